@@ -188,8 +188,8 @@ func TestStatusOfTheManager(t *testing.T) {
 	run(t, fakecluster.Start(t, kinds, manager), "status --manager-namespace old").expect(t, 1, "in old: 0/1 ready")
 }
 
-// TestStatusOfAUserWithLittle may look at one namespace only.
-func TestStatusOfAUserWithLittle(t *testing.T) {
+// TestStatusWithFewRights may look at one namespace only.
+func TestStatusWithFewRights(t *testing.T) {
 	cluster := whole(t)
 	cluster.Forbid(func(r fakecluster.Request) bool { return r.Namespace != "vision" || r.Resource == "rayclusters" })
 	got := run(t, cluster, "status")
@@ -228,7 +228,7 @@ func TestStatusOfABrokenCluster(t *testing.T) {
 	run(t, cluster, "status").expect(t, 3, "MANAGER Unknown", "Note: mlflows.mlflow.opendatahub.io could not be read:")
 }
 
-func TestStatusInVain(t *testing.T) {
+func TestStatusFails(t *testing.T) {
 	cluster := whole(t)
 	run(t, cluster, "status mlflow").expect(t, 2, `unknown command "mlflow" for "kubectl odh status"`)
 	run(t, cluster, "status --context none").expect(t, 2, `context "none" does not exist`)

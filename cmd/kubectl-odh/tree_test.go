@@ -161,8 +161,8 @@ func crowd(pods int) []unstructured.Unstructured {
 	return all
 }
 
-// TestTreeOfACrowd lists many pods instead of reading each.
-func TestTreeOfACrowd(t *testing.T) {
+// TestTreeOfManyObjects lists many pods instead of reading each.
+func TestTreeOfManyObjects(t *testing.T) {
 	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), crowd(300))
 	cluster.Page(100)
 	got := run(t, cluster, "tree deployment/crowd")
@@ -178,8 +178,8 @@ func TestTreeHidesFormerReplicaSets(t *testing.T) {
 	run(t, cluster, "tree mlflow/mlflow -o json").expect(t, 1, `"mlflow-1"`)
 }
 
-// TestTreeOfAUserWithLittle shows what may be seen and says what may not.
-func TestTreeOfAUserWithLittle(t *testing.T) {
+// TestTreeWithFewRights shows what may be seen and says what may not.
+func TestTreeWithFewRights(t *testing.T) {
 	cluster := whole(t)
 	cluster.Forbid(func(r fakecluster.Request) bool {
 		return r.Namespace != "vision" && r.Resource != "clusterservingruntimes" || r.Resource == "secrets"
@@ -201,7 +201,7 @@ func TestTreeOfABrokenCluster(t *testing.T) {
 	run(t, cluster, "tree aw/train").expect(t, 2, "kubectl-odh: ")
 }
 
-func TestTreeInVain(t *testing.T) {
+func TestTreeFails(t *testing.T) {
 	cluster := whole(t)
 	for line, want := range map[string]string{
 		"tree":                     "tree: name resources of one namespace as KIND/NAME, such as mlflow/mlflow, or as KIND NAME",

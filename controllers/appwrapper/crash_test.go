@@ -165,7 +165,7 @@ func runs() []run {
 }
 
 // [D11] [D10] Killing the process at any write, carried out or not, neither loses nor doubles nor fails a workload.
-func TestKilledAtAnyWrite(t *testing.T) {
+func TestCrashAfterAnyWrite(t *testing.T) {
 	fakeapi.Exhaustive(t)
 	for index := range runs() {
 		for _, carriedOut := range []bool{false, true} {

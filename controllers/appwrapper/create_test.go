@@ -98,7 +98,7 @@ func TestAmbiguousErrors(t *testing.T) {
 	}
 }
 
-func TestALostAnswerIsLookedForOnSuspension(t *testing.T) {
+func TestSuspensionDeletesObjectOfLostResponse(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.after = func(request string) error {
 		if request == "create Pod a" {
@@ -123,7 +123,7 @@ func TestALostAnswerIsLookedForOnSuspension(t *testing.T) {
 	}
 }
 
-func TestForbiddenSaysWhatIsMissing(t *testing.T) {
+func TestForbiddenNamesRequiredRights(t *testing.T) {
 	w := newFixture(t, wrapper([]string{mapTemplate}, annotated("admissionGracePeriodDuration", "10s", "retryLimit", "0", "deletionOnFailureGracePeriodDuration", "1h")))
 	w.before = func(request string) error {
 		if strings.HasPrefix(request, "create") {

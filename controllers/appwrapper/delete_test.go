@@ -84,7 +84,7 @@ func TestForcedDeletionEndsOwnersBeforePods(t *testing.T) {
 }
 
 // A forced deletion is sent until the object has no grace period left, and not again while finalizers hold it.
-func TestDeletable(t *testing.T) {
+func TestNeedsDelete(t *testing.T) {
 	for name, tc := range map[string]struct {
 		deleting        bool
 		grace           *int64
@@ -127,7 +127,7 @@ func TestDeletionIsSentOnce(t *testing.T) {
 }
 
 // Quota stays until the API server itself knows of no pod.
-func TestPodsThatTheCacheHasNotSeenHoldTheQuota(t *testing.T) {
+func TestUncachedPodsHoldQuota(t *testing.T) {
 	w := newFixture(t, wrapper([]string{mapTemplate}))
 	w.must(awv1beta2.PhaseRunning)
 	late := grandchild("late")
@@ -230,7 +230,7 @@ func TestReadErrorsAreReturned(t *testing.T) {
 }
 
 // [D4] A component that reports success and goes at once has succeeded, even if no reconcile saw it.
-func TestSuccessIsRememberedWhenTheComponentGoes(t *testing.T) {
+func TestSuccessIsStoredBeforeDeletion(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedJob("j", 1), wrappedPod("a")}))
 	w.must(awv1beta2.PhaseRunning)
 	w.play(corev1.PodRunning)

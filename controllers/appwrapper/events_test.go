@@ -39,7 +39,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-func TestStory(t *testing.T) {
+func TestTransitionEvents(t *testing.T) {
 	in := func(phase awv1beta2.AppWrapperPhase) *awv1beta2.AppWrapper {
 		aw := wrapper(nil)
 		aw.Status.Phase = phase

@@ -76,7 +76,7 @@ func golden(t *testing.T, file string, got []byte) {
 
 // [appwrapper-11] [appwrapper-12] [appwrapper-13] [appwrapper-14] D28 D29: objects as they are created, with everything that
 // is added to them, beside the AppWrapper.
-func TestInstantiateGolden(t *testing.T) {
+func TestBuildObjectGolden(t *testing.T) {
 	cases, err := filepath.Glob("testdata/inject/*/appwrapper.yaml")
 	if err != nil || len(cases) < 6 {
 		t.Fatalf("cases %v: %v", cases, err)
@@ -115,7 +115,7 @@ func TestInstantiateGolden(t *testing.T) {
 const podTemplate = `{apiVersion: v1, kind: Pod, metadata: {name: p, labels: {l: "1"}, annotations: {a: "1"}}, spec: {nodeSelector: {d: "1"}, containers: [{name: c, resources: {limits: {nvidia.com/gpu: 1}}}]}}`
 
 // What no object can be made of.
-func TestInstantiateRefuses(t *testing.T) {
+func TestBuildObjectRejects(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"another namespace", one("", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: other}}`), `metadata.namespace is "other": leave it out`},
 		{"another label on the object (D28)", one("", `{apiVersion: v1, kind: ConfigMap, metadata: {labels: {workload.codeflare.dev/appwrapper: other}}}`),
@@ -226,7 +226,7 @@ func TestNoInjection(t *testing.T) {
 }
 
 // The AppWrapper, which is in the cache, does not change, and a second object does not depend on the first.
-func TestInstantiateSharesNothing(t *testing.T) {
+func TestBuildObjectSharesNothing(t *testing.T) {
 	aw := wrapped(t, one("podSetInfos: [{labels: {q: r}, tolerations: [{key: k}]}], ", podTemplate))
 	before := aw.DeepCopy()
 	first, _, err := buildObject(aw, 0, defaultSettings())
@@ -261,8 +261,8 @@ func TestFewerInfosThanPodSets(t *testing.T) {
 	}
 }
 
-// FuzzInstantiate: no template makes it panic, and what comes out is plain JSON (D27) that the label finds.
-func FuzzInstantiate(f *testing.F) {
+// FuzzBuildObject: no template makes it panic, and what comes out is plain JSON (D27) that the label finds.
+func FuzzBuildObject(f *testing.F) {
 	f.Add([]byte(`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"resources":{"limits":{"nvidia.com/gpu":1}}}]}}`), "template", "l", "v", "n")
 	f.Add([]byte(`{"apiVersion":"batch/v1","kind":"Job","metadata":null,"spec":{"template":{"metadata":null,"spec":{"tolerations":null,"affinity":{"nodeAffinity":{}}}}}}`), "template.spec.template", "l", "v", "n")
 	f.Add([]byte(`{"apiVersion":"v1","kind":"X","metadata":{"labels":{"l":5}},"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{},{"matchFields":[1]}]}},"x":1}}}`), "template", "l", "v", "n")

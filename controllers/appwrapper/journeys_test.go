@@ -50,7 +50,7 @@ func (w *fixture) place(name, node string) {
 }
 
 // [appwrapper-46] A pod with a GPU on a node that says EVICT: Resetting, then Running elsewhere, and no retry is counted.
-func TestABadNodeIsLeft(t *testing.T) {
+func TestNoExecuteNodeResetsWorkload(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}, annotated("retryPausePeriodDuration", "5s")))
 	nodes := badNodes{}
 	w.nodes = nodes
@@ -164,7 +164,7 @@ func TestSuspensionWhileCreationIsRetried(t *testing.T) {
 }
 
 // A rival that takes a name between two attempts makes creation fail for good, and is left alone.
-func TestARivalIsLeftAlone(t *testing.T) {
+func TestCreationFailsForForeignObject(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}), owned())
 	aw := w.settled()
 	if aw.Status.Phase != awv1beta2.PhaseFailed || !strings.Contains(aw.Status.LastFailure.Message, "delete or rename it") {
@@ -230,7 +230,7 @@ func TestWhatCannotBeCreated(t *testing.T) {
 }
 
 // A status that could not be written causes no event, and is tried again.
-func TestTroubleWithTheStatusIsRetried(t *testing.T) {
+func TestFailedStatusUpdateIsRetried(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.before = func(request string) error {
 		if strings.HasPrefix(request, "patch status") {

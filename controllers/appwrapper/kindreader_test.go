@@ -66,7 +66,7 @@ func TestKindsThatCannotBeWatchedBlockNoWorker(t *testing.T) {
 }
 
 // What may not even be read counts as there, since the status says that it was created.
-func TestUnreadableComponentsCountAsThere(t *testing.T) {
+func TestUnreadableComponentsCountAsExisting(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.must("Running")
 	w.hidden["a"] = true

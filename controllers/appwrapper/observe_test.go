@@ -192,7 +192,7 @@ func conditionsOf(pairs ...string) map[string]any {
 }
 
 // [D4] [D5] What components say about themselves.
-func TestJudges(t *testing.T) {
+func TestStatusReaders(t *testing.T) {
 	for name, tc := range map[string]struct {
 		object *unstructured.Unstructured
 		want   reportedState
@@ -229,7 +229,7 @@ func TestJudges(t *testing.T) {
 }
 
 // Whatever the cache leaves out changes no fact.
-func TestSlimKeepsTheFacts(t *testing.T) {
+func TestTransformKeepsReadFields(t *testing.T) {
 	full := seen("p", corev1.PodFailed, ended("main", 3, "Error"), wants("nvidia.com/gpu", "1"), func(p *corev1.Pod) {
 		p.Annotations, p.ManagedFields = map[string]string{"a": "b"}, []metav1.ManagedFieldsEntry{{Manager: "m"}}
 		p.Labels = map[string]string{labelJobSet: "s", "other": "x"}
@@ -254,7 +254,7 @@ func TestSlimKeepsTheFacts(t *testing.T) {
 	}
 }
 
-func TestWhatMoves(t *testing.T) {
+func TestPodChanged(t *testing.T) {
 	before := seen("p", corev1.PodPending)
 	for name, tc := range map[string]struct {
 		change func(*corev1.Pod)

@@ -39,7 +39,7 @@ func componentOf(object *unstructured.Unstructured, changes ...func(*unstructure
 }
 
 // [D13] Reconciles start with what changes a fact about a component, and with nothing else.
-func TestWhatMovesComponents(t *testing.T) {
+func TestComponentHandler(t *testing.T) {
 	running := func() *unstructured.Unstructured {
 		return componentOf(withStatus("batch/v1", "Job", conditionsOf("Suspended", "False")))
 	}

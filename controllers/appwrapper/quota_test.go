@@ -111,7 +111,7 @@ func TestSuspensionEndsAPause(t *testing.T) {
 }
 
 // [appwrapper-8] While pods are on their way out it is Suspending, with both conditions True.
-func TestSuspendingHoldsWhatItHas(t *testing.T) {
+func TestSuspendingKeepsObjectsUntilDeleted(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.must(awv1beta2.PhaseRunning)
 	w.hold("a")
@@ -167,7 +167,7 @@ func TestAGeneratedNameIsNotTakenFromAnother(t *testing.T) {
 }
 
 // What the original made is taken only if its name begins as the template says and is not announced for another component.
-func TestWhatTheOriginalMadeIsToldByItsName(t *testing.T) {
+func TestLegacyObjectIsMatchedByName(t *testing.T) {
 	ours := []metav1.OwnerReference{{APIVersion: awv1beta2.GroupVersion.String(), Kind: "AppWrapper", Name: "train", UID: "aw-uid", Controller: new(true)}}
 	theirs := func(name string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(name), OwnerReferences: ours,
@@ -249,7 +249,7 @@ func TestChangedComponentsFail(t *testing.T) {
 }
 
 // What was stored while no webhook was there is not created with the rights of the operator, unless reviews are switched off.
-func TestAnAppWrapperWithoutReviewFails(t *testing.T) {
+func TestUnreviewedAppWrapperFails(t *testing.T) {
 	stored := wrapper([]string{wrappedPod("a")}, func(aw *awv1beta2.AppWrapper) { aw.Labels = nil })
 	w := newFixture(t, stored.DeepCopy())
 	if aw := w.settled(); aw.Status.Phase != awv1beta2.PhaseFailed || created(w, "a") != 0 || aw.Status.LastFailure.Reason != awv1beta2.ReasonNotReviewed {
@@ -261,7 +261,7 @@ func TestAnAppWrapperWithoutReviewFails(t *testing.T) {
 }
 
 // A kind that is not served for a moment, or in another version now, takes nothing with it.
-func TestAKindThatIsNotServedIsNotGone(t *testing.T) {
+func TestUnservedKindIsNotDeleted(t *testing.T) {
 	noMatch := &meta.NoKindMatchError{GroupKind: jobKind.GroupKind(), SearchedVersions: []string{"v1"}}
 	noResource := apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{Group: "batch", Resource: "jobs"}, "j", "404 page not found", 0, true)
 	for name, answer := range map[string]error{"unknown to discovery": noMatch, "unknown to the API server": noResource} {
@@ -317,7 +317,7 @@ func TestAKindThatIsNotServedIsNotGone(t *testing.T) {
 }
 
 // When its API was deleted there is nothing to wait for but pods.
-func TestAComponentWhoseAPIWasDeletedIsGone(t *testing.T) {
+func TestComponentOfDeletedAPIIsDeleted(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedJob("j", 1)}, annotated("forcefulDeletionGracePeriodDuration", "10m")))
 	w.must(awv1beta2.PhaseRunning)
 	w.apiDeleted, w.hidden["j"] = true, true
@@ -375,7 +375,7 @@ func TestRefusalsAreFinal(t *testing.T) {
 }
 
 // What comes late about an AppWrapper that is gone is not remembered for ever.
-func TestLateNewsOfWhatIsGone(t *testing.T) {
+func TestLateEventsOfDeletedAppWrapper(t *testing.T) {
 	w := newFixture(t, wrapper(nil))
 	w.memory.setObserved("aw", 0, "job")
 	w.memory.setSucceeded("aw", "job")

@@ -12,7 +12,7 @@ import (
 )
 
 // [D13] [D15] The whole life of a workload of two pods costs these requests, and rest costs none.
-func TestRequestsOfALife(t *testing.T) {
+func TestRequestCounts(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a"), wrappedPod("b")}, annotated("successTTLDuration", "30s")))
 	none := false
 	w.surviving(&none)

@@ -158,7 +158,7 @@ func TestGolden(t *testing.T) {
 }
 
 // What a gateway verifies a sidecar by is made once the CA is known, stays until then, and goes with a certificate whose CA its user does not give.
-func TestTrust(t *testing.T) {
+func TestAddBackendTLSPolicy(t *testing.T) {
 	u := clusterFrom(t, demoCluster("", fmt.Sprintf(injectedHead, "kube-rbac-proxy")))
 	c, in := raycluster.View(u.Object), inputsFor(u, false, exposed(config.ExposeGateway), verified)
 	for name, tc := range map[string]struct {
@@ -177,7 +177,7 @@ func TestTrust(t *testing.T) {
 }
 
 // [R23] Nothing is made for a cluster that another Kubernetes cluster runs, nor for one that ends.
-func TestNothingForOthers(t *testing.T) {
+func TestBuildSkipsForeignAndTerminatingClusters(t *testing.T) {
 	for name, text := range map[string]string{
 		"multikueue": demoCluster("", "spec: {managedBy: kueue.x-k8s.io/multikueue}"),
 		"deleted":    "metadata: {name: demo, namespace: team1, deletionTimestamp: '2026-01-01T00:00:00Z'}",
@@ -245,7 +245,7 @@ func differences(path string, ours, theirs any) []string {
 }
 
 // [R16] [R17] [R32] The objects are those that the CodeFlare operator was recorded to make, but for what is listed here.
-func TestAgainstTheOriginal(t *testing.T) {
+func TestBuildEqualsCodeFlareOperator(t *testing.T) {
 	monitoring := ".spec.ingress[3].from[0].namespaceSelector.matchExpressions[0].values[1] is new"
 	for name, tc := range map[string]struct {
 		openShift bool
@@ -314,7 +314,7 @@ func prefixed(prefix string, lines []string) []string {
 
 // Whatever the cluster says and the settings are, what is planned can be written, bears the label of the cluster, and
 // nothing is exposed for a cluster that has no pods.
-func TestPlansAreSound(t *testing.T) {
+func TestBuildInvariants(t *testing.T) {
 	word := rapid.StringMatching(`[a-z]([-a-z0-9]{0,40}[a-z0-9])?`)
 	rapid.Check(t, func(t *rapid.T) {
 		containers := []any{map[string]any{"name": rapid.SampledFrom([]string{"ray-head", raycluster.ContainerOAuth, raycluster.ContainerProxy}).Draw(t, "container")}}

@@ -105,7 +105,7 @@ func (s *search) finds(t *testing.T, want ...string) {
 
 // [R2] [R18] KubeRay is where administrators say: by the account in its binding, by its Deployment beside the manager, by the
 // resource of the platform. What a tenant can make counts for nothing.
-func TestWhereKubeRayIs(t *testing.T) {
+func TestKubeRayLocator(t *testing.T) {
 	for name, tc := range map[string]struct {
 		served  bool
 		objects []runtime.Object
@@ -136,7 +136,7 @@ func TestWhereKubeRayIs(t *testing.T) {
 	}
 }
 
-func TestKubeRayMoves(t *testing.T) {
+func TestKubeRayLocatorFollowsChanges(t *testing.T) {
 	s := startSearch(t, false)
 	s.run(t)
 	s.finds(t)
@@ -165,7 +165,7 @@ func TestKubeRayMoves(t *testing.T) {
 }
 
 // [R2] Rights that are missing keep no cluster without policies.
-func TestLookingIsForbidden(t *testing.T) {
+func TestKubeRayLocatorWithoutRights(t *testing.T) {
 	s := startSearch(t, true)
 	s.client.PrependReactor("list", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("no"))
@@ -174,7 +174,7 @@ func TestLookingIsForbidden(t *testing.T) {
 	s.finds(t)
 }
 
-func TestSettingsSayWhereKubeRayIs(t *testing.T) {
+func TestKubeRayLocatorPrefersSettings(t *testing.T) {
 	s := startSearch(t, false)
 	got, known := s.Namespaces(config.RayCluster{KubeRayNamespaces: []string{"mine"}})
 	if !known || !slices.Equal(got, []string{"mine"}) {

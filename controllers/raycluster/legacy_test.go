@@ -55,7 +55,7 @@ func webhookNames(t *testing.T, reader client.Reader) []string {
 var oursOnly = []string{"mraycluster.ray.openshift.ai", "by-url", "vraycluster.ray.openshift.ai"}
 
 // Entries of the CodeFlare operator go once its Service is gone, and no others.
-func TestDeadWebhooksAreRemoved(t *testing.T) {
+func TestLegacyWebhookCleanerRemovesWebhooksWithoutService(t *testing.T) {
 	c := fake.NewClientBuilder().WithObjects(configurations()...).Build()
 	o := &legacyWebhookCleaner{live: c, writer: c, clock: clocktesting.NewFakeClock(time.Unix(0, 0)), log: logr.Discard()}
 	if err := o.Start(t.Context()); err != nil {
@@ -66,7 +66,7 @@ func TestDeadWebhooksAreRemoved(t *testing.T) {
 	}
 }
 
-func TestNoWebhooksNoWork(t *testing.T) {
+func TestLegacyWebhookCleanerReturnsWithoutWebhooks(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
 	o := &legacyWebhookCleaner{live: c, writer: c, clock: clocktesting.NewFakeClock(time.Unix(0, 0)), log: logr.Discard()}
 	if left, err := o.clean(t.Context()); left != 0 || err != nil {
@@ -75,7 +75,7 @@ func TestNoWebhooksNoWork(t *testing.T) {
 }
 
 // While the Service is there the operator lives, and its entries stay; they are checked again.
-func TestLivingWebhooksStay(t *testing.T) {
+func TestLegacyWebhookCleanerKeepsWebhooksWithService(t *testing.T) {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "old", Name: legacyWebhookService}}
 	c := fake.NewClientBuilder().WithObjects(append(configurations(), service)...).Build()
 	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
@@ -98,7 +98,7 @@ func TestLivingWebhooksStay(t *testing.T) {
 	}
 }
 
-func TestTroubleWithWebhooksIsTriedAgain(t *testing.T) {
+func TestLegacyWebhookCleanerRetries(t *testing.T) {
 	trouble := errors.New("refused")
 	c := fake.NewClientBuilder().WithObjects(configurations()...).WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {

@@ -227,7 +227,7 @@ func (c circumstances) cluster(t *testing.T) *unstructured.Unstructured {
 
 // [raycluster-2] [raycluster-3] [raycluster-8] [R16] [R17] [R32] Every object under every combination of settings, platform,
 // suspension, naming scheme and pod template, against the tables of the chapter.
-func TestEveryCircumstance(t *testing.T) {
+func TestBuildMatrix(t *testing.T) {
 	for _, c := range everyCircumstance() {
 		u := c.cluster(t)
 		in := inputsFor(u, c.openShift, routers, func(in *resources.Inputs) {
@@ -262,7 +262,7 @@ func canonicalYAML(t *testing.T, o *unstructured.Unstructured) string {
 
 // [raycluster-8] What a suspension keeps is exactly what the sidecar of the cluster needs to come back, and nothing that
 // leads to it.
-func TestWhatASuspensionKeeps(t *testing.T) {
+func TestBuildRetainsObjectsOfSuspendedCluster(t *testing.T) {
 	for _, c := range everyCircumstance() {
 		u := c.cluster(t)
 		in := inputsFor(u, c.openShift, domain, func(in *resources.Inputs) { in.OAuth, in.MTLS = c.oauth, c.mtls })

@@ -143,7 +143,7 @@ func TestHostTaken(t *testing.T) {
 }
 
 // [R16] [R38] Events say why a dashboard is not there or not guarded, once, and when that is over.
-func TestTold(t *testing.T) {
+func TestEmitEvents(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec   string
 		change func(*scene)
@@ -205,7 +205,7 @@ func TestTold(t *testing.T) {
 
 // [R28] What is switched off stays with all that it needs while the pods last; for a suspended cluster admission is triggered once for
 // each generation to take it out.
-func TestWhatIsSwitchedOffIsTakenOutOfASuspendedCluster(t *testing.T) {
+func TestTriggerAdmissionOfSuspendedCluster(t *testing.T) {
 	s := newScene(t)
 	u := s.put(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
 	n := raycluster.View(u.Object).Names()
@@ -241,7 +241,7 @@ func TestWhatIsSwitchedOffIsTakenOutOfASuspendedCluster(t *testing.T) {
 	}
 }
 
-func TestModeInForce(t *testing.T) {
+func TestEffectiveMode(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec   string
 		issuer raycluster.Issuer
@@ -261,7 +261,7 @@ func TestModeInForce(t *testing.T) {
 }
 
 // [R21] What KubeRay writes into a status wakes no reconcile.
-func TestConcerns(t *testing.T) {
+func TestClusterChanged(t *testing.T) {
 	before := clusterFrom(t, demoCluster("a: b", plainHead))
 	before.SetGeneration(1)
 	changed := func(change func(*unstructured.Unstructured)) *unstructured.Unstructured {
@@ -290,7 +290,7 @@ func TestConcerns(t *testing.T) {
 	}
 }
 
-func TestByBinding(t *testing.T) {
+func TestBindingToCluster(t *testing.T) {
 	got := bindingToCluster(t.Context(), bindingOf("x", "demo", "team1"))
 	if len(got) != 1 || got[0].NamespacedName != (types.NamespacedName{Namespace: "team1", Name: "demo"}) {
 		t.Errorf("%v", got)

@@ -121,7 +121,7 @@ func TestTheOAuthServerGoesAndComesBack(t *testing.T) {
 }
 
 // Nothing is made for a new cluster that the KubeRay of the platform secures, however dashboards are published.
-func TestNothingIsMadeBesideTheKubeRayOfThePlatform(t *testing.T) {
+func TestReconcileCreatesNothingWithPlatformKubeRay(t *testing.T) {
 	for _, publish := range []string{"", config.PublishAuto, config.PublishOpen, config.PublishGateway} {
 		for _, head := range []string{plainHead, tokenHead} {
 			u := clusterFrom(t, demoCluster(hashedVersion, head))
@@ -136,7 +136,7 @@ func TestNothingIsMadeBesideTheKubeRayOfThePlatform(t *testing.T) {
 }
 
 // Where the KubeRay of the platform secures nothing, for want of Routes, it removes all policies of legacy names, also ours.
-func TestPoliciesThatTheKubeRayOfThePlatformLeaves(t *testing.T) {
+func TestNetworkPolicyNamesWithPlatformKubeRay(t *testing.T) {
 	u := clusterFrom(t, demoCluster("", plainHead))
 	for there, want := range map[bool]string{false: raycluster.View(u.Object).LegacyNames().HeadPolicy, true: raycluster.View(u.Object).HashedNames().HeadPolicy} {
 		objects := built(t, u, inputsFor(u, false, func(in *resources.Inputs) { in.PlatformKubeRay = there }))

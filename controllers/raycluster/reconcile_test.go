@@ -29,7 +29,7 @@ import (
 const hashedVersion = "ray.openshift.ai/version: '1'"
 
 // [R3] [R7] [R21] Policies come first, the finalizer before the binding, and a second pass costs nothing.
-func TestAReconcile(t *testing.T) {
+func TestReconcileCreatesObjects(t *testing.T) {
 	s := newScene(t)
 	u := s.put(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
 	n := raycluster.View(u.Object).Names()
@@ -60,7 +60,7 @@ func TestAReconcile(t *testing.T) {
 }
 
 // [R3] A cluster without policies is not exposed, and what is wrong is an error that is retried.
-func TestNothingIsExposedBeforeThePolicies(t *testing.T) {
+func TestReconcileExposesNothingWithoutNetworkPolicies(t *testing.T) {
 	s := newScene(t)
 	s.refuse = func(_, kind string) error {
 		if kind == "NetworkPolicy" {
@@ -128,7 +128,7 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-func TestAForeignPolicy(t *testing.T) {
+func TestReconcileReportsForeignNetworkPolicy(t *testing.T) {
 	s := newScene(t)
 	u := s.put(demoCluster(hashedVersion, plainHead))
 	theirs := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "team1", Name: raycluster.View(u.Object).Names().HeadPolicy}}
@@ -155,7 +155,7 @@ func exposes(write string) bool {
 }
 
 // [R3] Nothing leads to a dashboard before each part of its guard stands; what does not lead there is made all the same.
-func TestNothingIsExposedBeforeItsGuard(t *testing.T) {
+func TestReconcileExposesNothingWithoutSidecarObjects(t *testing.T) {
 	for kind, made := range map[string]string{
 		"ClusterRoleBinding": "apply ServiceAccount ", "Secret": "apply ServiceAccount ", "ServiceAccount": "apply Secret ", "RayCluster": "apply Secret ",
 	} {
@@ -187,7 +187,7 @@ func TestNothingIsExposedBeforeItsGuard(t *testing.T) {
 }
 
 // [R18] Policies do not change back and forth while KubeRay is looked for.
-func TestKubeRayIsWaitedFor(t *testing.T) {
+func TestReconcileWaitsForKubeRayNamespaces(t *testing.T) {
 	s := newScene(t)
 	s.known = false
 	u := s.put(demoCluster(hashedVersion, plainHead))
@@ -247,7 +247,7 @@ func TestPaused(t *testing.T) {
 	}
 }
 
-func TestSettingsOfRayThatCannotBeRead(t *testing.T) {
+func TestReconcileFailsWithoutSettings(t *testing.T) {
 	s := newScene(t)
 	u := s.put(demoCluster(hashedVersion, plainHead))
 	s.known = true
@@ -346,7 +346,7 @@ func TestDeletion(t *testing.T) {
 }
 
 // A binding of a cluster whose names end up the same is neither taken nor removed.
-func TestABindingOfAnother(t *testing.T) {
+func TestEnsureBindingReportsForeignBinding(t *testing.T) {
 	u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
 	name := raycluster.View(u.Object).Names().ClusterRoleBinding
 	theirs := bindingOf(name, "demo-team1", "x")
@@ -373,7 +373,7 @@ func TestABindingOfAnother(t *testing.T) {
 }
 
 // [R7] The binding of a cluster that is gone is swept away.
-func TestSweep(t *testing.T) {
+func TestDeleteOrphanedBindings(t *testing.T) {
 	u := clusterFrom(t, demoCluster("", plainHead))
 	name := raycluster.View(u.Object).Names().ClusterRoleBinding
 	s := newScene(t, bindingOf(name, "demo", "team1"))
@@ -384,7 +384,7 @@ func TestSweep(t *testing.T) {
 }
 
 // [R6] The cache may lag behind the end of a cluster: nothing of cluster scope is made then.
-func TestABindingForAClusterThatIsGone(t *testing.T) {
+func TestEnsureBindingSkipsDeletedCluster(t *testing.T) {
 	s := newScene(t)
 	u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
 	c := raycluster.View(u.Object)
@@ -408,7 +408,7 @@ func TestABindingForAClusterThatIsGone(t *testing.T) {
 }
 
 // [R28] What is switched off goes, also what the original left; foreign objects stay.
-func TestSwitchingOff(t *testing.T) {
+func TestDisabledObjectsArePruned(t *testing.T) {
 	s := newScene(t)
 	u := s.put(demoCluster(hashedVersion, plainHead))
 	n := raycluster.View(u.Object).Names()
@@ -455,7 +455,7 @@ func TestSwitchingOff(t *testing.T) {
 }
 
 // [R8] [R28] Objects of the original that are not wanted go with the first reconcile, those that are wanted are taken over.
-func TestLeftovers(t *testing.T) {
+func TestDeleteLegacyObjects(t *testing.T) {
 	u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
 	old := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: "team1", Name: name, Labels: map[string]string{raycluster.LabelClusterName: "demo"},

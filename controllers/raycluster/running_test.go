@@ -77,7 +77,7 @@ var asksForToken = corev1.EnvVar{Name: "RAY_AUTH_MODE", Value: "token"}
 
 // [R29] [R32] A dashboard that only a token of Ray guards is published by an administrator's word, and while every head that runs
 // asks for it. Until then it stays behind the sidecar that its pods have.
-func TestTokenOfRayIsProvedByThePods(t *testing.T) {
+func TestExposureRequiresRayTokenInPods(t *testing.T) {
 	s := newScene(t)
 	sidecar := fmt.Sprintf(injectedHead, "oauth-proxy")
 	u := s.put(demoCluster(hashedVersion, sidecar))
@@ -117,7 +117,7 @@ func TestTokenOfRayIsProvedByThePods(t *testing.T) {
 }
 
 // [R29] An old version of Ray knows no tokens, whatever rayVersion says, and KubeRay goes by that alone.
-func TestTokenOfAnOldImageIsNotPublished(t *testing.T) {
+func TestExposureIgnoresRayTokenOfOldImage(t *testing.T) {
 	u := clusterFrom(t, demoCluster(hashedVersion, "spec: {rayVersion: 2.52.0, authOptions: {mode: token}, "+
 		"headGroupSpec: {template: {spec: {containers: [{name: ray-head, image: 'quay.io/modh/ray:2.47.1-py311-cu121'}]}}}}"))
 	for _, changes := range [][]func(*resources.Inputs){nil, {trusting}, {trusting, heads(raycluster.Injected{})}, {noOAuth}} {
@@ -193,7 +193,7 @@ func TestCertificatesStayWhilePodsMountThem(t *testing.T) {
 
 // [R28] With OAuth off nothing is made for a container of a well-known name, be it like ours in every word: the account would have
 // the right to review tokens, for all who make pods in the namespace.
-func TestANameGivesNoBinding(t *testing.T) {
+func TestReconcileCreatesNoBindingForUserSidecar(t *testing.T) {
 	for name, spec := range map[string]string{
 		"kube-rbac-proxy of the user": "spec: {headGroupSpec: {template: {spec: {containers: [{name: ray-head, image: i}, {name: kube-rbac-proxy, image: users/own, args: [mine]}]}}}}",
 		"oauth-proxy of the user":     "spec: {headGroupSpec: {template: {spec: {containers: [{name: ray-head, image: i}, {name: oauth-proxy, image: users/own}]}}}}",

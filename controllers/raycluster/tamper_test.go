@@ -91,7 +91,7 @@ func scalars(value any, path []string) [][]string {
 }
 
 // Whatever a user takes away comes back as it was; and then the controller rests.
-func TestWhatIsDeletedComesBack(t *testing.T) {
+func TestDeletedObjectsAreRecreated(t *testing.T) {
 	for name, platform := range platforms {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
@@ -120,7 +120,7 @@ func TestWhatIsDeletedComesBack(t *testing.T) {
 }
 
 // Whatever a user writes into a field that is ours is put right, and what they add beside it stays.
-func TestWhatIsChangedIsPutRight(t *testing.T) {
+func TestChangedObjectsAreReverted(t *testing.T) {
 	for name, platform := range platforms {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
@@ -188,7 +188,7 @@ func permutations(items []string, with func([]string)) {
 
 // [R6] [R7] In whatever order the end of a cluster, of its binding, of the process, and of a setting come, on a platform that stays or goes: no binding
 // is made after the end began, none is left, and the cluster goes.
-func TestEndsInEveryOrder(t *testing.T) {
+func TestDeletionInAnyOrder(t *testing.T) {
 	ends := map[string]func(*scene, *unstructured.Unstructured){
 		"the cluster": func(s *scene, u *unstructured.Unstructured) {
 			if err := s.server.Delete(s.t.Context(), u); err != nil {
@@ -273,7 +273,7 @@ func TestAClusterIsRecreated(t *testing.T) {
 }
 
 // Two clusters whose names run into each other share no object, and the end of one takes nothing from the other.
-func TestNeighbours(t *testing.T) {
+func TestClustersWithSimilarNames(t *testing.T) {
 	s := newScene(t)
 	text := fmt.Sprintf(injectedHead, "oauth-proxy")
 	clusters := map[string]*unstructured.Unstructured{}

@@ -105,7 +105,7 @@ func TestClustersShareNoNames(t *testing.T) {
 }
 
 // [raycluster-4] [R7] [R23] Decide, over every combination of wishes, platform and what the cluster says of itself.
-func TestEveryDecision(t *testing.T) {
+func TestDecideInvariants(t *testing.T) {
 	bools := []bool{false, true}
 	for _, issuer := range []Issuer{"", IssuerOperator, IssuerCertManager, IssuerPod} {
 		for mask := range 1 << 7 {
@@ -193,7 +193,7 @@ func anyObject(t *rapid.T, depth int) map[string]any {
 }
 
 // Whatever an object contains, reading it neither fails nor changes it, and what is found goes together.
-func TestViewsOfAnything(t *testing.T) {
+func TestViewAcceptsAnyObject(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := anyObject(t, 3)
 		spec["headGroupSpec"] = map[string]any{"template": map[string]any{"spec": anyObject(t, 3)}}

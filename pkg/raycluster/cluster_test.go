@@ -43,7 +43,7 @@ spec:
 	}
 }
 
-func TestOwnSecurity(t *testing.T) {
+func TestUserSecurity(t *testing.T) {
 	for spec, want := range map[string]UserSecurity{
 		"{}":                              {},
 		"{authOptions: {mode: token}}":    {Token: true},

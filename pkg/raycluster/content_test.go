@@ -133,7 +133,7 @@ func TestProxySidecar(t *testing.T) {
 }
 
 // R12: only pods that sign for themselves see the key of the authority.
-func TestTLSContent(t *testing.T) {
+func TestTLS(t *testing.T) {
 	n := demo.Names()
 	signed := []string{demo.ClientDNSName("d"), demo.HeadDNSName()}
 	items := func(pairs ...string) []corev1.KeyToPath {
@@ -210,7 +210,7 @@ func TestTLSEnv(t *testing.T) {
 	}
 }
 
-func TestUser(t *testing.T) {
+func TestRunAsUser(t *testing.T) {
 	for text, want := range map[string]int64{
 		"{}":                                1000,
 		"{containers: []}":                  1000,

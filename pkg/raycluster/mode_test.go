@@ -120,7 +120,7 @@ func TestInjected(t *testing.T) {
 }
 
 // While the pods of a head last, what they have stays and what they have not does not come, but for the sidecar.
-func TestWhilePodsLast(t *testing.T) {
+func TestKeepForRunningPods(t *testing.T) {
 	wished := Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerCertManager, Policies: true}
 	none := clusterOf(t, "metadata: {name: c}")
 	const volumes = "[{name: ca-vol, secret: {secretName: ca-secret-c}}, {name: server-cert, %s}]"

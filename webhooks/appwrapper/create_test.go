@@ -122,7 +122,7 @@ func TestUndecodableTemplateIsOneError(t *testing.T) {
 }
 
 // Of thousands of components that the cluster does not know only some are looked for.
-func TestManyMistakesAreFewQuestions(t *testing.T) {
+func TestCreateLimitsErrors(t *testing.T) {
 	got := lines(newCluster().judge(t, strings.Repeat(component(strange), 1000)))
 	if len(got) != author.MaxErrors+1 || !strings.Contains(got[author.MaxErrors], "was not checked") {
 		t.Errorf("%d errors: %q", len(got), got)
@@ -211,7 +211,7 @@ func TestRoutesNeedTheRightToChooseHosts(t *testing.T) {
 }
 
 // Rule 0 and failed reviews are reported as internal errors, and let nothing pass.
-func TestTroubleOfTheCluster(t *testing.T) {
+func TestCreateFailsWithoutCluster(t *testing.T) {
 	c := newCluster()
 	c.broken = errors.New("the API server is away")
 	if got := lines(c.judge(t, component(pod))); len(got) != 1 ||
@@ -235,7 +235,7 @@ func (brokenMapper) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping,
 }
 
 // Without reviews scope and group still count.
-func TestReviewsSwitchedOff(t *testing.T) {
+func TestCreateWithoutAccessReview(t *testing.T) {
 	request := &creation{wrapper: wrapperOf(t, component(pod), component(binding)), namespace: home, mapper: newCluster().mapper}
 	if got := lines(request.validate(context.Background())); len(got) != 1 || !strings.Contains(got[0], "objects that grant permissions") {
 		t.Errorf("got %q", got)

@@ -114,7 +114,7 @@ func TestWarningsOfTheValidator(t *testing.T) {
 }
 
 // An AppWrapper on its way out does not depend on us; one that is new cannot pretend to be.
-func TestDeletedOnesAreAccepted(t *testing.T) {
+func TestUpdateOfTerminatingAppWrapperIsAllowed(t *testing.T) {
 	v := validatorOf(newCluster())
 	old := storedWrapper(t)
 	now := metav1.Now()
@@ -136,7 +136,7 @@ func TestDeletedOnesAreAccepted(t *testing.T) {
 
 // D17: while the component is off, AppWrappers are stored with a warning. They are judged all the same: what is stored now is
 // created once the component is on, and the controller cannot ask whether the author may.
-func TestSwitchedOffJudgesAllTheSame(t *testing.T) {
+func TestDisabledComponentValidates(t *testing.T) {
 	v := validatorOf(newCluster("deployments"))
 	v.enabled = false
 	for name, tc := range map[string]struct {
@@ -160,7 +160,7 @@ func TestSwitchedOffJudgesAllTheSame(t *testing.T) {
 }
 
 // What belongs to the manager is refused to all users, and kinds of ours that ask for the rights of their author are no components.
-func TestManagerAndJudgedKindsAreOutOfReach(t *testing.T) {
+func TestComponentsCannotReferToTheManager(t *testing.T) {
 	rules := author.Rules{Mode: author.Enforce, Namespace: home, Account: "manager"}
 	guards := author.Guards{Rules: rules, May: newCluster().may}.OfManager()
 	const thief = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {serviceAccountName: manager, containers: [{name: main, image: a}]}}"

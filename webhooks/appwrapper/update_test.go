@@ -115,7 +115,7 @@ func TestRefusedUpdates(t *testing.T) {
 }
 
 // D18: templates are compared by what they say.
-func TestSameTemplate(t *testing.T) {
+func TestEqualTemplates(t *testing.T) {
 	for name, tc := range map[string]struct {
 		a, b string
 		want bool
@@ -143,8 +143,8 @@ func TestSameTemplate(t *testing.T) {
 	}
 }
 
-// FuzzSameTemplate: an object is the same as itself written again, and sameness has no side.
-func FuzzSameTemplate(f *testing.F) {
+// FuzzEqualTemplates: an object is the same as itself written again, and sameness has no side.
+func FuzzEqualTemplates(f *testing.F) {
 	f.Add(`{"a":[1,2.5,null,{"b":null}]}`, `{"a":1}`)
 	f.Fuzz(func(t *testing.T, a, b string) {
 		if equalTemplates([]byte(a), []byte(b)) != equalTemplates([]byte(b), []byte(a)) {

@@ -55,7 +55,7 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-func TestAdmitGivesWay(t *testing.T) {
+func TestAdmitReplacesForeignElements(t *testing.T) {
 	settings := SettingsOf(config.DefaultRayCluster(), capability.NewSet(), "", "v7")
 	elsewhere := strings.Replace(plainCluster, `"spec":{"headGroupSpec"`, `"spec":{"managedBy":"kueue.x-k8s.io/multikueue","headGroupSpec"`, 1)
 	admitted, _, err := Admit(settings, fresh(t, elsewhere))

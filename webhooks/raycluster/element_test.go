@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestSame(t *testing.T) {
+func TestEqualElements(t *testing.T) {
 	for name, test := range map[string]struct {
 		a, b string
 		want bool
@@ -41,7 +41,7 @@ func TestSame(t *testing.T) {
 	}
 }
 
-func TestSameContainer(t *testing.T) {
+func TestEqualContainers(t *testing.T) {
 	container := parse(t, "{name: a, image: i, args: [x]}")
 	for text, want := range map[string]bool{
 		"{name: a, image: i, args: [x]}": true,

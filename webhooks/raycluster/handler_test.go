@@ -72,7 +72,7 @@ func TestRequestsThatCannotBeRead(t *testing.T) {
 }
 
 // Values of other types than expected are left alone and refused, with the field. The schema of the CRD would do it later.
-func TestOtherShapes(t *testing.T) {
+func TestShapeErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"{}":                        "metadata: Required value: must be an object",
 		"spec: 5":                   `spec: Invalid value: "number": must be an object`,
@@ -144,7 +144,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-func TestSwitchedOff(t *testing.T) {
+func TestDisabledComponentAllowsWithWarning(t *testing.T) {
 	answer := disabled.Handle(t.Context(), requestOf(t, parse(t, headless), nil))
 	if !answer.Allowed || answer.Patch != nil || len(answer.Warnings) != 1 || answer.Warnings[0] != string(disabled) {
 		t.Errorf("%+v", answer)

@@ -40,7 +40,7 @@ func TestTheKubeRayOfThePlatformSecuresClusters(t *testing.T) {
 
 // What is ours leaves a stored cluster with its next update, whether the user changed the template or not: a head with two proxies on one
 // port never gets ready. All of it comes back when that KubeRay has gone and the pods are recreated.
-func TestStoredClustersGoToTheKubeRayOfThePlatform(t *testing.T) {
+func TestUpdateRemovesInjectionsForPlatformKubeRay(t *testing.T) {
 	for name, s := range map[string]Settings{
 		"OpenShift": onOpenShift(), "of the original": onOpenShift().with(original), "plain before": onOpenShift().with(plain),
 	} {

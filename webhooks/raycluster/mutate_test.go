@@ -147,7 +147,7 @@ func TestLegacyClustersKeepTheirNames(t *testing.T) {
 }
 
 // R34: images, and everything else of ours, stay until the user changes a template; Kueue's placement is no change.
-func TestContentIsPinnedUntilTheTemplateChanges(t *testing.T) {
+func TestStoredInjectionsAreKeptUntilTheTemplateChanges(t *testing.T) {
 	s, later := onOpenShift(), onOpenShift().with(newer)
 	for name, s := range map[string][2]Settings{
 		"OpenShift": {s, later}, "plain": {s.with(plain), later.with(plain)}, "original": {s.with(original), later.with(original)},

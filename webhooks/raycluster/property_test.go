@@ -66,7 +66,7 @@ func (d drawn) cluster(label string) map[string]any {
 }
 
 // What FuzzAdmission demands of all bytes, for clusters that are likely to hold surprises.
-func TestAnyMixtureOfOursAndTheirs(t *testing.T) {
+func TestAdmissionInvariants(t *testing.T) {
 	var pool []map[string]any
 	for _, s := range []Settings{onOpenShift(), onOpenShift().with(original), onOpenShift().with(plain), onOpenShift().with(newer)} {
 		pool = append(pool, defaulted(t, s, parse(t, full), nil), defaulted(t, s, parse(t, full), parse(t, full)))

@@ -149,7 +149,7 @@ func TestRecordings(t *testing.T) {
 }
 
 // In the default form the certificates come from Secrets: these places differ from the form of the recordings, and no others.
-func TestDefaultFormAgainstTheOriginalOne(t *testing.T) {
+func TestDefaultsDifferFromCodeFlareOperator(t *testing.T) {
 	of := func(s Settings) any {
 		return lists(normalize(defaulted(t, s, recording(t, "openshift-oauth-mtls", "input.yaml"), nil)))
 	}
@@ -229,7 +229,7 @@ func taken(t *testing.T, name string, legacy bool, release string) map[string]an
 
 // R34, R8, [raycluster-20]: what any release of the original wrote is recognised, accepted and left as it is, under another domain and
 // with other images, until its user changes a template; what another client wrote under its names is not.
-func TestClustersOfTheOriginalAreTakenOver(t *testing.T) {
+func TestLegacyClustersAreKeptUntilTheTemplateChanges(t *testing.T) {
 	for _, name := range []string{"openshift-oauth-mtls", "suspended-two-worker-groups"} {
 		for kind, legacy := range map[string]bool{"hashed": false, "legacy": true} {
 			for release := range releases {
@@ -276,7 +276,7 @@ func keptUntilChanged(t *testing.T, s Settings, stored map[string]any, legacy bo
 }
 
 // A cluster of the original that is created again, from Git or a backup, gets everything as new clusters do, once.
-func TestClustersOfTheOriginalAreCreatedAgain(t *testing.T) {
+func TestLegacyClustersAreRecreated(t *testing.T) {
 	for release := range releases {
 		s := recordedSettings("openshift-oauth-mtls").with(func(s *Settings) { s.Certificates = config.CertificatesByOperator })
 		created := defaulted(t, s, taken(t, "openshift-oauth-mtls", false, release), nil)

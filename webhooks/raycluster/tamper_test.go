@@ -138,7 +138,7 @@ func completed(t *testing.T, s Settings) map[string]map[string]any {
 // Sections 7.3 and 7.4, [raycluster-16] [raycluster-17] [raycluster-21] [raycluster-22] [raycluster-23] [R33]: whatever single
 // value a user changes in an element of ours, in the head, in any group of workers or for the autoscaler, it is refused with
 // the field and the words that clients know, and defaulting puts it right.
-func TestEveryValueOfOursIsImmutable(t *testing.T) {
+func TestInjectedValuesAreImmutable(t *testing.T) {
 	for variant, s := range variants {
 		for naming, stored := range completed(t, s) {
 			t.Run(variant+", "+naming, func(t *testing.T) {
@@ -186,7 +186,7 @@ func checkImmutable(t *testing.T, s Settings, stored map[string]any, w watched, 
 }
 
 // The same for elements that are taken away, that have another name, or that are there twice.
-func TestEveryElementOfOursIsThereOnce(t *testing.T) {
+func TestInjectedElementsAreUnique(t *testing.T) {
 	for variant, s := range variants {
 		for naming, stored := range completed(t, s) {
 			t.Run(variant+", "+naming, func(t *testing.T) {

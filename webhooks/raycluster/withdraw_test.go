@@ -42,7 +42,7 @@ func versioned(object map[string]any) {
 
 // R28: with a feature off an update that recreates the head takes out what is ours, and leaves what the user wrote. Any other
 // update leaves all of it in.
-func TestSwitchedOffFeaturesAreWithdrawn(t *testing.T) {
+func TestDisabledInjectionsAreRemoved(t *testing.T) {
 	none := func(s *Settings) { noOAuth(s); noMTLS(s) }
 	for form, on := range map[string]Settings{
 		"operator": onOpenShift(), "pod": onOpenShift().with(original), "plain": onOpenShift().with(plain), "plain pod": onOpenShift().with(plain).with(original),
@@ -77,7 +77,7 @@ func TestSwitchedOffFeaturesAreWithdrawn(t *testing.T) {
 }
 
 // Elements that only have names like ours belong to the user where we have nothing.
-func TestUsersElementsWithOurNamesStay(t *testing.T) {
+func TestForeignElementsWithInjectedNamesAreKept(t *testing.T) {
 	const own = `
 metadata: {name: c, namespace: team}
 spec:
@@ -111,7 +111,7 @@ spec:
 }
 
 // R16: a cluster from plain Kubernetes, whose sidecar of the original could never start, gets one that can.
-func TestOneSidecarIsExchangedForTheOther(t *testing.T) {
+func TestSidecarFollowsOAuthServer(t *testing.T) {
 	on := onOpenShift()
 	stored := defaulted(t, on, parse(t, full), nil)
 	got := defaulted(t, on.with(plain), stored, stored)
@@ -125,7 +125,7 @@ func TestOneSidecarIsExchangedForTheOther(t *testing.T) {
 
 // A cluster that KubeRay secures itself has nothing of ours for that, also when it comes to that later, where an administrator
 // trusts KubeRay with it.
-func TestKubeRaysOwnSecurity(t *testing.T) {
+func TestUserSecurityReplacesInjections(t *testing.T) {
 	on := onOpenShift().with(trusting)
 	for name, test := range map[string]struct {
 		change func(map[string]any)

@@ -20,7 +20,7 @@ func described() []v1alpha1.CRDDescription {
 	}
 }
 
-func TestOwn(t *testing.T) {
+func TestDescribeOwned(t *testing.T) {
 	owned, err := describeOwned(described(), sorted(t).crds)
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestOwn(t *testing.T) {
 }
 
 // A base that does not fit the CRDs is refused: the console would show what does not exist, or nothing of what does.
-func TestOwnRefuses(t *testing.T) {
+func TestDescribeOwnedRejects(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func([]v1alpha1.CRDDescription) []v1alpha1.CRDDescription
 		want   string

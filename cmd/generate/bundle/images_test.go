@@ -55,7 +55,7 @@ func TestSetImages(t *testing.T) {
 	}
 }
 
-func TestReleased(t *testing.T) {
+func TestWithVersionTag(t *testing.T) {
 	for given, want := range map[string]string{
 		"r/m": "r/m:v1.2.3", "r:5000/m": "r:5000/m:v1.2.3", "r/m:latest": "r/m:latest", "r/m@sha256:00": "r/m@sha256:00", "m": "m:v1.2.3", "m:1": "m:1",
 	} {
@@ -66,7 +66,7 @@ func TestReleased(t *testing.T) {
 	}
 }
 
-func TestPinned(t *testing.T) {
+func TestArePinned(t *testing.T) {
 	digest := v1alpha1.RelatedImage{Image: "r/a@sha256:" + strings.Repeat("0", 64)}
 	for _, c := range []struct {
 		images []v1alpha1.RelatedImage

@@ -300,7 +300,7 @@ func TestRightsForTheOwnCertificate(t *testing.T) {
 }
 
 // What another operator left in a cluster is cleaned up under OLM too, and the KubeRay of the platform is known.
-func TestRightsForWhatIsLeftBehind(t *testing.T) {
+func TestRightsForLegacyWebhooks(t *testing.T) {
 	_, cluster, err := sorted(t, "resourceNames: [ours]", "resourceNames: [ours, codeflare-operator-mutating-webhook-configuration, kuberay-mutating-webhook-configuration]").permissions()
 	if err != nil {
 		t.Fatal(err)

@@ -103,7 +103,7 @@ func TestNamesOfWebhooksAreUnique(t *testing.T) {
 	}
 }
 
-func TestPointAtOLM(t *testing.T) {
+func TestSetConversionService(t *testing.T) {
 	for _, d := range sorted(t).crds {
 		if err := setConversionService(d.object, "the.manager"); err != nil {
 			t.Fatal(err)

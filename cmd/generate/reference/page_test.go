@@ -92,7 +92,7 @@ func properties(path string, schema *apiextensionsv1.JSONSchemaProps) []string {
 }
 
 // A field of ours that has the name of one of Kubernetes is opened all the same.
-func TestKubernetes(t *testing.T) {
+func TestKubernetesTypeOf(t *testing.T) {
 	with := func(name string) *apiextensionsv1.JSONSchemaProps {
 		return &apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{name: {Type: "string"}}}
 	}

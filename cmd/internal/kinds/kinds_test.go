@@ -173,7 +173,7 @@ func TestSettingsOfACluster(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotMade(t *testing.T) {
+func TestRenderNotes(t *testing.T) {
 	for name, tc := range map[string]struct{ object, want string }{
 		"another manager's cluster": {`{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a}, spec: {managedBy: kueue.x-k8s.io/multikueue, headGroupSpec: {template: {spec: {containers: [{name: h, image: i}]}}}}}`,
 			"nothing is made for RayCluster a: spec.managedBy gives it to kueue.x-k8s.io/multikueue"},
@@ -233,7 +233,7 @@ func TestComponents(t *testing.T) {
 }
 
 // A component waits for the first of its kinds, or for any.
-func TestMissing(t *testing.T) {
+func TestMissingKinds(t *testing.T) {
 	only := func(served ...string) func(schema.GroupVersionKind) bool {
 		return func(kind schema.GroupVersionKind) bool { return slices.Contains(served, kind.Kind) }
 	}
@@ -258,8 +258,8 @@ func TestComponentOf(t *testing.T) {
 	}
 }
 
-// TestWhichAreOurs tells ModelMesh's objects from KServe's.
-func TestWhichAreOurs(t *testing.T) {
+// TestSelects tells ModelMesh's objects from KServe's.
+func TestSelects(t *testing.T) {
 	filters := map[string]func(*unstructured.Unstructured) bool{}
 	for _, c := range kinds.Components() {
 		for _, k := range c.Kinds {

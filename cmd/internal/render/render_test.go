@@ -167,7 +167,7 @@ func TestSettingsFromConfigMaps(t *testing.T) {
 	}
 }
 
-func TestPlaces(t *testing.T) {
+func TestEnsureNamespace(t *testing.T) {
 	for name, tc := range map[string]struct{ given, of, want string }{
 		"its own": {"a", "b", "a"}, "that of the caller": {"", "b", "b"}, "default": {"", "", "default"},
 	} {

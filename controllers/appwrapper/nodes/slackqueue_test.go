@@ -219,7 +219,7 @@ func (broken) List(context.Context, client.ObjectList, ...client.ListOption) err
 }
 
 // Single limits: what is written, what is left alone, and what is refused.
-func TestLend(t *testing.T) {
+func TestSetLendingLimits(t *testing.T) {
 	const gpu = "nvidia.com/gpu"
 	for _, test := range []struct {
 		name, quota, missing, want string

@@ -139,7 +139,7 @@ func TestRulesWhileFailed(t *testing.T) {
 	}
 }
 
-func TestTheEndOfAStoredFailure(t *testing.T) {
+func TestCompletionTimeOfLegacyFailure(t *testing.T) {
 	forget := func(f *Facts) { f.CompletionTime = nil }
 	if at := usual(awv1beta2.PhaseFailed, forget, pausedFor(3*time.Minute)).completionTime(); !at.Equal(noon.Add(-3 * time.Minute)) {
 		t.Errorf("paused three minutes ago: %s", at)
@@ -165,6 +165,6 @@ func TestRulesWhileTerminating(t *testing.T) {
 	}
 }
 
-func TestAnUnknownPhaseIsLeftAlone(t *testing.T) {
+func TestDecideIgnoresUnknownPhase(t *testing.T) {
 	compare(t, Decide(ByPhase["Paused"], usual("Paused")), want{rule: "unknown phase"})
 }

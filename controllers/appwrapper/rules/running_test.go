@@ -104,7 +104,7 @@ func TestRulesWhileRunning(t *testing.T) {
 }
 
 // [D3] [appwrapper-54] A dip below the expected pods gets the failure grace period, counted from the dip.
-func TestADipOfReadyPodsHasTheFailureGracePeriod(t *testing.T) {
+func TestUnreadyPodsHaveFailureGracePeriod(t *testing.T) {
 	for _, tc := range []ruleCase{
 		{"first seen", []change{pods(1, 1, 0, 0), ready(9 * time.Minute)},
 			want{rule: "too few pods, for a while", again: time.Minute, sets: []string{"PodsReady=False/InsufficientPodsReady"}}},
@@ -123,7 +123,7 @@ func TestADipOfReadyPodsHasTheFailureGracePeriod(t *testing.T) {
 	}
 }
 
-func TestSuccessAndFailureLeaveAnAccount(t *testing.T) {
+func TestCompletionIsRecorded(t *testing.T) {
 	d := Decide(whileRunning, usual(awv1beta2.PhaseRunning, judging(Succeeded)))
 	if c := meta.FindStatusCondition(d.Conditions, awv1beta2.ConditionQuotaReserved); c.Message != done2 {
 		t.Errorf("message %q", c.Message)

@@ -229,7 +229,7 @@ func (l *life) step() {
 
 // R11, and section 11.1: over ten years, through several rotations, all that are alive trust each other, pods and clients
 // that issue for themselves, whenever they started; and nothing is written at any moment at which nothing is due.
-func TestTenYears(t *testing.T) {
+func TestRenewalOverTenYears(t *testing.T) {
 	const years = 10
 	legacy := func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }
 	for name, tc := range map[string]struct {
@@ -265,7 +265,7 @@ func TestTenYears(t *testing.T) {
 
 // The operator may be away for a long while. Those that started before trust those that start after its return, as long as its own
 // certificate lasts, if it was not away for longer than a CA waits before it signs.
-func TestTheOperatorWasAway(t *testing.T) {
+func TestRenewalAfterDowntime(t *testing.T) {
 	for name, away := range map[string]time.Duration{"a month": 30 * 24 * time.Hour, "half a year": leafLifetime / 2, "eleven months": leafLifetime * 11 / 12} {
 		t.Run(name, func(t *testing.T) {
 			l := &life{fixture: newFixture(t), dice: rand.New(rand.NewPCG(1, 1)), cluster: demo(t), mode: byOperator, signers: map[string]bool{}, trusted: map[trust]time.Time{}}

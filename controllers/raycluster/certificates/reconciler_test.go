@@ -102,7 +102,7 @@ func TestCertificatesOfANewCluster(t *testing.T) {
 }
 
 // R12, R13: pods get into the certificate of their role as they come, one write for each of these seconds, and never out while they live.
-func TestPodsComeAndGo(t *testing.T) {
+func TestAddressesFollowPods(t *testing.T) {
 	w, cluster := newFixture(t), demo(t)
 	_, head, worker := demoSecrets(t)
 	w.keep(cluster, byOperator)
@@ -149,7 +149,7 @@ func TestPodsComeAndGo(t *testing.T) {
 }
 
 // A waiting pod is marked once, when its address is in.
-func TestPodsAreServed(t *testing.T) {
+func TestAnnotatePods(t *testing.T) {
 	w, cluster := newFixture(t), demo(t)
 	w.keep(cluster, byOperator)
 	running := raytest.Pod("r", raycluster.NodeTypeWorker, "u", "10.0.0.9")
@@ -180,7 +180,7 @@ func TestPodsAreServed(t *testing.T) {
 }
 
 // Kubelets that are notified before watches bring the Secret would read the old one.
-func TestPodsAreNotServedTooEarly(t *testing.T) {
+func TestAnnotatePodsWaitsForCache(t *testing.T) {
 	w, cluster := newFixture(t), demo(t)
 	_, head, _ := demoSecrets(t)
 	w.keep(cluster, byOperator)
@@ -367,7 +367,7 @@ func TestSecretsOfUsers(t *testing.T) {
 }
 
 // With the original form there is the CA alone, and without mutual TLS nothing.
-func TestFormsOfCertificates(t *testing.T) {
+func TestIssuers(t *testing.T) {
 	ca, head, worker := demoSecrets(t)
 	for name, tc := range map[string]struct {
 		mode raycluster.Mode
@@ -403,7 +403,7 @@ func TestFormsOfCertificates(t *testing.T) {
 }
 
 // Mutual TLS goes off, and what is remembered goes with it.
-func TestForgetting(t *testing.T) {
+func TestMemoryForget(t *testing.T) {
 	w, cluster := newFixture(t), demo(t)
 	w.keep(cluster, byOperator)
 	if after := w.keep(cluster, raycluster.Mode{}); after != 0 || !expires(roleHead).Equal(time.Unix(0, 0).UTC()) {
@@ -417,7 +417,7 @@ func TestForgetting(t *testing.T) {
 }
 
 // A Secret that a user annotates is read once more, and its labels and its content are put right.
-func TestTouchedSecrets(t *testing.T) {
+func TestChangedSecretsAreCheckedOnce(t *testing.T) {
 	w, cluster := newFixture(t), demo(t)
 	ca, head, worker := demoSecrets(t)
 	w.keep(cluster, byOperator)
@@ -443,7 +443,7 @@ func TestTouchedSecrets(t *testing.T) {
 }
 
 // The cache is behind what was written a moment ago: nothing is read, and the next reconcile checks again.
-func TestTheCacheIsBehind(t *testing.T) {
+func TestStaleCache(t *testing.T) {
 	w, cluster := newFixture(t), demo(t)
 	ca, head, worker := demoSecrets(t)
 	w.keep(cluster, byOperator)

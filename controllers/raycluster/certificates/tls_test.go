@@ -160,7 +160,7 @@ func TestRotationKeepsPodsTalking(t *testing.T) {
 
 // The form of the original operator: the pods sign with the key of the CA, whatever its kind, and talk by the name of the
 // Service, and by address as gRPC compares it: as text.
-func TestTheOriginalFormTalks(t *testing.T) {
+func TestPodIssuedCertificatesVerify(t *testing.T) {
 	needsOpenSSL(t)
 	mode := raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerPod}
 	for name, prepare := range map[string]func(w *fixture){

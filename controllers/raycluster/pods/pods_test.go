@@ -19,7 +19,7 @@ import (
 )
 
 // The form in which pods are held has all that is read, and is a fraction of the pod.
-func TestSlimPod(t *testing.T) {
+func TestTrimPod(t *testing.T) {
 	pod := raytest.Pod("head", raycluster.NodeTypeHead, "u", "10.0.0.1", "fd00::1")
 	pod.Annotations = map[string]string{AnnotationCertificateFor: "10.0.0.1", "big": string(make([]byte, 4000))}
 	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: &metav1.FieldsV1{Raw: make([]byte, 4000)}}}
@@ -89,7 +89,7 @@ func TestAddresses(t *testing.T) {
 }
 
 // A label does not make a pod one of the cluster: its controller does.
-func TestOf(t *testing.T) {
+func TestList(t *testing.T) {
 	own, older, stranger := raytest.Pod("own", "head", "u", "10.0.0.1"), raytest.Pod("older", "head", "old", "10.0.0.2"), raytest.Pod("stranger", "worker", "u", "10.0.0.3")
 	stranger.OwnerReferences = nil
 	ofJob := raytest.Pod("job", "worker", "u", "10.0.0.4")

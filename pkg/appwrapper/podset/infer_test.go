@@ -145,7 +145,7 @@ func TestInferRefuses(t *testing.T) {
 }
 
 // [appwrapper-14] Declared pod sets come first, whatever could be inferred; the status keeps them as they are.
-func TestOf(t *testing.T) {
+func TestForComponent(t *testing.T) {
 	c := component(t, job("parallelism: 4, "))
 	sets, err := ForComponent(c)
 	if err != nil || shown(sets) != "template.spec.template=4"+jobHint {
@@ -185,7 +185,7 @@ func TestReplicas(t *testing.T) {
 }
 
 // D8: what scales itself down is ready with its minimum.
-func TestLeast(t *testing.T) {
+func TestMinReady(t *testing.T) {
 	for _, test := range []struct {
 		name, text string
 		total      int32

@@ -7,7 +7,7 @@ import (
 )
 
 // [appwrapper-28] The eight malformed paths into a JobSet, and all other faults of a path.
-func TestAtRefuses(t *testing.T) {
+func TestTemplateAtRejects(t *testing.T) {
 	u := object(t, jobSet)
 	for _, test := range []struct{ name, path, want string }{
 		{"map access on an array", "template.spec.replicatedJobs.template", "at path position 'template.spec.replicatedJobs' non-map value"},
@@ -40,7 +40,7 @@ func TestAtRefuses(t *testing.T) {
 	}
 }
 
-func TestAtFinds(t *testing.T) {
+func TestTemplateAt(t *testing.T) {
 	u := object(t, jobSet)
 	for path, want := range map[string]string{
 		"template":                                  "kind",

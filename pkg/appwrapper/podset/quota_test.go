@@ -8,7 +8,7 @@ import (
 )
 
 // What Kueue refuses of Ray's kinds is known: a RayJob whose cluster outlives it, and clusters that grow by themselves.
-func TestBeyondQuota(t *testing.T) {
+func TestQuotaErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string
 		want []string

@@ -148,7 +148,7 @@ func connect(t *testing.T, flags ...string) outcome {
 	}, append([]string{"look"}, flags...)...)
 }
 
-func TestConnectInVain(t *testing.T) {
+func TestConnectFails(t *testing.T) {
 	for name, c := range map[string]struct{ content, flag, want string }{
 		"no such file":       {"", "", "finding the cluster"},
 		"no such context":    {kubeconfig, "--context=third", `context "third" does not exist`},

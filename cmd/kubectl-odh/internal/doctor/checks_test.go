@@ -385,7 +385,7 @@ func TestCertificateOfAnotherNamespace(t *testing.T) {
 }
 
 // The message of an API server that fails is shown.
-func TestTrouble(t *testing.T) {
+func TestChecksWithFailingRequests(t *testing.T) {
 	w := healthy(t)
 	w.fails = func(string, string, string) error { return errors.New("etcd is gone\nand more") }
 	found := of(w.examine(), "crds")

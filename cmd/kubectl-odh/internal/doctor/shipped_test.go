@@ -46,7 +46,7 @@ func TestBrokenManifests(t *testing.T) {
 }
 
 // What an API server adds to a CRD makes no difference, and a schema does.
-func TestSame(t *testing.T) {
+func TestEqualVersions(t *testing.T) {
 	for name, crd := range ships(t).crds {
 		live := crd.DeepCopy()
 		live.Annotations, live.Generation = map[string]string{"a": "b"}, 3
@@ -75,7 +75,7 @@ func TestSame(t *testing.T) {
 }
 
 // Each missing permission of the account is a finding.
-func TestWithheld(t *testing.T) {
+func TestMissingRights(t *testing.T) {
 	rule := func(group, resource, verb string, names ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}, ResourceNames: names}
 	}
@@ -102,7 +102,7 @@ func TestWithheld(t *testing.T) {
 	}
 }
 
-func TestWhomABindingConcerns(t *testing.T) {
+func TestIncludesAccount(t *testing.T) {
 	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "odh", Name: "manager"}
 	for name, tc := range map[string]struct {
 		subject rbacv1.Subject

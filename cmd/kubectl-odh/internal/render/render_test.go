@@ -57,7 +57,7 @@ func start(t *testing.T, stdin string, cluster *cli.Cluster, args ...string) sta
 
 const wrapper = `{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: a}, spec: {components: [{template: {apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}}]}}`
 
-func TestOffline(t *testing.T) {
+func TestFromPlatform(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.yaml")
 	if err := os.WriteFile(file, []byte(wrapper), 0o600); err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ const (
 	cluster   = `{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: r}, spec: {headGroupSpec: {rayStartParams: {}, template: {spec: {containers: [{name: h, image: i}]}}}}}`
 )
 
-func TestWithACluster(t *testing.T) {
+func TestFromCluster(t *testing.T) {
 	s := start(t, wrapper, fakeCluster(t, manager, scheduler), "-f", "-", "--cluster")
 	if s.code != 0 || !strings.Contains(s.stdout, "schedulerName: packed") || !strings.Contains(s.stdout, "namespace: team") {
 		t.Errorf("%+v", s)
@@ -176,7 +176,7 @@ func TestWithACluster(t *testing.T) {
 }
 
 // What may not be read counts as not there, or as its default; that is reported, and the exit code is 3.
-func TestWhatMayNotBeRead(t *testing.T) {
+func TestFromClusterWithFewRights(t *testing.T) {
 	hidden := strings.Replace(manager, `{name: POD_NAMESPACE, value: odh}`, `{name: POD_NAMESPACE, value: odh}, {name: ENABLE_MLFLOW, valueFrom: {configMapKeyRef: {name: params, key: m}}}`, 1)
 	refused := func() *cli.Cluster {
 		c := fakeCluster(t, hidden, scheduler)
