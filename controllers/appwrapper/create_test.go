@@ -19,7 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 )
 
-// owned is an object in the way of a component.
+// owned returns an object with the name of a component.
 func owned(changes ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "a", UID: "other-pod", Labels: map[string]string{awv1beta2.LabelAppWrapper: "train"}}}
 	for _, change := range changes {
@@ -38,7 +38,7 @@ func dying(p *corev1.Pod) {
 	p.DeletionTimestamp, p.Finalizers = &metav1.Time{Time: noon}, []string{finalizer}
 }
 
-// [D9] [appwrapper-56] Group, kind and uid of the owner decide who an existing object belongs to.
+// [D9] [appwrapper-56] Group, kind and uid of the owner determine who controls an existing object.
 func TestExistingObjects(t *testing.T) {
 	group := awv1beta2.GroupVersion.String()
 	for name, tc := range map[string]struct {
@@ -75,7 +75,7 @@ func TestExistingObjects(t *testing.T) {
 	}
 }
 
-// [D11] An answer that leaves open what happened keeps the component Unknown, and suspension looks for it.
+// [D11] After an ambiguous error the component stays Unknown, and suspension deletes its object.
 func TestAmbiguousErrors(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	for name, tc := range map[string]struct {
@@ -149,7 +149,7 @@ func TestForbiddenNamesRequiredRights(t *testing.T) {
 	}
 }
 
-// [D6] [appwrapper-57] Kinds of cluster scope are refused by the controller too.
+// [D6] [appwrapper-57] The controller also rejects cluster-scoped kinds.
 func TestKindsThatAreRefused(t *testing.T) {
 	w := newFixture(t, wrapper([]string{`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"admin2"},"rules":[]}`}))
 	if aw := w.must(awv1beta2.PhaseFailed); aw.Status.Retries != 0 || !strings.Contains(aw.Status.LastFailure.Message, "grant permissions") {
@@ -160,7 +160,7 @@ func TestKindsThatAreRefused(t *testing.T) {
 	}
 }
 
-// [D10] [appwrapper-40] A name that the template leaves open is always completed in the same way.
+// [D10] [appwrapper-40] A generateName is completed deterministically.
 func TestGeneratedNames(t *testing.T) {
 	first := generateName("train-", "uid-1", 0)
 	if first != generateName("train-", "uid-1", 0) || len(first) != len("train-")+suffixLength {
@@ -181,7 +181,7 @@ func TestGeneratedNames(t *testing.T) {
 	}
 }
 
-// The original announced an object with an open name without one: what it may have made is found by its label.
+// The CodeFlare operator announced objects with generateName without a name: they are found by label.
 func TestAnObjectOfTheOriginalWithAGeneratedNameIsFound(t *testing.T) {
 	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "settings-x7k2p", UID: "theirs", Labels: map[string]string{awv1beta2.LabelAppWrapper: "train"},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: awv1beta2.GroupVersion.String(), Kind: "AppWrapper", Name: "train", UID: "aw-uid", Controller: new(true)}}}}
@@ -212,7 +212,7 @@ func TestAnObjectOfTheOriginalWithAGeneratedNameIsFound(t *testing.T) {
 	}
 }
 
-// restored gives a Pod as a backup without owner references brings it back, with what the API server and others add.
+// restored returns a Pod from a backup without owner references, with defaults of the API server.
 func restored(name string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	p := owned(func(p *corev1.Pod) {
 		p.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "i"}}}
@@ -233,7 +233,7 @@ func withImage(image string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Spec.Containers[0].Image = image }
 }
 
-// What a restore brought back without owners is taken over if it has our label and is as described, and never made twice.
+// Restored objects without owners are adopted if they have the label and equal the template, and are not created twice.
 func TestRestoredObjects(t *testing.T) {
 	open := strings.Replace(wrappedPod("a-"), `"name":"a-"`, `"generateName":"a-"`, 1)
 	other := strings.Replace(open, `"image":"i"`, `"image":"other"`, 1)
@@ -242,7 +242,7 @@ func TestRestoredObjects(t *testing.T) {
 		templates []string
 		pods      []*corev1.Pod
 		phase     awv1beta2.AppWrapperPhase
-		// adopted are the components by name, and made how many Pods are new.
+		// adopted are the components by name, made is the number of new Pods.
 		adopted []string
 		made    int
 	}{
@@ -288,7 +288,7 @@ func TestRestoredObjects(t *testing.T) {
 	}
 }
 
-// An operator that may not patch a kind reports it, and continues once it may.
+// Without the right to patch a kind the error is reported, and the workload continues once it is granted.
 func TestAdoptionWaitsForItsRight(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}, annotated("deletionOnFailureGracePeriodDuration", "1h")), restored("a"))
 	w.before = func(request string) error {
@@ -304,8 +304,7 @@ func TestAdoptionWaitsForItsRight(t *testing.T) {
 	w.must(awv1beta2.PhaseRunning)
 }
 
-// Pods that were restored before their AppWrapper count, also for a process that did not adopt their component. Others that are
-// older do not.
+// Pods that were restored before their AppWrapper count, also in a process that did not adopt their component. Other older pods do not.
 func TestPodsThatAreOlderThanTheirAppWrapperCountAfterARestore(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pod     *corev1.Pod

@@ -19,7 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 )
 
-// hold keeps an object when it is deleted.
+// hold adds a finalizer to an object.
 func (w *fixture) hold(name string) {
 	w.Helper()
 	pod := &corev1.Pod{}
@@ -32,13 +32,13 @@ func (w *fixture) hold(name string) {
 	}
 }
 
-// grandchild is a pod that a component made.
+// grandchild returns a pod of a component.
 func grandchild(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(noon),
 		Labels: map[string]string{awv1beta2.LabelAppWrapper: "train"}}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
 }
 
-// [D37] Forced deletion ends pods only when nothing can make new ones.
+// [D37] Forced deletion deletes pods only after their owners.
 func TestForcedDeletionEndsOwnersBeforePods(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedJob("j", 1)}, annotated("forcefulDeletionGracePeriodDuration", "10s")), grandchild("j-0"))
 	w.must(awv1beta2.PhaseRunning)
@@ -83,7 +83,7 @@ func TestForcedDeletionEndsOwnersBeforePods(t *testing.T) {
 	}
 }
 
-// A forced deletion is sent until the object has no grace period left, and not again while finalizers hold it.
+// A forced deletion is repeated until the grace period is 0, and not while finalizers remain.
 func TestNeedsDelete(t *testing.T) {
 	for name, tc := range map[string]struct {
 		deleting        bool
@@ -107,7 +107,7 @@ func TestNeedsDelete(t *testing.T) {
 	}
 }
 
-// A deletion is not sent again while the object is on its way out, however many reconciles there are.
+// A deletion of a terminating object is not repeated by further reconciles.
 func TestDeletionIsSentOnce(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.must(awv1beta2.PhaseRunning)
@@ -126,7 +126,7 @@ func TestDeletionIsSentOnce(t *testing.T) {
 	}
 }
 
-// Quota stays until the API server itself knows of no pod.
+// Quota is held until the API server has no pod.
 func TestUncachedPodsHoldQuota(t *testing.T) {
 	w := newFixture(t, wrapper([]string{mapTemplate}))
 	w.must(awv1beta2.PhaseRunning)
@@ -151,7 +151,7 @@ func TestUncachedPodsHoldQuota(t *testing.T) {
 	w.must(awv1beta2.PhaseSuspended)
 }
 
-// Nothing is deleted that another one controls, whatever its name.
+// Objects of another controller are not deleted, whatever their name.
 func TestOnlyWhatIsControlledIsDeleted(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.must(awv1beta2.PhaseRunning)
@@ -168,13 +168,13 @@ func TestOnlyWhatIsControlledIsDeleted(t *testing.T) {
 	if count(w.writes, "delete Pod a") != 0 {
 		t.Errorf("writes %q", w.writes)
 	}
-	// [D33] Clients read the reason as the original wrote it.
+	// [D33] Clients expect the spelling of the CodeFlare operator.
 	if c := aw.Status.ComponentStatus[0].Conditions[0]; c.Reason != "CompononetDeleted" {
 		t.Errorf("reason %q", c.Reason)
 	}
 }
 
-// [D33] Stored objects with either spelling are recreated.
+// [D33] Stored components with either spelling are recreated.
 func TestBothSpellingsOfDeletedAreUnderstood(t *testing.T) {
 	for _, reason := range []string{awv1beta2.ReasonComponentDeleted, awv1beta2.ReasonComponentDeletedTypo} {
 		status := &awv1beta2.AppWrapperComponentStatus{}
@@ -185,7 +185,7 @@ func TestBothSpellingsOfDeletedAreUnderstood(t *testing.T) {
 	}
 }
 
-// [D7] What the cache does not show is read from the API server before anything terminal.
+// [D7] Objects that the cache lacks are read from the API server before a terminal decision.
 func TestAMissingComponentIsConfirmed(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.must(awv1beta2.PhaseRunning)
@@ -209,7 +209,7 @@ func TestAMissingComponentIsConfirmed(t *testing.T) {
 	w.must(awv1beta2.PhaseFailed)
 }
 
-// [D21] A read that fails is an error, which is retried, and no fact.
+// [D21] A failed read is an error, which is retried.
 func TestReadErrorsAreReturned(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.must(awv1beta2.PhaseRunning)
@@ -229,7 +229,7 @@ func TestReadErrorsAreReturned(t *testing.T) {
 	}
 }
 
-// [D4] A component that reports success and goes at once has succeeded, even if no reconcile saw it.
+// [D4] A component that is deleted right after its success has succeeded, even if no reconcile saw it.
 func TestSuccessIsStoredBeforeDeletion(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedJob("j", 1), wrappedPod("a")}))
 	w.must(awv1beta2.PhaseRunning)

@@ -14,7 +14,7 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// [D31] Steps are reported, failures as warnings.
+// [D31] Transitions send Events, failures with type Warning.
 func TestEvents(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}, annotated("retryLimit", "1", "failureGracePeriodDuration", "0s", "retryPausePeriodDuration", "0s")))
 	none := false
@@ -56,7 +56,7 @@ func TestTransitionEvents(t *testing.T) {
 	}
 }
 
-// [D16] Every stored step counts once.
+// [D16] Every stored transition is counted once.
 func TestPhaseCounter(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	value := func(phase awv1beta2.AppWrapperPhase) float64 {

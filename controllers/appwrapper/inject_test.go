@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// wrapped reads an AppWrapper in YAML and fills in the pod sets of its components, as the first reconcile does.
+// wrapped parses an AppWrapper and sets the pod sets in its status, as the first reconcile does.
 func wrapped(t testing.TB, text string) *awv1beta2.AppWrapper {
 	t.Helper()
 	aw := &awv1beta2.AppWrapper{}
@@ -39,7 +39,7 @@ func wrapped(t testing.TB, text string) *awv1beta2.AppWrapper {
 	return aw
 }
 
-// one wraps a single object, with the pod set infos before it.
+// one wraps a single object with pod set infos.
 func one(infos, template string) string {
 	return "{metadata: {name: aw, namespace: ns}, spec: {components: [{" + infos + "template: " + template + "}]}}"
 }
@@ -56,7 +56,7 @@ func withScheduler() Settings {
 	return settings
 }
 
-// golden compares with a file, or rewrites it.
+// golden compares with a file, or updates it.
 func golden(t *testing.T, file string, got []byte) {
 	t.Helper()
 	if *update {
@@ -74,8 +74,7 @@ func golden(t *testing.T, file string, got []byte) {
 	}
 }
 
-// [appwrapper-11] [appwrapper-12] [appwrapper-13] [appwrapper-14] D28 D29: objects as they are created, with everything that
-// is added to them, beside the AppWrapper.
+// [appwrapper-11] [appwrapper-12] [appwrapper-13] [appwrapper-14] D28 D29: created objects with all additions, for each AppWrapper.
 func TestBuildObjectGolden(t *testing.T) {
 	cases, err := filepath.Glob("testdata/inject/*/appwrapper.yaml")
 	if err != nil || len(cases) < 6 {
@@ -114,7 +113,7 @@ func TestBuildObjectGolden(t *testing.T) {
 
 const podTemplate = `{apiVersion: v1, kind: Pod, metadata: {name: p, labels: {l: "1"}, annotations: {a: "1"}}, spec: {nodeSelector: {d: "1"}, containers: [{name: c, resources: {limits: {nvidia.com/gpu: 1}}}]}}`
 
-// What no object can be made of.
+// Templates from which no object can be built.
 func TestBuildObjectRejects(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"another namespace", one("", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: other}}`), `metadata.namespace is "other": leave it out`},
@@ -146,7 +145,7 @@ func TestBuildObjectRejects(t *testing.T) {
 	}
 }
 
-// The affinity of the user that cannot be read is left as it is, and creation continues.
+// An invalid affinity of the user is left unchanged, and creation continues.
 func TestMalformedAffinity(t *testing.T) {
 	for _, affinity := range []string{
 		`x`,
@@ -177,7 +176,7 @@ func TestMalformedAffinity(t *testing.T) {
 	}
 }
 
-// [appwrapper-12] What asks for a resource, and what does not.
+// [appwrapper-12] Containers with and without requests of a resource.
 func TestRequests(t *testing.T) {
 	for text, want := range map[string]bool{
 		`{containers: [{resources: {limits: {nvidia.com/gpu: 1}}}]}`:                                true,
@@ -208,7 +207,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// Without Autopilot, or with the injection switched off, the template stays as it is.
+// With Autopilot or its injection disabled the template is unchanged.
 func TestNoInjection(t *testing.T) {
 	off := defaultSettings()
 	off.Autopilot.InjectAntiAffinities = false
@@ -225,7 +224,7 @@ func TestNoInjection(t *testing.T) {
 	}
 }
 
-// The AppWrapper, which is in the cache, does not change, and a second object does not depend on the first.
+// The cached AppWrapper is not modified, and two objects share nothing.
 func TestBuildObjectSharesNothing(t *testing.T) {
 	aw := wrapped(t, one("podSetInfos: [{labels: {q: r}, tolerations: [{key: k}]}], ", podTemplate))
 	before := aw.DeepCopy()
@@ -247,7 +246,7 @@ func TestBuildObjectSharesNothing(t *testing.T) {
 	}
 }
 
-// Too few infos are as good as empty ones.
+// Missing infos equal empty ones.
 func TestFewerInfosThanPodSets(t *testing.T) {
 	aw := wrapped(t, one("podSetInfos: [{labels: {q: r}}], podSets: [{path: template.a}, {path: template.b}], ", `{apiVersion: example.com/v1, kind: X, a: {spec: {}}, b: {spec: {}}}`))
 	u, _, err := buildObject(aw, 0, defaultSettings())
@@ -261,7 +260,7 @@ func TestFewerInfosThanPodSets(t *testing.T) {
 	}
 }
 
-// FuzzBuildObject: no template makes it panic, and what comes out is plain JSON (D27) that the label finds.
+// FuzzBuildObject: no template causes a panic, and the result is plain JSON (D27) with the label.
 func FuzzBuildObject(f *testing.F) {
 	f.Add([]byte(`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"resources":{"limits":{"nvidia.com/gpu":1}}}]}}`), "template", "l", "v", "n")
 	f.Add([]byte(`{"apiVersion":"batch/v1","kind":"Job","metadata":null,"spec":{"template":{"metadata":null,"spec":{"tolerations":null,"affinity":{"nodeAffinity":{}}}}}}`), "template.spec.template", "l", "v", "n")

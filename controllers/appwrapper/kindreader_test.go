@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
-// lateInformer has not had its first list; reading from its cache would block.
+// lateInformer has not synced; reading from its cache would block.
 type lateInformer struct{ cache.Informer }
 
 func (lateInformer) AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
@@ -44,7 +44,7 @@ func (c *lateCache) Get(context.Context, client.ObjectKey, client.Object, ...cli
 	return nil
 }
 
-// [D14] A kind whose watch does not come to life is read from the API server, after a short wait that blocks no worker.
+// [D14] A kind whose watch does not sync is read from the API server, after a short wait that blocks no worker.
 func TestKindsThatCannotBeWatchedBlockNoWorker(t *testing.T) {
 	w := newFixture(t, wrapper([]string{mapTemplate}))
 	late := &lateCache{fakeCache: fakeCache{WithWatch: w.server, fixture: w}, t: t}
@@ -65,7 +65,7 @@ func TestKindsThatCannotBeWatchedBlockNoWorker(t *testing.T) {
 	}
 }
 
-// What may not even be read counts as there, since the status says that it was created.
+// An unreadable component counts as existing, since the status contains its creation.
 func TestUnreadableComponentsCountAsExisting(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.must("Running")

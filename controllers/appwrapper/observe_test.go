@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 )
 
-// seen is a pod in a phase.
+// seen returns a pod in a phase.
 func seen(name string, phase corev1.PodPhase, changes ...func(*corev1.Pod)) corev1.Pod {
 	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(noon)},
 		Spec:   corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "main"}}},
@@ -73,7 +73,7 @@ func TestPodsOfComponentsThatAreDoneDoNotCount(t *testing.T) {
 	ofJob := func(p *corev1.Pod) {
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "j", UID: "job-uid", Controller: new(true)}}
 	}
-	// KubeRay labels the pods of a cluster with the name of that alone, whatever made the cluster.
+	// KubeRay sets only the label of the cluster on pods, whatever created the cluster.
 	ofCluster := func(p *corev1.Pod) {
 		p.Labels = map[string]string{"ray.io/cluster": "j-raycluster-x7k2p"}
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: "RayCluster", Name: "j-raycluster-x7k2p", UID: "rc", Controller: new(true)}}
@@ -177,7 +177,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// status builds an object with a status.
+// status returns an object with a status.
 func withStatus(apiVersion, kind string, status map[string]any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "status": status}}
 	return u
@@ -191,7 +191,7 @@ func conditionsOf(pairs ...string) map[string]any {
 	return map[string]any{"conditions": list}
 }
 
-// [D4] [D5] What components say about themselves.
+// [D4] [D5] States that components report.
 func TestStatusReaders(t *testing.T) {
 	for name, tc := range map[string]struct {
 		object *unstructured.Unstructured
@@ -228,7 +228,7 @@ func TestStatusReaders(t *testing.T) {
 	}
 }
 
-// Whatever the cache leaves out changes no fact.
+// Fields that transform removes do not change any fact.
 func TestTransformKeepsReadFields(t *testing.T) {
 	full := seen("p", corev1.PodFailed, ended("main", 3, "Error"), wants("nvidia.com/gpu", "1"), func(p *corev1.Pod) {
 		p.Annotations, p.ManagedFields = map[string]string{"a": "b"}, []metav1.ManagedFieldsEntry{{Manager: "m"}}

@@ -10,7 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 )
 
-// Tools that know no phases learn from Ready how a workload is.
+// Ready shows the state of a workload to tools that do not know the phases.
 func TestReady(t *testing.T) {
 	pods := func(status metav1.ConditionStatus) metav1.Condition {
 		return rules.NewCondition(awv1beta2.ConditionPodsReady, status, "Pods"+string(status), "1 pod")

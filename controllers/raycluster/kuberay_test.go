@@ -29,7 +29,7 @@ func kubeRayIn(namespace string) *unstructured.Unstructured {
 	return u
 }
 
-// kubeRayBinding is the one that Helm and kustomize make.
+// kubeRayBinding is the ClusterRoleBinding of Helm and kustomize.
 func kubeRayBinding(namespace string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"subjects": []any{
 		map[string]any{"kind": "ServiceAccount", "name": "kuberay-operator", "namespace": namespace}, map[string]any{"kind": "Group", "name": "admins"},
@@ -50,16 +50,16 @@ func dsci(namespace any) *unstructured.Unstructured {
 	return u
 }
 
-// search is a locator that runs.
-type search struct {
+// runningLocator is a started kubeRayLocator.
+type runningLocator struct {
 	*kubeRayLocator
 	client  *dynamicfake.FakeDynamicClient
 	changes atomic.Int32
 }
 
-func startSearch(t *testing.T, served bool, objects ...runtime.Object) *search {
+func newRunningLocator(t *testing.T, served bool, objects ...runtime.Object) *runningLocator {
 	t.Helper()
-	s := &search{client: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+	s := &runningLocator{client: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		deployments: "DeploymentList", {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}: "ClusterRoleBindingList",
 		{Group: "dscinitialization.opendatahub.io", Version: "v1", Resource: "dscinitializations"}: "DSCInitializationList",
 	}, objects...)}
@@ -71,7 +71,7 @@ func startSearch(t *testing.T, served bool, objects ...runtime.Object) *search {
 	return s
 }
 
-func (s *search) run(t *testing.T) {
+func (s *runningLocator) run(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -84,8 +84,8 @@ func (s *search) run(t *testing.T) {
 	})
 }
 
-// finds waits until the locator has it.
-func (s *search) finds(t *testing.T, want ...string) {
+// awaitNamespaces waits until discovery is complete.
+func (s *runningLocator) awaitNamespaces(t *testing.T, want ...string) {
 	t.Helper()
 	deadline := time.After(10 * time.Second)
 	tick := time.NewTicker(time.Millisecond)
@@ -103,8 +103,8 @@ func (s *search) finds(t *testing.T, want ...string) {
 	}
 }
 
-// [R2] [R18] KubeRay is where administrators say: by the account in its binding, by its Deployment beside the manager, by the
-// resource of the platform. What a tenant can make counts for nothing.
+// [R2] [R18] The namespaces come from the subjects of KubeRay's binding, its Deployment in the namespace of the manager, and the
+// DSCInitialization. Objects that tenants can create are ignored.
 func TestKubeRayLocator(t *testing.T) {
 	for name, tc := range map[string]struct {
 		served  bool
@@ -123,12 +123,12 @@ func TestKubeRayLocator(t *testing.T) {
 		"in the namespace of a tenant":    {false, []runtime.Object{kubeRayIn("tenant"), kubeRayIn("ray-system"), kubeRayIn("opendatahub")}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := startSearch(t, tc.served, tc.objects...)
+			s := newRunningLocator(t, tc.served, tc.objects...)
 			if _, known := s.Namespaces(config.RayCluster{}); known {
 				t.Error("known before anything was read")
 			}
 			s.run(t)
-			s.finds(t, tc.want...)
+			s.awaitNamespaces(t, tc.want...)
 			if s.changes.Load() == 0 {
 				t.Error("no listener was called")
 			}
@@ -137,9 +137,9 @@ func TestKubeRayLocator(t *testing.T) {
 }
 
 func TestKubeRayLocatorFollowsChanges(t *testing.T) {
-	s := startSearch(t, false)
+	s := newRunningLocator(t, false)
 	s.run(t)
-	s.finds(t)
+	s.awaitNamespaces(t)
 	deadline := time.After(10 * time.Second)
 	for watches := 0; watches < 2; { // of the binding and of the Deployment
 		watches = 0
@@ -157,25 +157,25 @@ func TestKubeRayLocatorFollowsChanges(t *testing.T) {
 	if err := s.client.Tracker().Create(deployments, kubeRayIn("operators"), "operators"); err != nil {
 		t.Fatal(err)
 	}
-	s.finds(t, "operators")
+	s.awaitNamespaces(t, "operators")
 	if err := s.client.Tracker().Delete(deployments, "operators", "kuberay-operator"); err != nil {
 		t.Fatal(err)
 	}
-	s.finds(t)
+	s.awaitNamespaces(t)
 }
 
-// [R2] Rights that are missing keep no cluster without policies.
+// [R2] Missing rights do not block NetworkPolicies.
 func TestKubeRayLocatorWithoutRights(t *testing.T) {
-	s := startSearch(t, true)
+	s := newRunningLocator(t, true)
 	s.client.PrependReactor("list", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("no"))
 	})
 	s.run(t)
-	s.finds(t)
+	s.awaitNamespaces(t)
 }
 
 func TestKubeRayLocatorPrefersSettings(t *testing.T) {
-	s := startSearch(t, false)
+	s := newRunningLocator(t, false)
 	got, known := s.Namespaces(config.RayCluster{KubeRayNamespaces: []string{"mine"}})
 	if !known || !slices.Equal(got, []string{"mine"}) {
 		t.Errorf("%v, known %t", got, known)

@@ -21,7 +21,7 @@ func calling(service string) admissionv1.WebhookClientConfig {
 	return admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: "old", Name: service}}
 }
 
-// configurations are what an apply of another manager leaves: entries of both operators in one object.
+// configurations contain webhooks of both operators, as an apply of another field manager leaves them.
 func configurations() []client.Object {
 	return []client.Object{
 		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: legacyMutatingConfiguration}, Webhooks: []admissionv1.MutatingWebhook{
@@ -54,7 +54,7 @@ func webhookNames(t *testing.T, reader client.Reader) []string {
 
 var oursOnly = []string{"mraycluster.ray.openshift.ai", "by-url", "vraycluster.ray.openshift.ai"}
 
-// Entries of the CodeFlare operator go once its Service is gone, and no others.
+// Only webhooks of the CodeFlare operator are removed, after its Service is deleted.
 func TestLegacyWebhookCleanerRemovesWebhooksWithoutService(t *testing.T) {
 	c := fake.NewClientBuilder().WithObjects(configurations()...).Build()
 	o := &legacyWebhookCleaner{live: c, writer: c, clock: clocktesting.NewFakeClock(time.Unix(0, 0)), log: logr.Discard()}
@@ -74,7 +74,7 @@ func TestLegacyWebhookCleanerReturnsWithoutWebhooks(t *testing.T) {
 	}
 }
 
-// While the Service is there the operator lives, and its entries stay; they are checked again.
+// While the Service exists the webhooks stay, and are checked periodically.
 func TestLegacyWebhookCleanerKeepsWebhooksWithService(t *testing.T) {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "old", Name: legacyWebhookService}}
 	c := fake.NewClientBuilder().WithObjects(append(configurations(), service)...).Build()

@@ -22,7 +22,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/raytest"
 )
 
-// podWith is a pod of the demo cluster.
+// podWith returns a pod of the demo cluster.
 func podWith(name, reason string, secrets ...string) *corev1.Pod {
 	pod := raytest.Pod(name, raycluster.NodeTypeHead, "11111111-2222-3333-4444-555555555555")
 	pod.Namespace, pod.Spec.ServiceAccountName = "team1", "robot"
@@ -35,7 +35,7 @@ func podWith(name, reason string, secrets ...string) *corev1.Pod {
 	return pod
 }
 
-// [raycluster-5] [raycluster-6] [R22] Only pods that cannot get their image are deleted, once each, and workers too.
+// [raycluster-5] [raycluster-6] [R22] Only pods that cannot pull their image are deleted, once each, including workers.
 func TestPullSecretRepair(t *testing.T) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team1", Name: "robot"},
 		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "late"}}}
@@ -76,13 +76,13 @@ func TestPullSecretRepair(t *testing.T) {
 			if tc.change != nil {
 				tc.change(s)
 			}
-			u := s.put(demoCluster(hashedVersion, tc.spec))
-			s.must(u)
+			u := s.create(demoCluster(hashedVersion, tc.spec))
+			s.mustReconcile(u)
 			deleted := strings.Contains(strings.Join(s.writes, "\n"), "delete Pod "+tc.pod.Name)
 			if deleted != tc.deleted {
 				t.Errorf("deleted %t", deleted)
 			}
-			if said := s.said(); strings.Contains(said, ReasonPullSecrets) != tc.deleted {
+			if said := s.eventsSince(); strings.Contains(said, ReasonPullSecrets) != tc.deleted {
 				t.Errorf("reported %q", said)
 			}
 			known := s.memory.of(u)
@@ -96,53 +96,53 @@ func TestPullSecretRepair(t *testing.T) {
 func TestAPodIsRepairedOnce(t *testing.T) {
 	s := newScene(t, podWith("head", "ErrImagePull"), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team1", Name: "robot"},
 		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "late"}}})
-	u := s.put(demoCluster(hashedVersion, plainHead))
+	u := s.create(demoCluster(hashedVersion, plainHead))
 	s.refuse = func(verb, _ string) error {
 		if verb == "delete" {
 			return errors.New("no")
 		}
 		return nil
 	}
-	if _, _, err := s.once(u); err == nil || !strings.Contains(err.Error(), "deleting pod head") {
+	if _, _, err := s.reconcile(u); err == nil || !strings.Contains(err.Error(), "deleting pod head") {
 		t.Errorf("error %v", err)
 	}
 	s.refuse = func(string, string) error { return nil }
-	s.must(u)
+	s.mustReconcile(u)
 	again := podWith("head", "ErrImagePull")
 	if err := s.server.Create(t.Context(), again); err != nil { // the kubelet is slow: the same pod
 		t.Fatal(err)
 	}
-	if writes := strings.Join(s.must(u), "\n"); strings.Contains(writes, "delete Pod") {
+	if writes := strings.Join(s.mustReconcile(u), "\n"); strings.Contains(writes, "delete Pod") {
 		t.Errorf("writes %s", writes)
 	}
 }
 
-// [B-5] Of two clusters with the same host below the ingress domain only the older one has an Ingress, until it goes.
+// [B-5] If two clusters have the same host, only the older one has an Ingress until it is deleted.
 func TestHostTaken(t *testing.T) {
 	s := newScene(t)
 	s.served = capability.Set{}
 	put := func(name, namespace string, created int64) *unstructured.Unstructured {
-		return s.put(fmt.Sprintf("metadata: {name: %s, namespace: %s, uid: %s-uid, creationTimestamp: %q, annotations: {%s}}\n%s",
+		return s.create(fmt.Sprintf("metadata: {name: %s, namespace: %s, uid: %s-uid, creationTimestamp: %q, annotations: {%s}}\n%s",
 			name, namespace, name, time.Unix(created, 0).UTC().Format(time.RFC3339), hashedVersion, fmt.Sprintf(injectedHead, "kube-rbac-proxy")))
 	}
 	younger, older := put("c-x", "rest", 2000), put("c", "x-rest", 1000)
-	s.must(older)
-	if writes, again, err := s.once(younger); err != nil || again != foreignObjectRequeue || strings.Contains(strings.Join(writes, "\n"), "Ingress") {
+	s.mustReconcile(older)
+	if writes, again, err := s.reconcile(younger); err != nil || again != foreignObjectRequeue || strings.Contains(strings.Join(writes, "\n"), "Ingress") {
 		t.Errorf("writes %q, again after %s, error %v", writes, again, err)
 	}
-	if said := s.said(); !strings.Contains(said, "an older RayCluster has the host ray-dashboard-c-x-rest.apps.example.org") {
+	if said := s.eventsSince(); !strings.Contains(said, "an older RayCluster has the host ray-dashboard-c-x-rest.apps.example.org") {
 		t.Errorf("reported %q", said)
 	}
 	if err := s.server.Delete(t.Context(), older); err != nil {
 		t.Fatal(err)
 	}
-	s.must(older) // which releases it
-	if writes := s.must(younger); !slices.Contains(writes, "apply Ingress ray-dashboard-c-x") {
+	s.mustReconcile(older) // which releases it
+	if writes := s.mustReconcile(younger); !slices.Contains(writes, "apply Ingress ray-dashboard-c-x") {
 		t.Errorf("writes %q", writes)
 	}
 }
 
-// [R16] [R38] Events say why a dashboard is not there or not guarded, once, and when that is over.
+// [R16] [R38] Events report once why a dashboard is not published or not secured, and when it is published again.
 func TestEmitEvents(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec   string
@@ -179,42 +179,42 @@ func TestEmitEvents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
 			tc.change(s)
-			u := s.put(demoCluster(hashedVersion, tc.spec))
-			s.must(u)
-			said := s.said()
+			u := s.create(demoCluster(hashedVersion, tc.spec))
+			s.mustReconcile(u)
+			said := s.eventsSince()
 			if tc.want == "" && said != "" || !strings.Contains(said, tc.want) {
 				t.Errorf("reported %q, want %q", said, tc.want)
 			}
-			s.must(u)
-			if said := s.said(); said != "" {
+			s.mustReconcile(u)
+			if said := s.eventsSince(); said != "" {
 				t.Errorf("reported again: %q", said)
 			}
 		})
 	}
 	s := newScene(t)
 	s.served, s.domain = capability.Set{}, func() string { return "" }
-	u := s.put(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "kube-rbac-proxy")))
-	s.must(u)
-	s.said()
+	u := s.create(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "kube-rbac-proxy")))
+	s.mustReconcile(u)
+	s.eventsSince()
 	s.settings.IngressDomain = "apps.example.org"
-	s.must(u)
-	if said := s.said(); !strings.Contains(said, ReasonPublished) || !strings.Contains(said, "apps.example.org") {
+	s.mustReconcile(u)
+	if said := s.eventsSince(); !strings.Contains(said, ReasonPublished) || !strings.Contains(said, "apps.example.org") {
 		t.Errorf("reported %q", said)
 	}
 }
 
-// [R28] What is switched off stays with all that it needs while the pods last; for a suspended cluster admission is triggered once for
-// each generation to take it out.
+// [R28] Disabled injections and their objects stay while pods use them; for a suspended cluster admission is triggered once for each
+// generation to remove them.
 func TestTriggerAdmissionOfSuspendedCluster(t *testing.T) {
 	s := newScene(t)
-	u := s.put(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
+	u := s.create(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
 	n := raycluster.View(u.Object).Names()
-	s.must(u)
+	s.mustReconcile(u)
 	s.settings.OAuth, s.settings.MTLS = false, false
 	asked := func(writes []string) bool {
 		return strings.Contains(strings.Join(writes, "\n"), "patch RayCluster demo")
 	}
-	if asked(s.must(u)) {
+	if asked(s.mustReconcile(u)) {
 		t.Error("admission was asked while there may be pods")
 	}
 	if mode := s.certificates.modes[len(s.certificates.modes)-1]; !mode.MTLS || mode.Issuer != raycluster.IssuerOperator || mode.Auth != raycluster.AuthOAuth {
@@ -222,21 +222,21 @@ func TestTriggerAdmissionOfSuspendedCluster(t *testing.T) {
 	}
 	route := &unstructured.Unstructured{}
 	route.SetGroupVersionKind(capability.Route)
-	if !s.has(&corev1.ServiceAccount{}, "team1", n.ServiceAccount) || !s.has(&corev1.Secret{}, "team1", n.CookieSecret) ||
-		!s.has(&rbacv1.ClusterRoleBinding{}, "", n.ClusterRoleBinding) || !s.has(route, "team1", n.Dashboard) {
+	if !s.exists(&corev1.ServiceAccount{}, "team1", n.ServiceAccount) || !s.exists(&corev1.Secret{}, "team1", n.CookieSecret) ||
+		!s.exists(&rbacv1.ClusterRoleBinding{}, "", n.ClusterRoleBinding) || !s.exists(route, "team1", n.Dashboard) {
 		t.Error("what the pods need is gone")
 	}
 	s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, true, "spec", "suspend") })
-	if !asked(s.must(u)) {
+	if !asked(s.mustReconcile(u)) {
 		t.Error("admission was not asked")
 	}
-	s.must(u)
-	if asked(s.must(u)) {
+	s.mustReconcile(u)
+	if asked(s.mustReconcile(u)) {
 		t.Error("admission was asked twice")
 	}
 	s.edit(u, func() { u.Object["spec"] = clusterFrom(t, plainHead).Object["spec"] })
-	s.must(u)
-	if s.has(&corev1.ServiceAccount{}, "team1", n.ServiceAccount) || s.has(&corev1.Secret{}, "team1", n.CookieSecret) {
+	s.mustReconcile(u)
+	if s.exists(&corev1.ServiceAccount{}, "team1", n.ServiceAccount) || s.exists(&corev1.Secret{}, "team1", n.CookieSecret) {
 		t.Error("what is switched off is still there")
 	}
 }
@@ -260,7 +260,7 @@ func TestEffectiveMode(t *testing.T) {
 	}
 }
 
-// [R21] What KubeRay writes into a status wakes no reconcile.
+// [R21] Status updates of KubeRay do not enqueue the cluster.
 func TestClusterChanged(t *testing.T) {
 	before := clusterFrom(t, demoCluster("a: b", plainHead))
 	before.SetGeneration(1)

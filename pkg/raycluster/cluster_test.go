@@ -62,7 +62,7 @@ func TestUserSecurity(t *testing.T) {
 	}
 }
 
-// TestPorts: KubeRay finds ports by their names in the container of the head in which Ray runs, and so does everything here.
+// TestPorts: like KubeRay, ports are found by name in the Ray container of the head.
 func TestPorts(t *testing.T) {
 	own := clusterOf(t, `spec: {headGroupSpec: {template: {spec: {containers: [{name: ray-head, ports: [{name: serve, containerPort: 9000},
   {name: dashboard, containerPort: 8266}, {name: client, containerPort: 10002}, {name: metrics, containerPort: 8081}, {name: dashboard-agent, containerPort: 52366}]},

@@ -17,7 +17,7 @@ var (
 	sizes = corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}}
 )
 
-// decoded reads what an apply configuration says as the API does, strictly.
+// decoded decodes an apply configuration strictly, as the API server does.
 func decoded[T any](t *testing.T, from any) T {
 	t.Helper()
 	text, err := json.Marshal(from)
@@ -45,7 +45,7 @@ func sidecarOf(t *testing.T, s Sidecar) (corev1.Container, []corev1.Volume) {
 	return decoded[corev1.Container](t, container), decoded[[]corev1.Volume](t, s.Volumes())
 }
 
-// Section 6.12: the sidecar on OpenShift, with the fixes of R10, R15 and R30.
+// The sidecar on OpenShift, with the fixes of R10, R15 and R30.
 func TestOAuthSidecar(t *testing.T) {
 	n := demo.Names()
 	s := Sidecar{Auth: AuthOAuth, Names: n, Namespace: "team", Image: "i", Resources: sizes}
@@ -73,7 +73,7 @@ func TestOAuthSidecar(t *testing.T) {
 	if diff := cmp.Diff(want, container); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// The token is laid out as clients in pods expect it.
+	// Clients in pods expect these files.
 	wantVolumes := []corev1.Volume{
 		{Name: "proxy-tls-secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: n.ProxyTLS}}},
 		{Name: "oauth-proxy-token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
@@ -96,7 +96,7 @@ func TestOAuthSidecar(t *testing.T) {
 	}
 }
 
-// R16: the sidecar on plain Kubernetes listens where Services expect the other one, and demands the same right.
+// R16: the sidecar on plain Kubernetes has the same port as the OAuth proxy, and requires the same right.
 func TestProxySidecar(t *testing.T) {
 	n := demo.Names()
 	container, volumes := sidecarOf(t, Sidecar{Auth: AuthProxy, Names: n, Namespace: "team", Image: "i", Resources: sizes})
@@ -132,7 +132,7 @@ func TestProxySidecar(t *testing.T) {
 	}
 }
 
-// R12: only pods that sign for themselves see the key of the authority.
+// R12: only pods that sign their own certificate mount the key of the CA.
 func TestTLS(t *testing.T) {
 	n := demo.Names()
 	signed := []string{demo.ClientDNSName("d"), demo.HeadDNSName()}

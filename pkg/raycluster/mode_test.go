@@ -79,7 +79,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// What is ours is known by what it says: a name alone is the user's.
+// Injected elements are recognized by content; the name alone does not count.
 func TestInjected(t *testing.T) {
 	const authority = "{name: ca-vol, secret: {secretName: ca-secret-c}}"
 	head := func(containers, volumes string) string {
@@ -119,7 +119,7 @@ func TestInjected(t *testing.T) {
 	}
 }
 
-// While the pods of a head last, what they have stays and what they have not does not come, but for the sidecar.
+// While the head pods are not recreated, their injections stay and none is added, except for the sidecar.
 func TestKeepForRunningPods(t *testing.T) {
 	wished := Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerCertManager, Policies: true}
 	none := clusterOf(t, "metadata: {name: c}")

@@ -25,7 +25,7 @@ func fresh(t *testing.T, text string) map[string]any {
 
 const plainCluster = `{"apiVersion":"ray.io/v1","kind":"RayCluster","metadata":{"name":"c","namespace":"team"},"spec":{"headGroupSpec":{"rayStartParams":{},"template":{"spec":{"containers":[{"name":"h","image":"i"}]}}}}}`
 
-// What is let in is accepted when it is stored again, and the object of the user stays as it is.
+// An admitted cluster is accepted when it is stored again, and the submitted object is not changed.
 func TestAdmit(t *testing.T) {
 	for name, served := range map[string]capability.Set{"plain": capability.NewSet(), "openshift": capability.NewSet(capability.Route, capability.OpenShiftIngress)} {
 		settings := SettingsOf(config.DefaultRayCluster(), served, "apps.example.org", "v7")

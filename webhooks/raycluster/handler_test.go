@@ -24,7 +24,7 @@ func handlers(s settingsFunc) map[string]admission.Handler {
 	return map[string]admission.Handler{"mutating": &defaulter{s}, "validating": &validator{s}}
 }
 
-// R23, R29: what is on its way out, or runs elsewhere, is none of our business.
+// R23, R29: terminating clusters and those of other managers are ignored.
 func TestClustersThatAreLeftAlone(t *testing.T) {
 	elsewhere := put("kueue.x-k8s.io/multikueue", "spec", "managedBy")
 	deleted := put("2026-01-01T00:00:00Z", "metadata", "deletionTimestamp")
@@ -41,7 +41,7 @@ func TestClustersThatAreLeftAlone(t *testing.T) {
 			}
 		}
 	}
-	// A new cluster that says it were deleted is not; the API server takes that away, but only afterwards.
+	// A deletionTimestamp in a new cluster does not count; the API server removes it, but only after admission.
 	if got := defaulted(t, onOpenShift(), parse(t, minimal, deleted), nil); !raycluster.View(got).HasHashedNames() {
 		t.Error("a lie helps")
 	}
@@ -71,7 +71,7 @@ func TestRequestsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// Values of other types than expected are left alone and refused, with the field. The schema of the CRD would do it later.
+// Values of unexpected types are not defaulted but rejected with the field, before the schema of the CRD is checked.
 func TestShapeErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"{}":                        "metadata: Required value: must be an object",
@@ -97,7 +97,7 @@ func TestShapeErrors(t *testing.T) {
 		if answer.Allowed || !strings.Contains(answer.Result.Message, want) {
 			t.Errorf("%s: %+v", text, answer.Result)
 		}
-		// Stored like that, it is as if there had been nothing to keep, but names stay.
+		// If the stored object has such a value, its injections are not kept, but its names are.
 		mended := defaulted(t, onOpenShift(), parse(t, minimal), object)
 		if raycluster.View(mended).HasHashedNames() {
 			t.Errorf("%s: hashed", text)
@@ -118,7 +118,7 @@ func TestSettingsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// R4, [raycluster-4] [raycluster-32]: what is not configured has its default, and never missing.
+// R4, [raycluster-4] [raycluster-32]: unset settings have defaults.
 func TestSettings(t *testing.T) {
 	options := Options{
 		Settings: func(context.Context) (config.RayCluster, error) { return config.DefaultRayCluster(), nil },
@@ -151,7 +151,7 @@ func TestDisabledComponentAllowsWithWarning(t *testing.T) {
 	}
 }
 
-// The patch has nothing but single operations; an object that is complete has none.
+// The patch consists of single operations, and is empty for a complete object.
 func TestPatchesAreSmall(t *testing.T) {
 	s := onOpenShift()
 	done := defaulted(t, s, parse(t, full), nil)

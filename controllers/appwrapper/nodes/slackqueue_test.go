@@ -20,7 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
-// slackFixture is a cluster with a slack queue, and the writes to it.
+// slackFixture is a cluster with a slack queue, and records writes.
 type slackFixture struct {
 	t *testing.T
 	client.Client
@@ -70,7 +70,7 @@ func (w *slackFixture) pass() error {
 	return err
 }
 
-// limit is the lending limit of GPUs in the first flavor, "none" without one. A second pass must not write.
+// limit returns the lending limit of GPUs in the first flavor, or "none". A second reconcile must not write.
 func (w *slackFixture) limit() string {
 	w.t.Helper()
 	if err := w.pass(); err != nil {
@@ -171,7 +171,7 @@ func mustText(t *testing.T, u *unstructured.Unstructured) string {
 	return string(text)
 }
 
-// What makes a reconcile do nothing, and what makes it fail.
+// Conditions under which a reconcile does nothing or fails.
 func TestSlackQueueReconciles(t *testing.T) {
 	sick := gpuNode("a", cordoned)
 	for _, test := range []struct {
@@ -218,7 +218,7 @@ func (broken) List(context.Context, client.ObjectList, ...client.ListOption) err
 	return errors.New("away")
 }
 
-// Single limits: what is written, what is left alone, and what is refused.
+// Single limits: written, unchanged and rejected ones.
 func TestSetLendingLimits(t *testing.T) {
 	const gpu = "nvidia.com/gpu"
 	for _, test := range []struct {
@@ -268,7 +268,7 @@ func objectOf(t *testing.T, text string) *unstructured.Unstructured {
 	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
 		t.Fatal(err)
 	}
-	// YAML makes floats of numbers; the API machinery reads whole ones as integers.
+	// YAML decodes numbers as floats; the API machinery decodes whole ones as integers.
 	u.SetAPIVersion("kueue.x-k8s.io/v1beta2")
 	u.SetKind("ClusterQueue")
 	raw, err := u.MarshalJSON()

@@ -56,7 +56,7 @@ func TestRulesWhileResetting(t *testing.T) {
 	})
 }
 
-// [D20] Resuming ends what was unhealthy, so that a second failure has its own grace period.
+// [D20] Resuming clears Unhealthy, so that a second failure has its own grace period.
 func TestASecondFailureHasItsOwnGracePeriod(t *testing.T) {
 	d := Decide(whileResetting, usual(awv1beta2.PhaseResetting, lacking(rd)))
 	if c := meta.FindStatusCondition(d.Conditions, awv1beta2.ConditionUnhealthy); c == nil || c.Status != metav1.ConditionFalse {
@@ -84,7 +84,7 @@ func TestRulesWhileSuspending(t *testing.T) {
 	})
 }
 
-// [D1] [appwrapper-52] The time to live counts from the success, and not from the start of the run.
+// [D1] [appwrapper-52] The time to live starts with the success and not with the run.
 func TestRulesWhileSucceeded(t *testing.T) {
 	ttl := agreed(func(t *Terms) { t.SuccessTTL = 10 * time.Minute })
 	runCases(t, awv1beta2.PhaseSucceeded, whileSucceeded, []ruleCase{
@@ -107,7 +107,7 @@ func TestRulesWhileSucceeded(t *testing.T) {
 	}
 }
 
-// [D2] [D35] [appwrapper-53] The delay counts from the failure, and deletion that has begun is not paused again.
+// [D2] [D35] [appwrapper-53] The delay starts with the failure, and started deletion is not delayed again.
 func TestRulesWhileFailed(t *testing.T) {
 	delay := agreed(func(t *Terms) { t.DeletionOnFailure = 10 * time.Minute })
 	ended := []string{"ResourcesDeployed=False/Failed", "QuotaReserved=False/Failed"}

@@ -12,7 +12,7 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// drawFacts makes any facts, also such as cannot come about.
+// drawFacts draws any facts, including impossible ones.
 func drawFacts(t *rapid.T) *Facts {
 	number := rapid.IntRange(0, 3)
 	yes := rapid.Bool()
@@ -50,7 +50,7 @@ func drawFacts(t *rapid.T) *Facts {
 	return f
 }
 
-// settle answers a question of the rules in any way, and asks them again.
+// settle returns the decision after a random outcome of the requested action.
 func settle(t *rapid.T, list []Rule, f *Facts) Decision {
 	d := Decide(list, f)
 	trouble := func(name string) error {
@@ -75,7 +75,7 @@ func settle(t *rapid.T, list []Rule, f *Facts) Decision {
 	return d
 }
 
-// Whatever is the case, exactly one decision follows, and none that loses quota, retries for ever or wakes the dead.
+// For any facts exactly one decision follows, and none loses quota, retries forever or resumes a terminal phase.
 func TestDecisionsAreSafe(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFacts(t)
@@ -112,7 +112,7 @@ func TestDecisionsAreSafe(t *testing.T) {
 	})
 }
 
-// [D2] Once deletion has begun in a terminal phase no decision pauses it.
+// [D2] Started deletion in a terminal phase is never delayed.
 func TestDeletionThatHasBegunIsNeverPaused(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFacts(t)

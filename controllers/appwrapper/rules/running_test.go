@@ -103,7 +103,7 @@ func TestRulesWhileRunning(t *testing.T) {
 	})
 }
 
-// [D3] [appwrapper-54] A dip below the expected pods gets the failure grace period, counted from the dip.
+// [D3] [appwrapper-54] Unready pods have the failure grace period, counted from the first unready state.
 func TestUnreadyPodsHaveFailureGracePeriod(t *testing.T) {
 	for _, tc := range []ruleCase{
 		{"first seen", []change{pods(1, 1, 0, 0), ready(9 * time.Minute)},

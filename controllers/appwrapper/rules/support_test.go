@@ -12,14 +12,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// noon is the present of rule tests.
+// noon is the current time in rule tests.
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-// change is a difference from usual facts.
+// change modifies the usual facts.
 type change = func(*Facts)
 
-// usual are facts of a phase about a workload of one Job with two pods, with the default terms. Conditions got their status
-// ten minutes ago.
+// usual returns facts of a phase with one Job of two pods and default terms. Conditions changed ten minutes ago.
 func usual(phase awv1beta2.AppWrapperPhase, changes ...change) *Facts {
 	terms := TermsOf(nil, config.DefaultAppWrapper().FaultTolerance)
 	f := &Facts{
@@ -99,14 +98,14 @@ func deployedFor(ago time.Duration) change {
 	return condition(awv1beta2.ConditionResourcesDeployed, metav1.ConditionTrue, awv1beta2.ReasonResuming, ago)
 }
 
-// want is what a decision is compared with.
+// want is the expected decision.
 type want struct {
 	rule  string
 	next  awv1beta2.AppWrapperPhase
 	act   action
 	retry int32
 	again time.Duration
-	// sets are conditions as "Type=Status/Reason"; all of them, in any order.
+	// sets are all conditions as "Type=Status/Reason", in any order.
 	sets []string
 	// message of the condition Unhealthy.
 	unhealthy string
@@ -134,7 +133,7 @@ func compare(t *testing.T, got Decision, w want) {
 	}
 }
 
-// ruleCase is one line of a table.
+// ruleCase is one row of a table.
 type ruleCase struct {
 	name  string
 	facts []change

@@ -22,8 +22,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// reader is a process of Ray, or a client of it, that has read its certificate and whom to trust when it started, and never
-// again.
+// reader is a Ray process or client, which reads its certificate and CAs only at start.
 type reader struct {
 	name    string
 	leaf    *x509.Certificate
@@ -31,7 +30,7 @@ type reader struct {
 	ends    time.Time
 }
 
-// trusts fails unless one accepts the other's certificate. It returns the end of the first certificate on the way to a root.
+// trusts fails unless both accept the certificate of the other. It returns the first expiry in the chain.
 func (r reader) trusts(other reader, now time.Time) (time.Time, error) {
 	options := x509.VerifyOptions{Roots: r.trusted, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}
 	chains, err := other.leaf.Verify(options)
@@ -41,13 +40,13 @@ func (r reader) trusts(other reader, now time.Time) (time.Time, error) {
 	return slices.MinFunc(chains[0], func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) }).NotAfter, nil
 }
 
-// trust is who accepts whom.
+// trust is a pair of readers.
 type trust struct {
 	roots *x509.CertPool
 	leaf  *x509.Certificate
 }
 
-// life is a cluster over years, during which the operator wakes when it asked to, and when a pod comes or goes.
+// life simulates a cluster over years. The operator reconciles at the requested times, and when a pod is created or deleted.
 type life struct {
 	*fixture
 	dice    *rand.Rand
@@ -56,21 +55,21 @@ type life struct {
 	readers []reader
 	wakes   time.Time
 	made    int
-	// trusted is until when a trust that was proven holds: signatures take long to check.
+	// trusted caches verified pairs until the given time, since verification is slow.
 	trusted map[trust]time.Time
-	// signers are the keys that have signed, for the number of rotations.
+	// signers are the keys that have signed, to count rotations.
 	signers map[string]bool
-	// least is how long a certificate is good for at the start of who reads it.
+	// least is the minimum validity of a certificate at the start of a reader.
 	least time.Duration
 }
 
 func (l *life) names() raycluster.Names { return raycluster.View(l.cluster.Object).Names() }
 
-// wake reconciles until nothing is to be done now.
+// wake reconciles until nothing is due.
 func (l *life) wake() {
 	l.t.Helper()
 	for range 5 {
-		after := l.keep(l.cluster, l.mode)
+		after := l.mustReconcile(l.cluster, l.mode)
 		if after > time.Minute || after == 0 {
 			l.wakes = l.clock.Now().Add(after)
 			l.signers[string(certificateOf(l.t, l.secret(l.names().CASecret).Data["ca.crt"]).RawSubjectPublicKeyInfo)] = true
@@ -90,7 +89,7 @@ func pool(t *testing.T, bundle []byte) *x509.CertPool {
 	return p
 }
 
-// pod starts a pod with an address, which reads what its role has.
+// pod starts a pod with an address, which reads the certificate of its role.
 func (l *life) pod() {
 	l.made++
 	role, secret := raycluster.NodeTypeWorker, l.names().WorkerTLS
@@ -110,8 +109,7 @@ func (l *life) pod() {
 	l.starts(reader{name: name, leaf: leaf, trusted: pool(l.t, data["ca.crt"])})
 }
 
-// client issues a certificate for itself, with the CA and the key that its Secret has, as the SDK does and as pods of the
-// original form do.
+// client issues its own certificate with the CA in the Secret, as the SDK and pods with IssuerPod do.
 func (l *life) client() {
 	l.made++
 	data := l.secret(l.names().CASecret).Data
@@ -143,7 +141,7 @@ func (l *life) client() {
 	l.starts(reader{name: fmt.Sprintf("c%d", l.made), leaf: leaf, trusted: pool(l.t, data["ca.crt"])})
 }
 
-// starts lets a reader live at most as long as its certificate.
+// starts limits the life of a reader to that of its certificate.
 func (l *life) starts(r reader) {
 	l.t.Helper()
 	left := r.leaf.NotAfter.Sub(l.clock.Now())
@@ -154,7 +152,7 @@ func (l *life) starts(r reader) {
 	l.readers = append(l.readers, r)
 }
 
-// check connects all to all, and ends those whose time has come.
+// check connects all pairs, and removes readers at the end of their life.
 func (l *life) check() {
 	l.t.Helper()
 	now := l.clock.Now()
@@ -184,18 +182,18 @@ func (l *life) check() {
 	}
 }
 
-// rest reconciles at a moment at which nothing is due.
+// rest reconciles at a time at which nothing is due.
 func (l *life) rest() {
 	l.t.Helper()
 	reads, writes, patches := l.reads, l.writes, l.patches
-	l.keep(l.cluster, l.mode)
+	l.mustReconcile(l.cluster, l.mode)
 	if l.reads != reads || l.writes != writes || l.patches != patches {
 		l.t.Fatalf("at %s %d reads, %d writes and %d patches though nothing was due",
 			l.clock.Now().Format(time.DateOnly), l.reads-reads, l.writes-writes, l.patches-patches)
 	}
 }
 
-// step lets time pass to the next thing that happens: what the operator asked for, or something else before it.
+// step advances the clock to the requested time of the operator, or to an earlier random event.
 func (l *life) step() {
 	quiet := time.Duration(1+l.dice.IntN(24*45)) * time.Hour
 	if due := l.wakes.Sub(l.clock.Now()); due > 0 && due <= quiet {
@@ -227,8 +225,8 @@ func (l *life) step() {
 	l.rest()
 }
 
-// R11, and section 11.1: over ten years, through several rotations, all that are alive trust each other, pods and clients
-// that issue for themselves, whenever they started; and nothing is written at any moment at which nothing is due.
+// R11: over ten years with several rotations, all pods and clients that issue their own certificates trust each other whenever they
+// started, and nothing is written while nothing is due.
 func TestRenewalOverTenYears(t *testing.T) {
 	const years = 10
 	legacy := func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }
@@ -253,7 +251,7 @@ func TestRenewalOverTenYears(t *testing.T) {
 				for start := l.clock.Now(); l.clock.Since(start) < years*leafLifetime; {
 					l.step()
 					most = max(most, len(l.readers))
-					l.reported()
+					l.eventsSince()
 				}
 				if len(l.signers) < 4 || most < 3 {
 					t.Errorf("%d CAs signed and at most %d talked: the story is too quiet", len(l.signers), most)
@@ -263,8 +261,8 @@ func TestRenewalOverTenYears(t *testing.T) {
 	}
 }
 
-// The operator may be away for a long while. Those that started before trust those that start after its return, as long as its own
-// certificate lasts, if it was not away for longer than a CA waits before it signs.
+// After downtime of the operator, running processes trust new ones until their own certificate expires, unless the downtime exceeds the
+// time between publication of a CA and its first signature.
 func TestRenewalAfterDowntime(t *testing.T) {
 	for name, away := range map[string]time.Duration{"a month": 30 * 24 * time.Hour, "half a year": leafLifetime / 2, "eleven months": leafLifetime * 11 / 12} {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/raytest"
 )
 
-// R13: the names of section 6.12, without the one that an empty domain made.
+// R13: the names of the certificates, without a name for an empty domain.
 func TestNamesInCertificates(t *testing.T) {
 	pods := []corev1.Pod{*raytest.Pod("h", raycluster.NodeTypeHead, "u", "10.0.0.1", "fd00::1"), *raytest.Pod("w", raycluster.NodeTypeWorker, "u", "10.0.0.2")}
 	override := demo(t)
@@ -105,7 +105,7 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// Certificates are bounded. Who came first stays in, whatever comes.
+// The number of addresses is limited, and the oldest pods have priority.
 func TestTooManyPods(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	pods := manyPods(maxAddresses+100, start)
@@ -132,16 +132,16 @@ func TestTooManyPods(t *testing.T) {
 	w.memory.init(cluster)
 	p := &reconciliation{Reconciler: w.Reconciler, cluster: cluster, memory: &w.memory}
 	p.capacityEvent(leaf)
-	if reported := w.reported(); strings.Count(reported, "CertificateTooManyPods") != 1 || !strings.Contains(reported, "102 more do not fit") {
+	if reported := w.eventsSince(); strings.Count(reported, "CertificateTooManyPods") != 1 || !strings.Contains(reported, "102 more do not fit") {
 		t.Errorf("reported:\n%s", reported)
 	}
 	p.capacityEvent(leaf)
-	if reported := w.reported(); reported != "" {
+	if reported := w.eventsSince(); reported != "" {
 		t.Errorf("reported again:\n%s", reported)
 	}
 }
 
-// Pods that are over lose their address, pods that are on their way out keep it.
+// Finished pods lose their address, terminating pods keep it.
 func TestPodsOfRole(t *testing.T) {
 	pods := []corev1.Pod{
 		*raytest.Pod("h", raycluster.NodeTypeHead, "u", "10.0.0.1"), *raytest.Pod("w", raycluster.NodeTypeWorker, "u", "10.0.0.2"),

@@ -61,17 +61,17 @@ func mustBeFor(t *testing.T, secret *corev1.Secret, ips ...string) {
 	}
 }
 
-// A new cluster has its CA and both certificates after one reconcile, and rests.
+// One reconcile creates the CA and both certificates of a new cluster.
 func TestCertificatesOfANewCluster(t *testing.T) {
 	w, cluster := newFixture(t), demo(t)
 	ca, head, worker := demoSecrets(t)
-	if after := w.keep(cluster, byOperator); after < 300*24*time.Hour/3 {
+	if after := w.mustReconcile(cluster, byOperator); after < 300*24*time.Hour/3 {
 		t.Errorf("due again after %s", after)
 	}
 	if w.writes != 3 {
 		t.Errorf("%d writes", w.writes)
 	}
-	w.rests(cluster, byOperator)
+	w.expectIdle(cluster, byOperator)
 	authority := w.secret(ca)
 	if len(authority.Data) != 2 || authority.Data["ca.crt"] == nil || authority.Data["ca.key"] == nil || authority.Type != corev1.SecretTypeOpaque && authority.Type != "" {
 		t.Errorf("type %s, %d keys", authority.Type, len(authority.Data))
@@ -91,7 +91,7 @@ func TestCertificatesOfANewCluster(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if reported := w.reported(); !strings.Contains(reported, "Normal CertificateAuthority CA Created") || strings.Count(reported, "\n") > 0 {
+	if reported := w.eventsSince(); !strings.Contains(reported, "Normal CertificateAuthority CA Created") || strings.Count(reported, "\n") > 0 {
 		t.Errorf("reported:\n%s", reported)
 	}
 	for _, role := range []string{roleAuthority, roleHead, roleWorker} {
@@ -101,63 +101,63 @@ func TestCertificatesOfANewCluster(t *testing.T) {
 	}
 }
 
-// R12, R13: pods get into the certificate of their role as they come, one write for each of these seconds, and never out while they live.
+// R12, R13: addresses of new pods are added to the certificate of their role, with one write per second, and stay while the pods exist.
 func TestAddressesFollowPods(t *testing.T) {
 	w, cluster := newFixture(t), demo(t)
 	_, head, worker := demoSecrets(t)
-	w.keep(cluster, byOperator)
+	w.mustReconcile(cluster, byOperator)
 	w.clock.Step(addressBatchWindow)
 	w.create(pending("h", raycluster.NodeTypeHead, "10.0.0.1", "fd00::1"), pending("a", raycluster.NodeTypeWorker, "10.0.0.2"))
 	writes := w.writes
-	w.keep(cluster, byOperator)
+	w.mustReconcile(cluster, byOperator)
 	if w.writes != writes+2 {
 		t.Errorf("%d writes for a head and a worker", w.writes-writes)
 	}
 	mustBeFor(t, w.secret(head), "10.0.0.1", "[fd00::1]", "127.0.0.1", "localhost", "demo-head-svc.team.svc")
 	mustBeFor(t, w.secret(worker), "10.0.0.2")
-	w.rests(cluster, byOperator)
+	w.expectIdle(cluster, byOperator)
 
-	// Many at once: the first shortly after, so it waits; the others join it.
+	// The addresses of many pods within the batch window are added in one write.
 	w.clock.Step(addressBatchWindow / 10)
 	w.create(pending("b", raycluster.NodeTypeWorker, "10.0.0.3"))
 	writes = w.writes
-	if after := w.keep(cluster, byOperator); w.writes != writes || after > addressBatchWindow {
+	if after := w.mustReconcile(cluster, byOperator); w.writes != writes || after > addressBatchWindow {
 		t.Errorf("%d writes, next reconcile after %s", w.writes-writes, after)
 	}
 	w.create(pending("c", raycluster.NodeTypeWorker, "10.0.0.4"), pending("d", raycluster.NodeTypeWorker, "10.0.0.5"))
 	w.clock.Step(addressBatchWindow)
-	w.keep(cluster, byOperator)
+	w.mustReconcile(cluster, byOperator)
 	if w.writes != writes+1 {
 		t.Errorf("%d writes for three pods", w.writes-writes)
 	}
 	mustBeFor(t, w.secret(worker), "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5")
 
-	// Who goes costs nothing, and is forgotten with the next who comes.
+	// Deleted pods cause no write; their addresses are removed with the next new pod.
 	for _, name := range []string{"a", "b"} {
 		if err := w.server.Delete(t.Context(), raytest.Pod(name, "", "")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.rests(cluster, byOperator)
+	w.expectIdle(cluster, byOperator)
 	w.clock.Step(addressBatchWindow)
 	w.create(pending("e", raycluster.NodeTypeWorker, "10.0.0.6"))
-	w.keep(cluster, byOperator)
+	w.mustReconcile(cluster, byOperator)
 	mustBeFor(t, w.secret(worker), "10.0.0.4", "10.0.0.5", "10.0.0.6")
 	if c := certificateOf(t, w.secret(worker).Data["tls.crt"]); c.VerifyHostname("10.0.0.2") == nil {
 		t.Error("an address without a pod is still there")
 	}
 }
 
-// A waiting pod is marked once, when its address is in.
+// A waiting pod is annotated once, when the certificate contains its address.
 func TestAnnotatePods(t *testing.T) {
 	w, cluster := newFixture(t), demo(t)
-	w.keep(cluster, byOperator)
+	w.mustReconcile(cluster, byOperator)
 	running := raytest.Pod("r", raycluster.NodeTypeWorker, "u", "10.0.0.9")
 	running.Status.Phase = corev1.PodRunning
 	bare := pending("bare", raycluster.NodeTypeWorker)
 	w.create(pending("h", raycluster.NodeTypeHead, "10.0.0.1", "fd00::1"), pending("a", raycluster.NodeTypeWorker, "10.0.0.2"), running, bare)
 	w.clock.Step(addressBatchWindow)
-	w.keep(cluster, byOperator)
+	w.mustReconcile(cluster, byOperator)
 	if w.patches != 2 {
 		t.Errorf("%d patches", w.patches)
 	}
@@ -168,10 +168,10 @@ func TestAnnotatePods(t *testing.T) {
 	if pod.Annotations[pods.AnnotationCertificateFor] != "10.0.0.1,fd00::1" {
 		t.Errorf("annotations %v", pod.Annotations)
 	}
-	w.rests(cluster, byOperator)
+	w.expectIdle(cluster, byOperator)
 	again := newFixture(t)
 	again.Reconciler, again.server = w.Reconciler, w.server // the next leader remembers nothing
-	if _, err := again.Keep(t.Context(), cluster, byOperator); err != nil {
+	if _, err := again.reconcile(t.Context(), cluster, byOperator); err != nil {
 		t.Fatal(err)
 	}
 	if w.patches != 2 {
@@ -179,28 +179,28 @@ func TestAnnotatePods(t *testing.T) {
 	}
 }
 
-// Kubelets that are notified before watches bring the Secret would read the old one.
+// Kubelets that are notified before their watch delivers the Secret would read the previous one.
 func TestAnnotatePodsWaitsForCache(t *testing.T) {
 	w, cluster := newFixture(t), demo(t)
 	_, head, _ := demoSecrets(t)
-	w.keep(cluster, byOperator)
+	w.mustReconcile(cluster, byOperator)
 	w.clock.Step(addressBatchWindow)
 	w.create(pending("h", raycluster.NodeTypeHead, "10.0.0.1"))
 	w.hidden[head] = true
-	w.keep(cluster, byOperator)
+	w.mustReconcile(cluster, byOperator)
 	if w.patches != 0 {
 		t.Error("a pod was marked for a certificate that no watch has brought")
 	}
 	mustBeFor(t, w.secret(head), "10.0.0.1")
 	w.hidden[head] = false
-	w.keep(cluster, byOperator)
+	w.mustReconcile(cluster, byOperator)
 	if w.patches != 1 {
 		t.Errorf("%d patches", w.patches)
 	}
-	w.rests(cluster, byOperator)
+	w.expectIdle(cluster, byOperator)
 }
 
-// R11: what is broken is mended with an Event, and what is gone comes back.
+// R11: invalid certificates are replaced with an Event, and deleted ones are recreated.
 func TestBrokenCertificates(t *testing.T) {
 	ca, head, worker := demoSecrets(t)
 	for name, tc := range map[string]struct {
@@ -236,17 +236,17 @@ func TestBrokenCertificates(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, cluster := newFixture(t), demo(t)
-			w.keep(cluster, byOperator)
+			w.mustReconcile(cluster, byOperator)
 			trusted := w.secret(ca).Data["ca.crt"]
-			w.reported()
+			w.eventsSince()
 			w.clock.Step(time.Minute)
 			writes := w.writes
 			tc.damage(w)
-			w.keep(cluster, byOperator)
+			w.mustReconcile(cluster, byOperator)
 			if w.writes != writes+tc.writes {
 				t.Errorf("%d writes, want %d", w.writes-writes, tc.writes)
 			}
-			if reported := w.reported(); !strings.Contains(reported, tc.event) || tc.event == "" && reported != "" {
+			if reported := w.eventsSince(); !strings.Contains(reported, tc.event) || tc.event == "" && reported != "" {
 				t.Errorf("reported:\n%s", reported)
 			}
 			root := w.secret(ca).Data["ca.crt"]
@@ -259,19 +259,19 @@ func TestBrokenCertificates(t *testing.T) {
 					t.Errorf("%s: %v", leaf, err)
 				}
 			}
-			w.rests(cluster, byOperator)
+			w.expectIdle(cluster, byOperator)
 		})
 	}
 }
 
-// Years pass: each renewal comes by the clock alone, costs what it must, and is reported.
+// Each renewal happens at the requested time, with the minimum of requests, and is reported.
 func TestCertificatesAreRenewed(t *testing.T) {
 	w, cluster := newFixture(t), demo(t)
 	ca, head, _ := demoSecrets(t)
 	start, signers, reported := w.clock.Now(), map[string]bool{}, ""
 	reconciles := 0
 	for w.clock.Since(start) < 4*365*24*time.Hour {
-		after := w.keep(cluster, byOperator)
+		after := w.mustReconcile(cluster, byOperator)
 		if after <= 0 {
 			t.Fatal("nothing will be due")
 		}
@@ -280,7 +280,7 @@ func TestCertificatesAreRenewed(t *testing.T) {
 		if left := certificateOf(t, w.secret(head).Data["tls.crt"]).NotAfter.Sub(w.clock.Now()); left < 240*24*time.Hour {
 			t.Errorf("a pod that starts now has a certificate for %s", left)
 		}
-		reported += w.reported() + "\n"
+		reported += w.eventsSince() + "\n"
 		w.clock.Step(after)
 	}
 	if reconciles > 40 || len(signers) != 3 {
@@ -293,7 +293,7 @@ func TestCertificatesAreRenewed(t *testing.T) {
 	}
 }
 
-// What the original operator made is taken over as it is: RSA, no labels of ours, controlled by the cluster.
+// Secrets of the CodeFlare operator are adopted unchanged: RSA, without our labels, controlled by the cluster.
 func TestAnExistingCAIsKept(t *testing.T) {
 	ca, _, _ := demoSecrets(t)
 	now := time.Date(2025, 12, 1, 0, 0, 0, 0, time.UTC)
@@ -306,18 +306,18 @@ func TestAnExistingCAIsKept(t *testing.T) {
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "ray.io/v1", Kind: "RayCluster", Name: "demo", UID: "u", Controller: new(true)}},
 	}, Data: root.Data}
 	w, cluster := newFixture(t, old), demo(t)
-	w.keep(cluster, raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerPod})
+	w.mustReconcile(cluster, raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerPod})
 	got := w.secret(ca)
 	if !same(got.Data, root.Data) || !apply.IsOurs(got, raycluster.ComponentName) || w.writes != 1 {
 		t.Errorf("%d writes, labels %v", w.writes, got.Labels)
 	}
-	if reported := w.reported(); reported != "" {
+	if reported := w.eventsSince(); reported != "" {
 		t.Errorf("reported:\n%s", reported)
 	}
-	w.rests(cluster, raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerPod})
+	w.expectIdle(cluster, raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerPod})
 }
 
-// Secrets of users are used and never written.
+// Secrets of users are used but never written.
 func TestSecretsOfUsers(t *testing.T) {
 	ca, head, _ := demoSecrets(t)
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -330,43 +330,43 @@ func TestSecretsOfUsers(t *testing.T) {
 	}
 	t.Run("a CA", func(t *testing.T) {
 		w, cluster := newFixture(t, user(ca, mine.Data)), demo(t)
-		w.keep(cluster, byOperator)
+		w.mustReconcile(cluster, byOperator)
 		if c := certificateOf(t, w.secret(head).Data["tls.crt"]); c.Issuer.CommonName != "mine" {
 			t.Errorf("issued by %s", c.Issuer)
 		}
 		if got := w.secret(ca); !same(got.Data, mine.Data) || len(got.Labels) > 0 || len(got.OwnerReferences) > 0 {
 			t.Errorf("it was changed: %v", got.ObjectMeta)
 		}
-		if reported := w.reported(); !strings.Contains(reported, "Warning CertificateExpiring the CA in Secret "+ca) {
+		if reported := w.eventsSince(); !strings.Contains(reported, "Warning CertificateExpiring the CA in Secret "+ca) {
 			t.Errorf("reported:\n%s", reported)
 		}
-		w.rests(cluster, byOperator)
+		w.expectIdle(cluster, byOperator)
 		w.clock.Step(foreignRecheck)
-		w.keep(cluster, byOperator)
-		if reported := w.reported(); reported != "" {
+		w.mustReconcile(cluster, byOperator)
+		if reported := w.eventsSince(); reported != "" {
 			t.Errorf("reported again:\n%s", reported)
 		}
 	})
 	t.Run("a CA of no use", func(t *testing.T) {
 		w, cluster := newFixture(t, user(ca, map[string][]byte{"ca.crt": []byte("noise")})), demo(t)
-		if after := w.keep(cluster, byOperator); after > foreignRecheck || after <= 0 || w.writes > 0 {
+		if after := w.mustReconcile(cluster, byOperator); after > foreignRecheck || after <= 0 || w.writes > 0 {
 			t.Errorf("%d writes, next reconcile after %s", w.writes, after)
 		}
-		if reported := w.reported(); !strings.Contains(reported, "Warning CertificateNotUsable Secret "+ca) || !strings.Contains(reported, "delete it so that the operator creates one") {
+		if reported := w.eventsSince(); !strings.Contains(reported, "Warning CertificateNotUsable Secret "+ca) || !strings.Contains(reported, "delete it so that the operator creates one") {
 			t.Errorf("reported:\n%s", reported)
 		}
 	})
 	t.Run("a certificate", func(t *testing.T) {
 		w, cluster := newFixture(t, user(head, map[string][]byte{"tls.crt": []byte("mine")})), demo(t)
-		w.keep(cluster, byOperator)
+		w.mustReconcile(cluster, byOperator)
 		if got := w.secret(head); string(got.Data["tls.crt"]) != "mine" || len(got.Labels) > 0 {
 			t.Error("it was changed")
 		}
-		w.rests(cluster, byOperator)
+		w.expectIdle(cluster, byOperator)
 	})
 }
 
-// With the original form there is the CA alone, and without mutual TLS nothing.
+// IssuerPod has only the CA, and without mutual TLS there is no Secret.
 func TestIssuers(t *testing.T) {
 	ca, head, worker := demoSecrets(t)
 	for name, tc := range map[string]struct {
@@ -381,7 +381,7 @@ func TestIssuers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, cluster := newFixture(t), demo(t)
-			w.keep(cluster, tc.mode)
+			w.mustReconcile(cluster, tc.mode)
 			list := &corev1.SecretList{}
 			if err := w.server.List(t.Context(), list); err != nil {
 				t.Fatal(err)
@@ -402,69 +402,69 @@ func TestIssuers(t *testing.T) {
 	}
 }
 
-// Mutual TLS goes off, and what is remembered goes with it.
+// Disabling mutual TLS drops the state.
 func TestMemoryForget(t *testing.T) {
 	w, cluster := newFixture(t), demo(t)
-	w.keep(cluster, byOperator)
-	if after := w.keep(cluster, raycluster.Mode{}); after != 0 || !expires(roleHead).Equal(time.Unix(0, 0).UTC()) {
+	w.mustReconcile(cluster, byOperator)
+	if after := w.mustReconcile(cluster, raycluster.Mode{}); after != 0 || !expires(roleHead).Equal(time.Unix(0, 0).UTC()) {
 		t.Errorf("next reconcile after %s, metric %s", after, expires(roleHead))
 	}
-	w.keep(cluster, byOperator)
+	w.mustReconcile(cluster, byOperator)
 	w.memory.Forget()
 	if len(w.memory.secrets) != 0 || !expires(roleAuthority).Equal(time.Unix(0, 0).UTC()) {
 		t.Error("a cluster that is gone is remembered")
 	}
 }
 
-// A Secret that a user annotates is read once more, and its labels and its content are put right.
+// A Secret that a user annotates is read once, and its labels and content are reverted.
 func TestChangedSecretsAreCheckedOnce(t *testing.T) {
 	w, cluster := newFixture(t), demo(t)
 	ca, head, worker := demoSecrets(t)
-	w.keep(cluster, byOperator)
+	w.mustReconcile(cluster, byOperator)
 	for _, name := range []string{ca, head, worker} {
 		s := w.secret(name)
 		s.Annotations = map[string]string{"touched": "yes"}
 		w.update(s)
 	}
 	writes, before := w.writes, w.secret(head).Data
-	w.keep(cluster, byOperator)
+	w.mustReconcile(cluster, byOperator)
 	if w.writes != writes || !same(before, w.secret(head).Data) {
 		t.Errorf("%d writes for annotations", w.writes-writes)
 	}
-	w.rests(cluster, byOperator)
+	w.expectIdle(cluster, byOperator)
 	s := w.secret(head)
 	delete(s.Labels, raycluster.LabelClusterName)
 	w.update(s)
-	w.keep(cluster, byOperator)
+	w.mustReconcile(cluster, byOperator)
 	if s := w.secret(head); s.Labels[raycluster.LabelClusterName] != "demo" || !same(before, s.Data) {
 		t.Errorf("labels %v", s.Labels)
 	}
-	w.rests(cluster, byOperator)
+	w.expectIdle(cluster, byOperator)
 }
 
-// The cache is behind what was written a moment ago: nothing is read, and the next reconcile checks again.
+// While the cache lags behind a write nothing is read, and the next reconcile checks again.
 func TestStaleCache(t *testing.T) {
 	w, cluster := newFixture(t), demo(t)
 	ca, head, worker := demoSecrets(t)
-	w.keep(cluster, byOperator)
+	w.mustReconcile(cluster, byOperator)
 	for _, name := range []string{ca, head, worker} {
 		w.hidden[name] = true
 	}
 	reads := w.reads
-	if after := w.keep(cluster, byOperator); w.reads != reads || after > cacheLag {
+	if after := w.mustReconcile(cluster, byOperator); w.reads != reads || after > cacheLag {
 		t.Errorf("%d reads, next reconcile after %s", w.reads-reads, after)
 	}
 	w.clock.Step(cacheLag)
-	if w.keep(cluster, byOperator); w.reads == reads {
+	if w.mustReconcile(cluster, byOperator); w.reads == reads {
 		t.Error("by now it is not the cache")
 	}
 }
 
-// A new cluster costs no read. Certificates that another process has made for it, which the cache does not show yet, are not made again.
+// A new cluster costs no read. Certificates that another process has created are not replaced while the cache lags.
 func TestNothingIsReadForANewCluster(t *testing.T) {
 	w, cluster := newFixture(t), demo(t)
 	ca, head, worker := demoSecrets(t)
-	if w.keep(cluster, byOperator); w.reads != 0 {
+	if w.mustReconcile(cluster, byOperator); w.reads != 0 {
 		t.Errorf("%d reads", w.reads)
 	}
 	made := w.secret(ca).Data
@@ -473,91 +473,91 @@ func TestNothingIsReadForANewCluster(t *testing.T) {
 	}
 	w.memory = Memory{}
 	w.Applier = apply.New(w.Applier.Options)
-	if _, err := w.Keep(t.Context(), cluster, byOperator); !apierrors.IsConflict(err) {
+	if _, err := w.reconcile(t.Context(), cluster, byOperator); !apierrors.IsConflict(err) {
 		t.Errorf("error %v", err)
 	}
 	clear(w.hidden)
-	w.keep(cluster, byOperator)
+	w.mustReconcile(cluster, byOperator)
 	if !same(made, w.secret(ca).Data) {
 		t.Error("there is another CA")
 	}
-	w.rests(cluster, byOperator)
+	w.expectIdle(cluster, byOperator)
 }
 
-// A Secret that the cache has shown and does not show any more was deleted, however short ago it was written.
+// A Secret that the cache has shown and lacks now was deleted, even right after a write.
 func TestDeletedJustAfterItWasWritten(t *testing.T) {
 	w, cluster := newFixture(t), demo(t)
 	_, head, _ := demoSecrets(t)
-	w.keep(cluster, byOperator)
-	w.rests(cluster, byOperator)
+	w.mustReconcile(cluster, byOperator)
+	w.expectIdle(cluster, byOperator)
 	w.hidden[head] = true
 	reads := w.reads
-	if w.keep(cluster, byOperator); w.reads == reads {
+	if w.mustReconcile(cluster, byOperator); w.reads == reads {
 		t.Error("waited for the cache")
 	}
 }
 
-// What fails is an error that names the object, and the next reconcile does all of it.
+// Errors name the object, and the next reconcile repeats all steps.
 func TestFailures(t *testing.T) {
 	w, cluster := newFixture(t), demo(t)
 	ca, _, _ := demoSecrets(t)
 	w.fail = errors.New("away")
-	if _, err := w.Keep(t.Context(), cluster, byOperator); err == nil || !strings.Contains(err.Error(), ca) {
+	if _, err := w.reconcile(t.Context(), cluster, byOperator); err == nil || !strings.Contains(err.Error(), ca) {
 		t.Errorf("got %v", err)
 	}
 	w.fail = nil
-	w.keep(cluster, byOperator)
-	w.rests(cluster, byOperator)
+	w.mustReconcile(cluster, byOperator)
+	w.expectIdle(cluster, byOperator)
 }
 
-// On Kubernetes without OAuth the proxy before the dashboard gets a certificate for its Service, with or without mutual TLS.
+// On Kubernetes without OAuth the proxy gets a certificate for its Service, with or without mutual TLS.
 func TestTheProxyHasACertificate(t *testing.T) {
 	w, cluster := newFixture(t), demo(t)
 	mode := raycluster.Mode{Auth: raycluster.AuthProxy}
 	name := raycluster.View(cluster.Object).Names().ProxyTLS
-	w.keep(cluster, mode)
+	w.mustReconcile(cluster, mode)
 	secret := w.secret(name)
 	mustBeFor(t, secret, raycluster.View(cluster.Object).Names().ProxyService+".team.svc", "localhost")
 	if _, leaks := secret.Data["ca.key"]; leaks || w.writes != 1 {
 		t.Errorf("%d writes, the key of a CA is there: %t", w.writes, leaks)
 	}
-	w.rests(cluster, mode)
+	w.expectIdle(cluster, mode)
 	if authority, known := w.memory.Authority(name, w.clock.Now()); !known || !bytes.Equal(authority, secret.Data["ca.crt"]) {
 		t.Errorf("the CA is known: %t, %s", known, authority)
 	}
 	w.clock.Step(leafLifetime * 3 / 4)
-	w.keep(cluster, mode)
+	w.mustReconcile(cluster, mode)
 	if same(secret.Data, w.secret(name).Data) {
 		t.Error("it was not renewed")
 	}
 	if authority, _ := w.memory.Authority(name, w.clock.Now()); !bytes.Equal(authority, w.secret(name).Data["ca.crt"]) {
 		t.Error("the CA is that of before")
 	}
-	w.rests(cluster, mode)
+	w.expectIdle(cluster, mode)
 	renewed := w.secret(name)
 	if err := w.server.Delete(t.Context(), renewed); err != nil {
 		t.Fatal(err)
 	}
 	w.clock.Step(time.Minute)
-	pause := w.keep(cluster, mode)
+	pause := w.mustReconcile(cluster, mode)
 	signer, _ := pem.Decode(renewed.Data["ca.crt"])
 	both := slices.Concat(w.secret(name).Data["ca.crt"], pem.EncodeToMemory(signer))
 	if authority, _ := w.memory.Authority(name, w.clock.Now()); !bytes.Equal(authority, both) || pause > time.Hour {
 		t.Errorf("for %s after its Secret was deleted are trusted\n%s", pause, authority)
 	}
 	w.clock.Step(pause)
-	w.keep(cluster, mode)
+	w.mustReconcile(cluster, mode)
 	if authority, _ := w.memory.Authority(name, w.clock.Now()); !bytes.Equal(authority, w.secret(name).Data["ca.crt"]) {
 		t.Errorf("later are trusted\n%s", authority)
 	}
 
 	foreign := newFixture(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}, Data: map[string][]byte{"tls.crt": []byte("mine")}})
-	foreign.keep(cluster, mode)
+	foreign.mustReconcile(cluster, mode)
 	if foreign.writes != 0 {
 		t.Error("the certificate of a user was overwritten")
 	}
 	if authority, known := foreign.memory.Authority(name, foreign.clock.Now()); !known || len(authority) > 0 {
 		t.Errorf("the CA of a user is known: %t, %s", known, authority)
 	}
-	foreign.rests(cluster, mode)
+	foreign.expectIdle(cluster, mode)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/raytest"
 )
 
-// The form in which pods are held has all that is read, and is a fraction of the pod.
+// Trimmed pods have all fields that are read, and are much smaller.
 func TestTrimPod(t *testing.T) {
 	pod := raytest.Pod("head", raycluster.NodeTypeHead, "u", "10.0.0.1", "fd00::1")
 	pod.Annotations = map[string]string{AnnotationCertificateFor: "10.0.0.1", "big": string(make([]byte, 4000))}
@@ -88,7 +88,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// A label does not make a pod one of the cluster: its controller does.
+// Pods belong to the cluster that controls them; labels do not count.
 func TestList(t *testing.T) {
 	own, older, stranger := raytest.Pod("own", "head", "u", "10.0.0.1"), raytest.Pod("older", "head", "old", "10.0.0.2"), raytest.Pod("stranger", "worker", "u", "10.0.0.3")
 	stranger.OwnerReferences = nil
