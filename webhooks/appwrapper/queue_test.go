@@ -13,8 +13,8 @@ import (
 const trainJob = "{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, metadata: {name: t}, spec: {runtimeRef: {name: torch}, trainer: {numNodes: 4, " +
 	"resourcesPerNode: {limits: {nvidia.com/gpu: '8'}}}, podTemplateOverrides: [{targetJobs: [{name: node}], spec: {nodeSelector: {a: b}}}]}}"
 
-// What would outgrow its quota, or would never start under Kueue, is refused in a queue and warned of without one; so is the
-// label of a queue that comes later.
+// Components that exceed their quota, or never start under Kueue, are rejected with a queue label and cause a warning without one. Adding
+// a queue label later is rejected too.
 func TestQueuedAppWrappers(t *testing.T) {
 	future := strings.Replace(pod, "spec: {", "spec: {tomorrow: 1, ", 1)
 	growing := strings.Replace(rayCluster, "spec: {", "spec: {enableInTreeAutoscaling: true, ", 1)
@@ -40,7 +40,7 @@ func TestQueuedAppWrappers(t *testing.T) {
 					t.Errorf("%s: %t, %+v", operation, answer.Allowed, answer.Result)
 				}
 			}
-			// One that stood in a queue before may still be changed.
+			// An AppWrapper that is queued already can be changed.
 			if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Update, inQueue, inQueue)); !answer.Allowed {
 				t.Errorf("%+v", answer.Result)
 			}
@@ -53,7 +53,7 @@ func TestQueuedAppWrappers(t *testing.T) {
 	}
 }
 
-// A TrainJob would be admitted for no quota at all. It is refused, with one sentence.
+// A TrainJob would be admitted without any quota. It is rejected with one error.
 func TestTrainJobsAreRefused(t *testing.T) {
 	for _, text := range []string{component(trainJob), component(trainJob, "{path: 'template.spec.podTemplateOverrides[0]', replicas: 4}")} {
 		if got := lines(newCluster().judge(t, text)); len(got) != 1 || !strings.Contains(got[0], "the pods of a TrainJob are described in its runtime") {
@@ -62,7 +62,7 @@ func TestTrainJobsAreRefused(t *testing.T) {
 	}
 }
 
-// What cannot be counted because it cannot be read or is not known gives no second error about pod sets.
+// A component that cannot be decoded or is unknown causes no additional error about pod sets.
 func TestOneMistakeIsOneError(t *testing.T) {
 	for name, text := range map[string]string{
 		"a kind that is not served": component(strange), "no template": component("{}"),
@@ -77,7 +77,7 @@ func TestOneMistakeIsOneError(t *testing.T) {
 	}
 }
 
-// A value that is not read, or means something else than it seems to, is reported at admission.
+// Invalid and misleading values cause a warning.
 func TestValuesOfAnnotations(t *testing.T) {
 	for key, values := range map[string]map[string]string{
 		v1beta2.AnnotationRetryLimit:        {"3": "", "-1": "", "many": "the configured limit holds", "1.5": "the configured limit holds"},

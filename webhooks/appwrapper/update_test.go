@@ -11,7 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// stored is an AppWrapper as it lies in the cluster.
+// stored is a stored AppWrapper.
 func storedWrapper(t *testing.T) *v1beta2.AppWrapper {
 	t.Helper()
 	wrapper := wrapperOf(t, component(deployment, "{path: template.spec.template, replicas: 2}"), component(pod))
@@ -19,7 +19,7 @@ func storedWrapper(t *testing.T) *v1beta2.AppWrapper {
 	return wrapper
 }
 
-// [appwrapper-31] What may change.
+// [appwrapper-31] Allowed changes.
 func TestAllowedUpdates(t *testing.T) {
 	for name, change := range map[string]func(*v1beta2.AppWrapper){
 		"nothing": func(*v1beta2.AppWrapper) {},
@@ -54,7 +54,7 @@ func TestAllowedUpdates(t *testing.T) {
 	}
 }
 
-// reordered writes the same object with other white space.
+// reordered encodes an object with other white space.
 func reordered(t *testing.T, raw []byte) []byte {
 	t.Helper()
 	var object map[string]any
@@ -68,7 +68,7 @@ func reordered(t *testing.T, raw []byte) []byte {
 	return out
 }
 
-// [appwrapper-30] [appwrapper-32] What may not, with the paths that clients know.
+// [appwrapper-30] [appwrapper-32] Rejected changes, with the paths that clients expect.
 func TestRefusedUpdates(t *testing.T) {
 	sets := func(w *v1beta2.AppWrapper) *v1beta2.AppWrapperPodSet { return &w.Spec.Components[0].PodSets[0] }
 	for name, tc := range map[string]struct {
@@ -114,7 +114,7 @@ func TestRefusedUpdates(t *testing.T) {
 	}
 }
 
-// D18: templates are compared by what they say.
+// D18: templates are compared semantically.
 func TestEqualTemplates(t *testing.T) {
 	for name, tc := range map[string]struct {
 		a, b string
@@ -143,7 +143,7 @@ func TestEqualTemplates(t *testing.T) {
 	}
 }
 
-// FuzzEqualTemplates: an object is the same as itself written again, and sameness has no side.
+// FuzzEqualTemplates: an object equals its own encoding, and equality is symmetric.
 func FuzzEqualTemplates(f *testing.F) {
 	f.Add(`{"a":[1,2.5,null,{"b":null}]}`, `{"a":1}`)
 	f.Fuzz(func(t *testing.T, a, b string) {

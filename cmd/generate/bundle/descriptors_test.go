@@ -43,7 +43,7 @@ func TestDescribeOwned(t *testing.T) {
 	}
 }
 
-// A base that does not fit the CRDs is refused: the console would show what does not exist, or nothing of what does.
+// A base that does not match the CRDs is rejected.
 func TestDescribeOwnedRejects(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func([]v1alpha1.CRDDescription) []v1alpha1.CRDDescription

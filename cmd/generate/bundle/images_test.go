@@ -80,7 +80,7 @@ func TestArePinned(t *testing.T) {
 	}
 }
 
-// Every image that the environment of the manager can name has a parameter, under the newest of its names: it is a related image then.
+// Every image variable of the manager has a parameter under its newest name, and so is a related image.
 func TestEveryImageHasAParameter(t *testing.T) {
 	content, err := os.ReadFile("../../../config/manifests/params.env")
 	if err != nil {
@@ -111,7 +111,7 @@ func TestEveryImageHasAParameter(t *testing.T) {
 	}
 }
 
-// Subscriptions switch components by their variables, which must not be hidden by flags: those count more.
+// Subscriptions enable components by variables, so no flag may override them.
 func TestNoFlagHidesASwitch(t *testing.T) {
 	container := managerOf(t, shipped(t))
 	for _, argument := range container.Args {
@@ -128,7 +128,7 @@ func TestNoFlagHidesASwitch(t *testing.T) {
 	}
 }
 
-// The certificate of OLM is used, for webhooks and metrics, and none of the manager's own is made beside it.
+// Webhooks and metrics use the certificate of OLM, and the manager issues none.
 func TestTheCertificateIsThatOfOLM(t *testing.T) {
 	container := managerOf(t, shipped(t))
 	for _, argument := range []string{"--webhook-cert-mode=mounted", "--metrics-cert-path=/tmp/k8s-webhook-server/serving-certs"} {
@@ -138,7 +138,7 @@ func TestTheCertificateIsThatOfOLM(t *testing.T) {
 	}
 }
 
-// managerOf is the container of the manager in the CSV.
+// managerOf returns the container of the manager in the CSV.
 func managerOf(t *testing.T, in input) corev1.Container {
 	t.Helper()
 	in.version = "1.2.3"

@@ -62,8 +62,8 @@ func TestWebhooksThatOLMCannotMake(t *testing.T) {
 	}
 }
 
-// The API server calls webhooks in the order of their configurations, and OLM names these after the webhook: those that look at
-// what Kueue manages must still come before its own.
+// The API server calls webhooks in the order of their configurations, which OLM names after the webhook: those that change objects which
+// Kueue manages must precede its own.
 func TestWebhooksComeBeforeThoseOfKueue(t *testing.T) {
 	in := shipped(t)
 	hooks, err := in.sources.webhooks()
@@ -88,7 +88,7 @@ func TestWebhooksComeBeforeThoseOfKueue(t *testing.T) {
 	}
 }
 
-// Names of configurations that OLM makes are unique: it finds its own by them.
+// Names of configurations are unique, since OLM finds them by name.
 func TestNamesOfWebhooksAreUnique(t *testing.T) {
 	hooks, err := shipped(t).sources.webhooks()
 	if err != nil || len(hooks) < 8 {

@@ -11,7 +11,7 @@ import (
 
 const checkout = "../../.."
 
-// The page in the checkout is the one that the program writes.
+// The page in the checkout equals the generated one.
 func TestPageIsFresh(t *testing.T) {
 	have, err := os.ReadFile(filepath.Join(checkout, "docs/configuration.md"))
 	if err != nil {
@@ -22,7 +22,7 @@ func TestPageIsFresh(t *testing.T) {
 	}
 }
 
-// Each setting is in one table, with everything that names it.
+// Each setting is in one table, with flag, variable and key.
 func TestEverySettingHasALine(t *testing.T) {
 	rows := config.Rows(program())
 	text := page(rows)

@@ -24,7 +24,7 @@ func shipped(t *testing.T) []apiextensionsv1.CustomResourceDefinition {
 	return crds
 }
 
-// The pages in the checkout are those that the program writes, and there is no other one.
+// The pages in the checkout equal the generated ones.
 func TestPagesAreFresh(t *testing.T) {
 	want := pages(shipped(t))
 	for name, text := range want {
@@ -39,7 +39,7 @@ func TestPagesAreFresh(t *testing.T) {
 	}
 }
 
-// Each property of a definition has a line, or stands below a field whose type is one of Kubernetes.
+// Each property of a CRD has a line, or is below a field with a type of Kubernetes.
 func TestEveryFieldHasALine(t *testing.T) {
 	total, met := 0, map[string]bool{}
 	for _, crd := range shipped(t) {
@@ -76,7 +76,7 @@ func TestEveryFieldHasALine(t *testing.T) {
 	}
 }
 
-// properties is another walk than that of the program: all paths, without looking at names.
+// properties returns all paths, independently of the generator.
 func properties(path string, schema *apiextensionsv1.JSONSchemaProps) []string {
 	if schema.Items != nil && schema.Items.Schema != nil {
 		return properties(path+"[]", schema.Items.Schema)
@@ -91,7 +91,7 @@ func properties(path string, schema *apiextensionsv1.JSONSchemaProps) []string {
 	return all
 }
 
-// A field of ours that has the name of one of Kubernetes is opened all the same.
+// A field that only has the name of a Kubernetes field is expanded.
 func TestKubernetesTypeOf(t *testing.T) {
 	with := func(name string) *apiextensionsv1.JSONSchemaProps {
 		return &apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{name: {Type: "string"}}}

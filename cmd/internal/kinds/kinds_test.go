@@ -19,7 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// env is a cluster of one of the platforms with everything switched on.
+// env returns a platform with all components enabled.
 func env(t *testing.T, platform string, args ...string) render.Env {
 	t.Helper()
 	program := config.Program{MLflowVersion: "3.14.0", Components: kinds.Names()}
@@ -36,7 +36,7 @@ func env(t *testing.T, platform string, args ...string) render.Env {
 	return render.Env{Config: cfg, Capabilities: served, Version: "v1.2.3", Namespace: "team", Domain: "apps.example.com"}
 }
 
-// document reads the one object of a text.
+// document parses one object.
 func document(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	objects, err := render.Documents(strings.NewReader(text))
@@ -55,7 +55,7 @@ func sample(t *testing.T, name string) *unstructured.Unstructured {
 	return document(t, string(text))
 }
 
-// Each kind, rendered for the platforms that make a difference to it. What is in the golden files is also what the notes say.
+// Each kind on the platforms that affect it. The golden files include the notes.
 func TestEveryKind(t *testing.T) {
 	seen := map[string]bool{}
 	for name, tc := range map[string]struct {
@@ -109,7 +109,7 @@ func text(t *testing.T, o *unstructured.Unstructured) []byte {
 	return raw
 }
 
-// withNotes adds the notes as an object, so that golden files hold them.
+// withNotes adds the notes as an object for golden files.
 func withNotes(r render.Result) []*unstructured.Unstructured {
 	notes := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Notes"}}
 	notes.SetName("notes")
@@ -121,7 +121,7 @@ func withNotes(r render.Result) []*unstructured.Unstructured {
 	return append(slices.Clone(r.Objects), notes)
 }
 
-// What ConfigMaps of a cluster say counts.
+// Settings in ConfigMaps of the cluster are applied.
 func TestSettingsOfACluster(t *testing.T) {
 	e := env(t, "plain")
 	stored := map[string]string{
@@ -215,7 +215,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// The settings know the components, and what is enough for one is more than one kind.
+// All components have settings, and components with Any have several kinds.
 func TestComponents(t *testing.T) {
 	for _, c := range kinds.Components() {
 		if c.Any && len(c.Kinds) < 2 {
@@ -258,7 +258,7 @@ func TestComponentOf(t *testing.T) {
 	}
 }
 
-// TestSelects tells ModelMesh's objects from KServe's.
+// TestSelects distinguishes objects of ModelMesh from those of KServe.
 func TestSelects(t *testing.T) {
 	filters := map[string]func(*unstructured.Unstructured) bool{}
 	for _, c := range kinds.Components() {
@@ -293,7 +293,7 @@ func TestSelects(t *testing.T) {
 	}
 }
 
-// Each server and each proxy that has an option for it offers the TLS profile of the settings.
+// Each server and proxy with such an option gets the TLS profile of the settings.
 func TestTLSProfileOfServers(t *testing.T) {
 	for file, want := range map[string]string{
 		"config/samples/mlflow.yaml":              "PSK-AES256-GCM-SHA384",

@@ -19,7 +19,7 @@ import (
 
 var thing = schema.GroupVersionKind{Group: "test.io", Version: "v1", Kind: "Thing"}
 
-// things renders a ConfigMap for each Thing, and changes what it was given.
+// things renders a ConfigMap for each Thing, and modifies its argument.
 func things() render.Kinds {
 	return render.Kinds{thing: func(obj *unstructured.Unstructured, _ render.Env) (render.Result, error) {
 		if obj.GetName() == "bad" {
@@ -99,7 +99,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// broken is a pipe that is no longer read.
+// broken is a closed pipe.
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
@@ -111,7 +111,7 @@ func TestBrokenPipe(t *testing.T) {
 	}
 }
 
-// Each platform serves what the one before it does, and more.
+// Each platform serves more than the previous one.
 func TestPlatforms(t *testing.T) {
 	var before capability.Set
 	for i, name := range render.Platforms() {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// What Kueue refuses of Ray's kinds is known: a RayJob whose cluster outlives it, and clusters that grow by themselves.
+// RayJobs whose cluster outlives them, and clusters with an autoscaler, are rejected as by Kueue.
 func TestQuotaErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string

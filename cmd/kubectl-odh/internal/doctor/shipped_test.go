@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 )
 
-// What is built in has all that an installation has.
+// The embedded manifests are complete.
 func TestShipped(t *testing.T) {
 	s := ships(t)
 	if len(s.crds) < 8 || len(s.roles) < 15 || len(s.configurations) < 8 {
@@ -45,7 +45,7 @@ func TestBrokenManifests(t *testing.T) {
 	}
 }
 
-// What an API server adds to a CRD makes no difference, and a schema does.
+// Defaults of the API server in a CRD are ignored, changes of a schema are not.
 func TestEqualVersions(t *testing.T) {
 	for name, crd := range ships(t).crds {
 		live := crd.DeepCopy()
@@ -74,7 +74,7 @@ func TestEqualVersions(t *testing.T) {
 	}
 }
 
-// Each missing permission of the account is a finding.
+// Each missing right of the account is a finding.
 func TestMissingRights(t *testing.T) {
 	rule := func(group, resource, verb string, names ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}, ResourceNames: names}

@@ -112,7 +112,7 @@ volumes: [{name: file, configMap: {name: file}}]
 	}
 }
 
-// Settings that cannot be read are reported, if the manager would read them.
+// Unreadable sources are reported if the manager uses them.
 func TestUnreadSettings(t *testing.T) {
 	for name, c := range map[string]struct {
 		pod  string
