@@ -177,7 +177,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// status returns an object with a status.
+// withStatus returns an object with a status.
 func withStatus(apiVersion, kind string, status map[string]any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "status": status}}
 	return u

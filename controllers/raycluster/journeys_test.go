@@ -102,7 +102,7 @@ func (s *scene) reconcileUntilIdle(u *unstructured.Unstructured) {
 	s.t.Fatalf("still writing after six reconciles: %q", s.writes)
 }
 
-// heads are pod templates with and without injections.
+// templates are pod templates with and without injections.
 var templates = []string{plainHead, mutualHead, fmt.Sprintf(injectedHead, "oauth-proxy"), fmt.Sprintf(injectedHead, "kube-rbac-proxy")}
 
 // turns are random events; each returns its name.

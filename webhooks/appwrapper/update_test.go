@@ -11,7 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// stored is a stored AppWrapper.
+// storedWrapper returns a stored AppWrapper.
 func storedWrapper(t *testing.T) *v1beta2.AppWrapper {
 	t.Helper()
 	wrapper := wrapperOf(t, component(deployment, "{path: template.spec.template, replicas: 2}"), component(pod))

@@ -12,7 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// applied merges a manifest into a stored object like server-side apply: injected fields stay, because no applied manifest contained them.
+// overlaid merges a manifest into a stored object like server-side apply: injected fields stay, because no applied manifest contained them.
 // Lists of named elements are merged by name or replaced, which differs between versions of KubeRay's CRDs.
 func overlaid(stored, manifest any, keyed bool) any {
 	switch m := manifest.(type) {

@@ -30,7 +30,7 @@ func refused(t *testing.T, s Settings, object, old map[string]any, want ...strin
 	}
 }
 
-// element returns a change of the named element of a list.
+// changeOf returns a change of the named element of a list.
 func changeOf(list []string, name string, change func(element)) func(map[string]any) {
 	return func(object map[string]any) { change(find(listAt(object, list...), name)) }
 }

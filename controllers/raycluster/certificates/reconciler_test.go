@@ -28,7 +28,7 @@ const (
 	workerSecret = "demo-worker-tls-"
 )
 
-// names of the Secrets of demo.
+// demoSecrets returns the names of the Secrets of demo.
 func demoSecrets(t *testing.T) (ca, head, worker string) {
 	t.Helper()
 	n := raycluster.View(demo(t).Object).Names()

@@ -203,7 +203,7 @@ func needsOpenSSL(t *testing.T) {
 	}
 }
 
-// now is the real time, because openssl uses it.
+// atPresent sets the real time, because openssl uses it.
 func (w *fixture) atPresent() *fixture {
 	w.clock.SetTime(time.Now())
 	return w

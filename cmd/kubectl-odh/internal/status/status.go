@@ -225,7 +225,7 @@ func (r *Report) add(c Component, objects []unstructured.Unstructured, verdictOf
 	r.Components = append(r.Components, c)
 }
 
-// read lists a kind in all namespaces, or at least in the one of the context.
+// list lists a kind in all namespaces, or at least in that of the context.
 func (g *gatherer) list(ctx context.Context, name, selector string) []unstructured.Unstructured {
 	kind, quiet, options := g.Kind(name), g.WithGaps(nil), metav1.ListOptions{LabelSelector: selector}
 	found, err := quiet.List(ctx, kind, g.namespace, options)
