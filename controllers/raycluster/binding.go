@@ -128,7 +128,7 @@ func hasClusterLabels(metadata metav1.Object, c raycluster.Cluster) bool {
 }
 
 // patchMetadata patches the metadata of a cluster with optimistic locking, and stores the returned version and finalizers in cluster.
-func (r *clusterReconciler) patchMetadata(ctx context.Context, cluster *unstructured.Unstructured, what string, change func(*metav1.PartialObjectMetadata)) error {
+func (r *clusterReconciler) patchMetadata(ctx context.Context, cluster *unstructured.Unstructured, part string, change func(*metav1.PartialObjectMetadata)) error {
 	metadata := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: cluster.GetNamespace(), Name: cluster.GetName(), ResourceVersion: cluster.GetResourceVersion(), Finalizers: cluster.GetFinalizers(),
 	}}
@@ -137,7 +137,7 @@ func (r *clusterReconciler) patchMetadata(ctx context.Context, cluster *unstruct
 	change(metadata)
 	patch := client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{})
 	if err := r.cached.Patch(ctx, metadata, patch, client.FieldOwner(raycluster.FieldOwner)); err != nil {
-		return fmt.Errorf("patching %s of the RayCluster: %w", what, err)
+		return fmt.Errorf("patching %s of the RayCluster: %w", part, err)
 	}
 	cluster.SetResourceVersion(metadata.ResourceVersion)
 	cluster.SetFinalizers(metadata.Finalizers)

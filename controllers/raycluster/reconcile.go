@@ -24,7 +24,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
-	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
@@ -127,7 +127,7 @@ func (r *clusterReconciler) reconcileNormal(ctx context.Context, cluster *unstru
 		authority, known := r.memory.of(cluster).certificates.Authority(c.Names().ProxyTLS, r.clock.Now())
 		p.AddBackendTLSPolicy(c, in, authority, known)
 		errs = r.reconcileExposure(ctx, cluster, c, in, p, errs)
-		gateway := common.Gateway{Name: in.GatewayName, Namespace: in.GatewayNamespace}
+		gateway := pkgresources.Gateway{Name: in.GatewayName, Namespace: in.GatewayNamespace}
 		routes, err := routestatus.Read(ctx, r.cacheReader, gateway, p.Exposure, r.clock.Now())
 		errs = append(errs, err, routes.Await())
 		r.emitEvents(cluster, c, in, routes)
@@ -158,9 +158,6 @@ func (r *clusterReconciler) reconcileSecurity(ctx context.Context, cluster *unst
 }
 
 // reconcileExposure applies Services and Routes if there are no errs, deletes undesired objects, and updates pods and their templates.
-//
-//	if apply.Blocked => fmt.Errorf("%s: %w", consequence, err)
-//	if apply.Blocked
 func (r *clusterReconciler) reconcileExposure(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs,
 	p resources.Plan, errs []error) []error {
 	if errors.Join(errs...) == nil {
@@ -255,5 +252,5 @@ func (r *clusterReconciler) forget(name types.NamespacedName, uid types.UID) {
 }
 
 func emptyRayCluster() *unstructured.Unstructured {
-	return common.Unstructured(raycluster.GVK)
+	return pkgresources.Unstructured(raycluster.GVK)
 }

@@ -84,7 +84,7 @@ func (e Env) EnsureNamespace(obj metav1.Object) string {
 // Result is the output for a custom resource.
 type Result struct {
 	Objects []*unstructured.Unstructured
-	// Notes explain what is not among the objects.
+	// Notes explain objects that are not rendered.
 	Notes []string
 }
 
