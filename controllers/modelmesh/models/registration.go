@@ -12,22 +12,22 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// Registration is what the mesh of a namespace gets to know of a model.
+// Registration holds the attributes of a model in its registration with the mesh.
 type Registration struct {
-	// VModel is the id under which clients address the model, Owner the source that has the name.
+	// VModel is the ID for inference requests. Owner is the source of the model.
 	VModel string `json:"vModelId"`
 	Owner  string `json:"owner"`
-	// Model is the id of the concrete model; another spec has another one.
+	// Model is the ID of the concrete model. It contains a hash of the spec.
 	Model string `json:"targetModelId"`
-	// Type decides which runtimes may load it, Path is where it lies in its storage, Key the document for puller and runtime.
+	// Type selects the runtimes, Path is the path in the storage, Key the JSON document for puller and runtime.
 	Type string `json:"type"`
 	Path string `json:"path"`
 	Key  string `json:"key"`
 }
 
-// Register returns how a Predictor or an InferenceService would be registered with the mesh; nil and the reason where it would not.
+// Register returns the registration of a Predictor or an InferenceService, or nil and the reason why ModelMesh does not serve it.
 func Register(object *unstructured.Unstructured) (*Registration, string, error) {
-	m, reason, err := modelOf(object)
+	m, reason, err := parseModel(object)
 	if err != nil || reason != "" {
 		return nil, reason, err
 	}
@@ -41,8 +41,8 @@ func Register(object *unstructured.Unstructured) (*Registration, string, error) 
 	return &Registration{VModel: m.Name, Owner: m.Source, Model: m.ID(), Type: m.Label(), Path: m.Path(), Key: key}, "", nil
 }
 
-// modelOf reads the model out of a resource; reason says why there is none in it.
-func modelOf(object *unstructured.Unstructured) (m modelmesh.Model, reason string, err error) {
+// parseModel returns the model of a resource, or the reason why ModelMesh does not serve it.
+func parseModel(object *unstructured.Unstructured) (m modelmesh.Model, reason string, err error) {
 	if object.GetKind() != capability.InferenceService.Kind {
 		p, err := resources.Decode[v1alpha1.Predictor](object)
 		if err != nil {
@@ -54,8 +54,8 @@ func modelOf(object *unstructured.Unstructured) (m modelmesh.Model, reason strin
 	if err != nil {
 		return m, "", err
 	}
-	m, ours, err := modelmesh.FromInferenceService(s)
-	if !ours {
+	m, isModelMesh, err := modelmesh.FromInferenceService(s)
+	if !isModelMesh {
 		reason = fmt.Sprintf("KServe serves it: annotation %s is not %s", v1beta1.AnnotationDeploymentMode, v1beta1.DeploymentModeModelMesh)
 	}
 	return m, reason, err
