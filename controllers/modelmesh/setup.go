@@ -100,13 +100,13 @@ func (e Environment) shared(mgr ctrl.Manager) (*Shared, error) {
 		Catalog: catalog, Config: e.Config, Served: e.Served(), Clock: e.Clock(), Applier: e.Applier(mgr),
 		Recorder: mgr.GetEventRecorder(ComponentName), Namespaces: namespaces, Settings: settings,
 		Pool:   meshclient.NewPool(log.WithName("mesh")),
-		Events: meshevents.NewStream(meshevents.Options{Home: own, Clock: e.Clock(), Log: log.WithName("events")}),
+		Events: meshevents.NewWatcher(meshevents.Options{OperatorNamespace: own, Clock: e.Clock(), Log: log.WithName("events")}),
 	}
 	slices, err := sliceCache(mgr, namespaces)
 	if err != nil {
 		return nil, err
 	}
-	return s, errors.Join(mgr.Add(s.Pool), mgr.Add(s.Events), meshclient.SetupEndpoints(mgr, ComponentName+"-endpoints", slices, s.Pool))
+	return s, errors.Join(mgr.Add(s.Pool), mgr.Add(s.Events), meshclient.SetupEndpointSliceController(mgr, ComponentName+"-endpoints", slices, s.Pool))
 }
 
 // sliceCache holds the EndpointSlices of the Services in front of runtimes: slices have the labels of their Service.
@@ -140,7 +140,7 @@ type Shared struct {
 	Settings   *meshsettings.Source
 	// Pool has the clients of the namespaces, Events says what happened to models there.
 	Pool   *meshclient.Pool
-	Events *meshevents.Stream
+	Events *meshevents.Watcher
 	// Catalog has the runtimes and models of the namespaces.
 	Catalog *Catalog
 }

@@ -174,14 +174,14 @@ func (e *etcd) secret(user, password string) map[string][]byte {
 
 // stream is a running stream and what it reported.
 type stream struct {
-	*meshevents.Stream
+	*meshevents.Watcher
 	mu       sync.Mutex
 	reported []meshevents.Event
 }
 
 func startStream(t *testing.T) *stream {
 	t.Helper()
-	s := &stream{Stream: meshevents.NewStream(meshevents.Options{Home: "home", Clock: clock.RealClock{}, Log: testr.New(t)})}
+	s := &stream{Watcher: meshevents.NewWatcher(meshevents.Options{OperatorNamespace: "home", Clock: clock.RealClock{}, Log: testr.New(t)})}
 	s.Subscribe(t.Context(), func(e meshevents.Event) {
 		s.mu.Lock()
 		defer s.mu.Unlock()

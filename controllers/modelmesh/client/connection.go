@@ -47,44 +47,44 @@ type Client interface {
 	// GetVModelStatus asks for the state of a vmodel.
 	GetVModelStatus(context.Context, *meshpb.GetVModelStatusRequest, ...grpc.CallOption) (*meshpb.VModelStatusInfo, error)
 	// Endpoints are the URLs at which users reach the models of the namespace; http is "" without the REST proxy.
-	Endpoints() (grpc, http string)
+	URLs() (grpc, http string)
 }
 
-var calls = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
+var callsTotal = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 	Name: "odh_platform_modelmesh_calls_total",
 	Help: "Calls to ModelMesh routing layers, by gRPC method and code. NoAddress counts calls for which no pod was ready to answer.",
 }, []string{"method", "code"})
 
 // methods are the values of the label of that name.
-var methods = map[string]string{
+var methodLabels = map[string]string{
 	meshpb.ModelMesh_SetVModel_FullMethodName: "SetVModel", meshpb.ModelMesh_DeleteVModel_FullMethodName: "DeleteVModel",
 	meshpb.ModelMesh_GetVModelStatus_FullMethodName: "GetVModelStatus",
 }
 
 // noAddress is the code of calls that were not made, because no pod could have answered.
-const noAddress = "NoAddress"
+const codeNoAddress = "NoAddress"
 
 // callTimeout is how long one call may take.
 const callTimeout = 10 * time.Second
 
 // maxAnswer is how large an answer may be: pods run what their authors want.
-const maxAnswer = 4 << 20
+const maxResponseBytes = 4 << 20
 
 // scheme of the targets whose addresses come from EndpointSlices.
-const scheme = "kube"
+const resolverScheme = "kube"
 
 const serviceConfig = `{"loadBalancingPolicy":"round_robin"}`
 
 // reconnecting bounds the pauses between attempts to connect to a pod. The default of gRPC grows to two minutes, which users would
 // see as that much delay after a mistake in certificates was mended.
-var reconnecting = grpc.ConnectParams{
+var connectParams = grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: time.Second, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 15 * time.Second},
 	MinConnectTimeout: 5 * time.Second,
 }
 
 // alive makes a connection end on which nothing was acknowledged for that long: that of a pod whose node has died. Pings, which a
 // server of grpc-java takes amiss more often than every five minutes, are not what does it.
-var alive = keepalive.ClientParameters{Time: 10 * time.Minute, Timeout: 15 * time.Second}
+var keepaliveParams = keepalive.ClientParameters{Time: 10 * time.Minute, Timeout: 15 * time.Second}
 
 // connection implements Client.
 type connection struct {
@@ -99,43 +99,43 @@ type connection struct {
 
 // dial makes a connection, which is established with the first call.
 func dial(namespace string, target Target) (*connection, error) {
-	c := &connection{namespace: namespace, target: target, resolver: manual.NewBuilderWithScheme(scheme)}
+	c := &connection{namespace: namespace, target: target, resolver: manual.NewBuilderWithScheme(resolverScheme)}
 	creds := insecure.NewCredentials()
 	if target.TLS != nil {
-		config, err := target.TLS.config(target.authority(namespace))
+		config, err := target.TLS.tlsConfig(target.authority(namespace))
 		if err != nil {
 			return nil, err
 		}
 		creds = credentials.NewTLS(config)
 	}
-	conn, err := grpc.NewClient(c.address(),
+	conn, err := grpc.NewClient(c.dialTarget(),
 		grpc.WithResolvers(c.resolver), grpc.WithTransportCredentials(creds), grpc.WithAuthority(target.authority(namespace)),
-		grpc.WithDefaultServiceConfig(serviceConfig), grpc.WithDisableServiceConfig(), grpc.WithConnectParams(reconnecting),
-		grpc.WithKeepaliveParams(alive), grpc.WithUnaryInterceptor(c.call), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
+		grpc.WithDefaultServiceConfig(serviceConfig), grpc.WithDisableServiceConfig(), grpc.WithConnectParams(connectParams),
+		grpc.WithKeepaliveParams(keepaliveParams), grpc.WithUnaryInterceptor(c.intercept), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxResponseBytes)))
 	if err != nil {
-		return nil, fmt.Errorf("connecting to %s: %w", c.address(), err)
+		return nil, fmt.Errorf("connecting to %s: %w", c.dialTarget(), err)
 	}
 	c.conn, c.ModelMeshClient = conn, meshpb.NewModelMeshClient(conn)
 	return c, nil
 }
 
 // address is the target in the words of gRPC. It ends in .svc, which every sensible list of names that need no proxy contains.
-func (c *connection) address() string {
+func (c *connection) dialTarget() string {
 	if c.target.Endpoint != "" {
 		return c.target.Endpoint
 	}
-	return scheme + ":///" + c.target.authority(c.namespace) + ".svc:" + c.port()
+	return resolverScheme + ":///" + c.target.authority(c.namespace) + ".svc:" + c.port()
 }
 
 func (c *connection) port() string { return strconv.Itoa(int(c.target.Port)) }
 
-func (c *connection) service() types.NamespacedName {
+func (c *connection) serviceKey() types.NamespacedName {
 	return types.NamespacedName{Namespace: c.namespace, Name: c.target.Service}
 }
 
 // setAddresses takes the EndpointSlices of the Service and reports whether other pods are ready than before.
-func (c *connection) setAddresses(endpoints []discoveryv1.EndpointSlice) (changed bool) {
-	ready := Addresses(endpoints, c.port())
+func (c *connection) setEndpointSlices(endpoints []discoveryv1.EndpointSlice) (changed bool) {
+	ready := ReadyAddresses(endpoints, c.port())
 	var state resolver.State
 	for _, address := range ready {
 		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}})
@@ -146,7 +146,7 @@ func (c *connection) setAddresses(endpoints []discoveryv1.EndpointSlice) (change
 }
 
 // unreachable returns ErrNoAddress where it is known that no pod can answer.
-func (c *connection) unreachable() error {
+func (c *connection) checkReachable() error {
 	if c.target.Endpoint != "" || len(*c.addresses.Load()) > 0 {
 		return nil
 	}
@@ -154,27 +154,27 @@ func (c *connection) unreachable() error {
 }
 
 // call makes one call, unless it is known that no pod can answer. It implements grpc.UnaryClientInterceptor.
-func (c *connection) call(ctx context.Context, method string, request, answer any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
+func (c *connection) intercept(ctx context.Context, method string, request, answer any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
 	options ...grpc.CallOption) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err := c.unreachable()
+	err := c.checkReachable()
 	if err == nil {
 		err = invoke(ctx, method, request, answer, conn, options...)
-		if gone := c.unreachable(); gone != nil && status.Code(err) == codes.Unavailable {
+		if gone := c.checkReachable(); gone != nil && status.Code(err) == codes.Unavailable {
 			err = gone
 		}
 	}
-	calls.WithLabelValues(methods[method], outcome(err)).Inc()
+	callsTotal.WithLabelValues(methodLabels[method], codeLabel(err)).Inc()
 	return err
 }
 
-func outcome(err error) string {
+func codeLabel(err error) string {
 	if errors.Is(err, ErrNoAddress) {
-		return noAddress
+		return codeNoAddress
 	}
 	return status.Code(err).String()
 }
 
 // Endpoints implements Client.
-func (c *connection) Endpoints() (grpc, http string) { return c.target.Endpoints(c.namespace) }
+func (c *connection) URLs() (grpc, http string) { return c.target.URLs(c.namespace) }

@@ -31,13 +31,13 @@ type Pool struct {
 	mu      sync.Mutex
 	clients map[string]*connection
 	// endpoints are the EndpointSlices of Services, also of those that have no client yet.
-	endpoints map[types.NamespacedName][]discoveryv1.EndpointSlice
-	closed    bool
+	endpointSlices map[types.NamespacedName][]discoveryv1.EndpointSlice
+	closed         bool
 }
 
 // NewPool returns an empty pool.
 func NewPool(log logr.Logger) *Pool {
-	return &Pool{log: log, clients: map[string]*connection{}, endpoints: map[types.NamespacedName][]discoveryv1.EndpointSlice{}}
+	return &Pool{log: log, clients: map[string]*connection{}, endpointSlices: map[types.NamespacedName][]discoveryv1.EndpointSlice{}}
 }
 
 // Client returns the client of a namespace, if there is one.
@@ -62,11 +62,11 @@ func (p *Pool) Ensure(namespace string, target Target) error {
 		p.mu.Unlock()
 		return fmt.Errorf("client of namespace %s: %w", namespace, err)
 	}
-	next.setAddresses(p.endpoints[next.service()])
+	next.setEndpointSlices(p.endpointSlices[next.serviceKey()])
 	p.clients[namespace] = next
 	clientsGauge.Set(float64(len(p.clients)))
 	p.mu.Unlock()
-	p.end(former)
+	p.closeConnection(former)
 	p.Notify(namespace)
 	return nil
 }
@@ -79,12 +79,12 @@ func (p *Pool) Forget(namespace string) {
 	clientsGauge.Set(float64(len(p.clients)))
 	p.mu.Unlock()
 	if former != nil {
-		p.end(former)
+		p.closeConnection(former)
 		p.Notify(namespace)
 	}
 }
 
-func (p *Pool) end(c *connection) {
+func (p *Pool) closeConnection(c *connection) {
 	if c == nil {
 		return
 	}
@@ -94,15 +94,15 @@ func (p *Pool) end(c *connection) {
 }
 
 // SetAddresses takes all EndpointSlices of a Service; none means that it is gone. They must not be changed afterwards.
-func (p *Pool) SetAddresses(service types.NamespacedName, endpoints []discoveryv1.EndpointSlice) {
+func (p *Pool) SetEndpointSlices(service types.NamespacedName, endpoints []discoveryv1.EndpointSlice) {
 	p.mu.Lock()
 	if len(endpoints) == 0 {
-		delete(p.endpoints, service)
+		delete(p.endpointSlices, service)
 	} else {
-		p.endpoints[service] = endpoints
+		p.endpointSlices[service] = endpoints
 	}
 	c := p.clients[service.Namespace]
-	changed := c != nil && c.target.Service == service.Name && c.setAddresses(endpoints)
+	changed := c != nil && c.target.Service == service.Name && c.setEndpointSlices(endpoints)
 	p.mu.Unlock()
 	if changed {
 		p.Notify(service.Namespace)
@@ -119,7 +119,7 @@ func (p *Pool) Start(ctx context.Context) error {
 	clientsGauge.Set(0)
 	p.mu.Unlock()
 	for _, c := range clients {
-		p.end(c)
+		p.closeConnection(c)
 	}
 	return nil
 }

@@ -30,19 +30,19 @@ type KeyPair struct {
 }
 
 // KeyPairOf reads the Secret of the given name. The error says which key it lacks.
-func KeyPairOf(name string, data map[string][]byte) (*KeyPair, error) {
+func ParseKeyPair(name string, data map[string][]byte) (*KeyPair, error) {
 	pair := &KeyPair{Secret: name, Certificate: data["tls.crt"], Key: data["tls.key"], CA: data["ca.crt"]}
 	if len(pair.Certificate) == 0 || len(pair.Key) == 0 {
 		return nil, fmt.Errorf("TLS secret '%s' missing tls.crt and/or tls.key", name)
 	}
-	if _, err := pair.config(""); err != nil {
+	if _, err := pair.tlsConfig(""); err != nil {
 		return nil, err
 	}
 	return pair, nil
 }
 
 // config returns the client side of TLS with a server of the given name.
-func (p *KeyPair) config(server string) (*tls.Config, error) {
+func (p *KeyPair) tlsConfig(server string) (*tls.Config, error) {
 	pair, err := tls.X509KeyPair(p.Certificate, p.Key)
 	if err != nil {
 		return nil, fmt.Errorf("TLS secret '%s': could not load client key pair: %w", p.Secret, err)
@@ -58,7 +58,7 @@ func (p *KeyPair) config(server string) (*tls.Config, error) {
 }
 
 // Endpoints are the URLs at which users reach the models of a namespace with this target.
-func (t Target) Endpoints(namespace string) (grpc, http string) {
+func (t Target) URLs(namespace string) (grpc, http string) {
 	host := t.authority(namespace)
 	grpc = "grpc://" + host + ":" + strconv.Itoa(int(t.Port))
 	if t.RESTPort == 0 {

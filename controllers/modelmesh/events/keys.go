@@ -19,7 +19,7 @@ type Event struct {
 
 // Base is the prefix of everything that the routing layer behind a Service keeps. Home is the namespace of the controller, whose
 // keys stand without their namespace.
-func Base(rootPrefix, home, namespace, service string) string {
+func KeyPrefix(rootPrefix, home, namespace, service string) string {
 	if namespace == home {
 		return rootPrefix + "/mm/" + service
 	}
@@ -27,12 +27,12 @@ func Base(rootPrefix, home, namespace, service string) string {
 }
 
 const (
-	vmodels  = "/vmodels/"
-	registry = "/registry/"
+	vmodelsPrefix  = "/vmodels/"
+	registryPrefix = "/registry/"
 )
 
 // ownerOf reads the owner from the value of a vmodel. Those that name none are of Predictors.
-func ownerOf(value []byte) (string, error) {
+func parseOwner(value []byte) (string, error) {
 	var vmodel struct {
 		Owner string `json:"o"`
 	}
@@ -43,7 +43,7 @@ func ownerOf(value []byte) (string, error) {
 }
 
 // splitID takes the id of a concrete model apart, `<name>__<source>-<hash>`.
-func splitID(id string) (source, name string, ok bool) {
+func parseModelID(id string) (source, name string, ok bool) {
 	name, rest, found := strings.Cut(id, "__")
 	end := len(rest) - modelmesh.HashLength - 1
 	if !found || name == "" || end < 1 || rest[end] != '-' || strings.Contains(rest[end+1:], "-") {

@@ -104,7 +104,7 @@ func (m *layered) reachable() error {
 	}
 }
 
-func (m *layered) Endpoints() (grpc, http string) { return grpcAddress, "" }
+func (m *layered) URLs() (grpc, http string) { return grpcAddress, "" }
 
 func (m *layered) SetVModel(ctx context.Context, r *meshpb.SetVModelRequest, _ ...grpc.CallOption) (*meshpb.VModelStatusInfo, error) {
 	if err := m.reachable(); err != nil {

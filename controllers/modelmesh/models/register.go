@@ -106,7 +106,7 @@ func (r *modelReconciler) desiredStatus(ctx context.Context, client meshclient.C
 		if a, err = r.interpretResult(ctx, model, state); err != nil {
 			return next, err
 		}
-		next.GRPCEndpoint, next.HTTPEndpoint = client.Endpoints()
+		next.GRPCEndpoint, next.HTTPEndpoint = client.URLs()
 	}
 	switch {
 	case model.specError != "":

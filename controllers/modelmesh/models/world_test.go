@@ -74,7 +74,7 @@ func (f *fakeMesh) GetVModelStatus(_ context.Context, r *meshpb.GetVModelStatusR
 	return f.answer, f.fault
 }
 
-func (f *fakeMesh) Endpoints() (grpc, http string) { return grpcAddress, f.http }
+func (f *fakeMesh) URLs() (grpc, http string) { return grpcAddress, f.http }
 
 // calls is how many there were.
 func (f *fakeMesh) calls() int { return len(f.sets) + len(f.gets) + len(f.deletes) }

@@ -98,7 +98,7 @@ func newServer(s *server) *server {
 }
 
 func readTLS(secret *corev1.Secret) tlsContent {
-	pair, err := meshclient.KeyPairOf(secret.Name, secret.Data)
+	pair, err := meshclient.ParseKeyPair(secret.Name, secret.Data)
 	return tlsContent{pair: pair, hasCA: len(secret.Data["ca.crt"]) > 0, err: err}
 }
 

@@ -22,10 +22,10 @@ func isvc(namespace, name string) Event {
 
 func TestBasesOfKeys(t *testing.T) {
 	for want, got := range map[string]string{
-		"root/mm/mesh":            Base("root", "home", "home", "mesh"),
-		"root/mm_ns/fraud/mm/svc": Base("root", "home", "fraud", "svc"),
-		"/mm/mesh":                Base("", "home", "home", "mesh"),
-		"/mm_ns/fraud/mm/mesh":    Base("", "home", "fraud", "mesh"),
+		"root/mm/mesh":            KeyPrefix("root", "home", "home", "mesh"),
+		"root/mm_ns/fraud/mm/svc": KeyPrefix("root", "home", "fraud", "svc"),
+		"/mm/mesh":                KeyPrefix("", "home", "home", "mesh"),
+		"/mm_ns/fraud/mm/mesh":    KeyPrefix("", "home", "fraud", "mesh"),
 	} {
 		if got != want {
 			t.Errorf("base %q, want %q", got, want)
@@ -40,12 +40,12 @@ func TestOwners(t *testing.T) {
 		`{"amid":"digits"}`: "ksp",
 		`{}`:                "ksp",
 	} {
-		if got, err := ownerOf([]byte(value)); err != nil || got != want {
+		if got, err := parseOwner([]byte(value)); err != nil || got != want {
 			t.Errorf("%s: %q, %v; want %q", value, got, err, want)
 		}
 	}
 	for _, value := range []string{"", "no", `{"o":1}`, `[]`} {
-		if got, err := ownerOf([]byte(value)); err == nil {
+		if got, err := parseOwner([]byte(value)); err == nil {
 			t.Errorf("%q: owner %q, want an error", value, got)
 		}
 	}
@@ -60,7 +60,7 @@ func TestIDsOfConcreteModels(t *testing.T) {
 		"digits__a_b-7702c1b55a":          {"a_b", "digits"},
 		"digits__weird__thing-7702c1b55a": {"weird__thing", "digits"},
 	} {
-		if source, name, ok := splitID(id); !ok || source != want[0] || name != want[1] {
+		if source, name, ok := parseModelID(id); !ok || source != want[0] || name != want[1] {
 			t.Errorf("%s: %q %q %t, want %v", id, source, name, ok, want)
 		}
 	}
@@ -68,7 +68,7 @@ func TestIDsOfConcreteModels(t *testing.T) {
 		"", "digits", "__ksp-7702c1b55a", "digits__-7702c1b55a", "digits__ksp", "digits__7702c1b55a", "digits__ksp-7702c1b55", "digits__ksp-77-2c1b55a",
 		"digits_ksp-7702c1b55a", "digits__ksp_7702c1b55a",
 	} {
-		if source, name, ok := splitID(id); ok {
+		if source, name, ok := parseModelID(id); ok {
 			t.Errorf("%q: %q %q, want no answer", id, source, name)
 		}
 	}
@@ -248,7 +248,7 @@ func TestOutage(t *testing.T) {
 	lists, _ := etcd.counts("")
 	f.Forget("fraud")
 	etcd.fail(nil)
-	f.clock.Step(2 * retryMax)
+	f.clock.Step(2 * maxBackoff)
 	f.expect(t)
 	if again, _ := etcd.counts(""); again != lists {
 		t.Errorf("%d lists for a namespace that is forgotten", again-lists)
@@ -265,14 +265,14 @@ func (f *fixture) paused(t *testing.T, watches int) {
 func (f *fixture) resume(t *testing.T, watches int) {
 	t.Helper()
 	f.paused(t, watches)
-	f.clock.Step(2 * retryMax)
+	f.clock.Step(2 * maxBackoff)
 }
 
 func TestPausesGrowAndShrink(t *testing.T) {
 	clk := &pauses{FakeClock: newFixture(t).clock}
 	down := newStore()
 	down.fail(errors.New("no"))
-	w := &watch{client: down, prefix: "p/", state: watching.WithLabelValues("n", "p"), clock: clk, log: newFixture(t).Log, emit: func(Event) {}, describe: vmodelEvent("n")}
+	w := &prefixWatch{client: down, prefix: "p/", gauge: watchingGauge.WithLabelValues("n", "p"), clock: clk, log: newFixture(t).Log, notify: func(Event) {}, parseEvent: vmodelEventParser("n")}
 	ctx, cancel := withCancel(t)
 	clk.after = func(n int) {
 		if n == 9 {
@@ -280,12 +280,12 @@ func TestPausesGrowAndShrink(t *testing.T) {
 		}
 	}
 	w.run(ctx)
-	low := retryMin
+	low := minBackoff
 	for i, got := range clk.asked {
 		if high := low + low/5; got < low || got > high {
 			t.Errorf("pause %d is %v, want between %v and %v", i, got, low, high)
 		}
-		low = min(2*low, retryMax)
+		low = min(2*low, maxBackoff)
 	}
 	if len(clk.asked) != 9 {
 		t.Fatalf("%d pauses", len(clk.asked))
@@ -302,7 +302,7 @@ func TestPausesGrowAndShrink(t *testing.T) {
 	}
 	w.run(ctx)
 	for i, got := range clk.asked {
-		if got > retryMin+retryMin/5 {
+		if got > minBackoff+minBackoff/5 {
 			t.Errorf("pause %d is %v, want the shortest", i, got)
 		}
 	}
@@ -377,7 +377,7 @@ func TestManyNamespacesAtOnce(t *testing.T) {
 	var want []Event
 	for i := range 20 {
 		namespace := fmt.Sprintf("n%d", i)
-		f.stores["a"].put(Base("", "home", namespace, "mesh")+"/vmodels/m", `{}`)
+		f.stores["a"].put(KeyPrefix("", "home", namespace, "mesh")+"/vmodels/m", `{}`)
 		want = append(want, ksp(namespace, "m"))
 		f.Ensure(namespace, "mesh")
 	}
