@@ -13,19 +13,22 @@ import (
 	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
 )
 
-// retryMin and retryMax bound the pauses after trouble; a watch that held for retryMax starts with the shortest again.
-const minBackoff, maxBackoff = time.Second, 30 * time.Second
+// Pauses after an error. A watch that ran for longer than maxBackoff resets the backoff.
+const (
+	minBackoff = time.Second
+	maxBackoff = 30 * time.Second
+)
 
-// jitter is the part by which a pause is lengthened at random: all watches lose their connection at the same moment.
+// jitter spreads the retries, because all watches lose their connection at the same time.
 const jitter = 0.2
 
-// reader is the part of the client of etcd that a watch needs.
+// etcdReader is the subset of the etcd client that prefixWatch uses.
 type etcdReader interface {
 	List(ctx context.Context, prefix string, keysOnly bool) (meshetcd.Listing, error)
 	Watch(ctx context.Context, prefix string, after int64, handle func([]meshetcd.Entry)) error
 }
 
-// watch follows one prefix. Whatever breaks it, it lists again: what went meanwhile is found by comparing with what it knew.
+// prefixWatch watches the keys of one prefix. After an error it lists the keys and compares them with the known ones.
 type prefixWatch struct {
 	client   etcdReader
 	prefix   string
@@ -33,38 +36,37 @@ type prefixWatch struct {
 	clock    clock.Clock
 	log      logr.Logger
 	notify   func(Event)
-	// describe reads the event from the key behind the prefix and its value.
+	// parseEvent returns the event for a key, relative to the prefix, and its value.
 	parseEvent func(id string, value []byte) (Event, error)
 
 	known     map[string]knownKey // by the key behind the prefix
 	clusterID uint64
 	lastError string
-	// state shows whether the watch works.
-	gauge prometheus.Gauge
-	done  chan struct{} // closed when run has returned
+	gauge     prometheus.Gauge
+	done      chan struct{} // closed when run has returned
 }
 
-// seen is what is known of a key.
+// knownKey is the last version of a key.
 type knownKey struct {
 	revision int64
-	event    *Event // nil where the entry says nothing that we understand
+	event    *Event // nil if parseEvent failed
 }
 
-// inherit waits for the end of a former watch, which was asked for, and takes what it knew.
-func (w *prefixWatch) copyState(former *prefixWatch) {
-	if former != nil {
-		<-former.done
-		w.known, w.clusterID = former.known, former.clusterID
+// copyState waits until the previous watch, whose context is cancelled, has ended, and copies its known keys.
+func (w *prefixWatch) copyState(previous *prefixWatch) {
+	if previous != nil {
+		<-previous.done
+		w.known, w.clusterID = previous.known, previous.clusterID
 	}
 }
 
-// run follows the prefix until ctx ends.
+// run watches the prefix until ctx is done.
 func (w *prefixWatch) run(ctx context.Context) {
 	pause := minBackoff
 	for {
 		began := w.clock.Now()
 		err := w.listAndWatch(ctx)
-		if ctx.Err() != nil { // the end was asked for, whatever etcd says about it
+		if ctx.Err() != nil {
 			return
 		}
 		if w.clock.Since(began) > maxBackoff {
@@ -81,7 +83,7 @@ func (w *prefixWatch) run(ctx context.Context) {
 	}
 }
 
-// complain logs each kind of trouble once in a row.
+// logError logs an error unless it equals the last one.
 func (w *prefixWatch) logError(err error) {
 	if text := err.Error(); text != w.lastError {
 		w.lastError = text
@@ -89,7 +91,7 @@ func (w *prefixWatch) logError(err error) {
 	}
 }
 
-// follow lists, and watches from there on, until that breaks.
+// listAndWatch lists the keys and watches them from the revision of the list until an error.
 func (w *prefixWatch) listAndWatch(ctx context.Context) error {
 	listing, err := w.client.List(ctx, w.prefix, w.keysOnly)
 	if err != nil {
@@ -114,22 +116,22 @@ func (w *prefixWatch) listAndWatch(ctx context.Context) error {
 	})
 }
 
-// compare takes a listing: what is new or changed, and what went. The first one, and one of another store, is news throughout.
+// handleListing notifies of new, changed and deleted keys. For the first list, and for another etcd cluster, all keys are new.
 func (w *prefixWatch) handleListing(listing meshetcd.Listing) {
-	former, same := w.known, w.clusterID == listing.Cluster
+	lastKnown, same := w.known, w.clusterID == listing.Cluster
 	w.clusterID, w.known = listing.Cluster, make(map[string]knownKey, len(listing.Entries))
 	for _, entry := range listing.Entries {
 		id := w.relativeKey(entry)
-		before, found := former[id]
-		delete(former, id)
-		if found && same && before.revision == entry.Revision {
-			w.known[id] = before
+		previous, found := lastKnown[id]
+		delete(lastKnown, id)
+		if found && same && previous.revision == entry.Revision {
+			w.known[id] = previous
 			continue
 		}
-		w.onPut(entry, before)
+		w.onPut(entry, previous)
 	}
-	for _, before := range former {
-		w.onDelete(before)
+	for _, previous := range lastKnown {
+		w.onDelete(previous)
 	}
 }
 
@@ -137,36 +139,36 @@ func (w *prefixWatch) relativeKey(entry meshetcd.Entry) string {
 	return strings.TrimPrefix(entry.Key, w.prefix)
 }
 
-// take takes one change.
+// handleEntry handles one change of a watch.
 func (w *prefixWatch) handleEntry(entry meshetcd.Entry) {
-	before := w.known[w.relativeKey(entry)]
+	previous := w.known[w.relativeKey(entry)]
 	if entry.Deleted {
 		delete(w.known, w.relativeKey(entry))
-		w.onDelete(before)
+		w.onDelete(previous)
 		return
 	}
-	w.onPut(entry, before)
+	w.onPut(entry, previous)
 }
 
-// gone tells of what was there before. That of a concrete model says nothing about the vmodel, whose own entry tells.
-func (w *prefixWatch) onDelete(before knownKey) {
-	if before.event != nil && !w.keysOnly {
-		w.notify(*before.event)
+// onDelete notifies of a deleted vmodel. A deleted concrete model is no event: the key of its vmodel has its own.
+func (w *prefixWatch) onDelete(previous knownKey) {
+	if previous.event != nil && !w.keysOnly {
+		w.notify(*previous.event)
 	}
 }
 
-// written remembers an entry and tells of it, and of who had it before when the owner changed.
-func (w *prefixWatch) onPut(entry meshetcd.Entry, before knownKey) {
+// onPut stores an entry and notifies of its model, and of the model of the previous owner if the owner changed.
+func (w *prefixWatch) onPut(entry meshetcd.Entry, previous knownKey) {
 	id := w.relativeKey(entry)
 	event, err := w.parseEvent(id, entry.Value)
 	if err != nil {
 		w.known[id] = knownKey{revision: entry.Revision}
 		w.log.Info("An entry of etcd is not understood and has no effect", "key", entry.Key, "reason", err.Error())
-		w.onDelete(before)
+		w.onDelete(previous)
 		return
 	}
-	if before.event != nil && *before.event != event {
-		w.onDelete(before)
+	if previous.event != nil && *previous.event != event {
+		w.onDelete(previous)
 	}
 	w.known[id] = knownKey{revision: entry.Revision, event: &event}
 	w.notify(event)

@@ -1,9 +1,9 @@
-// Package events tells which models changed in the routing layers of ModelMesh, by watching the keys that these keep in etcd.
-// Nothing is ever written there.
+// Package events watches the keys of the ModelMesh routing layers in etcd and notifies listeners of models that changed. It writes no
+// keys.
 //
-// The [Stream] has a watch for every namespace that it was asked to look at. Each is a small machine of its own: it lists, watches
-// from there on, and starts over when etcd forgot its place; when etcd is away it tries again after growing pauses. Who listens
-// hears of every model that there is when a watch starts, and of every one that went while no watch ran.
+// The [Watcher] runs two watches per namespace. Each lists its keys, watches from the revision of the list, and lists again after any
+// error, with exponential backoff. The first list notifies of every model. Each further list notifies of the changes since the last watch,
+// deletions included.
 package events
 
 import (
@@ -24,8 +24,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
-// keysVModels and keysRegistry are the values of the label "keys".
-const keysVModels, keysRegistry = "vmodels", "registry"
+// Values of the label "keys".
+const (
+	keysVModels  = "vmodels"
+	keysRegistry = "registry"
+)
 
 var watchingGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 	Name: "odh_platform_modelmesh_etcd_watching",
@@ -34,47 +37,45 @@ var watchingGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.Gauge
 
 // Options of a Stream. All are required.
 type Options struct {
-	// Home is the namespace of the controller, whose keys stand without their namespace.
+	// OperatorNamespace is the namespace whose keys do not contain the namespace.
 	OperatorNamespace string
-	// Clock measures the pauses after trouble.
-	Clock clock.Clock
-	// Log gets errors, each kind in a row once.
-	Log logr.Logger
+	Clock             clock.Clock
+	Log               logr.Logger
 }
 
-// Stream watches etcd for any number of namespaces. It is a manager Runnable; before Start and after its end it only remembers what
-// it is given. All methods are safe for concurrent use, and none of them but Grant waits for etcd.
+// Watcher watches etcd for any number of namespaces. It is a manager Runnable. The other methods may be called before Start: the watches
+// start with it. All methods are safe for concurrent use. Only Grant blocks on etcd.
 type Watcher struct {
 	Options
-	// Listeners are called with every event, several at a time and some more than once.
+	// Listeners are called concurrently, and more than once for some events.
 	singleton.Listeners[Event]
 	dial func(data map[string][]byte) (etcdClient, error)
 
 	mu         sync.Mutex
 	shared     connection
 	namespaces map[string]*namespaceWatch // by namespace
-	ctx        context.Context            // that of Start, nil before and afterwards
+	ctx        context.Context            // the context of Start; nil before Start and after it
 	watches    sync.WaitGroup
 }
 
-// line is a connection to an etcd; the zero value is none.
+// connection is a connection to an etcd. The zero value is no connection.
 type connection struct {
 	secret map[string][]byte
 	client etcdClient
 }
 
-// space is what is watched for one namespace.
+// namespaceWatch holds the watches of one namespace.
 type namespaceWatch struct {
 	service string
-	// own is the connection of a namespace with an etcd of its own.
+	// own is the connection to the etcd of the namespace, if it does not use the shared one.
 	own connection
-	// stop ends the watches, nil where none run.
+	// cancel stops the watches; nil if none run.
 	cancel context.CancelFunc
-	// vmodels and registry are the watches that ran last, nil before the first ones.
+	// vmodels and registry are the current or the last watches; nil before the first ones.
 	vmodels, registry *prefixWatch
 }
 
-// rest stops the watches, and has them shown no more.
+// stop stops the watches and deletes their metrics.
 func (s *namespaceWatch) stop(namespace string) {
 	if s.cancel != nil {
 		s.cancel()
@@ -83,7 +84,7 @@ func (s *namespaceWatch) stop(namespace string) {
 	}
 }
 
-// etcd is what is needed of a client.
+// etcdClient is the subset of the etcd client that Watcher uses.
 type etcdClient interface {
 	etcdReader
 	RootPrefix() string
@@ -91,7 +92,7 @@ type etcdClient interface {
 	Close() error
 }
 
-// NewStream returns a stream that watches nothing.
+// NewWatcher returns a watcher without namespaces.
 func NewWatcher(o Options) *Watcher {
 	return &Watcher{
 		Options: o, namespaces: map[string]*namespaceWatch{},
@@ -99,21 +100,21 @@ func NewWatcher(o Options) *Watcher {
 	}
 }
 
-// Connect takes the data of the controller's etcd Secret; nil is none, and the watches rest. The same data again changes nothing,
-// other data restarts the watches with them. An error says what is wrong with the data; the former connection stays in force then.
+// Connect sets the data of the etcd Secret of the operator and restarts the watches if the data changed. Nil data stops the watches.
+// Invalid data returns an error and keeps the connection.
 func (w *Watcher) Connect(data map[string][]byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.setConnection(&w.shared, data, func() {
-		for namespace, space := range w.namespaces {
-			if space.own.client == nil {
-				w.restartWatches(namespace, space)
+		for namespace, watched := range w.namespaces {
+			if watched.own.client == nil {
+				w.restartWatches(namespace, watched)
 			}
 		}
 	})
 }
 
-// Grant makes an account in the etcd of the controller.
+// Grant creates an account in the etcd of the operator.
 func (w *Watcher) Grant(ctx context.Context, account meshetcd.Account) error {
 	w.mu.Lock()
 	client := w.shared.client
@@ -124,20 +125,20 @@ func (w *Watcher) Grant(ctx context.Context, account meshetcd.Account) error {
 	return client.Ensure(ctx, account)
 }
 
-// ConnectOwn takes the data of the Secret of a namespace that has an etcd of its own; nil says that it shares the controller's again.
-// Otherwise it is like Connect. It may come before Ensure, and is forgotten with Forget.
+// ConnectOwn is Connect for the Secret of a namespace with a separate etcd. Nil data returns to the etcd of the operator. It may be called
+// before Ensure; Forget reverts it.
 func (w *Watcher) ConnectOwn(namespace string, data map[string][]byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	into := w.ensureNamespace(namespace)
-	return w.setConnection(&into.own, data, func() { w.restartWatches(namespace, into) })
+	watched := w.ensureNamespace(namespace)
+	return w.setConnection(&watched.own, data, func() { w.restartWatches(namespace, watched) })
 }
 
-// connect replaces a connection by one for data, unless it was made for the same, and restarts what goes over it.
+// setConnection replaces a connection if its data changed, and restarts the watches that use it.
 func (w *Watcher) setConnection(at *connection, data map[string][]byte, restart func()) error {
-	former, next := *at, connection{}
+	previous, next := *at, connection{}
 	switch {
-	case data == nil && former.client == nil, data != nil && former.client != nil && maps.EqualFunc(former.secret, data, slices.Equal):
+	case data == nil && previous.client == nil, data != nil && previous.client != nil && maps.EqualFunc(previous.secret, data, slices.Equal):
 		return nil
 	case data != nil:
 		client, err := w.dial(data)
@@ -148,11 +149,11 @@ func (w *Watcher) setConnection(at *connection, data map[string][]byte, restart 
 	}
 	*at = next
 	restart()
-	w.closeConnection(former)
+	w.closeConnection(previous)
 	return nil
 }
 
-// hangUp closes a connection over which nothing is watched any more.
+// closeConnection closes a connection that no watch uses.
 func (w *Watcher) closeConnection(l connection) {
 	if l.client == nil {
 		return
@@ -162,22 +163,22 @@ func (w *Watcher) closeConnection(l connection) {
 	}
 }
 
-// Ensure watches the models of a namespace, behind the Service of the given name.
+// Ensure watches the models of a namespace, whose routing layer has the given Service.
 func (w *Watcher) Ensure(namespace, service string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if service == "" {
 		return
 	}
-	into := w.ensureNamespace(namespace)
-	if into.service == service {
+	watched := w.ensureNamespace(namespace)
+	if watched.service == service {
 		return
 	}
-	into.service = service
-	w.restartWatches(namespace, into)
+	watched.service = service
+	w.restartWatches(namespace, watched)
 }
 
-// space is that of a namespace, a new one if need be.
+// ensureNamespace returns the watches of a namespace and creates them if they do not exist.
 func (w *Watcher) ensureNamespace(namespace string) *namespaceWatch {
 	if w.namespaces[namespace] == nil {
 		w.namespaces[namespace] = &namespaceWatch{}
@@ -185,23 +186,23 @@ func (w *Watcher) ensureNamespace(namespace string) *namespaceWatch {
 	return w.namespaces[namespace]
 }
 
-// Forget ends the watch of a namespace.
+// Forget stops the watches of a namespace.
 func (w *Watcher) Forget(namespace string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if known, found := w.namespaces[namespace]; found {
-		known.stop(namespace)
-		w.closeConnection(known.own)
+	if watched, found := w.namespaces[namespace]; found {
+		watched.stop(namespace)
+		w.closeConnection(watched.own)
 		delete(w.namespaces, namespace)
 	}
 }
 
-// Start implements manager.Runnable. When it returns nothing runs any more.
+// Start implements manager.Runnable. It returns after all watches have stopped.
 func (w *Watcher) Start(ctx context.Context) error {
 	w.mu.Lock()
 	w.ctx = ctx
-	for namespace, space := range w.namespaces {
-		w.restartWatches(namespace, space)
+	for namespace, watched := range w.namespaces {
+		w.restartWatches(namespace, watched)
 	}
 	w.mu.Unlock()
 	<-ctx.Done()
@@ -213,12 +214,12 @@ func (w *Watcher) Start(ctx context.Context) error {
 	return nil
 }
 
-// end ends all watches and closes all connections.
+// stopAll stops all watches and closes all connections.
 func (w *Watcher) stopAll() {
-	for namespace, space := range w.namespaces {
-		space.stop(namespace)
-		w.closeConnection(space.own)
-		space.own = connection{}
+	for namespace, watched := range w.namespaces {
+		watched.stop(namespace)
+		w.closeConnection(watched.own)
+		watched.own = connection{}
 	}
 	w.closeConnection(w.shared)
 	w.shared = connection{}
@@ -226,18 +227,18 @@ func (w *Watcher) stopAll() {
 
 // restartWatches starts both watches of a namespace, if there is a connection. They inherit the state of the previous watches, so that keys
 // missing from a new etcd, or from behind a new Service, are reported.
-func (w *Watcher) restartWatches(namespace string, into *namespaceWatch) {
-	into.stop(namespace)
-	client, home := w.shared.client, w.OperatorNamespace
-	if into.own.client != nil {
-		client, home = into.own.client, namespace // its prefix is that of the namespace already
+func (w *Watcher) restartWatches(namespace string, watched *namespaceWatch) {
+	watched.stop(namespace)
+	client, unprefixed := w.shared.client, w.OperatorNamespace
+	if watched.own.client != nil {
+		client, unprefixed = watched.own.client, namespace // the root prefix of a separate etcd belongs to the namespace
 	}
-	if w.ctx == nil || client == nil || into.service == "" {
+	if w.ctx == nil || client == nil || watched.service == "" {
 		return
 	}
 	ctx, cancel := context.WithCancel(w.ctx)
-	base := KeyPrefix(client.RootPrefix(), home, namespace, into.service)
-	begin := func(watch prefixWatch, keys string, previous *prefixWatch) *prefixWatch {
+	base := KeyPrefix(client.RootPrefix(), unprefixed, namespace, watched.service)
+	startWatch := func(watch prefixWatch, keys string, previous *prefixWatch) *prefixWatch {
 		watch.client, watch.clock, watch.log, watch.notify = client, w.Clock, w.Log.WithValues("namespace", namespace), w.Notify
 		watch.done, watch.gauge = make(chan struct{}), watchingGauge.WithLabelValues(namespace, keys)
 		w.watches.Go(func() {
@@ -247,12 +248,12 @@ func (w *Watcher) restartWatches(namespace string, into *namespaceWatch) {
 		})
 		return &watch
 	}
-	into.cancel = cancel
-	into.vmodels = begin(prefixWatch{prefix: base + vmodelsPrefix, parseEvent: vmodelEventParser(namespace)}, keysVModels, into.vmodels)
-	into.registry = begin(prefixWatch{prefix: base + registryPrefix, parseEvent: registryEventParser(namespace), keysOnly: true}, keysRegistry, into.registry)
+	watched.cancel = cancel
+	watched.vmodels = startWatch(prefixWatch{prefix: base + vmodelsPrefix, parseEvent: vmodelEventParser(namespace)}, keysVModels, watched.vmodels)
+	watched.registry = startWatch(prefixWatch{prefix: base + registryPrefix, parseEvent: registryEventParser(namespace), keysOnly: true}, keysRegistry, watched.registry)
 }
 
-// vmodelEvent reads an event from a vmodel.
+// vmodelEventParser returns a parser for the keys and values of vmodels.
 func vmodelEventParser(namespace string) func(string, []byte) (Event, error) {
 	return func(id string, value []byte) (Event, error) {
 		owner, err := parseOwner(value)
@@ -260,7 +261,7 @@ func vmodelEventParser(namespace string) func(string, []byte) (Event, error) {
 	}
 }
 
-// registryEvent reads an event from the id of a concrete model.
+// registryEventParser returns a parser for the keys of concrete models.
 func registryEventParser(namespace string) func(string, []byte) (Event, error) {
 	return func(id string, _ []byte) (Event, error) {
 		source, name, ok := parseModelID(id)
