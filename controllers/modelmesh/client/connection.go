@@ -1,8 +1,8 @@
-// Package client talks to the routing layers of ModelMesh: one client for each namespace, which spreads its calls over the ready
-// pods behind the Service of that namespace.
+// Package client calls the routing layers of ModelMesh. It has one client per namespace, which balances its calls over the ready pods of
+// the Service of the namespace.
 //
-// A [Pool] holds the clients. It learns what to talk to (Ensure, Forget) and where the pods are (SetAddresses, which the
-// controller of [Endpoints] calls), and it tells its subscribers when either changes.
+// A [Pool] holds the clients. Ensure and Forget set their targets, and [EndpointSliceReconciler] sets the EndpointSlices. The pool notifies its
+// listeners when a client or its ready addresses change.
 package client
 
 import (
@@ -33,8 +33,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 )
 
-// ErrNoAddress says that a call was not made, or failed, because no pod behind the Service is ready. The Pool tells its
-// subscribers when that changes.
+// ErrNoAddress is returned when no pod of the Service is ready. The Pool notifies its listeners when that changes.
 var ErrNoAddress = errors.New("no pod of the runtimes is ready")
 
 // Client manages the models of one namespace. Every call ends within ten seconds. An error wraps ErrNoAddress, or has the gRPC
@@ -42,11 +41,11 @@ var ErrNoAddress = errors.New("no pod of the runtimes is ready")
 type Client interface {
 	// SetVModel makes a vmodel point to a concrete model.
 	SetVModel(context.Context, *meshpb.SetVModelRequest, ...grpc.CallOption) (*meshpb.VModelStatusInfo, error)
-	// DeleteVModel removes a vmodel; one that is not there is no error.
+	// DeleteVModel deletes a vmodel. A missing vmodel is no error.
 	DeleteVModel(context.Context, *meshpb.DeleteVModelRequest, ...grpc.CallOption) (*meshpb.DeleteVModelResponse, error)
-	// GetVModelStatus asks for the state of a vmodel.
+	// GetVModelStatus returns the status of a vmodel.
 	GetVModelStatus(context.Context, *meshpb.GetVModelStatusRequest, ...grpc.CallOption) (*meshpb.VModelStatusInfo, error)
-	// Endpoints are the URLs at which users reach the models of the namespace; http is "" without the REST proxy.
+	// URLs returns the URLs for inference requests in the namespace; http is "" without the REST proxy.
 	URLs() (grpc, http string)
 }
 
@@ -55,35 +54,35 @@ var callsTotal = promauto.With(metrics.Registry).NewCounterVec(prometheus.Counte
 	Help: "Calls to ModelMesh routing layers, by gRPC method and code. NoAddress counts calls for which no pod was ready to answer.",
 }, []string{"method", "code"})
 
-// methods are the values of the label of that name.
+// methodLabels holds the values of the label "method".
 var methodLabels = map[string]string{
 	meshpb.ModelMesh_SetVModel_FullMethodName: "SetVModel", meshpb.ModelMesh_DeleteVModel_FullMethodName: "DeleteVModel",
 	meshpb.ModelMesh_GetVModelStatus_FullMethodName: "GetVModelStatus",
 }
 
-// noAddress is the code of calls that were not made, because no pod could have answered.
+// codeNoAddress is the label "code" of calls without a ready pod.
 const codeNoAddress = "NoAddress"
 
-// callTimeout is how long one call may take.
+// callTimeout is the timeout of one call.
 const callTimeout = 10 * time.Second
 
-// maxAnswer is how large an answer may be: pods run what their authors want.
+// maxResponseBytes limits a response: the pods are not trusted.
 const maxResponseBytes = 4 << 20
 
-// scheme of the targets whose addresses come from EndpointSlices.
+// resolverScheme is the scheme of targets whose addresses come from EndpointSlices.
 const resolverScheme = "kube"
 
 const serviceConfig = `{"loadBalancingPolicy":"round_robin"}`
 
-// reconnecting bounds the pauses between attempts to connect to a pod. The default of gRPC grows to two minutes, which users would
-// see as that much delay after a mistake in certificates was mended.
+// connectParams limits the backoff of connection attempts. The default of gRPC grows to two minutes, which would delay recovery after an
+// invalid certificate is replaced.
 var connectParams = grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: time.Second, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 15 * time.Second},
 	MinConnectTimeout: 5 * time.Second,
 }
 
-// alive makes a connection end on which nothing was acknowledged for that long: that of a pod whose node has died. Pings, which a
-// server of grpc-java takes amiss more often than every five minutes, are not what does it.
+// keepaliveParams closes a connection without acknowledgements, as after the failure of a node. Its pings are rare, because a grpc-java server
+// rejects pings more often than every five minutes.
 var keepaliveParams = keepalive.ClientParameters{Time: 10 * time.Minute, Timeout: 15 * time.Second}
 
 // connection implements Client.
@@ -93,11 +92,11 @@ type connection struct {
 	target    Target
 	conn      *grpc.ClientConn
 	resolver  *manual.Resolver
-	// addresses are those of the ready pods behind the Service.
+	// addresses holds the addresses of the ready pods.
 	addresses atomic.Pointer[[]string]
 }
 
-// dial makes a connection, which is established with the first call.
+// dial creates a connection. The first call establishes it.
 func dial(namespace string, target Target) (*connection, error) {
 	c := &connection{namespace: namespace, target: target, resolver: manual.NewBuilderWithScheme(resolverScheme)}
 	creds := insecure.NewCredentials()
@@ -119,7 +118,7 @@ func dial(namespace string, target Target) (*connection, error) {
 	return c, nil
 }
 
-// address is the target in the words of gRPC. It ends in .svc, which every sensible list of names that need no proxy contains.
+// dialTarget returns the gRPC target. It ends in .svc, because NO_PROXY usually contains that suffix.
 func (c *connection) dialTarget() string {
 	if c.target.Endpoint != "" {
 		return c.target.Endpoint
@@ -133,7 +132,7 @@ func (c *connection) serviceKey() types.NamespacedName {
 	return types.NamespacedName{Namespace: c.namespace, Name: c.target.Service}
 }
 
-// setAddresses takes the EndpointSlices of the Service and reports whether other pods are ready than before.
+// setEndpointSlices sets the EndpointSlices of the Service and reports whether the ready addresses changed.
 func (c *connection) setEndpointSlices(endpoints []discoveryv1.EndpointSlice) (changed bool) {
 	ready := ReadyAddresses(endpoints, c.port())
 	var state resolver.State
@@ -145,7 +144,7 @@ func (c *connection) setEndpointSlices(endpoints []discoveryv1.EndpointSlice) (c
 	return former == nil || !slices.Equal(*former, ready)
 }
 
-// unreachable returns ErrNoAddress where it is known that no pod can answer.
+// checkReachable returns ErrNoAddress if no pod is known to be ready.
 func (c *connection) checkReachable() error {
 	if c.target.Endpoint != "" || len(*c.addresses.Load()) > 0 {
 		return nil
@@ -153,7 +152,7 @@ func (c *connection) checkReachable() error {
 	return fmt.Errorf("service %s/%s: %w", c.namespace, c.target.Service, ErrNoAddress)
 }
 
-// call makes one call, unless it is known that no pod can answer. It implements grpc.UnaryClientInterceptor.
+// intercept runs a call with a timeout, unless no pod is ready. It implements grpc.UnaryClientInterceptor.
 func (c *connection) intercept(ctx context.Context, method string, request, answer any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
 	options ...grpc.CallOption) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -176,5 +175,5 @@ func codeLabel(err error) string {
 	return status.Code(err).String()
 }
 
-// Endpoints implements Client.
+// URLs implements Client.
 func (c *connection) URLs() (grpc, http string) { return c.target.URLs(c.namespace) }

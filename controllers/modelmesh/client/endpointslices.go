@@ -19,12 +19,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
-// Endpoints carries the EndpointSlices of Services into a pool, one request for each Service.
+// EndpointSliceReconciler sets the EndpointSlices of Services in a pool. Each request is a Service.
 type EndpointSliceReconciler struct {
-	// Slices reads from a cache that holds at least the slices of the Services that matter.
+	// Slices reads from a cache with the EndpointSlices of the Services of the pool.
 	Slices client.Reader
-	// Pool gets them.
-	Pool *Pool
+	Pool   *Pool
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -38,7 +37,7 @@ func (e *EndpointSliceReconciler) Reconcile(ctx context.Context, request reconci
 	return reconcile.Result{}, nil
 }
 
-// ServiceOf is the request for the Service of an EndpointSlice; there is none for a slice of another origin.
+// RequestsForSlice returns the request for the Service of an EndpointSlice, or none for a slice without a Service.
 func RequestsForSlice(_ context.Context, slice *discoveryv1.EndpointSlice) []reconcile.Request {
 	name := slice.Labels[discoveryv1.LabelServiceName]
 	if name == "" {
@@ -47,7 +46,7 @@ func RequestsForSlice(_ context.Context, slice *discoveryv1.EndpointSlice) []rec
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: slice.Namespace, Name: name}}}
 }
 
-// SetupEndpoints registers a controller of the given name that feeds the pool from a cache of EndpointSlices.
+// SetupEndpointSliceController adds a controller that updates the pool from a cache of EndpointSlices.
 func SetupEndpointSliceController(mgr ctrl.Manager, name string, held cache.Cache, pool *Pool) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named(name).WithOptions(reconciler.ControllerOptions()).
 		WatchesRawSource(source.Kind(held, &discoveryv1.EndpointSlice{}, handler.TypedEnqueueRequestsFromMapFunc(RequestsForSlice))).
@@ -58,8 +57,8 @@ func SetupEndpointSliceController(mgr ctrl.Manager, name string, held cache.Cach
 	return nil
 }
 
-// Addresses returns where the ready endpoints of a Service listen on the port of a number: each once, ordered.
-// Of pods with addresses of both families the IPv4 ones count, since each pod is to be called once.
+// ReadyAddresses returns the sorted, unique addresses of the ready endpoints of a Service with the given port. It returns IPv6 addresses only
+// if there are no IPv4 ones, because each pod must be called once.
 func ReadyAddresses(endpoints []discoveryv1.EndpointSlice, port string) []string {
 	found := map[discoveryv1.AddressType][]string{}
 	for i := range endpoints {
@@ -76,8 +75,7 @@ func ReadyAddresses(endpoints []discoveryv1.EndpointSlice, port string) []string
 	return slices.Compact(out)
 }
 
-// ready returns the addresses of endpoints that take requests. By the API's rule one that says nothing is ready, and the first
-// address stands for the endpoint.
+// addressesOf returns the first address of each ready endpoint. By the definition of the API an endpoint without the condition is ready.
 func addressesOf(endpoints []discoveryv1.Endpoint, port string) []string {
 	var out []string
 	for _, endpoint := range endpoints {

@@ -21,16 +21,15 @@ var clientsGauge = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts
 	Help: "Namespaces whose ModelMesh routing layer the manager is connected to.",
 })
 
-// Pool has the clients of all namespaces. It is safe for concurrent use, and a manager Runnable that closes every connection when
-// the manager ends.
+// Pool holds the clients of all namespaces. It is safe for concurrent use. As a manager Runnable it closes all connections at shutdown.
 type Pool struct {
-	// Listeners are called with the namespace whenever its client comes, goes or is replaced, or the ready addresses behind it change.
+	// Listeners are called with the namespace when its client or the ready addresses of its Service change.
 	singleton.Listeners[string]
 	log logr.Logger
 
 	mu      sync.Mutex
 	clients map[string]*connection
-	// endpoints are the EndpointSlices of Services, also of those that have no client yet.
+	// endpointSlices holds the EndpointSlices of all Services, including those without a client.
 	endpointSlices map[types.NamespacedName][]discoveryv1.EndpointSlice
 	closed         bool
 }
@@ -40,7 +39,7 @@ func NewPool(log logr.Logger) *Pool {
 	return &Pool{log: log, clients: map[string]*connection{}, endpointSlices: map[types.NamespacedName][]discoveryv1.EndpointSlice{}}
 }
 
-// Client returns the client of a namespace, if there is one.
+// Client returns the client of a namespace, and false if it has none.
 func (p *Pool) Client(namespace string) (Client, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,8 +47,8 @@ func (p *Pool) Client(namespace string) (Client, bool) {
 	return c, found
 }
 
-// Ensure makes the client of a namespace talk to the target; nothing happens when it does. After an error, which names what is
-// wrong with the target, the former client stays in force, and the next call tries again.
+// Ensure sets the target of the client of a namespace. It does nothing if the target is unchanged. For an invalid target it returns an error
+// and keeps the client.
 func (p *Pool) Ensure(namespace string, target Target) error {
 	p.mu.Lock()
 	former := p.clients[namespace]
@@ -71,7 +70,7 @@ func (p *Pool) Ensure(namespace string, target Target) error {
 	return nil
 }
 
-// Forget ends the client of a namespace. Calls that are under way fail.
+// Forget closes the client of a namespace. Calls in flight fail.
 func (p *Pool) Forget(namespace string) {
 	p.mu.Lock()
 	former := p.clients[namespace]
@@ -93,7 +92,7 @@ func (p *Pool) closeConnection(c *connection) {
 	}
 }
 
-// SetAddresses takes all EndpointSlices of a Service; none means that it is gone. They must not be changed afterwards.
+// SetEndpointSlices sets all EndpointSlices of a Service; none if it was deleted. The caller must not modify them afterwards.
 func (p *Pool) SetEndpointSlices(service types.NamespacedName, endpoints []discoveryv1.EndpointSlice) {
 	p.mu.Lock()
 	if len(endpoints) == 0 {

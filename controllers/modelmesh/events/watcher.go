@@ -35,7 +35,7 @@ var watchingGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.Gauge
 	Help: "1 while the manager watches the ModelMesh keys of a namespace in etcd, 0 while the watch fails and is retried, by namespace and keys (vmodels, registry).",
 }, []string{"namespace", "keys"})
 
-// Options of a Stream. All are required.
+// Options configures a Watcher. All fields are required.
 type Options struct {
 	// OperatorNamespace is the namespace whose keys do not contain the namespace.
 	OperatorNamespace string
