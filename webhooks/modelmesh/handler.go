@@ -19,14 +19,14 @@ import (
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// off is what users get while the component does not run.
+// off is the handler while the component is disabled.
 const off = author.DisabledComponent("the component modelmesh is switched off: the runtime is stored unchanged, but the operator does not reconcile it")
 
-// ServerTypes returns the types of servers for which there are adapters in a namespace, by the settings of the moment; the
-// namespace is empty for a ClusterServingRuntime. It is called with every request.
+// ServerTypes returns the server types with an adapter in a namespace, according to the current settings. The namespace is empty for a
+// ClusterServingRuntime.
 type ServerTypes func(ctx context.Context, namespace string) []string
 
-// validator answers for runtimes of both scopes, which look the same.
+// validator validates runtimes of both scopes, which have the same type of spec.
 type validator struct{ serverTypes ServerTypes }
 
 // Handle implements admission.Handler.
@@ -50,7 +50,7 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 	return v.answer(ctx, request.Namespace, now, before)
 }
 
-// answer judges a runtime against the rules, and against what it was.
+// answer validates a runtime. It denies only errors that the stored runtime does not have.
 func (v *validator) answer(ctx context.Context, namespace string, now, before *v1alpha1.ServingRuntime) admission.Response {
 	var known []string
 	if found := unreadable(now.Malformed, &now.Spec); found != nil {
@@ -71,12 +71,11 @@ func (v *validator) answer(ctx context.Context, namespace string, now, before *v
 	return allowed(append(known, v.news(ctx, namespace, now, before)...))
 }
 
-// allowed lets a runtime pass.
 func allowed(warnings []string) admission.Response {
 	return author.Warned(admission.Allowed(""), warnings)
 }
 
-// news returns the warnings that the user was not given with the runtime before.
+// news returns the warnings that do not apply to the stored runtime.
 func (v *validator) news(ctx context.Context, namespace string, now, before *v1alpha1.ServingRuntime) []string {
 	types := v.serverTypes(ctx, namespace)
 	texts := mm.Warnings(&now.Spec, types)
@@ -89,7 +88,7 @@ func (v *validator) news(ctx context.Context, namespace string, now, before *v1a
 
 func same(a, b *violation) bool { return a != nil && b != nil && *a == *b }
 
-// decode reads a runtime of either scope.
+// decode decodes a runtime of either scope.
 func decode(raw []byte) (*v1alpha1.ServingRuntime, error) {
 	r := &v1alpha1.ServingRuntime{}
 	if err := json.Unmarshal(raw, r); err != nil {
@@ -98,7 +97,7 @@ func decode(raw []byte) (*v1alpha1.ServingRuntime, error) {
 	return r, nil
 }
 
-// refusal carries the exact words in the message, and where the fault is beside it.
+// refusal returns a denial with the message of the violation, and its field in the details.
 func refusal(code int32, reason metav1.StatusReason, found *violation) admission.Response {
 	response := admission.Denied(found.message)
 	response.Result.Code, response.Result.Reason = code, reason
@@ -109,14 +108,14 @@ func refusal(code int32, reason metav1.StatusReason, found *violation) admission
 	return response
 }
 
-// ValidatePath is the path of the webhook. Configurations in clusters call it.
+// ValidatePath is the path of the webhook in the ValidatingWebhookConfiguration.
 const ValidatePath = "/validate-serving-modelmesh-io-v1alpha1-servingruntime"
 
-// ValidatingConfiguration is the object that leads to the webhook. It has the name of the one that it replaces.
+// ValidatingConfiguration is the name of the ValidatingWebhookConfiguration, the same as in the legacy operator.
 const ValidatingConfiguration = "modelmesh-servingruntime.serving.kserve.io"
 
-// Register adds the webhook to the server of the manager. While the component is switched off only the author is judged, with a
-// warning.
+// Register adds the webhook to the server of the manager. While the component is disabled, it only checks the rights of the author and
+// warns.
 func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, serverTypes ServerTypes) {
 	var next admission.Handler = off
 	if enabled {
@@ -141,8 +140,8 @@ func usesOf(rules author.Rules, raw []byte, namespace string) (author.References
 	return u, nil
 }
 
-// Uses lists what the pods of a runtime for ModelMesh use by the word of its author. The namespace is empty for those of a
-// ClusterServingRuntime, which run in all that are served.
+// Uses returns the references in the spec of a runtime for ModelMesh. The namespace is empty for a ClusterServingRuntime, which runs in all
+// served namespaces.
 func Uses(rules author.Rules, spec *v1alpha1.ServingRuntimeSpec, namespace string) author.References {
 	path := field.NewPath("spec")
 	pod := &corev1.PodSpec{Containers: spec.Containers, Volumes: spec.Volumes, ImagePullSecrets: spec.ImagePullSecrets, ResourceClaims: spec.ResourceClaims}

@@ -9,22 +9,20 @@ import (
 )
 
 const (
-	// autoscalerExternal is known to KServe and of no use here.
+	// autoscalerExternal is a class of KServe without effect in ModelMesh.
 	autoscalerExternal = "external"
-	// noReplicas is how KServe's types say that nothing is set.
+	// noReplicas is the value of unset replicas in the types of KServe.
 	noReplicas = mm.MaxReplicas
 )
 
-// violation is a reason to refuse a runtime.
+// violation is an invalid field with the message for the user.
 type violation struct {
-	// field that is at fault.
-	field string
-	// message is what the user gets.
+	field   string
 	message string
 }
 
-// unreadable returns what keeps other programs from reading the runtime; nil for nothing. One such object hides the lists of all
-// runtimes from them, so it is refused whatever it is for.
+// unreadable returns a value that other clients cannot decode, or nil. One such object breaks their lists of all runtimes, so it is denied
+// for runtimes of KServe too.
 func unreadable(malformed string, spec *v1alpha1.ServingRuntimeSpec) *violation {
 	if malformed != "" {
 		return &violation{"spec", malformed + ": correct the value"}
@@ -35,8 +33,8 @@ func unreadable(malformed string, spec *v1alpha1.ServingRuntimeSpec) *violation 
 	return nil
 }
 
-// contradiction returns the first rule of autoscaling that a runtime for ModelMesh breaks, in the words and in the order of the
-// original; nil for none. Unlike there, the class none is no mistake.
+// contradiction returns the first violated rule of autoscaling, in the order and with the messages of the legacy webhook, or nil. Unlike
+// there, the class none is valid.
 func contradiction(annotations map[string]string, spec *v1alpha1.ServingRuntimeSpec) *violation {
 	class, given := annotations[mm.AnnotationAutoscalerClass]
 	switch {
@@ -61,7 +59,7 @@ func contradiction(annotations map[string]string, spec *v1alpha1.ServingRuntimeS
 	return scaleContradiction(annotations)
 }
 
-// scaleContradiction looks at the bounds of the number of pods.
+// scaleContradiction validates the minimum and maximum number of pods.
 func scaleContradiction(annotations map[string]string) *violation {
 	least, err := number(annotations, mm.AnnotationMinScale, 1)
 	if err != nil {
@@ -84,7 +82,7 @@ func about(annotation, message string) *violation {
 	return &violation{"metadata.annotations[" + annotation + "]", message}
 }
 
-// number reads an annotation, or returns what holds without it. Numbers that do not fit into what autoscalers have are errors.
+// number returns an annotation as a 32-bit integer, or the default if it is not set.
 func number(annotations map[string]string, key string, otherwise int64) (int64, error) {
 	text, given := annotations[key]
 	if !given {
