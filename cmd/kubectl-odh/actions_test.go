@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/fakecluster"
 )
 
-// unpacked are the files of an archive.
+// unpacked returns the files of an archive.
 func unpacked(t *testing.T, path string) map[string]string {
 	t.Helper()
 	file, err := os.Open(path)
@@ -90,7 +90,7 @@ func TestGather(t *testing.T) {
 	}
 }
 
-// Containers without a log do not keep others from being collected, and only those that were restarted have a log of a predecessor.
+// A container without a log does not stop the collection, and only restarted containers have a previous log.
 func TestGatherLogs(t *testing.T) {
 	objects := fakecluster.Objects(t, "testdata/resources.yaml", "testdata/parts.yaml")
 	i := slices.IndexFunc(objects, func(u unstructured.Unstructured) bool { return u.GetName() == "train-0" })
@@ -124,7 +124,7 @@ func TestGatherLogs(t *testing.T) {
 	}
 }
 
-// Whatever the webhooks of the manager refuse, render refuses.
+// render rejects the same objects as the webhooks of the manager.
 func TestRefusedResources(t *testing.T) {
 	write := func(text string) string {
 		path := filepath.Join(t.TempDir(), "x.yaml")

@@ -8,7 +8,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
 )
 
-// TestPageShowsRealOutput holds the page of the program against what it prints.
+// TestPageShowsRealOutput compares the documentation with the real output.
 func TestPageShowsRealOutput(t *testing.T) {
 	page, err := os.ReadFile("../../docs/kubectl-odh.md")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command kubectl-odh shows what the operator runs in a cluster, what it would make, and what is wrong with it, and collects what a support
-// case needs. As a file of that name on the PATH it is the plugin `kubectl odh`.
+// Command kubectl-odh shows the resources of the operator, their problems and the objects it would create, and collects data for support
+// cases. As an executable of that name on the PATH it is the plugin `kubectl odh`.
 package main
 
 import (
@@ -18,18 +18,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/tree"
 )
 
-// version of this program, set at link time with -ldflags "-X main.version=..."; without it the version of the module is taken.
+// version of this program, set at link time with -ldflags "-X main.version=..."; the default is the version of the module.
 var version string
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	context.AfterFunc(ctx, stop) // a second signal terminates the program
 	code := cli.Run(ctx, cli.NewOptions(programVersion()), os.Args[1:], commands())
 	stop()
 	os.Exit(code)
 }
 
-// commands are the sub-commands.
 func commands() []cli.Command {
 	return []cli.Command{
 		status.Command, tree.Command, render.Command, doctor.Command, gather.Command,

@@ -6,7 +6,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/fakecluster"
 )
 
-// Whatever the manager refuses of a runtime under its settings, status and doctor show.
+// status and doctor show why the manager rejects a runtime under its settings.
 func TestRefusedRuntimes(t *testing.T) {
 	objects := fakecluster.Objects(t, "testdata/manager.yaml", "testdata/refused.yaml")
 	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), objects)

@@ -29,7 +29,7 @@ func TestStatusGolden(t *testing.T) {
 	}
 }
 
-// TestStatusJSON reads the output as a program would.
+// TestStatusJSON decodes the structured output.
 func TestStatusJSON(t *testing.T) {
 	var report struct {
 		OK      bool
@@ -96,7 +96,7 @@ func TestStatusOfANamespace(t *testing.T) {
 	got.lacks(t, "AppWrapper/", "Predictor/")
 }
 
-// TestStatusOfHealth has nothing but what is well.
+// TestStatusOfHealth has only healthy resources.
 func TestStatusOfHealth(t *testing.T) {
 	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), fakecluster.Objects(t, "testdata/manager.yaml"))
 	got := run(t, cluster, "status")
@@ -112,7 +112,7 @@ func TestStatusWithoutAPIs(t *testing.T) {
 		"modelcatalog off 0")
 }
 
-// lessThan leaves out objects of the manager.
+// lessThan returns a cluster without some objects of the manager.
 func lessThan(all []unstructured.Unstructured, kinds ...string) []unstructured.Unstructured {
 	var out []unstructured.Unstructured
 	for _, u := range all {
@@ -188,8 +188,8 @@ func TestStatusOfTheManager(t *testing.T) {
 	run(t, fakecluster.Start(t, kinds, manager), "status --manager-namespace old").expect(t, 1, "in old: 0/1 ready")
 }
 
-// TestStatusOfAUserWithLittle may look at one namespace only.
-func TestStatusOfAUserWithLittle(t *testing.T) {
+// TestStatusWithFewRights can list one namespace only.
+func TestStatusWithFewRights(t *testing.T) {
 	cluster := whole(t)
 	cluster.Forbid(func(r fakecluster.Request) bool { return r.Namespace != "vision" || r.Resource == "rayclusters" })
 	got := run(t, cluster, "status")
@@ -208,7 +208,7 @@ func TestStatusOfAUserWithLittle(t *testing.T) {
 	run(t, cluster, "status").expect(t, 1, "MANAGER  Healthy", "odh-platform-operator-controller-manager in opendatahub: 1/1 ready", "Lease renewed")
 }
 
-// TestStatusWithSettingsThatMayNotBeRead says which of them count as their defaults.
+// TestStatusWithSettingsThatMayNotBeRead lists the settings that have defaults.
 func TestStatusWithSettingsThatMayNotBeRead(t *testing.T) {
 	cluster := whole(t)
 	const note = "settings of the manager that could not be read count as their defaults: ENABLE_PLATFORM in ConfigMap opendatahub/"
@@ -228,7 +228,7 @@ func TestStatusOfABrokenCluster(t *testing.T) {
 	run(t, cluster, "status").expect(t, 3, "MANAGER Unknown", "Note: mlflows.mlflow.opendatahub.io could not be read:")
 }
 
-func TestStatusInVain(t *testing.T) {
+func TestStatusFails(t *testing.T) {
 	cluster := whole(t)
 	run(t, cluster, "status mlflow").expect(t, 2, `unknown command "mlflow" for "kubectl odh status"`)
 	run(t, cluster, "status --context none").expect(t, 2, `context "none" does not exist`)
@@ -236,7 +236,7 @@ func TestStatusInVain(t *testing.T) {
 	run(t, cluster, "status").expect(t, 2, "kubectl-odh: the API server does not answer:", "127.0.0.1:1", "--context and --kubeconfig choose another")
 }
 
-// TestStatusInFormats prints as kubectl does.
+// TestStatusInFormats prints in the formats of kubectl.
 func TestStatusInFormats(t *testing.T) {
 	cluster := whole(t)
 	run(t, cluster, "status -o jsonpath={.resources[0].name}").expect(t, 1, "train")
@@ -244,7 +244,7 @@ func TestStatusInFormats(t *testing.T) {
 	run(t, cluster, "status -o xml").expect(t, 2, `unable to match a printer suitable for the output format "xml"`)
 }
 
-// TestStatusOfSelectedResources asks the API server for those with a label only.
+// TestStatusOfSelectedResources lists with a label selector.
 func TestStatusOfSelectedResources(t *testing.T) {
 	cluster := whole(t)
 	run(t, cluster, "status -l team=a").lacks(t, "AppWrapper/")
@@ -255,7 +255,7 @@ func TestStatusOfSelectedResources(t *testing.T) {
 	}
 }
 
-// TestMLflowConfigWithoutItsSecret is judged by its status, and is unknown without one.
+// The verdict of TestMLflowConfigWithoutItsSecret is that of its status, and unknown without one.
 func TestMLflowConfigWithoutItsSecret(t *testing.T) {
 	for name, c := range map[string]struct {
 		conditions []any

@@ -12,16 +12,16 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/fakecluster"
 )
 
-// noon is the time of the tests, at which the objects in testdata have their ages.
+// noon is the current time of the tests, which determines the ages of objects in testdata.
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// outcome is what a call of the program leaves behind.
+// outcome is the result of a run.
 type outcome struct {
 	code           int
 	stdout, stderr string
 }
 
-// run calls the program as a user in the namespace vision of a cluster.
+// run runs the program as a user in the namespace vision.
 func run(t *testing.T, cluster *fakecluster.Cluster, line string) outcome {
 	t.Helper()
 	t.Setenv("KUBECACHEDIR", t.TempDir())
@@ -34,14 +34,14 @@ func run(t *testing.T, cluster *fakecluster.Cluster, line string) outcome {
 	return outcome{code, out.String(), errors.String()}
 }
 
-// whole is a cluster with everything in testdata.
+// whole is a cluster with all objects of testdata.
 func whole(t *testing.T) *fakecluster.Cluster {
 	t.Helper()
 	objects := fakecluster.Objects(t, "testdata/manager.yaml", "testdata/resources.yaml", "testdata/parts.yaml")
 	return fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), objects)
 }
 
-// has reports whether a part is printed, however its words are aligned and its lines end, unless the part itself ends a line.
+// has reports whether the output contains a part, ignoring alignment and line ends, unless the part ends a line.
 func (o outcome) has(part string) bool {
 	text := o.stdout + o.stderr
 	if !strings.HasSuffix(part, "\n") {
@@ -50,7 +50,7 @@ func (o outcome) has(part string) bool {
 	return strings.Contains(text, part)
 }
 
-// expect wants an exit code and parts of what is printed.
+// expect checks the exit code and parts of the output.
 func (o outcome) expect(t *testing.T, code int, parts ...string) {
 	t.Helper()
 	if o.code != code {
@@ -63,7 +63,7 @@ func (o outcome) expect(t *testing.T, code int, parts ...string) {
 	}
 }
 
-// lacks wants parts not to be printed.
+// lacks expects that parts are absent.
 func (o outcome) lacks(t *testing.T, parts ...string) {
 	t.Helper()
 	for _, part := range parts {

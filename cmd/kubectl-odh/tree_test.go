@@ -22,13 +22,13 @@ func TestTreeGolden(t *testing.T) {
 	}
 }
 
-// branch is a part of a tree as a program reads it.
+// branch is a part of the structured output.
 type branch struct {
 	Kind, Namespace, Name, Relation, State, Reason, Message string
 	Children                                                []branch
 }
 
-// lines of a branch, for comparisons.
+// lines formats a branch for comparisons.
 func (b branch) lines(before string) []string {
 	out := []string{strings.TrimSpace(fmt.Sprintf("%s%s/%s %s %s", before, b.Kind, b.Name, b.Relation, b.State))}
 	for _, child := range b.Children {
@@ -37,7 +37,7 @@ func (b branch) lines(before string) []string {
 	return out
 }
 
-// treeOf reads the only tree that a command shows.
+// treeOf returns the only tree in the output.
 func treeOf(t *testing.T, cluster *fakecluster.Cluster, line string) branch {
 	t.Helper()
 	var result struct {
@@ -113,7 +113,7 @@ func TestTrees(t *testing.T) {
 	}
 }
 
-// TestTreeReadsNoSecrets sees that of Secrets no more than metadata is requested, and nothing is read that is not shown.
+// TestTreeReadsNoSecrets expects that only metadata of Secrets is requested, and only objects that are shown.
 func TestTreeReadsNoSecrets(t *testing.T) {
 	cluster := whole(t)
 	cluster.Page(2)
@@ -133,7 +133,7 @@ func TestTreeReadsNoSecrets(t *testing.T) {
 	}
 }
 
-// crowd is a Deployment with many pods, one of them in trouble.
+// crowd is a Deployment with many pods, one of which failed.
 func crowd(pods int) []unstructured.Unstructured {
 	owned := func(kind, name, uid, owner, ownerUID string) unstructured.Unstructured {
 		u := unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
@@ -161,8 +161,8 @@ func crowd(pods int) []unstructured.Unstructured {
 	return all
 }
 
-// TestTreeOfACrowd lists many pods instead of reading each.
-func TestTreeOfACrowd(t *testing.T) {
+// TestTreeOfManyObjects lists many pods instead of reading each.
+func TestTreeOfManyObjects(t *testing.T) {
 	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), crowd(300))
 	cluster.Page(100)
 	got := run(t, cluster, "tree deployment/crowd")
@@ -178,8 +178,8 @@ func TestTreeHidesFormerReplicaSets(t *testing.T) {
 	run(t, cluster, "tree mlflow/mlflow -o json").expect(t, 1, `"mlflow-1"`)
 }
 
-// TestTreeOfAUserWithLittle shows what may be seen and says what may not.
-func TestTreeOfAUserWithLittle(t *testing.T) {
+// TestTreeWithFewRights shows readable objects and lists gaps.
+func TestTreeWithFewRights(t *testing.T) {
 	cluster := whole(t)
 	cluster.Forbid(func(r fakecluster.Request) bool {
 		return r.Namespace != "vision" && r.Resource != "clusterservingruntimes" || r.Resource == "secrets"
@@ -201,7 +201,7 @@ func TestTreeOfABrokenCluster(t *testing.T) {
 	run(t, cluster, "tree aw/train").expect(t, 2, "kubectl-odh: ")
 }
 
-func TestTreeInVain(t *testing.T) {
+func TestTreeFails(t *testing.T) {
 	cluster := whole(t)
 	for line, want := range map[string]string{
 		"tree":                     "tree: name resources of one namespace as KIND/NAME, such as mlflow/mlflow, or as KIND NAME",
@@ -225,7 +225,7 @@ func TestTreeInVain(t *testing.T) {
 	}
 }
 
-// TestTreeOfSelectedResources chooses them by labels, as kubectl does.
+// TestTreeOfSelectedResources selects by labels, as kubectl does.
 func TestTreeOfSelectedResources(t *testing.T) {
 	run(t, whole(t), "tree deployment -n opendatahub -l app=mlflow").expect(t, 1, "Deployment/mlflow ", "Pod/mlflow-2-x2x4z ")
 }

@@ -25,10 +25,10 @@ import (
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/appwrapper"
 )
 
-// appWrapperRow is AppWrapper's line of the table.
-func appWrapperRow(env *Env) row {
+// appWrapperSpec returns the component AppWrapper.
+func appWrapperSpec(env *Env) componentSpec {
 	source := &appWrapperConfig{config: env.Config}
-	return row{
+	return componentSpec{
 		Component: component.Component{
 			Name:     appwrapper.ComponentName,
 			Types:    []func(*runtime.Scheme) error{awv1beta2.AddToScheme},
@@ -56,16 +56,15 @@ func appWrapperRow(env *Env) row {
 			},
 		},
 		FieldOwner: appwrapper.FieldOwner,
-		Trusts: []certs.Target{
+		CABundleTargets: []certs.Target{
 			{Kind: certs.Mutating, Name: webhook.MutatingConfiguration},
 			{Kind: certs.Validating, Name: webhook.ValidatingConfiguration},
 		},
 	}
 }
 
-// appWrapperConfig is the configuration of the component. The ConfigMaps are read once, at the first need: by then the API
-// server answers, and a mistake in them keeps this component from starting and no other. Until they are right every need
-// reads them again.
+// appWrapperConfig is the configuration of the component. It reads the ConfigMaps at the first use, when the API server is reachable, so that
+// an error affects this component only. After an error every use reads them again.
 type appWrapperConfig struct {
 	config config.Config
 
@@ -73,37 +72,37 @@ type appWrapperConfig struct {
 	read *config.AppWrapper
 }
 
-// get returns the configuration, checked. The error of a mistake names its place and the remedy.
-func (a *appWrapperConfig) get(ctx context.Context, live client.Reader, log logr.Logger) (config.AppWrapper, error) {
+// get returns the validated configuration.
+func (a *appWrapperConfig) get(ctx context.Context, reader client.Reader, log logr.Logger) (config.AppWrapper, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.read != nil {
 		return *a.read, nil
 	}
-	var older []config.LegacyConfig
-	for _, o := range kinds.OlderConfigs {
+	var legacyConfigs []config.LegacyConfig
+	for _, o := range kinds.LegacyConfigs {
 		key := types.NamespacedName{Namespace: a.config.OperatorNamespace, Name: o.Name}
 		stored := &corev1.ConfigMap{}
-		err := live.Get(ctx, key, stored)
+		err := reader.Get(ctx, key, stored)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
 			return config.AppWrapper{}, fmt.Errorf("reading ConfigMap %s: %w", key, err)
 		}
-		older = append(older, config.LegacyConfig{Source: "ConfigMap " + key.String(), Data: stored.Data, Embedded: o.Embedded})
+		legacyConfigs = append(legacyConfigs, config.LegacyConfig{Source: "ConfigMap " + key.String(), Data: stored.Data, Embedded: o.Embedded})
 	}
-	got, notes, err := a.config.AppWrapper(older...)
+	appWrapper, warnings, err := a.config.AppWrapper(legacyConfigs...)
 	if err != nil {
 		return config.AppWrapper{}, fmt.Errorf("configuration of appwrapper: %w", err)
 	}
-	if err := appwrapper.Validate(got.FaultTolerance); err != nil {
+	if err := appwrapper.Validate(appWrapper.FaultTolerance); err != nil {
 		return config.AppWrapper{}, fmt.Errorf("configuration of appwrapper, in ConfigMaps of namespace %s or in the configuration file: %w",
 			a.config.OperatorNamespace, err)
 	}
-	for _, note := range notes {
-		log.Info("A key of the configuration has no effect", "reason", note)
+	for _, warning := range warnings {
+		log.Info("A key of the configuration has no effect", "reason", warning)
 	}
-	a.read = &got
-	return got, nil
+	a.read = &appWrapper
+	return appWrapper, nil
 }

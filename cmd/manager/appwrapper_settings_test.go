@@ -20,7 +20,7 @@ func olderMap(name, text string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: name}, Data: map[string]string{"config.yaml": text}}
 }
 
-// stored is an API server with these ConfigMaps that counts reads.
+// stored is an API server with ConfigMaps that counts reads.
 func stored(reads *int, maps ...client.Object) client.Reader {
 	return fake.NewClientBuilder().WithObjects(maps...).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {

@@ -44,7 +44,7 @@ func manifest[T any](t *testing.T, path string) []T {
 func TestWebhookManifestsOfAppWrapper(t *testing.T) {
 	mutating := manifest[admissionregistrationv1.MutatingWebhookConfiguration](t, "webhook/appwrapper/configurations.yaml")[0]
 	validating := manifest[admissionregistrationv1.ValidatingWebhookConfiguration](t, "webhook/appwrapper/configurations.yaml")[1]
-	trusts := appWrapperRow(&Env{}).Trusts
+	trusts := appWrapperSpec(&Env{}).CABundleTargets
 	if mutating.Name != webhook.MutatingConfiguration || validating.Name != webhook.ValidatingConfiguration ||
 		trusts[0].Name != mutating.Name || trusts[1].Name != validating.Name {
 		t.Errorf("configurations %s and %s, trusted %v", mutating.Name, validating.Name, trusts)
@@ -72,7 +72,7 @@ func TestWebhookManifestsOfAppWrapper(t *testing.T) {
 	}
 }
 
-// D33: what the original misspelt.
+// D33: names that the legacy operator misspelt.
 func TestManifestsOfAppWrapper(t *testing.T) {
 	roles := map[string][]rbacv1.PolicyRule{}
 	for _, role := range manifest[rbacv1.ClusterRole](t, "rbac/appwrapper/user_roles.yaml") {
@@ -99,7 +99,7 @@ func TestManifestsOfAppWrapper(t *testing.T) {
 	// The program may read no other ConfigMap than those it looks for.
 	rule := manifest[rbacv1.Role](t, "rbac/appwrapper/older_config.yaml")[0].Rules[0]
 	var names []string
-	for _, o := range kinds.OlderConfigs {
+	for _, o := range kinds.LegacyConfigs {
 		names = append(names, o.Name)
 	}
 	if !slices.Equal(rule.ResourceNames, names) || !slices.Equal(rule.Verbs, []string{"get"}) {

@@ -7,21 +7,18 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 )
 
-// cacheOptions says what is held in memory.
+// cacheOptions returns the options of the manager's cache.
 //
-//   - Only kinds that an enabled component declares (component.CacheNeed): an informer starts with its first watch, and
-//     a kind that no component declares is not watched.
-//   - Children as metadata, and only those with our label; whole objects where a component declares that, for a status that
-//     it reads (Deployments).
-//   - Secrets and ConfigMaps of users as metadata; their content is read live when it moved, and never kept.
-//   - Of the managed fields only our own entries, as a hash: they are the larger half of an object's metadata, and the
-//     applier sees in them whether another client touched our fields.
-func cacheOptions(enabled []row) cache.Options {
+//   - Only kinds that an enabled component declares (component.CacheNeed) are cached, from their first watch.
+//   - Child objects are cached as metadata and only with our label, or as full objects if a component reads their status (Deployments).
+//   - Secrets and ConfigMaps of users are cached as metadata; their content is read live after a change.
+//   - Of the managed fields only our own entries are cached, as a hash by which the applier detects changes of other clients.
+func cacheOptions(enabled []componentSpec) cache.Options {
 	owners := make([]string, 0, len(enabled))
 	for _, r := range enabled {
 		if r.FieldOwner != "" {
 			owners = append(owners, r.FieldOwner)
 		}
 	}
-	return component.CacheOptions(bare(enabled), apply.Transform(owners...))
+	return component.CacheOptions(componentsOf(enabled), apply.Transform(owners...))
 }

@@ -16,47 +16,47 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// row is one line of the table: a component, and what the program around it must know.
-type row struct {
+// componentSpec is an entry of the registry: a component with the parameters that the manager needs.
+type componentSpec struct {
 	component.Component
-	// FieldOwner under which it applies; the cache keeps its managed fields.
+	// FieldOwner is the field manager of the component, whose managed fields the cache keeps.
 	FieldOwner string
-	// Essential kinds beside those that the component requires, see [permissions].
+	// Essential kinds, besides the required ones, must be readable; see permissionMonitor.
 	Essential []schema.GroupVersionKind
-	// Trusts are the webhook configurations and CRDs that must know the CA of a self-issued certificate.
-	Trusts []certs.Target
+	// CABundleTargets are the webhook configurations and CRDs that receive the CA bundle of a self-signed certificate.
+	CABundleTargets []certs.Target
 }
 
-// Env is what components are built from. Config is set when the table is read to run; the rest is set when
-// Controllers and Webhooks are called. To learn the names the table is also read with an empty Env.
+// Env holds the dependencies of components. Config is set when the registry is read; the other fields are set before Controllers and Webhooks
+// are called. An empty Env suffices to list the component names.
 type Env struct {
 	Config       config.Config
 	Clock        clock.Clock
 	Capabilities *capability.Watcher
 	Dynamic      dynamic.Interface
-	// Domain is where the cluster's routers publish applications.
+	// Domain watches the domain of the cluster's routers.
 	Domain *clusterdomain.Watcher
-	// Hub knows what the platform decided about registries and the catalog; nil while the component platform is off.
+	// Hub watches the AIHub of the platform, which configures registries and the catalog; nil while the component platform is disabled.
 	Hub *aihub.Watcher
-	// Whole lists the kinds that the cache holds as whole objects, for apply.Options.
-	Whole []schema.GroupVersionKind
+	// FullObjectKinds are the kinds that are cached as full objects, for apply.Options.
+	FullObjectKinds []schema.GroupVersionKind
 }
 
-// Applier makes appliers on the manager's clients; o brings FieldOwner, Component and LegacyManagers.
+// Applier returns a constructor of appliers with the clients of the manager. The caller sets FieldOwner, Component and LegacyManagers.
 func (e *Env) Applier(o apply.Options) func(ctrl.Manager) *apply.Applier {
 	return func(mgr ctrl.Manager) *apply.Applier {
-		o.Client, o.Live, o.FullObjectKinds, o.Indexed = mgr.GetClient(), mgr.GetAPIReader(), e.Whole, true
+		o.Client, o.Live, o.FullObjectKinds, o.Indexed = mgr.GetClient(), mgr.GetAPIReader(), e.FullObjectKinds, true
 		return apply.New(o)
 	}
 }
 
-// These are handed to components before their values are known.
+// Components receive these getters before the values are set.
 func (e *Env) served() *capability.Watcher    { return e.Capabilities }
 func (e *Env) domain() *clusterdomain.Watcher { return e.Domain }
 func (e *Env) hub() *aihub.Watcher            { return e.Hub }
 func (e *Env) clock() clock.Clock             { return e.Clock }
 
-// withGuards makes the function that registers webhooks out of one that needs the checks of authors.
+// withGuards returns a Component.Webhooks function that passes the checks of the requesting users to register.
 func (e *Env) withGuards(register func(ctrl.Manager, bool, admission.Guards) error) func(ctrl.Manager, bool) error {
 	return func(mgr ctrl.Manager, enabled bool) error {
 		guards, err := admission.NewGuards(mgr, e.Config.Authors)
@@ -67,25 +67,25 @@ func (e *Env) withGuards(register func(ctrl.Manager, bool, admission.Guards) err
 	}
 }
 
-// components is the table of contents of the program.
-func components(env *Env) []row {
-	return []row{mlflowRow(env), appWrapperRow(env), rayClusterRow(env), modelRegistryRow(env), modelCatalogRow(env), modelMeshRow(env),
-		platformRow(env), olmRow(env)}
+// componentSpecs is the registry of the components.
+func componentSpecs(env *Env) []componentSpec {
+	return []componentSpec{mlflowSpec(env), appWrapperSpec(env), rayClusterSpec(env), modelRegistrySpec(env), modelCatalogSpec(env), modelMeshSpec(env),
+		platformSpec(env), olmSpec(env)}
 }
 
-// bare strips the rows down to the components.
-func bare(rows []row) []component.Component {
-	out := make([]component.Component, 0, len(rows))
-	for _, r := range rows {
+// componentsOf returns the components of the specs.
+func componentsOf(specs []componentSpec) []component.Component {
+	out := make([]component.Component, 0, len(specs))
+	for _, r := range specs {
 		out = append(out, r.Component)
 	}
 	return out
 }
 
-// enabledRows returns the rows that are switched on.
-func enabledRows(rows []row, enabled func(string) bool) []row {
-	var out []row
-	for _, r := range rows {
+// enabledSpecs returns the specs of the enabled components.
+func enabledSpecs(specs []componentSpec, enabled func(string) bool) []componentSpec {
+	var out []componentSpec
+	for _, r := range specs {
 		if enabled(r.Name) {
 			out = append(out, r)
 		}

@@ -13,7 +13,7 @@ func TestConfigurationPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := regexp.MustCompile(`(?m)^  (--|\$|file ).*$`).FindAllString(usage(process{table: components}), -1)
+	names := regexp.MustCompile(`(?m)^  (--|\$|file ).*$`).FindAllString(usage(process{registry: componentSpecs}), -1)
 	if len(names) < 60 {
 		t.Fatalf("--help has %d settings: the test reads it wrongly", len(names))
 	}

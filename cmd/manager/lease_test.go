@@ -9,8 +9,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// The holder of the Lease is the pod, so that a container which is restarted in it leads again at once.
-func TestTheLeaseIsHeldByThePod(t *testing.T) {
+// The holder of the Lease is the pod name, so that a restarted container leads again immediately.
+func TestLeaseIsHeldByPod(t *testing.T) {
 	for name, tc := range map[string]struct {
 		le   config.LeaderElection
 		want string

@@ -1,7 +1,7 @@
 // Command manager runs the controllers of the Open Data Hub components in one process.
 //
 // Sub-commands: run (the default, so that bare flags work), render (print what a custom resource would produce,
-// without a cluster) and version; and modelregistry, catalog and aihub, with which Deployments of an older program start it.
+// without a cluster) and version; and modelregistry, catalog and aihub, which Deployments of the legacy operator use.
 package main
 
 import (
@@ -25,20 +25,20 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// process is what the program gets from outside, so that tests can replace it.
+// process holds the dependencies of the program that tests replace.
 type process struct {
-	args           []string // without the program's name
+	args           []string // without the program name
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	load           func(config.Program, []string) (config.Config, error)
-	table          func(*Env) []row
-	kinds          render.Kinds      // that can be rendered
-	installLogger  func(logr.Logger) // for the libraries; it changes the whole process
-	// selection and defaults are those of config.Program.
+	registry       func(*Env) []componentSpec
+	kinds          render.Kinds      // supported by render
+	installLogger  func(logr.Logger) // sets the global loggers of the libraries
+	// selection and defaults are fields of config.Program.
 	selection []string
 	defaults  map[string]string
-	// borne is how long missing rights are tried again.
-	borne time.Duration
+	// startupGracePeriod is how long requests without permission are retried.
+	startupGracePeriod time.Duration
 }
 
 // command is a sub-command.
@@ -52,22 +52,21 @@ func commands() []command {
 		{"run", "run the controllers (default)", runManager},
 		{"render", "print the objects that a custom resource would produce: render -f FILE [--platform bare|plain|openshift] [flags]", runRender},
 		{"version", "print the versions of the program", runVersion},
-		{"modelregistry", "run model registries only, as the older program of that name did", older(modelregistry.ComponentName)},
-		{"catalog", "run the model catalog only, as the older program of that name did", older(modelcatalog.ComponentName)},
+		{"modelregistry", "run model registries only, as the older program of that name did", legacyCommand(modelregistry.ComponentName)},
+		{"catalog", "run the model catalog only, as the older program of that name did", legacyCommand(modelcatalog.ComponentName)},
 		{"aihub", "run what the older program of that name brought about: AIHub, registries and the catalog",
-			older(platform.ComponentName, modelregistry.ComponentName, modelcatalog.ComponentName)},
+			legacyCommand(platform.ComponentName, modelregistry.ComponentName, modelcatalog.ComponentName)},
 	}
 }
 
-// originalDefaults are the defaults of flags that the sub-commands of the original had and that make a difference.
-var originalDefaults = map[string]string{"metrics-bind-address": ":8443"}
+// legacyDefaults are the flag defaults of the legacy sub-commands that differ from those of run.
+var legacyDefaults = map[string]string{"metrics-bind-address": ":8443"}
 
-// older is a sub-command of the program of model registries that this one takes the place of: run, with other defaults. Its aihub ran
-// the two others as programs of their own; here they are components, which run unless --components, --enable-<name> or their like
-// say otherwise.
-func older(components ...string) func(context.Context, process) error {
+// legacyCommand returns a sub-command of the legacy operator of model registries: run with other defaults. Its aihub started the other two
+// as separate programs; here they are components, which run unless --components, --enable-<name> or the like disable them.
+func legacyCommand(components ...string) func(context.Context, process) error {
 	return func(ctx context.Context, p process) error {
-		p.selection, p.defaults = components, originalDefaults
+		p.selection, p.defaults = components, legacyDefaults
 		return runManager(ctx, p)
 	}
 }
@@ -75,11 +74,11 @@ func older(components ...string) func(context.Context, process) error {
 func main() {
 	os.Exit(run(ctrl.SetupSignalHandler(), process{
 		args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		load: config.FromProcess, table: components, kinds: kinds.Table(), installLogger: installLogger, borne: refusalsBorne,
+		load: config.FromProcess, registry: componentSpecs, kinds: kinds.Table(), installLogger: installLogger, startupGracePeriod: startupGracePeriod,
 	}))
 }
 
-// run picks the sub-command and returns the exit code: 0, or 1 after one line on stderr that says what is wrong.
+// run executes the sub-command and returns the exit code: 0, or 1 after one line of error on stderr.
 func run(ctx context.Context, p process) int {
 	name := "run"
 	if len(p.args) > 0 && !strings.HasPrefix(p.args[0], "-") {
@@ -122,10 +121,10 @@ func usage(p process) string {
 	return b.String()
 }
 
-// program is what the configuration must know about this build.
+// program returns the properties of this build that the configuration needs.
 func program(p process) config.Program {
 	return config.Program{
-		Components: component.Names(bare(p.table(&Env{}))), MLflowVersion: mlflowVersion,
-		Selection: p.selection, Defaults: p.defaults,
+		Components: component.Names(componentsOf(p.registry(&Env{}))), MLflowVersion: mlflowVersion,
+		EnabledComponents: p.selection, Defaults: p.defaults,
 	}
 }

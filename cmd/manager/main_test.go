@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Whatever is wrong at the start is reported in one line, with exit code 1.
+// Start errors are reported in one line with exit code 1.
 func TestStartRefusals(t *testing.T) {
 	occupied, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -116,8 +116,8 @@ func TestRunsWithoutAnAPIServer(t *testing.T) {
 	}
 }
 
-// An account without rights gets one line that names verb, resource and remedy.
-func TestMissingRBACEndsTheStart(t *testing.T) {
+// A missing permission is reported in one line with verb, resource and fix.
+func TestMissingRBACStopsManager(t *testing.T) {
 	group := metav1.APIGroup{
 		TypeMeta: metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}, Name: "test.io",
 		Versions: []metav1.GroupVersionForDiscovery{{GroupVersion: "test.io/v1", Version: "v1"}},
@@ -157,7 +157,7 @@ func TestMissingRBACEndsTheStart(t *testing.T) {
 }
 
 // A write to the object of one tenant that a policy refuses leaves the program, and so all the others, alone.
-func TestARefusedWriteDoesNotEndTheProgram(t *testing.T) {
+func TestForbiddenWriteDoesNotStopManager(t *testing.T) {
 	api := httptest.NewServer(withoutOpenShift(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusForbidden)
@@ -198,8 +198,8 @@ func startWithWidgets(t *testing.T, server string, do func(context.Context, ctrl
 	kubeconfig(t, server)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	table := func(e *Env) []row {
-		rows := testTable(e)
+	table := func(e *Env) []componentSpec {
+		rows := testSpecs(e)
 		rows[0].Controllers = func(_ context.Context, mgr ctrl.Manager) error {
 			return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 				defer cancel()

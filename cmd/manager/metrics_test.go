@@ -45,7 +45,7 @@ func series(t *testing.T, name, label string) map[string]*dto.Metric {
 }
 
 func TestBuildInfo(t *testing.T) {
-	observeBuild()
+	recordBuildInfo()
 	info := series(t, "odh_platform_build_info", "version")[programVersion()]
 	if info.GetGauge().GetValue() != 1 {
 		t.Fatalf("no build info of %s", programVersion())
@@ -65,8 +65,8 @@ func TestDecisionsAreCounted(t *testing.T) {
 	for decision, answer := range answers {
 		path := "/judged-" + decision
 		hook := &admission.Webhook{Handler: admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return answer })}
-		server := judged{webhook.NewServer(webhook.Options{})}
-		decisions.DeletePartialMatch(prometheus.Labels{"webhook": path}) // of a former run
+		server := instrumentedServer{webhook.NewServer(webhook.Options{})}
+		decisionsCounter.DeletePartialMatch(prometheus.Labels{"webhook": path}) // of a previous run
 		server.Register(path, hook)
 		for range 2 {
 			if got := hook.Handler.Handle(t.Context(), admission.Request{}); got.Allowed != answer.Allowed {
@@ -76,7 +76,7 @@ func TestDecisionsAreCounted(t *testing.T) {
 		counts := map[string]float64{}
 		for _, other := range []string{decisionAllowed, decisionRefused, decisionFailed} {
 			var m dto.Metric
-			if err := decisions.WithLabelValues(path, other).Write(&m); err != nil {
+			if err := decisionsCounter.WithLabelValues(path, other).Write(&m); err != nil {
 				t.Fatal(err)
 			}
 			counts[other] = m.GetCounter().GetValue()
@@ -92,17 +92,17 @@ func TestDecisionsAreCounted(t *testing.T) {
 	}
 }
 
-// A webhook that panics has judged nothing.
+// A panic counts as failed.
 func TestPanicsOfWebhooksAreFailures(t *testing.T) {
 	const path = "/judged-panic"
-	decisions.DeletePartialMatch(prometheus.Labels{"webhook": path}) // of a former run
+	decisionsCounter.DeletePartialMatch(prometheus.Labels{"webhook": path}) // of a previous run
 	hook := &admission.Webhook{Handler: admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { panic("oh") })}
-	judged{webhook.NewServer(webhook.Options{})}.Register(path, hook)
+	instrumentedServer{webhook.NewServer(webhook.Options{})}.Register(path, hook)
 	if answer := hook.Handle(t.Context(), admission.Request{}); answer.Allowed {
 		t.Errorf("%+v", answer)
 	}
 	var m dto.Metric
-	if err := decisions.WithLabelValues(path, decisionFailed).Write(&m); err != nil {
+	if err := decisionsCounter.WithLabelValues(path, decisionFailed).Write(&m); err != nil {
 		t.Fatal(err)
 	}
 	if got := m.GetCounter().GetValue(); got != 1 {
@@ -112,7 +112,7 @@ func TestPanicsOfWebhooksAreFailures(t *testing.T) {
 
 // What is no admission webhook, such as a conversion, is registered as it is.
 func TestOtherHooksAreNotWrapped(t *testing.T) {
-	server := judged{webhook.NewServer(webhook.Options{})}
+	server := instrumentedServer{webhook.NewServer(webhook.Options{})}
 	server.Register("/convert-judged", http.NotFoundHandler())
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/convert-judged", http.NoBody)
 	if err != nil {
@@ -154,7 +154,7 @@ func TestMetricsAreServedWithOurCertificate(t *testing.T) {
 		"no webhooks":         {webhooks{}, metricsserver.Options{SecureServing: true}, false},
 	} {
 		config := &tls.Config{MinVersion: tls.VersionTLS12}
-		tc.hooks.secureMetrics(&tc.options)
+		tc.hooks.setMetricsCertificate(&tc.options)
 		for _, apply := range tc.options.TLSOpts {
 			apply(config)
 		}

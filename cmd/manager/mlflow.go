@@ -23,16 +23,16 @@ import (
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/mlflow"
 )
 
-// mlflowRow is MLflow's line of the table.
-func mlflowRow(env *Env) row {
+// mlflowSpec returns the component MLflow.
+func mlflowSpec(env *Env) componentSpec {
 	settings := kinds.MLflow(env.Config)
 	settings.IPv6 = strings.Contains(os.Getenv("KUBERNETES_SERVICE_HOST"), ":") // the address of the first family of the cluster
-	return row{
+	return componentSpec{
 		Component: component.Component{
 			Name:     mlflow.ComponentName,
 			Types:    []func(*runtime.Scheme) error{mlflowv1.AddToScheme, mlflowconfigv1.AddToScheme, platformv1alpha1.AddToScheme},
 			Requires: []schema.GroupVersionKind{mlflowv1.GroupVersion.WithKind("MLflow")},
-			Optional: mlflow.Optional(),
+			Optional: mlflow.OptionalKinds(),
 			Caches:   mlflow.Caches(settings.Namespace),
 			Webhooks: env.withGuards(func(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {
 				webhook.Register(mgr, enabled, guards, settings.Namespace)
@@ -40,13 +40,12 @@ func mlflowRow(env *Env) row {
 			}),
 			Controllers: mlflowControllers(env, settings),
 		},
-		FieldOwner: mlflow.FieldOwner,
-		Trusts:     []certs.Target{{Kind: certs.Validating, Name: webhook.ValidatingConfiguration}},
+		FieldOwner:      mlflow.FieldOwner,
+		CABundleTargets: []certs.Target{{Kind: certs.Validating, Name: webhook.ValidatingConfiguration}},
 	}
 }
 
-// mlflowControllers joins the controller of MLflow and, where it is switched on, that of namespace RBAC, which tells of
-// itself in the status of MLflow.
+// mlflowControllers returns the controllers of MLflow and, if enabled, of namespace RBAC, which reports its state in the status of MLflow.
 func mlflowControllers(env *Env, settings mlflow.Settings) func(context.Context, ctrl.Manager) error {
 	applier := env.Applier(apply.Options{FieldOwner: mlflow.FieldOwner, Component: mlflow.ComponentName})
 	if !env.Config.MLflow.NamespaceRBAC {

@@ -17,10 +17,10 @@ import (
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
-// modelCatalogRow is the line of the model catalog.
-func modelCatalogRow(env *Env) row {
+// modelCatalogSpec returns the component of the model catalog.
+func modelCatalogSpec(env *Env) componentSpec {
 	settings := modelcatalog.Settings{Authors: env.Config.Authors, ModelRegistry: env.Config.ModelRegistry}
-	return row{
+	return componentSpec{
 		Component: component.Component{
 			Name:     modelcatalog.ComponentName,
 			Types:    []func(*runtime.Scheme) error{aihubv1alpha1.AddToScheme},
@@ -28,8 +28,8 @@ func modelCatalogRow(env *Env) row {
 			Caches:   modelcatalog.Caches(settings.Namespace),
 			Webhooks: env.withGuards(func(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {
 				webhook.RegisterCatalog(mgr, enabled, guards, func(context.Context) (webhook.Settings, error) {
-					decided, err := env.Hub.Certain(settings.ModelRegistry)
-					return webhook.Settings{Namespace: decided.Namespace}, err
+					hubConfig, err := env.Hub.ApplyToOrError(settings.ModelRegistry)
+					return webhook.Settings{Namespace: hubConfig.Namespace}, err
 				})
 				return nil
 			}),
@@ -40,7 +40,7 @@ func modelCatalogRow(env *Env) row {
 				Clock:  env.clock,
 				Applier: func(mgr ctrl.Manager, reader client.Client) *apply.Applier {
 					return apply.New(apply.Options{
-						Client: reader, Live: mgr.GetAPIReader(), FullObjectKinds: env.Whole,
+						Client: reader, Live: mgr.GetAPIReader(), FullObjectKinds: env.FullObjectKinds,
 						FieldOwner: modelcatalog.FieldOwner, Component: modelcatalog.ComponentName,
 						LegacyManagers:   []string{modelcatalog.LegacyManager},
 						StripAnnotations: []string{modelcatalog.LastApplied},
@@ -48,7 +48,7 @@ func modelCatalogRow(env *Env) row {
 				},
 			}),
 		},
-		FieldOwner: modelcatalog.FieldOwner,
-		Trusts:     []certs.Target{{Kind: certs.Validating, Name: webhook.CatalogValidatingConfiguration}},
+		FieldOwner:      modelcatalog.FieldOwner,
+		CABundleTargets: []certs.Target{{Kind: certs.Validating, Name: webhook.CatalogValidatingConfiguration}},
 	}
 }

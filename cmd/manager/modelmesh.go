@@ -22,17 +22,17 @@ import (
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelmesh"
 )
 
-// modelMeshRow is the line of ModelMesh: runtimes, models, and what OpenShift adds.
-func modelMeshRow(env *Env) row {
+// modelMeshSpec returns the component ModelMesh: runtimes, models and their integration with OpenShift.
+func modelMeshSpec(env *Env) componentSpec {
 	m := &modelMesh{env: env}
-	return row{
+	return componentSpec{
 		Component: component.Component{
 			Name:     modelmesh.ComponentName,
 			Types:    []func(*runtime.Scheme) error{v1alpha1.AddToScheme, v1beta1.AddToScheme},
 			Requires: []schema.GroupVersionKind{modelmesh.PredictorKind},
 			Caches:   m.caches(),
 			Webhooks: env.withGuards(m.webhooks),
-			Controllers: modelmesh.Setup(modelmesh.Environment{
+			Controllers: modelmesh.Setup(modelmesh.Options{
 				Config: env.Config,
 				Served: env.served,
 				Clock:  env.clock,
@@ -40,22 +40,22 @@ func modelMeshRow(env *Env) row {
 					FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName,
 					LegacyManagers: modelmesh.LegacyManagers(), StripAnnotations: modelmesh.LegacyAnnotations(),
 				}),
-				Settings: func() *meshsettings.Source { return m.source },
-				Parts:    []modelmesh.Part{runtimes.Setup, models.Setup, openshift.Setup},
+				Settings:       func() *meshsettings.Source { return m.source },
+				Subcontrollers: []modelmesh.Subcontroller{runtimes.Setup, models.Setup, openshift.Setup},
 			}),
 		},
-		FieldOwner: modelmesh.FieldOwner,
-		Trusts:     []certs.Target{{Kind: certs.Validating, Name: webhook.ValidatingConfiguration}},
+		FieldOwner:      modelmesh.FieldOwner,
+		CABundleTargets: []certs.Target{{Kind: certs.Validating, Name: webhook.ValidatingConfiguration}},
 	}
 }
 
-// modelMesh joins webhooks and controllers, which have one source of settings.
+// modelMesh shares the source of settings between webhooks and controllers.
 type modelMesh struct {
 	env    *Env
 	source *meshsettings.Source
 }
 
-// scope is the namespace to which memory is limited; "" is none.
+// scope returns the namespace of the caches; "" means all.
 func (m *modelMesh) scope() string {
 	if c := m.env.Config.ModelMesh; c.NamespaceScope {
 		return c.Namespace
@@ -63,7 +63,7 @@ func (m *modelMesh) scope() string {
 	return ""
 }
 
-// caches are those of runtimes and models, and in a cluster those of what stands beside them.
+// caches returns the caches of runtimes and models, and in cluster scope those of the OpenShift integration.
 func (m *modelMesh) caches() []component.CacheNeed {
 	needs := runtimes.Caches(m.scope())
 	if m.scope() == "" {
@@ -72,16 +72,16 @@ func (m *modelMesh) caches() []component.CacheNeed {
 	return needs
 }
 
-// webhooks answers for runtimes. Which built-in adapters there are the administrators alone decide; as long as their document
-// was never read, those that hold without one count. The source of settings is made here, since only the leader sets up controllers.
+// webhooks registers the webhook of runtimes. Only administrators configure the built-in adapters; the defaults apply until their document was
+// read once. The source is created here, because webhooks run on all replicas.
 func (m *modelMesh) webhooks(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {
-	known := meshsettings.Default().BuiltInServerTypes
+	defaults := meshsettings.Default().BuiltInServerTypes
 	if !enabled {
-		webhook.Register(mgr, false, guards, func(context.Context, string) []string { return known })
+		webhook.Register(mgr, false, guards, func(context.Context, string) []string { return defaults })
 		return nil
 	}
 	m.source = meshsettings.NewSource(meshsettings.Options{
-		Config: m.env.Config.ModelMesh, Dynamic: m.env.Dynamic, Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder(modelmesh.ComponentName),
+		Config: m.env.Config.ModelMesh, Dynamic: m.env.Dynamic, APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder(modelmesh.ComponentName),
 		Clock: m.env.Clock, Log: mgr.GetLogger().WithName("meshsettings"),
 	})
 	if err := mgr.Add(m.source); err != nil {
@@ -90,7 +90,7 @@ func (m *modelMesh) webhooks(mgr ctrl.Manager, enabled bool, guards admission.Gu
 	webhook.Register(mgr, true, guards, func(ctx context.Context, _ string) []string {
 		settings, err := m.source.Admin(ctx)
 		if err != nil {
-			return known
+			return defaults
 		}
 		return settings.BuiltInServerTypes
 	})

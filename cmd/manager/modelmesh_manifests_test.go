@@ -10,7 +10,7 @@ import (
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelmesh"
 )
 
-// Section 7: the manifest calls what the program serves, by the names that installations of the original have, so that it
+// Section 7: the manifest calls what the program serves, by the names that legacy installations have, so that it
 // replaces theirs.
 func TestWebhookManifestOfModelMesh(t *testing.T) {
 	configuration := manifest[admissionregistrationv1.ValidatingWebhookConfiguration](t, "webhook/modelmesh/configurations.yaml")[0]
@@ -38,7 +38,7 @@ func TestWebhookManifestOfModelMesh(t *testing.T) {
 		!slices.Equal(h.Rules[0].APIVersions, want.APIVersions) || !slices.Equal(h.Rules[0].Resources, want.Resources) {
 		t.Errorf("%+v", h.Rules)
 	}
-	trusts := modelMeshRow(&Env{}).Trusts
+	trusts := modelMeshSpec(&Env{}).CABundleTargets
 	if !slices.Equal(trusts, []certs.Target{{Kind: certs.Validating, Name: webhook.ValidatingConfiguration}}) {
 		t.Errorf("the CA goes to %v", trusts)
 	}

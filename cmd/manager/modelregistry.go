@@ -17,10 +17,10 @@ import (
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
-// modelRegistryRow is the line of model registries.
-func modelRegistryRow(env *Env) row {
+// modelRegistrySpec returns the component of model registries.
+func modelRegistrySpec(env *Env) componentSpec {
 	settings := modelregistry.Settings{Authors: env.Config.Authors, ModelRegistry: env.Config.ModelRegistry}
-	return row{
+	return componentSpec{
 		Component: component.Component{
 			Name:     modelregistry.ComponentName,
 			Types:    []func(*runtime.Scheme) error{v1beta1.AddToScheme, v1alpha1.AddToScheme},
@@ -28,11 +28,11 @@ func modelRegistryRow(env *Env) row {
 			Caches:   modelregistry.Caches(settings.Namespace),
 			Webhooks: env.withGuards(func(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {
 				webhook.Register(mgr, enabled, guards, func(context.Context) (webhook.Settings, error) {
-					decided, err := env.Hub.Certain(settings.ModelRegistry)
+					hubConfig, err := env.Hub.ApplyToOrError(settings.ModelRegistry)
 					if err != nil {
 						return webhook.Settings{}, err
 					}
-					return modelregistry.RuleSettings(decided, env.Capabilities.Current()), nil
+					return modelregistry.RuleSettings(hubConfig, env.Capabilities.Current()), nil
 				})
 				return nil
 			}),
@@ -49,7 +49,7 @@ func modelRegistryRow(env *Env) row {
 			}),
 		},
 		FieldOwner: modelregistry.FieldOwner,
-		Trusts: []certs.Target{
+		CABundleTargets: []certs.Target{
 			{Kind: certs.Mutating, Name: webhook.MutatingConfiguration},
 			{Kind: certs.Validating, Name: webhook.ValidatingConfiguration},
 			{Kind: certs.Conversion, Name: webhook.ConvertedCRD},

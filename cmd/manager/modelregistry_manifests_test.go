@@ -87,7 +87,7 @@ func TestConversionManifestOfRegistries(t *testing.T) {
 		t.Errorf("%+v", crd)
 	}
 	var trusted []string
-	for _, target := range modelRegistryRow(&Env{}).Trusts {
+	for _, target := range modelRegistrySpec(&Env{}).CABundleTargets {
 		if target.Kind == certs.Conversion {
 			trusted = append(trusted, target.Name)
 		}
@@ -98,13 +98,13 @@ func TestConversionManifestOfRegistries(t *testing.T) {
 }
 
 // Every object that must know the CA may be read, watched and patched by name, and nothing else of its kind.
-func TestTheCAMayBeWrittenWhereItBelongs(t *testing.T) {
+func TestManagerMayPatchCABundles(t *testing.T) {
 	role := manifest[rbacv1.ClusterRole](t, "rbac/manager/role.yaml")[0]
 	resources := map[string]string{
 		certs.Mutating.Kind: "mutatingwebhookconfigurations", certs.Validating.Kind: "validatingwebhookconfigurations", certs.Conversion.Kind: "customresourcedefinitions",
 	}
-	for _, r := range components(&Env{}) {
-		for _, target := range r.Trusts {
+	for _, r := range componentSpecs(&Env{}) {
+		for _, target := range r.CABundleTargets {
 			for _, verb := range []string{"get", "list", "patch", "watch"} {
 				granted := slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
 					return slices.Contains(rule.Resources, resources[target.Kind.Kind]) && slices.Contains(rule.Verbs, verb) &&

@@ -6,9 +6,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 )
 
-// olmRow is the line of what the manager creates if OLM installs it.
-func olmRow(env *Env) row {
-	return row{
+// olmSpec returns the component that creates objects for an installation by OLM.
+func olmSpec(env *Env) componentSpec {
+	return componentSpec{
 		Component: component.Component{
 			Name:     olm.ComponentName,
 			Requires: olm.Requires(),

@@ -17,74 +17,72 @@ import (
 )
 
 const (
-	// refusalsBorne is how long refusals are tried again: an API server that has just started refuses everything until it has read the
+	// startupGracePeriod is how long Forbidden responses are tolerated: a starting API server rejects all requests until it has loaded the
 	// roles, which takes seconds.
-	refusalsBorne = 15 * time.Second
-	// refusalsApart is more than informers pause between two attempts: refusals that are further apart do not belong together.
-	refusalsApart = 2 * time.Minute
-	// start is how long a refused watch counts after a list that was allowed: those of later are met by retries.
-	start = 5 * time.Minute
+	startupGracePeriod = 15 * time.Second
+	// refusalWindow is longer than the back-off of informers. Forbidden responses with a longer pause start a new series.
+	refusalWindow = 2 * time.Minute
+	// watchGracePeriod is how long after the start a forbidden watch counts although the list was allowed.
+	watchGracePeriod = 5 * time.Minute
 )
 
-// permissions ends a start for which an essential permission is missing. It sees what the API server answers to the informers, and needs
-// no request of its own, unlike access reviews, which would be five writes at every start. Only a list or watch that an authorizer
-// refuses counts: no object of a tenant can bring that about. A resource that was listed once is of no more interest: roles that
-// change later are met by retries, not by an exit.
-type permissions struct {
-	essential map[schema.GroupResource]bool
-	report    context.CancelCauseFunc
-	clock     clock.PassiveClock
-	borne     time.Duration // after which a refusal is reported
-	began     time.Time
+// permissionMonitor stops the manager if an essential permission is missing at the start. It uses the responses to informers instead of
+// access reviews, which are write requests. Only RBAC denials of list and watch count, which tenants cannot cause. Permissions that are
+// removed later are handled by retries.
+type permissionMonitor struct {
+	essential   map[schema.GroupResource]bool
+	report      context.CancelCauseFunc
+	clock       clock.PassiveClock
+	gracePeriod time.Duration // of Forbidden responses until they are reported
+	startTime   time.Time
 
-	mu       sync.Mutex
-	refusals map[string]refusals // by the words of the API server
+	mu     sync.Mutex
+	series map[string]refusalSeries // by message
 }
 
-// refusals are those that belong together.
-type refusals struct{ first, last time.Time }
+// refusalSeries holds the times of Forbidden responses with pauses shorter than refusalWindow.
+type refusalSeries struct{ first, last time.Time }
 
-// essentials are the resources that the manager cannot work without: a start without permission to list and watch them ends with a
-// message instead of waiting for ever.
-func essentials(enabled []row) map[schema.GroupResource]bool {
+// essentialResources returns the resources without which the manager cannot work.
+func essentialResources(enabled []componentSpec) map[schema.GroupResource]bool {
 	out := map[schema.GroupResource]bool{}
 	for _, r := range enabled {
 		for _, kind := range slices.Concat(r.Requires, r.Essential) {
-			resource, _ := meta.UnsafeGuessKindToResource(kind) // which is right for our kinds
+			resource, _ := meta.UnsafeGuessKindToResource(kind) // correct for all our kinds
 			out[resource.GroupResource()] = true
 		}
 	}
 	return out
 }
 
-// handle fits DefaultWatchErrorHandler of the cache.
-func (p *permissions) handle(ctx context.Context, reflector *toolscache.Reflector, err error) {
+// handle is the DefaultWatchErrorHandler of the cache.
+func (p *permissionMonitor) handle(ctx context.Context, reflector *toolscache.Reflector, err error) {
 	toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
-	p.judge(err, reflector.LastSyncResourceVersion() != "")
+	p.check(err, reflector.LastSyncResourceVersion() != "")
 }
 
-// judge reports a refusal that lasts. The words are those of the API server for what no authorizer allows; the Status has no field that
-// tells it from other refusals.
-func (p *permissions) judge(err error, listed bool) {
+// check reports a series of RBAC denials that exceeds the grace period. They are recognized by their message, because the Status has no
+// field for them.
+func (p *permissionMonitor) check(err error, listed bool) {
 	var status apierrors.APIStatus
 	if !apierrors.IsForbidden(err) || !errors.As(err, &status) || status.Status().Details == nil {
 		return
 	}
-	text, details := status.Status().Message, status.Status().Details
+	message, details := status.Status().Message, status.Status().Details
 	now := p.clock.Now()
-	refused := !listed && strings.Contains(text, " cannot list resource ") || strings.Contains(text, " cannot watch resource ") && now.Sub(p.began) < start
-	if !refused || !p.essential[schema.GroupResource{Group: details.Group, Resource: details.Kind}] {
+	denied := !listed && strings.Contains(message, " cannot list resource ") || strings.Contains(message, " cannot watch resource ") && now.Sub(p.startTime) < watchGracePeriod
+	if !denied || !p.essential[schema.GroupResource{Group: details.Group, Resource: details.Kind}] {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	spell := p.refusals[text]
-	if now.Sub(spell.last) > refusalsApart {
-		spell.first = now
+	series := p.series[message]
+	if now.Sub(series.last) > refusalWindow {
+		series.first = now
 	}
-	spell.last = now
-	p.refusals[text] = spell
-	if now.Sub(spell.first) >= p.borne {
-		p.report(fmt.Errorf("missing permission: %s: apply the roles and bindings that come with the program", text))
+	series.last = now
+	p.series[message] = series
+	if now.Sub(series.first) >= p.gracePeriod {
+		p.report(fmt.Errorf("missing permission: %s: apply the roles and bindings that come with the program", message))
 	}
 }

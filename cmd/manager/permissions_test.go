@@ -29,10 +29,10 @@ func rbac(verb, resource string) string {
 	return string(text)
 }
 
-func newPermissions(report func(error), borne time.Duration) (*permissions, *clocktesting.FakePassiveClock) {
+func newPermissions(report func(error), borne time.Duration) (*permissionMonitor, *clocktesting.FakePassiveClock) {
 	clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
-	return &permissions{essential: essentials(testTable(nil)), report: report, clock: clk, borne: borne, began: clk.Now(),
-		refusals: map[string]refusals{}}, clk
+	return &permissionMonitor{essential: essentialResources(testSpecs(nil)), report: report, clock: clk, gracePeriod: borne, startTime: clk.Now(),
+		series: map[string]refusalSeries{}}, clk
 }
 
 func TestPermissions(t *testing.T) {
@@ -59,13 +59,13 @@ func TestPermissions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var reported error
 			p, clk := newPermissions(func(err error) { reported = err }, time.Minute)
-			p.judge(tc.err, tc.listed)
+			p.check(tc.err, tc.listed)
 			clk.SetTime(clk.Now().Add(time.Minute - time.Second))
-			if p.judge(tc.err, tc.listed); reported != nil { // an API server that has not read its roles yet
+			if p.check(tc.err, tc.listed); reported != nil { // an API server that has not read its roles yet
 				t.Errorf("reported %v within a minute", reported)
 			}
 			clk.SetTime(clk.Now().Add(time.Second))
-			p.judge(tc.err, tc.listed)
+			p.check(tc.err, tc.listed)
 			if tc.want == "" {
 				if reported != nil {
 					t.Errorf("reported %v", reported)
@@ -81,31 +81,31 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// A server that answers at last is not left for what it refused before.
-func TestPermissionsThatComeInTime(t *testing.T) {
-	p, clk := newPermissions(func(err error) { t.Errorf("reported %v", err) }, refusalsBorne)
+// Forbidden responses within the grace period do not stop the manager.
+func TestPermissionsWithinGracePeriod(t *testing.T) {
+	p, clk := newPermissions(func(err error) { t.Errorf("reported %v", err) }, startupGracePeriod)
 	for range 3 {
-		p.judge(refusal("watch", "widgets", "test.io"), true)
-		clk.SetTime(clk.Now().Add(refusalsApart + time.Second))
+		p.check(refusal("watch", "widgets", "test.io"), true)
+		clk.SetTime(clk.Now().Add(refusalWindow + time.Second))
 	}
 }
 
 // API servers that are restarted one after the other refuse for some seconds each, and do not end a manager that has watched for long.
-func TestWatchesThatAreRefusedLater(t *testing.T) {
-	p, clk := newPermissions(func(err error) { t.Errorf("reported %v", err) }, refusalsBorne)
-	clk.SetTime(clk.Now().Add(start))
+func TestForbiddenWatchAfterGracePeriod(t *testing.T) {
+	p, clk := newPermissions(func(err error) { t.Errorf("reported %v", err) }, startupGracePeriod)
+	clk.SetTime(clk.Now().Add(watchGracePeriod))
 	for range 3 {
-		p.judge(refusal("watch", "widgets", "test.io"), true)
-		clk.SetTime(clk.Now().Add(refusalsBorne))
+		p.check(refusal("watch", "widgets", "test.io"), true)
+		clk.SetTime(clk.Now().Add(startupGracePeriod))
 	}
 }
 
-func TestEssentials(t *testing.T) {
-	rows := enabledRows([]row{
+func TestEssentialResources(t *testing.T) {
+	rows := enabledSpecs([]componentSpec{
 		{Component: component.Component{Name: "on", Requires: []schema.GroupVersionKind{{Kind: "Bell"}}}, Essential: []schema.GroupVersionKind{{Kind: "Thing"}}},
 		{Component: component.Component{Name: "off"}, Essential: []schema.GroupVersionKind{{Kind: "Other"}}},
 	}, func(name string) bool { return name == "on" })
-	got := essentials(rows)
+	got := essentialResources(rows)
 	if len(got) != 2 || !got[schema.GroupResource{Resource: "bells"}] || !got[schema.GroupResource{Resource: "things"}] {
 		t.Errorf("got %v", got)
 	}

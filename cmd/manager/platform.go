@@ -19,21 +19,21 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 )
 
-// platformRow is the line of the resources with which the platform hands areas over. Each has a supervisor of its own, since
-// there may be one without the other.
-func platformRow(env *Env) row {
+// platformSpec returns the component of the custom resources by which the platform configures this operator. Each of them has its own
+// supervisor, because a cluster may serve only one.
+func platformSpec(env *Env) componentSpec {
 	settings := platform.Settings{Namespace: env.Config.Namespace, MLflowVersion: env.Config.MLflow.Version, PlatformType: env.Config.PlatformType}
-	parts := platform.Parts(
+	parts := platform.Components(
 		platform.SetupMLflowOperator(settings, env.served, env.clock),
-		platform.SetupHub(hubSettings(env), platform.HubEnvironment{
-			Served: env.served, Clock: env.clock, Hub: env.hub,
-			Applier: env.Applier(apply.Options{FieldOwner: platform.HubFieldOwner, Component: platform.ComponentName}),
+		platform.SetupAIHub(hubSettings(env), platform.AIHubEnvironment{
+			Served: env.served, Clock: env.clock, Watcher: env.hub,
+			Applier: env.Applier(apply.Options{FieldOwner: platform.AIHubFieldOwner, Component: platform.ComponentName}),
 		}))
-	return row{
+	return componentSpec{
 		Component: component.Component{
 			Name:     platform.ComponentName,
 			Types:    []func(*runtime.Scheme) error{platformv1alpha1.AddToScheme, mlflowv1.AddToScheme, aihubv1alpha1.AddToScheme},
-			Optional: platform.Optional(),
+			Optional: platform.OptionalKinds(),
 			Caches:   platform.Caches(),
 			Controllers: func(ctx context.Context, mgr ctrl.Manager) error {
 				return component.Setup(ctx, mgr, env.Capabilities, parts, func(string) bool { return true })
@@ -43,9 +43,9 @@ func platformRow(env *Env) row {
 	}
 }
 
-// hubSettings say what takes the place of the programs that the original's AIHub brought about.
-func hubSettings(env *Env) platform.HubSettings {
-	return platform.HubSettings{
+// hubSettings returns the Deployments that the legacy AIHub created, with the components that replace them.
+func hubSettings(env *Env) platform.AIHubSettings {
+	return platform.AIHubSettings{
 		PlatformType: env.Config.PlatformType, Namespace: env.Config.OperatorNamespace, RegistriesNamespace: env.Config.ModelRegistry.Namespace,
 		Registry: platform.Program{
 			Deployment: "model-registry-operator-controller-manager", Component: modelregistry.ComponentName,

@@ -24,7 +24,7 @@ func TestHubSettingsAgreeWithTheTable(t *testing.T) {
 		"neither":         {[]string{"--components=platform"}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			known := component.Names(bare(components(&Env{})))
+			known := component.Names(componentsOf(componentSpecs(&Env{})))
 			cfg, err := config.Load(config.Program{Components: known, MLflowVersion: "1"}, tc.args,
 				func(name string) (string, bool) {
 					v, ok := map[string]string{"REGISTRIES_NAMESPACE": "set"}[name]
@@ -39,8 +39,8 @@ func TestHubSettingsAgreeWithTheTable(t *testing.T) {
 				t.Errorf("got %+v", got)
 			}
 			for _, program := range []platform.Program{got.Registry, got.Catalog} {
-				i := slices.IndexFunc(components(env), func(r row) bool { return r.Name == program.Component })
-				if i < 0 || !slices.Equal(components(env)[i].Requires, program.Requires) {
+				i := slices.IndexFunc(componentSpecs(env), func(r componentSpec) bool { return r.Name == program.Component })
+				if i < 0 || !slices.Equal(componentSpecs(env)[i].Requires, program.Requires) {
 					t.Errorf("%s requires %v, which the table does not say", program.Component, program.Requires)
 				}
 			}
@@ -67,20 +67,20 @@ func TestHubSettingsNames(t *testing.T) {
 }
 
 // Each resource of the platform is looked after on its own: a cluster may have one without the other.
-func TestPartsOfThePlatform(t *testing.T) {
-	row := platformRow(&Env{})
+func TestPlatformSubcontrollers(t *testing.T) {
+	row := platformSpec(&Env{})
 	if len(row.Requires) > 0 || row.Controllers == nil {
 		t.Errorf("the whole requires %v", row.Requires)
 	}
 	var required []schema.GroupVersionKind
-	for _, part := range platform.Parts(nil, nil) {
+	for _, part := range platform.Components(nil, nil) {
 		if part.Name != row.Name || len(part.Requires) != 1 {
 			t.Errorf("part %q requires %v", part.Name, part.Requires)
 		}
 		required = append(required, part.Requires...)
 	}
 	for _, kind := range append(required, schema.GroupVersionKind{Group: "aihub.opendatahub.io", Version: "v1alpha1", Kind: "Catalog"}) {
-		if !slices.Contains(component.FollowedKinds([]component.Component{row.Component}), kind) {
+		if !slices.Contains(component.WatchedKinds([]component.Component{row.Component}), kind) {
 			t.Errorf("whether %s is served is not followed", kind)
 		}
 	}
@@ -88,12 +88,12 @@ func TestPartsOfThePlatform(t *testing.T) {
 
 // Nothing is built from what discovery has not said yet: each component waits for a kind, and so for its first answer.
 func TestEveryComponentWaitsForDiscovery(t *testing.T) {
-	for _, c := range bare(components(&Env{})) {
+	for _, c := range componentsOf(componentSpecs(&Env{})) {
 		if len(c.Requires) == 0 && c.Controllers != nil && c.Name != platform.ComponentName { // which consists of the parts
 			t.Errorf("component %s requires no kind: it would take every API for absent while discovery is silent", c.Name)
 		}
 	}
-	for _, part := range platform.Parts(nil, nil) {
+	for _, part := range platform.Components(nil, nil) {
 		if len(part.Requires) == 0 {
 			t.Errorf("a part of %s requires no kind", part.Name)
 		}

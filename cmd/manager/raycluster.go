@@ -17,10 +17,10 @@ import (
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/raycluster"
 )
 
-// rayClusterRow is the line of the table for the security of Ray clusters.
-func rayClusterRow(env *Env) row {
+// rayClusterSpec returns the component that secures Ray clusters.
+func rayClusterSpec(env *Env) componentSpec {
 	r := &rayCluster{env: env}
-	return row{
+	return componentSpec{
 		Component: component.Component{
 			Name:        raycluster.ComponentName,
 			Requires:    []schema.GroupVersionKind{ray.GVK},
@@ -29,20 +29,20 @@ func rayClusterRow(env *Env) row {
 			Controllers: r.controllers,
 		},
 		FieldOwner: raycluster.FieldOwner,
-		Trusts: []certs.Target{
+		CABundleTargets: []certs.Target{
 			{Kind: certs.Mutating, Name: webhook.MutatingConfiguration},
 			{Kind: certs.Validating, Name: webhook.ValidatingConfiguration},
 		},
 	}
 }
 
-// rayCluster joins webhooks and controllers, which have one source of settings.
+// rayCluster shares the source of settings between webhooks and controllers.
 type rayCluster struct {
 	env    *Env
 	source *raysettings.Source
 }
 
-// webhooks answers for RayClusters from the settings of the moment. Their source is made here, since only the leader sets up controllers.
+// webhooks registers the webhooks of RayClusters. The source of settings is created here, because webhooks run on all replicas.
 func (r *rayCluster) webhooks(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {
 	if !enabled {
 		webhook.Register(mgr, false, guards, webhook.Options{})
@@ -62,7 +62,7 @@ func (r *rayCluster) webhooks(mgr ctrl.Manager, enabled bool, guards admission.G
 	return nil
 }
 
-// controllers is called when KubeRay's API is served, and again after it has failed.
+// controllers is called when the API of KubeRay is served, and again after an error.
 func (r *rayCluster) controllers(ctx context.Context, mgr ctrl.Manager) error {
 	return raycluster.Setup(ctx, mgr, raycluster.Deps{
 		OperatorNamespace: r.env.Config.OperatorNamespace, Settings: r.source, Served: r.env.Capabilities, Domain: r.env.Domain,

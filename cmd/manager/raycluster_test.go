@@ -48,15 +48,15 @@ func TestRightsOfRay(t *testing.T) {
 }
 
 // The row is that of the CodeFlare operator's field owner: what that one set and we do not is removed.
-func TestRowOfRay(t *testing.T) {
-	r := rayClusterRow(&Env{})
+func TestRayClusterSpec(t *testing.T) {
+	r := rayClusterSpec(&Env{})
 	if r.Name != "raycluster" || r.FieldOwner != "codeflare-raycluster-controller" {
 		t.Errorf("component %s, field owner %s", r.Name, r.FieldOwner)
 	}
 	if len(r.Requires) != 1 || r.Requires[0].Kind != "RayCluster" {
 		t.Errorf("requires %v", r.Requires)
 	}
-	for _, target := range r.Trusts {
+	for _, target := range r.CABundleTargets {
 		if !strings.HasPrefix(target.Name, "codeflare-operator-") {
 			t.Errorf("trusts %s", target.Name)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/review"
 )
 
-// runRender prints what the custom resources in a file would produce, one YAML document per object.
+// runRender prints the objects that the custom resources in a file would produce, one YAML document each.
 func runRender(ctx context.Context, p process) error {
 	file, platform, rest, err := renderArgs(p.args)
 	if err != nil {
@@ -35,16 +35,16 @@ func runRender(ctx context.Context, p process) error {
 		}
 		in = bytes.NewReader(text)
 	}
-	return p.kinds.All(in, p.stdout, render.Env{Config: cfg, Capabilities: served, Version: programVersion(), Review: review.In(ctx)})
+	return p.kinds.RenderAll(in, p.stdout, render.Env{Config: cfg, Capabilities: served, Version: programVersion(), Review: review.Func(ctx)})
 }
 
-// renderArgs takes out what only render knows; the rest are the flags of run.
+// renderArgs returns the arguments of render; the rest are flags of run.
 func renderArgs(args []string) (file, platform string, rest []string, err error) {
 	platform = render.DefaultPlatform
 	for i := 0; i < len(args); i++ {
 		name, value, hasValue := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
-		isOurs := strings.HasPrefix(args[i], "-") && slices.Contains([]string{"f", "file", "platform"}, name)
-		if !isOurs {
+		isRenderFlag := strings.HasPrefix(args[i], "-") && slices.Contains([]string{"f", "file", "platform"}, name)
+		if !isRenderFlag {
 			rest = append(rest, args[i])
 			continue
 		}

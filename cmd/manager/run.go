@@ -48,26 +48,26 @@ import (
 )
 
 const (
-	// stopTimeout leaves the kubelet's grace period of 10 s a margin for releasing the Lease.
+	// stopTimeout is less than the kubelet's grace period of 10 s, to leave time for releasing the Lease.
 	stopTimeout = 8 * time.Second
-	// patience is how long controllers wait for their caches. An API server may be away for long, and there is
-	// nothing better to do than to wait for it.
-	patience = 100 * 365 * 24 * time.Hour
-	// concurrency of each controller.
-	concurrency = 4
-	// reconcileTimeout ends a reconcile that waits for an informer whose API has gone meanwhile; such a read never returns by itself.
+	// noCacheSyncTimeout makes controllers wait for their caches without a limit, because an API server may be down for long.
+	noCacheSyncTimeout = 100 * 365 * 24 * time.Hour
+	// concurrentReconciles is the limit for each controller.
+	concurrentReconciles = 4
+	// reconcileTimeout ends a reconcile that waits for an informer whose API was removed: such a read never returns.
 	reconcileTimeout = 2 * time.Minute
-	// connectMin and connectMax bound the pauses while the API server cannot be reached at the start.
-	connectMin, connectMax = time.Second, 15 * time.Second
+	// minConnectBackoff and maxConnectBackoff limit the back-off while the API server is unreachable at the start.
+	minConnectBackoff = time.Second
+	maxConnectBackoff = 15 * time.Second
 )
 
-// runManager runs the controllers until ctx ends.
+// runManager runs the manager until ctx ends.
 func runManager(ctx context.Context, p process) error {
 	cfg, err := p.load(program(p), p.args)
 	if err != nil {
 		return err
 	}
-	left := cfg.DisableIncompleteComponents()
+	disabled := cfg.DisableIncompleteComponents()
 	if err := cfg.CheckComplete(); err != nil {
 		return err
 	}
@@ -75,102 +75,104 @@ func runManager(ctx context.Context, p process) error {
 	p.installLogger(logger)
 	log := logger.WithName("manager")
 	env := &Env{Config: cfg, Clock: clock.RealClock{}}
-	rows := p.table(env)
-	if err := checkPorts(ctx, cfg, needsWebhooks(rows)); err != nil {
+	specs := p.registry(env)
+	if err := checkPorts(ctx, cfg, needsWebhooks(specs)); err != nil {
 		return err
 	}
-	restConfig, err := connection(cfg)
+	restConfig, err := newRESTConfig(cfg)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	collectEarly()
-	leaveRoom()
-	redact.Learn(restConfig)
-	needed := &permissions{
-		essential: essentials(enabledRows(rows, cfg.Enabled)), report: cancel, clock: env.Clock, borne: p.borne, began: env.Clock.Now(),
-		refusals: map[string]refusals{},
+	limitHeapGrowth()
+	lowerMemoryLimit()
+	redact.RecordSecrets(restConfig)
+	permissions := &permissionMonitor{
+		essential: essentialResources(enabledSpecs(specs, cfg.Enabled)), report: cancel, clock: env.Clock, gracePeriod: p.startupGracePeriod, startTime: env.Clock.Now(),
+		series: map[string]refusalSeries{},
 	}
-	for _, reason := range left {
+	for _, reason := range disabled {
 		log.Error(reason, "A component stays off")
 	}
-	for _, notice := range cfg.Warnings {
-		log.Info("A setting has no effect", "reason", notice)
+	for _, warning := range cfg.Warnings {
+		log.Info("A setting has no effect", "reason", warning)
 	}
 	log.Info("Starting", "version", programVersion(), "components", cfg.EnabledComponents(), "namespace", cfg.Namespace)
-	if err = followTLS(ctx, env, restConfig, log); err == nil { // which changes the configuration that the table is made from
-		err = serve(ctx, env, p.table(env), restConfig, needed, log)
+	if err = loadClusterTLS(ctx, env, restConfig, log); err == nil { // changes the configuration, so the registry is read again
+		err = startManager(ctx, env, p.registry(env), restConfig, permissions, log)
 	}
-	// A cause that is not the plain end of ctx is the better explanation of whatever went wrong after it.
+	// A cause other than context.Canceled explains later errors.
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause
 	}
 	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
-		// Informers of client-go pause for up to 30 s while the API server is away, and do not listen meanwhile.
+		// Informers of client-go back off for up to 30 s while the API server is down, and do not observe ctx during that time.
 		log.Info("Stopped before everything had ended", "reason", err.Error())
 		return nil
 	}
 	return err
 }
 
-// The heap may grow by heapGrowth percent of what is alive until garbage is collected. A manager is at rest nearly always, and what
-// it does not need for garbage is left to others. GOGC overrides it.
-const heapGrowth, usualGrowth = 50, 100
+const (
+	// heapGrowth is the garbage collection target in percent, below the default to save memory: the manager is mostly idle. GOGC overrides it.
+	heapGrowth        = 50
+	defaultHeapGrowth = 100
+)
 
-func collectEarly() {
-	if given := debug.SetGCPercent(heapGrowth); given != usualGrowth {
-		debug.SetGCPercent(given)
+func limitHeapGrowth() {
+	if percent := debug.SetGCPercent(heapGrowth); percent != defaultHeapGrowth {
+		debug.SetGCPercent(percent)
 	}
 }
 
-// leaveRoom keeps the heap below what GOMEMLIMIT states, which is the limit of the container: the program needs memory besides it.
-func leaveRoom() {
-	if given := debug.SetMemoryLimit(-1); given < math.MaxInt64 {
-		debug.SetMemoryLimit(given / 10 * 9)
+// lowerMemoryLimit keeps the heap below GOMEMLIMIT, which equals the memory limit of the container: the process needs other memory too.
+func lowerMemoryLimit() {
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
+		debug.SetMemoryLimit(limit / 10 * 9)
 	}
 }
 
-// serve builds the manager and everything in it, and runs it until ctx ends.
-func serve(ctx context.Context, env *Env, rows []row, restConfig *rest.Config, needed *permissions, log logr.Logger) error {
-	all := bare(rows)
+// startManager builds the manager with all components, and runs it until ctx ends.
+func startManager(ctx context.Context, env *Env, specs []componentSpec, restConfig *rest.Config, permissions *permissionMonitor, log logr.Logger) error {
+	components := componentsOf(specs)
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	if err := component.AddToScheme(scheme, all); err != nil {
+	if err := component.AddToScheme(scheme, components); err != nil {
 		return err
 	}
 	listener := tlsprofile.NewListener()
-	if configuredTLS(env.Config) {
+	if hasConfiguredTLS(env.Config) {
 		listener.Set(env.Config.TLS)
 	}
-	hooks, err := newWebhooks(env, rows, restConfig, scheme, listener)
+	hooks, err := newWebhooks(env, specs, restConfig, scheme, listener)
 	if err != nil {
 		return err
 	}
-	options := managerOptions(env.Config, enabledRows(rows, env.Config.Enabled), scheme, listener)
-	options.WebhookServer, options.Cache.DefaultWatchErrorHandler = hooks.server, needed.handle
-	reads := &capability.Reads{}
-	options.NewCache = reads.NewCache
+	options := managerOptions(env.Config, enabledSpecs(specs, env.Config.Enabled), scheme, listener)
+	options.WebhookServer, options.Cache.DefaultWatchErrorHandler = hooks.server, permissions.handle
+	cacheFactory := &capability.CacheFactory{}
+	options.NewCache = cacheFactory.NewCache
 	if options.LeaderElectionResourceLockInterface, err = leaderLock(env.Config.LeaderElection, restConfig); err != nil {
 		return err
 	}
-	hooks.secureMetrics(&options.Metrics)
-	observeBuild()
+	hooks.setMetricsCertificate(&options.Metrics)
+	recordBuildInfo()
 	mgr, err := newManager(ctx, env.Clock, restConfig, options, log)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := addCapabilities(ctx, mgr, env, listener, cancel, component.FollowedKinds(component.Enabled(all, env.Config.Enabled))); err != nil {
+	if err := addCapabilities(ctx, mgr, env, listener, cancel, component.WatchedKinds(component.Enabled(components, env.Config.Enabled))); err != nil {
 		return err
 	}
-	reads.Follow(env.Capabilities)
-	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("capabilities", env.Capabilities.Ready), hooks.addTo(mgr)); err != nil {
+	cacheFactory.SetWatcher(env.Capabilities)
+	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("capabilities", env.Capabilities.Ready), hooks.addToManager(mgr)); err != nil {
 		return fmt.Errorf("adding to the manager: %w", err)
 	}
-	env.Whole = component.FullObjectKinds(component.Enabled(all, env.Config.Enabled))
-	if err := component.Setup(ctx, mgr, env.Capabilities, all, env.Config.Enabled); err != nil {
+	env.FullObjectKinds = component.FullObjectKinds(component.Enabled(components, env.Config.Enabled))
+	if err := component.Setup(ctx, mgr, env.Capabilities, components, env.Config.Enabled); err != nil {
 		return err
 	}
 	err = mgr.Start(ctx)
@@ -185,15 +187,15 @@ func serve(ctx context.Context, env *Env, rows []row, restConfig *rest.Config, n
 	return nil
 }
 
-// installLogger sends what the Kubernetes libraries log through our logger.
+// installLogger makes the Kubernetes libraries use the logger.
 func installLogger(logger logr.Logger) {
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger.WithName("client-go"))
 }
 
-// connection finds the API server as every controller-runtime program does.
-func connection(cfg config.Config) (*rest.Config, error) {
-	// The library takes a kubeconfig only from a flag set that already has the flag.
+// newRESTConfig returns the REST configuration with the precedence of controller-runtime.
+func newRESTConfig(cfg config.Config) (*rest.Config, error) {
+	// The library reads a kubeconfig only from a flag set that defines the flag.
 	flags := flag.NewFlagSet("kubeconfig", flag.ContinueOnError)
 	flags.String(clientconfig.KubeconfigFlagName, cfg.Kubeconfig, "")
 	clientconfig.RegisterFlags(flags)
@@ -202,22 +204,22 @@ func connection(cfg config.Config) (*rest.Config, error) {
 		return nil, fmt.Errorf("finding the API server: %w: run inside a cluster, or set KUBECONFIG or --kubeconfig", err)
 	}
 	restConfig.UserAgent = names.OperatorName + "/" + programVersion()
-	restConfig.QPS = -1 // the API server's priority and fairness limits us better than we could
+	restConfig.QPS = -1 // no client-side limit: the API server has priority and fairness
 	return restConfig, nil
 }
 
-func managerOptions(cfg config.Config, enabled []row, scheme *runtime.Scheme, listener *tlsprofile.Listener) ctrl.Options {
+func managerOptions(cfg config.Config, enabled []componentSpec, scheme *runtime.Scheme, listener *tlsprofile.Listener) ctrl.Options {
 	le, m := cfg.LeaderElection, cfg.Metrics
 	metrics := metricsserver.Options{
 		BindAddress: m.BindAddress, SecureServing: m.Secure,
 		CertDir: m.CertPath, CertName: m.CertName, KeyName: m.CertKey,
 	}
 	if m.Secure {
-		metrics.FilterProvider = scraperFilter
+		metrics.FilterProvider = metricsAuthFilter
 		if m.Pprof {
-			metrics.ExtraHandlers = profiles()
+			metrics.ExtraHandlers = pprofHandlers()
 		}
-		// With HTTP/2, one connection would carry any number of requests.
+		// With HTTP/2, one connection could carry any number of requests.
 		metrics.TLSOpts = append(metrics.TLSOpts, listener.Configure, func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} })
 	}
 	return ctrl.Options{
@@ -225,16 +227,16 @@ func managerOptions(cfg config.Config, enabled []row, scheme *runtime.Scheme, li
 		HealthProbeBindAddress: cfg.Health.BindAddress,
 		LeaderElection:         le.Enabled, LeaderElectionID: names.OperatorName, LeaderElectionNamespace: le.Namespace,
 		LeaseDuration: &le.LeaseDuration, RenewDeadline: &le.RenewDeadline, RetryPeriod: &le.RetryPeriod,
-		LeaderElectionReleaseOnCancel: true, // nothing of ours runs after the manager ended
+		LeaderElectionReleaseOnCancel: true, // safe, because the process exits after the manager stopped
 		GracefulShutdownTimeout:       new(stopTimeout),
-		Controller:                    ctrlconfig.Controller{CacheSyncTimeout: patience, MaxConcurrentReconciles: concurrency, ReconciliationTimeout: reconcileTimeout},
+		Controller:                    ctrlconfig.Controller{CacheSyncTimeout: noCacheSyncTimeout, MaxConcurrentReconciles: concurrentReconciles, ReconciliationTimeout: reconcileTimeout},
 	}
 }
 
-// newManager builds the manager as soon as the API server answers: the cache asks it for the scope of kinds.
+// newManager builds the manager when the API server is reachable: the cache looks up the scope of kinds.
 func newManager(ctx context.Context, clk clock.Clock, restConfig *rest.Config, options ctrl.Options, log logr.Logger) (ctrl.Manager, error) {
 	var mgr ctrl.Manager
-	err := whenAnswered(ctx, clk, log, func() (err error) {
+	err := retryUntilReachable(ctx, clk, log, func() (err error) {
 		if mgr, err = ctrl.NewManager(restConfig, options); err != nil {
 			err = fmt.Errorf("building the manager: %w", err)
 		}
@@ -243,25 +245,25 @@ func newManager(ctx context.Context, clk clock.Clock, restConfig *rest.Config, o
 	return mgr, err
 }
 
-// whenAnswered repeats a request until the API server answers it, and returns the error if the answer is one.
-func whenAnswered(ctx context.Context, clk clock.Clock, log logr.Logger, request func() error) error {
-	began := clk.Now()
-	for pause := connectMin; ; pause = min(2*pause, connectMax) {
+// retryUntilReachable repeats a request until the API server responds, and returns the error of the response.
+func retryUntilReachable(ctx context.Context, clk clock.Clock, log logr.Logger, request func() error) error {
+	started := clk.Now()
+	for backoff := minConnectBackoff; ; backoff = min(2*backoff, maxConnectBackoff) {
 		err := request()
-		if err == nil || !unreachable(err) && (!undecided(err) || clk.Since(began) >= refusalsBorne) {
+		if err == nil || !isUnreachable(err) && (!isRetryableStartError(err) || clk.Since(started) >= startupGracePeriod) {
 			return err
 		}
-		log.Info("The API server does not answer; waiting for it", "reason", err.Error(), "retryAfter", pause)
+		log.Info("The API server does not answer; waiting for it", "reason", err.Error(), "retryAfter", backoff)
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-clk.After(pause):
+		case <-clk.After(backoff):
 		}
 	}
 }
 
-// unreachable tells trouble that passes by itself from mistakes.
-func unreachable(err error) bool {
+// isUnreachable reports whether an error is transient.
+func isUnreachable(err error) bool {
 	if _, ok := errors.AsType[*url.Error](err); ok {
 		return true
 	}
@@ -273,28 +275,29 @@ func unreachable(err error) bool {
 		discovery.IsGroupDiscoveryFailedError(err) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// undecided tells what an API server answers that has not read its roles yet. One that has answers the same where rights are missing.
-func undecided(err error) bool {
+// isRetryableStartError reports whether an API server that has not loaded its roles yet may have returned the error. Later the same errors
+// mean missing permissions.
+func isRetryableStartError(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || meta.IsNoMatchError(err)
 }
 
-// addCapabilities follows what the cluster serves and, where it is OpenShift, its TLS profile and its domain; and the AIHub
-// of the platform. Another TLS profile for servers in pods ends the manager, to be started again with it.
-func addCapabilities(ctx context.Context, mgr ctrl.Manager, env *Env, listener *tlsprofile.Listener, end func(), kinds []schema.GroupVersionKind) error {
-	restConfig, client, log := mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetLogger()
-	disco, err := discovery.NewDiscoveryClientForConfigAndClient(restConfig, client)
+// addCapabilities adds the watchers of the served APIs, of OpenShift's TLS profile and domain, and of the platform's AIHub. When the TLS
+// profile for servers in pods changes, the manager is stopped and must be restarted.
+func addCapabilities(ctx context.Context, mgr ctrl.Manager, env *Env, listener *tlsprofile.Listener, stop func(), kinds []schema.GroupVersionKind) error {
+	restConfig, httpClient, log := mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetLogger()
+	discoveryClient, err := discovery.NewDiscoveryClientForConfigAndClient(restConfig, httpClient)
 	if err != nil {
 		return fmt.Errorf("building the discovery client: %w", err)
 	}
-	heads, err := metadata.NewForConfigAndClient(restConfig, client)
+	metadataClient, err := metadata.NewForConfigAndClient(restConfig, httpClient)
 	if err != nil {
 		return fmt.Errorf("building the metadata client: %w", err)
 	}
-	if env.Dynamic, err = dynamic.NewForConfigAndClient(restConfig, client); err != nil {
+	if env.Dynamic, err = dynamic.NewForConfigAndClient(restConfig, httpClient); err != nil {
 		return fmt.Errorf("building the dynamic client: %w", err)
 	}
 	options := capability.Options{
-		Discovery: disco, Metadata: heads, Cache: mgr.GetCache(), Scheme: mgr.GetScheme(), Clock: env.Clock,
+		Discovery: discoveryClient, Metadata: metadataClient, Cache: mgr.GetCache(), Scheme: mgr.GetScheme(), Clock: env.Clock,
 		Log: log.WithName("capability"), Kinds: kinds,
 	}
 	if env.Config.Enabled(raycluster.ComponentName) {
@@ -305,15 +308,15 @@ func addCapabilities(ctx context.Context, mgr ctrl.Manager, env *Env, listener *
 		Listener: listener, Client: env.Dynamic, Clock: env.Clock, Log: log.WithName("tlsprofile"), Pods: env.Config.TLS,
 		PodsChanged: func() {
 			log.Info("Ending, to be started again with another TLS profile for servers in pods")
-			end()
+			stop()
 		},
 	})
 	env.Domain = clusterdomain.NewWatcher(env.Dynamic, env.Clock, log.WithName("clusterdomain"))
 	if env.Config.Enabled(platform.ComponentName) {
 		env.Hub = aihub.NewWatcher(env.Dynamic, env.Clock, log.WithName("aihub"))
 	}
-	env.Capabilities.Follow(ctx, func(s capability.Set) {
-		profile.SetServed(s.Has(capability.OpenShiftIngress) && !configuredTLS(env.Config))
+	env.Capabilities.OnChange(ctx, func(s capability.Set) {
+		profile.SetServed(s.Has(capability.OpenShiftIngress) && !hasConfiguredTLS(env.Config))
 		env.Domain.SetServed(s.Has(capability.OpenShiftIngress))
 		env.Hub.SetServed(s.Has(aihub.Kind))
 	})
@@ -323,7 +326,7 @@ func addCapabilities(ctx context.Context, mgr ctrl.Manager, env *Env, listener *
 	return nil
 }
 
-// checkPorts binds every listener for a moment: the library would name the address, but not the setting to change.
+// checkPorts binds every listener briefly: the errors of the library do not name the setting.
 func checkPorts(ctx context.Context, cfg config.Config, webhooks bool) error {
 	listeners := []struct{ setting, address string }{
 		{"--metrics-bind-address", cfg.Metrics.BindAddress},
@@ -336,23 +339,22 @@ func checkPorts(ctx context.Context, cfg config.Config, webhooks bool) error {
 		if l.address == "0" {
 			continue
 		}
-		bound, err := new(net.ListenConfig).Listen(ctx, "tcp", l.address)
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", l.address)
 		if err != nil {
 			return fmt.Errorf("%s %q cannot be used: %w: choose another address or stop what listens there", l.setting, l.address, err)
 		}
-		if err := bound.Close(); err != nil {
+		if err := listener.Close(); err != nil {
 			return fmt.Errorf("closing the trial listener on %q: %w", l.address, err)
 		}
 	}
 	return nil
 }
 
-// leaderLock returns the Lease with the name of the pod as its holder, or nil for the library's, whose holder has another name in
-// each process. A container that was killed and is restarted in its pod holds its Lease still, and need not wait for its end.
-// No other process has the name of a pod.
+// leaderLock returns a Lease lock whose holder is the pod name, or nil for the default lock with a random holder. A restarted container of
+// the same pod still holds the Lease and need not wait. Pod names are unique.
 func leaderLock(le config.LeaderElection, restConfig *rest.Config) (resourcelock.Interface, error) {
 	if !le.Enabled || le.Identity == "" {
-		return nil, nil //nolint:nilnil // none is what the library takes for its own
+		return nil, nil //nolint:nilnil // nil selects the default lock
 	}
 	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, le.Namespace, names.OperatorName,
 		resourcelock.ResourceLockConfig{Identity: le.Identity}, rest.AddUserAgent(restConfig, "leader-election"), le.RenewDeadline)

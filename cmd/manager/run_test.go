@@ -42,7 +42,7 @@ func load(t *testing.T, args ...string) config.Config {
 
 func TestManagerOptions(t *testing.T) {
 	cfg := load(t, "-metrics-bind-address=:8443", "--namespace=here")
-	o := managerOptions(cfg, testTable(nil), runtime.NewScheme(), tlsprofile.NewListener())
+	o := managerOptions(cfg, testSpecs(nil), runtime.NewScheme(), tlsprofile.NewListener())
 	if o.LeaderElectionID != "odh-platform-operator" || !o.LeaderElection || o.LeaderElectionNamespace != "here" || !o.LeaderElectionReleaseOnCancel {
 		t.Errorf("leader election %+v", o)
 	}
@@ -72,9 +72,9 @@ func TestManagerOptions(t *testing.T) {
 	}
 }
 
-func TestConnection(t *testing.T) {
+func TestNewRESTConfig(t *testing.T) {
 	kubeconfig(t, "http://127.0.0.1:1")
-	restConfig, err := connection(load(t))
+	restConfig, err := newRESTConfig(load(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestConnection(t *testing.T) {
 	}
 }
 
-func TestUnreachable(t *testing.T) {
+func TestIsUnreachable(t *testing.T) {
 	refused := &url.Error{Op: "Get", Err: &net.OpError{Op: "dial", Err: errors.New("connection refused")}}
 	for name, tc := range map[string]struct {
 		err  error
@@ -97,7 +97,7 @@ func TestUnreachable(t *testing.T) {
 		"forbidden":   {apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")), false},
 		"not a group": {errors.New("no kind is registered"), false},
 	} {
-		if got := unreachable(tc.err); got != tc.want {
+		if got := isUnreachable(tc.err); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
 	}
@@ -116,7 +116,7 @@ func TestNewManagerWaits(t *testing.T) {
 		_, err := newManager(ctx, clk, &rest.Config{Host: "http://127.0.0.1:1"}, options, logr.Discard())
 		done <- err
 	}()
-	for pause := connectMin; pause < 5*time.Second; pause *= 2 {
+	for pause := minConnectBackoff; pause < 5*time.Second; pause *= 2 {
 		<-tries
 		eventually(t, "it pauses", clk.HasWaiters)
 		clk.Step(pause)
@@ -135,7 +135,7 @@ func TestNewManagerWaits(t *testing.T) {
 		_, err := newManager(t.Context(), later, &rest.Config{Host: "http://127.0.0.1:1"}, options, logr.Discard())
 		done <- err
 	}()
-	for pause := connectMin; pause < refusalsBorne; pause *= 2 {
+	for pause := minConnectBackoff; pause < startupGracePeriod; pause *= 2 {
 		<-tries
 		eventually(t, "it pauses", later.HasWaiters)
 		later.Step(pause)
@@ -151,16 +151,16 @@ func TestNewManagerWaits(t *testing.T) {
 	}
 }
 
-func withHooks(*Env) []row {
-	return []row{{
-		Component: component.Component{Name: "widgets", Webhooks: func(ctrl.Manager, bool) error { return nil }},
-		Trusts:    []certs.Target{{Kind: certs.Validating, Name: "hooks"}},
+func withHooks(*Env) []componentSpec {
+	return []componentSpec{{
+		Component:       component.Component{Name: "widgets", Webhooks: func(ctrl.Manager, bool) error { return nil }},
+		CABundleTargets: []certs.Target{{Kind: certs.Validating, Name: "hooks"}},
 	}}
 }
 
 func TestWebhooksOnlyWhereTheyAreInstalled(t *testing.T) {
-	none, err := newWebhooks(&Env{Config: load(t)}, testTable(nil), nil, nil, nil)
-	if err != nil || none.server != nil || none.addTo(nil) != nil {
+	none, err := newWebhooks(&Env{Config: load(t)}, testSpecs(nil), nil, nil, nil)
+	if err != nil || none.server != nil || none.addToManager(nil) != nil {
 		t.Errorf("no component needs a server: %+v, %v", none, err)
 	}
 }
@@ -207,9 +207,9 @@ func TestWebhookCertificateSource(t *testing.T) {
 }
 
 // The manifests of what is switched off may be gone.
-func TestTrustsOfDisabledComponentsAreOptional(t *testing.T) {
+func TestCABundleTargetsOfDisabledComponentsAreOptional(t *testing.T) {
 	env := &Env{Config: load(t), Clock: clock.RealClock{}}
-	rows := append(withHooks(env), row{Component: component.Component{Name: "off"}, Trusts: []certs.Target{{Kind: certs.Mutating, Name: "other"}}})
+	rows := append(withHooks(env), componentSpec{Component: component.Component{Name: "off"}, CABundleTargets: []certs.Target{{Kind: certs.Mutating, Name: "other"}}})
 	got := authorityOptions(env, rows, nil).Targets
 	want := []certs.Target{{Kind: certs.Validating, Name: "hooks", Service: webhookService}, {Kind: certs.Mutating, Name: "other", Optional: true, Service: webhookService}}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -217,11 +217,11 @@ func TestTrustsOfDisabledComponentsAreOptional(t *testing.T) {
 	}
 }
 
-// The table of the program is well formed, whatever its rows are.
-func TestTheTable(t *testing.T) {
+// The specs of all components are complete.
+func TestComponentSpecs(t *testing.T) {
 	seen := map[string]bool{}
 	owners := map[string]string{}
-	for _, r := range components(&Env{}) {
+	for _, r := range componentSpecs(&Env{}) {
 		if other, taken := owners[r.FieldOwner]; taken && r.FieldOwner != "" {
 			t.Errorf("components %s and %s write as %s: the owner of an object would be ambiguous", other, r.Name, r.FieldOwner)
 		}
@@ -234,11 +234,11 @@ func TestTheTable(t *testing.T) {
 		}
 		seen[r.Name] = true
 		makesNothing := r.Name == "platform" // it answers in the status of resources that others made
-		if r.Controllers != nil && (r.FieldOwner == "" && !makesNothing || len(essentials([]row{r})) == 0) {
+		if r.Controllers != nil && (r.FieldOwner == "" && !makesNothing || len(essentialResources([]componentSpec{r})) == 0) {
 			t.Errorf("component %s: a controller needs a field owner, and something essential", r.Name)
 		}
 	}
-	if cacheOptions(components(&Env{})).DefaultTransform == nil {
+	if cacheOptions(componentSpecs(&Env{})).DefaultTransform == nil {
 		t.Error("cached objects must be transformed")
 	}
 }

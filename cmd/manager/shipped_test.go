@@ -88,7 +88,7 @@ func (s serving) GetAPIReader() client.Reader      { return nil }
 // do not follow the switches, and a path that is not answered refuses every request.
 func TestEveryWebhookOfTheManifestsIsServed(t *testing.T) {
 	m := serving{server: webhook.NewServer(webhook.Options{}), scheme: runtime.NewScheme()}
-	for _, r := range components(&Env{}) {
+	for _, r := range componentSpecs(&Env{}) {
 		if r.Webhooks == nil {
 			continue
 		}
@@ -127,8 +127,8 @@ func TestEveryConfigurationIsTrusted(t *testing.T) {
 	}
 	trusted := map[string]bool{}
 	rules := rulesBelow(t, "manager")
-	for _, r := range components(&Env{}) {
-		for _, target := range r.Trusts {
+	for _, r := range componentSpecs(&Env{}) {
+		for _, target := range r.CABundleTargets {
 			if target.Kind != certs.Mutating && target.Kind != certs.Validating {
 				continue
 			}
@@ -199,7 +199,7 @@ func rulesBelow(t *testing.T, folder string) []rbacv1.PolicyRule {
 	return rules
 }
 
-// allows tells whether a rule grants a verb, for the object of that name, or for all when the name is empty.
+// allows reports whether a rule grants a verb for an object, or for all objects if the name is empty.
 func allows(rules []rbacv1.PolicyRule, group, resource, name, verb string) bool {
 	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
 		named := len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, name)
@@ -211,7 +211,7 @@ func allows(rules []rbacv1.PolicyRule, group, resource, name, verb string) bool 
 // as a whole is read in all namespaces.
 func TestEveryRoleCoversItsWatches(t *testing.T) {
 	always := rulesBelow(t, "manager")
-	for _, r := range components(&Env{}) {
+	for _, r := range componentSpecs(&Env{}) {
 		if len(r.Caches) == 0 {
 			continue
 		}
@@ -230,7 +230,7 @@ func TestEveryRoleCoversItsWatches(t *testing.T) {
 				t.Errorf("%s: nothing allows to watch %s", r.Name, resource.GroupResource())
 			}
 		}
-		for essential := range essentials([]row{r}) {
+		for essential := range essentialResources([]componentSpec{r}) {
 			if !granted(rules, essential.Group, essential.Resource, "list") {
 				t.Errorf("%s: %s is essential and nothing allows to list it", r.Name, essential)
 			}
@@ -247,7 +247,7 @@ func granted(rules []rbacv1.PolicyRule, group, resource, verb string) bool {
 
 // [R36] What the controller of RayClusters writes it may write: the host of a Route too, when it is made and when the domain of
 // the cluster changes.
-func TestRayWritesWhatItMay(t *testing.T) {
+func TestRayClusterPermissions(t *testing.T) {
 	rules := rulesBelow(t, "raycluster")
 	for _, tc := range []struct {
 		group, resource string

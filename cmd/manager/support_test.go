@@ -53,7 +53,7 @@ type started struct {
 type given struct {
 	env   map[string]string
 	stdin string
-	table func(*Env) []row
+	table func(*Env) []componentSpec
 	kinds render.Kinds
 }
 
@@ -67,14 +67,14 @@ func (g given) run(ctx context.Context, args ...string) started {
 func (g given) process(args []string, s started) process {
 	table := g.table
 	if table == nil {
-		table = testTable
+		table = testSpecs
 	}
 	kinds := g.kinds
 	if kinds == nil {
 		kinds = testKinds
 	}
 	return process{
-		args: args, stdin: strings.NewReader(g.stdin), stdout: s.stdout, stderr: s.stderr, table: table, kinds: kinds, installLogger: func(logr.Logger) {},
+		args: args, stdin: strings.NewReader(g.stdin), stdout: s.stdout, stderr: s.stderr, registry: table, kinds: kinds, installLogger: func(logr.Logger) {},
 		load: func(p config.Program, args []string) (config.Config, error) {
 			lookup := func(name string) (string, bool) { v, ok := g.env[name]; return v, ok }
 			return config.Load(p, args, lookup, os.ReadFile)
@@ -82,9 +82,9 @@ func (g given) process(args []string, s started) process {
 	}
 }
 
-// testTable holds one component, which starts nothing.
-func testTable(e *Env) []row {
-	return []row{{
+// testSpecs returns one component that starts nothing.
+func testSpecs(e *Env) []componentSpec {
+	return []componentSpec{{
 		Component: component.Component{Name: "widgets"},
 		Essential: []schema.GroupVersionKind{widget},
 	}}
@@ -99,7 +99,7 @@ var testKinds = render.Kinds{widget: func(obj *unstructured.Unstructured, env re
 	return render.Result{Objects: []*unstructured.Unstructured{out}}, nil
 }}
 
-func emptyTable(*Env) []row { return nil }
+func emptyTable(*Env) []componentSpec { return nil }
 
 // kubeconfig writes a file that leads to the address.
 func kubeconfig(t *testing.T, server string) {

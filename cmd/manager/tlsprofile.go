@@ -12,13 +12,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
 )
 
-// configuredTLS reports whether the settings name a TLS profile, and that of the cluster does not count.
-func configuredTLS(cfg config.Config) bool { return cfg.TLS.Name == tlsprofile.Configured }
+// hasConfiguredTLS reports whether the settings set a TLS profile, which overrides that of the cluster.
+func hasConfiguredTLS(cfg config.Config) bool { return cfg.TLS.Name == tlsprofile.Configured }
 
-// followTLS gives servers in pods the TLS profile of the cluster, if it makes all components follow it. This is read before anything is
-// built, so that the first reconcile after a restart knows the profile.
-func followTLS(ctx context.Context, env *Env, restConfig *rest.Config, log logr.Logger) error {
-	if configuredTLS(env.Config) || len(env.Config.EnabledComponents()) == 0 {
+// loadClusterTLS sets the TLS profile of the cluster for servers in pods, if the cluster requires it of all components. It is read before the
+// manager is built, so that the first reconcile uses it.
+func loadClusterTLS(ctx context.Context, env *Env, restConfig *rest.Config, log logr.Logger) error {
+	if hasConfiguredTLS(env.Config) || len(env.Config.EnabledComponents()) == 0 {
 		return nil
 	}
 	reader, err := dynamic.NewForConfig(restConfig)
@@ -26,7 +26,7 @@ func followTLS(ctx context.Context, env *Env, restConfig *rest.Config, log logr.
 		return fmt.Errorf("building the dynamic client: %w", err)
 	}
 	var profile tlsprofile.Profile
-	err = whenAnswered(ctx, env.Clock, log, func() (err error) {
+	err = retryUntilReachable(ctx, env.Clock, log, func() (err error) {
 		profile, err = tlsprofile.ReadForPods(ctx, reader)
 		return err
 	})

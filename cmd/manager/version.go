@@ -10,13 +10,13 @@ import (
 
 // Set at link time with -ldflags "-X main.version=... -X main.mlflowVersion=... -X main.modelRegistryVersion=... -X main.commit=...".
 var (
-	// version of this program; without it the version of the module is taken.
+	// version is the version of the program; by default that of the module.
 	version string
 	// mlflowVersion is the oldest MLflow release that this build supports.
 	mlflowVersion = "3.14.0"
 	// modelRegistryVersion is the release of Model Registry that this build is made for.
 	modelRegistryVersion = "v0.3.14"
-	// commit of a release, which is built without the tool chain looking at the checkout.
+	// commit is set for releases, whose build does not read the version control.
 	commit string
 )
 
@@ -29,22 +29,22 @@ func programVersion() string {
 	return cmp.Or(version, module, "dev")
 }
 
-// revision is the commit the program was built from, as far as the tool chain knew it.
+// revision returns the commit of the build, "unknown" if the build has no such information.
 func revision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
 	}
-	found, modified := cmp.Or(commit, "unknown"), ""
+	commitID, modified := cmp.Or(commit, "unknown"), ""
 	for _, s := range info.Settings {
 		switch {
 		case s.Key == "vcs.revision":
-			found = s.Value
+			commitID = s.Value
 		case s.Key == "vcs.modified" && s.Value == "true":
 			modified = "-modified"
 		}
 	}
-	return found + modified
+	return commitID + modified
 }
 
 func runVersion(_ context.Context, p process) error {

@@ -18,8 +18,7 @@ import (
 
 var errKilled = errors.New("killed")
 
-// killAt ends the process at its nth write, before it is carried out or with the answer lost. It reports whether that was
-// reached.
+// killAt ends the process at its nth write, before or after its execution. It reports whether that write was reached.
 func (w *fixture) killAt(n int, carriedOut bool) *bool {
 	killed := new(bool)
 	seen := 0
@@ -50,7 +49,7 @@ func (w *fixture) killAt(n int, carriedOut bool) *bool {
 	return killed
 }
 
-// surviving runs to rest, starting another process when one is killed. What is written is an event that starts another reconcile.
+// surviving reconciles until idle, and restarts the process after a crash. Each write is an event that starts another reconcile.
 func (w *fixture) surviving(killed *bool) {
 	w.Helper()
 	for range 50 {
@@ -72,7 +71,7 @@ func (w *fixture) surviving(killed *bool) {
 	w.Fatal("it does not come to rest")
 }
 
-// run is one from the outside: what happens while the operator is at work, and what has to come of it.
+// run is a scenario: the events during the reconciles, and the expected result.
 type run struct {
 	name   string
 	aw     *awv1beta2.AppWrapper
@@ -91,7 +90,7 @@ func createdOnce(names ...string) func(*fixture) {
 	}
 }
 
-// created is how many objects of a name the server has made: their uids tell, and not the requests, some of which were refused.
+// created returns the number of created objects of a name by uid, since some requests were rejected.
 func created(w *fixture, name string) int { return len(w.born[name]) }
 
 func runs() []run {
@@ -164,8 +163,8 @@ func runs() []run {
 	}
 }
 
-// [D11] [D10] Killing the process at any write, carried out or not, neither loses nor doubles nor fails a workload.
-func TestKilledAtAnyWrite(t *testing.T) {
+// [D11] [D10] A crash at any write, executed or not, does not lose, duplicate or fail a workload.
+func TestCrashAfterAnyWrite(t *testing.T) {
 	fakeapi.Exhaustive(t)
 	for index := range runs() {
 		for _, carriedOut := range []bool{false, true} {

@@ -19,7 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 )
 
-// owned is an object in the way of a component.
+// owned returns an object with the name of a component.
 func owned(changes ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "a", UID: "other-pod", Labels: map[string]string{awv1beta2.LabelAppWrapper: "train"}}}
 	for _, change := range changes {
@@ -38,7 +38,7 @@ func dying(p *corev1.Pod) {
 	p.DeletionTimestamp, p.Finalizers = &metav1.Time{Time: noon}, []string{finalizer}
 }
 
-// [D9] [appwrapper-56] Group, kind and uid of the owner decide who an existing object belongs to.
+// [D9] [appwrapper-56] Group, kind and uid of the owner determine who controls an existing object.
 func TestExistingObjects(t *testing.T) {
 	group := awv1beta2.GroupVersion.String()
 	for name, tc := range map[string]struct {
@@ -75,7 +75,7 @@ func TestExistingObjects(t *testing.T) {
 	}
 }
 
-// [D11] An answer that leaves open what happened keeps the component Unknown, and suspension looks for it.
+// [D11] After an ambiguous error the component stays Unknown, and suspension deletes its object.
 func TestAmbiguousErrors(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	for name, tc := range map[string]struct {
@@ -90,15 +90,15 @@ func TestAmbiguousErrors(t *testing.T) {
 		"quota conflict":  {apierrors.NewConflict(pods, "a", errors.New("quota")), false},
 		"too many":        {apierrors.NewTooManyRequests("slowly", 1), false},
 		"fatal":           {fatalError{errors.New("bad path")}, false},
-		"waiting":         {waitError{errors.New("going")}, false},
+		"waiting":         {notSentError{errors.New("going")}, false},
 	} {
-		if got := ambiguous(tc.err); got != tc.ambiguous {
+		if got := isAmbiguous(tc.err); got != tc.ambiguous {
 			t.Errorf("%s: got %t", name, got)
 		}
 	}
 }
 
-func TestALostAnswerIsLookedForOnSuspension(t *testing.T) {
+func TestSuspensionDeletesObjectOfLostResponse(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.after = func(request string) error {
 		if request == "create Pod a" {
@@ -123,7 +123,7 @@ func TestALostAnswerIsLookedForOnSuspension(t *testing.T) {
 	}
 }
 
-func TestForbiddenSaysWhatIsMissing(t *testing.T) {
+func TestForbiddenNamesRequiredRights(t *testing.T) {
 	w := newFixture(t, wrapper([]string{mapTemplate}, annotated("admissionGracePeriodDuration", "10s", "retryLimit", "0", "deletionOnFailureGracePeriodDuration", "1h")))
 	w.before = func(request string) error {
 		if strings.HasPrefix(request, "create") {
@@ -149,7 +149,7 @@ func TestForbiddenSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// [D6] [appwrapper-57] Kinds of cluster scope are refused by the controller too.
+// [D6] [appwrapper-57] The controller also rejects cluster-scoped kinds.
 func TestKindsThatAreRefused(t *testing.T) {
 	w := newFixture(t, wrapper([]string{`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"admin2"},"rules":[]}`}))
 	if aw := w.must(awv1beta2.PhaseFailed); aw.Status.Retries != 0 || !strings.Contains(aw.Status.LastFailure.Message, "grant permissions") {
@@ -160,7 +160,7 @@ func TestKindsThatAreRefused(t *testing.T) {
 	}
 }
 
-// [D10] [appwrapper-40] A name that the template leaves open is always completed in the same way.
+// [D10] [appwrapper-40] A generateName is completed deterministically.
 func TestGeneratedNames(t *testing.T) {
 	first := generateName("train-", "uid-1", 0)
 	if first != generateName("train-", "uid-1", 0) || len(first) != len("train-")+suffixLength {
@@ -171,7 +171,7 @@ func TestGeneratedNames(t *testing.T) {
 			t.Errorf("%q twice", other)
 		}
 	}
-	if long := generateName(strings.Repeat("x", 100), "uid-1", 0); len(long) != maxGenerated {
+	if long := generateName(strings.Repeat("x", 100), "uid-1", 0); len(long) != maxGeneratedLength {
 		t.Errorf("%d bytes", len(long))
 	}
 	w := newFixture(t, wrapper([]string{mapTemplate}))
@@ -181,7 +181,7 @@ func TestGeneratedNames(t *testing.T) {
 	}
 }
 
-// The original announced an object with an open name without one: what it may have made is found by its label.
+// The CodeFlare operator announced objects with generateName without a name: they are found by label.
 func TestAnObjectOfTheOriginalWithAGeneratedNameIsFound(t *testing.T) {
 	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "settings-x7k2p", UID: "theirs", Labels: map[string]string{awv1beta2.LabelAppWrapper: "train"},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: awv1beta2.GroupVersion.String(), Kind: "AppWrapper", Name: "train", UID: "aw-uid", Controller: new(true)}}}}
@@ -190,7 +190,7 @@ func TestAnObjectOfTheOriginalWithAGeneratedNameIsFound(t *testing.T) {
 		aw.Status.Phase = awv1beta2.PhaseResuming
 		setCondition(&aw.Status.Conditions, rules.NewCondition(rd, metav1.ConditionTrue, "Resuming", ""), noon)
 		status := awv1beta2.AppWrapperComponentStatus{Kind: "ConfigMap", APIVersion: "v1", PodSets: []awv1beta2.AppWrapperPodSet{}}
-		setComponent(&status, metav1.ConditionUnknown, awv1beta2.ReasonComponentInitiated, "", noon)
+		setResourcesDeployed(&status, metav1.ConditionUnknown, awv1beta2.ReasonComponentInitiated, "", noon)
 		aw.Status.ComponentStatus = []awv1beta2.AppWrapperComponentStatus{status}
 	})
 	for _, suspended := range []bool{false, true} {
@@ -212,7 +212,7 @@ func TestAnObjectOfTheOriginalWithAGeneratedNameIsFound(t *testing.T) {
 	}
 }
 
-// restored gives a Pod as a backup without owner references brings it back, with what the API server and others add.
+// restored returns a Pod from a backup without owner references, with defaults of the API server.
 func restored(name string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	p := owned(func(p *corev1.Pod) {
 		p.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "i"}}}
@@ -233,7 +233,7 @@ func withImage(image string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Spec.Containers[0].Image = image }
 }
 
-// What a restore brought back without owners is taken over if it has our label and is as described, and never made twice.
+// Restored objects without owners are adopted if they have the label and equal the template, and are not created twice.
 func TestRestoredObjects(t *testing.T) {
 	open := strings.Replace(wrappedPod("a-"), `"name":"a-"`, `"generateName":"a-"`, 1)
 	other := strings.Replace(open, `"image":"i"`, `"image":"other"`, 1)
@@ -242,7 +242,7 @@ func TestRestoredObjects(t *testing.T) {
 		templates []string
 		pods      []*corev1.Pod
 		phase     awv1beta2.AppWrapperPhase
-		// adopted are the components by name, and made how many Pods are new.
+		// adopted are the components by name, made is the number of new Pods.
 		adopted []string
 		made    int
 	}{
@@ -288,7 +288,7 @@ func TestRestoredObjects(t *testing.T) {
 	}
 }
 
-// An operator that may not patch a kind reports it, and continues once it may.
+// Without the right to patch a kind the error is reported, and the workload continues once it is granted.
 func TestAdoptionWaitsForItsRight(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}, annotated("deletionOnFailureGracePeriodDuration", "1h")), restored("a"))
 	w.before = func(request string) error {
@@ -304,8 +304,7 @@ func TestAdoptionWaitsForItsRight(t *testing.T) {
 	w.must(awv1beta2.PhaseRunning)
 }
 
-// Pods that were restored before their AppWrapper count, also for a process that did not adopt their component. Others that are
-// older do not.
+// Pods that were restored before their AppWrapper count, also in a process that did not adopt their component. Other older pods do not.
 func TestPodsThatAreOlderThanTheirAppWrapperCountAfterARestore(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pod     *corev1.Pod

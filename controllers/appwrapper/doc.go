@@ -1,20 +1,19 @@
-// Package appwrapper runs AppWrappers: it creates the objects of a workload when Kueue admits it, watches over them and
-// their pods, retries what fails, and clears everything away when the workload is suspended, fails or is deleted.
+// Package appwrapper runs AppWrappers: it creates the objects of a workload when Kueue admits it, watches them and their pods, retries after
+// failures, and deletes them when the workload is suspended, fails or is deleted.
 //
-// How an AppWrapper comes to run, one reconcile after the other:
+// How an AppWrapper starts, one reconcile after the other:
 //
-//  1. The shell of pkg/reconciler reads the AppWrapper and calls workloads.step (workloads.go).
-//  2. workloads.gather (observe.go) collects rules.Facts: the stored status, pods and components from the cache.
-//  3. rules.Decide asks the rules of the phase in order; the first that applies decides. A new AppWrapper becomes
-//     Suspended (rules/starting.go), with the pod sets of each component in its status.
-//  4. Kueue sets spec.suspend to false. The rule "start" reserves the quota and announces every component: identify
-//     (create.go) puts the name of what will be created into the status. carryOut (status.go) writes the decision, and the
-//     shell stores it.
-//  5. In Resuming the rule "create" is a question. workloads.create (create.go) makes each object: instantiate (inject.go) adds
-//     labels and what Kueue says, kinds.watch (kinds.go) starts a watch of the kind, and apply.CreateAsIs sends it. Then the
-//     rules are evaluated again with the outcome: Running, another try, or Failed.
-//  6. In Running (rules/running.go) events of pods and components (watches.go) start the next reconcile. Each kind that
-//     reports its end is judged by observe_components.go, the pods of all others by observe_pods.go. A node that says that its
-//     resources are to be left wakes the AppWrappers on it (nodes/).
-//  7. What is left is removed by rules/ending.go and remove.go, and status.go informs the user of a step once its status is stored.
+//  1. The base reconciler of pkg/reconciler reads the AppWrapper and calls workloadReconciler.step (reconcile.go).
+//  2. collectFacts (observe.go) collects rules.Facts: the stored status, pods and components from the cache.
+//  3. rules.Decide returns the decision of the first rule of the phase that applies. A new AppWrapper becomes Suspended
+//     (rules/resuming.go), with the pod sets of each component in its status.
+//  4. Kueue sets spec.suspend to false. The rule "start" reserves the quota and announces every component: identify (create.go) sets the
+//     name of the future object in the status. applyDecision (status.go) writes the decision into the status.
+//  5. In Resuming the rule "create" requests an action. createComponents (create.go) builds each object with the labels and pod set infos
+//     of Kueue (buildObject in inject.go), starts a watch of its kind (kindreader.go) and calls apply.CreateAsIs. Then the rules are
+//     evaluated again with the outcome: Running, a retry, or Failed.
+//  6. In Running (rules/running.go) events of pods and components (watches.go) start the next reconcile. observe_components.go reads the
+//     status of kinds that report completion, observe_pods.go the pods of all others. A NoExecute label of a node enqueues the
+//     AppWrappers with pods on it (nodes/).
+//  7. rules/deletion.go and delete.go delete objects, and status.go sends an Event for each transition once the status is stored.
 package appwrapper

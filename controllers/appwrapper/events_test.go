@@ -14,7 +14,7 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// [D31] Steps are reported, failures as warnings.
+// [D31] Transitions send Events, failures with type Warning.
 func TestEvents(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}, annotated("retryLimit", "1", "failureGracePeriodDuration", "0s", "retryPausePeriodDuration", "0s")))
 	none := false
@@ -39,29 +39,29 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-func TestStory(t *testing.T) {
+func TestTransitionEvents(t *testing.T) {
 	in := func(phase awv1beta2.AppWrapperPhase) *awv1beta2.AppWrapper {
 		aw := wrapper(nil)
 		aw.Status.Phase = phase
 		return aw
 	}
-	if got := story(in(awv1beta2.PhaseResuming), in(awv1beta2.PhaseSuspending)); len(got) != 1 || got[0] != (news{"Normal", "Suspending", "Externally suspended while in the Resuming phase"}) {
+	if got := transitionEvents(in(awv1beta2.PhaseResuming), in(awv1beta2.PhaseSuspending)); len(got) != 1 || got[0] != (eventRecord{"Normal", "Suspending", "Externally suspended while in the Resuming phase"}) {
 		t.Errorf("suspended: %+v", got)
 	}
-	if got := story(in(awv1beta2.PhaseRunning), in(awv1beta2.PhaseSucceeded)); len(got) != 1 || got[0].severity != "Normal" || got[0].reason != "Succeeded" {
+	if got := transitionEvents(in(awv1beta2.PhaseRunning), in(awv1beta2.PhaseSucceeded)); len(got) != 1 || got[0].severity != "Normal" || got[0].reason != "Succeeded" {
 		t.Errorf("succeeded: %+v", got)
 	}
-	if got := story(in(awv1beta2.PhaseEmpty), in(awv1beta2.PhaseSuspended)); len(got) != 0 {
+	if got := transitionEvents(in(awv1beta2.PhaseEmpty), in(awv1beta2.PhaseSuspended)); len(got) != 0 {
 		t.Errorf("taken up: %+v", got)
 	}
 }
 
-// [D16] Every stored step counts once.
+// [D16] Every stored transition is counted once.
 func TestPhaseCounter(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	value := func(phase awv1beta2.AppWrapperPhase) float64 {
 		m := &dto.Metric{}
-		if err := phases.WithLabelValues("team", string(phase)).Write(m); err != nil {
+		if err := phaseTransitions.WithLabelValues("team", string(phase)).Write(m); err != nil {
 			t.Fatal(err)
 		}
 		return m.GetCounter().GetValue()
@@ -76,10 +76,10 @@ func TestPhaseCounter(t *testing.T) {
 	if got := value(awv1beta2.PhaseRunning) - before; got != 1 {
 		t.Errorf("counted %v times", got)
 	}
-	other := phases.WithLabelValues("other", "Running")
+	other := phaseTransitions.WithLabelValues("other", "Running")
 	other.Inc()
 	forgetNamespace(t.Context(), event.DeleteEvent{Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}}, nil)
-	if phases.DeletePartialMatch(prometheus.Labels{"namespace": "team"}) != 0 || phases.DeletePartialMatch(prometheus.Labels{"namespace": "other"}) == 0 {
+	if phaseTransitions.DeletePartialMatch(prometheus.Labels{"namespace": "team"}) != 0 || phaseTransitions.DeletePartialMatch(prometheus.Labels{"namespace": "other"}) == 0 {
 		t.Error("the series of a namespace that is gone, and no other, are removed")
 	}
 }

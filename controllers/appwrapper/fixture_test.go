@@ -42,30 +42,30 @@ var (
 	finalizer = "test.example.com/hold"
 )
 
-// fixture is a fake API server and, in front of it, one process of the operator after the other.
+// fixture is a fake API server with a sequence of processes of the operator.
 type fixture struct {
 	testing.TB
 	server client.WithWatch
 	clock  *clocktesting.FakeClock
 	events *events.FakeRecorder
 
-	*workloads
+	*workloadReconciler
 	shell reconcile.Reconciler
 
-	// hidden are objects that the cache of the process does not show.
+	// hidden are objects that the cache does not hold.
 	hidden map[string]bool
-	// apiDeleted is the answer about the APIs of kinds that are not served.
+	// apiDeleted is the result of kindReader.apiDeleted.
 	apiDeleted bool
-	// before may refuse a request of the process; after may lose its answer. They get "verb kind name".
+	// before may reject a request; after may lose its response. Their argument is "verb kind name".
 	before, after func(request string) error
 	writes, reads []string
 	uids          int
-	// born has the uids of what the server made, by name; restarts counts processes.
+	// born has the uids of created objects by name; restarts counts processes.
 	born     map[string][]types.UID
 	restarts int
 }
 
-// wrapper is an AppWrapper of the templates, which are JSON.
+// wrapper returns an AppWrapper with these JSON templates.
 func wrapper(templates []string, changes ...func(*awv1beta2.AppWrapper)) *awv1beta2.AppWrapper {
 	aw := &awv1beta2.AppWrapper{ObjectMeta: metav1.ObjectMeta{Namespace: awKey.Namespace, Name: awKey.Name, UID: "aw-uid", Generation: 1,
 		CreationTimestamp: metav1.NewTime(noon), Annotations: map[string]string{}, Labels: map[string]string{awv1beta2.LabelUser: "alice"}}}
@@ -137,7 +137,7 @@ func newFixture(t testing.TB, aw *awv1beta2.AppWrapper, objects ...client.Object
 	return w
 }
 
-// restart starts another process, which remembers nothing.
+// restart replaces the process, so that its memory is lost.
 func (w *fixture) restart() {
 	w.restarts++
 	asked := func(write bool, verb string, o client.Object, do func() error) error {
@@ -192,15 +192,15 @@ func (w *fixture) restart() {
 	})
 	settings := defaultSettings()
 	settings.Clock = w.clock
-	k := &kinds{cache: &fakeCache{WithWatch: w.server, fixture: w}, live: live, deleted: func(context.Context, schema.GroupVersionKind) bool { return w.apiDeleted }, clock: w.clock, log: logr.Discard(), watched: map[schema.GroupVersionKind]*watchedKind{}}
-	k.changed = componentMoved(noWorkers{}, func(types.UID, types.UID) {})
+	k := &kindReader{cache: &fakeCache{WithWatch: w.server, fixture: w}, live: live, apiDeleted: func(context.Context, schema.GroupVersionKind) bool { return w.apiDeleted }, clock: w.clock, log: logr.Discard(), watched: map[schema.GroupVersionKind]*watchedKind{}}
+	k.handler = componentHandler(noWorkers{}, func(types.UID, types.UID) {})
 	applier := apply.New(apply.Options{Client: writing, Live: live, FieldOwner: FieldOwner, Component: ComponentName})
-	w.workloads = newWorkloads(settings, applier, k, testMapper())
+	w.workloadReconciler = newWorkloadReconciler(settings, applier, k, testMapper())
 	w.recorder = w.events
 	w.shell = reconciler.New(reconciler.Options{Client: writing, Component: ComponentName}, w.logic())
 }
 
-// noon is when a test begins, and rd and qr are the conditions that are needed most.
+// noon is the start time of tests; rd and qr are common conditions.
 var (
 	noon   = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	rd, qr = awv1beta2.ConditionResourcesDeployed, awv1beta2.ConditionQuotaReserved
@@ -236,7 +236,7 @@ func kindName(o client.Object) string {
 	}
 }
 
-// fakeCache shows the server but for what is hidden.
+// fakeCache reads the server, except for hidden objects.
 type fakeCache struct {
 	client.WithWatch
 	fixture *fixture
@@ -282,7 +282,7 @@ func (w *fixture) pass() (ctrl.Result, error) {
 	return w.shell.Reconcile(context.Background(), ctrl.Request{NamespacedName: awKey})
 }
 
-// rest reconciles until the process waits for something: at least for the time given.
+// rest reconciles until the process waits for at least the given time.
 func (w *fixture) rest(limit time.Duration) error {
 	w.Helper()
 	for range 200 {
@@ -313,7 +313,7 @@ func (w *fixture) must(phase awv1beta2.AppWrapperPhase) *awv1beta2.AppWrapper {
 	return aw
 }
 
-// play sets the phase of the pods, all or those named.
+// play sets the phase of all or the named pods.
 func (w *fixture) play(phase corev1.PodPhase, names ...string) {
 	w.Helper()
 	list := &corev1.PodList{}
@@ -336,7 +336,7 @@ func (w *fixture) play(phase corev1.PodPhase, names ...string) {
 	}
 }
 
-// spec changes the AppWrapper as a user does.
+// spec changes the AppWrapper like a user.
 func (w *fixture) spec(change func(*awv1beta2.AppWrapper)) {
 	w.Helper()
 	aw := w.get()
@@ -347,7 +347,7 @@ func (w *fixture) spec(change func(*awv1beta2.AppWrapper)) {
 	}
 }
 
-// count returns how many of the requests are among those.
+// count returns the number of these requests.
 func count(requests []string, which string) int {
 	sum := 0
 	for _, r := range requests {
@@ -358,7 +358,7 @@ func count(requests []string, which string) int {
 	return sum
 }
 
-// blindToPods is a cache that has not seen any pod yet.
+// blindToPods is a cache without pods.
 type blindToPods struct{ fakeCache }
 
 func (*blindToPods) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }

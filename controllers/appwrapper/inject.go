@@ -19,23 +19,22 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
-// instantiate makes the object of a component: the template in the namespace of the AppWrapper, with its label, and in each
-// pod template what Kueue and the settings add. The object holds plain JSON values only and shares nothing with the
-// AppWrapper (D27). The second result has a sentence for each thing that was left undone, or is not as it is written. Every error is final: the
-// template or the pod sets would have to be others.
-func instantiate(aw *awv1beta2.AppWrapper, index int, settings Settings) (*unstructured.Unstructured, []string, error) {
+// buildObject returns the object of a component: the template in the namespace of the AppWrapper with its label, and pod templates with the
+// additions of Kueue and of the settings. The object holds only plain JSON values and shares nothing with the AppWrapper (D27). Warnings
+// list skipped and changed fields. Every error is permanent.
+func buildObject(aw *awv1beta2.AppWrapper, index int, settings Settings) (*unstructured.Unstructured, []string, error) {
 	component := &aw.Spec.Components[index]
 	u, err := podset.Decode(component)
 	if err != nil {
 		return nil, nil, err
 	}
-	if given := u.GetNamespace(); given != "" && given != aw.Namespace {
+	if namespace := u.GetNamespace(); namespace != "" && namespace != aw.Namespace {
 		return nil, nil, fmt.Errorf("metadata.namespace is %q: leave it out, because an AppWrapper creates objects in its own namespace only, here %q",
-			given, aw.Namespace)
+			namespace, aw.Namespace)
 	}
 	u.SetNamespace(aw.Namespace)
-	ours := map[string]string{awv1beta2.LabelAppWrapper: aw.Name}
-	if err := mergeAt(u.Object, "labels", ours, "metadata", "labels"); err != nil {
+	label := map[string]string{awv1beta2.LabelAppWrapper: aw.Name}
+	if err := mergeAt(u.Object, "labels", label, "metadata", "labels"); err != nil {
 		return nil, nil, err
 	}
 	var warnings []string
@@ -47,11 +46,11 @@ func instantiate(aw *awv1beta2.AppWrapper, index int, settings Settings) (*unstr
 		if i < len(component.PodSetInfos) {
 			info = component.PodSetInfos[i]
 		}
-		template, err := podset.At(u.Object, set.Path)
+		template, err := podset.TemplateAt(u.Object, set.Path)
 		if err != nil {
 			return nil, nil, err
 		}
-		warning, err := injectTemplate(template, ours, info, settings)
+		warning, err := injectTemplate(template, label, info, settings)
 		if err != nil {
 			return nil, nil, fmt.Errorf("pod template at %s: %w", set.Path, err)
 		}
@@ -62,12 +61,12 @@ func instantiate(aw *awv1beta2.AppWrapper, index int, settings Settings) (*unstr
 	return u, warnings, nil
 }
 
-// injectTemplate adds to one pod template.
-func injectTemplate(template map[string]any, ours map[string]string, info awv1beta2.AppWrapperPodSetInfo, settings Settings) (string, error) {
+// injectTemplate adds labels and pod set info to one pod template. It returns a warning.
+func injectTemplate(template map[string]any, label map[string]string, info awv1beta2.AppWrapperPodSetInfo, settings Settings) (string, error) {
 	if err := errors.Join(
 		mergeAt(template, "annotations", info.Annotations, "metadata", "annotations"),
 		mergeAt(template, "labels", info.Labels, "metadata", "labels"),
-		mergeAt(template, "labels", ours, "metadata", "labels"),
+		mergeAt(template, "labels", label, "metadata", "labels"),
 	); err != nil {
 		return "", err
 	}
@@ -79,9 +78,9 @@ func injectTemplate(template map[string]any, ours map[string]string, info awv1be
 		return "", err
 	}
 	plain, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&info)
-	utilruntime.Must(err) // it has the form of a type of ours
+	utilruntime.Must(err) // a typed object always converts
 	for _, list := range []string{"tolerations", "schedulingGates"} {
-		if err := appendTo(spec, list, nested.List(plain, list)); err != nil {
+		if err := appendMissing(spec, list, nested.List(plain, list)); err != nil {
 			return "", err
 		}
 	}
@@ -97,8 +96,8 @@ func injectTemplate(template map[string]any, ours map[string]string, info awv1be
 	return "", nil
 }
 
-// mergeAt adds entries to the map below the fields, which is made when it is absent. A key that has another value there is a
-// conflict, and nothing is added. The name is for messages.
+// mergeAt adds entries to the map at the fields, which it creates if absent. If a key has another value, it returns a conflict and adds
+// nothing. The name is used in the error.
 func mergeAt(object map[string]any, name string, entries map[string]string, fields ...string) error {
 	if len(entries) == 0 {
 		return nil
@@ -123,8 +122,8 @@ func mergeAt(object map[string]any, name string, entries map[string]string, fiel
 	return nil
 }
 
-// appendTo adds the entries that a list does not have yet; absent and null are an empty list.
-func appendTo(spec map[string]any, field string, entries []any) error {
+// appendMissing appends entries that a list lacks.
+func appendMissing(spec map[string]any, field string, entries []any) error {
 	if len(entries) == 0 {
 		return nil
 	}
@@ -133,7 +132,7 @@ func appendTo(spec map[string]any, field string, entries []any) error {
 		return fmt.Errorf("%s is %v: write a list", field, spec[field])
 	}
 	for _, entry := range entries {
-		if !slices.ContainsFunc(list, func(given any) bool { return reflect.DeepEqual(given, entry) }) {
+		if !slices.ContainsFunc(list, func(existing any) bool { return reflect.DeepEqual(existing, entry) }) {
 			list = append(list, entry)
 		}
 	}
@@ -141,17 +140,17 @@ func appendTo(spec map[string]any, field string, entries []any) error {
 	return nil
 }
 
-// avoided has, for a kind of node affinity, the label values that keep a pod away: by label, in the order of the settings.
-type avoided map[string][]string
+// excludedLabels are the excluded values of node labels for a kind of node affinity, in the order of the settings.
+type excludedLabels map[string][]string
 
-func (a avoided) add(taint config.NodeTaint) {
+func (a excludedLabels) add(taint config.NodeTaint) {
 	if !slices.Contains(a[taint.Key], taint.Value) {
 		a[taint.Key] = append(a[taint.Key], taint.Value)
 	}
 }
 
-// expressions are the requirements of a node selector term, in the order of the labels (D29).
-func (a avoided) expressions() []corev1.NodeSelectorRequirement {
+// expressions returns requirements of a node selector term, sorted by label (D29).
+func (a excludedLabels) expressions() []corev1.NodeSelectorRequirement {
 	var list []corev1.NodeSelectorRequirement
 	for _, key := range slices.Sorted(maps.Keys(a)) {
 		list = append(list, corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpNotIn, Values: a[key]})
@@ -159,10 +158,10 @@ func (a avoided) expressions() []corev1.NodeSelectorRequirement {
 	return list
 }
 
-// injectAffinity keeps the pods away from nodes where a resource that they ask for is unwell. An affinity that cannot be
-// read, or has a field that is not known here, is left as it is, and the error names it.
+// injectAffinity excludes nodes with labels that mark a requested resource as unhealthy. If the affinity is not readable or has an unknown
+// field, it is left unchanged and the error names it.
 func injectAffinity(spec map[string]any, autopilot *config.Autopilot) error {
-	required, preferred := avoided{}, avoided{}
+	required, preferred := excludedLabels{}, excludedLabels{}
 	for _, name := range slices.Sorted(maps.Keys(autopilot.ResourceTaints)) {
 		if !requests(spec, name) {
 			continue
@@ -179,28 +178,28 @@ func injectAffinity(spec map[string]any, autopilot *config.Autopilot) error {
 	if len(required)+len(preferred) == 0 {
 		return nil
 	}
-	if given := spec["affinity"]; given != nil && nested.Map(given) == nil {
-		return fmt.Errorf("affinity is %v: write a map", given)
+	if value := spec["affinity"]; value != nil && nested.Map(value) == nil {
+		return fmt.Errorf("affinity is %v: write a map", value)
 	}
 	affinity := map[string]any{}
 	maps.Copy(affinity, nested.Map(spec, "affinity"))
-	if given := affinity["nodeAffinity"]; given != nil && nested.Map(given) == nil {
-		return fmt.Errorf("nodeAffinity is %v: write a map", given)
+	if value := affinity["nodeAffinity"]; value != nil && nested.Map(value) == nil {
+		return fmt.Errorf("nodeAffinity is %v: write a map", value)
 	}
 	var node corev1.NodeAffinity
 	err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(nested.Map(affinity, "nodeAffinity"), &node, true)
 	if err != nil {
 		return fmt.Errorf("nodeAffinity: %w", err)
 	}
-	avoid(&node, required, preferred, max(1, min(autopilot.PreferNoScheduleWeight, 100)))
+	addRequirements(&node, required, preferred, max(1, min(autopilot.PreferNoScheduleWeight, 100)))
 	affinity["nodeAffinity"], err = runtime.DefaultUnstructuredConverter.ToUnstructured(&node)
 	spec["affinity"] = affinity
 	return err
 }
 
-// avoid adds the requirements to each term that a node may meet, or makes the only term of them. A term without any
-// requirement is met by no node, and it stays so.
-func avoid(node *corev1.NodeAffinity, required, preferred avoided, weight int32) {
+// addRequirements adds the requirements to each term, or as the only term. A term without any requirement matches no node and is left
+// unchanged.
+func addRequirements(node *corev1.NodeAffinity, required, preferred excludedLabels, weight int32) {
 	if len(required) > 0 {
 		if node.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 			node.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{}
@@ -222,7 +221,7 @@ func avoid(node *corev1.NodeAffinity, required, preferred avoided, weight int32)
 	}
 }
 
-// requests tells whether a container or init container asks for some of the resource, in its requests or its limits.
+// requests reports whether a container or init container has a non-zero request or limit of the resource.
 func requests(spec map[string]any, resource string) bool {
 	for _, kind := range []string{"initContainers", "containers"} {
 		for _, container := range nested.List(spec, kind) {
@@ -234,7 +233,7 @@ func requests(spec map[string]any, resource string) bool {
 	return false
 }
 
-// nonZero tells whether the JSON value of a quantity is one, and not zero.
+// nonZero reports whether a JSON value is a non-zero quantity.
 func nonZero(value any) bool {
 	switch amount := value.(type) {
 	case int64:
@@ -248,9 +247,8 @@ func nonZero(value any) bool {
 	return false
 }
 
-// Render returns the components of an AppWrapper as they are created when it is admitted, in their order. Names that a template leaves open
-// are completed from the UID, which an AppWrapper outside a cluster does not have. What Kueue adds is in spec.components.podSetInfos
-// once there is quota. Unknown fields are errors.
+// Render returns the components of an AppWrapper as they are created on admission. Names from generateName depend on the UID, which an
+// AppWrapper outside a cluster lacks. The additions of Kueue are taken from spec.components.podSetInfos. Unknown fields are errors.
 func Render(settings Settings, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
 	aw := &awv1beta2.AppWrapper{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, aw, true); err != nil {
@@ -260,11 +258,11 @@ func Render(settings Settings, object *unstructured.Unstructured) (objects []*un
 		return nil, []string{"nothing is created: spec.managedBy names another controller"}, nil
 	}
 	aw.Status = awv1beta2.AppWrapperStatus{}
-	if err := fillIn(aw); err != nil {
+	if err := initComponentStatus(aw); err != nil {
 		return nil, nil, err
 	}
 	for i := range aw.Spec.Components {
-		u, warnings, err := instantiate(aw, i, settings)
+		u, warnings, err := buildObject(aw, i, settings)
 		if err != nil {
 			return nil, nil, fmt.Errorf("spec.components[%d]: %w", i, err)
 		}

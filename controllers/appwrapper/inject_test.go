@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// wrapped reads an AppWrapper in YAML and fills in the pod sets of its components, as the first reconcile does.
+// wrapped parses an AppWrapper and sets the pod sets in its status, as the first reconcile does.
 func wrapped(t testing.TB, text string) *awv1beta2.AppWrapper {
 	t.Helper()
 	aw := &awv1beta2.AppWrapper{}
@@ -30,7 +30,7 @@ func wrapped(t testing.TB, text string) *awv1beta2.AppWrapper {
 		t.Fatal(err)
 	}
 	for i := range aw.Spec.Components {
-		sets, err := podset.Of(&aw.Spec.Components[i])
+		sets, err := podset.ForComponent(&aw.Spec.Components[i])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +39,7 @@ func wrapped(t testing.TB, text string) *awv1beta2.AppWrapper {
 	return aw
 }
 
-// one wraps a single object, with the pod set infos before it.
+// one wraps a single object with pod set infos.
 func one(infos, template string) string {
 	return "{metadata: {name: aw, namespace: ns}, spec: {components: [{" + infos + "template: " + template + "}]}}"
 }
@@ -56,7 +56,7 @@ func withScheduler() Settings {
 	return settings
 }
 
-// golden compares with a file, or rewrites it.
+// golden compares with a file, or updates it.
 func golden(t *testing.T, file string, got []byte) {
 	t.Helper()
 	if *update {
@@ -74,9 +74,8 @@ func golden(t *testing.T, file string, got []byte) {
 	}
 }
 
-// [appwrapper-11] [appwrapper-12] [appwrapper-13] [appwrapper-14] D28 D29: objects as they are created, with everything that
-// is added to them, beside the AppWrapper.
-func TestInstantiateGolden(t *testing.T) {
+// [appwrapper-11] [appwrapper-12] [appwrapper-13] [appwrapper-14] D28 D29: created objects with all additions, for each AppWrapper.
+func TestBuildObjectGolden(t *testing.T) {
 	cases, err := filepath.Glob("testdata/inject/*/appwrapper.yaml")
 	if err != nil || len(cases) < 6 {
 		t.Fatalf("cases %v: %v", cases, err)
@@ -94,7 +93,7 @@ func TestInstantiateGolden(t *testing.T) {
 			}
 			var out []byte
 			for i := range aw.Spec.Components {
-				u, warnings, err := instantiate(aw, i, settings)
+				u, warnings, err := buildObject(aw, i, settings)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -114,8 +113,8 @@ func TestInstantiateGolden(t *testing.T) {
 
 const podTemplate = `{apiVersion: v1, kind: Pod, metadata: {name: p, labels: {l: "1"}, annotations: {a: "1"}}, spec: {nodeSelector: {d: "1"}, containers: [{name: c, resources: {limits: {nvidia.com/gpu: 1}}}]}}`
 
-// What no object can be made of.
-func TestInstantiateRefuses(t *testing.T) {
+// Templates from which no object can be built.
+func TestBuildObjectRejects(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"another namespace", one("", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: other}}`), `metadata.namespace is "other": leave it out`},
 		{"another label on the object (D28)", one("", `{apiVersion: v1, kind: ConfigMap, metadata: {labels: {workload.codeflare.dev/appwrapper: other}}}`),
@@ -133,7 +132,7 @@ func TestInstantiateRefuses(t *testing.T) {
 		{"no path", one("podSets: [{path: template.spec.pods}], ", `{apiVersion: example.com/v1, kind: X, spec: {}}`), "at path position 'template.spec' missing field 'pods'"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			u, _, err := instantiate(wrapped(t, test.text), 0, defaultSettings())
+			u, _, err := buildObject(wrapped(t, test.text), 0, defaultSettings())
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v and %v, want an error with %q", u, err, test.want)
 			}
@@ -141,12 +140,12 @@ func TestInstantiateRefuses(t *testing.T) {
 	}
 	aw := wrapped(t, one("", podTemplate))
 	aw.Spec.Components[0].Template.Raw = []byte("{")
-	if u, _, err := instantiate(aw, 0, defaultSettings()); err == nil {
+	if u, _, err := buildObject(aw, 0, defaultSettings()); err == nil {
 		t.Errorf("a broken template gives %v", u)
 	}
 }
 
-// The affinity of the user that cannot be read is left as it is, and creation continues.
+// An invalid affinity of the user is left unchanged, and creation continues.
 func TestMalformedAffinity(t *testing.T) {
 	for _, affinity := range []string{
 		`x`,
@@ -164,7 +163,7 @@ func TestMalformedAffinity(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		u, warnings, err := instantiate(aw, 0, defaultSettings())
+		u, warnings, err := buildObject(aw, 0, defaultSettings())
 		if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "pod template at template: nothing was added to keep pods away") {
 			t.Errorf("%s: warnings %q, %v", affinity, warnings, err)
 			continue
@@ -177,7 +176,7 @@ func TestMalformedAffinity(t *testing.T) {
 	}
 }
 
-// [appwrapper-12] What asks for a resource, and what does not.
+// [appwrapper-12] Containers with and without requests of a resource.
 func TestRequests(t *testing.T) {
 	for text, want := range map[string]bool{
 		`{containers: [{resources: {limits: {nvidia.com/gpu: 1}}}]}`:                                true,
@@ -208,14 +207,14 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// Without Autopilot, or with the injection switched off, the template stays as it is.
+// With Autopilot or its injection disabled the template is unchanged.
 func TestNoInjection(t *testing.T) {
 	off := defaultSettings()
 	off.Autopilot.InjectAntiAffinities = false
 	none := defaultSettings()
 	none.Autopilot = nil
 	for name, settings := range map[string]Settings{"switched off": off, "no Autopilot": none} {
-		u, warnings, err := instantiate(wrapped(t, one("", podTemplate)), 0, settings)
+		u, warnings, err := buildObject(wrapped(t, one("", podTemplate)), 0, settings)
 		if err != nil || len(warnings) != 0 {
 			t.Fatalf("%s: %q, %v", name, warnings, err)
 		}
@@ -225,16 +224,16 @@ func TestNoInjection(t *testing.T) {
 	}
 }
 
-// The AppWrapper, which is in the cache, does not change, and a second object does not depend on the first.
-func TestInstantiateSharesNothing(t *testing.T) {
+// The cached AppWrapper is not modified, and two objects share nothing.
+func TestBuildObjectSharesNothing(t *testing.T) {
 	aw := wrapped(t, one("podSetInfos: [{labels: {q: r}, tolerations: [{key: k}]}], ", podTemplate))
 	before := aw.DeepCopy()
-	first, _, err := instantiate(aw, 0, defaultSettings())
+	first, _, err := buildObject(aw, 0, defaultSettings())
 	if err != nil {
 		t.Fatal(err)
 	}
 	kept := first.DeepCopy()
-	second, _, err := instantiate(aw, 0, defaultSettings())
+	second, _, err := buildObject(aw, 0, defaultSettings())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,10 +246,10 @@ func TestInstantiateSharesNothing(t *testing.T) {
 	}
 }
 
-// Too few infos are as good as empty ones.
+// Missing infos equal empty ones.
 func TestFewerInfosThanPodSets(t *testing.T) {
 	aw := wrapped(t, one("podSetInfos: [{labels: {q: r}}], podSets: [{path: template.a}, {path: template.b}], ", `{apiVersion: example.com/v1, kind: X, a: {spec: {}}, b: {spec: {}}}`))
-	u, _, err := instantiate(aw, 0, defaultSettings())
+	u, _, err := buildObject(aw, 0, defaultSettings())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,8 +260,8 @@ func TestFewerInfosThanPodSets(t *testing.T) {
 	}
 }
 
-// FuzzInstantiate: no template makes it panic, and what comes out is plain JSON (D27) that the label finds.
-func FuzzInstantiate(f *testing.F) {
+// FuzzBuildObject: no template causes a panic, and the result is plain JSON (D27) with the label.
+func FuzzBuildObject(f *testing.F) {
 	f.Add([]byte(`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"resources":{"limits":{"nvidia.com/gpu":1}}}]}}`), "template", "l", "v", "n")
 	f.Add([]byte(`{"apiVersion":"batch/v1","kind":"Job","metadata":null,"spec":{"template":{"metadata":null,"spec":{"tolerations":null,"affinity":{"nodeAffinity":{}}}}}}`), "template.spec.template", "l", "v", "n")
 	f.Add([]byte(`{"apiVersion":"v1","kind":"X","metadata":{"labels":{"l":5}},"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{},{"matchFields":[1]}]}},"x":1}}}`), "template", "l", "v", "n")
@@ -276,7 +275,7 @@ func FuzzInstantiate(f *testing.F) {
 		}}}}
 		aw.Spec.Components[0].Template.Raw = raw
 		aw.Status.ComponentStatus = []awv1beta2.AppWrapperComponentStatus{{PodSets: []awv1beta2.AppWrapperPodSet{{Path: path}}}}
-		u, _, err := instantiate(aw, 0, withScheduler())
+		u, _, err := buildObject(aw, 0, withScheduler())
 		if err != nil {
 			return
 		}
@@ -291,7 +290,7 @@ func FuzzInstantiate(f *testing.F) {
 		if got := again.GetLabels()[awv1beta2.LabelAppWrapper]; utf8.ValidString(name) && got != name && u.GetLabels() != nil {
 			t.Fatalf("the label is %q in %s", got, text)
 		}
-		if at, err := podset.At(u.Object, path); err != nil {
+		if at, err := podset.TemplateAt(u.Object, path); err != nil {
 			t.Fatalf("the path %q is gone: %v", path, err)
 		} else if found, _, _ := unstructured.NestedFieldNoCopy(at, "metadata", "labels", awv1beta2.LabelAppWrapper); found != name {
 			t.Fatalf("the label of the pods is %v in %s", found, text)

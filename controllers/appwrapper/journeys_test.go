@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 )
 
-// settled runs until nothing is left to do at present.
+// settled reconciles until idle.
 func (w *fixture) settled() *awv1beta2.AppWrapper {
 	w.Helper()
 	none := false
@@ -25,7 +25,7 @@ func (w *fixture) settled() *awv1beta2.AppWrapper {
 	return w.get()
 }
 
-// is fails the test unless a condition has a status and reason, as "True/Reason".
+// is expects the status and reason of a condition, as "True/Reason".
 func (w *fixture) is(kind, want string) {
 	w.Helper()
 	c := meta.FindStatusCondition(w.get().Status.Conditions, kind)
@@ -34,7 +34,7 @@ func (w *fixture) is(kind, want string) {
 	}
 }
 
-// place puts a pod that asks for a GPU on a node.
+// place sets the node of a pod and adds a GPU request.
 func (w *fixture) place(name, node string) {
 	w.Helper()
 	pod := &corev1.Pod{}
@@ -49,8 +49,8 @@ func (w *fixture) place(name, node string) {
 	w.play(corev1.PodRunning)
 }
 
-// [appwrapper-46] A pod with a GPU on a node that says EVICT: Resetting, then Running elsewhere, and no retry is counted.
-func TestABadNodeIsLeft(t *testing.T) {
+// [appwrapper-46] A pod with a GPU on a node with label EVICT: Resetting, then Running on another node, without counting a retry.
+func TestNoExecuteNodeResetsWorkload(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}, annotated("retryPausePeriodDuration", "5s")))
 	nodes := badNodes{}
 	w.nodes = nodes
@@ -75,7 +75,7 @@ func TestABadNodeIsLeft(t *testing.T) {
 	w.is(awv1beta2.ConditionUnhealthy, "False/Resuming")
 }
 
-// [D1] [appwrapper-52] After a run of an hour the objects are kept for the whole time to live.
+// [D1] [appwrapper-52] After a run of an hour the objects are retained for the whole time to live.
 func TestALongRunKeepsItsTimeToLive(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}, annotated("successTTLDuration", "10m")))
 	w.must(awv1beta2.PhaseRunning)
@@ -96,7 +96,7 @@ func TestALongRunKeepsItsTimeToLive(t *testing.T) {
 	w.is(qr, "False/Succeeded")
 }
 
-// [D2] [appwrapper-53] The delay after a failure counts once, also after an earlier reset, and deletion goes through.
+// [D2] [appwrapper-53] The delay after a failure counts once, also after an earlier reset, and deletion completes.
 func TestTheDelayAfterAFailureCountsOnce(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}, annotated("deletionOnFailureGracePeriodDuration", "10m",
 		"failureGracePeriodDuration", "0s", "retryLimit", "1", "retryPausePeriodDuration", "0s")))
@@ -138,13 +138,13 @@ func TestTheDelayAfterAFailureCountsOnce(t *testing.T) {
 	if err := w.server.Update(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	w.clock.Step(rules.BlindPoll)
+	w.clock.Step(rules.UnwatchedInterval)
 	w.settled()
 	w.is(rd, "False/Failed")
 	w.is(qr, "False/Failed")
 }
 
-// A component that Kueue suspends while it cannot be created leaves nothing behind.
+// Suspension during retries of a creation leaves no objects.
 func TestSuspensionWhileCreationIsRetried(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a"), wrappedPod("b")}))
 	w.before = func(request string) error {
@@ -163,8 +163,8 @@ func TestSuspensionWhileCreationIsRetried(t *testing.T) {
 	w.is(qr, "False/Suspended")
 }
 
-// A rival that takes a name between two attempts makes creation fail for good, and is left alone.
-func TestARivalIsLeftAlone(t *testing.T) {
+// A foreign object that is created between two attempts makes the creation fail permanently, and is not changed.
+func TestCreationFailsForForeignObject(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}), owned())
 	aw := w.settled()
 	if aw.Status.Phase != awv1beta2.PhaseFailed || !strings.Contains(aw.Status.LastFailure.Message, "delete or rename it") {
@@ -175,7 +175,7 @@ func TestARivalIsLeftAlone(t *testing.T) {
 	}
 }
 
-// [appwrapper-51] Deletion waits for pods that take their time, as Terminating, and lets go at last.
+// [appwrapper-51] Deletion stays in Terminating until all pods are deleted, and then removes the finalizer.
 func TestDeletionWaitsForPods(t *testing.T) {
 	w := newFixture(t, wrapper([]string{mapTemplate}), grandchild("late"))
 	w.must(awv1beta2.PhaseRunning)
@@ -196,7 +196,7 @@ func TestDeletionWaitsForPods(t *testing.T) {
 	}
 }
 
-// A template that cannot be decoded is fatal, and one component that is refused keeps the later ones from being tried.
+// A template that cannot be decoded is a permanent failure, and a rejected component stops the creation of later ones.
 func TestWhatCannotBeCreated(t *testing.T) {
 	for name, tc := range map[string]struct {
 		templates []string
@@ -229,8 +229,8 @@ func TestWhatCannotBeCreated(t *testing.T) {
 	}
 }
 
-// A status that could not be written causes no event, and is tried again.
-func TestTroubleWithTheStatusIsRetried(t *testing.T) {
+// A failed status update sends no Event and is retried.
+func TestFailedStatusUpdateIsRetried(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.before = func(request string) error {
 		if strings.HasPrefix(request, "patch status") {
@@ -245,7 +245,7 @@ func TestTroubleWithTheStatusIsRetried(t *testing.T) {
 	w.must(awv1beta2.PhaseRunning)
 }
 
-// TestRefusedPods shows that PodsReady quotes the refusal of pods while the workload waits, and lastFailure after its components are deleted.
+// TestRefusedPods shows that PodsReady quotes the rejection of pods while the workload waits, and lastFailure after the deletion.
 func TestRefusedPods(t *testing.T) {
 	refused := func(about, reason, message string) *corev1.Event {
 		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: awKey.Namespace, Name: about + reason}, Type: corev1.EventTypeWarning, Reason: reason,
@@ -255,7 +255,7 @@ func TestRefusedPods(t *testing.T) {
 		refused("job", "FailedCreate", `Error creating: pods "job-x7" is forbidden: exceeded quota: small, requested: pods=1, used: pods=3, limited: pods=3`),
 		refused("job", "Unhealthy", "not this"), refused("other", "FailedCreate", "not of it"))
 	w.must(awv1beta2.PhaseRunning)
-	if err := w.rest(refusalDelay); err != nil {
+	if err := w.rest(refusalInterval); err != nil {
 		t.Fatal(err)
 	}
 	const cause = "0 pods pending; 0 pods running; 0 pods succeeded; pods cannot be created: exceeded quota: small, requested: pods=1, limited: pods=3"

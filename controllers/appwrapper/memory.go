@@ -8,115 +8,117 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// creationLag is how long the cache may take to show an object that was created.
+// creationLag is the maximum delay of the cache after a creation.
 const creationLag = 5 * time.Second
 
-// memory is what a process knows beyond the stored status and the cache. All of it may be lost: it only saves requests, or
-// bridges the moments in which the cache lags behind.
+// memory is the state of the process besides the stored status and the cache. Losing it is harmless: it saves requests, and covers the delay
+// of the cache.
 type memory struct {
 	clock clock.PassiveClock
 
 	mu      sync.Mutex
-	objects map[types.UID]*remembered // by the uid of the AppWrapper
+	objects map[types.UID]*workloadState // by the uid of the AppWrapper
 }
 
-// remembered belongs to one AppWrapper.
-type remembered struct {
-	created map[int]birth // by the index of the component
-	least   map[int]int   // pods that are enough, by the index of the component
-	done    map[types.UID]bool
-	refused refusal
+// workloadState is the state of one AppWrapper.
+type workloadState struct {
+	objects   map[int]componentObject // by component index
+	minReady  map[int]int             // by component index
+	succeeded map[types.UID]bool
+	refusal   creationRefusal
 }
 
-// refusal is why pods could not be created, and when that was read.
-type refusal struct {
+// creationRefusal is the reason why pods could not be created, and the time at which it was read.
+type creationRefusal struct {
 	at   time.Time
 	text string
 }
 
-type birth struct {
-	uid types.UID
-	at  time.Time
-	// adopted: it existed before, for what the times of creation tell too, unless they are of one second.
+type componentObject struct {
+	uid       types.UID
+	createdAt time.Time
+	// adopted reports that the object existed before the AppWrapper. Creation times show that too, unless both are in the same second.
 	adopted bool
 }
 
 func newMemory(c clock.PassiveClock) *memory {
-	return &memory{clock: c, objects: map[types.UID]*remembered{}}
+	return &memory{clock: c, objects: map[types.UID]*workloadState{}}
 }
 
-// in calls a function with what is remembered of an AppWrapper.
-func (m *memory) in(aw types.UID, do func(*remembered)) {
+// withState calls do with the state of an AppWrapper, under the lock.
+func (m *memory) withState(aw types.UID, do func(*workloadState)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r, ok := m.objects[aw]
 	if !ok {
-		r = &remembered{created: map[int]birth{}, least: map[int]int{}, done: map[types.UID]bool{}}
+		r = &workloadState{objects: map[int]componentObject{}, minReady: map[int]int{}, succeeded: map[types.UID]bool{}}
 		m.objects[aw] = r
 	}
 	do(r)
 }
 
-// created notes that a component was created.
-func (m *memory) created(aw types.UID, index int, uid types.UID) {
-	m.in(aw, func(r *remembered) { r.created[index] = birth{uid: uid, at: m.clock.Now()} })
+// setCreated stores the object that was created for a component.
+func (m *memory) setCreated(aw types.UID, index int, uid types.UID) {
+	m.withState(aw, func(r *workloadState) { r.objects[index] = componentObject{uid: uid, createdAt: m.clock.Now()} })
 }
 
-// adopted notes that a component was restored and is taken over.
-func (m *memory) adopted(aw types.UID, index int, uid types.UID) {
-	m.in(aw, func(r *remembered) { r.created[index] = birth{uid: uid, at: m.clock.Now(), adopted: true} })
+// setAdopted stores the restored object that was adopted for a component.
+func (m *memory) setAdopted(aw types.UID, index int, uid types.UID) {
+	m.withState(aw, func(r *workloadState) {
+		r.objects[index] = componentObject{uid: uid, createdAt: m.clock.Now(), adopted: true}
+	})
 }
 
-// wasAdopted reports whether a component was taken over.
+// wasAdopted reports whether the object of a component was adopted.
 func (m *memory) wasAdopted(aw types.UID, index int) (adopted bool) {
-	m.in(aw, func(r *remembered) { adopted = r.created[index].adopted })
+	m.withState(aw, func(r *workloadState) { adopted = r.objects[index].adopted })
 	return adopted
 }
 
-// saw notes which object a component is.
-func (m *memory) saw(aw types.UID, index int, uid types.UID) {
-	m.in(aw, func(r *remembered) {
-		if r.created[index].uid != uid {
-			r.created[index] = birth{uid: uid}
+// setObserved stores the uid of the object of a component.
+func (m *memory) setObserved(aw types.UID, index int, uid types.UID) {
+	m.withState(aw, func(r *workloadState) {
+		if r.objects[index].uid != uid {
+			r.objects[index] = componentObject{uid: uid}
 		}
 	})
 }
 
-// leastOf returns how many pods of a component are enough, if that is known.
-func (m *memory) leastOf(aw types.UID, index int) (least int, known bool) {
-	m.in(aw, func(r *remembered) { least, known = r.least[index] })
-	return least, known
+// minReady returns the number of pods that a component needs to be ready, if stored.
+func (m *memory) minReady(aw types.UID, index int) (count int, ok bool) {
+	m.withState(aw, func(r *workloadState) { count, ok = r.minReady[index] })
+	return count, ok
 }
 
-func (m *memory) setLeast(aw types.UID, index, least int) {
-	m.in(aw, func(r *remembered) { r.least[index] = least })
+func (m *memory) setMinReady(aw types.UID, index, count int) {
+	m.withState(aw, func(r *workloadState) { r.minReady[index] = count })
 }
 
-// isNew tells whether a component was created so lately that the cache may not show it.
-func (m *memory) isNew(aw types.UID, index int) (isNew bool) {
-	m.in(aw, func(r *remembered) {
-		b, ok := r.created[index]
-		isNew = ok && m.clock.Since(b.at) < creationLag
+// isRecentlyCreated reports whether the cache may not hold the object of a component yet.
+func (m *memory) isRecentlyCreated(aw types.UID, index int) (isNew bool) {
+	m.withState(aw, func(r *workloadState) {
+		b, ok := r.objects[index]
+		isNew = ok && m.clock.Since(b.createdAt) < creationLag
 	})
 	return isNew
 }
 
-// done notes that a component has reported success. An AppWrapper that is not known, or no longer, needs no note.
-func (m *memory) done(aw, uid types.UID) {
+// setSucceeded stores that an object reported success, if the AppWrapper is ok.
+func (m *memory) setSucceeded(aw, uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if r, known := m.objects[aw]; known {
-		r.done[uid] = true
+	if r, ok := m.objects[aw]; ok {
+		r.succeeded[uid] = true
 	}
 }
 
-// wasDone tells whether the object that a component was last had reported success before it went.
-func (m *memory) wasDone(aw types.UID, index int) (done bool) {
-	m.in(aw, func(r *remembered) { done = r.done[r.created[index].uid] })
+// hasSucceeded reports whether the last object of a component had reported success before its deletion.
+func (m *memory) hasSucceeded(aw types.UID, index int) (done bool) {
+	m.withState(aw, func(r *workloadState) { done = r.succeeded[r.objects[index].uid] })
 	return done
 }
 
-// forget drops what is remembered of an AppWrapper that is gone.
+// forget drops the state of a deleted AppWrapper.
 func (m *memory) forget(aw types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

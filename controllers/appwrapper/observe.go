@@ -17,25 +17,24 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
 )
 
-// blindCheck is how often components that cannot be watched are read while the AppWrapper runs.
-const blindCheck = time.Minute
+// unwatchedInterval is the interval of reading components that cannot be watched while the AppWrapper runs.
+const unwatchedInterval = time.Minute
 
-// podIndex is the field by which the cache finds the pods of an AppWrapper.
+// podIndex is the index of pods by AppWrapper.
 const podIndex = "appwrapper"
 
-// gather collects the facts. Components are read only while the AppWrapper runs; their creation and deletion read
-// them themselves.
-func (w *workloads) gather(ctx context.Context, aw *awv1beta2.AppWrapper) (*rules.Facts, error) {
+// collectFacts collects the facts. It reads components only while the AppWrapper runs; their creation and deletion read them directly.
+func (w *workloadReconciler) collectFacts(ctx context.Context, aw *awv1beta2.AppWrapper) (*rules.Facts, error) {
 	terms := rules.TermsOf(aw.Annotations, w.settings.FaultTolerance)
 	f := &rules.Facts{
 		Now: w.settings.Clock.Now(), Phase: aw.Status.Phase, Suspend: aw.Spec.Suspend, Retries: aw.Status.Retries, Terms: terms,
-		Conditions: aw.Status.Conditions, Completed: aw.Status.CompletionTime,
-		Unreviewed: w.settings.UserRBACAdmissionCheck && neverReviewed(aw),
+		Conditions: aw.Status.Conditions, CompletionTime: aw.Status.CompletionTime,
+		Unreviewed: w.settings.UserRBACAdmissionCheck && isUnreviewed(aw),
 	}
-	if err := w.fillInStatus(ctx, aw); err != nil {
+	if err := w.ensureComponentStatus(ctx, aw); err != nil {
 		return nil, err
 	}
-	f.Changed = len(aw.Status.ComponentStatus) != len(aw.Spec.Components)
+	f.ComponentsChanged = len(aw.Status.ComponentStatus) != len(aw.Spec.Components)
 	switch aw.Status.Phase {
 	case awv1beta2.PhaseEmpty, awv1beta2.PhaseSuspended:
 		if aw.DeletionTimestamp == nil {
@@ -46,13 +45,13 @@ func (w *workloads) gather(ctx context.Context, aw *awv1beta2.AppWrapper) (*rule
 	if err != nil {
 		return nil, err
 	}
-	var done []podOwner
+	var done []podSelector
 	since := aw.CreationTimestamp
 	for i := range aw.Status.ComponentStatus {
-		if f.Changed {
+		if f.ComponentsChanged {
 			break
 		}
-		c, owner, err := w.component(ctx, aw, i, f)
+		c, owner, err := w.componentFact(ctx, aw, i, f)
 		if err != nil {
 			return nil, err
 		}
@@ -65,36 +64,36 @@ func (w *workloads) gather(ctx context.Context, aw *awv1beta2.AppWrapper) (*rule
 		}
 	}
 	componentDone := func(pod *corev1.Pod) bool {
-		return slices.ContainsFunc(done, func(o podOwner) bool { return o.owns(pod) })
+		return slices.ContainsFunc(done, func(o podSelector) bool { return o.matches(pod) })
 	}
-	f.Pods = podsOf{pods: pods, createdAt: since, componentDone: componentDone, terms: terms, nodes: w.nodes}.observe()
-	w.explainMissing(ctx, aw, f)
+	f.Pods = podObserver{pods: pods, createdAt: since, componentDone: componentDone, terms: terms, nodes: w.nodes}.observe()
+	w.diagnoseMissingPods(ctx, aw, f)
 	return f, nil
 }
 
-// neverReviewed tells whether an AppWrapper that never ran lacks the labels of its creator, which the webhooks give to everyone.
-func neverReviewed(aw *awv1beta2.AppWrapper) bool {
-	_, named := aw.Labels[awv1beta2.LabelUser]
-	return !named && meta.FindStatusCondition(aw.Status.Conditions, awv1beta2.ConditionResourcesDeployed) == nil
+// isUnreviewed reports whether an AppWrapper that never ran lacks the creator labels, which the webhooks always set.
+func isUnreviewed(aw *awv1beta2.AppWrapper) bool {
+	_, found := aw.Labels[awv1beta2.LabelUser]
+	return !found && meta.FindStatusCondition(aw.Status.Conditions, awv1beta2.ConditionResourcesDeployed) == nil
 }
 
-// fillInStatus is fillIn after reading the templates, if the cache leaves them out and they are needed.
-func (w *workloads) fillInStatus(ctx context.Context, aw *awv1beta2.AppWrapper) error {
+// ensureComponentStatus calls initComponentStatus, after reading templates that the cache does not hold.
+func (w *workloadReconciler) ensureComponentStatus(ctx context.Context, aw *awv1beta2.AppWrapper) error {
 	if len(aw.Status.ComponentStatus) == 0 {
-		if err := w.complete(ctx, aw); err != nil {
+		if err := w.loadTemplates(ctx, aw); err != nil {
 			return err
 		}
 	}
-	return fillIn(aw)
+	return initComponentStatus(aw)
 }
 
-// fillIn gives every component its entry in the status. The pod sets in it are found once, and trusted ever after.
-func fillIn(aw *awv1beta2.AppWrapper) error {
+// initComponentStatus sets the status of each component with its pod sets, which are determined once and not recomputed.
+func initComponentStatus(aw *awv1beta2.AppWrapper) error {
 	if len(aw.Status.ComponentStatus) > 0 {
 		return nil
 	}
 	for i := range aw.Spec.Components {
-		sets, err := podset.Of(&aw.Spec.Components[i])
+		sets, err := podset.ForComponent(&aw.Spec.Components[i])
 		if err != nil {
 			return fmt.Errorf("finding the pod sets of spec.components[%d]: %w", i, err)
 		}
@@ -103,8 +102,8 @@ func fillIn(aw *awv1beta2.AppWrapper) error {
 	return nil
 }
 
-// pods returns the labelled pods, as part of the cache: they must not be changed.
-func (w *workloads) pods(ctx context.Context, aw *awv1beta2.AppWrapper) ([]corev1.Pod, error) {
+// pods returns the labelled pods from the cache without a copy: they must not be modified.
+func (w *workloadReconciler) pods(ctx context.Context, aw *awv1beta2.AppWrapper) ([]corev1.Pod, error) {
 	list := &corev1.PodList{}
 	err := w.kinds.cache.List(ctx, list, client.InNamespace(aw.Namespace), client.MatchingFields{podIndex: aw.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -113,11 +112,11 @@ func (w *workloads) pods(ctx context.Context, aw *awv1beta2.AppWrapper) ([]corev
 	return list.Items, nil
 }
 
-// recorded is what the status says of a component.
-func recorded(status *awv1beta2.AppWrapperComponentStatus) rules.ComponentFact {
+// storedFact returns the stored state of a component.
+func storedFact(status *awv1beta2.AppWrapperComponentStatus) rules.ComponentFact {
 	out := rules.ComponentFact{
 		Title: status.Kind + " " + status.Name, Stage: stageOf(status), Replicas: int(podset.Total(status.PodSets)),
-		Judges: judges[kindOf(status)].completes, Completed: meta.IsStatusConditionTrue(status.Conditions, awv1beta2.ConditionCompleted),
+		ReportsCompletion: statusReaders[kindOf(status)].reportsCompletion, Completed: meta.IsStatusConditionTrue(status.Conditions, awv1beta2.ConditionCompleted),
 	}
 	out.MinReady = out.Replicas
 	if c := meta.FindStatusCondition(status.Conditions, awv1beta2.ConditionResourcesDeployed); c != nil {
@@ -126,12 +125,12 @@ func recorded(status *awv1beta2.AppWrapperComponentStatus) rules.ComponentFact {
 	return out
 }
 
-// component returns what is known of one component, and how its pods are known.
-func (w *workloads) component(ctx context.Context, aw *awv1beta2.AppWrapper, index int, f *rules.Facts) (rules.ComponentFact, podOwner, error) {
+// componentFact returns the observed state of one component, and the selector of its pods.
+func (w *workloadReconciler) componentFact(ctx context.Context, aw *awv1beta2.AppWrapper, index int, f *rules.Facts) (rules.ComponentFact, podSelector, error) {
 	status := &aw.Status.ComponentStatus[index]
 	kind := kindOf(status)
-	owner := podOwner{kind: status.Kind, name: status.Name}
-	out := recorded(status)
+	owner := podSelector{kind: status.Kind, name: status.Name}
+	out := storedFact(status)
 	if aw.Status.Phase != awv1beta2.PhaseRunning || aw.DeletionTimestamp != nil || out.Completed && kind != rayJobKind {
 		return out, owner, nil
 	}
@@ -139,54 +138,53 @@ func (w *workloads) component(ctx context.Context, aw *awv1beta2.AppWrapper, ind
 		out.Missing = true
 		return out, owner, nil
 	}
-	isNew := w.memory.isNew(aw.UID, index)
-	seen, err := w.find(ctx, aw, index, isNew, func(o client.Object) bool { return controls(aw, o) && o.GetDeletionTimestamp() == nil })
+	recent := w.memory.isRecentlyCreated(aw.UID, index)
+	observed, err := w.findComponent(ctx, aw, index, recent, func(o client.Object) bool { return controls(aw, o) && o.GetDeletionTimestamp() == nil })
 	if err != nil {
 		return out, owner, err
 	}
 	if out.MinReady, err = w.minReady(ctx, aw, index, out.Replicas); err != nil {
 		return out, owner, err
 	}
-	if seen.blind {
-		f.CheckAfter(blindCheck)
+	if observed.unwatched {
+		f.RequireRequeue(unwatchedInterval)
 	}
-	if seen.unreadable != nil {
-		return out, owner, nil // the status says that it was deployed, and nothing contradicts
+	if observed.unreadable != nil {
+		return out, owner, nil // assume that it is still deployed
 	}
-	if seen.object == nil {
-		if out.Missing = !isNew; isNew {
-			f.CheckAfter(creationLag)
+	if observed.object == nil {
+		if out.Missing = !recent; recent {
+			f.RequireRequeue(creationLag)
 		}
-		if w.memory.wasDone(aw.UID, index) {
+		if w.memory.hasSucceeded(aw.UID, index) {
 			out.Outcome = rules.Succeeded
 		}
 		return out, owner, nil
 	}
-	w.memory.saw(aw.UID, index, seen.object.GetUID())
-	v := judged(kind, whole(seen.object))
-	out.Outcome, out.Message = v.outcome, v.message
-	owner.uid, owner.rayCluster = seen.object.GetUID(), v.rayCluster
-	owner.restored = w.restored(aw, index, seen.object)
+	w.memory.setObserved(aw.UID, index, observed.object.GetUID())
+	state := readState(kind, fullObject(observed.object))
+	out.Outcome, out.Message = state.outcome, state.message
+	owner.uid, owner.rayCluster = observed.object.GetUID(), state.rayCluster
+	owner.restored = w.isRestored(aw, index, observed.object)
 	return out, owner, nil
 }
 
-// restored reports whether a component was there before its AppWrapper, so that its pods may be older too.
-func (w *workloads) restored(aw *awv1beta2.AppWrapper, index int, object client.Object) bool {
+// isRestored reports whether a component is older than its AppWrapper, so that its pods may be older too.
+func (w *workloadReconciler) isRestored(aw *awv1beta2.AppWrapper, index int, object client.Object) bool {
 	created := object.GetCreationTimestamp()
 	return created.Before(&aw.CreationTimestamp) || w.memory.wasAdopted(aw.UID, index)
 }
 
-// find returns the object of a component if it is ours. When the cache does not show it the API server is queried, unless the cache is
-// trusted.
-func (w *workloads) find(ctx context.Context, aw *awv1beta2.AppWrapper, index int, trusted bool, isOurs func(client.Object) bool) (sighting, error) {
+// findComponent returns the object of a component if matches accepts it. It falls back from the cache to the API server, unless trustCache.
+func (w *workloadReconciler) findComponent(ctx context.Context, aw *awv1beta2.AppWrapper, index int, trustCache bool, matches func(client.Object) bool) (observedObject, error) {
 	status := &aw.Status.ComponentStatus[index]
 	kind, key := kindOf(status), types.NamespacedName{Namespace: aw.Namespace, Name: status.Name}
-	seen, err := w.kinds.look(ctx, kind, key)
-	if err == nil && !seen.live && !trusted && (seen.object == nil || !isOurs(seen.object)) {
-		seen, err = w.kinds.ask(ctx, kind, key)
+	observed, err := w.kinds.get(ctx, kind, key)
+	if err == nil && !observed.live && !trustCache && (observed.object == nil || !matches(observed.object)) {
+		observed, err = w.kinds.getLive(ctx, kind, key)
 	}
-	if seen.object != nil && !isOurs(seen.object) {
-		seen.object = nil
+	if observed.object != nil && !matches(observed.object) {
+		observed.object = nil
 	}
-	return seen, err
+	return observed, err
 }

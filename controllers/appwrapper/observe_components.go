@@ -14,85 +14,84 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
-// verdict is what a component says about itself, and why it failed.
-type verdict struct {
+// reportedState is the state that a component reports in its status.
+type reportedState struct {
 	outcome rules.Outcome
 	message string
-	// rayCluster is the name of the RayCluster that a RayJob runs on.
+	// rayCluster is the name of the RayCluster of a RayJob.
 	rayCluster string
 }
 
-// rayJobKind is the kind whose pods can only be found with the help of its status.
+// rayJobKind is the kind whose pods can only be selected by a field of its status.
 var rayJobKind = rayv1.GroupVersion.WithKind("RayJob")
 
-// judge reads the status of one kind. It gets what slim leaves of an object.
-type judge struct {
-	read func(status map[string]any) verdict
-	// completes: the kind reports success by itself.
-	completes bool
+// statusReader reads the status of one kind, from an object after transform.
+type statusReader struct {
+	read func(status map[string]any) reportedState
+	// reportsCompletion reports whether the kind reports success in its status.
+	reportsCompletion bool
 }
 
-// judges are the kinds whose status is read. All others are judged by their pods alone.
-var judges = map[schema.GroupVersionKind]judge{
-	{Group: "batch", Version: "v1", Kind: "Job"}:                    {byConditions("Complete", "Failed"), true},
-	{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"}: {byConditions("Completed", "Failed"), true},
-	{Group: "kubeflow.org", Version: "v1", Kind: "PyTorchJob"}:      {byConditions("Succeeded", "Failed"), true},
+// statusReaders are the kinds whose status is read. The state of all others depends on their pods only.
+var statusReaders = map[schema.GroupVersionKind]statusReader{
+	{Group: "batch", Version: "v1", Kind: "Job"}:                    {conditionsReader("Complete", "Failed"), true},
+	{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"}: {conditionsReader("Completed", "Failed"), true},
+	{Group: "kubeflow.org", Version: "v1", Kind: "PyTorchJob"}:      {conditionsReader("Succeeded", "Failed"), true},
 	rayJobKind: {rayJob, true},
 	rayv1.GroupVersion.WithKind("RayCluster"): {rayCluster, false},
 }
 
-// judged returns what an object of any kind says about itself.
-func judged(kind schema.GroupVersionKind, object *unstructured.Unstructured) verdict {
-	j, known := judges[kind]
-	if !known || object == nil {
-		return verdict{}
+// readState returns the state that an object of any kind reports.
+func readState(kind schema.GroupVersionKind, object *unstructured.Unstructured) reportedState {
+	reader, ok := statusReaders[kind]
+	if !ok || object == nil {
+		return reportedState{}
 	}
-	return j.read(nested.Pick(nested.Map(object.Object, "status"), judgedFields...))
+	return reader.read(nested.Pick(nested.Map(object.Object, "status"), statusFields...))
 }
 
-// byConditions reads kinds that end with one of two conditions.
-func byConditions(success, failure string) func(map[string]any) verdict {
-	return func(status map[string]any) verdict {
+// conditionsReader reads kinds that complete with one of two conditions.
+func conditionsReader(success, failure string) func(map[string]any) reportedState {
+	return func(status map[string]any) reportedState {
 		conditions := nested.Decode[struct {
 			Conditions []metav1.Condition `json:"conditions"`
 		}](status).Conditions
 		if c := meta.FindStatusCondition(conditions, failure); c != nil && c.Status == metav1.ConditionTrue {
-			return verdict{outcome: rules.Failed, message: joined(c.Reason, c.Message)}
+			return reportedState{outcome: rules.Failed, message: joinNonEmpty(c.Reason, c.Message)}
 		}
 		if meta.IsStatusConditionTrue(conditions, success) {
-			return verdict{outcome: rules.Succeeded}
+			return reportedState{outcome: rules.Succeeded}
 		}
-		return verdict{}
+		return reportedState{}
 	}
 }
 
-// rayJob reads the state of the deployment of the job, which is terminal; the state of the job in it is not while retries
-// are left. Complete says that it ended, and only the job how.
-func rayJob(fields map[string]any) verdict {
+// rayJob reads the deployment status of the job, which is terminal. The status of the job itself is not terminal while retries remain, but
+// distinguishes success from failure after Complete.
+func rayJob(fields map[string]any) reportedState {
 	status := nested.Decode[rayv1.RayJobStatus](fields)
-	out := verdict{rayCluster: status.RayClusterName}
+	out := reportedState{rayCluster: status.RayClusterName}
 	switch status.JobDeploymentStatus {
 	case rayv1.JobDeploymentStatusFailed, rayv1.JobDeploymentStatusValidationFailed:
-		out.outcome, out.message = rules.Failed, joined(string(status.Reason), status.Message)
+		out.outcome, out.message = rules.Failed, joinNonEmpty(string(status.Reason), status.Message)
 	case rayv1.JobDeploymentStatusComplete:
 		if status.JobStatus == rayv1.JobStatusSucceeded {
 			out.outcome = rules.Succeeded
 		} else {
-			out.outcome, out.message = rules.Failed, joined(string(status.JobStatus), string(status.Reason), status.Message)
+			out.outcome, out.message = rules.Failed, joinNonEmpty(string(status.JobStatus), string(status.Reason), status.Message)
 		}
 	}
 	return out
 }
 
-// rayCluster reads a state that comes and goes: it counts as a failure when it lasts.
-func rayCluster(fields map[string]any) verdict {
+// rayCluster reads a state that is not terminal: it counts as a failure if it persists.
+func rayCluster(fields map[string]any) reportedState {
 	if status := nested.Decode[rayv1.RayClusterStatus](fields); status.State == rayv1.Failed { //nolint:staticcheck // KubeRay still sets it
-		return verdict{outcome: rules.Failing, message: status.Reason}
+		return reportedState{outcome: rules.Failing, message: status.Reason}
 	}
-	return verdict{}
+	return reportedState{}
 }
 
-// joined are the texts that are not empty.
-func joined(texts ...string) string {
+func joinNonEmpty(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), ": ")
 }

@@ -16,45 +16,45 @@ import (
 )
 
 const (
-	// refusalDelay is how long pods may be missing before the Events say why, and the least time between two readings of them.
-	refusalDelay = 10 * time.Second
-	// maxEvents bounds how many Events of a namespace are read.
+	// refusalInterval is how long pods may be missing before Events are read, and the minimum interval of reading them.
+	refusalInterval = 10 * time.Second
+	// maxEvents limits the Events that are read per namespace.
 	maxEvents = 500
 )
 
-// explainMissing looks for the cause where pods have been missing for a while, and makes sure that it is looked for then.
-func (w *workloads) explainMissing(ctx context.Context, aw *awv1beta2.AppWrapper, f *rules.Facts) {
+// diagnoseMissingPods sets the diagnosis of pods that have been missing for refusalInterval, or requests a reconcile for that time.
+func (w *workloadReconciler) diagnoseMissingPods(ctx context.Context, aw *awv1beta2.AppWrapper, f *rules.Facts) {
 	missing := f.PodsMissingFor()
 	if missing == 0 || f.Pods.Diagnosis != "" || aw.DeletionTimestamp != nil {
 		return
 	}
-	f.CheckAfter(blindCheck)
-	if missing < refusalDelay {
-		f.CheckAfter(refusalDelay - missing)
+	f.RequireRequeue(unwatchedInterval)
+	if missing < refusalInterval {
+		f.RequireRequeue(refusalInterval - missing)
 		return
 	}
-	f.Pods.Diagnosis = w.refused(ctx, aw)
+	f.Pods.Diagnosis = w.creationRefusal(ctx, aw)
 }
 
-// refused returns why controllers could not create pods of an AppWrapper, by their Events: most kinds have no condition for it. Quotas,
-// LimitRanges, Pod Security and SecurityContextConstraints refuse pods. The answer helps people and decides nothing.
-func (w *workloads) refused(ctx context.Context, aw *awv1beta2.AppWrapper) string {
-	var known refusal
-	w.memory.in(aw.UID, func(r *remembered) { known = r.refused })
-	if w.settings.Clock.Since(known.at) < refusalDelay {
-		return known.text
+// creationRefusal returns why controllers could not create pods of an AppWrapper, from Events, because most kinds have no condition for it.
+// Pods are rejected by quotas, LimitRanges, Pod Security and SecurityContextConstraints. No decision depends on the result.
+func (w *workloadReconciler) creationRefusal(ctx context.Context, aw *awv1beta2.AppWrapper) string {
+	var stored creationRefusal
+	w.memory.withState(aw.UID, func(r *workloadState) { stored = r.refusal })
+	if w.settings.Clock.Since(stored.at) < refusalInterval {
+		return stored.text
 	}
 	list := &corev1.EventList{}
 	err := w.kinds.live.List(ctx, list, client.InNamespace(aw.Namespace), client.MatchingFields{"type": corev1.EventTypeWarning}, client.Limit(maxEvents))
 	if err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("The Events that say why there are no pods cannot be read", "reason", err.Error())
 	}
-	text := conditions.RefusedPods(list.Items, aw.CreationTimestamp.Time, func(name string) bool { return isComponent(aw, name) })
-	w.memory.in(aw.UID, func(r *remembered) { r.refused = refusal{w.settings.Clock.Now(), text} })
+	text := conditions.PodCreationFailure(list.Items, aw.CreationTimestamp.Time, func(name string) bool { return isComponent(aw, name) })
+	w.memory.withState(aw.UID, func(r *workloadState) { r.refusal = creationRefusal{w.settings.Clock.Now(), text} })
 	return text
 }
 
-// isComponent reports whether a name is that of a component, or of a ReplicaSet or Job of it.
+// isComponent reports whether a name is that of a component, or of its ReplicaSet or Job.
 func isComponent(aw *awv1beta2.AppWrapper, name string) bool {
 	return slices.ContainsFunc(aw.Status.ComponentStatus, func(c awv1beta2.AppWrapperComponentStatus) bool {
 		return c.Name != "" && (name == c.Name || strings.HasPrefix(name, c.Name+"-"))

@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 )
 
-// seen is a pod in a phase.
+// seen returns a pod in a phase.
 func seen(name string, phase corev1.PodPhase, changes ...func(*corev1.Pod)) corev1.Pod {
 	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(noon)},
 		Spec:   corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "main"}}},
@@ -50,9 +50,9 @@ func (b badNodes) NoExecute(node string) sets.Set[string] {
 	return sets.New(b[node])
 }
 
-func looking(pods ...corev1.Pod) podsOf {
+func looking(pods ...corev1.Pod) podObserver {
 	terms := rules.TermsOf(nil, defaultSettings().FaultTolerance)
-	return podsOf{pods: pods, createdAt: metav1.NewTime(noon), terms: terms, componentDone: func(*corev1.Pod) bool { return false }}
+	return podObserver{pods: pods, createdAt: metav1.NewTime(noon), terms: terms, componentDone: func(*corev1.Pod) bool { return false }}
 }
 
 func TestPodsAreCounted(t *testing.T) {
@@ -73,7 +73,7 @@ func TestPodsOfComponentsThatAreDoneDoNotCount(t *testing.T) {
 	ofJob := func(p *corev1.Pod) {
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "j", UID: "job-uid", Controller: new(true)}}
 	}
-	// KubeRay labels the pods of a cluster with the name of that alone, whatever made the cluster.
+	// KubeRay sets only the label of the cluster on pods, whatever created the cluster.
 	ofCluster := func(p *corev1.Pod) {
 		p.Labels = map[string]string{"ray.io/cluster": "j-raycluster-x7k2p"}
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: "RayCluster", Name: "j-raycluster-x7k2p", UID: "rc", Controller: new(true)}}
@@ -81,31 +81,31 @@ func TestPodsOfComponentsThatAreDoneDoNotCount(t *testing.T) {
 	ofSet := func(p *corev1.Pod) { p.Labels = map[string]string{labelJobSet: "s"} }
 	p := looking(seen("a", corev1.PodFailed, ofJob), seen("b", corev1.PodRunning, ofSet), seen("c", corev1.PodRunning))
 	p.componentDone = func(pod *corev1.Pod) bool {
-		return podOwner{kind: "Job", name: "j"}.owns(pod) || podOwner{kind: "JobSet", name: "s"}.owns(pod)
+		return podSelector{kind: "Job", name: "j"}.matches(pod) || podSelector{kind: "JobSet", name: "s"}.matches(pod)
 	}
 	if f := p.observe(); f.Failed != 0 || f.Running != 1 || f.All != 3 || f.Active != 2 {
 		t.Errorf("%+v", f)
 	}
 	for name, tc := range map[string]struct {
 		pod   corev1.Pod
-		owner podOwner
+		owner podSelector
 		want  bool
 	}{
-		"by uid":                   {seen("p", corev1.PodRunning, ofJob), podOwner{kind: "Any", name: "any", uid: "job-uid"}, true},
-		"by another uid":           {seen("p", corev1.PodRunning, ofJob), podOwner{kind: "Any", name: "any", uid: "other"}, false},
-		"by name":                  {seen("p", corev1.PodRunning, ofJob), podOwner{kind: "Job", name: "j"}, true},
-		"of another kind":          {seen("p", corev1.PodRunning, ofJob), podOwner{kind: "Other", name: "j"}, false},
-		"submitter of a RayJob":    {seen("p", corev1.PodRunning, ofJob), podOwner{kind: "RayJob", name: "j"}, true},
-		"of the cluster":           {seen("p", corev1.PodRunning, ofCluster), podOwner{kind: "RayJob", name: "j", rayCluster: "j-raycluster-x7k2p"}, true},
-		"of another cluster":       {seen("p", corev1.PodRunning, ofCluster), podOwner{kind: "RayJob", name: "j", rayCluster: "j-raycluster-other"}, false},
-		"of a cluster not yet set": {seen("p", corev1.PodRunning), podOwner{kind: "RayJob", name: "j"}, false},
-		"of a JobSet":              {seen("p", corev1.PodRunning, ofSet), podOwner{kind: "JobSet", name: "s"}, true},
+		"by uid":                   {seen("p", corev1.PodRunning, ofJob), podSelector{kind: "Any", name: "any", uid: "job-uid"}, true},
+		"by another uid":           {seen("p", corev1.PodRunning, ofJob), podSelector{kind: "Any", name: "any", uid: "other"}, false},
+		"by name":                  {seen("p", corev1.PodRunning, ofJob), podSelector{kind: "Job", name: "j"}, true},
+		"of another kind":          {seen("p", corev1.PodRunning, ofJob), podSelector{kind: "Other", name: "j"}, false},
+		"submitter of a RayJob":    {seen("p", corev1.PodRunning, ofJob), podSelector{kind: "RayJob", name: "j"}, true},
+		"of the cluster":           {seen("p", corev1.PodRunning, ofCluster), podSelector{kind: "RayJob", name: "j", rayCluster: "j-raycluster-x7k2p"}, true},
+		"of another cluster":       {seen("p", corev1.PodRunning, ofCluster), podSelector{kind: "RayJob", name: "j", rayCluster: "j-raycluster-other"}, false},
+		"of a cluster not yet set": {seen("p", corev1.PodRunning), podSelector{kind: "RayJob", name: "j"}, false},
+		"of a JobSet":              {seen("p", corev1.PodRunning, ofSet), podSelector{kind: "JobSet", name: "s"}, true},
 	} {
-		short, err := slim(tc.pod.DeepCopy())
+		short, err := transform(tc.pod.DeepCopy())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := tc.owner.owns(short.(*corev1.Pod)); got != tc.want {
+		if got := tc.owner.matches(short.(*corev1.Pod)); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -160,7 +160,7 @@ func TestReport(t *testing.T) {
 	evicted := func(p *corev1.Pod) {
 		p.Status.Reason, p.Status.Message, p.Spec.NodeName = "Evicted", "low on memory", ""
 	}
-	got := report([]corev1.Pod{
+	got := failureReport([]corev1.Pod{
 		seen("z", corev1.PodFailed, ended("main", 3, "Error"), ended("side", 0, "Completed")), seen("ok", corev1.PodSucceeded, ended("main", 0, "Completed")),
 		seen("a", corev1.PodRunning, crashing), seen("e", corev1.PodFailed, evicted),
 	})
@@ -172,12 +172,12 @@ func TestReport(t *testing.T) {
 	for i := range 25 {
 		many = append(many, seen(fmt.Sprintf("p%02d", i), corev1.PodFailed, ended("c", 1, "")))
 	}
-	if got := report(many); strings.Count(got, "pod p") != maxReported || !strings.HasSuffix(got, "and 15 more pods") {
+	if got := failureReport(many); strings.Count(got, "pod p") != maxReportedPods || !strings.HasSuffix(got, "and 15 more pods") {
 		t.Errorf("report of many: %s", got)
 	}
 }
 
-// status builds an object with a status.
+// withStatus returns an object with a status.
 func withStatus(apiVersion, kind string, status map[string]any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "status": status}}
 	return u
@@ -191,52 +191,52 @@ func conditionsOf(pairs ...string) map[string]any {
 	return map[string]any{"conditions": list}
 }
 
-// [D4] [D5] What components say about themselves.
-func TestJudges(t *testing.T) {
+// [D4] [D5] States that components report.
+func TestStatusReaders(t *testing.T) {
 	for name, tc := range map[string]struct {
 		object *unstructured.Unstructured
-		want   verdict
+		want   reportedState
 	}{
-		"job, running":           {withStatus("batch/v1", "Job", conditionsOf("Suspended", "False")), verdict{}},
-		"job, complete":          {withStatus("batch/v1", "Job", conditionsOf("SuccessCriteriaMet", "True", "Complete", "True")), verdict{outcome: rules.Succeeded}},
-		"job, about to end":      {withStatus("batch/v1", "Job", conditionsOf("SuccessCriteriaMet", "True", "FailureTarget", "True")), verdict{}},
-		"job, failed":            {withStatus("batch/v1", "Job", conditionsOf("Failed", "True")), verdict{outcome: rules.Failed, message: "Because: of this"}},
-		"job, failed once":       {withStatus("batch/v1", "Job", conditionsOf("Failed", "False")), verdict{}},
-		"jobset, completed":      {withStatus("jobset.x-k8s.io/v1alpha2", "JobSet", conditionsOf("Completed", "True")), verdict{outcome: rules.Succeeded}},
-		"jobset, failed":         {withStatus("jobset.x-k8s.io/v1alpha2", "JobSet", conditionsOf("Failed", "True")), verdict{outcome: rules.Failed, message: "Because: of this"}},
-		"pytorch, succeeded":     {withStatus("kubeflow.org/v1", "PyTorchJob", conditionsOf("Running", "False", "Succeeded", "True")), verdict{outcome: rules.Succeeded}},
-		"pytorch, failed":        {withStatus("kubeflow.org/v1", "PyTorchJob", conditionsOf("Failed", "True")), verdict{outcome: rules.Failed, message: "Because: of this"}},
-		"rayjob, running":        {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Running", "jobStatus": "FAILED"}), verdict{}},
-		"rayjob, on its cluster": {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Running", "rayClusterName": "j-x"}), verdict{rayCluster: "j-x"}},
-		"rayjob, retrying":       {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Retrying"}), verdict{}},
-		"rayjob, complete":       {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}), verdict{outcome: rules.Succeeded}},
-		"rayjob, stopped":        {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Complete", "jobStatus": "STOPPED"}), verdict{outcome: rules.Failed, message: "STOPPED"}},
-		"rayjob, failed":         {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Failed", "reason": "AppFailed", "message": "exit 1"}), verdict{outcome: rules.Failed, message: "AppFailed: exit 1"}},
-		"raycluster, failed":     {withStatus("ray.io/v1", "RayCluster", map[string]any{"state": "failed", "reason": "no pods"}), verdict{outcome: rules.Failing, message: "no pods"}},
-		"raycluster, ready":      {withStatus("ray.io/v1", "RayCluster", map[string]any{"state": "ready"}), verdict{}},
-		"an unknown kind":        {withStatus("example.com/v1", "Thing", conditionsOf("Failed", "True")), verdict{}},
-		"broken status":          {withStatus("batch/v1", "Job", map[string]any{"conditions": "none"}), verdict{}},
+		"job, running":           {withStatus("batch/v1", "Job", conditionsOf("Suspended", "False")), reportedState{}},
+		"job, complete":          {withStatus("batch/v1", "Job", conditionsOf("SuccessCriteriaMet", "True", "Complete", "True")), reportedState{outcome: rules.Succeeded}},
+		"job, about to end":      {withStatus("batch/v1", "Job", conditionsOf("SuccessCriteriaMet", "True", "FailureTarget", "True")), reportedState{}},
+		"job, failed":            {withStatus("batch/v1", "Job", conditionsOf("Failed", "True")), reportedState{outcome: rules.Failed, message: "Because: of this"}},
+		"job, failed once":       {withStatus("batch/v1", "Job", conditionsOf("Failed", "False")), reportedState{}},
+		"jobset, completed":      {withStatus("jobset.x-k8s.io/v1alpha2", "JobSet", conditionsOf("Completed", "True")), reportedState{outcome: rules.Succeeded}},
+		"jobset, failed":         {withStatus("jobset.x-k8s.io/v1alpha2", "JobSet", conditionsOf("Failed", "True")), reportedState{outcome: rules.Failed, message: "Because: of this"}},
+		"pytorch, succeeded":     {withStatus("kubeflow.org/v1", "PyTorchJob", conditionsOf("Running", "False", "Succeeded", "True")), reportedState{outcome: rules.Succeeded}},
+		"pytorch, failed":        {withStatus("kubeflow.org/v1", "PyTorchJob", conditionsOf("Failed", "True")), reportedState{outcome: rules.Failed, message: "Because: of this"}},
+		"rayjob, running":        {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Running", "jobStatus": "FAILED"}), reportedState{}},
+		"rayjob, on its cluster": {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Running", "rayClusterName": "j-x"}), reportedState{rayCluster: "j-x"}},
+		"rayjob, retrying":       {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Retrying"}), reportedState{}},
+		"rayjob, complete":       {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}), reportedState{outcome: rules.Succeeded}},
+		"rayjob, stopped":        {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Complete", "jobStatus": "STOPPED"}), reportedState{outcome: rules.Failed, message: "STOPPED"}},
+		"rayjob, failed":         {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Failed", "reason": "AppFailed", "message": "exit 1"}), reportedState{outcome: rules.Failed, message: "AppFailed: exit 1"}},
+		"raycluster, failed":     {withStatus("ray.io/v1", "RayCluster", map[string]any{"state": "failed", "reason": "no pods"}), reportedState{outcome: rules.Failing, message: "no pods"}},
+		"raycluster, ready":      {withStatus("ray.io/v1", "RayCluster", map[string]any{"state": "ready"}), reportedState{}},
+		"an unknown kind":        {withStatus("example.com/v1", "Thing", conditionsOf("Failed", "True")), reportedState{}},
+		"broken status":          {withStatus("batch/v1", "Job", map[string]any{"conditions": "none"}), reportedState{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := judged(tc.object.GroupVersionKind(), slimComponent(tc.object)); got != tc.want {
+			if got := readState(tc.object.GroupVersionKind(), trimComponent(tc.object)); got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}
 		})
 	}
-	if got := judged(jobKind, nil); got != (verdict{}) {
+	if got := readState(jobKind, nil); got != (reportedState{}) {
 		t.Errorf("nothing: %+v", got)
 	}
 }
 
-// Whatever the cache leaves out changes no fact.
-func TestSlimKeepsTheFacts(t *testing.T) {
+// Fields that transform removes do not change any fact.
+func TestTransformKeepsReadFields(t *testing.T) {
 	full := seen("p", corev1.PodFailed, ended("main", 3, "Error"), wants("nvidia.com/gpu", "1"), func(p *corev1.Pod) {
 		p.Annotations, p.ManagedFields = map[string]string{"a": "b"}, []metav1.ManagedFieldsEntry{{Manager: "m"}}
 		p.Labels = map[string]string{labelJobSet: "s", "other": "x"}
 		p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "SECRET", Value: "s"}}
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no room"}, {Type: corev1.PodReady}}
 	})
-	short, err := slim(full.DeepCopy())
+	short, err := transform(full.DeepCopy())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,12 +249,12 @@ func TestSlimKeepsTheFacts(t *testing.T) {
 		t.Errorf("facts differ:\n%+v\n%+v", fa, fb)
 	}
 	head := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": "b"}}}
-	if out, err := slim(head); err != nil || len(out.(*metav1.PartialObjectMetadata).Annotations) != 0 {
+	if out, err := transform(head); err != nil || len(out.(*metav1.PartialObjectMetadata).Annotations) != 0 {
 		t.Errorf("metadata: %+v %v", out, err)
 	}
 }
 
-func TestWhatMoves(t *testing.T) {
+func TestPodChanged(t *testing.T) {
 	before := seen("p", corev1.PodPending)
 	for name, tc := range map[string]struct {
 		change func(*corev1.Pod)
@@ -270,7 +270,7 @@ func TestWhatMoves(t *testing.T) {
 	} {
 		after := before.DeepCopy()
 		tc.change(after)
-		if got := (podMoved{}).Update(event.UpdateEvent{ObjectOld: &before, ObjectNew: after}); got != tc.want {
+		if got := (podChanged{}).Update(event.UpdateEvent{ObjectOld: &before, ObjectNew: after}); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

@@ -17,7 +17,7 @@ func requestFor(name string) ctrl.Request {
 	return ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "team", Name: name}}
 }
 
-// listening counts what it hears.
+// listening counts events.
 type listening struct {
 	noWorkers
 	heard []reconcile.Request
@@ -25,7 +25,7 @@ type listening struct {
 
 func (l *listening) Add(r reconcile.Request) { l.heard = append(l.heard, r) }
 
-// componentOf is an object of an AppWrapper in the cache.
+// componentOf returns a cached component of an AppWrapper.
 func componentOf(object *unstructured.Unstructured, changes ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
 	object.SetNamespace("team")
 	object.SetName("c")
@@ -38,8 +38,8 @@ func componentOf(object *unstructured.Unstructured, changes ...func(*unstructure
 	return object
 }
 
-// [D13] Reconciles start with what changes a fact about a component, and with nothing else.
-func TestWhatMovesComponents(t *testing.T) {
+// [D13] Only changes of a fact about a component enqueue the AppWrapper.
+func TestComponentHandler(t *testing.T) {
 	running := func() *unstructured.Unstructured {
 		return componentOf(withStatus("batch/v1", "Job", conditionsOf("Suspended", "False")))
 	}
@@ -72,7 +72,7 @@ func TestWhatMovesComponents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			queue := &listening{}
 			var done []types.UID
-			tc.happens(componentMoved(queue, func(aw, c types.UID) { done = append(done, aw, c) }))
+			tc.happens(componentHandler(queue, func(aw, c types.UID) { done = append(done, aw, c) }))
 			if woke := len(queue.heard) == 1 && queue.heard[0] == requestFor("train"); woke != tc.wakes || len(queue.heard) > 1 {
 				t.Errorf("heard %v", queue.heard)
 			}

@@ -21,7 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// rayPod is a pod as KubeRay makes it: it names its cluster, and not the RayJob.
+// rayPod returns a pod of KubeRay: it has the label of its cluster, but not of the RayJob.
 func rayPod(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name,
 		Labels:          map[string]string{awv1beta2.LabelAppWrapper: "train", "ray.io/cluster": "ray-x7k2p"},
@@ -29,7 +29,7 @@ func rayPod(name string) *corev1.Pod {
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
 }
 
-// rayJobDone is what KubeRay says of a RayJob that succeeded.
+// rayJobDone is the status of a RayJob that succeeded.
 func (w *fixture) rayJobDone() {
 	w.Helper()
 	job := &unstructured.Unstructured{}
@@ -43,7 +43,7 @@ func (w *fixture) rayJobDone() {
 	}
 }
 
-// A RayJob that leaves its cluster running holds its quota until the pods have ended.
+// A RayJob that keeps its cluster running holds its quota until the pods have finished.
 func TestQuotaIsKeptWhilePodsRun(t *testing.T) {
 	w := newFixture(t, wrapper([]string{rayTemplate}))
 	w.must(awv1beta2.PhaseRunning)
@@ -71,7 +71,7 @@ func TestQuotaIsKeptWhilePodsRun(t *testing.T) {
 	w.is(awv1beta2.ConditionPodsReady, "True/SufficientPodsReady")
 }
 
-// What becomes of the idle pods of a RayJob that is done is no failure, also when its success was noted before.
+// Failures of idle pods of a finished RayJob do not count, also if its success was stored earlier.
 func TestADoneRayJobIsNotResetByItsIdlePods(t *testing.T) {
 	w := newFixture(t, wrapper([]string{rayTemplate, wrappedPod("other")}))
 	w.must(awv1beta2.PhaseRunning)
@@ -94,7 +94,7 @@ func TestADoneRayJobIsNotResetByItsIdlePods(t *testing.T) {
 	}
 }
 
-// Kueue's word goes before that of the owner of an AppWrapper: a pause keeps no quota.
+// Suspension by Kueue has precedence over the paused annotation, so that a pause holds no quota.
 func TestSuspensionEndsAPause(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.must(awv1beta2.PhaseRunning)
@@ -110,8 +110,8 @@ func TestSuspensionEndsAPause(t *testing.T) {
 	w.is(qr, "False/Suspended")
 }
 
-// [appwrapper-8] While pods are on their way out it is Suspending, with both conditions True.
-func TestSuspendingHoldsWhatItHas(t *testing.T) {
+// [appwrapper-8] While pods are terminating the phase is Suspending, with both conditions True.
+func TestSuspendingKeepsObjectsUntilDeleted(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.must(awv1beta2.PhaseRunning)
 	w.hold("a")
@@ -127,7 +127,7 @@ func TestSuspendingHoldsWhatItHas(t *testing.T) {
 	}
 }
 
-// conflictAfter lets the status write fail that would tell of the creation of an object.
+// conflictAfter makes the status update after a creation fail.
 func (w *fixture) conflictAfter(name string) {
 	once := true
 	w.before = func(request string) error {
@@ -143,7 +143,7 @@ func wrappedGenerated(prefix string) string {
 	return strings.Replace(wrappedJob("x", 1), `"name":"x"`, `"generateName":"`+prefix+`"`, 1)
 }
 
-// [D10] A component whose name is left open keeps its own object, whatever others there are of its kind.
+// [D10] A component with generateName keeps its own object among others of the kind.
 func TestAGeneratedNameIsNotTakenFromAnother(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedGenerated("z-"), wrappedJob("b", 1), wrappedGenerated("")}))
 	if aw := w.must(awv1beta2.PhaseFailed); !strings.Contains(aw.Status.LastFailure.Message, "name") {
@@ -166,8 +166,8 @@ func TestAGeneratedNameIsNotTakenFromAnother(t *testing.T) {
 	}
 }
 
-// What the original made is taken only if its name begins as the template says and is not announced for another component.
-func TestWhatTheOriginalMadeIsToldByItsName(t *testing.T) {
+// An object of the CodeFlare operator is used only if its name has the prefix and is not announced for another component.
+func TestLegacyObjectIsMatchedByName(t *testing.T) {
 	ours := []metav1.OwnerReference{{APIVersion: awv1beta2.GroupVersion.String(), Kind: "AppWrapper", Name: "train", UID: "aw-uid", Controller: new(true)}}
 	theirs := func(name string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(name), OwnerReferences: ours,
@@ -183,24 +183,24 @@ func TestWhatTheOriginalMadeIsToldByItsName(t *testing.T) {
 		aw := wrapper([]string{mapTemplate, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings-fixed"}}`})
 		aw.Status.ComponentStatus = []awv1beta2.AppWrapperComponentStatus{{Kind: "ConfigMap", APIVersion: "v1"}, {Kind: "ConfigMap", APIVersion: "v1", Name: "settings-fixed"}}
 		w := newFixture(t, aw, theirs(tc.exists))
-		got, err := w.madeBefore(t.Context(), aw, 0, instantiated(t, aw, 0), "settings-")
+		got, err := w.findExisting(t.Context(), aw, 0, instantiated(t, aw, 0), "settings-")
 		if err != nil || got != tc.want {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
 }
 
-// instantiated is the object of a component by its template.
+// instantiated returns the object of a component from its template.
 func instantiated(t *testing.T, aw *awv1beta2.AppWrapper, index int) *unstructured.Unstructured {
 	t.Helper()
-	object, _, err := instantiate(aw, index, defaultSettings())
+	object, _, err := buildObject(aw, index, defaultSettings())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return object
 }
 
-// Components that are others than those of the status are never a panic: the workload fails, and what it made goes.
+// A spec with other components than the status causes no panic: the workload fails, and its objects are deleted.
 func TestChangedComponentsFail(t *testing.T) {
 	for name, change := range map[string]func(*awv1beta2.AppWrapper){
 		"fewer": func(aw *awv1beta2.AppWrapper) { aw.Spec.Components = aw.Spec.Components[:1] },
@@ -248,8 +248,8 @@ func TestChangedComponentsFail(t *testing.T) {
 	}
 }
 
-// What was stored while no webhook was there is not created with the rights of the operator, unless reviews are switched off.
-func TestAnAppWrapperWithoutReviewFails(t *testing.T) {
+// An AppWrapper that was stored without the webhook is not created with the rights of the operator, unless reviews are disabled.
+func TestUnreviewedAppWrapperFails(t *testing.T) {
 	stored := wrapper([]string{wrappedPod("a")}, func(aw *awv1beta2.AppWrapper) { aw.Labels = nil })
 	w := newFixture(t, stored.DeepCopy())
 	if aw := w.settled(); aw.Status.Phase != awv1beta2.PhaseFailed || created(w, "a") != 0 || aw.Status.LastFailure.Reason != awv1beta2.ReasonNotReviewed {
@@ -260,8 +260,8 @@ func TestAnAppWrapperWithoutReviewFails(t *testing.T) {
 	w.must(awv1beta2.PhaseRunning)
 }
 
-// A kind that is not served for a moment, or in another version now, takes nothing with it.
-func TestAKindThatIsNotServedIsNotGone(t *testing.T) {
+// Objects of a kind that is temporarily not served, or served in another version, count as existing.
+func TestUnservedKindIsNotDeleted(t *testing.T) {
 	noMatch := &meta.NoKindMatchError{GroupKind: jobKind.GroupKind(), SearchedVersions: []string{"v1"}}
 	noResource := apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{Group: "batch", Resource: "jobs"}, "j", "404 page not found", 0, true)
 	for name, answer := range map[string]error{"unknown to discovery": noMatch, "unknown to the API server": noResource} {
@@ -284,7 +284,7 @@ func TestAKindThatIsNotServedIsNotGone(t *testing.T) {
 				if _, err := w.pass(); err != nil {
 					t.Fatal(err)
 				}
-				w.clock.Step(rules.BlindPoll)
+				w.clock.Step(rules.UnwatchedInterval)
 			}
 			aw := w.get()
 			c := meta.FindStatusCondition(aw.Status.Conditions, awv1beta2.ConditionDeletingResources)
@@ -294,13 +294,13 @@ func TestAKindThatIsNotServedIsNotGone(t *testing.T) {
 			if count(w.writes, "delete Pod j-0") != 0 {
 				t.Error("pods are ended while their owner may make new ones")
 			}
-			// A kind that is gone for good does not hold the AppWrapper for ever.
+			// A permanently unserved kind does not block the AppWrapper forever.
 			w.clock.Step(10 * time.Minute)
 			for range 8 {
 				if _, err := w.pass(); err != nil {
 					t.Fatal(err)
 				}
-				w.clock.Step(rules.BlindPoll)
+				w.clock.Step(rules.UnwatchedInterval)
 			}
 			if aw := w.get(); aw.Status.Phase != awv1beta2.PhaseSuspending || count(w.writes, "delete Pod j-0") != 0 {
 				t.Errorf("phase %s, writes %q", aw.Status.Phase, w.writes)
@@ -308,16 +308,16 @@ func TestAKindThatIsNotServedIsNotGone(t *testing.T) {
 			if err := w.server.Delete(t.Context(), grandchild("j-0")); err != nil {
 				t.Fatal(err)
 			}
-			w.clock.Step(rules.BlindPoll)
-			if aw := w.must(awv1beta2.PhaseSuspended); stageOf(&aw.Status.ComponentStatus[0]) != rules.Fresh {
+			w.clock.Step(rules.UnwatchedInterval)
+			if aw := w.must(awv1beta2.PhaseSuspended); stageOf(&aw.Status.ComponentStatus[0]) != rules.NotCreated {
 				t.Errorf("%+v", aw.Status.ComponentStatus[0])
 			}
 		})
 	}
 }
 
-// When its API was deleted there is nothing to wait for but pods.
-func TestAComponentWhoseAPIWasDeletedIsGone(t *testing.T) {
+// If the API was deleted, deletion waits only for pods.
+func TestComponentOfDeletedAPIIsDeleted(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedJob("j", 1)}, annotated("forcefulDeletionGracePeriodDuration", "10m")))
 	w.must(awv1beta2.PhaseRunning)
 	w.apiDeleted, w.hidden["j"] = true, true
@@ -328,7 +328,7 @@ func TestAComponentWhoseAPIWasDeletedIsGone(t *testing.T) {
 		return nil
 	}
 	w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true })
-	if aw := w.must(awv1beta2.PhaseSuspended); stageOf(&aw.Status.ComponentStatus[0]) != rules.Fresh {
+	if aw := w.must(awv1beta2.PhaseSuspended); stageOf(&aw.Status.ComponentStatus[0]) != rules.NotCreated {
 		t.Errorf("%+v", aw.Status.ComponentStatus[0])
 	}
 	if _, watched := w.kinds.watched[jobKind]; watched {
@@ -336,15 +336,15 @@ func TestAComponentWhoseAPIWasDeletedIsGone(t *testing.T) {
 	}
 }
 
-// The identity that is announced is that of the object that is created: keys count as they are written.
+// The announced identity equals that of the created object: field names are case-sensitive.
 func TestIdentifyReadsAsCreationDoes(t *testing.T) {
 	aw := wrapper([]string{`{"apiVersion":"batch/v1","kind":"Job","Kind":"ConfigMap","metadata":{"name":"j","Name":"zzz"},"spec":{"template":{"spec":{"containers":[{"name":"c","image":"i"}]}}}}`})
-	if id := identify(aw, 0); id != (identity{apiVersion: "batch/v1", kind: "Job", name: "j"}) {
+	if id := identify(aw, 0); id != (componentID{apiVersion: "batch/v1", kind: "Job", name: "j"}) {
 		t.Errorf("%+v", id)
 	}
 }
 
-// What a webhook or the API server has refused is not asked again: it would be refused again.
+// Creation is not retried after a rejection by a webhook or the API server.
 func TestRefusalsAreFinal(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	denial := apierrors.NewForbidden(pods, "a", errors.New("no"))
@@ -374,22 +374,22 @@ func TestRefusalsAreFinal(t *testing.T) {
 	}
 }
 
-// What comes late about an AppWrapper that is gone is not remembered for ever.
-func TestLateNewsOfWhatIsGone(t *testing.T) {
+// Late events of a deleted AppWrapper store no state.
+func TestLateEventsOfDeletedAppWrapper(t *testing.T) {
 	w := newFixture(t, wrapper(nil))
-	w.memory.saw("aw", 0, "job")
-	w.memory.done("aw", "job")
-	if !w.memory.wasDone("aw", 0) {
+	w.memory.setObserved("aw", 0, "job")
+	w.memory.setSucceeded("aw", "job")
+	if !w.memory.hasSucceeded("aw", 0) {
 		t.Error("a success is forgotten")
 	}
 	w.memory.forget("aw")
-	w.memory.done("aw", "job")
+	w.memory.setSucceeded("aw", "job")
 	if len(w.memory.objects) > 0 {
 		t.Errorf("%+v", w.memory.objects)
 	}
 }
 
-// A status that was restored with the phase Terminating, without a deletion, begins again once everything is cleared away.
+// A restored AppWrapper in phase Terminating without deletionTimestamp starts again after all objects are deleted.
 func TestAPhaseTerminatingThatWasRestored(t *testing.T) {
 	aw := wrapper([]string{wrappedPod("a")}, original(awv1beta2.PhaseTerminating, awv1beta2.ReasonComponentCreated,
 		rules.NewCondition(qr, metav1.ConditionTrue, "Resuming", ""), rules.NewCondition(rd, metav1.ConditionTrue, "Resuming", "")))
@@ -399,7 +399,7 @@ func TestAPhaseTerminatingThatWasRestored(t *testing.T) {
 	}
 }
 
-// A Job that deletes itself soon stays long enough for an operator that was away to see its success.
+// A Job with a short TTL is kept long enough to read its success after downtime of the operator.
 func TestAShortTTLIsRaised(t *testing.T) {
 	w := newFixture(t, wrapper([]string{strings.Replace(wrappedJob("j", 1), `"parallelism"`, `"ttlSecondsAfterFinished":1,"parallelism"`, 1)}))
 	w.must(awv1beta2.PhaseRunning)

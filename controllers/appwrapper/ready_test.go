@@ -10,7 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 )
 
-// Tools that know no phases learn from Ready how a workload is.
+// Ready shows the state of a workload to tools that do not know the phases.
 func TestReady(t *testing.T) {
 	pods := func(status metav1.ConditionStatus) metav1.Condition {
 		return rules.NewCondition(awv1beta2.ConditionPodsReady, status, "Pods"+string(status), "1 pod")
@@ -44,14 +44,14 @@ func TestReady(t *testing.T) {
 		for _, c := range tc.conditions {
 			setCondition(&aw.Status.Conditions, c, time.Now())
 		}
-		if got := ready(aw); got.Status != tc.status || got.Reason != tc.reason || got.Message == "" {
+		if got := readyCondition(aw); got.Status != tc.status || got.Reason != tc.reason || got.Message == "" {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
 	failed := &awv1beta2.AppWrapper{}
 	failed.Status.Phase = awv1beta2.PhaseFailed
 	failed.Status.LastFailure = &awv1beta2.AppWrapperFailure{Reason: "FoundFailedPods", Message: "exit 3"}
-	if got := ready(failed).Message; got != "the workload failed for good: FoundFailedPods: exit 3" {
+	if got := readyCondition(failed).Message; got != "the workload failed for good: FoundFailedPods: exit 3" {
 		t.Errorf("message %q", got)
 	}
 }

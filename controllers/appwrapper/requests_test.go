@@ -11,8 +11,8 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// [D13] [D15] The whole life of a workload of two pods costs these requests, and rest costs none.
-func TestRequestsOfALife(t *testing.T) {
+// [D13] [D15] A workload of two pods costs these requests, and idle reconciles cost none.
+func TestRequestCounts(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a"), wrappedPod("b")}, annotated("successTTLDuration", "30s")))
 	none := false
 	w.surviving(&none)

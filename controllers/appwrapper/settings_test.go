@@ -8,7 +8,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// [appwrapper-21] The defaults hold together.
+// [appwrapper-21] The defaults are consistent.
 func TestDefaultSettings(t *testing.T) {
 	s := defaultSettings()
 	if err := Validate(s.FaultTolerance); err != nil {
@@ -29,7 +29,7 @@ func TestDefaultSettings(t *testing.T) {
 	}
 }
 
-// [appwrapper-21] Each of the seven rules refuses its counter-example, and names the right field (D33).
+// [appwrapper-21] Each of the seven rules rejects its counter-example and names the right field (D33).
 func TestSettingsRules(t *testing.T) {
 	const day = 24 * time.Hour
 	for field, breakIt := range map[string]func(*config.FaultTolerance){

@@ -31,10 +31,10 @@ import (
 // ComponentName is the name of the component in flags, labels, metrics and folders.
 const ComponentName = "appwrapper"
 
-// FieldOwner is the manager of the fields that we set in what we create.
+// FieldOwner is the field manager of created objects.
 const FieldOwner = "appwrapper"
 
-// The kinds of components that may be wrapped without further roles: those that the original's role had.
+// The kinds of components that need no additional roles: those of the CodeFlare operator's role.
 
 // +kubebuilder:rbac:groups=workload.codeflare.dev,resources=appwrappers,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=workload.codeflare.dev,resources=appwrappers/status,verbs=patch
@@ -49,8 +49,8 @@ const FieldOwner = "appwrapper"
 // +kubebuilder:rbac:groups=ray.io,resources=rayclusters;rayjobs,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=jobset.x-k8s.io,resources=jobsets,verbs=get;list;watch;create;patch;delete
 
-// Caches says what is held in the manager's cache: AppWrappers of all creators, and namespaces as metadata. Pods and components are in a cache of
-// our own, which is limited to objects with the label of an AppWrapper.
+// Caches returns the kinds in the manager's cache: all AppWrappers, and metadata of namespaces. Pods and components are in another cache,
+// which is limited to objects with the label of an AppWrapper.
 func Caches() []component.CacheNeed {
 	return []component.CacheNeed{
 		{Kind: awv1beta2.GroupVersion.WithKind(awv1beta2.Kind), FullObjects: true, IncludeForeign: true},
@@ -58,23 +58,22 @@ func Caches() []component.CacheNeed {
 	}
 }
 
-// Setup registers the workload controller with a manager, and those of nodes and of the slack queue as far as the settings
-// ask for them.
+// Setup registers the workload controller with a manager, and those of nodes and of the slack queue if configured.
 func Setup(settings Settings, served func() *capability.Watcher, applier func(ctrl.Manager) *apply.Applier) func(context.Context, ctrl.Manager) error {
 	return func(ctx context.Context, mgr ctrl.Manager) error {
-		k := &kinds{
-			live: mgr.GetAPIReader(), deleted: apiDeleted(mgr), clock: settings.Clock, log: mgr.GetLogger().WithName(ComponentName),
+		kinds := &kindReader{
+			live: mgr.GetAPIReader(), apiDeleted: apiDeletedFunc(mgr), clock: settings.Clock, log: mgr.GetLogger().WithName(ComponentName),
 			watched: map[schema.GroupVersionKind]*watchedKind{},
 		}
-		labelled, err := component.NewCache(mgr, awv1beta2.LabelAppWrapper, slim)
+		labelled, err := component.NewCache(mgr, awv1beta2.LabelAppWrapper, transform)
 		if err != nil {
 			return fmt.Errorf("pods and components: %w", err)
 		}
-		if err := index(ctx, labelled); err != nil {
+		if err := addIndexes(ctx, labelled); err != nil {
 			return err
 		}
-		k.cache = labelled
-		w := newWorkloads(settings, applier(mgr), k, mgr.GetRESTMapper())
+		kinds.cache = labelled
+		w := newWorkloadReconciler(settings, applier(mgr), kinds, mgr.GetRESTMapper())
 		w.recorder = mgr.GetEventRecorder(RecorderName)
 		watched, err := nodes.Setup(ctx, mgr, settings.AppWrapper, served)
 		if err != nil {
@@ -87,8 +86,8 @@ func Setup(settings Settings, served func() *capability.Watcher, applier func(ct
 	}
 }
 
-// index lets pods be found by their AppWrapper and by their node.
-func index(ctx context.Context, labelled cache.Cache) error {
+// addIndexes indexes pods by AppWrapper and by node.
+func addIndexes(ctx context.Context, labelled cache.Cache) error {
 	for name, value := range map[string]func(*corev1.Pod) string{
 		podIndex:  func(pod *corev1.Pod) string { return pod.Labels[awv1beta2.LabelAppWrapper] },
 		nodeIndex: func(pod *corev1.Pod) string { return pod.Spec.NodeName },
@@ -106,56 +105,55 @@ func index(ctx context.Context, labelled cache.Cache) error {
 	return nil
 }
 
-// watch builds the controller. The nodes are nil where they are not watched.
-func (w *workloads) watch(mgr ctrl.Manager, labelled cache.Cache, watched *nodes.Nodes) error {
-	shell := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Component: ComponentName}, w.logic())
-	building := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
+// watch builds the controller. watched is nil if nodes are not watched.
+func (w *workloadReconciler) watch(mgr ctrl.Manager, labelled cache.Cache, watched *nodes.Nodes) error {
+	base := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Component: ComponentName}, w.logic())
+	b := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
 		For(&awv1beta2.AppWrapper{}, builder.WithPredicates(reconciler.Changed())).
 		WatchesMetadata(&corev1.Namespace{}, handler.Funcs{DeleteFunc: forgetNamespace}).
-		WatchesRawSource(source.Kind(labelled, client.Object(&corev1.Pod{}), handler.EnqueueRequestsFromMapFunc(byLabel), podMoved{})).
+		WatchesRawSource(source.Kind(labelled, client.Object(&corev1.Pod{}), handler.EnqueueRequestsFromMapFunc(labelToAppWrapper), podChanged{})).
 		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			w.kinds.changed = componentMoved(queue, w.memory.done)
+			w.kinds.handler = componentHandler(queue, w.memory.setSucceeded)
 			return nil
 		}))
 	if watched != nil {
 		w.nodes = watched
-		building.WatchesRawSource(watched.Changes(w.onNode))
+		b.WatchesRawSource(watched.Changes(w.nodeToAppWrappers))
 	}
-	if err := building.Complete(shell); err != nil {
+	if err := b.Complete(base); err != nil {
 		return fmt.Errorf("building the AppWrapper controller: %w", err)
 	}
 	return nil
 }
 
-// Settings are what the manager's configuration says about AppWrappers.
+// Settings are the settings of AppWrappers.
 type Settings struct {
 	config.AppWrapper
-	// Authors says what no component may use.
+	// Authors are the rules for references of components.
 	Authors admission.Rules
-	// Clock tells the time.
-	Clock clock.WithTicker
+	Clock   clock.WithTicker
 }
 
-// SettingsOf are the settings by a configuration.
+// SettingsOf returns the settings of a configuration.
 func SettingsOf(c config.AppWrapper) Settings {
 	return Settings{AppWrapper: c, Clock: clock.RealClock{}}
 }
 
-// Validate returns an error for each period that contradicts another one. The keys are those of the configuration, below
-// faultTolerance, whose values are nanoseconds.
+// Validate returns an error for each period that contradicts another one. The keys are those below faultTolerance in the configuration,
+// whose values are nanoseconds.
 func Validate(f config.FaultTolerance) error {
 	var errs []error
-	atMost := func(key string, value time.Duration, boundKey string, bound time.Duration) {
+	checkAtMost := func(key string, value time.Duration, boundKey string, bound time.Duration) {
 		if value > bound {
 			errs = append(errs, fmt.Errorf("faultTolerance.%s is %s and %s %s: lower the first or raise the second", key, value, boundKey, bound))
 		}
 	}
-	atMost("deletionGracePeriod", f.DeletionGracePeriod, "gracePeriodCeiling", f.GracePeriodCeiling)
-	atMost("resetPause", f.ResetPause, "gracePeriodCeiling", f.GracePeriodCeiling)
-	atMost("failureGracePeriod", f.FailureGracePeriod, "gracePeriodCeiling", f.GracePeriodCeiling)
-	atMost("admissionGracePeriod", f.AdmissionGracePeriod, "gracePeriodCeiling", f.GracePeriodCeiling)
-	atMost("warmupGracePeriod", f.WarmupGracePeriod, "gracePeriodCeiling", f.GracePeriodCeiling)
-	atMost("admissionGracePeriod", f.AdmissionGracePeriod, "warmupGracePeriod", f.WarmupGracePeriod)
+	checkAtMost("deletionGracePeriod", f.DeletionGracePeriod, "gracePeriodCeiling", f.GracePeriodCeiling)
+	checkAtMost("resetPause", f.ResetPause, "gracePeriodCeiling", f.GracePeriodCeiling)
+	checkAtMost("failureGracePeriod", f.FailureGracePeriod, "gracePeriodCeiling", f.GracePeriodCeiling)
+	checkAtMost("admissionGracePeriod", f.AdmissionGracePeriod, "gracePeriodCeiling", f.GracePeriodCeiling)
+	checkAtMost("warmupGracePeriod", f.WarmupGracePeriod, "gracePeriodCeiling", f.GracePeriodCeiling)
+	checkAtMost("admissionGracePeriod", f.AdmissionGracePeriod, "warmupGracePeriod", f.WarmupGracePeriod)
 	if f.SuccessTTLCeiling <= 0 {
 		errs = append(errs, fmt.Errorf("faultTolerance.successTTLCeiling is %s: write a number of nanoseconds above 0, such as %d for a week",
 			f.SuccessTTLCeiling, 7*24*time.Hour))

@@ -22,43 +22,43 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// carryOut writes a decision into the status. Nothing else does, but for what create and remove find out about components.
-func carryOut(d rules.Decision, aw *awv1beta2.AppWrapper, now time.Time) {
+// applyDecision writes a decision into the status. Only createComponents and deleteComponents write other fields, those of components.
+func applyDecision(d rules.Decision, aw *awv1beta2.AppWrapper, now time.Time) {
 	for _, c := range d.Conditions {
 		setCondition(&aw.Status.Conditions, c, now)
 	}
 	aw.Status.Retries += d.Retry
-	if d.Completed != nil {
-		aw.Status.CompletionTime = &metav1.Time{Time: *d.Completed}
+	if d.CompletionTime != nil {
+		aw.Status.CompletionTime = &metav1.Time{Time: *d.CompletionTime}
 	}
 	if d.Failure != nil {
 		aw.Status.LastFailure = d.Failure
 	}
 	if d.Announce {
-		announce(aw, now)
+		announceComponents(aw, now)
 	}
-	if d.Next != "" {
-		aw.Status.Phase = d.Next
+	if d.NextPhase != "" {
+		aw.Status.Phase = d.NextPhase
 	}
 }
 
-// announce notes of every component that is not deployed what will be created for it. A crash between creation and the
-// next status write cannot lose the object then.
-func announce(aw *awv1beta2.AppWrapper, now time.Time) {
+// announceComponents stores the identity of each object before its creation, so that no object is lost if the process ends before the next
+// status update.
+func announceComponents(aw *awv1beta2.AppWrapper, now time.Time) {
 	for i := range aw.Status.ComponentStatus {
 		status := &aw.Status.ComponentStatus[i]
 		meta.RemoveStatusCondition(&status.Conditions, awv1beta2.ConditionCompleted)
-		if stageOf(status) != rules.Fresh {
+		if stageOf(status) != rules.NotCreated {
 			continue
 		}
 		id := identify(aw, i)
 		status.Name, status.Kind, status.APIVersion = id.name, id.kind, id.apiVersion
-		setComponent(status, metav1.ConditionUnknown, awv1beta2.ReasonComponentInitiated, "", now)
+		setResourcesDeployed(status, metav1.ConditionUnknown, awv1beta2.ReasonComponentInitiated, "", now)
 	}
 }
 
-// recordDone keeps the success of components whose AppWrapper continues, since they may be gone before it ends.
-func recordDone(f *rules.Facts, aw *awv1beta2.AppWrapper, now time.Time) {
+// recordSucceeded stores the success of components while the AppWrapper continues, since they may be deleted before it completes.
+func recordSucceeded(f *rules.Facts, aw *awv1beta2.AppWrapper, now time.Time) {
 	for i, c := range f.Components {
 		if c.Outcome == rules.Succeeded && !c.Completed {
 			setCondition(&aw.Status.ComponentStatus[i].Conditions,
@@ -67,12 +67,12 @@ func recordDone(f *rules.Facts, aw *awv1beta2.AppWrapper, now time.Time) {
 	}
 }
 
-// setComponent sets the ResourcesDeployed condition of a component.
-func setComponent(status *awv1beta2.AppWrapperComponentStatus, value metav1.ConditionStatus, reason, message string, now time.Time) {
+// setResourcesDeployed sets the ResourcesDeployed condition of a component.
+func setResourcesDeployed(status *awv1beta2.AppWrapperComponentStatus, value metav1.ConditionStatus, reason, message string, now time.Time) {
 	setCondition(&status.Conditions, rules.NewCondition(awv1beta2.ConditionResourcesDeployed, value, reason, message), now)
 }
 
-// setCondition adds or updates a condition; the transition time moves with its status only.
+// setCondition sets a condition; the transition time changes only with the status.
 func setCondition(ref *[]metav1.Condition, c metav1.Condition, now time.Time) {
 	c.Message = conditions.Clip(c.Message, conditions.MaxMessage)
 	c.LastTransitionTime = metav1.NewTime(now)
@@ -80,36 +80,36 @@ func setCondition(ref *[]metav1.Condition, c metav1.Condition, now time.Time) {
 	meta.SetStatusCondition(ref, c)
 }
 
-// stageOf reads the stage of a component from its stored condition.
+// stageOf returns the stage of a component from its stored condition.
 func stageOf(status *awv1beta2.AppWrapperComponentStatus) rules.Stage {
 	c := meta.FindStatusCondition(status.Conditions, awv1beta2.ConditionResourcesDeployed)
 	switch {
 	case c == nil:
-		return rules.Fresh
+		return rules.NotCreated
 	case c.Status == metav1.ConditionTrue:
 		return rules.Deployed
 	case c.Status == metav1.ConditionUnknown:
 		return rules.Announced
 	case c.Reason == awv1beta2.ReasonComponentErrored:
 		return rules.Errored
-	default: // deleted, in either spelling
-		return rules.Fresh
+	default: // deleted, under either reason
+		return rules.NotCreated
 	}
 }
 
-// summarize derives Ready from the phase, for tools that know no phases. It says nothing of what another controller manages, and of phases of
-// a newer release.
-func (w *workloads) summarize(aw *awv1beta2.AppWrapper) {
+// setReady derives Ready from the phase, for tools that do not know the phases. It skips AppWrappers of another manager, and phases of a newer
+// release.
+func (w *workloadReconciler) setReady(aw *awv1beta2.AppWrapper) {
 	if !aw.Ours() || !aw.Status.Phase.Known() || aw.Status.Phase == awv1beta2.PhaseEmpty {
 		return
 	}
-	c := ready(aw)
+	c := readyCondition(aw)
 	c.Type, c.ObservedGeneration = conditions.Ready, aw.Generation
 	setCondition(&aw.Status.Conditions, c, w.settings.Clock.Now())
 }
 
-// ready is True while the pods of a workload run as they should, and after its success.
-func ready(aw *awv1beta2.AppWrapper) metav1.Condition {
+// readyCondition is True while the pods of a workload run as expected, and after its success.
+func readyCondition(aw *awv1beta2.AppWrapper) metav1.Condition {
 	phase := string(aw.Status.Phase)
 	waiting := rules.NewCondition("", metav1.ConditionFalse, phase, "the AppWrapper is in phase "+phase)
 	switch aw.Status.Phase {
@@ -137,69 +137,68 @@ func ready(aw *awv1beta2.AppWrapper) metav1.Condition {
 	return waiting
 }
 
-// RecorderName is the name under which Events are sent; clients know it.
+// RecorderName is the name of the Event recorder, which clients know.
 const RecorderName = "appwrappers"
 
 const (
-	// action is what the events API calls the thing that was done to the object.
+	// action is the action of Events.
 	action = "Reconcile"
-	// maxNote is the limit of the events API for the note, in bytes.
+	// maxNote is the maximum size of the note of an Event in bytes, within the limit of the events API.
 	maxNote = 1000
 )
 
-// phases counts steps from phase to phase, under the name that the original's dashboards use.
-var phases = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
+// phaseTransitions has the metric name that dashboards of the CodeFlare operator use.
+var phaseTransitions = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 	Name: "appwrapper_phase_total",
 	Help: "Transitions of AppWrappers into a phase, by namespace and phase.",
 }, []string{"namespace", "phase"})
 
-// forgetNamespace removes the series of a namespace that is gone.
+// forgetNamespace removes the series of a deleted namespace.
 func forgetNamespace(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	phases.DeletePartialMatch(prometheus.Labels{"namespace": e.Object.GetName()})
+	phaseTransitions.DeletePartialMatch(prometheus.Labels{"namespace": e.Object.GetName()})
 }
 
-// news is one Event.
-type news struct{ severity, reason, note string }
+type eventRecord struct{ severity, reason, note string }
 
-// written tells of a step when its status is stored, and so exactly once.
-func (w *workloads) written(before, after *awv1beta2.AppWrapper) {
-	if before.Status.Phase == after.Status.Phase {
+// recordTransition counts, logs and reports a transition after its status is stored, and so exactly once.
+func (w *workloadReconciler) recordTransition(original, aw *awv1beta2.AppWrapper) {
+	if original.Status.Phase == aw.Status.Phase {
 		return
 	}
-	phases.WithLabelValues(after.Namespace, string(after.Status.Phase)).Inc()
-	ctrl.Log.WithName("appwrapper").Info("The AppWrapper has entered another phase", "namespace", after.Namespace,
-		"name", after.Name, "from", before.Status.Phase, "to", after.Status.Phase)
-	for _, e := range story(before, after) {
-		w.recorder.Eventf(after, nil, e.severity, e.reason, action, "%s", conditions.Clip(e.note, maxNote))
+	phaseTransitions.WithLabelValues(aw.Namespace, string(aw.Status.Phase)).Inc()
+	ctrl.Log.WithName("appwrapper").Info("The AppWrapper has entered another phase", "namespace", aw.Namespace,
+		"name", aw.Name, "from", original.Status.Phase, "to", aw.Status.Phase)
+	for _, e := range transitionEvents(original, aw) {
+		w.recorder.Eventf(aw, nil, e.severity, e.reason, action, "%s", conditions.Clip(e.note, maxNote))
 	}
 }
 
-// story returns the Events about a step.
-func story(before, after *awv1beta2.AppWrapper) []news {
-	var out []news
-	from, to := before.Status.Phase, after.Status.Phase
-	failed := after.Status.LastFailure
-	if failed != nil && (to == awv1beta2.PhaseResetting || to == awv1beta2.PhaseFailed) {
-		out = append(out, news{corev1.EventTypeWarning, awv1beta2.ConditionUnhealthy, failed.Reason + ": " + failed.Message})
+// transitionEvents returns the Events of a transition.
+func transitionEvents(original, aw *awv1beta2.AppWrapper) []eventRecord {
+	var out []eventRecord
+	from, to := original.Status.Phase, aw.Status.Phase
+	failure := aw.Status.LastFailure
+	if failure != nil && (to == awv1beta2.PhaseResetting || to == awv1beta2.PhaseFailed) {
+		out = append(out, eventRecord{corev1.EventTypeWarning, awv1beta2.ConditionUnhealthy, failure.Reason + ": " + failure.Message})
 	}
-	step := news{corev1.EventTypeNormal, string(to), ""}
+	transition := eventRecord{corev1.EventTypeNormal, string(to), ""}
 	switch to {
 	case awv1beta2.PhaseSuspending:
-		step.note = fmt.Sprintf("Externally suspended while in the %s phase", from)
+		transition.note = fmt.Sprintf("Externally suspended while in the %s phase", from)
 	case awv1beta2.PhaseRunning:
-		step.note = "All components are created"
+		transition.note = "All components are created"
 	case awv1beta2.PhaseSucceeded:
-		step.note = "The workload succeeded"
-		if c := meta.FindStatusCondition(after.Status.Conditions, awv1beta2.ConditionQuotaReserved); c != nil && c.Message != "" {
-			step.note = c.Message
+		transition.note = "The workload succeeded"
+		if c := meta.FindStatusCondition(aw.Status.Conditions, awv1beta2.ConditionQuotaReserved); c != nil && c.Message != "" {
+			transition.note = c.Message
 		}
 	case awv1beta2.PhaseFailed:
-		step.severity, step.note = corev1.EventTypeWarning, fmt.Sprintf("Failed for good after %d retries", after.Status.Retries)
-		if failed != nil {
-			step.note += ": " + failed.Reason + ": " + failed.Message
+		transition.severity, transition.note = corev1.EventTypeWarning, fmt.Sprintf("Failed for good after %d retries", aw.Status.Retries)
+		if failure != nil {
+			transition.note += ": " + failure.Reason + ": " + failure.Message
 		}
 	default:
 		return out
 	}
-	return append(out, step)
+	return append(out, transition)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 )
 
-// original builds a status as the original stored it: no field of ours.
+// original returns a status of the CodeFlare operator, without newer fields.
 func original(phase awv1beta2.AppWrapperPhase, component string, conditions ...metav1.Condition) func(*awv1beta2.AppWrapper) {
 	return func(aw *awv1beta2.AppWrapper) {
 		aw.Finalizers = []string{awv1beta2.Finalizer}
@@ -29,13 +29,13 @@ func original(phase awv1beta2.AppWrapperPhase, component string, conditions ...m
 			if value == "" {
 				value = metav1.ConditionFalse
 			}
-			setComponent(&status, value, component, "", noon.Add(-5*time.Minute))
+			setResourcesDeployed(&status, value, component, "", noon.Add(-5*time.Minute))
 		}
 		aw.Status.ComponentStatus = []awv1beta2.AppWrapperComponentStatus{status}
 	}
 }
 
-// theirs is the pod that the original had created.
+// theirs is the pod that the CodeFlare operator created.
 func theirs(phase corev1.PodPhase) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "a", UID: "pod-uid", CreationTimestamp: metav1.NewTime(noon), Labels: map[string]string{awv1beta2.LabelAppWrapper: "train"},
@@ -44,7 +44,7 @@ func theirs(phase corev1.PodPhase) *corev1.Pod {
 	}
 }
 
-// Whatever phase the original stored, it is continued, and nothing that it created is created again.
+// Every stored phase of the CodeFlare operator is continued, and existing objects are not created again.
 func TestPhasesOfTheOriginalAreContinued(t *testing.T) {
 	yes := func(kind string) metav1.Condition {
 		return rules.NewCondition(kind, metav1.ConditionTrue, awv1beta2.ReasonResuming, "")
@@ -116,19 +116,19 @@ func TestPhasesOfTheOriginalAreContinued(t *testing.T) {
 	}
 }
 
-// Stored pod sets are trusted: the template would give others.
+// Stored pod sets are not recomputed from the template.
 func TestStoredPodSetsAreTrusted(t *testing.T) {
 	aw := wrapper([]string{wrappedPod("a")}, original(awv1beta2.PhaseRunning, awv1beta2.ReasonComponentCreated, rules.NewCondition(rd, metav1.ConditionTrue, "Resuming", ""), rules.NewCondition(qr, metav1.ConditionTrue, "Resuming", "")))
 	aw.Status.ComponentStatus[0].PodSets[0].Replicas = new(int32(2))
 	w := newFixture(t, aw, theirs(corev1.PodRunning))
 	w.must(awv1beta2.PhaseRunning)
-	f, err := w.gather(t.Context(), aw)
+	f, err := w.collectFacts(t.Context(), aw)
 	if err != nil || f.Expected() != 2 {
 		t.Errorf("expected %d, error %v", f.Expected(), err)
 	}
 }
 
-// An AppWrapper of another controller is not touched, and neither is one that is paused.
+// AppWrappers of another controller, and paused ones, are not changed.
 func TestAppWrappersThatAreNotOurs(t *testing.T) {
 	for name, change := range map[string]func(*awv1beta2.AppWrapper){
 		"another manager": func(aw *awv1beta2.AppWrapper) { aw.Spec.ManagedBy = new("kueue.x-k8s.io/multikueue") },
@@ -145,11 +145,11 @@ func TestAppWrappersThatAreNotOurs(t *testing.T) {
 	}
 }
 
-// What is remembered of an AppWrapper goes with it.
+// The state of a deleted AppWrapper is dropped.
 func TestMemoryIsForgotten(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.must(awv1beta2.PhaseRunning)
-	if !w.memory.isNew("aw-uid", 0) || len(w.memory.objects) != 1 {
+	if !w.memory.isRecentlyCreated("aw-uid", 0) || len(w.memory.objects) != 1 {
 		t.Fatalf("memory %+v", w.memory.objects)
 	}
 	if err := w.server.Delete(t.Context(), w.get()); err != nil {
@@ -160,7 +160,7 @@ func TestMemoryIsForgotten(t *testing.T) {
 	if len(w.memory.objects) != 0 {
 		t.Errorf("memory %+v", w.memory.objects)
 	}
-	if w.memory.wasDone(types.UID("aw-uid"), 0) {
+	if w.memory.hasSucceeded(types.UID("aw-uid"), 0) {
 		t.Error("success of what is unknown")
 	}
 }

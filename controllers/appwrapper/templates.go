@@ -14,11 +14,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
-// cachedTemplates is how many bytes the templates of an AppWrapper may have together to be kept in memory. Larger ones are read when they
-// are needed: a thousand of a megabyte each would need more than the manager has.
-const cachedTemplates = 64 << 10
+// maxCachedTemplateBytes is the maximum size of the cached templates of an AppWrapper. Larger ones are read from the API server when needed: a
+// thousand templates of a megabyte would exceed the memory limit of the manager.
+const maxCachedTemplateBytes = 64 << 10
 
-// Transform leaves the templates of large AppWrappers out of the cache, and what `kubectl apply` has copied into an annotation.
+// Transform removes the templates of large AppWrappers and the last-applied annotation of kubectl from the cache.
 func Transform(in any) (any, error) {
 	aw, ok := in.(*awv1beta2.AppWrapper)
 	if !ok {
@@ -29,7 +29,7 @@ func Transform(in any) (any, error) {
 	for _, c := range aw.Spec.Components {
 		size += len(c.Template.Raw)
 	}
-	if size > cachedTemplates {
+	if size > maxCachedTemplateBytes {
 		for i := range aw.Spec.Components {
 			aw.Spec.Components[i].Template = runtime.RawExtension{}
 		}
@@ -37,8 +37,8 @@ func Transform(in any) (any, error) {
 	return aw, nil
 }
 
-// complete reads templates that the cache leaves out.
-func (w *workloads) complete(ctx context.Context, aw *awv1beta2.AppWrapper) error {
+// loadTemplates reads templates that the cache does not hold.
+func (w *workloadReconciler) loadTemplates(ctx context.Context, aw *awv1beta2.AppWrapper) error {
 	if !slices.ContainsFunc(aw.Spec.Components, func(c awv1beta2.AppWrapperComponent) bool { return c.Template.Raw == nil && c.Template.Object == nil }) {
 		return nil
 	}
@@ -55,18 +55,18 @@ func (w *workloads) complete(ctx context.Context, aw *awv1beta2.AppWrapper) erro
 	return nil
 }
 
-// minReady returns how many of all pods of a component are enough for it to work.
-func (w *workloads) minReady(ctx context.Context, aw *awv1beta2.AppWrapper, index, all int) (int, error) {
-	if least, known := w.memory.leastOf(aw.UID, index); known {
-		return least, nil
+// minReady returns how many of all pods of a component are needed for it to work.
+func (w *workloadReconciler) minReady(ctx context.Context, aw *awv1beta2.AppWrapper, index, all int) (int, error) {
+	if count, ok := w.memory.minReady(aw.UID, index); ok {
+		return count, nil
 	}
-	if err := w.complete(ctx, aw); err != nil {
+	if err := w.loadTemplates(ctx, aw); err != nil {
 		return 0, err
 	}
-	least := all
+	count := all
 	if template, err := podset.Decode(&aw.Spec.Components[index]); err == nil {
-		least = int(podset.Least(template, aw.Status.ComponentStatus[index].PodSets))
+		count = int(podset.MinReady(template, aw.Status.ComponentStatus[index].PodSets))
 	}
-	w.memory.setLeast(aw.UID, index, least)
-	return least, nil
+	w.memory.setMinReady(aw.UID, index, count)
+	return count, nil
 }

@@ -12,9 +12,9 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// large is a Job whose template is not kept in memory.
+// large is a Job whose template is not cached.
 func large(name string) string {
-	return strings.Replace(wrappedJob(name, 1), `"image":"i"`, `"image":"i","args":["`+strings.Repeat("x", cachedTemplates)+`"]`, 1)
+	return strings.Replace(wrappedJob(name, 1), `"image":"i"`, `"image":"i","args":["`+strings.Repeat("x", maxCachedTemplateBytes)+`"]`, 1)
 }
 
 func TestTransform(t *testing.T) {
@@ -38,7 +38,7 @@ func TestTransform(t *testing.T) {
 	}
 }
 
-// [A-15] Templates that are not kept in memory are read when they are needed, and not at rest, also by a process that starts later.
+// [A-15] Templates that are not cached are read only when needed, also after a restart.
 func TestALargeAppWrapperIsReadWhenItStarts(t *testing.T) {
 	w := newFixture(t, wrapper([]string{large("j")}))
 	w.must(awv1beta2.PhaseRunning)

@@ -22,8 +22,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// byLabel maps a pod or component to the AppWrapper whose name it bears.
-func byLabel(_ context.Context, object client.Object) []reconcile.Request {
+// labelToAppWrapper maps a pod or component to the AppWrapper that its label names.
+func labelToAppWrapper(_ context.Context, object client.Object) []reconcile.Request {
 	name := object.GetLabels()[awv1beta2.LabelAppWrapper]
 	if name == "" {
 		return nil
@@ -31,11 +31,11 @@ func byLabel(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
 }
 
-// nodeIndex is the field by which the cache finds the pods on a node.
+// nodeIndex is the index of pods by node.
 const nodeIndex = "node"
 
-// onNode maps a node to the AppWrappers with pods on it.
-func (w *workloads) onNode(ctx context.Context, node client.Object) []reconcile.Request {
+// nodeToAppWrappers maps a node to the AppWrappers with pods on it.
+func (w *workloadReconciler) nodeToAppWrappers(ctx context.Context, node client.Object) []reconcile.Request {
 	pods := &corev1.PodList{}
 	err := w.kinds.cache.List(ctx, pods, client.MatchingFields{nodeIndex: node.GetName()}, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -44,50 +44,50 @@ func (w *workloads) onNode(ctx context.Context, node client.Object) []reconcile.
 	}
 	var requests []reconcile.Request
 	for i := range pods.Items {
-		requests = append(requests, byLabel(ctx, &pods.Items[i])...)
+		requests = append(requests, labelToAppWrapper(ctx, &pods.Items[i])...)
 	}
 	return requests
 }
 
-// podMoved lets through what changes the facts about a pod, and why it does not run.
-type podMoved struct{ predicate.Funcs }
+// podChanged filters updates of pods: changes of PodFacts, or of the reason why the pod does not run.
+type podChanged struct{ predicate.Funcs }
 
 // Update implements predicate.Predicate.
-func (podMoved) Update(e event.UpdateEvent) bool {
-	before, ok := e.ObjectOld.(*corev1.Pod)
-	after, same := e.ObjectNew.(*corev1.Pod)
-	if !ok || !same {
+func (podChanged) Update(e event.UpdateEvent) bool {
+	original, ok := e.ObjectOld.(*corev1.Pod)
+	updated, okNew := e.ObjectNew.(*corev1.Pod)
+	if !ok || !okNew {
 		return true
 	}
-	cause := conditions.Diagnose([]corev1.Pod{*after})
-	return before.Status.Phase != after.Status.Phase || before.Spec.NodeName != after.Spec.NodeName ||
-		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
-		cause != "" && cause != conditions.Diagnose([]corev1.Pod{*before})
+	cause := conditions.Diagnose([]corev1.Pod{*updated})
+	return original.Status.Phase != updated.Status.Phase || original.Spec.NodeName != updated.Spec.NodeName ||
+		(original.DeletionTimestamp == nil) != (updated.DeletionTimestamp == nil) ||
+		cause != "" && cause != conditions.Diagnose([]corev1.Pod{*original})
 }
 
-// componentMoved enqueues AppWrappers for what changes the facts about a component: that it came, is being deleted, says something else
-// about itself, or went. done hears of success, which a component may not survive.
-func componentMoved(queue workqueue.TypedInterface[reconcile.Request], done func(aw, component types.UID)) toolscache.ResourceEventHandler {
+// componentHandler enqueues the AppWrapper of a component that is created or deleted, gets a deletion timestamp, or reports another state. It
+// calls onSuccess for a component that reports success, since the component may be deleted soon.
+func componentHandler(queue workqueue.TypedInterface[reconcile.Request], onSuccess func(aw, component types.UID)) toolscache.ResourceEventHandler {
 	enqueue := func(object any) {
 		o, ok := object.(client.Object)
 		if !ok {
 			return
 		}
-		if owner := metav1.GetControllerOf(o); owner != nil && isAppWrapper(owner) && verdictOf(o).outcome == rules.Succeeded {
-			done(owner.UID, o.GetUID())
+		if owner := metav1.GetControllerOf(o); owner != nil && isAppWrapper(owner) && stateOf(o).outcome == rules.Succeeded {
+			onSuccess(owner.UID, o.GetUID())
 		}
-		for _, request := range byLabel(context.Background(), o) {
+		for _, request := range labelToAppWrapper(context.Background(), o) {
 			queue.Add(request)
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc: enqueue,
-		UpdateFunc: func(before, after any) {
-			old, ok := before.(client.Object)
-			now, same := after.(client.Object)
-			if !ok || !same || old.GetUID() != now.GetUID() || (old.GetDeletionTimestamp() == nil) != (now.GetDeletionTimestamp() == nil) ||
-				verdictOf(old) != verdictOf(now) {
-				enqueue(after)
+		UpdateFunc: func(oldObject, newObject any) {
+			original, ok := oldObject.(client.Object)
+			updated, okNew := newObject.(client.Object)
+			if !ok || !okNew || original.GetUID() != updated.GetUID() || (original.GetDeletionTimestamp() == nil) != (updated.GetDeletionTimestamp() == nil) ||
+				stateOf(original) != stateOf(updated) {
+				enqueue(newObject)
 			}
 		},
 		DeleteFunc: func(object any) {
@@ -99,25 +99,25 @@ func componentMoved(queue workqueue.TypedInterface[reconcile.Request], done func
 	}
 }
 
-func verdictOf(o client.Object) verdict {
-	return judged(o.GetObjectKind().GroupVersionKind(), whole(o))
+func stateOf(o client.Object) reportedState {
+	return readState(o.GetObjectKind().GroupVersionKind(), fullObject(o))
 }
 
-// slim is the transform of the cache: of pods and components it keeps what rules look at. Thousands of pods are held.
-func slim(in any) (any, error) {
+// transform is the transform of the cache, which may hold thousands of pods: it keeps only fields that are read.
+func transform(in any) (any, error) {
 	switch object := in.(type) {
 	case *corev1.Pod:
-		return slimPod(object), nil
+		return trimPod(object), nil
 	case *unstructured.Unstructured:
-		return slimComponent(object), nil
+		return trimComponent(object), nil
 	case *metav1.PartialObjectMetadata:
 		object.ManagedFields, object.Annotations = nil, nil
 	}
-	return in, nil // a tombstone holds what was slimmed before
+	return in, nil // the object in a tombstone is trimmed already
 }
 
-func slimPod(pod *corev1.Pod) *corev1.Pod {
-	pod.ManagedFields, pod.Annotations, pod.Labels = nil, nil, keep(pod.Labels)
+func trimPod(pod *corev1.Pod) *corev1.Pod {
+	pod.ManagedFields, pod.Annotations, pod.Labels = nil, nil, keptLabels(pod.Labels)
 	pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName, Containers: pod.Spec.Containers}
 	for i, c := range pod.Spec.Containers {
 		pod.Spec.Containers[i] = corev1.Container{Name: c.Name, Resources: c.Resources}
@@ -130,8 +130,8 @@ func slimPod(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// keep leaves the labels by which pods are found and assigned.
-func keep(labels map[string]string) map[string]string {
+// keptLabels returns the labels by which pods are selected.
+func keptLabels(labels map[string]string) map[string]string {
 	out := make(map[string]string, 1)
 	for _, key := range []string{awv1beta2.LabelAppWrapper, labelJobSet, raycluster.LabelCluster} {
 		if value, ok := labels[key]; ok {
@@ -141,16 +141,16 @@ func keep(labels map[string]string) map[string]string {
 	return out
 }
 
-// judgedFields are the fields of a status that judges read.
-var judgedFields = []string{"conditions", "jobStatus", "jobDeploymentStatus", "rayClusterName", "state", "reason", "message"}
+// statusFields are the status fields that statusReaders read.
+var statusFields = []string{"conditions", "jobStatus", "jobDeploymentStatus", "rayClusterName", "state", "reason", "message"}
 
-func slimComponent(object *unstructured.Unstructured) *unstructured.Unstructured {
+func trimComponent(object *unstructured.Unstructured) *unstructured.Unstructured {
 	metadata := nested.Pick(nested.Map(object.Object, "metadata"), "namespace", "name", "uid", "resourceVersion", "ownerReferences", "deletionTimestamp")
 	out := &unstructured.Unstructured{Object: nested.Pick(object.Object, "apiVersion", "kind")}
 	out.Object["metadata"] = metadata
-	out.SetLabels(keep(object.GetLabels()))
+	out.SetLabels(keptLabels(object.GetLabels()))
 	if status := nested.Map(object.Object, "status"); status != nil {
-		out.Object["status"] = nested.Pick(status, judgedFields...)
+		out.Object["status"] = nested.Pick(status, statusFields...)
 	}
 	return out
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
 
-// checkArtifactsServer holds back everything while a server for artifacts could not work: nothing would lead to it, or it would open
-// the files of another server. What runs continues as it is.
-func (r *objects) checkArtifactsServer(ctx context.Context, m *mlflowv1.MLflow) error {
-	if !resources.Splits(m) {
+// checkArtifactsServer blocks the reconcile while a separate artifacts server cannot work: it needs an HTTPRoute and stores that
+// two servers can share. Running pods are unaffected.
+func (r *mlflowReconciler) checkArtifactsServer(ctx context.Context, m *mlflowv1.MLflow) error {
+	if !resources.HasArtifactsServer(m) {
 		return nil
 	}
 	in := r.inputs()
@@ -31,7 +31,7 @@ func (r *objects) checkArtifactsServer(ctx context.Context, m *mlflowv1.MLflow) 
 		return &reconciler.Wait{For: "the HTTPRoute API"}
 	}
 	for _, store := range resources.Stores(m) {
-		problem, err := r.stores.judge(ctx, in.Namespace, store)
+		problem, err := r.stores.check(ctx, in.Namespace, store)
 		if err != nil {
 			fail(m, ReasonMetadataStore, fmt.Sprintf("Failed to check spec.%sFrom: %v", store.Field, err))
 			return err
@@ -44,71 +44,71 @@ func (r *objects) checkArtifactsServer(ctx context.Context, m *mlflowv1.MLflow) 
 	return nil
 }
 
-// storeJudge says whether the stores in Secrets are such that two servers may use them. It remembers what it said about the last version
-// of each Secret, and nothing of its content.
-type storeJudge struct {
-	// cached holds the metadata of Secrets, live their content.
-	cached, live client.Reader
-	verdicts     sync.Map // of fields of the spec to storeVerdict
+// storeChecker checks that two servers can share the stores whose URIs are in Secrets. It stores the result for one version of
+// each Secret, but none of the content.
+type storeChecker struct {
+	// cached reads the metadata of Secrets, apiReader their content.
+	cached, apiReader client.Reader
+	results           sync.Map // field of the spec to storeResult
 }
 
-// storeVerdict is what is wrong with a key in one version of a Secret.
-type storeVerdict struct {
+// storeResult is the problem with a key in one version of a Secret, or "".
+type storeResult struct {
 	key     string
 	uid     types.UID
 	version string
 	problem string
 }
 
-// judge says what is wrong with a store; empty when nothing is. A Secret that the pods may do without is needed here.
-func (j *storeJudge) judge(ctx context.Context, namespace string, store resources.Store) (string, error) {
+// check returns the problem with a store, or "". A Secret that is optional for pods is required here.
+func (c *storeChecker) check(ctx context.Context, namespace string, store resources.Store) (string, error) {
 	if store.From == nil {
-		return "", nil // what stands in the spec, the schema judges
+		return "", nil // the schema validates a URI in the spec
 	}
 	name := client.ObjectKey{Namespace: namespace, Name: store.From.Name}
-	head, err := capability.GetMetadata(ctx, j.cached, secretKind, name)
+	metadata, err := capability.GetMetadata(ctx, c.cached, secretKind, name)
 	if err != nil {
 		return "", err
 	}
-	if head == nil {
-		return missing(namespace, store, ""), nil
+	if metadata == nil {
+		return missingStoreMessage(namespace, store, ""), nil
 	}
-	verdict := storeVerdict{key: store.From.Key, uid: head.UID, version: head.ResourceVersion}
-	if last, known := j.verdicts.Load(store.Field); known {
-		if before, _ := last.(storeVerdict); before.key == verdict.key && before.uid == verdict.uid && before.version == verdict.version {
-			return before.problem, nil
+	result := storeResult{key: store.From.Key, uid: metadata.UID, version: metadata.ResourceVersion}
+	if stored, found := c.results.Load(store.Field); found {
+		if last, _ := stored.(storeResult); last.key == result.key && last.uid == result.uid && last.version == result.version {
+			return last.problem, nil
 		}
 	}
 	secret := &corev1.Secret{}
-	if err := j.live.Get(ctx, name, secret); err != nil {
+	if err := c.apiReader.Get(ctx, name, secret); err != nil {
 		return "", fmt.Errorf("reading Secret %s: %w", name, err)
 	}
 	if uri, found := secret.Data[store.From.Key]; !found {
-		verdict.problem = missing(namespace, store, store.From.Key)
-	} else if !resources.IsShared(string(uri)) {
-		verdict.problem = fmt.Sprintf("spec.%sFrom: key %s of Secret %s must hold a postgresql or mysql URI, because with "+
+		result.problem = missingStoreMessage(namespace, store, store.From.Key)
+	} else if !resources.IsSQLServer(string(uri)) {
+		result.problem = fmt.Sprintf("spec.%sFrom: key %s of Secret %s must hold a postgresql or mysql URI, because with "+
 			"spec.artifactsServer.enabled two servers use the store at once: write such a URI, or set spec.artifactsServer.enabled to false",
 			store.Field, store.From.Key, name)
 	}
-	j.verdicts.Store(store.Field, verdict)
-	return verdict.problem, nil
+	c.results.Store(store.Field, result)
+	return result.problem, nil
 }
 
-func missing(namespace string, store resources.Store, key string) string {
-	what := reference.Missing{Reference: reference.Reference{Kind: reference.Secret, Name: store.From.Name}, Key: key}
+func missingStoreMessage(namespace string, store resources.Store, key string) string {
+	missing := reference.Missing{Reference: reference.Reference{Kind: reference.Secret, Name: store.From.Name}, Key: key}
 	return fmt.Sprintf("spec.%sFrom: in namespace %s: %s; spec.artifactsServer.enabled needs it to know the store",
-		store.Field, namespace, what)
+		store.Field, namespace, missing)
 }
 
-// stopArtifacts scales a server for artifacts that is no longer wanted to zero while a migration needs the database for itself. Its
-// Deployment stays until the migration is over, so that it is waited for.
-func (r *objects) stopArtifacts(ctx context.Context, m *mlflowv1.MLflow, d *migration.Decision) error {
-	if resources.Splits(m) || d.Workloads != migration.ScaleToZero {
+// scaleDownArtifactsServer scales an artifacts server that is no longer desired to zero while a migration needs exclusive access to
+// the database. Its Deployment is deleted after the migration, which waits for its pods.
+func (r *mlflowReconciler) scaleDownArtifactsServer(ctx context.Context, m *mlflowv1.MLflow, d *migration.Decision) error {
+	if resources.HasArtifactsServer(m) || d.Workloads != migration.ScaleToZero {
 		return nil
 	}
-	unwanted, err := r.deployment(ctx, resources.Artifacts(m), r.cached)
-	if err != nil || !metav1.IsControlledBy(unwanted, m) {
+	existing, err := r.deployment(ctx, resources.Artifacts(m), r.cached)
+	if err != nil || !metav1.IsControlledBy(existing, m) {
 		return client.IgnoreNotFound(err)
 	}
-	return r.applier.PatchExisting(ctx, unwanted, func() { unwanted.Spec.Replicas = new(int32(0)) })
+	return r.applier.PatchExisting(ctx, existing, func() { existing.Spec.Replicas = new(int32(0)) })
 }

@@ -56,7 +56,7 @@ func (w *fixture) rest() {
 }
 
 // Whatever write fails, or is the last before a crash, while the server for artifacts goes: the result is the same. [mlflow-82]
-func TestFaultsWhileAServerGoes(t *testing.T) {
+func TestFaultsWhileArtifactsServerTerminates(t *testing.T) {
 	scenario(t, func(t testing.TB) *fakeapi.Server {
 		s := settled(t, newServer(t, split()))
 		unite(t, s)
@@ -135,7 +135,7 @@ func TestReadinessOfTwoServers(t *testing.T) {
 
 // A server for artifacts that is switched off while a migration is requested uses the database until it is stopped: the Job waits for
 // that, and the Deployment goes after it. [mlflow-84]
-func TestMigrationWaitsForTheServerThatGoes(t *testing.T) {
+func TestMigrationWaitsForTerminatingArtifactsServer(t *testing.T) {
 	w := newFixture(t, split())
 	w.rest()
 	unite(t, w.server, func(m *mlflowv1.MLflow) { m.Spec.BackendStoreURI = "postgresql://other/x" })
@@ -165,7 +165,7 @@ func TestMigrationWaitsForTheServerThatGoes(t *testing.T) {
 }
 
 // What has the names of the server for artifacts and is not ours stays, and no migration waits for its pods. [mlflow-85]
-func TestForeignServerForArtifacts(t *testing.T) {
+func TestForeignArtifactsServer(t *testing.T) {
 	theirs := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "mlflow-artifacts"},
 		Spec: appsv1.DeploymentSpec{Replicas: new(int32(1))}, Status: appsv1.DeploymentStatus{Replicas: 1}}
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "mlflow-artifacts"}}
@@ -208,7 +208,7 @@ func TestCertificatesOfTwoServers(t *testing.T) {
 }
 
 // Without the API that leads to it, nothing is made of an MLflow with a server for artifacts. [mlflow-86]
-func TestServerForArtifactsNeedsRoutes(t *testing.T) {
+func TestArtifactsServerNeedsRoutes(t *testing.T) {
 	w := newFixture(t, split())
 	in := on["bare"]
 	w.inputs = func() resources.Inputs { return in }
@@ -226,7 +226,7 @@ func TestServerForArtifactsNeedsRoutes(t *testing.T) {
 }
 
 // [mlflow-87]
-func TestServerForArtifactsNeedsAURL(t *testing.T) {
+func TestArtifactsServerNeedsURL(t *testing.T) {
 	w := newFixture(t, split())
 	in := on["plain"]
 	in.ExternalURL = ""
@@ -297,10 +297,10 @@ func TestStoresAreReadOnce(t *testing.T) {
 			return c.Get(ctx, key, o, opts...)
 		},
 	})
-	j := &storeJudge{cached: server, live: live}
+	j := &storeChecker{cached: server, apiReader: live}
 	judge := func(want string) {
 		t.Helper()
-		problem, err := j.judge(t.Context(), "ns", resources.Store{Field: "backendStoreUri", From: mlflowtest.KeyOf("db", "uri")})
+		problem, err := j.check(t.Context(), "ns", resources.Store{Field: "backendStoreUri", From: mlflowtest.KeyOf("db", "uri")})
 		if !errors.Is(err, broken) || !strings.Contains(problem, want) || want == "" && problem != "" {
 			t.Errorf("problem %q, error %v", problem, err)
 		}
@@ -330,13 +330,13 @@ func TestStoresAreReadOnce(t *testing.T) {
 }
 
 // A gateway that refuses one of the routes takes the URL of that one back. [mlflow-89]
-func TestRefusedRouteOfArtifacts(t *testing.T) {
+func TestRejectedArtifactsRoute(t *testing.T) {
 	m := split()
 	m.Status.URL, m.Status.ArtifactsURL = "https://a/mlflow", "https://a/mlflow-artifacts"
-	if withdraw(m, "mlflow-artifacts"); m.Status.ArtifactsURL != "" || m.Status.URL == "" {
+	if clearURL(m, "mlflow-artifacts"); m.Status.ArtifactsURL != "" || m.Status.URL == "" {
 		t.Errorf("status %+v", m.Status)
 	}
-	if withdraw(m, "mlflow"); m.Status.URL != "" {
+	if clearURL(m, "mlflow"); m.Status.URL != "" {
 		t.Errorf("status %+v", m.Status)
 	}
 	w := newFixture(t, split())

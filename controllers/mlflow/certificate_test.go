@@ -37,7 +37,7 @@ func TestCertificateIsIssued(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, in, s := newFixture(t, c.m), on[c.platform], &corev1.Secret{}
 			w.inputs = func() resources.Inputs { return in }
-			if err := w.keepCertificates(t.Context(), c.m); err != nil {
+			if err := w.reconcileCertificates(t.Context(), c.m); err != nil {
 				t.Fatal(err)
 			}
 			if w.get(resources.TLSSecretName, s) != c.issued {
@@ -62,7 +62,7 @@ func TestCertificateErrors(t *testing.T) {
 		},
 	}).Build()
 	w.inputs = func() resources.Inputs { return on["plain"] }
-	err := w.keepCertificates(t.Context(), m)
+	err := w.reconcileCertificates(t.Context(), m)
 	if c, _ := conditions.Get(m.Status.Conditions, ConditionCertificate); !errors.Is(err, broken) || c.Reason != ReasonCertificateFailed {
 		t.Errorf("error %v, condition %+v", err, c)
 	}

@@ -15,7 +15,7 @@ import (
 
 // A server runs on as it is while the check of its successor fails, and what it does is reported. A change of the image is checked
 // again, and then the database is migrated.
-func TestServerRunsOnWhileTheCheckFails(t *testing.T) {
+func TestServerKeepsRunningWhileCheckFails(t *testing.T) {
 	w := newFixture(t, everything())
 	w.until("ready", workloads{}, migratedAndReady)
 	since := len(w.server.Writes)
@@ -60,7 +60,7 @@ func TestServerRunsOnWhileTheCheckFails(t *testing.T) {
 }
 
 // Nothing is written while a check continues, or to fail for the same reason, however long that takes.
-func TestWaitingForACheckIsQuiet(t *testing.T) {
+func TestWaitForCheckWritesNoStatus(t *testing.T) {
 	for name, ends := range map[string]bool{"it runs": false, "it fails": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, everything())

@@ -18,30 +18,30 @@ import (
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// The claim holds a user's database and artifacts, so it is treated unlike every other child: it is created once, never
-// respecified, and by default without an owner. An owner reference that were removed only on deletion would come too late
-// for a foreground deletion, where the garbage collector removes dependents before it waits for finalizers.
+// The claim holds the database and artifacts of a user. It is created once, never applied again, and by default has no owner:
+// removing the ownerReference on deletion would be too late for a foreground deletion, in which the garbage collector deletes
+// dependents before finalizers run.
 
-// keepClaim creates the volume claim, or brings the marks, the owner and the size of a live one up to date.
-// What the API server refuses of that is reported in a condition and keeps nothing else from being done.
-func (r *objects) keepClaim(ctx context.Context, m *mlflowv1.MLflow, aside *troubles) error {
+// reconcileClaim creates the claim, or updates the labels, the owner and the size of an existing one. A rejected update is
+// reported in ConditionStorage and blocks nothing else.
+func (r *mlflowReconciler) reconcileClaim(ctx context.Context, m *mlflowv1.MLflow, nonFatal *nonFatalErrors) error {
 	if m.Spec.Storage == nil {
 		reportClaim(m, "")
 		return nil
 	}
 	claim := &corev1.PersistentVolumeClaim{}
-	err := r.read(ctx, resources.ClaimName(m), claim, r.cached, r.live)
+	err := r.get(ctx, resources.ClaimName(m), claim, r.cached, r.apiReader)
 	if apierrors.IsNotFound(err) {
 		reportClaim(m, "")
-		return notApplied(m, r.applier.Apply(ctx, m, apply.Desired{resources.PVC(m, r.inputs())}))
+		return reportApplyError(m, r.applier.Apply(ctx, m, apply.Desired{resources.PersistentVolumeClaim(m, r.inputs())}))
 	}
 	if err != nil {
-		return notApplied(m, &apply.Error{Kind: claimKind.Kind, Name: resources.ClaimName(m), Err: err})
+		return reportApplyError(m, &apply.Error{Kind: claimKind.Kind, Name: resources.ClaimName(m), Err: err})
 	}
 	difference := claimDifference(claim, m)
-	if ownsClaim(claim) {
-		err = r.adjustClaim(ctx, m, claim)
-		aside.add("keeping the volume claim", err)
+	if isManagedClaim(claim) {
+		err = r.updateClaim(ctx, m, claim)
+		nonFatal.add("keeping the volume claim", err)
 	}
 	if err == nil || apierrors.IsConflict(err) {
 		reportClaim(m, difference)
@@ -49,19 +49,19 @@ func (r *objects) keepClaim(ctx context.Context, m *mlflowv1.MLflow, aside *trou
 	return nil
 }
 
-// adjustClaim brings a claim of ours up to date. A storage class that does not let it grow keeps nothing but its size as it is.
-func (r *objects) adjustClaim(ctx context.Context, m *mlflowv1.MLflow, claim *corev1.PersistentVolumeClaim) error {
-	reason, err := ReasonApplyFailed, r.applier.PatchExisting(ctx, claim, func() { markClaim(claim, m) })
+// updateClaim updates a managed claim with one patch per concern, so that a rejected expansion does not block the others.
+func (r *mlflowReconciler) updateClaim(ctx context.Context, m *mlflowv1.MLflow, claim *corev1.PersistentVolumeClaim) error {
+	reason, err := ReasonApplyFailed, r.applier.PatchExisting(ctx, claim, func() { setClaimMetadata(claim, m) })
 	if err == nil {
-		reason, err = ReasonExpansionRefused, r.applier.PatchExisting(ctx, claim, func() { growClaim(claim, m) })
+		reason, err = ReasonExpansionRefused, r.applier.PatchExisting(ctx, claim, func() { expandClaim(claim, m) })
 	}
 	if err == nil {
-		reason, err = ReasonApplyFailed, r.applier.PatchExisting(ctx, claim, func() { common.ClassForUnbound(claim, m.Spec.Storage.StorageClassName) })
+		reason, err = ReasonApplyFailed, r.applier.PatchExisting(ctx, claim, func() { common.SetStorageClassIfUnbound(claim, m.Spec.Storage.StorageClassName) })
 	}
 	if err != nil && !apierrors.IsConflict(err) {
 		cause := err
 		if failed, ok := errors.AsType[*apply.Error](err); ok {
-			cause = failed.Err // the message names the object itself
+			cause = failed.Err // the message below names the object
 		}
 		setCondition(m, ConditionStorage, metav1.ConditionFalse, reason,
 			fmt.Sprintf("PersistentVolumeClaim %s could not be changed: %v", claim.Name, cause))
@@ -69,9 +69,9 @@ func (r *objects) adjustClaim(ctx context.Context, m *mlflowv1.MLflow, claim *co
 	return err
 }
 
-// ownsClaim reports whether a live claim was made by this operator or by the one it replaces. Any other claim of the name
-// is used as it is and never changed.
-func ownsClaim(claim *corev1.PersistentVolumeClaim) bool {
+// isManagedClaim reports whether this operator or the legacy operator created the claim. Any other claim of the name is mounted
+// but never changed.
+func isManagedClaim(claim *corev1.PersistentVolumeClaim) bool {
 	if claim.Labels[names.OperatorLabel] == names.OperatorName {
 		return true
 	}
@@ -79,8 +79,8 @@ func ownsClaim(claim *corev1.PersistentVolumeClaim) bool {
 		slices.ContainsFunc(claim.OwnerReferences, resources.IsMLflow)
 }
 
-// markClaim gives a live claim of ours the marks and the owner that it should have.
-func markClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
+// setClaimMetadata sets the operator labels, and the owner according to the retention policy.
+func setClaimMetadata(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
 	if claim.Labels == nil {
 		claim.Labels = map[string]string{}
 	}
@@ -93,35 +93,35 @@ func markClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
 	}
 }
 
-// growClaim asks for the size of the spec where that is larger. The API server lets only a bound claim grow.
-func growClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
-	if common.Unbound(claim) {
+// expandClaim requests the size of the spec if it is larger. The API server accepts an expansion only of a bound claim.
+func expandClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
+	if common.IsUnbound(claim) {
 		return
 	}
 	requests := claim.Spec.Resources.Requests
-	if want, named := m.Spec.Storage.Resources.Requests[corev1.ResourceStorage]; named && want.Cmp(requests[corev1.ResourceStorage]) > 0 {
+	if desired, set := m.Spec.Storage.Resources.Requests[corev1.ResourceStorage]; set && desired.Cmp(requests[corev1.ResourceStorage]) > 0 {
 		if requests == nil {
 			requests = corev1.ResourceList{}
 		}
-		requests[corev1.ResourceStorage] = want
+		requests[corev1.ResourceStorage] = desired
 		claim.Spec.Resources.Requests = requests
 	}
 }
 
-// claimDifference says in one line what of spec.storage the live claim cannot follow; empty when it follows.
+// claimDifference returns a message about the first field of spec.storage that the claim cannot follow, or "".
 func claimDifference(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) string {
 	fix := "; a claim cannot change that: set the value of the claim, or move the data to a new claim"
 	spec := m.Spec.Storage
-	if common.Unbound(claim) {
-		fix = "; " + common.UnboundFix(claim)
+	if common.IsUnbound(claim) {
+		fix = "; " + common.UnboundHint(claim)
 	}
 	if claim.DeletionTimestamp != nil {
-		return apply.Deleting(claimKind.Kind, claim).Error() + ", without its data: copy them while there are pods that use it"
+		return apply.NewTerminatingError(claimKind.Kind, claim).Error() + ", without its data: copy them while there are pods that use it"
 	}
-	have := claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	if want, named := spec.Resources.Requests[corev1.ResourceStorage]; named && (want.Cmp(have) < 0 || common.Unbound(claim) && want.Cmp(have) != 0) {
+	current := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	if desired, set := spec.Resources.Requests[corev1.ResourceStorage]; set && (desired.Cmp(current) < 0 || common.IsUnbound(claim) && desired.Cmp(current) != 0) {
 		return fmt.Sprintf("spec.storage.resources.requests.storage is %s and PersistentVolumeClaim %s has %s%s",
-			want.String(), claim.Name, have.String(), fix)
+			desired.String(), claim.Name, current.String(), fix)
 	}
 	if len(spec.AccessModes) > 0 && !slices.Equal(spec.AccessModes, claim.Spec.AccessModes) {
 		return fmt.Sprintf("spec.storage.accessModes is %v and PersistentVolumeClaim %s has %v%s", spec.AccessModes, claim.Name, claim.Spec.AccessModes, fix)

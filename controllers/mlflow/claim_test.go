@@ -52,7 +52,7 @@ func withStorageSpec(size string, changes ...func(*mlflowv1.MLflow)) *mlflowv1.M
 func deleting(m *mlflowv1.MLflow) { m.Spec.StorageRetentionPolicy = mlflowv1.StorageDelete }
 
 // [D23] Which claims are ours, and which are only used.
-func TestOwnsClaim(t *testing.T) {
+func TestIsManagedClaim(t *testing.T) {
 	for name, c := range map[string]struct {
 		claim *corev1.PersistentVolumeClaim
 		want  bool
@@ -63,14 +63,14 @@ func TestOwnsClaim(t *testing.T) {
 		"made by a user":          {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = nil }), false},
 		"made by a user, app set": {liveClaim(func(c *corev1.PersistentVolumeClaim) { delete(c.Labels, "component") }), false},
 	} {
-		if got := ownsClaim(c.claim); got != c.want {
-			t.Errorf("%s: ownsClaim = %t, want %t", name, got, c.want)
+		if got := isManagedClaim(c.claim); got != c.want {
+			t.Errorf("%s: isManagedClaim = %t, want %t", name, got, c.want)
 		}
 	}
 }
 
 // [D23] A retained claim is released at once, a claim to be deleted is tied to the present MLflow, and a claim only grows.
-func TestAdjustClaim(t *testing.T) {
+func TestUpdateClaim(t *testing.T) {
 	other := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}
 	for name, c := range map[string]struct {
 		claim  *corev1.PersistentVolumeClaim
@@ -89,8 +89,8 @@ func TestAdjustClaim(t *testing.T) {
 		"smaller": {liveClaim(), withStorageSpec("1Gi"), nil, "7Gi"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			markClaim(c.claim, c.mlflow)
-			growClaim(c.claim, c.mlflow)
+			setClaimMetadata(c.claim, c.mlflow)
+			expandClaim(c.claim, c.mlflow)
 			var owners []string
 			for _, o := range c.claim.OwnerReferences {
 				owners = append(owners, string(o.UID))
@@ -105,8 +105,8 @@ func TestAdjustClaim(t *testing.T) {
 				t.Errorf("labels = %v", c.claim.Labels)
 			}
 			again := c.claim.DeepCopy()
-			markClaim(again, c.mlflow)
-			growClaim(again, c.mlflow)
+			setClaimMetadata(again, c.mlflow)
+			expandClaim(again, c.mlflow)
 			if diff := cmp.Diff(c.claim, again); diff != "" {
 				t.Errorf("a second pass changes the claim:\n%s", diff)
 			}

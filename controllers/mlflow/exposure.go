@@ -17,32 +17,32 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// publication is what the status says of one kind that leads to the server or looks at it, while it cannot be written.
-type publication struct{ condition, reason, what string }
+// exposureError is the condition that reports a failed write of a kind.
+type exposureError struct{ condition, reason, object string }
 
-var publications = map[string]publication{
+var exposureErrors = map[string]exposureError{
 	capability.HTTPRoute.Kind:        {ConditionRoute, ReasonHTTPRouteFailed, "HttpRoute"},
 	capability.ConsoleLink.Kind:      {ConditionConsoleLink, ReasonConsoleLinkFailed, "ConsoleLink"},
-	budgetKind.Kind:                  {ConditionBudget, ReasonBudgetFailed, "PodDisruptionBudget"},
+	disruptionBudgetKind.Kind:        {ConditionBudget, ReasonBudgetFailed, "PodDisruptionBudget"},
 	capability.ServiceMonitor.Kind:   {ConditionMonitor, ReasonServiceMonitorFailed, "ServiceMonitor"},
 	capability.BackendTLSPolicy.Kind: {ConditionRoute, ReasonHTTPRouteFailed, "BackendTLSPolicy"},
 	configMapKind.Kind:               {ConditionRoute, ReasonHTTPRouteFailed, "the ConfigMap of the BackendTLSPolicy"},
 	ingressKind.Kind:                 {ConditionRoute, ReasonHTTPRouteFailed, "Ingress"},
 }
 
-// expose writes what leads to the server, whatever the server and its database do, and says of each kind in a condition of
-// its own that it could not be written. The error for the Service, without which the server is unreachable, comes apart.
-func (r *objects) expose(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, exposed apply.Desired, aside *troubles) (service error) {
+// applyExposure writes Services, routes, monitors and disruption budgets, regardless of the state of the server and its database.
+// Each failure but that of a Service has a condition of its own; serviceErr makes the server unreachable.
+func (r *mlflowReconciler) applyExposure(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, exposed apply.Desired, nonFatal *nonFatalErrors) (serviceErr error) {
 	reported := map[string]bool{}
 	for _, object := range exposed {
 		err := r.applier.Apply(ctx, m, apply.Desired{object})
-		aside.add("publishing the server", err)
+		nonFatal.add("publishing the server", err)
 		if err == nil || apply.IsTerminating(err) {
 			continue
 		}
-		condition, ok := reportPublication(m, err)
+		condition, ok := reportExposureError(m, err)
 		if !ok {
-			service = err
+			serviceErr = err
 		}
 		reported[condition] = true
 	}
@@ -51,51 +51,52 @@ func (r *objects) expose(ctx context.Context, m *mlflowv1.MLflow, in resources.I
 			conditions.Remove(&m.Status.Conditions, c)
 		}
 	}
-	aside.add("checking the route", r.checkRoutes(ctx, m, in, exposed, reported[ConditionRoute]))
-	return service
+	nonFatal.add("checking the route", r.checkRoutes(ctx, m, in, exposed, reported[ConditionRoute]))
+	return serviceErr
 }
 
-// reportPublication shows what could not be published, and returns the condition; false when the error is about something else.
-func reportPublication(m *mlflowv1.MLflow, err error) (condition string, ok bool) {
+// reportExposureError sets the condition of the kind that could not be written and returns its type. ok is false for a kind
+// without a condition.
+func reportExposureError(m *mlflowv1.MLflow, err error) (condition string, ok bool) {
 	failed, ok := errors.AsType[*apply.Error](err)
 	if !ok {
 		return "", false
 	}
-	p, ok := publications[failed.Kind]
+	p, ok := exposureErrors[failed.Kind]
 	if !ok {
 		return "", false
 	}
 	if p.condition == ConditionRoute {
-		withdraw(m, failed.Name)
+		clearURL(m, failed.Name)
 	}
-	setCondition(m, p.condition, metav1.ConditionFalse, p.reason, fmt.Sprintf("Failed to reconcile %s: %v", p.what, failed.Err))
+	setCondition(m, p.condition, metav1.ConditionFalse, p.reason, fmt.Sprintf("Failed to reconcile %s: %v", p.object, failed.Err))
 	return p.condition, true
 }
 
-// checkRoutes takes an external URL back while the gateway refuses what leads there, and reports why, unless the condition is taken.
-func (r *objects) checkRoutes(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, exposed apply.Desired, reported bool) error {
-	report, err := routestatus.Read(ctx, r.whole, in.Gateway(), exposed, r.clock.Now())
+// checkRoutes clears the external URL while the Gateway rejects its route, and sets ConditionRoute unless it is already reported.
+func (r *mlflowReconciler) checkRoutes(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, exposed apply.Desired, reported bool) error {
+	report, err := routestatus.Read(ctx, r.fullObjects, in.Gateway(), exposed, r.clock.Now())
 	for _, p := range report.Problems {
-		if p.Refused {
-			withdraw(m, p.Name)
+		if p.Rejected {
+			clearURL(m, p.Name)
 		}
 	}
 	switch {
 	case reported:
 	case err != nil:
 		setCondition(m, ConditionRoute, metav1.ConditionUnknown, ReasonRouteUnknown, err.Error())
-	case in.LacksGateway() && in.ExternalURL != "": // a URL is the wish to be reached by a Gateway; without one nothing is amiss
+	case in.LacksGateway() && in.ExternalURL != "": // without a URL no route is requested
 		setCondition(m, ConditionRoute, metav1.ConditionFalse, ReasonGatewayNotNamed, "no Gateway is named, so there is no HTTPRoute: set MLFLOW_GATEWAY_NAMESPACE "+
 			"(mlflow.gatewayNamespace), or publish the server by an Ingress (--exposure=ingress)")
 	default:
 		report.Set(&m.Status.Conditions, m.Generation)
 	}
-	return cmp.Or(err, report.Await())
+	return cmp.Or(err, report.Wait())
 }
 
-// withdraw takes the external URL back to which an object should lead that does not.
-func withdraw(m *mlflowv1.MLflow, object string) {
-	if strings.TrimSuffix(object, resources.TrustSuffix) == resources.Artifacts(m).Name {
+// clearURL clears the external URL that depends on the named object.
+func clearURL(m *mlflowv1.MLflow, object string) {
+	if strings.TrimSuffix(object, resources.BackendTLSSuffix) == resources.Artifacts(m).Name {
 		m.Status.ArtifactsURL = ""
 		return
 	}

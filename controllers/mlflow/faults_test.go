@@ -149,7 +149,7 @@ func TestForeignJobHasTheName(t *testing.T) {
 	stray := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "mlflow-mg-3140-g1"}}
 	w := newFixture(t, everything(), stray)
 	last, err := w.settle()
-	if err != nil || last.RequeueAfter != diagnoseAfter {
+	if err != nil || last.RequeueAfter != diagnoseInterval {
 		t.Errorf("it is tried again after %s, error %v", last.RequeueAfter, err)
 	}
 	const text = "Job opendatahub/mlflow-mg-3140-g1 exists and was not made by this operator; delete or rename it"

@@ -57,7 +57,7 @@ func migratedAndReady(m *mlflowv1.MLflow) bool {
 }
 
 // The annotation stays until the server is ready again [mlflow-47].
-func TestForcedMigrationOfAServerThatIsNotReady(t *testing.T) {
+func TestForcedMigrationOfUnreadyServer(t *testing.T) {
 	w := newFixture(t, everything())
 	w.until("ready", workloads{}, migratedAndReady)
 	since := len(w.server.Writes)
@@ -96,7 +96,7 @@ func TestForcedBetweenJobAndServer(t *testing.T) {
 }
 
 // A forced migration that fails for good consumes the annotation; adding it again asks for another [D10].
-func TestForcedMigrationThatFailsForGood(t *testing.T) {
+func TestForcedMigrationFailsTerminally(t *testing.T) {
 	w := newFixture(t, everything())
 	w.until("ready", workloads{}, migratedAndReady)
 	failed := func(m *mlflowv1.MLflow) bool {
@@ -116,7 +116,7 @@ func TestForcedMigrationThatFailsForGood(t *testing.T) {
 }
 
 // A value that comes while the annotation is being removed is another wish [D10].
-func TestForcedAgainWhileTheAnnotationGoes(t *testing.T) {
+func TestForcedAgainWhileAnnotationIsRemoved(t *testing.T) {
 	w := newFixture(t, everything())
 	w.until("ready", workloads{}, migratedAndReady)
 	since := len(w.server.Writes)

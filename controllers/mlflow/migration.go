@@ -23,27 +23,27 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// planMigration decides what this reconciliation does about the migration. It writes nothing, and reads from the API server only
-// when a migration is requested and not settled by what is recorded.
-func (r *objects) planMigration(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs) (migration.Decision, error) {
+// planMigration returns the migration decision of this reconcile. It writes nothing, and reads from the API server only while a
+// migration is requested that the recorded status does not decide.
+func (r *mlflowReconciler) planMigration(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs) (migration.Decision, error) {
 	f := migration.FactsOf(m, in, r.clock.Now())
 	d := migration.Decide(&f)
-	if d.Step == migration.StepLook {
+	if d.Step == migration.StepObserve {
 		var err error
-		if f.Live, err = r.look(ctx, m, in, &f); err != nil {
+		if f.Observed, err = r.observeWorkloads(ctx, m, in, &f); err != nil {
 			return migration.Decision{}, failMigration(m, err)
 		}
 		d = migration.Decide(&f)
 	}
-	migration.Measure(&f, &d)
+	migration.RecordMetrics(&f, &d)
 	return d, nil
 }
 
-// workloadsFor makes the wanted objects those of a decision: with all workloads off, or without them.
-func workloadsFor(p *resources.Plan, d *migration.Decision) (server, chores apply.Desired) {
-	server, chores = without[*corev1ac.PersistentVolumeClaimApplyConfiguration](p.Server), p.Chores // a claim is not written again and again
+// applyDecision returns the desired objects with the workloads scaled down, suspended or left out, as the decision requires.
+func applyDecision(p *resources.Plan, d *migration.Decision) (server, cronJobs apply.Desired) {
+	server, cronJobs = without[*corev1ac.PersistentVolumeClaimApplyConfiguration](p.Server), p.CronJobs // reconcileClaim writes the claim
 	if d.Workloads == migration.ScaleToZero || d.Workloads == migration.Drain {
-		for _, o := range chores {
+		for _, o := range cronJobs {
 			if job, is := o.Config.(*batchv1ac.CronJobApplyConfiguration); is {
 				job.Spec.WithSuspend(true)
 			}
@@ -58,14 +58,14 @@ func workloadsFor(p *resources.Plan, d *migration.Decision) (server, chores appl
 		}
 	case migration.Drain:
 		server = without[*appsv1ac.DeploymentApplyConfiguration](server)
-	case migration.ServeOn:
-		return without[*appsv1ac.DeploymentApplyConfiguration](server), without[*batchv1ac.CronJobApplyConfiguration](chores)
+	case migration.KeepRunning:
+		return without[*appsv1ac.DeploymentApplyConfiguration](server), without[*batchv1ac.CronJobApplyConfiguration](cronJobs)
 	case migration.RunAsSpecified:
 	}
-	return server, chores
+	return server, cronJobs
 }
 
-// without leaves out the objects of a kind.
+// without returns the objects of all kinds but T.
 func without[T runtime.ApplyConfiguration](desired apply.Desired) apply.Desired {
 	return slices.DeleteFunc(slices.Clone(desired), func(o apply.Object) bool {
 		_, is := o.Config.(T)
@@ -73,26 +73,26 @@ func without[T runtime.ApplyConfiguration](desired apply.Desired) apply.Desired 
 	})
 }
 
-// carryOut does the step of a decision, once the objects are as it wants them, and reports it. A reconciliation that
-// continues with the rollout gets no error.
-func (r *objects) carryOut(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, d *migration.Decision) error {
-	if err := r.takeStep(ctx, m, in, d); err != nil {
+// executeDecision executes the step of a decision and reports it, after the objects are applied. It returns a Wait unless the
+// reconcile continues with the rollout.
+func (r *mlflowReconciler) executeDecision(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, d *migration.Decision) error {
+	if err := r.executeStep(ctx, m, in, d); err != nil {
 		return err
 	}
 	reportMigration(m, d)
 	if d.Record != nil {
 		m.Status.Migration = d.Record
 	}
-	if d.Rolls() {
+	if d.ContinuesRollout() {
 		return nil
 	}
 	return awaitMigration(d)
 }
 
-// follow reports how far the servers are, and waits for a check that decides whether they may be stopped.
-func (r *objects) follow(ctx context.Context, m *mlflowv1.MLflow, d *migration.Decision) error {
+// waitForRollout reports the rollout of the servers, and also returns a Wait while a check Job runs.
+func (r *mlflowReconciler) waitForRollout(ctx context.Context, m *mlflowv1.MLflow, d *migration.Decision) error {
 	err := r.observeRollout(ctx, m)
-	if d.Workloads == migration.ServeOn {
+	if d.Workloads == migration.KeepRunning {
 		err = errors.Join(err, awaitMigration(d))
 	}
 	return err
@@ -100,32 +100,32 @@ func (r *objects) follow(ctx context.Context, m *mlflowv1.MLflow, d *migration.D
 
 func awaitMigration(d *migration.Decision) error {
 	return &reconciler.Wait{
-		For: "the database migration (" + d.Rule + ")", Retry: d.Retry, Unready: true, Stalled: d.Report != nil && !d.Report.Progressing,
+		For: "the database migration (" + d.Rule + ")", Retry: d.RequeueAfter, Unready: true, Stalled: d.Report != nil && !d.Report.Progressing,
 	}
 }
 
-func (r *objects) takeStep(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, d *migration.Decision) error {
+func (r *mlflowReconciler) executeStep(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, d *migration.Decision) error {
 	switch d.Step {
-	case migration.StepCreate:
+	case migration.StepCreateJob:
 		return r.createJob(ctx, m, resources.MigrationJob(m, in, d.Record.Force))
-	case migration.StepCheck:
-		return r.createJob(ctx, m, resources.CheckJob(m, in, d.Subject))
-	case migration.StepDelete:
+	case migration.StepCreateCheckJob:
+		return r.createJob(ctx, m, resources.CheckJob(m, in, d.CheckHash))
+	case migration.StepDeleteJob:
 		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: d.Job.Name, UID: d.Job.UID}}
 		if err := r.applier.DeleteOwned(ctx, m.UID, job); err != nil && !apierrors.IsConflict(err) { // with its pods
 			return failMigration(m, err)
 		}
-	case migration.StepUnmark:
-		return r.unmark(ctx, m)
-	case migration.StepNone, migration.StepLook:
+	case migration.StepRemoveAnnotation:
+		return r.removeForceAnnotation(ctx, m)
+	case migration.StepNone, migration.StepObserve:
 	}
 	return nil
 }
 
-func (r *objects) createJob(ctx context.Context, m *mlflowv1.MLflow, job *batchv1ac.JobApplyConfiguration) error {
+func (r *mlflowReconciler) createJob(ctx context.Context, m *mlflowv1.MLflow, job *batchv1ac.JobApplyConfiguration) error {
 	err := r.applier.Create(ctx, m, apply.Object{Config: job})
-	if _, taken := errors.AsType[*apply.ForeignError](err); taken {
-		return &reconciler.Wait{For: failMigration(m, err).Error(), Retry: diagnoseAfter}
+	if _, foreign := errors.AsType[*apply.ForeignError](err); foreign {
+		return &reconciler.Wait{For: failMigration(m, err).Error(), Retry: diagnoseInterval}
 	}
 	if err != nil {
 		return failMigration(m, err)
@@ -133,62 +133,62 @@ func (r *objects) createJob(ctx context.Context, m *mlflowv1.MLflow, job *batchv
 	return nil
 }
 
-// unmark removes the annotation, unless the object has been changed meanwhile: that may be another wish. The reconciliation ends with
-// it, because it changes the object that the status would be written to; its event brings the next.
-func (r *objects) unmark(ctx context.Context, m *mlflowv1.MLflow) error {
-	answer := m.DeepCopy()
-	delete(answer.Annotations, migration.ForceAnnotation)
+// removeForceAnnotation removes the annotation unless the MLflow has changed since it was read: the annotation may be a new request.
+// It ends the reconcile, because the status patch would use an outdated resourceVersion; the update event starts the next one.
+func (r *mlflowReconciler) removeForceAnnotation(ctx context.Context, m *mlflowv1.MLflow) error {
+	updated := m.DeepCopy()
+	delete(updated.Annotations, migration.ForceAnnotation)
 	patch := client.MergeFromWithOptions(m, client.MergeFromWithOptimisticLock{})
-	err := r.cached.Patch(ctx, answer, patch, client.FieldOwner(FieldOwner))
+	err := r.cached.Patch(ctx, updated, patch, client.FieldOwner(FieldOwner))
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		return failMigration(m, fmt.Errorf("removing the annotation %s: %w", migration.ForceAnnotation, err))
 	}
-	return &reconciler.Wait{For: "the annotation " + migration.ForceAnnotation + " to be gone", Retry: migration.RecreateDelay}
+	return &reconciler.Wait{For: "the annotation " + migration.ForceAnnotation + " to be gone", Retry: migration.ShortRequeue}
 }
 
-// concludeMigration makes a migration a success, once the server that follows it is ready: first the annotation that
-// asked for it goes, then version, condition and record are written together.
-func (r *objects) concludeMigration(ctx context.Context, m *mlflowv1.MLflow) error {
+// concludeMigration reports success once the server is ready: it first removes the force annotation, then sets version, condition
+// and record together.
+func (r *mlflowReconciler) concludeMigration(ctx context.Context, m *mlflowv1.MLflow) error {
 	record := m.Status.Migration
 	if !rolloutPending(m) {
 		return nil
 	}
-	if _, marked := m.Annotations[migration.ForceAnnotation]; marked {
-		return r.unmark(ctx, m)
+	if _, forced := m.Annotations[migration.ForceAnnotation]; forced {
+		return r.removeForceAnnotation(ctx, m)
 	}
-	record.Outcome, record.Force = mlflowv1.MigrationCompleted, "" // what was asked for is done
+	record.Outcome, record.Force = mlflowv1.MigrationCompleted, ""
 	m.Status.Version = record.Version
-	done := migration.Succeeded(m.Generation)
-	setCondition(m, migration.ConditionMigration, done.Status, done.Reason, done.Message)
+	report := migration.Succeeded(m.Generation)
+	setCondition(m, migration.ConditionMigration, report.Status, report.Reason, report.Message)
 	return nil
 }
 
-// rolloutPending reports that the database is migrated, and the server has to follow.
+// rolloutPending reports whether the database is migrated and the rollout of the server is not complete.
 func rolloutPending(m *mlflowv1.MLflow) bool {
 	return m.Status.Migration != nil && m.Status.Migration.Outcome == mlflowv1.MigrationRolloutPending
 }
 
-// reportMigration sets the conditions that a decision is about.
+// reportMigration sets the conditions of a decision.
 func reportMigration(m *mlflowv1.MLflow, d *migration.Decision) {
 	if d.Report == nil {
 		return
 	}
 	r := d.Report
 	setCondition(m, migration.ConditionMigration, r.Status, r.Reason, r.Message)
-	if d.Rolls() {
+	if d.ContinuesRollout() {
 		return
 	}
 	progressing := metav1.ConditionFalse
 	if r.Progressing {
 		progressing = metav1.ConditionTrue
 	}
-	if !d.Serving {
+	if !d.ServerReady {
 		setCondition(m, ConditionAvailable, metav1.ConditionFalse, r.Reason, r.Message)
 	}
 	setCondition(m, ConditionProgressing, progressing, r.Reason, r.Message)
 }
 
-// failMigration reports a failure of our own, and returns it.
+// failMigration reports an error of the operator, as opposed to one of the Job, and returns it.
 func failMigration(m *mlflowv1.MLflow, err error) error {
 	text := fmt.Sprintf("Failed to reconcile migration: %v", err)
 	fail(m, migration.ReasonMigrationError, text)
@@ -196,8 +196,8 @@ func failMigration(m *mlflowv1.MLflow, err error) error {
 	return err
 }
 
-// keptAsIs reports that the Deployment of the server is kept from following this build, and the condition that says why.
-func keptAsIs(m *mlflowv1.MLflow) (c metav1.Condition, is bool) {
+// pinnedCondition returns the Migration condition, and whether its reason pins the Deployments of the servers.
+func pinnedCondition(m *mlflowv1.MLflow) (c metav1.Condition, pinned bool) {
 	c, found := conditions.Get(m.Status.Conditions, migration.ConditionMigration)
-	return c, found && migration.KeepsServer(c.Reason)
+	return c, found && migration.PinsServer(c.Reason)
 }

@@ -28,7 +28,7 @@ import (
 )
 
 // observer is a controller before a fake API server that refuses to list a kind, if one is named.
-func observer(t *testing.T, broken client.ObjectList, there ...client.Object) *objects {
+func observer(t *testing.T, broken client.ObjectList, there ...client.Object) *mlflowReconciler {
 	t.Helper()
 	server := fake.NewClientBuilder().WithScheme(fakeapi.Scheme(mlflowv1.AddToScheme)).WithObjects(there...).WithIndex(&corev1.Event{}, "involvedObject.uid", involvedUID).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
@@ -38,8 +38,8 @@ func observer(t *testing.T, broken client.ObjectList, there ...client.Object) *o
 			return c.List(ctx, list, opts...)
 		},
 	}).Build()
-	return &objects{
-		cached: server, live: server, references: reference.NewTracker(server, server), clock: clocktesting.NewFakePassiveClock(midday),
+	return &mlflowReconciler{
+		cached: server, apiReader: server, references: reference.NewTracker(server, server), clock: clocktesting.NewFakePassiveClock(midday),
 		inputs: func() resources.Inputs { return on["plain"] },
 	}
 }
@@ -77,28 +77,28 @@ func livePod(name string, labels map[string]string, phase corev1.PodPhase) *core
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: name, Labels: labels}, Status: corev1.PodStatus{Phase: phase}}
 }
 
-func looked(t *testing.T, r *objects, m *mlflowv1.MLflow) *migration.Workloads {
+func looked(t *testing.T, r *mlflowReconciler, m *mlflowv1.MLflow) *migration.Workloads {
 	t.Helper()
 	in := r.inputs()
 	f := migration.FactsOf(m, in, midday)
-	seen, err := r.look(t.Context(), m, in, &f)
+	seen, err := r.observeWorkloads(t.Context(), m, in, &f)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return seen
 }
 
-func TestLookFindsOurJobsOnly(t *testing.T) {
+func TestObserveIgnoresForeignJobs(t *testing.T) {
 	m := watched()
 	foreign := liveJob("mlflow-mg-3140-g1", "foreign", func(j *batchv1.Job) { j.OwnerReferences = nil })
 	finished := liveJob("mlflow-mg-3130-g1", "finished", func(j *batchv1.Job) { j.Status.Succeeded = 1 })
 	older := liveJob("mlflow-mg-3130-g2", "older")
 	unrelated := liveJob("nightly", "unrelated", func(j *batchv1.Job) { j.Labels = nil })
 	seen := looked(t, observer(t, nil, foreign, finished, older, unrelated), m)
-	if seen.Job != nil || len(seen.Others) != 1 || seen.Others[0].Name != older.Name || seen.Others[0].Ours {
+	if seen.Job != nil || len(seen.OtherJobs) != 1 || seen.OtherJobs[0].Name != older.Name || seen.OtherJobs[0].Managed {
 		t.Errorf("seen %+v", seen)
 	}
-	if !seen.Quiet() {
+	if !seen.DatabaseIdle() {
 		t.Error("nothing else is there")
 	}
 	current := liveJob("mlflow-mg-3140-g2", "current", func(j *batchv1.Job) {
@@ -106,7 +106,7 @@ func TestLookFindsOurJobsOnly(t *testing.T) {
 			{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded", Message: "too often"}}}
 	})
 	seen = looked(t, observer(t, nil, current), m)
-	if seen.Job == nil || seen.Job.Phase != migration.JobFailed || seen.Job.For != "token" || seen.Job.Failure.Message != "too often" || seen.Job.Image != "mlflow:v3" {
+	if seen.Job == nil || seen.Job.Phase != migration.JobFailed || seen.Job.RequestHash != "token" || seen.Job.Failure.Message != "too often" || seen.Job.Image != "mlflow:v3" {
 		t.Errorf("job %+v", seen.Job)
 	}
 }
@@ -119,7 +119,7 @@ func fromHere(j *batchv1.Job) {
 func unowned(j *batchv1.Job)  { j.OwnerReferences = nil }
 func finished(j *batchv1.Job) { j.Status.Succeeded = 1 }
 
-func TestWhatAJobIsToAnMLflow(t *testing.T) {
+func TestJobOwnership(t *testing.T) {
 	owners := func(refs ...metav1.OwnerReference) func(*batchv1.Job) {
 		return func(j *batchv1.Job) { j.OwnerReferences = refs }
 	}
@@ -151,7 +151,7 @@ func TestWhatAJobIsToAnMLflow(t *testing.T) {
 			owners(metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "MLflow", Name: "mlflow", UID: "x", Controller: new(true)})}, kinNone},
 	} {
 		t.Run(name, func(t *testing.T) {
-			own, left := kinOf(liveJob("mlflow-mg-3140-g2", "a", c.changes...), watched())
+			own, left := jobOwnership(liveJob("mlflow-mg-3140-g2", "a", c.changes...), watched())
 			if own != (c.want == kinOwn) || left != (c.want == kinLeft) {
 				t.Errorf("own %t, left behind %t, want %s", own, left, c.want)
 			}
@@ -159,29 +159,29 @@ func TestWhatAJobIsToAnMLflow(t *testing.T) {
 	}
 }
 
-func TestLookFindsWhatAnEarlierMLflowLeft(t *testing.T) {
+func TestObserveFindsOrphanedJobs(t *testing.T) {
 	done := liveJob("mlflow-mg-3140-g2", "done", fromHere, unowned, finished)
 	doneBefore := liveJob("mlflow-mg-3140-g1", "done-before", fromHere, unowned, finished)
 	runs := liveJob("mlflow-mg-3140-g3", "runs", fromHere, unowned)
 	seen := looked(t, observer(t, nil, done, doneBefore, runs), watched())
-	if seen.Job != nil || len(seen.Others) != 2 {
-		t.Fatalf("job %+v, others %+v", seen.Job, seen.Others)
+	if seen.Job != nil || len(seen.OtherJobs) != 2 {
+		t.Fatalf("job %+v, others %+v", seen.Job, seen.OtherJobs)
 	}
-	if o := seen.Others[0]; o.UID != "done" || !o.Left || o.Leaving || o.Phase != migration.JobSucceeded {
+	if o := seen.OtherJobs[0]; o.UID != "done" || !o.Orphaned || o.Terminating || o.Phase != migration.JobSucceeded {
 		t.Errorf("left over %+v", o)
 	}
-	if o := seen.Others[1]; o.UID != "runs" || !o.Left || o.Phase != migration.JobRunning {
+	if o := seen.OtherJobs[1]; o.UID != "runs" || !o.Orphaned || o.Phase != migration.JobRunning {
 		t.Errorf("left running %+v", o)
 	}
 	current := liveJob("mlflow-mg-3140-g2", "current", fromHere, unowned)
 	seen = looked(t, observer(t, nil, current), watched())
-	if seen.Job != nil || len(seen.Others) != 1 || seen.Others[0].UID != "current" {
+	if seen.Job != nil || len(seen.OtherJobs) != 1 || seen.OtherJobs[0].UID != "current" {
 		t.Errorf("a Job that runs is waited for, whatever its name: %+v", seen)
 	}
 }
 
 // [mlflow-45] [D14]
-func TestLookCountsWhatUsesTheDatabase(t *testing.T) {
+func TestObserveCountsDatabaseUsers(t *testing.T) {
 	deployment := func(wanted, replicas int32, seen int64) *appsv1.Deployment {
 		return &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "mlflow", Generation: 3}, Spec: appsv1.DeploymentSpec{Replicas: &wanted},
@@ -218,8 +218,8 @@ func TestLookCountsWhatUsesTheDatabase(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := looked(t, observer(t, nil, c.objects...), watched())
-			if seen.Busy != c.busy || seen.Settled != c.settled || seen.Working() != c.working {
-				t.Errorf("busy %d, settled %t, working %t", seen.Busy, seen.Settled, seen.Working())
+			if seen.DatabaseUsers != c.busy || seen.ScaledDown != c.settled || seen.CronJobsBusy() != c.working {
+				t.Errorf("busy %d, settled %t, working %t", seen.DatabaseUsers, seen.ScaledDown, seen.CronJobsBusy())
 			}
 		})
 	}
@@ -247,8 +247,8 @@ func collectorOf(began time.Duration) (*batchv1.CronJob, *batchv1.Job) {
 
 // A pod that the affinity binds to the server, which is about to be stopped, could never run: its Job goes before the server
 // does, and the message names pod and cause.
-func TestAJobBesideTheServerEndsBeforeTheServer(t *testing.T) {
-	labels := map[string]string{"app": "mlflow-gc", podsOfJob: "run"}
+func TestCronJobRunEndsBeforeServer(t *testing.T) {
+	labels := map[string]string{"app": "mlflow-gc", jobUIDLabel: "run"}
 	stuck := livePod("mlflow-gc-29000000-abcde", labels, corev1.PodPending)
 	stuck.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
 		Message: "0/3 nodes are available: 3 node(s) didn't match pod affinity rules."}}
@@ -258,11 +258,11 @@ func TestAJobBesideTheServerEndsBeforeTheServer(t *testing.T) {
 		step  migration.Step
 		says  string
 	}{
-		"no pod yet":       {time.Minute, nil, migration.StepDelete, "Deleted Job mlflow-gc-29000000, which never started,"},
-		"it cannot start":  {time.Minute, []client.Object{stuck}, migration.StepDelete, "pod mlflow-gc-29000000-abcde: the pod cannot be scheduled (nodes didn't match pod affinity rules)"},
+		"no pod yet":       {time.Minute, nil, migration.StepDeleteJob, "Deleted Job mlflow-gc-29000000, which never started,"},
+		"it cannot start":  {time.Minute, []client.Object{stuck}, migration.StepDeleteJob, "pod mlflow-gc-29000000-abcde: the pod cannot be scheduled (nodes didn't match pod affinity rules)"},
 		"it works":         {time.Minute, []client.Object{onNode(livePod("gc", labels, corev1.PodRunning))}, migration.StepNone, "Waiting for Job mlflow-gc-29000000 to end before migration"},
 		"between two pods": {time.Minute, []client.Object{livePod("gc", labels, corev1.PodFailed)}, migration.StepNone, "Waiting for Job mlflow-gc-29000000 to end"},
-		"it hangs":         {3 * time.Hour, []client.Object{onNode(livePod("gc", labels, corev1.PodRunning))}, migration.StepDelete, "runs for longer than 2h0m0s"},
+		"it hangs":         {3 * time.Hour, []client.Object{onNode(livePod("gc", labels, corev1.PodRunning))}, migration.StepDeleteJob, "runs for longer than 2h0m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cron, job := collectorOf(c.began)
@@ -276,14 +276,14 @@ func TestAJobBesideTheServerEndsBeforeTheServer(t *testing.T) {
 	t.Run("the Job is gone", func(t *testing.T) {
 		cron, _ := collectorOf(time.Minute)
 		r := observer(t, nil, cron, stuck)
-		if d, err := r.planMigration(t.Context(), watched(), r.inputs()); err != nil || d.Step != migration.StepCreate {
+		if d, err := r.planMigration(t.Context(), watched(), r.inputs()); err != nil || d.Step != migration.StepCreateJob {
 			t.Errorf("a pod that never ran is in the way: error %v, rule %q", err, d.Rule)
 		}
 	})
 }
 
 // [mlflow-44]
-func TestLookReportsWhatItCannotRead(t *testing.T) {
+func TestObserveReturnsReadErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		broken client.ObjectList
 		job    *batchv1.Job
@@ -314,7 +314,7 @@ func TestLookReportsWhatItCannotRead(t *testing.T) {
 }
 
 // At rest, and after a failure that is recorded, nothing is read.
-func TestPlanReadsNothingWhenSettled(t *testing.T) {
+func TestPlanReadsNothingWhenIdle(t *testing.T) {
 	m := watched()
 	m.Status.Version = "3.14.0"
 	r := observer(t, &batchv1.JobList{})
@@ -324,7 +324,7 @@ func TestPlanReadsNothingWhenSettled(t *testing.T) {
 }
 
 // [BR-F3] A Job has no condition for pods that are refused.
-func TestWhyAMigrationHasNoPods(t *testing.T) {
+func TestPodCreationError(t *testing.T) {
 	job := liveJob("mlflow-mg", "job")
 	refused := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "e"}, Reason: "FailedCreate", LastTimestamp: metav1.NewTime(midday),
 		Message: `pods "mlflow-mg-x" is forbidden: exceeded quota: tight`, InvolvedObject: corev1.ObjectReference{Name: "mlflow-mg", UID: "job"}}
@@ -336,7 +336,7 @@ func TestWhyAMigrationHasNoPods(t *testing.T) {
 		"of another Job": {func() *corev1.Event { e := refused.DeepCopy(); e.InvolvedObject.UID = "other"; return e }(), ""},
 		"something else": {func() *corev1.Event { e := refused.DeepCopy(); e.Reason = "SuccessfulCreate"; return e }(), ""},
 	} {
-		got, err := observer(t, nil, job, c.event).refused(t.Context(), job)
+		got, err := observer(t, nil, job, c.event).podCreationError(t.Context(), job)
 		if err != nil || got != c.want {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}

@@ -29,33 +29,32 @@ import (
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/mlflow"
 )
 
-// diagnoseAfter is how often the pods of a server that is not ready are read for the cause. A waiting pod changes
-// nothing on its Deployment, so there is no event to wait for.
-const diagnoseAfter = 30 * time.Second
+// diagnoseInterval is how often the pods of an unready server are listed for the cause. A waiting pod causes no Deployment event.
+const diagnoseInterval = 30 * time.Second
 
-// objects reconciles the children of an MLflow. Its phases run in the order in which they stand here.
-type objects struct {
-	cached     client.Client
-	live       client.Reader
-	applier    *apply.Applier
-	references *reference.Tracker
-	inputs     func() resources.Inputs
-	module     *module
-	authors    admission.Rules
-	feedback   Feedback
-	clock      clock.PassiveClock
-	// whole reads objects of which the others hold the metadata only.
-	whole client.Reader
-	// certificates keep the serving certificates where no platform makes them, one for each server that there may be.
-	certificates []*servingcert.Keeper
-	stores       *storeJudge
+// mlflowReconciler reconciles the children of an MLflow.
+type mlflowReconciler struct {
+	cached      client.Client
+	apiReader   client.Reader
+	applier     *apply.Applier
+	references  *reference.Tracker
+	inputs      func() resources.Inputs
+	platform    *platformGate
+	authorRules admission.Rules
+	feedback    Feedback
+	clock       clock.PassiveClock
+	// fullObjects reads the full objects of kinds for which the other readers return metadata only.
+	fullObjects client.Reader
+	// certificates issues serving certificates where the platform does not, one Keeper for each possible server.
+	certificates []*servingcert.Issuer
+	stores       *storeChecker
 }
 
-func (r *objects) phases() []reconciler.Phase[*mlflowv1.MLflow] {
+func (r *mlflowReconciler) phases() []reconciler.Phase[*mlflowv1.MLflow] {
 	return []reconciler.Phase[*mlflowv1.MLflow]{
-		{Name: "relaying feedback", Run: relay(r.feedback)},
-		{Name: "passing the gate", Run: r.module.pass},
-		{Name: "checking what the pods use", Run: r.checkUses},
+		{Name: "relaying feedback", Run: reportFeedback(r.feedback)},
+		{Name: "passing the gate", Run: r.platform.wait},
+		{Name: "checking what the pods use", Run: r.checkReferences},
 		{Name: "publishing addresses", Run: r.publishAddresses},
 		{Name: "checking the server for artifacts", Run: r.checkArtifactsServer},
 		{Name: "checking the CA bundle", Run: r.checkCABundle},
@@ -63,24 +62,23 @@ func (r *objects) phases() []reconciler.Phase[*mlflowv1.MLflow] {
 	}
 }
 
-// reconcile brings an MLflow to its desired state: first all that the server needs, then the server, the migration of its
-// database, and what leads to it. Only the guards of the server keep it from being written, and nothing that leads to it keeps
-// its database from being migrated.
-func (r *objects) reconcile(ctx context.Context, m *mlflowv1.MLflow) error {
-	aside := &troubles{}
-	return aside.conclude(ctx, r.run(ctx, m, aside))
+// reconcile writes the dependencies of the server, the server, the migration Job and the exposure, in this order. A failure of
+// the CronJobs or the exposure blocks neither the server nor the migration.
+func (r *mlflowReconciler) reconcile(ctx context.Context, m *mlflowv1.MLflow) error {
+	nonFatal := &nonFatalErrors{}
+	return nonFatal.join(ctx, r.reconcileObjects(ctx, m, nonFatal))
 }
 
-func (r *objects) run(ctx context.Context, m *mlflowv1.MLflow, aside *troubles) error {
+func (r *mlflowReconciler) reconcileObjects(ctx context.Context, m *mlflowv1.MLflow, nonFatal *nonFatalErrors) error {
 	if err := resources.Check(m, r.inputs()); err != nil {
 		fail(m, ReasonRenderFailed, fmt.Sprintf("Failed to build the objects of the server: %v", err))
 		return &reconciler.Wait{For: "a valid spec", Stalled: true}
 	}
-	if err := r.keepClaim(ctx, m, aside); err != nil {
+	if err := r.reconcileClaim(ctx, m, nonFatal); err != nil {
 		return fmt.Errorf("keeping the volume claim: %w", err)
 	}
-	aside.add("keeping the serving certificate", r.keepCertificates(ctx, m))
-	if err := r.applyObjects(ctx, m, aside); err != nil {
+	nonFatal.add("keeping the serving certificate", r.reconcileCertificates(ctx, m))
+	if err := r.applyObjects(ctx, m, nonFatal); err != nil {
 		return fmt.Errorf("applying objects: %w", err)
 	}
 	var renewals error
@@ -90,47 +88,46 @@ func (r *objects) run(ctx context.Context, m *mlflowv1.MLflow, aside *troubles) 
 	return renewals
 }
 
-// refusedRetry is how often something is tried again that the API server refused: no event reports when it would not any more.
-const refusedRetry = time.Minute
+// refusalRequeueAfter is the pause after the API server rejected a write: no event reports when it would accept the write.
+const refusalRequeueAfter = time.Minute
 
-// troubles are the failures of a reconciliation that keep nothing else from being done. Each stands in a condition of its own.
-type troubles []error
+// nonFatalErrors collects the errors of a reconcile that do not block its other steps. Each has its own condition.
+type nonFatalErrors []error
 
-// add notes a failure; nil is none.
-func (t *troubles) add(what string, err error) {
+func (t *nonFatalErrors) add(what string, err error) {
 	if err != nil {
 		*t = append(*t, fmt.Errorf("%s: %w", what, err))
 	}
 }
 
-// conclude joins the troubles with how the reconciliation ended. What the API server refuses is tried again after a minute, so that
-// its back-off delays nothing that is waited for; all else is an error.
-func (t *troubles) conclude(ctx context.Context, end error) error {
+// join returns the collected errors joined with result. A write that the API server rejects becomes a Wait, so that the backoff
+// of the workqueue does not delay other steps.
+func (t *nonFatalErrors) join(ctx context.Context, result error) error {
 	for _, err := range *t {
 		wait, waits := reconciler.AsWait(err)
 		switch {
 		case waits:
 			err = wait
-		case apply.OnlyErrors(err, isRefusal):
+		case apply.AllErrorsMatch(err, isRefusal):
 			log.FromContext(ctx).Info("Something was refused, and everything else continues", "error", err.Error())
-			err = &reconciler.Wait{For: "what was refused: " + err.Error(), Retry: refusedRetry}
+			err = &reconciler.Wait{For: "what was refused: " + err.Error(), Retry: refusalRequeueAfter}
 		}
-		end = errors.Join(end, err)
+		result = errors.Join(result, err)
 	}
-	return end
+	return result
 }
 
-// isRefusal says that an error stays the same until an object changes.
+// isRefusal reports whether an error persists until an object changes.
 func isRefusal(err error) bool {
-	if apply.Blocked(err) {
+	if apply.IsBlocked(err) {
 		return true
 	}
 	_, status := any(err).(apierrors.APIStatus)
 	return status && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err))
 }
 
-// forget drops what is remembered of an MLflow that is gone.
-func (r *objects) forget(uid types.UID) {
+// onDeleted removes the state in memory of a deleted MLflow.
+func (r *mlflowReconciler) onDeleted(uid types.UID) {
 	r.applier.Forget(uid)
 	r.references.Forget(uid)
 	for _, keeper := range r.certificates {
@@ -138,10 +135,10 @@ func (r *objects) forget(uid types.UID) {
 	}
 }
 
-// checkUses holds back what no author may let pods use. Admission refuses it too; objects may have been stored while it did not. What
-// runs continues as it is.
-func (r *objects) checkUses(_ context.Context, m *mlflowv1.MLflow) error {
-	err := r.authors.Forbidden(webhook.Uses(r.authors, m, r.inputs().Namespace))
+// checkReferences rejects references that no author may give to pods. The webhook rejects them too, but an MLflow may have been
+// stored while it was not running. Running pods are unaffected.
+func (r *mlflowReconciler) checkReferences(_ context.Context, m *mlflowv1.MLflow) error {
+	err := r.authorRules.Forbidden(webhook.References(r.authorRules, m, r.inputs().Namespace))
 	if err == nil {
 		return nil
 	}
@@ -149,8 +146,8 @@ func (r *objects) checkUses(_ context.Context, m *mlflowv1.MLflow) error {
 	return &reconciler.Wait{For: "a spec without what is forbidden", Stalled: true}
 }
 
-// publishAddresses reports where the server is reached, as soon as that is decided, and which password the spec shows.
-func (r *objects) publishAddresses(_ context.Context, m *mlflowv1.MLflow) error {
+// publishAddresses sets the URLs in the status and warns of passwords in the spec.
+func (r *mlflowReconciler) publishAddresses(_ context.Context, m *mlflowv1.MLflow) error {
 	in := r.inputs()
 	m.Status.Address = nil
 	if url := resources.AddressURL(m, in); url != "" {
@@ -162,8 +159,8 @@ func (r *objects) publishAddresses(_ context.Context, m *mlflowv1.MLflow) error 
 	return nil
 }
 
-// checkCABundle waits for the ConfigMap that the user named: without it the server would trust less than asked for.
-func (r *objects) checkCABundle(ctx context.Context, m *mlflowv1.MLflow) error {
+// checkCABundle waits for spec.caBundleConfigMap: without it the server would not trust the CAs of the user.
+func (r *mlflowReconciler) checkCABundle(ctx context.Context, m *mlflowv1.MLflow) error {
 	if m.Spec.CABundleConfigMap == nil {
 		return nil
 	}
@@ -181,9 +178,9 @@ func (r *objects) checkCABundle(ctx context.Context, m *mlflowv1.MLflow) error {
 	return err
 }
 
-// applyObjects writes everything but the claim, with the workloads on or off as the database migration demands, does what the
-// migration needs next, and removes what is no longer wanted.
-func (r *objects) applyObjects(ctx context.Context, m *mlflowv1.MLflow, aside *troubles) error {
+// applyObjects applies every object except the PersistentVolumeClaim, executes the next step of the migration and prunes objects
+// that are no longer desired. The migration decides whether the workloads are scaled to zero.
+func (r *mlflowReconciler) applyObjects(ctx context.Context, m *mlflowv1.MLflow, nonFatal *nonFatalErrors) error {
 	in := r.inputs()
 	exists, err := r.configMapExists(ctx, resources.PlatformCAName)
 	if err != nil {
@@ -192,65 +189,65 @@ func (r *objects) applyObjects(ctx context.Context, m *mlflowv1.MLflow, aside *t
 		return err
 	}
 	in.PlatformCABundle = exists
-	running, err := r.deployment(ctx, resources.Tracking(m), r.cached, r.live) // the cache does not show one that has lost our label
+	existing, err := r.deployment(ctx, resources.Tracking(m), r.cached, r.apiReader) // the cache omits a Deployment without the operator label
 	if client.IgnoreNotFound(err) != nil {
-		return notApplied(m, err)
+		return reportApplyError(m, err)
 	}
-	in.VerifyPostgres, in.Authorities = resources.KeepsVerification(running), r.authorities(m)
-	m.Status.Scale = common.Scaled(running, resources.Tracking(m).Selector())
-	stamps, err := r.stamps(ctx, m, in.Namespace)
+	in.VerifyPostgreSQL, in.Authorities = resources.VerifiesPostgres(existing), r.authorities(m)
+	m.Status.Scale = common.ScaleStatus(existing, resources.Tracking(m).Selector())
+	hashes, err := r.rolloutHashes(ctx, m, in.Namespace)
 	if err != nil {
-		return notApplied(m, err)
+		return reportApplyError(m, err)
 	}
 	p := resources.NewPlan(m, in)
-	for name, stamp := range stamps {
-		stamp.Apply(p.Server.Deployment(name))
+	for name, hash := range hashes {
+		hash.Apply(p.Server.Deployment(name))
 	}
 	d, err := r.planMigration(ctx, m, in)
 	if err != nil {
 		return err
 	}
-	server, chores := workloadsFor(&p, &d)
+	server, cronJobs := applyDecision(&p, &d)
 	if err := r.applier.Apply(ctx, m, server); err != nil {
-		return notApplied(m, err)
+		return reportApplyError(m, err)
 	}
-	if err := r.stopArtifacts(ctx, m, &d); err != nil {
-		return notApplied(m, err)
+	if err := r.scaleDownArtifactsServer(ctx, m, &d); err != nil {
+		return reportApplyError(m, err)
 	}
-	aside.add("scheduling jobs", reportAside(m, ConditionChores, ReasonScheduledJobsFailed,
-		"Garbage collection or trace archival could not be set up", r.applier.Apply(ctx, m, chores)))
-	aside.add("removing objects that are no longer wanted", reportAside(m, ConditionPruned, ReasonRemovalFailed,
+	nonFatal.add("scheduling jobs", reportNonFatal(m, ConditionCronJobs, ReasonScheduledJobsFailed,
+		"Garbage collection or trace archival could not be set up", r.applier.Apply(ctx, m, cronJobs)))
+	nonFatal.add("removing objects that are no longer wanted", reportNonFatal(m, ConditionPruned, ReasonRemovalFailed,
 		"An object that is no longer wanted could not be removed", r.prune(ctx, m, in, p.All(), &d)))
-	end := r.carryOut(ctx, m, in, &d)
-	if end == nil {
-		end = r.follow(ctx, m, &d)
+	result := r.executeDecision(ctx, m, in, &d)
+	if result == nil {
+		result = r.waitForRollout(ctx, m, &d)
 	}
-	if unreachable := r.expose(ctx, m, in, p.Exposed, aside); unreachable != nil {
-		failApply(m, unreachable)
+	if serviceErr := r.applyExposure(ctx, m, in, p.Exposure, nonFatal); serviceErr != nil {
+		failApply(m, serviceErr)
 	}
-	return end
+	return result
 }
 
-// prune removes what is no longer wanted, also of what an operator before this one may have left. A server for artifacts goes once no
-// migration waits for its end, and its certificate with it.
-func (r *objects) prune(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, desired apply.Desired, d *migration.Decision) error {
-	kinds, united := prunable(in), !resources.Splits(m) && d.Workloads == migration.RunAsSpecified
-	if united {
+// prune deletes objects that are no longer desired, including those of the legacy operator. The artifacts server and its serving
+// certificate are deleted only after a running migration, which waits for the Deployment to scale down.
+func (r *mlflowReconciler) prune(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, desired apply.Desired, d *migration.Decision) error {
+	kinds, pruneArtifacts := prunableKinds(in), !resources.HasArtifactsServer(m) && d.Workloads == migration.RunAsSpecified
+	if pruneArtifacts {
 		kinds = append(kinds, serviceKind, deploymentKind)
 	}
-	err := r.applier.Prune(ctx, m, desired, kinds, &client.ListOptions{Namespace: in.Namespace, LabelSelector: ofServers(m).Selector})
-	if err != nil || !united {
+	err := r.applier.Prune(ctx, m, desired, kinds, &client.ListOptions{Namespace: in.Namespace, LabelSelector: workloadSelector(m).Selector})
+	if err != nil || !pruneArtifacts {
 		return err
 	}
-	head, err := capability.GetMetadata(ctx, r.cached, secretKind, client.ObjectKey{Namespace: in.Namespace, Name: resources.Artifacts(m).Secret})
-	if err != nil || head == nil || !apply.IsOurs(head, ComponentName) || !metav1.IsControlledBy(head, m) {
+	secret, err := capability.GetMetadata(ctx, r.cached, secretKind, client.ObjectKey{Namespace: in.Namespace, Name: resources.Artifacts(m).Secret})
+	if err != nil || secret == nil || !apply.HasComponentLabels(secret, ComponentName) || !metav1.IsControlledBy(secret, m) {
 		return err
 	}
-	return r.applier.DeleteOwned(ctx, m.UID, head)
+	return r.applier.DeleteOwned(ctx, m.UID, secret)
 }
 
-// notApplied reports what could not be written, if anything. What is just going away is no fault of anything, and waited for.
-func notApplied(m *mlflowv1.MLflow, err error) error {
+// reportApplyError reports a failed apply in the conditions. An object that is terminating is no failure: it returns a Wait.
+func reportApplyError(m *mlflowv1.MLflow, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -261,9 +258,9 @@ func notApplied(m *mlflowv1.MLflow, err error) error {
 	return err
 }
 
-// stamps decides for each server whether running pods must be replaced because something they consume has changed since its Deployment
-// was written, and says what of it does not exist.
-func (r *objects) stamps(ctx context.Context, m *mlflowv1.MLflow, namespace string) (map[string]reference.RolloutHash, error) {
+// rolloutHashes returns the RolloutHash of each server, which changes when a Secret or ConfigMap that its pods consume changes. It
+// reports the missing ones.
+func (r *mlflowReconciler) rolloutHashes(ctx context.Context, m *mlflowv1.MLflow, namespace string) (map[string]reference.RolloutHash, error) {
 	resolved, err := r.references.Resolve(ctx, m.UID, namespace, references(m, resources.Servers(m)...))
 	if err != nil {
 		return nil, err
@@ -271,9 +268,9 @@ func (r *objects) stamps(ctx context.Context, m *mlflowv1.MLflow, namespace stri
 	if err := r.reportMissing(ctx, m, namespace, resolved.Missing); err != nil {
 		return nil, err
 	}
-	stamps := map[string]reference.RolloutHash{}
+	hashes := map[string]reference.RolloutHash{}
 	for _, s := range resources.Servers(m) {
-		d, err := r.deployment(ctx, s, r.cached, r.live)
+		d, err := r.deployment(ctx, s, r.cached, r.apiReader)
 		if client.IgnoreNotFound(err) != nil {
 			return nil, err
 		}
@@ -282,21 +279,21 @@ func (r *objects) stamps(ctx context.Context, m *mlflowv1.MLflow, namespace stri
 			ref, hash := resources.ArchivalReference(m)
 			refs, resolved.Hashes[ref.ID()] = append(refs, ref), hash
 		}
-		if stamps[s.Name], err = reference.ForDeployment(d, resolved.Hashes, refs); err != nil {
+		if hashes[s.Name], err = reference.ForDeployment(d, resolved.Hashes, refs); err != nil {
 			return nil, err
 		}
 	}
-	return stamps, nil
+	return hashes, nil
 }
 
-// observeRollout reports how far the Deployments are, and why they are not further.
-func (r *objects) observeRollout(ctx context.Context, m *mlflowv1.MLflow) error {
+// observeRollout reports the rollout of all Deployments, and completes a migration once they are ready.
+func (r *mlflowReconciler) observeRollout(ctx context.Context, m *mlflowv1.MLflow) error {
 	for _, s := range resources.Servers(m) {
-		if ready, err := r.observe(ctx, m, s); !ready {
+		if ready, err := r.observeServer(ctx, m, s); !ready {
 			return err
 		}
 	}
-	if _, is := keptAsIs(m); !is { // else the servers that are ready are those of before
+	if _, pinned := pinnedCondition(m); !pinned { // the Deployments of a pinned server are those of an earlier reconcile
 		if err := r.concludeMigration(ctx, m); err != nil {
 			return err
 		}
@@ -305,37 +302,37 @@ func (r *objects) observeRollout(ctx context.Context, m *mlflowv1.MLflow) error 
 	return nil
 }
 
-// observe reports how far the Deployment of a server is, unless it is ready.
-func (r *objects) observe(ctx context.Context, m *mlflowv1.MLflow, s resources.Server) (ready bool, err error) {
-	from := []client.Reader{r.cached, r.live}
+// observeServer reports the rollout of a server's Deployment, unless it is ready.
+func (r *mlflowReconciler) observeServer(ctx context.Context, m *mlflowv1.MLflow, s resources.Server) (ready bool, err error) {
+	readers := []client.Reader{r.cached, r.apiReader}
 	if rolloutPending(m) {
-		from = from[1:] // the cache may still show the server of before the migration
+		readers = readers[1:] // the cache may still hold the Deployment from before the migration
 	}
-	d, err := r.deployment(ctx, s, from...)
+	d, err := r.deployment(ctx, s, readers...)
 	if client.IgnoreNotFound(err) != nil {
 		setCondition(m, ConditionAvailable, metav1.ConditionUnknown, ReasonRolloutUnknown, fmt.Sprintf("Deployment %s could not be read: %v", s.Name, err))
 		return false, err
 	}
 	if err != nil {
-		d.Spec.Replicas = &s.Replicas // it is kept from being made
+		d.Spec.Replicas = &s.Replicas // a pinned server is not created
 	}
 	state := conditions.Rollout(d)
-	if _, is := keptAsIs(m); !is && state.Desired == 0 {
-		// This reconciliation has started what the migration had stopped, and the cache does not show it yet.
+	if _, pinned := pinnedCondition(m); !pinned && state.Desired == 0 {
+		// This reconcile has scaled the server up after the migration, and the cache is stale.
 		state.Ready, state.Desired = false, s.Replicas
 	}
 	if state.Ready && state.Desired > 0 {
 		return true, nil
 	}
 	if state.Reason == conditions.ReasonNotObserved && conditions.IsTrue(m.Status.Conditions, ConditionAvailable) {
-		// A matter of milliseconds, and often of an annotation only. What was true stays so until more is known.
+		// Available stays True until the Deployment controller observes the change, often milliseconds later and without a rollout.
 		return false, &reconciler.Wait{For: "the Deployment controller", Retry: time.Second, Unready: true}
 	}
 	cause, err := r.diagnose(ctx, m, s)
 	switch {
 	case err != nil:
 		cause = fmt.Sprintf("the cause could not be looked up: %v", err)
-	case cause == "" && state.Failed: // the stages of a rollout that goes well are not worth a status write each
+	case cause == "" && state.Failed: // the messages of a healthy rollout would cause a status write each
 		cause = state.Message
 	}
 	reportRollout(m, s, state, cause)
@@ -343,32 +340,32 @@ func (r *objects) observe(ctx context.Context, m *mlflowv1.MLflow, s resources.S
 		return false, err
 	}
 	return false, &reconciler.Wait{
-		For: "Deployment " + s.Name + " to become ready", Retry: diagnoseAfter, Stalled: state.Reason == conditions.ReasonDeadlineExceeded,
+		For: "Deployment " + s.Name + " to become ready", Retry: diagnoseInterval, Stalled: state.Reason == conditions.ReasonDeadlineExceeded,
 	}
 }
 
-// diagnose names what keeps the pods of a server from running; empty when nothing is known.
-func (r *objects) diagnose(ctx context.Context, m *mlflowv1.MLflow, s resources.Server) (string, error) {
+// diagnose returns why the pods of a server do not run, or "" when the cause is unknown.
+func (r *mlflowReconciler) diagnose(ctx context.Context, m *mlflowv1.MLflow, s resources.Server) (string, error) {
 	pods := &corev1.PodList{}
-	ofServer := client.MatchingLabels{resources.LabelApp: s.Name}
-	if err := r.live.List(ctx, pods, client.InNamespace(r.inputs().Namespace), ofServer, client.Limit(20)); err != nil {
+	serverPods := client.MatchingLabels{resources.LabelApp: s.Name}
+	if err := r.apiReader.List(ctx, pods, client.InNamespace(r.inputs().Namespace), serverPods, client.Limit(20)); err != nil {
 		return "", fmt.Errorf("listing the pods of the server: %w", err)
 	}
-	return r.causeOf(ctx, m, pods.Items)
+	return r.podFailureCause(ctx, m, pods.Items)
 }
 
-// deployment is the Deployment of a server as the first reader that has it shows it; an empty one beside the error NotFound.
-func (r *objects) deployment(ctx context.Context, s resources.Server, from ...client.Reader) (*appsv1.Deployment, error) {
+// deployment returns the Deployment of a server from the first reader that has it. With an error the Deployment is empty, not nil.
+func (r *mlflowReconciler) deployment(ctx context.Context, s resources.Server, readers ...client.Reader) (*appsv1.Deployment, error) {
 	d := &appsv1.Deployment{}
-	if err := r.read(ctx, s.Name, d, from...); err != nil {
+	if err := r.get(ctx, s.Name, d, readers...); err != nil {
 		return d, fmt.Errorf("reading Deployment %s: %w", s.Name, err)
 	}
 	return d, nil
 }
 
-// read gets a child from the first reader that has it.
-func (r *objects) read(ctx context.Context, name string, child client.Object, from ...client.Reader) (err error) {
-	for _, reader := range from {
+// get reads a child from the first reader that has it.
+func (r *mlflowReconciler) get(ctx context.Context, name string, child client.Object, readers ...client.Reader) (err error) {
+	for _, reader := range readers {
 		err = reader.Get(ctx, client.ObjectKey{Namespace: r.inputs().Namespace, Name: name}, child)
 		if !apierrors.IsNotFound(err) {
 			break
@@ -377,7 +374,7 @@ func (r *objects) read(ctx context.Context, name string, child client.Object, fr
 	return err
 }
 
-func (r *objects) configMapExists(ctx context.Context, name string) (bool, error) {
-	head, err := capability.GetMetadata(ctx, r.cached, configMapKind, client.ObjectKey{Namespace: r.inputs().Namespace, Name: name})
-	return head != nil, err
+func (r *mlflowReconciler) configMapExists(ctx context.Context, name string) (bool, error) {
+	configMap, err := capability.GetMetadata(ctx, r.cached, configMapKind, client.ObjectKey{Namespace: r.inputs().Namespace, Name: name})
+	return configMap != nil, err
 }

@@ -34,7 +34,7 @@ import (
 
 // fixture is the whole reconciler on a fake API server that refuses writes on demand.
 type fixture struct {
-	*objects
+	*mlflowReconciler
 	t      *testing.T
 	server *fakeapi.Server
 	// refuse answers a write to an object; nil lets it through.
@@ -46,7 +46,7 @@ func newFixture(t *testing.T, there ...client.Object) *fixture {
 	t.Helper()
 	w := &fixture{t: t, refuse: func(string, string) error { return nil }, server: newServer(t, there...)}
 	w.server.Refuse = func(write fakeapi.Write) error { return w.refuse(write.Kind, write.Name) }
-	w.objects, w.once = startOn(t, w.server)
+	w.mlflowReconciler, w.once = startOn(t, w.server)
 	return w
 }
 
@@ -62,17 +62,17 @@ func newServer(t testing.TB, there ...client.Object) *fakeapi.Server {
 }
 
 // startOn is a reconciler that has just been started, and one reconciliation of it.
-func startOn(t testing.TB, server client.Client) (*objects, func() (ctrl.Result, error)) {
+func startOn(t testing.TB, server client.Client) (*mlflowReconciler, func() (ctrl.Result, error)) {
 	t.Helper()
 	in := on["openshift"]
-	r := &objects{
-		cached: server, live: server, whole: server, references: reference.NewTracker(server, server),
+	r := &mlflowReconciler{
+		cached: server, apiReader: server, fullObjects: server, references: reference.NewTracker(server, server),
 		clock: clocktesting.NewFakePassiveClock(midday), inputs: func() resources.Inputs { return in },
-		module:  &module{cached: server, served: func() capability.Set { return capability.Set{} }},
-		applier: apply.New(apply.Options{Client: server, Live: server, FieldOwner: FieldOwner, Component: ComponentName}),
+		platform: &platformGate{cached: server, served: func() capability.Set { return capability.Set{} }},
+		applier:  apply.New(apply.Options{Client: server, Live: server, FieldOwner: FieldOwner, Component: ComponentName}),
 	}
-	r.certificates, r.stores = r.keepers(), &storeJudge{cached: server, live: server}
-	shell := reconciler.New(reconciler.Options{Client: server, Component: ComponentName}, reconciler.Logic[*mlflowv1.MLflow]{Phases: r.phases(), OnDeleted: r.forget})
+	r.certificates, r.stores = r.certificateKeepers(), &storeChecker{cached: server, apiReader: server}
+	shell := reconciler.New(reconciler.Options{Client: server, Component: ComponentName}, reconciler.Logic[*mlflowv1.MLflow]{Phases: r.phases(), OnDeleted: r.onDeleted})
 	return r, func() (ctrl.Result, error) {
 		return shell.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "mlflow"}})
 	}
@@ -139,9 +139,9 @@ var faults = []fault{
 	{"NetworkPolicy", "mlflow", false, false, ConditionAvailable, ReasonApplyFailed},
 	{"NetworkPolicy", "mlflow-migration", false, false, ConditionAvailable, ReasonApplyFailed},
 	{"Deployment", "mlflow", false, false, ConditionAvailable, ReasonApplyFailed},
-	{"ClusterRole", "mlflow-gc", true, true, ConditionChores, ReasonScheduledJobsFailed},
-	{"CronJob", "mlflow-gc", true, true, ConditionChores, ReasonScheduledJobsFailed},
-	{"CronJob", "mlflow-trace-archival", true, true, ConditionChores, ReasonScheduledJobsFailed},
+	{"ClusterRole", "mlflow-gc", true, true, ConditionCronJobs, ReasonScheduledJobsFailed},
+	{"CronJob", "mlflow-gc", true, true, ConditionCronJobs, ReasonScheduledJobsFailed},
+	{"CronJob", "mlflow-trace-archival", true, true, ConditionCronJobs, ReasonScheduledJobsFailed},
 	{"Service", "mlflow", true, true, ConditionAvailable, ReasonApplyFailed},
 	{"ServiceMonitor", "mlflow-metrics-monitor", true, true, ConditionMonitor, ReasonServiceMonitorFailed},
 	{"HTTPRoute", "mlflow", true, true, ConditionRoute, ReasonHTTPRouteFailed},
@@ -209,7 +209,7 @@ func (w *fixture) expect(f fault, words string) {
 	if c.Status != metav1.ConditionFalse || c.Reason != f.reason || !strings.Contains(c.Message, words) {
 		w.t.Errorf("%s=%s %s: %s", f.condition, c.Status, c.Reason, c.Message)
 	}
-	if err == nil && (last.RequeueAfter == 0 || last.RequeueAfter > refusedRetry) {
+	if err == nil && (last.RequeueAfter == 0 || last.RequeueAfter > refusalRequeueAfter) {
 		w.t.Errorf("nothing brings the next reconciliation in time: %+v", last)
 	}
 }
@@ -236,7 +236,7 @@ func TestNoFault(t *testing.T) {
 	if _, err := w.settle(); err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []string{ConditionChores, ConditionMonitor, ConditionRoute, ConditionConsoleLink, ConditionCertificate, ConditionStorage, ConditionPruned} {
+	for _, kind := range []string{ConditionCronJobs, ConditionMonitor, ConditionRoute, ConditionConsoleLink, ConditionCertificate, ConditionStorage, ConditionPruned} {
 		if c := w.condition(kind); c.Type != "" {
 			t.Errorf("%s=%s %s: %s", kind, c.Status, c.Reason, c.Message)
 		}
@@ -247,7 +247,7 @@ func TestNoFault(t *testing.T) {
 }
 
 // A refusal that stays is reported once: the passes after it write nothing.
-func TestRefusedPublicationIsQuiet(t *testing.T) {
+func TestRejectedExposureIsNotRetriedWithBackoff(t *testing.T) {
 	w := newFixture(t, everything())
 	w.until("ready", workloads{}, migratedAndReady)
 	for _, o := range rendered(t, everything(), on["openshift"]) {
@@ -317,7 +317,7 @@ func TestRefusedExpansion(t *testing.T) {
 }
 
 // A CronJob that cannot be suspended starts Jobs: the server is not stopped for a migration that may not begin.
-func TestCronJobThatCannotBeSuspended(t *testing.T) {
+func TestMigrationWithUnsuspendableCronJob(t *testing.T) {
 	m := everything()
 	m.Status.Version = "3.13.0"
 	w := newFixture(t, m)
@@ -335,7 +335,7 @@ func TestCronJobThatCannotBeSuspended(t *testing.T) {
 		}
 		return nil
 	}
-	w.expect(fault{serves: true, condition: ConditionChores, reason: ReasonScheduledJobsFailed}, "mlflow-gc")
+	w.expect(fault{serves: true, condition: ConditionCronJobs, reason: ReasonScheduledJobsFailed}, "mlflow-gc")
 	if w.get("mlflow", d); *d.Spec.Replicas != 1 {
 		t.Errorf("the server is stopped")
 	}
@@ -345,13 +345,13 @@ func TestCronJobThatCannotBeSuspended(t *testing.T) {
 }
 
 // The server stops only after the Job beside it has gone.
-func TestServerRunsUntilTheJobsBesideItEnd(t *testing.T) {
+func TestServerRunsUntilCronJobRunsEnd(t *testing.T) {
 	m := everything()
 	m.Status.Version = "3.13.0"
 	cron := one[batchv1.CronJob](t, m, "CronJob", "mlflow-gc")
 	cron.UID = "cron"
 	_, run := collectorOf(time.Minute)
-	pod := onNode(livePod("collecting", map[string]string{"app": "mlflow-gc", podsOfJob: "run"}, corev1.PodRunning))
+	pod := onNode(livePod("collecting", map[string]string{"app": "mlflow-gc", jobUIDLabel: "run"}, corev1.PodRunning))
 	d := one[appsv1.Deployment](t, m, "Deployment", "mlflow")
 	w := newFixture(t, m, cron, run, pod, d)
 	w.succeedCheck()

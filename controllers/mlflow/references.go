@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 )
 
-// references lists the Secrets and ConfigMaps that the pods of servers consume: store URIs, environment, the serving
+// references returns the Secrets and ConfigMaps whose changes require a rollout of the servers: store URIs, environment, serving
 // certificates and the sources of the CA bundle.
 func references(m *mlflowv1.MLflow, servers ...resources.Server) []reference.Reference {
 	refs := []reference.Reference{{Kind: reference.ConfigMap, Name: resources.PlatformCAName, Optional: true}}
@@ -35,79 +35,79 @@ func references(m *mlflowv1.MLflow, servers ...resources.Server) []reference.Ref
 	return reference.Merge(refs)
 }
 
-// isServing reports whether a Secret holds the serving certificate of a server.
-func isServing(m *mlflowv1.MLflow, secret string) bool {
+// isServingCertificate reports whether a Secret holds the serving certificate of a server.
+func isServingCertificate(m *mlflowv1.MLflow, secret string) bool {
 	return slices.ContainsFunc(resources.Servers(m), func(s resources.Server) bool { return s.Secret == secret })
 }
 
-// reportMissing names in a condition what the spec refers to and does not exist, also while pods that were started before
-// run on without it. The serving certificate is left out unless the user provides it: the operator or the platform is about to make it.
-func (r *objects) reportMissing(ctx context.Context, m *mlflowv1.MLflow, namespace string, missing []reference.Missing) error {
+// reportMissing sets a condition that lists the missing Secrets and ConfigMaps, also while running pods do not need them. It omits
+// the serving certificate unless the user provides it, because the operator or the platform will issue it.
+func (r *mlflowReconciler) reportMissing(ctx context.Context, m *mlflowv1.MLflow, namespace string, missing []reference.Missing) error {
 	missing = slices.DeleteFunc(slices.Clone(missing), func(x reference.Missing) bool {
-		return isServing(m, x.Name) && (m.Spec.TLS == nil || m.Spec.TLS.Mode != mlflowv1.TLSProvided)
+		return isServingCertificate(m, x.Name) && (m.Spec.TLS == nil || m.Spec.TLS.Mode != mlflowv1.TLSProvided)
 	})
-	absent, err := r.references.FindMissing(ctx, namespace, mounted(m))
+	missingMounts, err := r.references.FindMissing(ctx, namespace, mountedReferences(m))
 	if err != nil {
 		return err
 	}
-	reference.Report(&m.Status.Conditions, m.Generation, namespace, append(missing, absent...))
+	reference.SetCondition(&m.Status.Conditions, m.Generation, namespace, append(missing, missingMounts...))
 	return nil
 }
 
-// mounted are what pods cannot start without, and follow by themselves.
-func mounted(m *mlflowv1.MLflow) []reference.Reference {
+// mountedReferences returns the objects that pods need to start and whose changes reach running pods without a rollout.
+func mountedReferences(m *mlflowv1.MLflow) []reference.Reference {
 	pods := resources.Pods(m)
 	return reference.OfPods(&pods)
 }
 
-// refersTo reports whether the spec names an object that the server's pods consume.
-func refersTo(m *mlflowv1.MLflow, kind reference.Kind, name string) bool {
-	all := append(references(m, resources.Servers(m)...), mounted(m)...)
+// consumes reports whether the pods of the servers consume the object.
+func consumes(m *mlflowv1.MLflow, kind reference.Kind, name string) bool {
+	all := append(references(m, resources.Servers(m)...), mountedReferences(m)...)
 	return slices.ContainsFunc(all, func(r reference.Reference) bool { return r.Kind == kind && r.Name == name })
 }
 
 const certificateAuthority = "odh-platform-operator-mlflow-ca"
 
-// keepers make what keeps the certificates of one MLflow, in the order of its servers.
-func (r *objects) keepers() (keepers []*servingcert.Keeper) {
+// certificateKeepers returns a Keeper for each possible server, in the order of resources.Servers.
+func (r *mlflowReconciler) certificateKeepers() (keepers []*servingcert.Issuer) {
 	for range 2 {
-		keepers = append(keepers, &servingcert.Keeper{Cached: r.cached, Live: r.live, Applier: r.applier, Clock: r.clock})
+		keepers = append(keepers, &servingcert.Issuer{Cached: r.cached, Live: r.apiReader, Applier: r.applier, Clock: r.clock})
 	}
 	return keepers
 }
 
-// authorities are the CAs of the certificates that were issued here, by the names of servers.
-func (r *objects) authorities(m *mlflowv1.MLflow) map[string][]byte {
+// authorities returns the CAs of the certificates that this operator issued, by server name.
+func (r *mlflowReconciler) authorities(m *mlflowv1.MLflow) map[string][]byte {
 	all := map[string][]byte{}
 	for i, s := range resources.Servers(m) {
-		all[s.Name] = r.certificates[i].Authority(m.UID)
+		all[s.Name] = r.certificates[i].CABundle(m.UID)
 	}
 	return all
 }
 
-// keepCertificates issues the serving certificates where neither the platform nor a user does, and renews what it issued. All have one
-// condition, which is about the first that is not what it should be.
-func (r *objects) keepCertificates(ctx context.Context, m *mlflowv1.MLflow) error {
+// reconcileCertificates issues and renews the serving certificates where neither the platform nor a user provides them. Their common
+// condition reports the first failure.
+func (r *mlflowReconciler) reconcileCertificates(ctx context.Context, m *mlflowv1.MLflow) error {
 	in, servers := r.inputs(), resources.Servers(m)
 	provided := in.OpenShift || m.Spec.TLS != nil && m.Spec.TLS.Mode == mlflowv1.TLSProvided
 	var errs []error
-	var found *metav1.Condition
+	var condition *metav1.Condition
 	for i, s := range servers {
-		seen := m.DeepCopy() // each keeper sets or removes the condition
-		errs = append(errs, r.certificates[i].Keep(ctx, seen, servingcert.Wanted{
-			Namespace: in.Namespace, Name: s.Secret, Provided: provided, Authority: certificateAuthority, Service: s.Name,
+		scratch := m.DeepCopy() // each Keeper sets or removes the condition
+		errs = append(errs, r.certificates[i].Ensure(ctx, scratch, servingcert.Spec{
+			Namespace: in.Namespace, Name: s.Secret, External: provided, CACommonName: certificateAuthority, Service: s.Name,
 			Labels: resources.Labels(resources.NameOf(m)),
 		}))
-		if found == nil {
-			found = meta.FindStatusCondition(seen.Status.Conditions, ConditionCertificate)
+		if condition == nil {
+			condition = meta.FindStatusCondition(scratch.Status.Conditions, ConditionCertificate)
 		}
 	}
 	for _, unused := range r.certificates[len(servers):] {
 		unused.Forget(m.UID)
 	}
-	if err := errors.Join(errs...); err != nil || found == nil {
-		return reportAside(m, ConditionCertificate, ReasonCertificateFailed, "The serving certificate could not be kept", err)
+	if err := errors.Join(errs...); err != nil || condition == nil {
+		return reportNonFatal(m, ConditionCertificate, ReasonCertificateFailed, "The serving certificate could not be kept", err)
 	}
-	setCondition(m, ConditionCertificate, found.Status, found.Reason, found.Message)
+	setCondition(m, ConditionCertificate, condition.Status, condition.Reason, condition.Message)
 	return nil
 }

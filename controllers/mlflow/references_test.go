@@ -46,36 +46,36 @@ func TestReferences(t *testing.T) {
 		t.Errorf("references differ (-want +got):\n%s", diff)
 	}
 	for _, r := range want {
-		if !refersTo(m, r.Kind, r.Name) {
+		if !consumes(m, r.Kind, r.Name) {
 			t.Errorf("refersTo(%s) = false", r.ID())
 		}
 	}
-	if refersTo(m, reference.ConfigMap, "db") || refersTo(m, reference.Secret, "other") {
+	if consumes(m, reference.ConfigMap, "db") || consumes(m, reference.Secret, "other") {
 		t.Error("refersTo is true for objects that no pod consumes")
 	}
 }
 
 // A Deployment that has lost our label is not in memory. It keeps what its annotations say of its pods all the same, and only a
 // rotation changes that. [D19]
-func TestStampOfADeploymentThatMemoryDoesNotShow(t *testing.T) {
+func TestRolloutHashOfUncachedDeployment(t *testing.T) {
 	m := watched()
 	m.Spec.BackendStoreURI = ""
 	m.Spec.BackendStoreURIFrom = &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "db"}, Key: "uri"}
 	db := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "db", ResourceVersion: "1"}, Data: map[string][]byte{"uri": []byte("a")}}
-	stampOf := func(r *objects) reference.RolloutHash {
+	stampOf := func(r *mlflowReconciler) reference.RolloutHash {
 		t.Helper()
-		stamps, err := r.stamps(t.Context(), m, "opendatahub")
+		stamps, err := r.rolloutHashes(t.Context(), m, "opendatahub")
 		if err != nil {
 			t.Fatal(err)
 		}
 		return stamps["mlflow"]
 	}
 	first := stampOf(observer(t, nil, db))
-	if first.Baseline == "" || first.Rollout != "" {
+	if first.Hashes == "" || first.Rollout != "" {
 		t.Fatalf("a new Deployment: %+v", first)
 	}
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "mlflow"}}
-	d.Annotations = map[string]string{reference.HashesAnnotation: first.Baseline}
+	d.Annotations = map[string]string{reference.HashesAnnotation: first.Hashes}
 	d.Spec.Template.Annotations = map[string]string{reference.RolloutAnnotation: "rolled before"}
 	for name, tc := range map[string]struct {
 		uri  string
@@ -84,8 +84,8 @@ func TestStampOfADeploymentThatMemoryDoesNotShow(t *testing.T) {
 		secret := db.DeepCopy()
 		secret.Data["uri"] = []byte(tc.uri)
 		r := observer(t, nil, secret)
-		r.live = observer(t, nil, secret, d).live
-		if got := stampOf(r); (got.Rollout == "rolled before") != tc.same || got.Rollout == "" || (got.Baseline == first.Baseline) != tc.same {
+		r.apiReader = observer(t, nil, secret, d).apiReader
+		if got := stampOf(r); (got.Rollout == "rolled before") != tc.same || got.Rollout == "" || (got.Hashes == first.Hashes) != tc.same {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -114,7 +114,7 @@ func TestMissingReferences(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := m.DeepCopy()
 			setCondition(m, reference.Condition, metav1.ConditionFalse, reference.ReasonMissing, "as before")
-			if _, err := observer(t, nil, c.there...).stamps(t.Context(), m, "opendatahub"); err != nil {
+			if _, err := observer(t, nil, c.there...).rolloutHashes(t.Context(), m, "opendatahub"); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(c.want, stateOf(m)); diff != "" {
@@ -122,7 +122,7 @@ func TestMissingReferences(t *testing.T) {
 			}
 		})
 	}
-	if !refersTo(m, reference.Secret, "pull") || refersTo(m, reference.ConfigMap, "pull") || !refersTo(m, reference.ConfigMap, "files") {
+	if !consumes(m, reference.Secret, "pull") || consumes(m, reference.ConfigMap, "pull") || !consumes(m, reference.ConfigMap, "files") {
 		t.Error("a pull secret that appears wakes its MLflow")
 	}
 }

@@ -46,13 +46,13 @@ func checked(t *testing.T, in resources.Inputs, status any) *mlflowv1.MLflow {
 	if status != nil {
 		route.Object["status"] = status
 	}
-	r := &objects{whole: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(route).Build(), inputs: func() resources.Inputs { return in },
+	r := &mlflowReconciler{fullObjects: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(route).Build(), inputs: func() resources.Inputs { return in },
 		clock: clocktesting.NewFakePassiveClock(midday)}
 	m := mlflowtest.Server()
 	if err := r.publishAddresses(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
-	err := r.checkRoutes(t.Context(), m, in, resources.NewPlan(m, in).Exposed, false)
+	err := r.checkRoutes(t.Context(), m, in, resources.NewPlan(m, in).Exposure, false)
 	if _, waits := reconciler.AsWait(err); err != nil && !waits {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestRouteRefusal(t *testing.T) {
 	t.Run("no gateway is named, where a tenant may make the usual one", func(t *testing.T) {
 		in := on["plain"]
 		in.GatewayNamespace = ""
-		in = Settings{Inputs: in}.On(capability.NewSet(capability.HTTPRoute))
+		in = Settings{Inputs: in}.InputsFor(capability.NewSet(capability.HTTPRoute))
 		if slices.ContainsFunc(rendered(t, mlflowtest.Server(), in), func(u *unstructured.Unstructured) bool { return u.GetKind() == "HTTPRoute" }) {
 			t.Error("there is an HTTPRoute")
 		}
@@ -129,7 +129,7 @@ func TestRouteRefusal(t *testing.T) {
 		if conditions := checked(t, in, nil).Status.Conditions; len(conditions) > 0 {
 			t.Errorf("without a wish to be published: %+v", conditions)
 		}
-		openShift := Settings{Inputs: in}.On(capability.NewSet(capability.HTTPRoute, capability.Route, capability.OpenShiftIngress))
+		openShift := Settings{Inputs: in}.InputsFor(capability.NewSet(capability.HTTPRoute, capability.Route, capability.OpenShiftIngress))
 		if openShift.GatewayNamespace != "openshift-ingress" || !openShift.ViaGateway() {
 			t.Errorf("on OpenShift: %+v", openShift)
 		}
@@ -145,17 +145,17 @@ func TestRouteRefusal(t *testing.T) {
 	t.Run("[D30] a status that cannot be read", func(t *testing.T) {
 		route := framework.Untyped(capability.HTTPRoute, "opendatahub", "mlflow")
 		route.Object["status"] = map[string]any{"parents": "x"}
-		r := &objects{whole: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(route).Build(), clock: clocktesting.NewFakePassiveClock(midday)}
+		r := &mlflowReconciler{fullObjects: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(route).Build(), clock: clocktesting.NewFakePassiveClock(midday)}
 		m := mlflowtest.Server()
-		if err := r.checkRoutes(t.Context(), m, on["plain"], resources.NewPlan(m, on["plain"]).Exposed, false); err == nil || !strings.Contains(err.Error(), "HTTPRoute opendatahub/mlflow") {
+		if err := r.checkRoutes(t.Context(), m, on["plain"], resources.NewPlan(m, on["plain"]).Exposure, false); err == nil || !strings.Contains(err.Error(), "HTTPRoute opendatahub/mlflow") {
 			t.Errorf("error %v", err)
 		}
 	})
 	t.Run("[mlflow-31] without the API", func(t *testing.T) {
 		m := mlflowtest.Server()
 		setCondition(m, ConditionRoute, no, "Old", "old")
-		r := &objects{clock: clocktesting.NewFakePassiveClock(midday)}
-		if err := r.checkRoutes(t.Context(), m, on["bare"], resources.NewPlan(m, on["bare"]).Exposed, false); err != nil || len(m.Status.Conditions) != 0 {
+		r := &mlflowReconciler{clock: clocktesting.NewFakePassiveClock(midday)}
+		if err := r.checkRoutes(t.Context(), m, on["bare"], resources.NewPlan(m, on["bare"]).Exposure, false); err != nil || len(m.Status.Conditions) != 0 {
 			t.Errorf("conditions %v, %v", m.Status.Conditions, err)
 		}
 	})

@@ -40,11 +40,12 @@ import (
 // ComponentName is the name of the component in flags, labels, metrics and folders.
 const ComponentName = "mlflow"
 
-// FieldOwner is the manager of every field we set. It is the one of the operator that we replace, so that fields which
-// that one set and we do not are removed.
+// FieldOwner is the field manager of every apply. It equals that of the legacy operator, so that an apply removes the fields
+// that only the legacy operator set.
 const FieldOwner = "mlflow-operator"
 
-// The rights that are used here, and those which the roles of server and garbage collection grant: no one may grant what he does not hold.
+// Permissions of the controller, including those that the roles of the server and garbage collection grant: RBAC forbids
+// granting a permission that the grantor does not have.
 
 // +kubebuilder:rbac:groups=mlflow.opendatahub.io,resources=mlflows,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=mlflow.opendatahub.io,resources=mlflows/status,verbs=patch
@@ -63,8 +64,8 @@ const FieldOwner = "mlflow-operator"
 
 // +kubebuilder:rbac:namespace=system,groups=apps,resources=deployments,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:namespace=system,groups="",resources=persistentvolumeclaims;services,verbs=get;list;watch;create;patch
-// Most of these are never deleted, but their owner changes: of the claim with the retention policy and when it is taken over, of all when
-// a client takes the owner away, and when an MLflow is created again before all of the earlier one is gone. OpenShift lets only those change the owners of an object who may delete it.
+// OpenShift requires the delete permission to change ownerReferences. They change when an object is adopted, when a client
+// removes them, when an MLflow is recreated, and on the PersistentVolumeClaim with the retention policy.
 // +kubebuilder:rbac:namespace=system,groups=apps,resources=deployments,resourceNames=mlflow;mlflow-artifacts,verbs=delete
 // +kubebuilder:rbac:namespace=system,groups="",resources=services,resourceNames=mlflow;mlflow-artifacts,verbs=delete
 // +kubebuilder:rbac:namespace=system,groups="",resources=persistentvolumeclaims,resourceNames=mlflow-pvc,verbs=delete
@@ -87,18 +88,18 @@ const FieldOwner = "mlflow-operator"
 // +kubebuilder:rbac:namespace=system,groups=networking.k8s.io,resources=ingresses,verbs=list;watch;create
 // +kubebuilder:rbac:namespace=system,groups=networking.k8s.io,resources=ingresses,resourceNames=mlflow,verbs=get;patch;delete
 
-// Settings are what the manager's configuration says about MLflow.
+// Settings holds the MLflow section of the manager's configuration.
 type Settings struct {
-	// Inputs are those that do not depend on the cluster.
+	// Inputs holds the inputs that do not depend on the cluster.
 	resources.Inputs
-	// Platform: the platform hands MLflow over by an MLflowOperator, which is waited for.
+	// Platform makes MLflow objects wait for a ready MLflowOperator.
 	Platform bool
-	// Authors says what no author may let pods use.
-	Authors admission.Rules
+	// AuthorRules lists the references that no author may give to pods.
+	AuthorRules admission.Rules
 }
 
-// On joins the settings with what the cluster serves. Routers publish servers on OpenShift.
-func (s Settings) On(served capability.Set) resources.Inputs {
+// InputsFor completes the settings with the APIs that the cluster serves. On OpenShift Exposure is ignored and GatewayNamespace has a default.
+func (s Settings) InputsFor(served capability.Set) resources.Inputs {
 	in := s.Inputs
 	in.OpenShift, in.ConsoleLinks = served.OpenShift(), served.Has(capability.ConsoleLink)
 	in.HTTPRoutes, in.BackendTLSPolicies = served.Has(capability.HTTPRoute), served.Has(capability.BackendTLSPolicy)
@@ -112,14 +113,14 @@ func (s Settings) On(served capability.Set) resources.Inputs {
 	return in
 }
 
-// Render returns what an MLflow would create in an empty cluster that serves the given APIs, and the Job that migrates
-// its database first. Unknown fields are errors.
+// Render returns the objects that an MLflow would create in an empty cluster with the given APIs, including the migration Job.
+// Unknown fields are errors.
 func Render(settings Settings, served capability.Set, object *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	m := &mlflowv1.MLflow{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, m, true); err != nil {
 		return nil, fmt.Errorf("decoding MLflow %s: %w", object.GetName(), err)
 	}
-	in := settings.On(served)
+	in := settings.InputsFor(served)
 	desired, err := resources.Build(m, in)
 	if err != nil {
 		return nil, fmt.Errorf("building the objects of MLflow %s: %w", m.Name, err)
@@ -132,30 +133,30 @@ func Render(settings Settings, served capability.Set, object *unstructured.Unstr
 }
 
 var (
-	deploymentKind     = appsv1.SchemeGroupVersion.WithKind("Deployment")
-	serviceKind        = corev1.SchemeGroupVersion.WithKind("Service")
-	claimKind          = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
-	serviceAccountKind = corev1.SchemeGroupVersion.WithKind("ServiceAccount")
-	secretKind         = corev1.SchemeGroupVersion.WithKind("Secret")
-	configMapKind      = corev1.SchemeGroupVersion.WithKind("ConfigMap")
-	budgetKind         = policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget")
-	cronJobKind        = batchv1.SchemeGroupVersion.WithKind("CronJob")
-	ingressKind        = networkingv1.SchemeGroupVersion.WithKind("Ingress")
-	jobKind            = batchv1.SchemeGroupVersion.WithKind("Job")
-	roleKind           = rbacv1.SchemeGroupVersion.WithKind("ClusterRole")
-	bindingKind        = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
+	deploymentKind       = appsv1.SchemeGroupVersion.WithKind("Deployment")
+	serviceKind          = corev1.SchemeGroupVersion.WithKind("Service")
+	claimKind            = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
+	serviceAccountKind   = corev1.SchemeGroupVersion.WithKind("ServiceAccount")
+	secretKind           = corev1.SchemeGroupVersion.WithKind("Secret")
+	configMapKind        = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	disruptionBudgetKind = policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget")
+	cronJobKind          = batchv1.SchemeGroupVersion.WithKind("CronJob")
+	ingressKind          = networkingv1.SchemeGroupVersion.WithKind("Ingress")
+	jobKind              = batchv1.SchemeGroupVersion.WithKind("Job")
+	roleKind             = rbacv1.SchemeGroupVersion.WithKind("ClusterRole")
+	bindingKind          = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
 )
 
-// optionalKinds are the children whose APIs may come and go.
-var optionalKinds = []schema.GroupVersionKind{capability.ServiceMonitor, capability.HTTPRoute, capability.BackendTLSPolicy, capability.ConsoleLink}
+// optionalChildKinds lists the kinds of children whose APIs can be installed or removed at runtime.
+var optionalChildKinds = []schema.GroupVersionKind{capability.ServiceMonitor, capability.HTTPRoute, capability.BackendTLSPolicy, capability.ConsoleLink}
 
-// Optional are the kinds beside those of package capability that are used while they are served.
-func Optional() []schema.GroupVersionKind {
+// OptionalKinds returns the kinds that are watched while they are served, in addition to those of package capability.
+func OptionalKinds() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{mlflowOperatorKind, artifactstore.Kind}
 }
 
-// Caches says what is held in memory: children by our label, and of Secrets and ConfigMaps, which belong to users, the
-// metadata of all in the operand namespace.
+// Caches returns the needs of the manager's cache: children by the operator label, and the metadata of all Secrets and ConfigMaps
+// of the operand namespace, because pods consume those of users.
 func Caches(namespace string) []component.CacheNeed {
 	return []component.CacheNeed{
 		{Kind: deploymentKind, Namespace: namespace, FullObjects: true},
@@ -163,7 +164,7 @@ func Caches(namespace string) []component.CacheNeed {
 		{Kind: serviceKind, Namespace: namespace},
 		{Kind: serviceAccountKind, Namespace: namespace},
 		{Kind: networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), Namespace: namespace},
-		{Kind: budgetKind, Namespace: namespace},
+		{Kind: disruptionBudgetKind, Namespace: namespace},
 		{Kind: ingressKind, Namespace: namespace},
 		{Kind: cronJobKind, Namespace: namespace},
 		{Kind: jobKind, Namespace: namespace},
@@ -180,54 +181,54 @@ func Caches(namespace string) []component.CacheNeed {
 	}
 }
 
-// Setup registers the MLflow controller with a manager. The applier writes as FieldOwner. Feedback may be nil. What the
-// functions return is needed when the controller starts, not before.
+// Setup returns a function that registers the MLflow controller with a manager. The applier writes as FieldOwner; feedback may
+// be nil. The other functions are called only when the returned function runs.
 func Setup(settings Settings, served func() *capability.Watcher, applier func(ctrl.Manager) *apply.Applier,
 	clk func() clock.Clock, feedback Feedback,
 ) func(context.Context, ctrl.Manager) error {
 	return func(ctx context.Context, mgr ctrl.Manager) error {
 		served := served()
-		gate := &module{settings: settings, cached: mgr.GetClient(), served: served.Current}
-		r := &objects{
-			module:     gate,
-			authors:    settings.Authors,
-			feedback:   feedback,
-			cached:     mgr.GetClient(),
-			live:       mgr.GetAPIReader(),
-			applier:    applier(mgr),
-			references: reference.NewTracker(mgr.GetClient(), mgr.GetAPIReader()),
-			inputs:     gate.inputs,
-			clock:      clk(),
-			whole:      mgr.GetCache(),
+		platform := &platformGate{settings: settings, cached: mgr.GetClient(), served: served.Current}
+		r := &mlflowReconciler{
+			platform:    platform,
+			authorRules: settings.AuthorRules,
+			feedback:    feedback,
+			cached:      mgr.GetClient(),
+			apiReader:   mgr.GetAPIReader(),
+			applier:     applier(mgr),
+			references:  reference.NewTracker(mgr.GetClient(), mgr.GetAPIReader()),
+			inputs:      platform.inputs,
+			clock:       clk(),
+			fullObjects: mgr.GetCache(),
 		}
-		r.certificates, r.stores = r.keepers(), &storeJudge{cached: r.cached, live: r.live}
+		r.certificates, r.stores = r.certificateKeepers(), &storeChecker{cached: r.cached, apiReader: r.apiReader}
 		owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &mlflowv1.MLflow{})
 		c, err := r.watch(mgr, served, owned)
 		if err != nil {
 			return fmt.Errorf("building the MLflow controller: %w", err)
 		}
-		for _, kind := range optionalKinds {
+		for _, kind := range optionalChildKinds {
 			served.WatchMetadata(ctx, c, kind, owned)
 		}
 		routestatus.Watch(ctx, served, mgr.GetCache(), c, []schema.GroupVersionKind{capability.HTTPRoute, capability.BackendTLSPolicy}, owned)
 		if err := artifactstore.Setup(ctx, mgr, served); err != nil {
 			return err
 		}
-		return gate.follow(ctx, mgr, served, c, r.everyMLflow())
+		return platform.setup(ctx, mgr, served, c, r.enqueueMLflow())
 	}
 }
 
-// watch builds the controller on all kinds that are always there; owned maps children to the MLflow that owns them.
-func (r *objects) watch(mgr ctrl.Manager, served *capability.Watcher, owned handler.EventHandler) (controller.Controller, error) {
+// watch builds the controller with watches on all kinds that every cluster serves. owned enqueues the owner of a child.
+func (r *mlflowReconciler) watch(mgr ctrl.Manager, served *capability.Watcher, owned handler.EventHandler) (controller.Controller, error) {
 	shell := reconciler.New(reconciler.Options{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(ComponentName), Component: ComponentName,
 	}, reconciler.Logic[*mlflowv1.MLflow]{
-		Phases: r.phases(), OnDeleted: r.forget, InformationalConditions: []string{ConditionCredentials, ConditionModule, ConditionNamespaceRBAC, servingcert.ReasonExpires},
+		Phases: r.phases(), OnDeleted: r.onDeleted, InformationalConditions: []string{ConditionCredentials, ConditionMLflowOperator, ConditionNamespaceRBAC, servingcert.ReasonExpires},
 	})
 
 	b := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions())
 	if r.feedback != nil {
-		b.WatchesRawSource(r.feedback.Source(r.everyMLflow()))
+		b.WatchesRawSource(r.feedback.Source(r.enqueueMLflow()))
 	}
 	return b.
 		For(&mlflowv1.MLflow{}, builder.WithPredicates(reconciler.Changed())).
@@ -240,38 +241,38 @@ func (r *objects) watch(mgr ctrl.Manager, served *capability.Watcher, owned hand
 		Owns(&batchv1.CronJob{}, builder.OnlyMetadata).
 		Owns(&batchv1.Job{}, builder.OnlyMetadata).
 		Owns(&corev1.ConfigMap{}, builder.OnlyMetadata).
-		Watches(&corev1.PersistentVolumeClaim{}, r.everyMLflow()).
+		Watches(&corev1.PersistentVolumeClaim{}, r.enqueueMLflow()).
 		WatchesMetadata(&rbacv1.ClusterRole{}, owned).
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, owned).
-		WatchesMetadata(&corev1.Secret{}, r.consumers(reference.Secret)).
-		WatchesMetadata(&corev1.ConfigMap{}, r.consumers(reference.ConfigMap)).
-		WatchesRawSource(served.Changes(&mlflowv1.MLflow{}, r.everyMLflow())). // an optional API appears or goes
+		WatchesMetadata(&corev1.Secret{}, r.enqueueConsumer(reference.Secret)).
+		WatchesMetadata(&corev1.ConfigMap{}, r.enqueueConsumer(reference.ConfigMap)).
+		WatchesRawSource(served.Changes(&mlflowv1.MLflow{}, r.enqueueMLflow())). // an optional API is installed or removed
 		Build(shell)
 }
 
-// everyMLflow maps whatever happened to the one MLflow that there may be.
-func (r *objects) everyMLflow() handler.EventHandler {
-	return r.whenConcerned(func(*mlflowv1.MLflow, client.Object) bool { return true })
+// enqueueMLflow enqueues the singleton MLflow, if it exists, for any event.
+func (r *mlflowReconciler) enqueueMLflow() handler.EventHandler {
+	return r.enqueueMLflowIf(func(*mlflowv1.MLflow, client.Object) bool { return true })
 }
 
-// consumers maps a Secret or ConfigMap to the MLflow if its pods consume it.
-func (r *objects) consumers(kind reference.Kind) handler.EventHandler {
-	return r.whenConcerned(func(m *mlflowv1.MLflow, o client.Object) bool { return refersTo(m, kind, o.GetName()) })
+// enqueueConsumer enqueues the MLflow if its pods consume the Secret or ConfigMap.
+func (r *mlflowReconciler) enqueueConsumer(kind reference.Kind) handler.EventHandler {
+	return r.enqueueMLflowIf(func(m *mlflowv1.MLflow, o client.Object) bool { return consumes(m, kind, o.GetName()) })
 }
 
-func (r *objects) whenConcerned(concerned func(*mlflowv1.MLflow, client.Object) bool) handler.EventHandler {
+func (r *mlflowReconciler) enqueueMLflowIf(matches func(*mlflowv1.MLflow, client.Object) bool) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		m, key := &mlflowv1.MLflow{}, client.ObjectKey{Name: mlflowv1.SingletonName}
-		if err := r.cached.Get(ctx, key, m); apierrors.IsNotFound(err) || err == nil && !concerned(m, o) {
+		if err := r.cached.Get(ctx, key, m); apierrors.IsNotFound(err) || err == nil && !matches(m, o) {
 			return nil
 		}
 		return []reconcile.Request{{NamespacedName: key}}
 	})
 }
 
-// prunable are the kinds of which an object may become unwanted, as far as the cluster serves them.
-func prunable(in resources.Inputs) []schema.GroupVersionKind {
-	kinds := []schema.GroupVersionKind{budgetKind, cronJobKind, configMapKind, serviceAccountKind, bindingKind, roleKind, ingressKind}
+// prunableKinds returns the served kinds whose objects are deleted when they are no longer desired.
+func prunableKinds(in resources.Inputs) []schema.GroupVersionKind {
+	kinds := []schema.GroupVersionKind{disruptionBudgetKind, cronJobKind, configMapKind, serviceAccountKind, bindingKind, roleKind, ingressKind}
 	for kind, served := range map[schema.GroupVersionKind]bool{
 		capability.ServiceMonitor: in.ServiceMonitors, capability.HTTPRoute: in.HTTPRoutes, capability.ConsoleLink: in.ConsoleLinks,
 		capability.BackendTLSPolicy: in.BackendTLSPolicies,

@@ -20,15 +20,15 @@ import (
 
 // Condition types of MLflow. Pipelines, dashboards and `kubectl wait` read them.
 const (
-	// ConditionAvailable says that the server of the current generation answers.
+	// ConditionAvailable is True while the server serves requests.
 	ConditionAvailable = "Available"
-	// ConditionProgressing says that the operator or Kubernetes is still at work on the current generation.
+	// ConditionProgressing is True while the current generation is being rolled out.
 	ConditionProgressing = "Progressing"
-	// ConditionStorage exists only while the live claim differs from spec.storage in a way that cannot be mended.
+	// ConditionStorage exists only while the PersistentVolumeClaim differs from spec.storage and cannot be changed.
 	ConditionStorage = "StorageInSync"
-	// ConditionCredentials exists, and is True, only while the spec shows a password.
+	// ConditionCredentials exists, and is True, only while a URI in the spec contains a password.
 	ConditionCredentials = "CredentialsInSpec"
-	// ConditionRoute exists, and is not True, also while no Gateway is named, or what publishes the server cannot be written.
+	// ConditionRoute exists, and is not True, also while no Gateway is configured, or a route or Ingress cannot be written.
 	ConditionRoute = routestatus.Condition
 	// ConditionConsoleLink exists, and is False, only while the ConsoleLink cannot be written.
 	ConditionConsoleLink = "ConsoleLinkReady"
@@ -36,12 +36,11 @@ const (
 	ConditionMonitor = "ServiceMonitorReady"
 	// ConditionBudget exists, and is False, only while the PodDisruptionBudget cannot be written.
 	ConditionBudget = "DisruptionBudgetReady"
-	// ConditionChores exists, and is False, only while garbage collection or trace archival cannot be scheduled as the spec says.
-	ConditionChores = "ScheduledJobsReady"
-	// ConditionCertificate exists, and is False, only while the serving certificate cannot be issued or renewed, or runs out.
+	// ConditionCronJobs exists, and is False, only while the CronJobs of garbage collection or trace archival cannot be written.
+	ConditionCronJobs = "ScheduledJobsReady"
+	// ConditionCertificate exists, and is False, only while the serving certificate cannot be issued or renewed, or expires.
 	ConditionCertificate = servingcert.Condition
-	// reference.Condition exists, and is False, only while a Secret or ConfigMap does not exist that the spec names.
-	// ConditionPruned exists, and is False, only while an object that is no longer wanted cannot be removed.
+	// ConditionPruned exists, and is False, only while an object that is no longer desired cannot be deleted.
 	ConditionPruned = "LeftoversRemoved"
 )
 
@@ -82,13 +81,13 @@ func setCondition(m *mlflowv1.MLflow, kind string, status metav1.ConditionStatus
 	conditions.Set(&m.Status.Conditions, kind, status, reason, message, m.Generation)
 }
 
-// fail reports a problem that prevents both availability and progress.
+// fail sets Available and Progressing to False.
 func fail(m *mlflowv1.MLflow, reason, message string) {
 	setCondition(m, ConditionAvailable, metav1.ConditionFalse, reason, message)
 	setCondition(m, ConditionProgressing, metav1.ConditionFalse, reason, message)
 }
 
-// failApply reports that something which the server needs could not be written.
+// failApply reports that an object of the server could not be written.
 func failApply(m *mlflowv1.MLflow, err error) {
 	text := fmt.Sprintf("Failed to apply resources: %v", err)
 	if failed, ok := errors.AsType[*apply.Error](err); ok {
@@ -97,28 +96,28 @@ func failApply(m *mlflowv1.MLflow, err error) {
 	fail(m, ReasonApplyFailed, text)
 }
 
-// reportAside sets a condition that exists only while there is an error, and passes that on.
-func reportAside(m *mlflowv1.MLflow, condition, reason, what string, err error) error {
+// reportNonFatal sets a condition that exists only while there is an error, and returns the error.
+func reportNonFatal(m *mlflowv1.MLflow, condition, reason, prefix string, err error) error {
 	if err == nil {
 		conditions.Remove(&m.Status.Conditions, condition)
 		return nil
 	}
-	setCondition(m, condition, metav1.ConditionFalse, reason, fmt.Sprintf("%s: %v", what, err))
+	setCondition(m, condition, metav1.ConditionFalse, reason, fmt.Sprintf("%s: %v", prefix, err))
 	return err
 }
 
-// reportReady reports that every server is rolled out.
+// reportReady reports that the Deployments of all servers are ready.
 func reportReady(m *mlflowv1.MLflow) {
 	text := messageReady
-	if resources.Splits(m) {
+	if resources.HasArtifactsServer(m) {
 		text = messageBothReady
 	}
 	setCondition(m, ConditionAvailable, metav1.ConditionTrue, ReasonDeploymentReady, text)
 	reportProgress(m, metav1.ConditionFalse, ReasonReconcileComplete, messageComplete)
 }
 
-// reportRollout reports how far a server is that is not ready. cause explains why pods do not start; empty when nothing is known. Once
-// available, a server stays so while a pod of it serves, of the present spec or of the one before.
+// reportRollout reports the rollout of an unready server. cause is why pods do not start, or "". An available server stays
+// available while any of its pods serves, even one of an earlier template.
 func reportRollout(m *mlflowv1.MLflow, s resources.Server, r conditions.RolloutState, cause string) {
 	what := "MLflow deployment"
 	if s.Name != resources.NameOf(m) {
@@ -127,7 +126,7 @@ func reportRollout(m *mlflowv1.MLflow, s resources.Server, r conditions.RolloutS
 	text := what + " scaled to zero replicas"
 	if r.Desired > 0 {
 		text = fmt.Sprintf("%s not ready: %d/%d replicas ready", what, r.ReadyReplicas, r.Desired)
-		if r.ReadyReplicas >= r.Desired { // of the template of before
+		if r.ReadyReplicas >= r.Desired { // pods of an earlier template
 			text = what + " not ready: the new replicas are not ready, those of before still serve"
 		}
 	}
@@ -142,9 +141,9 @@ func reportRollout(m *mlflowv1.MLflow, s resources.Server, r conditions.RolloutS
 	reportProgress(m, metav1.ConditionTrue, ReasonDeploymentProgressing, text)
 }
 
-// reportProgress reports how far the servers are, unless they are kept as they are: then what they wait for, a refused downgrade for good.
+// reportProgress sets Progressing. While a migration pins the servers, Progressing has the reason of the Migration condition.
 func reportProgress(m *mlflowv1.MLflow, progressing metav1.ConditionStatus, reason, message string) {
-	if c, is := keptAsIs(m); is {
+	if c, pinned := pinnedCondition(m); pinned {
 		progressing, reason, message = metav1.ConditionTrue, c.Reason, c.Message
 		if c.Status == metav1.ConditionFalse {
 			progressing = metav1.ConditionFalse
@@ -153,7 +152,7 @@ func reportProgress(m *mlflowv1.MLflow, progressing metav1.ConditionStatus, reas
 	setCondition(m, ConditionProgressing, progressing, reason, message)
 }
 
-// reportClaim shows what of spec.storage the live claim cannot follow, and hides the condition when it follows.
+// reportClaim sets ConditionStorage to the difference between spec.storage and the claim, or removes it.
 func reportClaim(m *mlflowv1.MLflow, difference string) {
 	if difference == "" {
 		conditions.Remove(&m.Status.Conditions, ConditionStorage)
@@ -162,8 +161,7 @@ func reportClaim(m *mlflowv1.MLflow, difference string) {
 	setCondition(m, ConditionStorage, metav1.ConditionFalse, ReasonClaimDiffers, difference)
 }
 
-// reportCredentials warns of passwords in the spec, which every reader of the MLflow, its Deployment or its pods can see,
-// and takes the warning back when they are gone. Nothing else depends on it.
+// reportCredentials warns of passwords in the spec, which all readers of the MLflow, its Deployment or its pods can see.
 func reportCredentials(m *mlflowv1.MLflow) {
 	var found, fixes []string
 	for _, s := range resources.Stores(m) {
@@ -181,20 +179,20 @@ func reportCredentials(m *mlflowv1.MLflow) {
 		strings.Join(found, " and "), strings.Join(fixes, " and ")))
 }
 
-// ConditionNamespaceRBAC says whether the groups of the platform have access in the namespaces that ask for it. It exists
-// only while namespace RBAC is on.
+// ConditionNamespaceRBAC is True while the RoleBindings of all labelled namespaces are written. It exists only while namespace
+// RBAC is enabled.
 const ConditionNamespaceRBAC = "NamespaceRBACReady"
 
-// Feedback is what another controller reports about an MLflow. Ours writes it, because a status has one writer.
+// Feedback is a condition of another controller, which this controller writes because a status has one writer.
 type Feedback interface {
-	// State returns status, reason and message of the condition; an empty status when nothing is known yet.
+	// State returns status, reason and message of the condition, or an empty status before the first result.
 	State() (status metav1.ConditionStatus, reason, message string)
-	// Source wakes the handler when State may have changed.
+	// Source calls the handler when State may have changed.
 	Source(handler.EventHandler) source.Source
 }
 
-// relay shows the feedback in the status. Nil is no feedback.
-func relay(f Feedback) func(context.Context, *mlflowv1.MLflow) error {
+// reportFeedback returns a phase that sets the condition of f, or removes it if f is nil.
+func reportFeedback(f Feedback) func(context.Context, *mlflowv1.MLflow) error {
 	return func(_ context.Context, m *mlflowv1.MLflow) error {
 		if f == nil {
 			conditions.Remove(&m.Status.Conditions, ConditionNamespaceRBAC)

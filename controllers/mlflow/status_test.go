@@ -124,7 +124,7 @@ func TestFailApply(t *testing.T) {
 	}
 }
 
-func TestReportPublication(t *testing.T) {
+func TestReportExposureError(t *testing.T) {
 	cause := errors.New("no")
 	for name, c := range map[string]struct {
 		err  error
@@ -140,7 +140,7 @@ func TestReportPublication(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &mlflowv1.MLflow{Status: mlflowv1.MLflowStatus{URL: "https://x"}}
-			_, reported := reportPublication(m, c.err)
+			_, reported := reportExposureError(m, c.err)
 			if diff := cmp.Diff(c.want, stateOf(m)); diff != "" || m.Status.URL != c.url || reported != (c.want != nil) {
 				t.Errorf("url %q, reported %t, conditions (-want +got):\n%s", m.Status.URL, reported, diff)
 			}

@@ -29,9 +29,9 @@ var settings = Settings{Inputs: resources.Inputs{
 
 // on are the inputs of a platform.
 var on = map[string]resources.Inputs{
-	"bare":  settings.On(capability.NewSet()),
-	"plain": settings.On(capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor)),
-	"openshift": settings.On(capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor, capability.ConsoleLink,
+	"bare":  settings.InputsFor(capability.NewSet()),
+	"plain": settings.InputsFor(capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor)),
+	"openshift": settings.InputsFor(capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor, capability.ConsoleLink,
 		capability.Route, capability.OpenShiftIngress)),
 }
 

@@ -12,27 +12,27 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 )
 
-func TestInputs(t *testing.T) {
+func TestCollectInputs(t *testing.T) {
 	p := registry.Platform{ModelRegistry: config.ModelRegistry{Gateway: config.RegistryGateway{Domain: "g"}, SkipCatalogDatabase: true}}
-	p.Routers, p.Served = "found.example.com", capability.NewSet(capability.Route, capability.HTTPRoute)
-	in := inputs(&p)
+	p.RouterDomain, p.Served = "found.example.com", capability.NewSet(capability.Route, capability.HTTPRoute)
+	in := buildInputs(&p)
 	if !in.OpenShift || !in.HTTPRoutes || in.ReferenceGrants || in.Domain != "found.example.com" || !in.SkipDatabase || !in.GatewayMode() {
 		t.Errorf("%+v", in)
 	}
 	p.DefaultDomain, p.Served = "set.example.com", capability.NewSet()
-	if in := inputs(&p); in.OpenShift || in.Domain != "set.example.com" || in.GatewayMode() {
+	if in := buildInputs(&p); in.OpenShift || in.Domain != "set.example.com" || in.GatewayMode() {
 		t.Errorf("%+v", in)
 	}
 	set, plain := registry.Platform{ModelRegistry: p.ModelRegistry, Served: capability.NewSet(capability.OpenShiftIngress)}, registry.Platform{}
-	if set.AwaitDomain() != nil || plain.AwaitDomain() != nil {
+	if set.WaitForDomain() != nil || plain.WaitForDomain() != nil {
 		t.Error("nothing is to be waited for")
 	}
 }
 
-// Metadata of the two Secrets is read in their own caches, everything else is not.
-func TestRoutedClient(t *testing.T) {
-	b := newBench(t, &corev1.Secret{ObjectMeta: named("other")}, &corev1.Secret{ObjectMeta: named(resources.DatabaseName)})
-	routed := b.r.side.routed(newBench(t).server) // what is found comes from the side caches
+// Metadata of the Secrets is read from their own caches, all other objects from the manager's.
+func TestDelegatingClient(t *testing.T) {
+	b := newTestEnv(t, &corev1.Secret{ObjectMeta: nameMeta("other")}, &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)})
+	routed := b.r.extraCaches.delegatingClient(newTestEnv(t).server) // found objects are from the extra caches
 	for name, c := range map[string]struct {
 		object client.Object
 		found  bool

@@ -18,7 +18,7 @@ import (
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// running is a Deployment that has been available for a time, with more conditions.
+// running returns a Deployment that has been available for a time, with additional conditions.
 func running(since time.Duration, more ...appsv1.DeploymentCondition) *appsv1.Deployment {
 	d := &appsv1.Deployment{}
 	d.Status.Conditions = append(more, appsv1.DeploymentCondition{
@@ -41,8 +41,8 @@ func podWith(initial, others []corev1.ContainerStatus) corev1.Pod {
 	return corev1.Pod{Status: corev1.PodStatus{InitContainerStatuses: initial, ContainerStatuses: others}}
 }
 
-// D18: a container that waits for its init containers waits for nothing wrong.
-func TestExplain(t *testing.T) {
+// D18: a container that waits for its init containers is no problem.
+func TestAddPodCause(t *testing.T) {
 	one := func(reason, message string) []corev1.ContainerStatus {
 		return []corev1.ContainerStatus{waiting("catalog", reason, message)}
 	}
@@ -65,7 +65,7 @@ func TestExplain(t *testing.T) {
 		"being deleted":    {[]corev1.Pod{gone}, "DeploymentUnavailable as before"},
 		"nowhere to run":   {[]corev1.Pod{unschedulable}, "DeploymentUnavailable Deployment is unavailable: the pod cannot be scheduled"},
 	} {
-		a := explain(asked, &appsv1.Deployment{}, c.pods)
+		a := addPodCause(asked, &appsv1.Deployment{}, c.pods)
 		if got := a.Reason + " " + a.Message; !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: got  %s\nwant %s", name, got, c.want)
 		}
@@ -79,8 +79,8 @@ func called(namespace, name, uid string, age time.Duration) aihubv1alpha1.Catalo
 	return c
 }
 
-// D23: one Catalog works, and each of the others says which one and what to do.
-func TestStanding(t *testing.T) {
+// D23: one Catalog is active; each other one names it and the fix.
+func TestInactiveState(t *testing.T) {
 	first, second := called("a", "catalog", "1", 2*time.Hour), called("b", "catalog", "2", time.Hour)
 	twin, misnamed := called("c", "catalog", "3", 2*time.Hour), called("a", "other", "4", 3*time.Hour)
 	going := called("d", "catalog", "5", 5*time.Hour)
@@ -93,14 +93,14 @@ func TestStanding(t *testing.T) {
 		says      string
 	}{
 		"the oldest":               {first, "", "", ""},
-		"a younger one":            {second, "", ReasonNotInCharge, "namespace a"},
-		"of the same age":          {twin, "", ReasonNotInCharge, "namespace a"},
+		"a younger one":            {second, "", ReasonNotActive, "namespace a"},
+		"of the same age":          {twin, "", ReasonNotActive, "namespace a"},
 		"of another name":          {misnamed, "", ReasonMisplaced, `named "catalog"`},
 		"in another namespace":     {first, "b", ReasonMisplaced, "namespace b"},
 		"in the one for catalogs":  {second, "b", "", ""},
 		"alone with one that goes": {called("e", "catalog", "6", 0), "e", "", ""},
 	} {
-		a := standing(&c.catalog, append(all, c.catalog), c.namespace)
+		a := inactiveState(&c.catalog, append(all, c.catalog), c.namespace)
 		if a.Reason != c.reason || !strings.Contains(a.Message, c.says) {
 			t.Errorf("%s: %s %q", name, a.Reason, a.Message)
 		}
@@ -108,7 +108,7 @@ func TestStanding(t *testing.T) {
 			t.Errorf("%s: %q names no remedy", name, a.Message)
 		}
 	}
-	if inCharge(nil, "") != nil {
+	if activeCatalog(nil, "") != nil {
 		t.Error("nothing is in charge")
 	}
 }

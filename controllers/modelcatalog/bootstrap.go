@@ -30,31 +30,30 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 )
 
-// CreatedAtStart marks the Catalog that was created by the start of this program. The switch that asked for it may take it
-// back.
+// CreatedAtStart marks a Catalog created by bootstrap, which also deletes it if the settings disable the catalog.
 const CreatedAtStart = "modelcatalog.opendatahub.io/created-at-start"
 
-// ReasonNotTakenOver is the reason of Events about Deployments that only look like the catalog of an earlier operator.
-const ReasonNotTakenOver = "CatalogNotTakenOver"
+// ReasonNotAdopted is the reason of Events on Deployments that only have the labels of a legacy catalog.
+const ReasonNotAdopted = "CatalogNotTakenOver"
 
-// bootstrapMin and bootstrapMax bound the pauses after trouble.
-const bootstrapMin, bootstrapMax = time.Second, 30 * time.Second
+// minBootstrapBackoff and maxBootstrapBackoff bound the pauses between failed attempts.
+const minBootstrapBackoff, maxBootstrapBackoff = time.Second, 30 * time.Second
 
-// bootstrap does at the start of the leader, once, what the start of the older operator did: it sees to it that there is a
-// Catalog, or that nothing of the catalog is left. A Catalog that is deleted later stays deleted until the next start.
+// bootstrap creates or deletes the Catalog by the settings, once per start of the leader, as the legacy operator did. A Catalog deleted
+// later is not created again until the next start.
 type bootstrap struct {
-	settings Settings
-	client   client.Client
-	live     client.Reader
-	applier  *apply.Applier
-	recorder events.EventRecorder
-	clock    clock.Clock
-	log      logr.Logger
+	settings  Settings
+	client    client.Client
+	apiReader client.Reader
+	applier   *apply.Applier
+	recorder  events.EventRecorder
+	clock     clock.Clock
+	log       logr.Logger
 }
 
-// Start implements manager.Runnable. It tries again until it succeeds or ctx ends.
+// Start implements manager.Runnable. It retries until it succeeds or ctx ends.
 func (b *bootstrap) Start(ctx context.Context) error {
-	registry.Retry(ctx, b.clock, bootstrapMin, bootstrapMax, b.run, func(err error, after time.Duration) {
+	registry.Retry(ctx, b.clock, minBootstrapBackoff, maxBootstrapBackoff, b.run, func(err error, after time.Duration) {
 		b.log.Info("The start of the catalog failed and is tried again", "reason", err.Error(), "after", after)
 	})
 	return nil
@@ -66,20 +65,20 @@ func (b *bootstrap) run(ctx context.Context) error {
 		return fmt.Errorf("listing Catalogs: %w", err)
 	}
 	if !b.settings.EnableModelCatalog {
-		return b.remove(ctx, list.Items)
+		return b.deleteCreated(ctx, list.Items)
 	}
 	if len(list.Items) > 0 {
 		return nil
 	}
-	if err := b.sweep(ctx); err != nil {
+	if err := b.deleteOrphanedBinding(ctx); err != nil {
 		return err
 	}
-	namespace, err := b.namespace(ctx)
+	namespace, err := b.targetNamespace(ctx)
 	if err != nil || namespace == "" {
 		return err
 	}
-	owned, err := b.hubOwns(ctx)
-	if err != nil || owned {
+	exists, err := b.hasAIHub(ctx)
+	if err != nil || exists {
 		return err
 	}
 	c := &aihubv1alpha1.Catalog{ObjectMeta: metav1.ObjectMeta{
@@ -92,40 +91,41 @@ func (b *bootstrap) run(ctx context.Context) error {
 	return client.IgnoreAlreadyExists(err)
 }
 
-// sweep removes the ClusterRoleBinding of a Catalog that lost its finalizer by force: a ServiceAccount of the same name would inherit it.
-func (b *bootstrap) sweep(ctx context.Context) error {
+// deleteOrphanedBinding deletes the ClusterRoleBinding of a Catalog whose finalizer was removed by hand: a ServiceAccount of the same name
+// would get its rights.
+func (b *bootstrap) deleteOrphanedBinding(ctx context.Context) error {
 	binding := &rbacv1.ClusterRoleBinding{}
-	err := b.live.Get(ctx, client.ObjectKey{Name: resources.DelegatorBinding}, binding)
-	if err == nil && ours(binding) {
+	err := b.apiReader.Get(ctx, client.ObjectKey{Name: resources.DelegatorBinding}, binding)
+	if err == nil && isManaged(binding) {
 		return b.applier.DeleteOwned(ctx, "", binding)
 	}
 	return client.IgnoreNotFound(err)
 }
 
-// namespace is where a Catalog is to be made; empty when none is: the settings request none, and no older operator ran one.
-func (b *bootstrap) namespace(ctx context.Context) (string, error) {
+// targetNamespace returns the namespace for a new Catalog, or "" if the settings request none and no legacy operator ran one.
+func (b *bootstrap) targetNamespace(ctx context.Context) (string, error) {
 	if b.settings.RequestModelCatalog && b.settings.Namespace != "" {
 		return b.settings.Namespace, nil
 	}
-	running, err := b.running(ctx)
+	running, err := b.legacyNamespaces(ctx)
 	if err != nil || len(running) == 0 {
 		return "", err
 	}
 	return running[0], nil
 }
 
-// running are the namespaces in which an older operator runs a catalog. What belongs to a Catalog that has been deleted is not
-// counted: the garbage collector may not have removed it yet. Nor is what users may have made, because labels prove nothing: there
-// is one Catalog in a cluster, and its account may ask about the rights of all users.
-func (b *bootstrap) running(ctx context.Context) ([]string, error) {
-	trusted, err := b.trusted(ctx)
+// legacyNamespaces returns the namespaces with a Deployment of a legacy catalog. Deployments controlled by a Catalog do not count: it was
+// deleted, and the garbage collector is not done. Neither do Deployments in untrusted namespaces, because users can set labels, and the
+// ServiceAccount of the catalog may create access reviews for all users.
+func (b *bootstrap) legacyNamespaces(ctx context.Context) ([]string, error) {
+	trusted, err := b.trustedNamespaces(ctx)
 	if err != nil {
 		return nil, err
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("DeploymentList"))
-	marks := client.MatchingLabels{resources.LabelComponent: resources.Name, resources.LabelCreatedBy: resources.CreatedBy}
-	if err := b.live.List(ctx, list, client.InNamespace(b.settings.Namespace), marks); err != nil {
+	legacyLabels := client.MatchingLabels{resources.LabelComponent: resources.Name, resources.LabelCreatedBy: resources.CreatedBy}
+	if err := b.apiReader.List(ctx, list, client.InNamespace(b.settings.Namespace), legacyLabels); err != nil {
 		return nil, fmt.Errorf("looking for the catalog of an older operator: %w", err)
 	}
 	var namespaces []string
@@ -137,27 +137,27 @@ func (b *bootstrap) running(ctx context.Context) ([]string, error) {
 		case slices.Contains(trusted, d.Namespace):
 			namespaces = append(namespaces, d.Namespace)
 		default:
-			b.distrust(d)
+			b.reportUntrusted(d)
 		}
 	}
 	slices.Sort(namespaces)
 	return namespaces, nil
 }
 
-// trusted are the namespaces in which a catalog of an older operator is one: that of registries, or where the settings name none that
-// of the manager and the one that only an administrator or the older operator can have given the rights of the catalog.
-func (b *bootstrap) trusted(ctx context.Context) ([]string, error) {
+// trustedNamespaces returns the namespaces in which a legacy catalog is accepted: the configured one, or else that of the manager and that
+// of the subject of the legacy ClusterRoleBinding, which only an administrator or the legacy operator can create.
+func (b *bootstrap) trustedNamespaces(ctx context.Context) ([]string, error) {
 	if b.settings.Namespace != "" {
 		return []string{b.settings.Namespace}, nil
 	}
 	trusted := []string{b.settings.Authors.Namespace}
 	binding := &rbacv1.ClusterRoleBinding{}
-	err := b.live.Get(ctx, client.ObjectKey{Name: resources.DelegatorBinding}, binding)
+	err := b.apiReader.Get(ctx, client.ObjectKey{Name: resources.DelegatorBinding}, binding)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading ClusterRoleBinding %s: %w", resources.DelegatorBinding, err)
 	}
-	// A registry called as the catalog is, which users may make, has a binding of this name too, and ours follows any Catalog.
-	if ours(binding) || !madeHere(binding) || len(binding.Subjects) != 1 {
+	// The ClusterRoleBinding of a registry named model-catalog has the same name, and that of this operator refers to any Catalog.
+	if isManaged(binding) || !isManagedOrLegacy(binding) || len(binding.Subjects) != 1 {
 		return trusted, nil
 	}
 	if s := binding.Subjects[0]; s.Kind == rbacv1.ServiceAccountKind && s.Name == resources.Name && binding.RoleRef.Name == rbacproxy.DelegatorRole {
@@ -166,19 +166,19 @@ func (b *bootstrap) trusted(ctx context.Context) ([]string, error) {
 	return trusted, nil
 }
 
-// distrust reports a Deployment that looks like the catalog of an older operator, in a namespace where users may have made it.
-func (b *bootstrap) distrust(d *metav1.PartialObjectMetadata) {
+// reportUntrusted emits an event for a Deployment with legacy labels in a namespace where users may have created it.
+func (b *bootstrap) reportUntrusted(d *metav1.PartialObjectMetadata) {
 	d.SetGroupVersionKind(registry.Deployment)
 	text := fmt.Sprintf("Deployment %s has the labels of an earlier operator's catalog, but neither the settings nor ClusterRoleBinding %s name its namespace: "+
 		"nothing is taken over; if it is the catalog of this cluster, set REGISTRIES_NAMESPACE to %s or create Catalog %s there",
 		client.ObjectKeyFromObject(d), resources.DelegatorBinding, d.Namespace, aihubv1alpha1.CatalogName)
 	b.log.Info(text)
-	b.recorder.Eventf(d, nil, corev1.EventTypeWarning, ReasonNotTakenOver, "TakeOver", "%s", text)
+	b.recorder.Eventf(d, nil, corev1.EventTypeWarning, ReasonNotAdopted, "TakeOver", "%s", text)
 }
 
-// hubOwns reports whether an AIHub is there, which makes the Catalog by itself.
-func (b *bootstrap) hubOwns(ctx context.Context) (bool, error) {
-	err := b.live.Get(ctx, client.ObjectKey{Name: platformv1alpha1.AIHubName}, capability.MetadataOf(aihub.Kind))
+// hasAIHub reports whether an AIHub exists, whose controller creates the Catalog.
+func (b *bootstrap) hasAIHub(ctx context.Context) (bool, error) {
+	err := b.apiReader.Get(ctx, client.ObjectKey{Name: platformv1alpha1.AIHubName}, capability.MetadataOf(aihub.Kind))
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return false, nil
 	}
@@ -188,52 +188,52 @@ func (b *bootstrap) hubOwns(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// remove takes back what a start made, a Catalog or the objects of an older operator. A Catalog that a user made stays, and
-// what belongs to it with it. The sources of users stay in any case.
-func (b *bootstrap) remove(ctx context.Context, all []aihubv1alpha1.Catalog) error {
+// deleteCreated deletes a Catalog created by bootstrap, or the objects of a legacy catalog. A Catalog created by a user and the sources of
+// users are kept.
+func (b *bootstrap) deleteCreated(ctx context.Context, catalogs []aihubv1alpha1.Catalog) error {
 	var errs []error
-	for i := range all {
-		if c := &all[i]; c.Annotations[CreatedAtStart] == "true" && c.Name == aihubv1alpha1.CatalogName && metav1.GetControllerOfNoCopy(c) == nil {
+	for i := range catalogs {
+		if c := &catalogs[i]; c.Annotations[CreatedAtStart] == "true" && c.Name == aihubv1alpha1.CatalogName && metav1.GetControllerOfNoCopy(c) == nil {
 			errs = append(errs, b.applier.DeleteOwned(ctx, c.UID, c))
 		}
 	}
-	if len(all) > 0 {
+	if len(catalogs) > 0 {
 		return errors.Join(errs...)
 	}
 	namespaces := []string{b.settings.Namespace}
 	if b.settings.Namespace == "" {
 		var err error
-		if namespaces, err = b.running(ctx); err != nil {
+		if namespaces, err = b.legacyNamespaces(ctx); err != nil {
 			return err
 		}
 	}
 	for _, namespace := range namespaces {
-		errs = append(errs, removeMade(ctx, b.applier, "", b.targets(namespace)))
+		errs = append(errs, deleteManaged(ctx, b.applier, "", b.catalogKeys(namespace)))
 	}
 	return errors.Join(errs...)
 }
 
-// targets are the objects of a catalog without a Catalog. What its Deployments own goes with them.
-func (b *bootstrap) targets(namespace string) []place {
-	places := []place{
-		{registry.ClusterBinding, types.NamespacedName{Name: resources.DelegatorBinding}},
-		{capability.HTTPRoute, types.NamespacedName{Namespace: b.settings.Gateway.On(true).RouteNamespace, Name: resources.Name}},
+// catalogKeys returns the objects of a legacy catalog. Objects owned by its Deployments are garbage collected.
+func (b *bootstrap) catalogKeys(namespace string) []objectKey {
+	keys := []objectKey{
+		{registry.ClusterRoleBinding, types.NamespacedName{Name: resources.DelegatorBinding}},
+		{capability.HTTPRoute, types.NamespacedName{Namespace: b.settings.Gateway.ForPlatform(true).RouteNamespace, Name: resources.Name}},
 	}
-	here := func(kind schema.GroupVersionKind, names ...string) {
+	add := func(kind schema.GroupVersionKind, names ...string) {
 		for _, name := range names {
-			places = append(places, place{kind, types.NamespacedName{Namespace: namespace, Name: name}})
+			keys = append(keys, objectKey{kind, types.NamespacedName{Namespace: namespace, Name: name}})
 		}
 	}
-	here(registry.Deployment, resources.Name, resources.DatabaseName)
-	here(registry.Service, resources.DatabaseName)
-	here(registry.ServiceAccount, resources.Name)
-	here(registry.ConfigMap, resources.ProxyConfig)
-	here(registry.Claim, resources.DatabaseName)
-	here(registry.NetworkPolicy, resources.DatabaseName, resources.RoutePolicy)
-	here(registry.Secret, cookieSecret)
-	here(capability.Route, resources.RouteName)
+	add(registry.Deployment, resources.Name, resources.DatabaseName)
+	add(registry.Service, resources.DatabaseName)
+	add(registry.ServiceAccount, resources.Name)
+	add(registry.ConfigMap, resources.ProxyConfig)
+	add(registry.Claim, resources.DatabaseName)
+	add(registry.NetworkPolicy, resources.DatabaseName, resources.RoutePolicy)
+	add(registry.Secret, legacyCookieSecret)
+	add(capability.Route, resources.RouteName)
 	if !b.settings.SkipCatalogDatabase {
-		here(registry.Secret, resources.DatabaseName)
+		add(registry.Secret, resources.DatabaseName)
 	}
-	return places
+	return keys
 }

@@ -22,10 +22,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// start is the start of a program with these settings.
-func (b *bench) start(change func(*Settings)) *bootstrap {
+// start returns the bootstrap of a process with these settings.
+func (b *testEnv) start(change func(*Settings)) *bootstrap {
 	change(&b.r.settings)
-	return &bootstrap{settings: b.r.settings, client: b.r.cached, live: b.r.live, applier: b.r.applier,
+	return &bootstrap{settings: b.r.settings, client: b.r.cached, apiReader: b.r.apiReader, applier: b.r.applier,
 		recorder: events.NewFakeRecorder(10), clock: b.clock, log: logr.Discard()}
 }
 
@@ -34,31 +34,30 @@ func marked(o client.Object, component string) client.Object {
 	return o
 }
 
-// legacy is a catalog that an older operator runs.
+// legacy returns the objects of a legacy catalog.
 func legacy() []client.Object {
 	return []client.Object{
-		marked(&appsv1.Deployment{ObjectMeta: named(resources.Name)}, resources.Name), marked(&corev1.ServiceAccount{ObjectMeta: named(resources.Name)}, resources.Name),
-		marked(&corev1.Secret{ObjectMeta: named(cookieSecret)}, resources.Name), marked(&corev1.ConfigMap{ObjectMeta: named(resources.ProxyConfig)}, resources.Name),
+		marked(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}, resources.Name), marked(&corev1.ServiceAccount{ObjectMeta: nameMeta(resources.Name)}, resources.Name),
+		marked(&corev1.Secret{ObjectMeta: nameMeta(legacyCookieSecret)}, resources.Name), marked(&corev1.ConfigMap{ObjectMeta: nameMeta(resources.ProxyConfig)}, resources.Name),
 		delegation(resources.Name),
-		marked(&appsv1.Deployment{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName), marked(&corev1.Service{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName),
-		marked(&corev1.Secret{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName), marked(&corev1.PersistentVolumeClaim{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName),
-		marked(&networkingv1.NetworkPolicy{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName),
+		marked(&appsv1.Deployment{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName), marked(&corev1.Service{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName),
+		marked(&corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName), marked(&corev1.PersistentVolumeClaim{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName),
+		marked(&networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName),
 	}
 }
 
-// delegation is the ClusterRoleBinding by which an older operator gave a catalog its rights. A registry called as the catalog is has one
-// of the same name.
+// delegation returns the ClusterRoleBinding of a legacy catalog. A registry named model-catalog has one of the same name.
 func delegation(component string) *rbacv1.ClusterRoleBinding {
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: named("").Namespace, Name: resources.Name}},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: nameMeta("").Namespace, Name: resources.Name}},
 	}
 	marked(binding, component)
 	return binding
 }
 
-// left is what a deleted Catalog leaves until the garbage collector comes.
+// left returns the objects of a deleted Catalog before garbage collection.
 func left() []client.Object {
 	objects := legacy()
 	for _, o := range objects {
@@ -67,14 +66,14 @@ func left() []client.Object {
 	return objects
 }
 
-func TestStartMakesACatalog(t *testing.T) {
+func TestBootstrapCreatesCatalog(t *testing.T) {
 	requested := func(s *Settings) { s.RequestModelCatalog, s.Namespace = true, "lab-registries" }
 	confined := func(s *Settings) { s.Namespace = "lab-registries" }
 	elsewhere := func(s *Settings) { s.Namespace = "another" }
 	open := func(*Settings) {}
 	home := func(s *Settings) { s.Authors.Namespace = "lab-registries" }
 	server := func() client.Object {
-		return marked(&appsv1.Deployment{ObjectMeta: named(resources.Name)}, resources.Name)
+		return marked(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}, resources.Name)
 	}
 	with := func(change func(*rbacv1.ClusterRoleBinding)) []client.Object {
 		binding := delegation(resources.Name)
@@ -102,11 +101,11 @@ func TestStartMakesACatalog(t *testing.T) {
 		"a grant of another role":            {with(func(b *rbacv1.ClusterRoleBinding) { b.RoleRef.Name = "view" }), open, false, true},
 		"a grant without a mark":             {with(func(b *rbacv1.ClusterRoleBinding) { b.Labels = nil }), open, false, true},
 		"a grant that this operator made":    {with(func(b *rbacv1.ClusterRoleBinding) { maps.Copy(b.Labels, names.Labels(ComponentName)) }), open, false, true},
-		"a user's Deployment of the name":    {[]client.Object{&appsv1.Deployment{ObjectMeta: named(resources.Name)}}, open, false, false},
+		"a user's Deployment of the name":    {[]client.Object{&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}}, open, false, false},
 		"asked for, but no namespace known":  {nil, func(s *Settings) { s.RequestModelCatalog = true }, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, recorder := newBench(t, c.objects...), events.NewFakeRecorder(10)
+			b, recorder := newTestEnv(t, c.objects...), events.NewFakeRecorder(10)
 			start := b.start(c.settings)
 			start.recorder = recorder
 			if err := start.run(t.Context()); err != nil {
@@ -123,8 +122,8 @@ func TestStartMakesACatalog(t *testing.T) {
 	}
 }
 
-func TestStartLeavesCatalogsAlone(t *testing.T) {
-	b := newBench(t, append(legacy(), sample())...)
+func TestBootstrapKeepsCatalogs(t *testing.T) {
+	b := newTestEnv(t, append(legacy(), sample())...)
 	b.writes = nil
 	start := b.start(func(s *Settings) { s.RequestModelCatalog, s.Namespace = true, "lab-registries" })
 	if err := start.run(t.Context()); err != nil || len(b.writes) > 0 {
@@ -132,8 +131,9 @@ func TestStartLeavesCatalogsAlone(t *testing.T) {
 	}
 }
 
-// The rights of a Catalog that lost its finalizer by force go at the next start; those of one that is there, or of an older operator, stay.
-func TestStartRemovesLeftRights(t *testing.T) {
+// The ClusterRoleBinding of a Catalog whose finalizer was removed is deleted at the next start; that of an existing or legacy Catalog is
+// kept.
+func TestBootstrapDeletesOrphanedBinding(t *testing.T) {
 	for name, c := range map[string]struct {
 		component string
 		objects   []client.Object
@@ -147,7 +147,7 @@ func TestStartRemovesLeftRights(t *testing.T) {
 		if c.component != "" {
 			binding.Labels[names.OperatorLabel], binding.Labels[names.ComponentLabel] = names.OperatorName, c.component
 		}
-		b := newBench(t, append(c.objects, binding)...)
+		b := newTestEnv(t, append(c.objects, binding)...)
 		if err := b.start(func(s *Settings) { s.RequestModelCatalog = false }).run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -157,12 +157,12 @@ func TestStartRemovesLeftRights(t *testing.T) {
 	}
 }
 
-// [modelregistry-84] Switched off, what an older operator left goes, and the sources of users stay; nothing there is fine.
-func TestStartCleansUp(t *testing.T) {
+// [modelregistry-84] If disabled, legacy objects are deleted and the sources of users are kept; missing objects are no error.
+func TestBootstrapDeletesLegacyObjects(t *testing.T) {
 	off := func(s *Settings) { s.EnableModelCatalog, s.Namespace = false, "lab-registries" }
-	users := marked(&corev1.ConfigMap{ObjectMeta: named(resources.ModelSources)}, resources.Name)
-	theirs := &corev1.Service{ObjectMeta: named(resources.Name)} // nothing says that we made it
-	b := newBench(t, append(legacy(), users, theirs)...)
+	users := marked(&corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}, resources.Name)
+	theirs := &corev1.Service{ObjectMeta: nameMeta(resources.Name)} // no managed labels
+	b := newTestEnv(t, append(legacy(), users, theirs)...)
 	for range 2 {
 		if err := b.start(off).run(t.Context()); err != nil {
 			t.Fatal(err)
@@ -176,21 +176,21 @@ func TestStartCleansUp(t *testing.T) {
 	must(b, users)
 	must(b, theirs)
 
-	b = newBench(t, legacy()...)
+	b = newTestEnv(t, legacy()...)
 	if err := b.start(func(s *Settings) { s.EnableModelCatalog, s.SkipCatalogDatabase = false, true }).run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if b.get(&appsv1.Deployment{ObjectMeta: named(resources.Name)}) || !b.get(&corev1.Secret{ObjectMeta: named(resources.DatabaseName)}) {
+	if b.get(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}) || !b.get(&corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}) {
 		t.Error("found without a namespace: the server goes, and the Secret of a database that is not ours stays")
 	}
 }
 
-// Switched off, nothing goes that users may have made: labels prove nothing.
-func TestStartCleansUpNothingOfUsers(t *testing.T) {
+// If disabled, objects that users may have created are kept: users can set labels.
+func TestBootstrapKeepsObjectsOfUsers(t *testing.T) {
 	theirs := []client.Object{
-		marked(&appsv1.Deployment{ObjectMeta: named(resources.Name)}, resources.Name), marked(&corev1.Secret{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName),
+		marked(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}, resources.Name), marked(&corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName),
 	}
-	b := newBench(t, theirs...)
+	b := newTestEnv(t, theirs...)
 	if err := b.start(func(s *Settings) { s.EnableModelCatalog = false }).run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -199,8 +199,8 @@ func TestStartCleansUpNothingOfUsers(t *testing.T) {
 	}
 }
 
-// A Catalog that a start made goes with the switch; that of a person or of an AIHub stays.
-func TestStartTakesItsCatalogBack(t *testing.T) {
+// If disabled, a Catalog created by bootstrap is deleted; that of a user or an AIHub is kept.
+func TestBootstrapDeletesItsCatalog(t *testing.T) {
 	off := func(s *Settings) { s.EnableModelCatalog, s.Namespace = false, "lab-registries" }
 	for name, c := range map[string]struct {
 		change func(*aihubv1alpha1.Catalog)
@@ -212,14 +212,14 @@ func TestStartTakesItsCatalogBack(t *testing.T) {
 	} {
 		catalog := sample()
 		c.change(catalog)
-		b := newBench(t, append(legacy(), catalog)...)
+		b := newTestEnv(t, append(legacy(), catalog)...)
 		if err := b.start(off).run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if b.get(sample()) != c.stays {
 			t.Errorf("%s: stays %v", name, !c.stays)
 		}
-		must(b, &appsv1.Deployment{ObjectMeta: named(resources.Name)}) // it belongs to the Catalog
+		must(b, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}) // it belongs to the Catalog
 	}
 }
 
@@ -227,9 +227,9 @@ func own(c *aihubv1alpha1.Catalog) {
 	c.OwnerReferences = []metav1.OwnerReference{{APIVersion: aihub.Kind.GroupVersion().String(), Kind: aihub.Kind.Kind, Name: platformv1alpha1.AIHubName, UID: "hub", Controller: new(true)}}
 }
 
-// A start that fails is tried again, with pauses, until it succeeds or the program ends.
-func TestStartTriesAgain(t *testing.T) {
-	b := newBench(t)
+// A failed start is retried with pauses until it succeeds or the process ends.
+func TestBootstrapRetries(t *testing.T) {
+	b := newTestEnv(t)
 	attempts := 0
 	b.fail = func(verb string) error {
 		if verb == "create" {
@@ -252,15 +252,15 @@ func TestStartTriesAgain(t *testing.T) {
 			return
 		default:
 			if b.clock.HasWaiters() {
-				b.later(time.Minute)
+				b.stepClock(time.Minute)
 			}
 		}
 	}
 }
 
-func TestStartEnds(t *testing.T) {
-	b := newBench(t)
-	b.fail = failing(1, "create")
+func TestBootstrapStops(t *testing.T) {
+	b := newTestEnv(t)
+	b.fail = failRandomly(1, "create")
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	start := b.start(func(s *Settings) { s.RequestModelCatalog, s.Namespace = true, "lab-registries" })

@@ -68,7 +68,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// [modelregistry-75] The order of 5.2.1, identity first and publication last.
+// [modelregistry-75] The order of 5.2.1: RBAC first and exposure last.
 func TestOrder(t *testing.T) {
 	var got []string
 	for _, o := range built(t, sample(), openShift(behindGateway, func(in *resources.Inputs) { in.AdminGroups = []string{"a"} })) {
@@ -86,7 +86,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// The eight labels stand on every object, and one owner that controls on all that can have one.
+// Every object has the eight labels, and a controller reference if it can have one.
 func TestLabelsAndOwners(t *testing.T) {
 	for _, o := range built(t, sample(), openShift(behindGateway)) {
 		name := o.GetKind() + "/" + o.GetName()
@@ -137,12 +137,12 @@ func TestServer(t *testing.T) {
 	if d.Spec.Selector.MatchLabels[resources.LabelComponent] != resources.Name || len(d.Spec.Selector.MatchLabels) != 3 {
 		t.Errorf("selector %v", d.Spec.Selector)
 	}
-	if *pod.SecurityContext.FSGroup != resources.PodGroup || serverOf(t, sample(), openShift()).Spec.Template.Spec.SecurityContext.FSGroup != nil {
+	if *pod.SecurityContext.FSGroup != resources.PodFSGroup || serverOf(t, sample(), openShift()).Spec.Template.Spec.SecurityContext.FSGroup != nil {
 		t.Error("files of Secrets are readable by a group on plain Kubernetes, and by that of the platform on OpenShift")
 	}
 }
 
-// [modelregistry-97] Labelled sources are volumes, mounts and arguments, in their order. [modelregistry-127]
+// [modelregistry-97] Labelled sources are volumes, mounts and arguments in order. [modelregistry-127]
 func TestServerMountsSources(t *testing.T) {
 	in := kubernetes()
 	in.Sources = []string{"alpha", "zebra"}
@@ -169,7 +169,7 @@ func TestServerMountsSources(t *testing.T) {
 	}
 }
 
-// [modelregistry-76] Resources and size of the spec; an empty object takes the server's away and leaves the database its own.
+// [modelregistry-76] Resources and size of the spec; an empty object removes those of the server and keeps the defaults of the database.
 func TestResources(t *testing.T) {
 	given := &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("2")}, Claims: []corev1.ResourceClaim{{Name: "gpu"}}}
 	requests := func(d *appsv1.Deployment) string {
@@ -215,7 +215,7 @@ func TestDatabase(t *testing.T) {
 	}
 }
 
-// A database of another client, by the spec or by the setting: none is run.
+// With an external database by spec or setting the operator runs none.
 func TestExternalDatabase(t *testing.T) {
 	in := kubernetes()
 	in.SkipDatabase = true
@@ -245,13 +245,13 @@ func TestExternalDatabase(t *testing.T) {
 			t.Errorf("%s: got  %s\nwant %s", name, got, c.env)
 		}
 	}
-	kept := withKept(sample(), in, nil)
-	if len(kept) != 4 || len(withKept(sample(), kubernetes(), nil)) != 0 || len(withKept(sample(withExternal(e)), in, nil)) != 0 {
+	kept := withRetained(sample(), in, nil)
+	if len(kept) != 4 || len(withRetained(sample(), kubernetes(), nil)) != 0 || len(withRetained(sample(withExternal(e)), in, nil)) != 0 {
 		t.Error("a database that is not ours to make is left alone, and one that was replaced goes")
 	}
 }
 
-// D22: addresses of what exists only.
+// D22: only existing addresses are published.
 func TestAddresses(t *testing.T) {
 	noDomain := func(in *resources.Inputs) { in.Domain = "" }
 	notServed := func(in *resources.Inputs) { in.HTTPRoutes = false }
@@ -277,7 +277,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// S5: administrators see no Secret, list all sources, and change nothing but those of users.
+// S5: administrators may not read Secrets, may read all sources and update only those of users.
 func TestAdminRole(t *testing.T) {
 	r := typed[rbacv1.Role](t, sample(), kubernetes(), "Role", resources.AdminName)
 	for _, rule := range r.Rules {
@@ -291,7 +291,7 @@ func TestAdminRole(t *testing.T) {
 	}
 }
 
-// S6: access of all users can be taken away.
+// S6: access of all users can be disabled.
 func TestReaders(t *testing.T) {
 	if find(built(t, sample(), kubernetes()), "RoleBinding", resources.ReadersBinding) == nil {
 		t.Error("users may not read the catalog")
@@ -304,7 +304,7 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// The server may connect to any address, its database to none; each has a policy of its own. [modelregistry-130]
+// Egress of the server is unrestricted, that of its database denied, each by its own policy. [modelregistry-130]
 func TestEgressPolicies(t *testing.T) {
 	for name, rules := range map[string][]any{resources.EgressPolicy: {map[string]any{}}, resources.DatabaseEgress: {}} {
 		pods := strings.TrimSuffix(name, "-egress")
@@ -323,8 +323,8 @@ func TestEgressPolicies(t *testing.T) {
 	}
 }
 
-// S1: the port of the server is never open to other pods while the proxy guards it.
-func TestPoliciesOpenOnlyTheGuardedPort(t *testing.T) {
+// S1: the port of the server is never open to other pods while it has a proxy.
+func TestPoliciesAdmitOnlyTheProxyPort(t *testing.T) {
 	for name, c := range map[string]struct {
 		catalog *aihubv1alpha1.Catalog
 		in      resources.Inputs
@@ -343,7 +343,7 @@ func TestPoliciesOpenOnlyTheGuardedPort(t *testing.T) {
 	}
 }
 
-// The proxy can be switched off, and its certificate can be the user's.
+// The proxy can be disabled, and the user can provide its certificate.
 func TestProxy(t *testing.T) {
 	open := serverOf(t, sample(withoutProxy), kubernetes()).Spec.Template.Spec
 	if len(open.Containers) != 1 || *open.AutomountServiceAccountToken {
@@ -364,12 +364,12 @@ func TestProxy(t *testing.T) {
 	for _, v := range serverOf(t, own, openShift()).Spec.Template.Spec.Volumes {
 		found = found || v.Secret != nil && v.Secret.SecretName == "mine"
 	}
-	if !found || issues(own, kubernetes()) || !issues(sample(), kubernetes()) || issues(sample(), openShift()) || issues(sample(withoutProxy), kubernetes()) {
+	if !found || issuesCertificate(own, kubernetes()) || !issuesCertificate(sample(), kubernetes()) || issuesCertificate(sample(), openShift()) || issuesCertificate(sample(withoutProxy), kubernetes()) {
 		t.Error("the certificate is made where no one else does")
 	}
 }
 
-// S7: every pod is admitted where Pod Security is restricted.
+// S7: every pod meets the restricted Pod Security Standard.
 func TestPodsAreRestricted(t *testing.T) {
 	for _, d := range []*appsv1.Deployment{serverOf(t, sample(), kubernetes()), databaseOf(t, sample(), kubernetes())} {
 		pod := d.Spec.Template.Spec
@@ -395,7 +395,7 @@ type entry struct {
 	Labels         []string
 }
 
-// [modelregistry-91] The sources that come with the catalog. [modelregistry-128]
+// [modelregistry-91] The default sources. [modelregistry-128]
 func TestDefaultSources(t *testing.T) {
 	var s struct {
 		Catalogs, MCP, Agents, Runtimes []entry
@@ -450,7 +450,7 @@ func TestDefaultSources(t *testing.T) {
 	}
 }
 
-// [modelregistry-90] The sources of users hold an empty list under the key of their kind.
+// [modelregistry-90] The sources of users contain an empty list under the key of their kind.
 func TestUserSources(t *testing.T) {
 	for i, want := range []string{"catalogs", "mcp_catalogs", "agent_catalogs", "serving_runtime_catalogs"} {
 		var content map[string][]any

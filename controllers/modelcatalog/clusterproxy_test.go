@@ -19,7 +19,7 @@ import (
 
 var ofCluster = resources.EgressProxy{HTTP: "http://cluster:3128", HTTPS: "http://cluster:3129", NoProxy: ".svc"}
 
-// proxyVariables are those of all containers, as "container NAME=value".
+// proxyVariables returns the proxy variables of all containers, as "container NAME=value".
 func proxyVariables(pod corev1.PodSpec) []string {
 	var found []string
 	for _, c := range append(slices.Clone(pod.InitContainers), pod.Containers...) {
@@ -32,8 +32,8 @@ func proxyVariables(pod corev1.PodSpec) []string {
 	return found
 }
 
-// The server alone leaves the cluster by a proxy: by that of its Catalog, or by that of the cluster where the Catalog says nothing. How
-// clients are authenticated, which older releases kept in the same place, is no choice. [modelregistry-115] [modelregistry-116]
+// Only the server uses an egress proxy: that of its Catalog, or else that of the cluster. The deprecated fields for authentication in
+// spec.proxy do not count. [modelregistry-115] [modelregistry-116]
 func TestProxyOfTheServer(t *testing.T) {
 	all := []string{"catalog HTTP_PROXY=http://cluster:3128", "catalog HTTPS_PROXY=http://cluster:3129", "catalog NO_PROXY=.svc"}
 	own := []string{"catalog HTTPS_PROXY=http://mine:8080"}
@@ -94,11 +94,11 @@ func TestClusterProxy(t *testing.T) {
 	}
 }
 
-// The server is not written before it is known which proxy the cluster has, or it would start twice. One that may not be read is none.
+// The server is not applied before the proxy of the cluster is known, which would restart it. Without permission there is none.
 // [modelregistry-118]
-func TestServerAwaitsTheProxyOfTheCluster(t *testing.T) {
-	b := newBench(t, sample())
-	proxy := newClusterProxy(dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), b.clock, logr.Discard())
+func TestReconcileWaitsForTheClusterProxy(t *testing.T) {
+	b := newTestEnv(t, sample())
+	proxy := newClusterProxyWatcher(dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), b.clock, logr.Discard())
 	proxy.SetServed(true)
 	b.r.proxy = proxy
 	result, err := b.reconcile()
@@ -108,25 +108,25 @@ func TestServerAwaitsTheProxyOfTheCluster(t *testing.T) {
 		}
 		result, err = b.reconcile()
 	}
-	server := &appsv1.Deployment{ObjectMeta: named(resources.Name)}
+	server := &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}
 	if b.get(server) {
 		t.Error("the server runs already")
 	}
 	proxy.OnUnavailable()
-	b.settle()
+	b.reconcileUntilStable()
 	if got := proxyVariables(must(b, server).Spec.Template.Spec); got != nil {
 		t.Errorf("variables %v", got)
 	}
 	proxy.OnUpdate(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"noProxy": ".svc"}}})
-	b.settle()
+	b.reconcileUntilStable()
 	proxy.OnUnavailable() // which takes back nothing
-	b.settle()
+	b.reconcileUntilStable()
 	if got, want := proxyVariables(must(b, server).Spec.Template.Spec), []string{"catalog NO_PROXY=.svc"}; !slices.Equal(got, want) {
 		t.Errorf("variables %v, want %v", got, want)
 	}
 }
 
-// spec.authProxy says how clients are authenticated, and spec.proxy where it is silent, as in older releases. [modelregistry-119]
+// spec.authProxy configures authentication, or else the deprecated fields of spec.proxy. [modelregistry-119]
 func TestAuthProxy(t *testing.T) {
 	const on, off = aihubv1alpha1.Enabled, aihubv1alpha1.Disabled
 	for name, c := range map[string]struct {
@@ -143,8 +143,8 @@ func TestAuthProxy(t *testing.T) {
 		"a way out alone":      {nil, &aihubv1alpha1.CatalogProxy{HTTPProxy: new("p:1")}, true, resources.CertificateSecret},
 	} {
 		catalog := sample(func(s *aihubv1alpha1.CatalogSpec) { s.AuthProxy, s.Proxy = c.now, c.before })
-		if resources.Proxied(catalog) != c.proxy || resources.ServingSecret(catalog) != c.secret {
-			t.Errorf("%s: proxied %v, certificate of %s", name, resources.Proxied(catalog), resources.ServingSecret(catalog))
+		if resources.HasProxy(catalog) != c.proxy || resources.ServingSecret(catalog) != c.secret {
+			t.Errorf("%s: proxied %v, certificate of %s", name, resources.HasProxy(catalog), resources.ServingSecret(catalog))
 		}
 	}
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 )
 
-// The certificate of the database is issued where it is wanted, and a new one replaces the pods of both.
+// The certificate of the database is issued if enabled, and a renewed one rolls the pods of server and database.
 func TestDatabaseTLS(t *testing.T) {
-	b := newBench(t, sample(withDatabase(aihubv1alpha1.CatalogDatabase{ServerTLS: aihubv1alpha1.Enabled})))
-	b.settle()
-	secret := &corev1.Secret{ObjectMeta: named(resources.DatabaseCertificate)}
+	b := newTestEnv(t, sample(withDatabase(aihubv1alpha1.CatalogDatabase{ServerTLS: aihubv1alpha1.Enabled})))
+	b.reconcileUntilStable()
+	secret := &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseCertificate)}
 	if !b.get(secret) || len(secret.Data["ca.crt"]) == 0 || !metav1.IsControlledBy(secret, sample()) {
 		t.Fatalf("Secret %v", secret)
 	}
@@ -25,24 +25,24 @@ func TestDatabaseTLS(t *testing.T) {
 		t.Fatalf("a new catalog replaced the pods of %v", names)
 	}
 	first := string(secret.Data["tls.crt"])
-	b.change(secret, func() { secret.Data["tls.key"] = []byte("damaged") })
-	b.settle()
+	b.update(secret, func() { secret.Data["tls.key"] = []byte("damaged") })
+	b.reconcileUntilStable()
 	if b.get(secret); string(secret.Data["tls.crt"]) == first {
 		t.Error("no other certificate was issued")
 	}
 	if names := strings.Join(b.rolled(), " "); names != resources.Name+" "+resources.DatabaseName {
 		t.Errorf("another certificate replaced the pods of %q", names)
 	}
-	plain := newBench(t, sample())
-	plain.settle()
-	if plain.get(&corev1.Secret{ObjectMeta: named(resources.DatabaseCertificate)}) {
+	plain := newTestEnv(t, sample())
+	plain.reconcileUntilStable()
+	if plain.get(&corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseCertificate)}) {
 		t.Error("a certificate that no Catalog wants")
 	}
 }
 
-// Without its certificate the database would not start, so that nothing is replaced before it is there.
-func TestDatabaseTLSThatCannotBeIssued(t *testing.T) {
-	b := newBench(t, sample(withDatabase(aihubv1alpha1.CatalogDatabase{ServerTLS: aihubv1alpha1.Enabled})))
+// The database does not start without its certificate, so that no pod is replaced before it exists.
+func TestDatabaseTLSErrors(t *testing.T) {
+	b := newTestEnv(t, sample(withDatabase(aihubv1alpha1.CatalogDatabase{ServerTLS: aihubv1alpha1.Enabled})))
 	b.fail = func(string) error {
 		if n := len(b.writes); n > 0 && strings.HasSuffix(b.writes[n-1], "/"+resources.DatabaseCertificate) {
 			return errBroken
@@ -52,20 +52,20 @@ func TestDatabaseTLSThatCannotBeIssued(t *testing.T) {
 	if _, err := b.reconcile(); !errors.Is(err, errBroken) {
 		t.Errorf("ended with %v", err)
 	}
-	if b.get(&appsv1.Deployment{ObjectMeta: named(resources.DatabaseName)}) {
+	if b.get(&appsv1.Deployment{ObjectMeta: nameMeta(resources.DatabaseName)}) {
 		t.Error("the database would wait for its certificate")
 	}
 }
 
-// A database described by a Secret takes the place of the one that was run beside the server, whose Secret the server no longer reads.
+// A database by Secret replaces the managed one, whose Secret the server no longer reads.
 func TestConnection(t *testing.T) {
 	c := sample(withDatabase(aihubv1alpha1.CatalogDatabase{Connection: &aihubv1alpha1.DatabaseConnection{SecretName: "app", SSLMode: "require"}}))
-	b := newBench(t, c)
-	b.settle()
-	if b.get(&appsv1.Deployment{ObjectMeta: named(resources.DatabaseName)}) || b.get(&corev1.Secret{ObjectMeta: named(resources.DatabaseName)}) {
+	b := newTestEnv(t, c)
+	b.reconcileUntilStable()
+	if b.get(&appsv1.Deployment{ObjectMeta: nameMeta(resources.DatabaseName)}) || b.get(&corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}) {
 		t.Error("another database is run beside the server")
 	}
-	d := &appsv1.Deployment{ObjectMeta: named(resources.Name)}
+	d := &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}
 	b.get(d)
 	got := map[string]string{}
 	for _, e := range d.Spec.Template.Spec.Containers[0].Env {

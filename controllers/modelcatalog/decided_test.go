@@ -18,12 +18,12 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
-// Until the AIHub was read nothing is written, and nothing removed: what it decided could differ from the settings.
-func TestCatalogAwaitsTheHub(t *testing.T) {
+// Before the AIHub was read, nothing is written or deleted: it may override settings.
+func TestReconcileWaitsForAIHub(t *testing.T) {
 	hub := aihub.NewWatcher(fake.NewSimpleDynamicClient(runtime.NewScheme()), clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard())
 	hub.SetServed(true)
-	r := &catalogs{
-		hub: hub, settings: Settings{ModelRegistry: config.ModelRegistry{Namespace: "set"}}, clock: clocktesting.NewFakeClock(time.Unix(0, 0)),
+	r := &catalogReconciler{
+		aihub: hub, settings: Settings{ModelRegistry: config.ModelRegistry{Namespace: "set"}}, clock: clocktesting.NewFakeClock(time.Unix(0, 0)),
 		served: func() capability.Set { return capability.NewSet() },
 	}
 	for name, phase := range map[string]func() error{
@@ -32,12 +32,12 @@ func TestCatalogAwaitsTheHub(t *testing.T) {
 			return r.finalize(t.Context(), &aihubv1alpha1.Catalog{ObjectMeta: metav1.ObjectMeta{Name: aihubv1alpha1.CatalogName}})
 		},
 	} {
-		if wait, ok := errors.AsType[*reconciler.Wait](phase()); !ok || wait.Retry != soon {
+		if wait, ok := errors.AsType[*reconciler.Wait](phase()); !ok || wait.Retry != shortRequeueAfter {
 			t.Errorf("%s waits %+v", name, wait)
 		}
 	}
 	hub.SetServed(false) // there is none
-	if err := r.awaitHub(&aihubv1alpha1.Catalog{}); err != nil || r.remembered("").platform.Namespace != "set" {
-		t.Errorf("error %v, settings %+v", err, r.remembered("").platform)
+	if err := r.waitForPlatform(&aihubv1alpha1.Catalog{}); err != nil || r.stateOf("").platform.Namespace != "set" {
+		t.Errorf("error %v, settings %+v", err, r.stateOf("").platform)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// One setting decides what publishes the catalog on plain Kubernetes; without it nothing does.
+// One setting selects the exposure on plain Kubernetes; without it there is none.
 func TestExposure(t *testing.T) {
 	for kind, want := range map[string][]string{
 		config.ExposeAuto:    nil,

@@ -11,7 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// imagesOf are the images that bring the data, in order.
+// imagesOf returns the data images in order.
 func imagesOf(t *testing.T, c *aihubv1alpha1.Catalog, in resources.Inputs) []string {
 	t.Helper()
 	var images []string
@@ -21,7 +21,7 @@ func imagesOf(t *testing.T, c *aihubv1alpha1.Catalog, in resources.Inputs) []str
 	return images
 }
 
-// A digest or a tag is put onto the repository of the release, whatever that is called. [modelregistry-121]
+// A digest or tag is added to the repository of the default image, whatever its name. [modelregistry-121]
 func TestDataImages(t *testing.T) {
 	for _, c := range []struct{ image, version, want string }{
 		{"quay.io/example/data:v1", "", "quay.io/example/data:v1"},
@@ -47,8 +47,8 @@ func TestDataImages(t *testing.T) {
 	}
 }
 
-// What is neither digest nor tag is named in the status, and changes nothing: neither what runs, nor what could run instead. [modelregistry-122]
-func TestImagesThatCannotBeChosen(t *testing.T) {
+// An invalid version is reported in the status and changes no object. [modelregistry-122]
+func TestInvalidImageVersions(t *testing.T) {
 	for _, wrong := range []string{
 		"quay.io/other/data:v1", "v1@" + digest, "sha256:abc", "sha512:" + strings.Repeat("a", 64), strings.ToUpper(digest), ".v1", "v 1", strings.Repeat("v", 129),
 	} {
@@ -62,12 +62,12 @@ func TestImagesThatCannotBeChosen(t *testing.T) {
 			}
 		}
 	}
-	b := newBench(t, sample(func(s *aihubv1alpha1.CatalogSpec) { s.CatalogDataImage = "v2" }))
-	b.settle()
-	server, c := &appsv1.Deployment{ObjectMeta: named(resources.Name)}, sample()
+	b := newTestEnv(t, sample(func(s *aihubv1alpha1.CatalogSpec) { s.CatalogDataImage = "v2" }))
+	b.reconcileUntilStable()
+	server, c := &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}, sample()
 	before := must(b, server).Generation
-	b.change(c, func() { c.Spec.CatalogDataImage = "quay.io/other/data:v1" })
-	b.settle()
+	b.update(c, func() { c.Spec.CatalogDataImage = "quay.io/other/data:v1" })
+	b.reconcileUntilStable()
 	got, _ := conditions.Get(must(b, c).Status.Conditions, ConditionAvailable)
 	if got.Reason != ReasonConfiguration || !strings.Contains(got.Message, `spec.catalogDataImage is "quay.io/other/data:v1"`) {
 		t.Errorf("condition %+v", got)
@@ -75,8 +75,8 @@ func TestImagesThatCannotBeChosen(t *testing.T) {
 	if image := must(b, server).Spec.Template.Spec.InitContainers[0].Image; image != "quay.io/example/catalog-data:v2" || server.Generation != before {
 		t.Errorf("the server has image %s, generation %d after %d", image, server.Generation, before)
 	}
-	b.change(c, func() { c.Spec.CatalogDataImage = "v3" })
-	b.settle()
+	b.update(c, func() { c.Spec.CatalogDataImage = "v3" })
+	b.reconcileUntilStable()
 	if image := must(b, server).Spec.Template.Spec.InitContainers[0].Image; image != "quay.io/example/catalog-data:v3" {
 		t.Errorf("image %s after the correction", image)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
 
-// variant is what the list of objects of a catalog depends on.
+// variant is a combination of the parameters that select the objects of a catalog.
 type variant struct{ ocp, gateway, admins, skip, external, closed bool }
 
 func (v variant) catalog() *aihubv1alpha1.Catalog {
@@ -43,8 +43,8 @@ func (v variant) inputs() resources.Inputs {
 	return in
 }
 
-// [modelregistry-75] [modelregistry-79] [modelregistry-82] [modelregistry-83] The list of objects, row by row, in every variant there is, each with the labels that are
-// forced on it and one owner where it can have one.
+// [modelregistry-75] [modelregistry-79] [modelregistry-82] [modelregistry-83] The objects in every variant, each with the required labels
+// and an owner reference if it can have one.
 func TestObjectsOfEveryVariant(t *testing.T) {
 	always := func(variant) bool { return true }
 	ocp := func(v variant) bool { return v.ocp }
@@ -101,12 +101,12 @@ func TestObjectsOfEveryVariant(t *testing.T) {
 	}
 }
 
-// [modelregistry-97] Whatever sources there are, the arguments name them between those of users and the metrics, in the order of
-// their names, which is their precedence; each has a volume, and a mount where its argument points.
+// [modelregistry-97] Any sources are arguments between those of users and the metrics, ordered by name, which is their precedence; each has
+// a volume, and a mount at the path of its argument.
 func TestAnySourcesAreServed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z]([a-z0-9-]{0,53}[a-z0-9])?`), 0, 60, rapid.ID[string]).Draw(t, "names")
-		v := judge(good(names...), nil, always)
+		v := selectSources(good(names...), nil, always)
 		in := kubernetes()
 		in.Sources = v.mounted
 		desired := resources.ServerDeployment(sample(), in)
@@ -147,8 +147,8 @@ func TestAnySourcesAreServed(t *testing.T) {
 	})
 }
 
-// failAt makes the n-th request fail and counts them.
-func (b *bench) failAt(n int) (calls *int) {
+// failAt fails the n-th request and counts requests.
+func (b *testEnv) failAt(n int) (calls *int) {
 	calls = new(int)
 	b.fail = func(string) error {
 		if *calls++; *calls == n {
@@ -159,26 +159,26 @@ func (b *bench) failAt(n int) (calls *int) {
 	return calls
 }
 
-// [modelregistry-100] Whichever request of the first reconcile fails, the error comes out, and the next reconciles make what is missing: nothing is there
-// twice or with another password.
+// [modelregistry-100] If any request of the first reconcile fails, the error is returned, and later reconciles create the missing objects:
+// none twice or with another password.
 func TestFaultAtEveryCall(t *testing.T) {
 	fakeapi.Exhaustive(t)
-	b := newBench(t, sample())
+	b := newTestEnv(t, sample())
 	calls := b.failAt(0)
 	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	for n := 1; n <= *calls; n++ {
-		b := newBench(t, sample())
+		b := newTestEnv(t, sample())
 		b.failAt(n)
 		if _, err := b.reconcile(); !errors.Is(err, errBroken) {
 			t.Errorf("call %d: ended with %v", n, err)
 		}
-		b.fail = failing(0)
-		secret := &corev1.Secret{ObjectMeta: named(resources.DatabaseName)}
+		b.fail = failRandomly(0)
+		secret := &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}
 		made := b.get(secret)
 		before := string(secret.Data[resources.KeyPassword])
-		b.settle()
+		b.reconcileUntilStable()
 		for _, o := range everything() {
 			if !b.get(o) {
 				t.Errorf("call %d: %T %s is not there", n, o, o.GetName())
@@ -190,13 +190,13 @@ func TestFaultAtEveryCall(t *testing.T) {
 	}
 }
 
-// One catalog through a life: sources of users survive whatever is switched on and off, and the next catalog finds them.
+// Sources of users are kept through all changes of settings, and the next catalog uses them.
 func TestJourney(t *testing.T) {
-	b := newBench(t, sample()).onOpenShift()
-	b.settle()
+	b := newTestEnv(t, sample()).onOpenShift()
+	b.reconcileUntilStable()
 	mine := "catalogs:\n- id: mine # ours\n"
-	sources := &corev1.ConfigMap{ObjectMeta: named(resources.ModelSources)}
-	b.change(sources, func() { sources.Data[resources.SourcesKey] = mine })
+	sources := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}
+	b.update(sources, func() { sources.Data[resources.SourcesKey] = mine })
 	c := sample()
 	for i, change := range []func(*aihubv1alpha1.CatalogSpec){
 		func(s *aihubv1alpha1.CatalogSpec) {
@@ -206,10 +206,10 @@ func TestJourney(t *testing.T) {
 		func(s *aihubv1alpha1.CatalogSpec) { *s = aihubv1alpha1.CatalogSpec{} },
 		withResources(&corev1.ResourceRequirements{}, nil),
 	} {
-		b.change(c, func() { change(&c.Spec) })
-		b.settle()
+		b.update(c, func() { change(&c.Spec) })
+		b.reconcileUntilStable()
 		b.restart()
-		b.settle()
+		b.reconcileUntilStable()
 		if got := must(b, sources).Data[resources.SourcesKey]; got != mine || len(sources.OwnerReferences) > 0 {
 			t.Errorf("step %d: sources %q, owners %v", i, got, sources.OwnerReferences)
 		}
@@ -234,8 +234,8 @@ func TestJourney(t *testing.T) {
 	next.UID = "next"
 	b.create(next)
 	b.restart()
-	b.settle()
-	if d := must(b, &appsv1.Deployment{ObjectMeta: named(resources.Name)}); !metav1.IsControlledBy(d, next) {
+	b.reconcileUntilStable()
+	if d := must(b, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}); !metav1.IsControlledBy(d, next) {
 		t.Errorf("the Deployment belongs to %v", d.OwnerReferences)
 	}
 	if got := must(b, sources).Data[resources.SourcesKey]; got != mine {

@@ -13,8 +13,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// onOpenShift lets a bench serve what OpenShift serves.
-func (b *bench) onOpenShift() *bench {
+// onOpenShift makes a testEnv serve the APIs of OpenShift.
+func (b *testEnv) onOpenShift() *testEnv {
 	b.served = capability.NewSet(capability.Route, capability.HTTPRoute, capability.ReferenceGrant)
 	b.r.settings.Gateway = openShift().Gateway
 	b.r.settings.DefaultDomain = "apps.example.com"
@@ -51,31 +51,31 @@ func field(t *testing.T, o *unstructured.Unstructured, path ...string) string {
 	return text
 }
 
-// [modelregistry-82] [modelregistry-83] Route and policy on OpenShift, and the HTTPRoute beside them in gateway mode.
-func TestGatewayModeComesAndGoes(t *testing.T) {
-	b := newBench(t, sample()).onOpenShift()
-	b.settle()
+// [modelregistry-82] [modelregistry-83] Route and policy on OpenShift, and in gateway mode the HTTPRoute in addition.
+func TestGatewayModeIsToggled(t *testing.T) {
+	b := newTestEnv(t, sample()).onOpenShift()
+	b.reconcileUntilStable()
 	if host := field(t, must(b, liveRoute()), "spec", "host"); host != "model-catalog.apps.example.com" {
 		t.Errorf("host %q", host)
 	}
-	must(b, &networkingv1.NetworkPolicy{ObjectMeta: named(resources.RoutePolicy)})
-	if b.get(httpRouteIn("redhat-ods-applications")) || b.get(grant()) || b.get(&corev1.Secret{ObjectMeta: named(resources.CertificateSecret)}) {
+	must(b, &networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.RoutePolicy)})
+	if b.get(httpRouteIn("redhat-ods-applications")) || b.get(grant()) || b.get(&corev1.Secret{ObjectMeta: nameMeta(resources.CertificateSecret)}) {
 		t.Error("there is more than a Route")
 	}
 
 	b.r.settings.Gateway.Domain = "gateway.example.com"
-	b.settle()
+	b.reconcileUntilStable()
 	must(b, liveRoute())
 	must(b, grant())
 	if of := must(b, httpRouteIn("redhat-ods-applications")).GetLabels()[resources.LabelNamespace]; of != "lab-registries" {
 		t.Errorf("the HTTPRoute is that of %q", of)
 	}
-	if got := must(b, &corev1.Service{ObjectMeta: named(resources.Name)}).Annotations[resources.AnnotationAddress]; got != "gateway.example.com/catalog" {
+	if got := must(b, &corev1.Service{ObjectMeta: nameMeta(resources.Name)}).Annotations[resources.AnnotationAddress]; got != "gateway.example.com/catalog" {
 		t.Errorf("address %q", got)
 	}
 
 	b.r.settings.Gateway.RouteNamespace = "elsewhere"
-	b.settle()
+	b.reconcileUntilStable()
 	must(b, httpRouteIn("elsewhere"))
 	if b.get(httpRouteIn("redhat-ods-applications")) {
 		t.Error("D25: the HTTPRoute of the other namespace is left")
@@ -86,45 +86,45 @@ func TestGatewayModeComesAndGoes(t *testing.T) {
 	}
 
 	b.r.settings.Gateway.Domain = ""
-	b.settle()
+	b.reconcileUntilStable()
 	if b.get(httpRouteIn("elsewhere")) || b.get(grant()) || !b.get(liveRoute()) {
 		t.Error("D25: turned off, HTTPRoute and grant go and the Route stays")
 	}
 }
 
-// W7: what the cluster serves may change at any time.
+// W7: the APIs that the cluster serves may change at any time.
 func TestCapabilitiesChange(t *testing.T) {
-	b := newBench(t, sample())
-	b.settle()
-	must(b, &networkingv1.NetworkPolicy{ObjectMeta: named(resources.IngressPolicy)})
+	b := newTestEnv(t, sample())
+	b.reconcileUntilStable()
+	must(b, &networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.IngressPolicy)})
 	b.onOpenShift()
-	b.settle()
+	b.reconcileUntilStable()
 	must(b, liveRoute())
-	if b.get(&networkingv1.NetworkPolicy{ObjectMeta: named(resources.IngressPolicy)}) {
+	if b.get(&networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.IngressPolicy)}) {
 		t.Error("the policy of plain Kubernetes is left: it would open what that of the Route closes")
 	}
 	b.r.settings.Gateway.Domain = "gateway.example.com"
 	b.served = capability.NewSet(capability.Route)
-	b.settle()
-	if got := must(b, &corev1.Service{ObjectMeta: named(resources.Name)}).Annotations[resources.AnnotationAddress]; strings.HasPrefix(got, "gateway") {
+	b.reconcileUntilStable()
+	if got := must(b, &corev1.Service{ObjectMeta: nameMeta(resources.Name)}).Annotations[resources.AnnotationAddress]; strings.HasPrefix(got, "gateway") {
 		t.Errorf("D22: address %q without a Gateway API", got)
 	}
 	b.onOpenShift()
 	b.r.settings.Gateway.Domain = "gateway.example.com"
-	b.settle()
+	b.reconcileUntilStable()
 	must(b, httpRouteIn("redhat-ods-applications"))
 }
 
-// domainless is a cluster without a domain of routers, and whether it has said so.
+// domainless is a cluster without a domain of routers, which it may have reported.
 type domainless bool
 
 func (domainless) Domain() string  { return "" }
 func (d domainless) Settled() bool { return bool(d) }
 
-// While the domain of the cluster is not known nothing is written that bears it.
+// While the domain of the cluster is unknown, no object with it is written.
 func TestUnknownDomain(t *testing.T) {
-	b := newBench(t, sample()).onOpenShift()
-	b.settle()
+	b := newTestEnv(t, sample()).onOpenShift()
+	b.reconcileUntilStable()
 	b.r.settings.DefaultDomain = ""
 	b.served = capability.NewSet(append(b.served.Kinds(), capability.OpenShiftIngress)...)
 	b.r.domain = domainless(false)
@@ -137,17 +137,17 @@ func TestUnknownDomain(t *testing.T) {
 		t.Errorf("the host was taken back: %q", host)
 	}
 	b.r.domain = domainless(true)
-	b.settle()
+	b.reconcileUntilStable()
 	if host := field(t, must(b, liveRoute()), "spec", "host"); host != "" {
 		t.Errorf("there is no domain, but the host %q", host)
 	}
 }
 
-// [modelregistry-78] The finalizer takes back what is in other namespaces, also in one that is not configured any more.
+// [modelregistry-78] The finalizer deletes objects in other namespaces, including those configured earlier.
 func TestFinalizeOnOpenShift(t *testing.T) {
-	b := newBench(t, sample()).onOpenShift()
+	b := newTestEnv(t, sample()).onOpenShift()
 	b.r.settings.Gateway.Domain = "gateway.example.com"
-	b.settle()
+	b.reconcileUntilStable()
 	b.r.settings.Gateway.Domain, b.r.settings.Gateway.RouteNamespace = "", "elsewhere"
 	legacy := httpRouteIn("elsewhere")
 	legacy.SetLabels(map[string]string{resources.LabelCreatedBy: resources.CreatedBy})
@@ -163,11 +163,11 @@ func TestFinalizeOnOpenShift(t *testing.T) {
 	}
 }
 
-// An HTTPRoute in the namespace owned by others is not taken over unless it says that the older operator made it.
+// A foreign HTTPRoute is only adopted with labels of the legacy operator.
 func TestForeignHTTPRoute(t *testing.T) {
 	theirs := httpRouteIn("redhat-ods-applications")
 	theirs.SetLabels(map[string]string{"app": "a user"})
-	b := newBench(t, sample(), theirs).onOpenShift()
+	b := newTestEnv(t, sample(), theirs).onOpenShift()
 	b.r.settings.Gateway.Domain = "gateway.example.com"
 	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)

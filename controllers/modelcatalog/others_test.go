@@ -15,10 +15,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// The end of a Catalog that was never in charge takes nothing from the one that is, D23.
-func TestEndOfAMisplacedCatalog(t *testing.T) {
-	b := newBench(t, sample())
-	b.settle()
+// The deletion of an inactive Catalog deletes nothing of the active one, D23.
+func TestFinalizeInactiveNamespace(t *testing.T) {
+	b := newTestEnv(t, sample())
+	b.reconcileUntilStable()
 	other := &aihubv1alpha1.Catalog{ObjectMeta: metav1.ObjectMeta{Namespace: sample().Namespace, Name: "other", UID: "other"}}
 	if err := b.r.finalize(t.Context(), other); err != nil {
 		t.Fatal(err)
@@ -28,10 +28,10 @@ func TestEndOfAMisplacedCatalog(t *testing.T) {
 	}
 }
 
-// A binding that does not say whose it is, as releases before this one made it, stays with the Catalog in charge.
-func TestEndBesideTheCatalogInCharge(t *testing.T) {
+// A legacy ClusterRoleBinding without a namespace label belongs to the active Catalog.
+func TestFinalizeInactiveCatalog(t *testing.T) {
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding, Labels: map[string]string{resources.LabelCreatedBy: resources.CreatedBy}}}
-	b := newBench(t, sample(), binding)
+	b := newTestEnv(t, sample(), binding)
 	later := sample()
 	later.Namespace, later.UID = "elsewhere", "later"
 	if err := b.r.finalize(t.Context(), later); err != nil {
@@ -42,16 +42,16 @@ func TestEndBesideTheCatalogInCharge(t *testing.T) {
 	}
 }
 
-// The binding is watched by its name: the one that takes the labels away wakes the Catalog too.
+// The ClusterRoleBinding is watched by name: the removal of its labels enqueues the Catalog too.
 func TestBindingIsWatchedByName(t *testing.T) {
 	taken := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding, Labels: names.Labels("modelregistry")}}
 	other := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "demo-auth-delegator", Labels: names.Labels("modelregistry")}}
-	if !ofCatalog().Update(event.UpdateEvent{ObjectOld: taken, ObjectNew: taken}) || ofCatalog().Update(event.UpdateEvent{ObjectOld: other, ObjectNew: other}) {
+	if !catalogPredicate().Update(event.UpdateEvent{ObjectOld: taken, ObjectNew: taken}) || catalogPredicate().Update(event.UpdateEvent{ObjectOld: other, ObjectNew: other}) {
 		t.Error("the binding of the catalog is to be watched, and no other")
 	}
 }
 
-// A binding that was made for a registry is not taken over: the Catalog states it.
+// The ClusterRoleBinding of a registry is not adopted, and the Catalog reports it.
 func TestBindingOfARegistry(t *testing.T) {
 	for name, labels := range map[string]map[string]string{
 		"of ours":         withOwner(names.Labels("modelregistry"), "model-registry"),
@@ -63,8 +63,8 @@ func TestBindingOfARegistry(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding, Labels: labels},
 				Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "theirs", Name: "model-catalog"}},
 			}
-			b := newBench(t, sample(), binding)
-			b.settle()
+			b := newTestEnv(t, sample(), binding)
+			b.reconcileUntilStable()
 			if !b.get(binding) || binding.Subjects[0].Namespace != "theirs" {
 				t.Errorf("subjects %v", binding.Subjects)
 			}
@@ -83,10 +83,9 @@ func withOwner(labels map[string]string, component string) map[string]string {
 	return labels
 }
 
-// A restart may begin with a list of the past, in which a Catalog stands that is gone. What nothing would take away again is not
-// made for it.
-func TestACatalogOfAListOfThePast(t *testing.T) {
-	b := newBench(t)
+// After a restart a stale list may contain a deleted Catalog: objects without garbage collection are not created for it.
+func TestStaleListOfCatalogs(t *testing.T) {
+	b := newTestEnv(t)
 	for _, phase := range b.r.phases() {
 		if err := phase.Run(t.Context(), sample()); err != nil {
 			t.Logf("%s: %v", phase.Name, err)
@@ -96,7 +95,7 @@ func TestACatalogOfAListOfThePast(t *testing.T) {
 	if b.get(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding}}) {
 		t.Error("its binding is there for ever")
 	}
-	if b.get(&corev1.ConfigMap{ObjectMeta: named(resources.ModelSources)}) {
+	if b.get(&corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}) {
 		t.Error("its sources are there for ever")
 	}
 }

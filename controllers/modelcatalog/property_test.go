@@ -12,19 +12,19 @@ import (
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 )
 
-var drawCandidates = rapid.Custom(func(t *rapid.T) candidate {
-	return candidate{
-		name:    rapid.StringMatching(`[a-z][a-z0-9.-]{0,70}`).Draw(t, "name"),
-		hasKey:  rapid.Bool().Draw(t, "hasKey"),
-		problem: rapid.SampledFrom([]string{"", "it is empty"}).Draw(t, "problem"),
+var drawCandidates = rapid.Custom(func(t *rapid.T) sourceCandidate {
+	return sourceCandidate{
+		name:           rapid.StringMatching(`[a-z][a-z0-9.-]{0,70}`).Draw(t, "name"),
+		hasKey:         rapid.Bool().Draw(t, "hasKey"),
+		contentProblem: rapid.SampledFrom([]string{"", "it is empty"}).Draw(t, "problem"),
 	}
 })
 
-// Whatever ConfigMaps there are: what is mounted is sorted, bounded, usable and reported as accepted; nothing is lost from the
-// count; and the order in which they come counts for nothing.
-func TestJudgeProperties(t *testing.T) {
+// For any ConfigMaps the mounted ones are sorted, limited, valid and reported as accepted, all are counted, and their order does not
+// matter.
+func TestSelectSourcesProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		all := rapid.SliceOfNDistinct(drawCandidates, 0, 130, func(c candidate) string { return c.name }).Draw(t, "all")
+		all := rapid.SliceOfNDistinct(drawCandidates, 0, 130, func(c sourceCandidate) string { return c.name }).Draw(t, "all")
 		may := rapid.Bool().Draw(t, "may")
 		present := []string{}
 		for _, c := range all {
@@ -32,15 +32,15 @@ func TestJudgeProperties(t *testing.T) {
 				present = append(present, c.name)
 			}
 		}
-		v := judge(slices.Clone(all), present, func() bool { return may })
+		v := selectSources(slices.Clone(all), present, func() bool { return may })
 		if !slices.IsSorted(v.mounted) || len(v.mounted) > maxSources {
 			t.Fatalf("mounted %v", v.mounted)
 		}
-		if len(v.reported) > maxReported || len(v.reported)+int(v.omitted) != len(all) {
-			t.Fatalf("%d reported, %d omitted of %d", len(v.reported), v.omitted, len(all))
+		if len(v.statuses) > maxReportedSources || len(v.statuses)+int(v.omitted) != len(all) {
+			t.Fatalf("%d reported, %d omitted of %d", len(v.statuses), v.omitted, len(all))
 		}
 		accepted := 0
-		for _, s := range v.reported {
+		for _, s := range v.statuses {
 			if s.State == aihubv1alpha1.SourceAccepted {
 				accepted++
 				if !slices.Contains(v.mounted, s.Name) {
@@ -52,24 +52,24 @@ func TestJudgeProperties(t *testing.T) {
 			t.Fatalf("%d accepted, %d mounted", accepted, len(v.mounted))
 		}
 		for _, name := range v.mounted {
-			if len(name) > maxSourceName || strings.Contains(name, ".") || !may && !slices.Contains(present, name) {
+			if len(name) > maxSourceNameLength || strings.Contains(name, ".") || !may && !slices.Contains(present, name) {
 				t.Fatalf("%s is mounted", name)
 			}
 		}
 		shuffled := rapid.Permutation(all).Draw(t, "shuffled")
-		if other := judge(slices.Clone(shuffled), present, func() bool { return may }); !slices.Equal(other.mounted, v.mounted) {
+		if other := selectSources(slices.Clone(shuffled), present, func() bool { return may }); !slices.Equal(other.mounted, v.mounted) {
 			t.Fatalf("in another order %v, before %v", other.mounted, v.mounted)
 		}
 	})
 }
 
-// [modelregistry-96] Whatever entries there are, those that are left are the others, in their order and unchanged.
+// [modelregistry-96] For any entries the remaining ones are unchanged and in order.
 func TestRemovalProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sections := map[string][]string{}
 		document := map[string]any{}
 		for _, section := range []string{"catalogs", "model_catalogs", "mcp_catalogs", "agent_catalogs", "serving_runtime_catalogs"} {
-			ids := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", formerDefault, "c"}), 0, 6).Draw(t, section)
+			ids := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", legacyDefaultEntry, "c"}), 0, 6).Draw(t, section)
 			entries := []any{}
 			for i, id := range ids {
 				entries = append(entries, map[string]any{
@@ -83,20 +83,20 @@ func TestRemovalProperties(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := withoutFormerDefault(string(text))
+		got, err := withoutLegacyDefault(string(text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		has := slices.Contains(sections["catalogs"], formerDefault) || slices.Contains(sections["model_catalogs"], formerDefault)
+		has := slices.Contains(sections["catalogs"], legacyDefaultEntry) || slices.Contains(sections["model_catalogs"], legacyDefaultEntry)
 		if has != (got != "") {
 			t.Fatalf("there is one: %v, result %q", has, got)
 		}
 		if !has {
 			return
 		}
-		for _, section := range listsOfModels {
+		for _, section := range modelSections {
 			entries, _ := document[section].([]any)
-			document[section] = slices.DeleteFunc(entries, func(e any) bool { return e.(map[string]any)["id"] == formerDefault })
+			document[section] = slices.DeleteFunc(entries, func(e any) bool { return e.(map[string]any)["id"] == legacyDefaultEntry })
 		}
 		want, err := yaml.Marshal(document)
 		if err != nil {

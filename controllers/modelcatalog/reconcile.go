@@ -37,29 +37,29 @@ import (
 )
 
 const (
-	// lookAgain is how often the pods of a catalog that is not available are read for the cause: a waiting pod changes nothing
-	// on its Deployment, so there is no event to wait for.
-	lookAgain = 30 * time.Second
-	// soon is the pause for what is a matter of moments.
-	soon = time.Second
-	// additions is how often sources may be added in a row, each of which replaces the pod.
-	additions = 6
-	// additionsPerSecond are granted in addition: one a minute.
-	additionsPerSecond = 1.0 / 60
+	// unavailableRequeueAfter is the poll interval for pods of an unavailable catalog: a waiting pod does not change its Deployment, so
+	// there is no event.
+	unavailableRequeueAfter = 30 * time.Second
+	// shortRequeueAfter is the poll interval for changes expected within seconds.
+	shortRequeueAfter = time.Second
+	// maxSourceAdditions is the burst limit for additions of sources, each of which replaces the pod.
+	maxSourceAdditions = 6
+	// sourceAdditionsPerSecond refills the limit: one a minute.
+	sourceAdditionsPerSecond = 1.0 / 60
 )
 
-// catalogs reconciles Catalogs. Its phases run in the order in which they stand here.
-type catalogs struct {
+// catalogReconciler reconciles Catalogs. Its phases run in the order of the method phases.
+type catalogReconciler struct {
 	settings Settings
-	// hub knows the decisions of the platform; nil is none.
-	hub    *aihub.Watcher
+	// aihub watches the AIHub; nil if component platform is disabled.
+	aihub  *aihub.Watcher
 	served func() capability.Set
-	// domain is that of the cluster's routers.
+	// domain is the default domain of the routers of OpenShift.
 	domain       registry.Domain
 	cached       client.Client
-	live         client.Reader
-	whole        client.Reader // objects of which cached holds the metadata only
-	side         *sideCaches
+	apiReader    client.Reader
+	fullObjects  client.Reader // for kinds of which cached holds only metadata
+	extraCaches  *extraCaches
 	applier      *apply.Applier
 	admins       *singleton.Value[[]string]
 	proxy        *singleton.Value[resources.EgressProxy]
@@ -67,115 +67,116 @@ type catalogs struct {
 	clock        clock.Clock
 	references   *reference.Tracker
 	certificates *registry.Certificates
-	// recollections hold what is remembered of each Catalog.
-	recollections reconciler.Memory[*recollection]
+	// states holds the cachedState of each Catalog.
+	states reconciler.UIDMap[*cachedState]
 }
 
-// recollection is what is remembered of one Catalog as long as the process lives. It saves reading what was read, and bounds how often
-// pods are replaced. Reconciles of one Catalog never overlap.
-type recollection struct {
-	// platform is what the present reconcile has taken.
+// cachedState holds data of one Catalog between reconciles, which never overlap. It saves reads of unchanged objects and limits how often
+// pods are replaced.
+type cachedState struct {
+	// platform is the snapshot of platform settings for this reconcile.
 	platform registry.Platform
-	// said is what Gateway and router report about what publishes the catalog.
-	said routestatus.Report
-	// good are the versions of objects that were read and found as they should be, by name.
-	good map[string]string
-	// present is when objects that the pods mount were found, by kind and name.
-	present map[string]time.Time
-	budget  flowcontrol.PassiveRateLimiter // of additions
-	// sources are those that were taken last, before the cache shows it; postponed means that there are others.
-	sources   []string
-	postponed bool
-	// withoutLeftovers: nothing of older releases is left, and withoutSharedGrant: nor is their grant, or it is needed no more.
-	withoutLeftovers, withoutSharedGrant bool
+	// routeReport holds the status of the routes that publish the catalog, as reported by Gateway and routers.
+	routeReport routestatus.Report
+	// validVersions holds the versions of validated objects by name.
+	validVersions map[string]string
+	// foundAt holds the time when an object that pods mount was last found, by kind and name.
+	foundAt         map[string]time.Time
+	additionLimiter flowcontrol.PassiveRateLimiter // of new sources
+	// mountedSources are the sources of the last reconcile, which the cached Deployment may not contain yet. postponed is set if further
+	// sources wait for the limiter.
+	mountedSources []string
+	postponed      bool
+	// legacyDeleted and sharedGrantDeleted are set once no legacy object and no legacy ReferenceGrant has to be deleted.
+	legacyDeleted, sharedGrantDeleted bool
 }
 
-// remembered returns the recollection of a Catalog.
-func (r *catalogs) remembered(uid types.UID) *recollection {
-	known, ok := r.recollections.Get(uid)
+// stateOf returns the state of a Catalog.
+func (r *catalogReconciler) stateOf(uid types.UID) *cachedState {
+	state, ok := r.states.Get(uid)
 	if !ok {
-		known = &recollection{
-			good: map[string]string{}, present: map[string]time.Time{},
-			budget: flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(additionsPerSecond, additions, r.clock),
+		state = &cachedState{
+			validVersions: map[string]string{}, foundAt: map[string]time.Time{},
+			additionLimiter: flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(sourceAdditionsPerSecond, maxSourceAdditions, r.clock),
 		}
-		r.recollections.Set(uid, known)
+		r.states.Set(uid, state)
 	}
-	return known
+	return state
 }
 
-// versionOf identifies one state of one object.
-func versionOf(o metav1.Object) string { return string(o.GetUID()) + "/" + o.GetResourceVersion() }
+// objectVersion identifies a version of an object by UID and resourceVersion.
+func objectVersion(o metav1.Object) string { return string(o.GetUID()) + "/" + o.GetResourceVersion() }
 
-// forget drops what is remembered of a Catalog that is gone.
-func (r *catalogs) forget(uid types.UID) {
+// forget removes the state of a deleted Catalog.
+func (r *catalogReconciler) forget(uid types.UID) {
 	r.applier.Forget(uid)
 	r.references.Forget(uid)
-	r.recollections.Forget(uid)
+	r.states.Delete(uid)
 	r.certificates.Forget(uid)
 }
 
-func (r *catalogs) phases() []reconciler.Phase[*aihubv1alpha1.Catalog] {
+func (r *catalogReconciler) phases() []reconciler.Phase[*aihubv1alpha1.Catalog] {
 	return []reconciler.Phase[*aihubv1alpha1.Catalog]{
-		{Name: "finding the Catalog in charge", Run: r.checkInCharge},
-		{Name: "checking the spec", Run: r.checkSpec},
-		{Name: "keeping the sources of users", Run: r.keepUserSources},
-		{Name: "keeping the Secret of the database", Run: r.keepDatabaseSecret},
-		{Name: "keeping the certificates", Run: r.keepCertificates},
+		{Name: "finding the Catalog in charge", Run: r.validateActive},
+		{Name: "checking the spec", Run: r.validateSpec},
+		{Name: "keeping the sources of users", Run: r.ensureUserSources},
+		{Name: "keeping the Secret of the database", Run: r.ensureDatabaseSecret},
+		{Name: "keeping the certificates", Run: r.ensureCertificates},
 		{Name: "applying objects", Run: r.applyObjects},
-		{Name: "removing what is not wanted", Run: r.removeUnwanted},
-		{Name: "observing the rollout", Run: r.observe},
-		{Name: "awaiting the renewal of the certificates", Run: r.awaitRenewal},
+		{Name: "removing what is not wanted", Run: r.deleteUnwanted},
+		{Name: "observing the rollout", Run: r.observeServer},
+		{Name: "awaiting the renewal of the certificates", Run: r.requeueForRenewal},
 	}
 }
 
-// awaitHub waits for the decisions of the platform and takes them for this reconcile.
-func (r *catalogs) awaitHub(c *aihubv1alpha1.Catalog) error {
-	if err := r.hub.Await(); err != nil {
+// waitForPlatform waits for the AIHub and stores a snapshot of the platform settings for this reconcile.
+func (r *catalogReconciler) waitForPlatform(c *aihubv1alpha1.Catalog) error {
+	if err := r.aihub.Await(); err != nil {
 		return err
 	}
-	r.remembered(c.UID).platform = registry.DetectPlatform(r.settings.ModelRegistry, r.hub, r.served(), r.domain)
+	r.stateOf(c.UID).platform = registry.DetectPlatform(r.settings.ModelRegistry, r.aihub, r.served(), r.domain)
 	return nil
 }
 
-// inputs are what of the platform decides about the objects of the present reconcile.
-func (r *catalogs) inputs(c *aihubv1alpha1.Catalog) resources.Inputs {
-	return inputs(&r.remembered(c.UID).platform)
+// inputsOf returns the platform settings that the objects depend on.
+func (r *catalogReconciler) inputsOf(c *aihubv1alpha1.Catalog) resources.Inputs {
+	return buildInputs(&r.stateOf(c.UID).platform)
 }
 
-func inputs(p *registry.Platform) resources.Inputs {
+func buildInputs(p *registry.Platform) resources.Inputs {
 	return resources.Inputs{
-		Publishing: p.Publishing(), Domain: clusterdomain.Prefer(p.DefaultDomain, p.Routers),
+		Publishing: p.Publishing(), Domain: clusterdomain.Prefer(p.DefaultDomain, p.RouterDomain),
 		Images: p.Images, SkipDatabase: p.SkipCatalogDatabase,
 	}
 }
 
-// checkInCharge lets one Catalog of the cluster work: what it makes outside of its namespace exists once.
-func (r *catalogs) checkInCharge(ctx context.Context, c *aihubv1alpha1.Catalog) error {
-	if err := r.awaitHub(c); err != nil {
+// validateActive stops the reconcile of all Catalogs but the active one: their cluster-scoped objects have the same names.
+func (r *catalogReconciler) validateActive(ctx context.Context, c *aihubv1alpha1.Catalog) error {
+	if err := r.waitForPlatform(c); err != nil {
 		return err
 	}
 	list := &aihubv1alpha1.CatalogList{}
 	if err := r.cached.List(ctx, list); err != nil {
 		return fmt.Errorf("listing Catalogs: %w", err)
 	}
-	problem := standing(c, list.Items, r.remembered(c.UID).platform.Namespace)
+	problem := inactiveState(c, list.Items, r.stateOf(c.UID).platform.Namespace)
 	if problem.Reason == "" {
 		return nil
 	}
 	setAvailable(c, problem)
 	c.Status.Sources, c.Status.SourcesOmitted = nil, 0
-	conditions.Remove(&c.Status.Conditions, ConditionHubKeys)
+	conditions.Remove(&c.Status.Conditions, ConditionHuggingFaceKeys)
 	conditions.Remove(&c.Status.Conditions, routestatus.Condition)
-	reference.Report(&c.Status.Conditions, c.Generation, c.Namespace, nil)
+	reference.SetCondition(&c.Status.Conditions, c.Generation, c.Namespace, nil)
 	return &reconciler.Wait{For: "this Catalog to be the one in charge", Stalled: true}
 }
 
-// checkSpec leaves everything as it is while an image cannot be chosen, since another one than was asked for is no answer, or while pods
-// would use what no author may let them use. Admission refuses both; objects may have been stored while it did not.
-func (r *catalogs) checkSpec(_ context.Context, c *aihubv1alpha1.Catalog) error {
+// validateSpec stops the reconcile on an invalid image version or a forbidden reference. Admission rejects both, but not for objects stored
+// while it was disabled.
+func (r *catalogReconciler) validateSpec(_ context.Context, c *aihubv1alpha1.Catalog) error {
 	reason, err := ReasonConfiguration, resources.CheckImages(c)
 	if err == nil {
-		reason, err = ReasonForbidden, r.settings.Authors.Forbidden(webhook.CatalogUses(r.settings.Authors, c))
+		reason, err = ReasonForbidden, r.settings.Authors.Forbidden(webhook.CatalogReferences(r.settings.Authors, c))
 	}
 	if err == nil {
 		return nil
@@ -184,64 +185,64 @@ func (r *catalogs) checkSpec(_ context.Context, c *aihubv1alpha1.Catalog) error 
 	return &reconciler.Wait{For: "a spec that may be followed", Stalled: true}
 }
 
-// current joins what is known outside of the Catalog; judged are its further sources.
-func (r *catalogs) current(ctx context.Context, c *aihubv1alpha1.Catalog) (resources.Inputs, error) {
-	memory, in := r.remembered(c.UID), r.inputs(c)
-	if err := memory.platform.AwaitDomain(); err != nil {
+// collectInputs adds the state of other objects to the inputs: admin groups, cluster proxy, keys and labelled sources.
+func (r *catalogReconciler) collectInputs(ctx context.Context, c *aihubv1alpha1.Catalog) (resources.Inputs, error) {
+	state, in := r.stateOf(c.UID), r.inputsOf(c)
+	if err := state.platform.WaitForDomain(); err != nil {
 		return in, err
 	}
 	groups, known := r.admins.Current()
 	if !known {
-		return in, &reconciler.Wait{For: "the groups of administrators", Retry: soon}
+		return in, &reconciler.Wait{For: "the groups of administrators", Retry: shortRequeueAfter}
 	}
-	in.AdminGroups, in.Authority = groups, r.certificates.Authority(c.UID)
-	if !resources.ChoosesProxy(c) {
+	in.AdminGroups, in.Authority = groups, r.certificates.CABundle(c.UID)
+	if !resources.HasEgressProxy(c) {
 		if in.Proxy, known = r.proxy.Current(); !known {
-			return in, &reconciler.Wait{For: "the proxy of the cluster", Retry: soon}
+			return in, &reconciler.Wait{For: "the proxy of the cluster", Retry: shortRequeueAfter}
 		}
 	}
-	if err := r.addHubKeys(c, &in); err != nil {
+	if err := r.addHuggingFaceKeys(c, &in); err != nil {
 		return in, err
 	}
-	candidates, err := r.side.candidates(ctx, c.Namespace)
+	candidates, err := r.extraCaches.listCandidates(ctx, c.Namespace)
 	if err != nil {
 		return in, err
 	}
-	d, err := registry.FindDeployment(ctx, r.cached, r.live, c.Namespace, resources.Name)
+	d, err := registry.FindDeployment(ctx, r.cached, r.apiReader, c.Namespace, resources.Name)
 	if err != nil {
 		return in, err
 	}
-	present := append(presentSources(d.Spec.Template.Spec.Volumes), memory.sources...)
-	v := judge(candidates, present, memory.budget.TryAccept)
-	memory.sources, memory.postponed = v.mounted, v.postponed
-	c.Status.Sources, c.Status.SourcesOmitted = v.reported, v.omitted
-	in.Sources = v.mounted
-	err = in.Hear(ctx, r.whole, resources.Published(c, in), r.clock.Now())
-	memory.said = in.Said
-	in.Said.Set(&c.Status.Conditions, c.Generation)
+	mounted := append(mountedSources(d.Spec.Template.Spec.Volumes), state.mountedSources...)
+	selection := selectSources(candidates, mounted, state.additionLimiter.TryAccept)
+	state.mountedSources, state.postponed = selection.mounted, selection.postponed
+	c.Status.Sources, c.Status.SourcesOmitted = selection.statuses, selection.omitted
+	in.Sources = selection.mounted
+	err = in.ReadRouteReport(ctx, r.fullObjects, resources.Published(c, in), r.clock.Now())
+	state.routeReport = in.RouteReport
+	in.RouteReport.Set(&c.Status.Conditions, c.Generation)
 	return in, err
 }
 
-// addHubKeys adds the keys for Hugging Face, and reports of Secrets that are of no use.
-func (r *catalogs) addHubKeys(c *aihubv1alpha1.Catalog, in *resources.Inputs) error {
-	v, known := r.keys.In(c.Namespace)
+// addHuggingFaceKeys adds the keys for Hugging Face and reports invalid Secrets.
+func (r *catalogReconciler) addHuggingFaceKeys(c *aihubv1alpha1.Catalog, in *resources.Inputs) error {
+	selected, known := r.keys.KeysIn(c.Namespace)
 	if !known {
-		return &reconciler.Wait{For: "the keys for Hugging Face", Retry: soon}
+		return &reconciler.Wait{For: "the keys for Hugging Face", Retry: shortRequeueAfter}
 	}
-	in.HubKeys, in.HubKeysHash = v.Keys, v.Hash
-	if len(v.Problems) == 0 {
-		conditions.Remove(&c.Status.Conditions, ConditionHubKeys)
+	in.HuggingFaceKeys, in.HuggingFaceKeysHash = selected.Keys, selected.Hash
+	if len(selected.Problems) == 0 {
+		conditions.Remove(&c.Status.Conditions, ConditionHuggingFaceKeys)
 		return nil
 	}
-	conditions.Set(&c.Status.Conditions, ConditionHubKeys, metav1.ConditionFalse, ReasonKeysRejected,
-		"In namespace "+c.Namespace+": "+strings.Join(v.Problems, "; "), c.Generation)
+	conditions.Set(&c.Status.Conditions, ConditionHuggingFaceKeys, metav1.ConditionFalse, ReasonKeysRejected,
+		"In namespace "+c.Namespace+": "+strings.Join(selected.Problems, "; "), c.Generation)
 	return nil
 }
 
-// applyObjects writes all objects. Where a Deployment has to be recreated, what an older release tied to it must be free of it
-// before it goes.
-func (r *catalogs) applyObjects(ctx context.Context, c *aihubv1alpha1.Catalog) error {
-	in, err := r.current(ctx, c)
+// applyObjects applies and prunes all objects. Before a Deployment is recreated, the other objects lose their legacy owner references to
+// it.
+func (r *catalogReconciler) applyObjects(ctx context.Context, c *aihubv1alpha1.Catalog) error {
+	in, err := r.collectInputs(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -249,103 +250,103 @@ func (r *catalogs) applyObjects(ctx context.Context, c *aihubv1alpha1.Catalog) e
 	if err != nil {
 		return err
 	}
-	desired = adopting(desired)
-	if err := r.replaceOutdated(ctx, c, desired); err != nil {
+	desired = withAdoption(desired)
+	if err := r.recreateOutdated(ctx, c, desired); err != nil {
 		return err
 	}
-	if err := errors.Join(r.stamp(ctx, c, desired), r.followDatabase(ctx, c, desired)); err != nil {
+	if err := errors.Join(r.applyRolloutHashes(ctx, c, desired), r.restartForNewDatabase(ctx, c, desired)); err != nil {
 		return err
 	}
 	if err := r.applier.Apply(ctx, c, desired); err != nil {
-		return r.notApplied(c, err)
+		return r.reportApplyError(c, err)
 	}
-	if err := r.applier.Prune(ctx, c, withKept(c, in, desired), in.Prunable(registry.RoleBinding), nil); err != nil {
+	if err := r.applier.Prune(ctx, c, withRetained(c, in, desired), in.Prunable(registry.RoleBinding), nil); err != nil {
 		return fmt.Errorf("removing objects that are no longer wanted: %w", err)
 	}
 	return nil
 }
 
-// withKept adds what is not written and must not be removed: the database, while SkipDatabase leaves it alone. Secrets stay, and so do the
-// ConfigMaps of users, which have no owner.
-func withKept(c *aihubv1alpha1.Catalog, in resources.Inputs, desired apply.Desired) apply.Desired {
-	if !in.SkipDatabase || resources.Elsewhere(c) {
+// withRetained adds objects that are neither applied nor pruned: the database while SkipDatabase is set. Secrets and the ConfigMaps of
+// users have no owner and are never pruned.
+func withRetained(c *aihubv1alpha1.Catalog, in resources.Inputs, desired apply.Desired) apply.Desired {
+	if !in.SkipDatabase || resources.HasExternalDatabase(c) {
 		return desired
 	}
 	return append(slices.Clone(desired), resources.BuildDatabase(c, in)...)
 }
 
-// notApplied reports what stays until a user acts, and says when to try again. What passes by itself is retried, and the
-// status stays as it is.
-func (r *catalogs) notApplied(c *aihubv1alpha1.Catalog, err error) error {
+// reportApplyError sets the catalog unavailable for errors that users must fix. Transient errors are retried without a change of the
+// status.
+func (r *catalogReconciler) reportApplyError(c *aihubv1alpha1.Catalog, err error) error {
 	if apply.IsTerminating(err) {
-		return &reconciler.Wait{For: "what is being deleted to be gone", Retry: soon}
+		return &reconciler.Wait{For: "what is being deleted to be gone", Retry: shortRequeueAfter}
 	}
 	_, foreign := errors.AsType[*apply.ForeignError](err)
-	_, deleting := errors.AsType[*apply.DeletingError](err)
+	_, terminating := errors.AsType[*apply.TerminatingError](err)
 	switch {
-	case apply.Blocked(err):
+	case apply.IsBlocked(err):
 		setAvailable(c, serving.Unavailable(err.Error()))
-	case foreign, deleting, apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsInternalError(err): // the last: a webhook fails
+	case foreign, terminating, apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsInternalError(err): // InternalError: a webhook fails
 		setAvailable(c, serving.Unavailable("unexpected reconcile error: "+err.Error()))
 	}
 	return err
 }
 
-// observe reports how far the catalog is, and why it is not further.
-func (r *catalogs) observe(ctx context.Context, c *aihubv1alpha1.Catalog) error {
-	d, err := registry.FindDeployment(ctx, r.cached, r.live, c.Namespace, resources.Name)
+// observeServer sets the conditions by the state of the server.
+func (r *catalogReconciler) observeServer(ctx context.Context, c *aihubv1alpha1.Catalog) error {
+	d, err := registry.FindDeployment(ctx, r.cached, r.apiReader, c.Namespace, resources.Name)
 	if err != nil {
 		return err
 	}
-	c.Status.Scale = common.Scaled(d, resources.Selector(resources.Name))
+	c.Status.Scale = common.ScaleStatus(d, resources.Selector(resources.Name))
 	service := client.ObjectKey{Namespace: c.Namespace, Name: resources.Name}
-	a, err := registry.EvaluateDeployment(ctx, r.cached, r.live, d, service, r.clock.Now(), conditions.IsTrue(c.Status.Conditions, ConditionAvailable))
+	state, err := registry.EvaluateDeployment(ctx, r.cached, r.apiReader, d, service, r.clock.Now(), conditions.IsTrue(c.Status.Conditions, ConditionAvailable))
 	if err != nil {
 		return err
 	}
-	if a.AskPods {
+	if state.CheckPods {
 		pods, err := r.podsOf(ctx, c, resources.Name)
 		if err != nil {
 			return err
 		}
-		if a, err = r.addDatabase(ctx, c, explain(a, d, pods)); err != nil {
+		if state, err = r.addDatabaseCause(ctx, c, addPodCause(state, d, pods)); err != nil {
 			return err
 		}
 	}
-	setAvailable(c, a)
+	setAvailable(c, state)
 	switch {
-	case a.Retry > 0:
-		return &reconciler.Wait{For: "the catalog to stay available", Retry: a.Retry}
-	case a.Status != metav1.ConditionTrue:
-		return &reconciler.Wait{For: "the catalog to become available", Retry: lookAgain, Stalled: conditions.OutOfTime(d)}
-	case a.AskPods:
-		return &reconciler.Wait{For: "the rollout to end", Retry: lookAgain, Unready: true, Stalled: conditions.OutOfTime(d)}
-	case r.remembered(c.UID).postponed:
-		return &reconciler.Wait{For: "sources that were postponed", Retry: lookAgain}
+	case state.Retry > 0:
+		return &reconciler.Wait{For: "the catalog to stay available", Retry: state.Retry}
+	case state.Status != metav1.ConditionTrue:
+		return &reconciler.Wait{For: "the catalog to become available", Retry: unavailableRequeueAfter, Stalled: conditions.ProgressDeadlineExceeded(d)}
+	case state.CheckPods:
+		return &reconciler.Wait{For: "the rollout to end", Retry: unavailableRequeueAfter, Unready: true, Stalled: conditions.ProgressDeadlineExceeded(d)}
+	case r.stateOf(c.UID).postponed:
+		return &reconciler.Wait{For: "sources that were postponed", Retry: unavailableRequeueAfter}
 	case meta.IsStatusConditionFalse(c.Status.Conditions, reference.Condition):
-		return &reconciler.Wait{For: "what the pods refer to", Retry: lookAgain}
+		return &reconciler.Wait{For: "what the pods refer to", Retry: unavailableRequeueAfter}
 	}
 	return nil
 }
 
-// addDatabase adds to a state what keeps the pods of a database of ours.
-func (r *catalogs) addDatabase(ctx context.Context, c *aihubv1alpha1.Catalog, a serving.State) (serving.State, error) {
-	if a.Status == metav1.ConditionTrue || !resources.OwnsDatabase(c, r.inputs(c)) {
-		return a, nil
+// addDatabaseCause adds problems of the pods of the managed database to a state.
+func (r *catalogReconciler) addDatabaseCause(ctx context.Context, c *aihubv1alpha1.Catalog, state serving.State) (serving.State, error) {
+	if state.Status == metav1.ConditionTrue || !resources.OwnsDatabase(c, r.inputsOf(c)) {
+		return state, nil
 	}
 	pods, err := r.podsOf(ctx, c, resources.DatabaseName)
 	if err != nil {
-		return a, err
+		return state, err
 	}
-	cause, err := registry.DatabaseCause(ctx, r.cached, r.live, c.Namespace, resources.DatabaseName, pods, settable)
-	a.Message += cause
-	return a, err
+	cause, err := registry.DatabaseCause(ctx, r.cached, r.apiReader, c.Namespace, resources.DatabaseName, pods, resourceFields)
+	state.Message += cause
+	return state, err
 }
 
-// podsOf lists pods of the server or of its database.
-func (r *catalogs) podsOf(ctx context.Context, c *aihubv1alpha1.Catalog, name string) ([]corev1.Pod, error) {
+// podsOf lists pods of the server or its database.
+func (r *catalogReconciler) podsOf(ctx context.Context, c *aihubv1alpha1.Catalog, name string) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
-	if err := r.live.List(ctx, pods, client.InNamespace(c.Namespace), client.MatchingLabels(resources.Selector(name)), client.Limit(20)); err != nil {
+	if err := r.apiReader.List(ctx, pods, client.InNamespace(c.Namespace), client.MatchingLabels(resources.Selector(name)), client.Limit(20)); err != nil {
 		return nil, fmt.Errorf("listing the pods of %s: %w", name, err)
 	}
 	return pods.Items, nil
@@ -357,33 +358,33 @@ const (
 	databaseAuthority    = "odh-platform-operator-model-catalog-database-ca"
 )
 
-// issues reports whether the serving certificate is made here: where no platform does it, and the user does not.
-func issues(c *aihubv1alpha1.Catalog, in resources.Inputs) bool {
-	return resources.Proxied(c) && !in.OpenShift && resources.ServingSecret(c) == resources.CertificateSecret
+// issuesCertificate reports whether the operator, and neither platform nor user, provides the serving certificate.
+func issuesCertificate(c *aihubv1alpha1.Catalog, in resources.Inputs) bool {
+	return resources.HasProxy(c) && !in.OpenShift && resources.ServingSecret(c) == resources.CertificateSecret
 }
 
-// keepCertificates issues the serving certificate where neither platform nor user does, and that of a database that serves TLS.
-func (r *catalogs) keepCertificates(ctx context.Context, c *aihubv1alpha1.Catalog) error {
-	var server, database *servingcert.Wanted
-	if issues(c, r.inputs(c)) {
-		server = &servingcert.Wanted{
-			Namespace: c.Namespace, Name: resources.CertificateSecret, Authority: certificateAuthority, Service: resources.Name,
-			Labels: resources.Labels(resources.Name), Disowns: formerOwner,
+// ensureCertificates issues the serving certificate, unless platform or user provides it, and that of a managed database with TLS.
+func (r *catalogReconciler) ensureCertificates(ctx context.Context, c *aihubv1alpha1.Catalog) error {
+	var server, database *servingcert.Spec
+	if issuesCertificate(c, r.inputsOf(c)) {
+		server = &servingcert.Spec{
+			Namespace: c.Namespace, Name: resources.CertificateSecret, CACommonName: certificateAuthority, Service: resources.Name,
+			Labels: resources.Labels(resources.Name), DropOwnerReferences: isLegacyOwner,
 		}
 	}
-	if resources.EncryptsDatabase(c) && resources.OwnsDatabase(c, r.inputs(c)) {
-		database = &servingcert.Wanted{
-			Namespace: c.Namespace, Name: resources.DatabaseCertificate, Authority: databaseAuthority, Service: resources.DatabaseName,
+	if resources.EncryptsDatabase(c) && resources.OwnsDatabase(c, r.inputsOf(c)) {
+		database = &servingcert.Spec{
+			Namespace: c.Namespace, Name: resources.DatabaseCertificate, CACommonName: databaseAuthority, Service: resources.DatabaseName,
 			Labels: resources.Labels(resources.DatabaseName),
 		}
 	}
-	if err := r.certificates.Keep(ctx, c, server, database); err != nil {
-		return r.notApplied(c, err)
+	if err := r.certificates.Ensure(ctx, c, server, database); err != nil {
+		return r.reportApplyError(c, err)
 	}
 	return nil
 }
 
-// awaitRenewal brings the Catalog back when one of its certificates, or the answer of a Gateway, is due.
-func (r *catalogs) awaitRenewal(_ context.Context, c *aihubv1alpha1.Catalog) error {
-	return errors.Join(r.certificates.AwaitRenewal(c.UID), r.remembered(c.UID).said.Await())
+// requeueForRenewal requeues the Catalog when a certificate is to be renewed or the deadline for the status of a Gateway ends.
+func (r *catalogReconciler) requeueForRenewal(_ context.Context, c *aihubv1alpha1.Catalog) error {
+	return errors.Join(r.certificates.RequeueForRenewal(c.UID), r.stateOf(c.UID).routeReport.Wait())
 }

@@ -25,29 +25,29 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// everything is what a Catalog has on plain Kubernetes.
+// everything lists the objects of a Catalog on plain Kubernetes.
 func everything() []client.Object {
 	return []client.Object{
-		&corev1.ServiceAccount{ObjectMeta: named(resources.Name)}, &corev1.ConfigMap{ObjectMeta: named(resources.DefaultSources)},
-		&corev1.ConfigMap{ObjectMeta: named(resources.ModelSources)}, &corev1.ConfigMap{ObjectMeta: named(resources.McpSources)}, &corev1.ConfigMap{ObjectMeta: named(resources.AgentSources)},
-		&corev1.ConfigMap{ObjectMeta: named(resources.RuntimeSources)},
-		&appsv1.Deployment{ObjectMeta: named(resources.Name)}, &corev1.Service{ObjectMeta: named(resources.Name)},
-		&rbacv1.Role{ObjectMeta: named(resources.Name)}, &rbacv1.RoleBinding{ObjectMeta: named(resources.ReadersBinding)}, &rbacv1.Role{ObjectMeta: named(resources.AdminName)},
-		&corev1.Secret{ObjectMeta: named(resources.DatabaseName)}, &appsv1.Deployment{ObjectMeta: named(resources.DatabaseName)}, &corev1.Service{ObjectMeta: named(resources.DatabaseName)},
-		&networkingv1.NetworkPolicy{ObjectMeta: named(resources.DatabaseName)}, &networkingv1.NetworkPolicy{ObjectMeta: named(resources.IngressPolicy)},
-		&networkingv1.NetworkPolicy{ObjectMeta: named(resources.DatabaseEgress)}, &networkingv1.NetworkPolicy{ObjectMeta: named(resources.EgressPolicy)},
-		&corev1.ConfigMap{ObjectMeta: named(resources.ProxyConfig)}, &corev1.Secret{ObjectMeta: named(resources.CertificateSecret)},
+		&corev1.ServiceAccount{ObjectMeta: nameMeta(resources.Name)}, &corev1.ConfigMap{ObjectMeta: nameMeta(resources.DefaultSources)},
+		&corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}, &corev1.ConfigMap{ObjectMeta: nameMeta(resources.McpSources)}, &corev1.ConfigMap{ObjectMeta: nameMeta(resources.AgentSources)},
+		&corev1.ConfigMap{ObjectMeta: nameMeta(resources.RuntimeSources)},
+		&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}, &corev1.Service{ObjectMeta: nameMeta(resources.Name)},
+		&rbacv1.Role{ObjectMeta: nameMeta(resources.Name)}, &rbacv1.RoleBinding{ObjectMeta: nameMeta(resources.ReadersBinding)}, &rbacv1.Role{ObjectMeta: nameMeta(resources.AdminName)},
+		&corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}, &appsv1.Deployment{ObjectMeta: nameMeta(resources.DatabaseName)}, &corev1.Service{ObjectMeta: nameMeta(resources.DatabaseName)},
+		&networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.DatabaseName)}, &networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.IngressPolicy)},
+		&networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.DatabaseEgress)}, &networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.EgressPolicy)},
+		&corev1.ConfigMap{ObjectMeta: nameMeta(resources.ProxyConfig)}, &corev1.Secret{ObjectMeta: nameMeta(resources.CertificateSecret)},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding}},
 	}
 }
 
-// Pods do not start without what guards them, and the status says why, also where a webhook answers for the API server. [modelregistry-131]
-func TestAPolicyThatCannotBeWritten(t *testing.T) {
+// Pods do not start without their NetworkPolicies, and the status reports the error, including one of a webhook. [modelregistry-131]
+func TestNetworkPolicyErrorBlocksTheServer(t *testing.T) {
 	for _, refusal := range []error{
 		apierrors.NewForbidden(networkingv1.Resource("networkpolicies"), resources.EgressPolicy, errBroken),
 		apierrors.NewInternalError(errBroken),
 	} {
-		b := newBench(t, sample())
+		b := newTestEnv(t, sample())
 		b.fail = func(string) error {
 			if n := len(b.writes); n > 0 && strings.HasSuffix(b.writes[n-1], "/"+resources.EgressPolicy) {
 				return refusal
@@ -61,20 +61,20 @@ func TestAPolicyThatCannotBeWritten(t *testing.T) {
 		if got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "NetworkPolicy lab-registries/model-catalog-egress") || !strings.Contains(got.Message, errBroken.Error()) {
 			t.Errorf("condition %+v", got)
 		}
-		if b.get(&appsv1.Deployment{ObjectMeta: named(resources.Name)}) {
+		if b.get(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}) {
 			t.Error("the server runs without its policy")
 		}
-		b.fail = failing(0)
-		b.settle()
+		b.fail = failRandomly(0)
+		b.reconcileUntilStable()
 		if got, _ := conditions.Get(must(b, sample()).Status.Conditions, ConditionAvailable); strings.Contains(got.Message, resources.EgressPolicy) {
 			t.Errorf("condition %+v after it was written", got)
 		}
 	}
 }
 
-// [modelregistry-75] [modelregistry-80] One reconcile makes everything, and the next ones write nothing.
-func TestOneReconcileMakesEverything(t *testing.T) {
-	b := newBench(t, sample())
+// [modelregistry-75] [modelregistry-80] One reconcile creates all objects, and later ones write nothing.
+func TestReconcileCreatesAllObjects(t *testing.T) {
+	b := newTestEnv(t, sample())
 	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
@@ -87,18 +87,18 @@ func TestOneReconcileMakesEverything(t *testing.T) {
 	if c.Status.ObservedGeneration != c.Generation || !slices.Contains(c.Finalizers, aihubv1alpha1.Finalizer) {
 		t.Errorf("status %+v, finalizers %v", c.Status, c.Finalizers)
 	}
-	b.settle()
+	b.reconcileUntilStable()
 	if _, err := b.reconcile(); err != nil || len(b.writes) > 0 {
 		t.Errorf("at rest it writes %v, %v", b.writes, err)
 	}
 }
 
-// Killed after any write, a new process finishes the work, and the database keeps the password it was made with.
+// After a crash following any write, a new process completes the reconcile, and the database keeps its password.
 func TestKilledAfterEveryWrite(t *testing.T) {
 	for write := 1; ; write++ {
-		b := newBench(t, sample())
+		b := newTestEnv(t, sample())
 		left := write
-		b.fail = func(verb string) error { // what was sent before is stored; nothing after it is
+		b.fail = func(verb string) error { // requests sent before are stored, later ones are not
 			if verb == "get" {
 				return nil
 			}
@@ -108,15 +108,15 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 			return nil
 		}
 		_, err := b.reconcile()
-		password := &corev1.Secret{ObjectMeta: named(resources.DatabaseName)}
+		password := &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}
 		b.get(password)
 		b.restart()
-		b.fail = failing(0)
-		b.settle()
+		b.fail = failRandomly(0)
+		b.reconcileUntilStable()
 		for _, o := range everything() {
 			must(b, o)
 		}
-		after := must(b, &corev1.Secret{ObjectMeta: named(resources.DatabaseName)})
+		after := must(b, &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)})
 		if len(password.Data) > 0 && string(password.Data[resources.KeyPassword]) != string(after.Data[resources.KeyPassword]) {
 			t.Errorf("killed after write %d: another password", write)
 		}
@@ -129,11 +129,11 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 	}
 }
 
-// [modelregistry-100] An error of the API server comes out as it is, the status says it and nothing else, and when it is gone all is made.
+// [modelregistry-100] An error of the API server is returned unchanged and reported in the status; without it all objects are created.
 func TestFaultsSurface(t *testing.T) {
 	for _, verb := range []string{"get", "create", "apply"} {
-		b := newBench(t, sample())
-		b.fail = failing(1, verb)
+		b := newTestEnv(t, sample())
+		b.fail = failRandomly(1, verb)
 		if _, err := b.reconcile(); !errors.Is(err, errBroken) {
 			t.Errorf("all of %s fail: %v", verb, err)
 		}
@@ -142,18 +142,18 @@ func TestFaultsSurface(t *testing.T) {
 				t.Errorf("all of %s fail: condition %+v", verb, c)
 			}
 		}
-		b.fail = failing(0)
-		b.settle()
+		b.fail = failRandomly(0)
+		b.reconcileUntilStable()
 		for _, o := range everything() {
 			must(b, o)
 		}
 	}
 }
 
-// [modelregistry-102] With faults at random it converges.
+// [modelregistry-102] The controller converges with random failures.
 func TestFaultsAtRandom(t *testing.T) {
-	b := newBench(t, sample())
-	b.fail = failing(0.15, "get", "create", "apply", "patch")
+	b := newTestEnv(t, sample())
+	b.fail = failRandomly(0.15, "get", "create", "apply", "patch")
 	done := false
 	for range 1000 { // a reconcile reads some forty objects, and most of them meet a fault
 		if _, err := b.reconcile(); err == nil {
@@ -164,29 +164,29 @@ func TestFaultsAtRandom(t *testing.T) {
 	if !done {
 		t.Error("no reconcile succeeded")
 	}
-	b.fail = failing(0)
-	b.settle()
+	b.fail = failRandomly(0)
+	b.reconcileUntilStable()
 	for _, o := range everything() {
 		must(b, o)
 	}
 }
 
-// [modelregistry-92] [modelregistry-93] [modelregistry-99] What is ours is put back; what belongs to users is not touched.
+// [modelregistry-92] [modelregistry-93] [modelregistry-99] Managed fields are corrected; objects of users are not changed.
 func TestDrift(t *testing.T) {
-	b := newBench(t, sample())
-	b.settle()
-	edited := &corev1.ConfigMap{ObjectMeta: named(resources.DefaultSources)}
-	b.change(edited, func() { edited.Data[resources.SourcesKey] = "catalogs: []" })
-	theirs := &corev1.ConfigMap{ObjectMeta: named(resources.ModelSources)}
+	b := newTestEnv(t, sample())
+	b.reconcileUntilStable()
+	edited := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.DefaultSources)}
+	b.update(edited, func() { edited.Data[resources.SourcesKey] = "catalogs: []" })
+	theirs := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}
 	custom := "# ours\ncatalogs:\n    - {id:   mine, name: \"x\"}\n"
-	b.change(theirs, func() { theirs.Data[resources.SourcesKey] = custom })
-	rule := &corev1.ConfigMap{ObjectMeta: named(resources.ProxyConfig)}
-	b.change(rule, func() { rule.Data = map[string]string{"config-file.yaml": "authorization: {}"} })
-	policy := must(b, &networkingv1.NetworkPolicy{ObjectMeta: named(resources.DatabaseName)})
+	b.update(theirs, func() { theirs.Data[resources.SourcesKey] = custom })
+	rule := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.ProxyConfig)}
+	b.update(rule, func() { rule.Data = map[string]string{"config-file.yaml": "authorization: {}"} })
+	policy := must(b, &networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.DatabaseName)})
 	if err := b.server.Delete(t.Context(), policy); err != nil {
 		t.Fatal(err)
 	}
-	b.settle()
+	b.reconcileUntilStable()
 	if must(b, edited).Data[resources.SourcesKey] != resources.DefaultSourcesText {
 		t.Error("the default sources were not put back")
 	}
@@ -196,19 +196,19 @@ func TestDrift(t *testing.T) {
 	if !strings.Contains(must(b, rule).Data["config-file.yaml"], "services") {
 		t.Error("W1: the rule of the proxy was not put back")
 	}
-	must(b, &networkingv1.NetworkPolicy{ObjectMeta: named(resources.DatabaseName)})
+	must(b, &networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.DatabaseName)})
 }
 
-// [modelregistry-94] [modelregistry-95] The one entry goes, malformed sources stay, and neither is checked twice.
-func TestUserSourcesAreTidied(t *testing.T) {
-	old := &corev1.ConfigMap{ObjectMeta: named(resources.ModelSources), Data: map[string]string{
+// [modelregistry-94] [modelregistry-95] The legacy default entry is removed, malformed sources are kept, and neither is checked twice.
+func TestCleanUserSources(t *testing.T) {
+	old := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources), Data: map[string]string{
 		resources.SourcesKey: "catalogs:\n- id: default_catalog\n- id: mine\n", "other": "kept",
 	}}
 	old.Annotations = map[string]string{LastApplied: "x", "theirs": "y"}
 	old.OwnerReferences = []metav1.OwnerReference{{APIVersion: "components.platform.opendatahub.io/v1alpha1", Kind: "ModelRegistry", Name: "default-modelregistry", UID: "old"}}
-	broken := &corev1.ConfigMap{ObjectMeta: named(resources.McpSources), Data: map[string]string{resources.SourcesKey: "catalogs: ["}}
-	b := newBench(t, sample(), old, broken)
-	b.settle()
+	broken := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.McpSources), Data: map[string]string{resources.SourcesKey: "catalogs: ["}}
+	b := newTestEnv(t, sample(), old, broken)
+	b.reconcileUntilStable()
 	must(b, old)
 	if old.Data[resources.SourcesKey] != "catalogs:\n  - id: mine\n" || old.Data["other"] != "kept" || len(old.OwnerReferences) > 0 {
 		t.Errorf("became %+v, owners %v", old.Data, old.OwnerReferences)
@@ -219,25 +219,25 @@ func TestUserSourcesAreTidied(t *testing.T) {
 	if must(b, broken).Data[resources.SourcesKey] != "catalogs: [" {
 		t.Errorf("malformed sources became %q", broken.Data[resources.SourcesKey])
 	}
-	b.change(old, func() { old.Labels = nil }) // no longer in the cache
-	b.settle()
-	if !ours(must(b, old)) {
+	b.update(old, func() { old.Labels = nil }) // no longer in the cache
+	b.reconcileUntilStable()
+	if !isManaged(must(b, old)) {
 		t.Error("D8: it was not marked again")
 	}
 }
 
-// [modelregistry-85] The Secret is made with chance in it, and an older one keeps what it has and gets what it lacks.
+// [modelregistry-85] The Secret is created with a random password; an existing one keeps its data and gets missing keys.
 func TestDatabaseSecret(t *testing.T) {
-	b := newBench(t, sample())
-	b.settle()
-	made := must(b, &corev1.Secret{ObjectMeta: named(resources.DatabaseName)})
+	b := newTestEnv(t, sample())
+	b.reconcileUntilStable()
+	made := must(b, &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)})
 	if string(made.Data[resources.KeyDatabase]) != "model_catalog" || string(made.Data[resources.KeyUser]) != "catalog_user" || len(made.Data[resources.KeyPassword]) != 24 {
 		t.Errorf("made %v", made.Data)
 	}
-	old := &corev1.Secret{ObjectMeta: named(resources.DatabaseName), Data: map[string][]byte{resources.KeyPassword: []byte("p@ss"), "more": []byte("1")}}
+	old := &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName), Data: map[string][]byte{resources.KeyPassword: []byte("p@ss"), "more": []byte("1")}}
 	old.Annotations = map[string]string{LastApplied: "the password"}
-	b = newBench(t, sample(), old)
-	b.settle()
+	b = newTestEnv(t, sample(), old)
+	b.reconcileUntilStable()
 	must(b, old)
 	if string(old.Data[resources.KeyPassword]) != "p@ss" || string(old.Data[resources.KeyUser]) != "catalog_user" || string(old.Data["more"]) != "1" {
 		t.Errorf("adopted as %v", old.Data)
@@ -245,14 +245,14 @@ func TestDatabaseSecret(t *testing.T) {
 	if len(old.Annotations) > 0 || !metav1.IsControlledBy(old, must(b, sample())) {
 		t.Errorf("annotations %v, owners %v", old.Annotations, old.OwnerReferences)
 	}
-	b.change(old, func() { old.Data[resources.KeyPassword] = []byte("new") })
-	b.settle()
+	b.update(old, func() { old.Data[resources.KeyPassword] = []byte("new") })
+	b.reconcileUntilStable()
 	if string(must(b, old).Data[resources.KeyPassword]) != "new" {
 		t.Error("a password that a user changed was changed back")
 	}
 }
 
-// [modelregistry-68] Passwords come from the URL-safe alphabet and never twice.
+// [modelregistry-68] Passwords are URL-safe and unique.
 func TestNewPassword(t *testing.T) {
 	seen := map[string]bool{}
 	for range 100 {
@@ -264,42 +264,42 @@ func TestNewPassword(t *testing.T) {
 	}
 }
 
-// [modelregistry-79] [modelregistry-98] Groups come and go with Auth.
+// [modelregistry-79] [modelregistry-98] Groups follow Auth.
 func TestAdministrators(t *testing.T) {
-	b := newBench(t, sample())
-	b.settle()
+	b := newTestEnv(t, sample())
+	b.reconcileUntilStable()
 	unread := func() { // as a new process begins
 		b.r.admins = singleton.NewValue(singleton.Options{}, adminGroups)
 		b.r.admins.SetServed(true)
 	}
 	unread()
-	if _, err := b.reconcile(); err != nil || b.get(&rbacv1.RoleBinding{ObjectMeta: named(resources.AdminBinding)}) {
+	if _, err := b.reconcile(); err != nil || b.get(&rbacv1.RoleBinding{ObjectMeta: nameMeta(resources.AdminBinding)}) {
 		t.Errorf("before Auth was read: %v", err)
 	}
 	b.r.admins.OnUpdate(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"adminGroups": []any{"odh-admins"}}}})
-	b.settle()
-	if binding := must(b, &rbacv1.RoleBinding{ObjectMeta: named(resources.AdminBinding)}); binding.Subjects[0].Name != "odh-admins" || binding.RoleRef.Name != resources.AdminName {
+	b.reconcileUntilStable()
+	if binding := must(b, &rbacv1.RoleBinding{ObjectMeta: nameMeta(resources.AdminBinding)}); binding.Subjects[0].Name != "odh-admins" || binding.RoleRef.Name != resources.AdminName {
 		t.Errorf("binding %+v", binding)
 	}
 	unread()
-	b.settle()
-	must(b, &rbacv1.RoleBinding{ObjectMeta: named(resources.AdminBinding)})
+	b.reconcileUntilStable()
+	must(b, &rbacv1.RoleBinding{ObjectMeta: nameMeta(resources.AdminBinding)})
 	b.r.admins.OnUpdate(nil)
-	b.settle()
-	if b.get(&rbacv1.RoleBinding{ObjectMeta: named(resources.AdminBinding)}) {
+	b.reconcileUntilStable()
+	if b.get(&rbacv1.RoleBinding{ObjectMeta: nameMeta(resources.AdminBinding)}) {
 		t.Error("the binding outlives the groups")
 	}
 }
 
-// [modelregistry-97] Sources come and go, and the status says what became of each (S10).
+// [modelregistry-97] Sources are added and removed, and the status reports each (S10).
 func TestLabelledSources(t *testing.T) {
-	b := newBench(t, sample())
-	b.settle()
+	b := newTestEnv(t, sample())
+	b.reconcileUntilStable()
 	mounts := func() []string {
-		return presentSources(must(b, &appsv1.Deployment{ObjectMeta: named(resources.Name)}).Spec.Template.Spec.Volumes)
+		return mountedSources(must(b, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}).Spec.Template.Spec.Volumes)
 	}
 	add := func(name string, data map[string]string) {
-		m := &corev1.ConfigMap{ObjectMeta: named(name), Data: data}
+		m := &corev1.ConfigMap{ObjectMeta: nameMeta(name), Data: data}
 		m.Labels = map[string]string{resources.SourceLabel: "true"}
 		b.create(m)
 	}
@@ -307,7 +307,7 @@ func TestLabelledSources(t *testing.T) {
 	add("zebra", content)
 	add("alpha", content)
 	add("empty", nil)
-	b.settle()
+	b.reconcileUntilStable()
 	if got := mounts(); !slices.Equal(got, []string{"alpha", "zebra"}) {
 		t.Errorf("mounted %v", got)
 	}
@@ -315,55 +315,55 @@ func TestLabelledSources(t *testing.T) {
 	if len(c.Status.Sources) != 3 || c.Status.Sources[1].State != aihubv1alpha1.SourceRejected {
 		t.Errorf("status %+v", c.Status.Sources)
 	}
-	if err := b.server.Delete(t.Context(), must(b, &corev1.ConfigMap{ObjectMeta: named("alpha")})); err != nil {
+	if err := b.server.Delete(t.Context(), must(b, &corev1.ConfigMap{ObjectMeta: nameMeta("alpha")})); err != nil {
 		t.Fatal(err)
 	}
-	b.settle()
+	b.reconcileUntilStable()
 	if got := mounts(); !slices.Equal(got, []string{"zebra"}) {
 		t.Errorf("mounted %v", got)
 	}
 	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} { // one addition is spent already
 		add(name, content)
-		b.settle()
+		b.reconcileUntilStable()
 	}
 	if got := mounts(); !slices.Equal(got, []string{"a", "b", "c", "d", "e", "zebra"}) {
 		t.Errorf("more than the budget: %v", got)
 	}
-	b.later(time.Minute)
-	b.settle()
+	b.stepClock(time.Minute)
+	b.reconcileUntilStable()
 	if got := mounts(); !slices.Equal(got, []string{"a", "b", "c", "d", "e", "f", "g", "zebra"}) {
 		t.Errorf("after a minute: %v", got)
 	}
 }
 
-// D23: the second Catalog makes nothing and says why.
-func TestSecondCatalog(t *testing.T) {
+// D23: an inactive Catalog creates nothing and reports the reason.
+func TestInactiveCatalog(t *testing.T) {
 	older := sample()
 	older.Namespace, older.UID, older.CreationTimestamp = "elsewhere", "older", metav1.NewTime(now.Add(-time.Hour))
 	c := sample()
 	c.CreationTimestamp = metav1.NewTime(now)
-	b := newBench(t, c, older)
-	b.settle()
-	if b.get(&appsv1.Deployment{ObjectMeta: named(resources.Name)}) {
+	b := newTestEnv(t, c, older)
+	b.reconcileUntilStable()
+	if b.get(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}) {
 		t.Error("it works")
 	}
 	got, _ := conditions.Get(must(b, sample()).Status.Conditions, ConditionAvailable)
-	if got.Reason != ReasonNotInCharge || !strings.Contains(got.Message, "elsewhere") {
+	if got.Reason != ReasonNotActive || !strings.Contains(got.Message, "elsewhere") {
 		t.Errorf("condition %+v", got)
 	}
 	if err := b.server.Delete(t.Context(), older); err != nil {
 		t.Fatal(err)
 	}
-	b.settle()
-	must(b, &appsv1.Deployment{ObjectMeta: named(resources.Name)})
+	b.reconcileUntilStable()
+	must(b, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)})
 }
 
-// D9: whatever the API server says to a write, a Deployment is not deleted for it.
+// D9: no rejected write deletes a Deployment.
 func TestForbiddenDeletesNothing(t *testing.T) {
-	b := newBench(t, sample())
-	b.settle()
+	b := newTestEnv(t, sample())
+	b.reconcileUntilStable()
 	c := sample()
-	b.change(c, func() {
+	b.update(c, func() {
 		c.Spec.Resources = &aihubv1alpha1.CatalogResources{Catalog: &corev1.ResourceRequirements{}}
 	})
 	b.fail = func(verb string) error {
@@ -376,7 +376,7 @@ func TestForbiddenDeletesNothing(t *testing.T) {
 	if _, err := b.reconcile(); !apierrors.IsForbidden(err) {
 		t.Errorf("error %v", err)
 	}
-	must(b, &appsv1.Deployment{ObjectMeta: named(resources.Name)})
+	must(b, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)})
 	if slices.ContainsFunc(b.writes, func(w string) bool { return strings.HasPrefix(w, "delete") }) {
 		t.Errorf("writes %v", b.writes)
 	}
@@ -386,24 +386,24 @@ func TestForbiddenDeletesNothing(t *testing.T) {
 	}
 }
 
-// [modelregistry-78] The finalizer removes the binding of cluster scope, of this Catalog only.
+// [modelregistry-78] The finalizer deletes the ClusterRoleBinding of this Catalog only.
 func TestFinalize(t *testing.T) {
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding}}
-	b := newBench(t, sample())
-	b.settle()
+	b := newTestEnv(t, sample())
+	b.reconcileUntilStable()
 	if err := b.server.Delete(t.Context(), must(b, sample())); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.reconcile(); err != nil || b.get(binding) || b.get(sample()) {
 		t.Errorf("binding left %v, Catalog left %v, %v", b.get(binding), b.get(sample()), err)
 	}
-	if !b.get(&corev1.ConfigMap{ObjectMeta: named(resources.ModelSources)}) {
+	if !b.get(&corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}) {
 		t.Error("the sources of users are gone")
 	}
 
-	b = newBench(t, sample())
-	b.settle()
-	b.change(binding, func() { binding.Labels[resources.LabelNamespace] = "another" })
+	b = newTestEnv(t, sample())
+	b.reconcileUntilStable()
+	b.update(binding, func() { binding.Labels[resources.LabelNamespace] = "another" })
 	if err := b.server.Delete(t.Context(), must(b, sample())); err != nil {
 		t.Fatal(err)
 	}
@@ -412,30 +412,30 @@ func TestFinalize(t *testing.T) {
 	}
 }
 
-// The certificate is issued once, and again when it is due; one of the user is left alone.
+// The certificate is issued once and renewed in time; one of the user is not changed.
 func TestCertificate(t *testing.T) {
-	b := newBench(t, sample())
-	b.settle()
-	first := must(b, &corev1.Secret{ObjectMeta: named(resources.CertificateSecret)})
-	b.later(365 * 24 * time.Hour * 3 / 4)
-	b.settle()
-	if again := must(b, &corev1.Secret{ObjectMeta: named(resources.CertificateSecret)}); string(again.Data["tls.crt"]) == string(first.Data["tls.crt"]) {
+	b := newTestEnv(t, sample())
+	b.reconcileUntilStable()
+	first := must(b, &corev1.Secret{ObjectMeta: nameMeta(resources.CertificateSecret)})
+	b.stepClock(365 * 24 * time.Hour * 3 / 4)
+	b.reconcileUntilStable()
+	if again := must(b, &corev1.Secret{ObjectMeta: nameMeta(resources.CertificateSecret)}); string(again.Data["tls.crt"]) == string(first.Data["tls.crt"]) {
 		t.Error("it was not renewed")
 	}
 	result, err := b.reconcile()
 	if err != nil || result.RequeueAfter <= 0 {
 		t.Errorf("no one comes back for the renewal: %+v, %v", result, err)
 	}
-	theirs := &corev1.Secret{ObjectMeta: named(resources.CertificateSecret), Data: map[string][]byte{"tls.crt": []byte("theirs")}}
-	b = newBench(t, sample(), theirs)
-	b.settle()
+	theirs := &corev1.Secret{ObjectMeta: nameMeta(resources.CertificateSecret), Data: map[string][]byte{"tls.crt": []byte("theirs")}}
+	b = newTestEnv(t, sample(), theirs)
+	b.reconcileUntilStable()
 	if string(must(b, theirs).Data["tls.crt"]) != "theirs" || len(theirs.OwnerReferences) > 0 {
 		t.Error("the certificate of the user was touched")
 	}
 }
 
-// conditionsOf reads the conditions of the catalog.
-func conditionsOf(b *bench) []metav1.Condition {
+// conditionsOf returns the conditions of the catalog.
+func conditionsOf(b *testEnv) []metav1.Condition {
 	c := sample()
 	b.get(c)
 	return c.Status.Conditions

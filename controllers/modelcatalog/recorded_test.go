@@ -12,14 +12,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// defaulted are fields that the API server fills in, which a recording has and a builder has not.
+// defaulted are fields that the API server defaults, in recordings only.
 var defaulted = []string{
 	"terminationMessagePath", "terminationMessagePolicy", "dnsPolicy", "restartPolicy", "schedulerName", "terminationGracePeriodSeconds",
 	"defaultMode", "imagePullPolicy", "progressDeadlineSeconds", "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy",
 	"failureThreshold", "successThreshold", "periodSeconds", "sessionAffinity", "targetPort", "rollingUpdate", "serviceAccount", "strategy",
 }
 
-// meant are the differences from the recording, which is of an older snapshot, by the object and the beginning of the path.
+// meant are the intended differences from the recording, by object and prefix of the path.
 var meant = map[string]string{
 	"* metadata.ownerReferences":                                                              "the Catalog owns them",
 	"* metadata.labels":                                                                       "6.7: eight labels, the same on all objects",
@@ -36,12 +36,12 @@ var meant = map[string]string{
 	"Role/model-catalog-admin metadata.annotations":                                           "S5: it states it",
 }
 
-// elsewhere are recorded objects that are kept outside of Build, or gone.
+// elsewhere are recorded objects that are not part of Build or no longer exist.
 var elsewhere = []string{
 	"ConfigMap/mcp-catalog-sources", "ConfigMap/model-catalog-sources", "Secret/model-catalog-postgres", "PersistentVolumeClaim/model-catalog-postgres",
 }
 
-// leaves lists the values of a tree by their path; elements of lists are called by their name or place.
+// leaves returns the values of a tree by path; list elements are identified by name or index.
 func leaves(path string, v any, into map[string]string) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -73,8 +73,8 @@ func isMeant(object, path string) bool {
 
 func keyOf(o *unstructured.Unstructured) string { return o.GetKind() + "/" + o.GetName() }
 
-// What the older operator made on plain Kubernetes is what is made here, but for the differences that are meant.
-func TestAgainstTheRecording(t *testing.T) {
+// The objects are those of the legacy operator on plain Kubernetes, except for intended differences.
+func TestRecordedObjects(t *testing.T) {
 	recorded, err := framework.ReadObjects(filepath.Join("testdata", "recorded", "plain.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -100,9 +100,8 @@ func TestAgainstTheRecording(t *testing.T) {
 	}
 }
 
-// Beside that, nothing is new but what makes pods pass restricted Pod Security, time to start, the sources of agents and of runtimes, and
-// policies.
-func TestWhatIsNewSinceTheRecording(t *testing.T) {
+// New objects and fields are only those for restricted Pod Security, startup time, sources of agents and runtimes, and NetworkPolicies.
+func TestObjectsNotInTheRecording(t *testing.T) {
 	recorded, err := framework.ReadObjects(filepath.Join("testdata", "recorded", "plain.yaml"))
 	if err != nil {
 		t.Fatal(err)

@@ -20,12 +20,11 @@ import (
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// references are what the pods of a Deployment read when they start, so that a change rolls them: the Secret of the database. The
-// server and the proxy notice by themselves when the files of sources and of the serving certificate change, and the rule of the
-// proxy is ours and never another. The Secret of a database elsewhere is among them only if it has the name of our own: the
-// catalog may read no other Secrets, among which are the passwords of registries.
-func references(c *aihubv1alpha1.Catalog, deployment string) []reference.Reference {
-	if ext := resources.External(c); resources.Connection(c) != nil || ext != nil && deployment == resources.Name && ext.SecretName != resources.DatabaseName {
+// deploymentReferences returns the objects that the pods of a Deployment read only at their start, so that a change must roll them. Sources
+// and the serving certificate are reloaded, and the ConfigMap of the proxy is constant. The Secret of an external database is included only
+// under the name of the managed one: RBAC allows no other Secrets, which include passwords of registries.
+func deploymentReferences(c *aihubv1alpha1.Catalog, deployment string) []reference.Reference {
+	if ext := resources.ExternalDatabase(c); resources.DatabaseConnection(c) != nil || ext != nil && deployment == resources.Name && ext.SecretName != resources.DatabaseName {
 		return nil
 	}
 	refs := []reference.Reference{{Kind: reference.Secret, Name: resources.DatabaseName, Keys: []string{resources.KeyDatabase, resources.KeyUser, resources.KeyPassword}}}
@@ -35,9 +34,9 @@ func references(c *aihubv1alpha1.Catalog, deployment string) []reference.Referen
 	return refs
 }
 
-// sourcesOfUsers are the ConfigMaps of users without whose key the server does not start. It notices changes by itself, so that
-// none rolls its pods.
-func sourcesOfUsers() []reference.Reference {
+// userSourceReferences returns the ConfigMaps of users whose key the server needs to start. It reloads them, so that changes do not roll
+// its pods.
+func userSourceReferences() []reference.Reference {
 	refs := make([]reference.Reference, 0, len(resources.UserSources))
 	for _, s := range resources.UserSources {
 		refs = append(refs, reference.Reference{Kind: reference.ConfigMap, Name: s.Name, Keys: []string{resources.SourcesKey}})
@@ -45,64 +44,64 @@ func sourcesOfUsers() []reference.Reference {
 	return refs
 }
 
-// presence is how long an object that the pods mount counts as there once it was found.
-const presence = 10 * time.Minute
+// foundTTL is the period for which a mounted object is assumed to exist after it was found.
+const foundTTL = 10 * time.Minute
 
-// absent are the objects that the spec mounts, or pulls images with, and that do not exist. Secrets are found by the right to find keys
-// for Hugging Face; an installation without it learns nothing of them. What was found is looked for again after a while only, since nothing
-// of it is cached; what was not is looked for at each reconcile, and the pods that wait for it cause one when it comes.
-func (r *catalogs) absent(ctx context.Context, c *aihubv1alpha1.Catalog) ([]reference.Missing, error) {
-	present := r.remembered(c.UID).present
+// findMissing returns the objects that the spec mounts or uses as pull secrets and that do not exist. Secrets are listed with the
+// permission for keys for Hugging Face; without it they count as found. Objects are not cached: those found are listed again after
+// foundTTL, missing ones in each reconcile, which events of waiting pods trigger.
+func (r *catalogReconciler) findMissing(ctx context.Context, c *aihubv1alpha1.Catalog) ([]reference.Missing, error) {
+	foundAt := r.stateOf(c.UID).foundAt
 	return reference.FindMissing(reference.OfPods(&c.Spec.Pods), func(ref reference.Reference) (bool, error) {
 		name := string(ref.Kind) + "/" + ref.Name
-		if r.clock.Since(present[name]) < presence {
+		if r.clock.Since(foundAt[name]) < foundTTL {
 			return true, nil
 		}
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(ref.Kind) + "List"))
-		err := r.live.List(ctx, list, client.InNamespace(c.Namespace), client.MatchingFields{metav1.ObjectNameField: ref.Name})
+		err := r.apiReader.List(ctx, list, client.InNamespace(c.Namespace), client.MatchingFields{metav1.ObjectNameField: ref.Name})
 		found := len(list.Items) > 0 || apierrors.IsForbidden(err)
 		if found {
-			present[name] = r.clock.Now()
+			foundAt[name] = r.clock.Now()
 			return true, nil
 		}
 		return false, err
 	})
 }
 
-// stamp records on Deployments what their pods read, and rolls those for which that has changed.
-func (r *catalogs) stamp(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
-	refs := sourcesOfUsers()
+// applyRolloutHashes sets the hashes of consumed objects on Deployments, so that changes roll their pods, and reports missing objects.
+func (r *catalogReconciler) applyRolloutHashes(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
+	refs := userSourceReferences()
 	for _, d := range deployments(desired) {
-		refs = append(refs, references(c, *d.Name)...)
+		refs = append(refs, deploymentReferences(c, *d.Name)...)
 	}
 	resolved, err := r.references.Resolve(ctx, c.UID, c.Namespace, refs)
 	if err != nil {
 		return err
 	}
-	absent, err := r.absent(ctx, c)
+	missingPodRefs, err := r.findMissing(ctx, c)
 	if err != nil {
 		return err
 	}
-	missing := slices.DeleteFunc(resolved.Missing, func(x reference.Missing) bool { // which is about to be made here
-		return x.Key == "" && (x.Kind == reference.ConfigMap || resources.OwnsDatabase(c, r.inputs(c)))
+	missing := slices.DeleteFunc(resolved.Missing, func(x reference.Missing) bool { // which this reconcile creates
+		return x.Key == "" && (x.Kind == reference.ConfigMap || resources.OwnsDatabase(c, r.inputsOf(c)))
 	})
-	reference.Report(&c.Status.Conditions, c.Generation, c.Namespace, append(missing, absent...))
+	reference.SetCondition(&c.Status.Conditions, c.Generation, c.Namespace, append(missing, missingPodRefs...))
 	for _, d := range deployments(desired) {
-		live, err := registry.FindDeployment(ctx, r.cached, r.live, c.Namespace, *d.Name) // also one that lost our label, or its pods would roll
+		live, err := registry.FindDeployment(ctx, r.cached, r.apiReader, c.Namespace, *d.Name) // from the API server if it lost its label; otherwise its pods would roll
 		if err != nil {
 			return err
 		}
-		stamp, err := reference.ForDeployment(live, resolved.Hashes, references(c, *d.Name))
+		hash, err := reference.ForDeployment(live, resolved.Hashes, deploymentReferences(c, *d.Name))
 		if err != nil {
 			return err
 		}
-		stamp.Apply(d)
+		hash.Apply(d)
 	}
 	return nil
 }
 
-// deployments are those among the wanted objects.
+// deployments returns the Deployments of the desired objects.
 func deployments(desired apply.Desired) []*appsv1ac.DeploymentApplyConfiguration {
 	var all []*appsv1ac.DeploymentApplyConfiguration
 	for _, o := range desired {
@@ -113,61 +112,61 @@ func deployments(desired apply.Desired) []*appsv1ac.DeploymentApplyConfiguration
 	return all
 }
 
-// annotationDatabasePod is the uid of the pod of the database: on the Deployment of the server that which was seen last, on its pods
-// that for which they were replaced.
+// annotationDatabasePod is the UID of the database pod: on the Deployment of the server the last one seen, on its pod template the one for
+// which the pods were replaced.
 const annotationDatabasePod = "catalog.opendatahub.io/database-pod"
 
-// followDatabase replaces the pods of the server when that of its database was replaced: the new one starts empty, and a server fills
-// its database when it starts, and only then. Server pods that are younger than the database need not be.
-func (r *catalogs) followDatabase(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
-	want := desired.Deployment(resources.Name)
-	if want == nil || !resources.OwnsDatabase(c, r.inputs(c)) {
+// restartForNewDatabase replaces the pods of the server after the pod of the database was replaced: a new pod starts empty, and the server
+// fills the database only at its start. Server pods younger than the database pod are kept.
+func (r *catalogReconciler) restartForNewDatabase(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
+	desiredServer := desired.Deployment(resources.Name)
+	if desiredServer == nil || !resources.OwnsDatabase(c, r.inputsOf(c)) {
 		return nil
 	}
-	live, err := registry.FindDeployment(ctx, r.cached, r.live, c.Namespace, resources.Name)
+	live, err := registry.FindDeployment(ctx, r.cached, r.apiReader, c.Namespace, resources.Name)
 	if err != nil || live.Name == "" {
 		return err
 	}
-	known, replaced := live.Annotations[annotationDatabasePod], live.Spec.Template.Annotations[annotationDatabasePod]
-	pods, err := r.changedPods(ctx, c, known != "")
+	lastSeen, restartedFor := live.Annotations[annotationDatabasePod], live.Spec.Template.Annotations[annotationDatabasePod]
+	pods, err := r.listPodsIfChanged(ctx, c, lastSeen != "")
 	if err != nil {
 		return err
 	}
-	if present := databasePod(pods); present != nil {
-		if known != "" && known != string(present.UID) && olderServer(pods, present) {
-			replaced = string(present.UID)
+	if current := databasePod(pods); current != nil {
+		if lastSeen != "" && lastSeen != string(current.UID) && hasOlderServerPod(pods, current) {
+			restartedFor = string(current.UID)
 		}
-		known = string(present.UID)
+		lastSeen = string(current.UID)
 	}
-	if known != "" {
-		want.WithAnnotations(map[string]string{annotationDatabasePod: known})
+	if lastSeen != "" {
+		desiredServer.WithAnnotations(map[string]string{annotationDatabasePod: lastSeen})
 	}
-	if replaced != "" {
-		want.Spec.Template.WithAnnotations(map[string]string{annotationDatabasePod: replaced})
+	if restartedFor != "" {
+		desiredServer.Spec.Template.WithAnnotations(map[string]string{annotationDatabasePod: restartedFor})
 	}
 	return nil
 }
 
-// changedPods lists the pods of server and database when the Deployment of an available database has changed, or when the Deployment of
-// the server, which another client may have deleted, has no mark; else there are none.
-func (r *catalogs) changedPods(ctx context.Context, c *aihubv1alpha1.Catalog, marked bool) ([]corev1.Pod, error) {
-	database, err := registry.FindDeployment(ctx, r.cached, r.live, c.Namespace, resources.DatabaseName)
-	good := r.remembered(c.UID).good
-	if err != nil || database.Status.AvailableReplicas == 0 || marked && good[annotationDatabasePod] == versionOf(database) {
+// listPodsIfChanged lists the pods of server and database if the Deployment of an available database changed, or if the Deployment of the
+// server has no annotation because another client recreated it.
+func (r *catalogReconciler) listPodsIfChanged(ctx context.Context, c *aihubv1alpha1.Catalog, annotated bool) ([]corev1.Pod, error) {
+	database, err := registry.FindDeployment(ctx, r.cached, r.apiReader, c.Namespace, resources.DatabaseName)
+	validVersions := r.stateOf(c.UID).validVersions
+	if err != nil || database.Status.AvailableReplicas == 0 || annotated && validVersions[annotationDatabasePod] == objectVersion(database) {
 		return nil, err
 	}
 	pods := &corev1.PodList{}
-	all := client.MatchingLabels{resources.LabelApp: resources.Name, resources.LabelComponent: resources.Name}
-	if err := r.live.List(ctx, pods, client.InNamespace(c.Namespace), all, client.Limit(20)); err != nil {
+	selector := client.MatchingLabels{resources.LabelApp: resources.Name, resources.LabelComponent: resources.Name}
+	if err := r.apiReader.List(ctx, pods, client.InNamespace(c.Namespace), selector, client.Limit(20)); err != nil {
 		return nil, fmt.Errorf("listing the pods of the catalog: %w", err)
 	}
 	if databasePod(pods.Items) != nil {
-		good[annotationDatabasePod] = versionOf(database)
+		validVersions[annotationDatabasePod] = objectVersion(database)
 	}
 	return pods.Items, nil
 }
 
-// databasePod is the one pod of the database that is to stay; nil while there are none or two.
+// databasePod returns the only active pod of the database, nil if there is none or more than one.
 func databasePod(pods []corev1.Pod) *corev1.Pod {
 	var found *corev1.Pod
 	for i := range pods {
@@ -182,10 +181,10 @@ func databasePod(pods []corev1.Pod) *corev1.Pod {
 	return found
 }
 
-// olderServer says whether a pod of the server was there before the database.
-func olderServer(pods []corev1.Pod, database *corev1.Pod) bool {
+// hasOlderServerPod reports whether a pod of the server is older than the pod of the database.
+func hasOlderServerPod(pods []corev1.Pod, database *corev1.Pod) bool {
 	return slices.ContainsFunc(pods, func(p corev1.Pod) bool {
-		older := p.CreationTimestamp.Before(&database.CreationTimestamp)
-		return p.Labels[resources.LabelName] == resources.Name && p.DeletionTimestamp.IsZero() && older
+		isOlder := p.CreationTimestamp.Before(&database.CreationTimestamp)
+		return p.Labels[resources.LabelName] == resources.Name && p.DeletionTimestamp.IsZero() && isOlder
 	})
 }

@@ -21,17 +21,16 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// What the builders let pods read when they start is followed, and nothing else is: every variable that comes from a Secret, but
-// for the Secret of a database elsewhere, which the catalog may not read.
-func TestEveryVariableFromASecretIsFollowed(t *testing.T) {
+// References are every variable from a Secret, except one of an external database, which the catalog may not read.
+func TestSecretVariablesAreReferenced(t *testing.T) {
 	for _, c := range []*aihubv1alpha1.Catalog{
 		sample(), sample(withExternal(aihubv1alpha1.ExternalDatabase{Host: "h", SecretName: "db"})),
 		sample(withDatabase(aihubv1alpha1.CatalogDatabase{Connection: &aihubv1alpha1.DatabaseConnection{SecretName: "db"}})),
 	} {
-		b := newBench(t, c)
-		b.settle()
+		b := newTestEnv(t, c)
+		b.reconcileUntilStable()
 		for _, name := range []string{resources.Name, resources.DatabaseName} {
-			d := &appsv1.Deployment{ObjectMeta: named(name)}
+			d := &appsv1.Deployment{ObjectMeta: nameMeta(name)}
 			if !b.get(d) {
 				continue
 			}
@@ -41,19 +40,19 @@ func TestEveryVariableFromASecretIsFollowed(t *testing.T) {
 				read = append(read, reference.OfEnvFrom(d.Spec.Template.Spec.Containers[i].EnvFrom)...)
 			}
 			want := slices.DeleteFunc(reference.Merge(read), func(r reference.Reference) bool { return r.Name == "db" })
-			if diff := cmp.Diff(want, reference.Merge(references(c, name))); diff != "" {
+			if diff := cmp.Diff(want, reference.Merge(deploymentReferences(c, name))); diff != "" {
 				t.Errorf("%s (-reads +followed):\n%s", name, diff)
 			}
 		}
 	}
 }
 
-// rolled returns the names of the Deployments of which the pods were replaced for a reference, and forgets it.
-func (b *bench) rolled() []string {
+// rolled returns the Deployments whose pods were replaced for a reference, and resets the list.
+func (b *testEnv) rolled() []string {
 	b.Helper()
 	var names []string
 	for _, name := range []string{resources.Name, resources.DatabaseName} {
-		d := &appsv1.Deployment{ObjectMeta: named(name)}
+		d := &appsv1.Deployment{ObjectMeta: nameMeta(name)}
 		if !b.get(d) {
 			continue
 		}
@@ -66,11 +65,11 @@ func (b *bench) rolled() []string {
 }
 
 // [W2]
-func TestPodsOfTheCatalogRollWhenWhatTheyReadChanges(t *testing.T) {
-	b := newBench(t, sample(), &corev1.Secret{ObjectMeta: named("db"), Data: map[string][]byte{resources.KeyPassword: []byte("a"), resources.KeyUser: []byte("u"), resources.KeyDatabase: []byte("d")}})
-	b.settle()
-	own, other := &corev1.Secret{ObjectMeta: named(resources.DatabaseName)}, &corev1.Secret{ObjectMeta: named("db")}
-	sources, server := &corev1.ConfigMap{ObjectMeta: named(resources.ModelSources)}, &appsv1.Deployment{ObjectMeta: named(resources.Name)}
+func TestPodsRollWhenReferencesChange(t *testing.T) {
+	b := newTestEnv(t, sample(), &corev1.Secret{ObjectMeta: nameMeta("db"), Data: map[string][]byte{resources.KeyPassword: []byte("a"), resources.KeyUser: []byte("u"), resources.KeyDatabase: []byte("d")}})
+	b.reconcileUntilStable()
+	own, other := &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}, &corev1.Secret{ObjectMeta: nameMeta("db")}
+	sources, server := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}
 	c := sample()
 	for _, step := range []struct {
 		name string
@@ -79,27 +78,27 @@ func TestPodsOfTheCatalogRollWhenWhatTheyReadChanges(t *testing.T) {
 	}{
 		{"a new catalog", func() {}, nil},
 		{"a restart", b.restart, nil},
-		{"a password", func() { b.change(own, func() { own.Data[resources.KeyPassword] = []byte("rotated") }) }, []string{resources.Name, resources.DatabaseName}},
+		{"a password", func() { b.update(own, func() { own.Data[resources.KeyPassword] = []byte("rotated") }) }, []string{resources.Name, resources.DatabaseName}},
 		{"nothing since", func() {}, nil},
-		{"a key that no pod reads", func() { b.change(own, func() { own.Data["note"] = []byte("x") }) }, nil},
-		{"sources, which the server reads by itself", func() { b.change(sources, func() { sources.Data[resources.SourcesKey] = "catalogs: [] # mine\n" }) }, nil},
-		{"a Secret that is not its own", func() { b.change(other, func() { other.Data[resources.KeyPassword] = []byte("b") }) }, nil},
+		{"a key that no pod reads", func() { b.update(own, func() { own.Data["note"] = []byte("x") }) }, nil},
+		{"sources, which the server reads by itself", func() { b.update(sources, func() { sources.Data[resources.SourcesKey] = "catalogs: [] # mine\n" }) }, nil},
+		{"a Secret that is not its own", func() { b.update(other, func() { other.Data[resources.KeyPassword] = []byte("b") }) }, nil},
 		{"the manager of before, which recorded nothing", func() {
-			b.change(server, func() { delete(server.Annotations, reference.HashesAnnotation) })
+			b.update(server, func() { delete(server.Annotations, reference.HashesAnnotation) })
 			b.restart()
 		}, nil},
-		{"a password after that", func() { b.change(own, func() { own.Data[resources.KeyPassword] = []byte("again") }) }, []string{resources.Name, resources.DatabaseName}},
+		{"a password after that", func() { b.update(own, func() { own.Data[resources.KeyPassword] = []byte("again") }) }, []string{resources.Name, resources.DatabaseName}},
 		{"another database", func() {
-			b.change(c, func() { withExternal(aihubv1alpha1.ExternalDatabase{Host: "db", SecretName: "db"})(&c.Spec) })
+			b.update(c, func() { withExternal(aihubv1alpha1.ExternalDatabase{Host: "db", SecretName: "db"})(&c.Spec) })
 		}, nil},
-		{"the password of that, which the catalog may not read", func() { b.change(other, func() { other.Data[resources.KeyPassword] = []byte("c") }) }, nil},
-		{"its own again", func() { b.change(c, func() { c.Spec = aihubv1alpha1.CatalogSpec{} }) }, nil},
-		{"a label", func() { b.change(own, func() { own.Labels["theirs"] = "1" }) }, nil},
-		{"a Deployment that lost our label", func() { b.change(server, func() { delete(server.Labels, names.OperatorLabel) }) }, nil},
-		{"the user", func() { b.change(own, func() { own.Data[resources.KeyUser] = []byte("another") }) }, []string{resources.Name, resources.DatabaseName}},
+		{"the password of that, which the catalog may not read", func() { b.update(other, func() { other.Data[resources.KeyPassword] = []byte("c") }) }, nil},
+		{"its own again", func() { b.update(c, func() { c.Spec = aihubv1alpha1.CatalogSpec{} }) }, nil},
+		{"a label", func() { b.update(own, func() { own.Labels["theirs"] = "1" }) }, nil},
+		{"a Deployment that lost our label", func() { b.update(server, func() { delete(server.Labels, names.OperatorLabel) }) }, nil},
+		{"the user", func() { b.update(own, func() { own.Data[resources.KeyUser] = []byte("another") }) }, []string{resources.Name, resources.DatabaseName}},
 	} {
 		step.do()
-		b.settle()
+		b.reconcileUntilStable()
 		if got := b.rolled(); !slices.Equal(got, step.want) {
 			t.Errorf("%s: rolled %v, want %v", step.name, got, step.want)
 		}
@@ -109,9 +108,9 @@ func TestPodsOfTheCatalogRollWhenWhatTheyReadChanges(t *testing.T) {
 	}
 }
 
-func TestWhatPodsReadMustBeKnown(t *testing.T) {
-	b := newBench(t, sample())
-	b.settle()
+func TestReferencesCoverPodVolumes(t *testing.T) {
+	b := newTestEnv(t, sample())
+	b.reconcileUntilStable()
 	b.restart()
 	b.fail = func(verb string) error {
 		if verb == "get" {
@@ -123,16 +122,16 @@ func TestWhatPodsReadMustBeKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.r.stamp(t.Context(), sample(), objects); err == nil {
+	if err := b.r.applyRolloutHashes(t.Context(), sample(), objects); err == nil {
 		t.Error("pods would be started with what no one knows")
 	}
 }
 
-// What pods need and the catalog can see is reported of while it is missing, and no longer once it is back. Its own objects are made.
+// Missing objects of users are reported until they exist. Managed objects are created instead.
 func TestMissingReferences(t *testing.T) {
-	b := newBench(t, sample())
-	own := &corev1.Secret{ObjectMeta: named(resources.DatabaseName), Data: map[string][]byte{resources.KeyDatabase: []byte("d"), resources.KeyUser: []byte("u"), resources.KeyPassword: []byte("p")}}
-	sources := &corev1.ConfigMap{ObjectMeta: named(resources.ModelSources)}
+	b := newTestEnv(t, sample())
+	own := &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName), Data: map[string][]byte{resources.KeyDatabase: []byte("d"), resources.KeyUser: []byte("u"), resources.KeyPassword: []byte("p")}}
+	sources := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}
 	c := sample()
 	for _, step := range []struct {
 		name string
@@ -141,24 +140,24 @@ func TestMissingReferences(t *testing.T) {
 	}{
 		{"a new catalog", func() {}, ""},
 		{"its own Secret goes", func() { b.remove(own.DeepCopy()) }, ""},
-		{"sources without their key", func() { b.change(sources, func() { sources.Data = map[string]string{"source.yaml": "catalogs: []"} }) },
+		{"sources without their key", func() { b.update(sources, func() { sources.Data = map[string]string{"source.yaml": "catalogs: []"} }) },
 			"In namespace lab-registries: ConfigMap model-catalog-sources has no key sources.yaml; add it"},
 		{"a database elsewhere", func() {
-			b.change(c, func() {
+			b.update(c, func() {
 				withExternal(aihubv1alpha1.ExternalDatabase{Host: "db", SecretName: resources.DatabaseName})(&c.Spec)
 			})
 			b.remove(own.DeepCopy())
 		}, "In namespace lab-registries: ConfigMap model-catalog-sources has no key sources.yaml; add it; Secret model-catalog-postgres does not exist; create it"},
 		{"both again", func() {
-			b.change(sources, func() { sources.Data = map[string]string{resources.SourcesKey: "catalogs: []"} })
+			b.update(sources, func() { sources.Data = map[string]string{resources.SourcesKey: "catalogs: []"} })
 			b.create(own.DeepCopy())
 		}, ""},
-		{"without the user", func() { b.change(own, func() { delete(own.Data, resources.KeyUser) }) },
+		{"without the user", func() { b.update(own, func() { delete(own.Data, resources.KeyUser) }) },
 			"In namespace lab-registries: Secret model-catalog-postgres has no key database-user; add it"},
-		{"a Secret that the catalog may not read", func() { b.change(c, func() { c.Spec.Database.External.SecretName = "theirs" }) }, ""},
+		{"a Secret that the catalog may not read", func() { b.update(c, func() { c.Spec.Database.External.SecretName = "theirs" }) }, ""},
 	} {
 		step.do()
-		b.settle()
+		b.reconcileUntilStable()
 		got, _ := conditions.Get(must(b, sample()).Status.Conditions, reference.Condition)
 		if got.Message != step.want || (got.Status == metav1.ConditionFalse) != (step.want != "") {
 			t.Errorf("%s: condition %+v, want %q", step.name, got, step.want)
@@ -166,45 +165,45 @@ func TestMissingReferences(t *testing.T) {
 	}
 }
 
-// What the catalog mounts is missing until it comes, which is found out without an event. Where Secrets may not be listed, nothing is
-// known of them.
+// Missing volumes are reported until they exist, which is detected without an event. Without permission to list Secrets, they count as
+// found.
 func TestMissingVolumes(t *testing.T) {
-	b := newBench(t, sample(func(s *aihubv1alpha1.CatalogSpec) { s.Pods = registrytest.Placed() }))
+	b := newTestEnv(t, sample(func(s *aihubv1alpha1.CatalogSpec) { s.Pods = registrytest.Placed() }))
 	for _, step := range []struct {
 		name string
 		do   func()
 		want string
 	}{
 		{"nothing is there", func() {}, "In namespace lab-registries: ConfigMap authorities does not exist; create it; Secret client does not exist; create it; Secret mirror does not exist; create it"},
-		{"one comes", func() { b.create(&corev1.ConfigMap{ObjectMeta: named("authorities")}) }, "In namespace lab-registries: Secret client does not exist; create it; Secret mirror does not exist; create it"},
+		{"one comes", func() { b.create(&corev1.ConfigMap{ObjectMeta: nameMeta("authorities")}) }, "In namespace lab-registries: Secret client does not exist; create it; Secret mirror does not exist; create it"},
 		{"the others", func() {
-			b.create(&corev1.Secret{ObjectMeta: named("client")})
-			b.create(&corev1.Secret{ObjectMeta: named("mirror")})
+			b.create(&corev1.Secret{ObjectMeta: nameMeta("client")})
+			b.create(&corev1.Secret{ObjectMeta: nameMeta("mirror")})
 		}, ""},
 	} {
 		step.do()
-		b.settle()
+		b.reconcileUntilStable()
 		if got, _ := conditions.Get(must(b, sample()).Status.Conditions, reference.Condition); got.Message != step.want {
 			t.Errorf("%s: condition %q, want %q", step.name, got.Message, step.want)
 		}
 	}
-	b.remove(&corev1.Secret{ObjectMeta: named("mirror")})
-	b.r.live = nil
-	if absent, err := b.r.absent(t.Context(), must(b, sample())); err != nil || absent != nil {
+	b.remove(&corev1.Secret{ObjectMeta: nameMeta("mirror")})
+	b.r.apiReader = nil
+	if absent, err := b.r.findMissing(t.Context(), must(b, sample())); err != nil || absent != nil {
 		t.Errorf("what was found a moment ago is looked for again: %v, %v", absent, err)
 	}
 	b.r.forget(must(b, sample()).UID)
-	b.r.live = b.server
-	if absent, err := b.r.absent(t.Context(), must(b, sample())); err != nil || len(absent) != 1 {
+	b.r.apiReader = b.server
+	if absent, err := b.r.findMissing(t.Context(), must(b, sample())); err != nil || len(absent) != 1 {
 		t.Errorf("after a restart: %v, %v", absent, err)
 	}
-	b.r.live = refusing{b.server}
-	if absent, err := b.r.absent(t.Context(), must(b, sample())); err != nil || absent != nil {
+	b.r.apiReader = refusing{b.server}
+	if absent, err := b.r.findMissing(t.Context(), must(b, sample())); err != nil || absent != nil {
 		t.Errorf("without the right to list: %v, %v", absent, err)
 	}
 }
 
-// refusing lists nothing.
+// refusing rejects lists.
 type refusing struct{ client.Reader }
 
 func (refusing) List(context.Context, client.ObjectList, ...client.ListOption) error {

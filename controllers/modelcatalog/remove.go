@@ -15,64 +15,62 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 )
 
-// removeUnwanted removes what garbage collection does not see: what older releases left, and what stands outside of the
-// namespace and is no longer wanted.
-func (r *catalogs) removeUnwanted(ctx context.Context, c *aihubv1alpha1.Catalog) error {
-	in := r.inputs(c)
-	errs := []error{r.removeLeftovers(ctx, c, in)}
-	if !resources.Proxied(c) {
-		errs = append(errs, r.removeOutside(ctx, c, registry.ClusterBinding, ""))
+// deleteUnwanted deletes objects without an owner reference that are no longer desired, and legacy objects.
+func (r *catalogReconciler) deleteUnwanted(ctx context.Context, c *aihubv1alpha1.Catalog) error {
+	in := r.inputsOf(c)
+	errs := []error{r.deleteLegacyObjects(ctx, c, in)}
+	if !resources.HasProxy(c) {
+		errs = append(errs, r.deleteUnowned(ctx, c, registry.ClusterRoleBinding, ""))
 	}
 	if in.HTTPRoutes {
 		keep := ""
 		if in.GatewayMode() {
 			keep = in.Gateway.RouteNamespace
 		}
-		errs = append(errs, r.removeOutside(ctx, c, capability.HTTPRoute, keep))
+		errs = append(errs, r.deleteUnowned(ctx, c, capability.HTTPRoute, keep))
 	}
 	return errors.Join(errs...)
 }
 
-// removeOutside removes our objects of a kind that has no owner, of this Catalog, but for those in the namespace that is kept.
-func (r *catalogs) removeOutside(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, keep string) error {
+// deleteUnowned deletes managed objects of this Catalog of a kind without owner references, except those in namespace keep.
+func (r *catalogReconciler) deleteUnowned(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, keep string) error {
 	return r.applier.DeleteByLabels(ctx, c.UID, kind, map[string]string{resources.LabelNamespace: c.Namespace}, func(o client.Object) bool {
 		return keep != "" && o.GetNamespace() == keep
 	})
 }
 
-// finalize removes what garbage collection cannot: the binding of cluster scope and the HTTPRoute in another namespace, also
-// those of an older release. What belongs to the Catalog of another namespace stays, and a Catalog whose name never let it be in
-// charge has made nothing.
-func (r *catalogs) finalize(ctx context.Context, c *aihubv1alpha1.Catalog) error {
+// finalize deletes the ClusterRoleBinding and the HTTPRoute, which garbage collection cannot delete, including legacy ones. Objects of
+// another Catalog are kept. A Catalog with an invalid name was never active and has none.
+func (r *catalogReconciler) finalize(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	if c.Name != aihubv1alpha1.CatalogName {
 		return nil
 	}
-	if err := r.awaitHub(c); err != nil {
+	if err := r.waitForPlatform(c); err != nil {
 		return err
 	}
-	in := r.inputs(c)
-	errs := []error{r.removeLive(ctx, c, registry.ClusterBinding, client.ObjectKey{Name: resources.DelegatorBinding})}
+	in := r.inputsOf(c)
+	errs := []error{r.deleteUnownedByName(ctx, c, registry.ClusterRoleBinding, client.ObjectKey{Name: resources.DelegatorBinding})}
 	if in.HTTPRoutes {
 		errs = append(errs,
-			r.removeLive(ctx, c, capability.HTTPRoute, client.ObjectKey{Namespace: in.Gateway.RouteNamespace, Name: resources.Name}),
-			r.removeOutside(ctx, c, capability.HTTPRoute, ""))
+			r.deleteUnownedByName(ctx, c, capability.HTTPRoute, client.ObjectKey{Namespace: in.Gateway.RouteNamespace, Name: resources.Name}),
+			r.deleteUnowned(ctx, c, capability.HTTPRoute, ""))
 	}
 	return errors.Join(errs...)
 }
 
-// removeLive removes one object by name, as the API server has it.
-func (r *catalogs) removeLive(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, key client.ObjectKey) error {
+// deleteUnownedByName deletes an object by name after reading it from the API server.
+func (r *catalogReconciler) deleteUnownedByName(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, key client.ObjectKey) error {
 	return r.applier.DeleteIf(ctx, c.UID, kind, key, func(found *metav1.PartialObjectMetadata) (bool, error) {
-		of, said := found.Labels[resources.LabelNamespace]
-		if !madeHere(found) || said {
-			return madeHere(found) && of == c.Namespace, nil
+		namespace, hasNamespace := found.Labels[resources.LabelNamespace]
+		if !isManagedOrLegacy(found) || hasNamespace {
+			return isManagedOrLegacy(found) && namespace == c.Namespace, nil
 		}
-		// An older release did not say whose it is: the one in charge keeps it.
+		// Legacy objects have no namespace label: they belong to the active Catalog.
 		list := &aihubv1alpha1.CatalogList{}
 		if err := r.cached.List(ctx, list); err != nil {
 			return false, fmt.Errorf("listing Catalogs: %w", err)
 		}
-		first := inCharge(list.Items, r.remembered(c.UID).platform.Namespace)
-		return first == nil || first.UID == c.UID, nil
+		active := activeCatalog(list.Items, r.stateOf(c.UID).platform.Namespace)
+		return active == nil || active.UID == c.UID, nil
 	})
 }

@@ -15,35 +15,35 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 )
 
-// Render returns what a Catalog would create in an empty cluster that serves the given APIs. Domain is that of its routers, "" where
-// it has none. Notes say what is not shown. Unknown fields are errors.
+// Render returns the objects that a Catalog would get in an empty cluster with the given APIs. domain is the one of its routers, or "". The
+// notes list omitted objects. Unknown fields are errors.
 func Render(settings Settings, served capability.Set, domain string, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
 	c := &aihubv1alpha1.Catalog{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, c, true); err != nil {
 		return nil, nil, fmt.Errorf("decoding Catalog %s: %w", object.GetName(), err)
 	}
-	if problem := standing(c, []aihubv1alpha1.Catalog{*c}, settings.Namespace); problem.Reason != "" {
+	if problem := inactiveState(c, []aihubv1alpha1.Catalog{*c}, settings.Namespace); problem.Reason != "" {
 		return nil, nil, fmt.Errorf("rendering Catalog %s: %s", c.Name, problem.Message)
 	}
 	if err := resources.CheckImages(c); err != nil {
 		return nil, nil, fmt.Errorf("rendering Catalog %s: %w", c.Name, err)
 	}
-	in := inputs(&registry.Platform{ModelRegistry: settings.ModelRegistry, Served: served, Routers: domain})
+	in := buildInputs(&registry.Platform{ModelRegistry: settings.ModelRegistry, Served: served, RouterDomain: domain})
 	var desired apply.Desired
 	for _, m := range resources.UserSources {
-		desired = append(desired, apply.Object{Config: resources.UserSourcesMap(c, m.Name, m.Content), Ownership: apply.Unowned})
+		desired = append(desired, apply.Object{Config: resources.UserSourcesConfigMap(c, m.Name, m.Content), Ownership: apply.Unowned})
 	}
 	if resources.OwnsDatabase(c, in) {
 		desired.Add(databaseSecret(c, corev1.SecretTypeOpaque, nil))
 		notes = append(notes, "the data of Secret "+resources.DatabaseName+" is made at random in the cluster")
 	}
-	if issues(c, in) {
+	if issuesCertificate(c, in) {
 		notes = append(notes, "Secret "+resources.ServingSecret(c)+" with the certificate of the proxy is made at random in the cluster")
 	}
 	if served.Has(capability.PlatformAuth) {
 		notes = append(notes, "the groups of administrators come from the Auth of the platform; no binding is shown for them")
 	}
-	if served.Has(capability.OpenShiftProxy) && !resources.ChoosesProxy(c) {
+	if served.Has(capability.OpenShiftProxy) && !resources.HasEgressProxy(c) {
 		notes = append(notes, "the proxy of the cluster, through which the server leaves it, is not shown")
 	}
 	notes = append(notes, "keys for Hugging Face, from Secrets with the label "+huggingface.Label+", are not shown")

@@ -12,17 +12,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 )
 
-// podOf is a pod of the catalog that was made some time after the beginning.
+// podOf returns a pod of the catalog, created some time after the start.
 func podOf(name, uid string, after time.Duration) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: sample().Namespace, Name: uid, UID: types.UID(uid), Labels: resources.Selector(name), CreationTimestamp: metav1.NewTime(time.Unix(1000, 0).Add(after)),
 	}}
 }
 
-// A database that starts empty, because its pod was replaced, gets a server that fills it: once, and only one that is older.
-func TestServerFollowsItsDatabase(t *testing.T) {
-	b := newBench(t, sample())
-	b.settle()
+// After the pod of the database was replaced, an older server pod is replaced once, to fill the database.
+func TestServerRestartsForNewDatabase(t *testing.T) {
+	b := newTestEnv(t, sample())
+	b.reconcileUntilStable()
 	if b.databaseMark() != "" {
 		t.Fatal("a mark without a reason")
 	}
@@ -30,7 +30,7 @@ func TestServerFollowsItsDatabase(t *testing.T) {
 	b.create(server)
 	b.create(first)
 	b.databaseAnswers(1)
-	b.settle()
+	b.reconcileUntilStable()
 	if got := b.databaseMark(); got != "" {
 		t.Errorf("the first database replaces the server: %q", got)
 	}
@@ -40,17 +40,17 @@ func TestServerFollowsItsDatabase(t *testing.T) {
 	second := podOf(resources.DatabaseName, "database-2", time.Hour)
 	b.create(second)
 	b.databaseAnswers(0)
-	b.settle()
+	b.reconcileUntilStable()
 	if got := b.databaseMark(); got != "" {
 		t.Errorf("before the database answers: %q", got)
 	}
 	b.databaseAnswers(1)
-	b.settle()
+	b.reconcileUntilStable()
 	if got := b.databaseMark(); got != "database-2" {
 		t.Errorf("mark %q", got)
 	}
 	b.restart() // nothing is remembered
-	b.settle()
+	b.reconcileUntilStable()
 	if got := b.databaseMark(); got != "database-2" {
 		t.Errorf("mark %q", got)
 	}
@@ -63,24 +63,24 @@ func TestServerFollowsItsDatabase(t *testing.T) {
 	b.create(podOf(resources.Name, "server-3", 3*time.Hour))
 	b.databaseAnswers(0)
 	b.databaseAnswers(1)
-	b.settle()
+	b.reconcileUntilStable()
 	if got := b.databaseMark(); got != "database-2" {
 		t.Errorf("a server that is younger than its database is replaced: %q", got)
 	}
 }
 
-// A Deployment that another client deleted is made again with what was known of the database, so that the next one gets its server.
-func TestServerMadeAgainFollowsItsDatabase(t *testing.T) {
-	b := newBench(t, sample())
-	b.settle()
+// A Deployment deleted by another client is recreated with the annotation of the database pod, so that its next replacement is detected.
+func TestRecreatedServerRestartsForNewDatabase(t *testing.T) {
+	b := newTestEnv(t, sample())
+	b.reconcileUntilStable()
 	first := podOf(resources.DatabaseName, "database-1", 0)
 	b.create(first)
 	b.databaseAnswers(1)
-	b.settle()
-	if err := b.server.Delete(t.Context(), must(b, &appsv1.Deployment{ObjectMeta: named(resources.Name)})); err != nil {
+	b.reconcileUntilStable()
+	if err := b.server.Delete(t.Context(), must(b, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)})); err != nil {
 		t.Fatal(err)
 	}
-	b.settle()
+	b.reconcileUntilStable()
 	b.create(podOf(resources.Name, "server-1", time.Minute))
 	if err := b.server.Delete(t.Context(), first); err != nil {
 		t.Fatal(err)
@@ -88,20 +88,20 @@ func TestServerMadeAgainFollowsItsDatabase(t *testing.T) {
 	b.create(podOf(resources.DatabaseName, "database-2", time.Hour))
 	b.databaseAnswers(0)
 	b.databaseAnswers(1)
-	b.settle()
+	b.reconcileUntilStable()
 	if got := b.databaseMark(); got != "database-2" {
 		t.Errorf("mark %q: the server does not fill the new database", got)
 	}
 }
 
-func (b *bench) databaseAnswers(replicas int32) {
+func (b *testEnv) databaseAnswers(replicas int32) {
 	b.Helper()
-	d := must(b, &appsv1.Deployment{ObjectMeta: named(resources.DatabaseName)})
+	d := must(b, &appsv1.Deployment{ObjectMeta: nameMeta(resources.DatabaseName)})
 	b.changeStatus(d, func() { d.Status.AvailableReplicas = replicas })
 }
 
-// databaseMark is the mark on the pods of the server.
-func (b *bench) databaseMark() string {
+// databaseMark returns the annotation on the pod template of the server.
+func (b *testEnv) databaseMark() string {
 	b.Helper()
-	return must(b, &appsv1.Deployment{ObjectMeta: named(resources.Name)}).Spec.Template.Annotations[annotationDatabasePod]
+	return must(b, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}).Spec.Template.Annotations[annotationDatabasePod]
 }

@@ -39,16 +39,17 @@ import (
 // ComponentName is the name of the component in flags, labels, metrics and folders.
 const ComponentName = "modelcatalog"
 
-// FieldOwner is the manager of every field we set. Registries have another one, so that it shows whose an object is.
+// FieldOwner is the field manager of server-side apply. It differs from that of registries, so that managedFields show the owner of an
+// object.
 const FieldOwner = "model-catalog-operator"
 
-// LegacyManager is the name under which the older operator updated objects: that of its program.
+// LegacyManager is the field manager of the legacy operator, the name of its program.
 const LegacyManager = "manager"
 
-// LastApplied is the annotation in which the older operator kept what it had written last, passwords included.
+// LastApplied is the annotation in which the legacy operator stored a copy of each object, including passwords.
 const LastApplied = "banzaicloud.com/last-applied"
 
-// The rights that concern the whole cluster; those beside a Catalog are in the packages beside and huggingface.
+// Cluster-wide rights. Packages beside and huggingface have those in the namespace of the Catalog.
 
 // +kubebuilder:rbac:groups=aihub.opendatahub.io,resources=catalogs,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=aihub.opendatahub.io,resources=catalogs,resourceNames=catalog,verbs=delete
@@ -65,37 +66,37 @@ const LastApplied = "banzaicloud.com/last-applied"
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,verbs=list;watch;create
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=referencegrants;backendtlspolicies,verbs=list;watch
 
-// Settings are what the manager's configuration says about the catalog.
+// Settings is the configuration of the controller.
 type Settings struct {
 	config.ModelRegistry
-	// Authors says what no author may let pods use.
+	// Authors holds the admission rules for references in specs.
 	Authors admission.Rules
 }
 
-// Environment is what the controller needs from the program. All of it is called when the controller starts.
+// Environment holds the dependencies of Setup. The functions are called when the controller starts.
 type Environment struct {
-	// Served says which optional kinds there are.
+	// Served returns the watcher of optional APIs.
 	Served func() *capability.Watcher
-	// Domain knows the domain of the cluster's routers.
+	// Domain returns the watcher of the domain of OpenShift's routers.
 	Domain func() *clusterdomain.Watcher
-	// Hub knows the decisions of the platform; nil where the component platform is off.
+	// Hub returns the watcher of the AIHub, nil if component platform is disabled.
 	Hub func() *aihub.Watcher
-	// Applier makes one that reads through the given client.
+	// Applier returns an Applier that reads through the given client.
 	Applier func(ctrl.Manager, client.Client) *apply.Applier
 	Clock   func() clock.Clock
 }
 
-// Caches says what is held in memory: children by our label. What belongs to users is held in narrow caches.
+// Caches returns the informers of the controller: children by their managed label. Objects of users have caches of their own.
 func Caches(namespace string) []component.CacheNeed {
 	return append(registry.Caches(namespace),
 		component.CacheNeed{Kind: aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), FullObjects: true, IncludeForeign: true},
 		component.CacheNeed{Kind: registry.ConfigMap, Namespace: namespace})
 }
 
-// Setup registers the controller of Catalogs with a manager, and what happens once at its start.
+// Setup registers the controller of Catalogs and bootstrap with a manager.
 func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manager) error {
 	return func(ctx context.Context, mgr ctrl.Manager) error {
-		side, err := newSideCaches(mgr, settings.Namespace)
+		extra, err := newExtraCaches(mgr, settings.Namespace)
 		if err != nil {
 			return err
 		}
@@ -104,63 +105,63 @@ func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manage
 			return fmt.Errorf("building the client for single objects of the platform: %w", err)
 		}
 		served, domain, hub := env.Served(), env.Domain(), env.Hub()
-		admins := newAdmins(ctx, dyn, served, env.Clock(), mgr.GetLogger())
-		proxy := newClusterProxy(dyn, env.Clock(), mgr.GetLogger())
+		admins := newAdminGroupsWatcher(ctx, dyn, served, env.Clock(), mgr.GetLogger())
+		proxy := newClusterProxyWatcher(dyn, env.Clock(), mgr.GetLogger())
 		keys := huggingface.NewWatcher(dyn, settings.Namespace, env.Clock(), mgr.GetLogger().WithName("hugging-face"))
-		served.Follow(ctx, func(s capability.Set) { proxy.SetServed(s.Has(capability.OpenShiftProxy)) })
-		reader := side.routed(mgr.GetClient())
-		r := &catalogs{
-			settings: settings, hub: hub, cached: reader, live: mgr.GetAPIReader(), whole: mgr.GetCache(), side: side, applier: env.Applier(mgr, reader),
+		served.OnChange(ctx, func(s capability.Set) { proxy.SetServed(s.Has(capability.OpenShiftProxy)) })
+		reader := extra.delegatingClient(mgr.GetClient())
+		r := &catalogReconciler{
+			settings: settings, aihub: hub, cached: reader, apiReader: mgr.GetAPIReader(), fullObjects: mgr.GetCache(), extraCaches: extra, applier: env.Applier(mgr, reader),
 			admins: admins, proxy: proxy, keys: keys, served: served.Current, domain: domain, clock: env.Clock(),
 			references: reference.NewTracker(reader, mgr.GetAPIReader()),
 		}
-		r.certificates = registry.NewCertificates(reader, r.live, r.applier, r.clock)
+		r.certificates = registry.NewCertificates(reader, r.apiReader, r.applier, r.clock)
 		c, err := r.watch(mgr, served, domain)
 		if err != nil {
 			return fmt.Errorf("building the Catalog controller: %w", err)
 		}
-		for _, kind := range registry.Optional {
-			served.WatchMetadata(ctx, c, kind, r.everyCatalog(), ofCatalog())
+		for _, kind := range registry.OptionalKinds {
+			served.WatchMetadata(ctx, c, kind, r.enqueueAllCatalogs(), catalogPredicate())
 		}
-		routestatus.Watch(ctx, served, mgr.GetCache(), c, routestatus.Kinds, r.everyCatalog(), ofCatalog())
-		for _, followed := range []manager.Runnable{admins, proxy, keys} {
-			if err := mgr.Add(followed); err != nil {
+		routestatus.Watch(ctx, served, mgr.GetCache(), c, routestatus.Kinds, r.enqueueAllCatalogs(), catalogPredicate())
+		for _, watcher := range []manager.Runnable{admins, proxy, keys} {
+			if err := mgr.Add(watcher); err != nil {
 				return fmt.Errorf("adding what is followed: %w", err)
 			}
 		}
-		return mgr.Add(&bootstrap{settings: settings, client: mgr.GetClient(), live: mgr.GetAPIReader(), applier: r.applier,
+		return mgr.Add(&bootstrap{settings: settings, client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), applier: r.applier,
 			recorder: mgr.GetEventRecorder(ComponentName), clock: env.Clock(), log: mgr.GetLogger().WithName(ComponentName)})
 	}
 }
 
-// watch builds the controller on all kinds that are always there.
-func (r *catalogs) watch(mgr ctrl.Manager, served *capability.Watcher, domain *clusterdomain.Watcher) (controller.Controller, error) {
-	shell := reconciler.New(reconciler.Options{
+// watch builds the controller with watches of all kinds that every cluster serves.
+func (r *catalogReconciler) watch(mgr ctrl.Manager, served *capability.Watcher, domain *clusterdomain.Watcher) (controller.Controller, error) {
+	base := reconciler.New(reconciler.Options{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(ComponentName), Component: ComponentName,
 	}, reconciler.Logic[*aihubv1alpha1.Catalog]{
 		Phases: r.phases(), Finalizer: aihubv1alpha1.Finalizer, Finalize: r.finalize, OnDeleted: r.forget,
 	})
-	every, catalog := r.everyCatalog(), &aihubv1alpha1.Catalog{}
-	b := registry.OwnsServer(ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
+	enqueue, catalog := r.enqueueAllCatalogs(), &aihubv1alpha1.Catalog{}
+	b := registry.OwnServerChildren(ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
 		For(catalog, builder.WithPredicates(reconciler.Changed()))).
-		Watches(&aihubv1alpha1.Catalog{}, every, builder.WithPredicates(comesAndGoes())).
-		WatchesMetadata(&corev1.ConfigMap{}, every, builder.WithPredicates(apply.ManagedByPredicate(ComponentName))).
-		Watches(&discoveryv1.EndpointSlice{}, every, builder.WithPredicates(apply.ManagedByPredicate(ComponentName))).
-		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, every, builder.WithPredicates(ofCatalog())).
-		WatchesRawSource(served.Changes(catalog, every)).
-		WatchesRawSource(domain.Changes(catalog, every)).
-		WatchesRawSource(r.hub.Changes(catalog, every)).
-		WatchesRawSource(r.admins.Changes(catalog, every)).
-		WatchesRawSource(r.proxy.Changes(catalog, every)).
-		WatchesRawSource(r.keys.Changes(catalog, every))
-	for _, s := range r.side.sources(every) {
+		Watches(&aihubv1alpha1.Catalog{}, enqueue, builder.WithPredicates(createDeletePredicate())).
+		WatchesMetadata(&corev1.ConfigMap{}, enqueue, builder.WithPredicates(apply.ManagedByPredicate(ComponentName))).
+		Watches(&discoveryv1.EndpointSlice{}, enqueue, builder.WithPredicates(apply.ManagedByPredicate(ComponentName))).
+		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, enqueue, builder.WithPredicates(catalogPredicate())).
+		WatchesRawSource(served.Changes(catalog, enqueue)).
+		WatchesRawSource(domain.EventSource(catalog, enqueue)).
+		WatchesRawSource(r.aihub.Changes(catalog, enqueue)).
+		WatchesRawSource(r.admins.EventSource(catalog, enqueue)).
+		WatchesRawSource(r.proxy.EventSource(catalog, enqueue)).
+		WatchesRawSource(r.keys.EventSource(catalog, enqueue))
+	for _, s := range r.extraCaches.eventSources(enqueue) {
 		b.WatchesRawSource(s)
 	}
-	return b.Build(shell)
+	return b.Build(base)
 }
 
-// everyCatalog maps whatever happened to all Catalogs, of which there is one as a rule.
-func (r *catalogs) everyCatalog() handler.EventHandler {
+// enqueueAllCatalogs maps any event to all Catalogs; normally there is one.
+func (r *catalogReconciler) enqueueAllCatalogs() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
 		list := &aihubv1alpha1.CatalogList{}
 		if err := r.cached.List(ctx, list); err != nil {
@@ -175,16 +176,16 @@ func (r *catalogs) everyCatalog() handler.EventHandler {
 	})
 }
 
-// comesAndGoes admits what decides which Catalog is in charge.
-func comesAndGoes() predicate.Predicate {
+// createDeletePredicate matches creations, deletions and the start of a deletion, which can change the active Catalog.
+func createDeletePredicate() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
 	}}
 }
 
-// ofCatalog admits what bears the labels of the catalog or one of its names, whatever its labels have become: other components
-// keep objects of the same kinds in the cache.
-func ofCatalog() predicate.Predicate {
-	own := sets.New(resources.DelegatorBinding, resources.Name, resources.RouteName, resources.GrantName, resources.AuthorityName)
-	return predicate.Or(apply.ManagedByPredicate(ComponentName), predicate.NewPredicateFuncs(func(o client.Object) bool { return own.Has(o.GetName()) }))
+// catalogPredicate matches objects by the labels of the catalog, or by name if their labels were changed: caches also hold objects of other
+// components.
+func catalogPredicate() predicate.Predicate {
+	managedNames := sets.New(resources.DelegatorBinding, resources.Name, resources.RouteName, resources.GrantName, resources.AuthorityName)
+	return predicate.Or(apply.ManagedByPredicate(ComponentName), predicate.NewPredicateFuncs(func(o client.Object) bool { return managedNames.Has(o.GetName()) }))
 }

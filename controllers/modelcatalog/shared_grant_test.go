@@ -14,7 +14,7 @@ import (
 
 const sharedGrantGone = "delete ReferenceGrant/" + registry.SharedGrantName
 
-// sharedGrant is the one of the original.
+// sharedGrant returns the legacy ReferenceGrant.
 func sharedGrant() *unstructured.Unstructured {
 	g := &unstructured.Unstructured{}
 	g.SetGroupVersionKind(capability.ReferenceGrant)
@@ -24,7 +24,7 @@ func sharedGrant() *unstructured.Unstructured {
 	return g
 }
 
-// routeTo publishes a registry of a namespace.
+// routeTo returns the HTTPRoute of a registry.
 func routeTo(namespace string) *unstructured.Unstructured {
 	route := &unstructured.Unstructured{}
 	route.SetGroupVersionKind(capability.HTTPRoute)
@@ -34,16 +34,16 @@ func routeTo(namespace string) *unstructured.Unstructured {
 	return route
 }
 
-// gatewayBench serves what gateway mode takes.
-func gatewayBench(t *testing.T, domain string) *bench {
-	b := newBench(t, sample())
+// gatewayBench serves the APIs of gateway mode.
+func gatewayBench(t *testing.T, domain string) *testEnv {
+	b := newTestEnv(t, sample())
 	b.served = capability.NewSet(capability.Route, capability.HTTPRoute, capability.ReferenceGrant)
 	b.r.settings.Gateway.Domain, b.r.settings.Gateway.RouteNamespace = domain, "routes"
 	return b
 }
 
-// D26: the grant of the original to every Service goes where nothing but the catalog lived by it, or all have their own.
-func TestSharedGrantGoes(t *testing.T) {
+// D26: the shared ReferenceGrant is deleted once only the catalog needed it, or all others have their own.
+func TestSharedGrantIsDeleted(t *testing.T) {
 	alien := sharedGrant()
 	alien.SetLabels(nil)
 	for name, test := range map[string]struct {
@@ -64,7 +64,7 @@ func TestSharedGrantGoes(t *testing.T) {
 			if test.route != nil {
 				b.create(test.route)
 			}
-			b.settle()
+			b.reconcileUntilStable()
 			if gone := !b.get(test.grant); gone != test.want {
 				t.Errorf("gone %v", gone)
 			}
@@ -77,8 +77,8 @@ func TestSharedGrantGoes(t *testing.T) {
 	}
 }
 
-// D26: it is looked for until that has succeeded, and then no more.
-func TestSharedGrantIsLookedForOnce(t *testing.T) {
+// D26: it is read until the deletion succeeds, and then never again.
+func TestSharedGrantIsReadOnce(t *testing.T) {
 	b := gatewayBench(t, "gateway.example.com")
 	b.create(sharedGrant())
 	b.fail = func(verb string) error {
@@ -97,23 +97,23 @@ func TestSharedGrantIsLookedForOnce(t *testing.T) {
 		t.Fatalf("ended with %v after %v", failed, b.writes)
 	}
 	b.fail = func(string) error { return nil }
-	b.settle()
+	b.reconcileUntilStable()
 	if b.get(sharedGrant()) {
 		t.Error("it is still there")
 	}
 	b.create(sharedGrant())
-	b.settle()
+	b.reconcileUntilStable()
 	if !b.get(sharedGrant()) {
 		t.Error("one that a user made later is gone")
 	}
 }
 
-// D2: no one asks for it where ReferenceGrants are not served.
+// D2: it is not requested if the API is not served.
 func TestSharedGrantWithoutItsAPI(t *testing.T) {
 	b := gatewayBench(t, "gateway.example.com")
 	b.served = capability.NewSet(capability.Route, capability.HTTPRoute)
 	b.create(sharedGrant())
-	b.settle()
+	b.reconcileUntilStable()
 	if !b.get(sharedGrant()) {
 		t.Error("it is gone")
 	}

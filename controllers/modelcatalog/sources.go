@@ -21,16 +21,16 @@ import (
 )
 
 const (
-	// maxSourceName leaves room for labelledPrefix in the name of a volume.
-	maxSourceName = 55
-	// maxSources bounds what is mounted, and with it what users who may create ConfigMaps can do to the pod.
+	// maxSourceNameLength leaves room for LabelledPrefix in the name of a volume.
+	maxSourceNameLength = 55
+	// maxSources limits the mounted ConfigMaps, and so the effect that users with create on ConfigMaps have on the pod.
 	maxSources = 50
-	// maxReported bounds the status; the schema of Catalog says the same.
-	maxReported = 100
-	// maxChecked bounds what is parsed of one source, in bytes: a parser takes hundreds of times the memory of the text.
-	maxChecked = 256 << 10
-	// maxProblem bounds what is reported about the content of one source, in bytes.
-	maxProblem = 200
+	// maxReportedSources limits the status, as does the schema of Catalog.
+	maxReportedSources = 100
+	// maxCheckedBytes limits the parsed content of one source: a parser needs hundreds of times its size in memory.
+	maxCheckedBytes = 256 << 10
+	// maxProblemBytes limits the message about one source.
+	maxProblemBytes = 200
 )
 
 // Reasons in the status of a source.
@@ -44,16 +44,16 @@ const (
 	ReasonPostponed   = "Postponed"
 )
 
-// candidate is what is known of a labelled ConfigMap.
-type candidate struct {
+// sourceCandidate is a labelled ConfigMap.
+type sourceCandidate struct {
 	name string
-	// hasKey says that there is a sources.yaml, and problem what is wrong with it; empty when nothing is.
-	hasKey  bool
-	problem string
+	// hasKey is set if it has the key sources.yaml; contentProblem is the error in its content, or "".
+	hasKey         bool
+	contentProblem string
 }
 
-// condense keeps of a labelled ConfigMap what is needed of it. Its content may be large, and is judged only where there is a Catalog.
-func condense(in any) (any, error) {
+// trimContent keeps only metadata and the presence of the key: the content may be large, and is checked only if there is a Catalog.
+func trimContent(in any) (any, error) {
 	m, ok := in.(*corev1.ConfigMap)
 	if !ok {
 		return in, nil
@@ -66,62 +66,63 @@ func condense(in any) (any, error) {
 	return m, nil
 }
 
-// candidates are the labelled ConfigMaps of a namespace.
-func (s *sideCaches) candidates(ctx context.Context, namespace string) ([]candidate, error) {
+// listCandidates returns the labelled ConfigMaps of a namespace.
+func (s *extraCaches) listCandidates(ctx context.Context, namespace string) ([]sourceCandidate, error) {
 	list := &corev1.ConfigMapList{}
-	if err := s.labelled.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := s.labelledConfigMaps.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing ConfigMaps with sources: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []candidate
-	judged := map[string]string{}
+	var candidates []sourceCandidate
+	problems := map[string]string{}
 	for i := range list.Items {
 		m := &list.Items[i]
-		c := candidate{name: m.Name}
+		c := sourceCandidate{name: m.Name}
 		if _, c.hasKey = m.Data[resources.SourcesKey]; c.hasKey {
-			version, known := string(m.UID)+"/"+m.ResourceVersion, false
-			if c.problem, known = s.judged[version]; !known {
+			version, checked := string(m.UID)+"/"+m.ResourceVersion, false
+			if c.contentProblem, checked = s.contentProblems[version]; !checked {
 				var err error
-				if c.problem, err = s.read(ctx, m); err != nil {
+				if c.contentProblem, err = s.checkContent(ctx, m); err != nil {
 					return nil, err
 				}
 			}
-			judged[version] = c.problem
+			problems[version] = c.contentProblem
 		}
-		all = append(all, c)
+		candidates = append(candidates, c)
 	}
-	s.judged = judged
-	return all, nil
+	s.contentProblems = problems
+	return candidates, nil
 }
 
-// read judges the content of a ConfigMap, which the cache does not have. The role lets only lists have all names.
-func (s *sideCaches) read(ctx context.Context, m *corev1.ConfigMap) (string, error) {
+// checkContent reads a ConfigMap from the API server and returns the problem of its content. It uses a list, because RBAC restricts get by
+// name.
+func (s *extraCaches) checkContent(ctx context.Context, m *corev1.ConfigMap) (string, error) {
 	list := &corev1.ConfigMapList{}
-	if err := s.live.List(ctx, list, client.InNamespace(m.Namespace), client.MatchingFields{metav1.ObjectNameField: m.Name}); err != nil {
+	if err := s.apiReader.List(ctx, list, client.InNamespace(m.Namespace), client.MatchingFields{metav1.ObjectNameField: m.Name}); err != nil {
 		return "", fmt.Errorf("reading ConfigMap %s: %w", m.Name, err)
 	}
 	if len(list.Items) == 0 {
-		return "", nil // its deletion is on its way to the cache
+		return "", nil // deleted, but still in the cache
 	}
 	return contentProblem(list.Items[0].Data[resources.SourcesKey]), nil
 }
 
-// contentProblem says what keeps the catalog from understanding sources; empty when nothing does. Sections and keys that are
-// not known here may be known to a newer server.
+// contentProblem returns why the catalog cannot parse sources, or "". Unknown sections and keys are ignored, because a newer server may
+// know them.
 func contentProblem(text string) string {
-	if len(text) > maxChecked {
-		return fmt.Sprintf("it has %d bytes, and is checked up to %d", len(text), maxChecked)
+	if len(text) > maxCheckedBytes {
+		return fmt.Sprintf("it has %d bytes, and is checked up to %d", len(text), maxCheckedBytes)
 	}
-	document, err := readSources(text)
+	document, err := parseSources(text)
 	switch {
 	case err != nil:
-		return conditions.Clip(err.Error(), maxProblem)
+		return conditions.Clip(err.Error(), maxProblemBytes)
 	case document == nil:
 		return "it is empty"
 	}
 	for _, section := range []string{"catalogs", "model_catalogs", "mcp_catalogs", "agent_catalogs", "serving_runtime_catalogs", "labels"} {
-		list := valueOf(document.Content[0], section)
+		list := mapValue(document.Content[0], section)
 		if list == nil || list.Tag == "!!null" {
 			continue
 		}
@@ -137,68 +138,68 @@ func contentProblem(text string) string {
 	return ""
 }
 
-// verdict is what becomes of the labelled ConfigMaps.
-type verdict struct {
-	// mounted are the names that the pod mounts, in order.
+// sourceSelection is the result for all labelled ConfigMaps.
+type sourceSelection struct {
+	// mounted holds the names that the pod mounts, in order.
 	mounted []string
-	// postponed reports that some would be mounted if the pod had not been replaced so often of late.
+	// postponed is set if new sources wait because the pod was replaced too often recently.
 	postponed bool
-	reported  []aihubv1alpha1.CatalogSource
+	statuses  []aihubv1alpha1.CatalogSource
 	omitted   int32
 }
 
-// judge decides which sources are mounted. The content decides nothing: editing a source must not replace the pod. Those that
-// are mounted already stay, and no other can replace them; of new ones as many are taken as there is room for and the budget says, or none.
-func judge(candidates []candidate, present []string, mayAdd func() bool) verdict {
-	slices.SortFunc(candidates, func(a, b candidate) int { return cmp.Compare(a.name, b.name) })
-	mounted := func(c candidate) bool { return slices.Contains(present, c.name) }
-	isNew := func(c candidate) bool { return !mounted(c) }
-	usable := slices.DeleteFunc(slices.Clone(candidates), func(c candidate) bool { return c.flaw() != nil })
+// selectSources selects the sources to mount. Content is not considered, because editing a source must not replace the pod. Mounted sources
+// are kept, and new ones fill the remaining room if mayAdd allows an addition.
+func selectSources(candidates []sourceCandidate, current []string, mayAdd func() bool) sourceSelection {
+	slices.SortFunc(candidates, func(a, b sourceCandidate) int { return cmp.Compare(a.name, b.name) })
+	mounted := func(c sourceCandidate) bool { return slices.Contains(current, c.name) }
+	isNew := func(c sourceCandidate) bool { return !mounted(c) }
+	usable := slices.DeleteFunc(slices.Clone(candidates), func(c sourceCandidate) bool { return c.mountError() != nil })
 	usable = slices.Concat(slices.DeleteFunc(slices.Clone(usable), isNew), slices.DeleteFunc(usable, mounted))
 	usable = usable[:min(len(usable), maxSources)]
-	v := verdict{postponed: slices.ContainsFunc(usable, isNew) && !mayAdd()}
+	selection := sourceSelection{postponed: slices.ContainsFunc(usable, isNew) && !mayAdd()}
 	for _, c := range candidates {
 		s := aihubv1alpha1.CatalogSource{Name: c.name, State: aihubv1alpha1.SourceRejected}
-		switch flaw := c.flaw(); {
+		switch flaw := c.mountError(); {
 		case flaw != nil:
 			s.Reason, s.Message = flaw.reason, flaw.message
 		case !slices.Contains(usable, c):
 			s.Reason, s.Message = ReasonTooMany, fmt.Sprintf("there are more than %d sources; join some of them", maxSources)
-		case v.postponed && isNew(c):
+		case selection.postponed && isNew(c):
 			s.Reason, s.Message = ReasonPostponed, "sources were added too often of late; this one follows by itself within minutes"
 		default:
 			s.State, s.Reason = aihubv1alpha1.SourceAccepted, ReasonMounted
-			if c.problem != "" {
-				s.Reason, s.Message = ReasonContent, "it is mounted, but "+resources.SourcesKey+" is not understood: "+c.problem
+			if c.contentProblem != "" {
+				s.Reason, s.Message = ReasonContent, "it is mounted, but "+resources.SourcesKey+" is not understood: "+c.contentProblem
 			}
-			v.mounted = append(v.mounted, c.name)
+			selection.mounted = append(selection.mounted, c.name)
 		}
-		if len(v.reported) == maxReported {
-			v.omitted++
+		if len(selection.statuses) == maxReportedSources {
+			selection.omitted++
 			continue
 		}
-		v.reported = append(v.reported, s)
+		selection.statuses = append(selection.statuses, s)
 	}
-	return v
+	return selection
 }
 
-// flaw is why a source cannot be mounted, whatever others there are.
-type flaw struct{ reason, message string }
+// sourceError is the reason for which a source cannot be mounted.
+type sourceError struct{ reason, message string }
 
-func (c candidate) flaw() *flaw {
+func (c sourceCandidate) mountError() *sourceError {
 	switch {
 	case !c.hasKey:
-		return &flaw{ReasonMissingKey, "it has no key " + resources.SourcesKey + "; add it, or remove the label " + resources.SourceLabel}
-	case len(c.name) > maxSourceName:
-		return &flaw{ReasonNameTooLong, fmt.Sprintf("its name has %d characters and may have %d; choose a shorter one", len(c.name), maxSourceName)}
+		return &sourceError{ReasonMissingKey, "it has no key " + resources.SourcesKey + "; add it, or remove the label " + resources.SourceLabel}
+	case len(c.name) > maxSourceNameLength:
+		return &sourceError{ReasonNameTooLong, fmt.Sprintf("its name has %d characters and may have %d; choose a shorter one", len(c.name), maxSourceNameLength)}
 	case len(validation.IsDNS1123Label(c.name)) > 0:
-		return &flaw{ReasonNameInvalid, "its name has to consist of lower-case letters, digits and hyphens; choose one without dots"}
+		return &sourceError{ReasonNameInvalid, "its name has to consist of lower-case letters, digits and hyphens; choose one without dots"}
 	}
 	return nil
 }
 
-// presentSources are the labelled sources that the pods of a Deployment mount.
-func presentSources(volumes []corev1.Volume) []string {
+// mountedSources returns the labelled sources that the pods of a Deployment mount.
+func mountedSources(volumes []corev1.Volume) []string {
 	var names []string
 	for _, v := range volumes {
 		if v.ConfigMap != nil && v.Name == resources.LabelledPrefix+v.ConfigMap.Name {
@@ -208,8 +209,8 @@ func presentSources(volumes []corev1.Volume) []string {
 	return names
 }
 
-// readSources parses one document that is a map; nil for an empty text.
-func readSources(text string) (document *yaml.Node, err error) {
+// parseSources parses one YAML document that is a map; nil for an empty text.
+func parseSources(text string) (document *yaml.Node, err error) {
 	decoder := yaml.NewDecoder(bytes.NewReader([]byte(text)))
 	document = &yaml.Node{}
 	switch err := decoder.Decode(document); {
@@ -231,8 +232,8 @@ func readSources(text string) (document *yaml.Node, err error) {
 	return document, nil
 }
 
-// valueOf finds the value of a key in a map; nil when it is absent.
-func valueOf(mapping *yaml.Node, key string) *yaml.Node {
+// mapValue returns the value of a key in a map, or nil.
+func mapValue(mapping *yaml.Node, key string) *yaml.Node {
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
 		if mapping.Content[i].Value == key {
 			return mapping.Content[i+1]

@@ -16,28 +16,28 @@ import (
 
 func always() bool { return true }
 
-func good(names ...string) []candidate {
-	var all []candidate
+func good(names ...string) []sourceCandidate {
+	var all []sourceCandidate
 	for _, name := range names {
-		all = append(all, candidate{name: name, hasKey: true})
+		all = append(all, sourceCandidate{name: name, hasKey: true})
 	}
 	return all
 }
 
-// short is one line for each source: name, state, reason.
-func short(v verdict) []string {
+// short returns a line per source: name, state, reason.
+func short(v sourceSelection) []string {
 	var lines []string
-	for _, s := range v.reported {
+	for _, s := range v.statuses {
 		lines = append(lines, fmt.Sprintf("%s %s %s", s.Name, s.State, s.Reason))
 	}
 	return lines
 }
 
-// [modelregistry-97] By name, with a key sources.yaml and a name that fits; the others are reported why not (S10).
-func TestJudge(t *testing.T) {
+// [modelregistry-97] Sources with the key sources.yaml and a valid name are mounted by name; the others are reported with the reason (S10).
+func TestSelectSources(t *testing.T) {
 	long := strings.Repeat("a", 55)
-	all := append(good("zebra", "dotted.name", long, long+"a", "alpha"), candidate{name: "without-key"}, candidate{name: "broken", hasKey: true, problem: "it is empty"})
-	v := judge(all, nil, always)
+	all := append(good("zebra", "dotted.name", long, long+"a", "alpha"), sourceCandidate{name: "without-key"}, sourceCandidate{name: "broken", hasKey: true, contentProblem: "it is empty"})
+	v := selectSources(all, nil, always)
 	if want := []string{long, "alpha", "broken", "zebra"}; !slices.Equal(v.mounted, want) {
 		t.Errorf("mounted %v, want %v", v.mounted, want)
 	}
@@ -48,43 +48,43 @@ func TestJudge(t *testing.T) {
 	if diff := cmp.Diff(want, short(v)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for _, s := range v.reported {
+	for _, s := range v.statuses {
 		if (s.Message == "") != (s.Reason == ReasonMounted) || len(s.Message) > 300 {
 			t.Errorf("%s: message %q", s.Name, s.Message)
 		}
 	}
-	if v := judge(nil, nil, always); len(v.mounted)+len(v.reported) > 0 || v.postponed {
+	if v := selectSources(nil, nil, always); len(v.mounted)+len(v.statuses) > 0 || v.postponed {
 		t.Errorf("nothing became %+v", v)
 	}
 }
 
-// S10: the one that may create ConfigMaps cannot fill the pod, nor the status.
-func TestJudgeIsBounded(t *testing.T) {
+// S10: users with create on ConfigMaps cannot exceed the limits of pod and status.
+func TestSelectSourcesLimit(t *testing.T) {
 	var names []string
 	for i := range 130 {
 		names = append(names, fmt.Sprintf("s-%03d", i))
 	}
-	v := judge(good(names...), nil, always)
-	if len(v.mounted) != maxSources || v.mounted[0] != "s-000" || len(v.reported) != maxReported || v.omitted != 30 {
-		t.Errorf("%d mounted, %d reported, %d omitted", len(v.mounted), len(v.reported), v.omitted)
+	v := selectSources(good(names...), nil, always)
+	if len(v.mounted) != maxSources || v.mounted[0] != "s-000" || len(v.statuses) != maxReportedSources || v.omitted != 30 {
+		t.Errorf("%d mounted, %d reported, %d omitted", len(v.mounted), len(v.statuses), v.omitted)
 	}
-	if w := judge(good(names...), []string{"s-120"}, always); len(w.mounted) != maxSources || !slices.Contains(w.mounted, "s-120") {
+	if w := selectSources(good(names...), []string{"s-120"}, always); len(w.mounted) != maxSources || !slices.Contains(w.mounted, "s-120") {
 		t.Errorf("a source that was mounted was driven out: %v", w.mounted)
 	}
-	if got := v.reported[maxSources].Reason; got != ReasonTooMany {
+	if got := v.statuses[maxSources].Reason; got != ReasonTooMany {
 		t.Errorf("the next one is %s", got)
 	}
 }
 
-// S10: new sources wait when the pod has been replaced too often; those that are mounted stay, and a removal is no addition.
-func TestJudgePostpones(t *testing.T) {
+// S10: new sources are postponed if the pod was replaced too often; mounted ones are kept, and a removal does not count.
+func TestSelectSourcesPostpones(t *testing.T) {
 	never := func() bool { return false }
-	v := judge(good("old", "new"), []string{"old", "gone"}, never)
+	v := selectSources(good("old", "new"), []string{"old", "gone"}, never)
 	if !slices.Equal(v.mounted, []string{"old"}) || !v.postponed || short(v)[0] != "new Rejected Postponed" {
 		t.Errorf("got %v %v", v.mounted, short(v))
 	}
 	asked := false
-	v = judge(good("old"), []string{"old", "gone"}, func() bool { asked = true; return false })
+	v = selectSources(good("old"), []string{"old", "gone"}, func() bool { asked = true; return false })
 	if asked || v.postponed || !slices.Equal(v.mounted, []string{"old"}) {
 		t.Error("nothing was added, but the budget was asked")
 	}
@@ -106,18 +106,18 @@ func TestContentProblem(t *testing.T) {
 		"agent_catalogs: &a [{}]\nx: *nope": "it is no valid YAML",
 	} {
 		got := contentProblem(text)
-		if (want == "") != (got == "") || !strings.HasPrefix(got, want) || len(got) > maxProblem {
+		if (want == "") != (got == "") || !strings.HasPrefix(got, want) || len(got) > maxProblemBytes {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
 }
 
-func TestCondenseKeepsNoContent(t *testing.T) {
+func TestTrimContent(t *testing.T) {
 	m := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{resources.SourceLabel: "true"}, Annotations: map[string]string{"x": "y"}},
 		Data:       map[string]string{resources.SourcesKey: "catalogs: [", "other": strings.Repeat("x", 1000)}, BinaryData: map[string][]byte{"b": {1}},
 	}
-	out, err := condense(m)
+	out, err := trimContent(m)
 	kept, ok := out.(*corev1.ConfigMap)
 	if err != nil || !ok || len(kept.Data) != 1 || kept.BinaryData != nil || kept.Annotations != nil || kept.Labels[resources.SourceLabel] != resources.SourceLabelValue {
 		t.Fatalf("kept %+v, %v", out, err)
@@ -125,53 +125,53 @@ func TestCondenseKeepsNoContent(t *testing.T) {
 	if text, hasKey := kept.Data[resources.SourcesKey]; !hasKey || text != "" {
 		t.Errorf("kept %q", kept.Data)
 	}
-	out, _ = condense(&corev1.ConfigMap{Data: map[string]string{"other": "x"}})
+	out, _ = trimContent(&corev1.ConfigMap{Data: map[string]string{"other": "x"}})
 	if m, _ := out.(*corev1.ConfigMap); len(m.Data) > 0 {
 		t.Error("it has no such key")
 	}
-	if out, err := condense("tombstone"); out != "tombstone" || err != nil {
+	if out, err := trimContent("tombstone"); out != "tombstone" || err != nil {
 		t.Errorf("got %v, %v", out, err)
 	}
 }
 
-// Content is read once for each version, and only in the namespace of a Catalog.
+// Content is read once per version, and only in the namespace of a Catalog.
 func TestContentIsReadOnce(t *testing.T) {
 	labelled := func(namespace, text string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine", UID: types.UID(namespace), Labels: map[string]string{resources.SourceLabel: "true"}},
 			Data: map[string]string{resources.SourcesKey: text}}
 	}
-	b := newBench(t, labelled("home", "catalogs: ["), labelled("other", "catalogs: ["))
+	b := newTestEnv(t, labelled("home", "catalogs: ["), labelled("other", "catalogs: ["))
 	reads := &reading{Reader: b.server}
-	b.r.side.live = reads
-	judge := func() candidate {
-		all, err := b.r.side.candidates(t.Context(), "home")
+	b.r.extraCaches.apiReader = reads
+	judge := func() sourceCandidate {
+		all, err := b.r.extraCaches.listCandidates(t.Context(), "home")
 		if err != nil || len(all) != 1 {
 			t.Fatalf("%v %v", all, err)
 		}
 		return all[0]
 	}
-	if c := judge(); !c.hasKey || !strings.HasPrefix(c.problem, "it is no valid YAML") || judge() != c || reads.lists != 1 {
+	if c := judge(); !c.hasKey || !strings.HasPrefix(c.contentProblem, "it is no valid YAML") || judge() != c || reads.lists != 1 {
 		t.Errorf("%+v after %d reads", c, reads.lists)
 	}
-	changed := labelled("home", strings.Repeat("#", maxChecked+1))
+	changed := labelled("home", strings.Repeat("#", maxCheckedBytes+1))
 	if err := b.server.Update(t.Context(), changed); err != nil {
 		t.Fatal(err)
 	}
-	if c := judge(); c.problem != "it has 262145 bytes, and is checked up to 262144" || judge() != c || reads.lists != 2 {
+	if c := judge(); c.contentProblem != "it has 262145 bytes, and is checked up to 262144" || judge() != c || reads.lists != 2 {
 		t.Errorf("%+v after %d reads", c, reads.lists)
 	}
 }
 
-// What a pod mounts is read from the Deployment that was built for it.
-func TestPresentSources(t *testing.T) {
+// Mounted sources are those of the built Deployment.
+func TestMountedSources(t *testing.T) {
 	in := kubernetes()
 	in.Sources = []string{"a", "b"}
 	d := serverOf(t, sample(), in)
-	if got := presentSources(d.Spec.Template.Spec.Volumes); !slices.Equal(got, in.Sources) {
+	if got := mountedSources(d.Spec.Template.Spec.Volumes); !slices.Equal(got, in.Sources) {
 		t.Errorf("present %v", got)
 	}
 	foreign := []corev1.Volume{{Name: "labeled-x"}, {Name: "labeled-x", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}}}
-	if got := presentSources(foreign); got != nil {
+	if got := mountedSources(foreign); got != nil {
 		t.Errorf("present %v", got)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// tree reads YAML without regard to its layout.
+// tree parses YAML without its layout.
 func tree(t *testing.T, text string) any {
 	t.Helper()
 	var v any
@@ -18,8 +18,9 @@ func tree(t *testing.T, text string) any {
 	return v
 }
 
-// [modelregistry-96] [modelregistry-94] Only the one entry goes; order, numbers, comments and unknown keys stay. [modelregistry-129]
-func TestWithoutFormerDefault(t *testing.T) {
+// [modelregistry-96] [modelregistry-94] Only the legacy default entry is removed; order, numbers, comments and unknown keys are kept.
+// [modelregistry-129]
+func TestWithoutLegacyDefault(t *testing.T) {
 	for name, c := range map[string]struct{ given, want string }{
 		"only the default entry": {
 			"catalogs:\n- name: Default\n  id: default_catalog\n  type: yaml\n", "catalogs: []\n"},
@@ -56,7 +57,7 @@ func TestWithoutFormerDefault(t *testing.T) {
 			"catalogs:\n- id: a\n  includedModels: [x]\nfuture: {a: 1}\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := withoutFormerDefault(c.given)
+			got, err := withoutLegacyDefault(c.given)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,16 +67,16 @@ func TestWithoutFormerDefault(t *testing.T) {
 			if diff := cmp.Diff(tree(t, c.want), tree(t, got)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if again, err := withoutFormerDefault(got); again != "" || err != nil {
+			if again, err := withoutLegacyDefault(got); again != "" || err != nil {
 				t.Errorf("a second look finds %q, %v", again, err)
 			}
 		})
 	}
 }
 
-func TestCommentsAndSpellingStay(t *testing.T) {
+func TestCommentsAndStyleArePreserved(t *testing.T) {
 	given := "# ours\ncatalogs:\n  - id: default_catalog\n  # the good one\n  - id: \"mine\"\n    properties:\n      size: 0x1F\n      ratio: 1.50\n"
-	got, err := withoutFormerDefault(given)
+	got, err := withoutLegacyDefault(given)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,8 +87,8 @@ func TestCommentsAndSpellingStay(t *testing.T) {
 	}
 }
 
-// [modelregistry-95] What is not understood is left alone, and the reason is reported.
-func TestSourcesThatAreNotUnderstood(t *testing.T) {
+// [modelregistry-95] Invalid sources are not changed, and the reason is logged.
+func TestInvalidSourcesAreNotChanged(t *testing.T) {
 	for name, c := range map[string]struct{ given, want string }{
 		"no YAML":             {"catalogs: [", "no valid YAML"},
 		"tabs":                {"catalogs:\n\t- id: x", "no valid YAML"},
@@ -98,7 +99,7 @@ func TestSourcesThatAreNotUnderstood(t *testing.T) {
 		"two documents":       {"catalogs: []\n---\ncatalogs: []\n", "more than one document"},
 		"a user refers to it": {"catalogs:\n- &d\n  id: default_catalog\nmcp_catalogs:\n- *d\n", "cannot be removed"},
 	} {
-		if got, err := withoutFormerDefault(c.given); got != "" || err == nil || !strings.Contains(err.Error(), c.want) {
+		if got, err := withoutLegacyDefault(c.given); got != "" || err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %q, %v", name, got, err)
 		}
 	}
@@ -109,14 +110,14 @@ func FuzzWithoutFormerDefault(f *testing.F) {
 	f.Add("catalogs: &a [*a]")
 	f.Add("? {}\n: - id: default_catalog")
 	f.Fuzz(func(t *testing.T, text string) {
-		got, err := withoutFormerDefault(text)
+		got, err := withoutLegacyDefault(text)
 		if err != nil && got != "" {
 			t.Error("an error and a result")
 		}
 		if got == "" {
 			return
 		}
-		if again, err := withoutFormerDefault(got); err != nil || again != "" {
+		if again, err := withoutLegacyDefault(got); err != nil || again != "" {
 			t.Errorf("the result %q is not clean: %q, %v", got, again, err)
 		}
 	})

@@ -17,20 +17,20 @@ import (
 )
 
 const (
-	// ConditionAvailable is the one that every Catalog has; servingcert.Condition, registry.ConditionDatabaseCertificate,
-	// routestatus.Condition and reference.Condition come where there is something to say.
+	// ConditionAvailable exists on every Catalog. servingcert.Condition, registry.ConditionDatabaseCertificate, routestatus.Condition and
+	// reference.Condition exist only while there is a problem.
 	ConditionAvailable = "Available"
-	// ConditionHubKeys exists, and is False, only while Secrets are labelled as keys for Hugging Face and are of no use.
-	ConditionHubKeys = "HuggingFaceKeysReady"
+	// ConditionHuggingFaceKeys exists, and is False, only while Secrets labelled as keys for Hugging Face are invalid.
+	ConditionHuggingFaceKeys = "HuggingFaceKeysReady"
 )
 
-// Reasons of the condition, beside those of package serving.
+// Reasons of the condition, in addition to those of package serving.
 const (
 	ReasonConfiguration = "ConfigurationError"
-	ReasonNotInCharge   = "AnotherCatalogActive"
+	ReasonNotActive     = "AnotherCatalogActive"
 	ReasonMisplaced     = "NotAllowedHere"
 	ReasonForbidden     = "Forbidden"
-	// ReasonKeysRejected is that of ConditionHubKeys.
+	// ReasonKeysRejected is the reason of ConditionHuggingFaceKeys.
 	ReasonKeysRejected = "KeysRejected"
 )
 
@@ -38,9 +38,9 @@ func setAvailable(c *aihubv1alpha1.Catalog, s serving.State) {
 	conditions.Set(&c.Status.Conditions, ConditionAvailable, s.Status, s.Reason, s.Message, c.Generation)
 }
 
-// standing says why a Catalog is not the one in charge; the zero value when it is. The webhook refuses most of this, but objects
-// may have been stored before it was there.
-func standing(c *aihubv1alpha1.Catalog, all []aihubv1alpha1.Catalog, namespace string) serving.State {
+// inactiveState returns why a Catalog is not active, or the zero value. The webhook rejects most of these, except objects stored before it
+// was installed.
+func inactiveState(c *aihubv1alpha1.Catalog, all []aihubv1alpha1.Catalog, namespace string) serving.State {
 	problem := serving.State{Status: metav1.ConditionFalse, Reason: ReasonMisplaced}
 	switch {
 	case c.Name != aihubv1alpha1.CatalogName:
@@ -50,34 +50,33 @@ func standing(c *aihubv1alpha1.Catalog, all []aihubv1alpha1.Catalog, namespace s
 		problem.Message = fmt.Sprintf("catalogs belong into namespace %s (REGISTRIES_NAMESPACE); delete this one and create it there", namespace)
 		return problem
 	}
-	if first := inCharge(all, namespace); first != nil && first.UID != c.UID {
-		problem.Reason = ReasonNotInCharge
-		problem.Message = fmt.Sprintf("there is one catalog in a cluster, and that of namespace %s was there first; delete one of them", first.Namespace)
+	if active := activeCatalog(all, namespace); active != nil && active.UID != c.UID {
+		problem.Reason = ReasonNotActive
+		problem.Message = fmt.Sprintf("there is one catalog in a cluster, and that of namespace %s was there first; delete one of them", active.Namespace)
 		return problem
 	}
 	return serving.State{}
 }
 
-// inCharge is the oldest Catalog that is to stay and may work at all; nil when there is none.
-func inCharge(all []aihubv1alpha1.Catalog, namespace string) *aihubv1alpha1.Catalog {
-	var able []*aihubv1alpha1.Catalog
+// activeCatalog returns the oldest Catalog with a valid name and namespace that is not terminating, or nil.
+func activeCatalog(all []aihubv1alpha1.Catalog, namespace string) *aihubv1alpha1.Catalog {
+	var candidates []*aihubv1alpha1.Catalog
 	for i := range all {
 		c := &all[i]
 		if c.DeletionTimestamp.IsZero() && c.Name == aihubv1alpha1.CatalogName && (namespace == "" || c.Namespace == namespace) {
-			able = append(able, c)
+			candidates = append(candidates, c)
 		}
 	}
-	if len(able) == 0 {
+	if len(candidates) == 0 {
 		return nil
 	}
-	return slices.MinFunc(able, func(a, b *aihubv1alpha1.Catalog) int {
+	return slices.MinFunc(candidates, func(a, b *aihubv1alpha1.Catalog) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace))
 	})
 }
 
-// explain adds what the pods show to a state that needs it: a container that waits for something that does not come, or the nearest
-// other cause.
-func explain(a serving.State, d *appsv1.Deployment, pods []corev1.Pod) serving.State {
+// addPodCause adds the cause of a state: the first container that waits abnormally, or another problem of Deployment or pods.
+func addPodCause(state serving.State, d *appsv1.Deployment, pods []corev1.Pod) serving.State {
 	for i := range pods {
 		if !pods[i].DeletionTimestamp.IsZero() {
 			continue
@@ -86,30 +85,30 @@ func explain(a serving.State, d *appsv1.Deployment, pods []corev1.Pod) serving.S
 			text := waitingContainer(statuses)
 			switch {
 			case text == "":
-			case a.Status == metav1.ConditionTrue:
-				a.Message += "; pods of its present spec are not: " + text
-				return a
+			case state.Status == metav1.ConditionTrue:
+				state.Message += "; pods of its present spec are not: " + text
+				return state
 			default:
 				return serving.State{Status: metav1.ConditionFalse, Reason: ReasonConfiguration, Message: text}
 			}
 		}
 	}
-	if a.Status == metav1.ConditionTrue {
-		return a
+	if state.Status == metav1.ConditionTrue {
+		return state
 	}
-	if cause := settable.Cause(d, pods); cause != "" {
+	if cause := resourceFields.Cause(d, pods); cause != "" {
 		return serving.Unavailable("Deployment is unavailable: " + cause)
 	}
-	return a
+	return state
 }
 
-// settable are the fields where users set the resources of the containers of a catalog and of its database.
-var settable = conditions.Fields{
+// resourceFields maps containers to the fields with their resources.
+var resourceFields = conditions.ResourceFields{
 	resources.ServerContainer: "spec.resources.catalog", rbacproxy.ContainerName: "spec.resources.kubeRBACProxy",
 	resources.DatabaseContainer: "spec.resources.postgres", resources.DataContainer: "spec.resources.init", resources.BenchmarkContainer: "spec.resources.init",
 }
 
-// waitingContainer names the first container that waits for longer than its start takes.
+// waitingContainer describes the first container that waits for another reason than its normal start.
 func waitingContainer(statuses []corev1.ContainerStatus) string {
 	for _, s := range statuses {
 		w := s.State.Waiting
@@ -117,7 +116,7 @@ func waitingContainer(statuses []corev1.ContainerStatus) string {
 			continue
 		}
 		message := w.Message
-		if message == "" || w.Reason == "CrashLoopBackOff" { // its message counts the seconds
+		if message == "" || w.Reason == "CrashLoopBackOff" { // its message contains the changing back-off time
 			message = w.Reason
 		}
 		return fmt.Sprintf("container %s waiting: %s", s.Name, message)

@@ -20,14 +20,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
 
-func (b *bench) available() metav1.Condition {
+func (b *testEnv) available() metav1.Condition {
 	b.Helper()
 	got, _ := conditions.Get(must(b, sample()).Status.Conditions, ConditionAvailable)
 	return got
 }
 
-// changeStatus is change for what controllers of Kubernetes write.
-func (b *bench) changeStatus(o client.Object, edit func()) {
+// changeStatus is update for the status written by controllers of Kubernetes.
+func (b *testEnv) changeStatus(o client.Object, edit func()) {
 	b.Helper()
 	must(b, o)
 	edit()
@@ -36,12 +36,12 @@ func (b *bench) changeStatus(o client.Object, edit func()) {
 	}
 }
 
-// rollOut does what the controllers of Kubernetes do for a Deployment and its Service.
-func (b *bench) rollOut(since time.Duration) {
+// rollOut sets the status of a Deployment and its EndpointSlices like the controllers of Kubernetes.
+func (b *testEnv) rollOut(since time.Duration) {
 	b.Helper()
-	d := &appsv1.Deployment{ObjectMeta: named(resources.Name)}
+	d := &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}
 	b.changeStatus(d, func() { d.Status = running(since).Status; d.Status.ObservedGeneration = d.Generation })
-	labelled := named("model-catalog-x")
+	labelled := nameMeta("model-catalog-x")
 	labelled.Labels = map[string]string{discoveryv1.LabelServiceName: resources.Name}
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: labelled, Endpoints: endpoints(new(true), "10.0.0.1")[0].Endpoints, AddressType: discoveryv1.AddressTypeIPv4}
 	if !b.get(slice.DeepCopy()) {
@@ -49,28 +49,28 @@ func (b *bench) rollOut(since time.Duration) {
 	}
 }
 
-// From nothing to available: the condition follows, and comes back by itself where no event reports.
+// The condition follows the rollout until the catalog is available, with requeues where no event occurs.
 func TestStatusFollowsTheRollout(t *testing.T) {
-	b := newBench(t, sample())
+	b := newTestEnv(t, sample())
 	result, err := b.reconcile()
-	if err != nil || result.RequeueAfter != lookAgain || b.available().Reason != serving.ReasonStarting {
+	if err != nil || result.RequeueAfter != unavailableRequeueAfter || b.available().Reason != serving.ReasonStarting {
 		t.Errorf("at first: %+v, %v, %+v", result, err, b.available())
 	}
 	b.rollOut(time.Second)
 	if result, err = b.reconcile(); err != nil || b.available().Reason != serving.ReasonCooldown || result.RequeueAfter > serving.Cooldown {
 		t.Errorf("a moment later: %+v, %v, %+v", result, err, b.available())
 	}
-	b.later(serving.Cooldown)
-	b.settle()
+	b.stepClock(serving.Cooldown)
+	b.reconcileUntilStable()
 	if got := b.available(); got.Status != metav1.ConditionTrue || got.Reason != serving.ReasonAvailable || got.Message != "Deployment is available" {
 		t.Errorf("then: %+v", got)
 	}
-	d := &appsv1.Deployment{ObjectMeta: named(resources.Name)}
+	d := &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}
 	b.changeStatus(d, func() {
 		d.Status.Conditions[0].Status = corev1.ConditionFalse
 		d.Status.Conditions[0].Message = "stopped"
 	})
-	pod := &corev1.Pod{ObjectMeta: named("pod")}
+	pod := &corev1.Pod{ObjectMeta: nameMeta("pod")}
 	pod.Labels = resources.Selector(resources.Name)
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{waiting("catalog", "ErrImagePull", "no such image")}
 	b.create(pod)
@@ -79,150 +79,150 @@ func TestStatusFollowsTheRollout(t *testing.T) {
 	database.Status.ContainerStatuses = []corev1.ContainerStatus{waiting("postgresql", "ErrImagePull", "D18: not this one")}
 	b.create(database)
 	const ofDatabase = `; its database: image "" of container postgresql cannot be pulled; check its name, the registry and the pull secrets`
-	b.settle()
+	b.reconcileUntilStable()
 	if got := b.available(); got.Reason != ReasonConfiguration || got.Message != "container catalog waiting: no such image"+ofDatabase {
 		t.Errorf("without an image: %+v", got)
 	}
 	if err := b.server.Delete(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	b.settle()
+	b.reconcileUntilStable()
 	if got := b.available(); got.Message != "Deployment is unavailable: stopped"+ofDatabase {
 		t.Errorf("without a pod: %+v", got)
 	}
 }
 
-// What was true stays while a change is taken up, so that no one is alarmed for milliseconds.
+// Conditions do not change for the milliseconds until the Deployment controller has observed a change.
 func TestStatusWaitsForTheDeploymentController(t *testing.T) {
-	b := newBench(t, sample())
-	b.settle()
+	b := newTestEnv(t, sample())
+	b.reconcileUntilStable()
 	b.rollOut(time.Hour)
-	b.settle()
-	d := &appsv1.Deployment{ObjectMeta: named(resources.Name)}
+	b.reconcileUntilStable()
+	d := &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}
 	b.changeStatus(d, func() { d.Status.UnavailableReplicas = 1 })
-	b.change(d, func() { d.Generation = d.Status.ObservedGeneration + 1 })
+	b.update(d, func() { d.Generation = d.Status.ObservedGeneration + 1 })
 	result, err := b.reconcile()
-	if err != nil || result.RequeueAfter != soon || b.available().Status != metav1.ConditionTrue {
+	if err != nil || result.RequeueAfter != shortRequeueAfter || b.available().Status != metav1.ConditionTrue {
 		t.Errorf("%+v, %v, %+v", result, err, b.available())
 	}
 }
 
-// Each object that goes is made again, and nothing else is written.
-func TestEveryObjectComesBack(t *testing.T) {
+// Each deleted object is recreated, and nothing else is written.
+func TestDeletedObjectsAreRecreated(t *testing.T) {
 	for _, o := range everything() {
-		b := newBench(t, sample())
-		b.settle()
+		b := newTestEnv(t, sample())
+		b.reconcileUntilStable()
 		before := o.DeepCopyObject().(client.Object)
 		if err := b.server.Delete(t.Context(), must(b, before)); err != nil {
 			t.Fatal(err)
 		}
-		b.settle()
+		b.reconcileUntilStable()
 		must(b, o)
 	}
 }
 
-// Labels and fields owned by others survive (D5), and an object that lost ours is found again (D8).
-func TestOthersKeepTheirFields(t *testing.T) {
-	b := newBench(t, sample())
-	b.settle()
-	account := &corev1.ServiceAccount{ObjectMeta: named(resources.Name)}
-	b.change(account, func() {
+// Foreign labels and fields are kept (D5), and an object that lost its labels is found (D8).
+func TestForeignFieldsAreKept(t *testing.T) {
+	b := newTestEnv(t, sample())
+	b.reconcileUntilStable()
+	account := &corev1.ServiceAccount{ObjectMeta: nameMeta(resources.Name)}
+	b.update(account, func() {
 		account.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}}
 		account.Labels["theirs"] = "1"
 		delete(account.Labels, names.OperatorLabel)
 	})
-	b.settle()
+	b.reconcileUntilStable()
 	must(b, account)
-	if account.Labels["theirs"] != "1" || len(account.ImagePullSecrets) != 1 || !ours(account) {
+	if account.Labels["theirs"] != "1" || len(account.ImagePullSecrets) != 1 || !isManaged(account) {
 		t.Errorf("labels %v, pull secrets %v", account.Labels, account.ImagePullSecrets)
 	}
 }
 
-// The switches of the spec take things away and bring them back.
+// The switches of the spec delete objects and create them again.
 func TestSwitches(t *testing.T) {
-	b := newBench(t, sample())
-	b.settle()
+	b := newTestEnv(t, sample())
+	b.reconcileUntilStable()
 	c := sample()
-	b.change(c, func() {
+	b.update(c, func() {
 		c.Spec.Proxy = &aihubv1alpha1.CatalogProxy{Mode: aihubv1alpha1.Disabled}
 		c.Spec.Access = &aihubv1alpha1.CatalogAccess{Authenticated: aihubv1alpha1.Disabled}
 		c.Spec.Database = &aihubv1alpha1.CatalogDatabase{External: &aihubv1alpha1.ExternalDatabase{Host: "db", SecretName: "db"}}
 	})
-	b.settle()
+	b.reconcileUntilStable()
 	off := []client.Object{
-		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding}}, &corev1.ConfigMap{ObjectMeta: named(resources.ProxyConfig)},
-		&rbacv1.RoleBinding{ObjectMeta: named(resources.ReadersBinding)}, &appsv1.Deployment{ObjectMeta: named(resources.DatabaseName)}, &corev1.Service{ObjectMeta: named(resources.DatabaseName)},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding}}, &corev1.ConfigMap{ObjectMeta: nameMeta(resources.ProxyConfig)},
+		&rbacv1.RoleBinding{ObjectMeta: nameMeta(resources.ReadersBinding)}, &appsv1.Deployment{ObjectMeta: nameMeta(resources.DatabaseName)}, &corev1.Service{ObjectMeta: nameMeta(resources.DatabaseName)},
 	}
 	for _, o := range off {
 		if b.get(o) {
 			t.Errorf("%T %s is left", o, o.GetName())
 		}
 	}
-	must(b, &corev1.Secret{ObjectMeta: named(resources.DatabaseName)}) // its password is kept for the way back
-	b.change(c, func() { c.Spec = aihubv1alpha1.CatalogSpec{} })
-	b.settle()
+	must(b, &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}) // its password is kept for the way back
+	b.update(c, func() { c.Spec = aihubv1alpha1.CatalogSpec{} })
+	b.reconcileUntilStable()
 	for _, o := range off {
 		must(b, o)
 	}
 }
 
-// A database that no one is to make any more is left alone.
-func TestSkippedDatabaseStays(t *testing.T) {
-	b := newBench(t, sample())
-	b.settle()
+// A database is not deleted by SkipDatabase.
+func TestSkippedDatabaseIsNotDeleted(t *testing.T) {
+	b := newTestEnv(t, sample())
+	b.reconcileUntilStable()
 	b.r.settings.SkipCatalogDatabase = true
-	b.settle()
-	must(b, &appsv1.Deployment{ObjectMeta: named(resources.DatabaseName)})
-	must(b, &corev1.Secret{ObjectMeta: named(resources.DatabaseName)})
+	b.reconcileUntilStable()
+	must(b, &appsv1.Deployment{ObjectMeta: nameMeta(resources.DatabaseName)})
+	must(b, &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)})
 
-	b = newBench(t, sample())
+	b = newTestEnv(t, sample())
 	b.r.settings.SkipCatalogDatabase = true
-	b.settle()
-	if b.get(&appsv1.Deployment{ObjectMeta: named(resources.DatabaseName)}) || b.get(&corev1.Secret{ObjectMeta: named(resources.DatabaseName)}) {
+	b.reconcileUntilStable()
+	if b.get(&appsv1.Deployment{ObjectMeta: nameMeta(resources.DatabaseName)}) || b.get(&corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}) {
 		t.Error("a database was made")
 	}
 }
 
-// A backup brings back objects that refer to an earlier life of the Catalog.
+// Objects restored from a backup refer to an earlier UID of the Catalog.
 func TestRestoredObjects(t *testing.T) {
-	service := &corev1.Service{ObjectMeta: named(resources.Name)}
+	service := &corev1.Service{ObjectMeta: nameMeta(resources.Name)}
 	service.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: aihubv1alpha1.GroupVersion.String(), Kind: aihubv1alpha1.Kind, Name: "catalog", UID: "earlier", Controller: new(true)}}
-	b := newBench(t, sample(), service)
-	b.settle()
+	b := newTestEnv(t, sample(), service)
+	b.reconcileUntilStable()
 	if refs := must(b, service).OwnerReferences; len(refs) != 1 || refs[0].UID != sample().UID {
 		t.Errorf("owners %v", refs)
 	}
 }
 
-// While paused nothing is touched, and the Catalog can still be deleted.
+// A paused Catalog changes nothing and can still be deleted.
 func TestPaused(t *testing.T) {
 	c := sample()
 	c.Annotations = map[string]string{names.PausedAnnotation: "true"}
-	b := newBench(t, c)
-	b.settle()
+	b := newTestEnv(t, c)
+	b.reconcileUntilStable()
 	for _, o := range everything() {
 		if b.get(o) {
 			t.Errorf("%T %s was made", o, o.GetName())
 		}
 	}
-	b.change(c, func() { c.Annotations = nil })
-	b.settle()
-	must(b, &appsv1.Deployment{ObjectMeta: named(resources.Name)})
+	b.update(c, func() { c.Annotations = nil })
+	b.reconcileUntilStable()
+	must(b, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)})
 }
 
-// What is forgotten of a Catalog that is gone is learned again of the next one of its name.
+// A recreated Catalog starts without the state of the deleted one.
 func TestAnotherCatalogOfTheName(t *testing.T) {
-	b := newBench(t, sample())
-	b.settle()
+	b := newTestEnv(t, sample())
+	b.reconcileUntilStable()
 	if err := b.server.Delete(t.Context(), must(b, sample())); err != nil {
 		t.Fatal(err)
 	}
-	b.settle()
+	b.reconcileUntilStable()
 	next := sample()
 	next.UID = "next"
 	b.create(next)
-	b.settle()
+	b.reconcileUntilStable()
 	for _, o := range everything() {
 		must(b, o)
 		if refs := o.GetOwnerReferences(); len(refs) > 0 && (len(refs) != 1 || refs[0].UID != "next") {
@@ -231,11 +231,11 @@ func TestAnotherCatalogOfTheName(t *testing.T) {
 	}
 }
 
-// The budget of additions is spent at once and comes back one a minute.
-func TestAdditionBudget(t *testing.T) {
-	b := newBench(t)
-	mayAdd := func(uid types.UID) bool { return b.r.remembered(uid).budget.TryAccept() }
-	for i := range additions {
+// The limit of additions can be used in a burst and refills by one a minute.
+func TestSourceAdditionLimit(t *testing.T) {
+	b := newTestEnv(t)
+	mayAdd := func(uid types.UID) bool { return b.r.stateOf(uid).additionLimiter.TryAccept() }
+	for i := range maxSourceAdditions {
 		if !mayAdd("a") {
 			t.Fatalf("addition %d is refused", i)
 		}
@@ -243,12 +243,12 @@ func TestAdditionBudget(t *testing.T) {
 	if mayAdd("a") || !mayAdd("b") {
 		t.Error("one Catalog has used up its budget, the other has not")
 	}
-	b.later(time.Minute)
+	b.stepClock(time.Minute)
 	if !mayAdd("a") || mayAdd("a") {
 		t.Error("a minute gives one back")
 	}
-	b.later(100 * time.Minute)
-	for range additions {
+	b.stepClock(100 * time.Minute)
+	for range maxSourceAdditions {
 		if !mayAdd("a") {
 			t.Error("all of them are back")
 		}
@@ -262,7 +262,7 @@ func TestAdditionBudget(t *testing.T) {
 	}
 }
 
-// Texts of the spec are values and nothing else.
+// Strings of the spec do not change the structure of objects.
 func FuzzStringsKeepStructure(f *testing.F) {
 	f.Add("db.example.com", "secret", "apps.example.com")
 	f.Add("a\": {}\n- b: c", "{{.}}", "$(X)")

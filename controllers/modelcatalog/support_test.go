@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// sample is a Catalog with nothing in its spec but what is changed.
+// sample returns a Catalog with an empty spec and the given changes.
 func sample(changes ...func(*aihubv1alpha1.CatalogSpec)) *aihubv1alpha1.Catalog {
 	c := &aihubv1alpha1.Catalog{}
 	c.SetGroupVersionKind(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind))
@@ -43,7 +43,7 @@ func openShift(changes ...func(*resources.Inputs)) resources.Inputs {
 
 func behindGateway(in *resources.Inputs) { in.Gateway.Domain = "gateway.example.com" }
 
-// built renders all objects of a Catalog.
+// built returns all objects of a Catalog.
 func built(t testing.TB, c *aihubv1alpha1.Catalog, in resources.Inputs) []*unstructured.Unstructured {
 	t.Helper()
 	desired, err := resources.Build(c, in)
@@ -57,7 +57,7 @@ func built(t testing.TB, c *aihubv1alpha1.Catalog, in resources.Inputs) []*unstr
 	return objects
 }
 
-// find returns one of the built objects by kind and name; nil when it is absent.
+// find returns a built object by kind and name, or nil.
 func find(objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
 	for _, o := range objects {
 		if o.GetKind() == kind && o.GetName() == name {
@@ -67,7 +67,7 @@ func find(objects []*unstructured.Unstructured, kind, name string) *unstructured
 	return nil
 }
 
-// typed builds and reads one object as a Go type, unknown fields refused.
+// typed builds an object and decodes it strictly.
 func typed[T any](t testing.TB, c *aihubv1alpha1.Catalog, in resources.Inputs, kind, name string) *T {
 	t.Helper()
 	o := find(built(t, c, in), kind, name)

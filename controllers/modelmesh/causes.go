@@ -6,44 +6,45 @@ import (
 	"slices"
 )
 
-// Cause says why a runtime has no pod that serves models.
+// Cause is the reason why a runtime has no serving pod.
 type Cause struct {
-	// Message is one line for people; "" says that nothing is wrong, or not yet.
+	// Message is one line for users; empty if no problem is known.
 	Message string
-	// Invalid reports that the runtime, or something that it refers to, has to be changed first.
+	// Invalid reports whether the runtime, or an object that it refers to, must be changed.
 	Invalid bool
 }
 
-// Causes knows why runtimes have no pods. The controller of runtimes notes it, and that of models reports it. The zero value is ready.
+// Causes holds the reasons why runtimes have no serving pods. The runtimes controller sets them, the models controller reports them.
+// The zero value is ready to use.
 type Causes struct {
-	known    Store[string, map[string]Cause] // by namespace and runtime
-	onChange func(namespace string)
+	byNamespace SyncMap[string, map[string]Cause] // by namespace and runtime
+	onChange    func(namespace string)
 }
 
-// Set notes why runtimes of a namespace have no pods, by their names; one that is missing has no cause. One caller at a time sets those of
-// a namespace.
+// Set stores the causes of a namespace by runtime name and notifies the subscriber of changes. It must not be called concurrently for
+// one namespace.
 func (c *Causes) Set(namespace string, causes map[string]Cause) {
-	before, known := c.known.Get(namespace)
-	c.known.Set(namespace, causes)
-	if c.onChange != nil && (!known || !maps.Equal(before, causes)) {
+	previous, known := c.byNamespace.Get(namespace)
+	c.byNamespace.Set(namespace, causes)
+	if c.onChange != nil && (!known || !maps.Equal(previous, causes)) {
 		c.onChange(namespace)
 	}
 }
 
-// Forget drops what is known of a namespace that is not served any more.
-func (c *Causes) Forget(namespace string) { c.known.Delete(namespace) }
+// Forget removes a namespace that is not enabled any more.
+func (c *Causes) Forget(namespace string) { c.byNamespace.Delete(namespace) }
 
-// Subscribe names who is called for each namespace with other causes than before. It is called once, before the controllers start.
+// Subscribe sets the handler that is called for each namespace with changed causes. It is called once, before the controllers start.
 func (c *Causes) Subscribe(changed func(namespace string)) { c.onChange = changed }
 
-// Cause says why no runtime of a namespace serves models with a label; known is false until the controller of runtimes has looked. It is
-// invalid only if all of these runtimes are.
+// Cause returns the reason why no runtime of a namespace serves models with the given label. It is empty if one of them has no problem,
+// and Invalid only if all of them are. known is false until the namespace was reconciled.
 func (c *Catalog) Cause(ctx context.Context, namespace, label string) (cause Cause, known bool, err error) {
-	causes, known := c.Causes.known.Get(namespace)
+	causes, known := c.Causes.byNamespace.Get(namespace)
 	if len(causes) == 0 {
 		return Cause{}, known, nil
 	}
-	runtimes, err := c.supporting(ctx, namespace, label)
+	runtimes, err := c.supportingRuntimes(ctx, namespace, label)
 	if err != nil {
 		return Cause{}, false, err
 	}

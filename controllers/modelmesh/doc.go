@@ -1,16 +1,15 @@
-// Package modelmesh is what the controllers of ModelMesh share: which namespaces are served and how events become requests
-// for them (namespaces.go), which runtimes and models they have (catalog.go), what is remembered (memory.go), and the start of the
-// component (setup.go).
+// Package modelmesh holds the code that the controllers of ModelMesh share: enabled namespaces and their requests (namespaces.go),
+// runtimes and models (catalog.go), caches (cache.go) and the setup of the component (setup.go).
 //
-// How a ServingRuntime gets its pods: runtimes/setup.go enqueues the namespace, runtimes/reconcile.go gathers the facts (facts.go) and
-// reconciles it. Package resources builds the NetworkPolicy, what all pods read and the Service (service.go), then
-// the Deployment (deployment.go, containers.go, volumes.go); pkg/apply writes them in this order. The same reconcile
-// tells package client where the Service is, and package events which prefix of etcd to watch (runtimes/service.go).
+// ServingRuntime to pods: runtimes/setup.go enqueues the namespace, runtimes/reconcile.go collects its state (state.go) and reconciles
+// it. Package resources builds the NetworkPolicy, the shared configuration and the Service (service.go), then the Deployment
+// (deployment.go, containers.go, volumes.go); pkg/apply applies them in this order. The same reconcile passes the address of the Service
+// to package client and the name of the Service, a part of the etcd prefix, to package events (runtimes/service.go).
 //
-// How a Predictor gets its model: models/setup.go watches it, models/reconcile.go registers it with the mesh through package client
-// (ask.go), reads the answer (status.go) and writes the status (source.go; condition.go for an InferenceService). Later package events
-// tells of each change that the mesh writes into etcd (package etcd reads it), and models/setup.go enqueues the model again.
+// Predictor to model: models/setup.go watches it, models/reconcile.go registers it with the mesh through package client (ask.go), reads
+// the model status (status.go) and writes the status of the object (source.go; condition.go for an InferenceService). Package events
+// watches etcd (through package etcd) and reports each change that the mesh stores; models/setup.go then enqueues the model.
 //
-// On OpenShift package openshift adds accounts, storage entries and Routes; package authproxy decides and builds the sidecar that
-// guards REST. Rules that the webhook asks too are in pkg/modelmesh, settings in pkg/modelmesh/settings.
+// On OpenShift package openshift adds service accounts, storage entries and Routes; package authproxy builds the sidecar that
+// authenticates REST requests. Rules shared with the webhook are in pkg/modelmesh, settings in pkg/modelmesh/settings.
 package modelmesh

@@ -11,11 +11,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// In the scope of one namespace the Service belongs to the Deployment of the manager, which is found by the name of its pod: the
-// shipped manifests have to tell it, since no Deployment of ours has the name that the original's had.
-func TestOneNamespaceKnowsItsDeployment(t *testing.T) {
+// In a single-namespace installation the operator's Deployment owns the Service. The manifests must set its name, which differs from that
+// of the legacy controller.
+func TestSingleNamespaceInstallationSetsOperatorDeployment(t *testing.T) {
 	manager := &appsv1.Deployment{}
-	read(t, "../../config/manager/deployment.yaml", manager)
+	readManifest(t, "../../config/manager/deployment.yaml", manager)
 	env := slices.Clone(manager.Spec.Template.Spec.Containers[0].Env)
 	var component struct {
 		Patches []struct {
@@ -23,7 +23,7 @@ func TestOneNamespaceKnowsItsDeployment(t *testing.T) {
 			Patch  string
 		}
 	}
-	read(t, "../../config/components/modelmesh-one-namespace/kustomization.yaml", &component)
+	readManifest(t, "../../config/components/modelmesh-one-namespace/kustomization.yaml", &component)
 	for _, p := range component.Patches {
 		if p.Target.Kind != "Deployment" {
 			continue
@@ -53,7 +53,7 @@ func TestOneNamespaceKnowsItsDeployment(t *testing.T) {
 	}
 }
 
-func read(t *testing.T, path string, into any) {
+func readManifest(t *testing.T, path string, into any) {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -25,149 +25,148 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
-// LabelEnabled on a namespace says whether it is served.
+// LabelEnabled enables ModelMesh in a namespace.
 const LabelEnabled = "modelmesh-enabled"
 
-// LabelEnforce on a namespace names the level of pod security without which no pod gets in.
+// LabelEnforce is the Pod Security Standard that a namespace enforces.
 const LabelEnforce = "pod-security.kubernetes.io/enforce"
 
-// Namespaces knows which namespaces are served. Only those with LabelEnabled are held in memory, as metadata.
+// Namespaces selects the namespaces in which ModelMesh is enabled. Only metadata of namespaces with LabelEnabled is cached.
 type Namespaces struct {
-	// Home is the namespace of the manager, which is served as long as it has no label at all.
-	Home string
-	// Labelled reads the namespaces with the label; nil where only the manager's own is served.
-	Labelled cache.Cache
-	// Live reads those without.
-	Live client.Reader
+	// OperatorNamespace is enabled unless LabelEnabled has another value.
+	OperatorNamespace string
+	// Cache holds the namespaces with LabelEnabled; nil if only the operator's namespace is enabled.
+	Cache cache.Cache
+	// APIReader reads namespaces without the label.
+	APIReader client.Reader
 
-	home atomic.Pointer[metav1.PartialObjectMetadata]
+	operatorMetadata atomic.Pointer[metav1.PartialObjectMetadata]
 }
 
-// NewNamespaces returns the namespaces of a cluster, or with onlyOwn just the manager's own, whatever its labels say: the
-// program may not read namespaces then.
-func NewNamespaces(mgr ctrl.Manager, own string, onlyOwn bool) (*Namespaces, error) {
-	if onlyOwn {
-		return &Namespaces{Home: own}, nil
+// NewNamespaces returns the Namespaces of a cluster. With singleNamespace only the operator's namespace is enabled, whatever its
+// labels, because the operator then has no permission to read namespaces.
+func NewNamespaces(mgr ctrl.Manager, operatorNamespace string, singleNamespace bool) (*Namespaces, error) {
+	if singleNamespace {
+		return &Namespaces{OperatorNamespace: operatorNamespace}, nil
 	}
-	has, err := labels.Parse(LabelEnabled)
+	selector, err := labels.Parse(LabelEnabled)
 	if err != nil {
 		return nil, fmt.Errorf("selecting namespaces by label: %w", err)
 	}
-	labelled, err := component.NewSelectorCache(mgr, capability.MetadataOf(namespaceKind), cache.ByObject{Label: has}, bareNamespace)
+	labelled, err := component.NewSelectorCache(mgr, capability.MetadataOf(namespaceKind), cache.ByObject{Label: selector}, stripNamespace)
 	if err != nil {
 		return nil, err
 	}
-	return &Namespaces{Home: own, Labelled: labelled, Live: mgr.GetAPIReader()}, nil
+	return &Namespaces{OperatorNamespace: operatorNamespace, Cache: labelled, APIReader: mgr.GetAPIReader()}, nil
 }
 
-// OnlyOwn tells whether no other namespace is ever served.
-func (n *Namespaces) OnlyOwn() bool { return n.Labelled == nil }
+// SingleNamespace reports whether only the operator's namespace can be enabled.
+func (n *Namespaces) SingleNamespace() bool { return n.Cache == nil }
 
-// Head returns the metadata of a namespace that has the label, whatever that says; nil for one that has none, or is none. It is part
-// of the cache and must not be changed.
-func (n *Namespaces) Head(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
-	if n.OnlyOwn() {
+// GetLabelled returns the metadata of a namespace with LabelEnabled, or nil if there is none of that name. The object is shared with the
+// cache and must not be changed.
+func (n *Namespaces) GetLabelled(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	if n.SingleNamespace() {
 		return nil, nil
 	}
-	return capability.GetMetadata(ctx, n.Labelled, namespaceKind, client.ObjectKey{Name: name})
+	return capability.GetMetadata(ctx, n.Cache, namespaceKind, client.ObjectKey{Name: name})
 }
 
-// Metadata returns that of a namespace; nil for one that is gone. One without the label is not in memory: it is read, the manager's
-// own once, since it lasts as long as the manager runs in it.
-func (n *Namespaces) Metadata(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
-	head, err := n.Head(ctx, name)
-	if err != nil || head != nil {
-		return head, err
+// GetMetadata returns the metadata of a namespace, or nil if it does not exist. A namespace without the label is read from the API
+// server; the operator's namespace only once.
+func (n *Namespaces) GetMetadata(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	metadata, err := n.GetLabelled(ctx, name)
+	if err != nil || metadata != nil {
+		return metadata, err
 	}
-	if known := n.home.Load(); known != nil && name == n.Home {
-		return known, nil
+	if cached := n.operatorMetadata.Load(); cached != nil && name == n.OperatorNamespace {
+		return cached, nil
 	}
-	head, err = capability.GetMetadata(ctx, n.Live, namespaceKind, client.ObjectKey{Name: name})
-	if head != nil && name == n.Home && head.DeletionTimestamp == nil {
-		n.home.Store(head)
+	metadata, err = capability.GetMetadata(ctx, n.APIReader, namespaceKind, client.ObjectKey{Name: name})
+	if metadata != nil && name == n.OperatorNamespace && metadata.DeletionTimestamp == nil {
+		n.operatorMetadata.Store(metadata)
 	}
-	return head, err
+	return metadata, err
 }
 
-// Narrow limits a cache to the namespaces that may ever be served.
-func (n *Namespaces) Narrow() cache.ByObject {
-	if n.OnlyOwn() {
-		return cache.ByObject{Namespaces: map[string]cache.Config{n.Home: {}}}
+// CacheByObject restricts a cache to the namespaces that can be enabled.
+func (n *Namespaces) CacheByObject() cache.ByObject {
+	if n.SingleNamespace() {
+		return cache.ByObject{Namespaces: map[string]cache.Config{n.OperatorNamespace: {}}}
 	}
 	return cache.ByObject{}
 }
 
-// Enabled tells whether a namespace is served: when its label says "true" and it is not being deleted, and the manager's own
-// also without a label. An error says that it is not known; nothing must be removed then.
+// Enabled reports whether ModelMesh is enabled in a namespace: LabelEnabled is "true" and the namespace is not terminating. The
+// operator's namespace is enabled without a label too. After an error nothing must be deleted.
 func (n *Namespaces) Enabled(ctx context.Context, name string) (bool, error) {
-	if n.OnlyOwn() {
-		return name == n.Home, nil
+	if n.SingleNamespace() {
+		return name == n.OperatorNamespace, nil
 	}
-	namespace, err := n.Head(ctx, name)
+	namespace, err := n.GetLabelled(ctx, name)
 	if err != nil {
 		return false, err
 	}
 	if namespace == nil {
-		return name == n.Home, nil
+		return name == n.OperatorNamespace, nil
 	}
-	return enabled(namespace), nil
+	return isEnabled(namespace), nil
 }
 
-// List returns the namespaces that are served, sorted.
+// List returns the enabled namespaces, sorted.
 func (n *Namespaces) List(ctx context.Context) ([]string, error) {
-	if n.OnlyOwn() {
-		return []string{n.Home}, nil
+	if n.SingleNamespace() {
+		return []string{n.OperatorNamespace}, nil
 	}
-	labelled, err := Heads(ctx, n.Labelled, namespaceKind)
+	labelled, err := ListMetadata(ctx, n.Cache, namespaceKind)
 	if err != nil {
 		return nil, err
 	}
-	var out []string
+	var namespaces []string
 	for i := range labelled {
-		if enabled(&labelled[i]) {
-			out = append(out, labelled[i].Name)
+		if isEnabled(&labelled[i]) {
+			namespaces = append(namespaces, labelled[i].Name)
 		}
 	}
-	if !slices.ContainsFunc(labelled, func(m metav1.PartialObjectMetadata) bool { return m.Name == n.Home }) {
-		out = append(out, n.Home)
+	if !slices.ContainsFunc(labelled, func(m metav1.PartialObjectMetadata) bool { return m.Name == n.OperatorNamespace }) {
+		namespaces = append(namespaces, n.OperatorNamespace)
 	}
-	slices.Sort(out)
-	return out, nil
+	slices.Sort(namespaces)
+	return namespaces, nil
 }
 
-// Source tells a controller when a namespace gets, changes or loses the label. There is none where nothing can change.
+// Source returns a source of events for namespaces with LabelEnabled, or false if only the operator's namespace can be enabled.
 func (n *Namespaces) Source(h handler.EventHandler) (source.Source, bool) {
-	if n.OnlyOwn() {
+	if n.SingleNamespace() {
 		return nil, false
 	}
-	return source.Kind(n.Labelled, client.Object(capability.MetadataOf(namespaceKind)), h), true
+	return source.Kind(n.Cache, client.Object(capability.MetadataOf(namespaceKind)), h), true
 }
 
 var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
 
-// RequestFor is the request for a namespace.
+// RequestFor returns the request for a namespace.
 func RequestFor(namespace string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: namespace}}
 }
 
-// enabled reads the label. A namespace that is being deleted is not served.
-func enabled(namespace metav1.Object) bool {
+func isEnabled(namespace metav1.Object) bool {
 	return namespace.GetLabels()[LabelEnabled] == "true" && namespace.GetDeletionTimestamp().IsZero()
 }
 
-// Heads lists the metadata of objects. They may be part of the cache and must not be changed.
-func Heads(ctx context.Context, from client.Reader, kind schema.GroupVersionKind,
+// ListMetadata lists the metadata of objects. The objects may be shared with the cache and must not be changed.
+func ListMetadata(ctx context.Context, reader client.Reader, kind schema.GroupVersionKind,
 	options ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err := from.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+	if err := reader.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil, fmt.Errorf("listing objects of kind %s: %w", kind.Kind, err)
 	}
 	return list.Items, nil
 }
 
-// bareNamespace keeps the fields of a namespace that are read.
-func bareNamespace(in any) (any, error) {
+// stripNamespace removes the fields of a namespace that are not read.
+func stripNamespace(in any) (any, error) {
 	if m, ok := in.(*metav1.PartialObjectMetadata); ok {
 		m.Labels = map[string]string{LabelEnabled: m.Labels[LabelEnabled], LabelEnforce: m.Labels[LabelEnforce]}
 		m.Annotations, m.ManagedFields, m.OwnerReferences, m.Finalizers = nil, nil, nil, nil
@@ -175,68 +174,67 @@ func bareNamespace(in any) (any, error) {
 	return in, nil
 }
 
-// EnqueueNamespace maps an object to its namespace, served or not: what we left in one that is not has to go.
+// EnqueueNamespace enqueues the namespace of an object, also if it is not enabled: managed objects are deleted there.
 func EnqueueNamespace() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		return []reconcile.Request{RequestFor(o.GetNamespace())}
 	})
 }
 
-// EnqueueServed maps an object of a user to its namespace when that is served. There may be thousands in others.
-func (n *Namespaces) EnqueueServed() handler.EventHandler {
+// EnqueueEnabled enqueues the namespace of an object if it is enabled. Other namespaces may hold thousands of such objects.
+func (n *Namespaces) EnqueueEnabled() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		on, err := n.Enabled(ctx, o.GetNamespace())
-		if err == nil && !on {
+		enabled, err := n.Enabled(ctx, o.GetNamespace())
+		if err == nil && !enabled {
 			return nil
 		}
 		return []reconcile.Request{RequestFor(o.GetNamespace())}
 	})
 }
 
-// EnqueueAll maps whatever happened to all namespaces that are served.
-func (n *Namespaces) EnqueueAll() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request { return n.All(ctx) })
+// EnqueueAllEnabled enqueues all enabled namespaces.
+func (n *Namespaces) EnqueueAllEnabled() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request { return n.Requests(ctx) })
 }
 
-// EnqueueNamed maps a Namespace whose settings changed to itself; one without a name stands for all that are served.
-func (n *Namespaces) EnqueueNamed() handler.EventHandler {
+// EnqueueByName enqueues a Namespace by its name, or all enabled namespaces if the name is empty.
+func (n *Namespaces) EnqueueByName() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		if o.GetName() == "" {
-			return n.All(ctx)
+			return n.Requests(ctx)
 		}
 		return []reconcile.Request{RequestFor(o.GetName())}
 	})
 }
 
-// All are the requests for all namespaces that are served; an error is logged.
-func (n *Namespaces) All(ctx context.Context) []reconcile.Request {
+// Requests returns the requests for all enabled namespaces. It logs an error.
+func (n *Namespaces) Requests(ctx context.Context) []reconcile.Request {
 	list, err := n.List(ctx)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing the namespaces that are served")
 	}
-	var out []reconcile.Request
+	var requests []reconcile.Request
 	for _, name := range list {
-		out = append(out, RequestFor(name))
+		requests = append(requests, RequestFor(name))
 	}
-	return out
+	return requests
 }
 
-// ComesOrGoes admits what only has to be there.
-func ComesOrGoes() predicate.Predicate {
+// CreatedOrDeleted drops updates, except those that show another UID.
+func CreatedOrDeleted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() }}
 }
 
-// SpecChanged lets through what matters in models and runtimes: their status is written often. At the end of an object it is also which
-// finalizers are left.
+// SpecChanged admits changes of the spec, and of the finalizers of a terminating object. It drops status updates, which are frequent.
 func SpecChanged() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, reconciler.Relisted(), predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, after := e.ObjectOld, e.ObjectNew
-		return before.GetUID() != after.GetUID() || !before.GetDeletionTimestamp().Equal(after.GetDeletionTimestamp()) ||
-			after.GetDeletionTimestamp() != nil && len(before.GetFinalizers()) != len(after.GetFinalizers())
+		oldObject, newObject := e.ObjectOld, e.ObjectNew
+		return oldObject.GetUID() != newObject.GetUID() || !oldObject.GetDeletionTimestamp().Equal(newObject.GetDeletionTimestamp()) ||
+			newObject.GetDeletionTimestamp() != nil && len(oldObject.GetFinalizers()) != len(newObject.GetFinalizers())
 	}})
 }
 
-// SpecOrAnnotations is for the kinds of KServe, which have settings in annotations.
-func SpecOrAnnotations() predicate.Predicate {
+// SpecOrAnnotationsChanged is SpecChanged for the kinds of KServe, which have settings in annotations.
+func SpecOrAnnotationsChanged() predicate.Predicate {
 	return predicate.Or(SpecChanged(), predicate.AnnotationChangedPredicate{})
 }

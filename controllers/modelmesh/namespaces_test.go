@@ -20,8 +20,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 )
 
-// The table of section 1.2: the label decides; without it only the namespace of the manager is served.
-func TestWhichNamespacesAreServed(t *testing.T) {
+// The table of section 1.2: the label enables a namespace; the operator's namespace is enabled without it.
+func TestNamespaceEnabledByLabel(t *testing.T) {
 	going := meshtest.Namespace("going", "true")
 	going.Finalizers, going.DeletionTimestamp = []string{"x/y"}, &metav1.Time{Time: time.Unix(1, 0)}
 	all := []client.Object{
@@ -36,7 +36,7 @@ func TestWhichNamespacesAreServed(t *testing.T) {
 		"with another value":                {meshtest.Namespace("own", "false"), []string{"yes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := &Namespaces{Home: "own", Labelled: meshtest.Cache{Reader: meshtest.LabelledOnly(append(slices.Clone(all), tc.own)...)}}
+			n := &Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: meshtest.LabelledOnly(append(slices.Clone(all), tc.own)...)}}
 			got, err := n.List(t.Context())
 			if err != nil || !slices.Equal(got, tc.want) {
 				t.Errorf("%v, %v, want %v", got, err, tc.want)
@@ -47,18 +47,18 @@ func TestWhichNamespacesAreServed(t *testing.T) {
 					t.Errorf("%s: %v, %v", namespace, on, err)
 				}
 			}
-			if all := n.All(t.Context()); len(all) != len(tc.want) || all[0].Name != tc.want[0] || all[0].Namespace != "" {
+			if all := n.Requests(t.Context()); len(all) != len(tc.want) || all[0].Name != tc.want[0] || all[0].Namespace != "" {
 				t.Errorf("%v", all)
 			}
-			if _, watched := n.Source(nil); !watched || n.OnlyOwn() {
+			if _, watched := n.Source(nil); !watched || n.SingleNamespace() {
 				t.Error("the namespaces are not watched")
 			}
 		})
 	}
 }
 
-// In the scope of one namespace no namespace is ever read.
-func TestOneNamespaceIsServedWhateverItsLabel(t *testing.T) {
+// In a single-namespace installation no namespace is read.
+func TestSingleNamespaceIgnoresLabels(t *testing.T) {
 	n, err := NewNamespaces(nil, "own", true)
 	if err != nil {
 		t.Fatal(err)
@@ -72,13 +72,13 @@ func TestOneNamespaceIsServedWhateverItsLabel(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, on, err)
 		}
 	}
-	if _, watched := n.Source(nil); watched || !n.OnlyOwn() {
+	if _, watched := n.Source(nil); watched || !n.SingleNamespace() {
 		t.Error("namespaces are watched")
 	}
 }
 
-// [M11] A namespace that cannot be read is not taken for one that is not served.
-func TestAnErrorIsNoAnswer(t *testing.T) {
+// [M11] A namespace that cannot be read does not count as disabled.
+func TestEnabledReturnsReadErrors(t *testing.T) {
 	broken := errors.New("no cache")
 	reader := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
@@ -86,7 +86,7 @@ func TestAnErrorIsNoAnswer(t *testing.T) {
 		},
 		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return broken },
 	})
-	n := &Namespaces{Home: "own", Labelled: meshtest.Cache{Reader: reader}}
+	n := &Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: reader}}
 	if _, err := n.Enabled(t.Context(), "own"); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
 	}
@@ -95,23 +95,23 @@ func TestAnErrorIsNoAnswer(t *testing.T) {
 	}
 }
 
-func TestOfNamespacesLittleIsKept(t *testing.T) {
+func TestStripNamespace(t *testing.T) {
 	m := capability.MetadataOf(namespaceKind)
 	m.Name, m.Labels = "a", map[string]string{LabelEnabled: "true", LabelEnforce: "restricted", "more": "x"}
 	m.Annotations, m.ManagedFields = map[string]string{"a": "b"}, []metav1.ManagedFieldsEntry{{}}
-	out, err := bareNamespace(m)
+	out, err := stripNamespace(m)
 	if err != nil || len(m.Labels) != 2 || m.Annotations != nil || m.ManagedFields != nil || out != any(m) {
 		t.Errorf("%+v, %v", out, err)
 	}
 	for _, other := range []any{toolscache.DeletedFinalStateUnknown{Key: "a"}, runtime.Object(&corev1.Pod{})} {
-		if got, err := bareNamespace(other); err != nil || got == nil {
+		if got, err := stripNamespace(other); err != nil || got == nil {
 			t.Errorf("%v, %v", got, err)
 		}
 	}
 }
 
-// A namespace without the label is read, the manager's own once.
-func TestMetadataOfNamespaces(t *testing.T) {
+// A namespace without the label is read from the API server; the operator's namespace only once.
+func TestGetMetadata(t *testing.T) {
 	reads := 0
 	live := interceptor.NewClient(fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(meshtest.Namespace("own", "")).Build(), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -119,19 +119,19 @@ func TestMetadataOfNamespaces(t *testing.T) {
 			return c.Get(ctx, key, o, opts...)
 		},
 	})
-	n := &Namespaces{Home: "own", Live: live, Labelled: meshtest.Cache{Reader: meshtest.LabelledOnly(meshtest.Namespace("labelled", "false"))}}
+	n := &Namespaces{OperatorNamespace: "own", APIReader: live, Cache: meshtest.Cache{Reader: meshtest.LabelledOnly(meshtest.Namespace("labelled", "false"))}}
 	for _, c := range []struct {
 		name, uid string
 		reads     int
 	}{{"labelled", "uid-of-labelled", 0}, {"own", "uid-of-own", 1}, {"own", "uid-of-own", 0}, {"gone", "", 1}} {
 		reads = 0
-		head, err := n.Metadata(t.Context(), c.name)
+		head, err := n.GetMetadata(t.Context(), c.name)
 		if err != nil || (head == nil) != (c.uid == "") || head != nil && string(head.UID) != c.uid || reads != c.reads {
 			t.Errorf("%s: %+v after %d reads, error %v", c.name, head, reads, err)
 		}
 	}
-	n.Labelled = meshtest.Cache{Reader: brokenReader{}}
-	if _, err := n.Metadata(t.Context(), "own"); err == nil {
+	n.Cache = meshtest.Cache{Reader: brokenReader{}}
+	if _, err := n.GetMetadata(t.Context(), "own"); err == nil {
 		t.Error("an error of the cache is lost")
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
 
-// The subscriber is called for those whose references have changed, and for no others.
-func TestReferences(t *testing.T) {
+// The subscriber is called for Predictors with changed references only.
+func TestMissingReferences(t *testing.T) {
 	lacks := func(name string) []reference.Missing {
 		return []reference.Missing{{Reference: reference.Reference{Kind: reference.Secret, Name: name}}}
 	}
-	var r References
+	var r MissingReferences
 	r.Set("early", map[string][]reference.Missing{"m": lacks("s")}) // before the controller of models is there
 	var called []string
 	r.Subscribe(func(namespace, name string) { called = append(called, namespace+"/"+name) })
@@ -20,7 +20,7 @@ func TestReferences(t *testing.T) {
 		missing map[string][]reference.Missing
 		want    []string
 	}{
-		{nil, []string{"ns/"}}, // what was unknown is known
+		{nil, []string{"ns/"}}, // the namespace is set for the first time
 		{nil, nil},
 		{map[string][]reference.Missing{"a": lacks("s"), "b": lacks("s")}, []string{"ns/a", "ns/b"}},
 		{map[string][]reference.Missing{"a": lacks("s"), "b": lacks("s")}, nil},
@@ -32,14 +32,14 @@ func TestReferences(t *testing.T) {
 		if r.Set("ns", step.missing); !slices.Equal(called, step.want) {
 			t.Errorf("%v: called for %q, want %q", step.missing, called, step.want)
 		}
-		if got, known := r.Of("ns", "b"); !known || len(got) != len(step.missing["b"]) {
+		if got, known := r.Get("ns", "b"); !known || len(got) != len(step.missing["b"]) {
 			t.Errorf("b lacks %v", got)
 		}
 	}
-	if got, known := r.Of("early", "m"); !known || len(got) != 1 {
+	if got, known := r.Get("early", "m"); !known || len(got) != 1 {
 		t.Errorf("m lacks %v", got)
 	}
-	if got, known := r.Of("never", "m"); known || len(got) > 0 {
+	if got, known := r.Get("never", "m"); known || len(got) > 0 {
 		t.Errorf("of a namespace that was never read %v is known", got)
 	}
 }

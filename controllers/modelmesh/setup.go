@@ -27,29 +27,28 @@ import (
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
-// ComponentName is the name of the component in flags, labels, metrics and folders.
+// ComponentName is the name of the component in flags, labels, metrics and directories.
 const ComponentName = "modelmesh"
 
-// FieldOwner is the manager of every field we set.
+// FieldOwner is the field manager of server-side apply.
 const FieldOwner = "modelmesh-controller"
 
-// MaxNote bounds the note of an Event in bytes: the API server refuses one of more than 1 KiB.
-const MaxNote = 1000
+// MaxEventNoteBytes limits the note of an Event: the API server rejects more than 1 KiB.
+const MaxEventNoteBytes = 1000
 
-// LegacyManagers are the names under which the original updated whole objects.
+// LegacyManagers returns the field managers of the legacy controller, which updated whole objects.
 func LegacyManagers() []string { return []string{"manager"} }
 
-// LegacyAnnotations are those in which the original kept a copy of what it had written.
+// LegacyAnnotations returns the annotations in which the legacy controller stored the last applied object.
 func LegacyAnnotations() []string {
 	return []string{corev1.LastAppliedConfigAnnotation, "manifestival"}
 }
 
-// PredictorKind is the resource of our own that the component needs; all other APIs of KServe may come and go.
+// PredictorKind is the API that the component requires. All other APIs of KServe are optional.
 var PredictorKind = schema.GroupVersionKind{Group: "serving.kserve.io", Version: "v1alpha1", Kind: "Predictor"}
 
-// Rights on what has no namespace, and on the kinds of KServe and Prometheus, which may come and go and are always watched in all
-// namespaces. Of runtimes and namespaces only the finalizers may be written: what an owner reference that holds up deletion asks
-// for. The rights on what is made are in package runtimes.
+// RBAC for cluster-scoped kinds, and for the optional kinds of KServe and Prometheus, which are watched in all namespaces. The right to
+// update finalizers is needed to set blockOwnerDeletion. RBAC for child objects is in package runtimes.
 
 // +kubebuilder:rbac:groups=serving.kserve.io,resources=predictors;inferenceservices;servingruntimes;clusterservingruntimes,verbs=list;watch
 // +kubebuilder:rbac:groups=serving.kserve.io,resources=servingruntimes/finalizers;clusterservingruntimes/finalizers,verbs=update
@@ -57,27 +56,27 @@ var PredictorKind = schema.GroupVersionKind{Group: "serving.kserve.io", Version:
 // +kubebuilder:rbac:groups="",resources=namespaces/finalizers,verbs=update
 // +kubebuilder:rbac:groups=monitoring.coreos.com,resources=servicemonitors,verbs=get;list;watch;create;patch;delete
 
-// Environment is what Setup needs from the program. What the functions return is needed when the component starts, not before.
-type Environment struct {
+// Options are the parameters of Setup. Its functions are called when the component starts.
+type Options struct {
 	Config  config.Config
 	Served  func() *capability.Watcher
 	Clock   func() clock.Clock
 	Applier func(ctrl.Manager) *apply.Applier
-	// Settings are those of meshsettings; the source is a runnable of the program.
-	Settings func() *meshsettings.Source
-	// Parts are the controllers of the component.
-	Parts []Part
+	// Settings returns the source of settings, which is a runnable of the program.
+	Settings       func() *meshsettings.Source
+	Subcontrollers []Subcontroller
 }
 
-// Setup registers the controllers with a manager. It is called when the API of Predictors is served, and again after it has failed.
-func Setup(e Environment) func(context.Context, ctrl.Manager) error {
+// Setup returns a function that registers the controllers with a manager. It runs when the API of Predictors is served, and is retried
+// after an error.
+func Setup(o Options) func(context.Context, ctrl.Manager) error {
 	return func(ctx context.Context, mgr ctrl.Manager) error {
-		shared, err := e.shared(mgr)
+		dependencies, err := o.newDependencies(mgr)
 		if err != nil {
 			return err
 		}
-		for _, part := range e.Parts {
-			if err := part(ctx, mgr, shared); err != nil {
+		for _, setup := range o.Subcontrollers {
+			if err := setup(ctx, mgr, dependencies); err != nil {
 				return err
 			}
 		}
@@ -85,71 +84,68 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 	}
 }
 
-// shared makes what the parts have in common, and adds what of it runs to the manager.
-func (e Environment) shared(mgr ctrl.Manager) (*Shared, error) {
-	own := e.Config.ModelMesh.Namespace
-	namespaces, err := NewNamespaces(mgr, own, e.Config.ModelMesh.NamespaceScope)
+// newDependencies creates the dependencies of the subcontrollers and adds their runnables to the manager.
+func (o Options) newDependencies(mgr ctrl.Manager) (*Dependencies, error) {
+	operatorNamespace := o.Config.ModelMesh.Namespace
+	namespaces, err := NewNamespaces(mgr, operatorNamespace, o.Config.ModelMesh.NamespaceScope)
 	if err != nil {
 		return nil, err
 	}
-	settings, log := e.Settings(), mgr.GetLogger().WithName(ComponentName)
+	settings, log := o.Settings(), mgr.GetLogger().WithName(ComponentName)
 	catalog := &Catalog{
-		Config: e.Config.ModelMesh, Cached: mgr.GetClient(), Namespaces: namespaces, Served: e.Served().Current, Settings: settings.For,
+		Config: o.Config.ModelMesh, Cached: mgr.GetClient(), Namespaces: namespaces, Served: o.Served().Current, Settings: settings.For,
 	}
-	s := &Shared{
-		Catalog: catalog, Config: e.Config, Served: e.Served(), Clock: e.Clock(), Applier: e.Applier(mgr),
+	d := &Dependencies{
+		Catalog: catalog, Config: o.Config, Served: o.Served(), Clock: o.Clock(), Applier: o.Applier(mgr),
 		Recorder: mgr.GetEventRecorder(ComponentName), Namespaces: namespaces, Settings: settings,
 		Pool:   meshclient.NewPool(log.WithName("mesh")),
-		Events: meshevents.NewStream(meshevents.Options{Home: own, Clock: e.Clock(), Log: log.WithName("events")}),
+		Events: meshevents.NewWatcher(meshevents.Options{OperatorNamespace: operatorNamespace, Clock: o.Clock(), Log: log.WithName("events")}),
 	}
-	slices, err := sliceCache(mgr, namespaces)
+	endpointSlices, err := newEndpointSliceCache(mgr, namespaces)
 	if err != nil {
 		return nil, err
 	}
-	return s, errors.Join(mgr.Add(s.Pool), mgr.Add(s.Events), meshclient.SetupEndpoints(mgr, ComponentName+"-endpoints", slices, s.Pool))
+	return d, errors.Join(mgr.Add(d.Pool), mgr.Add(d.Events), meshclient.SetupEndpointSliceController(mgr, ComponentName+"-endpoints", endpointSlices, d.Pool))
 }
 
-// sliceCache holds the EndpointSlices of the Services in front of runtimes: slices have the labels of their Service.
-func sliceCache(mgr ctrl.Manager, namespaces *Namespaces) (cache.Cache, error) {
-	return NarrowToMesh(mgr, &discoveryv1.EndpointSlice{}, namespaces, nil)
+// newEndpointSliceCache holds the EndpointSlices of the mesh Services, which have the labels of their Service.
+func newEndpointSliceCache(mgr ctrl.Manager, namespaces *Namespaces) (cache.Cache, error) {
+	return NewMeshCache(mgr, &discoveryv1.EndpointSlice{}, namespaces, nil)
 }
 
-// NarrowToMesh adds a cache of its own for one kind to the manager, which holds what belongs to the Services in front of runtimes, by their
-// label, in the namespaces that may be served.
-func NarrowToMesh(mgr ctrl.Manager, object client.Object, namespaces *Namespaces, transform toolscache.TransformFunc) (cache.Cache, error) {
-	has, err := labels.Parse(mm.LabelService)
+// NewMeshCache adds a cache for one kind to the manager. It holds objects with the label of a mesh Service in the namespaces that can
+// be enabled.
+func NewMeshCache(mgr ctrl.Manager, object client.Object, namespaces *Namespaces, transform toolscache.TransformFunc) (cache.Cache, error) {
+	selector, err := labels.Parse(mm.LabelService)
 	if err != nil {
 		return nil, fmt.Errorf("selecting %T by label: %w", object, err)
 	}
-	by := namespaces.Narrow()
-	by.Label = has
-	return component.NewSelectorCache(mgr, object, by, transform)
+	options := namespaces.CacheByObject()
+	options.Label = selector
+	return component.NewSelectorCache(mgr, object, options, transform)
 }
 
-// Shared is what the parts of the component have in common during one run of it.
-type Shared struct {
-	// Config of the program.
+// Dependencies are the objects that the subcontrollers share while the component runs.
+type Dependencies struct {
 	Config config.Config
 	Served *capability.Watcher
 	Clock  clock.Clock
-	// Applier writes as FieldOwner and takes over from LegacyManagers.
-	Applier  *apply.Applier
-	Recorder events.EventRecorder
-	// Namespaces knows which namespaces are served.
+	// Applier applies as FieldOwner and takes over the fields of LegacyManagers.
+	Applier    *apply.Applier
+	Recorder   events.EventRecorder
 	Namespaces *Namespaces
 	Settings   *meshsettings.Source
-	// Pool has the clients of the namespaces, Events says what happened to models there.
-	Pool   *meshclient.Pool
-	Events *meshevents.Stream
-	// Catalog has the runtimes and models of the namespaces.
+	// Pool holds the mesh clients of the namespaces, Events watches their models in etcd.
+	Pool    *meshclient.Pool
+	Events  *meshevents.Watcher
 	Catalog *Catalog
 }
 
-// Part is a group of controllers of the component. ctx ends with the run of the component.
-type Part func(ctx context.Context, mgr ctrl.Manager, shared *Shared) error
+// Subcontroller registers a group of controllers. ctx is cancelled when the component stops.
+type Subcontroller func(ctx context.Context, mgr ctrl.Manager, shared *Dependencies) error
 
-// Sooner is the earlier of two pauses, of which 0 is none.
-func Sooner(a, b time.Duration) time.Duration {
+// MinNonZero returns the shorter of two requeue delays, of which 0 means none.
+func MinNonZero(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b
 	}

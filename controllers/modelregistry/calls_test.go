@@ -26,8 +26,8 @@ import (
 
 var errCall = errors.New("the server is on fire")
 
-// failAt makes the n-th request fail, read or write, and counts them.
-func (w *bench) failAt(n int) (calls *int) {
+// failAt fails the n-th request, read or write, and counts requests.
+func (w *testEnv) failAt(n int) (calls *int) {
 	calls = new(int)
 	count := func() error {
 		if *calls++; *calls == n {
@@ -35,64 +35,64 @@ func (w *bench) failAt(n int) (calls *int) {
 		}
 		return nil
 	}
-	w.unread, w.fail = count, func(string, string) error { return count() }
+	w.readError, w.fail = count, func(string, string) error { return count() }
 	return calls
 }
 
-func (w *bench) heal() { w.unread, w.fail = func() error { return nil }, nil }
+func (w *testEnv) heal() { w.readError, w.fail = func() error { return nil }, nil }
 
-// admit makes the router admit Route N-https.
-func (w *bench) admit(m *v1beta1.ModelRegistry) {
+// admit sets Route N-https admitted.
+func (w *testEnv) admit(m *v1beta1.ModelRegistry) {
 	w.Helper()
 	route := wholeObject(capability.Route)
 	if !w.get(route, m.Namespace, resources.SecureRouteName(m)) {
 		w.Fatal("no Route")
 	}
-	w.must(unstructured.SetNestedSlice(route.Object, []any{map[string]any{
+	w.requireNoError(unstructured.SetNestedSlice(route.Object, []any{map[string]any{
 		"conditions": []any{map[string]any{"type": "Admitted", "status": "True"}},
 	}}, "status", "ingress"))
-	w.must(w.server.Update(w.Context(), route))
+	w.requireNoError(w.server.Update(w.Context(), route))
 }
 
-// distinct are the writes without regard to their order and number.
-func distinct(writes string) []string {
+// distinctWrites returns the sorted distinct writes.
+func distinctWrites(writes string) []string {
 	all := strings.Split(writes, "\n")
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// [modelregistry-100] [modelregistry-102] Whichever request of the first reconcile fails: the reconcile ends with that error, reports it and calls
-// nothing available; when all is well again the same objects are there, and no password was made twice.
+// [modelregistry-100] [modelregistry-102] If any request of the first reconcile fails, the reconcile returns and reports the error and sets
+// nothing available. A retry creates the same objects without a second password.
 func TestFaultAtEveryCall(t *testing.T) {
 	fakeapi.Exhaustive(t)
 	for name, c := range map[string]struct {
 		served []schema.GroupVersionKind
 		change func(*v1beta1.ModelRegistrySpec)
-	}{"generated on Kubernetes": {nil, ownDatabase}, "generated with everything": {nil, backedUp}, "external on OpenShift": {everything, registrytest.Proxied}} {
+	}{"generated on Kubernetes": {nil, withGeneratedDatabase}, "generated with everything": {nil, withBackups}, "external on OpenShift": {everything, registrytest.Proxied}} {
 		t.Run(name, func(t *testing.T) {
-			begin := func(n int) (w *bench, m *v1beta1.ModelRegistry, calls *int, err error) {
-				w = newBench(t, c.served)
+			begin := func(n int) (w *testEnv, m *v1beta1.ModelRegistry, calls *int, err error) {
+				w = newTestEnv(t, c.served)
 				w.settings.Gateway.Domain = "gate.example.com"
-				m = stored("demo", c.change)
+				m = newRegistry("demo", c.change)
 				calls = w.failAt(n)
 				err = w.reconcile(m)
 				w.heal()
 				return w, m, calls, err
 			}
 			whole, m, calls, err := begin(0)
-			whole.waits(err, "available")
-			want := distinct(whole.wrote())
+			whole.requireWait(err, "available")
+			want := distinctWrites(whole.takeWrites())
 			for n := 1; n <= *calls; n++ {
 				w, broken, _, err := begin(n)
 				reported, _ := conditions.Get(broken.Status.Conditions, ConditionAvailable)
 				if !errors.Is(err, errCall) || reported.Status != metav1.ConditionFalse || !strings.Contains(reported.Message, errCall.Error()) {
 					t.Errorf("call %d: ended with %v and reports %q", n, err, reported.Message)
 				}
-				first := w.wrote()
-				if diff := cmp.Diff(want, distinct(strings.Trim(first+"\n"+w.goes(broken), "\n"))); diff != "" {
+				first := w.takeWrites()
+				if diff := cmp.Diff(want, distinctWrites(strings.Trim(first+"\n"+w.goes(broken), "\n"))); diff != "" {
 					t.Errorf("call %d: writes (-want +got):\n%s", n, diff)
 				}
-				w.running(broken)
+				w.setRunning(broken)
 				if c.served != nil {
 					w.admit(broken)
 				}
@@ -111,21 +111,21 @@ func TestFaultAtEveryCall(t *testing.T) {
 	}
 }
 
-// D1: whichever request of a deletion fails, the registry stays until its rights and ways are gone, and what is kept is kept.
+// D1: if any request of a deletion fails, the registry remains until its cluster-scoped objects are deleted, and retained data is retained.
 func TestFaultAtEveryCallOfADeletion(t *testing.T) {
-	begin := func(n int) (w *bench, m *v1beta1.ModelRegistry, calls *int, err error) {
-		w = newBench(t, everything)
+	begin := func(n int) (w *testEnv, m *v1beta1.ModelRegistry, calls *int, err error) {
+		w = newTestEnv(t, everything)
 		w.settings.Gateway.Domain = "gate.example.com"
-		m = stored("demo", ownDatabase, registrytest.Proxied)
+		m = newRegistry("demo", withGeneratedDatabase, registrytest.Proxied)
 		w.goes(m)
-		w.waits(w.finalize(t.Context(), m), "status")
+		w.requireWait(w.finalize(t.Context(), m), "status")
 		calls = w.failAt(n)
 		err = w.finalize(t.Context(), m)
 		w.heal()
 		return w, m, calls, err
 	}
 	w, _, calls, err := begin(0)
-	w.waits(err, "status")
+	w.requireWait(err, "status")
 	for n := 1; n <= *calls; n++ {
 		w, m, _, err := begin(n)
 		if !errors.Is(err, errCall) {
@@ -134,10 +134,10 @@ func TestFaultAtEveryCallOfADeletion(t *testing.T) {
 		if c, _ := conditions.Get(m.Status.Conditions, ConditionDegraded); c.Status != metav1.ConditionUnknown {
 			t.Errorf("call %d: it says %q", n, c.Message)
 		}
-		w.waits(w.finalize(t.Context(), m), "status")
-		w.must(w.finalize(t.Context(), m))
+		w.requireWait(w.finalize(t.Context(), m), "status")
+		w.requireNoError(w.finalize(t.Context(), m))
 		for kind, place := range map[schema.GroupVersionKind][2]string{
-			registry.ClusterBinding: {"", "demo-auth-delegator"}, capability.HTTPRoute: {"routes", "model-registry-demo"}, capability.UserGroup: {"", "demo-users"},
+			registry.ClusterRoleBinding: {"", "demo-auth-delegator"}, capability.HTTPRoute: {"routes", "model-registry-demo"}, capability.UserGroup: {"", "demo-users"},
 		} {
 			if w.get(wholeObject(kind), place[0], place[1]) {
 				t.Errorf("call %d: %s %s is left", n, kind.Kind, place[1])
@@ -149,7 +149,7 @@ func TestFaultAtEveryCallOfADeletion(t *testing.T) {
 	}
 }
 
-// drawn is any registry that the schema accepts, and the cluster that it is in.
+// drawn is a random registry that the schema accepts, and its cluster.
 type drawn struct {
 	spec    v1beta1.ModelRegistrySpec
 	served  []schema.GroupVersionKind
@@ -236,20 +236,20 @@ var drawRegistry = rapid.Custom(func(t *rapid.T) drawn {
 	return d
 })
 
-// [modelregistry-101] Whatever is queried for, wherever: it is written in one reconcile, or two where older fields move first; the next
-// reconcile writes nothing, and what is published is an address.
-func TestAnyRegistryComesToRest(t *testing.T) {
+// [modelregistry-101] Any spec in any cluster is applied in one reconcile, or two with a migration of fields; the next reconcile writes
+// nothing, and hosts are valid addresses.
+func TestReconcileConverges(t *testing.T) {
 	for seed := range 40 {
 		d := drawRegistry.Example(seed)
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			m := stored("demo", func(s *v1beta1.ModelRegistrySpec) { *s = *d.spec.DeepCopy() })
-			w := newBench(t, d.served, m.DeepCopy())
+			m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { *s = *d.spec.DeepCopy() })
+			w := newTestEnv(t, d.served, m.DeepCopy())
 			w.settings.Gateway.Domain = d.gateway
 			w.get(m, "ns", "demo")
 			openShift := w.served().Has(capability.Route)
 			if d.spec.OAuthProxy != nil || openShift && d.spec.KubeRBACProxy == nil {
-				w.waits(w.reconcile(m), "own spec")
-				if got := w.wrote(); strings.Count(got, "\n") > 0 || !strings.HasPrefix(got, "patch ") {
+				w.requireWait(w.reconcile(m), "own spec")
+				if got := w.takeWrites(); strings.Count(got, "\n") > 0 || !strings.HasPrefix(got, "patch ") {
 					t.Errorf("moving fields wrote\n%s", got)
 				}
 			}

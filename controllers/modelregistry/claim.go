@@ -26,19 +26,19 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// refusedSize is a size that the API server did not grant to a claim. It is not asked for again until claim or size change.
-type refusedSize struct{ version, size, because string }
+// rejectedSize is an expansion that the API server rejected. It is not retried until the claim or the size changes.
+type rejectedSize struct{ resourceVersion, size, message string }
 
-// What the database in a claim was made with: its Secret may be lost, and the spec say something else since.
+// User and database with which the data of a claim was created. They may differ from the spec, and the Secret may be lost.
 const (
 	annotationUser     = "modelregistry.opendatahub.io/database-user"
 	annotationDatabase = "modelregistry.opendatahub.io/database"
 )
 
-// claim finds a claim; nil when there is none.
-func (r *registries) claim(ctx context.Context, m *v1beta1.ModelRegistry, name string) (*corev1.PersistentVolumeClaim, error) {
+// getClaim returns a claim, or nil if it does not exist.
+func (r *registryReconciler) getClaim(ctx context.Context, m *v1beta1.ModelRegistry, name string) (*corev1.PersistentVolumeClaim, error) {
 	claim := &corev1.PersistentVolumeClaim{}
-	found, err := registry.Find(ctx, r.cached, r.live, client.ObjectKey{Namespace: m.Namespace, Name: name}, claim)
+	found, err := registry.Find(ctx, r.cached, r.apiReader, client.ObjectKey{Namespace: m.Namespace, Name: name}, claim)
 	if err != nil {
 		return nil, fmt.Errorf("reading PersistentVolumeClaim %s: %w", name, err)
 	}
@@ -48,120 +48,119 @@ func (r *registries) claim(ctx context.Context, m *v1beta1.ModelRegistry, name s
 	return claim, nil
 }
 
-// keepClaim makes the volume claim, or puts the marks of the one that is there right and lets it grow. It returns what of
-// spec.postgres.storage the claim does not follow.
-func (r *registries) keepClaim(ctx context.Context, m *v1beta1.ModelRegistry) (string, error) {
-	s := r.of(m)
-	s.wrote = database.Image{}
-	notes := map[string]string{annotationUser: s.credentials.user, annotationDatabase: s.credentials.database}
-	claim, err := r.claim(ctx, m, resources.ClaimName(m))
+// ensureClaim creates the claim, or updates its metadata and expands it. It returns a message if the claim differs from
+// spec.postgres.storage.
+func (r *registryReconciler) ensureClaim(ctx context.Context, m *v1beta1.ModelRegistry) (string, error) {
+	s := r.stateOf(m)
+	s.dataVersion = database.Image{}
+	annotations := map[string]string{annotationUser: s.credentials.user, annotationDatabase: s.credentials.database}
+	claim, err := r.getClaim(ctx, m, resources.ClaimName(m))
 	if err != nil {
 		return "", err
 	}
 	r.reportEarlierData(m, claim)
 	if claim == nil {
-		fresh := resources.ClaimFor(m)
-		if config, ok := fresh.Config.(*corev1ac.PersistentVolumeClaimApplyConfiguration); ok {
-			config.WithAnnotations(notes).WithAnnotations(database.Empty())
+		created := resources.DatabaseClaim(m)
+		if config, ok := created.Config.(*corev1ac.PersistentVolumeClaimApplyConfiguration); ok {
+			config.WithAnnotations(annotations).WithAnnotations(database.EmptyAnnotations())
 		}
-		return "", r.applier.Create(ctx, m, fresh)
+		return "", r.applier.Create(ctx, m, created)
 	}
-	server, err := registry.FindDeployment(ctx, r.cached, r.live, m.Namespace, resources.DatabaseName(m))
+	server, err := registry.FindDeployment(ctx, r.cached, r.apiReader, m.Namespace, resources.DatabaseName(m))
 	if err != nil {
 		return "", err
 	}
-	wanted, _ := s.wantedDatabase(m)
-	s.wrote = database.Wrote(claim, server, wanted)
-	if isOurs(claim) {
-		maps.Copy(notes, s.wrote.Annotations())
+	desired, _ := s.desiredDatabase(m)
+	s.dataVersion = database.ImageOfData(claim, server, desired)
+	if isManaged(claim) {
+		maps.Copy(annotations, s.dataVersion.Annotations())
 		if err := r.applier.PatchExisting(ctx, claim, func() {
-			adjustData(claim, m)
-			for key, value := range notes {
+			updateDataMetadata(claim, m)
+			for key, value := range annotations {
 				metav1.SetMetaDataAnnotation(&claim.ObjectMeta, key, value)
 			}
 		}); err != nil {
 			return "", err
 		}
 	}
-	return r.growClaim(ctx, m, claim, m.Spec.Postgres.Storage, "spec.postgres.storage")
+	return r.expandClaim(ctx, m, claim, m.Spec.Postgres.Storage, "spec.postgres.storage")
 }
 
-// growClaim raises the size of a claim of ours to the one that a field of the spec asks for. It returns what of it the claim does not
-// follow, and why.
-func (r *registries) growClaim(ctx context.Context, m *v1beta1.ModelRegistry, claim *corev1.PersistentVolumeClaim,
-	wish *v1beta1.PostgresStorage, field string,
+// expandClaim expands a managed claim to the requested size. It returns a message if the claim differs from the field.
+func (r *registryReconciler) expandClaim(ctx context.Context, m *v1beta1.ModelRegistry, claim *corev1.PersistentVolumeClaim,
+	requested *v1beta1.PostgresStorage, field string,
 ) (string, error) {
 	if claim.DeletionTimestamp != nil {
-		return apply.Deleting(registry.Claim.Kind, claim).Error() + ", without its data: copy them while there are pods that use it", nil
+		return apply.NewTerminatingError(registry.Claim.Kind, claim).Error() + ", without its data: copy them while there are pods that use it", nil
 	}
-	if wish == nil {
+	if requested == nil {
 		return "", nil
 	}
-	if isOurs(claim) {
-		if err := r.applier.PatchExisting(ctx, claim, func() { common.ClassForUnbound(claim, wish.StorageClassName) }); err != nil {
+	if isManaged(claim) {
+		if err := r.applier.PatchExisting(ctx, claim, func() { common.SetStorageClassIfUnbound(claim, requested.StorageClassName) }); err != nil {
 			return "", err
 		}
 	}
-	if common.Unbound(claim) {
-		return unboundDifference(claim, wish, field), nil
+	if common.IsUnbound(claim) {
+		return unboundClaimDifference(claim, requested, field), nil
 	}
-	if class := claim.Spec.StorageClassName; wish.StorageClassName != nil && class != nil && *class != *wish.StorageClassName {
+	if class := claim.Spec.StorageClassName; requested.StorageClassName != nil && class != nil && *class != *requested.StorageClassName {
 		return fmt.Sprintf("PersistentVolumeClaim %s has storage class %s, and that cannot become %s: set %s.storageClassName back, or move the data",
-			claim.Name, *class, *wish.StorageClassName, field), nil
+			claim.Name, *class, *requested.StorageClassName, field), nil
 	}
-	if wish.Size == nil {
+	if requested.Size == nil {
 		return "", nil
 	}
-	return r.growTo(ctx, m, claim, *wish.Size, field)
+	return r.resizeClaim(ctx, m, claim, *requested.Size, field)
 }
 
-// unboundDifference says what of a field a claim that waits for its volume does not follow.
-func unboundDifference(claim *corev1.PersistentVolumeClaim, wish *v1beta1.PostgresStorage, field string) string {
+// unboundClaimDifference returns a message if an unbound claim differs from a field.
+func unboundClaimDifference(claim *corev1.PersistentVolumeClaim, requested *v1beta1.PostgresStorage, field string) string {
 	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	switch class := ptr.Deref(claim.Spec.StorageClassName, ""); {
-	case wish.StorageClassName != nil && *wish.StorageClassName != class:
-		return fmt.Sprintf("PersistentVolumeClaim %s has storage class %q, and %s.storageClassName is %q; %s", claim.Name, class, field, *wish.StorageClassName,
-			common.UnboundFix(claim))
-	case wish.Size != nil && wish.Size.Cmp(size) != 0:
-		return fmt.Sprintf("PersistentVolumeClaim %s asks for %s, and %s.size is %s; %s", claim.Name, &size, field, wish.Size, common.UnboundFix(claim))
+	case requested.StorageClassName != nil && *requested.StorageClassName != class:
+		return fmt.Sprintf("PersistentVolumeClaim %s has storage class %q, and %s.storageClassName is %q; %s", claim.Name, class, field, *requested.StorageClassName,
+			common.UnboundHint(claim))
+	case requested.Size != nil && requested.Size.Cmp(size) != 0:
+		return fmt.Sprintf("PersistentVolumeClaim %s asks for %s, and %s.size is %s; %s", claim.Name, &size, field, requested.Size, common.UnboundHint(claim))
 	}
 	return ""
 }
 
-// growTo raises the request of a claim. A size that was refused is not asked for again while the claim stays as it is.
-func (r *registries) growTo(ctx context.Context, m *v1beta1.ModelRegistry, claim *corev1.PersistentVolumeClaim,
-	wish resource.Quantity, field string,
+// resizeClaim raises the storage request of a claim, unless the API server rejected the size for this version of the claim.
+func (r *registryReconciler) resizeClaim(ctx context.Context, m *v1beta1.ModelRegistry, claim *corev1.PersistentVolumeClaim,
+	requested resource.Quantity, field string,
 ) (string, error) {
 	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	switch wish.Cmp(size) {
+	switch requested.Cmp(size) {
 	case 0:
 		return "", nil
 	case -1:
 		return fmt.Sprintf("PersistentVolumeClaim %s asks for %s and cannot shrink to %s: set %s.size back, or move the data",
-			claim.Name, &size, &wish, field), nil
+			claim.Name, &size, &requested, field), nil
 	}
-	if !isOurs(claim) {
-		return fmt.Sprintf("PersistentVolumeClaim %s was not made by this operator and stays at %s: raise it to %s by hand", claim.Name, &size, &wish), nil
+	if !isManaged(claim) {
+		return fmt.Sprintf("PersistentVolumeClaim %s was not made by this operator and stays at %s: raise it to %s by hand", claim.Name, &size, &requested), nil
 	}
-	refusals := r.of(m).refusals
-	if before := refusals[field]; before.version == claim.ResourceVersion && before.size == wish.String() {
-		return before.because, nil
+	rejected := r.stateOf(m).rejectedSizes
+	if last := rejected[field]; last.resourceVersion == claim.ResourceVersion && last.size == requested.String() {
+		return last.message, nil
 	}
-	asked := refusedSize{version: claim.ResourceVersion, size: wish.String()}
+	rejection := rejectedSize{resourceVersion: claim.ResourceVersion, size: requested.String()}
 	err := r.applier.PatchExisting(ctx, claim, func() {
-		claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: wish}
+		claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: requested}
 	})
 	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
-		delete(refusals, field)
+		delete(rejected, field)
 		return "", err
 	}
-	asked.because = fmt.Sprintf("PersistentVolumeClaim %s cannot grow to %s: %v", claim.Name, &wish, err)
-	refusals[field] = asked
-	return asked.because, nil
+	rejection.message = fmt.Sprintf("PersistentVolumeClaim %s cannot grow to %s: %v", claim.Name, &requested, err)
+	rejected[field] = rejection
+	return rejection.message, nil
 }
 
-// reportClaims shows what of the spec the live claims do not follow, and hides the condition when they follow.
-func reportClaims(m *v1beta1.ModelRegistry, differences ...string) {
+// reportStorage sets condition StorageInSync to False if claims differ from the spec, and removes it otherwise.
+func reportStorage(m *v1beta1.ModelRegistry, differences ...string) {
 	differences = slices.DeleteFunc(differences, func(text string) bool { return text == "" })
 	if len(differences) == 0 {
 		conditions.Remove(&m.Status.Conditions, ConditionStorage)
@@ -170,75 +169,77 @@ func reportClaims(m *v1beta1.ModelRegistry, differences ...string) {
 	setCondition(m, ConditionStorage, metav1.ConditionFalse, ReasonClaimDiffers, strings.Join(differences, "; "))
 }
 
-// wantedDatabase is the image that the spec or the settings ask for, and the field that names it.
-func (s *state) wantedDatabase(m *v1beta1.ModelRegistry) (image database.Image, field string) {
+// desiredDatabase returns the image of the spec or the settings, and the name of the field for messages.
+func (s *state) desiredDatabase(m *v1beta1.ModelRegistry) (image database.Image, field string) {
 	field = "spec.postgres.image"
 	if m.Spec.Postgres.Image == "" {
 		field = "the image of databases in the settings of the operator (RELATED_IMAGE_POSTGRESQL_16_IMAGE)"
 	}
-	return database.Wanted(cmp.Or(m.Spec.Postgres.Image, s.platform.Images.Postgres), m.Spec.Postgres.MajorVersion), field
+	return database.NewImage(cmp.Or(m.Spec.Postgres.Image, s.platform.Images.Postgres), m.Spec.Postgres.MajorVersion), field
 }
 
-// keepVersion leaves a generated database at its image while the wanted one has another major version of PostgreSQL.
-func (r *registries) keepVersion(m, used *v1beta1.ModelRegistry) {
-	reason, message, s := "", "", r.of(m)
-	if generates(m) {
-		wanted, field := s.wantedDatabase(m)
-		reason, message = database.Refusal(wanted, s.wrote, resources.ClaimName(m), field)
+// pinDatabaseImage keeps the image of a generated database while the desired one has another major version of PostgreSQL.
+func (r *registryReconciler) pinDatabaseImage(m, effective *v1beta1.ModelRegistry) {
+	reason, message, s := "", "", r.stateOf(m)
+	if generatesDatabase(m) {
+		desired, field := s.desiredDatabase(m)
+		reason, message = database.CheckImage(desired, s.dataVersion, resources.ClaimName(m), field)
 	}
 	if reason == "" {
 		conditions.Remove(&m.Status.Conditions, ConditionDatabaseImage)
 		return
 	}
-	used.Spec.Postgres.Image = s.wrote.Name
+	effective.Spec.Postgres.Image = s.dataVersion.Name
 	setCondition(m, ConditionDatabaseImage, metav1.ConditionFalse, reason, message)
 }
 
-// backsUp says whether backups of a generated database are to be made.
-func backsUp(m *v1beta1.ModelRegistry) bool { return generates(m) && m.Spec.Postgres.Backup != nil }
+// hasBackups reports whether a generated database has backups.
+func hasBackups(m *v1beta1.ModelRegistry) bool {
+	return generatesDatabase(m) && m.Spec.Postgres.Backup != nil
+}
 
-// keepBackupClaim makes the claim of the backups, or lets it grow. It returns what of spec.postgres.backup.storage the claim does not
-// follow. A foreign claim is not used.
-func (r *registries) keepBackupClaim(ctx context.Context, m *v1beta1.ModelRegistry) (string, error) {
-	if !backsUp(m) {
+// ensureBackupClaim creates or expands the claim of the backups. It returns a message if the claim differs from
+// spec.postgres.backup.storage. A foreign claim is not used.
+func (r *registryReconciler) ensureBackupClaim(ctx context.Context, m *v1beta1.ModelRegistry) (string, error) {
+	if !hasBackups(m) {
 		return "", nil
 	}
-	claim, err := r.claim(ctx, m, resources.BackupClaimName(m))
+	claim, err := r.getClaim(ctx, m, resources.BackupClaimName(m))
 	switch {
 	case err != nil:
 		return "", err
 	case claim == nil:
-		return "", r.applier.Create(ctx, m, resources.BackupClaimFor(m))
-	case !isOurs(claim):
-		r.of(m).unsaved = &metav1.Condition{Status: metav1.ConditionFalse, Reason: database.ReasonForeign, Message: fmt.Sprintf(
+		return "", r.applier.Create(ctx, m, resources.BackupClaim(m))
+	case !isManaged(claim):
+		r.stateOf(m).backupBlocked = &metav1.Condition{Status: metav1.ConditionFalse, Reason: database.ReasonForeign, Message: fmt.Sprintf(
 			"PersistentVolumeClaim %s was not made by this operator, so nothing is written to it: rename or delete it, or let the operator use it with the label %s=%s",
 			claim.Name, resources.LabelCreatedBy, resources.CreatedBy)}
 		return "", nil
 	}
-	return r.growClaim(ctx, m, claim, m.Spec.Postgres.Backup.Storage, "spec.postgres.backup.storage")
+	return r.expandClaim(ctx, m, claim, m.Spec.Postgres.Backup.Storage, "spec.postgres.backup.storage")
 }
 
-// writeBackup writes what makes backups. What the API server refuses of it holds up nothing else, and is reported.
-func (r *registries) writeBackup(ctx context.Context, m, used *v1beta1.ModelRegistry, in resources.Inputs) error {
-	if r.of(m).unsaved != nil || !backsUp(m) {
+// applyBackup applies the CronJob of backups. A rejection by the API server is reported in a condition and does not stop the reconcile.
+func (r *registryReconciler) applyBackup(ctx context.Context, m, effective *v1beta1.ModelRegistry, in resources.Inputs) error {
+	if r.stateOf(m).backupBlocked != nil || !hasBackups(m) {
 		return nil
 	}
-	err := r.applier.Apply(ctx, m, resources.BuildBackup(used, in))
-	if !apply.OnlyErrors(err, func(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) }) && !apply.Blocked(err) {
+	err := r.applier.Apply(ctx, m, resources.BuildBackup(effective, in))
+	if !apply.AllErrorsMatch(err, func(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) }) && !apply.IsBlocked(err) {
 		return err
 	}
-	r.of(m).unsaved = &metav1.Condition{Status: metav1.ConditionFalse, Reason: database.ReasonRefused, Message: fmt.Sprintf(
+	r.stateOf(m).backupBlocked = &metav1.Condition{Status: metav1.ConditionFalse, Reason: database.ReasonRefused, Message: fmt.Sprintf(
 		"No backups are made, because the CronJob for them could not be written: correct spec.postgres.backup, or what the message names: %v", err)}
 	return nil
 }
 
-// reportBackup says how the backups are.
-func (r *registries) reportBackup(ctx context.Context, m *v1beta1.ModelRegistry) error {
-	if !backsUp(m) {
+// reportBackup sets condition BackupReady.
+func (r *registryReconciler) reportBackup(ctx context.Context, m *v1beta1.ModelRegistry) error {
+	if !hasBackups(m) {
 		conditions.Remove(&m.Status.Conditions, ConditionBackup)
 		return nil
 	}
-	c := r.of(m).unsaved
+	c := r.stateOf(m).backupBlocked
 	if c == nil {
 		job := &batchv1.CronJob{}
 		err := r.cached.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.BackupName(m)}, job)
@@ -246,9 +247,9 @@ func (r *registries) reportBackup(ctx context.Context, m *v1beta1.ModelRegistry)
 			return fmt.Errorf("reading CronJob %s: %w", resources.BackupName(m), err)
 		}
 		if err != nil {
-			job.Spec.Schedule = m.Spec.Postgres.Backup.Schedule // the cache has not seen it yet
+			job.Spec.Schedule = m.Spec.Postgres.Backup.Schedule // not in the cache yet
 		}
-		c = database.BackupsOf(job)
+		c = database.BackupCondition(job)
 	}
 	setCondition(m, ConditionBackup, c.Status, c.Reason, c.Message)
 	return nil

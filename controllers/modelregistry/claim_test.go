@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-func sized(size, class string) *v1beta1.PostgresStorage {
+func storageOf(size, class string) *v1beta1.PostgresStorage {
 	s := &v1beta1.PostgresStorage{Size: new(resource.MustParse(size))}
 	if class != "" {
 		s.StorageClassName = &class
@@ -24,7 +24,7 @@ func sized(size, class string) *v1beta1.PostgresStorage {
 	return s
 }
 
-// The claim of a generated database grows with the spec; what it cannot become is reported and costs no request again.
+// The claim of a generated database expands with the spec. An impossible change is reported and not retried.
 func TestClaimFollowsTheSpec(t *testing.T) {
 	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "demo-postgres-storage", errors.New("the class does not support resize"))
 	for name, test := range map[string]struct {
@@ -32,18 +32,18 @@ func TestClaimFollowsTheSpec(t *testing.T) {
 		fail                error
 		size, wrote, reason string
 	}{
-		"larger":              {nil, sized("20Gi", ""), nil, "20Gi", "patch PersistentVolumeClaim demo-postgres-storage", ""},
-		"larger, not granted": {nil, sized("20Gi", ""), refused, "5Gi", "", "cannot grow to 20Gi"},
-		"smaller":             {sized("20Gi", ""), sized("10Gi", ""), nil, "20Gi", "", "cannot shrink to 10Gi"},
-		"of another class":    {sized("5Gi", "slow"), sized("5Gi", "fast"), nil, "5Gi", "", "storage class slow"},
-		"as before":           {sized("5Gi", "slow"), sized("5Gi", "slow"), nil, "5Gi", "", ""},
-		"nothing said":        {sized("5Gi", "slow"), nil, nil, "5Gi", "", ""},
+		"larger":              {nil, storageOf("20Gi", ""), nil, "20Gi", "patch PersistentVolumeClaim demo-postgres-storage", ""},
+		"larger, not granted": {nil, storageOf("20Gi", ""), refused, "5Gi", "", "cannot grow to 20Gi"},
+		"smaller":             {storageOf("20Gi", ""), storageOf("10Gi", ""), nil, "20Gi", "", "cannot shrink to 10Gi"},
+		"of another class":    {storageOf("5Gi", "slow"), storageOf("5Gi", "fast"), nil, "5Gi", "", "storage class slow"},
+		"as before":           {storageOf("5Gi", "slow"), storageOf("5Gi", "slow"), nil, "5Gi", "", ""},
+		"nothing said":        {storageOf("5Gi", "slow"), nil, nil, "5Gi", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newBench(t, nil)
-			m := stored("demo", ownDatabase, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.Storage = test.before })
-			w.waits(w.reconcile(m), "available")
-			w.wrote()
+			w := newTestEnv(t, nil)
+			m := newRegistry("demo", withGeneratedDatabase, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.Storage = test.before })
+			w.requireWait(w.reconcile(m), "available")
+			w.takeWrites()
 			attempts := 0
 			w.fail = func(verb, kind string) error {
 				if verb == "patch" && kind == "PersistentVolumeClaim" {
@@ -53,13 +53,13 @@ func TestClaimFollowsTheSpec(t *testing.T) {
 				return nil
 			}
 			m.Spec.Postgres.Storage = test.after
-			w.waits(w.reconcile(m), "available")
-			if got := w.wrote(); got != test.wrote {
+			w.requireWait(w.reconcile(m), "available")
+			if got := w.takeWrites(); got != test.wrote {
 				t.Errorf("wrote %q", got)
 			}
 			before := attempts
-			w.waits(w.reconcile(m), "available")
-			if got := w.wrote(); got != "" || attempts != before {
+			w.requireWait(w.reconcile(m), "available")
+			if got := w.takeWrites(); got != "" || attempts != before {
 				t.Errorf("at rest it wrote %q, %d attempts", got, attempts-before)
 			}
 			claim := &corev1.PersistentVolumeClaim{}
@@ -72,7 +72,7 @@ func TestClaimFollowsTheSpec(t *testing.T) {
 				t.Errorf("condition %v", c)
 			}
 			w.forget(m.UID)
-			w.waits(w.reconcile(m), "available")
+			w.requireWait(w.reconcile(m), "available")
 			if test.fail != nil && attempts == before {
 				t.Error("the refusal outlives what is remembered of the registry")
 			}
@@ -80,15 +80,15 @@ func TestClaimFollowsTheSpec(t *testing.T) {
 	}
 }
 
-// A lost Secret is recreated for the user whom the database in the claim knows, whatever the spec says since.
+// A lost Secret is recreated for the user in the annotations of the claim, whatever the spec is now.
 func TestLostCredentialsKeepTheUser(t *testing.T) {
-	w := newBench(t, nil)
-	m := stored("demo", ownDatabase, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.Username, s.Postgres.Database = "first", "models" })
-	w.waits(w.reconcile(m), "available")
-	w.must(w.server.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-credentials"}}))
+	w := newTestEnv(t, nil)
+	m := newRegistry("demo", withGeneratedDatabase, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.Username, s.Postgres.Database = "first", "models" })
+	w.requireWait(w.reconcile(m), "available")
+	w.requireNoError(w.server.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-credentials"}}))
 	w.forget(m.UID) // a manager that has just started
 	m.Spec.Postgres.Username, m.Spec.Postgres.Database = "second", "other"
-	w.waits(w.reconcile(m), "available")
+	w.requireWait(w.reconcile(m), "available")
 	secret := &corev1.Secret{}
 	w.get(secret, "ns", "demo-postgres-credentials")
 	if string(secret.Data[resources.KeyUsername]) != "first" || string(secret.Data[resources.KeyDatabase]) != "models" {

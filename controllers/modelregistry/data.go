@@ -23,211 +23,209 @@ import (
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// Volume and credentials of a generated database hold data of users, so they are treated unlike every other child: they are
-// created once, never respecified, and by default without an owner. An owner reference that were removed only on deletion
-// would come too late for a foreground deletion, where the garbage collector removes dependents before it waits for finalizers.
+// The volume and credentials of a generated database hold user data. They are created once, never updated from the spec, and have no owner
+// reference by default. Removing one in the finalizer would be too late: in a foreground deletion the garbage collector deletes dependents
+// before it waits for finalizers.
 
-// credentials are what stands in clear in the pods of server and database, with the version of the Secret that they were read from, and
-// whether that was to outlive the registry; the password is never kept.
+// credentials are the user and database of a generated database, without the password. uid and resourceVersion identify the Secret that was
+// read; retainsData is the retention policy at that time.
 type credentials struct {
-	uid            types.UID
-	version        string
-	retained       bool
-	user, database string
+	uid             types.UID
+	resourceVersion string
+	retainsData     bool
+	user, database  string
 }
 
-// keepData sees to credentials and volumes of a generated database, credentials first: those of the original lie open in an
-// annotation. Data of before must not go with a registry that does not use it any more, by an owner reference that it may still have.
-func (r *registries) keepData(ctx context.Context, m *v1beta1.ModelRegistry) error {
-	s := r.of(m)
-	s.unsaved = nil
-	if !generates(m) {
-		reportClaims(m)
+// ensureData ensures credentials and volumes of a generated database. Credentials come first, because the legacy operator copied them into
+// an annotation. Without a generated database it orphans data of an earlier spec, which would otherwise be deleted with the registry.
+func (r *registryReconciler) ensureData(ctx context.Context, m *v1beta1.ModelRegistry) error {
+	s := r.stateOf(m)
+	s.backupBlocked = nil
+	if !generatesDatabase(m) {
+		reportStorage(m)
 		r.reportEarlierData(m, nil)
 		c := meta.FindStatusCondition(m.Status.Conditions, ConditionAvailable)
-		// The original leaves both at 0.
-		done := m.Status.ObservedGeneration == m.Generation && c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == m.Generation
-		if (done || s.released == m.Generation) && !r.owned(ctx, m) {
+		// The legacy operator leaves both at 0.
+		reconciled := m.Status.ObservedGeneration == m.Generation && c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == m.Generation
+		if (reconciled || s.orphanedGeneration == m.Generation) && !r.hasOwnedRetainedData(ctx, m) {
 			return nil
 		}
-		_, err := r.releaseData(ctx, m)
+		_, err := r.updateDataOwners(ctx, m)
 		if err == nil {
-			s.released = m.Generation
+			s.orphanedGeneration = m.Generation
 		}
 		return err
 	}
-	s.released = 0
-	if err := r.keepCredentials(ctx, m); err != nil {
+	s.orphanedGeneration = 0
+	if err := r.ensureCredentials(ctx, m); err != nil {
 		return err
 	}
-	data, err := r.keepClaim(ctx, m)
-	backups, failed := r.keepBackupClaim(ctx, m)
-	reportClaims(m, data, backups)
-	return errors.Join(err, failed)
+	data, err := r.ensureClaim(ctx, m)
+	backups, backupErr := r.ensureBackupClaim(ctx, m)
+	reportStorage(m, data, backups)
+	return errors.Join(err, backupErr)
 }
 
-// keepCredentials makes the Secret, or reads the one that is there when it has changed and puts its marks right.
-func (r *registries) keepCredentials(ctx context.Context, m *v1beta1.ModelRegistry) error {
+// ensureCredentials creates the Secret, or updates its metadata and reads it if it has changed.
+func (r *registryReconciler) ensureCredentials(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	key := client.ObjectKey{Namespace: m.Namespace, Name: resources.CredentialsName(m)}
-	head, err := capability.GetMetadata(ctx, r.cached, registry.Secret, key)
+	metadata, err := capability.GetMetadata(ctx, r.cached, registry.Secret, key)
 	if err != nil {
 		return err
 	}
-	known := &r.of(m).credentials
-	if head != nil && known.uid == head.UID && known.version == head.ResourceVersion && known.retained == retains(m) {
+	stored := &r.stateOf(m).credentials
+	if metadata != nil && stored.uid == metadata.UID && stored.resourceVersion == metadata.ResourceVersion && stored.retainsData == retainsData(m) {
 		return nil
 	}
 	secret := &corev1.Secret{}
-	err = r.live.Get(ctx, key, secret)
+	err = r.apiReader.Get(ctx, key, secret)
 	if apierrors.IsNotFound(err) {
 		if err := r.createCredentials(ctx, m); err != nil {
 			return err
 		}
-		err = r.live.Get(ctx, key, secret)
+		err = r.apiReader.Get(ctx, key, secret)
 	}
 	if err != nil {
 		return fmt.Errorf("reading Secret %s: %w", key, err)
 	}
-	return r.takeCredentials(ctx, m, secret)
+	return r.storeCredentials(ctx, m, secret)
 }
 
-// wishedCredentials are those that a new database gets.
-func wishedCredentials(m *v1beta1.ModelRegistry) credentials {
-	to := credentials{user: m.Spec.Postgres.Username, database: m.Spec.Postgres.Database}
-	defaultTo(&to.user, resources.DefaultDatabaseUser)
-	defaultTo(&to.database, resources.DefaultDatabase)
-	return to
+// requestedCredentials returns the credentials of a new database.
+func requestedCredentials(m *v1beta1.ModelRegistry) credentials {
+	creds := credentials{user: m.Spec.Postgres.Username, database: m.Spec.Postgres.Database}
+	setDefault(&creds.user, resources.DefaultDatabaseUser)
+	setDefault(&creds.database, resources.DefaultDatabase)
+	return creds
 }
 
-func (r *registries) createCredentials(ctx context.Context, m *v1beta1.ModelRegistry) error {
+func (r *registryReconciler) createCredentials(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	if err := errors.Join(resources.CheckIdentifier("spec.postgres.username", m.Spec.Postgres.Username),
 		resources.CheckIdentifier("spec.postgres.database", m.Spec.Postgres.Database)); err != nil {
-		return refuse(m, err)
+		return rejectSpec(m, err)
 	}
 	claim := &corev1.PersistentVolumeClaim{}
-	err := r.live.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.ClaimName(m)}, claim)
+	err := r.apiReader.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.ClaimName(m)}, claim)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading PersistentVolumeClaim %s: %w", resources.ClaimName(m), err)
 	}
-	to := wishedCredentials(m)
-	if made := claim.Annotations; made[annotationUser] != "" { // a lost Secret: the database knows who it was made for, and takes a new password only
-		to.user, to.database = made[annotationUser], made[annotationDatabase]
+	creds := requestedCredentials(m)
+	if annotations := claim.Annotations; annotations[annotationUser] != "" { // the Secret is lost, but its names are those in the database
+		creds.user, creds.database = annotations[annotationUser], annotations[annotationDatabase]
 	}
-	return r.applier.Create(ctx, m, resources.SecretFor(m, to.user, to.database, common.NewPassword()))
+	return r.applier.Create(ctx, m, resources.CredentialsSecret(m, creds.user, creds.database, common.NewPassword()))
 }
 
-// takeCredentials puts the marks of a Secret of ours right and remembers what it says. A foreign one is used as it is.
-func (r *registries) takeCredentials(ctx context.Context, m *v1beta1.ModelRegistry, secret *corev1.Secret) error {
+// storeCredentials stores the credentials of a Secret and updates its metadata if it is managed.
+func (r *registryReconciler) storeCredentials(ctx context.Context, m *v1beta1.ModelRegistry, secret *corev1.Secret) error {
 	for _, key := range []string{resources.KeyUsername, resources.KeyPassword} {
 		if len(secret.Data[key]) == 0 {
 			return fmt.Errorf("the generated database has a Secret %s without the key %s: add it, or delete the Secret to have a new one made", secret.Name, key)
 		}
 	}
-	if isOurs(secret) {
-		if err := r.applier.PatchExisting(ctx, secret, func() { adjustData(secret, m) }); err != nil {
+	if isManaged(secret) {
+		if err := r.applier.PatchExisting(ctx, secret, func() { updateDataMetadata(secret, m) }); err != nil {
 			return err
 		}
 	}
-	read := credentials{
-		uid: secret.UID, version: secret.ResourceVersion, retained: retains(m),
+	creds := credentials{
+		uid: secret.UID, resourceVersion: secret.ResourceVersion, retainsData: retainsData(m),
 		user: string(secret.Data[resources.KeyUsername]), database: string(secret.Data[resources.KeyDatabase]),
 	}
-	defaultTo(&read.database, resources.DefaultDatabase)
-	r.of(m).credentials = read
+	setDefault(&creds.database, resources.DefaultDatabase)
+	r.stateOf(m).credentials = creds
 	return nil
 }
 
-// owned reports whether the cache shows volume or credentials that would go with a registry though they are to stay.
-func (r *registries) owned(ctx context.Context, m *v1beta1.ModelRegistry) bool {
+// hasOwnedRetainedData reports whether retained data has an owner reference to a registry in the cache, and would be deleted with it.
+func (r *registryReconciler) hasOwnedRetainedData(ctx context.Context, m *v1beta1.ModelRegistry) bool {
 	for name, kind := range map[string]schema.GroupVersionKind{resources.CredentialsName(m): registry.Secret, resources.ClaimName(m): registry.Claim} {
 		object, err := capability.GetMetadata(ctx, r.cached, kind, client.ObjectKey{Namespace: m.Namespace, Name: name})
-		if err == nil && object != nil && retains(m) && slices.ContainsFunc(object.OwnerReferences, isRegistry) {
+		if err == nil && object != nil && retainsData(m) && slices.ContainsFunc(object.OwnerReferences, isRegistryReference) {
 			return true
 		}
 	}
 	return false
 }
 
-// releaseData makes volume and credentials outlive a registry that is being deleted, or does not use them, unless it says otherwise. It
-// reports whether there are any that stay.
-func (r *registries) releaseData(ctx context.Context, m *v1beta1.ModelRegistry) (stays bool, err error) {
+// updateDataOwners removes or sets the owner references of volume and credentials by the retention policy. stays reports whether any of
+// them is retained.
+func (r *registryReconciler) updateDataOwners(ctx context.Context, m *v1beta1.ModelRegistry) (retained bool, err error) {
 	for name, object := range map[string]client.Object{resources.CredentialsName(m): &corev1.Secret{}, resources.ClaimName(m): &corev1.PersistentVolumeClaim{}} {
-		err := r.live.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: name}, object)
+		err := r.apiReader.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: name}, object)
 		if client.IgnoreNotFound(err) != nil {
-			return stays, fmt.Errorf("reading %s: %w", name, err)
+			return retained, fmt.Errorf("reading %s: %w", name, err)
 		}
-		if err != nil || !isOurs(object) {
+		if err != nil || !isManaged(object) {
 			continue
 		}
-		stays = stays || retains(m)
-		if err := r.applier.PatchExisting(ctx, object, func() { adjustData(object, m) }); err != nil {
-			return stays, err
+		retained = retained || retainsData(m)
+		if err := r.applier.PatchExisting(ctx, object, func() { updateDataMetadata(object, m) }); err != nil {
+			return retained, err
 		}
 	}
-	return stays, nil
+	return retained, nil
 }
 
-// isOurs says whether an object bears a sign of this operator or of the one that it replaces. That it was once written here is none: a user
-// who takes labels and owner reference off their data wants to keep it.
-func isOurs(object client.Object) bool {
+// isManaged reports whether an object has labels or an owner reference of this operator or the legacy one. Field managers do not count: a
+// user who removes the labels and the owner reference wants to keep the data.
+func isManaged(object client.Object) bool {
 	return object.GetLabels()[names.OperatorLabel] == names.OperatorName || object.GetLabels()[resources.LabelCreatedBy] == resources.CreatedBy ||
-		slices.ContainsFunc(object.GetOwnerReferences(), isRegistry)
+		slices.ContainsFunc(object.GetOwnerReferences(), isRegistryReference)
 }
 
-// adjustData brings the marks of volume or credentials up to date: our labels, no copy of the content in an annotation, and
-// the owner that the retention policy demands.
-func adjustData(object client.Object, m *v1beta1.ModelRegistry) {
-	adjustMarks(object, names.Labels(ComponentName))
-	object.SetOwnerReferences(ownersOfData(object, m))
+// updateDataMetadata sets the labels and owner references of volume or credentials and removes LastApplied.
+func updateDataMetadata(object client.Object, m *v1beta1.ModelRegistry) {
+	updateLabels(object, names.Labels(ComponentName))
+	object.SetOwnerReferences(dataOwnerReferences(object, m))
 }
 
-// adjustMarks adds labels, and removes the copy of the object that the original kept in an annotation.
-func adjustMarks(object client.Object, marks map[string]string) {
+// updateLabels sets labels and removes LastApplied.
+func updateLabels(object client.Object, marks map[string]string) {
 	object.SetLabels(labels.Merge(object.GetLabels(), marks))
 	annotations := object.GetAnnotations()
 	delete(annotations, LastApplied)
 	object.SetAnnotations(annotations)
 }
 
-// ownersOfData are the owners that volume or credentials should have: all others that they have, and the registry itself only if
-// its data is to go with it.
-func ownersOfData(object client.Object, m *v1beta1.ModelRegistry) []metav1.OwnerReference {
-	owners := slices.DeleteFunc(slices.Clone(object.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
-		return isRegistry(ref) && (retains(m) || ref.UID != m.UID)
+// dataOwnerReferences returns the owner references of volume or credentials: those of other kinds, and one to the registry only if data is
+// deleted with it.
+func dataOwnerReferences(object client.Object, m *v1beta1.ModelRegistry) []metav1.OwnerReference {
+	references := slices.DeleteFunc(slices.Clone(object.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
+		return isRegistryReference(ref) && (retainsData(m) || ref.UID != m.UID)
 	})
-	if !retains(m) && len(owners) == 0 {
-		owners = append(owners, *metav1.NewControllerRef(m, v1beta1.GroupVersion.WithKind(v1beta1.Kind)))
+	if !retainsData(m) && len(references) == 0 {
+		references = append(references, *metav1.NewControllerRef(m, v1beta1.GroupVersion.WithKind(v1beta1.Kind)))
 	}
-	return owners
+	return references
 }
 
-// retains says whether the data outlives its registry; only an explicit Delete says otherwise.
-func retains(m *v1beta1.ModelRegistry) bool {
+// retainsData reports whether data outlives its registry, which is the default.
+func retainsData(m *v1beta1.ModelRegistry) bool {
 	return m.Spec.Postgres == nil || m.Spec.Postgres.RetentionPolicy != v1beta1.DeleteData
 }
 
-func isRegistry(ref metav1.OwnerReference) bool {
+func isRegistryReference(ref metav1.OwnerReference) bool {
 	group, err := schema.ParseGroupVersion(ref.APIVersion)
 	return err == nil && group.Group == v1beta1.GroupVersion.Group && ref.Kind == v1beta1.Kind
 }
 
-// connect replaces the wish for a database by the way to the one that was made. Nothing else that the spec says of a
-// connection applies to it.
-func connect(m *v1beta1.ModelRegistry, to credentials) {
-	wish := m.Spec.Postgres
+// setConnection replaces the spec of a generated database by the connection to it, without other connection settings of the spec.
+func setConnection(m *v1beta1.ModelRegistry, creds credentials) {
+	requested := m.Spec.Postgres
 	m.Spec.Postgres = &v1beta1.PostgresConfig{
 		Host:            resources.DatabaseName(m),
 		Port:            new(v1beta1.DefaultPostgresPort),
-		Username:        to.user,
-		Database:        to.database,
+		Username:        creds.user,
+		Database:        creds.database,
 		PasswordSecret:  &v1beta1.SecretKeyValue{Name: resources.CredentialsName(m), Key: resources.KeyPassword},
-		Image:           wish.Image,
-		RetentionPolicy: wish.RetentionPolicy,
-		Storage:         wish.Storage,
-		Resources:       wish.Resources,
-		ServerTLS:       wish.ServerTLS,
-		MajorVersion:    wish.MajorVersion,
-		Backup:          wish.Backup,
+		Image:           requested.Image,
+		RetentionPolicy: requested.RetentionPolicy,
+		Storage:         requested.Storage,
+		Resources:       requested.Resources,
+		ServerTLS:       requested.ServerTLS,
+		MajorVersion:    requested.MajorVersion,
+		Backup:          requested.Backup,
 	}
 	if resources.EncryptsDatabase(m) {
 		m.Spec.Postgres.SSLMode = common.VerifyFull

@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-func ref(kind, name string, uid types.UID) metav1.OwnerReference {
+func ownerReference(kind, name string, uid types.UID) metav1.OwnerReference {
 	group := v1beta1.GroupVersion.String()
 	if kind != v1beta1.Kind {
 		group = "v1"
@@ -27,9 +27,9 @@ func withData(policy v1beta1.RetentionPolicy) *v1beta1.ModelRegistry {
 	return m
 }
 
-// Data stays with no one unless it is to go with its registry, and never with an earlier registry of the name.
-func TestOwnersOfData(t *testing.T) {
-	mine, before, other := ref(v1beta1.Kind, "demo", "now"), ref(v1beta1.Kind, "demo", "before"), ref("ConfigMap", "x", "x")
+// Data has no owner reference unless it is deleted with its registry, and never one to an earlier registry of the name.
+func TestDataOwnerReferences(t *testing.T) {
+	mine, before, other := ownerReference(v1beta1.Kind, "demo", "now"), ownerReference(v1beta1.Kind, "demo", "before"), ownerReference("ConfigMap", "x", "x")
 	for name, test := range map[string]struct {
 		policy v1beta1.RetentionPolicy
 		owners []metav1.OwnerReference
@@ -48,7 +48,7 @@ func TestOwnersOfData(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{OwnerReferences: test.owners}}
 			var got []types.UID
-			for _, o := range ownersOfData(claim, withData(test.policy)) {
+			for _, o := range dataOwnerReferences(claim, withData(test.policy)) {
 				got = append(got, o.UID)
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
@@ -58,18 +58,18 @@ func TestOwnersOfData(t *testing.T) {
 	}
 }
 
-// D7, S2: only marks are changed, and the copy of the content that the original left goes.
-func TestAdjustData(t *testing.T) {
+// D7, S2: only metadata changes, and the legacy annotation with the content is removed.
+func TestUpdateDataMetadata(t *testing.T) {
 	m := withData("")
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Labels: map[string]string{"theirs": "1"}, Annotations: map[string]string{LastApplied: "UEsDBA==", "theirs": "1"},
-			OwnerReferences: []metav1.OwnerReference{ref(v1beta1.Kind, "demo", "now")},
+			OwnerReferences: []metav1.OwnerReference{ownerReference(v1beta1.Kind, "demo", "now")},
 		},
 		Data: map[string][]byte{"password": []byte("p")},
 	}
 	before := secret.DeepCopy()
-	adjustData(secret, m)
+	updateDataMetadata(secret, m)
 	want := before.DeepCopy()
 	want.Labels[names.OperatorLabel], want.Labels[names.ComponentLabel] = names.OperatorName, ComponentName
 	want.Annotations, want.OwnerReferences = map[string]string{"theirs": "1"}, nil
@@ -81,33 +81,33 @@ func TestAdjustData(t *testing.T) {
 	}
 }
 
-func TestIsOurs(t *testing.T) {
+func TestIsManaged(t *testing.T) {
 	for name, test := range map[string]struct {
 		meta metav1.ObjectMeta
 		want bool
 	}{
 		"ours":               {metav1.ObjectMeta{Labels: names.Labels(ComponentName)}, true},
 		"claim of the older": {metav1.ObjectMeta{Labels: map[string]string{resources.LabelCreatedBy: resources.CreatedBy}}, true},
-		"owned by it":        {metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{ref(v1beta1.Kind, "demo", "now")}}, true},
+		"owned by it":        {metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{ownerReference(v1beta1.Kind, "demo", "now")}}, true},
 		"freed by a user":    {metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldOwner}}}, false},
 		"of a user":          {metav1.ObjectMeta{Labels: map[string]string{"app": "demo"}}, false},
-		"of something else":  {metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{ref("ConfigMap", "demo", "now")}}, false},
+		"of something else":  {metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{ownerReference("ConfigMap", "demo", "now")}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			secret := &corev1.Secret{ObjectMeta: test.meta}
-			if got := isOurs(secret); got != test.want {
+			if got := isManaged(secret); got != test.want {
 				t.Errorf("got %v", got)
 			}
 		})
 	}
 }
 
-// D12: the way to a generated database is what its credentials say, and nothing of the wish but what is made of it stays.
-func TestConnect(t *testing.T) {
+// D12: the connection to a generated database consists of its credentials and the fields of the spec for generated databases.
+func TestSetConnection(t *testing.T) {
 	m := withData(v1beta1.DeleteData)
 	m.Spec.Postgres.Image, m.Spec.Postgres.SSLMode, m.Spec.Postgres.Username = "i", "require", "later"
 	m.Spec.Postgres.Storage = &v1beta1.PostgresStorage{}
-	connect(m, credentials{user: "u", database: "d"})
+	setConnection(m, credentials{user: "u", database: "d"})
 	want := &v1beta1.PostgresConfig{
 		Host: "demo-postgres", Port: new(int32(5432)), Username: "u", Database: "d", Image: "i", RetentionPolicy: v1beta1.DeleteData,
 		PasswordSecret: &v1beta1.SecretKeyValue{Name: "demo-postgres-credentials", Key: "password"}, Storage: &v1beta1.PostgresStorage{},

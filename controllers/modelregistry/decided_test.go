@@ -17,12 +17,12 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
-// Until the AIHub was read nothing is written, and nothing removed: what it decided could differ from the settings.
-func TestRegistriesAwaitTheHub(t *testing.T) {
+// Before the AIHub was read, nothing is written or deleted: it may override settings.
+func TestReconcileWaitsForAIHub(t *testing.T) {
 	hub := aihub.NewWatcher(fake.NewSimpleDynamicClient(runtime.NewScheme()), clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard())
 	hub.SetServed(true)
-	r := &registries{
-		hub: hub, settings: Settings{ModelRegistry: config.ModelRegistry{Namespace: "set"}}, served: func() capability.Set { return capability.NewSet() },
+	r := &registryReconciler{
+		aihub: hub, settings: Settings{ModelRegistry: config.ModelRegistry{Namespace: "set"}}, served: func() capability.Set { return capability.NewSet() },
 	}
 	for name, phase := range map[string]func() error{
 		"the first phase": func() error { return r.phases()[1].Run(t.Context(), &v1beta1.ModelRegistry{}) },
@@ -34,7 +34,7 @@ func TestRegistriesAwaitTheHub(t *testing.T) {
 	}
 	hub.SetServed(false) // there is none
 	m := &v1beta1.ModelRegistry{}
-	if err := r.awaitHub(t.Context(), m); err != nil || r.of(m).platform.Namespace != "set" {
-		t.Errorf("error %v, settings %+v", err, r.of(m).platform)
+	if err := r.waitForPlatform(t.Context(), m); err != nil || r.stateOf(m).platform.Namespace != "set" {
+		t.Errorf("error %v, settings %+v", err, r.stateOf(m).platform)
 	}
 }

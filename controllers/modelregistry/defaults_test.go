@@ -13,9 +13,8 @@ import (
 	rules "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
-// [modelregistry-9] [modelregistry-28] An older proxy gets its present name, without its image, and only where there is no
-// newer one (D28).
-func TestMoveProxy(t *testing.T) {
+// [modelregistry-9] [modelregistry-28] oauthProxy becomes kubeRBACProxy without its image, unless kubeRBACProxy is set (D28).
+func TestMigrateProxy(t *testing.T) {
 	older := &v1beta1.ProxyConfig{Port: new(int32(9443)), Domain: "d", ServiceRoute: v1beta1.RouteDisabled, Image: "oauth"}
 	moved := &v1beta1.ProxyConfig{Port: new(int32(9443)), Domain: "d", ServiceRoute: v1beta1.RouteDisabled}
 	newer := &v1beta1.ProxyConfig{Domain: "n", Image: "i"}
@@ -35,12 +34,12 @@ func TestMoveProxy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &v1beta1.ModelRegistry{Spec: *test.spec.DeepCopy()}
-			moveProxy(&m.Spec, test.openShift)
+			migrateProxy(&m.Spec, test.openShift)
 			once := m.Spec.DeepCopy()
 			if moved := !reflect.DeepEqual(test.spec, m.Spec); moved != test.moves {
 				t.Errorf("moves: %v", moved)
 			}
-			if moveProxy(&m.Spec, test.openShift); m.Spec.OAuthProxy != nil || !reflect.DeepEqual(once, &m.Spec) {
+			if migrateProxy(&m.Spec, test.openShift); m.Spec.OAuthProxy != nil || !reflect.DeepEqual(once, &m.Spec) {
 				t.Error("once is enough")
 			}
 			if diff := cmp.Diff(test.want, m.Spec.KubeRBACProxy); diff != "" {
@@ -50,13 +49,13 @@ func TestMoveProxy(t *testing.T) {
 	}
 }
 
-// [modelregistry-12] [modelregistry-20] [modelregistry-21] Defaults of the program fill what a spec leaves open, and nothing else.
-func TestFill(t *testing.T) {
-	p := &registry.Platform{ModelRegistry: config.ModelRegistry{Images: config.RegistryImages{REST: "r", KubeRBACProxy: "k", Postgres: "p"}}, Routers: "apps"}
+// [modelregistry-12] [modelregistry-20] [modelregistry-21] Defaults are set only for unset fields.
+func TestSetDefaults(t *testing.T) {
+	p := &registry.Platform{ModelRegistry: config.ModelRegistry{Images: config.RegistryImages{REST: "r", KubeRBACProxy: "k", Postgres: "p"}}, RouterDomain: "apps"}
 	m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}
 	m.Spec.Postgres, m.Spec.MySQL, m.Spec.KubeRBACProxy = &v1beta1.PostgresConfig{}, &v1beta1.MySQLConfig{}, &v1beta1.ProxyConfig{}
 	m.Spec.OAuthProxy = &v1beta1.ProxyConfig{}
-	fill(m, p)
+	setDefaults(m, p)
 	want := v1beta1.ModelRegistrySpec{
 		Rest:       v1beta1.RestSpec{Image: "r", Port: new(int32(8080)), Resources: new(rules.DefaultRESTResources())},
 		Postgres:   &v1beta1.PostgresConfig{Image: "p", Port: new(int32(5432))},
@@ -72,15 +71,15 @@ func TestFill(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	given := m.DeepCopy()
-	fill(m, &registry.Platform{
-		ModelRegistry: config.ModelRegistry{Images: config.RegistryImages{REST: "x", KubeRBACProxy: "x", Postgres: "x"}}, Routers: "x",
+	setDefaults(m, &registry.Platform{
+		ModelRegistry: config.ModelRegistry{Images: config.RegistryImages{REST: "x", KubeRBACProxy: "x", Postgres: "x"}}, RouterDomain: "x",
 	})
 	if diff := cmp.Diff(given, m); diff != "" {
 		t.Errorf("what is reported stays (-want +got):\n%s", diff)
 	}
 }
 
-// [modelregistry-64] A domain in the spec counts most, then the setting, then that of the cluster.
+// [modelregistry-64] The domain of the spec has precedence over the setting, and the setting over the cluster.
 func TestDomainOrder(t *testing.T) {
 	for name, test := range map[string]struct{ spec, setting, cluster, want string }{
 		"spec":    {"spec", "setting", "cluster", "spec"},
@@ -90,7 +89,7 @@ func TestDomainOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &v1beta1.ModelRegistry{Spec: v1beta1.ModelRegistrySpec{KubeRBACProxy: &v1beta1.ProxyConfig{Domain: test.spec}}}
-			fill(m, &registry.Platform{ModelRegistry: config.ModelRegistry{DefaultDomain: test.setting}, Routers: test.cluster})
+			setDefaults(m, &registry.Platform{ModelRegistry: config.ModelRegistry{DefaultDomain: test.setting}, RouterDomain: test.cluster})
 			if got := m.Spec.KubeRBACProxy.Domain; got != test.want {
 				t.Errorf("got %q", got)
 			}

@@ -32,11 +32,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
 
-// starting are the reasons for which a container waits while all is well.
-var starting = []string{"", "ContainerCreating", "PodInitializing"}
+// startupReasons are the reasons of containers that wait in a normal start.
+var startupReasons = []string{"", "ContainerCreating", "PodInitializing"}
 
-// podsOf lists pods from the cache, oldest first.
-func (r *registries) podsOf(ctx context.Context, m *v1beta1.ModelRegistry, selector map[string]string) ([]corev1.Pod, error) {
+// podsOf lists pods from the cache by age, oldest first.
+func (r *registryReconciler) podsOf(ctx context.Context, m *v1beta1.ModelRegistry, selector map[string]string) ([]corev1.Pod, error) {
 	list := &corev1.PodList{}
 	if err := r.pods.List(ctx, list, client.InNamespace(m.Namespace), client.MatchingLabels(selector)); err != nil {
 		return nil, fmt.Errorf("listing pods: %w", err)
@@ -47,10 +47,10 @@ func (r *registries) podsOf(ctx context.Context, m *v1beta1.ModelRegistry, selec
 	return list.Items, nil
 }
 
-// diagnose says why a replica is unavailable: what the server logged, else what its pods say, else that there are none; and what
-// keeps its database, which it may wait for. The database has the labels of the registry but for one, which distinguishes them.
-func (r *registries) diagnose(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (*finding, error) {
-	if f := r.lacking(m, d); f != nil {
+// diagnose returns why a replica is unavailable: by missing references, else the log of the server, else the status of its pods. It adds
+// problems of a generated database, which the server waits for.
+func (r *registryReconciler) diagnose(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (*finding, error) {
+	if f := r.missingReference(m, d); f != nil {
 		return f, nil
 	}
 	pods, err := r.podsOf(ctx, m, resources.ServerSelector(m))
@@ -58,18 +58,18 @@ func (r *registries) diagnose(ctx context.Context, m *v1beta1.ModelRegistry, d *
 		return nil, err
 	}
 	f, err := r.diagnoseServer(ctx, m, d, pods)
-	if err != nil || !generates(m) {
+	if err != nil || !generatesDatabase(m) {
 		return f, err
 	}
-	return f, r.addDatabase(ctx, m, f)
+	return f, r.addDatabaseCause(ctx, m, f)
 }
 
-// settable are the fields where users set the resources of the containers of a registry and of its database.
-var settable = conditions.Fields{
+// resourceFields maps containers to the fields with their resources.
+var resourceFields = conditions.ResourceFields{
 	resources.ServerContainer: "spec.rest.resources", rbacproxy.ContainerName: "spec.kubeRBACProxy.resources", resources.DatabaseContainer: "spec.postgres.resources",
 }
 
-func (r *registries) diagnoseServer(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment, pods []corev1.Pod) (*finding, error) {
+func (r *registryReconciler) diagnoseServer(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment, pods []corev1.Pod) (*finding, error) {
 	for i := range pods {
 		if !pods[i].DeletionTimestamp.IsZero() {
 			continue
@@ -78,11 +78,11 @@ func (r *registries) diagnoseServer(ctx context.Context, m *v1beta1.ModelRegistr
 			return f, err
 		}
 	}
-	if cause := settable.Cause(d, pods); cause != "" {
+	if cause := resourceFields.Cause(d, pods); cause != "" {
 		return &finding{serving.ReasonUnavailable, "Deployment is unavailable: " + cause}, nil
 	}
 	f := &finding{serving.ReasonStarting, fmt.Sprintf("Deployment is unavailable: %d containers unavailable", d.Status.UnavailableReplicas)}
-	if serving.GivenUp(d.Status) {
+	if serving.RolloutFailed(d.Status) {
 		f.reason = serving.ReasonUnavailable
 		if d.Status.UnavailableReplicas == 0 {
 			f.message = "Deployment is unavailable: " + conditions.Rollout(d).Message
@@ -91,28 +91,27 @@ func (r *registries) diagnoseServer(ctx context.Context, m *v1beta1.ModelRegistr
 	return f, nil
 }
 
-// addDatabase adds to a finding what keeps the pods of a generated database.
-func (r *registries) addDatabase(ctx context.Context, m *v1beta1.ModelRegistry, f *finding) error {
+// addDatabaseCause adds problems of the pods of a generated database to a finding.
+func (r *registryReconciler) addDatabaseCause(ctx context.Context, m *v1beta1.ModelRegistry, f *finding) error {
 	pods, err := r.podsOf(ctx, m, resources.DatabaseSelector(m))
 	if err != nil {
 		return err
 	}
-	cause, err := registry.DatabaseCause(ctx, r.cached, r.live, m.Namespace, resources.DatabaseName(m), pods, settable)
+	cause, err := registry.DatabaseCause(ctx, r.cached, r.apiReader, m.Namespace, resources.DatabaseName(m), pods, resourceFields)
 	if err != nil {
 		return err
 	}
 	f.message += cause
-	if cause != "" && len(pods) == 0 || slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !comingUp(&p) }) {
+	if cause != "" && len(pods) == 0 || slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !isStarting(&p) }) {
 		f.reason = serving.ReasonUnavailable
 	}
 	return nil
 }
 
-// comingUp says whether a pod is on its way, or up: no container of it has ended or waits for anything but its start, and a node
-// was found for it.
-func comingUp(pod *corev1.Pod) bool {
+// isStarting reports whether a pod starts normally or runs: it is scheduled, and no container has restarted, failed or is stuck.
+func isStarting(pod *corev1.Pod) bool {
 	for _, status := range pod.Status.ContainerStatuses {
-		if status.RestartCount > 0 || stuck(status) || !status.Ready && status.State.Terminated != nil {
+		if status.RestartCount > 0 || isStuck(status) || !status.Ready && status.State.Terminated != nil {
 			return false
 		}
 	}
@@ -121,29 +120,29 @@ func comingUp(pod *corev1.Pod) bool {
 	})
 }
 
-// lacking names a Secret or ConfigMap without which the pods do not start.
-func (r *registries) lacking(m *v1beta1.ModelRegistry, d *appsv1.Deployment) *finding {
-	missing := r.of(m).missing
+// missingReference returns a finding if a Secret or ConfigMap is missing without which pods do not start.
+func (r *registryReconciler) missingReference(m *v1beta1.ModelRegistry, d *appsv1.Deployment) *finding {
+	missing := r.stateOf(m).missingReferences
 	if len(missing) == 0 {
 		return nil
 	}
-	if name := missing[0].Name; name == resources.ServingSecretName(m) && issued(m) && !serving.GivenUp(d.Status) {
+	if name := missing[0].Name; name == resources.ServingSecretName(m) && managesCertificate(m) && !serving.RolloutFailed(d.Status) {
 		return &finding{serving.ReasonStarting, "Deployment is unavailable: Secret " + name + " has not been made yet"}
 	}
 	return &finding{serving.ReasonUnavailable, "Deployment is unavailable: " + missing[0].String()}
 }
 
-func (r *registries) diagnosePod(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment, pod *corev1.Pod) (*finding, error) {
+func (r *registryReconciler) diagnosePod(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment, pod *corev1.Pod) (*finding, error) {
 	for _, status := range pod.Status.ContainerStatuses {
-		if status.Name != resources.ServerContainer || !stuck(status) {
+		if status.Name != resources.ServerContainer || !isStuck(status) {
 			continue
 		}
-		if f, err := r.logged(ctx, m, pod, status); f != nil || err != nil {
+		if f, err := r.findingFromLog(ctx, m, pod, status); f != nil || err != nil {
 			return f, err
 		}
 	}
 	reason := serving.ReasonUnavailable
-	if comingUp(pod) && !serving.GivenUp(d.Status) {
+	if isStarting(pod) && !serving.RolloutFailed(d.Status) {
 		reason = serving.ReasonStarting
 	}
 	if unready := unreadyContainers(pod); unready != "" {
@@ -158,44 +157,44 @@ func (r *registries) diagnosePod(ctx context.Context, m *v1beta1.ModelRegistry, 
 	return nil, nil
 }
 
-// stuck says whether a container waits for something else than its start.
-func stuck(status corev1.ContainerStatus) bool {
-	return !status.Ready && status.State.Waiting != nil && !slices.Contains(starting, status.State.Waiting.Reason)
+// isStuck reports whether a container waits for another reason than its normal start.
+func isStuck(status corev1.ContainerStatus) bool {
+	return !status.Ready && status.State.Waiting != nil && !slices.Contains(startupReasons, status.State.Waiting.Reason)
 }
 
-// unreadyContainers describes the containers of a pod that wait or have ended.
+// unreadyContainers describes the waiting and terminated containers of a pod.
 func unreadyContainers(pod *corev1.Pod) string {
-	var all []string
+	var descriptions []string
 	for _, status := range pod.Status.ContainerStatuses {
-		waiting, ended := status.State.Waiting, status.State.Terminated
+		waiting, terminated := status.State.Waiting, status.State.Terminated
 		switch {
 		case status.Ready:
 		case waiting != nil:
-			all = append(all, fmt.Sprintf("%s: {waiting: {reason: %s, message: %s}}", status.Name, waiting.Reason, waiting.Message))
-		case ended != nil:
-			all = append(all, fmt.Sprintf("%s: {terminated: {reason: %s, message: %s}}", status.Name, ended.Reason, ended.Message))
+			descriptions = append(descriptions, fmt.Sprintf("%s: {waiting: {reason: %s, message: %s}}", status.Name, waiting.Reason, waiting.Message))
+		case terminated != nil:
+			descriptions = append(descriptions, fmt.Sprintf("%s: {terminated: {reason: %s, message: %s}}", status.Name, terminated.Reason, terminated.Message))
 		}
 	}
-	return strings.Join(all, ", ")
+	return strings.Join(descriptions, ", ")
 }
 
-// checkProxy says what keeps callers from reaching the server through its proxy; empty when nothing does.
-func (r *registries) checkProxy(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (finding, error) {
+// checkProxy returns why callers cannot reach the server through its proxy; an empty message if they can.
+func (r *registryReconciler) checkProxy(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (finding, error) {
 	pods, err := r.podsOf(ctx, m, resources.ServerSelector(m))
 	if err != nil {
 		return finding{}, err
 	}
-	if message := judgePods(resources.ServiceName(m), pods); message != "" {
-		if f := r.lacking(m, d); f != nil && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return hasProxy(&p) }) {
-			message = f.message // without it no pod with a proxy starts
+	if message := checkProxyPods(resources.ServiceName(m), pods); message != "" {
+		if f := r.missingReference(m, d); f != nil && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return hasProxy(&p) }) {
+			message = f.message // pods with a proxy do not start without it
 		}
 		return finding{message: message}, nil
 	}
-	if m.Spec.KubeRBACProxy.ServiceRoute == v1beta1.RouteDisabled || !r.of(m).platform.Served.Has(capability.Route) {
+	if m.Spec.KubeRBACProxy.ServiceRoute == v1beta1.RouteDisabled || !r.stateOf(m).platform.Served.Has(capability.Route) {
 		return finding{}, nil
 	}
-	route := common.Unstructured(capability.Route)
-	err = r.whole.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.SecureRouteName(m)}, route)
+	route := common.NewUnstructured(capability.Route)
+	err = r.fullObjects.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.SecureRouteName(m)}, route)
 	if client.IgnoreNotFound(err) != nil {
 		return finding{}, fmt.Errorf("reading Route %s: %w", resources.SecureRouteName(m), err)
 	}
@@ -206,12 +205,11 @@ func (r *registries) checkProxy(ctx context.Context, m *v1beta1.ModelRegistry, d
 	if err != nil {
 		return finding{}, err
 	}
-	return judgeRoute(typed), nil
+	return checkRoute(typed), nil
 }
 
-// judgePods demands one active pod in which everything is ready, the proxy among it. Containers that others inject count like
-// any other.
-func judgePods(deployment string, pods []corev1.Pod) string {
+// checkProxyPods returns a message unless one active pod has a proxy and only ready containers, including injected ones.
+func checkProxyPods(deployment string, pods []corev1.Pod) string {
 	if len(pods) == 0 {
 		return "No Pods found for Deployment " + deployment
 	}
@@ -220,14 +218,14 @@ func judgePods(deployment string, pods []corev1.Pod) string {
 		if !pods[i].DeletionTimestamp.IsZero() {
 			continue
 		}
-		if message = judgePod(&pods[i]); message == "" {
+		if message = checkProxyPod(&pods[i]); message == "" {
 			return ""
 		}
 	}
 	return message
 }
 
-func judgePod(pod *corev1.Pod) string {
+func checkProxyPod(pod *corev1.Pod) string {
 	if !hasProxy(pod) {
 		return "kube-rbac-proxy proxy unavailable in Pod " + pod.Name
 	}
@@ -242,8 +240,8 @@ func judgePod(pod *corev1.Pod) string {
 	return ""
 }
 
-// judgeRoute demands that a router admits the Route.
-func judgeRoute(route *routev1.Route) finding {
+// checkRoute returns a finding unless a router admits the Route.
+func checkRoute(route *routev1.Route) finding {
 	admitted, refusal := routestatus.Admitted(route)
 	switch {
 	case admitted:
@@ -254,24 +252,24 @@ func judgeRoute(route *routev1.Route) finding {
 	return finding{message: fmt.Sprintf("KubeRBACProxy Route %s is unavailable: Host %s in Route %s is unavailable:", route.Name, route.Spec.Host, route.Name)}
 }
 
-// Bounds of what is read of a log: the cause of an end stands near the end.
+// Limits for reading a log, from its end.
 const (
 	logLines = 200
 	logBytes = 64 << 10
-	// maxLine bounds what of a line is quoted.
-	maxLine = 400
+	// maxLineLength limits quoted lines.
+	maxLineLength = 400
 )
 
-const alertMark = "{{ALERT}}"
+const alertMarker = "{{ALERT}}"
 
-// checkFailure is how the server logs that it cannot use its database: the status and, after it, an explanation.
-var checkFailure = regexp.MustCompile(`Check failed: absl::OkStatus\(\) == status \(OK vs\. (.*)\) (.*)$`)
+// failedCheckLine matches the log line of a server that cannot use its database: the explanation follows the status.
+var failedCheckLine = regexp.MustCompile(`Check failed: absl::OkStatus\(\) == status \(OK vs\. (.*)\) (.*)$`)
 
-// readLog returns the end of the log of a container.
-type readLog func(ctx context.Context, pod types.NamespacedName, container string) (string, error)
+// logReader returns the end of the log of a container.
+type logReader func(ctx context.Context, pod types.NamespacedName, container string) (string, error)
 
-// newLogReader reads logs by the API server.
-func newLogReader(config *rest.Config, client *http.Client) (readLog, error) {
+// newLogReader returns a logReader that uses the API server.
+func newLogReader(config *rest.Config, client *http.Client) (logReader, error) {
 	c := rest.CopyConfig(config)
 	c.GroupVersion, c.APIPath, c.NegotiatedSerializer = &corev1.SchemeGroupVersion, "/api", scheme.Codecs.WithoutConversion()
 	reader, err := rest.RESTClientForConfigAndClient(c, client)
@@ -286,76 +284,73 @@ func newLogReader(config *rest.Config, client *http.Client) (readLog, error) {
 	}, nil
 }
 
-// logRun is one run of a container and what its log said.
+// logRun is one run of a container and the finding in its log.
 type logRun struct {
 	pod      types.UID
 	restarts int32
-	said     *finding
+	finding  *finding
 }
 
-// logged returns what the log of a server that does not start says about the cause, nil when it says nothing. It is read once for
-// each run of the container. A log that cannot be read is no obstacle: there may be none.
-func (r *registries) logged(ctx context.Context, m *v1beta1.ModelRegistry, pod *corev1.Pod, status corev1.ContainerStatus) (*finding, error) {
-	s := r.of(m)
-	if s.log != nil && s.log.pod == pod.UID && s.log.restarts == status.RestartCount {
-		return s.log.said, nil
+// findingFromLog returns the cause in the log of a server that does not start, or nil. It reads the log once per run of the container. An
+// unreadable log is no error: it may not exist yet.
+func (r *registryReconciler) findingFromLog(ctx context.Context, m *v1beta1.ModelRegistry, pod *corev1.Pod, status corev1.ContainerStatus) (*finding, error) {
+	s := r.stateOf(m)
+	if s.lastLog != nil && s.lastLog.pod == pod.UID && s.lastLog.restarts == status.RestartCount {
+		return s.lastLog.finding, nil
 	}
-	text, err := r.readLog(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, resources.ServerContainer)
+	text, err := r.readPodLog(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, resources.ServerContainer)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("The log of the server cannot be read", "pod", pod.Name, "reason", err.Error())
 	}
-	s.log = &logRun{pod: pod.UID, restarts: status.RestartCount, said: scanLog(text)}
-	return s.log.said, nil
+	s.lastLog = &logRun{pod: pod.UID, restarts: status.RestartCount, finding: scanLog(text)}
+	return s.lastLog.finding, nil
 }
 
-// scanLog looks for an alert, which wins, and for the first failed check of the database, or else for the last that a newer
-// server says about it.
+// scanLog returns the first alert, else the first failed check of the database, else the last connection error.
 func scanLog(text string) *finding {
 	misconfigured := func(cause string) *finding {
-		return &finding{ReasonConfiguration, "database configuration error: " + conditions.Clip(redact.Text(cause), maxLine)}
+		return &finding{ReasonConfiguration, "database configuration error: " + conditions.Clip(redact.Text(cause), maxLineLength)}
 	}
-	var failure, said *finding
+	var failedCheck, connectionErr *finding
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
-		cause := unconnected(line)
-		switch alert := strings.Contains(line, alertMark); {
-		case alert && cause == escapePassword:
+		cause := connectionError(line)
+		switch alert := strings.Contains(line, alertMarker); {
+		case alert && cause == unparsableURLMessage:
 			return misconfigured(cause)
 		case alert:
-			return &finding{ReasonAlert, "rest container alert: " + conditions.Clip(redact.Text(line), maxLine)}
+			return &finding{ReasonAlert, "rest container alert: " + conditions.Clip(redact.Text(line), maxLineLength)}
 		case cause != "":
-			said = misconfigured(cause)
+			connectionErr = misconfigured(cause)
 		}
-		if found := checkFailure.FindStringSubmatch(line); found != nil && failure == nil {
-			failure = misconfigured(found[2] + ": " + found[1])
+		if match := failedCheckLine.FindStringSubmatch(line); match != nil && failedCheck == nil {
+			failedCheck = misconfigured(match[2] + ": " + match[1])
 		}
 	}
-	return cmp.Or(failure, said)
+	return cmp.Or(failedCheck, connectionErr)
 }
 
-// connecting is how a server that is written in Go logs why it does not reach its database: at each attempt, and at its end.
-var connecting = regexp.MustCompile(`(?:Retrying connection to \w+ \(attempt \d+/\d+\)|error connecting to datastore): (.*)$`)
+// connectionErrorLine matches the log of servers in Go at each failed connection attempt and when they give up.
+var connectionErrorLine = regexp.MustCompile(`(?:Retrying connection to \w+ \(attempt \d+/\d+\)|error connecting to datastore): (.*)$`)
 
-// unreadable is in lines of a server that cannot read the address of its database. They may quote the address with the
-// password in it, so nothing of them is repeated.
-var unreadable = regexp.MustCompile(`failed to parse PostgreSQL URL DSN|failed to parse as URL|cannot parse .?postgres`)
+// unparsableURLLine matches errors about the URL of the database. They may contain the password, so they are never quoted.
+var unparsableURLLine = regexp.MustCompile(`failed to parse PostgreSQL URL DSN|failed to parse as URL|cannot parse .?postgres`)
 
-// escapePassword is the remedy for a password that ends in the middle, because the kubelet pastes it into a URL.
-const escapePassword = "the address of the database cannot be read: where the password has one of / ? # % or a space, " +
+// unparsableURLMessage explains how to escape a password that the kubelet inserts into a URL.
+const unparsableURLMessage = "the address of the database cannot be read: where the password has one of / ? # % or a space, " +
 	"let its Secret hold %2F %3F %23 %25 or %20 instead"
 
-// unconnected is what a line of the log says about a database that cannot be used, "" when it says nothing. It never holds an
-// address, since that may have a password in it.
-func unconnected(line string) string {
-	if unreadable.MatchString(line) {
-		return escapePassword
+// connectionError returns the database error of a log line, "" if there is none. It never returns a URL, which may contain a password.
+func connectionError(line string) string {
+	if unparsableURLLine.MatchString(line) {
+		return unparsableURLMessage
 	}
-	found := connecting.FindStringSubmatch(line)
-	if found == nil || strings.Contains(found[1], "://") {
+	match := connectionErrorLine.FindStringSubmatch(line)
+	if match == nil || strings.Contains(match[1], "://") {
 		return ""
 	}
-	return found[1]
+	return match[1]
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// woken returns the registries that an event of an object leads to.
-func woken(t *testing.T, h handler.TypedEventHandler[client.Object, reconcile.Request], o client.Object) []string {
+// requestsFor returns the registries that an event of an object enqueues.
+func requestsFor(t *testing.T, h handler.TypedEventHandler[client.Object, reconcile.Request], o client.Object) []string {
 	t.Helper()
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
@@ -35,14 +35,14 @@ func woken(t *testing.T, h handler.TypedEventHandler[client.Object, reconcile.Re
 	return all
 }
 
-func labelled(o client.Object, namespace, name string, labels map[string]string) client.Object {
+func withLabels(o client.Object, namespace, name string, labels map[string]string) client.Object {
 	o.SetNamespace(namespace)
 	o.SetName(name)
 	o.SetLabels(labels)
 	return o
 }
 
-// Objects without an owner lead to their registry by their labels, and those of other components nowhere.
+// Objects without an owner reference enqueue their registry by labels; those of other components enqueue nothing.
 func TestEventsByLabels(t *testing.T) {
 	ours := names.Labels(ComponentName)
 	with := func(labels map[string]string, more ...string) map[string]string {
@@ -60,30 +60,30 @@ func TestEventsByLabels(t *testing.T) {
 		object  client.Object
 		want    []string
 	}{
-		"of cluster scope":    {byLabels(), labelled(&corev1.ConfigMap{}, "", "x", with(ours, resources.LabelApp, "demo", resources.LabelNamespace, "ns")), []string{"ns/demo"}},
-		"without a namespace": {byLabels(), labelled(&corev1.ConfigMap{}, "", "x", with(ours, resources.LabelApp, "demo")), nil},
-		"of the catalog": {byLabels(), labelled(&corev1.ConfigMap{}, "", "x",
+		"of cluster scope":    {enqueueByLabels(), withLabels(&corev1.ConfigMap{}, "", "x", with(ours, resources.LabelApp, "demo", resources.LabelNamespace, "ns")), []string{"ns/demo"}},
+		"without a namespace": {enqueueByLabels(), withLabels(&corev1.ConfigMap{}, "", "x", with(ours, resources.LabelApp, "demo")), nil},
+		"of the catalog": {enqueueByLabels(), withLabels(&corev1.ConfigMap{}, "", "x",
 			with(names.Labels("modelcatalog"), resources.LabelApp, "demo", resources.LabelNamespace, "ns")), nil},
-		"a pod":                  {byApp(), labelled(&corev1.Pod{}, "ns", "demo-1", map[string]string{resources.LabelApp: "demo"}), []string{"ns/demo"}},
-		"a pod of its database":  {byApp(), labelled(&corev1.Pod{}, "ns", "demo-postgres-1", resources.DatabaseSelector(stored("demo"))), []string{"ns/demo"}},
-		"a pod of something":     {byApp(), labelled(&corev1.Pod{}, "ns", "x", nil), nil},
-		"endpoints":              {byServiceName(), labelled(&discoveryv1.EndpointSlice{}, "ns", "x", with(ours, discoveryv1.LabelServiceName, "demo")), []string{"ns/demo"}},
-		"endpoints of another's": {byServiceName(), labelled(&discoveryv1.EndpointSlice{}, "ns", "x", map[string]string{discoveryv1.LabelServiceName: "demo"}), nil},
+		"a pod":                  {enqueueByAppLabel(), withLabels(&corev1.Pod{}, "ns", "demo-1", map[string]string{resources.LabelApp: "demo"}), []string{"ns/demo"}},
+		"a pod of its database":  {enqueueByAppLabel(), withLabels(&corev1.Pod{}, "ns", "demo-postgres-1", resources.DatabaseSelector(newRegistry("demo"))), []string{"ns/demo"}},
+		"a pod of something":     {enqueueByAppLabel(), withLabels(&corev1.Pod{}, "ns", "x", nil), nil},
+		"endpoints":              {enqueueByServiceName(), withLabels(&discoveryv1.EndpointSlice{}, "ns", "x", with(ours, discoveryv1.LabelServiceName, "demo")), []string{"ns/demo"}},
+		"endpoints of another's": {enqueueByServiceName(), withLabels(&discoveryv1.EndpointSlice{}, "ns", "x", map[string]string{discoveryv1.LabelServiceName: "demo"}), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, woken(t, test.handler, test.object)); diff != "" {
+			if diff := cmp.Diff(test.want, requestsFor(t, test.handler, test.object)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
 }
 
-// [W2] Secrets, ConfigMaps and claims lead to the registries in their namespace that use them.
-func TestEventsOfWhatIsUsed(t *testing.T) {
-	elsewhere := stored("demo")
+// [W2] Secrets, ConfigMaps and claims enqueue the registries of their namespace that use them.
+func TestEventsOfReferencedObjects(t *testing.T) {
+	elsewhere := newRegistry("demo")
 	elsewhere.Namespace = "elsewhere"
-	w := newBench(t, nil, stored("demo", registrytest.Proxied), stored("own", ownDatabase), stored("tls", registrytest.PostgresTLS), elsewhere)
-	secret := func(name string) client.Object { return labelled(&corev1.Secret{}, "ns", name, nil) }
+	w := newTestEnv(t, nil, newRegistry("demo", registrytest.Proxied), newRegistry("own", withGeneratedDatabase), newRegistry("tls", registrytest.PostgresTLS), elsewhere)
+	secret := func(name string) client.Object { return withLabels(&corev1.Secret{}, "ns", name, nil) }
 	for name, test := range map[string]struct {
 		uses   func(*v1beta1.ModelRegistry, string) bool
 		object client.Object
@@ -96,22 +96,22 @@ func TestEventsOfWhatIsUsed(t *testing.T) {
 		"credentials of no one": {usesSecret, secret("demo-postgres-credentials"), nil},
 		"a client certificate":  {usesSecret, secret("pg-client"), []string{"ns/tls"}},
 		"nothing":               {usesSecret, secret("other"), nil},
-		"a claim":               {usesClaim, labelled(&corev1.PersistentVolumeClaim{}, "ns", "own-postgres-storage", nil), []string{"ns/own"}},
-		"a claim of no one":     {usesClaim, labelled(&corev1.PersistentVolumeClaim{}, "ns", "demo-postgres-storage", nil), nil},
-		"a ConfigMap":           {usesConfigMap, labelled(&corev1.ConfigMap{}, "ns", "other", nil), nil},
+		"a claim":               {usesClaim, withLabels(&corev1.PersistentVolumeClaim{}, "ns", "own-postgres-storage", nil), []string{"ns/own"}},
+		"a claim of no one":     {usesClaim, withLabels(&corev1.PersistentVolumeClaim{}, "ns", "demo-postgres-storage", nil), nil},
+		"a ConfigMap":           {usesConfigMap, withLabels(&corev1.ConfigMap{}, "ns", "other", nil), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, woken(t, w.consumers(test.uses), test.object)); diff != "" {
+			if diff := cmp.Diff(test.want, requestsFor(t, w.enqueueConsumers(test.uses), test.object)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
-	if got := woken(t, w.every(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}); len(got) != 4 {
+	if got := requestsFor(t, w.enqueueAll(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}); len(got) != 4 {
 		t.Errorf("everything wakes %v", got)
 	}
 }
 
-// What a registry needs in memory is declared once, and no more than what is read is held whole.
+// Cached kinds are declared once, with full objects only where they are read.
 func TestCaches(t *testing.T) {
 	for _, namespace := range []string{"", "registries"} {
 		seen := map[string]bool{}

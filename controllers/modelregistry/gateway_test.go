@@ -17,24 +17,24 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// [modelregistry-38] [modelregistry-39] W7: gateway mode comes with the setting and the API, beside the Routes that are there.
-func TestGatewayModeComes(t *testing.T) {
-	w := newBench(t, everything)
-	m := stored("demo", registrytest.Proxied)
-	w.present = m
+// [modelregistry-38] [modelregistry-39] W7: gateway mode starts with the setting and the API, in addition to existing Routes.
+func TestGatewayModeIsEnabledLater(t *testing.T) {
+	w := newTestEnv(t, everything)
+	m := newRegistry("demo", registrytest.Proxied)
+	w.current = m
 	write := func() string {
 		t.Helper()
-		w.must(w.awaitHub(t.Context(), m))
-		used := complete(m, &w.of(m).platform, credentials{})
-		in := inputs(m, &w.of(m).platform)
-		w.must(w.addReferences(t.Context(), m, used, &in))
-		w.must(reportSpec(m, used, in))
+		w.requireNoError(w.waitForPlatform(t.Context(), m))
+		used := withDefaults(m, &w.stateOf(m).platform, credentials{})
+		in := buildInputs(m, &w.stateOf(m).platform)
+		w.requireNoError(w.resolveReferences(t.Context(), m, used, &in))
+		w.requireNoError(reportSpec(m, used, in))
 		desired, err := resources.Build(used, in)
-		w.must(err)
-		own, published := split(desired)
-		w.must(w.applier.Apply(t.Context(), m, own))
-		w.must(w.publish(t.Context(), m, published))
-		return w.wrote()
+		w.requireNoError(err)
+		own, published := splitByOwnership(desired)
+		w.requireNoError(w.applier.Apply(t.Context(), m, own))
+		w.requireNoError(w.applyUnowned(t.Context(), m, published))
+		return w.takeWrites()
 	}
 	if got := write(); !strings.Contains(got, "apply Route demo-https") || strings.Contains(got, "HTTPRoute") || strings.Contains(got, "Route demo-http\n") {
 		t.Errorf("Route mode wrote\n%s", got)
@@ -49,19 +49,19 @@ func TestGatewayModeComes(t *testing.T) {
 	}
 }
 
-// [modelregistry-40] D25: a registry that is deleted after gateway mode ended takes an HTTPRoute of the original with it.
+// [modelregistry-40] D25: the deletion of a registry deletes a legacy HTTPRoute after gateway mode was disabled.
 func TestDeletionRemovesTheHTTPRoute(t *testing.T) {
 	for name, served := range map[string][]schema.GroupVersionKind{"served": everything, "not served (D2)": {capability.Route}} {
 		t.Run(name, func(t *testing.T) {
-			m := stored("demo")
+			m := newRegistry("demo")
 			old := wholeObject(capability.HTTPRoute)
 			old.SetNamespace("routes")
 			old.SetName("model-registry-demo")
 			old.SetLabels(map[string]string{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelApp: "demo"})
-			w := newBench(t, served, old)
-			w.waits(w.finalize(t.Context(), m), "status")
-			w.waits(w.finalize(t.Context(), m), "status")
-			w.must(w.finalize(t.Context(), m))
+			w := newTestEnv(t, served, old)
+			w.requireWait(w.finalize(t.Context(), m), "status")
+			w.requireWait(w.finalize(t.Context(), m), "status")
+			w.requireNoError(w.finalize(t.Context(), m))
 			if gone, want := !w.get(wholeObject(capability.HTTPRoute), "routes", "model-registry-demo"), len(served) > 1; gone != want {
 				t.Errorf("gone %v, want %v", gone, want)
 			}
@@ -69,7 +69,7 @@ func TestDeletionRemovesTheHTTPRoute(t *testing.T) {
 	}
 }
 
-// [modelregistry-53] [modelregistry-55] [modelregistry-56] What is served decides, live (W7).
+// [modelregistry-53] [modelregistry-55] [modelregistry-56] Inputs follow the APIs that the cluster serves now (W7).
 func TestInputsFollowTheCluster(t *testing.T) {
 	for name, test := range map[string]struct {
 		served []schema.GroupVersionKind
@@ -82,7 +82,7 @@ func TestInputsFollowTheCluster(t *testing.T) {
 		"a gateway on plain one": {[]schema.GroupVersionKind{capability.HTTPRoute}, resources.Inputs{Publishing: registry.Publishing{HTTPRoutes: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := inputs(&v1beta1.ModelRegistry{}, &registry.Platform{Served: capability.NewSet(test.served...)})
+			got := buildInputs(&v1beta1.ModelRegistry{}, &registry.Platform{Served: capability.NewSet(test.served...)})
 			if got.OpenShift != test.want.OpenShift || got.HasUserAPI != test.want.HasUserAPI || got.HTTPRoutes != test.want.HTTPRoutes ||
 				got.ReferenceGrants != test.want.ReferenceGrants {
 				t.Errorf("got %+v", got)
@@ -91,11 +91,11 @@ func TestInputsFollowTheCluster(t *testing.T) {
 	}
 }
 
-// D5: the Group is made without users, its users are never written again, and its labels are put right.
-func TestGroupIsKept(t *testing.T) {
-	w := newBench(t, everything)
-	m := stored("demo", registrytest.Proxied)
-	w.waits(w.reconcile(m), "available")
+// D5: the Group is created without users, its users are never written again, and its labels are corrected.
+func TestGroupUsersAreNotChanged(t *testing.T) {
+	w := newTestEnv(t, everything)
+	m := newRegistry("demo", registrytest.Proxied)
+	w.requireWait(w.reconcile(m), "available")
 	live := wholeObject(capability.UserGroup)
 	if !w.get(live, "", "demo-users") {
 		t.Fatal("no Group")
@@ -103,10 +103,10 @@ func TestGroupIsKept(t *testing.T) {
 	live.Object["users"] = []any{"ann"}
 	live.SetLabels(map[string]string{"theirs": "1"})
 	live.SetAnnotations(map[string]string{LastApplied: "x", "theirs": "1"})
-	w.must(w.server.Update(t.Context(), live))
-	w.wrote()
-	w.waits(w.reconcile(m), "available")
-	if got := w.wrote(); got != "patch Group demo-users" {
+	w.requireNoError(w.server.Update(t.Context(), live))
+	w.takeWrites()
+	w.requireWait(w.reconcile(m), "available")
+	if got := w.takeWrites(); got != "patch Group demo-users" {
 		t.Errorf("wrote\n%s", got)
 	}
 	w.get(live, "", "demo-users")
@@ -115,19 +115,19 @@ func TestGroupIsKept(t *testing.T) {
 		live.GetLabels()["theirs"] != "1" || len(live.GetAnnotations()) != 1 {
 		t.Errorf("Group %v", live.Object)
 	}
-	other := stored("demo", registrytest.Proxied)
+	other := newRegistry("demo", registrytest.Proxied)
 	other.Namespace, other.UID = "elsewhere", "other"
-	w.must(w.server.Create(t.Context(), func() *v1beta1.ModelRegistry { o := other.DeepCopy(); o.Namespace = "ns"; return o }()))
+	w.requireNoError(w.server.Create(t.Context(), func() *v1beta1.ModelRegistry { o := other.DeepCopy(); o.Namespace = "ns"; return o }()))
 	group := func(m *v1beta1.ModelRegistry) apply.Desired {
 		return apply.Desired{{Config: resources.Group(m, nil), Ownership: apply.Unowned}}
 	}
-	if err := w.publish(t.Context(), other, group(other)); err == nil || !strings.Contains(err.Error(), "belongs to ModelRegistry ns/demo") {
+	if err := w.applyUnowned(t.Context(), other, group(other)); err == nil || !strings.Contains(err.Error(), "belongs to ModelRegistry ns/demo") {
 		t.Errorf("D30: %v", err)
 	}
 	stranger := wholeObject(capability.UserGroup)
 	stranger.SetName("foreign-users")
-	w.must(w.server.Create(t.Context(), stranger))
-	if err := w.publish(t.Context(), stored("foreign"), group(stored("foreign"))); err == nil || !strings.Contains(err.Error(), "was not made by this operator") {
+	w.requireNoError(w.server.Create(t.Context(), stranger))
+	if err := w.applyUnowned(t.Context(), newRegistry("foreign"), group(newRegistry("foreign"))); err == nil || !strings.Contains(err.Error(), "was not made by this operator") {
 		t.Errorf("a Group of another client: %v", err)
 	}
 }

@@ -19,33 +19,33 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// backedUp has everything that a generated database can have.
-func backedUp(s *v1beta1.ModelRegistrySpec) {
-	ownDatabase(s)
+// withBackups enables all features of a generated database.
+func withBackups(s *v1beta1.ModelRegistrySpec) {
+	withGeneratedDatabase(s)
 	s.Postgres.ServerTLS = v1beta1.Enabled
-	s.Postgres.Backup = &v1beta1.PostgresBackup{Schedule: "15 3 * * *", Storage: sized("10Gi", "")}
+	s.Postgres.Backup = &v1beta1.PostgresBackup{Schedule: "15 3 * * *", Storage: storageOf("10Gi", "")}
 	s.Postgres.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}
 }
 
-// databaseRuns makes the Deployment of a database look as if its pod served.
-func (w *bench) databaseRuns(name string) {
+// databaseRuns sets the status of the database Deployment as if its pod was available.
+func (w *testEnv) databaseRuns(name string) {
 	w.Helper()
 	d := &appsv1.Deployment{}
 	if !w.get(d, "ns", name) {
 		w.Fatal("no Deployment of a database")
 	}
 	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1}
-	w.must(w.server.Status().Update(w.Context(), d))
+	w.requireNoError(w.server.Status().Update(w.Context(), d))
 }
 
-func (w *bench) databaseImage() string {
+func (w *testEnv) databaseImage() string {
 	w.Helper()
 	d := &appsv1.Deployment{}
 	w.get(d, "ns", "demo-postgres")
 	return d.Spec.Template.Spec.Containers[0].Image
 }
 
-func (w *bench) says(m *v1beta1.ModelRegistry, kind, reason, part string) {
+func (w *testEnv) says(m *v1beta1.ModelRegistry, kind, reason, part string) {
 	w.Helper()
 	c, _ := conditions.Get(m.Status.Conditions, kind)
 	if c.Reason != reason || !strings.Contains(c.Message, part) {
@@ -53,23 +53,23 @@ func (w *bench) says(m *v1beta1.ModelRegistry, kind, reason, part string) {
 	}
 }
 
-// A database stays at its image while the next one has another major version; what else the spec says reaches it.
-func TestMajorVersionIsKept(t *testing.T) {
-	w := newBench(t, nil)
-	m := stored("demo", ownDatabase)
+// A database keeps its image while the desired one has another major version; other changes of the spec are applied.
+func TestImageIsPinnedToMajorVersion(t *testing.T) {
+	w := newTestEnv(t, nil)
+	m := newRegistry("demo", withGeneratedDatabase)
 	m.Spec.Postgres.Image = "quay.io/sclorg/postgresql-17-c10s:latest"
-	w.waits(w.reconcile(m), "available")
+	w.requireWait(w.reconcile(m), "available")
 	m.Spec.Postgres.Image = "quay.io/sclorg/postgresql-16-c10s:1" // no server has run yet
-	w.waits(w.reconcile(m), "available")
+	w.requireWait(w.reconcile(m), "available")
 	if got := w.databaseImage(); got != m.Spec.Postgres.Image {
 		t.Fatalf("an image that never ran stays: %s", got)
 	}
 	w.databaseRuns("demo-postgres")
-	w.waits(w.reconcile(m), "available")
+	w.requireWait(w.reconcile(m), "available")
 
 	m.Spec.Postgres.Image = "quay.io/sclorg/postgresql-17-c10s:latest"
 	m.Spec.Postgres.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}
-	w.waits(w.reconcile(m), "available")
+	w.requireWait(w.reconcile(m), "available")
 	w.says(m, ConditionDatabaseImage, database.ReasonMajorDiffers, "PostgreSQL 17")
 	d := &appsv1.Deployment{}
 	w.get(d, "ns", "demo-postgres")
@@ -77,41 +77,41 @@ func TestMajorVersionIsKept(t *testing.T) {
 	if c.Image != "quay.io/sclorg/postgresql-16-c10s:1" || c.Resources.Requests.Cpu().String() != "2" {
 		t.Errorf("image %s, resources %v", c.Image, c.Resources)
 	}
-	w.wrote()
-	if w.waits(w.reconcile(m), "available"); len(w.writes) > 0 {
+	w.takeWrites()
+	if w.requireWait(w.reconcile(m), "available"); len(w.writes) > 0 {
 		t.Errorf("at rest it wrote %v", w.writes)
 	}
 
-	// The claim knows it: another manager, and no Deployment to look at.
+	// The annotation of the claim is enough for a new process without a Deployment.
 	w.forget(m.UID)
-	w.must(w.server.Delete(t.Context(), d))
-	w.waits(w.reconcile(m), "available")
+	w.requireNoError(w.server.Delete(t.Context(), d))
+	w.requireWait(w.reconcile(m), "available")
 	if got := w.databaseImage(); got != "quay.io/sclorg/postgresql-16-c10s:1" {
 		t.Errorf("after a restart without a Deployment: %s", got)
 	}
 
 	m.Spec.Postgres.Image = "quay.io/sclorg/postgresql-16-c10s:2"
-	w.waits(w.reconcile(m), "available")
+	w.requireWait(w.reconcile(m), "available")
 	if got := w.databaseImage(); got != m.Spec.Postgres.Image {
 		t.Errorf("a minor version is held back: %s", got)
 	}
 	w.says(m, ConditionDatabaseImage, "", "")
 }
 
-// An image whose name does not tell its version is run when the spec states the version of the data.
-func TestStatedMajorVersion(t *testing.T) {
-	w := newBench(t, nil)
-	m := stored("demo", ownDatabase) // postgres:1 of the settings
-	w.waits(w.reconcile(m), "available")
+// An image without a version in its name runs if the spec states the version of the data.
+func TestMajorVersionOfSpec(t *testing.T) {
+	w := newTestEnv(t, nil)
+	m := newRegistry("demo", withGeneratedDatabase) // postgres:1 of the settings
+	w.requireWait(w.reconcile(m), "available")
 	w.databaseRuns("demo-postgres")
 	m.Spec.Postgres.Image = "example.com/mine@sha256:1"
-	w.waits(w.reconcile(m), "available")
+	w.requireWait(w.reconcile(m), "available")
 	w.says(m, ConditionDatabaseImage, database.ReasonMajorUnknown, "spec.postgres.majorVersion")
 	if got := w.databaseImage(); got != "postgres:1" {
 		t.Errorf("image %s", got)
 	}
 	m.Spec.Postgres.MajorVersion = new(int32(1))
-	w.waits(w.reconcile(m), "available")
+	w.requireWait(w.reconcile(m), "available")
 	w.says(m, ConditionDatabaseImage, "", "")
 	if got := w.databaseImage(); got != "example.com/mine@sha256:1" {
 		t.Errorf("image %s", got)
@@ -119,21 +119,21 @@ func TestStatedMajorVersion(t *testing.T) {
 	w.settings.Images.Postgres, m.Spec.Postgres.Image, m.Spec.Postgres.MajorVersion = "postgres:2", "", nil
 	w.databaseRuns("demo-postgres")
 	w.forget(m.UID)
-	w.waits(w.reconcile(m), "available")
+	w.requireWait(w.reconcile(m), "available")
 	w.says(m, ConditionDatabaseImage, database.ReasonMajorDiffers, "RELATED_IMAGE_POSTGRESQL_16_IMAGE")
 }
 
-// A claim that was deleted with its data is free for every version.
-func TestDeletedClaimIsFree(t *testing.T) {
-	w := newBench(t, nil)
-	m := stored("demo", ownDatabase)
-	w.waits(w.reconcile(m), "available")
+// After the deletion of the claim with its data any version can run.
+func TestDeletedClaimIsRecreatedForAnyVersion(t *testing.T) {
+	w := newTestEnv(t, nil)
+	m := newRegistry("demo", withGeneratedDatabase)
+	w.requireWait(w.reconcile(m), "available")
 	w.databaseRuns("demo-postgres")
-	w.waits(w.reconcile(m), "available")
-	w.must(w.server.Delete(t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-storage"}}))
-	w.must(w.server.Delete(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres"}}))
+	w.requireWait(w.reconcile(m), "available")
+	w.requireNoError(w.server.Delete(t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-storage"}}))
+	w.requireNoError(w.server.Delete(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres"}}))
 	m.Spec.Postgres.Image = "postgres:2"
-	w.waits(w.reconcile(m), "available")
+	w.requireWait(w.reconcile(m), "available")
 	if got := w.databaseImage(); got != "postgres:2" {
 		t.Errorf("image %s", got)
 	}
@@ -141,9 +141,9 @@ func TestDeletedClaimIsFree(t *testing.T) {
 }
 
 func TestBackups(t *testing.T) {
-	w := newBench(t, nil)
-	m := stored("demo", backedUp)
-	w.waits(w.reconcile(m), "available")
+	w := newTestEnv(t, nil)
+	m := newRegistry("demo", withBackups)
+	w.requireWait(w.reconcile(m), "available")
 	w.says(m, ConditionBackup, database.ReasonPending, "15 3 * * *")
 	job, claim, policy := &batchv1.CronJob{}, &corev1.PersistentVolumeClaim{}, &networkingv1.NetworkPolicy{}
 	if !w.get(job, "ns", "demo-postgres-backup") || !w.get(claim, "ns", "demo-postgres-backup") || !w.get(policy, "ns", "demo-postgres-backup") {
@@ -153,25 +153,25 @@ func TestBackups(t *testing.T) {
 		t.Errorf("owners %v and %v, size %v", job.OwnerReferences, claim.OwnerReferences, claim.Spec.Resources)
 	}
 	job.Status.LastScheduleTime = new(metav1.NewTime(now))
-	w.must(w.server.Status().Update(t.Context(), job))
-	w.waits(w.reconcile(m), "available")
+	w.requireNoError(w.server.Status().Update(t.Context(), job))
+	w.requireWait(w.reconcile(m), "available")
 	w.says(m, ConditionBackup, database.ReasonFailed, "kubectl -n ns logs -l app.kubernetes.io/name=demo-postgres-backup")
-	w.wrote()
-	if w.waits(w.reconcile(m), "available"); len(w.writes) > 0 {
+	w.takeWrites()
+	if w.requireWait(w.reconcile(m), "available"); len(w.writes) > 0 {
 		t.Errorf("at rest it wrote %v", w.writes)
 	}
 
-	m.Spec.Postgres.Backup.Storage = sized("20Gi", "")
-	w.waits(w.reconcile(m), "available")
+	m.Spec.Postgres.Backup.Storage = storageOf("20Gi", "")
+	w.requireWait(w.reconcile(m), "available")
 	if w.get(claim, "ns", "demo-postgres-backup"); claim.Spec.Resources.Requests.Storage().String() != "20Gi" {
 		t.Errorf("it does not grow: %v", claim.Spec.Resources)
 	}
-	m.Spec.Postgres.Backup.Storage = sized("1Gi", "")
-	w.waits(w.reconcile(m), "available")
+	m.Spec.Postgres.Backup.Storage = storageOf("1Gi", "")
+	w.requireWait(w.reconcile(m), "available")
 	w.says(m, ConditionStorage, ReasonClaimDiffers, "set spec.postgres.backup.storage.size back")
 
 	m.Spec.Postgres.Backup = nil
-	w.running(m)
+	w.setRunning(m)
 	_ = w.reconcile(m)
 	if w.get(job, "ns", "demo-postgres-backup") || w.get(policy, "ns", "demo-postgres-backup") || !w.get(claim, "ns", "demo-postgres-backup") {
 		t.Error("CronJob and policy go with the field, the claim stays")
@@ -179,54 +179,54 @@ func TestBackups(t *testing.T) {
 	w.says(m, ConditionBackup, "", "")
 }
 
-// Neither a foreign claim nor a refused CronJob keeps the registry from running.
-func TestBackupsThatCannotBeMade(t *testing.T) {
+// A foreign claim or a rejected CronJob does not affect the availability of the registry.
+func TestBackupFailuresAreReported(t *testing.T) {
 	t.Run("foreign claim", func(t *testing.T) {
-		w := newBench(t, nil, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-backup"}})
-		m := stored("demo", backedUp)
-		w.waits(w.reconcile(m), "available")
+		w := newTestEnv(t, nil, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-backup"}})
+		m := newRegistry("demo", withBackups)
+		w.requireWait(w.reconcile(m), "available")
 		w.says(m, ConditionBackup, database.ReasonForeign, "PersistentVolumeClaim demo-postgres-backup was not made by this operator")
 		if w.get(&batchv1.CronJob{}, "ns", "demo-postgres-backup") {
 			t.Error("its pods would write to a foreign claim")
 		}
 	})
 	t.Run("refused", func(t *testing.T) {
-		w := newBench(t, nil)
+		w := newTestEnv(t, nil)
 		w.fail = func(_, kind string) error {
 			if kind == "CronJob" {
 				return apierrors.NewInvalid(schema.GroupKind{Group: "batch", Kind: "CronJob"}, "demo-postgres-backup", nil)
 			}
 			return nil
 		}
-		m := stored("demo", backedUp)
-		w.waits(w.reconcile(m), "available")
+		m := newRegistry("demo", withBackups)
+		w.requireWait(w.reconcile(m), "available")
 		w.says(m, ConditionBackup, database.ReasonRefused, "correct spec.postgres.backup")
 		if !w.get(&appsv1.Deployment{}, "ns", "demo") {
 			t.Error("the server waits for the backups")
 		}
 		w.fail = nil
-		w.waits(w.reconcile(m), "available")
+		w.requireWait(w.reconcile(m), "available")
 		w.says(m, ConditionBackup, database.ReasonPending, "")
 	})
 	t.Run("unreachable", func(t *testing.T) {
-		w := newBench(t, nil)
+		w := newTestEnv(t, nil)
 		w.fail = func(_, kind string) error {
 			if kind == "CronJob" {
 				return errCall
 			}
 			return nil
 		}
-		if err := w.reconcile(stored("demo", backedUp)); !errors.Is(err, errCall) {
+		if err := w.reconcile(newRegistry("demo", withBackups)); !errors.Is(err, errCall) {
 			t.Errorf("ended with %v", err)
 		}
 	})
 }
 
-// A certificate of the database is issued, its clients verify it, and a new one replaces the pods.
+// The certificate of the database is issued, its clients verify it, and a renewed one rolls the pods.
 func TestDatabaseTLS(t *testing.T) {
-	w := newBench(t, nil)
-	m := stored("demo", backedUp)
-	w.waits(w.reconcile(m), "available")
+	w := newTestEnv(t, nil)
+	m := newRegistry("demo", withBackups)
+	w.requireWait(w.reconcile(m), "available")
 	secret := &corev1.Secret{}
 	if !w.get(secret, "ns", "demo-postgres-tls") || len(secret.Data["ca.crt"]) == 0 || !metav1.IsControlledBy(secret, m) {
 		t.Fatalf("Secret %v", secret)
@@ -241,23 +241,23 @@ func TestDatabaseTLS(t *testing.T) {
 	if args := strings.Join(d.Spec.Template.Spec.Containers[0].Args, " "); !strings.Contains(args, "sslmode=verify-full") || !strings.Contains(args, "--embedmd-database-ssl-root-cert=/etc/postgres_ssl_rootcert/ca.crt") {
 		t.Errorf("arguments %s", args)
 	}
-	w.waits(w.reconcile(m), "available")
-	w.wrote()
-	if w.waits(w.reconcile(m), "available"); len(w.writes) > 0 {
+	w.requireWait(w.reconcile(m), "available")
+	w.takeWrites()
+	if w.requireWait(w.reconcile(m), "available"); len(w.writes) > 0 {
 		t.Errorf("at rest it wrote %v", w.writes)
 	}
 	first := string(secret.Data["tls.crt"])
 	secret.Data["tls.key"] = []byte("damaged")
-	w.must(w.server.Update(t.Context(), secret))
-	w.waits(w.reconcile(m), "available")
-	w.waits(w.reconcile(m), "available")
+	w.requireNoError(w.server.Update(t.Context(), secret))
+	w.requireWait(w.reconcile(m), "available")
+	w.requireWait(w.reconcile(m), "available")
 	if w.get(secret, "ns", "demo-postgres-tls"); string(secret.Data["tls.crt"]) == first {
 		t.Fatal("no other certificate was issued")
 	}
 	if rollout("demo") == "" || rollout("demo-postgres") == "" {
 		t.Errorf("another certificate replaces no pods: server %q, database %q", rollout("demo"), rollout("demo-postgres"))
 	}
-	w.waits(w.reconcile(stored("other", ownDatabase)), "available")
+	w.requireWait(w.reconcile(newRegistry("other", withGeneratedDatabase)), "available")
 	if w.get(&corev1.Secret{}, "ns", "other-postgres-tls") {
 		t.Error("a certificate that no registry wants")
 	}

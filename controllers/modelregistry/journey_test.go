@@ -23,20 +23,20 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// goes runs one reconcile and demands that it comes as far as the server, and that the next one writes nothing.
-func (w *bench) goes(m *v1beta1.ModelRegistry) string {
+// goes requires that one reconcile applies everything up to the server, and that the next one writes nothing.
+func (w *testEnv) goes(m *v1beta1.ModelRegistry) string {
 	w.Helper()
-	w.waits(w.reconcile(m), "available")
-	wrote := w.wrote()
-	w.waits(w.reconcile(m), "available")
-	if again := w.wrote(); again != "" {
+	w.requireWait(w.reconcile(m), "available")
+	wrote := w.takeWrites()
+	w.requireWait(w.reconcile(m), "available")
+	if again := w.takeWrites(); again != "" {
 		w.Errorf("at rest it wrote\n%s", again)
 	}
 	return wrote
 }
 
-// addressOf is the argument of the running server that names the database.
-func (w *bench) addressOf(m *v1beta1.ModelRegistry) string {
+// addressOf returns the database argument of the running server.
+func (w *testEnv) addressOf(m *v1beta1.ModelRegistry) string {
 	w.Helper()
 	d := &appsv1.Deployment{}
 	if !w.get(d, m.Namespace, m.Name) {
@@ -47,15 +47,15 @@ func (w *bench) addressOf(m *v1beta1.ModelRegistry) string {
 	return strings.TrimPrefix(args[at], resources.FlagDSN)
 }
 
-// collected removes what a registry owned, as the garbage collector does.
-func (w *bench) collected(uid types.UID) {
+// collected deletes the owned objects of a registry, like the garbage collector.
+func (w *testEnv) collected(uid types.UID) {
 	w.Helper()
 	for _, list := range []client.ObjectList{
 		&appsv1.DeploymentList{}, &corev1.ServiceList{}, &corev1.ServiceAccountList{}, &corev1.SecretList{}, &corev1.ConfigMapList{},
 		&corev1.PersistentVolumeClaimList{}, &networkingv1.NetworkPolicyList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{},
 	} {
-		w.must(w.server.List(w.Context(), list))
-		w.must(meta.EachListItem(list, func(item runtime.Object) error {
+		w.requireNoError(w.server.List(w.Context(), list))
+		w.requireNoError(meta.EachListItem(list, func(item runtime.Object) error {
 			o, ok := item.(client.Object)
 			if !ok {
 				return fmt.Errorf("%T is no object", item)
@@ -68,10 +68,10 @@ func (w *bench) collected(uid types.UID) {
 	}
 }
 
-// The way of a database: generated, then one of the user's, then the generated one again, with the password it was made with.
+// A database is generated, then external, then generated again with its original password.
 func TestJourneyOfTheDatabase(t *testing.T) {
-	w := newBench(t, nil)
-	m := stored("demo", ownDatabase)
+	w := newTestEnv(t, nil)
+	m := newRegistry("demo", withGeneratedDatabase)
 	w.goes(m)
 	const own = "postgresql://modelregistry:$(POSTGRES_PASSWORD)@demo-postgres:5432/model_registry"
 	if got := w.addressOf(m); got != own {
@@ -85,7 +85,7 @@ func TestJourneyOfTheDatabase(t *testing.T) {
 	if got := w.goes(m); got != "apply Deployment demo" {
 		t.Errorf("to another database: wrote\n%s", got)
 	}
-	if got := w.addressOf(m); !strings.Contains(got, "@pg.data.svc:5432/models") || reasonOf(m, ConditionLeftover) != ReasonKept {
+	if got := w.addressOf(m); !strings.Contains(got, "@pg.data.svc:5432/models") || reasonOf(m, ConditionUnusedDatabase) != ReasonKept {
 		t.Errorf("address %s, %v", got, m.Status.Conditions)
 	}
 	for name, o := range map[string]client.Object{
@@ -101,25 +101,25 @@ func TestJourneyOfTheDatabase(t *testing.T) {
 		t.Errorf("address %s", got)
 	}
 
-	ownDatabase(&m.Spec)
+	withGeneratedDatabase(&m.Spec)
 	m.Spec.MySQL = nil
 	w.goes(m)
 	w.get(secret, "ns", "demo-postgres-credentials")
-	if got := w.addressOf(m); got != own || reasonOf(m, ConditionLeftover) != "" || string(secret.Data["password"]) != password || secret.ResourceVersion != version {
+	if got := w.addressOf(m); got != own || reasonOf(m, ConditionUnusedDatabase) != "" || string(secret.Data["password"]) != password || secret.ResourceVersion != version {
 		t.Errorf("address %s, %v, the Secret was written %t", got, m.Status.Conditions, secret.ResourceVersion != version)
 	}
 }
 
-// What a database is called is settled when it is made: later wishes do not part the server from it.
-func TestNamesOfADatabaseAreSettled(t *testing.T) {
-	w := newBench(t, nil)
-	m := stored("demo", ownDatabase)
+// User and database name are set at creation: later changes of the spec do not affect the connection.
+func TestDatabaseNamesAreImmutable(t *testing.T) {
+	w := newTestEnv(t, nil)
+	m := newRegistry("demo", withGeneratedDatabase)
 	m.Spec.Postgres.Database, m.Spec.Postgres.Username = "models", "ann"
 	w.goes(m)
 	const want = "postgresql://ann:$(POSTGRES_PASSWORD)@demo-postgres:5432/models"
 	for _, wish := range []struct{ user, database string }{{"ann", "models"}, {"bob", "other"}, {"", ""}, {"not valid", "x-y"}} {
 		m.Spec.Postgres.Username, m.Spec.Postgres.Database = wish.user, wish.database
-		w.waits(w.reconcile(m), "available")
+		w.requireWait(w.reconcile(m), "available")
 		if got := w.addressOf(m); got != want {
 			t.Errorf("%+v: address %s", wish, got)
 		}
@@ -131,10 +131,10 @@ func TestNamesOfADatabaseAreSettled(t *testing.T) {
 	}
 }
 
-// The way of a proxy on plain Kubernetes: there, gone with all that served it, and there again.
+// On plain Kubernetes a proxy is created, removed with all its objects, and created again.
 func TestJourneyOfTheProxy(t *testing.T) {
-	w := newBench(t, nil)
-	m := stored("demo", registrytest.Proxied)
+	w := newTestEnv(t, nil)
+	m := newRegistry("demo", registrytest.Proxied)
 	guarding := map[string]client.Object{
 		"demo-kube-rbac-proxy-config": &corev1.ConfigMap{}, "demo-ingress": &networkingv1.NetworkPolicy{}, "demo-auth-delegator": &rbacv1.ClusterRoleBinding{},
 	}
@@ -174,8 +174,8 @@ func TestJourneyOfTheProxy(t *testing.T) {
 	check(true, "https-api", 9443)
 }
 
-// published lists what leads to a registry from outside, wherever it is.
-func (w *bench) published() []string {
+// published lists the objects that expose a registry, in all namespaces.
+func (w *testEnv) published() []string {
 	w.Helper()
 	var all []string
 	for _, kind := range []string{"Route", "HTTPRoute", "ReferenceGrant"} {
@@ -185,7 +185,7 @@ func (w *bench) published() []string {
 			}
 			list := &metav1.PartialObjectMetadataList{}
 			list.SetGroupVersionKind(gvk.GroupVersion().WithKind(kind + "List"))
-			w.must(w.server.List(w.Context(), list))
+			w.requireNoError(w.server.List(w.Context(), list))
 			for i := range list.Items {
 				all = append(all, kind+" "+list.Items[i].Namespace+"/"+list.Items[i].Name)
 			}
@@ -195,11 +195,11 @@ func (w *bench) published() []string {
 	return all
 }
 
-// [modelregistry-39] [modelregistry-40] D25, D26: the ways to a registry follow spec and settings in every step, and nothing
-// that led to it before is left.
-func TestJourneyOfTheWays(t *testing.T) {
-	w := newBench(t, everything)
-	m := stored("demo", registrytest.Proxied)
+// [modelregistry-39] [modelregistry-40] D25, D26: the exposure of a registry follows spec and settings in every step, and no object of an
+// earlier step remains.
+func TestJourneyOfTheExposure(t *testing.T) {
+	w := newTestEnv(t, everything)
+	m := newRegistry("demo", registrytest.Proxied)
 	const secure, plainOne = "Route ns/demo-https", "Route ns/demo-http"
 	httpRoute := func(namespace string) string { return "HTTPRoute " + namespace + "/model-registry-demo" }
 	const grant = "ReferenceGrant ns/allow-gateway-httproutes-demo"
@@ -241,10 +241,10 @@ func TestJourneyOfTheWays(t *testing.T) {
 	}
 }
 
-// Certificates of the user take the place of that of the platform, which is queried for again when they are taken back.
+// A certificate of the user replaces that of the platform, which is requested again when the user's is removed.
 func TestJourneyOfTheCertificate(t *testing.T) {
-	w := newBench(t, everything)
-	m := stored("demo", func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{} })
+	w := newTestEnv(t, everything)
+	m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{} })
 	for _, own := range []bool{false, true, false} {
 		m.Spec.KubeRBACProxy.TLSCertificateSecret, m.Spec.KubeRBACProxy.TLSKeySecret = nil, nil
 		want := []string{"demo-kube-rbac-proxy", "demo-kube-rbac-proxy"}
@@ -271,19 +271,19 @@ func TestJourneyOfTheCertificate(t *testing.T) {
 	}
 }
 
-// A registry that is made again takes over the data that was kept; with the policy Delete it starts from nothing.
-func TestJourneyBeyondDeletion(t *testing.T) {
+// A recreated registry uses retained data; with policy Delete it starts without data.
+func TestJourneyAfterDeletion(t *testing.T) {
 	for policy, kept := range map[v1beta1.RetentionPolicy]bool{"": true, v1beta1.RetainData: true, v1beta1.DeleteData: false} {
 		t.Run(string(policy), func(t *testing.T) {
-			w := newBench(t, nil)
-			first := stored("demo", ownDatabase, registrytest.Proxied, ownDatabase)
+			w := newTestEnv(t, nil)
+			first := newRegistry("demo", withGeneratedDatabase, registrytest.Proxied, withGeneratedDatabase)
 			first.Spec.Postgres.RetentionPolicy, first.Spec.Postgres.Database = policy, "models"
 			w.goes(first)
 			before := &corev1.Secret{}
 			w.get(before, "ns", "demo-postgres-credentials")
-			w.waits(w.finalize(t.Context(), first), "status")
-			w.waits(w.finalize(t.Context(), first), "status")
-			w.must(w.finalize(t.Context(), first))
+			w.requireWait(w.finalize(t.Context(), first), "status")
+			w.requireWait(w.finalize(t.Context(), first), "status")
+			w.requireNoError(w.finalize(t.Context(), first))
 			w.collected(first.UID)
 			w.forget(first.UID)
 			if got := w.get(&corev1.PersistentVolumeClaim{}, "ns", "demo-postgres-storage"); got != kept {
@@ -293,7 +293,7 @@ func TestJourneyBeyondDeletion(t *testing.T) {
 				t.Error("rights outlive the registry")
 			}
 
-			second := stored("demo", registrytest.Proxied, ownDatabase)
+			second := newRegistry("demo", registrytest.Proxied, withGeneratedDatabase)
 			second.UID = "second"
 			second.Spec.Postgres.RetentionPolicy = policy
 			w.goes(second)
@@ -312,10 +312,10 @@ func TestJourneyBeyondDeletion(t *testing.T) {
 	}
 }
 
-// Who changes the policy of a database that runs changes what becomes of its data, both ways.
-func TestPolicyIsFollowedLater(t *testing.T) {
-	w := newBench(t, nil)
-	m := stored("demo", ownDatabase)
+// A change of the retention policy of a running database takes effect in both directions.
+func TestRetentionPolicyCanChange(t *testing.T) {
+	w := newTestEnv(t, nil)
+	m := newRegistry("demo", withGeneratedDatabase)
 	for _, policy := range []v1beta1.RetentionPolicy{v1beta1.RetainData, v1beta1.DeleteData, v1beta1.RetainData, v1beta1.DeleteData, ""} {
 		m.Spec.Postgres.RetentionPolicy = policy
 		w.goes(m)

@@ -6,14 +6,14 @@ import (
 )
 
 // The lines are those of Model Registry v0.2.22. [S3]
-func TestWhatTheServerSays(t *testing.T) {
+func TestServerLogs(t *testing.T) {
 	const (
 		refused     = "W1121 18:14:28.970199   27559 connect.go:83] Retrying connection to MySQL (attempt 6/25): Error 1045 (28000): Access denied for user 'plain'@'127.0.0.1' (using password: YES)"
 		unreachable = "W1121 18:14:29.970199   27559 connect.go:83] Retrying connection to PostgreSQL (attempt 7/25): failed to connect to `user=registry database=models`: dial tcp 127.0.0.1:1: connect: connection refused"
 		ended       = "F1121 18:19:01.1   1 root.go:50] error: error connecting to datastore: failed to connect to MySQL: dial tcp 127.0.0.1:1: connect: connection refused"
 		broken      = `F1121 18:19:01.1   1 root.go:50] error: error connecting to datastore: failed to build DSN with TLS: failed to parse PostgreSQL URL DSN: parse "postgresql://registry:hunter2 %/@pg/models": net/url: invalid userinfo`
 		older       = "F0101 1 mlmd.cc:1] Check failed: absl::OkStatus() == status (OK vs. INTERNAL: no such table) Metadata store creation failed"
-		// cmd/proxy.go marks the line on which it ends.
+		// cmd/proxy.go adds the marker to its last line.
 		brokenAlert = `F1121 18:19:01.1   1 root.go:50] {{ALERT}} error connecting to datastore: failed to build DSN with TLS: failed to parse PostgreSQL URL DSN: parse "postgresql://registry:hunter2 %/@pg/models": net/url: invalid userinfo`
 		leakAlert   = "F1121 18:19:01.1   1 root.go:50] {{ALERT}} error connecting to datastore: something about postgresql://registry:hunter2 x@pg/models"
 		leakCheck   = "F0101 1 mlmd.cc:1] Check failed: absl::OkStatus() == status (OK vs. INTERNAL: postgresql://registry:hunter2@pg/models) Metadata store creation failed"
@@ -51,12 +51,12 @@ func TestWhatTheServerSays(t *testing.T) {
 	}
 }
 
-// FuzzUnconnected: what is repeated of a log has no address in it.
+// FuzzUnconnected: a message from a log contains no URL.
 func FuzzUnconnected(f *testing.F) {
 	f.Add("error connecting to datastore: postgresql://u:p@h/d")
 	f.Add("Retrying connection to MySQL (attempt 1/2): error connecting to datastore: x://y")
 	f.Fuzz(func(t *testing.T, line string) {
-		if cause := unconnected(line); strings.Contains(cause, "://") {
+		if cause := connectionError(line); strings.Contains(cause, "://") {
 			t.Errorf("%q became %q", line, cause)
 		}
 	})

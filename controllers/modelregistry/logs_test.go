@@ -27,7 +27,7 @@ func TestScanLog(t *testing.T) {
 		"the first counts":  {failedCheck + "\n" + strings.ReplaceAll(failedCheck, "no route", "other"), ReasonConfiguration, "database configuration error: Connection could not be established.: INTERNAL: no route"},
 		"an alert wins":     {failedCheck + "\n{{ALERT}} the schema is newer\n", ReasonAlert, "rest container alert: {{ALERT}} the schema is newer"},
 		"a long line (D18)": {long + "\n" + failedCheck, ReasonConfiguration, "database configuration error: Connection could not be established.: INTERNAL: no route"},
-		"a long alert":      {"{{ALERT}} " + long, ReasonAlert, "rest container alert: {{ALERT}} " + strings.Repeat("x", maxLine-len("{{ALERT}} ")-3) + "..."},
+		"a long alert":      {"{{ALERT}} " + long, ReasonAlert, "rest container alert: {{ALERT}} " + strings.Repeat("x", maxLineLength-len("{{ALERT}} ")-3) + "..."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := scanLog(test.text)
@@ -41,10 +41,10 @@ func TestScanLog(t *testing.T) {
 	}
 }
 
-// A log is read once for each run of the container, whatever else happens to the registry, and of a limited length.
+// A log is read once per run of the container, and with limits.
 func TestLogIsReadOnceForEachRun(t *testing.T) {
 	reads, text, failure := 0, failedCheck, error(nil)
-	r := &registries{readLog: func(_ context.Context, pod types.NamespacedName, container string) (string, error) {
+	r := &registryReconciler{readPodLog: func(_ context.Context, pod types.NamespacedName, container string) (string, error) {
 		reads++
 		if pod.Name != "p" || container != "rest-container" {
 			t.Errorf("read %v %s", pod, container)
@@ -55,9 +55,9 @@ func TestLogIsReadOnceForEachRun(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p1"}}
 	look := func(restarts int32, wantReads int, wantFinding bool) {
 		t.Helper()
-		status := waits("rest-container", "CrashLoopBackOff")
+		status := waitingContainer("rest-container", "CrashLoopBackOff")
 		status.RestartCount = restarts
-		f, err := r.logged(t.Context(), m, pod, status)
+		f, err := r.findingFromLog(t.Context(), m, pod, status)
 		if err != nil || reads != wantReads || (f != nil) != wantFinding {
 			t.Errorf("finding %v, %d reads, error %v", f, reads, err)
 		}
@@ -69,17 +69,17 @@ func TestLogIsReadOnceForEachRun(t *testing.T) {
 	look(2, 2, false)
 	pod.UID = "p2"
 	look(2, 3, false)
-	r.states.Forget("m")
+	r.states.Delete("m")
 	look(2, 4, false)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	r.states.Forget("m")
-	if _, err := r.logged(ctx, m, pod, waits("rest-container", "x")); !errors.Is(err, context.Canceled) {
+	r.states.Delete("m")
+	if _, err := r.findingFromLog(ctx, m, pod, waitingContainer("rest-container", "x")); !errors.Is(err, context.Canceled) {
 		t.Errorf("a reconcile that ends learns nothing: %v", err)
 	}
 }
 
-func TestLogReaderAsksForTheEnd(t *testing.T) {
+func TestLogReaderLimits(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		want := "/api/v1/namespaces/n/pods/p/log?container=rest-container&limitBytes=65536&tailLines=200"
 		if got := request.URL.String(); got != want {

@@ -17,10 +17,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// [modelregistry-42] [modelregistry-51] What keeps callers from the proxy is reported in both conditions, word for word; the Route counts where it is served and
-// wanted only (D33).
+// [modelregistry-42] [modelregistry-51] Both conditions report why callers cannot reach the proxy; the Route counts only if the cluster
+// serves it and the spec enables it (D33).
 func TestProxyProblemsReachTheStatus(t *testing.T) {
-	good := []corev1.ContainerStatus{runs("rest-container"), runs("kube-rbac-proxy")}
+	good := []corev1.ContainerStatus{readyContainer("rest-container"), readyContainer("kube-rbac-proxy")}
 	for name, c := range map[string]struct {
 		pod      []corev1.ContainerStatus
 		noRoute  bool
@@ -28,27 +28,27 @@ func TestProxyProblemsReachTheStatus(t *testing.T) {
 		message  string
 	}{
 		"no pod":               {nil, true, true, "No Pods found for Deployment demo"},
-		"no proxy":             {[]corev1.ContainerStatus{runs("rest-container")}, true, true, "kube-rbac-proxy proxy unavailable in Pod p"},
-		"a proxy that crashes": {[]corev1.ContainerStatus{runs("rest-container"), waits("kube-rbac-proxy", "CrashLoopBackOff")}, true, true, "container kube-rbac-proxy not ready in Pod p"},
+		"no proxy":             {[]corev1.ContainerStatus{readyContainer("rest-container")}, true, true, "kube-rbac-proxy proxy unavailable in Pod p"},
+		"a proxy that crashes": {[]corev1.ContainerStatus{readyContainer("rest-container"), waitingContainer("kube-rbac-proxy", "CrashLoopBackOff")}, true, true, "container kube-rbac-proxy not ready in Pod p"},
 		"no one admits the Route": {good, false, false,
 			"KubeRBACProxy Route demo-https is unavailable: Host demo-rest.apps.example.com in Route demo-https is unavailable:"},
 		"all is well":     {good, false, true, ""},
 		"without a Route": {good, true, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newBench(t, everything, password("ns", "pg-login"), password("ns", "team-a-kube-rbac-proxy"))
-			m := stored("demo", registrytest.Proxied)
+			w := newTestEnv(t, everything, newSecret("ns", "pg-login"), newSecret("ns", "team-a-kube-rbac-proxy"))
+			m := newRegistry("demo", registrytest.Proxied)
 			if c.noRoute {
 				registrytest.Unrouted(&m.Spec)
 			}
 			w.goes(m)
-			w.running(m)
+			w.setRunning(m)
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-pod"}}
-			w.must(w.server.Delete(t.Context(), pod))
+			w.requireNoError(w.server.Delete(t.Context(), pod))
 			if c.pod != nil {
 				other := podWith("p", c.pod...)
 				other.Namespace, other.Labels = "ns", resources.ServerSelector(m)
-				w.must(w.server.Create(t.Context(), &other))
+				w.requireNoError(w.server.Create(t.Context(), &other))
 			}
 			if c.admitted && !c.noRoute {
 				w.admit(m)
@@ -62,7 +62,7 @@ func TestProxyProblemsReachTheStatus(t *testing.T) {
 				}
 				return
 			}
-			w.waits(err, "available")
+			w.requireWait(err, "available")
 			if available.Reason != ReasonResourcesUnavailable || available.Message != c.message || proxy.Reason != ReasonResourcesUnavailable || proxy.Message != c.message {
 				t.Errorf("%+v, %+v", available, proxy)
 			}
@@ -70,17 +70,17 @@ func TestProxyProblemsReachTheStatus(t *testing.T) {
 	}
 }
 
-// [modelregistry-52] A server that goes away takes its proxy with it in the status, and the status is right again when it is back.
-func TestServerGoesAndComes(t *testing.T) {
-	w := newBench(t, []schema.GroupVersionKind{capability.Route})
-	m := stored("demo", registrytest.Proxied, registrytest.Unrouted)
+// [modelregistry-52] An unavailable server makes its proxy unavailable, and the status recovers with the server.
+func TestServerBecomesUnavailableAndAvailable(t *testing.T) {
+	w := newTestEnv(t, []schema.GroupVersionKind{capability.Route})
+	m := newRegistry("demo", registrytest.Proxied, registrytest.Unrouted)
 	w.goes(m)
-	w.running(m)
+	w.setRunning(m)
 	for _, up := range []bool{true, false, true} {
 		d := &appsv1.Deployment{}
 		w.get(d, "ns", "demo")
-		d.Status.Conditions = []appsv1.DeploymentCondition{says(appsv1.DeploymentAvailable, map[bool]corev1.ConditionStatus{true: corev1.ConditionTrue, false: corev1.ConditionFalse}[up], "no minimum")}
-		w.must(w.server.Status().Update(t.Context(), d))
+		d.Status.Conditions = []appsv1.DeploymentCondition{deploymentCondition(appsv1.DeploymentAvailable, map[bool]corev1.ConditionStatus{true: corev1.ConditionTrue, false: corev1.ConditionFalse}[up], "no minimum")}
+		w.requireNoError(w.server.Status().Update(t.Context(), d))
 		err := w.reconcile(m)
 		proxy, _ := conditions.Get(m.Status.Conditions, ConditionProxy)
 		if up {
@@ -89,28 +89,28 @@ func TestServerGoesAndComes(t *testing.T) {
 			}
 			continue
 		}
-		w.waits(err, "available")
+		w.requireWait(err, "available")
 		if proxy.Reason != ReasonResourcesUnavailable || proxy.Message != "Deployment is unavailable: no minimum" {
 			t.Errorf("%+v", proxy)
 		}
 	}
 }
 
-// What the server logged before it went down is its status, and what its pods say comes after that; each run is read once.
+// The log of a failed server has precedence over the status of its pods; each run is read once.
 func TestLogsReachTheStatus(t *testing.T) {
-	w := newBench(t, nil)
-	w.must(w.server.Create(t.Context(), password("ns", "pg-login")))
-	m := stored("demo")
+	w := newTestEnv(t, nil)
+	w.requireNoError(w.server.Create(t.Context(), newSecret("ns", "pg-login")))
+	m := newRegistry("demo")
 	w.goes(m)
 	d := &appsv1.Deployment{}
 	w.get(d, "ns", "demo")
 	d.Status.UnavailableReplicas = 1
-	w.must(w.server.Status().Update(t.Context(), d))
-	pod := podWith("p", waits("rest-container", "CrashLoopBackOff"))
+	w.requireNoError(w.server.Status().Update(t.Context(), d))
+	pod := podWith("p", waitingContainer("rest-container", "CrashLoopBackOff"))
 	pod.Namespace, pod.Labels, pod.UID = "ns", resources.ServerSelector(m), "pod"
-	w.must(w.server.Create(t.Context(), &pod))
+	w.requireNoError(w.server.Create(t.Context(), &pod))
 	reads, text := 0, ""
-	w.readLog = func(context.Context, types.NamespacedName, string) (string, error) {
+	w.readPodLog = func(context.Context, types.NamespacedName, string) (string, error) {
 		reads++
 		return text, nil
 	}
@@ -120,21 +120,21 @@ func TestLogsReachTheStatus(t *testing.T) {
 		reads        int
 		reason, says string
 	}{
-		{waits("rest-container", "CrashLoopBackOff"), "x\nCheck failed: absl::OkStatus() == status (OK vs. INTERNAL: 1045) no access\n", 1,
+		{waitingContainer("rest-container", "CrashLoopBackOff"), "x\nCheck failed: absl::OkStatus() == status (OK vs. INTERNAL: 1045) no access\n", 1,
 			ReasonConfiguration, "database configuration error: no access: INTERNAL: 1045"},
-		{waits("rest-container", "CrashLoopBackOff"), "x\n{{ALERT}} downgrade first\n", 2, ReasonAlert, "rest container alert: {{ALERT}} downgrade first"},
-		{waits("rest-container", "CrashLoopBackOff"), "nothing to report\n", 3, serving.ReasonUnavailable,
+		{waitingContainer("rest-container", "CrashLoopBackOff"), "x\n{{ALERT}} downgrade first\n", 2, ReasonAlert, "rest container alert: {{ALERT}} downgrade first"},
+		{waitingContainer("rest-container", "CrashLoopBackOff"), "nothing to report\n", 3, serving.ReasonUnavailable,
 			"Deployment is unavailable: pod p has unready containers [rest-container: {waiting: {reason: CrashLoopBackOff, message: m}}]"},
-		{waits("rest-container", "ContainerCreating"), "{{ALERT}} of no one", 3, serving.ReasonUnavailable,
+		{waitingContainer("rest-container", "ContainerCreating"), "{{ALERT}} of no one", 3, serving.ReasonUnavailable,
 			"Deployment is unavailable: pod p has unready containers [rest-container: {waiting: {reason: ContainerCreating, message: m}}]"},
-		{ended("rest-container"), "{{ALERT}} of no one", 3, serving.ReasonUnavailable,
+		{terminatedContainer("rest-container"), "{{ALERT}} of no one", 3, serving.ReasonUnavailable,
 			"Deployment is unavailable: pod p has unready containers [rest-container: {terminated: {reason: Error, message: m}}]"},
 	} {
 		text, c.state.RestartCount = c.log, int32(i)
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{c.state}
-		w.must(w.server.Status().Update(t.Context(), &pod))
+		w.requireNoError(w.server.Status().Update(t.Context(), &pod))
 		for range 2 {
-			w.waits(w.reconcile(m), "available")
+			w.requireWait(w.reconcile(m), "available")
 			if got, _ := conditions.Get(m.Status.Conditions, ConditionAvailable); got.Reason != c.reason || got.Message != c.says {
 				t.Errorf("step %d: %s: %q", i, got.Reason, got.Message)
 			}

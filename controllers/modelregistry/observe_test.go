@@ -20,19 +20,19 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-func says(kind appsv1.DeploymentConditionType, status corev1.ConditionStatus, message string) appsv1.DeploymentCondition {
+func deploymentCondition(kind appsv1.DeploymentConditionType, status corev1.ConditionStatus, message string) appsv1.DeploymentCondition {
 	return appsv1.DeploymentCondition{Type: kind, Status: status, Message: message, LastTransitionTime: metav1.NewTime(now.Add(-time.Minute))}
 }
 
-// The way of a registry from nothing to available, reported in the conditions of the original.
-func TestWayToAvailable(t *testing.T) {
-	w := newBench(t, nil)
-	m := stored("demo", registrytest.Proxied)
+// The conditions of the legacy operator are set from the creation of a registry until it is available.
+func TestConditionsUntilAvailable(t *testing.T) {
+	w := newTestEnv(t, nil)
+	m := newRegistry("demo", registrytest.Proxied)
 	expect := func(wait string, reason, message string) {
 		t.Helper()
 		err := w.reconcile(m)
 		if wait != "" {
-			w.waits(err, wait)
+			w.requireWait(err, wait)
 		} else if err != nil {
 			t.Errorf("ended with %v", err)
 		}
@@ -47,62 +47,62 @@ func TestWayToAvailable(t *testing.T) {
 		t.Helper()
 		w.get(d, "ns", "demo")
 		d.Status.UnavailableReplicas, d.Status.Conditions = unavailable, c
-		w.must(w.server.Status().Update(t.Context(), d))
+		w.requireNoError(w.server.Status().Update(t.Context(), d))
 	}
-	state(1, says(appsv1.DeploymentAvailable, corev1.ConditionFalse, "no minimum availability"))
+	state(1, deploymentCondition(appsv1.DeploymentAvailable, corev1.ConditionFalse, "no minimum availability"))
 	expect("available", serving.ReasonUnavailable, "Deployment is unavailable: Secret pg-login does not exist; create it")
-	w.must(w.server.Create(t.Context(), password("ns", "pg-login")))
+	w.requireNoError(w.server.Create(t.Context(), newSecret("ns", "pg-login")))
 	expect("available", serving.ReasonUnavailable, "Deployment is unavailable: Secret team-a-kube-rbac-proxy does not exist; create it")
-	w.must(w.server.Create(t.Context(), password("ns", "team-a-kube-rbac-proxy")))
+	w.requireNoError(w.server.Create(t.Context(), newSecret("ns", "team-a-kube-rbac-proxy")))
 	expect("available", serving.ReasonStarting, "Deployment is unavailable: 1 containers unavailable")
-	pod := podWith("p", waits("rest-container", "ImagePullBackOff"), runs("kube-rbac-proxy"))
+	pod := podWith("p", waitingContainer("rest-container", "ImagePullBackOff"), readyContainer("kube-rbac-proxy"))
 	pod.Namespace, pod.Labels = "ns", resources.ServerSelector(m)
-	w.must(w.server.Create(t.Context(), &pod))
+	w.requireNoError(w.server.Create(t.Context(), &pod))
 	expect("available", serving.ReasonUnavailable, "Deployment is unavailable: pod p has unready containers [rest-container: {waiting: {reason: ImagePullBackOff, message: m}}]")
-	pod.Status.ContainerStatuses[0] = runs("rest-container")
+	pod.Status.ContainerStatuses[0] = readyContainer("rest-container")
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "Gate", Message: "closed"}}
-	w.must(w.server.Status().Update(t.Context(), &pod))
+	w.requireNoError(w.server.Status().Update(t.Context(), &pod))
 	expect("available", serving.ReasonStarting, "Deployment is unavailable: pod p containers not ready: {reason: Gate, message: closed}")
-	state(0, says(appsv1.DeploymentAvailable, corev1.ConditionTrue, "up"))
+	state(0, deploymentCondition(appsv1.DeploymentAvailable, corev1.ConditionTrue, "up"))
 	expect("available", serving.ReasonUnavailable, "Service endpoints not found: Service demo has no EndpointSlice")
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", Labels: map[string]string{discoveryv1.LabelServiceName: "demo"}},
 		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: new(false)}}},
 	}
-	w.must(w.server.Create(t.Context(), slice))
+	w.requireNoError(w.server.Create(t.Context(), slice))
 	expect("available", serving.ReasonUnavailable, "Service endpoints not ready - no ready addresses available")
 	slice.Endpoints[0].Conditions.Ready = new(true)
-	w.must(w.server.Update(t.Context(), slice))
+	w.requireNoError(w.server.Update(t.Context(), slice))
 	expect("", serving.ReasonAvailable, "Deployment is available")
 	if reasonOf(m, ConditionProxy) != ReasonResourcesAvailable {
 		t.Errorf("conditions %v", m.Status.Conditions)
 	}
 }
 
-// A Deployment counts when it has been available for five seconds, and the reconcile says when to look again.
+// A Deployment is available after five seconds, and the reconcile is requeued for that time.
 func TestCooldown(t *testing.T) {
-	w := newBench(t, nil)
-	m := stored("demo")
-	w.waits(w.reconcile(m), "available")
-	w.running(m)
+	w := newTestEnv(t, nil)
+	m := newRegistry("demo")
+	w.requireWait(w.reconcile(m), "available")
+	w.setRunning(m)
 	d := &appsv1.Deployment{}
 	w.get(d, "ns", "demo")
 	d.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now.Add(-time.Second))
-	w.must(w.server.Status().Update(t.Context(), d))
+	w.requireNoError(w.server.Status().Update(t.Context(), d))
 	err := w.reconcile(m)
-	w.waits(err, "become available")
+	w.requireWait(err, "become available")
 	if wait, ok := errors.AsType[*reconciler.Wait](err); !ok || wait.Retry != 4*time.Second || reasonOf(m, ConditionAvailable) != serving.ReasonCooldown {
 		t.Errorf("%v, %v", err, m.Status.Conditions)
 	}
 }
 
-// Once available, a registry stays so while a pod of it serves, and its status says what the rollout lacks.
+// An available registry remains so while a pod serves, and its status reports the problem of the rollout.
 func TestAvailableStaysInARollout(t *testing.T) {
-	w := newBench(t, nil, password("ns", "pg-login"))
-	m := stored("demo")
-	w.waits(w.reconcile(m), "available")
-	w.running(m)
-	w.must(w.reconcile(m))
+	w := newTestEnv(t, nil, newSecret("ns", "pg-login"))
+	m := newRegistry("demo")
+	w.requireWait(w.reconcile(m), "available")
+	w.setRunning(m)
+	w.requireNoError(w.reconcile(m))
 	d := &appsv1.Deployment{}
 	w.get(d, "ns", "demo")
 	for _, step := range []struct {
@@ -112,17 +112,17 @@ func TestAvailableStaysInARollout(t *testing.T) {
 		status           metav1.ConditionStatus
 		message, awaited string
 	}{
-		{"more replicas", 1, 1, says(appsv1.DeploymentAvailable, corev1.ConditionFalse, "few"), metav1.ConditionTrue, "Deployment is available", "the rollout to end"},
-		{"no room for the next pod", 1, 0, says(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "exceeded quota"), metav1.ConditionTrue,
+		{"more replicas", 1, 1, deploymentCondition(appsv1.DeploymentAvailable, corev1.ConditionFalse, "few"), metav1.ConditionTrue, "Deployment is available", "the rollout to end"},
+		{"no room for the next pod", 1, 0, deploymentCondition(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "exceeded quota"), metav1.ConditionTrue,
 			"Deployment is available; pods of its present spec are not: Deployment is unavailable: pods cannot be created: exceeded quota", "the rollout to end"},
-		{"nothing serves", 0, 1, says(appsv1.DeploymentAvailable, corev1.ConditionFalse, "none"), metav1.ConditionFalse,
+		{"nothing serves", 0, 1, deploymentCondition(appsv1.DeploymentAvailable, corev1.ConditionFalse, "none"), metav1.ConditionFalse,
 			"Deployment is unavailable: 1 containers unavailable", "become available"},
-		{"the first of several comes back", 1, 1, says(appsv1.DeploymentAvailable, corev1.ConditionFalse, "few"), metav1.ConditionFalse,
+		{"the first of several comes back", 1, 1, deploymentCondition(appsv1.DeploymentAvailable, corev1.ConditionFalse, "few"), metav1.ConditionFalse,
 			"Deployment is unavailable: 1 containers unavailable", "become available"},
 	} {
 		d.Status.AvailableReplicas, d.Status.UnavailableReplicas, d.Status.Conditions = step.serving, step.missing, []appsv1.DeploymentCondition{step.says}
-		w.must(w.server.Status().Update(t.Context(), d))
-		w.waits(w.reconcile(m), step.awaited)
+		w.requireNoError(w.server.Status().Update(t.Context(), d))
+		w.requireWait(w.reconcile(m), step.awaited)
 		c := meta.FindStatusCondition(m.Status.Conditions, ConditionAvailable)
 		if c.Status != step.status || c.Message != step.message {
 			t.Errorf("%s: Available=%s: %s", step.name, c.Status, c.Message)
@@ -130,91 +130,91 @@ func TestAvailableStaysInARollout(t *testing.T) {
 	}
 }
 
-// D18: what is wrong with the database is reported as that, and never as a fault of the server's pods.
-func TestDatabaseIsDistinguished(t *testing.T) {
-	w := newBench(t, nil)
-	m := stored("demo", ownDatabase)
-	w.waits(w.reconcile(m), "available")
+// D18: problems of the database are reported as such and not as problems of the server's pods.
+func TestDatabasePodsAreNotServerPods(t *testing.T) {
+	w := newTestEnv(t, nil)
+	m := newRegistry("demo", withGeneratedDatabase)
+	w.requireWait(w.reconcile(m), "available")
 	d := &appsv1.Deployment{}
 	w.get(d, "ns", "demo")
 	d.Status.UnavailableReplicas = 1
-	w.must(w.server.Status().Update(t.Context(), d))
-	pod := podWith("db", waits("postgres", "ImagePullBackOff"))
+	w.requireNoError(w.server.Status().Update(t.Context(), d))
+	pod := podWith("db", waitingContainer("postgres", "ImagePullBackOff"))
 	pod.Namespace, pod.Labels = "ns", resources.DatabaseSelector(m)
-	w.must(w.server.Create(t.Context(), &pod))
-	w.waits(w.reconcile(m), "available")
+	w.requireNoError(w.server.Create(t.Context(), &pod))
+	w.requireWait(w.reconcile(m), "available")
 	c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
 	if !strings.HasPrefix(c.Message, "Deployment is unavailable: 1 containers unavailable; its database: image") || strings.Contains(c.Message, "pod db") {
 		t.Errorf("message %q", c.Message)
 	}
-	w.must(w.server.Delete(t.Context(), &pod))
+	w.requireNoError(w.server.Delete(t.Context(), &pod))
 	server := podWith("demo-1")
 	server.Namespace, server.Labels = "ns", resources.ServerSelector(m)
 	server.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady", Message: "starting"}}
-	w.must(w.server.Create(t.Context(), &server))
+	w.requireNoError(w.server.Create(t.Context(), &server))
 	database := &appsv1.Deployment{}
 	w.get(database, "ns", resources.DatabaseName(m))
-	database.Status.Conditions = []appsv1.DeploymentCondition{says(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "exceeded quota: small")}
-	w.must(w.server.Status().Update(t.Context(), database))
-	w.waits(w.reconcile(m), "available")
+	database.Status.Conditions = []appsv1.DeploymentCondition{deploymentCondition(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "exceeded quota: small")}
+	w.requireNoError(w.server.Status().Update(t.Context(), database))
+	w.requireWait(w.reconcile(m), "available")
 	c, _ = conditions.Get(m.Status.Conditions, ConditionAvailable)
 	if !strings.HasSuffix(c.Message, "; its database: pods cannot be created: exceeded quota: small") || c.Reason != serving.ReasonUnavailable {
 		t.Errorf("%s: %q", c.Reason, c.Message)
 	}
 }
 
-// TestPodsThatAreNotThere shows that the condition quotes a refusal, and why a pod has no node.
-func TestPodsThatAreNotThere(t *testing.T) {
-	w := newBench(t, nil, password("ns", "pg-login"))
-	m := stored("demo")
-	w.waits(w.reconcile(m), "available")
+// The condition quotes a rejected creation of pods, and why a pod is not scheduled.
+func TestMissingPodsAreReported(t *testing.T) {
+	w := newTestEnv(t, nil, newSecret("ns", "pg-login"))
+	m := newRegistry("demo")
+	w.requireWait(w.reconcile(m), "available")
 	d := &appsv1.Deployment{}
 	expect := func(want string) {
 		t.Helper()
-		w.waits(w.reconcile(m), "available")
+		w.requireWait(w.reconcile(m), "available")
 		if c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable); c.Message != "Deployment is unavailable: "+want || c.Reason != serving.ReasonUnavailable {
 			t.Errorf("%s: %q", c.Reason, c.Message)
 		}
 	}
 	w.get(d, "ns", "demo")
 	d.Status.UnavailableReplicas = 1 // the Deployment controller counts pods that could not be created
-	d.Status.Conditions = []appsv1.DeploymentCondition{says(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "exceeded quota: small")}
-	w.must(w.server.Status().Update(t.Context(), d))
+	d.Status.Conditions = []appsv1.DeploymentCondition{deploymentCondition(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "exceeded quota: small")}
+	w.requireNoError(w.server.Status().Update(t.Context(), d))
 	expect("pods cannot be created: exceeded quota: small")
 	d.Status.Conditions = nil
-	w.must(w.server.Status().Update(t.Context(), d))
+	w.requireNoError(w.server.Status().Update(t.Context(), d))
 	pod := podWith("demo-1")
 	pod.Namespace, pod.Labels = "ns", resources.ServerSelector(m)
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
 		Message: "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."}}
-	w.must(w.server.Create(t.Context(), &pod))
+	w.requireNoError(w.server.Create(t.Context(), &pod))
 	expect("the pod cannot be scheduled (nodes didn't match Pod's node affinity/selector); free capacity, or change resources, nodeSelector, affinity or tolerations")
 }
 
-// What was true stays so until the Deployment controller has taken up the last change.
-func TestUnobservedChangeIsWaitedFor(t *testing.T) {
-	w := newBench(t, nil)
-	m := stored("demo")
-	w.waits(w.reconcile(m), "available")
-	w.running(m)
-	w.must(w.reconcile(m))
+// Conditions do not change until the Deployment controller has observed the current generation.
+func TestWaitsForObservedGeneration(t *testing.T) {
+	w := newTestEnv(t, nil)
+	m := newRegistry("demo")
+	w.requireWait(w.reconcile(m), "available")
+	w.setRunning(m)
+	w.requireNoError(w.reconcile(m))
 	d := &appsv1.Deployment{}
 	w.get(d, "ns", "demo")
 	d.Generation = 7
-	w.must(w.server.Update(t.Context(), d))
-	w.waits(w.reconcile(m), "Deployment controller")
+	w.requireNoError(w.server.Update(t.Context(), d))
+	w.requireWait(w.reconcile(m), "Deployment controller")
 	if reasonOf(m, ConditionAvailable) != serving.ReasonAvailable {
 		t.Errorf("conditions %v", m.Status.Conditions)
 	}
 }
 
-// [modelregistry-52] D19: conditions of older releases go, and that of the proxy goes with the proxy.
-func TestOlderConditionsGo(t *testing.T) {
-	m := stored("demo")
-	for _, kind := range append([]string{ConditionProxy, ConditionAvailable}, olderConditions...) {
+// [modelregistry-52] D19: legacy conditions are removed, and that of the proxy is removed with the proxy.
+func TestLegacyConditionsAreRemoved(t *testing.T) {
+	m := newRegistry("demo")
+	for _, kind := range append([]string{ConditionProxy, ConditionAvailable}, legacyConditions...) {
 		setCondition(m, kind, metav1.ConditionTrue, "Old", "old")
 	}
-	if err := dropOlderConditions(t.Context(), m); err != nil {
+	if err := removeLegacyConditions(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
 	if len(m.Status.Conditions) != 1 || m.Status.Conditions[0].Type != ConditionAvailable {
@@ -222,8 +222,8 @@ func TestOlderConditionsGo(t *testing.T) {
 	}
 }
 
-// A domain that is not known yet is waited for where the cluster has one to report.
-func TestAwaitDomain(t *testing.T) {
+// The reconcile waits for the domain if the cluster has one to report.
+func TestWaitForDomain(t *testing.T) {
 	for name, test := range map[string]struct {
 		openShift bool
 		setting   string
@@ -236,30 +236,30 @@ func TestAwaitDomain(t *testing.T) {
 		"plain Kubernetes": {false, "", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newBench(t, nil)
+			w := newTestEnv(t, nil)
 			if test.openShift {
-				w = newBench(t, openShiftConfig)
+				w = newTestEnv(t, openShiftConfig)
 			}
 			w.domain, w.settings.DefaultDomain = test.domain, test.setting
-			w.must(w.awaitHub(t.Context(), stored("demo")))
-			if err := w.awaitDomain(t.Context(), stored("demo")); (err != nil) != test.waits {
+			w.requireNoError(w.waitForPlatform(t.Context(), newRegistry("demo")))
+			if err := w.waitForDomain(t.Context(), newRegistry("demo")); (err != nil) != test.waits {
 				t.Errorf("ended with %v", err)
 			}
 		})
 	}
 }
 
-// ENABLE_WEBHOOKS=false: what no webhook has seen is defaulted and checked in every reconcile.
+// ENABLE_WEBHOOKS=false: specs that no webhook has seen are defaulted and validated in every reconcile.
 func TestChecksWithoutWebhooks(t *testing.T) {
-	w := newBench(t, nil)
-	m := stored("demo", func(s *v1beta1.ModelRegistrySpec) { s.Postgres = &v1beta1.PostgresConfig{} })
+	w := newTestEnv(t, nil)
+	m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.Postgres = &v1beta1.PostgresConfig{} })
 	w.settings.ValidateInReconciler = true
-	w.waits(w.reconcile(m), "valid spec")
+	w.requireWait(w.reconcile(m), "valid spec")
 	c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
-	if !strings.Contains(c.Message, "required one of `postgres` or `mysql` database") || w.wrote() != "" {
+	if !strings.Contains(c.Message, "required one of `postgres` or `mysql` database") || w.takeWrites() != "" {
 		t.Errorf("message %q", c.Message)
 	}
 	m.Spec.Postgres = registrytest.Registry().Spec.Postgres
 	w.settings.Namespace = "ns"
-	w.waits(w.reconcile(m), "available")
+	w.requireWait(w.reconcile(m), "available")
 }

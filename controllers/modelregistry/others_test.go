@@ -21,8 +21,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// formerCatalog is the catalog as releases before the kind Catalog left it: owned, and controlled by no one.
-func formerCatalog() (*appsv1.Deployment, *corev1.Service) {
+// legacyCatalog returns the catalog of releases before the kind Catalog: owned, but without a controller.
+func legacyCatalog() (*appsv1.Deployment, *corev1.Service) {
 	labels := map[string]string{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelComponent: "model-catalog", resources.LabelApp: "model-catalog"}
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ns", Name: "model-catalog", UID: "catalog-deployment", Labels: labels,
@@ -33,8 +33,8 @@ func formerCatalog() (*appsv1.Deployment, *corev1.Service) {
 		}}
 }
 
-// [modelregistry-37] A registry named model does not delete the catalog of an earlier release, which it does not control.
-func TestFormerCatalogStays(t *testing.T) {
+// [modelregistry-37] A registry named model does not delete the legacy catalog, which it does not control.
+func TestLegacyCatalogIsNotDeleted(t *testing.T) {
 	for name, strip := range map[string]func(client.Object){
 		"as it was left":        func(client.Object) {},
 		"without its owners":    func(o client.Object) { o.SetOwnerReferences(nil) },
@@ -47,12 +47,12 @@ func TestFormerCatalogStays(t *testing.T) {
 		"of an earlier registry": func(o client.Object) { o.SetOwnerReferences([]metav1.OwnerReference{controlledBy("gone")}) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, s := formerCatalog()
+			d, s := legacyCatalog()
 			strip(d)
 			strip(s)
-			w := newBench(t, nil, d, s)
-			w.waits(w.reconcile(stored("model")), "available")
-			if got := w.wrote(); strings.Contains(got, "delete") {
+			w := newTestEnv(t, nil, d, s)
+			w.requireWait(w.reconcile(newRegistry("model")), "available")
+			if got := w.takeWrites(); strings.Contains(got, "delete") {
 				t.Errorf("wrote\n%s", got)
 			}
 		})
@@ -60,31 +60,31 @@ func TestFormerCatalogStays(t *testing.T) {
 }
 
 func controlledBy(uid string) metav1.OwnerReference {
-	r := ref(v1beta1.Kind, uid, types.UID(uid))
+	r := ownerReference(v1beta1.Kind, uid, types.UID(uid))
 	r.Controller = new(true)
 	return r
 }
 
-// What was listed when the process started is read again before it is deleted: a Catalog may have adopted it since.
-func TestAdoptedLeftoverStays(t *testing.T) {
-	m := stored("model")
+// Legacy objects are read again before deletion, because a Catalog may have adopted them since they were listed.
+func TestAdoptedLegacyObjectIsNotDeleted(t *testing.T) {
+	m := newRegistry("model")
 	d := left(m, &appsv1.Deployment{}, "model-catalog", true)
 	d.UID = "catalog-deployment"
-	w := newBench(t, nil, d)
-	w.waits(w.reconcile(stored("demo")), "available") // any registry of the namespace: the past is listed
+	w := newTestEnv(t, nil, d)
+	w.requireWait(w.reconcile(newRegistry("demo")), "available") // any registry of the namespace: the past is listed
 	w.get(d, "ns", "model-catalog")
 	for key, value := range names.Labels("modelcatalog") {
 		d.Labels[key] = value
 	}
 	d.OwnerReferences = []metav1.OwnerReference{{APIVersion: "aihub.opendatahub.io/v1alpha1", Kind: "Catalog", Name: "catalog", UID: "c", Controller: new(true)}}
-	w.must(w.server.Update(t.Context(), d))
-	w.waits(w.reconcile(m), "available")
+	w.requireNoError(w.server.Update(t.Context(), d))
+	w.requireWait(w.reconcile(m), "available")
 	if !w.get(&appsv1.Deployment{}, "ns", "model-catalog") {
 		t.Error("a Deployment that a Catalog controls was deleted")
 	}
 }
 
-// catalogBinding is the binding of the catalog's proxy, as this operator or the one before it made it.
+// catalogBinding returns the ClusterRoleBinding of the catalog's proxy, of this or the legacy operator.
 func catalogBinding(namespace string, ours bool) *rbacv1.ClusterRoleBinding {
 	labels := map[string]string{resources.LabelNamespace: namespace, resources.LabelApp: "model-catalog", resources.LabelComponent: "model-catalog", resources.LabelCreatedBy: resources.CreatedBy}
 	if ours {
@@ -100,9 +100,8 @@ func catalogBinding(namespace string, ours bool) *rbacv1.ClusterRoleBinding {
 	}
 }
 
-// A registry that is called as the catalog, wherever it is, neither takes the binding of the catalog's proxy nor removes it at its
-// end, and says whose it is.
-func TestBindingOfTheCatalogStays(t *testing.T) {
+// A registry named model-catalog in any namespace neither adopts nor deletes the ClusterRoleBinding of the catalog, and reports its owner.
+func TestBindingOfTheCatalogIsNotDeleted(t *testing.T) {
 	for name, binding := range map[string]*rbacv1.ClusterRoleBinding{
 		"of another namespace":                  catalogBinding("catalogs", true),
 		"of the same namespace":                 catalogBinding("ns", true),
@@ -110,10 +109,10 @@ func TestBindingOfTheCatalogStays(t *testing.T) {
 		"of the original in the same namespace": catalogBinding("ns", false),
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := stored("model-catalog", registrytest.Proxied)
+			m := newRegistry("model-catalog", registrytest.Proxied)
 			setCondition(m, ConditionAvailable, metav1.ConditionTrue, serving.ReasonAvailable, "") // a new one is refused
-			w := newBench(t, nil, binding)
-			w.waits(w.reconcile(m), "removed")
+			w := newTestEnv(t, nil, binding)
+			w.requireWait(w.reconcile(m), "removed")
 			c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
 			if !strings.Contains(c.Message, "Catalog ") || !strings.Contains(c.Message, "model-catalog-auth-delegator") {
 				t.Errorf("message %q", c.Message)
@@ -123,9 +122,9 @@ func TestBindingOfTheCatalogStays(t *testing.T) {
 			if len(got.Subjects) != 1 || got.Subjects[0].Namespace != "catalogs" {
 				t.Errorf("subjects %v labels %v", got.Subjects, got.Labels)
 			}
-			w.waits(w.finalize(t.Context(), m), "status")
-			w.waits(w.finalize(t.Context(), m), "status")
-			w.must(w.finalize(t.Context(), m))
+			w.requireWait(w.finalize(t.Context(), m), "status")
+			w.requireWait(w.finalize(t.Context(), m), "status")
+			w.requireNoError(w.finalize(t.Context(), m))
 			if !w.get(got, "", binding.Name) {
 				t.Error("the end of the registry removed the binding")
 			}
@@ -133,40 +132,40 @@ func TestBindingOfTheCatalogStays(t *testing.T) {
 	}
 }
 
-// Data must not go by an owner reference that it got before: with a foreground deletion that would come before the finalizer.
-func TestFormerDataHasNoOwner(t *testing.T) {
+// Unused data must not be deleted by an earlier owner reference: a foreground deletion would delete it before the finalizer runs.
+func TestUnusedDataIsOrphaned(t *testing.T) {
 	elsewhere := &v1beta1.PostgresConfig{Host: "db", Username: "u"}
 	t.Run("of this registry", func(t *testing.T) {
-		w := newBench(t, nil)
-		m := stored("demo", ownDatabase, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.RetentionPolicy = v1beta1.DeleteData })
-		w.waits(w.reconcile(m), "available")
+		w := newTestEnv(t, nil)
+		m := newRegistry("demo", withGeneratedDatabase, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.RetentionPolicy = v1beta1.DeleteData })
+		w.requireWait(w.reconcile(m), "available")
 		m.Spec.Postgres = elsewhere
-		w.waits(w.reconcile(m), "available")
+		w.requireWait(w.reconcile(m), "available")
 		w.dataWithoutOwner()
-		w.wrote()
-		w.waits(w.reconcile(m), "available")
-		if got := w.wrote(); got != "" {
+		w.takeWrites()
+		w.requireWait(w.reconcile(m), "available")
+		if got := w.takeWrites(); got != "" {
 			t.Errorf("wrote\n%s", got)
 		}
 	})
 	t.Run("that the original made", func(t *testing.T) {
-		m := stored("demo", func(s *v1beta1.ModelRegistrySpec) { s.Postgres = elsewhere })
-		w := newBench(t, nil, left(m, &corev1.PersistentVolumeClaim{}, "demo-postgres-storage", true), left(m, &corev1.Secret{}, "demo-postgres-credentials", true))
-		w.waits(w.reconcile(m), "available")
+		m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.Postgres = elsewhere })
+		w := newTestEnv(t, nil, left(m, &corev1.PersistentVolumeClaim{}, "demo-postgres-storage", true), left(m, &corev1.Secret{}, "demo-postgres-credentials", true))
+		w.requireWait(w.reconcile(m), "available")
 		w.dataWithoutOwner()
 	})
 	t.Run("of another client", func(t *testing.T) {
-		m := stored("demo", func(s *v1beta1.ModelRegistrySpec) { s.Postgres = elsewhere })
-		w := newBench(t, nil, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-storage"}})
-		w.waits(w.reconcile(m), "available")
-		if got := w.wrote(); strings.Contains(got, "PersistentVolumeClaim") {
+		m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.Postgres = elsewhere })
+		w := newTestEnv(t, nil, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-storage"}})
+		w.requireWait(w.reconcile(m), "available")
+		if got := w.takeWrites(); strings.Contains(got, "PersistentVolumeClaim") {
 			t.Errorf("wrote\n%s", got)
 		}
 	})
 }
 
-// A process that finds a registry as one before it has left it does not ask the API server for such data again.
-func TestFormerDataIsReleasedOnce(t *testing.T) {
+// After a restart, a reconciled registry causes no request for unused data.
+func TestUnusedDataIsOrphanedOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		status v1beta1.ModelRegistryStatus
 		asks   bool
@@ -184,18 +183,18 @@ func TestFormerDataIsReleasedOnce(t *testing.T) {
 		"of the original": {v1beta1.ModelRegistryStatus{Conditions: []metav1.Condition{{Type: ConditionAvailable, Status: metav1.ConditionTrue}}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newBench(t, nil)
-			m := stored("demo", func(s *v1beta1.ModelRegistrySpec) { s.Postgres = &v1beta1.PostgresConfig{Host: "db", Username: "u"} })
+			w := newTestEnv(t, nil)
+			m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.Postgres = &v1beta1.PostgresConfig{Host: "db", Username: "u"} })
 			m.Generation, m.Status = 3, test.status
-			w.must(w.keepData(t.Context(), m))
-			if asked := w.of(m).released == m.Generation; asked != test.asks {
+			w.requireNoError(w.ensureData(t.Context(), m))
+			if asked := w.stateOf(m).orphanedGeneration == m.Generation; asked != test.asks {
 				t.Errorf("asked %t, want %t", asked, test.asks)
 			}
 		})
 	}
 }
 
-func (w *bench) dataWithoutOwner() {
+func (w *testEnv) dataWithoutOwner() {
 	w.Helper()
 	claim, secret := &corev1.PersistentVolumeClaim{}, &corev1.Secret{}
 	if !w.get(claim, "ns", "demo-postgres-storage") || !w.get(secret, "ns", "demo-postgres-credentials") {
@@ -208,16 +207,16 @@ func (w *bench) dataWithoutOwner() {
 
 var errQuota = errors.New("exceeded quota")
 
-// An object of another client does not hide the other errors: those are retried soon, and reported.
-func TestErrorBesideForeign(t *testing.T) {
-	w := newBench(t, nil, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "registry-user-demo", UID: "role"}})
+// A foreign object does not hide other errors, which are retried and reported.
+func TestErrorIsReportedWithForeignObject(t *testing.T) {
+	w := newTestEnv(t, nil, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "registry-user-demo", UID: "role"}})
 	w.fail = func(_, kind string) error {
 		if kind == "ServiceAccount" {
 			return errQuota
 		}
 		return nil
 	}
-	m := stored("demo")
+	m := newRegistry("demo")
 	if err := w.reconcile(m); !errors.Is(err, errQuota) {
 		t.Errorf("ended with %v", err)
 	}
@@ -229,10 +228,10 @@ func TestErrorBesideForeign(t *testing.T) {
 	}
 }
 
-// What the API server refuses of the own spec is reported.
-func TestRefusedMoveOfFieldsIsTold(t *testing.T) {
-	m := stored("demo", func(s *v1beta1.ModelRegistrySpec) { s.OAuthProxy = &v1beta1.ProxyConfig{} })
-	w := newBench(t, everything, m.DeepCopy())
+// A rejected migration of the spec is reported.
+func TestRejectedMigrationIsReported(t *testing.T) {
+	m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.OAuthProxy = &v1beta1.ProxyConfig{} })
+	w := newTestEnv(t, everything, m.DeepCopy())
 	w.get(m, "ns", "demo")
 	w.fail = func(verb, _ string) error {
 		if verb == "patch" {
@@ -247,60 +246,60 @@ func TestRefusedMoveOfFieldsIsTold(t *testing.T) {
 	}
 }
 
-// A rollout takes nothing from a server that answers, and reports what keeps the next one.
+// A rollout does not make an available server unavailable, and reports the problem of new pods.
 func TestRolloutKeepsAvailable(t *testing.T) {
-	w := newBench(t, nil, password("ns", "pg-login"))
-	m := stored("demo")
-	w.waits(w.reconcile(m), "available")
-	w.running(m)
-	w.must(w.reconcile(m))
+	w := newTestEnv(t, nil, newSecret("ns", "pg-login"))
+	m := newRegistry("demo")
+	w.requireWait(w.reconcile(m), "available")
+	w.setRunning(m)
+	w.requireNoError(w.reconcile(m))
 	d := &appsv1.Deployment{}
 	w.get(d, "ns", "demo")
 	d.Status.Replicas, d.Status.AvailableReplicas, d.Status.UnavailableReplicas = 2, 1, 1
-	w.must(w.server.Status().Update(t.Context(), d))
-	w.waits(w.reconcile(m), "rollout")
+	w.requireNoError(w.server.Status().Update(t.Context(), d))
+	w.requireWait(w.reconcile(m), "rollout")
 	if c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable); c.Status != metav1.ConditionTrue || c.Message != "Deployment is available" {
 		t.Errorf("condition %v", c)
 	}
-	pod := podWith("next", waits("rest-container", "ImagePullBackOff"))
+	pod := podWith("next", waitingContainer("rest-container", "ImagePullBackOff"))
 	pod.Namespace, pod.Labels = "ns", resources.ServerSelector(m)
-	w.must(w.server.Create(t.Context(), &pod))
-	w.waits(w.reconcile(m), "rollout")
+	w.requireNoError(w.server.Create(t.Context(), &pod))
+	w.requireWait(w.reconcile(m), "rollout")
 	if c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable); c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "ImagePullBackOff") {
 		t.Errorf("condition %v", c)
 	}
 }
 
-// A registry outside of the namespace of the settings is reported so and left alone: nothing there is read or written.
-func TestRegistryElsewhere(t *testing.T) {
-	w := newBench(t, nil)
+// A registry outside of the configured namespace is reported; nothing in its namespace is read or written.
+func TestRegistryInAnotherNamespace(t *testing.T) {
+	w := newTestEnv(t, nil)
 	w.settings.Namespace = "elsewhere"
-	m := stored("demo", registrytest.Proxied)
-	w.unread = func() error { return errors.New("unknown namespace for the cache") }
-	w.waits(w.reconcile(m), "namespace elsewhere")
+	m := newRegistry("demo", registrytest.Proxied)
+	w.readError = func() error { return errors.New("unknown namespace for the cache") }
+	w.requireWait(w.reconcile(m), "namespace elsewhere")
 	c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
-	if c.Reason != ReasonMisplaced || c.Status != metav1.ConditionUnknown || !strings.Contains(c.Message, "REGISTRIES_NAMESPACE") || w.wrote() != "" {
+	if c.Reason != ReasonMisplaced || c.Status != metav1.ConditionUnknown || !strings.Contains(c.Message, "REGISTRIES_NAMESPACE") || w.takeWrites() != "" {
 		t.Errorf("condition %v", c)
 	}
 }
 
-// A registry that came past the webhooks gets no objects under a name of something else, and none of what belongs to the manager.
-func TestWhatNoRegistryMayUse(t *testing.T) {
+// A registry that admission has not seen gets no objects under reserved names and no references to objects of the manager.
+func TestForbiddenReferencesAndNames(t *testing.T) {
 	theirs := admission.Rules{Mode: admission.Off, Namespace: "ns", Account: "manager"}
 	for name, tc := range map[string]struct {
 		m    *v1beta1.ModelRegistry
 		want string
 	}{
-		"a name of something else": {stored("a-catalog"), "metadata.name: objects called a-catalog belong to something else"},
-		"the key of the CA": {stored("demo", func(s *v1beta1.ModelRegistrySpec) {
+		"a name of something else": {newRegistry("a-catalog"), "metadata.name: objects called a-catalog belong to something else"},
+		"the key of the CA": {newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) {
 			s.Postgres = &v1beta1.PostgresConfig{Host: "h", PasswordSecret: &v1beta1.SecretKeyValue{Name: "odh-platform-operator-webhook-cert", Key: "ca.key"}}
 		}), "spec.postgres.passwordSecret.name: Secret"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newBench(t, nil)
+			w := newTestEnv(t, nil)
 			w.settings.Authors = theirs
-			for range 2 { // what was refused stays so
-				w.waits(w.reconcile(tc.m), "a valid spec")
+			for range 2 { // the rejection does not change
+				w.requireWait(w.reconcile(tc.m), "a valid spec")
 				if c, _ := conditions.Get(tc.m.Status.Conditions, ConditionAvailable); !strings.Contains(c.Message, tc.want) {
 					t.Errorf("message %q", c.Message)
 				}

@@ -10,7 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// podWith returns a pod of the server: each container is described by its state.
+// podWith returns a pod of the server with container statuses.
 func podWith(name string, containers ...corev1.ContainerStatus) corev1.Pod {
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	for _, c := range containers {
@@ -20,13 +20,15 @@ func podWith(name string, containers ...corev1.ContainerStatus) corev1.Pod {
 	return pod
 }
 
-func runs(name string) corev1.ContainerStatus { return corev1.ContainerStatus{Name: name, Ready: true} }
+func readyContainer(name string) corev1.ContainerStatus {
+	return corev1.ContainerStatus{Name: name, Ready: true}
+}
 
-func waits(name, reason string) corev1.ContainerStatus {
+func waitingContainer(name, reason string) corev1.ContainerStatus {
 	return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "m"}}}
 }
 
-func ended(name string) corev1.ContainerStatus {
+func terminatedContainer(name string) corev1.ContainerStatus {
 	return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Error", Message: "m"}}}
 }
 
@@ -36,19 +38,19 @@ func terminating(pod corev1.Pod) corev1.Pod {
 }
 
 // [modelregistry-42] [modelregistry-43] [modelregistry-44] [modelregistry-45] [modelregistry-46] [modelregistry-47]
-// [modelregistry-48] [modelregistry-49] [modelregistry-50] [modelregistry-51] What is reported of the pods of a proxy.
-func TestJudgePods(t *testing.T) {
-	good := podWith("good", runs("rest-container"), runs("kube-rbac-proxy"))
-	creating := podWith("creating", runs("rest-container"), waits("kube-rbac-proxy", "ContainerCreating"))
-	crashing := podWith("crashing", waits("rest-container", "CrashLoopBackOff"), runs("kube-rbac-proxy"))
-	young := podWith("young", runs("rest-container"), runs("kube-rbac-proxy"))
+// [modelregistry-48] [modelregistry-49] [modelregistry-50] [modelregistry-51] Messages about the pods of a proxy.
+func TestCheckProxyPods(t *testing.T) {
+	good := podWith("good", readyContainer("rest-container"), readyContainer("kube-rbac-proxy"))
+	creating := podWith("creating", readyContainer("rest-container"), waitingContainer("kube-rbac-proxy", "ContainerCreating"))
+	crashing := podWith("crashing", waitingContainer("rest-container", "CrashLoopBackOff"), readyContainer("kube-rbac-proxy"))
+	young := podWith("young", readyContainer("rest-container"), readyContainer("kube-rbac-proxy"))
 	young.Status.ContainerStatuses = nil
 	for name, test := range map[string]struct {
 		pods []corev1.Pod
 		want string
 	}{
 		"none":                     {nil, "No Pods found for Deployment demo"},
-		"without a proxy":          {[]corev1.Pod{podWith("bare", runs("rest-container"))}, "kube-rbac-proxy proxy unavailable in Pod bare"},
+		"without a proxy":          {[]corev1.Pod{podWith("bare", readyContainer("rest-container"))}, "kube-rbac-proxy proxy unavailable in Pod bare"},
 		"two that are ready":       {[]corev1.Pod{good}, ""},
 		"proxy starts":             {[]corev1.Pod{creating}, "container kube-rbac-proxy not ready in Pod creating"},
 		"server crashes":           {[]corev1.Pod{crashing}, "container rest-container not ready in Pod crashing"},
@@ -57,20 +59,20 @@ func TestJudgePods(t *testing.T) {
 		"the old one goes":         {[]corev1.Pod{terminating(crashing), good}, ""},
 		"all go":                   {[]corev1.Pod{terminating(good), terminating(crashing)}, "No active Pods found for Deployment demo"},
 		"the last counts":          {[]corev1.Pod{creating, crashing}, "container rest-container not ready in Pod crashing"},
-		"a sidecar of a mesh, D17": {[]corev1.Pod{podWith("mesh", runs("rest-container"), runs("kube-rbac-proxy"), runs("istio-proxy"))}, ""},
-		"a sidecar that is not ready": {[]corev1.Pod{podWith("mesh", runs("rest-container"), runs("kube-rbac-proxy"), waits("istio-proxy", "x"))},
+		"a sidecar of a mesh, D17": {[]corev1.Pod{podWith("mesh", readyContainer("rest-container"), readyContainer("kube-rbac-proxy"), readyContainer("istio-proxy"))}, ""},
+		"a sidecar that is not ready": {[]corev1.Pod{podWith("mesh", readyContainer("rest-container"), readyContainer("kube-rbac-proxy"), waitingContainer("istio-proxy", "x"))},
 			"container istio-proxy not ready in Pod mesh"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := judgePods("demo", test.pods); got != test.want {
+			if got := checkProxyPods("demo", test.pods); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
 	}
 }
 
-// A router that refuses is quoted once, with a reason of its own; how Routes are read is tested in package routestatus.
-func TestJudgeRoute(t *testing.T) {
+// A rejection by a router is quoted with its own reason; package routestatus tests how Routes are read.
+func TestCheckRoute(t *testing.T) {
 	const none = "KubeRBACProxy Route demo-https is unavailable: Host h in Route demo-https is unavailable:"
 	for status, want := range map[string]finding{
 		"":        {message: none},
@@ -87,38 +89,38 @@ func TestJudgeRoute(t *testing.T) {
 				map[string]any{"type": "Admitted", "status": status, "reason": "HostAlreadyClaimed", "message": "taken"},
 			}}}}
 		}
-		if got := judgeRoute(decoded[routev1.Route](t, u)); got != want {
+		if got := checkRoute(decode[routev1.Route](t, u)); got != want {
 			t.Errorf("%q: got %+v, want %+v", status, got, want)
 		}
 	}
 }
 
 func TestUnreadyContainers(t *testing.T) {
-	pod := podWith("p", runs("a"), waits("b", "ImagePullBackOff"), ended("c"), corev1.ContainerStatus{Name: "d"})
+	pod := podWith("p", readyContainer("a"), waitingContainer("b", "ImagePullBackOff"), terminatedContainer("c"), corev1.ContainerStatus{Name: "d"})
 	const want = "b: {waiting: {reason: ImagePullBackOff, message: m}}, c: {terminated: {reason: Error, message: m}}"
 	if got := unreadyContainers(&pod); got != want {
 		t.Errorf("got %q", got)
 	}
 }
 
-// D18: a container that waits for its init containers has nothing wrong with it.
-func TestStuck(t *testing.T) {
+// D18: a container that waits for its init containers is not stuck.
+func TestIsStuck(t *testing.T) {
 	for reason, want := range map[string]bool{"ContainerCreating": false, "PodInitializing": false, "": false, "CrashLoopBackOff": true, "ImagePullBackOff": true} {
-		if got := stuck(waits("rest-container", reason)); got != want {
+		if got := isStuck(waitingContainer("rest-container", reason)); got != want {
 			t.Errorf("%q: got %v", reason, got)
 		}
 	}
-	if stuck(runs("rest-container")) || stuck(ended("rest-container")) {
+	if isStuck(readyContainer("rest-container")) || isStuck(terminatedContainer("rest-container")) {
 		t.Error("only what waits is stuck")
 	}
 }
 
-// What no one reads is not kept.
-func TestSlimPod(t *testing.T) {
-	pod := podWith("p", runs("a"), runs("b"))
+// Unused fields are removed.
+func TestTrimPod(t *testing.T) {
+	pod := podWith("p", readyContainer("a"), readyContainer("b"))
 	pod.Labels, pod.Annotations = map[string]string{"app": "demo"}, map[string]string{"big": "x"}
 	pod.Spec.Containers[0].Image, pod.Spec.NodeName = "i", "n"
-	kept, err := slimPod(&pod)
+	kept, err := trimPod(&pod)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +131,7 @@ func TestSlimPod(t *testing.T) {
 	if slim.Labels["app"] != "demo" || slim.Spec.Containers[1].Name != "b" || len(slim.Status.ContainerStatuses) != 2 {
 		t.Errorf("lost something of %+v", slim)
 	}
-	if other, err := slimPod("tombstone"); other != "tombstone" || err != nil {
+	if other, err := trimPod("tombstone"); other != "tombstone" || err != nil {
 		t.Error("what is no pod passes as it is")
 	}
 }

@@ -28,108 +28,108 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 )
 
-// registries reconciles the children of registries. Its phases run in the order in which they stand here.
-type registries struct {
+// registryReconciler reconciles ModelRegistry objects. Its phases run in the order of the method phases.
+type registryReconciler struct {
 	settings Settings
-	// hub knows the decisions of the platform; nil is none.
-	hub    *aihub.Watcher
+	// aihub watches the AIHub; nil if component platform is disabled.
+	aihub  *aihub.Watcher
 	served func() capability.Set
-	// domain is that of the cluster's routers.
+	// domain is the default domain of the routers of OpenShift.
 	domain       registry.Domain
 	clock        clock.Clock
 	cached       client.Client
-	whole        client.Reader // objects of which cached holds the metadata only
-	live         client.Reader
+	fullObjects  client.Reader // for kinds of which cached holds only metadata
+	apiReader    client.Reader
 	pods         client.Reader
 	applier      *apply.Applier
 	references   *reference.Tracker
 	certificates *registry.Certificates
 	recorder     events.EventRecorder
-	readLog      readLog
-	states       reconciler.Memory[*state]
-	leftovers    leftovers
-	// publishing keeps two registries of one name from taking the same names of cluster scope at the same time.
+	readPodLog   logReader
+	states       reconciler.UIDMap[*state]
+	legacy       legacyCache
+	// publishing serializes writes of cluster-scoped objects: two registries of the same name use the same names.
 	publishing sync.Mutex
 }
 
-// state is what is remembered of one registry. Reconciles of one registry never overlap.
+// state holds data of one registry between reconciles, which never overlap.
 type state struct {
-	// platform is what the present reconcile has taken.
+	// platform is the snapshot of platform settings for this reconcile.
 	platform registry.Platform
-	// said is what Gateway and routers report about what publishes the registry.
-	said routestatus.Report
-	// admitted is the registry as the webhooks would have stored it, nil where they have.
-	admitted *v1beta1.ModelRegistry
-	// missing are the objects without which no pods start, as the present reconcile has found them.
-	missing []reference.Missing
-	// credentials of a generated database, as they were read last.
+	// routeReport holds the status of the routes that publish the registry, as reported by Gateway and routers.
+	routeReport routestatus.Report
+	// defaulted is the registry with the defaults of admission, nil if the webhooks are enabled.
+	defaulted *v1beta1.ModelRegistry
+	// missingReferences are the objects found missing in this reconcile, without which no pods start.
+	missingReferences []reference.Missing
+	// credentials of the generated database, from the last read of their Secret.
 	credentials credentials
-	// released is the generation of a spec without a generated database for which the marks of data of before were put right.
-	released int64
-	// wrote is what wrote the data of a generated database, and unsaved why there can be no backups of it, if so.
-	wrote   database.Image
-	unsaved *metav1.Condition
-	// refusals of claims to grow, by the field that asks for the size.
-	refusals map[string]refusedSize
-	log      *logRun
+	// orphanedGeneration is the generation, without a generated database, for which data of an earlier one was orphaned.
+	orphanedGeneration int64
+	// dataVersion is the image that wrote the data of the generated database. backupBlocked is set if there can be no backups.
+	dataVersion   database.Image
+	backupBlocked *metav1.Condition
+	// rejectedSizes holds the rejected expansions of claims, by the field with the size.
+	rejectedSizes map[string]rejectedSize
+	lastLog       *logRun
 }
 
-// of returns what is remembered of a registry.
-func (r *registries) of(m *v1beta1.ModelRegistry) *state {
-	s, known := r.states.Get(m.UID)
-	if !known {
-		s = &state{refusals: map[string]refusedSize{}}
+// stateOf returns the state of a registry.
+func (r *registryReconciler) stateOf(m *v1beta1.ModelRegistry) *state {
+	s, found := r.states.Get(m.UID)
+	if !found {
+		s = &state{rejectedSizes: map[string]rejectedSize{}}
 		r.states.Set(m.UID, s)
 	}
 	return s
 }
 
-// forget drops what is remembered of a registry that is gone.
-func (r *registries) forget(uid types.UID) {
+// forget removes the state of a deleted registry.
+func (r *registryReconciler) forget(uid types.UID) {
 	r.applier.Forget(uid)
 	r.references.Forget(uid)
 	r.certificates.Forget(uid)
-	r.states.Forget(uid)
+	r.states.Delete(uid)
 }
 
-func (r *registries) logic() reconciler.Logic[*v1beta1.ModelRegistry] {
+func (r *registryReconciler) logic() reconciler.Logic[*v1beta1.ModelRegistry] {
 	return reconciler.Logic[*v1beta1.ModelRegistry]{
 		Phases:                  r.phases(),
 		Finalizer:               v1beta1.Finalizer,
 		Finalize:                r.finalize,
 		OnDeleted:               r.forget,
-		InformationalConditions: []string{ConditionLeftover, ConditionBackup, servingcert.ReasonExpires},
+		InformationalConditions: []string{ConditionUnusedDatabase, ConditionBackup, servingcert.ReasonExpires},
 	}
 }
 
-func (r *registries) phases() []reconciler.Phase[*v1beta1.ModelRegistry] {
+func (r *registryReconciler) phases() []reconciler.Phase[*v1beta1.ModelRegistry] {
 	return []reconciler.Phase[*v1beta1.ModelRegistry]{
-		{Name: "dropping older conditions", Run: dropOlderConditions},
-		{Name: "learning the decisions of the platform", Run: r.awaitHub},
-		{Name: "checking the namespace", Run: r.checkPlace},
-		{Name: "moving older fields", Run: r.reportErrors(r.moveFields)},
-		{Name: "checking the spec", Run: r.reportErrors(r.checkSpec)},
-		{Name: "learning the domain", Run: r.awaitDomain},
-		{Name: "keeping the data", Run: r.reportErrors(r.keepData)},
-		{Name: "keeping the certificates", Run: r.reportErrors(r.keepCertificates)},
+		{Name: "dropping older conditions", Run: removeLegacyConditions},
+		{Name: "learning the decisions of the platform", Run: r.waitForPlatform},
+		{Name: "checking the namespace", Run: r.validateNamespace},
+		{Name: "moving older fields", Run: r.reportErrors(r.migrateSpec)},
+		{Name: "checking the spec", Run: r.reportErrors(r.validateSpec)},
+		{Name: "learning the domain", Run: r.waitForDomain},
+		{Name: "keeping the data", Run: r.reportErrors(r.ensureData)},
+		{Name: "keeping the certificates", Run: r.reportErrors(r.ensureCertificates)},
 		{Name: "applying objects", Run: r.reportErrors(r.applyObjects)},
-		{Name: "observing the server", Run: r.reportErrors(r.observe)},
-		{Name: "awaiting the renewal of the certificates", Run: r.awaitRenewal},
+		{Name: "observing the server", Run: r.reportErrors(r.observeServer)},
+		{Name: "awaiting the renewal of the certificates", Run: r.requeueForRenewal},
 	}
 }
 
-// reportErrors reports whatever ends a phase in the condition that users look at. Waiting is no failure.
-func (r *registries) reportErrors(run func(context.Context, *v1beta1.ModelRegistry) error) func(context.Context, *v1beta1.ModelRegistry) error {
+// reportErrors sets the condition Available if a phase fails. A Wait is not a failure.
+func (r *registryReconciler) reportErrors(run func(context.Context, *v1beta1.ModelRegistry) error) func(context.Context, *v1beta1.ModelRegistry) error {
 	return func(ctx context.Context, m *v1beta1.ModelRegistry) error {
 		err := run(ctx, m)
-		if _, waits := errors.AsType[*reconciler.Wait](err); err == nil || waits {
+		if _, isWait := errors.AsType[*reconciler.Wait](err); err == nil || isWait {
 			return err
 		}
 		if apply.IsTerminating(err) {
 			return &reconciler.Wait{For: "what is being deleted to be gone", Retry: time.Second}
 		}
-		if apply.OnlyErrors(err, apierrors.IsConflict) {
-			return err // another client wrote in between: the next reconcile sees it
+		if apply.AllErrorsMatch(err, apierrors.IsConflict) {
+			return err // the event of the other write starts the next reconcile
 		}
 		reportFailure(m, err)
 		return err
@@ -142,109 +142,109 @@ const (
 	databaseAuthority    = "odh-platform-operator-model-registry-database-ca"
 )
 
-// keepCertificates issues the serving certificate of the proxy where no platform does, and the user brings none, and that of a generated
-// database that serves TLS.
-func (r *registries) keepCertificates(ctx context.Context, m *v1beta1.ModelRegistry) error {
-	var server, database *servingcert.Wanted
-	if m.Spec.KubeRBACProxy != nil && issued(m) && !r.of(m).platform.Served.Has(capability.Route) {
-		server = &servingcert.Wanted{
-			Namespace: m.Namespace, Name: resources.ServingSecretName(m), Authority: certificateAuthority, Service: resources.ServiceName(m),
+// ensureCertificates issues the serving certificate of the proxy, unless the platform or the user provides one, and the certificate of a
+// generated database with TLS.
+func (r *registryReconciler) ensureCertificates(ctx context.Context, m *v1beta1.ModelRegistry) error {
+	var server, database *servingcert.Spec
+	if m.Spec.KubeRBACProxy != nil && managesCertificate(m) && !r.stateOf(m).platform.Served.Has(capability.Route) {
+		server = &servingcert.Spec{
+			Namespace: m.Namespace, Name: resources.ServingSecretName(m), CACommonName: certificateAuthority, Service: resources.ServiceName(m),
 			Labels: resources.Labels(m, resources.ServiceName(m)),
 		}
 	}
-	if generates(m) && resources.EncryptsDatabase(m) {
-		database = &servingcert.Wanted{
-			Namespace: m.Namespace, Name: resources.DatabaseTLSName(m), Authority: databaseAuthority, Service: resources.DatabaseName(m),
+	if generatesDatabase(m) && resources.EncryptsDatabase(m) {
+		database = &servingcert.Spec{
+			Namespace: m.Namespace, Name: resources.DatabaseTLSName(m), CACommonName: databaseAuthority, Service: resources.DatabaseName(m),
 			Labels: resources.Labels(m, resources.DatabaseName(m)),
 		}
 	}
-	return r.certificates.Keep(ctx, m, server, database)
+	return r.certificates.Ensure(ctx, m, server, database)
 }
 
-// awaitRenewal brings the registry back when one of its certificates, or the answer of a Gateway, is due.
-func (r *registries) awaitRenewal(_ context.Context, m *v1beta1.ModelRegistry) error {
-	return errors.Join(r.certificates.AwaitRenewal(m.UID), r.of(m).said.Await())
+// requeueForRenewal requeues the registry when a certificate is to be renewed or the deadline for the status of a Gateway ends.
+func (r *registryReconciler) requeueForRenewal(_ context.Context, m *v1beta1.ModelRegistry) error {
+	return errors.Join(r.certificates.RequeueForRenewal(m.UID), r.stateOf(m).routeReport.Wait())
 }
 
-// applyObjects writes everything but the data, removes what is no longer wanted, and says where the server is reached.
-func (r *registries) applyObjects(ctx context.Context, m *v1beta1.ModelRegistry) error {
+// applyObjects applies all objects but the data, deletes those no longer desired and sets the hosts in the status.
+func (r *registryReconciler) applyObjects(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	ctx, changes := apply.CountChanges(ctx)
-	s := r.of(m)
-	used := complete(cmp.Or(s.admitted, m), &s.platform, s.credentials)
-	r.keepVersion(m, used)
-	in := inputs(m, &s.platform)
-	in.Authority = r.certificates.Authority(m.UID)
-	if err := r.addReferences(ctx, m, used, &in); err != nil {
+	s := r.stateOf(m)
+	effective := withDefaults(cmp.Or(s.defaulted, m), &s.platform, s.credentials)
+	r.pinDatabaseImage(m, effective)
+	in := buildInputs(m, &s.platform)
+	in.Authority = r.certificates.CABundle(m.UID)
+	if err := r.resolveReferences(ctx, m, effective, &in); err != nil {
 		return err
 	}
-	if err := in.Hear(ctx, r.whole, resources.Published(used, in), r.clock.Now()); err != nil {
+	if err := in.ReadRouteReport(ctx, r.fullObjects, resources.Published(effective, in), r.clock.Now()); err != nil {
 		return err
 	}
-	s.said = in.Said
-	s.said.Set(&m.Status.Conditions, m.Generation)
-	if err := reportSpec(m, used, in); err != nil {
+	s.routeReport = in.RouteReport
+	s.routeReport.Set(&m.Status.Conditions, m.Generation)
+	if err := reportSpec(m, effective, in); err != nil {
 		return err
 	}
-	err := r.writeAll(ctx, m, used, in)
+	err := r.applyAll(ctx, m, effective, in)
 	r.reportProgress(ctx, m, changes)
 	return err
 }
 
-// writeAll stops at what later objects need: a database that is recreated comes before the server, and so do the rights of its
-// proxy. What makes the server reachable holds up nothing.
-func (r *registries) writeAll(ctx context.Context, m, used *v1beta1.ModelRegistry, in resources.Inputs) error {
-	unexposed, err := r.writeDatabase(ctx, m, used, in)
+// applyAll applies objects in order and stops at an error of a dependency, such as a database that is being recreated or the RBAC of the
+// proxy. Errors of exposure do not stop it.
+func (r *registryReconciler) applyAll(ctx context.Context, m, effective *v1beta1.ModelRegistry, in resources.Inputs) error {
+	exposureErr, err := r.applyDatabase(ctx, m, effective, in)
 	if err != nil {
-		return errors.Join(unexposed, err)
+		return errors.Join(exposureErr, err)
 	}
-	held, err := r.held(ctx, m, used)
+	transition, err := r.detectProxyTransition(ctx, m, effective)
 	if err != nil {
 		return err
 	}
-	in.Opening = held.pods && m.Spec.KubeRBACProxy != nil
-	desired, err := resources.Build(used, in)
+	in.ProxyPending = transition.serving && m.Spec.KubeRBACProxy != nil
+	desired, err := resources.Build(effective, in)
 	if err != nil {
-		return refuse(m, err)
+		return rejectSpec(m, err)
 	}
-	own, published := split(held.without(desired))
-	if err := r.publish(ctx, m, published.Of(apply.Guards)); err != nil {
+	own, published := splitByOwnership(transition.withoutDeferred(desired))
+	if err := r.applyUnowned(ctx, m, published.InStages(apply.Prerequisites)); err != nil {
 		return err
 	}
 	err = r.applier.Apply(ctx, m, own)
-	if err != nil && !apply.OnlyExposure(err) {
-		return errors.Join(unexposed, err)
+	if err != nil && !apply.OnlyExposureFailed(err) {
+		return errors.Join(exposureErr, err)
 	}
-	if err := errors.Join(unexposed, err, r.publish(ctx, m, published.Of(apply.Exposure))); err != nil {
+	if err := errors.Join(exposureErr, err, r.applyUnowned(ctx, m, published.InStages(apply.Exposure))); err != nil {
 		return err
 	}
-	if held.pods {
-		return nil // what the pods that serve need stays; their end is an event
+	if transition.serving {
+		return nil // the serving pods still need the objects; their deletion is an event
 	}
-	return r.removeUnwanted(ctx, m, desired, in)
+	return r.prune(ctx, m, desired, in)
 }
 
-// writeDatabase writes a generated database and what makes its backups. unexposed says what only keeps others from reaching it.
-func (r *registries) writeDatabase(ctx context.Context, m, used *v1beta1.ModelRegistry, in resources.Inputs) (unexposed, err error) {
-	if !generates(m) {
+// applyDatabase applies a generated database and its backups. exposureErr holds errors that only affect access from other pods.
+func (r *registryReconciler) applyDatabase(ctx context.Context, m, effective *v1beta1.ModelRegistry, in resources.Inputs) (exposureErr, err error) {
+	if !generatesDatabase(m) {
 		return nil, nil
 	}
-	database, err := resources.BuildDatabase(used, in)
+	database, err := resources.BuildDatabase(effective, in)
 	if err != nil {
-		return nil, refuse(m, err)
+		return nil, rejectSpec(m, err)
 	}
-	if unexposed = r.applier.Apply(ctx, m, database); unexposed != nil && !apply.OnlyExposure(unexposed) {
-		return nil, unexposed
+	if exposureErr = r.applier.Apply(ctx, m, database); exposureErr != nil && !apply.OnlyExposureFailed(exposureErr) {
+		return nil, exposureErr
 	}
-	return unexposed, r.writeBackup(ctx, m, used, in)
+	return exposureErr, r.applyBackup(ctx, m, effective, in)
 }
 
 // eventf sends an event about a registry.
-func (r *registries) eventf(m *v1beta1.ModelRegistry, kind, reason, note string, args ...any) {
+func (r *registryReconciler) eventf(m *v1beta1.ModelRegistry, kind, reason, note string, args ...any) {
 	r.recorder.Eventf(m, nil, kind, reason, reason, note, args...)
 }
 
-// reportProgress says what this reconcile has written, all of it and not only the last object, with the events of the original.
-func (r *registries) reportProgress(ctx context.Context, m *v1beta1.ModelRegistry, changes *apply.Changes) {
+// reportProgress sets condition Progressing by all writes of this reconcile, with the events of the legacy operator.
+func (r *registryReconciler) reportProgress(ctx context.Context, m *v1beta1.ModelRegistry, changes *apply.Changes) {
 	switch {
 	case ctx.Err() != nil:
 	case changes.Created() > 0:

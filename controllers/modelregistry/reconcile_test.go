@@ -24,11 +24,11 @@ func reasonOf(m *v1beta1.ModelRegistry, kind string) string {
 	return c.Reason
 }
 
-// [modelregistry-101] What a registry consists of is written once, in order; the second pass finds nothing to do.
+// [modelregistry-101] All objects are written once, in order; the second reconcile writes nothing.
 func TestReconcileWritesOnce(t *testing.T) {
-	w := newBench(t, nil)
-	m := stored("demo", registrytest.Proxied)
-	w.waits(w.reconcile(m), "available")
+	w := newTestEnv(t, nil)
+	m := newRegistry("demo", registrytest.Proxied)
+	w.requireWait(w.reconcile(m), "available")
 	want := `apply ClusterRoleBinding demo-auth-delegator
 apply ServiceAccount demo
 apply Role registry-user-demo
@@ -37,15 +37,15 @@ apply ConfigMap demo-kube-rbac-proxy-config
 apply NetworkPolicy demo-ingress
 apply Deployment demo
 apply Service demo`
-	if got := w.wrote(); got != want {
+	if got := w.takeWrites(); got != want {
 		t.Errorf("wrote\n%s\nwant\n%s", got, want)
 	}
 	if reasonOf(m, ConditionProgressing) != ReasonCreating || reasonOf(m, ConditionAvailable) != serving.ReasonStarting {
 		t.Errorf("conditions %v", m.Status.Conditions)
 	}
-	w.running(m)
-	w.must(w.reconcile(m))
-	if got := w.wrote(); got != "" {
+	w.setRunning(m)
+	w.requireNoError(w.reconcile(m))
+	if got := w.takeWrites(); got != "" {
 		t.Errorf("wrote\n%s", got)
 	}
 	if reasonOf(m, ConditionProgressing) != ReasonCreated || reasonOf(m, ConditionAvailable) != serving.ReasonAvailable || reasonOf(m, ConditionProxy) != ReasonResourcesAvailable {
@@ -56,25 +56,25 @@ apply Service demo`
 	}
 }
 
-// D11: a reconcile that has changed anything at all is a reconcile that progresses.
-func TestProgressAddsUp(t *testing.T) {
-	w := newBench(t, nil)
-	m := stored("demo", ownDatabase)
-	w.waits(w.reconcile(m), "available")
-	w.wrote()
+// D11: a reconcile with any change sets Progressing.
+func TestProgressCountsAllWrites(t *testing.T) {
+	w := newTestEnv(t, nil)
+	m := newRegistry("demo", withGeneratedDatabase)
+	w.requireWait(w.reconcile(m), "available")
+	w.takeWrites()
 	m.Spec.Rest.Image = "rest:2"
-	w.waits(w.reconcile(m), "available")
-	if got := w.wrote(); got != "apply Deployment demo" || reasonOf(m, ConditionProgressing) != ReasonUpdating {
+	w.requireWait(w.reconcile(m), "available")
+	if got := w.takeWrites(); got != "apply Deployment demo" || reasonOf(m, ConditionProgressing) != ReasonUpdating {
 		t.Errorf("wrote %s, %v", got, m.Status.Conditions)
 	}
 }
 
-// The password of a generated database lies nowhere but in its Secret, which comes first.
+// The password of a generated database is only in its Secret, which is written first.
 func TestGeneratedDatabaseComesFirst(t *testing.T) {
-	w := newBench(t, nil)
-	m := stored("demo", ownDatabase)
-	w.waits(w.reconcile(m), "available")
-	got := strings.Split(w.wrote(), "\n")
+	w := newTestEnv(t, nil)
+	m := newRegistry("demo", withGeneratedDatabase)
+	w.requireWait(w.reconcile(m), "available")
+	got := strings.Split(w.takeWrites(), "\n")
 	want := []string{"create Secret demo-postgres-credentials", "create PersistentVolumeClaim demo-postgres-storage",
 		"apply NetworkPolicy demo-postgres", "apply NetworkPolicy demo-postgres-egress", "apply Deployment demo-postgres", "apply Service demo-postgres"}
 	for i := range want {
@@ -88,84 +88,84 @@ func TestGeneratedDatabaseComesFirst(t *testing.T) {
 	}
 }
 
-// A name that the database would refuse is refused before anything is made of it.
-func TestRefusesNamesOfAGeneratedDatabase(t *testing.T) {
-	w := newBench(t, nil)
-	m := stored("demo", ownDatabase)
+// A name that the database would reject is rejected before any object is created.
+func TestRejectsNamesOfAGeneratedDatabase(t *testing.T) {
+	w := newTestEnv(t, nil)
+	m := newRegistry("demo", withGeneratedDatabase)
 	m.Spec.Postgres.Database = "drop table;"
-	w.waits(w.reconcile(m), "valid spec")
-	if got := w.wrote(); got != "" || reasonOf(m, ConditionAvailable) != serving.ReasonUnavailable {
+	w.requireWait(w.reconcile(m), "valid spec")
+	if got := w.takeWrites(); got != "" || reasonOf(m, ConditionAvailable) != serving.ReasonUnavailable {
 		t.Errorf("wrote %q, %v", got, m.Status.Conditions)
 	}
 }
 
-// A Secret that another client made is used as it is, and must be complete.
+// A foreign Secret is used without changes and must be complete.
 func TestForeignCredentials(t *testing.T) {
 	mine := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-credentials"}, Data: map[string][]byte{"username": []byte("ann")}}
-	w := newBench(t, nil, mine)
-	m := stored("demo", ownDatabase)
+	w := newTestEnv(t, nil, mine)
+	m := newRegistry("demo", withGeneratedDatabase)
 	err := w.reconcile(m)
 	if err == nil || !strings.Contains(err.Error(), "without the key password") {
 		t.Errorf("ended with %v", err)
 	}
 	mine.Data["password"] = []byte("p")
-	w.must(w.server.Update(t.Context(), mine))
-	w.waits(w.reconcile(m), "available")
+	w.requireNoError(w.server.Update(t.Context(), mine))
+	w.requireWait(w.reconcile(m), "available")
 	w.get(mine, "ns", "demo-postgres-credentials")
 	if len(mine.Labels) != 0 {
 		t.Errorf("it was labelled: %v", mine.Labels)
 	}
 }
 
-// [modelregistry-100] An error of the API server is reported as it came.
+// [modelregistry-100] Errors of the API server are reported unchanged.
 func TestErrorsSurface(t *testing.T) {
 	boom := errors.New("boom")
 	for _, verb := range []string{"apply", "create"} {
-		w := newBench(t, nil)
+		w := newTestEnv(t, nil)
 		w.fail = func(v, _ string) error {
 			if v == verb {
 				return boom
 			}
 			return nil
 		}
-		m := stored("demo", ownDatabase)
+		m := newRegistry("demo", withGeneratedDatabase)
 		err := w.reconcile(m)
 		message, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
 		if !errors.Is(err, boom) || !strings.HasPrefix(message.Message, "unexpected reconcile error: ") || !strings.Contains(message.Message, "boom") {
 			t.Errorf("%s: ended with %v and %q", verb, err, message.Message)
 		}
 		w.fail = nil
-		w.waits(w.reconcile(m), "available")
+		w.requireWait(w.reconcile(m), "available")
 	}
 }
 
-// D30: what serves a registry of the same name elsewhere is reported and left alone, and the server waits for it; what is left
-// of one that is gone is taken.
+// D30: an object of a registry of the same name in another namespace is reported and not changed, and blocks the server; that of a deleted
+// registry is adopted.
 func TestNamesOfClusterScope(t *testing.T) {
-	other := stored("demo", registrytest.Proxied)
+	other := newRegistry("demo", registrytest.Proxied)
 	other.Namespace, other.UID = "elsewhere", "other"
-	w := newBench(t, nil, other)
-	w.waits(w.reconcile(other.DeepCopy()), "available")
-	w.wrote()
-	m := stored("demo", registrytest.Proxied)
-	w.waits(w.reconcile(m), "to be removed")
+	w := newTestEnv(t, nil, other)
+	w.requireWait(w.reconcile(other.DeepCopy()), "available")
+	w.takeWrites()
+	m := newRegistry("demo", registrytest.Proxied)
+	w.requireWait(w.reconcile(m), "to be removed")
 	message, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
 	if !strings.Contains(message.Message, "belongs to ModelRegistry elsewhere/demo") {
 		t.Errorf("message %q", message.Message)
 	}
-	if got := w.wrote(); got != "" {
+	if got := w.takeWrites(); got != "" {
 		t.Errorf("a server was started whose proxy would let no one in:\n%s", got)
 	}
-	w.must(w.server.Delete(t.Context(), other))
-	w.waits(w.reconcile(m), "available")
+	w.requireNoError(w.server.Delete(t.Context(), other))
+	w.requireWait(w.reconcile(m), "available")
 	binding := &rbacv1.ClusterRoleBinding{}
 	if !w.get(binding, "", "demo-auth-delegator") || binding.Labels[resources.LabelNamespace] != "ns" || binding.Subjects[0].Namespace != "ns" {
 		t.Errorf("binding %+v", binding)
 	}
 }
 
-// D9, D10: a Deployment is recreated only when it selects other pods; any other refusal is reported.
-func TestMend(t *testing.T) {
+// D9, D10: a Deployment is recreated only if its selector differs; other rejections are reported.
+func TestRecreatesDeploymentOnSelectorChange(t *testing.T) {
 	invalid := func(verb, kind string) error {
 		if verb == "apply" && kind == "Deployment" {
 			return apierrors.NewInvalid(registry.Deployment.GroupKind(), "demo", nil)
@@ -186,20 +186,20 @@ func TestMend(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newBench(t, nil)
-			m := stored("demo", ownDatabase)
-			w.waits(w.reconcile(m), "available")
-			w.wrote()
+			w := newTestEnv(t, nil)
+			m := newRegistry("demo", withGeneratedDatabase)
+			w.requireWait(w.reconcile(m), "available")
+			w.takeWrites()
 			d := &appsv1.Deployment{}
 			w.get(d, "ns", "demo-postgres")
 			test.change(d)
-			w.must(w.server.Update(t.Context(), d))
+			w.requireNoError(w.server.Update(t.Context(), d))
 			w.fail = invalid
 			m.Spec.Postgres.Image = "postgres:2"
 			err := w.reconcile(m)
-			got := w.wrote()
+			got := w.takeWrites()
 			if kindOfWait := test.want != ""; kindOfWait {
-				w.waits(err, "recreated")
+				w.requireWait(err, "recreated")
 			} else if !apierrors.IsInvalid(err) {
 				t.Errorf("ended with %v", err)
 			}

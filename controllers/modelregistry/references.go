@@ -13,38 +13,38 @@ import (
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// addReferences adds what the pods were started with, and names what of it is missing. A Deployment that cannot become what it should be is
-// recreated.
-func (r *registries) addReferences(ctx context.Context, m, used *v1beta1.ModelRegistry, in *resources.Inputs) error {
-	var ofDatabase []reference.Reference
-	if generates(m) {
-		ofDatabase = databaseReferences(m)
+// resolveReferences sets the rollout hashes of pod templates and reports missing Secrets and ConfigMaps. It recreates a Deployment whose
+// selector differs.
+func (r *registryReconciler) resolveReferences(ctx context.Context, m, effective *v1beta1.ModelRegistry, in *resources.Inputs) error {
+	var databaseRefs []reference.Reference
+	if generatesDatabase(m) {
+		databaseRefs = databaseReferences(m)
 	}
-	ofServer := references(used)
-	resolved, err := r.references.Resolve(ctx, m.UID, m.Namespace, slices.Concat(ofServer, servingReferences(used), ofDatabase))
+	serverRefs := serverReferences(effective)
+	resolved, err := r.references.Resolve(ctx, m.UID, m.Namespace, slices.Concat(serverRefs, certificateReferences(effective), databaseRefs))
 	if err != nil {
 		return err
 	}
-	absent, err := r.references.FindMissing(ctx, m.Namespace, reference.OfPods(&m.Spec.Pods))
+	missingPodRefs, err := r.references.FindMissing(ctx, m.Namespace, reference.OfPods(&m.Spec.Pods))
 	if err != nil {
 		return err
 	}
-	r.of(m).missing = slices.Concat(resolved.Missing, absent)
-	reference.Report(&m.Status.Conditions, m.Generation, m.Namespace, append(awaitedOfUsers(m, resolved.Missing), absent...))
-	in.Stamp, err = r.stamp(ctx, m, resources.ServiceName(m), resources.ServerSelector(m), resolved, ofServer)
-	if err == nil && generates(m) {
-		in.PostgresStamp, err = r.stamp(ctx, m, resources.DatabaseName(m), resources.DatabaseSelector(m), resolved, ofDatabase)
+	r.stateOf(m).missingReferences = slices.Concat(resolved.Missing, missingPodRefs)
+	reference.SetCondition(&m.Status.Conditions, m.Generation, m.Namespace, append(missingUserObjects(m, resolved.Missing), missingPodRefs...))
+	in.ServerHash, err = r.rolloutHash(ctx, m, resources.ServiceName(m), resources.ServerSelector(m), resolved, serverRefs)
+	if err == nil && generatesDatabase(m) {
+		in.DatabaseHash, err = r.rolloutHash(ctx, m, resources.DatabaseName(m), resources.DatabaseSelector(m), resolved, databaseRefs)
 	}
 	return err
 }
 
-// stamp decides whether running pods must be replaced because something they consume has changed.
-func (r *registries) stamp(ctx context.Context, m *v1beta1.ModelRegistry, deployment string, selector map[string]string,
+// rolloutHash returns the hash of the objects that the pods of a Deployment consume. A new hash rolls the pods.
+func (r *registryReconciler) rolloutHash(ctx context.Context, m *v1beta1.ModelRegistry, deployment string, selector map[string]string,
 	resolved reference.Resolved, refs []reference.Reference,
 ) (reference.RolloutHash, error) {
-	d, err := registry.FindDeployment(ctx, r.cached, r.live, m.Namespace, deployment)
+	d, err := registry.FindDeployment(ctx, r.cached, r.apiReader, m.Namespace, deployment)
 	if err == nil {
-		err = r.recreate(ctx, m, d, selector)
+		err = r.recreateOnSelectorChange(ctx, m, d, selector)
 	}
 	if err != nil {
 		return reference.RolloutHash{}, err
@@ -52,38 +52,37 @@ func (r *registries) stamp(ctx context.Context, m *v1beta1.ModelRegistry, deploy
 	return reference.ForDeployment(d, resolved.Hashes, refs)
 }
 
-// references are the Secrets and ConfigMaps that the pods of the server read when they start: a change rolls the pods. The
-// serving certificate is not among them, since the proxy reads it again by itself, nor is the rule of the proxy, which is the same
-// for the whole life of a registry and written by us: what differs is put right at once, and so is that of older releases.
-func references(m *v1beta1.ModelRegistry) []reference.Reference {
+// serverReferences returns the Secrets and ConfigMaps that the server reads at its start only, so that a change must roll its pods. The
+// proxy reloads the serving certificate itself. Its ConfigMap is constant and managed.
+func serverReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 	var refs []reference.Reference
 	switch {
 	case m.Spec.Postgres != nil:
 		p := m.Spec.Postgres
 		if p.ConnectionSecretName != "" {
-			refs = append(refs, ofSecrets(&v1beta1.SecretKeyValue{Name: p.ConnectionSecretName, Key: common.ConnectionURIKey})...)
+			refs = append(refs, secretReferences(&v1beta1.SecretKeyValue{Name: p.ConnectionSecretName, Key: common.ConnectionURIKey})...)
 		}
-		refs = append(refs, ofSecrets(p.PasswordSecret, p.SSLPasswordSecret, p.SSLCertificateSecret, p.SSLKeySecret)...)
-		refs = append(refs, ofAuthority(p.SSLRootCertificateSecret, p.SSLRootCertificateConfigMap)...)
+		refs = append(refs, secretReferences(p.PasswordSecret, p.SSLPasswordSecret, p.SSLCertificateSecret, p.SSLKeySecret)...)
+		refs = append(refs, caReferences(p.SSLRootCertificateSecret, p.SSLRootCertificateConfigMap)...)
 	case m.Spec.MySQL != nil:
 		c := m.Spec.MySQL
-		refs = append(refs, ofSecrets(c.PasswordSecret, c.SSLCertificateSecret, c.SSLKeySecret)...)
-		refs = append(refs, ofAuthority(c.SSLRootCertificateSecret, c.SSLRootCertificateConfigMap)...)
-		refs = append(refs, ofFolder(c.SSLRootCertificatesSecretName, c.SSLRootCertificatesConfigMapName)...)
+		refs = append(refs, secretReferences(c.PasswordSecret, c.SSLCertificateSecret, c.SSLKeySecret)...)
+		refs = append(refs, caReferences(c.SSLRootCertificateSecret, c.SSLRootCertificateConfigMap)...)
+		refs = append(refs, caDirectoryReferences(c.SSLRootCertificatesSecretName, c.SSLRootCertificatesConfigMapName)...)
 	}
 	return reference.Merge(refs)
 }
 
-// servingReferences are the Secrets with certificate and key of the proxy, without which its pods do not start.
-func servingReferences(m *v1beta1.ModelRegistry) []reference.Reference {
+// certificateReferences returns the Secrets with certificate and key of the proxy, without which its pods do not start.
+func certificateReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 	if m.Spec.KubeRBACProxy == nil {
 		return nil
 	}
-	cert, key := resources.ServingFiles(m)
-	return reference.Merge(ofSecrets(cert, key))
+	cert, key := resources.ServingCertificateRefs(m)
+	return reference.Merge(secretReferences(cert, key))
 }
 
-// databaseReferences are what the pods of a generated database read when they start.
+// databaseReferences returns the Secrets that the pods of a generated database read at their start.
 func databaseReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 	refs := []reference.Reference{{Kind: reference.Secret, Name: resources.CredentialsName(m), Keys: []string{resources.KeyPassword, resources.KeyUsername}}}
 	if resources.EncryptsDatabase(m) {
@@ -92,22 +91,22 @@ func databaseReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 	return refs
 }
 
-// awaitedOfUsers leaves out what is about to be made without users: credentials and certificate of a generated database, and the
-// serving certificate unless the spec names one.
-func awaitedOfUsers(m *v1beta1.ModelRegistry, missing []reference.Missing) []reference.Missing {
+// missingUserObjects returns the missing objects that users must create: neither credentials nor certificate of a generated database, nor a
+// managed serving certificate.
+func missingUserObjects(m *v1beta1.ModelRegistry, missing []reference.Missing) []reference.Missing {
 	return slices.DeleteFunc(slices.Clone(missing), func(x reference.Missing) bool {
-		serving := issued(m) && x.Name == resources.ServingSecretName(m)
-		database := generates(m) && madeForDatabase(m, x.Name) && (x.Key == "" || x.Name == resources.CredentialsName(m))
+		serving := managesCertificate(m) && x.Name == resources.ServingSecretName(m)
+		database := generatesDatabase(m) && isDatabaseSecret(m, x.Name) && (x.Key == "" || x.Name == resources.CredentialsName(m))
 		return x.Kind == reference.Secret && (serving || database)
 	})
 }
 
-// madeForDatabase reports whether a Secret is made for a generated database.
-func madeForDatabase(m *v1beta1.ModelRegistry, name string) bool {
+// isDatabaseSecret reports whether the operator creates a Secret for a generated database.
+func isDatabaseSecret(m *v1beta1.ModelRegistry, name string) bool {
 	return name == resources.CredentialsName(m) || name == resources.DatabaseTLSName(m)
 }
 
-func ofSecrets(keys ...*v1beta1.SecretKeyValue) []reference.Reference {
+func secretReferences(keys ...*v1beta1.SecretKeyValue) []reference.Reference {
 	var refs []reference.Reference
 	for _, k := range keys {
 		if k != nil {
@@ -117,16 +116,16 @@ func ofSecrets(keys ...*v1beta1.SecretKeyValue) []reference.Reference {
 	return refs
 }
 
-// ofAuthority is the one of the two that is mounted, see file.
-func ofAuthority(secret *v1beta1.SecretKeyValue, configMap *v1beta1.ConfigMapKeyValue) []reference.Reference {
+// caReferences returns the object that mountFile mounts.
+func caReferences(secret *v1beta1.SecretKeyValue, configMap *v1beta1.ConfigMapKeyValue) []reference.Reference {
 	if configMap == nil {
-		return ofSecrets(secret)
+		return secretReferences(secret)
 	}
 	return []reference.Reference{{Kind: reference.ConfigMap, Name: configMap.Name, Keys: []string{configMap.Key}}}
 }
 
-// ofFolder is the one of the two that is mounted, see folder. An empty name is none.
-func ofFolder(secret, configMap string) []reference.Reference {
+// caDirectoryReferences returns the object that mountDirectory mounts. Empty names are ignored.
+func caDirectoryReferences(secret, configMap string) []reference.Reference {
 	if configMap == "" {
 		return []reference.Reference{{Kind: reference.Secret, Name: secret}}
 	}

@@ -20,11 +20,11 @@ func missingOf(m *v1beta1.ModelRegistry) string {
 	return ""
 }
 
-// A Secret, ConfigMap or key that the spec names and that goes is reported of while pods run on, and no longer once it is back.
+// A deleted Secret, ConfigMap or key of the spec is reported while pods run, until it exists again.
 func TestMissingReferences(t *testing.T) {
-	login := func() *corev1.Secret { return password("ns", "pg-login") }
-	w := newBench(t, nil, login())
-	m := stored("demo", func(s *v1beta1.ModelRegistrySpec) {
+	login := func() *corev1.Secret { return newSecret("ns", "pg-login") }
+	w := newTestEnv(t, nil, login())
+	m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) {
 		s.Postgres.SSLRootCertificateConfigMap = &v1beta1.ConfigMapKeyValue{Name: "authority", Key: "ca.crt"}
 	})
 	expect := func(want string) {
@@ -34,53 +34,53 @@ func TestMissingReferences(t *testing.T) {
 		}
 	}
 	authority := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "authority"}, Data: map[string]string{"ca.pem": "x"}}
-	w.waits(w.reconcile(m), "available")
+	w.requireWait(w.reconcile(m), "available")
 	expect("False ReferencesMissing: In namespace ns: ConfigMap authority does not exist; create it")
-	w.running(m)
-	w.must(w.server.Create(t.Context(), authority))
-	w.must(w.server.Delete(t.Context(), login()))
-	w.must(w.reconcile(m))
+	w.setRunning(m)
+	w.requireNoError(w.server.Create(t.Context(), authority))
+	w.requireNoError(w.server.Delete(t.Context(), login()))
+	w.requireNoError(w.reconcile(m))
 	if reasonOf(m, ConditionAvailable) != serving.ReasonAvailable {
 		t.Errorf("the server runs on: %v", m.Status.Conditions)
 	}
 	expect("False ReferencesMissing: In namespace ns: ConfigMap authority has no key ca.crt; add it; Secret pg-login does not exist; create it")
 	authority.Data = map[string]string{"ca.crt": "x"}
-	w.must(w.server.Update(t.Context(), authority))
-	w.must(w.server.Create(t.Context(), login()))
-	w.must(w.reconcile(m))
+	w.requireNoError(w.server.Update(t.Context(), authority))
+	w.requireNoError(w.server.Create(t.Context(), login()))
+	w.requireNoError(w.reconcile(m))
 	expect("")
 }
 
-// What is about to be made without users is not asked of them; a certificate that the spec names is.
-func TestMissingReferencesAreThoseOfUsers(t *testing.T) {
-	w := newBench(t, openShiftConfig)
-	m := stored("demo", ownDatabase, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{Domain: "d"} })
-	w.waits(w.reconcile(m), "available")
+// Objects that the operator or the platform creates are not reported; a certificate of the spec is.
+func TestMissingReferencesOmitManagedObjects(t *testing.T) {
+	w := newTestEnv(t, openShiftConfig)
+	m := newRegistry("demo", withGeneratedDatabase, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{Domain: "d"} })
+	w.requireWait(w.reconcile(m), "available")
 	if got := missingOf(m); got != "" {
 		t.Errorf("condition %q", got)
 	}
 	m.Spec.KubeRBACProxy.TLSCertificateSecret = &v1beta1.SecretKeyValue{Name: "theirs", Key: "tls.crt"}
 	m.Spec.KubeRBACProxy.TLSKeySecret = &v1beta1.SecretKeyValue{Name: "theirs", Key: "tls.key"}
-	w.waits(w.reconcile(m), "available")
+	w.requireWait(w.reconcile(m), "available")
 	if got := missingOf(m); got != "False ReferencesMissing: In namespace ns: Secret theirs does not exist; create it" {
 		t.Errorf("condition %q", got)
 	}
 }
 
-// A registry reports what it mounts, or pulls its images with, while that is missing, and is reconciled when it appears.
+// Missing volumes and pull secrets are reported, and their creation starts a reconcile.
 func TestMissingVolumes(t *testing.T) {
-	w := newBench(t, nil, password("ns", "pg-login"), password("ns", "client"))
-	m := stored("demo", func(s *v1beta1.ModelRegistrySpec) { s.Pods = registrytest.Placed() })
-	w.waits(w.reconcile(m), "available")
+	w := newTestEnv(t, nil, newSecret("ns", "pg-login"), newSecret("ns", "client"))
+	m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.Pods = registrytest.Placed() })
+	w.requireWait(w.reconcile(m), "available")
 	if got, want := missingOf(m), "False ReferencesMissing: In namespace ns: ConfigMap authorities does not exist; create it; Secret mirror does not exist; create it"; got != want {
 		t.Errorf("condition %q, want %q", got, want)
 	}
 	if !usesConfigMap(m, "authorities") || !usesSecret(m, "mirror") || usesSecret(m, "authorities") {
 		t.Error("an object that appears wakes its registry, and no other does")
 	}
-	w.must(w.server.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "authorities"}}))
-	w.must(w.server.Create(t.Context(), password("ns", "mirror")))
-	w.waits(w.reconcile(m), "available")
+	w.requireNoError(w.server.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "authorities"}}))
+	w.requireNoError(w.server.Create(t.Context(), newSecret("ns", "mirror")))
+	w.requireWait(w.reconcile(m), "available")
 	if got := missingOf(m); got != "" {
 		t.Errorf("condition %q", got)
 	}

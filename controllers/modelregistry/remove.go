@@ -26,51 +26,51 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 )
 
-// place is where an object is.
-type place struct {
+// objectKey identifies an object by kind, namespace and name.
+type objectKey struct {
 	schema.GroupVersionKind
 	types.NamespacedName
 }
 
-// removeUnwanted removes what the registry does not want any more: its own objects, those that only their labels lead to it, and
-// what the original left that never became ours. At rest that costs no request.
-func (r *registries) removeUnwanted(ctx context.Context, m *v1beta1.ModelRegistry, desired apply.Desired, in resources.Inputs) error {
-	wanted := map[place]bool{}
+// prune deletes objects that are no longer desired: owned ones, those with the labels of the registry, and those of the legacy operator. It
+// sends no request if nothing has changed.
+func (r *registryReconciler) prune(ctx context.Context, m *v1beta1.ModelRegistry, desired apply.Desired, in resources.Inputs) error {
+	desiredKeys := map[objectKey]bool{}
 	for _, o := range desired {
 		kind, name, err := o.Key()
 		if err != nil {
 			return err
 		}
-		wanted[place{kind, name}] = true
+		desiredKeys[objectKey{kind, name}] = true
 	}
-	err := r.applier.Prune(ctx, m, slices.Concat(desired, keptDatabase(m)), in.Prunable(cronJobKind), nil)
-	for _, kind := range publishedKinds(in) {
-		err = errors.Join(err, r.removePublished(ctx, m, kind, wanted))
+	err := r.applier.Prune(ctx, m, slices.Concat(desired, retainedDatabase(m)), in.Prunable(cronJobKind), nil)
+	for _, kind := range unownedKinds(in) {
+		err = errors.Join(err, r.deleteUnowned(ctx, m, kind, desiredKeys))
 	}
 	if err != nil {
 		return fmt.Errorf("removing objects that are no longer wanted: %w", err)
 	}
-	if err := r.removeLeftovers(ctx, m, wanted, in); err != nil {
+	if err := r.deleteLegacyObjects(ctx, m, desiredKeys, in); err != nil {
 		return fmt.Errorf("removing what the original left: %w", err)
 	}
 	return nil
 }
 
-// keptDatabase names what a generated database consists of, which stays where the registry turned to another one: its data is
-// for people to move. What makes backups stays only while it is wanted.
-func keptDatabase(m *v1beta1.ModelRegistry) apply.Desired {
-	var kept apply.Desired
-	kept.Add(appsv1ac.Deployment(resources.DatabaseName(m), m.Namespace), corev1ac.Service(resources.DatabaseName(m), m.Namespace),
+// retainedDatabase returns the objects of a generated database, which are kept when the spec names another one so that users can migrate
+// the data. Backups are kept only while they are enabled.
+func retainedDatabase(m *v1beta1.ModelRegistry) apply.Desired {
+	var retained apply.Desired
+	retained.Add(appsv1ac.Deployment(resources.DatabaseName(m), m.Namespace), corev1ac.Service(resources.DatabaseName(m), m.Namespace),
 		networkingv1ac.NetworkPolicy(resources.DatabaseName(m), m.Namespace), networkingv1ac.NetworkPolicy(resources.DatabaseEgressName(m), m.Namespace))
-	if backsUp(m) {
-		kept.Add(batchv1ac.CronJob(resources.BackupName(m), m.Namespace), networkingv1ac.NetworkPolicy(resources.BackupName(m), m.Namespace))
+	if hasBackups(m) {
+		retained.Add(batchv1ac.CronJob(resources.BackupName(m), m.Namespace), networkingv1ac.NetworkPolicy(resources.BackupName(m), m.Namespace))
 	}
-	return kept
+	return retained
 }
 
-// publishedKinds are the kinds of objects that no registry can own, as far as they are served.
-func publishedKinds(in resources.Inputs) []schema.GroupVersionKind {
-	kinds := []schema.GroupVersionKind{registry.ClusterBinding}
+// unownedKinds returns the served kinds whose objects cannot have an owner reference to a registry.
+func unownedKinds(in resources.Inputs) []schema.GroupVersionKind {
+	kinds := []schema.GroupVersionKind{registry.ClusterRoleBinding}
 	if in.HTTPRoutes {
 		kinds = append(kinds, capability.HTTPRoute)
 	}
@@ -80,30 +80,30 @@ func publishedKinds(in resources.Inputs) []schema.GroupVersionKind {
 	return kinds
 }
 
-// removePublished removes the objects of a kind whose labels lead to the registry and that it does not want. The namespace of
-// HTTPRoutes is a setting that may have changed, so they may be anywhere.
-func (r *registries) removePublished(ctx context.Context, m *v1beta1.ModelRegistry, kind schema.GroupVersionKind, wanted map[place]bool) error {
-	mine := map[string]string{resources.LabelApp: resources.LabelOf(m.Name), resources.LabelNamespace: m.Namespace}
-	return r.applier.DeleteByLabels(ctx, m.UID, kind, mine, func(o client.Object) bool {
-		return wanted[place{kind, client.ObjectKeyFromObject(o)}]
+// deleteUnowned deletes objects of a kind that have the labels of the registry and are not desired. It searches all namespaces, because the
+// namespace of HTTPRoutes is a setting.
+func (r *registryReconciler) deleteUnowned(ctx context.Context, m *v1beta1.ModelRegistry, kind schema.GroupVersionKind, desired map[objectKey]bool) error {
+	selector := map[string]string{resources.LabelApp: resources.LabelValue(m.Name), resources.LabelNamespace: m.Namespace}
+	return r.applier.DeleteByLabels(ctx, m.UID, kind, selector, func(o client.Object) bool {
+		return desired[objectKey{kind, client.ObjectKeyFromObject(o)}]
 	})
 }
 
-// finalize undoes what garbage collection cannot: objects that no registry can own. Data that is to stay loses its owner first.
-func (r *registries) finalize(ctx context.Context, m *v1beta1.ModelRegistry) error {
-	if err := r.awaitHub(ctx, m); err != nil {
+// finalize deletes the objects that garbage collection cannot delete. Before, it orphans retained data.
+func (r *registryReconciler) finalize(ctx context.Context, m *v1beta1.ModelRegistry) error {
+	if err := r.waitForPlatform(ctx, m); err != nil {
 		return err
 	}
-	written := &reconciler.Wait{For: "the status to be written", Retry: time.Millisecond}
+	waitForStatus := &reconciler.Wait{For: "the status to be written", Retry: time.Millisecond}
 	if meta.FindStatusCondition(m.Status.Conditions, ConditionDegraded) == nil {
 		setCondition(m, ConditionDegraded, metav1.ConditionUnknown, ReasonFinalizing, "Performing finalizer operations for the custom resource: "+m.Name)
-		return written
+		return waitForStatus
 	}
-	stays, err := r.releaseData(ctx, m)
+	retained, err := r.updateDataOwners(ctx, m)
 	if err != nil {
 		return err
 	}
-	if err := r.removeAllPublished(ctx, m); err != nil {
+	if err := r.deleteAllUnowned(ctx, m); err != nil {
 		setCondition(m, ConditionDegraded, metav1.ConditionUnknown, ReasonFinalizing, "Finalizer operations have not succeeded yet: "+err.Error())
 		return err
 	}
@@ -111,26 +111,26 @@ func (r *registries) finalize(ctx context.Context, m *v1beta1.ModelRegistry) err
 		return nil
 	}
 	r.eventf(m, corev1.EventTypeNormal, "Deleting", "Custom resource %s is being deleted from the namespace %s", m.Name, m.Namespace)
-	if stays {
+	if retained {
 		r.eventf(m, corev1.EventTypeNormal, "DataRetained", "Claim %s and Secret %s of the database stay; a new registry of the same name uses them",
 			resources.ClaimName(m), resources.CredentialsName(m))
 	}
 	setCondition(m, ConditionDegraded, metav1.ConditionTrue, ReasonFinalizing, "Finalizer operations for custom resource "+m.Name+" were successfully accomplished")
-	return written
+	return waitForStatus
 }
 
-// removeAllPublished removes Group, ClusterRoleBinding and HTTPRoute of a registry, also those that never got our labels. An API
-// that is not there is no obstacle.
-func (r *registries) removeAllPublished(ctx context.Context, m *v1beta1.ModelRegistry) error {
-	in := inputs(m, &r.of(m).platform)
-	older := map[schema.GroupVersionKind]types.NamespacedName{
-		registry.ClusterBinding: {Name: resources.DelegatorName(m)},
-		capability.HTTPRoute:    {Namespace: in.Gateway.RouteNamespace, Name: resources.HTTPRouteName(m)},
-		capability.UserGroup:    {Name: resources.UsersName(m)},
+// deleteAllUnowned deletes Group, ClusterRoleBinding and HTTPRoute of a registry, including legacy ones. An API that is not served is no
+// error.
+func (r *registryReconciler) deleteAllUnowned(ctx context.Context, m *v1beta1.ModelRegistry) error {
+	in := buildInputs(m, &r.stateOf(m).platform)
+	legacyNames := map[schema.GroupVersionKind]types.NamespacedName{
+		registry.ClusterRoleBinding: {Name: resources.DelegatorName(m)},
+		capability.HTTPRoute:        {Namespace: in.Gateway.RouteNamespace, Name: resources.HTTPRouteName(m)},
+		capability.UserGroup:        {Name: resources.UsersName(m)},
 	}
 	var errs []error
-	for _, kind := range publishedKinds(in) {
-		errs = append(errs, r.removePublished(ctx, m, kind, nil), r.applier.DeleteIf(ctx, m.UID, kind, older[kind], leftFor(m)))
+	for _, kind := range unownedKinds(in) {
+		errs = append(errs, r.deleteUnowned(ctx, m, kind, nil), r.applier.DeleteIf(ctx, m.UID, kind, legacyNames[kind], legacyPredicate(m)))
 	}
 	return errors.Join(errs...)
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// left is an object as the original left it.
+// left returns an object of the legacy operator.
 func left[T client.Object](m *v1beta1.ModelRegistry, object T, name string, owned bool) T {
 	object.SetNamespace(m.Namespace)
 	object.SetName(name)
@@ -36,24 +36,24 @@ func left[T client.Object](m *v1beta1.ModelRegistry, object T, name string, owne
 	return object
 }
 
-// [modelregistry-36] [modelregistry-37] D24: what earlier releases left under their names goes once, and nothing else.
-func TestLeftoversOfTheOriginal(t *testing.T) {
-	m, other := stored("model"), stored("other")
+// [modelregistry-36] [modelregistry-37] D24: legacy objects under known names are deleted once, and no other objects.
+func TestLegacyObjectsAreDeleted(t *testing.T) {
+	m, other := newRegistry("model"), newRegistry("other")
 	foreign := left(m, &corev1.Service{}, "model-catalog", false)
-	foreign.OwnerReferences = []metav1.OwnerReference{ref("Catalog", "catalog", "catalog")}
+	foreign.OwnerReferences = []metav1.OwnerReference{ownerReference("Catalog", "catalog", "catalog")}
 	foreign.OwnerReferences[0].Controller = new(true)
 	unlabelled := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other-oauth-cookie-secret"}}
 	binding := left(other, &rbacv1.ClusterRoleBinding{}, "other-auth-delegator", false)
 	binding.Namespace, binding.Labels[resources.LabelNamespace] = "", "elsewhere"
-	w := newBench(t, nil,
+	w := newTestEnv(t, nil,
 		left(m, &appsv1.Deployment{}, "model-catalog", true), foreign,
 		left(m, &networkingv1.NetworkPolicy{}, "model-catalog-https-route", true),
 		left(m, &networkingv1.NetworkPolicy{}, "model-https-route", true),
 		left(m, &corev1.Secret{}, "model-oauth-cookie-secret", false),
 		left(m, &corev1.ConfigMap{}, "model-notes", true), unlabelled, binding)
-	w.waits(w.reconcile(m), "available")
+	w.requireWait(w.reconcile(m), "available")
 	var deleted []string
-	for write := range strings.Lines(w.wrote()) {
+	for write := range strings.Lines(w.takeWrites()) {
 		if strings.HasPrefix(write, "delete ") {
 			deleted = append(deleted, strings.TrimSpace(write))
 		}
@@ -63,56 +63,56 @@ func TestLeftoversOfTheOriginal(t *testing.T) {
 	if diff := cmp.Diff(want, deleted); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	w.waits(w.reconcile(other), "available")
-	if got := w.wrote(); strings.Contains(got, "delete") {
+	w.requireWait(w.reconcile(other), "available")
+	if got := w.takeWrites(); strings.Contains(got, "delete") {
 		t.Errorf("what is not labelled, or another registry's, stays:\n%s", got)
 	}
 	again := left(m, &corev1.Secret{}, "model-oauth-cookie-secret", false)
-	w.must(w.server.Create(t.Context(), again))
-	w.waits(w.reconcile(m), "available")
-	if got := w.wrote(); got != "" {
+	w.requireNoError(w.server.Create(t.Context(), again))
+	w.requireWait(w.reconcile(m), "available")
+	if got := w.takeWrites(); got != "" {
 		t.Errorf("the past is checked once, got\n%s", got)
 	}
 }
 
-// [W5] What the spec does not want any more goes, at no request where there is nothing.
-func TestUnwantedObjectsGo(t *testing.T) {
-	w := newBench(t, nil)
-	m := stored("demo", registrytest.Proxied)
-	w.waits(w.reconcile(m), "available")
-	w.wrote()
+// [W5] Objects that are no longer desired are deleted, without requests if there are none.
+func TestUnwantedObjectsArePruned(t *testing.T) {
+	w := newTestEnv(t, nil)
+	m := newRegistry("demo", registrytest.Proxied)
+	w.requireWait(w.reconcile(m), "available")
+	w.takeWrites()
 	m.Spec.KubeRBACProxy = nil
-	w.waits(w.reconcile(m), "available")
+	w.requireWait(w.reconcile(m), "available")
 	for _, part := range []string{"delete NetworkPolicy demo-ingress", "delete ConfigMap demo-kube-rbac-proxy-config", "delete ClusterRoleBinding demo-auth-delegator"} {
 		if got := strings.Join(w.writes, "\n"); !strings.Contains(got, part) {
 			t.Errorf("%q is not among\n%s", part, got)
 		}
 	}
-	w.wrote()
-	w.waits(w.reconcile(m), "available")
-	if got := w.wrote(); got != "" {
+	w.takeWrites()
+	w.requireWait(w.reconcile(m), "available")
+	if got := w.takeWrites(); got != "" {
 		t.Errorf("wrote\n%s", got)
 	}
 }
 
 // A registry that uses the volume of an earlier one reports it once, and then writes nothing.
 func TestDataOfAnEarlierRegistry(t *testing.T) {
-	w := newBench(t, nil)
-	m := stored("demo", ownDatabase)
-	w.waits(w.reconcile(m), "available")
+	w := newTestEnv(t, nil)
+	m := newRegistry("demo", withGeneratedDatabase)
+	w.requireWait(w.reconcile(m), "available")
 	claim := &corev1.PersistentVolumeClaim{}
 	w.get(claim, "ns", "demo-postgres-storage")
 	if reasonOf(m, ConditionEarlierData) != "" {
 		t.Errorf("its own volume: %v", m.Status.Conditions)
 	}
 	m.CreationTimestamp = metav1.NewTime(claim.CreationTimestamp.Add(time.Hour))
-	w.waits(w.reconcile(m), "available")
+	w.requireWait(w.reconcile(m), "available")
 	if reasonOf(m, ConditionEarlierData) != ReasonEarlierData {
 		t.Errorf("conditions %v", m.Status.Conditions)
 	}
-	w.wrote()
-	w.waits(w.reconcile(m), "available")
-	if got := w.wrote(); got != "" {
+	w.takeWrites()
+	w.requireWait(w.reconcile(m), "available")
+	if got := w.takeWrites(); got != "" {
 		t.Errorf("at rest it wrote %q", got)
 	}
 	reported := 0
@@ -125,42 +125,42 @@ func TestDataOfAnEarlierRegistry(t *testing.T) {
 		t.Errorf("%d events", reported)
 	}
 	m.Spec.Postgres = registrytest.Registry().Spec.Postgres
-	w.waits(w.reconcile(m), "available")
+	w.requireWait(w.reconcile(m), "available")
 	if reasonOf(m, ConditionEarlierData) != "" {
 		t.Errorf("it is not used any more: %v", m.Status.Conditions)
 	}
 }
 
-// D25: a generated database that is not used any more stays, and is reported of.
-func TestUnusedDatabaseStays(t *testing.T) {
-	w := newBench(t, nil)
-	m := stored("demo", ownDatabase)
-	w.waits(w.reconcile(m), "available")
-	w.wrote()
+// D25: an unused generated database is kept and reported.
+func TestUnusedDatabaseIsNotPruned(t *testing.T) {
+	w := newTestEnv(t, nil)
+	m := newRegistry("demo", withGeneratedDatabase)
+	w.requireWait(w.reconcile(m), "available")
+	w.takeWrites()
 	m.Spec.Postgres = registrytest.Registry().Spec.Postgres
-	w.waits(w.reconcile(m), "available")
-	if got := w.wrote(); strings.Contains(got, "delete") || reasonOf(m, ConditionLeftover) != ReasonKept {
+	w.requireWait(w.reconcile(m), "available")
+	if got := w.takeWrites(); strings.Contains(got, "delete") || reasonOf(m, ConditionUnusedDatabase) != ReasonKept {
 		t.Errorf("wrote %s, %v", got, m.Status.Conditions)
 	}
-	w.must(w.server.Delete(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres"}}))
-	w.waits(w.reconcile(m), "available")
-	if reasonOf(m, ConditionLeftover) != "" {
+	w.requireNoError(w.server.Delete(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres"}}))
+	w.requireWait(w.reconcile(m), "available")
+	if reasonOf(m, ConditionUnusedDatabase) != "" {
 		t.Errorf("conditions %v", m.Status.Conditions)
 	}
 }
 
-// D1: deletion says what it does, removes what nothing else would, keeps data, and says that it is done.
+// D1: the finalizer reports its progress, deletes objects without an owner reference and retains data.
 func TestFinalize(t *testing.T) {
-	w := newBench(t, nil)
-	m := stored("demo", ownDatabase, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{} })
-	w.waits(w.reconcile(m), "available")
+	w := newTestEnv(t, nil)
+	m := newRegistry("demo", withGeneratedDatabase, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{} })
+	w.requireWait(w.reconcile(m), "available")
 	claim := &corev1.PersistentVolumeClaim{}
 	w.get(claim, "ns", "demo-postgres-storage")
-	claim.OwnerReferences = []metav1.OwnerReference{ref(v1beta1.Kind, "demo", m.UID)} // as the original had it
-	w.must(w.server.Update(t.Context(), claim))
-	w.wrote()
-	w.waits(w.finalize(t.Context(), m), "status")
-	if reasonOf(m, ConditionDegraded) != ReasonFinalizing || w.wrote() != "" {
+	claim.OwnerReferences = []metav1.OwnerReference{ownerReference(v1beta1.Kind, "demo", m.UID)} // as the original had it
+	w.requireNoError(w.server.Update(t.Context(), claim))
+	w.takeWrites()
+	w.requireWait(w.finalize(t.Context(), m), "status")
+	if reasonOf(m, ConditionDegraded) != ReasonFinalizing || w.takeWrites() != "" {
 		t.Errorf("first it reports: %v", m.Status.Conditions)
 	}
 	boom := errors.New("boom")
@@ -174,17 +174,17 @@ func TestFinalize(t *testing.T) {
 		t.Errorf("ended with %v", err)
 	}
 	w.fail = nil
-	w.wrote()
-	w.waits(w.finalize(t.Context(), m), "status")
-	if got := w.wrote(); got != "delete ClusterRoleBinding demo-auth-delegator" {
+	w.takeWrites()
+	w.requireWait(w.finalize(t.Context(), m), "status")
+	if got := w.takeWrites(); got != "delete ClusterRoleBinding demo-auth-delegator" {
 		t.Errorf("wrote %s", got)
 	}
 	w.get(claim, "ns", "demo-postgres-storage")
 	if len(claim.OwnerReferences) != 0 {
 		t.Errorf("the claim still goes with its registry: %v", claim.OwnerReferences)
 	}
-	w.must(w.finalize(t.Context(), m))
-	if got := w.wrote(); got != "" {
+	w.requireNoError(w.finalize(t.Context(), m))
+	if got := w.takeWrites(); got != "" {
 		t.Errorf("wrote %s", got)
 	}
 	var reported []string
@@ -196,23 +196,23 @@ func TestFinalize(t *testing.T) {
 	}
 }
 
-// D1: objects of cluster scope go also when they never became ours, and those of another registry of the name stay.
-func TestFinalizeBeforeTakeOver(t *testing.T) {
+// D1: cluster-scoped objects that were never adopted are deleted too, except those of another registry of the name.
+func TestFinalizeLegacyObjects(t *testing.T) {
 	for namespace, goes := range map[string]bool{"ns": true, "elsewhere": false} {
-		m := stored("demo")
+		m := newRegistry("demo")
 		binding := left(m, &rbacv1.ClusterRoleBinding{}, "demo-auth-delegator", false)
 		binding.Namespace, binding.Labels[resources.LabelNamespace] = "", namespace
-		w := newBench(t, nil, binding)
-		w.waits(w.finalize(t.Context(), m), "status")
-		w.waits(w.finalize(t.Context(), m), "status")
+		w := newTestEnv(t, nil, binding)
+		w.requireWait(w.finalize(t.Context(), m), "status")
+		w.requireWait(w.finalize(t.Context(), m), "status")
 		if w.get(binding, "", "demo-auth-delegator") == goes {
 			t.Errorf("binding of a registry in %s: goes %v", namespace, goes)
 		}
 	}
 }
 
-// D1: bindings of registries that are gone are swept; whatever else looks like one is not.
-func TestSweep(t *testing.T) {
+// D1: ClusterRoleBindings of deleted registries are deleted, and no similar ones.
+func TestLegacyCleaner(t *testing.T) {
 	binding := func(name string, change func(*rbacv1.ClusterRoleBinding)) *rbacv1.ClusterRoleBinding {
 		b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name + "-auth-delegator", Labels: map[string]string{
 			resources.LabelCreatedBy: resources.CreatedBy, resources.LabelComponent: resources.PartOf, resources.LabelApp: name, resources.LabelNamespace: "ns",
@@ -228,7 +228,7 @@ func TestSweep(t *testing.T) {
 		u.SetLabels(binding(registry, func(*rbacv1.ClusterRoleBinding) {}).Labels)
 		return u
 	}
-	w := newBench(t, nil, stored("alive"),
+	w := newTestEnv(t, nil, newRegistry("alive"),
 		labelled(capability.HTTPRoute, "routes", "model-registry-alive", "alive"), labelled(capability.HTTPRoute, "routes", "model-registry-gone", "gone"),
 		labelled(capability.HTTPRoute, "routes", "mine", "gone"),
 		labelled(capability.UserGroup, "", "alive-users", "alive"), labelled(capability.UserGroup, "", "gone-users", "gone"),
@@ -237,17 +237,17 @@ func TestSweep(t *testing.T) {
 		binding("other-role", func(b *rbacv1.ClusterRoleBinding) { b.RoleRef.Name = "view" }),
 		binding("nowhere", func(b *rbacv1.ClusterRoleBinding) { delete(b.Labels, resources.LabelNamespace) }),
 		binding("catalog", func(b *rbacv1.ClusterRoleBinding) { b.Labels[resources.LabelComponent] = "model-catalog" }))
-	s := &sweeper{live: w.server, applier: w.applier, clock: w.clock}
-	w.must(s.Start(t.Context()))
-	got := strings.Split(w.wrote(), "\n")
+	s := &legacyCleaner{apiReader: w.server, applier: w.applier, clock: w.clock}
+	w.requireNoError(s.Start(t.Context()))
+	got := strings.Split(w.takeWrites(), "\n")
 	slices.Sort(got)
 	if want := []string{"delete ClusterRoleBinding gone-auth-delegator", "delete Group gone-users", "delete HTTPRoute model-registry-gone"}; !slices.Equal(got, want) {
 		t.Errorf("wrote %q", got)
 	}
 }
 
-// Kinds that are not served are not asked for (D2).
-func TestKindsToLookAt(t *testing.T) {
+// APIs that are not served are not requested (D2).
+func TestUnownedKinds(t *testing.T) {
 	plainKinds, all := resources.Inputs{}, resources.Inputs{HasUserAPI: true, Publishing: registry.Publishing{OpenShift: true, HTTPRoutes: true, ReferenceGrants: true}}
 	if got := len(plainKinds.Prunable(cronJobKind)); got != 7 {
 		t.Errorf("%d kinds on plain Kubernetes", got)
@@ -255,20 +255,19 @@ func TestKindsToLookAt(t *testing.T) {
 	if got := all.Prunable(cronJobKind); got[len(got)-1] != capability.ReferenceGrant || got[len(got)-2] != capability.Route {
 		t.Errorf("kinds %v", got)
 	}
-	if got := publishedKinds(plainKinds); len(got) != 1 || got[0] != registry.ClusterBinding {
+	if got := unownedKinds(plainKinds); len(got) != 1 || got[0] != registry.ClusterRoleBinding {
 		t.Errorf("kinds %v", got)
 	}
-	if got := publishedKinds(all); len(got) != 3 {
+	if got := unownedKinds(all); len(got) != 3 {
 		t.Errorf("kinds %v", got)
 	}
 }
 
-// A restart may begin with a list of the past, in which a registry stands that is gone. What nothing would take away again is not
-// made for it.
-func TestARegistryOfAListOfThePast(t *testing.T) {
-	for name, m := range map[string]*v1beta1.ModelRegistry{"its binding and group": stored("demo", registrytest.Proxied), "its data": stored("demo", ownDatabase)} {
+// After a restart a stale list may contain a deleted registry: objects without garbage collection are not created for it.
+func TestStaleListOfRegistries(t *testing.T) {
+	for name, m := range map[string]*v1beta1.ModelRegistry{"its binding and group": newRegistry("demo", registrytest.Proxied), "its data": newRegistry("demo", withGeneratedDatabase)} {
 		t.Run(name, func(t *testing.T) {
-			w := newBench(t, everything)
+			w := newTestEnv(t, everything)
 			for _, phase := range w.phases() {
 				if phase.Run(t.Context(), m) != nil {
 					break

@@ -14,47 +14,47 @@ import (
 	rules "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
-// Render returns what a registry would create in an empty cluster that serves the given APIs, but for the Secret of a generated
-// database, whose password is random. Unknown fields are errors.
+// Render returns the objects that a registry would get in an empty cluster with the given APIs, without the Secret of a generated database,
+// whose password is random. Unknown fields are errors.
 func Render(settings Settings, served capability.Set, object *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	m := &v1beta1.ModelRegistry{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, m, true); err != nil {
 		return nil, fmt.Errorf("decoding ModelRegistry %s: %w", object.GetName(), err)
 	}
-	p := &registry.Platform{ModelRegistry: settings.ModelRegistry, Served: served}
-	facts := RuleSettings(settings.ModelRegistry, served)
-	m, err := rules.Default(m, facts)
+	platform := &registry.Platform{ModelRegistry: settings.ModelRegistry, Served: served}
+	ruleSettings := RuleSettings(settings.ModelRegistry, served)
+	m, err := rules.Default(m, ruleSettings)
 	if err != nil {
 		return nil, fmt.Errorf("defaulting ModelRegistry %s: %w", object.GetName(), err)
 	}
-	if errs := rules.Validate(m, facts); len(errs) > 0 {
+	if errs := rules.Validate(m, ruleSettings); len(errs) > 0 {
 		return nil, fmt.Errorf("ModelRegistry %s: %w", m.Name, errs.ToAggregate())
 	}
-	desired, err := assembled(m, p)
+	desired, err := buildAll(m, platform)
 	if err != nil {
 		return nil, fmt.Errorf("building the objects of ModelRegistry %s: %w", m.Name, err)
 	}
 	return apply.Render(desired, ComponentName, m)
 }
 
-func assembled(m *v1beta1.ModelRegistry, p *registry.Platform) (apply.Desired, error) {
-	in := inputs(m, p)
-	if !generates(m) {
-		return resources.Build(complete(m, p, credentials{}), in)
+func buildAll(m *v1beta1.ModelRegistry, platform *registry.Platform) (apply.Desired, error) {
+	in := buildInputs(m, platform)
+	if !generatesDatabase(m) {
+		return resources.Build(withDefaults(m, platform, credentials{}), in)
 	}
-	used := complete(m, p, wishedCredentials(m))
-	desired := apply.Desired{resources.ClaimFor(m)}
-	if backsUp(m) {
-		desired = append(desired, resources.BackupClaimFor(m))
+	effective := withDefaults(m, platform, requestedCredentials(m))
+	desired := apply.Desired{resources.DatabaseClaim(m)}
+	if hasBackups(m) {
+		desired = append(desired, resources.BackupClaim(m))
 	}
-	database, err := resources.BuildDatabase(used, in)
+	database, err := resources.BuildDatabase(effective, in)
 	if err != nil {
 		return nil, err
 	}
 	desired = append(desired, database...)
-	if backsUp(m) {
-		desired = append(desired, resources.BuildBackup(used, in)...)
+	if hasBackups(m) {
+		desired = append(desired, resources.BuildBackup(effective, in)...)
 	}
-	server, err := resources.Build(used, in)
+	server, err := resources.Build(effective, in)
 	return append(desired, server...), err
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-func asked(spec map[string]any) *unstructured.Unstructured {
+func registryObject(spec map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1beta1.GroupVersion.String(), "kind": v1beta1.Kind, "metadata": map[string]any{"name": "demo", "namespace": "ns"}, "spec": spec,
 	}}
 }
 
-// The sub-command render shows what a registry would create, with the defaults of webhooks, schema and program.
+// The sub-command render shows the objects of a registry with the defaults of webhooks, schema and settings.
 func TestRender(t *testing.T) {
 	settings := Settings{ModelRegistry: config.ModelRegistry{DefaultDomain: "apps.example.com",
 		Images: config.RegistryImages{REST: "rest:1", KubeRBACProxy: "proxy:1", Postgres: "postgres:1"}}}
@@ -38,7 +38,7 @@ func TestRender(t *testing.T) {
 			"Route demo-https"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects, err := Render(settings, test.served, asked(test.spec))
+			objects, err := Render(settings, test.served, registryObject(test.spec))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -53,7 +53,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-func TestRenderRefuses(t *testing.T) {
+func TestRenderErrors(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec map[string]any
 		want string
@@ -66,7 +66,7 @@ func TestRenderRefuses(t *testing.T) {
 			"a b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Render(Settings{}, capability.NewSet(), asked(test.spec))
+			_, err := Render(Settings{}, capability.NewSet(), registryObject(test.spec))
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}

@@ -16,13 +16,12 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// A router that refuses the Route of a registry is quoted once, under a reason of its own, and the host goes from status and Service until
-// the router thinks better of it.
-func TestRouterRefuses(t *testing.T) {
-	w := newBench(t, everything, password("ns", "pg-login"), password("ns", "team-a-kube-rbac-proxy"))
-	m := stored("demo", registrytest.Proxied)
+// A rejection of the Route is reported once with its own reason, and the host is removed from status and Service until a router admits it.
+func TestRouteRejectedByRouter(t *testing.T) {
+	w := newTestEnv(t, everything, newSecret("ns", "pg-login"), newSecret("ns", "team-a-kube-rbac-proxy"))
+	m := newRegistry("demo", registrytest.Proxied)
 	w.goes(m)
-	w.running(m)
+	w.setRunning(m)
 	const host, address = "demo-rest.apps.example.com", "routing.opendatahub.io/external-address-rest"
 	at := func(want bool) {
 		t.Helper()
@@ -32,16 +31,16 @@ func TestRouterRefuses(t *testing.T) {
 		}
 	}
 	w.admit(m)
-	w.must(w.reconcile(m))
+	w.requireNoError(w.reconcile(m))
 	at(true)
 
 	route := wholeObject(capability.Route)
 	w.get(route, "ns", resources.SecureRouteName(m))
-	w.must(unstructured.SetNestedSlice(route.Object, []any{map[string]any{"routerName": "default", "conditions": []any{
+	w.requireNoError(unstructured.SetNestedSlice(route.Object, []any{map[string]any{"routerName": "default", "conditions": []any{
 		map[string]any{"type": "Admitted", "status": "False", "reason": "HostAlreadyClaimed", "message": "taken by another"},
 	}}}, "status", "ingress"))
-	w.must(w.server.Update(t.Context(), route))
-	w.waits(w.reconcile(m), "available")
+	w.requireNoError(w.server.Update(t.Context(), route))
+	w.requireWait(w.reconcile(m), "available")
 	at(false)
 	const message = "router default does not admit Route ns/demo-https with host " + host + " (HostAlreadyClaimed): taken by another"
 	for _, kind := range []string{ConditionAvailable, ConditionProxy, routestatus.Condition} {
@@ -49,14 +48,14 @@ func TestRouterRefuses(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	w.wrote()
-	w.waits(w.reconcile(m), "available")
-	if writes := w.wrote(); strings.TrimSpace(writes) != "" {
+	w.takeWrites()
+	w.requireWait(w.reconcile(m), "available")
+	if writes := w.takeWrites(); strings.TrimSpace(writes) != "" {
 		t.Errorf("writes at rest %q", writes)
 	}
 
 	w.admit(m)
-	w.must(w.reconcile(m))
+	w.requireNoError(w.reconcile(m))
 	at(true)
 	if _, found := conditions.Get(m.Status.Conditions, routestatus.Condition); found || !conditions.IsTrue(m.Status.Conditions, ConditionAvailable) {
 		t.Errorf("%+v", m.Status.Conditions)

@@ -42,17 +42,17 @@ import (
 // ComponentName is the name of the component in flags, labels, metrics and folders.
 const ComponentName = "modelregistry"
 
-// FieldOwner is the manager of every field we set; it is stable, whatever the program is called.
+// FieldOwner is the field manager of server-side apply. Objects in clusters refer to it, so it must not change.
 const FieldOwner = "model-registry-operator"
 
-// LegacyManagers are the names under which the original replaced whole objects.
+// LegacyManagers returns the field managers of the legacy operator, which updated whole objects.
 func LegacyManagers() []string { return []string{"manager"} }
 
-// LastApplied is the annotation in which the original kept a copy of each object, passwords included.
+// LastApplied is the annotation in which the legacy operator stored a copy of each object, including passwords.
 const LastApplied = "banzaicloud.com/last-applied"
 
-// Rights on what has no namespace, and on HTTPRoutes, which live where the gateway looks for them. Optional kinds are always
-// watched in all namespaces. The rights on what stands beside a registry are in package beside.
+// Rights on cluster-scoped objects and on HTTPRoutes, which are in the namespace of the gateway. Optional kinds are always watched in all
+// namespaces. Package beside holds the rights in namespaces of registries.
 
 // +kubebuilder:rbac:groups=modelregistry.opendatahub.io,resources=modelregistries,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=modelregistry.opendatahub.io,resources=modelregistries/status,verbs=patch
@@ -63,17 +63,17 @@ const LastApplied = "banzaicloud.com/last-applied"
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=referencegrants;backendtlspolicies,verbs=list;watch
 // +kubebuilder:rbac:groups=route.openshift.io,resources=routes,verbs=list;watch
 
-// Settings are what the manager's configuration says about registries.
+// Settings is the configuration of the controller.
 type Settings struct {
 	config.ModelRegistry
-	// Authors says what no author may let pods use.
+	// Authors holds the admission rules for references in specs.
 	Authors admission.Rules
 }
 
 var cronJobKind = batchv1.SchemeGroupVersion.WithKind("CronJob")
 
-// Caches says what is held in memory: children by our label, and of Secrets and ConfigMaps, which belong to users, the metadata. An empty
-// namespace is all. Pods have a cache of their own, see Setup.
+// Caches returns the informers of the controller: children by their managed label, and only the metadata of Secrets and ConfigMaps, which
+// may belong to users. An empty namespace selects all namespaces. Pods have a cache of their own, see newPodCache.
 func Caches(namespace string) []component.CacheNeed {
 	return append(registry.Caches(namespace),
 		component.CacheNeed{Kind: registry.Claim, Namespace: namespace, FullObjects: true},
@@ -83,22 +83,22 @@ func Caches(namespace string) []component.CacheNeed {
 		component.CacheNeed{Kind: capability.UserGroup})
 }
 
-// Environment is what Setup needs from the program. What the functions return is needed when the controller starts, not before.
+// Environment holds the dependencies of Setup. The functions are called when the controller starts.
 type Environment struct {
 	Settings Settings
 	Served   func() *capability.Watcher
 	Domain   func() *clusterdomain.Watcher
-	// Hub knows the decisions of the platform; nil where the component platform is off.
+	// Hub returns the watcher of the AIHub, nil if component platform is disabled.
 	Hub   func() *aihub.Watcher
 	Clock func() clock.Clock
-	// Applier writes as FieldOwner, takes over from LegacyManagers and strips LastApplied.
+	// Applier returns an Applier with FieldOwner, LegacyManagers and LastApplied.
 	Applier func(ctrl.Manager) *apply.Applier
 }
 
 // Setup registers the controller of registries with a manager.
 func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 	return func(ctx context.Context, mgr ctrl.Manager) error {
-		pods, err := podCache(mgr, e.Settings.Namespace)
+		pods, err := newPodCache(mgr, e.Settings.Namespace)
 		if err != nil {
 			return err
 		}
@@ -107,22 +107,22 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 			return err
 		}
 		served, domain, hub := e.Served(), e.Domain(), e.Hub()
-		r := &registries{
-			settings:   e.Settings,
-			hub:        hub,
-			served:     served.Current,
-			domain:     domain,
-			clock:      e.Clock(),
-			cached:     mgr.GetClient(),
-			whole:      mgr.GetCache(),
-			live:       mgr.GetAPIReader(),
-			pods:       pods,
-			applier:    e.Applier(mgr),
-			references: reference.NewTracker(mgr.GetClient(), mgr.GetAPIReader()),
-			recorder:   mgr.GetEventRecorder(ComponentName),
-			readLog:    logs,
+		r := &registryReconciler{
+			settings:    e.Settings,
+			aihub:       hub,
+			served:      served.Current,
+			domain:      domain,
+			clock:       e.Clock(),
+			cached:      mgr.GetClient(),
+			fullObjects: mgr.GetCache(),
+			apiReader:   mgr.GetAPIReader(),
+			pods:        pods,
+			applier:     e.Applier(mgr),
+			references:  reference.NewTracker(mgr.GetClient(), mgr.GetAPIReader()),
+			recorder:    mgr.GetEventRecorder(ComponentName),
+			readPodLog:  logs,
 		}
-		r.certificates = registry.NewCertificates(r.cached, r.live, r.applier, r.clock)
+		r.certificates = registry.NewCertificates(r.cached, r.apiReader, r.applier, r.clock)
 		c, err := r.watch(mgr, pods, served, domain)
 		if err != nil {
 			return fmt.Errorf("building the controller of model registries: %w", err)
@@ -130,7 +130,7 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 		r.watchOptional(ctx, mgr, served, c)
 		log := mgr.GetLogger().WithName(ComponentName)
 		return errors.Join(
-			mgr.Add(&sweeper{live: mgr.GetAPIReader(), applier: r.applier, clock: r.clock, log: log}),
+			mgr.Add(&legacyCleaner{apiReader: mgr.GetAPIReader(), applier: r.applier, clock: r.clock, log: log}),
 			mgr.Add(&storage.Migration{
 				Reader: mgr.GetAPIReader(), Client: mgr.GetClient(), Clock: r.clock, Log: log.WithName("storage"),
 				Source: e.Settings.StorageMigration.Source, Target: e.Settings.StorageMigration.Target,
@@ -138,53 +138,53 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 	}
 }
 
-// watch builds the controller on all kinds that are always there.
-func (r *registries) watch(mgr ctrl.Manager, pods cache.Cache, served *capability.Watcher, domain *clusterdomain.Watcher) (controller.Controller, error) {
-	shell := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Recorder: r.recorder, Component: ComponentName}, r.logic())
+// watch builds the controller with watches of all kinds that every cluster serves.
+func (r *registryReconciler) watch(mgr ctrl.Manager, pods cache.Cache, served *capability.Watcher, domain *clusterdomain.Watcher) (controller.Controller, error) {
+	base := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Recorder: r.recorder, Component: ComponentName}, r.logic())
 	b := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
 		For(&v1beta1.ModelRegistry{}, builder.WithPredicates(reconciler.Changed()))
-	return registry.OwnsServer(b).
+	return registry.OwnServerChildren(b).
 		Owns(&batchv1.CronJob{}).
 		Owns(&corev1.ConfigMap{}, builder.OnlyMetadata).
-		Watches(&discoveryv1.EndpointSlice{}, byServiceName()).
-		Watches(&corev1.PersistentVolumeClaim{}, r.consumers(usesClaim)).
-		WatchesMetadata(&corev1.Secret{}, r.consumers(usesSecret)).
-		WatchesMetadata(&corev1.ConfigMap{}, r.consumers(usesConfigMap)).
-		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, byLabels()).
-		WatchesRawSource(source.Kind(pods, client.Object(&corev1.Pod{}), byApp())).
-		WatchesRawSource(served.Changes(&v1beta1.ModelRegistry{}, r.every())). // an optional API appears or goes
-		WatchesRawSource(domain.Changes(&v1beta1.ModelRegistry{}, r.every())).
-		WatchesRawSource(r.hub.Changes(&v1beta1.ModelRegistry{}, r.every())).
-		Build(shell)
+		Watches(&discoveryv1.EndpointSlice{}, enqueueByServiceName()).
+		Watches(&corev1.PersistentVolumeClaim{}, r.enqueueConsumers(usesClaim)).
+		WatchesMetadata(&corev1.Secret{}, r.enqueueConsumers(usesSecret)).
+		WatchesMetadata(&corev1.ConfigMap{}, r.enqueueConsumers(usesConfigMap)).
+		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, enqueueByLabels()).
+		WatchesRawSource(source.Kind(pods, client.Object(&corev1.Pod{}), enqueueByAppLabel())).
+		WatchesRawSource(served.Changes(&v1beta1.ModelRegistry{}, r.enqueueAll())). // an optional API was installed or removed
+		WatchesRawSource(domain.EventSource(&v1beta1.ModelRegistry{}, r.enqueueAll())).
+		WatchesRawSource(r.aihub.Changes(&v1beta1.ModelRegistry{}, r.enqueueAll())).
+		Build(base)
 }
 
-// watchOptional follows the children whose APIs may come and go.
-func (r *registries) watchOptional(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher, c controller.Controller) {
+// watchOptional watches the children of optional APIs.
+func (r *registryReconciler) watchOptional(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher, c controller.Controller) {
 	owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1beta1.ModelRegistry{}, handler.OnlyControllerOwner())
 	for _, kind := range []schema.GroupVersionKind{capability.Route, capability.ReferenceGrant, capability.BackendTLSPolicy} {
 		served.WatchMetadata(ctx, c, kind, owned)
 	}
 	for _, kind := range []schema.GroupVersionKind{capability.HTTPRoute, capability.UserGroup} {
-		served.WatchMetadata(ctx, c, kind, byLabels())
+		served.WatchMetadata(ctx, c, kind, enqueueByLabels())
 	}
 	routestatus.Watch(ctx, served, mgr.GetCache(), c, []schema.GroupVersionKind{capability.Route, capability.BackendTLSPolicy}, owned)
-	routestatus.Watch(ctx, served, mgr.GetCache(), c, []schema.GroupVersionKind{capability.HTTPRoute}, byLabels())
+	routestatus.Watch(ctx, served, mgr.GetCache(), c, []schema.GroupVersionKind{capability.HTTPRoute}, enqueueByLabels())
 }
 
-// podCache holds the pods of registries, and of their databases, without what is not read.
-func podCache(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
-	by := cache.ByObject{Label: k8slabels.SelectorFromSet(k8slabels.Set{resources.LabelComponent: resources.PartOf})}
+// newPodCache returns a cache of the pods of registries and their databases, trimmed by trimPod.
+func newPodCache(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
+	options := cache.ByObject{Label: k8slabels.SelectorFromSet(k8slabels.Set{resources.LabelComponent: resources.PartOf})}
 	if namespace != "" {
-		by.Namespaces = map[string]cache.Config{namespace: {}}
+		options.Namespaces = map[string]cache.Config{namespace: {}}
 	}
-	return component.NewSelectorCache(mgr, &corev1.Pod{}, by, slimPod)
+	return component.NewSelectorCache(mgr, &corev1.Pod{}, options, trimPod)
 }
 
-// slimPod keeps of a pod its labels, the names of its containers and its status.
-func slimPod(in any) (any, error) {
+// trimPod keeps only labels, container names and status of a pod.
+func trimPod(in any) (any, error) {
 	pod, ok := in.(*corev1.Pod)
 	if !ok {
-		return in, nil // a tombstone carries an object that was transformed before
+		return in, nil // the object of a tombstone is already trimmed
 	}
 	pod.ManagedFields, pod.Annotations, pod.OwnerReferences = nil, nil, nil
 	containers := make([]corev1.Container, len(pod.Spec.Containers))
@@ -195,57 +195,57 @@ func slimPod(in any) (any, error) {
 	return pod, nil
 }
 
-// request names a registry, unless something of its name is missing.
-func request(namespace, name string) []reconcile.Request {
+// registryRequest returns a request for a registry, or none if namespace or name is empty.
+func registryRequest(namespace, name string) []reconcile.Request {
 	if namespace == "" || name == "" {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
 }
 
-// byLabels leads objects that have no owner to their registry.
-func byLabels() handler.EventHandler {
+// enqueueByLabels maps objects without an owner reference to their registry.
+func enqueueByLabels() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		if !apply.IsOurs(o, ComponentName) {
+		if !apply.HasComponentLabels(o, ComponentName) {
 			return nil
 		}
-		return request(o.GetLabels()[resources.LabelNamespace], o.GetLabels()[resources.LabelApp])
+		return registryRequest(o.GetLabels()[resources.LabelNamespace], o.GetLabels()[resources.LabelApp])
 	})
 }
 
-// byApp leads pods to their registry.
-func byApp() handler.TypedEventHandler[client.Object, reconcile.Request] {
+// enqueueByAppLabel maps pods to their registry.
+func enqueueByAppLabel() handler.TypedEventHandler[client.Object, reconcile.Request] {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		return request(o.GetNamespace(), o.GetLabels()[resources.LabelApp])
+		return registryRequest(o.GetNamespace(), o.GetLabels()[resources.LabelApp])
 	})
 }
 
-// byServiceName leads endpoints to the registry whose Service they belong to.
-func byServiceName() handler.EventHandler {
+// enqueueByServiceName maps EndpointSlices to the registry of their Service.
+func enqueueByServiceName() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		if !apply.IsOurs(o, ComponentName) {
+		if !apply.HasComponentLabels(o, ComponentName) {
 			return nil
 		}
-		return request(o.GetNamespace(), o.GetLabels()[discoveryv1.LabelServiceName])
+		return registryRequest(o.GetNamespace(), o.GetLabels()[discoveryv1.LabelServiceName])
 	})
 }
 
-// consumers maps an object to the registries in its namespace that use it.
-func (r *registries) consumers(uses func(*v1beta1.ModelRegistry, string) bool) handler.EventHandler {
+// enqueueConsumers maps an object to the registries in its namespace that use it.
+func (r *registryReconciler) enqueueConsumers(isUsed func(*v1beta1.ModelRegistry, string) bool) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		return r.matching(ctx, o.GetNamespace(), func(m *v1beta1.ModelRegistry) bool { return uses(m, o.GetName()) })
+		return r.requestsForMatching(ctx, o.GetNamespace(), func(m *v1beta1.ModelRegistry) bool { return isUsed(m, o.GetName()) })
 	})
 }
 
-// every maps whatever happened to all registries.
-func (r *registries) every() handler.EventHandler {
+// enqueueAll maps any event to all registries.
+func (r *registryReconciler) enqueueAll() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
-		return r.matching(ctx, "", func(*v1beta1.ModelRegistry) bool { return true })
+		return r.requestsForMatching(ctx, "", func(*v1beta1.ModelRegistry) bool { return true })
 	})
 }
 
-// matching returns the registries of a namespace, "" for all, that something concerns.
-func (r *registries) matching(ctx context.Context, namespace string, concerned func(*v1beta1.ModelRegistry) bool) []reconcile.Request {
+// requestsForMatching returns requests for the matching registries of a namespace, "" for all.
+func (r *registryReconciler) requestsForMatching(ctx context.Context, namespace string, matches func(*v1beta1.ModelRegistry) bool) []reconcile.Request {
 	list := &v1beta1.ModelRegistryList{}
 	if err := r.cached.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing model registries")
@@ -253,27 +253,27 @@ func (r *registries) matching(ctx context.Context, namespace string, concerned f
 	}
 	var requests []reconcile.Request
 	for i := range list.Items {
-		if m := &list.Items[i]; concerned(m) {
-			requests = append(requests, request(m.Namespace, m.Name)...)
+		if m := &list.Items[i]; matches(m) {
+			requests = append(requests, registryRequest(m.Namespace, m.Name)...)
 		}
 	}
 	return requests
 }
 
 func usesClaim(m *v1beta1.ModelRegistry, name string) bool {
-	return generates(m) && (name == resources.ClaimName(m) || name == resources.BackupClaimName(m))
+	return generatesDatabase(m) && (name == resources.ClaimName(m) || name == resources.BackupClaimName(m))
 }
 
 func usesSecret(m *v1beta1.ModelRegistry, name string) bool {
-	return name == resources.ServingSecretName(m) || generates(m) && madeForDatabase(m, name) || refersTo(m, reference.Secret, name)
+	return name == resources.ServingSecretName(m) || generatesDatabase(m) && isDatabaseSecret(m, name) || hasReference(m, reference.Secret, name)
 }
 
 func usesConfigMap(m *v1beta1.ModelRegistry, name string) bool {
-	return refersTo(m, reference.ConfigMap, name)
+	return hasReference(m, reference.ConfigMap, name)
 }
 
-// refersTo says whether the stored spec names an object that the pods consume.
-func refersTo(m *v1beta1.ModelRegistry, kind reference.Kind, name string) bool {
-	all := slices.Concat(references(m), servingReferences(m), reference.OfPods(&m.Spec.Pods))
+// hasReference reports whether the stored spec refers to an object that pods consume.
+func hasReference(m *v1beta1.ModelRegistry, kind reference.Kind, name string) bool {
+	all := slices.Concat(serverReferences(m), certificateReferences(m), reference.OfPods(&m.Spec.Pods))
 	return slices.ContainsFunc(all, func(ref reference.Reference) bool { return ref.Kind == kind && ref.Name == name })
 }

@@ -17,7 +17,7 @@ import (
 
 const sharedGrantGone = "delete ReferenceGrant " + registry.SharedGrantName
 
-// sharedGrant is the grant that the original made once for a namespace.
+// sharedGrant returns the legacy ReferenceGrant of a namespace.
 func sharedGrant() *unstructured.Unstructured {
 	g := wholeObject(capability.ReferenceGrant)
 	g.SetNamespace("ns")
@@ -26,7 +26,7 @@ func sharedGrant() *unstructured.Unstructured {
 	return g
 }
 
-// routeTo publishes a Service of a namespace, as the original did for registries and the catalog.
+// routeTo returns a legacy HTTPRoute to a Service of a registry or the catalog.
 func routeTo(namespace, service string) *unstructured.Unstructured {
 	route := wholeObject(capability.HTTPRoute)
 	route.SetNamespace("routes")
@@ -36,7 +36,7 @@ func routeTo(namespace, service string) *unstructured.Unstructured {
 	return route
 }
 
-// grantTo is a grant for one Service alone.
+// grantTo returns a ReferenceGrant for one Service.
 func grantTo(service string) *unstructured.Unstructured {
 	g := wholeObject(capability.ReferenceGrant)
 	g.SetNamespace("ns")
@@ -45,8 +45,8 @@ func grantTo(service string) *unstructured.Unstructured {
 	return g
 }
 
-// D26: the grant of the original goes when every user who lived by it has his own, and no sooner.
-func TestSharedGrantGoes(t *testing.T) {
+// D26: the shared ReferenceGrant is deleted once every registry and catalog that needs it has its own.
+func TestSharedGrantIsDeleted(t *testing.T) {
 	alien := sharedGrant()
 	alien.SetLabels(map[string]string{resources.LabelCreatedBy: "ann"})
 	former := routeTo("ns", "other") // of a registry that is paused, in the namespace of earlier settings
@@ -62,7 +62,7 @@ func TestSharedGrantGoes(t *testing.T) {
 		"another without gateway":              {"", []client.Object{sharedGrant(), routeTo("ns", "other")}, false},
 		"another has its own":                  {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "other"), grantTo("other")}, true},
 		"another is in a namespace of earlier": {"gateway.example.com", []client.Object{sharedGrant(), former, grantTo("other")}, false},
-		"another is not published":             {"gateway.example.com", []client.Object{sharedGrant(), stored("other")}, true},
+		"another is not published":             {"gateway.example.com", []client.Object{sharedGrant(), newRegistry("other")}, true},
 		"another is elsewhere":                 {"gateway.example.com", []client.Object{sharedGrant(), routeTo("elsewhere", "other")}, true},
 		"one of two others has none":           {"", []client.Object{sharedGrant(), routeTo("ns", "other"), routeTo("ns", "third"), grantTo("third")}, false},
 		"the catalog has none yet":             {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "model-catalog")}, false},
@@ -70,11 +70,11 @@ func TestSharedGrantGoes(t *testing.T) {
 		"one of another client":                {"gateway.example.com", []client.Object{alien}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := stored("demo", registrytest.Proxied)
-			w := newBench(t, everything, append(test.beside, m.DeepCopy())...)
+			m := newRegistry("demo", registrytest.Proxied)
+			w := newTestEnv(t, everything, append(test.beside, m.DeepCopy())...)
 			w.settings.Gateway.Domain = test.domain
-			w.waits(w.reconcile(m), "available")
-			if got := w.wrote(); strings.Contains(got, sharedGrantGone) != test.want {
+			w.requireWait(w.reconcile(m), "available")
+			if got := w.takeWrites(); strings.Contains(got, sharedGrantGone) != test.want {
 				t.Errorf("wrote\n%s", got)
 			}
 			if gone := !w.get(wholeObject(capability.ReferenceGrant), "ns", registry.SharedGrantName); gone != test.want {
@@ -87,17 +87,17 @@ func TestSharedGrantGoes(t *testing.T) {
 	}
 }
 
-// D26: what stood in the way is over: the grant goes in the reconcile of the one that was the last, and is then forgotten.
-func TestSharedGrantGoesLater(t *testing.T) {
-	m, other := stored("demo", registrytest.Proxied), stored("other", registrytest.Proxied)
-	w := newBench(t, everything, sharedGrant(), routeTo("ns", "model-catalog"), routeTo("ns", "other"), m.DeepCopy(), other.DeepCopy())
+// D26: the last reconcile that gets its own ReferenceGrant deletes the shared one, and later ones do not read it.
+func TestSharedGrantIsDeletedLater(t *testing.T) {
+	m, other := newRegistry("demo", registrytest.Proxied), newRegistry("other", registrytest.Proxied)
+	w := newTestEnv(t, everything, sharedGrant(), routeTo("ns", "model-catalog"), routeTo("ns", "other"), m.DeepCopy(), other.DeepCopy())
 	w.settings.Gateway.Domain = "gateway.example.com"
-	w.waits(w.reconcile(m), "available")
-	w.waits(w.reconcile(other), "available")
-	if got := w.wrote(); strings.Contains(got, sharedGrantGone) {
+	w.requireWait(w.reconcile(m), "available")
+	w.requireWait(w.reconcile(other), "available")
+	if got := w.takeWrites(); strings.Contains(got, sharedGrantGone) {
 		t.Errorf("the catalog needs it still, got\n%s", got)
 	}
-	w.must(w.server.Create(t.Context(), grantTo("model-catalog")))
+	w.requireNoError(w.server.Create(t.Context(), grantTo("model-catalog")))
 	boom := errors.New("boom")
 	w.fail = func(verb, _ string) error {
 		if verb == "delete" {
@@ -109,25 +109,25 @@ func TestSharedGrantGoesLater(t *testing.T) {
 		t.Errorf("ended with %v", err)
 	}
 	w.fail = nil
-	w.waits(w.reconcile(m), "available")
-	if got := w.wrote(); got != sharedGrantGone {
+	w.requireWait(w.reconcile(m), "available")
+	if got := w.takeWrites(); got != sharedGrantGone {
 		t.Errorf("wrote\n%s", got)
 	}
-	w.must(w.server.Create(t.Context(), sharedGrant())) // by a user who wants it
-	w.waits(w.reconcile(m), "available")
-	if got := w.wrote(); got != "" {
+	w.requireNoError(w.server.Create(t.Context(), sharedGrant())) // by a user who wants it
+	w.requireWait(w.reconcile(m), "available")
+	if got := w.takeWrites(); got != "" {
 		t.Errorf("the past is checked once, got\n%s", got)
 	}
 }
 
-// D2: where ReferenceGrants are not served, no one asks for them.
+// D2: ReferenceGrants are not requested if the API is not served.
 func TestSharedGrantWithoutItsAPI(t *testing.T) {
-	m := stored("demo", registrytest.Proxied)
+	m := newRegistry("demo", registrytest.Proxied)
 	served := slices.Clone(everything)[:len(everything)-1]
-	w := newBench(t, served, sharedGrant(), m.DeepCopy())
+	w := newTestEnv(t, served, sharedGrant(), m.DeepCopy())
 	w.settings.Gateway.Domain = "gateway.example.com"
-	w.waits(w.reconcile(m), "available")
-	if got := w.wrote(); strings.Contains(got, "ReferenceGrant") || !strings.Contains(got, "HTTPRoute") {
+	w.requireWait(w.reconcile(m), "available")
+	if got := w.takeWrites(); strings.Contains(got, "ReferenceGrant") || !strings.Contains(got, "HTTPRoute") {
 		t.Errorf("wrote\n%s", got)
 	}
 }

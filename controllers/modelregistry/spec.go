@@ -20,54 +20,53 @@ import (
 	rules "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
-// awaitHub waits for the decisions of the platform and takes them for this reconcile.
-func (r *registries) awaitHub(_ context.Context, m *v1beta1.ModelRegistry) error {
-	if err := r.hub.Await(); err != nil {
+// waitForPlatform waits for the AIHub and stores a snapshot of the platform settings for this reconcile.
+func (r *registryReconciler) waitForPlatform(_ context.Context, m *v1beta1.ModelRegistry) error {
+	if err := r.aihub.Await(); err != nil {
 		return err
 	}
-	r.of(m).platform = registry.DetectPlatform(r.settings.ModelRegistry, r.hub, r.served(), r.domain)
+	r.stateOf(m).platform = registry.DetectPlatform(r.settings.ModelRegistry, r.aihub, r.served(), r.domain)
 	return nil
 }
 
-// awaitDomain waits until it is known what the host of a Route is.
-func (r *registries) awaitDomain(_ context.Context, m *v1beta1.ModelRegistry) error {
-	return r.of(m).platform.AwaitDomain()
+// waitForDomain waits until the domain of Routes is known.
+func (r *registryReconciler) waitForDomain(_ context.Context, m *v1beta1.ModelRegistry) error {
+	return r.stateOf(m).platform.WaitForDomain()
 }
 
-// checkPlace leaves registries alone that live outside of the namespace which the settings name: nothing is read there. What they
-// have made stays as it is.
-func (r *registries) checkPlace(_ context.Context, m *v1beta1.ModelRegistry) error {
-	wanted := r.of(m).platform.Namespace
-	if wanted == "" || m.Namespace == wanted {
+// validateNamespace stops the reconcile of registries outside of the configured namespace. Their objects are neither read nor changed.
+func (r *registryReconciler) validateNamespace(_ context.Context, m *v1beta1.ModelRegistry) error {
+	namespace := r.stateOf(m).platform.Namespace
+	if namespace == "" || m.Namespace == namespace {
 		return nil
 	}
 	setCondition(m, ConditionAvailable, metav1.ConditionUnknown, ReasonMisplaced, fmt.Sprintf("registries live in namespace %s "+
-		"(REGISTRIES_NAMESPACE, or spec.instancesNamespace of the AIHub); nothing of this one is watched or changed: create it there, or change the setting", wanted))
+		"(REGISTRIES_NAMESPACE, or spec.instancesNamespace of the AIHub); nothing of this one is watched or changed: create it there, or change the setting", namespace))
 	if m.Spec.KubeRBACProxy != nil {
-		setCondition(m, ConditionProxy, metav1.ConditionUnknown, ReasonMisplaced, "the registry is not in namespace "+wanted)
+		setCondition(m, ConditionProxy, metav1.ConditionUnknown, ReasonMisplaced, "the registry is not in namespace "+namespace)
 	}
-	return &reconciler.Wait{For: "the registry to be in namespace " + wanted, Stalled: true}
+	return &reconciler.Wait{For: "the registry to be in namespace " + namespace, Stalled: true}
 }
 
-// moveFields rewrites what older releases stored: oauthProxy becomes kubeRBACProxy, and on OpenShift there is always a proxy.
-// It changes these fields only, and the change starts the next reconcile.
-func (r *registries) moveFields(ctx context.Context, m *v1beta1.ModelRegistry) error {
-	openShift := r.of(m).platform.Served.Has(capability.Route)
+// migrateSpec replaces deprecated fields of stored objects: oauthProxy becomes kubeRBACProxy, and OpenShift always has a proxy. The patch
+// starts the next reconcile.
+func (r *registryReconciler) migrateSpec(ctx context.Context, m *v1beta1.ModelRegistry) error {
+	openShift := r.stateOf(m).platform.Served.Has(capability.Route)
 	if m.Spec.OAuthProxy == nil && (m.Spec.KubeRBACProxy != nil || !openShift) {
 		return nil
 	}
-	if err := r.applier.PatchExisting(ctx, m, func() { moveProxy(&m.Spec, openShift) }); err != nil {
+	if err := r.applier.PatchExisting(ctx, m, func() { migrateProxy(&m.Spec, openShift) }); err != nil {
 		return err
 	}
 	return &reconciler.Wait{For: "the change of its own spec"} // which is an event
 }
 
-// moveProxy does to a spec what moveFields does to the stored object. An older proxy beside the newer one is dropped; its image
-// is that of another program, so it is never taken over.
-func moveProxy(spec *v1beta1.ModelRegistrySpec, openShift bool) {
-	if older := spec.OAuthProxy; older != nil {
+// migrateProxy replaces oauthProxy in a spec, or drops it if kubeRBACProxy is set too. The image is not copied, because it is that of
+// another program.
+func migrateProxy(spec *v1beta1.ModelRegistrySpec, openShift bool) {
+	if oauthProxy := spec.OAuthProxy; oauthProxy != nil {
 		if spec.KubeRBACProxy == nil {
-			spec.KubeRBACProxy = older.DeepCopy()
+			spec.KubeRBACProxy = oauthProxy.DeepCopy()
 			spec.KubeRBACProxy.Image = ""
 		}
 		spec.OAuthProxy = nil
@@ -77,45 +76,45 @@ func moveProxy(spec *v1beta1.ModelRegistrySpec, openShift bool) {
 	}
 }
 
-// checkSpec refuses what no author may let pods use, which admission does not let pass, and names of other things; and a spec that no
-// webhook has seen, where the settings say that there may be some.
-func (r *registries) checkSpec(_ context.Context, m *v1beta1.ModelRegistry) error {
-	if err := r.settings.Authors.Forbidden(rules.Uses(r.settings.Authors, m)); err != nil {
-		return refuse(m, err)
+// validateSpec rejects references and names that admission forbids, for objects that admission has not seen. If ValidateInReconciler is
+// set, it also applies the defaults and validation of the webhooks.
+func (r *registryReconciler) validateSpec(_ context.Context, m *v1beta1.ModelRegistry) error {
+	if err := r.settings.Authors.Forbidden(rules.References(r.settings.Authors, m)); err != nil {
+		return rejectSpec(m, err)
 	}
-	if detail := rules.ReservedName(m.Name); detail != "" && untouched(m, detail) {
-		return refuse(m, errors.New("metadata.name: "+detail))
+	if detail := rules.ReservedName(m.Name); detail != "" && isNeverDeployed(m, detail) {
+		return rejectSpec(m, errors.New("metadata.name: "+detail))
 	}
-	s := r.of(m)
-	if s.admitted = nil; !s.platform.ValidateInReconciler {
+	s := r.stateOf(m)
+	if s.defaulted = nil; !s.platform.ValidateInReconciler {
 		return nil
 	}
-	facts := RuleSettings(s.platform.ModelRegistry, s.platform.Served)
-	admitted, err := rules.Default(m, facts)
+	ruleSettings := RuleSettings(s.platform.ModelRegistry, s.platform.Served)
+	defaulted, err := rules.Default(m, ruleSettings)
 	if err != nil {
 		return err
 	}
-	if errs := rules.Validate(admitted, facts); len(errs) > 0 {
-		return refuse(m, errs.ToAggregate())
+	if errs := rules.Validate(defaulted, ruleSettings); len(errs) > 0 {
+		return rejectSpec(m, errs.ToAggregate())
 	}
-	s.admitted = admitted
+	s.defaulted = defaulted
 	return nil
 }
 
-// untouched reports whether nothing was ever made for a registry, by its status, which has no more than the given refusal. Those that
-// exist keep their names.
-func untouched(m *v1beta1.ModelRegistry, refusal string) bool {
+// isNeverDeployed reports, by the status, whether nothing was created for a registry because its name was rejected. Existing registries
+// keep their names.
+func isNeverDeployed(m *v1beta1.ModelRegistry, refusal string) bool {
 	available := meta.FindStatusCondition(m.Status.Conditions, ConditionAvailable)
 	return available == nil || available.Status == metav1.ConditionFalse && strings.Contains(available.Message, refusal)
 }
 
-// refuse ends the reconcile until the spec changes: nothing else can help.
-func refuse(m *v1beta1.ModelRegistry, err error) error {
+// rejectSpec ends the reconcile until the spec changes.
+func rejectSpec(m *v1beta1.ModelRegistry, err error) error {
 	reportFailure(m, err)
 	return &reconciler.Wait{For: "a valid spec", Stalled: true}
 }
 
-// RuleSettings are what the webhooks must know about the settings and the cluster.
+// RuleSettings returns the settings of the webhooks.
 func RuleSettings(s config.ModelRegistry, served capability.Set) rules.Settings {
 	return rules.Settings{
 		Namespace: s.Namespace, OpenShift: served.Has(capability.Route),
@@ -123,81 +122,80 @@ func RuleSettings(s config.ModelRegistry, served capability.Set) rules.Settings 
 	}
 }
 
-// inputs are what of the platform decides about the objects of a registry.
-func inputs(m *v1beta1.ModelRegistry, p *registry.Platform) resources.Inputs {
+// buildInputs returns the platform settings that the objects of a registry depend on.
+func buildInputs(m *v1beta1.ModelRegistry, p *registry.Platform) resources.Inputs {
 	proxy := m.Spec.KubeRBACProxy
 	return resources.Inputs{
 		Publishing: p.Publishing(), HasUserAPI: p.Served.Has(capability.UserGroup),
-		NamedDomain:        proxy != nil && proxy.Domain != "",
-		ServingCertificate: issued(m),
+		HasCustomDomain:    proxy != nil && proxy.Domain != "",
+		ServingCertificate: managesCertificate(m),
 	}
 }
 
-// issued reports whether the certificate of the proxy comes from the platform or from us, and not from the user.
-func issued(m *v1beta1.ModelRegistry) bool {
+// managesCertificate reports whether platform or operator, and not the user, provides the certificate of the proxy.
+func managesCertificate(m *v1beta1.ModelRegistry) bool {
 	return m.Spec.KubeRBACProxy == nil || m.Spec.KubeRBACProxy.TLSCertificateSecret == nil
 }
 
-// complete returns the registry as it is deployed: a copy in which every default stands and a generated database, which has the credentials,
-// is one like any other.
-func complete(m *v1beta1.ModelRegistry, p *registry.Platform, to credentials) *v1beta1.ModelRegistry {
-	used := m.DeepCopy()
-	if generates(used) {
-		connect(used, to)
+// withDefaults returns a copy of the registry with all defaults, and with the connection of a generated database like that of an external
+// one.
+func withDefaults(m *v1beta1.ModelRegistry, p *registry.Platform, creds credentials) *v1beta1.ModelRegistry {
+	effective := m.DeepCopy()
+	if generatesDatabase(effective) {
+		setConnection(effective, creds)
 	}
-	moveProxy(&used.Spec, p.Served.Has(capability.Route))
-	fill(used, p)
-	return used
+	migrateProxy(&effective.Spec, p.Served.Has(capability.Route))
+	setDefaults(effective, p)
+	return effective
 }
 
-// fill puts the defaults of the running program into a spec. They are never stored.
-func fill(m *v1beta1.ModelRegistry, p *registry.Platform) {
+// setDefaults sets the defaults that are never stored.
+func setDefaults(m *v1beta1.ModelRegistry, p *registry.Platform) {
 	spec := &m.Spec
-	defaultTo(&spec.Rest.Image, p.Images.REST)
-	defaultPointer(&spec.Rest.Port, v1beta1.DefaultRESTPort)
-	defaultPointer(&spec.Rest.Resources, rules.DefaultRESTResources())
+	setDefault(&spec.Rest.Image, p.Images.REST)
+	setDefaultPointer(&spec.Rest.Port, v1beta1.DefaultRESTPort)
+	setDefaultPointer(&spec.Rest.Resources, rules.DefaultRESTResources())
 	if spec.Postgres != nil {
-		defaultTo(&spec.Postgres.Image, p.Images.Postgres)
-		defaultPointer(&spec.Postgres.Port, v1beta1.DefaultPostgresPort)
+		setDefault(&spec.Postgres.Image, p.Images.Postgres)
+		setDefaultPointer(&spec.Postgres.Port, v1beta1.DefaultPostgresPort)
 	}
 	if spec.MySQL != nil {
-		defaultPointer(&spec.MySQL.Port, v1beta1.DefaultMySQLPort)
+		setDefaultPointer(&spec.MySQL.Port, v1beta1.DefaultMySQLPort)
 	}
 	if proxy := spec.KubeRBACProxy; proxy != nil {
-		defaultTo(&proxy.Image, p.Images.KubeRBACProxy)
-		defaultTo(&proxy.Domain, defaultDomain(p))
-		defaultTo(&proxy.ServiceRoute, v1beta1.RouteEnabled)
-		defaultPointer(&proxy.Port, v1beta1.DefaultProxyPort)
-		defaultPointer(&proxy.RoutePort, v1beta1.DefaultRoutePort)
-		defaultPointer(&proxy.TLSCertificateSecret, v1beta1.SecretKeyValue{Name: resources.ServingSecretName(m), Key: corev1.TLSCertKey})
-		defaultPointer(&proxy.TLSKeySecret, v1beta1.SecretKeyValue{Name: resources.ServingSecretName(m), Key: corev1.TLSPrivateKeyKey})
+		setDefault(&proxy.Image, p.Images.KubeRBACProxy)
+		setDefault(&proxy.Domain, defaultDomain(p))
+		setDefault(&proxy.ServiceRoute, v1beta1.RouteEnabled)
+		setDefaultPointer(&proxy.Port, v1beta1.DefaultProxyPort)
+		setDefaultPointer(&proxy.RoutePort, v1beta1.DefaultRoutePort)
+		setDefaultPointer(&proxy.TLSCertificateSecret, v1beta1.SecretKeyValue{Name: resources.ServingSecretName(m), Key: corev1.TLSCertKey})
+		setDefaultPointer(&proxy.TLSKeySecret, v1beta1.SecretKeyValue{Name: resources.ServingSecretName(m), Key: corev1.TLSPrivateKeyKey})
 	}
 }
 
-// defaultDomain is the domain of registries that name none: the configured one, or that of Ingresses where they publish registries, else
-// that of the cluster.
+// defaultDomain returns the configured domain, or that of Ingresses if they publish registries, or that of the routers of OpenShift.
 func defaultDomain(p *registry.Platform) string {
 	own := p.DefaultDomain
 	if own == "" && p.Exposure.Ingress() && !p.Served.Has(capability.Route) {
 		own = p.Exposure.IngressDomain
 	}
-	return clusterdomain.Prefer(own, p.Routers)
+	return clusterdomain.Prefer(own, p.RouterDomain)
 }
 
-// generates says whether the registry has a database of its own.
-func generates(m *v1beta1.ModelRegistry) bool {
+// generatesDatabase reports whether the operator runs the database of the registry.
+func generatesDatabase(m *v1beta1.ModelRegistry) bool {
 	p := m.Spec.Postgres
 	return p != nil && p.GenerateDeployment != nil && *p.GenerateDeployment
 }
 
-func defaultTo[T comparable](field *T, value T) {
+func setDefault[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {
 		*field = value
 	}
 }
 
-func defaultPointer[T any](field **T, value T) {
+func setDefaultPointer[T any](field **T, value T) {
 	if *field == nil {
 		*field = &value
 	}

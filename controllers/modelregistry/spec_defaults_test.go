@@ -37,7 +37,7 @@ func TestSpecDefaults(t *testing.T) {
 	}
 }
 
-// [W2] What the pods read when they start, and nothing else.
+// [W2] References are the objects that pods read at their start, and no others.
 func TestReferences(t *testing.T) {
 	of := func(kind reference.Kind, name string, keys ...string) reference.Reference {
 		return reference.Reference{Kind: kind, Name: name, Keys: keys}
@@ -59,7 +59,7 @@ func TestReferences(t *testing.T) {
 		}},
 		"a proxy": {registrytest.Registry(registrytest.Proxied), []reference.Reference{of(reference.Secret, "pg-login", "password")}},
 	} {
-		if diff := cmp.Diff(c.want, references(c.m)); diff != "" {
+		if diff := cmp.Diff(c.want, serverReferences(c.m)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -71,7 +71,7 @@ func TestReferences(t *testing.T) {
 		"of the platform":   {registrytest.Registry(registrytest.Proxied), []reference.Reference{of(reference.Secret, "team-a-kube-rbac-proxy", "tls.crt", "tls.key")}},
 		"two of the user's": {registrytest.Registry(registrytest.Proxied, registrytest.Customised), []reference.Reference{of(reference.Secret, "own-cert", "cert.pem"), of(reference.Secret, "own-key", "key.pem")}},
 	} {
-		if diff := cmp.Diff(c.want, servingReferences(c.m)); diff != "" {
+		if diff := cmp.Diff(c.want, certificateReferences(c.m)); diff != "" {
 			t.Errorf("certificate, %s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -27,32 +27,31 @@ import (
 
 // Condition types of registries.
 const (
-	// ConditionAvailable says that the server answers, through its proxy if it has one.
+	// ConditionAvailable is True if the server answers, through its proxy if it has one.
 	ConditionAvailable = "Available"
-	// ConditionProgressing says that objects of the registry have just been written.
+	// ConditionProgressing is True if this reconcile wrote objects.
 	ConditionProgressing = "Progressing"
-	// ConditionProxy exists while the registry has a proxy, and says that the proxy admits callers.
+	// ConditionProxy exists while the registry has a proxy, and is True if the proxy admits callers.
 	ConditionProxy = "KubeRBACProxyAvailable"
 	// ConditionDegraded exists on registries that are being deleted.
 	ConditionDegraded = "Degraded"
-	// ConditionLeftover exists, and is True, only while a generated database runs that the registry does not use any more.
-	ConditionLeftover = "UnusedDatabase"
+	// ConditionUnusedDatabase exists, and is True, only while a generated database runs that the spec no longer uses.
+	ConditionUnusedDatabase = "UnusedDatabase"
 	// ConditionEarlierData exists, and is True, only while the volume of a generated database is older than the registry.
 	ConditionEarlierData = "EarlierData"
-	// ConditionStorage exists, and is False, only while the claims of a generated database and its backups cannot become what
-	// spec.postgres.storage and spec.postgres.backup.storage ask for.
+	// ConditionStorage exists, and is False, only while claims differ from spec.postgres.storage or spec.postgres.backup.storage.
 	ConditionStorage = "StorageInSync"
-	// ConditionDatabaseImage exists, and is False, only while a generated database does not run the image that it is to run, because that
-	// could not read its data. Its reasons, and those of ConditionBackup, are in package database.
+	// ConditionDatabaseImage exists, and is False, only while the desired image could not read the data of the generated database. Package
+	// database has its reasons and those of ConditionBackup.
 	ConditionDatabaseImage = "DatabaseImageInSync"
-	// ConditionBackup exists while spec.postgres.backup is set, and says how the last one ended. It takes nothing from Ready.
+	// ConditionBackup exists while spec.postgres.backup is set, and reports the last backup. Ready does not depend on it.
 	ConditionBackup = "BackupReady"
-	// routestatus.Condition exists only while what publishes the registry is refused, or no Gateway has answered.
-	// reference.Condition exists, and is False, only while a Secret or ConfigMap does not exist that the spec names; servingcert.Condition
-	// and registry.ConditionDatabaseCertificate, only while a certificate runs out that the operator did not issue.
+	// routestatus.Condition exists only while a route of the registry is rejected, or no Gateway has reported its status.
+	// reference.Condition exists, and is False, only while a Secret or ConfigMap of the spec is missing. servingcert.Condition and
+	// registry.ConditionDatabaseCertificate exist only while a certificate of a user expires soon.
 )
 
-// Reasons of the conditions, beside those of package serving.
+// Reasons of the conditions, in addition to those of package serving.
 const (
 	ReasonMisplaced            = "NotAllowedHere"
 	ReasonConfiguration        = "ConfigurationError"
@@ -72,17 +71,17 @@ func setCondition(m *v1beta1.ModelRegistry, kind string, status metav1.Condition
 	conditions.Set(&m.Status.Conditions, kind, status, reason, message, m.Generation)
 }
 
-// reportFailure says what ended a reconcile.
+// reportFailure sets the registry unavailable because of an error.
 func reportFailure(m *v1beta1.ModelRegistry, err error) {
 	reportUnavailable(m, finding{reason: serving.ReasonUnavailable, message: fmt.Sprintf("unexpected reconcile error: %v", err)})
 }
 
-// finding is why a server is not available.
+// finding is the cause for which a server is unavailable.
 type finding struct {
 	reason, message string
 }
 
-// reportUnavailable reports why the server is not available, and its proxy with it.
+// reportUnavailable sets the conditions of server and proxy to False.
 func reportUnavailable(m *v1beta1.ModelRegistry, f finding) {
 	setCondition(m, ConditionAvailable, metav1.ConditionFalse, f.reason, f.message)
 	if m.Spec.KubeRBACProxy != nil {
@@ -94,7 +93,7 @@ func reportUnavailable(m *v1beta1.ModelRegistry, f finding) {
 	}
 }
 
-// reportAvailable reports that the server answers, and what keeps its next pods from taking over.
+// reportAvailable sets the conditions of server and proxy to True. rollout is the problem of new pods, if any.
 func reportAvailable(m *v1beta1.ModelRegistry, rollout string) {
 	message := "Deployment is available"
 	if rollout != "" {
@@ -106,11 +105,11 @@ func reportAvailable(m *v1beta1.ModelRegistry, rollout string) {
 	}
 }
 
-// reportSpec reports where the registry is reached and which defaults are in force. Both come from the same snapshot of the spec.
-func reportSpec(m, used *v1beta1.ModelRegistry, in resources.Inputs) error {
-	m.Status.Hosts = resources.Hosts(used, in)
+// reportSpec sets the hosts and the defaults in the status, both from the same snapshot of the spec.
+func reportSpec(m, effective *v1beta1.ModelRegistry, in resources.Inputs) error {
+	m.Status.Hosts = resources.Hosts(effective, in)
 	m.Status.HostsStr = strings.Join(m.Status.Hosts, ",")
-	defaults, err := resources.SpecDefaults(&m.Spec, &used.Spec)
+	defaults, err := resources.SpecDefaults(&m.Spec, &effective.Spec)
 	if err != nil {
 		return err
 	}
@@ -118,52 +117,51 @@ func reportSpec(m, used *v1beta1.ModelRegistry, in resources.Inputs) error {
 	return nil
 }
 
-// lookAgain is how often a server that is not available is checked although there was no event: the log of a container changes without
-// one.
-const lookAgain = 30 * time.Second
+// unavailableRequeueAfter is the poll interval while the server is unavailable: changes of container logs are no events.
+const unavailableRequeueAfter = 30 * time.Second
 
-// observe reports whether the server answers, and if not, why.
-func (r *registries) observe(ctx context.Context, m *v1beta1.ModelRegistry) error {
-	if err := errors.Join(r.reportLeftover(ctx, m), r.reportBackup(ctx, m)); err != nil {
+// observeServer sets the conditions by the state of the server.
+func (r *registryReconciler) observeServer(ctx context.Context, m *v1beta1.ModelRegistry) error {
+	if err := errors.Join(r.reportUnusedDatabase(ctx, m), r.reportBackup(ctx, m)); err != nil {
 		return err
 	}
-	d, err := registry.FindDeployment(ctx, r.cached, r.live, m.Namespace, resources.ServiceName(m))
+	d, err := registry.FindDeployment(ctx, r.cached, r.apiReader, m.Namespace, resources.ServiceName(m))
 	if err != nil {
 		return err
 	}
-	m.Status.Scale = common.Scaled(d, resources.ServerSelector(m))
-	s, err := r.judge(ctx, m, d)
+	m.Status.Scale = common.ScaleStatus(d, resources.ServerSelector(m))
+	s, err := r.evaluateServer(ctx, m, d)
 	if err != nil {
 		return err
 	}
 	if s.Status != metav1.ConditionTrue {
 		reportUnavailable(m, finding{s.Reason, s.Message})
 		return &reconciler.Wait{
-			For: "the server to become available", Retry: cmp.Or(s.Retry, lookAgain), Stalled: conditions.OutOfTime(d),
+			For: "the server to become available", Retry: cmp.Or(s.Retry, unavailableRequeueAfter), Stalled: conditions.ProgressDeadlineExceeded(d),
 		}
 	}
-	return r.reportRollout(ctx, m, d, s.AskPods)
+	return r.reportRollout(ctx, m, d, s.CheckPods)
 }
 
-// judge returns what keeps the server from answering, also while a rollout replaces the pod that serves.
-func (r *registries) judge(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (serving.State, error) {
+// evaluateServer returns the state of the server and its proxy, also while a rollout replaces the serving pod.
+func (r *registryReconciler) evaluateServer(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (serving.State, error) {
 	service := client.ObjectKey{Namespace: m.Namespace, Name: resources.ServiceName(m)}
-	before := conditions.IsTrue(m.Status.Conditions, ConditionAvailable)
-	s, err := registry.EvaluateDeployment(ctx, r.cached, r.live, d, service, r.clock.Now(), before)
+	wasAvailable := conditions.IsTrue(m.Status.Conditions, ConditionAvailable)
+	s, err := registry.EvaluateDeployment(ctx, r.cached, r.apiReader, d, service, r.clock.Now(), wasAvailable)
 	switch available := s.Status == metav1.ConditionTrue; {
 	case err != nil:
 		return s, err
 	case available && m.Spec.KubeRBACProxy != nil:
 		f, err := r.checkProxy(ctx, m, d)
 		if f.message != "" {
-			s = serving.Following(d, r.clock.Now(), f.message)
+			s = serving.WaitingFor(d, r.clock.Now(), f.message)
 			if s.Reason != serving.ReasonStarting {
 				s.Reason = ReasonResourcesUnavailable
 			}
 			s.Reason = cmp.Or(f.reason, s.Reason)
 		}
 		return s, err
-	case available, !s.AskPods:
+	case available, !s.CheckPods:
 		return s, nil
 	case d.Status.UnavailableReplicas != 0:
 		f, err := r.diagnose(ctx, m, d)
@@ -178,8 +176,8 @@ func (r *registries) judge(ctx context.Context, m *v1beta1.ModelRegistry, d *app
 	return s, nil
 }
 
-// reportRollout reports that the server answers. While some of its pods do not, others serve, and the condition says why.
-func (r *registries) reportRollout(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment, incomplete bool) error {
+// reportRollout sets the server available, with the problem of new pods in the message while a rollout is incomplete.
+func (r *registryReconciler) reportRollout(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment, incomplete bool) error {
 	if !incomplete {
 		reportAvailable(m, "")
 		return nil
@@ -193,11 +191,11 @@ func (r *registries) reportRollout(ctx context.Context, m *v1beta1.ModelRegistry
 		rollout = f.message
 	}
 	reportAvailable(m, rollout)
-	return &reconciler.Wait{For: "the rollout to end", Retry: lookAgain, Unready: true, Stalled: conditions.OutOfTime(d)}
+	return &reconciler.Wait{For: "the rollout to end", Retry: unavailableRequeueAfter, Unready: true, Stalled: conditions.ProgressDeadlineExceeded(d)}
 }
 
-// reportEarlierData reports that a registry shows what an earlier one of its name stored, which its author may not know of.
-func (r *registries) reportEarlierData(m *v1beta1.ModelRegistry, claim *corev1.PersistentVolumeClaim) {
+// reportEarlierData sets condition EarlierData if the claim is older than the registry: it then contains models of an earlier registry.
+func (r *registryReconciler) reportEarlierData(m *v1beta1.ModelRegistry, claim *corev1.PersistentVolumeClaim) {
 	if claim == nil || !claim.CreationTimestamp.Before(&m.CreationTimestamp) {
 		conditions.Remove(&m.Status.Conditions, ConditionEarlierData)
 		return
@@ -210,20 +208,20 @@ func (r *registries) reportEarlierData(m *v1beta1.ModelRegistry, claim *corev1.P
 	setCondition(m, ConditionEarlierData, metav1.ConditionTrue, ReasonEarlierData, message)
 }
 
-// reportLeftover reports a generated database that still runs although the registry turned to another one.
-func (r *registries) reportLeftover(ctx context.Context, m *v1beta1.ModelRegistry) error {
+// reportUnusedDatabase sets condition UnusedDatabase if a generated database runs that the spec no longer uses.
+func (r *registryReconciler) reportUnusedDatabase(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	d := &appsv1.Deployment{}
-	if !generates(m) {
+	if !generatesDatabase(m) {
 		err := r.cached.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.DatabaseName(m)}, d)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading Deployment %s: %w", resources.DatabaseName(m), err)
 		}
 	}
 	if !metav1.IsControlledBy(d, m) {
-		conditions.Remove(&m.Status.Conditions, ConditionLeftover)
+		conditions.Remove(&m.Status.Conditions, ConditionUnusedDatabase)
 		return nil
 	}
-	setCondition(m, ConditionLeftover, metav1.ConditionTrue, ReasonKept, fmt.Sprintf(
+	setCondition(m, ConditionUnusedDatabase, metav1.ConditionTrue, ReasonKept, fmt.Sprintf(
 		"Deployment %s is not used any more: move its data, then delete Deployment, Service, NetworkPolicy and PersistentVolumeClaim of the database", d.Name))
 	return nil
 }

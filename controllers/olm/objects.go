@@ -20,21 +20,21 @@ import (
 
 var (
 	deploymentKind = appsv1.SchemeGroupVersion.WithKind("Deployment")
-	definitionKind = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
+	crdKind        = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
 )
 
-// group is the set of objects that are deleted with one owner.
+// group holds the objects of an owner.
 type group struct {
 	owner schema.GroupVersionKind
-	// requires are kinds without which none of the objects is of use.
+	// requires lists the kinds without which the objects are not created.
 	requires []schema.GroupVersionKind
 	objects  []*unstructured.Unstructured
 }
 
-// groups returns all objects by the name of their owner: monitors belong to the Deployment of the manager, and examples to the CRD of
-// their kind, since a namespaced object cannot own them.
-func groups(namespace string) (map[types.NamespacedName]group, error) {
-	monitors, err := monitors(namespace)
+// newGroups returns all objects by the name of their owner: the Deployment of the manager for monitors, and the CRD of their kind for samples,
+// because a namespaced object cannot own a cluster-scoped one.
+func newGroups(namespace string) (map[types.NamespacedName]group, error) {
+	monitors, err := newMonitors(namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -48,51 +48,51 @@ func groups(namespace string) (map[types.NamespacedName]group, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading an example: %w", err)
 		}
-		shown, err := decode(text)
+		sample, err := decode(text)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
-		kind := shown.GroupVersionKind()
+		kind := sample.GroupVersionKind()
 		plural, _ := meta.UnsafeGuessKindToResource(kind)
 		crd := types.NamespacedName{Name: plural.GroupResource().String()}
 		g := all[crd]
-		g.owner, g.requires = definitionKind, []schema.GroupVersionKind{kind}
-		g.objects = append(g.objects, example(strings.TrimSuffix(path.Base(file), ".yaml"), string(text), kind))
+		g.owner, g.requires = crdKind, []schema.GroupVersionKind{kind}
+		g.objects = append(g.objects, newSample(strings.TrimSuffix(path.Base(file), ".yaml"), string(text), kind))
 		all[crd] = g
 	}
 	return all, nil
 }
 
-// example returns a ConsoleYAMLSample, which the console offers when a user creates an object of the kind.
-func example(name, text string, kind schema.GroupVersionKind) *unstructured.Unstructured {
+// newSample returns the ConsoleYAMLSample for a kind.
+func newSample(name, text string, kind schema.GroupVersionKind) *unstructured.Unstructured {
 	apiVersion, kindName := kind.ToAPIVersionAndKind()
 	_, variant, _ := strings.Cut(name, "_")
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"targetResource": map[string]any{"apiVersion": apiVersion, "kind": kindName},
 		"title":          kindName + ": " + strings.ReplaceAll(variant, "_", " "),
-		"description":    comment(text), "yaml": text, "snippet": false,
+		"description":    headerComment(text), "yaml": text, "snippet": false,
 	}}}
 	object.SetGroupVersionKind(capability.ConsoleYAMLSample)
 	object.SetName("odh-platform-operator-" + strings.ReplaceAll(name, "_", "-"))
 	return object
 }
 
-// comment joins the lines of the comment at the top of an example.
-func comment(text string) string {
+// headerComment returns the comment at the top of a sample as one line.
+func headerComment(text string) string {
 	var words []string
 	for line := range strings.Lines(text) {
-		said, found := strings.CutPrefix(line, "#")
+		content, found := strings.CutPrefix(line, "#")
 		if !found {
 			break
 		}
-		words = append(words, strings.Fields(said)...)
+		words = append(words, strings.Fields(content)...)
 	}
 	return strings.Join(words, " ")
 }
 
-// monitors returns the ServiceMonitor and the PrometheusRule. The ServiceMonitor trusts the CA of OLM, and the name in the certificate is
-// that of the Service that OLM creates for webhooks.
-func monitors(namespace string) ([]*unstructured.Unstructured, error) {
+// newMonitors returns the ServiceMonitor and the PrometheusRule. The ServiceMonitor verifies the certificate that OLM issues for the webhook
+// Service.
+func newMonitors(namespace string) ([]*unstructured.Unstructured, error) {
 	const service = deploymentName + "-service"
 	var objects []*unstructured.Unstructured
 	for _, text := range []string{shipped.ServiceMonitor, shipped.PrometheusRule} {

@@ -17,7 +17,7 @@ import (
 
 func built(t *testing.T) map[types.NamespacedName]group {
 	t.Helper()
-	all, err := groups("here")
+	all, err := newGroups("here")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestMonitors(t *testing.T) {
 func TestExamples(t *testing.T) {
 	titles := map[string]bool{}
 	for owner, g := range built(t) {
-		if g.owner != definitionKind {
+		if g.owner != crdKind {
 			continue
 		}
 		if _, err := os.Stat("../../config/crd/bases/" + fileOf(owner.Name)); err != nil {

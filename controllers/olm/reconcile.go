@@ -22,27 +22,27 @@ import (
 )
 
 const (
-	// ReasonNotApplied is the reason of the Event about an object whose name is taken.
+	// ReasonNotApplied is the reason of the Event for a foreign object of the same name.
 	ReasonNotApplied = "AddonNotApplied"
-	// foreignRetry is the pause before an object whose name is taken is tried again. The cache does not show foreign objects.
-	foreignRetry = 2 * time.Minute
-	// maxNote is the limit of the events API for the note, in bytes.
-	maxNote = 1000
+	// foreignRequeueAfter is the pause before the next attempt to apply over a foreign object, which the cache omits.
+	foreignRequeueAfter = 2 * time.Minute
+	// maxEventNoteBytes is the limit of the events API for the note.
+	maxEventNoteBytes = 1000
 )
 
-// installer keeps the objects of one owner in each reconcile.
-type installer struct {
-	groups   map[types.NamespacedName]group
-	served   func() capability.Set
-	live     client.Reader
-	applier  *apply.Applier
-	recorder events.EventRecorder
-	// reported is the text of the last Event about each owner.
-	reported reconciler.Memory[string]
+// addonReconciler reconciles the objects of an owner.
+type addonReconciler struct {
+	groups    map[types.NamespacedName]group
+	served    func() capability.Set
+	apiReader client.Reader
+	applier   *apply.Applier
+	recorder  events.EventRecorder
+	// reported stores the message of the last Event of each owner.
+	reported reconciler.UIDMap[string]
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *installer) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *addonReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	g, served := r.groups[request.NamespacedName], r.served()
 	var (
 		kinds   []schema.GroupVersionKind
@@ -54,9 +54,9 @@ func (r *installer) Reconcile(ctx context.Context, request reconcile.Request) (r
 			continue
 		}
 		kinds = append(kinds, kind)
-		// Kinds of disabled components are not followed, so they do not count as served.
+		// Kinds of disabled components are not watched and therefore not in served.
 		if served.HasAll(g.requires...) {
-			// A shared object does not hold up the deletion of its owner, which would require permission to update its finalizers.
+			// Shared: blockOwnerDeletion would require permission to update the finalizers of the owner.
 			desired = append(desired, apply.Object{Config: client.ApplyConfigurationFromUnstructured(object), Ownership: apply.Shared})
 		}
 	}
@@ -68,15 +68,15 @@ func (r *installer) Reconcile(ctx context.Context, request reconcile.Request) (r
 		return reconcile.Result{}, err
 	}
 	kinds = slices.Compact(kinds)
-	return r.conclude(owner, errors.Join(r.applier.Apply(ctx, owner, desired), r.applier.Prune(ctx, owner, desired, kinds, nil)))
+	return r.toResult(owner, errors.Join(r.applier.Apply(ctx, owner, desired), r.applier.Prune(ctx, owner, desired, kinds, nil)))
 }
 
-// owner reads the metadata of an owner, nil if there is none. The list by name requires no permission that the applier does not
-// require.
-func (r *installer) owner(ctx context.Context, kind schema.GroupVersionKind, name types.NamespacedName) (client.Object, error) {
+// owner returns the metadata of an owner, or nil if it does not exist or is terminating. It lists by name, because the applier needs the
+// permission list already.
+func (r *addonReconciler) owner(ctx context.Context, kind schema.GroupVersionKind, name types.NamespacedName) (client.Object, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err := r.live.List(ctx, list, client.InNamespace(name.Namespace), client.MatchingFields{metav1.ObjectNameField: name.Name}); err != nil {
+	if err := r.apiReader.List(ctx, list, client.InNamespace(name.Namespace), client.MatchingFields{metav1.ObjectNameField: name.Name}); err != nil {
 		return nil, fmt.Errorf("reading the owner %s %s: %w", kind.Kind, name, err)
 	}
 	if len(list.Items) == 0 || list.Items[0].DeletionTimestamp != nil {
@@ -86,18 +86,18 @@ func (r *installer) owner(ctx context.Context, kind schema.GroupVersionKind, nam
 	return &list.Items[0], nil
 }
 
-// conclude reports names that are taken by an Event, once; other errors are retried.
-func (r *installer) conclude(owner client.Object, err error) (reconcile.Result, error) {
+// toResult reports a foreign object in an Event, once, and returns other errors.
+func (r *addonReconciler) toResult(owner client.Object, err error) (reconcile.Result, error) {
 	switch {
 	case err == nil, apply.IsTerminating(err):
-		r.reported.Forget(owner.GetUID())
+		r.reported.Delete(owner.GetUID())
 		return reconcile.Result{}, nil
-	case !apply.Blocked(err):
+	case !apply.IsBlocked(err):
 		return reconcile.Result{}, err
 	}
-	if before, _ := r.reported.Get(owner.GetUID()); before != err.Error() {
+	if last, _ := r.reported.Get(owner.GetUID()); last != err.Error() {
 		r.reported.Set(owner.GetUID(), err.Error())
-		r.recorder.Eventf(owner, nil, corev1.EventTypeWarning, ReasonNotApplied, "Reconcile", "%s", conditions.Clip(err.Error(), maxNote))
+		r.recorder.Eventf(owner, nil, corev1.EventTypeWarning, ReasonNotApplied, "Reconcile", "%s", conditions.Clip(err.Error(), maxEventNoteBytes))
 	}
-	return reconcile.Result{RequeueAfter: foreignRetry}, nil
+	return reconcile.Result{RequeueAfter: foreignRequeueAfter}, nil
 }

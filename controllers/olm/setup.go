@@ -27,7 +27,7 @@ const (
 	deploymentName = "odh-platform-operator-controller-manager"
 )
 
-// Finding the owner of the monitors. The owners of examples are CRDs, which the manager may list anyway.
+// Permission to read the owner of the monitors. The owners of samples are CRDs, which the manager may list already.
 // +kubebuilder:rbac:namespace=system,groups=apps,resources=deployments,resourceNames=odh-platform-operator-controller-manager,verbs=list
 
 // +kubebuilder:rbac:groups=monitoring.coreos.com,resources=servicemonitors;prometheusrules,verbs=list;watch
@@ -35,7 +35,7 @@ const (
 // +kubebuilder:rbac:namespace=system,groups=monitoring.coreos.com,resources=servicemonitors,resourceNames=odh-platform-operator-metrics,verbs=get;patch;delete
 // +kubebuilder:rbac:namespace=system,groups=monitoring.coreos.com,resources=prometheusrules,resourceNames=odh-platform-operator,verbs=get;patch;delete
 
-// Rights on examples are limited to their names: other operators have examples too.
+// Permissions on samples are restricted by name: other operators create samples too.
 
 // +kubebuilder:rbac:groups=console.openshift.io,resources=consoleyamlsamples,verbs=list;watch;create
 // +kubebuilder:rbac:groups=console.openshift.io,resources=consoleyamlsamples,resourceNames=odh-platform-operator-appwrapper-deployment;odh-platform-operator-appwrapper-failing-job;odh-platform-operator-appwrapper-failing-pod;odh-platform-operator-appwrapper-failing-pytorch-job;odh-platform-operator-appwrapper-gpu-job;odh-platform-operator-appwrapper-jobset;odh-platform-operator-appwrapper-leader-worker-set;odh-platform-operator-appwrapper-pod;odh-platform-operator-appwrapper-pytorch-job,verbs=get;patch;delete
@@ -43,19 +43,19 @@ const (
 // +kubebuilder:rbac:groups=console.openshift.io,resources=consoleyamlsamples,resourceNames=odh-platform-operator-modelmesh-predictor-claim;odh-platform-operator-modelmesh-predictor-pinned,verbs=get;patch;delete
 // +kubebuilder:rbac:groups=console.openshift.io,resources=consoleyamlsamples,resourceNames=odh-platform-operator-modelregistry-mysql;odh-platform-operator-modelregistry-postgres;odh-platform-operator-modelregistry-proxy;odh-platform-operator-modelregistry-secure-mysql;odh-platform-operator-modelregistry-secure-postgres,verbs=get;patch;delete
 
-// Environment is what the controller needs from the program. All of it is called when the controller starts.
+// Environment holds the dependencies of the controller. The functions are called when the controller starts.
 type Environment struct {
 	Served  func() *capability.Watcher
 	Applier func(ctrl.Manager) *apply.Applier
 }
 
-// kinds are those of the objects.
+// kinds lists the kinds of the managed objects.
 var kinds = []schema.GroupVersionKind{capability.ServiceMonitor, capability.PrometheusRule, capability.ConsoleYAMLSample}
 
-// Requires returns a kind that every cluster serves, so that nothing is decided before discovery has answered.
-func Requires() []schema.GroupVersionKind { return []schema.GroupVersionKind{definitionKind} }
+// Requires returns a kind that every cluster serves, so that the controller starts after the first discovery.
+func Requires() []schema.GroupVersionKind { return []schema.GroupVersionKind{crdKind} }
 
-// Caches returns what is held in memory: the metadata of our objects.
+// Caches returns the needs of the manager's cache: the metadata of managed objects.
 func Caches() []component.CacheNeed {
 	var needs []component.CacheNeed
 	for _, kind := range kinds {
@@ -64,18 +64,18 @@ func Caches() []component.CacheNeed {
 	return needs
 }
 
-// Setup returns the function that registers the controller of a manager that runs in the namespace.
+// Setup returns a function that registers the controller. namespace is that of the manager.
 func Setup(namespace string, env Environment) func(context.Context, ctrl.Manager) error {
 	return func(ctx context.Context, mgr ctrl.Manager) error {
-		all, err := groups(namespace)
+		all, err := newGroups(namespace)
 		if err != nil {
 			return err
 		}
 		served := env.Served()
-		r := &installer{
-			groups: all, served: served.Current, live: mgr.GetAPIReader(), applier: env.Applier(mgr), recorder: mgr.GetEventRecorder(ComponentName),
+		r := &addonReconciler{
+			groups: all, served: served.Current, apiReader: mgr.GetAPIReader(), applier: env.Applier(mgr), recorder: mgr.GetEventRecorder(ComponentName),
 		}
-		everything := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return r.requests() })
+		enqueueAll := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return r.requests() })
 		c, err := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
 			WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 				for _, request := range r.requests() {
@@ -83,20 +83,20 @@ func Setup(namespace string, env Environment) func(context.Context, ctrl.Manager
 				}
 				return nil
 			})).
-			WatchesRawSource(served.Changes(capability.MetadataOf(deploymentKind), everything)).
+			WatchesRawSource(served.Changes(capability.MetadataOf(deploymentKind), enqueueAll)).
 			Build(reconciler.ClassifyErrors(r))
 		if err != nil {
 			return fmt.Errorf("building the controller: %w", err)
 		}
 		for _, kind := range kinds {
-			served.WatchMetadata(ctx, c, kind, handler.EnqueueRequestsFromMapFunc(r.ownerOf), apply.ManagedByPredicate(ComponentName))
+			served.WatchMetadata(ctx, c, kind, handler.EnqueueRequestsFromMapFunc(r.enqueueOwner), apply.ManagedByPredicate(ComponentName))
 		}
 		return nil
 	}
 }
 
-// requests returns one for each owner.
-func (r *installer) requests() []reconcile.Request {
+// requests returns a request for each owner.
+func (r *addonReconciler) requests() []reconcile.Request {
 	var all []reconcile.Request
 	for name := range r.groups {
 		all = append(all, reconcile.Request{NamespacedName: name})
@@ -104,8 +104,8 @@ func (r *installer) requests() []reconcile.Request {
 	return all
 }
 
-// ownerOf maps an object to its owner, also if it has lost the reference.
-func (r *installer) ownerOf(_ context.Context, changed client.Object) []reconcile.Request {
+// enqueueOwner returns a request for the owner of an object, even without an ownerReference.
+func (r *addonReconciler) enqueueOwner(_ context.Context, changed client.Object) []reconcile.Request {
 	for name, g := range r.groups {
 		for _, object := range g.objects {
 			if client.ObjectKeyFromObject(object) == client.ObjectKeyFromObject(changed) {

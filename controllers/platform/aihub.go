@@ -24,8 +24,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
-// ManagementState is the annotation in which the platform says how far an area is to be looked after. Unmanaged leaves what is
-// there as it is; with Removed the Catalog goes. Everything else is as Managed.
+// ManagementState is the annotation by which the platform sets the management state. Unmanaged stops the reconcile, Removed deletes the Catalog,
+// and any other value means Managed.
 const ManagementState = "component.opendatahub.io/management-state"
 
 const (
@@ -33,19 +33,18 @@ const (
 	stateRemoved   = "Removed"
 )
 
-// Program is one of the programs that the original ran as a Deployment of its own, and that is a component here.
+// Program is a component that replaces a Deployment of the legacy operator.
 type Program struct {
-	// Deployment is the name that it had, for messages.
+	// Deployment is the name of the legacy Deployment, for messages.
 	Deployment string
-	// Component is its name here.
+	// Component is the name of the component.
 	Component string
-	// Enabled is false when the settings switch it off.
-	Enabled bool
-	// Requires are the kinds without which it does not run.
+	Enabled   bool
+	// Requires lists the kinds that the component needs.
 	Requires []schema.GroupVersionKind
 }
 
-// problem says why the program does not run; empty when it does. It begins as the original's message did.
+// problem returns why the component does not run, or "". The message starts like that of the legacy operator.
 func (p Program) problem(served capability.Set) string {
 	if !p.Enabled {
 		return fmt.Sprintf("child deployment %s not found: the component %s, which takes its place, is switched off; switch it on with --enable-%s",
@@ -66,85 +65,84 @@ func (p Program) problem(served capability.Set) string {
 
 // aiHub reconciles the AIHub.
 type aiHub struct {
-	settings HubSettings
-	cached   client.Client
-	live     client.Reader
-	applier  *apply.Applier
-	clock    clock.PassiveClock
-	served   func() capability.Set
-	versions client.Reader // ConfigMaps in which the platform reports its version
-	former   *formerPrograms
-	// decided is the namespace of registries as webhooks know it.
-	decided func() string
-	// accepted is the uid of the namespace that was found to be provided for registries.
-	accepted types.UID
+	settings  AIHubSettings
+	cached    client.Client
+	apiReader client.Reader
+	applier   *apply.Applier
+	clock     clock.PassiveClock
+	served    func() capability.Set
+	versions  client.Reader // ConfigMaps in which the platform reports its version
+	legacy    *legacyDeployments
+	// webhookNamespace returns the namespace of registries that webhooks use.
+	webhookNamespace func() string
+	// acceptedUID is the UID of the namespace that was created, or whose labels were accepted.
+	acceptedUID types.UID
 }
 
 func (r *aiHub) logic() reconciler.Logic[*platformv1alpha1.AIHub] {
 	return reconciler.Logic[*platformv1alpha1.AIHub]{
 		Phases: []reconciler.Phase[*platformv1alpha1.AIHub]{
 			{Name: "listing the releases", Run: r.listReleases},
-			{Name: "providing for registries and the catalog", Run: r.provide},
+			{Name: "providing for registries and the catalog", Run: r.reconcile},
 		},
 		ReadyCondition: ConditionReady,
-		Summary:        func(a *platformv1alpha1.AIHub) { summarizeHub(&a.Status, r.now(), a.Generation) },
+		Summary:        func(a *platformv1alpha1.AIHub) { setReadyAndPhase(&a.Status, r.now(), a.Generation) },
 		Finalizer:      platformv1alpha1.AIHubFinalizer,
 		Finalize:       r.finalize,
-		OnDeleted:      func(types.UID) { r.former.forget() },
+		OnDeleted:      func(types.UID) { r.legacy.reset() },
 	}
 }
 
-func (r *aiHub) access() reconciler.Conditions[*platformv1alpha1.AIHub] {
-	return access(func(a *platformv1alpha1.AIHub) *[]platformv1alpha1.Condition { return &a.Status.Conditions }, r.now)
+func (r *aiHub) conditionAccess() reconciler.Conditions[*platformv1alpha1.AIHub] {
+	return conditionAccess(func(a *platformv1alpha1.AIHub) *[]platformv1alpha1.Condition { return &a.Status.Conditions }, r.now)
 }
 
 func (r *aiHub) now() metav1.Time { return metav1.NewTime(r.clock.Now()) }
 
 func (r *aiHub) listReleases(ctx context.Context, a *platformv1alpha1.AIHub) error {
-	version, err := readVersion(ctx, r.versions, client.ObjectKey{Namespace: a.Spec.ApplicationNamespace, Name: hubConfigMapName})
+	version, err := readVersion(ctx, r.versions, client.ObjectKey{Namespace: a.Spec.ApplicationNamespace, Name: aihubConfigMapName})
 	if err != nil {
 		return err
 	}
-	a.Status.Releases = hubReleases(r.settings.Releases, version)
+	a.Status.Releases = aihubReleases(r.settings.Releases, version)
 	a.Status.Distribution = distribution(r.settings.PlatformType, version)
 	return nil
 }
 
-// provide makes what is to be there, and reports. Whatever fails is in the status before it is tried again.
-func (r *aiHub) provide(ctx context.Context, a *platformv1alpha1.AIHub) error {
+// reconcile reconciles the objects of the AIHub and reports the result in the status.
+func (r *aiHub) reconcile(ctx context.Context, a *platformv1alpha1.AIHub) error {
 	f := r.facts(a)
-	err := r.make(ctx, a, &f)
+	err := r.reconcileObjects(ctx, a, &f)
 	wait, waits := errors.AsType[*reconciler.Wait](err)
 	switch {
 	case waits && wait.Stalled:
 		f.failure = wait.For
 	case waits && wait.Retry > 0:
-		return err // a matter of moments, in which the status stays as it is
+		return err // a short wait does not change the status
 	case err != nil:
 		f.failure = err.Error()
 	}
-	reportHub(&a.Status, r.now(), f)
+	reportAIHub(&a.Status, r.now(), f)
 	return err
 }
 
-// facts are those that stand before anything is done.
-func (r *aiHub) facts(a *platformv1alpha1.AIHub) hubFacts {
+// facts returns the inputs of the status that do not depend on the reconcile.
+func (r *aiHub) facts(a *platformv1alpha1.AIHub) aihubFacts {
 	served := r.served()
-	return hubFacts{
-		generation: a.Generation, domain: aihub.Domain(&a.Spec),
+	return aihubFacts{
+		generation: a.Generation, domain: aihub.GatewayDomain(&a.Spec),
 		registry: r.settings.Registry.problem(served), catalog: r.settings.Catalog.problem(served),
 	}
 }
 
-// make checks settings, creates the namespace, ends the programs of the original, and then creates the Catalog; each step depends on
-// the one before.
-func (r *aiHub) make(ctx context.Context, a *platformv1alpha1.AIHub, f *hubFacts) error {
+// reconcileObjects creates the namespace, deletes the legacy Deployments and creates the Catalog, in this order.
+func (r *aiHub) reconcileObjects(ctx context.Context, a *platformv1alpha1.AIHub, f *aihubFacts) error {
 	state := a.Annotations[ManagementState]
 	if state == stateUnmanaged {
-		f.note = "nothing is made or removed: the annotation " + ManagementState + " is " + stateUnmanaged
+		f.provisionedMessage = "nothing is made or removed: the annotation " + ManagementState + " is " + stateUnmanaged
 		return nil
 	}
-	if problem := clash(r.settings.RegistriesNamespace, a.Spec.InstancesNamespace); problem != "" {
+	if problem := namespaceConflict(r.settings.RegistriesNamespace, a.Spec.InstancesNamespace); problem != "" {
 		return &reconciler.Wait{For: problem, Stalled: true}
 	}
 	if state != stateRemoved {
@@ -152,96 +150,96 @@ func (r *aiHub) make(ctx context.Context, a *platformv1alpha1.AIHub, f *hubFacts
 			return err
 		}
 	}
-	warning, err := r.former.remove(ctx, r.applier, a)
+	warning, err := r.legacy.deleteAll(ctx, r.applier, a)
 	if err != nil {
 		return err
 	}
 	f.warning = warning
-	return r.provideCatalog(ctx, a, f, state == stateRemoved)
+	return r.reconcileCatalog(ctx, a, f, state == stateRemoved)
 }
 
-// clash compares the namespace of the AIHub with the setting of the process, which bounds what is held in memory and cannot
-// change while that runs; empty when they agree.
-func clash(setting, wanted string) string {
-	if setting == "" || setting == wanted {
+// namespaceConflict returns why the namespace of the AIHub conflicts with the setting, which restricts the cache and cannot change at runtime,
+// or "".
+func namespaceConflict(setting, desired string) string {
+	if setting == "" || setting == desired {
 		return ""
 	}
 	return fmt.Sprintf("spec.instancesNamespace is %q, and this program looks after namespace %q only (REGISTRIES_NAMESPACE); "+
-		"leave REGISTRIES_NAMESPACE empty or set it to %q, or change spec.instancesNamespace", wanted, setting, wanted)
+		"leave REGISTRIES_NAMESPACE empty or set it to %q, or change spec.instancesNamespace", desired, setting, desired)
 }
 
-// provideCatalog makes the Catalog, in one place only: one that this AIHub made elsewhere goes first.
-func (r *aiHub) provideCatalog(ctx context.Context, a *platformv1alpha1.AIHub, f *hubFacts, removed bool) error {
+// reconcileCatalog creates the Catalog after deleting Catalogs of the AIHub in other namespaces.
+func (r *aiHub) reconcileCatalog(ctx context.Context, a *platformv1alpha1.AIHub, f *aihubFacts, removed bool) error {
 	if !r.served().Has(catalogKind) {
 		return nil
 	}
-	home := client.ObjectKey{Namespace: a.Spec.InstancesNamespace, Name: aihubv1alpha1.CatalogName}
+	key := client.ObjectKey{Namespace: a.Spec.InstancesNamespace, Name: aihubv1alpha1.CatalogName}
 	if removed {
-		home = client.ObjectKey{}
-		f.note = "the Catalog is removed: the annotation " + ManagementState + " is " + stateRemoved
+		key = client.ObjectKey{}
+		f.provisionedMessage = "the Catalog is removed: the annotation " + ManagementState + " is " + stateRemoved
 	}
-	going, err := r.removeCatalogs(ctx, r.cached, a, home)
+	terminating, err := r.deleteCatalogs(ctx, r.cached, a, key)
 	if err != nil {
 		return err
 	}
-	if len(going) > 0 {
-		return &reconciler.Wait{For: strings.Join(going, ", ") + " to be gone"}
+	if len(terminating) > 0 {
+		return &reconciler.Wait{For: strings.Join(terminating, ", ") + " to be gone"}
 	}
 	if removed || f.catalog != "" {
 		return nil
 	}
-	present := &aihubv1alpha1.Catalog{}
-	if err := r.cached.Get(ctx, home, present); !apierrors.IsNotFound(err) {
+	existing := &aihubv1alpha1.Catalog{}
+	if err := r.cached.Get(ctx, key, existing); !apierrors.IsNotFound(err) {
 		return err
 	}
-	if r.decided() != home.Namespace {
-		return &reconciler.Wait{For: "webhooks to learn of " + home.Namespace, Retry: soon}
+	if r.webhookNamespace() != key.Namespace {
+		return &reconciler.Wait{For: "webhooks to learn of " + key.Namespace, Retry: shortRequeue}
 	}
-	err = r.applier.Create(ctx, a, apply.Object{Config: catalogIn(home)})
-	if _, taken := errors.AsType[*apply.ForeignError](err); taken {
-		return nil // another client was quicker, and its Catalog serves as well
+	err = r.applier.Create(ctx, a, apply.Object{Config: catalogConfig(key)})
+	if _, foreign := errors.AsType[*apply.ForeignError](err); foreign {
+		return nil // a Catalog of another client is accepted
 	}
 	return err
 }
 
-// catalogIn is a Catalog that leaves everything to its defaults.
-func catalogIn(place types.NamespacedName) runtime.ApplyConfiguration {
+// catalogConfig returns a Catalog with an empty spec.
+func catalogConfig(key types.NamespacedName) runtime.ApplyConfiguration {
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
 	u.SetGroupVersionKind(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind))
-	u.SetName(place.Name)
-	u.SetNamespace(place.Namespace)
+	u.SetName(key.Name)
+	u.SetNamespace(key.Namespace)
 	return client.ApplyConfigurationFromUnstructured(u)
 }
 
-// removeCatalogs deletes the Catalogs that this AIHub controls but for one, and returns those that are still there.
-func (r *aiHub) removeCatalogs(ctx context.Context, reader client.Reader, a *platformv1alpha1.AIHub, but client.ObjectKey) ([]string, error) {
+// deleteCatalogs deletes the Catalogs that the AIHub controls, except one, and returns those that still exist.
+func (r *aiHub) deleteCatalogs(ctx context.Context, reader client.Reader, a *platformv1alpha1.AIHub, except client.ObjectKey) ([]string, error) {
 	list := &aihubv1alpha1.CatalogList{}
 	if err := reader.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("listing Catalogs: %w", err)
 	}
-	var going []string
+	var terminating []string
 	for i := range list.Items {
 		c := &list.Items[i]
 		key := client.ObjectKeyFromObject(c)
-		if key.Name != aihubv1alpha1.CatalogName || key == but || !metav1.IsControlledBy(c, a) {
+		if key.Name != aihubv1alpha1.CatalogName || key == except || !metav1.IsControlledBy(c, a) {
 			continue
 		}
 		if err := r.applier.DeleteOwned(ctx, a.UID, c); err != nil {
 			return nil, err
 		}
-		going = append(going, "Catalog "+key.String())
+		terminating = append(terminating, "Catalog "+key.String())
 	}
-	return going, nil
+	return terminating, nil
 }
 
-// finalize keeps the AIHub until its Catalog is gone. The namespace and registries stay.
+// finalize returns a Wait until the Catalog is deleted. The namespace and registries are kept.
 func (r *aiHub) finalize(ctx context.Context, a *platformv1alpha1.AIHub) error {
 	var reader client.Reader = r.cached
 	if !r.served().Has(catalogKind) {
-		reader = r.live // letting go cannot be taken back, so what does not seem to be served is read once more
+		reader = r.apiReader // discovery may be stale, and removing the finalizer is irreversible
 	}
-	going, err := r.removeCatalogs(ctx, reader, a, client.ObjectKey{})
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || err == nil && len(going) == 0 {
+	terminating, err := r.deleteCatalogs(ctx, reader, a, client.ObjectKey{})
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || err == nil && len(terminating) == 0 {
 		return nil
 	}
 	if err != nil {
@@ -249,10 +247,10 @@ func (r *aiHub) finalize(ctx context.Context, a *platformv1alpha1.AIHub) error {
 	}
 	a.ObserveGeneration()
 	f := r.facts(a)
-	f.failure = "this AIHub is being deleted and waits for " + strings.Join(going, ", ") + " to be gone"
+	f.failure = "this AIHub is being deleted and waits for " + strings.Join(terminating, ", ") + " to be gone"
 	if f.catalog != "" {
 		f.failure += "; " + f.catalog
 	}
-	reportHub(&a.Status, r.now(), f)
+	reportAIHub(&a.Status, r.now(), f)
 	return &reconciler.Wait{For: "the Catalog to be gone"}
 }

@@ -52,7 +52,7 @@ func newHubBench(t *testing.T, objects ...client.Object) *hubBench {
 	if err := errors.Join(aihubv1alpha1.AddToScheme(scheme), platformv1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	b := &hubBench{T: t, clock: clocktesting.NewFakeClock(began), served: capability.NewSet(hubKind, catalogKind, registryKind)}
+	b := &hubBench{T: t, clock: clocktesting.NewFakeClock(began), served: capability.NewSet(aihubKind, catalogKind, registryKind)}
 	b.server = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&platformv1alpha1.AIHub{}).
 		WithIndex(&corev1.Namespace{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build()
 	b.restart()
@@ -76,23 +76,23 @@ func (b *hubBench) restart() {
 		},
 	})
 	b.logic = &aiHub{
-		cached: cached, live: live, clock: b.clock, served: func() capability.Set { return b.served },
-		applier:  apply.New(apply.Options{Client: cached, Live: live, FieldOwner: HubFieldOwner, Component: ComponentName}),
-		versions: cached, former: &formerPrograms{home: "manager", readers: map[string]client.Reader{formerRegistry: cached, formerCatalog: cached}},
-		decided: func() string {
+		cached: cached, apiReader: live, clock: b.clock, served: func() capability.Set { return b.served },
+		applier:  apply.New(apply.Options{Client: cached, Live: live, FieldOwner: AIHubFieldOwner, Component: ComponentName}),
+		versions: cached, legacy: &legacyDeployments{operatorNamespace: "manager", readers: map[string]client.Reader{legacyRegistryDeployment: cached, legacyCatalogDeployment: cached}},
+		webhookNamespace: func() string {
 			if b.decided != "" {
 				return b.decided
 			}
 			return b.get().Spec.InstancesNamespace
 		},
-		settings: HubSettings{
+		settings: AIHubSettings{
 			Namespace: "apps",
-			Registry:  Program{Deployment: formerRegistry, Component: "modelregistry", Enabled: true, Requires: []schema.GroupVersionKind{registryKind}},
-			Catalog:   Program{Deployment: formerCatalog, Component: "modelcatalog", Enabled: true, Requires: []schema.GroupVersionKind{catalogKind}},
+			Registry:  Program{Deployment: legacyRegistryDeployment, Component: "modelregistry", Enabled: true, Requires: []schema.GroupVersionKind{registryKind}},
+			Catalog:   Program{Deployment: legacyCatalogDeployment, Component: "modelcatalog", Enabled: true, Requires: []schema.GroupVersionKind{catalogKind}},
 			Releases:  []platformv1alpha1.Release{{Name: "Kubeflow Model Registry", Version: "v1"}},
 		},
 	}
-	b.shell = reconciler.NewWith(reconciler.Options{Client: cached, Component: b.Name()}, b.logic.logic(), b.logic.access())
+	b.shell = reconciler.NewWith(reconciler.Options{Client: cached, Component: b.Name()}, b.logic.logic(), b.logic.conditionAccess())
 }
 
 func (b *hubBench) fails(verb, kind string) error {

@@ -39,9 +39,9 @@ func (s *story) step() {
 	case "switch":
 		s.logic.settings.Catalog.Enabled = rapid.Bool().Draw(s.rt, "enabled")
 	case "serve":
-		s.served = capability.NewSet(hubKind, registryKind)
+		s.served = capability.NewSet(aihubKind, registryKind)
 		if rapid.Bool().Draw(s.rt, "served") {
-			s.served = capability.NewSet(hubKind, registryKind, catalogKind)
+			s.served = capability.NewSet(aihubKind, registryKind, catalogKind)
 		}
 	case "fault":
 		broken := rapid.SampledFrom([]string{"create", "delete", "patch", "patch status"}).Draw(s.rt, "verb")
@@ -80,7 +80,7 @@ func (s *story) catalogs() []aihubv1alpha1.Catalog {
 func (s *story) calm() {
 	s.failing = nil
 	s.restart()
-	s.served = capability.NewSet(hubKind, registryKind, catalogKind)
+	s.served = capability.NewSet(aihubKind, registryKind, catalogKind)
 	s.change(func(a *platformv1alpha1.AIHub) { a.Annotations = nil })
 	for range 6 {
 		if _, err := s.shell.Reconcile(s.Context(), ctrl.Request{NamespacedName: hubKey}); err != nil {
@@ -91,7 +91,7 @@ func (s *story) calm() {
 
 // Whatever happens on the way, in the end the AIHub is ready, there is a Catalog in its namespace, none of its own elsewhere, those
 // owned by others are untouched, and nothing is written any more.
-func TestHubConverges(t *testing.T) {
+func TestAIHubConverges(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := &story{newHubBench(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = "one" })), rt}
 		foreign := 0
@@ -135,7 +135,7 @@ func TestHubConverges(t *testing.T) {
 
 // A component that does not run says why and what to do, and begins as the message of the original does. [modelregistry-108]
 func TestProgramProblem(t *testing.T) {
-	all := capability.NewSet(hubKind, catalogKind, registryKind)
+	all := capability.NewSet(aihubKind, catalogKind, registryKind)
 	for name, tc := range map[string]struct {
 		program Program
 		served  capability.Set
@@ -164,14 +164,14 @@ func TestProgramProblem(t *testing.T) {
 	}
 }
 
-func TestClash(t *testing.T) {
+func TestNamespaceConflict(t *testing.T) {
 	for name, tc := range map[string]struct {
 		setting, wanted string
 		clashes         bool
 	}{
 		"no setting": {"", "registries", false}, "the same": {"registries", "registries", false}, "another": {"other", "registries", true},
 	} {
-		if problem := clash(tc.setting, tc.wanted); (problem != "") != tc.clashes {
+		if problem := namespaceConflict(tc.setting, tc.wanted); (problem != "") != tc.clashes {
 			t.Errorf("%s: %v", name, problem)
 		}
 	}

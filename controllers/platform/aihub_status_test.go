@@ -34,36 +34,36 @@ func TestReportHub(t *testing.T) {
 	ok := []said{{"ProvisioningSucceeded", "True", "AllResourcesApplied", ""}, {"ModelRegistryReady", "True", "AllDeploymentsAvailable", ""}, {"CatalogReady", "True", "AllDeploymentsAvailable", ""}}
 	healthy := said{"Ready", "True", "AllDependentsHealthy", ""}
 	for name, tc := range map[string]struct {
-		facts hubFacts
+		facts aihubFacts
 		want  []said
 		phase platformv1alpha1.Phase
 		ready string
 	}{
 		"all is well": {
-			hubFacts{generation: 3, domain: "d"}, slices.Concat([]said{healthy}, ok, []said{{"Degraded", "False", "NoDegradation", info}}), "Ready", "",
+			aihubFacts{generation: 3, domain: "d"}, slices.Concat([]said{healthy}, ok, []said{{"Degraded", "False", "NoDegradation", info}}), "Ready", "",
 		},
 		"no gateway": {
-			hubFacts{generation: 3}, slices.Concat([]said{healthy}, ok, []said{{"Degraded", "True", "GatewayDomainUnavailable", info}}), "Ready", "",
+			aihubFacts{generation: 3}, slices.Concat([]said{healthy}, ok, []said{{"Degraded", "True", "GatewayDomainUnavailable", info}}), "Ready", "",
 		},
 		"the catalog does not run": {
-			hubFacts{generation: 3, catalog: "no catalog", domain: "d"},
+			aihubFacts{generation: 3, catalog: "no catalog", domain: "d"},
 			[]said{{"Ready", "False", "ChildDeploymentNotReady", ""}, ok[0], ok[1], {"CatalogReady", "False", "ChildDeploymentNotReady", ""}, {"Degraded", "False", "NoDegradation", info}},
 			"Not Ready", "no catalog",
 		},
 		"neither runs, and no gateway": {
-			hubFacts{generation: 3, registry: "no registry", catalog: "no catalog"},
+			aihubFacts{generation: 3, registry: "no registry", catalog: "no catalog"},
 			[]said{{"Ready", "False", "ChildDeploymentNotReady", ""}, ok[0], {"ModelRegistryReady", "False", "ChildDeploymentNotReady", ""}, {"CatalogReady", "False", "ChildDeploymentNotReady", ""}, {"Degraded", "False", "NoDegradation", info}},
 			"Not Ready", "no registry",
 		},
 		"something failed": {
-			hubFacts{generation: 3, failure: "no namespace"},
+			aihubFacts{generation: 3, failure: "no namespace"},
 			[]said{{"Ready", "False", "DeployFailed", ""}, {"ProvisioningSucceeded", "False", "DeployFailed", ""}, ok[1], ok[2], {"Degraded", "True", "ProvisioningFailed", ""}},
 			"Not Ready", "no namespace",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := &platformv1alpha1.AIHubStatus{}
-			reportHub(status, at(0), tc.facts)
+			reportAIHub(status, at(0), tc.facts)
 			if diff := cmp.Diff(tc.want, saidBy(status.Conditions), cmp.AllowUnexported(said{})); diff != "" {
 				t.Errorf("conditions differ (-want +got):\n%s", diff)
 			}
@@ -79,7 +79,7 @@ func TestReportHub(t *testing.T) {
 				}
 			}
 			before := *status.DeepCopy()
-			reportHub(status, at(9), tc.facts)
+			reportAIHub(status, at(9), tc.facts)
 			if diff := cmp.Diff(before, *status); diff != "" {
 				t.Errorf("saying the same again changes something:\n%s", diff)
 			}
@@ -112,7 +112,7 @@ func TestAggregate(t *testing.T) {
 		"worth knowing is no cause": {[]platformv1alpha1.Condition{good[0], mild(c("ModelRegistryReady", "False", "B", 1)), good[2]}, "True", "AllDependentsHealthy"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := aggregate(tc.list, 4); got.Status != tc.status || got.Reason != tc.reason || got.ObservedGeneration != 4 || got.Type != "Ready" {
+			if got := readyCondition(tc.list, 4); got.Status != tc.status || got.Reason != tc.reason || got.ObservedGeneration != 4 || got.Type != "Ready" {
 				t.Errorf("got %+v", got)
 			}
 		})
@@ -130,11 +130,11 @@ func TestHubStatusIsConsistent(t *testing.T) {
 			status.Conditions = append(status.Conditions, platformv1alpha1.Condition{Type: kind, Status: "False", Message: kind})
 		}
 		for step := range rapid.IntRange(1, 5).Draw(t, "steps") {
-			f := hubFacts{
+			f := aihubFacts{
 				generation: int64(step), failure: text.Draw(t, "failure"), registry: text.Draw(t, "registry"),
 				catalog: text.Draw(t, "catalog"), domain: text.Draw(t, "domain"),
 			}
-			reportHub(status, at(step), f)
+			reportAIHub(status, at(step), f)
 			well := f.failure == "" && f.registry == "" && f.catalog == ""
 			if (status.Phase == "Ready") != well || (status.Conditions[0].Status == "True") != well {
 				t.Fatalf("%+v: phase %q, %+v", f, status.Phase, status.Conditions[0])
@@ -173,7 +173,7 @@ func TestHubReleases(t *testing.T) {
 		"its name is the last's": {[]platformv1alpha1.Release{r("platform", "1")}, "2", []platformv1alpha1.Release{fallback, r("platform", "2")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, hubReleases(tc.ours, tc.platform)); diff != "" {
+			if diff := cmp.Diff(tc.want, aihubReleases(tc.ours, tc.platform)); diff != "" {
 				t.Errorf("releases differ (-want +got):\n%s", diff)
 			}
 		})

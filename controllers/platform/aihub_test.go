@@ -24,7 +24,7 @@ const (
 )
 
 // One reconcile does everything; the next writes and asks nothing, in this process or another. [modelregistry-107] [modelregistry-109]
-func TestHubFirstSight(t *testing.T) {
+func TestAIHubFirstReconcile(t *testing.T) {
 	b := newHubBench(t, aiHubWith())
 	b.reconciles(makesNamespace, makesCatalog)
 	a := b.get()
@@ -44,7 +44,7 @@ func TestHubFirstSight(t *testing.T) {
 }
 
 // What does not run is named with the remedy, and a Catalog waits for the one that reads it. [modelregistry-107] [modelregistry-108]
-func TestHubWaitsForComponents(t *testing.T) {
+func TestAIHubWaitsForComponents(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change         func(*hubBench)
 		kind, want     string
@@ -53,10 +53,10 @@ func TestHubWaitsForComponents(t *testing.T) {
 		"the catalog is switched off": {func(b *hubBench) { b.logic.settings.Catalog.Enabled = false }, "CatalogReady",
 			"child deployment catalog-controller-manager not found: the component modelcatalog, which takes its place, is switched off; switch it on with --enable-modelcatalog",
 			[]string{"ModelRegistryReady"}, []string{makesNamespace}},
-		"its kind is not served": {func(b *hubBench) { b.served = capability.NewSet(hubKind, registryKind) }, "CatalogReady",
+		"its kind is not served": {func(b *hubBench) { b.served = capability.NewSet(aihubKind, registryKind) }, "CatalogReady",
 			"child deployment catalog-controller-manager not yet Available: the component modelcatalog, which takes its place, waits for the cluster to serve Catalog.aihub.opendatahub.io; install the definition",
 			[]string{"ModelRegistryReady"}, []string{makesNamespace}},
-		"registries rest": {func(b *hubBench) { b.served = capability.NewSet(hubKind, catalogKind) }, "ModelRegistryReady",
+		"registries rest": {func(b *hubBench) { b.served = capability.NewSet(aihubKind, catalogKind) }, "ModelRegistryReady",
 			"child deployment model-registry-operator-controller-manager not yet Available: the component modelregistry, which takes its place, waits for the cluster to serve ModelRegistry.modelregistry.opendatahub.io; install the definition",
 			[]string{"CatalogReady"}, []string{makesNamespace, makesCatalog}},
 	} {
@@ -77,7 +77,7 @@ func TestHubWaitsForComponents(t *testing.T) {
 			}
 			b.rests()
 			b.restart()
-			b.served = capability.NewSet(hubKind, catalogKind, registryKind)
+			b.served = capability.NewSet(aihubKind, catalogKind, registryKind)
 			b.reconciles(slices.DeleteFunc([]string{makesCatalog}, func(w string) bool { return slices.Contains(tc.writes, w) })...)
 			if b.rests(); b.get().Status.Phase != "Ready" {
 				t.Errorf("phase %q", b.get().Status.Phase)
@@ -88,14 +88,14 @@ func TestHubWaitsForComponents(t *testing.T) {
 
 // The namespace of registries is made once, whole and unowned, and not where registries share that of the programs.
 // [modelregistry-113]
-func TestHubNamespace(t *testing.T) {
+func TestAIHubNamespace(t *testing.T) {
 	t.Run("is there", func(t *testing.T) {
 		theirs := namespaceNamed("registries")
 		theirs.Labels = map[string]string{"team": "a"}
 		b := newHubBench(t, aiHubWith(), theirs)
 		others, result, err := b.reconcile()
 		failed := b.condition("ProvisioningSucceeded")
-		if err != nil || result.RequeueAfter != labelRetry || len(others) > 0 || failed.Reason != "DeployFailed" || !strings.Contains(failed.Message, "kubectl label namespace registries platform.opendatahub.io/registries=true") {
+		if err != nil || result.RequeueAfter != labelRequeueAfter || len(others) > 0 || failed.Reason != "DeployFailed" || !strings.Contains(failed.Message, "kubectl label namespace registries platform.opendatahub.io/registries=true") {
 			t.Errorf("%+v", failed)
 		}
 		theirs.Labels = map[string]string{LabelRegistries: "true"}
@@ -152,7 +152,7 @@ func TestHubNamespace(t *testing.T) {
 }
 
 // The caches of the process hold one namespace, which an AIHub cannot change.
-func TestHubAgainstTheSetting(t *testing.T) {
+func TestAIHubNamespaceConflict(t *testing.T) {
 	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"))
 	b.logic.settings.RegistriesNamespace = "elsewhere"
 	b.reconciles()
@@ -171,7 +171,7 @@ func TestHubAgainstTheSetting(t *testing.T) {
 }
 
 // [modelregistry-110] The Catalog goes first, and the AIHub when that is gone; no one asks again meanwhile.
-func TestHubEnd(t *testing.T) {
+func TestAIHubDeletion(t *testing.T) {
 	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"), catalogOf("registries", "hub"), catalogOf("older", "hub"), catalogOf("foreign", "another"))
 	b.change(func(a *platformv1alpha1.AIHub) { a.Finalizers = []string{platformv1alpha1.AIHubFinalizer} })
 	if err := b.server.Delete(t.Context(), b.get()); err != nil {
@@ -203,12 +203,12 @@ func TestHubEnd(t *testing.T) {
 }
 
 // Without the API of Catalog there can be none; while the API server does not say so, the AIHub stays.
-func TestHubEndWithoutCatalogs(t *testing.T) {
+func TestAIHubDeletionWithoutCatalogAPI(t *testing.T) {
 	b := newHubBench(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Finalizers = []string{platformv1alpha1.AIHubFinalizer} }))
 	if err := b.server.Delete(t.Context(), b.get()); err != nil {
 		t.Fatal(err)
 	}
-	b.served = capability.NewSet(hubKind)
+	b.served = capability.NewSet(aihubKind)
 	b.failing = func(verb, _ string) error {
 		if verb == "list" {
 			return errors.New("not now")
@@ -230,7 +230,7 @@ func TestHubEndWithoutCatalogs(t *testing.T) {
 }
 
 // Another namespace: the Catalog that the AIHub made goes, and when it is gone there is a new one. [D27]
-func TestHubMoves(t *testing.T) {
+func TestAIHubNamespaceChange(t *testing.T) {
 	b := newHubBench(t, aiHubWith())
 	b.reconciles(makesNamespace, makesCatalog)
 	c := catalogOf("registries", "")
@@ -258,7 +258,7 @@ func TestHubMoves(t *testing.T) {
 }
 
 // A Catalog of another client serves as well, and is left alone.
-func TestHubLeavesForeignCatalogs(t *testing.T) {
+func TestAIHubIgnoresForeignCatalogs(t *testing.T) {
 	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"), catalogOf("registries", ""), catalogOf("other", "someone"))
 	b.reconciles()
 	if b.get().Status.Phase != "Ready" {
@@ -268,10 +268,10 @@ func TestHubLeavesForeignCatalogs(t *testing.T) {
 }
 
 // A webhook that does not know the namespace yet would refuse the Catalog.
-func TestHubWaitsForWebhooks(t *testing.T) {
+func TestAIHubWaitsForWebhooks(t *testing.T) {
 	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"))
 	b.decided = "older"
-	if others, result, err := b.reconcile(); err != nil || result.RequeueAfter != soon || len(others) > 0 {
+	if others, result, err := b.reconcile(); err != nil || result.RequeueAfter != shortRequeue || len(others) > 0 {
 		t.Errorf("wrote %q, result %+v, error %v", others, result, err)
 	}
 	b.decided = ""
@@ -279,7 +279,7 @@ func TestHubWaitsForWebhooks(t *testing.T) {
 }
 
 // A refusal of the webhook is in the status before it is tried again.
-func TestHubReportsARefusal(t *testing.T) {
+func TestAIHubReportsRejection(t *testing.T) {
 	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"))
 	b.failing = func(verb, kind string) error {
 		if verb == "create" {
@@ -296,7 +296,7 @@ func TestHubReportsARefusal(t *testing.T) {
 }
 
 // [D27] The annotation of the platform is heeded.
-func TestHubManagementState(t *testing.T) {
+func TestAIHubManagementState(t *testing.T) {
 	in := func(state string) func(*platformv1alpha1.AIHub) {
 		return func(a *platformv1alpha1.AIHub) {
 			a.Annotations = map[string]string{"component.opendatahub.io/management-state": state}
@@ -332,16 +332,16 @@ func TestHubManagementState(t *testing.T) {
 }
 
 // The Deployments that the original's AIHub made are taken away once, with their pods; those owned by others stay.
-func TestHubRemovesFormerPrograms(t *testing.T) {
-	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"), programOf(formerRegistry, "one", "hub"), programOf(formerCatalog, "two", "another"))
-	going := programOf(formerRegistry, "", "")
+func TestAIHubDeletesLegacyDeployments(t *testing.T) {
+	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"), programOf(legacyRegistryDeployment, "one", "hub"), programOf(legacyCatalogDeployment, "two", "another"))
+	going := programOf(legacyRegistryDeployment, "", "")
 	b.exists(going)
 	going.Finalizers = []string{"foregroundDeletion"}
 	if err := b.server.Update(t.Context(), going); err != nil {
 		t.Fatal(err)
 	}
-	b.reconciles("delete Deployment apps/" + formerRegistry)
-	if c := b.condition("ProvisioningSucceeded"); c.Reason != "DeployFailed" || !strings.Contains(c.Message, "waiting for Deployment apps/"+formerRegistry) {
+	b.reconciles("delete Deployment apps/" + legacyRegistryDeployment)
+	if c := b.condition("ProvisioningSucceeded"); c.Reason != "DeployFailed" || !strings.Contains(c.Message, "waiting for Deployment apps/"+legacyRegistryDeployment) {
 		t.Errorf("%+v", c)
 	}
 	b.rests()
@@ -354,18 +354,18 @@ func TestHubRemovesFormerPrograms(t *testing.T) {
 	b.rests()
 
 	// The one that makes it again would continue doing so, which is worth a warning and holds nothing up.
-	if err := b.server.Create(t.Context(), programOf(formerRegistry, "three", "hub")); err != nil {
+	if err := b.server.Create(t.Context(), programOf(legacyRegistryDeployment, "three", "hub")); err != nil {
 		t.Fatal(err)
 	}
 	b.reconciles()
-	if c := b.condition("Degraded"); c.Status != "True" || c.Reason != ReasonEarlierOperator || !strings.Contains(c.Message, "delete Deployment aihub-controller-manager, which makes it, and then this one") {
+	if c := b.condition("Degraded"); c.Status != "True" || c.Reason != ReasonLegacyOperator || !strings.Contains(c.Message, "delete Deployment aihub-controller-manager, which makes it, and then this one") {
 		t.Errorf("%+v", c)
 	}
 	if c := b.condition("Ready"); c.Status != "True" {
 		t.Errorf("%+v", c)
 	}
 	b.rests()
-	if !b.exists(programOf(formerCatalog, "", "")) {
+	if !b.exists(programOf(legacyCatalogDeployment, "", "")) {
 		t.Error("that of another client is gone")
 	}
 }
@@ -422,15 +422,15 @@ func TestHubPaused(t *testing.T) {
 
 func TestHubEvents(t *testing.T) {
 	other := aiHubWith(func(a *platformv1alpha1.AIHub) { a.Name = "default" })
-	if p := named(platformv1alpha1.AIHubName); p.Create(event.CreateEvent{Object: other}) || !p.Create(event.CreateEvent{Object: aiHubWith()}) {
+	if p := hasName(platformv1alpha1.AIHubName); p.Create(event.CreateEvent{Object: other}) || !p.Create(event.CreateEvent{Object: aiHubWith()}) {
 		t.Error("one name counts")
 	}
 	namespace := namespaceNamed("a")
-	if p := goes(); p.Create(event.CreateEvent{Object: namespace}) || p.Update(event.UpdateEvent{ObjectOld: namespace, ObjectNew: namespace}) ||
+	if p := deletePredicate(); p.Create(event.CreateEvent{Object: namespace}) || p.Update(event.UpdateEvent{ObjectOld: namespace, ObjectNew: namespace}) ||
 		!p.Delete(event.DeleteEvent{Object: namespace}) {
 		t.Error("only the end counts")
 	}
-	if got := decidedNamespace(nil, HubSettings{RegistriesNamespace: "set"}); got != "set" {
+	if got := webhookNamespace(nil, AIHubSettings{RegistriesNamespace: "set"}); got != "set" {
 		t.Errorf("namespace %q", got)
 	}
 }

@@ -80,7 +80,7 @@ func TestForeignConditionsSurvive(t *testing.T) {
 			}
 			value := rapid.SampledFrom([]metav1.ConditionStatus{"True", "False"}).Draw(t, "status")
 			mergeCondition(&status.Conditions, at(0), platformv1alpha1.Condition{Type: kind, Status: value})
-			summarize(status)
+			setPhase(status)
 		}
 		kept := slices.DeleteFunc(slices.Clone(status.Conditions), func(c platformv1alpha1.Condition) bool {
 			return c.Type == ConditionReady || c.Type == ConditionVersion
@@ -109,7 +109,7 @@ func TestSummarize(t *testing.T) {
 		"not sure": {[]platformv1alpha1.Condition{{Type: "Ready", Status: "Unknown"}, {Type: "Other", Status: "True"}}, "Progressing"},
 	} {
 		status := &platformv1alpha1.Status{Phase: "before", Conditions: tc.conditions}
-		if summarize(status); status.Phase != tc.want {
+		if setPhase(status); status.Phase != tc.want {
 			t.Errorf("%s: phase %q, want %q", name, status.Phase, tc.want)
 		}
 	}

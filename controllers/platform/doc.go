@@ -1,6 +1,6 @@
-// Package platform answers the resources with which the operator of the platform hands areas over: it says whether the
-// area has what it needs, which releases run, and keeps the resource while the area still has objects.
+// Package platform reconciles the resources by which the platform operator enables MLflow (MLflowOperator), model registries and the
+// catalog (AIHub): it reports conditions and releases, and blocks their deletion while dependent objects exist.
 //
-// mlflowoperator.go is the resource of MLflow, aihub.go that of registries and the catalog (aihub_status.go: its conditions);
-// conditions.go and releases.go serve both, takeover.go ends the programs that the original operator left running.
+// status.go contains the conditions and releases.go the versions of both; legacy_deployments.go deletes the Deployments of the legacy
+// operator.
 package platform

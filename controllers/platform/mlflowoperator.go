@@ -35,16 +35,16 @@ const (
 
 // mlflowOperator reconciles the MLflowOperator.
 type mlflowOperator struct {
-	cached client.Client
-	live   client.Reader
-	clock  clock.PassiveClock
-	served func() capability.Set
-	// versions holds the ConfigMap versionKey, in which the platform reports its version; nil where its namespace is not known.
+	cached    client.Client
+	apiReader client.Reader
+	clock     clock.PassiveClock
+	served    func() capability.Set
+	// versions reads the ConfigMap with the platform's version, whose key is versionKey; nil if its namespace is unknown.
 	versions   client.Reader
 	versionKey client.ObjectKey
-	// platformType is the product that runs this operator; empty if it is not known.
+	// platformType is the product that runs this operator, or empty.
 	platformType string
-	// release is the MLflow that this build is made for.
+	// release is the MLflow version that this build supports.
 	release string
 }
 
@@ -54,19 +54,19 @@ func (r *mlflowOperator) logic() reconciler.Logic[*platformv1alpha1.MLflowOperat
 			{Name: "reporting", Run: r.report},
 		},
 		ReadyCondition: ConditionReady,
-		Summary:        func(m *platformv1alpha1.MLflowOperator) { summarize(&m.Status.Status) },
+		Summary:        func(m *platformv1alpha1.MLflowOperator) { setPhase(&m.Status.Status) },
 		Finalizer:      platformv1alpha1.MLflowOperatorFinalizer,
 		Finalize:       r.finalize,
 	}
 }
 
-func (r *mlflowOperator) access() reconciler.Conditions[*platformv1alpha1.MLflowOperator] {
-	return access(func(m *platformv1alpha1.MLflowOperator) *[]platformv1alpha1.Condition { return &m.Status.Conditions }, r.now)
+func (r *mlflowOperator) conditionAccess() reconciler.Conditions[*platformv1alpha1.MLflowOperator] {
+	return conditionAccess(func(m *platformv1alpha1.MLflowOperator) *[]platformv1alpha1.Condition { return &m.Status.Conditions }, r.now)
 }
 
 func (r *mlflowOperator) now() metav1.Time { return metav1.NewTime(r.clock.Now()) }
 
-// missingFields names the fields of a spec without which MLflow cannot be published as the platform wants it.
+// missingFields returns the unset fields that are required to publish MLflow.
 func missingFields(spec platformv1alpha1.MLflowOperatorSpec) []string {
 	var missing []string
 	if strings.TrimSpace(spec.GatewayName) == "" {
@@ -78,7 +78,7 @@ func missingFields(spec platformv1alpha1.MLflowOperatorSpec) []string {
 	return missing
 }
 
-// report says whether the spec is complete, without which only a change of it helps, and lists the releases.
+// report sets Ready and the releases, and returns a stalled Wait for an incomplete spec.
 func (r *mlflowOperator) report(ctx context.Context, m *platformv1alpha1.MLflowOperator) error {
 	missing := missingFields(m.Spec)
 	if len(missing) > 0 {
@@ -98,8 +98,7 @@ func (r *mlflowOperator) setReady(m *platformv1alpha1.MLflowOperator, status met
 	})
 }
 
-// listReleases lists the platform, if its version is known and fit to be reported, and then ours. An unfit version is no reason to keep
-// the rest of the status back: it is named in a condition.
+// listReleases sets the releases of the platform and MLflow. An invalid version of the platform is reported in ConditionVersion and omitted.
 func (r *mlflowOperator) listReleases(ctx context.Context, m *platformv1alpha1.MLflowOperator) error {
 	version := ""
 	if r.versions != nil {
@@ -109,7 +108,7 @@ func (r *mlflowOperator) listReleases(ctx context.Context, m *platformv1alpha1.M
 		}
 	}
 	m.Status.Releases = []platformv1alpha1.Release{{Name: mlflowRelease, Version: r.release, RepoURL: mlflowRepository}}
-	if err := checkVersion(version); version != "" && err != nil {
+	if err := validateVersion(version); version != "" && err != nil {
 		mergeCondition(&m.Status.Conditions, r.now(), platformv1alpha1.Condition{
 			Type: ConditionVersion, Status: metav1.ConditionFalse, Reason: ReasonInvalidVersion,
 			Severity: platformv1alpha1.SeverityInfo, ObservedGeneration: m.Generation,
@@ -127,7 +126,7 @@ func (r *mlflowOperator) listReleases(ctx context.Context, m *platformv1alpha1.M
 	return nil
 }
 
-// finalize keeps the resource while there are MLflow objects, whose servers are still looked after.
+// finalize returns a Wait while MLflow objects exist, which are still reconciled.
 func (r *mlflowOperator) finalize(ctx context.Context, m *platformv1alpha1.MLflowOperator) error {
 	count, err := r.instances(ctx)
 	if err != nil || count == 0 {
@@ -136,20 +135,19 @@ func (r *mlflowOperator) finalize(ctx context.Context, m *platformv1alpha1.MLflo
 	r.setReady(m, metav1.ConditionFalse, ReasonInstancesPresent,
 		fmt.Sprintf("cannot delete MLflowOperator while %d MLflow instance(s) still exist", count))
 	m.ObserveGeneration()
-	summarize(&m.Status.Status)
+	setPhase(&m.Status.Status)
 	if err := r.listReleases(ctx, m); err != nil {
 		return err
 	}
 	return &reconciler.Wait{For: "the MLflow objects to be deleted"}
 }
 
-// instances counts the MLflow objects. What the cluster does not seem to serve is read once more, since letting go
-// cannot be taken back.
+// instances returns the number of MLflow objects. If discovery does not list the kind, it asks the API server before the finalizer is removed.
 func (r *mlflowOperator) instances(ctx context.Context) (int, error) {
 	list := &mlflowv1.MLflowList{}
 	var reader client.Reader = r.cached
 	if !r.served().Has(mlflowKind) {
-		reader = r.live
+		reader = r.apiReader
 	}
 	err := reader.List(ctx, list, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {

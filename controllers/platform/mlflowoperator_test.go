@@ -31,7 +31,7 @@ var (
 )
 
 // [mlflow-57] One reconcile adds the finalizer and reports; at rest nothing is written, and nothing read live.
-func TestFirstSight(t *testing.T) {
+func TestMLflowOperatorFirstReconcile(t *testing.T) {
 	b := newBench(t, mlflowOperatorWith(), configMap("2.30.0"))
 	b.reconciles(2)
 	m := b.get()
@@ -172,7 +172,7 @@ func TestCheckVersion(t *testing.T) {
 		"2.30.0": true, "v2.30.0": true, "2.30.0-rc.1+build.5": true, "0.0.1": true, long: true,
 		long + "b": false, "2.30": false, "2": false, "v": false, "latest": false, "2.30.0.1": false, "02.1.0": false, "2.30.x": false, "V2.30.0": false,
 	} {
-		if err := checkVersion(text); (err == nil) != fits {
+		if err := validateVersion(text); (err == nil) != fits {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -240,7 +240,7 @@ func TestDeletionWithoutTheAPIOfMLflow(t *testing.T) {
 }
 
 // D32: a conflict of writes costs a reconcile and nothing else.
-func TestConflictDoesNoHarm(t *testing.T) {
+func TestConflictIsRetried(t *testing.T) {
 	b := newBench(t, mlflowOperatorWith())
 	b.conflicts = 1
 	result, err := b.shell.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
@@ -279,23 +279,23 @@ func TestPaused(t *testing.T) {
 
 // [mlflow-62] Only the ConfigMap of its name in the applications namespace is held, and wakes the controller.
 func TestVersionSelection(t *testing.T) {
-	by := versionSelection("apps", configMapName)
+	by := versionSelector("apps", configMapName)
 	if _, here := by.Namespaces["apps"]; !here || len(by.Namespaces) != 1 || by.Field.String() != "metadata.name=odh-mlflowoperator-config" {
 		t.Errorf("%+v", by)
 	}
-	if by := versionSelection("", hubConfigMapName); by.Namespaces != nil || by.Field.String() != "metadata.name=odh-modelregistry-config" {
+	if by := versionSelector("", aihubConfigMapName); by.Namespaces != nil || by.Field.String() != "metadata.name=odh-modelregistry-config" {
 		t.Errorf("%+v", by)
 	}
 }
 
 // What an MLflow says of itself changes nothing about how many there are.
 func TestComesAndGoes(t *testing.T) {
-	p := comesAndGoes()
+	p := createDeletePredicate()
 	if !p.Create(event.CreateEvent{Object: instance()}) || !p.Delete(event.DeleteEvent{Object: instance()}) ||
 		p.Update(event.UpdateEvent{ObjectOld: instance(), ObjectNew: instance()}) {
 		t.Error("only appearing and going counts")
 	}
-	list := standard([]platformv1alpha1.Condition{{Type: "A", Status: "True", Reason: "R", Message: "m", ObservedGeneration: 2, LastTransitionTime: at(1), Severity: "Info"}})
+	list := toMetaConditions([]platformv1alpha1.Condition{{Type: "A", Status: "True", Reason: "R", Message: "m", ObservedGeneration: 2, LastTransitionTime: at(1), Severity: "Info"}})
 	if diff := cmp.Diff([]metav1.Condition{{Type: "A", Status: "True", Reason: "R", Message: "m", ObservedGeneration: 2, LastTransitionTime: at(1)}}, list); diff != "" {
 		t.Errorf("conditions differ (-want +got):\n%s", diff)
 	}

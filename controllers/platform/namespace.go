@@ -18,60 +18,60 @@ import (
 )
 
 const (
-	// LabelRegistries is on namespaces that are provided for registries: those that we make, and those that administrators choose.
+	// LabelRegistries marks namespaces for registries, created by this operator or chosen by administrators.
 	LabelRegistries = "platform.opendatahub.io/registries"
-	// labelGenerated is on namespaces that the platform made.
+	// labelGenerated marks namespaces that the platform created.
 	labelGenerated = "opendatahub.io/generated-namespace"
-	yes            = "true"
+	labelTrue      = "true"
 )
 
-// labelRetry is the time until the labels of a namespace are read again, of which there are no events in the cache.
-const labelRetry = time.Minute
+// labelRequeueAfter is the pause before the labels of a namespace are read again, whose changes cause no event.
+const labelRequeueAfter = time.Minute
 
-// reserved says why a namespace is never used; empty for others.
-func reserved(name string) string {
+// reservedNamespaceProblem returns why a namespace must not be used, or "".
+func reservedNamespaceProblem(name string) string {
 	if name != metav1.NamespaceDefault && name != "openshift" && !strings.HasPrefix(name, "kube-") && !strings.HasPrefix(name, "openshift-") {
 		return ""
 	}
 	return fmt.Sprintf("spec.instancesNamespace %q belongs to the cluster: name another namespace", name)
 }
 
-// ensureNamespace makes the namespace of registries, or finds that it is provided for them: a user who made it before would get the database of
-// all. It has no owner, whose end would take the data of users with it, and is never changed. Where the Catalog of the AIHub is, it stays.
+// ensureNamespace creates the namespace of registries, or verifies that administrators provide it: its users can read the shared database. The
+// namespace has no owner, so that data survives the AIHub, and is never updated. A namespace with the Catalog of the AIHub is accepted.
 func (r *aiHub) ensureNamespace(ctx context.Context, a *platformv1alpha1.AIHub) error {
 	name := a.Spec.InstancesNamespace
-	if stays, err := r.hasCatalogIn(ctx, a, name); stays || err != nil {
+	if hasCatalog, err := r.hasCatalogIn(ctx, a, name); hasCatalog || err != nil {
 		return err
 	}
-	chosen := name == r.settings.Namespace || name == r.settings.RegistriesNamespace // by administrators
-	if problem := reserved(name); problem != "" && !chosen {
+	configured := name == r.settings.Namespace || name == r.settings.RegistriesNamespace
+	if problem := reservedNamespaceProblem(name); problem != "" && !configured {
 		return &reconciler.Wait{For: problem, Stalled: true}
 	}
-	known := capability.MetadataOf(namespaceKind)
-	switch err := r.cached.Get(ctx, client.ObjectKey{Name: name}, known); {
+	namespace := capability.MetadataOf(namespaceKind)
+	switch err := r.cached.Get(ctx, client.ObjectKey{Name: name}, namespace); {
 	case apierrors.IsNotFound(err) && name == a.Spec.ApplicationNamespace:
 		return nil
 	case apierrors.IsNotFound(err):
-		return r.makeNamespace(ctx, name)
-	case err != nil || chosen || known.UID != "" && known.UID == r.accepted:
+		return r.createNamespace(ctx, name)
+	case err != nil || configured || namespace.UID != "" && namespace.UID == r.acceptedUID:
 		return err
 	}
-	return r.provided(ctx, name)
+	return r.checkNamespaceLabels(ctx, name)
 }
 
-// provided returns nil for a namespace with the label of the platform or of an administrator, else what it waits for.
-func (r *aiHub) provided(ctx context.Context, name string) error {
-	list := &corev1.NamespaceList{} // the cache has no labels of it
-	if err := r.live.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: name}); err != nil {
+// checkNamespaceLabels returns a Wait for a namespace without the label of the platform or of an administrator.
+func (r *aiHub) checkNamespaceLabels(ctx context.Context, name string) error {
+	list := &corev1.NamespaceList{} // the cache omits labels
+	if err := r.apiReader.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: name}); err != nil {
 		return fmt.Errorf("reading namespace %s: %w", name, err)
 	}
 	for _, n := range list.Items {
-		if n.Labels[LabelRegistries] != yes && n.Labels[labelGenerated] != yes {
+		if n.Labels[LabelRegistries] != labelTrue && n.Labels[labelGenerated] != labelTrue {
 			return &reconciler.Wait{For: fmt.Sprintf("namespace %s (spec.instancesNamespace) exists and was not made by this operator: its users would get the database "+
-				"of the catalog; if administrators provide it, run kubectl label namespace %s %s=%s, else name another one", name, name, LabelRegistries, yes),
-				Stalled: true, Retry: labelRetry}
+				"of the catalog; if administrators provide it, run kubectl label namespace %s %s=%s, else name another one", name, name, LabelRegistries, labelTrue),
+				Stalled: true, Retry: labelRequeueAfter}
 		}
-		r.accepted = n.UID
+		r.acceptedUID = n.UID
 	}
 	return nil
 }
@@ -86,14 +86,14 @@ func (r *aiHub) hasCatalogIn(ctx context.Context, a *platformv1alpha1.AIHub, nam
 	return err == nil && metav1.IsControlledBy(present, a), client.IgnoreNotFound(err)
 }
 
-func (r *aiHub) makeNamespace(ctx context.Context, name string) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{LabelRegistries: yes}}}
-	switch err := r.cached.Create(ctx, namespace, client.FieldOwner(HubFieldOwner)); {
+func (r *aiHub) createNamespace(ctx context.Context, name string) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{LabelRegistries: labelTrue}}}
+	switch err := r.cached.Create(ctx, namespace, client.FieldOwner(AIHubFieldOwner)); {
 	case apierrors.IsAlreadyExists(err):
-		return &reconciler.Wait{For: "namespace " + name + " to be known", Retry: soon}
+		return &reconciler.Wait{For: "namespace " + name + " to be known", Retry: shortRequeue}
 	case err != nil:
 		return fmt.Errorf("creating namespace %s (spec.instancesNamespace): %w", name, err)
 	}
-	r.accepted = namespace.UID
+	r.acceptedUID = namespace.UID
 	return nil
 }

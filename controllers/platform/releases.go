@@ -20,24 +20,24 @@ import (
 )
 
 const (
-	// versionKey is the key under which the platform writes its version.
+	// versionKey is the key of the platform's version in the ConfigMap.
 	versionKey = "platformVersion"
-	// maxVersion is the longest version that the platform reads back, in characters.
-	maxVersion = 64
+	// maxVersionLength is the longest version that the platform accepts in a status.
+	maxVersionLength = 64
 
 	platformRelease = "platform"
 )
 
-// ConditionVersion exists only while the platform's version cannot be reported.
+// ConditionVersion exists, and is False, only while the platform's version is invalid.
 const ConditionVersion = "PlatformVersionValid"
 
-// ReasonInvalidVersion is its only reason.
+// ReasonInvalidVersion is the reason of ConditionVersion.
 const ReasonInvalidVersion = "InvalidPlatformVersion"
 
-// checkVersion says what is wrong with a version of the platform.
-func checkVersion(text string) error {
-	if len(text) > maxVersion {
-		return fmt.Errorf("%d characters are more than %d", len(text), maxVersion)
+// validateVersion returns why a version of the platform cannot be reported.
+func validateVersion(text string) error {
+	if len(text) > maxVersionLength {
+		return fmt.Errorf("%d characters are more than %d", len(text), maxVersionLength)
 	}
 	if _, err := version.ParseSemantic(text); err != nil {
 		return errors.New("it is no semantic version")
@@ -45,12 +45,12 @@ func checkVersion(text string) error {
 	return nil
 }
 
-// versionCache holds the ConfigMap of a name in which the platform reports its version, in one namespace or, for "", in all.
+// versionCache returns a cache of the ConfigMap with the platform's version, in one namespace or, for "", in all.
 func versionCache(mgr ctrl.Manager, namespace, name string) (cache.Cache, error) {
-	return component.NewSelectorCache(mgr, &corev1.ConfigMap{}, versionSelection(namespace, name), apply.Transform())
+	return component.NewSelectorCache(mgr, &corev1.ConfigMap{}, versionSelector(namespace, name), apply.Transform())
 }
 
-func versionSelection(namespace, name string) cache.ByObject {
+func versionSelector(namespace, name string) cache.ByObject {
 	by := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}
 	if namespace != "" {
 		by.Namespaces = map[string]cache.Config{namespace: {}}
@@ -58,7 +58,7 @@ func versionSelection(namespace, name string) cache.ByObject {
 	return by
 }
 
-// readVersion returns the version of the platform, "" where it reports none.
+// readVersion returns the version of the platform, or "" without one.
 func readVersion(ctx context.Context, cached client.Reader, key client.ObjectKey) (string, error) {
 	m := &corev1.ConfigMap{}
 	if err := cached.Get(ctx, key, m); client.IgnoreNotFound(err) != nil {
@@ -67,7 +67,7 @@ func readVersion(ctx context.Context, cached client.Reader, key client.ObjectKey
 	return strings.TrimSpace(m.Data[versionKey]), nil
 }
 
-// distribution returns the product that runs this operator, nil if the platform tells neither its type nor its version.
+// distribution returns the product that runs this operator, or nil without a type and a version.
 func distribution(name, version string) *platformv1alpha1.Distribution {
 	if name == "" && version == "" {
 		return nil
@@ -75,23 +75,23 @@ func distribution(name, version string) *platformv1alpha1.Distribution {
 	return &platformv1alpha1.Distribution{Name: name, Version: version}
 }
 
-// unknownVersion is reported for a release without a version.
+// unknownVersion is the version of a release without one.
 const unknownVersion = "unknown"
 
-// fallbackRelease is what an AIHub reports when the program names no release.
+// fallbackRelease is the release of an AIHub if the build has none.
 var fallbackRelease = platformv1alpha1.Release{
 	Name: "model-registry-operator", Version: unknownVersion, RepoURL: "https://github.com/opendatahub-io/model-registry-operator",
 }
 
-// hubReleases lists the releases of the program, of each name the first one, and then that of the platform, if it reports its
-// version. No entry is without a version, and there is always one.
-func hubReleases(ours []platformv1alpha1.Release, platform string) []platformv1alpha1.Release {
+// aihubReleases returns the releases of the build, the first for each name, followed by that of the platform if it has a version. The list is
+// never empty and every entry has a version.
+func aihubReleases(build []platformv1alpha1.Release, platform string) []platformv1alpha1.Release {
 	var all []platformv1alpha1.Release
-	known := func(name string) bool {
+	listed := func(name string) bool {
 		return slices.ContainsFunc(all, func(r platformv1alpha1.Release) bool { return r.Name == name })
 	}
-	for _, r := range ours {
-		if r.Name == "" || r.Name == platformRelease || known(r.Name) {
+	for _, r := range build {
+		if r.Name == "" || r.Name == platformRelease || listed(r.Name) {
 			continue
 		}
 		if r.Version == "" {

@@ -15,16 +15,16 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 )
 
-// RenderHub returns what an AIHub creates in an empty cluster: the namespace of registries and the Catalog in it, if the component of
-// that name is on. What the Catalog brings about is not followed. Notes say what else it decides. Unknown fields are errors.
-func RenderHub(registriesNamespace string, catalog bool, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
+// RenderAIHub returns the objects that an AIHub creates in an empty cluster: the namespace of registries and, if the component is enabled, the
+// Catalog, without the objects of the Catalog. notes describes the other effects. Unknown fields are errors.
+func RenderAIHub(registriesNamespace string, catalog bool, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
 	a := &platformv1alpha1.AIHub{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, a, true); err != nil {
 		return nil, nil, fmt.Errorf("decoding AIHub %s: %w", object.GetName(), err)
 	}
-	problem := clash(registriesNamespace, a.Spec.InstancesNamespace)
+	problem := namespaceConflict(registriesNamespace, a.Spec.InstancesNamespace)
 	if problem == "" && registriesNamespace == "" {
-		problem = reserved(a.Spec.InstancesNamespace)
+		problem = reservedNamespaceProblem(a.Spec.InstancesNamespace)
 	}
 	if problem != "" {
 		return nil, nil, errors.New(problem)
@@ -37,18 +37,18 @@ func RenderHub(registriesNamespace string, catalog bool, object *unstructured.Un
 		namespace := &unstructured.Unstructured{Object: map[string]any{}}
 		namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 		namespace.SetName(name)
-		namespace.SetLabels(map[string]string{LabelRegistries: yes})
+		namespace.SetLabels(map[string]string{LabelRegistries: labelTrue})
 		objects = append(objects, namespace)
 		notes = append(notes, "namespace "+name+" is made if it is missing, and never changed")
 	}
 	notes = append(notes, "registries and the catalog live in namespace "+a.Spec.InstancesNamespace+", HTTPRoutes in "+a.Spec.ApplicationNamespace)
-	if domain := aihub.Domain(&a.Spec); domain != "" {
+	if domain := aihub.GatewayDomain(&a.Spec); domain != "" {
 		notes = append(notes, "they are published under "+domain)
 	}
 	if !catalog {
 		return objects, append(notes, "no Catalog is made: the component modelcatalog is switched off"), nil
 	}
-	home := types.NamespacedName{Namespace: a.Spec.InstancesNamespace, Name: aihubv1alpha1.CatalogName}
-	rendered, err := apply.Render(apply.Desired{{Config: catalogIn(home)}}, ComponentName, a)
+	key := types.NamespacedName{Namespace: a.Spec.InstancesNamespace, Name: aihubv1alpha1.CatalogName}
+	rendered, err := apply.Render(apply.Desired{{Config: catalogConfig(key)}}, ComponentName, a)
 	return append(objects, rendered...), notes, err
 }

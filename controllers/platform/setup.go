@@ -32,21 +32,24 @@ import (
 // ComponentName is the name of the component in flags, metrics and folders.
 const ComponentName = "platform"
 
-// HubFieldOwner is the manager of what is made for an AIHub, as in the original.
-const HubFieldOwner = "aihub"
+// AIHubFieldOwner is the field manager of the objects of an AIHub, as in the legacy operator.
+const AIHubFieldOwner = "aihub"
 
-// The ConfigMaps in which the platform reports its version, that of an AIHub in the application namespace of that.
-const configMapName, hubConfigMapName = "odh-mlflowoperator-config", "odh-modelregistry-config"
+// ConfigMaps in which the platform reports its version. That of an AIHub is in its application namespace.
+const (
+	configMapName      = "odh-mlflowoperator-config"
+	aihubConfigMapName = "odh-modelregistry-config"
+)
 
-// soon is the pause for what is a matter of moments.
-const soon = time.Second
+// shortRequeue is the pause while a cache is stale.
+const shortRequeue = time.Second
 
 // +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=mlflowoperators,verbs=list;watch
 // +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=mlflowoperators;mlflowoperators/status,resourceNames=default-mlflowoperator,verbs=patch
 // +kubebuilder:rbac:groups=mlflow.opendatahub.io,resources=mlflows,verbs=list;watch
 // +kubebuilder:rbac:namespace=system,groups="",resources=configmaps,resourceNames=odh-mlflowoperator-config,verbs=list;watch
 
-// The namespaces of an AIHub are known at run time only, so what is in them is held narrow by names.
+// The namespaces of an AIHub are known only at runtime, so permissions are cluster-wide and restricted to names.
 
 // +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=aihubs,verbs=list;watch
 // +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=aihubs;aihubs/status,resourceNames=default-aihub,verbs=patch
@@ -60,75 +63,74 @@ const soon = time.Second
 var (
 	mlflowOperatorKind = platformv1alpha1.GroupVersion.WithKind("MLflowOperator")
 	mlflowKind         = mlflowv1.GroupVersion.WithKind("MLflow")
-	hubKind            = aihub.Kind
+	aihubKind          = aihub.Kind
 	catalogKind        = aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind)
 	namespaceKind      = corev1.SchemeGroupVersion.WithKind("Namespace")
 )
 
-// Settings are what the manager's configuration says.
+// Settings holds the settings of the MLflowOperator controller.
 type Settings struct {
-	// Namespace is the applications namespace, in which the platform leaves its ConfigMap.
+	// Namespace is the applications namespace, which contains the ConfigMap of the platform.
 	Namespace string
-	// MLflowVersion is the release of MLflow that this build is made for, without a leading "v".
+	// MLflowVersion is the MLflow release that this build supports, without a leading "v".
 	MLflowVersion string
-	// PlatformType is the product that runs this operator; empty if it is not known.
+	// PlatformType is the product that runs this operator, or empty.
 	PlatformType string
 }
 
-// HubSettings are what the program knows about registries and the catalog.
-type HubSettings struct {
-	// Namespace of the manager.
+// AIHubSettings holds the settings of the AIHub controller.
+type AIHubSettings struct {
+	// Namespace is the namespace of the manager.
 	Namespace string
-	// RegistriesNamespace is the only one that this process holds in memory; empty is all.
+	// RegistriesNamespace is the only namespace of registries in the cache, or empty for all.
 	RegistriesNamespace string
-	// Registry and Catalog are the components that do the work.
+	// Registry and Catalog are the components that replace the legacy Deployments.
 	Registry, Catalog Program
-	// PlatformType is the product that runs this operator; empty if it is not known.
+	// PlatformType is the product that runs this operator, or empty.
 	PlatformType string
-	// Releases of this build.
-	Releases []platformv1alpha1.Release
+	Releases     []platformv1alpha1.Release
 }
 
-// HubEnvironment is what the controller of AIHub needs from the program. All of it is called when the controller starts.
-type HubEnvironment struct {
+// AIHubEnvironment holds the dependencies of the AIHub controller. The functions are called when the controller starts.
+type AIHubEnvironment struct {
 	Served func() *capability.Watcher
 	Clock  func() clock.Clock
-	// Hub is what webhooks learn the decisions of the AIHub from.
-	Hub func() *aihub.Watcher
-	// Applier creates and deletes as HubFieldOwner.
+	// Watcher returns the Watcher that webhooks use.
+	Watcher func() *aihub.Watcher
+	// Applier creates and deletes as AIHubFieldOwner.
 	Applier func(ctrl.Manager) *apply.Applier
 }
 
-// Optional are the kinds that the component looks at while they are served.
-func Optional() []schema.GroupVersionKind {
-	return []schema.GroupVersionKind{mlflowOperatorKind, mlflowKind, hubKind, catalogKind}
+// OptionalKinds returns the kinds that the component watches while they are served.
+func OptionalKinds() []schema.GroupVersionKind {
+	return []schema.GroupVersionKind{mlflowOperatorKind, mlflowKind, aihubKind, catalogKind}
 }
 
-// Parts are what the component consists of: one for each resource of the platform, which waits until that is served. They
-// bear the name of the component, since they are switched as one.
-func Parts(mlflowOperator, hub func(context.Context, ctrl.Manager) error) []component.Component {
+// Components returns a component for each resource of the platform, which starts once its kind is served. They have the same name because
+// they are enabled together.
+func Components(mlflowOperator, hub func(context.Context, ctrl.Manager) error) []component.Component {
 	return []component.Component{
 		{Name: ComponentName, Requires: []schema.GroupVersionKind{mlflowOperatorKind}, Controllers: mlflowOperator},
-		{Name: ComponentName, Requires: []schema.GroupVersionKind{hubKind}, Controllers: hub},
+		{Name: ComponentName, Requires: []schema.GroupVersionKind{aihubKind}, Controllers: hub},
 	}
 }
 
-// Caches says what is held in memory: the few objects of cluster scope.
+// Caches returns the needs of the manager's cache.
 func Caches() []component.CacheNeed {
 	needs := []component.CacheNeed{{Kind: namespaceKind, IncludeForeign: true}}
-	for _, kind := range Optional() {
+	for _, kind := range OptionalKinds() {
 		needs = append(needs, component.CacheNeed{Kind: kind, FullObjects: true, IncludeForeign: true})
 	}
 	return needs
 }
 
-// SetupMLflowOperator registers the controller of MLflowOperator with a manager.
+// SetupMLflowOperator returns a function that registers the MLflowOperator controller with a manager.
 func SetupMLflowOperator(settings Settings, served func() *capability.Watcher, clk func() clock.Clock) func(context.Context, ctrl.Manager) error {
 	const name = platformv1alpha1.MLflowOperatorName
 	return func(ctx context.Context, mgr ctrl.Manager) error {
 		served := served()
 		r := &mlflowOperator{
-			cached: mgr.GetClient(), live: mgr.GetAPIReader(), clock: clk(), served: served.Current, release: settings.MLflowVersion, platformType: settings.PlatformType,
+			cached: mgr.GetClient(), apiReader: mgr.GetAPIReader(), clock: clk(), served: served.Current, release: settings.MLflowVersion, platformType: settings.PlatformType,
 			versionKey: types.NamespacedName{Namespace: settings.Namespace, Name: configMapName},
 		}
 		var sources []source.Source
@@ -138,93 +140,93 @@ func SetupMLflowOperator(settings Settings, served func() *capability.Watcher, c
 				return err
 			}
 			r.versions = versions
-			sources = append(sources, source.Kind(versions, client.Object(&corev1.ConfigMap{}), to(name)))
+			sources = append(sources, source.Kind(versions, client.Object(&corev1.ConfigMap{}), enqueue(name)))
 		}
-		c, err := controllerOf(mgr, "mlflowoperator", name, &platformv1alpha1.MLflowOperator{}, served, sources).
-			Build(reconciler.NewWith(shellOptions(mgr), r.logic(), r.access()))
+		c, err := newController(mgr, "mlflowoperator", name, &platformv1alpha1.MLflowOperator{}, served, sources).
+			Build(reconciler.NewWith(reconcilerOptions(mgr), r.logic(), r.conditionAccess()))
 		if err != nil {
 			return fmt.Errorf("building the controller of MLflowOperator: %w", err)
 		}
 		served.Watch(ctx, c, mlflowKind, func() source.Source {
-			return source.Kind(mgr.GetCache(), client.Object(&mlflowv1.MLflow{}), to(name), comesAndGoes())
+			return source.Kind(mgr.GetCache(), client.Object(&mlflowv1.MLflow{}), enqueue(name), createDeletePredicate())
 		})
 		return nil
 	}
 }
 
-// SetupHub registers the controller of AIHub with a manager.
-func SetupHub(settings HubSettings, env HubEnvironment) func(context.Context, ctrl.Manager) error {
+// SetupAIHub returns a function that registers the AIHub controller with a manager.
+func SetupAIHub(settings AIHubSettings, env AIHubEnvironment) func(context.Context, ctrl.Manager) error {
 	const name = platformv1alpha1.AIHubName
 	return func(ctx context.Context, mgr ctrl.Manager) error {
-		served, hub := env.Served(), env.Hub()
-		former, sources, err := newFormerPrograms(mgr, settings.Namespace, to(name))
+		served, watcher := env.Served(), env.Watcher()
+		legacy, sources, err := newLegacyDeployments(mgr, settings.Namespace, enqueue(name))
 		if err != nil {
 			return err
 		}
-		versions, err := versionCache(mgr, "", hubConfigMapName)
+		versions, err := versionCache(mgr, "", aihubConfigMapName)
 		if err != nil {
 			return err
 		}
 		r := &aiHub{
-			settings: settings, cached: mgr.GetClient(), live: mgr.GetAPIReader(), applier: env.Applier(mgr), clock: env.Clock(),
-			served: served.Current, versions: versions, former: former, decided: func() string { return decidedNamespace(hub, settings) },
+			settings: settings, cached: mgr.GetClient(), apiReader: mgr.GetAPIReader(), applier: env.Applier(mgr), clock: env.Clock(),
+			served: served.Current, versions: versions, legacy: legacy, webhookNamespace: func() string { return webhookNamespace(watcher, settings) },
 		}
-		sources = append(sources, source.Kind(versions, client.Object(&corev1.ConfigMap{}), to(name)))
-		c, err := controllerOf(mgr, "aihub", name, &platformv1alpha1.AIHub{}, served, sources).
-			WatchesMetadata(&corev1.Namespace{}, to(name), builder.WithPredicates(goes())).
-			Build(reconciler.NewWith(shellOptions(mgr), r.logic(), r.access()))
+		sources = append(sources, source.Kind(versions, client.Object(&corev1.ConfigMap{}), enqueue(name)))
+		c, err := newController(mgr, "aihub", name, &platformv1alpha1.AIHub{}, served, sources).
+			WatchesMetadata(&corev1.Namespace{}, enqueue(name), builder.WithPredicates(deletePredicate())).
+			Build(reconciler.NewWith(reconcilerOptions(mgr), r.logic(), r.conditionAccess()))
 		if err != nil {
 			return fmt.Errorf("building the controller of AIHub: %w", err)
 		}
 		served.Watch(ctx, c, catalogKind, func() source.Source {
-			return source.Kind(mgr.GetCache(), client.Object(&aihubv1alpha1.Catalog{}), to(name), comesAndGoes())
+			return source.Kind(mgr.GetCache(), client.Object(&aihubv1alpha1.Catalog{}), enqueue(name), createDeletePredicate())
 		})
 		return nil
 	}
 }
 
-func shellOptions(mgr ctrl.Manager) reconciler.Options {
+func reconcilerOptions(mgr ctrl.Manager) reconciler.Options {
 	return reconciler.Options{Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(ComponentName), Component: ComponentName}
 }
 
-// controllerOf begins the controller of the one object of a kind that counts. Older releases knew other names, which schemas refuse now.
-func controllerOf(mgr ctrl.Manager, controller, name string, object client.Object, served *capability.Watcher,
+// newController returns the builder of the controller of a singleton. Objects with other names, from older releases, are ignored.
+func newController(mgr ctrl.Manager, controller, name string, object client.Object, served *capability.Watcher,
 	sources []source.Source,
 ) *builder.Builder {
 	b := ctrl.NewControllerManagedBy(mgr).Named(controller).WithOptions(reconciler.ControllerOptions()).
-		For(object, builder.WithPredicates(named(name))).
-		WatchesRawSource(served.Changes(object, to(name))) // objects of an API that goes are gone without events
+		For(object, builder.WithPredicates(hasName(name))).
+		WatchesRawSource(served.Changes(object, enqueue(name))) // removing an API deletes its objects without events
 	for _, s := range sources {
 		b.WatchesRawSource(s)
 	}
 	return b
 }
 
-// decidedNamespace is where webhooks let a Catalog be made.
-func decidedNamespace(hub *aihub.Watcher, settings HubSettings) string {
-	return hub.Over(config.ModelRegistry{Namespace: settings.RegistriesNamespace}).Namespace
+// webhookNamespace returns the namespace in which webhooks allow a Catalog.
+func webhookNamespace(watcher *aihub.Watcher, settings AIHubSettings) string {
+	return watcher.ApplyTo(config.ModelRegistry{Namespace: settings.RegistriesNamespace}).Namespace
 }
 
-// to maps whatever happened to the one object of a kind that counts.
-func to(name string) handler.EventHandler {
+// enqueue enqueues the singleton with the name for any event.
+func enqueue(name string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 	})
 }
 
-// named admits the object of a name.
-func named(name string) predicate.Predicate {
+// hasName passes events of objects with the name.
+func hasName(name string) predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == name })
 }
 
-// comesAndGoes admits what changes the number of objects.
-func comesAndGoes() predicate.Funcs {
+// createDeletePredicate passes events that create or delete objects.
+func createDeletePredicate() predicate.Funcs {
 	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 }
 
-// goes admits the end of objects.
-func goes() predicate.Funcs {
-	p := comesAndGoes()
+// deletePredicate passes events that delete objects.
+func deletePredicate() predicate.Funcs {
+	p := createDeletePredicate()
 	p.CreateFunc = func(event.CreateEvent) bool { return false }
 	return p
 }

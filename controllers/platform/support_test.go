@@ -88,10 +88,10 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 		},
 	})
 	b.logic = &mlflowOperator{
-		cached: cached, live: live, clock: b.clock, served: func() capability.Set { return b.served }, release: "3.14.0", platformType: "Open Data Hub",
+		cached: cached, apiReader: live, clock: b.clock, served: func() capability.Set { return b.served }, release: "3.14.0", platformType: "Open Data Hub",
 		versions: cached, versionKey: client.ObjectKey{Namespace: "apps", Name: configMapName},
 	}
-	b.shell = reconciler.NewWith(reconciler.Options{Client: cached, Component: t.Name()}, b.logic.logic(), b.logic.access())
+	b.shell = reconciler.NewWith(reconciler.Options{Client: cached, Component: t.Name()}, b.logic.logic(), b.logic.conditionAccess())
 	return b
 }
 

@@ -20,122 +20,126 @@ import (
 
 var bindingKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
 
-// bind makes the ClusterRoleBinding, and before it the finalizer that stands for it. Nothing is done without a binding.
-func (r *clusters) bind(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, b *apply.Object) error {
+// ensureBinding applies the ClusterRoleBinding, after the finalizer of the cluster that deletes it. It does nothing without a binding.
+func (r *clusterReconciler) ensureBinding(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, b *apply.Object) error {
 	if b == nil {
 		return nil
 	}
 	name := c.Names().ClusterRoleBinding
-	head, err := bindingHead(ctx, r.cached, name)
+	metadata, err := getBindingMetadata(ctx, r.cached, name)
 	switch {
 	case err != nil:
 		return err
-	case head != nil && !belongs(head, c):
-		r.warn(cluster, topicBinding, ReasonBindingTaken, fmt.Sprintf(
+	case metadata != nil && !hasClusterLabels(metadata, c):
+		r.warningEvent(cluster, topicBinding, ReasonBindingTaken, fmt.Sprintf(
 			"ClusterRoleBinding %s belongs to another RayCluster of a similar name: name this one otherwise, or its sidecar refuses every request", name))
-		return &reconciler.Wait{For: "the other ClusterRoleBinding to go", Retry: strangerRetry}
+		return &reconciler.Wait{For: "the other ClusterRoleBinding to go", Retry: foreignObjectRequeue}
 	}
 	if !controllerutil.ContainsFinalizer(cluster, raycluster.Finalizer) {
-		add := func(head *metav1.PartialObjectMetadata) { controllerutil.AddFinalizer(head, raycluster.Finalizer) }
-		if err := r.patch(ctx, cluster, "finalizers", add); err != nil {
+		add := func(metadata *metav1.PartialObjectMetadata) {
+			controllerutil.AddFinalizer(metadata, raycluster.Finalizer)
+		}
+		if err := r.patchMetadata(ctx, cluster, "finalizers", add); err != nil {
 			return client.IgnoreNotFound(err) // the cache lags behind the end of the cluster
 		}
 	}
 	if err := r.apply(ctx, cluster, "the sidecar cannot authenticate callers", apply.Desired{*b}); err != nil {
 		return err
 	}
-	r.memory.of(cluster).resolve(topicBinding)
-	return r.removeBindings(ctx, r.cached, cluster.GetUID(), c, name)
+	r.memory.of(cluster).clearMessage(topicBinding)
+	return r.deleteBindings(ctx, r.cached, cluster.GetUID(), c, name)
 }
 
-// bindingFor is the binding of a plan, or nil if it is only to be kept and is not there. One of the CodeFlare operator is not in
-// the cache; a cluster that has one has the finalizer.
-func (r *clusters) bindingFor(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, p resources.Plan) (*apply.Object, error) {
-	if p.Binding == nil || !p.KeepsBinding {
+// desiredBinding returns the binding of a plan, or nil if the binding is only to be retained and does not exist. The cache does not hold one
+// of the CodeFlare operator; a cluster that has one has the finalizer.
+func (r *clusterReconciler) desiredBinding(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, p resources.Plan) (*apply.Object, error) {
+	if p.Binding == nil || !p.RetainsBinding {
 		return p.Binding, nil
 	}
-	head, err := bindingHead(ctx, r.cached, c.Names().ClusterRoleBinding)
-	if err == nil && head == nil && controllerutil.ContainsFinalizer(cluster, raycluster.Finalizer) {
-		head, err = bindingHead(ctx, r.live, c.Names().ClusterRoleBinding)
+	metadata, err := getBindingMetadata(ctx, r.cached, c.Names().ClusterRoleBinding)
+	if err == nil && metadata == nil && controllerutil.ContainsFinalizer(cluster, raycluster.Finalizer) {
+		metadata, err = getBindingMetadata(ctx, r.live, c.Names().ClusterRoleBinding)
 	}
-	if err != nil || head == nil || !belongs(head, c) {
+	if err != nil || metadata == nil || !hasClusterLabels(metadata, c) {
 		return nil, err
 	}
 	return p.Binding, nil
 }
 
-// unbind removes the binding and the finalizer of a cluster that needs none.
-func (r *clusters) unbind(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster) error {
+// removeBindingAndFinalizer cleans up a cluster that needs no binding.
+func (r *clusterReconciler) removeBindingAndFinalizer(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster) error {
 	if !controllerutil.ContainsFinalizer(cluster, raycluster.Finalizer) {
-		return r.removeBindings(ctx, r.cached, cluster.GetUID(), c, "")
+		return r.deleteBindings(ctx, r.cached, cluster.GetUID(), c, "")
 	}
-	return r.releaseFinalizer(ctx, cluster, c)
+	return r.removeFinalizer(ctx, cluster, c)
 }
 
-// releaseFinalizer removes the bindings of both naming schemes, which the cache may not know, and then the finalizer, whatever is
-// switched on and whatever the platform is. Without the finalizer there is nothing to do: others are ending the cluster.
-func (r *clusters) releaseFinalizer(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster) error {
+// removeFinalizer deletes the bindings of both naming schemes, read from the API server, and then removes the finalizer, whatever the
+// settings and the platform are.
+func (r *clusterReconciler) removeFinalizer(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster) error {
 	if !controllerutil.ContainsFinalizer(cluster, raycluster.Finalizer) {
 		return nil
 	}
-	if err := r.removeBindings(ctx, r.live, cluster.GetUID(), c, ""); err != nil {
+	if err := r.deleteBindings(ctx, r.live, cluster.GetUID(), c, ""); err != nil {
 		return err
 	}
-	remove := func(head *metav1.PartialObjectMetadata) { controllerutil.RemoveFinalizer(head, raycluster.Finalizer) }
-	return client.IgnoreNotFound(r.patch(ctx, cluster, "finalizers", remove))
+	remove := func(metadata *metav1.PartialObjectMetadata) {
+		controllerutil.RemoveFinalizer(metadata, raycluster.Finalizer)
+	}
+	return client.IgnoreNotFound(r.patchMetadata(ctx, cluster, "finalizers", remove))
 }
 
-// sweep removes the binding of a cluster that is gone: it may have lost its finalizer by force.
-func (r *clusters) sweep(ctx context.Context, name types.NamespacedName) error {
-	named := raycluster.View(map[string]any{"metadata": map[string]any{"name": name.Name, "namespace": name.Namespace}})
-	return r.removeBindings(ctx, r.cached, "", named, "")
+// deleteOrphanedBindings deletes the bindings of a deleted cluster: its finalizer may have been removed by force.
+func (r *clusterReconciler) deleteOrphanedBindings(ctx context.Context, name types.NamespacedName) error {
+	cluster := raycluster.View(map[string]any{"metadata": map[string]any{"name": name.Name, "namespace": name.Namespace}})
+	return r.deleteBindings(ctx, r.cached, "", cluster, "")
 }
 
-// removeBindings removes the bindings that a reader knows under the names of the cluster, but for the one that stays.
-func (r *clusters) removeBindings(ctx context.Context, reader client.Reader, uid types.UID, c raycluster.Cluster, stays string) error {
+// deleteBindings deletes the bindings that reader returns for both names of the cluster, except the one named except.
+func (r *clusterReconciler) deleteBindings(ctx context.Context, reader client.Reader, uid types.UID, c raycluster.Cluster, except string) error {
 	for _, name := range []string{c.HashedNames().ClusterRoleBinding, c.LegacyNames().ClusterRoleBinding} {
-		if name == stays {
+		if name == except {
 			continue
 		}
-		head, err := bindingHead(ctx, reader, name)
+		metadata, err := getBindingMetadata(ctx, reader, name)
 		if err != nil {
 			return err
 		}
-		if head == nil || !belongs(head, c) {
+		if metadata == nil || !hasClusterLabels(metadata, c) {
 			continue
 		}
-		if err := r.applier.DeleteOwned(ctx, uid, head); err != nil {
+		if err := r.applier.DeleteOwned(ctx, uid, metadata); err != nil {
 			return fmt.Errorf("removing the binding: %w", err)
 		}
 	}
 	return nil
 }
 
-// bindingHead reads the metadata of a binding; nil when there is none.
-func bindingHead(ctx context.Context, reader client.Reader, name string) (*metav1.PartialObjectMetadata, error) {
+// getBindingMetadata returns the metadata of a binding, or nil if it does not exist.
+func getBindingMetadata(ctx context.Context, reader client.Reader, name string) (*metav1.PartialObjectMetadata, error) {
 	return capability.GetMetadata(ctx, reader, bindingKind, client.ObjectKey{Name: name})
 }
 
-// belongs tells whether a binding was made for the cluster. Names alone do not: those of cluster a-b in c and of cluster a
-// in b-c are the same.
-func belongs(head metav1.Object, c raycluster.Cluster) bool {
-	labels := head.GetLabels()
+// hasClusterLabels reports whether an object has the labels of the cluster. Names are ambiguous: those of cluster a-b in namespace c equal
+// those of cluster a in namespace b-c.
+func hasClusterLabels(metadata metav1.Object, c raycluster.Cluster) bool {
+	labels := metadata.GetLabels()
 	return labels[raycluster.LabelClusterName] == c.Name() && labels[raycluster.LabelClusterNamespace] == c.Namespace()
 }
 
-// patch sends a change of the metadata of a cluster, bound to the version that was read, and leaves in it what the server answers.
-func (r *clusters) patch(ctx context.Context, cluster *unstructured.Unstructured, what string, change func(*metav1.PartialObjectMetadata)) error {
-	head := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+// patchMetadata patches the metadata of a cluster with optimistic locking, and stores the returned version and finalizers in cluster.
+func (r *clusterReconciler) patchMetadata(ctx context.Context, cluster *unstructured.Unstructured, part string, change func(*metav1.PartialObjectMetadata)) error {
+	metadata := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: cluster.GetNamespace(), Name: cluster.GetName(), ResourceVersion: cluster.GetResourceVersion(), Finalizers: cluster.GetFinalizers(),
 	}}
-	head.SetGroupVersionKind(raycluster.GVK)
-	before := head.DeepCopy()
-	change(head)
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.cached.Patch(ctx, head, patch, client.FieldOwner(raycluster.FieldOwner)); err != nil {
-		return fmt.Errorf("patching %s of the RayCluster: %w", what, err)
+	metadata.SetGroupVersionKind(raycluster.GVK)
+	original := metadata.DeepCopy()
+	change(metadata)
+	patch := client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{})
+	if err := r.cached.Patch(ctx, metadata, patch, client.FieldOwner(raycluster.FieldOwner)); err != nil {
+		return fmt.Errorf("patching %s of the RayCluster: %w", part, err)
 	}
-	cluster.SetResourceVersion(head.ResourceVersion)
-	cluster.SetFinalizers(head.Finalizers)
+	cluster.SetResourceVersion(metadata.ResourceVersion)
+	cluster.SetFinalizers(metadata.Finalizers)
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// clusterFrom reads a RayCluster from YAML below its kind.
+// clusterFrom parses a RayCluster from YAML below its kind.
 func clusterFrom(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
@@ -34,7 +34,7 @@ func clusterFrom(t testing.TB, text string) *unstructured.Unstructured {
 	return u
 }
 
-// inputsFor are the inputs of a cluster with default settings, changed.
+// inputsFor returns the inputs of a cluster with default settings and changes.
 func inputsFor(u *unstructured.Unstructured, openShift bool, changes ...func(*resources.Inputs)) resources.Inputs {
 	in := resources.Inputs{RayCluster: config.DefaultRayCluster(), Platform: raycluster.Platform{OpenShift: openShift, OAuthServer: openShift}, Cookie: []byte("cookie"), KubeRay: []string{"ray-system"}}
 	in.GatewayNamespace = "openshift-ingress"
@@ -45,19 +45,19 @@ func inputsFor(u *unstructured.Unstructured, openShift bool, changes ...func(*re
 		change(&in)
 	}
 	c := raycluster.View(u.Object)
-	in.RayCluster = in.On(openShift)
+	in.RayCluster = in.ForPlatform(openShift)
 	in.Domain = strings.TrimSuffix(in.IngressDomain, ".")
 	in.Mode = raycluster.Decide(in.RayCluster, in.Platform, c, c)
 	return in
 }
 
-// built returns all objects of a plan as they would be written.
-func built(t testing.TB, u *unstructured.Unstructured, in resources.Inputs) []*unstructured.Unstructured {
+// buildObjects returns all objects of a plan as applied.
+func buildObjects(t testing.TB, u *unstructured.Unstructured, in resources.Inputs) []*unstructured.Unstructured {
 	t.Helper()
 	p := resources.Build(raycluster.View(u.Object), in)
-	p.AddTrust(raycluster.View(u.Object), in, []byte("PEM"), true)
-	desired := slices.Concat(p.Policies, p.Guards, p.Exposing)
-	if p.Binding != nil && !p.KeepsBinding {
+	p.AddBackendTLSPolicy(raycluster.View(u.Object), in, []byte("PEM"), true)
+	desired := slices.Concat(p.Policies, p.SidecarObjects, p.Exposure)
+	if p.Binding != nil && !p.RetainsBinding {
 		desired = append(desired, *p.Binding)
 	}
 	objects, err := apply.Render(desired, ComponentName, u)
@@ -69,7 +69,7 @@ func built(t testing.TB, u *unstructured.Unstructured, in resources.Inputs) []*u
 
 const (
 	plainHead = "spec: {headGroupSpec: {template: {spec: {containers: [{name: ray-head}]}}}}"
-	// injectedHead and mutualHead have what is known to be ours by what it says; %s is the name of the sidecar.
+	// injectedHead and mutualHead are head templates with injected elements; %s is the name of the sidecar.
 	injectedHead = "spec: {headGroupSpec: {template: {spec: {containers: [" + encryptedRay + ", {name: %s, args: [--openshift-service-account=demo-oauth-proxy], " +
 		"volumeMounts: [{name: proxy-tls-secret}, {name: kube-rbac-proxy-config}]}], volumes: [" + authority + ", {name: server-cert, secret: {secretName: x}}, " +
 		"{name: oauth-proxy-token, projected: {}}, {name: kube-rbac-proxy-config, configMap: {name: demo-proxy-config}}]}}}}"
@@ -106,7 +106,7 @@ func heads(has ...raycluster.Injected) func(*resources.Inputs) {
 
 var tokenHead = strings.Replace(plainHead, "spec: {", "spec: {authOptions: {mode: token}, ", 1)
 
-// [R16] [R17] [R27] [R31] [R32] What is made on each platform, with each setting.
+// [R16] [R17] [R27] [R31] [R32] Objects by platform and settings.
 func TestGolden(t *testing.T) {
 	version := "ray.openshift.ai/version: 1.0.0"
 	service := "metadata: {name: demo, namespace: team1, ownerReferences: [{kind: RayService, controller: true, apiVersion: ray.io/v1, name: s, uid: u}]}\n"
@@ -152,13 +152,13 @@ func TestGolden(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := clusterFrom(t, tc.cluster)
-			framework.Golden(t, filepath.Join("testdata", "golden", name+".yaml"), built(t, u, inputsFor(u, tc.openShift, tc.changes...)))
+			framework.Golden(t, filepath.Join("testdata", "golden", name+".yaml"), buildObjects(t, u, inputsFor(u, tc.openShift, tc.changes...)))
 		})
 	}
 }
 
-// What a gateway verifies a sidecar by is made once the CA is known, stays until then, and goes with a certificate whose CA its user does not give.
-func TestTrust(t *testing.T) {
+// The BackendTLSPolicy is created once the CA is known, retained before, and deleted if a certificate of the user has no CA.
+func TestAddBackendTLSPolicy(t *testing.T) {
 	u := clusterFrom(t, demoCluster("", fmt.Sprintf(injectedHead, "kube-rbac-proxy")))
 	c, in := raycluster.View(u.Object), inputsFor(u, false, exposed(config.ExposeGateway), verified)
 	for name, tc := range map[string]struct {
@@ -169,27 +169,27 @@ func TestTrust(t *testing.T) {
 		"known": {"PEM", true, 2, 0}, "not known yet": {"", false, 0, 2}, "of a user, without a CA": {"", true, 0, 0},
 	} {
 		p := resources.Build(c, in)
-		made, kept := len(p.Exposing), len(p.Kept)
-		if p.AddTrust(c, in, []byte(tc.authority), tc.known); len(p.Exposing)-made != tc.made || len(p.Kept)-kept != tc.kept {
-			t.Errorf("%s: %d made and %d kept", name, len(p.Exposing)-made, len(p.Kept)-kept)
+		made, kept := len(p.Exposure), len(p.Retained)
+		if p.AddBackendTLSPolicy(c, in, []byte(tc.authority), tc.known); len(p.Exposure)-made != tc.made || len(p.Retained)-kept != tc.kept {
+			t.Errorf("%s: %d made and %d kept", name, len(p.Exposure)-made, len(p.Retained)-kept)
 		}
 	}
 }
 
-// [R23] Nothing is made for a cluster that another Kubernetes cluster runs, nor for one that ends.
-func TestNothingForOthers(t *testing.T) {
+// [R23] Clusters of MultiKueue and terminating clusters have no objects.
+func TestBuildSkipsForeignAndTerminatingClusters(t *testing.T) {
 	for name, text := range map[string]string{
 		"multikueue": demoCluster("", "spec: {managedBy: kueue.x-k8s.io/multikueue}"),
 		"deleted":    "metadata: {name: demo, namespace: team1, deletionTimestamp: '2026-01-01T00:00:00Z'}",
 	} {
 		u := clusterFrom(t, text)
-		if got := built(t, u, inputsFor(u, true)); len(got) > 0 {
+		if got := buildObjects(t, u, inputsFor(u, true)); len(got) > 0 {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
 }
 
-// recorded reads what the CodeFlare operator left around a cluster: the cluster, and the objects that are made here.
+// recorded returns a recorded cluster of the CodeFlare operator and its objects.
 func recorded(t *testing.T, name string) (*unstructured.Unstructured, map[string]*unstructured.Unstructured) {
 	t.Helper()
 	objects, err := framework.ReadObjects(filepath.Join("testdata", "original", name+".yaml"))
@@ -210,8 +210,8 @@ func recorded(t *testing.T, name string) (*unstructured.Unstructured, map[string
 	return cluster, around
 }
 
-// differences lists the fields of one value that another has not, or has differently. What is only in the other is not
-// counted: the API server adds its defaults there.
+// differences lists the fields of one value that are missing or different in the other. Additional fields of the other are ignored,
+// since the API server adds defaults.
 func differences(path string, ours, theirs any) []string {
 	switch ours := ours.(type) {
 	case map[string]any:
@@ -244,8 +244,8 @@ func differences(path string, ours, theirs any) []string {
 	}
 }
 
-// [R16] [R17] [R32] The objects are those that the CodeFlare operator was recorded to make, but for what is listed here.
-func TestAgainstTheOriginal(t *testing.T) {
+// [R16] [R17] [R32] The objects equal the recorded ones of the CodeFlare operator, except for this list.
+func TestBuildEqualsCodeFlareOperator(t *testing.T) {
 	monitoring := ".spec.ingress[3].from[0].namespaceSelector.matchExpressions[0].values[1] is new"
 	for name, tc := range map[string]struct {
 		openShift bool
@@ -266,7 +266,7 @@ func TestAgainstTheOriginal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cluster, theirs := recorded(t, name)
 			var got []string
-			for _, o := range built(t, cluster, inputsFor(cluster, tc.openShift, tc.changes...)) {
+			for _, o := range buildObjects(t, cluster, inputsFor(cluster, tc.openShift, tc.changes...)) {
 				key := o.GetKind() + " " + o.GetName()
 				other := theirs[key]
 				delete(theirs, key)
@@ -288,7 +288,7 @@ func TestAgainstTheOriginal(t *testing.T) {
 	}
 }
 
-// unmark removes what every object of this operator bears, and what differs from run to run.
+// unmark removes the common labels, and values that differ between runs.
 func unmark(o *unstructured.Unstructured) {
 	labels := o.GetLabels()
 	delete(labels, names.OperatorLabel)
@@ -312,9 +312,8 @@ func prefixed(prefix string, lines []string) []string {
 	return lines
 }
 
-// Whatever the cluster says and the settings are, what is planned can be written, bears the label of the cluster, and
-// nothing is exposed for a cluster that has no pods.
-func TestPlansAreSound(t *testing.T) {
+// For any cluster and settings, all objects can be encoded and have the label of the cluster, and a suspended cluster is not exposed.
+func TestBuildInvariants(t *testing.T) {
 	word := rapid.StringMatching(`[a-z]([-a-z0-9]{0,40}[a-z0-9])?`)
 	rapid.Check(t, func(t *rapid.T) {
 		containers := []any{map[string]any{"name": rapid.SampledFrom([]string{"ray-head", raycluster.ContainerOAuth, raycluster.ContainerProxy}).Draw(t, "container")}}
@@ -334,7 +333,7 @@ func TestPlansAreSound(t *testing.T) {
 			in.Publish = rapid.SampledFrom([]string{config.PublishAuto, config.PublishOpen, config.PublishGateway, config.PublishNone}).Draw(t, "publish")
 		})
 		p := resources.Build(raycluster.View(u.Object), in)
-		all := slices.Concat(p.Policies, p.Guards, p.Exposing)
+		all := slices.Concat(p.Policies, p.SidecarObjects, p.Exposure)
 		if p.Binding != nil {
 			all = append(all, *p.Binding)
 		}
@@ -347,8 +346,8 @@ func TestPlansAreSound(t *testing.T) {
 				t.Errorf("%s has labels %v", o.GetKind(), o.GetLabels())
 			}
 		}
-		if suspended && (len(p.Guards)+len(p.Exposing) > 0 || p.Binding != nil) {
-			t.Errorf("%d objects for a suspended cluster, binding %v", len(p.Exposing), p.Binding)
+		if suspended && (len(p.SidecarObjects)+len(p.Exposure) > 0 || p.Binding != nil) {
+			t.Errorf("%d objects for a suspended cluster, binding %v", len(p.Exposure), p.Binding)
 		}
 		if len(p.Policies) != 2 {
 			t.Errorf("%d policies", len(p.Policies))

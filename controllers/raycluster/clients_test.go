@@ -10,8 +10,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// codeflare-sdk finds the HTTPRoute of a dashboard by two labels, and makes its URL of the host of the Gateway, which it looks up by name
-// and namespace, and of the namespace and name of the cluster.
+// codeflare-sdk finds the HTTPRoute of a dashboard by two labels, and builds its URL from the host of the Gateway and from namespace and
+// name of the cluster.
 func TestClientsFindTheDashboard(t *testing.T) {
 	selector, err := labels.Parse("ray.io/cluster-name=demo,ray.io/cluster-namespace=team1")
 	if err != nil {
@@ -19,7 +19,7 @@ func TestClientsFindTheDashboard(t *testing.T) {
 	}
 	u := clusterFrom(t, demoCluster("ray.openshift.ai/version: 1.0.0", fmt.Sprintf(injectedHead, "kube-rbac-proxy")))
 	found := 0
-	for _, o := range built(t, u, inputsFor(u, false, exposed(config.ExposeGateway), verified)) {
+	for _, o := range buildObjects(t, u, inputsFor(u, false, exposed(config.ExposeGateway), verified)) {
 		if o.GetKind() != "HTTPRoute" || !selector.Matches(labels.Set(o.GetLabels())) {
 			continue
 		}

@@ -1,18 +1,17 @@
-// Package raycluster makes Ray clusters safe to use in a shared Kubernetes cluster: NetworkPolicies, a guarded dashboard and
-// a published client port around what KubeRay runs. What is put into the pods is the work of webhooks/raycluster.
+// Package raycluster secures Ray clusters in a shared Kubernetes cluster: it creates NetworkPolicies, a sidecar in front of the dashboard
+// and a public client port for the pods of KubeRay. webhooks/raycluster injects the sidecar and the certificates into the pods.
 //
-// A RayCluster is read as it is and never written as a whole: its fields belong to KubeRay, which adds more with every
-// release. Its status is never written either, so users are informed by Events.
+// The controller never applies a whole RayCluster: its fields belong to KubeRay, which adds more with every release. The status belongs to
+// KubeRay too, so users are informed by Events.
 //
 // How a new RayCluster is secured:
 //
-//  1. An event of the cluster, of what was made for it or of its pods (pods/) is mapped to a request (setup.go).
-//  2. clusters.Reconcile (reconcile.go) reads the cluster; inputs (inputs.go) gathers what else counts: settings, the domain, the
-//     namespaces of KubeRay, and what the running pods have.
-//  3. resources.Build (resources/plan.go) plans all objects as a pure function: networkpolicy.go, guard.go, publication.go.
-//  4. guard (reconcile.go) applies the NetworkPolicies, the account of the sidecar and its ClusterRoleBinding (binding.go), and has
-//     certificates/ issue or renew certificates. A paused cluster ends here.
-//  5. Only when all of that is there the dashboard and the client port are published.
-//  6. prune removes what is not wanted any more, and takeover.go what the CodeFlare operator left.
-//  7. repair.go mends pod templates and pods; events.go informs the user, once for each change.
+//  1. setup.go maps an Event of the cluster, of an object owned by it or of its pods (pods/) to a request.
+//  2. clusterReconciler.Reconcile (reconcile.go) reads the cluster; inputs (inputs.go) reads settings, domain, KubeRay namespaces and pods.
+//  3. resources.Build (resources/plan.go) builds all objects as a pure function: networkpolicy.go, sidecar.go, routes.go.
+//  4. reconcileSecurity (reconcile.go) applies the NetworkPolicies, the ServiceAccount of the sidecar and its ClusterRoleBinding
+//     (binding.go), and has certificates/ issue or renew certificates. For a paused cluster this is the last step.
+//  5. reconcileExposure publishes the dashboard and the client port, if step 4 succeeded.
+//  6. prune deletes objects that are not desired any more, and legacy.go those of the CodeFlare operator.
+//  7. repair.go updates pod templates and replaces pods; events.go informs the user, once for each change.
 package raycluster

@@ -36,7 +36,7 @@ const (
 	ReasonPullSecrets            = "PullSecretsMissing"
 	ReasonBindingTaken           = "ClusterRoleBindingTaken"
 	eventAction                  = "Secure"
-	maxNote                      = 1000 // bytes, as the API of events has it
+	maxNote                      = 1000 // bytes, less than the limit of the events API
 	topicApply             topic = "apply"
 	topicPublication       topic = "publication"
 	topicKubeRay           topic = "kuberay"
@@ -47,22 +47,22 @@ const (
 	topicCookie            topic = "cookie"
 )
 
-// tell says why a cluster is not published or guarded as its user may expect, once for each change of that.
-func (r *clusters) tell(cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs, said routestatus.Report) {
+// emitEvents reports why a cluster is not published or secured as its user may expect, once for each change.
+func (r *clusterReconciler) emitEvents(cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs, routes routestatus.Report) {
 	if !in.Mode.Active() {
 		return
 	}
 	if in.Mode.ByKubeRay {
-		r.tellByKubeRay(cluster, in)
+		r.emitKubeRayEvents(cluster, in)
 		return
 	}
-	r.memory.of(cluster).resolve(topicPlatform)
-	reason, text := unpublishedFor(c, in)
+	r.memory.of(cluster).clearMessage(topicPlatform)
+	reason, text := unpublishedReason(c, in)
 	severity, action := corev1.EventTypeNormal, eventAction
-	if text == "" && said.First() != nil {
-		reason, text, severity, action = ReasonNotPublished, said.Message(), corev1.EventTypeWarning, said.Action()
+	if text == "" && routes.FirstProblem() != nil {
+		reason, text, severity, action = ReasonNotPublished, routes.Message(), corev1.EventTypeWarning, routes.Action()
 	}
-	if text == "" && r.memory.of(cluster).resolve(topicPublication) && in.Published(c) {
+	if text == "" && r.memory.of(cluster).clearMessage(topicPublication) && in.HasPods(c) {
 		where := ""
 		if in.Domain != "" {
 			where = " below " + in.Domain
@@ -70,35 +70,35 @@ func (r *clusters) tell(cluster *unstructured.Unstructured, c raycluster.Cluster
 		r.recorder.Eventf(cluster, nil, corev1.EventTypeNormal, ReasonPublished, eventAction, "the dashboard is published%s", where)
 	}
 	r.event(cluster, topicPublication, severity, reason, action, text)
-	reason, text = shortfall(c, in)
-	r.warn(cluster, topicPods, reason, text)
+	reason, text = injectionProblem(c, in)
+	r.warningEvent(cluster, topicPods, reason, text)
 	text = ""
 	if in.Mode.Policies && len(in.KubeRay) == 0 {
 		text = "KubeRay was not found, so the NetworkPolicies do not admit it to the head, " +
 			"and RayJobs and RayServices cannot reach it: set raycluster.kubeRayNamespaces"
 	}
-	r.warn(cluster, topicKubeRay, ReasonNoKubeRay, text)
+	r.warningEvent(cluster, topicKubeRay, ReasonNoKubeRay, text)
 }
 
-// tellByKubeRay says that the KubeRay of the platform does what this program did, and which pods do not fit that.
-func (r *clusters) tellByKubeRay(cluster *unstructured.Unstructured, in resources.Inputs) {
-	known := r.memory.of(cluster)
-	known.resolve(topicPublication)
-	known.resolve(topicKubeRay)
-	r.note(cluster, topicPlatform, ReasonSecuredByKubeRay, "the KubeRay of the platform secures this cluster: the operator adds nothing to its pods, "+
+// emitKubeRayEvents reports that the KubeRay of the platform secures the cluster, and pods that are incompatible with that.
+func (r *clusterReconciler) emitKubeRayEvents(cluster *unstructured.Unstructured, in resources.Inputs) {
+	state := r.memory.of(cluster)
+	state.clearMessage(topicPublication)
+	state.clearMessage(topicKubeRay)
+	r.normalEvent(cluster, topicPlatform, ReasonSecuredByKubeRay, "the KubeRay of the platform secures this cluster: the operator adds nothing to its pods, "+
 		"publishes nothing, and removes what it made before")
 	text := ""
 	if in.Mounted.MTLS || slices.ContainsFunc(in.Heads, func(head raycluster.Injected) bool { return head.Sidecar.Sidecar() }) {
 		text = "pods still have the sidecar or the certificates of the operator, which do not fit those of the KubeRay of the platform: " +
 			"delete all pods of the cluster, so that they are recreated"
 	}
-	r.warn(cluster, topicPods, ReasonPodsOutdated, text)
+	r.warningEvent(cluster, topicPods, ReasonPodsOutdated, text)
 }
 
-// unpublishedFor says why a dashboard is not published although the settings publish dashboards; empty when it is.
-func unpublishedFor(c raycluster.Cluster, in resources.Inputs) (reason, text string) {
+// unpublishedReason returns why a dashboard is not published although the settings publish dashboards, or "".
+func unpublishedReason(c raycluster.Cluster, in resources.Inputs) (reason, text string) {
 	switch {
-	case in.Publish == config.PublishNone || !in.Published(c):
+	case in.Publish == config.PublishNone || !in.HasPods(c):
 	case in.MissingDomain(c) && in.Publish == config.PublishGateway && in.GatewayNamespace == "":
 		return ReasonNotPublished, "the dashboard has no HTTPRoute, because no Gateway is named: set raycluster.gatewayNamespace, or GATEWAY_NAMESPACE if exposure.kind is gateway"
 	case in.MissingDomain(c):
@@ -107,10 +107,10 @@ func unpublishedFor(c raycluster.Cluster, in resources.Inputs) (reason, text str
 	case in.HostTaken:
 		return ReasonNotPublished, fmt.Sprintf("the dashboard has no Ingress, because an older RayCluster has the host %s.%s: "+
 			"create this RayCluster under another name", c.DashboardHost(), in.Domain)
-	case in.Guard(c).Sidecar() && in.ViaGateway() && in.Exposure(c) == resources.Unpublished:
+	case in.EffectiveAuth(c).Sidecar() && in.ViaGateway() && in.Exposure(c) == resources.Unpublished:
 		return ReasonNotPublished, "an HTTPRoute cannot route to the TLS port of the sidecar: serve the kind BackendTLSPolicy of the Gateway API, " +
 			"which works except on OpenShift, publish dashboards in another way, or set rayDashboardOAuthEnabled to false"
-	case in.Mode.Auth == raycluster.AuthRay && in.Exposure(c) != resources.Bare:
+	case in.Mode.Auth == raycluster.AuthRay && in.Exposure(c) != resources.Direct:
 		return ReasonNotPublished, "a dashboard that a Ray token protects is published once all head pods require the token: " +
 			"delete head pods that were created before spec.authOptions was set, so that they are recreated"
 	case in.Exposure(c) == resources.Unpublished:
@@ -119,24 +119,24 @@ func unpublishedFor(c raycluster.Cluster, in resources.Inputs) (reason, text str
 	return "", ""
 }
 
-// shortfall compares what the pod templates and the pods have with what they should have; empty when they agree.
-func shortfall(c raycluster.Cluster, in resources.Inputs) (reason, text string) {
-	has := c.Injected()
-	older := func(lacks func(raycluster.Injected) bool) bool { return slices.ContainsFunc(in.Heads, lacks) }
+// injectionProblem returns how the pod templates and the pods differ from the mode, or "".
+func injectionProblem(c raycluster.Cluster, in resources.Inputs) (reason, text string) {
+	injected := c.Injected()
+	anyHead := func(lacks func(raycluster.Injected) bool) bool { return slices.ContainsFunc(in.Heads, lacks) }
 	switch {
-	case in.Mode.Auth.Sidecar() && !has.Sidecar.Sidecar():
+	case in.Mode.Auth.Sidecar() && !injected.Sidecar.Sidecar():
 		return ReasonNotSecured, "no sidecar protects the dashboard, because the cluster was stored while the webhook was not installed, " +
 			"or while the KubeRay of the platform secured it: " +
 			"change the cluster in any way, or recreate it"
-	case in.Mode.Auth.Sidecar() && older(func(head raycluster.Injected) bool { return head.Sidecar != has.Sidecar }):
+	case in.Mode.Auth.Sidecar() && anyHead(func(head raycluster.Injected) bool { return head.Sidecar != injected.Sidecar }):
 		return ReasonNotSecured, "the head runs without the sidecar that its pod template has: delete its pod, so that it is recreated"
-	case in.Mode.MTLS && !has.MTLS:
+	case in.Mode.MTLS && !injected.MTLS:
 		return ReasonNotSecured, "the pods have no certificates, so the client port is not published: " +
 			"change the pod template of the head, suspend the cluster for a while, or recreate it"
-	case in.Mode.MTLS && older(func(head raycluster.Injected) bool { return !head.Encrypted }):
+	case in.Mode.MTLS && anyHead(func(head raycluster.Injected) bool { return !head.Encrypted }):
 		return ReasonNotSecured, "the head runs without the certificates that its pod template has, so the client port is not published: " +
 			"delete its pod, so that it is recreated"
-	case !in.Mode.Auth.Sidecar() && has.Sidecar.Sidecar(), !in.Mode.MTLS && has.MTLS:
+	case !in.Mode.Auth.Sidecar() && injected.Sidecar.Sidecar(), !in.Mode.MTLS && injected.MTLS:
 		return ReasonOutdated, "the pod templates still contain a sidecar or certificates that are now disabled; these stay, with everything that they require, " +
 			"until the pod template of the head is changed or the cluster is suspended"
 	default:
@@ -144,72 +144,71 @@ func shortfall(c raycluster.Cluster, in resources.Inputs) (reason, text string) 
 	}
 }
 
-// memory is what is remembered of each cluster between two reconciles. All of it can be lost.
+// memory stores the state of each cluster between reconciles. Losing it is harmless.
 type memory struct {
 	mu       sync.Mutex
-	clusters map[types.NamespacedName]*remembered
+	clusters map[types.NamespacedName]*clusterState
 }
 
-// remembered is what is remembered of one cluster. One worker at a time deals with a cluster.
-type remembered struct {
+// clusterState is the state of one cluster. A cluster is reconciled by one worker at a time.
+type clusterState struct {
 	uid types.UID
 	// cookie is the key in the Secret of the sidecar.
 	cookie []byte
-	// asked is the generation at which admission was asked to bring the pod templates up to date, askedAt is when.
-	// mismatch is since when the head has the sidecar for another state of the OAuth server; zero while it has the right one.
-	asked             int64
-	askedAt, mismatch time.Time
-	// deleted are the pods that were deleted for want of a pull secret.
-	deleted map[types.UID]bool
-	// certificates is what their keeper remembers.
+	// admissionGeneration and admissionTriggeredAt are generation and time of the last triggered admission. sidecarMismatchSince is zero
+	// unless the head has the sidecar of the other authentication.
+	admissionGeneration                        int64
+	admissionTriggeredAt, sidecarMismatchSince time.Time
+	// deletedPods are the pods that were deleted because of a missing pull secret.
+	deletedPods  map[types.UID]bool
 	certificates certificates.Memory
-	// messages are the last ones on each topic.
+	// messages are the last messages by topic.
 	messages map[topic]string
 }
 
-// of returns what is remembered of a cluster, nothing at first.
-func (m *memory) of(cluster *unstructured.Unstructured) *remembered {
+// of returns the state of a cluster, which is empty at first.
+func (m *memory) of(cluster *unstructured.Unstructured) *clusterState {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	name := client.ObjectKeyFromObject(cluster)
-	known := m.clusters[name]
-	if known == nil || known.uid != cluster.GetUID() {
+	state := m.clusters[name]
+	if state == nil || state.uid != cluster.GetUID() {
 		if m.clusters == nil {
-			m.clusters = map[types.NamespacedName]*remembered{}
+			m.clusters = map[types.NamespacedName]*clusterState{}
 		}
-		known = &remembered{uid: cluster.GetUID(), deleted: map[types.UID]bool{}, messages: map[topic]string{}}
-		m.clusters[name] = known
+		state = &clusterState{uid: cluster.GetUID(), deletedPods: map[types.UID]bool{}, messages: map[topic]string{}}
+		m.clusters[name] = state
 	}
-	return known
+	return state
 }
 
-// replace forgets the cluster of that name unless it has the uid, and returns what was remembered; nil for nothing.
-func (m *memory) replace(name types.NamespacedName, uid types.UID) *remembered {
+// replace drops and returns the state of a cluster of that name with another uid, or returns nil.
+func (m *memory) replace(name types.NamespacedName, uid types.UID) *clusterState {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	known := m.clusters[name]
-	if known == nil || known.uid == uid {
+	state := m.clusters[name]
+	if state == nil || state.uid == uid {
 		return nil
 	}
 	delete(m.clusters, name)
-	return known
+	return state
 }
 
-// topic is what a user is informed about.
+// topic is the subject of an Event.
 type topic string
 
-// isNews remembers the message on a topic, and reports whether it differs from the last one.
-func (k *remembered) isNews(about topic, text string) bool {
-	if k.messages[about] == text {
+// setMessage stores the message of a topic and reports whether it changed.
+func (k *clusterState) setMessage(t topic, text string) bool {
+	if k.messages[t] == text {
 		return false
 	}
-	k.messages[about] = text
+	k.messages[t] = text
 	return true
 }
 
-// resolve forgets the last message on a topic, and reports whether there was one.
-func (k *remembered) resolve(about topic) bool {
-	_, open := k.messages[about]
-	delete(k.messages, about)
-	return open
+// clearMessage deletes the message of a topic and reports whether there was one.
+func (k *clusterState) clearMessage(t topic) bool {
+	_, found := k.messages[t]
+	delete(k.messages, t)
+	return found
 }

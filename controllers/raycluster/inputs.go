@@ -28,9 +28,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
-// newInputs are what the objects depend on where there are no pods and no Secrets yet.
+// newInputs returns the inputs of a cluster without pods and Secrets.
 func newInputs(c raycluster.Cluster, settings config.RayCluster, served capability.Set, domain string) resources.Inputs {
-	settings = settings.On(served.OpenShift())
+	settings = settings.ForPlatform(served.OpenShift())
 	in := resources.Inputs{
 		RayCluster: settings, Platform: raycluster.PlatformOf(served), PlatformKubeRay: served.PlatformKubeRay(), Gateway: served.Has(capability.HTTPRoute), BackendTLSPolicies: served.Has(capability.BackendTLSPolicy),
 		CertManager: served.Has(capability.Certificate), Domain: clusterdomain.Prefer(settings.IngressDomain, domain),
@@ -39,43 +39,43 @@ func newInputs(c raycluster.Cluster, settings config.RayCluster, served capabili
 	return in
 }
 
-// inputs gathers what the objects depend on.
-func (r *clusters) inputs(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster) (resources.Inputs, error) {
+// inputs returns the inputs of the objects of a cluster.
+func (r *clusterReconciler) inputs(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster) (resources.Inputs, error) {
 	settings, err := r.settings(ctx)
 	if err != nil {
 		return resources.Inputs{}, err
 	}
 	in := newInputs(c, settings, r.served(), r.domain())
 	var known bool
-	if in.KubeRay, known = r.kubeRay(settings); !known {
-		return in, &reconciler.Wait{For: "the namespaces of KubeRay", Retry: lookAgain}
+	if in.KubeRay, known = r.kubeRayNamespaces(settings); !known {
+		return in, &reconciler.Wait{For: "the namespaces of KubeRay", Retry: shortRequeue}
 	}
 	if in.HostTaken, err = r.hostTaken(ctx, cluster, c, in); err != nil {
 		return in, err
 	}
-	if in.Pods, err = pods.Of(ctx, r.pods, c.Namespace(), cluster.GetUID()); err != nil {
+	if in.Pods, err = pods.List(ctx, r.pods, c.Namespace(), cluster.GetUID()); err != nil {
 		return in, err
 	}
-	in.Heads, in.Mounted = pods.Injected(c, in.Pods)
-	if in.Mode.Active() && in.Guard(c) == raycluster.AuthOAuth && !in.Lingers(c) && in.Published(c) {
-		known := r.memory.of(cluster)
+	in.Heads, in.Mounted = pods.Injections(c, in.Pods)
+	if in.Mode.Active() && in.EffectiveAuth(c) == raycluster.AuthOAuth && !in.RetainsSidecar(c) && in.HasPods(c) {
+		state := r.memory.of(cluster)
 		key := client.ObjectKey{Namespace: c.Namespace(), Name: c.Names().CookieSecret}
-		known.cookie, err = oauthproxy.Cookie(ctx, r.cached, r.live, key, known.cookie)
-		if oauthproxy.Computed(known.cookie) {
-			known.cookie = oauthproxy.NewCookie()
-			r.warn(cluster, topicCookie, ReasonCookieReplaced, "the key of the dashboard's login cookies was made by the CodeFlare operator, "+
+		state.cookie, err = oauthproxy.EnsureCookie(ctx, r.cached, r.live, key, state.cookie)
+		if oauthproxy.IsPredictable(state.cookie) {
+			state.cookie = oauthproxy.NewCookie()
+			r.warningEvent(cluster, topicCookie, ReasonCookieReplaced, "the key of the dashboard's login cookies was made by the CodeFlare operator, "+
 				"and owners of clusters of the same name in other namespaces may know it, so it is replaced in Secret "+key.Name+
 				": a head that runs already uses the old key until you delete its pod")
 		}
-		in.Cookie = known.cookie
+		in.Cookie = state.cookie
 	}
 	return in, err
 }
 
 // hostTaken reports whether an older RayCluster has the host of this one: cluster a-b in namespace c has that of cluster a in namespace b-c.
 // Controllers of Ingresses serve both under one host, while a router of OpenShift refuses the later Route.
-func (r *clusters) hostTaken(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs) (bool, error) {
-	if in.Published(c) && in.Domain != "" && !in.OpenShift && !in.ViaGateway() {
+func (r *clusterReconciler) hostTaken(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs) (bool, error) {
+	if in.HasPods(c) && in.Domain != "" && !in.OpenShift && !in.ViaGateway() {
 		others, err := r.list(ctx)
 		if err != nil {
 			return false, err
@@ -95,27 +95,27 @@ func older(a, b *unstructured.Unstructured) bool {
 }
 
 // list returns all RayClusters of the cache, which must not be changed.
-func (r *clusters) list(ctx context.Context) (*unstructured.UnstructuredList, error) {
+func (r *clusterReconciler) list(ctx context.Context) (*unstructured.UnstructuredList, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(raycluster.GVK.GroupVersion().WithKind(raycluster.GVK.Kind + "List"))
-	if err := r.whole.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.cacheReader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing RayClusters: %w", err)
 	}
 	return list, nil
 }
 
-// forCertificates are the inputs of the certificates, in the mode as the pods are made.
-func forCertificates(in resources.Inputs, c raycluster.Cluster) certificates.Inputs {
-	return certificates.Inputs{RayCluster: in.RayCluster, Mode: in.InForce(c), OpenShift: in.OpenShift, Domain: in.Domain, CertManager: in.CertManager, Pods: in.Pods}
+// certificateInputs returns the inputs of the certificates, in the effective mode.
+func certificateInputs(in resources.Inputs, c raycluster.Cluster) certificates.Inputs {
+	return certificates.Inputs{RayCluster: in.RayCluster, Mode: in.EffectiveMode(c), OpenShift: in.OpenShift, Domain: in.Domain, CertManager: in.CertManager, Pods: in.Pods}
 }
 
-// locator finds out from which namespaces KubeRay reaches the heads, see raycluster.KubeRayNamespaces. It is a manager Runnable.
-type locator struct {
+// kubeRayLocator finds the namespaces from which KubeRay connects to the heads, see raycluster.KubeRayNamespaces. It is a manager Runnable.
+type kubeRayLocator struct {
 	binding, deployment, initialization *singleton.Value[[]string]
 }
 
-// newLocator returns a locator for a manager in the namespace own.
-func newLocator(client dynamic.Interface, clk clock.Clock, log logr.Logger, own string) *locator {
+// newKubeRayLocator returns a locator for a manager in operatorNamespace.
+func newKubeRayLocator(client dynamic.Interface, clk clock.Clock, log logr.Logger, operatorNamespace string) *kubeRayLocator {
 	type object = *unstructured.Unstructured
 	source := func(name, namespace string, kind schema.GroupVersionResource, read func(object) []string) *singleton.Value[[]string] {
 		var v *singleton.Value[[]string]
@@ -125,10 +125,10 @@ func newLocator(client dynamic.Interface, clk clock.Clock, log logr.Logger, own 
 		}, read)
 		return v
 	}
-	l := &locator{
+	l := &kubeRayLocator{
 		binding: source(raycluster.KubeRayName, "", rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings"),
 			func(u object) []string { return raycluster.KubeRayNamespaces(u, nil, nil) }),
-		deployment: source(raycluster.KubeRayName, own, appsv1.SchemeGroupVersion.WithResource("deployments"),
+		deployment: source(raycluster.KubeRayName, operatorNamespace, appsv1.SchemeGroupVersion.WithResource("deployments"),
 			func(u object) []string { return raycluster.KubeRayNamespaces(nil, u, nil) }),
 		initialization: source(raycluster.InitializationName, "", capability.DSCInitialization.GroupVersion().WithResource("dscinitializations"),
 			func(u object) []string { return raycluster.KubeRayNamespaces(nil, nil, u) }),
@@ -138,26 +138,26 @@ func newLocator(client dynamic.Interface, clk clock.Clock, log logr.Logger, own 
 	return l
 }
 
-func (l *locator) sources() []*singleton.Value[[]string] {
+func (l *kubeRayLocator) sources() []*singleton.Value[[]string] {
 	return []*singleton.Value[[]string]{l.binding, l.deployment, l.initialization}
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: only a leader looks.
-func (l *locator) NeedLeaderElection() bool { return true }
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (l *kubeRayLocator) NeedLeaderElection() bool { return true }
 
 // Start implements manager.Runnable. It never fails.
-func (l *locator) Start(ctx context.Context) error {
-	var running sync.WaitGroup
+func (l *kubeRayLocator) Start(ctx context.Context) error {
+	var group sync.WaitGroup
 	for _, source := range l.sources() {
-		running.Go(func() { _ = source.Start(ctx) }) // it never fails
+		group.Go(func() { _ = source.Start(ctx) }) // Start never fails
 	}
-	running.Wait()
+	group.Wait()
 	return nil
 }
 
-// Namespaces returns the namespaces from which KubeRay comes: those of the settings, else those in which it was found, none if it
-// was found nowhere. False says that it is not known yet.
-func (l *locator) Namespaces(settings config.RayCluster) ([]string, bool) {
+// Namespaces returns the namespaces of KubeRay: those of the settings, or else the discovered ones, which may be empty. The bool reports
+// whether discovery is complete.
+func (l *kubeRayLocator) Namespaces(settings config.RayCluster) ([]string, bool) {
 	if len(settings.KubeRayNamespaces) > 0 {
 		return settings.KubeRayNamespaces, true
 	}

@@ -25,11 +25,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
-// around lists "Kind name" of what bears our labels in the scene.
+// around returns "Kind name" of the managed objects.
 func (s *scene) around() []string {
 	s.t.Helper()
 	var out []string
-	for _, kind := range append(prunable(capability.NewSet(optionalKinds...)), bindingKind) {
+	for _, kind := range append(prunedKinds(capability.NewSet(optionalKinds...)), bindingKind) {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		if err := s.server.List(s.t.Context(), list, client.MatchingLabels(names.Labels(ComponentName))); err != nil {
@@ -43,8 +43,8 @@ func (s *scene) around() []string {
 	return out
 }
 
-// wanted lists "Kind name" of what should be around a cluster: what a controller that starts now on an empty cluster would make.
-func (s *scene) wanted(u *unstructured.Unstructured) []string {
+// desiredObjects returns "Kind name" of the objects that a new controller would create for a cluster.
+func (s *scene) desiredObjects(u *unstructured.Unstructured) []string {
 	s.t.Helper()
 	c := raycluster.View(u.Object)
 	in, err := s.inputs(s.t.Context(), u, c)
@@ -52,8 +52,8 @@ func (s *scene) wanted(u *unstructured.Unstructured) []string {
 		s.t.Fatal(err)
 	}
 	p := resources.Build(c, in)
-	all := slices.Concat(p.Policies, p.Guards, p.Exposing)
-	if p.Binding != nil && !p.KeepsBinding {
+	all := slices.Concat(p.Policies, p.SidecarObjects, p.Exposure)
+	if p.Binding != nil && !p.RetainsBinding {
 		all = append(all, *p.Binding)
 	}
 	objects, err := apply.Render(all, ComponentName, u)
@@ -68,7 +68,7 @@ func (s *scene) wanted(u *unstructured.Unstructured) []string {
 	return out
 }
 
-// keeps lists "Kind name" of what may be around a cluster and would not be made.
+// keeps returns "Kind name" of the objects that are retained but not created.
 func (s *scene) keeps(u *unstructured.Unstructured) []string {
 	s.t.Helper()
 	c := raycluster.View(u.Object)
@@ -77,10 +77,10 @@ func (s *scene) keeps(u *unstructured.Unstructured) []string {
 		s.t.Fatal(err)
 	}
 	p := resources.Build(c, in)
-	if p.KeepsBinding {
-		p.Kept = append(p.Kept, *p.Binding)
+	if p.RetainsBinding {
+		p.Retained = append(p.Retained, *p.Binding)
 	}
-	objects, err := apply.Render(p.Kept, ComponentName, u)
+	objects, err := apply.Render(p.Retained, ComponentName, u)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -91,21 +91,21 @@ func (s *scene) keeps(u *unstructured.Unstructured) []string {
 	return out
 }
 
-// settle reconciles until nothing is written any more.
-func (s *scene) settle(u *unstructured.Unstructured) {
+// reconcileUntilIdle reconciles until nothing is written.
+func (s *scene) reconcileUntilIdle(u *unstructured.Unstructured) {
 	s.t.Helper()
 	for range 6 {
-		if len(s.must(u)) == 0 {
+		if len(s.mustReconcile(u)) == 0 {
 			return
 		}
 	}
 	s.t.Fatalf("still writing after six reconciles: %q", s.writes)
 }
 
-// heads are pod templates, as they are stored with and without webhooks.
+// templates are pod templates with and without injections.
 var templates = []string{plainHead, mutualHead, fmt.Sprintf(injectedHead, "oauth-proxy"), fmt.Sprintf(injectedHead, "kube-rbac-proxy")}
 
-// turns are what can happen to a cluster; each tells its name.
+// turns are random events; each returns its name.
 var turns = map[string]func(dice *rand.Rand, s *scene, u *unstructured.Unstructured){
 	"OAuth": func(_ *rand.Rand, s *scene, _ *unstructured.Unstructured) { s.settings.OAuth = !s.settings.OAuth },
 	"mTLS":  func(_ *rand.Rand, s *scene, _ *unstructured.Unstructured) { s.settings.MTLS = !s.settings.MTLS },
@@ -146,7 +146,7 @@ var turns = map[string]func(dice *rand.Rand, s *scene, u *unstructured.Unstructu
 	"restart":   func(_ *rand.Rand, s *scene, _ *unstructured.Unstructured) { s.restart() },
 }
 
-// edit changes the stored cluster as a user would.
+// edit changes the stored cluster like a user.
 func (s *scene) edit(u *unstructured.Unstructured, change func()) {
 	s.t.Helper()
 	s.reread(u)
@@ -157,11 +157,11 @@ func (s *scene) edit(u *unstructured.Unstructured, change func()) {
 	}
 }
 
-// take removes an object of ours behind the back of the controller.
+// take deletes a managed object.
 func (s *scene) take(title string) {
 	s.t.Helper()
 	kind, name, _ := strings.Cut(title, " ")
-	for _, gvk := range append(prunable(capability.NewSet(optionalKinds...)), bindingKind) {
+	for _, gvk := range append(prunedKinds(capability.NewSet(optionalKinds...)), bindingKind) {
 		if gvk.Kind != kind {
 			continue
 		}
@@ -177,34 +177,33 @@ func (s *scene) take(title string) {
 	}
 }
 
-// restart is the end of one process and the start of another: all memory is lost.
+// restart replaces the controller, so that its memory is lost.
 func (s *scene) restart() {
-	s.memory, s.leftovers = memory{}, leftovers{}
+	s.memory, s.legacyObjects = memory{}, legacyObjects{}
 	s.applier = apply.New(s.applier.Options)
 }
 
-// Whatever happens to a cluster, in whatever order: the controller comes to rest, what is around the cluster is what would be
-// recreated, but for what pods and a suspension keep; the finalizer is there exactly with the binding; and its end leaves no
-// binding.
+// After any sequence of events the controller gets idle, and the objects are the desired and the retained ones. The finalizer exists
+// exactly with the binding, and deletion leaves no binding.
 func TestJourneys(t *testing.T) {
 	const journeys = 25
 	for seed := range uint64(journeys) {
 		dice := rand.New(rand.NewPCG(seed, 1))
 		s := newScene(t)
-		u := s.put(demoCluster(oneOf(dice, []string{"", hashedVersion}), oneOf(dice, templates)))
+		u := s.create(demoCluster(oneOf(dice, []string{"", hashedVersion}), oneOf(dice, templates)))
 		var story []string
 		for range 1 + dice.IntN(8) {
 			turn := oneOf(dice, slices.Sorted(maps.Keys(turns)))
 			story = append(story, turn)
 			turns[turn](dice, s, u)
 			if dice.IntN(2) == 0 {
-				s.must(u)
+				s.mustReconcile(u)
 			}
 		}
-		s.settle(u)
-		s.rests(u)
+		s.reconcileUntilIdle(u)
+		s.expectIdle(u)
 		s.reread(u)
-		want, got := s.wanted(u), s.around()
+		want, got := s.desiredObjects(u), s.around()
 		if missing := without(want, got); len(missing) > 0 {
 			t.Fatalf("journey %d: after %q is missing %q", seed, story, missing)
 		}
@@ -219,14 +218,14 @@ func TestJourneys(t *testing.T) {
 		if err := s.server.Delete(s.t.Context(), u); err != nil {
 			t.Fatal(err)
 		}
-		s.settle(u)
+		s.reconcileUntilIdle(u)
 		if s.reread(u); !slices.Equal(u.GetFinalizers(), []string{"example.com/other"}) || s.anyBinding() {
 			t.Fatalf("after %q and its end: finalizers %v, binding %t", story, u.GetFinalizers(), s.anyBinding())
 		}
 	}
 }
 
-// oneOf draws one of some values.
+// oneOf draws a value.
 func oneOf[T any](dice *rand.Rand, from []T) T { return from[dice.IntN(len(from))] }
 
 func without(all, these []string) []string {
@@ -241,10 +240,10 @@ func (s *scene) anyBinding() bool {
 	return len(list.Items) > 0
 }
 
-// errCrash ends a process in the middle of a reconcile.
+// errCrash ends a reconcile.
 var errCrash = errors.New("the process ends")
 
-// scenarios are stories that end well, however often the process ends in between.
+// scenarios must succeed despite crashes.
 var scenarios = map[string]func(s *scene, u *unstructured.Unstructured){
 	"is made":    func(*scene, *unstructured.Unstructured) {},
 	"OAuth goes": func(s *scene, _ *unstructured.Unstructured) { s.settings.OAuth = false },
@@ -262,7 +261,7 @@ var scenarios = map[string]func(s *scene, u *unstructured.Unstructured){
 	},
 }
 
-// A process that ends after any of its writes, or whose write is refused, leaves nothing that the next one does not put right.
+// A crash after any write, or a failed write, is recovered by the next process.
 func TestCrashesAfterEveryWrite(t *testing.T) {
 	for name, scenario := range scenarios {
 		for _, made := range []bool{true, false} {
@@ -287,13 +286,13 @@ type outcome struct {
 	crashed bool
 }
 
-// endOf plays a scenario with a crash at the given write after its beginning; 0 for none.
+// endOf runs a scenario with a crash at the given write; 0 for none.
 func endOf(t *testing.T, scenario func(*scene, *unstructured.Unstructured), at int, made bool) outcome {
 	t.Helper()
 	s := newScene(t)
-	u := s.put(demoCluster(hashedVersion, plainHead))
+	u := s.create(demoCluster(hashedVersion, plainHead))
 	if scenario != nil {
-		s.settle(u)
+		s.reconcileUntilIdle(u)
 		scenario(s, u)
 	}
 	sent, crashed := 0, false
@@ -319,8 +318,8 @@ func endOf(t *testing.T, scenario func(*scene, *unstructured.Unstructured), at i
 		}
 	}
 	s.refuse = func(string, string) error { return nil }
-	s.settle(u)
-	s.rests(u)
+	s.reconcileUntilIdle(u)
+	s.expectIdle(u)
 	s.reread(u)
 	return outcome{state: append(s.around(), u.GetFinalizers()...), crashed: crashed}
 }

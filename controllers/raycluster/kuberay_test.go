@@ -29,7 +29,7 @@ func kubeRayIn(namespace string) *unstructured.Unstructured {
 	return u
 }
 
-// kubeRayBinding is the one that Helm and kustomize make.
+// kubeRayBinding is the ClusterRoleBinding of Helm and kustomize.
 func kubeRayBinding(namespace string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"subjects": []any{
 		map[string]any{"kind": "ServiceAccount", "name": "kuberay-operator", "namespace": namespace}, map[string]any{"kind": "Group", "name": "admins"},
@@ -50,20 +50,20 @@ func dsci(namespace any) *unstructured.Unstructured {
 	return u
 }
 
-// search is a locator that runs.
-type search struct {
-	*locator
+// runningLocator is a started kubeRayLocator.
+type runningLocator struct {
+	*kubeRayLocator
 	client  *dynamicfake.FakeDynamicClient
 	changes atomic.Int32
 }
 
-func startSearch(t *testing.T, served bool, objects ...runtime.Object) *search {
+func newRunningLocator(t *testing.T, served bool, objects ...runtime.Object) *runningLocator {
 	t.Helper()
-	s := &search{client: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+	s := &runningLocator{client: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		deployments: "DeploymentList", {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}: "ClusterRoleBindingList",
 		{Group: "dscinitialization.opendatahub.io", Version: "v1", Resource: "dscinitializations"}: "DSCInitializationList",
 	}, objects...)}
-	s.locator = newLocator(s.client, clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard(), "operators")
+	s.kubeRayLocator = newKubeRayLocator(s.client, clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard(), "operators")
 	for _, source := range s.sources() {
 		source.Subscribe(t.Context(), func([]string) { s.changes.Add(1) })
 	}
@@ -71,7 +71,7 @@ func startSearch(t *testing.T, served bool, objects ...runtime.Object) *search {
 	return s
 }
 
-func (s *search) run(t *testing.T) {
+func (s *runningLocator) run(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -84,8 +84,8 @@ func (s *search) run(t *testing.T) {
 	})
 }
 
-// finds waits until the locator has it.
-func (s *search) finds(t *testing.T, want ...string) {
+// awaitNamespaces waits until discovery is complete.
+func (s *runningLocator) awaitNamespaces(t *testing.T, want ...string) {
 	t.Helper()
 	deadline := time.After(10 * time.Second)
 	tick := time.NewTicker(time.Millisecond)
@@ -103,9 +103,9 @@ func (s *search) finds(t *testing.T, want ...string) {
 	}
 }
 
-// [R2] [R18] KubeRay is where administrators say: by the account in its binding, by its Deployment beside the manager, by the
-// resource of the platform. What a tenant can make counts for nothing.
-func TestWhereKubeRayIs(t *testing.T) {
+// [R2] [R18] The namespaces come from the subjects of KubeRay's binding, its Deployment in the namespace of the manager, and the
+// DSCInitialization. Objects that tenants can create are ignored.
+func TestKubeRayLocator(t *testing.T) {
 	for name, tc := range map[string]struct {
 		served  bool
 		objects []runtime.Object
@@ -123,12 +123,12 @@ func TestWhereKubeRayIs(t *testing.T) {
 		"in the namespace of a tenant":    {false, []runtime.Object{kubeRayIn("tenant"), kubeRayIn("ray-system"), kubeRayIn("opendatahub")}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := startSearch(t, tc.served, tc.objects...)
+			s := newRunningLocator(t, tc.served, tc.objects...)
 			if _, known := s.Namespaces(config.RayCluster{}); known {
 				t.Error("known before anything was read")
 			}
 			s.run(t)
-			s.finds(t, tc.want...)
+			s.awaitNamespaces(t, tc.want...)
 			if s.changes.Load() == 0 {
 				t.Error("no listener was called")
 			}
@@ -136,10 +136,10 @@ func TestWhereKubeRayIs(t *testing.T) {
 	}
 }
 
-func TestKubeRayMoves(t *testing.T) {
-	s := startSearch(t, false)
+func TestKubeRayLocatorFollowsChanges(t *testing.T) {
+	s := newRunningLocator(t, false)
 	s.run(t)
-	s.finds(t)
+	s.awaitNamespaces(t)
 	deadline := time.After(10 * time.Second)
 	for watches := 0; watches < 2; { // of the binding and of the Deployment
 		watches = 0
@@ -157,25 +157,25 @@ func TestKubeRayMoves(t *testing.T) {
 	if err := s.client.Tracker().Create(deployments, kubeRayIn("operators"), "operators"); err != nil {
 		t.Fatal(err)
 	}
-	s.finds(t, "operators")
+	s.awaitNamespaces(t, "operators")
 	if err := s.client.Tracker().Delete(deployments, "operators", "kuberay-operator"); err != nil {
 		t.Fatal(err)
 	}
-	s.finds(t)
+	s.awaitNamespaces(t)
 }
 
-// [R2] Rights that are missing keep no cluster without policies.
-func TestLookingIsForbidden(t *testing.T) {
-	s := startSearch(t, true)
+// [R2] Missing rights do not block NetworkPolicies.
+func TestKubeRayLocatorWithoutRights(t *testing.T) {
+	s := newRunningLocator(t, true)
 	s.client.PrependReactor("list", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("no"))
 	})
 	s.run(t)
-	s.finds(t)
+	s.awaitNamespaces(t)
 }
 
-func TestSettingsSayWhereKubeRayIs(t *testing.T) {
-	s := startSearch(t, false)
+func TestKubeRayLocatorPrefersSettings(t *testing.T) {
+	s := newRunningLocator(t, false)
 	got, known := s.Namespaces(config.RayCluster{KubeRayNamespaces: []string{"mine"}})
 	if !known || !slices.Equal(got, []string{"mine"}) {
 		t.Errorf("%v, known %t", got, known)

@@ -22,7 +22,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// Objects of the chapter's section 6, written down by hand. $names are filled in from the tables of section 2.3.
+// Expected objects, maintained by hand. $names are replaced from the table of names.
 const (
 	wantCookie  = `{apiVersion: v1, kind: Secret, metadata: {name: $cookie}, data: {cookie_secret: Y29va2ll}}`
 	wantService = `{apiVersion: v1, kind: Service, metadata: {name: $service},
@@ -66,16 +66,16 @@ const (
     {ports: [$open]}$routed]}}`
 )
 
-// hashedName is the rule of section 2.3, in the test's own words.
+// hashedName implements the rule of hashed names independently.
 func hashedName(base string) string {
 	sum := sha256.Sum256([]byte("codeflare-raycluster-controller" + base))
 	return base + "-" + hex.EncodeToString(sum[:])[:8]
 }
 
-// circumstances are everything that decides about the objects of a cluster.
+// circumstances are the inputs that determine the objects of a cluster.
 type circumstances struct {
 	openShift, domain, oauth, mtls, suspended, hashed bool
-	// stored is what the pod templates have: the sidecar's name, and whether they have certificates.
+	// stored describes the pod templates: the name of the sidecar, and whether they have certificates.
 	sidecar   string
 	encrypted bool
 }
@@ -85,8 +85,8 @@ func (c circumstances) String() string {
 		c.openShift, c.domain, c.oauth, c.mtls, c.suspended, c.hashed, c.sidecar, c.encrypted)
 }
 
-// everyCircumstance lists all combinations.
-func everyCircumstance() []circumstances {
+// allCircumstances returns all combinations.
+func allCircumstances() []circumstances {
 	all := []circumstances{{}}
 	double := func(set func(*circumstances)) {
 		for _, c := range slices.Clone(all) {
@@ -111,7 +111,7 @@ func everyCircumstance() []circumstances {
 	return all
 }
 
-// guard is the sidecar that objects are made for: the wanted one, and while none is wanted the one that pods still have.
+// guard returns the desired sidecar, or else the one that pods still have.
 func (c circumstances) guard() string {
 	switch {
 	case !c.oauth:
@@ -123,7 +123,7 @@ func (c circumstances) guard() string {
 	}
 }
 
-// expected are the manifests for the circumstances, by the tables 5.2 and 6 with the fixes of R16, R17 and R32.
+// expected returns the expected manifests, with the fixes of R16, R17 and R32.
 func (c circumstances) expected() []string {
 	out := []string{wantHead, wantWorkers}
 	if c.suspended {
@@ -157,7 +157,7 @@ func (c circumstances) expected() []string {
 	return out
 }
 
-// filled puts the names into a manifest, which differ between the two naming schemes.
+// filled replaces the names in a manifest, which depend on the naming scheme.
 func (c circumstances) filled(manifest string) string {
 	name := func(base string) string { return base }
 	if c.hashed {
@@ -182,7 +182,7 @@ func (c circumstances) filled(manifest string) string {
 	).Replace(manifest)
 }
 
-// object reads a manifest and adds what all objects have in common.
+// object parses a manifest and adds common fields.
 func (c circumstances) object(t *testing.T, manifest string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
@@ -225,10 +225,10 @@ func (c circumstances) cluster(t *testing.T) *unstructured.Unstructured {
 		c.suspended, containers, volumes)))
 }
 
-// [raycluster-2] [raycluster-3] [raycluster-8] [R16] [R17] [R32] Every object under every combination of settings, platform,
-// suspension, naming scheme and pod template, against the tables of the chapter.
-func TestEveryCircumstance(t *testing.T) {
-	for _, c := range everyCircumstance() {
+// [raycluster-2] [raycluster-3] [raycluster-8] [R16] [R17] [R32] Objects for every combination of settings, platform, suspension, naming
+// scheme and pod template.
+func TestBuildMatrix(t *testing.T) {
+	for _, c := range allCircumstances() {
 		u := c.cluster(t)
 		in := inputsFor(u, c.openShift, routers, func(in *resources.Inputs) {
 			in.OAuth, in.MTLS = c.oauth, c.mtls
@@ -241,7 +241,7 @@ func TestEveryCircumstance(t *testing.T) {
 			o := c.object(t, manifest)
 			want[o.GetKind()+" "+o.GetName()] = canonicalYAML(t, o)
 		}
-		for _, o := range built(t, u, in) {
+		for _, o := range buildObjects(t, u, in) {
 			got[o.GetKind()+" "+o.GetName()] = canonicalYAML(t, o)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -250,7 +250,7 @@ func TestEveryCircumstance(t *testing.T) {
 	}
 }
 
-// canonicalYAML writes numbers alike, wherever they come from.
+// canonicalYAML normalizes numbers.
 func canonicalYAML(t *testing.T, o *unstructured.Unstructured) string {
 	t.Helper()
 	text, err := yaml.Marshal(o.Object)
@@ -260,14 +260,13 @@ func canonicalYAML(t *testing.T, o *unstructured.Unstructured) string {
 	return string(text)
 }
 
-// [raycluster-8] What a suspension keeps is exactly what the sidecar of the cluster needs to come back, and nothing that
-// leads to it.
-func TestWhatASuspensionKeeps(t *testing.T) {
-	for _, c := range everyCircumstance() {
+// [raycluster-8] A suspended cluster retains exactly the objects that its sidecar needs, and no routes.
+func TestBuildRetainsObjectsOfSuspendedCluster(t *testing.T) {
+	for _, c := range allCircumstances() {
 		u := c.cluster(t)
 		in := inputsFor(u, c.openShift, domain, func(in *resources.Inputs) { in.OAuth, in.MTLS = c.oauth, c.mtls })
 		p := resources.Build(raycluster.View(u.Object), in)
-		kept, err := apply.Render(p.Kept, ComponentName, u)
+		kept, err := apply.Render(p.Retained, ComponentName, u)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -296,14 +295,14 @@ func TestWhatASuspensionKeeps(t *testing.T) {
 	}
 }
 
-// TestPortsOfTheCluster: policies and publication follow the ports that a head names, as KubeRay does.
+// TestPortsOfTheCluster: NetworkPolicies and routes use the ports that the head declares, as KubeRay does.
 func TestPortsOfTheCluster(t *testing.T) {
 	head := `{name: ray-head, env: [{name: RAY_USE_TLS, value: "1"}], ports: [{name: serve, containerPort: 9000}, {name: dashboard, containerPort: 8266},
   {name: client, containerPort: 10002}, {name: metrics, containerPort: 8081}, {name: dashboard-agent, containerPort: 52366}]}`
 	u := clusterFrom(t, demoCluster(hashedVersion, strings.Replace(fmt.Sprintf(injectedHead, "oauth-proxy"), encryptedRay, head, 1)))
 	u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "ray.io/v1", Kind: "RayService", Name: "s", UID: "u", Controller: new(true)}})
 	for _, openShift := range []bool{true, false} {
-		all, err := json.Marshal(built(t, u, inputsFor(u, openShift, domain, heads(raycluster.View(u.Object).Injected()))))
+		all, err := json.Marshal(buildObjects(t, u, inputsFor(u, openShift, domain, heads(raycluster.View(u.Object).Injected()))))
 		if err != nil {
 			t.Fatal(err)
 		}

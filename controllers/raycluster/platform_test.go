@@ -18,72 +18,72 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
 )
 
-// The KubeRay of the platform comes and goes while a cluster runs: what is ours goes and comes back. A sidecar that still runs keeps what it
-// needs, and nothing of it is made.
+// If the KubeRay of the platform is enabled and disabled, the objects are deleted and created again. Objects of a running sidecar are
+// retained, but not created.
 func TestTheKubeRayOfThePlatformComesAndGoes(t *testing.T) {
 	s := newScene(t)
 	sidecar := fmt.Sprintf(injectedHead, "oauth-proxy")
-	u := s.put(demoCluster(hashedVersion, sidecar))
+	u := s.create(demoCluster(hashedVersion, sidecar))
 	old := s.run("old", sidecar)
-	s.settle(u)
-	s.said()
+	s.reconcileUntilIdle(u)
+	s.eventsSince()
 	guarded, n := raycluster.View(u.Object).Names().ProxyService, raycluster.View(u.Object).Names()
 	if s.leadsTo(u) != guarded {
 		t.Fatal("not published")
 	}
 
 	s.served = openShift.WithPlatformKubeRay(true)
-	writes := s.must(u)
+	writes := s.mustReconcile(u)
 	if !slices.Contains(writes, "patch RayCluster demo") {
 		t.Errorf("admission was not asked to take out what is ours: %q", writes)
 	}
-	if s.has(&networkingv1.NetworkPolicy{}, "team1", n.HeadPolicy) || s.has(&networkingv1.NetworkPolicy{}, "team1", n.WorkerPolicy) || s.leadsTo(u) != guarded {
+	if s.exists(&networkingv1.NetworkPolicy{}, "team1", n.HeadPolicy) || s.exists(&networkingv1.NetworkPolicy{}, "team1", n.WorkerPolicy) || s.leadsTo(u) != guarded {
 		t.Errorf("while the old head runs: %q", s.around())
 	}
-	if said := s.said(); !strings.Contains(said, "Normal "+ReasonSecuredByKubeRay) || !strings.Contains(said, "Warning "+ReasonPodsOutdated) {
+	if said := s.eventsSince(); !strings.Contains(said, "Normal "+ReasonSecuredByKubeRay) || !strings.Contains(said, "Warning "+ReasonPodsOutdated) {
 		t.Errorf("reported %q", said)
 	}
 	s.edit(u, func() { u.Object["spec"] = clusterFrom(t, plainHead).Object["spec"] }) // by our webhook
-	s.settle(u)
+	s.reconcileUntilIdle(u)
 	s.stop(old)
 	s.run("new", plainHead)
-	s.settle(u)
+	s.reconcileUntilIdle(u)
 	s.reread(u)
 	if left := s.around(); len(left) > 0 || len(u.GetFinalizers()) > 0 {
 		t.Errorf("left %q, finalizers %q", left, u.GetFinalizers())
 	}
-	s.rests(u)
-	if said := s.said(); said != "" {
+	s.expectIdle(u)
+	if said := s.eventsSince(); said != "" {
 		t.Errorf("reported %q", said)
 	}
 
 	s.served = openShift
-	s.settle(u)
-	if s.leadsTo(u) != guarded || !s.has(&networkingv1.NetworkPolicy{}, "team1", n.HeadPolicy) {
+	s.reconcileUntilIdle(u)
+	if s.leadsTo(u) != guarded || !s.exists(&networkingv1.NetworkPolicy{}, "team1", n.HeadPolicy) {
 		t.Errorf("after it has gone: %q", s.around())
 	}
-	if said := s.said(); !strings.Contains(said, ReasonNotSecured) || !strings.Contains(said, "KubeRay of the platform secured it") {
+	if said := s.eventsSince(); !strings.Contains(said, ReasonNotSecured) || !strings.Contains(said, "KubeRay of the platform secured it") {
 		t.Errorf("reported %q", said)
 	}
 }
 
-// The OAuth server of OpenShift goes while a cluster runs, and comes back: admission replaces the sidecar, which is triggered again while that
-// of another replica does not know it yet, and the Route stays.
+// If the OAuth server is removed and added again, admission replaces the sidecar; it is triggered repeatedly because another replica may
+// detect that later. The Route stays.
 func TestTheOAuthServerGoesAndComesBack(t *testing.T) {
 	s, now := newScene(t), testclock.NewFakePassiveClock(time.Now())
 	s.clock = now
 	oauth, proxy := fmt.Sprintf(injectedHead, "oauth-proxy"), fmt.Sprintf(injectedHead, "kube-rbac-proxy")
-	u := s.put(demoCluster(hashedVersion, oauth))
+	u := s.create(demoCluster(hashedVersion, oauth))
 	old := s.run("old", oauth)
-	s.settle(u)
+	s.reconcileUntilIdle(u)
 	n := raycluster.View(u.Object).Names()
 	guarded := func(cookie, rules bool) {
 		t.Helper()
-		if s.has(&corev1.Secret{}, "team1", n.CookieSecret) != cookie || s.has(&corev1.ConfigMap{}, "team1", n.ProxyConfig) != rules || s.leadsTo(u) != n.ProxyService {
+		if s.exists(&corev1.Secret{}, "team1", n.CookieSecret) != cookie || s.exists(&corev1.ConfigMap{}, "team1", n.ProxyConfig) != rules || s.leadsTo(u) != n.ProxyService {
 			t.Errorf("%q", s.around())
 		}
 		service := &corev1.Service{}
-		if s.has(service, "team1", n.ProxyService); service.Annotations[oauthproxy.ServingCertAnnotation] != n.ProxyTLS {
+		if s.exists(service, "team1", n.ProxyService); service.Annotations[oauthproxy.ServingCertAnnotation] != n.ProxyTLS {
 			t.Error("OpenShift is not asked for the certificate")
 		}
 	}
@@ -91,55 +91,55 @@ func TestTheOAuthServerGoesAndComesBack(t *testing.T) {
 
 	s.served = capability.NewSet(capability.Route, capability.OpenShiftIngress)
 	for range 2 {
-		if writes := s.must(u); !slices.Contains(writes, "patch RayCluster demo") {
+		if writes := s.mustReconcile(u); !slices.Contains(writes, "patch RayCluster demo") {
 			t.Errorf("admission was not asked to replace the sidecar: %q", writes)
 		}
-		s.settle(u)
-		s.rests(u)
-		now.SetTime(now.Now().Add(sidecarRetry))
+		s.reconcileUntilIdle(u)
+		s.expectIdle(u)
+		now.SetTime(now.Now().Add(sidecarRequeue))
 	}
-	now.SetTime(now.Now().Add(sidecarPatience))
-	s.rests(u) // no webhook answers
+	now.SetTime(now.Now().Add(sidecarTimeout))
+	s.expectIdle(u) // no webhook answers
 	guarded(false, true)
-	s.said()
+	s.eventsSince()
 	s.edit(u, func() { u.Object["spec"] = clusterFrom(t, proxy).Object["spec"] }) // by our webhook
-	s.settle(u)
-	if said := s.said(); !strings.Contains(said, ReasonNotSecured) || !strings.Contains(said, "delete its pod") {
+	s.reconcileUntilIdle(u)
+	if said := s.eventsSince(); !strings.Contains(said, ReasonNotSecured) || !strings.Contains(said, "delete its pod") {
 		t.Errorf("reported %q", said)
 	}
 	s.stop(old)
 	s.run("new", proxy)
-	s.settle(u)
-	s.rests(u)
+	s.reconcileUntilIdle(u)
+	s.expectIdle(u)
 	guarded(false, true)
 
 	s.served = openShift
-	if writes := s.must(u); !slices.Contains(writes, "patch RayCluster demo") {
+	if writes := s.mustReconcile(u); !slices.Contains(writes, "patch RayCluster demo") {
 		t.Errorf("admission was not asked to bring the sidecar back: %q", writes)
 	}
 	guarded(true, false)
 }
 
-// Nothing is made for a new cluster that the KubeRay of the platform secures, however dashboards are published.
-func TestNothingIsMadeBesideTheKubeRayOfThePlatform(t *testing.T) {
+// A new cluster that the KubeRay of the platform secures has no objects, for any way of publishing.
+func TestReconcileCreatesNothingWithPlatformKubeRay(t *testing.T) {
 	for _, publish := range []string{"", config.PublishAuto, config.PublishOpen, config.PublishGateway} {
 		for _, head := range []string{plainHead, tokenHead} {
 			u := clusterFrom(t, demoCluster(hashedVersion, head))
 			in := inputsFor(u, true, func(in *resources.Inputs) {
 				in.Publish, in.Gateway, in.BackendTLSPolicies, in.KubeRaySecures, in.KubeRaySecurity = publish, true, true, true, config.KubeRaySecurityTrust
 			})
-			if objects := built(t, u, in); len(objects) > 0 {
+			if objects := buildObjects(t, u, in); len(objects) > 0 {
 				t.Errorf("%q: %v", publish, objects)
 			}
 		}
 	}
 }
 
-// Where the KubeRay of the platform secures nothing, for want of Routes, it removes all policies of legacy names, also ours.
-func TestPoliciesThatTheKubeRayOfThePlatformLeaves(t *testing.T) {
+// Without Routes, the KubeRay of the platform deletes all NetworkPolicies with legacy names.
+func TestNetworkPolicyNamesWithPlatformKubeRay(t *testing.T) {
 	u := clusterFrom(t, demoCluster("", plainHead))
 	for there, want := range map[bool]string{false: raycluster.View(u.Object).LegacyNames().HeadPolicy, true: raycluster.View(u.Object).HashedNames().HeadPolicy} {
-		objects := built(t, u, inputsFor(u, false, func(in *resources.Inputs) { in.PlatformKubeRay = there }))
+		objects := buildObjects(t, u, inputsFor(u, false, func(in *resources.Inputs) { in.PlatformKubeRay = there }))
 		if objects[0].GetKind() != "NetworkPolicy" || objects[0].GetName() != want {
 			t.Errorf("%t: %s %s", there, objects[0].GetKind(), objects[0].GetName())
 		}

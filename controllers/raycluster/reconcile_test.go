@@ -28,10 +28,10 @@ import (
 
 const hashedVersion = "ray.openshift.ai/version: '1'"
 
-// [R3] [R7] [R21] Policies come first, the finalizer before the binding, and a second pass costs nothing.
-func TestAReconcile(t *testing.T) {
+// [R3] [R7] [R21] NetworkPolicies are applied first, the finalizer before the binding, and a second reconcile sends no request.
+func TestReconcileCreatesObjects(t *testing.T) {
 	s := newScene(t)
-	u := s.put(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
+	u := s.create(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
 	n := raycluster.View(u.Object).Names()
 	want := []string{
 		"apply NetworkPolicy " + n.HeadPolicy, "apply NetworkPolicy " + n.WorkerPolicy,
@@ -39,7 +39,7 @@ func TestAReconcile(t *testing.T) {
 		"patch RayCluster demo", "apply ClusterRoleBinding " + n.ClusterRoleBinding,
 		"apply Service " + n.ProxyService, "apply Route " + n.Dashboard, "apply Route " + n.Client,
 	}
-	writes, retry, err := s.once(u)
+	writes, retry, err := s.reconcile(u)
 	if err != nil || retry != time.Hour {
 		t.Errorf("retry %s, error %v", retry, err)
 	}
@@ -49,18 +49,18 @@ func TestAReconcile(t *testing.T) {
 	if s.reread(u); !controllerutil.ContainsFinalizer(u, raycluster.Finalizer) {
 		t.Error("no finalizer")
 	}
-	if len(s.kept) != 1 || !s.kept[0].MTLS || s.kept[0].Auth != raycluster.AuthOAuth {
-		t.Errorf("certificates %+v", s.kept)
+	if len(s.certificates.modes) != 1 || !s.certificates.modes[0].MTLS || s.certificates.modes[0].Auth != raycluster.AuthOAuth {
+		t.Errorf("certificates %+v", s.certificates.modes)
 	}
-	s.must(u) // the finalizer gave it another version
-	s.rests(u)
-	if said := s.said(); said != "" {
+	s.mustReconcile(u) // the finalizer gave it another version
+	s.expectIdle(u)
+	if said := s.eventsSince(); said != "" {
 		t.Errorf("an event without need: %s", said)
 	}
 }
 
-// [R3] A cluster without policies is not exposed, and what is wrong is an error that is retried.
-func TestNothingIsExposedBeforeThePolicies(t *testing.T) {
+// [R3] Without NetworkPolicies the cluster is not exposed, and the error is retried.
+func TestReconcileExposesNothingWithoutNetworkPolicies(t *testing.T) {
 	s := newScene(t)
 	s.refuse = func(_, kind string) error {
 		if kind == "NetworkPolicy" {
@@ -68,41 +68,41 @@ func TestNothingIsExposedBeforeThePolicies(t *testing.T) {
 		}
 		return nil
 	}
-	u := s.put(demoCluster(hashedVersion, plainHead))
-	writes, _, err := s.once(u)
+	u := s.create(demoCluster(hashedVersion, plainHead))
+	writes, _, err := s.reconcile(u)
 	if err == nil || !strings.Contains(err.Error(), "admission says no") {
 		t.Errorf("error %v", err)
 	}
 	if slices.ContainsFunc(writes, exposes) {
 		t.Errorf("writes %q", writes)
 	}
-	if len(s.kept) != 1 {
+	if len(s.certificates.modes) != 1 {
 		t.Error("certificates are not renewed")
 	}
-	if said := s.said(); !strings.Contains(said, ReasonNotApplied) || !strings.Contains(said, "not published before its NetworkPolicies stand") {
+	if said := s.eventsSince(); !strings.Contains(said, ReasonNotApplied) || !strings.Contains(said, "not published before its NetworkPolicies stand") {
 		t.Errorf("reported %q", said)
 	}
-	if _, _, err := s.once(u); err == nil || s.said() != "" {
+	if _, _, err := s.reconcile(u); err == nil || s.eventsSince() != "" {
 		t.Error("the same is reported once")
 	}
 }
 
-// A cluster that changes under our hands is no failure; a failure beside it is one.
+// A conflict is no failure, unless it is joined with another error.
 func TestConflicts(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Group: "ray.io", Resource: "rayclusters"}, "demo", errors.New("changed"))
 	s := newScene(t)
-	u := s.put(demoCluster(hashedVersion, plainHead))
+	u := s.create(demoCluster(hashedVersion, plainHead))
 	s.refuse = func(verb, kind string) error {
 		if kind == "RayCluster" {
 			return conflict
 		}
 		return nil
 	}
-	if _, retry, err := s.once(u); err != nil || retry != lookAgain {
+	if _, retry, err := s.reconcile(u); err != nil || retry != shortRequeue {
 		t.Errorf("retry %s, error %v", retry, err)
 	}
 	s = newScene(t)
-	u = s.put(demoCluster(hashedVersion, plainHead))
+	u = s.create(demoCluster(hashedVersion, plainHead))
 	s.refuse = func(_, kind string) error {
 		switch kind {
 		case "RayCluster":
@@ -112,7 +112,7 @@ func TestConflicts(t *testing.T) {
 		}
 		return nil
 	}
-	if _, _, err := s.once(u); err == nil || !strings.Contains(err.Error(), "no quota") {
+	if _, _, err := s.reconcile(u); err == nil || !strings.Contains(err.Error(), "no quota") {
 		t.Errorf("error %v", err)
 	}
 	for name, tc := range map[string]struct {
@@ -128,34 +128,34 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-func TestAForeignPolicy(t *testing.T) {
+func TestReconcileReportsForeignNetworkPolicy(t *testing.T) {
 	s := newScene(t)
-	u := s.put(demoCluster(hashedVersion, plainHead))
+	u := s.create(demoCluster(hashedVersion, plainHead))
 	theirs := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "team1", Name: raycluster.View(u.Object).Names().HeadPolicy}}
 	if err := s.server.Create(t.Context(), theirs); err != nil {
 		t.Fatal(err)
 	}
-	_, retry, err := s.once(u)
-	if err != nil || retry != strangerRetry {
+	_, retry, err := s.reconcile(u)
+	if err != nil || retry != foreignObjectRequeue {
 		t.Errorf("retry %s, error %v", retry, err)
 	}
-	if said := s.said(); !strings.Contains(said, "delete or rename it") {
+	if said := s.eventsSince(); !strings.Contains(said, "delete or rename it") {
 		t.Errorf("reported %q", said)
 	}
-	if s.has(&corev1.Service{}, "team1", raycluster.View(u.Object).Names().ProxyService) {
+	if s.exists(&corev1.Service{}, "team1", raycluster.View(u.Object).Names().ProxyService) {
 		t.Error("the cluster is exposed")
 	}
 }
 
-// exposes tells of a write whether it leads to the cluster from outside.
+// exposes reports whether a write exposes the cluster.
 func exposes(write string) bool {
 	return slices.ContainsFunc([]string{"apply Service ", "apply Route ", "apply Ingress ", "apply HTTPRoute "}, func(kind string) bool {
 		return strings.HasPrefix(write, kind)
 	})
 }
 
-// [R3] Nothing leads to a dashboard before each part of its guard stands; what does not lead there is made all the same.
-func TestNothingIsExposedBeforeItsGuard(t *testing.T) {
+// [R3] The dashboard is not exposed before all objects of its sidecar exist; all other objects are applied.
+func TestReconcileExposesNothingWithoutSidecarObjects(t *testing.T) {
 	for kind, made := range map[string]string{
 		"ClusterRoleBinding": "apply ServiceAccount ", "Secret": "apply ServiceAccount ", "ServiceAccount": "apply Secret ", "RayCluster": "apply Secret ",
 	} {
@@ -166,8 +166,8 @@ func TestNothingIsExposedBeforeItsGuard(t *testing.T) {
 			}
 			return nil
 		}
-		u := s.put(demoCluster(hashedVersion, plainHead))
-		writes, _, err := s.once(u)
+		u := s.create(demoCluster(hashedVersion, plainHead))
+		writes, _, err := s.reconcile(u)
 		if err == nil || !strings.Contains(err.Error(), "no "+kind) {
 			t.Errorf("error %v", err)
 		}
@@ -175,30 +175,29 @@ func TestNothingIsExposedBeforeItsGuard(t *testing.T) {
 			t.Errorf("without %s writes %q", kind, writes)
 		}
 		s.refuse = func(string, string) error { return nil }
-		if writes := s.must(u); !slices.ContainsFunc(writes, exposes) {
+		if writes := s.mustReconcile(u); !slices.ContainsFunc(writes, exposes) {
 			t.Errorf("with %s again writes %q", kind, writes)
 		}
 	}
 	s := newScene(t)
-	s.fails = errors.New("no certificates")
-	if writes, _, err := s.once(s.put(demoCluster(hashedVersion, plainHead))); err == nil || slices.ContainsFunc(writes, exposes) {
+	s.certificates.err = errors.New("no certificates")
+	if writes, _, err := s.reconcile(s.create(demoCluster(hashedVersion, plainHead))); err == nil || slices.ContainsFunc(writes, exposes) {
 		t.Errorf("without certificates writes %q, error %v", writes, err)
 	}
 }
 
-// [R18] Policies do not change back and forth while KubeRay is looked for.
-func TestKubeRayIsWaitedFor(t *testing.T) {
+// [R18] NetworkPolicies are not written during the discovery of KubeRay.
+func TestReconcileWaitsForKubeRayNamespaces(t *testing.T) {
 	s := newScene(t)
-	s.known = false
-	u := s.put(demoCluster(hashedVersion, plainHead))
-	writes, retry, err := s.once(u)
-	if len(writes) > 0 || retry != lookAgain || err != nil {
+	s.kubeRayKnown = false
+	u := s.create(demoCluster(hashedVersion, plainHead))
+	writes, retry, err := s.reconcile(u)
+	if len(writes) > 0 || retry != shortRequeue || err != nil {
 		t.Errorf("writes %q, retry %s, error %v", writes, retry, err)
 	}
 }
 
-// A pause counts with an administrator's word only, and never for policies and certificates; the end of a cluster is no business
-// of it.
+// Pausing needs the consent of an administrator, and does not affect NetworkPolicies, certificates and deletion.
 func TestPaused(t *testing.T) {
 	const paused = "platform.opendatahub.io/paused"
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team1", Annotations: map[string]string{paused: "true"}}}
@@ -220,60 +219,60 @@ func TestPaused(t *testing.T) {
 				s = newScene(t, tc.namespace.DeepCopy())
 			}
 			s.settings.AllowPause = tc.allowed
-			u := s.put(demoCluster(hashedVersion+", "+paused+": '"+tc.value+"'", fmt.Sprintf(injectedHead, "oauth-proxy")))
+			u := s.create(demoCluster(hashedVersion+", "+paused+": '"+tc.value+"'", fmt.Sprintf(injectedHead, "oauth-proxy")))
 			n := raycluster.View(u.Object).Names()
-			writes := s.must(u)
+			writes := s.mustReconcile(u)
 			if rests := !slices.ContainsFunc(writes, exposes); rests != tc.rests {
 				t.Errorf("writes %q", writes)
 			}
-			if !s.has(&networkingv1.NetworkPolicy{}, "team1", n.HeadPolicy) || len(s.kept) != 1 {
+			if !s.exists(&networkingv1.NetworkPolicy{}, "team1", n.HeadPolicy) || len(s.certificates.modes) != 1 {
 				t.Error("no policy, or no certificates")
 			}
-			if said := s.said(); !strings.Contains(said, tc.reported) || tc.reported == "" && said != "" {
+			if said := s.eventsSince(); !strings.Contains(said, tc.reported) || tc.reported == "" && said != "" {
 				t.Errorf("reported %q", said)
 			}
-			s.must(u)
-			if said := s.said(); said != "" {
+			s.mustReconcile(u)
+			if said := s.eventsSince(); said != "" {
 				t.Errorf("reported again %q", said)
 			}
 			s.reread(u)
 			if err := s.server.Delete(t.Context(), u); err != nil {
 				t.Fatal(err)
 			}
-			if s.must(u); s.has(u, "team1", "demo") {
+			if s.mustReconcile(u); s.exists(u, "team1", "demo") {
 				t.Error("the end of the cluster is held up")
 			}
 		})
 	}
 }
 
-func TestSettingsOfRayThatCannotBeRead(t *testing.T) {
+func TestReconcileFailsWithoutSettings(t *testing.T) {
 	s := newScene(t)
-	u := s.put(demoCluster(hashedVersion, plainHead))
-	s.known = true
-	s.clusters.settings = broken
-	if writes, _, err := s.once(u); err == nil || len(writes) > 0 {
+	u := s.create(demoCluster(hashedVersion, plainHead))
+	s.kubeRayKnown = true
+	s.clusterReconciler.settings = brokenSettings
+	if writes, _, err := s.reconcile(u); err == nil || len(writes) > 0 {
 		t.Errorf("writes %q, error %v", writes, err)
 	}
 }
 
-// [R9] The key of the cookies is random, and what exists stays, but for that of the original, which others may know.
+// [R9] The cookie key is random and existing keys are kept, except for the predictable key of the CodeFlare operator.
 func TestCookie(t *testing.T) {
 	s := newScene(t)
-	one, other := s.put(demoCluster(hashedVersion, plainHead)), s.put(strings.ReplaceAll(demoCluster(hashedVersion, plainHead), "team1", "team2"))
+	one, other := s.create(demoCluster(hashedVersion, plainHead)), s.create(strings.ReplaceAll(demoCluster(hashedVersion, plainHead), "team1", "team2"))
 	n := raycluster.View(one.Object).Names()
-	s.must(one)
-	s.must(other)
+	s.mustReconcile(one)
+	s.mustReconcile(other)
 	a, b := &corev1.Secret{}, &corev1.Secret{}
-	if !s.has(a, "team1", n.CookieSecret) || !s.has(b, "team2", n.CookieSecret) || len(a.Data[raycluster.KeyCookie]) != 44 || string(a.Data[raycluster.KeyCookie]) == string(b.Data[raycluster.KeyCookie]) {
+	if !s.exists(a, "team1", n.CookieSecret) || !s.exists(b, "team2", n.CookieSecret) || len(a.Data[raycluster.KeyCookie]) != 44 || string(a.Data[raycluster.KeyCookie]) == string(b.Data[raycluster.KeyCookie]) {
 		t.Errorf("%q and %q", a.Data, b.Data)
 	}
 	before := string(a.Data[raycluster.KeyCookie])
 	if err := s.server.Delete(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
-	s.must(one)
-	if !s.has(a, "team1", n.CookieSecret) || string(a.Data[raycluster.KeyCookie]) == before || len(a.Data[raycluster.KeyCookie]) != 44 {
+	s.mustReconcile(one)
+	if !s.exists(a, "team1", n.CookieSecret) || string(a.Data[raycluster.KeyCookie]) == before || len(a.Data[raycluster.KeyCookie]) != 44 {
 		t.Errorf("after the Secret was deleted %q", a.Data)
 	}
 
@@ -284,19 +283,18 @@ func TestCookie(t *testing.T) {
 			Namespace: "team3", Name: n.CookieSecret, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(one, raycluster.GVK)},
 		}, Data: map[string][]byte{raycluster.KeyCookie: []byte(stored)}}
 		s = newScene(t, old)
-		third := s.put(strings.ReplaceAll(demoCluster(hashedVersion, plainHead), "team1", "team3"))
-		s.settle(third)
-		if !s.has(a, "team3", n.CookieSecret) || (string(a.Data[raycluster.KeyCookie]) == stored) != stays || len(a.Data[raycluster.KeyCookie]) != 44 {
+		third := s.create(strings.ReplaceAll(demoCluster(hashedVersion, plainHead), "team1", "team3"))
+		s.reconcileUntilIdle(third)
+		if !s.exists(a, "team3", n.CookieSecret) || (string(a.Data[raycluster.KeyCookie]) == stored) != stays || len(a.Data[raycluster.KeyCookie]) != 44 {
 			t.Errorf("%q: %q", stored, a.Data)
 		}
-		if said := s.said(); strings.Contains(said, "Warning "+ReasonCookieReplaced) == stays {
+		if said := s.eventsSince(); strings.Contains(said, "Warning "+ReasonCookieReplaced) == stays {
 			t.Errorf("%q: reported %q", stored, said)
 		}
 	}
 }
 
-// [R6] [R7] Deletion removes the bindings of both naming schemes whatever is switched on, and ends; without the finalizer
-// nothing is done.
+// [R6] [R7] Deletion removes the bindings of both naming schemes with any settings; without the finalizer it does nothing.
 func TestDeletion(t *testing.T) {
 	const hashed, legacy = "demo-team1-auth-28b12466", "demo-team1-auth" // by section 2.3 of the chapter
 	for name, tc := range map[string]struct {
@@ -308,9 +306,9 @@ func TestDeletion(t *testing.T) {
 		"OAuth is off":       {func(s *scene) { s.settings.OAuth = false }, []string{raycluster.Finalizer}, nil},
 		"no OpenShift":       {func(s *scene) { s.served = capability.Set{} }, []string{raycluster.Finalizer}, nil},
 		"others wait too":    {func(*scene) {}, []string{"example.com/redis", raycluster.Finalizer}, nil},
-		"no settings":        {func(s *scene) { s.clusters.settings = broken }, []string{raycluster.Finalizer}, nil},
+		"no settings":        {func(s *scene) { s.clusterReconciler.settings = brokenSettings }, []string{raycluster.Finalizer}, nil},
 		"without finalizer":  {func(*scene) {}, []string{"example.com/redis"}, []string{hashed, legacy}},
-		"KubeRay not looked": {func(s *scene) { s.known = false }, []string{raycluster.Finalizer}, nil},
+		"KubeRay not looked": {func(s *scene) { s.kubeRayKnown = false }, []string{raycluster.Finalizer}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, bindingOf(hashed, "demo", "team1"), bindingOf(legacy, "demo", "team1"))
@@ -323,9 +321,9 @@ func TestDeletion(t *testing.T) {
 			if err := s.server.Delete(t.Context(), u); err != nil {
 				t.Fatal(err)
 			}
-			s.must(u)
+			s.mustReconcile(u)
 			for _, binding := range []string{hashed, legacy} {
-				if got := s.has(&rbacv1.ClusterRoleBinding{}, "", binding); got != slices.Contains(tc.left, binding) {
+				if got := s.exists(&rbacv1.ClusterRoleBinding{}, "", binding); got != slices.Contains(tc.left, binding) {
 					t.Errorf("%s is there: %t", binding, got)
 				}
 			}
@@ -345,8 +343,8 @@ func TestDeletion(t *testing.T) {
 	}
 }
 
-// A binding of a cluster whose names end up the same is neither taken nor removed.
-func TestABindingOfAnother(t *testing.T) {
+// A binding of another cluster with the same name is neither adopted nor deleted.
+func TestEnsureBindingReportsForeignBinding(t *testing.T) {
 	u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
 	name := raycluster.View(u.Object).Names().ClusterRoleBinding
 	theirs := bindingOf(name, "demo-team1", "x")
@@ -354,10 +352,10 @@ func TestABindingOfAnother(t *testing.T) {
 	if err := s.server.Create(t.Context(), u); err != nil {
 		t.Fatal(err)
 	}
-	if _, retry, err := s.once(u); err != nil || retry != strangerRetry {
+	if _, retry, err := s.reconcile(u); err != nil || retry != foreignObjectRequeue {
 		t.Errorf("retry %s, error %v", retry, err)
 	}
-	if said := s.said(); !strings.Contains(said, ReasonBindingTaken) {
+	if said := s.eventsSince(); !strings.Contains(said, ReasonBindingTaken) {
 		t.Errorf("reported %q", said)
 	}
 	if s.reread(u); len(u.GetFinalizers()) > 0 {
@@ -366,59 +364,59 @@ func TestABindingOfAnother(t *testing.T) {
 	if err := s.server.Delete(t.Context(), u); err != nil {
 		t.Fatal(err)
 	}
-	s.must(u)
-	if !s.has(theirs, "", name) {
+	s.mustReconcile(u)
+	if !s.exists(theirs, "", name) {
 		t.Error("the binding of the other is gone")
 	}
 }
 
-// [R7] The binding of a cluster that is gone is swept away.
-func TestSweep(t *testing.T) {
+// [R7] The binding of a deleted cluster is deleted.
+func TestDeleteOrphanedBindings(t *testing.T) {
 	u := clusterFrom(t, demoCluster("", plainHead))
 	name := raycluster.View(u.Object).Names().ClusterRoleBinding
 	s := newScene(t, bindingOf(name, "demo", "team1"))
-	s.must(u)
-	if s.has(&rbacv1.ClusterRoleBinding{}, "", name) {
+	s.mustReconcile(u)
+	if s.exists(&rbacv1.ClusterRoleBinding{}, "", name) {
 		t.Error("it is still there")
 	}
 }
 
-// [R6] The cache may lag behind the end of a cluster: nothing of cluster scope is made then.
-func TestABindingForAClusterThatIsGone(t *testing.T) {
+// [R6] No cluster-scoped object is created if the cache still holds a deleted cluster.
+func TestEnsureBindingSkipsDeletedCluster(t *testing.T) {
 	s := newScene(t)
 	u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
 	c := raycluster.View(u.Object)
 	p := resources.Build(c, inputsFor(u, true))
 	u.SetResourceVersion("7")
-	if err := s.bind(t.Context(), u, c, p.Binding); err != nil || s.has(&rbacv1.ClusterRoleBinding{}, "", c.Names().ClusterRoleBinding) {
+	if err := s.ensureBinding(t.Context(), u, c, p.Binding); err != nil || s.exists(&rbacv1.ClusterRoleBinding{}, "", c.Names().ClusterRoleBinding) {
 		t.Errorf("writes %q, error %v", s.writes, err)
 	}
-	again := s.put(demoCluster(hashedVersion, plainHead))
+	again := s.create(demoCluster(hashedVersion, plainHead))
 	u.SetUID("another")
 	for _, finalizers := range [][]string{nil, {raycluster.Finalizer}} {
 		u.SetFinalizers(finalizers)
-		err := s.bind(t.Context(), u, c, p.Binding)
-		if err != nil && !apierrors.IsConflict(err) || s.has(&rbacv1.ClusterRoleBinding{}, "", c.Names().ClusterRoleBinding) {
+		err := s.ensureBinding(t.Context(), u, c, p.Binding)
+		if err != nil && !apierrors.IsConflict(err) || s.exists(&rbacv1.ClusterRoleBinding{}, "", c.Names().ClusterRoleBinding) {
 			t.Errorf("finalizers %q, writes %q, error %v for a cluster that was recreated", finalizers, s.writes, err)
 		}
 	}
-	if err := s.bind(t.Context(), again, c, p.Binding); err != nil || !s.has(&rbacv1.ClusterRoleBinding{}, "", c.Names().ClusterRoleBinding) {
+	if err := s.ensureBinding(t.Context(), again, c, p.Binding); err != nil || !s.exists(&rbacv1.ClusterRoleBinding{}, "", c.Names().ClusterRoleBinding) {
 		t.Errorf("writes %q, error %v", s.writes, err)
 	}
 }
 
-// [R28] What is switched off goes, also what the original left; foreign objects stay.
-func TestSwitchingOff(t *testing.T) {
+// [R28] Objects of disabled features are deleted, including those of the CodeFlare operator; foreign objects stay.
+func TestDisabledObjectsArePruned(t *testing.T) {
 	s := newScene(t)
-	u := s.put(demoCluster(hashedVersion, plainHead))
+	u := s.create(demoCluster(hashedVersion, plainHead))
 	n := raycluster.View(u.Object).Names()
-	s.must(u)
+	s.mustReconcile(u)
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team1", Name: "theirs", Labels: map[string]string{raycluster.LabelClusterName: "demo"}}}
 	if err := s.server.Create(t.Context(), theirs); err != nil {
 		t.Fatal(err)
 	}
 	s.settings.OAuth = false
-	s.must(u)
+	s.mustReconcile(u)
 	for _, o := range []struct {
 		client.Object
 		namespace, name string
@@ -426,27 +424,27 @@ func TestSwitchingOff(t *testing.T) {
 		{&corev1.Secret{}, "team1", n.CookieSecret}, {&corev1.Service{}, "team1", n.ProxyService},
 		{&corev1.ServiceAccount{}, "team1", n.ServiceAccount}, {&rbacv1.ClusterRoleBinding{}, "", n.ClusterRoleBinding},
 	} {
-		if s.has(o.Object, o.namespace, o.name) {
+		if s.exists(o.Object, o.namespace, o.name) {
 			t.Errorf("%T %s is still there", o.Object, o.name)
 		}
 	}
 	if s.reread(u); len(u.GetFinalizers()) > 0 {
 		t.Error("the finalizer is still there")
 	}
-	if !s.has(theirs, "team1", "theirs") {
+	if !s.exists(theirs, "team1", "theirs") {
 		t.Error("a foreign object is gone")
 	}
 	route := &unstructured.Unstructured{}
 	route.SetGroupVersionKind(capability.Route)
-	if s.has(route, "team1", n.Dashboard) {
+	if s.exists(route, "team1", n.Dashboard) {
 		t.Error("a dashboard without a guard is published")
 	}
-	if said := s.said(); !strings.Contains(said, ReasonNotPublished) {
+	if said := s.eventsSince(); !strings.Contains(said, ReasonNotPublished) {
 		t.Errorf("reported %q", said)
 	}
 	s.settings.Publish = config.PublishOpen
-	s.must(u)
-	if !s.has(route, "team1", n.Dashboard) {
+	s.mustReconcile(u)
+	if !s.exists(route, "team1", n.Dashboard) {
 		t.Fatal("the dashboard is not published, although it is switched on")
 	}
 	if to, _, _ := unstructured.NestedString(route.Object, "spec", "to", "name"); to != "demo-head-svc" {
@@ -454,8 +452,8 @@ func TestSwitchingOff(t *testing.T) {
 	}
 }
 
-// [R8] [R28] Objects of the original that are not wanted go with the first reconcile, those that are wanted are taken over.
-func TestLeftovers(t *testing.T) {
+// [R8] [R28] The first reconcile deletes undesired objects of the CodeFlare operator and adopts desired ones.
+func TestDeleteLegacyObjects(t *testing.T) {
 	u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
 	old := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: "team1", Name: name, Labels: map[string]string{raycluster.LabelClusterName: "demo"},
@@ -471,18 +469,18 @@ func TestLeftovers(t *testing.T) {
 	if err := s.server.Create(t.Context(), u); err != nil {
 		t.Fatal(err)
 	}
-	s.must(u)
+	s.mustReconcile(u)
 	for name, there := range map[string]bool{"demo-oauth": false, "demo-oauth-7a6da8e2": true} {
-		if s.has(&corev1.Service{}, "team1", name) != there {
+		if s.exists(&corev1.Service{}, "team1", name) != there {
 			t.Errorf("Service %s is there: %t", name, !there)
 		}
 	}
-	if s.has(&networkingv1.NetworkPolicy{}, "team1", "demo-head") || s.has(&rbacv1.ClusterRoleBinding{}, "", "demo-team1-auth") {
+	if s.exists(&networkingv1.NetworkPolicy{}, "team1", "demo-head") || s.exists(&rbacv1.ClusterRoleBinding{}, "", "demo-team1-auth") {
 		t.Error("policy or binding of the older names are still there")
 	}
-	if !s.has(&corev1.Secret{}, "team1", "stranger") {
+	if !s.exists(&corev1.Secret{}, "team1", "stranger") {
 		t.Error("an object without an owner is gone")
 	}
-	s.must(u)
-	s.rests(u)
+	s.mustReconcile(u)
+	s.expectIdle(u)
 }

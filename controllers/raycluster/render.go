@@ -16,21 +16,20 @@ import (
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/raycluster"
 )
 
-// RenderInputs is what Render goes by beside the cluster.
+// RenderInputs are the inputs of Render besides the cluster.
 type RenderInputs struct {
 	Settings config.RayCluster
 	Served   capability.Set
-	// Domain is that of the cluster's routers, "" where it says none itself.
+	// Domain is the domain of the cluster's routers, or "" if the cluster does not define one.
 	Domain string
-	// Version is what the annotation of new clusters says.
+	// Version is the value of the version annotation of new clusters.
 	Version string
-	// KubeRay are the namespaces in which KubeRay was found.
+	// KubeRay are the namespaces of KubeRay.
 	KubeRay []string
 }
 
-// Render returns a new RayCluster as the webhooks let it in, and after it everything that is made around it in an empty cluster.
-// Keys of certificates and of cookies come about by chance, so these Secrets have no data; notes say so, and repeat the warnings
-// of admission.
+// Render returns a new RayCluster as the webhooks admit it, followed by all objects that are created for it in an empty cluster. Secrets
+// with random data (certificates, cookies) have no data. The notes list these Secrets and the warnings of admission.
 func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
 	admitted, notes, err := webhook.Admit(webhook.SettingsOf(in.Settings, in.Served, in.Domain, in.Version), object.Object)
 	if err != nil {
@@ -46,18 +45,18 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 		return []*unstructured.Unstructured{cluster}, append(notes, "nothing is made for RayCluster "+c.Name()+": the KubeRay of the platform secures it"), nil
 	}
 	p := resources.Build(c, inputs)
-	desired := slices.Concat(p.Policies, p.Guards)
-	if p.Binding != nil && !p.KeepsBinding {
+	desired := slices.Concat(p.Policies, p.SidecarObjects)
+	if p.Binding != nil && !p.RetainsBinding {
 		desired = append(desired, *p.Binding)
 		cluster.SetFinalizers(append(cluster.GetFinalizers(), raycluster.Finalizer))
 	}
-	issued, secrets := certificates.Render(c, forCertificates(inputs, c))
-	desired = append(append(desired, issued...), p.Exposing...)
-	around, err := apply.Render(desired, ComponentName, cluster)
+	issued, secrets := certificates.Render(c, certificateInputs(inputs, c))
+	desired = append(append(desired, issued...), p.Exposure...)
+	children, err := apply.Render(desired, ComponentName, cluster)
 	if err != nil {
 		return nil, nil, err
 	}
-	if inputs.Mode.Auth == raycluster.AuthOAuth && inputs.Published(c) {
+	if inputs.Mode.Auth == raycluster.AuthOAuth && inputs.HasPods(c) {
 		secrets = append(secrets, c.Names().CookieSecret)
 	}
 	if len(secrets) > 0 {
@@ -66,10 +65,10 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 	if inputs.MissingDomain(c) {
 		notes = append(notes, "the dashboard is not published: the domain of the cluster is unknown; set raycluster.ingressDomain")
 	}
-	return append([]*unstructured.Unstructured{cluster}, around...), notes, nil
+	return append([]*unstructured.Unstructured{cluster}, children...), notes, nil
 }
 
-// inputs are those of a controller that reads the cluster for the first time.
+// inputs returns the inputs of the first reconcile.
 func (in RenderInputs) inputs(c raycluster.Cluster) resources.Inputs {
 	out := newInputs(c, in.Settings, in.Served, in.Domain)
 	if out.KubeRay = in.Settings.KubeRayNamespaces; len(out.KubeRay) == 0 {

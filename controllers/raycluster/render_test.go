@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// submitted is a RayCluster as a user writes it.
+// submitted is a RayCluster of a user.
 func submitted(t *testing.T, spec, metadata string) *unstructured.Unstructured {
 	t.Helper()
 	text := `{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: c, namespace: team` + metadata + `}, spec: {` + spec +

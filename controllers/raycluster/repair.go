@@ -18,20 +18,19 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
-// podKind is deleted where a pod cannot get its image.
 var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
 
-// repairPulls deletes pods that cannot get their image and were made before their account had its pull secrets, which
-// OpenShift adds a moment after it was made; KubeRay replaces them. A pod that runs is never touched, and none twice.
-// Users who list pull secrets themselves know what they do.
-func (r *clusters) repairPulls(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs) error {
-	if !in.Mode.Active() || !in.OpenShift || !in.Guard(c).Sidecar() || c.HasPullSecrets() || !in.Published(c) {
+// deletePodsMissingPullSecret deletes pods that cannot pull their image and were created before OpenShift added the pull secrets to their
+// ServiceAccount; KubeRay recreates them. Each pod is deleted at most once, and never a running one. Pods with imagePullSecrets of the
+// user are left alone.
+func (r *clusterReconciler) deletePodsMissingPullSecret(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs) error {
+	if !in.Mode.Active() || !in.OpenShift || !in.EffectiveAuth(c).Sidecar() || c.HasPullSecrets() || !in.HasPods(c) {
 		return nil
 	}
-	known := r.memory.of(cluster)
+	state := r.memory.of(cluster)
 	for i := range in.Pods {
 		pod := &in.Pods[i]
-		if pod.DeletionTimestamp != nil || known.deleted[pod.UID] || !slices.ContainsFunc(pods.WaitingReasons(pod), isPullError) {
+		if pod.DeletionTimestamp != nil || state.deletedPods[pod.UID] || !slices.ContainsFunc(pods.WaitingReasons(pod), isPullError) {
 			continue
 		}
 		missing, err := r.missingPullSecret(ctx, pod)
@@ -45,7 +44,7 @@ func (r *clusters) repairPulls(ctx context.Context, cluster *unstructured.Unstru
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting pod %s: %w", pod.Name, err)
 		}
-		known.deleted[pod.UID] = true
+		state.deletedPods[pod.UID] = true
 		r.recorder.Eventf(cluster, nil, corev1.EventTypeNormal, ReasonPullSecrets, eventAction,
 			"pod %s is recreated: it was made before account %s had the pull secret %s", pod.Name, pod.Spec.ServiceAccountName, missing)
 	}
@@ -54,8 +53,8 @@ func (r *clusters) repairPulls(ctx context.Context, cluster *unstructured.Unstru
 
 func isPullError(reason string) bool { return reason == "ErrImagePull" || reason == "ImagePullBackOff" }
 
-// missingPullSecret names a pull secret that the account of a pod has and the pod has not; empty for none.
-func (r *clusters) missingPullSecret(ctx context.Context, pod *corev1.Pod) (string, error) {
+// missingPullSecret returns the name of a pull secret that the ServiceAccount of a pod has and the pod lacks, or "".
+func (r *clusterReconciler) missingPullSecret(ctx context.Context, pod *corev1.Pod) (string, error) {
 	account := &corev1.ServiceAccount{}
 	key := client.ObjectKey{Namespace: pod.Namespace, Name: pod.Spec.ServiceAccountName}
 	if err := r.live.Get(ctx, key, account); err != nil {
@@ -72,46 +71,45 @@ func (r *clusters) missingPullSecret(ctx context.Context, pod *corev1.Pod) (stri
 	return "", nil
 }
 
-// outdated tells whether the pod templates have what is switched off.
-func outdated(c raycluster.Cluster, in resources.Inputs) bool {
-	has := c.Injected()
-	return !in.Mode.Auth.Sidecar() && has.Sidecar.Sidecar() || !in.Mode.MTLS && has.MTLS
+// hasDisabledInjections reports whether the pod templates contain a sidecar or certificates that are disabled now.
+func hasDisabledInjections(c raycluster.Cluster, in resources.Inputs) bool {
+	injected := c.Injected()
+	return !in.Mode.Auth.Sidecar() && injected.Sidecar.Sidecar() || !in.Mode.MTLS && injected.MTLS
 }
 
-// otherSidecar reports whether the head template has the sidecar for an OAuth server that has since been added or removed. The objects that
-// this sidecar needs are removed.
-func otherSidecar(c raycluster.Cluster, in resources.Inputs) bool {
-	has := c.Injected().Sidecar
-	return has.Sidecar() && in.Mode.Auth.Sidecar() && has != in.Mode.Auth
+// hasMismatchedSidecar reports whether the head template has the sidecar of the other authentication, because the OAuth server has been
+// added or removed since. The objects of that sidecar are deleted.
+func hasMismatchedSidecar(c raycluster.Cluster, in resources.Inputs) bool {
+	injected := c.Injected().Sidecar
+	return injected.Sidecar() && in.Mode.Auth.Sidecar() && injected != in.Mode.Auth
 }
 
-// reinject has admission bring the pod templates of a suspended cluster up to date, which has no pods that could differ from
-// them, and those of a cluster whose heads would not start from them. An empty patch triggers the webhook, which does the work; once for
-// each generation, for the webhook may not be there. That of another replica may learn minutes later than this one that the OAuth server
-// came or went, so it is triggered again.
-func (r *clusters) reinject(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs) error {
-	known := r.memory.of(cluster)
-	again := r.awaitSidecar(known, otherSidecar(c, in))
+// triggerAdmission has the webhook update the pod templates, by an empty patch: of a suspended cluster, which has no pods that could differ
+// from them, and of a cluster whose heads would not start. It does so once for each generation, for the webhook may not be installed. For a
+// mismatched sidecar it repeats, since another replica's webhook may detect the change of the OAuth server minutes later.
+func (r *clusterReconciler) triggerAdmission(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs) error {
+	state := r.memory.of(cluster)
+	wait := r.sidecarReplacementWait(state, hasMismatchedSidecar(c, in))
 	switch {
-	case again != nil && r.clock.Since(known.askedAt) < sidecarRetry:
-		return again
-	case again == nil && (!in.Mode.Active() || !c.Suspended() && !in.Mode.ByKubeRay || !outdated(c, in) || known.asked == cluster.GetGeneration()):
+	case wait != nil && r.clock.Since(state.admissionTriggeredAt) < sidecarRequeue:
+		return wait
+	case wait == nil && (!in.Mode.Active() || !c.Suspended() && !in.Mode.ByKubeRay || !hasDisabledInjections(c, in) || state.admissionGeneration == cluster.GetGeneration()):
 		return nil
 	}
-	known.asked, known.askedAt = cluster.GetGeneration(), r.clock.Now()
-	return errors.Join(again, r.patch(ctx, cluster, "pod templates", func(*metav1.PartialObjectMetadata) {}))
+	state.admissionGeneration, state.admissionTriggeredAt = cluster.GetGeneration(), r.clock.Now()
+	return errors.Join(wait, r.patchMetadata(ctx, cluster, "pod templates", func(*metav1.PartialObjectMetadata) {}))
 }
 
-// awaitSidecar returns when to look again at a head with the sidecar for another state of the OAuth server; nil when that takes too long.
-func (r *clusters) awaitSidecar(known *remembered, other bool) error {
+// sidecarReplacementWait returns the wait for admission to replace a mismatched sidecar, or nil if there is none or sidecarTimeout is over.
+func (r *clusterReconciler) sidecarReplacementWait(state *clusterState, mismatched bool) error {
 	switch {
-	case !other:
-		known.mismatch = time.Time{}
+	case !mismatched:
+		state.sidecarMismatchSince = time.Time{}
 		return nil
-	case known.mismatch.IsZero():
-		known.mismatch = r.clock.Now()
-	case r.clock.Since(known.mismatch) > sidecarPatience:
+	case state.sidecarMismatchSince.IsZero():
+		state.sidecarMismatchSince = r.clock.Now()
+	case r.clock.Since(state.sidecarMismatchSince) > sidecarTimeout:
 		return nil
 	}
-	return &reconciler.Wait{For: "admission to replace the sidecar", Retry: sidecarRetry}
+	return &reconciler.Wait{For: "admission to replace the sidecar", Retry: sidecarRequeue}
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// A router that refuses the Route of a dashboard is quoted in one Event, and so is that it does so no more.
+// The rejection of the dashboard's Route by a router is reported in one Event, and its end in another.
 func TestRouterRefuses(t *testing.T) {
 	s := newScene(t)
-	u := s.put(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
-	s.must(u)
-	s.said()
+	u := s.create(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
+	s.mustReconcile(u)
+	s.eventsSince()
 	name := raycluster.View(u.Object).Names().Dashboard
 	answers := func(status string) {
 		t.Helper()
 		route := framework.Untyped(capability.Route, "", "")
-		if !s.has(route, u.GetNamespace(), name) {
+		if !s.exists(route, u.GetNamespace(), name) {
 			t.Fatal("no Route")
 		}
 		condition := map[string]any{"type": "Admitted", "status": status, "reason": "HostAlreadyClaimed", "message": "taken by another"}
@@ -34,19 +34,19 @@ func TestRouterRefuses(t *testing.T) {
 		}
 	}
 	answers("False")
-	s.must(u)
-	if said := s.said(); strings.Count(said, "\n") > 0 || !strings.Contains(said, "Warning "+ReasonNotPublished+" router default does not admit Route ") ||
+	s.mustReconcile(u)
+	if said := s.eventsSince(); strings.Count(said, "\n") > 0 || !strings.Contains(said, "Warning "+ReasonNotPublished+" router default does not admit Route ") ||
 		!strings.Contains(said, "(HostAlreadyClaimed): taken by another") {
 		t.Errorf("reported %q", said)
 	}
-	s.rests(u)
-	if said := s.said(); said != "" {
+	s.expectIdle(u)
+	if said := s.eventsSince(); said != "" {
 		t.Errorf("reported again: %q", said)
 	}
 	answers("True")
-	s.must(u)
-	if said := s.said(); !strings.Contains(said, "Normal "+ReasonPublished) {
+	s.mustReconcile(u)
+	if said := s.eventsSince(); !strings.Contains(said, "Normal "+ReasonPublished) {
 		t.Errorf("reported %q after the repair", said)
 	}
-	s.rests(u)
+	s.expectIdle(u)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// run starts a head with the pod spec of a template, and with some more variables.
+// run starts a head with the pod spec of a template and additional variables.
 func (s *scene) run(name, template string, env ...corev1.EnvVar) *corev1.Pod {
 	s.t.Helper()
 	pod := podWith(name, "")
@@ -40,23 +40,23 @@ func (s *scene) stop(pod *corev1.Pod) {
 	}
 }
 
-// leadsTo is where the Route of the dashboard leads; empty without one.
+// leadsTo returns the backend of the dashboard's Route, or "".
 func (s *scene) leadsTo(u *unstructured.Unstructured) string {
 	s.t.Helper()
 	route := &unstructured.Unstructured{}
 	route.SetGroupVersionKind(capability.Route)
-	if !s.has(route, "team1", raycluster.View(u.Object).Names().Dashboard) {
+	if !s.exists(route, "team1", raycluster.View(u.Object).Names().Dashboard) {
 		return ""
 	}
 	name, _, _ := unstructured.NestedString(route.Object, "spec", "to", "name")
 	return name
 }
 
-// opens tells whether the policy of the head lets routers, or all, to a port.
+// opens reports whether the head's NetworkPolicy opens a port to routers or everyone.
 func (s *scene) opens(u *unstructured.Unstructured, port int32) bool {
 	s.t.Helper()
 	policy := &networkingv1.NetworkPolicy{}
-	if !s.has(policy, "team1", raycluster.View(u.Object).Names().HeadPolicy) {
+	if !s.exists(policy, "team1", raycluster.View(u.Object).Names().HeadPolicy) {
 		s.t.Fatal("no policy")
 	}
 	for _, rule := range policy.Spec.Ingress {
@@ -75,18 +75,18 @@ func (s *scene) opens(u *unstructured.Unstructured, port int32) bool {
 
 var asksForToken = corev1.EnvVar{Name: "RAY_AUTH_MODE", Value: "token"}
 
-// [R29] [R32] A dashboard that only a token of Ray guards is published by an administrator's word, and while every head that runs
-// asks for it. Until then it stays behind the sidecar that its pods have.
-func TestTokenOfRayIsProvedByThePods(t *testing.T) {
+// [R29] [R32] A dashboard with only a Ray token is published with the consent of an administrator while every running head requires the
+// token. Until then it stays behind the sidecar of its pods.
+func TestExposureRequiresRayTokenInPods(t *testing.T) {
 	s := newScene(t)
 	sidecar := fmt.Sprintf(injectedHead, "oauth-proxy")
-	u := s.put(demoCluster(hashedVersion, sidecar))
+	u := s.create(demoCluster(hashedVersion, sidecar))
 	guarded := raycluster.View(u.Object).Names().ProxyService
 	first := s.run("first", sidecar)
-	s.must(u)
+	s.mustReconcile(u)
 	expect := func(when, route string, open bool) {
 		t.Helper()
-		s.must(u)
+		s.mustReconcile(u)
 		if to := s.leadsTo(u); to != route {
 			t.Errorf("%s: the Route leads to %q, want %q", when, to, route)
 		}
@@ -101,7 +101,7 @@ func TestTokenOfRayIsProvedByThePods(t *testing.T) {
 	expect("a token without an administrator's word", guarded, false)
 	s.settings.KubeRaySecurity = config.KubeRaySecurityTrust
 	expect("the pod of before runs", guarded, false)
-	if !s.has(&rbacv1.ClusterRoleBinding{}, "", raycluster.View(u.Object).Names().ClusterRoleBinding) {
+	if !s.exists(&rbacv1.ClusterRoleBinding{}, "", raycluster.View(u.Object).Names().ClusterRoleBinding) {
 		t.Error("the sidecar that runs cannot ask who calls any more")
 	}
 	s.stop(first)
@@ -116,12 +116,12 @@ func TestTokenOfRayIsProvedByThePods(t *testing.T) {
 	expect("no pod runs any more", "demo-head-svc", false)
 }
 
-// [R29] An old version of Ray knows no tokens, whatever rayVersion says, and KubeRay goes by that alone.
-func TestTokenOfAnOldImageIsNotPublished(t *testing.T) {
+// [R29] Old versions of Ray ignore tokens, whatever rayVersion is, and KubeRay depends on rayVersion only.
+func TestExposureIgnoresRayTokenOfOldImage(t *testing.T) {
 	u := clusterFrom(t, demoCluster(hashedVersion, "spec: {rayVersion: 2.52.0, authOptions: {mode: token}, "+
 		"headGroupSpec: {template: {spec: {containers: [{name: ray-head, image: 'quay.io/modh/ray:2.47.1-py311-cu121'}]}}}}"))
 	for _, changes := range [][]func(*resources.Inputs){nil, {trusting}, {trusting, heads(raycluster.Injected{})}, {noOAuth}} {
-		for _, o := range built(t, u, inputsFor(u, true, changes...)) {
+		for _, o := range buildObjects(t, u, inputsFor(u, true, changes...)) {
 			if to, _, _ := unstructured.NestedString(o.Object, "spec", "to", "name"); o.GetKind() == "Route" && to == "demo-head-svc" {
 				t.Errorf("a Route leads to the bare dashboard: %v", o.Object["spec"])
 			}
@@ -129,24 +129,24 @@ func TestTokenOfAnOldImageIsNotPublished(t *testing.T) {
 	}
 }
 
-// [R32] The client port is opened when every head that runs serves TLS, and not by a wish or a template.
+// [R32] The client port is published when every running head serves TLS, regardless of settings and template.
 func TestClientPortFollowsThePods(t *testing.T) {
 	s := newScene(t)
 	sidecar := fmt.Sprintf(injectedHead, "oauth-proxy")
-	u := s.put(demoCluster(hashedVersion, sidecar))
+	u := s.create(demoCluster(hashedVersion, sidecar))
 	route := &unstructured.Unstructured{}
 	route.SetGroupVersionKind(capability.Route)
 	expect := func(when string, want bool) {
 		t.Helper()
-		s.must(u)
-		if open, published := s.opens(u, 10001), s.has(route, "team1", "rayclient-demo"); open != want || published != want {
+		s.mustReconcile(u)
+		if open, published := s.opens(u, 10001), s.exists(route, "team1", "rayclient-demo"); open != want || published != want {
 			t.Errorf("%s: open %t, published %t", when, open, published)
 		}
 	}
 	expect("no pod runs", true)
 	plain := s.run("plain", plainHead)
 	expect("a pod of an older template", false)
-	if said := s.said(); !strings.Contains(said, ReasonNotSecured) || !strings.Contains(said, "delete its pod") {
+	if said := s.eventsSince(); !strings.Contains(said, ReasonNotSecured) || !strings.Contains(said, "delete its pod") {
 		t.Errorf("reported %q", said)
 	}
 	encrypted := s.run("encrypted", sidecar)
@@ -161,15 +161,15 @@ func TestClientPortFollowsThePods(t *testing.T) {
 	expect("with certificates that it does not use", false)
 }
 
-// [R28] Certificates are kept and renewed while pods mount them, workers too.
+// [R28] Certificates are retained and renewed while any pod mounts them.
 func TestCertificatesStayWhilePodsMountThem(t *testing.T) {
 	s := newScene(t)
 	s.settings.MTLS = false
-	u := s.put(demoCluster(hashedVersion, plainHead))
+	u := s.create(demoCluster(hashedVersion, plainHead))
 	inForce := func() raycluster.Mode {
 		t.Helper()
-		s.must(u)
-		return s.kept[len(s.kept)-1]
+		s.mustReconcile(u)
+		return s.certificates.modes[len(s.certificates.modes)-1]
 	}
 	if mode := inForce(); mode.MTLS {
 		t.Errorf("without pods: %+v", mode)
@@ -191,9 +191,9 @@ func TestCertificatesStayWhilePodsMountThem(t *testing.T) {
 	}
 }
 
-// [R28] With OAuth off nothing is made for a container of a well-known name, be it like ours in every word: the account would have
-// the right to review tokens, for all who make pods in the namespace.
-func TestANameGivesNoBinding(t *testing.T) {
+// [R28] With OAuth disabled, a container of the user that equals the sidecar gets no objects: its ServiceAccount could review tokens,
+// and everyone who can create pods in the namespace could use it.
+func TestReconcileCreatesNoBindingForUserSidecar(t *testing.T) {
 	for name, spec := range map[string]string{
 		"kube-rbac-proxy of the user": "spec: {headGroupSpec: {template: {spec: {containers: [{name: ray-head, image: i}, {name: kube-rbac-proxy, image: users/own, args: [mine]}]}}}}",
 		"oauth-proxy of the user":     "spec: {headGroupSpec: {template: {spec: {containers: [{name: ray-head, image: i}, {name: oauth-proxy, image: users/own}]}}}}",
@@ -203,12 +203,12 @@ func TestANameGivesNoBinding(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
 			s.settings.OAuth, s.settings.MTLS = false, false
-			u := s.put(demoCluster(hashedVersion, spec))
+			u := s.create(demoCluster(hashedVersion, spec))
 			s.run("head", spec)
-			s.settle(u)
+			s.reconcileUntilIdle(u)
 			n := raycluster.View(u.Object).Names()
-			if s.has(&rbacv1.ClusterRoleBinding{}, "", n.ClusterRoleBinding) || s.has(&corev1.ServiceAccount{}, "team1", n.ServiceAccount) ||
-				s.has(&corev1.Service{}, "team1", n.ProxyService) || s.has(&corev1.Secret{}, "team1", n.CookieSecret) {
+			if s.exists(&rbacv1.ClusterRoleBinding{}, "", n.ClusterRoleBinding) || s.exists(&corev1.ServiceAccount{}, "team1", n.ServiceAccount) ||
+				s.exists(&corev1.Service{}, "team1", n.ProxyService) || s.exists(&corev1.Secret{}, "team1", n.CookieSecret) {
 				t.Errorf("made: %q", s.around())
 			}
 			if s.reread(u); len(u.GetFinalizers()) > 0 {

@@ -33,34 +33,36 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
 
-// scene is the controller on a fake API server, whose objects the cache shows at once.
+// scene is a clusterReconciler with a fake API server and a cache without delay.
 type scene struct {
-	*clusters
-	t        *testing.T
-	server   client.WithWatch
-	events   *events.FakeRecorder
-	settings config.RayCluster
-	served   capability.Set
-	known    bool // the namespaces of KubeRay
-	// kept are the modes that certificates were kept in.
-	kept []raycluster.Mode
-	// fails is what becomes of that.
-	fails error
-	// writes are "verb Kind name" of what was sent; reads counts live reads.
+	*clusterReconciler
+	t            *testing.T
+	server       client.WithWatch
+	events       *events.FakeRecorder
+	settings     config.RayCluster
+	served       capability.Set
+	kubeRayKnown bool // the namespaces of KubeRay
+	certificates *fakeCertificates
+	// writes are "verb Kind name" of the requests; reads counts live reads.
 	writes []string
 	reads  int
 	refuse func(verb, kind string) error
 }
 
-// Keep implements keeper.
-func (s *scene) Keep(_ context.Context, _ *unstructured.Unstructured, in certificates.Inputs, _ *certificates.Memory) (time.Duration, error) {
-	s.kept = append(s.kept, in.Mode)
-	return time.Hour, s.fails
+// fakeCertificates is a certificateReconciler that stores the modes and returns err.
+type fakeCertificates struct {
+	modes []raycluster.Mode
+	err   error
+}
+
+func (f *fakeCertificates) Reconcile(_ context.Context, _ *unstructured.Unstructured, in certificates.Inputs, _ *certificates.Memory) (time.Duration, error) {
+	f.modes = append(f.modes, in.Mode)
+	return time.Hour, f.err
 }
 
 var openShift = capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup)
 
-// rayClusters and nameOf let the fake server find RayClusters by name.
+// rayClusters and nameOf index RayClusters by name in the fake server.
 func rayClusters() client.Object {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(raycluster.GVK)
@@ -71,14 +73,14 @@ func nameOf(o client.Object) []string { return []string{o.GetName()} }
 
 func newScene(t *testing.T, existing ...client.Object) *scene {
 	t.Helper()
-	s := &scene{t: t, events: events.NewFakeRecorder(100), settings: config.DefaultRayCluster(), served: openShift, known: true,
+	s := &scene{t: t, events: events.NewFakeRecorder(100), settings: config.DefaultRayCluster(), served: openShift, kubeRayKnown: true,
 		refuse: func(string, string) error { return nil }}
 	s.settings.GatewayNamespace = "openshift-ingress"
 	s.server = fake.NewClientBuilder().WithScheme(fakeapi.Scheme()).WithObjects(existing...).WithReturnManagedFields().
 		WithRESTMapper(mapper()).WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithIndex(&corev1.Pod{}, pods.Index, pods.IndexValue).
 		WithIndex(rayClusters(), metav1.ObjectNameField, nameOf).Build()
 	writer := interceptor.NewClient(s.server, interceptor.Funcs{
-		List: listHeads,
+		List: listMetadata,
 		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			named, _ := o.(interface {
 				GetKind() string
@@ -109,16 +111,17 @@ func newScene(t *testing.T, existing ...client.Object) *scene {
 		},
 		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
 			s.reads++
-			return listHeads(ctx, c, l, opts...)
+			return listMetadata(ctx, c, l, opts...)
 		},
 	})
-	s.clusters = &clusters{
-		cached: writer, whole: s.server, live: live, pods: s.server, recorder: s.events, certificates: s, clock: clocktesting.NewFakePassiveClock(time.Now()),
-		applier:  apply.New(apply.Options{Client: writer, Live: live, FieldOwner: FieldOwner, Component: ComponentName}),
-		settings: func(context.Context) (config.RayCluster, error) { return s.settings, nil },
-		served:   func() capability.Set { return s.served },
-		domain:   func() string { return "apps.example.org" },
-		kubeRay:  func(config.RayCluster) ([]string, bool) { return []string{"opendatahub"}, s.known },
+	s.certificates = &fakeCertificates{}
+	s.clusterReconciler = &clusterReconciler{
+		cached: writer, cacheReader: s.server, live: live, pods: s.server, recorder: s.events, certificates: s.certificates, clock: clocktesting.NewFakePassiveClock(time.Now()),
+		applier:           apply.New(apply.Options{Client: writer, Live: live, FieldOwner: FieldOwner, Component: ComponentName}),
+		settings:          func(context.Context) (config.RayCluster, error) { return s.settings, nil },
+		served:            func() capability.Set { return s.served },
+		domain:            func() string { return "apps.example.org" },
+		kubeRayNamespaces: func(config.RayCluster) ([]string, bool) { return []string{"opendatahub"}, s.kubeRayKnown },
 	}
 	return s
 }
@@ -128,8 +131,8 @@ func (s *scene) sent(verb, kind, name string) error {
 	return s.refuse(verb, kind)
 }
 
-// put stores a cluster.
-func (s *scene) put(text string) *unstructured.Unstructured {
+// create stores a cluster.
+func (s *scene) create(text string) *unstructured.Unstructured {
 	s.t.Helper()
 	u := clusterFrom(s.t, text)
 	u.SetGeneration(1)
@@ -139,34 +142,34 @@ func (s *scene) put(text string) *unstructured.Unstructured {
 	return u
 }
 
-// once reconciles a cluster and returns what was written, and after which time it comes back.
-func (s *scene) once(u *unstructured.Unstructured) ([]string, time.Duration, error) {
+// reconcile reconciles a cluster once and returns the writes and RequeueAfter.
+func (s *scene) reconcile(u *unstructured.Unstructured) ([]string, time.Duration, error) {
 	s.t.Helper()
 	s.writes = nil
 	result, err := reconciler.ClassifyErrors(s).Reconcile(s.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(u)})
 	return s.writes, result.RequeueAfter, err
 }
 
-// must reconciles a cluster without an error.
-func (s *scene) must(u *unstructured.Unstructured) []string {
+// mustReconcile reconciles a cluster and returns the writes.
+func (s *scene) mustReconcile(u *unstructured.Unstructured) []string {
 	s.t.Helper()
-	writes, _, err := s.once(u)
+	writes, _, err := s.reconcile(u)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return writes
 }
 
-// rests expects that a reconcile costs no request.
-func (s *scene) rests(u *unstructured.Unstructured) {
+// expectIdle expects a reconcile without requests.
+func (s *scene) expectIdle(u *unstructured.Unstructured) {
 	s.t.Helper()
 	before := s.reads
-	if writes := s.must(u); len(writes) > 0 || s.reads != before {
+	if writes := s.mustReconcile(u); len(writes) > 0 || s.reads != before {
 		s.t.Errorf("at rest %q and %d reads", writes, s.reads-before)
 	}
 }
 
-func (s *scene) has(o client.Object, namespace, name string) bool {
+func (s *scene) exists(o client.Object, namespace, name string) bool {
 	s.t.Helper()
 	err := s.server.Get(s.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o)
 	if client.IgnoreNotFound(err) != nil {
@@ -182,8 +185,8 @@ func (s *scene) reread(u *unstructured.Unstructured) {
 	}
 }
 
-// said returns the Events since the last call.
-func (s *scene) said() string {
+// eventsSince returns the Events since the last call.
+func (s *scene) eventsSince() string {
 	var out []string
 	for {
 		select {
@@ -195,7 +198,7 @@ func (s *scene) said() string {
 	}
 }
 
-// bindingOf is a binding as the CodeFlare operator left it.
+// bindingOf returns a binding of the CodeFlare operator.
 func bindingOf(name, cluster, namespace string) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name), Labels: map[string]string{
@@ -205,13 +208,13 @@ func bindingOf(name, cluster, namespace string) *rbacv1.ClusterRoleBinding {
 	}
 }
 
-// broken are settings that cannot be read.
-func broken(context.Context) (config.RayCluster, error) {
+// brokenSettings fails.
+func brokenSettings(context.Context) (config.RayCluster, error) {
 	return config.RayCluster{}, errors.New("kuberay.mTLSEnabled 1: must be true or false")
 }
 
-// listHeads lists metadata also of kinds that the fake API server has no types for.
-func listHeads(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+// listMetadata also supports kinds without types in the fake API server.
+func listMetadata(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
 	heads, ok := l.(*metav1.PartialObjectMetadataList)
 	if !ok || c.Scheme().Recognizes(heads.GroupVersionKind()) {
 		return c.List(ctx, l, opts...)
@@ -231,7 +234,7 @@ func listHeads(ctx context.Context, c client.WithWatch, l client.ObjectList, opt
 	return nil
 }
 
-// mapper knows the scope of what is used here.
+// mapper maps the kinds of these tests.
 func mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range append(append([]schema.GroupVersionKind{raycluster.GVK}, ownKinds...), optionalKinds...) {

@@ -38,11 +38,10 @@ import (
 // ComponentName is the name of the component in flags, labels, metrics and folders.
 const ComponentName = raycluster.ComponentName
 
-// FieldOwner is the manager of every field we set. It is the one of the CodeFlare operator, so that fields which that one
-// set and we do not are removed.
+// FieldOwner is that of the CodeFlare operator, so that apply removes fields which that operator set and this one does not.
 const FieldOwner = raycluster.FieldOwner
 
-// What is made is in the namespaces of users, so the rights cannot be limited to some. Read-only rights use
+// Objects are created in the namespaces of users, so the rights cannot be limited to some namespaces. Read-only rights use
 // resourceNames.
 
 // +kubebuilder:rbac:groups=ray.io,resources=rayclusters,verbs=get;list;watch;patch
@@ -63,25 +62,24 @@ const FieldOwner = raycluster.FieldOwner
 
 // Settings are read from one ConfigMap in the namespace of the manager, which the rights for ConfigMaps cover.
 
-// ownKinds are those of the objects in the namespace of a cluster that are always served.
+// ownKinds are the namespaced kinds that every cluster serves.
 var ownKinds = []schema.GroupVersionKind{
 	corev1.SchemeGroupVersion.WithKind("Secret"), corev1.SchemeGroupVersion.WithKind("Service"),
 	corev1.SchemeGroupVersion.WithKind("ServiceAccount"), corev1.SchemeGroupVersion.WithKind("ConfigMap"),
 	networkingv1.SchemeGroupVersion.WithKind("Ingress"), networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"),
 }
 
-// optionalKinds may come and go.
+// optionalKinds are the kinds that may be installed or removed at run time.
 var optionalKinds = []schema.GroupVersionKind{capability.Route, capability.HTTPRoute, capability.BackendTLSPolicy, capability.Certificate}
 
-// prunable are the kinds of which an object may become unwanted.
-func prunable(served capability.Set) []schema.GroupVersionKind {
+// prunedKinds returns the kinds that are pruned.
+func prunedKinds(served capability.Set) []schema.GroupVersionKind {
 	return slices.DeleteFunc(slices.Concat(ownKinds, optionalKinds), func(kind schema.GroupVersionKind) bool {
 		return slices.Contains(optionalKinds, kind) && !served.Has(kind)
 	})
 }
 
-// Caches says what is held in memory: RayClusters whole, of what was made for them the metadata. Pods are in a cache of
-// their own.
+// Caches returns the informers of the component: whole RayClusters, and metadata of all other kinds. pods/ has a cache of its own.
 func Caches() []component.CacheNeed {
 	needs := []component.CacheNeed{{Kind: raycluster.GVK, IncludeForeign: true}, {Kind: bindingKind}}
 	for _, kind := range slices.Concat(ownKinds, optionalKinds) {
@@ -90,9 +88,9 @@ func Caches() []component.CacheNeed {
 	return needs
 }
 
-// Deps are what the program gives the component.
+// Deps are the dependencies of the component.
 type Deps struct {
-	// OperatorNamespace is where the manager runs.
+	// OperatorNamespace is the namespace of the manager.
 	OperatorNamespace string
 	Settings          *raysettings.Source
 	Served            *capability.Watcher
@@ -111,33 +109,33 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 	if err != nil {
 		return err
 	}
-	where := newLocator(d.Dynamic, d.Clock, mgr.GetLogger().WithName("kuberay"), d.OperatorNamespace)
-	d.Served.Follow(ctx, func(s capability.Set) { where.initialization.SetServed(s.Has(capability.DSCInitialization)) })
-	r := &clusters{
-		cached: mgr.GetClient(), whole: mgr.GetCache(), live: mgr.GetAPIReader(), pods: podCache, applier: d.Applier,
-		settings: d.Settings.Get, served: d.Served.Current, domain: d.Domain.Domain, kubeRay: where.Namespaces,
+	kubeRay := newKubeRayLocator(d.Dynamic, d.Clock, mgr.GetLogger().WithName("kuberay"), d.OperatorNamespace)
+	d.Served.OnChange(ctx, func(s capability.Set) { kubeRay.initialization.SetServed(s.Has(capability.DSCInitialization)) })
+	r := &clusterReconciler{
+		cached: mgr.GetClient(), cacheReader: mgr.GetCache(), live: mgr.GetAPIReader(), pods: podCache, applier: d.Applier,
+		settings: d.Settings.Get, served: d.Served.Current, domain: d.Domain.Domain, kubeRayNamespaces: kubeRay.Namespaces,
 		recorder: mgr.GetEventRecorder(ComponentName), clock: d.Clock,
 	}
-	r.certificates = &certificates.Keeper{
+	r.certificates = &certificates.Reconciler{
 		Cached: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Applier: d.Applier, Clock: d.Clock, Recorder: r.recorder,
 	}
-	more := []source.Source{
-		d.Settings.Changes(anyCluster(), r.everyCluster()), d.Served.Changes(anyCluster(), r.everyCluster()), d.Domain.Changes(anyCluster(), r.everyCluster()),
+	sources := []source.Source{
+		d.Settings.EventSource(anyRayCluster(), r.enqueueAll()), d.Served.Changes(anyRayCluster(), r.enqueueAll()), d.Domain.EventSource(anyRayCluster(), r.enqueueAll()),
 	}
-	for _, from := range where.sources() {
-		more = append(more, from.Changes(anyCluster(), r.everyCluster()))
+	for _, value := range kubeRay.sources() {
+		sources = append(sources, value.EventSource(anyRayCluster(), r.enqueueAll()))
 	}
-	c, err := r.watch(mgr, podCache, more)
+	c, err := r.watch(mgr, podCache, sources)
 	if err != nil {
 		return fmt.Errorf("building the RayCluster controller: %w", err)
 	}
-	owned := ownedBy(mgr)
+	owned := enqueueOwner(mgr)
 	for _, kind := range optionalKinds {
 		d.Served.WatchMetadata(ctx, c, kind, owned)
 	}
 	routestatus.Watch(ctx, d.Served, mgr.GetCache(), c, routestatus.Kinds, owned)
-	old := &oldWebhooks{live: mgr.GetAPIReader(), writer: mgr.GetClient(), clock: d.Clock, log: mgr.GetLogger().WithName("webhooks")}
-	for _, runnable := range []interface{ Start(context.Context) error }{podCache, where, old} {
+	webhooks := &legacyWebhookCleaner{live: mgr.GetAPIReader(), writer: mgr.GetClient(), clock: d.Clock, log: mgr.GetLogger().WithName("webhooks")}
+	for _, runnable := range []interface{ Start(context.Context) error }{podCache, kubeRay, webhooks} {
 		if err := mgr.Add(runnable); err != nil {
 			return fmt.Errorf("adding to the manager: %w", err)
 		}
@@ -145,37 +143,37 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 	return nil
 }
 
-// watch builds the controller on all kinds that are always there.
-func (r *clusters) watch(mgr ctrl.Manager, podCache cache.Cache, more []source.Source) (controller.Controller, error) {
-	owned := ownedBy(mgr)
-	building := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
-		For(wholeCluster(), builder.WithPredicates(concerns())).
-		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(byBinding)).
+// watch builds the controller with the watches of all kinds that are always served.
+func (r *clusterReconciler) watch(mgr ctrl.Manager, podCache cache.Cache, sources []source.Source) (controller.Controller, error) {
+	owned := enqueueOwner(mgr)
+	b := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
+		For(emptyRayCluster(), builder.WithPredicates(clusterChanged())).
+		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(bindingToCluster)).
 		WatchesRawSource(source.Kind(podCache, client.Object(&corev1.Pod{}), handler.EnqueueRequestsFromMapFunc(pods.ToCluster), pods.Changed()))
 	for _, kind := range ownKinds {
-		building.WatchesMetadata(capability.MetadataOf(kind), owned)
+		b.WatchesMetadata(capability.MetadataOf(kind), owned)
 	}
-	for _, s := range more {
-		building.WatchesRawSource(s)
+	for _, s := range sources {
+		b.WatchesRawSource(s)
 	}
-	return building.Build(reconciler.ClassifyErrors(r))
+	return b.Build(reconciler.ClassifyErrors(r))
 }
 
-// concerns lets through what can matter in a RayCluster: KubeRay writes its status often.
-func concerns() predicate.Predicate {
+// clusterChanged filters Events of RayClusters. KubeRay updates the status often.
+func clusterChanged() predicate.Predicate {
 	return predicate.Or(reconciler.Changed(), predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
 			e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
 	}})
 }
 
-// ownedBy maps what was made for a RayCluster to it.
-func ownedBy(mgr ctrl.Manager) handler.EventHandler {
-	return handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), wholeCluster(), handler.OnlyControllerOwner())
+// enqueueOwner maps an object to the RayCluster that controls it.
+func enqueueOwner(mgr ctrl.Manager) handler.EventHandler {
+	return handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), emptyRayCluster(), handler.OnlyControllerOwner())
 }
 
-// byBinding maps a ClusterRoleBinding to its RayCluster.
-func byBinding(_ context.Context, object client.Object) []reconcile.Request {
+// bindingToCluster maps a ClusterRoleBinding to its RayCluster.
+func bindingToCluster(_ context.Context, object client.Object) []reconcile.Request {
 	name := types.NamespacedName{Namespace: object.GetLabels()[raycluster.LabelClusterNamespace], Name: object.GetLabels()[raycluster.LabelClusterName]}
 	if name.Namespace == "" || name.Name == "" {
 		return nil
@@ -183,8 +181,8 @@ func byBinding(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: name}}
 }
 
-// everyCluster maps whatever happened to all RayClusters.
-func (r *clusters) everyCluster() handler.EventHandler {
+// enqueueAll maps any event to all RayClusters.
+func (r *clusterReconciler) enqueueAll() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
 		list, err := r.list(ctx)
 		if err != nil {
@@ -199,5 +197,5 @@ func (r *clusters) everyCluster() handler.EventHandler {
 	})
 }
 
-// anyCluster stands for all of them in events.
-func anyCluster() client.Object { return wholeCluster() }
+// anyRayCluster is the object of events that concern all RayClusters.
+func anyRayCluster() client.Object { return emptyRayCluster() }

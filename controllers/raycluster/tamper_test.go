@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// platforms are what decides which objects there are; the pod templates are as admission leaves them.
+// platforms determine the objects; the pod templates have injections.
 var platforms = map[string]struct {
 	spec string
 	set  func(*scene)
@@ -30,8 +30,8 @@ var platforms = map[string]struct {
 	}},
 }
 
-// all returns the objects around the cluster by "Kind name".
-func (s *scene) all() map[string]*unstructured.Unstructured {
+// managedObjects returns the objects of the cluster by "Kind name".
+func (s *scene) managedObjects() map[string]*unstructured.Unstructured {
 	s.t.Helper()
 	out := map[string]*unstructured.Unstructured{}
 	for _, title := range s.around() {
@@ -40,11 +40,11 @@ func (s *scene) all() map[string]*unstructured.Unstructured {
 	return out
 }
 
-// fetch reads an object by "Kind name"; nil when it is not there.
+// fetch returns an object by "Kind name", or nil.
 func (s *scene) fetch(title string) *unstructured.Unstructured {
 	s.t.Helper()
 	kind, name, _ := strings.Cut(title, " ")
-	for _, gvk := range append(prunable(capability.NewSet(optionalKinds...)), bindingKind) {
+	for _, gvk := range append(prunedKinds(capability.NewSet(optionalKinds...)), bindingKind) {
 		if gvk.Kind != kind {
 			continue
 		}
@@ -53,14 +53,14 @@ func (s *scene) fetch(title string) *unstructured.Unstructured {
 		if gvk == bindingKind {
 			namespace = ""
 		}
-		if s.has(o, namespace, name) {
+		if s.exists(o, namespace, name) {
 			return o
 		}
 	}
 	return nil
 }
 
-// content is an object without what differs from writing to writing.
+// content returns an object without fields that change with each write.
 func content(o *unstructured.Unstructured) map[string]any {
 	o = o.DeepCopy()
 	for _, field := range []string{"uid", "resourceVersion", "managedFields", "creationTimestamp", "generation"} {
@@ -70,7 +70,7 @@ func content(o *unstructured.Unstructured) map[string]any {
 	return o.Object
 }
 
-// scalars lists the paths to all texts and numbers of an object that are the controller's to say.
+// scalars returns the paths of all scalars that the controller owns.
 func scalars(value any, path []string) [][]string {
 	fields, isObject := value.(map[string]any)
 	if !isObject {
@@ -90,21 +90,21 @@ func scalars(value any, path []string) [][]string {
 	return out
 }
 
-// Whatever a user takes away comes back as it was; and then the controller rests.
-func TestWhatIsDeletedComesBack(t *testing.T) {
+// A deleted object is recreated, and then the controller is idle.
+func TestDeletedObjectsAreRecreated(t *testing.T) {
 	for name, platform := range platforms {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
 			platform.set(s)
-			u := s.put(demoCluster(hashedVersion, platform.spec))
-			s.settle(u)
-			before := s.all()
+			u := s.create(demoCluster(hashedVersion, platform.spec))
+			s.reconcileUntilIdle(u)
+			before := s.managedObjects()
 			if len(before) < 4 {
 				t.Fatalf("only %v", s.around())
 			}
 			for title, was := range before {
 				s.take(title)
-				s.settle(u)
+				s.reconcileUntilIdle(u)
 				is := s.fetch(title)
 				if is == nil {
 					t.Errorf("%s is gone", title)
@@ -113,22 +113,22 @@ func TestWhatIsDeletedComesBack(t *testing.T) {
 				if diff := cmp.Diff(content(was), content(is)); diff != "" {
 					t.Errorf("%s (-before +after):\n%s", title, diff)
 				}
-				s.rests(u)
+				s.expectIdle(u)
 			}
 		})
 	}
 }
 
-// Whatever a user writes into a field that is ours is put right, and what they add beside it stays.
-func TestWhatIsChangedIsPutRight(t *testing.T) {
+// A changed owned field is reverted, and additional fields stay.
+func TestChangedObjectsAreReverted(t *testing.T) {
 	for name, platform := range platforms {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
 			platform.set(s)
-			u := s.put(demoCluster(hashedVersion, platform.spec))
-			s.settle(u)
+			u := s.create(demoCluster(hashedVersion, platform.spec))
+			s.reconcileUntilIdle(u)
 			changes := 0
-			for title, was := range s.all() {
+			for title, was := range s.managedObjects() {
 				for _, path := range scalars(was.Object, nil) {
 					if path[0] == "data" && path[1] == raycluster.KeyCookie {
 						continue // a key that a user sets is kept for the life of the process
@@ -150,7 +150,7 @@ func TestWhatIsChangedIsPutRight(t *testing.T) {
 					if err := s.server.Update(t.Context(), is); err != nil {
 						t.Fatal(err)
 					}
-					s.settle(u)
+					s.reconcileUntilIdle(u)
 					is = s.fetch(title)
 					if is == nil || is.GetAnnotations()["example.com/note"] != "theirs" {
 						t.Fatalf("%s: what others added is gone after %v", title, path)
@@ -162,7 +162,7 @@ func TestWhatIsChangedIsPutRight(t *testing.T) {
 					if diff := cmp.Diff(content(was), content(is)); diff != "" {
 						t.Errorf("%s, %v (-before +after):\n%s", title, path, diff)
 					}
-					s.rests(u)
+					s.expectIdle(u)
 				}
 			}
 			if changes < 10 {
@@ -172,7 +172,7 @@ func TestWhatIsChangedIsPutRight(t *testing.T) {
 	}
 }
 
-// permutations calls with every order of the items.
+// permutations calls the function with every order of the items.
 func permutations(items []string, with func([]string)) {
 	var next func(done, rest []string)
 	next = func(done, rest []string) {
@@ -186,9 +186,9 @@ func permutations(items []string, with func([]string)) {
 	next(nil, items)
 }
 
-// [R6] [R7] In whatever order the end of a cluster, of its binding, of the process, and of a setting come, on a platform that stays or goes: no binding
-// is made after the end began, none is left, and the cluster goes.
-func TestEndsInEveryOrder(t *testing.T) {
+// [R6] [R7] For any order of deletion of the cluster, of its binding, a restart and a change of settings: no binding is created after the
+// deletion started, none is left, and the deletion completes.
+func TestDeletionInAnyOrder(t *testing.T) {
 	ends := map[string]func(*scene, *unstructured.Unstructured){
 		"the cluster": func(s *scene, u *unstructured.Unstructured) {
 			if err := s.server.Delete(s.t.Context(), u); err != nil {
@@ -206,45 +206,45 @@ func TestEndsInEveryOrder(t *testing.T) {
 	for version, platform := range map[string]capability.Set{"": openShift, hashedVersion: {}} { // as it is, or OpenShift ends first
 		permutations(slices.Sorted(maps.Keys(ends)), func(order []string) {
 			s := newScene(t)
-			u := s.put(demoCluster(version, fmt.Sprintf(injectedHead, "oauth-proxy")))
-			s.settle(u)
+			u := s.create(demoCluster(version, fmt.Sprintf(injectedHead, "oauth-proxy")))
+			s.reconcileUntilIdle(u)
 			s.served = platform
 			ended := false
 			for _, end := range order {
 				ends[end](s, u)
 				ended = ended || end == "the cluster"
-				for _, write := range s.must(u) {
+				for _, write := range s.mustReconcile(u) {
 					if ended && strings.HasPrefix(write, "apply") {
 						t.Fatalf("%q: %s after the end", order, write)
 					}
 				}
 			}
-			if s.has(u.DeepCopy(), "team1", "demo") || s.anyBinding() {
+			if s.exists(u.DeepCopy(), "team1", "demo") || s.anyBinding() {
 				t.Fatalf("%q: the cluster or its binding is left: %v", order, s.around())
 			}
-			s.rests(u)
+			s.expectIdle(u)
 		})
 	}
 }
 
-// A cluster that is recreated under its name takes over what is left of the one before, and it keeps that.
+// A recreated cluster adopts and keeps the objects of the previous one.
 func TestAClusterIsRecreated(t *testing.T) {
 	for name, sweptBefore := range map[string]bool{"before the end was seen": false, "after it": true} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
-			u := s.put(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
-			s.settle(u)
+			u := s.create(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
+			s.reconcileUntilIdle(u)
 			s.edit(u, func() { u.SetFinalizers(nil) }) // by force: the binding stays
 			if err := s.server.Delete(t.Context(), u); err != nil {
 				t.Fatal(err)
 			}
 			if sweptBefore {
-				s.must(u)
+				s.mustReconcile(u)
 				if s.anyBinding() {
 					t.Error("the binding of the cluster that is gone is left")
 				}
 			}
-			for title := range s.all() { // the garbage collector
+			for title := range s.managedObjects() { // the garbage collector
 				if !strings.HasPrefix(title, "ClusterRoleBinding ") {
 					s.take(title)
 				}
@@ -255,14 +255,14 @@ func TestAClusterIsRecreated(t *testing.T) {
 			if err := s.server.Create(t.Context(), again); err != nil {
 				t.Fatal(err)
 			}
-			s.settle(again)
-			s.rests(again)
-			for title, o := range s.all() {
+			s.reconcileUntilIdle(again)
+			s.expectIdle(again)
+			for title, o := range s.managedObjects() {
 				if owners := o.GetOwnerReferences(); len(owners) > 0 && owners[0].UID != "another" {
 					t.Errorf("%s belongs to %v", title, owners)
 				}
 			}
-			if diff := cmp.Diff(s.wanted(again), s.around()); diff != "" {
+			if diff := cmp.Diff(s.desiredObjects(again), s.around()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if s.reread(again); !slices.Contains(again.GetFinalizers(), raycluster.Finalizer) {
@@ -272,39 +272,39 @@ func TestAClusterIsRecreated(t *testing.T) {
 	}
 }
 
-// Two clusters whose names run into each other share no object, and the end of one takes nothing from the other.
-func TestNeighbours(t *testing.T) {
+// Two clusters with similar names share no object, and the deletion of one does not affect the other.
+func TestClustersWithSimilarNames(t *testing.T) {
 	s := newScene(t)
 	text := fmt.Sprintf(injectedHead, "oauth-proxy")
 	clusters := map[string]*unstructured.Unstructured{}
 	for _, name := range []string{"demo", "demo-oauth", "demo-head", "ray-dashboard-demo"} {
-		clusters[name] = s.put(strings.Replace(demoCluster(hashedVersion, text), "name: demo", "name: "+name+", uid: "+name, 1))
+		clusters[name] = s.create(strings.Replace(demoCluster(hashedVersion, text), "name: demo", "name: "+name+", uid: "+name, 1))
 	}
 	settle := func() {
 		for range 3 {
 			for name, u := range clusters {
-				if _, _, err := s.once(u); err != nil {
+				if _, _, err := s.reconcile(u); err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
 			}
 		}
 	}
 	settle()
-	before := s.all()
+	before := s.managedObjects()
 	owned := func(name string) int {
 		return len(slices.DeleteFunc(slices.Collect(maps.Values(before)), func(o *unstructured.Unstructured) bool {
 			return o.GetLabels()[raycluster.LabelClusterName] != name
 		}))
 	}
 	for name := range clusters {
-		if got, want := owned(name), len(s.wanted(clusters[name])); got != want {
+		if got, want := owned(name), len(s.desiredObjects(clusters[name])); got != want {
 			t.Errorf("%s has %d objects, want %d", name, got, want)
 		}
 	}
 	if err := s.server.Delete(t.Context(), clusters["demo-oauth"]); err != nil {
 		t.Fatal(err)
 	}
-	s.must(clusters["demo-oauth"])
+	s.mustReconcile(clusters["demo-oauth"])
 	delete(clusters, "demo-oauth")
 	settle()
 	for title, o := range before {
@@ -321,15 +321,15 @@ func TestNeighbours(t *testing.T) {
 		}
 	}
 	for _, u := range clusters {
-		s.rests(u)
+		s.expectIdle(u)
 	}
 }
 
-// Requests for clusters that were never there cost nothing.
+// Requests for unknown clusters send no requests.
 func TestRequestsWithoutACluster(t *testing.T) {
 	s := newScene(t)
 	u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
-	s.rests(u)
+	s.expectIdle(u)
 	if err := s.server.Get(t.Context(), client.ObjectKeyFromObject(u), u); err == nil {
 		t.Error("it was made")
 	}

@@ -11,7 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Reviews asks the API server what users may do, with SubjectAccessReviews.
+// Reviews returns an Access that creates SubjectAccessReviews with the client of the manager.
 func Reviews(mgr ctrl.Manager) (Access, error) {
 	client, err := authorizationclient.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
@@ -20,24 +20,24 @@ func Reviews(mgr ctrl.Manager) (Access, error) {
 	return Reviewer(client.SubjectAccessReviews()), nil
 }
 
-// MaxAccessReviews is how many permissions are reviewed for one request. Who may create pods never needs more than a few.
+// MaxAccessReviews limits the access reviews for one request. Users who may create pods need only a few.
 const MaxAccessReviews = 200
 
-// errTooMany is about a request that has asked for more.
-var errTooMany = fmt.Errorf("the request needs more than %d reviews of permissions: name fewer Secrets, ConfigMaps and other objects in it", MaxAccessReviews)
+// errTooManyReviews is returned when a request exceeds MaxAccessReviews.
+var errTooManyReviews = fmt.Errorf("the request needs more than %d reviews of permissions: name fewer Secrets, ConfigMaps and other objects in it", MaxAccessReviews)
 
-// LimitReviews bounds the questions of one request, because anyone who reaches the webhooks can send requests: each costs the API server one.
-func LimitReviews(may Access) Access {
-	asked := 0
+// LimitReviews limits the access reviews of one request, because every client that reaches the webhooks can cause them.
+func LimitReviews(access Access) Access {
+	reviews := 0
 	return func(ctx context.Context, user authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
-		if asked++; asked > MaxAccessReviews {
-			return false, errTooMany
+		if reviews++; reviews > MaxAccessReviews {
+			return false, errTooManyReviews
 		}
-		return may(ctx, user, right)
+		return access(ctx, user, right)
 	}
 }
 
-// Reviewer asks a client. It asks in the name of the user, with everything that authorizers may look at.
+// Reviewer returns an Access that creates reviews with all attributes of the user.
 func Reviewer(reviews authorizationclient.SubjectAccessReviewInterface) Access {
 	return func(ctx context.Context, user authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
 		extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))

@@ -13,76 +13,77 @@ import (
 )
 
 const (
-	// largestReview is the body that the library's webhooks accept at most.
-	largestReview = 7 << 20
-	// turn is how long a request waits for room. The API server sends it again after retryAfter, until its own time is over.
-	turn, retryAfter = 2 * time.Second, "1"
+	// maxReviewBody is the maximum body size of the library's webhooks.
+	maxReviewBody = 7 << 20
+	// acquireTimeout is how long a request waits for memory. The API server retries it after retryAfter, until its own timeout.
+	acquireTimeout = 2 * time.Second
+	retryAfter     = "1" // seconds
 )
 
-// MemoryLimited is a handler that states what its requests take; others take what a review of admission does.
+// MemoryLimited is a handler that defines the memory of its requests. Other handlers have the limits of admission reviews.
 type MemoryLimited interface {
 	http.Handler
-	// Largest returns the size of the largest body, in bytes.
+	// Largest returns the maximum body size in bytes.
 	Largest() int64
-	// MemoryOf returns the most memory that a body of this content takes at a time, in bytes, without the body.
+	// Weigh returns the maximum memory in bytes for evaluating a body, without the body itself.
 	Weigh(body []byte) int64
 }
 
-// Budget bounds the memory that all reviews and conversions in progress take together. Every pod that reaches the port can send them.
-// What nearly every write is, a small body that is quickly decoded, has room of its own: large ones cannot keep it out.
+// Budget limits the memory of all concurrent reviews and conversions, because every pod that can reach the port can send them. Large requests
+// use separate pools, so that they cannot block the small ones that nearly all writes are.
 type Budget struct {
-	bodies  []room // that are being received or held
-	decoded []room // what becomes of them
+	bodies  []pool // for request bodies
+	decoded []pool // for decoding and evaluating them
 }
 
-// room is for requests up to a size.
-type room struct {
-	largest int64
-	free    *semaphore.Weighted // nil is no bound
+// pool is the memory for requests up to a size.
+type pool struct {
+	maxSize   int64
+	semaphore *semaphore.Weighted // nil means no limit
 }
 
-// NewBudget returns one that fits the memory limit of the shipped Deployment: 240 MiB in all, besides small bodies that are being received.
+// NewBudget returns a budget for the memory limit of the shipped Deployment: 240 MiB in all, besides small request bodies.
 func NewBudget() *Budget {
 	const heavy = 128 << 20
 	return &Budget{
-		bodies: []room{
-			{largest: 64 << 10},
-			{largest: 8 << 20, free: semaphore.NewWeighted(16 << 20)},
-			{largest: 64 << 20, free: semaphore.NewWeighted(64 << 20)},
+		bodies: []pool{
+			{maxSize: 64 << 10},
+			{maxSize: 8 << 20, semaphore: semaphore.NewWeighted(16 << 20)},
+			{maxSize: 64 << 20, semaphore: semaphore.NewWeighted(64 << 20)},
 		},
-		decoded: []room{
-			{largest: 2 << 20, free: semaphore.NewWeighted(32 << 20)},
-			{largest: heavy, free: semaphore.NewWeighted(heavy)},
+		decoded: []pool{
+			{maxSize: 2 << 20, semaphore: semaphore.NewWeighted(32 << 20)},
+			{maxSize: heavy, semaphore: semaphore.NewWeighted(heavy)},
 		},
 	}
 }
 
-// fitting returns the room for a size, nil where there is none.
-func fitting(rooms []room, size int64) *room {
-	for i := range rooms {
-		if size <= rooms[i].largest {
-			return &rooms[i]
+// poolFor returns the smallest pool for a size, or nil if it exceeds all pools.
+func poolFor(pools []pool, size int64) *pool {
+	for i := range pools {
+		if size <= pools[i].maxSize {
+			return &pools[i]
 		}
 	}
 	return nil
 }
 
-// errTooLarge is about a request that will never fit, whatever else is in progress.
+// errTooLarge is returned for a request that exceeds all pools.
 var errTooLarge = errors.New("too large")
 
-// Guard returns the handler within the budget. A request that finds no room in time is refused with status 429, and one that can never fit
-// with 413, if possible before its body is read.
+// Guard returns a handler that reserves memory before it calls next. It returns status 429 if no memory is available in time, and 413 if a
+// request exceeds all pools, if possible before its body is read.
 func (b *Budget) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		release, err := b.admit(next, r)
+		release, err := b.reserve(next, r)
 		defer release()
-		tooLong := (*http.MaxBytesError)(nil)
+		maxBytesError := (*http.MaxBytesError)(nil)
 		switch {
 		case err == nil:
-			ctx, cancel := context.WithTimeout(r.Context(), patience(r))
+			ctx, cancel := context.WithTimeout(r.Context(), requestTimeout(r))
 			defer cancel()
 			next.ServeHTTP(w, r.WithContext(ctx))
-		case errors.Is(err, errTooLarge) || errors.As(err, &tooLong):
+		case errors.Is(err, errTooLarge) || errors.As(err, &maxBytesError):
 			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
 		case errors.Is(err, context.DeadlineExceeded):
 			w.Header().Set("Retry-After", retryAfter)
@@ -93,96 +94,96 @@ func (b *Budget) Guard(next http.Handler) http.Handler {
 	})
 }
 
-// patience is how long the API server waits for an answer, which the address contains. No request is sent after that.
-func patience(r *http.Request) time.Duration {
-	const longest = 30 * time.Second // of all configurations
-	if wait, err := time.ParseDuration(r.URL.Query().Get("timeout")); err == nil && wait > 0 && wait < longest {
-		return wait
+// requestTimeout returns the timeout of the API server, which is a query parameter.
+func requestTimeout(r *http.Request) time.Duration {
+	const maxTimeout = 30 * time.Second // maximum of webhook configurations
+	if timeout, err := time.ParseDuration(r.URL.Query().Get("timeout")); err == nil && timeout > 0 && timeout < maxTimeout {
+		return timeout
 	}
-	return longest
+	return maxTimeout
 }
 
-// admit reads the body of a request, and returns when there is room for what becomes of it. The room is free after release.
-func (b *Budget) admit(next http.Handler, r *http.Request) (release func(), err error) {
-	var held []func()
+// reserve reads the body of a request and acquires the memory for evaluating it. The caller must call release.
+func (b *Budget) reserve(next http.Handler, r *http.Request) (release func(), err error) {
+	var releases []func()
 	release = func() {
-		for _, free := range held {
+		for _, free := range releases {
 			free()
 		}
 	}
-	take := func(in *room, weight int64) error {
-		ctx, cancel := context.WithTimeout(r.Context(), turn)
+	acquire := func(p *pool, weight int64) error {
+		ctx, cancel := context.WithTimeout(r.Context(), acquireTimeout)
 		defer cancel()
-		if in.free == nil {
+		if p.semaphore == nil {
 			return nil
 		}
-		if err := in.free.Acquire(ctx, weight); err != nil {
+		if err := p.semaphore.Acquire(ctx, weight); err != nil {
 			return fmt.Errorf("waiting for room: %w", err)
 		}
-		held = append(held, func() { in.free.Release(weight) })
+		releases = append(releases, func() { p.semaphore.Release(weight) })
 		return nil
 	}
-	largest, weigh := int64(largestReview), MemoryOf
-	if own, is := next.(MemoryLimited); is {
-		largest, weigh = own.Largest(), own.Weigh
+	maxSize, weigh := int64(maxReviewBody), MemoryOf
+	if limited, is := next.(MemoryLimited); is {
+		maxSize, weigh = limited.Largest(), limited.Weigh
 	}
 	length := r.ContentLength
 	if length < 0 {
-		length = largest
+		length = maxSize
 	}
-	received := fitting(b.bodies, length)
-	if length > largest || received == nil {
-		return release, fmt.Errorf("a body of %d bytes is %w: at most %d are accepted", length, errTooLarge, largest)
+	bodyPool := poolFor(b.bodies, length)
+	if length > maxSize || bodyPool == nil {
+		return release, fmt.Errorf("a body of %d bytes is %w: at most %d are accepted", length, errTooLarge, maxSize)
 	}
 	if length == 0 {
 		return release, nil
 	}
-	if err := take(received, length); err != nil {
+	if err := acquire(bodyPool, length); err != nil {
 		return release, err
 	}
-	body, err := receive(r, length)
+	body, err := readBody(r, length)
 	if err != nil {
 		return release, err
 	}
 	weight := weigh(body)
-	decoded := fitting(b.decoded, weight)
-	if decoded == nil {
-		return release, fmt.Errorf("the body is %w: decoded, it would take more than %d MiB", errTooLarge, b.decoded[len(b.decoded)-1].largest>>20)
+	decodedPool := poolFor(b.decoded, weight)
+	if decodedPool == nil {
+		return release, fmt.Errorf("the body is %w: decoded, it would take more than %d MiB", errTooLarge, b.decoded[len(b.decoded)-1].maxSize>>20)
 	}
-	return release, take(decoded, weight)
+	return release, acquire(decodedPool, weight)
 }
 
-// receive puts the body of a request into memory, in a piece of the size that there is room for.
-func receive(r *http.Request, length int64) ([]byte, error) {
+// readBody reads the body of a request into a buffer of the given length.
+func readBody(r *http.Request, length int64) ([]byte, error) {
 	body := make([]byte, length)
 	read, err := io.ReadFull(r.Body, body)
 	if r.ContentLength < 0 && (errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)) {
 		err = nil
 	}
-	if err == nil && r.ContentLength < 0 { // is there more?
+	if err == nil && r.ContentLength < 0 { // check for a longer body
 		_, err = http.MaxBytesReader(nil, r.Body, 0).Read(make([]byte, 1))
 		if errors.Is(err, io.EOF) {
 			err = nil
 		}
 	}
 	body = body[:read]
-	r.Body, r.ContentLength = received{bytes.NewReader(body), body}, int64(read)
+	r.Body, r.ContentLength = bufferedBody{bytes.NewReader(body), body}, int64(read)
 	return body, err
 }
 
-// received is the body of a request that [Budget.Guard] has put into memory.
-type received struct {
+// bufferedBody is a request body that readBody has read.
+type bufferedBody struct {
 	io.Reader
 	body []byte
 }
 
 // Close implements io.Closer.
-func (received) Close() error { return nil }
+func (bufferedBody) Close() error { return nil }
 
-// Body returns the body of a request, without a copy where it is in memory already.
+// Body returns the body of a request, without a copy if it is buffered.
 func Body(r *http.Request) ([]byte, error) {
-	if known, is := r.Body.(received); is {
-		return known.body, nil
+	if buffered, is := r.Body.(bufferedBody); is {
+		return buffered.body, nil
 	}
 	return io.ReadAll(r.Body)
 }

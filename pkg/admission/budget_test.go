@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// endless is a body without an end. It counts what is read of it.
+// endless is an endless body that counts the bytes read.
 type endless struct{ read int }
 
 func (e *endless) Read(p []byte) (int, error) {
@@ -68,14 +68,14 @@ type sized struct {
 func (s sized) Largest() int64     { return s.largest }
 func (s sized) Weigh([]byte) int64 { return s.weight }
 
-func TestRequestsWaitForRoom(t *testing.T) {
+func TestRequestsWaitForMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end := make(blocking)
 		guard := NewBudget().Guard(sized{end, half, 1})
 		full(t, guard, half, 2)
 		answer := make(chan int)
 		go func() { answer <- send(t.Context(), guard, text(half), half).Code }()
-		time.Sleep(turn - time.Millisecond)
+		time.Sleep(acquireTimeout - time.Millisecond)
 		synctest.Wait()
 		select {
 		case code := <-answer:
@@ -89,7 +89,7 @@ func TestRequestsWaitForRoom(t *testing.T) {
 	})
 }
 
-func TestWhoFindsNoRoomIsToldWhenToTryAgain(t *testing.T) {
+func TestExhaustedBudgetReturnsRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, tc := range map[string]struct {
 			size, count int
@@ -105,14 +105,14 @@ func TestWhoFindsNoRoomIsToldWhenToTryAgain(t *testing.T) {
 			if got.Code != http.StatusTooManyRequests || got.Header().Get("Retry-After") != retryAfter {
 				t.Errorf("no room %s: status %d, headers %v", name, got.Code, got.Header())
 			}
-			if waited := time.Since(begun); waited != turn {
+			if waited := time.Since(begun); waited != acquireTimeout {
 				t.Errorf("no room %s: waited for %s", name, waited)
 			}
 		}
 	})
 }
 
-func TestLargeRequestsLeaveRoomForSmallOnes(t *testing.T) {
+func TestLargeRequestsDoNotBlockSmallOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end := make(blocking)
 		b := NewBudget()
@@ -125,20 +125,20 @@ func TestLargeRequestsLeaveRoomForSmallOnes(t *testing.T) {
 	})
 }
 
-func TestWhatNeverFitsIsRefusedBeforeItIsRead(t *testing.T) {
+func TestTooLargeBodyIsRejectedUnread(t *testing.T) {
 	body := &endless{}
-	got := send(t.Context(), NewBudget().Guard(http.NotFoundHandler()), body, largestReview+1)
+	got := send(t.Context(), NewBudget().Guard(http.NotFoundHandler()), body, maxReviewBody+1)
 	if got.Code != http.StatusRequestEntityTooLarge || body.read > 0 {
 		t.Errorf("status %d, %d bytes read", got.Code, body.read)
 	}
 }
 
-func TestWhatIsTooLargeDecodedIsRefused(t *testing.T) {
+func TestTooLargeDecodedBodyIsRejected(t *testing.T) {
 	next := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was decoded") })
 	guard := NewBudget().Guard(next)
 	for name, body := range map[string]string{
-		"small objects": "[" + strings.Repeat(`{"":0},`, largestReview/7-1) + "0]",
-		"depth":         strings.Repeat("[", deepest+1) + strings.Repeat("]", deepest+1),
+		"small objects": "[" + strings.Repeat(`{"":0},`, maxReviewBody/7-1) + "0]",
+		"depth":         strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1),
 	} {
 		got := send(t.Context(), guard, strings.NewReader(body), int64(len(body)))
 		if got.Code != http.StatusRequestEntityTooLarge || !strings.Contains(got.Body.String(), "decoded") {
@@ -157,12 +157,12 @@ func TestBodiesOfUnknownLength(t *testing.T) {
 		}
 	})
 	guard := NewBudget().Guard(next)
-	for _, length := range []int{2, 1000, largestReview} {
+	for _, length := range []int{2, 1000, maxReviewBody} {
 		if got := send(t.Context(), guard, text(length), -1); got.Code != http.StatusOK || seen != length {
 			t.Errorf("status %d, %d of %d bytes", got.Code, seen, length)
 		}
 	}
-	for name, body := range map[string]io.Reader{"one byte too many": text(largestReview + 1), "without an end": &endless{}} {
+	for name, body := range map[string]io.Reader{"one byte too many": text(maxReviewBody + 1), "without an end": &endless{}} {
 		if got := send(t.Context(), guard, body, -1); got.Code != http.StatusRequestEntityTooLarge {
 			t.Errorf("%s: status %d", name, got.Code)
 		}
@@ -187,8 +187,8 @@ func TestBodiesThatEndEarly(t *testing.T) {
 	}
 }
 
-// However a request ends, its room is free again.
-func TestRoomIsFreeAgain(t *testing.T) {
+// The memory of every request is released.
+func TestMemoryIsReleased(t *testing.T) {
 	panics := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	for name, tc := range map[string]struct {
 		next http.Handler
@@ -209,10 +209,10 @@ func TestRoomIsFreeAgain(t *testing.T) {
 			}()
 		}
 		for _, all := range []struct {
-			of     room
+			of     pool
 			weight int64
 		}{{b.bodies[1], 2 * half}, {b.decoded[1], 128 * mebibyte}} {
-			if !all.of.free.TryAcquire(all.weight) {
+			if !all.of.semaphore.TryAcquire(all.weight) {
 				t.Errorf("after %s room for %d bytes is missing", name, all.weight)
 			}
 		}
@@ -223,7 +223,7 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, errors.New("reset by peer") }
 
-func TestACallerThatHasGoneWaitsNoLonger(t *testing.T) {
+func TestCanceledRequestStopsWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		guard := NewBudget().Guard(sized{make(blocking), half, 1})
 		full(t, guard, half, 2)
@@ -237,18 +237,18 @@ func TestACallerThatHasGoneWaitsNoLonger(t *testing.T) {
 	})
 }
 
-func TestWeigh(t *testing.T) {
+func TestMemoryOf(t *testing.T) {
 	for body, want := range map[string]int64{
 		``:                       0,
 		`1`:                      0,
-		`"abc"`:                  4 * perByte,
-		`"a\"[{,"`:               7 * perByte,
-		`{}`:                     perValue + perByte,
-		`{"a":1}`:                perValue + perObject + 6*perByte,
-		`[1,2]`:                  2*perValue + 4*perByte,
-		`[[`:                     2*perValue + 2*perByte,
+		`"abc"`:                  4 * bytesPerByte,
+		`"a\"[{,"`:               7 * bytesPerByte,
+		`{}`:                     bytesPerValue + bytesPerByte,
+		`{"a":1}`:                bytesPerValue + bytesPerObject + 6*bytesPerByte,
+		`[1,2]`:                  2*bytesPerValue + 4*bytesPerByte,
+		`[[`:                     2*bytesPerValue + 2*bytesPerByte,
 		`]]`:                     0,
-		`"`:                      perByte,
+		`"`:                      bytesPerByte,
 		strings.Repeat("[", 101): math.MaxInt64,
 	} {
 		if got := MemoryOf([]byte(body)); got != want {

@@ -1,7 +1,7 @@
-// Package admission judges what the author of a custom resource makes pods use: accounts, Secrets, images, volumes, labels. The pods
-// are made by the manager, with the rights of the manager, so nothing else checks whether the author may.
+// Package admission checks the objects that pods of a custom resource reference: ServiceAccounts, Secrets, images, volumes, labels. The
+// manager creates these pods with its own permissions, so the API server does not check those of the author.
 //
-// Each kind has a pure function that lists the [Uses] of an object. Webhooks hold what is new in a request against the rights of its
-// author ([Judge]); controllers repeat the part that needs no author ([Rules.Forbidden]), for objects that were stored while no
-// webhook answered. The answers and patches of all webhooks are built here too, and [Budget] bounds the memory that their requests take.
+// Each kind has a pure function that returns the [References] of an object. Webhooks check added references against the permissions of
+// the user ([Rules.Review]). Controllers repeat the checks that need no user ([Rules.Forbidden]), for objects that were stored while the
+// webhook was not running. The package also builds admission responses, and [Budget] limits the memory of requests.
 package admission

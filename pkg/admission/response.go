@@ -17,15 +17,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// DisabledComponent answers for a component that is switched off: everything passes, with the text as a warning.
+// DisabledComponent is the handler of a disabled component: it allows every request, with its text as a warning.
 type DisabledComponent string
 
 // Handle implements admission.Handler.
-func (i DisabledComponent) Handle(context.Context, admission.Request) admission.Response {
-	return admission.Allowed("").WithWarnings(string(i))
+func (c DisabledComponent) Handle(context.Context, admission.Request) admission.Response {
+	return admission.Allowed("").WithWarnings(string(c))
 }
 
-// Deny refuses with every violation in the message, and one cause for each; without violations it allows.
+// Deny returns a Forbidden response with one cause per error, or allows the request if there is none.
 func Deny(kind schema.GroupKind, errs field.ErrorList) admission.Response {
 	if len(errs) == 0 {
 		return admission.Allowed("")
@@ -41,7 +41,7 @@ func Deny(kind schema.GroupKind, errs field.ErrorList) admission.Response {
 	return response
 }
 
-// Invalid refuses in the words of the API server for an invalid object; without violations it allows.
+// Invalid returns the response of the API server for an invalid object, or allows the request if there is no error.
 func Invalid(kind schema.GroupKind, name string, errs field.ErrorList) admission.Response {
 	if len(errs) == 0 {
 		return admission.Allowed("")
@@ -50,17 +50,17 @@ func Invalid(kind schema.GroupKind, name string, errs field.ErrorList) admission
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
 }
 
-// CheckFailed refuses because something that the answer depends on cannot be had now.
+// CheckFailed rejects a request that could not be evaluated.
 func CheckFailed(of string, err error) admission.Response {
 	code := int32(http.StatusInternalServerError)
-	if errors.Is(err, errTooMany) {
+	if errors.Is(err, errTooManyReviews) {
 		code = http.StatusForbidden
 	}
 	return admission.Errored(code, fmt.Errorf("%s: %w", of, err))
 }
 
-// Warned adds warnings. A warning is the value of an HTTP header: one that has a line break never arrives.
-func Warned(response admission.Response, warnings []string) admission.Response {
+// AddWarnings adds warnings to a response. Line breaks are replaced, because a warning is an HTTP header.
+func AddWarnings(response admission.Response, warnings []string) admission.Response {
 	for _, text := range warnings {
 		response = response.WithWarnings(strings.Join(strings.Fields(text), " "))
 	}
@@ -70,8 +70,8 @@ func Warned(response admission.Response, warnings []string) admission.Response {
 // Operation is one step of a JSON patch.
 type Operation = jsonpatch.Operation
 
-// Patched allows with a JSON patch; an empty one is none.
-func Patched(patch []Operation) admission.Response {
+// PatchResponse allows a request with a JSON patch, which may be empty.
+func PatchResponse(patch []Operation) admission.Response {
 	response := admission.Allowed("")
 	if len(patch) == 0 {
 		return response
@@ -84,7 +84,7 @@ func Patched(patch []Operation) admission.Response {
 	return response
 }
 
-// Changes reports whether a request creates or updates an object; others are let pass.
-func Changes(request admission.Request) bool {
+// IsWrite reports whether a request creates or updates an object.
+func IsWrite(request admission.Request) bool {
 	return request.Operation == admissionv1.Create || request.Operation == admissionv1.Update
 }

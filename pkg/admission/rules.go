@@ -12,13 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// manifestPrefix begins the names of what our manifests install for the manager.
-const manifestPrefix = "odh-platform-operator-"
+// operatorPrefix is the prefix of the names of the objects that our manifests install for the manager.
+const operatorPrefix = "odh-platform-operator-"
 
-// Mode says what happens to what an author may not use.
+// Mode is the action for references without permission.
 type Mode string
 
-// The modes.
+// Modes of Rules.
 const (
 	Enforce Mode = "Enforce"
 	Warn    Mode = "Warn"
@@ -28,167 +28,167 @@ const (
 // Level is a level of the Pod Security Standards.
 type Level string
 
-// The levels.
+// Levels of the Pod Security Standards.
 const (
 	Privileged Level = "privileged"
 	Baseline   Level = "baseline"
 	Restricted Level = "restricted"
 )
 
-// Rules say what authors may use. No author may use what belongs to the manager itself, whatever the mode.
+// Rules configure which references are allowed. Objects of the manager itself can never be referenced, whatever the mode.
 type Rules struct {
-	// Mode for everything that does not belong to the manager.
+	// Mode applies to objects that do not belong to the manager.
 	Mode Mode
-	// Level that pods must keep to.
+	// Level is the required level of pods.
 	Level Level
-	// Namespace and Account are those of the manager.
+	// Namespace and Account are the namespace and the ServiceAccount of the manager.
 	Namespace, Account string
 }
 
-// reservedLabels begin the keys of labels by which the manager, and what it makes, select pods. A pod of another object that had one
-// would get their traffic.
+// reservedLabels are prefixes of label keys by which Services of the platform select pods. Foreign pods with such a label would receive
+// their traffic.
 var reservedLabels = []string{"platform.opendatahub.io/", "ray.io/", "modelmesh-service", "workload.codeflare.dev/"}
 
-// ReservedLabel reports whether the platform selects pods by a label.
+// ReservedLabel reports whether the platform selects pods by the label.
 func ReservedLabel(key string) bool {
 	return slices.ContainsFunc(reservedLabels, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 }
 
-// never explains why no author may use something; empty for what some may.
-func (r Rules) never(namespace string, use Reference) string {
-	if use.Kind == Label && ReservedLabel(use.Name) {
+// alwaysForbidden returns the reason why no user can use a reference, empty if some users can.
+func (r Rules) alwaysForbidden(namespace string, reference Reference) string {
+	if reference.Kind == Label && ReservedLabel(reference.Name) {
 		return "the platform selects pods by it: choose another key"
 	}
 	if namespace != "" && namespace != r.Namespace {
 		return ""
 	}
 	switch {
-	case use.Kind == Account && use.Name == r.Account:
+	case reference.Kind == Account && reference.Name == r.Account:
 		return "it is the account of the manager, which has permissions in all namespaces: use one that has only the permissions it needs"
-	case use.Kind == Secret && r.ownsSecret(use.Name):
+	case reference.Kind == Secret && r.ownsSecret(reference.Name):
 		return "it belongs to the manager: keep what the pods need in a Secret of their own"
 	}
 	return ""
 }
 
-// ownsSecret reports whether a Secret in the namespace of the manager is its own: a certificate, or a token of its account.
+// ownsSecret reports whether a Secret in the namespace of the manager belongs to it: a certificate, or a token of its account.
 func (r Rules) ownsSecret(name string) bool {
-	return strings.HasPrefix(name, manifestPrefix) ||
+	return strings.HasPrefix(name, operatorPrefix) ||
 		r.Account != "" && (strings.HasPrefix(name, r.Account+"-token-") || strings.HasPrefix(name, r.Account+"-dockercfg-"))
 }
 
-// Forbidden returns an error for uses that no author can have: what belongs to the manager and, while rules are enforced, privileges
-// beyond the level. Controllers ask before they make pods.
-func (r Rules) Forbidden(u References) error {
+// Forbidden returns an error for references that no user can use: objects of the manager and, in mode Enforce, privileges above the level.
+// Controllers call it before they create pods.
+func (r Rules) Forbidden(references References) error {
 	var errs []error
-	for _, use := range u.new(References{}) {
-		if text := r.never(u.Namespace, use); text != "" {
-			errs = append(errs, fmt.Errorf("%s: %s is not allowed: %s", use.path, use, text))
-		} else if use.Kind == Privilege && r.Mode == Enforce {
-			errs = append(errs, errors.New(use.path+": "+r.tooMuch(use)))
+	for _, reference := range references.addedSince(References{}) {
+		if text := r.alwaysForbidden(references.Namespace, reference); text != "" {
+			errs = append(errs, fmt.Errorf("%s: %s is not allowed: %s", reference.path, reference, text))
+		} else if reference.Kind == Privilege && r.Mode == Enforce {
+			errs = append(errs, errors.New(reference.path+": "+r.privilegeMessage(reference)))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (r Rules) tooMuch(use Reference) string {
-	return fmt.Sprintf("the Pod Security level %s does not allow %s: remove it, or ask an administrator for another level (--pod-security-level)", r.Level, use.Name)
+func (r Rules) privilegeMessage(reference Reference) string {
+	return fmt.Sprintf("the Pod Security level %s does not allow %s: remove it, or ask an administrator for another level (--pod-security-level)", r.Level, reference.Name)
 }
 
-// Access answers whether a user has a right.
+// Access reports whether a user has a permission.
 type Access func(ctx context.Context, user authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error)
 
-// MaxErrors is how many mistakes of one request are reported. Each may have cost requests to the API server, and an author who makes thousands wants
-// the manager to ask them.
+// MaxErrors limits the errors that are reported for one request, because each may cost access reviews.
 const MaxErrors = 20
 
-// Result is what Judge found.
+// Result is the result of Rules.Review.
 type Result struct {
-	// Errors are the reasons to refuse the request.
+	// Errors reject the request.
 	Errors field.ErrorList
-	// Warnings are what would be refused if rules were enforced.
+	// Warnings are the errors of mode Warn.
 	Warnings []string
 }
 
-// Review holds what is new in a request against the rights of its author. What the object used before passes. The error says that a
-// right could not be asked for.
-func (r Rules) Review(ctx context.Context, may Access, user authenticationv1.UserInfo, now, before References) (Result, error) {
-	var j Result
-	answers := map[authorizationv1.ResourceAttributes]bool{}
-	ask := func(right authorizationv1.ResourceAttributes) (bool, error) {
-		if allowed, known := answers[right]; known {
+// Review checks the added references of a request against the permissions of the user. References of the old object are allowed. It returns
+// an error if an access review failed.
+func (r Rules) Review(ctx context.Context, access Access, user authenticationv1.UserInfo, references, oldReferences References) (Result, error) {
+	var result Result
+	reviewed := map[authorizationv1.ResourceAttributes]bool{}
+	hasRight := func(right authorizationv1.ResourceAttributes) (bool, error) {
+		if allowed, found := reviewed[right]; found {
 			return allowed, nil
 		}
-		allowed, err := may(ctx, user, right)
+		allowed, err := access(ctx, user, right)
 		if err != nil {
-			return false, fmt.Errorf("asking whether %s may %s: %w", user.Username, described(right), err)
+			return false, fmt.Errorf("asking whether %s may %s: %w", user.Username, describeRight(right), err)
 		}
-		answers[right] = allowed
+		reviewed[right] = allowed
 		return allowed, nil
 	}
-	for _, use := range now.new(before) {
-		at := field.NewPath(use.path)
-		if len(j.Errors) == MaxErrors {
-			j.Errors = append(j.Errors, field.Forbidden(at, "the rest was not checked, because there are too many errors before it: correct them first"))
+	for _, reference := range references.addedSince(oldReferences) {
+		path := field.NewPath(reference.path)
+		if len(result.Errors) == MaxErrors {
+			result.Errors = append(result.Errors, field.Forbidden(path, "the rest was not checked, because there are too many errors before it: correct them first"))
 			break
 		}
-		if text := r.never(now.Namespace, use); text != "" {
-			j.Errors = append(j.Errors, field.Forbidden(at, fmt.Sprintf("%s is not allowed: %s", use, text)))
+		if text := r.alwaysForbidden(references.Namespace, reference); text != "" {
+			result.Errors = append(result.Errors, field.Forbidden(path, fmt.Sprintf("%s is not allowed: %s", reference, text)))
 			continue
 		}
-		if r.Mode == Off || len(j.Warnings) == MaxErrors {
+		if r.Mode == Off || len(result.Warnings) == MaxErrors {
 			continue
 		}
-		text, err := r.lacking(user, use, rightsFor(now.Namespace, use), ask)
+		text, err := r.missingRights(user, reference, sufficientRights(references.Namespace, reference), hasRight)
 		switch {
 		case err != nil:
-			return j, err
+			return result, err
 		case text == "":
 		case r.Mode == Enforce:
-			j.Errors = append(j.Errors, field.Forbidden(at, text))
+			result.Errors = append(result.Errors, field.Forbidden(path, text))
 		default:
-			j.Warnings = append(j.Warnings, use.path+": "+text)
+			result.Warnings = append(result.Warnings, reference.path+": "+text)
 		}
 	}
-	return j, nil
+	return result, nil
 }
 
-// lacking says what the author lacks for a use; empty for nothing.
-func (r Rules) lacking(user authenticationv1.UserInfo, use Reference, rights []authorizationv1.ResourceAttributes,
-	ask func(authorizationv1.ResourceAttributes) (bool, error)) (string, error) {
-	if use.Kind == Privilege {
-		return r.tooMuch(use), nil
+// missingRights returns a message if the user lacks permission for a reference, otherwise "".
+func (r Rules) missingRights(user authenticationv1.UserInfo, reference Reference, rights []authorizationv1.ResourceAttributes,
+	hasRight func(authorizationv1.ResourceAttributes) (bool, error)) (string, error) {
+	if reference.Kind == Privilege {
+		return r.privilegeMessage(reference), nil
 	}
-	var wanted []string
+	var descriptions []string
 	for _, right := range rights {
-		allowed, err := ask(right)
+		allowed, err := hasRight(right)
 		if allowed || err != nil {
 			return "", err
 		}
-		wanted = append(wanted, described(right))
+		descriptions = append(descriptions, describeRight(right))
 	}
 	return fmt.Sprintf("user %q cannot let pods use %s, because that requires permission to %s: request that permission, or remove it from the spec",
-		user.Username, use, strings.Join(wanted, ", or to ")), nil
+		user.Username, reference, strings.Join(descriptions, ", or to ")), nil
 }
 
-// rightsFor are the rights of which one is enough for a use. Who may create pods may make them use whatever the namespace has.
-func rightsFor(namespace string, use Reference) []authorizationv1.ResourceAttributes {
+// sufficientRights returns the permissions of which one suffices for a reference. Permission to create pods suffices for namespaced objects,
+// because pods can use all of them.
+func sufficientRights(namespace string, reference Reference) []authorizationv1.ResourceAttributes {
 	right := func(verb, resource, name string) authorizationv1.ResourceAttributes {
 		return authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Version: "v1", Resource: resource, Name: name}
 	}
 	pods := right("create", "pods", "")
-	switch use.Kind {
-	case Secret, Receiver:
-		return []authorizationv1.ResourceAttributes{pods, right("get", "secrets", use.Name)}
+	switch reference.Kind {
+	case Secret, EgressURL:
+		return []authorizationv1.ResourceAttributes{pods, right("get", "secrets", reference.Name)}
 	case ConfigMap:
-		return []authorizationv1.ResourceAttributes{pods, right("get", "configmaps", use.Name)}
+		return []authorizationv1.ResourceAttributes{pods, right("get", "configmaps", reference.Name)}
 	case Account:
-		token := right("create", "serviceaccounts", use.Name)
+		token := right("create", "serviceaccounts", reference.Name)
 		token.Subresource = "token"
 		return []authorizationv1.ResourceAttributes{pods, token}
-	case AccountNote:
+	case ServiceAccountAnnotation:
 		return []authorizationv1.ResourceAttributes{right("create", "serviceaccounts", "")}
-	case Claim:
+	case ExistingClaim:
 		return []authorizationv1.ResourceAttributes{right("create", "persistentvolumeclaims", "")}
 	case Host:
 		host := right("create", "routes", "")
@@ -199,8 +199,8 @@ func rightsFor(namespace string, use Reference) []authorizationv1.ResourceAttrib
 	}
 }
 
-// described names a right in a message.
-func described(right authorizationv1.ResourceAttributes) string {
+// describeRight returns a permission as text for messages.
+func describeRight(right authorizationv1.ResourceAttributes) string {
 	resource := right.Resource
 	if right.Subresource != "" {
 		resource += "/" + right.Subresource

@@ -24,7 +24,7 @@ var eve = authenticationv1.UserInfo{Username: "eve", Groups: []string{"team"}}
 // holder has the given rights, written as described writes them.
 func holder(rights ...string) Access {
 	return func(_ context.Context, _ authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
-		return slices.Contains(rights, described(right)), nil
+		return slices.Contains(rights, describeRight(right)), nil
 	}
 }
 
@@ -43,7 +43,7 @@ func usesIn(t *testing.T, namespace, text string) References {
 	return u
 }
 
-func TestJudge(t *testing.T) {
+func TestReview(t *testing.T) {
 	const (
 		pods    = "create pods in namespace team"
 		plain   = "spec: {containers: [{name: c, image: a}]}"
@@ -107,8 +107,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// Who may not read a Secret may not have what it holds sent to another server either.
-func TestReceivers(t *testing.T) {
+// A user who cannot read a Secret must not send its content to another server.
+func TestEgressURLs(t *testing.T) {
 	port := func(n int32) *int32 { return &n }
 	to := func(host string, port *int32) References {
 		u, path := References{Namespace: "team"}, field.NewPath("spec")
@@ -149,8 +149,8 @@ func errs(list field.ErrorList) string {
 	return list.ToAggregate().Error()
 }
 
-// What belongs to the manager is refused in every mode and to all users, and the controllers refuse it too.
-func TestNoUserReachesTheManager(t *testing.T) {
+// Objects of the manager are forbidden in every mode, for all users and in controllers.
+func TestManagerObjectsAreAlwaysForbidden(t *testing.T) {
 	everything := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 		return true, nil
 	}
@@ -199,7 +199,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// A right that cannot be asked for is no reason to let something pass.
+// A failed access review does not allow a request.
 func TestReviewsThatFail(t *testing.T) {
 	away := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 		return true, errors.New("away")
@@ -209,11 +209,11 @@ func TestReviewsThatFail(t *testing.T) {
 	}
 }
 
-// Each right is requested once in a request.
+// Each permission is reviewed once per request.
 func TestRightsAreReviewedOnce(t *testing.T) {
 	asked := map[string]int{}
 	may := func(_ context.Context, _ authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
-		asked[described(right)]++
+		asked[describeRight(right)]++
 		return true, nil
 	}
 	uses := usesIn(t, "team", "spec: {containers: [{name: c, image: a}, {name: d, image: b, envFrom: [{secretRef: {name: s}}]}]}")
@@ -223,7 +223,7 @@ func TestRightsAreReviewedOnce(t *testing.T) {
 }
 
 // Thousands of mistakes do not cause thousands of reviews, and what belongs to the manager is found among them in every mode.
-func TestQuestionsAreFew(t *testing.T) {
+func TestReviewsStopAfterMaxErrors(t *testing.T) {
 	uses := References{Namespace: "home"}
 	for i := range 1000 {
 		uses.Add(Secret, fmt.Sprint("s-", i), field.NewPath("spec"))
@@ -245,14 +245,14 @@ func TestQuestionsAreFew(t *testing.T) {
 }
 
 // Levels beyond the default are kept to by pods whose author says nothing.
-func TestRestrictedAllowsWhatTheManagerFillsIn(t *testing.T) {
+func TestRestrictedAllowsDefaultedSecurityContext(t *testing.T) {
 	u := References{}
 	u.AddPrivileges(Restricted, &metav1.ObjectMeta{}, &corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}, field.NewPath("spec"))
-	if len(u.all) > 0 {
-		t.Errorf("%v", u.all)
+	if len(u.items) > 0 {
+		t.Errorf("%v", u.items)
 	}
 	u.AddPrivileges(Restricted, &metav1.ObjectMeta{}, &corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(false)}}, field.NewPath("spec"))
-	if len(u.all) != 1 {
-		t.Errorf("%v", u.all)
+	if len(u.items) != 1 {
+		t.Errorf("%v", u.items)
 	}
 }

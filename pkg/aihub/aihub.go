@@ -1,5 +1,5 @@
-// Package aihub gives registries and the catalog what the platform decided about them in its AIHub. The originals learnt it
-// from variables that the controller of AIHub wrote into their Deployments, and restarted for each change.
+// Package aihub watches the AIHub of the platform and applies its spec to the settings of registries and the catalog. The legacy operators read
+// them from environment variables and restarted for each change.
 package aihub
 
 import (
@@ -23,17 +23,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
-// Kind of the resource with which the platform hands registries and the catalog over.
+// Kind is the kind of AIHub.
 var Kind = platformv1alpha1.GroupVersion.WithKind("AIHub")
 
 var resource = platformv1alpha1.GroupVersion.WithResource("aihubs")
 
-// errUnsettled is for callers that cannot wait.
-var errUnsettled = errors.New("the AIHub " + platformv1alpha1.AIHubName + " has not been read yet; try again in a moment")
+// errNotRead is returned by ApplyToOrError until the AIHub is read for the first time.
+var errNotRead = errors.New("the AIHub " + platformv1alpha1.AIHubName + " has not been read yet; try again in a moment")
 
-// Over lays the decisions of an AIHub over the settings of the process; nil changes nothing. A namespace that is set for the
-// process stays, since it bounds what is held in memory; the controller of AIHub reports that the two differ.
-func Over(settings config.ModelRegistry, spec *platformv1alpha1.AIHubSpec) config.ModelRegistry {
+// ApplyTo returns the settings with the values of an AIHub spec, or unchanged for nil. A namespace in the settings takes precedence, because it
+// restricts the cache; the AIHub controller reports the conflict.
+func ApplyTo(settings config.ModelRegistry, spec *platformv1alpha1.AIHubSpec) config.ModelRegistry {
 	if spec == nil {
 		return settings
 	}
@@ -41,27 +41,27 @@ func Over(settings config.ModelRegistry, spec *platformv1alpha1.AIHubSpec) confi
 		settings.Namespace = spec.InstancesNamespace
 	}
 	settings.Gateway.RouteNamespace = spec.ApplicationNamespace
-	if domain := Domain(spec); domain != "" {
+	if domain := GatewayDomain(spec); domain != "" {
 		settings.Gateway.Domain = domain
 	}
 	return settings
 }
 
-// Domain of the gateway that an AIHub names; "" when it names none.
-func Domain(spec *platformv1alpha1.AIHubSpec) string {
+// GatewayDomain returns the domain of the gateway of an AIHub, or "".
+func GatewayDomain(spec *platformv1alpha1.AIHubSpec) string {
 	if spec == nil || spec.Gateway == nil {
 		return ""
 	}
 	return strings.TrimSpace(spec.Gateway.Domain)
 }
 
-// Watcher follows the one AIHub, on every replica, since webhooks ask it too. Where the component platform is off there is a nil
-// one, which knows of no AIHub and is settled.
+// Watcher watches the singleton AIHub on every replica, because webhooks use it too. A nil Watcher, without the component platform, reports that
+// no AIHub exists.
 type Watcher struct {
 	value *singleton.Value[*platformv1alpha1.AIHubSpec]
 }
 
-// NewWatcher returns a Watcher that waits for SetServed.
+// NewWatcher returns a Watcher that is inactive until SetServed.
 func NewWatcher(client dynamic.Interface, clk clock.Clock, log logr.Logger) *Watcher {
 	w := &Watcher{}
 	w.value = singleton.NewValue(singleton.Options{
@@ -71,7 +71,7 @@ func NewWatcher(client dynamic.Interface, clk clock.Clock, log logr.Logger) *Wat
 	return w
 }
 
-// specOf is the spec of an AIHub, nil where there is none. One that cannot be read, which its schema prevents, is none.
+// specOf returns the spec of an AIHub, or nil. An AIHub that cannot be decoded, which its schema prevents, counts as missing.
 func specOf(object *unstructured.Unstructured) *platformv1alpha1.AIHubSpec {
 	if object == nil {
 		return nil
@@ -83,7 +83,7 @@ func specOf(object *unstructured.Unstructured) *platformv1alpha1.AIHubSpec {
 	return &hub.Spec
 }
 
-// AddTo lets a manager run it.
+// AddTo adds the Watcher to a manager.
 func (w *Watcher) AddTo(mgr manager.Manager) error {
 	if w == nil {
 		return nil
@@ -91,49 +91,48 @@ func (w *Watcher) AddTo(mgr manager.Manager) error {
 	return mgr.Add(w.value)
 }
 
-// SetServed says whether the cluster serves AIHub. Where it does not, there is none.
+// SetServed sets whether the cluster serves AIHub.
 func (w *Watcher) SetServed(served bool) {
 	if w != nil {
 		w.value.SetServed(served)
 	}
 }
 
-// current is the spec of the present AIHub, and whether the cluster has answered.
-func (w *Watcher) current() (spec *platformv1alpha1.AIHubSpec, settled bool) {
+// current returns the spec of the AIHub, or nil, and whether it has been read.
+func (w *Watcher) current() (spec *platformv1alpha1.AIHubSpec, known bool) {
 	if w == nil {
 		return nil, true
 	}
 	return w.value.Current()
 }
 
-// Await returns a wait until the cluster has answered: what is published as an AIHub wanted must not move because the manager has just
-// started.
+// Await returns a Wait until the AIHub is read, so that a restart of the manager does not change published routes.
 func (w *Watcher) Await() error {
-	if _, settled := w.current(); !settled {
+	if _, known := w.current(); !known {
 		return &reconciler.Wait{For: "the AIHub to be read", Retry: time.Second}
 	}
 	return nil
 }
 
-// Over lays the decisions of the present AIHub over the settings of the process.
-func (w *Watcher) Over(settings config.ModelRegistry) config.ModelRegistry {
+// ApplyTo returns the settings with the values of the current AIHub.
+func (w *Watcher) ApplyTo(settings config.ModelRegistry) config.ModelRegistry {
 	spec, _ := w.current()
-	return Over(settings, spec)
+	return ApplyTo(settings, spec)
 }
 
-// Certain is Over for callers that cannot wait: it fails until the cluster has answered.
-func (w *Watcher) Certain(settings config.ModelRegistry) (config.ModelRegistry, error) {
-	spec, settled := w.current()
-	if !settled {
-		return settings, errUnsettled
+// ApplyToOrError is ApplyTo for callers that cannot wait: it returns an error until the AIHub is read.
+func (w *Watcher) ApplyToOrError(settings config.ModelRegistry) (config.ModelRegistry, error) {
+	spec, known := w.current()
+	if !known {
+		return settings, errNotRead
 	}
-	return Over(settings, spec), nil
+	return ApplyTo(settings, spec), nil
 }
 
-// Changes is a source that wakes a controller with the object whenever the decisions change.
+// Changes returns a source that calls the handler with the object when the spec of the AIHub changes.
 func (w *Watcher) Changes(object client.Object, h handler.EventHandler) source.Source {
 	if w == nil {
-		return (&singleton.Value[*platformv1alpha1.AIHubSpec]{}).Changes(object, h)
+		return (&singleton.Value[*platformv1alpha1.AIHubSpec]{}).EventSource(object, h)
 	}
-	return w.value.Changes(object, h)
+	return w.value.EventSource(object, h)
 }

@@ -67,7 +67,7 @@ func TestOver(t *testing.T) {
 				tc.change(&base)
 			}
 			tc.want(&want)
-			if diff := cmp.Diff(want, Over(base, tc.spec)); diff != "" {
+			if diff := cmp.Diff(want, ApplyTo(base, tc.spec)); diff != "" {
 				t.Errorf("settings differ (-want +got):\n%s", diff)
 			}
 		})
@@ -99,11 +99,11 @@ func TestFollowsTheHub(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- w.value.Start(ctx) }()
-	if !w.settled() || w.Over(process()).Namespace != "" {
+	if !w.settled() || w.ApplyTo(process()).Namespace != "" {
 		t.Error("while the API is not served there is none, and that is certain")
 	}
 	w.SetServed(true)
-	domain := func() string { return w.Over(process()).Gateway.Domain }
+	domain := func() string { return w.ApplyTo(process()).Gateway.Domain }
 	poll.Until(t, 10*time.Second, "the AIHub is in force", func() bool { return domain() == "one.example.org" })
 	poll.Until(t, 10*time.Second, "the watch runs", func() bool { return len(c.Actions()) >= 2 })
 	hubs := c.Resource(resource)
@@ -130,11 +130,11 @@ func TestSettled(t *testing.T) {
 	} {
 		w, _ := newWatcher()
 		w.SetServed(true)
-		if _, err := w.Certain(process()); w.settled() || err == nil || !strings.Contains(err.Error(), "default-aihub") {
+		if _, err := w.ApplyToOrError(process()); w.settled() || err == nil || !strings.Contains(err.Error(), "default-aihub") {
 			t.Errorf("%s: settled before the cluster was asked (%v)", name, err)
 		}
 		answer(w)
-		if _, err := w.Certain(process()); !w.settled() || err != nil {
+		if _, err := w.ApplyToOrError(process()); !w.settled() || err != nil {
 			t.Errorf("%s: not settled (%v)", name, err)
 		}
 	}
@@ -151,7 +151,7 @@ func TestForbidden(t *testing.T) {
 	go func() { done <- w.value.Start(ctx) }()
 	w.SetServed(true)
 	poll.Until(t, 10*time.Second, "it is settled", w.settled)
-	if diff := cmp.Diff(process(), w.Over(process())); diff != "" {
+	if diff := cmp.Diff(process(), w.ApplyTo(process())); diff != "" {
 		t.Error(diff)
 	}
 	cancel()
@@ -165,7 +165,7 @@ func TestAPIGoes(t *testing.T) {
 	w.value.OnUpdate(hub(spec("one.example.org")))
 	w.SetServed(false)
 	w.value.OnUpdate(hub(spec("one.example.org")))
-	if diff := cmp.Diff(process(), w.Over(process())); diff != "" || !w.settled() {
+	if diff := cmp.Diff(process(), w.ApplyTo(process())); diff != "" || !w.settled() {
 		t.Errorf("settled %t, %s", w.settled(), diff)
 	}
 }
@@ -195,7 +195,7 @@ func TestChangesWakeAController(t *testing.T) {
 func TestNone(t *testing.T) {
 	var w *Watcher
 	w.SetServed(true)
-	settings, err := w.Certain(process())
+	settings, err := w.ApplyToOrError(process())
 	if diff := cmp.Diff(process(), settings); diff != "" || err != nil || !w.settled() || w.AddTo(nil) != nil {
 		t.Errorf("%v %s", err, diff)
 	}

@@ -16,14 +16,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// found is an object that is there before us.
-func found(change func(*corev1.ConfigMap)) *corev1.ConfigMap {
+// existingConfigMap returns a ConfigMap that exists before the first apply.
+func existingConfigMap(change func(*corev1.ConfigMap)) *corev1.ConfigMap {
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}, Data: map[string]string{"key": "old", "old": "1"}}
 	change(object)
 	return object
 }
 
-func refer(name string, uid types.UID, controls bool) metav1.OwnerReference {
+func ownerReference(name string, uid types.UID, controls bool) metav1.OwnerReference {
 	ref := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: uid}
 	if controls {
 		ref.Controller = new(true)
@@ -31,7 +31,7 @@ func refer(name string, uid types.UID, controls bool) metav1.OwnerReference {
 	return ref
 }
 
-func TestClaim(t *testing.T) {
+func TestCheckForeign(t *testing.T) {
 	for name, test := range map[string]struct {
 		change    func(*corev1.ConfigMap)
 		manager   string // who made it; default: them
@@ -45,13 +45,13 @@ func TestClaim(t *testing.T) {
 			want: "ConfigMap ns/a exists and was not made by this operator; delete or rename it, and it will be created"},
 		"made by another client, may be adopted": {change: func(*corev1.ConfigMap) {}, adopts: true},
 		"controlled by the owner": {change: func(c *corev1.ConfigMap) {
-			c.OwnerReferences = []metav1.OwnerReference{refer("owner", "owner-uid", true)}
+			c.OwnerReferences = []metav1.OwnerReference{ownerReference("owner", "owner-uid", true)}
 		}},
 		"owned by the owner": {change: func(c *corev1.ConfigMap) {
-			c.OwnerReferences = []metav1.OwnerReference{refer("owner", "owner-uid", false)}
+			c.OwnerReferences = []metav1.OwnerReference{ownerReference("owner", "owner-uid", false)}
 		}},
 		"owned in an earlier life": {change: func(c *corev1.ConfigMap) {
-			c.OwnerReferences = []metav1.OwnerReference{refer("owner", "earlier", true)}
+			c.OwnerReferences = []metav1.OwnerReference{ownerReference("owner", "earlier", true)}
 		}},
 		"with our labels": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("test") }},
 		"with the labels of another component": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("other") },
@@ -64,21 +64,21 @@ func TestClaim(t *testing.T) {
 		"with a label that a user spoilt": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("nonsense") }, manager: us},
 		"controlled by another of ours": {change: func(c *corev1.ConfigMap) {
 			c.Labels = names.Labels("test")
-			c.OwnerReferences = []metav1.OwnerReference{refer("another", "another-uid", true)}
+			c.OwnerReferences = []metav1.OwnerReference{ownerReference("another", "another-uid", true)}
 		}, adopts: true, want: "ConfigMap ns/a exists and belongs to ConfigMap another; delete or rename it, and it will be created"},
 		"controlled by another, to be shared": {change: func(c *corev1.ConfigMap) {
 			c.Labels = names.Labels("test")
-			c.OwnerReferences = []metav1.OwnerReference{refer("another", "another-uid", true)}
+			c.OwnerReferences = []metav1.OwnerReference{ownerReference("another", "another-uid", true)}
 		}, ownership: Shared},
 		"owned by an object of another group": {change: func(c *corev1.ConfigMap) {
-			ref := refer("owner", "another-uid", false)
+			ref := ownerReference("owner", "another-uid", false)
 			ref.APIVersion = "example.com/v1"
 			c.OwnerReferences = []metav1.OwnerReference{ref}
 		}, want: "ConfigMap ns/a exists and was not made by this operator; delete or rename it, and it will be created"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.must(b.server.Create(t.Context(), found(test.change), client.FieldOwner(cmp.Or(test.manager, "them"))))
+			b := newTestApplier(t)
+			b.must(b.server.Create(t.Context(), existingConfigMap(test.change), client.FieldOwner(cmp.Or(test.manager, "them"))))
 			object := settings("a", "1")
 			object.Ownership = test.ownership
 			if test.adopts {
@@ -90,7 +90,7 @@ func TestClaim(t *testing.T) {
 				if err != nil || b.get("a").Data["key"] != "1" {
 					t.Fatalf("not taken over: %v", err)
 				}
-				b.settles(quiet, object)
+				b.applies(quiet, object)
 				return
 			}
 			foreign, ok := errors.AsType[*ForeignError](err)
@@ -104,28 +104,28 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatYieldsLeavesStrangersAloneAndIsOursOtherwise(t *testing.T) {
-	b := newBench(t)
+func TestApplyIgnoresForeignObjectWithIgnoreIfForeign(t *testing.T) {
+	b := newTestApplier(t)
 	yielding := settings("a", "1")
 	yielding.IgnoreIfForeign = true
-	b.must(b.server.Create(t.Context(), found(func(*corev1.ConfigMap) {}), client.FieldOwner("them")))
+	b.must(b.server.Create(t.Context(), existingConfigMap(func(*corev1.ConfigMap) {}), client.FieldOwner("them")))
 	for range 2 {
-		b.settles(looks, yielding)
+		b.applies(looks, yielding)
 	}
 	if live := b.get("a"); live.Data["key"] != "old" || len(live.Labels)+len(live.OwnerReferences) > 0 {
 		t.Errorf("a stranger was written: %+v", live)
 	}
 	b.must(b.server.Delete(t.Context(), b.get("a")))
-	b.settles(both, yielding)
-	b.settles(quiet, yielding)
+	b.applies(both, yielding)
+	b.applies(quiet, yielding)
 	if b.get("a").Data["key"] != "1" {
 		t.Error("it was not made when the name was free")
 	}
 }
 
-func TestAdoptionTakesTheFieldsOfOlderManagers(t *testing.T) {
+func TestAdoptionTakesFieldsOfLegacyManagers(t *testing.T) {
 	owned := func(c *corev1.ConfigMap) {
-		c.OwnerReferences = []metav1.OwnerReference{refer("owner", "owner-uid", true)}
+		c.OwnerReferences = []metav1.OwnerReference{ownerReference("owner", "owner-uid", true)}
 	}
 	for name, test := range map[string]struct {
 		manager, requests string
@@ -136,58 +136,58 @@ func TestAdoptionTakesTheFieldsOfOlderManagers(t *testing.T) {
 		"but not of strangers": {"them", both, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.must(b.server.Create(t.Context(), found(owned), client.FieldOwner(test.manager)))
-			b.settles(test.requests, settings("a", "1"))
+			b := newTestApplier(t)
+			b.must(b.server.Create(t.Context(), existingConfigMap(owned), client.FieldOwner(test.manager)))
+			b.applies(test.requests, settings("a", "1"))
 			if _, there := b.get("a").Data["old"]; there == test.pruned {
 				t.Errorf("data: %v", b.get("a").Data)
 			}
 			b.restart()
-			b.settles(looks, settings("a", "1"))
+			b.applies(looks, settings("a", "1"))
 		})
 	}
 }
 
 func TestAdoptionHappensOnce(t *testing.T) {
-	b := newBench(t)
-	b.settles(blind, settings("a", "1"))
+	b := newTestApplier(t)
+	b.applies(blind, settings("a", "1"))
 	object := b.get("a")
 	object.Data["theirs"] = "1"
 	b.must(b.server.Update(t.Context(), object, client.FieldOwner("old"))) // a person with kubectl, say
 	b.restart()
-	b.settles(looks, settings("a", "1"))
+	b.applies(looks, settings("a", "1"))
 	if b.get("a").Data["theirs"] != "1" {
 		t.Error("a later addition under a legacy name was pruned")
 	}
 }
 
-func TestAdoptionOfWhatWasAppliedUnderOurNameIsOneWrite(t *testing.T) {
-	b := newBench(t)
+func TestAdoptionOfOwnFieldsNeedsOneWrite(t *testing.T) {
+	b := newTestApplier(t)
 	older := corev1ac.ConfigMap("a", "ns").WithData(map[string]string{"key": "1", "old": "1"})
 	b.must(b.server.Apply(t.Context(), older, client.FieldOwner(us)))
-	b.settles(both, settings("a", "1"))
+	b.applies(both, settings("a", "1"))
 	if data := b.get("a").Data; len(data) != 1 {
 		t.Errorf("data: %v", data)
 	}
 }
 
-func TestAdoptionDropsReferencesThatMislead(t *testing.T) {
+func TestAdoptionDropsStaleOwnerReferences(t *testing.T) {
 	for name, test := range map[string]struct {
 		refs      []metav1.OwnerReference
 		ownership Ownership
 		want      []types.UID
 	}{
-		"of an earlier life":      {[]metav1.OwnerReference{refer("owner", "earlier", true)}, Controlled, []types.UID{"owner-uid"}},
-		"of the owner, from data": {[]metav1.OwnerReference{refer("owner", "owner-uid", true)}, Unowned, nil},
-		"but not foreign ones": {[]metav1.OwnerReference{refer("other", "other-uid", false), refer("owner", "earlier", false)},
+		"of an earlier life":      {[]metav1.OwnerReference{ownerReference("owner", "earlier", true)}, Controlled, []types.UID{"owner-uid"}},
+		"of the owner, from data": {[]metav1.OwnerReference{ownerReference("owner", "owner-uid", true)}, Unowned, nil},
+		"but not foreign ones": {[]metav1.OwnerReference{ownerReference("other", "other-uid", false), ownerReference("owner", "earlier", false)},
 			Shared, []types.UID{"other-uid", "owner-uid"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.must(b.server.Create(t.Context(), found(func(c *corev1.ConfigMap) { c.OwnerReferences = test.refs }), client.FieldOwner("velero")))
+			b := newTestApplier(t)
+			b.must(b.server.Create(t.Context(), existingConfigMap(func(c *corev1.ConfigMap) { c.OwnerReferences = test.refs }), client.FieldOwner("velero")))
 			object := settings("a", "1")
 			object.Ownership = test.ownership
-			b.settles(adopts, object)
+			b.applies(adopts, object)
 			var got []types.UID
 			for _, ref := range b.get("a").OwnerReferences {
 				got = append(got, ref.UID)
@@ -195,31 +195,31 @@ func TestAdoptionDropsReferencesThatMislead(t *testing.T) {
 			if !slices.Equal(got, test.want) {
 				t.Errorf("owners: %v, want %v", got, test.want)
 			}
-			b.settles(quiet, object)
+			b.applies(quiet, object)
 		})
 	}
 }
 
-// References of older owners go in the same patch, and one that controls makes the object no stranger's.
-func TestAdoptionDropsDisownedReferences(t *testing.T) {
+// References to legacy owners are removed by the same patch, and a legacy controller does not make the object foreign.
+func TestAdoptionDropsOwnerReferences(t *testing.T) {
 	for name, test := range map[string]struct {
 		refs      []metav1.OwnerReference
 		ownership Ownership
 		want      []types.UID
 	}{
-		"of a former owner":    {[]metav1.OwnerReference{refer("former", "former-uid", false)}, Controlled, []types.UID{"owner-uid"}},
-		"that controls":        {[]metav1.OwnerReference{refer("former", "former-uid", true)}, Controlled, []types.UID{"owner-uid"}},
-		"of what is to stay":   {[]metav1.OwnerReference{refer("former", "former-uid", false)}, Unowned, nil},
-		"but not foreign ones": {[]metav1.OwnerReference{refer("former", "f", false), refer("other", "o", false)}, Shared, []types.UID{"o", "owner-uid"}},
+		"of a former owner":    {[]metav1.OwnerReference{ownerReference("former", "former-uid", false)}, Controlled, []types.UID{"owner-uid"}},
+		"that controls":        {[]metav1.OwnerReference{ownerReference("former", "former-uid", true)}, Controlled, []types.UID{"owner-uid"}},
+		"of what is to stay":   {[]metav1.OwnerReference{ownerReference("former", "former-uid", false)}, Unowned, nil},
+		"but not foreign ones": {[]metav1.OwnerReference{ownerReference("former", "f", false), ownerReference("other", "o", false)}, Shared, []types.UID{"o", "owner-uid"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.must(b.server.Create(t.Context(), found(func(c *corev1.ConfigMap) { c.OwnerReferences = test.refs }), client.FieldOwner("them")))
+			b := newTestApplier(t)
+			b.must(b.server.Create(t.Context(), existingConfigMap(func(c *corev1.ConfigMap) { c.OwnerReferences = test.refs }), client.FieldOwner("them")))
 			object := settings("a", "1")
 			object.Ownership = test.ownership
 			object.AdoptIf = func(*unstructured.Unstructured) bool { return true }
 			object.DropOwnerReferences = func(ref metav1.OwnerReference) bool { return ref.Name == "former" }
-			b.settles(adopts, object)
+			b.applies(adopts, object)
 			var got []types.UID
 			for _, ref := range b.get("a").OwnerReferences {
 				got = append(got, ref.UID)
@@ -227,31 +227,31 @@ func TestAdoptionDropsDisownedReferences(t *testing.T) {
 			if !slices.Equal(got, test.want) {
 				t.Errorf("owners: %v, want %v", got, test.want)
 			}
-			b.settles(quiet, object)
+			b.applies(quiet, object)
 		})
 	}
 }
 
-func TestAdoptionStripsAnnotationsOfOlderOperators(t *testing.T) {
-	b := newBench(t)
+func TestAdoptionStripsLegacyAnnotations(t *testing.T) {
+	b := newTestApplier(t)
 	b.StripAnnotations = []string{"example.com/last~applied", "example.com/absent"}
-	b.must(b.server.Create(t.Context(), found(func(c *corev1.ConfigMap) {
+	b.must(b.server.Create(t.Context(), existingConfigMap(func(c *corev1.ConfigMap) {
 		c.Labels = names.Labels("test")
 		c.Annotations = map[string]string{"example.com/last~applied": "x", "theirs": "1"}
 	}), client.FieldOwner("them")))
-	b.settles(adopts, settings("a", "1"))
+	b.applies(adopts, settings("a", "1"))
 	if got := b.get("a").Annotations; len(got) != 1 || got["theirs"] != "1" {
 		t.Errorf("annotations: %v", got)
 	}
 	b.restart()
 	b.StripAnnotations = []string{"example.com/last~applied"}
-	b.settles(looks, settings("a", "1"))
+	b.applies(looks, settings("a", "1"))
 }
 
-func TestAdoptionReportsItsErrors(t *testing.T) {
-	b := newBench(t)
-	b.must(b.server.Create(t.Context(), found(func(c *corev1.ConfigMap) {
-		c.OwnerReferences = []metav1.OwnerReference{refer("owner", "owner-uid", true)}
+func TestAdoptionReportsErrors(t *testing.T) {
+	b := newTestApplier(t)
+	b.must(b.server.Create(t.Context(), existingConfigMap(func(c *corev1.ConfigMap) {
+		c.OwnerReferences = []metav1.OwnerReference{ownerReference("owner", "owner-uid", true)}
 	}), client.FieldOwner("old")))
 	b.failing["patch"] = errors.New("no")
 	err := b.expect("live=1 apply=0 patch=1", settings("a", "1"))
@@ -261,34 +261,34 @@ func TestAdoptionReportsItsErrors(t *testing.T) {
 }
 
 func TestSharedObjectsKeepEveryOwner(t *testing.T) {
-	b := newBench(t)
+	b := newTestApplier(t)
 	object := settings("a", "1")
 	object.Ownership = Shared
-	b.settles(blind, object)
+	b.applies(blind, object)
 	first := b.owner
-	b.owner = b.another("second", "second-uid")
-	b.settles(both, object)
-	b.settles(quiet, object)
+	b.owner = b.createOwner("second", "second-uid")
+	b.applies(both, object)
+	b.applies(quiet, object)
 	b.owner = first
-	b.settles(looks, object) // our entry has changed, though not by a stranger
-	b.settles(quiet, object)
+	b.applies(looks, object) // our entry has changed, though not by a stranger
+	b.applies(quiet, object)
 	refs := b.get("a").OwnerReferences
 	if len(refs) != 2 || refs[0].Controller != nil || refs[1].Controller != nil {
 		t.Errorf("owner references: %v", refs)
 	}
 	changed := settings("a", "2")
 	changed.Ownership = Shared
-	b.settles(both, changed)
+	b.applies(both, changed)
 	if refs := b.get("a").OwnerReferences; len(refs) != 2 {
 		t.Errorf("a change of content dropped an owner: %v", refs)
 	}
 }
 
-func TestUnreadableOwnFieldsAreWrittenAgain(t *testing.T) {
+func TestApplyRewritesUnreadableManagedFields(t *testing.T) {
 	live := &unstructured.Unstructured{Object: map[string]any{}}
-	live.SetManagedFields([]metav1.ManagedFieldsEntry{ours(`{"k:{":{}}`)})
-	b := newBench(t)
-	if got := b.owned(live); got != nil {
+	live.SetManagedFields([]metav1.ManagedFieldsEntry{ownEntry(`{"k:{":{}}`)})
+	b := newTestApplier(t)
+	if got := b.ownedFields(live); got != nil {
 		t.Errorf("got %v", got)
 	}
 }

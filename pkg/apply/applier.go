@@ -16,46 +16,46 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Ownership says how a written object is tied to the object it is written for.
+// Ownership is the kind of owner reference of an applied object.
 type Ownership int
 
 const (
-	// Controlled objects carry a controller reference that blocks the deletion of the owner: they go with it.
+	// Controlled objects have a controller reference with blockOwnerDeletion. They are deleted with their owner.
 	Controlled Ownership = iota
-	// Shared objects carry a plain owner reference beside those of other owners: they go with the last of them.
+	// Shared objects have a plain owner reference for each owner. They are deleted with the last owner.
 	Shared
-	// Unowned objects carry no owner reference and outlive the owner: data.
+	// Unowned objects have no owner reference and outlive their owner, because they hold data.
 	Unowned
 )
 
-// Object is one object as it shall be.
+// Object is the desired state of one object, with the options of its apply.
 type Object struct {
-	// Config is a typed apply configuration, or the result of client.ApplyConfigurationFromUnstructured. Labels,
-	// owner references and uid are added by the Applier; the value itself is never changed. Secrets carry data, not
-	// stringData: the API server never shows the latter, so it would be written again after every restart.
+	// Config is a typed apply configuration, or the result of client.ApplyConfigurationFromUnstructured. It is not modified. The Applier
+	// adds labels, owner references and the uid. Secrets must use data: the API server never returns stringData, so such
+	// a Secret would be written again after each restart.
 	Config runtime.ApplyConfiguration
-	// Ownership ties the object to its owner; the zero value is Controlled.
+	// Ownership is the kind of owner reference; the zero value is Controlled.
 	Ownership Ownership
-	// AdoptIf decides whether a live object of that name that bears none of our marks may be taken over. Nil means
-	// no: the object is reported as a *ForeignError.
+	// AdoptIf reports whether an existing object of that name without a marker of this component is adopted. Nil adopts
+	// none: the object is reported as a *ForeignError.
 	AdoptIf func(live *unstructured.Unstructured) bool
-	// DropOwnerReferences decides which owner references go when a live object is taken over, such as those of the platform's older
-	// resources. A controller among them does not make the object foreign. Nil means none.
+	// DropOwnerReferences reports whether an owner reference of the existing object is removed, such as those to legacy resources of the
+	// platform. A controller reference among them does not make the object foreign. Nil removes none.
 	DropOwnerReferences func(metav1.OwnerReference) bool
-	// NeverDelete says that the object holds what may be nowhere else, such as a password or a key that was made here. It is never
-	// deleted to be recreated, also when it cannot become what it should be in any other way. Nor are claims.
+	// NeverDelete protects an object whose data may have no copy, such as a generated password or key. It is never deleted to be
+	// recreated, even if its immutable fields differ. PersistentVolumeClaims are always protected.
 	NeverDelete bool
-	// Version is the resource version that Config was made from, for what must not be written over a later foreign change,
-	// such as the count of an autoscaler. A write that finds another version fails with a conflict. Empty is any version.
+	// Version is the resourceVersion that Config is based on. An apply to another version fails with a conflict, which protects later
+	// changes of other clients, such as the replicas set by an autoscaler. Empty applies to any version.
 	Version string
-	// Existing is the object as the caller has just read it from the API server; nil when it has not.
+	// Existing is the object if the caller has just read it from the API server; nil otherwise.
 	Existing client.Object
-	// IgnoreIfForeign says that a live object of that name which is not ours serves as well: it is left alone, without an
-	// error. Finding out costs a request in each reconcile, since the cache does not hold it.
+	// IgnoreIfForeign accepts an existing foreign object of that name without an error and leaves it unchanged. It costs a read
+	// in each reconcile, since the cache does not hold foreign objects.
 	IgnoreIfForeign bool
 }
 
-// Desired lists objects in the order in which they are to be written.
+// Desired lists objects in the order in which they are applied.
 type Desired []Object
 
 // Add appends objects that the owner controls.
@@ -65,7 +65,7 @@ func (d *Desired) Add(configs ...runtime.ApplyConfiguration) {
 	}
 }
 
-// Deployment returns the Deployment of a name, nil where there is none.
+// Deployment returns the Deployment with a name, nil if there is none.
 func (d Desired) Deployment(name string) *appsv1ac.DeploymentApplyConfiguration {
 	for _, o := range d {
 		if config, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration); ok && ptr.Deref(config.Name, "") == name {
@@ -77,59 +77,58 @@ func (d Desired) Deployment(name string) *appsv1ac.DeploymentApplyConfiguration 
 
 // Options configure an Applier.
 type Options struct {
-	// Client reads from the cache and writes.
+	// Client reads from the cache and writes to the API server.
 	Client client.Client
-	// Existing reads from the API server, past the cache: the manager's GetAPIReader.
+	// Live reads from the API server, without a cache: the manager's GetAPIReader.
 	Live client.Reader
-	// FieldOwner is the manager name of every write.
+	// FieldOwner is the field manager of every write.
 	FieldOwner string
 	// Component is the value of names.ComponentLabel on every written object, and of the component metric label.
 	Component string
-	// LegacyManagers are the manager names under which older operators updated or client-side applied the objects.
-	// When such an object is adopted their fields become ours, so that those we do not want are pruned.
+	// LegacyManagers are the field managers under which legacy operators wrote the objects by update or client-side apply.
+	// When such an object is adopted FieldOwner takes their fields over, so that unwanted fields are pruned.
 	LegacyManagers []string
-	// StripAnnotations are annotations that older operators left and that are removed when an object is taken over, whichever client
-	// owns them.
+	// StripAnnotations are annotations of legacy operators that are removed from adopted objects, whichever client owns them.
 	StripAnnotations []string
-	// FullObjectKinds lists the kinds which the cache holds as whole typed objects; all others are read as metadata.
+	// FullObjectKinds lists the kinds that the cache holds as typed objects; it holds metadata of all others.
 	FullObjectKinds []schema.GroupVersionKind
-	// Indexed says that the cache finds objects by their owners, see OwnerIndex.
+	// Indexed reports whether the cache has the index OwnerIndex.
 	Indexed bool
-	// Clock measures how long the cache lags; the real one when nil.
+	// Clock is the clock for the lag of the cache; nil is the real clock.
 	Clock clock.PassiveClock
 }
 
-// Applier writes the objects of one component. It is safe for concurrent use, with the limit that all work for one object
-// is done by one caller at a time, as work queues ensure: keyed by owner, or by namespace where owners are of cluster scope.
+// Applier applies the objects of one component. It is safe for concurrent use if calls for the same object never overlap. Work queues
+// ensure that: they are keyed by owner, or by namespace for cluster-scoped owners.
 type Applier struct {
 	Options
-	legacy    sets.Set[string]
-	whole     sets.Set[schema.GroupVersionKind]
-	memory    memory
-	snapshots snapshots
-	older     sync.Map // kinds of newerFields whose field the API lacks
-	// shared serialises the work on shared objects: the list of their owner references is read and written as one, under one field
-	// owner, so two owners at the same object at the same time would drop each other's reference.
-	shared sync.Mutex
-	began  time.Time
+	legacyManagers    sets.Set[string]
+	fullObjectKinds   sets.Set[schema.GroupVersionKind]
+	records           recordStore
+	snapshots         snapshotStore
+	unsupportedFields sync.Map // kinds whose field of optionalFields the API server does not know
+	// sharedMu serialises the work on Shared objects. All references of the component have one field owner, so two concurrent
+	// applies to the same object would remove each other's owner reference.
+	sharedMu  sync.Mutex
+	startTime time.Time
 }
 
-// New returns an Applier that remembers nothing yet.
+// New returns an Applier without records.
 func New(o Options) *Applier {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
 	return &Applier{
-		Options:   o,
-		legacy:    sets.New(o.LegacyManagers...).Insert(o.FieldOwner),
-		whole:     sets.New(o.FullObjectKinds...),
-		began:     o.Clock.Now(),
-		memory:    memory{records: map[types.UID]map[key]record{}},
-		snapshots: snapshots{of: map[place]*snapshot{}},
+		Options:         o,
+		legacyManagers:  sets.New(o.LegacyManagers...).Insert(o.FieldOwner),
+		fullObjectKinds: sets.New(o.FullObjectKinds...),
+		startTime:       o.Clock.Now(),
+		records:         recordStore{byOwner: map[types.UID]map[key]record{}},
+		snapshots:       snapshotStore{byKey: map[unversionedKey]*snapshot{}},
 	}
 }
 
-// Forget drops all that is remembered about the objects of an owner. Call it when the owner is gone.
+// Forget deletes the records of an owner. Call it when the owner is deleted.
 func (a *Applier) Forget(owner types.UID) {
-	a.memory.forget(owner)
+	a.records.deleteOwner(owner)
 }

@@ -19,21 +19,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Apply brings all desired objects of an owner to their desired state, stage by stage, and in order within a stage. An object
-// that fails does not keep those of its own stage from being written, but those of later ones: see Stage. The result joins one
-// *Error for each object that failed, within a *HeldBackError when others were held back. An object that is being
-// deleted is left alone, without an error for a minute: its deletion event brings the owner back, see also Revisit. So is
-// one that has lost its reference to an owner that is being deleted; and nothing is created again, or without a reference, for an
-// owner that is gone.
+// Apply applies the desired objects of an owner stage by stage, in order within a stage. A failed object does not stop its own stage,
+// but all later ones: see Stage. The result joins one *Error for each failed object, in a *StageError if later stages were skipped.
+//
+// A terminating object is not written. It is an error only after deletionGracePeriod: its deletion event starts the next reconcile, see
+// also WithRequeue. An object that lost its reference to a terminating owner is not written either. No object is recreated, or
+// created without an owner reference, for an owner that is terminating or deleted.
 func (a *Applier) Apply(ctx context.Context, owner client.Object, desired Desired) error {
 	o, err := newOwner(owner, a.Client.Scheme())
 	if err != nil {
 		return err
 	}
-	o.left = sync.OnceValues(func() (bool, error) { return a.leaving(ctx, o) })
-	for stage := Guards; stage <= Exposure; stage++ {
-		if err := a.applyStage(ctx, o, desired.Of(stage)); err != nil {
-			return heldBack(err, desired, stage)
+	o.terminating = sync.OnceValues(func() (bool, error) { return a.ownerTerminating(ctx, o) })
+	for stage := Prerequisites; stage <= Exposure; stage++ {
+		if err := a.applyStage(ctx, o, desired.InStages(stage)); err != nil {
+			return newStageError(err, desired, stage)
 		}
 	}
 	return nil
@@ -49,155 +49,155 @@ func (a *Applier) applyStage(ctx context.Context, o owner, desired Desired) erro
 		if err == nil {
 			err = a.applyOne(ctx, o, c)
 		}
-		errs = append(errs, c.key.failed(err))
+		errs = append(errs, c.key.wrapError(err))
 	}
 	return errors.Join(errs...)
 }
 
-// heldBack adds to the error of a stage what it kept from being written.
-func heldBack(err error, desired Desired, failed Stage) error {
-	var later []string
+// newStageError adds the objects of later stages to the error of a failed stage.
+func newStageError(err error, desired Desired, failed Stage) error {
+	var skipped []string
 	for stage := failed + 1; stage <= Exposure; stage++ {
-		for _, object := range desired.Of(stage) {
-			if k, err := identify(object.Config); err == nil {
-				later = append(later, title(k.Kind, k.Namespace, k.Name))
+		for _, object := range desired.InStages(stage) {
+			if k, err := keyOf(object.Config); err == nil {
+				skipped = append(skipped, objectTitle(k.Kind, k.Namespace, k.Name))
 			}
 		}
 	}
-	if len(later) == 0 {
+	if len(skipped) == 0 {
 		return err
 	}
-	return &HeldBackError{Objects: later, Err: err}
+	return &StageError{Skipped: skipped, Err: err}
 }
 
 func (a *Applier) applyOne(ctx context.Context, o owner, c child) error {
-	if err := o.mayOwn(c); err != nil {
+	if err := o.checkNamespace(c); err != nil {
 		return err
 	}
 	if c.Ownership == Shared {
-		a.shared.Lock()
-		defer a.shared.Unlock()
+		a.sharedMu.Lock()
+		defer a.sharedMu.Unlock()
 	}
-	fits, err := a.fitting(c)
+	supported, err := a.withoutUnsupportedFields(c)
 	if err == nil {
-		err = a.settle(ctx, o, fits)
+		err = a.applyIfChanged(ctx, o, supported)
 	}
-	if a.learnsLack(c.key.GroupKind(), err) {
-		if fits, err = a.fitting(c); err == nil {
-			err = a.settle(ctx, o, fits)
+	if a.detectUnsupportedField(c.key.GroupKind(), err) {
+		if supported, err = a.withoutUnsupportedFields(c); err == nil {
+			err = a.applyIfChanged(ctx, o, supported)
 		}
 	}
 	if err != nil {
-		a.memory.doubt(o.uid, c.key) // what is not known for sure is checked again
+		a.records.invalidate(o.uid, c.key) // the state after a failed write is unknown
 	}
 	return err
 }
 
-// settle decides from memory and cache what is to be done, and asks the API server only when these do not suffice.
-func (a *Applier) settle(ctx context.Context, o owner, c child) error {
-	known, ok := a.memory.recall(o.uid, c.key)
+// applyIfChanged applies an object if it may differ from its desired state. It reads from the API server only if records and cache do
+// not suffice.
+func (a *Applier) applyIfChanged(ctx context.Context, o owner, c child) error {
+	last, ok := a.records.get(o.uid, c.key)
 	if !ok {
-		if a.recognizes(ctx, o, c) {
+		if a.matchesAfterRestart(ctx, o, c) {
 			return nil
 		}
-		if done, err := a.first(ctx, o, c); done {
+		if done, err := a.createIfNew(ctx, o, c); done {
 			return err
 		}
-		return a.inspect(ctx, o, c, false)
+		return a.applyAfterRead(ctx, o, c, false)
 	}
-	cached, err := a.cached(ctx, c.key)
+	cached, err := a.getCached(ctx, c.key)
 	switch {
 	case err != nil:
 		return err
-	case cached == nil || cached.GetUID() != known.uid: // gone, replaced, or not yet in the cache
-		return a.inspect(ctx, o, c, true)
+	case cached == nil || cached.GetUID() != last.uid: // deleted, recreated, or not yet in the cache
+		return a.applyAfterRead(ctx, o, c, true)
 	case cached.GetDeletionTimestamp() != nil:
-		return a.awaitEnd(ctx, o, c, cached)
-	case known.intent == c.intent && a.untouched(known, o, c, cached):
-		a.skip(c.key.Kind)
+		return a.handleTerminating(ctx, o, c, cached)
+	case last.desiredHash == c.desiredHash && a.isUnchanged(last, o, c, cached):
+		a.countSkipped(c.key.Kind)
 		return nil
-	case known.intent != c.intent && c.Ownership != Shared && tied(cached, o, c.Ownership):
-		return a.write(ctx, o, c, change{uid: known.uid})
+	case last.desiredHash != c.desiredHash && c.Ownership != Shared && hasExpectedReference(cached, o, c.Ownership):
+		return a.applyWithRepair(ctx, o, c, applyRequest{uid: last.uid})
 	default:
-		return a.inspect(ctx, o, c, true)
+		return a.applyAfterRead(ctx, o, c, true)
 	}
 }
 
-// IsNew says that an object of an owner is as good as certainly not there: the owner has come since this process began, which has
-// not tried to write that object yet, and the cache does not show it. Apply then creates it without a read, and writes nothing if there is one.
+// IsNew reports whether an object of an owner was never created: the owner was created after this process started, no write of the
+// object was attempted, and the cache does not hold it. Apply creates such an object without a read, unless it exists.
 func (a *Applier) IsNew(ctx context.Context, owner client.Object, kind schema.GroupVersionKind, name types.NamespacedName) (bool, error) {
 	o, err := newOwner(owner, a.Client.Scheme())
 	if err != nil {
 		return false, err
 	}
-	return a.fresh(ctx, o, key{kind, name})
+	return a.isNew(ctx, o, key{kind, name})
 }
 
-func (a *Applier) fresh(ctx context.Context, o owner, k key) (bool, error) {
-	if a.inherits(o) || a.memory.tried(o.uid, k) {
+func (a *Applier) isNew(ctx context.Context, o owner, k key) (bool, error) {
+	if a.predatesProcess(o) || a.records.attempted(o.uid, k) {
 		return false, nil
 	}
-	cached, err := a.cached(ctx, k)
+	cached, err := a.getCached(ctx, k)
 	return cached == nil && err == nil, err
 }
 
-// first creates an object that is fresh, and says whether that is the end of it.
-func (a *Applier) first(ctx context.Context, o owner, c child) (bool, error) {
+// createIfNew creates an object if it is new, and reports whether Apply is done with it.
+func (a *Applier) createIfNew(ctx context.Context, o owner, c child) (bool, error) {
 	if c.IgnoreIfForeign || c.Existing != nil {
 		return false, nil
 	}
-	if fresh, err := a.fresh(ctx, o, c.key); err != nil || !fresh {
+	if isNew, err := a.isNew(ctx, o, c.key); err != nil || !isNew {
 		return err != nil, err
 	}
-	if abandoned, err := a.abandoned(ctx, o, c, false); err != nil || abandoned {
+	if skip, err := a.skipsCreate(ctx, o, c, false); err != nil || skip {
 		return true, err
 	}
-	a.memory.doubt(o.uid, c.key)
-	err := a.write(ctx, o, c, change{creates: true})
-	if apierrors.IsConflict(err) && !c.NeverDelete { // what holds a secret may have been made for one that is there
+	a.records.invalidate(o.uid, c.key)
+	err := a.applyWithRepair(ctx, o, c, applyRequest{create: true})
+	if apierrors.IsConflict(err) && !c.NeverDelete { // a generated Secret may belong to data that exists
 		return false, nil
 	}
 	return true, err
 }
 
-// maxLag is how long after a write a cache is believed not to have seen it. After a restore of etcd the versions of objects are
-// lower than the one that was written, and stay so.
-const maxLag = 10 * time.Second
+// maxCacheLag is how long after a write a cached object with a lower resourceVersion counts as stale. After a restore of etcd the
+// versions stay lower than the recorded one.
+const maxCacheLag = 10 * time.Second
 
-// untouched says that a cached object still holds all that we wrote, or is older than our write.
-func (a *Applier) untouched(known record, o owner, c child, cached client.Object) bool {
-	if order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), known.version); err == nil && order < 0 {
-		return a.Clock.Since(known.at) < maxLag
+// isUnchanged reports whether a cached object still has all applied values, or is older than the last write.
+func (a *Applier) isUnchanged(last record, o owner, c child, cached client.Object) bool {
+	if order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), last.version); err == nil && order < 0 {
+		return a.Clock.Since(last.time) < maxCacheLag
 	}
-	return known.fields != digest{} && known.generation == cached.GetGeneration() &&
-		known.fields == digestOf(cached.GetManagedFields(), a.FieldOwner) &&
-		a.labelled(cached) && tied(cached, o, c.Ownership)
+	return last.ownFields != digest{} && last.generation == cached.GetGeneration() &&
+		last.ownFields == digestOf(cached.GetManagedFields(), a.FieldOwner) &&
+		a.hasLabels(cached) && hasExpectedReference(cached, o, c.Ownership)
 }
 
-// labelled says whether an object bears the labels of this operator and component.
-func (a *Applier) labelled(object metav1.Object) bool {
-	return IsOurs(object, a.Component)
+// hasLabels reports whether an object has the labels of this operator and component.
+func (a *Applier) hasLabels(object metav1.Object) bool {
+	return HasComponentLabels(object, a.Component)
 }
 
-// tied says whether the reference of an object to the owner is there or not there as its ownership demands.
-func tied(object metav1.Object, o owner, as Ownership) bool {
+// hasExpectedReference reports whether the presence of a reference to the owner matches the ownership.
+func hasExpectedReference(object metav1.Object, o owner, as Ownership) bool {
 	has := false
 	for _, ref := range object.GetOwnerReferences() {
-		has = has || o.is(ref)
+		has = has || o.matches(ref)
 	}
 	return has == (as != Unowned)
 }
 
-// cached reads an object in the form in which the cache holds it; nil when it is not there. The result is part of
-// the cache and must not be changed.
-func (a *Applier) cached(ctx context.Context, k key) (client.Object, error) {
-	var object client.Object = metadata(k)
-	if a.whole.Has(k.GroupVersionKind) {
-		whole, err := newAs[client.Object](a.Client.Scheme(), k.GroupVersionKind)
+// getCached returns an object as the cache holds it, typed or as metadata; nil when it does not exist. It must not be modified.
+func (a *Applier) getCached(ctx context.Context, k key) (client.Object, error) {
+	var object client.Object = newMetadata(k)
+	if a.fullObjectKinds.Has(k.GroupVersionKind) {
+		typed, err := newObject[client.Object](a.Client.Scheme(), k.GroupVersionKind)
 		if err != nil {
 			return nil, err
 		}
-		object = whole
+		object = typed
 	}
 	err := a.Client.Get(ctx, k.NamespacedName, object, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
 	if apierrors.IsNotFound(err) {
@@ -209,8 +209,8 @@ func (a *Applier) cached(ctx context.Context, k key) (client.Object, error) {
 	return object, nil
 }
 
-// newAs makes an empty object or list of a kind.
-func newAs[T runtime.Object](scheme *runtime.Scheme, kind schema.GroupVersionKind) (T, error) {
+// newObject returns an empty object or list of a kind.
+func newObject[T runtime.Object](scheme *runtime.Scheme, kind schema.GroupVersionKind) (T, error) {
 	var none T
 	empty, err := scheme.New(kind)
 	if err != nil {
@@ -223,146 +223,146 @@ func newAs[T runtime.Object](scheme *runtime.Scheme, kind schema.GroupVersionKin
 	return typed, nil
 }
 
-// live reads an object whole from the API server.
-func (a *Applier) live(ctx context.Context, k key) (*unstructured.Unstructured, error) {
+// getLive reads an object from the API server.
+func (a *Applier) getLive(ctx context.Context, k key) (*unstructured.Unstructured, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(k.GroupVersionKind)
 	return live, a.Live.Get(ctx, k.NamespacedName, live)
 }
 
-// patch sends a JSON patch of an object, which holds the server's answer afterwards.
-func (a *Applier) patch(ctx context.Context, verb string, k key, object client.Object, steps []operation) error {
-	data, err := json.Marshal(steps)
+// patch sends a JSON patch and stores the response in object.
+func (a *Applier) patch(ctx context.Context, verb string, k key, object client.Object, operations []operation) error {
+	data, err := json.Marshal(operations)
 	if err != nil {
 		return fmt.Errorf("encoding a patch: %w", err)
 	}
-	a.wrote(k.Kind, verb)
+	a.countWrite(k.Kind, verb)
 	return a.Client.Patch(ctx, object, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(a.FieldOwner))
 }
 
-// atVersion is the step that makes a patch fail when the object has changed.
-func atVersion(object metav1.Object) operation {
+// versionPrecondition returns the operation that fails a patch if the object has another resourceVersion.
+func versionPrecondition(object metav1.Object) operation {
 	return operation{Operation: "replace", Path: "/metadata/resourceVersion", Value: object.GetResourceVersion()}
 }
 
-// inspect reads the live object whole, decides whether it is ours to write, and writes it when it is not settled. Known says that it
-// was written or looked at before.
-func (a *Applier) inspect(ctx context.Context, o owner, c child, known bool) error {
-	live, err := a.live(ctx, c.key)
+// applyAfterRead reads the live object and applies the desired one unless it is foreign or up to date. existed reports whether the object
+// was applied or read before.
+func (a *Applier) applyAfterRead(ctx context.Context, o owner, c child, existed bool) error {
+	live, err := a.getLive(ctx, c.key)
 	if apierrors.IsNotFound(err) {
-		if abandoned, err := a.abandoned(ctx, o, c, known); err != nil || abandoned {
+		if skip, err := a.skipsCreate(ctx, o, c, existed); err != nil || skip {
 			return err
 		}
-		return a.write(ctx, o, c, change{creates: true})
+		return a.applyWithRepair(ctx, o, c, applyRequest{create: true})
 	}
 	if err != nil {
 		return fmt.Errorf("reading it: %w", err)
 	}
-	if err := a.claim(o, c, live); err != nil {
-		return a.yield(c, err)
+	if err := a.checkForeign(o, c, live); err != nil {
+		return a.ignoreForeign(c, err)
 	}
 	if live.GetDeletionTimestamp() != nil {
-		return a.awaitEnd(ctx, o, c, live)
+		return a.handleTerminating(ctx, o, c, live)
 	}
-	if released, err := a.released(ctx, o, c, live); err != nil || released {
-		a.memory.doubt(o.uid, c.key)
+	if orphaned, err := a.isOrphaned(ctx, o, c, live); err != nil || orphaned {
+		a.records.invalidate(o.uid, c.key)
 		return err
 	}
-	if err := a.prepare(ctx, o, &c, live); err != nil {
+	if err := a.prepareForApply(ctx, o, &c, live); err != nil {
 		return err
 	}
-	done, others, err := a.asDesired(o, c, live)
+	upToDate, others, err := a.isUpToDate(o, c, live)
 	switch {
 	case err != nil:
 		return err
-	case done:
-		a.skip(c.key.Kind)
-		a.remember(o, c, live, 0)
+	case upToDate:
+		a.countSkipped(c.key.Kind)
+		a.storeRecord(o, c, live, 0)
 		return nil
-	case a.rests(ctx, o, c, live):
+	case a.suppressApply(ctx, o, c, live):
 		return nil
 	default:
-		return a.write(ctx, o, c, change{uid: live.GetUID(), others: others})
+		return a.applyWithRepair(ctx, o, c, applyRequest{uid: live.GetUID(), otherReferences: others})
 	}
 }
 
-// asDesired says whether a live object is as it should be, and returns the references of other owners that stay on it.
-func (a *Applier) asDesired(o owner, c child, live *unstructured.Unstructured) (bool, []metav1.OwnerReference, error) {
-	owned := a.owned(live)
-	others := otherOwners(o, c, live, owned)
-	want, err := c.render(a.Component, o, others)
+// isUpToDate reports whether a live object has its desired state, and returns the references to other owners that it keeps.
+func (a *Applier) isUpToDate(o owner, c child, live *unstructured.Unstructured) (bool, []metav1.OwnerReference, error) {
+	owned := a.ownedFields(live)
+	others := otherOwnerReferences(o, c, live, owned)
+	desired, err := c.render(a.Component, o, others)
 	if err != nil {
 		return false, nil, err
 	}
-	return a.labelled(live) && tied(live, o, c.Ownership) && settled(want, live, owned, a.Client.Scheme()), others, nil
+	return a.hasLabels(live) && hasExpectedReference(live, o, c.Ownership) && matchesDesired(desired, live, owned, a.Client.Scheme()), others, nil
 }
 
-// yield drops the error about an object of another client where that is nothing to report.
-func (a *Applier) yield(c child, err error) error {
+// ignoreForeign drops a *ForeignError if the object sets IgnoreIfForeign.
+func (a *Applier) ignoreForeign(c child, err error) error {
 	if _, foreign := errors.AsType[*ForeignError](err); foreign && c.IgnoreIfForeign {
-		a.skip(c.key.Kind)
+		a.countSkipped(c.key.Kind)
 		return nil
 	}
 	return err
 }
 
-// change is one write: of an object that is not there, or of the one with the uid. The uid keeps an object that was deleted
-// meanwhile from being recreated by what is meant as an update.
-type change struct {
-	creates bool
-	uid     types.UID
-	// others are references of other owners that stay.
-	others []metav1.OwnerReference
+// applyRequest is one apply: of a new object, or of the existing one with the uid. The uid prevents that an update recreates an
+// object that another client has deleted.
+type applyRequest struct {
+	create bool
+	uid    types.UID
+	// otherReferences are references to other owners that the object keeps.
+	otherReferences []metav1.OwnerReference
 }
 
-// write sends one server-side apply, and a second one when the first was refused for something that could be mended.
-func (a *Applier) write(ctx context.Context, o owner, c child, how change) error {
-	body, err := a.send(ctx, o, c, how)
-	if apierrors.IsInvalid(err) && !how.creates {
-		again, problem := a.repair(ctx, o, c, err)
-		if problem != nil {
-			return fmt.Errorf("%s; repairing it: %w", err.Error(), problem) // which may pass, while the refusal does not
+// applyWithRepair sends an apply, and a second one if it was invalid and the object could be repaired.
+func (a *Applier) applyWithRepair(ctx context.Context, o owner, c child, request applyRequest) error {
+	body, err := a.sendApply(ctx, o, c, request)
+	if apierrors.IsInvalid(err) && !request.create {
+		retry, repairErr := a.repair(ctx, o, c, err)
+		if repairErr != nil {
+			return fmt.Errorf("%s; repairing it: %w", err.Error(), repairErr) // wraps the error that a retry may resolve
 		}
-		if again != nil {
-			again.others = how.others
-			body, err = a.send(ctx, o, c, *again)
+		if retry != nil {
+			retry.otherReferences = request.otherReferences
+			body, err = a.sendApply(ctx, o, c, *retry)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	if how.creates {
-		count(ctx, created)
+	if request.create {
+		countChange(ctx, created)
 	} else {
-		count(ctx, updated)
+		countChange(ctx, updated)
 	}
-	altered := a.alteration(o, c, body) // the client has put the answer in its place
-	if altered != 0 {
-		log.FromContext(ctx).Info("Another client, such as an admission webhook, changed this object while it was written", "object", title(c.key.Kind, c.key.Namespace, c.key.Name))
+	mutation := a.hashMutation(o, c, body) // Apply stored the response in body
+	if mutation != 0 {
+		log.FromContext(ctx).Info("Another client, such as an admission webhook, changed this object while it was written", "object", objectTitle(c.key.Kind, c.key.Namespace, c.key.Name))
 	}
-	a.remember(o, c, body, altered)
+	a.storeRecord(o, c, body, mutation)
 	return nil
 }
 
-// noVersion is a resourceVersion that no object ever has. The API server ignores it in an apply that creates, and answers any other with
-// a conflict: what another client has made meanwhile is left as it is.
-const noVersion = "9223372036854775807"
+// createOnlyVersion is a resourceVersion that no object has. The API server ignores it in an apply that creates an object, and answers
+// with a conflict if the object exists.
+const createOnlyVersion = "9223372036854775807"
 
-// send applies an object.
-func (a *Applier) send(ctx context.Context, o owner, c child, how change) (*unstructured.Unstructured, error) {
-	body, err := c.render(a.Component, o, how.others)
+// sendApply sends one server-side apply and returns the response.
+func (a *Applier) sendApply(ctx context.Context, o owner, c child, request applyRequest) (*unstructured.Unstructured, error) {
+	body, err := c.render(a.Component, o, request.otherReferences)
 	if err != nil {
 		return nil, err
 	}
 	options := []client.ApplyOption{client.FieldOwner(a.FieldOwner)}
-	if how.creates {
-		body.SetResourceVersion(noVersion)
+	if request.create {
+		body.SetResourceVersion(createOnlyVersion)
 	} else {
-		body.SetUID(how.uid)
+		body.SetUID(request.uid)
 		body.SetResourceVersion(c.Version)
 		options = append(options, client.ForceOwnership)
 	}
-	a.wrote(c.key.Kind, verbApply)
+	a.countWrite(c.key.Kind, verbApply)
 	if err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), options...); err != nil {
 		return nil, err
 	}

@@ -36,29 +36,29 @@ var (
 	configMapKind  = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 )
 
-// bench is an applier before a fake API server. What it reads as cache can be made to lag or to fail.
-type bench struct {
+// testApplier is an Applier with a fake API server. Reads from its cache can lag or fail.
+type testApplier struct {
 	*testing.T
 	*Applier
 	server client.Client
 	owner  *corev1.ConfigMap
-	// cached replaces reads of the cache when set; nil passes them on.
+	// cached, if set, replaces reads from the cache, unless it returns nil.
 	cached func(name string, into client.Object) error
-	// failing makes the next requests of a verb fail.
+	// failing holds the errors of the next requests by verb.
 	failing map[string]error
-	// mu guards seen, for the test with many callers.
+	// mu guards seen in the concurrent test.
 	mu sync.Mutex
-	// seen counts requests: "live", "apply", "patch", "delete", "list".
+	// seen counts requests by verb: "live", "apply", "patch", "delete", "list".
 	seen map[string]int
-	// policies of the deletions.
+	// policies holds the propagation policies of the deletions.
 	policies []metav1.DeletionPropagation
 	clock    *clocktesting.FakePassiveClock
 }
 
-func newBench(t *testing.T, objects ...client.Object) *bench {
-	b := &bench{T: t, failing: map[string]error{}, seen: map[string]int{},
+func newTestApplier(t *testing.T, objects ...client.Object) *testApplier {
+	b := &testApplier{T: t, failing: map[string]error{}, seen: map[string]int{},
 		clock: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))}
-	b.owner = anOwner("owner", "owner-uid")
+	b.owner = newOwnerObject("owner", "owner-uid")
 	b.server = fake.NewClientBuilder().WithTypeConverters(schemas{applyconfigurations.NewTypeConverter(scheme.Scheme)}, managedfields.NewDeducedTypeConverter()).
 		WithReturnManagedFields().WithRESTMapper(mapper()).WithObjects(objects...).WithObjects(b.owner.DeepCopy()).
 		WithIndex(&corev1.ConfigMap{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build()
@@ -66,18 +66,18 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	return b
 }
 
-func anOwner(name, uid string) *corev1.ConfigMap {
+func newOwnerObject(name, uid string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(uid)}}
 }
 
-// another is a second owner, which the server knows.
-func (b *bench) another(name, uid string) *corev1.ConfigMap {
+// createOwner creates another owner on the server.
+func (b *testApplier) createOwner(name, uid string) *corev1.ConfigMap {
 	b.Helper()
-	b.must(b.server.Create(b.Context(), anOwner(name, uid)))
-	return anOwner(name, uid)
+	b.must(b.server.Create(b.Context(), newOwnerObject(name, uid)))
+	return newOwnerObject(name, uid)
 }
 
-func (b *bench) restart() {
+func (b *testApplier) restart() {
 	server, ok := b.server.(client.WithWatch)
 	if !ok {
 		b.Fatal("the fake client cannot watch")
@@ -140,8 +140,8 @@ func (b *bench) restart() {
 	})
 }
 
-// expect applies, checks the requests in the form of "live=1 apply=1", and returns the error.
-func (b *bench) expect(requests string, desired ...Object) error {
+// expect applies, checks the number of requests, such as "live=1 apply=1", and returns the error.
+func (b *testApplier) expect(requests string, desired ...Object) error {
 	b.Helper()
 	clear(b.seen)
 	err := b.Apply(b.Context(), b.owner, desired)
@@ -152,8 +152,8 @@ func (b *bench) expect(requests string, desired ...Object) error {
 	return err
 }
 
-// settles is like expect for what must not fail.
-func (b *bench) settles(requests string, desired ...Object) {
+// applies is expect without an error.
+func (b *testApplier) applies(requests string, desired ...Object) {
 	b.Helper()
 	if err := b.expect(requests, desired...); err != nil {
 		b.Fatal(err)
@@ -168,7 +168,7 @@ const (
 	adopts = "live=1 apply=1 patch=1"
 )
 
-func (b *bench) get(name string) *corev1.ConfigMap {
+func (b *testApplier) get(name string) *corev1.ConfigMap {
 	b.Helper()
 	object := &corev1.ConfigMap{}
 	if err := b.server.Get(b.Context(), types.NamespacedName{Namespace: "ns", Name: name}, object); err != nil {
@@ -177,7 +177,7 @@ func (b *bench) get(name string) *corev1.ConfigMap {
 	return object
 }
 
-func (b *bench) must(err error) {
+func (b *testApplier) must(err error) {
 	b.Helper()
 	if err != nil {
 		b.Fatal(err)
@@ -197,15 +197,15 @@ func server(image string) Object {
 }
 
 func TestApplyWritesOnce(t *testing.T) {
-	b := newBench(t)
-	b.settles("live=0 apply=2 patch=0", settings("a", "1"), server("one")) // there is nothing to look at
-	b.settles(quiet, settings("a", "1"), server("one"))
-	b.settles(blind, settings("a", "2"), server("one")) // known, so it needs no look
-	b.settles(blind, settings("a", "2"), server("two"))
-	b.settles(quiet, settings("a", "2"), server("two"))
+	b := newTestApplier(t)
+	b.applies("live=0 apply=2 patch=0", settings("a", "1"), server("one")) // there is nothing to look at
+	b.applies(quiet, settings("a", "1"), server("one"))
+	b.applies(blind, settings("a", "2"), server("one")) // known, so it needs no look
+	b.applies(blind, settings("a", "2"), server("two"))
+	b.applies(quiet, settings("a", "2"), server("two"))
 	b.restart()
-	b.settles(looks, settings("a", "2")) // the fake server makes us owners of a Deployment's status, the real one does not
-	b.settles(quiet, settings("a", "2"))
+	b.applies(looks, settings("a", "2")) // the fake server makes us owners of a Deployment's status, the real one does not
+	b.applies(quiet, settings("a", "2"))
 
 	object := b.get("a")
 	if object.Labels[names.OperatorLabel] != names.OperatorName || object.Labels[names.ComponentLabel] != "test" {
@@ -218,9 +218,9 @@ func TestApplyWritesOnce(t *testing.T) {
 	}
 }
 
-// What the cache does not show may be there all the same: it is not written, and only looked at from then on.
-func TestApplyFindsAStrangerByTheFirstWrite(t *testing.T) {
-	b := newBench(t, found(func(*corev1.ConfigMap) {}))
+// A foreign object that the cache does not hold is not overwritten, and only read afterwards.
+func TestApplyDetectsForeignObjectOnCreate(t *testing.T) {
+	b := newTestApplier(t, existingConfigMap(func(*corev1.ConfigMap) {}))
 	b.cached = func(name string, _ client.Object) error {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, name)
 	}
@@ -236,10 +236,10 @@ func TestApplyFindsAStrangerByTheFirstWrite(t *testing.T) {
 	}
 }
 
-// A count that was taken over from an autoscaler is not written over the next one.
-func TestApplyKeepsToTheVersionThatWasSeen(t *testing.T) {
-	b := newBench(t)
-	b.settles(blind, settings("a", "1"))
+// The replicas of an autoscaler are not written over a later value.
+func TestApplyFailsForAnotherVersion(t *testing.T) {
+	b := newTestApplier(t)
+	b.applies(blind, settings("a", "1"))
 	seen := b.get("a")
 	b.must(b.server.Patch(t.Context(), b.get("a"), client.RawPatch(types.MergePatchType, []byte(`{"data":{"theirs":"1"}}`))))
 	late := settings("a", "2")
@@ -248,13 +248,13 @@ func TestApplyKeepsToTheVersionThatWasSeen(t *testing.T) {
 		t.Fatalf("error %v", err)
 	}
 	late.Version = b.get("a").ResourceVersion
-	b.settles(both, late)
+	b.applies(both, late)
 	if got := b.get("a").Data; got["key"] != "2" || got["theirs"] != "1" {
 		t.Errorf("data %v", got)
 	}
 }
 
-func TestApplyRepairsWhatOthersChange(t *testing.T) {
+func TestApplyRevertsForeignChanges(t *testing.T) {
 	for name, change := range map[string]func(*corev1.ConfigMap){
 		"a value":             func(c *corev1.ConfigMap) { c.Data["key"] = "theirs" },
 		"a value removed":     func(c *corev1.ConfigMap) { c.Data = nil },
@@ -262,14 +262,14 @@ func TestApplyRepairsWhatOthersChange(t *testing.T) {
 		"the owner reference": func(c *corev1.ConfigMap) { c.OwnerReferences = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.settles(blind, settings("a", "1"))
+			b := newTestApplier(t)
+			b.applies(blind, settings("a", "1"))
 			before := b.get("a")
 			object := before.DeepCopy()
 			change(object)
 			b.must(b.server.Update(t.Context(), object, client.FieldOwner("them")))
-			b.settles(both, settings("a", "1"))
-			b.settles(quiet, settings("a", "1"))
+			b.applies(both, settings("a", "1"))
+			b.applies(quiet, settings("a", "1"))
 			after := b.get("a")
 			if after.Data["key"] != "1" || len(after.Labels) != 2 || len(after.OwnerReferences) != 1 {
 				t.Errorf("not repaired: %v", after)
@@ -278,53 +278,53 @@ func TestApplyRepairsWhatOthersChange(t *testing.T) {
 	}
 }
 
-func TestApplyLeavesForeignFieldsAlone(t *testing.T) {
-	b := newBench(t)
-	b.settles(blind, settings("a", "1"))
+func TestApplyKeepsForeignFields(t *testing.T) {
+	b := newTestApplier(t)
+	b.applies(blind, settings("a", "1"))
 	object := b.get("a")
 	object.Data["theirs"] = "1"
 	object.Labels["theirs"] = "1"
 	b.must(b.server.Update(t.Context(), object, client.FieldOwner("them")))
-	b.settles(quiet, settings("a", "1"))
-	b.settles(blind, settings("a", "2"))
+	b.applies(quiet, settings("a", "1"))
+	b.applies(blind, settings("a", "2"))
 	if got := b.get("a"); got.Data["theirs"] != "1" || got.Labels["theirs"] != "1" {
 		t.Errorf("foreign fields are gone: %v", got)
 	}
 }
 
-func TestApplyLooksAgainWhenTheObjectIsAnother(t *testing.T) {
-	b := newBench(t)
-	b.settles(blind, settings("a", "1"))
+func TestApplyReadsRecreatedObject(t *testing.T) {
+	b := newTestApplier(t)
+	b.applies(blind, settings("a", "1"))
 	b.must(b.server.Delete(t.Context(), b.get("a")))
-	b.settles(both, settings("a", "1"))
+	b.applies(both, settings("a", "1"))
 
 	b.cached = func(_ string, into client.Object) error {
 		into.SetUID("another")
 		return nil
 	}
-	b.settles(looks, settings("a", "1"))
+	b.applies(looks, settings("a", "1"))
 }
 
-func TestApplyLeavesDeletedObjectsAlone(t *testing.T) {
-	b := newBench(t)
-	b.settles(blind, settings("a", "1"))
+func TestApplyIgnoresTerminatingObject(t *testing.T) {
+	b := newTestApplier(t)
+	b.applies(blind, settings("a", "1"))
 	object := b.get("a")
 	object.Finalizers = []string{"test.opendatahub.io/hold"}
 	b.must(b.server.Update(t.Context(), object, client.FieldOwner("them")))
 	b.must(b.server.Delete(t.Context(), object))
-	b.settles(quiet, settings("a", "2"))
-	b.settles(looks, settings("a", "2"))
+	b.applies(quiet, settings("a", "2"))
+	b.applies(looks, settings("a", "2"))
 
 	object = b.get("a")
 	object.Labels = nil // as an older operator would have left it: its end is not seen in the cache
 	b.must(b.server.Update(t.Context(), object, client.FieldOwner("them")))
 	err := b.expect(looks, settings("a", "2"))
-	if _, ok := errors.AsType[*DeletingError](err); !ok {
-		t.Errorf("got %v, want a DeletingError", err)
+	if _, ok := errors.AsType[*TerminatingError](err); !ok {
+		t.Errorf("got %v, want a TerminatingError", err)
 	}
 }
 
-func TestApplyPassesErrorsOn(t *testing.T) {
+func TestApplyReturnsErrors(t *testing.T) {
 	invalid := apierrors.NewInvalid(configMapKind.GroupKind(), "a", nil)
 	for name, test := range map[string]struct {
 		verb, requests string
@@ -334,7 +334,7 @@ func TestApplyPassesErrorsOn(t *testing.T) {
 		"of the look":  {"live", "live=2 apply=0 patch=0", apierrors.NewInternalError(errors.New("no"))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newTestApplier(t)
 			if test.verb == "live" {
 				b.owner.CreationTimestamp = metav1.NewTime(b.clock.Now()) // objects of it may be there
 			}
@@ -348,12 +348,12 @@ func TestApplyPassesErrorsOn(t *testing.T) {
 				t.Errorf("%v does not hold %v", err, test.err)
 			}
 			delete(b.failing, test.verb)
-			b.settles("live=2 apply=2 patch=0", settings("a", "1"), settings("b", "1"))
+			b.applies("live=2 apply=2 patch=0", settings("a", "1"), settings("b", "1"))
 		})
 	}
 	t.Run("of the cache", func(t *testing.T) {
-		b := newBench(t)
-		b.settles(blind, settings("a", "1"))
+		b := newTestApplier(t)
+		b.applies(blind, settings("a", "1"))
 		b.cached = func(string, client.Object) error { return errors.New("not started") }
 		err := b.expect(quiet, settings("a", "1"))
 		if want := "applying ConfigMap ns/a: reading it from the cache: not started"; err == nil || err.Error() != want {
@@ -361,7 +361,7 @@ func TestApplyPassesErrorsOn(t *testing.T) {
 		}
 	})
 	t.Run("of a context that ends", func(t *testing.T) {
-		b := newBench(t)
+		b := newTestApplier(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := b.Apply(ctx, b.owner, Desired{settings("a", "1")}); !errors.Is(err, context.Canceled) {
@@ -370,12 +370,12 @@ func TestApplyPassesErrorsOn(t *testing.T) {
 	})
 }
 
-// odd is an apply configuration of an unknown form.
-type odd struct{}
+// unknownConfig is an apply configuration of an unknown type.
+type unknownConfig struct{}
 
-func (odd) IsApplyConfiguration() {}
+func (unknownConfig) IsApplyConfiguration() {}
 
-func TestApplyRefusesWhatItCannotWrite(t *testing.T) {
+func TestApplyRejectsInvalidObjects(t *testing.T) {
 	nameless := &unstructured.Unstructured{}
 	nameless.SetGroupVersionKind(configMapKind)
 	badVersion := corev1ac.ConfigMap("a", "ns").WithAPIVersion("a/b/c")
@@ -383,7 +383,7 @@ func TestApplyRefusesWhatItCannotWrite(t *testing.T) {
 		object Object
 		want   string
 	}{
-		"an unknown form": {Object{Config: odd{}}, "applying  /: apply.odd is no apply configuration of a known form"},
+		"an unknown form": {Object{Config: unknownConfig{}}, "applying  /: apply.unknownConfig is no apply configuration of a known form"},
 		"no name": {Object{Config: client.ApplyConfigurationFromUnstructured(nameless)},
 			"applying ConfigMap /: the apply configuration has no apiVersion, kind or name"},
 		"no version": {Object{Config: badVersion}, "applying  /: reading the apiVersion: unexpected GroupVersion string: a/b/c"},
@@ -393,26 +393,26 @@ func TestApplyRefusesWhatItCannotWrite(t *testing.T) {
 			"applying Namespace /a: ConfigMap ns/owner cannot own an object outside its namespace"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newTestApplier(t)
 			if err := b.expect(quiet, test.object); err == nil || err.Error() != test.want {
 				t.Errorf("got  %v\nwant %s", err, test.want)
 			}
 		})
 	}
-	b := newBench(t)
-	b.settles(blind, Object{Config: corev1ac.Namespace("a"), Ownership: Unowned})
+	b := newTestApplier(t)
+	b.applies(blind, Object{Config: corev1ac.Namespace("a"), Ownership: Unowned})
 }
 
-func TestForgetDropsWhatIsKnown(t *testing.T) {
-	b := newBench(t)
-	b.settles(blind, settings("a", "1"))
-	b.settles(quiet, settings("a", "1"))
+func TestForgetDeletesRecords(t *testing.T) {
+	b := newTestApplier(t)
+	b.applies(blind, settings("a", "1"))
+	b.applies(quiet, settings("a", "1"))
 	b.Forget("another client")
-	b.settles(quiet, settings("a", "1"))
+	b.applies(quiet, settings("a", "1"))
 	b.Forget(b.owner.UID)
-	b.settles(looks, settings("a", "1"))
+	b.applies(looks, settings("a", "1"))
 	b.Forget(b.owner.UID)
-	if n := len(b.memory.records); n != 0 {
+	if n := len(b.records.byOwner); n != 0 {
 		t.Errorf("%d owners are still remembered", n)
 	}
 }

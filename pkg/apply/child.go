@@ -13,21 +13,21 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// child is one desired object on its way.
+// child is a desired object during one apply.
 type child struct {
 	Object
-	key    key
-	body   []byte // the configuration as JSON, without what the Applier adds
-	intent uint64 // hash of the body and the ownership
+	key         key
+	body        []byte // Config as JSON, without the fields that the Applier adds
+	desiredHash uint64 // hash of the body and the ownership
 }
 
-// disowns says whether an owner reference goes when the object is taken over.
-func (c child) disowns(ref metav1.OwnerReference) bool {
+// dropsReference reports whether an owner reference of the existing object is removed.
+func (c child) dropsReference(ref metav1.OwnerReference) bool {
 	return c.DropOwnerReferences != nil && c.DropOwnerReferences(ref)
 }
 
 func newChild(object Object) (child, error) {
-	k, err := identify(object.Config)
+	k, err := keyOf(object.Config)
 	if err != nil {
 		return child{key: k}, err
 	}
@@ -35,11 +35,11 @@ func newChild(object Object) (child, error) {
 	if err != nil {
 		return child{key: k}, fmt.Errorf("encoding the apply configuration: %w", err)
 	}
-	intent := maphash.Bytes(seed, body) + uint64(object.Ownership)
-	return child{Object: object, key: k, body: body, intent: intent}, nil
+	desiredHash := maphash.Bytes(hashSeed, body) + uint64(object.Ownership)
+	return child{Object: object, key: k, body: body, desiredHash: desiredHash}, nil
 }
 
-// typedConfig is what generated apply configurations offer.
+// typedConfig is implemented by generated apply configurations.
 type typedConfig interface {
 	GetAPIVersion() *string
 	GetKind() *string
@@ -47,24 +47,24 @@ type typedConfig interface {
 	GetName() *string
 }
 
-// looseConfig is what the wrapper of controller-runtime around unstructured objects offers.
-type looseConfig interface {
+// unstructuredConfig is implemented by the result of client.ApplyConfigurationFromUnstructured.
+type unstructuredConfig interface {
 	GroupVersionKind() schema.GroupVersionKind
 	GetNamespace() string
 	GetName() string
 }
 
-// Key returns the kind, the namespace and the name of an object.
+// Key returns the kind, namespace and name of an object.
 func (o Object) Key() (schema.GroupVersionKind, types.NamespacedName, error) {
-	k, err := identify(o.Config)
+	k, err := keyOf(o.Config)
 	return k.GroupVersionKind, k.NamespacedName, err
 }
 
-// identify reads the kind and the name of a configuration without encoding it.
-func identify(config runtime.ApplyConfiguration) (key, error) {
+// keyOf returns the key of an apply configuration without encoding it.
+func keyOf(config runtime.ApplyConfiguration) (key, error) {
 	var k key
 	switch c := config.(type) {
-	case looseConfig:
+	case unstructuredConfig:
 		k = key{c.GroupVersionKind(), types.NamespacedName{Namespace: c.GetNamespace(), Name: c.GetName()}}
 	case typedConfig:
 		group, err := schema.ParseGroupVersion(ptr.Deref(c.GetAPIVersion(), ""))
@@ -82,21 +82,21 @@ func identify(config runtime.ApplyConfiguration) (key, error) {
 	return k, nil
 }
 
-// place is where an object lives, whatever the version in which it is written.
-type place struct {
+// unversionedKey identifies an object in all versions of its API.
+type unversionedKey struct {
 	schema.GroupKind
 	types.NamespacedName
 }
 
-// places returns where all desired objects live.
-func places(desired Desired) (map[place]bool, error) {
-	taken := make(map[place]bool, len(desired))
+// unversionedKeys returns the keys of all desired objects.
+func keysOf(desired Desired) (map[unversionedKey]bool, error) {
+	keys := make(map[unversionedKey]bool, len(desired))
 	for _, object := range desired {
-		k, err := identify(object.Config)
+		k, err := keyOf(object.Config)
 		if err != nil {
 			return nil, err
 		}
-		taken[place{k.GroupKind(), k.NamespacedName}] = true
+		keys[unversionedKey{k.GroupKind(), k.NamespacedName}] = true
 	}
-	return taken, nil
+	return keys, nil
 }

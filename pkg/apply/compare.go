@@ -10,32 +10,31 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// settled says whether applying want would leave live as it is: the fields that we own there are exactly those that
-// want names, and each holds the wanted value. It may err towards false, which costs one write that changes nothing.
-// Towards true it errs in one case: a map that we wrote empty, that another client has filled, and that we now want
-// with just that content looks like an atomic map of ours.
-func settled(want, live *unstructured.Unstructured, owned *fieldpath.Set, scheme *runtime.Scheme) bool {
+// matchesDesired reports whether applying desired would not change live: the owned fields are exactly the desired fields and have the
+// desired values. A false negative costs one write without effect. The only false positive is a map that was applied empty, that
+// another client has filled, and that is now desired with the same content: it looks like an atomic map.
+func matchesDesired(desired, live *unstructured.Unstructured, owned *fieldpath.Set, scheme *runtime.Scheme) bool {
 	if owned == nil {
 		return false
 	}
-	return same(triple{anonymous(want.Object), canonical(want, scheme), live.Object}, owned)
+	return nodesMatch(node{withoutIdentity(desired.Object), canonicalize(desired, scheme), live.Object}, owned)
 }
 
-// canonical returns an object as the API server would spell it: "1000m" becomes "1". It is nil when its Go type is not known.
-func canonical(want *unstructured.Unstructured, scheme *runtime.Scheme) map[string]any {
-	typed, err := scheme.New(want.GroupVersionKind())
-	if err != nil || runtime.DefaultUnstructuredConverter.FromUnstructured(want.Object, typed) != nil {
+// canonicalize returns an object in the encoding of the API server: "1000m" becomes "1". It returns nil for unregistered kinds.
+func canonicalize(desired *unstructured.Unstructured, scheme *runtime.Scheme) map[string]any {
+	typed, err := scheme.New(desired.GroupVersionKind())
+	if err != nil || runtime.DefaultUnstructuredConverter.FromUnstructured(desired.Object, typed) != nil {
 		return nil
 	}
-	canon, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	canonical, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	if err != nil {
 		return nil
 	}
-	return canon
+	return canonical
 }
 
-// anonymous returns an object without what names it, which no client owns.
-func anonymous(object map[string]any) map[string]any {
+// withoutIdentity returns a copy of an object without the identifying fields, which no client owns.
+func withoutIdentity(object map[string]any) map[string]any {
 	object = maps.Clone(object)
 	delete(object, "apiVersion")
 	delete(object, "kind")
@@ -52,141 +51,139 @@ func anonymous(object map[string]any) map[string]any {
 	return object
 }
 
-// triple is one place in three trees: as desired, as desired in the spelling of the API server (nil when that is not
-// known), and as it is.
-type triple struct {
-	want, canon, live any
+// node is the value at one path in three trees: desired, desired in the encoding of the API server (nil if unknown), and live.
+type node struct {
+	desired, canonical, live any
 }
 
-// field descends into a map.
-func (t triple) field(name string) triple {
-	return triple{entry(t.want, name), entry(t.canon, name), entry(t.live, name)}
+// child returns the node of a map entry.
+func (t node) child(name string) node {
+	return node{lookup(t.desired, name), lookup(t.canonical, name), lookup(t.live, name)}
 }
 
-func entry(tree any, name string) any {
+func lookup(tree any, name string) any {
 	fields, _ := tree.(map[string]any)
 	return fields[name]
 }
 
-// same compares a place that has owned fields below it.
-func same(t triple, owned *fieldpath.Set) bool {
-	switch want := t.want.(type) {
+// nodesMatch compares a node with owned fields below it.
+func nodesMatch(t node, owned *fieldpath.Set) bool {
+	switch desired := t.desired.(type) {
 	case map[string]any:
-		return sameFields(t, want, owned)
+		return fieldsMatch(t, desired, owned)
 	case []any:
-		return sameElements(t, want, owned)
+		return itemsMatch(t, desired, owned)
 	default:
-		return false // we own fields below something that is a single value now
+		return false // the owned struct or list is a scalar in the desired object
 	}
 }
 
-func sameFields(t triple, want map[string]any, owned *fieldpath.Set) bool {
-	for _, element := range elements(owned) {
+func fieldsMatch(t node, desired map[string]any, owned *fieldpath.Set) bool {
+	for _, element := range ownedElements(owned) {
 		if element.FieldName == nil {
 			return false // a list has become a map
 		}
-		if _, ok := want[*element.FieldName]; !ok {
-			return false // we own what we no longer want
+		if _, ok := desired[*element.FieldName]; !ok {
+			return false // the owned field is no longer desired
 		}
 	}
-	for name := range want {
-		if !sameAt(t.field(name), owned, fieldpath.FieldNameElement(name)) {
+	for name := range desired {
+		if !elementMatches(t.child(name), owned, fieldpath.FieldNameElement(name)) {
 			return false
 		}
 	}
 	return true
 }
 
-// sameAt compares the place that a path element leads to. What is owned whole must be equal; what is not owned at
-// all must say nothing.
-func sameAt(t triple, owned *fieldpath.Set, element fieldpath.PathElement) bool {
-	if below, ok := owned.Children.Get(element); ok {
-		return same(t, below)
+// elementMatches compares the node at a path element. An atomic value must be equal; a value that is not owned must be zero in
+// desired and absent in live.
+func elementMatches(t node, owned *fieldpath.Set, element fieldpath.PathElement) bool {
+	if children, ok := owned.Children.Get(element); ok {
+		return nodesMatch(t, children)
 	}
 	if owned.Members.Has(element) {
-		return sameValue(t)
+		return valuesMatch(t)
 	}
-	return isZero(t.want) && t.live == nil
+	return isZero(t.desired) && t.live == nil
 }
 
-// elements lists all that is owned directly below a place, each path element once and in order.
-func elements(owned *fieldpath.Set) []fieldpath.PathElement {
-	var list []fieldpath.PathElement
-	add := func(e fieldpath.PathElement) { list = append(list, e) }
-	owned.Members.Iterate(add) // the iterators that the library offers for range loops panic when a loop is left
+// ownedElements returns the sorted path elements that are owned directly below a node.
+func ownedElements(owned *fieldpath.Set) []fieldpath.PathElement {
+	var elements []fieldpath.PathElement
+	add := func(e fieldpath.PathElement) { elements = append(elements, e) }
+	owned.Members.Iterate(add) // the range iterators of the library panic when a loop ends early
 	owned.Children.Iterate(add)
-	slices.SortFunc(list, fieldpath.PathElement.Compare)
-	return slices.CompactFunc(list, fieldpath.PathElement.Equals)
+	slices.SortFunc(elements, fieldpath.PathElement.Compare)
+	return slices.CompactFunc(elements, fieldpath.PathElement.Equals)
 }
 
-// sameElements compares a list whose elements are owned one by one: every owned element must stand for exactly one
-// wanted element, and the other way round.
-func sameElements(t triple, want []any, owned *fieldpath.Set) bool {
-	places, ok := assign(want, elements(owned))
+// itemsMatch compares a list with owned items: owned and desired items must match one to one.
+func itemsMatch(t node, desired []any, owned *fieldpath.Set) bool {
+	elements, ok := assignElements(desired, ownedElements(owned))
 	if !ok {
 		return false
 	}
-	canon, _ := t.canon.([]any)
+	canonical, _ := t.canonical.([]any)
 	live, _ := t.live.([]any)
-	for i, place := range places {
-		j := slices.IndexFunc(live, func(item any) bool { return means(place, item) })
+	for i, element := range elements {
+		j := slices.IndexFunc(live, func(item any) bool { return addresses(element, item) })
 		if j < 0 {
 			return false
 		}
-		item := triple{want: want[i], live: live[j]}
-		if i < len(canon) {
-			item.canon = canon[i]
+		item := node{desired: desired[i], live: live[j]}
+		if i < len(canonical) {
+			item.canonical = canonical[i]
 		}
-		if !sameAt(item, owned, place) {
+		if !elementMatches(item, owned, element) {
 			return false
 		}
 	}
 	return true
 }
 
-// assign finds for each item the path element that addresses it, and fails unless they pair off. Items that spell
-// out all their keys choose first; the rest left keys to the defaults of the API server.
-func assign(items []any, free []fieldpath.PathElement) ([]fieldpath.PathElement, bool) {
-	if len(items) != len(free) {
+// assignElements returns the path element of each item, and false unless items and elements match one to one. Items with all keys are
+// assigned first; the others leave keys to the defaults of the API server.
+func assignElements(items []any, elements []fieldpath.PathElement) ([]fieldpath.PathElement, bool) {
+	if len(items) != len(elements) {
 		return nil, false
 	}
-	places := make([]fieldpath.PathElement, len(items))
-	done := make([]bool, len(items))
-	for _, fits := range []func(fieldpath.PathElement, any) bool{means, couldMean} {
+	assigned := make([]fieldpath.PathElement, len(items))
+	isAssigned := make([]bool, len(items))
+	for _, matches := range []func(fieldpath.PathElement, any) bool{addresses, mayAddress} {
 		for i, item := range items {
-			if done[i] {
+			if isAssigned[i] {
 				continue
 			}
-			if j := slices.IndexFunc(free, func(e fieldpath.PathElement) bool { return fits(e, item) }); j >= 0 {
-				places[i], done[i] = free[j], true
-				free = slices.Delete(free, j, j+1)
+			if j := slices.IndexFunc(elements, func(e fieldpath.PathElement) bool { return matches(e, item) }); j >= 0 {
+				assigned[i], isAssigned[i] = elements[j], true
+				elements = slices.Delete(elements, j, j+1)
 			}
 		}
 	}
-	return places, len(free) == 0
+	return assigned, len(elements) == 0
 }
 
-// means says whether a path element addresses a list item that holds all its keys.
-func means(e fieldpath.PathElement, item any) bool {
+// addresses reports whether a path element addresses a list item with all its keys.
+func addresses(e fieldpath.PathElement, item any) bool {
 	if e.Value != nil {
 		return value.Equals(*e.Value, value.NewValueInterface(item))
 	}
-	return fitsKeys(e, item, false)
+	return matchesKeys(e, item, false)
 }
 
-// couldMean is like means for an item that leaves some of its keys to defaults.
-func couldMean(e fieldpath.PathElement, item any) bool {
-	return fitsKeys(e, item, true)
+// mayAddress reports whether a path element may address a list item that leaves some keys to their defaults.
+func mayAddress(e fieldpath.PathElement, item any) bool {
+	return matchesKeys(e, item, true)
 }
 
-func fitsKeys(e fieldpath.PathElement, item any, defaults bool) bool {
+func matchesKeys(e fieldpath.PathElement, item any, allowMissing bool) bool {
 	fields, ok := item.(map[string]any)
 	if !ok || e.Key == nil {
 		return false
 	}
 	for _, k := range *e.Key {
-		v, there := fields[k.Name]
-		if !there && !defaults || there && !value.Equals(k.Value, value.NewValueInterface(v)) {
+		v, found := fields[k.Name]
+		if !found && !allowMissing || found && !value.Equals(k.Value, value.NewValueInterface(v)) {
 			return false
 		}
 	}

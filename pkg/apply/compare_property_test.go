@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// thingSchema describes a kind with every form of list and map, in the language of the API server.
+// thingSchema describes a kind with all types of lists and maps.
 const thingSchema = `types:
 - name: thing
   map:
@@ -40,7 +40,7 @@ const thingSchema = `types:
     - {name: steps, type: {list: {elementType: {map: {elementType: {scalar: string}}}, elementRelationship: atomic}}}
 `
 
-// ownedBy returns the set of fields that the API server would record for an object applied by one field owner.
+// ownedBy returns the fields that the API server records for an object applied by one field owner.
 func ownedBy(t *rapid.T, object map[string]any) *fieldpath.Set {
 	parser, err := typed.NewParser(thingSchema)
 	if err != nil {
@@ -57,7 +57,7 @@ func ownedBy(t *rapid.T, object map[string]any) *fieldpath.Set {
 	return owned
 }
 
-// No value below is a zero value: the API server may leave those out, so dropping one is no change.
+// No value below is a zero value: the API server may omit those.
 var (
 	word     = rapid.StringMatching(`[a-z]{1,4}`)
 	number64 = rapid.Int64Range(1, 9)
@@ -129,7 +129,7 @@ func drawThing(t *rapid.T) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"spec": drawSpec(t, 2)}}
 }
 
-// leaf is a single value somewhere in an object, and how to change it.
+// leaf is a scalar of an object with a function that changes it.
 type leaf struct {
 	path string
 	set  func(v any)
@@ -166,11 +166,11 @@ func other(v any) any {
 	}
 }
 
-func TestSettledProperties(t *testing.T) {
+func TestMatchesDesiredProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawThing(t)
 		owned := ownedBy(t, want.Object)
-		if !settled(want, want.DeepCopy(), owned, scheme.Scheme) {
+		if !matchesDesired(want, want.DeepCopy(), owned, scheme.Scheme) {
 			t.Fatal("an object just applied is settled")
 		}
 
@@ -178,16 +178,16 @@ func TestSettledProperties(t *testing.T) {
 		all := leaves("", live.Object, nil)
 		changed := rapid.SampledFrom(all).Draw(t, "leaf")
 		changed.set(other(changed.was))
-		if settled(want, live, owned, scheme.Scheme) {
+		if matchesDesired(want, live, owned, scheme.Scheme) {
 			t.Fatalf("live differs in %s", changed.path)
 		}
-		if settled(live, want, owned, scheme.Scheme) {
+		if matchesDesired(live, want, owned, scheme.Scheme) {
 			t.Fatalf("want differs in %s", changed.path)
 		}
 	})
 }
 
-func TestSettledSeesEveryFieldThatComesOrGoes(t *testing.T) {
+func TestMatchesDesiredDetectsAddedAndRemovedFields(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before := drawThing(t)
 		owned := ownedBy(t, before.Object)
@@ -195,19 +195,19 @@ func TestSettledSeesEveryFieldThatComesOrGoes(t *testing.T) {
 		spec := after.Object["spec"].(map[string]any)
 		gone := rapid.SampledFrom(slices.Sorted(maps.Keys(spec))).Draw(t, "field")
 		delete(spec, gone)
-		if settled(after, before, owned, scheme.Scheme) {
+		if matchesDesired(after, before, owned, scheme.Scheme) {
 			t.Fatalf("%s is owned and no longer wanted", gone)
 		}
-		if settled(before, after, owned, scheme.Scheme) {
+		if matchesDesired(before, after, owned, scheme.Scheme) {
 			t.Fatalf("%s is wanted and gone", gone)
 		}
-		if owned := ownedBy(t, after.Object); len(spec) > 0 && settled(before, before, owned, scheme.Scheme) {
+		if owned := ownedBy(t, after.Object); len(spec) > 0 && matchesDesired(before, before, owned, scheme.Scheme) {
 			t.Fatalf("%s is wanted and not owned", gone)
 		}
 	})
 }
 
-func TestSettledIgnoresWhatOthersAdd(t *testing.T) {
+func TestMatchesDesiredIgnoresForeignFields(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawThing(t)
 		owned := ownedBy(t, want.Object)
@@ -223,7 +223,7 @@ func TestSettledIgnoresWhatOthersAdd(t *testing.T) {
 				spec[name] = append([]any{map[string]any{"name": "a-foreign-one"}}, list...)
 			}
 		}
-		if !settled(want, live, owned, scheme.Scheme) {
+		if !matchesDesired(want, live, owned, scheme.Scheme) {
 			t.Fatal("what others add does not concern us")
 		}
 	})

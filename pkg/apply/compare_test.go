@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// object reads an object from YAML; kind and name are added.
+// object parses an object from YAML and adds kind and name.
 func object(t *testing.T, kind, text string) *unstructured.Unstructured {
 	t.Helper()
 	data, err := yaml.YAMLToJSON([]byte("{apiVersion: v1, kind: " + kind + ", metadata: {name: x, namespace: ns, uid: z}}"))
@@ -41,8 +41,8 @@ func set(t *testing.T, text string) *fieldpath.Set {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw := ours(string(data))
-	owned, err := decode(raw.FieldsV1)
+	raw := ownEntry(string(data))
+	owned, err := decodeFields(raw.FieldsV1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func (c comparison) run(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := settled(want, live, set(t, c.owned), scheme.Scheme); got != c.settled {
+	if got := matchesDesired(want, live, set(t, c.owned), scheme.Scheme); got != c.settled {
 		t.Errorf("settled: %v, want %v", got, c.settled)
 	}
 	if after, err := json.Marshal(want); err != nil || string(after) != string(before) {
@@ -72,7 +72,7 @@ func (c comparison) run(t *testing.T) {
 	}
 }
 
-func TestSettledFields(t *testing.T) {
+func TestMatchesDesiredFields(t *testing.T) {
 	for name, test := range map[string]comparison{
 		"equal":                    {want: `{spec: {a: 1}}`, live: `{spec: {a: 1}}`, owned: `{f:spec: {f:a: {}}}`, settled: true},
 		"foreign fields around":    {want: `{spec: {a: 1}}`, live: `{spec: {a: 1, b: 2}, status: {c: 3}}`, owned: `{f:spec: {f:a: {}}}`, settled: true},
@@ -114,7 +114,7 @@ func TestSettledFields(t *testing.T) {
 	}
 }
 
-func TestSettledLists(t *testing.T) {
+func TestMatchesDesiredLists(t *testing.T) {
 	const twoEnv = `{f:spec: {f:env: {'k:{"name":"A"}': {.: {}, f:name: {}, f:value: {}}, 'k:{"name":"B"}': {.: {}, f:name: {}, f:value: {}}}}}`
 	const twoPorts = `{f:spec: {f:ports: {'k:{"port":53,"protocol":"TCP"}': {.: {}, f:port: {}}, 'k:{"port":53,"protocol":"UDP"}': {.: {}, f:port: {}, f:protocol: {}}}}}`
 	const tags = `{f:spec: {f:tags: {'v:"x"': {}, 'v:"w"': {}}}}`
@@ -154,7 +154,7 @@ func TestSettledLists(t *testing.T) {
 	}
 }
 
-func TestSettledAtomicValues(t *testing.T) {
+func TestMatchesDesiredAtomicValues(t *testing.T) {
 	const owned = `{f:spec: {f:rules: {}}}`
 	for name, test := range map[string]comparison{
 		"equal":               {want: `{spec: {rules: [{a: 1}]}}`, live: `{spec: {rules: [{a: 1}]}}`, owned: owned, settled: true},
@@ -178,7 +178,7 @@ func TestSettledAtomicValues(t *testing.T) {
 	}
 }
 
-func TestSettledSpellings(t *testing.T) {
+func TestMatchesDesiredCanonicalForms(t *testing.T) {
 	const owned = `{f:spec: {f:containers: {'k:{"name":"c"}': {.: {}, f:name: {}, f:resources: {f:limits: {f:cpu: {}}}, f:env: {'k:{"name":"A"}': {.: {}, f:name: {}, f:value: {}}}}}}}`
 	pod := func(cpu, variable string) string {
 		return `{spec: {containers: [{name: c, resources: {limits: {cpu: "` + cpu + `"}}, env: [{name: A, value: "` + variable + `"}]}]}}`
@@ -194,9 +194,9 @@ func TestSettledSpellings(t *testing.T) {
 	}
 }
 
-func TestSettledNeedsAnEntry(t *testing.T) {
+func TestMatchesDesiredNeedsManagedFields(t *testing.T) {
 	want := object(t, "Widget", `{spec: {a: 1}}`)
-	if settled(want, want.DeepCopy(), nil, scheme.Scheme) {
+	if matchesDesired(want, want.DeepCopy(), nil, scheme.Scheme) {
 		t.Error("an object in which nothing is ours is never settled")
 	}
 }

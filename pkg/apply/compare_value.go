@@ -1,69 +1,69 @@
 package apply
 
-// sameValue compares what is owned as a whole: a single value, or an atomic list or map.
-func sameValue(t triple) bool {
-	return equal(t.want, t.live) || t.canon != nil && equal(t.canon, t.live)
+// valuesMatch compares a scalar, or an atomic list or map.
+func valuesMatch(t node) bool {
+	return equal(t.desired, t.live) || t.canonical != nil && equal(t.canonical, t.live)
 }
 
-// equal says whether live is what the API server makes of want: numbers are equal when they mean the same, zero
-// values may be missing, and what the API server adds inside atomic values may be there.
-func equal(want, live any) bool {
+// equal reports whether live is the value that the API server stores for desired. Equal numbers may have different types, zero
+// values may be absent, and the API server may add defaults to atomic values.
+func equal(desired, live any) bool {
 	if live == nil {
-		return isZero(want)
+		return isZero(desired)
 	}
-	switch want := want.(type) {
+	switch desired := desired.(type) {
 	case map[string]any:
 		live, ok := live.(map[string]any)
-		return ok && equalMaps(want, live)
+		return ok && equalMaps(desired, live)
 	case []any:
 		live, ok := live.([]any)
-		return ok && equalLists(want, live)
+		return ok && equalLists(desired, live)
 	default:
-		return equalScalars(want, live)
+		return equalScalars(desired, live)
 	}
 }
 
-func equalMaps(want, live map[string]any) bool {
-	for name, v := range want {
+func equalMaps(desired, live map[string]any) bool {
+	for name, v := range desired {
 		if !equal(v, live[name]) {
 			return false
 		}
 	}
 	for name, v := range live {
-		if _, wanted := want[name]; !wanted && !isEmpty(v) && !isDefault(name, v, live) {
+		if _, found := desired[name]; !found && !isEmpty(v) && !isDefault(name, v, live) {
 			return false
 		}
 	}
 	return true
 }
 
-func equalLists(want, live []any) bool {
-	if len(want) != len(live) {
+func equalLists(desired, live []any) bool {
+	if len(desired) != len(live) {
 		return false
 	}
-	for i := range want {
-		if !equal(want[i], live[i]) {
+	for i := range desired {
+		if !equal(desired[i], live[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-func equalScalars(want, live any) bool {
-	if a, ok := number(want); ok {
-		b, ok := number(live)
+func equalScalars(desired, live any) bool {
+	if a, ok := toFloat(desired); ok {
+		b, ok := toFloat(live)
 		return ok && a == b
 	}
-	switch want.(type) {
+	switch desired.(type) {
 	case string, bool:
-		return want == live
+		return desired == live
 	default:
 		return false
 	}
 }
 
-// number reads the forms that numbers take in decoded JSON. Integers of objects stay far below 2^53.
-func number(v any) (float64, bool) {
+// toFloat returns a number of decoded JSON. Integers in objects are far below 2^53.
+func toFloat(v any) (float64, bool) {
 	switch v := v.(type) {
 	case int64:
 		return float64(v), true
@@ -74,7 +74,7 @@ func number(v any) (float64, bool) {
 	}
 }
 
-// isEmpty says that a value is nothing, or a map or list without content.
+// isEmpty reports whether a value is nil, or an empty map or list.
 func isEmpty(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -88,8 +88,7 @@ func isEmpty(v any) bool {
 	}
 }
 
-// isZero says that a value is one that the API server may leave out of an object. A map of nothing but such values
-// is one too.
+// isZero reports whether the API server may omit a value: a zero value, an empty list, or a map of such values.
 func isZero(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -114,16 +113,16 @@ func isZero(v any) bool {
 	}
 }
 
-// apiDefault is a value that the API server adds inside an atomic list or map, where one field owner holds all.
+// apiDefault is a default that the API server sets in an atomic list or map, which has one field owner.
 type apiDefault struct {
 	field string
 	value any
-	// beside names a field that stands next to it.
-	beside string
+	// sibling is a field that must exist in the same map.
+	sibling string
 }
 
-// apiDefaults lists those of the kinds that components write. One that is missing here costs one write without
-// effect after a restart, for each object that has it.
+// apiDefaults lists the defaults of the kinds that components apply. A missing entry costs one write without effect for each such object
+// after a restart.
 var apiDefaults = []apiDefault{
 	// NetworkPolicy ports
 	{"protocol", "TCP", "port"},
@@ -149,11 +148,11 @@ var apiDefaults = []apiDefault{
 	{"action", "replace", "targetLabel"},
 }
 
-// isDefault says whether a field of live may have been added by the API server.
+// isDefault reports whether the API server may have set a field of live.
 func isDefault(name string, v any, live map[string]any) bool {
 	for _, d := range apiDefaults {
 		if d.field == name && equal(d.value, v) {
-			if _, ok := live[d.beside]; ok {
+			if _, ok := live[d.sibling]; ok {
 				return true
 			}
 		}

@@ -15,9 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Create writes an object that is made once and never changed, such as a Job, whose template is immutable. It bears the
-// labels and the reference that Apply would give it. When the name is taken by an object of the same owner, that one
-// stands and there is no error; any other object of the name is a *ForeignError. Errors are *Error.
+// Create creates an object that is never updated, such as a Job with its immutable template. The object gets the labels and the owner
+// reference that Apply would set. An existing object of the same owner is no error; any other is a *ForeignError. Errors are *Error.
 func (a *Applier) Create(ctx context.Context, owner client.Object, object Object) error {
 	o, err := newOwner(owner, a.Client.Scheme())
 	if err != nil {
@@ -27,41 +26,41 @@ func (a *Applier) Create(ctx context.Context, owner client.Object, object Object
 	if err == nil {
 		err = a.create(ctx, o, c)
 	}
-	return c.key.failed(err)
+	return c.key.wrapError(err)
 }
 
 func (a *Applier) create(ctx context.Context, o owner, c child) error {
-	if err := o.mayOwn(c); err != nil {
+	if err := o.checkNamespace(c); err != nil {
 		return err
 	}
-	if abandoned, err := a.abandoned(ctx, o, c, false); err != nil || abandoned {
+	if skip, err := a.skipsCreate(ctx, o, c, false); err != nil || skip {
 		return err
 	}
 	body, err := c.render(a.Component, o, nil)
 	if err != nil {
 		return err
 	}
-	a.wrote(c.key.Kind, verbCreate)
+	a.countWrite(c.key.Kind, verbCreate)
 	err = a.Client.Create(ctx, body, client.FieldOwner(a.FieldOwner))
 	if err == nil {
-		count(ctx, created)
+		countChange(ctx, created)
 		return nil
 	}
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	live, err := a.live(ctx, c.key)
+	live, err := a.getLive(ctx, c.key)
 	if err != nil {
 		return err
 	}
-	if !tied(live, o, c.Ownership) || !a.labelled(live) {
-		return foreign(c.key, live)
+	if !hasExpectedReference(live, o, c.Ownership) || !a.hasLabels(live) {
+		return newForeignError(c.key, live)
 	}
 	return nil
 }
 
-// foreign describes an object that takes the name of one of ours.
-func foreign(k key, live metav1.Object) *ForeignError {
+// newForeignError returns the error for an existing object that has the name of a desired one.
+func newForeignError(k key, live metav1.Object) *ForeignError {
 	e := &ForeignError{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name}
 	if other := metav1.GetControllerOfNoCopy(live); other != nil {
 		e.Controller = other.Kind + " " + other.Name
@@ -69,14 +68,13 @@ func foreign(k key, live metav1.Object) *ForeignError {
 	return e
 }
 
-// ErrCannotOwn says that an object cannot get a controller reference to its owner: it has another controller already, or
-// lives outside the namespace of the owner.
+// ErrCannotOwn is returned for an object that cannot have a controller reference to the owner: it has another controller or is in
+// another namespace.
 var ErrCannotOwn = errors.New("the owner cannot control it")
 
-// CreateAsIs makes an object that a user described as a whole. It is made once and left to the user and to the controllers of
-// its kind afterwards, so it is created and not applied, and bears none of our labels. Only a controller reference to the
-// owner is added. The object holds the server's answer afterwards. Errors are ErrCannotOwn, or those of the API server as
-// they came: AlreadyExists says nothing about who made it.
+// CreateAsIs creates an object from a template of a user. The object is never applied or updated afterwards and has no labels of this
+// operator; only a controller reference is added. The response is stored in object. Errors are ErrCannotOwn or unwrapped errors of
+// the API server. AlreadyExists does not show who created the existing object.
 func (a *Applier) CreateAsIs(ctx context.Context, owner client.Object, object *unstructured.Unstructured) error {
 	o, err := newOwner(owner, a.Client.Scheme())
 	if err != nil {
@@ -90,111 +88,110 @@ func (a *Applier) CreateAsIs(ctx context.Context, owner client.Object, object *u
 	}
 	var refs []metav1.OwnerReference
 	for _, ref := range object.GetOwnerReferences() {
-		if !o.is(ref) {
+		if !o.matches(ref) {
 			refs = append(refs, ref)
 		}
 	}
-	object.SetOwnerReferences(append(refs, *o.reference(Controlled)))
-	a.wrote(object.GetKind(), verbCreate)
+	object.SetOwnerReferences(append(refs, *o.ownerReference(Controlled)))
+	a.countWrite(object.GetKind(), verbCreate)
 	return a.Client.Create(ctx, object, client.FieldOwner(a.FieldOwner))
 }
 
-// ErrNotAdoptable says that an object is not what CreateAsIs would have made, or that another object controls it.
+// ErrNotAdoptable is returned for an object that differs from the result of CreateAsIs or has a controller.
 var ErrNotAdoptable = errors.New("it differs from what would be created, or has a controller")
 
-// AdoptAsIs gives the owner control of an object without a controller, as after a restore that strips owner references, if applying
-// what CreateAsIs would make changes nothing of it. Nothing but the reference is written. Errors are ErrNotAdoptable, or those of
-// the API server as they came.
+// AdoptAsIs adds a controller reference to an object without a controller, as after a restore that strips owner references. A dry-run
+// apply of the template must leave the object unchanged. Nothing but the reference is written. Errors are ErrNotAdoptable or
+// unwrapped errors of the API server.
 func (a *Applier) AdoptAsIs(ctx context.Context, owner client.Object, object *unstructured.Unstructured) error {
 	o, err := newOwner(owner, a.Client.Scheme())
 	if err != nil {
 		return err
 	}
 	k := key{object.GroupVersionKind(), client.ObjectKeyFromObject(object)}
-	live, err := a.live(ctx, k)
+	live, err := a.getLive(ctx, k)
 	if err != nil {
 		return err
 	}
 	if metav1.GetControllerOfNoCopy(live) != nil || live.GetDeletionTimestamp() != nil {
 		return ErrNotAdoptable
 	}
-	same, err := a.isApplied(ctx, object, live)
+	noop, err := a.isApplyNoop(ctx, object, live)
 	if err != nil {
 		return err
 	}
-	if !same {
+	if !noop {
 		return ErrNotAdoptable
 	}
-	refs := append(live.GetOwnerReferences(), *o.reference(Controlled))
-	err = a.patch(ctx, verbAdopt, k, live, []operation{{Operation: "add", Path: "/metadata/ownerReferences", Value: refs}, atVersion(live)})
+	refs := append(live.GetOwnerReferences(), *o.ownerReference(Controlled))
+	err = a.patch(ctx, verbAdopt, k, live, []operation{{Operation: "add", Path: "/metadata/ownerReferences", Value: refs}, versionPrecondition(live)})
 	if err == nil {
-		count(ctx, updated)
+		countChange(ctx, updated)
 		object.SetUID(live.GetUID())
 	}
 	return err
 }
 
-// isApplied asks the API server whether applying an object would change the live one in more than the bookkeeping of field owners.
-func (a *Applier) isApplied(ctx context.Context, object, live *unstructured.Unstructured) (bool, error) {
-	want := object.DeepCopy()
-	want.SetGenerateName("")
-	want.SetOwnerReferences(nil)
-	want.SetUID(live.GetUID())
-	want.SetResourceVersion(live.GetResourceVersion())
-	err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), client.FieldOwner(a.FieldOwner), client.ForceOwnership, client.DryRunAll)
-	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) { // as for a field that cannot be changed
+// isApplyNoop reports, by a dry run, whether an apply would change nothing but the managed fields of the live object.
+func (a *Applier) isApplyNoop(ctx context.Context, object, live *unstructured.Unstructured) (bool, error) {
+	applied := object.DeepCopy()
+	applied.SetGenerateName("")
+	applied.SetOwnerReferences(nil)
+	applied.SetUID(live.GetUID())
+	applied.SetResourceVersion(live.GetResourceVersion())
+	err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(a.FieldOwner), client.ForceOwnership, client.DryRunAll)
+	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) { // an immutable field differs, for example
 		return false, nil
 	}
-	before := live.DeepCopy()
-	before.SetManagedFields(nil)
-	want.SetManagedFields(nil)
-	return equality.Semantic.DeepEqual(before.Object, want.Object), err
+	original := live.DeepCopy()
+	original.SetManagedFields(nil)
+	applied.SetManagedFields(nil)
+	return equality.Semantic.DeepEqual(original.Object, applied.Object), err
 }
 
-// Delete deletes exactly the object with the given uid, in the background. Grace, when not nil, replaces the period in
-// seconds that its kind grants. Errors are those of the API server as they came: NotFound says that it is gone, Conflict
-// that another object has the name.
-func (a *Applier) Delete(ctx context.Context, kind schema.GroupVersionKind, name types.NamespacedName, uid types.UID, grace *int64) error {
-	return a.deleteWith(ctx, key{kind, name}, &client.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: new(metav1.DeletePropagationBackground), GracePeriodSeconds: grace,
+// Delete deletes the object with the given uid in the background. gracePeriodSeconds, if not nil, overrides the default of its
+// kind. Errors are unwrapped errors of the API server: NotFound if it does not exist, Conflict if it has another uid.
+func (a *Applier) Delete(ctx context.Context, kind schema.GroupVersionKind, name types.NamespacedName, uid types.UID, gracePeriodSeconds *int64) error {
+	return a.deleteObject(ctx, key{kind, name}, &client.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: new(metav1.DeletePropagationBackground), GracePeriodSeconds: gracePeriodSeconds,
 	})
 }
 
-func (a *Applier) deleteWith(ctx context.Context, k key, options *client.DeleteOptions) error {
-	a.wrote(k.Kind, verbDelete)
-	err := a.Client.Delete(ctx, metadata(k), options)
+func (a *Applier) deleteObject(ctx context.Context, k key, options *client.DeleteOptions) error {
+	a.countWrite(k.Kind, verbDelete)
+	err := a.Client.Delete(ctx, newMetadata(k), options)
 	if err == nil {
-		count(ctx, removed)
+		countChange(ctx, deleted)
 	}
 	return err
 }
 
-// PatchExisting changes a live object that is created once and never applied again, such as a volume claim whose spec is nearly all
-// immutable: it sends what change did to live as a merge patch, and nothing when change did nothing. live must be the
-// caller's own copy; it holds the server's answer afterwards. A write that has come in between is a conflict error, an
-// object that is being deleted is left alone, and so is one that would get a reference to an owner that is. Errors are *Error.
-func (a *Applier) PatchExisting(ctx context.Context, live client.Object, change func()) error {
+// PatchExisting sends the modifications of mutate as a merge patch. It serves objects that are created once and never applied again, such as
+// a PersistentVolumeClaim with its mostly immutable spec. live must be the caller's own copy; the response is stored in it. A
+// concurrent write is a conflict error. The patch is skipped if nothing changed, if the object is terminating, or if it
+// would get a reference to a terminating owner. Errors are *Error.
+func (a *Applier) PatchExisting(ctx context.Context, live client.Object, mutate func()) error {
 	gvk, err := apiutil.GVKForObject(live, a.Client.Scheme())
 	if err != nil {
 		return fmt.Errorf("finding the kind of %T: %w", live, err)
 	}
-	before, ok := live.DeepCopyObject().(client.Object)
+	original, ok := live.DeepCopyObject().(client.Object)
 	if !ok {
 		return fmt.Errorf("%T is no API object", live)
 	}
-	change()
-	if live.GetDeletionTimestamp() != nil || equality.Semantic.DeepEqual(before, live) {
-		a.skip(gvk.Kind)
+	mutate()
+	if live.GetDeletionTimestamp() != nil || equality.Semantic.DeepEqual(original, live) {
+		a.countSkipped(gvk.Kind)
 		return nil
 	}
-	if leaving, err := a.gainsLeaving(ctx, before, live); err != nil || leaving {
-		return key{gvk, client.ObjectKeyFromObject(live)}.failed(err)
+	if skip, err := a.addsTerminatingOwner(ctx, original, live); err != nil || skip {
+		return key{gvk, client.ObjectKeyFromObject(live)}.wrapError(err)
 	}
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	a.wrote(gvk.Kind, verbPatch)
+	patch := client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{})
+	a.countWrite(gvk.Kind, verbPatch)
 	if err := a.Client.Patch(ctx, live, patch, client.FieldOwner(a.FieldOwner)); err != nil {
-		return key{gvk, client.ObjectKeyFromObject(live)}.failed(err)
+		return key{gvk, client.ObjectKeyFromObject(live)}.wrapError(err)
 	}
-	count(ctx, updated)
+	countChange(ctx, updated)
 	return nil
 }

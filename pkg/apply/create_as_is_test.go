@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-func described(changes ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
+func userObject(changes ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"key": "1"}}}
 	u.SetGroupVersionKind(configMapKind)
 	u.SetNamespace("ns")
@@ -26,9 +26,9 @@ func described(changes ...func(*unstructured.Unstructured)) *unstructured.Unstru
 }
 
 func TestCreateAsIsAddsOnlyAControllerReference(t *testing.T) {
-	b := newBench(t)
+	b := newTestApplier(t)
 	other := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "friend", UID: "friend-uid"}
-	object := described(func(u *unstructured.Unstructured) { u.SetOwnerReferences([]metav1.OwnerReference{other}) })
+	object := userObject(func(u *unstructured.Unstructured) { u.SetOwnerReferences([]metav1.OwnerReference{other}) })
 	b.must(b.CreateAsIs(t.Context(), b.owner, object))
 	live := b.get("a")
 	if len(live.Labels) != 0 || live.Data["key"] != "1" || !metav1.IsControlledBy(live, b.owner) || len(live.OwnerReferences) != 2 {
@@ -37,16 +37,16 @@ func TestCreateAsIsAddsOnlyAControllerReference(t *testing.T) {
 	if ref := metav1.GetControllerOf(live); ref.BlockOwnerDeletion == nil || !*ref.BlockOwnerDeletion {
 		t.Errorf("reference: %+v", ref)
 	}
-	if err := b.CreateAsIs(t.Context(), b.owner, described()); !apierrors.IsAlreadyExists(err) {
+	if err := b.CreateAsIs(t.Context(), b.owner, userObject()); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("the second time: %v", err)
 	}
 }
 
-func TestCreateAsIsRefusesWhatItCannotOwn(t *testing.T) {
-	b := newBench(t)
+func TestCreateAsIsFailsForOtherController(t *testing.T) {
+	b := newTestApplier(t)
 	for name, object := range map[string]*unstructured.Unstructured{
-		"another namespace": described(func(u *unstructured.Unstructured) { u.SetNamespace("elsewhere") }),
-		"another controller": described(func(u *unstructured.Unstructured) {
+		"another namespace": userObject(func(u *unstructured.Unstructured) { u.SetNamespace("elsewhere") }),
+		"another controller": userObject(func(u *unstructured.Unstructured) {
 			u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "other", Controller: new(true)}})
 		}),
 	} {
@@ -59,9 +59,9 @@ func TestCreateAsIsRefusesWhatItCannotOwn(t *testing.T) {
 	}
 }
 
-func TestDeleteIsBoundToTheUID(t *testing.T) {
-	b := newBench(t)
-	b.must(b.CreateAsIs(t.Context(), b.owner, described(func(u *unstructured.Unstructured) { u.SetUID("first") })))
+func TestDeleteHasUIDPrecondition(t *testing.T) {
+	b := newTestApplier(t)
+	b.must(b.CreateAsIs(t.Context(), b.owner, userObject(func(u *unstructured.Unstructured) { u.SetUID("first") })))
 	name := types.NamespacedName{Namespace: "ns", Name: "a"}
 	b.must(b.Delete(t.Context(), configMapKind, name, b.get("a").UID, new(int64(0))))
 	if b.exists("a") {
@@ -72,7 +72,7 @@ func TestDeleteIsBoundToTheUID(t *testing.T) {
 	}
 }
 
-func TestAdoptAsIsAddsOnlyAControllerReferenceToWhatIsAsDescribed(t *testing.T) {
+func TestAdoptAsIsAddsOnlyAControllerReference(t *testing.T) {
 	friend := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "friend", UID: "friend-uid"}
 	stranger := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "other", Controller: new(true)}
 	for name, tc := range map[string]struct {
@@ -91,11 +91,11 @@ func TestAdoptAsIsAddsOnlyAControllerReferenceToWhatIsAsDescribed(t *testing.T) 
 		}, ErrNotAdoptable},
 	} {
 		t.Run(name, func(t *testing.T) {
-			live := described(tc.live)
+			live := userObject(tc.live)
 			live.SetUID("restored")
-			b := newBench(t, live)
+			b := newTestApplier(t, live)
 			before := b.get("a")
-			object := described(func(u *unstructured.Unstructured) { u.SetGenerateName("a-") })
+			object := userObject(func(u *unstructured.Unstructured) { u.SetGenerateName("a-") })
 			if err := b.AdoptAsIs(t.Context(), b.owner, object); !errors.Is(err, tc.want) {
 				t.Fatalf("error %v, want %v", err, tc.want)
 			}
@@ -114,24 +114,24 @@ func TestAdoptAsIsAddsOnlyAControllerReferenceToWhatIsAsDescribed(t *testing.T) 
 	}
 }
 
-// changing is a client before whose patches another client writes.
-type changing struct {
+// concurrentWriter is a client that modifies the object before each patch.
+type concurrentWriter struct {
 	client.Client
 
 	change func()
 }
 
-func (c changing) Patch(ctx context.Context, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+func (c concurrentWriter) Patch(ctx context.Context, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 	c.change()
 	return c.Client.Patch(ctx, o, p, opts...)
 }
 
-func TestAdoptAsIsLosesAgainstAChange(t *testing.T) {
-	b := newBench(t, described())
-	b.Client = changing{b.Client, func() {
-		b.must(b.server.Update(t.Context(), described(func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"new": "1"}) })))
+func TestAdoptAsIsConflictsWithConcurrentWrite(t *testing.T) {
+	b := newTestApplier(t, userObject())
+	b.Client = concurrentWriter{b.Client, func() {
+		b.must(b.server.Update(t.Context(), userObject(func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"new": "1"}) })))
 	}}
-	if err := b.AdoptAsIs(t.Context(), b.owner, described()); !apierrors.IsConflict(err) {
+	if err := b.AdoptAsIs(t.Context(), b.owner, userObject()); !apierrors.IsConflict(err) {
 		t.Errorf("error %v", err)
 	}
 	if metav1.IsControlledBy(b.get("a"), b.owner) {

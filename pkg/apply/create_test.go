@@ -12,7 +12,7 @@ import (
 )
 
 func TestCreateWritesOnce(t *testing.T) {
-	b := newBench(t)
+	b := newTestApplier(t)
 	b.must(b.Create(t.Context(), b.owner, settings("a", "1")))
 	first := b.get("a")
 	if first.Labels[names.ComponentLabel] != "test" || !metav1.IsControlledBy(first, b.owner) || first.Data["key"] != "1" {
@@ -27,7 +27,7 @@ func TestCreateWritesOnce(t *testing.T) {
 	}
 }
 
-func TestCreateLeavesOthersAlone(t *testing.T) {
+func TestCreateKeepsForeignObject(t *testing.T) {
 	theirs := metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: "boss", UID: "else", Controller: new(true)}
 	earlier := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "earlier life", Controller: new(true)}
 	for name, c := range map[string]struct {
@@ -42,7 +42,7 @@ func TestCreateLeavesOthersAlone(t *testing.T) {
 		}, "ConfigMap owner"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, found(c.change))
+			b := newTestApplier(t, existingConfigMap(c.change))
 			before := b.get("a")
 			err := b.Create(t.Context(), b.owner, settings("a", "mine"))
 			foreign, ok := errors.AsType[*ForeignError](err)
@@ -56,13 +56,13 @@ func TestCreateLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-func TestCreatePassesErrorsOn(t *testing.T) {
-	b := newBench(t, found(func(*corev1.ConfigMap) {}))
+func TestCreateReturnsErrors(t *testing.T) {
+	b := newTestApplier(t, existingConfigMap(func(*corev1.ConfigMap) {}))
 	b.failing["live"] = errors.New("gone away")
 	if err := b.Create(t.Context(), b.owner, settings("a", "1")); !errors.Is(err, b.failing["live"]) {
 		t.Errorf("reading the one that is there: %v", err)
 	}
-	for name, object := range map[string]Object{"an unknown form": {Config: odd{}}, "another namespace": {Config: corev1ac.ConfigMap("a", "elsewhere")}} {
+	for name, object := range map[string]Object{"an unknown form": {Config: unknownConfig{}}, "another namespace": {Config: corev1ac.ConfigMap("a", "elsewhere")}} {
 		if failed, ok := errors.AsType[*Error](b.Create(t.Context(), b.owner, object)); !ok || failed.Err == nil {
 			t.Errorf("%s: no error", name)
 		}

@@ -12,37 +12,35 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// digest stands for one managed fields entry. The zero value stands for no entry.
+// digest identifies the state of one managed fields entry. The zero value is for a missing entry.
 type digest struct {
 	fields string
-	at     int64 // seconds since 1970: when the entry changed last
+	at     int64 // time of the last change of the entry, in seconds since 1970
 }
 
-// digestOf returns the digest of the entry under which fieldOwner applies. It is the same for an entry as the API
-// server sends it and for one that Transform has shortened.
+// digestOf returns the digest of the apply entry of fieldOwner. An entry that Transform has shortened has the same digest.
 func digestOf(entries []metav1.ManagedFieldsEntry, fieldOwner string) digest {
-	i := slices.IndexFunc(entries, applied(fieldOwner))
+	i := slices.IndexFunc(entries, isAppliedBy(fieldOwner))
 	if i < 0 {
 		return digest{}
 	}
-	d := digest{fields: fingerprint(entries[i].FieldsV1)}
+	d := digest{fields: hashFields(entries[i].FieldsV1)}
 	if entries[i].Time != nil {
 		d.at = entries[i].Time.Unix()
 	}
 	return d
 }
 
-// applied selects the entry of a field owner that uses server-side apply on the object itself; the API server keeps
-// at most one.
-func applied(fieldOwner string) func(metav1.ManagedFieldsEntry) bool {
+// isAppliedBy matches the entry of a field owner that applies the object itself. The API server keeps at most one.
+func isAppliedBy(fieldOwner string) func(metav1.ManagedFieldsEntry) bool {
 	return func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == fieldOwner && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
 	}
 }
 
-// fingerprint returns a short JSON string in place of a set of fields, or the string that already stands there. The
-// hash is taken over the canonical form: the order of keys differs between the encodings of the API server.
-func fingerprint(fields *metav1.FieldsV1) string {
+// hashFields returns a hash of a set of fields as a JSON string, or the existing hash. It hashes the canonical form, because the API
+// server varies the order of keys.
+func hashFields(fields *metav1.FieldsV1) string {
 	if fields == nil {
 		return ""
 	}
@@ -50,15 +48,15 @@ func fingerprint(fields *metav1.FieldsV1) string {
 	if len(raw) > 0 && raw[0] == '"' {
 		return string(raw)
 	}
-	if set, err := decode(fields); err == nil {
+	if set, err := decodeFields(fields); err == nil {
 		if canonical, err := set.ToJSON(); err == nil {
 			raw = canonical
 		}
 	}
-	return `"` + strconv.FormatUint(maphash.Bytes(seed, raw), 36) + `"`
+	return `"` + strconv.FormatUint(maphash.Bytes(hashSeed, raw), 36) + `"`
 }
 
-func decode(fields *metav1.FieldsV1) (*fieldpath.Set, error) {
+func decodeFields(fields *metav1.FieldsV1) (*fieldpath.Set, error) {
 	set := &fieldpath.Set{}
 	if err := set.FromJSON(fields.GetRawReader()); err != nil {
 		return nil, err
@@ -66,53 +64,52 @@ func decode(fields *metav1.FieldsV1) (*fieldpath.Set, error) {
 	return set, nil
 }
 
-// Transform returns a cache transform that keeps of the managed fields only what an Applier with one of the field
-// owners needs: its own entry, with the set of fields replaced by a hash. Managed fields are the largest part of
-// most objects' metadata; of the rest it shares what many objects have in common. Objects read through such a cache must
-// not be sent back with an update; patches are fine.
+// Transform returns a cache transform that keeps only the managed fields entries of the field owners, each with a hash of its fields.
+// Managed fields are the largest part of the metadata of most objects. Common strings are interned. Objects from such a cache must not be
+// updated, only patched.
 func Transform(fieldOwners ...string) toolscache.TransformFunc {
 	return func(in any) (any, error) {
 		object, err := meta.Accessor(in)
 		if err != nil {
-			return in, nil // a tombstone, or no API object at all: nothing to shorten
+			return in, nil // a tombstone, or no API object
 		}
 		var kept []metav1.ManagedFieldsEntry
 		for _, entry := range object.GetManagedFields() {
-			if !slices.ContainsFunc(fieldOwners, func(owner string) bool { return applied(owner)(entry) }) {
+			if !slices.ContainsFunc(fieldOwners, func(owner string) bool { return isAppliedBy(owner)(entry) }) {
 				continue
 			}
 			if entry.FieldsV1 != nil {
 				short := &metav1.FieldsV1{}
-				short.SetRawBytes([]byte(fingerprint(entry.FieldsV1)))
+				short.SetRawBytes([]byte(hashFields(entry.FieldsV1)))
 				entry.FieldsV1 = short
 			}
-			entry.Manager, entry.APIVersion, entry.FieldsType = one(entry.Manager), one(entry.APIVersion), one(entry.FieldsType)
+			entry.Manager, entry.APIVersion, entry.FieldsType = intern(entry.Manager), intern(entry.APIVersion), intern(entry.FieldsType)
 			kept = append(kept, entry)
 		}
 		object.SetManagedFields(kept)
-		share(object)
+		internStrings(object)
 		return in, nil
 	}
 }
 
-// share lets an object use one copy of the texts that thousands of objects have in common, and the children of an owner: they are half
-// of what the metadata of a child takes.
-func share(object metav1.Object) {
+// internStrings shares the strings that many objects have in common, such as labels and owner references: half of the metadata of a
+// child.
+func internStrings(object metav1.Object) {
 	if labels := object.GetLabels(); len(labels) > 0 {
 		shared := make(map[string]string, len(labels))
 		for name, value := range labels {
-			shared[one(name)] = one(value)
+			shared[intern(name)] = intern(value)
 		}
 		object.SetLabels(shared)
 	}
 	refs := object.GetOwnerReferences()
 	for i, ref := range refs {
-		refs[i].APIVersion, refs[i].Kind, refs[i].Name, refs[i].UID = one(ref.APIVersion), one(ref.Kind), one(ref.Name), one(ref.UID)
+		refs[i].APIVersion, refs[i].Kind, refs[i].Name, refs[i].UID = intern(ref.APIVersion), intern(ref.Kind), intern(ref.Name), intern(ref.UID)
 	}
 	if len(refs) > 0 {
 		object.SetOwnerReferences(refs)
 	}
-	object.SetNamespace(one(object.GetNamespace()))
+	object.SetNamespace(intern(object.GetNamespace()))
 }
 
-func one[T comparable](value T) T { return unique.Make(value).Value() }
+func intern[T comparable](value T) T { return unique.Make(value).Value() }

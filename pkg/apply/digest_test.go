@@ -11,41 +11,41 @@ import (
 
 const us = "us"
 
-// managed returns a managed fields entry; the time is that of seconds after an arbitrary moment.
-func managed(manager string, operation metav1.ManagedFieldsOperationType, subresource, fields string, seconds int64) metav1.ManagedFieldsEntry {
+// newEntry returns a managed fields entry with a time some seconds after a fixed one.
+func newEntry(manager string, operation metav1.ManagedFieldsOperationType, subresource, fields string, seconds int64) metav1.ManagedFieldsEntry {
 	raw := &metav1.FieldsV1{}
 	raw.SetRawBytes([]byte(fields))
 	return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, Subresource: subresource,
 		APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: raw, Time: new(metav1.NewTime(time.Unix(1000+seconds, 0)))}
 }
 
-func ours(fields string) metav1.ManagedFieldsEntry {
-	return managed(us, metav1.ManagedFieldsOperationApply, "", fields, 0)
+func ownEntry(fields string) metav1.ManagedFieldsEntry {
+	return newEntry(us, metav1.ManagedFieldsOperationApply, "", fields, 0)
 }
 
 const fields = `{"f:data":{"f:a":{},"f:b":{}},"f:ports":{"k:{\"port\":8080}":{".":{},"f:port":{}},"k:{\"port\":10000}":{".":{},"f:port":{}}}}`
 
-func TestDigestTellsOurFieldsApart(t *testing.T) {
-	base := digestOf([]metav1.ManagedFieldsEntry{ours(fields)}, us)
+func TestDigestDependsOnOwnEntry(t *testing.T) {
+	base := digestOf([]metav1.ManagedFieldsEntry{ownEntry(fields)}, us)
 	for name, test := range map[string]struct {
 		entries []metav1.ManagedFieldsEntry
 		same    bool
 	}{
-		"the same": {[]metav1.ManagedFieldsEntry{ours(fields)}, true},
-		"another order of keys": {[]metav1.ManagedFieldsEntry{ours(
+		"the same": {[]metav1.ManagedFieldsEntry{ownEntry(fields)}, true},
+		"another order of keys": {[]metav1.ManagedFieldsEntry{ownEntry(
 			`{"f:ports":{"k:{\"port\":10000}":{"f:port":{},".":{}},"k:{\"port\":8080}":{".":{},"f:port":{}}},"f:data":{"f:b":{},"f:a":{}}}`)}, true},
 		"others came before and after": {[]metav1.ManagedFieldsEntry{
-			managed("kubectl", metav1.ManagedFieldsOperationUpdate, "", `{"f:data":{"f:c":{}}}`, 5), ours(fields),
-			managed("controller", metav1.ManagedFieldsOperationUpdate, "status", `{"f:status":{}}`, 9)}, true},
-		"our name on a subresource": {[]metav1.ManagedFieldsEntry{ours(fields),
-			managed(us, metav1.ManagedFieldsOperationApply, "status", `{"f:status":{}}`, 5)}, true},
+			newEntry("kubectl", metav1.ManagedFieldsOperationUpdate, "", `{"f:data":{"f:c":{}}}`, 5), ownEntry(fields),
+			newEntry("controller", metav1.ManagedFieldsOperationUpdate, "status", `{"f:status":{}}`, 9)}, true},
+		"our name on a subresource": {[]metav1.ManagedFieldsEntry{ownEntry(fields),
+			newEntry(us, metav1.ManagedFieldsOperationApply, "status", `{"f:status":{}}`, 5)}, true},
 		"our name by update": {[]metav1.ManagedFieldsEntry{
-			managed(us, metav1.ManagedFieldsOperationUpdate, "", `{"f:data":{"f:c":{}}}`, 5), ours(fields)}, true},
-		"a field was taken": {[]metav1.ManagedFieldsEntry{ours(`{"f:data":{"f:a":{}}}`)}, false},
-		"written later":     {[]metav1.ManagedFieldsEntry{managed(us, metav1.ManagedFieldsOperationApply, "", fields, 1)}, false},
-		"nothing is ours":   {[]metav1.ManagedFieldsEntry{managed("them", metav1.ManagedFieldsOperationApply, "", fields, 0)}, false},
+			newEntry(us, metav1.ManagedFieldsOperationUpdate, "", `{"f:data":{"f:c":{}}}`, 5), ownEntry(fields)}, true},
+		"a field was taken": {[]metav1.ManagedFieldsEntry{ownEntry(`{"f:data":{"f:a":{}}}`)}, false},
+		"written later":     {[]metav1.ManagedFieldsEntry{newEntry(us, metav1.ManagedFieldsOperationApply, "", fields, 1)}, false},
+		"nothing is ours":   {[]metav1.ManagedFieldsEntry{newEntry("them", metav1.ManagedFieldsOperationApply, "", fields, 0)}, false},
 		"no fields":         {[]metav1.ManagedFieldsEntry{{Manager: us, Operation: metav1.ManagedFieldsOperationApply}}, false},
-		"not readable":      {[]metav1.ManagedFieldsEntry{ours(`{"x:":{}}`)}, false},
+		"not readable":      {[]metav1.ManagedFieldsEntry{ownEntry(`{"x:":{}}`)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := digestOf(test.entries, us) == base; got != test.same {
@@ -68,11 +68,11 @@ func transform(t *testing.T, object any) {
 	}
 }
 
-func TestTransformKeepsLittle(t *testing.T) {
+func TestTransformKeepsOwnEntry(t *testing.T) {
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
-		managed("kubectl", metav1.ManagedFieldsOperationUpdate, "", fields, 0),
-		ours(fields),
-		managed("twin", metav1.ManagedFieldsOperationApply, "", fields, 0),
+		newEntry("kubectl", metav1.ManagedFieldsOperationUpdate, "", fields, 0),
+		ownEntry(fields),
+		newEntry("twin", metav1.ManagedFieldsOperationApply, "", fields, 0),
 	}}}
 	for range 2 { // the second time must change nothing
 		transform(t, object)
@@ -90,7 +90,7 @@ func TestTransformKeepsLittle(t *testing.T) {
 	}
 }
 
-func TestTransformPassesWhatIsNoObject(t *testing.T) {
+func TestTransformKeepsTombstones(t *testing.T) {
 	in := toolscache.DeletedFinalStateUnknown{Key: "a/b"}
 	if out, err := Transform(us)(in); err != nil || out != in {
 		t.Errorf("got %v, %v", out, err)

@@ -30,52 +30,52 @@ var (
 	}, []string{"component", "kind"})
 )
 
-func (a *Applier) wrote(kind, verb string) {
+func (a *Applier) countWrite(kind, verb string) {
 	writes.WithLabelValues(a.Component, kind, verb).Inc()
 }
 
-func (a *Applier) skip(kind string) {
+func (a *Applier) countSkipped(kind string) {
 	skipped.WithLabelValues(a.Component, kind).Inc()
 }
 
-// Changes counts what was written under one context. It is safe for concurrent use.
+// Changes counts the successful writes in one context. It is safe for concurrent use.
 type Changes struct {
-	number [3]atomic.Int32
-	// outer counts the same writes, for a caller that counts too.
+	counts [3]atomic.Int32
+	// outer is the Changes of the parent context, which counts the same writes.
 	outer *Changes
 }
 
-// The numbers that Changes holds.
+// The indexes of Changes.counts.
 const (
 	created = iota
 	updated
-	removed
+	deleted
 )
 
 type changesKey struct{}
 
-// CountChanges returns a context under which every write that succeeds is counted, for controllers that inform users of it.
+// CountChanges returns a context that counts its successful writes.
 func CountChanges(ctx context.Context) (context.Context, *Changes) {
 	outer, _ := ctx.Value(changesKey{}).(*Changes)
 	c := &Changes{outer: outer}
 	return context.WithValue(ctx, changesKey{}, c), c
 }
 
-// Created returns how many objects were made.
-func (c *Changes) Created() int { return int(c.number[created].Load()) }
+// Created returns the number of created objects.
+func (c *Changes) Created() int { return int(c.counts[created].Load()) }
 
-// Updated returns how many objects were changed.
-func (c *Changes) Updated() int { return int(c.number[updated].Load()) }
+// Updated returns the number of updated objects.
+func (c *Changes) Updated() int { return int(c.counts[updated].Load()) }
 
-// Removed returns how many objects were deleted.
-func (c *Changes) Removed() int { return int(c.number[removed].Load()) }
+// Deleted returns the number of deleted objects.
+func (c *Changes) Deleted() int { return int(c.counts[deleted].Load()) }
 
-// Any reports whether anything was written.
-func (c *Changes) Any() bool { return c.Created()+c.Updated()+c.Removed() > 0 }
+// Any reports whether an object was written.
+func (c *Changes) Any() bool { return c.Created()+c.Updated()+c.Deleted() > 0 }
 
-// count notes one write, if the caller counts.
-func count(ctx context.Context, which int) {
+// countChange counts one write in all Changes of the context.
+func countChange(ctx context.Context, index int) {
 	for c, _ := ctx.Value(changesKey{}).(*Changes); c != nil; c = c.outer {
-		c.number[which].Add(1)
+		c.counts[index].Add(1)
 	}
 }

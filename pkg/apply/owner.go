@@ -17,15 +17,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// owner is the object for which children are written.
+// owner is the object that owns the children of one call.
 type owner struct {
 	schema.GroupVersionKind
 	types.NamespacedName
-	uid types.UID
-	// born is when it was created.
-	born time.Time
-	// left says whether the owner goes or is gone, by one request for a whole Apply. See [Applier.abandoned].
-	left func() (bool, error)
+	uid          types.UID
+	creationTime time.Time
+	// terminating returns ownerTerminating, with one request for a whole Apply; nil for other calls.
+	terminating func() (bool, error)
 }
 
 func newOwner(object client.Object, scheme *runtime.Scheme) (owner, error) {
@@ -36,11 +35,11 @@ func newOwner(object client.Object, scheme *runtime.Scheme) (owner, error) {
 			return owner{}, fmt.Errorf("finding the kind of the owner: %w", err)
 		}
 	}
-	return owner{GroupVersionKind: gvk, NamespacedName: client.ObjectKeyFromObject(object), uid: object.GetUID(), born: object.GetCreationTimestamp().Time}, nil
+	return owner{GroupVersionKind: gvk, NamespacedName: client.ObjectKeyFromObject(object), uid: object.GetUID(), creationTime: object.GetCreationTimestamp().Time}, nil
 }
 
-// reference returns the owner reference that an object of the given ownership bears, or nil.
-func (o owner) reference(as Ownership) *metav1.OwnerReference {
+// ownerReference returns the owner reference of an object with the given ownership; nil for Unowned.
+func (o owner) ownerReference(as Ownership) *metav1.OwnerReference {
 	apiVersion, kind := o.ToAPIVersionAndKind()
 	ref := &metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: o.Name, UID: o.uid}
 	switch as {
@@ -53,66 +52,66 @@ func (o owner) reference(as Ownership) *metav1.OwnerReference {
 	return ref
 }
 
-// mayOwn refuses references that the garbage collector would punish with the deletion of the child.
-func (o owner) mayOwn(c child) error {
+// checkNamespace returns an error for an owner reference across namespaces: the garbage collector would delete the child.
+func (o owner) checkNamespace(c child) error {
 	if c.Ownership == Unowned || o.Namespace == "" || o.Namespace == c.key.Namespace {
 		return nil
 	}
 	return fmt.Errorf("%s %s cannot own an object outside its namespace", o.Kind, o.NamespacedName)
 }
 
-// is says whether a reference points at this very owner.
-func (o owner) is(ref metav1.OwnerReference) bool {
+// matches reports whether a reference refers to the owner.
+func (o owner) matches(ref metav1.OwnerReference) bool {
 	return ref.UID == o.uid
 }
 
-// wasRestored says whether a reference points at an earlier life of the owner. Backups bring children back with such references.
-func (o owner) wasRestored(ref metav1.OwnerReference) bool {
+// matchesPrevious reports whether a reference refers to a previous owner of the same name. Backups restore children with such references.
+func (o owner) matchesPrevious(ref metav1.OwnerReference) bool {
 	return RefersToPreviousUID(ref, schema.GroupKind{Group: o.Group, Kind: o.Kind}, o.Name, o.uid)
 }
 
-// RefersToPreviousUID says whether a reference points at an object of the same kind and name with another uid. That one is gone, if both are of
-// cluster scope or in one namespace.
+// RefersToPreviousUID reports whether a reference refers to an object of the same kind and name with another uid. That object no
+// longer exists if both are in one namespace or cluster-scoped.
 func RefersToPreviousUID(ref metav1.OwnerReference, kind schema.GroupKind, name string, uid types.UID) bool {
 	group, err := schema.ParseGroupVersion(ref.APIVersion)
 	return err == nil && group.Group == kind.Group && ref.Kind == kind.Kind && ref.Name == name && ref.UID != uid
 }
 
-// IsOurs says whether an object bears the labels that a component of this operator puts on all that it writes.
-func IsOurs(object metav1.Object, component string) bool {
+// HasComponentLabels reports whether an object has the labels that a component of this operator sets on all its objects.
+func HasComponentLabels(object metav1.Object, component string) bool {
 	labels := object.GetLabels()
 	return labels[names.OperatorLabel] == names.OperatorName && labels[names.ComponentLabel] == component
 }
 
-// AppliedBy says whether an object is the component's although its labels may be lost: it was applied under the component's field
-// owner, and no other component has it.
+// AppliedBy reports whether a component applied an object that may have lost its labels: fieldOwner applied it, and it has no label of
+// another component.
 func AppliedBy(object metav1.Object, component, fieldOwner string) bool {
-	return !ManagedByOther(object, component) && slices.ContainsFunc(object.GetManagedFields(), applied(fieldOwner))
+	return !ManagedByOther(object, component) && slices.ContainsFunc(object.GetManagedFields(), isAppliedBy(fieldOwner))
 }
 
-// IsManaged says whether an object is this component's, be it by its labels alone.
+// IsManaged reports whether this component manages an object, by its labels or by its field owner.
 func (a *Applier) IsManaged(object metav1.Object) bool {
-	return IsOurs(object, a.Component) || AppliedBy(object, a.Component, a.FieldOwner)
+	return HasComponentLabels(object, a.Component) || AppliedBy(object, a.Component, a.FieldOwner)
 }
 
-// ManagedByOther says whether the label of an object names another component of this operator. Then it is never this one's, whichever
-// client wrote its fields. A value that names no component is damage, and no claim.
+// ManagedByOther reports whether the component label of an object has the name of another component of this operator, whichever client
+// owns its fields. A label with an unknown name is ignored.
 func ManagedByOther(object metav1.Object, component string) bool {
-	named := object.GetLabels()[names.ComponentLabel]
-	return named != component && names.IsComponent(named)
+	label := object.GetLabels()[names.ComponentLabel]
+	return label != component && names.IsComponent(label)
 }
 
-// ManagedByPredicate admits what bears the labels of a component, at an update also when it bore them before: the new object
-// alone does not show that they were taken away. Every deletion is admitted, since labels may be lost by then.
+// ManagedByPredicate matches objects with the labels of a component, and updates that remove the labels. All deletions match, because
+// labels may be lost before.
 func ManagedByPredicate(component string) predicate.Predicate {
-	admits := MatchesOldOrNew(func(o client.Object) bool { return IsOurs(o, component) })
-	admits.DeleteFunc = func(event.DeleteEvent) bool { return true }
-	return admits
+	p := MatchesOldOrNew(func(o client.Object) bool { return HasComponentLabels(o, component) })
+	p.DeleteFunc = func(event.DeleteEvent) bool { return true }
+	return p
 }
 
-// MatchesOldOrNew admits objects for which a test holds, at an update for either state.
-func MatchesOldOrNew(holds func(client.Object) bool) predicate.Funcs {
-	admits := predicate.NewPredicateFuncs(holds)
-	admits.UpdateFunc = func(e event.UpdateEvent) bool { return holds(e.ObjectOld) || holds(e.ObjectNew) }
-	return admits
+// MatchesOldOrNew matches objects, and updates of which the old or the new object matches.
+func MatchesOldOrNew(matches func(client.Object) bool) predicate.Funcs {
+	p := predicate.NewPredicateFuncs(matches)
+	p.UpdateFunc = func(e event.UpdateEvent) bool { return matches(e.ObjectOld) || matches(e.ObjectNew) }
+	return p
 }

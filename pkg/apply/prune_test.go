@@ -20,8 +20,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// prunes calls Prune for two kinds and checks the requests in the form of "live=0 list=0 patch=0 delete=1".
-func (b *bench) prunes(requests string, legacy client.ListOption, desired ...Object) {
+// prunes calls Prune for two kinds and checks the number of requests, such as "live=0 list=0 patch=0 delete=1".
+func (b *testApplier) prunes(requests string, legacy client.ListOption, desired ...Object) {
 	b.Helper()
 	clear(b.seen)
 	b.must(b.Prune(b.Context(), b.owner, desired, []schema.GroupVersionKind{configMapKind, deploymentKind}, legacy))
@@ -31,7 +31,7 @@ func (b *bench) prunes(requests string, legacy client.ListOption, desired ...Obj
 	}
 }
 
-func (b *bench) exists(name string) bool {
+func (b *testApplier) exists(name string) bool {
 	b.Helper()
 	err := b.server.Get(b.Context(), client.ObjectKey{Namespace: "ns", Name: name}, &corev1.ConfigMap{})
 	b.must(client.IgnoreNotFound(err))
@@ -40,31 +40,31 @@ func (b *bench) exists(name string) bool {
 
 const none = "live=0 list=0 patch=0 delete=0"
 
-func TestPruneDeletesWhatIsNoLongerDesired(t *testing.T) {
-	b := newBench(t)
+func TestPruneDeletesUndesiredObjects(t *testing.T) {
+	b := newTestApplier(t)
 	data := settings("data", "1")
 	data.Ownership = Unowned
-	b.settles("live=0 apply=4 patch=0", settings("keep", "1"), settings("drop", "1"), data, server("one"))
+	b.applies("live=0 apply=4 patch=0", settings("keep", "1"), settings("drop", "1"), data, server("one"))
 	b.prunes(none, nil, settings("keep", "1"), settings("drop", "1"), data, server("one"))
 	b.prunes("live=0 list=0 patch=0 delete=2", nil, settings("keep", "2"))
 	if !b.exists("keep") || b.exists("drop") || !b.exists("data") {
 		t.Error("the wrong objects were deleted")
 	}
 	b.prunes(none, nil, settings("keep", "1"))
-	b.settles(blind, settings("drop", "1")) // nothing is remembered of what is gone
+	b.applies(blind, settings("drop", "1")) // nothing is remembered of what is gone
 }
 
-func TestPruneDeletesOnlyWhatIsOurs(t *testing.T) {
-	mine := []metav1.OwnerReference{refer("owner", "owner-uid", true)}
+func TestPruneDeletesOnlyManagedObjects(t *testing.T) {
+	mine := []metav1.OwnerReference{ownerReference("owner", "owner-uid", true)}
 	for name, change := range map[string]func(*corev1.ConfigMap){
 		"without our labels":   func(c *corev1.ConfigMap) { c.OwnerReferences = mine },
 		"of another component": func(c *corev1.ConfigMap) { c.OwnerReferences, c.Labels = mine, names.Labels("other") },
 		"without a reference":  func(c *corev1.ConfigMap) { c.Labels = names.Labels("test") },
 		"of another owner": func(c *corev1.ConfigMap) {
-			c.OwnerReferences, c.Labels = []metav1.OwnerReference{refer("o", "o-uid", true)}, names.Labels("test")
+			c.OwnerReferences, c.Labels = []metav1.OwnerReference{ownerReference("o", "o-uid", true)}, names.Labels("test")
 		},
 		"of an earlier life of owner": func(c *corev1.ConfigMap) {
-			c.OwnerReferences, c.Labels = []metav1.OwnerReference{refer("owner", "earlier", true)}, names.Labels("test")
+			c.OwnerReferences, c.Labels = []metav1.OwnerReference{ownerReference("owner", "earlier", true)}, names.Labels("test")
 		},
 		"being deleted already": func(c *corev1.ConfigMap) {
 			c.OwnerReferences, c.Labels, c.Finalizers = mine, names.Labels("test"), []string{"test.opendatahub.io/hold"}
@@ -74,13 +74,13 @@ func TestPruneDeletesOnlyWhatIsOurs(t *testing.T) {
 			c.OwnerReferences, c.Labels, c.Namespace = mine, names.Labels("test"), "elsewhere"
 		},
 	} {
-		t.Run(name, func(t *testing.T) { newBench(t, found(change)).prunes(none, nil) })
+		t.Run(name, func(t *testing.T) { newTestApplier(t, existingConfigMap(change)).prunes(none, nil) })
 	}
 }
 
-func TestPruneOfAnOwnerOfClusterScopeLooksEverywhere(t *testing.T) {
-	b := newBench(t, found(func(c *corev1.ConfigMap) {
-		ref := refer("owner", "cluster-uid", true)
+func TestPruneSearchesAllNamespacesForClusterScopedOwner(t *testing.T) {
+	b := newTestApplier(t, existingConfigMap(func(c *corev1.ConfigMap) {
+		ref := ownerReference("owner", "cluster-uid", true)
 		ref.Kind = "Namespace"
 		c.OwnerReferences, c.Labels, c.Namespace = []metav1.OwnerReference{ref}, names.Labels("test"), "elsewhere"
 	}))
@@ -91,13 +91,13 @@ func TestPruneOfAnOwnerOfClusterScopeLooksEverywhere(t *testing.T) {
 	}
 }
 
-func TestPruneFindsTheObjectsOfOlderOperatorsOnce(t *testing.T) {
+func TestPruneListsLegacyObjectsOnce(t *testing.T) {
 	older := func(name string, refs ...metav1.OwnerReference) client.Object {
-		return found(func(c *corev1.ConfigMap) {
+		return existingConfigMap(func(c *corev1.ConfigMap) {
 			c.Name, c.OwnerReferences, c.Labels = name, refs, map[string]string{"app": "old"}
 		})
 	}
-	b := newBench(t, older("gone", refer("owner", "owner-uid", true)), older("kept", refer("owner", "owner-uid", true)), older("stranger"))
+	b := newTestApplier(t, older("gone", ownerReference("owner", "owner-uid", true)), older("kept", ownerReference("owner", "owner-uid", true)), older("stranger"))
 	legacy := client.MatchingLabels{"app": "old"}
 	b.prunes("live=0 list=2 patch=0 delete=1", legacy, settings("kept", "1"))
 	if b.exists("gone") || !b.exists("kept") || !b.exists("stranger") {
@@ -108,8 +108,8 @@ func TestPruneFindsTheObjectsOfOlderOperatorsOnce(t *testing.T) {
 	b.prunes("live=0 list=2 patch=0 delete=0", legacy, settings("kept", "1"))
 }
 
-func TestPruneLooksBackUntilItSucceeds(t *testing.T) {
-	b := newBench(t)
+func TestPruneListsLegacyObjectsUntilSuccess(t *testing.T) {
+	b := newTestApplier(t)
 	legacy := client.MatchingLabels{"app": "old"}
 	b.failing["list"] = errors.New("no")
 	err := b.Prune(t.Context(), b.owner, nil, []schema.GroupVersionKind{configMapKind}, legacy)
@@ -122,13 +122,13 @@ func TestPruneLooksBackUntilItSucceeds(t *testing.T) {
 }
 
 func TestPruneReleasesSharedObjects(t *testing.T) {
-	b := newBench(t)
+	b := newTestApplier(t)
 	object := settings("a", "1")
 	object.Ownership = Shared
-	first, second := b.owner, b.another("second", "second-uid")
-	b.settles(blind, object)
+	first, second := b.owner, b.createOwner("second", "second-uid")
+	b.applies(blind, object)
 	b.owner = second
-	b.settles(both, object)
+	b.applies(both, object)
 	b.owner = first
 	b.prunes("live=1 list=0 patch=1 delete=0", nil)
 	if refs := b.get("a").OwnerReferences; len(refs) != 1 || refs[0].UID != second.UID {
@@ -142,9 +142,9 @@ func TestPruneReleasesSharedObjects(t *testing.T) {
 	}
 }
 
-func TestPruneReportsItsErrors(t *testing.T) {
-	b := newBench(t)
-	b.settles(blind, settings("a", "1"))
+func TestPruneReportsErrors(t *testing.T) {
+	b := newTestApplier(t)
+	b.applies(blind, settings("a", "1"))
 	b.failing["delete"] = errors.New("no")
 	err := b.Prune(t.Context(), b.owner, nil, []schema.GroupVersionKind{configMapKind}, nil)
 	if want := "pruning ConfigMap: removing ns/a: no"; err == nil || err.Error() != want {
@@ -153,14 +153,14 @@ func TestPruneReportsItsErrors(t *testing.T) {
 	b.failing["delete"] = apierrors.NewNotFound(corev1.Resource("configmaps"), "a")
 	b.prunes("live=0 list=0 patch=0 delete=1", nil)
 
-	err = b.Prune(t.Context(), b.owner, Desired{{Config: odd{}}}, nil, nil)
+	err = b.Prune(t.Context(), b.owner, Desired{{Config: unknownConfig{}}}, nil, nil)
 	if err == nil {
 		t.Error("nothing may be pruned when it is not known what is desired")
 	}
 }
 
-func TestPrunePassesOverKindsThatAreNotServed(t *testing.T) {
-	b := newBench(t)
+func TestPruneSkipsUnservedKinds(t *testing.T) {
+	b := newTestApplier(t)
 	unserved := schema.GroupVersionKind{Group: "nowhere.example.com", Version: "v1", Kind: "Nothing"}
 	b.must(b.Prune(t.Context(), b.owner, nil, []schema.GroupVersionKind{unserved}, nil))
 
@@ -202,10 +202,10 @@ func TestRender(t *testing.T) {
 	}
 }
 
-func TestRenderReportsItsErrors(t *testing.T) {
+func TestRenderReportsErrors(t *testing.T) {
 	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "owner"}}
 	for name, object := range map[string]Object{
-		"an unknown form":   {Config: odd{}},
+		"an unknown form":   {Config: unknownConfig{}},
 		"another namespace": {Config: corev1ac.ConfigMap("a", "elsewhere")},
 	} {
 		if _, err := Render(Desired{object}, "test", owner); err == nil {
@@ -215,7 +215,7 @@ func TestRenderReportsItsErrors(t *testing.T) {
 	if _, err := Render(nil, "test", &unknown{}); err == nil {
 		t.Error("an owner of unknown kind: no error")
 	}
-	b := newBench(t)
+	b := newTestApplier(t)
 	if b.Apply(t.Context(), &unknown{}, nil) == nil || b.Prune(t.Context(), &unknown{}, nil, nil, nil) == nil {
 		t.Error("an owner of unknown kind: no error")
 	}
@@ -224,5 +224,5 @@ func TestRenderReportsItsErrors(t *testing.T) {
 	}
 }
 
-// unknown is an owner of a kind that no scheme knows.
+// unknown is an owner of a kind that is in no scheme.
 type unknown struct{ corev1.ConfigMap }

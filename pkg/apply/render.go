@@ -14,9 +14,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// Render returns what Apply would write for an owner in a cluster where nothing exists yet: the desired objects in
-// order, with the labels and owner references in place. The kind of the owner must be set on it, unless it is one of
-// Kubernetes' own.
+// Render returns the objects that Apply would create in an empty cluster, in order, with labels and owner references. The owner must have
+// a TypeMeta unless it is of a built-in kind.
 func Render(desired Desired, component string, owner client.Object) ([]*unstructured.Unstructured, error) {
 	o, err := newOwner(owner, scheme.Scheme)
 	if err != nil {
@@ -26,35 +25,35 @@ func Render(desired Desired, component string, owner client.Object) ([]*unstruct
 	for _, object := range desired {
 		c, err := newChild(object)
 		if err == nil {
-			err = o.mayOwn(c)
+			err = o.checkNamespace(c)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("rendering %s: %w", title(c.key.Kind, c.key.Namespace, c.key.Name), err)
+			return nil, fmt.Errorf("rendering %s: %w", objectTitle(c.key.Kind, c.key.Namespace, c.key.Name), err)
 		}
 		rendered, err := c.render(component, o, nil)
 		if err != nil {
-			return nil, fmt.Errorf("rendering %s: %w", title(c.key.Kind, c.key.Namespace, c.key.Name), err)
+			return nil, fmt.Errorf("rendering %s: %w", objectTitle(c.key.Kind, c.key.Namespace, c.key.Name), err)
 		}
 		objects = append(objects, rendered)
 	}
 	return objects, nil
 }
 
-// render returns the whole body of an apply request but for the uid. Others are references of other owners that our
-// field owner holds and must send again, or it would drop them.
+// render returns the body of an apply request without the uid. others are the references to other owners that FieldOwner owns. Without
+// them the apply would remove these references.
 func (c child) render(component string, o owner, others []metav1.OwnerReference) (*unstructured.Unstructured, error) {
 	body := &unstructured.Unstructured{}
 	if err := body.UnmarshalJSON(c.body); err != nil {
 		return nil, fmt.Errorf("decoding the apply configuration: %w", err)
 	}
-	spellOut(c.key.GroupKind(), body.Object)
+	setDefaults(c.key.GroupKind(), body.Object)
 	labels := body.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
 	}
 	maps.Copy(labels, names.Labels(component))
 	body.SetLabels(labels)
-	if ref := o.reference(c.Ownership); ref != nil {
+	if ref := o.ownerReference(c.Ownership); ref != nil {
 		others = append(others, *ref)
 	}
 	if len(others) > 0 {
@@ -63,43 +62,43 @@ func (c child) render(component string, o owner, others []metav1.OwnerReference)
 	return body, nil
 }
 
-// spellOut writes out what the API server would fill in, where much depends on it: what is not named is not ours, and a stranger's
-// change of it would stay unnoticed. A policy that lists no rules denies by that, so the empty list is named as well.
-func spellOut(kind schema.GroupKind, object map[string]any) {
+// setDefaults sets important defaults of the API server explicitly. FieldOwner then owns them, and a change by another client is
+// detected. For a NetworkPolicy the empty list of rules, which denies all traffic, is set too.
+func setDefaults(kind schema.GroupKind, object map[string]any) {
 	spec, ok := object["spec"].(map[string]any)
 	if !ok {
 		return
 	}
 	switch kind {
 	case schema.GroupKind{Kind: "Service"}:
-		spellOutService(spec)
+		setServiceDefaults(spec)
 	case schema.GroupKind{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:
 		types, _ := spec["policyTypes"].([]any)
 		for direction, rules := range map[string]string{"Ingress": "ingress", "Egress": "egress"} {
 			if slices.Contains(types, any(direction)) {
-				preset(spec, rules, []any{})
+				setDefault(spec, rules, []any{})
 			}
 		}
 	case schema.GroupKind{Group: "apps", Kind: "Deployment"}:
-		preset(spec, "strategy", map[string]any{"type": "RollingUpdate"})
+		setDefault(spec, "strategy", map[string]any{"type": "RollingUpdate"})
 	case schema.GroupKind{Group: "apps", Kind: "StatefulSet"}:
-		preset(spec, "updateStrategy", map[string]any{"type": "RollingUpdate"})
+		setDefault(spec, "updateStrategy", map[string]any{"type": "RollingUpdate"})
 	}
 }
 
-func spellOutService(spec map[string]any) {
-	preset(spec, "type", "ClusterIP")
+func setServiceDefaults(spec map[string]any) {
+	setDefault(spec, "type", "ClusterIP")
 	ports, _ := spec["ports"].([]any)
 	for _, item := range ports {
 		if port, ok := item.(map[string]any); ok {
-			preset(port, "protocol", "TCP")
-			preset(port, "targetPort", port["port"])
+			setDefault(port, "protocol", "TCP")
+			setDefault(port, "targetPort", port["port"])
 		}
 	}
 }
 
-// preset sets a field that is not there.
-func preset(fields map[string]any, name string, value any) {
+// setDefault sets a field unless it is set.
+func setDefault(fields map[string]any, name string, value any) {
 	if _, ok := fields[name]; !ok {
 		fields[name] = value
 	}

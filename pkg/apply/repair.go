@@ -18,62 +18,59 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Server-side apply puts our fields beside those owned by others. Where theirs exclude ours (value and valueFrom of a variable, two
-// sources of a volume, two handlers of a probe, a strategy with the parameters of another), the API server calls the result
-// invalid, for ever. Fields that cannot be changed at all, such as the role of a binding, are refused in the same way. Both are
-// mended here, once for each refusal.
+// Server-side apply merges desired fields with fields of other clients. Fields that exclude each other (value and valueFrom, two
+// sources of a volume, two handlers of a probe, a strategy and the parameters of another) make the merged object invalid on
+// each retry. Changes of immutable fields, such as roleRef, are rejected too. repair resolves both, once per rejected apply.
 
-// repair mends an object of ours whose apply the API server has called invalid, and returns the change that is worth trying now.
-// Nil says that there is none.
-func (a *Applier) repair(ctx context.Context, o owner, c child, refusal error) (*change, error) {
-	live, err := a.live(ctx, c.key)
+// repair removes the cause of a rejected apply from a managed object, and returns the apply to retry now; nil for none.
+func (a *Applier) repair(ctx context.Context, o owner, c child, rejection error) (*applyRequest, error) {
+	live, err := a.getLive(ctx, c.key)
 	if err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	if !a.marked(o, live) || a.claim(o, c, live) != nil || live.GetDeletionTimestamp() != nil {
+	if !a.hasMarker(o, live) || a.checkForeign(o, c, live) != nil || live.GetDeletionTimestamp() != nil {
 		return nil, nil
 	}
-	want, err := c.render(a.Component, o, nil)
+	desired, err := c.render(a.Component, o, nil)
 	if err != nil {
 		return nil, err
 	}
-	if frozen(want, live) {
+	if hasImmutableConflict(desired, live) {
 		if c.NeverDelete || c.Ownership == Unowned && c.key.Group == "" {
-			return nil, nil // data that may be nowhere else
+			return nil, nil // the data may have no copy
 		}
-		return &change{creates: true}, a.delete(ctx, o, c.key, live.GetUID(), metav1.DeletePropagationBackground)
+		return &applyRequest{create: true}, a.deleteByUID(ctx, o, c.key, live.GetUID(), metav1.DeletePropagationBackground)
 	}
-	patch := exclusions(want.Object, live.Object, causes(refusal))
+	patch := buildConflictPatch(desired.Object, live.Object, invalidParents(rejection))
 	if len(patch) == 0 {
 		return nil, nil
 	}
-	err = a.patch(ctx, verbPatch, c.key, live, append(patch, atVersion(live)))
+	err = a.patch(ctx, verbPatch, c.key, live, append(patch, versionPrecondition(live)))
 	if apierrors.IsInvalid(err) {
-		return nil, nil // the refusal has another cause
+		return nil, nil // the rejection has another cause
 	}
-	return &change{uid: live.GetUID()}, err
+	return &applyRequest{uid: live.GetUID()}, err
 }
 
-// frozen says whether an object differs from what is wanted in something that no update can change.
-func frozen(want, live *unstructured.Unstructured) bool {
+// hasImmutableConflict reports whether an immutable field differs from the desired one.
+func hasImmutableConflict(desired, live *unstructured.Unstructured) bool {
 	differs := func(field string) bool {
-		wanted, named := want.Object[field]
-		return named && !reflect.DeepEqual(wanted, live.Object[field])
+		value, found := desired.Object[field]
+		return found && !reflect.DeepEqual(value, live.Object[field])
 	}
-	switch kind := want.GroupVersionKind().GroupKind(); {
+	switch kind := desired.GroupVersionKind().GroupKind(); {
 	case kind.Group == rbacv1.GroupName:
 		return differs("roleRef")
 	case kind.Group != "" || kind.Kind != "Secret" && kind.Kind != "ConfigMap":
 		return false
 	}
-	return live.Object["immutable"] == true && want.Object["immutable"] != true || differs("type")
+	return live.Object["immutable"] == true && desired.Object["immutable"] != true || differs("type")
 }
 
-// causes returns the structs in which the API server found what it does not like, as paths without the places in lists, such as
-// "spec.template.spec.containers.env".
-func causes(refusal error) sets.Set[string] {
+// invalidParents returns the structs with invalid fields as paths without list indexes, such as "spec.template.spec.containers.env".
+func invalidParents(rejection error) sets.Set[string] {
 	paths := sets.New[string]()
-	status, ok := errors.AsType[*apierrors.StatusError](refusal)
+	status, ok := errors.AsType[*apierrors.StatusError](rejection)
 	if !ok || status.ErrStatus.Details == nil {
 		return paths
 	}
@@ -88,77 +85,77 @@ func causes(refusal error) sets.Set[string] {
 
 var listIndex = regexp.MustCompile(`\[[^\]]*\]`)
 
-// exclusions returns the steps of one JSON patch that makes the named structs of a live object what they should be: fields that are
-// not wanted go, in favour of those that are. Structs in which nothing of ours is missing are left alone.
-func exclusions(want, live map[string]any, at sets.Set[string]) []operation {
-	w := exclusion{at: at}
-	w.fields("", "", want, live)
-	return w.steps
+// buildConflictPatch returns a JSON patch that makes the structs at paths equal to the desired ones: it removes undesired fields and
+// adds the desired values. Structs that have all desired values are unchanged.
+func buildConflictPatch(desired, live map[string]any, paths sets.Set[string]) []operation {
+	p := conflictPatch{paths: paths}
+	p.addFields("", "", desired, live)
+	return p.operations
 }
 
-type exclusion struct {
-	at    sets.Set[string]
-	steps []operation
+// conflictPatch collects the operations of buildConflictPatch.
+type conflictPatch struct {
+	paths      sets.Set[string]
+	operations []operation
 }
 
-// fields compares a struct as it is wanted with the live one; path is that of the causes, place the JSON pointer.
-func (e *exclusion) fields(path, place string, want, live map[string]any) {
-	if e.at.Has(path) {
-		e.settle(place, want, live)
+// addFields walks a struct. path is its path in conflictPatch.paths, pointer its JSON pointer.
+func (p *conflictPatch) addFields(path, pointer string, desired, live map[string]any) {
+	if p.paths.Has(path) {
+		p.addStruct(pointer, desired, live)
 		return
 	}
-	for _, name := range slices.Sorted(maps.Keys(want)) {
-		below, spot := strings.TrimPrefix(path+"."+name, "."), place+"/"+pointer.Replace(name)
-		switch wanted := want[name].(type) {
+	for _, name := range slices.Sorted(maps.Keys(desired)) {
+		childPath, childPointer := strings.TrimPrefix(path+"."+name, "."), pointer+"/"+jsonPointerEscaper.Replace(name)
+		switch field := desired[name].(type) {
 		case map[string]any:
-			if there, ok := live[name].(map[string]any); ok {
-				e.fields(below, spot, wanted, there)
+			if liveField, ok := live[name].(map[string]any); ok {
+				p.addFields(childPath, childPointer, field, liveField)
 			}
 		case []any:
-			there, _ := live[name].([]any)
-			e.items(below, spot, wanted, there)
+			liveField, _ := live[name].([]any)
+			p.addItems(childPath, childPointer, field, liveField)
 		}
 	}
 }
 
-// items pairs the elements of lists by their names.
-func (e *exclusion) items(path, place string, want, live []any) {
-	for _, item := range want {
-		wanted, ok := item.(map[string]any)
-		if !ok || wanted["name"] == nil {
+// addItems walks the items of two lists, matched by name.
+func (p *conflictPatch) addItems(path, pointer string, desired, live []any) {
+	for _, item := range desired {
+		fields, ok := item.(map[string]any)
+		if !ok || fields["name"] == nil {
 			continue
 		}
-		i := slices.IndexFunc(live, func(other any) bool { return entry(other, "name") == wanted["name"] })
+		i := slices.IndexFunc(live, func(other any) bool { return lookup(other, "name") == fields["name"] })
 		if i < 0 {
 			continue
 		}
-		if there, ok := live[i].(map[string]any); ok {
-			e.fields(path, fmt.Sprintf("%s/%d", place, i), wanted, there)
+		if liveFields, ok := live[i].(map[string]any); ok {
+			p.addFields(path, fmt.Sprintf("%s/%d", pointer, i), fields, liveFields)
 		}
 	}
 }
 
-// settle turns a live struct into the wanted one. Fields of ours that hold more than one value, and are there, are left to the
-// apply that follows.
-func (e *exclusion) settle(place string, want, live map[string]any) {
-	var steps []operation
+// addStruct adds the operations that make a live struct equal to the desired one. Existing lists and maps are left to the next apply.
+func (p *conflictPatch) addStruct(pointer string, desired, live map[string]any) {
+	var operations []operation
 	differs := false
 	for _, name := range slices.Sorted(maps.Keys(live)) {
-		if _, wanted := want[name]; !wanted {
-			steps = append(steps, operation{Operation: "remove", Path: place + "/" + pointer.Replace(name)})
+		if _, found := desired[name]; !found {
+			operations = append(operations, operation{Operation: "remove", Path: pointer + "/" + jsonPointerEscaper.Replace(name)})
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(want)) {
-		there, ok := live[name]
-		_, isMap := there.(map[string]any)
-		_, isList := there.([]any)
-		if ok && (isMap || isList || equal(want[name], there)) {
+	for _, name := range slices.Sorted(maps.Keys(desired)) {
+		liveField, found := live[name]
+		_, isMap := liveField.(map[string]any)
+		_, isList := liveField.([]any)
+		if found && (isMap || isList || equal(desired[name], liveField)) {
 			continue
 		}
 		differs = true
-		steps = append(steps, operation{Operation: "add", Path: place + "/" + pointer.Replace(name), Value: want[name]})
+		operations = append(operations, operation{Operation: "add", Path: pointer + "/" + jsonPointerEscaper.Replace(name), Value: desired[name]})
 	}
 	if differs {
-		e.steps = append(e.steps, steps...)
+		p.operations = append(p.operations, operations...)
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// invalid is what the API server says of some fields.
+// invalid returns the error of the API server for invalid fields.
 func invalid(fields ...*field.Path) error {
 	var list field.ErrorList
 	for _, path := range fields {
@@ -29,7 +29,7 @@ func invalid(fields ...*field.Path) error {
 	return apierrors.NewInvalid(configMapKind.GroupKind(), "a", list)
 }
 
-func TestExclusions(t *testing.T) {
+func TestBuildConflictPatch(t *testing.T) {
 	pod := field.NewPath("spec", "template", "spec")
 	container := pod.Child("containers").Index(0)
 	for name, test := range map[string]struct {
@@ -81,12 +81,12 @@ func TestExclusions(t *testing.T) {
 		"an error without causes": {want: `{spec: {a: 1}}`, live: `{spec: {b: 1}}`, refusal: errors.New("no")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.patch, exclusions(tree(t, test.want), tree(t, test.live), causes(test.refusal))); diff != "" {
+			if diff := cmp.Diff(test.patch, buildConflictPatch(tree(t, test.want), tree(t, test.live), invalidParents(test.refusal))); diff != "" {
 				t.Errorf("patch (-want +got):\n%s", diff)
 			}
 		})
 	}
-	if got := causes(invalid(container.Child("env").Index(1).Child("valueFrom"), field.NewPath("roleRef"))); !got.Equal(sets.New("spec.template.spec.containers.env")) {
+	if got := invalidParents(invalid(container.Child("env").Index(1).Child("valueFrom"), field.NewPath("roleRef"))); !got.Equal(sets.New("spec.template.spec.containers.env")) {
 		t.Errorf("causes %v", got)
 	}
 }
@@ -100,7 +100,7 @@ func tree(t *testing.T, text string) map[string]any {
 	return u.Object
 }
 
-// uidOf returns the uid in an apply request.
+// uidOf returns the uid of an apply request.
 func uidOf(t *testing.T, config runtime.ApplyConfiguration) string {
 	t.Helper()
 	data, err := json.Marshal(config)
@@ -114,7 +114,7 @@ func uidOf(t *testing.T, config runtime.ApplyConfiguration) string {
 	return string(head.UID)
 }
 
-// An immutable ConfigMap is recreated, by uid and once; what may be data is not, and neither is what is not ours.
+// An immutable ConfigMap is recreated, by uid and once. Data and foreign objects are not recreated.
 func TestImmutableObjects(t *testing.T) {
 	const sticks, renewed = "old", "1"
 	for name, test := range map[string]struct {
@@ -130,11 +130,11 @@ func TestImmutableObjects(t *testing.T) {
 		"nor when the refusal has another cause": {func(_ *Object, c *corev1.ConfigMap) { c.Immutable = nil }, sticks, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newTestApplier(t)
 			object := settings("a", renewed)
-			live := found(func(c *corev1.ConfigMap) {
+			live := existingConfigMap(func(c *corev1.ConfigMap) {
 				c.Immutable = new(true)
-				c.OwnerReferences = []metav1.OwnerReference{refer("owner", "owner-uid", true)}
+				c.OwnerReferences = []metav1.OwnerReference{ownerReference("owner", "owner-uid", true)}
 			})
 			test.change(&object, live)
 			b.must(b.server.Create(t.Context(), live, client.FieldOwner(us)))
@@ -150,8 +150,8 @@ func TestImmutableObjects(t *testing.T) {
 	}
 }
 
-// refuseChanges makes the server refuse to apply ConfigMaps that exist, as a real one does when they are immutable.
-func (b *bench) refuseChanges() {
+// refuseChanges makes the server reject each apply to an existing ConfigMap, like a real one does for immutable ones.
+func (b *testApplier) refuseChanges() {
 	b.Helper()
 	inner, ok := b.Client.(client.WithWatch)
 	if !ok {
@@ -159,7 +159,7 @@ func (b *bench) refuseChanges() {
 	}
 	b.Client = interceptor.NewClient(inner, interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			k, err := identify(config)
+			k, err := keyOf(config)
 			if err != nil {
 				return err
 			}
@@ -171,12 +171,12 @@ func (b *bench) refuseChanges() {
 	})
 }
 
-// What is meant as an update names the object that it is for: one that has taken its place is not written over.
-func TestUpdatesNameTheObject(t *testing.T) {
-	b := newBench(t)
-	b.must(b.server.Create(t.Context(), found(func(c *corev1.ConfigMap) {
+// An update has the uid of the object, so it fails for a recreated one.
+func TestUpdateHasUID(t *testing.T) {
+	b := newTestApplier(t)
+	b.must(b.server.Create(t.Context(), existingConfigMap(func(c *corev1.ConfigMap) {
 		c.UID = "the-first"
-		c.OwnerReferences = []metav1.OwnerReference{refer("owner", "owner-uid", true)}
+		c.OwnerReferences = []metav1.OwnerReference{ownerReference("owner", "owner-uid", true)}
 	}), client.FieldOwner(us)))
 	var sent []string
 	inner, _ := b.Client.(client.WithWatch)
@@ -193,11 +193,11 @@ func TestUpdatesNameTheObject(t *testing.T) {
 	}
 }
 
-// Another client makes the object in the moment in which we meant to: theirs is left as it was, and reported.
-func TestTwoMakeTheSameObject(t *testing.T) {
+// An object that another client creates concurrently is not overwritten, and reported.
+func TestApplyConflictsWithConcurrentCreate(t *testing.T) {
 	for name, theirs := range map[string]map[string]string{"nothing in common": {"theirs": "1"}, "the same field": {"key": "theirs"}} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newTestApplier(t)
 			inner, _ := b.Client.(client.WithWatch)
 			first := true
 			b.Client = interceptor.NewClient(inner, interceptor.Funcs{
@@ -216,7 +216,7 @@ func TestTwoMakeTheSameObject(t *testing.T) {
 			if diff := cmp.Diff(theirs, got.Data); diff != "" || len(got.Labels) > 0 || len(got.OwnerReferences) > 0 {
 				t.Errorf("labels %v, owners %v, data (-want +got):\n%s", got.Labels, got.OwnerReferences, diff)
 			}
-			if err := b.Apply(t.Context(), b.owner, Desired{settings("a", "ours")}); !Blocked(err) {
+			if err := b.Apply(t.Context(), b.owner, Desired{settings("a", "ours")}); !IsBlocked(err) {
 				t.Errorf("afterwards: %v", err)
 			}
 		})

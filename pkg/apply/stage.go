@@ -9,27 +9,27 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Stage says when an object is written. The objects of one call of Apply are written stage by stage, and none of a stage is
-// written while one of an earlier stage could not be: pods must not run without what guards them, nor be reached before that.
+// Stage orders the objects of one Apply. No object of a stage is written while one of an earlier stage fails: pods must not run before
+// their prerequisites are met, or be reachable before they run.
 type Stage int
 
 const (
-	// Guards are accounts, rights, policies, configuration, Secrets and claims: what pods run under, and all kinds not named below.
-	Guards Stage = iota
-	// Workloads are what pods come from.
+	// Prerequisites are ServiceAccounts, RBAC, policies, configuration, Secrets, PersistentVolumeClaims and all kinds not named below.
+	Prerequisites Stage = iota
+	// Workloads are pods and the kinds that create pods.
 	Workloads
-	// Exposure is what leads to pods, shows them to users, or watches and scales them.
+	// Exposure contains the kinds that route traffic to pods, show them to users, monitor or scale them.
 	Exposure
 )
 
-// These are the kinds that are no guards, whatever their group.
+// The kinds of the later stages, in any API group.
 var (
 	workloads = sets.New("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "Pod")
 	exposure  = sets.New("Service", "Route", "HTTPRoute", "Ingress", "ReferenceGrant", "BackendTLSPolicy", "ConsoleLink", "ServiceMonitor", "PodMonitor",
 		"PrometheusRule", "PodDisruptionBudget", "HorizontalPodAutoscaler")
 )
 
-// StageOf returns the stage in which objects of a kind are written.
+// StageOf returns the stage of a kind.
 func StageOf(kind schema.GroupKind) Stage {
 	switch {
 	case workloads.Has(kind.Kind):
@@ -37,47 +37,46 @@ func StageOf(kind schema.GroupKind) Stage {
 	case exposure.Has(kind.Kind):
 		return Exposure
 	default:
-		return Guards
+		return Prerequisites
 	}
 }
 
-// Stage returns the stage in which an object is written.
+// Stage returns the stage of an object.
 func (o Object) Stage() Stage {
-	k, err := identify(o.Config)
+	k, err := keyOf(o.Config)
 	if err != nil {
-		return Guards // nothing may come before it is known what it is
+		return Prerequisites // so that no object is written before the error is reported
 	}
 	return StageOf(k.GroupKind())
 }
 
-// Of returns the objects of some stages, in order.
-func (d Desired) Of(wanted ...Stage) Desired {
-	return slices.DeleteFunc(slices.Clone(d), func(o Object) bool { return !slices.Contains(wanted, o.Stage()) })
+// InStages returns the objects of the given stages, in order.
+func (d Desired) InStages(stages ...Stage) Desired {
+	return slices.DeleteFunc(slices.Clone(d), func(o Object) bool { return !slices.Contains(stages, o.Stage()) })
 }
 
-// HeldBackError says that objects were not written because others are missing that must exist before them. It wraps what went wrong
-// with these, so that it can be judged by that.
-type HeldBackError struct {
-	// Objects are those that were held back, each as "Kind namespace/name".
-	Objects []string
-	// Err joins one *Error for each object that could not be written.
+// StageError reports the objects that were skipped because a prerequisite failed.
+type StageError struct {
+	// Skipped lists the skipped objects, each as "Kind namespace/name".
+	Skipped []string
+	// Err joins one *Error for each failed object.
 	Err error
 }
 
-// Error implements error. The text names what is missing first.
-func (e *HeldBackError) Error() string {
-	return fmt.Sprintf("%v; until then not written: %s", e.Err, strings.Join(e.Objects, ", "))
+// Error implements error. The message starts with the failures.
+func (e *StageError) Error() string {
+	return fmt.Sprintf("%v; until then not written: %s", e.Err, strings.Join(e.Skipped, ", "))
 }
 
-// Unwrap returns the reason.
-func (e *HeldBackError) Unwrap() error {
+// Unwrap returns the failures.
+func (e *StageError) Unwrap() error {
 	return e.Err
 }
 
-// OnlyExposure says that an error consists of nothing but objects that lead to pods, show or watch them: what runs is as it shall be.
-func OnlyExposure(err error) bool {
-	return OnlyErrors(err, func(err error) bool {
-		e, is := any(err).(*Error)
-		return is && e.Stage == Exposure
+// OnlyExposureFailed reports whether all errors are about objects of the stage Exposure, so that the workloads are as desired.
+func OnlyExposureFailed(err error) bool {
+	return AllErrorsMatch(err, func(err error) bool {
+		e, ok := any(err).(*Error)
+		return ok && e.Stage == Exposure
 	})
 }

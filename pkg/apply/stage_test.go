@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// route is an object of a kind that this operator has no Go type for.
+// route returns an object of a kind without a Go type.
 func route() Object {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(schema.GroupVersionKind{Group: "route.openshift.io", Version: "v1", Kind: "Route"})
@@ -35,8 +35,8 @@ func route() Object {
 	return Object{Config: client.ApplyConfigurationFromUnstructured(u)}
 }
 
-// guarded lists a server with what guards it and what exposes it, in an unhelpful order.
-func guarded() Desired {
+// serverInStages returns a server with prerequisites and exposure, in reverse order.
+func serverInStages() Desired {
 	desired := Desired{route(), server("image")}
 	policy := networkingv1ac.NetworkPolicy("server", "ns").WithSpec(networkingv1ac.NetworkPolicySpec().
 		WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(map[string]string{"app": "server"})))
@@ -45,9 +45,8 @@ func guarded() Desired {
 	return desired
 }
 
-// A guard that cannot be written, because another client has its name or because it is refused, holds back what it guards; what
-// only exposes a server does not.
-func TestGuardsStandBeforeWorkloads(t *testing.T) {
+// A prerequisite that fails, because it is foreign or rejected, stops the later stages. A failed exposure stops nothing.
+func TestApplySkipsWorkloadsAfterFailedPrerequisite(t *testing.T) {
 	guards := []string{"NetworkPolicy", "ConfigMap", "Role", "Secret", "ServiceAccount"}
 	all := slices.Concat(guards, []string{"Deployment", "Route", "Service"})
 	meta := metav1.ObjectMeta{Namespace: "ns", Name: "server"}
@@ -75,50 +74,50 @@ func TestGuardsStandBeforeWorkloads(t *testing.T) {
 		"refused Route":      {refused: "Route", written: without("Route")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, written := staged(t, test.refused)
+			b, written := newStageTest(t, test.refused)
 			if test.foreign != nil {
 				b.must(b.server.Create(t.Context(), test.foreign))
 			}
-			err := b.Apply(t.Context(), b.owner, guarded())
+			err := b.Apply(t.Context(), b.owner, serverInStages())
 			if diff := cmp.Diff(test.written, *written); diff != "" {
 				t.Errorf("written (-want +got):\n%s", diff)
 			}
 			failed := test.foreign != nil || test.refused != ""
-			if (err != nil) != failed || isHeldBack(err) != test.held || OnlyExposure(err) != (failed && !test.held) {
-				t.Errorf("held back %t, only exposure %t: %v", isHeldBack(err), OnlyExposure(err), err)
+			if (err != nil) != failed || isStageError(err) != test.held || OnlyExposureFailed(err) != (failed && !test.held) {
+				t.Errorf("held back %t, only exposure %t: %v", isStageError(err), OnlyExposureFailed(err), err)
 			}
-			if Blocked(err) != (test.foreign != nil) {
-				t.Errorf("only foreign objects: %t", Blocked(err))
+			if IsBlocked(err) != (test.foreign != nil) {
+				t.Errorf("only foreign objects: %t", IsBlocked(err))
 			}
 		})
 	}
 }
 
-// The message says what is missing and what waits for it.
-func TestHeldBackNamesTheGuard(t *testing.T) {
-	b, _ := staged(t, "")
+// The message contains the failure and the skipped objects.
+func TestStageErrorNamesFailedPrerequisite(t *testing.T) {
+	b, _ := newStageTest(t, "")
 	b.must(b.server.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "server"}}))
-	err := b.Apply(t.Context(), b.owner, guarded())
+	err := b.Apply(t.Context(), b.owner, serverInStages())
 	const want = "applying ServiceAccount ns/server: ServiceAccount ns/server exists and was not made by this operator; delete or rename it, " +
 		"and it will be created; until then not written: Deployment ns/server, Route ns/server, Service ns/server"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %q, want %q", err, want)
 	}
-	if failed, ok := errors.AsType[*Error](err); !ok || failed.Stage != Guards {
+	if failed, ok := errors.AsType[*Error](err); !ok || failed.Stage != Prerequisites {
 		t.Errorf("the stage that failed: %+v", failed)
 	}
 	b.must(b.server.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "server"}}))
-	b.must(b.Apply(t.Context(), b.owner, guarded()))
+	b.must(b.Apply(t.Context(), b.owner, serverInStages()))
 }
 
-// staged is a bench whose server refuses a kind, and the kinds that are written there.
-func staged(t *testing.T, refused string) (*bench, *[]string) {
-	b, written := newBench(t), &[]string{}
+// newStageTest returns an Applier whose server rejects a kind, and the list of written kinds.
+func newStageTest(t *testing.T, refused string) (*testApplier, *[]string) {
+	b, written := newTestApplier(t), &[]string{}
 	b.server = fake.NewClientBuilder().WithReturnManagedFields().WithTypeConverters(managedfields.NewDeducedTypeConverter()).
 		WithObjects(b.owner.DeepCopy()).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-				k, err := identify(config)
+				k, err := keyOf(config)
 				if err != nil {
 					return err
 				}
@@ -136,17 +135,17 @@ func staged(t *testing.T, refused string) (*bench, *[]string) {
 	return b, written
 }
 
-func TestDesiredOf(t *testing.T) {
-	desired := guarded()
-	if got := desired.Of(Exposure, Workloads); len(got) != 3 || got[0].Stage() != Exposure || got[1].Stage() != Workloads {
+func TestDesiredInStages(t *testing.T) {
+	desired := serverInStages()
+	if got := desired.InStages(Exposure, Workloads); len(got) != 3 || got[0].Stage() != Exposure || got[1].Stage() != Workloads {
 		t.Errorf("got %d objects", len(got))
 	}
-	if broken := (Object{Config: corev1ac.ConfigMap("", "")}); broken.Stage() != Guards {
+	if broken := (Object{Config: corev1ac.ConfigMap("", "")}); broken.Stage() != Prerequisites {
 		t.Error("what is not understood comes first")
 	}
 }
 
-func isHeldBack(err error) bool {
-	_, is := errors.AsType[*HeldBackError](err)
+func isStageError(err error) bool {
+	_, is := errors.AsType[*StageError](err)
 	return is
 }

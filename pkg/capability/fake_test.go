@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// fakeDiscovery answers like an API server with aggregated discovery.
+// fakeDiscovery is an API server with aggregated discovery.
 type fakeDiscovery struct {
 	discovery.DiscoveryInterfaces
 
@@ -117,7 +117,7 @@ func (d *fakeDiscovery) GroupsAndMaybeResourcesWithContext(context.Context) (*me
 	return d.groups(), resources, maps.Clone(d.stale), nil
 }
 
-// newLegacy answers like an API server without aggregated discovery.
+// newLegacy returns an API server without aggregated discovery.
 func newLegacy(d *fakeDiscovery) discovery.DiscoveryInterface {
 	return struct{ discovery.DiscoveryInterface }{legacyCalls{d: d}}
 }
@@ -219,7 +219,7 @@ func (c *fakeCluster) forbid() (allow func()) {
 	}
 }
 
-// fakeCache notes which informers are removed.
+// fakeCache records removed informers.
 type fakeCache struct {
 	cache.Cache
 	mu      sync.Mutex

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// environment is a cluster in which APIs come and go, and discovery lags, lies and fails. It remembers the truth.
+// environment is a cluster whose APIs are added and removed, and whose discovery lags and fails. It records the real state.
 type environment struct {
 	comeAndGo
 	defined map[schema.GroupVersionKind]bool // the definition exists
@@ -39,7 +39,7 @@ func (w *environment) define(k schema.GroupVersionKind) {
 	w.defined[k] = !w.defined[k]
 }
 
-// list lets discovery catch up with the definition of a kind.
+// list updates discovery for a kind.
 func (w *environment) list(k schema.GroupVersionKind) {
 	switch {
 	case w.defined[k] && !w.listed[k]:
@@ -68,7 +68,7 @@ func (w *environment) toggleStale(gv schema.GroupVersion) {
 	w.d.markStale(gv, nil)
 }
 
-// repair ends all troubles and lets discovery catch up.
+// repair ends all failures and updates discovery.
 func (w *environment) repair() {
 	if w.failing {
 		w.toggleFailure()
@@ -83,7 +83,7 @@ func (w *environment) repair() {
 	}
 }
 
-// truth is what a perfect observer says.
+// truth returns the real state.
 func (w *environment) truth() Set {
 	var out []schema.GroupVersionKind
 	for k, defined := range w.defined {
@@ -94,7 +94,7 @@ func (w *environment) truth() Set {
 	return NewSet(out...)
 }
 
-// step is one thing that happens, drawn before the bubble of virtual time begins.
+// step is a random event, drawn before the synctest bubble starts.
 type step struct {
 	kind  schema.GroupVersionKind
 	what  int
@@ -137,7 +137,7 @@ func inBubble(t *testing.T, rt *rapid.T, history func(t *testing.T) (problem str
 
 // After any history of APIs, lags and failures, once discovery is well, the watcher knows the truth within its window,
 // the last word its subscribers heard is the same, and every watch matches it.
-func TestAnyHistoryEndsInTheTruth(t *testing.T) {
+func TestAnyHistoryConverges(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		script := steps.Draw(rt, "steps")
 		inBubble(t, rt, func(t *testing.T) string {
@@ -155,12 +155,12 @@ func TestAnyHistoryEndsInTheTruth(t *testing.T) {
 				env.do(s)
 			}
 			env.repair()
-			pass(window + retryMax + slowPeriod + slowPeriod/5)
+			pass(discoveryGracePeriod + maxBackoff + resyncPeriod + resyncPeriod/5)
 			if problem := compare(w, env.truth(), heard.sets, watched); problem != "" {
 				return problem
 			}
 			before := env.d.count()
-			pass(slowPeriod / 2)
+			pass(resyncPeriod / 2)
 			if n := env.d.count() - before; n > 1 {
 				return fmt.Sprintf("%d readings at rest", n)
 			}
@@ -169,7 +169,7 @@ func TestAnyHistoryEndsInTheTruth(t *testing.T) {
 	})
 }
 
-// compare says how a watcher at rest differs from the truth.
+// compare returns the differences between an idle watcher and the real state.
 func compare(w *Watcher, truth Set, heard []Set, watched map[schema.GroupVersionKind]*sources) string {
 	if !w.Current().Equal(truth) {
 		return fmt.Sprintf("current %q, truth %q", w.Current(), truth)
@@ -190,7 +190,7 @@ func compare(w *Watcher, truth Set, heard []Set, watched map[schema.GroupVersion
 	return ""
 }
 
-// While discovery cannot tell, nothing that was served is ever given up.
+// Served kinds are kept while discovery fails.
 func TestFailuresNeverDowngrade(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		served := rapid.SliceOfDistinct(rapid.SampledFrom(kinds), rapid.ID).Draw(rt, "served")

@@ -6,51 +6,51 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The optional kinds that this program knows. Each is looked up by its own, because clusters carry any mixture of
-// them; OpenShift as a platform is Set.OpenShift.
+// The optional kinds of the operator. Each is detected separately, because clusters may serve any subset; Set.OpenShift reports the
+// platform.
 var (
-	Route            = kind("route.openshift.io", "v1", "Route")
-	OpenShiftIngress = kind("config.openshift.io", "v1", "Ingress")
-	OpenShiftProxy   = kind("config.openshift.io", "v1", "Proxy")
-	UserGroup        = kind("user.openshift.io", "v1", "Group")
-	ConsoleLink      = kind("console.openshift.io", "v1", "ConsoleLink")
-	// ConsoleYAMLSamples are examples that the console offers.
-	ConsoleYAMLSample = kind("console.openshift.io", "v1", "ConsoleYAMLSample")
+	Route            = register("route.openshift.io", "v1", "Route")
+	OpenShiftIngress = register("config.openshift.io", "v1", "Ingress")
+	OpenShiftProxy   = register("config.openshift.io", "v1", "Proxy")
+	UserGroup        = register("user.openshift.io", "v1", "Group")
+	ConsoleLink      = register("console.openshift.io", "v1", "ConsoleLink")
+	// ConsoleYAMLSample is an example object that the OpenShift console offers.
+	ConsoleYAMLSample = register("console.openshift.io", "v1", "ConsoleYAMLSample")
 
-	HTTPRoute        = kind("gateway.networking.k8s.io", "v1", "HTTPRoute")
-	ReferenceGrant   = kind("gateway.networking.k8s.io", "v1beta1", "ReferenceGrant")
-	BackendTLSPolicy = kind("gateway.networking.k8s.io", "v1", "BackendTLSPolicy")
+	HTTPRoute        = register("gateway.networking.k8s.io", "v1", "HTTPRoute")
+	ReferenceGrant   = register("gateway.networking.k8s.io", "v1beta1", "ReferenceGrant")
+	BackendTLSPolicy = register("gateway.networking.k8s.io", "v1", "BackendTLSPolicy")
 
-	ServiceMonitor = kind("monitoring.coreos.com", "v1", "ServiceMonitor")
-	PrometheusRule = kind("monitoring.coreos.com", "v1", "PrometheusRule")
+	ServiceMonitor = register("monitoring.coreos.com", "v1", "ServiceMonitor")
+	PrometheusRule = register("monitoring.coreos.com", "v1", "PrometheusRule")
 
-	RayCluster = kind("ray.io", "v1", "RayCluster")
+	RayCluster = register("ray.io", "v1", "RayCluster")
 
-	InferenceService      = kind("serving.kserve.io", "v1beta1", "InferenceService")
-	ServingRuntime        = kind("serving.kserve.io", "v1alpha1", "ServingRuntime")
-	ClusterServingRuntime = kind("serving.kserve.io", "v1alpha1", "ClusterServingRuntime")
+	InferenceService      = register("serving.kserve.io", "v1beta1", "InferenceService")
+	ServingRuntime        = register("serving.kserve.io", "v1alpha1", "ServingRuntime")
+	ClusterServingRuntime = register("serving.kserve.io", "v1alpha1", "ClusterServingRuntime")
 
-	KueueWorkload   = kind("kueue.x-k8s.io", "v1beta1", "Workload")
-	KueueLocalQueue = kind("kueue.x-k8s.io", "v1beta1", "LocalQueue")
-	// ClusterQueues are written, so their newest version is preferred: older ones go sooner.
-	KueueClusterQueue      = kind("kueue.x-k8s.io", "v1beta2", "ClusterQueue")
-	KueueClusterQueueOlder = kind("kueue.x-k8s.io", "v1beta1", "ClusterQueue")
+	KueueWorkload   = register("kueue.x-k8s.io", "v1beta1", "Workload")
+	KueueLocalQueue = register("kueue.x-k8s.io", "v1beta1", "LocalQueue")
+	// The newest version of ClusterQueue is preferred for writing, because older ones are removed earlier.
+	KueueClusterQueue      = register("kueue.x-k8s.io", "v1beta2", "ClusterQueue")
+	KueueClusterQueueOlder = register("kueue.x-k8s.io", "v1beta1", "ClusterQueue")
 
-	Certificate = kind("cert-manager.io", "v1", "Certificate")
+	Certificate = register("cert-manager.io", "v1", "Certificate")
 
-	PlatformAuth      = kind("services.platform.opendatahub.io", "v1alpha1", "Auth")
-	DSCInitialization = kind("dscinitialization.opendatahub.io", "v1", "DSCInitialization")
+	PlatformAuth      = register("services.platform.opendatahub.io", "v1alpha1", "Auth")
+	DSCInitialization = register("dscinitialization.opendatahub.io", "v1", "DSCInitialization")
 )
 
-// known are the kinds of the table, in its order.
-var known []schema.GroupVersionKind
+// knownKinds are the kinds above, in order.
+var knownKinds []schema.GroupVersionKind
 
-// Known returns every optional kind of the table, in a stable order. The slice belongs to the caller.
-func Known() []schema.GroupVersionKind { return slices.Clone(known) }
+// Known returns the optional kinds above, in a stable order. The caller may modify the slice.
+func Known() []schema.GroupVersionKind { return slices.Clone(knownKinds) }
 
-// kind adds one to the table.
-func kind(group, version, kind string) schema.GroupVersionKind {
-	one := schema.GroupVersionKind{Group: group, Version: version, Kind: kind}
-	known = append(known, one)
-	return one
+// register adds a kind to knownKinds.
+func register(group, version, kind string) schema.GroupVersionKind {
+	gvk := schema.GroupVersionKind{Group: group, Version: version, Kind: kind}
+	knownKinds = append(knownKinds, gvk)
+	return gvk
 }

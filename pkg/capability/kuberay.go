@@ -12,34 +12,37 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
-// PlatformKubeRayConfiguration is the MutatingWebhookConfiguration of the KubeRay of Open Data Hub and OpenShift AI since 3.0. No tenant can
-// write one. Where Routes are served, this KubeRay secures all Ray clusters by itself. The KubeRay of its community has no mutating webhook.
+// PlatformKubeRayConfiguration is the MutatingWebhookConfiguration of the KubeRay of Open Data Hub and OpenShift AI since 3.0, which secures
+// all Ray clusters if Routes are served. Tenants cannot create one. Upstream KubeRay has no mutating webhook.
 const PlatformKubeRayConfiguration = "kuberay-mutating-webhook-configuration"
 
-const platformKubeRayWebhook, platformKubeRayPath = "mraycluster.kb.io", "/mutate-ray-io-v1-raycluster"
+const (
+	platformKubeRayWebhook = "mraycluster.kb.io"
+	platformKubeRayPath    = "/mutate-ray-io-v1-raycluster"
+)
 
 var mutatingConfigurations = admissionregistrationv1.SchemeGroupVersion.WithResource("mutatingwebhookconfigurations")
 
-// IsPlatformKubeRay reports whether a MutatingWebhookConfiguration, nil for none, is the one of the platform's KubeRay.
+// IsPlatformKubeRay reports whether a MutatingWebhookConfiguration, which may be nil, belongs to the platform's KubeRay.
 func IsPlatformKubeRay(configuration *unstructured.Unstructured) bool {
 	return configuration != nil && configuration.GetName() == PlatformKubeRayConfiguration &&
 		slices.ContainsFunc(nested.List(configuration.Object, "webhooks"), func(webhook any) bool {
-			called := nested.Text(webhook, "clientConfig", "service", "path")
-			if direct, err := url.Parse(nested.Text(webhook, "clientConfig", "url")); err == nil && called == "" {
-				called = direct.Path
+			path := nested.String(webhook, "clientConfig", "service", "path")
+			if parsed, err := url.Parse(nested.String(webhook, "clientConfig", "url")); err == nil && path == "" {
+				path = parsed.Path
 			}
-			return nested.Text(webhook, "name") == platformKubeRayWebhook && called == platformKubeRayPath
+			return nested.String(webhook, "name") == platformKubeRayWebhook && path == platformKubeRayPath
 		})
 }
 
-// platformKubeRay follows the KubeRay of the platform. A nil one knows that there is none.
+// platformKubeRay watches the KubeRay of the platform. A nil one is never present.
 type platformKubeRay struct {
 	*singleton.Watcher
-	there   atomic.Pointer[bool] // nil until it is known
+	present atomic.Pointer[bool] // nil until it is known
 	changed chan struct{}
 }
 
-// newPlatformKubeRay follows it from the start: the API of webhooks is served by every cluster. Without the permission there is none.
+// newPlatformKubeRay returns a watcher of the webhook configuration. Without the permission KubeRay counts as absent.
 func newPlatformKubeRay(options Options) *platformKubeRay {
 	if options.KubeRay == nil {
 		return nil
@@ -54,17 +57,17 @@ func newPlatformKubeRay(options Options) *platformKubeRay {
 	return p
 }
 
-func (p *platformKubeRay) set(there bool) {
-	if before := p.there.Swap(&there); before != nil && *before == there {
+func (p *platformKubeRay) set(present bool) {
+	if previous := p.present.Swap(&present); previous != nil && *previous == present {
 		return
 	}
 	select {
 	case p.changed <- struct{}{}:
-	default: // the change before has not been seen
+	default: // an earlier change is still unread
 	}
 }
 
-// changes is nil for one that is not followed.
+// changes returns the channel of changes, nil for a nil platformKubeRay.
 func (p *platformKubeRay) changes() <-chan struct{} {
 	if p == nil {
 		return nil
@@ -72,11 +75,11 @@ func (p *platformKubeRay) changes() <-chan struct{} {
 	return p.changed
 }
 
-// current returns whether the platform's KubeRay is there, and whether that is known.
-func (p *platformKubeRay) current() (there, known bool) {
+// current returns whether the platform's KubeRay is present, and whether that is known.
+func (p *platformKubeRay) current() (present, known bool) {
 	if p == nil {
 		return false, true
 	}
-	found := p.there.Load()
+	found := p.present.Load()
 	return found != nil && *found, found != nil
 }

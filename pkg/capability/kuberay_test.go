@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
-// configuration is a MutatingWebhookConfiguration with one webhook.
+// configuration returns a MutatingWebhookConfiguration with one webhook.
 func configuration(name, webhook string, client map[string]any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"webhooks": []any{map[string]any{"name": "another"}, map[string]any{"name": webhook, "clientConfig": client}}}}
 	u.SetAPIVersion("admissionregistration.k8s.io/v1")
@@ -83,7 +83,7 @@ func newKubeRay(objects ...runtime.Object) *dynamicfake.FakeDynamicClient {
 		map[schema.GroupVersionResource]string{mutatingConfigurations: "MutatingWebhookConfigurationList"}, objects...)
 }
 
-// lists counts the reads that a client made.
+// lists returns the number of list requests.
 func lists(client *dynamicfake.FakeDynamicClient) int {
 	n := 0
 	for _, action := range client.Actions() {
@@ -95,7 +95,7 @@ func lists(client *dynamicfake.FakeDynamicClient) int {
 }
 
 // It is followed live, without a read for it at rest, and every change is reported once.
-func TestPlatformKubeRayIsFollowed(t *testing.T) {
+func TestPlatformKubeRayIsWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, l, heard := newKubeRay(), &logs{}, &changes{}
 		w := New(Options{Discovery: newDiscovery(RayCluster, Route), Kinds: kinds, KubeRay: client, Log: l.logger()})
@@ -150,7 +150,7 @@ func TestPlatformKubeRayAtTheStart(t *testing.T) {
 	})
 }
 
-// While it is not known the set is empty, so that nothing is put into pods that does not belong there; without the permission there is none.
+// The set is empty until the presence of KubeRay is known. Without the permission KubeRay counts as absent.
 func TestPlatformKubeRayThatCannotBeRead(t *testing.T) {
 	failing := func(err error) (*dynamicfake.FakeDynamicClient, func()) {
 		client, mended := newKubeRay(ofPlatform()), &atomic.Bool{}

@@ -12,9 +12,9 @@ var servedGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOp
 	Help: "1 while an optional kind is served by the API server, 0 while it is not, by group, version and kind.",
 }, []string{"group", "version", "kind"})
 
-// observe shows each of the followed kinds as served or not.
-func observe(followed []schema.GroupVersionKind, s Set) {
-	for _, k := range followed {
+// recordServed sets the metric of each kind.
+func recordServed(kinds []schema.GroupVersionKind, s Set) {
+	for _, k := range kinds {
 		value := 0.0
 		if s.Has(k) {
 			value = 1

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestServedKindsAreShown(t *testing.T) {
+func TestServedKindsMetric(t *testing.T) {
 	followed := []schema.GroupVersionKind{Route, HTTPRoute, KueueClusterQueue, KueueClusterQueueOlder}
 	shown := func(k schema.GroupVersionKind) float64 {
 		var m dto.Metric
@@ -17,7 +17,7 @@ func TestServedKindsAreShown(t *testing.T) {
 		return m.GetGauge().GetValue()
 	}
 	for _, set := range []Set{NewSet(Route, KueueClusterQueue), NewSet(HTTPRoute, KueueClusterQueueOlder), {}} {
-		observe(followed, set)
+		recordServed(followed, set)
 		for _, k := range followed {
 			if got, want := shown(k), map[bool]float64{true: 1}[set.Has(k)]; got != want {
 				t.Errorf("%s is shown as %v while %s are served", k, got, set)

@@ -45,13 +45,13 @@ func TestKnownBelongsToTheCaller(t *testing.T) {
 	}
 }
 
-// minus and Equal follow the laws of sets.
+// difference and Equal follow the laws of sets.
 func TestSetLaws(t *testing.T) {
 	member := rapid.SampledFrom(Known())
 	rapid.Check(t, func(t *rapid.T) {
 		a := NewSet(rapid.SliceOf(member).Draw(t, "a")...)
 		b := NewSet(rapid.SliceOf(member).Draw(t, "b")...)
-		gained, lost := b.minus(a), a.minus(b)
+		gained, lost := b.difference(a), a.difference(b)
 		rebuilt := slices.Concat(slices.DeleteFunc(a.Kinds(), func(k schema.GroupVersionKind) bool { return slices.Contains(lost, k) }), gained)
 		if !NewSet(rebuilt...).Equal(b) {
 			t.Fatalf("%q without %v and with %v is not %q", a, lost, gained, b)

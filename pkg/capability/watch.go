@@ -16,25 +16,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Controller is the part of controller.Controller that a dynamic watch needs.
+// Controller is the part of controller.Controller that Watch uses.
 type Controller interface {
 	Watch(source.Source) error
 }
 
-// Watch lets a controller watch an optional kind whenever it is served, until ctx ends: build is called each time the kind appears,
-// and the source ends when the kind goes, together with its informer. It may be called at any time and never blocks;
-// neither a kind that vanishes while its informer syncs nor a controller that is not started delays anything. The kind must be one
-// of Options.Kinds.
+// Watch starts the source of build whenever the optional kind is served, and stops it and its informer when the kind is removed, until ctx
+// ends. It can be called at any time and never blocks, even if an informer does not sync or the controller is not started. The kind must
+// be one of Options.Kinds.
 func (w *Watcher) Watch(ctx context.Context, c Controller, kind schema.GroupVersionKind, build func() source.Source) {
 	var stop context.CancelFunc
-	w.Follow(ctx, func(s Set) {
+	w.OnChange(ctx, func(s Set) {
 		switch served := s.Has(kind); {
 		case served && stop == nil:
-			var running context.Context
-			running, stop = context.WithCancel(ctx)
-			// A controller that is just starting holds its lock until its other caches are synced.
+			var servedCtx context.Context
+			servedCtx, stop = context.WithCancel(ctx)
+			// A starting controller holds its lock until its caches are synced.
 			go func() {
-				if err := c.Watch(while(running, kind, build)); err != nil {
+				if err := c.Watch(sourceWhileServed(servedCtx, kind, build)); err != nil {
 					w.options.Log.Error(err, "Watching an optional API", "kind", kind.String())
 				}
 			}()
@@ -54,12 +53,12 @@ func (w *Watcher) WatchMetadata(ctx context.Context, c Controller, kind schema.G
 	})
 }
 
-// while is a source that ends with the context of its kind. It does not offer WaitForSync, since a controller takes a source
-// that does not sync in time at its start as fatal.
-func while(served context.Context, kind schema.GroupVersionKind, build func() source.Source) source.Source {
+// sourceWhileServed returns a source that stops with the context of its kind. It does not implement WaitForSync, because controllers fail
+// to start if a source does not sync in time.
+func sourceWhileServed(served context.Context, kind schema.GroupVersionKind, build func() source.Source) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		if served.Err() != nil {
-			return nil // it went before the controller started
+			return nil // the kind was removed before the controller started
 		}
 		ctx, stop := context.WithCancel(ctx)
 		context.AfterFunc(served, stop)
@@ -71,16 +70,15 @@ func while(served context.Context, kind schema.GroupVersionKind, build func() so
 	})
 }
 
-// removeInformers takes the kinds out of the cache in every representation. The cache only unlinks them, it does not
-// wait.
+// removeInformers removes the informers of the kinds for typed, unstructured and metadata objects, without waiting for their end.
 func (w *Watcher) removeInformers(kinds []schema.GroupVersionKind) {
 	if w.options.Cache == nil {
 		return
 	}
 	for _, k := range kinds {
-		whole := &unstructured.Unstructured{}
-		whole.SetGroupVersionKind(k)
-		representations := []client.Object{MetadataOf(k), whole}
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(k)
+		representations := []client.Object{MetadataOf(k), object}
 		if typed, err := w.options.Scheme.New(k); err == nil {
 			representations = append(representations, typed.(client.Object))
 		}
@@ -92,20 +90,20 @@ func (w *Watcher) removeInformers(kinds []schema.GroupVersionKind) {
 	}
 }
 
-// MetadataOf is an empty object of which only the metadata is wanted.
+// MetadataOf returns an empty metadata object of a kind.
 func MetadataOf(k schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: k.GroupVersion().String(), Kind: k.Kind}}
 }
 
-// GetMetadata reads the metadata of an object, nil where there is none. It may be part of a cache and must not be changed.
+// GetMetadata returns the metadata of an object, nil if it is not found. The result may be shared with the cache and must not be modified.
 func GetMetadata(ctx context.Context, from client.Reader, kind schema.GroupVersionKind, name client.ObjectKey) (*metav1.PartialObjectMetadata, error) {
-	head := MetadataOf(kind)
-	err := from.Get(ctx, name, head, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
+	metadata := MetadataOf(kind)
+	err := from.Get(ctx, name, metadata, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading metadata of %s %s: %w", kind.Kind, name, err)
 	}
-	return head, nil
+	return metadata, nil
 }

@@ -89,7 +89,7 @@ func start(t *testing.T, c controller.Controller) (stop func()) {
 	}
 }
 
-// comeAndGo serves and withdraws a kind with its definition.
+// comeAndGo adds and removes a kind with its definition.
 type comeAndGo struct {
 	d       *fakeDiscovery
 	cluster *fakeCluster
@@ -107,7 +107,7 @@ func (c comeAndGo) goAway(k schema.GroupVersionKind) {
 	pass(time.Second)
 }
 
-func TestWatchComesAndGoes(t *testing.T) {
+func TestWatchStartsAndStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := comeAndGo{newDiscovery(), newCluster(t)}
 		store, s := &fakeCache{}, &sources{}
@@ -147,7 +147,7 @@ func TestWatchOfServedKindAfterStart(t *testing.T) {
 		w.Watch(ctx, c, HTTPRoute, s.build)
 		s.want(t, 1, 1)
 
-		// A watch whose context ended does not come back.
+		// A watch whose context ended is not restarted.
 		cancel()
 		s.want(t, 0, 1)
 		env.goAway(HTTPRoute)
@@ -217,7 +217,7 @@ func TestWatchReportsSourcesThatDoNotStart(t *testing.T) {
 	})
 }
 
-// syncingCache hands out informers that never sync, as those of a kind that vanished do.
+// syncingCache returns informers that never sync, like those of a removed kind.
 type syncingCache struct {
 	cache.Cache
 	mu    sync.Mutex

@@ -28,85 +28,83 @@ import (
 )
 
 const (
-	// debounce lets the events of one installation gather, and gives a new definition the moment it needs until it
-	// is served.
+	// debounce combines the events of one installation, and gives a new definition time to be served.
 	debounce = 300 * time.Millisecond
-	// window is how long discovery is queried again until it lists the definitions that were seen, and how long a kind that it
-	// leaves out still counts as served.
-	window = 30 * time.Second
-	// retryMin and retryMax bound the pauses meanwhile, and after discovery failed.
-	retryMin, retryMax = 250 * time.Millisecond, 30 * time.Second
-	// slowPeriod is the safety net under the events, pollPeriod replaces them where they are not allowed.
-	slowPeriod, pollPeriod = 10 * time.Minute, 30 * time.Second
-	// firstTimeout bounds the reading in New, so that an API server that does not answer delays the start only so
-	// long.
-	firstTimeout = 10 * time.Second
+	// discoveryGracePeriod is how long discovery is polled until it lists the definitions of the informer, and how long a kind that it
+	// omits still counts as served.
+	discoveryGracePeriod = 30 * time.Second
+	// minBackoff and maxBackoff limit the interval of polling during the grace period, and after discovery failed.
+	minBackoff = 250 * time.Millisecond
+	maxBackoff = 30 * time.Second
+	// resyncPeriod is the interval of discovery with events of definitions, pollPeriod without them.
+	resyncPeriod = 10 * time.Minute
+	pollPeriod   = 30 * time.Second
+	// initialTimeout limits the discovery call in New, and with it the delay of the start by an unresponsive API server.
+	initialTimeout = 10 * time.Second
 )
 
 // Options of a Watcher. Discovery is required.
 type Options struct {
-	// Discovery asks the API server; it must not be a caching client.
+	// Discovery must not be a caching client.
 	Discovery discovery.DiscoveryInterface
-	// Metadata follows the names of CustomResourceDefinitions, for which it needs the permission to list and watch them. Without
-	// it, or without the permission, discovery is polled every 30 s.
+	// Metadata lists and watches CustomResourceDefinitions. Without it, or without the permission, discovery is polled every 30 s.
 	Metadata metadata.Interface
-	// Cache is the manager's cache. Informers of kinds that come or go are removed from it. May be nil.
+	// Cache is the manager's cache, from which informers of added and removed kinds are deleted. May be nil.
 	Cache cache.Cache
-	// Scheme tells the typed representation of kinds in the cache.
+	// Scheme maps kinds to their Go types in the cache.
 	Scheme *runtime.Scheme
-	// Kinds to follow.
+	// Kinds are the kinds to watch.
 	Kinds []schema.GroupVersionKind
-	// KubeRay follows the KubeRay of the platform, for which it needs the permission to list and watch its webhook configuration. May be
-	// nil, where nothing depends on it.
+	// KubeRay lists and watches the webhook configuration of the platform's KubeRay. Nil if no component needs it.
 	KubeRay dynamic.Interface
-	// Clock drives every pause; the real one when nil.
+	// Clock is the real one if nil.
 	Clock clock.Clock
-	// Log receives changes and troubles.
+	// Log receives changes and errors.
 	Log logr.Logger
 }
 
-// Watcher keeps a Set current. It is a manager Runnable that also runs on standby replicas.
+// Watcher maintains the Set. It is a manager Runnable that also runs on standby replicas.
 type Watcher struct {
 	options   Options
 	discovery discovery.DiscoveryInterfaceWithContext
 	groups    map[string]bool
-	current   atomic.Pointer[Set] // nil until discovery has answered, and the KubeRay of the platform is known
-	poke      chan struct{}       // an event arrived
+	current   atomic.Pointer[Set] // nil until discovery succeeded and the presence of the platform's KubeRay is known
+	events    chan struct{}
 
 	listeners singleton.Listeners[Set]
 
 	kubeRay *platformKubeRay
 
-	// What follows belongs to the goroutine of Start, and to New before.
-	definitions *definitions
-	served      *Set                                             // the kinds of the last answer of discovery; nil before
-	known       map[schema.GroupVersion]bool                     // what discovery has described or left out at least once
-	resources   map[schema.GroupVersionKind]schema.GroupResource // of kinds that discovery has listed
-	omitted     map[schema.GroupVersionKind]time.Time            // since when discovery leaves out what was served
-	settled     bool                                             // the last reading was complete and agreed with the definitions
-	settleUntil time.Time                                        // the end of the window after the last event
-	retry       wait.Backoff
+	// The fields below are used only by New and by the goroutine of Start.
+	crds           *crdWatcher
+	served         *Set                                             // the kinds of the last discovery; nil before
+	knownVersions  map[schema.GroupVersion]bool                     // versions whose resources were listed, or which were omitted, at least once
+	resources      map[schema.GroupVersionKind]schema.GroupResource // of kinds that discovery has listed
+	omittedSince   map[schema.GroupVersionKind]time.Time            // start of the omission of kinds that were served
+	consistent     bool                                             // the last discovery was complete and matched the definitions
+	gracePeriodEnd time.Time                                        // discoveryGracePeriod after the last event
+	backoff        wait.Backoff
 }
 
-// New returns a Watcher that has asked discovery once. Failing discovery is not an error: the set stays empty, and
-// Start tries again. In a partial answer, what is announced and cannot be described counts as served, see evaluate.
+// New returns a Watcher after one discovery call. A failed call is not an error: the set stays empty, and Start retries. For partial
+// responses see servedKinds.
 func New(options Options) *Watcher {
 	options.Clock = cmp.Or[clock.Clock](options.Clock, clock.RealClock{})
 	w := &Watcher{
-		options:   options,
-		discovery: discovery.ToDiscoveryInterfaceWithContext(options.Discovery),
-		groups:    map[string]bool{},
-		poke:      make(chan struct{}, 1),
-		known:     map[schema.GroupVersion]bool{},
-		resources: map[schema.GroupVersionKind]schema.GroupResource{},
-		omitted:   map[schema.GroupVersionKind]time.Time{},
+		options:       options,
+		discovery:     discovery.ToDiscoveryInterfaceWithContext(options.Discovery),
+		groups:        map[string]bool{},
+		events:        make(chan struct{}, 1),
+		knownVersions: map[schema.GroupVersion]bool{},
+		resources:     map[schema.GroupVersionKind]schema.GroupResource{},
+		omittedSince:  map[schema.GroupVersionKind]time.Time{},
 	}
 	for _, k := range options.Kinds {
 		w.groups[k.Group] = true
 	}
-	observe(options.Kinds, Set{})
-	w.begin()
-	ctx, cancel := context.WithTimeout(context.Background(), firstTimeout)
+	recordServed(options.Kinds, Set{})
+	w.resetBackoff()
+	ctx, cancel := context.WithTimeout(context.Background(), initialTimeout)
 	defer cancel()
 	if w.kubeRay = newPlatformKubeRay(w.options); w.kubeRay != nil {
 		w.kubeRay.Read(ctx)
@@ -115,10 +113,10 @@ func New(options Options) *Watcher {
 	return w
 }
 
-// Current returns the latest snapshot. It is empty until discovery answered once.
+// Current returns the latest set. It is empty until discovery succeeded once.
 func (w *Watcher) Current() Set { return ptr.Deref(w.current.Load(), Set{}) }
 
-// Ready is a readiness check (healthz.Checker): it fails until discovery answered once.
+// Ready is a readiness check (healthz.Checker). It fails until discovery succeeded once.
 func (w *Watcher) Ready(*http.Request) error {
 	if w.current.Load() == nil {
 		return errors.New("discovery has not answered yet, or the webhook configuration of KubeRay could not be read")
@@ -126,63 +124,62 @@ func (w *Watcher) Ready(*http.Request) error {
 	return nil
 }
 
-// Subscribe registers a listener for every later change, until ctx ends. Listeners are called one after the other, outside of
-// locks, from one goroutine: they must return soon. To miss nothing, subscribe first and look at Current afterwards.
+// Subscribe registers a listener for later changes until ctx ends. Listeners are called sequentially from one goroutine without locks, and
+// must return quickly. To miss no change, subscribe before calling Current.
 func (w *Watcher) Subscribe(ctx context.Context, listener func(Set)) {
 	w.listeners.Subscribe(ctx, listener)
 }
 
-// Follow calls the function with the set as it is now, and with every later one until ctx ends: one after the other, none missed, and
-// an older one never after a newer one.
-func (w *Watcher) Follow(ctx context.Context, tell func(Set)) {
-	var order sync.Mutex
-	latest := func(Set) {
-		order.Lock()
-		defer order.Unlock()
-		tell(w.Current())
+// OnChange calls the listener with the current set and with every later one until ctx ends. Calls are sequential and in order.
+func (w *Watcher) OnChange(ctx context.Context, listener func(Set)) {
+	var mu sync.Mutex
+	notify := func(Set) {
+		mu.Lock()
+		defer mu.Unlock()
+		listener(w.Current())
 	}
-	w.Subscribe(ctx, latest)
-	latest(w.Current())
+	w.Subscribe(ctx, notify)
+	notify(w.Current())
 }
 
-// Changes is a source that wakes a controller with the given object at every change while it runs.
+// Changes returns a source that enqueues the given object at every change.
 func (w *Watcher) Changes(object client.Object, h handler.EventHandler) source.Source {
-	return w.listeners.Changes(object, h)
+	return w.listeners.EventSource(object, h)
 }
 
-// NeedLeaderElection makes standby replicas follow too, since webhooks and late starts depend on the set.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: webhooks of standby replicas depend on the set.
 func (w *Watcher) NeedLeaderElection() bool { return false }
 
-// Start follows the cluster until ctx ends. It returns an error only when the followers cannot be built.
+// Start watches the cluster until ctx ends. It returns an error only if the informer cannot be created.
 func (w *Watcher) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	var followers sync.WaitGroup
-	defer followers.Wait()
+	var watchers sync.WaitGroup
+	defer watchers.Wait()
 	defer cancel()
 	if w.options.Metadata != nil {
-		d, err := newDefinitions(w.options.Metadata, w.groups, w.options.Log, w.signal)
+		crds, err := newCRDWatcher(w.options.Metadata, w.groups, w.options.Log, w.notifyEvent)
 		if err != nil {
 			return err
 		}
-		w.definitions = d
-		followers.Go(func() { d.informer.RunWithContext(ctx) })
+		w.crds = crds
+		watchers.Go(func() { crds.informer.RunWithContext(ctx) })
 	}
 	if w.kubeRay != nil {
-		followers.Go(func() { _ = w.kubeRay.Start(ctx) }) // it never fails
+		watchers.Go(func() { _ = w.kubeRay.Start(ctx) }) // always returns nil
 	}
 
-	due := w.options.Clock.Now().Add(w.pause())
+	due := w.options.Clock.Now().Add(w.nextInterval())
 	for {
 		timer := w.options.Clock.NewTimer(due.Sub(w.options.Clock.Now()))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return nil
-		case <-w.poke:
-			w.begin()
-			w.settleUntil = w.options.Clock.Now().Add(window)
-			if soon := w.options.Clock.Now().Add(debounce); soon.Before(due) {
-				due = soon
+		case <-w.events:
+			w.resetBackoff()
+			w.gracePeriodEnd = w.options.Clock.Now().Add(discoveryGracePeriod)
+			if debounced := w.options.Clock.Now().Add(debounce); debounced.Before(due) {
+				due = debounced
 			}
 		case <-w.kubeRay.changes():
 			if w.served != nil {
@@ -190,115 +187,115 @@ func (w *Watcher) Start(ctx context.Context) error {
 			}
 		case <-timer.C():
 			w.refresh(ctx)
-			due = w.options.Clock.Now().Add(w.pause())
+			due = w.options.Clock.Now().Add(w.nextInterval())
 		}
 		timer.Stop()
 	}
 }
 
-// signal notes an event without ever blocking; events that come together are one.
-func (w *Watcher) signal() {
+// notifyEvent records an event without blocking; concurrent events are combined.
+func (w *Watcher) notifyEvent() {
 	select {
-	case w.poke <- struct{}{}:
+	case w.events <- struct{}{}:
 	default:
 	}
 }
 
-// begin lets the pauses grow from the shortest.
-func (w *Watcher) begin() {
-	w.retry = wait.Backoff{Duration: retryMin, Factor: 2, Cap: retryMax, Steps: math.MaxInt}
+// resetBackoff restarts the back-off with the shortest interval.
+func (w *Watcher) resetBackoff() {
+	w.backoff = wait.Backoff{Duration: minBackoff, Factor: 2, Cap: maxBackoff, Steps: math.MaxInt}
 }
 
-// refresh asks discovery and publishes what it learnt.
+// refresh calls discovery and publishes the result.
 func (w *Watcher) refresh(ctx context.Context) {
-	answer, err := read(ctx, w.discovery, w.groups)
+	result, err := readDiscovery(ctx, w.discovery, w.groups)
 	if err != nil {
-		w.settled = false
-		if !errors.Is(ctx.Err(), context.Canceled) { // the program ends
+		w.consistent = false
+		if !errors.Is(ctx.Err(), context.Canceled) { // the manager is stopping
 			w.options.Log.Error(err, "Reading discovery; keeping the last known optional APIs")
 		}
 		return
 	}
-	for gv, cause := range answer.failed {
+	for gv, cause := range result.failed {
 		w.options.Log.V(1).Info("Keeping the last known state of an API that discovery could not describe",
 			"groupVersion", gv.String(), "cause", cause.Error())
 	}
-	next, held := w.evaluate(answer)
-	w.settled = len(answer.failed) == 0 && !held && (w.definitions.agree(answer) || !w.options.Clock.Now().Before(w.settleUntil))
+	next, held := w.servedKinds(result)
+	w.consistent = len(result.failed) == 0 && !held && (w.crds.agreesWith(result) || !w.options.Clock.Now().Before(w.gracePeriodEnd))
 	w.publish(next)
 }
 
-// evaluate turns an answer into a set. A kind whose definition went is not served, whatever discovery says. One that was served and
-// is left out stays while discovery cannot tell, and for the window; the latter is reported as held.
+// servedKinds returns the set for a discovery result. A kind whose definition was deleted is not served, whatever discovery returns. A kind
+// that was served and is omitted stays while its version cannot be read, and during the grace period, for which held is true.
 //
-// The kinds of a version that is announced and was never described count as served: its server is away, as that of an aggregated
-// API may be when the manager starts. A wrong "absent" would prune children; a wrong "served" is an error that is tried again.
-func (w *Watcher) evaluate(answer served) (next Set, held bool) {
-	before, now := ptr.Deref(w.served, Set{}), w.options.Clock.Now()
+// All kinds of a version that is listed but was never readable count as served: the server of an aggregated API may be down when the
+// manager starts. Kinds wrongly missing would make controllers prune objects; for kinds wrongly served requests fail and are retried.
+func (w *Watcher) servedKinds(result discoveryResult) (next Set, held bool) {
+	previous, now := ptr.Deref(w.served, Set{}), w.options.Clock.Now()
 	var kinds []schema.GroupVersionKind
 	for _, k := range w.options.Kinds {
-		plural, listed := answer.plurals[k]
-		_, failed := answer.failed[k.GroupVersion()]
-		unknown := !w.known[k.GroupVersion()]
+		plural, listed := result.plurals[k]
+		_, failed := result.failed[k.GroupVersion()]
+		unknown := !w.knownVersions[k.GroupVersion()]
 		if listed {
 			w.resources[k] = schema.GroupResource{Group: k.Group, Resource: plural}
 		}
 		switch {
-		case w.definitions.gone(w.resources[k]):
-		case listed, failed && (unknown || before.Has(k)):
+		case w.crds.isRemoved(w.resources[k]):
+		case listed, failed && (unknown || previous.Has(k)):
 			kinds = append(kinds, k)
-		case !unknown && before.Has(k) && w.waits(k, now):
+		case !unknown && previous.Has(k) && w.inGracePeriod(k, now):
 			kinds, held = append(kinds, k), true
 			continue
 		}
-		delete(w.omitted, k)
+		delete(w.omittedSince, k)
 	}
 	for _, k := range w.options.Kinds {
-		if _, failed := answer.failed[k.GroupVersion()]; !failed {
-			w.known[k.GroupVersion()] = true
+		if _, failed := result.failed[k.GroupVersion()]; !failed {
+			w.knownVersions[k.GroupVersion()] = true
 		}
 	}
 	return NewSet(kinds...), held
 }
 
-// waits reports whether a kind was left out for less than the window.
-func (w *Watcher) waits(k schema.GroupVersionKind, now time.Time) bool {
-	if w.omitted[k].IsZero() {
-		w.omitted[k] = now
+// inGracePeriod reports whether a kind has been omitted for less than the grace period.
+func (w *Watcher) inGracePeriod(k schema.GroupVersionKind, now time.Time) bool {
+	if w.omittedSince[k].IsZero() {
+		w.omittedSince[k] = now
 	}
-	return now.Sub(w.omitted[k]) < window
+	return now.Sub(w.omittedSince[k]) < discoveryGracePeriod
 }
 
-// publish swaps the set and notifies all listeners, once it is known which KubeRay there is. Informers go before a kind returns, so that its watches start on fresh
-// ones, and after it went, so that no watch starts one again.
+// publish stores the set and notifies the listeners, once the presence of the platform's KubeRay is known. Informers are removed before a
+// kind is added, so that watches start with new ones, and after a kind is removed, so that no watch starts them again.
 func (w *Watcher) publish(served Set) {
 	w.served = &served
-	there, known := w.kubeRay.current()
+	platformKubeRay, known := w.kubeRay.current()
 	if !known {
 		return
 	}
-	before := w.Current()
-	next := served.WithPlatformKubeRay(there)
-	gained, lost := next.minus(before), before.minus(next)
-	w.removeInformers(gained)
+	previous := w.Current()
+	next := served.WithPlatformKubeRay(platformKubeRay)
+	added, removed := next.difference(previous), previous.difference(next)
+	w.removeInformers(added)
 	w.current.Store(&next)
-	if next.Equal(before) {
+	if next.Equal(previous) {
 		return
 	}
-	observe(w.options.Kinds, next)
-	w.removeInformers(lost)
-	w.options.Log.Info("Optional APIs or KubeRay changed", "gained", NewSet(gained...).String(), "lost", NewSet(lost...).String(), "platformKubeRay", there)
+	recordServed(w.options.Kinds, next)
+	w.removeInformers(removed)
+	w.options.Log.Info("Optional APIs or KubeRay changed", "gained", NewSet(added...).String(), "lost", NewSet(removed...).String(), "platformKubeRay", platformKubeRay)
 	w.listeners.Notify(next)
 }
 
-// pause is the time until the next reading if no event comes before.
-func (w *Watcher) pause() time.Duration {
-	if !w.settled {
-		return w.retry.Step()
+// nextInterval returns the time until the next discovery call without an event.
+func (w *Watcher) nextInterval() time.Duration {
+	if !w.consistent {
+		return w.backoff.Step()
 	}
-	w.begin()
-	if w.definitions.following() {
-		return wait.Jitter(slowPeriod, 0.1)
+	w.resetBackoff()
+	if w.crds.isSynced() {
+		return wait.Jitter(resyncPeriod, 0.1)
 	}
 	return pollPeriod
 }

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var kinds = []schema.GroupVersionKind{Route, OpenShiftIngress, UserGroup, HTTPRoute, ReferenceGrant, ServiceMonitor, PrometheusRule, RayCluster}
 
-// logs collects what a watcher says. Errors count as lines too.
+// logs collects the log lines of a watcher, including errors.
 type logs struct {
 	mu    sync.Mutex
 	lines []string
@@ -50,7 +50,7 @@ func (l *logs) with(text string) int {
 	return n
 }
 
-// changes collects what a subscriber hears.
+// changes collects the calls of a listener.
 type changes struct {
 	mu   sync.Mutex
 	sets []Set
@@ -68,7 +68,7 @@ func (c *changes) len() int {
 	return len(c.sets)
 }
 
-// run starts a watcher in the bubble of the test and waits until it is at rest.
+// run starts a watcher in the synctest bubble and waits until it is idle.
 func run(t *testing.T, w *Watcher) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -83,9 +83,9 @@ func run(t *testing.T, w *Watcher) {
 	synctest.Wait()
 }
 
-// pass lets virtual time go by and waits until everything is at rest.
+// pass advances the virtual time and waits until all goroutines block.
 func pass(d time.Duration) {
-	<-time.After(d) // virtual time: the test runs in a bubble
+	<-time.After(d) // virtual time of the synctest bubble
 	synctest.Wait()
 }
 
@@ -100,7 +100,7 @@ func TestFollowsDefinitions(t *testing.T) {
 			t.Errorf("discovery was asked %d times until rest without a definition, want 1", n)
 		}
 
-		// A definition is announced before it is served.
+		// A definition is created before it is served.
 		cluster.create(definitionName(RayCluster))
 		pass(time.Second)
 		if w.Current().Has(RayCluster) {
@@ -112,7 +112,7 @@ func TestFollowsDefinitions(t *testing.T) {
 			t.Fatalf("current %q after %d changes, want RayCluster after 1", w.Current(), heard.len())
 		}
 
-		// A definition is gone before discovery omits it.
+		// A definition is deleted before discovery omits it.
 		cluster.remove(definitionName(RayCluster))
 		pass(2 * time.Second)
 		if w.Current().Has(RayCluster) || heard.len() != 2 {
@@ -180,19 +180,19 @@ func TestAggregatedAPIsAreLookedFor(t *testing.T) {
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
 		run(t, w)
 		d.serve(Route)
-		pass(slowPeriod + slowPeriod/5)
+		pass(resyncPeriod + resyncPeriod/5)
 		if !w.Current().Has(Route) {
 			t.Fatal("the aggregated API was not noticed")
 		}
 		d.withdraw(Route)
-		pass(slowPeriod + slowPeriod/5 + window + retryMax)
+		pass(resyncPeriod + resyncPeriod/5 + discoveryGracePeriod + maxBackoff)
 		if w.Current().Has(Route) {
 			t.Fatal("the end of the aggregated API was not noticed")
 		}
 	})
 }
 
-// What happened between New and the first list of the definitions is noticed.
+// Changes between New and the first list of the definitions are detected.
 func TestComparesAtTheStart(t *testing.T) {
 	for name, tc := range map[string]struct {
 		existing, servedAtNew, servedLater, withdrawn []schema.GroupVersionKind
@@ -212,7 +212,7 @@ func TestComparesAtTheStart(t *testing.T) {
 				d.serve(tc.servedLater...)
 				d.withdraw(tc.withdrawn...)
 				run(t, w)
-				pass(window + 5*time.Second)
+				pass(discoveryGracePeriod + 5*time.Second)
 				if n := d.count(); n != tc.readings {
 					t.Errorf("%d readings, want %d", n, tc.readings)
 				}
@@ -234,7 +234,7 @@ func TestRecheckEnds(t *testing.T) {
 		// One definition that is never established, one whose end discovery never learns.
 		cluster.create(definitionName(HTTPRoute))
 		cluster.remove(definitionName(RayCluster))
-		pass(window + retryMax)
+		pass(discoveryGracePeriod + maxBackoff)
 		during := d.count() - before
 		if during < 5 || during > 15 {
 			t.Errorf("%d readings in the window, want a handful", during)
@@ -310,7 +310,7 @@ func TestPersistentAbsenceCounts(t *testing.T) {
 		run(t, w)
 		d.withdraw(ReferenceGrant) // its definition stays and stops to serve this version
 		cluster.update(definitionName(ReferenceGrant), "2")
-		pass(window - 5*time.Second)
+		pass(discoveryGracePeriod - 5*time.Second)
 		if !w.Current().Has(ReferenceGrant) {
 			t.Error("given up too early")
 		}
@@ -355,7 +355,7 @@ func TestFirstReadingFails(t *testing.T) {
 			t.Errorf("%d readings in five minutes of failure", n)
 		}
 		d.fail(nil)
-		pass(retryMax)
+		pass(maxBackoff)
 		if err := w.Ready(nil); err != nil || !w.Current().Has(Route) || heard.len() != 1 {
 			t.Errorf("ready %v, current %q, %d changes", err, w.Current(), heard.len())
 		}
@@ -381,7 +381,7 @@ func TestForbiddenFallsBackToPolling(t *testing.T) {
 			t.Error("polling did not notice the API")
 		}
 		d.withdraw(Route)
-		pass(pollPeriod + window + retryMax)
+		pass(pollPeriod + discoveryGracePeriod + maxBackoff)
 		if w.Current().Has(Route) {
 			t.Error("polling did not notice that the API went")
 		}
@@ -432,14 +432,14 @@ func TestLegacyDiscovery(t *testing.T) {
 	if !w.Current().Equal(NewSet(Route, ServiceMonitor, PrometheusRule)) || w.Ready(nil) != nil {
 		t.Errorf("current %q: what could not be read is not absent, what was not found is", w.Current())
 	}
-	if w.pause() != retryMin {
-		t.Errorf("a version that could not be read is tried again after %s", w.pause())
+	if w.nextInterval() != minBackoff {
+		t.Errorf("a version that could not be read is tried again after %s", w.nextInterval())
 	}
 }
 
 func TestAggregatedVersionWithoutResources(t *testing.T) {
 	d := newDiscovery(Route, HTTPRoute)
-	answer, err := read(t.Context(), partial{d}, map[string]bool{Route.Group: true})
+	answer, err := readDiscovery(t.Context(), partial{d}, map[string]bool{Route.Group: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -476,7 +476,7 @@ func TestSubscribersAreCalledOneByOne(t *testing.T) {
 	})
 }
 
-func TestFeedsKeepOnlyNames(t *testing.T) {
+func TestInformerKeepsOnlyNames(t *testing.T) {
 	in := object("routes.example.com")
 	out, err := nameOnly(in)
 	if err != nil {

@@ -15,44 +15,43 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The kinds that can learn a CA.
+// The kinds of targets.
 var (
 	Validating = schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"}
 	Mutating   = schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"}
 	Conversion = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 )
 
-// Target is an object whose client configurations get our CA.
+// Target is an object whose client configurations need the CA bundle.
 type Target struct {
 	// Kind is Validating, Mutating or Conversion.
 	Kind schema.GroupVersionKind
-	// Name of the cluster-scoped object.
+	// Name is the name of the cluster-scoped object.
 	Name string
-	// Optional says that its absence is no error: what serves it may be switched off and its manifests removed.
+	// Optional reports whether the object may be absent because its component is disabled and its manifests were removed.
 	Optional bool
-	// Service is the only one whose entries get the CA, in any namespace; the object may hold entries of another operator.
-	// Empty for all entries.
+	// Service restricts the injection to client configurations of this Service name, since another operator may own the others. Empty
+	// for all.
 	Service string
 }
 
-// inject writes the bundle into every target that holds another one. It continues after an error and joins them. Known says that no
-// call will fail for want of the CA: a target that is absent leads nowhere, nor does one of a component whose role is not granted
-// because it is off.
-func (a *Authority) inject(ctx context.Context, bundle []byte) (known bool, err error) {
+// injectCA writes the bundle into all targets and joins their errors. injected reports whether no webhook call can fail for the CA: a
+// target that does not exist has no callers, and a disabled component has no role to write its optional target.
+func (a *Authority) injectCA(ctx context.Context, bundle []byte) (injected bool, err error) {
 	var errs []error
-	known = true
+	injected = true
 	for _, target := range a.Targets {
-		err := a.injectOne(ctx, target, base64.StdEncoding.EncodeToString(bundle))
-		observeInjected(target, err == nil)
+		err := a.injectTarget(ctx, target, base64.StdEncoding.EncodeToString(bundle))
+		recordInjection(target, err == nil)
 		if err != nil {
-			known = known && (apierrors.IsNotFound(err) || target.Optional && apierrors.IsForbidden(err))
+			injected = injected && (apierrors.IsNotFound(err) || target.Optional && apierrors.IsForbidden(err))
 			errs = append(errs, fmt.Errorf("writing the CA into %s %s: %w", target.Kind.Kind, target.Name, err))
 		}
 	}
-	return known, errors.Join(errs...)
+	return injected, errors.Join(errs...)
 }
 
-func (a *Authority) injectOne(ctx context.Context, target Target, bundle string) error {
+func (a *Authority) injectTarget(ctx context.Context, target Target, bundle string) error {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(target.Kind)
 	err := a.Client.Get(ctx, types.NamespacedName{Name: target.Name}, obj)
@@ -62,11 +61,11 @@ func (a *Authority) injectOne(ctx context.Context, target Target, bundle string)
 	if err != nil {
 		return err
 	}
-	patch := patchFor(obj, bundle, target.Service)
+	patch := buildCABundlePatch(obj, bundle, target.Service)
 	if len(patch) == 0 {
 		return nil
 	}
-	// The test makes the patch fail when the list of webhooks moved in between; the next sync sees the new one.
+	// The test operation fails the patch after a concurrent change of the webhooks; the next sync retries it.
 	patch = append([]jsonpatch.Operation{jsonpatch.NewOperation("test", "/metadata/resourceVersion", obj.GetResourceVersion())}, patch...)
 	body, err := json.Marshal(patch)
 	if err != nil {
@@ -75,8 +74,8 @@ func (a *Authority) injectOne(ctx context.Context, target Target, bundle string)
 	return a.Client.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, body))
 }
 
-// patchFor touches nothing but caBundle, so that fields unknown to this program survive.
-func patchFor(obj *unstructured.Unstructured, bundle, service string) []jsonpatch.Operation {
+// buildCABundlePatch returns a patch of the caBundle fields only, which preserves unknown fields.
+func buildCABundlePatch(obj *unstructured.Unstructured, bundle, service string) []jsonpatch.Operation {
 	if obj.GroupVersionKind() == Conversion {
 		config, found, _ := unstructured.NestedMap(obj.Object, "spec", "conversion", "webhook", "clientConfig")
 		if !found || config["caBundle"] == bundle {
@@ -85,12 +84,12 @@ func patchFor(obj *unstructured.Unstructured, bundle, service string) []jsonpatc
 		return []jsonpatch.Operation{jsonpatch.NewOperation("add", "/spec/conversion/webhook/clientConfig/caBundle", bundle)}
 	}
 	var patch []jsonpatch.Operation
-	hooks, _, _ := unstructured.NestedSlice(obj.Object, "webhooks")
-	for i, hook := range hooks {
-		fields, _ := hook.(map[string]any)
+	webhooks, _, _ := unstructured.NestedSlice(obj.Object, "webhooks")
+	for i, webhook := range webhooks {
+		fields, _ := webhook.(map[string]any)
 		config, found, _ := unstructured.NestedMap(fields, "clientConfig")
-		called, _, _ := unstructured.NestedString(config, "service", "name")
-		if found && config["caBundle"] != bundle && (service == "" || called == service) {
+		serviceName, _, _ := unstructured.NestedString(config, "service", "name")
+		if found && config["caBundle"] != bundle && (service == "" || serviceName == service) {
 			patch = append(patch, jsonpatch.NewOperation("add", fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", i), bundle))
 		}
 	}

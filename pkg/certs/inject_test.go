@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// caBundles reads the bundles of all webhooks of a configuration.
+// caBundles returns the CA bundles of all webhooks of a configuration.
 func caBundles(obj *unstructured.Unstructured) []any {
 	var out []any
 	hooks, _, _ := unstructured.NestedSlice(obj.Object, "webhooks")
@@ -28,7 +28,7 @@ func caBundles(obj *unstructured.Unstructured) []any {
 	return out
 }
 
-func TestTargetsLearnTheCA(t *testing.T) {
+func TestSyncInjectsCA(t *testing.T) {
 	mutating := webhooks("m", hook("only", map[string]any{"url": "https://x"}))
 	mutating.SetGroupVersionKind(Mutating)
 	w := newEnvironment(t,
@@ -61,8 +61,8 @@ func TestTargetsLearnTheCA(t *testing.T) {
 	}
 }
 
-// An object may hold entries of another operator, which is called with another CA.
-func TestEntriesOfAnotherServiceKeepTheirCA(t *testing.T) {
+// The object may contain webhooks of another operator with another CA.
+func TestSyncKeepsCAOfOtherServices(t *testing.T) {
 	call := func(service string) map[string]any {
 		return map[string]any{"caBundle": "b2xk", "service": map[string]any{"namespace": "any", "name": service}}
 	}
@@ -74,7 +74,7 @@ func TestEntriesOfAnotherServiceKeepTheirCA(t *testing.T) {
 	}
 }
 
-func TestAMissingTargetIsAnErrorAndTheOthersAreServed(t *testing.T) {
+func TestSyncInjectsOtherTargetsAfterError(t *testing.T) {
 	w := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
 	a := w.replica(nil, Target{Kind: Mutating, Name: "gone"}, Target{Kind: Validating, Name: "v"})
 	_, err := a.Sync(t.Context())
@@ -87,8 +87,8 @@ func TestAMissingTargetIsAnErrorAndTheOthersAreServed(t *testing.T) {
 	w.mustTrust(a, w.bundle(), "the first certificate is served all the same")
 }
 
-// What is switched off may have no manifests; every other trouble with it counts.
-func TestAnOptionalTargetMayBeMissing(t *testing.T) {
+// A disabled component may have no manifests. All other errors are reported.
+func TestSyncIgnoresMissingOptionalTarget(t *testing.T) {
 	w := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
 	a := w.replica(nil, Target{Kind: Mutating, Name: "gone", Optional: true}, Target{Kind: Validating, Name: "v", Optional: true})
 	if _, err := a.Sync(t.Context()); err != nil {
@@ -110,8 +110,8 @@ func TestAnOptionalTargetMayBeMissing(t *testing.T) {
 	}
 }
 
-// A certificate that a target cannot trust yet is not served while the one before is valid.
-func TestServesTheOldUntilTargetsKnow(t *testing.T) {
+// A certificate is not served before the targets contain its CA, while the previous one is valid.
+func TestServesOldCertificateUntilInjection(t *testing.T) {
 	w := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
 	broken := false
 	a := w.replica(&interceptor.Funcs{
@@ -139,8 +139,8 @@ func TestServesTheOldUntilTargetsKnow(t *testing.T) {
 	}
 }
 
-// The API server refuses what calls a webhook until it knows the CA, so no replica is ready before, the second one no more than the first.
-func TestReadyWhenTheTargetsKnow(t *testing.T) {
+// The API server cannot call a webhook before its CA is injected, so no replica is ready before.
+func TestReadyAfterInjection(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "v", nil)
 	for name, test := range map[string]struct {
 		target Target
@@ -188,7 +188,7 @@ func TestReadyWhenTheTargetsKnow(t *testing.T) {
 	}
 }
 
-func TestReadinessDoesNotWaitForEver(t *testing.T) {
+func TestReadyAfterInjectionTimeout(t *testing.T) {
 	w := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
 	a := w.replica(&interceptor.Funcs{
 		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
@@ -198,7 +198,7 @@ func TestReadinessDoesNotWaitForEver(t *testing.T) {
 	var log strings.Builder
 	a.Log = funcr.New(func(_, args string) { log.WriteString(args + "\n") }, funcr.Options{})
 	_, _ = a.Sync(t.Context())
-	w.clock.Step(trustPatience - time.Second)
+	w.clock.Step(injectionTimeout - time.Second)
 	_, _ = a.Sync(t.Context())
 	if a.Ready(nil) == nil {
 		t.Error("ready too early")

@@ -17,30 +17,31 @@ import (
 
 // Keys of the Secrets. The first two are those of type kubernetes.io/tls.
 const (
-	keyLeafCert, keyLeafKey = "tls.crt", "tls.key"
-	keyCACert, keyCAKey     = "ca.crt", "ca.key"
+	dataKeyCert         = "tls.crt"
+	dataKeyPrivateKey   = "tls.key"
+	dataKeyCACert       = "ca.crt"
+	dataKeyCAPrivateKey = "ca.key"
 )
 
-// Algorithm is the kind of key that a certificate is made for.
+// Algorithm is the algorithm of a private key.
 type Algorithm string
 
 const (
-	// ECDSA is a key on the curve P-256: small, quick to make, and understood by OpenSSL, BoringSSL (gRPC) and Python.
+	// ECDSA uses the curve P-256, which is fast and supported by OpenSSL, BoringSSL (gRPC) and Python.
 	ECDSA Algorithm = "ECDSA"
-	// RSA is a key of 2048 bits, for clients that cannot do with the other.
+	// RSA uses 2048 bits, for clients without ECDSA.
 	RSA Algorithm = "RSA"
 )
 
-// rsaBits is the size of an RSA key.
 const rsaBits = 2048
 
-// signingKey is a key, and how it is written.
+// signingKey is a private key with its PEM encoding.
 type signingKey struct {
 	crypto.Signer
 	pem []byte
 }
 
-// newKey makes a key; the empty Algorithm is ECDSA.
+// newKey generates a key; the empty Algorithm is ECDSA.
 func newKey(a Algorithm) (*signingKey, error) {
 	var key crypto.Signer
 	var err error
@@ -59,7 +60,7 @@ func newKey(a Algorithm) (*signingKey, error) {
 	return &signingKey{key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})}, nil
 }
 
-// parseKey reads the first key in any of the forms that programs write: PKCS #8, PKCS #1 (RSA) and SEC 1 (EC).
+// parseKey parses the first PEM key as PKCS #8, PKCS #1 (RSA) or SEC 1 (EC).
 func parseKey(raw []byte) (*signingKey, error) {
 	key, err := keyutil.ParsePrivateKeyPEM(raw)
 	if err != nil {
@@ -72,14 +73,14 @@ func parseKey(raw []byte) (*signingKey, error) {
 	return &signingKey{signer, raw}, nil
 }
 
-// belongs reports whether a certificate is for a key.
-func belongs(key crypto.Signer, c *x509.Certificate) bool {
-	own, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
-	return ok && own.Equal(c.PublicKey)
+// keyMatches reports whether a certificate has the public key of key.
+func keyMatches(key crypto.Signer, c *x509.Certificate) bool {
+	publicKey, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
+	return ok && publicKey.Equal(c.PublicKey)
 }
 
-// sign makes a certificate, with a random serial number. An authority gets the id of its key.
-func sign(template, parent *x509.Certificate, key, signer crypto.Signer) (*x509.Certificate, error) {
+// signCertificate returns a certificate with a random serial number. A CA certificate gets a subject key ID.
+func signCertificate(template, parent *x509.Certificate, key, signer crypto.Signer) (*x509.Certificate, error) {
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
 	if err != nil {
 		return nil, err
@@ -95,11 +96,10 @@ func encodeCertificates(certs ...*x509.Certificate) []byte {
 	return b.Bytes()
 }
 
-// FirstCertificate reads the first certificate of a text in PEM form, which is that of the server in tls.crt; nil when there is none
-// that can be read.
+// FirstCertificate returns the first PEM certificate, which is the server certificate in tls.crt; nil if none can be parsed.
 func FirstCertificate(raw []byte) *x509.Certificate {
-	if all, err := certutil.ParseCertsPEM(raw); err == nil {
-		return all[0]
+	if certificates, err := certutil.ParseCertsPEM(raw); err == nil {
+		return certificates[0]
 	}
 	return nil
 }

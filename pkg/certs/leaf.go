@@ -13,137 +13,136 @@ import (
 	"time"
 )
 
-// LeafOptions say for what a certificate is good that is client and server in one.
+// LeafOptions describe a certificate for server and client authentication.
 type LeafOptions struct {
-	// CommonName is the whole subject.
+	// CommonName is the only field of the subject.
 	CommonName string
-	// DNSNames and Addresses under which it is reached, in any order. More may stand in the certificate: what is gone goes
-	// with the next one that is issued for another reason.
+	// DNSNames and Addresses are the required names in any order. An issued certificate keeps names that are no longer required until
+	// another reason renews it.
 	DNSNames  []string
 	Addresses []netip.Addr
-	// Lifetime of the certificate, which never outlives its CA. It is renewed after a third of it, because a process that starts
-	// with it keeps it for as long as it runs.
+	// Lifetime is the validity, limited by that of the CA. The certificate is renewed after a third, because a process keeps the
+	// certificate that it was started with.
 	Lifetime time.Duration
-	// ServerOnly is for a program that reads a renewed certificate without a restart and calls no server with it: it is renewed after
-	// two thirds of its life.
+	// ServerOnly is for a server that reloads its certificate and does not use it as a client. It is renewed after two thirds of
+	// its lifetime.
 	ServerOnly bool
-	// Algorithm of its key.
+	// Algorithm is the algorithm of the key.
 	Algorithm Algorithm
 }
 
-// Leaf is a certificate for a server, or for one role of servers that trust each other.
+// Leaf is the certificate of a server, or of one role of servers with mutual TLS.
 type Leaf struct {
-	// Data of a Secret of type kubernetes.io/tls: tls.crt, tls.key and ca.crt with the whole bundle. It is the given map when
-	// nothing changed.
+	// Data is the data of a Secret of type kubernetes.io/tls: tls.crt, tls.key and ca.crt with the bundle. It is the given map if nothing
+	// changed.
 	Data map[string][]byte
-	// Why says what made a change necessary; empty says that there was none.
-	Why string
-	// Expires is when the certificate ends. Next is when it is to be looked at again.
+	// Cause is the reason for a change; empty for no change.
+	Cause string
+	// Expires is the end of validity. Next is the time of the next call.
 	Expires, Next time.Time
-	// Renewed says that the certificate before was near its end or of no use, and not that names were added or that it is the
-	// first.
+	// Renewed reports whether an expiring or unusable certificate was replaced. It is false for a first certificate and for added
+	// names.
 	Renewed bool
-	// Names and Addresses that the certificate is good for.
+	// Names and Addresses are the subject alternative names.
 	Names     []string
 	Addresses []netip.Addr
 }
 
-// KeepLeaf returns the certificate in the data of a Secret while it is good, and otherwise one that is. Names that are added
-// cost neither the key nor a day of the life: a server that reads the new certificate with the old key, or the other way
-// round, still finds a pair.
-func (r *Root) KeepLeaf(data map[string][]byte, o LeafOptions, now time.Time) (Leaf, error) {
-	old, key, why := r.judge(data, o, now)
-	if why == "" && bytes.Equal(data[keyCACert], r.Data[keyCACert]) {
-		return r.leaf(o, data, old, ""), nil
+// EnsureLeaf returns the certificate of a Secret while it is valid, and a new one otherwise. A certificate with added names keeps key and
+// validity: a server that reloads tls.crt and tls.key at different times still has a matching pair.
+func (r *Root) EnsureLeaf(data map[string][]byte, o LeafOptions, now time.Time) (Leaf, error) {
+	existing, key, reason := r.checkLeaf(data, o, now)
+	if reason == "" && bytes.Equal(data[dataKeyCACert], r.Data[dataKeyCACert]) {
+		return r.newLeaf(o, data, existing, ""), nil
 	}
-	if why == "" { // the bundle alone has changed
-		return r.leaf(o, map[string][]byte{
-			keyLeafCert: data[keyLeafCert], keyLeafKey: data[keyLeafKey], keyCACert: r.Data[keyCACert],
-		}, old, "other CAs are trusted"), nil
+	if reason == "" { // only the bundle has changed
+		return r.newLeaf(o, map[string][]byte{
+			dataKeyCert: data[dataKeyCert], dataKeyPrivateKey: data[dataKeyPrivateKey], dataKeyCACert: r.Data[dataKeyCACert],
+		}, existing, "other CAs are trusted"), nil
 	}
-	template := o.template(now, r.bundle[0])
+	template := o.buildTemplate(now, r.bundle[0])
 	var err error
 	switch {
 	case key == nil:
 		key, err = newKey(o.Algorithm)
-	case old.CheckSignatureFrom(r.bundle[0]) == nil:
-		template.NotBefore, template.NotAfter = old.NotBefore, old.NotAfter
+	case existing.CheckSignatureFrom(r.bundle[0]) == nil:
+		template.NotBefore, template.NotAfter = existing.NotBefore, existing.NotAfter
 	}
 	if err != nil {
 		return Leaf{}, fmt.Errorf("issuing certificate %s: %w", o.CommonName, err)
 	}
-	issued, err := sign(template, r.bundle[0], key, r.key)
+	issued, err := signCertificate(template, r.bundle[0], key, r.key)
 	if err != nil {
 		return Leaf{}, fmt.Errorf("issuing certificate %s: %w", o.CommonName, err)
 	}
-	l := r.leaf(o, map[string][]byte{
-		keyLeafCert: encodeCertificates(issued), keyLeafKey: key.pem, keyCACert: r.Data[keyCACert],
-	}, issued, why)
-	l.Renewed = old == nil && len(data) > 0
+	l := r.newLeaf(o, map[string][]byte{
+		dataKeyCert: encodeCertificates(issued), dataKeyPrivateKey: key.pem, dataKeyCACert: r.Data[dataKeyCACert],
+	}, issued, reason)
+	l.Renewed = existing == nil && len(data) > 0
 	return l, nil
 }
 
-// judge says why the certificate in data will not do, and returns its key when that may be used again.
-func (r *Root) judge(data map[string][]byte, o LeafOptions, now time.Time) (*x509.Certificate, *signingKey, string) {
+// checkLeaf returns the reason to replace the certificate in data, empty for none. It returns certificate and key if the key is reused.
+func (r *Root) checkLeaf(data map[string][]byte, o LeafOptions, now time.Time) (*x509.Certificate, *signingKey, string) {
 	if len(data) == 0 {
 		return nil, nil, "there was none"
 	}
-	pair, err := tls.X509KeyPair(data[keyLeafCert], data[keyLeafKey])
+	pair, err := tls.X509KeyPair(data[dataKeyCert], data[dataKeyPrivateKey])
 	if err != nil {
-		return nil, nil, fmt.Sprintf("reading %s and %s: %v", keyLeafCert, keyLeafKey, err)
+		return nil, nil, fmt.Sprintf("reading %s and %s: %v", dataKeyCert, dataKeyPrivateKey, err)
 	}
-	signer, _ := pair.PrivateKey.(crypto.Signer) // all keys that are read there sign
-	c, key := pair.Leaf, &signingKey{signer, data[keyLeafKey]}
+	signer, _ := pair.PrivateKey.(crypto.Signer) // tls.X509KeyPair accepts signers only
+	c, key := pair.Leaf, &signingKey{signer, data[dataKeyPrivateKey]}
 	switch {
 	case c.IsCA:
-		return nil, nil, keyLeafCert + " holds a CA"
-	case !now.Before(r.renewal(o, c)) || now.Before(c.NotBefore):
-		return nil, nil, o.share() + " of its life is over"
+		return nil, nil, dataKeyCert + " holds a CA"
+	case !now.Before(r.renewalTime(o, c)) || now.Before(c.NotBefore):
+		return nil, nil, o.renewalFraction() + " of its life is over"
 	case c.CheckSignatureFrom(r.bundle[0]) != nil:
 		return c, key, "another CA signs"
 	}
-	if missing := o.missing(c); missing != "" {
+	if missing := o.firstMissingName(c); missing != "" {
 		return c, key, missing + " is new"
 	}
 	return c, key, ""
 }
 
-// renewal is when a leaf is due. One that ends with its CA cannot be bettered before that is replaced.
-func (r *Root) renewal(o LeafOptions, c *x509.Certificate) time.Time {
+// renewalTime returns when a leaf is renewed. A leaf that expires with its CA cannot be extended before the CA is replaced.
+func (r *Root) renewalTime(o LeafOptions, c *x509.Certificate) time.Time {
 	if o.ServerOnly {
-		return c.NotBefore.Add(life(c) * 2 / 3)
+		return c.NotBefore.Add(lifetime(c) * 2 / 3)
 	}
 	if !c.NotAfter.Before(r.bundle[0].NotAfter) {
 		return c.NotAfter
 	}
-	return c.NotBefore.Add(life(c) / 3)
+	return c.NotBefore.Add(lifetime(c) / 3)
 }
 
-// share of its life after which a certificate is renewed.
-func (o LeafOptions) share() string {
+// renewalFraction returns the fraction of the lifetime after which a certificate is renewed.
+func (o LeafOptions) renewalFraction() string {
 	if o.ServerOnly {
 		return "two thirds"
 	}
 	return "a third"
 }
 
-// missing returns the first name or address that a certificate lacks.
-func (o LeafOptions) missing(c *x509.Certificate) string {
+// firstMissingName returns the first required name or address that a certificate lacks.
+func (o LeafOptions) firstMissingName(c *x509.Certificate) string {
 	for _, name := range o.DNSNames {
 		if !slices.Contains(c.DNSNames, name) {
 			return name
 		}
 	}
-	held := addressesOf(c)
+	addresses := ipAddresses(c)
 	for _, a := range o.Addresses {
-		if !slices.Contains(held, a.Unmap()) {
+		if !slices.Contains(addresses, a.Unmap()) {
 			return a.String()
 		}
 	}
 	return ""
 }
 
-func addressesOf(c *x509.Certificate) []netip.Addr {
+func ipAddresses(c *x509.Certificate) []netip.Addr {
 	out := make([]netip.Addr, 0, len(c.IPAddresses))
 	for _, ip := range c.IPAddresses {
 		if a, ok := netip.AddrFromSlice(ip); ok {
@@ -153,7 +152,7 @@ func addressesOf(c *x509.Certificate) []netip.Addr {
 	return out
 }
 
-func (o LeafOptions) template(now time.Time, signer *x509.Certificate) *x509.Certificate {
+func (o LeafOptions) buildTemplate(now time.Time, signer *x509.Certificate) *x509.Certificate {
 	addresses := slices.Clone(o.Addresses)
 	slices.SortFunc(addresses, netip.Addr.Compare)
 	ips := make([]net.IP, 0, len(addresses))
@@ -170,16 +169,16 @@ func (o LeafOptions) template(now time.Time, signer *x509.Certificate) *x509.Cer
 	}
 	return &x509.Certificate{
 		Subject: pkix.Name{CommonName: o.CommonName}, DNSNames: slices.Compact(slices.Sorted(slices.Values(o.DNSNames))), IPAddresses: ips,
-		NotBefore: now.Add(-skew), NotAfter: end, BasicConstraintsValid: true,
+		NotBefore: now.Add(-maxClockSkew), NotAfter: end, BasicConstraintsValid: true,
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
 		ExtKeyUsage: usages,
 	}
 }
 
-func (r *Root) leaf(o LeafOptions, data map[string][]byte, c *x509.Certificate, why string) Leaf {
-	next := r.renewal(o, c)
+func (r *Root) newLeaf(o LeafOptions, data map[string][]byte, c *x509.Certificate, reason string) Leaf {
+	next := r.renewalTime(o, c)
 	if !r.Next.IsZero() && r.Next.Before(next) {
 		next = r.Next
 	}
-	return Leaf{Data: data, Why: why, Expires: c.NotAfter, Next: next, Names: c.DNSNames, Addresses: addressesOf(c)}
+	return Leaf{Data: data, Cause: reason, Expires: c.NotAfter, Next: next, Names: c.DNSNames, Addresses: ipAddresses(c)}
 }

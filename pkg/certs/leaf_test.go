@@ -20,18 +20,18 @@ var leafOptions = LeafOptions{
 	Lifetime:  year,
 }
 
-func keepLeaf(t *testing.T, r *Root, data map[string][]byte, o LeafOptions, now time.Time) Leaf {
+func ensureLeaf(t *testing.T, r *Root, data map[string][]byte, o LeafOptions, now time.Time) Leaf {
 	t.Helper()
-	l, err := r.KeepLeaf(data, o, now)
+	l, err := r.EnsureLeaf(data, o, now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
 }
 
-// verify accepts a certificate as a server under a name and as a client, as a process does that read a bundle.
+// verify verifies a certificate against a bundle, as a server with a name and as a client.
 func verify(data map[string][]byte, bundle []byte, name string, now time.Time) error {
-	chain, err := certutil.ParseCertsPEM(data[keyLeafCert])
+	chain, err := certutil.ParseCertsPEM(data[dataKeyCert])
 	if err != nil {
 		return err
 	}
@@ -49,38 +49,38 @@ func verify(data map[string][]byte, bundle []byte, name string, now time.Time) e
 }
 
 func TestANewLeaf(t *testing.T) {
-	root := keepRoot(t, nil, epoch)
-	l := keepLeaf(t, &root, nil, leafOptions, epoch)
+	root := ensureRoot(t, nil, epoch)
+	l := ensureLeaf(t, &root, nil, leafOptions, epoch)
 	for _, name := range []string{"localhost", "127.0.0.1", "demo-head-svc.team.svc", "10.0.0.7", "[fd00::7]"} {
 		if name == "127.0.0.1" {
 			continue // as a DNS name, for clients that compare texts
 		}
-		if err := verify(l.Data, root.Data[keyCACert], name, epoch); err != nil {
+		if err := verify(l.Data, root.Data[dataKeyCACert], name, epoch); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	chain, _ := certutil.ParseCertsPEM(l.Data[keyLeafCert])
+	chain, _ := certutil.ParseCertsPEM(l.Data[dataKeyCert])
 	c := chain[0]
 	if c.Subject.String() != "CN=ray-head" || c.IsCA || len(c.AuthorityKeyId) == 0 || !slices.Contains(c.DNSNames, "127.0.0.1") {
 		t.Errorf("subject %s, CA %t, names %v", c.Subject, c.IsCA, c.DNSNames)
 	}
-	if l.Why == "" || len(l.Data) != 3 || !l.Expires.Equal(epoch.Add(year)) || len(l.Addresses) != 2 {
-		t.Errorf("%q, %d keys, until %s, good for %v", l.Why, len(l.Data), l.Expires, l.Addresses)
+	if l.Cause == "" || len(l.Data) != 3 || !l.Expires.Equal(epoch.Add(year)) || len(l.Addresses) != 2 {
+		t.Errorf("%q, %d keys, until %s, good for %v", l.Cause, len(l.Data), l.Expires, l.Addresses)
 	}
-	if _, leaks := l.Data[keyCAKey]; leaks {
+	if _, leaks := l.Data[dataKeyCAPrivateKey]; leaks {
 		t.Error("the key of the CA must not be there")
 	}
-	if again := keepLeaf(t, &root, l.Data, leafOptions, l.Next.Add(-time.Second)); again.Why != "" {
-		t.Errorf("issued again before it is due, because %s", again.Why)
+	if again := ensureLeaf(t, &root, l.Data, leafOptions, l.Next.Add(-time.Second)); again.Cause != "" {
+		t.Errorf("issued again before it is due, because %s", again.Cause)
 	}
-	if due := keepLeaf(t, &root, l.Data, leafOptions, l.Next); due.Why != "a third of its life is over" || bytes.Equal(due.Data[keyLeafKey], l.Data[keyLeafKey]) {
-		t.Errorf("%q; a renewal brings another key", due.Why)
+	if due := ensureLeaf(t, &root, l.Data, leafOptions, l.Next); due.Cause != "a third of its life is over" || bytes.Equal(due.Data[dataKeyPrivateKey], l.Data[dataKeyPrivateKey]) {
+		t.Errorf("%q; a renewal brings another key", due.Cause)
 	}
 }
 
 func TestWhenALeafIsIssued(t *testing.T) {
-	root, stranger := keepRoot(t, nil, epoch), keepRoot(t, nil, epoch)
-	good := keepLeaf(t, &root, nil, leafOptions, epoch)
+	root, stranger := ensureRoot(t, nil, epoch), ensureRoot(t, nil, epoch)
+	good := ensureLeaf(t, &root, nil, leafOptions, epoch)
 	add := func(o LeafOptions, names []string, addresses ...string) LeafOptions {
 		o.DNSNames = append(names, o.DNSNames...)
 		for _, a := range addresses {
@@ -105,11 +105,11 @@ func TestWhenALeafIsIssued(t *testing.T) {
 		"repeated":             {options: add(leafOptions, []string{"localhost"}, "10.0.0.7"), keyKept: true},
 		"a pod more":           {options: add(leafOptions, nil, "10.0.0.8"), issued: true, keyKept: true},
 		"a name more":          {options: add(leafOptions, []string{"rayclient-demo-team.apps"}), issued: true, keyKept: true},
-		"the key is gone":      {options: leafOptions, damage: func(d map[string][]byte) { delete(d, keyLeafKey) }, issued: true},
-		"the key of the CA":    {options: leafOptions, damage: func(d map[string][]byte) { d[keyLeafKey] = root.Data[keyCAKey] }, issued: true},
-		"a cut certificate":    {options: leafOptions, damage: func(d map[string][]byte) { d[keyLeafCert] = d[keyLeafCert][:60] }, issued: true},
+		"the key is gone":      {options: leafOptions, damage: func(d map[string][]byte) { delete(d, dataKeyPrivateKey) }, issued: true},
+		"the key of the CA":    {options: leafOptions, damage: func(d map[string][]byte) { d[dataKeyPrivateKey] = root.Data[dataKeyCAPrivateKey] }, issued: true},
+		"a cut certificate":    {options: leafOptions, damage: func(d map[string][]byte) { d[dataKeyCert] = d[dataKeyCert][:60] }, issued: true},
 		"everything is gone":   {options: leafOptions, damage: func(d map[string][]byte) { clear(d) }, issued: true},
-		"no bundle":            {options: leafOptions, damage: func(d map[string][]byte) { delete(d, keyCACert) }, keyKept: true},
+		"no bundle":            {options: leafOptions, damage: func(d map[string][]byte) { delete(d, dataKeyCACert) }, keyKept: true},
 		"of another authority": {options: leafOptions, signer: &stranger, issued: true, keyKept: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -121,14 +121,14 @@ func TestWhenALeafIsIssued(t *testing.T) {
 			if tc.damage != nil {
 				tc.damage(data)
 			}
-			l := keepLeaf(t, signer, data, tc.options, epoch.Add(time.Hour))
-			if issued := !bytes.Equal(l.Data[keyLeafCert], good.Data[keyLeafCert]); issued != tc.issued {
-				t.Errorf("issued: %t, because %q", issued, l.Why)
+			l := ensureLeaf(t, signer, data, tc.options, epoch.Add(time.Hour))
+			if issued := !bytes.Equal(l.Data[dataKeyCert], good.Data[dataKeyCert]); issued != tc.issued {
+				t.Errorf("issued: %t, because %q", issued, l.Cause)
 			}
-			if changed := !maps.EqualFunc(l.Data, data, bytes.Equal); changed != (l.Why != "") {
-				t.Errorf("changed: %t, because %q", changed, l.Why)
+			if changed := !maps.EqualFunc(l.Data, data, bytes.Equal); changed != (l.Cause != "") {
+				t.Errorf("changed: %t, because %q", changed, l.Cause)
 			}
-			if kept := bytes.Equal(l.Data[keyLeafKey], good.Data[keyLeafKey]); kept != tc.keyKept {
+			if kept := bytes.Equal(l.Data[dataKeyPrivateKey], good.Data[dataKeyPrivateKey]); kept != tc.keyKept {
 				t.Errorf("key kept: %t", kept)
 			}
 			for _, a := range tc.options.Addresses {
@@ -136,7 +136,7 @@ func TestWhenALeafIsIssued(t *testing.T) {
 				if a.Unmap().Is6() {
 					host = "[" + host + "]"
 				}
-				if err := verify(l.Data, l.Data[keyCACert], host, epoch.Add(time.Hour)); err != nil {
+				if err := verify(l.Data, l.Data[dataKeyCACert], host, epoch.Add(time.Hour)); err != nil {
 					t.Errorf("%s: %v", host, err)
 				}
 			}
@@ -144,51 +144,51 @@ func TestWhenALeafIsIssued(t *testing.T) {
 	}
 }
 
-// Pods that come later get a certificate with the same end, so that churn does not hide a renewal for ever.
-func TestAddedNamesDoNotProlong(t *testing.T) {
-	root := keepRoot(t, nil, epoch)
-	l := keepLeaf(t, &root, nil, leafOptions, epoch)
+// Added names keep the expiry, so frequent changes of pods do not postpone a renewal.
+func TestAddedNamesKeepExpiry(t *testing.T) {
+	root := ensureRoot(t, nil, epoch)
+	l := ensureLeaf(t, &root, nil, leafOptions, epoch)
 	more := leafOptions
 	more.Addresses = append(more.Addresses, netip.MustParseAddr("10.0.0.9"))
-	added := keepLeaf(t, &root, l.Data, more, epoch.Add(24*time.Hour))
-	if added.Why != "10.0.0.9 is new" || !added.Expires.Equal(l.Expires) || !added.Next.Equal(l.Next) {
-		t.Errorf("%q, until %s, next %s", added.Why, added.Expires, added.Next)
+	added := ensureLeaf(t, &root, l.Data, more, epoch.Add(24*time.Hour))
+	if added.Cause != "10.0.0.9 is new" || !added.Expires.Equal(l.Expires) || !added.Next.Equal(l.Next) {
+		t.Errorf("%q, until %s, next %s", added.Cause, added.Expires, added.Next)
 	}
 	gone := more
 	gone.Addresses = more.Addresses[2:]
-	if l := keepLeaf(t, &root, added.Data, gone, epoch.Add(24*time.Hour)); l.Why != "" {
-		t.Errorf("addresses of pods that are gone cost no certificate, but %s", l.Why)
+	if l := ensureLeaf(t, &root, added.Data, gone, epoch.Add(24*time.Hour)); l.Cause != "" {
+		t.Errorf("addresses of pods that are gone cost no certificate, but %s", l.Cause)
 	}
-	if l := keepLeaf(t, &root, added.Data, gone, added.Next); len(l.Addresses) != 1 {
+	if l := ensureLeaf(t, &root, added.Data, gone, added.Next); len(l.Addresses) != 1 {
 		t.Errorf("the next certificate forgets them, but has %v", l.Addresses)
 	}
 }
 
-// A certificate that ends with its CA is not issued again and again as the end comes nearer.
-func TestTheEndOfTheCAIsTheEndOfTheLeaf(t *testing.T) {
-	first := keepRoot(t, nil, epoch)
+// A certificate that expires with its CA is not issued repeatedly before that.
+func TestLeafExpiresWithCA(t *testing.T) {
+	first := ensureRoot(t, nil, epoch)
 	late := first.Expires.Add(-30 * 24 * time.Hour)
 	root, err := LoadRoot(first.Data, late) // kept elsewhere, and not replaced
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := keepLeaf(t, &root, nil, leafOptions, late)
+	l := ensureLeaf(t, &root, nil, leafOptions, late)
 	if !l.Expires.Equal(first.Expires) || !l.Next.Equal(first.Expires) {
 		t.Errorf("until %s, next %s, the CA ends %s", l.Expires, l.Next, first.Expires)
 	}
-	if again := keepLeaf(t, &root, l.Data, leafOptions, first.Expires.Add(-time.Hour)); again.Why != "" {
-		t.Errorf("issued again because %s", again.Why)
+	if again := ensureLeaf(t, &root, l.Data, leafOptions, first.Expires.Add(-time.Hour)); again.Cause != "" {
+		t.Errorf("issued again because %s", again.Cause)
 	}
 }
 
-// process is what a server remembers of the files that it read when it started.
+// process holds the files that a server read at start.
 type process struct {
 	started time.Time
 	leaf    Leaf
 }
 
-// For ten years, with a look every three weeks or so: whenever they started, any two processes whose certificates have not
-// expired trust each other both ways, and no process starts with less than two thirds of the life of a certificate.
+// For ten years, with a call every three weeks: two processes with valid certificates trust each other, whenever they started, and no
+// process starts with less than two thirds of the lifetime of its certificate.
 func TestProcessesTrustEachOtherForYears(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var root Root
@@ -197,13 +197,13 @@ func TestProcessesTrustEachOtherForYears(t *testing.T) {
 	const stride = 23 * 24 * time.Hour
 	handshakes, authorities := 0, map[string]bool{}
 	for now := epoch; now.Before(epoch.Add(10 * year)); now = now.Add(stride) {
-		root = keepRoot(t, root.Data, now)
+		root = ensureRoot(t, root.Data, now)
 		mustSign(t, root, now)
-		if len(root.bundle) > maxAuthorities {
+		if len(root.bundle) > maxBundleSize {
 			t.Fatalf("%d CAs in the bundle", len(root.bundle))
 		}
 		authorities[string(root.bundle[0].Raw)] = true
-		current = keepLeaf(t, &root, current.Data, leafOptions, now)
+		current = ensureLeaf(t, &root, current.Data, leafOptions, now)
 		if left := current.Expires.Sub(now); left < 2*year/3-stride {
 			t.Fatalf("at %s a process would start with a certificate for %s", now, left)
 		}
@@ -214,10 +214,10 @@ func TestProcessesTrustEachOtherForYears(t *testing.T) {
 		for _, p := range alive { // the oldest has the oldest bundle, the files of today are what the next will have
 			for _, other := range []process{alive[0], {started: now, leaf: current}} {
 				handshakes++
-				if err := verify(p.leaf.Data, other.leaf.Data[keyCACert], "localhost", now); err != nil {
+				if err := verify(p.leaf.Data, other.leaf.Data[dataKeyCACert], "localhost", now); err != nil {
 					t.Fatalf("at %s a process of %s refuses one of %s: %v", now, other.started, p.started, err)
 				}
-				if err := verify(other.leaf.Data, p.leaf.Data[keyCACert], "localhost", now); err != nil {
+				if err := verify(other.leaf.Data, p.leaf.Data[dataKeyCACert], "localhost", now); err != nil {
 					t.Fatalf("at %s a process of %s refuses one of %s: %v", now, p.started, other.started, err)
 				}
 			}

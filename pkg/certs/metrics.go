@@ -6,30 +6,33 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// servingLabel and caLabel are the values of the label "certificate".
-const servingLabel, caLabel = "webhook-serving", "webhook-ca"
+// Values of the label "certificate".
+const (
+	servingCertificateLabel = "webhook-serving"
+	caCertificateLabel      = "webhook-ca"
+)
 
-// expiry is served by every replica for what it has in memory.
-var expiry = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
+// expiryGauge has the expiry of the certificates in memory of this replica.
+var expiryGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 	Name: "odh_platform_certificate_expiry_timestamp_seconds",
 	Help: "Unix time at which a certificate that this program serves or issues expires.",
 }, []string{"certificate"})
 
-// injected reports for each target whether the API server can call what it leads to.
-var injected = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
+// injectedGauge reports for each target whether the API server trusts its webhooks.
+var injectedGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 	Name: "odh_platform_webhook_ca_injected",
 	Help: "1 while a webhook configuration or CRD contains the CA of the webhook certificate, 0 while the manager cannot write it there.",
 }, []string{"kind", "name"})
 
-func observeInjected(target Target, done bool) {
+func recordInjection(target Target, injected bool) {
 	value := 0.0
-	if done {
+	if injected {
 		value = 1
 	}
-	injected.WithLabelValues(target.Kind.Kind, target.Name).Set(value)
+	injectedGauge.WithLabelValues(target.Kind.Kind, target.Name).Set(value)
 }
 
-func observe(p *pair) {
-	expiry.WithLabelValues(servingLabel).Set(float64(p.leaf.Expires.Unix()))
-	expiry.WithLabelValues(caLabel).Set(float64(p.root.Expires.Unix()))
+func recordExpiry(p *certificatePair) {
+	expiryGauge.WithLabelValues(servingCertificateLabel).Set(float64(p.leaf.Expires.Unix()))
+	expiryGauge.WithLabelValues(caCertificateLabel).Set(float64(p.root.Expires.Unix()))
 }

@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 )
 
-// IsMounted reports whether dir holds both tls.crt and tls.key.
+// IsMounted reports whether dir contains both tls.crt and tls.key.
 func IsMounted(dir string) bool {
-	for _, name := range []string{keyLeafCert, keyLeafKey} {
+	for _, name := range []string{dataKeyCert, dataKeyPrivateKey} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.IsDir() {
 			return false
 		}
@@ -19,15 +19,15 @@ func IsMounted(dir string) bool {
 	return true
 }
 
-// NewMounted returns a Runnable for every replica that follows tls.crt and tls.key in dir, which another program renews. It returns an
-// error when they are missing or do not belong together.
+// NewMounted returns a watcher, to run on every replica, of tls.crt and tls.key in dir, which another program renews. It returns an error
+// if they are missing or do not match.
 func NewMounted(dir string) (*certwatcher.CertWatcher, error) {
-	watcher, err := certwatcher.New(filepath.Join(dir, keyLeafCert), filepath.Join(dir, keyLeafKey))
+	watcher, err := certwatcher.New(filepath.Join(dir, dataKeyCert), filepath.Join(dir, dataKeyPrivateKey))
 	if err != nil {
 		return nil, fmt.Errorf("reading the mounted webhook certificate in %s: %w", dir, err)
 	}
 	watcher.RegisterCallback(func(c tls.Certificate) {
-		expiry.WithLabelValues(servingLabel).Set(float64(c.Leaf.NotAfter.Unix()))
+		expiryGauge.WithLabelValues(servingCertificateLabel).Set(float64(c.Leaf.NotAfter.Unix()))
 	})
 	return watcher, nil
 }

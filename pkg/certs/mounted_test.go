@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// mount writes a certificate as a volume would and returns its expiry.
+// mount writes a certificate like a volume and returns its expiry.
 func mount(t *testing.T, dir string) time.Time {
 	t.Helper()
-	p, err := keepPair(nil, []string{serviceName}, time.Now())
+	p, err := ensurePair(nil, []string{serviceName}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{keyLeafCert, keyLeafKey} {
+	for _, name := range []string{dataKeyCert, dataKeyPrivateKey} {
 		if err := os.WriteFile(filepath.Join(dir, name), p.data[name], 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +40,7 @@ func TestMounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := metric(t, servingLabel); got != float64(first.Unix()) {
+	if got := metric(t, servingCertificateLabel); got != float64(first.Unix()) {
 		t.Errorf("metric %v, want %v", got, first.Unix())
 	}
 	served, err := m.GetCertificate(nil)
@@ -65,16 +65,16 @@ func TestMounted(t *testing.T) {
 	}
 }
 
-func TestHalfAMountIsNone(t *testing.T) {
+func TestIsMountedNeedsBothFiles(t *testing.T) {
 	dir := t.TempDir()
 	mount(t, dir)
-	if err := os.Remove(filepath.Join(dir, keyLeafKey)); err != nil {
+	if err := os.Remove(filepath.Join(dir, dataKeyPrivateKey)); err != nil {
 		t.Fatal(err)
 	}
 	if IsMounted(dir) {
 		t.Error("the key is missing")
 	}
-	if err := os.Mkdir(filepath.Join(dir, keyLeafKey), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(dir, dataKeyPrivateKey), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if IsMounted(dir) {

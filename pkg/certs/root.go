@@ -11,59 +11,59 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 )
 
-// keyNextKey holds the key of a CA that is published and does not sign yet.
-const keyNextKey = "ca-next.key"
+// dataKeyNextCAPrivateKey is the key of the Secret for the private key of the next CA.
+const dataKeyNextCAPrivateKey = "ca-next.key"
 
-// maxAuthorities bounds the bundle: who signs, who will, and those whose certificates are still about.
-const maxAuthorities = 4
+// maxBundleSize limits the bundle: the signing CA, the next one, and earlier ones that are still valid.
+const maxBundleSize = 4
 
-// Step is what KeepRoot did to a Secret.
+// Step is a change that EnsureRoot made.
 type Step string
 
 const (
-	// Kept says that nothing was due.
-	Kept Step = ""
-	// Created says that there was no CA.
+	// Unchanged is no change.
+	Unchanged Step = ""
+	// Created is the issue of the first CA.
 	Created Step = "Created"
-	// Repaired says that what there was could not be used.
+	// Repaired is the replacement of an unusable CA.
 	Repaired Step = "Repaired"
-	// Announced says that the next CA was published beside the one that signs.
+	// Announced is the publication of the next CA in the bundle.
 	Announced Step = "Announced"
-	// Replaced says that the next CA signs from now on.
+	// Replaced is the start of signing by the next CA.
 	Replaced Step = "Replaced"
-	// Retired says that an expired CA was taken out of the bundle.
+	// Retired is the removal of an expired CA from the bundle.
 	Retired Step = "Retired"
 )
 
-// RootOptions say what a new CA is made of.
+// RootOptions describe a new CA.
 type RootOptions struct {
-	// CommonName is the whole subject of the CA.
+	// CommonName is the only field of the subject.
 	CommonName string
-	// Lifetime of a CA. Certificates that it signs should live for a third of it at most, see Root.
+	// Lifetime is the validity of the CA. Its certificates should live for at most a third of it, see Root.
 	Lifetime time.Duration
-	// Algorithm of its key.
+	// Algorithm is the algorithm of the key.
 	Algorithm Algorithm
 }
 
-// Root is a CA whose certificates go to servers that read them once, when they start. It is replaced in two steps: after a
-// third of its life the next CA is published in the bundle, and after two thirds that one signs. So any two servers trust each
-// other as long as neither certificate has expired, if those live for at most a third of the life of the CA.
+// Root is a CA for servers that read certificate and bundle only at start. It is rotated in two steps: the next CA is published after a
+// third of the lifetime and signs after two thirds. Any two servers trust each other while their certificates are valid, if these
+// live for at most a third of the lifetime of the CA.
 type Root struct {
-	// Data of the Secret: ca.crt with the CA that signs first, ca.key with its key, and ca-next.key while the next CA waits.
-	// It is the given map when Step is Kept.
+	// Data is the data of the Secret: ca.crt with the signing CA first, ca.key with its key, and ca-next.key with the key of a next CA.
+	// It is the given map if Step is Unchanged.
 	Data map[string][]byte
-	// Step is what was done, of several the one that matters most; Why completes "because".
-	Step Step
-	Why  string
-	// Expires is when the CA that signs ends. Next is when this is to be looked at again.
+	// Step is the most important change. Cause completes a sentence after "because".
+	Step  Step
+	Cause string
+	// Expires is the end of the signing CA. Next is the time of the next call.
 	Expires, Next time.Time
 
-	bundle []*x509.Certificate // the signer first
-	key    *signingKey
-	next   *signingKey // nil unless the CA after the signer waits
+	bundle  []*x509.Certificate // the signing CA first, then the next one
+	key     *signingKey
+	nextKey *signingKey // nil without a next CA
 }
 
-// LoadRoot reads a CA that is kept elsewhere. It returns an error when it cannot sign now.
+// LoadRoot loads a CA that another program rotates. It returns an error if the CA cannot sign now.
 func LoadRoot(data map[string][]byte, now time.Time) (Root, error) {
 	r, err := loadRoot(data, now)
 	if err != nil {
@@ -73,85 +73,85 @@ func LoadRoot(data map[string][]byte, now time.Time) (Root, error) {
 	return r, nil
 }
 
-// KeepRoot returns the CA in the data of a Secret, regardless of who made it, with what is due at now done to it. What of the old bundle
-// is still valid stays trusted in any case.
-func KeepRoot(data map[string][]byte, o RootOptions, now time.Time) (Root, error) {
+// EnsureRoot returns the CA of a Secret of any creator after all rotation steps that are due. Valid CAs of the previous bundle stay
+// in the bundle.
+func EnsureRoot(data map[string][]byte, o RootOptions, now time.Time) (Root, error) {
 	r, err := loadRoot(data, now)
 	if err != nil {
-		r, err = freshRoot(data, o, err, now)
+		r, err = createRoot(data, o, err, now)
 	}
 	if err == nil {
-		err = r.advance(o, now)
+		err = r.rotate(o, now)
 	}
 	if err != nil {
 		return Root{}, err
 	}
-	r.Expires, r.Next = r.bundle[0].NotAfter, r.due()
-	if r.Step == Kept {
+	r.Expires, r.Next = r.bundle[0].NotAfter, r.nextRotation()
+	if r.Step == Unchanged {
 		r.Data = data
 		return r, nil
 	}
-	r.Data = map[string][]byte{keyCACert: encodeCertificates(r.bundle...), keyCAKey: r.key.pem}
-	if r.next != nil {
-		r.Data[keyNextKey] = r.next.pem
+	r.Data = map[string][]byte{dataKeyCACert: encodeCertificates(r.bundle...), dataKeyCAPrivateKey: r.key.pem}
+	if r.nextKey != nil {
+		r.Data[dataKeyNextCAPrivateKey] = r.nextKey.pem
 	}
 	return r, nil
 }
 
-// loadRoot finds the CA that ca.key belongs to, and the next one.
+// loadRoot loads the signing CA with its key, and the next CA.
 func loadRoot(data map[string][]byte, now time.Time) (Root, error) {
 	var r Root
 	var err error
-	if r.bundle, err = certutil.ParseCertsPEM(data[keyCACert]); err != nil {
-		return r, fmt.Errorf("reading %s: %w", keyCACert, err)
+	if r.bundle, err = certutil.ParseCertsPEM(data[dataKeyCACert]); err != nil {
+		return r, fmt.Errorf("reading %s: %w", dataKeyCACert, err)
 	}
-	if r.key, err = parseKey(data[keyCAKey]); err != nil {
-		return r, fmt.Errorf("reading %s: %w", keyCAKey, err)
+	if r.key, err = parseKey(data[dataKeyCAPrivateKey]); err != nil {
+		return r, fmt.Errorf("reading %s: %w", dataKeyCAPrivateKey, err)
 	}
-	at := r.authorityOf(r.key)
-	if at < 0 {
-		return r, fmt.Errorf("%s does not belong to a CA in %s", keyCAKey, keyCACert)
+	index := r.indexForKey(r.key)
+	if index < 0 {
+		return r, fmt.Errorf("%s does not belong to a CA in %s", dataKeyCAPrivateKey, dataKeyCACert)
 	}
-	if at > 0 {
-		r.move(at, 0)
-		r.Step, r.Why = Repaired, "the CA that signs was not the first in "+keyCACert
+	if index > 0 {
+		r.moveCA(index, 0)
+		r.Step, r.Cause = Repaired, "the CA that signs was not the first in "+dataKeyCACert
 	}
-	// A key of the next CA that belongs to none is ignored: it will be replaced.
-	if next, err := parseKey(data[keyNextKey]); err == nil {
-		if at := r.authorityOf(next); at > 0 {
-			r.move(at, 1)
-			r.next = next
+	// A next key without a CA is ignored: it will be replaced.
+	if next, err := parseKey(data[dataKeyNextCAPrivateKey]); err == nil {
+		if index := r.indexForKey(next); index > 0 {
+			r.moveCA(index, 1)
+			r.nextKey = next
 		}
 	}
 	if !now.After(r.bundle[0].NotAfter) {
 		return r, nil
 	}
-	if r.next == nil || now.After(r.bundle[1].NotAfter) {
+	if r.nextKey == nil || now.After(r.bundle[1].NotAfter) {
 		return r, errors.New("the CA has expired")
 	}
-	r.replace("the CA that signed has expired")
+	r.promoteNext("the CA that signed has expired")
 	return r, nil
 }
 
-// authorityOf finds the CA that a key belongs to; -1 when there is none.
-func (r *Root) authorityOf(key *signingKey) int {
-	return slices.IndexFunc(r.bundle, func(c *x509.Certificate) bool { return c.IsCA && belongs(key, c) })
+// indexForKey returns the index of the CA with a key; -1 for none.
+func (r *Root) indexForKey(key *signingKey) int {
+	return slices.IndexFunc(r.bundle, func(c *x509.Certificate) bool { return c.IsCA && keyMatches(key, c) })
 }
 
-// move gives a CA another place in the bundle.
-func (r *Root) move(from, to int) {
-	one := r.bundle[from]
-	r.bundle = slices.Insert(slices.Delete(slices.Clone(r.bundle), from, from+1), to, one)
+// moveCA moves a CA within the bundle.
+func (r *Root) moveCA(from, to int) {
+	ca := r.bundle[from]
+	r.bundle = slices.Insert(slices.Delete(slices.Clone(r.bundle), from, from+1), to, ca)
 }
 
-// freshRoot makes a new CA, and keeps what is valid of the old bundle behind the new CA.
-func freshRoot(data map[string][]byte, o RootOptions, reason error, now time.Time) (Root, error) {
-	r := Root{Step: Created, Why: "there was none"}
+// createRoot issues a new CA and keeps the CAs of the previous bundle behind it.
+func createRoot(data map[string][]byte, o RootOptions, reason error, now time.Time) (Root, error) {
+	r := Root{Step: Created, Cause: "there was none"}
 	if len(data) > 0 {
-		r.Step, r.Why = Repaired, reason.Error()
+		r.Step, r.Cause = Repaired, reason.Error()
 	}
-	if known, err := certutil.ParseCertsPEM(data[keyCACert]); err == nil {
-		r.bundle = slices.DeleteFunc(known, func(c *x509.Certificate) bool { return !c.IsCA })
+	if previous, err := certutil.ParseCertsPEM(data[dataKeyCACert]); err == nil {
+		r.bundle = slices.DeleteFunc(previous, func(c *x509.Certificate) bool { return !c.IsCA })
 	}
 	ca, key, err := o.issue(now)
 	if err != nil {
@@ -168,94 +168,94 @@ func (o RootOptions) issue(now time.Time) (*x509.Certificate, *signingKey, error
 	}
 	template := &x509.Certificate{
 		Subject:   pkix.Name{CommonName: o.CommonName},
-		NotBefore: now.Add(-skew), NotAfter: now.Add(o.Lifetime),
+		NotBefore: now.Add(-maxClockSkew), NotAfter: now.Add(o.Lifetime),
 		IsCA: true, BasicConstraintsValid: true,
 		KeyUsage:    x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
 	}
-	ca, err := sign(template, template, key, key)
+	ca, err := signCertificate(template, template, key, key)
 	if err != nil {
 		return nil, nil, fmt.Errorf("issuing the CA: %w", err)
 	}
 	return ca, key, nil
 }
 
-// advance does what is due. A CA that takes over may have waited for so long that the one after it is due as well.
-func (r *Root) advance(o RootOptions, now time.Time) error {
+// rotate makes all changes that are due. After a long pause the CA that starts to sign may itself be due for rotation.
+func (r *Root) rotate(o RootOptions, now time.Time) error {
 	for replaced := true; replaced; {
-		r.retire(now)
-		if r.next == nil && !now.Before(r.announce()) {
+		r.removeExpired(now)
+		if r.nextKey == nil && !now.Before(r.announceTime()) {
 			ca, key, err := o.issue(now)
 			if err != nil {
 				return err
 			}
-			r.bundle, r.next = slices.Insert(slices.Clone(r.bundle), 1, ca), key
-			r.did(Announced, "a third of the life of the CA is over")
+			r.bundle, r.nextKey = slices.Insert(slices.Clone(r.bundle), 1, ca), key
+			r.recordStep(Announced, "a third of the life of the CA is over")
 		}
-		if replaced = r.next != nil && !now.Before(r.takeover()); replaced {
-			r.replace("the CA that signed is near its end")
+		if replaced = r.nextKey != nil && !now.Before(r.promoteTime()); replaced {
+			r.promoteNext("the CA that signed is near its end")
 		}
 	}
-	r.bundle = r.bundle[:min(len(r.bundle), maxAuthorities)]
+	r.bundle = r.bundle[:min(len(r.bundle), maxBundleSize)]
 	return nil
 }
 
-// retire drops what has expired.
-func (r *Root) retire(now time.Time) {
-	if r.next != nil && now.After(r.bundle[1].NotAfter) {
-		r.next = nil
+// removeExpired removes expired CAs from the bundle.
+func (r *Root) removeExpired(now time.Time) {
+	if r.nextKey != nil && now.After(r.bundle[1].NotAfter) {
+		r.nextKey = nil
 	}
 	valid := slices.DeleteFunc(slices.Clone(r.bundle), func(c *x509.Certificate) bool { return now.After(c.NotAfter) })
-	if valid = valid[:min(len(valid), maxAuthorities)]; len(valid) < len(r.bundle) {
+	if valid = valid[:min(len(valid), maxBundleSize)]; len(valid) < len(r.bundle) {
 		r.bundle = valid
-		r.did(Retired, "a CA has expired")
+		r.recordStep(Retired, "a CA has expired")
 	}
 }
 
-// did notes a step, unless one that matters more to people was done.
-func (r *Root) did(step Step, why string) {
-	matters := []Step{Kept, Retired, Announced, Replaced, Created, Repaired}
-	if slices.Index(matters, step) > slices.Index(matters, r.Step) {
-		r.Step, r.Why = step, why
+// recordStep records a step with its reason unless a more important one was recorded.
+func (r *Root) recordStep(step Step, reason string) {
+	byImportance := []Step{Unchanged, Retired, Announced, Replaced, Created, Repaired}
+	if slices.Index(byImportance, step) > slices.Index(byImportance, r.Step) {
+		r.Step, r.Cause = step, reason
 	}
 }
 
-func (r *Root) replace(why string) {
-	r.move(1, 0)
-	r.key, r.next = r.next, nil
-	r.did(Replaced, why)
+func (r *Root) promoteNext(reason string) {
+	r.moveCA(1, 0)
+	r.key, r.nextKey = r.nextKey, nil
+	r.recordStep(Replaced, reason)
 }
 
-// due is the moment at which something is to be done.
-func (r *Root) due() time.Time {
-	at := r.announce()
-	if r.next != nil {
-		at = r.takeover()
+// nextRotation returns the time of the next change.
+func (r *Root) nextRotation() time.Time {
+	next := r.announceTime()
+	if r.nextKey != nil {
+		next = r.promoteTime()
 	}
 	for _, c := range r.bundle {
-		if c.NotAfter.Before(at) {
-			at = c.NotAfter.Add(time.Second)
+		if c.NotAfter.Before(next) {
+			next = c.NotAfter.Add(time.Second)
 		}
 	}
-	return at
+	return next
 }
 
-func life(c *x509.Certificate) time.Duration { return c.NotAfter.Sub(c.NotBefore) }
+func lifetime(c *x509.Certificate) time.Duration { return c.NotAfter.Sub(c.NotBefore) }
 
-// announce is when the next CA is published.
-func (r *Root) announce() time.Time { return r.bundle[0].NotBefore.Add(life(r.bundle[0]) / 3) }
+// announceTime returns when the next CA is published.
+func (r *Root) announceTime() time.Time { return r.bundle[0].NotBefore.Add(lifetime(r.bundle[0]) / 3) }
 
-// takeover is when the next CA signs: after two thirds of the life of the one before, or later when it was published late, but
-// never so late that this one is about to expire.
-func (r *Root) takeover() time.Time {
+// promoteTime returns when the next CA starts to sign: after two thirds of the lifetime of the signing CA, or later if it was published
+// late, but early enough before the signing CA expires.
+func (r *Root) promoteTime() time.Time {
 	signer, next := r.bundle[0], r.bundle[1]
-	third := life(signer) / 3
-	at := signer.NotBefore.Add(2 * third)
-	if known := next.NotBefore.Add(skew + third); known.After(at) {
-		at = known
+	third := lifetime(signer) / 3
+	promote := signer.NotBefore.Add(2 * third)
+	if distributed := next.NotBefore.Add(maxClockSkew + third); distributed.After(promote) {
+		promote = distributed
 	}
-	if last := signer.NotAfter.Add(-third / 4); last.Before(at) {
-		at = last
+	if latest := signer.NotAfter.Add(-third / 4); latest.Before(promote) {
+		promote = latest
 	}
-	return at
+	return promote
 }

@@ -23,28 +23,28 @@ var (
 	epoch       = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-func keepRoot(t *testing.T, data map[string][]byte, now time.Time) Root {
+func ensureRoot(t *testing.T, data map[string][]byte, now time.Time) Root {
 	t.Helper()
-	r, err := KeepRoot(data, rootOptions, now)
+	r, err := EnsureRoot(data, rootOptions, now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-// mustSign checks what clients rely on: the first certificate of ca.crt is that of ca.key, and can sign now.
+// mustSign checks that the first certificate of ca.crt belongs to ca.key and can sign now.
 func mustSign(t *testing.T, r Root, now time.Time) {
 	t.Helper()
-	bundle, err := certutil.ParseCertsPEM(r.Data[keyCACert])
+	bundle, err := certutil.ParseCertsPEM(r.Data[dataKeyCACert])
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := parseKey(r.Data[keyCAKey])
+	key, err := parseKey(r.Data[dataKeyCAPrivateKey])
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !belongs(key, bundle[0]) || !bundle[0].IsCA || now.After(bundle[0].NotAfter) {
-		t.Errorf("the first certificate (until %s) does not belong to %s, or is worth nothing at %s", bundle[0].NotAfter, keyCAKey, now)
+	if !keyMatches(key, bundle[0]) || !bundle[0].IsCA || now.After(bundle[0].NotAfter) {
+		t.Errorf("the first certificate (until %s) does not belong to %s, or is worth nothing at %s", bundle[0].NotAfter, dataKeyCAPrivateKey, now)
 	}
 }
 
@@ -60,7 +60,7 @@ func TestANewRoot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := rootOptions
 			o.Algorithm = tc.algorithm
-			r, err := KeepRoot(nil, o, epoch)
+			r, err := EnsureRoot(nil, o, epoch)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,7 +88,7 @@ func TestANewRoot(t *testing.T) {
 	}
 }
 
-// What others made is kept byte by byte, in whatever form they wrote the key.
+// A CA of another program is kept unchanged, in each encoding of the key.
 func TestAValidRootIsKept(t *testing.T) {
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -118,17 +118,17 @@ func TestAValidRootIsKept(t *testing.T) {
 				Subject: pkix.Name{CommonName: "root-ca"}, NotBefore: epoch, NotAfter: epoch.Add(year),
 				IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 			}
-			ca, err := sign(template, template, signer, signer)
+			ca, err := signCertificate(template, template, signer, signer)
 			if err != nil {
 				t.Fatal(err)
 			}
-			data := map[string][]byte{keyCACert: append([]byte("a comment\n"), encodeCertificates(ca)...), keyCAKey: key}
-			if r := keepRoot(t, data, epoch); r.Step != Kept || !maps.EqualFunc(r.Data, data, bytes.Equal) {
-				t.Errorf("%s because %s", r.Step, r.Why)
+			data := map[string][]byte{dataKeyCACert: append([]byte("a comment\n"), encodeCertificates(ca)...), dataKeyCAPrivateKey: key}
+			if r := ensureRoot(t, data, epoch); r.Step != Unchanged || !maps.EqualFunc(r.Data, data, bytes.Equal) {
+				t.Errorf("%s because %s", r.Step, r.Cause)
 			}
-			due := keepRoot(t, data, epoch).Next
-			announced := keepRoot(t, data, due)
-			if announced.Step != Announced || !bytes.Equal(announced.Data[keyCAKey], key) {
+			due := ensureRoot(t, data, epoch).Next
+			announced := ensureRoot(t, data, due)
+			if announced.Step != Announced || !bytes.Equal(announced.Data[dataKeyCAPrivateKey], key) {
 				t.Errorf("%s; the key that signs must stay as it was written", announced.Step)
 			}
 			mustSign(t, announced, due)
@@ -137,144 +137,146 @@ func TestAValidRootIsKept(t *testing.T) {
 }
 
 func TestABrokenRootIsRepaired(t *testing.T) {
-	good, other := keepRoot(t, nil, epoch), keepRoot(t, nil, epoch)
-	leaf := keepLeaf(t, &good, nil, leafOptions, epoch)
+	good, other := ensureRoot(t, nil, epoch), ensureRoot(t, nil, epoch)
+	leaf := ensureLeaf(t, &good, nil, leafOptions, epoch)
 	for name, tc := range map[string]struct {
 		damage func(map[string][]byte)
 		keeps  bool // the old CA stays trusted
 	}{
-		"no key":       {func(d map[string][]byte) { delete(d, keyCAKey) }, true},
-		"key is noise": {func(d map[string][]byte) { d[keyCAKey] = []byte("noise") }, true},
+		"no key":       {func(d map[string][]byte) { delete(d, dataKeyCAPrivateKey) }, true},
+		"key is noise": {func(d map[string][]byte) { d[dataKeyCAPrivateKey] = []byte("noise") }, true},
 		"key DER is noise": {func(d map[string][]byte) {
-			d[keyCAKey] = []byte("-----BEGIN PRIVATE KEY-----\nYQ==\n-----END PRIVATE KEY-----\n")
+			d[dataKeyCAPrivateKey] = []byte("-----BEGIN PRIVATE KEY-----\nYQ==\n-----END PRIVATE KEY-----\n")
 		}, true},
-		"key of another":     {func(d map[string][]byte) { d[keyCAKey] = other.Data[keyCAKey] }, true},
-		"no certificate":     {func(d map[string][]byte) { delete(d, keyCACert) }, false},
-		"certificate is cut": {func(d map[string][]byte) { d[keyCACert] = d[keyCACert][:60] }, false},
-		"a leaf":             {func(d map[string][]byte) { d[keyCACert], d[keyCAKey] = leaf.Data[keyLeafCert], leaf.Data[keyLeafKey] }, false},
+		"key of another":     {func(d map[string][]byte) { d[dataKeyCAPrivateKey] = other.Data[dataKeyCAPrivateKey] }, true},
+		"no certificate":     {func(d map[string][]byte) { delete(d, dataKeyCACert) }, false},
+		"certificate is cut": {func(d map[string][]byte) { d[dataKeyCACert] = d[dataKeyCACert][:60] }, false},
+		"a leaf": {func(d map[string][]byte) {
+			d[dataKeyCACert], d[dataKeyCAPrivateKey] = leaf.Data[dataKeyCert], leaf.Data[dataKeyPrivateKey]
+		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := maps.Clone(good.Data)
 			tc.damage(data)
-			r := keepRoot(t, data, epoch)
-			if r.Step != Repaired || r.Why == "" {
-				t.Errorf("%s because %q", r.Step, r.Why)
+			r := ensureRoot(t, data, epoch)
+			if r.Step != Repaired || r.Cause == "" {
+				t.Errorf("%s because %q", r.Step, r.Cause)
 			}
 			mustSign(t, r, epoch)
-			if trusted := bytes.Contains(r.Data[keyCACert], good.Data[keyCACert]); trusted != tc.keeps {
+			if trusted := bytes.Contains(r.Data[dataKeyCACert], good.Data[dataKeyCACert]); trusted != tc.keeps {
 				t.Errorf("the old CA is trusted: %t", trusted)
 			}
 			if _, err := LoadRoot(data, epoch); err == nil {
 				t.Error("what must be repaired cannot be loaded")
 			}
-			if again := keepRoot(t, r.Data, epoch); again.Step != Kept {
-				t.Errorf("repaired twice: %s", again.Why)
+			if again := ensureRoot(t, r.Data, epoch); again.Step != Unchanged {
+				t.Errorf("repaired twice: %s", again.Cause)
 			}
 		})
 	}
 }
 
-func TestTheSignerIsPutFirst(t *testing.T) {
-	a, b := keepRoot(t, nil, epoch), keepRoot(t, nil, epoch)
-	data := map[string][]byte{keyCACert: append(bytes.Clone(b.Data[keyCACert]), a.Data[keyCACert]...), keyCAKey: a.Data[keyCAKey]}
-	r := keepRoot(t, data, epoch)
-	if r.Step != Repaired || !bytes.Equal(r.Data[keyCACert], append(bytes.Clone(a.Data[keyCACert]), b.Data[keyCACert]...)) {
-		t.Errorf("%s because %s", r.Step, r.Why)
+func TestSigningCAIsMovedFirst(t *testing.T) {
+	a, b := ensureRoot(t, nil, epoch), ensureRoot(t, nil, epoch)
+	data := map[string][]byte{dataKeyCACert: append(bytes.Clone(b.Data[dataKeyCACert]), a.Data[dataKeyCACert]...), dataKeyCAPrivateKey: a.Data[dataKeyCAPrivateKey]}
+	r := ensureRoot(t, data, epoch)
+	if r.Step != Repaired || !bytes.Equal(r.Data[dataKeyCACert], append(bytes.Clone(a.Data[dataKeyCACert]), b.Data[dataKeyCACert]...)) {
+		t.Errorf("%s because %s", r.Step, r.Cause)
 	}
 	mustSign(t, r, epoch)
 }
 
-// The life of a CA: announced after a third, replaced after two, retired at its end.
-func TestStepsOfARoot(t *testing.T) {
-	first := keepRoot(t, nil, epoch)
-	if r := keepRoot(t, first.Data, first.Next.Add(-time.Second)); r.Step != Kept {
-		t.Errorf("a second early: %s because %s", r.Step, r.Why)
+// A CA is announced after a third of its lifetime, replaced after two thirds, and retired at its expiry.
+func TestRootRotation(t *testing.T) {
+	first := ensureRoot(t, nil, epoch)
+	if r := ensureRoot(t, first.Data, first.Next.Add(-time.Second)); r.Step != Unchanged {
+		t.Errorf("a second early: %s because %s", r.Step, r.Cause)
 	}
-	announced := keepRoot(t, first.Data, first.Next)
-	if announced.Step != Announced || !bytes.HasPrefix(announced.Data[keyCACert], first.Data[keyCACert]) || len(announced.bundle) != 2 {
+	announced := ensureRoot(t, first.Data, first.Next)
+	if announced.Step != Announced || !bytes.HasPrefix(announced.Data[dataKeyCACert], first.Data[dataKeyCACert]) || len(announced.bundle) != 2 {
 		t.Fatalf("%s, bundle of %d", announced.Step, len(announced.bundle))
 	}
-	if r := keepRoot(t, announced.Data, announced.Next.Add(-time.Second)); r.Step != Kept {
-		t.Errorf("a second early: %s because %s", r.Step, r.Why)
+	if r := ensureRoot(t, announced.Data, announced.Next.Add(-time.Second)); r.Step != Unchanged {
+		t.Errorf("a second early: %s because %s", r.Step, r.Cause)
 	}
-	replaced := keepRoot(t, announced.Data, announced.Next)
-	if replaced.Step != Replaced || !bytes.HasSuffix(replaced.Data[keyCACert], first.Data[keyCACert]) {
-		t.Fatalf("%s because %s", replaced.Step, replaced.Why)
+	replaced := ensureRoot(t, announced.Data, announced.Next)
+	if replaced.Step != Replaced || !bytes.HasSuffix(replaced.Data[dataKeyCACert], first.Data[dataKeyCACert]) {
+		t.Fatalf("%s because %s", replaced.Step, replaced.Cause)
 	}
-	if !bytes.Equal(replaced.Data[keyCAKey], announced.Data[keyNextKey]) {
+	if !bytes.Equal(replaced.Data[dataKeyCAPrivateKey], announced.Data[dataKeyNextCAPrivateKey]) {
 		t.Error("the key of the next CA must become that of the CA")
 	}
 	mustSign(t, replaced, announced.Next)
-	retired := keepRoot(t, replaced.Data, first.Expires.Add(time.Second))
-	if bytes.Contains(retired.Data[keyCACert], first.Data[keyCACert]) {
+	retired := ensureRoot(t, replaced.Data, first.Expires.Add(time.Second))
+	if bytes.Contains(retired.Data[dataKeyCACert], first.Data[dataKeyCACert]) {
 		t.Error("the expired CA must go")
 	}
 	mustSign(t, retired, first.Expires.Add(time.Second))
 }
 
-// An operator that was off takes the CA that waits, or makes a new one.
-func TestAnExpiredRoot(t *testing.T) {
-	first := keepRoot(t, nil, epoch)
-	announced := keepRoot(t, first.Data, first.Next)
+// After a long pause the next CA signs if it is valid; otherwise a new one is issued.
+func TestExpiredRootIsReplaced(t *testing.T) {
+	first := ensureRoot(t, nil, epoch)
+	announced := ensureRoot(t, first.Data, first.Next)
 	late := first.Expires.Add(time.Hour)
-	r := keepRoot(t, announced.Data, late)
-	if r.Step != Replaced || !bytes.Equal(r.Data[keyCAKey], announced.Data[keyNextKey]) {
-		t.Errorf("%s because %s", r.Step, r.Why)
+	r := ensureRoot(t, announced.Data, late)
+	if r.Step != Replaced || !bytes.Equal(r.Data[dataKeyCAPrivateKey], announced.Data[dataKeyNextCAPrivateKey]) {
+		t.Errorf("%s because %s", r.Step, r.Cause)
 	}
 	mustSign(t, r, late)
-	r = keepRoot(t, first.Data, late)
-	if r.Step != Repaired || r.Why != "the CA has expired" || len(r.bundle) != 1 {
-		t.Errorf("%s because %s, bundle of %d", r.Step, r.Why, len(r.bundle))
+	r = ensureRoot(t, first.Data, late)
+	if r.Step != Repaired || r.Cause != "the CA has expired" || len(r.bundle) != 1 {
+		t.Errorf("%s because %s, bundle of %d", r.Step, r.Cause, len(r.bundle))
 	}
 	mustSign(t, r, late)
 	end := late.Add(20 * year)
-	r = keepRoot(t, announced.Data, end)
+	r = ensureRoot(t, announced.Data, end)
 	if r.Step != Repaired || len(r.bundle) != 1 {
-		t.Errorf("%s because %s, bundle of %d", r.Step, r.Why, len(r.bundle))
+		t.Errorf("%s because %s, bundle of %d", r.Step, r.Cause, len(r.bundle))
 	}
 	mustSign(t, r, end)
 }
 
-// A CA that is found shortly before its end is replaced while it still is worth something.
-func TestALateRootIsReplacedInTime(t *testing.T) {
-	first := keepRoot(t, nil, epoch)
+// A CA that is found shortly before its expiry is replaced before it expires.
+func TestLateRootIsReplacedBeforeExpiry(t *testing.T) {
+	first := ensureRoot(t, nil, epoch)
 	for _, left := range []time.Duration{year, 90 * 24 * time.Hour, 24 * time.Hour, time.Minute} {
 		now := first.Expires.Add(-left)
-		r := keepRoot(t, first.Data, now)
-		for r.next != nil {
+		r := ensureRoot(t, first.Data, now)
+		for r.nextKey != nil {
 			if !r.Next.After(now) || !r.Next.Before(first.Expires) {
 				t.Fatalf("%s before the end: next step at %s, the end is %s", left, r.Next, first.Expires)
 			}
 			now = r.Next
-			r = keepRoot(t, r.Data, now)
+			r = ensureRoot(t, r.Data, now)
 		}
 		mustSign(t, r, now)
-		if bytes.HasPrefix(r.Data[keyCACert], first.Data[keyCACert]) {
+		if bytes.HasPrefix(r.Data[dataKeyCACert], first.Data[dataKeyCACert]) {
 			t.Errorf("%s before the end: the old CA still signs", left)
 		}
 	}
 }
 
-// A damaged key of the CA that waits costs the wait, not the CA.
-func TestTheNextKeyIsBroken(t *testing.T) {
-	first := keepRoot(t, nil, epoch)
-	announced := keepRoot(t, first.Data, first.Next)
-	for name, key := range map[string][]byte{"gone": nil, "noise": []byte("noise"), "of another": keepRoot(t, nil, epoch).Data[keyCAKey]} {
+// A damaged key of the next CA delays its promotion, and the CA is kept.
+func TestBrokenNextKeyIsReplaced(t *testing.T) {
+	first := ensureRoot(t, nil, epoch)
+	announced := ensureRoot(t, first.Data, first.Next)
+	for name, key := range map[string][]byte{"gone": nil, "noise": []byte("noise"), "of another": ensureRoot(t, nil, epoch).Data[dataKeyCAPrivateKey]} {
 		data := maps.Clone(announced.Data)
-		data[keyNextKey] = key
-		r := keepRoot(t, data, first.Next)
-		if r.Step != Announced || !bytes.HasPrefix(r.Data[keyCACert], first.Data[keyCACert]) || r.next == nil {
-			t.Errorf("%s: %s because %s", name, r.Step, r.Why)
+		data[dataKeyNextCAPrivateKey] = key
+		r := ensureRoot(t, data, first.Next)
+		if r.Step != Announced || !bytes.HasPrefix(r.Data[dataKeyCACert], first.Data[dataKeyCACert]) || r.nextKey == nil {
+			t.Errorf("%s: %s because %s", name, r.Step, r.Cause)
 		}
 		mustSign(t, r, first.Next)
 	}
 }
 
-// A CA of another client is loaded and never moved on.
+// A CA of another program is loaded and not rotated.
 func TestLoadRoot(t *testing.T) {
-	first := keepRoot(t, nil, epoch)
+	first := ensureRoot(t, nil, epoch)
 	r, err := LoadRoot(first.Data, epoch.Add(5*year/2))
-	if err != nil || r.Step != Kept || !bytes.Equal(r.Data[keyCACert], first.Data[keyCACert]) || !r.Next.Equal(first.Expires) {
+	if err != nil || r.Step != Unchanged || !bytes.Equal(r.Data[dataKeyCACert], first.Data[dataKeyCACert]) || !r.Next.Equal(first.Expires) {
 		t.Errorf("%v %v until %s", err, r.Step, r.Next)
 	}
 	if _, err := LoadRoot(first.Data, epoch.Add(4*year)); err == nil {

@@ -7,41 +7,40 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 )
 
-// ServingOptions say for what a serving certificate is good.
+// ServingOptions describe a serving certificate.
 type ServingOptions struct {
-	// Authority is the common name of the CA.
-	Authority string
-	// DNSNames of the certificate, the first of which is its common name. At least one.
+	// CACommonName is the common name of the CA.
+	CACommonName string
+	// DNSNames are the names of the certificate, at least one. The first is its common name.
 	DNSNames []string
-	// Lifetime of certificate and CA. They are renewed after two thirds of it.
+	// Lifetime is the validity of certificate and CA. They are renewed after two thirds of it.
 	Lifetime time.Duration
-	// Algorithm of both keys.
+	// Algorithm is the algorithm of both keys.
 	Algorithm Algorithm
 }
 
-// KeepServing returns the certificate in the data of a Secret while it is good, and otherwise a new one. The key of a CA
-// signs once and is thrown away: a client that reads the Secret, the program that serves with it above all, can pose as this
-// service and as no other. ca.crt holds the CA that signed and the one before it, while that is valid: clients that read it trust
-// both the old certificate and the new one during the change.
-func KeepServing(data map[string][]byte, o ServingOptions, now time.Time) (Leaf, error) {
+// EnsureServing returns the certificate of a Secret while it is valid, and a new one otherwise. The key of the CA is discarded after one
+// signature, so a reader of the Secret, such as the server itself, can impersonate only this Service. ca.crt contains the CA and,
+// while valid, the previous one: clients that read it trust both certificates during a renewal.
+func EnsureServing(data map[string][]byte, o ServingOptions, now time.Time) (Leaf, error) {
 	leaf := LeafOptions{CommonName: o.DNSNames[0], DNSNames: o.DNSNames, Lifetime: o.Lifetime, Algorithm: o.Algorithm, ServerOnly: true}
 	var r Root
-	var before []*x509.Certificate
-	if known, err := certutil.ParseCertsPEM(data[keyCACert]); err == nil {
-		r.bundle, before = known, known[:1]
-		old, _, why := r.judge(data, leaf, now)
-		if why == "" {
-			return r.leaf(leaf, data, old, ""), nil
+	var previous []*x509.Certificate
+	if bundle, err := certutil.ParseCertsPEM(data[dataKeyCACert]); err == nil {
+		r.bundle, previous = bundle, bundle[:1]
+		existing, _, reason := r.checkLeaf(data, leaf, now)
+		if reason == "" {
+			return r.newLeaf(leaf, data, existing, ""), nil
 		}
-		if now.After(known[0].NotAfter) {
-			before = nil
+		if now.After(bundle[0].NotAfter) {
+			previous = nil
 		}
 	}
-	ca, key, err := RootOptions{CommonName: o.Authority, Lifetime: o.Lifetime, Algorithm: o.Algorithm}.issue(now)
+	ca, key, err := RootOptions{CommonName: o.CACommonName, Lifetime: o.Lifetime, Algorithm: o.Algorithm}.issue(now)
 	if err != nil {
 		return Leaf{}, err
 	}
-	r.bundle, r.key = append([]*x509.Certificate{ca}, before...), key
-	r.Data = map[string][]byte{keyCACert: encodeCertificates(r.bundle...)}
-	return r.KeepLeaf(nil, leaf, now)
+	r.bundle, r.key = append([]*x509.Certificate{ca}, previous...), key
+	r.Data = map[string][]byte{dataKeyCACert: encodeCertificates(r.bundle...)}
+	return r.EnsureLeaf(nil, leaf, now)
 }

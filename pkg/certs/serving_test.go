@@ -10,18 +10,18 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 )
 
-var servingOptions = ServingOptions{Authority: "test-ca", DNSNames: []string{"mlflow", "mlflow.ns.svc", "localhost"}, Lifetime: 90 * 24 * time.Hour}
+var servingOptions = ServingOptions{CACommonName: "test-ca", DNSNames: []string{"mlflow", "mlflow.ns.svc", "localhost"}, Lifetime: 90 * 24 * time.Hour}
 
-func keepServing(t *testing.T, data map[string][]byte, now time.Time) Leaf {
+func ensureServing(t *testing.T, data map[string][]byte, now time.Time) Leaf {
 	t.Helper()
-	s, err := KeepServing(data, servingOptions, now)
+	s, err := EnsureServing(data, servingOptions, now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-// accepts says whether a client with a bundle accepts the certificate under every name.
+// accepts reports whether a client with a bundle accepts the certificate for all names.
 func accepts(t *testing.T, data map[string][]byte, bundle []byte, now time.Time) bool {
 	t.Helper()
 	served, err := tls.X509KeyPair(data["tls.crt"], data["tls.key"])
@@ -40,30 +40,30 @@ func accepts(t *testing.T, data map[string][]byte, bundle []byte, now time.Time)
 	return true
 }
 
-func TestServingIsIssuedOnce(t *testing.T) {
+func TestEnsureServingIssuesOnce(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	first := keepServing(t, nil, now)
-	if first.Why == "" || !accepts(t, first.Data, first.Data["ca.crt"], now) {
+	first := ensureServing(t, nil, now)
+	if first.Cause == "" || !accepts(t, first.Data, first.Data["ca.crt"], now) {
 		t.Fatal("the first certificate is of no use")
 	}
 	if len(first.Data) != 3 {
 		t.Errorf("%d keys: the key of the CA must not be kept", len(first.Data))
 	}
-	again := keepServing(t, first.Data, first.Next.Add(-time.Second))
-	if again.Why != "" || !again.Next.Equal(first.Next) || !again.Expires.Equal(first.Expires) {
-		t.Errorf("issued again before it is due: %q, %s, %s", again.Why, again.Next, again.Expires)
+	again := ensureServing(t, first.Data, first.Next.Add(-time.Second))
+	if again.Cause != "" || !again.Next.Equal(first.Next) || !again.Expires.Equal(first.Expires) {
+		t.Errorf("issued again before it is due: %q, %s, %s", again.Cause, again.Next, again.Expires)
 	}
 	if early := first.Expires.Sub(first.Next); early < servingOptions.Lifetime/4 {
 		t.Errorf("renewed only %s before the end", early)
 	}
 }
 
-// During a change clients with the new bundle trust both certificates, whichever a pod still serves.
-func TestServingOverlaps(t *testing.T) {
+// During a renewal clients with the new bundle trust both certificates.
+func TestEnsureServingKeepsPreviousCA(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	first := keepServing(t, nil, now)
-	second := keepServing(t, first.Data, first.Next)
-	if second.Why == "" || bytes.Equal(first.Data["tls.key"], second.Data["tls.key"]) {
+	first := ensureServing(t, nil, now)
+	second := ensureServing(t, first.Data, first.Next)
+	if second.Cause == "" || bytes.Equal(first.Data["tls.key"], second.Data["tls.key"]) {
 		t.Fatal("nothing new when it was due")
 	}
 	for name, data := range map[string]map[string][]byte{"old": first.Data, "new": second.Data} {
@@ -72,7 +72,7 @@ func TestServingOverlaps(t *testing.T) {
 		}
 	}
 	late := second.Expires.Add(time.Hour)
-	third := keepServing(t, second.Data, late)
+	third := ensureServing(t, second.Data, late)
 	if got, err := certutil.ParseCertsPEM(third.Data["ca.crt"]); err != nil || len(got) != 1 {
 		t.Errorf("%d authorities after the others have ended, %v", len(got), err)
 	}
@@ -81,9 +81,9 @@ func TestServingOverlaps(t *testing.T) {
 	}
 }
 
-func TestServingIsRepaired(t *testing.T) {
+func TestEnsureServingRepairs(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	good, other := keepServing(t, nil, now), keepServing(t, nil, now)
+	good, other := ensureServing(t, nil, now), ensureServing(t, nil, now)
 	for name, change := range map[string]func(map[string][]byte){
 		"no certificate": func(d map[string][]byte) { delete(d, "tls.crt") },
 		"no key":         func(d map[string][]byte) { delete(d, "tls.key") },
@@ -104,8 +104,8 @@ func TestServingIsRepaired(t *testing.T) {
 				data[k] = v
 			}
 			change(data)
-			repaired := keepServing(t, data, now)
-			if repaired.Why == "" || !accepts(t, repaired.Data, repaired.Data["ca.crt"], now) {
+			repaired := ensureServing(t, data, now)
+			if repaired.Cause == "" || !accepts(t, repaired.Data, repaired.Data["ca.crt"], now) {
 				t.Error("not repaired")
 			}
 		})
@@ -113,8 +113,8 @@ func TestServingIsRepaired(t *testing.T) {
 	t.Run("other names", func(t *testing.T) {
 		o := servingOptions
 		o.DNSNames = append([]string{"elsewhere"}, o.DNSNames...)
-		if s, err := KeepServing(good.Data, o, now); err != nil || s.Why == "" {
-			t.Errorf("issued %t, %v", s.Why != "", err)
+		if s, err := EnsureServing(good.Data, o, now); err != nil || s.Cause == "" {
+			t.Errorf("issued %t, %v", s.Cause != "", err)
 		}
 	})
 }

@@ -25,7 +25,7 @@ const serviceName = "hooks.operator.svc"
 
 var secretKey = types.NamespacedName{Namespace: "operator", Name: "hooks-cert"}
 
-// environment is an API server and a clock that replicas share.
+// environment is the API server and the clock of several replicas.
 type environment struct {
 	t      *testing.T
 	clock  *clienttesting.FakeClock
@@ -45,7 +45,7 @@ func newEnvironment(t *testing.T, objects ...client.Object) *environment {
 	}
 }
 
-// replica is a process of the operator. A nil intercept is the plain client.
+// replica returns an Authority, as of another process. A nil intercept is the plain client.
 func (w *environment) replica(intercept *interceptor.Funcs, targets ...Target) *Authority {
 	c := w.client
 	if intercept != nil {
@@ -75,7 +75,7 @@ func (w *environment) secret() *corev1.Secret {
 	return s
 }
 
-func (w *environment) bundle() []byte { return w.secret().Data[keyCACert] }
+func (w *environment) bundle() []byte { return w.secret().Data[dataKeyCACert] }
 
 func (w *environment) get(target Target) *unstructured.Unstructured {
 	w.t.Helper()
@@ -87,7 +87,7 @@ func (w *environment) get(target Target) *unstructured.Unstructured {
 	return obj
 }
 
-// trusts performs a handshake as the API server does, at the time of the environment.
+// trusts performs a TLS handshake like the API server, at the time of the environment.
 func (w *environment) trusts(a *Authority, bundle []byte) error {
 	w.t.Helper()
 	roots := x509.NewCertPool()
@@ -140,7 +140,7 @@ func converted(name string, conversion map[string]any) *unstructured.Unstructure
 	return u
 }
 
-// metric reads the expiry as the metrics endpoint would show it.
+// metric returns the expiry of a certificate in the metrics.
 func metric(t *testing.T, label string) float64 {
 	t.Helper()
 	families, err := metrics.Registry.Gather()

@@ -7,40 +7,40 @@ import (
 	"time"
 )
 
-// overlap is how long a CA stays trusted whose Secret was deleted or damaged. Kubelets bring pods the new certificate, or the pods are
-// replaced, in less; and who deletes a Secret because its key has leaked must not have to wait until that certificate ends.
-const overlap = 10 * time.Minute
+// trustOverlap is how long a CA stays trusted after its Secret was deleted or damaged. Within that time kubelets update the mounted files or
+// pods are replaced. It is short, because the Secret may be deleted after a leak of its key.
+const trustOverlap = 10 * time.Minute
 
-// Trust holds the CAs that clients of a server trust: the ca.crt of its Secret, and for some minutes the CA before it, if the Secret was lost
-// from which KeepServing would have kept it. It is remembered from the certificates that this program issued, and not read from objects,
-// since users may write those. The zero value trusts nothing.
+// Trust holds the CAs that clients of a server trust: ca.crt of its Secret, and for trustOverlap the previous CA if EnsureServing could not
+// keep it because the Secret was lost. It stores certificates that this process issued, since users may write the objects.
+// The zero value trusts nothing.
 type Trust struct {
-	authority, before []byte
-	until             time.Time
+	current, previous []byte
+	previousUntil     time.Time
 }
 
-// Follow records the ca.crt of a Secret; none for a certificate that is foreign or was deleted.
-func (t *Trust) Follow(authority []byte, now time.Time) {
-	if signer, _ := pem.Decode(t.authority); signer == nil || len(authority) == 0 {
+// Update stores the ca.crt of a Secret; empty for a foreign or deleted certificate.
+func (t *Trust) Update(caCert []byte, now time.Time) {
+	if signer, _ := pem.Decode(t.current); signer == nil || len(caCert) == 0 {
 		*t = Trust{}
-	} else if before := pem.EncodeToMemory(signer); !bytes.Contains(authority, before) {
-		t.before, t.until = before, now.Add(overlap)
+	} else if previous := pem.EncodeToMemory(signer); !bytes.Contains(caCert, previous) {
+		t.previous, t.previousUntil = previous, now.Add(trustOverlap)
 	}
-	t.authority = authority
+	t.current = caCert
 }
 
-// Bundle holds the certificates of the CAs in PEM; nil for none.
+// Bundle returns the PEM certificates of the CAs; nil for none.
 func (t *Trust) Bundle(now time.Time) []byte {
-	if now.Before(t.until) {
-		return slices.Concat(t.authority, t.before)
+	if now.Before(t.previousUntil) {
+		return slices.Concat(t.current, t.previous)
 	}
-	return t.authority
+	return t.current
 }
 
-// Sooner is the time that is left, or that after which Bundle changes, if that is shorter.
-func (t *Trust) Sooner(left time.Duration, now time.Time) time.Duration {
-	if now.Before(t.until) {
-		return min(left, t.until.Sub(now))
+// RequeueAfter returns requeueAfter, or the time until Bundle changes if that is shorter.
+func (t *Trust) RequeueAfter(requeueAfter time.Duration, now time.Time) time.Duration {
+	if now.Before(t.previousUntil) {
+		return min(requeueAfter, t.previousUntil.Sub(now))
 	}
-	return left
+	return requeueAfter
 }

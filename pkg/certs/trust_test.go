@@ -6,51 +6,51 @@ import (
 	"time"
 )
 
-// Clients trust what a server still serves, and what it will, whether its certificate was renewed or its Secret recreated.
-func TestTrustOverlaps(t *testing.T) {
+// Clients trust the old and the new certificate after a renewal and after a recreation of the Secret.
+func TestTrustKeepsPreviousCA(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	first := keepServing(t, nil, now)
+	first := ensureServing(t, nil, now)
 	due := first.Next
 	for name, before := range map[string]map[string][]byte{
 		"renewed": first.Data, "deleted": nil, "damaged": {"ca.crt": []byte("x"), "tls.crt": first.Data["tls.crt"], "tls.key": first.Data["tls.key"]},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var trust Trust
-			trust.Follow(first.Data["ca.crt"], now)
-			if !bytes.Equal(trust.Bundle(now), first.Data["ca.crt"]) || trust.Sooner(time.Hour, now) != time.Hour {
+			trust.Update(first.Data["ca.crt"], now)
+			if !bytes.Equal(trust.Bundle(now), first.Data["ca.crt"]) || trust.RequeueAfter(time.Hour, now) != time.Hour {
 				t.Error("something is trusted beside the only CA")
 			}
-			second := keepServing(t, before, due)
+			second := ensureServing(t, before, due)
 			for range 2 { // each reconcile notes it
-				trust.Follow(second.Data["ca.crt"], due)
+				trust.Update(second.Data["ca.crt"], due)
 			}
 			for which, data := range map[string]map[string][]byte{"old": first.Data, "new": second.Data} {
-				if !accepts(t, data, trust.Bundle(due.Add(overlap-time.Second)), due) {
+				if !accepts(t, data, trust.Bundle(due.Add(trustOverlap-time.Second)), due) {
 					t.Errorf("the %s certificate is not trusted", which)
 				}
 			}
-			if left := trust.Sooner(time.Hour, due); name != "renewed" && left != overlap || name == "renewed" && left != time.Hour {
+			if left := trust.RequeueAfter(time.Hour, due); name != "renewed" && left != trustOverlap || name == "renewed" && left != time.Hour {
 				t.Errorf("it changes after %s", left)
 			}
-			later := due.Add(overlap)
-			if !bytes.Equal(trust.Bundle(later), second.Data["ca.crt"]) || trust.Sooner(time.Hour, later) != time.Hour {
+			later := due.Add(trustOverlap)
+			if !bytes.Equal(trust.Bundle(later), second.Data["ca.crt"]) || trust.RequeueAfter(time.Hour, later) != time.Hour {
 				t.Error("a CA that was deleted is trusted for ever")
 			}
 		})
 	}
 }
 
-// What a user puts in the place of a certificate, or takes away, leaves nothing to be trusted.
-func TestTrustForgets(t *testing.T) {
+// A foreign or deleted certificate leaves no trusted CA.
+func TestTrustDropsForeignCertificate(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	first, second := keepServing(t, nil, now), keepServing(t, nil, now)
+	first, second := ensureServing(t, nil, now), ensureServing(t, nil, now)
 	var trust Trust
-	trust.Follow(first.Data["ca.crt"], now)
-	trust.Follow(nil, now)
+	trust.Update(first.Data["ca.crt"], now)
+	trust.Update(nil, now)
 	if trust.Bundle(now) != nil {
 		t.Error("trusts what is gone")
 	}
-	trust.Follow(second.Data["ca.crt"], now)
+	trust.Update(second.Data["ca.crt"], now)
 	if !bytes.Equal(trust.Bundle(now), second.Data["ca.crt"]) {
 		t.Error("trusts the CA before a foreign certificate")
 	}

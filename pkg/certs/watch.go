@@ -14,63 +14,63 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
-// resources are those of the kinds that can learn a CA.
-var resources = map[schema.GroupVersionKind]string{
+// targetResources maps the kinds of targets to their resources.
+var targetResources = map[schema.GroupVersionKind]string{
 	Validating: "validatingwebhookconfigurations", Mutating: "mutatingwebhookconfigurations", Conversion: "customresourcedefinitions",
 }
 
-var secrets = corev1.SchemeGroupVersion.WithResource("secrets")
+var secretResource = corev1.SchemeGroupVersion.WithResource("secrets")
 
-// watch follows the Secret and each target by its name until ctx ends. It needs the right to list and watch them by name.
-func (a *Authority) watch(ctx context.Context, running *sync.WaitGroup) {
+// startWatches watches the Secret and each target by name until ctx ends. It needs permission to list and watch them.
+func (a *Authority) startWatches(ctx context.Context, running *sync.WaitGroup) {
 	if a.Dynamic == nil {
 		return
 	}
-	keepUp := func(client dynamic.ResourceInterface, resource schema.GroupVersionResource, name string, take func(*unstructured.Unstructured)) {
-		follower := singleton.New(singleton.Options{Client: client, Resource: resource.GroupResource(), Name: name, Clock: a.Clock, Log: a.Log, OnUpdate: take})
-		follower.SetServed(true)
-		running.Go(func() { _ = follower.Start(ctx) }) // it never returns an error
+	start := func(client dynamic.ResourceInterface, resource schema.GroupVersionResource, name string, onUpdate func(*unstructured.Unstructured)) {
+		watcher := singleton.New(singleton.Options{Client: client, Resource: resource.GroupResource(), Name: name, Clock: a.Clock, Log: a.Log, OnUpdate: onUpdate})
+		watcher.SetServed(true)
+		running.Go(func() { _ = watcher.Start(ctx) }) // never returns an error
 	}
-	keepUp(a.Dynamic.Resource(secrets).Namespace(a.Secret.Namespace), secrets, a.Secret.Name, a.lookAtSecret)
+	start(a.Dynamic.Resource(secretResource).Namespace(a.Secret.Namespace), secretResource, a.Secret.Name, a.onSecretUpdate)
 	for _, target := range a.Targets {
-		resource := target.Kind.GroupVersion().WithResource(resources[target.Kind])
-		keepUp(a.Dynamic.Resource(resource), resource, target.Name, func(obj *unstructured.Unstructured) { a.look(target, obj) })
+		resource := target.Kind.GroupVersion().WithResource(targetResources[target.Kind])
+		start(a.Dynamic.Resource(resource), resource, target.Name, func(obj *unstructured.Unstructured) { a.onTargetUpdate(target, obj) })
 	}
 }
 
-// lookAtSecret wakes the upkeep when the Secret does not hold what is served: it is gone or damaged, or another replica has renewed it.
-func (a *Authority) lookAtSecret(obj *unstructured.Unstructured) {
+// onSecretUpdate triggers a sync if the Secret differs from the served pair: it was deleted or damaged, or another replica renewed it.
+func (a *Authority) onSecretUpdate(obj *unstructured.Unstructured) {
 	current := a.current.Load()
 	if current == nil {
 		return // the first sync writes what is missing
 	}
 	live := &corev1.Secret{}
-	if obj != nil && runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, live) == nil && current.holds(live.Data) {
+	if obj != nil && runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, live) == nil && current.matches(live.Data) {
 		return
 	}
 	a.Log.Info("The Secret of the webhook certificate was changed and will be read", "secret", a.Secret.String())
-	a.wake()
+	a.triggerSync()
 }
 
-// look wakes the upkeep when a target does not hold the CA.
-func (a *Authority) look(target Target, obj *unstructured.Unstructured) {
+// onTargetUpdate triggers a sync if a target does not contain the CA.
+func (a *Authority) onTargetUpdate(target Target, obj *unstructured.Unstructured) {
 	current := a.current.Load()
 	if obj == nil || current == nil {
 		return // the first sync writes what is missing
 	}
 	obj.SetGroupVersionKind(target.Kind)
-	if len(patchFor(obj, base64.StdEncoding.EncodeToString(current.data[keyCACert]), target.Service)) == 0 {
+	if len(buildCABundlePatch(obj, base64.StdEncoding.EncodeToString(current.data[dataKeyCACert]), target.Service)) == 0 {
 		return
 	}
-	observeInjected(target, false)
+	recordInjection(target, false)
 	a.Log.Info("The CA in a webhook configuration was changed and will be put right", "kind", target.Kind.Kind, "name", target.Name)
-	a.wake()
+	a.triggerSync()
 }
 
-// wake ends the rest before the next sync.
-func (a *Authority) wake() {
+// triggerSync ends waitForChange.
+func (a *Authority) triggerSync() {
 	select {
-	case a.moved <- struct{}{}:
+	case a.changed <- struct{}{}:
 	default:
 	}
 }

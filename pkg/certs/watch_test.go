@@ -19,20 +19,20 @@ import (
 func isInjected(t *testing.T, target Target) float64 {
 	t.Helper()
 	var m dto.Metric
-	gauge, err := injected.GetMetricWith(prometheus.Labels{"kind": target.Kind.Kind, "name": target.Name})
+	gauge, err := injectedGauge.GetMetricWith(prometheus.Labels{"kind": target.Kind.Kind, "name": target.Name})
 	if err != nil || gauge.Write(&m) != nil {
 		t.Fatal(err)
 	}
 	return m.GetGauge().GetValue()
 }
 
-// A CA that another client overwrites is put right by the watch, within seconds, and not by the look every few minutes.
-func TestAnOverwrittenCAIsPutRight(t *testing.T) {
+// The watch restores a CA that another client overwrites, without waiting for the next resync.
+func TestWatchRestoresCABundle(t *testing.T) {
 	target := Target{Kind: Validating, Name: "v"}
 	w := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
 	resource := Validating.GroupVersion().WithResource("validatingwebhookconfigurations")
 	watched := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
-		map[schema.GroupVersionResource]string{resource: "ValidatingWebhookConfigurationList", secrets: "SecretList"})
+		map[schema.GroupVersionResource]string{resource: "ValidatingWebhookConfigurationList", secretResource: "SecretList"})
 	a := w.replica(nil, target)
 	a.Dynamic = watched
 	ctx, cancel := context.WithCancel(t.Context())
@@ -63,7 +63,7 @@ func TestAnOverwrittenCAIsPutRight(t *testing.T) {
 	})
 	begun := w.clock.Now()
 	waitFor(t, func() bool { // second by second, since others may wait for the clock as well
-		if w.clock.HasWaiters() && w.clock.Since(begun) < recheck/2 {
+		if w.clock.HasWaiters() && w.clock.Since(begun) < resyncInterval/2 {
 			w.clock.Step(time.Second)
 		}
 		return bundle() == right && isInjected(t, target) == 1
@@ -74,8 +74,8 @@ func TestAnOverwrittenCAIsPutRight(t *testing.T) {
 	}
 }
 
-// A Secret that another client deletes or damages comes back by the watch, with the CA that is trusted.
-func TestALostSecretComesBackAtOnce(t *testing.T) {
+// The watch restores a Secret that another client deletes or damages, with the trusted CA.
+func TestWatchRestoresSecret(t *testing.T) {
 	for name, harm := range map[string]func(*environment){
 		"deleted": func(w *environment) {
 			if err := w.client.Delete(t.Context(), w.secret()); err != nil {
@@ -84,7 +84,7 @@ func TestALostSecretComesBackAtOnce(t *testing.T) {
 		},
 		"damaged": func(w *environment) {
 			damaged := w.secret()
-			damaged.Data[keyLeafKey] = []byte("noise")
+			damaged.Data[dataKeyPrivateKey] = []byte("noise")
 			if err := w.client.Update(t.Context(), damaged); err != nil {
 				t.Fatal(err)
 			}
@@ -92,7 +92,7 @@ func TestALostSecretComesBackAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newEnvironment(t)
-			watched := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{secrets: "SecretList"})
+			watched := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{secretResource: "SecretList"})
 			a := w.replica(nil)
 			a.Dynamic = watched
 			ctx, cancel := context.WithCancel(t.Context())
@@ -107,13 +107,13 @@ func TestALostSecretComesBackAtOnce(t *testing.T) {
 				empty := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret"}}
 				empty.SetNamespace(secretKey.Namespace)
 				empty.SetName(secretKey.Name)
-				_ = watched.Tracker().Create(secrets, empty, secretKey.Namespace)
-				_ = watched.Tracker().Delete(secrets, secretKey.Namespace, secretKey.Name)
-				if w.clock.HasWaiters() && w.clock.Since(begun) < recheck/2 {
+				_ = watched.Tracker().Create(secretResource, empty, secretKey.Namespace)
+				_ = watched.Tracker().Delete(secretResource, secretKey.Namespace, secretKey.Name)
+				if w.clock.HasWaiters() && w.clock.Since(begun) < resyncInterval/2 {
 					w.clock.Step(time.Second)
 				}
 				live := &corev1.Secret{}
-				return w.client.Get(t.Context(), secretKey, live) == nil && bytes.Equal(live.Data[keyCACert], before) && kept(t, live.Data, a.DNSNames, w.clock.Now())
+				return w.client.Get(t.Context(), secretKey, live) == nil && bytes.Equal(live.Data[dataKeyCACert], before) && isUpToDate(t, live.Data, a.DNSNames, w.clock.Now())
 			})
 			cancel()
 			if err := <-done; err != nil {
@@ -123,21 +123,21 @@ func TestALostSecretComesBackAtOnce(t *testing.T) {
 	}
 }
 
-// What the watch says of a Secret that holds what is served starts nothing.
-func TestAWholeSecretWakesNoWaiter(t *testing.T) {
+// An event of an up-to-date Secret triggers no sync.
+func TestWatchIgnoresUpToDateSecret(t *testing.T) {
 	w := newEnvironment(t)
 	a := w.replica(nil)
-	a.lookAtSecret(nil) // before the first sync
+	a.onSecretUpdate(nil) // before the first sync
 	w.sync(a)
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(w.secret())
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.lookAtSecret(&unstructured.Unstructured{Object: object})
-	if len(a.moved) != 0 {
+	a.onSecretUpdate(&unstructured.Unstructured{Object: object})
+	if len(a.changed) != 0 {
 		t.Error("a whole Secret is read again")
 	}
-	if a.lookAtSecret(nil); len(a.moved) != 1 {
+	if a.onSecretUpdate(nil); len(a.changed) != 1 {
 		t.Error("a Secret that is gone wakes no waiter")
 	}
 }

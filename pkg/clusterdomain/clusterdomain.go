@@ -1,4 +1,4 @@
-// Package clusterdomain knows the domain under which the routers of the cluster publish applications.
+// Package clusterdomain provides the domain of the cluster's routers.
 package clusterdomain
 
 import (
@@ -16,41 +16,39 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
-// objectName is the one Ingress configuration that an OpenShift cluster has.
+// objectName is the name of the only Ingress configuration.
 const objectName = "cluster"
 
 var resource = schema.GroupVersionResource{Group: "config.openshift.io", Version: "v1", Resource: "ingresses"}
 
-// FromIngress returns the domain of an Ingress configuration of OpenShift: spec.appsDomain, which routes without a host
-// get where it is set, else spec.domain. Empty when the object is nil or names neither.
+// FromIngress returns the domain of an Ingress configuration of OpenShift: spec.appsDomain if it is set, otherwise spec.domain. It returns "" if
+// the object is nil or sets neither.
 func FromIngress(config *unstructured.Unstructured) string {
 	if config == nil {
 		return ""
 	}
 	ingress, err := resources.Decode[configv1.Ingress](config)
 	if err != nil {
-		return "" // of another schema
+		return "" // unexpected schema
 	}
 	return Prefer(ingress.Spec.AppsDomain, ingress.Spec.Domain)
 }
 
-// Prefer returns the domain that a user configured, and the discovered one where that is empty. Dots and spaces around
-// it do not count.
+// Prefer returns the configured domain, or the discovered one if it is empty. Dots and spaces around them are removed.
 func Prefer(configured, discovered string) string {
-	if domain := clean(configured); domain != "" {
+	if domain := trimDots(configured); domain != "" {
 		return domain
 	}
-	return clean(discovered)
+	return trimDots(discovered)
 }
 
-func clean(domain string) string { return strings.Trim(strings.TrimSpace(domain), ".") }
+func trimDots(domain string) string { return strings.Trim(strings.TrimSpace(domain), ".") }
 
-// Watcher follows the Ingress configuration of OpenShift. It is a manager Runnable that runs on every replica, idle until
-// SetServed(true) says that the cluster serves config.openshift.io. A cluster that serves it not, or does not let us read
-// it, has no domain: that is never an error. It needs list and watch of ingresses.config.openshift.io.
+// Watcher watches the Ingress configuration of OpenShift. It is a manager Runnable that runs on every replica and is idle until SetServed(true).
+// Without the API, or without list and watch of ingresses.config.openshift.io, the domain is empty.
 type Watcher struct {
 	*singleton.Watcher
-	singleton.Listeners[string] // with each change of the domain
+	singleton.Listeners[string] // called with each new domain
 
 	mu      sync.Mutex
 	domain  string
@@ -62,34 +60,34 @@ func NewWatcher(client dynamic.Interface, clk clock.Clock, log logr.Logger) *Wat
 	w := &Watcher{}
 	w.Watcher = singleton.New(singleton.Options{
 		Client: client.Resource(resource), Resource: resource.GroupResource(), Name: objectName, Clock: clk, Log: log,
-		OnUpdate: w.take, OnUnavailable: w.settle,
+		OnUpdate: w.onUpdate, OnUnavailable: w.setSettled,
 	})
 	return w
 }
 
-// Domain returns the domain as it is now, without dots around it; empty while none is known.
+// Domain returns the current domain without dots around it; empty if it is unknown.
 func (w *Watcher) Domain() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.domain
 }
 
-// Settled reports whether the cluster has been asked and has answered, even that there is no domain or that we may not know
-// it. Before that nothing that bears the domain is to be written where the API is served, or it would lose it for a moment.
+// Settled reports whether the API server has responded, even if there is no domain or permission. Before that, no object with the domain may be
+// applied if the API is served, because the domain would be removed temporarily.
 func (w *Watcher) Settled() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.settled
 }
 
-func (w *Watcher) settle() {
+func (w *Watcher) setSettled() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.settled = true
 }
 
-// take stores the domain of the object and tells those who subscribed.
-func (w *Watcher) take(config *unstructured.Unstructured) {
+// onUpdate stores the domain of the object and notifies the listeners.
+func (w *Watcher) onUpdate(config *unstructured.Unstructured) {
 	domain := FromIngress(config)
 	w.mu.Lock()
 	changed := w.domain != domain

@@ -100,8 +100,8 @@ func TestFollowsTheCluster(t *testing.T) {
 // A domain that has not been read yet is not mistaken for none.
 func TestSettled(t *testing.T) {
 	for name, answer := range map[string]func(*Watcher){
-		"a domain":      func(w *Watcher) { w.take(ingress(map[string]any{"domain": "one.example.org"})) },
-		"no object":     func(w *Watcher) { w.take(nil) },
+		"a domain":      func(w *Watcher) { w.onUpdate(ingress(map[string]any{"domain": "one.example.org"})) },
+		"no object":     func(w *Watcher) { w.onUpdate(nil) },
 		"no permission": func(w *Watcher) { w.OnUnavailable() },
 	} {
 		w, _ := newWatcher()
@@ -119,17 +119,17 @@ func TestChangesWakeAController(t *testing.T) {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
 	anything := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b"}}
-	if err := w.Changes(anything, &handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
+	if err := w.EventSource(anything, &handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
 		t.Fatal(err)
 	}
-	w.take(ingress(map[string]any{"domain": "one.example.org"}))
+	w.onUpdate(ingress(map[string]any{"domain": "one.example.org"}))
 	poll.Until(t, 10*time.Second, "the controller is woken", func() bool { return queue.Len() == 1 })
 	got, _ := queue.Get()
 	if got.Name != "b" || got.Namespace != "a" {
 		t.Errorf("request %v", got)
 	}
 	queue.Done(got)
-	w.take(ingress(map[string]any{"domain": "one.example.org"})) // the same again
-	w.take(ingress(map[string]any{"domain": "two.example.org"}))
+	w.onUpdate(ingress(map[string]any{"domain": "one.example.org"})) // the same again
+	w.onUpdate(ingress(map[string]any{"domain": "two.example.org"}))
 	poll.Until(t, 10*time.Second, "the controller is woken again", func() bool { return queue.Len() == 1 })
 }

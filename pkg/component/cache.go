@@ -21,82 +21,79 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// CacheNeed says which objects of a kind a component keeps in memory.
+// CacheNeed selects the objects of a kind that a component reads from the cache.
 type CacheNeed struct {
 	// Kind of the objects.
 	Kind schema.GroupVersionKind
-	// Namespace limits them to one namespace; "" is all. It must be "" for cluster-scoped kinds, and has no effect on
+	// Namespace limits the cache to one namespace; "" means all. It must be "" for cluster-scoped kinds, and is ignored for
 	// optional kinds.
 	Namespace string
-	// FullObjects keeps the whole objects, for kinds whose spec or status is read; otherwise their metadata is kept.
+	// FullObjects caches whole objects, for kinds whose spec or status is read; otherwise only their metadata is cached.
 	FullObjects bool
-	// IncludeForeign keeps the foreign objects too; otherwise only those with our OperatorLabel. Of foreign objects that are
-	// kept as metadata no more remains than what identifies them and their version: there may be thousands. Optional kinds
-	// that are kept whole are always kept in full number.
+	// IncludeForeign caches all objects, not only those with OperatorLabel. Foreign objects that are cached as metadata keep
+	// only their identity and version, because there may be thousands. Optional kinds with FullObjects always include foreign objects.
 	IncludeForeign bool
 }
 
-// limits is what remains of the needs for one kind after merging.
-type limits struct {
-	// everything records for each namespace that is seen, "" for all of them, whether the foreign objects are kept too.
-	everything map[string]bool
-	whole      bool
+// cacheScope is the merged need of all components for one kind.
+type cacheScope struct {
+	// includeForeign is true for namespaces whose foreign objects are cached too. The key "" means all namespaces.
+	includeForeign map[string]bool
+	fullObjects    bool
 }
 
-// CacheOptions merges the needs of the given components, which are the enabled ones: a kind is kept in the union of
-// the namespaces, and unselected where one of them needs everything. Every object passes through transform. Kinds that
-// no component declared are not limited.
+// CacheOptions merges the needs of the enabled components: a kind is cached in the union of their namespaces, and without the label
+// selector if one of them includes foreign objects. The transform applies to every object. Other kinds are cached without limits.
 //
-// Optional kinds (of package capability, or required or used by a component) are selected when their informer is made and not
-// in ByObject, because the cache asks for the scope of each kind there and fails the start for one that is not served.
+// Optional kinds (of package capability, or required or used by a component) get their selector in NewInformer instead of ByObject,
+// because the cache looks up the scope of each kind in ByObject and fails to start if one is not served.
 func CacheOptions(enabled []Component, transform toolscache.TransformFunc) cache.Options {
-	optional := FollowedKinds(enabled)
-	selected := map[schema.GroupVersionKind]bool{}
+	optional := WatchedKinds(enabled)
+	managedOnly := map[schema.GroupVersionKind]bool{}
 	for _, c := range enabled {
-		transform = chain(c.Transform, transform)
+		transform = chainTransforms(c.Transform, transform)
 	}
 	options := cache.Options{DefaultTransform: transform, ByObject: map[client.Object]cache.ByObject{}}
-	for kind, limit := range merge(enabled) {
+	for kind, scope := range mergeNeeds(enabled) {
 		switch {
 		case slices.Contains(optional, kind):
-			selected[kind] = !slices.Contains(slices.Collect(maps.Values(limit.everything)), true)
-		case limit.everything[""] && limit.whole: // the default
+			managedOnly[kind] = !slices.Contains(slices.Collect(maps.Values(scope.includeForeign)), true)
+		case scope.includeForeign[""] && scope.fullObjects: // the default
 		default:
-			// The cache tells its settings apart by kind; metadata stands for the typed object as well.
-			options.ByObject[capability.MetadataOf(kind)] = limit.byObject(transform)
+			// The cache looks up ByObject by kind, so metadata objects match typed objects too.
+			options.ByObject[capability.MetadataOf(kind)] = scope.byObject(transform)
 		}
 	}
-	options.NewInformer = informerFor(selected)
+	options.NewInformer = informerFunc(managedOnly)
 	return options
 }
 
-// byObject is the configuration of the cache. Where one rule holds everywhere, it stands alone: an informer for each namespace costs
-// a watch.
-func (l limits) byObject(transform toolscache.TransformFunc) cache.ByObject {
-	if everything, all := l.everything[""]; all && len(l.everything) == 1 {
-		one := l.config(everything, transform)
-		return cache.ByObject{Label: one.LabelSelector, Transform: one.Transform}
+// byObject returns the configuration of the cache. One rule for all namespaces is set without Namespaces, which needs a watch for each.
+func (s cacheScope) byObject(transform toolscache.TransformFunc) cache.ByObject {
+	if includeForeign, all := s.includeForeign[""]; all && len(s.includeForeign) == 1 {
+		config := s.config(includeForeign, transform)
+		return cache.ByObject{Label: config.LabelSelector, Transform: config.Transform}
 	}
 	by := cache.ByObject{Namespaces: map[string]cache.Config{}}
-	for namespace, everything := range l.everything {
-		by.Namespaces[namespace] = l.config(everything, transform)
+	for namespace, includeForeign := range s.includeForeign {
+		by.Namespaces[namespace] = s.config(includeForeign, transform)
 	}
 	return by
 }
 
-func (l limits) config(everything bool, transform toolscache.TransformFunc) cache.Config {
+func (s cacheScope) config(includeForeign bool, transform toolscache.TransformFunc) cache.Config {
 	switch {
-	case !everything:
-		return cache.Config{LabelSelector: ours()}
-	case !l.whole:
-		return cache.Config{Transform: chain(identities, transform)}
+	case !includeForeign:
+		return cache.Config{LabelSelector: managedSelector()}
+	case !s.fullObjects:
+		return cache.Config{Transform: chainTransforms(stripForeign, transform)}
 	default:
 		return cache.Config{}
 	}
 }
 
-// FullObjectKinds returns the kinds that at least one component keeps whole. All components read them as whole objects
-// then, since a second representation is a second informer.
+// FullObjectKinds returns the kinds that at least one component caches as full objects. All components must read them as such, because
+// reading metadata would start a second informer.
 func FullObjectKinds(enabled []Component) []schema.GroupVersionKind {
 	var out []schema.GroupVersionKind
 	for _, c := range enabled {
@@ -109,36 +106,36 @@ func FullObjectKinds(enabled []Component) []schema.GroupVersionKind {
 	return out
 }
 
-func merge(enabled []Component) map[schema.GroupVersionKind]limits {
-	out := map[schema.GroupVersionKind]limits{}
+func mergeNeeds(enabled []Component) map[schema.GroupVersionKind]cacheScope {
+	out := map[schema.GroupVersionKind]cacheScope{}
 	for _, c := range enabled {
 		for _, need := range c.Caches {
-			limit, known := out[need.Kind]
-			if !known {
-				limit.everything = map[string]bool{}
+			scope, found := out[need.Kind]
+			if !found {
+				scope.includeForeign = map[string]bool{}
 			}
-			limit.whole = limit.whole || need.FullObjects
-			limit.everything[need.Namespace] = limit.everything[need.Namespace] || need.IncludeForeign
-			out[need.Kind] = limit
+			scope.fullObjects = scope.fullObjects || need.FullObjects
+			scope.includeForeign[need.Namespace] = scope.includeForeign[need.Namespace] || need.IncludeForeign
+			out[need.Kind] = scope
 		}
 	}
-	for _, limit := range out {
-		if everywhere, all := limit.everything[""]; all {
-			// What all namespaces show anyway needs no rule of its own.
-			maps.DeleteFunc(limit.everything, func(namespace string, everything bool) bool {
-				return namespace != "" && (everywhere || !everything)
+	for _, scope := range out {
+		if foreignEverywhere, all := scope.includeForeign[""]; all {
+			// Drop namespaces that the rule for all namespaces covers.
+			maps.DeleteFunc(scope.includeForeign, func(namespace string, includeForeign bool) bool {
+				return namespace != "" && (foreignEverywhere || !includeForeign)
 			})
 		}
 	}
 	return out
 }
 
-func ours() labels.Selector {
+func managedSelector() labels.Selector {
 	return labels.SelectorFromSet(labels.Set{names.OperatorLabel: names.OperatorName})
 }
 
-// chain returns a transform that does what two of them do. Either may be nil.
-func chain(first, then toolscache.TransformFunc) toolscache.TransformFunc {
+// chainTransforms returns a transform that runs both. Either may be nil.
+func chainTransforms(first, then toolscache.TransformFunc) toolscache.TransformFunc {
 	if first == nil {
 		return then
 	}
@@ -154,46 +151,46 @@ func chain(first, then toolscache.TransformFunc) toolscache.TransformFunc {
 	}
 }
 
-// identities shortens the metadata of foreign objects to identity and version. Their annotations may hold whole contents besides:
-// `kubectl apply` copies a Secret into one.
-func identities(in any) (any, error) {
-	if head, ok := in.(*metav1.PartialObjectMetadata); ok && head.Labels[names.OperatorLabel] != names.OperatorName {
-		shorten(head)
+// stripForeign strips the metadata of foreign objects. Their annotations may contain whole objects: `kubectl apply` copies a Secret into
+// one.
+func stripForeign(in any) (any, error) {
+	if metadata, ok := in.(*metav1.PartialObjectMetadata); ok && metadata.Labels[names.OperatorLabel] != names.OperatorName {
+		stripLists(metadata)
 	}
 	return in, nil
 }
 
-// StripMetadata is a transform of metadata that keeps what tells an object and its versions apart.
+// StripMetadata is a transform of metadata that keeps only name, namespace, uid, resourceVersion and the like.
 func StripMetadata(in any) (any, error) {
-	if head, ok := in.(*metav1.PartialObjectMetadata); ok {
-		shorten(head)
-		head.ManagedFields = nil
+	if metadata, ok := in.(*metav1.PartialObjectMetadata); ok {
+		stripLists(metadata)
+		metadata.ManagedFields = nil
 	}
 	return in, nil
 }
 
-func shorten(head *metav1.PartialObjectMetadata) {
-	head.Labels, head.Annotations, head.OwnerReferences, head.Finalizers = nil, nil, nil, nil
+func stripLists(metadata *metav1.PartialObjectMetadata) {
+	metadata.Labels, metadata.Annotations, metadata.OwnerReferences, metadata.Finalizers = nil, nil, nil, nil
 }
 
-type newInformer = func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer
+type newInformerFunc = func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer
 
-// informerFor makes informers that find our objects by their owners, and see only ours of the selected kinds. Such a kind is known by what metadata
-// and unstructured objects carry.
-func informerFor(selected map[schema.GroupVersionKind]bool) newInformer {
+// informerFunc returns a constructor of informers with owner indexes. Informers of the managedOnly kinds select managed objects, if they
+// cache metadata or unstructured objects: typed objects do not carry their kind.
+func informerFunc(managedOnly map[schema.GroupVersionKind]bool) newInformerFunc {
 	return func(lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-		if selected[obj.GetObjectKind().GroupVersionKind()] {
-			lw = limited(lw, ours().String())
+		if managedOnly[obj.GetObjectKind().GroupVersionKind()] {
+			lw = withSelector(lw, managedSelector().String())
 		}
-		if custom(obj) {
-			lw = relisting(lw, clock.RealClock{})
+		if isCustomResource(obj) {
+			lw = withRelist(lw, clock.RealClock{})
 		}
 		maps.Copy(indexers, apply.OwnerIndexers())
 		return toolscache.NewSharedIndexInformer(lw, obj, resync, indexers)
 	}
 }
 
-func limited(lw toolscache.ListerWatcher, selector string) toolscache.ListerWatcher {
+func withSelector(lw toolscache.ListerWatcher, selector string) toolscache.ListerWatcher {
 	inner := toolscache.ToListerWatcherWithContext(lw)
 	return toolscache.ToListWatcherWithWatchListSemantics(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {

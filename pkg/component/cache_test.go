@@ -29,7 +29,7 @@ var (
 
 const ourLabel = "platform.opendatahub.io/operator=odh-platform-operator"
 
-// byKind returns the setting of a kind.
+// byKind returns the cache options of a kind.
 func byKind(t interface{ Fatalf(string, ...any) }, options cache.Options, kind schema.GroupVersionKind) (cache.ByObject, bool) {
 	var found []cache.ByObject
 	for obj, by := range options.ByObject {
@@ -70,7 +70,7 @@ func TestCacheOptions(t *testing.T) {
 	if by, ok := byKind(t, options, secrets); !ok || by.Label != nil || len(by.Namespaces) > 0 || by.Transform == nil {
 		t.Errorf("Secrets of all are wanted as metadata, and have %+v", by)
 	}
-	// The cache fails the start for kinds in ByObject that are not served.
+	// The cache fails to start if a kind in ByObject is not served.
 	for _, kind := range []schema.GroupVersionKind{capability.HTTPRoute, required} {
 		if by, ok := byKind(t, options, kind); ok {
 			t.Errorf("%s is optional and has %+v", kind.Kind, by)
@@ -78,8 +78,8 @@ func TestCacheOptions(t *testing.T) {
 	}
 }
 
-// One component needs all Secrets of a namespace, another its own in all namespaces: no cache holds all Secrets of the cluster.
-func TestEverythingInOneNamespaceIsNotEverythingEverywhere(t *testing.T) {
+// A component that needs all Secrets of one namespace must not make the cache hold all Secrets of the cluster.
+func TestForeignObjectsOfOneNamespaceOnly(t *testing.T) {
 	options := CacheOptions([]Component{
 		{Caches: []CacheNeed{{Kind: secrets, Namespace: "apps", IncludeForeign: true}, {Kind: secrets, Namespace: "two"}}},
 		{Caches: []CacheNeed{{Kind: secrets}}},
@@ -96,7 +96,7 @@ func TestEverythingInOneNamespaceIsNotEverythingEverywhere(t *testing.T) {
 	}
 }
 
-// recorded is a list-watcher that notes the selectors of requests.
+// recorded is a ListerWatcher that records the selectors of requests.
 type recorded struct{ selectors []string }
 
 func (r *recorded) listWatch() toolscache.ListerWatcher {
@@ -112,11 +112,11 @@ func (r *recorded) listWatch() toolscache.ListerWatcher {
 	}, r)
 }
 
-// IsWatchListSemanticsUnSupported tells informers to list, since no bookmark ever comes.
+// IsWatchListSemanticsUnSupported makes informers list, because there are no bookmarks.
 func (r *recorded) IsWatchListSemanticsUnSupported() bool { return true }
 
-// Thousands of foreign objects cost little, and what identifies them stays; ours stay as they are.
-func TestIdentities(t *testing.T) {
+// Foreign objects keep their identity only; managed objects are unchanged.
+func TestStripForeign(t *testing.T) {
 	head := func(labels map[string]string) *metav1.PartialObjectMetadata {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ns", Name: "a", UID: "u", ResourceVersion: "7", Labels: labels,
@@ -129,25 +129,25 @@ func TestIdentities(t *testing.T) {
 		return in, nil
 	}
 	for _, next := range []toolscache.TransformFunc{nil, marked} {
-		out, err := chain(identities, next)(head(map[string]string{"owner": "helm"}))
+		out, err := chainTransforms(stripForeign, next)(head(map[string]string{"owner": "helm"}))
 		want := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "u", ResourceVersion: "7"}}
 		if err != nil || !equality.Semantic.DeepEqual(out, want) {
 			t.Errorf("of a foreign object remains %+v, error %v", out, err)
 		}
 		ours := map[string]string{"platform.opendatahub.io/operator": "odh-platform-operator"}
-		if out, err := chain(identities, next)(head(ours)); err != nil || !equality.Semantic.DeepEqual(out, head(ours)) {
+		if out, err := chainTransforms(stripForeign, next)(head(ours)); err != nil || !equality.Semantic.DeepEqual(out, head(ours)) {
 			t.Errorf("of ours remains %+v, error %v", out, err)
 		}
 	}
 	gone := toolscache.DeletedFinalStateUnknown{Key: "ns/a"}
-	if out, err := identities(gone); err != nil || out != any(gone) {
+	if out, err := stripForeign(gone); err != nil || out != any(gone) {
 		t.Errorf("of a tombstone remains %+v, error %v", out, err)
 	}
 }
 
-func TestLimited(t *testing.T) {
+func TestWithSelector(t *testing.T) {
 	r := &recorded{}
-	lw := toolscache.ToListerWatcherWithContext(limited(r.listWatch(), ourLabel))
+	lw := toolscache.ToListerWatcherWithContext(withSelector(r.listWatch(), ourLabel))
 	if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestLimited(t *testing.T) {
 	}
 }
 
-// Informers of optional kinds see our objects only, unless a component needs them all.
+// Informers of optional kinds select managed objects, unless a component includes foreign ones.
 func TestInformersOfOptionalKinds(t *testing.T) {
 	options := CacheOptions([]Component{{Name: "a", Caches: []CacheNeed{
 		{Kind: capability.HTTPRoute}, {Kind: capability.Route, IncludeForeign: true},
@@ -197,7 +197,7 @@ func TestInformersOfOptionalKinds(t *testing.T) {
 	}
 }
 
-func TestWholeKinds(t *testing.T) {
+func TestFullObjectKinds(t *testing.T) {
 	got := FullObjectKinds([]Component{
 		{Caches: []CacheNeed{{Kind: ownKind, FullObjects: true}, {Kind: deployments, FullObjects: true}, {Kind: secrets}}},
 		{Caches: []CacheNeed{{Kind: deployments, FullObjects: true}}},
@@ -207,7 +207,7 @@ func TestWholeKinds(t *testing.T) {
 	}
 }
 
-// Whatever components ask for, each of them sees at least what it needs, and the order does not matter.
+// The merged cache covers the needs of all components in any order.
 func TestMergeCoversEveryNeed(t *testing.T) {
 	need := rapid.Custom(func(t *rapid.T) CacheNeed {
 		return CacheNeed{

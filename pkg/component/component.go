@@ -13,36 +13,35 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// Component is what one product area adds to the manager. Nil fields mean "nothing to add".
+// Component is one product area of the operator. Nil fields are skipped.
 type Component struct {
-	// Name is the word for the component in flags, logs, metrics and folders.
+	// Name identifies the component in flags, logs, metrics and folders.
 	Name string
-	// Types register its API types. They are registered whether it is enabled or not, and cost nothing without an
-	// informer.
+	// Types add its API types to the scheme. They are added even if the component is disabled.
 	Types []func(*runtime.Scheme) error
-	// Requires are the kinds without which its controllers do not run.
+	// Requires are the kinds that must be served before its controllers start.
 	Requires []schema.GroupVersionKind
-	// Optional are kinds that its controllers use while they are served, beside those of package capability.
+	// Optional are further kinds, besides those of package capability, that its controllers use only while they are served.
 	Optional []schema.GroupVersionKind
-	// Caches are the kinds it keeps in memory.
+	// Caches are the kinds it reads from the cache.
 	Caches []CacheNeed
-	// Transform shortens objects before they are kept in memory. It returns those of other kinds unchanged. May be nil.
+	// Transform removes fields before an object is cached, and returns objects of other kinds unchanged. May be nil.
 	Transform toolscache.TransformFunc
-	// Webhooks registers its webhooks. It is called for disabled components too: lists of webhooks in the cluster are
-	// static, so the paths must answer "allowed" then, and conversion must continue.
+	// Webhooks registers its webhooks, also for a disabled component: the webhook configurations in the cluster are static, so
+	// admission must return "allowed" then, and conversion must work.
 	Webhooks func(mgr ctrl.Manager, enabled bool) error
-	// Controllers builds its controllers and adds them to the manager. With Requires, it is called when the required kinds are
-	// served and this replica leads, and again after it has failed. Otherwise it is called once, before the start.
+	// Controllers adds its controllers to the manager. It is called once before the manager starts. With Requires, it is called on the
+	// leader when the required kinds are served, and again after an error.
 	Controllers func(ctx context.Context, mgr ctrl.Manager) error
 }
 
-// Capabilities says which kinds are served; *capability.Watcher does.
-type Capabilities interface {
+// CapabilitySource provides the set of served kinds; *capability.Watcher implements it.
+type CapabilitySource interface {
 	Current() capability.Set
-	Follow(context.Context, func(capability.Set))
+	OnChange(context.Context, func(capability.Set))
 }
 
-// Names returns the names of the components, in their order.
+// Names returns the names of the components in order.
 func Names(all []Component) []string {
 	out := make([]string, 0, len(all))
 	for _, c := range all {
@@ -51,7 +50,7 @@ func Names(all []Component) []string {
 	return out
 }
 
-// AddToScheme registers the types of every component.
+// AddToScheme adds the types of all components.
 func AddToScheme(s *runtime.Scheme, all []Component) error {
 	for _, c := range all {
 		types := runtime.SchemeBuilder(c.Types)
@@ -62,7 +61,7 @@ func AddToScheme(s *runtime.Scheme, all []Component) error {
 	return nil
 }
 
-// Enabled returns the components for which enabled says yes, in their order.
+// Enabled returns the components for which enabled returns true, in order.
 func Enabled(all []Component, enabled func(name string) bool) []Component {
 	var out []Component
 	for _, c := range all {
@@ -73,9 +72,8 @@ func Enabled(all []Component, enabled func(name string) bool) []Component {
 	return out
 }
 
-// FollowedKinds returns the kinds whose coming and going matters: the optional ones that every program of this family
-// knows, and those which the given components require or use.
-func FollowedKinds(enabled []Component) []schema.GroupVersionKind {
+// WatchedKinds returns the kinds whose API is watched: those of package capability, and those that the components require or use.
+func WatchedKinds(enabled []Component) []schema.GroupVersionKind {
 	kinds := capability.Known()
 	for _, c := range enabled {
 		for _, kind := range slices.Concat(c.Requires, c.Optional) {
@@ -87,13 +85,12 @@ func FollowedKinds(enabled []Component) []schema.GroupVersionKind {
 	return kinds
 }
 
-// Setup registers webhooks now, and controllers now or as soon as the kinds that they require are served. Call it
-// before the manager starts. It returns an error when something cannot be set up that should be ready now; whatever
-// happens to a component that starts later is logged and tried again.
-func Setup(ctx context.Context, mgr ctrl.Manager, caps Capabilities, all []Component, enabled func(name string) bool) error {
+// Setup registers webhooks, and adds controllers as soon as the kinds that they require are served. It must be called before the manager
+// starts. Errors of components that start later are logged and retried.
+func Setup(ctx context.Context, mgr ctrl.Manager, caps CapabilitySource, all []Component, enabled func(name string) bool) error {
 	for _, c := range all {
 		on := enabled(c.Name)
-		mgr := observe(mgr, c.Name, on)
+		mgr := instrument(mgr, c.Name, on)
 		if c.Webhooks != nil {
 			if err := c.Webhooks(mgr, on); err != nil {
 				return fmt.Errorf("component %s: setting up webhooks: %w", c.Name, err)
@@ -102,18 +99,18 @@ func Setup(ctx context.Context, mgr ctrl.Manager, caps Capabilities, all []Compo
 		if !on || c.Controllers == nil {
 			continue
 		}
-		if err := c.start(ctx, mgr, caps); err != nil {
+		if err := c.addControllers(ctx, mgr, caps); err != nil {
 			return fmt.Errorf("component %s: setting up controllers: %w", c.Name, err)
 		}
 	}
 	return nil
 }
 
-// start hands the controllers to the manager, directly or through a supervisor.
-func (c Component) start(ctx context.Context, mgr *observed, caps Capabilities) error {
+// addControllers adds the controllers to the manager, directly or through a supervisor.
+func (c Component) addControllers(ctx context.Context, mgr *instrumentedManager, caps CapabilitySource) error {
 	if len(c.Requires) == 0 {
 		err := c.Controllers(ctx, mgr)
-		mgr.running(err == nil)
+		mgr.setControllersAdded(err == nil)
 		return err
 	}
 	s := newSupervisor(c, mgr, caps)

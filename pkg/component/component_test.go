@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-func TestKnownAndEnabled(t *testing.T) {
+func TestNamesAndEnabled(t *testing.T) {
 	components := []Component{{Name: "b"}, {Name: "a"}, {Name: "c"}}
 	if got := Names(components); !slices.Equal(got, []string{"b", "a", "c"}) {
 		t.Errorf("known %q", got)
@@ -102,8 +102,8 @@ func TestSetupErrors(t *testing.T) {
 	}
 }
 
-func TestFollowedKinds(t *testing.T) {
-	got := FollowedKinds([]Component{
+func TestWatchedKinds(t *testing.T) {
+	got := WatchedKinds([]Component{
 		{Name: "a", Requires: []schema.GroupVersionKind{required, capability.RayCluster}},
 		{Name: "b", Requires: []schema.GroupVersionKind{required}},
 	})

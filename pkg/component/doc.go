@@ -1,6 +1,6 @@
-// Package component is the socket of the program: a Component describes a product area, and Setup registers the
-// webhooks of all and starts the controllers of the enabled ones, as soon as the kinds they require are served.
+// Package component registers the product areas of the operator with the manager: the webhooks of all components, and the controllers of
+// the enabled ones.
 //
-// A component that requires kinds starts late: its controllers are set up, on the replica that leads, when the kinds are served.
-// When one of them goes, the manager ends with ErrGone, to be started again.
+// The controllers of a component that requires kinds are added on the leader when the kinds are served. When one of the kinds is removed,
+// the manager returns ErrAPIRemoved and must be restarted.
 package component

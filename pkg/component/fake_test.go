@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakeManager runs what is added to it in goroutines of the test.
+// fakeManager runs its runnables in goroutines of the test.
 type fakeManager struct {
 	ctrl.Manager
 	t       *testing.T
@@ -62,7 +62,7 @@ func (m *fakeManager) GetLogger() logr.Logger {
 	}, funcr.Options{})
 }
 
-// Add implements manager.Manager. What is added while the manager runs begins at once, or with the election.
+// Add implements manager.Manager. Runnables added later start immediately, or with the election.
 func (m *fakeManager) Add(r manager.Runnable) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,7 +73,7 @@ func (m *fakeManager) Add(r manager.Runnable) error {
 	return nil
 }
 
-// start runs what was added, in the bubble of the test. As that of the library, the manager ends with the first error of a runnable.
+// start runs the runnables in the synctest bubble. As in controller-runtime, the first error of a runnable stops the manager.
 func (m *fakeManager) start() (stop func()) {
 	m.t.Helper()
 	ctx, cancel := context.WithCancel(m.t.Context())
@@ -107,7 +107,7 @@ func (m *fakeManager) start() (stop func()) {
 	}
 }
 
-// end returns the error with which the manager has ended, if it has.
+// end returns the error of the stopped manager, if any.
 func (m *fakeManager) end() error {
 	synctest.Wait()
 	m.mu.Lock()
@@ -115,7 +115,7 @@ func (m *fakeManager) end() error {
 	return m.ended
 }
 
-// fakeCapabilities are set by the test.
+// fakeCapabilities is a CapabilitySource that the test controls.
 type fakeCapabilities struct {
 	singleton.Listeners[capability.Set]
 	mu      sync.Mutex
@@ -128,7 +128,7 @@ func (c *fakeCapabilities) Current() capability.Set {
 	return c.current
 }
 
-func (c *fakeCapabilities) Follow(ctx context.Context, tell func(capability.Set)) {
+func (c *fakeCapabilities) OnChange(ctx context.Context, tell func(capability.Set)) {
 	c.Subscribe(ctx, tell)
 	tell(c.Current())
 }
@@ -141,7 +141,7 @@ func (c *fakeCapabilities) set(kinds ...schema.GroupVersionKind) {
 	c.Notify(set)
 }
 
-// worker is a runnable that counts its runs and ends by its context or with an error on demand.
+// worker is a runnable that counts its runs and can return an error.
 type worker struct {
 	mu             sync.Mutex
 	running, total int
@@ -178,14 +178,14 @@ func (w *worker) want(t *testing.T, running, total int) {
 	}
 }
 
-// standby is a worker that needs no election.
+// standby is a worker without leader election.
 type standby struct{ worker }
 
 func (s *standby) NeedLeaderElection() bool { return false }
 
-// pass lets virtual time go by and waits until everything is at rest.
+// pass advances the virtual time and waits until all goroutines block.
 func pass(d time.Duration) {
-	<-time.After(d) // virtual time: the test runs in a bubble
+	<-time.After(d) // virtual time of the synctest bubble
 	synctest.Wait()
 }
 

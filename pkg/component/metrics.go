@@ -15,13 +15,13 @@ var (
 		Name: "odh_platform_component_running",
 		Help: "1 while the controllers of a component run and their caches are filled, 0 while it is disabled, waits for APIs or permissions that it requires, has failed, or another replica is the leader.",
 	}, []string{"component"})
-	failures = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
+	failuresCounter = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "odh_platform_component_failures_total",
 		Help: "Failed attempts to set up a component, each of which is retried.",
 	}, []string{"component"})
 )
 
-func number(yes bool) float64 {
+func boolToFloat(yes bool) float64 {
 	if yes {
 		return 1
 	}

@@ -20,13 +20,13 @@ func valueOf(t *testing.T, m prometheus.Metric) float64 {
 	return out.GetGauge().GetValue() + out.GetCounter().GetValue()
 }
 
-// states are what is shown of a component: whether it is enabled and running, and its failures.
+// states returns the metrics of a component: enabled, running and failures.
 func states(t *testing.T, name string) [3]float64 {
 	t.Helper()
-	return [3]float64{valueOf(t, enabledGauge.WithLabelValues(name)), valueOf(t, runningGauge.WithLabelValues(name)), valueOf(t, failures.WithLabelValues(name))}
+	return [3]float64{valueOf(t, enabledGauge.WithLabelValues(name)), valueOf(t, runningGauge.WithLabelValues(name)), valueOf(t, failuresCounter.WithLabelValues(name))}
 }
 
-func TestStatesOfComponentsAreShown(t *testing.T) {
+func TestComponentMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		late := ray(&worker{})
 		late.Name = "late"
@@ -58,7 +58,7 @@ func TestStatesOfComponentsAreShown(t *testing.T) {
 	})
 }
 
-func TestOneThatCannotBeBuiltDoesNotRun(t *testing.T) {
+func TestFailedSetupIsNotRunning(t *testing.T) {
 	wrong := Component{Name: "wrong", Controllers: func(context.Context, ctrl.Manager) error { return errors.New("no") }}
 	if err := Setup(t.Context(), newManager(t), &fakeCapabilities{}, []Component{wrong}, all); err == nil {
 		t.Fatal("no error")

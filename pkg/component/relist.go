@@ -15,8 +15,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
-// custom reports whether the kind of an object may come from a CustomResourceDefinition.
-func custom(obj runtime.Object) bool {
+// isCustomResource reports whether the kind of an object may be defined by a CustomResourceDefinition.
+func isCustomResource(obj runtime.Object) bool {
 	if kind := obj.GetObjectKind().GroupVersionKind(); !kind.Empty() {
 		return !clientgoscheme.Scheme.IsGroupRegistered(kind.Group)
 	}
@@ -24,32 +24,32 @@ func custom(obj runtime.Object) bool {
 	return err != nil
 }
 
-// relisting lists again when the API server closes a watch before its time. It does that when the schema of a CRD changes. Objects that
-// do not change would otherwise stay in the cache without the fields that the schema did not have.
-func relisting(lw toolscache.ListerWatcher, clk clock.PassiveClock) toolscache.ListerWatcher {
+// withRelist makes reflectors relist when the API server closes a watch early, as it does after a change of the CRD schema. Unchanged
+// objects would stay cached without newly added fields otherwise.
+func withRelist(lw toolscache.ListerWatcher, clk clock.PassiveClock) toolscache.ListerWatcher {
 	inner := toolscache.ToListerWatcherWithContext(lw)
 	return toolscache.ToListWatcherWithWatchListSemantics(&toolscache.ListWatch{
 		ListWithContextFunc: inner.ListWithContext,
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			began := clk.Now()
+			started := clk.Now()
 			events, err := inner.WatchWithContext(ctx, options)
 			if err != nil || options.TimeoutSeconds == nil {
 				return events, err
 			}
-			asked := time.Duration(*options.TimeoutSeconds) * time.Second
-			return expiring(events, func() bool { return clk.Since(began) < asked }), nil
+			timeout := time.Duration(*options.TimeoutSeconds) * time.Second
+			return expireIfClosedEarly(events, func() bool { return clk.Since(started) < timeout }), nil
 		},
 	}, lw)
 }
 
-// expiring ends a watch with the error that makes a reflector list again, if it is closed early.
-func expiring(inner watch.Interface, early func() bool) watch.Interface {
+// expireIfClosedEarly ends a watch that was closed early with the error that makes a reflector relist.
+func expireIfClosedEarly(inner watch.Interface, closedEarly func() bool) watch.Interface {
 	events := make(chan watch.Event)
 	outer := watch.NewProxyWatcher(events)
 	go func() {
 		defer close(events)
 		defer inner.Stop()
-		if forward(inner, events, outer.StopChan()) || !early() {
+		if forward(inner, events, outer.StopChan()) || !closedEarly() {
 			return
 		}
 		reconciler.RecordRelist()
@@ -62,7 +62,7 @@ func expiring(inner watch.Interface, early func() bool) watch.Interface {
 	return outer
 }
 
-// forward passes the events of a watch on until it is closed, or stopped, which it reports.
+// forward copies the events of a watch, and reports whether it was stopped before it was closed.
 func forward(from watch.Interface, to chan<- watch.Event, stop <-chan struct{}) (stopped bool) {
 	for {
 		select {

@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-func TestCustom(t *testing.T) {
+func TestIsCustomResource(t *testing.T) {
 	for name, c := range map[string]struct {
 		object runtime.Object
 		want   bool
@@ -27,16 +27,16 @@ func TestCustom(t *testing.T) {
 		"metadata of a custom kind":    {capability.MetadataOf(capability.HTTPRoute), true},
 		"metadata of one of our kinds": {capability.MetadataOf(awv1beta2.GroupVersion.WithKind("AppWrapper")), true},
 	} {
-		if got := custom(c.object); got != c.want {
+		if got := isCustomResource(c.object); got != c.want {
 			t.Errorf("%s: custom = %v, want %v", name, got, c.want)
 		}
 	}
 }
 
-// watched starts a watch that was asked for the given time through relisting.
+// watched starts a watch with a timeout through withRelist.
 func watched(t *testing.T, inner watch.Interface, seconds *int64) watch.Interface {
 	t.Helper()
-	lw := relisting(&toolscache.ListWatch{WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return inner, nil }}, clocktesting.NewFakePassiveClock(time.Unix(0, 0)))
+	lw := withRelist(&toolscache.ListWatch{WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return inner, nil }}, clocktesting.NewFakePassiveClock(time.Unix(0, 0)))
 	w, err := toolscache.ToListerWatcherWithContext(lw).WatchWithContext(t.Context(), metav1.ListOptions{TimeoutSeconds: seconds})
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func watched(t *testing.T, inner watch.Interface, seconds *int64) watch.Interfac
 	return w
 }
 
-func TestAWatchThatEndsEarlyListsAgain(t *testing.T) {
+func TestWatchClosedEarlyRelists(t *testing.T) {
 	inner := watch.NewFake()
 	w := watched(t, inner, new(int64(600)))
 	go func() {
@@ -63,7 +63,7 @@ func TestAWatchThatEndsEarlyListsAgain(t *testing.T) {
 	}
 }
 
-func TestAWatchThatEndsInTimeIsNoReason(t *testing.T) {
+func TestWatchTimeoutDoesNotRelist(t *testing.T) {
 	for name, seconds := range map[string]*int64{"its time is over": new(int64(0)), "no time was asked for": nil} {
 		inner := watch.NewFake()
 		w := watched(t, inner, seconds)
@@ -74,9 +74,9 @@ func TestAWatchThatEndsInTimeIsNoReason(t *testing.T) {
 	}
 }
 
-func TestAStoppedWatchStopsThatOfTheServer(t *testing.T) {
+func TestStoppedWatchStopsServerWatch(t *testing.T) {
 	inner := watch.NewFake()
-	w := expiring(inner, func() bool { return true })
+	w := expireIfClosedEarly(inner, func() bool { return true })
 	w.Stop()
 	for range w.ResultChan() {
 		t.Error("want no event after the end")

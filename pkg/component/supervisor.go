@@ -18,122 +18,124 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// ErrAPIRemoved ends the manager when an API goes that a running component requires: informers and controllers of it cannot be taken out
-// of a manager. The program should end without an error and be started again, which builds the other components only.
+// ErrAPIRemoved is returned by the manager when a kind that a running component requires is removed: informers and controllers cannot be
+// removed from a manager. The process should exit successfully and restart without the component.
 var ErrAPIRemoved = errors.New("an API that it requires is gone")
 
-// retryMin and retryMax bound the pauses after a component could not be set up.
-const retryMin, retryMax = time.Second, 30 * time.Second
+const (
+	minBackoff = time.Second
+	maxBackoff = 30 * time.Second
+)
 
-// supervisor sets up the controllers of one component when the kinds that it requires are served. It runs on the leader only, so
-// that a replica that does not lead continues serving webhooks when a required kind goes.
+// supervisor adds the controllers of one component when the required kinds are served. It runs on the leader only, so that other replicas
+// continue to serve webhooks when a required kind is removed.
 type supervisor struct {
 	component Component
-	mgr       *observed
-	caps      Capabilities
+	mgr       *instrumentedManager
+	caps      CapabilitySource
 	log       logr.Logger
 	indexed   map[string]bool
 }
 
-func newSupervisor(c Component, mgr *observed, caps Capabilities) *supervisor {
+func newSupervisor(c Component, mgr *instrumentedManager, caps CapabilitySource) *supervisor {
 	return &supervisor{component: c, mgr: mgr, caps: caps, log: mgr.GetLogger().WithValues("component", c.Name), indexed: map[string]bool{}}
 }
 
-// follow returns channels that are closed when the required kinds are served, and when one of them goes after that, even for a moment.
-func (s *supervisor) follow(ctx context.Context) (served, gone <-chan struct{}) {
-	came, went := make(chan struct{}), make(chan struct{})
-	begin, end := sync.OnceFunc(func() { close(came) }), sync.OnceFunc(func() { close(went) })
-	began := false
-	s.caps.Follow(ctx, func(set capability.Set) {
+// watchRequired returns channels that are closed when all required kinds are served, and when one of them is removed later.
+func (s *supervisor) watchRequired(ctx context.Context) (served, removed <-chan struct{}) {
+	servedCh, removedCh := make(chan struct{}), make(chan struct{})
+	closeServed, closeRemoved := sync.OnceFunc(func() { close(servedCh) }), sync.OnceFunc(func() { close(removedCh) })
+	wasServed := false
+	s.caps.OnChange(ctx, func(set capability.Set) {
 		if set.HasAll(s.component.Requires...) {
-			began = true
-			begin()
-		} else if began {
-			end()
+			wasServed = true
+			closeServed()
+		} else if wasServed {
+			closeRemoved()
 		}
 	})
-	return came, went
+	return servedCh, removedCh
 }
 
-// Start implements manager.Runnable. A component that cannot be set up is tried again, since that is no reason to stop the others.
-// It returns an error only for an API that is gone.
+// Start implements manager.Runnable. Errors of the component are retried, because the other components must continue. Only ErrAPIRemoved is
+// returned.
 func (s *supervisor) Start(ctx context.Context) error {
-	served, gone := s.follow(ctx)
+	served, removed := s.watchRequired(ctx)
 	select {
 	case <-served:
 	case <-ctx.Done():
 		return nil
 	}
-	retry := wait.Backoff{Duration: retryMin, Factor: 2, Cap: retryMax, Steps: math.MaxInt}
+	backoff := wait.Backoff{Duration: minBackoff, Factor: 2, Cap: maxBackoff, Steps: math.MaxInt}
 	for {
-		err := s.run(ctx, gone)
+		err := s.runControllers(ctx, removed)
 		if err == nil || errors.Is(err, ErrAPIRemoved) {
 			return err
 		}
-		pause := retry.Step()
-		failures.WithLabelValues(s.component.Name).Inc()
+		pause := backoff.Step()
+		failuresCounter.WithLabelValues(s.component.Name).Inc()
 		s.log.Error(err, "The component failed and will be started again", "after", pause)
 		select {
 		case <-time.After(pause):
-		case <-gone: // an informer that the attempt gave an index went with the kind
-			return s.end()
+		case <-removed: // informers that the failed attempt indexed cannot be used again
+			return s.apiRemovedError()
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-// run sets the component up and returns when a required kind goes or ctx ends.
-func (s *supervisor) run(ctx context.Context, gone <-chan struct{}) error {
+// runControllers adds the controllers, and returns when a required kind is removed or ctx ends.
+func (s *supervisor) runControllers(ctx context.Context, removed <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // what a failed attempt has subscribed to ends with it
-	stage := &staged{Manager: s.mgr, indexed: s.indexed}
-	if err := s.component.Controllers(ctx, stage); err != nil {
+	defer cancel() // ends the subscriptions of a failed attempt
+	buffered := &bufferedManager{Manager: s.mgr, indexed: s.indexed}
+	if err := s.component.Controllers(ctx, buffered); err != nil {
 		return fmt.Errorf("setting up controllers: %w", err)
 	}
 	s.log.Info("The APIs that the component requires are served, starting it")
-	if err := stage.launch(); err != nil {
+	if err := buffered.flush(); err != nil {
 		return err
 	}
-	s.mgr.running(true)
+	s.mgr.setControllersAdded(true)
 	select {
-	case <-gone:
-		return s.end()
+	case <-removed:
+		return s.apiRemovedError()
 	case <-ctx.Done():
 		return nil
 	}
 }
 
-func (s *supervisor) end() error {
+func (s *supervisor) apiRemovedError() error {
 	return fmt.Errorf("component %s, which needs %s: %w", s.component.Name, capability.NewSet(s.component.Requires...), ErrAPIRemoved)
 }
 
-// staged is the manager as one attempt to set up a component sees it: what it adds waits until the attempt has succeeded, and a
-// later attempt may use the same names and indexes.
-type staged struct {
+// bufferedManager is the manager for one attempt to set up a component. It adds runnables only after the attempt succeeded, and allows later
+// attempts to reuse controller names and indexes.
+type bufferedManager struct {
 	ctrl.Manager
 	indexed map[string]bool
 
 	mu        sync.Mutex
-	launched  bool
+	flushed   bool
 	runnables []manager.Runnable
 }
 
 // Add implements manager.Manager.
-func (s *staged) Add(r manager.Runnable) error {
+func (s *bufferedManager) Add(r manager.Runnable) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.launched {
+	if s.flushed {
 		return s.Manager.Add(r)
 	}
 	s.runnables = append(s.runnables, r)
 	return nil
 }
 
-func (s *staged) launch() error {
+func (s *bufferedManager) flush() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.launched = true
+	s.flushed = true
 	for _, r := range s.runnables {
 		if err := s.Manager.Add(r); err != nil {
 			return fmt.Errorf("adding to the manager: %w", err)
@@ -142,18 +144,18 @@ func (s *staged) launch() error {
 	return nil
 }
 
-// GetControllerOptions allows a controller to have the name of one of an earlier attempt.
-func (s *staged) GetControllerOptions() config.Controller {
+// GetControllerOptions implements manager.Manager. It allows an attempt to reuse controller names.
+func (s *bufferedManager) GetControllerOptions() config.Controller {
 	options := s.Manager.GetControllerOptions()
 	options.SkipNameValidation = new(true)
 	return options
 }
 
 // GetFieldIndexer implements cluster.Cluster.
-func (s *staged) GetFieldIndexer() client.FieldIndexer { return s }
+func (s *bufferedManager) GetFieldIndexer() client.FieldIndexer { return s }
 
-// IndexField implements client.FieldIndexer. Informers outlive an attempt and refuse to take an index twice.
-func (s *staged) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
+// IndexField implements client.FieldIndexer. Informers remain after a failed attempt and reject a second index of the same name.
+func (s *bufferedManager) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
 	key := fmt.Sprintf("%T %s %s", obj, obj.GetObjectKind().GroupVersionKind(), field)
 	if s.indexed[key] {
 		return nil

@@ -20,7 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// ray is a component that requires two kinds and runs the given runnables.
+// ray returns a component that requires two kinds and adds the given runnables.
 func ray(runnables ...manager.Runnable) Component {
 	c := Component{Name: "ray"}
 	c.Requires = append(c.Requires, capability.RayCluster, capability.Route)
@@ -35,7 +35,7 @@ func ray(runnables ...manager.Runnable) Component {
 	return c
 }
 
-// house is a manager with components and capabilities at rest.
+// house is a manager with components and capabilities.
 type house struct {
 	*fakeManager
 	caps *fakeCapabilities
@@ -65,7 +65,7 @@ func (h *house) heard(text string) int {
 	return n
 }
 
-func TestStartsLate(t *testing.T) {
+func TestStartsWhenKindsAreServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &worker{}
 		h := newHouse(t, ray(w))
@@ -79,7 +79,7 @@ func TestStartsLate(t *testing.T) {
 		w.want(t, 0, 0)
 		h.serve()
 		w.want(t, 1, 1)
-		h.caps.set(capability.RayCluster, capability.Route, capability.HTTPRoute) // does not matter
+		h.caps.set(capability.RayCluster, capability.Route, capability.HTTPRoute) // not required
 		w.want(t, 1, 1)
 		if err := h.end(); err != nil {
 			t.Error(err)
@@ -87,8 +87,8 @@ func TestStartsLate(t *testing.T) {
 	})
 }
 
-// Even the shortest absence ends the manager: the informers went with the kind. What ran ends with it.
-func TestALossEndsTheManager(t *testing.T) {
+// Even a short absence stops the manager, because the informers of the kind were removed.
+func TestRemovedKindStopsManager(t *testing.T) {
 	for name, back := range map[string]bool{"for good": false, "for a moment": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestALossEndsTheManager(t *testing.T) {
 				w.want(t, 1, 1)
 				h.withdraw()
 				if back {
-					h.serve() // before any component could look
+					h.serve() // before any component reads it
 				}
 				if err := h.end(); !errors.Is(err, ErrAPIRemoved) || !strings.Contains(err.Error(), "component ray, which needs RayCluster") {
 					t.Errorf("ended with %v", err)
@@ -127,7 +127,7 @@ func TestStartsAtOnceWhenServed(t *testing.T) {
 	})
 }
 
-// A replica that does not lead neither sets the component up nor ends with the kind.
+// A standby replica neither starts the component nor stops when the kind is removed.
 func TestElection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leader, everywhere := &worker{}, &standby{}
@@ -178,8 +178,8 @@ func TestFailingSetupIsRetried(t *testing.T) {
 	})
 }
 
-// What a failed attempt has indexed goes with a required kind.
-func TestLossAfterAFailedAttempt(t *testing.T) {
+// Indexes of a failed attempt are lost when a required kind is removed.
+func TestRemovedKindAfterFailedAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := ray()
 		c.Controllers = func(context.Context, ctrl.Manager) error { return errors.New("no") }
@@ -187,7 +187,7 @@ func TestLossAfterAFailedAttempt(t *testing.T) {
 		close(h.elected)
 		defer h.start()()
 		h.serve()
-		pass(retryMin / 2)
+		pass(minBackoff / 2)
 		h.withdraw()
 		if err := h.end(); !errors.Is(err, ErrAPIRemoved) {
 			t.Errorf("ended with %v", err)
@@ -195,7 +195,7 @@ func TestLossAfterAFailedAttempt(t *testing.T) {
 	})
 }
 
-func TestAddingLater(t *testing.T) {
+func TestRunnablesAddedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		late := &worker{}
 		var seen ctrl.Manager
@@ -213,7 +213,7 @@ func TestAddingLater(t *testing.T) {
 	})
 }
 
-// The context that Controllers gets ends with a failed attempt, so that what hangs on it ends too, and with the manager.
+// The context of Controllers ends with a failed attempt and with the manager.
 func TestContextOfAnAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var contexts []context.Context
@@ -229,7 +229,7 @@ func TestContextOfAnAttempt(t *testing.T) {
 		close(h.elected)
 		stop := h.start()
 		h.serve()
-		pass(2 * retryMin)
+		pass(2 * minBackoff)
 		if len(contexts) != 2 || contexts[0].Err() == nil || contexts[1].Err() != nil {
 			t.Fatalf("%d attempts; the context of the first has to be over, that of the second not", len(contexts))
 		}
@@ -240,7 +240,7 @@ func TestContextOfAnAttempt(t *testing.T) {
 	})
 }
 
-// counting indexes fields as an informer does, which refuses the same one twice.
+// counting is a FieldIndexer that rejects a duplicate index like an informer.
 type counting struct {
 	client.FieldIndexer
 	calls map[string]int
@@ -253,8 +253,8 @@ func (c *counting) IndexField(_ context.Context, _ client.Object, field string, 
 	return nil
 }
 
-// A later attempt may use the names and the indexes of an earlier one.
-func TestNamesAndIndexesMayReturn(t *testing.T) {
+// A later attempt can reuse controller names and indexes.
+func TestNamesAndIndexesAreReusable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0
 		c := ray()

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// everything sets each setting to something that is not its default, in nanoseconds as the originals wrote them.
+// everything sets each setting to something that is not its default, in nanoseconds like legacy ConfigMaps.
 const everything = `
 userRBACAdmissionCheck: false
 schedulerName: packed
@@ -143,7 +143,7 @@ func TestAutopilotDocuments(t *testing.T) {
 	}
 }
 
-// [appwrapper-21] The originals' durations are nanoseconds; a duration in words means the same.
+// [appwrapper-21] Durations in legacy ConfigMaps are nanoseconds; durations with units are equivalent.
 func TestDurationsInWordsAndNanoseconds(t *testing.T) {
 	for _, text := range []string{"600000000000", `"10m"`, "10m0s", "600s"} {
 		for name, older := range map[string]LegacyConfig{
@@ -247,7 +247,7 @@ func TestAppWrapperInTheFileIsChecked(t *testing.T) {
 	}
 }
 
-// FuzzOlderConfig holds that whatever stands in a ConfigMap is read or refused.
+// FuzzOlderConfig checks that any content of a ConfigMap is accepted or rejected.
 func FuzzOlderConfig(f *testing.F) {
 	f.Add("appwrapper:\n  enabled: true\n  Config:\n"+indent(everything, "    "), true)
 	f.Add("appwrapper:\n"+indent(everything, "  "), false)

@@ -8,44 +8,44 @@ import (
 	"strings"
 )
 
-// DefaultOn reports whether a component runs without any configuration. The hand-off resources of the platform have to be
-// requested, because another operator creates them, and the OLM bundle requests what it cannot contain.
+// DefaultOn reports whether a component is enabled by default. The component platform must be enabled explicitly, because another operator
+// creates its resources, and so must olm, which the OLM bundle enables.
 func DefaultOn(component string) bool { return component != "platform" && component != "olm" }
 
-// switchedOnBy names the variables with which programs that know the originals switch a component on. Their other values say
-// nothing: a component may be wanted for more than what the original did.
-var switchedOnBy = map[string]string{"platform": "ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER"}
+// legacyEnableVariables are the variables that enable components of the legacy operators. Only the value true has an effect, because the
+// components have more uses than the legacy operators had.
+var legacyEnableVariables = map[string]string{"platform": "ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER"}
 
-// componentSettings are the rows of the switches, of which [sources.components] makes a decision.
+// componentSettings returns the settings that enable components; [sources.components] evaluates them.
 func componentSettings(known []string) []setting {
-	rows := []setting{{flag: "components", key: "components", fallback: "*", shape: aList, set: ignore,
+	settings := []setting{{flag: "components", key: "components", defaultValue: "*", valueType: typeList, set: discard,
 		help: "components to run: names, \"*\" for the default set; a leading - disables a component"}}
 	for _, name := range known {
-		row := setting{flag: "enable-" + name, env: []string{"ENABLE_" + strings.ToUpper(name)}, fallback: strconv.FormatBool(DefaultOn(name)),
-			shape: aSwitch, set: ignore, help: "run the component " + name}
-		if legacy := switchedOnBy[name]; legacy != "" {
-			row.env = append(row.env, legacy)
+		s := setting{flag: "enable-" + name, env: []string{"ENABLE_" + strings.ToUpper(name)}, defaultValue: strconv.FormatBool(DefaultOn(name)),
+			valueType: typeBool, set: discard, help: "run the component " + name}
+		if legacy := legacyEnableVariables[name]; legacy != "" {
+			s.env = append(s.env, legacy)
 		}
-		rows = append(rows, row)
+		settings = append(settings, s)
 	}
-	return rows
+	return settings
 }
 
-// components decides for every known component. In each source the single switch (--enable-x, ENABLE_X) counts
-// more than the list, and a higher source more than a lower one. Without any, the selection counts, if there is one.
-func (s sources) components(known, selection []string) (map[string]bool, error) {
+// components returns the enabled components. In each source the flag or variable of a component (--enable-x, ENABLE_X) overrides the list, and
+// sources of higher precedence override lower ones. Otherwise defaults applies, if it is not nil.
+func (s sources) components(known, defaults []string) (map[string]bool, error) {
 	enabled := make(map[string]bool, len(known))
 	for _, name := range known {
 		enabled[name] = DefaultOn(name)
-		if selection != nil {
-			enabled[name] = slices.Contains(selection, name)
+		if defaults != nil {
+			enabled[name] = slices.Contains(defaults, name)
 		}
 	}
 	for _, source := range []struct {
 		list     value
 		switchOf func(component string) value
 	}{
-		{s.file["components"], s.switchVariable},
+		{s.file["components"], s.enableVariable},
 		{s.flags["components"], func(component string) value { return s.flags["enable-"+component] }},
 	} {
 		if err := applyList(enabled, source.list, known); err != nil {
@@ -53,7 +53,7 @@ func (s sources) components(known, selection []string) (map[string]bool, error) 
 		}
 		for _, name := range known {
 			on := enabled[name]
-			if v := source.switchOf(name); v.from != "" {
+			if v := source.switchOf(name); v.source != "" {
 				if err := v.set(setting{set: boolean(&on)}); err != nil {
 					return nil, err
 				}
@@ -64,50 +64,50 @@ func (s sources) components(known, selection []string) (map[string]bool, error) 
 	return enabled, nil
 }
 
-// switchVariable reads ENABLE_X, and where that is not set the variable of the originals.
-func (s sources) switchVariable(component string) value {
+// enableVariable returns the value of ENABLE_X, or of the legacy variable if it is unset.
+func (s sources) enableVariable(component string) value {
 	variable := "ENABLE_" + strings.ToUpper(component)
-	if legacy := switchedOnBy[component]; s.env(variable) == "" && isTrue(s.env(legacy)) {
+	if legacy := legacyEnableVariables[component]; s.env(variable) == "" && isTrue(s.env(legacy)) {
 		variable = legacy
 	}
 	if raw := s.env(variable); raw != "" {
-		return value{from: "environment variable " + variable, raw: raw}
+		return value{source: "environment variable " + variable, raw: raw}
 	}
 	return value{}
 }
 
-// applyList reads the list of a source, such as "*,-appwrapper". What it does not name is off.
+// applyList enables the components in a list such as "*,-appwrapper", and disables all others.
 func applyList(enabled map[string]bool, list value, known []string) error {
-	if list.from == "" {
+	if list.source == "" {
 		return nil
 	}
-	wanted := make(map[string]bool, len(known))
-	positive := false
+	listed := make(map[string]bool, len(known))
+	enablesAny := false
 	for item := range strings.SplitSeq(list.raw, ",") {
 		item = strings.TrimSpace(item)
-		name, off := strings.CutPrefix(item, "-")
+		name, disabled := strings.CutPrefix(item, "-")
 		switch {
 		case item == "":
 			continue
 		case item == "*":
-			positive = true
+			enablesAny = true
 			for _, k := range known {
-				if _, named := wanted[k]; !named {
-					wanted[k] = DefaultOn(k)
+				if _, named := listed[k]; !named {
+					listed[k] = DefaultOn(k)
 				}
 			}
 			continue
 		case !slices.Contains(known, name):
 			return fmt.Errorf("%s: %w", list, unknownComponent(name, known))
 		}
-		wanted[name] = !off
-		positive = positive || !off
+		listed[name] = !disabled
+		enablesAny = enablesAny || !disabled
 	}
-	if !positive {
+	if !enablesAny {
 		return fmt.Errorf("%s: %w", list, errors.New(`names nothing to run: write "*" for the default set, for example "*,-appwrapper"`))
 	}
 	for _, name := range known {
-		enabled[name] = wanted[name]
+		enabled[name] = listed[name]
 	}
 	return nil
 }

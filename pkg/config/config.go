@@ -16,134 +16,134 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
 )
 
-// ExampleURL is the external base URL that the originals assume when none is configured. It never becomes a link;
-// only the CORS list of MLflow keeps its origin.
+// ExampleURL is the default external base URL of the legacy operators. It is never used as a link; only the CORS list of MLflow keeps its
+// origin.
 const ExampleURL = "https://mlflow.example.com"
 
-// PlaceholderURL stands in the shipped params.env until a user configures a real one.
+// PlaceholderURL is the value in the shipped params.env until a user configures a URL.
 const PlaceholderURL = "https://www.gateway-hostname-placeholder-with-mlflow-path.com"
 
-// defaultAccount is the ServiceAccount of the manager where POD_SERVICE_ACCOUNT does not name it.
+// defaultAccount is the ServiceAccount of the manager if POD_SERVICE_ACCOUNT is not set.
 const defaultAccount = names.OperatorName + "-controller-manager"
 
-// namespaceFile holds the namespace of the pod's service account.
+// namespaceFile contains the namespace of the pod's ServiceAccount.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// Program is what the binary knows about itself and the configuration cannot change.
+// Program holds the properties of the binary that the configuration cannot change.
 type Program struct {
-	// Components are the names of all components in this build, enabled or not.
+	// Components are the names of all components in this build.
 	Components []string
-	// MLflowVersion is the oldest MLflow release this build supports, with or without a leading "v".
+	// MLflowVersion is the oldest supported MLflow release, with or without a leading "v".
 	MLflowVersion string
-	// Selection are the components that run unless configured otherwise; nil leaves that to DefaultOn.
-	Selection []string
-	// Defaults take the place of the defaults of flags, by their names.
+	// EnabledComponents are the components that are enabled by default; nil selects those of DefaultOn.
+	EnabledComponents []string
+	// Defaults override the defaults of flags by name.
 	Defaults map[string]string
 }
 
-// Config is the validated configuration. It is a value that never changes after Load.
+// Config is the validated configuration. It is not modified after the start.
 type Config struct {
-	// Namespace is where operands live: a DNS label, never empty.
+	// Namespace is the namespace of operands: a DNS label, never empty.
 	Namespace string
-	// OperatorNamespace is where the manager keeps its own objects (Lease, certificate Secret): POD_NAMESPACE,
-	// else the namespace of the mounted service account, else Namespace (outside a cluster).
+	// OperatorNamespace is the namespace of the manager's own objects (Lease, certificate Secret): POD_NAMESPACE, else the namespace of
+	// the mounted ServiceAccount, else Namespace (outside a cluster).
 	OperatorNamespace string
-	// Kubeconfig is the file of --kubeconfig, empty for the usual search (KUBECONFIG, service account, home).
+	// Kubeconfig is the file of --kubeconfig; empty selects the defaults (KUBECONFIG, ServiceAccount, home directory).
 	Kubeconfig string
 
 	LeaderElection LeaderElection
 	Metrics        Metrics
 	Health         Health
 	Webhook        Webhook
-	// PlatformType is the product that runs this operator; empty if the platform operator does not name it.
+	// PlatformType is the product that runs this operator; empty unless the platform operator sets it.
 	PlatformType string
-	// TLS is the profile of all listeners, those in pods included. If no setting names one, it is zero, or for pods that of the cluster.
+	// TLS is the profile of all listeners, including those in pods. Without a setting it is zero, or for pods that of the cluster.
 	TLS tlsprofile.Profile
-	// Authors says what the authors of custom resources may make pods use, and who the manager is.
+	// Authors are the rules for the pods of custom resources, with the account of the manager.
 	Authors admission.Rules
-	// Logging are the options of the zap logger, as the --zap-* flags set them.
+	// Logging are the options of the zap logger, from the --zap-* flags.
 	Logging zap.Options
-	// Exposure is for mlflow, modelregistry and modelcatalog.
+	// Exposure applies to mlflow, modelregistry and modelcatalog.
 	Exposure Exposure
 	MLflow   MLflow
-	// ModelRegistry is for the components modelregistry and modelcatalog.
+	// ModelRegistry applies to the components modelregistry and modelcatalog.
 	ModelRegistry ModelRegistry
 	ModelMesh     ModelMesh
-	// Warnings name what was said in the words of an older program and has no effect.
+	// Warnings are messages about legacy settings without effect.
 	Warnings []string
 
 	tlsMinVersion, tlsCipherSuites string
 
-	enabled map[string]bool
-	given   map[string]value // of the sections, for [Config.AppWrapper] and [Config.RayCluster]
+	enabled  map[string]bool
+	explicit map[string]value // of componentSections, for [Config.AppWrapper] and [Config.RayCluster]
 }
 
-// LeaderElection says whether and where replicas compete, and how patient they are.
+// LeaderElection configures the leader election of replicas.
 type LeaderElection struct {
 	Enabled bool
-	// Namespace of the Lease.
+	// Namespace is the namespace of the Lease.
 	Namespace string
-	// Identity of the holder, the name of the pod; empty where it is not known.
+	// Identity is the holder of the Lease, the name of the pod; empty if it is unknown.
 	Identity                                  string
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
-// Metrics is the listener of /metrics; BindAddress "0" means off.
+// Metrics configures the listener of /metrics; BindAddress "0" disables it.
 type Metrics struct {
 	BindAddress                 string
 	Secure                      bool
 	CertPath, CertName, CertKey string
-	// Pprof serves profiles there, too.
+	// Pprof serves profiles on the same listener.
 	Pprof bool
 }
 
-// Health is the listener of /healthz and /readyz; BindAddress "0" means off.
+// Health configures the listener of /healthz and /readyz; BindAddress "0" disables it.
 type Health struct {
 	BindAddress string
 }
 
-// Webhook is the admission and conversion listener.
+// Webhook configures the listener for admission and conversion.
 type Webhook struct {
 	Port    int
 	CertDir string
 	Mode    WebhookMode
 }
 
-// WebhookMode says where the serving certificate of the webhook server comes from.
+// WebhookMode is the source of the serving certificate of the webhook server.
 type WebhookMode string
 
 const (
-	// WebhookAuto takes the mounted certificate where there is one and issues its own otherwise.
+	// WebhookAuto uses the mounted certificate if there is one, and a self-signed one otherwise.
 	WebhookAuto WebhookMode = "auto"
-	// WebhookMounted insists on the certificate in CertDir (OLM, service-ca, cert-manager).
+	// WebhookMounted requires the certificate in CertDir (OLM, service-ca, cert-manager).
 	WebhookMounted WebhookMode = "mounted"
-	// WebhookSelf always issues its own certificate and keeps it in a Secret.
+	// WebhookSelf always uses a self-signed certificate, which is stored in a Secret.
 	WebhookSelf WebhookMode = "self"
 )
 
 // MLflow holds the settings of the component mlflow.
 type MLflow struct {
-	// Image is used where a custom resource names none.
+	// Image is the default image of custom resources.
 	Image string
 	// Version is the oldest supported MLflow release without a leading "v".
 	Version string
-	// GatewayName and GatewayNamespace name the parent of HTTPRoutes.
+	// GatewayName and GatewayNamespace identify the parent of HTTPRoutes.
 	GatewayName, GatewayNamespace string
-	// ExternalURL is the external base URL without a trailing slash; empty when none is configured.
+	// ExternalURL is the external base URL without a trailing slash; empty if it is not configured.
 	ExternalURL string
-	// SectionTitle is the section of the console's application menu.
+	// SectionTitle is the section of the application menu in the console.
 	SectionTitle string
-	// ResourceNamePrefix stands before the names of the aggregated ClusterRoles.
+	// ResourceNamePrefix is the prefix of the names of the aggregated ClusterRoles.
 	ResourceNamePrefix string
-	// NamespaceRBAC lets the groups of the platform into namespaces that ask for it.
+	// NamespaceRBAC grants the groups of the platform access to namespaces with the workspace label.
 	NamespaceRBAC bool
 }
 
-// Enabled reports whether the component of that name is to run; false for names this build does not know.
+// Enabled reports whether a component is enabled; false for unknown names.
 func (c Config) Enabled(component string) bool { return c.enabled[component] }
 
-// DisableIncompleteComponents switches off what lacks a setting that it cannot run without, and returns the reasons. The Deployments of the
-// operators before name no image of MLflow, and the other components run without one.
+// DisableIncompleteComponents disables components that lack a required setting, and returns the errors. Deployments of the legacy operators set
+// no image of MLflow, and the other components must run without it.
 func (c *Config) DisableIncompleteComponents() []error {
 	err := c.CheckComplete()
 	if err == nil || c.MLflow.Image != "" {
@@ -153,8 +153,8 @@ func (c *Config) DisableIncompleteComponents() []error {
 	return []error{err}
 }
 
-// CheckComplete returns an error for a setting that a component which is on cannot run without. Load does not ask for it, so
-// that commands which talk to no cluster work with less.
+// CheckComplete returns an error if an enabled component lacks a required setting. It is separate from Load, because commands without a
+// cluster need fewer settings.
 func (c Config) CheckComplete() error {
 	if !c.Enabled("mlflow") {
 		return nil
@@ -169,40 +169,38 @@ func (c Config) CheckComplete() error {
 	return nil
 }
 
-// FromProcess loads the configuration from the arguments (without the program's name), the environment and the
-// files of this process.
+// FromProcess loads the configuration from the arguments (without the program name), the environment and the files of this process.
 func FromProcess(p Program, args []string) (Config, error) {
 	return Load(p, args, os.LookupEnv, os.ReadFile)
 }
 
-// Load reads every setting from the highest source that has it and returns the validated whole. An empty
-// environment variable counts as unset. Errors are one line: the setting, its value, the fix. ErrHelp is returned
-// when the arguments ask for help.
+// Load reads every setting from the source with the highest precedence, and validates the result. An empty environment variable counts as
+// unset. Errors are one line with the setting, its value and the fix. Load returns ErrHelp if the arguments request help.
 func Load(p Program, args []string, lookup func(string) (string, bool), read func(string) ([]byte, error)) (Config, error) {
 	cfg := Config{}
 	cfg.MLflow.Version = strings.TrimPrefix(strings.TrimSpace(p.MLflowVersion), "v")
-	table := settings(&cfg, p.Components)
+	allSettings := settings(&cfg, p.Components)
 	src := sources{lookup: lookup}
 
 	var err error
-	if src.flags, err = parseArgs(args, table, p.Components); err != nil {
+	if src.flags, err = parseArgs(args, allSettings, p.Components); err != nil {
 		return Config{}, err
 	}
 	if path := src.flags["config"].raw; path != "" {
-		if src.file, err = readFile(path, read, append(table, sections()...)); err != nil {
+		if src.file, err = readFile(path, read, append(allSettings, componentSections()...)); err != nil {
 			return Config{}, err
 		}
 	}
-	for _, s := range table {
-		if other, ok := p.Defaults[s.flag]; ok {
-			s.fallback = other
+	for _, s := range allSettings {
+		if defaultValue, ok := p.Defaults[s.flag]; ok {
+			s.defaultValue = defaultValue
 		}
 		if err := src.resolve(s).set(s); err != nil {
 			return Config{}, err
 		}
 	}
-	cfg.given = src.given(sections())
-	if cfg.enabled, err = src.components(p.Components, p.Selection); err != nil {
+	cfg.explicit = src.explicit(componentSections())
+	if cfg.enabled, err = src.components(p.Components, p.EnabledComponents); err != nil {
 		return Config{}, err
 	}
 	profile, err := tlsprofile.FromFlags(cfg.tlsMinVersion, cfg.tlsCipherSuites)
@@ -225,8 +223,8 @@ func Load(p Program, args []string, lookup func(string) (string, bool), read fun
 // SetTLS sets the profile of all listeners.
 func (c *Config) SetTLS(p tlsprofile.Profile) { c.TLS, c.ModelRegistry.TLS, c.ModelMesh.TLS = p, p, p }
 
-// resolveNamespaces follows the platform operator, which names the operand namespace only together with the
-// component platform and then means it above all else, and finds out where the manager itself lives.
+// resolveNamespaces sets the namespaces of operands and of the manager. The platform operator sets APPLICATIONS_NAMESPACE together with the
+// component platform; it then takes precedence.
 func (c *Config) resolveNamespaces(src sources, read func(string) ([]byte, error)) {
 	if c.Enabled("platform") {
 		if ns := src.env("APPLICATIONS_NAMESPACE"); ns != "" {
@@ -250,7 +248,7 @@ func (c *Config) resolveNamespaces(src sources, read func(string) ([]byte, error
 	c.Authors.Account = cmp.Or(src.env("POD_SERVICE_ACCOUNT"), defaultAccount)
 }
 
-// validate checks what only shows when several settings meet.
+// validate checks combinations of settings.
 func (c *Config) validate() error {
 	for _, ns := range []struct{ from, value string }{
 		{"operand namespace (--namespace, POD_NAMESPACE, APPLICATIONS_NAMESPACE)", c.Namespace},
@@ -266,7 +264,7 @@ func (c *Config) validate() error {
 		return fmt.Errorf("leader election lease duration %s is not longer than the renew deadline %s: "+
 			"raise --leader-elect-lease-duration or lower --leader-elect-renew-deadline", le.LeaseDuration, le.RenewDeadline)
 	}
-	// client-go adds 20 % jitter to the retry period and refuses a deadline that does not exceed it.
+	// client-go adds 20 % jitter to the retry period and rejects a shorter deadline.
 	if float64(le.RenewDeadline) <= 1.2*float64(le.RetryPeriod) {
 		return fmt.Errorf("leader election renew deadline %s is not longer than 1.2 times the retry period %s: "+
 			"raise --leader-elect-renew-deadline or lower --leader-elect-retry-period", le.RenewDeadline, le.RetryPeriod)
@@ -274,17 +272,17 @@ func (c *Config) validate() error {
 	if err := c.Exposure.validate(); err != nil {
 		return err
 	}
-	// Their components read them later, but a mistake in the file is to be known at once.
-	_, _, wrappers := c.AppWrapper()
-	_, _, rays := c.RayCluster(nil)
-	if err := errors.Join(wrappers, rays); err != nil {
+	// Their components read them later, but errors in the file must be reported at the start.
+	_, _, appWrapperErr := c.AppWrapper()
+	_, _, rayErr := c.RayCluster(nil)
+	if err := errors.Join(appWrapperErr, rayErr); err != nil {
 		return err
 	}
 	if c.Metrics.Pprof && !c.Metrics.Secure {
 		return errors.New("--pprof needs --metrics-secure: without it, no client is authorized")
 	}
-	if a := c.Metrics.BindAddress; a == c.Health.BindAddress && a != "0" && !strings.HasSuffix(a, ":0") {
-		return fmt.Errorf("--metrics-bind-address and --health-probe-bind-address are both %q: give each listener its own port", a)
+	if address := c.Metrics.BindAddress; address == c.Health.BindAddress && address != "0" && !strings.HasSuffix(address, ":0") {
+		return fmt.Errorf("--metrics-bind-address and --health-probe-bind-address are both %q: give each listener its own port", address)
 	}
 	return nil
 }
@@ -292,8 +290,8 @@ func (c *Config) validate() error {
 // EnabledComponents returns the names of the enabled components in alphabetical order.
 func (c Config) EnabledComponents() []string {
 	var names []string
-	for name, on := range c.enabled {
-		if on {
+	for name, enabled := range c.enabled {
+		if enabled {
 			names = append(names, name)
 		}
 	}

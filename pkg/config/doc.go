@@ -1,7 +1,6 @@
-// Package config turns flags, environment variables and the configuration file into one validated value.
+// Package config loads flags, environment variables and the configuration file into one validated value.
 //
-// A flag wins over the environment, the environment over the file, the file over the default. One table
-// (settings.go) names for every setting its flag, its environment variables in order, its key in the file, its
-// default and its parser; everything else here walks that table. The value is read once at the start and handed
-// down: no other package reads the environment.
+// Flags take precedence over the environment, the environment over the file, the file over the defaults. settings.go defines the flag, the
+// environment variables, the key in the file, the default and the parser of every setting. The configuration is loaded once at the start;
+// other packages do not read the environment.
 package config

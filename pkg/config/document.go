@@ -14,52 +14,52 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The group, version and kind of the configuration file.
+// Group, version and kind of the configuration file.
 const (
 	fileVersion = "config.platform.opendatahub.io/v1alpha1"
 	fileKind    = "PlatformOperatorConfiguration"
 )
 
-// shape is what a value is in a document, in the words of refusals.
-type shape string
+// valueType is the type of a value in a document, as error messages show it.
+type valueType string
 
-// Shapes of values. A text is what a setting has that names no shape.
+// Types of values. The default of a setting is typeString.
 const (
-	aText    shape = ""
-	aSwitch  shape = "true or false"
-	aNumber  shape = "a whole number"
-	aList    shape = "a list"
-	aPeriod  shape = "a duration, or a whole number of nanoseconds"
-	anObject shape = "an object"
+	typeString   valueType = ""
+	typeBool     valueType = "true or false"
+	typeInt      valueType = "a whole number"
+	typeList     valueType = "a list"
+	typeDuration valueType = "a duration, or a whole number of nanoseconds"
+	typeObject   valueType = "an object"
 )
 
-// raw writes a value as flags write it, objects as JSON; ok is false for a value of another shape.
-func (s shape) raw(value any) (raw string, ok bool) {
+// format returns a value in the syntax of flags, objects as JSON; ok is false for a value of another type.
+func (s valueType) format(value any) (raw string, ok bool) {
 	switch value := value.(type) {
 	case string:
-		return value, s == aText || s == aPeriod
+		return value, s == typeString || s == typeDuration
 	case bool:
-		return strconv.FormatBool(value), s == aSwitch
+		return strconv.FormatBool(value), s == typeBool
 	case json.Number:
-		if s == aPeriod { // what the originals wrote; a text has a unit
+		if s == typeDuration { // nanoseconds, as in legacy ConfigMaps
 			_, err := value.Int64()
 			return value.String() + "ns", err == nil
 		}
-		return value.String(), s == aNumber
+		return value.String(), s == typeInt
 	case []any:
 		items := make([]string, len(value))
 		for i, item := range value {
 			items[i] = fmt.Sprint(item)
 		}
-		return strings.Join(items, ","), s == aList
+		return strings.Join(items, ","), s == typeList
 	default:
 		text, err := json.Marshal(value)
-		return string(text), err == nil && s == anObject
+		return string(text), err == nil && s == typeObject
 	}
 }
 
-// refuse says that a value has another shape than it must have.
-func (s shape) refuse(from string, value any) error {
+// typeError returns the error for a value of another type.
+func (s valueType) typeError(from string, value any) error {
 	found := fmt.Sprint(value)
 	switch value := value.(type) {
 	case string:
@@ -69,38 +69,38 @@ func (s shape) refuse(from string, value any) error {
 	case map[string]any:
 		found = "is an object"
 	}
-	if s == aText {
+	if s == typeString {
 		s = "a string"
 	}
 	return fmt.Errorf("%s %s: must be %s", from, found, s)
 }
 
-// document is a configuration file or a ConfigMap, read against the keys that it may have.
+// document is a configuration file or a ConfigMap that is matched against settings.
 type document struct {
 	source string
-	// rows are the settings by their dotted keys in the document; one without a key of its own has no effect.
-	rows map[string]setting
-	// fold makes keys the same that differ in what does not count.
-	fold func(string) string
+	// settings are the settings by their dotted keys in the document. A setting without key has no effect.
+	settings map[string]setting
+	// normalizeKey maps equivalent keys to one.
+	normalizeKey func(string) string
 
-	values  map[string]value // by the keys of the settings
-	unknown []unknownKey
+	values      map[string]value // by setting.key
+	unknownKeys []unknownKey
 }
 
-// read reads the keys of an object. An explicit null is as good as absent, unless the setting says otherwise.
+// read reads the keys of an object. An explicit null counts as unset, unless the setting has a nullValue.
 func (d *document) read(tree map[string]any, path string) {
 	for _, name := range sortedKeys(tree) {
 		full := strings.TrimPrefix(path+"."+name, ".")
-		row, known := d.rows[d.fold(full)]
-		below := d.below(full)
-		if strings.Contains(name, ".") { // which is no way to write a path
+		row, known := d.settings[d.normalizeKey(full)]
+		below := d.childSettings(full)
+		if strings.Contains(name, ".") { // not a path
 			known, below = false, nil
 		}
 		switch {
 		case !known && len(below) == 0:
-			d.unknown = append(d.unknown, unknownKey{key: name, path: path, known: sortedKeys(d.below(path))})
-		case tree[name] == nil && row.null != "":
-			d.values[row.key] = value{from: d.source + ": " + full, raw: row.null}
+			d.unknownKeys = append(d.unknownKeys, unknownKey{key: name, path: path, known: sortedKeys(d.childSettings(path))})
+		case tree[name] == nil && row.nullValue != "":
+			d.values[row.key] = value{source: d.source + ": " + full, raw: row.nullValue}
 		case tree[name] == nil:
 		case len(below) > 0:
 			d.readSection(tree[name], full, below)
@@ -110,87 +110,87 @@ func (d *document) read(tree map[string]any, path string) {
 	}
 }
 
-// readSection reads an object with settings. Another value in its place is wrong for all of them.
+// readSection reads an object that contains settings. A value of another type is an error for all of them.
 func (d *document) readSection(section any, path string, below map[string][]setting) {
 	from := d.source + ": " + path
 	fields, isObject := section.(map[string]any)
 	if !isObject {
-		wrong := value{wrong: anObject.refuse(from, section)}
+		wrong := value{err: typeObject.typeError(from, section)}
 		for _, row := range slices.Concat(slices.Collect(maps.Values(below))...) {
 			d.values[row.key] = wrong
 		}
 		return
 	}
-	if row, known := d.rows[d.fold(path)]; known {
-		d.values[row.key] = value{from: from, raw: "{}"}
+	if row, known := d.settings[d.normalizeKey(path)]; known {
+		d.values[row.key] = value{source: from, raw: "{}"}
 	}
 	d.read(fields, path)
 }
 
-// readValue reads one setting. An empty text in the place of another shape is as good as absent.
-func (d *document) readValue(given any, path string, row setting) {
-	if given == "" && row.shape != aText {
+// readValue reads one setting. An empty string counts as unset if the setting has another type.
+func (d *document) readValue(content any, path string, s setting) {
+	if content == "" && s.valueType != typeString {
 		return
 	}
 	from := d.source + ": " + path
-	raw, ok := row.shape.raw(given)
+	raw, ok := s.valueType.format(content)
 	if !ok {
-		d.values[row.key] = value{wrong: row.shape.refuse(from, given)}
+		d.values[s.key] = value{err: s.valueType.typeError(from, content)}
 		return
 	}
-	d.values[row.key] = value{from: from, raw: raw}
-	if lists, isObject := given.(map[string]any); isObject {
-		d.readItems(lists, path, row.items)
+	d.values[s.key] = value{source: from, raw: raw}
+	if lists, isObject := content.(map[string]any); isObject {
+		d.readItems(lists, path, s.itemKeys)
 	}
 }
 
-// readItems finds unknown keys in lists of objects that have names.
-func (d *document) readItems(lists map[string]any, path string, known []string) {
+// readItems finds unknown keys in the items of named lists.
+func (d *document) readItems(lists map[string]any, path string, knownKeys []string) {
 	for _, name := range sortedKeys(lists) {
 		list, _ := lists[name].([]any)
 		for i, item := range list {
 			fields, _ := item.(map[string]any)
 			for _, key := range sortedKeys(fields) {
-				if !slices.Contains(known, d.fold(key)) {
-					d.unknown = append(d.unknown, unknownKey{key: key, path: fmt.Sprintf("%s.%s[%d]", path, name, i), known: known})
+				if !slices.Contains(knownKeys, d.normalizeKey(key)) {
+					d.unknownKeys = append(d.unknownKeys, unknownKey{key: key, path: fmt.Sprintf("%s.%s[%d]", path, name, i), known: knownKeys})
 				}
 			}
 		}
 	}
 }
 
-// below returns the settings below a path by the next name in their keys.
-func (d *document) below(path string) map[string][]setting {
-	found := map[string][]setting{}
-	for key, row := range d.rows {
-		rest, isBelow := strings.CutPrefix("."+key, strings.TrimSuffix("."+d.fold(path), ".")+".")
+// childSettings returns the settings below a path by the next element of their keys.
+func (d *document) childSettings(path string) map[string][]setting {
+	children := map[string][]setting{}
+	for key, row := range d.settings {
+		rest, isBelow := strings.CutPrefix("."+key, strings.TrimSuffix("."+d.normalizeKey(path), ".")+".")
 		if name, _, _ := strings.Cut(rest, "."); isBelow {
-			found[name] = append(found[name], row)
+			children[name] = append(children[name], row)
 		}
 	}
-	return found
+	return children
 }
 
-// unknownKey is a key that a document may not have.
+// unknownKey is the error for a key without a setting.
 type unknownKey struct {
-	key, path string // path of the object that has the key
+	key, path string // of the object that contains the key
 	known     []string
 }
 
-// Error implements error. It names what the decoder's own strictness does not: the object, and the keys that it could have.
+// Error implements error. Unlike strict decoding, it names the object and the known keys.
 func (u unknownKey) Error() string {
 	where := "at the top"
 	if u.path != "" {
 		where = "in " + u.path
 	}
 	hint := ""
-	if near := nearest(u.key, u.known); near != "" {
+	if near := closestMatch(u.key, u.known); near != "" {
 		hint = fmt.Sprintf(" (did you mean %s?)", near)
 	}
 	return fmt.Sprintf("unknown key %q %s%s; known keys there: %s", u.key, where, hint, strings.Join(u.known, ", "))
 }
 
-// readFile reads the configuration file strictly and returns its values by the keys of the settings.
+// readFile reads the configuration file strictly and returns its values by setting.key.
 func readFile(path string, read func(string) ([]byte, error), table []setting) (map[string]value, error) {
 	raw, err := read(path)
 	if errors.Is(err, fs.ErrNotExist) && !strings.Contains(path, "/") {
@@ -213,27 +213,27 @@ func readFile(path string, read func(string) ([]byte, error), table []setting) (
 			path, tree["apiVersion"], tree["kind"], fileVersion, fileKind)
 	}
 	d := document{
-		source: path, values: map[string]value{}, fold: func(key string) string { return key },
-		rows: map[string]setting{"apiVersion": {}, "kind": {}},
+		source: path, values: map[string]value{}, normalizeKey: func(key string) string { return key },
+		settings: map[string]setting{"apiVersion": {}, "kind": {}},
 	}
 	for _, row := range table {
 		if row.key != "" {
-			d.rows[row.key] = row
+			d.settings[row.key] = row
 		}
 	}
 	d.read(tree, "")
-	if len(d.unknown) > 0 {
-		return nil, fmt.Errorf("configuration file %s: %w", path, d.unknown[0])
+	if len(d.unknownKeys) > 0 {
+		return nil, fmt.Errorf("configuration file %s: %w", path, d.unknownKeys[0])
 	}
 	for _, key := range sortedKeys(d.values) {
-		if wrong := d.values[key].wrong; wrong != nil {
+		if wrong := d.values[key].err; wrong != nil {
 			return nil, wrong
 		}
 	}
 	return d.values, nil
 }
 
-// decodeTree decodes an object of JSON with its numbers as they are written.
+// decodeTree decodes a JSON object and keeps the syntax of numbers.
 func decodeTree(raw []byte) (tree map[string]any, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()

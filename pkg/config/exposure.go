@@ -8,49 +8,49 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Ways to publish servers where OpenShift has no Routes.
+// Kinds of exposure on platforms other than OpenShift.
 const (
-	// ExposeAuto publishes what the operators of before published: MLflow behind a Gateway, Ray dashboards by Ingresses, registries, the
-	// catalog and models not at all.
+	// ExposeAuto exposes the servers that the legacy operators exposed: MLflow by an HTTPRoute and Ray dashboards by Ingresses, but not
+	// registries, the catalog and models.
 	ExposeAuto = "auto"
-	// ExposeGateway publishes all of them by HTTPRoutes, with TLS to the servers behind the Gateway.
+	// ExposeGateway exposes all servers by HTTPRoutes, with TLS between Gateway and servers.
 	ExposeGateway = "gateway"
-	// ExposeIngress publishes all of them by Ingresses.
+	// ExposeIngress exposes all servers by Ingresses.
 	ExposeIngress = "ingress"
 )
 
-// Exposure says how servers are published where OpenShift has no Routes.
+// Exposure configures how servers are exposed on platforms other than OpenShift.
 type Exposure struct {
 	// Kind is one of the constants above.
 	Kind string
-	// IngressClass is the class of Ingresses; empty is that of the cluster.
+	// IngressClass is the class of Ingresses; empty means the default class of the cluster.
 	IngressClass string
-	// IngressDomain is the domain below which each server has a host.
+	// IngressDomain is the parent domain of the hosts.
 	IngressDomain string
-	// IngressAnnotations are those of every Ingress.
+	// IngressAnnotations are added to every Ingress.
 	IngressAnnotations map[string]string
 }
 
-// Gateway reports whether HTTPRoutes publish the servers, and policies let the Gateway trust them.
+// Gateway reports whether HTTPRoutes with BackendTLSPolicies expose the servers.
 func (e Exposure) Gateway() bool { return e.Kind == ExposeGateway }
 
-// Ingress reports whether Ingresses publish the servers.
+// Ingress reports whether Ingresses expose the servers.
 func (e Exposure) Ingress() bool { return e.Kind == ExposeIngress }
 
 func exposureSettings(e *Exposure) []setting {
 	return []setting{
-		{flag: "exposure", env: []string{"EXPOSURE"}, key: "exposure.kind", fallback: ExposeAuto, set: oneOf(&e.Kind, ExposeAuto, ExposeGateway, ExposeIngress),
+		{flag: "exposure", env: []string{"EXPOSURE"}, key: "exposure.kind", defaultValue: ExposeAuto, set: oneOf(&e.Kind, ExposeAuto, ExposeGateway, ExposeIngress),
 			help: "how MLflow, registries, the catalog, models of ModelMesh and Ray dashboards are published, except on OpenShift: auto (MLflow by an HTTPRoute, Ray dashboards by Ingresses below raycluster.ingressDomain, the others not), gateway (all by HTTPRoutes, with a BackendTLSPolicy) or ingress (all by Ingresses)"},
 		{flag: "ingress-class", env: []string{"INGRESS_CLASS"}, key: "exposure.ingressClass", set: optional(subdomain, &e.IngressClass),
 			help: "class of Ingresses; if empty, the default class of the cluster"},
 		{flag: "ingress-domain", env: []string{"INGRESS_DOMAIN"}, key: "exposure.ingressDomain", set: domain(&e.IngressDomain),
 			help: "domain of the hosts of Ingresses, for example apps.example.org"},
-		{flag: "ingress-annotations", env: []string{"INGRESS_ANNOTATIONS"}, key: "exposure.ingressAnnotations", shape: aList, set: e.setAnnotations,
+		{flag: "ingress-annotations", env: []string{"INGRESS_ANNOTATIONS"}, key: "exposure.ingressAnnotations", valueType: typeList, set: e.setAnnotations,
 			help: "annotations of Ingresses, as a list of key=value"},
 	}
 }
 
-// setAnnotations reads a comma-separated list of key=value. What has no = belongs to the value before it, because a value may have commas.
+// setAnnotations parses a list of key=value. An item without = continues the previous value, because values may contain commas.
 func (e *Exposure) setAnnotations(raw string) error {
 	e.IngressAnnotations = nil
 	last := ""

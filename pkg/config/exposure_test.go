@@ -72,7 +72,7 @@ func TestExposureOfRayClusters(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ray = ray.On(c.openShift)
+			ray = ray.ForPlatform(c.openShift)
 			if diff := cmp.Diff(c.want, published{ray.Publish, ray.IngressDomain, ray.GatewayName, ray.Exposure.IngressClass}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -80,7 +80,7 @@ func TestDefaults(t *testing.T) {
 		ModelRegistry: defaultRegistry(),
 		ModelMesh:     defaultModelMesh(),
 		enabled:       map[string]bool{"mlflow": true, "appwrapper": true, "platform": false},
-		given:         map[string]value{},
+		explicit:      map[string]value{},
 	}
 	if diff := cmp.Diff(want, cfg, cmp.AllowUnexported(Config{}, value{})); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)
@@ -175,7 +175,7 @@ func TestPrecedence(t *testing.T) {
 // A key of the file is that of one setting.
 func TestKeysAreUnique(t *testing.T) {
 	seen := map[string]bool{}
-	for _, row := range append(settings(&Config{}, program.Components), sections()...) {
+	for _, row := range append(settings(&Config{}, program.Components), componentSections()...) {
 		if row.key != "" && seen[row.key] {
 			t.Errorf("%s stands twice", row.key)
 		}

@@ -9,35 +9,35 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
 )
 
-// ModelMesh holds what the component modelmesh knows when it starts; see modelMeshSettings for what it means. The rest is in
-// package meshsettings.
+// ModelMesh holds the startup settings of the component modelmesh; see modelMeshSettings for their meaning. The other settings are in package
+// meshsettings.
 type ModelMesh struct {
-	// Namespace is that of the configuration; never empty.
+	// Namespace is the namespace of the configuration; never empty.
 	Namespace string
-	// NamespaceScope serves that namespace only; ControllerDeployment then owns the Service.
+	// NamespaceScope limits the component to that namespace; ControllerDeployment then owns the Service.
 	NamespaceScope       bool
 	ControllerDeployment string
-	// EtcdSecretName is the Secret that says where etcd is.
+	// EtcdSecretName is the Secret with the connection details of etcd.
 	EtcdSecretName string
-	// What is not followed although it is there.
+	// Kinds that are not watched even if they are served.
 	IgnoreInferenceServices, IgnoreClusterServingRuntimes, IgnoreSecrets bool
-	// DefaultsFile is the path of a document of defaults, and Defaults its text; "" where there is none.
+	// DefaultsFile is the path of the defaults, and Defaults its content; "" if it does not exist.
 	DefaultsFile, Defaults string
-	// MonitoringNamespace is "" where no Prometheus is let in.
+	// MonitoringNamespace is "" if no Prometheus has access.
 	MonitoringNamespace string
-	// TLS is that of all listeners.
+	// TLS is the profile of all listeners.
 	TLS tlsprofile.Profile
-	// Images are "" where no user named one.
+	// Images are "" if they are not configured.
 	Images ModelMeshImages
 }
 
-// ModelMeshImages are whole references.
+// ModelMeshImages are image references.
 type ModelMeshImages struct {
 	ModelMesh, RESTProxy, RuntimeAdapter, OAuthProxy, KubeRBACProxy string
 }
 
 const (
-	// DefaultEtcdSecretName is the name that installations rely on.
+	// DefaultEtcdSecretName is the name in existing installations.
 	DefaultEtcdSecretName = "model-serving-etcd"
 
 	modelMeshDefaults           = "/etc/model-serving/config/default/config-defaults.yaml"
@@ -48,23 +48,23 @@ func modelMeshSettings(m *ModelMesh) []setting {
 	return []setting{
 		{env: []string{"NAMESPACE"}, key: "modelmesh.namespace", set: optional(namespace, &m.Namespace),
 			help: "namespace with the ModelMesh configuration; default: the namespace of the manager"},
-		{env: []string{"NAMESPACE_SCOPE"}, key: "modelmesh.namespaceScope", fallback: "false", shape: aSwitch, set: only("true", &m.NamespaceScope),
+		{env: []string{"NAMESPACE_SCOPE"}, key: "modelmesh.namespaceScope", defaultValue: "false", valueType: typeBool, set: equals("true", &m.NamespaceScope),
 			help: "serve models only in that namespace"},
 		{env: []string{"CONTROLLER_DEPLOYMENT"}, key: "modelmesh.controllerDeployment", set: optional(subdomain, &m.ControllerDeployment),
 			help: "with NAMESPACE_SCOPE: Deployment that owns the Service; default: the one of the pod POD_NAME, else " + defaultControllerDeployment},
-		{env: []string{"ETCD_SECRET_NAME"}, key: "modelmesh.etcdSecretName", fallback: DefaultEtcdSecretName,
+		{env: []string{"ETCD_SECRET_NAME"}, key: "modelmesh.etcdSecretName", defaultValue: DefaultEtcdSecretName,
 			set: subdomain(&m.EtcdSecretName), help: "Secret with the connection details of etcd"},
-		{env: []string{"ENABLE_ISVC_WATCH"}, key: "modelmesh.watchInferenceServices", fallback: "true", shape: aSwitch,
-			set: only("false", &m.IgnoreInferenceServices), help: "serve InferenceServices with deployment mode ModelMesh; if false, ignore them"},
-		{env: []string{"ENABLE_CSR_WATCH"}, key: "modelmesh.watchClusterServingRuntimes", fallback: "true", shape: aSwitch,
-			set: only("false", &m.IgnoreClusterServingRuntimes), help: "use ClusterServingRuntimes; if false, ignore them"},
-		{env: []string{"ENABLE_SECRET_WATCH"}, key: "modelmesh.watchSecrets", fallback: "true", shape: aSwitch,
-			set: only("false", &m.IgnoreSecrets), help: "watch storage Secrets for the claims that they name; if false, read them only when something else triggers a reconcile"},
-		{env: []string{"MODELMESH_DEFAULTS_FILE"}, key: "modelmesh.defaultsFile", fallback: modelMeshDefaults, set: required(&m.DefaultsFile),
+		{env: []string{"ENABLE_ISVC_WATCH"}, key: "modelmesh.watchInferenceServices", defaultValue: "true", valueType: typeBool,
+			set: equals("false", &m.IgnoreInferenceServices), help: "serve InferenceServices with deployment mode ModelMesh; if false, ignore them"},
+		{env: []string{"ENABLE_CSR_WATCH"}, key: "modelmesh.watchClusterServingRuntimes", defaultValue: "true", valueType: typeBool,
+			set: equals("false", &m.IgnoreClusterServingRuntimes), help: "use ClusterServingRuntimes; if false, ignore them"},
+		{env: []string{"ENABLE_SECRET_WATCH"}, key: "modelmesh.watchSecrets", defaultValue: "true", valueType: typeBool,
+			set: equals("false", &m.IgnoreSecrets), help: "watch storage Secrets for the claims that they name; if false, read them only when something else triggers a reconcile"},
+		{env: []string{"MODELMESH_DEFAULTS_FILE"}, key: "modelmesh.defaultsFile", defaultValue: modelMeshDefaults, set: required(&m.DefaultsFile),
 			help: "file with the defaults of the ModelMesh settings, if no ConfigMap contains them"},
 		{env: []string{"MONITORING_NAMESPACE"}, key: "modelmesh.monitoringNamespace", set: optional(namespace, &m.MonitoringNamespace),
 			help: "namespace of the Prometheus that may discover targets in namespaces with runtimes; if empty, none"},
-		{flag: "leader-elect-type", fallback: "lease", set: leaderElectType,
+		{flag: "leader-elect-type", defaultValue: "lease", set: leaderElectType,
 			help: "type of leader election; only lease is supported"},
 	}
 }
@@ -83,7 +83,7 @@ func modelMeshImages(i *ModelMeshImages) []setting {
 	}
 }
 
-// leaderElectType refuses the other way of the original, which was never granted the rights that it needs (M35).
+// leaderElectType rejects the leader-for-life election of the legacy operator, which never had the permissions for it (M35).
 func leaderElectType(raw string) error {
 	if strings.TrimSpace(raw) != "lease" {
 		return errors.New("must be lease: a leader for life was dropped")
@@ -91,12 +91,12 @@ func leaderElectType(raw string) error {
 	return nil
 }
 
-// resolveModelMesh finds out what depends on other settings, and reads the document of defaults.
+// resolveModelMesh sets the values that depend on other settings, and reads the defaults.
 func (c *Config) resolveModelMesh(src sources, read func(string) ([]byte, error)) error {
 	m := &c.ModelMesh
 	m.Namespace = cmp.Or(m.Namespace, c.OperatorNamespace)
 	m.ControllerDeployment = cmp.Or(m.ControllerDeployment, deploymentOf(src.env("POD_NAME")), defaultControllerDeployment)
-	if raw := src.env("DEV_MODE_LOGGING"); raw != "" && !isFalse(raw) && !src.says("zap-devel", "logging.development") {
+	if raw := src.env("DEV_MODE_LOGGING"); raw != "" && !isFalse(raw) && !src.isSet("zap-devel", "logging.development") {
 		c.Logging.Development = true
 	}
 	if raw := src.env("ENABLE_PPROF"); raw != "" {
@@ -113,7 +113,7 @@ func (c *Config) resolveModelMesh(src sources, read func(string) ([]byte, error)
 	return nil
 }
 
-// deploymentOf is the name of a pod without the two parts that a ReplicaSet adds, "" when it has none.
+// deploymentOf returns the name of a pod without the two suffixes of Deployment and ReplicaSet, "" if it has fewer.
 func deploymentOf(pod string) string {
 	for range 2 {
 		pod = pod[:max(0, strings.LastIndex(pod, "-"))]
@@ -121,14 +121,14 @@ func deploymentOf(pod string) string {
 	return pod
 }
 
-// says reports whether a source sets what the flag and the key of the file are for.
-func (s sources) says(flag, key string) bool {
+// isSet reports whether the flag or the key of the file is set.
+func (s sources) isSet(flag, key string) bool {
 	_, byFlag := s.flags[flag]
 	_, byFile := s.file[key]
 	return byFlag || byFile
 }
 
-// isFalse reports whether a switch is off; words that are no switch are not.
+// isFalse reports whether a switch is false; invalid values are not.
 func isFalse(raw string) bool {
 	raw = strings.ToLower(strings.TrimSpace(raw))
 	return raw == "false" || raw == "0" || raw == "f" || raw == "no" || raw == "off"

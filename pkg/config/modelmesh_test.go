@@ -71,7 +71,7 @@ modelmesh:
 	}
 }
 
-// The switches of the original understood one word each, and no installation stops at another.
+// The legacy switches recognized one word each, and ignored all other values.
 func TestModelMeshSwitches(t *testing.T) {
 	for raw, want := range map[string]struct{ scope, ignore bool }{
 		"": {}, "true": {scope: true}, "false": {ignore: true}, "True": {}, "auto": {}, "0": {},

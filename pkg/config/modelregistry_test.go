@@ -110,7 +110,7 @@ modelcatalog:
 	}
 }
 
-// [modelregistry-62] The switches of the originals understood one word each.
+// [modelregistry-62] The legacy switches recognized one word each.
 func TestRegistrySwitches(t *testing.T) {
 	for raw, want := range map[string]struct{ skip, bootstrap, validate bool }{
 		"":      {false, true, false},
@@ -190,7 +190,7 @@ func TestNoticeOfAGateway(t *testing.T) {
 func TestGatewayOnAPlatform(t *testing.T) {
 	usual := RegistryGateway{Name: "g", Namespace: "openshift-ingress", RouteNamespace: "redhat-ods-applications"}
 	unnamed := usual
-	unnamed.Unnamed = true
+	unnamed.NamespacesUnset = true
 	for _, tc := range []struct {
 		given     RegistryGateway
 		openShift bool
@@ -202,7 +202,7 @@ func TestGatewayOnAPlatform(t *testing.T) {
 		{usual, false, usual},
 		{RegistryGateway{Name: "g", Namespace: "gates", RouteNamespace: "apps"}, false, RegistryGateway{Name: "g", Namespace: "gates", RouteNamespace: "apps"}},
 	} {
-		if got := tc.given.On(tc.openShift); got != tc.want {
+		if got := tc.given.ForPlatform(tc.openShift); got != tc.want {
 			t.Errorf("%+v on OpenShift %t: %+v", tc.given, tc.openShift, got)
 		}
 	}

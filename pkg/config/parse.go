@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-func ignore(string) error { return nil }
+func discard(string) error { return nil }
 
 func text(dst *string) func(string) error {
 	return func(raw string) error {
@@ -22,17 +22,17 @@ func text(dst *string) func(string) error {
 	}
 }
 
-// checked stores a text that is valid.
-func checked(dst *string, valid func(string) bool, want string) func(string) error {
+// validated returns a parser that stores a string if it is valid.
+func validated(dst *string, isValid func(string) bool, want string) func(string) error {
 	return func(raw string) error {
-		if *dst = strings.TrimSpace(raw); !valid(*dst) {
+		if *dst = strings.TrimSpace(raw); !isValid(*dst) {
 			return errors.New(want)
 		}
 		return nil
 	}
 }
 
-// parsed stores what a parser makes of a text.
+// parsed returns a parser that stores the result of parse.
 func parsed[T any](dst *T, parse func(string) (T, error), want string) func(string) error {
 	return func(raw string) (err error) {
 		if *dst, err = parse(strings.TrimSpace(raw)); err != nil {
@@ -43,7 +43,7 @@ func parsed[T any](dst *T, parse func(string) (T, error), want string) func(stri
 }
 
 func required(dst *string) func(string) error {
-	return checked(dst, func(text string) bool { return text != "" }, "must not be empty")
+	return validated(dst, func(text string) bool { return text != "" }, "must not be empty")
 }
 
 func boolean(dst *bool) func(string) error {
@@ -54,7 +54,7 @@ func number(dst *int32) func(string) error {
 	return parsed(dst, func(text string) (int32, error) {
 		parsed, err := strconv.ParseInt(text, 10, 32)
 		return int32(parsed), err
-	}, "must be "+string(aNumber))
+	}, "must be "+string(typeInt))
 }
 
 func duration(dst *time.Duration) func(string) error {
@@ -77,16 +77,16 @@ func port(dst *int) func(string) error {
 	}, "must be a port, 1 to 65535")
 }
 
-// address accepts what controller-runtime's listeners do: host:port, or "0" for no listener.
+// address parses a bind address of controller-runtime: host:port, or "0" for no listener.
 func address(dst *string) func(string) error {
-	return checked(dst, func(text string) bool {
+	return validated(dst, func(text string) bool {
 		_, port, err := net.SplitHostPort(text)
 		_, portErr := strconv.ParseUint(port, 10, 16)
 		return text == "0" || err == nil && portErr == nil
 	}, `must be host:port or :port, or "0" for no listener`)
 }
 
-// oneOf takes one of a few words.
+// oneOf parses one of the known values.
 func oneOf[T ~string](dst *T, known ...T) func(string) error {
 	words := make([]string, len(known))
 	for i, word := range known {
@@ -119,26 +119,25 @@ func checkNamespace(name string) error {
 }
 
 func subdomain(dst *string) func(string) error {
-	return checked(dst, func(text string) bool { return len(validation.IsDNS1123Subdomain(text)) == 0 },
+	return validated(dst, func(text string) bool { return len(validation.IsDNS1123Subdomain(text)) == 0 },
 		"must be an object name: at most 253 of a-z, 0-9, - and ., letters or digits at both ends")
 }
 
-// prefix checks the prefix together with what follows it.
+// prefix parses a prefix of object names.
 func prefix(dst *string) func(string) error {
-	return checked(dst, func(text string) bool { return len(validation.IsDNS1123Subdomain(text+"x")) == 0 },
+	return validated(dst, func(text string) bool { return len(validation.IsDNS1123Subdomain(text+"x")) == 0 },
 		"must start an object name: a-z, 0-9, - and ., a letter or digit first")
 }
 
-// image accepts any reference a kubelet might; only what cannot be one is refused.
+// image parses an image reference. It rejects only strings that cannot be one.
 func image(dst *string) func(string) error {
-	return checked(dst, func(text string) bool {
+	return validated(dst, func(text string) bool {
 		return !strings.ContainsAny(text, " \t\n\"'") && !strings.Contains(text, "://")
 	},
 		"must be an image reference such as quay.io/opendatahub/mlflow:odh-stable")
 }
 
-// setURL normalises once, so that no path is appended after a slash, and tells real URLs from placeholders:
-// the originals published both placeholders as if a user had configured them.
+// setURL parses and normalizes the external URL. Both placeholders count as unset: the legacy operators published them like configured URLs.
 func (m *MLflow) setURL(raw string) error {
 	base := strings.TrimRight(strings.TrimSpace(raw), "/")
 	if base == "" {
@@ -157,7 +156,7 @@ func (m *MLflow) setURL(raw string) error {
 	}
 	m.ExternalURL = base
 	if base == ExampleURL || base == PlaceholderURL {
-		m.ExternalURL = "" // any user may register the host
+		m.ExternalURL = "" // any user could register the host
 	}
 	return nil
 }
@@ -167,18 +166,18 @@ func isTrue(raw string) bool {
 	return err == nil && on
 }
 
-// value is what a setting was set to, and by whom.
+// value is the configured value of a setting, with its source.
 type value struct {
-	from string
-	raw  string
-	// wrong says that a document has something there that cannot be a value.
-	wrong error
+	source string
+	raw    string
+	// err is the error for a value of another type.
+	err error
 }
 
-// set gives a setting the value.
+// set parses and stores the value.
 func (v value) set(row setting) error {
-	if v.wrong != nil {
-		return v.wrong
+	if v.err != nil {
+		return v.err
 	}
 	if err := row.set(v.raw); err != nil {
 		return fmt.Errorf("%s: %w", v, err)
@@ -186,5 +185,5 @@ func (v value) set(row setting) error {
 	return nil
 }
 
-// String names source and value for an error message.
-func (v value) String() string { return fmt.Sprintf("%s %q", v.from, v.raw) }
+// String returns source and value for error messages.
+func (v value) String() string { return fmt.Sprintf("%s %q", v.source, v.raw) }

@@ -162,7 +162,7 @@ func TestMistakesStayInTheirSection(t *testing.T) {
 	}
 }
 
-// All mistakes are reported at once, and reading changes neither the defaults nor what was read before.
+// All errors are reported together, and reading modifies neither the defaults nor earlier results.
 func TestSettingsOfRayAreValues(t *testing.T) {
 	cfg := mustLoad(t, given{}.withFile(everyRayKey))
 	first, _, err := cfg.RayCluster(nil)

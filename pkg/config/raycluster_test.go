@@ -192,7 +192,7 @@ func TestUnknownKeysOfRay(t *testing.T) {
 	}
 }
 
-// FuzzRayConfig holds that whatever stands in the ConfigMap is read or refused, and refused with its place.
+// FuzzRayConfig checks that any content of the ConfigMap is accepted, or rejected with its path.
 func FuzzRayConfig(f *testing.F) {
 	f.Add(fieldConfig)
 	f.Add("kuberay: [1]")

@@ -14,7 +14,7 @@ import (
 func loadAs(selection []string, environment map[string]string, file string, args ...string) (Config, error) {
 	p := Program{
 		Components: []string{"mlflow", "appwrapper", "platform"}, MLflowVersion: "1.0.0",
-		Selection: selection, Defaults: map[string]string{"metrics-bind-address": ":8443"},
+		EnabledComponents: selection, Defaults: map[string]string{"metrics-bind-address": ":8443"},
 	}
 	lookup := func(name string) (string, bool) { v, ok := environment[name]; return v, ok }
 	read := func(path string) ([]byte, error) {
@@ -85,7 +85,7 @@ func TestOtherDefaults(t *testing.T) {
 	}
 }
 
-// Flags of the originals mean the ones that took their place; the last word counts, whatever it is called.
+// Legacy flags set the current flags that replace them; the last value is used.
 func TestOlderFlags(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args           []string
@@ -111,8 +111,8 @@ func TestOlderFlags(t *testing.T) {
 			}
 		})
 	}
-	known := flagShapes(settings(&Config{}, nil))
-	for older, newer := range olderFlags {
+	known := flagTypes(settings(&Config{}, nil))
+	for older, newer := range legacyFlags {
 		if _, there := known[older]; there {
 			t.Errorf("--%s is a flag of its own", older)
 		}

@@ -16,14 +16,14 @@ import (
 // ErrHelp is returned by Load when the arguments contain --help or -h.
 var ErrHelp = errors.New("help requested")
 
-// sources are the places a value may come from.
+// sources are the sources of values.
 type sources struct {
 	flags  map[string]value // by name
 	lookup func(string) (string, bool)
 	file   map[string]value // by dotted key
 }
 
-// env returns a variable; empty counts as unset.
+// env returns the value of an environment variable without spaces.
 func (s sources) env(name string) string {
 	if s.lookup == nil {
 		return ""
@@ -32,53 +32,53 @@ func (s sources) env(name string) string {
 	return strings.TrimSpace(v)
 }
 
-// resolve takes a setting from the highest source that has it.
+// resolve returns the value of a setting from the source with the highest precedence.
 func (s sources) resolve(row setting) value {
 	if v, ok := s.flags[row.flag]; ok {
 		return v
 	}
 	for _, name := range row.env {
 		if raw := s.env(name); raw != "" {
-			return value{from: "environment variable " + name, raw: raw}
+			return value{source: "environment variable " + name, raw: raw}
 		}
 	}
 	if v, ok := s.file[row.key]; ok {
 		return v
 	}
-	return value{from: "default", raw: row.fallback}
+	return value{source: "default", raw: row.defaultValue}
 }
 
-// given returns what the sources name of a table, by the keys of the settings. An empty text counts as unset.
-func (s sources) given(table []setting) map[string]value {
-	found := map[string]value{}
+// explicit returns the configured values of the settings by key. An empty string counts as unset.
+func (s sources) explicit(table []setting) map[string]value {
+	explicit := map[string]value{}
 	for _, row := range table {
-		row.fallback = ""
-		if v := s.resolve(row); v.raw != "" || v.wrong != nil || row.shape == aList && v.from != "default" {
-			found[row.key] = v
+		row.defaultValue = ""
+		if v := s.resolve(row); v.raw != "" || v.err != nil || row.valueType == typeList && v.source != "default" {
+			explicit[row.key] = v
 		}
 	}
-	return found
+	return explicit
 }
 
-// parseArgs returns the values of flags by their names; a mistake is answered with what would have been right.
+// parseArgs returns the values of flags by name.
 func parseArgs(args []string, table []setting, components []string) (map[string]value, error) {
-	out := map[string]value{}
+	values := map[string]value{}
 	flags := flag.NewFlagSet("manager", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	shapes := flagShapes(table)
+	types := flagTypes(table)
 	define := func(name, target string) {
-		set := func(raw string) error { out[target] = value{from: "flag --" + target, raw: raw}; return nil }
-		if shapes[target] == aSwitch {
-			flags.BoolFunc(name, "", set) // without a value it means true
+		set := func(raw string) error { values[target] = value{source: "flag --" + target, raw: raw}; return nil }
+		if types[target] == typeBool {
+			flags.BoolFunc(name, "", set) // true without a value
 		} else {
 			flags.Func(name, "", set)
 		}
 	}
-	for name := range shapes {
+	for name := range types {
 		define(name, name)
 	}
-	for older, name := range olderFlags {
-		define(older, name)
+	for legacy, name := range legacyFlags {
+		define(legacy, name)
 	}
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -86,10 +86,10 @@ func parseArgs(args []string, table []setting, components []string) (map[string]
 	}
 	if err != nil {
 		if name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); unknown {
-			return nil, unknownFlag(name, sortedKeys(shapes), components)
+			return nil, unknownFlag(name, sortedKeys(types), components)
 		}
 		if name, missing := strings.CutPrefix(err.Error(), "flag needs an argument: -"); missing {
-			name = cmp.Or(olderFlags[name], name)
+			name = cmp.Or(legacyFlags[name], name)
 			return nil, fmt.Errorf("flag --%s needs a value: --%s=<value>", name, name)
 		}
 		return nil, fmt.Errorf("%w: --help lists all flags", err)
@@ -97,11 +97,11 @@ func parseArgs(args []string, table []setting, components []string) (map[string]
 	if flags.NArg() > 0 {
 		return nil, fmt.Errorf("argument %q is neither a sub-command nor a flag: --help lists both", flags.Arg(0))
 	}
-	return out, nil
+	return values, nil
 }
 
-// olderFlags are names of flags in the originals, with those that they have here.
-var olderFlags = map[string]string{
+// legacyFlags maps flags of the legacy operators to current flags.
+var legacyFlags = map[string]string{
 	"metrics-cert-dir": "metrics-cert-path", "metrics-key-name": "metrics-cert-key",
 	"metrics-addr": "metrics-bind-address", "enable-leader-election": "leader-elect",
 	"leader-elect-lease-duration-sec":       "leader-elect-lease-duration",
@@ -109,15 +109,15 @@ var olderFlags = map[string]string{
 	"leader-elect-retry-period-sec":         "leader-elect-retry-period",
 }
 
-// LegacyFlags returns the names of flags in the originals that are accepted, with those that they have here.
-func LegacyFlags() map[string]string { return maps.Clone(olderFlags) }
+// LegacyFlags returns the supported flags of the legacy operators with the current flags that replace them.
+func LegacyFlags() map[string]string { return maps.Clone(legacyFlags) }
 
-// flagShapes are the shapes of the values of all flags, by their names.
-func flagShapes(table []setting) map[string]shape {
-	shapes := map[string]shape{}
+// flagTypes returns the types of all flags by name.
+func flagTypes(table []setting) map[string]valueType {
+	shapes := map[string]valueType{}
 	for _, row := range table {
 		if row.flag != "" {
-			shapes[row.flag] = row.shape
+			shapes[row.flag] = row.valueType
 		}
 	}
 	return shapes
@@ -128,17 +128,17 @@ func unknownFlag(name string, known, components []string) error {
 		return fmt.Errorf("flag --%s: %w", name, unknownComponent(component, components))
 	}
 	hint := ""
-	if near := nearest(name, known); near != "" {
+	if near := closestMatch(name, known); near != "" {
 		hint = fmt.Sprintf(" (did you mean --%s?)", near)
 	}
 	return fmt.Errorf("unknown flag --%s%s; known flags: --%s", name, hint, strings.Join(known, ", --"))
 }
 
-// nearest returns the name with the fewest edits away, or "" when none is close.
-func nearest(name string, candidates []string) string {
+// closestMatch returns the candidate with the smallest edit distance, or "" if none is similar.
+func closestMatch(name string, candidates []string) string {
 	best, distance := "", max(2, len(name)/4)+1
 	for _, candidate := range candidates {
-		if d := names.Edits(name, candidate); d < distance {
+		if d := names.EditDistance(name, candidate); d < distance {
 			best, distance = candidate, d
 		}
 	}

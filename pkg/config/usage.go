@@ -5,49 +5,49 @@ import (
 	"strings"
 )
 
-// Row is one setting as people see it: where its value may come from, and what it means.
-type Row struct {
-	// Flag without its dashes, and Key in the file with dots; empty where the setting has none.
+// SettingDoc describes the sources and the meaning of a setting.
+type SettingDoc struct {
+	// Flag has no dashes, and Key is the dotted key in the file. Either may be empty.
 	Flag, Key string
-	// Env are the variables, of which the first that is not empty counts.
+	// Env are the environment variables in order of precedence.
 	Env []string
-	// Default is the value without any configuration; empty where there is none, or Help describes it.
+	// Default is the value without any configuration; empty if there is none, or Help describes it.
 	Default string
 	Help    string
 }
 
-// Rows are all settings.
-func Rows(p Program) []Row {
-	var rows []Row
-	for _, s := range append(settings(&Config{}, p.Components), sections()...) {
-		rows = append(rows, Row{Flag: s.flag, Key: s.key, Env: s.env, Default: s.fallback, Help: s.help})
+// SettingDocs returns the descriptions of all settings.
+func SettingDocs(p Program) []SettingDoc {
+	var docs []SettingDoc
+	for _, s := range append(settings(&Config{}, p.Components), componentSections()...) {
+		docs = append(docs, SettingDoc{Flag: s.flag, Key: s.key, Env: s.env, Default: s.defaultValue, Help: s.help})
 	}
-	return rows
+	return docs
 }
 
-// Usage returns one paragraph per setting: flag, environment variables, key in the file, default, meaning.
+// Usage returns one paragraph per setting: flag, environment variables, key in the file, default, help.
 func Usage(p Program) string {
 	var b strings.Builder
-	for _, row := range Rows(p) {
-		writeRow(&b, row)
+	for _, doc := range SettingDocs(p) {
+		writeSetting(&b, doc)
 	}
 	return b.String()
 }
 
-func writeRow(b *strings.Builder, row Row) {
-	var places []string
-	if row.Flag != "" {
-		places = append(places, "--"+row.Flag)
+func writeSetting(b *strings.Builder, doc SettingDoc) {
+	var sources []string
+	if doc.Flag != "" {
+		sources = append(sources, "--"+doc.Flag)
 	}
-	for _, name := range row.Env {
-		places = append(places, "$"+name)
+	for _, name := range doc.Env {
+		sources = append(sources, "$"+name)
 	}
-	if row.Key != "" {
-		places = append(places, "file "+row.Key)
+	if doc.Key != "" {
+		sources = append(sources, "file "+doc.Key)
 	}
-	fmt.Fprintf(b, "  %s\n        %s", strings.Join(places, ", "), row.Help)
-	if row.Default != "" {
-		fmt.Fprintf(b, " (default %s)", row.Default)
+	fmt.Fprintf(b, "  %s\n        %s", strings.Join(sources, ", "), doc.Help)
+	if doc.Default != "" {
+		fmt.Fprintf(b, " (default %s)", doc.Default)
 	}
 	b.WriteString("\n")
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/kserve/kserve/pkg/constants"
 )
 
-// Annotations of runtimes by which their pods are scaled. KServe reads the same on its own resources.
+// Annotations of runtimes for autoscaling, with the names that KServe uses on InferenceServices.
 var (
 	AnnotationAutoscalerClass = constants.AutoscalerClass
 	AnnotationMetric          = constants.AutoscalerMetrics
@@ -17,15 +17,15 @@ var (
 	AnnotationMaxScale        = constants.KServeAPIGroupName + "/max-scale"
 )
 
-// Annotations of runtimes that users and the dashboard of Open Data Hub know. Yes turns them on.
+// Annotations of runtimes that the dashboard of Open Data Hub sets to Enabled.
 const (
-	// AnnotationRoute publishes the models of the runtime, AnnotationAuth has their callers checked.
+	// AnnotationRoute publishes the models of the runtime, AnnotationAuth requires authentication of their clients.
 	AnnotationRoute = "enable-route"
 	AnnotationAuth  = "enable-auth"
-	Yes             = "true"
+	Enabled         = "true"
 )
 
-// The values that are understood.
+// Valid values of the annotations.
 const (
 	AutoscalerHPA  = string(constants.AutoscalerClassHPA)
 	AutoscalerNone = string(constants.AutoscalerClassNone)
@@ -33,20 +33,20 @@ const (
 	MetricMemory   = "memory"
 )
 
-// Autoscale says how the pods of a runtime are scaled.
+// Autoscale is the autoscaling configuration of a runtime.
 type Autoscale struct {
-	// Enabled: by a HorizontalPodAutoscaler. The other fields have their defaults otherwise.
+	// Enabled is true if a HorizontalPodAutoscaler scales the Deployment. The other fields have defaults otherwise.
 	Enabled bool
 	// Metric is MetricCPU or MetricMemory.
 	Metric string
-	// Target is the wanted utilization in percent of what the pods request.
+	// Target is the target utilization in percent of the requests.
 	Target int32
-	// Min and Max bound the number of pods; Min is at least 1 and Max at least Min.
+	// Min and Max limit the number of replicas; Min is at least 1 and Max at least Min.
 	Min, Max int32
 }
 
-// Autoscaling reads the annotations of a runtime. What cannot be understood counts as not said; the texts tell it.
-func Autoscaling(annotations map[string]string) (Autoscale, []string) {
+// ParseAutoscaling parses the annotations of a runtime. Invalid annotations are ignored; the strings describe them.
+func ParseAutoscaling(annotations map[string]string) (Autoscale, []string) {
 	var notes []string
 	a := Autoscale{Metric: MetricCPU, Target: 80, Min: 1, Max: 1}
 	switch class := annotations[AnnotationAutoscalerClass]; class {
@@ -57,27 +57,27 @@ func Autoscaling(annotations map[string]string) (Autoscale, []string) {
 	default:
 		return a, []string{fmt.Sprintf("annotation %s is %q: nothing scales the pods, choose %s or %s", AnnotationAutoscalerClass, class, AutoscalerHPA, AutoscalerNone)}
 	}
-	if metric, given := annotations[AnnotationMetric]; given {
+	if metric, found := annotations[AnnotationMetric]; found {
 		if metric == MetricCPU || metric == MetricMemory {
 			a.Metric = metric
 		} else {
 			notes = append(notes, fmt.Sprintf("annotation %s is %q: %s is used, choose it or %s", AnnotationMetric, metric, MetricCPU, MetricMemory))
 		}
 	}
-	number := func(key string, otherwise, from, to int32) int32 {
-		text, given := annotations[key]
-		if !given {
-			return otherwise
+	parseInt := func(key string, defaultValue, minimum, maximum int32) int32 {
+		text, found := annotations[key]
+		if !found {
+			return defaultValue
 		}
 		n, err := strconv.ParseInt(text, 10, 32)
-		if err != nil || int32(n) < from || int32(n) > to {
-			notes = append(notes, fmt.Sprintf("annotation %s is %q: %d is used, write a whole number from %d to %d", key, text, otherwise, from, to))
-			return otherwise
+		if err != nil || int32(n) < minimum || int32(n) > maximum {
+			notes = append(notes, fmt.Sprintf("annotation %s is %q: %d is used, write a whole number from %d to %d", key, text, defaultValue, minimum, maximum))
+			return defaultValue
 		}
 		return int32(n)
 	}
-	a.Target = number(AnnotationTarget, a.Target, 1, 100)
-	a.Min = number(AnnotationMinScale, a.Min, 1, math.MaxInt32)
-	a.Max = max(a.Min, number(AnnotationMaxScale, a.Max, 1, math.MaxInt32))
+	a.Target = parseInt(AnnotationTarget, a.Target, 1, 100)
+	a.Min = parseInt(AnnotationMinScale, a.Min, 1, math.MaxInt32)
+	a.Max = max(a.Min, parseInt(AnnotationMaxScale, a.Max, 1, math.MaxInt32))
 	return a, notes
 }

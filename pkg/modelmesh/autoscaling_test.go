@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestAutoscaling(t *testing.T) {
+func TestParseAutoscaling(t *testing.T) {
 	off := Autoscale{Metric: "cpu", Target: 80, Min: 1, Max: 1}
 	on := func(metric string, target, low, high int32) Autoscale {
 		return Autoscale{true, metric, target, low, high}
@@ -42,7 +42,7 @@ func TestAutoscaling(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, notes := Autoscaling(c.annotations)
+			got, notes := ParseAutoscaling(c.annotations)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -53,8 +53,8 @@ func TestAutoscaling(t *testing.T) {
 	}
 }
 
-// Whatever is written, the numbers are such that a HorizontalPodAutoscaler may have them, and what was not understood is reported.
-func TestAutoscalingIsAlwaysUsable(t *testing.T) {
+// The result is always valid for a HorizontalPodAutoscaler, and invalid annotations are reported.
+func TestParsedAutoscalingIsValid(t *testing.T) {
 	text := rapid.OneOf(rapid.SampledFrom([]string{"", "0", "1", "5", "100", "-1", "2147483648", "1.5", " 1"}), rapid.String())
 	rapid.Check(t, func(t *rapid.T) {
 		annotations := map[string]string{AnnotationAutoscalerClass: rapid.SampledFrom([]string{"hpa", "none", "", "external"}).Draw(t, "class")}
@@ -63,7 +63,7 @@ func TestAutoscalingIsAlwaysUsable(t *testing.T) {
 				annotations[key] = text.Draw(t, key)
 			}
 		}
-		a, notes := Autoscaling(annotations)
+		a, notes := ParseAutoscaling(annotations)
 		if a.Min < 1 || a.Max < a.Min || a.Target < 1 || a.Target > 100 || a.Metric != "cpu" && a.Metric != "memory" {
 			t.Fatalf("%v gave %+v", annotations, a)
 		}

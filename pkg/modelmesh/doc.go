@@ -1,4 +1,3 @@
-// Package modelmesh knows the rules by which runtimes and models meet: what a runtime offers, what a model asks for, under which
-// names the mesh knows both, and what a runtime may not contain. Everything is a function of what it is given; controllers and
-// webhooks ask the same questions here.
+// Package modelmesh holds the rules that controllers and webhooks of ModelMesh share: the labels by which the mesh assigns models to
+// runtimes, the identity of models, and the validation of runtimes. All functions are pure.
 package modelmesh

@@ -13,21 +13,21 @@ import (
 const (
 	portScheme = "port:"
 	unixScheme = "unix:"
-	// DefaultEndpoint is where built-in adapters listen unless the runtime says otherwise.
+	// DefaultEndpoint is the endpoint of built-in adapters unless the runtime sets another.
 	DefaultEndpoint = "port:8085"
 )
 
-// Endpoint is an address inside a pod: either a port of loopback or the path of a socket.
+// Endpoint is an address inside a pod: a port on loopback or the path of a Unix socket.
 type Endpoint struct {
-	// Text is the endpoint as the runtime gives it.
-	Text string
-	// Port as a number in words; empty for a socket.
+	// Raw is the endpoint as in the spec.
+	Raw string
+	// Port is the decimal port; empty for a socket.
 	Port string
-	// Path of the socket; empty for a port.
+	// Path is the path of the socket; empty for a port.
 	Path string
 }
 
-// Dir is the folder of the socket; empty for a port.
+// Dir returns the directory of the socket; empty for a port.
 func (e Endpoint) Dir() string {
 	if e.Path == "" {
 		return ""
@@ -35,14 +35,13 @@ func (e Endpoint) Dir() string {
 	return path.Dir(e.Path)
 }
 
-// ParseEndpoint reads port:<number> or unix:<absolute path>, also written unix://<absolute path>. The error says what is wrong
-// and how it has to look.
+// ParseEndpoint parses port:<number>, unix:<absolute path> or unix://<absolute path>.
 func ParseEndpoint(text string) (Endpoint, error) {
 	if number, ok := strings.CutPrefix(text, portScheme); ok {
 		if n, err := strconv.ParseUint(number, 10, 16); err != nil || n == 0 {
 			return Endpoint{}, fmt.Errorf("%q has no port between 1 and 65535: write port:<number>", text)
 		}
-		return Endpoint{Text: text, Port: number}, nil
+		return Endpoint{Raw: text, Port: number}, nil
 	}
 	if !strings.HasPrefix(text, unixScheme) {
 		return Endpoint{}, fmt.Errorf("%q is neither port:<number> nor unix:<absolute path>: write one of them", text)
@@ -51,18 +50,18 @@ func ParseEndpoint(text string) (Endpoint, error) {
 	if !path.IsAbs(file) || path.Clean(file) != file || path.Dir(file) == "/" || strings.Contains(file, ":") {
 		return Endpoint{}, fmt.Errorf("%q names no file in a folder of its own: write unix:/<folder>/<file>", text)
 	}
-	return Endpoint{Text: text, Path: file}, nil
+	return Endpoint{Raw: text, Path: file}, nil
 }
 
-// Endpoints are those of one runtime.
+// Endpoints are the endpoints of a runtime.
 type Endpoints struct {
-	// Management is where models are loaded and unloaded.
+	// Management is the endpoint for loading and unloading models.
 	Management Endpoint
-	// Data is where requests are answered; nil is the same place.
+	// Data is the endpoint for inference; nil if it equals Management.
 	Data *Endpoint
 }
 
-// SocketDir is the one folder of all sockets; empty when there is none.
+// SocketDir returns the directory of all sockets, or "".
 func (e Endpoints) SocketDir() string {
 	if dir := e.Management.Dir(); dir != "" || e.Data == nil {
 		return dir
@@ -70,13 +69,13 @@ func (e Endpoints) SocketDir() string {
 	return e.Data.Dir()
 }
 
-// EndpointsOf reads the endpoints of a runtime. The error names the field.
+// EndpointsOf parses the endpoints of a runtime. Its errors name the field.
 func EndpointsOf(spec *v1alpha1.ServingRuntimeSpec) (Endpoints, error) {
 	management, err := managementEndpoint(spec)
 	if err != nil {
 		return Endpoints{}, err
 	}
-	text := said(spec.GRPCDataEndpoint)
+	text := stringValue(spec.GRPCDataEndpoint)
 	if text == "" {
 		return Endpoints{Management: management}, nil
 	}
@@ -84,24 +83,24 @@ func EndpointsOf(spec *v1alpha1.ServingRuntimeSpec) (Endpoints, error) {
 	if err != nil {
 		return Endpoints{}, fmt.Errorf("spec.grpcDataEndpoint %w", err)
 	}
-	if a, b := management.Dir(), data.Dir(); a != "" && b != "" && a != b {
-		return Endpoints{}, refusal(fmt.Sprintf(oneSocketDir, a, b))
+	if managementDir, dataDir := management.Dir(), data.Dir(); managementDir != "" && dataDir != "" && managementDir != dataDir {
+		return Endpoints{}, userError(fmt.Sprintf(multipleSocketDirsFormat, managementDir, dataDir))
 	}
 	return Endpoints{Management: management, Data: &data}, nil
 }
 
-// refusal is an error whose text users of ModelMesh know. It begins with a capital letter, as it always did.
-type refusal string
+// userError is a message of the legacy controller, which starts with a capital letter.
+type userError string
 
-func (r refusal) Error() string { return string(r) }
+func (r userError) Error() string { return string(r) }
 
 const (
-	oneSocketDir = "Only one unix domain socket path is allowed: spec.grpcEndpoint lies in %s and spec.grpcDataEndpoint in %s"
-	adapterPort  = `Built-in adapter grpcEndpoint must be of the form "port:N": %s`
+	multipleSocketDirsFormat = "Only one unix domain socket path is allowed: spec.grpcEndpoint lies in %s and spec.grpcDataEndpoint in %s"
+	adapterPortFormat        = `Built-in adapter grpcEndpoint must be of the form "port:N": %s`
 )
 
 func managementEndpoint(spec *v1alpha1.ServingRuntimeSpec) (Endpoint, error) {
-	text := said(spec.GRPCEndpoint)
+	text := stringValue(spec.GRPCEndpoint)
 	if text == "" {
 		if spec.BuiltInAdapter == nil {
 			return Endpoint{}, errors.New("spec.grpcEndpoint is missing: say where the server loads models, as port:<number> or unix:<absolute path>")
@@ -110,7 +109,7 @@ func managementEndpoint(spec *v1alpha1.ServingRuntimeSpec) (Endpoint, error) {
 	}
 	e, err := ParseEndpoint(text)
 	if spec.BuiltInAdapter != nil && e.Port == "" {
-		return Endpoint{}, refusal(fmt.Sprintf(adapterPort, text))
+		return Endpoint{}, userError(fmt.Sprintf(adapterPortFormat, text))
 	}
 	if err != nil {
 		return Endpoint{}, fmt.Errorf("spec.grpcEndpoint %w", err)

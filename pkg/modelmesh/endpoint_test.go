@@ -17,11 +17,11 @@ func TestParseEndpoint(t *testing.T) {
 		"unix:///var/file.sock":   {Path: "/var/file.sock"},  // [modelmesh-15]
 		"unix:///var/mount/path":  {Path: "/var/mount/path"}, // [modelmesh-17]
 		"port:65535":              {Port: "65535"},
-		"unix://unix:/tmp/a/b":    {Path: "/tmp/a/b"}, // one of each is taken off, as ever
+		"unix://unix:/tmp/a/b":    {Path: "/tmp/a/b"}, // one of each prefix is removed
 		"unix:/tmp/with space/ok": {Path: "/tmp/with space/ok"},
 	} {
 		got, err := ParseEndpoint(text)
-		want.Text = text
+		want.Raw = text
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got):\n%s", text, err, diff)
 		}
@@ -31,8 +31,8 @@ func TestParseEndpoint(t *testing.T) {
 	}
 }
 
-// Nothing that is no address is taken for the path of a socket. [M43]
-func TestParseEndpointRefuses(t *testing.T) {
+// An invalid address is not taken for the path of a socket. [M43]
+func TestParseEndpointErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"8085":                 `"8085" is neither port:<number> nor unix:<absolute path>`,
 		"":                     "is neither",
@@ -106,7 +106,7 @@ func TestEndpointsOf(t *testing.T) {
 	}
 }
 
-// FuzzParseEndpoint shows that what is accepted can be mounted and dialled, and that the rest is refused with its text.
+// FuzzParseEndpoint checks that accepted endpoints can be mounted and dialled, and that errors quote rejected ones.
 func FuzzParseEndpoint(f *testing.F) {
 	for _, seed := range []string{"port:1", "unix:/a/b", "unix:///a/b", "8085", "", "port:0x10", "unix://unix:unix:/a", "port:١", "unix:/\x00/a"} {
 		f.Add(seed)
@@ -118,7 +118,7 @@ func FuzzParseEndpoint(f *testing.F) {
 			if e != (Endpoint{}) {
 				t.Errorf("%q: %+v beside %v", text, e, err)
 			}
-		case e.Text != text || (e.Port == "") == (e.Path == ""):
+		case e.Raw != text || (e.Port == "") == (e.Path == ""):
 			t.Errorf("%q became %+v", text, e)
 		case e.Path != "" && (!strings.HasPrefix(e.Dir(), "/") || e.Dir() == "/" || strings.Contains(e.Dir(), ":")):
 			t.Errorf("%q would be mounted at %q", text, e.Dir())

@@ -13,8 +13,8 @@ import (
 
 var formOfID = regexp.MustCompile(`(?s)^.*__(ksp|isvc)-[0-9a-f]{10}$`)
 
-// FuzzInferenceService takes whatever can be an InferenceService through the conversion. Nothing panics, the object stays as it
-// is, the same object always is the same model, and what cannot be converted says why.
+// FuzzInferenceService checks that conversion does not panic, does not modify the object, is deterministic, and returns a message with
+// each error.
 func FuzzInferenceService(f *testing.F) {
 	for _, spec := range []string{
 		`{"predictor":{"model":{"modelFormat":{"name":"sklearn","version":"1"},"runtime":"r","storage":{"key":"k","path":"p","schemaPath":"s","parameters":{"a":"b"}}}}}`,
@@ -46,7 +46,7 @@ func FuzzInferenceService(f *testing.F) {
 			if m.Spec.Storage == nil || m.Spec.Storage.Path == nil || m.Spec.Storage.Parameters == nil {
 				t.Errorf("no path or no parameters: %+v", m.Spec.Storage)
 			}
-			settled(t, m)
+			checkStable(t, m)
 		}
 		if again, _, _ := FromInferenceService(before); !reflect.DeepEqual(again, m) {
 			t.Errorf("%+v\n%+v", m, again)
@@ -54,7 +54,7 @@ func FuzzInferenceService(f *testing.F) {
 	})
 }
 
-// FuzzPredictor does the same for Predictors.
+// FuzzPredictor is FuzzInferenceService for Predictors.
 func FuzzPredictor(f *testing.F) {
 	for _, spec := range []string{
 		`{"modelType":{"name":"sklearn"},"path":"p","storage":{"s3":{"secretKey":"k","bucket":"b"}}}`,
@@ -69,19 +69,19 @@ func FuzzPredictor(f *testing.F) {
 			return
 		}
 		p.Name = "name"
-		settled(t, FromPredictor(p))
+		checkStable(t, FromPredictor(p))
 	})
 }
 
-// settled says that a model has an id and a key, and has the same after it was stored and read.
-func settled(t *testing.T, m Model) {
+// checkStable checks that a model has an ID and a key, and keeps both after a round trip through the API.
+func checkStable(t *testing.T, m Model) {
 	t.Helper()
 	id := m.ID()
 	key, err := m.Key()
 	if !formOfID.MatchString(id) || err != nil || !json.Valid([]byte(key)) {
 		t.Errorf("id %q, key %q, error %v", id, key, err)
 	}
-	_, _, _ = m.Label(), m.Path(), m.Invalid()
+	_, _, _ = m.Label(), m.Path(), m.ValidationMessage()
 	stored, err := json.Marshal(m.Spec)
 	if err != nil {
 		t.Fatal(err)

@@ -9,108 +9,107 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 )
 
-// LabelService names the Service on all objects of a mesh, on its pods and on the EndpointSlices of the Service.
+// LabelService holds the name of the Service, on all objects of a mesh, on its pods and on the EndpointSlices of the Service.
 const LabelService = "modelmesh-service"
 
-// Prefixes of the labels by which the mesh places models.
+// Prefixes of the labels by which the mesh assigns models to pods.
 const (
 	runtimePrefix  = "rt:"
 	formatPrefix   = "mt:"
 	protocolPrefix = "pv:"
 )
 
-// protocols of KServe's version 2: the REST proxy turns the one into the other.
+// Protocols of KServe's version 2. The REST proxy converts REST to gRPC.
 const (
 	protocolGRPC = "grpc-v2"
 	protocolREST = "v2"
 )
 
-// Labels are what a runtime offers, sorted: its name, each format that may be selected by itself, with and without its version,
-// and its protocols. With the REST proxy, who speaks grpc-v2 speaks v2 as well.
+// Labels returns the labels of a runtime, sorted: its name, its auto-selectable formats with and without version, and its protocols.
+// With the REST proxy a runtime with grpc-v2 has the label of v2 too.
 func Labels(runtime string, spec *v1alpha1.ServingRuntimeSpec, restProxy bool) []string {
-	all := append(formatLabels(spec), protocolLabels(spec, restProxy)...)
-	all = append(all, runtimePrefix+runtime)
-	slices.Sort(all)
-	return slices.Compact(all)
+	labels := append(formatLabels(spec), protocolLabels(spec, restProxy)...)
+	labels = append(labels, runtimePrefix+runtime)
+	slices.Sort(labels)
+	return slices.Compact(labels)
 }
 
 func formatLabels(spec *v1alpha1.ServingRuntimeSpec) []string {
-	var all []string
+	var labels []string
 	for _, format := range spec.SupportedModelFormats {
 		if format.AutoSelect == nil || !*format.AutoSelect {
 			continue
 		}
-		all = append(all, formatPrefix+format.Name)
-		if version := said(format.Version); version != "" {
-			all = append(all, formatPrefix+format.Name+":"+version)
+		labels = append(labels, formatPrefix+format.Name)
+		if version := stringValue(format.Version); version != "" {
+			labels = append(labels, formatPrefix+format.Name+":"+version)
 		}
 	}
-	return all
+	return labels
 }
 
 func protocolLabels(spec *v1alpha1.ServingRuntimeSpec, restProxy bool) []string {
-	var all []string
+	var labels []string
 	for _, protocol := range spec.ProtocolVersions {
-		all = append(all, protocolPrefix+protocol)
+		labels = append(labels, protocolPrefix+protocol)
 		if restProxy && protocol == protocolGRPC {
-			all = append(all, protocolPrefix+protocolREST)
+			labels = append(labels, protocolPrefix+protocolREST)
 		}
 	}
-	return all
+	return labels
 }
 
-// Supports tells whether a runtime with these labels may serve a model: it has every part of the model's label. A model that is
-// pinned to a runtime by its name asks for nothing else.
-func Supports(runtime []string, model string) bool {
-	for part := range strings.SplitSeq(model, "|") {
-		if !slices.Contains(runtime, part) {
+// HasLabels reports whether a runtime has every part of a model's label, so that it supports the model. The label of a model that names
+// its runtime has no other part.
+func HasLabels(runtimeLabels []string, modelLabel string) bool {
+	for part := range strings.SplitSeq(modelLabel, "|") {
+		if !slices.Contains(runtimeLabels, part) {
 			return false
 		}
 	}
 	return true
 }
 
-// Serves tells whether a runtime is for the mesh and switched on.
-func Serves(spec *v1alpha1.ServingRuntimeSpec) bool {
-	return MultiModel(spec) && (spec.Disabled == nil || !*spec.Disabled)
+// IsEnabled reports whether a runtime is a multi-model one and not disabled.
+func IsEnabled(spec *v1alpha1.ServingRuntimeSpec) bool {
+	return IsMultiModel(spec) && (spec.Disabled == nil || !*spec.Disabled)
 }
 
-// MultiModel tells whether a runtime is for the mesh. All others are the business of KServe.
-func MultiModel(spec *v1alpha1.ServingRuntimeSpec) bool {
+// IsMultiModel reports whether ModelMesh manages a runtime. KServe manages the others.
+func IsMultiModel(spec *v1alpha1.ServingRuntimeSpec) bool {
 	return spec.MultiModel != nil && *spec.MultiModel
 }
 
-// noRuntime is a label that no pod has: models that fit nothing are placed nowhere.
-const noRuntime = "_no_runtime"
+// unmatchableLabel is a label that no pod has, so that models of an unknown type are placed nowhere.
+const unmatchableLabel = "_no_runtime"
 
-// TypeConstraints is the file by which the mesh maps the label of a model to the labels that a pod must have. Only runtimes that
-// serve count, see [Serves].
+// TypeConstraints returns the file that maps the label of a model to the labels that its pod must have. Disabled runtimes are ignored,
+// see [IsEnabled].
 func TypeConstraints(runtimes map[string]*v1alpha1.ServingRuntimeSpec, restProxy bool) ([]byte, error) {
 	type constraint struct {
 		Required []string `json:"required"`
 	}
-	all := map[string]constraint{"_default": {[]string{noRuntime}}}
+	constraints := map[string]constraint{"_default": {[]string{unmatchableLabel}}}
 	for name, spec := range runtimes {
-		if !Serves(spec) {
+		if !IsEnabled(spec) {
 			continue
 		}
-		all[runtimePrefix+name] = constraint{[]string{runtimePrefix + name}}
+		constraints[runtimePrefix+name] = constraint{[]string{runtimePrefix + name}}
 		for _, format := range formatLabels(spec) {
-			all[format] = constraint{[]string{format}}
+			constraints[format] = constraint{[]string{format}}
 			for _, protocol := range protocolLabels(spec, restProxy) {
-				all[format+"|"+protocol] = constraint{[]string{format, protocol}}
+				constraints[format+"|"+protocol] = constraint{[]string{format, protocol}}
 			}
 		}
 	}
-	text, err := json.Marshal(all)
+	document, err := json.Marshal(constraints)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the type constraints: %w", err)
 	}
-	return text, nil
+	return document, nil
 }
 
-// DataPlaneConfig is the file that tells the mesh where in a request the name of the model stands. The mesh refuses a file with
-// members that it does not know.
+// DataPlaneConfig returns the file that defines the position of the model name in requests. The mesh rejects unknown members.
 func DataPlaneConfig() string {
 	return `{"allowOtherRpcs":true,"rpcConfigs":{` +
 		`"inference.GRPCInferenceService/ModelInfer":{"idExtractionPath":[1],"vModelId":true},` +

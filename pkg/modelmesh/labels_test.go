@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 )
 
-// format is a supported one; no version is "".
+// format returns a supported format, without a version if it is empty.
 func format(name, version string, autoSelect *bool) v1alpha1.SupportedModelFormat {
 	f := v1alpha1.SupportedModelFormat{Name: name, AutoSelect: autoSelect}
 	if version != "" {
@@ -60,19 +60,19 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-func TestSupports(t *testing.T) {
+func TestHasLabels(t *testing.T) {
 	labels := []string{"mt:onnx", "mt:onnx:1", "pv:grpc-v2", "rt:triton"}
 	for model, want := range map[string]bool{
 		"mt:onnx": true, "mt:onnx:1": true, "mt:onnx|pv:grpc-v2": true, "rt:triton": true, "mt:onnx:1|pv:grpc-v2": true,
 		"mt:onnx:2": false, "mt:onnx|pv:v1": false, "rt:other": false, "mt:onn": false, "": false, "mt:onnx|": false,
 	} {
-		if got := Supports(labels, model); got != want {
+		if got := HasLabels(labels, model); got != want {
 			t.Errorf("%q: %v, want %v", model, got, want)
 		}
 	}
 }
 
-func TestServes(t *testing.T) {
+func TestIsEnabled(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec              v1alpha1.ServingRuntimeSpec
 		multiModel, serve bool
@@ -83,13 +83,13 @@ func TestServes(t *testing.T) {
 		"ours, on":        {v1alpha1.ServingRuntimeSpec{MultiModel: new(true), Disabled: new(false)}, true, true},
 		"ours, off":       {v1alpha1.ServingRuntimeSpec{MultiModel: new(true), Disabled: new(true)}, true, false},
 	} {
-		if MultiModel(&c.spec) != c.multiModel || Serves(&c.spec) != c.serve {
-			t.Errorf("%s: multi-model %v, serves %v", name, MultiModel(&c.spec), Serves(&c.spec))
+		if IsMultiModel(&c.spec) != c.multiModel || IsEnabled(&c.spec) != c.serve {
+			t.Errorf("%s: multi-model %v, serves %v", name, IsMultiModel(&c.spec), IsEnabled(&c.spec))
 		}
 	}
 }
 
-// [modelmesh-11] What the mesh receives about a runtime, to the byte.
+// [modelmesh-11] The exact file for the mesh.
 func TestTypeConstraints(t *testing.T) {
 	yes := new(true)
 	spec := &v1alpha1.ServingRuntimeSpec{
@@ -125,8 +125,8 @@ func TestTypeConstraints(t *testing.T) {
 	}
 }
 
-// A model is placed by the constraints where Supports says that it may go, and nowhere else.
-func TestConstraintsAgreeWithSupports(t *testing.T) {
+// The constraints allow a model on the runtimes for which HasLabels is true, and on no others.
+func TestTypeConstraintsMatchHasLabels(t *testing.T) {
 	word := rapid.SampledFrom([]string{"a", "b", "c"})
 	rapid.Check(t, func(t *rapid.T) {
 		spec := &v1alpha1.ServingRuntimeSpec{MultiModel: new(true), ProtocolVersions: rapid.SliceOfN(word, 0, 3).Draw(t, "protocols")}
@@ -146,14 +146,14 @@ func TestConstraintsAgreeWithSupports(t *testing.T) {
 		delete(known, "_default")
 		labels := Labels("r", spec, rest)
 		for model, constraint := range known {
-			if !Supports(labels, model) {
+			if !HasLabels(labels, model) {
 				t.Fatalf("%s is placed on %q", model, labels)
 			}
 			if diff := cmp.Diff(strings.Split(model, "|"), constraint.Required); diff != "" {
 				t.Fatalf("%s (-want +got):\n%s", model, diff)
 			}
 		}
-		for _, model := range wanted(labels) {
+		for _, model := range supportedModelLabels(labels) {
 			if _, found := known[model]; !found {
 				t.Fatalf("%s is supported by %q and not in %q", model, labels, slices.Sorted(maps.Keys(known)))
 			}
@@ -161,8 +161,8 @@ func TestConstraintsAgreeWithSupports(t *testing.T) {
 	})
 }
 
-// wanted are the labels of all models that a runtime with these labels supports.
-func wanted(labels []string) []string {
+// supportedModelLabels returns the labels of all models that a runtime with these labels supports.
+func supportedModelLabels(labels []string) []string {
 	var all []string
 	for _, l := range labels {
 		switch {
@@ -180,7 +180,7 @@ func wanted(labels []string) []string {
 	return all
 }
 
-// The mesh knows these calls, with the place of the name in each, and refuses members that it does not know.
+// The calls with the position of the model name. The mesh rejects unknown members.
 func TestDataPlaneConfig(t *testing.T) {
 	type call struct {
 		IDExtractionPath []int `json:"idExtractionPath"`

@@ -2,7 +2,7 @@ package modelmesh
 
 import (
 	"cmp"
-	"crypto/sha1" // names the content, as the original did; nothing is trusted for it
+	"crypto/sha1" // an identifier of the content, as in the legacy controller; not used for security
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -14,54 +14,53 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 )
 
-// The sources of models, as the mesh knows them: they are the owners of its vmodels and part of the ids of its models, so
-// they never change.
+// Sources of models. The mesh stores them as owners of vmodels and in model IDs, so they must never change.
 const (
 	SourcePredictor        = "ksp"
 	SourceInferenceService = "isvc"
 )
 
-// parameterName is the storage parameter that names a claim.
-const parameterName = "name"
+// parameterClaimName is the storage parameter with the name of a PersistentVolumeClaim.
+const parameterClaimName = "name"
 
-// Model is what a resource wants the mesh to serve, whatever kind of resource it is.
+// Model is the desired state of a model in the mesh, for any kind of resource.
 type Model struct {
-	// Source is the id of the predictor source: SourcePredictor, SourceInferenceService or that of a plugin.
+	// Source is SourcePredictor, SourceInferenceService or the source of a plugin.
 	Source    string
 	Namespace string
-	// Name of the resource, which is also the id under which users address the model.
+	// Name of the resource and ID of the vmodel.
 	Name string
 	UID  types.UID
-	// Deleting tells that the resource is on its way out: the model is not loaded any more on its account.
-	Deleting bool
-	Spec     v1alpha1.PredictorSpec
+	// Terminating is true if the resource has a deletionTimestamp.
+	Terminating bool
+	Spec        v1alpha1.PredictorSpec
 }
 
-// FromPredictor returns the model of a Predictor. The spec is shared, not copied.
+// FromPredictor returns the model of a Predictor. It does not copy the spec.
 func FromPredictor(p *v1alpha1.Predictor) Model {
 	return Model{
-		Source: SourcePredictor, Namespace: p.Namespace, Name: p.Name, UID: p.UID, Deleting: !p.DeletionTimestamp.IsZero(), Spec: p.Spec,
+		Source: SourcePredictor, Namespace: p.Namespace, Name: p.Name, UID: p.UID, Terminating: !p.DeletionTimestamp.IsZero(), Spec: p.Spec,
 	}
 }
 
-// Label is the type under which the mesh places the model: a runtime by name, else the format with its version and, joined by
-// a vertical bar, the protocol. A runtime supports the model when it has every part, see Supports.
+// Label returns the model type by which the mesh selects pods: a runtime by name, or the format with its version and the protocol, joined
+// by a vertical bar. See HasLabels.
 func (m Model) Label() string {
 	if r := m.Spec.Runtime; r != nil && r.Name != "" {
 		return runtimePrefix + r.Name
 	}
 	var b strings.Builder
 	b.WriteString(formatPrefix + m.Spec.ModelType.Name)
-	if v := said(m.Spec.ModelType.Version); v != "" {
+	if v := stringValue(m.Spec.ModelType.Version); v != "" {
 		b.WriteString(":" + v)
 	}
-	if p := said(m.Spec.ProtocolVersion); p != "" {
+	if p := stringValue(m.Spec.ProtocolVersion); p != "" {
 		b.WriteString("|" + protocolPrefix + p)
 	}
 	return b.String()
 }
 
-// Path is where the model lies in its storage. Without storage there is none, even if the deprecated spec.path says one.
+// Path returns the path of the model in its storage. Without spec.storage it is empty, even if the deprecated spec.path is set.
 func (m Model) Path() string {
 	switch s := m.Spec.Storage; {
 	case s == nil:
@@ -73,7 +72,7 @@ func (m Model) Path() string {
 	}
 }
 
-// Parameters are the storage parameters that count, with the deprecated bucket among them; nil for none.
+// Parameters returns the storage parameters, or the deprecated bucket as a parameter.
 func (m Model) Parameters() map[string]string {
 	switch s := m.Spec.Storage; {
 	case s == nil:
@@ -87,17 +86,16 @@ func (m Model) Parameters() map[string]string {
 	}
 }
 
-// Claim is the PersistentVolumeClaim that the parameters name; empty for none.
+// Claim returns the PersistentVolumeClaim in the parameters, or "".
 func (m Model) Claim() string {
 	if p := m.Parameters(); p["type"] == "pvc" {
-		return p[parameterName]
+		return p[parameterClaimName]
 	}
 	return ""
 }
 
-// Invalid says what is wrong with the spec, first things first; empty when nothing is. The texts are those that users of
-// ModelMesh know.
-func (m Model) Invalid() string {
+// ValidationMessage returns the first error in the spec, or "". Messages are those of the legacy controller.
+func (m Model) ValidationMessage() string {
 	s := m.Spec.Storage
 	switch {
 	case s == nil:
@@ -111,51 +109,50 @@ func (m Model) Invalid() string {
 	case s.S3 != nil && (s.Path != nil || s.SchemaPath != nil || s.Parameters != nil || s.Key != nil):
 		return "spec.storage.s3 cannot be specified with any other keys in spec.storage"
 	}
-	return m.astray()
+	return m.pathTraversalMessage()
 }
 
-// astray names a text that leads out of the storage. The puller joins these texts to the name of a file, beside
-// files of the pod and of other models.
-func (m Model) astray() string {
-	for _, at := range []struct{ field, text string }{
-		{"path", m.Path()}, {"schemaPath", said(cmp.Or(m.Spec.Storage.SchemaPath, m.Spec.SchemaPath))}, {"key", said(m.StorageKey())},
-		{"parameters[" + parameterName + "]", m.Parameters()[parameterName]},
+// pathTraversalMessage returns an error for ".." in a storage parameter. The puller joins these parameters to a file path next to files
+// of the pod and of other models.
+func (m Model) pathTraversalMessage() string {
+	for _, parameter := range []struct{ field, text string }{
+		{"path", m.Path()}, {"schemaPath", stringValue(cmp.Or(m.Spec.Storage.SchemaPath, m.Spec.SchemaPath))}, {"key", stringValue(m.StorageKey())},
+		{"parameters[" + parameterClaimName + "]", m.Parameters()[parameterClaimName]},
 	} {
-		if slices.Contains(strings.Split(at.text, "/"), "..") {
-			return fmt.Sprintf("spec.storage.%s %.200q leads out of the storage: leave out every '..'", at.field, at.text)
+		if slices.Contains(strings.Split(parameter.text, "/"), "..") {
+			return fmt.Sprintf("spec.storage.%s %.200q leads out of the storage: leave out every '..'", parameter.field, parameter.text)
 		}
 	}
 	return ""
 }
 
-// said is the value of an optional string; empty when it is not set.
-func said(s *string) string {
+// stringValue returns the value of an optional string, or "".
+func stringValue(s *string) string {
 	if s == nil {
 		return ""
 	}
 	return *s
 }
 
-// HashLength is how much of the digest is part of an id.
+// HashLength is the number of hex digits of the spec's hash in a model ID.
 const HashLength = 10
 
-// key is what the puller needs to fetch a model and the adapter to load it.
-type key struct {
+// modelKey holds the parameters that the puller needs to fetch a model and the adapter to load it.
+type modelKey struct {
 	StorageKey    *string            `json:"storage_key,omitempty"`
 	StorageParams map[string]string  `json:"storage_params,omitempty"`
 	ModelType     v1alpha1.ModelType `json:"model_type"`
 	SchemaPath    *string            `json:"schema_path,omitempty"`
 }
 
-// ID is the id of the concrete model that the spec describes: another spec is another model for the mesh. The JSON of the spec, in
-// the order of its type, is what is hashed.
+// ID returns the ID of the concrete model: another spec is another model in the mesh. It contains a hash of the spec's JSON.
 func (m Model) ID() string {
-	document, _ := json.Marshal(m.Spec) // texts, maps of texts and a bool: all have a form
+	document, _ := json.Marshal(m.Spec) // strings, maps of strings and a bool: encoding cannot fail
 	digest := sha1.Sum(document)
 	return m.Name + "__" + m.Source + "-" + hex.EncodeToString(digest[:])[:HashLength]
 }
 
-// StorageKey is the entry of the storage Secret that the model names, in either form; nil when it names none.
+// StorageKey returns the entry of the storage Secret that the model refers to, or nil.
 func (m Model) StorageKey() *string {
 	switch s := m.Spec.Storage; {
 	case s == nil:
@@ -167,16 +164,16 @@ func (m Model) StorageKey() *string {
 	}
 }
 
-// Key is the document that accompanies the model to the runtime that loads it.
+// Key returns the JSON that the mesh passes to the runtime that loads the model.
 func (m Model) Key() (string, error) {
-	k := key{ModelType: m.Spec.ModelType, StorageParams: m.Parameters()}
+	key := modelKey{ModelType: m.Spec.ModelType, StorageParams: m.Parameters()}
 	if s := m.Spec.Storage; s != nil {
-		k.SchemaPath, k.StorageKey = s.SchemaPath, m.StorageKey()
-		if k.SchemaPath == nil {
-			k.SchemaPath = m.Spec.SchemaPath
+		key.SchemaPath, key.StorageKey = s.SchemaPath, m.StorageKey()
+		if key.SchemaPath == nil {
+			key.SchemaPath = m.Spec.SchemaPath
 		}
 	}
-	document, err := json.Marshal(k)
+	document, err := json.Marshal(key)
 	if err != nil {
 		return "", fmt.Errorf("encoding the key of model %s/%s: %w", m.Namespace, m.Name, err)
 	}

@@ -12,31 +12,31 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 )
 
-// FromInferenceService returns the model of an InferenceService. False says that ModelMesh is not meant to serve it. An error
-// says why it cannot be converted, in words for its user; the model then has its identity and no spec.
+// FromInferenceService returns the model of an InferenceService, or false if ModelMesh does not manage it. If the spec cannot be
+// converted, it returns an error for the user and a model without spec.
 func FromInferenceService(s *v1beta1.InferenceService) (Model, bool, error) {
 	if s.Annotations[v1beta1.AnnotationDeploymentMode] != v1beta1.DeploymentModeModelMesh {
 		return Model{}, false, nil
 	}
-	m := Model{
-		Source: SourceInferenceService, Namespace: s.Namespace, Name: s.Name, UID: s.UID, Deleting: !s.DeletionTimestamp.IsZero(),
+	model := Model{
+		Source: SourceInferenceService, Namespace: s.Namespace, Name: s.Name, UID: s.UID, Terminating: !s.DeletionTimestamp.IsZero(),
 	}
-	spec, err := convert(&s.Spec.Predictor, s.Annotations)
+	spec, err := convertPredictor(&s.Spec.Predictor, s.Annotations)
 	if err != nil {
-		return m, true, fmt.Errorf("the predictor of InferenceService %s: %w", s.Name, err)
+		return model, true, fmt.Errorf("the predictor of InferenceService %s: %w", s.Name, err)
 	}
-	m.Spec = spec
-	return m, true, nil
+	model.Spec = spec
+	return model, true, nil
 }
 
-// convert turns a predictor in either form into the spec of a Predictor.
-func convert(p *v1beta1.PredictorSpec, annotations map[string]string) (v1alpha1.PredictorSpec, error) {
-	name, block := framework(p)
+// convertPredictor converts both forms of a predictor, model and framework, to the spec of a Predictor.
+func convertPredictor(p *v1beta1.PredictorSpec, annotations map[string]string) (v1alpha1.PredictorSpec, error) {
+	name, extension := frameworkOf(p)
 	var spec v1alpha1.PredictorSpec
 	switch {
-	case p.Model != nil && block != nil:
+	case p.Model != nil && extension != nil:
 		return spec, fmt.Errorf("cannot have both the model spec and a framework: remove spec.predictor.%s", name)
-	case p.Model == nil && block == nil:
+	case p.Model == nil && extension == nil:
 		return spec, errors.New("has neither a model nor a framework that ModelMesh knows: set spec.predictor.model")
 	case p.Model != nil:
 		if r, found := annotations[v1beta1.AnnotationServingRuntime]; found {
@@ -46,24 +46,24 @@ func convert(p *v1beta1.PredictorSpec, annotations map[string]string) (v1alpha1.
 		if p.Model.Runtime != nil {
 			spec.Runtime = &v1alpha1.RuntimeRef{Name: *p.Model.Runtime}
 		}
-		block = &p.Model.PredictorExtension
+		extension = &p.Model.PredictorExtension
 	default:
 		spec.ModelType = v1alpha1.ModelType{Name: name}
 		if r, found := annotations[v1beta1.AnnotationServingRuntime]; found {
 			spec.Runtime = &v1alpha1.RuntimeRef{Name: r}
 		}
 	}
-	if said(block.ProtocolVersion) != "" {
-		spec.ProtocolVersion = block.ProtocolVersion
+	if stringValue(extension.ProtocolVersion) != "" {
+		spec.ProtocolVersion = extension.ProtocolVersion
 	}
-	storage, err := storageOf(block, annotations)
+	storage, err := convertStorage(extension, annotations)
 	spec.Storage = storage
 	return spec, err
 }
 
-// framework returns the first block of the older form that is set, with its name.
-func framework(p *v1beta1.PredictorSpec) (string, *v1beta1.PredictorExtension) {
-	for _, f := range []struct {
+// frameworkOf returns the first framework that is set, and its name.
+func frameworkOf(p *v1beta1.PredictorSpec) (string, *v1beta1.PredictorExtension) {
+	for _, framework := range []struct {
 		name  string
 		block *v1beta1.PredictorExtension
 	}{
@@ -76,45 +76,45 @@ func framework(p *v1beta1.PredictorSpec) (string, *v1beta1.PredictorExtension) {
 		{"triton", p.Triton},
 		{"pmml", p.PMML},
 	} {
-		if f.block != nil {
-			return f.name, f.block
+		if framework.block != nil {
+			return framework.name, framework.block
 		}
 	}
 	return "", nil
 }
 
-// storageOf always says a path and parameters, even empty ones: they are part of the id.
-func storageOf(block *v1beta1.PredictorExtension, annotations map[string]string) (*v1alpha1.Storage, error) {
-	given := v1beta1.ModelStorage{}
-	if block.Storage != nil {
-		given = *block.Storage
+// convertStorage always sets path and parameters, even if empty, because the model ID depends on them.
+func convertStorage(extension *v1beta1.PredictorExtension, annotations map[string]string) (*v1alpha1.Storage, error) {
+	storageSpec := v1beta1.ModelStorage{}
+	if extension.Storage != nil {
+		storageSpec = *extension.Storage
 	}
-	out := &v1alpha1.Storage{
-		Key: annotated(given.Key, annotations, v1beta1.AnnotationSecretKey), Parameters: map[string]string{},
-		SchemaPath: annotated(given.SchemaPath, annotations, v1beta1.AnnotationSchemaPath),
+	storage := &v1alpha1.Storage{
+		Key: fieldOrAnnotation(storageSpec.Key, annotations, v1beta1.AnnotationSecretKey), Parameters: map[string]string{},
+		SchemaPath: fieldOrAnnotation(storageSpec.SchemaPath, annotations, v1beta1.AnnotationSchemaPath),
 	}
-	maps.Copy(out.Parameters, given.Parameters)
-	uri := said(block.StorageURI)
+	maps.Copy(storage.Parameters, storageSpec.Parameters)
+	uri := stringValue(extension.StorageURI)
 	switch {
-	case uri != "" && given.Path != nil:
-		return nil, fmt.Errorf("has both storageUri %q and storage.path %q: remove one of them", uri, *given.Path)
+	case uri != "" && storageSpec.Path != nil:
+		return nil, fmt.Errorf("has both storageUri %q and storage.path %q: remove one of them", uri, *storageSpec.Path)
 	case uri != "":
-		parameters, path, err := fromURI(uri)
+		parameters, path, err := parseStorageURI(uri)
 		if err != nil {
 			return nil, err
 		}
-		maps.Copy(out.Parameters, parameters)
-		out.Path = &path
-	case given.Path != nil:
-		out.Path = given.Path
+		maps.Copy(storage.Parameters, parameters)
+		storage.Path = &path
+	case storageSpec.Path != nil:
+		storage.Path = storageSpec.Path
 	default:
 		return nil, errors.New("says nowhere where the model is: set storageUri or storage.path")
 	}
-	return out, nil
+	return storage, nil
 }
 
-// annotated is the field if it is set, else the annotation if there is one.
-func annotated(field *string, annotations map[string]string, name string) *string {
+// fieldOrAnnotation returns the field, or the annotation if the field is nil.
+func fieldOrAnnotation(field *string, annotations map[string]string, name string) *string {
 	if field != nil {
 		return field
 	}
@@ -124,12 +124,11 @@ func annotated(field *string, annotations map[string]string, name string) *strin
 	return nil
 }
 
-// azureHosts end the names of hosts that serve Azure's blobs.
-const azureHosts = ".blob.core.windows.net"
+// azureBlobSuffix is the suffix of the hosts of Azure Blob Storage.
+const azureBlobSuffix = ".blob.core.windows.net"
 
-// fromURI reads a storageUri as what the puller understands: storage parameters and a path. The error names the URI and what
-// would be right.
-func fromURI(uri string) (parameters map[string]string, path string, err error) {
+// parseStorageURI converts a storageUri to storage parameters and a path. Its errors quote the URI and suggest a valid one.
+func parseStorageURI(uri string) (parameters map[string]string, path string, err error) {
 	u, err := url.Parse(uri)
 	if err != nil {
 		return nil, "", fmt.Errorf("parsing storageUri %q: %w: give one such as s3://bucket/path", uri, err)
@@ -147,7 +146,7 @@ func fromURI(uri string) (parameters map[string]string, path string, err error) 
 	case "gs":
 		return map[string]string{"type": "gcs", "bucket": u.Host}, path, nil
 	case "http", "https":
-		if strings.HasSuffix(u.Hostname(), azureHosts) {
+		if strings.HasSuffix(u.Hostname(), azureBlobSuffix) {
 			account, _, _ := strings.Cut(u.Host, ".")
 			container, path, _ := strings.Cut(path, "/")
 			return map[string]string{"type": "azure", "account_name": account, "container": container}, path, nil

@@ -8,38 +8,38 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 )
 
-// somewhere is the model; it does not matter where.
-const somewhere = ", storage: {path: p}"
+// anyStorage is the location of a model where it does not matter.
+const anyStorage = ", storage: {path: p}"
 
 // [modelmesh-54] [modelmesh-55] [modelmesh-56]
-func TestFormatOfAnInferenceService(t *testing.T) {
-	m := converted(t, "m", `{model: {modelFormat: {name: sklearn}`+somewhere+`}}`)
+func TestInferenceServiceModelFormat(t *testing.T) {
+	m := convertedModel(t, "m", `{model: {modelFormat: {name: sklearn}`+anyStorage+`}}`)
 	if s := m.Spec; s.ModelType.Name != "sklearn" || s.ModelType.Version != nil || s.Runtime != nil || s.ProtocolVersion != nil || s.Path != "" || s.SchemaPath != nil {
 		t.Errorf("format only: %+v", s)
 	}
-	m = converted(t, "m", `{model: {modelFormat: {name: sklearn, version: "0"}, runtime: mine, protocolVersion: v2`+somewhere+`}}`)
-	if s := m.Spec; said(s.ModelType.Version) != "0" || s.Runtime == nil || s.Runtime.Name != "mine" || said(s.ProtocolVersion) != "v2" {
+	m = convertedModel(t, "m", `{model: {modelFormat: {name: sklearn, version: "0"}, runtime: mine, protocolVersion: v2`+anyStorage+`}}`)
+	if s := m.Spec; stringValue(s.ModelType.Version) != "0" || s.Runtime == nil || s.Runtime.Name != "mine" || stringValue(s.ProtocolVersion) != "v2" {
 		t.Errorf("version and runtime: %+v", s)
 	}
-	m = converted(t, "m", `{model: {modelFormat: {name: sklearn}, protocolVersion: ""`+somewhere+`}}`)
+	m = convertedModel(t, "m", `{model: {modelFormat: {name: sklearn}, protocolVersion: ""`+anyStorage+`}}`)
 	if m.Spec.ProtocolVersion != nil {
 		t.Error("an empty protocol is none")
 	}
-	m = converted(t, "m", `{sklearn: {protocolVersion: grpc-v2`+somewhere+`}}`, v1beta1.AnnotationServingRuntime, "mine")
-	if s := m.Spec; s.ModelType.Name != "sklearn" || s.ModelType.Version != nil || s.Runtime == nil || s.Runtime.Name != "mine" || said(s.ProtocolVersion) != "grpc-v2" {
+	m = convertedModel(t, "m", `{sklearn: {protocolVersion: grpc-v2`+anyStorage+`}}`, v1beta1.AnnotationServingRuntime, "mine")
+	if s := m.Spec; s.ModelType.Name != "sklearn" || s.ModelType.Version != nil || s.Runtime == nil || s.Runtime.Name != "mine" || stringValue(s.ProtocolVersion) != "grpc-v2" {
 		t.Errorf("a framework: %+v", s)
 	}
 }
 
-func TestFrameworks(t *testing.T) {
+func TestInferenceServiceFrameworks(t *testing.T) {
 	order := []string{"xgboost", "lightgbm", "sklearn", "tensorflow", "onnx", "pytorch", "triton", "pmml"}
 	for i, name := range order {
-		m := converted(t, "m", `{`+name+`: {storage: {path: p}}}`)
+		m := convertedModel(t, "m", `{`+name+`: {storage: {path: p}}}`)
 		if m.Spec.ModelType.Name != name || m.Spec.Runtime != nil {
 			t.Errorf("%s: %+v", name, m.Spec)
 		}
-		if i > 0 { // the first in order counts
-			m = converted(t, "m", `{`+name+`: {storage: {path: p}}, `+order[i-1]+`: {storage: {path: q}}}`)
+		if i > 0 { // the first in order is used
+			m = convertedModel(t, "m", `{`+name+`: {storage: {path: p}}, `+order[i-1]+`: {storage: {path: q}}}`)
 			if m.Spec.ModelType.Name != order[i-1] || *m.Spec.Storage.Path != "q" {
 				t.Errorf("%s before %s: %+v", order[i-1], name, m.Spec)
 			}
@@ -48,7 +48,7 @@ func TestFrameworks(t *testing.T) {
 }
 
 // [modelmesh-57] [modelmesh-58] [modelmesh-59] [modelmesh-60] [modelmesh-65]
-func TestInferenceServicesThatAreNotConverted(t *testing.T) {
+func TestInferenceServiceErrors(t *testing.T) {
 	mode := []string{v1beta1.AnnotationDeploymentMode, v1beta1.DeploymentModeModelMesh}
 	for name, tc := range map[string]struct {
 		spec        string
@@ -56,13 +56,13 @@ func TestInferenceServicesThatAreNotConverted(t *testing.T) {
 		ours        bool
 		want        string
 	}{
-		"no mode":         {`{model: {modelFormat: {name: a}` + somewhere + `}}`, nil, false, ""},
-		"another mode":    {`{model: {modelFormat: {name: a}` + somewhere + `}}`, []string{v1beta1.AnnotationDeploymentMode, "RawDeployment"}, false, ""},
+		"no mode":         {`{model: {modelFormat: {name: a}` + anyStorage + `}}`, nil, false, ""},
+		"another mode":    {`{model: {modelFormat: {name: a}` + anyStorage + `}}`, []string{v1beta1.AnnotationDeploymentMode, "RawDeployment"}, false, ""},
 		"another, broken": {`{}`, []string{v1beta1.AnnotationDeploymentMode, "modelmesh"}, false, ""},
 		"empty":           {`{}`, mode, true, "has neither a model nor a framework"},
 		"other framework": {`{huggingface: {storageUri: s3://b/p}}`, mode, true, "has neither a model nor a framework"},
-		"both":            {`{model: {modelFormat: {name: a}` + somewhere + `}, onnx: {}}`, mode, true, "cannot have both the model spec and a framework: remove spec.predictor.onnx"},
-		"runtime twice":   {`{model: {modelFormat: {name: a}` + somewhere + `}}`, append([]string{v1beta1.AnnotationServingRuntime, "r"}, mode...), true, "cannot have both the model spec and the runtime annotation"},
+		"both":            {`{model: {modelFormat: {name: a}` + anyStorage + `}, onnx: {}}`, mode, true, "cannot have both the model spec and a framework: remove spec.predictor.onnx"},
+		"runtime twice":   {`{model: {modelFormat: {name: a}` + anyStorage + `}}`, append([]string{v1beta1.AnnotationServingRuntime, "r"}, mode...), true, "cannot have both the model spec and the runtime annotation"},
 		"nowhere":         {`{model: {modelFormat: {name: a}}}`, mode, true, "set storageUri or storage.path"},
 		"key only":        {`{onnx: {storage: {key: k}}}`, mode, true, "set storageUri or storage.path"},
 		"URI and path":    {`{model: {modelFormat: {name: a}, storageUri: s3://b/p, storage: {path: q}}}`, mode, true, `has both storageUri "s3://b/p" and storage.path "q"`},
@@ -91,7 +91,7 @@ func TestInferenceServicesThatAreNotConverted(t *testing.T) {
 }
 
 // [modelmesh-61] [modelmesh-62] [modelmesh-63] [modelmesh-64] [modelmesh-92]
-func TestStorageOfAnInferenceService(t *testing.T) {
+func TestInferenceServiceStorage(t *testing.T) {
 	for name, tc := range map[string]struct {
 		block, path string
 		parameters  map[string]string
@@ -112,35 +112,35 @@ func TestStorageOfAnInferenceService(t *testing.T) {
 		"an empty URI":      {`storageUri: "", storage: {path: p}`, "p", map[string]string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := converted(t, "m", `{model: {modelFormat: {name: a}, `+tc.block+`}}`).Spec.Storage
+			s := convertedModel(t, "m", `{model: {modelFormat: {name: a}, `+tc.block+`}}`).Spec.Storage
 			if s.Path == nil || *s.Path != tc.path || !maps.Equal(s.Parameters, tc.parameters) || s.Parameters == nil {
-				t.Errorf("path %q, parameters %v", said(s.Path), s.Parameters)
+				t.Errorf("path %q, parameters %v", stringValue(s.Path), s.Parameters)
 			}
-			if name == "all four" && (said(s.Key) != "k" || said(s.SchemaPath) != "s") {
-				t.Errorf("key %q, schema %q", said(s.Key), said(s.SchemaPath))
+			if name == "all four" && (stringValue(s.Key) != "k" || stringValue(s.SchemaPath) != "s") {
+				t.Errorf("key %q, schema %q", stringValue(s.Key), stringValue(s.SchemaPath))
 			}
 		})
 	}
 }
 
-func TestAnnotationsOfTheStorage(t *testing.T) {
+func TestInferenceServiceStorageAnnotations(t *testing.T) {
 	given := []string{v1beta1.AnnotationSecretKey, "from-annotation", v1beta1.AnnotationSchemaPath, "schema"}
-	s := converted(t, "m", `{sklearn: {storageUri: "s3://b/p"}}`, given...).Spec.Storage
-	if said(s.Key) != "from-annotation" || said(s.SchemaPath) != "schema" {
-		t.Errorf("key %q, schema %q", said(s.Key), said(s.SchemaPath))
+	s := convertedModel(t, "m", `{sklearn: {storageUri: "s3://b/p"}}`, given...).Spec.Storage
+	if stringValue(s.Key) != "from-annotation" || stringValue(s.SchemaPath) != "schema" {
+		t.Errorf("key %q, schema %q", stringValue(s.Key), stringValue(s.SchemaPath))
 	}
-	s = converted(t, "m", `{model: {modelFormat: {name: a}, storage: {path: p, key: k, schemaPath: q}}}`, given...).Spec.Storage
-	if said(s.Key) != "k" || said(s.SchemaPath) != "q" {
-		t.Errorf("fields come first: key %q, schema %q", said(s.Key), said(s.SchemaPath))
+	s = convertedModel(t, "m", `{model: {modelFormat: {name: a}, storage: {path: p, key: k, schemaPath: q}}}`, given...).Spec.Storage
+	if stringValue(s.Key) != "k" || stringValue(s.SchemaPath) != "q" {
+		t.Errorf("fields come first: key %q, schema %q", stringValue(s.Key), stringValue(s.SchemaPath))
 	}
-	s = converted(t, "m", `{sklearn: {storageUri: "s3://b/p"}}`).Spec.Storage
+	s = convertedModel(t, "m", `{sklearn: {storageUri: "s3://b/p"}}`).Spec.Storage
 	if s.Key != nil || s.SchemaPath != nil {
 		t.Errorf("nothing was said: %+v", s)
 	}
 }
 
-// What is converted shares nothing with the object, which belongs to the cache.
-func TestConversionLeavesTheObjectAlone(t *testing.T) {
+// The model shares no memory with the object, which belongs to the cache.
+func TestConversionDoesNotModifyObject(t *testing.T) {
 	s := service(t, "m", `{model: {modelFormat: {name: a}, storageUri: "s3://b/p", storage: {parameters: {x: "1"}}}}`, v1beta1.AnnotationDeploymentMode, v1beta1.DeploymentModeModelMesh)
 	if _, _, err := FromInferenceService(s); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 )
 
-// predictor reads the spec of a Predictor.
+// predictor decodes the spec of a Predictor.
 func predictor(t *testing.T, name, spec string) Model {
 	t.Helper()
 	p := &v1alpha1.Predictor{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: "uid"}}
@@ -23,7 +23,7 @@ func predictor(t *testing.T, name, spec string) Model {
 	return FromPredictor(p)
 }
 
-// service reads spec.predictor of an InferenceService; annotations come as name and value in turn.
+// service decodes spec.predictor of an InferenceService; annotations are pairs of name and value.
 func service(t *testing.T, name, spec string, annotations ...string) *v1beta1.InferenceService {
 	t.Helper()
 	s := &v1beta1.InferenceService{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: "uid", Annotations: map[string]string{}}}
@@ -36,8 +36,8 @@ func service(t *testing.T, name, spec string, annotations ...string) *v1beta1.In
 	return s
 }
 
-// converted is the model of an InferenceService in ModelMesh mode.
-func converted(t *testing.T, name, spec string, annotations ...string) Model {
+// convertedModel returns the model of an InferenceService in ModelMesh mode.
+func convertedModel(t *testing.T, name, spec string, annotations ...string) Model {
 	t.Helper()
 	m, ours, err := FromInferenceService(service(t, name, spec, append(annotations, v1beta1.AnnotationDeploymentMode, v1beta1.DeploymentModeModelMesh)...))
 	if err != nil || !ours {
@@ -46,22 +46,21 @@ func converted(t *testing.T, name, spec string, annotations ...string) Model {
 	return m
 }
 
-// [modelmesh-87] An id begins with the name of its resource. The digests were verified against the original, and its ids stand in
-// the recordings: another digest would load every model again at an upgrade.
-func TestIDsOfTheOriginal(t *testing.T) {
+// [modelmesh-87] The hashes equal those of the legacy controller, see the recordings: others would reload every model in an upgrade.
+func TestModelIDsOfLegacyController(t *testing.T) {
 	for want, m := range map[string]Model{
-		"m__isvc-6b2eb0b8bf": converted(t, "m", `{model: {modelFormat: {name: sklearn}, storage: {key: localMinIO, path: sklearn/mnist-svm.joblib}}}`),
-		"m__isvc-3642375d03": converted(t, "m",
+		"m__isvc-6b2eb0b8bf": convertedModel(t, "m", `{model: {modelFormat: {name: sklearn}, storage: {key: localMinIO, path: sklearn/mnist-svm.joblib}}}`),
+		"m__isvc-3642375d03": convertedModel(t, "m",
 			`{model: {modelFormat: {name: sklearn}, storageUri: s3://modelmesh-example-models/sklearn/mnist-svm.joblib, storage: {key: localMinIO}}}`),
-		"m__isvc-3d2daa3370": converted(t, "m",
+		"m__isvc-3d2daa3370": convertedModel(t, "m",
 			`{model: {modelFormat: {name: sklearn}, storage: {path: sklearn/mnist-svm.joblib, parameters: {type: pvc, name: my-models-pvc}}}}`),
-		"m__isvc-b29c3d91f3": converted(t, "m", `{model: {modelFormat: {name: onnx}, runtime: ovms-1.x, storage: {key: localMinIO, path: onnx/mnist.onnx}}}`),
+		"m__isvc-b29c3d91f3": convertedModel(t, "m", `{model: {modelFormat: {name: onnx}, runtime: ovms-1.x, storage: {key: localMinIO, path: onnx/mnist.onnx}}}`),
 		"m__ksp-7702c1b55a":  predictor(t, "m", `{modelType: {name: sklearn}, path: sklearn/mnist-svm.joblib, storage: {s3: {secretKey: localMinIO}}}`),
 		"m__ksp-f624b27e99":  predictor(t, "m", `{modelType: {name: xgboost}, path: xgboost/mushroom.json, storage: {s3: {secretKey: localMinIO}}}`),
 		// The recordings.
 		"steady__ksp-9f7bdd9816":      predictor(t, "steady", `{modelType: {name: sklearn}, storage: {path: steady/v1, key: localStore}}`),
 		"speech__ksp-5c5e4c0eaa":      predictor(t, "speech", `{modelType: {name: own-format}, storage: {path: speech/v1, key: localStore, parameters: {bucket: speech-models}}, runtime: {name: own-server}}`),
-		"from-claim__isvc-9793aabec7": converted(t, "from-claim", `{model: {modelFormat: {name: onnx, version: "1"}, storageUri: pvc://any-shelf/models/a.onnx}}`),
+		"from-claim__isvc-9793aabec7": convertedModel(t, "from-claim", `{model: {modelFormat: {name: onnx, version: "1"}, storageUri: pvc://any-shelf/models/a.onnx}}`),
 	} {
 		if got := m.ID(); got != want {
 			t.Errorf("id %s, want %s", got, want)
@@ -69,8 +68,8 @@ func TestIDsOfTheOriginal(t *testing.T) {
 	}
 }
 
-// What is not set and what is set to nothing are different specs for the original.
-func TestIDTellsNothingFromEmpty(t *testing.T) {
+// Unset and empty fields are different specs, as in the legacy controller.
+func TestModelIDDistinguishesUnsetFromEmpty(t *testing.T) {
 	ids := map[string]string{}
 	for _, spec := range []string{
 		`{modelType: {name: a}}`,
@@ -97,7 +96,7 @@ func TestIDTellsNothingFromEmpty(t *testing.T) {
 	}
 }
 
-func TestHashedForm(t *testing.T) {
+func TestModelIDInput(t *testing.T) {
 	m := predictor(t, "m", `{modelType: {name: "<a>&b", version: "1"}, path: p, schemaPath: s, serviceAccountName: acc, gpu: preferred,
 		runtime: {name: r}, protocolVersion: grpc-v2,
 		storage: {path: q, schemaPath: t, parameters: {z: "1", a: "2"}, key: k, persistentVolumeClaim: {claimName: c, readOnly: true}, s3: {secretKey: x, bucket: why}}}`)
@@ -108,7 +107,7 @@ func TestHashedForm(t *testing.T) {
 	}
 }
 
-func TestKey(t *testing.T) {
+func TestModelKey(t *testing.T) {
 	for name, tc := range map[string]struct{ spec, want string }{
 		"everything": {
 			`{modelType: {name: tensorflow, version: "1"}, storage: {key: localMinIO, schemaPath: s/schema.json, parameters: {type: s3, bucket: b}}}`,
@@ -132,7 +131,7 @@ func TestKey(t *testing.T) {
 	}
 }
 
-func TestPath(t *testing.T) {
+func TestModelPath(t *testing.T) {
 	for spec, want := range map[string]string{
 		`{modelType: {name: a}, path: old}`:                                        "", // nothing is sent without storage
 		`{modelType: {name: a}, path: old, storage: {}}`:                           "old",
@@ -148,7 +147,7 @@ func TestPath(t *testing.T) {
 }
 
 // [modelmesh-14]
-func TestLabelOfAModel(t *testing.T) {
+func TestModelLabel(t *testing.T) {
 	for spec, want := range map[string]string{
 		`{modelType: {name: type}}`:                                                                  "mt:type",
 		`{modelType: {name: type2, version: "8.3"}}`:                                                 "mt:type2:8.3",
@@ -164,7 +163,7 @@ func TestLabelOfAModel(t *testing.T) {
 	}
 }
 
-func TestInvalidSpecs(t *testing.T) {
+func TestValidationMessage(t *testing.T) {
 	for name, tc := range map[string]struct{ spec, want string }{
 		"no storage":        {`{modelType: {name: a}, path: p, schemaPath: s}`, ""},
 		"deprecated":        {`{modelType: {name: a}, path: p, schemaPath: s, storage: {s3: {secretKey: k, bucket: b}}}`, ""},
@@ -184,33 +183,33 @@ func TestInvalidSpecs(t *testing.T) {
 		"claim astray":      {`{modelType: {name: a}, storage: {parameters: {type: pvc, name: ..}}}`, `spec.storage.parameters[name] ".." leads out of the storage: leave out every '..'`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := predictor(t, "m", tc.spec).Invalid(); got != tc.want {
+			if got := predictor(t, "m", tc.spec).ValidationMessage(); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
 	}
 }
 
-func TestIdentity(t *testing.T) {
+func TestModelIdentity(t *testing.T) {
 	now := metav1.Now()
 	p := &v1alpha1.Predictor{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "b", UID: "c"}}
-	if m := FromPredictor(p); m.Source != "ksp" || m.Name != "a" || m.Namespace != "b" || m.UID != "c" || m.Deleting {
+	if m := FromPredictor(p); m.Source != "ksp" || m.Name != "a" || m.Namespace != "b" || m.UID != "c" || m.Terminating {
 		t.Errorf("%+v", m)
 	}
 	p.DeletionTimestamp = &now
-	if !FromPredictor(p).Deleting {
+	if !FromPredictor(p).Terminating {
 		t.Error("it is being deleted")
 	}
 	s := service(t, "a", `{model: {modelFormat: {name: x}, storage: {path: p}}}`, v1beta1.AnnotationDeploymentMode, v1beta1.DeploymentModeModelMesh)
 	s.DeletionTimestamp = &now
 	m, _, err := FromInferenceService(s)
-	if err != nil || m.Source != "isvc" || m.Name != "a" || m.Namespace != "ns" || m.UID != "uid" || !m.Deleting {
+	if err != nil || m.Source != "isvc" || m.Name != "a" || m.Namespace != "ns" || m.UID != "uid" || !m.Terminating {
 		t.Errorf("%+v, error %v", m, err)
 	}
 }
 
 // [modelmesh-71]
-func TestDeprecatedFieldsSerialise(t *testing.T) {
+func TestDeprecatedFieldsAreHashed(t *testing.T) {
 	bucket, gpu, schema := "b", v1alpha1.GPURequest("required"), "s"
 	p := v1alpha1.Predictor{Spec: v1alpha1.PredictorSpec{
 		ModelType: v1alpha1.ModelType{Name: "a"}, Path: "p", SchemaPath: &schema, GPU: &gpu,

@@ -10,7 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 )
 
-// Section 6.8: the runtimes that come with ModelMesh are valid without a warning, and offer what the chapter says.
+// Section 6.8: the built-in runtimes are valid without warnings and have the documented labels.
 func TestShippedRuntimes(t *testing.T) {
 	types := []string{"mlserver", "ovms", "torchserve", "triton"}
 	for name, want := range map[string]struct {
@@ -32,7 +32,7 @@ func TestShippedRuntimes(t *testing.T) {
 		if err := yaml.Unmarshal(text, r); err != nil || r.Malformed != "" {
 			t.Fatalf("%s: %v, %s", name, err, r.Malformed)
 		}
-		if r.Name != name || r.Labels["name"] != "modelmesh-serving-"+name+"-SR" || !Serves(&r.Spec) {
+		if r.Name != name || r.Labels["name"] != "modelmesh-serving-"+name+"-SR" || !IsEnabled(&r.Spec) {
 			t.Errorf("%s: %+v", name, r.ObjectMeta)
 		}
 		if got := strings.Join(Labels(r.Name, &r.Spec, false), ","); got != want.labels {

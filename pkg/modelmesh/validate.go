@@ -12,10 +12,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 )
 
-// reservedPrefix begins names that only ModelMesh gives.
+// reservedPrefix is the prefix of names that are reserved for ModelMesh.
 const reservedPrefix = "mm-"
 
-// Names and ports that the pods of runtimes have anyway, so that no runtime may use them. The first of them always were refused.
+// Names and ports that all runtime pods use.
 var (
 	reservedContainers = []string{"mm", "rest-proxy", "puller"}
 	reservedMounts     = []string{"storage-config", "etcd-config", "tc-config", "domain-socket"}
@@ -24,26 +24,25 @@ var (
 	reservedPorts      = []int32{8080, 8085, 8089, 8090}
 )
 
-// The first and the last port of a range that is reserved as well.
+// The reserved range of ports.
 const (
-	firstReserved, lastReserved = 11881, 11899
+	firstReservedPort, lastReservedPort = 11881, 11899
 )
 
-// MaxReplicas is the largest number of pods that clients of KServe's API can read.
+// MaxReplicas is the maximum in the API of KServe, whose clients read 16 bits.
 const MaxReplicas = math.MaxUint16
 
-// ModelsVolume is the volume with the models. Runtimes may mount it, but not define it.
+// ModelsVolume is the volume with the models. Runtimes can mount but not define it.
 const ModelsVolume = "models-dir"
 
-// Texts that users of ModelMesh know; they begin with a capital letter as they always did.
+// Messages of the legacy controller.
 const (
-	managedFields = "ReadinessProbe and Lifecycle are managed by modelmesh and cannot be set"
-	reservedPort  = "Port %d is reserved for internal use"
-	reservedRange = "Port range [%d-%d] is reserved for internal use"
+	managedFieldsMessage = "ReadinessProbe and Lifecycle are managed by modelmesh and cannot be set"
+	reservedPortFormat   = "Port %d is reserved for internal use"
+	reservedRangeFormat  = "Port range [%d-%d] is reserved for internal use"
 )
 
-// Validate says why no pods can be made of a runtime; nil when they can. The runtime is a multi-model one, and serverTypes are
-// those of the settings. All mistakes are named, in the order of the spec.
+// Validate returns all errors in the spec of a multi-model runtime, in the order of the spec. serverTypes are those of the settings.
 func Validate(spec *v1alpha1.ServingRuntimeSpec, serverTypes []string) error {
 	problems := adapterProblems(spec, serverTypes)
 	for i := range spec.Containers {
@@ -93,7 +92,7 @@ func containerProblems(c *corev1.Container) []string {
 		problems = append(problems, fmt.Sprintf("container name cannot start with %q, that is reserved for internal use", reservedPrefix))
 	}
 	if c.ReadinessProbe != nil || c.Lifecycle != nil {
-		problems = append(problems, managedFields)
+		problems = append(problems, managedFieldsMessage)
 	}
 	for _, mount := range c.VolumeMounts {
 		if isReserved(mount.Name, reservedMounts) {
@@ -106,9 +105,9 @@ func containerProblems(c *corev1.Container) []string {
 		}
 		switch n := port.ContainerPort; {
 		case slices.Contains(reservedPorts, n):
-			problems = append(problems, fmt.Sprintf(reservedPort, n))
-		case n >= firstReserved && n <= lastReserved:
-			problems = append(problems, fmt.Sprintf(reservedRange, firstReserved, lastReserved))
+			problems = append(problems, fmt.Sprintf(reservedPortFormat, n))
+		case n >= firstReservedPort && n <= lastReservedPort:
+			problems = append(problems, fmt.Sprintf(reservedRangeFormat, firstReservedPort, lastReservedPort))
 		}
 	}
 	return problems
@@ -118,63 +117,62 @@ func isReserved(name string, names []string) bool {
 	return slices.Contains(names, name) || strings.HasPrefix(name, reservedPrefix)
 }
 
-// Names and ports that pods of runtimes have in some settings only: with TLS, with a proxy for authentication, or unless the
-// settings move them. Runtimes that use them work until then, so they are not refused.
+// Names and ports that runtime pods use with some settings only, such as TLS or the authentication proxy. Runtimes that use them work
+// with other settings, so they are valid.
 var (
-	riskyContainers = []string{"oauth-proxy", "kube-rbac-proxy"}
-	riskyVolumes    = []string{"tls-certs", "proxy-tls", "kube-rbac-proxy-config"}
-	riskyPortNames  = []string{"https"}
-	riskyPorts      = []int32{8033, 8008, 2112, 8443, 8444, 8086}
+	conditionalContainers = []string{"oauth-proxy", "kube-rbac-proxy"}
+	conditionalVolumes    = []string{"tls-certs", "proxy-tls", "kube-rbac-proxy-config"}
+	conditionalPortNames  = []string{"https"}
+	conditionalPorts      = []int32{8033, 8008, 2112, 8443, 8444, 8086}
 )
 
-// Warnings tell the author of a multi-model runtime what [Validate] refuses, and what clashes with ModelMesh in other settings
-// than the present ones.
+// Warnings returns the errors of [Validate] and conflicts with ModelMesh under other settings, for the author of a multi-model runtime.
 func Warnings(spec *v1alpha1.ServingRuntimeSpec, serverTypes []string) []string {
 	var warnings []string
 	if err := Validate(spec, serverTypes); err != nil {
 		warnings = append(warnings, "no pods will be made: "+err.Error())
 	}
-	warnings = append(warnings, Ignored(spec)...)
+	warnings = append(warnings, IgnoredFieldWarnings(spec)...)
 	for i := range spec.Containers {
 		warnings = append(warnings, containerWarnings(&spec.Containers[i], serverTypes)...)
 	}
 	for _, v := range spec.Volumes {
-		if slices.Contains(riskyVolumes, v.Name) {
+		if slices.Contains(conditionalVolumes, v.Name) {
 			warnings = append(warnings, fmt.Sprintf("spec.volumes[%s]: ModelMesh has a volume of that name: choose another", v.Name))
 		}
 	}
 	return warnings
 }
 
-// Ignored says which fields of a runtime have no effect.
-func Ignored(spec *v1alpha1.ServingRuntimeSpec) []string {
-	var texts []string
+// IgnoredFieldWarnings returns a warning for each field of a runtime without effect.
+func IgnoredFieldWarnings(spec *v1alpha1.ServingRuntimeSpec) []string {
+	var warnings []string
 	for _, name := range spec.Ignored {
-		texts = append(texts, "spec."+name+" has no effect on pods of ModelMesh: remove it")
+		warnings = append(warnings, "spec."+name+" has no effect on pods of ModelMesh: remove it")
 	}
-	return texts
+	return warnings
 }
 
 func containerWarnings(c *corev1.Container, serverTypes []string) []string {
 	var warnings []string
-	at := "spec.containers[" + c.Name + "]"
-	if slices.Contains(riskyContainers, c.Name) || isAdapter(c.Name, serverTypes) {
-		warnings = append(warnings, at+": ModelMesh has a container of that name: choose another")
+	field := "spec.containers[" + c.Name + "]"
+	if slices.Contains(conditionalContainers, c.Name) || isAdapterContainer(c.Name, serverTypes) {
+		warnings = append(warnings, field+": ModelMesh has a container of that name: choose another")
 	}
 	for _, port := range c.Ports {
-		if slices.Contains(riskyPortNames, port.Name) {
-			warnings = append(warnings, fmt.Sprintf("%s: ModelMesh has a port named %s: choose another name", at, port.Name))
+		if slices.Contains(conditionalPortNames, port.Name) {
+			warnings = append(warnings, fmt.Sprintf("%s: ModelMesh has a port named %s: choose another name", field, port.Name))
 		}
-		if slices.Contains(riskyPorts, port.ContainerPort) {
-			warnings = append(warnings, fmt.Sprintf("%s: ModelMesh listens on port %d: choose another", at, port.ContainerPort))
+		if slices.Contains(conditionalPorts, port.ContainerPort) {
+			warnings = append(warnings, fmt.Sprintf("%s: ModelMesh listens on port %d: choose another", field, port.ContainerPort))
 		}
 	}
 	return warnings
 }
 
-func isAdapter(container string, serverTypes []string) bool {
+func isAdapterContainer(container string, serverTypes []string) bool {
 	return slices.ContainsFunc(serverTypes, func(server string) bool { return container == AdapterContainer(server) })
 }
 
-// AdapterContainer is the name of the container that adapts a server of a type.
+// AdapterContainer returns the name of the adapter container for a server type.
 func AdapterContainer(serverType string) string { return serverType + "-adapter" }

@@ -12,8 +12,8 @@ import (
 
 var serverTypes = []string{"mlserver", "triton", "ovms", "torchserve"}
 
-// custom is a runtime that nothing is wrong with, changed.
-func custom(change ...func(*v1alpha1.ServingRuntimeSpec)) *v1alpha1.ServingRuntimeSpec {
+// validRuntime returns a valid runtime with changes.
+func validRuntime(change ...func(*v1alpha1.ServingRuntimeSpec)) *v1alpha1.ServingRuntimeSpec {
 	spec := &v1alpha1.ServingRuntimeSpec{
 		MultiModel: new(true), GRPCEndpoint: new("port:9103"), Containers: []corev1.Container{{Name: "server", Image: "server:1"}},
 	}
@@ -51,23 +51,23 @@ func adapted(server string) func(*v1alpha1.ServingRuntimeSpec) {
 	return func(s *v1alpha1.ServingRuntimeSpec) { s.BuiltInAdapter = &v1alpha1.BuiltInAdapter{ServerType: server} }
 }
 
-// [modelmesh-29] What is allowed.
+// [modelmesh-29]
 func TestValidateAccepts(t *testing.T) {
 	for name, spec := range map[string]*v1alpha1.ServingRuntimeSpec{
-		"added capabilities": custom(inContainer(func(c *corev1.Container) {
+		"added capabilities": validRuntime(inContainer(func(c *corev1.Container) {
 			c.SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_NICE"}}}
 		})),
-		"a port of its own":                custom(port("own", 54321)),
-		"a volume of its own":              custom(volume("own"), mount("own")),
-		"a mount of the models":            custom(mount(ModelsVolume)),
-		"an adapter":                       custom(adapted("mlserver"), named("mlserver")),
-		"[M1] an adapter without endpoint": custom(adapted("mlserver"), named("mlserver"), func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = nil }),
-		"other probes":                     custom(inContainer(func(c *corev1.Container) { c.LivenessProbe, c.StartupProbe = &corev1.Probe{}, &corev1.Probe{} })),
-		"the ports around the reserved":    custom(port("a", 11880), port("b", 11900), port("c", 8081)),
-		"the largest number of replicas":   custom(func(s *v1alpha1.ServingRuntimeSpec) { s.Replicas = new(int64(65535)) }),
-		"what only other settings refuse":  custom(volume("tls-certs"), port("https", 8443)),
-		"a name that only contains mm-":    custom(named("a-mm-b"), volume("my-mm-volume")),
-		"a container beside that of a type": custom(adapted("triton"), named("triton"), func(s *v1alpha1.ServingRuntimeSpec) {
+		"a port of its own":                validRuntime(port("own", 54321)),
+		"a volume of its own":              validRuntime(volume("own"), mount("own")),
+		"a mount of the models":            validRuntime(mount(ModelsVolume)),
+		"an adapter":                       validRuntime(adapted("mlserver"), named("mlserver")),
+		"[M1] an adapter without endpoint": validRuntime(adapted("mlserver"), named("mlserver"), func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = nil }),
+		"other probes":                     validRuntime(inContainer(func(c *corev1.Container) { c.LivenessProbe, c.StartupProbe = &corev1.Probe{}, &corev1.Probe{} })),
+		"the ports around the reserved":    validRuntime(port("a", 11880), port("b", 11900), port("c", 8081)),
+		"the largest number of replicas":   validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.Replicas = new(int64(65535)) }),
+		"what only other settings refuse":  validRuntime(volume("tls-certs"), port("https", 8443)),
+		"a name that only contains mm-":    validRuntime(named("a-mm-b"), volume("my-mm-volume")),
+		"a container beside that of a type": validRuntime(adapted("triton"), named("triton"), func(s *v1alpha1.ServingRuntimeSpec) {
 			s.Containers = append(s.Containers, corev1.Container{Name: "own"})
 		}),
 	} {
@@ -79,38 +79,38 @@ func TestValidateAccepts(t *testing.T) {
 	}
 }
 
-// [modelmesh-30] What is refused, with the words that users know.
-func TestValidateRefuses(t *testing.T) {
+// [modelmesh-30] The messages of the legacy controller.
+func TestValidateErrors(t *testing.T) {
 	in := func(problem string) string { return "container spec for server is invalid: " + problem }
 	for name, c := range map[string]struct {
 		spec *v1alpha1.ServingRuntimeSpec
 		want string
 	}{
-		"container mm":      {custom(named("mm")), "container spec for mm is invalid: container name mm is reserved for internal use"},
-		"container puller":  {custom(named("puller")), "container spec for puller is invalid: container name puller is reserved for internal use"},
-		"a proxy":           {custom(named("rest-proxy")), "container spec for rest-proxy is invalid: container name rest-proxy is reserved for internal use"},
-		"the prefix":        {custom(named("mm-own")), `container spec for mm-own is invalid: container name cannot start with "mm-", that is reserved for internal use`},
-		"lifecycle":         {custom(inContainer(func(c *corev1.Container) { c.Lifecycle = &corev1.Lifecycle{} })), in("ReadinessProbe and Lifecycle are managed by modelmesh and cannot be set")},
-		"readiness":         {custom(inContainer(func(c *corev1.Container) { c.ReadinessProbe = &corev1.Probe{} })), in("ReadinessProbe and Lifecycle are managed by modelmesh and cannot be set")},
-		"port grpc":         {custom(port("grpc", 1)), in("port name grpc is reserved for internal use")},
-		"port http":         {custom(port("http", 1)), in("port name http is reserved for internal use")},
-		"port prometheus":   {custom(port("prometheus", 1)), in("port name prometheus is reserved for internal use")},
-		"prefix of a port":  {custom(port("mm-own", 1)), in("port name mm-own is reserved for internal use")},
-		"port 8080":         {custom(port("own", 8080)), in("Port 8080 is reserved for internal use")},
-		"port 8090":         {custom(port("own", 8090)), in("Port 8090 is reserved for internal use")},
-		"port 11888":        {custom(port("own", 11888)), in("Port range [11881-11899] is reserved for internal use")},
-		"mount":             {custom(mount("tc-config")), in("volume tc-config is reserved for internal use")},
-		"prefix of a mount": {custom(mount("mm-own")), in("volume mm-own is reserved for internal use")},
-		"volume":            {custom(volume("models-dir")), "volume models-dir is reserved for internal use"},
-		"volume of etcd":    {custom(volume("etcd-config")), "volume etcd-config is reserved for internal use"},
-		"prefix of volumes": {custom(volume("mm-own")), "volume mm-own is reserved for internal use"},
-		"no container":      {custom(adapted("triton")), "must include runtime container with name triton"},
-		"unknown type":      {custom(adapted("other"), named("other")), "unrecognized built-in runtime server type other"},
-		"[M1] no endpoint":  {custom(func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = nil }), "spec.grpcEndpoint is missing: say where the server loads models, as port:<number> or unix:<absolute path>"},
-		"[M43] no address":  {custom(func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = new("8085") }), `spec.grpcEndpoint "8085" is neither port:<number> nor unix:<absolute path>: write one of them`},
-		"[M6] replicas":     {custom(func(s *v1alpha1.ServingRuntimeSpec) { s.Replicas = new(int64(70000)) }), "spec.replicas 70000 is not between 0 and 65535"},
-		"[M6] below zero":   {custom(func(s *v1alpha1.ServingRuntimeSpec) { s.Replicas = new(int64(-1)) }), "spec.replicas -1 is not between 0 and 65535"},
-		"all at once": {custom(adapted("other"), port("own", 8089), volume("tc-config"), mount("storage-config")),
+		"container mm":      {validRuntime(named("mm")), "container spec for mm is invalid: container name mm is reserved for internal use"},
+		"container puller":  {validRuntime(named("puller")), "container spec for puller is invalid: container name puller is reserved for internal use"},
+		"a proxy":           {validRuntime(named("rest-proxy")), "container spec for rest-proxy is invalid: container name rest-proxy is reserved for internal use"},
+		"the prefix":        {validRuntime(named("mm-own")), `container spec for mm-own is invalid: container name cannot start with "mm-", that is reserved for internal use`},
+		"lifecycle":         {validRuntime(inContainer(func(c *corev1.Container) { c.Lifecycle = &corev1.Lifecycle{} })), in("ReadinessProbe and Lifecycle are managed by modelmesh and cannot be set")},
+		"readiness":         {validRuntime(inContainer(func(c *corev1.Container) { c.ReadinessProbe = &corev1.Probe{} })), in("ReadinessProbe and Lifecycle are managed by modelmesh and cannot be set")},
+		"port grpc":         {validRuntime(port("grpc", 1)), in("port name grpc is reserved for internal use")},
+		"port http":         {validRuntime(port("http", 1)), in("port name http is reserved for internal use")},
+		"port prometheus":   {validRuntime(port("prometheus", 1)), in("port name prometheus is reserved for internal use")},
+		"prefix of a port":  {validRuntime(port("mm-own", 1)), in("port name mm-own is reserved for internal use")},
+		"port 8080":         {validRuntime(port("own", 8080)), in("Port 8080 is reserved for internal use")},
+		"port 8090":         {validRuntime(port("own", 8090)), in("Port 8090 is reserved for internal use")},
+		"port 11888":        {validRuntime(port("own", 11888)), in("Port range [11881-11899] is reserved for internal use")},
+		"mount":             {validRuntime(mount("tc-config")), in("volume tc-config is reserved for internal use")},
+		"prefix of a mount": {validRuntime(mount("mm-own")), in("volume mm-own is reserved for internal use")},
+		"volume":            {validRuntime(volume("models-dir")), "volume models-dir is reserved for internal use"},
+		"volume of etcd":    {validRuntime(volume("etcd-config")), "volume etcd-config is reserved for internal use"},
+		"prefix of volumes": {validRuntime(volume("mm-own")), "volume mm-own is reserved for internal use"},
+		"no container":      {validRuntime(adapted("triton")), "must include runtime container with name triton"},
+		"unknown type":      {validRuntime(adapted("other"), named("other")), "unrecognized built-in runtime server type other"},
+		"[M1] no endpoint":  {validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = nil }), "spec.grpcEndpoint is missing: say where the server loads models, as port:<number> or unix:<absolute path>"},
+		"[M43] no address":  {validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = new("8085") }), `spec.grpcEndpoint "8085" is neither port:<number> nor unix:<absolute path>: write one of them`},
+		"[M6] replicas":     {validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.Replicas = new(int64(70000)) }), "spec.replicas 70000 is not between 0 and 65535"},
+		"[M6] below zero":   {validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.Replicas = new(int64(-1)) }), "spec.replicas -1 is not between 0 and 65535"},
+		"all at once": {validRuntime(adapted("other"), port("own", 8089), volume("tc-config"), mount("storage-config")),
 			"unrecognized built-in runtime server type other; must include runtime container with name other; " +
 				in("volume storage-config is reserved for internal use") + "; " + in("Port 8089 is reserved for internal use") +
 				"; volume tc-config is reserved for internal use"},
@@ -127,24 +127,24 @@ func TestValidateRefuses(t *testing.T) {
 	}
 }
 
-// What clashes in other settings is reported and not refused. [M41]
+// Conflicts under other settings are warnings. [M41]
 func TestWarnings(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec *v1alpha1.ServingRuntimeSpec
 		want []string
 	}{
-		"nothing":     {custom(), nil},
-		"oauth-proxy": {custom(named("oauth-proxy")), []string{"spec.containers[oauth-proxy]: ModelMesh has a container of that name: choose another"}},
-		"an adapter":  {custom(named("ovms-adapter")), []string{"spec.containers[ovms-adapter]: ModelMesh has a container of that name: choose another"}},
-		"volumes": {custom(volume("tls-certs"), volume("proxy-tls")), []string{
+		"nothing":     {validRuntime(), nil},
+		"oauth-proxy": {validRuntime(named("oauth-proxy")), []string{"spec.containers[oauth-proxy]: ModelMesh has a container of that name: choose another"}},
+		"an adapter":  {validRuntime(named("ovms-adapter")), []string{"spec.containers[ovms-adapter]: ModelMesh has a container of that name: choose another"}},
+		"volumes": {validRuntime(volume("tls-certs"), volume("proxy-tls")), []string{
 			"spec.volumes[tls-certs]: ModelMesh has a volume of that name: choose another", "spec.volumes[proxy-tls]: ModelMesh has a volume of that name: choose another"}},
-		"ports": {custom(port("https", 8033), port("own", 2112)), []string{
+		"ports": {validRuntime(port("https", 8033), port("own", 2112)), []string{
 			"spec.containers[server]: ModelMesh has a port named https: choose another name", "spec.containers[server]: ModelMesh listens on port 8033: choose another",
 			"spec.containers[server]: ModelMesh listens on port 2112: choose another"}},
 		"fields that others read": {&v1alpha1.ServingRuntimeSpec{
-			GRPCEndpoint: custom().GRPCEndpoint, Containers: custom().Containers, SupportedModelFormats: custom().SupportedModelFormats, Ignored: []string{"workerSpec"},
+			GRPCEndpoint: validRuntime().GRPCEndpoint, Containers: validRuntime().Containers, SupportedModelFormats: validRuntime().SupportedModelFormats, Ignored: []string{"workerSpec"},
 		}, []string{"spec.workerSpec has no effect on pods of ModelMesh: remove it"}},
-		"what is refused as well": {custom(named("mm")), []string{"no pods will be made: container spec for mm is invalid: container name mm is reserved for internal use"}},
+		"what is refused as well": {validRuntime(named("mm")), []string{"no pods will be made: container spec for mm is invalid: container name mm is reserved for internal use"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, Warnings(c.spec, serverTypes)); diff != "" {
@@ -153,7 +153,7 @@ func TestWarnings(t *testing.T) {
 		})
 	}
 	for _, number := range []int32{8033, 8008, 2112, 8443, 8086} {
-		if got := Warnings(custom(port("own", number)), serverTypes); len(got) != 1 || !strings.Contains(got[0], "listens on port") {
+		if got := Warnings(validRuntime(port("own", number)), serverTypes); len(got) != 1 || !strings.Contains(got[0], "listens on port") {
 			t.Errorf("port %d: %q", number, got)
 		}
 	}

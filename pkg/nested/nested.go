@@ -1,5 +1,5 @@
-// Package nested reads JSON as it came, where no type may drop a field: objects of users and of other controllers that are patched. What is of
-// another type than expected counts as absent, so that no input can be a surprise.
+// Package nested reads fields of untyped JSON, such as objects of users and of other controllers that are patched without loss of unknown
+// fields. A value of an unexpected type counts as absent.
 package nested
 
 import (
@@ -9,7 +9,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// At follows fields through objects, and indexes written as numbers through lists; nil when nothing stands there.
+// At returns the value at a path of field names and list indexes; nil if it does not exist.
 func At(value any, path ...string) any {
 	for _, name := range path {
 		switch node := value.(type) {
@@ -28,25 +28,25 @@ func At(value any, path ...string) any {
 	return value
 }
 
-// Map is At for objects; nil when there is none.
+// Map returns the object at a path; nil if it does not exist.
 func Map(value any, path ...string) map[string]any {
 	fields, _ := At(value, path...).(map[string]any)
 	return fields
 }
 
-// List is At for lists; nil when there is none.
+// List returns the list at a path; nil if it does not exist.
 func List(value any, path ...string) []any {
 	list, _ := At(value, path...).([]any)
 	return list
 }
 
-// Text is At for texts; empty when there is none.
-func Text(value any, path ...string) string {
+// String returns the string at a path; empty if it does not exist.
+func String(value any, path ...string) string {
 	text, _ := At(value, path...).(string)
 	return text
 }
 
-// Indexes of the elements of a list that have the name, in their order.
+// Indexes returns the indexes of the list items with a name, in order.
 func Indexes(list []any, name any) []int {
 	var found []int
 	for i, element := range list {
@@ -57,15 +57,15 @@ func Indexes(list []any, name any) []int {
 	return found
 }
 
-// Named returns the first element of a list that has the name; nil when there is none.
-func Named(list []any, name any) map[string]any {
+// ByName returns the first list item with a name; nil if there is none.
+func ByName(list []any, name any) map[string]any {
 	for _, i := range Indexes(list, name) {
 		return Map(list[i])
 	}
 	return nil
 }
 
-// Pick returns the given fields of an object, as far as they are there.
+// Pick returns the given fields of an object that exist.
 func Pick(fields map[string]any, names ...string) map[string]any {
 	picked := map[string]any{}
 	for _, name := range names {
@@ -76,11 +76,11 @@ func Pick(fields map[string]any, names ...string) map[string]any {
 	return picked
 }
 
-// Decode reads fields into a type. Do not give it quantities of users: parsing one such as 1e-2000000000 takes minutes.
+// Decode decodes fields into a type. Fields must not contain quantities of users: parsing 1e-2000000000 takes minutes.
 func Decode[T any](fields map[string]any) T {
 	var into T
 	if text, err := json.Marshal(fields); err == nil {
-		_ = kjson.UnmarshalCaseSensitivePreserveInts(text, &into) // an error is about what counts as absent
+		_ = kjson.UnmarshalCaseSensitivePreserveInts(text, &into) // values of an unexpected type count as absent
 	}
 	return into
 }

@@ -24,7 +24,7 @@ func TestAt(t *testing.T) {
 			t.Errorf("%q: %s", test.path, diff)
 		}
 	}
-	if Text(object, "number") != "" || Text(object, "text") != "t" || List(object, "text") != nil || len(List(object, "list")) != 4 ||
+	if String(object, "number") != "" || String(object, "text") != "t" || List(object, "text") != nil || len(List(object, "list")) != 4 ||
 		Map(object, "list") != nil || Map(object, "list", "2")["name"] != "b" {
 		t.Error("another type is not absent")
 	}
@@ -35,15 +35,15 @@ func TestNames(t *testing.T) {
 	if got := Indexes(list, "a"); !slices.Equal(got, []int{0, 3}) {
 		t.Errorf("indexes %v", got)
 	}
-	if Named(list, "a")["value"] != "1" || Named(list, "c") != nil {
-		t.Errorf("named %v and %v", Named(list, "a"), Named(list, "c"))
+	if ByName(list, "a")["value"] != "1" || ByName(list, "c") != nil {
+		t.Errorf("named %v and %v", ByName(list, "a"), ByName(list, "c"))
 	}
 	if diff := cmp.Diff(map[string]any{"text": "t", "null": nil}, Pick(object, "text", "null", "absent")); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// A field of another type leaves those beside it readable, and so does one that the type does not know.
+// A field of an unexpected type or name does not affect other fields.
 func TestDecode(t *testing.T) {
 	type known struct {
 		A string          `json:"a"`

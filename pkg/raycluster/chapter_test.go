@@ -15,14 +15,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// bases are the third column of the table in section 2.3; clusters without the annotation have them as names.
+// bases are the names of clusters without the version annotation.
 var bases = map[string]string{
 	"ServiceAccount": "%s-oauth-proxy", "ProxyService": "%s-oauth", "CookieSecret": "%s-oauth-config", "ProxyTLS": "%s-proxy-tls-secret",
 	"CASecret": "%s-ca-secret", "ClusterRoleBinding": "%s-%s-auth", "HeadPolicy": "%s-head", "WorkerPolicy": "%s-workers",
 	"TokenSecret": "%s-oauth-token", "ProxyConfig": "%s-proxy-config", "HeadTLS": "%s-head-tls", "WorkerTLS": "%s-worker-tls",
 }
 
-// kindOf are the kinds of the objects with these names: within one kind each name may occur once.
+// kindOf are the kinds of the objects by name: names must be unique within a kind.
 var kindOf = map[string]string{
 	"ServiceAccount": "ServiceAccount", "ProxyService": "Service", "HeadService": "Service", "CookieSecret": "Secret", "ProxyTLS": "Secret",
 	"CASecret": "Secret", "TokenSecret": "Secret", "HeadTLS": "Secret", "WorkerTLS": "Secret", "ProxyConfig": "ConfigMap",
@@ -45,8 +45,7 @@ func fieldsOf(n Names) map[string]string {
 	return out
 }
 
-// [raycluster-8] Section 2.3: whatever cluster it is, each name follows the rule of the chapter; only what has to fit into a
-// label is cut, and keeps the hash of all of it.
+// [raycluster-8] For any cluster, each name follows the rule; only names that must be labels are truncated, and keep the hash of the whole.
 func TestNamesFollowTheRule(t *testing.T) {
 	word := rapid.StringMatching(`[a-z]([-a-z0-9]{0,51}[a-z0-9])?`)
 	rapid.Check(t, func(t *rapid.T) {
@@ -85,8 +84,7 @@ func TestNamesFollowTheRule(t *testing.T) {
 	}
 }
 
-// Objects of one kind around the clusters of a namespace never share a name, also where one cluster is named like an object of
-// another. Legacy names of the original could; they stay as they are.
+// Objects of one kind in a namespace never share a name, even if one cluster is named like an object of another. Legacy names could.
 func TestClustersShareNoNames(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		first := rapid.StringMatching(`[a-z][a-z0-9]{0,8}`).Draw(t, "name")
@@ -104,8 +102,8 @@ func TestClustersShareNoNames(t *testing.T) {
 	})
 }
 
-// [raycluster-4] [R7] [R23] Decide, over every combination of wishes, platform and what the cluster says of itself.
-func TestEveryDecision(t *testing.T) {
+// [raycluster-4] [R7] [R23] Decide for all combinations of settings, platform and fields of the cluster.
+func TestDecideInvariants(t *testing.T) {
 	bools := []bool{false, true}
 	for _, issuer := range []Issuer{"", IssuerOperator, IssuerCertManager, IssuerPod} {
 		for mask := range 1 << 7 {
@@ -144,7 +142,7 @@ func TestEveryDecision(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%+v on %t with %v (-want +got):\n%s", w, openShift, spec, diff)
 			}
-			// What decides is the same for an object that is new, and it is stable: the result does not change the question.
+			// The result is the same for a creation, and does not change if it is applied.
 			if diff := cmp.Diff(got, Decide(w, Platform{OpenShift: openShift, OAuthServer: openShift}, c, Cluster{})); diff != "" {
 				t.Errorf("a new one: %s", diff)
 			}
@@ -192,21 +190,21 @@ func anyObject(t *rapid.T, depth int) map[string]any {
 	return object
 }
 
-// Whatever an object contains, reading it neither fails nor changes it, and what is found goes together.
-func TestViewsOfAnything(t *testing.T) {
+// For any object, reading neither fails nor changes it, and the results are consistent.
+func TestViewAcceptsAnyObject(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := anyObject(t, 3)
 		spec["headGroupSpec"] = map[string]any{"template": map[string]any{"spec": anyObject(t, 3)}}
 		object := map[string]any{"metadata": anyValue(t, 3), "spec": spec}
 		c := View(object)
 		before := fmt.Sprint(object)
-		injected, own := c.Injected(), c.OwnSecurity()
+		injected, own := c.Injected(), c.UserSecurity()
 		if injected.PodIssued && !injected.MTLS || own.KubernetesToken && !own.Token {
 			t.Errorf("%+v, %+v", injected, own)
 		}
 		for _, previous := range []Cluster{c, {}} {
 			m := Decide(config.RayCluster{OAuth: true, MTLS: true}, Platform{OpenShift: true, OAuthServer: true}, c, previous)
-			if m.MTLS != m.Issuer.Known() || m.KeepsAccount && !m.Auth.Sidecar() || !m.Active() && (m.MTLS || m.Policies || m.Auth != AuthNone) {
+			if m.MTLS != m.Issuer.Valid() || m.KeepsServiceAccount && !m.Auth.Sidecar() || !m.Active() && (m.MTLS || m.Policies || m.Auth != AuthNone) {
 				t.Errorf("%+v of %v", m, object)
 			}
 			if previous.Object() != nil && m.Active() && injected.PodIssued && m.MTLS && m.Issuer != IssuerPod {
@@ -214,7 +212,7 @@ func TestViewsOfAnything(t *testing.T) {
 			}
 		}
 		_, _, _, _ = c.Names(), c.Owner(), c.DashboardHost(), c.ClientDNSName("d")
-		if c.Workers() < 0 || c.UserAccount() == "" && Decide(config.RayCluster{OAuth: true}, Platform{}, c, Cluster{}).KeepsAccount {
+		if c.Workers() < 0 || c.UserServiceAccount() == "" && Decide(config.RayCluster{OAuth: true}, Platform{}, c, Cluster{}).KeepsServiceAccount {
 			t.Errorf("%v", object)
 		}
 		if after := fmt.Sprint(object); after != before {
@@ -223,7 +221,7 @@ func TestViewsOfAnything(t *testing.T) {
 	})
 }
 
-// [raycluster-13] Section 6.12: the variables of Ray containers lead to the files that the volumes bring, in each form.
+// [raycluster-13] The variables of Ray containers refer to files of the volumes, for each issuer.
 func TestFilesOfTLSAreThere(t *testing.T) {
 	for _, issuer := range []Issuer{IssuerOperator, IssuerCertManager, IssuerPod} {
 		for _, head := range []bool{true, false} {

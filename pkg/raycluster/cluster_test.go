@@ -20,8 +20,8 @@ spec:
   headGroupSpec: {template: {spec: {serviceAccountName: mine, imagePullSecrets: [{name: p}]}}}
   workerGroupSpecs: [{}, {}]
 `)
-	if !c.Deleted() || !c.Suspended() || !c.Autoscaled() || !c.ManagedElsewhere() || c.ManagedBy() != ManagerMultiKueue || c.Hashed() ||
-		c.HeadAccount() != "mine" || !c.HasPullSecrets() || c.Workers() != 2 || c.Owner() != "RayJob" || c.Name() != "c" || c.Namespace() != "ns" {
+	if !c.Terminating() || !c.Suspended() || !c.HasAutoscaler() || !c.ManagedElsewhere() || c.ManagedBy() != ManagerMultiKueue || c.HasHashedNames() ||
+		c.HeadServiceAccount() != "mine" || !c.HasPullSecrets() || c.Workers() != 2 || c.Owner() != "RayJob" || c.Name() != "c" || c.Namespace() != "ns" {
 		t.Errorf("%+v", c)
 	}
 	for name, odd := range map[string]Cluster{
@@ -30,8 +30,8 @@ spec:
 		"other types": clusterOf(t, "metadata: [1]\nspec: {suspend: 'true', managedBy: 5, headGroupSpec: text, workerGroupSpecs: {}}"),
 		"types below": clusterOf(t, "metadata: {name: 1, annotations: x, ownerReferences: {}}\nspec: {headGroupSpec: {template: {spec: [1]}}}"),
 	} {
-		if odd.Deleted() || odd.Suspended() || odd.Autoscaled() || odd.ManagedElsewhere() || odd.Hashed() || odd.HeadAccount() != "" ||
-			odd.HasPullSecrets() || odd.Workers() != 0 || odd.Name() != "" || odd.Owner() != "" || odd.OwnSecurity() != (OwnSecurity{}) {
+		if odd.Terminating() || odd.Suspended() || odd.HasAutoscaler() || odd.ManagedElsewhere() || odd.HasHashedNames() || odd.HeadServiceAccount() != "" ||
+			odd.HasPullSecrets() || odd.Workers() != 0 || odd.Name() != "" || odd.Owner() != "" || odd.UserSecurity() != (UserSecurity{}) {
 			t.Errorf("%s: %+v", name, odd)
 		}
 	}
@@ -43,8 +43,8 @@ spec:
 	}
 }
 
-func TestOwnSecurity(t *testing.T) {
-	for spec, want := range map[string]OwnSecurity{
+func TestUserSecurity(t *testing.T) {
+	for spec, want := range map[string]UserSecurity{
 		"{}":                              {},
 		"{authOptions: {mode: token}}":    {Token: true},
 		"{authOptions: {mode: disabled}}": {},
@@ -56,13 +56,13 @@ func TestOwnSecurity(t *testing.T) {
 		"{networkPolicy: {}}":                                       {NetworkPolicy: true},
 		"{networkPolicy: null}":                                     {},
 	} {
-		if diff := cmp.Diff(want, clusterOf(t, "spec: "+spec).OwnSecurity()); diff != "" {
+		if diff := cmp.Diff(want, clusterOf(t, "spec: "+spec).UserSecurity()); diff != "" {
 			t.Errorf("%s: %s", spec, diff)
 		}
 	}
 }
 
-// TestPorts: KubeRay finds ports by their names in the container of the head in which Ray runs, and so does everything here.
+// TestPorts: like KubeRay, ports are found by name in the Ray container of the head.
 func TestPorts(t *testing.T) {
 	own := clusterOf(t, `spec: {headGroupSpec: {template: {spec: {containers: [{name: ray-head, ports: [{name: serve, containerPort: 9000},
   {name: dashboard, containerPort: 8266}, {name: client, containerPort: 10002}, {name: metrics, containerPort: 8081}, {name: dashboard-agent, containerPort: 52366}]},

@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Section 6.12 of the chapter, and with it the source of the CodeFlare operator, to the letter, [raycluster-24]
+// The command equals the source of the CodeFlare operator, [raycluster-24]
 func TestSignCommand(t *testing.T) {
 	const want = `cd /home/ray/workspace/tls && openssl req -nodes -newkey rsa:2048 -keyout server.key -out server.csr -subj '/CN=ray-head' && ` +
 		`printf "authorityKeyIdentifier=keyid,issuer\nbasicConstraints=CA:FALSE\nsubjectAltName = @alt_names\n[alt_names]\n` +
@@ -38,7 +38,7 @@ func TestSignCommand(t *testing.T) {
 	}
 }
 
-// R12, R13: the command waits for a certificate of the right authority for this address, and ends when there is one.
+// R12, R13: the command waits for a certificate of the right CA for this address, and then ends.
 func TestWaitCommand(t *testing.T) {
 	if _, err := exec.LookPath("openssl"); err != nil {
 		t.Skip("no openssl: the command runs in a container that has one")
@@ -64,7 +64,7 @@ func TestWaitCommand(t *testing.T) {
 			dir := t.TempDir()
 			write(t, filepath.Join(dir, "ca.crt"), test.trusted.der)
 			write(t, filepath.Join(dir, "server.crt"), test.issuer.issue(t, test.addresses, test.until))
-			// The script reports that it waits, and the test waits for that.
+			// The test waits for the output of the script.
 			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
 			command := WaitCommand()
@@ -80,7 +80,7 @@ func TestWaitCommand(t *testing.T) {
 	}
 }
 
-// untilSaid stops a command at its first word.
+// untilSaid stops a command at its first output.
 type untilSaid struct {
 	stop     context.CancelFunc
 	anything bool

@@ -17,7 +17,7 @@ var (
 	sizes = corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}}
 )
 
-// decoded reads what an apply configuration says as the API does, strictly.
+// decoded decodes an apply configuration strictly, as the API server does.
 func decoded[T any](t *testing.T, from any) T {
 	t.Helper()
 	text, err := json.Marshal(from)
@@ -45,7 +45,7 @@ func sidecarOf(t *testing.T, s Sidecar) (corev1.Container, []corev1.Volume) {
 	return decoded[corev1.Container](t, container), decoded[[]corev1.Volume](t, s.Volumes())
 }
 
-// Section 6.12: the sidecar on OpenShift, with the fixes of R10, R15 and R30.
+// The sidecar on OpenShift, with the fixes of R10, R15 and R30.
 func TestOAuthSidecar(t *testing.T) {
 	n := demo.Names()
 	s := Sidecar{Auth: AuthOAuth, Names: n, Namespace: "team", Image: "i", Resources: sizes}
@@ -55,7 +55,7 @@ func TestOAuthSidecar(t *testing.T) {
 		"--tls-cert=/etc/tls/private/tls.crt", "--tls-key=/etc/tls/private/tls.key", "--cookie-secret=$(COOKIE_SECRET)",
 		`--openshift-delegate-urls={"/":{"resource":"pods","namespace":"team","verb":"get"}}`,
 	}
-	if diff := cmp.Diff(original, s.OriginalArgs()); diff != "" {
+	if diff := cmp.Diff(original, s.LegacyArgs()); diff != "" {
 		t.Errorf("the arguments of the original (-want +got):\n%s", diff)
 	}
 	want := corev1.Container{
@@ -73,7 +73,7 @@ func TestOAuthSidecar(t *testing.T) {
 	if diff := cmp.Diff(want, container); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// The token is laid out as clients in pods expect it.
+	// Clients in pods expect these files.
 	wantVolumes := []corev1.Volume{
 		{Name: "proxy-tls-secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: n.ProxyTLS}}},
 		{Name: "oauth-proxy-token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
@@ -96,7 +96,7 @@ func TestOAuthSidecar(t *testing.T) {
 	}
 }
 
-// R16: the sidecar on plain Kubernetes listens where Services expect the other one, and demands the same right.
+// R16: the sidecar on plain Kubernetes has the same port as the OAuth proxy, and requires the same right.
 func TestProxySidecar(t *testing.T) {
 	n := demo.Names()
 	container, volumes := sidecarOf(t, Sidecar{Auth: AuthProxy, Names: n, Namespace: "team", Image: "i", Resources: sizes})
@@ -125,15 +125,15 @@ func TestProxySidecar(t *testing.T) {
 	if len(mounted) > 0 {
 		t.Errorf("no volumes for %v", mounted)
 	}
-	rules, err := rbacproxy.Config(Rule("team"))
+	rules, err := rbacproxy.Config(RequiredAccess("team"))
 	want := "authorization:\n  resourceAttributes:\n    apiVersion: v1\n    namespace: team\n    resource: pods\n    verb: get\n"
 	if err != nil || rules[KeyProxyConfig] != want {
 		t.Errorf("%q %v", rules, err)
 	}
 }
 
-// R12: only pods that sign for themselves see the key of the authority.
-func TestTLSContent(t *testing.T) {
+// R12: only pods that sign their own certificate mount the key of the CA.
+func TestTLS(t *testing.T) {
 	n := demo.Names()
 	signed := []string{demo.ClientDNSName("d"), demo.HeadDNSName()}
 	items := func(pairs ...string) []corev1.KeyToPath {
@@ -210,7 +210,7 @@ func TestTLSEnv(t *testing.T) {
 	}
 }
 
-func TestUser(t *testing.T) {
+func TestRunAsUser(t *testing.T) {
 	for text, want := range map[string]int64{
 		"{}":                                1000,
 		"{containers: []}":                  1000,
@@ -220,7 +220,7 @@ func TestUser(t *testing.T) {
 		"{containers: [{securityContext: {runAsUser: 4}}], securityContext: {runAsUser: 3}}":            4,
 		"{containers: [{name: a}, {securityContext: {runAsUser: 4}}], securityContext: {runAsUser: 3}}": 3,
 	} {
-		if got := User(clusterOf(t, text).Object()); got != want {
+		if got := RunAsUser(clusterOf(t, text).Object()); got != want {
 			t.Errorf("%s: %d, want %d", text, got, want)
 		}
 	}

@@ -1,6 +1,6 @@
-// Package raycluster holds what webhooks and controllers of RayClusters have to agree on: the keys, the names of objects, a view of the
-// raw object, which security KubeRay brings itself, and what follows from the settings for one cluster.
+// Package raycluster is shared by webhooks and controllers of RayClusters: keys, names of objects, a view of the raw object, the security
+// that KubeRay provides itself, and the Mode that follows from the settings for one cluster.
 //
-// A RayCluster belongs to KubeRay, and its types grow faster than this program. So it is read as it is, field by field, and
-// never written back from a type.
+// A RayCluster belongs to KubeRay, and its types grow with every release. So single fields are read from the raw object, and no typed object
+// is ever written back.
 package raycluster

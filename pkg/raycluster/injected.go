@@ -6,18 +6,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
-// Injected is what of ours is in a pod spec: in the head template of a stored cluster, or in a pod.
+// Injected describes the injections in a pod spec: of the stored head template, or of a pod.
 type Injected struct {
-	// Sidecar is the way in which the sidecar guards the dashboard; AuthNone when there is none.
+	// Sidecar is the authentication of the injected sidecar, or AuthNone.
 	Sidecar Auth
-	// Token tells that the sidecar has the token of its account from a volume of its own, so that the account need not give
-	// it to every container.
+	// Token reports whether the sidecar mounts its token from a volume of its own, so that the ServiceAccount need not mount it everywhere.
 	Token bool
-	// MTLS tells that the pod mounts certificates of its cluster; PodIssued that it issues them itself.
+	// MTLS reports whether the pod mounts certificates of its cluster, PodIssued whether it issues them itself.
 	MTLS, PodIssued bool
-	// Encrypted tells that Ray serves with them: without the variable an application speaks plain text.
+	// Encrypted reports whether Ray uses the certificates: without RAY_USE_TLS it serves plain text.
 	Encrypted bool
-	// RayToken tells that Ray is configured to ask for a token, at its dashboard too. That its version can is not known.
+	// RayToken reports whether Ray is configured to require a token, also at its dashboard. Old versions of Ray do not support it.
 	RayToken bool
 }
 
@@ -26,23 +25,23 @@ const (
 	variableAuth = "RAY_AUTH_MODE" // written by KubeRay for spec.authOptions
 )
 
-// TellingVariables and Volumes are the names of what Injected goes by, beside the containers.
+// ReadVariables and Volumes are the names of the variables and volumes that determine Injected.
 var (
-	TellingVariables = []string{variableTLS, variableAuth}
-	Volumes          = []string{VolumeProxyTLS, VolumeProxyConfig, VolumeToken, VolumeCA, VolumeServer}
+	ReadVariables = []string{variableTLS, variableAuth}
+	Volumes       = []string{VolumeProxyTLS, VolumeProxyConfig, VolumeToken, VolumeCA, VolumeServer}
 )
 
-// Injected looks at the head template.
+// Injected returns the injections of the head template.
 func (c Cluster) Injected() Injected { return c.InjectedInto(c.headPod()) }
 
-// InjectedInto looks at a pod spec of the cluster. An element is ours when it says what we write, and not by its name alone: a
-// user may have a container or a volume of such a name.
+// InjectedInto returns the injections of a pod spec. Elements count by their content and not only by their name: users may have a container
+// or volume of the same name.
 func (c Cluster) InjectedInto(pod any) Injected {
-	ours := c.Ours()
+	managed := c.Managed()
 	volumes, containers := nested.List(pod, "volumes"), nested.List(pod, "containers")
-	found := Injected{MTLS: ours.Authority(volumes)}
+	found := Injected{MTLS: managed.HasAuthority(volumes)}
 	if found.MTLS {
-		server := nested.Named(volumes, VolumeServer)
+		server := nested.ByName(volumes, VolumeServer)
 		_, secret := server["secret"]
 		found.MTLS, found.PodIssued = server != nil, server != nil && !secret
 	}
@@ -50,84 +49,82 @@ func (c Cluster) InjectedInto(pod any) Injected {
 	found.RayToken = variable(nested.At(pod, "containers", "0"), variableAuth) == "token"
 	for _, container := range containers {
 		if fields := nested.Map(container); fields != nil && found.Sidecar == AuthNone {
-			found.Sidecar = ours.Sidecar(fields, volumes)
+			found.Sidecar = managed.Sidecar(fields, volumes)
 		}
 	}
-	token := nested.Named(volumes, VolumeToken)
-	found.Token = token != nil && ours.Volume(token, volumes)
+	token := nested.ByName(volumes, VolumeToken)
+	found.Token = token != nil && managed.HasVolume(token, volumes)
 	return found
 }
 
-// variable is the value of an environment variable of a container; empty unless all entries of the name agree.
+// variable returns the value of an environment variable, or "" if entries of that name differ.
 func variable(container any, name string) string {
 	var value string
 	env := nested.List(container, "env")
 	for i, at := range nested.Indexes(env, name) {
-		if given := nested.Text(env[at], "value"); i == 0 {
-			value = given
-		} else if given != value {
+		if text := nested.String(env[at], "value"); i == 0 {
+			value = text
+		} else if text != value {
 			return ""
 		}
 	}
 	return value
 }
 
-// Ours tells by the names of objects what in a pod spec of one cluster was written by this program or by the CodeFlare
-// operator: legacy names and hashed ones.
-type Ours struct{ legacy, hashed Names }
+// Managed recognizes injected elements of a pod spec by the legacy and hashed names of the objects of a cluster, as written by this operator
+// or the CodeFlare operator.
+type Managed struct{ legacy, hashed Names }
 
-// Ours of this cluster.
-func (c Cluster) Ours() Ours { return Ours{c.LegacyNames(), c.HashedNames()} }
+func (c Cluster) Managed() Managed { return Managed{c.LegacyNames(), c.HashedNames()} }
 
-func (o Ours) either(value any, name func(Names) string) bool {
-	return value == name(o.legacy) || value == name(o.hashed)
+func (m Managed) matchesName(value any, name func(Names) string) bool {
+	return value == name(m.legacy) || value == name(m.hashed)
 }
 
-// Sidecar is the way in which a container guards the dashboard, if it is a sidecar of ours; the volumes are those of its pod.
-func (o Ours) Sidecar(container map[string]any, volumes []any) Auth {
+// Sidecar returns the authentication of an injected sidecar, or AuthNone. The volumes are those of its pod.
+func (m Managed) Sidecar(container map[string]any, volumes []any) Auth {
 	switch container["name"] {
 	case ContainerOAuth:
 		if slices.ContainsFunc(nested.List(container, "args"), func(arg any) bool {
-			return o.either(arg, func(n Names) string { return "--openshift-service-account=" + n.ServiceAccount })
+			return m.matchesName(arg, func(n Names) string { return "--openshift-service-account=" + n.ServiceAccount })
 		}) {
 			return AuthOAuth
 		}
 	case ContainerProxy:
-		mounts, rules := nested.List(container, "volumeMounts"), nested.Named(volumes, VolumeProxyConfig)
-		if nested.Named(mounts, VolumeProxyTLS) != nil && nested.Named(mounts, VolumeProxyConfig) != nil && rules != nil && o.Volume(rules, volumes) {
+		mounts, rules := nested.List(container, "volumeMounts"), nested.ByName(volumes, VolumeProxyConfig)
+		if nested.ByName(mounts, VolumeProxyTLS) != nil && nested.ByName(mounts, VolumeProxyConfig) != nil && rules != nil && m.HasVolume(rules, volumes) {
 			return AuthProxy
 		}
 	}
 	return AuthNone
 }
 
-// Volume tells whether a volume is ours, among those of its pod.
-func (o Ours) Volume(volume map[string]any, volumes []any) bool {
+// HasVolume reports whether a volume of a pod is injected.
+func (m Managed) HasVolume(volume map[string]any, volumes []any) bool {
 	secret := nested.At(volume, "secret", "secretName")
 	switch volume["name"] {
 	case VolumeProxyTLS:
-		return o.either(secret, func(n Names) string { return n.ProxyTLS })
+		return m.matchesName(secret, func(n Names) string { return n.ProxyTLS })
 	case VolumeToken:
-		return volume["projected"] != nil || o.either(secret, func(n Names) string { return n.TokenSecret })
+		return volume["projected"] != nil || m.matchesName(secret, func(n Names) string { return n.TokenSecret })
 	case VolumeProxyConfig:
-		return o.either(nested.At(volume, "configMap", "name"), func(n Names) string { return n.ProxyConfig })
+		return m.matchesName(nested.At(volume, "configMap", "name"), func(n Names) string { return n.ProxyConfig })
 	case VolumeCA, VolumeServer:
-		return o.Authority(volumes)
+		return m.HasAuthority(volumes)
 	}
 	return false
 }
 
-// Authority tells whether volumes have the authority of the cluster. Everything else of our certificates comes with it.
-func (o Ours) Authority(volumes []any) bool {
-	return o.either(nested.At(nested.Named(volumes, VolumeCA), "secret", "secretName"), func(n Names) string { return n.CASecret })
+// HasAuthority reports whether volumes include the CA of the cluster, which all pods with injected certificates mount.
+func (m Managed) HasAuthority(volumes []any) bool {
+	return m.matchesName(nested.At(nested.ByName(volumes, VolumeCA), "secret", "secretName"), func(n Names) string { return n.CASecret })
 }
 
-// Certificate tells whether an init container is ours, in a pod that has the authority.
-func (o Ours) Certificate(container map[string]any) bool {
-	return container["name"] == InitCertificate && nested.Named(nested.List(container, "volumeMounts"), VolumeServer) != nil
+// HasInitContainer reports whether an init container is injected, in a pod with the CA volume.
+func (m Managed) HasInitContainer(container map[string]any) bool {
+	return container["name"] == InitCertificate && nested.ByName(nested.List(container, "volumeMounts"), VolumeServer) != nil
 }
 
-// headPod is the pod spec of the head.
 func (c Cluster) headPod() any {
 	return nested.At(c.object, "spec", "headGroupSpec", "template", "spec")
 }

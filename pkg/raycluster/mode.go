@@ -9,121 +9,119 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
 )
 
-// Auth is how the dashboard of a cluster knows who is there.
+// Auth is how the dashboard of a cluster authenticates callers.
 type Auth string
 
 // Ways to guard a dashboard.
 const (
-	// AuthNone leaves the dashboard open to all who reach its port.
+	// AuthNone: everyone who can reach the port is allowed.
 	AuthNone Auth = ""
-	// AuthOAuth is a sidecar that lets users of OpenShift in.
+	// AuthOAuth is a sidecar that authenticates users of OpenShift.
 	AuthOAuth Auth = "oauth"
-	// AuthProxy is a sidecar that has tokens reviewed by Kubernetes, where there is no OAuth of OpenShift.
+	// AuthProxy is a sidecar that reviews tokens with Kubernetes, for clusters without OpenShift OAuth.
 	AuthProxy Auth = "proxy"
-	// AuthRay is a token that Ray itself asks for.
+	// AuthRay is a token that Ray itself requires.
 	AuthRay Auth = "ray"
 )
 
-// Sidecar tells whether a container of ours stands before the dashboard.
+// Sidecar reports whether a sidecar is injected.
 func (a Auth) Sidecar() bool { return a == AuthOAuth || a == AuthProxy }
 
-// Issuer is who issues the certificates of Ray's pods.
+// Issuer is the issuer of the certificates of Ray's pods.
 type Issuer string
 
 // Issuers of certificates. All but IssuerPod leave their work in Secrets, which the pods mount.
 const (
-	// IssuerOperator is this program.
 	IssuerOperator Issuer = "operator"
-	// IssuerCertManager is cert-manager, asked by this program.
+	// IssuerCertManager is cert-manager; the operator creates the Certificates.
 	IssuerCertManager Issuer = "cert-manager"
-	// IssuerPod is each pod by itself, with the key of the authority. Clusters of the operator that is replaced have it.
+	// IssuerPod: each pod signs its own certificate with the key of the CA, as in clusters of the CodeFlare operator.
 	IssuerPod Issuer = "pod"
 )
 
-// Known tells whether there is such an issuer.
-func (i Issuer) Known() bool { return i == IssuerOperator || i == IssuerCertManager || i == IssuerPod }
+// Valid reports whether the issuer is one of the constants.
+func (i Issuer) Valid() bool { return i == IssuerOperator || i == IssuerCertManager || i == IssuerPod }
 
-// Mode is what is done for one cluster.
+// Mode is the desired security of one cluster.
 type Mode struct {
-	// Skip says why nothing is done; empty when something is.
+	// Skip is the reason why the cluster is not reconciled; "" if it is.
 	Skip string
-	// Auth is how the dashboard is guarded.
+	// Auth is the authentication of the dashboard.
 	Auth Auth
-	// KeepsAccount tells that the head runs under the account of its user, and only the sidecar has a token of ours.
-	KeepsAccount bool
-	// MTLS tells that the pods have certificates from Issuer.
+	// KeepsServiceAccount reports whether the head keeps the ServiceAccount of its user, and only the sidecar gets a token of Names.ServiceAccount.
+	KeepsServiceAccount bool
+	// MTLS reports whether the pods have certificates from Issuer.
 	MTLS   bool
 	Issuer Issuer
-	// Policies tells that NetworkPolicies are made.
+	// Policies reports whether NetworkPolicies are created.
 	Policies bool
-	// ByKubeRay tells that the KubeRay of the platform does all of this, so that nothing of ours may stay in pod templates: with two
-	// proxies on one port a head never gets ready.
+	// ByKubeRay reports whether the KubeRay of the platform does all of this, so that no injection may remain in pod templates: a head with two
+	// proxies on one port never gets ready.
 	ByKubeRay bool
 }
 
-// Active tells whether something is done.
+// Active reports whether the cluster is reconciled.
 func (m Mode) Active() bool { return m.Skip == "" }
 
-// Platform is what Decide goes by of the Kubernetes cluster: facts that only its administrators make.
+// Platform holds the facts of the Kubernetes cluster for Decide. Only administrators can change them.
 type Platform struct {
 	// OpenShift reports whether OpenShift serves Routes and issues certificates, OAuthServer whether its OAuth server runs as well.
 	OpenShift, OAuthServer bool
-	// KubeRaySecures tells whether KubeRay secures all clusters by itself, as that of the platform does.
+	// KubeRaySecures reports whether KubeRay secures all clusters by itself, as that of the platform does.
 	KubeRaySecures bool
 }
 
-// PlatformOf is the platform that serves this.
+// PlatformOf returns the platform for a set of served APIs.
 func PlatformOf(served capability.Set) Platform {
 	return Platform{OpenShift: served.OpenShift(), OAuthServer: served.OAuth(), KubeRaySecures: served.KubeRaySecures()}
 }
 
-// Decide says what is done for a cluster. The previous one is what is stored, if it is: a cluster that has certificates
-// keeps their issuer, because its pods hold what that has issued; and only a stored one can be on its way out. A controller
-// gives what it reads for both.
-func Decide(s config.RayCluster, on Platform, cluster, previous Cluster) Mode {
+// Decide returns the mode of a cluster. The previous cluster is the stored one, or empty on creation. A cluster with certificates keeps
+// their issuer, because its pods trust it. A controller passes the cluster it reads for both.
+func Decide(s config.RayCluster, platform Platform, cluster, previous Cluster) Mode {
 	switch {
-	case previous.Deleted():
+	case previous.Terminating():
 		return Mode{Skip: "it is being deleted"}
 	case cluster.ManagedElsewhere():
 		return Mode{Skip: "spec.managedBy gives it to " + cluster.ManagedBy()}
-	case on.KubeRaySecures:
+	case platform.KubeRaySecures:
 		return Mode{ByKubeRay: true}
 	}
-	own := cluster.OwnSecurity()
+	user := cluster.UserSecurity()
 	trusted := s.KubeRaySecurity == config.KubeRaySecurityTrust
-	m := Mode{Policies: !own.NetworkPolicy || !trusted}
+	m := Mode{Policies: !user.NetworkPolicy || !trusted}
 	switch {
 	case !s.OAuth:
-	case own.Token && trusted:
+	case user.Token && trusted:
 		m.Auth = AuthRay
-	case on.OAuthServer:
+	case platform.OAuthServer:
 		m.Auth = AuthOAuth
 	default:
 		m.Auth = AuthProxy
 	}
-	m.KeepsAccount = m.Auth.Sidecar() && cluster.wantsOwnAccount()
-	if s.MTLS && !own.MTLS {
+	m.KeepsServiceAccount = m.Auth.Sidecar() && cluster.keepsServiceAccount()
+	if s.MTLS && !user.MTLS {
 		m.MTLS, m.Issuer = true, issuerFor(Issuer(s.Certificates), cluster, previous)
 	}
 	return m
 }
 
-// WhilePodsLast is the mode of an update after which the pods of the head need not be replaced: what its stored template has
-// of ours stays in, and certificates that it has not are not put in, for pods with and without them cannot talk to each other.
-func (m Mode) WhilePodsLast(cluster, stored Cluster) Mode {
-	has := stored.Injected()
-	if !m.Auth.Sidecar() && has.Sidecar.Sidecar() {
-		m.Auth, m.KeepsAccount = has.Sidecar, cluster.wantsOwnAccount()
+// KeepForRunningPods returns the mode for an update that does not replace the head pods: injections of the stored template stay, and
+// certificates are not added, for pods with and without certificates cannot communicate.
+func (m Mode) KeepForRunningPods(cluster, stored Cluster) Mode {
+	injected := stored.Injected()
+	if !m.Auth.Sidecar() && injected.Sidecar.Sidecar() {
+		m.Auth, m.KeepsServiceAccount = injected.Sidecar, cluster.keepsServiceAccount()
 	}
-	return m.WithCertificatesOf(has)
+	return m.WithCertificatesOf(injected)
 }
 
-// WithCertificatesOf is the mode with the certificates that a pod spec has.
-func (m Mode) WithCertificatesOf(has Injected) Mode {
+// WithCertificatesOf returns the mode with the certificates that a pod spec injected.
+func (m Mode) WithCertificatesOf(injected Injected) Mode {
 	switch {
-	case !has.MTLS:
+	case !injected.MTLS:
 		m.MTLS, m.Issuer = false, ""
-	case has.PodIssued:
+	case injected.PodIssued:
 		m.MTLS, m.Issuer = true, IssuerPod
 	case !m.MTLS || m.Issuer == IssuerPod:
 		m.MTLS, m.Issuer = true, IssuerOperator
@@ -131,39 +129,40 @@ func (m Mode) WithCertificatesOf(has Injected) Mode {
 	return m
 }
 
-// issuerFor keeps the form of what is in the pods, and otherwise follows the annotation, then the setting.
-func issuerFor(wanted Issuer, cluster, previous Cluster) Issuer {
-	if !wanted.Known() {
-		wanted = IssuerOperator
+// issuerFor returns the issuer from the annotation, or else the setting. Pods that issue their own certificates keep doing so; pods with
+// certificates from a Secret never start to.
+func issuerFor(desired Issuer, cluster, previous Cluster) Issuer {
+	if !desired.Valid() {
+		desired = IssuerOperator
 	}
-	if value, _ := cluster.Annotation(AnnotationCertificates); Issuer(value).Known() {
-		wanted = Issuer(value)
+	if value, _ := cluster.Annotation(AnnotationCertificates); Issuer(value).Valid() {
+		desired = Issuer(value)
 	}
-	switch has := previous.Injected(); {
-	case has.PodIssued:
+	switch injected := previous.Injected(); {
+	case injected.PodIssued:
 		return IssuerPod
-	case has.MTLS && wanted == IssuerPod:
+	case injected.MTLS && desired == IssuerPod:
 		return IssuerOperator
 	}
-	return wanted
+	return desired
 }
 
-// wantsOwnAccount tells whether the head shall run under the account that its user named.
-func (c Cluster) wantsOwnAccount() bool {
+// keepsServiceAccount reports whether the head should run under the ServiceAccount that its user set.
+func (c Cluster) keepsServiceAccount() bool {
 	value, _ := c.Annotation(AnnotationKeepServiceAccount)
-	return value == "true" && c.UserAccount() != ""
+	return value == "true" && c.UserServiceAccount() != ""
 }
 
-// UserAccount is the account that the user named in the head template, also when it is overwritten by now; empty for none.
-func (c Cluster) UserAccount() string {
-	if account := c.HeadAccount(); account != c.LegacyNames().ServiceAccount && account != c.HashedNames().ServiceAccount {
+// UserServiceAccount returns the ServiceAccount that the user set in the head template, even if it is overwritten now, or "".
+func (c Cluster) UserServiceAccount() string {
+	if account := c.HeadServiceAccount(); account != c.LegacyNames().ServiceAccount && account != c.HashedNames().ServiceAccount {
 		return account
 	}
 	account, _ := c.Annotation(AnnotationServiceAccount)
 	return account
 }
 
-// Names of what is put into pod templates. Existing clusters have them.
+// Names of injected elements of pod templates. They must not change, since existing clusters have them.
 const (
 	ContainerOAuth  = oauthproxy.ContainerName
 	ContainerProxy  = "kube-rbac-proxy"
@@ -171,32 +170,32 @@ const (
 	VolumeProxyTLS  = "proxy-tls-secret"
 	VolumeCA        = "ca-vol"
 	VolumeServer    = "server-cert"
-	// VolumeToken gives the sidecar, and no other container, the token of an account.
+	// VolumeToken is the volume of the sidecar's token.
 	VolumeToken = "oauth-proxy-token"
-	// VolumeProxyConfig has the rules of the sidecar on Kubernetes without OAuth.
+	// VolumeProxyConfig is the volume with the authorization rules of kube-rbac-proxy.
 	VolumeProxyConfig = "kube-rbac-proxy-config"
 )
 
-// OwnSecurity is what KubeRay does for a cluster by itself, so that it must not be done twice.
+// UserSecurity is the security that the user has KubeRay provide for a cluster.
 //
-// The fields can only be in an object when the KubeRay that is installed knows them: others are dropped by the API server.
-type OwnSecurity struct {
-	// Token tells that Ray itself asks for a token, also at the dashboard (spec.authOptions, KubeRay 1.5.1).
+// A set field implies that the installed KubeRay supports it: the API server drops unknown fields.
+type UserSecurity struct {
+	// Token reports whether Ray requires a token, also at the dashboard (spec.authOptions, KubeRay 1.5.1).
 	Token bool
-	// KubernetesToken tells that the token is one of Kubernetes, which the pods of Ray check with their own account
+	// KubernetesToken reports whether that is a Kubernetes token, which Ray reviews with the ServiceAccount of its pods
 	// (spec.authOptions.enableK8sTokenAuth, KubeRay 1.6).
 	KubernetesToken bool
-	// MTLS tells that KubeRay has certificates issued (spec.tlsOptions, KubeRay 1.7).
+	// MTLS reports whether KubeRay has certificates issued (spec.tlsOptions, KubeRay 1.7).
 	MTLS bool
-	// NetworkPolicy tells that KubeRay makes NetworkPolicies (spec.networkPolicy, KubeRay 1.7).
+	// NetworkPolicy reports whether KubeRay creates NetworkPolicies (spec.networkPolicy, KubeRay 1.7).
 	NetworkPolicy bool
 }
 
-// OwnSecurity looks for what KubeRay does by itself.
-func (c Cluster) OwnSecurity() OwnSecurity {
+// UserSecurity returns the security that KubeRay provides for the cluster.
+func (c Cluster) UserSecurity() UserSecurity {
 	auth := ptr.Deref(c.spec.AuthOptions, rayv1.AuthOptions{})
 	token := auth.Mode == rayv1.AuthModeToken
-	return OwnSecurity{
+	return UserSecurity{
 		Token: token, KubernetesToken: token && ptr.Deref(auth.EnableK8sTokenAuth, false),
 		MTLS: c.spec.TLSOptions.Enabled, NetworkPolicy: c.spec.NetworkPolicy != nil,
 	}

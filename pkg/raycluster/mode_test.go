@@ -54,13 +54,13 @@ func TestDecide(t *testing.T) {
 		"keeps its account, R30": {
 			config.RayCluster{OAuth: true}, shift,
 			"metadata: {name: c, annotations: {ray.openshift.ai/keep-service-account: 'true'}}\nspec: {headGroupSpec: {template: {spec: {serviceAccountName: mine}}}}",
-			"{}", Mode{Auth: AuthOAuth, KeepsAccount: true, Policies: true},
+			"{}", Mode{Auth: AuthOAuth, KeepsServiceAccount: true, Policies: true},
 		},
 		"keeps its account that was overwritten": {
 			config.RayCluster{OAuth: true}, shift,
 			"metadata: {name: c, annotations: {ray.openshift.ai/keep-service-account: 'true', ray.openshift.ai/service-account: mine}}\n" +
 				"spec: {headGroupSpec: {template: {spec: {serviceAccountName: c-oauth-proxy}}}}",
-			"{}", Mode{Auth: AuthOAuth, KeepsAccount: true, Policies: true},
+			"{}", Mode{Auth: AuthOAuth, KeepsServiceAccount: true, Policies: true},
 		},
 		"has no account to keep": {
 			config.RayCluster{OAuth: true}, shift,
@@ -79,7 +79,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// What is ours is known by what it says: a name alone is the user's.
+// Injected elements are recognized by content; the name alone does not count.
 func TestInjected(t *testing.T) {
 	const authority = "{name: ca-vol, secret: {secretName: ca-secret-c}}"
 	head := func(containers, volumes string) string {
@@ -119,8 +119,8 @@ func TestInjected(t *testing.T) {
 	}
 }
 
-// While the pods of a head last, what they have stays and what they have not does not come, but for the sidecar.
-func TestWhilePodsLast(t *testing.T) {
+// While the head pods are not recreated, their injections stay and none is added, except for the sidecar.
+func TestKeepForRunningPods(t *testing.T) {
 	wished := Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerCertManager, Policies: true}
 	none := clusterOf(t, "metadata: {name: c}")
 	const volumes = "[{name: ca-vol, secret: {secretName: ca-secret-c}}, {name: server-cert, %s}]"
@@ -140,7 +140,7 @@ func TestWhilePodsLast(t *testing.T) {
 		"nothing, as wished":  {Mode{}, none, Mode{}},
 		"token for a sidecar": {Mode{Auth: AuthRay}, full("secret: {}"), Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator}},
 	} {
-		if diff := cmp.Diff(test.want, test.mode.WhilePodsLast(test.stored, test.stored)); diff != "" {
+		if diff := cmp.Diff(test.want, test.mode.KeepForRunningPods(test.stored, test.stored)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

@@ -12,53 +12,53 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
 )
 
-// Names are those of the objects around one RayCluster.
+// Names are the names of the objects of one RayCluster.
 type Names struct {
-	// ServiceAccount is the account of the dashboard; the head runs under it.
+	// ServiceAccount of the sidecar. The head runs under it too, unless it keeps that of its user.
 	ServiceAccount string
-	// TokenSecret holds a token of ServiceAccount, where the head keeps the account of its user.
+	// TokenSecret holds a token of ServiceAccount if the head keeps the ServiceAccount of its user.
 	TokenSecret string
-	// ProxyService is the Service before the sidecar.
+	// ProxyService is the Service of the sidecar.
 	ProxyService string
-	// CookieSecret is the Secret with the key of the sidecar's cookies.
+	// CookieSecret holds the key of the sidecar's cookies.
 	CookieSecret string
-	// ProxyConfig is the ConfigMap with the rules of the sidecar, on Kubernetes without OAuth.
+	// ProxyConfig is the ConfigMap with the authorization rules of kube-rbac-proxy.
 	ProxyConfig string
 	// ProxyTLS is the Secret with the sidecar's certificate.
 	ProxyTLS string
-	// CASecret holds the authority of the cluster.
+	// CASecret holds the CA of the cluster.
 	CASecret string
-	// HeadTLS and WorkerTLS hold the certificates of the pods, where the operator issues them.
+	// HeadTLS and WorkerTLS are the Secrets with the certificates of the pods, unless each pod issues its own.
 	HeadTLS, WorkerTLS string
-	// ClusterRoleBinding lets ServiceAccount review tokens.
+	// ClusterRoleBinding allows ServiceAccount to review tokens.
 	ClusterRoleBinding string
 	// HeadPolicy and WorkerPolicy are NetworkPolicies.
 	HeadPolicy, WorkerPolicy string
 	// Dashboard and Client are the names of Routes or Ingresses.
 	Dashboard, Client string
-	// HeadService is made by KubeRay.
+	// HeadService is created by KubeRay.
 	HeadService string
 }
 
-// Names returns the names of the objects around the cluster: legacy ones for a cluster without AnnotationVersion.
+// Names returns the legacy names for a cluster without AnnotationVersion, and otherwise the hashed ones.
 func (c Cluster) Names() Names {
-	if c.Hashed() {
+	if c.HasHashedNames() {
 		return c.HashedNames()
 	}
 	return c.LegacyNames()
 }
 
-// LegacyNames are those which clusters without AnnotationVersion have.
+// LegacyNames returns the names of clusters without AnnotationVersion.
 func (c Cluster) LegacyNames() Names {
 	n := c.names(func(base string) string { return base })
 	n.CASecret = "ca-secret-" + c.Name()
 	return n
 }
 
-// HashedNames are those which clusters with AnnotationVersion have.
+// HashedNames returns the names of clusters with AnnotationVersion.
 func (c Cluster) HashedNames() Names {
-	n := c.names(func(base string) string { return hashed(base, validation.DNS1123SubdomainMaxLength) })
-	n.ProxyService = hashed(c.Name()+"-oauth", validation.DNS1035LabelMaxLength)
+	n := c.names(func(base string) string { return hashedName(base, validation.DNS1123SubdomainMaxLength) })
+	n.ProxyService = hashedName(c.Name()+"-oauth", validation.DNS1035LabelMaxLength)
 	return n
 }
 
@@ -83,64 +83,62 @@ func (c Cluster) names(form func(base string) string) Names {
 	}
 }
 
-// headService is the name that KubeRay gives the Service of the head, or the one that its user asks for.
+// headService returns the name of the head Service: that of the user's template, or the default of KubeRay.
 func (c Cluster) headService() string {
-	if override := nested.Text(c.object, "spec", "headGroupSpec", "headService", "metadata", "name"); override != "" {
+	if override := nested.String(c.object, "spec", "headGroupSpec", "headService", "metadata", "name"); override != "" {
 		return override
 	}
 	return c.Name() + "-head-svc"
 }
 
-// DashboardHost is the label of the dashboard before the domain of the cluster: never longer than a label may be.
-func (c Cluster) DashboardHost() string { return host(c.Names().Dashboard, c.Namespace()) }
+// DashboardHost returns the first DNS label of the dashboard's host.
+func (c Cluster) DashboardHost() string { return routeHost(c.Names().Dashboard, c.Namespace()) }
 
-// ClientHost is the label of the Ray client before the domain of the cluster: never longer than a label may be.
-func (c Cluster) ClientHost() string { return host(c.Names().Client, c.Namespace()) }
+// ClientHost returns the first DNS label of the Ray client's host.
+func (c Cluster) ClientHost() string { return routeHost(c.Names().Client, c.Namespace()) }
 
-// host is what an OpenShift router makes of a name; where that were no host, it is cut and made unique again.
-func host(name, namespace string) string {
+// routeHost returns the label that an OpenShift router generates for a name, truncated to a valid and unique label.
+func routeHost(name, namespace string) string {
 	return names.Truncate(name+"-"+namespace, validation.DNS1123LabelMaxLength)
 }
 
-// ClientDNSName is the name by which the Ray client is reached from outside, for certificates. Without a domain it ends in
-// a dot, as it always did.
+// ClientDNSName returns the public host of the Ray client for certificates. Without a domain it ends in a dot, for compatibility.
 func (c Cluster) ClientDNSName(domain string) string { return c.ClientHost() + "." + domain }
 
-// HeadDNSName is the name of the head Service within the cluster.
+// HeadDNSName returns the name of the head Service within the cluster.
 func (c Cluster) HeadDNSName() string { return c.Names().HeadService + "." + c.Namespace() + ".svc" }
 
 // hashDigits is the number of hexadecimal digits in a name.
 const hashDigits = 8
 
-// hashed makes <base>-<hash>, where the hash is over FieldOwner and the base. Where the name were longer than the limit, less
-// of the base is shown; the hash is always that of the whole base, so that names stay apart and short ones never change.
-func hashed(base string, limit int) string {
+// hashedName returns <base>-<hash>, where the hash covers FieldOwner and the whole base. To respect the limit it truncates base but not the
+// hash, so names stay unique and short ones never change.
+func hashedName(base string, limit int) string {
 	sum := sha256.Sum256([]byte(FieldOwner + base))
-	shown := base[:min(len(base), limit-hashDigits-1)]
-	return shown + "-" + hex.EncodeToString(sum[:])[:hashDigits]
+	prefix := base[:min(len(base), limit-hashDigits-1)]
+	return prefix + "-" + hex.EncodeToString(sum[:])[:hashDigits]
 }
 
 // Keys on objects. Clients and existing clusters know them.
 const (
-	// LabelClusterName is on every object made for a RayCluster; its value is the name of that.
+	// LabelClusterName is set on every object of a RayCluster; its value is the name of the cluster.
 	LabelClusterName = "ray.openshift.ai/cluster-name"
-	// LabelClusterNamespace is on the ClusterRoleBinding of a RayCluster; its value is the namespace of that.
+	// LabelClusterNamespace is set on the ClusterRoleBinding of a RayCluster; its value is the namespace of the cluster.
 	LabelClusterNamespace = "ray.openshift.ai/cluster-namespace"
-	// LabelDashboard and LabelDashboardNamespace are on the HTTPRoute of a dashboard, by which clients such as codeflare-sdk find it.
-	// They find Routes and Ingresses by their names.
+	// LabelDashboard and LabelDashboardNamespace are set on the HTTPRoute of a dashboard, by which clients such as codeflare-sdk find it.
+	// These clients find Routes and Ingresses by name.
 	LabelDashboard          = "ray.io/cluster-name"
 	LabelDashboardNamespace = "ray.io/cluster-namespace"
-	// AnnotationVersion is on a RayCluster; its presence selects hashed names, whatever the value.
+	// AnnotationVersion on a RayCluster selects hashed names, whatever its value.
 	AnnotationVersion = "ray.openshift.ai/version"
-	// AnnotationCertificates is on a RayCluster and says who issues the certificates of its pods: an Issuer. It counts when
-	// the cluster is created.
+	// AnnotationCertificates on a new RayCluster selects the Issuer of its pods' certificates.
 	AnnotationCertificates = "ray.openshift.ai/certificates"
-	// AnnotationKeepServiceAccount is on a RayCluster; "true" keeps the account of the head template, and the sidecar alone
-	// acts as the account of the dashboard. It counts while the head template names an account.
+	// AnnotationKeepServiceAccount "true" on a RayCluster keeps the ServiceAccount of the head template, so that only the sidecar uses
+	// Names.ServiceAccount. It has no effect while the head template sets no ServiceAccount.
 	AnnotationKeepServiceAccount = "ray.openshift.ai/keep-service-account"
-	// AnnotationServiceAccount remembers the account which the head template named before it was overwritten.
+	// AnnotationServiceAccount stores the ServiceAccount of the head template before it was overwritten.
 	AnnotationServiceAccount = "ray.openshift.ai/service-account"
-	// Finalizer guards the ClusterRoleBinding of a RayCluster.
+	// Finalizer of a RayCluster, for its ClusterRoleBinding.
 	Finalizer = "ray.openshift.ai/oauth-finalizer"
 
 	// LabelCluster is set by KubeRay on pods; its value is the name of the RayCluster.
@@ -150,16 +148,16 @@ const (
 	NodeTypeHead   = string(rayv1.HeadNode)
 	NodeTypeWorker = string(rayv1.WorkerNode)
 
-	// ManagerMultiKueue is the value of spec.managedBy of clusters that run somewhere else.
+	// ManagerMultiKueue is the spec.managedBy of clusters that run in another Kubernetes cluster.
 	ManagerMultiKueue = "kueue.x-k8s.io/multikueue"
-	// ManagerKubeRay is the value of spec.managedBy that says what holds without one.
+	// ManagerKubeRay is the explicit default of spec.managedBy.
 	ManagerKubeRay = "ray.io/kuberay-operator"
 )
 
 // ComponentName is the name of the component in flags, labels, metrics and folders.
 const ComponentName = "raycluster"
 
-// FieldOwner writes the objects of RayClusters. It is also the seed of the names, so it can never change.
+// FieldOwner is the field manager of the objects of RayClusters. It must never change, since it is part of the hash in names.
 const FieldOwner = "codeflare-raycluster-controller"
 
 // The port of the sidecar, and its name.
@@ -168,8 +166,7 @@ const (
 	PortProxyName = "oauth-proxy"
 )
 
-// Port is one of Ray, by the name that KubeRay looks for among the ports of the container in which the head runs. The head Service has
-// the same name for it.
+// Port is a port of Ray by its name in the Ray container of the head and in the head Service.
 type Port string
 
 // Ports of Ray: the agent is that of the dashboard, whose health a RayService looks at.
@@ -181,19 +178,18 @@ const (
 	PortAgent     Port = "dashboard-agent"
 )
 
-// defaultPorts are those of a head that does not name them.
+// defaultPorts are the ports of a head that does not declare them.
 var defaultPorts = map[Port]int32{PortDashboard: 8265, PortClient: 10001, PortMetrics: 8080, PortServe: 8000, PortAgent: 52365}
 
-// GVK is the kind that is secured.
 var GVK = rayv1.GroupVersion.WithKind("RayCluster")
 
 // Keys of Secrets and ConfigMaps.
 const (
-	// KeyCACert and KeyCAKey are in the Secret of the authority.
+	// KeyCACert and KeyCAKey are keys of the CA Secret.
 	KeyCACert = "ca.crt"
 	KeyCAKey  = "ca.key"
-	// KeyCookie is the key of the cookie secret.
+	// KeyCookie is the key of the cookie Secret.
 	KeyCookie = oauthproxy.KeyCookie
-	// KeyProxyConfig is the key of the configuration of the proxy on Kubernetes without OAuth.
+	// KeyProxyConfig is the key of the kube-rbac-proxy ConfigMap.
 	KeyProxyConfig = "config-file.yaml"
 )

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// clusterOf reads YAML.
+// clusterOf parses YAML.
 func clusterOf(t testing.TB, content string) Cluster {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(content))
@@ -24,7 +24,7 @@ func clusterOf(t testing.TB, content string) Cluster {
 	return c
 }
 
-// Section 2.3 of the chapter, [raycluster-8] [raycluster-11]
+// [raycluster-8] [raycluster-11]
 func TestNames(t *testing.T) {
 	for name, test := range map[string]struct {
 		cluster string
@@ -61,7 +61,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// R20: the name of the head Service may be the user's.
+// R20: the user may set the name of the head Service.
 func TestHeadService(t *testing.T) {
 	c := clusterOf(t, "metadata: {name: c, namespace: ns}\nspec: {headGroupSpec: {headService: {metadata: {name: mine}}}}")
 	if c.Names().HeadService != "mine" || c.HeadDNSName() != "mine.ns.svc" {
@@ -72,7 +72,7 @@ func TestHeadService(t *testing.T) {
 	}
 }
 
-// R19: what has to be a label is one, and the Secret of the authority keeps the name by which clients find it.
+// R19: names that must be labels are valid labels, and clients find the CA Secret by its name.
 func TestNamesAreShortEnough(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		label := rapid.StringMatching(`[a-z]([-a-z0-9]{0,61}[a-z0-9])?`)

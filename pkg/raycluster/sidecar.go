@@ -15,55 +15,54 @@ import (
 )
 
 const (
-	// tokenDir is where programs in pods look for the token of their account.
+	// tokenDir is the directory in which Kubernetes clients look for a token.
 	tokenDir = "/var/run/secrets/kubernetes.io/serviceaccount"
-	// tokenSeconds is how long a token is valid; the kubelet renews it in time.
+	// tokenSeconds is the validity of a token; the kubelet renews it in time.
 	tokenSeconds = 3600
 )
 
-// Sidecar is the container before the dashboard.
+// Sidecar builds the proxy container in front of the dashboard.
 type Sidecar struct {
 	// Auth is AuthOAuth or AuthProxy.
 	Auth Auth
-	// Names and Namespace are those of the cluster.
+	// Names and Namespace of the cluster.
 	Names     Names
 	Namespace string
-	// Dashboard is the port of the dashboard; zero for the default.
-	Dashboard int32
-	// Image is that of the sidecar.
-	Image string
-	// Resources are those of a sidecar whose user sets none.
+	// DashboardPort is the port of the dashboard; 0 for the default.
+	DashboardPort int32
+	Image         string
+	// Resources are the defaults; users may set others.
 	Resources corev1.ResourceRequirements
-	// TLS is the profile of kube-rbac-proxy; the OAuth proxy has no option for it.
+	// TLS is the profile of kube-rbac-proxy; the OAuth proxy has no such option.
 	TLS tlsprofile.Profile
-	// SecretToken takes the token from a Secret instead of that of the pod, which then runs under another account.
+	// SecretToken mounts the token from a Secret, because the pod runs under another ServiceAccount.
 	SecretToken bool
 }
 
-// Rule is the right that callers of the dashboard need, for the proxy on Kubernetes without OAuth: the same as elsewhere.
-func Rule(namespace string) rbacproxy.Attributes {
+// RequiredAccess returns the access that kube-rbac-proxy requires of callers of the dashboard; that of the OAuth proxy is the same.
+func RequiredAccess(namespace string) rbacproxy.Attributes {
 	return rbacproxy.Attributes{APIVersion: "v1", Resource: "pods", Verb: "get", Namespace: namespace}
 }
 
-// Container is the sidecar.
+// Container returns the sidecar.
 func (s Sidecar) Container() *corev1ac.ContainerApplyConfiguration {
 	if s.Auth == AuthProxy {
-		return s.proxy()
+		return s.rbacProxy()
 	}
-	args, err := s.arguments().All()
-	utilruntime.Must(err) // texts can be written as JSON
+	args, err := s.arguments().Args()
+	utilruntime.Must(err) // strings always encode as JSON
 	return corev1ac.Container().
 		WithName(ContainerOAuth).
 		WithImage(s.Image).
 		WithArgs(args...).
 		WithPorts(corev1ac.ContainerPort().WithName(PortProxyName).WithContainerPort(PortProxy).WithProtocol(corev1.ProtocolTCP)).
-		WithEnv(oauthproxy.CookieVariable(s.Names.CookieSecret)).
+		WithEnv(oauthproxy.CookieEnvVar(s.Names.CookieSecret)).
 		WithVolumeMounts(mount(VolumeProxyTLS, oauthproxy.TLSDir), mount(VolumeToken, tokenDir)).
 		WithResources(resources.Requirements(s.Resources.Requests, s.Resources.Limits)).
 		WithSecurityContext(resources.SidecarSecurity())
 }
 
-func (s Sidecar) upstream() int32 { return cmp.Or(s.Dashboard, defaultPorts[PortDashboard]) }
+func (s Sidecar) upstream() int32 { return cmp.Or(s.DashboardPort, defaultPorts[PortDashboard]) }
 
 func (s Sidecar) arguments() oauthproxy.Arguments {
 	return oauthproxy.Arguments{
@@ -72,16 +71,15 @@ func (s Sidecar) arguments() oauthproxy.Arguments {
 	}
 }
 
-// OriginalArgs are those which sidecars of the operator that is replaced have: with them every user of OpenShift may log in
-// by the browser.
-func (s Sidecar) OriginalArgs() []string {
-	args, err := s.arguments().Delegating()
-	utilruntime.Must(err) // texts can be written as JSON
+// LegacyArgs returns the arguments of the CodeFlare operator's sidecars, with which every user of OpenShift can log in by browser.
+func (s Sidecar) LegacyArgs() []string {
+	args, err := s.arguments().DelegateArgs()
+	utilruntime.Must(err) // strings always encode as JSON
 	return args
 }
 
-// proxy has the port name of the other sidecar, by which Services lead to it.
-func (s Sidecar) proxy() *corev1ac.ContainerApplyConfiguration {
+// rbacProxy returns kube-rbac-proxy, with the port name of the OAuth proxy, which the Service refers to.
+func (s Sidecar) rbacProxy() *corev1ac.ContainerApplyConfiguration {
 	file := func(key string) rbacproxy.File {
 		return rbacproxy.File{Secret: s.Names.ProxyTLS, Key: key, Volume: VolumeProxyTLS, Dir: oauthproxy.TLSDir}
 	}
@@ -93,18 +91,18 @@ func (s Sidecar) proxy() *corev1ac.ContainerApplyConfiguration {
 	return container.WithVolumeMounts(mount(VolumeToken, tokenDir)).WithResources(resources.Requirements(s.Resources.Requests, s.Resources.Limits))
 }
 
-// Volumes are those which the sidecar mounts. No other container mounts them, so their files may be readable for all.
+// Volumes returns the volumes of the sidecar. No other container mounts them, so their files may be readable for all users.
 func (s Sidecar) Volumes() []*corev1ac.VolumeApplyConfiguration {
 	volumes := []*corev1ac.VolumeApplyConfiguration{secretVolume(VolumeProxyTLS, s.Names.ProxyTLS)}
 	if s.Auth == AuthProxy {
 		volumes = append(volumes, corev1ac.Volume().WithName(VolumeProxyConfig).
 			WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(s.Names.ProxyConfig)))
 	}
-	return append(volumes, s.token())
+	return append(volumes, s.tokenVolume())
 }
 
-// token is laid out like what Kubernetes mounts into every container of an account that has it so.
-func (s Sidecar) token() *corev1ac.VolumeApplyConfiguration {
+// tokenVolume has the same files as the volume that Kubernetes mounts for a ServiceAccount.
+func (s Sidecar) tokenVolume() *corev1ac.VolumeApplyConfiguration {
 	if s.SecretToken {
 		return secretVolume(VolumeToken, s.Names.TokenSecret)
 	}
@@ -117,7 +115,7 @@ func (s Sidecar) token() *corev1ac.VolumeApplyConfiguration {
 	))
 }
 
-// TokenMount is how a container gets at the token.
+// TokenMount returns the mount of the token.
 func TokenMount() *corev1ac.VolumeMountApplyConfiguration { return mount(VolumeToken, tokenDir) }
 
 func mount(volume, path string) *corev1ac.VolumeMountApplyConfiguration {

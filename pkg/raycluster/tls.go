@@ -10,27 +10,26 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// TLS is what encrypts the traffic of the pods of one group.
+// TLS builds the elements that encrypt the traffic of the pods of one group.
 type TLS struct {
-	// Issuer of the certificates.
 	Issuer Issuer
-	// Names are those of the cluster.
+	// Names of the cluster.
 	Names Names
-	// Head tells the head from workers.
+	// Head selects the head instead of workers.
 	Head bool
-	// SignedNames are the further names that a head signs for itself, see SignCommand.
+	// SignedNames are the additional names in the certificate that a head signs for itself, see SignCommand.
 	SignedNames []string
-	// Image is that of the init container; it has sh and openssl.
+	// Image of the init container; it contains sh and openssl.
 	Image string
-	// Resources are those of an init container whose user sets none.
+	// Resources are the defaults of the init container; users may set others.
 	Resources corev1.ResourceRequirements
-	// Pod is the pod spec that the init container comes into: it runs as the Ray container does.
+	// Pod is the pod spec of the group: the init container runs as the Ray container does.
 	Pod map[string]any
-	// OpenShift gives containers their users by the rules for their account.
+	// OpenShift reports whether SecurityContextConstraints assign the users of containers.
 	OpenShift bool
 }
 
-// TLSEnv are the variables of a Ray container, in the order in which they were always injected.
+// TLSEnv returns the variables of a Ray container, in the order of the CodeFlare operator.
 func TLSEnv() []*corev1ac.EnvVarApplyConfiguration {
 	return []*corev1ac.EnvVarApplyConfiguration{
 		fieldEnv("MY_POD_IP", "status.podIP"),
@@ -45,7 +44,7 @@ func fieldEnv(name, path string) *corev1ac.EnvVarApplyConfiguration {
 	return corev1ac.EnvVar().WithName(name).WithValueFrom(corev1ac.EnvVarSource().WithFieldRef(corev1ac.ObjectFieldSelector().WithFieldPath(path)))
 }
 
-// Volumes of the pod. The key of the authority is only in the pods that sign for themselves.
+// Volumes returns the volumes of the pod. Only pods that sign their own certificate get the key of the CA.
 func (t TLS) Volumes() []*corev1ac.VolumeApplyConfiguration {
 	if t.Issuer == IssuerPod {
 		return []*corev1ac.VolumeApplyConfiguration{
@@ -58,16 +57,16 @@ func (t TLS) Volumes() []*corev1ac.VolumeApplyConfiguration {
 		secret = t.Names.HeadTLS
 	}
 	return []*corev1ac.VolumeApplyConfiguration{
-		secretVolume(VolumeCA, t.Names.CASecret, item(KeyCACert, "ca.crt")),
-		secretVolume(VolumeServer, secret, item(corev1.TLSCertKey, "server.crt"), item(corev1.TLSPrivateKeyKey, "server.key"), item(KeyCACert, "ca.crt")),
+		secretVolume(VolumeCA, t.Names.CASecret, keyToPath(KeyCACert, "ca.crt")),
+		secretVolume(VolumeServer, secret, keyToPath(corev1.TLSCertKey, "server.crt"), keyToPath(corev1.TLSPrivateKeyKey, "server.key"), keyToPath(KeyCACert, "ca.crt")),
 	}
 }
 
-func item(key, path string) *corev1ac.KeyToPathApplyConfiguration {
+func keyToPath(key, path string) *corev1ac.KeyToPathApplyConfiguration {
 	return corev1ac.KeyToPath().WithKey(key).WithPath(path)
 }
 
-// Mounts of the Ray container and of the init container.
+// Mounts returns the mounts of the Ray container and of the init container.
 func (t TLS) Mounts() []*corev1ac.VolumeMountApplyConfiguration {
 	server := corev1ac.VolumeMount().WithName(VolumeServer).WithMountPath(tlsDir)
 	if t.Issuer != IssuerPod {
@@ -83,7 +82,7 @@ func (t TLS) InitContainer() *corev1ac.ContainerApplyConfiguration {
 		WithImage(t.Image).
 		WithVolumeMounts(t.Mounts()...).
 		WithResources(resources.Requirements(t.Resources.Requests, t.Resources.Limits)).
-		WithSecurityContext(t.security())
+		WithSecurityContext(t.securityContext())
 	if t.Issuer != IssuerPod {
 		env := TLSEnv()
 		return container.WithCommand(WaitCommand()...).WithEnv(env[0], fieldEnv("RAY_NODE_TYPE", "metadata.labels['"+LabelNodeType+"']"), env[2], env[4])
@@ -94,39 +93,39 @@ func (t TLS) InitContainer() *corev1ac.ContainerApplyConfiguration {
 	return container.WithCommand(SignCommand()...)
 }
 
-// security lets the init container run as the Ray container does. On OpenShift it asks for nothing that the Ray container does
-// not ask for: the image has root, and whether the account of the pod gives it another user is not known here.
-func (t TLS) security() *corev1ac.SecurityContextApplyConfiguration {
+// securityContext lets the init container run as the Ray container does. On OpenShift it requests nothing that the Ray container does not:
+// the image runs as root, and whether the ServiceAccount's constraints assign another user is unknown here.
+func (t TLS) securityContext() *corev1ac.SecurityContextApplyConfiguration {
 	security := resources.SidecarSecurity()
 	if !t.OpenShift {
-		user := User(t.Pod)
+		user := RunAsUser(t.Pod)
 		if security.WithRunAsUser(user); user == 0 {
 			security.RunAsNonRoot = nil
 		}
 		return security
 	}
 	security.RunAsNonRoot = nil
-	given := nested.At(t.Pod, "containers", "0", "securityContext")
-	if nonRoot, ok := nested.At(given, "runAsNonRoot").(bool); ok {
+	rayContext := nested.At(t.Pod, "containers", "0", "securityContext")
+	if nonRoot, ok := nested.At(rayContext, "runAsNonRoot").(bool); ok {
 		security.WithRunAsNonRoot(nonRoot)
 	}
-	if user, ok := nested.At(given, "runAsUser").(int64); ok {
+	if user, ok := nested.At(rayContext, "runAsUser").(int64); ok {
 		security.WithRunAsUser(user)
 	}
 	return security
 }
 
-// User is the user id under which the Ray container of a pod spec runs, as far as the spec sets it. Ray's images have 1000.
-func User(pod map[string]any) int64 {
-	for _, place := range []any{nested.At(pod, "containers", "0"), pod} {
-		if id, ok := nested.At(place, "securityContext", "runAsUser").(int64); ok {
+// RunAsUser returns the user id of the Ray container of a pod spec, or that of Ray's images if the spec does not set one.
+func RunAsUser(pod map[string]any) int64 {
+	for _, level := range []any{nested.At(pod, "containers", "0"), pod} {
+		if id, ok := nested.At(level, "securityContext", "runAsUser").(int64); ok {
 			return id
 		}
 	}
 	return rayUser
 }
 
-// rayUser is the user of Ray's images.
+// rayUser is the user id of Ray's images.
 const rayUser = 1000
 
 // Directories in the containers of Ray. Clients and images know them.
@@ -136,16 +135,15 @@ const (
 	tlsDir    = workspace + "/tls"
 )
 
-// SignCommand is the init container's command of the original form: each pod makes a key and signs a certificate for itself
-// with the key of the authority. Heads have two more names; for workers there are none. The text is that of the CodeFlare
-// operator to the letter, so that its clusters are recognized.
+// SignCommand returns the init container's command for IssuerPod: the pod creates a key and signs a certificate with the key of the CA.
+// Heads pass additional names, workers none. The text equals that of the CodeFlare operator, so that its clusters are recognized.
 func SignCommand(moreNames ...string) []string {
 	names := []string{"127.0.0.1", "localhost", "${FQ_RAY_IP}", "$(awk 'END{print $1}' /etc/hosts)"}
 	lines := []string{"authorityKeyIdentifier=keyid,issuer", "basicConstraints=CA:FALSE", "subjectAltName = @alt_names", "[alt_names]"}
 	for i, name := range append(names, moreNames...) {
 		lines = append(lines, "DNS."+string(rune('1'+i))+" = "+name)
 	}
-	return shell(strings.Join([]string{
+	return shellCommand(strings.Join([]string{
 		"cd " + tlsDir,
 		"openssl req -nodes -newkey rsa:2048 -keyout server.key -out server.csr -subj '/CN=ray-head'",
 		`printf "` + strings.Join(lines, `\n`) + `">./domain.ext`,
@@ -154,15 +152,15 @@ func SignCommand(moreNames ...string) []string {
 	}, " && "))
 }
 
-// WaitCommand is the init container's command where certificates come in a Secret: it ends as soon as the mounted one is
-// valid, signed by the mounted authority, and for the address of this pod. It reads RAY_TLS_SERVER_CERT, RAY_TLS_CA_CERT and
-// MY_POD_IP. openssl says whether an address matches in words, and not in its exit code. KubeRay runs the template of the
-// head once more when it cleans up a Redis, when no certificates are issued any more: RAY_NODE_TYPE is redis-cleanup then.
+// WaitCommand returns the init container's command for certificates in a Secret: it ends when the mounted certificate is valid, signed by
+// the mounted CA, and contains the address of the pod. It reads RAY_TLS_SERVER_CERT, RAY_TLS_CA_CERT and MY_POD_IP. openssl reports the
+// match of an address only in its output. For the cleanup of Redis, KubeRay runs the head template with RAY_NODE_TYPE=redis-cleanup; no
+// certificates are issued then.
 func WaitCommand() []string {
-	return shell(`[ "$RAY_NODE_TYPE" = redis-cleanup ] && exit 0; until openssl x509 -in "$RAY_TLS_SERVER_CERT" -noout -checkend 0 >/dev/null 2>&1` +
+	return shellCommand(`[ "$RAY_NODE_TYPE" = redis-cleanup ] && exit 0; until openssl x509 -in "$RAY_TLS_SERVER_CERT" -noout -checkend 0 >/dev/null 2>&1` +
 		` && openssl verify -CAfile "$RAY_TLS_CA_CERT" "$RAY_TLS_SERVER_CERT" >/dev/null 2>&1` +
 		` && case "$(openssl x509 -in "$RAY_TLS_SERVER_CERT" -noout -checkip "$MY_POD_IP" 2>/dev/null)" in *" does match certificate"*) true;; *) false;; esac;` +
 		` do echo "waiting for a certificate for $MY_POD_IP"; sleep 1; done`)
 }
 
-func shell(script string) []string { return []string{"sh", "-c", script} }
+func shellCommand(script string) []string { return []string{"sh", "-c", script} }

@@ -14,7 +14,7 @@ var (
 	shared = regexp.MustCompile(`reconciler\.ControllerOptions(For|Of)?\(`)
 )
 
-// Every controller of the program has the fair queue and the bounded back-off.
+// Every controller has the fair queue and the limited back-off.
 func TestEveryControllerHasTheSharedOptions(t *testing.T) {
 	controllers := 0
 	for _, folder := range []string{"controllers", "pkg", "cmd", "webhooks"} {

@@ -1,4 +1,3 @@
-// Package reconciler is the one shell around every reconcile of this program: getting the object, pausing, finalizers,
-// the order of phases, the summary, at most one status write, events and metrics happen here and only here. A component
-// contributes a list of short phases.
+// Package reconciler implements the parts that all reconcilers of the operator share: get, pause, finalizers, the order of phases, summary
+// conditions, at most one status patch, events and metrics. A component contributes a list of phases.
 package reconciler

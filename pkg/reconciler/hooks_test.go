@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A finalizer that is needed only for some states comes with the state, and not before.
-func TestTheFinalizerComesWhenItIsNeeded(t *testing.T) {
+// The finalizer is added when NeedsFinalizer returns true, and not before.
+func TestFinalizerIsAddedWhenNeeded(t *testing.T) {
 	logic := sized()
 	logic.Finalizer = finalizer
 	logic.Finalize = func(context.Context, *widget) error { return nil }
@@ -25,8 +25,8 @@ func TestTheFinalizerComesWhenItIsNeeded(t *testing.T) {
 	}
 }
 
-// What hangs on a status is reported once: after it was stored, and not when the write failed.
-func TestWrittenHearsOfStoredStatusOnly(t *testing.T) {
+// AfterStatusUpdate is called after a successful patch, and not after a failed one.
+func TestAfterStatusUpdateRunsAfterSuccessOnly(t *testing.T) {
 	var heard []int64
 	logic := sized()
 	logic.AfterStatusUpdate = func(before, after *widget) {

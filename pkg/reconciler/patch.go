@@ -10,35 +10,35 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// statusPatch returns the merge patch for the status alone, bound to the resource version that was read; nil when
-// nothing differs in it.
-func statusPatch(before, after client.Object) ([]byte, error) {
-	if equality.Semantic.DeepEqual(before, after) {
+// statusPatch returns the merge patch of the status, with the resourceVersion of the original as a precondition; nil if the status is
+// unchanged.
+func statusPatch(original, obj client.Object) ([]byte, error) {
+	if equality.Semantic.DeepEqual(original, obj) {
 		return nil, nil
 	}
-	whole, err := client.MergeFrom(before).Data(after)
+	patch, err := client.MergeFrom(original).Data(obj)
 	if err != nil {
 		return nil, fmt.Errorf("computing the status patch: %w", err)
 	}
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(whole, &fields); err != nil {
+	if err := json.Unmarshal(patch, &fields); err != nil {
 		return nil, fmt.Errorf("reading the status patch: %w", err)
 	}
-	status, differs := fields["status"]
-	if !differs {
+	status, changed := fields["status"]
+	if !changed {
 		return nil, nil
 	}
-	return json.Marshal(map[string]any{"metadata": map[string]string{"resourceVersion": before.GetResourceVersion()}, "status": status})
+	return json.Marshal(map[string]any{"metadata": map[string]string{"resourceVersion": original.GetResourceVersion()}, "status": status})
 }
 
-// settle ends a reconcile that has failed to write the object itself. That the object changed between reading and writing it is no
-// failure: the next reconcile sees the change.
-func settle(err error) (ctrl.Result, error) {
+// requeueOnConflict returns the result for a failed update of the reconciled object. A conflict is not an error: the next reconcile reads
+// the new version.
+func requeueOnConflict(err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: ConflictRetry}, nil
 	}
 	return ctrl.Result{}, err
 }
 
-// clone copies an object without losing its type, as the contract of runtime.Object demands.
+// clone returns a deep copy with the type of the object.
 func clone[T client.Object](obj T) T { return obj.DeepCopyObject().(T) }

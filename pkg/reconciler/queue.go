@@ -11,22 +11,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// retryMin and retryMax bound the pauses of the exponential back-off after an error. A minute is how long a user waits who has
-// just removed the cause.
-const retryMin, retryMax = 5 * time.Millisecond, time.Minute
+const (
+	// minBackoff and maxBackoff limit the exponential back-off after an error. maxBackoff is how long a user waits after fixing the cause.
+	minBackoff = 5 * time.Millisecond
+	maxBackoff = time.Minute
+	// defaultWorkers is the number of concurrent reconciles of a controller.
+	defaultWorkers = 4
+)
 
-// workers is how many reconciles a controller runs at a time.
-const workers = 4
-
-// ControllerOptions are those of every controller of this program: a queue that is fair to namespaces, and a back-off of at most
-// a minute for each object. There is no limit for all objects together, which those of one tenant would use up for the others.
-func ControllerOptions() controller.Options { return ControllerOptionsOf(workers) }
+// ControllerOptions are the options of every controller of the operator: a queue that is fair to namespaces, and a back-off per object.
+// There is no overall rate limit, because one tenant could exhaust it for all others.
+func ControllerOptions() controller.Options { return ControllerOptionsOf(defaultWorkers) }
 
 // ControllerOptionsOf is ControllerOptions with another number of workers.
 func ControllerOptionsOf(workers int) controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: workers,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryMin, retryMax),
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff),
 		NewQueue: func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 			return newFairQueue(name, limiter, max(workers-1, 1))
 		},
@@ -40,23 +41,22 @@ func ControllerOptionsFor(r reconcile.Reconciler) controller.Options {
 	return options
 }
 
-// fairQueue is client-go's work queue with two rules. The next request is one of the namespace of which the fewest are being
-// worked on, and among these namespaces take turns. And the last worker is kept for another namespace, because a reconcile may
-// wait for a server of the tenant.
+// fairQueue is a work queue of client-go that serves namespaces round-robin, those with the fewest active reconciles first. It reserves
+// the last worker for other namespaces, because a reconcile may wait for a server of the tenant.
 type fairQueue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
-	tenants *tenants
+	namespaces *namespaceQueues
 }
 
-func newFairQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request], share int) *fairQueue {
-	t := newTenants(share)
-	return &fairQueue{tenants: t, TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
+func newFairQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request], perNamespaceLimit int) *fairQueue {
+	q := newNamespaceQueues(perNamespaceLimit)
+	return &fairQueue{namespaces: q, TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
 		workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{
 			Name: name,
 			DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[reconcile.Request]{
 				Name: name,
 				Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{
-					Name: name, Queue: t,
+					Name: name, Queue: q,
 				}),
 			}),
 		})}
@@ -66,10 +66,10 @@ func newFairQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Requ
 func (q *fairQueue) Get() (reconcile.Request, bool) {
 	for {
 		request, shutdown := q.TypedRateLimitingInterface.Get()
-		if shutdown || q.tenants.admit(request) {
+		if shutdown || q.namespaces.start(request) {
 			return request, shutdown
 		}
-		// Added while it is being processed, a request is queued again by Done.
+		// A request that is added while it is being processed is queued again by Done.
 		q.Add(request)
 		q.TypedRateLimitingInterface.Done(request)
 	}
@@ -77,108 +77,113 @@ func (q *fairQueue) Get() (reconcile.Request, bool) {
 
 // Done implements workqueue.TypedInterface.
 func (q *fairQueue) Done(request reconcile.Request) {
-	q.tenants.done(request)
+	q.namespaces.done(request)
 	q.TypedRateLimitingInterface.Done(request)
 }
 
-// tenants are the requests that wait, by namespace, and how many of each are being worked on. It is the storage of a work queue,
-// which calls Touch, Push, Len and Pop under its own lock; that one is never taken under the lock here.
-type tenants struct {
-	share   int // how many requests of one namespace are worked on at a time
-	mu      sync.Mutex
-	changed *sync.Cond
-	waiting map[string][]reconcile.Request
-	turns   []string       // the namespaces that have requests waiting
-	taken   map[string]int // requests that workers have, also those that wait for their turn in Get
-	running map[string]int // requests that are worked on
+// namespaceQueues holds the queued requests by namespace, and counts the active ones. It is the storage of a work queue, which calls
+// Touch, Push, Len and Pop while it holds its own lock; that lock is never acquired while mu is held.
+type namespaceQueues struct {
+	perNamespaceLimit int // concurrent reconciles
+	mu                sync.Mutex
+	changed           *sync.Cond
+	queued            map[string][]reconcile.Request
+	order             []string       // the namespaces that have queued requests
+	popped            map[string]int // requests that workers hold, including those that start blocks
+	processing        map[string]int // requests that are being reconciled
 }
 
-func newTenants(share int) *tenants {
-	t := &tenants{share: share, waiting: map[string][]reconcile.Request{}, taken: map[string]int{}, running: map[string]int{}}
-	t.changed = sync.NewCond(&t.mu)
-	return t
+func newNamespaceQueues(perNamespaceLimit int) *namespaceQueues {
+	q := &namespaceQueues{
+		perNamespaceLimit: perNamespaceLimit,
+		queued:            map[string][]reconcile.Request{},
+		popped:            map[string]int{},
+		processing:        map[string]int{},
+	}
+	q.changed = sync.NewCond(&q.mu)
+	return q
 }
 
-// tenant of a request: its namespace, or its name for objects without one, of which some are namespaces.
-func tenant(r reconcile.Request) string { return cmp.Or(r.Namespace, r.Name) }
+// namespaceOf returns the namespace of a request, or the name for cluster-scoped objects, which include namespaces.
+func namespaceOf(r reconcile.Request) string { return cmp.Or(r.Namespace, r.Name) }
 
 // Touch implements workqueue.Queue.
-func (t *tenants) Touch(reconcile.Request) {}
+func (q *namespaceQueues) Touch(reconcile.Request) {}
 
 // Push implements workqueue.Queue.
-func (t *tenants) Push(r reconcile.Request) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	whose := tenant(r)
-	if len(t.waiting[whose]) == 0 {
-		t.turns = append(t.turns, whose)
+func (q *namespaceQueues) Push(r reconcile.Request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	namespace := namespaceOf(r)
+	if len(q.queued[namespace]) == 0 {
+		q.order = append(q.order, namespace)
 	}
-	t.waiting[whose] = append(t.waiting[whose], r)
-	t.changed.Broadcast()
+	q.queued[namespace] = append(q.queued[namespace], r)
+	q.changed.Broadcast()
 }
 
 // Len implements workqueue.Queue.
-func (t *tenants) Len() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (q *namespaceQueues) Len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	n := 0
-	for _, requests := range t.waiting {
+	for _, requests := range q.queued {
 		n += len(requests)
 	}
 	return n
 }
 
 // Pop implements workqueue.Queue.
-func (t *tenants) Pop() reconcile.Request {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	turn := 0
-	for i, whose := range t.turns {
-		if t.taken[whose] < t.taken[t.turns[turn]] {
-			turn = i
+func (q *namespaceQueues) Pop() reconcile.Request {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	next := 0
+	for i, namespace := range q.order {
+		if q.popped[namespace] < q.popped[q.order[next]] {
+			next = i
 		}
 	}
-	whose := t.turns[turn]
-	t.turns = slices.Delete(t.turns, turn, turn+1)
-	next := t.waiting[whose][0]
-	if rest := t.waiting[whose][1:]; len(rest) > 0 {
-		t.waiting[whose] = rest
-		t.turns = append(t.turns, whose)
+	namespace := q.order[next]
+	q.order = slices.Delete(q.order, next, next+1)
+	request := q.queued[namespace][0]
+	if rest := q.queued[namespace][1:]; len(rest) > 0 {
+		q.queued[namespace] = rest
+		q.order = append(q.order, namespace)
 	} else {
-		delete(t.waiting, whose)
+		delete(q.queued, namespace)
 	}
-	t.taken[whose]++
-	return next
+	q.popped[namespace]++
+	return request
 }
 
-// admit returns true when the request may be worked on. While its namespace has its share, it waits; and it returns false
-// when a request of a namespace that has not has come meanwhile.
-func (t *tenants) admit(r reconcile.Request) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	whose := tenant(r)
-	for t.running[whose] >= t.share {
-		if slices.ContainsFunc(t.turns, func(other string) bool { return t.running[other] < t.share }) {
-			drop(t.taken, whose)
+// start reports whether a popped request may be reconciled now. While its namespace is at the limit, it blocks, and returns false if a
+// request of a namespace below its limit is queued.
+func (q *namespaceQueues) start(r reconcile.Request) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	namespace := namespaceOf(r)
+	for q.processing[namespace] >= q.perNamespaceLimit {
+		if slices.ContainsFunc(q.order, func(other string) bool { return q.processing[other] < q.perNamespaceLimit }) {
+			decrement(q.popped, namespace)
 			return false
 		}
-		t.changed.Wait()
+		q.changed.Wait()
 	}
-	t.running[whose]++
+	q.processing[namespace]++
 	return true
 }
 
-// done notes the end of a reconcile.
-func (t *tenants) done(r reconcile.Request) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	drop(t.taken, tenant(r))
-	drop(t.running, tenant(r))
-	t.changed.Broadcast()
+// done records the end of a reconcile.
+func (q *namespaceQueues) done(r reconcile.Request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	decrement(q.popped, namespaceOf(r))
+	decrement(q.processing, namespaceOf(r))
+	q.changed.Broadcast()
 }
 
-func drop(counts map[string]int, whose string) {
-	if counts[whose]--; counts[whose] <= 0 {
-		delete(counts, whose)
+func decrement(counts map[string]int, namespace string) {
+	if counts[namespace]--; counts[namespace] <= 0 {
+		delete(counts, namespace)
 	}
 }

@@ -16,7 +16,7 @@ func ask(namespace, name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
 }
 
-// newQueue makes the queue of a controller, which ends with the test.
+// newQueue returns the queue of a controller and shuts it down after the test.
 func newQueue(t *testing.T) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	t.Helper()
 	options := ControllerOptions()
@@ -25,8 +25,8 @@ func newQueue(t *testing.T) workqueue.TypedRateLimitingInterface[reconcile.Reque
 	return q
 }
 
-// The queue is full of one namespace: the first request of another is the next that a worker gets.
-func TestTheFirstRequestOfANamespaceDoesNotQueueBehindAnother(t *testing.T) {
+// The first request of a namespace precedes many queued requests of another.
+func TestQueueIsFairToNamespaces(t *testing.T) {
 	q := newQueue(t)
 	for i := range 300 {
 		q.Add(ask("crowded", fmt.Sprintf("broken-%03d", i)))
@@ -49,8 +49,8 @@ func TestTheFirstRequestOfANamespaceDoesNotQueueBehindAnother(t *testing.T) {
 	}
 }
 
-// Workers that wait for a server of one tenant are not all that there are: the last one is kept for the others.
-func TestOneNamespaceDoesNotGetEveryWorker(t *testing.T) {
+// One worker is reserved for other namespaces.
+func TestQueueReservesWorkerForOtherNamespaces(t *testing.T) {
 	const workers = 4
 	q := newQueue(t)
 	started, finish := make(chan reconcile.Request), make(chan struct{})
@@ -78,7 +78,7 @@ func TestOneNamespaceDoesNotGetEveryWorker(t *testing.T) {
 	if r := <-started; r != ask("quiet", "first") {
 		t.Errorf("the last worker got %s", r)
 	}
-	// And with no other namespace there, every request is served.
+	// Without other namespaces every request is processed.
 	go func() {
 		for range started {
 		}
@@ -90,8 +90,8 @@ func TestOneNamespaceDoesNotGetEveryWorker(t *testing.T) {
 	close(started)
 }
 
-// A worker of its own serves every namespace.
-func TestASingleWorkerServesOneNamespace(t *testing.T) {
+// A single worker processes every namespace.
+func TestQueueWithSingleWorker(t *testing.T) {
 	q := newQueue(t)
 	for i := range 3 {
 		q.Add(ask("only", fmt.Sprint(i)))
@@ -105,8 +105,8 @@ func TestASingleWorkerServesOneNamespace(t *testing.T) {
 	}
 }
 
-// A request that comes while it is worked on is served again, afterwards.
-func TestARequestComesAgain(t *testing.T) {
+// A request that is added while it is processed is processed again.
+func TestRequestAddedDuringProcessingIsRepeated(t *testing.T) {
 	q := newQueue(t)
 	q.Add(ask("a", "x"))
 	first, _ := q.Get()
@@ -121,8 +121,8 @@ func TestARequestComesAgain(t *testing.T) {
 	q.Done(first)
 }
 
-// The pauses grow to a minute and no further, for each object by itself.
-func TestBackOffEndsAtAMinute(t *testing.T) {
+// The back-off grows to a minute, for each object separately.
+func TestMaxBackoff(t *testing.T) {
 	limiter := ControllerOptions().RateLimiter
 	var last time.Duration
 	for range 1000 {

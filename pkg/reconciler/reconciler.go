@@ -25,63 +25,60 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// ConflictRetry is the pause after the object changed under our hands. The change is an event of its own; this is for
-// the case that it arrived before, or that something else than the API server said so.
-const ConflictRetry = 250 * time.Millisecond
+const (
+	// ConflictRetry is the pause after an update conflict. Normally the watch event of the other change arrives first; the pause covers an
+	// event that arrived before the update, and conflicts that the API server did not report.
+	ConflictRetry = 250 * time.Millisecond
+	// staleCacheRetry is the pause while the cache lacks the last status update: patching the older version would only conflict.
+	staleCacheRetry = 25 * time.Millisecond
+	// notFoundRetry is the pause after a status patch returned NotFound. The deletion event can take long when the cache was filled by
+	// an API server that lags behind the others.
+	notFoundRetry = time.Second
+	// rolloutPollInterval is the pause after a change of the spec was applied to child objects.
+	rolloutPollInterval = time.Second
+)
 
-// lagRetry is the pause while the cache has not seen the last status that was written. A reconcile on the older object could
-// only end in a conflict.
-const lagRetry = 25 * time.Millisecond
+var errNotFound = errors.New("the object is gone")
 
-// goneRetry is the pause after the API server did not know the object whose status was written. The event of its deletion is on its way,
-// which may take long where the cache was filled by an API server that is behind the others.
-const goneRetry = time.Second
-
-var errGone = errors.New("the object is gone")
-
-// changeRetry is the pause after a change of the spec was written to child objects.
-const changeRetry = time.Second
-
-// ConditionPaused is true while the pause annotation is set; it is absent otherwise.
+// ConditionPaused is True while the pause annotation is set, and absent otherwise.
 const ConditionPaused = "Paused"
 
-// Phase is one step of a reconcile: it reads, decides, calls the applier and sets conditions on the object.
+// Phase is one step of a reconcile: it reads objects, applies child objects and sets conditions.
 type Phase[T StatusObject] struct {
-	// Name says what the phase does, as in "applying objects"; it prefixes its errors and its log lines.
+	// Name describes the phase, as in "applying objects"; it prefixes errors and is a field of log lines.
 	Name string
-	// Run ends the reconcile when it returns an error: a *Wait for "not yet", reconcile.TerminalError for "the user must
-	// act", any other error for "broken", which is retried with back-off.
+	// Run ends the reconcile when it returns an error: a *Wait while a dependency is not ready, reconcile.TerminalError when the user
+	// must act, any other error to retry with back-off.
 	Run func(context.Context, T) error
 }
 
-// Logic is the part that differs from kind to kind. Nil fields mean "nothing to do".
+// Logic is the part of a reconciler that differs between kinds. Nil fields are skipped.
 type Logic[T StatusObject] struct {
 	// Phases run in order until one of them returns an error.
 	Phases []Phase[T]
 	// Summary derives the top-level conditions from the others. It runs in every reconcile, also after an error.
 	Summary func(T)
-	// ReadyCondition is the condition that says that the object does what it is for, from which Ready is derived; empty for Available. A component
-	// that sets Ready itself names Ready here.
+	// ReadyCondition is the type of the condition from which Ready is derived; empty means Available. A component that sets Ready itself
+	// uses Ready here.
 	ReadyCondition string
-	// InformationalConditions are types, or reasons, of conditions that take nothing from Ready although they report something to attend to.
+	// InformationalConditions are types, or reasons, of conditions that may report a problem without making the object unready.
 	InformationalConditions []string
-	// IgnoresPause says that an object is reconciled although it is paused: what others may ask of it goes first. Nil means
-	// never.
+	// IgnoresPause reports whether a paused object is reconciled all the same, for duties such as security policies. Nil means never.
 	IgnoresPause func(T) bool
-	// Finalizer names the finalizer. It is added when Finalize is set, and removed on deletion in any case.
+	// Finalizer is added when Finalize is set, and removed on deletion in any case.
 	Finalizer string
-	// NeedsFinalizer says when the finalizer is added; nil means at once.
+	// NeedsFinalizer reports whether the finalizer is added now; nil means always.
 	NeedsFinalizer func(T) bool
-	// Finalize undoes what garbage collection cannot. It may return a *Wait, and must bear being called again.
+	// Finalize deletes what garbage collection does not. It may return a *Wait, and must be idempotent.
 	Finalize func(context.Context, T) error
-	// OnDeleted forgets what is remembered under the uid of an object that does not exist any more.
+	// OnDeleted releases the state stored for the uid of a deleted object.
 	OnDeleted func(types.UID)
-	// AfterStatusUpdate is called for every status that was stored: the object as it was read and as it was written. What shall be reported
-	// exactly once, such as a step from state to state, is reported here.
-	AfterStatusUpdate func(before, after T)
+	// AfterStatusUpdate is called with the original and the updated object after each successful status update. It reports what must be
+	// reported exactly once, such as a state transition.
+	AfterStatusUpdate func(original, updated T)
 }
 
-// Options are what a shell needs from the program. Client and Component are required.
+// Options are the dependencies of a reconciler. Client and Component are required.
 type Options struct {
 	// Client reads from the cache and writes to the API server.
 	Client client.Client
@@ -99,96 +96,96 @@ func New[T Object](options Options, logic Logic[T]) reconcile.Reconciler {
 // NewWith is New for a kind whose conditions are not of the standard type.
 func NewWith[T StatusObject](options Options, logic Logic[T], access Conditions[T]) reconcile.Reconciler {
 	goType := reflect.TypeFor[T]().Elem()
-	return &shell[T]{
+	return &baseReconciler[T]{
 		client:     options.Client,
 		recorder:   options.Recorder,
 		logic:      logic,
 		conditions: access,
-		ledger:     newLedger(options.Component, goType.Name(), clock.RealClock{}),
+		tracker:    newObjectTracker(options.Component, goType.Name(), clock.RealClock{}),
 		goType:     goType,
 	}
 }
 
-type shell[T StatusObject] struct {
+type baseReconciler[T StatusObject] struct {
 	client     client.Client
 	recorder   events.EventRecorder
 	logic      Logic[T]
 	conditions Conditions[T]
-	ledger     *ledger
+	tracker    *objectTracker
 	goType     reflect.Type
-	// doubts are the versions of objects whose status was written last without an answer that says whether it was stored.
-	doubts   Memory[string]
-	unstored RejectedStatuses
+	// unconfirmed holds the resourceVersion of each object whose last status patch failed, possibly after it was stored.
+	unconfirmed UIDMap[string]
+	rejected    RejectedStatuses
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (s *shell[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	obj := reflect.New(s.goType).Interface().(T)
-	if err := s.client.Get(ctx, req.NamespacedName, obj); err != nil {
+func (r *baseReconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	obj := reflect.New(r.goType).Interface().(T)
+	if err := r.client.Get(ctx, req.NamespacedName, obj); err != nil {
 		if apierrors.IsNotFound(err) {
-			s.forget(req.NamespacedName)
+			r.forget(req.NamespacedName)
 			return ctrl.Result{}, nil
 		}
-		return ctrl.Result{}, fmt.Errorf("getting %s: %w", s.goType.Name(), err)
+		return ctrl.Result{}, fmt.Errorf("getting %s: %w", r.goType.Name(), err)
 	}
-	if s.ledger.behind(obj) {
-		return ctrl.Result{RequeueAfter: lagRetry}, nil
+	if r.tracker.isStale(obj) {
+		return ctrl.Result{RequeueAfter: staleCacheRetry}, nil
 	}
-	result, err := revisiting(ctx, func(ctx context.Context) (ctrl.Result, error) { return s.pass(ctx, obj) })
+	result, err := withRequeueAfter(ctx, func(ctx context.Context) (ctrl.Result, error) { return r.reconcileObject(ctx, obj) })
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return ctrl.Result{}, nil // the controller stops; what was interrupted is no error
+		return ctrl.Result{}, nil // the manager is stopping: an interrupted reconcile is not an error
 	}
 	return result, err
 }
 
-// pass decides what the state of the object calls for.
-func (s *shell[T]) pass(ctx context.Context, obj T) (ctrl.Result, error) {
+// reconcileObject runs one reconcile of an object that exists.
+func (r *baseReconciler[T]) reconcileObject(ctx context.Context, obj T) (ctrl.Result, error) {
 	if !obj.GetDeletionTimestamp().IsZero() {
-		return s.finalize(ctx, obj)
+		return r.reconcileDelete(ctx, obj)
 	}
-	// Known before the phases remember anything of it: it may go during its first reconcile.
-	s.observe(obj)
-	paused, understood := names.Paused(obj.GetAnnotations())
-	if paused && (s.logic.IgnoresPause == nil || !s.logic.IgnoresPause(obj)) {
-		before := clone(obj)
-		s.conditions.Set(obj, metav1.Condition{
+	// Track the object first: the phases may store state for it, and it can be deleted while they run.
+	r.track(obj)
+	paused, valid := names.Paused(obj.GetAnnotations())
+	if paused && (r.logic.IgnoresPause == nil || !r.logic.IgnoresPause(obj)) {
+		original := clone(obj)
+		r.conditions.Set(obj, metav1.Condition{
 			Type: ConditionPaused, Status: metav1.ConditionTrue, Reason: "Annotation", ObservedGeneration: obj.GetGeneration(),
 			Message: "the object is left alone until the annotation " + names.PausedAnnotation + " is removed",
 		})
-		s.leaveUnready(obj)
-		return conclude(nil, s.patchStatus(ctx, before, obj))
+		r.setNotReady(obj)
+		return toResult(nil, r.patchStatus(ctx, original, obj))
 	}
-	if err := s.ensureFinalizer(ctx, obj); err != nil {
-		return settle(err)
+	if err := r.ensureFinalizer(ctx, obj); err != nil {
+		return requeueOnConflict(err)
 	}
-	before := clone(obj)
+	original := clone(obj)
 	ctx, changes := apply.CountChanges(ctx)
-	s.condition(obj, !understood, metav1.Condition{
+	r.setOrRemoveCondition(obj, !valid, metav1.Condition{
 		Type: ConditionPaused, Status: metav1.ConditionFalse, Reason: "AnnotationInvalid",
 		Message: fmt.Sprintf("annotation %s: %q is neither true nor false, and the object is not paused; set true or remove it",
 			names.PausedAnnotation, obj.GetAnnotations()[names.PausedAnnotation]),
 	})
-	err := s.run(ctx, obj)
+	err := r.runPhases(ctx, obj)
 	if ctx.Err() != nil {
-		return ctrl.Result{}, err // half a reconcile says nothing about the object
+		return ctrl.Result{}, err // the context ended: conditions of a partial reconcile would be wrong
 	}
 	err = classify(err)
-	s.report(obj, err)
+	r.reportError(obj, err)
 	obj.ObserveGeneration()
-	if s.logic.Summary != nil {
-		s.logic.Summary(obj)
+	if r.logic.Summary != nil {
+		r.logic.Summary(obj)
 	}
-	changing := s.main() != conditions.Ready && changes.Any() && s.observed(before) != obj.GetGeneration()
-	s.summarize(obj, err, changing)
-	result, err := conclude(err, s.patchStatus(ctx, before, obj))
-	if changing && err == nil && (result.RequeueAfter == 0 || result.RequeueAfter > changeRetry) {
-		result.RequeueAfter = changeRetry // an event of a child object comes earlier, where there is one
+	rollout := r.readyCondition() != conditions.Ready && changes.Any() && r.readyGeneration(original) != obj.GetGeneration()
+	r.summarize(obj, err, rollout)
+	result, err := toResult(err, r.patchStatus(ctx, original, obj))
+	if rollout && err == nil && (result.RequeueAfter == 0 || result.RequeueAfter > rolloutPollInterval) {
+		result.RequeueAfter = rolloutPollInterval // normally an event of the child arrives first
 	}
 	return result, err
 }
 
-func (s *shell[T]) run(ctx context.Context, obj T) error {
-	for _, phase := range s.logic.Phases {
+func (r *baseReconciler[T]) runPhases(ctx context.Context, obj T) error {
+	for _, phase := range r.logic.Phases {
 		logger := log.FromContext(ctx).WithValues("phase", phase.Name)
 		logger.V(4).Info("Entering phase")
 		if err := phase.Run(log.IntoContext(ctx, logger), obj); err != nil {
@@ -198,141 +195,142 @@ func (s *shell[T]) run(ctx context.Context, obj T) error {
 	return nil
 }
 
-// conclude maps how a reconcile ended. A status that could not be written is retried even after a terminal error, because
-// that one would stay unknown otherwise.
-func conclude(pass, patch error) (ctrl.Result, error) {
-	wait, waiting := AsWait(pass)
+// toResult maps the errors of the phases and of the status patch to a result. A failed status patch is retried even after a terminal
+// error, which would stay unreported otherwise.
+func toResult(err, patchErr error) (ctrl.Result, error) {
+	wait, waiting := AsWait(err)
 	switch {
-	case errors.Is(patch, errGone):
-		return ctrl.Result{RequeueAfter: goneRetry}, nil
-	case errors.Is(patch, errUnstored):
-		result, err := conclude(pass, nil)
+	case errors.Is(patchErr, errNotFound):
+		return ctrl.Result{RequeueAfter: notFoundRetry}, nil
+	case errors.Is(patchErr, errStatusRejected):
+		result, err := toResult(err, nil)
 		if result.RequeueAfter > 0 {
-			result.RequeueAfter = max(result.RequeueAfter, unstoredRetry)
+			result.RequeueAfter = max(result.RequeueAfter, rejectedStatusRetry)
 		}
 		return result, err
-	case patch != nil && (pass == nil || waiting):
-		return settle(patch)
-	case patch != nil && errors.Is(pass, reconcile.TerminalError(nil)):
-		return settle(fmt.Errorf("%w (which was to report: %s)", patch, pass.Error()))
-	case patch != nil:
-		return ctrl.Result{}, errors.Join(pass, patch)
+	case patchErr != nil && (err == nil || waiting):
+		return requeueOnConflict(patchErr)
+	case patchErr != nil && errors.Is(err, reconcile.TerminalError(nil)):
+		return requeueOnConflict(fmt.Errorf("%w (which was to report: %s)", patchErr, err.Error()))
+	case patchErr != nil:
+		return ctrl.Result{}, errors.Join(err, patchErr)
 	case waiting:
 		return ctrl.Result{RequeueAfter: max(wait.Retry, 0)}, nil
 	default:
-		return ctrl.Result{}, pass
+		return ctrl.Result{}, err
 	}
 }
 
-// patchStatus writes at most once, not at all when the status is the same, and reports the transitions.
-func (s *shell[T]) patchStatus(ctx context.Context, before, after T) error {
-	for _, c := range slices.Clone(s.conditions.List(after)) {
-		if plain := redact.Text(c.Message); plain != c.Message {
-			c.Message = plain
-			s.conditions.Set(after, c)
+// patchStatus patches the status if it changed, and records the transitions of conditions.
+func (r *baseReconciler[T]) patchStatus(ctx context.Context, original, obj T) error {
+	for _, c := range slices.Clone(r.conditions.List(obj)) {
+		if redacted := redact.Text(c.Message); redacted != c.Message {
+			c.Message = redacted
+			r.conditions.Set(obj, c)
 		}
 	}
-	patch, err := statusPatch(before, after)
+	patch, err := statusPatch(original, obj)
 	if err != nil {
 		return err
 	}
-	if doubted, known := s.doubts.Get(before.GetUID()); known && patch == nil && doubted == before.GetResourceVersion() {
-		// The cache may not show yet what was stored. A patch of nothing but the version ends in a conflict then, and else changes nothing.
-		patch = fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q}}`, doubted)
+	if version, found := r.unconfirmed.Get(original.GetUID()); found && patch == nil && version == original.GetResourceVersion() {
+		// The last patch may have been stored without the cache showing it yet. A patch of the resourceVersion alone conflicts then,
+		// and changes nothing otherwise.
+		patch = fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q}}`, version)
 	}
 	if patch == nil {
-		s.observe(after)
+		r.track(obj)
 		return nil
 	}
-	if s.unstored.Covers(before, after) {
-		s.observe(after)
-		return errUnstored
+	if r.rejected.Covers(original, obj) {
+		r.track(obj)
+		return errStatusRejected
 	}
-	// The answer is decoded into a copy: events and metrics are about what this reconcile found.
-	answer := clone(after)
-	err = s.client.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch))
+	// The response is decoded into a copy: events and metrics describe the findings of this reconcile.
+	response := clone(obj)
+	err = r.client.Status().Patch(ctx, response, client.RawPatch(types.MergePatchType, patch))
 	if apierrors.IsNotFound(err) {
-		return errGone
+		return errNotFound
 	}
 	if err != nil {
-		s.doubts.Set(before.GetUID(), before.GetResourceVersion())
+		r.unconfirmed.Set(original.GetUID(), original.GetResourceVersion())
 		return fmt.Errorf("patching status: %w", err)
 	}
-	s.doubts.Forget(before.GetUID())
-	s.unstored.Note(ctx, s.client, after, answer)
-	recordTransitions(s.recorder, after, s.main(), s.conditions.List(before), s.conditions.List(after))
-	if s.logic.AfterStatusUpdate != nil {
-		s.logic.AfterStatusUpdate(before, after)
+	r.unconfirmed.Delete(original.GetUID())
+	r.rejected.Record(ctx, r.client, obj, response)
+	recordTransitions(r.recorder, obj, r.readyCondition(), r.conditions.List(original), r.conditions.List(obj))
+	if r.logic.AfterStatusUpdate != nil {
+		r.logic.AfterStatusUpdate(original, obj)
 	}
-	s.observe(after)
-	s.ledger.wrote(client.ObjectKeyFromObject(after), answer.GetResourceVersion())
+	r.track(obj)
+	r.tracker.setWritten(client.ObjectKeyFromObject(obj), response.GetResourceVersion())
 	return nil
 }
 
-// observe notes an object, and forgets the one that had its name before.
-func (s *shell[T]) observe(obj T) {
-	gone, replaced := s.ledger.observe(client.ObjectKeyFromObject(obj), obj.GetUID(), s.conditions.List(obj))
+// track records the object, and releases the state of a deleted object of the same name.
+func (r *baseReconciler[T]) track(obj T) {
+	previousUID, replaced := r.tracker.track(client.ObjectKeyFromObject(obj), obj.GetUID(), r.conditions.List(obj))
 	if replaced {
-		s.drop(gone)
+		r.release(previousUID)
 	}
 }
 
-// drop ends what is remembered of an object that is gone.
-func (s *shell[T]) drop(uid types.UID) {
-	s.doubts.Forget(uid)
-	if s.logic.OnDeleted != nil {
-		s.logic.OnDeleted(uid)
+// release deletes the state stored for a deleted object.
+func (r *baseReconciler[T]) release(uid types.UID) {
+	r.unconfirmed.Delete(uid)
+	if r.logic.OnDeleted != nil {
+		r.logic.OnDeleted(uid)
 	}
 }
 
-func (s *shell[T]) ensureFinalizer(ctx context.Context, obj T) error {
-	if s.logic.Finalize == nil || s.logic.Finalizer == "" || (s.logic.NeedsFinalizer != nil && !s.logic.NeedsFinalizer(obj)) {
+func (r *baseReconciler[T]) ensureFinalizer(ctx context.Context, obj T) error {
+	if r.logic.Finalize == nil || r.logic.Finalizer == "" || (r.logic.NeedsFinalizer != nil && !r.logic.NeedsFinalizer(obj)) {
 		return nil
 	}
-	before := clone(obj)
-	if !controllerutil.AddFinalizer(obj, s.logic.Finalizer) {
+	original := clone(obj)
+	if !controllerutil.AddFinalizer(obj, r.logic.Finalizer) {
 		return nil
 	}
-	return s.patchFinalizers(ctx, before, obj)
+	return r.patchFinalizers(ctx, original, obj)
 }
 
-// finalize undoes and lets go. A paused object is finalized too: deleting it is the later and the explicit wish.
-func (s *shell[T]) finalize(ctx context.Context, obj T) (ctrl.Result, error) {
-	if s.logic.Finalizer == "" || !controllerutil.ContainsFinalizer(obj, s.logic.Finalizer) {
-		s.forget(client.ObjectKeyFromObject(obj))
+// reconcileDelete finalizes a terminating object and removes its finalizer, even if it is paused: the deletion is the later request.
+func (r *baseReconciler[T]) reconcileDelete(ctx context.Context, obj T) (ctrl.Result, error) {
+	if r.logic.Finalizer == "" || !controllerutil.ContainsFinalizer(obj, r.logic.Finalizer) {
+		r.forget(client.ObjectKeyFromObject(obj))
 		return ctrl.Result{}, nil
 	}
-	if s.logic.Finalize != nil {
-		before := clone(obj)
-		if err := s.logic.Finalize(ctx, obj); err != nil {
+	if r.logic.Finalize != nil {
+		original := clone(obj)
+		if err := r.logic.Finalize(ctx, obj); err != nil {
 			if ctx.Err() != nil {
 				return ctrl.Result{}, err
 			}
 			err = classify(fmt.Errorf("finalizing: %w", err))
-			s.report(obj, err)
-			return conclude(err, s.patchStatus(ctx, before, obj))
+			r.reportError(obj, err)
+			return toResult(err, r.patchStatus(ctx, original, obj))
 		}
 	}
-	before := clone(obj)
-	controllerutil.RemoveFinalizer(obj, s.logic.Finalizer)
-	if err := s.patchFinalizers(ctx, before, obj); client.IgnoreNotFound(err) != nil {
-		return settle(err)
+	original := clone(obj)
+	controllerutil.RemoveFinalizer(obj, r.logic.Finalizer)
+	if err := r.patchFinalizers(ctx, original, obj); client.IgnoreNotFound(err) != nil {
+		return requeueOnConflict(err)
 	}
-	s.forget(client.ObjectKeyFromObject(obj))
+	r.forget(client.ObjectKeyFromObject(obj))
 	return ctrl.Result{}, nil
 }
 
-func (s *shell[T]) patchFinalizers(ctx context.Context, before, after T) error {
-	err := s.client.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+func (r *baseReconciler[T]) patchFinalizers(ctx context.Context, original, obj T) error {
+	err := r.client.Patch(ctx, obj, client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{}))
 	if err != nil {
 		return fmt.Errorf("patching finalizers: %w", err)
 	}
 	return nil
 }
 
-func (s *shell[T]) forget(name types.NamespacedName) {
-	s.unstored.Forget(name)
-	if uid, known := s.ledger.forget(name); known {
-		s.drop(uid)
+func (r *baseReconciler[T]) forget(name types.NamespacedName) {
+	r.rejected.Forget(name)
+	if uid, found := r.tracker.remove(name); found {
+		r.release(uid)
 	}
 }

@@ -49,14 +49,14 @@ func TestOneWritePerChange(t *testing.T) {
 	}
 }
 
-// The cache shows the object as it was before our own status: a reconcile could only end in a conflict.
-func TestAPassWaitsForTheCacheToSeeOurStatus(t *testing.T) {
+// While the cache lacks our last status update, a reconcile would only conflict.
+func TestReconcileWaitsForCacheWithLastStatus(t *testing.T) {
 	b := newBench(t, sized(), newWidget())
 	before := b.get()
 	b.must()
 	b.stale = before
 	result, err := b.reconcile()
-	if err != nil || result.RequeueAfter != lagRetry || len(b.writes) != 1 {
+	if err != nil || result.RequeueAfter != staleCacheRetry || len(b.writes) != 1 {
 		t.Errorf("behind: result %+v, error %v, writes %q", result, err, b.writes)
 	}
 	b.stale = nil
@@ -65,9 +65,9 @@ func TestAPassWaitsForTheCacheToSeeOurStatus(t *testing.T) {
 	}
 }
 
-// A status whose write was answered with an error may be stored all the same. While the cache shows the one before, which is what the next
-// reconcile finds too, only the API server can tell.
-func TestStatusThatWasStoredThoughItsWriteFailed(t *testing.T) {
+// A failed status patch may have been stored. While the cache holds the earlier status and the next reconcile computes it again, only the
+// API server knows.
+func TestStatusStoredByFailedPatch(t *testing.T) {
 	for name, stored := range map[string]bool{"stored": true, "not stored": false} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, sized(), newWidget())
@@ -87,7 +87,7 @@ func TestStatusThatWasStoredThoughItsWriteFailed(t *testing.T) {
 			if _, err := b.reconcile(); err == nil {
 				t.Fatal("no error")
 			}
-			b.failing, b.stale.Spec = nil, before.Spec // another reconcile finds what was there before
+			b.failing, b.stale.Spec = nil, before.Spec // the next reconcile computes the earlier status
 			result, err := b.reconcile()
 			if err != nil || (result.RequeueAfter == ConflictRetry) != stored {
 				t.Errorf("result %+v, error %v, writes %q", result, err, b.writes)
@@ -105,7 +105,7 @@ func TestStatusThatWasStoredThoughItsWriteFailed(t *testing.T) {
 	}
 }
 
-// The status patch holds the status and the lock, nothing else, whatever a phase did to its copy of the spec.
+// The status patch contains only the status and the resourceVersion, even if a phase modified its copy of the spec.
 // [D37]
 func TestStatusPatchHoldsOnlyTheStatus(t *testing.T) {
 	logic := sized()
@@ -137,7 +137,7 @@ func TestPhasesStopAtTheFirstError(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err      error
 		result   ctrl.Result
-		is       error // the error that comes out, nil for none
+		is       error // the returned error
 		terminal bool
 	}{
 		"success":           {nil, ctrl.Result{}, nil, false},
@@ -170,7 +170,7 @@ func TestPhasesStopAtTheFirstError(t *testing.T) {
 			if !slices.Equal(ran, want) {
 				t.Errorf("phases %v ran, want %v", ran, want)
 			}
-			// The summary is derived and the status written in any case.
+			// The summary is derived and the status patched in any case.
 			status := b.get().Status
 			if _, ok := conditions.Get(status.Conditions, available); !ok || status.ObservedGeneration != 1 || len(b.writes) != 1 {
 				t.Errorf("status %+v after %d writes", status, len(b.writes))
@@ -183,8 +183,8 @@ func TestConflictIsARetry(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "widgets"}, key.Name, errors.New("changed"))
 	broken := errors.New("disk full")
 	for name, tc := range map[string]struct {
-		pass  error // how the phases end
-		patch error // how the patch ends
+		pass  error // error of the phases
+		patch error // error of the patch
 		quiet bool
 		is    error
 	}{
@@ -215,7 +215,7 @@ func TestConflictIsARetry(t *testing.T) {
 	}
 }
 
-// A terminal error that could not be reported must not end the retries.
+// A terminal error is retried if the status patch failed.
 func TestTerminalErrorWithoutStatusIsRetried(t *testing.T) {
 	logic := sized()
 	logic.Phases = append(logic.Phases, phase("b", func(*widget) error { return reconcile.TerminalError(errors.New("port out of range")) }))
@@ -232,7 +232,7 @@ func TestTerminalErrorWithoutStatusIsRetried(t *testing.T) {
 	}
 }
 
-// A stale read loses against the lock, and the change of the other writer survives.
+// A patch of a stale object conflicts, and the change of the other client is kept.
 func TestOptimisticLock(t *testing.T) {
 	var b *bench
 	logic := sized()
@@ -320,7 +320,7 @@ func TestFinalizer(t *testing.T) {
 	if got := b.get().Finalizers; !slices.Equal(got, []string{"other/finalizer"}) || !slices.Equal(b.gone, []types.UID{"uid-1"}) {
 		t.Errorf("finalizers %q, gone %q", got, b.gone)
 	}
-	// Deleted, kept by another client: nothing is left to do.
+	// Terminating with the finalizer of another client: nothing is left to do.
 	if n := b.must(); n != 0 || len(b.gone) != 1 {
 		t.Errorf("%d writes, gone %q", n, b.gone)
 	}
@@ -349,20 +349,20 @@ func TestFinalizerConflictIsARetry(t *testing.T) {
 	}
 }
 
-// A cache that was filled with the past shows an object that is gone. It is not worked on without a pause, whatever a reconcile ends with.
-func TestAnObjectThatIsGoneIsNotWorkedOnWithoutAPause(t *testing.T) {
+// A stale cache holds a deleted object: it is requeued with a pause, whatever the phases return.
+func TestObjectMissingOnServerIsRequeuedWithPause(t *testing.T) {
 	for name, end := range map[string]error{"success": nil, "wait": &Wait{For: "it", Retry: time.Millisecond}, "failure": errors.New("no")} {
 		logic := sized()
 		logic.Phases = append(logic.Phases, Phase[*widget]{Name: "ending", Run: func(context.Context, *widget) error { return end }})
 		b := newBench(t, logic, newWidget())
 		b.failing = func(string) error { return apierrors.NewNotFound(schema.GroupResource{}, key.Name) }
-		if result, err := b.reconcile(); err != nil || result.RequeueAfter != goneRetry {
+		if result, err := b.reconcile(); err != nil || result.RequeueAfter != notFoundRetry {
 			t.Errorf("%s: result %+v, error %v", name, result, err)
 		}
 	}
 }
 
-// A kind that does not finalize any more lets go of what it held before.
+// A kind without Finalize still removes its finalizer.
 func TestFinalizerWithoutFinalize(t *testing.T) {
 	logic := sized()
 	logic.Finalizer = finalizer
@@ -379,7 +379,7 @@ func TestFinalizerWithoutFinalize(t *testing.T) {
 	}
 }
 
-func TestGone(t *testing.T) {
+func TestOnDeleted(t *testing.T) {
 	b := newBench(t, sized(), newWidget())
 	b.must()
 	b.delete()
@@ -399,11 +399,11 @@ func TestGone(t *testing.T) {
 	if !slices.Equal(b.gone, []types.UID{"uid-1", "uid-2"}) {
 		t.Errorf("gone %q", b.gone)
 	}
-	if n := len(b.shell.(*shell[*widget]).ledger.records); n != 1 {
+	if n := len(b.reconciler.(*baseReconciler[*widget]).tracker.objects); n != 1 {
 		t.Errorf("%d records are kept, want 1", n)
 	}
 	b.must()
-	if n := len(b.shell.(*shell[*widget]).ledger.records); n != 0 {
+	if n := len(b.reconciler.(*baseReconciler[*widget]).tracker.objects); n != 0 {
 		t.Errorf("%d records are kept, want 0", n)
 	}
 }
@@ -413,7 +413,7 @@ func TestDeletedDuringTheReconcile(t *testing.T) {
 	logic := sized()
 	logic.Phases = append(logic.Phases, phase("deleting", func(*widget) error { b.delete(); return nil }))
 	b = newBench(t, logic, newWidget())
-	if result, err := b.reconcile(); err != nil || result.RequeueAfter != goneRetry {
+	if result, err := b.reconcile(); err != nil || result.RequeueAfter != notFoundRetry {
 		t.Errorf("result %+v, error %v", result, err)
 	}
 	if len(b.events()) != 0 {
@@ -421,7 +421,7 @@ func TestDeletedDuringTheReconcile(t *testing.T) {
 	}
 }
 
-func TestInterruptedPassWritesNothing(t *testing.T) {
+func TestInterruptedReconcileWritesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	logic := sized()
 	logic.Phases = append(logic.Phases, Phase[*widget]{Name: "stopping", Run: func(ctx context.Context, _ *widget) error {
@@ -429,19 +429,19 @@ func TestInterruptedPassWritesNothing(t *testing.T) {
 		return ctx.Err()
 	}})
 	b := newBench(t, logic, newWidget())
-	result, err := b.shell.Reconcile(ctx, ctrl.Request{NamespacedName: key})
+	result, err := b.reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: key})
 	if err != nil || !result.IsZero() || len(b.writes) != 0 {
 		t.Errorf("result %+v, error %v, writes %q", result, err, b.writes)
 	}
 }
 
-func TestTimedOutPassIsAnError(t *testing.T) {
+func TestTimedOutReconcileIsAnError(t *testing.T) {
 	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
 	defer cancel()
 	logic := sized()
 	logic.Phases = append(logic.Phases, Phase[*widget]{Name: "hanging", Run: func(ctx context.Context, _ *widget) error { return ctx.Err() }})
 	b := newBench(t, logic, newWidget())
-	_, err := b.shell.Reconcile(ctx, ctrl.Request{NamespacedName: key})
+	_, err := b.reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: key})
 	if !errors.Is(err, context.DeadlineExceeded) || len(b.writes) != 0 {
 		t.Errorf("error %v, writes %q", err, b.writes)
 	}
@@ -449,7 +449,7 @@ func TestTimedOutPassIsAnError(t *testing.T) {
 
 func TestGetFails(t *testing.T) {
 	b := newBench(t, sized())
-	b.shell.(*shell[*widget]).client = brokenReader{b.client}
+	b.reconciler.(*baseReconciler[*widget]).client = brokenReader{b.client}
 	if _, err := b.reconcile(); err == nil || !strings.Contains(err.Error(), "getting widget: ") {
 		t.Errorf("error %v", err)
 	}

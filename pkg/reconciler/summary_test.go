@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// states are the conditions that tools read, with their reasons.
+// states returns the kstatus conditions with their reasons.
 func states(w *widget) string {
 	var out []string
 	for _, kind := range []string{conditions.Ready, conditions.Reconciling, conditions.Stalled} {
@@ -24,7 +24,7 @@ func states(w *widget) string {
 	return strings.Join(out, ", ")
 }
 
-// What a reconcile waits for decides, beside the conditions, whether the object is ready; at rest nothing is written.
+// Waits and conditions decide whether the object is ready. A repeated reconcile writes nothing.
 func TestWaitsAndReadiness(t *testing.T) {
 	for name, tc := range map[string]struct {
 		available metav1.ConditionStatus
@@ -50,7 +50,7 @@ func TestWaitsAndReadiness(t *testing.T) {
 			}
 			b := newBench(t, logic, newWidget())
 			for range 3 {
-				_, _ = b.reconcile() // what it returns is the matter of other tests
+				_, _ = b.reconcile() // other tests check the result
 			}
 			if got := states(b.get()); got != tc.want || len(b.writes) != 1 {
 				t.Errorf("%s, want %s; %d writes", got, tc.want, len(b.writes))
@@ -70,8 +70,8 @@ func TestWaitsAndReadiness(t *testing.T) {
 	}
 }
 
-// A main condition that is about an older spec says nothing about the present one.
-func TestAnOldMainConditionIsNotReady(t *testing.T) {
+// A ready condition of an older generation does not make the object ready.
+func TestReadyConditionOfOlderGenerationIsNotReady(t *testing.T) {
 	judged := true
 	logic := Logic[*widget]{Phases: []Phase[*widget]{phase("judging", func(w *widget) error {
 		if judged {
@@ -94,7 +94,7 @@ func TestAnOldMainConditionIsNotReady(t *testing.T) {
 	}
 }
 
-// An object that is paused before its first reconcile is not ready, and one that is paused later stays as it was.
+// An object that is paused before its first reconcile is not ready; one that is paused later keeps its conditions.
 func TestPausedAndReady(t *testing.T) {
 	pause := func(w *widget) { w.Annotations = map[string]string{names.PausedAnnotation: "true"} }
 	b := newBench(t, sized(), newWidget(pause))
@@ -111,7 +111,7 @@ func TestPausedAndReady(t *testing.T) {
 	}
 }
 
-// A kind that sets Ready itself gets Stalled from its waits, nothing else, and an event of its Ready.
+// A kind that sets Ready itself only gets Stalled from its waits, and an event for Ready.
 func TestKindsThatSetReady(t *testing.T) {
 	var err error = &Wait{For: "a complete spec", Stalled: true}
 	logic := failing(&err)

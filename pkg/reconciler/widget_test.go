@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// widget is a custom resource like ours.
+// widget is a custom resource with standard conditions.
 type widget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -68,18 +68,18 @@ func (l *widgetList) DeepCopyObject() runtime.Object {
 
 var widgets = schema.GroupVersion{Group: "test.opendatahub.io", Version: "v1"}
 
-// bench is a shell over a fake API server that counts what is written.
+// bench runs a baseReconciler with a fake API server that records its writes.
 type bench struct {
-	t        *testing.T
-	client   client.WithWatch
-	shell    reconcile.Reconciler
-	recorder *events.FakeRecorder
-	gone     []types.UID
+	t          *testing.T
+	client     client.WithWatch
+	reconciler reconcile.Reconciler
+	recorder   *events.FakeRecorder
+	gone       []types.UID
 
 	mu      sync.Mutex
 	writes  []string                // "patch" or "patch status" with the body
-	failing func(what string) error // decides about writes when set
-	stale   *widget                 // what the cache answers when set
+	failing func(what string) error // if set, returns the errors of writes
+	stale   *widget                 // if set, the object in the cache
 	older   bool                    // the CRD has no status.url
 }
 
@@ -98,7 +98,7 @@ func newWidget(changes ...func(*widget)) *widget {
 	return w
 }
 
-// newBench starts with the given objects. Gone is filled in.
+// newBench creates the given objects and sets Logic.OnDeleted.
 func newBench(t *testing.T, logic Logic[*widget], objects ...client.Object) *bench {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -132,11 +132,11 @@ func newBench(t *testing.T, logic Logic[*widget], objects ...client.Object) *ben
 			},
 		}).Build()
 	logic.OnDeleted = func(uid types.UID) { b.gone = append(b.gone, uid) }
-	b.shell = New(Options{Client: b.client, Recorder: b.recorder, Component: t.Name()}, logic)
+	b.reconciler = New(Options{Client: b.client, Recorder: b.recorder, Component: t.Name()}, logic)
 	return b
 }
 
-// storeWithoutURL answers a patch of the status as an API server whose CRD lacks the field: a patch of nothing else changes nothing.
+// storeWithoutURL patches the status like an API server whose CRD lacks the field url.
 func storeWithoutURL(ctx context.Context, c client.Client, obj client.Object, p client.Patch) error {
 	body, err := p.Data(obj)
 	if err != nil {
@@ -173,10 +173,10 @@ func (b *bench) note(what string, obj client.Object, p client.Patch) error {
 // reconcile reconciles once.
 func (b *bench) reconcile() (ctrl.Result, error) {
 	b.t.Helper()
-	return b.shell.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: key})
+	return b.reconciler.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: key})
 }
 
-// must reconciles once without an error and returns its number of writes.
+// must reconciles once without an error and returns the number of writes.
 func (b *bench) must() int {
 	b.t.Helper()
 	before := len(b.writes)
@@ -195,7 +195,7 @@ func (b *bench) get() *widget {
 	return w
 }
 
-// change updates the object as another client does.
+// change updates the object like another client.
 func (b *bench) change(change func(*widget)) {
 	b.t.Helper()
 	w := b.get()
@@ -212,7 +212,7 @@ func (b *bench) delete() {
 	}
 }
 
-// events returns what was recorded since the last call.
+// events returns the events recorded since the last call.
 func (b *bench) events() []string {
 	var out []string
 	for {
@@ -225,7 +225,7 @@ func (b *bench) events() []string {
 	}
 }
 
-// phase makes a phase of a function.
+// phase returns a Phase that runs a function.
 func phase(name string, run func(*widget) error) Phase[*widget] {
 	return Phase[*widget]{Name: name, Run: func(_ context.Context, w *widget) error { return run(w) }}
 }
@@ -234,7 +234,7 @@ func set(w *widget, conditionType string, status metav1.ConditionStatus, reason 
 	conditions.Set(w.ConditionsRef(), conditionType, status, reason, "because "+reason, w.Generation)
 }
 
-// sized is a logic that is available when the size is not negative.
+// sized returns a Logic that sets Available if the size is not negative.
 func sized() Logic[*widget] {
 	return Logic[*widget]{
 		Phases: []Phase[*widget]{phase("measuring", func(w *widget) error {

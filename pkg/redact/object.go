@@ -2,15 +2,15 @@ package redact
 
 import "regexp"
 
-// sensitiveName are the names of variables, and sensitiveField those of fields, whose value is a credential.
+// sensitiveName matches the names of environment variables, and sensitiveField those of fields, with a credential as value.
 var (
 	sensitiveName  = regexp.MustCompile(`(?i)` + sensitive + `$|_key$`)
 	sensitiveField = regexp.MustCompile(`(?i)^` + sensitiveInJSON + `$`)
 )
 
-// Object takes the credentials out of the content of an object, in place: values of Secrets and ConfigMaps, of variables and fields whose
-// names say that they are credentials, and whatever Text finds in other texts. Objects inside of it, as in an AppWrapper, are treated
-// alike. Copies of the object that clients leave in annotations are removed.
+// Object redacts the content of an object in place: the values of Secrets and ConfigMaps, environment variables and fields with sensitive
+// names, and credentials in other strings, see Text. It includes embedded objects, such as those of an AppWrapper. The
+// annotation last-applied-configuration is removed.
 func Object(content map[string]any) {
 	if content["kind"] == "Secret" || content["kind"] == "ConfigMap" {
 		for _, field := range []string{"data", "stringData", "binaryData"} {
@@ -21,20 +21,20 @@ func Object(content map[string]any) {
 		}
 	}
 	name, _ := content["name"].(string)
-	if _, is := content["value"].(string); is && sensitiveName.MatchString(name) {
+	if _, isString := content["value"].(string); isString && sensitiveName.MatchString(name) {
 		content["value"] = Mark
 	}
 	delete(content, "kubectl.kubernetes.io/last-applied-configuration")
 	for key, value := range content {
-		if _, is := value.(string); is && sensitiveField.MatchString(key) {
+		if _, isString := value.(string); isString && sensitiveField.MatchString(key) {
 			value = Mark
 		}
-		content[key] = element(value)
+		content[key] = redactValue(value)
 	}
 }
 
-// element is the value of a field or of a list without credentials.
-func element(value any) any {
+// redactValue redacts the value of a field or a list item.
+func redactValue(value any) any {
 	switch v := value.(type) {
 	case string:
 		return Text(v)
@@ -42,7 +42,7 @@ func element(value any) any {
 		Object(v)
 	case []any:
 		for i := range v {
-			v[i] = element(v[i])
+			v[i] = redactValue(v[i])
 		}
 	}
 	return value

@@ -80,24 +80,24 @@ func TestTextKeeps(t *testing.T) {
 	}
 }
 
-func forget(t *testing.T) {
+func resetRecorded(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
-		learnt.mu.Lock()
-		defer learnt.mu.Unlock()
-		learnt.of, learnt.order, learnt.starting = nil, nil, nil
+		recorded.mu.Lock()
+		defer recorded.mu.Unlock()
+		recorded.bySecret, recorded.order, recorded.byPrefix = nil, nil, nil
 	})
 }
 
-// Values of Secrets are taken out wherever they stand; what is no secret is not.
-func TestValuesOfSecrets(t *testing.T) {
-	forget(t)
+// Values of Secrets are redacted everywhere, and public values are not.
+func TestTextRedactsValuesOfSecrets(t *testing.T) {
+	resetRecorded(t)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Data: map[string][]byte{
 		"password": []byte("zaphod-1\n"), "user": []byte("registry"), "POSTGRES_DB": []byte("models"), "other": []byte("planted-4f9a"), "host": []byte("postgres"),
 		"uri": []byte("postgresql://a:tricia%20m@pg/x"), "tls.key": []byte("-----BEGIN X-----\nMIIEvgIBADANBgkqhkiG9w0B\n-----END X-----"),
 		"note": []byte(`with "quotes" & 1`),
 	}}
-	Secret(secret)
+	RecordSecret(secret)
 	for _, leak := range []string{
 		"I am zaphod-1.", "it was planted-4f9a", "tricia m", "tricia%20m", "MIIEvgIBADANBgkqhkiG9w0B", "emFwaG9kLTE=", `{"msg":"with \"quotes\" \u0026 1"}`,
 	} {
@@ -109,33 +109,32 @@ func TestValuesOfSecrets(t *testing.T) {
 		t.Errorf("%q", Text(text))
 	}
 	secret.Data = map[string][]byte{"password": []byte("trillian")}
-	Secret(secret)
+	RecordSecret(secret)
 	if got := Text("zaphod-1 and trillian"); got != "zaphod-1 and "+Mark {
 		t.Errorf("after a rotation: %q", got)
 	}
 }
 
-// Of a Secret with a certificate the key is a secret, and not the certificate.
-func TestCertificatesAreNoSecrets(t *testing.T) {
-	forget(t)
+// In a Secret with a certificate only the private key is redacted.
+func TestTextKeepsCertificates(t *testing.T) {
+	resetRecorded(t)
 	certificate := "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUX1\nbm9uZQ4kCjAIBgNVBAMMAWE=\n-----END CERTIFICATE-----\n"
 	key := "-----BEGIN EC KEY-----\nMHcCAQEEIIGrDeepThought42\n-----END EC KEY-----\n"
-	Secret(&corev1.Secret{Data: map[string][]byte{"tls.crt": []byte(certificate + certificate), "tls.key": []byte(key), "all.pem": []byte(certificate + key)}})
+	RecordSecret(&corev1.Secret{Data: map[string][]byte{"tls.crt": []byte(certificate + certificate), "tls.key": []byte(key), "all.pem": []byte(certificate + key)}})
 	if got := Text("MIIBszCCAVmgAwIBAgIUX1 and MHcCAQEEIIGrDeepThought42"); strings.Contains(got, "DeepThought") {
 		t.Errorf("the key is in %q", got)
 	}
-	Secret(&corev1.Secret{Data: map[string][]byte{"tls.crt": []byte(certificate + certificate)}})
+	RecordSecret(&corev1.Secret{Data: map[string][]byte{"tls.crt": []byte(certificate + certificate)}})
 	if got := Text("MIIBszCCAVmgAwIBAgIUX1"); got != "MIIBszCCAVmgAwIBAgIUX1" {
 		t.Errorf("a certificate becomes %q", got)
 	}
 }
 
-// The longest of the values that begin alike is taken out, one that two Secrets hold is known until neither does, and of many
-// Secrets the first are forgotten.
-func TestManyValues(t *testing.T) {
-	forget(t)
+// The longest value with a prefix is redacted. A value of two Secrets is stored until both are deleted. The oldest Secrets are evicted.
+func TestTextWithManySecrets(t *testing.T) {
+	resetRecorded(t)
 	secret := func(name, password string) {
-		Secret(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{"password": []byte(password)}})
+		RecordSecret(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{"password": []byte(password)}})
 	}
 	secret("short", "zaphod-1")
 	secret("long", "zaphod-1-beeblebrox")
@@ -157,21 +156,21 @@ func TestManyValues(t *testing.T) {
 	if got := Text(fmt.Sprintf("zaphod-1-beeblebrox, password-0, password-%d.", maxSecrets-1)); got != "zaphod-1-beeblebrox, "+Mark+", "+Mark+"." {
 		t.Errorf("%q", got)
 	}
-	if len(learnt.of) != maxSecrets || len(learnt.order) != maxSecrets {
-		t.Errorf("%d Secrets are remembered", len(learnt.of))
+	if len(recorded.bySecret) != maxSecrets || len(recorded.order) != maxSecrets {
+		t.Errorf("%d Secrets are remembered", len(recorded.bySecret))
 	}
 }
 
-// What a client reads is learnt, whatever client that is.
-func TestLearn(t *testing.T) {
-	forget(t)
+// Secrets that any client reads are recorded.
+func TestRecordSecrets(t *testing.T) {
+	resetRecorded(t)
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"ns","name":"s"},"data":{"password":"bWFydmluLTQy"}}`)
 	}))
 	defer api.Close()
 	config := &rest.Config{Host: api.URL}
-	Learn(config)
+	RecordSecrets(config)
 	got, err := kubernetes.NewForConfigOrDie(config).CoreV1().Secrets("ns").Get(t.Context(), "s", metav1.GetOptions{})
 	if err != nil || string(got.Data["password"]) != "marvin-42" {
 		t.Fatalf("%v, %v", got, err)
@@ -187,16 +186,15 @@ func TestLearn(t *testing.T) {
 	}
 }
 
-// BenchmarkReading measures what a restart does for each Secret: it is read, and a message is redacted. It must not depend on how many
-// were read before.
-func BenchmarkReading(b *testing.B) {
+// BenchmarkRecordSecret measures the cost of a Secret and a message after a restart. It must not depend on the number of Secrets.
+func BenchmarkRecordSecret(b *testing.B) {
 	key := make([]byte, 1200)
 	secret := func(i int) {
 		rng := rand.New(rand.NewPCG(uint64(i), 1))
 		for at := range key {
 			key[at] = byte(rng.Uint32())
 		}
-		Secret(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: strconv.Itoa(i)}, Data: map[string][]byte{
+		RecordSecret(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: strconv.Itoa(i)}, Data: map[string][]byte{
 			"tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
 		}})
 	}

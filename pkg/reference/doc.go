@@ -1,7 +1,6 @@
-// Package reference follows the Secrets and ConfigMaps that the pods of a component consume but that other clients own.
+// Package reference tracks the Secrets and ConfigMaps that pods of a component use and that other clients own.
 //
-// The objects are watched as metadata. Their content is read, live, only when their resourceVersion has moved, and of the
-// content nothing is kept but a hash of the keys that pods consume. The hashes stand on the workload, so that a rotated
-// password or certificate rolls the pods, an unrelated key or a touched label does not, and a restart of the manager or the
-// take-over of a workload that was made by another operator does not either.
+// The objects are watched as metadata. Their content is read from the API server when their resourceVersion changes, and only a hash of
+// the used keys is stored. The hashes are annotations of the workload. Pods roll after a change of a used key, such as a
+// password or certificate. They do not roll for other keys, labels, a restart of the manager or the adoption of the workload.
 package reference

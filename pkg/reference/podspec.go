@@ -7,7 +7,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/server"
 )
 
-// OfEnv returns the Secrets and ConfigMaps that environment variables take single keys from.
+// OfEnv returns the Secrets and ConfigMaps of which environment variables use single keys.
 func OfEnv(env []corev1.EnvVar) []Reference {
 	var refs []Reference
 	for _, e := range env {
@@ -24,22 +24,22 @@ func OfEnv(env []corev1.EnvVar) []Reference {
 	return refs
 }
 
-// OfEnvFrom returns the Secrets and ConfigMaps that are turned into environment variables as a whole.
+// OfEnvFrom returns the Secrets and ConfigMaps of envFrom.
 func OfEnvFrom(sources []corev1.EnvFromSource) []Reference {
 	var refs []Reference
 	for _, s := range sources {
 		if s.SecretRef != nil {
-			refs = append(refs, whole(Secret, s.SecretRef.Name, s.SecretRef.Optional))
+			refs = append(refs, allKeys(Secret, s.SecretRef.Name, s.SecretRef.Optional))
 		}
 		if s.ConfigMapRef != nil {
-			refs = append(refs, whole(ConfigMap, s.ConfigMapRef.Name, s.ConfigMapRef.Optional))
+			refs = append(refs, allKeys(ConfigMap, s.ConfigMapRef.Name, s.ConfigMapRef.Optional))
 		}
 	}
 	return refs
 }
 
-// OfPods returns the Secrets and ConfigMaps without which pods do not start that are placed like this: those of volumes and pulls. A change
-// of them needs no new pods: mounted files follow it.
+// OfPods returns the Secrets and ConfigMaps that pods need to start: of volumes and image pulls. A change needs no rollout, because the
+// kubelet updates mounted files.
 func OfPods(p *server.Pods) []Reference {
 	var refs []Reference
 	for _, s := range p.ImagePullSecrets {
@@ -54,10 +54,10 @@ func OfPods(p *server.Pods) []Reference {
 func ofVolume(v *server.Volume) []Reference {
 	var refs []Reference
 	if v.Secret != nil {
-		refs = append(refs, whole(Secret, v.Secret.SecretName, v.Secret.Optional))
+		refs = append(refs, allKeys(Secret, v.Secret.SecretName, v.Secret.Optional))
 	}
 	if v.ConfigMap != nil {
-		refs = append(refs, whole(ConfigMap, v.ConfigMap.Name, v.ConfigMap.Optional))
+		refs = append(refs, allKeys(ConfigMap, v.ConfigMap.Name, v.ConfigMap.Optional))
 	}
 	if v.CSI != nil && v.CSI.NodePublishSecretRef != nil {
 		refs = append(refs, Reference{Kind: Secret, Name: v.CSI.NodePublishSecretRef.Name})
@@ -67,16 +67,16 @@ func ofVolume(v *server.Volume) []Reference {
 	}
 	for _, s := range v.Projected.Sources {
 		if s.Secret != nil {
-			refs = append(refs, whole(Secret, s.Secret.Name, s.Secret.Optional))
+			refs = append(refs, allKeys(Secret, s.Secret.Name, s.Secret.Optional))
 		}
 		if s.ConfigMap != nil {
-			refs = append(refs, whole(ConfigMap, s.ConfigMap.Name, s.ConfigMap.Optional))
+			refs = append(refs, allKeys(ConfigMap, s.ConfigMap.Name, s.ConfigMap.Optional))
 		}
 	}
 	return refs
 }
 
-// whole is a reference to all keys of an object.
-func whole(kind Kind, name string, optional *bool) Reference {
+// allKeys returns a reference to all keys of an object.
+func allKeys(kind Kind, name string, optional *bool) Reference {
 	return Reference{Kind: kind, Name: name, Optional: ptr.Deref(optional, false)}
 }

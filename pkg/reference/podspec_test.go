@@ -11,7 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/server"
 )
 
-// Whatever of a placement pods wait for is found, and nothing that they start without.
+// All references that pods need to start are found, and no optional ones.
 func TestOfPods(t *testing.T) {
 	p := &server.Pods{}
 	if err := yaml.UnmarshalStrict([]byte(`{imagePullSecrets: [{name: pull}], volumes: [
@@ -30,7 +30,7 @@ func TestOfPods(t *testing.T) {
 	}
 }
 
-func TestAbsent(t *testing.T) {
+func TestFindMissing(t *testing.T) {
 	refs := []Reference{{Kind: Secret, Name: "here"}, {Kind: Secret, Name: "gone"}, {Kind: ConfigMap, Name: "gone", Optional: true}}
 	absent, err := FindMissing(refs, func(r Reference) (bool, error) { return r.Name == "here", nil })
 	if diff := cmp.Diff([]Missing{{Reference: refs[1]}}, absent); diff != "" || err != nil {

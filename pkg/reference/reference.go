@@ -5,39 +5,38 @@ import (
 	"slices"
 )
 
-// Kind is the kind of a referenced object; all live in the core API group, version v1.
+// Kind is the kind of a referenced object of the core API group.
 type Kind string
 
-// The kinds that pods consume by name.
+// The kinds that pods reference by name.
 const (
 	Secret    Kind = "Secret"
 	ConfigMap Kind = "ConfigMap"
-	// Claim is a volume, which has no keys and is never read.
-	Claim Kind = "PersistentVolumeClaim"
+	// PersistentVolumeClaim has no keys and is never read.
+	PersistentVolumeClaim Kind = "PersistentVolumeClaim"
 )
 
-// Reference names an object that pods consume, and which part of it.
+// Reference is an object that pods use, and the keys that they use.
 type Reference struct {
 	Kind Kind
 	Name string
-	// Keys are the keys that pods consume; empty means all of them.
+	// Keys are the used keys; empty means all.
 	Keys []string
-	// Optional says that pods start without the object or its keys.
+	// Optional reports whether pods start without the object or its keys.
 	Optional bool
 }
 
-// ID identifies the object inside its namespace, "Secret/db" for example. It is also the key under which the hash of
-// the content is recorded on the workload.
+// ID identifies the object in its namespace, such as "Secret/db". It is the key of its hash in HashesAnnotation.
 func (r Reference) ID() string { return string(r.Kind) + "/" + r.Name }
 
 // Missing is a reference that cannot be resolved.
 type Missing struct {
 	Reference
-	// Key is the key that the object lacks; empty when the object itself does not exist.
+	// Key is the missing key; empty if the object does not exist.
 	Key string
 }
 
-// String names the object, what it lacks and the fix, in one line.
+// String returns the missing object or key and the fix in one line.
 func (m Missing) String() string {
 	if m.Key == "" {
 		return string(m.Kind) + " " + m.Name + " does not exist; create it"
@@ -45,16 +44,16 @@ func (m Missing) String() string {
 	return string(m.Kind) + " " + m.Name + " has no key " + m.Key + "; add it"
 }
 
-// Merge joins references to the same object: the keys add up, and it is optional only if it is so everywhere.
-// References without a name are dropped. The result is sorted, so that equal inputs give equal outputs.
+// Merge merges references to the same object: their keys are joined, and the object is optional if all of them are. References without a
+// name are dropped. The result is sorted.
 func Merge(refs []Reference) []Reference {
 	byID := map[string]Reference{}
 	for _, r := range refs {
 		if r.Name == "" {
 			continue
 		}
-		if seen, ok := byID[r.ID()]; ok {
-			r = join(seen, r)
+		if existing, ok := byID[r.ID()]; ok {
+			r = mergeKeys(existing, r)
 		}
 		byID[r.ID()] = r
 	}
@@ -67,10 +66,10 @@ func Merge(refs []Reference) []Reference {
 	return merged
 }
 
-func join(a, b Reference) Reference {
+func mergeKeys(a, b Reference) Reference {
 	a.Optional = a.Optional && b.Optional
 	if len(a.Keys) == 0 || len(b.Keys) == 0 {
-		a.Keys = nil // one of them consumes everything
+		a.Keys = nil // all keys
 		return a
 	}
 	a.Keys = slices.Concat(a.Keys, b.Keys)

@@ -37,7 +37,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-func TestMergeLeavesItsInputAlone(t *testing.T) {
+func TestMergeDoesNotModifyInput(t *testing.T) {
 	in := []Reference{{Kind: Secret, Name: "db", Keys: []string{"z", "a"}}, {Kind: Secret, Name: "db", Keys: []string{"b"}}}
 	Merge(in)
 	if diff := cmp.Diff([]string{"z", "a"}, in[0].Keys); diff != "" {

@@ -23,23 +23,23 @@ import (
 type Tracker struct {
 	cached client.Reader
 	live   client.Reader
-	owners reconciler.Memory[map[string]content]
+	owners reconciler.UIDMap[map[string]content]
 
 	mu sync.Mutex
-	// latest are the contents that were read last, for owners that share an object.
-	latest map[place]content
+	// latest holds the contents that were read last, for owners that share an object.
+	latest map[contentKey]content
 }
 
-// maxLatest bounds them.
+// maxLatest is the maximum size of Tracker.latest.
 const maxLatest = 1000
 
-// place is where an object is.
-type place struct {
+// contentKey identifies a referenced object.
+type contentKey struct {
 	kind Kind
 	client.ObjectKey
 }
 
-// content is what is remembered of one version of an object: hashes, never the values.
+// content holds the hashes of the keys of one version of an object, never the values.
 type content struct {
 	uid     types.UID
 	version string
@@ -48,27 +48,26 @@ type content struct {
 
 // Resolved is the state of a set of references.
 type Resolved struct {
-	// Hashes maps the ID of every object that exists to a hash of the keys that are consumed.
+	// Hashes maps the ID of each existing object to a hash of its used keys.
 	Hashes map[string]string
-	// Missing lists the objects and keys that are required and do not exist, sorted by ID.
+	// Missing lists required objects and keys that do not exist, sorted by ID.
 	Missing []Missing
 }
 
-// NewTracker returns a Tracker that reads metadata from cached, which must hold Secrets and ConfigMaps as metadata,
-// and content from live.
+// NewTracker returns a Tracker that reads metadata from cached, a cache of the metadata of Secrets and ConfigMaps, and content from live.
 func NewTracker(cached, live client.Reader) *Tracker {
-	return &Tracker{cached: cached, live: live, latest: map[place]content{}}
+	return &Tracker{cached: cached, live: live, latest: map[contentKey]content{}}
 }
 
-// Resolve returns the state of the references of one owner in a namespace. It reads content only of objects whose
-// resourceVersion has moved since the last call of this or another owner. Errors are those of the API server, NotFound excepted.
+// Resolve returns the state of the references of one owner. It reads content only of objects whose resourceVersion changed since the last
+// call for any owner. Errors are those of the API server except NotFound.
 func (t *Tracker) Resolve(ctx context.Context, owner types.UID, namespace string, refs []Reference) (Resolved, error) {
 	refs = Merge(refs)
-	known, _ := t.owners.Get(owner)
-	seen := make(map[string]content, len(refs))
+	last, _ := t.owners.Get(owner)
+	contents := make(map[string]content, len(refs))
 	resolved := Resolved{Hashes: map[string]string{}}
 	for _, ref := range refs {
-		c, exists, err := t.read(ctx, namespace, ref, known[ref.ID()])
+		c, exists, err := t.resolveContent(ctx, namespace, ref, last[ref.ID()])
 		if err != nil {
 			return Resolved{}, err
 		}
@@ -78,78 +77,78 @@ func (t *Tracker) Resolve(ctx context.Context, owner types.UID, namespace string
 			}
 			continue
 		}
-		seen[ref.ID()] = c
+		contents[ref.ID()] = c
 		resolved.Hashes[ref.ID()] = c.hash(ref.Keys)
-		resolved.Missing = append(resolved.Missing, c.missing(ref)...)
+		resolved.Missing = append(resolved.Missing, c.missingKeys(ref)...)
 	}
-	t.owners.Set(owner, seen)
+	t.owners.Set(owner, contents)
 	return resolved, nil
 }
 
-// FindMissing returns those of the required objects that do not exist. Unlike Resolve it reads nothing but whether they do.
+// FindMissing returns the required objects that do not exist. Unlike Resolve it reads no content.
 func FindMissing(refs []Reference, exists func(Reference) (bool, error)) ([]Missing, error) {
-	var absent []Missing
+	var missing []Missing
 	for _, ref := range refs {
 		if ref.Optional {
 			continue
 		}
-		if there, err := exists(ref); err != nil {
+		if found, err := exists(ref); err != nil {
 			return nil, fmt.Errorf("looking for %s %s: %w", ref.Kind, ref.Name, err)
-		} else if !there {
-			absent = append(absent, Missing{Reference: ref})
+		} else if !found {
+			missing = append(missing, Missing{Reference: ref})
 		}
 	}
-	return absent, nil
+	return missing, nil
 }
 
-// FindMissing returns those of the required objects of a namespace that do not exist.
+// FindMissing returns the required objects of a namespace that do not exist.
 func (t *Tracker) FindMissing(ctx context.Context, namespace string, refs []Reference) ([]Missing, error) {
 	return FindMissing(refs, func(ref Reference) (bool, error) {
-		err := t.cached.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, head(ref.Kind))
+		err := t.cached.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, newMetadata(ref.Kind))
 		return err == nil, client.IgnoreNotFound(err)
 	})
 }
 
-// Forget drops what is remembered for an owner.
-func (t *Tracker) Forget(owner types.UID) { t.owners.Forget(owner) }
+// Forget deletes the stored hashes of an owner.
+func (t *Tracker) Forget(owner types.UID) { t.owners.Delete(owner) }
 
-func (t *Tracker) read(ctx context.Context, namespace string, ref Reference, known content) (content, bool, error) {
+func (t *Tracker) resolveContent(ctx context.Context, namespace string, ref Reference, last content) (content, bool, error) {
 	key := client.ObjectKey{Namespace: namespace, Name: ref.Name}
-	live := head(ref.Kind)
+	live := newMetadata(ref.Kind)
 	if err := t.cached.Get(ctx, key, live); apierrors.IsNotFound(err) {
 		return content{}, false, nil
 	} else if err != nil {
 		return content{}, false, fmt.Errorf("reading metadata of %s %s: %w", ref.Kind, key, err)
 	}
-	if known.is(live) {
-		return known, true, nil
+	if last.matches(live) {
+		return last, true, nil
 	}
-	if shared := t.shared(place{ref.Kind, key}); shared.is(live) {
+	if shared := t.getLatest(contentKey{ref.Kind, key}); shared.matches(live) {
 		return shared, true, nil
 	}
-	c, err := t.fetch(ctx, key, ref.Kind)
+	c, err := t.readContent(ctx, key, ref.Kind)
 	if client.IgnoreNotFound(err) != nil {
 		return content{}, false, fmt.Errorf("reading %s %s: %w", ref.Kind, key, err)
 	}
 	if err != nil {
 		return content{}, false, nil
 	}
-	t.share(place{ref.Kind, key}, c)
+	t.setLatest(contentKey{ref.Kind, key}, c)
 	return c, true, nil
 }
 
-// is says whether it is the content of this version of an object.
-func (c content) is(object metav1.Object) bool {
+// matches reports whether this is the content of the given version of an object.
+func (c content) matches(object metav1.Object) bool {
 	return c.uid == object.GetUID() && c.version == object.GetResourceVersion()
 }
 
-func (t *Tracker) shared(at place) content {
+func (t *Tracker) getLatest(at contentKey) content {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.latest[at]
 }
 
-func (t *Tracker) share(at place, c content) {
+func (t *Tracker) setLatest(at contentKey, c content) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.latest) >= maxLatest {
@@ -158,38 +157,38 @@ func (t *Tracker) share(at place, c content) {
 	t.latest[at] = c
 }
 
-// head is an object of which only the metadata is read.
-func head(kind Kind) *metav1.PartialObjectMetadata {
+// newMetadata returns an object for reads of metadata.
+func newMetadata(kind Kind) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: string(kind)}}
 }
 
-func (t *Tracker) fetch(ctx context.Context, key client.ObjectKey, kind Kind) (content, error) {
+func (t *Tracker) readContent(ctx context.Context, key client.ObjectKey, kind Kind) (content, error) {
 	if kind == Secret {
 		s := &corev1.Secret{}
 		if err := t.live.Get(ctx, key, s); err != nil {
 			return content{}, err
 		}
-		return digest(s.ObjectMeta, s.Data, nil), nil
+		return newContent(s.ObjectMeta, s.Data, nil), nil
 	}
 	m := &corev1.ConfigMap{}
 	if err := t.live.Get(ctx, key, m); err != nil {
 		return content{}, err
 	}
-	return digest(m.ObjectMeta, m.BinaryData, m.Data), nil
+	return newContent(m.ObjectMeta, m.BinaryData, m.Data), nil
 }
 
-func digest(meta metav1.ObjectMeta, binary map[string][]byte, text map[string]string) content {
+func newContent(meta metav1.ObjectMeta, binary map[string][]byte, text map[string]string) content {
 	c := content{uid: meta.UID, version: meta.ResourceVersion, keys: make(map[string]string, len(binary)+len(text))}
 	for k, v := range binary {
-		c.keys[k] = short(c.uid, v)
+		c.keys[k] = keyedHash(c.uid, v)
 	}
 	for k, v := range text {
-		c.keys[k] = short(c.uid, []byte(v))
+		c.keys[k] = keyedHash(c.uid, []byte(v))
 	}
 	return c
 }
 
-// hash covers the consumed keys that exist; no keys means all.
+// hash returns a hash of the given keys that exist; no keys means all.
 func (c content) hash(keys []string) string {
 	if len(keys) == 0 {
 		keys = slices.Sorted(maps.Keys(c.keys))
@@ -200,10 +199,10 @@ func (c content) hash(keys []string) string {
 			all = append(all, k+"\x00"+h+"\x00"...)
 		}
 	}
-	return short(c.uid, all)
+	return keyedHash(c.uid, all)
 }
 
-func (c content) missing(ref Reference) []Missing {
+func (c content) missingKeys(ref Reference) []Missing {
 	if ref.Optional {
 		return nil
 	}
@@ -216,9 +215,9 @@ func (c content) missing(ref Reference) []Missing {
 	return missing
 }
 
-// short is a keyed hash. It is recorded on workloads, which more people may read than the Secret: without the uid of the
-// Secret as a key, a weak password could be guessed from it.
-func short(uid types.UID, value []byte) string {
+// keyedHash returns an HMAC with the uid of the object as key. The hash is stored on workloads, which have more readers than Secrets: a
+// plain hash would allow guessing a weak password.
+func keyedHash(uid types.UID, value []byte) string {
 	mac := hmac.New(sha256.New, []byte(uid))
 	mac.Write(value)
 	return hex.EncodeToString(mac.Sum(nil)[:8])

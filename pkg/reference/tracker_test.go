@@ -21,15 +21,15 @@ const (
 	namespace = "apps"
 )
 
-// counted is a cluster whose reads of content are counted; reads of metadata are those of the cache.
-type counted struct {
+// countingCluster counts reads of content. Reads of metadata come from the cache.
+type countingCluster struct {
 	client.WithWatch
 	reads int
 	fail  error
 }
 
-func cluster(objects ...client.Object) *counted {
-	c := &counted{}
+func newCluster(objects ...client.Object) *countingCluster {
+	c := &countingCluster{}
 	c.WithWatch = interceptor.NewClient(fake.NewClientBuilder().WithObjects(objects...).Build(), interceptor.Funcs{
 		Get: func(ctx context.Context, under client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			if _, metadata := obj.(*metav1.PartialObjectMetadata); !metadata {
@@ -61,8 +61,8 @@ func resolve(t *testing.T, tracker *Tracker, refs ...Reference) Resolved {
 	return resolved
 }
 
-func TestContentIsReadOnlyWhenItsVersionMoved(t *testing.T) {
-	c := cluster(secret(map[string]string{"uri": "a", "other": "x"}))
+func TestResolveReadsOnlyChangedVersions(t *testing.T) {
+	c := newCluster(secret(map[string]string{"uri": "a", "other": "x"}))
 	tracker := NewTracker(c, c)
 	ref := Reference{Kind: Secret, Name: "db", Keys: []string{"uri"}}
 	first := resolve(t, tracker, ref)
@@ -98,7 +98,7 @@ func TestContentIsReadOnlyWhenItsVersionMoved(t *testing.T) {
 func TestHashOfAllKeys(t *testing.T) {
 	all := Reference{Kind: Secret, Name: "db"}
 	hash := func(data map[string]string) string {
-		c := cluster(secret(data))
+		c := newCluster(secret(data))
 		return resolve(t, NewTracker(c, c), all).Hashes["Secret/db"]
 	}
 	base := hash(map[string]string{"a": "1", "b": "2"})
@@ -117,7 +117,7 @@ func TestHashOfAllKeys(t *testing.T) {
 func TestWeakPasswordsCannotBeGuessedFromTheHash(t *testing.T) {
 	one, two := secret(map[string]string{"password": "1234"}), secret(map[string]string{"password": "1234"})
 	two.UID = "another"
-	a, b := cluster(one), cluster(two)
+	a, b := newCluster(one), newCluster(two)
 	ref := Reference{Kind: Secret, Name: "db"}
 	if resolve(t, NewTracker(a, a), ref).Hashes["Secret/db"] == resolve(t, NewTracker(b, b), ref).Hashes["Secret/db"] {
 		t.Error("equal passwords of two Secrets give equal hashes")
@@ -125,7 +125,7 @@ func TestWeakPasswordsCannotBeGuessedFromTheHash(t *testing.T) {
 }
 
 func TestMissing(t *testing.T) {
-	c := cluster(secret(map[string]string{"uri": "a"}),
+	c := newCluster(secret(map[string]string{"uri": "a"}),
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "ca", Namespace: namespace}, Data: map[string]string{"ca.crt": "x"}, BinaryData: map[string][]byte{"der": {1}}})
 	got := resolve(t, NewTracker(c, c),
 		Reference{Kind: Secret, Name: "db", Keys: []string{"uri", "lost"}},
@@ -147,7 +147,7 @@ func TestMissing(t *testing.T) {
 }
 
 func TestForget(t *testing.T) {
-	c := cluster(secret(map[string]string{"uri": "a"}))
+	c := newCluster(secret(map[string]string{"uri": "a"}))
 	tracker := NewTracker(c, c)
 	resolve(t, tracker, Reference{Kind: Secret, Name: "db"})
 	tracker.Forget(owner)
@@ -157,11 +157,11 @@ func TestForget(t *testing.T) {
 	tracker.Forget("nobody")
 }
 
-// What many owners use is read once for all of them, and once again when it has changed. Objects of one name in two namespaces are two objects.
-func TestOwnersShareWhatWasRead(t *testing.T) {
+// A shared object is read once for all owners, and once after each change. Objects in different namespaces are not shared.
+func TestResolveSharesContentBetweenOwners(t *testing.T) {
 	other := secret(map[string]string{"uri": "other"})
 	other.Namespace = "elsewhere"
-	c := cluster(secret(map[string]string{"uri": "a"}), other, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: namespace, UID: "map"}})
+	c := newCluster(secret(map[string]string{"uri": "a"}), other, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: namespace, UID: "map"}})
 	tracker := NewTracker(c, c)
 	ref := Reference{Kind: Secret, Name: "db"}
 	all := func() (hashes []string) {
@@ -187,7 +187,7 @@ func TestOwnersShareWhatWasRead(t *testing.T) {
 		t.Errorf("after a change %d reads, hashes %v", c.reads, after)
 	}
 	for range maxLatest {
-		tracker.share(place{Secret, client.ObjectKey{Name: strconv.Itoa(len(tracker.latest))}}, content{})
+		tracker.setLatest(contentKey{Secret, client.ObjectKey{Name: strconv.Itoa(len(tracker.latest))}}, content{})
 	}
 	if n := len(tracker.latest); n > maxLatest {
 		t.Errorf("%d contents are held", n)
@@ -203,7 +203,7 @@ func TestOwnersShareWhatWasRead(t *testing.T) {
 }
 
 func TestErrorsNameTheObject(t *testing.T) {
-	c := cluster(secret(nil))
+	c := newCluster(secret(nil))
 	c.fail = errors.New("broken")
 	_, err := NewTracker(c, c).Resolve(t.Context(), owner, namespace, []Reference{{Kind: Secret, Name: "db"}})
 	if err == nil || !strings.Contains(err.Error(), "reading Secret apps/db: broken") {

@@ -29,43 +29,43 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
 
-// Kinds of the objects that a server and its database consist of.
+// Kinds of the objects of a server and its database.
 var (
-	Deployment       = appsv1.SchemeGroupVersion.WithKind("Deployment")
-	Service          = corev1.SchemeGroupVersion.WithKind("Service")
-	ServiceAccount   = corev1.SchemeGroupVersion.WithKind("ServiceAccount")
-	Secret           = corev1.SchemeGroupVersion.WithKind("Secret")
-	ConfigMap        = corev1.SchemeGroupVersion.WithKind("ConfigMap")
-	Claim            = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
-	EndpointSlice    = discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice")
-	Ingress          = networkingv1.SchemeGroupVersion.WithKind("Ingress")
-	NetworkPolicy    = networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")
-	DisruptionBudget = policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget")
-	Role             = rbacv1.SchemeGroupVersion.WithKind("Role")
-	RoleBinding      = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
-	ClusterBinding   = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
+	Deployment         = appsv1.SchemeGroupVersion.WithKind("Deployment")
+	Service            = corev1.SchemeGroupVersion.WithKind("Service")
+	ServiceAccount     = corev1.SchemeGroupVersion.WithKind("ServiceAccount")
+	Secret             = corev1.SchemeGroupVersion.WithKind("Secret")
+	ConfigMap          = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	Claim              = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
+	EndpointSlice      = discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice")
+	Ingress            = networkingv1.SchemeGroupVersion.WithKind("Ingress")
+	NetworkPolicy      = networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")
+	DisruptionBudget   = policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget")
+	Role               = rbacv1.SchemeGroupVersion.WithKind("Role")
+	RoleBinding        = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
+	ClusterRoleBinding = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
 )
 
-// Optional are the children whose APIs may come and go.
-var Optional = []schema.GroupVersionKind{capability.Route, capability.HTTPRoute, capability.ReferenceGrant, capability.BackendTLSPolicy}
+// OptionalKinds are the kinds of children of optional APIs.
+var OptionalKinds = []schema.GroupVersionKind{capability.Route, capability.HTTPRoute, capability.ReferenceGrant, capability.BackendTLSPolicy}
 
-// Caches says what of servers is held in memory, by our label, which EndpointSlices copy from their Service. An empty namespace is all;
-// optional kinds are always watched in all.
+// Caches returns the informers for children of servers. They select the managed label, which EndpointSlices copy from their Service. An
+// empty namespace selects all; optional kinds are always watched in all namespaces.
 func Caches(namespace string) []component.CacheNeed {
 	needs := []component.CacheNeed{
-		{Kind: Deployment, Namespace: namespace, FullObjects: true}, {Kind: EndpointSlice, Namespace: namespace, FullObjects: true}, {Kind: ClusterBinding},
+		{Kind: Deployment, Namespace: namespace, FullObjects: true}, {Kind: EndpointSlice, Namespace: namespace, FullObjects: true}, {Kind: ClusterRoleBinding},
 	}
 	for _, kind := range []schema.GroupVersionKind{Service, ServiceAccount, NetworkPolicy, DisruptionBudget, Role, RoleBinding, Ingress} {
 		needs = append(needs, component.CacheNeed{Kind: kind, Namespace: namespace})
 	}
-	for _, kind := range Optional {
+	for _, kind := range OptionalKinds {
 		needs = append(needs, component.CacheNeed{Kind: kind})
 	}
 	return needs
 }
 
-// OwnsServer has a controller follow the children of its objects that are always served.
-func OwnsServer(b *builder.Builder) *builder.Builder {
+// OwnServerChildren adds watches of the children that every cluster serves.
+func OwnServerChildren(b *builder.Builder) *builder.Builder {
 	b.Owns(&appsv1.Deployment{})
 	for _, child := range []client.Object{
 		&corev1.Service{}, &corev1.ServiceAccount{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{}, &networkingv1.Ingress{},
@@ -76,7 +76,8 @@ func OwnsServer(b *builder.Builder) *builder.Builder {
 	return b
 }
 
-// Find reads an object from the cache, or from the API server when it does not bear our label yet, and reports whether it is there.
+// Find reads an object from the cache, or from the API server if the cache does not contain it because it lacks the managed label. It
+// reports whether the object exists.
 func Find(ctx context.Context, cached, live client.Reader, key client.ObjectKey, object client.Object) (bool, error) {
 	err := cached.Get(ctx, key, object)
 	if apierrors.IsNotFound(err) {
@@ -88,7 +89,7 @@ func Find(ctx context.Context, cached, live client.Reader, key client.ObjectKey,
 	return err == nil, err
 }
 
-// FindDeployment finds a Deployment. One that is not there is empty.
+// FindDeployment returns a Deployment, or an empty one if it does not exist.
 func FindDeployment(ctx context.Context, cached, live client.Reader, namespace, name string) (*appsv1.Deployment, error) {
 	d := &appsv1.Deployment{}
 	if _, err := Find(ctx, cached, live, client.ObjectKey{Namespace: namespace, Name: name}, d); err != nil {
@@ -97,9 +98,8 @@ func FindDeployment(ctx context.Context, cached, live client.Reader, namespace, 
 	return d, nil
 }
 
-// DatabaseCause returns what to add to the message of a server about its generated database, of which the pods are given, and the fields of
-// its resources; "" where they run.
-func DatabaseCause(ctx context.Context, cached, live client.Reader, namespace, name string, pods []corev1.Pod, fields conditions.Fields) (string, error) {
+// DatabaseCause returns a suffix for the status message of a server with the problem of its generated database, or "".
+func DatabaseCause(ctx context.Context, cached, live client.Reader, namespace, name string, pods []corev1.Pod, fields conditions.ResourceFields) (string, error) {
 	d, err := FindDeployment(ctx, cached, live, namespace, name)
 	if err != nil {
 		return "", err
@@ -110,21 +110,20 @@ func DatabaseCause(ctx context.Context, cached, live client.Reader, namespace, n
 	return "", nil
 }
 
-// EvaluateDeployment judges the Deployment of a server and the endpoints of the Service of the same name. available says that the server was so before:
-// that stays until the Deployment controller has seen a change, which is a matter of milliseconds, and often of an annotation only.
+// EvaluateDeployment returns the state of a server by its Deployment and the EndpointSlices of its Service. An available server stays so
+// until the Deployment controller has observed the current generation, which normally takes milliseconds.
 func EvaluateDeployment(ctx context.Context, cached, live client.Reader, d *appsv1.Deployment, service client.ObjectKey,
 	now time.Time, available bool,
 ) (serving.State, error) {
 	if available && d.Generation != d.Status.ObservedGeneration {
 		return serving.State{}, &reconciler.Wait{For: "the Deployment controller", Retry: time.Second, Unready: true}
 	}
-	return serving.Judge(d, service.Name, now, available, func() ([]discoveryv1.EndpointSlice, error) {
+	return serving.Evaluate(d, service.Name, now, available, func() ([]discoveryv1.EndpointSlice, error) {
 		return serving.Endpoints(ctx, cached, live, service.Namespace, service.Name)
 	})
 }
 
-// Retry does what is to be done once in the life of a leader: it tries again, after pauses that grow from the first to the longest,
-// until it succeeds or ctx ends.
+// Retry calls try until it succeeds or ctx ends, with exponential back-off from first to longest. It calls failed after each failure.
 func Retry(ctx context.Context, clk clock.Clock, first, longest time.Duration,
 	try func(context.Context) error, failed func(error, time.Duration),
 ) {
@@ -142,43 +141,43 @@ func Retry(ctx context.Context, clk clock.Clock, first, longest time.Duration,
 	}
 }
 
-// ConditionDatabaseCertificate exists, and is False, only while a certificate of a database runs out that the operator did not issue.
+// ConditionDatabaseCertificate exists, and is False, only while a database certificate of a user expires soon.
 const ConditionDatabaseCertificate = "DatabaseCertificateReady"
 
-// Certificates keeps the certificates of servers, where no platform makes them, and of their databases. Every client of these is ours, so
-// that no platform needs to know their CA.
-type Certificates struct{ server, database *servingcert.Keeper }
+// Certificates issues the certificates of servers, unless the platform does, and of their databases. All clients of the databases are
+// managed, so that their CA need not be published.
+type Certificates struct{ server, database *servingcert.Issuer }
 
-// NewCertificates reads the metadata of Secrets from cached.
+// NewCertificates returns Certificates that read metadata of Secrets from cached.
 func NewCertificates(cached, live client.Reader, applier *apply.Applier, clk clock.PassiveClock) *Certificates {
 	return &Certificates{
-		server:   &servingcert.Keeper{Cached: cached, Live: live, Applier: applier, Clock: clk},
-		database: &servingcert.Keeper{Cached: cached, Live: live, Applier: applier, Clock: clk, Condition: ConditionDatabaseCertificate},
+		server:   &servingcert.Issuer{Cached: cached, Live: live, Applier: applier, Clock: clk},
+		database: &servingcert.Issuer{Cached: cached, Live: live, Applier: applier, Clock: clk, Condition: ConditionDatabaseCertificate},
 	}
 }
 
-// Keep issues and renews both certificates of an owner; nil is one that it needs none of.
-func (c *Certificates) Keep(ctx context.Context, owner reconciler.Object, server, database *servingcert.Wanted) error {
-	return errors.Join(keep(ctx, c.server, owner, server), keep(ctx, c.database, owner, database))
+// Ensure issues and renews both certificates of an owner. nil means that it needs none.
+func (c *Certificates) Ensure(ctx context.Context, owner reconciler.Object, server, database *servingcert.Spec) error {
+	return errors.Join(ensure(ctx, c.server, owner, server), ensure(ctx, c.database, owner, database))
 }
 
-func keep(ctx context.Context, k *servingcert.Keeper, owner reconciler.Object, want *servingcert.Wanted) error {
-	if want == nil {
-		k.Leave(owner)
+func ensure(ctx context.Context, k *servingcert.Issuer, owner reconciler.Object, wanted *servingcert.Spec) error {
+	if wanted == nil {
+		k.Release(owner)
 		return nil
 	}
-	return k.Keep(ctx, owner, *want)
+	return k.Ensure(ctx, owner, *wanted)
 }
 
-// Authority is the CA that issued the certificate of a server; nil when another one did.
-func (c *Certificates) Authority(owner types.UID) []byte { return c.server.Authority(owner) }
+// Authority returns the CA of the server certificate, nil if the operator did not issue it.
+func (c *Certificates) CABundle(owner types.UID) []byte { return c.server.CABundle(owner) }
 
-// AwaitRenewal brings an owner back when one of its certificates is due. It belongs to the last phase.
-func (c *Certificates) AwaitRenewal(owner types.UID) error {
+// RequeueForRenewal requeues an owner when a certificate is to be renewed. It must be called in the last phase.
+func (c *Certificates) RequeueForRenewal(owner types.UID) error {
 	return errors.Join(c.server.AwaitRenewal(owner), c.database.AwaitRenewal(owner))
 }
 
-// Forget drops what is remembered for an owner that is gone.
+// Forget removes the state of a deleted owner.
 func (c *Certificates) Forget(owner types.UID) {
 	c.server.Forget(owner)
 	c.database.Forget(owner)

@@ -1,3 +1,3 @@
-// Package registry holds what the controllers of model registries and of the model catalog have in common: both run a server of one
-// program behind kube-rbac-proxy, beside a database of the same kind, and one operator made the objects of both before.
+// Package registry is shared by the controllers of model registries and the model catalog. Both run the same server program behind
+// kube-rbac-proxy with a PostgreSQL database, and one legacy operator managed both.
 package registry

@@ -21,80 +21,80 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// This file removes what the original operator left behind, and may go with release 1.0: who comes from the original has to run an
+// This file deletes an object of the legacy operator. It may be removed in release 1.0: migration from the legacy operator then needs an
 // earlier release first.
 
-// SharedGrantName is the ReferenceGrant that registries and the catalog of a namespace shared under the original. It named no Service, and
-// so let HTTPRoutes lead to databases too.
+// SharedGrantName is the legacy ReferenceGrant shared by the registries and the catalog of a namespace. It names no Service, so it also
+// allows HTTPRoutes to databases.
 const SharedGrantName = "allow-gateway-httproutes"
 
-// RemoveSharedGrant removes it from a namespace unless an HTTPRoute leads to a Service there that no other grant names: the registry or
-// catalog that is the last to get a grant of its own removes it. It reports whether it is settled, so that it need not be looked for again.
-func RemoveSharedGrant(ctx context.Context, live client.Reader, applier *apply.Applier, forOwner types.UID, namespace string) (
-	settled bool, err error,
+// DeleteSharedGrant deletes the shared ReferenceGrant unless an HTTPRoute needs it for a Service without a grant of its own. done is set if
+// no later call is needed.
+func DeleteSharedGrant(ctx context.Context, live client.Reader, applier *apply.Applier, forOwner types.UID, namespace string) (
+	done bool, err error,
 ) {
-	settled = true
+	done = true
 	name := types.NamespacedName{Namespace: namespace, Name: SharedGrantName}
 	err = applier.DeleteIf(ctx, forOwner, capability.ReferenceGrant, name, func(grant *metav1.PartialObjectMetadata) (bool, error) {
 		if grant.Labels["app.kubernetes.io/created-by"] != "model-registry-operator" {
 			return false, nil
 		}
 		needed, err := needsSharedGrant(ctx, live, namespace)
-		settled = err == nil && !needed
-		return settled, err
+		done = err == nil && !needed
+		return done, err
 	})
-	if apierrors.IsConflict(err) { // another one has the name
+	if apierrors.IsConflict(err) { // an object with another UID has the name
 		return true, nil
 	}
-	return settled && err == nil, err
+	return done && err == nil, err
 }
 
-// way is how an HTTPRoute of a namespace reaches a Service; without a name every Service.
-type way struct{ from, service string }
+// backendReference is a reference from a namespace of HTTPRoutes to a Service, or to all Services if empty.
+type backendReference struct{ from, service string }
 
-// needsSharedGrant reports whether an HTTPRoute, of whichever namespace, leads to a Service that no other grant opens to it.
+// needsSharedGrant reports whether an HTTPRoute of any namespace refers to a Service that no other grant allows.
 func needsSharedGrant(ctx context.Context, live client.Reader, namespace string) (bool, error) {
-	needed, granted := sets.New[way](), sets.New[way]()
-	err := each(ctx, live, capability.HTTPRoute, "", func(route *gatewayv1.HTTPRoute) { addBackends(needed, route, namespace) })
+	needed, granted := sets.New[backendReference](), sets.New[backendReference]()
+	err := forEach(ctx, live, capability.HTTPRoute, "", func(route *gatewayv1.HTTPRoute) { addNeededReferences(needed, route, namespace) })
 	if err != nil || needed.Len() == 0 {
 		return false, err
 	}
-	err = each(ctx, live, capability.ReferenceGrant, namespace, func(grant *gatewayv1beta1.ReferenceGrant) { addGranted(granted, grant) })
-	for w := range needed {
-		if !granted.HasAny(w, way{from: w.from}) {
+	err = forEach(ctx, live, capability.ReferenceGrant, namespace, func(grant *gatewayv1beta1.ReferenceGrant) { addGrantedReferences(granted, grant) })
+	for reference := range needed {
+		if !granted.HasAny(reference, backendReference{from: reference.from}) {
 			return true, err
 		}
 	}
 	return false, err
 }
 
-// addBackends adds how an HTTPRoute leads to Services of another namespace than its own.
-func addBackends(needed sets.Set[way], route *gatewayv1.HTTPRoute, namespace string) {
+// addNeededReferences adds the references of an HTTPRoute to Services of the namespace, if the route is in another one.
+func addNeededReferences(needed sets.Set[backendReference], route *gatewayv1.HTTPRoute, namespace string) {
 	for _, rule := range route.Spec.Rules {
 		for _, backend := range rule.BackendRefs {
 			if backend.Namespace != nil && string(*backend.Namespace) == namespace && route.Namespace != namespace {
-				needed.Insert(way{route.Namespace, string(backend.Name)})
+				needed.Insert(backendReference{route.Namespace, string(backend.Name)})
 			}
 		}
 	}
 }
 
-// addGranted adds what a grant opens, other than the shared one.
-func addGranted(granted sets.Set[way], grant *gatewayv1beta1.ReferenceGrant) {
+// addGrantedReferences adds the references allowed by a grant other than the shared one.
+func addGrantedReferences(granted sets.Set[backendReference], grant *gatewayv1beta1.ReferenceGrant) {
 	if grant.Name == SharedGrantName {
 		return
 	}
 	for _, from := range grant.Spec.From {
 		for _, to := range grant.Spec.To {
 			if from.Kind == "HTTPRoute" && to.Kind == "Service" {
-				granted.Insert(way{string(from.Namespace), string(ptr.Deref(to.Name, ""))})
+				granted.Insert(backendReference{string(from.Namespace), string(ptr.Deref(to.Name, ""))})
 			}
 		}
 	}
 }
 
-// each reads the objects of a kind, "" for all namespaces; one that is not served has none.
-func each[T any](ctx context.Context, live client.Reader, kind schema.GroupVersionKind, namespace string, read func(*T)) error {
+// forEach calls read for each object of a kind in a namespace, "" for all. An API that is not served has no objects.
+func forEach[T any](ctx context.Context, live client.Reader, kind schema.GroupVersionKind, namespace string, read func(*T)) error {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	err := live.List(ctx, list, client.InNamespace(namespace))

@@ -25,8 +25,8 @@ func object(kind schema.GroupVersionKind, namespace, name string, spec map[strin
 	return u
 }
 
-// D26: a grant of which it is not certain that no one needs it stays, and the error says what could not be read.
-func TestSharedGrantStaysInDoubt(t *testing.T) {
+// D26: if a list fails, the grant is kept and the error names the kind.
+func TestDeleteSharedGrantErrors(t *testing.T) {
 	boom := errors.New("boom")
 	for name, broken := range map[string]schema.GroupVersionKind{"": {}, "listing HTTPRoute objects": capability.HTTPRoute, "listing ReferenceGrant objects": capability.ReferenceGrant} {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestSharedGrantStaysInDoubt(t *testing.T) {
 				},
 			})
 			applier := apply.New(apply.Options{Client: c, Live: c, FieldOwner: "test", Component: "modelregistry"})
-			settled, err := RemoveSharedGrant(t.Context(), c, applier, "", "ns")
+			settled, err := DeleteSharedGrant(t.Context(), c, applier, "", "ns")
 			there := c.Get(t.Context(), client.ObjectKeyFromObject(shared), shared) == nil
 			if fails := name != ""; settled == fails || there != fails || fails && (!errors.Is(err, boom) || !strings.Contains(err.Error(), name)) {
 				t.Errorf("settled %v, there %v, %v", settled, there, err)

@@ -27,44 +27,44 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
 )
 
-// Domain is what *clusterdomain.Watcher knows of the domain of the cluster's routers.
+// Domain is the part of *clusterdomain.Watcher with the domain of OpenShift's routers.
 type Domain interface {
 	Domain() string
 	Settled() bool
 }
 
-// Platform is what decides, beside a spec, how a server runs and is published. It is taken once at the start of a reconcile, so that
-// all objects follow the same decisions.
+// Platform holds the platform settings of a server. It is a snapshot from the start of a reconcile, so that all objects use the same
+// settings.
 type Platform struct {
-	// ModelRegistry are the settings of the process with the decisions of the AIHub laid over them.
+	// ModelRegistry holds the settings of the process, overridden by those of the AIHub.
 	config.ModelRegistry
-	// Served are the optional kinds of the cluster.
+	// Served is the set of optional APIs of the cluster.
 	Served capability.Set
-	// Routers is the domain of the cluster's routers, "" where there is none.
-	Routers string
-	settled bool
+	// RouterDomain is the domain of OpenShift's routers, or "".
+	RouterDomain string
+	domainKnown  bool
 }
 
-// DetectPlatform takes the platform as it is now. The hub may be nil, which is one without decisions.
+// DetectPlatform returns a snapshot of the platform. The hub may be nil.
 func DetectPlatform(settings config.ModelRegistry, hub *aihub.Watcher, served capability.Set, domain Domain) Platform {
-	p := Platform{ModelRegistry: hub.Over(settings), Served: served}
-	p.Gateway = p.Gateway.On(served.Has(capability.Route))
+	p := Platform{ModelRegistry: hub.ApplyTo(settings), Served: served}
+	p.Gateway = p.Gateway.ForPlatform(served.Has(capability.Route))
 	if domain != nil {
-		p.Routers, p.settled = domain.Domain(), domain.Settled()
+		p.RouterDomain, p.domainKnown = domain.Domain(), domain.Settled()
 	}
 	return p
 }
 
-// AwaitDomain waits until the cluster has said which domain it has, be it none: a Route that was published must not lose its host because
-// the manager has just started.
-func (p *Platform) AwaitDomain() error {
-	if p.DefaultDomain == "" && p.Served.Has(capability.OpenShiftIngress) && !p.settled {
+// WaitForDomain waits until the domain of the cluster, or its absence, is known: a Route must not lose its host because the manager has
+// restarted.
+func (p *Platform) WaitForDomain() error {
+	if p.DefaultDomain == "" && p.Served.Has(capability.OpenShiftIngress) && !p.domainKnown {
 		return &reconciler.Wait{For: "the domain of the cluster", Retry: time.Second}
 	}
 	return nil
 }
 
-// Publishing says how the platform publishes a server. Settings of other ways than Routes do not count on OpenShift, but for the gateway's.
+// Publishing returns how the platform exposes a server. On OpenShift Exposure is empty, because Routes are used.
 func (p *Platform) Publishing() Publishing {
 	out := Publishing{
 		OpenShift: p.Served.Has(capability.Route), HTTPRoutes: p.Served.Has(capability.HTTPRoute),
@@ -77,39 +77,41 @@ func (p *Platform) Publishing() Publishing {
 	return out
 }
 
-// Publishing is what the cluster serves, and the settings say, of ways to a server.
+// Publishing holds the APIs and settings for the exposure of a server.
 type Publishing struct {
-	// OpenShift: Routes are served, and the platform signs serving certificates and gives pods their groups.
+	// OpenShift: the cluster serves Routes, signs serving certificates and assigns pods a group.
 	OpenShift bool
-	// HTTPRoutes, ReferenceGrants and BackendTLSPolicies say which kinds of the Gateway API are served.
+	// HTTPRoutes, ReferenceGrants and BackendTLSPolicies are set if the cluster serves these APIs.
 	HTTPRoutes, ReferenceGrants, BackendTLSPolicies bool
-	// Exposure says what publishes the server; empty on OpenShift.
+	// Exposure selects Ingress or Gateway; empty on OpenShift.
 	Exposure config.Exposure
-	// Authority is the CA of the serving certificate, if that was issued here.
+	// Authority is the CA of the serving certificate, if the operator issued it.
 	Authority []byte
-	// Gateway says how HTTPRoutes are published; a domain switches that on.
+	// Gateway is the Gateway for HTTPRoutes, which are disabled without a domain.
 	Gateway config.RegistryGateway
-	// TLS is the profile of the proxy before the server.
+	// TLS is the TLS profile of the proxy.
 	TLS tlsprofile.Profile
-	// Said is what Gateway and routers say of what publishes the server.
-	Said routestatus.Report
+	// RouteReport is the status of the routes of the server, as reported by Gateway and routers.
+	RouteReport routestatus.Report
 }
 
-// Hear reads what Gateway and routers say of objects that publish the server.
-func (p *Publishing) Hear(ctx context.Context, whole client.Reader, objects apply.Desired, now time.Time) (err error) {
-	p.Said, err = routestatus.Read(ctx, whole, resources.Gateway{Name: p.Gateway.Name, Namespace: p.Gateway.Namespace}, objects, now)
+// ReadRouteReport reads the status of routes in objects.
+func (p *Publishing) ReadRouteReport(ctx context.Context, whole client.Reader, objects apply.Desired, now time.Time) (err error) {
+	p.RouteReport, err = routestatus.Read(ctx, whole, resources.Gateway{Name: p.Gateway.Name, Namespace: p.Gateway.Namespace}, objects, now)
 	return err
 }
 
-// AtGateway reports whether the server has an address at the gateway: one that refuses to lead there has none.
-func (p *Publishing) AtGateway() bool { return p.GatewayMode() && !p.Said.RefusedBy(false) }
-
-// GatewayMode reports whether the server is published behind the gateway of the platform.
-func (p *Publishing) GatewayMode() bool {
-	return (p.OpenShift || p.Exposure.Gateway()) && p.HTTPRoutes && p.Gateway.Domain != "" && !p.Gateway.Unnamed
+// HasGatewayAddress reports whether clients reach the server at the gateway, which has not rejected its HTTPRoute.
+func (p *Publishing) HasGatewayAddress() bool {
+	return p.GatewayMode() && !p.RouteReport.RejectedBy(false)
 }
 
-// Prunable are the kinds that an owner of a server has and of which an object may become unwanted, as far as they are served.
+// GatewayMode reports whether the server is exposed by the gateway of the platform.
+func (p *Publishing) GatewayMode() bool {
+	return (p.OpenShift || p.Exposure.Gateway()) && p.HTTPRoutes && p.Gateway.Domain != "" && !p.Gateway.NamespacesUnset
+}
+
+// Prunable returns the served kinds of a server whose objects are pruned.
 func (p *Publishing) Prunable(more ...schema.GroupVersionKind) []schema.GroupVersionKind {
 	kinds := append(more, Deployment, Service, ConfigMap, NetworkPolicy, DisruptionBudget, Ingress)
 	if p.OpenShift {
@@ -124,14 +126,14 @@ func (p *Publishing) Prunable(more ...schema.GroupVersionKind) []schema.GroupVer
 	return kinds
 }
 
-// Server is a server that is published.
+// Server is the Service of a server that is exposed.
 type Server struct {
-	// Name is that of the Service, in Namespace.
+	// Name is the name of the Service.
 	Name, Namespace string
-	// Port of the Service, and the name of that port.
+	// Port is the port of the Service, PortName its name.
 	Port     int32
 	PortName string
-	// Proxied: a proxy that serves TLS is in front of it.
+	// Proxied: the port is that of a proxy with TLS.
 	Proxied bool
 }
 
@@ -143,7 +145,7 @@ func (s Server) published() resources.Published {
 	return p
 }
 
-// Service leads to the server. Its target port is the same number, which the API server fills in.
+// Service returns the Service of the server. The API server defaults its target port to the port.
 func (s Server) Service(meta metav1.ObjectMeta, selector map[string]string) *corev1ac.ServiceApplyConfiguration {
 	protocol := "http"
 	if s.Proxied {
@@ -156,27 +158,28 @@ func (s Server) Service(meta metav1.ObjectMeta, selector map[string]string) *cor
 			WithPorts(corev1ac.ServicePort().WithName(s.PortName).WithPort(s.Port).WithAppProtocol(protocol).WithProtocol(corev1.ProtocolTCP)))
 }
 
-// Ingress publishes the server at a host.
+// Ingress returns the Ingress of the server for a host.
 func (s Server) Ingress(meta metav1.ObjectMeta, host string, in *Publishing) runtime.ApplyConfiguration {
 	p := s.published()
 	p.Host = host
 	return p.Ingress(meta, in.Exposure.IngressClass, in.Exposure.IngressAnnotations)
 }
 
-// GatewayNames is the metadata of what publishes a server behind the gateway: of ReferenceGrant, trust in the CA of its proxy, and
+// GatewayMetadata holds the metadata of the ReferenceGrant, of the ConfigMap and BackendTLSPolicy with the CA of the proxy, and of the
 // HTTPRoute.
-type GatewayNames struct{ Grant, Authority, Route metav1.ObjectMeta }
+type GatewayMetadata struct{ Grant, Authority, Route metav1.ObjectMeta }
 
-// BehindGateway publishes the server below a path of the gateway, without slashes at its ends. The HTTPRoute lives in another namespace,
-// where nothing can own it. Gateways speak TLS to a proxy whose certificate was issued here.
-func (s Server) BehindGateway(path string, names GatewayNames, in *Publishing) apply.Desired {
+// GatewayObjects returns the objects that expose the server below a path of the gateway, without leading and trailing slashes. The
+// HTTPRoute is in another namespace and has no owner. With a certificate of the operator, a BackendTLSPolicy makes the gateway verify the
+// proxy.
+func (s Server) GatewayObjects(path string, names GatewayMetadata, in *Publishing) apply.Desired {
 	var desired apply.Desired
 	p := s.published()
 	p.Namespace, p.Port = s.Namespace, intstr.FromInt32(s.Port)
 	p.Gateway = resources.Gateway{Name: in.Gateway.Name, Namespace: in.Gateway.Namespace}
 	p.Prefixes = []resources.Prefix{{Path: "/" + path + "/", Rewritten: "/"}}
 	if s.Proxied && in.BackendTLSPolicies && len(in.Authority) > 0 {
-		desired.Add(p.Trust(names.Authority, in.Authority)...)
+		desired.Add(p.BackendTLS(names.Authority, in.Authority)...)
 	}
 	if in.ReferenceGrants {
 		desired.Add(p.ReferenceGrant(names.Grant, in.Gateway.RouteNamespace))
@@ -185,13 +188,13 @@ func (s Server) BehindGateway(path string, names GatewayNames, in *Publishing) a
 	return append(desired, apply.Object{Config: p.HTTPRoute(names.Route), Ownership: apply.Unowned})
 }
 
-// ServerDeployment runs the pods of a server. OpenShift gives them the most restricted security context, whatever else their account may
-// use.
+// ServerDeployment returns the Deployment of a server. The annotation selects the restricted SCC of OpenShift, even if the ServiceAccount
+// may use others.
 func ServerDeployment(meta metav1.ObjectMeta, replicas *int32, selector map[string]string,
 	pod *corev1ac.PodSpecApplyConfiguration,
 ) *appsv1ac.DeploymentApplyConfiguration {
 	return appsv1ac.Deployment(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithSpec(appsv1ac.DeploymentSpec().
-		WithReplicas(resources.OrOne(replicas)).
+		WithReplicas(resources.ReplicasOrOne(replicas)).
 		WithRevisionHistoryLimit(0).
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector)).
 		WithTemplate(corev1ac.PodTemplateSpec().
@@ -200,7 +203,7 @@ func ServerDeployment(meta metav1.ObjectMeta, replicas *int32, selector map[stri
 			WithSpec(pod)))
 }
 
-// ReaderRole is the right that the proxy of a Service asks for, and more verbs for that Service.
+// ReaderRole returns the Role with the rights that the proxy of a Service checks, with additional verbs for that Service.
 func ReaderRole(meta metav1.ObjectMeta, service string, more ...string) *rbacv1ac.RoleApplyConfiguration {
 	get := func(resource string) *rbacv1ac.PolicyRuleApplyConfiguration {
 		return rbacv1ac.PolicyRule().WithAPIGroups("").WithResources(resource).WithResourceNames(service).WithVerbs("get")
@@ -209,8 +212,8 @@ func ReaderRole(meta metav1.ObjectMeta, service string, more ...string) *rbacv1a
 		WithRules(get("services").WithVerbs(more...), get("endpoints"))
 }
 
-// BindGroups gives groups a Role.
-func BindGroups(meta metav1.ObjectMeta, role string, groups ...string) *rbacv1ac.RoleBindingApplyConfiguration {
+// GroupRoleBinding binds groups to a Role.
+func GroupRoleBinding(meta metav1.ObjectMeta, role string, groups ...string) *rbacv1ac.RoleBindingApplyConfiguration {
 	binding := rbacv1ac.RoleBinding(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithAnnotations(meta.Annotations).
 		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("Role").WithName(role))
 	for _, group := range groups {
@@ -219,14 +222,14 @@ func BindGroups(meta metav1.ObjectMeta, role string, groups ...string) *rbacv1ac
 	return binding
 }
 
-// Delegation lets the proxy of an account ask the API server who calls and what they may do.
-func Delegation(meta metav1.ObjectMeta, account string) *rbacv1ac.ClusterRoleBindingApplyConfiguration {
+// AuthDelegatorBinding allows the proxy of a ServiceAccount to create token and access reviews.
+func AuthDelegatorBinding(meta metav1.ObjectMeta, account string) *rbacv1ac.ClusterRoleBindingApplyConfiguration {
 	return rbacv1ac.ClusterRoleBinding(meta.Name).WithLabels(meta.Labels).
 		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(rbacproxy.DelegatorRole)).
 		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithNamespace(meta.Namespace).WithName(account))
 }
 
-// ProxyConfig says which callers the proxy lets in: those that may get the Service.
+// ProxyConfig returns the ConfigMap of the proxy, which admits callers that may get the Service.
 func ProxyConfig(meta metav1.ObjectMeta, service string) (*corev1ac.ConfigMapApplyConfiguration, error) {
 	data, err := rbacproxy.Config(rbacproxy.Attributes{
 		APIVersion: "v1", Resource: "services", Verb: "get", Namespace: meta.Namespace, Name: service,

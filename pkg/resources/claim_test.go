@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestClassForUnbound: only a claim without a volume and a class gets one.
-func TestClassForUnbound(t *testing.T) {
+// Only an unbound claim without a class gets one.
+func TestSetStorageClassIfUnbound(t *testing.T) {
 	claim := func(phase corev1.PersistentVolumeClaimPhase, volume string, class *string) *corev1.PersistentVolumeClaim {
 		return &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volume, StorageClassName: class},
 			Status: corev1.PersistentVolumeClaimStatus{Phase: phase}}
@@ -24,7 +24,7 @@ func TestClassForUnbound(t *testing.T) {
 		"the default":    {claim(corev1.ClaimPending, "", nil), new(""), ""},
 		"nothing wanted": {claim(corev1.ClaimPending, "", nil), nil, ""},
 	} {
-		ClassForUnbound(c.claim, c.class)
+		SetStorageClassIfUnbound(c.claim, c.class)
 		got := ""
 		if c.claim.Spec.StorageClassName != nil {
 			got = *c.claim.Spec.StorageClassName

@@ -5,13 +5,13 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 )
 
-// FromSecret is an environment variable with the value of a key of a Secret.
-func FromSecret(variable, secret, key string) *corev1ac.EnvVarApplyConfiguration {
+// SecretEnvVar returns an environment variable with the value of a key of a Secret.
+func SecretEnvVar(variable, secret, key string) *corev1ac.EnvVarApplyConfiguration {
 	return corev1ac.EnvVar().WithName(variable).WithValueFrom(corev1ac.EnvVarSource().
 		WithSecretKeyRef(corev1ac.SecretKeySelector().WithName(secret).WithKey(key)))
 }
 
-// Requirements are requests and limits of a container, as far as there are any. Claims of devices are left out.
+// Requirements returns requests and limits of a container without empty lists. Device claims are dropped.
 func Requirements(requests, limits corev1.ResourceList) *corev1ac.ResourceRequirementsApplyConfiguration {
 	r := corev1ac.ResourceRequirements()
 	if len(requests) > 0 {
@@ -23,10 +23,10 @@ func Requirements(requests, limits corev1.ResourceList) *corev1ac.ResourceRequir
 	return r
 }
 
-// RequirementsOr are those that a user gave, even if they are empty, and else these.
-func RequirementsOr(given *corev1.ResourceRequirements, requests, limits corev1.ResourceList) *corev1ac.ResourceRequirementsApplyConfiguration {
-	if given != nil {
-		requests, limits = given.Requests, given.Limits
+// RequirementsOrDefault returns the resources of the user, even if empty, or else the defaults.
+func RequirementsOrDefault(requested *corev1.ResourceRequirements, requests, limits corev1.ResourceList) *corev1ac.ResourceRequirementsApplyConfiguration {
+	if requested != nil {
+		requests, limits = requested.Requests, requested.Limits
 	}
 	return Requirements(requests, limits)
 }

@@ -1,3 +1,2 @@
-// Package resources holds the builders that more than one component uses for
-// the objects it makes. All of them are pure.
+// Package resources has builders of objects that several components use. All of them are pure functions.
 package resources

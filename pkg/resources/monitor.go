@@ -6,8 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ServiceMonitor lets the Prometheus operator scrape Services by their labels, in some namespaces; without any, in that of the
-// monitor.
+// ServiceMonitor selects Services by labels for the Prometheus operator, in the given namespaces or else in that of the monitor.
 func ServiceMonitor(meta metav1.ObjectMeta, services map[string]string, endpoint monitoringv1.Endpoint, tls monitoringv1.SafeTLSConfig,
 	namespaces ...string,
 ) runtime.ApplyConfiguration {

@@ -16,46 +16,48 @@ type (
 	egressRule   = networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration
 )
 
-// labelPolicyGroup is on the namespaces of OpenShift's routers, labelGenerated on those that the platform has made, among them
-// that of the dashboard.
-const labelPolicyGroup, labelGenerated = "network.openshift.io/policy-group", "opendatahub.io/generated-namespace"
+// Labels of the namespaces of OpenShift's routers, and of namespaces created by the platform, such as that of the dashboard.
+const (
+	labelPolicyGroup = "network.openshift.io/policy-group"
+	labelGenerated   = "opendatahub.io/generated-namespace"
+)
 
-// IngressPolicy closes pods to what no rule allows. Probes of the kubelet are no concern of policies.
+// IngressPolicy denies ingress to pods except by the rules. Policies do not affect kubelet probes.
 func IngressPolicy(meta metav1.ObjectMeta, pods map[string]string, rules ...*ingressRule) *policyConfig {
-	policy := closed(meta, pods, networkingv1.PolicyTypeIngress)
+	policy := denyAll(meta, pods, networkingv1.PolicyTypeIngress)
 	policy.Spec.WithIngress(rules...)
 	return policy
 }
 
-// EgressPolicy keeps pods from what no rule allows.
+// EgressPolicy denies egress of pods except by the rules.
 func EgressPolicy(meta metav1.ObjectMeta, pods map[string]string, rules ...*egressRule) *policyConfig {
-	policy := closed(meta, pods, networkingv1.PolicyTypeEgress)
+	policy := denyAll(meta, pods, networkingv1.PolicyTypeEgress)
 	policy.Spec.WithEgress(rules...)
 	return policy
 }
 
-// closed allows nothing in one direction.
-func closed(meta metav1.ObjectMeta, pods map[string]string, direction networkingv1.PolicyType) *policyConfig {
+// denyAll returns a policy without rules for one direction.
+func denyAll(meta metav1.ObjectMeta, pods map[string]string, direction networkingv1.PolicyType) *policyConfig {
 	return networkingv1ac.NetworkPolicy(meta.Name, meta.Namespace).WithLabels(meta.Labels).
 		WithSpec(networkingv1ac.NetworkPolicySpec().
 			WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(pods)).
 			WithPolicyTypes(direction))
 }
 
-// Anywhere is a rule that allows everything: for pods whose peers have no names that a policy could use.
-func Anywhere() *egressRule { return networkingv1ac.NetworkPolicyEgressRule() }
+// AllowAllEgress returns a rule that allows all egress, for peers that a policy cannot select.
+func AllowAllEgress() *egressRule { return networkingv1ac.NetworkPolicyEgressRule() }
 
-// RouterPolicy admits the routers of OpenShift to a port of pods, and the namespaces of the platform.
+// RouterPolicy admits the routers of OpenShift and the namespaces of the platform to a port.
 func RouterPolicy(meta metav1.ObjectMeta, pods map[string]string, port int32) *policyConfig {
-	return IngressPolicy(meta, pods, AllowTCP(port).WithFrom(Routers(), NamespacesWith(labelGenerated, "true")))
+	return IngressPolicy(meta, pods, AllowTCP(port).WithFrom(RouterPeer(), NamespacePeer(labelGenerated, "true")))
 }
 
-// AllowTCP opens a port to all users, as long as no user in particular is named.
+// AllowTCP returns a rule that admits all peers to ports, until WithFrom restricts it.
 func AllowTCP(ports ...int32) *ingressRule {
-	return networkingv1ac.NetworkPolicyIngressRule().WithPorts(portsOf(corev1.ProtocolTCP, ports)...)
+	return networkingv1ac.NetworkPolicyIngressRule().WithPorts(policyPorts(corev1.ProtocolTCP, ports)...)
 }
 
-func portsOf(protocol corev1.Protocol, ports []int32) []*networkingv1ac.NetworkPolicyPortApplyConfiguration {
+func policyPorts(protocol corev1.Protocol, ports []int32) []*networkingv1ac.NetworkPolicyPortApplyConfiguration {
 	var out []*networkingv1ac.NetworkPolicyPortApplyConfiguration
 	for _, port := range ports {
 		out = append(out, networkingv1ac.NetworkPolicyPort().WithProtocol(protocol).WithPort(intstr.FromInt32(port)))
@@ -63,16 +65,16 @@ func portsOf(protocol corev1.Protocol, ports []int32) []*networkingv1ac.NetworkP
 	return out
 }
 
-// Routers are those of OpenShift.
-func Routers() *peerConfig { return NamespacesWith(labelPolicyGroup, "ingress") }
+// RouterPeer selects the routers of OpenShift.
+func RouterPeer() *peerConfig { return NamespacePeer(labelPolicyGroup, "ingress") }
 
-// NamespacesWith are all pods of namespaces that bear a label.
-func NamespacesWith(key, value string) *peerConfig {
+// NamespacePeer selects all pods of namespaces with a label.
+func NamespacePeer(key, value string) *peerConfig {
 	return networkingv1ac.NetworkPolicyPeer().
 		WithNamespaceSelector(metav1ac.LabelSelector().WithMatchLabels(map[string]string{key: value}))
 }
 
-// PodsWith are pods of the same namespace; without labels all of them.
-func PodsWith(labels map[string]string) *peerConfig {
+// PodPeer selects pods of the same namespace by labels, all without labels.
+func PodPeer(labels map[string]string) *peerConfig {
 	return networkingv1ac.NetworkPolicyPeer().WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(labels))
 }

@@ -5,12 +5,12 @@ import (
 	"encoding/base64"
 )
 
-// passwordBytes is how many random bytes a generated password encodes.
+// passwordBytes is the number of random bytes in a password.
 const passwordBytes = 16
 
-// NewPassword is a password for a generated database, in letters that need no escape in a URL.
+// NewPassword returns a random password for a generated database that needs no escaping in a URL.
 func NewPassword() string {
 	random := make([]byte, passwordBytes)
-	_, _ = rand.Read(random) // it fills the slice or ends the process
+	_, _ = rand.Read(random) // it never fails
 	return base64.URLEncoding.EncodeToString(random)
 }

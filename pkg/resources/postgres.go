@@ -10,14 +10,13 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
-// PostgresGraceSeconds is how long a pod of PostgreSQL may take to stop: a fast stop ends with a checkpoint, which a slow volume
-// takes its time for.
+// PostgresGraceSeconds is the termination grace period of PostgreSQL pods: the checkpoint of a fast shutdown may take long on a slow
+// volume.
 const PostgresGraceSeconds int64 = 120
 
-// postgresCommand starts the server of the sclorg images (https://github.com/sclorg/postgresql-container) once no other server
-// uses the volume at $1. A Deployment replaces a pod that is being deleted while its server still runs, and PostgreSQL does
-// not notice the first one, because both are process 1 in their containers. The lock is held by descriptor 9, which the
-// server and its children inherit, so it ends with the last of them, however that ends.
+// postgresCommand starts the server of the sclorg images (https://github.com/sclorg/postgresql-container) once no other server uses the
+// volume at $1. A Deployment may replace a terminating pod whose server still runs, which PostgreSQL does not detect, because both have
+// process ID 1. Descriptor 9 holds the lock and is inherited by all server processes, so that the lock ends with the last of them.
 const postgresCommand = `command -v flock >/dev/null || { echo "This image has no flock (util-linux), which keeps two servers from using one volume." >&2; exit 1; }
 exec 9>>"$1/.lock" || exit 1
 trap 'exit 0' INT TERM
@@ -28,45 +27,45 @@ done
 trap - INT TERM
 exec container-entrypoint run-postgresql`
 
-// ExclusivePostgres makes a container of an sclorg image the only server on the volume that is mounted at dir.
+// ExclusivePostgres makes a container of an sclorg image wait until no other server uses the volume at dir.
 func ExclusivePostgres(container *corev1ac.ContainerApplyConfiguration, dir string) *corev1ac.ContainerApplyConfiguration {
 	return StopPostgresFast(container).WithCommand("/bin/sh", "-c", postgresCommand, "postgres", dir)
 }
 
-// StopPostgresFast makes a container of PostgreSQL close its connections and stop when its pod ends. At SIGTERM alone the server
-// would wait for clients to leave, which those with a connection pool never do, until it is killed.
+// StopPostgresFast adds a preStop hook for a fast shutdown. After SIGTERM alone the server would wait for clients to disconnect, which
+// connection pools never do, until it is killed.
 func StopPostgresFast(container *corev1ac.ContainerApplyConfiguration) *corev1ac.ContainerApplyConfiguration {
 	return container.WithLifecycle(corev1ac.Lifecycle().
 		WithPreStop(corev1ac.LifecycleHandler().
 			WithExec(corev1ac.ExecAction().WithCommand("/bin/sh", "-c", "kill -INT 1"))))
 }
 
-// PostgresDir is where a container of an sclorg image has its data.
+// PostgresDir is the data directory of the sclorg images.
 const PostgresDir = "/var/lib/pgsql/data"
 
-// Postgres is a server of the sclorg images that is run for another server alone.
+// Postgres is a PostgreSQL server of an sclorg image for one client.
 type Postgres struct {
-	// Container is the name of its container.
+	// Container is the name of the container.
 	Container, Image string
 	Port             int32
-	// Env names user, password and database, which are created in an empty volume.
+	// Env has user, password and database, which the image creates on an empty volume.
 	Env []*corev1ac.EnvVarApplyConfiguration
 	// Liveness and Readiness are its probes.
 	Liveness, Readiness *corev1ac.ProbeApplyConfiguration
-	// Resources are those of the container; nil is PostgresResources.
+	// Resources of the container; nil for PostgresResources.
 	Resources *corev1ac.ResourceRequirementsApplyConfiguration
 	Security  *corev1ac.PodSecurityContextApplyConfiguration
-	// Volume holds the data.
+	// Volume is the data volume.
 	Volume *corev1ac.VolumeApplyConfiguration
-	// Exclusive makes it the only server on a volume that outlives its pod.
+	// Exclusive adds the lock of ExclusivePostgres, for a persistent volume.
 	Exclusive bool
-	// Certificate is the Secret with the certificate that it shows to clients; empty for connections in plain text.
+	// Certificate is the Secret with the serving certificate; empty without TLS.
 	Certificate string
-	// Selector finds its pods.
+	// Selector is the selector of its pods.
 	Selector map[string]string
 }
 
-// PostgresResources are those of a server of which no more is known.
+// PostgresResources returns the default resources.
 func PostgresResources() *corev1ac.ResourceRequirementsApplyConfiguration {
 	amounts := func(cpu, memory string) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
@@ -74,7 +73,7 @@ func PostgresResources() *corev1ac.ResourceRequirementsApplyConfiguration {
 	return Requirements(amounts("250m", "256Mi"), amounts("500m", "512Mi"))
 }
 
-// Deployment runs the server. Its volume takes one server at a time, so a rollout ends the old pod before it starts the new one.
+// Deployment returns the Deployment of the server. Its strategy is Recreate, because only one server may use the volume.
 func (p Postgres) Deployment(meta metav1.ObjectMeta) *appsv1ac.DeploymentApplyConfiguration {
 	if p.Resources == nil {
 		p.Resources = PostgresResources()

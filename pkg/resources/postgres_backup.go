@@ -13,40 +13,40 @@ import (
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 )
 
-// backupScript makes a backup of the database that the variables of libpq name in the folder $1, or restores one.
+// backupScript backs up the database of the libpq variables to directory $1, or restores a backup.
 //
 //go:embed postgres_backup.sh
 var backupScript string
 
 const (
 	backupVolume = "backups"
-	// BackupDir is where a pod has the backups.
+	// BackupDir is the mount path of the backups.
 	BackupDir = "/backups"
-	// backupDeadline ends a run that hangs, in seconds.
+	// backupDeadline is the deadline of a Job in seconds.
 	backupDeadline = 6 * 60 * 60
 )
 
-// PostgresBackup makes backups of a database on a schedule.
+// PostgresBackup is a schedule for backups of a database.
 type PostgresBackup struct {
-	// Image has pg_dump of the major version of the server, or a later one.
+	// Image contains pg_dump of the major version of the server or a later one.
 	Image string
-	// Env are the variables of libpq that lead to the database.
+	// Env has the libpq variables of the database.
 	Env []*corev1ac.EnvVarApplyConfiguration
-	// Certificate is the Secret with the CA of the server; empty for connections in plain text.
+	// Certificate is the Secret with the CA of the server; empty without TLS.
 	Certificate string
 	// Schedule is a cron expression in UTC.
 	Schedule string
-	// Keep is how many backups stay.
+	// Keep is the number of retained backups.
 	Keep    int32
 	Suspend bool
-	// Claim keeps the backups.
+	// Claim is the claim of the backups.
 	Claim    string
 	Security *corev1ac.PodSecurityContextApplyConfiguration
-	// Labels are those of the pods.
+	// Labels of the pods.
 	Labels map[string]string
 }
 
-// CronJob makes the backups, one at a time. Its pods restore one in place of that while RESTORE names it.
+// CronJob returns the CronJob of the backups. A pod with the variable RESTORE restores the named backup instead.
 func (b PostgresBackup) CronJob(meta metav1.ObjectMeta) *batchv1ac.CronJobApplyConfiguration {
 	container := corev1ac.Container().
 		WithName("backup").
@@ -60,7 +60,7 @@ func (b PostgresBackup) CronJob(meta metav1.ObjectMeta) *batchv1ac.CronJobApplyC
 	volumes := []*corev1ac.VolumeApplyConfiguration{corev1ac.Volume().WithName(backupVolume).
 		WithPersistentVolumeClaim(corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(b.Claim))}
 	if b.Certificate != "" {
-		volumes = append(volumes, VerifyPostgres(container, VerifyFull, b.Certificate))
+		volumes = append(volumes, AddPostgresVerification(container, VerifyFull, b.Certificate))
 	}
 	pod := corev1ac.PodSpec().
 		WithRestartPolicy(corev1.RestartPolicyNever).
@@ -81,17 +81,17 @@ func (b PostgresBackup) CronJob(meta metav1.ObjectMeta) *batchv1ac.CronJobApplyC
 			WithTemplate(corev1ac.PodTemplateSpec().WithLabels(b.Labels).WithSpec(pod)))))
 }
 
-// Policy lets the pods of backups reach the database and name servers, and no client reach them.
+// Policy allows egress of backup pods to the database and to DNS servers, and denies ingress.
 func (b PostgresBackup) Policy(meta metav1.ObjectMeta, database map[string]string, port int32) *policyConfig {
-	policy := EgressPolicy(meta, b.Labels, outTo(corev1.ProtocolTCP, port).WithTo(PodsWith(database)),
-		outTo(corev1.ProtocolUDP, dnsPorts...), outTo(corev1.ProtocolTCP, dnsPorts...))
+	policy := EgressPolicy(meta, b.Labels, allowEgress(corev1.ProtocolTCP, port).WithTo(PodPeer(database)),
+		allowEgress(corev1.ProtocolUDP, dnsPorts...), allowEgress(corev1.ProtocolTCP, dnsPorts...))
 	policy.Spec.WithPolicyTypes(networkingv1.PolicyTypeIngress)
 	return policy
 }
 
-// dnsPorts are those of name servers; that of OpenShift has the second.
+// dnsPorts are the ports of DNS pods, the second one of OpenShift.
 var dnsPorts = []int32{53, 5353}
 
-func outTo(protocol corev1.Protocol, ports ...int32) *egressRule {
-	return networkingv1ac.NetworkPolicyEgressRule().WithPorts(portsOf(protocol, ports)...)
+func allowEgress(protocol corev1.Protocol, ports ...int32) *egressRule {
+	return networkingv1ac.NetworkPolicyEgressRule().WithPorts(policyPorts(protocol, ports)...)
 }

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The manifests that users start from keep the data of their PostgreSQL as safe as the databases that the operator makes.
-func TestManifestsOfPostgres(t *testing.T) {
+// The example manifests for users protect the data of PostgreSQL like managed databases.
+func TestPostgresDeployment(t *testing.T) {
 	for _, file := range []string{"config/kind/database/postgres.yaml", "config/samples/databases/postgres.yaml"} {
 		t.Run(file, func(t *testing.T) {
 			content, err := os.ReadFile(filepath.Join("..", "..", file))

@@ -8,23 +8,24 @@ import (
 )
 
 const (
-	// CAKey is the key of a Secret that has the CA of a server of PostgreSQL.
+	// CAKey is the Secret key with the CA of a PostgreSQL server.
 	CAKey = "ca.crt"
 
-	postgresTLSVolume, postgresTLSDir = "postgres-tls", "/etc/postgres-tls"
-	// postgresKeyMode is the widest that PostgreSQL accepts of a key that belongs to root; the group of the pod reads it.
+	postgresTLSVolume = "postgres-tls"
+	postgresTLSDir    = "/etc/postgres-tls"
+	// postgresKeyMode is the least strict mode that PostgreSQL accepts for a key of root; pods read it by their group.
 	postgresKeyMode = int32(0o640)
 )
 
-// servePostgresTLS has a server of the sclorg images offer TLS with the certificate in a Secret, and returns the volume with it. The
-// start script of these images hands its arguments to the server.
+// servePostgresTLS enables TLS for a server of the sclorg images with the certificate in a Secret, and returns its volume. The start script
+// of these images passes its arguments to the server.
 func servePostgresTLS(container *corev1ac.ContainerApplyConfiguration, secret string) *corev1ac.VolumeApplyConfiguration {
 	settings := []string{
 		"-c", "ssl=on",
 		"-c", "ssl_cert_file=" + postgresTLSDir + "/" + corev1.TLSCertKey,
 		"-c", "ssl_key_file=" + postgresTLSDir + "/" + corev1.TLSPrivateKeyKey,
 	}
-	if at := len(container.Command); at > 0 { // see ExclusivePostgres
+	if n := len(container.Command); n > 0 { // see ExclusivePostgres
 		container.Command[2] += " " + strings.Join(settings, " ")
 	} else {
 		container.WithArgs("run-postgresql").WithArgs(settings...)
@@ -34,9 +35,9 @@ func servePostgresTLS(container *corev1ac.ContainerApplyConfiguration, secret st
 	return corev1ac.Volume().WithName(postgresTLSVolume).WithSecret(source)
 }
 
-// VerifyPostgres has a client that follows the variables of libpq verify the server with the CA in a Secret. It returns the volume.
-// Only the name of the server's certificate is left to sslMode.
-func VerifyPostgres(container *corev1ac.ContainerApplyConfiguration, sslMode, secret string) *corev1ac.VolumeApplyConfiguration {
+// AddPostgresVerification makes a libpq client verify the server with the CA in a Secret, and returns its volume. sslMode decides whether
+// the host name is verified too.
+func AddPostgresVerification(container *corev1ac.ContainerApplyConfiguration, sslMode, secret string) *corev1ac.VolumeApplyConfiguration {
 	const volume, dir = "postgres-ca", "/etc/postgres-ca"
 	container.WithEnv(
 		corev1ac.EnvVar().WithName("PGSSLMODE").WithValue(sslMode),

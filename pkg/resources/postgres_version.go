@@ -7,24 +7,24 @@ import (
 )
 
 var (
-	versionInName = regexp.MustCompile(`(?:postgresql|postgres)-?(\d{1,2})(?:-|$)`)
-	versionInTag  = regexp.MustCompile(`^v?(\d{1,2})(?:[-._]|$)`)
+	repositoryVersion = regexp.MustCompile(`(?:postgresql|postgres)-?(\d{1,2})(?:-|$)`)
+	tagVersion        = regexp.MustCompile(`^v?(\d{1,2})(?:[-._]|$)`)
 )
 
-// PostgresMajor returns the major version of PostgreSQL that the name of an image tells: that in the name of its repository, such as
-// postgresql-16-c10s, or else that in its tag, such as postgresql:16.4. It returns 0 for one that tells none.
-func PostgresMajor(image string) int32 {
+// PostgresMajorVersion returns the major version of PostgreSQL in the repository of an image, such as postgresql-16-c10s, or else in its
+// tag, such as postgresql:16.4. It returns 0 if neither contains a version.
+func PostgresMajorVersion(image string) int32 {
 	image, _, _ = strings.Cut(image, "@")
 	name := image[strings.LastIndex(image, "/")+1:]
 	name, tag, _ := strings.Cut(name, ":")
-	found := versionInName.FindStringSubmatch(name)
-	if found == nil && strings.Contains(name, "postgres") {
-		found = versionInTag.FindStringSubmatch(tag)
+	match := repositoryVersion.FindStringSubmatch(name)
+	if match == nil && strings.Contains(name, "postgres") {
+		match = tagVersion.FindStringSubmatch(tag)
 	}
-	if found == nil {
+	if match == nil {
 		return 0
 	}
-	version, err := strconv.ParseInt(found[1], 10, 32)
+	version, err := strconv.ParseInt(match[1], 10, 32)
 	if err != nil {
 		return 0
 	}

@@ -2,7 +2,7 @@ package resources
 
 import "testing"
 
-func TestPostgresMajor(t *testing.T) {
+func TestPostgresMajorVersion(t *testing.T) {
 	for image, want := range map[string]int32{
 		"quay.io/sclorg/postgresql-16-c10s:latest":                       16,
 		"quay.io/sclorg/postgresql-16-c10s:20260610":                     16,
@@ -22,7 +22,7 @@ func TestPostgresMajor(t *testing.T) {
 		"example.com/database:16":                 0, // of something
 		"":                                        0,
 	} {
-		if got := PostgresMajor(image); got != want {
+		if got := PostgresMajorVersion(image); got != want {
 			t.Errorf("%s: %d, want %d", image, got, want)
 		}
 	}

@@ -5,15 +5,15 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 )
 
-// ContainerSecurity is what the restricted Pod Security level demands of each container
-// (https://kubernetes.io/docs/concepts/security/pod-security-standards/); the rest may stand at the pod.
+// ContainerSecurity returns the fields that the restricted Pod Security Standard requires of each container
+// (https://kubernetes.io/docs/concepts/security/pod-security-standards/). PodSecurity has the others.
 func ContainerSecurity() *corev1ac.SecurityContextApplyConfiguration {
 	return corev1ac.SecurityContext().
 		WithAllowPrivilegeEscalation(false).
 		WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))
 }
 
-// SidecarSecurity meets the restricted level in pods of which nothing is known, with a read-only root file system.
+// SidecarSecurity returns a security context that meets the restricted standard in any pod, with a read-only root file system.
 func SidecarSecurity() *corev1ac.SecurityContextApplyConfiguration {
 	return ContainerSecurity().
 		WithReadOnlyRootFilesystem(true).
@@ -21,7 +21,7 @@ func SidecarSecurity() *corev1ac.SecurityContextApplyConfiguration {
 		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
 }
 
-// PodSecurity is what the restricted level demands of pods whose containers have ContainerSecurity.
+// PodSecurity returns the fields that the restricted standard requires of pods whose containers have ContainerSecurity.
 func PodSecurity() *corev1ac.PodSecurityContextApplyConfiguration {
 	return corev1ac.PodSecurityContext().
 		WithRunAsNonRoot(true).

@@ -14,8 +14,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/server"
 )
 
-// Place puts any pod of a custom resource where the user wants it, and pulls its images as the user wants it.
-func Place(pod *corev1ac.PodSpecApplyConfiguration, p *server.Pods) {
+// SetScheduling sets the scheduling fields and pull secrets of the user on any pod of a custom resource.
+func SetScheduling(pod *corev1ac.PodSpecApplyConfiguration, p *server.Pods) {
 	for _, secret := range p.ImagePullSecrets {
 		pod.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(secret.Name))
 	}
@@ -26,18 +26,19 @@ func Place(pod *corev1ac.PodSpecApplyConfiguration, p *server.Pods) {
 	}
 }
 
-// PlaceServer is Place for a pod of the server, which selector finds. Its first container gets the mounts.
-func PlaceServer(pod *corev1ac.PodSpecApplyConfiguration, selector map[string]string, p *server.Pods) {
-	Place(pod, p)
+// ConfigureServerPod sets the scheduling, affinity, spread constraints and volumes of the user on a pod of the server. Its first container
+// gets the mounts.
+func ConfigureServerPod(pod *corev1ac.PodSpecApplyConfiguration, selector map[string]string, p *server.Pods) {
+	SetScheduling(pod, p)
 	if p.Affinity != nil {
 		pod.Affinity = MustApply[corev1ac.AffinityApplyConfiguration](p.Affinity)
 	}
-	Spread(pod, selector, &p.More)
-	Mount(pod, &p.More)
+	AddSpreadConstraints(pod, selector, &p.More)
+	AddVolumes(pod, &p.More)
 }
 
-// Spread adds the spread constraints to a pod of the server, which selector finds.
-func Spread(pod *corev1ac.PodSpecApplyConfiguration, selector map[string]string, more *server.More) {
+// AddSpreadConstraints sets the spread constraints of the user on a pod of the server, with its selector as default.
+func AddSpreadConstraints(pod *corev1ac.PodSpecApplyConfiguration, selector map[string]string, more *server.More) {
 	pod.TopologySpreadConstraints = MustApplyEach[corev1ac.TopologySpreadConstraintApplyConfiguration](more.TopologySpreadConstraints)
 	for i := range pod.TopologySpreadConstraints {
 		if pod.TopologySpreadConstraints[i].LabelSelector == nil {
@@ -46,9 +47,9 @@ func Spread(pod *corev1ac.PodSpecApplyConfiguration, selector map[string]string,
 	}
 }
 
-// Mount adds the volumes of the user to a pod, and the mounts to its first container. The prefix keeps names apart that users and
-// the operator give.
-func Mount(pod *corev1ac.PodSpecApplyConfiguration, more *server.More) {
+// AddVolumes adds the volumes of the user to a pod, and the mounts to its first container. The prefix prevents collisions with names of the
+// operator.
+func AddVolumes(pod *corev1ac.PodSpecApplyConfiguration, more *server.More) {
 	const prefix = "extra-"
 	for i := range more.Volumes {
 		pod.WithVolumes(MustApply[corev1ac.VolumeApplyConfiguration](&more.Volumes[i]).WithName(prefix + more.Volumes[i].Name))
@@ -58,10 +59,10 @@ func Mount(pod *corev1ac.PodSpecApplyConfiguration, more *server.More) {
 	}
 }
 
-// OrOne is a wanted number, 1 if none is given.
-func OrOne(wanted *int32) int32 { return ptr.Deref(wanted, 1) }
+// ReplicasOrOne returns the replicas of the spec, 1 if unset.
+func ReplicasOrOne(replicas *int32) int32 { return ptr.Deref(replicas, 1) }
 
-// DisruptionBudget lets one of several pods be evicted at a time. One that is not ready answers no requests and may always be evicted.
+// DisruptionBudget allows the eviction of one pod at a time. Pods that are not ready can always be evicted.
 func DisruptionBudget(meta metav1.ObjectMeta, selector map[string]string) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
 	return policyv1ac.PodDisruptionBudget(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithSpec(policyv1ac.PodDisruptionBudgetSpec().
 		WithMaxUnavailable(intstr.FromInt32(1)).
@@ -69,7 +70,7 @@ func DisruptionBudget(meta metav1.ObjectMeta, selector map[string]string) *polic
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector)))
 }
 
-// Scaled is what the scale subresource shows of a Deployment whose pods selector finds.
-func Scaled(d *appsv1.Deployment, selector map[string]string) server.Scale {
+// ScaleStatus returns the status of the scale subresource for a Deployment.
+func ScaleStatus(d *appsv1.Deployment, selector map[string]string) server.Scale {
 	return server.Scale{Replicas: d.Status.Replicas, Selector: labels.FormatLabels(selector)}
 }

@@ -21,8 +21,8 @@ func podsFrom(t *testing.T, text string) *server.Pods {
 	return p
 }
 
-// Every field of users gets into the pods that it is for, as it stands; without any, pods are as they were.
-func TestPlacement(t *testing.T) {
+// Every field of the user is set on the pods it applies to, unchanged; without fields pods are unchanged.
+func TestConfigureServerPod(t *testing.T) {
 	pod := func() *corev1ac.PodSpecApplyConfiguration {
 		return corev1ac.PodSpec().WithContainers(corev1ac.Container().WithName("server"), corev1ac.Container().WithName("proxy"))
 	}
@@ -48,8 +48,8 @@ func TestPlacement(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			given := podsFrom(t, c.given)
 			other, served := pod(), pod()
-			Place(other, given)
-			PlaceServer(served, selector, given)
+			SetScheduling(other, given)
+			ConfigureServerPod(served, selector, given)
 			for config, want := range map[*corev1ac.PodSpecApplyConfiguration]string{other: c.any, served: c.server} {
 				got, err := json.Marshal(config)
 				if err != nil || string(got) != want {
@@ -66,12 +66,12 @@ func TestDisruptionBudget(t *testing.T) {
 		DisruptionBudget(metav1.ObjectMeta{Name: "a", Namespace: "ns", Labels: map[string]string{"app": ""}}, map[string]string{"x": "y"}))
 }
 
-func TestScaled(t *testing.T) {
+func TestScaleStatus(t *testing.T) {
 	d := &appsv1.Deployment{Status: appsv1.DeploymentStatus{Replicas: 3}}
-	if got, want := Scaled(d, map[string]string{"b": "2", "a": "1"}), (server.Scale{Replicas: 3, Selector: "a=1,b=2"}); got != want {
+	if got, want := ScaleStatus(d, map[string]string{"b": "2", "a": "1"}), (server.Scale{Replicas: 3, Selector: "a=1,b=2"}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if OrOne(nil) != 1 || OrOne(new(int32(0))) != 0 {
+	if ReplicasOrOne(nil) != 1 || ReplicasOrOne(new(int32(0))) != 0 {
 		t.Error("a number that is not given is 1")
 	}
 }

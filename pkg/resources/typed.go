@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Typed is the apply configuration of an object whose API offers none. It owns what the object says: the status, null and {} are
-// what Go writes for fields that are not set, and are left out. An empty list that is not nil stays.
+// Typed returns an apply configuration of an object whose API has none. It drops the status, null and {}, which Go encodes for unset
+// fields. Empty lists that are not nil are kept.
 func Typed(kind schema.GroupVersionKind, object client.Object) runtime.ApplyConfiguration {
 	object.GetObjectKind().SetGroupVersionKind(kind)
 	return typed{object}
@@ -22,7 +22,7 @@ type typed struct{ client.Object }
 // IsApplyConfiguration implements runtime.ApplyConfiguration.
 func (typed) IsApplyConfiguration() {}
 
-// GroupVersionKind tells the kind without encoding the object.
+// GroupVersionKind returns the kind without encoding the object.
 func (t typed) GroupVersionKind() schema.GroupVersionKind {
 	return t.GetObjectKind().GroupVersionKind()
 }
@@ -58,14 +58,14 @@ func dropUnset(value any) bool {
 	}
 }
 
-// Unstructured returns an empty object of a kind.
-func Unstructured(kind schema.GroupVersionKind) *unstructured.Unstructured {
+// NewUnstructured returns an empty object of a kind.
+func NewUnstructured(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)
 	return object
 }
 
-// Decode reads an object of another API into its Go type. The error names the object.
+// Decode converts an unstructured object to its Go type. The error names the object.
 func Decode[T any](object *unstructured.Unstructured) (*T, error) {
 	into := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into); err != nil {

@@ -21,8 +21,8 @@ import (
 
 var meta = metav1.ObjectMeta{Name: "a", Namespace: "ns", Labels: map[string]string{"app": ""}}
 
-// Nothing is owned but what was set, or the API server would keep it for us and take it from others.
-func TestTypedObjectsSayNoMoreThanIsSet(t *testing.T) {
+// Only set fields are owned, because server-side apply would keep others and take them from other managers.
+func TestTypedDropsUnsetFields(t *testing.T) {
 	for name, c := range map[string]struct {
 		config runtime.ApplyConfiguration
 		want   string
@@ -80,17 +80,17 @@ func TestGatewayObjects(t *testing.T) {
 		`"kind":"HTTPRoute","namespace":"routes"}],"to":[{"group":"","kind":"Service","name":"s"}]}}`, p.ReferenceGrant(meta, "routes"))
 }
 
-func TestGatewayIs(t *testing.T) {
+func TestGatewayMatches(t *testing.T) {
 	ref := gatewayv1.ParentReference{Name: "g"}
-	if g := (Gateway{"g", "ns"}); !g.Is(ref, "ns") || g.Is(ref, "other") {
+	if g := (Gateway{"g", "ns"}); !g.Matches(ref, "ns") || g.Matches(ref, "other") {
 		t.Error("a reference without a namespace is to the one of the route")
 	}
 	ref.Namespace = new(gatewayv1.Namespace("gateways"))
-	if g := (Gateway{"g", "gateways"}); !g.Is(ref, "ns") || (Gateway{"h", "gateways"}).Is(ref, "ns") {
+	if g := (Gateway{"g", "gateways"}); !g.Matches(ref, "ns") || (Gateway{"h", "gateways"}).Matches(ref, "ns") {
 		t.Error("a reference names the Gateway")
 	}
 	ref.Kind = new(gatewayv1.Kind("Service"))
-	if (Gateway{"g", "gateways"}).Is(ref, "ns") {
+	if (Gateway{"g", "gateways"}).Matches(ref, "ns") {
 		t.Error("a Service is no Gateway")
 	}
 }

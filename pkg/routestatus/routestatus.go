@@ -1,4 +1,4 @@
-// Package routestatus reads what Gateways and routers say of the objects that publish a server.
+// Package routestatus reads the status that Gateways and routers set on the objects that expose a server.
 package routestatus
 
 import (
@@ -30,65 +30,66 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// Condition exists only while what publishes a server is refused, where it is False, or no Gateway has answered, where it is Unknown.
+// Condition is False while a Gateway or router rejects an object, Unknown while no Gateway has responded, and absent otherwise.
 const Condition = "RouteAccepted"
 
-// Reasons of problems, in addition to those that Gateways give.
+// Reasons of problems besides those that Gateways set.
 const (
 	ReasonNotAccepted = "NotAccepted"
 	ReasonNotSeen     = "NotSeen"
 	ReasonNotAdmitted = "RouteNotAdmitted"
 )
 
-// maxAction is the limit of the events API, in bytes.
-const maxAction = 128
+// maxActionBytes is the limit of the events API.
+const maxActionBytes = 128
 
-// grace is how long a Gateway may take to answer.
-const grace = time.Minute
+// gatewayGracePeriod is how long a Gateway may take to respond.
+const gatewayGracePeriod = time.Minute
 
-// Problem is what speaks against one object that publishes a server.
+// Problem is a problem of one object that exposes a server.
 type Problem struct {
 	Kind, Name string
-	// Refused: a Gateway or router says no. Otherwise none has said anything, which may pass.
-	Refused         bool
+	// Rejected is true if a Gateway or router rejects the object, and false if none has responded.
+	Rejected        bool
 	Reason, Message string
 }
 
-// Report is what was found about the objects of one server.
+// Report contains the problems of the objects of one server.
 type Report struct {
 	Problems []Problem
-	// Due is the time until a Gateway has to have answered; zero when all have.
-	Due time.Duration
+	// GatewayTimeout is the remaining time for a Gateway to respond; zero if all have.
+	GatewayTimeout time.Duration
 }
 
-// Read looks objects up in a cache of whole ones. Kinds that no Gateway or router has to accept are passed over, and so are objects that are not there yet.
-func Read(ctx context.Context, whole client.Reader, gateway resources.Gateway, objects apply.Desired, now time.Time) (Report, error) {
-	var out Report
-	for _, o := range objects {
-		kind, name, err := o.Key()
+// Read reads the status of objects from a cache of full objects. It skips objects that do not exist yet, and kinds that Gateways and routers
+// do not accept or reject.
+func Read(ctx context.Context, reader client.Reader, gateway resources.Gateway, objects apply.Desired, now time.Time) (Report, error) {
+	var report Report
+	for _, desired := range objects {
+		kind, name, err := desired.Key()
 		if err != nil {
-			return out, err
+			return report, err
 		}
 		read := readers[kind]
 		if read == nil {
 			continue
 		}
-		object := resources.Unstructured(kind)
-		err = whole.Get(ctx, name, object)
+		object := resources.NewUnstructured(kind)
+		err = reader.Get(ctx, name, object)
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 			continue
 		}
 		if err == nil {
-			err = read(&out, object, gateway, now)
+			err = read(&report, object, gateway, now)
 		}
 		if err != nil {
-			return out, fmt.Errorf("reading %s %s from the cache: %w", kind.Kind, name, err)
+			return report, fmt.Errorf("reading %s %s from the cache: %w", kind.Kind, name, err)
 		}
 	}
-	return out, nil
+	return report, nil
 }
 
-// Kinds are those that Gateways or routers accept or refuse.
+// Kinds are the kinds that Gateways or routers accept or reject.
 var Kinds = []schema.GroupVersionKind{capability.Route, capability.HTTPRoute, capability.BackendTLSPolicy}
 
 var readers = map[schema.GroupVersionKind]func(*Report, *unstructured.Unstructured, resources.Gateway, time.Time) error{
@@ -100,15 +101,15 @@ func (r *Report) readHTTPRoute(object *unstructured.Unstructured, gateway resour
 	if err != nil {
 		return err
 	}
-	seen := false
+	answered := false
 	for _, parent := range route.Status.Parents {
-		seen = r.heed(object, gateway, parent.ParentRef, parent.Conditions) || seen
+		answered = r.addRejection(object, gateway, parent.ParentRef, parent.Conditions) || answered
 	}
-	if seen {
+	if answered {
 		return nil
 	}
-	if left := grace - now.Sub(written(object)); left > 0 {
-		r.Due = max(r.Due, min(left, grace)) // clocks differ
+	if remaining := gatewayGracePeriod - now.Sub(lastAppliedTime(object)); remaining > 0 {
+		r.GatewayTimeout = max(r.GatewayTimeout, min(remaining, gatewayGracePeriod)) // clocks differ
 		return nil
 	}
 	r.Problems = append(r.Problems, Problem{Kind: route.Kind, Name: route.Name, Reason: ReasonNotSeen, Message: fmt.Sprintf(
@@ -123,18 +124,18 @@ func (r *Report) readPolicy(object *unstructured.Unstructured, gateway resources
 		return err
 	}
 	for _, ancestor := range policy.Status.Ancestors {
-		r.heed(object, gateway, ancestor.AncestorRef, ancestor.Conditions)
+		r.addRejection(object, gateway, ancestor.AncestorRef, ancestor.Conditions)
 	}
 	return nil
 }
 
-// heed takes up what one Gateway says of the present object, and reports whether that is ours. What it said of an older one does not count.
-func (r *Report) heed(object *unstructured.Unstructured, gateway resources.Gateway, by gatewayv1.ParentReference, said []metav1.Condition) bool {
-	if !gateway.Is(by, object.GetNamespace()) {
+// addRejection adds a problem if the Gateway rejects the current generation of an object. It reports whether the status is that of our Gateway.
+func (r *Report) addRejection(object *unstructured.Unstructured, gateway resources.Gateway, parent gatewayv1.ParentReference, parentConditions []metav1.Condition) bool {
+	if !gateway.Matches(parent, object.GetNamespace()) {
 		return false
 	}
 	for _, kind := range []string{string(gatewayv1.RouteConditionAccepted), string(gatewayv1.RouteConditionResolvedRefs)} {
-		c, found := conditions.Get(said, kind)
+		c, found := conditions.Get(parentConditions, kind)
 		if !found || c.Status != metav1.ConditionFalse || c.ObservedGeneration != 0 && c.ObservedGeneration < object.GetGeneration() {
 			continue
 		}
@@ -143,13 +144,13 @@ func (r *Report) heed(object *unstructured.Unstructured, gateway resources.Gatew
 		if c.Reason == string(gatewayv1.RouteReasonNotAllowedByListeners) {
 			message += "; let a listener of the Gateway allow routes of namespace " + object.GetNamespace() + ", or configure another Gateway"
 		}
-		r.Problems = append(r.Problems, Problem{Kind: object.GetKind(), Name: object.GetName(), Refused: true, Reason: cmp.Or(c.Reason, ReasonNotAccepted), Message: message})
+		r.Problems = append(r.Problems, Problem{Kind: object.GetKind(), Name: object.GetName(), Rejected: true, Reason: cmp.Or(c.Reason, ReasonNotAccepted), Message: message})
 		return true
 	}
 	return true
 }
 
-// readRoute takes up refusals. Which routers serve a Route is not known here, so one that none has taken up may have to wait for long.
+// readRoute adds rejections. The routers for a Route are unknown, so a missing response is not a problem.
 func (r *Report) readRoute(object *unstructured.Unstructured, _ resources.Gateway, _ time.Time) error {
 	route, err := resources.Decode[routev1.Route](object)
 	if err != nil {
@@ -161,9 +162,9 @@ func (r *Report) readRoute(object *unstructured.Unstructured, _ resources.Gatewa
 	return nil
 }
 
-// Admitted reports whether a router serves a Route, and otherwise the refusal of the last that has answered; nil when none has.
+// Admitted reports whether a router admits a Route. Otherwise it returns the last rejection, nil if there is none.
 func Admitted(route *routev1.Route) (bool, *Problem) {
-	var refusal *Problem
+	var rejection *Problem
 	for _, ingress := range route.Status.Ingress {
 		for _, c := range ingress.Conditions {
 			switch {
@@ -171,78 +172,78 @@ func Admitted(route *routev1.Route) (bool, *Problem) {
 			case c.Status == corev1.ConditionTrue:
 				return true, nil
 			case c.Status == corev1.ConditionFalse:
-				refusal = &Problem{Kind: capability.Route.Kind, Name: route.Name, Refused: true, Reason: ReasonNotAdmitted, Message: fmt.Sprintf(
+				rejection = &Problem{Kind: capability.Route.Kind, Name: route.Name, Rejected: true, Reason: ReasonNotAdmitted, Message: fmt.Sprintf(
 					"%s does not admit Route %s/%s with host %s (%s): %s", strings.TrimSpace("router "+ingress.RouterName),
 					route.Namespace, route.Name, cmp.Or(ingress.Host, route.Spec.Host), c.Reason, c.Message)}
 			}
 		}
 	}
-	return false, refusal
+	return false, rejection
 }
 
-// written is when our fields of an object changed last, of which caches keep the time.
-func written(object metav1.Object) time.Time {
-	at := object.GetCreationTimestamp().Time
+// lastAppliedTime returns when our fields of an object changed last. The cache keeps this time.
+func lastAppliedTime(object metav1.Object) time.Time {
+	last := object.GetCreationTimestamp().Time
 	for _, entry := range object.GetManagedFields() {
-		if entry.Subresource == "" && entry.Time != nil && entry.Time.After(at) {
-			at = entry.Time.Time
+		if entry.Subresource == "" && entry.Time != nil && entry.Time.After(last) {
+			last = entry.Time.Time
 		}
 	}
-	return at
+	return last
 }
 
-// First is the problem to tell of: a refusal, or else a missing answer; nil when there is none.
-func (r Report) First() *Problem {
+// FirstProblem returns the first rejection, otherwise the first missing response; nil if there is none.
+func (r Report) FirstProblem() *Problem {
 	if len(r.Problems) == 0 {
 		return nil
 	}
-	return &r.Problems[max(slices.IndexFunc(r.Problems, func(p Problem) bool { return p.Refused }), 0)]
+	return &r.Problems[max(slices.IndexFunc(r.Problems, func(p Problem) bool { return p.Rejected }), 0)]
 }
 
-// Message is that of the first problem; empty when there is none.
+// Message returns the message of the first problem; empty if there is none.
 func (r Report) Message() string {
-	if first := r.First(); first != nil {
+	if first := r.FirstProblem(); first != nil {
 		return first.Message
 	}
 	return ""
 }
 
-// Action is what an Event about the first problem names as such. Events of one reason and one action about the same object are counted
-// as one, and only the text of the first is kept.
-func (r Report) Action() string { return conditions.Clip(r.First().Reason, maxAction) }
+// Action returns the action of the Event for the first problem. Events with the same reason, action and object are combined, and only the text
+// of the first is kept.
+func (r Report) Action() string { return conditions.Clip(r.FirstProblem().Reason, maxActionBytes) }
 
-// RefusedBy reports whether a router refuses something, or else a Gateway.
-func (r Report) RefusedBy(router bool) bool {
-	return slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Refused && (p.Kind == capability.Route.Kind) == router })
+// RejectedBy reports whether a router, or otherwise a Gateway, rejects an object.
+func (r Report) RejectedBy(router bool) bool {
+	return slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Rejected && (p.Kind == capability.Route.Kind) == router })
 }
 
-// Set shows the first problem in Condition.
+// Set sets or removes Condition for the first problem.
 func (r Report) Set(ref *[]metav1.Condition, generation int64) {
-	first, status := r.First(), metav1.ConditionUnknown
+	first, status := r.FirstProblem(), metav1.ConditionUnknown
 	if first == nil {
 		conditions.Remove(ref, Condition)
 		return
 	}
-	if first.Refused {
+	if first.Rejected {
 		status = metav1.ConditionFalse
 	}
 	conditions.Set(ref, Condition, status, first.Reason, first.Message, generation)
 }
 
-// Await waits until a Gateway has to have answered, nil where all have.
-func (r Report) Await() error {
-	if r.Due == 0 {
+// Wait returns a *reconciler.Wait until a Gateway must have responded, nil if all have.
+func (r Report) Wait() error {
+	if r.GatewayTimeout == 0 {
 		return nil
 	}
-	return &reconciler.Wait{For: "a Gateway to answer", Retry: r.Due}
+	return &reconciler.Wait{For: "a Gateway to answer", Retry: r.GatewayTimeout}
 }
 
-// Watch lets a controller follow whole objects of optional kinds: what Gateways and routers report is in their status, which is not among their metadata.
-func Watch(ctx context.Context, served *capability.Watcher, from cache.Cache, c capability.Controller, kinds []schema.GroupVersionKind,
-	h handler.EventHandler, only ...predicate.Predicate) {
+// Watch makes a controller watch full objects of optional kinds, because metadata does not contain the status.
+func Watch(ctx context.Context, served *capability.Watcher, objectCache cache.Cache, c capability.Controller, kinds []schema.GroupVersionKind,
+	h handler.EventHandler, predicates ...predicate.Predicate) {
 	for _, kind := range kinds {
 		served.Watch(ctx, c, kind, func() source.Source {
-			return source.Kind[client.Object](from, resources.Unstructured(kind), h, only...)
+			return source.Kind[client.Object](objectCache, resources.NewUnstructured(kind), h, predicates...)
 		})
 	}
 }

@@ -25,7 +25,7 @@ var (
 
 // stored is an object that was written some seconds ago, with a status.
 func stored(kind schema.GroupVersionKind, ago int, status any) *unstructured.Unstructured {
-	u := resources.Unstructured(kind)
+	u := resources.NewUnstructured(kind)
 	u.SetNamespace("team")
 	u.SetName("x")
 	u.SetGeneration(2)
@@ -125,14 +125,14 @@ func TestRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := read(t, c.object)
-			if err != nil || got.Due != c.due || (got.First() == nil) != (c.reason == "") || (got.Await() == nil) != (c.due == 0) {
+			if err != nil || got.GatewayTimeout != c.due || (got.FirstProblem() == nil) != (c.reason == "") || (got.Wait() == nil) != (c.due == 0) {
 				t.Fatalf("report %+v, error %v", got, err)
 			}
 			atRouter := c.object.GetKind() == "Route"
-			if got.RefusedBy(atRouter) != c.refused || got.RefusedBy(!atRouter) {
+			if got.RejectedBy(atRouter) != c.refused || got.RejectedBy(!atRouter) {
 				t.Errorf("refused %+v", got)
 			}
-			if first := got.First(); first != nil && (first.Reason != c.reason || !strings.Contains(first.Message, c.message) || first.Refused != c.refused) {
+			if first := got.FirstProblem(); first != nil && (first.Reason != c.reason || !strings.Contains(first.Message, c.message) || first.Rejected != c.refused) {
 				t.Errorf("problem %+v", first)
 			}
 			list := []metav1.Condition{{Type: Condition, Status: metav1.ConditionTrue, Reason: "Before"}}
@@ -147,8 +147,8 @@ func TestRead(t *testing.T) {
 
 // A refusal comes before a missing answer.
 func TestFirst(t *testing.T) {
-	r := Report{Problems: []Problem{{Reason: "silent"}, {Reason: "refused", Refused: true}, {Reason: "later", Refused: true}}}
-	if got := r.First().Reason; got != "refused" {
+	r := Report{Problems: []Problem{{Reason: "silent"}, {Reason: "refused", Rejected: true}, {Reason: "later", Rejected: true}}}
+	if got := r.FirstProblem().Reason; got != "refused" {
 		t.Errorf("first %s", got)
 	}
 	if got := (Report{}).Message(); got != "" {

@@ -1,5 +1,5 @@
-// Package servingcert keeps the serving certificates of components where no platform makes them: it issues them into Secrets,
-// renews what it issued, and leaves the foreign certificates alone, of which it says when they run out.
+// Package servingcert manages the serving certificates of components on clusters whose platform issues none. It issues certificates into
+// Secrets and renews them. Foreign certificates are not written; a condition reports when they expire.
 package servingcert
 
 import (
@@ -26,119 +26,118 @@ import (
 )
 
 const (
-	// Condition exists on an owner, and is False, only while its certificate is not what it should be.
+	// Condition is False on an owner while its foreign certificate expires soon, and absent otherwise.
 	Condition = "CertificateReady"
-	// ReasonExpires says that a foreign certificate runs out.
+	// ReasonExpires is the reason for a foreign certificate that expires soon.
 	ReasonExpires = "CertificateExpires"
 
-	// Lifetime of a certificate and of the CA that signed it and nothing else: as long as servers may go without the pause of a
-	// renewal, for which some are replaced.
+	// Lifetime is the validity of a certificate and its own CA. It is long because some servers restart for a renewal.
 	Lifetime = 365 * 24 * time.Hour
-	// expiryWarning is how long before its end a certificate should have been renewed, unless it lives for a short time only.
+	// expiryWarning is how long before its expiry a foreign certificate is reported. It is shorter for short-lived certificates.
 	expiryWarning = 14 * 24 * time.Hour
 )
 
-// Wanted describes the Secret with a serving certificate.
-type Wanted struct {
-	// Namespace and Name of the Secret.
+// Spec describes the Secret with a serving certificate.
+type Spec struct {
+	// Namespace and Name are the key of the Secret.
 	Namespace, Name string
-	// Provided: another controller or a user makes it. It is not written, and looked at for its end only.
-	Provided bool
-	// Authority is the common name of the CA. A certificate in our Secret that another one issued is foreign.
-	Authority string
-	// Service is the name of the Service that the certificate is for, in the same namespace.
+	// External reports whether another controller or a user creates the Secret. It is not written, and only its expiry is checked.
+	External bool
+	// CACommonName is the common name of the CA. A certificate of another CA in a managed Secret is foreign.
+	CACommonName string
+	// Service is the name of the Service of the certificate, in the same namespace.
 	Service string
-	// Labels of the Secret, beside those that every object gets.
+	// Labels are additional labels of the Secret.
 	Labels map[string]string
-	// Disowns decides which owners of before go, see apply.Object.
-	Disowns func(metav1.OwnerReference) bool
+	// DropOwnerReferences reports whether an owner reference is removed, see apply.Object.
+	DropOwnerReferences func(metav1.OwnerReference) bool
 }
 
-// known is what is remembered of a Secret, so that it is read once for each of its versions.
-type known struct {
+// certificateState is the state of one version of a Secret.
+type certificateState struct {
 	uid      types.UID
 	version  string
-	provided bool
-	// due is when it is to be renewed; zero for never. A foreign one gets a warning, once.
-	due    time.Time
-	theirs bool
-	// expires is the end of one that is not ours.
+	external bool
+	// renewAt is when to renew a certificate or to report a foreign one; zero for never.
+	renewAt time.Time
+	foreign bool
+	// expires is the expiry of a foreign certificate.
 	expires time.Time
-	// trust is the CA of one that is ours.
+	// trust holds the CAs of an issued certificate.
 	trust certs.Trust
 }
 
-// Keeper keeps the certificates of one component, one for each owner. Its fields are needed but for Condition.
-type Keeper struct {
-	// Cached holds the metadata of Secrets; Live reads past the cache.
+// Issuer issues the certificates of one component, one per owner. All fields but Condition are required.
+type Issuer struct {
+	// Cached holds the metadata of Secrets; Live reads from the API server.
 	Cached, Live client.Reader
 	Applier      *apply.Applier
 	Clock        clock.PassiveClock
-	// Condition is the type of the condition that it reports in, Condition where it is empty: an owner may have certificates of two Keepers.
+	// Condition is the condition type; empty for the constant Condition. An owner with two Issuers needs two types.
 	Condition string
 
-	owners reconciler.Memory[known]
+	owners reconciler.UIDMap[certificateState]
 }
 
-// Keep issues the certificate of an owner, or renews the one that it issued. It writes neither a Secret that the component did not
-// make nor a certificate that a user has put in the place of ours, and says in Condition when one of these runs out. The controller that
-// serves with a renewed one takes it up by itself. Errors of writes are those of apply.Applier.
-func (k *Keeper) Keep(ctx context.Context, owner reconciler.Object, want Wanted) error {
-	key := client.ObjectKey{Namespace: want.Namespace, Name: want.Name}
-	head, err := capability.GetMetadata(ctx, k.Cached, corev1.SchemeGroupVersion.WithKind("Secret"), key)
+// Ensure issues or renews the certificate of an owner. It does not write a Secret of another owner, or one in which a user replaced the
+// certificate. Condition reports when such a certificate expires. Servers reload renewed certificates. Errors of writes are those of
+// apply.Applier.
+func (k *Issuer) Ensure(ctx context.Context, owner reconciler.Object, spec Spec) error {
+	key := client.ObjectKey{Namespace: spec.Namespace, Name: spec.Name}
+	metadata, err := capability.GetMetadata(ctx, k.Cached, corev1.SchemeGroupVersion.WithKind("Secret"), key)
 	switch {
 	case err != nil:
 		return err
-	case head == nil && want.Provided:
-		k.Leave(owner)
+	case metadata == nil && spec.External:
+		k.Release(owner)
 		return nil
-	case head == nil || !k.isSettled(owner, head, want):
-		if err := k.look(ctx, owner, key, want); err != nil {
+	case metadata == nil || !k.isUpToDate(owner, metadata, spec):
+		if err := k.ensureSecret(ctx, owner, key, spec); err != nil {
 			return err
 		}
 	}
-	k.report(owner, want)
+	k.setCondition(owner, spec)
 	return nil
 }
 
-// Leave ends the care for the certificate of an owner that needs none.
-func (k *Keeper) Leave(owner reconciler.Object) {
+// Release deletes state and condition of an owner that needs no certificate.
+func (k *Issuer) Release(owner reconciler.Object) {
 	k.Forget(owner.GetUID())
-	conditions.Remove(owner.ConditionsRef(), k.condition())
+	conditions.Remove(owner.ConditionsRef(), k.conditionType())
 }
 
-func (k *Keeper) condition() string { return cmp.Or(k.Condition, Condition) }
+func (k *Issuer) conditionType() string { return cmp.Or(k.Condition, Condition) }
 
-// Forget drops what is remembered for an owner that is gone.
-func (k *Keeper) Forget(owner types.UID) { k.owners.Forget(owner) }
+// Forget deletes the state of a deleted owner.
+func (k *Issuer) Forget(owner types.UID) { k.owners.Delete(owner) }
 
-// Authority returns the certificates of the CAs by which the certificate of an owner is verified, in PEM; nil when another one issued it.
-func (k *Keeper) Authority(owner types.UID) []byte {
-	found, _ := k.owners.Get(owner)
-	return found.trust.Bundle(k.Clock.Now())
+// CABundle returns the PEM certificates of the CAs that issued the certificate of an owner; nil for a foreign certificate.
+func (k *Issuer) CABundle(owner types.UID) []byte {
+	state, _ := k.owners.Get(owner)
+	return state.trust.Bundle(k.Clock.Now())
 }
 
-// AwaitRenewal returns a *reconciler.Wait until something is due about the certificate of an owner, nil when nothing will be. It
-// belongs to the last phase: what comes back earlier for other reasons looks at the certificate as well.
-func (k *Keeper) AwaitRenewal(owner types.UID) error {
-	found, ok := k.owners.Get(owner)
-	left := found.trust.Sooner(found.due.Sub(k.Clock.Now()), k.Clock.Now())
-	if !ok || found.theirs && (found.due.IsZero() || left <= 0) {
-		return nil // said already, or nothing to say
+// AwaitRenewal returns a *reconciler.Wait until the next renewal or report for an owner; nil for none. It belongs in the last phase, since
+// each reconcile calls Ensure anyway.
+func (k *Issuer) AwaitRenewal(owner types.UID) error {
+	state, ok := k.owners.Get(owner)
+	remaining := state.trust.RequeueAfter(state.renewAt.Sub(k.Clock.Now()), k.Clock.Now())
+	if !ok || state.foreign && (state.renewAt.IsZero() || remaining <= 0) {
+		return nil // already reported, or never expires
 	}
-	return &reconciler.Wait{For: "the serving certificate to be due", Retry: max(left, time.Second)}
+	return &reconciler.Wait{For: "the serving certificate to be due", Retry: max(remaining, time.Second)}
 }
 
-// isSettled reports whether this version of the Secret is known, and nothing is due.
-func (k *Keeper) isSettled(owner, head metav1.Object, want Wanted) bool {
-	found, ok := k.owners.Get(owner.GetUID())
-	return ok && found.uid == head.GetUID() && found.version == head.GetResourceVersion() && found.provided == want.Provided &&
-		(found.theirs || k.Clock.Now().Before(found.due))
+// isUpToDate reports whether this version of the Secret was read and needs no renewal.
+func (k *Issuer) isUpToDate(owner, metadata metav1.Object, spec Spec) bool {
+	state, ok := k.owners.Get(owner.GetUID())
+	return ok && state.uid == metadata.GetUID() && state.version == metadata.GetResourceVersion() && state.external == spec.External &&
+		(state.foreign || k.Clock.Now().Before(state.renewAt))
 }
 
-// look reads the live Secret, because the cache may be behind what was written a moment ago, and writes it if what it holds, or by
-// what we know it, will not do.
-func (k *Keeper) look(ctx context.Context, owner client.Object, key client.ObjectKey, want Wanted) error {
+// ensureSecret reads the Secret from the API server, since the cache may be stale after a write, and applies it if certificate, owner or
+// labels are not as desired.
+func (k *Issuer) ensureSecret(ctx context.Context, owner client.Object, key client.ObjectKey, spec Spec) error {
 	live := &corev1.Secret{}
 	err := k.Live.Get(ctx, key, live)
 	if client.IgnoreNotFound(err) != nil {
@@ -146,60 +145,60 @@ func (k *Keeper) look(ctx context.Context, owner client.Object, key client.Objec
 	}
 	exists := err == nil
 	pair, _ := tls.X509KeyPair(live.Data[corev1.TLSCertKey], live.Data[corev1.TLSPrivateKeyKey])
-	// A user has put a certificate of another authority into a Secret of ours. A damaged one is mended.
-	replaced := pair.Leaf != nil && pair.Leaf.Issuer.CommonName != want.Authority
-	if exists && (want.Provided || !k.Applier.IsManaged(live) || replaced) {
-		k.owners.Set(owner.GetUID(), foreign(live, pair.Leaf, want))
+	// A user may replace the certificate in a managed Secret. An unreadable certificate is issued again.
+	replaced := pair.Leaf != nil && pair.Leaf.Issuer.CommonName != spec.CACommonName
+	if exists && (spec.External || !k.Applier.IsManaged(live) || replaced) {
+		k.owners.Set(owner.GetUID(), newForeignState(live, pair.Leaf, spec))
 		return nil
 	}
-	if live.DeletionTimestamp != nil || !exists && want.Provided {
-		return nil // its event brings us back
+	if live.DeletionTimestamp != nil || !exists && spec.External {
+		return nil // the next event of the Secret starts a reconcile
 	}
-	serving, err := certs.KeepServing(live.Data, certs.ServingOptions{
-		Authority: want.Authority, DNSNames: DNSNames(want.Service, want.Namespace), Lifetime: Lifetime,
+	serving, err := certs.EnsureServing(live.Data, certs.ServingOptions{
+		CACommonName: spec.CACommonName, DNSNames: DNSNames(spec.Service, spec.Namespace), Lifetime: Lifetime,
 	}, k.Clock.Now())
 	if err != nil {
 		return fmt.Errorf("issuing the serving certificate: %w", err)
 	}
-	if serving.Why != "" || !metav1.IsControlledBy(live, owner) || !apply.IsOurs(live, k.Applier.Component) || !labels.SelectorFromSet(want.Labels).Matches(labels.Set(live.Labels)) {
-		live = &corev1.Secret{} // what is written has another version, which is read once
-		secret := corev1ac.Secret(want.Name, want.Namespace).WithLabels(want.Labels).WithType(corev1.SecretTypeTLS).WithData(serving.Data)
-		if err := k.Applier.Apply(ctx, owner, apply.Desired{{Config: secret, DropOwnerReferences: want.Disowns}}); err != nil {
+	if serving.Cause != "" || !metav1.IsControlledBy(live, owner) || !apply.HasComponentLabels(live, k.Applier.Component) || !labels.SelectorFromSet(spec.Labels).Matches(labels.Set(live.Labels)) {
+		live = &corev1.Secret{} // the new version is read once
+		secret := corev1ac.Secret(spec.Name, spec.Namespace).WithLabels(spec.Labels).WithType(corev1.SecretTypeTLS).WithData(serving.Data)
+		if err := k.Applier.Apply(ctx, owner, apply.Desired{{Config: secret, DropOwnerReferences: spec.DropOwnerReferences}}); err != nil {
 			return err
 		}
 	}
-	found, _ := k.owners.Get(owner.GetUID())
-	found = known{uid: live.UID, version: live.ResourceVersion, due: serving.Next, trust: found.trust}
-	found.trust.Follow(serving.Data[corev1.ServiceAccountRootCAKey], k.Clock.Now())
-	k.owners.Set(owner.GetUID(), found)
+	state, _ := k.owners.Get(owner.GetUID())
+	state = certificateState{uid: live.UID, version: live.ResourceVersion, renewAt: serving.Next, trust: state.trust}
+	state.trust.Update(serving.Data[corev1.ServiceAccountRootCAKey], k.Clock.Now())
+	k.owners.Set(owner.GetUID(), state)
 	return nil
 }
 
-// foreign is what there is to know of a foreign certificate. One that cannot be read has no end.
-func foreign(s *corev1.Secret, leaf *x509.Certificate, want Wanted) known {
-	found := known{uid: s.UID, version: s.ResourceVersion, provided: want.Provided, theirs: true}
+// newForeignState returns the state of a foreign certificate. An unreadable certificate has no expiry.
+func newForeignState(s *corev1.Secret, leaf *x509.Certificate, spec Spec) certificateState {
+	state := certificateState{uid: s.UID, version: s.ResourceVersion, external: spec.External, foreign: true}
 	if leaf != nil {
 		lifetime := leaf.NotAfter.Sub(leaf.NotBefore)
-		found.expires, found.due = leaf.NotAfter, leaf.NotAfter.Add(-min(expiryWarning, lifetime/10))
+		state.expires, state.renewAt = leaf.NotAfter, leaf.NotAfter.Add(-min(expiryWarning, lifetime/10))
 	}
-	return found
+	return state
 }
 
-// report sets a condition when a foreign certificate was not renewed in time.
-func (k *Keeper) report(owner reconciler.Object, want Wanted) {
-	found, _ := k.owners.Get(owner.GetUID())
-	if !found.theirs || found.due.IsZero() || k.Clock.Now().Before(found.due) {
-		conditions.Remove(owner.ConditionsRef(), k.condition())
+// setCondition sets Condition while a foreign certificate expires soon.
+func (k *Issuer) setCondition(owner reconciler.Object, spec Spec) {
+	state, _ := k.owners.Get(owner.GetUID())
+	if !state.foreign || state.renewAt.IsZero() || k.Clock.Now().Before(state.renewAt) {
+		conditions.Remove(owner.ConditionsRef(), k.conditionType())
 		return
 	}
-	text := fmt.Sprintf("The certificate in Secret %s, which the operator did not issue, is good until %s: renew it", want.Name, found.expires.UTC().Format(time.RFC3339))
-	if !want.Provided {
+	text := fmt.Sprintf("The certificate in Secret %s, which the operator did not issue, is good until %s: renew it", spec.Name, state.expires.UTC().Format(time.RFC3339))
+	if !spec.External {
 		text += "; or delete the Secret, and one is issued in its place"
 	}
-	conditions.Set(owner.ConditionsRef(), k.condition(), metav1.ConditionFalse, ReasonExpires, text, owner.GetGeneration())
+	conditions.Set(owner.ConditionsRef(), k.conditionType(), metav1.ConditionFalse, ReasonExpires, text, owner.GetGeneration())
 }
 
-// DNSNames are all names under which clients in the cluster know a Service, and the one under which a forwarded port is reached.
+// DNSNames returns the names of a Service inside the cluster, and localhost for a forwarded port.
 func DNSNames(service, namespace string) []string {
 	local := service + "." + namespace
 	return []string{service, local, local + ".svc", local + ".svc.cluster.local", "localhost"}

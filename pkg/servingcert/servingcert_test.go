@@ -25,23 +25,23 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// bench is a Keeper on a fake API server and clock. It counts the requests to the server.
-type bench struct {
+// testIssuer is an Issuer with a fake API server and clock. It counts requests.
+type testIssuer struct {
 	*testing.T
-	*Keeper
+	*Issuer
 	server        client.Client
 	clock         *clocktesting.FakeClock
 	owner         *mlflowv1.MLflow
-	want          Wanted
+	want          Spec
 	reads, writes int
 	failing       error
 }
 
-func newBench(t *testing.T, existing ...client.Object) *bench {
+func newTestIssuer(t *testing.T, existing ...client.Object) *testIssuer {
 	t.Helper()
-	b := &bench{T: t, clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
+	b := &testIssuer{T: t, clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
 		owner: &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: "owner", UID: "owner-uid"}},
-		want:  Wanted{Namespace: "ns", Name: "serving", Authority: "a-ca", Service: "server", Labels: map[string]string{"app": "server"}}}
+		want:  Spec{Namespace: "ns", Name: "serving", CACommonName: "a-ca", Service: "server", Labels: map[string]string{"app": "server"}}}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, mlflowv1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -68,15 +68,15 @@ func newBench(t *testing.T, existing ...client.Object) *bench {
 			return c.Apply(ctx, o, opts...)
 		},
 	})
-	b.Keeper = &Keeper{Cached: server, Live: live, Clock: b.clock,
+	b.Issuer = &Issuer{Cached: server, Live: live, Clock: b.clock,
 		Applier: apply.New(apply.Options{Client: writing, Live: live, FieldOwner: "us", Component: "test"})}
 	return b
 }
 
-// pass keeps the certificate and returns for how long nothing is due, 0 when for ever.
-func (b *bench) pass() time.Duration {
+// ensure calls Ensure and returns the time until the next renewal; 0 for none.
+func (b *testIssuer) ensure() time.Duration {
 	b.Helper()
-	if err := b.Keep(b.Context(), b.owner, b.want); err != nil {
+	if err := b.Ensure(b.Context(), b.owner, b.want); err != nil {
 		b.Fatal(err)
 	}
 	err := b.AwaitRenewal(b.owner.UID)
@@ -90,7 +90,7 @@ func (b *bench) pass() time.Duration {
 	return wait.Retry
 }
 
-func (b *bench) secret() *corev1.Secret {
+func (b *testIssuer) secret() *corev1.Secret {
 	b.Helper()
 	s := &corev1.Secret{}
 	if err := b.server.Get(b.Context(), client.ObjectKey{Namespace: "ns", Name: "serving"}, s); err != nil {
@@ -99,140 +99,140 @@ func (b *bench) secret() *corev1.Secret {
 	return s
 }
 
-func (b *bench) update(s *corev1.Secret) {
+func (b *testIssuer) update(s *corev1.Secret) {
 	b.Helper()
 	if err := b.server.Update(b.Context(), s, client.FieldOwner("them")); err != nil {
 		b.Fatal(err)
 	}
 }
 
-func (b *bench) remove(s *corev1.Secret) {
+func (b *testIssuer) remove(s *corev1.Secret) {
 	b.Helper()
 	if err := b.server.Delete(b.Context(), s); err != nil {
 		b.Fatal(err)
 	}
 }
 
-func TestKeepIssuesOnce(t *testing.T) {
-	b := newBench(t)
-	b.pass()
+func TestEnsureIssuesOnce(t *testing.T) {
+	b := newTestIssuer(t)
+	b.ensure()
 	s := b.secret()
 	if s.Type != corev1.SecretTypeTLS || !metav1.IsControlledBy(s, b.owner) || s.Labels["app"] != "server" || len(s.Data) != 3 {
 		t.Errorf("type %s, owners %v, labels %v, %d keys", s.Type, s.OwnerReferences, s.Labels, len(s.Data))
 	}
-	b.pass() // reads what was written, once
+	b.ensure() // reads what was written, once
 	reads, writes := b.reads, b.writes
-	if pause := b.pass(); pause < Lifetime/2 || b.reads != reads || b.writes != writes || writes != 1 {
+	if pause := b.ensure(); pause < Lifetime/2 || b.reads != reads || b.writes != writes || writes != 1 {
 		t.Errorf("at rest: pause %s, %d reads, %d writes", pause, b.reads-reads, b.writes-writes)
 	}
 	b.Forget(b.owner.UID)
 	if err := b.AwaitRenewal(b.owner.UID); err != nil {
 		t.Errorf("what was forgotten is waited for: %v", err)
 	}
-	if b.pass(); b.writes != writes {
+	if b.ensure(); b.writes != writes {
 		t.Error("a good certificate was replaced after it was forgotten")
 	}
 }
 
-func TestKeepRenewsInTime(t *testing.T) {
-	b := newBench(t)
-	b.pass()
+func TestEnsureRenewsInTime(t *testing.T) {
+	b := newTestIssuer(t)
+	b.ensure()
 	before := b.secret().Data
-	pause := b.pass()
+	pause := b.ensure()
 	b.clock.Step(pause - time.Minute)
-	if rest := b.pass(); rest != time.Minute || !bytes.Equal(b.secret().Data["tls.crt"], before["tls.crt"]) {
+	if rest := b.ensure(); rest != time.Minute || !bytes.Equal(b.secret().Data["tls.crt"], before["tls.crt"]) {
 		t.Errorf("a minute early: pause %s", rest)
 	}
 	b.clock.Step(time.Minute)
-	b.pass()
+	b.ensure()
 	after := b.secret().Data
 	if bytes.Equal(after["tls.crt"], before["tls.crt"]) || !bytes.Contains(after["ca.crt"], before["ca.crt"]) {
 		t.Error("not renewed, or clients with the new bundle do not trust the old certificate")
 	}
 }
 
-// The certificate that pods serve until the new one reaches them is trusted for a while, also when nothing of it is left in the cluster.
-func TestAuthorityOutlivesTheSecret(t *testing.T) {
-	for name, damage := range map[string]func(*bench, *corev1.Secret){
-		"deleted": func(b *bench, s *corev1.Secret) { b.remove(s) },
-		"emptied": func(b *bench, s *corev1.Secret) { s.Data = nil; b.update(s) },
+// The CA of the certificate that pods still serve is trusted for a while, even if its Secret was deleted.
+func TestCABundleKeepsCAOfDeletedSecret(t *testing.T) {
+	for name, damage := range map[string]func(*testIssuer, *corev1.Secret){
+		"deleted": func(b *testIssuer, s *corev1.Secret) { b.remove(s) },
+		"emptied": func(b *testIssuer, s *corev1.Secret) { s.Data = nil; b.update(s) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.pass()
+			b := newTestIssuer(t)
+			b.ensure()
 			before := b.secret()
 			damage(b, before.DeepCopy())
-			b.pass()
+			b.ensure()
 			after := b.secret().Data["ca.crt"]
-			if got := b.Authority(b.owner.UID); bytes.Contains(after, before.Data["ca.crt"]) || !bytes.Equal(got, slices.Concat(after, before.Data["ca.crt"])) {
+			if got := b.CABundle(b.owner.UID); bytes.Contains(after, before.Data["ca.crt"]) || !bytes.Equal(got, slices.Concat(after, before.Data["ca.crt"])) {
 				t.Errorf("trusted are\n%s", got)
 			}
-			pause := b.pass()
+			pause := b.ensure()
 			if pause > time.Hour {
 				t.Errorf("looks again after %s", pause)
 			}
 			b.clock.Step(pause)
-			if b.pass(); !bytes.Equal(b.Authority(b.owner.UID), after) {
+			if b.ensure(); !bytes.Equal(b.CABundle(b.owner.UID), after) {
 				t.Error("the CA before is trusted for ever")
 			}
 		})
 	}
 }
 
-func TestKeepMends(t *testing.T) {
-	for name, damage := range map[string]func(*bench, *corev1.Secret){
-		"a damaged key":    func(b *bench, s *corev1.Secret) { s.Data["tls.key"] = []byte("x"); b.update(s) },
-		"a lost reference": func(b *bench, s *corev1.Secret) { s.OwnerReferences = nil; b.update(s) },
-		"another Service":  func(b *bench, _ *corev1.Secret) { b.want.Service = "other"; b.Forget(b.owner.UID) },
-		"a deleted Secret": func(b *bench, s *corev1.Secret) { b.remove(s) },
-		"lost labels":      func(b *bench, s *corev1.Secret) { s.Labels = nil; b.update(s) },
-		"one lost label":   func(b *bench, s *corev1.Secret) { delete(s.Labels, "app"); b.update(s) },
-		"another label":    func(b *bench, s *corev1.Secret) { s.Labels["app"] = "other"; b.update(s) },
-		"nothing but the data left": func(b *bench, s *corev1.Secret) {
+func TestEnsureRepairsSecret(t *testing.T) {
+	for name, damage := range map[string]func(*testIssuer, *corev1.Secret){
+		"a damaged key":    func(b *testIssuer, s *corev1.Secret) { s.Data["tls.key"] = []byte("x"); b.update(s) },
+		"a lost reference": func(b *testIssuer, s *corev1.Secret) { s.OwnerReferences = nil; b.update(s) },
+		"another Service":  func(b *testIssuer, _ *corev1.Secret) { b.want.Service = "other"; b.Forget(b.owner.UID) },
+		"a deleted Secret": func(b *testIssuer, s *corev1.Secret) { b.remove(s) },
+		"lost labels":      func(b *testIssuer, s *corev1.Secret) { s.Labels = nil; b.update(s) },
+		"one lost label":   func(b *testIssuer, s *corev1.Secret) { delete(s.Labels, "app"); b.update(s) },
+		"another label":    func(b *testIssuer, s *corev1.Secret) { s.Labels["app"] = "other"; b.update(s) },
+		"nothing but the data left": func(b *testIssuer, s *corev1.Secret) {
 			s.Labels, s.OwnerReferences = nil, nil
 			b.update(s)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.pass()
-			b.pass()
+			b := newTestIssuer(t)
+			b.ensure()
+			b.ensure()
 			damage(b, b.secret())
-			b.pass()
-			if s := b.secret(); b.writes != 2 || !metav1.IsControlledBy(s, b.owner) || !apply.IsOurs(s, "test") || s.Labels["app"] != "server" || bytes.Equal(s.Data["tls.key"], []byte("x")) {
+			b.ensure()
+			if s := b.secret(); b.writes != 2 || !metav1.IsControlledBy(s, b.owner) || !apply.HasComponentLabels(s, "test") || s.Labels["app"] != "server" || bytes.Equal(s.Data["tls.key"], []byte("x")) {
 				t.Errorf("%d writes, owners %v, labels %v", b.writes, s.OwnerReferences, s.Labels)
 			}
-			if b.pass(); b.writes != 2 {
+			if b.ensure(); b.writes != 2 {
 				t.Errorf("%d writes at rest", b.writes)
 			}
 		})
 	}
 }
 
-func TestKeepLeavesForeignSecretsAlone(t *testing.T) {
+func TestEnsureKeepsForeignSecret(t *testing.T) {
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "serving"}, Data: map[string][]byte{"tls.crt": []byte("x")}}
 	another := theirs.DeepCopy()
 	another.Labels = names.Labels("mlflow")
 	for name, existing := range map[string]*corev1.Secret{"without a label": theirs, "of another component": another} {
-		b := newBench(t, existing.DeepCopy())
-		b.pass()
-		if pause := b.pass(); pause != 0 || b.reads != 1 || b.writes != 0 {
+		b := newTestIssuer(t, existing.DeepCopy())
+		b.ensure()
+		if pause := b.ensure(); pause != 0 || b.reads != 1 || b.writes != 0 {
 			t.Errorf("%s: pause %s, %d reads, %d writes", name, pause, b.reads, b.writes)
 		}
 	}
 	t.Run("nor one that the cache does not show yet", func(t *testing.T) {
-		b := newBench(t, theirs.DeepCopy())
-		b.Cached = newBench(t).server
-		if b.pass(); b.writes != 0 {
+		b := newTestIssuer(t, theirs.DeepCopy())
+		b.Cached = newTestIssuer(t).server
+		if b.ensure(); b.writes != 0 {
 			t.Error("it was written")
 		}
 	})
 }
 
-func TestKeepPassesErrorsOn(t *testing.T) {
-	b := newBench(t)
+func TestEnsureReturnsErrors(t *testing.T) {
+	b := newTestIssuer(t)
 	b.failing = errors.New("no answer")
-	if err := b.Keep(t.Context(), b.owner, b.want); !errors.Is(err, b.failing) {
+	if err := b.Ensure(t.Context(), b.owner, b.want); !errors.Is(err, b.failing) {
 		t.Errorf("error %v", err)
 	}
 	if err := b.AwaitRenewal(b.owner.UID); err != nil {
@@ -240,31 +240,30 @@ func TestKeepPassesErrorsOn(t *testing.T) {
 	}
 }
 
-// issuedBy is a foreign certificate, for a name that ours would have too, and a lifetime.
-func (b *bench) issuedBy(authority string, lifetime time.Duration) map[string][]byte {
+// foreignCertificate returns a certificate of another CA for the same name, with a lifetime.
+func (b *testIssuer) foreignCertificate(authority string, lifetime time.Duration) map[string][]byte {
 	b.Helper()
-	serving, err := certs.KeepServing(nil, certs.ServingOptions{Authority: authority, DNSNames: []string{"server.ns.svc"}, Lifetime: lifetime}, b.clock.Now())
+	serving, err := certs.EnsureServing(nil, certs.ServingOptions{CACommonName: authority, DNSNames: []string{"server.ns.svc"}, Lifetime: lifetime}, b.clock.Now())
 	if err != nil {
 		b.Fatal(err)
 	}
 	return serving.Data
 }
 
-// A foreign certificate is not ours to renew, regardless of who made the Secret first and what happened to its labels. Nothing needs to
-// wait for the end to learn of it.
-func TestKeepReportsWhenAForeignCertificateExpires(t *testing.T) {
+// A foreign certificate is not renewed, for any creator and labels of the Secret. After the report no reconcile is scheduled.
+func TestEnsureReportsExpiringForeignCertificate(t *testing.T) {
 	const lifetime = 90 * 24 * time.Hour
 	for name, labelled := range map[string]bool{"in our Secret": true, "in one without our labels": false} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.pass()
+			b := newTestIssuer(t)
+			b.ensure()
 			theirs := b.secret()
-			theirs.Data = b.issuedBy("team", lifetime)
+			theirs.Data = b.foreignCertificate("team", lifetime)
 			if !labelled {
 				theirs.Labels = nil
 			}
 			b.update(theirs)
-			pause := b.pass()
+			pause := b.ensure()
 			if b.writes != 1 || !bytes.Equal(b.secret().Data["tls.crt"], theirs.Data["tls.crt"]) {
 				t.Error("it was replaced by one of ours")
 			}
@@ -272,87 +271,87 @@ func TestKeepReportsWhenAForeignCertificateExpires(t *testing.T) {
 				t.Errorf("it is checked after %s, conditions %v", pause, b.owner.Status.Conditions)
 			}
 			b.clock.Step(pause)
-			if pause := b.pass(); pause != 0 {
+			if pause := b.ensure(); pause != 0 {
 				t.Errorf("it is checked again after %s, although nothing is to be said", pause)
 			}
 			if c, _ := conditions.Get(b.owner.Status.Conditions, Condition); c.Reason != ReasonExpires || !strings.Contains(c.Message, "delete the Secret") {
 				t.Errorf("condition %+v", c)
 			}
 			renewed := b.secret()
-			renewed.Data = b.issuedBy("team", lifetime)
+			renewed.Data = b.foreignCertificate("team", lifetime)
 			b.update(renewed)
-			if b.pass(); len(b.owner.Status.Conditions) != 0 {
+			if b.ensure(); len(b.owner.Status.Conditions) != 0 {
 				t.Errorf("conditions %v", b.owner.Status.Conditions)
 			}
 		})
 	}
 }
 
-// A backup brings our certificate back under another field manager: it is renewed as before.
-func TestKeepRenewsWhatWasRestored(t *testing.T) {
-	b := newBench(t)
-	b.pass()
+// A restored certificate with another field manager is renewed.
+func TestEnsureRenewsRestoredCertificate(t *testing.T) {
+	b := newTestIssuer(t)
+	b.ensure()
 	before := b.secret()
 	b.remove(before)
 	restored := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "serving", Labels: before.Labels}, Type: before.Type, Data: before.Data}
 	if err := b.server.Create(t.Context(), restored, client.FieldOwner("backup")); err != nil {
 		t.Fatal(err)
 	}
-	b.pass()
+	b.ensure()
 	if s := b.secret(); b.writes != 2 || !metav1.IsControlledBy(s, b.owner) || !bytes.Equal(s.Data["tls.crt"], before.Data["tls.crt"]) {
 		t.Errorf("%d writes, owners %v", b.writes, s.OwnerReferences)
 	}
-	b.clock.Step(b.pass())
-	if b.pass(); b.writes != 3 {
+	b.clock.Step(b.ensure())
+	if b.ensure(); b.writes != 3 {
 		t.Error("it was not renewed")
 	}
 }
 
-// An owner with two certificates has a condition for each: what one Keeper reports the other leaves alone.
-func TestConditionsOfTwoKeepers(t *testing.T) {
-	b := newBench(t)
-	b.pass()
+// An owner with two certificates has two conditions. An Issuer does not change the condition of another one.
+func TestConditionsOfTwoIssuers(t *testing.T) {
+	b := newTestIssuer(t)
+	b.ensure()
 	theirs := b.secret()
-	theirs.Data = b.issuedBy("team", 90*24*time.Hour)
+	theirs.Data = b.foreignCertificate("team", 90*24*time.Hour)
 	b.update(theirs)
 	b.Condition = "DatabaseCertificateReady"
-	b.clock.Step(b.pass())
-	b.pass()
-	other := &Keeper{Cached: b.Cached, Live: b.Live, Applier: b.Applier, Clock: b.clock}
-	other.Leave(b.owner)
+	b.clock.Step(b.ensure())
+	b.ensure()
+	other := &Issuer{Cached: b.Cached, Live: b.Live, Applier: b.Applier, Clock: b.clock}
+	other.Release(b.owner)
 	if c, _ := conditions.Get(b.owner.Status.Conditions, "DatabaseCertificateReady"); c.Reason != ReasonExpires || len(b.owner.Status.Conditions) != 1 {
 		t.Errorf("conditions %v", b.owner.Status.Conditions)
 	}
-	if b.Leave(b.owner); len(b.owner.Status.Conditions) != 0 {
+	if b.Release(b.owner); len(b.owner.Status.Conditions) != 0 {
 		t.Errorf("conditions %v", b.owner.Status.Conditions)
 	}
 }
 
-// What another client provides is not made, and one that was issued before stays until he replaces it, or hands the care back.
-func TestKeepWritesNothingThatIsProvided(t *testing.T) {
-	b := newBench(t)
-	b.want.Provided = true
-	if pause := b.pass(); pause != 0 || b.reads != 0 || b.writes != 0 {
+// An external Secret is not created. An issued certificate is kept until the external one replaces it or External is reset.
+func TestEnsureDoesNotWriteExternalSecret(t *testing.T) {
+	b := newTestIssuer(t)
+	b.want.External = true
+	if pause := b.ensure(); pause != 0 || b.reads != 0 || b.writes != 0 {
 		t.Errorf("pause %s, %d reads, %d writes", pause, b.reads, b.writes)
 	}
-	b.want.Provided = false
-	b.pass()
-	b.want.Provided = true
+	b.want.External = false
+	b.ensure()
+	b.want.External = true
 	b.clock.Step(2 * Lifetime)
-	if pause := b.pass(); pause != 0 || b.writes != 1 {
+	if pause := b.ensure(); pause != 0 || b.writes != 1 {
 		t.Errorf("pause %s, %d writes", pause, b.writes)
 	}
 	if c, _ := conditions.Get(b.owner.Status.Conditions, Condition); c.Reason != ReasonExpires || strings.Contains(c.Message, "delete the Secret") {
 		t.Errorf("condition %+v", c)
 	}
-	b.want.Provided = false
-	if b.pass(); b.writes != 2 || len(b.owner.Status.Conditions) != 0 {
+	b.want.External = false
+	if b.ensure(); b.writes != 2 || len(b.owner.Status.Conditions) != 0 {
 		t.Errorf("%d writes, conditions %v", b.writes, b.owner.Status.Conditions)
 	}
-	b.want.Provided = true
+	b.want.External = true
 	b.clock.Step(2 * Lifetime)
-	b.pass()
-	if b.Leave(b.owner); len(b.owner.Status.Conditions) != 0 || b.AwaitRenewal(b.owner.UID) != nil {
+	b.ensure()
+	if b.Release(b.owner); len(b.owner.Status.Conditions) != 0 || b.AwaitRenewal(b.owner.UID) != nil {
 		t.Errorf("conditions %v of one that needs no certificate", b.owner.Status.Conditions)
 	}
 }

@@ -13,61 +13,59 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Listeners are functions that are called at each change of something that lives as long as the process. They themselves may not: an
-// attempt to set up a component may fail, and another one follows. So each listens until a context ends.
-// The zero value has none.
+// Listeners holds functions that are called after each change of a value. A listener is removed when its context ends: the set-up of a
+// component can fail and be repeated within one process. The zero value is ready to use.
 type Listeners[T any] struct {
 	mu   sync.Mutex
-	list []*listener[T] // never changed in place
+	list []*listener[T] // copied on write
 }
 
 type listener[T any] struct {
-	ctx  context.Context
-	tell func(T)
+	ctx    context.Context
+	notify func(T)
 }
 
-// Subscribe has the function called after each change, until ctx ends; no call begins after that. It must not block.
-func (l *Listeners[T]) Subscribe(ctx context.Context, tell func(T)) {
-	one := &listener[T]{ctx: ctx, tell: tell}
+// Subscribe adds a function that is called after each change until ctx ends. It must not block.
+func (l *Listeners[T]) Subscribe(ctx context.Context, notify func(T)) {
+	added := &listener[T]{ctx: ctx, notify: notify}
 	l.mu.Lock()
-	l.list = append(slices.Clip(l.list), one)
+	l.list = append(slices.Clip(l.list), added)
 	l.mu.Unlock()
 	context.AfterFunc(ctx, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.list = slices.DeleteFunc(slices.Clone(l.list), func(other *listener[T]) bool { return other == one })
+		l.list = slices.DeleteFunc(slices.Clone(l.list), func(other *listener[T]) bool { return other == added })
 	})
 }
 
-// Notify tells all of them, one after the other and outside of locks.
+// Notify calls all listeners in order, without holding the lock.
 func (l *Listeners[T]) Notify(value T) {
 	l.mu.Lock()
 	list := l.list
 	l.mu.Unlock()
-	for _, one := range list {
-		if one.ctx.Err() == nil {
-			one.tell(value)
+	for _, listener := range list {
+		if listener.ctx.Err() == nil {
+			listener.notify(value)
 		}
 	}
 }
 
-// Len returns how many listen.
+// Len returns the number of listeners.
 func (l *Listeners[T]) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.list)
 }
 
-// Changes is a source that wakes a controller with the given object at every change while the controller runs. One that comes
-// before is seen anyway, since a controller looks at its objects only after all its sources have been started. Changes that come
-// faster than the controller takes them up wake it once.
-func (l *Listeners[T]) Changes(object client.Object, h handler.EventHandler) source.Source {
+// EventSource returns a source that triggers a controller with the given object after each change. Changes before its start need no event:
+// a controller reads its objects after all sources have started. Concurrent changes are merged into one event.
+func (l *Listeners[T]) EventSource(object client.Object, h handler.EventHandler) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		events := make(chan event.GenericEvent, 1)
 		l.Subscribe(ctx, func(T) {
 			select {
 			case events <- event.GenericEvent{Object: object}:
-			default: // one that has not been taken up yet covers this change too
+			default: // the pending event covers this change
 			}
 		})
 		return source.Channel(events, h).Start(ctx, queue)

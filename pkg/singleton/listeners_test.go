@@ -23,12 +23,12 @@ func newQueue(t *testing.T) workqueue.TypedRateLimitingInterface[reconcile.Reque
 	return queue
 }
 
-func awake(l *Listeners[int]) source.Source {
-	return l.Changes(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "awake"}}, &handler.EnqueueRequestForObject{})
+func newSource(l *Listeners[int]) source.Source {
+	return l.EventSource(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "awake"}}, &handler.EnqueueRequestForObject{})
 }
 
-// Each listens until its context ends, and no other one is forgotten with it.
-func TestAListenerListensUntilItsContextEnds(t *testing.T) {
+// A listener is removed when its context ends, and no other listener is.
+func TestListenerIsRemovedWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l Listeners[int]
 		var heard []string
@@ -61,8 +61,8 @@ func TestAListenerListensUntilItsContextEnds(t *testing.T) {
 	})
 }
 
-// A listener may leave, and others come, while all are notified.
-func TestListenersMayChangeWhileTheyAreTold(t *testing.T) {
+// Listeners may be added and removed during a call of Notify.
+func TestSubscribeDuringNotify(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l Listeners[int]
 		heard := 0
@@ -80,8 +80,8 @@ func TestListenersMayChangeWhileTheyAreTold(t *testing.T) {
 	})
 }
 
-// Under any mixture of subscribing, leaving and notifying no listener stays behind; run it with -race.
-func TestListenersOfManyGoroutines(t *testing.T) {
+// Concurrent calls leave no listener behind. Run with -race.
+func TestListenersConcurrently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l Listeners[int]
 		var all sync.WaitGroup
@@ -103,11 +103,11 @@ func TestListenersOfManyGoroutines(t *testing.T) {
 	})
 }
 
-// A controller hears of changes while it runs, however many come at once, and no listener waits for it.
-func TestChangesWakeAController(t *testing.T) {
+// A controller receives changes while it runs. Many changes never block a listener.
+func TestEventSourceTriggersController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l Listeners[int]
-		changes, queue := awake(&l), newQueue(t)
+		changes, queue := newSource(&l), newQueue(t)
 		if l.Notify(0); l.Len() != 0 {
 			t.Error("a controller that has not started listens")
 		}
@@ -140,16 +140,16 @@ func TestChangesWakeAController(t *testing.T) {
 	})
 }
 
-// Controllers that are built and stopped for ever leave neither listeners nor goroutines, even those that never run.
-func TestControllersThatComeAndGoLeaveNothing(t *testing.T) {
+// Controllers that are started and stopped repeatedly, or never run, leave no listeners or goroutines.
+func TestEventSourceLeaksNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l Listeners[int]
 		before := runtime.NumGoroutine()
 		for range 100 {
-			_ = awake(&l) // of a controller whose building failed
+			_ = newSource(&l) // of a controller whose building failed
 			ctx, stop := context.WithCancel(t.Context())
 			queue := newQueue(t)
-			if err := awake(&l).Start(ctx, queue); err != nil {
+			if err := newSource(&l).Start(ctx, queue); err != nil {
 				t.Fatal(err)
 			}
 			if l.Len() != 1 {

@@ -7,27 +7,27 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Value is what one named object says while its API is served. The zero value follows nothing, and knows that there is no object.
+// Value is a value that is parsed from a singleton while its API is served. The zero value watches nothing and has no object.
 type Value[T any] struct {
 	*Watcher
-	Listeners[T] // with each change
-	read         func(*unstructured.Unstructured) T
+	Listeners[T] // called after each change
+	parse        func(*unstructured.Unstructured) T
 
 	mu            sync.Mutex
 	served, known bool
 	current       T
 }
 
-// NewValue returns a Value that waits for SetServed. The function makes it of the object, nil where there is none; Take of the options
-// is not used.
-func NewValue[T any](o Options, read func(*unstructured.Unstructured) T) *Value[T] {
-	v := &Value[T]{read: read}
-	o.OnUpdate = v.take
+// NewValue returns a Value that is idle until SetServed. parse returns the value of an object, which is nil if it does not exist.
+// OnUpdate of the options is overwritten.
+func NewValue[T any](o Options, parse func(*unstructured.Unstructured) T) *Value[T] {
+	v := &Value[T]{parse: parse}
+	o.OnUpdate = v.onUpdate
 	v.Watcher = New(o)
 	return v
 }
 
-// SetServed says whether the cluster serves the API. Where it does not, there is no object. Call it from one goroutine at a time.
+// SetServed sets whether the cluster serves the API. Without the API there is no object. It must not be called concurrently.
 func (v *Value[T]) SetServed(served bool) {
 	v.mu.Lock()
 	changed := v.served != served
@@ -37,23 +37,23 @@ func (v *Value[T]) SetServed(served bool) {
 		return
 	}
 	if !served {
-		v.set(nil, false)
+		v.update(nil, false)
 	}
 	v.Watcher.SetServed(served)
 }
 
-// Current returns the value, and whether it is known: while the API is served and the object has not been read, it is not.
+// Current returns the value, and whether it is known. It is unknown while the API is served and the object was not read.
 func (v *Value[T]) Current() (T, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.current, v.known || !v.served
 }
 
-func (v *Value[T]) take(object *unstructured.Unstructured) { v.set(object, true) }
+func (v *Value[T]) onUpdate(object *unstructured.Unstructured) { v.update(object, true) }
 
-// set stores what the object says, unless its API came or went meanwhile, and notifies the listeners of a change.
-func (v *Value[T]) set(object *unstructured.Unstructured, served bool) {
-	value := v.read(object)
+// update stores the value of an object, unless served has changed since, and notifies the listeners of a change.
+func (v *Value[T]) update(object *unstructured.Unstructured, served bool) {
+	value := v.parse(object)
 	v.mu.Lock()
 	if v.served != served {
 		v.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A value is unknown until its object has been read, only changes are notified, and it ends with its API.
+// A value is unknown until the object is read. Only changes are notified. It is reset when the API is removed.
 func TestValue(t *testing.T) {
 	v := NewValue(Options{Name: "settings"}, func(u *unstructured.Unstructured) string {
 		if u == nil {

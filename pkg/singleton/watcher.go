@@ -1,5 +1,5 @@
-// Package singleton keeps watch over one named object, or those of one name or label in all namespaces, whose API may be missing or
-// forbidden, where an informer of the manager's cache would wait for ever or keep more than is needed.
+// Package singleton watches a single object by name, or all objects with a name or label, without an informer of the manager's cache.
+// Unlike an informer it tolerates an API that is not installed and a missing permission, and it holds no other objects.
 package singleton
 
 import (
@@ -23,138 +23,141 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// retryMin and retryMax bound the pauses after trouble, denied is the longest where asking again is futile. After a pause of absent an
-// API that is listed as served and not found still counts as missing. After one of refused a refusal counts as meant though the
-// object was read before: an API server that has just started refuses everything until it has read the roles.
-const retryMin, retryMax, denied, absent, refused = time.Second, time.Minute, 10 * time.Minute, 4 * time.Second, 8 * time.Second
+const (
+	minBackoff       = time.Second
+	maxBackoff       = time.Minute
+	forbiddenBackoff = 10 * time.Minute
+	// notFoundGracePeriod is the backoff from which NotFound means that the API is not served: API servers learn of a CRD one by one.
+	notFoundGracePeriod = 4 * time.Second
+	// forbiddenGracePeriod is the backoff from which Forbidden is permanent although the object was read before: an API
+	// server that has just started denies all requests until it has loaded the roles.
+	forbiddenGracePeriod = 8 * time.Second
+)
 
-// Options say what is followed. All but Denied are required, and one of Take and TakeAll.
+// Options configure a Watcher. Transform and OnUnavailable are optional. One of OnUpdate and OnList, one of Name and Labels, and all other
+// fields are required.
 type Options struct {
-	// Client reads objects of the resource, in the namespace of the object if it has one; in all of them for TakeAll.
+	// Client accesses the resource, in the namespace of a namespaced object, or in all namespaces for OnList.
 	Client dynamic.ResourceInterface
-	// Resource is named in messages.
+	// Resource is used in error messages.
 	Resource schema.GroupResource
-	// Name of the object.
+	// Name is the name of the object.
 	Name string
-	// Labels, with TakeAll and in place of a name, select the objects.
+	// Labels is a label selector that replaces Name for OnList.
 	Labels string
-	// Clock measures the pauses.
-	Clock clock.Clock
-	// Log gets trouble, once for each kind of trouble in a row.
+	Clock  clock.Clock
+	// Log receives each error once until another one occurs.
 	Log logr.Logger
-	// OnUpdate is called with every state of the object, nil while there is none, always from the goroutine of Start or Read. It
-	// must not keep or change the object.
+	// OnUpdate is called with each version of the object, or with nil when it does not exist. Calls come from Start or Read and never
+	// overlap. OnUpdate must not modify or retain the object.
 	OnUpdate func(*unstructured.Unstructured)
-	// OnList is Take for the objects of that name or label in all namespaces, ordered by namespace and name: it is called with all that
-	// there are.
+	// OnList is called with all objects with that name or label after each change, ordered by namespace and name.
 	OnList func([]*unstructured.Unstructured)
-	// Condense, where it is set, takes out of each object what is not to be held in memory.
+	// Transform, if set, removes fields before an object is stored.
 	Transform func(*unstructured.Unstructured)
-	// OnUnavailable is called, from the same goroutine, when the object may not be read or its API is not there.
+	// OnUnavailable, if set, is called like OnUpdate when the API is not served or reading it is forbidden.
 	OnUnavailable func()
 }
 
-// Watcher watches one object. It is a manager Runnable that runs on every replica, and idle until SetServed(true). It
-// needs the right to list and watch the object by its name.
+// Watcher watches one object on every replica. It is a manager.Runnable that is idle until SetServed(true). It needs the permission to
+// list and watch the object by name.
 type Watcher struct {
 	Options
-	served chan bool // the latest answer of SetServed that Start has not seen
-	warned string
-	read   bool                                                // it was allowed once
-	there  map[types.NamespacedName]*unstructured.Unstructured // what Take or TakeAll gets
+	served      chan bool // the last value of SetServed, until Start receives it
+	lastError   string
+	readAllowed bool // a list succeeded
+	objects     map[types.NamespacedName]*unstructured.Unstructured
 }
 
-// New returns a Follower that is idle.
+// New returns an idle Watcher.
 func New(o Options) *Watcher {
 	return &Watcher{Options: o, served: make(chan bool, 1)}
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: standby replicas follow too.
-func (f *Watcher) NeedLeaderElection() bool { return false }
+// NeedLeaderElection implements manager.LeaderElectionRunnable: standby replicas watch too.
+func (w *Watcher) NeedLeaderElection() bool { return false }
 
-// SetServed says whether the cluster serves the API of the object. It never blocks; call it from one goroutine at a time.
-func (f *Watcher) SetServed(served bool) {
+// SetServed sets whether the cluster serves the API. It never blocks and must not be called concurrently.
+func (w *Watcher) SetServed(served bool) {
 	select {
-	case <-f.served:
+	case <-w.served:
 	default:
 	}
-	f.served <- served
+	w.served <- served
 }
 
-// Read reads the object once, for those who cannot wait for Start. It must have returned before Start is called.
-func (f *Watcher) Read(ctx context.Context) {
-	_, err := f.list(ctx)
-	f.next(err, 0)
+// Read lists the object once. It must return before Start is called.
+func (w *Watcher) Read(ctx context.Context) {
+	_, err := w.list(ctx)
+	w.nextDelay(err, 0)
 }
 
-// Start implements manager.Runnable. It returns when ctx ends and never with an error.
-func (f *Watcher) Start(ctx context.Context) error {
-	var due <-chan time.Time
-	var pause time.Duration
+// Start implements manager.Runnable. It returns nil when ctx ends.
+func (w *Watcher) Start(ctx context.Context) error {
+	var timer <-chan time.Time
+	var backoff time.Duration
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case served := <-f.served:
-			due, pause = nil, 0
+		case served := <-w.served:
+			timer, backoff = nil, 0
 			if !served {
 				continue
 			}
-		case <-due:
+		case <-timer:
 		}
-		pause = f.next(f.follow(ctx), pause)
-		due = f.Clock.After(pause)
+		backoff = w.nextDelay(w.listAndWatch(ctx), backoff)
+		timer = w.Clock.After(backoff)
 	}
 }
 
-// next logs trouble once and returns the pause until the next attempt. What was taken stays: an API server that is away
-// says nothing about the object.
-func (f *Watcher) next(err error, last time.Duration) time.Duration {
+// nextDelay logs a new error, calls OnUnavailable, and returns the backoff. The last object stays in force during errors.
+func (w *Watcher) nextDelay(err error, last time.Duration) time.Duration {
 	if err == nil || errors.Is(err, context.Canceled) {
-		f.warned = ""
-		return retryMin
+		w.lastError = ""
+		return minBackoff
 	}
-	if text := err.Error(); text != f.warned {
-		f.warned = text
-		f.Log.Info("An object cannot be followed; what is known of it stays in force", "object", cmp.Or(f.Name, f.Labels), "reason", text)
+	if text := err.Error(); text != w.lastError {
+		w.lastError = text
+		w.Log.Info("An object cannot be followed; what is known of it stays in force", "object", cmp.Or(w.Name, w.Labels), "reason", text)
 	}
 	forbidden := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
-	// Of several API servers, one lists an API that is new a moment before the others serve it.
-	if (forbidden && (!f.read || last >= refused) || apierrors.IsNotFound(err) && last >= absent) && f.OnUnavailable != nil {
-		f.OnUnavailable()
+	if (forbidden && (!w.readAllowed || last >= forbiddenGracePeriod) || apierrors.IsNotFound(err) && last >= notFoundGracePeriod) && w.OnUnavailable != nil {
+		w.OnUnavailable()
 	}
-	longest := retryMax
+	limit := maxBackoff
 	if forbidden {
-		longest = denied
+		limit = forbiddenBackoff
 	}
-	return min(max(2*last, retryMin), longest)
+	return min(max(2*last, minBackoff), limit)
 }
 
-// list reads the object, and returns from where to watch it.
-func (f *Watcher) list(ctx context.Context) (metav1.ListOptions, error) {
-	selector := metav1.ListOptions{FieldSelector: "metadata.name=" + f.Name}
-	if f.Labels != "" {
-		selector = metav1.ListOptions{LabelSelector: f.Labels}
+// list lists the object and returns the options of the subsequent watch.
+func (w *Watcher) list(ctx context.Context) (metav1.ListOptions, error) {
+	options := metav1.ListOptions{FieldSelector: "metadata.name=" + w.Name}
+	if w.Labels != "" {
+		options = metav1.ListOptions{LabelSelector: w.Labels}
 	}
-	list, err := f.Client.List(ctx, selector)
+	list, err := w.Client.List(ctx, options)
 	if err != nil {
-		return selector, fmt.Errorf("listing %s: %w", f.Resource, err)
+		return options, fmt.Errorf("listing %s: %w", w.Resource, err)
 	}
-	f.read = true
-	f.takeList(list.Items)
-	selector.ResourceVersion, selector.AllowWatchBookmarks = list.GetResourceVersion(), true
-	return selector, nil
+	w.readAllowed = true
+	w.replaceObjects(list.Items)
+	options.ResourceVersion, options.AllowWatchBookmarks = list.GetResourceVersion(), true
+	return options, nil
 }
 
-// follow reads the object and watches it until the watch ends.
-func (f *Watcher) follow(ctx context.Context) error {
-	from, err := f.list(ctx)
+// listAndWatch lists the object and watches it until the watch ends.
+func (w *Watcher) listAndWatch(ctx context.Context) error {
+	options, err := w.list(ctx)
 	if err != nil {
 		return err
 	}
-	watcher, err := f.Client.Watch(ctx, from)
+	watcher, err := w.Client.Watch(ctx, options)
 	if err != nil {
-		return fmt.Errorf("watching %s: %w", f.Resource, err)
+		return fmt.Errorf("watching %s: %w", w.Resource, err)
 	}
 	defer watcher.Stop()
 	for {
@@ -165,65 +168,65 @@ func (f *Watcher) follow(ctx context.Context) error {
 			if !open {
 				return nil
 			}
-			if err := f.handle(event); err != nil {
+			if err := w.handleEvent(event); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-func (f *Watcher) handle(event watch.Event) error {
+func (w *Watcher) handleEvent(event watch.Event) error {
 	if event.Type == watch.Error {
-		return fmt.Errorf("watching %s: %w", f.Resource, apierrors.FromObject(event.Object))
+		return fmt.Errorf("watching %s: %w", w.Resource, apierrors.FromObject(event.Object))
 	}
 	obj, ok := event.Object.(*unstructured.Unstructured)
-	if !ok || event.Type == watch.Bookmark || !f.means(obj) {
+	if !ok || event.Type == watch.Bookmark || !w.matches(obj) {
 		return nil
 	}
-	f.keep(obj)
+	w.storeObject(obj)
 	if event.Type == watch.Deleted {
-		delete(f.there, client.ObjectKeyFromObject(obj))
+		delete(w.objects, client.ObjectKeyFromObject(obj))
 	}
-	f.handOver()
+	w.notify()
 	return nil
 }
 
-// takeList takes what a list says.
-func (f *Watcher) takeList(items []unstructured.Unstructured) {
-	f.there = map[types.NamespacedName]*unstructured.Unstructured{}
+// replaceObjects stores the result of a list.
+func (w *Watcher) replaceObjects(items []unstructured.Unstructured) {
+	w.objects = map[types.NamespacedName]*unstructured.Unstructured{}
 	for i := range items {
-		if f.means(&items[i]) {
-			f.keep(&items[i])
+		if w.matches(&items[i]) {
+			w.storeObject(&items[i])
 		}
 	}
-	f.handOver()
+	w.notify()
 }
 
-// means reports whether an object is one of those that are followed.
-func (f *Watcher) means(o *unstructured.Unstructured) bool {
-	return f.Labels != "" || o.GetName() == f.Name
+// matches reports whether an object is watched.
+func (w *Watcher) matches(o *unstructured.Unstructured) bool {
+	return w.Labels != "" || o.GetName() == w.Name
 }
 
-func (f *Watcher) keep(o *unstructured.Unstructured) {
-	if f.Transform != nil {
-		f.Transform(o)
+func (w *Watcher) storeObject(o *unstructured.Unstructured) {
+	if w.Transform != nil {
+		w.Transform(o)
 	}
-	f.there[client.ObjectKeyFromObject(o)] = o
+	w.objects[client.ObjectKeyFromObject(o)] = o
 }
 
-// handOver passes on what there is. A single object is not held in memory.
-func (f *Watcher) handOver() {
-	all := slices.SortedFunc(maps.Values(f.there), func(a, b *unstructured.Unstructured) int {
+// notify calls OnList or OnUpdate. The object of OnUpdate is not stored.
+func (w *Watcher) notify() {
+	all := slices.SortedFunc(maps.Values(w.objects), func(a, b *unstructured.Unstructured) int {
 		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
 	})
-	if f.OnList != nil {
-		f.OnList(all)
+	if w.OnList != nil {
+		w.OnList(all)
 		return
 	}
-	clear(f.there)
+	clear(w.objects)
 	if len(all) == 0 {
-		f.OnUpdate(nil)
+		w.OnUpdate(nil)
 		return
 	}
-	f.OnUpdate(all[0])
+	w.OnUpdate(all[0])
 }

@@ -84,54 +84,54 @@ func (f *fixture) start(t *testing.T) *fixture {
 	return f
 }
 
-func (f *fixture) took(t *testing.T, value string) {
+func (f *fixture) waitForValue(t *testing.T, value string) {
 	t.Helper()
 	poll.Until(t, 10*time.Second, "value "+value+" was taken", func() bool { v := f.value.Load(); return v != nil && *v == value })
 }
 
-func TestChangesComeByWatch(t *testing.T) {
+func TestWatcherReportsChanges(t *testing.T) {
 	f := newFixture(t, object("settings", "one"), object("other", "never")).start(t)
 	if f.lists.Load() != 0 {
 		t.Error("requests before the API is served")
 	}
 	f.follower.SetServed(true)
-	f.took(t, "one")
+	f.waitForValue(t, "one")
 	poll.Until(t, 10*time.Second, "the watch runs", func() bool { return len(f.client.Actions()) >= 2 })
 
 	client := f.client.Resource(resource).Namespace("here")
 	if _, err := client.Update(t.Context(), object("settings", "two"), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	f.took(t, "two")
+	f.waitForValue(t, "two")
 	if _, err := client.Update(t.Context(), object("other", "still never"), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := client.Delete(t.Context(), "settings", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	f.took(t, "")
+	f.waitForValue(t, "")
 	if _, err := client.Create(t.Context(), object("settings", "three"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	f.took(t, "three")
+	f.waitForValue(t, "three")
 	if got := f.lists.Load(); got != 1 {
 		t.Errorf("%d lists, want 1: changes come by watch", got)
 	}
 }
 
-func TestPausesAfterTrouble(t *testing.T) {
+func TestBackoffByError(t *testing.T) {
 	group := resource.GroupResource()
 	for name, tc := range map[string]struct {
 		err    error
 		pause  time.Duration
 		denied int32
 	}{
-		"forbidden":    {apierrors.NewForbidden(group, "settings", errors.New("no")), retryMin, 1},
-		"unauthorized": {apierrors.NewUnauthorized("who"), retryMin, 1},
-		"not served":   {apierrors.NewNotFound(group, ""), retryMin, 0},
-		"unavailable":  {apierrors.NewServiceUnavailable("starting"), retryMin, 0},
-		"timeout":      {context.DeadlineExceeded, retryMin, 0},
-		"other":        {errors.New("connection refused"), retryMin, 0},
+		"forbidden":    {apierrors.NewForbidden(group, "settings", errors.New("no")), minBackoff, 1},
+		"unauthorized": {apierrors.NewUnauthorized("who"), minBackoff, 1},
+		"not served":   {apierrors.NewNotFound(group, ""), minBackoff, 0},
+		"unavailable":  {apierrors.NewServiceUnavailable("starting"), minBackoff, 0},
+		"timeout":      {context.DeadlineExceeded, minBackoff, 0},
+		"other":        {errors.New("connection refused"), minBackoff, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, object("settings", "one"))
@@ -146,20 +146,19 @@ func TestPausesAfterTrouble(t *testing.T) {
 			}
 			f.fail.Store(nil)
 			f.clock.Step(tc.pause)
-			f.took(t, "one")
+			f.waitForValue(t, "one")
 		})
 	}
 }
 
-// An API that is new is served by one API server a moment before the others: it is listed again soon, and counts as missing only
-// when that lasts.
-func TestAnAPIThatIsNotFoundIsListedAgain(t *testing.T) {
+// API servers learn of a new CRD one by one: NotFound is retried, and permanent only after the grace period.
+func TestNotFoundIsRetriedInGracePeriod(t *testing.T) {
 	reported := 0
 	f := New(Options{Resource: resource.GroupResource(), Name: "settings", Log: logr.Discard(), OnUnavailable: func() { reported++ }})
 	missing := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", f.Resource, "", "404 page not found", 0, true)
 	pause, waited := time.Duration(0), time.Duration(0)
 	for reported == 0 {
-		if pause = f.next(missing, pause); pause > retryMax {
+		if pause = f.nextDelay(missing, pause); pause > maxBackoff {
 			t.Fatalf("the next attempt is in %s", pause)
 		}
 		waited += pause
@@ -169,15 +168,15 @@ func TestAnAPIThatIsNotFoundIsListedAgain(t *testing.T) {
 	}
 }
 
-// An API server that has just started refuses what it granted before, until it has read the roles. What is known stays meanwhile.
-func TestARefusalOfWhatWasGrantedHasToLast(t *testing.T) {
+// An API server that has just started denies all requests until it has loaded the roles. The last object stays in force.
+func TestForbiddenIsRetriedInGracePeriod(t *testing.T) {
 	reported := 0
 	f := New(Options{Resource: resource.GroupResource(), Name: "settings", Log: logr.Discard(), OnUnavailable: func() { reported++ }})
-	f.read = true
+	f.readAllowed = true
 	no := apierrors.NewForbidden(f.Resource, "settings", errors.New("no"))
 	pause, waited := time.Duration(0), time.Duration(0)
 	for reported == 0 {
-		pause = f.next(no, pause)
+		pause = f.nextDelay(no, pause)
 		if waited += pause; waited > time.Minute {
 			t.Fatal("it is never reported")
 		}
@@ -186,19 +185,19 @@ func TestARefusalOfWhatWasGrantedHasToLast(t *testing.T) {
 		t.Errorf("reported after %s", waited-pause)
 	}
 	for range 10 {
-		pause = f.next(no, pause)
+		pause = f.nextDelay(no, pause)
 	}
-	if pause != denied {
-		t.Errorf("the last pause is %s, want %s", pause, denied)
+	if pause != forbiddenBackoff {
+		t.Errorf("the last pause is %s, want %s", pause, forbiddenBackoff)
 	}
 }
 
-func TestBacksOffAndWarnsOnce(t *testing.T) {
+func TestWatcherLogsErrorOnce(t *testing.T) {
 	f := newFixture(t).start(t)
 	refused := errors.New("connection refused")
 	f.fail.Store(&refused)
 	f.follower.SetServed(true)
-	pause := retryMin
+	pause := minBackoff
 	for n := int32(1); n <= 8; n++ {
 		poll.Until(t, 10*time.Second, "the next attempt waits", func() bool { return f.lists.Load() == n && f.clock.HasWaiters() })
 		f.clock.Step(pause - time.Millisecond)
@@ -206,24 +205,24 @@ func TestBacksOffAndWarnsOnce(t *testing.T) {
 			t.Fatalf("attempt %d came early", n+1)
 		}
 		f.clock.Step(time.Millisecond)
-		pause = min(2*pause, retryMax)
+		pause = min(2*pause, maxBackoff)
 	}
 	if got := f.logs.Load(); got != 1 {
 		t.Errorf("%d log lines for one and the same trouble, want 1", got)
 	}
 }
 
-func TestErrorsOfTheWatch(t *testing.T) {
+func TestWatchErrors(t *testing.T) {
 	f := newFixture(t)
 	gone := apierrors.NewResourceExpired("too old").Status()
-	if err := f.follower.handle(watch.Event{Type: watch.Error, Object: &gone}); !apierrors.IsResourceExpired(err) {
+	if err := f.follower.handleEvent(watch.Event{Type: watch.Error, Object: &gone}); !apierrors.IsResourceExpired(err) {
 		t.Errorf("error %v, want the one of the watch", err)
 	}
 	for _, event := range []watch.Event{
 		{Type: watch.Bookmark, Object: object("settings", "bookmark")},
 		{Type: watch.Added, Object: object("other", "other")},
 	} {
-		if err := f.follower.handle(event); err != nil || f.value.Load() != nil {
+		if err := f.follower.handleEvent(event); err != nil || f.value.Load() != nil {
 			t.Errorf("%s %v: error %v, taken %v", event.Type, event.Object, err, f.value.Load())
 		}
 	}

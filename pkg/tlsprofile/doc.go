@@ -1,7 +1,6 @@
-// Package tlsprofile keeps the TLS settings of our listeners in line with the platform.
+// Package tlsprofile applies the TLS profile of the cluster to our listeners.
 //
-// On OpenShift the administrator chooses a TLS profile for the whole cluster (apiservers.config.openshift.io/cluster,
-// spec.tlsSecurityProfile). A Watcher follows that one object and a Listener asks it at every handshake, so a new
-// profile holds for the next connection and nothing restarts. Everywhere else, and whenever the profile cannot be
-// read, Intermediate is in force; no error here ever ends the process.
+// On OpenShift the administrator sets a TLS profile for the cluster (apiservers.config.openshift.io/cluster, spec.tlsSecurityProfile). A Watcher
+// watches this object, and a Listener uses the profile for each handshake, so that changes need no restart. On other platforms, and while the
+// profile cannot be read, the profile is Intermediate. Errors never stop the process.
 package tlsprofile

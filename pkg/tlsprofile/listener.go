@@ -5,26 +5,26 @@ import (
 	"sync/atomic"
 )
 
-// Listener holds the profile in force for any number of listeners. It is safe for concurrent use.
+// Listener holds the current profile for any number of listeners. It is safe for concurrent use.
 type Listener struct {
 	current atomic.Pointer[Profile]
 }
 
-// NewListener returns a Listener that starts with Intermediate.
+// NewListener returns a Listener with the profile Intermediate.
 func NewListener() *Listener {
 	l := &Listener{}
 	l.Set(Intermediate())
 	return l
 }
 
-// Set puts a profile in force for connections to come.
+// Set sets the profile for new connections.
 func (l *Listener) Set(p Profile) { l.current.Store(&p) }
 
-// Current returns the profile in force.
+// Current returns the current profile.
 func (l *Listener) Current() Profile { return *l.current.Load() }
 
-// Configure makes a server's configuration ask for the profile at each handshake. It fits TLSOpts of
-// controller-runtime, which fills in the certificate afterwards.
+// Configure makes a server use the current profile for each handshake. It is an element of TLSOpts of controller-runtime, which sets the
+// certificate afterwards.
 func (l *Listener) Configure(c *tls.Config) {
 	c.NextProtos = []string{"h2", "http/1.1"}
 	c.MinVersion = tls.VersionTLS12

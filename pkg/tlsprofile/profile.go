@@ -14,13 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Profile is what a TLS profile means to a listener. The zero Profile leaves a server its own defaults.
+// Profile is the TLS configuration of a listener. The zero Profile keeps the defaults of a server.
 type Profile struct {
-	// Name is the type of the profile, Old, Intermediate, Modern or Custom, or Configured.
+	// Name is the type of the profile: Old, Intermediate, Modern, Custom or Configured.
 	Name string
 	// MinVersion is a tls.VersionTLS constant.
 	MinVersion uint16
-	// CipherSuites are allowed below TLS 1.3; Go does not allow a choice of those of TLS 1.3.
+	// CipherSuites apply below TLS 1.3; Go does not support selecting those of TLS 1.3.
 	CipherSuites []uint16
 }
 
@@ -29,8 +29,8 @@ var versions = map[configv1.TLSProtocolVersion]uint16{
 	configv1.VersionTLS12: tls.VersionTLS12, configv1.VersionTLS13: tls.VersionTLS13,
 }
 
-// openSSL maps the OpenSSL names that the API uses to the suites that Go has.
-var openSSL = map[string]uint16{
+// openSSLCiphers maps the OpenSSL names in the API to the cipher suites of Go.
+var openSSLCiphers = map[string]uint16{
 	"ECDHE-ECDSA-AES128-GCM-SHA256": tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
 	"ECDHE-RSA-AES128-GCM-SHA256":   tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
 	"ECDHE-ECDSA-AES256-GCM-SHA384": tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
@@ -51,13 +51,13 @@ var openSSL = map[string]uint16{
 	"DES-CBC3-SHA":                  tls.TLS_RSA_WITH_3DES_EDE_CBC_SHA,
 }
 
-// Configured is the name of the profile that the settings of the manager choose, whatever the cluster chooses.
+// Configured is the name of the profile in the settings of the manager, which overrides that of the cluster.
 const Configured = "Configured"
 
-// noCipher is a cipher of TLS 1.2 that requires a pre-shared key. Servers have none, so that they accept only TLS 1.3.
-const noCipher = "PSK-AES256-GCM-SHA384"
+// tls13OnlyCipher is a TLS 1.2 cipher with a pre-shared key. Servers have no such key, so they accept only TLS 1.3.
+const tls13OnlyCipher = "PSK-AES256-GCM-SHA384"
 
-// FromFlags returns the profile of flags as programs of Kubernetes have them; the zero Profile if both are empty.
+// FromFlags returns the profile of the TLS flags of Kubernetes components; the zero Profile if both are empty.
 func FromFlags(minVersion, cipherSuites string) (Profile, error) {
 	ciphers := strings.FieldsFunc(cipherSuites, func(r rune) bool { return r == ',' || r == ' ' })
 	if minVersion == "" && len(ciphers) == 0 {
@@ -76,15 +76,15 @@ func FromFlags(minVersion, cipherSuites string) (Profile, error) {
 	return Profile{Name: Configured, MinVersion: version, CipherSuites: suites}, nil
 }
 
-// suitesOf returns the cipher suites of these names below TLS 1.3.
+// suitesOf returns the cipher suites of TLS 1.2 and older by name.
 func suitesOf(names []string) ([]uint16, error) {
 	var suites []uint16
 	for _, name := range names {
-		i := slices.IndexFunc(belowTLS13, func(id uint16) bool { return tls.CipherSuiteName(id) == name })
+		i := slices.IndexFunc(tls12Suites, func(id uint16) bool { return tls.CipherSuiteName(id) == name })
 		if i < 0 {
-			return nil, fmt.Errorf("--tls-cipher-suites %q: choose from %s", name, strings.Join(cipherNames(belowTLS13), ", "))
+			return nil, fmt.Errorf("--tls-cipher-suites %q: choose from %s", name, strings.Join(cipherNames(tls12Suites), ", "))
 		}
-		suites = append(suites, belowTLS13[i])
+		suites = append(suites, tls12Suites[i])
 	}
 	return suites, nil
 }
@@ -97,7 +97,7 @@ func cipherNames(suites []uint16) []string {
 	return names
 }
 
-// Flags are the arguments of a server that has those of Kubernetes' programs; none for the zero Profile.
+// Flags returns the TLS flags for a server with the flags of Kubernetes components; none for the zero Profile.
 func (p Profile) Flags() []string {
 	var flags []string
 	for name, version := range versions {
@@ -111,14 +111,14 @@ func (p Profile) Flags() []string {
 	return flags
 }
 
-// OpenSSL is the list of ciphers for a server that links OpenSSL and has no option for the version; empty for its own.
+// OpenSSL returns the cipher list for a server that uses OpenSSL and has no option for the version; empty for the zero Profile.
 func (p Profile) OpenSSL() string {
 	if p.MinVersion >= tls.VersionTLS13 {
-		return noCipher
+		return tls13OnlyCipher
 	}
 	var names []string
 	for _, id := range p.CipherSuites {
-		for name, known := range openSSL {
+		for name, known := range openSSLCiphers {
 			if known == id {
 				names = append(names, name)
 			}
@@ -127,35 +127,34 @@ func (p Profile) OpenSSL() string {
 	return strings.Join(names, ":")
 }
 
-// Equal reports whether both demand the same.
+// Equal reports whether both profiles are equal.
 func (p Profile) Equal(q Profile) bool {
 	return p.Name == q.Name && p.MinVersion == q.MinVersion && slices.Equal(p.CipherSuites, q.CipherSuites)
 }
 
-// ForPods returns the profile that servers in pods have to offer by an APIServer object of config.openshift.io/v1: that of the cluster if
-// spec.tlsAdherence makes all components follow it, else the zero Profile. An unknown policy counts as strict, as the API demands.
+// ForPods returns the profile for servers in pods from an APIServer object of config.openshift.io/v1: that of the cluster if spec.tlsAdherence
+// requires it of all components, otherwise the zero Profile. Unknown policies count as strict, as the API requires.
 func ForPods(obj *unstructured.Unstructured) Profile {
 	server, err := decode(obj)
 	if err != nil || server.Spec.TLSAdherence == configv1.TLSAdherencePolicyNoOpinion ||
 		server.Spec.TLSAdherence == configv1.TLSAdherencePolicyLegacyAdheringComponentsOnly {
 		return Profile{}
 	}
-	p, _, _ := profileOf(server) // Intermediate for one that is incomplete; Watcher logs why
+	p, _, _ := profileOf(server) // Intermediate if it is incomplete; Watcher logs the error
 	return p
 }
 
-// belowTLS13 are all suites that a profile can choose, in a fixed order.
-var belowTLS13 = slices.Sorted(maps.Values(openSSL))
+// tls12Suites are the cipher suites that a profile can select, in a fixed order.
+var tls12Suites = slices.Sorted(maps.Values(openSSLCiphers))
 
-// Intermediate is the profile of clusters that choose none.
+// Intermediate returns the default profile of clusters.
 func Intermediate() Profile {
-	p, _, _ := profile(configv1.TLSProfileIntermediateType, configv1.TLSProfiles[configv1.TLSProfileIntermediateType])
+	p, _, _ := newProfile(configv1.TLSProfileIntermediateType, configv1.TLSProfiles[configv1.TLSProfileIntermediateType])
 	return p
 }
 
-// FromAPIServer returns the profile that an APIServer object of config.openshift.io/v1 asks for, and the names of
-// ciphers that Go does not have. No type and an unknown type mean Intermediate. An incomplete Custom profile is an
-// error; the profile returned beside it is Intermediate.
+// FromAPIServer returns the profile of an APIServer object of config.openshift.io/v1, and the names of ciphers that Go does not support. Without
+// a type, and for unknown types, it returns Intermediate. For an incomplete Custom profile it returns Intermediate and an error.
 func FromAPIServer(obj *unstructured.Unstructured) (Profile, []string, error) {
 	server, err := decode(obj)
 	if err != nil {
@@ -170,11 +169,11 @@ func profileOf(server *configv1.APIServer) (Profile, []string, error) {
 	case chosen == nil || chosen.Type != configv1.TLSProfileCustomType && configv1.TLSProfiles[chosen.Type] == nil:
 		return Intermediate(), nil, nil
 	case chosen.Type != configv1.TLSProfileCustomType:
-		return profile(chosen.Type, configv1.TLSProfiles[chosen.Type])
+		return newProfile(chosen.Type, configv1.TLSProfiles[chosen.Type])
 	case chosen.Custom == nil:
 		return Intermediate(), nil, errors.New("the Custom profile has no body: fill spec.tlsSecurityProfile.custom")
 	default:
-		return profile(chosen.Type, &chosen.Custom.TLSProfileSpec)
+		return newProfile(chosen.Type, &chosen.Custom.TLSProfileSpec)
 	}
 }
 
@@ -186,7 +185,7 @@ func decode(obj *unstructured.Unstructured) (*configv1.APIServer, error) {
 	return server, nil
 }
 
-func profile(name configv1.TLSProfileType, spec *configv1.TLSProfileSpec) (Profile, []string, error) {
+func newProfile(name configv1.TLSProfileType, spec *configv1.TLSProfileSpec) (Profile, []string, error) {
 	version, ok := versions[spec.MinTLSVersion]
 	if !ok {
 		return Intermediate(), nil, fmt.Errorf("minTLSVersion %q is none of VersionTLS10 to VersionTLS13", spec.MinTLSVersion)
@@ -194,7 +193,7 @@ func profile(name configv1.TLSProfileType, spec *configv1.TLSProfileSpec) (Profi
 	p := Profile{Name: string(name), MinVersion: version}
 	var unknown []string
 	for _, cipher := range spec.Ciphers {
-		id, always := suite(cipher)
+		id, always := findSuite(cipher)
 		switch {
 		case always:
 		case id == 0:
@@ -209,9 +208,9 @@ func profile(name configv1.TLSProfileType, spec *configv1.TLSProfileSpec) (Profi
 	return p, unknown, nil
 }
 
-// suite finds a cipher by its OpenSSL or IANA name; always is true for suites that TLS 1.3 includes anyway.
-func suite(name string) (id uint16, always bool) {
-	if id, ok := openSSL[name]; ok {
+// findSuite returns a cipher suite by its OpenSSL or IANA name; always is true for suites of TLS 1.3, which are always enabled.
+func findSuite(name string) (id uint16, always bool) {
+	if id, ok := openSSLCiphers[name]; ok {
 		return id, false
 	}
 	for _, list := range [][]*tls.CipherSuite{tls.CipherSuites(), tls.InsecureCipherSuites()} {

@@ -13,7 +13,7 @@ import (
 // Every cipher of the predefined profiles has a name that is known here.
 func TestPredefinedProfiles(t *testing.T) {
 	for kind, spec := range configv1.TLSProfiles {
-		got, unknown, err := profile(kind, spec)
+		got, unknown, err := newProfile(kind, spec)
 		if err != nil || len(unknown) > 0 || got.Name != string(kind) {
 			t.Errorf("%s: profile %+v, unknown ciphers %v, error %v", kind, got, unknown, err)
 		}
@@ -129,7 +129,7 @@ func TestForPods(t *testing.T) {
 }
 
 func TestServersInPods(t *testing.T) {
-	modern, _, _ := profile(configv1.TLSProfileModernType, configv1.TLSProfiles[configv1.TLSProfileModernType])
+	modern, _, _ := newProfile(configv1.TLSProfileModernType, configv1.TLSProfiles[configv1.TLSProfileModernType])
 	two := Profile{MinVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256}}
 	for name, tc := range map[string]struct {
 		profile Profile

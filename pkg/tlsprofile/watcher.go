@@ -15,22 +15,22 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
-// objectName is the one APIServer object that a cluster has.
+// objectName is the name of the only APIServer object.
 const objectName = "cluster"
 
 var resource = schema.GroupVersionResource{Group: "config.openshift.io", Version: "v1", Resource: "apiservers"}
 
-// Watcher follows the cluster's TLS profile and puts it in force. It is a manager Runnable that runs on every replica.
+// Watcher watches the TLS profile of the cluster and sets it on a Listener. It is a manager Runnable that runs on every replica.
 type Watcher struct {
 	*singleton.Watcher
 	Options
 }
 
-// Options are what a Watcher needs.
+// Options of a Watcher.
 type Options struct {
-	// Listener gets each profile.
+	// Listener receives the profiles.
 	Listener *Listener
-	// Pods is the profile that servers in pods have, and PodsChanged is called when they have to have another.
+	// Pods is the current profile of servers in pods. PodsChanged is called when another profile is required.
 	Pods        Profile
 	PodsChanged func()
 	Client      dynamic.Interface
@@ -38,20 +38,20 @@ type Options struct {
 	Log         logr.Logger
 }
 
-// NewWatcher returns a Watcher that is idle until SetServed(true) says that the cluster serves config.openshift.io. It
-// needs list and watch of apiservers.config.openshift.io, and makes do with Intermediate without them.
+// NewWatcher returns a Watcher that is idle until SetServed(true). It needs list and watch of apiservers.config.openshift.io, and uses
+// Intermediate without them.
 func NewWatcher(o Options) *Watcher {
 	w := &Watcher{Options: o}
 	w.Watcher = singleton.New(singleton.Options{
 		Client: o.Client.Resource(resource), Resource: resource.GroupResource(), Name: objectName, Clock: o.Clock, Log: o.Log,
-		OnUpdate:      w.take,
+		OnUpdate:      w.onUpdate,
 		OnUnavailable: func() { w.Listener.Set(Intermediate()) },
 	})
 	return w
 }
 
-// take puts the profile of the object in force; without an object that is Intermediate.
-func (w *Watcher) take(obj *unstructured.Unstructured) {
+// onUpdate sets the profile of the object; Intermediate without an object.
+func (w *Watcher) onUpdate(obj *unstructured.Unstructured) {
 	if obj == nil {
 		obj = &unstructured.Unstructured{}
 	}
@@ -68,7 +68,7 @@ func (w *Watcher) take(obj *unstructured.Unstructured) {
 	}
 }
 
-// ReadForPods returns the profile that servers in pods have to offer in this cluster; the zero Profile where it serves no TLS profiles.
+// ReadForPods returns the profile for servers in pods of this cluster; the zero Profile if it serves no TLS profiles.
 func ReadForPods(ctx context.Context, c dynamic.Interface) (Profile, error) {
 	list, err := c.Resource(resource).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + objectName})
 	if apierrors.IsNotFound(err) {

@@ -259,7 +259,7 @@ func makeTargets(t *testing.T) []string {
 
 func managerFlags() []string {
 	flags := []string{"f", "platform", "help"}
-	for _, row := range config.Rows(config.Program{Components: []string{
+	for _, row := range config.SettingDocs(config.Program{Components: []string{
 		"mlflow", "appwrapper", "raycluster", "modelregistry", "modelcatalog", "modelmesh", "platform",
 	}}) {
 		if row.Flag != "" {

@@ -153,8 +153,8 @@ func (g *generated) certificate(name, service string) error {
 		return err
 	}
 	host := service + "." + g.options.Namespace
-	serving, err := certs.KeepServing(known, certs.ServingOptions{
-		Authority: name, Lifetime: certificateLifetime, DNSNames: []string{service, host, host + ".svc", host + ".svc.cluster.local", "localhost"},
+	serving, err := certs.EnsureServing(known, certs.ServingOptions{
+		CACommonName: name, Lifetime: certificateLifetime, DNSNames: []string{service, host, host + ".svc", host + ".svc.cluster.local", "localhost"},
 	}, g.now)
 	if err != nil {
 		return fmt.Errorf("making the certificate of %s: %w", service, err)

@@ -18,11 +18,11 @@ func TestAUserReachesTheKeysOfItsNamespace(t *testing.T) {
 	enableAuth(t, server)
 	connection, err := json.Marshal(map[string]string{"endpoints": server.url(), "root_prefix": "models", "userid": "root", "password": "secret"})
 	must(t, err)
-	source := map[string][]byte{meshetcd.Key: connection}
+	source := map[string][]byte{meshetcd.ConnectionKey: connection}
 	root, err := meshetcd.New(source)
 	must(t, err)
 	defer root.Close()
-	account, err := meshetcd.AccountOf(source, "team", "1")
+	account, err := meshetcd.NewAccount(source, "team", "1")
 	must(t, err)
 	for range 2 { // the second one finds everything as it should be
 		must(t, root.Ensure(t.Context(), account))
@@ -44,7 +44,7 @@ func TestAUserReachesTheKeysOfItsNamespace(t *testing.T) {
 		t.Errorf("the user makes itself root: %v", err)
 	}
 
-	later, err := meshetcd.AccountOf(source, "team", "2") // a namespace of the same name
+	later, err := meshetcd.NewAccount(source, "team", "2") // a namespace of the same name
 	must(t, err)
 	must(t, root.Ensure(t.Context(), later))
 	if _, err := user.Authenticate(t.Context(), account.Name, account.Password); !errors.Is(err, rpctypes.ErrAuthFailed) {

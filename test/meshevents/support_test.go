@@ -169,19 +169,19 @@ func (e *etcd) client(user, password string) *clientv3.Client {
 
 // secret is the data of the Secret that leads to it.
 func (e *etcd) secret(user, password string) map[string][]byte {
-	return map[string][]byte{meshetcd.Key: fmt.Appendf(nil, `{"endpoints":%q,"root_prefix":"root","userid":%q,"password":%q}`, e.url(), user, password)}
+	return map[string][]byte{meshetcd.ConnectionKey: fmt.Appendf(nil, `{"endpoints":%q,"root_prefix":"root","userid":%q,"password":%q}`, e.url(), user, password)}
 }
 
 // stream is a running stream and what it reported.
 type stream struct {
-	*meshevents.Stream
+	*meshevents.Watcher
 	mu       sync.Mutex
 	reported []meshevents.Event
 }
 
 func startStream(t *testing.T) *stream {
 	t.Helper()
-	s := &stream{Stream: meshevents.NewStream(meshevents.Options{Home: "home", Clock: clock.RealClock{}, Log: testr.New(t)})}
+	s := &stream{Watcher: meshevents.NewWatcher(meshevents.Options{OperatorNamespace: "home", Clock: clock.RealClock{}, Log: testr.New(t)})}
 	s.Subscribe(t.Context(), func(e meshevents.Event) {
 		s.mu.Lock()
 		defer s.mu.Unlock()

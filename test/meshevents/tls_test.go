@@ -100,7 +100,7 @@ func TestMutualTLSWithARealEtcd(t *testing.T) {
 			Endpoints: e.url(), RootPrefix: "root", CertificateFile: "ca", ClientCertificateFile: "crt", ClientKeyFile: "key",
 		})
 		must(t, err)
-		return map[string][]byte{meshetcd.Key: document, "ca": ca, "crt": cert, "key": key}
+		return map[string][]byte{meshetcd.ConnectionKey: document, "ca": ca, "crt": cert, "key": key}
 	}
 	s := startStream(t)
 	s.Ensure("fraud", "mesh")

@@ -89,5 +89,5 @@ func SecretData(url, rootPrefix string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding the connection to etcd: %w", err)
 	}
-	return map[string][]byte{meshetcd.Key: text}, nil
+	return map[string][]byte{meshetcd.ConnectionKey: text}, nil
 }

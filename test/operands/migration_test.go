@@ -81,7 +81,7 @@ func (p *pod) migrate(spec mlflowv1.MLflowSpec, version string, args ...string) 
 			p.t.Errorf("%q is seen in\n%s%s%s", secret, end.stdout, end.stderr, end.termination)
 		}
 	}
-	end.found = resources.ReportOf(&corev1.ContainerStateTerminated{Message: end.termination})
+	end.found = resources.ParseImageReport(&corev1.ContainerStateTerminated{Message: end.termination})
 	end.termination, _, _ = strings.Cut(end.termination, "mlflow=") // the line of the report
 	end.termination = strings.TrimSpace(end.termination)
 	if end.code == 0 && end.stderr+end.termination != "" {

@@ -49,7 +49,7 @@ func TestLaterRuntimesTakeNoModels(t *testing.T) {
 				t.Errorf("%s takes models by their format: %v", name, labels)
 			}
 		}
-		if !mm.Supports(labels, "rt:"+name) || len(r.Spec.SupportedModelFormats) == 0 {
+		if !mm.HasLabels(labels, "rt:"+name) || len(r.Spec.SupportedModelFormats) == 0 {
 			t.Errorf("%s serves no model that names it: %v", name, labels)
 		}
 	}

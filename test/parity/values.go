@@ -113,7 +113,7 @@ func serverValues(m *mlflowv1.MLflow, in resources.Inputs) (object, error) {
 // artifactsValues is the value artifactsServer.
 func artifactsValues(spec *mlflowv1.MLflowSpec, in resources.Inputs) object {
 	values := object{
-		"enabled": resources.Splits(&mlflowv1.MLflow{Spec: *spec}), "url": in.ExternalURL,
+		"enabled": resources.HasArtifactsServer(&mlflowv1.MLflow{Spec: *spec}), "url": in.ExternalURL,
 		"service": object{"annotations": object{"service.beta.openshift.io/serving-cert-secret-name": "mlflow-artifacts-tls"}},
 	}
 	if given := spec.ArtifactsServer; given != nil {

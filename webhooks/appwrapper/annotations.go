@@ -20,10 +20,10 @@ var workloadAnnotations = []string{
 
 var podSetAnnotations = []string{v1beta2.AnnotationPodIndexLabel, v1beta2.AnnotationSubGroupIndexLabel, v1beta2.AnnotationSubGroupCount}
 
-// ineffective returns a sentence for each annotation that has no effect where it stands: misspelt ones, those whose values cannot
-// be read, and those on a component, which nothing reads. The order does not vary.
-func ineffective(aw *v1beta2.AppWrapper) []string {
-	warnings := strangers("metadata.annotations", aw.Annotations, workloadAnnotations)
+// ineffectiveAnnotations returns a sentence for each annotation without effect: misspelt ones, invalid values, and those on a component. The
+// order is stable.
+func ineffectiveAnnotations(aw *v1beta2.AppWrapper) []string {
+	warnings := unknownAnnotations("metadata.annotations", aw.Annotations, workloadAnnotations)
 	for _, key := range slices.Sorted(maps.Keys(aw.Annotations)) {
 		if problem := valueProblem(key, aw.Annotations[key]); problem != "" {
 			warnings = append(warnings, fmt.Sprintf("metadata.annotations: %q is %q, %s", key, aw.Annotations[key], problem))
@@ -38,14 +38,13 @@ func ineffective(aw *v1beta2.AppWrapper) []string {
 			}
 		}
 		for j, set := range component.PodSets {
-			warnings = append(warnings, strangers(fmt.Sprintf("%s.podSets[%d].annotations", place, j), set.Annotations, podSetAnnotations)...)
+			warnings = append(warnings, unknownAnnotations(fmt.Sprintf("%s.podSets[%d].annotations", place, j), set.Annotations, podSetAnnotations)...)
 		}
 	}
 	return warnings
 }
 
-// valueProblem says what is wrong with the value of an annotation, what holds instead, and what to write. It is empty for a value
-// that means what it says.
+// valueProblem returns why the value of an annotation is invalid, its effect, and the expected value; "" for a valid one.
 func valueProblem(key, value string) string {
 	switch {
 	case key == names.PausedAnnotation && value != "true" && value != "false":
@@ -74,16 +73,16 @@ func valueProblem(key, value string) string {
 	return ""
 }
 
-// strangers warns of the keys under our prefix that are none of the known ones.
-func strangers(place string, annotations map[string]string, known []string) []string {
+// unknownAnnotations returns a warning for each key with our prefix that is not known.
+func unknownAnnotations(place string, annotations map[string]string, known []string) []string {
 	var warnings []string
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		if !strings.HasPrefix(key, v1beta2.AnnotationPrefix) || slices.Contains(known, key) {
 			continue
 		}
-		nearest := slices.MinFunc(known, func(a, b string) int { return names.Edits(key, a) - names.Edits(key, b) })
+		nearest := slices.MinFunc(known, func(a, b string) int { return names.EditDistance(key, a) - names.EditDistance(key, b) })
 		advice := "remove it"
-		if names.Edits(key, nearest) <= 3 {
+		if names.EditDistance(key, nearest) <= 3 {
 			advice = fmt.Sprintf("write %q", nearest)
 		}
 		warnings = append(warnings, fmt.Sprintf("%s: %q is not known and has no effect: %s", place, key, advice))

@@ -9,7 +9,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// D24: there is a warning about an annotation without effect, a misspelt one with the right name.
+// D24: an annotation without effect causes a warning, a misspelt one with the right name.
 func TestWarnings(t *testing.T) {
 	aw := &v1beta2.AppWrapper{
 		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
@@ -19,7 +19,7 @@ func TestWarnings(t *testing.T) {
 			v1beta2.AnnotationPrefix + "volume":  "11",
 			v1beta2.AnnotationSubGroupCount:      "2",
 			v1beta2.AnnotationPrefix + "retries": "5",
-			// The sample wrapped-failing-pod has this one.
+			// The sample wrapped-failing-pod has this annotation.
 			v1beta2.AnnotationPrefix + "delectionOnFailureGracePeriodDuration": "5m",
 		}},
 		Spec: v1beta2.AppWrapperSpec{Components: []v1beta2.AppWrapperComponent{
@@ -40,10 +40,10 @@ func TestWarnings(t *testing.T) {
 		`spec.components[1].annotations: "workload.codeflare.dev.appwrapper/retryLimit" has no effect on a component: set it in the metadata of the AppWrapper`,
 		`spec.components[1].podSets[1].annotations: "workload.codeflare.dev.appwrapper/tas-sub-group-size" is not known and has no effect: remove it`,
 	}
-	if got := ineffective(aw); strings.Join(got, "\n") != strings.Join(want, "\n") {
+	if got := ineffectiveAnnotations(aw); strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if got := ineffective(&v1beta2.AppWrapper{}); len(got) != 0 {
+	if got := ineffectiveAnnotations(&v1beta2.AppWrapper{}); len(got) != 0 {
 		t.Errorf("nothing to warn of, got %q", got)
 	}
 }

@@ -21,52 +21,52 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// kinds says which resource a kind is, as a meta.RESTMapper does. It asks the cluster again about what it does not know.
-type kinds interface {
+// restMapper is the used part of meta.RESTMapper. It queries the cluster for unknown kinds.
+type restMapper interface {
 	RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error)
 }
 
-// creation is a request to create an AppWrapper, and what is needed to judge it.
+// creation validates a request to create an AppWrapper.
 type creation struct {
 	wrapper   *v1beta2.AppWrapper
 	namespace string
 	user      authenticationv1.UserInfo
-	kinds     kinds
-	may       author.Access // nil when no reviews are wanted
-	// most returns how many pod sets one workload may have.
-	most func(context.Context) int
+	mapper    restMapper
+	access    author.Access // nil without access review
+	// maxPodSets returns the maximum number of pod sets in a Workload.
+	maxPodSets func(context.Context) int
 
 	errs    field.ErrorList
 	podSets int
-	// unauthorized: the user may not create something.
+	// unauthorized reports that the user lacks a right.
 	unauthorized bool
-	// unreadable: a component could not be judged, so the number of pod sets is not known.
-	unreadable bool
-	// answers of the reviews of this request, so that eight Pods cost one question.
+	// podSetsUnknown reports that a component could not be validated, so that podSets is incomplete.
+	podSetsUnknown bool
+	// answers caches the access reviews of this request.
 	answers map[authorizationv1.ResourceAttributes]bool
 }
 
-// judge applies every rule and returns all violations, those of the components in their order first.
-func (c *creation) judge(ctx context.Context) field.ErrorList {
+// validate applies all rules and returns the errors, those of components in their order first.
+func (c *creation) validate(ctx context.Context) field.ErrorList {
 	path := field.NewPath("spec", "components")
-	if c.may != nil && c.user.Username == "" {
+	if c.access != nil && c.user.Username == "" {
 		c.errs = append(c.errs, field.InternalError(path, errors.New("the request names no user")))
 	}
 	for i := range c.wrapper.Spec.Components {
 		if len(c.errs) >= author.MaxErrors {
-			c.unreadable = true
+			c.podSetsUnknown = true
 			c.errs = append(c.errs, field.Forbidden(path.Index(i), "the rest was not checked, because there are too many errors before it: correct them first"))
 			break
 		}
-		c.component(ctx, &c.wrapper.Spec.Components[i], path.Index(i))
+		c.checkComponent(ctx, &c.wrapper.Spec.Components[i], path.Index(i))
 	}
 	switch {
-	case c.podSets == 0 && !c.unreadable:
+	case c.podSets == 0 && !c.podSetsUnknown:
 		c.errs = append(c.errs, field.Invalid(path, c.podSets, "components contains no podspecs: add a component that makes pods; "+
 			"for a kind that is not known here, name the paths of its pod templates in podSets"))
 	case c.podSets > maxPodSets:
-		if most := c.most(ctx); c.podSets > most {
-			detail := fmt.Sprintf("components contains %d podspecs; at most %d are allowed", c.podSets, most)
+		if maximum := c.maxPodSets(ctx); c.podSets > maximum {
+			detail := fmt.Sprintf("components contains %d podspecs; at most %d are allowed", c.podSets, maximum)
 			c.errs = append(c.errs, field.Invalid(path, c.podSets, detail))
 		}
 	}
@@ -74,36 +74,36 @@ func (c *creation) judge(ctx context.Context) field.ErrorList {
 	return c.errs
 }
 
-func (c *creation) component(ctx context.Context, component *v1beta2.AppWrapperComponent, path *field.Path) {
+func (c *creation) checkComponent(ctx context.Context, component *v1beta2.AppWrapperComponent, path *field.Path) {
 	template := path.Child("template")
 	object := c.decode(component, template)
 	if object == nil {
-		c.podSets, c.unreadable = c.podSets+len(component.PodSets), true
+		c.podSets, c.podSetsUnknown = c.podSets+len(component.PodSets), true
 		return
 	}
-	c.kind(ctx, object, template)
+	c.checkKind(ctx, object, template)
 	if namespace := object.GetNamespace(); namespace != "" && namespace != c.namespace {
 		c.errs = append(c.errs, field.Forbidden(template.Child("metadata", "namespace"), "AppWrappers cannot create objects in other namespaces: remove the namespace, or create the AppWrapper in it"))
 	}
 	count, known, errs := podset.Check(component.PodSets, object, path)
-	c.podSets, c.unreadable = c.podSets+count, c.unreadable || !known
+	c.podSets, c.podSetsUnknown = c.podSets+count, c.podSetsUnknown || !known
 	c.errs = append(c.errs, errs...)
-	if queued(c.wrapper) {
+	if isQueued(c.wrapper) {
 		c.errs = append(c.errs, quotaErrors(component, object, path, neverStarted)...)
 	}
 }
 
-// decode reads the template of a component; nil for one that it refuses.
+// decode decodes the template of a component. On an error it returns nil.
 func (c *creation) decode(component *v1beta2.AppWrapperComponent, template *field.Path) *unstructured.Unstructured {
 	object, err := decodeTemplate(component)
 	if err != nil {
-		c.errs = append(c.errs, field.Invalid(template, conditions.Clip(string(component.Template.Raw), maxShown), "failed to decode as JSON: "+err.Error()))
+		c.errs = append(c.errs, field.Invalid(template, conditions.Clip(string(component.Template.Raw), maxShownBytes), "failed to decode as JSON: "+err.Error()))
 		return nil
 	}
 	return object
 }
 
-// decodeTemplate reads a template as the controller will, and refuses what would be read as something else later.
+// decodeTemplate decodes a template as the controller does, and rejects values that would be interpreted differently later.
 func decodeTemplate(component *v1beta2.AppWrapperComponent) (*unstructured.Unstructured, error) {
 	object, err := podset.Decode(component)
 	if err != nil {
@@ -120,20 +120,20 @@ func decodeTemplate(component *v1beta2.AppWrapperComponent) (*unstructured.Unstr
 	return object, nil
 }
 
-// maxShown bounds what a message shows of a template that cannot be read, in bytes.
-const maxShown = 60
+// maxShownBytes limits the part of an invalid template in a message.
+const maxShownBytes = 60
 
-// kind refuses what no AppWrapper may create, and what its user may not.
-func (c *creation) kind(ctx context.Context, object *unstructured.Unstructured, path *field.Path) {
+// checkKind rejects kinds that are forbidden in AppWrappers, and those that the user may not create.
+func (c *creation) checkKind(ctx context.Context, object *unstructured.Unstructured, path *field.Path) {
 	kind := object.GroupVersionKind()
-	if nested(kind) { // before the API server is queried: a failed query must not let it through
+	if isAppWrapper(kind) { // before the mapper, whose error would hide this
 		c.errs = append(c.errs, field.Forbidden(path, nestedRefusal))
 		return
 	}
-	mapping, err := c.kinds.RESTMapping(kind.GroupKind(), kind.Version)
+	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	switch {
 	case meta.IsNoMatchError(err):
-		c.unreadable = true
+		c.podSetsUnknown = true
 		detail := "the cluster serves no " + kind.GroupKind().String() + " in version " + kind.Version + ": install its CustomResourceDefinition first, or correct apiVersion and kind"
 		c.errs = append(c.errs, field.Invalid(path, kind.Kind, detail))
 		return
@@ -141,30 +141,30 @@ func (c *creation) kind(ctx context.Context, object *unstructured.Unstructured, 
 		c.errs = append(c.errs, field.InternalError(path, fmt.Errorf("finding the resource of %s: %w", kind.GroupKind().String(), err)))
 		return
 	}
-	if refusal := Refusal(mapping); refusal != "" {
+	if refusal := KindProblem(mapping); refusal != "" {
 		c.errs = append(c.errs, field.Forbidden(path, refusal))
 		return
 	}
-	if c.may == nil || c.user.Username == "" {
+	if c.access == nil || c.user.Username == "" {
 		return
 	}
-	for _, right := range questions(object, mapping.Resource, c.namespace) {
-		allowed, err := c.ask(ctx, right)
+	for _, right := range requiredRights(object, mapping.Resource, c.namespace) {
+		allowed, err := c.isAllowed(ctx, right)
 		switch {
 		case err != nil:
-			c.errs = append(c.errs, field.InternalError(path, fmt.Errorf("asking whether %s may create %s: %w", c.user.Username, described(right), err)))
+			c.errs = append(c.errs, field.InternalError(path, fmt.Errorf("asking whether %s may create %s: %w", c.user.Username, resourceName(right), err)))
 		case !allowed:
-			detail := fmt.Sprintf("User %s is not authorized to create %s in %s", c.user.Username, described(right), c.namespace)
+			detail := fmt.Sprintf("User %s is not authorized to create %s in %s", c.user.Username, resourceName(right), c.namespace)
 			c.errs, c.unauthorized = append(c.errs, field.Forbidden(path, detail)), true
 		}
 	}
 }
 
-func (c *creation) ask(ctx context.Context, right authorizationv1.ResourceAttributes) (bool, error) {
+func (c *creation) isAllowed(ctx context.Context, right authorizationv1.ResourceAttributes) (bool, error) {
 	if allowed, known := c.answers[right]; known {
 		return allowed, nil
 	}
-	allowed, err := c.may(ctx, c.user, right)
+	allowed, err := c.access(ctx, c.user, right)
 	if err == nil {
 		if c.answers == nil {
 			c.answers = map[authorizationv1.ResourceAttributes]bool{}
@@ -174,14 +174,14 @@ func (c *creation) ask(ctx context.Context, right authorizationv1.ResourceAttrib
 	return allowed, err
 }
 
-// nameErrors refuses names that would fail later: the name is the value of a label on every component, and Kueue makes
-// DNS labels out of it, one per pod set, with the number of the set at the end.
+// nameErrors rejects names that would fail later: the name is a label value on every component, and Kueue creates a DNS label per pod set by
+// appending the number of the set.
 func nameErrors(wrapper *v1beta2.AppWrapper, podSets int) field.ErrorList {
 	path := field.NewPath("metadata", "name")
-	longest := validation.DNS1123LabelMaxLength - len("-") - len(strconv.Itoa(max(0, podSets-1)))
-	if length := len(wrapper.Name); length > longest {
+	maxLength := validation.DNS1123LabelMaxLength - len("-") - len(strconv.Itoa(max(0, podSets-1)))
+	if length := len(wrapper.Name); length > maxLength {
 		detail := fmt.Sprintf("must be at most %d characters: it is a label of the components, and with a number behind it the name of a pod set; this one has %d",
-			longest, length)
+			maxLength, length)
 		return field.ErrorList{field.Invalid(path, wrapper.Name, detail)}
 	}
 	if wrapper.Labels[v1beta2.LabelQueue] != "" && strings.Contains(wrapper.Name, ".") {

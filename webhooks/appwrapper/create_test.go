@@ -16,7 +16,7 @@ import (
 	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-// [appwrapper-34] [appwrapper-35] Accepted, with declared pod sets and without.
+// [appwrapper-34] [appwrapper-35] Accepted AppWrappers, with and without declared pod sets.
 func TestAccepted(t *testing.T) {
 	for name, components := range map[string][]string{
 		"pod, deployment, pod of its own namespace, Ray, JobSet": {
@@ -41,7 +41,7 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// [appwrapper-28] [appwrapper-29] Refused, each with its path, type and text.
+// [appwrapper-28] [appwrapper-29] Rejected AppWrappers, with path, type and text of the error.
 func TestRefused(t *testing.T) {
 	const first = "spec.components[0]."
 	set := func(path string) string { return component(jobSet, "{path: '"+path+"'}") }
@@ -113,7 +113,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// D34: a template that cannot be read is one error, and the other components are judged all the same.
+// D34: an invalid template is one error, and the other components are validated too.
 func TestUndecodableTemplateIsOneError(t *testing.T) {
 	got := lines(newCluster("pods").judge(t, component("{}", "{path: template}"), component(pod)))
 	if len(got) != 2 || !strings.Contains(got[0], "failed to decode") || !strings.Contains(got[1], "is not authorized to create pods") {
@@ -121,15 +121,15 @@ func TestUndecodableTemplateIsOneError(t *testing.T) {
 	}
 }
 
-// Of thousands of components that the cluster does not know only some are looked for.
-func TestManyMistakesAreFewQuestions(t *testing.T) {
+// Of thousands of unknown components only the first are looked up.
+func TestCreateLimitsErrors(t *testing.T) {
 	got := lines(newCluster().judge(t, strings.Repeat(component(strange), 1000)))
 	if len(got) != author.MaxErrors+1 || !strings.Contains(got[author.MaxErrors], "was not checked") {
 		t.Errorf("%d errors: %q", len(got), got)
 	}
 }
 
-// D12: a name is refused when it cannot be a label, or the name of the last pod set.
+// D12: a name is rejected if it is no valid label, or too long for the name of the last pod set.
 func TestNames(t *testing.T) {
 	for name, tc := range map[string]struct {
 		name, queue string
@@ -155,8 +155,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// [appwrapper-33] The review asks for the user, with group, version and resource of the kind, in the namespace of the
-// AppWrapper; one question for equal components.
+// [appwrapper-33] The access review contains user, group, version, resource and namespace; equal components share one review.
 func TestAccessReview(t *testing.T) {
 	c := newCluster("deployments")
 	got := lines(c.judge(t, component(pod), component(deployment), component(pod), component(deployment)))
@@ -179,7 +178,7 @@ func TestAccessReview(t *testing.T) {
 	}
 }
 
-// What no AppWrapper may create is not asked about.
+// Forbidden kinds cause no access review.
 func TestNoReviewOfWhatIsRefusedAnyway(t *testing.T) {
 	c := newCluster()
 	c.judge(t, component(binding), component(namespaceT), component(nestedAW), component(strange))
@@ -188,7 +187,7 @@ func TestNoReviewOfWhatIsRefusedAnyway(t *testing.T) {
 	}
 }
 
-// D6: a Route with a host of its own needs the right to choose hosts, which the operator may have and the user not.
+// D6: a Route with a custom host requires a separate right, which the operator may have and the user may lack.
 func TestRoutesNeedTheRightToChooseHosts(t *testing.T) {
 	route := func(spec string) string {
 		return "{apiVersion: route.openshift.io/v1, kind: Route, metadata: {name: r}, spec: {" + spec + "}}"
@@ -210,20 +209,20 @@ func TestRoutesNeedTheRightToChooseHosts(t *testing.T) {
 	}
 }
 
-// Rule 0 and failed reviews are reported as internal errors, and let nothing pass.
-func TestTroubleOfTheCluster(t *testing.T) {
+// Errors of the mapper and of access reviews are internal errors, and nothing is admitted.
+func TestCreateFailsWithoutCluster(t *testing.T) {
 	c := newCluster()
 	c.broken = errors.New("the API server is away")
 	if got := lines(c.judge(t, component(pod))); len(got) != 1 ||
 		!strings.HasPrefix(got[0], "spec.components[0].template: Internal error: asking whether alice@example.org may create pods") {
 		t.Errorf("got %q", got)
 	}
-	anonymous := &creation{wrapper: wrapperOf(t, component(pod)), namespace: home, kinds: c.mapper, may: c.may}
-	if got := lines(anonymous.judge(t.Context())); len(got) != 1 || !strings.HasPrefix(got[0], "spec.components: Internal error: the request names no user") {
+	anonymous := &creation{wrapper: wrapperOf(t, component(pod)), namespace: home, mapper: c.mapper, access: c.may}
+	if got := lines(anonymous.validate(t.Context())); len(got) != 1 || !strings.HasPrefix(got[0], "spec.components: Internal error: the request names no user") {
 		t.Errorf("got %q", got)
 	}
-	away := &creation{wrapper: wrapperOf(t, component(pod)), namespace: home, user: alice, kinds: brokenMapper{}, may: c.may}
-	if got := lines(away.judge(t.Context())); len(got) != 1 || !strings.HasPrefix(got[0], "spec.components[0].template: Internal error: finding the resource of Pod") {
+	away := &creation{wrapper: wrapperOf(t, component(pod)), namespace: home, user: alice, mapper: brokenMapper{}, access: c.may}
+	if got := lines(away.validate(t.Context())); len(got) != 1 || !strings.HasPrefix(got[0], "spec.components[0].template: Internal error: finding the resource of Pod") {
 		t.Errorf("got %q", got)
 	}
 }
@@ -234,10 +233,10 @@ func (brokenMapper) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping,
 	return nil, errors.New("discovery is away")
 }
 
-// Without reviews scope and group still count.
-func TestReviewsSwitchedOff(t *testing.T) {
-	request := &creation{wrapper: wrapperOf(t, component(pod), component(binding)), namespace: home, kinds: newCluster().mapper}
-	if got := lines(request.judge(context.Background())); len(got) != 1 || !strings.Contains(got[0], "objects that grant permissions") {
+// Without access reviews scope and group are still checked.
+func TestCreateWithoutAccessReview(t *testing.T) {
+	request := &creation{wrapper: wrapperOf(t, component(pod), component(binding)), namespace: home, mapper: newCluster().mapper}
+	if got := lines(request.validate(context.Background())); len(got) != 1 || !strings.Contains(got[0], "objects that grant permissions") {
 		t.Errorf("got %q", got)
 	}
 }

@@ -1,7 +1,6 @@
-// Package appwrapper decides about AppWrappers at admission: it labels them with their creator, and refuses what could
-// not run, what would let a user create more than they may, and changes of what is deployed.
+// Package appwrapper validates and defaults AppWrappers at admission: it sets the labels of their creator, and rejects AppWrappers that cannot
+// run, components that the user may not create, and changes of deployed components.
 //
-// The rules are pure functions from the object and what the cluster says about kinds and rights; the handlers only decode,
-// ask and answer. An object is never written back from a type: the patch touches labels alone, so that fields which this
-// program does not know survive.
+// The rules are pure functions of the object and of the kinds and rights in the cluster; the handlers decode requests and send responses. The
+// patch contains labels only, so that fields unknown to this program survive.
 package appwrapper

@@ -23,7 +23,7 @@ import (
 
 const home = "team"
 
-// Templates of one component each.
+// Templates of components.
 const (
 	pod        = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: main, image: a}]}}"
 	service    = "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{port: 80}]}}"
@@ -54,7 +54,7 @@ func job(parallelism, completions string) string {
 		", template: {spec: {restartPolicy: Never, containers: [{name: main, image: a}]}}}}"
 }
 
-// component is one entry of spec.components; sets are the pod sets it declares.
+// component returns an entry of spec.components with declared pod sets.
 func component(template string, sets ...string) string {
 	text := "- template: " + template + "\n"
 	if len(sets) > 0 {
@@ -63,7 +63,7 @@ func component(template string, sets ...string) string {
 	return text
 }
 
-// wrapperOf builds an AppWrapper of components.
+// wrapperOf returns an AppWrapper with components.
 func wrapperOf(t *testing.T, components ...string) *v1beta2.AppWrapper {
 	t.Helper()
 	wrapper := &v1beta2.AppWrapper{}
@@ -85,12 +85,12 @@ func rawOf(t *testing.T, object any) []byte {
 	return raw
 }
 
-// cluster serves a few kinds and knows a few rights.
+// cluster implements restMapper and access reviews.
 type cluster struct {
 	mapper meta.RESTMapper
 	// refused are resources that the user may not create.
 	refused []string
-	// broken is what asking gives.
+	// broken is the error of all requests.
 	broken error
 	asked  []authorizationv1.ResourceAttributes
 	users  []authenticationv1.UserInfo
@@ -135,11 +135,11 @@ var alice = authenticationv1.UserInfo{
 	Extra: map[string]authenticationv1.ExtraValue{"scopes": {"user:full"}},
 }
 
-// judge applies the rules of creation as alice.
+// judge validates a creation by alice.
 func (c *cluster) judge(t *testing.T, components ...string) field.ErrorList {
 	t.Helper()
-	request := &creation{wrapper: wrapperOf(t, components...), namespace: home, user: alice, kinds: c.mapper, may: c.may, most: always(maxPodSets)}
-	return request.judge(t.Context())
+	request := &creation{wrapper: wrapperOf(t, components...), namespace: home, user: alice, mapper: c.mapper, access: c.may, maxPodSets: always(maxPodSets)}
+	return request.validate(t.Context())
 }
 
 func lines(errs field.ErrorList) []string {
@@ -150,7 +150,7 @@ func lines(errs field.ErrorList) []string {
 	return out
 }
 
-func settingsOf(s Settings) source {
+func settingsOf(s Settings) settingsFunc {
 	return func(context.Context) (Settings, error) { return s, nil }
 }
 

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// FuzzAdmission sends whatever there is through the handlers. They must not panic, and what they let be created has no
-// component that is an AppWrapper, grants rights, or lies outside of namespaces.
+// FuzzAdmission sends any JSON to the handlers. They must not panic, and admit no component that is an AppWrapper, grants rights, or is
+// cluster-scoped.
 func FuzzAdmission(f *testing.F) {
 	for _, template := range []string{pod, service, deployment, nestedAW, clusterRB, binding, rayCluster, rayJob, pyTorch, jobSet, job("1", "2"), namespaceT} {
 		raw, err := yaml.YAMLToJSON([]byte("metadata: {name: a}\nspec:\n  components:\n  - template: " + template + "\n    podSets: [{path: template, replicas: 1}]\n  - template: " + pod))
@@ -42,7 +42,7 @@ func FuzzAdmission(f *testing.F) {
 	})
 }
 
-// onlyHarmless reads the components with nothing but maps and looks for what must not be there.
+// onlyHarmless checks the raw components of an admitted AppWrapper.
 func onlyHarmless(t *testing.T, mapper meta.RESTMapper, object []byte) {
 	t.Helper()
 	wrapper, err := decode(object)

@@ -16,24 +16,24 @@ import (
 	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-// off is the warning while the component does not run.
-const off = "the component appwrapper is switched off: the AppWrapper is stored, but the operator does not reconcile it"
+// disabled is the warning while the component is disabled.
+const disabled = "the component appwrapper is switched off: the AppWrapper is stored, but the operator does not reconcile it"
 
 var kind = v1beta2.GroupVersion.WithKind(v1beta2.Kind).GroupKind()
 
 // Settings of the webhooks.
 type Settings struct {
-	// DefaultQueueName is the local queue of AppWrappers that name none; empty for no default.
+	// DefaultQueueName is the local queue of AppWrappers without a queue label; "" for none.
 	DefaultQueueName string
-	// ReviewAccess asks for each component whether the creator of the AppWrapper may create such an object.
+	// ReviewAccess requires that the creator of an AppWrapper may create each component.
 	ReviewAccess bool
 }
 
-// source returns the settings. They may have to be read first, so it can fail.
-type source func(context.Context) (Settings, error)
+// settingsFunc returns the settings.
+type settingsFunc func(context.Context) (Settings, error)
 
-// defaulter answers the mutating webhook.
-type defaulter struct{ settings source }
+// defaulter is the mutating webhook.
+type defaulter struct{ settings settingsFunc }
 
 // Handle implements admission.Handler.
 func (d *defaulter) Handle(ctx context.Context, request admission.Request) admission.Response {
@@ -42,23 +42,23 @@ func (d *defaulter) Handle(ctx context.Context, request admission.Request) admis
 	}
 	settings, err := d.settings(ctx)
 	if err != nil {
-		return unset(err)
+		return settingsFailed(err)
 	}
-	patch, err := labels(request.Object.Raw, request.UserInfo, settings.DefaultQueueName)
+	patch, err := labelsPatch(request.Object.Raw, request.UserInfo, settings.DefaultQueueName)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	return author.Patched(patch)
+	return author.PatchResponse(patch)
 }
 
-// validator answers the validating webhook.
+// validator is the validating webhook.
 type validator struct {
-	settings source
-	kinds    kinds
+	settings settingsFunc
+	kinds    restMapper
 	may      author.Access
 	most     func(context.Context) int
-	// on says that the component runs. It judges in either case: what is stored while it does not would be created later.
-	on bool
+	// enabled reports whether the component is enabled. Requests are validated in any case, since enabling it later creates stored components.
+	enabled bool
 }
 
 // Handle implements admission.Handler.
@@ -70,8 +70,8 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 	case admissionv1.Update:
 		response = v.update(ctx, request)
 	}
-	if !v.on {
-		return response.WithWarnings(off)
+	if !v.enabled {
+		return response.WithWarnings(disabled)
 	}
 	return response
 }
@@ -83,25 +83,25 @@ func (v *validator) create(ctx context.Context, request admission.Request) admis
 	}
 	settings, err := v.settings(ctx)
 	if err != nil {
-		return unset(err)
+		return settingsFailed(err)
 	}
 	c := v.creation(request, wrapper)
 	if !settings.ReviewAccess {
-		c.may = nil
+		c.access = nil
 	}
-	errs := c.judge(ctx)
+	errs := c.validate(ctx)
 	response := author.Invalid(kind, request.Name, errs)
-	if c.unauthorized { // clients report what is Forbidden as a lack of rights
+	if c.unauthorized { // clients treat Forbidden as missing rights
 		response = author.Deny(kind, errs)
 	}
 	return response.WithWarnings(warnings(wrapper)...)
 }
 
 func (v *validator) creation(request admission.Request, wrapper *v1beta2.AppWrapper) *creation {
-	return &creation{wrapper: wrapper, namespace: request.Namespace, user: request.UserInfo, kinds: v.kinds, may: author.LimitReviews(v.may), most: v.most}
+	return &creation{wrapper: wrapper, namespace: request.Namespace, user: request.UserInfo, mapper: v.kinds, access: author.LimitReviews(v.may), maxPodSets: v.most}
 }
 
-// update judges changes, but not those of an AppWrapper that is being deleted: its end must not depend on us.
+// update validates an update, unless the AppWrapper is being deleted: deletion must not depend on the webhook.
 func (v *validator) update(ctx context.Context, request admission.Request) admission.Response {
 	old, err := decode(request.OldObject.Raw)
 	if err != nil {
@@ -114,21 +114,21 @@ func (v *validator) update(ctx context.Context, request admission.Request) admis
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	errs := append(changes(old, updated), newlyQueued(old, updated)...)
+	errs := append(immutableErrors(old, updated), newlyQueuedErrors(old, updated)...)
 	response := author.Invalid(kind, request.Name, errs)
-	if len(errs) == 0 && starts(old, updated) {
-		if errs, err = v.start(ctx, request, updated); err != nil {
+	if len(errs) == 0 && isStart(old, updated) {
+		if errs, err = v.reviewStart(ctx, request, updated); err != nil {
 			return author.CheckFailed("the permissions of the user", err)
 		}
 		response = author.Deny(kind, errs)
 	}
 	if !maps.Equal(old.Annotations, updated.Annotations) {
-		response = response.WithWarnings(ineffective(updated)...)
+		response = response.WithWarnings(ineffectiveAnnotations(updated)...)
 	}
 	return response
 }
 
-// decode reads an AppWrapper as the API server does: the names of fields count as they are written.
+// decode decodes an AppWrapper with case-sensitive field names, as the API server does.
 func decode(raw []byte) (*v1beta2.AppWrapper, error) {
 	wrapper := &v1beta2.AppWrapper{}
 	if err := kjson.Unmarshal(raw, wrapper); err != nil {
@@ -137,17 +137,16 @@ func decode(raw []byte) (*v1beta2.AppWrapper, error) {
 	return wrapper, nil
 }
 
-// unset refuses while the settings cannot be read: without them a queue or a review would be missing.
-func unset(err error) admission.Response {
+// settingsFailed rejects a request while the settings cannot be read: without them the default queue or the access review would be skipped.
+func settingsFailed(err error) admission.Response {
 	return author.CheckFailed("the settings of the component appwrapper", err)
 }
 
-// labelLength is the longest value of a label, in bytes.
-const labelLength = 63
+// maxLabelLength is the maximum length of a label value in bytes.
+const maxLabelLength = 63
 
-// labels returns the patch that gives a new object the default queue, where it names none, and the labels of its creator,
-// whatever it says itself; nil when it has them. An error means that the object is no JSON object.
-func labels(raw []byte, user authenticationv1.UserInfo, queue string) ([]author.Operation, error) {
+// labelsPatch returns the patch that sets the creator labels and, if there is no queue label, the default queue; nil if nothing changes.
+func labelsPatch(raw []byte, user authenticationv1.UserInfo, queue string) ([]author.Operation, error) {
 	var object struct {
 		Metadata struct {
 			Labels map[string]string `json:"labels"`
@@ -156,23 +155,23 @@ func labels(raw []byte, user authenticationv1.UserInfo, queue string) ([]author.
 	if err := kjson.Unmarshal(raw, &object); err != nil {
 		return nil, fmt.Errorf("reading the labels: %w", err)
 	}
-	have, wanted := object.Metadata.Labels, map[string]string{}
-	maps.Copy(wanted, have)
-	wanted[v1beta2.LabelUser], wanted[v1beta2.LabelUserID] = Sanitize(user.Username), Sanitize(user.UID)
-	if _, given := have[v1beta2.LabelQueue]; !given && queue != "" {
-		wanted[v1beta2.LabelQueue] = queue
+	current, desired := object.Metadata.Labels, map[string]string{}
+	maps.Copy(desired, current)
+	desired[v1beta2.LabelUser], desired[v1beta2.LabelUserID] = Sanitize(user.Username), Sanitize(user.UID)
+	if _, found := current[v1beta2.LabelQueue]; !found && queue != "" {
+		desired[v1beta2.LabelQueue] = queue
 	}
-	if maps.Equal(have, wanted) {
+	if maps.Equal(current, desired) {
 		return nil, nil
 	}
-	return []author.Operation{{Operation: "add", Path: "/metadata/labels", Value: wanted}}, nil
+	return []author.Operation{{Operation: "add", Path: "/metadata/labels", Value: desired}}, nil
 }
 
-// Sanitize makes a label value of a user's name or UID: cut to 63 bytes, every character that a label may not have
-// replaced by "_", and "-", "_" and "." taken off both ends. Clients know the result, so it must not change.
+// Sanitize converts a user name or UID to a label value: it truncates to 63 bytes, replaces invalid characters by "_", and trims "-", "_" and
+// "." at both ends. Clients depend on the result, so it must never change.
 func Sanitize(name string) string {
-	if len(name) > labelLength {
-		name = name[:labelLength]
+	if len(name) > maxLabelLength {
+		name = name[:maxLabelLength]
 	}
 	var value strings.Builder
 	for _, r := range name {

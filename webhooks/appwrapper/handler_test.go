@@ -22,7 +22,7 @@ import (
 )
 
 func validatorOf(c *cluster) *validator {
-	return &validator{settings: settingsOf(Settings{ReviewAccess: true}), kinds: c.mapper, may: c.may, on: true, most: always(maxPodSets)}
+	return &validator{settings: settingsOf(Settings{ReviewAccess: true}), kinds: c.mapper, may: c.may, enabled: true, most: always(maxPodSets)}
 }
 
 func TestDefaulterAnswers(t *testing.T) {
@@ -39,7 +39,7 @@ func TestDefaulterAnswers(t *testing.T) {
 	if answer := d.Handle(t.Context(), requestOf(t, admissionv1.Update, labelled, labelled)); !answer.Allowed || answer.Patch != nil {
 		t.Errorf("an update is not labelled: %+v", answer)
 	}
-	// A deletion timestamp on a new object is the user's word, and changes nothing.
+	// A deletionTimestamp of a new object has no effect.
 	forged := wrapperOf(t, component(pod))
 	forged.DeletionTimestamp = &metav1.Time{}
 	if answer := d.Handle(t.Context(), requestOf(t, admissionv1.Create, forged, nil)); answer.Patch == nil {
@@ -73,7 +73,7 @@ func TestValidatorAnswers(t *testing.T) {
 			t.Errorf("%q lacks %q", answer.Result.Message, cause.Message)
 		}
 	}
-	// Bad input is answered with another code than missing permissions: clients choose their message by it.
+	// Clients select their message by the code, so invalid input has another code than missing rights.
 	away := v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(pod), component(awayPod)), nil))
 	changed := v.Handle(t.Context(), requestOf(t, admissionv1.Update, wrapperOf(t, component(service)), wrapperOf(t, component(pod))))
 	for _, answer := range []admission.Response{away, changed} {
@@ -88,7 +88,7 @@ func TestValidatorAnswers(t *testing.T) {
 	}
 }
 
-// D24, D19: what has no effect or is not known is warned of, at creation and when annotations change, and not refused.
+// D24, D19: annotations without effect and unknown ones cause warnings on creation and on a change of annotations.
 func TestWarningsOfTheValidator(t *testing.T) {
 	v := validatorOf(newCluster())
 	wrapper := wrapperOf(t, component(strings.Replace(pod, "spec: {", "spec: {tomorrow: 1, ", 1)), component(strings.Replace(service, "port: 80", "prot: 80", 1)))
@@ -113,8 +113,8 @@ func TestWarningsOfTheValidator(t *testing.T) {
 	}
 }
 
-// An AppWrapper on its way out does not depend on us; one that is new cannot pretend to be.
-func TestDeletedOnesAreAccepted(t *testing.T) {
+// The update of a terminating AppWrapper is allowed; a new AppWrapper cannot be terminating.
+func TestUpdateOfTerminatingAppWrapperIsAllowed(t *testing.T) {
 	v := validatorOf(newCluster())
 	old := storedWrapper(t)
 	now := metav1.Now()
@@ -134,11 +134,11 @@ func TestDeletedOnesAreAccepted(t *testing.T) {
 	}
 }
 
-// D17: while the component is off, AppWrappers are stored with a warning. They are judged all the same: what is stored now is
-// created once the component is on, and the controller cannot ask whether the author may.
-func TestSwitchedOffJudgesAllTheSame(t *testing.T) {
+// D17: while the component is disabled, AppWrappers are validated and stored with a warning: they are created when it is enabled, and the
+// controller cannot review the rights of their author.
+func TestDisabledComponentValidates(t *testing.T) {
 	v := validatorOf(newCluster("deployments"))
-	v.on = false
+	v.enabled = false
 	for name, tc := range map[string]struct {
 		component string
 		allowed   bool
@@ -159,12 +159,12 @@ func TestSwitchedOffJudgesAllTheSame(t *testing.T) {
 	}
 }
 
-// What belongs to the manager is refused to all users, and kinds of ours that ask for the rights of their author are no components.
-func TestManagerAndJudgedKindsAreOutOfReach(t *testing.T) {
+// Components that refer to objects of the manager, and kinds whose webhook reviews the rights of their author, are rejected for all users.
+func TestComponentsCannotReferToTheManager(t *testing.T) {
 	rules := author.Rules{Mode: author.Enforce, Namespace: home, Account: "manager"}
-	guards := author.Guards{Rules: rules, May: newCluster().may}.OfManager()
+	guards := author.Guards{Rules: rules, Access: newCluster().may}.ForManagerOnly()
 	const thief = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {serviceAccountName: manager, containers: [{name: main, image: a}]}}"
-	handler := guards.Before(validatorOf(newCluster()), kind, usesOf)
+	handler := guards.Wrap(validatorOf(newCluster()), kind, referencesOf)
 	answer := handler.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(thief)), nil))
 	if answer.Allowed || !strings.Contains(answer.Result.Message, "spec.components[0].template.spec.serviceAccountName") {
 		t.Errorf("%+v", answer)
@@ -172,15 +172,15 @@ func TestManagerAndJudgedKindsAreOutOfReach(t *testing.T) {
 	if answer := handler.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(pod)), nil)); !answer.Allowed {
 		t.Errorf("%+v", answer.Result)
 	}
-	for kind := range judged {
+	for kind := range createdByUserOnly {
 		mapping := &meta.RESTMapping{GroupVersionKind: kind.WithVersion("v1"), Scope: meta.RESTScopeNamespace}
-		if Refusal(mapping) == "" {
+		if KindProblem(mapping) == "" {
 			t.Errorf("%s can be a component", kind)
 		}
 	}
 }
 
-// Without settings a queue or a review would be missing, so nothing is created; updates need none.
+// Without settings creations are rejected, since default queue or access review would be skipped; updates need no settings.
 func TestSettingsThatCannotBeRead(t *testing.T) {
 	wrapper := wrapperOf(t, component(pod))
 	v := &validator{settings: noSettings, kinds: newCluster().mapper}
@@ -217,7 +217,7 @@ func TestUndecodableRequests(t *testing.T) {
 	}
 }
 
-// [appwrapper-33] The review carries name, UID, groups and extra of the user, and both of its verdicts count.
+// [appwrapper-33] The access review contains name, UID, groups and extra of the user; both allowed and denied are evaluated.
 func TestReviewer(t *testing.T) {
 	right := authorizationv1.ResourceAttributes{Namespace: home, Verb: "create", Version: "v1", Resource: "pods"}
 	for name, tc := range map[string]struct {

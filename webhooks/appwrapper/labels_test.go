@@ -12,7 +12,7 @@ import (
 	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-// D32: names and UIDs of users become values that a label may have.
+// D32: names and UIDs of users are converted to label values.
 func TestSanitize(t *testing.T) {
 	for given, want := range map[string]string{
 		"":                                "",
@@ -53,7 +53,7 @@ func FuzzSanitize(f *testing.F) {
 	})
 }
 
-// applied runs a patch of ours: add operations on maps.
+// applied applies a patch of add operations.
 func applied(t *testing.T, raw, patch []byte) map[string]any {
 	t.Helper()
 	var object map[string]any
@@ -82,7 +82,7 @@ func applied(t *testing.T, raw, patch []byte) map[string]any {
 	return object
 }
 
-// [appwrapper-26] [appwrapper-27] The default queue where none is named, and the creator's labels whatever is given.
+// [appwrapper-26] [appwrapper-27] The default queue if none is set, and the creator labels in any case.
 func TestLabels(t *testing.T) {
 	const user, id, queue = "workload.codeflare.dev/user", "workload.codeflare.dev/userid", "kueue.x-k8s.io/queue-name"
 	mine := map[string]any{user: "alice_example.org", id: "u_1"}
@@ -112,11 +112,11 @@ func TestLabels(t *testing.T) {
 		"keys that need an escape": {`{"metadata":{"labels":{"a~b":"c"}}}`, "", with(map[string]any{"a~b": "c"}), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			operations, err := labels([]byte(tc.raw), alice, tc.queue)
+			operations, err := labelsPatch([]byte(tc.raw), alice, tc.queue)
 			if err != nil {
 				t.Fatal(err)
 			}
-			patch := author.Patched(operations).Patch
+			patch := author.PatchResponse(operations).Patch
 			object := applied(t, []byte(tc.raw), patch)
 			metadata := object["metadata"].(map[string]any)
 			if diff := cmp.Diff(tc.want, metadata["labels"]); diff != "" {
@@ -130,12 +130,12 @@ func TestLabels(t *testing.T) {
 			}
 		})
 	}
-	if _, err := labels([]byte(`{"metadata":{"labels":5}}`), alice, ""); err == nil {
+	if _, err := labelsPatch([]byte(`{"metadata":{"labels":5}}`), alice, ""); err == nil {
 		t.Error("labels that are no map were read")
 	}
-	// A user without UID, as a certificate may make one, gets an empty label and not a forged one.
-	operations, err := labels([]byte(`{"metadata":{"labels":{"workload.codeflare.dev/userid":"bad"}}}`), authenticationv1.UserInfo{Username: "cert"}, "")
-	if patch := author.Patched(operations).Patch; err != nil || !strings.Contains(string(patch), `userid":""`) {
+	// A user without UID, for example of a certificate, gets an empty label and not a forged one.
+	operations, err := labelsPatch([]byte(`{"metadata":{"labels":{"workload.codeflare.dev/userid":"bad"}}}`), authenticationv1.UserInfo{Username: "cert"}, "")
+	if patch := author.PatchResponse(operations).Patch; err != nil || !strings.Contains(string(patch), `userid":""`) {
 		t.Errorf("%s %v", patch, err)
 	}
 }

@@ -11,14 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// maxPodSets is how many pod sets every Kueue takes in one Workload; newer ones take more.
+// maxPodSets is the maximum number of pod sets in a Workload of any version of Kueue; newer versions accept more.
 const maxPodSets = 8
 
-// podSetsOf returns a function that reads from the definition of Workloads how many pod sets one may have: [maxPodSets] where there is none,
-// or it does not tell. Few AppWrappers have that many, so it is read for each.
-func podSetsOf(live client.Reader) func(context.Context) int {
+// maxPodSetsFunc returns a function that reads the maximum number of pod sets from the CRD of Workloads, or returns [maxPodSets] without it.
+// Few AppWrappers have that many, so the CRD is read for each of these.
+func maxPodSetsFunc(live client.Reader) func(context.Context) int {
 	return func(ctx context.Context) int {
-		// Listed, because the manager may list definitions and not get them.
+		// The manager has the right to list CRDs but not to get them.
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
 		if err := live.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: "workloads.kueue.x-k8s.io"}); err != nil {
@@ -29,21 +29,21 @@ func podSetsOf(live client.Reader) func(context.Context) int {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.UnstructuredContent(), &definitions); err != nil || len(definitions.Items) == 0 {
 			return maxPodSets
 		}
-		return podSetsIn(&definitions.Items[0])
+		return maxPodSetsIn(&definitions.Items[0])
 	}
 }
 
-// podSetsIn returns the lowest bound of the versions that are served, since any of them may be asked for.
-func podSetsIn(definition *apiextensionsv1.CustomResourceDefinition) int {
-	most := 0
+// maxPodSetsIn returns the lowest maximum of the served versions, since Kueue may use any of them.
+func maxPodSetsIn(definition *apiextensionsv1.CustomResourceDefinition) int {
+	lowest := 0
 	for _, version := range definition.Spec.Versions {
 		if !version.Served || version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
 			continue
 		}
 		podSets := version.Schema.OpenAPIV3Schema.Properties["spec"].Properties["podSets"]
-		if bound := podSets.MaxItems; bound != nil && (most == 0 || int(*bound) < most) {
-			most = int(*bound)
+		if bound := podSets.MaxItems; bound != nil && (lowest == 0 || int(*bound) < lowest) {
+			lowest = int(*bound)
 		}
 	}
-	return max(most, maxPodSets)
+	return max(lowest, maxPodSets)
 }

@@ -14,8 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// workloads is the definition of Workloads with versions that have these bounds; 0 is none, and a negative one is of a version that is not
-// served.
+// workloads returns the CRD of Workloads with these maxima by version; 0 is none, a negative one is of an unserved version.
 func workloads(bounds ...int64) *apiextensionsv1.CustomResourceDefinition {
 	d := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "workloads.kueue.x-k8s.io"}}
 	for _, bound := range bounds {
@@ -32,10 +31,10 @@ func workloads(bounds ...int64) *apiextensionsv1.CustomResourceDefinition {
 	return d
 }
 
-// always is a Kueue that takes so many pod sets.
+// always returns a constant maximum.
 func always(most int) func(context.Context) int { return func(context.Context) int { return most } }
 
-// [UP-F5] The Kueue that is installed says how many pod sets it takes.
+// [UP-F5] The CRD of the installed Kueue defines the maximum number of pod sets.
 func TestPodSetsOfKueue(t *testing.T) {
 	for name, c := range map[string]struct {
 		definition *apiextensionsv1.CustomResourceDefinition
@@ -56,14 +55,14 @@ func TestPodSetsOfKueue(t *testing.T) {
 			}
 			return nil
 		}}
-		if got := podSetsOf(fake.NewClientBuilder().WithInterceptorFuncs(listed).Build())(t.Context()); got != c.want {
+		if got := maxPodSetsFunc(fake.NewClientBuilder().WithInterceptorFuncs(listed).Build())(t.Context()); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}
 	failing := interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 		return errors.New("no answer")
 	}}
-	if got := podSetsOf(fake.NewClientBuilder().WithInterceptorFuncs(failing).Build())(t.Context()); got != 8 {
+	if got := maxPodSetsFunc(fake.NewClientBuilder().WithInterceptorFuncs(failing).Build())(t.Context()); got != 8 {
 		t.Errorf("%d when it cannot be read", got)
 	}
 }
@@ -74,9 +73,9 @@ func TestMorePodSetsWhereKueueTakesThem(t *testing.T) {
 		for range 9 {
 			components = append(components, component(pod))
 		}
-		request := &creation{wrapper: wrapperOf(t, components...), namespace: home, user: alice, kinds: newCluster().mapper,
-			most: always(most)}
-		if errs := request.judge(t.Context()); (len(errs) > 0) != refused {
+		request := &creation{wrapper: wrapperOf(t, components...), namespace: home, user: alice, mapper: newCluster().mapper,
+			maxPodSets: always(most)}
+		if errs := request.validate(t.Context()); (len(errs) > 0) != refused {
 			t.Errorf("nine pod sets where %d are taken: %v", most, errs)
 		}
 	}

@@ -12,50 +12,50 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
 )
 
-// The paths of the webhooks. Configurations in clusters call them.
+// The paths of the webhooks. Webhook configurations of existing installations refer to them.
 const (
 	MutatePath   = "/mutate-workload-codeflare-dev-v1beta2-appwrapper"
 	ValidatePath = "/validate-workload-codeflare-dev-v1beta2-appwrapper"
 )
 
-// The configuration objects that are shipped with the program. Kueue must see the default queue, and configurations are
-// called in the order of their names.
+// The webhook configurations. Kueue must see the default queue, and configurations are called in the order of their names.
+
 const (
 	MutatingConfiguration   = "appwrapper-mutating-webhook-configuration"
 	ValidatingConfiguration = "appwrapper-validating-webhook-configuration"
 )
 
-// Register adds the webhooks to the server of the manager. The settings are read with every creation. While the component is
-// switched off they judge all the same, and tell that nothing acts on what is stored.
+// Register adds the webhooks to the server of the manager. The settings are read for every creation. While the component is disabled, the
+// webhooks validate as usual and add a warning.
 func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, settings func(context.Context) (Settings, error)) {
 	server := mgr.GetWebhookServer()
-	v := &validator{settings: settings, kinds: mgr.GetRESTMapper(), may: guards.May, on: enabled, most: podSetsOf(mgr.GetAPIReader())}
+	v := &validator{settings: settings, kinds: mgr.GetRESTMapper(), may: guards.Access, enabled: enabled, most: maxPodSetsFunc(mgr.GetAPIReader())}
 	server.Register(MutatePath, &admission.Webhook{Handler: &defaulter{settings}})
-	server.Register(ValidatePath, &admission.Webhook{Handler: guards.OfManager().Before(v, kind, usesOf)})
+	server.Register(ValidatePath, &admission.Webhook{Handler: guards.ForManagerOnly().Wrap(v, kind, referencesOf)})
 }
 
-func usesOf(_ author.Rules, raw []byte, namespace string) (author.References, error) {
+func referencesOf(_ author.Rules, raw []byte, namespace string) (author.References, error) {
 	wrapper, err := decode(raw)
 	if err != nil {
 		return author.References{}, err
 	}
 	wrapper.Namespace = namespace
-	return Uses(wrapper), nil
+	return References(wrapper), nil
 }
 
-// Uses lists what components name, and the labels that their pods get beside those of their templates, which other users may add later.
-// Whether the author may create components is reviewed by their kinds, so only what belongs to the manager matters here.
-func Uses(wrapper *v1beta2.AppWrapper) author.References {
-	u := author.References{Namespace: wrapper.Namespace}
+// References returns the references of components, and the labels that Kueue or other users may add to their pods. The rights to create the
+// components are reviewed by kind, so only references to objects of the manager matter here.
+func References(wrapper *v1beta2.AppWrapper) author.References {
+	references := author.References{Namespace: wrapper.Namespace}
 	components := field.NewPath("spec", "components")
 	for i := range wrapper.Spec.Components {
-		at := components.Index(i)
+		path := components.Index(i)
 		if object, err := podset.Decode(&wrapper.Spec.Components[i]); err == nil {
-			u.AddReferences(object.Object, at.Child("template"))
+			references.AddReferences(object.Object, path.Child("template"))
 		}
 		for j, info := range wrapper.Spec.Components[i].PodSetInfos {
-			u.AddMetadata(author.Label, info.Labels, at.Child("podSetInfos").Index(j).Child("labels"))
+			references.AddMetadata(author.Label, info.Labels, path.Child("podSetInfos").Index(j).Child("labels"))
 		}
 	}
-	return u
+	return references
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// starts reports whether an update starts an AppWrapper, lets Kueue start it, or changes what is added to the templates of its pods.
-func starts(old, updated *v1beta2.AppWrapper) bool {
-	if old.Spec.Suspend && !updated.Spec.Suspend || queued(updated) && old.Labels[v1beta2.LabelQueue] != updated.Labels[v1beta2.LabelQueue] {
+// isStart reports whether an update starts an AppWrapper, lets Kueue start it, or changes the additions to its pod templates.
+func isStart(old, updated *v1beta2.AppWrapper) bool {
+	if old.Spec.Suspend && !updated.Spec.Suspend || isQueued(updated) && old.Labels[v1beta2.LabelQueue] != updated.Labels[v1beta2.LabelQueue] {
 		return true
 	}
-	for i := range updated.Spec.Components { // of which there are as many as before
+	for i := range updated.Spec.Components { // immutableErrors ensures an equal number
 		if !equality.Semantic.DeepEqual(old.Spec.Components[i].PodSetInfos, updated.Spec.Components[i].PodSetInfos) {
 			return true
 		}
@@ -25,15 +25,15 @@ func starts(old, updated *v1beta2.AppWrapper) bool {
 	return false
 }
 
-// start refuses a start by a user who is not Kueue and may not create the components now: the manager creates them with its own permissions.
-// A user who may update the status of Workloads decides about the start of all of them, as Kueue does.
-func (v *validator) start(ctx context.Context, request admission.Request, wrapper *v1beta2.AppWrapper) (field.ErrorList, error) {
+// reviewStart rejects a start by a user who is not Kueue and may not create the components, since the manager creates them with its own rights.
+// Users who may update the status of Workloads count as Kueue, since they can start all of them.
+func (v *validator) reviewStart(ctx context.Context, request admission.Request, wrapper *v1beta2.AppWrapper) (field.ErrorList, error) {
 	settings, err := v.settings(ctx)
 	if err != nil || !settings.ReviewAccess {
 		return nil, err
 	}
 	c := v.creation(request, wrapper)
-	kueue, err := c.ask(ctx, authorizationv1.ResourceAttributes{
+	kueue, err := c.isAllowed(ctx, authorizationv1.ResourceAttributes{
 		Namespace: request.Namespace, Verb: "update", Group: "kueue.x-k8s.io", Version: "v1beta1", Resource: "workloads", Subresource: "status"})
 	if err != nil {
 		return nil, fmt.Errorf("asking whether %s may update workloads/status: %w", c.user.Username, err)
@@ -44,7 +44,7 @@ func (v *validator) start(ctx context.Context, request admission.Request, wrappe
 	for i := range wrapper.Spec.Components {
 		template := field.NewPath("spec", "components").Index(i).Child("template")
 		if object := c.decode(&wrapper.Spec.Components[i], template); object != nil {
-			c.kind(ctx, object, template)
+			c.checkKind(ctx, object, template)
 		}
 	}
 	return c.errs, nil

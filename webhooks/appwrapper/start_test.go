@@ -9,8 +9,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// What starts an AppWrapper, or adds to its pods, needs the permissions of its creation or those of Kueue.
-func TestWhoMayStart(t *testing.T) {
+// Starting an AppWrapper, or adding to its pod templates, requires the rights of its creation or those of Kueue.
+func TestReviewStart(t *testing.T) {
 	suspended := func(change func(*v1beta2.AppWrapper)) *v1beta2.AppWrapper {
 		w := wrapperOf(t, component(pod), component(deployment))
 		w.Spec.Suspend, w.Labels = true, map[string]string{v1beta2.LabelQueue: "a"}

@@ -18,22 +18,22 @@ const (
 	restore   = immutable + ": leave it as it is"
 )
 
-// changes returns the violations of an update. The paths are those that clients know, lower case and all.
-func changes(old, updated *v1beta2.AppWrapper) field.ErrorList {
+// immutableErrors returns an error for each change of an immutable field. Clients depend on the spelling of the paths.
+func immutableErrors(old, updated *v1beta2.AppWrapper) field.ErrorList {
 	var errs field.ErrorList
-	refuse := func(path *field.Path) { errs = append(errs, field.Forbidden(path, recreate)) }
+	reject := func(path *field.Path) { errs = append(errs, field.Forbidden(path, recreate)) }
 	spec := field.NewPath("spec")
 	components := spec.Child("components")
 	if len(old.Spec.Components) != len(updated.Spec.Components) {
-		refuse(components)
+		reject(components)
 		return errs
 	}
 	for i := range updated.Spec.Components {
-		was, is := &old.Spec.Components[i], &updated.Spec.Components[i]
-		if !sameTemplate(was.Template.Raw, is.Template.Raw) {
-			refuse(components.Index(i).Child("template", "raw"))
+		stored, submitted := &old.Spec.Components[i], &updated.Spec.Components[i]
+		if !equalTemplates(stored.Template.Raw, submitted.Template.Raw) {
+			reject(components.Index(i).Child("template", "raw"))
 		}
-		changedPodSets(was.PodSets, is.PodSets, components.Index(i).Child("podsets"), refuse)
+		checkPodSets(stored.PodSets, submitted.PodSets, components.Index(i).Child("podsets"), reject)
 	}
 	for _, label := range []string{v1beta2.LabelUser, v1beta2.LabelUserID} {
 		if old.Labels[label] != updated.Labels[label] {
@@ -41,29 +41,29 @@ func changes(old, updated *v1beta2.AppWrapper) field.ErrorList {
 		}
 	}
 	if !ptr.Equal(old.Spec.ManagedBy, updated.Spec.ManagedBy) {
-		refuse(spec.Child("managedBy"))
+		reject(spec.Child("managedBy"))
 	}
 	return errs
 }
 
-func changedPodSets(was, is []v1beta2.AppWrapperPodSet, path *field.Path, refuse func(*field.Path)) {
-	if len(was) != len(is) {
-		refuse(path)
+func checkPodSets(stored, submitted []v1beta2.AppWrapperPodSet, path *field.Path, reject func(*field.Path)) {
+	if len(stored) != len(submitted) {
+		reject(path)
 		return
 	}
-	for j := range is {
-		if ptr.Deref(was[j].Replicas, 1) != ptr.Deref(is[j].Replicas, 1) {
-			refuse(path.Index(j).Child("replicas"))
+	for j := range submitted {
+		if ptr.Deref(stored[j].Replicas, 1) != ptr.Deref(submitted[j].Replicas, 1) {
+			reject(path.Index(j).Child("replicas"))
 		}
-		if was[j].Path != is[j].Path {
-			refuse(path.Index(j).Child("path"))
+		if stored[j].Path != submitted[j].Path {
+			reject(path.Index(j).Child("path"))
 		}
 	}
 }
 
-// sameTemplate compares what two templates say: the order of fields, white space, the notation of numbers and fields that
-// are null make no difference. Clients that apply an unchanged object write all of these as they like.
-func sameTemplate(a, b []byte) bool {
+// equalTemplates reports whether two templates are equal apart from the order of fields, white space, the notation of numbers and null fields,
+// which clients may write differently when they apply an unchanged object.
+func equalTemplates(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
@@ -71,28 +71,28 @@ func sameTemplate(a, b []byte) bool {
 	if kjson.Unmarshal(a, &left) != nil || kjson.Unmarshal(b, &right) != nil {
 		return false
 	}
-	return reflect.DeepEqual(canonical(left), canonical(right))
+	return reflect.DeepEqual(normalize(left), normalize(right))
 }
 
-// canonical drops null fields and writes whole numbers in one way. Nulls in lists stay: there they count.
-func canonical(value any) any {
+// normalize drops null fields and converts integral numbers to int64. Nulls in lists stay: they are significant.
+func normalize(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(value))
 		for key, field := range value {
 			if field != nil {
-				out[key] = canonical(field)
+				out[key] = normalize(field)
 			}
 		}
 		return out
 	case []any:
 		out := make([]any, len(value))
 		for i, item := range value {
-			out[i] = canonical(item)
+			out[i] = normalize(item)
 		}
 		return out
 	case float64:
-		// Beyond 2^53 a float does not tell neighbours apart, so it stays what it is.
+		// Beyond 2^53 floats do not represent all integers.
 		if whole := math.Trunc(value); whole == value && math.Abs(value) < 1<<53 {
 			return int64(value)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// stored is an AppWrapper as it lies in the cluster.
+// storedWrapper returns a stored AppWrapper.
 func storedWrapper(t *testing.T) *v1beta2.AppWrapper {
 	t.Helper()
 	wrapper := wrapperOf(t, component(deployment, "{path: template.spec.template, replicas: 2}"), component(pod))
@@ -19,7 +19,7 @@ func storedWrapper(t *testing.T) *v1beta2.AppWrapper {
 	return wrapper
 }
 
-// [appwrapper-31] What may change.
+// [appwrapper-31] Allowed changes.
 func TestAllowedUpdates(t *testing.T) {
 	for name, change := range map[string]func(*v1beta2.AppWrapper){
 		"nothing": func(*v1beta2.AppWrapper) {},
@@ -42,19 +42,19 @@ func TestAllowedUpdates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			updated := storedWrapper(t)
 			change(updated)
-			if errs := changes(storedWrapper(t), updated); len(errs) > 0 {
+			if errs := immutableErrors(storedWrapper(t), updated); len(errs) > 0 {
 				t.Errorf("refused: %v", errs)
 			}
 		})
 	}
 	one, absent := storedWrapper(t), storedWrapper(t)
 	one.Spec.Components[0].PodSets[0].Replicas, absent.Spec.Components[0].PodSets[0].Replicas = new(int32(1)), nil
-	if errs := changes(one, absent); len(errs) > 0 {
+	if errs := immutableErrors(one, absent); len(errs) > 0 {
 		t.Errorf("absent counts as one: %v", errs)
 	}
 }
 
-// reordered writes the same object with other white space.
+// reordered encodes an object with other white space.
 func reordered(t *testing.T, raw []byte) []byte {
 	t.Helper()
 	var object map[string]any
@@ -68,7 +68,7 @@ func reordered(t *testing.T, raw []byte) []byte {
 	return out
 }
 
-// [appwrapper-30] [appwrapper-32] What may not, with the paths that clients know.
+// [appwrapper-30] [appwrapper-32] Rejected changes, with the paths that clients expect.
 func TestRefusedUpdates(t *testing.T) {
 	sets := func(w *v1beta2.AppWrapper) *v1beta2.AppWrapperPodSet { return &w.Spec.Components[0].PodSets[0] }
 	for name, tc := range map[string]struct {
@@ -101,7 +101,7 @@ func TestRefusedUpdates(t *testing.T) {
 			updated := storedWrapper(t)
 			tc.change(updated)
 			var got []string
-			for _, err := range changes(storedWrapper(t), updated) {
+			for _, err := range immutableErrors(storedWrapper(t), updated) {
 				if err.Type != "FieldValueForbidden" || !strings.HasPrefix(err.Detail, immutable+": leave it as it is") {
 					t.Errorf("%v", err)
 				}
@@ -114,8 +114,8 @@ func TestRefusedUpdates(t *testing.T) {
 	}
 }
 
-// D18: templates are compared by what they say.
-func TestSameTemplate(t *testing.T) {
+// D18: templates are compared semantically.
+func TestEqualTemplates(t *testing.T) {
 	for name, tc := range map[string]struct {
 		a, b string
 		want bool
@@ -137,20 +137,20 @@ func TestSameTemplate(t *testing.T) {
 		"no JSON":                   {`{"a":1}`, `{`, false},
 		"no JSON, the other":        {`{`, `{"a":1}`, false},
 	} {
-		if got := sameTemplate([]byte(tc.a), []byte(tc.b)); got != tc.want {
+		if got := equalTemplates([]byte(tc.a), []byte(tc.b)); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
 }
 
-// FuzzSameTemplate: an object is the same as itself written again, and sameness has no side.
-func FuzzSameTemplate(f *testing.F) {
+// FuzzEqualTemplates: an object equals its own encoding, and equality is symmetric.
+func FuzzEqualTemplates(f *testing.F) {
 	f.Add(`{"a":[1,2.5,null,{"b":null}]}`, `{"a":1}`)
 	f.Fuzz(func(t *testing.T, a, b string) {
-		if sameTemplate([]byte(a), []byte(b)) != sameTemplate([]byte(b), []byte(a)) {
+		if equalTemplates([]byte(a), []byte(b)) != equalTemplates([]byte(b), []byte(a)) {
 			t.Errorf("%q and %q", a, b)
 		}
-		if !sameTemplate([]byte(a), []byte(a)) {
+		if !equalTemplates([]byte(a), []byte(a)) {
 			t.Errorf("%q differs from itself", a)
 		}
 	})

@@ -1,3 +1,3 @@
-// Package mlflow answers admission requests about MLflow. What is well-formed the schema says; here the author is held to what he may
-// let the pods of the server use.
+// Package mlflow is the validating webhook of MLflow. It checks the permissions of the author for the objects that pods use; the schema
+// validates everything else.
 package mlflow

@@ -10,20 +10,20 @@ import (
 	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-// ValidatePath is the path of the webhook. Configurations in clusters call it.
+// ValidatePath is the path of the webhook in the ValidatingWebhookConfiguration.
 const ValidatePath = "/validate-mlflow-opendatahub-io-v1-mlflow"
 
-// ValidatingConfiguration is the object that leads to the webhook and is shipped with the program.
+// ValidatingConfiguration is the name of the ValidatingWebhookConfiguration.
 const ValidatingConfiguration = "mlflow-validating-webhook-configuration"
 
-const off = author.DisabledComponent("the component mlflow is switched off: the MLflow is stored unchanged, but the operator does not reconcile it")
+const disabled = author.DisabledComponent("the component mlflow is switched off: the MLflow is stored unchanged, but the operator does not reconcile it")
 
-// Register adds the webhook to the server of the manager. Servers run in the given namespace.
+// Register adds the webhook to the server of the manager. namespace is that of MLflow servers.
 func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, namespace string) {
-	var next admission.Handler = off
+	var next admission.Handler = disabled
 	if enabled {
 		next = admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
 	}
-	handler := guards.Before(next, mlflowv1.GroupVersion.WithKind("MLflow").GroupKind(), usesIn(namespace))
+	handler := guards.Wrap(next, mlflowv1.GroupVersion.WithKind("MLflow").GroupKind(), referencesOf(namespace))
 	mgr.GetWebhookServer().Register(ValidatePath, &admission.Webhook{Handler: handler})
 }

@@ -44,12 +44,12 @@ func FuzzServingRuntime(f *testing.F) {
 func derive(t *testing.T, r *v1alpha1.ServingRuntime, praised bool) {
 	t.Helper()
 	labels := mm.Labels(r.Name, &r.Spec, true)
-	if !mm.Supports(labels, "rt:"+r.Name) {
+	if !mm.HasLabels(labels, "rt:"+r.Name) {
 		t.Errorf("%q is not among %q", r.Name, labels)
 	}
-	_, notes := mm.Autoscaling(r.Annotations)
+	_, notes := mm.ParseAutoscaling(r.Annotations)
 	err := mm.Validate(&r.Spec, adapters(t.Context(), ""))
-	if praised && mm.MultiModel(&r.Spec) && (err != nil || len(notes) > 0) {
+	if praised && mm.IsMultiModel(&r.Spec) && (err != nil || len(notes) > 0) {
 		t.Errorf("admitted without a word, and later: %v, %q", err, notes)
 	}
 	if _, err := mm.TypeConstraints(map[string]*v1alpha1.ServingRuntimeSpec{r.Name: &r.Spec}, true); err != nil {

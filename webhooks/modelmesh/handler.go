@@ -31,7 +31,7 @@ type validator struct{ serverTypes ServerTypes }
 
 // Handle implements admission.Handler.
 func (v *validator) Handle(ctx context.Context, request admission.Request) admission.Response {
-	if !author.Changes(request) {
+	if !author.IsWrite(request) {
 		return admission.Allowed("")
 	}
 	now, err := decode(request.Object.Raw)
@@ -59,11 +59,11 @@ func (v *validator) answer(ctx context.Context, namespace string, now, before *v
 		}
 		known = append(known, found.message)
 	}
-	if !mm.MultiModel(&now.Spec) {
+	if !mm.IsMultiModel(&now.Spec) {
 		return allowed(known)
 	}
 	if found := contradiction(now.Annotations, &now.Spec); found != nil {
-		if !mm.MultiModel(&before.Spec) || !same(found, contradiction(before.Annotations, &before.Spec)) {
+		if !mm.IsMultiModel(&before.Spec) || !same(found, contradiction(before.Annotations, &before.Spec)) {
 			return refusal(http.StatusForbidden, metav1.StatusReasonForbidden, found)
 		}
 		known = append(known, found.field+": "+found.message)
@@ -73,14 +73,14 @@ func (v *validator) answer(ctx context.Context, namespace string, now, before *v
 
 // allowed lets a runtime pass.
 func allowed(warnings []string) admission.Response {
-	return author.Warned(admission.Allowed(""), warnings)
+	return author.AddWarnings(admission.Allowed(""), warnings)
 }
 
 // news returns the warnings that the user was not given with the runtime before.
 func (v *validator) news(ctx context.Context, namespace string, now, before *v1alpha1.ServingRuntime) []string {
 	types := v.serverTypes(ctx, namespace)
 	texts := mm.Warnings(&now.Spec, types)
-	if !mm.MultiModel(&before.Spec) {
+	if !mm.IsMultiModel(&before.Spec) {
 		return texts
 	}
 	given := mm.Warnings(&before.Spec, types)
@@ -122,20 +122,20 @@ func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, serverTypes 
 	if enabled {
 		next = &validator{serverTypes}
 	}
-	handler := guards.Before(next, v1alpha1.GroupVersion.WithKind("ServingRuntime").GroupKind(), usesOf)
+	handler := guards.Wrap(next, v1alpha1.GroupVersion.WithKind("ServingRuntime").GroupKind(), usesOf)
 	mgr.GetWebhookServer().Register(ValidatePath, &admission.Webhook{Handler: handler})
 }
 
 func usesOf(rules author.Rules, raw []byte, namespace string) (author.References, error) {
 	r, err := decode(raw)
-	if err != nil || !mm.MultiModel(&r.Spec) { // for all other runtimes the manager makes no pods
+	if err != nil || !mm.IsMultiModel(&r.Spec) { // for all other runtimes the manager makes no pods
 		return author.References{}, err
 	}
 	u := Uses(rules, &r.Spec, namespace)
-	if at := field.NewPath("metadata", "annotations"); r.Annotations[mm.AnnotationRoute] == mm.Yes {
-		u.Add(author.Publication, mm.AnnotationRoute, at.Key(mm.AnnotationRoute))
-		if r.Annotations[mm.AnnotationAuth] != mm.Yes { // models that are published without a login
-			u.Add(author.Publication, mm.AnnotationRoute+" without "+mm.AnnotationAuth, at.Key(mm.AnnotationAuth))
+	if at := field.NewPath("metadata", "annotations"); r.Annotations[mm.AnnotationRoute] == mm.Enabled {
+		u.Add(author.RuntimeAnnotation, mm.AnnotationRoute, at.Key(mm.AnnotationRoute))
+		if r.Annotations[mm.AnnotationAuth] != mm.Enabled { // models that are published without a login
+			u.Add(author.RuntimeAnnotation, mm.AnnotationRoute+" without "+mm.AnnotationAuth, at.Key(mm.AnnotationAuth))
 		}
 	}
 	return u, nil

@@ -129,7 +129,7 @@ func TestWhatPassesIsUnderstood(t *testing.T) {
 		"min 2 and max 3": {copied(mm.AnnotationMinScale, "2", mm.AnnotationMaxScale, "3"), on(func(a *mm.Autoscale) { a.Min, a.Max = 2, 3 }), false},
 	}
 	for name, c := range cases {
-		got, notes := mm.Autoscaling(c.annotations)
+		got, notes := mm.ParseAutoscaling(c.annotations)
 		if got != c.want || len(notes) > 0 {
 			t.Errorf("%s: got %+v with %v, want %+v", name, got, notes, c.want)
 		}

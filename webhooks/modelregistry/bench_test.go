@@ -27,7 +27,7 @@ var (
 	beta  = v1beta1.GroupVersion.String()
 )
 
-// settings as on a cluster with default images.
+// settings returns the settings of a cluster with default images.
 func settings(openShift bool) Settings {
 	return Settings{OpenShift: openShift, RESTImages: []string{defaultImage}}
 }
@@ -36,14 +36,14 @@ func source(s Settings) Source {
 	return func(context.Context) (Settings, error) { return s, nil }
 }
 
-func failing(context.Context) (Settings, error) { return Settings{}, errors.New("away") }
+func failingSource(context.Context) (Settings, error) { return Settings{}, errors.New("away") }
 
-// registries is what a cluster holds: namespaces by the name of a registry.
-type registries map[string][]string
+// registriesByName holds the namespaces of existing registries by name.
+type registriesByName map[string][]string
 
-func (r registries) find(_ context.Context, name string) ([]string, error) { return r[name], nil }
+func (r registriesByName) find(_ context.Context, name string) ([]string, error) { return r[name], nil }
 
-func lost(context.Context, string) ([]string, error) { return nil, errors.New("away") }
+func failingFinder(context.Context, string) ([]string, error) { return nil, errors.New("away") }
 
 func decoded(t *testing.T, text string) map[string]any {
 	t.Helper()
@@ -58,16 +58,16 @@ func decoded(t *testing.T, text string) map[string]any {
 	return out
 }
 
-// object is a ModelRegistry of a version, with a spec in YAML.
+// object returns a decoded ModelRegistry of a version with a spec in YAML.
 func object(t *testing.T, apiVersion, spec string) map[string]any {
 	t.Helper()
 	return decoded(t, "{apiVersion: "+apiVersion+", kind: ModelRegistry, metadata: {name: demo, namespace: ns}, spec: "+spec+"}")
 }
 
-// registry is a typed one, with a spec in YAML.
+// registry returns a typed ModelRegistry with a spec in YAML.
 func registry(t *testing.T, spec string) *v1beta1.ModelRegistry {
 	t.Helper()
-	out, err := typed(object(t, beta, spec))
+	out, err := decodeTyped(object(t, beta, spec))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,8 +90,8 @@ func request(t *testing.T, operation admissionv1.Operation, object, old map[stri
 	return r
 }
 
-// patched is what the API server makes of an answer.
-func patched(t *testing.T, r admission.Request, answer admission.Response) map[string]any {
+// applyPatch returns the object with the patch of a response.
+func applyPatch(t *testing.T, r admission.Request, answer admission.Response) map[string]any {
 	t.Helper()
 	if !answer.Allowed {
 		t.Fatalf("refused: %v", answer.Result)
@@ -117,15 +117,15 @@ func patched(t *testing.T, r admission.Request, answer admission.Response) map[s
 	return out
 }
 
-func same(t *testing.T, what string, want, got any) {
+func requireEqual(t *testing.T, what string, want, got any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
 
-// mustSay demands one error with the text, or none for "".
-func mustSay(t *testing.T, errs field.ErrorList, text string) {
+// requireError requires one error that contains the text, or none for "".
+func requireError(t *testing.T, errs field.ErrorList, text string) {
 	t.Helper()
 	switch {
 	case text == "" && len(errs) > 0:

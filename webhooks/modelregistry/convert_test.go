@@ -13,7 +13,7 @@ import (
 	kjson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// review sends a conversion review as the API server does.
+// review sends a conversion review like the API server.
 func review(t *testing.T, wanted string, objects ...map[string]any) *apiextensionsv1.ConversionReview {
 	t.Helper()
 	in := fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":%q,"objects":%s}}`, wanted, mustJSON(t, objects))
@@ -47,10 +47,10 @@ func TestListsAreConvertedInTheirOrder(t *testing.T) {
 		got = append(got, one)
 	}
 	want := object(t, beta, "{rest: {}, grpc: {}, oauthProxy: {port: 8443, routePort: 443, serviceRoute: disabled}}")
-	same(t, "objects", []map[string]any{want, second}, got)
+	requireEqual(t, "objects", []map[string]any{want, second}, got)
 }
 
-func TestWhatCannotBeConvertedFailsItsReview(t *testing.T) {
+func TestInvalidObjectFailsTheConversionReview(t *testing.T) {
 	answer := review(t, beta, object(t, beta, "{rest: {}}"), decoded(t, "{apiVersion: v1, kind: Pod}")).Response
 	if answer.Result.Status != metav1.StatusFailure || len(answer.ConvertedObjects) > 0 ||
 		!strings.Contains(answer.Result.Message, "objects[1]: v1 Pod is not of type v1beta1.ModelRegistry") {
@@ -64,7 +64,7 @@ func TestWhatCannotBeConvertedFailsItsReview(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoReviewIsRefused(t *testing.T) {
+func TestInvalidConversionReview(t *testing.T) {
 	for _, body := range []string{"", "[", "{}", `{"request":null}`} {
 		recorder := httptest.NewRecorder()
 		converter{}.ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, ConvertPath, strings.NewReader(body)))

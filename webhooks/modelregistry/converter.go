@@ -17,42 +17,41 @@ import (
 )
 
 const (
-	// largestConversion bounds the body of a conversion review, in bytes. A list is converted as one.
-	largestConversion = 64 << 20
-	// objectDepth is how deep the objects of a conversion review are: in a list in the request.
+	// maxConversionBytes limits the body of a conversion review, which contains a whole list.
+	maxConversionBytes = 64 << 20
+	// objectDepth is the JSON depth of objects in a conversion review.
 	objectDepth = 3
 )
 
-// converter answers conversion reviews, one object after the other: a list never exists decoded.
+// converter serves conversion reviews. It decodes one object at a time, never the list.
 type converter struct{}
 
 // Largest implements admission.Weighed.
-func (converter) Largest() int64 { return largestConversion }
+func (converter) Largest() int64 { return maxConversionBytes }
 
 // Weigh implements admission.Weighed.
 func (converter) Weigh(body []byte) int64 { return author.MemoryOfItems(body, objectDepth) }
 
-// part is a value of a body that is not decoded yet. Unlike json.RawMessage it is no copy.
-type part []byte
+// rawValue is a JSON value that is not decoded. Unlike json.RawMessage it is not a copy.
+type rawValue []byte
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (p *part) UnmarshalJSON(value []byte) error {
+func (p *rawValue) UnmarshalJSON(value []byte) error {
 	*p = value
 	return nil
 }
 
-// conversionReview is what the API server sends.
+// conversionReview is the request of the API server.
 type conversionReview struct {
-	APIVersion part `json:"apiVersion"`
+	APIVersion rawValue `json:"apiVersion"`
 	Request    *struct {
-		UID               part `json:"uid"`
-		DesiredAPIVersion part `json:"desiredAPIVersion"`
-		Objects           part `json:"objects"`
+		UID               rawValue `json:"uid"`
+		DesiredAPIVersion rawValue `json:"desiredAPIVersion"`
+		Objects           rawValue `json:"objects"`
 	} `json:"request"`
 }
 
-// ServeHTTP implements http.Handler. What is no review is answered with status 400; an object that cannot be converted
-// fails its review.
+// ServeHTTP implements http.Handler. An invalid body returns status 400; an object that cannot be converted fails its review.
 func (converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := author.Body(r)
 	var review conversionReview
@@ -62,48 +61,48 @@ func (converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err == nil && review.Request == nil {
 		err = errors.New("it has no request")
 	}
-	var wanted string
+	var version string
 	if err == nil && len(review.Request.DesiredAPIVersion) > 0 {
-		err = json.Unmarshal(review.Request.DesiredAPIVersion, &wanted)
+		err = json.Unmarshal(review.Request.DesiredAPIVersion, &version)
 	}
 	if err != nil {
 		http.Error(w, fmt.Sprintf("no conversion review: %v", err), http.StatusBadRequest)
 		return
 	}
-	// Twice, because nothing is answered by halves, and the whole answer is not held.
+	// Convert twice: errors must be known before the response starts, and the response is not held in memory.
 	result := metav1.Status{Status: metav1.StatusSuccess}
 	objects := review.Request.Objects
-	if err := convertAll(io.Discard, objects, wanted); err != nil {
+	if err := convertAll(io.Discard, objects, version); err != nil {
 		result, objects = metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}, nil
 	}
-	text, _ := json.Marshal(result) // of strings
+	text, _ := json.Marshal(result) // strings only
 	w.Header().Set("Content-Type", "application/json")
 	fmt.Fprintf(w, `{"kind":"ConversionReview","apiVersion":%s,"response":{"uid":%s,"result":%s,"convertedObjects":[`,
-		review.APIVersion.or("apiextensions.k8s.io/v1"), review.Request.UID.or(""), text)
-	_ = convertAll(w, objects, wanted) // the client is gone
+		review.APIVersion.orQuoted("apiextensions.k8s.io/v1"), review.Request.UID.orQuoted(""), text)
+	_ = convertAll(w, objects, version) // the client has disconnected
 	_, _ = io.WriteString(w, "]}}")
 }
 
-// or returns the part, or a text where there is none.
-func (p part) or(text string) string {
+// orQuoted returns the value, or the quoted text if it is missing.
+func (p rawValue) orQuoted(text string) string {
 	if p == nil {
 		return strconv.Quote(text)
 	}
 	return string(p)
 }
 
-// convertAll writes the items of a list in the wanted version. It returns an error for the first that has none.
-func convertAll(w io.Writer, list part, wanted string) error {
+// convertAll writes the items of a list in a version. It returns an error for the first item that cannot be converted.
+func convertAll(w io.Writer, list rawValue, version string) error {
 	items := json.NewDecoder(bytes.NewReader(list))
 	if begin, err := items.Token(); err != nil || begin != json.Delim('[') {
 		return nil // nothing to convert
 	}
 	for i := 0; items.More(); i++ {
-		var item part
+		var item rawValue
 		if err := items.Decode(&item); err != nil {
 			return fmt.Errorf("objects[%d]: %w", i, err)
 		}
-		converted, err := convertRaw(item, wanted)
+		converted, err := convertRaw(item, version)
 		if err != nil {
 			return fmt.Errorf("objects[%d]: %w", i, err)
 		}
@@ -115,19 +114,19 @@ func convertAll(w io.Writer, list part, wanted string) error {
 	return nil
 }
 
-func convertRaw(raw []byte, wanted string) ([]byte, error) {
+func convertRaw(raw []byte, version string) ([]byte, error) {
 	var object map[string]any
 	if err := kjson.Unmarshal(raw, &object); err != nil {
 		return nil, fmt.Errorf("decoding it: %w", err)
 	}
-	converted, err := conversion.Convert(object, wanted)
+	converted, err := conversion.Convert(object, version)
 	if err != nil {
 		return nil, err
 	}
 	return encode(converted)
 }
 
-// encode writes an object as JSON, without an escape of six bytes for each <, > and &.
+// encode returns an object as JSON without escaping <, > and &, which would take six bytes each.
 func encode(object map[string]any) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

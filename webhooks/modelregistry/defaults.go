@@ -16,52 +16,52 @@ import (
 	"github.com/odh-platform/odh-platform-operator/webhooks/modelregistry/conversion"
 )
 
-// Default returns a copy of the registry as admission would store it. Call it where objects did not come through webhooks.
-// It returns an error only for what cannot be encoded.
+// Default returns a copy of the registry with the defaults of admission, for objects that webhooks have not seen. It returns an error only
+// if encoding fails.
 func Default(registry *v1beta1.ModelRegistry, s Settings) (*v1beta1.ModelRegistry, error) {
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(registry)
 	if err != nil {
 		return nil, err
 	}
-	// What is not said cannot be a proxy of both names that a user asked for: only old objects get here with both.
+	// The object is its own old one: only stored objects have both proxies here.
 	setDefaults(object, object, s)
 	out := &v1beta1.ModelRegistry{}
 	return out, runtime.DefaultUnstructuredConverter.FromUnstructured(object, out)
 }
 
-// setDefaults changes a decoded object of either version in place; old is the one before it, nil for a new one.
+// setDefaults sets the defaults of a decoded object of either version in place; old is nil on create.
 func setDefaults(object, old map[string]any, s Settings) {
-	alpha := object["apiVersion"] == v1alpha1.GroupVersion.String()
-	restoreApplied(object, old)
-	spec, proxy := block(object, "spec"), "kubeRBACProxy"
-	database := block(spec, "postgres")
-	if alpha {
-		proxy, database = "oauthProxy", carryKept(object, old).Postgres
+	isAlpha := object["apiVersion"] == v1alpha1.GroupVersion.String()
+	restoreAppliedObjects(object, old)
+	spec, proxy := nestedMap(object, "spec"), "kubeRBACProxy"
+	database := nestedMap(spec, "postgres")
+	if isAlpha {
+		proxy, database = "oauthProxy", restoreHiddenFields(object, old).Postgres
 	}
 	if spec == nil {
 		return
 	}
-	defaultRoute(block(spec, "rest"), v1beta1.RouteDisabled)
-	dropEmptyDatabases(spec, serverless(database))
-	if alpha {
+	defaultRoute(nestedMap(spec, "rest"), v1beta1.RouteDisabled)
+	dropEmptyDatabases(spec, needsNoHost(database))
+	if isAlpha {
 		conversion.ReplaceIstio(spec)
-	} else if oauth := block(spec, "oauthProxy"); oauth != nil {
-		moveProxy(spec, oauth, block(old, "spec"))
+	} else if oauth := nestedMap(spec, "oauthProxy"); oauth != nil {
+		migrateProxy(spec, oauth, nestedMap(old, "spec"))
 	}
 	if s.OpenShift && spec["oauthProxy"] == nil && spec["kubeRBACProxy"] == nil {
 		spec[proxy] = map[string]any{}
 	}
-	defaultRoute(block(spec, proxy), v1beta1.RouteEnabled)
+	defaultRoute(nestedMap(spec, proxy), v1beta1.RouteEnabled)
 	clearDefaults(object, s)
 }
 
-// restoreApplied gives objects back of which server-side apply leaves a null, which the schema refuses: those that are applied as {}
-// when another manager, or the same one by client-side apply, had set what is in them. A null that a user wrote stays, and is refused.
-func restoreApplied(object, old map[string]any) {
-	managers, _ := block(object, "metadata")["managedFields"].([]any)
+// restoreAppliedObjects replaces null by {} where server-side apply causes it, because the schema rejects null: an object is applied as {},
+// and another manager or a client-side apply had set its fields. A null of the user is not replaced.
+func restoreAppliedObjects(object, old map[string]any) {
+	managers, _ := nestedMap(object, "metadata")["managedFields"].([]any)
 	for _, manager := range managers {
 		if entry, _ := manager.(map[string]any); entry["operation"] == string(metav1.ManagedFieldsOperationApply) {
-			restoreOwned(object, old, block(entry, "fieldsV1"))
+			restoreOwned(object, old, nestedMap(entry, "fieldsV1"))
 		}
 	}
 }
@@ -69,69 +69,69 @@ func restoreApplied(object, old map[string]any) {
 func restoreOwned(object, old, fields map[string]any) {
 	for key := range fields {
 		name := strings.TrimPrefix(key, "f:")
-		before := block(old, name)
+		before := nestedMap(old, name)
 		if value, found := object[name]; found && value == nil && before != nil {
 			object[name] = map[string]any{}
 		}
-		if child := block(object, name); child != nil && before != nil {
-			restoreOwned(child, before, block(fields, key))
+		if child := nestedMap(object, name); child != nil && before != nil {
+			restoreOwned(child, before, nestedMap(fields, key))
 		}
 	}
 }
 
-// carryKept gives a v1alpha1 object back what only v1beta1 can say about it, where a client that knows nothing of it left it
-// out, and returns it. Who names a server wants neither a generated database nor one that a Secret describes any more, for which
-// v1alpha1 has no other word.
-func carryKept(object, old map[string]any) conversion.Kept {
-	kept, err := conversion.KeptIn(object)
+// restoreHiddenFields restores fields of a v1alpha1 object that only v1beta1 has, if a client dropped the annotation, and returns them. If
+// the spec names a host, it drops the fields of a generated database and of a connection Secret, which v1alpha1 cannot unset.
+func restoreHiddenFields(object, old map[string]any) conversion.HiddenFields {
+	hidden, err := conversion.HiddenFieldsIn(object)
 	if err != nil {
-		return conversion.Kept{} // refused later, by the validating webhook
+		return conversion.HiddenFields{} // rejected by the validating webhook
 	}
-	text := kept.Text()
-	if text == "" {
-		if kept, err = conversion.KeptIn(old); err != nil {
-			return conversion.Kept{}
+	original := hidden.Encode()
+	if original == "" {
+		if hidden, err = conversion.HiddenFieldsIn(old); err != nil {
+			return conversion.HiddenFields{}
 		}
 	}
-	if postgres := block(block(object, "spec"), "postgres"); hasServer(postgres) {
+	if postgres := nestedMap(nestedMap(object, "spec"), "postgres"); hasHost(postgres) {
 		for _, other := range []string{"generateDeployment", "connectionSecretName", "resources", "serverTLS", "majorVersion", "backup"} {
-			delete(kept.Postgres, other)
+			delete(hidden.Postgres, other)
 		}
 	}
-	if kept.Text() != text {
-		kept.Put(object)
+	if hidden.Encode() != original {
+		hidden.SetAnnotation(object)
 	}
-	return kept
+	return hidden
 }
 
 func defaultRoute(from map[string]any, route v1beta1.ServiceRoute) {
-	if from != nil && empty(from["serviceRoute"]) {
+	if from != nil && isEmpty(from["serviceRoute"]) {
 		from["serviceRoute"] = string(route)
 	}
 }
 
-// dropEmptyDatabases removes databases that name no server, as clients send them that write out every field.
+// dropEmptyDatabases removes databases without a host, as sent by clients that encode every field.
 func dropEmptyDatabases(spec map[string]any, serverless bool) {
-	if postgres := block(spec, "postgres"); postgres != nil && !hasServer(postgres) && !serverless {
+	if postgres := nestedMap(spec, "postgres"); postgres != nil && !hasHost(postgres) && !serverless {
 		delete(spec, "postgres")
 	}
-	if mysql := block(spec, "mysql"); mysql != nil && empty(mysql["host"]) {
+	if mysql := nestedMap(spec, "mysql"); mysql != nil && isEmpty(mysql["host"]) {
 		delete(spec, "mysql")
 	}
 }
 
-// serverless reports whether a database needs no server by name: it is generated, or a Secret describes it.
-func serverless(postgres map[string]any) bool {
-	return postgres["generateDeployment"] == true || !empty(postgres["connectionSecretName"])
+// needsNoHost reports whether a database is generated or configured by a Secret.
+func needsNoHost(postgres map[string]any) bool {
+	return postgres["generateDeployment"] == true || !isEmpty(postgres["connectionSecretName"])
 }
 
-func hasServer(postgres map[string]any) bool {
-	return !empty(postgres["host"]) || !empty(postgres["hostAddress"])
+func hasHost(postgres map[string]any) bool {
+	return !isEmpty(postgres["host"]) || !isEmpty(postgres["hostAddress"])
 }
 
-// moveProxy gives oauthProxy its present name. Its image is that of another program and stays behind. An old object that has
-// both loses the older one, as does one that repeats what was moved, as clients do that apply a file again; others are refused by the schema.
-func moveProxy(spec, oauth, old map[string]any) {
+// migrateProxy renames oauthProxy to kubeRBACProxy without its image, which is of another program. If both are set, oauthProxy is removed
+// from an object stored with both, or if it equals the migrated one, as when a manifest is applied again. The schema rejects other
+// combinations.
+func migrateProxy(spec, oauth, old map[string]any) {
 	if spec["kubeRBACProxy"] == nil {
 		proxy := runtime.DeepCopyJSON(oauth)
 		delete(proxy, "image")
@@ -139,35 +139,34 @@ func moveProxy(spec, oauth, old map[string]any) {
 		delete(spec, "oauthProxy")
 		return
 	}
-	moved, now := block(old, "kubeRBACProxy"), block(spec, "kubeRBACProxy")
-	repeated := equality.Semantic.DeepEqual(moved, now)
+	oldProxy, proxy := nestedMap(old, "kubeRBACProxy"), nestedMap(spec, "kubeRBACProxy")
+	repeated := equality.Semantic.DeepEqual(oldProxy, proxy)
 	for key, value := range oauth {
-		repeated = repeated && (key == "image" || equality.Semantic.DeepEqual(value, now[key]))
+		repeated = repeated && (key == "image" || equality.Semantic.DeepEqual(value, proxy[key]))
 	}
-	if moved != nil && (old["oauthProxy"] != nil || repeated) {
+	if oldProxy != nil && (old["oauthProxy"] != nil || repeated) {
 		delete(spec, "oauthProxy")
 	}
 }
 
-// clearDefaults removes what an older release wrote into specs as the default of its day, so that the registry follows the
-// platform again: an image that is exactly a known one, and with it resources that are exactly the default ones. It looks at
-// registries only that were never deployed with defaults of their own.
+// clearDefaults removes values that earlier releases stored as defaults, so that the registry follows the platform again: a former default
+// image, and with it default resources. Registries with status.specDefaults are not changed.
 func clearDefaults(object map[string]any, s Settings) {
-	if defaults := block(object, "status")["specDefaults"]; !empty(defaults) && defaults != "{}" {
+	if defaults := nestedMap(object, "status")["specDefaults"]; !isEmpty(defaults) && defaults != "{}" {
 		return
 	}
-	rest := block(block(object, "spec"), "rest")
+	rest := nestedMap(nestedMap(object, "spec"), "rest")
 	image, _ := rest["image"].(string)
-	if image == "" || !isOneOf(image, s.RESTImages) {
+	if image == "" || !containsImage(image, s.RESTImages) {
 		return
 	}
 	delete(rest, "image")
-	if isDefaultResources(block(rest, "resources")) {
+	if isDefaultResources(nestedMap(rest, "resources")) {
 		delete(rest, "resources")
 	}
 }
 
-// DefaultRESTResources are those of a server that names none.
+// DefaultRESTResources returns the default resources of the server.
 func DefaultRESTResources() corev1.ResourceRequirements {
 	memory := resource.MustParse("256Mi")
 	return corev1.ResourceRequirements{
@@ -187,24 +186,24 @@ func isDefaultResources(resources map[string]any) bool {
 	return equality.Semantic.DeepEqual(typed, DefaultRESTResources())
 }
 
-// block returns an object below another, nil when there is none.
-func block(parent map[string]any, name string) map[string]any {
+// nestedMap returns a field that is a map, or nil.
+func nestedMap(parent map[string]any, name string) map[string]any {
 	child, _ := parent[name].(map[string]any)
 	return child
 }
 
-// empty reports whether a text is missing or empty.
-func empty(value any) bool { return value == nil || value == "" }
+// isEmpty reports whether a string is missing or empty.
+func isEmpty(value any) bool { return value == nil || value == "" }
 
-// imagePattern is what an image may be written with. Whether it exists only the kubelet knows.
+// imagePattern matches the characters of an image reference.
 var imagePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]*$`)
 
-// reference is an image reference, taken apart.
-type reference struct{ repository, tag, digest string }
+// imageReference is a parsed image reference.
+type imageReference struct{ repository, tag, digest string }
 
-// parseImage takes an image reference apart. A colon before the last slash belongs to the port of a registry.
-func parseImage(image string) reference {
-	r := reference{repository: image}
+// parseImage parses an image reference. A colon before the last slash belongs to the port of a registry.
+func parseImage(image string) imageReference {
+	r := imageReference{repository: image}
 	r.repository, r.digest, _ = strings.Cut(r.repository, "@")
 	if colon := strings.LastIndexByte(r.repository, ':'); colon > strings.LastIndexByte(r.repository, '/') {
 		r.repository, r.tag = r.repository[:colon], r.repository[colon+1:]
@@ -215,7 +214,7 @@ func parseImage(image string) reference {
 	return r
 }
 
-// isOneOf reports whether an image is among others, however it is written.
-func isOneOf(image string, others []string) bool {
+// containsImage reports whether a list contains an image, in any notation.
+func containsImage(image string, others []string) bool {
 	return slices.ContainsFunc(others, func(other string) bool { return parseImage(other) == parseImage(image) })
 }

@@ -45,16 +45,16 @@ func TestDefaultsOfV1beta1(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := object(t, beta, c.spec)
 			setDefaults(got, nil, settings(c.openShift))
-			same(t, "spec", object(t, beta, c.want)["spec"], got["spec"])
+			requireEqual(t, "spec", object(t, beta, c.want)["spec"], got["spec"])
 			again := object(t, beta, c.want)
 			setDefaults(again, nil, settings(c.openShift))
-			same(t, "once more", got, again)
+			requireEqual(t, "once more", got, again)
 		})
 	}
 }
 
-// The pin of another tag, another digest or another registry of the same project stays, D14.
-func TestPinnedImagesStay(t *testing.T) {
+// An image with another tag, digest or registry is kept, D14.
+func TestPinnedImagesAreKept(t *testing.T) {
 	s := settings(false)
 	s.RESTImages = append(s.RESTImages, "registry.example.com:5000/registry", "example.com/by-digest@sha256:aa")
 	for image, cleared := range map[string]bool{
@@ -71,7 +71,7 @@ func TestPinnedImagesStay(t *testing.T) {
 	} {
 		got := object(t, beta, "{rest: {serviceRoute: disabled, image: '"+image+"', resources: "+resources+"}}")
 		setDefaults(got, nil, s)
-		rest := block(block(got, "spec"), "rest")
+		rest := nestedMap(nestedMap(got, "spec"), "rest")
 		if (rest["image"] == nil) != cleared || (rest["resources"] == nil) != cleared {
 			t.Errorf("%s: cleared %v, got %v", image, !cleared, rest)
 		}
@@ -84,18 +84,18 @@ func TestPinnedImagesStay(t *testing.T) {
 	} {
 		got := object(t, beta, "{rest: {image: '"+defaultImage+"', resources: "+c.spec+"}}")
 		got["status"] = map[string]any{"specDefaults": c.status}
-		want := block(block(object(t, beta, "{rest: {resources: "+c.spec+"}}"), "spec"), "rest")["resources"]
+		want := nestedMap(nestedMap(object(t, beta, "{rest: {resources: "+c.spec+"}}"), "spec"), "rest")["resources"]
 		setDefaults(got, nil, s)
-		rest := block(block(got, "spec"), "rest")
+		rest := nestedMap(nestedMap(got, "spec"), "rest")
 		if rest["image"] != nil {
 			t.Errorf("%s: the default image stays", name)
 		}
-		same(t, name, want, rest["resources"])
+		requireEqual(t, name, want, rest["resources"])
 	}
 	deployed := object(t, beta, "{rest: {serviceRoute: disabled, image: '"+defaultImage+"'}}")
 	deployed["status"] = map[string]any{"specDefaults": `{"postgres":{}}`}
 	setDefaults(deployed, nil, s)
-	if block(block(deployed, "spec"), "rest")["image"] != defaultImage {
+	if nestedMap(nestedMap(deployed, "spec"), "rest")["image"] != defaultImage {
 		t.Error("a registry that was deployed with this image as its own keeps it")
 	}
 }
@@ -119,12 +119,12 @@ func TestDefaultsOfV1alpha1(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := object(t, alpha, c.spec)
 			setDefaults(got, nil, settings(c.openShift))
-			same(t, "spec", object(t, alpha, c.want)["spec"], got["spec"])
+			requireEqual(t, "spec", object(t, alpha, c.want)["spec"], got["spec"])
 		})
 	}
 }
 
-// What runs is filled in by the controller and never stored: certificate, domain and image of the proxy.
+// Certificate, domain and image of the proxy are set by the controller and never stored.
 func TestRuntimeValuesAreNotStored(t *testing.T) { // [modelregistry-12] [modelregistry-20] [modelregistry-21]
 	for _, c := range []struct{ apiVersion, spec string }{
 		{beta, "{rest: {}, oauthProxy: {}}"},
@@ -134,7 +134,7 @@ func TestRuntimeValuesAreNotStored(t *testing.T) { // [modelregistry-12] [modelr
 		apiVersion, spec := c.apiVersion, c.spec
 		got := object(t, apiVersion, spec)
 		setDefaults(got, nil, settings(true))
-		stored, err := typed(got)
+		stored, err := decodeTyped(got)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,13 +148,13 @@ func TestRuntimeValuesAreNotStored(t *testing.T) { // [modelregistry-12] [modelr
 	}
 }
 
-// An old object with both proxies loses the older one when a user touches it, D28.
-func TestOldObjectsLoseTheOlderOfTwoProxies(t *testing.T) {
+// A stored object with both proxies loses oauthProxy when a user updates it, D28.
+func TestStoredOAuthProxyIsDroppedForKubeRBACProxy(t *testing.T) {
 	const both = "{rest: {serviceRoute: disabled}, oauthProxy: {port: 1}, kubeRBACProxy: {port: 2, serviceRoute: enabled}}"
 	want := object(t, beta, "{rest: {serviceRoute: disabled}, kubeRBACProxy: {port: 2, serviceRoute: enabled}}")["spec"]
 	got := object(t, beta, both)
 	setDefaults(got, object(t, beta, both), settings(true))
-	same(t, "touched", want, got["spec"])
+	requireEqual(t, "touched", want, got["spec"])
 
 	out, err := Default(registry(t, both), settings(true))
 	if err != nil || out.Spec.OAuthProxy != nil || *out.Spec.KubeRBACProxy.Port != 2 {
@@ -162,11 +162,11 @@ func TestOldObjectsLoseTheOlderOfTwoProxies(t *testing.T) {
 	}
 	added := object(t, beta, both)
 	setDefaults(added, object(t, beta, "{rest: {}, kubeRBACProxy: {port: 2}}"), settings(true))
-	same(t, "who adds the second is refused by the schema", object(t, beta, both)["spec"], added["spec"])
+	requireEqual(t, "who adds the second is refused by the schema", object(t, beta, both)["spec"], added["spec"])
 	const moved = "{rest: {serviceRoute: disabled}, kubeRBACProxy: {port: 2, serviceRoute: enabled}}"
 	repeated := object(t, beta, "{rest: {serviceRoute: disabled}, oauthProxy: {port: 2, image: i}, kubeRBACProxy: {port: 2, serviceRoute: enabled}}")
 	setDefaults(repeated, object(t, beta, moved), settings(false))
-	same(t, "what was moved is applied again", object(t, beta, moved)["spec"], repeated["spec"])
+	requireEqual(t, "what was moved is applied again", object(t, beta, moved)["spec"], repeated["spec"])
 }
 
 func TestDefaultOfTypedRegistries(t *testing.T) {
@@ -183,8 +183,8 @@ func TestDefaultOfTypedRegistries(t *testing.T) {
 	}
 }
 
-// A client of v1alpha1 that knows nothing of the annotation and sends a whole object loses nothing.
-func TestOlderClientsKeepWhatTheyDoNotSee(t *testing.T) {
+// An update by a v1alpha1 client that drops the annotation loses no field.
+func TestHiddenFieldsAreRestored(t *testing.T) {
 	const whole = "generateDeployment: true, image: i, resources: {}, serverTLS: Enabled, majorVersion: 16, backup: {schedule: '@daily', keep: 3}"
 	stored := object(t, beta, "{rest: {serviceRoute: disabled}, postgres: {"+whole+"}, kubeRBACProxy: {port: 9443, serviceRoute: enabled}}")
 	shown, err := conversion.Convert(stored, alpha)
@@ -198,42 +198,42 @@ func TestOlderClientsKeepWhatTheyDoNotSee(t *testing.T) {
 			t.Fatal(err)
 		}
 		sent := decoded(t, string(text))
-		delete(block(sent, "metadata"), "annotations")
-		edit(block(sent, "spec"))
+		delete(nestedMap(sent, "metadata"), "annotations")
+		edit(nestedMap(sent, "spec"))
 		r := request(t, admissionv1.Update, sent, shown)
-		changed := patched(t, r, (&defaulter{source(settings(true))}).Handle(t.Context(), r))
+		changed := applyPatch(t, r, (&defaulter{source(settings(true))}).Handle(t.Context(), r))
 		back, err := conversion.Convert(changed, beta)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return block(back, "spec")
+		return nestedMap(back, "spec")
 	}
-	same(t, "sent as it was", stored["spec"], any(send(func(map[string]any) {})))
+	requireEqual(t, "sent as it was", stored["spec"], any(send(func(map[string]any) {})))
 	want := object(t, beta, "{rest: {serviceRoute: disabled}, postgres: {host: db, username: u, database: d, image: i}, kubeRBACProxy: {port: 9443, serviceRoute: enabled}}")
-	same(t, "a server is named", want["spec"], any(send(func(spec map[string]any) {
+	requireEqual(t, "a server is named", want["spec"], any(send(func(spec map[string]any) {
 		spec["postgres"] = map[string]any{"host": "db", "username": "u", "database": "d"}
 	})))
 	want = object(t, beta, "{rest: {serviceRoute: disabled}, postgres: {"+whole+"}, kubeRBACProxy: {serviceRoute: enabled}}")
-	same(t, "the proxy is removed, and recreated by default", want["spec"], any(send(func(spec map[string]any) { delete(spec, "oauthProxy") })))
+	requireEqual(t, "the proxy is removed, and recreated by default", want["spec"], any(send(func(spec map[string]any) { delete(spec, "oauthProxy") })))
 }
 
-// Annotations that cannot be read are left to the validating webhook, which states it.
-func TestUnreadableAnnotationsAreNotTouched(t *testing.T) {
+// Invalid annotations are rejected by the validating webhook.
+func TestInvalidAnnotationsAreNotChanged(t *testing.T) {
 	got := object(t, alpha, "{rest: {serviceRoute: disabled}, grpc: {}, postgres: {host: h, database: d}}")
 	if err := unstructured.SetNestedField(got, "{", "metadata", "annotations", conversion.Annotation); err != nil {
 		t.Fatal(err)
 	}
 	want := decoded(t, mustJSON(t, got))
 	setDefaults(got, nil, settings(false))
-	same(t, "object", want, got)
+	requireEqual(t, "object", want, got)
 
 	fresh := object(t, alpha, "{rest: {serviceRoute: disabled}, grpc: {}, postgres: {host: h, database: d}}")
 	setDefaults(fresh, want, settings(false))
-	same(t, "nothing to carry over", object(t, alpha, "{rest: {serviceRoute: disabled}, grpc: {}, postgres: {host: h, database: d}}"), fresh)
+	requireEqual(t, "nothing to carry over", object(t, alpha, "{rest: {serviceRoute: disabled}, grpc: {}, postgres: {host: h, database: d}}"), fresh)
 
 	bare := map[string]any{"apiVersion": alpha, "kind": "ModelRegistry"}
 	setDefaults(bare, nil, settings(true))
-	same(t, "no spec", map[string]any{"apiVersion": alpha, "kind": "ModelRegistry"}, bare)
+	requireEqual(t, "no spec", map[string]any{"apiVersion": alpha, "kind": "ModelRegistry"}, bare)
 }
 
 func mustJSON(t *testing.T, object any) string {
@@ -245,7 +245,7 @@ func mustJSON(t *testing.T, object any) string {
 	return string(text)
 }
 
-// What is applied as {} comes back where server-side apply left null, and a null that a user wrote stays.
+// An object applied as {} is restored where server-side apply left null; a null of the user is kept.
 func TestAppliedObjectsAreRestored(t *testing.T) {
 	for name, c := range map[string]struct{ operation, fields, old, want string }{
 		"applied":        {"Apply", "{f:spec: {f:rest: {}, f:kubeRBACProxy: {}}}", "{rest: {port: 8080}, kubeRBACProxy: {port: 8443}}", "{rest: {serviceRoute: disabled}, kubeRBACProxy: {serviceRoute: enabled}}"},
@@ -256,9 +256,9 @@ func TestAppliedObjectsAreRestored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := object(t, beta, "{rest: null, kubeRBACProxy: null}")
-			block(got, "metadata")["managedFields"] = []any{map[string]any{"operation": c.operation, "fieldsV1": decoded(t, c.fields)}}
+			nestedMap(got, "metadata")["managedFields"] = []any{map[string]any{"operation": c.operation, "fieldsV1": decoded(t, c.fields)}}
 			setDefaults(got, object(t, beta, c.old), Settings{})
-			same(t, "spec", object(t, beta, c.want)["spec"], got["spec"])
+			requireEqual(t, "spec", object(t, beta, c.want)["spec"], got["spec"])
 		})
 	}
 }

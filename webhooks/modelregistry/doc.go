@@ -1,8 +1,6 @@
-// Package modelregistry decides about ModelRegistry and Catalog objects at admission, and converts ModelRegistry objects
-// between their versions.
+// Package modelregistry admits ModelRegistry and Catalog objects and converts ModelRegistry objects between their versions.
 //
-// The rules are pure functions from the object, the one before it, and what the settings and the cluster say; the controller
-// calls the same ones where webhooks are off. Objects are defaulted as decoded JSON and answered with a patch of what
-// changed, so that fields which this program does not know survive. Objects that are being deleted pass as they are: their
-// end must not depend on rules.
+// The rules are pure functions of the new and old object, the settings and the APIs of the cluster. The controller calls them when webhooks
+// are disabled. Defaults are set in decoded JSON and returned as a patch, so that unknown fields are preserved. Terminating objects are
+// always allowed, so that rules cannot block their deletion.
 package modelregistry

@@ -10,8 +10,8 @@ import (
 	kjson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// FuzzDefaultsSettle says that no JSON makes the webhooks panic, that a patch can be applied, touches nothing beside spec and
-// annotations, and that what was defaulted once needs no second patch.
+// FuzzDefaultsSettle checks that no JSON makes the webhooks panic, that a patch is valid and changes only spec and annotations, and that
+// defaults are idempotent.
 func FuzzDefaultsSettle(f *testing.F) {
 	for _, spec := range []string{
 		`{"rest":{},"grpc":{},"istio":{"gateway":{"rest":{"port":1,"tls":{}}}},"mysql":{}}`,
@@ -49,9 +49,9 @@ func fuzzed(spec []byte, apiVersion string) (map[string]any, bool) {
 func settle(t *testing.T, operation admissionv1.Operation, object, old map[string]any) {
 	t.Helper()
 	before := runtime.DeepCopyJSON(object)
-	d, v := &defaulter{source(settings(true))}, &validator{source(settings(true)), registries{}.find}
+	d, v := &defaulter{source(settings(true))}, &validator{source(settings(true)), registriesByName{}.find}
 	r := request(t, operation, object, old)
-	once := patched(t, r, d.Handle(t.Context(), r))
+	once := applyPatch(t, r, d.Handle(t.Context(), r))
 	if !reflect.DeepEqual(once["metadata"], before["metadata"]) || once["kind"] != "ModelRegistry" || once["apiVersion"] != before["apiVersion"] {
 		t.Errorf("more than the spec was touched: %v", once)
 	}
@@ -64,7 +64,7 @@ func settle(t *testing.T, operation admissionv1.Operation, object, old map[strin
 	}
 }
 
-// FuzzConversionReview says that whatever is sent to /convert gets an answer that can be read.
+// FuzzConversionReview checks that any request to /convert gets a valid response.
 func FuzzConversionReview(f *testing.F) {
 	f.Add([]byte(`{"spec":{"rest":{},"grpc":{}}}`), alpha)
 	f.Add([]byte(`{"apiVersion":"v1","kind":"Pod"}`), beta)

@@ -17,7 +17,7 @@ import (
 
 const goodSpec = "{rest: {serviceRoute: disabled}, postgres: {host: db, username: u, database: d}}"
 
-// The patch touches what changed and nothing else.
+// The patch contains only changed fields.
 func TestPatchesAreMinimal(t *testing.T) {
 	d := &defaulter{source(settings(false))}
 	r := request(t, admissionv1.Create, object(t, beta, "{rest: {tomorrow: {a: 1}}, postgres: {host: db}, tomorrow: [1, 2]}"), nil)
@@ -26,7 +26,7 @@ func TestPatchesAreMinimal(t *testing.T) {
 		t.Errorf("%+v", answer.Patches)
 	}
 	want := object(t, beta, "{rest: {tomorrow: {a: 1}, serviceRoute: disabled}, postgres: {host: db}, tomorrow: [1, 2]}")
-	same(t, "patched", want, patched(t, r, answer))
+	requireEqual(t, "patched", want, applyPatch(t, r, answer))
 	for _, apiVersion := range []string{alpha, beta} {
 		r = request(t, admissionv1.Create, object(t, apiVersion, goodSpec), nil)
 		if answer := d.Handle(t.Context(), r); !answer.Allowed || len(answer.Patches) > 0 {
@@ -35,14 +35,14 @@ func TestPatchesAreMinimal(t *testing.T) {
 	}
 }
 
-// The end of a registry depends on no rule, D3: not on its namespace, not on a database, not on settings.
-func TestWhatIsBeingDeletedPasses(t *testing.T) {
+// The deletion of a registry depends on no rule, D3: neither on its namespace, nor on a database or settings.
+func TestTerminatingObjectsAreAllowed(t *testing.T) {
 	for _, apiVersion := range []string{alpha, beta} {
 		old := object(t, apiVersion, "{rest: {}, grpc: {}}")
-		block(old, "metadata")["deletionTimestamp"] = "2026-11-21T00:00:00Z"
+		nestedMap(old, "metadata")["deletionTimestamp"] = "2026-11-21T00:00:00Z"
 		r := request(t, admissionv1.Update, object(t, apiVersion, "{rest: {}, grpc: {}}"), old)
 		for name, handler := range map[string]admission.Handler{
-			"defaulter": &defaulter{failing}, "validator": &validator{failing, lost},
+			"defaulter": &defaulter{failingSource}, "validator": &validator{failingSource, failingFinder},
 		} {
 			if answer := handler.Handle(t.Context(), r); !answer.Allowed || len(answer.Patches) > 0 {
 				t.Errorf("%s of %s: %+v", name, apiVersion, answer)
@@ -51,14 +51,14 @@ func TestWhatIsBeingDeletedPasses(t *testing.T) {
 	}
 	// A deletion timestamp on a new object is the user's word.
 	forged := object(t, beta, "{rest: {}}")
-	block(forged, "metadata")["deletionTimestamp"] = "2026-11-21T00:00:00Z"
-	if answer := (&validator{source(settings(false)), registries{}.find}).Handle(t.Context(), request(t, admissionv1.Create, forged, nil)); answer.Allowed {
+	nestedMap(forged, "metadata")["deletionTimestamp"] = "2026-11-21T00:00:00Z"
+	if answer := (&validator{source(settings(false)), registriesByName{}.find}).Handle(t.Context(), request(t, admissionv1.Create, forged, nil)); answer.Allowed {
 		t.Error("a registry without a database passed")
 	}
 }
 
 func TestValidatorAnswers(t *testing.T) {
-	v := &validator{source(Settings{}), registries{"demo": {"elsewhere"}}.find}
+	v := &validator{source(Settings{}), registriesByName{"demo": {"elsewhere"}}.find}
 	for name, c := range map[string]struct {
 		object, old map[string]any
 		want        string
@@ -92,11 +92,11 @@ func TestValidatorAnswers(t *testing.T) {
 		})
 	}
 	// With one namespace others are queried all the same: registries that were stored elsewhere before hold their names.
-	if answer := (&validator{source(Settings{Namespace: "ns"}), lost}).Handle(t.Context(), request(t, admissionv1.Create, object(t, beta, goodSpec), nil)); answer.Allowed {
+	if answer := (&validator{source(Settings{Namespace: "ns"}), failingFinder}).Handle(t.Context(), request(t, admissionv1.Create, object(t, beta, goodSpec), nil)); answer.Allowed {
 		t.Error("a name was not looked for")
 	}
 	// What is stored elsewhere can change although the namespace of registries has moved.
-	moved := &validator{source(Settings{Namespace: "other"}), lost}
+	moved := &validator{source(Settings{Namespace: "other"}), failingFinder}
 	if answer := moved.Handle(t.Context(), request(t, admissionv1.Update, object(t, beta, goodSpec), object(t, beta, goodSpec))); !answer.Allowed {
 		t.Errorf("%+v", answer.Result)
 	}
@@ -105,7 +105,7 @@ func TestValidatorAnswers(t *testing.T) {
 		t.Errorf("%+v", answer.Result)
 	}
 	unnamed := object(t, beta, goodSpec)
-	delete(block(unnamed, "metadata"), "namespace")
+	delete(nestedMap(unnamed, "metadata"), "namespace")
 	if answer := alone.Handle(t.Context(), request(t, admissionv1.Create, unnamed, nil)); !answer.Allowed {
 		t.Errorf("the namespace of the request counts: %+v", answer.Result)
 	}
@@ -124,7 +124,7 @@ func annotated(t *testing.T, text string) map[string]any {
 	return out
 }
 
-func TestWhatIsNoModelRegistryIsAnError(t *testing.T) {
+func TestOtherKindsAreErrors(t *testing.T) {
 	good := object(t, beta, goodSpec)
 	for name, c := range map[string]struct{ object, old map[string]any }{
 		"another kind":       {decoded(t, "{apiVersion: "+beta+", kind: Catalog}"), nil},
@@ -136,7 +136,7 @@ func TestWhatIsNoModelRegistryIsAnError(t *testing.T) {
 			operation = admissionv1.Update
 		}
 		r := request(t, operation, c.object, c.old)
-		for _, handler := range []admission.Handler{&defaulter{source(Settings{})}, &validator{source(Settings{}), registries{}.find}} {
+		for _, handler := range []admission.Handler{&defaulter{source(Settings{})}, &validator{source(Settings{}), registriesByName{}.find}} {
 			if answer := handler.Handle(t.Context(), r); answer.Allowed || answer.Result.Code != http.StatusBadRequest {
 				t.Errorf("%s: %+v", name, answer)
 			}
@@ -147,7 +147,7 @@ func TestWhatIsNoModelRegistryIsAnError(t *testing.T) {
 	if answer := (&defaulter{source(Settings{})}).Handle(t.Context(), broken); answer.Result.Code != http.StatusBadRequest {
 		t.Errorf("%+v", answer)
 	}
-	v := &validator{source(Settings{}), registries{}.find}
+	v := &validator{source(Settings{}), registriesByName{}.find}
 	wrong := object(t, beta, "{rest: {port: x}, postgres: {host: h}}")
 	if answer := v.Handle(t.Context(), request(t, admissionv1.Create, wrong, nil)); answer.Result.Code != http.StatusBadRequest {
 		t.Errorf("%+v", answer)
@@ -157,18 +157,18 @@ func TestWhatIsNoModelRegistryIsAnError(t *testing.T) {
 	}
 }
 
-func TestTroubleIsNoConsent(t *testing.T) {
+func TestErrorsDenyRequests(t *testing.T) {
 	r := request(t, admissionv1.Create, object(t, beta, goodSpec), nil)
 	for name, handler := range map[string]admission.Handler{
-		"defaulter": &defaulter{failing}, "validator": &validator{failing, registries{}.find}, "others": &validator{source(Settings{}), lost},
-		"catalog": &catalogValidator{failing, registries{}.find},
+		"defaulter": &defaulter{failingSource}, "validator": &validator{failingSource, registriesByName{}.find}, "others": &validator{source(Settings{}), failingFinder},
+		"catalog": &catalogValidator{failingSource, registriesByName{}.find},
 	} {
 		if answer := handler.Handle(t.Context(), r); answer.Allowed || answer.Result.Code != http.StatusInternalServerError || !strings.Contains(answer.Result.Message, "away") {
 			t.Errorf("%s: %+v", name, answer)
 		}
 	}
 	gone := request(t, admissionv1.Delete, nil, nil)
-	for _, handler := range []admission.Handler{&defaulter{failing}, &validator{failing, lost}, &catalogValidator{failing, lost}} {
+	for _, handler := range []admission.Handler{&defaulter{failingSource}, &validator{failingSource, failingFinder}, &catalogValidator{failingSource, failingFinder}} {
 		if answer := handler.Handle(t.Context(), gone); !answer.Allowed {
 			t.Errorf("deletion is allowed: %+v", answer)
 		}
@@ -181,18 +181,18 @@ func TestTroubleIsNoConsent(t *testing.T) {
 func TestCatalogs(t *testing.T) {
 	for _, c := range []struct {
 		name, setting, want string
-		others              registries
+		others              registriesByName
 	}{
-		{"catalog", "", "", registries{}},                                                                         // [modelregistry-73]
-		{"catalog", "ns", "", registries{"catalog": {"elsewhere"}}},                                               // [modelregistry-73]
-		{"other", "", "metadata.name: Invalid value: \"other\": catalog resource name must be 'catalog'", nil},    // [modelregistry-72]
-		{"catalog", "registries", "metadata.namespace: Invalid value: \"ns\": namespace must be registries", nil}, // [modelregistry-74]
-		{"catalog", "", "it exists in namespace elsewhere already", registries{"catalog": {"ns", "elsewhere"}}},   // D23
+		{"catalog", "", "", registriesByName{}},                                                                       // [modelregistry-73]
+		{"catalog", "ns", "", registriesByName{"catalog": {"elsewhere"}}},                                             // [modelregistry-73]
+		{"other", "", "metadata.name: Invalid value: \"other\": catalog resource name must be 'catalog'", nil},        // [modelregistry-72]
+		{"catalog", "registries", "metadata.namespace: Invalid value: \"ns\": namespace must be registries", nil},     // [modelregistry-74]
+		{"catalog", "", "it exists in namespace elsewhere already", registriesByName{"catalog": {"ns", "elsewhere"}}}, // D23
 		{"catalog", "", "looking for another Catalog: away", nil},
 	} {
 		others := c.others.find
 		if strings.HasSuffix(c.want, "away") {
-			others = lost
+			others = failingFinder
 		}
 		v := &catalogValidator{source(Settings{Namespace: c.setting}), others}
 		r := request(t, admissionv1.Create, nil, nil)

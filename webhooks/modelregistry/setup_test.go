@@ -27,7 +27,7 @@ import (
 	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-// serving is a manager of which nothing but the webhook server and the reader is queried.
+// serving is a manager with only a webhook server and a reader.
 type serving struct {
 	ctrl.Manager
 	server webhook.Server
@@ -37,12 +37,12 @@ type serving struct {
 func (s *serving) GetWebhookServer() webhook.Server { return s.server }
 func (s *serving) GetAPIReader() client.Reader      { return s.reader }
 
-// trusted lets every author use everything.
-var trusted = author.Guards{May: func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
+// trusted allows all references of every author.
+var trusted = author.Guards{Access: func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 	return true, nil
 }}
 
-// newServing serves the webhooks of a cluster that holds some objects.
+// newServing starts the webhooks for a cluster with some objects.
 func newServing(t *testing.T, enabled bool, s Settings, objects ...client.Object) *serving {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -60,7 +60,7 @@ func newServing(t *testing.T, enabled bool, s Settings, objects ...client.Object
 	return m
 }
 
-// post sends something to a path and returns the status and the body of the answer.
+// post sends a body to a path and returns status and body of the response.
 func (s *serving) post(t *testing.T, path, body string) (int, []byte) {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
@@ -70,11 +70,11 @@ func (s *serving) post(t *testing.T, path, body string) (int, []byte) {
 	return recorder.Code, recorder.Body.Bytes()
 }
 
-// ask sends a review as the API server does.
+// ask sends a review like the API server.
 func (s *serving) ask(t *testing.T, path string, object map[string]any) *admissionv1.AdmissionResponse {
 	t.Helper()
 	review := fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","name":"%s","namespace":"ns","object":%s}}`,
-		block(object, "metadata")["name"], mustJSON(t, object))
+		nestedMap(object, "metadata")["name"], mustJSON(t, object))
 	code, body := s.post(t, path, review)
 	var answer admissionv1.AdmissionReview
 	if err := json.Unmarshal(body, &answer); err != nil || code != http.StatusOK || answer.Response == nil || answer.Response.UID != "u" {
@@ -93,7 +93,7 @@ func TestWebhooksAreServed(t *testing.T) {
 	if answer := s.ask(t, ValidatePath, m); answer.Allowed || !strings.Contains(answer.Result.Message, "already exists in namespace elsewhere") {
 		t.Errorf("%+v", answer)
 	}
-	block(m, "metadata")["name"] = "free"
+	nestedMap(m, "metadata")["name"] = "free"
 	if answer := s.ask(t, ValidatePath, m); !answer.Allowed {
 		t.Errorf("%+v", answer.Result)
 	}
@@ -101,14 +101,14 @@ func TestWebhooksAreServed(t *testing.T) {
 	if answer := s.ask(t, ValidateCatalogPath, catalog); answer.Allowed || !strings.Contains(answer.Result.Message, "it exists in namespace elsewhere already") {
 		t.Errorf("%+v", answer)
 	}
-	block(catalog, "metadata")["name"] = "other"
+	nestedMap(catalog, "metadata")["name"] = "other"
 	if answer := s.ask(t, ValidateCatalogPath, catalog); answer.Allowed || answer.Result.Reason != metav1.StatusReasonInvalid {
 		t.Errorf("%+v", answer)
 	}
 }
 
-// The lists of webhooks in a cluster are static, and stored objects outlive a switch.
-func TestWebhooksOfComponentsThatAreOff(t *testing.T) {
+// Webhook configurations in a cluster are static, and stored objects remain when a component is disabled.
+func TestWebhooksOfDisabledComponents(t *testing.T) {
 	s := newServing(t, false, settings(true))
 	for path, name := range map[string]string{MutatePath: "modelregistry", ValidatePath: "modelregistry", ValidateCatalogPath: "modelcatalog"} {
 		answer := s.ask(t, path, object(t, beta, "{rest: {}}"))
@@ -123,7 +123,7 @@ func TestWebhooksOfComponentsThatAreOff(t *testing.T) {
 	}
 }
 
-// The cache may not have heard of what was created a moment ago, so the API server is queried, for a name and for metadata only.
+// Names are listed from the API server, because the cache may lack a new object: by name, and metadata only.
 func TestNamesAreLookedUpLive(t *testing.T) {
 	var asked []string
 	reader := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
@@ -142,7 +142,7 @@ func TestNamesAreLookedUpLive(t *testing.T) {
 			return nil
 		},
 	})
-	others := finder(reader, v1beta1.GroupVersion.WithKind(v1beta1.Kind))
+	others := newNamespaceFinder(reader, v1beta1.GroupVersion.WithKind(v1beta1.Kind))
 	if found, err := others(t.Context(), "demo"); err != nil || !slices.Equal(found, []string{"a", "b"}) {
 		t.Errorf("%v, %v", found, err)
 	}

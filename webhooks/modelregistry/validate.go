@@ -17,17 +17,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// Suffixes that make longer names of the name of a registry.
+// Suffixes of names derived from that of a registry.
 const (
-	hostSuffix     = "-rest"     // a label of the host of its Route
-	databaseSuffix = "-postgres" // the Service of a generated database, and a label
+	hostSuffix     = "-rest"     // first label of the host of its Route
+	databaseSuffix = "-postgres" // Service of a generated database, and a label
 )
 
 const noDatabase = "required one of `postgres` or `mysql` database: set spec.postgres.generateDeployment to true for a database that is made " +
 	"with the registry, or name an existing one in spec.postgres.host or spec.mysql.host"
 
-// Validate returns what is wrong with a registry, new or not. It reads no old object and no cluster, so the controller can
-// ask it too.
+// Validate returns the errors of a registry, new or existing. It needs neither the old object nor a client, so that the controller can call
+// it.
 func Validate(registry *v1beta1.ModelRegistry, s Settings) field.ErrorList {
 	errs := namespaceErrors(registry.Namespace, s.Namespace, "registries live in")
 	spec := field.NewPath("spec")
@@ -39,7 +39,7 @@ func Validate(registry *v1beta1.ModelRegistry, s Settings) field.ErrorList {
 		return errs
 	}
 	path := spec.Child("postgres")
-	if generated(&registry.Spec) {
+	if generatesDatabase(&registry.Spec) {
 		const detail = "host should not be set when auto-provisioning is enabled: remove it, or set spec.postgres.generateDeployment to false"
 		if postgres.Host != "" {
 			errs = append(errs, field.Invalid(path.Child("host"), postgres.Host, detail))
@@ -47,15 +47,15 @@ func Validate(registry *v1beta1.ModelRegistry, s Settings) field.ErrorList {
 			errs = append(errs, field.Invalid(path.Child("host"), postgres.HostAddress, detail))
 		}
 	}
-	// The schema says this of v1beta1; through v1alpha1 it comes in past the schema.
+	// The schema of v1beta1 has this enum, that of v1alpha1 does not.
 	policies := []v1beta1.RetentionPolicy{v1beta1.RetainData, v1beta1.DeleteData}
 	if postgres.RetentionPolicy != "" && !slices.Contains(policies, postgres.RetentionPolicy) {
 		errs = append(errs, field.NotSupported(path.Child("retentionPolicy"), postgres.RetentionPolicy, policies))
 	}
 	errs = append(errs, sizeErrors(postgres.Storage, path.Child("storage"))...)
 	errs = append(errs, backupErrors(postgres.Backup, path.Child("backup"))...)
-	described := generated(&registry.Spec) || postgres.Host+postgres.HostAddress+postgres.Username+postgres.Database != "" || postgres.PasswordSecret != nil
-	if described && postgres.ConnectionSecretName != "" {
+	hasOtherConnection := generatesDatabase(&registry.Spec) || postgres.Host+postgres.HostAddress+postgres.Username+postgres.Database != "" || postgres.PasswordSecret != nil
+	if hasOtherConnection && postgres.ConnectionSecretName != "" {
 		errs = append(errs, field.Invalid(path.Child("connectionSecretName"), postgres.ConnectionSecretName,
 			"it is used instead of generateDeployment, host, hostAddress, username, database and passwordSecret: set one or the other"))
 	}
@@ -80,31 +80,31 @@ func sizeErrors(storage *v1beta1.PostgresStorage, path *field.Path) field.ErrorL
 	return field.ErrorList{field.Invalid(path.Child("size"), storage.Size.String(), "size must be greater than zero")}
 }
 
-// namespaceErrors refuses a namespace that is not the configured one, if there is one.
-func namespaceErrors(namespace, wanted, who string) field.ErrorList {
-	if wanted == "" || namespace == wanted {
+// namespaceErrors rejects namespaces other than the configured one, if any.
+func namespaceErrors(namespace, configured, who string) field.ErrorList {
+	if configured == "" || namespace == configured {
 		return nil
 	}
-	detail := fmt.Sprintf("namespace must be %s: %s the namespace of the operator's setting REGISTRIES_NAMESPACE; create it there", wanted, who)
+	detail := fmt.Sprintf("namespace must be %s: %s the namespace of the operator's setting REGISTRIES_NAMESPACE; create it there", configured, who)
 	return field.ErrorList{field.Invalid(field.NewPath("metadata", "namespace"), namespace, detail)}
 }
 
-func generated(spec *v1beta1.ModelRegistrySpec) bool {
+func generatesDatabase(spec *v1beta1.ModelRegistrySpec) bool {
 	return spec.Postgres != nil && isTrue(spec.Postgres.GenerateDeployment)
 }
 
-// nameErrors refuses names of new registries that would fail later. Those that exist are accepted, whatever they are called.
+// nameErrors rejects names of new registries that would fail later. Existing ones keep their names.
 func nameErrors(registry, old *v1beta1.ModelRegistry) field.ErrorList {
 	path := field.NewPath("metadata", "name")
 	var errs field.ErrorList
-	longest, because := validation.DNS1035LabelMaxLength-len(hostSuffix), "the host of its Route begins with the name and "+hostSuffix
-	if generated(&registry.Spec) {
-		longest, because = validation.DNS1035LabelMaxLength-len(databaseSuffix), "the Service of its database is called by the name and "+databaseSuffix
+	maxLength, reason := validation.DNS1035LabelMaxLength-len(hostSuffix), "the host of its Route begins with the name and "+hostSuffix
+	if generatesDatabase(&registry.Spec) {
+		maxLength, reason = validation.DNS1035LabelMaxLength-len(databaseSuffix), "the Service of its database is called by the name and "+databaseSuffix
 	}
 	length := len(registry.Name)
-	grew := old == nil || generated(&registry.Spec) && !generated(&old.Spec)
-	if length > longest && grew {
-		errs = append(errs, field.Invalid(path, registry.Name, fmt.Sprintf("must be at most %d characters, because %s; this one has %d", longest, because, length)))
+	mustFit := old == nil || generatesDatabase(&registry.Spec) && !generatesDatabase(&old.Spec)
+	if length > maxLength && mustFit {
+		errs = append(errs, field.Invalid(path, registry.Name, fmt.Sprintf("must be at most %d characters, because %s; this one has %d", maxLength, reason, length)))
 	}
 	if old != nil {
 		return errs
@@ -112,17 +112,18 @@ func nameErrors(registry, old *v1beta1.ModelRegistry) field.ErrorList {
 	if detail := ReservedName(registry.Name); detail != "" {
 		errs = append(errs, field.Invalid(path, registry.Name, detail))
 	}
-	if wrong := validation.IsDNS1035Label(registry.Name); len(wrong) > 0 && length <= longest {
-		errs = append(errs, field.Invalid(path, registry.Name, "the Service of the registry bears its name: "+strings.Join(wrong, "; ")))
+	if problems := validation.IsDNS1035Label(registry.Name); len(problems) > 0 && length <= maxLength {
+		errs = append(errs, field.Invalid(path, registry.Name, "the Service of the registry bears its name: "+strings.Join(problems, "; ")))
 	}
 	return errs
 }
 
-// taken refuses the name of a new registry that another one has: Groups, roles and hosts are called by the name alone.
-func taken(registry *v1beta1.ModelRegistry, namespaces []string) field.ErrorList {
+// duplicateNameErrors rejects the name of a registry in another namespace: names of Groups, cluster-scoped RBAC and hosts do not contain
+// the namespace.
+func duplicateNameErrors(registry *v1beta1.ModelRegistry, namespaces []string) field.ErrorList {
 	for _, namespace := range namespaces {
 		if namespace == registry.Namespace {
-			continue // the API server says it better
+			continue // the API server returns AlreadyExists
 		}
 		err := field.Duplicate(field.NewPath("metadata", "name"), registry.Name)
 		err.Detail = fmt.Sprintf("registry named %s already exists in namespace %s: choose another name", registry.Name, namespace)
@@ -131,70 +132,70 @@ func taken(registry *v1beta1.ModelRegistry, namespaces []string) field.ErrorList
 	return nil
 }
 
-// Objects of a registry bear its name, or begin with it. These names, and names with these beginnings and ends, belong to objects that
-// something else in the namespace has or may want: accounts of Kubernetes and OpenShift, other components, other registries.
+// Names, prefixes and suffixes of objects that others create in the namespace: ServiceAccounts of Kubernetes and OpenShift, other
+// components and other registries. Names of objects of a registry begin with its name.
 var (
 	reservedNames = []string{
 		"default", "builder", "deployer", "pipeline",
 		"mlflow", "mlflow-sa", "mlflow-gc", "mlflow-gc-sa", "mlflow-trace-archival", "mlflow-trace-archival-sa",
 		"etcd", "modelmesh-serving", "modelmesh-controller",
 	}
-	reservedBeginnings = []string{names.OperatorName, "modelmesh-serving-", "ray-dashboard-", "rayclient-"}
-	reservedEnds       = []string{"-catalog", databaseSuffix, "-head-svc"}
+	reservedPrefixes = []string{names.OperatorName, "modelmesh-serving-", "ray-dashboard-", "rayclient-"}
+	reservedSuffixes = []string{"-catalog", databaseSuffix, "-head-svc"}
 )
 
-// ReservedName says why a registry should not have a name; empty when it may. Those that exist keep theirs: no foreign object
-// is touched for it.
+// ReservedName returns why a registry must not have a name, or "". Existing registries keep theirs; foreign objects are never changed.
 func ReservedName(name string) string {
-	begins := func(beginning string) bool { return strings.HasPrefix(name, beginning) }
-	ends := func(end string) bool { return strings.HasSuffix(name, end) }
-	if slices.Contains(reservedNames, name) || slices.ContainsFunc(reservedBeginnings, begins) || slices.ContainsFunc(reservedEnds, ends) {
+	hasPrefix := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
+	hasSuffix := func(suffix string) bool { return strings.HasSuffix(name, suffix) }
+	if slices.Contains(reservedNames, name) || slices.ContainsFunc(reservedPrefixes, hasPrefix) || slices.ContainsFunc(reservedSuffixes, hasSuffix) {
 		return fmt.Sprintf("objects called %s belong to something else, or may one day: choose another name", name)
 	}
 	return ""
 }
 
-// Values that become parts of a connection string or of a manifest. They are wider than what a database allows and narrower
-// than what changes the structure around them.
+// Patterns of values that are inserted into connection strings or manifests. They allow more than databases accept, but nothing that
+// changes the structure.
 var (
 	hostPattern = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?\.?$`)
 	userPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@+-]*$`)
-	// identifierPattern is what the image of a generated database accepts as the name of a user or a database.
+	// identifierPattern matches users and databases accepted by the image of a generated database.
 	identifierPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
 	databasePattern   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 )
 
 const (
-	hostLength, userLength, databaseLength = 253, 128, 64
+	maxHostLength     = 253
+	maxUserLength     = 128
+	maxDatabaseLength = 64
 
 	hostDetail     = "must be a host name or an IP address, without scheme, port and path"
 	userDetail     = "must be at most 128 letters, digits and characters of _ . @ + - and begin with a letter, a digit or _"
 	databaseDetail = "must be at most 64 letters, digits and characters of _ . - and begin with a letter, a digit or _"
-	// IdentifierDetail says what IsIdentifier demands.
+	// IdentifierDetail describes names accepted by IsIdentifier.
 	IdentifierDetail = "must be at most 63 letters, digits and underscores and begin with no digit, to be that of a generated database"
 	imageDetail      = "must be an image reference such as registry.example.com/team/name:tag"
 )
 
-// text is a value that a user can write, and the rule that it has to follow.
-type text struct {
+// textField is a string field of the spec and its rule.
+type textField struct {
 	path   *field.Path
 	value  string
 	valid  func(string) bool
 	detail string
 }
 
-// patternErrors refuses values that are no names of what they should be. A value that the registry had before is accepted:
-// it may work, and the registry must stay editable.
+// patternErrors rejects invalid values, unless the old object has the same value, so that existing registries remain editable.
 func patternErrors(registry, old *v1beta1.ModelRegistry) field.ErrorList {
-	before := map[string]string{}
+	oldValues := map[string]string{}
 	if old != nil {
-		for _, t := range texts(&old.Spec) {
-			before[t.path.String()] = t.value
+		for _, t := range textFields(&old.Spec) {
+			oldValues[t.path.String()] = t.value
 		}
 	}
 	var errs field.ErrorList
-	for _, t := range texts(&registry.Spec) {
-		if t.value == "" || t.valid(t.value) || before[t.path.String()] == t.value {
+	for _, t := range textFields(&registry.Spec) {
+		if t.value == "" || t.valid(t.value) || oldValues[t.path.String()] == t.value {
 			continue
 		}
 		errs = append(errs, field.Invalid(t.path, t.value, t.detail))
@@ -202,28 +203,28 @@ func patternErrors(registry, old *v1beta1.ModelRegistry) field.ErrorList {
 	return errs
 }
 
-func texts(s *v1beta1.ModelRegistrySpec) []text {
+func textFields(s *v1beta1.ModelRegistrySpec) []textField {
 	spec := field.NewPath("spec")
-	all := []text{{spec.Child("rest", "image"), s.Rest.Image, isImage, imageDetail}}
+	all := []textField{{spec.Child("rest", "image"), s.Rest.Image, isImage, imageDetail}}
 	if p, path := s.Postgres, spec.Child("postgres"); p != nil {
-		user, database := text{path.Child("username"), p.Username, isUser, userDetail}, text{path.Child("database"), p.Database, isDatabase, databaseDetail}
+		user, database := textField{path.Child("username"), p.Username, isUser, userDetail}, textField{path.Child("database"), p.Database, isDatabase, databaseDetail}
 		if isTrue(p.GenerateDeployment) {
 			user.valid, user.detail, database.valid, database.detail = IsIdentifier, IdentifierDetail, IsIdentifier, IdentifierDetail
 		}
 		all = append(all, user, database,
-			text{path.Child("host"), p.Host, isHost, hostDetail},
-			text{path.Child("hostAddress"), p.HostAddress, isHost, hostDetail},
-			text{path.Child("image"), p.Image, isImage, imageDetail})
+			textField{path.Child("host"), p.Host, isHost, hostDetail},
+			textField{path.Child("hostAddress"), p.HostAddress, isHost, hostDetail},
+			textField{path.Child("image"), p.Image, isImage, imageDetail})
 	}
 	if m, path := s.MySQL, spec.Child("mysql"); m != nil {
 		all = append(all,
-			text{path.Child("host"), m.Host, isHost, hostDetail},
-			text{path.Child("username"), m.Username, isUser, userDetail},
-			text{path.Child("database"), m.Database, isDatabase, databaseDetail})
+			textField{path.Child("host"), m.Host, isHost, hostDetail},
+			textField{path.Child("username"), m.Username, isUser, userDetail},
+			textField{path.Child("database"), m.Database, isDatabase, databaseDetail})
 	}
 	for name, proxy := range map[string]*v1beta1.ProxyConfig{"oauthProxy": s.OAuthProxy, "kubeRBACProxy": s.KubeRBACProxy} {
 		if proxy != nil {
-			all = append(all, text{spec.Child(name, "image"), proxy.Image, isImage, imageDetail})
+			all = append(all, textField{spec.Child(name, "image"), proxy.Image, isImage, imageDetail})
 		}
 	}
 	return all
@@ -231,65 +232,64 @@ func texts(s *v1beta1.ModelRegistrySpec) []text {
 
 func isHost(value string) bool {
 	if address, err := netip.ParseAddr(value); err == nil {
-		return address.Zone() == "" // a zone is one of the node, which the author does not know
+		return address.Zone() == "" // a zone is an interface of a node, unknown to the author
 	}
 	if inner, ok := strings.CutPrefix(value, "["); ok {
 		inner, ok = strings.CutSuffix(inner, "]")
 		address, err := netip.ParseAddr(inner)
 		return ok && err == nil && address.Is6() && address.Zone() == ""
 	}
-	return len(value) <= hostLength && hostPattern.MatchString(value)
+	return len(value) <= maxHostLength && hostPattern.MatchString(value)
 }
 
-func isUser(value string) bool { return len(value) <= userLength && userPattern.MatchString(value) }
+func isUser(value string) bool { return len(value) <= maxUserLength && userPattern.MatchString(value) }
 
 func isDatabase(value string) bool {
-	return len(value) <= databaseLength && databasePattern.MatchString(value)
+	return len(value) <= maxDatabaseLength && databasePattern.MatchString(value)
 }
 
-// IsIdentifier says whether a generated database can have a user or a database of this name. The controller, which makes it, asks
-// too.
+// IsIdentifier reports whether a generated database accepts a user or database of this name.
 func IsIdentifier(value string) bool { return identifierPattern.MatchString(value) }
 
 func isImage(value string) bool { return imagePattern.MatchString(value) }
 
-// warnings names what of a registry has no effect, unless the registry before it had the same.
+// warnings returns fields without effect, unless the old object has them too.
 func warnings(registry, old *v1beta1.ModelRegistry) []string {
-	now := ineffective(&registry.Spec)
+	current := ineffective(&registry.Spec)
 	if old != nil {
 		for path := range ineffective(&old.Spec) {
-			delete(now, path)
+			delete(current, path)
 		}
 	}
-	texts := late(&registry.Spec, old)
+	texts := ignoredChanges(&registry.Spec, old)
 	if detail := ReservedName(registry.Name); old != nil && detail != "" {
 		texts = append(texts, "metadata.name: "+detail+" when you create it again")
 	}
-	for _, path := range slices.Sorted(maps.Keys(now)) {
-		texts = append(texts, path+": "+now[path])
+	for _, path := range slices.Sorted(maps.Keys(current)) {
+		texts = append(texts, path+": "+current[path])
 	}
 	return texts
 }
 
-// late names changes to a generated database that come too late: its data is there.
-func late(now *v1beta1.ModelRegistrySpec, old *v1beta1.ModelRegistry) []string {
-	if old == nil || !generated(now) || !generated(&old.Spec) {
+// ignoredChanges returns changes to a generated database without effect, because its data exists.
+func ignoredChanges(now *v1beta1.ModelRegistrySpec, old *v1beta1.ModelRegistry) []string {
+	if old == nil || !generatesDatabase(now) || !generatesDatabase(&old.Spec) {
 		return nil
 	}
 	var texts []string
-	before, after := old.Spec.Postgres, now.Postgres
+	oldPostgres, newPostgres := old.Spec.Postgres, now.Postgres
 	const fixed = "has no effect on a database that exists, which keeps what it was made with: set it back"
-	if before.Username != after.Username {
+	if oldPostgres.Username != newPostgres.Username {
 		texts = append(texts, "spec.postgres.username: "+fixed)
 	}
-	if before.Database != after.Database {
+	if oldPostgres.Database != newPostgres.Database {
 		texts = append(texts, "spec.postgres.database: "+fixed)
 	}
-	was, is := storageOf(before), storageOf(after)
-	if was.Size != nil && is.Size != nil && is.Size.Cmp(*was.Size) < 0 {
+	oldStorage, newStorage := storageOf(oldPostgres), storageOf(newPostgres)
+	if oldStorage.Size != nil && newStorage.Size != nil && newStorage.Size.Cmp(*oldStorage.Size) < 0 {
 		texts = append(texts, "spec.postgres.storage.size: a claim cannot shrink: set it back")
 	}
-	if class := ptr.Deref(is.StorageClassName, ""); class != "" && class != ptr.Deref(was.StorageClassName, "") {
+	if class := ptr.Deref(newStorage.StorageClassName, ""); class != "" && class != ptr.Deref(oldStorage.StorageClassName, "") {
 		texts = append(texts, "spec.postgres.storage.storageClassName: has no effect on a claim that exists: set it back")
 	}
 	return texts
@@ -299,48 +299,48 @@ func storageOf(p *v1beta1.PostgresConfig) v1beta1.PostgresStorage {
 	return ptr.Deref(p.Storage, v1beta1.PostgresStorage{})
 }
 
-// ineffective returns the fields that have no effect, with the reason.
+// ineffective returns the fields without effect, with the reason.
 func ineffective(s *v1beta1.ModelRegistrySpec) map[string]string {
 	const ignored = "has no effect: remove it"
 	found := map[string]string{}
-	note := func(set bool, path, text string) {
+	addIf := func(set bool, path, text string) {
 		if set {
 			found[path] = text
 		}
 	}
 	if g := s.GRPC; g != nil {
-		note(g.Port != nil && *g.Port != v1beta1.DefaultGRPCPort, "spec.grpc.port", "has no effect, the server has no gRPC port: remove it")
-		note(g.Image != "", "spec.grpc.image", ignored)
-		note(g.Resources != nil, "spec.grpc.resources", ignored)
+		addIf(g.Port != nil && *g.Port != v1beta1.DefaultGRPCPort, "spec.grpc.port", "has no effect, the server has no gRPC port: remove it")
+		addIf(g.Image != "", "spec.grpc.image", ignored)
+		addIf(g.Resources != nil, "spec.grpc.resources", ignored)
 	}
-	note(s.EnableDatabaseUpgrade != nil, "spec.enable_database_upgrade", ignored)
-	note(s.DowngradeDbSchemaVersion != nil, "spec.downgrade_db_schema_version", ignored)
-	note(len(ptr.Deref(s.Rest.Resources, corev1.ResourceRequirements{}).Claims) > 0, "spec.rest.resources.claims", ignored)
-	note(s.Postgres != nil && s.MySQL != nil, "spec.mysql", "has no effect beside spec.postgres, which is preferred: remove one of them")
-	note(s.Rest.ServiceRoute == v1beta1.RouteEnabled && (s.KubeRBACProxy != nil || s.OAuthProxy != nil), "spec.rest.serviceRoute",
+	addIf(s.EnableDatabaseUpgrade != nil, "spec.enable_database_upgrade", ignored)
+	addIf(s.DowngradeDbSchemaVersion != nil, "spec.downgrade_db_schema_version", ignored)
+	addIf(len(ptr.Deref(s.Rest.Resources, corev1.ResourceRequirements{}).Claims) > 0, "spec.rest.resources.claims", ignored)
+	addIf(s.Postgres != nil && s.MySQL != nil, "spec.mysql", "has no effect beside spec.postgres, which is preferred: remove one of them")
+	addIf(s.Rest.ServiceRoute == v1beta1.RouteEnabled && (s.KubeRBACProxy != nil || s.OAuthProxy != nil), "spec.rest.serviceRoute",
 		"the server is reached through its proxy only: the Route of spec.kubeRBACProxy.serviceRoute leads there")
 	if s.Postgres != nil {
-		ineffectivePostgres(s.Postgres, note)
+		ineffectivePostgres(s.Postgres, addIf)
 	}
 	if s.MySQL != nil {
-		note(isTrue(s.MySQL.SkipDBCreation), "spec.mysql.skipDBCreation", ignored)
+		addIf(isTrue(s.MySQL.SkipDBCreation), "spec.mysql.skipDBCreation", ignored)
 	}
 	return found
 }
 
-func ineffectivePostgres(p *v1beta1.PostgresConfig, note func(bool, string, string)) {
+func ineffectivePostgres(p *v1beta1.PostgresConfig, addIf func(bool, string, string)) {
 	const ignored = "has no effect: remove it"
-	note(isTrue(p.SkipDBCreation), "spec.postgres.skipDBCreation", ignored)
-	note(p.SSLPasswordSecret != nil, "spec.postgres.sslPasswordSecret", "has no effect, the server takes keys without a password only: remove it")
-	note(p.Host != "" && p.HostAddress != "", "spec.postgres.hostAddress", "has no effect beside spec.postgres.host, which is used: remove one of them")
+	addIf(isTrue(p.SkipDBCreation), "spec.postgres.skipDBCreation", ignored)
+	addIf(p.SSLPasswordSecret != nil, "spec.postgres.sslPasswordSecret", "has no effect, the server takes keys without a password only: remove it")
+	addIf(p.Host != "" && p.HostAddress != "", "spec.postgres.hostAddress", "has no effect beside spec.postgres.host, which is used: remove one of them")
 	if isTrue(p.GenerateDeployment) {
-		note(p.PasswordSecret != nil, "spec.postgres.passwordSecret", "has no effect on a generated database, whose password is generated too: remove it")
+		addIf(p.PasswordSecret != nil, "spec.postgres.passwordSecret", "has no effect on a generated database, whose password is generated too: remove it")
 		return
 	}
 	const generatedOnly = "has no effect on an existing database: remove it, or set spec.postgres.generateDeployment"
-	note(p.Image != "", "spec.postgres.image", generatedOnly)
-	note(p.Storage != nil, "spec.postgres.storage", generatedOnly)
-	note(p.RetentionPolicy != "", "spec.postgres.retentionPolicy", generatedOnly)
+	addIf(p.Image != "", "spec.postgres.image", generatedOnly)
+	addIf(p.Storage != nil, "spec.postgres.storage", generatedOnly)
+	addIf(p.RetentionPolicy != "", "spec.postgres.retentionPolicy", generatedOnly)
 }
 
 func isTrue(value *bool) bool { return value != nil && *value }

@@ -9,19 +9,19 @@ import (
 
 const external = "{rest: {}, postgres: {host: db, username: u, database: d}}"
 
-func TestTheNamespaceOfRegistries(t *testing.T) {
+func TestNamespaceErrors(t *testing.T) {
 	for _, c := range []struct{ setting, want string }{
 		{"", ""},   // [modelregistry-1] [modelregistry-17]
 		{"ns", ""}, // [modelregistry-2]
 		{"other", "metadata.namespace: Invalid value: \"ns\": namespace must be other"}, // [modelregistry-2]
 	} {
-		mustSay(t, Validate(registry(t, external), Settings{Namespace: c.setting}), c.want)
+		requireError(t, Validate(registry(t, external), Settings{Namespace: c.setting}), c.want)
 	}
 	errs := Validate(registry(t, external), Settings{Namespace: "other"})
-	mustSay(t, errs, "REGISTRIES_NAMESPACE") // the refusal names the setting to look at
+	requireError(t, errs, "REGISTRIES_NAMESPACE") // the refusal names the setting to look at
 }
 
-func TestADatabaseIsDemanded(t *testing.T) {
+func TestDatabaseIsRequired(t *testing.T) {
 	for spec, want := range map[string]string{
 		"{rest: {}, mysql: {}}":                                                   "",                                                                                                   // [modelregistry-3]
 		"{rest: {}, postgres: {}}":                                                "",                                                                                                   // [modelregistry-3]
@@ -34,7 +34,7 @@ func TestADatabaseIsDemanded(t *testing.T) {
 		"{rest: {}, postgres: {host: h, retentionPolicy: Delete, storage: {size: 1Gi}}}": "",
 		"{rest: {}, postgres: {host: h, storage: {size: '0'}}}":                          "spec.postgres.storage.size: Invalid value: \"0\": size must be greater than zero",
 	} {
-		mustSay(t, Validate(registry(t, spec), Settings{}), want)
+		requireError(t, Validate(registry(t, spec), Settings{}), want)
 	}
 	errs := Validate(registry(t, "{rest: {}}"), Settings{})
 	if len(errs) != 2 || errs[1].Field != "spec.mysql" {
@@ -42,7 +42,7 @@ func TestADatabaseIsDemanded(t *testing.T) {
 	}
 }
 
-// Names that fail later are refused at once, D32; those that exist are accepted.
+// Names that would fail later are rejected on create, D32; existing ones are accepted.
 func TestNames(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("a", n) }
 	for _, c := range []struct{ name, spec, want string }{
@@ -57,23 +57,23 @@ func TestNames(t *testing.T) {
 	} {
 		m := registry(t, c.spec)
 		m.Name = c.name
-		mustSay(t, nameErrors(m, nil), c.want)
-		mustSay(t, nameErrors(m, m.DeepCopy()), "")
+		requireError(t, nameErrors(m, nil), c.want)
+		requireError(t, nameErrors(m, m.DeepCopy()), "")
 	}
 	grown := registry(t, "{rest: {}, postgres: {generateDeployment: true}}")
 	before := registry(t, external)
 	grown.Name, before.Name = long(55), long(55)
-	mustSay(t, nameErrors(grown, before), "-postgres; this one has 55")
+	requireError(t, nameErrors(grown, before), "-postgres; this one has 55")
 }
 
 func TestNamesAreUnique(t *testing.T) { // [modelregistry-13]
 	m := registry(t, external)
-	mustSay(t, taken(m, nil), "")
-	mustSay(t, taken(m, []string{"ns"}), "")
-	mustSay(t, taken(m, []string{"ns", "elsewhere"}), "metadata.name: Duplicate value: \"demo\": registry named demo already exists in namespace elsewhere")
+	requireError(t, duplicateNameErrors(m, nil), "")
+	requireError(t, duplicateNameErrors(m, []string{"ns"}), "")
+	requireError(t, duplicateNameErrors(m, []string{"ns", "elsewhere"}), "metadata.name: Duplicate value: \"demo\": registry named demo already exists in namespace elsewhere")
 }
 
-// Values that change what stands around them are refused when they are new, D31.
+// New values that would change the structure around them are rejected, D31.
 func TestPatterns(t *testing.T) {
 	for spec, want := range map[string]string{
 		external: "",
@@ -102,15 +102,15 @@ func TestPatterns(t *testing.T) {
 		"{rest: {}, postgres: {host: h, database: " + strings.Repeat("d", 65) + "}}":                                                                           "spec.postgres.database: Invalid value",
 	} {
 		m := registry(t, spec)
-		mustSay(t, patternErrors(m, nil), want)
-		mustSay(t, patternErrors(m, m.DeepCopy()), "")
+		requireError(t, patternErrors(m, nil), want)
+		requireError(t, patternErrors(m, m.DeepCopy()), "")
 		if want != "" {
-			mustSay(t, patternErrors(m, registry(t, external)), want)
+			requireError(t, patternErrors(m, registry(t, external)), want)
 		}
 	}
 }
 
-// Everything that has no effect is reported, once, D13, D20.
+// Each field without effect causes one warning, D13, D20.
 func TestWarnings(t *testing.T) {
 	for spec, want := range map[string]string{
 		external: "",
@@ -162,8 +162,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// A refusal says which field, with which value, and what to do about it.
-func TestRefusalsNameFieldAndFix(t *testing.T) {
+// An error names the field, the value and the fix.
+func TestErrorsNameFieldAndFix(t *testing.T) {
 	long := registry(t, "{rest: {}, postgres: {generateDeployment: true, host: 'a b', username: 'u v', database: 'd e', image: 'i j', retentionPolicy: x, storage: {size: '0'}}}")
 	long.Name = strings.Repeat("a", 60) + ".b"
 	wrong := registry(t, "{rest: {image: 'a b'}, mysql: {host: 'a b', username: 'u v', database: 'd e'}, kubeRBACProxy: {image: 'x y'}}")
@@ -172,7 +172,7 @@ func TestRefusalsNameFieldAndFix(t *testing.T) {
 	for _, m := range []*v1beta1.ModelRegistry{long, wrong, none} {
 		errs := append(Validate(m, Settings{Namespace: "other"}), nameErrors(m, nil)...)
 		errs = append(errs, patternErrors(m, nil)...)
-		errs = append(errs, taken(m, []string{"elsewhere"})...)
+		errs = append(errs, duplicateNameErrors(m, []string{"elsewhere"})...)
 		for _, err := range errs {
 			seen++
 			if err.Field == "" || err.Type != "FieldValueRequired" && err.BadValue == "" {
@@ -192,8 +192,8 @@ func TestRefusalsNameFieldAndFix(t *testing.T) {
 	}
 }
 
-// The rules that the controller asks are those of admission, and neither changes what it judges.
-func TestRulesDoNotChangeWhatTheyJudge(t *testing.T) {
+// The controller uses the rules of admission, which do not modify objects.
+func TestRulesDoNotModifyObjects(t *testing.T) {
 	for _, spec := range []string{external, "{rest: {}, oauthProxy: {}, postgres: {}}", "{rest: {image: '" + defaultImage + "'}, mysql: {host: h}, kubeRBACProxy: {}}"} {
 		m := registry(t, spec)
 		before := m.DeepCopy()
@@ -204,6 +204,6 @@ func TestRulesDoNotChangeWhatTheyJudge(t *testing.T) {
 		if _, err := Default(m, settings(true)); err != nil {
 			t.Error(err)
 		}
-		same(t, spec, before, m)
+		requireEqual(t, spec, before, m)
 	}
 }

@@ -13,8 +13,7 @@ import (
 	kjson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Every rule of defaulting on both versions: what is given, and what is stored on Kubernetes and on OpenShift. Fields and blocks
-// that no one knows stay where they are.
+// Every default rule for both versions, on Kubernetes and on OpenShift. Unknown fields are preserved.
 func TestDefaultsOfBothVersions(t *testing.T) {
 	const betaProxy, alphaProxy = "kubeRBACProxy: {serviceRoute: enabled}", "oauthProxy: {serviceRoute: enabled}"
 	for name, c := range map[string]struct{ version, given, kubernetes, openShift string }{
@@ -51,13 +50,13 @@ func TestDefaultsOfBothVersions(t *testing.T) {
 		for platform, want := range map[bool]string{false: c.kubernetes, true: c.openShift} {
 			d := &defaulter{source(settings(platform))}
 			r := request(t, admissionv1.Create, object(t, c.version, c.given), nil)
-			same(t, fmt.Sprintf("%s, OpenShift %t", name, platform), object(t, c.version, want), patched(t, r, d.Handle(t.Context(), r)))
+			requireEqual(t, fmt.Sprintf("%s, OpenShift %t", name, platform), object(t, c.version, want), applyPatch(t, r, d.Handle(t.Context(), r)))
 		}
 	}
 }
 
-// Every rule of validation on both versions: a refusal names the path and what is wrong, in the words that people search for.
-func TestRefusalsOfBothVersions(t *testing.T) {
+// Every validation rule for both versions: an error names the path and the problem, in searchable terms.
+func TestRejectionsOfBothVersions(t *testing.T) {
 	const host = "postgres: {host: db, username: u, database: d}"
 	for name, c := range map[string]struct{ version, spec, want string }{
 		"a database":                                      {beta, "{rest: {}, " + host + "}", ""},
@@ -89,7 +88,7 @@ func TestRefusalsOfBothVersions(t *testing.T) {
 		"what is no object is no registry":                {alpha, "{rest: [], grpc: {}, " + host + "}", "decoding the ModelRegistry"},
 		"a list of hosts is none for admin":               {beta, "{rest: {}, postgres: {host: 'a,b', username: u, database: d}}", "spec.postgres.host: Invalid value"},
 	} {
-		v := &validator{source(settings(true)), registries{}.find}
+		v := &validator{source(settings(true)), registriesByName{}.find}
 		for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
 			old := object(t, c.version, "{rest: {}, grpc: {}, "+host+"}")
 			answer := v.Handle(t.Context(), request(t, operation, object(t, c.version, c.spec), old))
@@ -100,9 +99,9 @@ func TestRefusalsOfBothVersions(t *testing.T) {
 	}
 }
 
-// A registry of the original that asked for names which it ignored stays editable: its database is there, and is called otherwise.
-func TestIgnoredNamesOfOlderRegistriesStay(t *testing.T) {
-	v := &validator{source(settings(false)), registries{}.find}
+// A legacy registry with ignored database names remains editable: its database exists under other names.
+func TestReservedNamesOfStoredRegistriesAreAllowed(t *testing.T) {
+	v := &validator{source(settings(false)), registriesByName{}.find}
 	old := object(t, beta, "{rest: {}, postgres: {generateDeployment: true, database: model-registry, username: a@b}}")
 	edited := object(t, beta, "{rest: {port: 8081}, postgres: {generateDeployment: true, database: model-registry, username: a@b}}")
 	if answer := v.Handle(t.Context(), request(t, admissionv1.Update, edited, old)); !answer.Allowed {
@@ -114,7 +113,7 @@ func TestIgnoredNamesOfOlderRegistriesStay(t *testing.T) {
 	}
 }
 
-// A list of both versions comes back in its order and in one version, whichever is wanted, with what no one knows.
+// A list of both versions is converted in order to either version, with unknown fields.
 func TestListsOfMixedVersions(t *testing.T) {
 	given := []map[string]any{
 		object(t, beta, "{rest: {port: 1}, later: {a: 1}}"), object(t, alpha, "{rest: {port: 2}, grpc: {port: 9}, later: [2]}"),
@@ -132,8 +131,8 @@ func TestListsOfMixedVersions(t *testing.T) {
 			if err := kjson.Unmarshal(converted.Raw, &one); err != nil {
 				t.Fatal(err)
 			}
-			port := block(block(one, "spec"), "rest")["port"]
-			if one["apiVersion"] != wanted || fmt.Sprint(port) != fmt.Sprint(i+1) || block(one, "metadata")["name"] != "demo" {
+			port := nestedMap(nestedMap(one, "spec"), "rest")["port"]
+			if one["apiVersion"] != wanted || fmt.Sprint(port) != fmt.Sprint(i+1) || nestedMap(one, "metadata")["name"] != "demo" {
 				t.Errorf("%s: object %d is %v", wanted, i, one)
 			}
 			there = append(there, one)
@@ -142,7 +141,7 @@ func TestListsOfMixedVersions(t *testing.T) {
 		back := review(t, other, there...).Response
 		again := review(t, wanted, rawObjects(t, back)...).Response
 		for i := range there {
-			same(t, fmt.Sprintf("%s: object %d again", wanted, i), there[i], rawObjects(t, again)[i])
+			requireEqual(t, fmt.Sprintf("%s: object %d again", wanted, i), there[i], rawObjects(t, again)[i])
 		}
 	}
 }
@@ -160,7 +159,7 @@ func rawObjects(t *testing.T, answer *apiextensionsv1.ConversionResponse) []map[
 	return all
 }
 
-// The answer is of the version of the question: definitions of the original ask for v1beta1 reviews first.
+// The response has the version of the review: CRDs of the legacy operator request v1beta1 first.
 func TestReviewsAreAnsweredInTheirVersion(t *testing.T) {
 	for _, version := range []string{"apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1"} {
 		body := fmt.Sprintf(`{"apiVersion":%q,"kind":"ConversionReview","request":{"uid":"7","desiredAPIVersion":%q,"objects":[%s]}}`,
@@ -168,14 +167,14 @@ func TestReviewsAreAnsweredInTheirVersion(t *testing.T) {
 		recorder := httptest.NewRecorder()
 		converter{}.ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, ConvertPath, strings.NewReader(body)))
 		answer := decoded(t, recorder.Body.String())
-		if answer["apiVersion"] != version || answer["kind"] != "ConversionReview" || block(answer, "response")["uid"] != "7" ||
-			block(block(answer, "response"), "result")["status"] != "Success" {
+		if answer["apiVersion"] != version || answer["kind"] != "ConversionReview" || nestedMap(answer, "response")["uid"] != "7" ||
+			nestedMap(nestedMap(answer, "response"), "result")["status"] != "Success" {
 			t.Errorf("%s: %s", version, recorder.Body)
 		}
 	}
 }
 
-// One object that cannot be converted fails all of them, and the answer says which and why; nothing is answered by halves.
+// One invalid object fails the whole review, and the response names it and the cause, without converted objects.
 func TestFailuresOfReviews(t *testing.T) {
 	good := object(t, beta, "{rest: {}}")
 	for name, c := range map[string]struct {

@@ -21,7 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/webhooks/modelregistry/conversion"
 )
 
-// The paths of the webhooks. Configurations in clusters call them.
+// Paths of the webhooks, to which webhook configurations in clusters refer.
 const (
 	MutatePath          = "/mutate-modelregistry-opendatahub-io-modelregistry"
 	ValidatePath        = "/validate-modelregistry-opendatahub-io-modelregistry"
@@ -29,7 +29,7 @@ const (
 	ValidateCatalogPath = "/validate-aihub-opendatahub-io-catalog"
 )
 
-// The objects that lead to the webhooks and are shipped with the program; each must know the CA of the webhook certificate.
+// Webhook configurations and CRD whose CA bundle is that of the webhook certificate.
 const (
 	MutatingConfiguration          = "model-registry-operator-mutating-webhook-configuration"
 	ValidatingConfiguration        = "model-registry-operator-validating-webhook-configuration"
@@ -37,21 +37,21 @@ const (
 	ConvertedCRD                   = "modelregistries.modelregistry.opendatahub.io"
 )
 
-// Settings are what the rules need to know beside the objects.
+// Settings holds the parameters of the rules.
 type Settings struct {
-	// Namespace is the only one in which registries and the catalog may live; empty for any.
+	// Namespace is the only one allowed for registries and the catalog; empty for any.
 	Namespace string
-	// RESTImages are the images that registries without one run, or once ran.
+	// RESTImages are the current and former default images.
 	RESTImages []string
-	// OpenShift says that the cluster serves Routes: a registry always has a proxy there.
+	// OpenShift is set if the cluster serves Routes: a registry then always has a proxy.
 	OpenShift bool
 }
 
-// Source returns the settings. They may have to be read first, so it can fail. It is called with every request.
+// Source returns the settings. It is called for every request and may fail if it has to read them.
 type Source func(context.Context) (Settings, error)
 
-// Register adds the webhooks and the conversion of ModelRegistry to the server of the manager. While the component is
-// switched off only the author is judged, with a warning; conversion continues.
+// Register adds the webhooks and the conversion of ModelRegistry to the server of the manager. For a disabled component the webhooks only
+// check the author and return a warning; conversion is always enabled.
 func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, settings Source) {
 	server := mgr.GetWebhookServer()
 	server.Register(ConvertPath, converter{})
@@ -59,29 +59,29 @@ func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, settings Sou
 	const off = author.DisabledComponent("the component modelregistry is switched off: the ModelRegistry is stored unchanged, but the operator does not reconcile it")
 	var mutating, validating admission.Handler = off, off
 	if enabled {
-		mutating, validating = &defaulter{settings}, &validator{settings, finder(mgr.GetAPIReader(), kind)}
+		mutating, validating = &defaulter{settings}, &validator{settings, newNamespaceFinder(mgr.GetAPIReader(), kind)}
 	}
 	server.Register(MutatePath, &admission.Webhook{Handler: mutating})
-	server.Register(ValidatePath, &admission.Webhook{Handler: guards.Before(validating, kind.GroupKind(), usesOf)})
+	server.Register(ValidatePath, &admission.Webhook{Handler: guards.Wrap(validating, kind.GroupKind(), referencesOf)})
 }
 
-// RegisterCatalog adds the webhook of Catalog to the server of the manager. While the component is switched off only the author is
-// judged, with a warning.
+// RegisterCatalog adds the webhook of Catalog to the server of the manager. For a disabled component it only checks the author and returns
+// a warning.
 func RegisterCatalog(mgr ctrl.Manager, enabled bool, guards author.Guards, settings Source) {
 	kind := aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind)
 	var next admission.Handler = author.DisabledComponent("the component modelcatalog is switched off: the Catalog is stored unchanged, but the operator does not reconcile it")
 	if enabled {
-		next = &catalogValidator{settings, finder(mgr.GetAPIReader(), kind)}
+		next = &catalogValidator{settings, newNamespaceFinder(mgr.GetAPIReader(), kind)}
 	}
-	handler := guards.Before(next, kind.GroupKind(), catalogUsesOf)
+	handler := guards.Wrap(next, kind.GroupKind(), catalogReferencesOf)
 	mgr.GetWebhookServer().Register(ValidateCatalogPath, &admission.Webhook{Handler: handler})
 }
 
-// find returns the namespaces that hold an object of the name.
-type find func(ctx context.Context, name string) ([]string, error)
+// namespaceFinder returns the namespaces with an object of the name.
+type namespaceFinder func(ctx context.Context, name string) ([]string, error)
 
-// finder asks the API server and not the cache, which may not have heard of an object that was created a moment ago.
-func finder(reader client.Reader, kind schema.GroupVersionKind) find {
+// newNamespaceFinder returns a namespaceFinder that lists from the API server, because the cache may lack a new object.
+func newNamespaceFinder(reader client.Reader, kind schema.GroupVersionKind) namespaceFinder {
 	return func(ctx context.Context, name string) ([]string, error) {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -96,12 +96,12 @@ func finder(reader client.Reader, kind schema.GroupVersionKind) find {
 	}
 }
 
-// defaulter answers the mutating webhook of ModelRegistry.
+// defaulter is the mutating webhook of ModelRegistry.
 type defaulter struct{ settings Source }
 
 // Handle implements admission.Handler.
 func (d *defaulter) Handle(ctx context.Context, request admission.Request) admission.Response {
-	return read(ctx, request, d.settings, func(object, old map[string]any, s Settings) admission.Response {
+	return handle(ctx, request, d.settings, func(object, old map[string]any, s Settings) admission.Response {
 		setDefaults(object, old, s)
 		changed, err := encode(object)
 		if err != nil {
@@ -111,83 +111,83 @@ func (d *defaulter) Handle(ctx context.Context, request admission.Request) admis
 	})
 }
 
-// validator answers the validating webhook of ModelRegistry.
+// validator is the validating webhook of ModelRegistry.
 type validator struct {
-	settings Source
-	others   find
+	settings       Source
+	findNamespaces namespaceFinder
 }
 
 // Handle implements admission.Handler.
 func (v *validator) Handle(ctx context.Context, request admission.Request) admission.Response {
-	return read(ctx, request, v.settings, func(object, oldObject map[string]any, s Settings) admission.Response {
-		registry, err := typed(object)
+	return handle(ctx, request, v.settings, func(object, oldObject map[string]any, s Settings) admission.Response {
+		registry, err := decodeTyped(object)
 		var old *v1beta1.ModelRegistry
 		if err == nil && oldObject != nil {
-			old, err = typed(oldObject)
+			old, err = decodeTyped(oldObject)
 		}
 		if err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
-		if registry.Namespace == "" { // in a request the URL may say it alone
+		if registry.Namespace == "" { // the namespace may only be in the URL
 			registry.Namespace = request.Namespace
 		}
-		errs, err := v.judge(ctx, registry, old, s)
+		errs, err := v.validate(ctx, registry, old, s)
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
-		errs = append(keptErrors(object), errs...)
+		errs = append(annotationErrors(object), errs...)
 		return author.Invalid(v1beta1.GroupVersion.WithKind(v1beta1.Kind).GroupKind(), registry.Name, errs).WithWarnings(warnings(registry, old)...)
 	})
 }
 
-// read decodes what a request changes, and reads the settings, before it is decided. Objects that are being deleted pass.
-func read(ctx context.Context, request admission.Request, source Source,
+// handle decodes the objects of a request, reads the settings and calls decide. Terminating objects are allowed.
+func handle(ctx context.Context, request admission.Request, source Source,
 	decide func(object, old map[string]any, s Settings) admission.Response,
 ) admission.Response {
-	if !author.Changes(request) {
+	if !author.IsWrite(request) {
 		return admission.Allowed("")
 	}
 	object, old, err := decode(request)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	if block(old, "metadata")["deletionTimestamp"] != nil { // by what is stored: a new object can say anything
+	if nestedMap(old, "metadata")["deletionTimestamp"] != nil { // of the stored object, because the client sets that of the new one
 		return admission.Allowed("")
 	}
 	settings, err := source(ctx)
 	if err != nil {
-		return unset(err)
+		return settingsUnavailable(err)
 	}
 	return decide(object, old, settings)
 }
 
-func (v *validator) judge(ctx context.Context, registry, old *v1beta1.ModelRegistry, s Settings) (field.ErrorList, error) {
+func (v *validator) validate(ctx context.Context, registry, old *v1beta1.ModelRegistry, s Settings) (field.ErrorList, error) {
 	if old != nil {
-		s.Namespace = "" // it may have changed since, and what is stored elsewhere must be able to change too
+		s.Namespace = "" // the setting may have changed, and objects elsewhere must remain editable
 	}
 	errs := append(nameErrors(registry, old), Validate(registry, s)...)
 	errs = append(errs, patternErrors(registry, old)...)
 	if old != nil {
 		return errs, nil
 	}
-	namespaces, err := v.others(ctx, registry.Name)
+	namespaces, err := v.findNamespaces(ctx, registry.Name)
 	if err != nil {
 		return nil, fmt.Errorf("looking for other registries named %s: %w", registry.Name, err)
 	}
-	return append(errs, taken(registry, namespaces)...), nil
+	return append(errs, duplicateNameErrors(registry, namespaces)...), nil
 }
 
-// keptErrors refuses an annotation of conversion that cannot be read: what it keeps would be lost.
-func keptErrors(object map[string]any) field.ErrorList {
+// annotationErrors rejects an invalid conversion annotation, whose fields would be lost.
+func annotationErrors(object map[string]any) field.ErrorList {
 	if err := conversion.Check(object); err != nil {
 		path := field.NewPath("metadata", "annotations").Key(conversion.Annotation)
-		text, _ := block(block(object, "metadata"), "annotations")[conversion.Annotation].(string)
+		text, _ := nestedMap(nestedMap(object, "metadata"), "annotations")[conversion.Annotation].(string)
 		return field.ErrorList{field.Invalid(path, text, err.Error()+": leave the annotation as it is served")}
 	}
 	return nil
 }
 
-// decode reads the objects of a request; old is nil for a new one. Anything but a ModelRegistry is an error.
+// decode decodes the objects of a request; old is nil on create. Other kinds than ModelRegistry are errors.
 func decode(request admission.Request) (object, old map[string]any, err error) {
 	if object, err = decodeRaw(request.Object.Raw); err != nil {
 		return nil, nil, err
@@ -203,35 +203,35 @@ func decodeRaw(raw []byte) (map[string]any, error) {
 	if err := kjson.Unmarshal(raw, &object); err != nil {
 		return nil, fmt.Errorf("decoding the ModelRegistry: %w", err)
 	}
-	// The conversion knows what a ModelRegistry is.
+	// Convert rejects other kinds.
 	if _, err := conversion.Convert(object, v1beta1.GroupVersion.String()); err != nil {
 		return nil, err
 	}
 	return object, nil
 }
 
-// typed reads a decoded object of either version.
-func typed(object map[string]any) (*v1beta1.ModelRegistry, error) {
+// decodeTyped converts a decoded object of either version to its Go type.
+func decodeTyped(object map[string]any) (*v1beta1.ModelRegistry, error) {
 	converted, err := conversion.Convert(object, v1beta1.GroupVersion.String())
 	if err != nil {
 		return nil, err
 	}
-	registry := &v1beta1.ModelRegistry{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(converted, registry); err != nil {
+	out := &v1beta1.ModelRegistry{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(converted, out); err != nil {
 		return nil, fmt.Errorf("decoding the ModelRegistry: %w", err)
 	}
-	return registry, nil
+	return out, nil
 }
 
-// unset refuses while the settings cannot be read.
-func unset(err error) admission.Response {
+// settingsUnavailable rejects a request because the settings cannot be read.
+func settingsUnavailable(err error) admission.Response {
 	return author.CheckFailed("the settings of the component modelregistry", err)
 }
 
-// catalogValidator answers the validating webhook of Catalog. It looks at new ones only.
+// catalogValidator is the validating webhook of Catalog. It checks creations only.
 type catalogValidator struct {
-	settings Source
-	others   find
+	settings       Source
+	findNamespaces namespaceFinder
 }
 
 // Handle implements admission.Handler.
@@ -241,20 +241,20 @@ func (v *catalogValidator) Handle(ctx context.Context, request admission.Request
 	}
 	settings, err := v.settings(ctx)
 	if err != nil {
-		return unset(err)
+		return settingsUnavailable(err)
 	}
 	errs := catalogErrors(request.Name, request.Namespace, settings)
 	if settings.Namespace == "" && len(errs) == 0 {
-		namespaces, err := v.others(ctx, request.Name)
+		namespaces, err := v.findNamespaces(ctx, request.Name)
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, fmt.Errorf("looking for another Catalog: %w", err))
 		}
-		errs = secondCatalog(request.Name, request.Namespace, namespaces)
+		errs = duplicateCatalogErrors(request.Name, request.Namespace, namespaces)
 	}
 	return author.Invalid(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind).GroupKind(), request.Name, errs)
 }
 
-// catalogErrors refuses a new Catalog of another name, or in another namespace than the configured one.
+// catalogErrors rejects a new Catalog with another name or namespace than allowed.
 func catalogErrors(name, namespace string, s Settings) field.ErrorList {
 	var errs field.ErrorList
 	if name != aihubv1alpha1.CatalogName {
@@ -264,8 +264,8 @@ func catalogErrors(name, namespace string, s Settings) field.ErrorList {
 	return append(errs, namespaceErrors(namespace, s.Namespace, "the catalog lives in")...)
 }
 
-// secondCatalog refuses a Catalog beside one in another namespace: they would share a host and cluster-wide rights.
-func secondCatalog(name, namespace string, namespaces []string) field.ErrorList {
+// duplicateCatalogErrors rejects a Catalog if one exists in another namespace: both would have the same host and cluster-scoped objects.
+func duplicateCatalogErrors(name, namespace string, namespaces []string) field.ErrorList {
 	for _, other := range namespaces {
 		if other != namespace {
 			detail := fmt.Sprintf("there is one Catalog in a cluster, and it exists in namespace %s already: use it, or delete it first", other)

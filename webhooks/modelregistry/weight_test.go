@@ -15,13 +15,13 @@ import (
 	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-// discard is an answer that takes no memory.
+// discard is a response writer without memory.
 type discard struct{ io.Writer }
 
 func (discard) Header() http.Header { return http.Header{} }
 func (discard) WriteHeader(int)     {}
 
-// most returns the most memory that was alive while a function ran, in bytes, without what was before. It collects garbage all the time.
+// most returns the maximum live memory in bytes that a function adds. It runs the garbage collector continuously.
 func most(do func()) int64 {
 	var stats runtime.MemStats
 	alive := func() int64 {
@@ -47,9 +47,9 @@ func most(do func()) int64 {
 	}
 }
 
-// What a body is taken to need covers what the handlers need, whatever it consists of.
-func TestWeightsCoverWhatHandlersTake(t *testing.T) {
-	const size, fixed = 128 << 10, 512 << 10 // what pools of the libraries hold
+// The estimated memory of any body covers the memory of its handler.
+func TestWeightsCoverHandlerMemory(t *testing.T) {
+	const size, fixed = 128 << 10, 512 << 10 // pools of the libraries
 	many := func(item string) string { return `{"a":[` + strings.Repeat(item+",", size/(len(item)+1)) + `0]}` }
 	settings := func(context.Context) (Settings, error) { return Settings{}, nil }
 	none := func(context.Context, string) ([]string, error) { return nil, nil }

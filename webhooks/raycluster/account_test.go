@@ -22,7 +22,7 @@ func tokenMounts(t *testing.T, object map[string]any, pod []string) []string {
 	return holders
 }
 
-// R30: the token of the account that may review tokens goes into the sidecar alone.
+// R30: only the sidecar gets the token of the ServiceAccount that may review tokens.
 func TestTokenIsForTheSidecarOnly(t *testing.T) {
 	for name, test := range map[string]struct {
 		s    Settings
@@ -42,7 +42,7 @@ func TestTokenIsForTheSidecarOnly(t *testing.T) {
 	}
 }
 
-// R30: the account of the user is overwritten, because OAuth of OpenShift knows programs by their account; it is remembered.
+// R30: the ServiceAccount of the user is overwritten, because OpenShift OAuth identifies clients by ServiceAccount; an annotation stores it.
 func TestAccountOfTheUser(t *testing.T) {
 	s := onOpenShift()
 	account := func(object map[string]any) [2]any {
@@ -72,7 +72,7 @@ func TestAccountOfTheUser(t *testing.T) {
 	}
 }
 
-// R30: on request the head keeps its account, and the sidecar has a token of the other from a Secret.
+// R30: on request the head keeps its ServiceAccount, and the sidecar mounts a token from a Secret.
 func TestAccountThatIsKept(t *testing.T) {
 	keep := put("true", "metadata", "annotations", raycluster.AnnotationKeepServiceAccount)
 	for name, s := range map[string]Settings{"OpenShift": onOpenShift(), "plain": onOpenShift().with(plain)} {
@@ -84,16 +84,16 @@ func TestAccountThatIsKept(t *testing.T) {
 		if secret := at(find(listAt(got, in(headPod, "volumes")...), raycluster.VolumeToken), "secret", "secretName"); secret != names.TokenSecret {
 			t.Errorf("%s: Secret %v", name, secret)
 		}
-		// KubeRay gives its autoscaler rights by the account of the head, so it needs that token and not ours.
+		// KubeRay grants rights to the ServiceAccount of the head for its autoscaler, which therefore needs that token.
 		if find(listAt(got, autoscalerMounts...), raycluster.VolumeToken) != nil {
 			t.Errorf("%s: the autoscaler has the token of the dashboard", name)
 		}
 		accepted(t, s, got, nil)
 		accepted(t, s, got, got)
-		// Asked for later, it comes back from where it was remembered.
+		// A later request restores it from the annotation.
 		stored := defaulted(t, s, parse(t, full), nil)
 		later := defaulted(t, s, copyOf(stored, keep), stored)
-		if diff := cmp.Diff(normal(got), normal(later)); diff != "" {
+		if diff := cmp.Diff(normalize(got), normalize(later)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 		accepted(t, s, later, stored)
@@ -103,7 +103,7 @@ func TestAccountThatIsKept(t *testing.T) {
 	}
 }
 
-// R14: KubeRay's autoscaler reaches Ray, which wants certificates, and Kubernetes, for which it needs the token of the head.
+// R14: KubeRay's autoscaler needs certificates to connect to Ray, and the token of the head for Kubernetes.
 func TestAutoscaler(t *testing.T) {
 	for name, s := range map[string]Settings{"operator": onOpenShift(), "pod": onOpenShift().with(original), "plain": onOpenShift().with(plain)} {
 		got := defaulted(t, s, parse(t, full), nil)
@@ -128,14 +128,14 @@ func TestAutoscaler(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	// Without options of the user they are made.
+	// Options are created if the user sets none.
 	got := defaulted(t, onOpenShift(), parse(t, minimal, put(true, "spec", "enableInTreeAutoscaling")), nil)
 	if diff := cmp.Diff(tlsNames, namesAt(got, autoscalerEnv...)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// R15: containers of ours have small resources and a restricted context; what a user sets of the resources stays.
+// R15: injected containers have small resources and a restricted security context; resources of the user stay.
 func TestResourcesAndContext(t *testing.T) {
 	for name, s := range map[string]Settings{"OpenShift": onOpenShift(), "plain": onOpenShift().with(plain), "pod": onOpenShift().with(plain).with(original)} {
 		stored := defaulted(t, s, parse(t, minimal), nil)
@@ -183,7 +183,7 @@ func TestResourcesAndContext(t *testing.T) {
 	}
 }
 
-// R16: on plain Kubernetes the key is made by the user who reads it.
+// R16: on plain Kubernetes the key is created by the user who reads it.
 func TestUserOfTheCertificate(t *testing.T) {
 	s := onOpenShift().with(plain)
 	for name, test := range map[string]struct {
@@ -203,7 +203,7 @@ func TestUserOfTheCertificate(t *testing.T) {
 	}
 }
 
-// R10: a log-in by the browser needs the same right as a token.
+// R10: login by browser requires the same right as a token.
 func TestBrowsersNeedTheRightAsWell(t *testing.T) {
 	sidecar := find(listAt(defaulted(t, onOpenShift(), parse(t, minimal), nil), in(headPod, "containers")...), "oauth-proxy")
 	want := []any{

@@ -25,7 +25,7 @@ func fresh(t *testing.T, text string) map[string]any {
 
 const plainCluster = `{"apiVersion":"ray.io/v1","kind":"RayCluster","metadata":{"name":"c","namespace":"team"},"spec":{"headGroupSpec":{"rayStartParams":{},"template":{"spec":{"containers":[{"name":"h","image":"i"}]}}}}}`
 
-// What is let in is accepted when it is stored again, and the object of the user stays as it is.
+// An admitted cluster is accepted when it is stored again, and the submitted object is not changed.
 func TestAdmit(t *testing.T) {
 	for name, served := range map[string]capability.Set{"plain": capability.NewSet(), "openshift": capability.NewSet(capability.Route, capability.OpenShiftIngress)} {
 		settings := SettingsOf(config.DefaultRayCluster(), served, "apps.example.org", "v7")
@@ -55,7 +55,7 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-func TestAdmitGivesWay(t *testing.T) {
+func TestAdmitReplacesForeignElements(t *testing.T) {
 	settings := SettingsOf(config.DefaultRayCluster(), capability.NewSet(), "", "v7")
 	elsewhere := strings.Replace(plainCluster, `"spec":{"headGroupSpec"`, `"spec":{"managedBy":"kueue.x-k8s.io/multikueue","headGroupSpec"`, 1)
 	admitted, _, err := Admit(settings, fresh(t, elsewhere))

@@ -12,9 +12,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// applied lays a manifest over what is stored, as server-side apply does it: fields of objects are laid over each other, and
-// what admission wrote stays, because no applied manifest ever had it. Lists whose elements have names are either merged by them
-// or replaced as a whole: the CRDs of KubeRay differ in that from version to version.
+// overlaid merges a manifest into a stored object like server-side apply: injected fields stay, because no applied manifest contained them.
+// Lists of named elements are merged by name or replaced, which differs between versions of KubeRay's CRDs.
 func overlaid(stored, manifest any, keyed bool) any {
 	switch m := manifest.(type) {
 	case map[string]any:
@@ -53,7 +52,7 @@ func mergedByName(stored, manifest []any) []any {
 	return out
 }
 
-// applies sends a manifest as the SDK does, on what is stored or for a new cluster.
+// applies submits a manifest as the SDK does, for an update or a creation.
 func applies(t *testing.T, s Settings, stored, manifest map[string]any, keyed bool) map[string]any {
 	t.Helper()
 	if stored == nil {
@@ -67,7 +66,7 @@ func applies(t *testing.T, s Settings, stored, manifest map[string]any, keyed bo
 	return got
 }
 
-// changedPlaces lists where two objects differ.
+// changedPlaces lists the differences of two objects.
 func changedPlaces(a, b any, at string) []string {
 	if cmp.Equal(a, b) {
 		return nil
@@ -94,11 +93,11 @@ func changedPlaces(a, b any, at string) []string {
 	return []string{at}
 }
 
-// merges tell how the lists of the CRD are merged.
+// merges are the list types of the CRD.
 var merges = map[string]bool{"lists by name": true, "whole lists": false}
 
-// Section 11.1: apply() of the SDK on a cluster that exists changes what its manifest changes, and nothing else, be it the same
-// manifest again, under a newer program, or after a change of the settings.
+// apply() of the SDK on an existing cluster changes only what its manifest changes: also for the same manifest, a newer version of the
+// operator, and changed settings.
 func TestApplyOfTheSDK(t *testing.T) {
 	const head, group = ".spec.headGroupSpec.template.spec", ".spec.workerGroupSpecs.0.template.spec"
 	for variant, s := range variants {
@@ -145,7 +144,7 @@ func TestApplyOfTheSDK(t *testing.T) {
 	}
 }
 
-// The SDK also applies what it read, with everything of ours in it: that of the moment, or of a cluster that was there before.
+// The SDK also applies objects that it has read, including their injections: from this or from a previous cluster.
 func TestApplyOfWhatWasRead(t *testing.T) {
 	for variant, s := range variants {
 		for naming, stored := range completed(t, s) {
@@ -155,7 +154,7 @@ func TestApplyOfWhatWasRead(t *testing.T) {
 				}
 			}
 		}
-		// Read somewhere else, made here: the names in it are of another cluster, and everything of ours follows.
+		// An object of another cluster: its names and injections are replaced.
 		read := copyOf(defaulted(t, s, crowd(t), nil), put("elsewhere", "metadata", "namespace"), put("other", "metadata", "name"))
 		fresh := defaulted(t, s, copyOf(crowd(t), put("elsewhere", "metadata", "namespace"), put("other", "metadata", "name")), nil)
 		copied := defaulted(t, s, read, nil)
@@ -168,7 +167,7 @@ func TestApplyOfWhatWasRead(t *testing.T) {
 			for _, list := range []string{"volumes", "initContainers"} {
 				for _, name := range namesAt(fresh, in(pod, list)...) {
 					want, got := find(listAt(fresh, in(pod, list)...), name), find(listAt(copied, in(pod, list)...), name)
-					if diff := cmp.Diff(normal(want), normal(got)); diff != "" {
+					if diff := cmp.Diff(normalize(want), normalize(got)); diff != "" {
 						t.Errorf("%s: %s of %v in a copy:\n%s", variant, name, pod, diff)
 					}
 				}
@@ -177,7 +176,7 @@ func TestApplyOfWhatWasRead(t *testing.T) {
 	}
 }
 
-// A group that goes, comes, or changes its place among the others moves nothing in those that stay.
+// Adding, deleting or moving a group does not change the others.
 func TestGroupsComeAndGo(t *testing.T) {
 	s := onOpenShift()
 	at := []string{"spec", "workerGroupSpecs"}
@@ -217,5 +216,5 @@ func TestGroupsComeAndGo(t *testing.T) {
 	}
 }
 
-// at0 is the head of a cluster.
+// at0 returns the head of a cluster.
 func at0(object map[string]any) any { return at(object, "spec", "headGroupSpec") }

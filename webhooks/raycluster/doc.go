@@ -1,8 +1,7 @@
-// Package raycluster puts the security of RayClusters into their pod templates at admission, and refuses changes of it: a
-// sidecar that knows who calls the dashboard, and the certificates of the pods.
+// Package raycluster injects the security of RayClusters into their pod templates at admission, and rejects changes of it: a sidecar that
+// authenticates callers of the dashboard, and the certificates of the pods.
 //
-// What belongs into a cluster is planned by pure functions from the settings, the platform, the object and what is stored
-// of it. One plan serves both webhooks: the first writes it in, the second compares. The object is never written back from
-// a type: the patch has single operations on the raw object, so that fields which this program does not know survive, and
-// elements of lists are ours by their name and what they say.
+// A plan is built by pure functions from the settings, the platform, the submitted and the stored object. Both webhooks use it: the mutating
+// one applies it, the validating one compares. The patch consists of single operations on the raw object, so that fields unknown to this
+// program survive. Injected elements of lists are recognized by name and content.
 package raycluster

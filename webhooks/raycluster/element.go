@@ -14,10 +14,10 @@ import (
 // element is an entry of a list in a pod template, such as a container.
 type element = map[string]any
 
-// elementOf is an apply configuration as an element.
+// elementOf converts an apply configuration.
 func elementOf(configuration any) element {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(configuration)
-	utilruntime.Must(err) // it has the form of a type of Kubernetes
+	utilruntime.Must(err) // a typed object always converts
 	return fields
 }
 
@@ -29,41 +29,41 @@ func elementsOf[T any](configurations []T) []element {
 	return elements
 }
 
-// ofUsers are the fields of our containers that users may set.
-var ofUsers = []string{"resources", "imagePullPolicy"}
+// userFields are the fields of injected containers that users may set.
+var userFields = []string{"resources", "imagePullPolicy"}
 
-// same compares two elements as Kubernetes understands them: what is absent counts as its default.
-func same(a, b any) bool { return reflect.DeepEqual(normal(a), normal(b)) }
+// equalElements reports whether two elements are equal, where an absent field equals its default.
+func equalElements(a, b any) bool { return reflect.DeepEqual(normalize(a), normalize(b)) }
 
-// sameContainer is same for containers of ours, without what their user may set, and without the given fields.
-func sameContainer(a, b element, without ...string) bool {
-	return same(reduced(a, without...), reduced(b, without...))
+// equalContainers is equalElements for injected containers, without userFields and the given fields.
+func equalContainers(a, b element, without ...string) bool {
+	return equalElements(comparedFields(a, without...), comparedFields(b, without...))
 }
 
-func reduced(container element, without ...string) element {
-	rest := maps.Clone(container)
-	for _, field := range ofUsers {
-		delete(rest, field)
+func comparedFields(container element, without ...string) element {
+	compared := maps.Clone(container)
+	for _, field := range userFields {
+		delete(compared, field)
 	}
 	for _, field := range without {
-		delete(rest, field)
+		delete(compared, field)
 	}
-	return rest
+	return compared
 }
 
-// defaults are values that mean the same as nothing.
+// defaults are the values of fields that equal an absent field.
 var defaults = map[string]any{
 	"protocol": "TCP", "readOnly": false, "optional": false, "defaultMode": int64(0o644), "apiVersion": "v1",
 	"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File", "recursiveReadOnly": "Disabled",
 }
 
-// normal drops nulls, empty values and defaults of fields. Elements of lists stay.
-func normal(value any) any {
+// normalize drops nulls, empty values and defaults of fields. Elements of lists stay.
+func normalize(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		fields := map[string]any{}
 		for name, field := range value {
-			if field = normal(field); !empty(field) && field != defaults[name] {
+			if field = normalize(field); !empty(field) && field != defaults[name] {
 				fields[name] = field
 			}
 		}
@@ -71,7 +71,7 @@ func normal(value any) any {
 	case []any:
 		list := make([]any, len(value))
 		for i := range value {
-			list[i] = normal(value[i])
+			list[i] = normalize(value[i])
 		}
 		return list
 	default:
@@ -90,24 +90,24 @@ func empty(value any) bool {
 	}
 }
 
-// upsert puts an element into a list of an object, where the first of its name stands or at the end; further ones of the name go.
-func upsert(fields map[string]any, list string, wanted element) {
-	upsertAs(fields, list, wanted, func(present element) element {
-		if same(present, wanted) {
+// upsert replaces the first element of the same name in a list and deletes further ones, or appends the element.
+func upsert(fields map[string]any, list string, desired element) {
+	upsertAs(fields, list, desired, func(present element) element {
+		if equalElements(present, desired) {
 			return present
 		}
-		return wanted
+		return desired
 	})
 }
 
-// upsertContainer is upsert for containers: what their user may set stays.
-func upsertContainer(fields map[string]any, list string, wanted element) {
-	upsertAs(fields, list, wanted, func(present element) element {
-		if sameContainer(present, wanted) && (!empty(present["resources"]) || empty(wanted["resources"])) {
+// upsertContainer is upsert for containers; it retains userFields.
+func upsertContainer(fields map[string]any, list string, desired element) {
+	upsertAs(fields, list, desired, func(present element) element {
+		if equalContainers(present, desired) && (!empty(present["resources"]) || empty(desired["resources"])) {
 			return present
 		}
-		merged := maps.Clone(wanted)
-		for _, field := range ofUsers {
+		merged := maps.Clone(desired)
+		for _, field := range userFields {
 			if !empty(present[field]) {
 				merged[field] = present[field]
 			}
@@ -116,11 +116,11 @@ func upsertContainer(fields map[string]any, list string, wanted element) {
 	})
 }
 
-func upsertAs(fields map[string]any, list string, wanted element, instead func(present element) element) {
+func upsertAs(fields map[string]any, list string, desired element, instead func(present element) element) {
 	elements := slices.Clone(nested.List(fields, list))
-	found := nested.Indexes(elements, wanted["name"])
+	found := nested.Indexes(elements, desired["name"])
 	if len(found) == 0 {
-		fields[list] = append(elements, wanted)
+		fields[list] = append(elements, desired)
 		return
 	}
 	elements[found[0]] = instead(nested.Map(elements[found[0]]))
@@ -130,23 +130,23 @@ func upsertAs(fields map[string]any, list string, wanted element, instead func(p
 	fields[list] = elements
 }
 
-// drop takes those elements out of a list of an object that are ours, and the list with its last element.
-func drop(fields map[string]any, list string, ours func(element) bool) {
-	before := nested.List(fields, list)
-	rest := slices.DeleteFunc(slices.Clone(before), func(e any) bool {
+// dropElements deletes the elements that match from a list, and the list with its last element.
+func dropElements(fields map[string]any, list string, matches func(element) bool) {
+	elements := nested.List(fields, list)
+	remaining := slices.DeleteFunc(slices.Clone(elements), func(e any) bool {
 		found := nested.Map(e)
-		return found != nil && ours(found)
+		return found != nil && matches(found)
 	})
-	switch len(rest) {
-	case len(before):
+	switch len(remaining) {
+	case len(elements):
 	case 0:
 		delete(fields, list)
 	default:
-		fields[list] = rest
+		fields[list] = remaining
 	}
 }
 
-// child is the object in a field of another one, which is made when it is absent.
+// child returns the object in a field, and creates it if absent.
 func child(fields map[string]any, name string) map[string]any {
 	if fields[name] == nil {
 		fields[name] = map[string]any{}

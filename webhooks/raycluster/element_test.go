@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestSame(t *testing.T) {
+func TestEqualElements(t *testing.T) {
 	for name, test := range map[string]struct {
 		a, b string
 		want bool
@@ -32,16 +32,16 @@ func TestSame(t *testing.T) {
 		"another order":                       {"{args: [a, b]}", "{args: [b, a]}", false},
 		"another type where a default stands": {"{protocol: {a: b}}", "{}", false},
 	} {
-		if got := same(parse(t, test.a), parse(t, test.b)); got != test.want {
+		if got := equalElements(parse(t, test.a), parse(t, test.b)); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
-		if got := same(parse(t, test.b), parse(t, test.a)); got != test.want {
+		if got := equalElements(parse(t, test.b), parse(t, test.a)); got != test.want {
 			t.Errorf("%s, the other way: %t", name, got)
 		}
 	}
 }
 
-func TestSameContainer(t *testing.T) {
+func TestEqualContainers(t *testing.T) {
 	container := parse(t, "{name: a, image: i, args: [x]}")
 	for text, want := range map[string]bool{
 		"{name: a, image: i, args: [x]}": true,
@@ -51,11 +51,11 @@ func TestSameContainer(t *testing.T) {
 		"{name: a, image: i, args: [x], envFrom: [{secretRef: {name: s}}]}": false,
 		"{name: a, image: i, args: [x], unknownTomorrow: 1}":                false,
 	} {
-		if got := sameContainer(container, parse(t, text)); got != want {
+		if got := equalContainers(container, parse(t, text)); got != want {
 			t.Errorf("%s: %t", text, got)
 		}
 	}
-	if !sameContainer(container, parse(t, "{name: a, image: j, args: [x]}"), "image") || sameContainer(container, parse(t, "{name: a, image: j}"), "image") {
+	if !equalContainers(container, parse(t, "{name: a, image: j, args: [x]}"), "image") || equalContainers(container, parse(t, "{name: a, image: j}"), "image") {
 		t.Error("without the image")
 	}
 	if diff := cmp.Diff(parse(t, "{name: a, image: i, args: [x]}"), container); diff != "" {

@@ -19,7 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// small clusters, as users write them. Containers are those of the chapter.
+// Small clusters of users.
 const (
 	minimal = `
 apiVersion: ray.io/v1
@@ -43,7 +43,7 @@ spec: {headGroupSpec: {rayStartParams: {}, template: {spec: {containers: []}}}}
 `
 )
 
-// onOpenShift are settings with everything switched on.
+// onOpenShift returns settings with all features enabled.
 func onOpenShift() Settings {
 	c := config.DefaultRayCluster()
 	c.OAuthProxyImage, c.AuthProxyImage, c.CertGeneratorImage = "example.com/oauth:1", "example.com/proxy:1", "example.com/ubi:1"
@@ -52,7 +52,7 @@ func onOpenShift() Settings {
 
 func (s Settings) source(context.Context) (Settings, error) { return s, nil }
 
-// with changes a copy of the settings.
+// with returns a changed copy of the settings.
 func (s Settings) with(change func(*Settings)) Settings {
 	change(&s)
 	return s
@@ -67,7 +67,7 @@ func newer(s *Settings) {
 	s.Version, s.OAuthProxyImage, s.AuthProxyImage, s.CertGeneratorImage = "9.9.9", "example.com/oauth:9", "example.com/proxy:9", "example.com/ubi:9"
 }
 
-// parse reads YAML and lets a test change the result.
+// parse parses YAML and applies changes.
 func parse(t testing.TB, text string, changes ...func(map[string]any)) map[string]any {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))
@@ -81,7 +81,7 @@ func parse(t testing.TB, text string, changes ...func(map[string]any)) map[strin
 	return copyOf(c.Object(), changes...)
 }
 
-// copyOf lets a test change a copy of an object.
+// copyOf returns a changed copy of an object.
 func copyOf(object map[string]any, changes ...func(map[string]any)) map[string]any {
 	object = runtime.DeepCopyJSON(object)
 	for _, change := range changes {
@@ -90,7 +90,7 @@ func copyOf(object map[string]any, changes ...func(map[string]any)) map[string]a
 	return object
 }
 
-// put is a change: a value at a place; nil takes away what stands there.
+// put returns a change that sets the value at a path, or deletes it for nil.
 func put(value any, at ...string) func(map[string]any) {
 	return func(object map[string]any) {
 		var holder any = object
@@ -116,12 +116,12 @@ func put(value any, at ...string) func(map[string]any) {
 	}
 }
 
-// addAt puts an element at the end of a list, which may not be there yet.
+// addAt appends an element to a list, which may not exist.
 func addAt(object map[string]any, list []string, value any) {
 	put(append(slices.Clone(listAt(object, list...)), value), list...)(object)
 }
 
-// dropAt takes an element out of a list.
+// dropAt deletes an element of a list.
 func dropAt(object map[string]any, list []string, i int) {
 	put(slices.Delete(slices.Clone(listAt(object, list...)), i, i+1), list...)(object)
 }
@@ -147,7 +147,7 @@ func encoded(t testing.TB, object any) []byte {
 	return raw
 }
 
-// defaulted sends an object through the mutating webhook and applies the patch as the API server does.
+// defaulted returns the object after the mutating webhook.
 func defaulted(t testing.TB, s Settings, object, old map[string]any) map[string]any {
 	t.Helper()
 	request := requestOf(t, object, old)
@@ -172,13 +172,13 @@ func defaulted(t testing.TB, s Settings, object, old map[string]any) map[string]
 	return c.Object()
 }
 
-// judged sends an object through the validating webhook.
+// judged returns the response of the validating webhook.
 func judged(t testing.TB, s Settings, object, old map[string]any) admission.Response {
 	t.Helper()
 	return (&validator{s.source}).Handle(t.Context(), requestOf(t, object, old))
 }
 
-// accepted demands that validation lets an object pass without a word, but for the account of the head.
+// accepted expects that validation allows an object without warnings, except for that about the ServiceAccount.
 func accepted(t testing.TB, s Settings, object, old map[string]any) {
 	t.Helper()
 	answer := judged(t, s, object, old)
@@ -188,16 +188,16 @@ func accepted(t testing.TB, s Settings, object, old map[string]any) {
 	}
 }
 
-// changedHead is a change of the template of the head, so that its pods will be recreated.
+// changedHead changes the head template, so that its pods are recreated.
 func changedHead(object map[string]any) {
 	put("example.com/ray:changed", in(headPod, "containers", "0", "image")...)(object)
 }
 
-// at returns a value in an object; nil when there is none.
+// at returns a value in an object, or nil.
 func at(object map[string]any, names ...string) any { return nested.At(object, names...) }
 
-// find returns the first element of a list that has the name.
-func find(list []any, name string) element { return nested.Named(list, name) }
+// find returns the first element of a list with the name.
+func find(list []any, name string) element { return nested.ByName(list, name) }
 
 // listAt returns a list in an object.
 func listAt(object map[string]any, names ...string) []any {
@@ -213,5 +213,5 @@ var (
 
 var autoscalerEnv, autoscalerMounts = autoscalerOptions.child("env"), autoscalerOptions.child("volumeMounts")
 
-// in is a place in a pod spec.
-func in(pod []string, names ...string) []string { return place(pod).child(names...) }
+// in returns a path in a pod spec.
+func in(pod []string, names ...string) []string { return fieldPath(pod).child(names...) }

@@ -15,9 +15,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// FuzzAdmission sends whatever there is through the webhooks, as a new object and as a change of another. Nothing panics; a
-// patch can be applied, touches only what is ours, and leaves nothing for a second one; and what is defaulted is accepted,
-// but for faults that only its user can mend.
+// FuzzAdmission sends any JSON through the webhooks, as a creation and as an update. Nothing panics, patches change only injected elements
+// and are idempotent, and defaulted objects are accepted, except for errors that only the user can correct.
 func FuzzAdmission(f *testing.F) {
 	for i, text := range []string{minimal, headless, full, "metadata: {name: a}", "spec: {workerGroupSpecs: [{}, {template: {spec: {containers: [{}]}}}]}"} {
 		raw := encoded(f, parse(f, text))
@@ -52,7 +51,7 @@ func request(object, old []byte) admission.Request {
 	return r
 }
 
-// holds checks everything that must hold for a request.
+// holds checks the invariants of a request.
 func holds(t testing.TB, s Settings, object, old []byte) {
 	t.Helper()
 	d, v := &defaulter{s.source}, &validator{s.source}
@@ -98,7 +97,7 @@ func applied(t testing.TB, object, patch []byte) []byte {
 	return done
 }
 
-// foreign is an object without anything that bears one of our names.
+// foreign returns an object without elements that have injected names.
 func foreign(t testing.TB, raw []byte) any {
 	t.Helper()
 	c, err := raycluster.Parse(raw)
@@ -120,27 +119,27 @@ func foreign(t testing.TB, raw []byte) any {
 		if spec == nil {
 			continue
 		}
-		without(spec, "containers", ourContainers)
-		without(spec, "initContainers", ourInits)
-		without(spec, "volumes", ourVolumes)
+		dropNamed(spec, "containers", injectedContainers)
+		dropNamed(spec, "initContainers", injectedInitContainers)
+		dropNamed(spec, "volumes", injectedVolumes)
 		if g.head {
 			delete(spec, "serviceAccountName")
 		}
 		for _, container := range g.containers()[:min(1, len(g.containers()))] {
 			if fields, _ := container.(map[string]any); fields != nil {
-				without(fields, "env", ourEnv)
-				without(fields, "volumeMounts", ourVolumes)
+				dropNamed(fields, "env", injectedEnv)
+				dropNamed(fields, "volumeMounts", injectedVolumes)
 			}
 		}
 	}
 	if options, _ := at(object, "spec", "autoscalerOptions").(map[string]any); options != nil {
-		without(options, "env", ourEnv)
-		without(options, "volumeMounts", ourVolumes)
+		dropNamed(options, "env", injectedEnv)
+		dropNamed(options, "volumeMounts", injectedVolumes)
 	}
-	return normal(object)
+	return normalize(object)
 }
 
-// FuzzEdit: the patch of any edit makes the edited object.
+// FuzzEdit: the patch of any change results in the changed object.
 func FuzzEdit(f *testing.F) {
 	f.Add([]byte(`{"a":[1,{"name":"x"},{"name":"x"}],"c~/d":null}`), "a", "x", uint8(0))
 	f.Add([]byte(`{}`), "a/b~c", "y", uint8(1))
@@ -160,12 +159,12 @@ func FuzzEdit(f *testing.F) {
 				fields[name] = "v"
 			}
 		case 2:
-			drop(object, where, func(e element) bool { return e["name"] == name })
+			dropElements(object, where, func(e element) bool { return e["name"] == name })
 		case 3:
 			delete(object, where)
 			upsertContainer(object, where, element{"name": name})
 		}
-		operations, err := patchBetween(c.Object(), object)
+		operations, err := createPatch(c.Object(), object)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,38 +19,38 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// off is the warning while the component does not run.
-const off = author.DisabledComponent("the component raycluster is switched off: the RayCluster is stored unchanged, but the operator does not secure it")
+// disabled is the warning while the component is disabled.
+const disabled = author.DisabledComponent("the component raycluster is switched off: the RayCluster is stored unchanged, but the operator does not secure it")
 
-// source returns the settings as they are now.
-type source func(context.Context) (Settings, error)
+// settingsFunc returns the current settings.
+type settingsFunc func(context.Context) (Settings, error)
 
-// asked is a request about a RayCluster.
-type asked struct {
+// reviewRequest is the admission request of a RayCluster.
+type reviewRequest struct {
 	cluster, old raycluster.Cluster
-	// shape are the faults for which nothing else can be said.
-	shape field.ErrorList
-	// stored tells that the cluster is stored with these faults: they must not keep finalizers from coming and going.
-	stored bool
+	// shapeErrors are the errors with which the object cannot be validated further.
+	shapeErrors field.ErrorList
+	// storedInvalid reports whether the stored cluster has the same errors: they must not block changes of finalizers.
+	storedInvalid bool
 }
 
-// read takes the objects out of a request; false for operations that do not concern us.
-func read(request admission.Request) (*asked, bool, error) {
-	if !author.Changes(request) {
+// parseRequest returns the objects of a request, and false for operations that the webhooks ignore.
+func parseRequest(request admission.Request) (*reviewRequest, bool, error) {
+	if !author.IsWrite(request) {
 		return nil, false, nil
 	}
-	a := &asked{}
+	a := &reviewRequest{}
 	var err error
-	if a.cluster, err = object(request.Object.Raw, request.Namespace); err != nil {
+	if a.cluster, err = parseCluster(request.Object.Raw, request.Namespace); err != nil {
 		return nil, false, err
 	}
-	a.shape = shapeErrors(a.cluster)
+	a.shapeErrors = shapeErrors(a.cluster)
 	if request.Operation == admissionv1.Update {
-		if a.old, err = object(request.OldObject.Raw, request.Namespace); err != nil {
+		if a.old, err = parseCluster(request.OldObject.Raw, request.Namespace); err != nil {
 			return nil, false, err
 		}
-		if before := shapeErrors(a.old); len(before) > 0 { // then nothing of it is worth keeping, but it exists
-			a.stored = len(a.shape) > 0 && a.shape[0].Error() == before[0].Error()
+		if stored := shapeErrors(a.old); len(stored) > 0 { // the stored object exists, but its injections are unusable
+			a.storedInvalid = len(a.shapeErrors) > 0 && a.shapeErrors[0].Error() == stored[0].Error()
 			a.old = raycluster.View(map[string]any{"metadata": a.old.Object()["metadata"]})
 		}
 	}
@@ -59,7 +59,7 @@ func read(request admission.Request) (*asked, bool, error) {
 
 var errNoObject = errors.New("reading the RayCluster: it is no JSON object")
 
-func object(raw []byte, namespace string) (raycluster.Cluster, error) {
+func parseCluster(raw []byte, namespace string) (raycluster.Cluster, error) {
 	c, err := raycluster.Parse(raw)
 	if err != nil {
 		return c, err
@@ -68,106 +68,105 @@ func object(raw []byte, namespace string) (raycluster.Cluster, error) {
 		return c, errNoObject
 	}
 	if metadata, _ := c.Object()["metadata"].(map[string]any); metadata != nil && namespace != "" {
-		metadata["namespace"] = namespace // a new object may leave it to the request
+		metadata["namespace"] = namespace // may be unset on creation
 	}
 	return c, nil
 }
 
-// answer reads a request and the settings. ofShape answers a request of which nothing else can be said.
-func (settings source) answer(ctx context.Context, request admission.Request, ofShape func(*asked) admission.Response,
-	answer func(*asked, Settings) admission.Response) admission.Response {
-	a, concerned, err := read(request)
+// handle parses a request, reads the settings and calls review. onInvalid handles a request with shapeErrors.
+func (settings settingsFunc) handle(ctx context.Context, request admission.Request, onInvalid func(*reviewRequest) admission.Response,
+	review func(*reviewRequest, Settings) admission.Response) admission.Response {
+	a, relevant, err := parseRequest(request)
 	switch {
 	case err != nil:
 		return admission.Errored(http.StatusBadRequest, err)
-	case !concerned || a.old.Deleted(): // its end must not depend on us
+	case !relevant || a.old.Terminating(): // deletion must not depend on the webhook
 		return admission.Allowed("")
-	case len(a.shape) > 0:
-		return ofShape(a)
+	case len(a.shapeErrors) > 0:
+		return onInvalid(a)
 	}
 	s, err := settings(ctx)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	return answer(a, s)
+	return review(a, s)
 }
 
-// defaulter answers the mutating webhook.
-type defaulter struct{ settings source }
+// defaulter is the mutating webhook.
+type defaulter struct{ settings settingsFunc }
 
 // Handle implements admission.Handler.
 func (d *defaulter) Handle(ctx context.Context, request admission.Request) admission.Response {
-	validationSays := func(*asked) admission.Response { return admission.Allowed("") }
-	return d.settings.answer(ctx, request, validationSays, func(a *asked, s Settings) admission.Response {
-		finished, warnings := a.defaulted(s, request.UID)
-		patch, err := patchBetween(a.cluster.Object(), finished)
+	allow := func(*reviewRequest) admission.Response { return admission.Allowed("") }
+	return d.settings.handle(ctx, request, allow, func(a *reviewRequest, s Settings) admission.Response {
+		finished, warnings := a.withDefaults(s, request.UID)
+		patch, err := createPatch(a.cluster.Object(), finished)
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
-		return author.Patched(patch).WithWarnings(warnings...)
+		return author.PatchResponse(patch).WithWarnings(warnings...)
 	})
 }
 
-// patchBetween leads from one object to another.
-func patchBetween(before, after map[string]any) ([]jsonpatch.Operation, error) {
-	from, err := json.Marshal(before)
+// createPatch returns the JSON patch from one object to another.
+func createPatch(original, modified map[string]any) ([]jsonpatch.Operation, error) {
+	from, err := json.Marshal(original)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the RayCluster: %w", err)
 	}
-	to, err := json.Marshal(after)
+	to, err := json.Marshal(modified)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the finished RayCluster: %w", err)
 	}
 	return jsonpatch.CreatePatch(from, to)
 }
 
-// defaulted returns the cluster of a request with everything that belongs into it, and warnings about what that replaces. The uid of the
-// request completes a name that is left open.
-func (a *asked) defaulted(s Settings, request types.UID) (map[string]any, []string) {
+// withDefaults returns the cluster of a request with all injections, and warnings about replaced elements. A generateName is completed by
+// the uid of the request.
+func (a *reviewRequest) withDefaults(s Settings, request types.UID) (map[string]any, []string) {
 	object := runtime.DeepCopyJSON(a.cluster.Object())
-	if generate := nested.Text(object, "metadata", "generateName"); a.old.Object() == nil && a.cluster.Name() == "" && generate != "" {
+	if generate := nested.String(object, "metadata", "generateName"); a.old.Object() == nil && a.cluster.Name() == "" && generate != "" {
 		child(object, "metadata")["name"] = generatedName(generate, request)
 	}
-	if a.old.Object() == nil && !a.cluster.Hashed() { // the names in the plan are those of the finished object
+	if a.old.Object() == nil && !a.cluster.HasHashedNames() { // the plan needs the final names
 		annotationsOf(object)[raycluster.AnnotationVersion] = s.Version
 	}
-	p := planFor(s, raycluster.View(object), a.old)
+	p := newPlan(s, raycluster.View(object), a.old)
 	if !p.mode.Active() {
 		return a.cluster.Object(), nil
 	}
-	finished := runtime.DeepCopyJSON(object) // the plan goes by what it was made of
+	finished := runtime.DeepCopyJSON(object) // the plan refers to object
 	p.write(finished, s.Version)
-	return finished, p.replaced()
+	return finished, p.replacementWarnings()
 }
 
-// Admit is what the webhooks make of a new cluster: the object with everything that they put into it, and their warnings. An error
-// is their refusal. The object is not changed.
+// Admit returns a new cluster as the webhooks admit it, and their warnings. The error is their rejection. It does not change object.
 func Admit(s Settings, object map[string]any) (admitted map[string]any, warnings []string, err error) {
-	a := &asked{cluster: raycluster.View(object)}
-	if a.shape = shapeErrors(a.cluster); len(a.shape) > 0 {
-		return nil, nil, a.shape.ToAggregate()
+	a := &reviewRequest{cluster: raycluster.View(object)}
+	if a.shapeErrors = shapeErrors(a.cluster); len(a.shapeErrors) > 0 {
+		return nil, nil, a.shapeErrors.ToAggregate()
 	}
-	finished, replaced := a.defaulted(s, "")
-	p := planFor(s, raycluster.View(finished), raycluster.Cluster{})
+	finished, replaced := a.withDefaults(s, "")
+	p := newPlan(s, raycluster.View(finished), raycluster.Cluster{})
 	if violations := p.violations(); len(violations) > 0 {
 		return nil, nil, violations.ToAggregate()
 	}
 	return finished, append(replaced, p.warnings()...), nil
 }
 
-// validator answers the validating webhook.
-type validator struct{ settings source }
+// validator is the validating webhook.
+type validator struct{ settings settingsFunc }
 
 // Handle implements admission.Handler.
 func (v *validator) Handle(ctx context.Context, request admission.Request) admission.Response {
-	refuse := func(a *asked) admission.Response {
-		if a.stored {
+	rejectInvalid := func(a *reviewRequest) admission.Response {
+		if a.storedInvalid {
 			return admission.Allowed("")
 		}
-		return author.Invalid(raycluster.GVK.GroupKind(), request.Name, a.shape)
+		return author.Invalid(raycluster.GVK.GroupKind(), request.Name, a.shapeErrors)
 	}
-	return v.settings.answer(ctx, request, refuse, func(a *asked, s Settings) admission.Response {
-		p := planFor(s, a.cluster, a.old)
+	return v.settings.handle(ctx, request, rejectInvalid, func(a *reviewRequest, s Settings) admission.Response {
+		p := newPlan(s, a.cluster, a.old)
 		return author.Invalid(raycluster.GVK.GroupKind(), request.Name, p.violations()).WithWarnings(p.warnings()...)
 	})
 }

@@ -20,11 +20,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-func handlers(s source) map[string]admission.Handler {
+func handlers(s settingsFunc) map[string]admission.Handler {
 	return map[string]admission.Handler{"mutating": &defaulter{s}, "validating": &validator{s}}
 }
 
-// R23, R29: what is on its way out, or runs elsewhere, is none of our business.
+// R23, R29: terminating clusters and those of other managers are ignored.
 func TestClustersThatAreLeftAlone(t *testing.T) {
 	elsewhere := put("kueue.x-k8s.io/multikueue", "spec", "managedBy")
 	deleted := put("2026-01-01T00:00:00Z", "metadata", "deletionTimestamp")
@@ -41,8 +41,8 @@ func TestClustersThatAreLeftAlone(t *testing.T) {
 			}
 		}
 	}
-	// A new cluster that says it were deleted is not; the API server takes that away, but only afterwards.
-	if got := defaulted(t, onOpenShift(), parse(t, minimal, deleted), nil); !raycluster.View(got).Hashed() {
+	// A deletionTimestamp in a new cluster does not count; the API server removes it, but only after admission.
+	if got := defaulted(t, onOpenShift(), parse(t, minimal, deleted), nil); !raycluster.View(got).HasHashedNames() {
 		t.Error("a lie helps")
 	}
 }
@@ -71,8 +71,8 @@ func TestRequestsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// Values of other types than expected are left alone and refused, with the field. The schema of the CRD would do it later.
-func TestOtherShapes(t *testing.T) {
+// Values of unexpected types are not defaulted but rejected with the field, before the schema of the CRD is checked.
+func TestShapeErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"{}":                        "metadata: Required value: must be an object",
 		"spec: 5":                   `spec: Invalid value: "number": must be an object`,
@@ -97,9 +97,9 @@ func TestOtherShapes(t *testing.T) {
 		if answer.Allowed || !strings.Contains(answer.Result.Message, want) {
 			t.Errorf("%s: %+v", text, answer.Result)
 		}
-		// Stored like that, it is as if there had been nothing to keep, but names stay.
+		// If the stored object has such a value, its injections are not kept, but its names are.
 		mended := defaulted(t, onOpenShift(), parse(t, minimal), object)
-		if raycluster.View(mended).Hashed() {
+		if raycluster.View(mended).HasHashedNames() {
 			t.Errorf("%s: hashed", text)
 		}
 		accepted(t, onOpenShift(), mended, object)
@@ -118,7 +118,7 @@ func TestSettingsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// R4, [raycluster-4] [raycluster-32]: what is not configured has its default, and never missing.
+// R4, [raycluster-4] [raycluster-32]: unset settings have defaults.
 func TestSettings(t *testing.T) {
 	options := Options{
 		Settings: func(context.Context) (config.RayCluster, error) { return config.DefaultRayCluster(), nil },
@@ -131,7 +131,7 @@ func TestSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Settings{RayCluster: config.DefaultRayCluster().On(true), Platform: raycluster.Platform{OpenShift: true, OAuthServer: true}, Domain: "d", Version: "v"}
+	want := Settings{RayCluster: config.DefaultRayCluster().ForPlatform(true), Platform: raycluster.Platform{OpenShift: true, OAuthServer: true}, Domain: "d", Version: "v"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -144,14 +144,14 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-func TestSwitchedOff(t *testing.T) {
-	answer := off.Handle(t.Context(), requestOf(t, parse(t, headless), nil))
-	if !answer.Allowed || answer.Patch != nil || len(answer.Warnings) != 1 || answer.Warnings[0] != string(off) {
+func TestDisabledComponentAllowsWithWarning(t *testing.T) {
+	answer := disabled.Handle(t.Context(), requestOf(t, parse(t, headless), nil))
+	if !answer.Allowed || answer.Patch != nil || len(answer.Warnings) != 1 || answer.Warnings[0] != string(disabled) {
 		t.Errorf("%+v", answer)
 	}
 }
 
-// The patch has nothing but single operations; an object that is complete has none.
+// The patch consists of single operations, and is empty for a complete object.
 func TestPatchesAreSmall(t *testing.T) {
 	s := onOpenShift()
 	done := defaulted(t, s, parse(t, full), nil)

@@ -10,19 +10,19 @@ import (
 
 func securedByKubeRay(s *Settings) { s.KubeRaySecures = true }
 
-// byPlatform is what the KubeRay of the platform writes into a cluster: by its webhook, and by its controllers.
+// byPlatform has the fields that the KubeRay of the platform sets by its webhook and its controllers.
 func byPlatform(object map[string]any) {
 	annotationsOf(object)["odh.ray.io/secure-trusted-network"] = "true"
 	put(false, "spec", "headGroupSpec", "enableIngress")(object)
 	put([]any{"ray.io/authentication-resources"}, "metadata", "finalizers")(object)
 }
 
-// While the KubeRay of the platform secures clusters, nothing is put into one, and none of its changes is refused.
+// While the KubeRay of the platform secures clusters, nothing is injected, and none of its changes is rejected.
 func TestTheKubeRayOfThePlatformSecuresClusters(t *testing.T) {
 	s := onOpenShift().with(securedByKubeRay)
 	submitted := parse(t, minimal, put("mine", in(headPod, "serviceAccountName")...))
 	created := defaulted(t, s, submitted, nil)
-	// The annotation selects the names of what is made if that KubeRay ever goes.
+	// The annotation selects the names in case that KubeRay is removed later.
 	if diff := cmp.Diff(copyOf(submitted, put("0.0.0", "metadata", "annotations", raycluster.AnnotationVersion)), created); diff != "" {
 		t.Errorf("(-submitted +got):\n%s", diff)
 	}
@@ -31,16 +31,16 @@ func TestTheKubeRayOfThePlatformSecuresClusters(t *testing.T) {
 	if diff := cmp.Diff(copyOf(created, byPlatform), defaulted(t, s, copyOf(created, byPlatform), created)); diff != "" {
 		t.Errorf("(-wanted +got):\n%s", diff)
 	}
-	// An older one leaves this field; it publishes the dashboard itself.
+	// An older one leaves this field unset; it publishes the dashboard itself.
 	accepted(t, s, copyOf(created, put(true, "spec", "headGroupSpec", "enableIngress")), created)
 	for _, field := range []string{"authOptions", "tlsOptions", "networkPolicy"} {
 		accepted(t, s, copyOf(created, put(map[string]any{"mode": "token", "enabled": true}, "spec", field)), created)
 	}
 }
 
-// What is ours leaves a stored cluster with its next update, whether the user changed the template or not: a head with two proxies on one
-// port never gets ready. All of it comes back when that KubeRay has gone and the pods are recreated.
-func TestStoredClustersGoToTheKubeRayOfThePlatform(t *testing.T) {
+// The next update removes injections from a stored cluster, with or without a change of the template: a head with two proxies on one port
+// never gets ready. They are injected again when that KubeRay is removed and the pods are recreated.
+func TestUpdateRemovesInjectionsForPlatformKubeRay(t *testing.T) {
 	for name, s := range map[string]Settings{
 		"OpenShift": onOpenShift(), "of the original": onOpenShift().with(original), "plain before": onOpenShift().with(plain),
 	} {

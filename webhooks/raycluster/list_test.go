@@ -25,11 +25,11 @@ func TestEdits(t *testing.T) {
 			"{a: [1, {name: x}]}",
 		},
 		"an element less": {
-			"{a: [{name: x}, {name: y}]}", func(o map[string]any) { drop(o, "a", func(f element) bool { return f["name"] == "x" }) },
+			"{a: [{name: x}, {name: y}]}", func(o map[string]any) { dropElements(o, "a", func(f element) bool { return f["name"] == "x" }) },
 			"{a: [{name: y}]}",
 		},
 		"the last element": {
-			"{a: [{name: x}]}", func(o map[string]any) { drop(o, "a", func(f element) bool { return f["name"] == "x" }) }, "{}",
+			"{a: [{name: x}]}", func(o map[string]any) { dropElements(o, "a", func(f element) bool { return f["name"] == "x" }) }, "{}",
 		},
 		"an element of a name": {
 			"{a: [{name: x}]}", func(o map[string]any) { upsert(o, "a", element{"name": "x", "value": "1"}) },
@@ -56,7 +56,7 @@ func TestEdits(t *testing.T) {
 			"{a: [{name: x, resources: {limits: {}, requests: {cpu: '1'}}}]}",
 		},
 		"those that are ours": {
-			"{a: [{name: x}, text, {name: y}, {name: x}]}", func(o map[string]any) { drop(o, "a", func(f element) bool { return f["name"] == "x" }) },
+			"{a: [{name: x}, text, {name: y}, {name: x}]}", func(o map[string]any) { dropElements(o, "a", func(f element) bool { return f["name"] == "x" }) },
 			"{a: [text, {name: y}]}",
 		},
 	} {

@@ -27,13 +27,13 @@ func expectNames(t *testing.T, object map[string]any, pod []string, list string,
 
 var tlsNames = []string{"MY_POD_IP", "RAY_USE_TLS", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT"}
 
-// [raycluster-10] [raycluster-11] [raycluster-12] [raycluster-13] [raycluster-14], in both forms of certificates.
+// [raycluster-10] [raycluster-11] [raycluster-12] [raycluster-13] [raycluster-14], with both issuers of certificates.
 func TestNewClusterIsCompleted(t *testing.T) {
 	for name, s := range map[string]Settings{"of the operator": onOpenShift(), "of the pod": onOpenShift().with(original)} {
 		t.Run(name, func(t *testing.T) {
 			got := defaulted(t, s, parse(t, minimal), nil)
 			expectNames(t, got, headPod, "containers", "ray-head", "oauth-proxy")
-			// The original had three volumes; the fourth is the token that only the sidecar sees (R30).
+			// The CodeFlare operator had three volumes; the fourth is the token that only the sidecar mounts (R30).
 			expectNames(t, got, headPod, "volumes", "proxy-tls-secret", "oauth-proxy-token", "ca-vol", "server-cert")
 			expectNames(t, got, headPod, "initContainers", "create-cert")
 			for _, pod := range [][]string{worker0, worker1} {
@@ -60,8 +60,7 @@ func TestNewClusterIsCompleted(t *testing.T) {
 	}
 }
 
-// [raycluster-9] [raycluster-31], R5: an empty list of containers is not filled with a sidecar alone, does not panic, and is
-// refused with the field and the remedy.
+// [raycluster-9] [raycluster-31], R5: an empty list of containers gets no sidecar, does not panic, and is rejected with the field and the fix.
 func TestEmptyContainerLists(t *testing.T) {
 	for name, s := range map[string]Settings{"all": onOpenShift(), "mTLS only": onOpenShift().with(noOAuth), "plain": onOpenShift().with(plain), "none": onOpenShift().with(noOAuth).with(noMTLS)} {
 		got := defaulted(t, s, parse(t, headless), nil)
@@ -86,13 +85,13 @@ func TestEmptyContainerLists(t *testing.T) {
 	if answer.Allowed || !strings.HasSuffix(answer.Result.Message, "is invalid: "+want) {
 		t.Errorf("%+v", answer.Result)
 	}
-	// What is stored like that, by whomever, may still be changed elsewhere.
+	// Other fields of such a stored cluster can be changed.
 	stored := parse(t, headless)
 	updated := defaulted(t, onOpenShift(), parse(t, headless, put("x", "metadata", "labels", "a")), stored)
 	accepted(t, onOpenShift(), updated, stored)
 }
 
-// R1, [raycluster-33]: unknown fields survive, wherever they are.
+// R1, [raycluster-33]: unknown fields at any depth are preserved.
 func TestUnknownFieldsSurvive(t *testing.T) {
 	unknown := map[string]any{"deep": []any{map[string]any{"x": int64(9007199254740993), "y": 1.5, "z": nil}}}
 	places := [][]string{
@@ -115,7 +114,7 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 	}
 }
 
-// R8, [raycluster-8]: an update never gives a legacy cluster hashed names, and a hashed one never loses them.
+// R8, [raycluster-8]: an update never switches between legacy and hashed names.
 func TestLegacyClustersKeepTheirNames(t *testing.T) {
 	s := onOpenShift()
 	legacy := parse(t, minimal)
@@ -131,7 +130,7 @@ func TestLegacyClustersKeepTheirNames(t *testing.T) {
 	}
 	accepted(t, s, updated, legacy)
 	forged := defaulted(t, s, parse(t, minimal, put("1", "metadata", "annotations", raycluster.AnnotationVersion)), legacy)
-	if raycluster.View(forged).Hashed() {
+	if raycluster.View(forged).HasHashedNames() {
 		t.Error("a user made it hashed")
 	}
 	accepted(t, s, forged, legacy)
@@ -146,8 +145,8 @@ func TestLegacyClustersKeepTheirNames(t *testing.T) {
 	}
 }
 
-// R34: images, and everything else of ours, stay until the user changes a template; Kueue's placement is no change.
-func TestContentIsPinnedUntilTheTemplateChanges(t *testing.T) {
+// R34: images and other injections stay until the user changes a template; the placement by Kueue is no change.
+func TestStoredInjectionsAreKeptUntilTheTemplateChanges(t *testing.T) {
 	s, later := onOpenShift(), onOpenShift().with(newer)
 	for name, s := range map[string][2]Settings{
 		"OpenShift": {s, later}, "plain": {s.with(plain), later.with(plain)}, "original": {s.with(original), later.with(original)},

@@ -9,44 +9,44 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// Settings are what the webhooks have to know besides the object.
+// Settings are the inputs of the webhooks besides the object.
 type Settings struct {
 	config.RayCluster
 	raycluster.Platform
-	// Domain is the one under which the cluster publishes; empty when it is not known.
+	// Domain is the ingress domain; "" if unknown.
 	Domain string
-	// Version is the value of the annotation on new clusters.
+	// Version is the value of the version annotation of new clusters.
 	Version string
 }
 
-// place leads from the top of an object to a value in it; indexes of lists are written as numbers.
-type place []string
+// fieldPath is the path to a value in an object; indexes of lists are written as numbers.
+type fieldPath []string
 
-func (p place) child(names ...string) place { return slices.Concat(p, names) }
+func (p fieldPath) child(names ...string) fieldPath { return slices.Concat(p, names) }
 
-// content is what belongs into one pod template. Zero fields are not injected.
-type content struct {
+// injection holds the injected elements of one pod template. Zero fields are not injected.
+type injection struct {
 	sidecar        element
 	sidecarVolumes []element
 	env            []element
-	certificate    element // the init container
+	initContainer  element
 	volumes        []element
 	mounts         []element
 }
 
 // group is one pod template of a cluster.
 type group struct {
-	at   place // of the group
+	path fieldPath
 	head bool
 	name string
-	// fields are those of the group as it was submitted.
+	// fields are the submitted fields of the group.
 	fields map[string]any
-	content
-	// renewed tells that the user changed the template, so that its pods will be replaced anyway.
-	renewed bool
+	injection
+	// templateChanged reports whether the user changed the template, so that its pods are recreated anyway.
+	templateChanged bool
 }
 
-func (g *group) pod() place { return g.at.child("template", "spec") }
+func (g *group) podPath() fieldPath { return g.path.child("template", "spec") }
 
 func (g *group) spec() map[string]any {
 	return nested.Map(g.fields, "template", "spec")
@@ -56,73 +56,72 @@ func (g *group) containers() []any {
 	return nested.List(g.spec(), "containers")
 }
 
-// plan is what belongs into a cluster.
+// plan holds the injections of a cluster.
 type plan struct {
 	settings Settings
 	mode     raycluster.Mode
-	// cluster is as it was submitted, old as it is stored; the zero value for a new one.
+	// cluster is the submitted object, old the stored one; empty on creation.
 	cluster, old raycluster.Cluster
 	names        raycluster.Names
 	groups       []*group
-	// remade tells that the pods of the head will be replaced anyway, or would not start: only then certificates come or go, for pods
-	// with and without them cannot talk to each other.
-	remade bool
-	// autoscaler tells what KubeRay's autoscaler, a container of the head, needs.
+	// recreated reports whether the head pods are recreated anyway, or would not start. Certificates are only added or removed then, for pods
+	// with and without them cannot communicate.
+	recreated  bool
 	autoscaler autoscaler
-	// variables and mounts are those of the certificates, whether they are wanted or not, token is the mount of the account's token.
+	// variables and mounts are those of the certificates, whether desired or not; token is the mount of the ServiceAccount's token.
 	variables, mounts []element
 	token             element
 }
 
-// autoscaler is what belongs into spec.autoscalerOptions.
+// autoscaler holds the injections of spec.autoscalerOptions, for KubeRay's autoscaler container in the head.
 type autoscaler struct{ env, mounts []element }
 
-// planFor plans for a new cluster, or for the change of an old one. The shape of both is known to be as expected.
-func planFor(s Settings, cluster, old raycluster.Cluster) *plan {
+// newPlan returns the plan of a new cluster, or of an update of old. Both must have no shapeErrors.
+func newPlan(s Settings, cluster, old raycluster.Cluster) *plan {
 	p := &plan{settings: s, mode: raycluster.Decide(s.RayCluster, s.Platform, cluster, old), cluster: cluster, old: old, names: cluster.Names()}
 	if !p.mode.Active() {
 		return p
 	}
 	switch {
 	case old.Object() == nil:
-	case old.Hashed():
+	case old.HasHashedNames():
 		p.names = cluster.HashedNames()
 	default:
 		p.names = cluster.LegacyNames()
 	}
 	p.variables, p.mounts, p.token = elementsOf(raycluster.TLSEnv()), elementsOf(raycluster.TLS{}.Mounts()), elementOf(raycluster.TokenMount())
-	before := groupsOf(old)
+	stored := groupsOf(old)
 	p.groups = groupsOf(cluster)
 	for _, g := range p.groups {
-		was := counterpart(g, before)
-		g.renewed = was == nil || p.changed(was, g)
+		previous := counterpart(g, stored)
+		g.templateChanged = previous == nil || p.isTemplateChanged(previous, g)
 	}
-	p.remade = cluster.Suspended() || p.groups[0].renewed || p.mode.ByKubeRay
-	if !p.remade {
-		p.mode = p.mode.WhilePodsLast(cluster, old)
+	p.recreated = cluster.Suspended() || p.groups[0].templateChanged || p.mode.ByKubeRay
+	if !p.recreated {
+		p.mode = p.mode.KeepForRunningPods(cluster, old)
 	}
 	for _, g := range p.groups {
-		p.fill(g)
-		if !g.renewed {
-			p.pin(counterpart(g, before), g)
+		p.planGroup(g)
+		if !g.templateChanged {
+			p.keepStored(counterpart(g, stored), g)
 		}
 	}
-	p.forAutoscaler()
+	p.planAutoscaler()
 	return p
 }
 
-// groupsOf lists the head and the groups of workers. The head is there even if it has no fields.
+// groupsOf returns the head, even without fields, and the groups of workers.
 func groupsOf(c raycluster.Cluster) []*group {
-	head := place{"spec", "headGroupSpec"}
-	groups := []*group{{at: head, head: true, fields: nested.Map(c.Object(), head...)}}
-	workers := place{"spec", "workerGroupSpecs"}
+	head := fieldPath{"spec", "headGroupSpec"}
+	groups := []*group{{path: head, head: true, fields: nested.Map(c.Object(), head...)}}
+	workers := fieldPath{"spec", "workerGroupSpecs"}
 	for i, worker := range nested.List(c.Object(), workers...) {
-		groups = append(groups, &group{at: workers.child(strconv.Itoa(i)), name: nested.Text(worker, "groupName"), fields: nested.Map(worker)})
+		groups = append(groups, &group{path: workers.child(strconv.Itoa(i)), name: nested.String(worker, "groupName"), fields: nested.Map(worker)})
 	}
 	return groups
 }
 
-// counterpart finds a group among those which are stored: workers by their name.
+// counterpart returns the stored group for g, or nil: the head, or the workers of the same name.
 func counterpart(g *group, stored []*group) *group {
 	i := slices.IndexFunc(stored, func(s *group) bool { return s.head == g.head && s.name == g.name })
 	if i < 0 || len(stored[i].fields) == 0 {
@@ -131,9 +130,9 @@ func counterpart(g *group, stored []*group) *group {
 	return stored[i]
 }
 
-// fill plans a group as for a new cluster. A group without a container for Ray is left as it is; validation refuses it.
-func (p *plan) fill(g *group) {
-	if rayContainer(g) != "" {
+// planGroup plans a group as for a new cluster. A group without a container for Ray is skipped; validation rejects it.
+func (p *plan) planGroup(g *group) {
+	if rayContainerProblem(g) != "" {
 		return
 	}
 	if g.head && p.mode.Auth.Sidecar() {
@@ -145,7 +144,7 @@ func (p *plan) fill(g *group) {
 			Issuer: p.mode.Issuer, Names: p.names, Head: g.head, Image: p.settings.CertGeneratorImage, Resources: p.settings.CertificateResources,
 			SignedNames: []string{p.cluster.ClientDNSName(p.settings.Domain), p.cluster.HeadDNSName()}, Pod: g.spec(), OpenShift: p.settings.OpenShift,
 		}
-		g.env, g.certificate, g.volumes, g.mounts = p.variables, elementOf(t.InitContainer()), elementsOf(t.Volumes()), elementsOf(t.Mounts())
+		g.env, g.initContainer, g.volumes, g.mounts = p.variables, elementOf(t.InitContainer()), elementsOf(t.Volumes()), elementsOf(t.Mounts())
 	}
 }
 
@@ -155,45 +154,45 @@ func (p *plan) sidecar() raycluster.Sidecar {
 		image = p.settings.AuthProxyImage
 	}
 	return raycluster.Sidecar{
-		Auth: p.mode.Auth, Names: p.names, Namespace: p.cluster.Namespace(), Dashboard: p.cluster.Port(raycluster.PortDashboard), Image: image, Resources: p.settings.SidecarResources,
-		TLS: p.settings.TLS, SecretToken: p.mode.KeepsAccount,
+		Auth: p.mode.Auth, Names: p.names, Namespace: p.cluster.Namespace(), DashboardPort: p.cluster.Port(raycluster.PortDashboard), Image: image, Resources: p.settings.SidecarResources,
+		TLS: p.settings.TLS, SecretToken: p.mode.KeepsServiceAccount,
 	}
 }
 
-// forAutoscaler plans for the autoscaler, which talks to Ray and to Kubernetes from the pod of the head. What it has not
-// while the template of the head stays, it does not get.
-func (p *plan) forAutoscaler() {
+// planAutoscaler plans the autoscaler, which connects to Ray and to Kubernetes from the head pod. It gets no new certificates while the
+// head template is unchanged.
+func (p *plan) planAutoscaler() {
 	head := p.groups[0]
-	if !p.cluster.Autoscaled() {
+	if !p.cluster.HasAutoscaler() {
 		return
 	}
-	was := nested.List(p.old.Object(), autoscalerOptions.child("volumeMounts")...)
-	if p.remade || nested.Named(was, raycluster.VolumeServer) != nil {
+	storedMounts := nested.List(p.old.Object(), autoscalerOptions.child("volumeMounts")...)
+	if p.recreated || nested.ByName(storedMounts, raycluster.VolumeServer) != nil {
 		p.autoscaler.env, p.autoscaler.mounts = head.env, slices.Clone(head.mounts)
 	}
-	if slices.Contains(namesOf(head.sidecarVolumes), raycluster.VolumeToken) && !p.mode.KeepsAccount {
+	if slices.Contains(namesOf(head.sidecarVolumes), raycluster.VolumeToken) && !p.mode.KeepsServiceAccount {
 		p.autoscaler.mounts = append(p.autoscaler.mounts, p.token)
 	}
 }
 
-var autoscalerOptions = place{"spec", "autoscalerOptions"}
+var autoscalerOptions = fieldPath{"spec", "autoscalerOptions"}
 
-// account is under which account the head runs: that of the dashboard, or that of the user; empty for that of the namespace.
-func (p *plan) account() string {
-	if p.groups[0].sidecar != nil && !p.mode.KeepsAccount {
+// serviceAccount returns the ServiceAccount of the head: that of the sidecar or that of the user; "" for the default one.
+func (p *plan) serviceAccount() string {
+	if p.groups[0].sidecar != nil && !p.mode.KeepsServiceAccount {
 		return p.names.ServiceAccount
 	}
-	return p.cluster.UserAccount()
+	return p.cluster.UserServiceAccount()
 }
 
-// version is the value of the annotation that selects hashed names, and whether it belongs there. A legacy cluster keeps its
-// names (R8), and the value follows the program only when pods are replaced anyway (R34).
+// version returns the value of the version annotation, and whether it is desired. A legacy cluster keeps its names (R8), and the value is
+// updated only when pods are recreated anyway (R34).
 func (p *plan) version(current string) (string, bool) {
 	if p.old.Object() == nil {
 		return current, true
 	}
 	stored, hashed := p.old.Annotation(raycluster.AnnotationVersion)
-	if hashed && slices.ContainsFunc(p.groups, func(g *group) bool { return g.renewed }) {
+	if hashed && slices.ContainsFunc(p.groups, func(g *group) bool { return g.templateChanged }) {
 		return current, true
 	}
 	return stored, hashed

@@ -9,14 +9,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// drawn makes clusters out of elements that are ours, look like ours, or are the user's, in any order and number.
+// drawn generates clusters of elements that are injected, similar, or the user's, in any order and number.
 type drawn struct {
 	*rapid.T
-	// pool are clusters in whose templates there is something of ours.
+	// pool are clusters with injected elements.
 	pool []map[string]any
 }
 
-// some draws elements of a list from all templates of the pool, and others.
+// some draws elements from all templates of the pool, and others.
 func (d drawn) some(label string, pods [][]string, list []string, more ...any) []any {
 	all := more
 	for _, object := range d.pool {
@@ -65,8 +65,8 @@ func (d drawn) cluster(label string) map[string]any {
 	return object
 }
 
-// What FuzzAdmission demands of all bytes, for clusters that are likely to hold surprises.
-func TestAnyMixtureOfOursAndTheirs(t *testing.T) {
+// The invariants of FuzzAdmission, for generated clusters.
+func TestAdmissionInvariants(t *testing.T) {
 	var pool []map[string]any
 	for _, s := range []Settings{onOpenShift(), onOpenShift().with(original), onOpenShift().with(plain), onOpenShift().with(newer)} {
 		pool = append(pool, defaulted(t, s, parse(t, full), nil), defaulted(t, s, parse(t, full), parse(t, full)))
@@ -91,7 +91,7 @@ func TestAnyMixtureOfOursAndTheirs(t *testing.T) {
 	})
 }
 
-// fatal reports to rapid, which then looks for the smallest example.
+// fatal reports to rapid, which then shrinks the example.
 type fatal struct {
 	testing.TB
 	r *rapid.T

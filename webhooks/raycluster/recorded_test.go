@@ -19,8 +19,7 @@ import (
 // script replaces an embedded program in a recording.
 const script = "<script>"
 
-// differences lists where two objects say other things, as Kubernetes understands them, one place a line. Elements of lists
-// are distinguished by their name.
+// differences lists the semantic differences of two objects, one path a line. Elements of lists are compared by name.
 func differences(at string, was, is any) []string {
 	switch w := was.(type) {
 	case map[string]any:
@@ -58,7 +57,7 @@ func keyed(list []any) map[string]any {
 	return fields
 }
 
-// lists wraps texts, so that they are compared by their index.
+// lists wraps strings, so that they are compared by index.
 func lists(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -90,7 +89,7 @@ func recording(t *testing.T, name, file string) map[string]any {
 	return parse(t, string(content))
 }
 
-// recordedSettings are those of the operator that was recorded, so that nothing but what it does can differ.
+// recordedSettings are the settings of the recorded operator.
 func recordedSettings(name string) Settings {
 	s := onOpenShift().with(original)
 	s.Version = "UNKNOWN"
@@ -105,7 +104,7 @@ func recordedSettings(name string) Settings {
 	return s
 }
 
-// fixed are the lines that differ from the recordings in every certificate container (R15, R16) of a pod.
+// fixed are the differences from the recordings in every init container (R15, R16) of a pod.
 func fixed(pod, user string) []string {
 	at := pod + ".initContainers.create-cert."
 	lines := []string{
@@ -117,7 +116,7 @@ func fixed(pod, user string) []string {
 
 const byRay = " runAsNonRoot:true runAsUser:1000"
 
-// The recordings of the original, in its own form of certificates: what differs is the fix of a defect, and nothing else.
+// The recordings of the CodeFlare operator with IssuerPod: each difference fixes a defect.
 func TestRecordings(t *testing.T) {
 	head, small, big := ".spec.headGroupSpec.template.spec", ".spec.workerGroupSpecs.0.template.spec", ".spec.workerGroupSpecs.1.template.spec"
 	sidecar := head + ".containers.oauth-proxy."
@@ -136,8 +135,8 @@ func TestRecordings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			input, output := recording(t, name, "input.yaml"), recording(t, name, "output.yaml")
 			got := defaulted(t, recordedSettings(name), input, nil)
-			lines := differences("", lists(normal(output)), lists(normal(got)))
-			// What the schema of the CRD and the controller add is not done here.
+			lines := differences("", lists(normalize(output)), lists(normalize(got)))
+			// Fields that the schema of the CRD and the controller add are not compared.
 			lines = slices.DeleteFunc(lines, func(line string) bool {
 				return strings.HasPrefix(line, ".metadata.finalizers: ") || strings.Contains(line, "numOfHosts")
 			})
@@ -148,10 +147,10 @@ func TestRecordings(t *testing.T) {
 	}
 }
 
-// In the default form the certificates come from Secrets: these places differ from the form of the recordings, and no others.
-func TestDefaultFormAgainstTheOriginalOne(t *testing.T) {
+// By default the certificates come from Secrets: these paths differ from the recordings, and no others.
+func TestDefaultsDifferFromCodeFlareOperator(t *testing.T) {
 	of := func(s Settings) any {
-		return lists(normal(defaulted(t, s, recording(t, "openshift-oauth-mtls", "input.yaml"), nil)))
+		return lists(normalize(defaulted(t, s, recording(t, "openshift-oauth-mtls", "input.yaml"), nil)))
 	}
 	s := recordedSettings("openshift-oauth-mtls")
 	var places []string
@@ -176,8 +175,8 @@ func TestDefaultFormAgainstTheOriginalOne(t *testing.T) {
 	}
 }
 
-// signing is the program of create-cert as the CodeFlare operator (project-codeflare 7fc158c, opendatahub-io fb0d403) writes it, which
-// the recordings mask, around the names that only a head signs. It is not made by code of this program, which has to recognize it.
+// signing is the command of create-cert in the CodeFlare operator (project-codeflare 7fc158c, opendatahub-io fb0d403), which the recordings
+// mask, with the names that only a head signs. It is independent of the code that recognizes it.
 func signing(names string) []any {
 	return []any{"sh", "-c", `cd /home/ray/workspace/tls && openssl req -nodes -newkey rsa:2048 -keyout server.key -out server.csr -subj '/CN=ray-head' && ` +
 		`printf "authorityKeyIdentifier=keyid,issuer\nbasicConstraints=CA:FALSE\nsubjectAltName = @alt_names\n[alt_names]\n` +
@@ -186,7 +185,7 @@ func signing(names string) []any {
 		`openssl x509 -req -CA ca.crt -CAkey ca.key -in server.csr -out server.crt -days 365 -CAcreateserial -extfile domain.ext`}
 }
 
-// What heads of recordings signed: by releases since 1.0, by older ones with and without a route for clients, and by this program at first.
+// Names that heads sign: in releases since 1.0, in older ones with and without a client route, and in early releases of this operator.
 var releases = map[string]struct {
 	names  string
 	spaced bool
@@ -198,11 +197,11 @@ var releases = map[string]struct {
 	"with a space": {names: `\nDNS.5 = rayclient-NAME-NAMESPACE.old.example.com\nDNS.6 = NAME-head-svc.NAMESPACE.svc`, spaced: true},
 }
 
-// olderNames are those of clusters without the annotation of the version, by section 2.3 of the chapter, for the names that were recorded.
+// olderNames are the names of clusters without the version annotation.
 var olderNames = strings.NewReplacer("board-oauth-proxy-e071e5f5", "board-oauth-proxy", "board-oauth-config-69f83c01", "board-oauth-config",
 	"board-proxy-tls-secret-d240b567", "board-proxy-tls-secret", "board-ca-secret-3b57509c", "ca-secret-board", "paused-ca-secret-5691ab36", "ca-secret-paused")
 
-// taken is a recording as the cluster holds it: with the program that is in it, and without hashed names if it is legacy.
+// taken returns a recording as stored in the cluster, with its command, and with legacy names if requested.
 func taken(t *testing.T, name string, legacy bool, release string) map[string]any {
 	t.Helper()
 	object := recording(t, name, "output.yaml")
@@ -227,9 +226,9 @@ func taken(t *testing.T, name string, legacy bool, release string) map[string]an
 	return object
 }
 
-// R34, R8, [raycluster-20]: what any release of the original wrote is recognised, accepted and left as it is, under another domain and
-// with other images, until its user changes a template; what another client wrote under its names is not.
-func TestClustersOfTheOriginalAreTakenOver(t *testing.T) {
+// R34, R8, [raycluster-20]: clusters of any release of the CodeFlare operator are recognized, accepted and kept with another domain and
+// other images, until the user changes a template; similar elements of other clients are not.
+func TestLegacyClustersAreKeptUntilTheTemplateChanges(t *testing.T) {
 	for _, name := range []string{"openshift-oauth-mtls", "suspended-two-worker-groups"} {
 		for kind, legacy := range map[string]bool{"hashed": false, "legacy": true} {
 			for release := range releases {
@@ -253,7 +252,7 @@ func keptUntilChanged(t *testing.T, s Settings, stored map[string]any, legacy bo
 	changed := defaulted(t, s, copyOf(stored, put("example.com/ray:2", in(headPod, "containers", "0", "image")...)), stored)
 	accepted(t, s, changed, stored)
 	certificate := find(listAt(changed, in(headPod, "initContainers")...), raycluster.InitCertificate)
-	if certificate["image"] != "example.com/ubi:9" || !raycluster.View(changed).Injected().PodIssued || raycluster.View(changed).Hashed() == legacy {
+	if certificate["image"] != "example.com/ubi:9" || !raycluster.View(changed).Injected().PodIssued || raycluster.View(changed).HasHashedNames() == legacy {
 		t.Errorf("%v", certificate)
 	}
 	if s.OAuth && raycluster.View(stored).Injected().Token || s.OAuth != raycluster.View(changed).Injected().Token {
@@ -275,8 +274,8 @@ func keptUntilChanged(t *testing.T, s Settings, stored map[string]any, legacy bo
 	}
 }
 
-// A cluster of the original that is created again, from Git or a backup, gets everything as new clusters do, once.
-func TestClustersOfTheOriginalAreCreatedAgain(t *testing.T) {
+// A cluster of the CodeFlare operator that is created again, from Git or a backup, gets all injections of a new cluster once.
+func TestLegacyClustersAreRecreated(t *testing.T) {
 	for release := range releases {
 		s := recordedSettings("openshift-oauth-mtls").with(func(s *Settings) { s.Certificates = config.CertificatesByOperator })
 		created := defaulted(t, s, taken(t, "openshift-oauth-mtls", false, release), nil)

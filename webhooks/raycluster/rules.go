@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// Messages that clients know.
+// Messages that clients compare.
 const (
 	noIngress = "RayCluster with enableIngress set to true is not allowed: KubeRay would publish the dashboard without a guard; " +
 		"leave it out, and the operator publishes the guarded dashboard"
@@ -28,7 +28,7 @@ const (
 	versionImmutable    = "selects the names of objects that exist already, so it cannot be set or removed: recreate the RayCluster"
 )
 
-// Messages of ours.
+// Other messages.
 const (
 	noContainer   = "needs the container in which Ray runs as its first entry: add it"
 	sidecarFirst  = "the first container is the one in which Ray runs: put it before "
@@ -36,19 +36,19 @@ const (
 	unknownIssuer = `must be "operator", "cert-manager" or "pod", or absent for the setting of the operator`
 )
 
-// violations compares a new cluster with its plan, or an update with its.
+// violations returns the differences of a new or updated cluster from its plan.
 func (p *plan) violations() field.ErrorList {
 	if !p.mode.Active() || p.mode.ByKubeRay {
 		return nil
 	}
-	r := &review{plan: p}
+	r := &specValidator{plan: p}
 	update := p.old.Object() != nil
 	r.ingress()
 	r.issuer()
 	r.kubeRay()
 	if !update {
 		r.errs = append(r.errs, nameErrors(p.cluster.Name())...)
-	} else if p.old.Hashed() != p.cluster.Hashed() {
+	} else if p.old.HasHashedNames() != p.cluster.HasHashedNames() {
 		value, _ := p.cluster.Annotation(raycluster.AnnotationVersion)
 		r.add(field.Invalid(field.NewPath("metadata", "annotations").Key(raycluster.AnnotationVersion), value, versionImmutable))
 	}
@@ -57,7 +57,7 @@ func (p *plan) violations() field.ErrorList {
 		if g.sidecar != nil {
 			r.sidecar(g)
 		}
-		if update && g.certificate != nil {
+		if update && g.initContainer != nil {
 			r.certificates(g)
 		}
 	}
@@ -67,128 +67,128 @@ func (p *plan) violations() field.ErrorList {
 	return r.errs
 }
 
-// review collects what is wrong.
-type review struct {
+// specValidator collects the errors of a cluster.
+type specValidator struct {
 	*plan
 	errs field.ErrorList
 }
 
-func (r *review) add(err *field.Error) { r.errs = append(r.errs, err) }
+func (r *specValidator) add(err *field.Error) { r.errs = append(r.errs, err) }
 
-// path writes indexes as elements of their own, as clients know it.
-func path(p place) *field.Path { return field.NewPath(p[0], p[1:]...) }
+// toFieldPath returns the path with indexes as separate elements, which clients expect.
+func toFieldPath(p fieldPath) *field.Path { return field.NewPath(p[0], p[1:]...) }
 
-// ingress refuses KubeRay's own Ingress, unless it is stored: finalizers of such a cluster must come and go.
-func (r *review) ingress() {
-	at := []string{"spec", "headGroupSpec", "enableIngress"}
-	if nested.At(r.cluster.Object(), at...) == true && nested.At(r.old.Object(), at...) != true {
-		r.add(field.Invalid(path(at), true, noIngress))
+// ingress rejects KubeRay's own Ingress. A stored one is accepted, so that finalizers of such a cluster can be added and removed.
+func (r *specValidator) ingress() {
+	enableIngress := []string{"spec", "headGroupSpec", "enableIngress"}
+	if nested.At(r.cluster.Object(), enableIngress...) == true && nested.At(r.old.Object(), enableIngress...) != true {
+		r.add(field.Invalid(toFieldPath(enableIngress), true, noIngress))
 	}
 }
 
-// kubeRay refuses what lets KubeRay secure the cluster, where an administrator wants that and it is new.
-func (r *review) kubeRay() {
+// kubeRay rejects new fields by which KubeRay secures the cluster, if an administrator denies them.
+func (r *specValidator) kubeRay() {
 	if r.settings.KubeRaySecurity != config.KubeRaySecurityDeny {
 		return
 	}
-	before := ownFields(r.old.OwnSecurity())
-	for name := range ownFields(r.cluster.OwnSecurity()) {
-		if _, stored := before[name]; !stored {
+	stored := securityFields(r.old.UserSecurity())
+	for name := range securityFields(r.cluster.UserSecurity()) {
+		if _, unchanged := stored[name]; !unchanged {
 			r.add(field.Forbidden(field.NewPath("spec", name), kubeRayDenied))
 		}
 	}
 }
 
-// issuer refuses an annotation that selects no issuer, when it is new.
-func (r *review) issuer() {
-	value, there := r.cluster.Annotation(raycluster.AnnotationCertificates)
-	before, _ := r.old.Annotation(raycluster.AnnotationCertificates)
-	if there && value != before && !raycluster.Issuer(value).Known() {
+// issuer rejects a new annotation with an invalid issuer.
+func (r *specValidator) issuer() {
+	value, found := r.cluster.Annotation(raycluster.AnnotationCertificates)
+	stored, _ := r.old.Annotation(raycluster.AnnotationCertificates)
+	if found && value != stored && !raycluster.Issuer(value).Valid() {
 		r.add(field.Invalid(field.NewPath("metadata", "annotations").Key(raycluster.AnnotationCertificates), value, unknownIssuer))
 	}
 }
 
-// containers refuses groups without a container for Ray (R5), unless they are stored like that.
-func (r *review) containers(g *group) {
-	at := g.pod().child("containers")
-	was := counterpart(g, groupsOf(r.old))
-	if was != nil && rayContainer(was) == rayContainer(g) {
+// containers rejects groups without a container for Ray (R5), unless they are stored without one.
+func (r *specValidator) containers(g *group) {
+	containers := g.podPath().child("containers")
+	stored := counterpart(g, groupsOf(r.old))
+	if stored != nil && rayContainerProblem(stored) == rayContainerProblem(g) {
 		return
 	}
-	switch name := rayContainer(g); name {
+	switch name := rayContainerProblem(g); name {
 	case "":
 	case "nothing":
-		r.add(field.Required(path(at), noContainer))
+		r.add(field.Required(toFieldPath(containers), noContainer))
 	default:
-		r.add(field.Invalid(path(at.child("0", "name")), name, sidecarFirst+name))
+		r.add(field.Invalid(toFieldPath(containers.child("0", "name")), name, sidecarFirst+name))
 	}
 }
 
-// rayContainer is empty for a group whose first container can be that of Ray, and otherwise says what stands there.
-func rayContainer(g *group) string {
+// rayContainerProblem returns "" if the first container can be that of Ray, and otherwise "nothing" or the name of an injected container.
+func rayContainerProblem(g *group) string {
 	if len(g.containers()) == 0 || nested.Map(g.containers()[0]) == nil {
 		return "nothing"
 	}
-	name := nested.Text(g.containers()[0], "name")
-	if slices.Contains(ourContainers, name) {
+	name := nested.String(g.containers()[0], "name")
+	if slices.Contains(injectedContainers, name) {
 		return name
 	}
 	return ""
 }
 
-func (r *review) sidecar(g *group) {
-	r.element(g.pod().child("containers"), g.sidecar, true, sidecarImmutable)
-	r.elements(g.pod().child("volumes"), g.sidecarVolumes, sidecarVolumes)
-	if account := r.cluster.HeadAccount(); account != r.account() {
-		r.add(field.Invalid(path(g.pod().child("serviceAccountName")), account, accountImmutable))
+func (r *specValidator) sidecar(g *group) {
+	r.element(g.podPath().child("containers"), g.sidecar, true, sidecarImmutable)
+	r.elements(g.podPath().child("volumes"), g.sidecarVolumes, sidecarVolumes)
+	if account := r.cluster.HeadServiceAccount(); account != r.serviceAccount() {
+		r.add(field.Invalid(toFieldPath(g.podPath().child("serviceAccountName")), account, accountImmutable))
 	}
 }
 
-func (r *review) certificates(g *group) {
-	pod := g.pod()
-	r.element(pod.child("initContainers"), g.certificate, true, initImmutable)
+func (r *specValidator) certificates(g *group) {
+	pod := g.podPath()
+	r.element(pod.child("initContainers"), g.initContainer, true, initImmutable)
 	container := pod.child("containers", "0")
 	r.elements(container.child("env"), g.env, variablesImmutable)
 	r.elements(pod.child("volumes"), g.volumes, volumesImmutable)
 	r.elements(container.child("volumeMounts"), g.mounts, mountsImmutable)
 }
 
-func (r *review) autoscaler() {
+func (r *specValidator) autoscaler() {
 	r.elements(autoscalerOptions.child("env"), r.plan.autoscaler.env, autoscalerImmutable)
 	r.elements(autoscalerOptions.child("volumeMounts"), r.plan.autoscaler.mounts, autoscalerImmutable)
 }
 
-// elements reports the first of the elements that is not there as it should be.
-func (r *review) elements(list place, wanted []element, message string) {
-	for _, w := range wanted {
-		if !r.element(list, w, false, message) {
+// elements reports the first of the desired elements that is missing or different.
+func (r *specValidator) elements(list fieldPath, desired []element, message string) {
+	for _, d := range desired {
+		if !r.element(list, d, false, message) {
 			return
 		}
 	}
 }
 
-// element tells whether a list has exactly one element of the name, and it is the wanted one; otherwise it is reported. In a container
-// users may set some fields.
-func (r *review) element(list place, wanted element, container bool, message string) bool {
+// element reports whether a list has exactly one element of the name, equal to the desired one; otherwise it adds an error. Users may set
+// userFields of a container.
+func (r *specValidator) element(list fieldPath, desired element, container bool, message string) bool {
 	entries := nested.List(r.cluster.Object(), list...)
-	found := nested.Indexes(entries, wanted["name"])
+	found := nested.Indexes(entries, desired["name"])
 	switch {
 	case len(found) == 0:
-		r.add(field.Required(path(list), message))
+		r.add(field.Required(toFieldPath(list), message))
 		return false
 	case len(found) > 1:
-		r.add(field.Invalid(path(list), strconv.Itoa(len(found))+" times "+wanted["name"].(string), message))
+		r.add(field.Invalid(toFieldPath(list), strconv.Itoa(len(found))+" times "+desired["name"].(string), message))
 		return false
 	}
 	present := entries[found[0]].(map[string]any)
-	if container && !sameContainer(present, wanted) || !container && !same(present, wanted) {
-		r.add(field.Invalid(path(list), wanted["name"], message))
+	if container && !equalContainers(present, desired) || !container && !equalElements(present, desired) {
+		r.add(field.Invalid(toFieldPath(list), desired["name"], message))
 		return false
 	}
 	return true
 }
 
-// warnings tell a user of what happens otherwise than they may expect, when it is new.
+// warnings returns warnings about new fields that have another effect than users may expect.
 func (p *plan) warnings() []string {
 	if !p.mode.Active() || p.mode.ByKubeRay {
 		return nil
@@ -197,57 +197,57 @@ func (p *plan) warnings() []string {
 	if p.old.Object() == nil {
 		out = append(out, hostWarnings(p.cluster)...)
 	}
-	if user := p.cluster.UserAccount(); user != "" && p.account() != user && p.old.UserAccount() != user {
+	if user := p.cluster.UserServiceAccount(); user != "" && p.serviceAccount() != user && p.old.UserServiceAccount() != user {
 		out = append(out, fmt.Sprintf("spec.headGroupSpec.template.spec.serviceAccountName: the head runs under %s, the account of its dashboard, "+
-			"and not under %s: annotation %s: \"true\" keeps the latter", p.account(), user, raycluster.AnnotationKeepServiceAccount))
+			"and not under %s: annotation %s: \"true\" keeps the latter", p.serviceAccount(), user, raycluster.AnnotationKeepServiceAccount))
 	}
-	before, now := ownFields(p.old.OwnSecurity()), ownFields(p.cluster.OwnSecurity())
-	for _, name := range slices.Sorted(maps.Keys(now)) {
-		if _, stored := before[name]; !stored && p.settings.KubeRaySecurity != config.KubeRaySecurityTrust {
-			out = append(out, "spec."+name+": "+now[name])
+	stored, submitted := securityFields(p.old.UserSecurity()), securityFields(p.cluster.UserSecurity())
+	for _, name := range slices.Sorted(maps.Keys(submitted)) {
+		if _, unchanged := stored[name]; !unchanged && p.settings.KubeRaySecurity != config.KubeRaySecurityTrust {
+			out = append(out, "spec."+name+": "+submitted[name])
 		}
 	}
 	return out
 }
 
-// replaced warns about containers, volumes and variables of a new cluster that have the names of those of the operator.
-func (p *plan) replaced() []string {
+// replacementWarnings returns warnings about elements of a new cluster that an injected element of the same name replaces.
+func (p *plan) replacementWarnings() []string {
 	if p.old.Object() != nil {
 		return nil
 	}
 	var out []string
-	warn := func(list place, ours ...element) {
-		for _, o := range ours {
-			if o == nil {
+	warn := func(list fieldPath, injected ...element) {
+		for _, e := range injected {
+			if e == nil {
 				continue
 			}
-			if theirs := nested.Named(nested.List(p.cluster.Object(), list...), o["name"]); theirs != nil && !sameContainer(theirs, o) {
-				out = append(out, fmt.Sprintf("%s: %v is replaced by that of the operator, which secures the cluster itself: remove it", path(list), o["name"]))
+			if submitted := nested.ByName(nested.List(p.cluster.Object(), list...), e["name"]); submitted != nil && !equalContainers(submitted, e) {
+				out = append(out, fmt.Sprintf("%s: %v is replaced by that of the operator, which secures the cluster itself: remove it", toFieldPath(list), e["name"]))
 			}
 		}
 	}
 	for _, g := range p.groups {
-		pod := g.pod()
+		pod := g.podPath()
 		warn(pod.child("containers"), g.sidecar)
-		warn(pod.child("initContainers"), g.certificate)
+		warn(pod.child("initContainers"), g.initContainer)
 		warn(pod.child("volumes"), slices.Concat(g.sidecarVolumes, g.volumes)...)
 		warn(pod.child("containers", "0", "env"), g.env...)
 	}
 	return out
 }
 
-// ownFields are the fields by which a user has KubeRay secure a cluster, and what becomes of that while an administrator has not
-// said that KubeRay is trusted with it.
-func ownFields(own raycluster.OwnSecurity) map[string]string {
+// securityFields returns the fields by which a user has KubeRay secure a cluster, and the warning about each, which applies unless an
+// administrator trusts KubeRay with it.
+func securityFields(user raycluster.UserSecurity) map[string]string {
 	out := map[string]string{}
-	if own.Token {
+	if user.Token {
 		out["authOptions"] = "the sidecar stays before the dashboard as well, unless raycluster.kubeRaySecurity of the operator is trust"
 	}
-	if own.MTLS {
+	if user.MTLS {
 		out["tlsOptions"] = "the operator puts no certificates of its own into the pods, and does not publish the client port; KubeRay issues " +
 			"certificates with its feature gate RayClusterMTLS and cert-manager, and makes no pods for this cluster without the gate"
 	}
-	if own.NetworkPolicy {
+	if user.NetworkPolicy {
 		out["networkPolicy"] = "the NetworkPolicies of the operator stay as well, unless raycluster.kubeRaySecurity of the operator is trust, " +
 			"and what any of them admits is admitted; a mode that denies egress has to let the head reach DNS and the API server, which the sidecar " +
 			"asks; KubeRay makes no pods for this cluster without its feature gate RayClusterNetworkPolicy"

@@ -10,7 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// refused demands exactly these causes, each "field: message".
+// refused expects exactly these causes, each "field: message".
 func refused(t *testing.T, s Settings, object, old map[string]any, want ...string) {
 	t.Helper()
 	answer := judged(t, s, object, old)
@@ -30,7 +30,7 @@ func refused(t *testing.T, s Settings, object, old map[string]any, want ...strin
 	}
 }
 
-// element returns a change of the named element of a list.
+// changeOf returns a change of the named element of a list.
 func changeOf(list []string, name string, change func(element)) func(map[string]any) {
 	return func(object map[string]any) { change(find(listAt(object, list...), name)) }
 }
@@ -44,8 +44,7 @@ const (
 	workerOne    = "spec.workerGroupSpecs.1.template.spec."
 )
 
-// Section 7.3: [raycluster-15] [raycluster-16] [raycluster-17] [raycluster-18], on creation and on update; [raycluster-30] and
-// R33: comparisons are exact.
+// [raycluster-15] [raycluster-16] [raycluster-17] [raycluster-18], on creation and on update; [raycluster-30] and R33: comparisons are exact.
 func TestRulesOfCreationAndUpdate(t *testing.T) {
 	container := func(change func(element)) func(map[string]any) {
 		return changeOf(in(headPod, "containers"), "oauth-proxy", change)
@@ -100,7 +99,7 @@ func TestRulesOfCreationAndUpdate(t *testing.T) {
 			changed := copyOf(stored, test.change)
 			refused(t, s, changed, nil, test.want)
 			refused(t, s, changed, stored, test.want)
-			// Whatever it was, defaulting mends it, but for the rule about Ingresses.
+			// Defaulting corrects each of these, except enableIngress.
 			mended := defaulted(t, s, changed, stored)
 			if name == "enableIngress" {
 				refused(t, s, mended, stored, test.want)
@@ -111,7 +110,7 @@ func TestRulesOfCreationAndUpdate(t *testing.T) {
 	}
 }
 
-// Section 7.4: [raycluster-21] [raycluster-22] [raycluster-23], for the head and for a group of workers.
+// [raycluster-21] [raycluster-22] [raycluster-23], for the head and a worker group.
 func TestRulesOfUpdate(t *testing.T) {
 	for _, group := range []struct {
 		pod  []string
@@ -149,7 +148,7 @@ func TestRulesOfUpdate(t *testing.T) {
 					changed := copyOf(stored, test.change)
 					refused(t, s, changed, stored, group.path+test.want)
 					accepted(t, s, changed, nil)
-					if diff := cmp.Diff(normal(stored), normal(defaulted(t, s, changed, stored))); diff != "" {
+					if diff := cmp.Diff(normalize(stored), normalize(defaulted(t, s, changed, stored))); diff != "" {
 						t.Errorf("%s is not mended:\n%s", form, diff)
 					}
 				}
@@ -169,7 +168,7 @@ func TestSeveralViolationsAreReportedTogether(t *testing.T) {
 		workerOne+"initContainers: Required value: create-cert Init Container is immutable")
 }
 
-// R19: names that KubeRay would not take, or of which no label can be made, are refused when the cluster is new.
+// R19: names that KubeRay rejects, or that are not valid labels, are rejected on creation.
 func TestNames(t *testing.T) {
 	s := onOpenShift()
 	named := func(name string) map[string]any { return parse(t, minimal, put(name, "metadata", "name")) }
@@ -192,7 +191,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// The names of Secrets in pods follow from the name of the cluster, so it has to be known when they are written.
+// The names of Secrets in pods depend on the name of the cluster, which must be known at admission.
 func TestGeneratedNames(t *testing.T) {
 	s := onOpenShift()
 	generated := func(prefix string) map[string]any {

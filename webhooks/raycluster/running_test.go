@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// [R28] [R29] What is put into templates is bound to the life of pods: a template must not say what the pods that run are not.
+// [R28] [R29] Injections follow the life of pods: a template must not differ from the running pods.
 func TestTemplatesOfRunningClusters(t *testing.T) {
 	s := onOpenShift()
 	label, token := put("x", "metadata", "labels", "a"), func(o map[string]any) {
@@ -54,7 +54,7 @@ func TestTemplatesOfRunningClusters(t *testing.T) {
 				t.Errorf("the head has %+v", has)
 			}
 			for i := range listAt(got, "spec", "workerGroupSpecs") {
-				pod := place{"spec", "workerGroupSpecs"}.child(strconv.Itoa(i), "template", "spec")
+				pod := fieldPath{"spec", "workerGroupSpecs"}.child(strconv.Itoa(i), "template", "spec")
 				if has := raycluster.View(got).InjectedInto(at(got, pod...)); has.MTLS != test.mTLS || has.Encrypted != test.mTLS {
 					t.Errorf("workers have %+v", has)
 				}
@@ -66,8 +66,8 @@ func TestTemplatesOfRunningClusters(t *testing.T) {
 	}
 }
 
-// [R29] What switches the security of the operator off in favour of KubeRay's is warned of, or refused where an administrator
-// wants it; what is stored is left alone.
+// [R29] Fields by which KubeRay's security replaces that of the operator cause a warning, or are rejected if an administrator denies them;
+// stored fields are accepted.
 func TestSecurityOfKubeRayIsWarnedOf(t *testing.T) {
 	deny := func(s *Settings) { s.KubeRaySecurity = config.KubeRaySecurityDeny }
 	for field, change := range map[string]func(map[string]any){
@@ -98,7 +98,7 @@ func TestSecurityOfKubeRayIsWarnedOf(t *testing.T) {
 	}
 }
 
-// [R30] Who names an account for the head hears that it is another one's, and how to keep it.
+// [R30] A ServiceAccount of the head causes a warning that it is replaced, and how to keep it.
 func TestAccountOfTheHeadIsWarnedOf(t *testing.T) {
 	s := onOpenShift()
 	keep := put("true", "metadata", "annotations", raycluster.AnnotationKeepServiceAccount)
@@ -123,7 +123,7 @@ func TestAccountOfTheHeadIsWarnedOf(t *testing.T) {
 	}
 }
 
-// The operator adds its own finalizer to clusters that were stored while no webhook was there, whatever is wrong with them.
+// The operator can add its finalizer to clusters that were stored without the webhook, whatever their errors are.
 func TestStoredViolationsAreAccepted(t *testing.T) {
 	s := onOpenShift()
 	for name, fault := range map[string]func(map[string]any){
@@ -141,7 +141,7 @@ func TestStoredViolationsAreAccepted(t *testing.T) {
 	}
 }
 
-// TestThePortOfTheDashboard: the sidecar leads to the port that the head names. One of a release that did not read it stays while the template does.
+// TestThePortOfTheDashboard: the sidecar connects to the port of the head. The fixed port of old releases stays while the template does.
 func TestThePortOfTheDashboard(t *testing.T) {
 	named := func(o map[string]any) {
 		at(o, "spec", "headGroupSpec", "template", "spec", "containers", "0").(map[string]any)["ports"] = []any{map[string]any{"name": "dashboard", "containerPort": int64(8266)}}

@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// variants are the settings under which admission writes different things.
+// variants are settings with different injections.
 var variants = map[string]Settings{
 	"OpenShift":             onOpenShift(),
 	"OpenShift, pods issue": onOpenShift().with(original),
@@ -24,7 +24,7 @@ var variants = map[string]Settings{
 	"plain, sidecar only":   onOpenShift().with(plain).with(noMTLS),
 }
 
-// crowd is a cluster with an autoscaler and three groups of workers, the second of which is that of another shape.
+// crowd is a cluster with an autoscaler and three worker groups, the second of which has an unexpected type.
 func crowd(t testing.TB) map[string]any {
 	t.Helper()
 	object := parse(t, full)
@@ -38,12 +38,12 @@ func crowd(t testing.TB) map[string]any {
 	return object
 }
 
-// watched is a list in which there are elements of ours.
+// watched is a list with injected elements.
 type watched struct {
 	list []string
-	// message is what a change of an element of that name is refused with.
+	// message is the error of a changed element of that name.
 	message func(name string) string
-	// onCreation tells that the rule holds for new clusters too.
+	// onCreation reports whether the rule applies on creation too.
 	onCreation func(name string) bool
 }
 
@@ -51,7 +51,7 @@ func always(message string) func(string) string { return func(string) string { r
 
 func never(string) bool { return false }
 
-// watchedLists are all lists with elements of ours, of the head and of every group: sections 7.3 and 7.4.
+// watchedLists returns all lists with injected elements, of the head and of every group.
 func watchedLists(object map[string]any) []watched {
 	ofSidecar := func(name string) bool { return name != raycluster.VolumeCA && name != raycluster.VolumeServer }
 	ofVolumes := func(name string) string {
@@ -79,9 +79,9 @@ func watchedLists(object map[string]any) []watched {
 	return all
 }
 
-// leaves lists the places of all values below a value, without what users may set.
-func leaves(value any, at place) []place {
-	var out []place
+// leaves returns the paths of all scalars below a value, except those that users may set.
+func leaves(value any, at fieldPath) []fieldPath {
+	var out []fieldPath
 	switch value := value.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(value)) {
@@ -99,7 +99,7 @@ func leaves(value any, at place) []place {
 	return out
 }
 
-// another is a value of the same type that means something else.
+// another returns a different value of the same type.
 func another(value any) any {
 	switch value := value.(type) {
 	case bool:
@@ -111,7 +111,7 @@ func another(value any) any {
 	}
 }
 
-// causesOf are the causes of a refusal, each "field: message".
+// causesOf returns the causes of a rejection, each "field: message".
 func causesOf(t *testing.T, s Settings, object, old map[string]any) []string {
 	t.Helper()
 	answer := judged(t, s, object, old)
@@ -125,7 +125,7 @@ func causesOf(t *testing.T, s Settings, object, old map[string]any) []string {
 	return out
 }
 
-// completed are the clusters of a variant, as they are stored: with hashed names, and with legacy ones where there were any.
+// completed returns the stored clusters of a variant, with hashed names and, if possible, with legacy ones.
 func completed(t *testing.T, s Settings) map[string]map[string]any {
 	t.Helper()
 	all := map[string]map[string]any{"hashed": defaulted(t, s, crowd(t), nil)}
@@ -135,10 +135,9 @@ func completed(t *testing.T, s Settings) map[string]map[string]any {
 	return all
 }
 
-// Sections 7.3 and 7.4, [raycluster-16] [raycluster-17] [raycluster-21] [raycluster-22] [raycluster-23] [R33]: whatever single
-// value a user changes in an element of ours, in the head, in any group of workers or for the autoscaler, it is refused with
-// the field and the words that clients know, and defaulting puts it right.
-func TestEveryValueOfOursIsImmutable(t *testing.T) {
+// [raycluster-16] [raycluster-17] [raycluster-21] [raycluster-22] [raycluster-23] [R33]: a change of any single value in an injected element,
+// of the head, of any worker group or of the autoscaler, is rejected with field and message, and defaulting reverts it.
+func TestInjectedValuesAreImmutable(t *testing.T) {
 	for variant, s := range variants {
 		for naming, stored := range completed(t, s) {
 			t.Run(variant+", "+naming, func(t *testing.T) {
@@ -152,7 +151,7 @@ func TestEveryValueOfOursIsImmutable(t *testing.T) {
 						if slices.Contains(own, name) {
 							continue
 						}
-						for _, at := range leaves(listAt(stored, w.list...)[i], place(w.list).child(strconv.Itoa(i))) {
+						for _, at := range leaves(listAt(stored, w.list...)[i], fieldPath(w.list).child(strconv.Itoa(i))) {
 							tried++
 							checkImmutable(t, s, stored, w, name, at)
 						}
@@ -166,27 +165,27 @@ func TestEveryValueOfOursIsImmutable(t *testing.T) {
 	}
 }
 
-func checkImmutable(t *testing.T, s Settings, stored map[string]any, w watched, name string, at place) {
+func checkImmutable(t *testing.T, s Settings, stored map[string]any, w watched, name string, at fieldPath) {
 	t.Helper()
 	changed := copyOf(stored, put(another(nested.At(stored, at...)), at...))
 	want := []string{strings.Join(w.list, ".") + `: Invalid value: "` + name + `": ` + w.message(name)}
 	if diff := cmp.Diff(want, causesOf(t, s, changed, stored)); diff != "" {
 		t.Errorf("update of %s (-want +got):\n%s", strings.Join(at, "."), diff)
 	}
-	if hashed := raycluster.View(stored).Hashed(); hashed && w.onCreation(name) {
+	if hashed := raycluster.View(stored).HasHashedNames(); hashed && w.onCreation(name) {
 		if diff := cmp.Diff(want, causesOf(t, s, changed, nil)); diff != "" {
 			t.Errorf("creation with %s (-want +got):\n%s", strings.Join(at, "."), diff)
 		}
 	} else if hashed {
 		accepted(t, s, changed, nil)
 	}
-	if want, got := normal(stored), normal(defaulted(t, s, changed, stored)); !reflect.DeepEqual(want, got) {
+	if want, got := normalize(stored), normalize(defaulted(t, s, changed, stored)); !reflect.DeepEqual(want, got) {
 		t.Errorf("%s is not put right:\n%s", strings.Join(at, "."), cmp.Diff(want, got))
 	}
 }
 
-// The same for elements that are taken away, that have another name, or that are there twice.
-func TestEveryElementOfOursIsThereOnce(t *testing.T) {
+// The same for elements that are deleted, renamed or duplicated.
+func TestInjectedElementsAreUnique(t *testing.T) {
 	for variant, s := range variants {
 		for naming, stored := range completed(t, s) {
 			t.Run(variant+", "+naming, func(t *testing.T) {
@@ -228,8 +227,7 @@ func sortedNames(object map[string]any, list []string) []string {
 	return slices.Sorted(slices.Values(namesAt(object, list...)))
 }
 
-// What belongs to users they may change at any time, in every group, without a word and without anything of ours moving but
-// what a new template brings.
+// Users may change their own elements at any time in every group, without warnings, and injections change only with a new template.
 func TestUsersKeepTheirRights(t *testing.T) {
 	for variant, s := range variants {
 		for naming, stored := range completed(t, s) {
@@ -251,8 +249,8 @@ func TestUsersKeepTheirRights(t *testing.T) {
 					} {
 						changed := copyOf(stored, change)
 						accepted(t, s, changed, stored)
-						// The same program with the same settings has nothing to add.
-						if diff := cmp.Diff(normal(changed), normal(defaulted(t, s, changed, stored))); diff != "" {
+						// The same version with the same settings changes nothing.
+						if diff := cmp.Diff(normalize(changed), normalize(defaulted(t, s, changed, stored))); diff != "" {
 							t.Errorf("group %d (-submitted +stored):\n%s", i, diff)
 						}
 					}

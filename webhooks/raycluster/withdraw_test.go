@@ -8,7 +8,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// full is a cluster whose user has elements of their own beside every place where ours go.
+// full is a cluster with elements of the user in all lists with injections.
 const full = `
 apiVersion: ray.io/v1
 kind: RayCluster
@@ -35,14 +35,14 @@ spec:
         volumes: [{name: data, emptyDir: {}}]
 `
 
-// versioned is what stays of us on a cluster for which nothing is switched on.
+// versioned sets the version annotation, the only change on a cluster with all features disabled.
 func versioned(object map[string]any) {
 	put("0.0.0", "metadata", "annotations", raycluster.AnnotationVersion)(object)
 }
 
-// R28: with a feature off an update that recreates the head takes out what is ours, and leaves what the user wrote. Any other
-// update leaves all of it in.
-func TestSwitchedOffFeaturesAreWithdrawn(t *testing.T) {
+// R28: with a feature disabled, an update that recreates the head removes its injections and keeps the user's elements. Any other update
+// keeps all injections.
+func TestDisabledInjectionsAreRemoved(t *testing.T) {
 	none := func(s *Settings) { noOAuth(s); noMTLS(s) }
 	for form, on := range map[string]Settings{
 		"operator": onOpenShift(), "pod": onOpenShift().with(original), "plain": onOpenShift().with(plain), "plain pod": onOpenShift().with(plain).with(original),
@@ -56,8 +56,8 @@ func TestSwitchedOffFeaturesAreWithdrawn(t *testing.T) {
 					submitted := copyOf(stored, changedHead)
 					got := defaulted(t, off, submitted, stored)
 					accepted(t, off, got, stored)
-					// A cluster made with these settings looks the same.
-					if diff := cmp.Diff(normal(defaulted(t, off, parse(t, object, changedHead), nil)), normal(got)); diff != "" {
+					// The result equals a cluster that is created with these settings.
+					if diff := cmp.Diff(normalize(defaulted(t, off, parse(t, object, changedHead), nil)), normalize(got)); diff != "" {
 						t.Errorf("with %s only (-new +got):\n%s", from, diff)
 					}
 					labelled := copyOf(stored, put("x", "metadata", "labels", "a"))
@@ -68,7 +68,7 @@ func TestSwitchedOffFeaturesAreWithdrawn(t *testing.T) {
 					}
 				}
 				submitted := copyOf(stored, changedHead)
-				if diff := cmp.Diff(normal(parse(t, object, versioned, changedHead)), normal(defaulted(t, on.with(none), submitted, stored))); diff != "" {
+				if diff := cmp.Diff(normalize(parse(t, object, versioned, changedHead)), normalize(defaulted(t, on.with(none), submitted, stored))); diff != "" {
 					t.Errorf("something of ours is left, or something of the user's is gone (-user +got):\n%s", diff)
 				}
 			})
@@ -76,8 +76,8 @@ func TestSwitchedOffFeaturesAreWithdrawn(t *testing.T) {
 	}
 }
 
-// Elements that only have names like ours belong to the user where we have nothing.
-func TestUsersElementsWithOurNamesStay(t *testing.T) {
+// Elements of the user that only have the name of an injected one stay.
+func TestForeignElementsWithInjectedNamesAreKept(t *testing.T) {
 	const own = `
 metadata: {name: c, namespace: team}
 spec:
@@ -110,8 +110,8 @@ spec:
 	}
 }
 
-// R16: a cluster from plain Kubernetes, whose sidecar of the original could never start, gets one that can.
-func TestOneSidecarIsExchangedForTheOther(t *testing.T) {
+// R16: a cluster from plain Kubernetes, whose legacy sidecar could never start, gets another sidecar.
+func TestSidecarFollowsOAuthServer(t *testing.T) {
 	on := onOpenShift()
 	stored := defaulted(t, on, parse(t, full), nil)
 	got := defaulted(t, on.with(plain), stored, stored)
@@ -123,9 +123,8 @@ func TestOneSidecarIsExchangedForTheOther(t *testing.T) {
 	accepted(t, on, back, got)
 }
 
-// A cluster that KubeRay secures itself has nothing of ours for that, also when it comes to that later, where an administrator
-// trusts KubeRay with it.
-func TestKubeRaysOwnSecurity(t *testing.T) {
+// If an administrator trusts KubeRay, a cluster that KubeRay secures has no corresponding injections, also after an update.
+func TestUserSecurityReplacesInjections(t *testing.T) {
 	on := onOpenShift().with(trusting)
 	for name, test := range map[string]struct {
 		change func(map[string]any)
@@ -136,12 +135,12 @@ func TestKubeRaysOwnSecurity(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := defaulted(t, test.want, parse(t, full, test.change), nil)
-			if diff := cmp.Diff(normal(want), normal(defaulted(t, on, parse(t, full, test.change), nil))); diff != "" {
+			if diff := cmp.Diff(normalize(want), normalize(defaulted(t, on, parse(t, full, test.change), nil))); diff != "" {
 				t.Errorf("new: %s", diff)
 			}
 			stored := defaulted(t, on, parse(t, full), nil)
 			got := defaulted(t, on, copyOf(stored, test.change), stored)
-			if diff := cmp.Diff(normal(want), normal(got)); diff != "" {
+			if diff := cmp.Diff(normalize(want), normalize(got)); diff != "" {
 				t.Errorf("later: %s", diff)
 			}
 			accepted(t, on, got, stored)

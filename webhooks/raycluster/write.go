@@ -7,14 +7,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// write puts the plan into an object of its own: what is no longer wanted goes first, then everything comes in the order in which it
-// always came.
+// write applies the plan to an object: it removes elements that are not desired any more, and then adds the desired ones in the order of the
+// CodeFlare operator.
 func (p *plan) write(object map[string]any, version string) {
 	p.writeVersion(object, version)
 	for _, g := range p.groups {
-		if rayContainer(g) == "" {
-			pod := nested.Map(object, g.pod()...)
-			p.withdraw(g, pod)
+		if rayContainerProblem(g) == "" {
+			pod := nested.Map(object, g.podPath()...)
+			p.removeInjected(g, pod)
 			p.writeGroup(g, pod)
 			if g.head {
 				p.writeAccount(object, pod)
@@ -29,47 +29,49 @@ func annotationsOf(object map[string]any) map[string]any {
 }
 
 func (p *plan) writeVersion(object map[string]any, version string) {
-	value, belongs := p.version(version)
-	if belongs {
+	value, desired := p.version(version)
+	if desired {
 		annotationsOf(object)[raycluster.AnnotationVersion] = value
 	} else {
 		delete(nested.Map(object, "metadata", "annotations"), raycluster.AnnotationVersion)
 	}
 }
 
-// withdraw takes out of a pod spec what is ours and no longer wanted (R28). An element is ours when it says what we write, and not by its
-// name alone: a user may have a container or a volume of such a name where we have none.
-func (p *plan) withdraw(g *group, pod map[string]any) {
-	ours := p.cluster.Ours()
-	volumes := nested.List(pod, "volumes") // as they are now: what they say of each other changes with the first that goes
+// removeInjected removes injected elements that are not desired any more from a pod spec (R28). Elements count by their content and not only
+// by their name: users may have a container or volume of the same name in another cluster.
+func (p *plan) removeInjected(g *group, pod map[string]any) {
+	managed := p.cluster.Managed()
+	volumes := nested.List(pod, "volumes") // as submitted: HasVolume compares volumes with each other
 	keep := namesOf(slices.Concat([]element{g.sidecar}, g.sidecarVolumes, g.volumes))
-	drop(pod, "containers", func(c element) bool {
-		return ours.Sidecar(c, volumes).Sidecar() && !slices.Contains(keep, nested.Text(c, "name"))
+	dropElements(pod, "containers", func(c element) bool {
+		return managed.Sidecar(c, volumes).Sidecar() && !slices.Contains(keep, nested.String(c, "name"))
 	})
-	drop(pod, "volumes", func(v element) bool { return ours.Volume(v, volumes) && !slices.Contains(keep, nested.Text(v, "name")) })
-	if g.env == nil && ours.Authority(volumes) {
-		drop(pod, "initContainers", ours.Certificate)
-		p.withdrawTLS(nested.Map(pod, "containers", "0"))
+	dropElements(pod, "volumes", func(v element) bool {
+		return managed.HasVolume(v, volumes) && !slices.Contains(keep, nested.String(v, "name"))
+	})
+	if g.env == nil && managed.HasAuthority(volumes) {
+		dropElements(pod, "initContainers", managed.HasInitContainer)
+		p.removeTLS(nested.Map(pod, "containers", "0"))
 	}
 }
 
-// withdrawTLS takes the variables and mounts out of a container, or something like it.
-func (p *plan) withdrawTLS(container map[string]any) {
-	drop(container, "env", func(v element) bool {
-		return slices.ContainsFunc(p.variables, func(written element) bool { return same(v, written) })
+// removeTLS removes the TLS variables and mounts from a container or the autoscaler options.
+func (p *plan) removeTLS(container map[string]any) {
+	dropElements(container, "env", func(v element) bool {
+		return slices.ContainsFunc(p.variables, func(written element) bool { return equalElements(v, written) })
 	})
-	drop(container, "volumeMounts", func(m element) bool { return mounts(m, p.mounts) })
+	dropElements(container, "volumeMounts", func(m element) bool { return hasSameMount(m, p.mounts) })
 }
 
-// mounts tells whether a mount has the volume and the path of one that we write.
-func mounts(mount element, written []element) bool {
+// hasSameMount reports whether written contains a mount with the same volume and path.
+func hasSameMount(mount element, written []element) bool {
 	return slices.ContainsFunc(written, func(w element) bool { return mount["name"] == w["name"] && mount["mountPath"] == w["mountPath"] })
 }
 
 func namesOf(elements []element) []string {
 	var names []string
 	for _, e := range elements {
-		names = append(names, nested.Text(e, "name"))
+		names = append(names, nested.String(e, "name"))
 	}
 	return names
 }
@@ -78,8 +80,8 @@ func (p *plan) writeGroup(g *group, pod map[string]any) {
 	if g.sidecar != nil {
 		upsertContainer(pod, "containers", g.sidecar)
 	}
-	if g.certificate != nil {
-		upsertContainer(pod, "initContainers", g.certificate)
+	if g.initContainer != nil {
+		upsertContainer(pod, "initContainers", g.initContainer)
 	}
 	for _, volume := range slices.Concat(g.sidecarVolumes, g.volumes) {
 		upsert(pod, "volumes", volume)
@@ -98,35 +100,35 @@ func (p *plan) writeTLS(container map[string]any, env, mounts []element) {
 
 func (p *plan) writeAutoscaler(object map[string]any) {
 	options := nested.Map(object, autoscalerOptions...)
-	if p.autoscaler.env == nil && nested.Named(nested.List(options, "volumeMounts"), raycluster.VolumeServer) != nil {
-		p.withdrawTLS(options)
+	if p.autoscaler.env == nil && nested.ByName(nested.List(options, "volumeMounts"), raycluster.VolumeServer) != nil {
+		p.removeTLS(options)
 	}
 	if !slices.Contains(namesOf(p.autoscaler.mounts), raycluster.VolumeToken) {
-		drop(options, "volumeMounts", func(m element) bool { return mounts(m, []element{p.token}) })
+		dropElements(options, "volumeMounts", func(m element) bool { return hasSameMount(m, []element{p.token}) })
 	}
 	if len(p.autoscaler.env)+len(p.autoscaler.mounts) > 0 {
 		p.writeTLS(child(nested.Map(object, "spec"), "autoscalerOptions"), p.autoscaler.env, p.autoscaler.mounts)
 	}
 }
 
-// writeAccount sets the account of the head, where there is or was a sidecar of ours. That of its user is remembered, so that
-// it can come back (R28, R30).
+// writeAccount sets the ServiceAccount of the head, if there is or was an injected sidecar. An annotation stores the one of the user, to
+// restore it later (R28, R30).
 func (p *plan) writeAccount(object, pod map[string]any) {
-	wasGuarded := p.cluster.Injected().Sidecar.Sidecar() || p.old.Injected().Sidecar.Sidecar()
-	if p.groups[0].sidecar == nil && !wasGuarded {
+	hadSidecar := p.cluster.Injected().Sidecar.Sidecar() || p.old.Injected().Sidecar.Sidecar()
+	if p.groups[0].sidecar == nil && !hadSidecar {
 		return
 	}
-	present, wanted, user := p.cluster.HeadAccount(), p.account(), p.cluster.UserAccount()
-	if overwritten := wanted == p.names.ServiceAccount && wanted != user; overwritten && user != "" && present != "" {
+	current, desired, user := p.cluster.HeadServiceAccount(), p.serviceAccount(), p.cluster.UserServiceAccount()
+	if overwritten := desired == p.names.ServiceAccount && desired != user; overwritten && user != "" && current != "" {
 		annotationsOf(object)[raycluster.AnnotationServiceAccount] = user
-	} else { // nothing is overwritten, or the user took the name of the account out of the template
+	} else { // nothing is overwritten, or the user removed the ServiceAccount from the template
 		delete(nested.Map(object, "metadata", "annotations"), raycluster.AnnotationServiceAccount)
 	}
-	switch wanted {
-	case present:
+	switch desired {
+	case current:
 	case "":
 		delete(pod, "serviceAccountName")
 	default:
-		pod["serviceAccountName"] = wanted
+		pod["serviceAccountName"] = desired
 	}
 }

@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// input is everything that a bundle is made of.
+// input is the input of a bundle.
 type input struct {
 	// version of the operator, by semantic versioning.
 	version string
-	// base is what no manifest says about the operator.
+	// base holds the fields of the CSV that no manifest contains.
 	base *v1alpha1.ClusterServiceVersion
 	// description is Markdown, icon an SVG image.
 	description, icon string
@@ -28,11 +28,11 @@ type input struct {
 // output is the content of a bundle.
 type output struct {
 	csv *unstructured.Unstructured
-	// objects beside it, CRDs first.
+	// objects are the other objects, CRDs first.
 	objects []*unstructured.Unstructured
 }
 
-// build makes the objects of a bundle. The same input always gives the same output.
+// build returns the objects of a bundle.
 func build(in input) (output, error) {
 	s, csv := in.sources, in.base.DeepCopy()
 	version, err := semver.Parse(in.version)
@@ -41,14 +41,14 @@ func build(in input) (output, error) {
 	}
 	csv.Spec.Version.Version = version
 	csv.Name = packageName + ".v" + in.version
-	if csv.Spec.CustomResourceDefinitions.Owned, err = own(csv.Spec.CustomResourceDefinitions.Owned, s.crds); err != nil {
+	if csv.Spec.CustomResourceDefinitions.Owned, err = describeOwned(csv.Spec.CustomResourceDefinitions.Owned, s.crds); err != nil {
 		return output{}, err
 	}
 	if csv.Spec.WebhookDefinitions, err = s.webhooks(); err != nil {
 		return output{}, err
 	}
 	deployment := s.deployment.DeepCopy()
-	if csv.Spec.RelatedImages, err = setImages(deployment, released(in.parameters, in.version)); err != nil {
+	if csv.Spec.RelatedImages, err = setImages(deployment, withVersionTag(in.parameters, in.version)); err != nil {
 		return output{}, err
 	}
 	install := &csv.Spec.InstallStrategy.StrategySpec
@@ -62,7 +62,7 @@ func build(in input) (output, error) {
 		return output{}, err
 	}
 	csv.Annotations["containerImage"] = csv.Spec.RelatedImages[0].Image
-	csv.Annotations["features.operators.openshift.io/disconnected"] = strconv.FormatBool(pinned(csv.Spec.RelatedImages))
+	csv.Annotations["features.operators.openshift.io/disconnected"] = strconv.FormatBool(arePinned(csv.Spec.RelatedImages))
 	var out output
 	if out.csv, err = withoutStatus(csv); err != nil {
 		return output{}, err
@@ -74,20 +74,20 @@ func build(in input) (output, error) {
 func (o *output) add(s *sources) error {
 	for _, d := range s.crds {
 		crd := d.object.DeepCopy()
-		if err := pointAtOLM(crd, s.deployment.Name); err != nil {
+		if err := setConversionService(crd, s.deployment.Name); err != nil {
 			return fmt.Errorf("the conversion of CRD %s: %w", d.crd.Name, err)
 		}
 		o.objects = append(o.objects, crd)
 	}
 	for _, object := range append(s.unboundRoles(), s.others...) {
 		object = object.DeepCopy()
-		object.SetNamespace("") // that of the operator, whatever it is
+		object.SetNamespace("") // the namespace of the operator
 		o.objects = append(o.objects, object)
 	}
 	return nil
 }
 
-// withoutStatus encodes a CSV without the status, which is OLM's.
+// withoutStatus encodes a CSV without the status, which belongs to OLM.
 func withoutStatus(csv *v1alpha1.ClusterServiceVersion) (*unstructured.Unstructured, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(csv)
 	if err != nil {

@@ -11,25 +11,25 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// own completes the descriptions of CRDs with what the schemas say. Every version that is served and not deprecated must be
-// described, and nothing else: the console would show what does not exist.
-func own(described []v1alpha1.CRDDescription, crds []definition) ([]v1alpha1.CRDDescription, error) {
-	left := map[string]v1alpha1.CRDDescription{}
+// describeOwned completes the descriptions of CRDs from their schemas. Exactly the versions that are served and not deprecated must be
+// described, because the console shows all descriptions.
+func describeOwned(described []v1alpha1.CRDDescription, crds []definition) ([]v1alpha1.CRDDescription, error) {
+	remaining := map[string]v1alpha1.CRDDescription{}
 	for _, d := range described {
-		left[d.Name+" "+d.Version] = d
+		remaining[d.Name+" "+d.Version] = d
 	}
 	var out []v1alpha1.CRDDescription
 	for _, d := range crds {
 		for _, version := range d.crd.Spec.Versions {
 			key := d.crd.Name + " " + version.Name
-			description, found := left[key]
-			delete(left, key)
-			switch wanted := version.Served && !version.Deprecated; {
-			case wanted && !found:
+			description, found := remaining[key]
+			delete(remaining, key)
+			switch required := version.Served && !version.Deprecated; {
+			case required && !found:
 				return nil, fmt.Errorf("CRD %s is not described: add it to the base of the CSV", key)
-			case found && !wanted:
+			case found && !required:
 				return nil, fmt.Errorf("CRD %s is described and no longer served: take it out of the base of the CSV", key)
-			case !wanted:
+			case !required:
 				continue
 			}
 			completed, err := complete(description, d.crd.Spec.Names.Kind, version.Schema)
@@ -39,8 +39,8 @@ func own(described []v1alpha1.CRDDescription, crds []definition) ([]v1alpha1.CRD
 			out = append(out, completed)
 		}
 	}
-	if len(left) > 0 {
-		return nil, fmt.Errorf("the base of the CSV describes CRDs that do not exist: %s", strings.Join(slices.Sorted(maps.Keys(left)), ", "))
+	if len(remaining) > 0 {
+		return nil, fmt.Errorf("the base of the CSV describes CRDs that do not exist: %s", strings.Join(slices.Sorted(maps.Keys(remaining)), ", "))
 	}
 	return out, nil
 }
@@ -64,13 +64,12 @@ func complete(d v1alpha1.CRDDescription, kind string, validation *apiextensionsv
 	return d, nil
 }
 
-// fields describes every field of the first level, and those below it that are hinted at. A hint about a field that does not exist
-// is an error.
+// fields describes every field of the first level, and nested fields with a hint. A hint about an unknown field is an error.
 func fields[D v1alpha1.SpecDescriptor | v1alpha1.StatusDescriptor](hinted []D, schema apiextensionsv1.JSONSchemaProps) ([]D, error) {
 	known := map[string]v1alpha1.SpecDescriptor{}
 	for _, hint := range hinted {
 		f := v1alpha1.SpecDescriptor(hint)
-		if _, found := lookUp(schema, strings.Split(f.Path, ".")); !found {
+		if _, found := lookUpSchema(schema, strings.Split(f.Path, ".")); !found {
 			return nil, fmt.Errorf("the base of the CSV describes the field %s, which does not exist", f.Path)
 		}
 		known[f.Path] = f
@@ -83,7 +82,7 @@ func fields[D v1alpha1.SpecDescriptor | v1alpha1.StatusDescriptor](hinted []D, s
 	var out []D
 	for _, path := range slices.Sorted(maps.Keys(known)) {
 		f := known[path]
-		property, _ := lookUp(schema, strings.Split(path, "."))
+		property, _ := lookUpSchema(schema, strings.Split(path, "."))
 		f.Description = oneLine(property.Description)
 		if f.DisplayName == "" {
 			f.DisplayName = title(path[strings.LastIndex(path, ".")+1:])
@@ -93,7 +92,7 @@ func fields[D v1alpha1.SpecDescriptor | v1alpha1.StatusDescriptor](hinted []D, s
 	return out, nil
 }
 
-func lookUp(schema apiextensionsv1.JSONSchemaProps, path []string) (apiextensionsv1.JSONSchemaProps, bool) {
+func lookUpSchema(schema apiextensionsv1.JSONSchemaProps, path []string) (apiextensionsv1.JSONSchemaProps, bool) {
 	for _, name := range path {
 		next, found := schema.Properties[name]
 		if !found {
@@ -104,7 +103,7 @@ func lookUp(schema apiextensionsv1.JSONSchemaProps, path []string) (apiextension
 	return schema, true
 }
 
-// title makes words of the name of a field: backendStoreUri becomes Backend Store Uri.
+// title splits the name of a field into words: backendStoreUri becomes Backend Store Uri.
 func title(name string) string {
 	var b strings.Builder
 	last := '_'
@@ -121,5 +120,5 @@ func title(name string) string {
 	return b.String()
 }
 
-// oneLine joins the lines of a description; the console shows one paragraph.
+// oneLine joins the lines of a description, which the console shows as one paragraph.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

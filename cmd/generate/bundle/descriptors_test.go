@@ -20,8 +20,8 @@ func described() []v1alpha1.CRDDescription {
 	}
 }
 
-func TestOwn(t *testing.T) {
-	owned, err := own(described(), sorted(t).crds)
+func TestDescribeOwned(t *testing.T) {
+	owned, err := describeOwned(described(), sorted(t).crds)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,8 +43,8 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// A base that does not fit the CRDs is refused: the console would show what does not exist, or nothing of what does.
-func TestOwnRefuses(t *testing.T) {
+// A base that does not match the CRDs is rejected.
+func TestDescribeOwnedRejects(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func([]v1alpha1.CRDDescription) []v1alpha1.CRDDescription
 		want   string
@@ -66,13 +66,13 @@ func TestOwnRefuses(t *testing.T) {
 			return d
 		}, "status: the base of the CSV describes the field x"},
 	} {
-		if _, err := own(c.change(described()), sorted(t).crds); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := describeOwned(c.change(described()), sorted(t).crds); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
 	without := sorted(t)
 	without.crds[0].crd.Spec.Versions[0].Schema = nil
-	if _, err := own(described(), without.crds); err == nil || !strings.Contains(err.Error(), "it has no schema") {
+	if _, err := describeOwned(described(), without.crds); err == nil || !strings.Contains(err.Error(), "it has no schema") {
 		t.Error(err)
 	}
 }

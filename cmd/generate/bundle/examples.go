@@ -12,23 +12,23 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// sample is one file of config/samples with a single object.
+// sample is a file of config/samples with a single object.
 type sample struct {
 	file   string
 	object *unstructured.Unstructured
 }
 
-// first are the samples with which the console fills the form for a new object. The manager offers the others, see controllers/olm.
-var first = []string{
+// consoleSamples are the samples with which the console initializes new objects. The manager provides the others, see controllers/olm.
+var consoleSamples = []string{
 	"aihub_catalog.yaml", "appwrapper_job.yaml", "mlflow.yaml", "mlflowconfig.yaml", "modelmesh_predictor.yaml",
 	"modelregistry_generated.yaml", "platform_aihub.yaml", "platform_mlflowoperator.yaml",
 }
 
-// examples is the value of the annotation alm-examples: one object for each CRD that the operator owns.
+// examples returns the annotation alm-examples: one object for each owned CRD.
 func examples(samples []sample, owned []v1alpha1.CRDDescription) (string, error) {
 	var objects []map[string]any
 	for _, d := range owned {
-		at := slices.IndexFunc(samples, func(s sample) bool { return slices.Contains(first, s.file) && shows(s, d) })
+		at := slices.IndexFunc(samples, func(s sample) bool { return slices.Contains(consoleSamples, s.file) && isSampleOf(s, d) })
 		if at < 0 {
 			return "", fmt.Errorf("no sample shows %s %s: add one to config/samples", d.Kind, d.Version)
 		}
@@ -44,14 +44,14 @@ func examples(samples []sample, owned []v1alpha1.CRDDescription) (string, error)
 	return strings.TrimSpace(b.String()), nil
 }
 
-// shows tells whether a sample is an object of a CRD.
-func shows(s sample, d v1alpha1.CRDDescription) bool {
+// isSampleOf reports whether a sample is an object of a CRD.
+func isSampleOf(s sample, d v1alpha1.CRDDescription) bool {
 	_, group, _ := strings.Cut(d.Name, ".")
 	kind := s.object.GroupVersionKind()
 	return kind.Group == group && kind.Version == d.Version && kind.Kind == d.Kind
 }
 
-// newSample reads a file; false for one with several objects, or none.
+// newSample parses a file; false unless it has exactly one object.
 func newSample(file, text string) (sample, bool, error) {
 	if strings.Contains(text, "\n---") {
 		return sample{}, false, nil

@@ -13,11 +13,11 @@ import (
 const (
 	// packageName is the name of the operator in catalogs.
 	packageName = "odh-platform-operator"
-	// folder of the bundle below the root of the checkout.
+	// folder is the path of the bundle below the root.
 	folder = "bundle"
 )
 
-// render encodes a bundle; the keys are paths below the root of the checkout.
+// render encodes a bundle; the keys are paths below the root.
 func render(out output) (map[string]string, error) {
 	documents := map[string]any{
 		"manifests/" + packageName + ".clusterserviceversion.yaml": out.csv.Object,
@@ -40,7 +40,7 @@ func render(out output) (map[string]string, error) {
 	return files, nil
 }
 
-// fileName of an object in a bundle, as the tools of OLM choose it.
+// fileName returns the file name of an object in a bundle, by the convention of OLM.
 func fileName(object *unstructured.Unstructured) string {
 	if object.GetKind() == "CustomResourceDefinition" {
 		plural, group, _ := strings.Cut(object.GetName(), ".")
@@ -54,7 +54,7 @@ func fileName(object *unstructured.Unstructured) string {
 	return strings.Join(parts, "_") + ".yaml"
 }
 
-// write replaces the manifests of the bundle. The annotations, the Dockerfile and the configuration of the scorecard are kept by hand.
+// write replaces the manifests of the bundle. Annotations, Dockerfile and scorecard configuration are maintained manually.
 func write(root string, files map[string]string) error {
 	if err := os.RemoveAll(filepath.Join(root, folder, "manifests")); err != nil {
 		return fmt.Errorf("removing the older manifests: %w", err)

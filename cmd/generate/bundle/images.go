@@ -11,12 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// managerKey is the key of the manager's own image; all others are variables of its environment.
+// managerKey is the key of the manager's own image; all others are environment variables.
 const managerKey = "odh-platform-operator-image"
 
-// released gives the manager's image the tag of the version where the parameters name neither a tag nor a digest: a bundle names what was
-// built with it.
-func released(parameters []parameter, version string) []parameter {
+// withVersionTag adds the version as tag to the manager's image if it has neither tag nor digest.
+func withVersionTag(parameters []parameter, version string) []parameter {
 	out := slices.Clone(parameters)
 	for i, p := range out {
 		if p.key == managerKey && strings.LastIndex(p.value, ":") <= strings.LastIndex(p.value, "/") {
@@ -29,7 +28,7 @@ func released(parameters []parameter, version string) []parameter {
 // parameter is one line of a params.env.
 type parameter struct{ key, value string }
 
-// readParameters reads lines of the form key=value; empty ones and comments do not count.
+// readParameters parses lines of the form key=value, without empty lines and comments.
 func readParameters(text string) ([]parameter, error) {
 	var out []parameter
 	scanner := bufio.NewScanner(strings.NewReader(text))
@@ -50,14 +49,14 @@ func readParameters(text string) ([]parameter, error) {
 	return out, scanner.Err()
 }
 
-// setImages gives the manager its image and the variables with those of its servers, and returns all of them as related images.
+// setImages sets the images in the Deployment and returns them as related images.
 func setImages(deployment *appsv1.Deployment, parameters []parameter) ([]v1alpha1.RelatedImage, error) {
 	at := slices.IndexFunc(deployment.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == "manager" })
 	if at < 0 {
 		return nil, fmt.Errorf("the Deployment %s has no container named manager", deployment.Name)
 	}
 	container := &deployment.Spec.Template.Spec.Containers[at]
-	// Older variables would hold images that no mirror has, and an empty one says nothing.
+	// Drop variables of older releases, whose images are not mirrored, and empty ones.
 	container.Env = slices.DeleteFunc(container.Env, func(e corev1.EnvVar) bool {
 		return e.ValueFrom == nil && (e.Value == "" || strings.Contains(e.Name, "IMAGE"))
 	})
@@ -77,13 +76,13 @@ func setImages(deployment *appsv1.Deployment, parameters []parameter) ([]v1alpha
 	return images, nil
 }
 
-// imageName makes the name of a related image out of a variable: RELATED_IMAGE_ODH_MLFLOW_IMAGE becomes odh-mlflow.
+// imageName returns the name of a related image: RELATED_IMAGE_ODH_MLFLOW_IMAGE becomes odh-mlflow.
 func imageName(variable string) string {
 	name := strings.TrimSuffix(strings.TrimPrefix(variable, "RELATED_IMAGE_"), "_IMAGE")
 	return strings.ReplaceAll(strings.ToLower(name), "_", "-")
 }
 
-// pinned tells whether all images are named by a digest, without which a mirror may hold something else.
-func pinned(images []v1alpha1.RelatedImage) bool {
+// arePinned reports whether all images have a digest; the content of a tag may differ in a mirror.
+func arePinned(images []v1alpha1.RelatedImage) bool {
 	return !slices.ContainsFunc(images, func(i v1alpha1.RelatedImage) bool { return !strings.Contains(i.Image, "@sha256:") })
 }

@@ -55,18 +55,18 @@ func TestSetImages(t *testing.T) {
 	}
 }
 
-func TestReleased(t *testing.T) {
+func TestWithVersionTag(t *testing.T) {
 	for given, want := range map[string]string{
 		"r/m": "r/m:v1.2.3", "r:5000/m": "r:5000/m:v1.2.3", "r/m:latest": "r/m:latest", "r/m@sha256:00": "r/m@sha256:00", "m": "m:v1.2.3", "m:1": "m:1",
 	} {
 		before := []parameter{{"A_IMAGE", "r/a"}, {managerKey, given}}
-		if got := released(before, "1.2.3"); got[1].value != want || got[0].value != "r/a" || before[1].value != given {
+		if got := withVersionTag(before, "1.2.3"); got[1].value != want || got[0].value != "r/a" || before[1].value != given {
 			t.Errorf("%s: %v, want %s", given, got, want)
 		}
 	}
 }
 
-func TestPinned(t *testing.T) {
+func TestArePinned(t *testing.T) {
 	digest := v1alpha1.RelatedImage{Image: "r/a@sha256:" + strings.Repeat("0", 64)}
 	for _, c := range []struct {
 		images []v1alpha1.RelatedImage
@@ -74,13 +74,13 @@ func TestPinned(t *testing.T) {
 	}{
 		{nil, true}, {[]v1alpha1.RelatedImage{digest}, true}, {[]v1alpha1.RelatedImage{digest, {Image: "r/b:1"}}, false},
 	} {
-		if got := pinned(c.images); got != c.want {
+		if got := arePinned(c.images); got != c.want {
 			t.Errorf("%v: %v", c.images, got)
 		}
 	}
 }
 
-// Every image that the environment of the manager can name has a parameter, under the newest of its names: it is a related image then.
+// Every image variable of the manager has a parameter under its newest name, and so is a related image.
 func TestEveryImageHasAParameter(t *testing.T) {
 	content, err := os.ReadFile("../../../config/manifests/params.env")
 	if err != nil {
@@ -91,7 +91,7 @@ func TestEveryImageHasAParameter(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := map[string]bool{managerKey: true}
-	for _, row := range config.Rows(config.Program{}) {
+	for _, row := range config.SettingDocs(config.Program{}) {
 		if !slices.ContainsFunc(row.Env, func(name string) bool { return strings.Contains(name, "IMAGE") }) {
 			continue
 		}
@@ -111,7 +111,7 @@ func TestEveryImageHasAParameter(t *testing.T) {
 	}
 }
 
-// Subscriptions switch components by their variables, which must not be hidden by flags: those count more.
+// Subscriptions enable components by variables, so no flag may override them.
 func TestNoFlagHidesASwitch(t *testing.T) {
 	container := managerOf(t, shipped(t))
 	for _, argument := range container.Args {
@@ -128,7 +128,7 @@ func TestNoFlagHidesASwitch(t *testing.T) {
 	}
 }
 
-// The certificate of OLM is used, for webhooks and metrics, and none of the manager's own is made beside it.
+// Webhooks and metrics use the certificate of OLM, and the manager issues none.
 func TestTheCertificateIsThatOfOLM(t *testing.T) {
 	container := managerOf(t, shipped(t))
 	for _, argument := range []string{"--webhook-cert-mode=mounted", "--metrics-cert-path=/tmp/k8s-webhook-server/serving-certs"} {
@@ -138,7 +138,7 @@ func TestTheCertificateIsThatOfOLM(t *testing.T) {
 	}
 }
 
-// managerOf is the container of the manager in the CSV.
+// managerOf returns the container of the manager in the CSV.
 func managerOf(t *testing.T, in input) corev1.Container {
 	t.Helper()
 	in.version = "1.2.3"
@@ -147,7 +147,7 @@ func managerOf(t *testing.T, in input) corev1.Container {
 		t.Fatal(err)
 	}
 	csv := &v1alpha1.ClusterServiceVersion{}
-	if err := into(out.csv, csv); err != nil {
+	if err := decodeStrict(out.csv, csv); err != nil {
 		t.Fatal(err)
 	}
 	return csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0]

@@ -1,5 +1,5 @@
-// Command bundle writes the manifests of the OLM bundle, from what config/manifests renders to. It needs no cluster and
-// no network, and writes the same files whenever its sources are the same.
+// Command bundle writes the manifests of the OLM bundle from the kustomization in config/manifests. It needs no cluster and no network, and its
+// output is reproducible.
 package main
 
 import (
@@ -46,7 +46,6 @@ func run(root, version, image string) error {
 	return write(root, files)
 }
 
-// withManager replaces the image of the manager.
 func withManager(parameters []parameter, image string) []parameter {
 	out := []parameter{{managerKey, image}}
 	for _, p := range parameters {
@@ -57,7 +56,7 @@ func withManager(parameters []parameter, image string) []parameter {
 	return out
 }
 
-// read collects what a bundle is made of, but for its version.
+// read returns the input of a bundle without a version.
 func read(root string) (input, error) {
 	in := input{base: &v1alpha1.ClusterServiceVersion{}}
 	texts := map[string]*string{"description.md": &in.description, "icon.svg": &in.icon, "params.env": new(string), "bases/" + packageName + ".clusterserviceversion.yaml": new(string)}
@@ -86,7 +85,7 @@ func read(root string) (input, error) {
 	return in, err
 }
 
-// readSamples reads the samples in the order of their names.
+// readSamples returns the samples sorted by name.
 func readSamples(folder string) ([]sample, error) {
 	paths, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	if err != nil {

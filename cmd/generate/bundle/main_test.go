@@ -20,7 +20,7 @@ const checkout = "../../.."
 // readOnce reads the sources of the checkout once for all tests.
 var readOnce = sync.OnceValues(func() (input, error) { return read(checkout) })
 
-// shipped are the sources of the checkout.
+// shipped returns the sources of the checkout.
 func shipped(t *testing.T) input {
 	t.Helper()
 	in, err := readOnce()
@@ -30,7 +30,7 @@ func shipped(t *testing.T) input {
 	return in
 }
 
-// small is an input for the installation of the tests.
+// small returns the input for the installation of the tests.
 func small(t *testing.T, replace ...string) input {
 	t.Helper()
 	in := input{
@@ -61,7 +61,7 @@ func TestBuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	csv := &v1alpha1.ClusterServiceVersion{}
-	if err := into(out.csv, csv); err != nil {
+	if err := decodeStrict(out.csv, csv); err != nil {
 		t.Fatal(err)
 	}
 	if csv.Name != "odh-platform-operator.v1.2.3" || csv.Spec.Version.String() != "1.2.3" || csv.Spec.Description != "text" || csv.Spec.Icon[0].Data != "PHN2Zy8+" {
@@ -98,7 +98,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// Nothing in a CSV changes by itself: no status, no time, and no field without a value that a later tool would leave out.
+// A CSV has no status, no time, and no empty field that a later tool would drop.
 func TestTheCSVHasNoTimes(t *testing.T) {
 	in := shipped(t)
 	in.version = "1.2.3"
@@ -179,7 +179,7 @@ func TestNewSample(t *testing.T) {
 	}
 }
 
-// The bundle in the checkout is the one that its sources make, byte by byte, beside what is kept by hand.
+// The bundle in the checkout equals the generated one, except for files that are maintained manually.
 func TestRunIsDeterministic(t *testing.T) {
 	one, two := copied(t), copied(t)
 	if err := os.MkdirAll(filepath.Join(one, "bundle/manifests"), 0o755); err != nil {
@@ -209,7 +209,7 @@ func TestRunIsDeterministic(t *testing.T) {
 	}
 }
 
-// Another image of the manager goes to every place that names it.
+// Another image of the manager is set in all places.
 func TestRunWithAnotherImage(t *testing.T) {
 	root := copied(t)
 	if err := run(root, "3.2.1", "registry.example.org/mine:3"); err != nil {
@@ -224,7 +224,7 @@ func TestRunWithAnotherImage(t *testing.T) {
 	}
 }
 
-// copied is a folder with the sources of the bundle and nothing else.
+// copied returns a folder with only the sources of the bundle.
 func copied(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -234,7 +234,7 @@ func copied(t *testing.T) string {
 	return root
 }
 
-// tree are the files of a bundle.
+// tree returns the files of a bundle.
 func tree(t *testing.T, root string) map[string]string {
 	t.Helper()
 	out := map[string]string{}

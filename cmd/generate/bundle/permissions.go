@@ -13,8 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// permissions are what OLM grants in the namespace of the manager and in the cluster: one entry for each binding of a role to an account
-// there, which OLM makes too.
+// permissions returns the permissions that OLM grants in the namespace of the manager and in the cluster: one for each binding.
 func (s *sources) permissions() (namespaced, cluster []v1alpha1.StrategyDeploymentPermissions, err error) {
 	for _, b := range s.bindings {
 		granted, err := s.grant(b)
@@ -44,24 +43,24 @@ func (s *sources) grant(b rbacv1.RoleBinding) (v1alpha1.StrategyDeploymentPermis
 	return v1alpha1.StrategyDeploymentPermissions{ServiceAccountName: b.Subjects[0].Name, Rules: s.withoutOwnCertificate(role.rules)}, nil
 }
 
-// bindsManager tells whether a binding is for the account of the manager.
+// bindsManager reports whether a binding is for the ServiceAccount of the manager.
 func (s *sources) bindsManager(subjects []rbacv1.Subject) bool {
 	return slices.ContainsFunc(subjects, func(subject rbacv1.Subject) bool {
 		return subject.Kind == rbacv1.ServiceAccountKind && subject.Name == s.deployment.Spec.Template.Spec.ServiceAccountName
 	})
 }
 
-// foreign are configurations of which the component raycluster takes out what calls the CodeFlare operator, and the one by which it knows
-// the KubeRay of the platform.
-var foreign = []string{"codeflare-operator-mutating-webhook-configuration", "codeflare-operator-validating-webhook-configuration", capability.PlatformKubeRayConfiguration}
+// legacyConfigurations are the webhook configurations from which raycluster removes calls of the CodeFlare operator, and that by which it
+// detects the KubeRay of the platform.
+var legacyConfigurations = []string{"codeflare-operator-mutating-webhook-configuration", "codeflare-operator-validating-webhook-configuration", capability.PlatformKubeRayConfiguration}
 
-// withoutOwnCertificate leaves out the rules by which the manager writes the CA of a certificate of its own into webhook configurations and
-// CRDs. OLM mounts a certificate and writes its CA, so they are not needed; and a CSV that may patch CRDs is warned of.
+// withoutOwnCertificate drops the rules for writing the manager's own CA into webhook configurations and CRDs. OLM mounts a certificate and
+// writes its CA, and warns about CSVs that may patch CRDs.
 func (s *sources) withoutOwnCertificate(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	var kept []rbacv1.PolicyRule
 	for _, rule := range rules {
 		if slices.Equal(rule.APIGroups, []string{"admissionregistration.k8s.io"}) {
-			rule.ResourceNames = slices.DeleteFunc(slices.Clone(rule.ResourceNames), func(name string) bool { return !slices.Contains(foreign, name) })
+			rule.ResourceNames = slices.DeleteFunc(slices.Clone(rule.ResourceNames), func(name string) bool { return !slices.Contains(legacyConfigurations, name) })
 			if len(rule.ResourceNames) == 0 {
 				continue
 			}
@@ -73,16 +72,16 @@ func (s *sources) withoutOwnCertificate(rules []rbacv1.PolicyRule) []rbacv1.Poli
 	return kept
 }
 
-// patchesConversion finds the rule for CRDs that are converted.
+// patchesConversion reports whether a rule is for the CRDs with conversion.
 func (s *sources) patchesConversion(rule rbacv1.PolicyRule) bool {
 	written := slices.Equal(rule.APIGroups, []string{"apiextensions.k8s.io"}) && slices.Equal(rule.Resources, []string{"customresourcedefinitions"}) &&
 		slices.Contains(rule.Verbs, "patch")
-	ours := s.converted()
-	return written && len(rule.ResourceNames) > 0 && !slices.ContainsFunc(rule.ResourceNames, func(name string) bool { return !slices.Contains(ours, name) })
+	converted := s.convertedCRDs()
+	return written && len(rule.ResourceNames) > 0 && !slices.ContainsFunc(rule.ResourceNames, func(name string) bool { return !slices.Contains(converted, name) })
 }
 
-// converted are the CRDs whose versions the manager converts.
-func (s *sources) converted() []string {
+// convertedCRDs returns the CRDs whose versions the manager converts.
+func (s *sources) convertedCRDs() []string {
 	var names []string
 	for _, d := range s.crds {
 		if c := d.crd.Spec.Conversion; c != nil && c.Webhook != nil {
@@ -92,7 +91,7 @@ func (s *sources) converted() []string {
 	return names
 }
 
-// unboundRoles are the ClusterRoles for others than the manager, people or programs, in the order of their names.
+// unboundRoles returns the ClusterRoles that are not for the manager, sorted by name.
 func (s *sources) unboundRoles() []*unstructured.Unstructured {
 	bound := map[rbacv1.RoleRef]bool{}
 	for _, b := range s.bindings {

@@ -13,41 +13,40 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// sources is what the kustomization holds, by what becomes of it in a bundle.
+// sources are the objects of the kustomization by their use in a bundle.
 type sources struct {
-	// crds are in the order of their names, each beside the object that it was read from.
+	// crds are sorted by name.
 	crds []definition
 	// deployment is that of the manager.
 	deployment *appsv1.Deployment
-	// roles by kind and name; bound to the manager or not.
+	// roles by kind and name, bound to the manager or not.
 	roles map[rbacv1.RoleRef]role
-	// bindings of both kinds, in the order of the kustomization; their types have the same fields.
+	// bindings of both kinds, which have the same fields, in the order of the kustomization.
 	bindings []rbacv1.RoleBinding
-	// configurations of webhooks, mutating ones first, whose type has all fields of the validating ones.
+	// configurations are webhook configurations, mutating ones first. The type includes all fields of validating ones.
 	configurations []admissionregistrationv1.MutatingWebhookConfiguration
-	// others go into the bundle as they are.
+	// others are copied into the bundle.
 	others []*unstructured.Unstructured
 }
 
-// definition is a CRD with the object that it was read from, which keeps what the type does not know.
+// definition is a CRD, decoded and raw; only the latter has all fields.
 type definition struct {
 	crd    *apiextensionsv1.CustomResourceDefinition
 	object *unstructured.Unstructured
 }
 
-// role is a Role or a ClusterRole.
 type role struct {
 	rules  []rbacv1.PolicyRule
 	object *unstructured.Unstructured
 }
 
-// packaged are further kinds that OLM installs from a bundle and every cluster serves. OLM fails at one that the cluster does not serve.
-var packaged = []string{"ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "PriorityClass", "Secret", "Service"}
+// packagedKinds are further kinds that OLM installs and every cluster serves. OLM fails for kinds that are not served.
+var packagedKinds = []string{"ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "PriorityClass", "Secret", "Service"}
 
-// dropped are kinds that OLM makes itself.
-var dropped = []string{"Namespace", "ServiceAccount"}
+// droppedKinds are created by OLM itself.
+var droppedKinds = []string{"Namespace", "ServiceAccount"}
 
-// newSources sorts the objects of a kustomization. A kind for which a bundle has no place is an error: it would be lost.
+// newSources sorts the objects of a kustomization. A kind that a bundle cannot contain is an error.
 func newSources(objects []*unstructured.Unstructured) (*sources, error) {
 	s := &sources{roles: map[rbacv1.RoleRef]role{}}
 	for _, object := range objects {
@@ -70,38 +69,38 @@ func (s *sources) add(object *unstructured.Unstructured) error {
 	switch kind := object.GetKind(); kind {
 	case "CustomResourceDefinition":
 		d := definition{crd: &apiextensionsv1.CustomResourceDefinition{}, object: object}
-		err = into(object, d.crd)
+		err = decodeStrict(object, d.crd)
 		s.crds = append(s.crds, d)
 	case "Deployment":
 		if s.deployment != nil {
 			return fmt.Errorf("there is a second Deployment, %s: which is the manager?", s.deployment.Name)
 		}
 		s.deployment = &appsv1.Deployment{}
-		err = into(object, s.deployment)
+		err = decodeStrict(object, s.deployment)
 	case "Role", "ClusterRole":
 		var r rbacv1.ClusterRole
-		err = into(object, &r)
+		err = decodeStrict(object, &r)
 		s.roles[rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: r.Name}] = role{r.Rules, object}
 	case "RoleBinding", "ClusterRoleBinding":
 		var b rbacv1.RoleBinding
-		err = into(object, &b)
+		err = decodeStrict(object, &b)
 		s.bindings = append(s.bindings, b)
 	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
 		var c admissionregistrationv1.MutatingWebhookConfiguration
-		err = into(object, &c)
+		err = decodeStrict(object, &c)
 		s.configurations = append(s.configurations, c)
 	default:
-		if slices.Contains(packaged, kind) {
+		if slices.Contains(packagedKinds, kind) {
 			s.others = append(s.others, object)
-		} else if !slices.Contains(dropped, kind) {
+		} else if !slices.Contains(droppedKinds, kind) {
 			err = fmt.Errorf("OLM does not install this kind on every cluster: remove it from the kustomization")
 		}
 	}
 	return err
 }
 
-// into reads an object strictly: a field that the type does not know would be lost.
-func into(object *unstructured.Unstructured, typed any) error {
+// decodeStrict decodes an object and fails for unknown fields, which would be lost.
+func decodeStrict(object *unstructured.Unstructured, typed any) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed, true); err != nil {
 		return fmt.Errorf("decoding: %w", err)
 	}

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// installation is a small operator with everything that a kustomization may hold.
+// installation is a small operator with every kind of object that a kustomization may contain.
 const installation = `
 apiVersion: v1
 kind: Namespace
@@ -167,7 +167,7 @@ webhooks:
     matchConditions: [{name: alive, expression: "true"}]
 `
 
-// objects are those of a text with several documents.
+// objects parses several documents.
 func objects(t *testing.T, text string) []*unstructured.Unstructured {
 	t.Helper()
 	var out []*unstructured.Unstructured
@@ -181,7 +181,7 @@ func objects(t *testing.T, text string) []*unstructured.Unstructured {
 	return out
 }
 
-// sorted are the sources of the installation with a text replaced; each replacement must change something.
+// sorted returns the sources of the installation with replaced texts; each replacement must change something.
 func sorted(t *testing.T, replace ...string) *sources {
 	t.Helper()
 	text := installation
@@ -226,7 +226,7 @@ func TestNewSources(t *testing.T) {
 	}
 }
 
-// What would be lost is refused.
+// Objects that a bundle cannot contain are rejected.
 func TestNewSourcesRefuses(t *testing.T) {
 	all := objects(t, installation)
 	second := all[4].DeepCopy()
@@ -259,8 +259,7 @@ func TestPermissions(t *testing.T) {
 	if len(cluster) != 2 || cluster[0].ServiceAccountName != "manager" || cluster[1].ServiceAccountName != "scraper" {
 		t.Fatalf("%+v", cluster)
 	}
-	// Webhook configurations and the CRD are written by OLM: what is left is to read things, to list CRDs, and to note in the status of
-	// one that no object of an older version is stored any more.
+	// OLM writes webhook configurations and the CRD. The manager still reads objects, lists CRDs, and updates status.storedVersions of one.
 	var left []string
 	for _, r := range cluster[0].Rules {
 		left = append(left, strings.Join(r.Resources, " ")+": "+strings.Join(r.Verbs, " "))
@@ -285,7 +284,7 @@ func TestPermissionsThatOLMCannotGrant(t *testing.T) {
 	}
 }
 
-// A role of which nothing is left is not granted, and one that may patch other CRDs keeps its rule.
+// A role without remaining rules is not granted, and a role that may patch other CRDs keeps its rule.
 func TestRightsForTheOwnCertificate(t *testing.T) {
 	s := sorted(t, "resourceNames: [things.example.org], verbs: [get, patch]", "resourceNames: [others.example.org], verbs: [get, patch]",
 		"rules: [{apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create]}]",
@@ -299,8 +298,8 @@ func TestRightsForTheOwnCertificate(t *testing.T) {
 	}
 }
 
-// What another operator left in a cluster is cleaned up under OLM too, and the KubeRay of the platform is known.
-func TestRightsForWhatIsLeftBehind(t *testing.T) {
+// Under OLM the manager may clean up legacy webhooks and detect the KubeRay of the platform too.
+func TestRightsForLegacyWebhooks(t *testing.T) {
 	_, cluster, err := sorted(t, "resourceNames: [ours]", "resourceNames: [ours, codeflare-operator-mutating-webhook-configuration, kuberay-mutating-webhook-configuration]").permissions()
 	if err != nil {
 		t.Fatal(err)
@@ -311,7 +310,7 @@ func TestRightsForWhatIsLeftBehind(t *testing.T) {
 	}
 }
 
-// Roles that others bind are shipped, also where another account here is bound to them; those of the manager are OLM's to make.
+// ClusterRoles for others are shipped, even if another account is bound to them; OLM creates those of the manager.
 func TestUnboundRoles(t *testing.T) {
 	var names []string
 	for _, role := range sorted(t).unboundRoles() {

@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// servicePort is that of the Service which OLM puts before the webhooks.
+// servicePort is the port of the webhook Service that OLM creates.
 const servicePort = 443
 
-// webhooks describes what OLM shall make: a configuration for each webhook, and the conversion.
+// webhooks describes the configurations that OLM creates for each webhook, and the conversion.
 func (s *sources) webhooks() ([]v1alpha1.WebhookDescription, error) {
 	port, err := s.webhookPort()
 	if err != nil {
@@ -40,8 +40,8 @@ func (s *sources) webhooks() ([]v1alpha1.WebhookDescription, error) {
 	return out, errors.Join(errs...)
 }
 
-// describe takes over what OLM has a place for. It has none for matchConditions: what they spare the API server the manager then
-// answers itself, see docs/olm.md. A selector of namespaces is an error, since OLM sets its own.
+// describe converts a webhook. OLM has no matchConditions: the manager answers these requests itself, see docs/olm.md. A namespaceSelector is an
+// error, since OLM sets its own.
 func describe(c admissionregistrationv1.MutatingWebhookConfiguration, w admissionregistrationv1.MutatingWebhook) (v1alpha1.WebhookDescription, error) {
 	if w.ClientConfig.Service == nil || w.ClientConfig.Service.Path == nil {
 		return v1alpha1.WebhookDescription{}, fmt.Errorf("webhook %s names no path of a Service", w.Name)
@@ -60,8 +60,8 @@ func describe(c admissionregistrationv1.MutatingWebhookConfiguration, w admissio
 	}, nil
 }
 
-// generateName makes a name that sorts where the configuration did. The API server calls webhooks in the order of their
-// configurations, which OLM names after the webhook; some must come before those of Kueue.
+// generateName returns a name with the same order as the configuration. The API server calls webhooks in the order of their configurations,
+// which OLM names after the webhook; some must precede those of Kueue.
 func generateName(configuration, webhook string) string {
 	first, _, _ := strings.Cut(configuration, "-")
 	return first + "." + webhook
@@ -71,7 +71,7 @@ func generateName(configuration, webhook string) string {
 func (s *sources) conversions() []v1alpha1.WebhookDescription {
 	var out []v1alpha1.WebhookDescription
 	for _, d := range s.crds {
-		if !slices.Contains(s.converted(), d.crd.Name) {
+		if !slices.Contains(s.convertedCRDs(), d.crd.Name) {
 			continue
 		}
 		webhook := d.crd.Spec.Conversion.Webhook
@@ -84,7 +84,7 @@ func (s *sources) conversions() []v1alpha1.WebhookDescription {
 	return out
 }
 
-// webhookPort is the port of the manager's container that is called webhook.
+// webhookPort returns the port "webhook" of the manager's container.
 func (s *sources) webhookPort() (int32, error) {
 	for _, c := range s.deployment.Spec.Template.Spec.Containers {
 		for _, p := range c.Ports {
@@ -96,9 +96,9 @@ func (s *sources) webhookPort() (int32, error) {
 	return 0, fmt.Errorf("the Deployment %s has no port named webhook", s.deployment.Name)
 }
 
-// pointAtOLM sends the conversion of a CRD to the Service that OLM makes. Between the moment in which OLM replaces a CRD and that in
-// which it writes its own clientConfig, versions so fail to convert instead of being mixed up, as strategy None would.
-func pointAtOLM(crd *unstructured.Unstructured, deployment string) error {
+// setConversionService sets the Service that OLM creates in the conversion of a CRD. Until OLM writes its own clientConfig, conversions fail;
+// with strategy None versions would be mixed up.
+func setConversionService(crd *unstructured.Unstructured, deployment string) error {
 	config, found, err := unstructured.NestedMap(crd.Object, "spec", "conversion", "webhook", "clientConfig", "service")
 	if err != nil || !found {
 		return err
@@ -107,7 +107,7 @@ func pointAtOLM(crd *unstructured.Unstructured, deployment string) error {
 	return unstructured.SetNestedMap(crd.Object, config, "spec", "conversion", "webhook", "clientConfig", "service")
 }
 
-// serviceName is how OLM calls the Service before the webhooks of a Deployment.
+// serviceName returns the name of the webhook Service that OLM creates for a Deployment.
 func serviceName(deployment string) string {
 	return strings.ReplaceAll(deployment, ".", "-") + "-service"
 }

@@ -62,8 +62,8 @@ func TestWebhooksThatOLMCannotMake(t *testing.T) {
 	}
 }
 
-// The API server calls webhooks in the order of their configurations, and OLM names these after the webhook: those that look at
-// what Kueue manages must still come before its own.
+// The API server calls webhooks in the order of their configurations, which OLM names after the webhook: those that change objects which
+// Kueue manages must precede its own.
 func TestWebhooksComeBeforeThoseOfKueue(t *testing.T) {
 	in := shipped(t)
 	hooks, err := in.sources.webhooks()
@@ -88,7 +88,7 @@ func TestWebhooksComeBeforeThoseOfKueue(t *testing.T) {
 	}
 }
 
-// Names of configurations that OLM makes are unique: it finds its own by them.
+// Names of configurations are unique, since OLM finds them by name.
 func TestNamesOfWebhooksAreUnique(t *testing.T) {
 	hooks, err := shipped(t).sources.webhooks()
 	if err != nil || len(hooks) < 8 {
@@ -103,9 +103,9 @@ func TestNamesOfWebhooksAreUnique(t *testing.T) {
 	}
 }
 
-func TestPointAtOLM(t *testing.T) {
+func TestSetConversionService(t *testing.T) {
 	for _, d := range sorted(t).crds {
-		if err := pointAtOLM(d.object, "the.manager"); err != nil {
+		if err := setConversionService(d.object, "the.manager"); err != nil {
 			t.Fatal(err)
 		}
 		name, found, _ := unstructured.NestedString(d.object.Object, "spec", "conversion", "webhook", "clientConfig", "service", "name")
@@ -115,7 +115,7 @@ func TestPointAtOLM(t *testing.T) {
 		}
 	}
 	broken := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"conversion": "None"}}}
-	if err := pointAtOLM(broken, "m"); err == nil {
+	if err := setConversionService(broken, "m"); err == nil {
 		t.Error("a conversion that is no object is no error")
 	}
 }

@@ -30,10 +30,10 @@ func run(args []string) error {
 	if len(args) != 1 {
 		return errors.New("usage: configuration PAGE")
 	}
-	return os.WriteFile(args[0], []byte(page(config.Rows(program()))), 0o644)
+	return os.WriteFile(args[0], []byte(page(config.SettingDocs(program()))), 0o644)
 }
 
-// program names the components in the order of the page.
+// program returns the components in the order of the page.
 func program() config.Program {
 	return config.Program{Components: []string{
 		mlflow.ComponentName, modelregistry.ComponentName, modelcatalog.ComponentName, modelmesh.ComponentName,

@@ -52,8 +52,7 @@ Deployments of the replaced operators can continue to use their names for these 
 |---|---|
 `
 
-// page is the whole page.
-func page(rows []config.Row) string {
+func page(rows []config.SettingDoc) string {
 	var out strings.Builder
 	out.WriteString(head)
 	for _, table := range tables {
@@ -72,7 +71,7 @@ func page(rows []config.Row) string {
 	return out.String()
 }
 
-// tables of the page, by the first parts of the keys and flags in them; the one without any holds the rest.
+// tables are selected by the first part of keys and flags; the one without sections holds the rest.
 var tables = []struct {
 	title    string
 	sections []string
@@ -91,8 +90,8 @@ var tables = []struct {
 	{"AppWrapper", []string{"appwrapper"}},
 }
 
-// titleOf names the table of a row.
-func titleOf(row config.Row) string {
+// titleOf returns the title of the table of a row.
+func titleOf(row config.SettingDoc) string {
 	flag, _, _ := strings.Cut(row.Flag, "-")
 	section, _, _ := strings.Cut(row.Key, ".")
 	for _, table := range tables {
@@ -103,8 +102,8 @@ func titleOf(row config.Row) string {
 	return "Process"
 }
 
-func line(row config.Row) string {
-	return fmt.Sprintf("| %s | %s | %s | %s | %s |", code(dashed(row.Flag)), code(row.Env...), code(row.Key), code(steady(row.Default)), cell(row.Help))
+func line(row config.SettingDoc) string {
+	return fmt.Sprintf("| %s | %s | %s | %s | %s |", code(dashed(row.Flag)), code(row.Env...), code(row.Key), code(normalizeTempDir(row.Default)), cell(row.Help))
 }
 
 func dashed(flag string) string {
@@ -114,15 +113,15 @@ func dashed(flag string) string {
 	return "--" + flag
 }
 
-// steady makes a default the same wherever the page is written: one begins with the folder for temporary files.
-func steady(text string) string {
+// normalizeTempDir replaces the temporary directory in a default, so that the page does not depend on the machine.
+func normalizeTempDir(text string) string {
 	if rest, ok := strings.CutPrefix(text, strings.TrimSuffix(os.TempDir(), "/")); ok && strings.HasPrefix(rest, "/") {
 		return "/tmp" + rest
 	}
 	return text
 }
 
-// code shows texts as code, without those that are empty.
+// code formats non-empty texts as code.
 func code(texts ...string) string {
 	var all []string
 	for _, text := range texts {
@@ -133,5 +132,5 @@ func code(texts ...string) string {
 	return strings.Join(all, ", ")
 }
 
-// cell makes a text fit for a table.
+// cell escapes a text for a table.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

@@ -11,20 +11,20 @@ import (
 
 const checkout = "../../.."
 
-// The page in the checkout is the one that the program writes.
+// The page in the checkout equals the generated one.
 func TestPageIsFresh(t *testing.T) {
 	have, err := os.ReadFile(filepath.Join(checkout, "docs/configuration.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(have) != page(config.Rows(program())) {
+	if string(have) != page(config.SettingDocs(program())) {
 		t.Error("docs/configuration.md is stale: run make generate")
 	}
 }
 
-// Each setting is in one table, with everything that names it.
+// Each setting is in one table, with flag, variable and key.
 func TestEverySettingHasALine(t *testing.T) {
-	rows := config.Rows(program())
+	rows := config.SettingDocs(program())
 	text := page(rows)
 	for _, row := range rows {
 		if n := strings.Count(text, "\n"+line(row)+"\n"); n < 1 {
@@ -34,7 +34,7 @@ func TestEverySettingHasALine(t *testing.T) {
 }
 
 func TestTitles(t *testing.T) {
-	for want, row := range map[string]config.Row{
+	for want, row := range map[string]config.SettingDoc{
 		"Components": {Flag: "enable-mlflow"}, "Listeners": {Flag: "x", Key: "webhook.port"}, "Logging": {Flag: "zap-devel", Key: "logging.development"},
 		"Process": {Flag: "kubeconfig"}, "RayCluster": {Key: "raycluster.publish"}, "AppWrapper": {Key: "appwrapper.autopilot.monitorNodes"}, "Model Registry": {Key: "modelregistry.image"},
 		"Authors of custom resources": {Flag: "author-checks", Key: "admission.authorChecks"}, "Model Catalog": {Key: "modelcatalog.image"}, "ModelMesh": {Key: "modelmesh.image"}, "MLflow": {Key: "mlflow.url"},
@@ -46,14 +46,14 @@ func TestTitles(t *testing.T) {
 }
 
 func TestCells(t *testing.T) {
-	row := config.Row{Flag: "a", Env: []string{"B", "C"}, Key: "d.e", Default: filepath.Join(os.TempDir(), "x"), Help: "one | two"}
+	row := config.SettingDoc{Flag: "a", Env: []string{"B", "C"}, Key: "d.e", Default: filepath.Join(os.TempDir(), "x"), Help: "one | two"}
 	if got, want := line(row), "| `--a` | `B`, `C` | `d.e` | `/tmp/x` | one \\| two |"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if got, want := line(config.Row{Help: "h"}), "|  |  |  |  | h |"; got != want {
+	if got, want := line(config.SettingDoc{Help: "h"}), "|  |  |  |  | h |"; got != want {
 		t.Errorf("got %q", got)
 	}
-	if steady(os.TempDir()+"orary") != os.TempDir()+"orary" {
+	if normalizeTempDir(os.TempDir()+"orary") != os.TempDir()+"orary" {
 		t.Error("only folders count")
 	}
 }

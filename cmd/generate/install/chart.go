@@ -12,8 +12,8 @@ import (
 
 const chartName = "odh-platform-operator"
 
-// valueMark stands for a value in the Deployment until its template is written.
-const valueMark = "value-of-"
+// valuePlaceholder is the prefix of placeholders for values in the Deployment.
+const valuePlaceholder = "value-of-"
 
 //go:embed chart/NOTES.txt
 var notes string
@@ -21,8 +21,7 @@ var notes string
 //go:embed chart/README.md
 var readme string
 
-// newChart makes the files of a chart out of the copied manifests. What a template holds beyond values is what the overlay for any
-// Kubernetes renders to.
+// newChart returns the files of a chart from the copied manifests. Except for values, templates equal the rendered overlay for any Kubernetes.
 func newChart(config, version string) (map[string]string, error) {
 	s, err := readSources(config)
 	if err != nil {
@@ -56,7 +55,7 @@ func newChart(config, version string) (map[string]string, error) {
 	return files, err
 }
 
-// chartFile describes the chart. The version of Kubernetes is the one that the bundle requires.
+// chartFile returns Chart.yaml. The required version of Kubernetes equals that of the bundle.
 func chartFile(version string) (string, error) {
 	text, err := yaml.Marshal(map[string]any{
 		"apiVersion": "v2", "type": "application", "name": chartName, "version": version, "appVersion": version, "kubeVersion": ">=1.30.0-0",
@@ -81,7 +80,7 @@ func template(group string, objects []*unstructured.Unstructured) (string, error
 	}
 	for _, o := range objects {
 		if group == crdGroup {
-			// Custom resources go with their CRD, so it outlives the release.
+			// Deleting a CRD deletes its custom resources, so it is kept when the release is uninstalled.
 			o = o.DeepCopy()
 			annotations := o.GetAnnotations()
 			if annotations == nil {
@@ -94,7 +93,7 @@ func template(group string, objects []*unstructured.Unstructured) (string, error
 		if err != nil {
 			return "", fmt.Errorf("encoding %s %s: %w", o.GetKind(), o.GetName(), err)
 		}
-		fmt.Fprintf(&text, "---\n%s", inNamespace(string(document)))
+		fmt.Fprintf(&text, "---\n%s", escapeTemplate(string(document)))
 	}
 	if group != managerGroup {
 		fmt.Fprintln(&text, "{{- end }}")
@@ -102,25 +101,24 @@ func template(group string, objects []*unstructured.Unstructured) (string, error
 	return text.String(), nil
 }
 
-// inNamespace protects what Helm would take for its own, and puts the namespace of the release where its mark stands: in quotes, since a
-// namespace may look like a number.
-func inNamespace(text string) string {
+// escapeTemplate escapes Helm syntax and replaces the placeholder by the namespace of the release, quoted since it may look like a number.
+func escapeTemplate(text string) string {
 	text = strings.ReplaceAll(text, "{{", `{{ "{{" }}`)
-	text = strings.ReplaceAll(text, ": "+namespaceMark+"\n", ": {{ .Release.Namespace | quote }}\n")
-	return strings.ReplaceAll(text, namespaceMark, "{{ .Release.Namespace }}")
+	text = strings.ReplaceAll(text, ": "+namespacePlaceholder+"\n", ": {{ .Release.Namespace | quote }}\n")
+	return strings.ReplaceAll(text, namespacePlaceholder, "{{ .Release.Namespace }}")
 }
 
-// placeholder is a line of the Deployment whose value is marked.
-var placeholder = regexp.MustCompile(`(?m)^( *(?:- )?)([A-Za-z]+): ` + valueMark + `([A-Za-z]+)\n`)
+// placeholderLine matches a line of the Deployment with a placeholder for its value.
+var placeholderLine = regexp.MustCompile(`(?m)^( *(?:- )?)([A-Za-z]+): ` + valuePlaceholder + `([A-Za-z]+)\n`)
 
-// template writes the Deployment, with values where users choose.
+// template returns the Deployment with values instead of placeholders.
 func (m *manager) template() (string, error) {
-	document, err := yaml.Marshal(m.marked().Object)
+	document, err := yaml.Marshal(m.withPlaceholders().Object)
 	if err != nil {
 		return "", fmt.Errorf("encoding the Deployment: %w", err)
 	}
-	text := placeholder.ReplaceAllStringFunc(inNamespace(string(document)), func(line string) string {
-		parts := placeholder.FindStringSubmatch(line)
+	text := placeholderLine.ReplaceAllStringFunc(escapeTemplate(string(document)), func(line string) string {
+		parts := placeholderLine.FindStringSubmatch(line)
 		indent, key, value := parts[1], parts[2], parts[3]
 		deeper := len(indent) + 2
 		switch value {
@@ -134,7 +132,7 @@ func (m *manager) template() (string, error) {
 			return fmt.Sprintf("%s{{- with .Values.%s }}\n%s%s: {{- toYaml . | nindent %d }}\n%s{{- end }}\n", indent, value, indent, key, deeper, indent)
 		}
 	})
-	if strings.Contains(text, valueMark) {
+	if strings.Contains(text, valuePlaceholder) {
 		return "", fmt.Errorf("a value of the Deployment has no template: %s", text)
 	}
 	return text, nil

@@ -30,7 +30,7 @@ const (
 	keep      = "helm.sh/resource-policy"
 )
 
-// written is the folder that one run of the command has filled for all tests.
+// written is the output folder that all tests share.
 var written = sync.OnceValues(func() (string, error) {
 	out, err := os.MkdirTemp("", "install-test")
 	if err != nil {
@@ -67,7 +67,7 @@ func chart(t *testing.T) *helm.Chart {
 
 type objects map[string]map[string]any
 
-// rendered are the objects of the chart.
+// rendered returns the objects of the chart.
 func rendered(t *testing.T, namespace string, values map[string]any) objects {
 	t.Helper()
 	list, err := parity.Render(t.Context(), chart(t), parity.Release{Namespace: namespace}, values)
@@ -77,8 +77,8 @@ func rendered(t *testing.T, namespace string, values map[string]any) objects {
 	return normalized(t, list)
 }
 
-// normalized brings objects into a form in which those of the chart and of the overlay can be compared: without the namespace, which Helm
-// makes, and the source of parameters, which values replace, and with the variables by their names, where those that say nothing do not count.
+// normalized prepares objects of chart and overlay for comparison: without the namespace and the source of parameters, and with sorted
+// variables without empty ones.
 func normalized(t *testing.T, list []*unstructured.Unstructured) objects {
 	t.Helper()
 	out := objects{}
@@ -118,7 +118,7 @@ func normalized(t *testing.T, list []*unstructured.Unstructured) objects {
 	return out
 }
 
-// overlay are the objects of the overlay for any Kubernetes, with changes of its kustomization.
+// overlay returns the objects of the overlay for any Kubernetes with changes of its kustomization.
 func overlay(t *testing.T, edit func(string) string) objects {
 	t.Helper()
 	copied, err := copyOf(checkout, testImage)
@@ -160,7 +160,7 @@ func compare(t *testing.T, want, got objects) {
 	}
 }
 
-// With its default values the chart installs what the overlay does.
+// With default values the chart equals the overlay.
 func TestTheChartIsTheOverlay(t *testing.T) {
 	want := overlay(t, func(text string) string { return text })
 	if len(want) < 60 {
@@ -169,7 +169,7 @@ func TestTheChartIsTheOverlay(t *testing.T) {
 	compare(t, want, rendered(t, "opendatahub", nil))
 }
 
-// A component that is off is one that the overlay leaves out, and the monitoring one that it adds.
+// Disabling a component equals an overlay without it, and enabling monitoring one with it.
 func TestComponents(t *testing.T) {
 	defaults := chart(t).Values["components"].(map[string]any)
 	if len(defaults) < 9 {
@@ -193,7 +193,7 @@ func TestComponents(t *testing.T) {
 	}
 }
 
-// Everything follows the namespace of the release, also one that looks like a number.
+// All objects use the namespace of the release, even if it looks like a number.
 func TestNamespaceOfTheRelease(t *testing.T) {
 	home, away := rendered(t, "opendatahub", nil), rendered(t, "20261123", nil)
 	moved, err := json.Marshal(away)
@@ -205,12 +205,12 @@ func TestNamespaceOfTheRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	compare(t, home, got)
-	if text, _ := json.Marshal(home); bytes.Count(text, []byte("opendatahub")) < 50 || bytes.Contains(text, []byte(namespaceMark)) {
+	if text, _ := json.Marshal(home); bytes.Count(text, []byte("opendatahub")) < 50 || bytes.Contains(text, []byte(namespacePlaceholder)) {
 		t.Error("the namespace is not where it should be")
 	}
 }
 
-// Each value has its effect on the Deployment, and on nothing else.
+// Each value changes the expected fields of the Deployment and no others.
 func TestValues(t *testing.T) {
 	var values map[string]any
 	err := yaml.Unmarshal([]byte(`
@@ -264,7 +264,7 @@ priorityClassName: system-cluster-critical
 	compare(t, before, after)
 }
 
-// CRDs can be left to others; those that the chart brings are kept, and custom resources with them.
+// CRDs can be excluded; included ones are kept when the release is uninstalled.
 func TestCRDs(t *testing.T) {
 	for _, on := range []bool{true, false} {
 		list, err := parity.Render(t.Context(), chart(t), parity.Release{Namespace: "n"}, map[string]any{"crds": on})
@@ -287,7 +287,7 @@ func TestCRDs(t *testing.T) {
 	}
 }
 
-// A value that would have no effect is refused, with its name.
+// An unknown value is rejected by name.
 func TestTheSchemaRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"imagez: a":                    "imagez",
@@ -313,7 +313,7 @@ func TestTheSchemaRefuses(t *testing.T) {
 	}
 }
 
-// Helm keeps chart and manifest in a Secret, which may have 1 MiB.
+// Helm stores chart and manifest in a Secret of at most 1 MiB.
 func TestTheReleaseFitsIntoASecret(t *testing.T) {
 	var text bytes.Buffer
 	zipped := gzip.NewWriter(&text)
@@ -332,7 +332,7 @@ func TestTheReleaseFitsIntoASecret(t *testing.T) {
 	}
 }
 
-// The same sources give the same files, and every overlay is there with the image.
+// The output is reproducible, and contains every overlay with the image.
 func TestRunIsRepeatable(t *testing.T) {
 	again := t.TempDir()
 	if err := run(checkout, again, "1.2.3", testImage); err != nil {
@@ -355,7 +355,7 @@ func TestRunIsRepeatable(t *testing.T) {
 			}
 			kinds = append(kinds, o.GetKind())
 		}
-		// Kinds come before their objects, and the namespace before what is in it.
+		// CRDs precede their objects, and the namespace precedes its objects.
 		if crd := slices.Index(kinds, "CustomResourceDefinition"); crd > 1 || crd < 0 || slices.Index(kinds, "Namespace") > 0 || len(kinds) < 60 {
 			t.Errorf("%s: kinds %v", name, kinds)
 		}

@@ -1,5 +1,5 @@
-// Command install writes what a release installs with kubectl and with Helm, from config: a manifest for each overlay, and a chart of the
-// operator. It needs no cluster and no network, and writes the same files whenever its sources are the same.
+// Command install writes the installation files of a release from config: a manifest for each overlay, and a Helm chart. It needs no cluster
+// and no network, and its output is reproducible.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/generate/kustomization"
 )
 
-// imageLine is the line of params.env that names the image of the manager.
+// imageLine is the line of params.env with the image of the manager.
 var imageLine = regexp.MustCompile(`(?m)^(odh-platform-operator-image=).*`)
 
 func main() {
@@ -40,7 +40,7 @@ func run(root, out, version, image string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(filepath.Dir(config)) }() // a leftover in the folder for temporary files
+	defer func() { _ = os.RemoveAll(filepath.Dir(config)) }() // a temporary folder
 	files, err := overlays(config)
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func run(root, out, version, image string) error {
 	return nil
 }
 
-// copyOf copies the manifests into a temporary folder, where every overlay names the image.
+// copyOf copies the manifests into a temporary folder and sets the image in every overlay.
 func copyOf(root, image string) (string, error) {
 	dir, err := os.MkdirTemp("", "manifests")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
-// imageValues are the names that the chart gives to the images of servers, by the variables that hold them.
+// imageValues are the chart names of images by their variables.
 var imageValues = map[string]string{
 	"MLFLOW_IMAGE": "mlflow", "REST_IMAGE": "modelRegistry", "KUBE_RBAC_PROXY_IMAGE": "kubeRBACProxy", "OAUTH_PROXY_IMAGE": "oauthProxy",
 	"POSTGRES_IMAGE": "postgres", "CATALOG_DATA_IMAGE": "catalogData", "BENCHMARK_DATA_IMAGE": "benchmarkData", "CERT_GENERATOR_IMAGE": "certGenerator",
@@ -24,16 +24,16 @@ var imageValues = map[string]string{
 	"RELATED_IMAGE_ODH_MODELMESH_RUNTIME_ADAPTER_IMAGE": "modelMeshRuntimeAdapter", "RELATED_IMAGE_OSE_OAUTH_PROXY_IMAGE": "modelMeshOAuthProxy",
 }
 
-// manager is the Deployment of the manager, taken apart.
+// manager is the decomposed Deployment of the manager.
 type manager struct {
 	deployment *unstructured.Unstructured
 	container  corev1.Container
 	affinity   *corev1.Affinity
-	// fixed variables come from the pod, in the order of the Deployment.
+	// fixed variables refer to the pod, in the order of the Deployment.
 	fixed []corev1.EnvVar
-	// switches turn components on, by their variables.
+	// switches enable components, by variable.
 	switches map[string]string
-	// images and settings that the overlay sets, by their variables; namespaced ones default to the namespace of the release.
+	// images and settings of the overlay by variable; namespaced ones default to the namespace of the release.
 	images, settings map[string]string
 	namespaced       []string
 }
@@ -59,7 +59,7 @@ func readManager(deployment *unstructured.Unstructured) (*manager, error) {
 	return m, nil
 }
 
-// add sorts a variable by who sets it. One without a value, or with the placeholder of an address, says nothing.
+// add sorts a variable. It skips those without a value or with a placeholder of an address.
 func (m *manager) add(v corev1.EnvVar) error {
 	component, isSwitch := strings.CutPrefix(v.Name, "ENABLE_")
 	_, isImage := imageValues[v.Name]
@@ -73,7 +73,7 @@ func (m *manager) add(v corev1.EnvVar) error {
 	case v.Value == "" || v.Value == config.PlaceholderURL:
 	case strings.Contains(v.Name, "IMAGE"):
 		return fmt.Errorf("variable %s names the image %s, for which the chart has no value: add one to imageValues", v.Name, v.Value)
-	case v.Value == namespaceMark:
+	case v.Value == namespacePlaceholder:
 		m.namespaced = append(m.namespaced, v.Name)
 	default:
 		m.settings[v.Name] = v.Value
@@ -81,27 +81,27 @@ func (m *manager) add(v corev1.EnvVar) error {
 	return nil
 }
 
-// podOf returns the container and the pod of the manager, which can be changed.
+// podOf returns container and pod spec of the manager without a copy.
 func podOf(deployment *unstructured.Unstructured) (container, pod map[string]any) {
 	pod = nested.Map(deployment.Object, "spec", "template", "spec")
 	return nested.Map(pod, "containers", "0"), pod
 }
 
-// marked returns the Deployment with marks where users choose.
-func (m *manager) marked() *unstructured.Unstructured {
+// withPlaceholders returns the Deployment with placeholders for values.
+func (m *manager) withPlaceholders() *unstructured.Unstructured {
 	out := m.deployment.DeepCopy()
 	container, pod := podOf(out)
 	for _, name := range []string{"args", "env", "image", "resources"} {
-		container[name] = valueMark + name
+		container[name] = valuePlaceholder + name
 	}
 	for _, name := range []string{"affinity", "imagePullSecrets", "nodeSelector", "priorityClassName", "tolerations"} {
-		pod[name] = valueMark + name
+		pod[name] = valuePlaceholder + name
 	}
-	nested.Map(out.Object, "spec")["replicas"] = valueMark + "replicas"
+	nested.Map(out.Object, "spec")["replicas"] = valuePlaceholder + "replicas"
 	return out
 }
 
-// environment writes the helper that renders the variables of the manager.
+// environment returns the helper template of the manager's variables.
 func (m *manager) environment() (string, error) {
 	fixed, err := yaml.Marshal(m.fixed)
 	if err != nil {
@@ -123,7 +123,7 @@ func (m *manager) environment() (string, error) {
 	return text.String(), nil
 }
 
-// reserved are the variables that other values or the chart set.
+// reserved returns the variables that other values or the chart set.
 func (m *manager) reserved() []string {
 	names := append(slices.Collect(maps.Keys(m.switches)), slices.Collect(maps.Keys(m.images))...)
 	for _, v := range m.fixed {

@@ -17,21 +17,20 @@ import (
 const (
 	deploymentName = "odh-platform-operator-controller-manager"
 	paramsName     = "odh-platform-operator-params"
-	// namespaceMark stands for the namespace of a release until the templates are written.
-	namespaceMark = "namespace-of-the-release"
-	// Groups of objects that no component brings.
+	// namespacePlaceholder is the placeholder of the namespace of a release.
+	namespacePlaceholder = "namespace-of-the-release"
+	// Groups of objects without a component.
 	crdGroup, managerGroup = "crds", "manager"
-	// monitoring is a component that only clusters with the Prometheus operator can have.
+	// monitoring is a component that requires the Prometheus operator.
 	monitoring = "monitoring"
 	params     = "params"
 )
 
-// sources are the objects of the overlay for any Kubernetes, in the marked namespace, by what brings them: the CRDs, the manager, or the
-// component that switches them on.
+// sources are the objects of the overlay for any Kubernetes with namespacePlaceholder, by group: CRDs, manager, or their component.
 type sources struct {
 	groups     map[string][]*unstructured.Unstructured
 	deployment *unstructured.Unstructured
-	// components are the switches, in the order of the overlay, and the monitoring.
+	// components are the switches in the order of the overlay, and monitoring.
 	components []string
 }
 
@@ -53,7 +52,7 @@ func readSources(config string) (*sources, error) {
 		group := owners[keyOf(o)]
 		switch {
 		case o.GetKind() == "Namespace" || o.GetName() == paramsName:
-			continue // Helm makes the one, and values replace the other
+			continue // Helm creates the one, and values replace the other
 		case o.GetKind() == "CustomResourceDefinition":
 			group = crdGroup
 		case o.GetName() == deploymentName && o.GetKind() == "Deployment":
@@ -70,7 +69,7 @@ func readSources(config string) (*sources, error) {
 	return s, nil
 }
 
-// rewrite marks the namespace of the copied overlay, adds the monitoring, and notes the components.
+// rewrite sets namespacePlaceholder in the copied overlay, adds monitoring, and records the components.
 func (s *sources) rewrite(path string) error {
 	k := types.Kustomization{}
 	content, err := os.ReadFile(path)
@@ -80,10 +79,10 @@ func (s *sources) rewrite(path string) error {
 	if err != nil {
 		return fmt.Errorf("reading an overlay: %w", err)
 	}
-	if err := markNamespace(filepath.Join(filepath.Dir(path), "params.env"), k.Namespace); err != nil {
+	if err := setNamespacePlaceholder(filepath.Join(filepath.Dir(path), "params.env"), k.Namespace); err != nil {
 		return err
 	}
-	k.Namespace = namespaceMark
+	k.Namespace = namespacePlaceholder
 	at := slices.Index(k.Components, "../../components/"+params)
 	if at < 0 {
 		return fmt.Errorf("%s has no component %s", path, params)
@@ -97,16 +96,16 @@ func (s *sources) rewrite(path string) error {
 	return writeKustomization(path, k)
 }
 
-// markNamespace marks the parameters that are the namespace of the overlay.
-func markNamespace(path, namespace string) error {
+// setNamespacePlaceholder replaces the namespace in the parameters of the overlay.
+func setNamespacePlaceholder(path, namespace string) error {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("reading parameters: %w", err)
 	}
-	return os.WriteFile(path, []byte(strings.ReplaceAll(string(content), "="+namespace+"\n", "="+namespaceMark+"\n")), 0o600)
+	return os.WriteFile(path, []byte(strings.ReplaceAll(string(content), "="+namespace+"\n", "="+namespacePlaceholder+"\n")), 0o600)
 }
 
-// owners tells for each object which component adds it to the manager; "" is none.
+// owners returns the component of each object; "" for none.
 func (s *sources) owners(config string) (map[string]string, error) {
 	owners := map[string]string{}
 	for _, component := range append([]string{""}, s.components...) {

@@ -9,15 +9,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// value is one that users of the chart may set.
+// value is a value of the chart.
 type value struct {
 	name, comment string
 	fallback      any
-	// schema is what JSON Schema says about it, beside the comment.
+	// schema is its JSON Schema without the comment.
 	schema map[string]any
 }
 
-// object is a schema of an object with these fields and no other.
+// object returns a closed object schema.
 func object(fields map[string]any) map[string]any {
 	return map[string]any{"type": "object", "properties": fields, "additionalProperties": false}
 }
@@ -65,7 +65,7 @@ func valuesFile(values []value) (string, error) {
 	return strings.TrimSuffix(out.String(), "\n"), nil
 }
 
-// schemaFile refuses values that have no effect. A chart that has this one as a dependency hands it its global values.
+// schemaFile returns a schema that rejects unknown values. global is allowed, since a parent chart passes its global values.
 func schemaFile(values []value) (string, error) {
 	fields := map[string]any{"global": map[string]any{"type": "object"}}
 	for _, v := range values {
@@ -78,7 +78,7 @@ func schemaFile(values []value) (string, error) {
 	return string(text) + "\n", err
 }
 
-// table lists the values for the page of the chart.
+// table returns the table of values for the README.
 func table(values []value) string {
 	var out strings.Builder
 	out.WriteString("| Value | Meaning |\n|---|---|\n")

@@ -1,4 +1,4 @@
-// Package kustomization builds kustomizations in the process, as `kubectl kustomize` does, for the generators of what is shipped.
+// Package kustomization builds kustomizations in the process, as `kubectl kustomize` does, for the generators.
 package kustomization
 
 import (
@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Manifest renders the kustomization in a folder as one stream of YAML, in an order in which the objects can be created.
+// Manifest renders the kustomization in a folder as one YAML stream, in the order of creation.
 func Manifest(folder string) ([]byte, error) {
 	resources, err := build(folder, krusty.ReorderOptionLegacy)
 	if err != nil {
@@ -24,7 +24,7 @@ func Manifest(folder string) ([]byte, error) {
 	return text, nil
 }
 
-// Objects renders the kustomization in a folder and decodes its objects, in the order in which it names them.
+// Objects returns the objects of the kustomization in a folder, in its order.
 func Objects(folder string) ([]*unstructured.Unstructured, error) {
 	resources, err := build(folder, krusty.ReorderOptionNone)
 	if err != nil {

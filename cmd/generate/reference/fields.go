@@ -9,18 +9,17 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// line is one field of a table.
+// line is one row of a table.
 type line struct {
 	path, star, typ, fallback, meaning string
 	rules                              []string
 }
 
-// known is a type of Kubernetes. A definition does not name its types, so a field is recognized by its own name and by one that only
-// such a type has below it.
-type known struct{ typ, typical string }
+// kubernetesType is a type of Kubernetes. CRDs do not name types, so a type is recognized by the name of the field and by a typical child.
+type kubernetesType struct{ typ, typical string }
 
-// ofKubernetes are types that are named and not opened, by the field in which they stand.
-var ofKubernetes = map[string]known{
+// kubernetesTypes are the types that are named but not expanded, by field name.
+var kubernetesTypes = map[string]kubernetesType{
 	"affinity": {"Affinity", "podAntiAffinity"}, "env": {"EnvVar", "valueFrom"}, "envFrom": {"EnvFromSource", "configMapRef"},
 	"podSecurityContext": {"PodSecurityContext", "fsGroup"}, "securityContext": {"SecurityContext", "capabilities"},
 	"tolerations": {"Toleration", "effect"}, "resources": {"ResourceRequirements", "requests"}, "conditions": {"Condition", "lastTransitionTime"},
@@ -31,18 +30,18 @@ var ofKubernetes = map[string]known{
 	"imagePullSecrets": {"LocalObjectReference", "name"}, "schedulingGates": {"PodSchedulingGate", "name"},
 }
 
-// kubernetes returns the name of the type of Kubernetes that a field has, or "".
-func kubernetes(name string, schema *apiextensionsv1.JSONSchemaProps) string {
+// kubernetesTypeOf returns the Kubernetes type of a field, or "".
+func kubernetesTypeOf(name string, schema *apiextensionsv1.JSONSchemaProps) string {
 	if schema.Items != nil && schema.Items.Schema != nil {
 		schema = schema.Items.Schema
 	}
-	if _, there := schema.Properties[ofKubernetes[name].typical]; there {
-		return ofKubernetes[name].typ
+	if _, there := schema.Properties[kubernetesTypes[name].typical]; there {
+		return kubernetesTypes[name].typ
 	}
 	return ""
 }
 
-// fields lists what stands below a schema, parents before children.
+// fields returns the fields of a schema, parents before children.
 func fields(path string, schema *apiextensionsv1.JSONSchemaProps) []line {
 	var lines []line
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
@@ -57,37 +56,37 @@ func fields(path string, schema *apiextensionsv1.JSONSchemaProps) []line {
 			one.fallback = string(property.Default.Raw)
 		}
 		lines = append(lines, one)
-		if kubernetes(name, &property) == "" {
-			lines = append(lines, below(one.path, &property)...)
+		if kubernetesTypeOf(name, &property) == "" {
+			lines = append(lines, childFields(one.path, &property)...)
 		}
 	}
 	return lines
 }
 
-// below lists what stands below a field: its own fields, those of its items, or those of its values.
-func below(path string, schema *apiextensionsv1.JSONSchemaProps) []line {
+// childFields returns the fields of a field, of its items, or of its values.
+func childFields(path string, schema *apiextensionsv1.JSONSchemaProps) []line {
 	switch {
 	case schema.Items != nil && schema.Items.Schema != nil:
-		return below(path+"[]", schema.Items.Schema)
+		return childFields(path+"[]", schema.Items.Schema)
 	case schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil:
-		return below(path+"{}", schema.AdditionalProperties.Schema)
+		return childFields(path+"{}", schema.AdditionalProperties.Schema)
 	default:
 		return fields(path, schema)
 	}
 }
 
-// typeOf names the type of a field as a reader would.
+// typeOf returns the type of a field for readers.
 func typeOf(name string, schema *apiextensionsv1.JSONSchemaProps) string {
-	known := kubernetes(name, schema)
+	named := kubernetesTypeOf(name, schema)
 	switch {
 	case schema.XEmbeddedResource:
 		return "any object"
-	case schema.Items != nil && schema.Items.Schema != nil && known != "":
-		return "list of " + known
+	case schema.Items != nil && schema.Items.Schema != nil && named != "":
+		return "list of " + named
 	case schema.Items != nil && schema.Items.Schema != nil:
 		return "list of " + plural(typeOf("", schema.Items.Schema))
-	case known != "":
-		return known
+	case named != "":
+		return named
 	case schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil:
 		return "map of " + plural(typeOf("", schema.AdditionalProperties.Schema))
 	case schema.XIntOrString:
@@ -108,7 +107,7 @@ func plural(typ string) string {
 	return typ + "s"
 }
 
-// rulesOf tells what the API server demands of a value.
+// rulesOf returns the validation rules of a value.
 func rulesOf(schema *apiextensionsv1.JSONSchemaProps) []string {
 	var rules []string
 	add := func(format string, args ...any) { rules = append(rules, fmt.Sprintf(format, args...)) }
@@ -153,7 +152,7 @@ func addBounds(schema *apiextensionsv1.JSONSchemaProps, add func(string, ...any)
 	}
 }
 
-// ruleText is the message of a rule, which says what is right; the rule itself where there is none.
+// ruleText returns the message of a rule, or else the rule itself.
 func ruleText(rule apiextensionsv1.ValidationRule) string {
 	if rule.Message != "" {
 		return rule.Message

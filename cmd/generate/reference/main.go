@@ -41,7 +41,7 @@ func run(args []string) error {
 	return nil
 }
 
-// readCRDs reads the definitions of a folder, sorted by group and kind.
+// readCRDs returns the CRDs of a folder, sorted by group and kind.
 func readCRDs(dir string) ([]apiextensionsv1.CustomResourceDefinition, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil || len(paths) == 0 {
@@ -65,7 +65,7 @@ func readCRDs(dir string) ([]apiextensionsv1.CustomResourceDefinition, error) {
 	return crds, nil
 }
 
-// pages returns the text of each page by its file name.
+// pages returns the text of each page by file name.
 func pages(crds []apiextensionsv1.CustomResourceDefinition) map[string][]byte {
 	pages := map[string][]byte{}
 	index := bytes.NewBufferString(indexHead)

@@ -32,7 +32,7 @@ func indexLine(crd apiextensionsv1.CustomResourceDefinition) string {
 		crd.Spec.Group, strings.Join(versions, ", "), crd.Spec.Scope)
 }
 
-// anchor is what a heading of kind and version is reached by.
+// anchor returns the anchor of the heading of a version.
 func anchor(kind, version string) string { return strings.ToLower(kind) + "-" + version }
 
 // writeKind writes a chapter for each version of a kind.
@@ -52,7 +52,7 @@ func writeKind(page *bytes.Buffer, crd apiextensionsv1.CustomResourceDefinition)
 	}
 }
 
-// facts are what is to be said of a version in a list.
+// facts returns a list of properties of a version.
 func facts(crd apiextensionsv1.CustomResourceDefinition, version apiextensionsv1.CustomResourceDefinitionVersion) string {
 	names := crd.Spec.Names
 	lines := []string{fmt.Sprintf("- %s, `kubectl get %s`", crd.Spec.Scope, strings.Join(append([]string{names.Plural}, names.ShortNames...), "`, `kubectl get "))}
@@ -101,7 +101,7 @@ func code(text string) string {
 	return "`" + cell(text) + "`"
 }
 
-// cell makes a text fit for a table, where it may neither end a cell nor open a tag.
+// cell escapes a text for a table.
 func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "<", "&lt;").Replace(oneLine(text))
 }

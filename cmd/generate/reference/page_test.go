@@ -24,7 +24,7 @@ func shipped(t *testing.T) []apiextensionsv1.CustomResourceDefinition {
 	return crds
 }
 
-// The pages in the checkout are those that the program writes, and there is no other one.
+// The pages in the checkout equal the generated ones.
 func TestPagesAreFresh(t *testing.T) {
 	want := pages(shipped(t))
 	for name, text := range want {
@@ -39,7 +39,7 @@ func TestPagesAreFresh(t *testing.T) {
 	}
 }
 
-// Each property of a definition has a line, or stands below a field whose type is one of Kubernetes.
+// Each property of a CRD has a line, or is below a field with a type of Kubernetes.
 func TestEveryFieldHasALine(t *testing.T) {
 	total, met := 0, map[string]bool{}
 	for _, crd := range shipped(t) {
@@ -52,7 +52,7 @@ func TestEveryFieldHasALine(t *testing.T) {
 				opened, closed := map[string]bool{}, []string{}
 				for _, l := range fields(part, &schema) {
 					opened[l.path] = true
-					if name := l.path[strings.LastIndex(l.path, ".")+1:]; ofKubernetes[name].typ != "" && strings.HasSuffix(l.typ, ofKubernetes[name].typ) {
+					if name := l.path[strings.LastIndex(l.path, ".")+1:]; kubernetesTypes[name].typ != "" && strings.HasSuffix(l.typ, kubernetesTypes[name].typ) {
 						closed, met[name] = append(closed, l.path), true
 					}
 				}
@@ -69,14 +69,14 @@ func TestEveryFieldHasALine(t *testing.T) {
 	if total < 350 {
 		t.Errorf("%d lines are too few for the shipped definitions", total)
 	}
-	for name := range ofKubernetes {
+	for name := range kubernetesTypes {
 		if !met[name] {
-			t.Errorf("no definition has a field %s of type %s: take it out of the table", name, ofKubernetes[name].typ)
+			t.Errorf("no definition has a field %s of type %s: take it out of the table", name, kubernetesTypes[name].typ)
 		}
 	}
 }
 
-// properties is another walk than that of the program: all paths, without looking at names.
+// properties returns all paths, independently of the generator.
 func properties(path string, schema *apiextensionsv1.JSONSchemaProps) []string {
 	if schema.Items != nil && schema.Items.Schema != nil {
 		return properties(path+"[]", schema.Items.Schema)
@@ -91,18 +91,18 @@ func properties(path string, schema *apiextensionsv1.JSONSchemaProps) []string {
 	return all
 }
 
-// A field of ours that has the name of one of Kubernetes is opened all the same.
-func TestKubernetes(t *testing.T) {
+// A field that only has the name of a Kubernetes field is expanded.
+func TestKubernetesTypeOf(t *testing.T) {
 	with := func(name string) *apiextensionsv1.JSONSchemaProps {
 		return &apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{name: {Type: "string"}}}
 	}
-	if got := kubernetes("resources", with("requests")); got != "ResourceRequirements" {
+	if got := kubernetesTypeOf("resources", with("requests")); got != "ResourceRequirements" {
 		t.Errorf("got %q", got)
 	}
-	if got := kubernetes("resources", with("database")); got != "" {
+	if got := kubernetesTypeOf("resources", with("database")); got != "" {
 		t.Errorf("got %q", got)
 	}
-	if got := kubernetes("anything", with("requests")); got != "" {
+	if got := kubernetesTypeOf("anything", with("requests")); got != "" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// env is a cluster of one of the platforms with everything switched on.
+// env returns a platform with all components enabled.
 func env(t *testing.T, platform string, args ...string) render.Env {
 	t.Helper()
 	program := config.Program{MLflowVersion: "3.14.0", Components: kinds.Names()}
@@ -36,7 +36,7 @@ func env(t *testing.T, platform string, args ...string) render.Env {
 	return render.Env{Config: cfg, Capabilities: served, Version: "v1.2.3", Namespace: "team", Domain: "apps.example.com"}
 }
 
-// document reads the one object of a text.
+// document parses one object.
 func document(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	objects, err := render.Documents(strings.NewReader(text))
@@ -55,7 +55,7 @@ func sample(t *testing.T, name string) *unstructured.Unstructured {
 	return document(t, string(text))
 }
 
-// Each kind, rendered for the platforms that make a difference to it. What is in the golden files is also what the notes say.
+// Each kind on the platforms that affect it. The golden files include the notes.
 func TestEveryKind(t *testing.T) {
 	seen := map[string]bool{}
 	for name, tc := range map[string]struct {
@@ -109,7 +109,7 @@ func text(t *testing.T, o *unstructured.Unstructured) []byte {
 	return raw
 }
 
-// withNotes adds the notes as an object, so that golden files hold them.
+// withNotes adds the notes as an object for golden files.
 func withNotes(r render.Result) []*unstructured.Unstructured {
 	notes := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Notes"}}
 	notes.SetName("notes")
@@ -121,7 +121,7 @@ func withNotes(r render.Result) []*unstructured.Unstructured {
 	return append(slices.Clone(r.Objects), notes)
 }
 
-// What ConfigMaps of a cluster say counts.
+// Settings in ConfigMaps of the cluster are applied.
 func TestSettingsOfACluster(t *testing.T) {
 	e := env(t, "plain")
 	stored := map[string]string{
@@ -173,7 +173,7 @@ func TestSettingsOfACluster(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotMade(t *testing.T) {
+func TestRenderNotes(t *testing.T) {
 	for name, tc := range map[string]struct{ object, want string }{
 		"another manager's cluster": {`{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a}, spec: {managedBy: kueue.x-k8s.io/multikueue, headGroupSpec: {template: {spec: {containers: [{name: h, image: i}]}}}}}`,
 			"nothing is made for RayCluster a: spec.managedBy gives it to kueue.x-k8s.io/multikueue"},
@@ -215,7 +215,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// The settings know the components, and what is enough for one is more than one kind.
+// All components have settings, and components with Any have several kinds.
 func TestComponents(t *testing.T) {
 	for _, c := range kinds.Components() {
 		if c.Any && len(c.Kinds) < 2 {
@@ -233,7 +233,7 @@ func TestComponents(t *testing.T) {
 }
 
 // A component waits for the first of its kinds, or for any.
-func TestMissing(t *testing.T) {
+func TestMissingKinds(t *testing.T) {
 	only := func(served ...string) func(schema.GroupVersionKind) bool {
 		return func(kind schema.GroupVersionKind) bool { return slices.Contains(served, kind.Kind) }
 	}
@@ -243,10 +243,10 @@ func TestMissing(t *testing.T) {
 		"raycluster": {"RayCluster.ray.io/v1", "RayCluster"},
 	} {
 		i := slices.IndexFunc(kinds.Components(), func(c kinds.Component) bool { return c.Name == component })
-		if got := strings.Join(kinds.Components()[i].Missing(only("MLflowConfig", "ServingRuntime")), " "); got != c.without {
+		if got := strings.Join(kinds.Components()[i].MissingKinds(only("MLflowConfig", "ServingRuntime")), " "); got != c.without {
 			t.Errorf("%s misses %q", component, got)
 		}
-		if got := kinds.Components()[i].Missing(only(c.enough)); len(got) > 0 {
+		if got := kinds.Components()[i].MissingKinds(only(c.enough)); len(got) > 0 {
 			t.Errorf("%s with %s misses %q", component, c.enough, got)
 		}
 	}
@@ -258,12 +258,12 @@ func TestComponentOf(t *testing.T) {
 	}
 }
 
-// TestWhichAreOurs tells ModelMesh's objects from KServe's.
-func TestWhichAreOurs(t *testing.T) {
+// TestSelects distinguishes objects of ModelMesh from those of KServe.
+func TestSelects(t *testing.T) {
 	filters := map[string]func(*unstructured.Unstructured) bool{}
 	for _, c := range kinds.Components() {
 		for _, k := range c.Kinds {
-			filters[k.Kind] = k.Ours
+			filters[k.Kind] = k.Selects
 		}
 	}
 	for name, c := range map[string]struct {
@@ -293,7 +293,7 @@ func TestWhichAreOurs(t *testing.T) {
 	}
 }
 
-// Each server and each proxy that has an option for it offers the TLS profile of the settings.
+// Each server and proxy with such an option gets the TLS profile of the settings.
 func TestTLSProfileOfServers(t *testing.T) {
 	for file, want := range map[string]string{
 		"config/samples/mlflow.yaml":              "PSK-AES256-GCM-SHA384",

@@ -1,5 +1,4 @@
-// Package kinds is the table of the components of the manager and of the kinds of custom resources that each looks after: how they are
-// rendered, and what that makes of the settings.
+// Package kinds is the table of the components of the manager and of their kinds of custom resources: how these are rendered with the settings.
 package kinds
 
 import (
@@ -37,25 +36,25 @@ import (
 	ray "github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// Component is a part of the manager that can be switched on and off.
+// Component is a part of the manager that can be enabled.
 type Component struct {
 	// Name in flags and settings.
 	Name string
-	// Kinds are those that it looks after. Without the first it waits.
+	// Kinds are those that the component reconciles. It waits for the first.
 	Kinds []Kind
-	// Any tells that any of the kinds is enough for it.
+	// Any reports that the component waits for any of the kinds instead.
 	Any bool
 }
 
-// Kind is a kind that a component looks after.
+// Kind is a kind that a component reconciles.
 type Kind struct {
 	schema.GroupVersionKind
 	render render.Func
-	// Ours tells whether an object of the kind is for the component; nil when all are.
-	Ours func(*unstructured.Unstructured) bool
+	// Selects reports whether the component reconciles an object of the kind; nil for all.
+	Selects func(*unstructured.Unstructured) bool
 }
 
-// Components returns all, in the order in which they are shown.
+// Components returns all components in the order of output.
 func Components() []Component {
 	return []Component{
 		{Name: platform.ComponentName, Any: true, Kinds: []Kind{
@@ -68,15 +67,15 @@ func Components() []Component {
 		{Name: modelregistry.ComponentName, Kinds: []Kind{{v1beta1.GroupVersion.WithKind(v1beta1.Kind), registries, nil}}},
 		{Name: modelcatalog.ComponentName, Kinds: []Kind{{aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), catalogs, nil}}},
 		{Name: modelmesh.ComponentName, Kinds: []Kind{
-			{modelmesh.PredictorKind, registrations, nil}, {capability.InferenceService, registrations, inMesh},
-			{capability.ClusterServingRuntime, servingRuntimes, multiModel}, {capability.ServingRuntime, servingRuntimes, multiModel},
+			{modelmesh.PredictorKind, registrations, nil}, {capability.InferenceService, registrations, isModelMesh},
+			{capability.ClusterServingRuntime, servingRuntimes, isMultiModel}, {capability.ServingRuntime, servingRuntimes, isMultiModel},
 		}},
 		{Name: raycluster.ComponentName, Kinds: []Kind{{ray.GVK, rayClusters, nil}}},
 		{Name: appwrapper.ComponentName, Kinds: []Kind{{awv1beta2.GroupVersion.WithKind(awv1beta2.Kind), appWrappers, nil}}},
 	}
 }
 
-// Names of the components.
+// Names returns the names of all components.
 func Names() []string {
 	var out []string
 	for _, c := range Components() {
@@ -85,7 +84,7 @@ func Names() []string {
 	return out
 }
 
-// All are the kinds of all components.
+// All returns the kinds of all components.
 func All() []Kind {
 	var out []Kind
 	for _, c := range Components() {
@@ -94,7 +93,7 @@ func All() []Kind {
 	return out
 }
 
-// Table has how all kinds are rendered.
+// Table returns the render functions of all kinds.
 func Table() render.Kinds {
 	table := render.Kinds{}
 	for _, k := range All() {
@@ -103,7 +102,7 @@ func Table() render.Kinds {
 	return table
 }
 
-// ComponentOf is the name of the component that looks after a kind; "" for none.
+// ComponentOf returns the name of the component that reconciles a kind, or "".
 func ComponentOf(kind schema.GroupKind) string {
 	for _, c := range Components() {
 		if slices.ContainsFunc(c.Kinds, func(k Kind) bool { return k.GroupKind() == kind }) {
@@ -113,8 +112,8 @@ func ComponentOf(kind schema.GroupKind) string {
 	return ""
 }
 
-// Missing are the kinds that a component waits for in a cluster that has some; none when it can start.
-func (c Component) Missing(has func(schema.GroupVersionKind) bool) []string {
+// MissingKinds returns the kinds that a component waits for, or none if it can start.
+func (c Component) MissingKinds(has func(schema.GroupVersionKind) bool) []string {
 	required := c.Kinds[:1]
 	if c.Any {
 		required = c.Kinds
@@ -129,24 +128,24 @@ func (c Component) Missing(has func(schema.GroupVersionKind) bool) []string {
 	return missing
 }
 
-// Of are those of some objects of the kind that are for the component.
-func (k Kind) Of(found []unstructured.Unstructured) []unstructured.Unstructured {
-	return slices.DeleteFunc(found, func(u unstructured.Unstructured) bool { return k.Ours != nil && !k.Ours(&u) })
+// Select returns the objects of the kind that the component reconciles.
+func (k Kind) Select(found []unstructured.Unstructured) []unstructured.Unstructured {
+	return slices.DeleteFunc(found, func(u unstructured.Unstructured) bool { return k.Selects != nil && !k.Selects(&u) })
 }
 
-// IsRuntime tells the runtimes of ModelMesh from other kinds.
+// IsRuntime reports whether the kind is a runtime of ModelMesh.
 func IsRuntime(kind schema.GroupVersionKind) bool {
 	return kind == capability.ServingRuntime || kind == capability.ClusterServingRuntime
 }
 
-// multiModel tells runtimes of ModelMesh from those of KServe.
-func multiModel(u *unstructured.Unstructured) bool {
+// isMultiModel reports whether a runtime belongs to ModelMesh and not to KServe.
+func isMultiModel(u *unstructured.Unstructured) bool {
 	multi, _, _ := unstructured.NestedBool(u.Object, "spec", "multiModel")
 	return multi
 }
 
-// inMesh tells models of ModelMesh from those of KServe.
-func inMesh(u *unstructured.Unstructured) bool {
+// isModelMesh reports whether a model is deployed in ModelMesh and not in KServe.
+func isModelMesh(u *unstructured.Unstructured) bool {
 	return u.GetAnnotations()[servingv1beta1.AnnotationDeploymentMode] == servingv1beta1.DeploymentModeModelMesh
 }
 
@@ -155,12 +154,12 @@ func mlflows(obj *unstructured.Unstructured, env render.Env) (render.Result, err
 	return render.Result{Objects: objects}, err
 }
 
-// mlflowConfigs are read by the MLflow servers themselves.
+// mlflowConfigs are read by the MLflow servers and not reconciled.
 func mlflowConfigs(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
-	namespace := env.Placed(obj)
+	namespace := env.EnsureNamespace(obj)
 	return render.Result{Notes: []string{
 		"nothing is created for MLflowConfig " + obj.GetName() + ": the servers of MLflow read it themselves, and keep artifacts of workspace " +
-			namespace + " in the bucket of Secret " + nested.Text(obj.Object, "spec", "artifactRootSecret") + " there"}}, nil
+			namespace + " in the bucket of Secret " + nested.String(obj.Object, "spec", "artifactRootSecret") + " there"}}, nil
 }
 
 func registries(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
@@ -174,13 +173,13 @@ func catalogs(obj *unstructured.Unstructured, env render.Env) (render.Result, er
 	if obj.GetNamespace() == "" && env.Config.ModelRegistry.Namespace != "" {
 		obj.SetNamespace(env.Config.ModelRegistry.Namespace)
 	}
-	env.Placed(obj)
+	env.EnsureNamespace(obj)
 	objects, notes, err := modelcatalog.Render(modelcatalog.Settings{ModelRegistry: env.Config.ModelRegistry}, env.Capabilities, env.Domain, obj)
 	return render.Result{Objects: objects, Notes: notes}, err
 }
 
 func hubs(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
-	objects, notes, err := platform.RenderHub(env.Config.ModelRegistry.Namespace, env.Config.Enabled(modelcatalog.ComponentName), obj)
+	objects, notes, err := platform.RenderAIHub(env.Config.ModelRegistry.Namespace, env.Config.Enabled(modelcatalog.ComponentName), obj)
 	return render.Result{Objects: objects, Notes: notes}, err
 }
 
@@ -190,7 +189,7 @@ func mlflowOperators(obj *unstructured.Unstructured, _ render.Env) (render.Resul
 }
 
 func appWrappers(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
-	env.Placed(obj)
+	env.EnsureNamespace(obj)
 	settings, err := AppWrapper(env)
 	if err != nil {
 		return render.Result{}, fmt.Errorf("configuration of appwrapper: %w", err)
@@ -200,8 +199,8 @@ func appWrappers(obj *unstructured.Unstructured, env render.Env) (render.Result,
 }
 
 func rayClusters(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
-	env.Placed(obj)
-	settings, _, err := env.Config.RayCluster(env.Older(CodeFlareConfig, true))
+	env.EnsureNamespace(obj)
+	settings, _, err := env.Config.RayCluster(env.LegacyConfig(CodeFlareConfig, true))
 	if err != nil {
 		return render.Result{}, fmt.Errorf("settings of Ray: %w", err)
 	}
@@ -211,30 +210,30 @@ func rayClusters(obj *unstructured.Unstructured, env render.Env) (render.Result,
 	return render.Result{Objects: objects, Notes: notes}, err
 }
 
-// servingRuntimes are shown in their namespace; those of cluster scope in the one that objects without a namespace go to.
+// servingRuntimes are rendered in their namespace; cluster-scoped ones in the default namespace.
 func servingRuntimes(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
-	in := runtimes.RenderInputs{Served: env.Capabilities, OnlyOwn: env.Config.ModelMesh.NamespaceScope, Home: env.Config.ModelMesh.Namespace, Used: true}
+	in := runtimes.RenderInputs{Served: env.Capabilities, SingleNamespace: env.Config.ModelMesh.NamespaceScope, OperatorNamespace: env.Config.ModelMesh.Namespace, InUse: true}
 	if obj.GetKind() == capability.ClusterServingRuntime.Kind {
 		in.Namespace = cmp.Or(env.Namespace, corev1.NamespaceDefault)
 	} else {
-		in.Namespace = env.Placed(obj)
+		in.Namespace = env.EnsureNamespace(obj)
 	}
 	var notes, more []string
 	var err error
-	if in.Settings, notes, err = env.Mesh(in.Namespace); err != nil {
+	if in.Settings, notes, err = env.ModelMesh(in.Namespace); err != nil {
 		return render.Result{}, fmt.Errorf("settings of ModelMesh: %w", err)
 	}
 	objects, more, err := runtimes.Render(in, obj)
-	if err != nil || len(objects) == 0 || in.OnlyOwn {
+	if err != nil || len(objects) == 0 || in.SingleNamespace {
 		return render.Result{Objects: objects, Notes: append(notes, more...)}, err
 	}
 	beside, about, err := openshift.Render(in.Namespace, in.Settings, env.Capabilities, env.Config.ModelMesh.MonitoringNamespace)
 	return render.Result{Objects: append(objects, beside...), Notes: slices.Concat(notes, more, about)}, err
 }
 
-// registrations are made in the mesh, not in the API.
+// registrations are calls to the mesh and not API objects.
 func registrations(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
-	namespace := env.Placed(obj)
+	namespace := env.EnsureNamespace(obj)
 	registration, reason, err := models.Register(obj)
 	if err != nil {
 		return render.Result{}, err
@@ -242,7 +241,7 @@ func registrations(obj *unstructured.Unstructured, env render.Env) (render.Resul
 	if registration == nil {
 		return render.Result{Notes: []string{"nothing is made for " + obj.GetKind() + " " + obj.GetName() + ": " + reason}}, nil
 	}
-	settings, notes, err := env.Mesh(namespace)
+	settings, notes, err := env.ModelMesh(namespace)
 	if err != nil {
 		return render.Result{}, fmt.Errorf("settings of ModelMesh: %w", err)
 	}
@@ -258,9 +257,9 @@ func registrations(obj *unstructured.Unstructured, env render.Env) (render.Resul
 // CodeFlareConfig is the ConfigMap of the CodeFlare operator, in the namespace of the manager.
 const CodeFlareConfig = "codeflare-operator-config"
 
-// OlderConfigs are the ConfigMaps of the operators that had AppWrappers before, in the manager's own namespace. The later one counts
-// more. Embedded ones hold the settings of AppWrappers as one section among others.
-var OlderConfigs = []struct {
+// LegacyConfigs are the ConfigMaps of legacy operators with settings of AppWrappers, in the namespace of the manager. The later one has
+// precedence. Embedded ones hold these settings in one of several sections.
+var LegacyConfigs = []struct {
 	Name     string
 	Embedded bool
 }{
@@ -268,7 +267,7 @@ var OlderConfigs = []struct {
 	{"appwrapper-operator-config", false},
 }
 
-// MLflow are the settings of the component mlflow.
+// MLflow returns the settings of the component mlflow.
 func MLflow(c config.Config) mlflow.Settings {
 	return mlflow.Settings{
 		Inputs: mlflowresources.Inputs{
@@ -282,16 +281,16 @@ func MLflow(c config.Config) mlflow.Settings {
 			Exposure:         c.Exposure,
 			TLS:              c.TLS,
 		},
-		Platform: c.Enabled(platform.ComponentName),
-		Authors:  c.Authors,
+		Platform:    c.Enabled(platform.ComponentName),
+		AuthorRules: c.Authors,
 	}
 }
 
-// AppWrapper are the settings of the component appwrapper, with those of former operators in the cluster.
+// AppWrapper returns the settings of the component appwrapper, including those of LegacyConfigs in the cluster.
 func AppWrapper(env render.Env) (config.AppWrapper, error) {
 	var older []config.LegacyConfig
-	for _, o := range OlderConfigs {
-		if found := env.Older(o.Name, o.Embedded); found != nil {
+	for _, o := range LegacyConfigs {
+		if found := env.LegacyConfig(o.Name, o.Embedded); found != nil {
 			older = append(older, *found)
 		}
 	}

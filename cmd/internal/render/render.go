@@ -1,5 +1,5 @@
-// Package render shows what the manager would create for custom resources, without writing anything. The manager and the kubectl plugin
-// share it: one table of kinds, which package kinds has, with the settings and the served APIs of a real or an assumed cluster.
+// Package render renders the objects that the manager would create for custom resources, without writing anything. The manager and the kubectl
+// plugin share it, with the table of package kinds and the settings and served APIs of a real or assumed cluster.
 package render
 
 import (
@@ -26,25 +26,25 @@ import (
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
-// Env is the cluster that is rendered for.
+// Env is the cluster to render for.
 type Env struct {
 	Config       config.Config
 	Capabilities capability.Set
-	// Domain is what the cluster's routers publish under, "" where it says none.
+	// Domain is the ingress domain of the cluster, or "".
 	Domain string
 	// Version of the manager.
 	Version string
-	// Namespace is where objects go whose document names none; "" is default.
+	// Namespace of documents without one; "" for default.
 	Namespace string
-	// ConfigMaps are those with settings of the components, by namespace and name; nil for a cluster without any.
+	// ConfigMaps returns a ConfigMap with settings of components; nil for a cluster without any.
 	ConfigMaps func(namespace, name string) *corev1.ConfigMap
-	// KubeRay are the namespaces in which KubeRay was found.
+	// KubeRay are the namespaces of KubeRay.
 	KubeRay []string
-	// Review returns the warnings that the author of an object would get, and as an error why admission would refuse it; nil for no review.
+	// Review returns the warnings of admission, and its rejection as an error; nil for no review.
 	Review func(Env, *unstructured.Unstructured) (warnings []string, err error)
 }
 
-// configMap is one of the ConfigMaps, nil when there is none.
+// configMap returns a ConfigMap, or nil if it does not exist.
 func (e Env) configMap(namespace, name string) *corev1.ConfigMap {
 	if e.ConfigMaps == nil {
 		return nil
@@ -52,8 +52,8 @@ func (e Env) configMap(namespace, name string) *corev1.ConfigMap {
 	return e.ConfigMaps(namespace, name)
 }
 
-// Older is a ConfigMap in the namespace of the manager as settings read it; nil when there is none.
-func (e Env) Older(name string, embedded bool) *config.LegacyConfig {
+// LegacyConfig returns the settings in a ConfigMap in the namespace of the manager, or nil if it does not exist.
+func (e Env) LegacyConfig(name string, embedded bool) *config.LegacyConfig {
 	stored := e.configMap(e.Config.OperatorNamespace, name)
 	if stored == nil {
 		return nil
@@ -61,8 +61,8 @@ func (e Env) Older(name string, embedded bool) *config.LegacyConfig {
 	return &config.LegacyConfig{Source: "ConfigMap " + e.Config.OperatorNamespace + "/" + name, Data: stored.Data, Embedded: embedded}
 }
 
-// Mesh are the settings of ModelMesh in a namespace.
-func (e Env) Mesh(namespace string) (meshsettings.Settings, []string, error) {
+// ModelMesh returns the settings of ModelMesh in a namespace.
+func (e Env) ModelMesh(namespace string) (meshsettings.Settings, []string, error) {
 	home := e.Config.ModelMesh.Namespace
 	documents := meshsettings.Documents{
 		Defaults: e.configMap(home, meshsettings.DefaultsName), Admin: e.configMap(home, meshsettings.ConfigMapName),
@@ -73,28 +73,28 @@ func (e Env) Mesh(namespace string) (meshsettings.Settings, []string, error) {
 	return meshsettings.Resolve(e.Config.ModelMesh, documents)
 }
 
-// Placed gives an object without a namespace the one where kubectl would put it, and returns it.
-func (e Env) Placed(obj metav1.Object) string {
+// EnsureNamespace sets the namespace of an object without one, as kubectl does, and returns it.
+func (e Env) EnsureNamespace(obj metav1.Object) string {
 	if obj.GetNamespace() == "" {
 		obj.SetNamespace(cmp.Or(e.Namespace, corev1.NamespaceDefault))
 	}
 	return obj.GetNamespace()
 }
 
-// Result is what a custom resource brings about.
+// Result is the output for a custom resource.
 type Result struct {
 	Objects []*unstructured.Unstructured
-	// Notes tell what is not among the objects, and why.
+	// Notes explain objects that are not rendered.
 	Notes []string
 }
 
-// Func renders objects of one kind. The object is its own and may be changed.
+// Func renders an object of one kind. It may modify the object.
 type Func func(obj *unstructured.Unstructured, env Env) (Result, error)
 
-// Kinds are those that can be rendered.
+// Kinds are the render functions by kind.
 type Kinds map[schema.GroupVersionKind]Func
 
-// Documents reads custom resources from a stream of YAML or JSON documents.
+// Documents decodes custom resources from a stream of YAML or JSON documents.
 func Documents(in io.Reader) ([]*unstructured.Unstructured, error) {
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(in))
 	var out []*unstructured.Unstructured
@@ -111,7 +111,7 @@ func Documents(in io.Reader) ([]*unstructured.Unstructured, error) {
 			return nil, fmt.Errorf("document %d is not valid YAML: %w", len(out)+1, err)
 		}
 		obj := &unstructured.Unstructured{}
-		if err := utiljson.Unmarshal(raw, &obj.Object); err != nil { // whole numbers stay such
+		if err := utiljson.Unmarshal(raw, &obj.Object); err != nil { // keeps integers
 			return nil, fmt.Errorf("document %d is no object: %w", len(out)+1, err)
 		}
 		if len(obj.Object) > 0 {
@@ -144,15 +144,15 @@ func (k Kinds) Render(obj *unstructured.Unstructured, env Env) (Result, error) {
 		return Result{}, fmt.Errorf("rendering %s %s: %w", kind.Kind, obj.GetName(), err)
 	}
 	for _, warning := range warnings {
-		if !slices.Contains(result.Notes, warning) { // some kinds are rendered as the webhooks change them
+		if !slices.Contains(result.Notes, warning) { // rendering of some kinds includes admission
 			result.Notes = append(result.Notes, warning)
 		}
 	}
 	return result, nil
 }
 
-// All renders every document of a stream, one YAML document per object. Notes stand before the objects as comments.
-func (k Kinds) All(in io.Reader, out io.Writer, env Env) error {
+// RenderAll renders all documents of a stream, one YAML document per object, after the notes as comments.
+func (k Kinds) RenderAll(in io.Reader, out io.Writer, env Env) error {
 	documents, err := Documents(in)
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func (k Kinds) All(in io.Reader, out io.Writer, env Env) error {
 	return nil
 }
 
-// Write writes YAML documents. Notes stand before them as comments.
+// Write writes YAML documents after the notes as comments.
 func (r Result) Write(out io.Writer) error {
 	var text bytes.Buffer
 	if len(r.Notes) > 0 {
@@ -189,7 +189,7 @@ func (r Result) Write(out io.Writer) error {
 	return err
 }
 
-// Names are the kinds in alphabetical order, as group/version/Kind.
+// Names returns the kinds as group/version/Kind in alphabetical order.
 func (k Kinds) Names() []string {
 	var known []string
 	for kind := range maps.Keys(k) {
@@ -199,13 +199,12 @@ func (k Kinds) Names() []string {
 	return known
 }
 
-// DefaultPlatform is used where none is named.
 const DefaultPlatform = "plain"
 
-// Platforms are the clusters that can be assumed, from the one with the fewest APIs to the one with the most.
+// Platforms returns the assumed clusters, from the fewest APIs to the most.
 func Platforms() []string { return []string{"bare", "plain", "openshift"} }
 
-// Platform returns what one of the Platforms serves.
+// Platform returns the kinds that one of the Platforms serves.
 func Platform(name string) (capability.Set, error) {
 	plain := []schema.GroupVersionKind{
 		capability.HTTPRoute, capability.ReferenceGrant, capability.ServiceMonitor, capability.PrometheusRule, capability.RayCluster,

@@ -19,7 +19,7 @@ import (
 
 var thing = schema.GroupVersionKind{Group: "test.io", Version: "v1", Kind: "Thing"}
 
-// things renders a ConfigMap for each Thing, and changes what it was given.
+// things renders a ConfigMap for each Thing, and modifies its argument.
 func things() render.Kinds {
 	return render.Kinds{thing: func(obj *unstructured.Unstructured, _ render.Env) (render.Result, error) {
 		if obj.GetName() == "bad" {
@@ -81,7 +81,7 @@ func TestKinds(t *testing.T) {
 
 func TestStream(t *testing.T) {
 	var out bytes.Buffer
-	if err := things().All(strings.NewReader("{apiVersion: test.io/v1, kind: Thing, metadata: {name: a}}"), &out, render.Env{}); err != nil {
+	if err := things().RenderAll(strings.NewReader("{apiVersion: test.io/v1, kind: Thing, metadata: {name: a}}"), &out, render.Env{}); err != nil {
 		t.Fatal(err)
 	}
 	want := "---\n# one\n# two\n# three\n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
@@ -93,25 +93,25 @@ func TestStream(t *testing.T) {
 		t.Errorf("what is written can be read: %d objects, %v", len(again), err)
 	}
 	for name, text := range map[string]string{"a fault": "{apiVersion: test.io/v1, kind: Thing, metadata: {name: bad}}", "no document": ""} {
-		if err := things().All(strings.NewReader(text), &out, render.Env{}); err == nil {
+		if err := things().RenderAll(strings.NewReader(text), &out, render.Env{}); err == nil {
 			t.Errorf("%s is no error", name)
 		}
 	}
 }
 
-// broken is a pipe that is no longer read.
+// broken is a closed pipe.
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
 func TestBrokenPipe(t *testing.T) {
-	err := things().All(strings.NewReader("{apiVersion: test.io/v1, kind: Thing, metadata: {name: a}}"), broken{}, render.Env{})
+	err := things().RenderAll(strings.NewReader("{apiVersion: test.io/v1, kind: Thing, metadata: {name: a}}"), broken{}, render.Env{})
 	if err == nil || !strings.Contains(err.Error(), "writing what Thing a brings about: broken pipe") {
 		t.Errorf("%v", err)
 	}
 }
 
-// Each platform serves what the one before it does, and more.
+// Each platform serves more than the previous one.
 func TestPlatforms(t *testing.T) {
 	var before capability.Set
 	for i, name := range render.Platforms() {
@@ -138,10 +138,10 @@ func TestPlatforms(t *testing.T) {
 func TestSettingsFromConfigMaps(t *testing.T) {
 	env := render.Env{Config: config.Config{OperatorNamespace: "home"}}
 	env.Config.ModelMesh.Namespace = "home"
-	if older := env.Older("a", true); older != nil {
+	if older := env.LegacyConfig("a", true); older != nil {
 		t.Errorf("without a cluster there is none: %+v", older)
 	}
-	if s, notes, err := env.Mesh("team"); err != nil || len(notes) > 0 || s.PodsPerRuntime != 2 {
+	if s, notes, err := env.ModelMesh("team"); err != nil || len(notes) > 0 || s.PodsPerRuntime != 2 {
 		t.Errorf("defaults: %+v, %q, %v", s, notes, err)
 	}
 	stored := map[string]string{"home/model-serving-config": "podsPerRuntime: 3\nodd: 1", "team/model-serving-config": "podsPerRuntime: 4", "bad/model-serving-config": "podsPerRuntime: many"}
@@ -152,28 +152,28 @@ func TestSettingsFromConfigMaps(t *testing.T) {
 		}
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{"config.yaml": text}}
 	}
-	older := env.Older("model-serving-config", true)
+	older := env.LegacyConfig("model-serving-config", true)
 	if older == nil || older.Source != "ConfigMap home/model-serving-config" || !older.Embedded || older.Data["config.yaml"] == "" {
 		t.Errorf("%+v", older)
 	}
 	for namespace, want := range map[string]int32{"home": 3, "team": 4, "other": 3} {
-		s, notes, err := env.Mesh(namespace)
+		s, notes, err := env.ModelMesh(namespace)
 		if err != nil || s.PodsPerRuntime != want || len(notes) == 0 {
 			t.Errorf("%s: %d pods, notes %q, %v", namespace, s.PodsPerRuntime, notes, err)
 		}
 	}
-	if _, _, err := env.Mesh("bad"); err == nil || !strings.Contains(err.Error(), "ConfigMap bad/model-serving-config") || !strings.Contains(err.Error(), "many") {
+	if _, _, err := env.ModelMesh("bad"); err == nil || !strings.Contains(err.Error(), "ConfigMap bad/model-serving-config") || !strings.Contains(err.Error(), "many") {
 		t.Errorf("a mistake of a namespace: %v", err)
 	}
 }
 
-func TestPlaces(t *testing.T) {
+func TestEnsureNamespace(t *testing.T) {
 	for name, tc := range map[string]struct{ given, of, want string }{
 		"its own": {"a", "b", "a"}, "that of the caller": {"", "b", "b"}, "default": {"", "", "default"},
 	} {
 		obj := &unstructured.Unstructured{Object: map[string]any{}}
 		obj.SetNamespace(tc.given)
-		if got := (render.Env{Namespace: tc.of}).Placed(obj); got != tc.want || obj.GetNamespace() != tc.want {
+		if got := (render.Env{Namespace: tc.of}).EnsureNamespace(obj); got != tc.want || obj.GetNamespace() != tc.want {
 			t.Errorf("%s: %q, the object is in %q", name, got, obj.GetNamespace())
 		}
 	}

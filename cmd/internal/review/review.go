@@ -1,5 +1,5 @@
-// Package review judges custom resources as the webhooks of the manager do when a user creates them. It runs the webhooks themselves, for a
-// cluster in which there is nothing else yet, and an author who has every permission.
+// Package review validates custom resources as the webhooks of the manager do on creation. It runs the webhooks themselves, for an empty
+// cluster and a user with all rights.
 package review
 
 import (
@@ -45,8 +45,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/webhooks/raycluster"
 )
 
-// paths of the webhooks of each kind, in the order in which the API server calls them.
-var paths = map[schema.GroupKind][]string{
+// webhookPaths are the paths of the webhooks of each kind, in the order of their calls.
+var webhookPaths = map[schema.GroupKind][]string{
 	{Group: mlflowv1.GroupVersion.Group, Kind: "MLflow"}:                {mlflow.ValidatePath},
 	{Group: v1beta1.GroupVersion.Group, Kind: v1beta1.Kind}:             {modelregistry.MutatePath, modelregistry.ValidatePath},
 	{Group: aihubv1alpha1.GroupVersion.Group, Kind: aihubv1alpha1.Kind}: {modelregistry.ValidateCatalogPath},
@@ -56,13 +56,13 @@ var paths = map[schema.GroupKind][]string{
 	{Group: awv1beta2.GroupVersion.Group, Kind: awv1beta2.Kind}: {appwrapper.MutatePath, appwrapper.ValidatePath},
 }
 
-// In returns what [render.Env] asks for reviews.
-func In(ctx context.Context) func(render.Env, *unstructured.Unstructured) ([]string, error) {
-	return func(env render.Env, obj *unstructured.Unstructured) ([]string, error) { return Created(ctx, env, obj) }
+// Func returns the function for [render.Env].
+func Func(ctx context.Context) func(render.Env, *unstructured.Unstructured) ([]string, error) {
+	return func(env render.Env, obj *unstructured.Unstructured) ([]string, error) { return Create(ctx, env, obj) }
 }
 
-// Created judges a new object in a cluster. It returns the warnings of the webhooks; the error is their refusal.
-func Created(ctx context.Context, env render.Env, obj *unstructured.Unstructured) (warnings []string, err error) {
+// Create reviews the creation of an object. It returns the warnings of the webhooks; the error is their rejection.
+func Create(ctx context.Context, env render.Env, obj *unstructured.Unstructured) (warnings []string, err error) {
 	kind := obj.GroupVersionKind().GroupKind()
 	raw, err := obj.MarshalJSON()
 	if err != nil {
@@ -73,7 +73,7 @@ func Created(ctx context.Context, env render.Env, obj *unstructured.Unstructured
 		UserInfo: authenticationv1.UserInfo{Username: "author"},
 	}}
 	hooks := webhooks(env)
-	for _, path := range paths[kind] {
+	for _, path := range webhookPaths[kind] {
 		response := hooks[path].Handle(ctx, request)
 		if err := response.Complete(request); err != nil {
 			return warnings, fmt.Errorf("encoding the answer of a webhook: %w", err)
@@ -95,7 +95,7 @@ func Created(ctx context.Context, env render.Env, obj *unstructured.Unstructured
 	return warnings, nil
 }
 
-// namespaceOf an object: where kubectl would put it or, where that is not known, where it has to be.
+// namespaceOf returns the namespace that kubectl would use, or else the required one.
 func namespaceOf(env render.Env, obj *unstructured.Unstructured) string {
 	required := ""
 	switch obj.GetKind() {
@@ -107,11 +107,11 @@ func namespaceOf(env render.Env, obj *unstructured.Unstructured) string {
 	return cmp.Or(obj.GetNamespace(), env.Namespace, required, corev1.NamespaceDefault)
 }
 
-// webhooks registers those of all components at a manager that does nothing else.
+// webhooks returns the handlers of all components, registered with a fake manager.
 func webhooks(env render.Env) map[string]admission.Handler {
 	s := server{hooks: map[string]admission.Handler{}}
 	m := manager{server: s}
-	guards := author.Guards{Rules: env.Config.Authors, May: func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
+	guards := author.Guards{Rules: env.Config.Authors, Access: func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 		return true, nil
 	}}
 	mlflow.Register(m, true, guards, env.Config.Namespace)
@@ -122,7 +122,7 @@ func webhooks(env render.Env) map[string]admission.Handler {
 		return modelregistry.Settings{Namespace: env.Config.ModelRegistry.Namespace}, nil
 	})
 	modelmesh.Register(m, true, guards, func(_ context.Context, namespace string) []string {
-		settings, _, _ := env.Mesh(cmp.Or(namespace, env.Config.ModelMesh.Namespace)) // the defaults where they are wrong, as in the manager
+		settings, _, _ := env.ModelMesh(cmp.Or(namespace, env.Config.ModelMesh.Namespace)) // the defaults if invalid, as in the manager
 		return settings.BuiltInServerTypes
 	})
 	appwrapper.Register(m, true, guards, func(context.Context) (appwrapper.Settings, error) {
@@ -131,7 +131,7 @@ func webhooks(env render.Env) map[string]admission.Handler {
 	})
 	raycluster.Register(m, true, guards, raycluster.Options{
 		Settings: func(context.Context) (config.RayCluster, error) {
-			settings, _, err := env.Config.RayCluster(env.Older(kinds.CodeFlareConfig, true))
+			settings, _, err := env.Config.RayCluster(env.LegacyConfig(kinds.CodeFlareConfig, true))
 			return settings, err
 		},
 		Served: func() capability.Set { return env.Capabilities }, Domain: func() string { return env.Domain }, Version: env.Version,
@@ -139,46 +139,46 @@ func webhooks(env render.Env) map[string]admission.Handler {
 	return s.hooks
 }
 
-// server collects the webhooks.
+// server records webhooks.
 type server struct {
 	webhook.Server
 	hooks map[string]admission.Handler
 }
 
-// Register implements webhook.Server. What is no webhook of admission is conversion.
+// Register implements webhook.Server. It ignores conversion webhooks.
 func (s server) Register(path string, hook http.Handler) {
-	if w, is := hook.(*admission.Webhook); is {
+	if w, ok := hook.(*admission.Webhook); ok {
 		s.hooks[path] = w.Handler
 	}
 }
 
-// manager is what webhooks need of one.
+// manager implements the methods of ctrl.Manager that webhooks use.
 type manager struct {
 	ctrl.Manager
 	server server
 }
 
 func (m manager) GetWebhookServer() webhook.Server { return m.server }
-func (m manager) GetAPIReader() client.Reader      { return empty{} }
-func (m manager) GetRESTMapper() meta.RESTMapper   { return guess{known()} }
+func (m manager) GetAPIReader() client.Reader      { return emptyReader{} }
+func (m manager) GetRESTMapper() meta.RESTMapper   { return fallbackMapper{kubernetesMapper()} }
 
-// empty is a cluster without objects.
-type empty struct{}
+// emptyReader reads a cluster without objects.
+type emptyReader struct{}
 
-func (empty) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+func (emptyReader) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
 	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 }
 
-func (empty) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
+func (emptyReader) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
 
-// known maps the kinds of Kubernetes. It takes 2 ms and 1 MB, which a manager that judges nothing here does without.
-var known = sync.OnceValue(func() meta.RESTMapper { return testrestmapper.TestOnlyStaticRESTMapper(clientgoscheme.Scheme) })
+// kubernetesMapper maps the kinds of Kubernetes. It is built on first use, since it takes 2 ms and 1 MB.
+var kubernetesMapper = sync.OnceValue(func() meta.RESTMapper { return testrestmapper.TestOnlyStaticRESTMapper(clientgoscheme.Scheme) })
 
-// guess takes kinds that are not those of Kubernetes for kinds in namespaces that the cluster serves.
-type guess struct{ meta.RESTMapper }
+// fallbackMapper assumes that other kinds are served and namespaced.
+type fallbackMapper struct{ meta.RESTMapper }
 
 // RESTMapping implements meta.RESTMapper.
-func (g guess) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+func (g fallbackMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	mapping, err := g.RESTMapper.RESTMapping(kind, versions...)
 	if !meta.IsNoMatchError(err) || clientgoscheme.Scheme.IsGroupRegistered(kind.Group) || len(versions) == 0 {
 		return mapping, err

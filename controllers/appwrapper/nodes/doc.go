@@ -1,3 +1,4 @@
-// Package nodes follows the health of nodes for AppWrappers: labels, cordons and taints say which resources running pods should leave
-// ([Nodes.NoExecute]), and what new pods cannot count on. By the latter the lending limits of one ClusterQueue are set, the slack queue.
+// Package nodes reads the health of nodes for AppWrappers. Labels, cordons and taints determine which resources running pods should leave
+// ([Nodes.NoExecute]), and the capacity that is unavailable to new pods. The lending limits of one ClusterQueue, the slack queue, depend on
+// the latter.
 package nodes

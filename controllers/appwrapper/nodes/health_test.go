@@ -19,7 +19,7 @@ import (
 
 var defaultTaints = config.DefaultAppWrapper().Autopilot.ResourceTaints
 
-// gpuNode is a node with four GPUs that is what change makes of it.
+// gpuNode returns a node with four GPUs and changes.
 func gpuNode(name string, change func(*corev1.Node)) *corev1.Node {
 	node := &corev1.Node{}
 	err := yaml.Unmarshal([]byte(`
@@ -48,7 +48,7 @@ func tainted(key string) func(*corev1.Node) {
 
 func cordoned(n *corev1.Node) { n.Spec.Unschedulable = true }
 
-// inWords writes health for comparison.
+// inWords formats health for comparison.
 func inWords(h health) string {
 	amounts := map[string]string{}
 	for name, amount := range h.unavailable {
@@ -57,7 +57,7 @@ func inWords(h health) string {
 	return fmt.Sprintf("leave %v, unavailable %v", sets.List(h.noExecute), amounts)
 }
 
-// [appwrapper-22] [appwrapper-23] [appwrapper-24] What nodes say about themselves, and that what is kept of them says the same.
+// [appwrapper-22] [appwrapper-23] [appwrapper-24] The health of nodes, also of trimmed ones.
 func TestHealthOf(t *testing.T) {
 	const well = "leave [], unavailable map[]"
 	for _, test := range []struct {
@@ -90,7 +90,7 @@ func TestHealthOf(t *testing.T) {
 			if got := inWords(healthOf(node, defaultTaints)); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
-			slim, err := slimNode(node.DeepCopy())
+			slim, err := trimNode(node.DeepCopy())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -103,12 +103,12 @@ func TestHealthOf(t *testing.T) {
 			}
 		})
 	}
-	if same, err := slimNode("a tombstone"); err != nil || same != "a tombstone" {
+	if same, err := trimNode("a tombstone"); err != nil || same != "a tombstone" {
 		t.Errorf("got %v, %v", same, err)
 	}
 }
 
-// D26: amounts that are written otherwise are the same.
+// D26: amounts in different notations are equal.
 func TestHealthComparesAmounts(t *testing.T) {
 	a := healthOf(gpuNode("n", cordoned), defaultTaints)
 	b := healthOf(gpuNode("n", func(n *corev1.Node) {
@@ -125,7 +125,7 @@ func TestHealthComparesAmounts(t *testing.T) {
 	}
 }
 
-// Heartbeats and foreign labels wake no reconcile.
+// Heartbeats and foreign labels do not enqueue.
 func TestHealthChanged(t *testing.T) {
 	changed := healthChanged(defaultTaints)
 	before := gpuNode("n", nil)
@@ -147,12 +147,12 @@ func TestHealthChanged(t *testing.T) {
 	}
 }
 
-// [appwrapper-22] [appwrapper-23] The answer follows the label of a node, and only another answer wakes reconciles.
+// [appwrapper-22] [appwrapper-23] NoExecute follows the labels of a node, and only its changes enqueue.
 func TestNoExecute(t *testing.T) {
 	node := gpuNode("n1", nil)
 	c := fake.NewClientBuilder().WithObjects(node).Build()
 	n := &Nodes{reader: c, taints: defaultTaints}
-	wakes := leaveChanged(defaultTaints)
+	wakes := noExecuteChanged(defaultTaints)
 	change := func(what string, f func(*corev1.Node), woken bool, resources ...string) {
 		t.Helper()
 		before := node.DeepCopy()
@@ -183,7 +183,7 @@ func TestNoExecute(t *testing.T) {
 	}
 }
 
-// Without Autopilot, or with monitoring off, nothing is watched.
+// Without Autopilot, or with monitoring disabled, nodes are not watched.
 func TestSetupSwitchedOff(t *testing.T) {
 	off, none := config.DefaultAppWrapper(), config.DefaultAppWrapper()
 	off.Autopilot.MonitorNodes, none.Autopilot = false, nil

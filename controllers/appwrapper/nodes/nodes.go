@@ -22,21 +22,20 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// Nodes tells what nodes say about themselves. It can be used from several goroutines.
+// Nodes returns the health of nodes. It is safe for concurrent use.
 type Nodes struct {
 	reader client.Reader
 	cache  cache.Cache
 	taints Taints
 }
 
-// Setup makes a cache of nodes alone and, when a slack queue is named, its controller. The result is nil when the settings say that
-// nodes are not to be watched.
+// Setup creates a cache of nodes and, if a slack queue is configured, its controller. It returns nil if nodes are not to be monitored.
 func Setup(ctx context.Context, mgr ctrl.Manager, settings config.AppWrapper, served func() *capability.Watcher) (*Nodes, error) {
 	if settings.Autopilot == nil || !settings.Autopilot.MonitorNodes {
 		return nil, nil
 	}
 	taints := settings.Autopilot.ResourceTaints
-	nodes, err := component.NewCache(mgr, "", slimNode)
+	nodes, err := component.NewCache(mgr, "", trimNode)
 	if err != nil {
 		return nil, fmt.Errorf("nodes: %w", err)
 	}
@@ -51,7 +50,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, settings config.AppWrapper, se
 	return &Nodes{reader: nodes, cache: nodes, taints: taints}, nil
 }
 
-// NoExecute returns the resources of a node that running pods should leave; none of a node that is not known.
+// NoExecute returns the resources of a node that running pods should leave; none for an unknown node.
 func (n *Nodes) NoExecute(name string) sets.Set[string] {
 	node := &corev1.Node{}
 	if err := n.reader.Get(context.Background(), client.ObjectKey{Name: name}, node); err != nil {
@@ -60,30 +59,30 @@ func (n *Nodes) NoExecute(name string) sets.Set[string] {
 	return healthOf(node, n.taints).noExecute
 }
 
-// Changes enqueues what wake finds for each node about which NoExecute gives another answer than before (D13).
-func (n *Nodes) Changes(wake handler.MapFunc) source.Source {
-	return source.Kind(n.cache, client.Object(&corev1.Node{}), handler.EnqueueRequestsFromMapFunc(wake), leaveChanged(n.taints))
+// Changes enqueues the requests of enqueue for each node whose NoExecute result changes (D13).
+func (n *Nodes) Changes(enqueue handler.MapFunc) source.Source {
+	return source.Kind(n.cache, client.Object(&corev1.Node{}), handler.EnqueueRequestsFromMapFunc(enqueue), noExecuteChanged(n.taints))
 }
 
-func leaveChanged(taints Taints) predicate.Predicate {
-	toLeave := func(object client.Object) sets.Set[string] {
+func noExecuteChanged(taints Taints) predicate.Predicate {
+	noExecute := func(object client.Object) sets.Set[string] {
 		if node, ok := object.(*corev1.Node); ok {
 			return healthOf(node, taints).noExecute
 		}
 		return nil
 	}
 	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return len(toLeave(e.Object)) > 0 },
-		UpdateFunc: func(e event.UpdateEvent) bool { return !toLeave(e.ObjectOld).Equal(toLeave(e.ObjectNew)) },
-		DeleteFunc: func(e event.DeleteEvent) bool { return len(toLeave(e.Object)) > 0 },
+		CreateFunc: func(e event.CreateEvent) bool { return len(noExecute(e.Object)) > 0 },
+		UpdateFunc: func(e event.UpdateEvent) bool { return !noExecute(e.ObjectOld).Equal(noExecute(e.ObjectNew)) },
+		DeleteFunc: func(e event.DeleteEvent) bool { return len(noExecute(e.Object)) > 0 },
 	}
 }
 
-// slimNode keeps what healthOf reads: thousands of nodes are held.
-func slimNode(in any) (any, error) {
+// trimNode keeps the fields that healthOf reads: the cache may hold thousands of nodes.
+func trimNode(in any) (any, error) {
 	node, ok := in.(*corev1.Node)
 	if !ok {
-		return in, nil // a tombstone carries an object that was transformed before
+		return in, nil // the object in a tombstone is trimmed already
 	}
 	node.ManagedFields, node.Annotations = nil, nil
 	node.Spec = corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable, Taints: node.Spec.Taints}
@@ -91,57 +90,56 @@ func slimNode(in any) (any, error) {
 	return node, nil
 }
 
-// Taints are the labels of a node that tell that one of its resources is unwell, by the resource. They are written as taints because the
-// effect says what to do about them.
+// Taints are node labels that mark a resource as unhealthy, by resource. They have the form of taints because the effect defines the reaction.
 type Taints = map[string][]config.NodeTaint
 
-// health is what a node says about its resources.
+// health is the health of the resources of a node.
 type health struct {
-	// noExecute has the resources that running pods should leave.
+	// noExecute are the resources that running pods should leave.
 	noExecute sets.Set[string]
-	// unavailable is how much new pods should not count on.
+	// unavailable is the capacity that new pods cannot use.
 	unavailable corev1.ResourceList
 }
 
-// healthOf judges a node by its labels, cordons and troubles. A node that is being deleted says nothing.
+// healthOf returns the health of a node from its labels, cordon and taints; empty for a terminating node.
 func healthOf(node *corev1.Node, taints Taints) health {
 	result := health{noExecute: sets.New[string](), unavailable: corev1.ResourceList{}}
 	if node.DeletionTimestamp != nil {
 		return result
 	}
-	out := outOfService(node)
+	out := isOutOfService(node)
 	if out {
 		maps.Copy(result.unavailable, node.Status.Capacity)
 		delete(result.unavailable, corev1.ResourcePods)
 	}
-	for name, marks := range taints {
-		for _, mark := range marks {
-			if value, labelled := node.Labels[mark.Key]; labelled && value == mark.Value {
-				result.add(corev1.ResourceName(name), corev1.TaintEffect(mark.Effect), node.Status.Capacity, out)
+	for name, labels := range taints {
+		for _, label := range labels {
+			if value, ok := node.Labels[label.Key]; ok && value == label.Value {
+				result.add(corev1.ResourceName(name), corev1.TaintEffect(label.Effect), node.Status.Capacity, out)
 			}
 		}
 	}
 	return result
 }
 
-// add counts a resource that a label marks as unwell, unless all of the node is out of service.
-func (h health) add(name corev1.ResourceName, effect corev1.TaintEffect, capacity corev1.ResourceList, out bool) {
+// add adds an unhealthy resource. Its capacity is already counted if the node is out of service.
+func (h health) add(name corev1.ResourceName, effect corev1.TaintEffect, capacity corev1.ResourceList, outOfService bool) {
 	if effect == corev1.TaintEffectNoExecute {
 		h.noExecute.Insert(string(name))
 	}
-	if amount := capacity[name]; !out && effect != corev1.TaintEffectPreferNoSchedule && !amount.IsZero() {
+	if amount := capacity[name]; !outOfService && effect != corev1.TaintEffectPreferNoSchedule && !amount.IsZero() {
 		h.unavailable[name] = amount
 	}
 }
 
-// outOfService tells whether no resource of the node can be counted on.
-func outOfService(node *corev1.Node) bool {
+// isOutOfService reports whether the node is cordoned, unreachable or not ready.
+func isOutOfService(node *corev1.Node) bool {
 	return node.Spec.Unschedulable || slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
 		return taint.Key == corev1.TaintNodeUnreachable || taint.Key == corev1.TaintNodeNotReady
 	})
 }
 
-// equal compares amounts and not how they are written (D26).
+// equal compares amounts by value and not by notation (D26).
 func (h health) equal(other health) bool {
 	return h.noExecute.Equal(other.noExecute) && maps.EqualFunc(h.unavailable, other.unavailable, sameAmount)
 }

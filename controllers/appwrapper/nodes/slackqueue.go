@@ -27,17 +27,17 @@ import (
 )
 
 const (
-	// slackName is the name of the controller of the slack queue.
-	slackName = "appwrapper-slack-queue"
-	// slackPatience is how long reading the queue may take: without the rights on ClusterQueues it would take for ever.
-	slackPatience = 10 * time.Second
+	// slackQueueController is the name of the controller of the slack queue.
+	slackQueueController = "appwrapper-slack-queue"
+	// readTimeout limits the read of the queue, which never returns without the rights on ClusterQueues.
+	readTimeout = 10 * time.Second
 )
 
-// queueKinds are the versions of a ClusterQueue that can be read and written, the preferred one first.
+// queueKinds are the supported versions of ClusterQueue, the preferred one first.
 var queueKinds = []schema.GroupVersionKind{capability.KueueClusterQueue, capability.KueueClusterQueueOlder}
 
-// setupSlackQueue registers the controller. It watches ClusterQueues while they are served. The rights on them are not in
-// the role of the component but in config/components/appwrapper-slack-queue, since few installations have a slack queue.
+// setupSlackQueue registers the controller. It watches ClusterQueues while they are served. The rights on them are in
+// config/components/appwrapper-slack-queue and not in the role of the component, since few installations have a slack queue.
 func setupSlackQueue(ctx context.Context, mgr ctrl.Manager, name string, taints Taints, nodes cache.Cache, served func() *capability.Watcher) error {
 	watcher := served()
 	s := &slackQueue{
@@ -46,7 +46,7 @@ func setupSlackQueue(ctx context.Context, mgr ctrl.Manager, name string, taints 
 	toQueue := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: s.name}}}
 	})
-	c, err := ctrl.NewControllerManagedBy(mgr).Named(slackName).WithOptions(reconciler.ControllerOptions()).
+	c, err := ctrl.NewControllerManagedBy(mgr).Named(slackQueueController).WithOptions(reconciler.ControllerOptions()).
 		WatchesRawSource(source.Kind(nodes, client.Object(&corev1.Node{}), toQueue, healthChanged(s.taints))).
 		Build(reconciler.ClassifyErrors(s))
 	if err != nil {
@@ -55,28 +55,28 @@ func setupSlackQueue(ctx context.Context, mgr ctrl.Manager, name string, taints 
 	named := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == s.name })
 	for _, kind := range queueKinds {
 		watcher.Watch(ctx, c, kind, func() source.Source {
-			return source.Kind(mgr.GetCache(), client.Object(queueOf(kind)), toQueue, named)
+			return source.Kind(mgr.GetCache(), client.Object(newClusterQueue(kind)), toQueue, named)
 		})
 	}
 	return nil
 }
 
-// healthChanged lets through events after which a node is judged otherwise; the many heartbeats are none.
+// healthChanged filters updates of nodes, most of which are heartbeats.
 func healthChanged(taints Taints) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*corev1.Node)
-		after, same := e.ObjectNew.(*corev1.Node)
-		return !ok || !same || !healthOf(before, taints).equal(healthOf(after, taints))
+		original, ok := e.ObjectOld.(*corev1.Node)
+		updated, okNew := e.ObjectNew.(*corev1.Node)
+		return !ok || !okNew || !healthOf(original, taints).equal(healthOf(updated, taints))
 	}}
 }
 
-func queueOf(kind schema.GroupVersionKind) *unstructured.Unstructured {
+func newClusterQueue(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	queue := &unstructured.Unstructured{}
 	queue.SetGroupVersionKind(kind)
 	return queue
 }
 
-// slackQueue keeps the lending limits of one ClusterQueue in step with what nodes cannot offer.
+// slackQueue reconciles the lending limits of one ClusterQueue with the unavailable capacity of nodes.
 type slackQueue struct {
 	name          string
 	taints        Taints
@@ -91,7 +91,7 @@ func (s *slackQueue) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err != nil || queue == nil {
 		return reconcile.Result{}, err
 	}
-	if !cohort(queue) {
+	if !hasCohort(queue) {
 		ctrl.LoggerFrom(ctx).Info("The slack queue is in no cohort, so there is no queue to lend to: give it a cohort, or name another queue", "queue", s.name)
 		return reconcile.Result{}, nil
 	}
@@ -99,15 +99,15 @@ func (s *slackQueue) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err := s.nodes.List(ctx, nodes); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing nodes for slack queue %s: %w", s.name, err)
 	}
-	wanted := queue.DeepCopy()
-	changed, err := lend(wanted, unavailable(nodes.Items, s.taints))
+	desired := queue.DeepCopy()
+	changed, err := setLendingLimits(desired, unavailable(nodes.Items, s.taints))
 	if err != nil || !changed {
 		return reconcile.Result{}, err
 	}
 	patch := client.MergeFromWithOptions(queue, client.MergeFromWithOptimisticLock{})
-	err = s.writer.Patch(ctx, wanted, patch, client.FieldOwner("appwrapper"))
+	err = s.writer.Patch(ctx, desired, patch, client.FieldOwner("appwrapper"))
 	if apierrors.IsConflict(err) {
-		return reconcile.Result{}, nil // the event of the newer version leads back here
+		return reconcile.Result{}, nil // the event of the newer version requeues the queue
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("setting the lending limits of ClusterQueue %s: %w", s.name, err)
@@ -116,16 +116,16 @@ func (s *slackQueue) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{}, nil
 }
 
-// read returns the queue in the preferred version that is served; nil when there is none, or when it is being deleted.
+// read returns the queue in the preferred served version, or nil if it does not exist or is terminating.
 func (s *slackQueue) read(ctx context.Context) (*unstructured.Unstructured, error) {
 	set := s.served()
 	for _, kind := range queueKinds {
 		if !set.Has(kind) {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(ctx, slackPatience)
+		ctx, cancel := context.WithTimeout(ctx, readTimeout)
 		defer cancel()
-		queue := queueOf(kind)
+		queue := newClusterQueue(kind)
 		err := s.queues.Get(ctx, types.NamespacedName{Name: s.name}, queue)
 		if apierrors.IsNotFound(err) || err == nil && queue.GetDeletionTimestamp() != nil {
 			return nil, nil
@@ -138,7 +138,7 @@ func (s *slackQueue) read(ctx context.Context) (*unstructured.Unstructured, erro
 	return nil, nil
 }
 
-// unavailable sums up what nodes cannot offer.
+// unavailable returns the sum of the unavailable capacity of nodes.
 func unavailable(nodes []corev1.Node, taints Taints) corev1.ResourceList {
 	sum := corev1.ResourceList{}
 	for i := range nodes {
@@ -151,44 +151,43 @@ func unavailable(nodes []corev1.Node, taints Taints) corev1.ResourceList {
 	return sum
 }
 
-// lend sets, in the spec of a ClusterQueue, how much may be lent of each resource of the first flavor of the first resource
-// group: what is left of the nominal quota without the unavailable amount, or no limit when all of it is there. It tells
-// whether anything changed. The object must not be shared.
-func lend(queue *unstructured.Unstructured, missing corev1.ResourceList) (bool, error) {
+// setLendingLimits sets the lending limits in a ClusterQueue, for each resource of the first flavor of the first resource group: the nominal
+// quota less the unavailable amount, or no limit if all is available. It reports whether anything changed. It modifies queue.
+func setLendingLimits(queue *unstructured.Unstructured, unavailable corev1.ResourceList) (bool, error) {
 	changed := false
 	for _, entry := range nested.List(queue.Object, "spec", "resourceGroups", "0", "flavors", "0", "resources") {
 		quota := nested.Map(entry)
 		if quota == nil {
 			continue
 		}
-		name := nested.Text(quota, "name")
-		moved, err := lendOne(quota, missing[corev1.ResourceName(name)])
+		name := nested.String(quota, "name")
+		entryChanged, err := setLendingLimit(quota, unavailable[corev1.ResourceName(name)])
 		if err != nil {
 			return false, fmt.Errorf("quota of %s in ClusterQueue %s: %w", name, queue.GetName(), err)
 		}
-		changed = changed || moved
+		changed = changed || entryChanged
 	}
 	return changed, nil
 }
 
-// lendOne sets the limit of one resource.
-func lendOne(quota map[string]any, missing resource.Quantity) (bool, error) {
+// setLendingLimit sets the limit of one resource and reports whether it changed.
+func setLendingLimit(quota map[string]any, unavailable resource.Quantity) (bool, error) {
 	const field = "lendingLimit"
-	if missing.Sign() <= 0 {
-		had := quota[field] != nil
+	if unavailable.Sign() <= 0 {
+		changed := quota[field] != nil
 		delete(quota, field)
-		return had, nil
+		return changed, nil
 	}
 	limit, err := podset.ParseQuantity(fmt.Sprint(quota["nominalQuota"]))
 	if err != nil {
 		return false, fmt.Errorf("nominalQuota %v: %w", quota["nominalQuota"], err)
 	}
-	limit.Sub(missing)
+	limit.Sub(unavailable)
 	if limit.Sign() < 0 {
 		limit = resource.Quantity{}
 	}
 	if quota[field] != nil {
-		if before, err := podset.ParseQuantity(fmt.Sprint(quota[field])); err == nil && sameAmount(before, limit) {
+		if current, err := podset.ParseQuantity(fmt.Sprint(quota[field])); err == nil && sameAmount(current, limit) {
 			return false, nil
 		}
 	}
@@ -196,7 +195,7 @@ func lendOne(quota map[string]any, missing resource.Quantity) (bool, error) {
 	return true, nil
 }
 
-// cohort tells whether the queue has other queues to lend to; Kueue refuses a lending limit otherwise.
-func cohort(queue *unstructured.Unstructured) bool {
-	return nested.Text(queue.Object, "spec", "cohortName") != "" || nested.Text(queue.Object, "spec", "cohort") != ""
+// hasCohort reports whether the queue is in a cohort; otherwise Kueue rejects a lending limit.
+func hasCohort(queue *unstructured.Unstructured) bool {
+	return nested.String(queue.Object, "spec", "cohortName") != "" || nested.String(queue.Object, "spec", "cohort") != ""
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
-// slackFixture is a cluster with a slack queue, and the writes to it.
+// slackFixture is a cluster with a slack queue, and records writes.
 type slackFixture struct {
 	t *testing.T
 	client.Client
@@ -31,7 +31,7 @@ type slackFixture struct {
 
 func newSlackFixture(t *testing.T, kind schema.GroupVersionKind, quotas string, nodes ...*corev1.Node) *slackFixture {
 	t.Helper()
-	queue := queueOf(kind)
+	queue := newClusterQueue(kind)
 	if err := yaml.Unmarshal([]byte(`
 metadata: {name: slack}
 spec:
@@ -70,7 +70,7 @@ func (w *slackFixture) pass() error {
 	return err
 }
 
-// limit is the lending limit of GPUs in the first flavor, "none" without one. A second pass must not write.
+// limit returns the lending limit of GPUs in the first flavor, or "none". A second reconcile must not write.
 func (w *slackFixture) limit() string {
 	w.t.Helper()
 	if err := w.pass(); err != nil {
@@ -98,7 +98,7 @@ func firstQuota(queue *unstructured.Unstructured) map[string]any {
 
 func (w *slackFixture) read() *unstructured.Unstructured {
 	w.t.Helper()
-	found := queueOf(w.queue.served().Kinds()[0])
+	found := newClusterQueue(w.queue.served().Kinds()[0])
 	if err := w.Get(w.t.Context(), client.ObjectKey{Name: "slack"}, found); err != nil {
 		w.t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func mustText(t *testing.T, u *unstructured.Unstructured) string {
 	return string(text)
 }
 
-// What makes a reconcile do nothing, and what makes it fail.
+// Conditions under which a reconcile does nothing or fails.
 func TestSlackQueueReconciles(t *testing.T) {
 	sick := gpuNode("a", cordoned)
 	for _, test := range []struct {
@@ -218,8 +218,8 @@ func (broken) List(context.Context, client.ObjectList, ...client.ListOption) err
 	return errors.New("away")
 }
 
-// Single limits: what is written, what is left alone, and what is refused.
-func TestLend(t *testing.T) {
+// Single limits: written, unchanged and rejected ones.
+func TestSetLendingLimits(t *testing.T) {
 	const gpu = "nvidia.com/gpu"
 	for _, test := range []struct {
 		name, quota, missing, want string
@@ -242,7 +242,7 @@ func TestLend(t *testing.T) {
 			if err := yaml.Unmarshal([]byte("{"+gpu+": "+test.missing+"}"), &missing); err != nil {
 				t.Fatal(err)
 			}
-			changed, err := lend(queue, missing)
+			changed, err := setLendingLimits(queue, missing)
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) {
 					t.Errorf("got %v, want %q", err, test.err)
@@ -256,7 +256,7 @@ func TestLend(t *testing.T) {
 		})
 	}
 	for _, text := range []string{"{}", "{spec: {resourceGroups: x}}", "{spec: {resourceGroups: []}}", "{spec: {resourceGroups: [{flavors: [{resources: 5}]}]}}"} {
-		if changed, err := lend(objectOf(t, text), corev1.ResourceList{}); changed || err != nil {
+		if changed, err := setLendingLimits(objectOf(t, text), corev1.ResourceList{}); changed || err != nil {
 			t.Errorf("%s: %t, %v", text, changed, err)
 		}
 	}
@@ -268,7 +268,7 @@ func objectOf(t *testing.T, text string) *unstructured.Unstructured {
 	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
 		t.Fatal(err)
 	}
-	// YAML makes floats of numbers; the API machinery reads whole ones as integers.
+	// YAML decodes numbers as floats; the API machinery decodes whole ones as integers.
 	u.SetAPIVersion("kueue.x-k8s.io/v1beta2")
 	u.SetKind("ClusterQueue")
 	raw, err := u.MarshalJSON()

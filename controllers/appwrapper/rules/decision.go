@@ -1,5 +1,5 @@
-// Package rules decides what happens to an AppWrapper next. Facts are gathered before, the rules of its phase are evaluated in order, and the
-// first that applies decides: pure functions, which can be read like a specification.
+// Package rules decides the next step of an AppWrapper. The rules of its phase are evaluated in order on collected Facts, and the first that
+// applies decides. All rules are pure functions and can be read as a specification.
 package rules
 
 import (
@@ -11,93 +11,90 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// act is what a decision wants to be done before it can be taken: the rules are evaluated again with the outcome.
-type act int
+// action is an operation that must be executed before the rules are evaluated again with its outcome.
+type action int
 
 const (
-	// Nothing has to be done first.
-	Nothing act = iota
-	// CreateComponents creates those that are not deployed, in order, up to the first error.
+	Nothing action = iota
+	// CreateComponents creates components that are not deployed, in order, up to the first error.
 	CreateComponents
-	// DeleteComponents deletes what is there, and looks what is left.
+	// DeleteComponents deletes components and counts the remaining objects.
 	DeleteComponents
-	// ForceDeletion does so too, and then deletes what is left without a grace period: pods when their owners are gone.
+	// ForceDeletion also sets a grace period of 0, and deletes pods after their owners.
 	ForceDeletion
 )
 
 // Immediately requeues; the next reconcile starts from the status just written.
 const Immediately = time.Millisecond
 
-// BlindPoll is the pause where no watch can tell of a change.
-const BlindPoll = 5 * time.Second
+// UnwatchedInterval is the requeue interval for objects that send no events.
+const UnwatchedInterval = 5 * time.Second
 
-// Decision is what follows from facts. The zero value leaves everything as it is.
+// Decision is the result of rules. The zero value changes nothing.
 type Decision struct {
 	Rule string
-	// Act, when not nothing, makes this a question: nothing else of the decision counts.
-	Act act
-	// Next is the phase to go to; empty to stay.
-	Next       awv1beta2.AppWrapperPhase
+	// Action, unless Nothing, must be executed first; all other fields are empty then.
+	Action action
+	// NextPhase is the phase to enter; "" to stay.
+	NextPhase  awv1beta2.AppWrapperPhase
 	Conditions []metav1.Condition
-	// Announce makes every component that is not deployed an announced one.
+	// Announce sets every component that is not deployed to Announced.
 	Announce bool
 	// Retry is added to the number of retries.
-	Retry int32
-	// Completed is when the workload ended.
-	Completed *time.Time
-	Failure   *awv1beta2.AppWrapperFailure
-	// Release lets the AppWrapper go.
-	Release bool
-	// Again is when the next reconcile has to start if no event comes before; 0 for never.
-	Again time.Duration
+	Retry          int32
+	CompletionTime *time.Time
+	Failure        *awv1beta2.AppWrapperFailure
+	// RemoveFinalizer lets the deletion of the AppWrapper complete.
+	RemoveFinalizer bool
+	// RequeueAfter is the time until the next reconcile without an event; 0 for never.
+	RequeueAfter time.Duration
 }
 
-// Rule is one line of a phase: the first whose question is answered with yes decides.
+// Rule is one rule of a phase. The first rule whose when returns true decides.
 type Rule struct {
 	name string
 	when func(*Facts) bool
 	then func(*Facts) Decision
 }
 
-// always closes the list of a phase.
+// always is the condition of the last rule of a phase.
 func always(*Facts) bool { return true }
 
-// stay leaves everything as it is.
 func stay(*Facts) Decision { return Decision{} }
 
-// to returns a step to another phase, with what comes along.
-func to(next awv1beta2.AppWrapperPhase, conditions ...metav1.Condition) Decision {
-	return Decision{Next: next, Conditions: conditions, Again: Immediately}
+// transitionTo returns a transition to another phase.
+func transitionTo(next awv1beta2.AppWrapperPhase, conditions ...metav1.Condition) Decision {
+	return Decision{NextPhase: next, Conditions: conditions, RequeueAfter: Immediately}
 }
 
-// and returns the decision with more conditions.
-func (d Decision) and(more ...[]metav1.Condition) Decision {
+// withConditions returns the decision with more conditions.
+func (d Decision) withConditions(more ...[]metav1.Condition) Decision {
 	d.Conditions = slices.Concat(d.Conditions, slices.Concat(more...))
 	return d
 }
 
-// NewCondition returns a condition with its transition left to the status.
+// NewCondition returns a condition without a transition time.
 func NewCondition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
 }
 
-func yes(kind, reason, message string) metav1.Condition {
+func trueCondition(kind, reason, message string) metav1.Condition {
 	return NewCondition(kind, metav1.ConditionTrue, reason, message)
 }
 
-func no(kind, reason, message string) metav1.Condition {
+func falseCondition(kind, reason, message string) metav1.Condition {
 	return NewCondition(kind, metav1.ConditionFalse, reason, message)
 }
 
-// clear returns what makes a condition False if it is True, and nothing otherwise.
-func (f *Facts) clear(kind, reason, message string) []metav1.Condition {
-	if !f.is(kind) {
+// clearCondition returns the condition with status False if it is True, and nothing otherwise.
+func (f *Facts) clearCondition(kind, reason, message string) []metav1.Condition {
+	if !f.isTrue(kind) {
 		return nil
 	}
-	return []metav1.Condition{no(kind, reason, message)}
+	return []metav1.Condition{falseCondition(kind, reason, message)}
 }
 
-// ByPhase are the lists of all phases.
+// ByPhase are the rules by phase.
 var ByPhase = map[awv1beta2.AppWrapperPhase][]Rule{
 	awv1beta2.PhaseEmpty:      whileNew,
 	awv1beta2.PhaseSuspended:  whileSuspended,
@@ -107,11 +104,11 @@ var ByPhase = map[awv1beta2.AppWrapperPhase][]Rule{
 	awv1beta2.PhaseSuspending: whileSuspending,
 	awv1beta2.PhaseSucceeded:  whileSucceeded,
 	awv1beta2.PhaseFailed:     whileFailed,
-	// A status that was restored without the deletion that it tells of: what is left is cleared away, and it begins again.
+	// A restore may have this phase without a deletionTimestamp: remaining objects are deleted, and the workload starts again.
 	awv1beta2.PhaseTerminating: whileSuspending,
 }
 
-// Decide asks the rules of a list in order. Every list ends with a rule that always answers.
+// Decide returns the decision of the first rule that applies. Every list ends with a rule that always applies.
 func Decide(list []Rule, f *Facts) Decision {
 	for _, r := range list {
 		if r.when(f) {
@@ -120,5 +117,5 @@ func Decide(list []Rule, f *Facts) Decision {
 			return d
 		}
 	}
-	return Decision{Rule: "unknown phase"} // of a newer program: not ours to continue
+	return Decision{Rule: "unknown phase"} // of a newer release
 }

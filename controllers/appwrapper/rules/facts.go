@@ -9,126 +9,128 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// Facts is all that rules may look at. They are gathered before rules are evaluated, so that a decision depends on nothing else.
+// Facts are the inputs of rules. They are collected before the rules are evaluated, and decisions depend on nothing else.
 type Facts struct {
-	Now        time.Time
-	Phase      awv1beta2.AppWrapperPhase
-	Suspend    bool
-	Retries    int32
-	Terms      Terms
-	Conditions []metav1.Condition
-	Completed  *metav1.Time
-	Components []ComponentFact
-	Pods       PodFacts
-	// Changed: the components are not as many as the status tells of, so nothing in it is about them.
-	Changed bool
-	// Unreviewed: no webhook has seen the AppWrapper, which is to run for the first time.
+	Now            time.Time
+	Phase          awv1beta2.AppWrapperPhase
+	Suspend        bool
+	Retries        int32
+	Terms          Terms
+	Conditions     []metav1.Condition
+	CompletionTime *metav1.Time
+	Components     []ComponentFact
+	Pods           PodFacts
+	// ComponentsChanged reports that the spec has another number of components than the status, which is invalid then.
+	ComponentsChanged bool
+	// Unreviewed reports that no webhook has processed the AppWrapper, which has never run.
 	Unreviewed bool
-	// Created and Deleted are how an attempt of this reconcile ended; nil before it was made.
+	// Created and Deleted are the outcome of an action in this reconcile; nil before it.
 	Created *Creation
 	Deleted *Deletion
-	// Recheck is when the next reconcile has to start because no watch may tell of a change; 0 for never.
-	Recheck time.Duration
+	// RequeueAfter is the time until the next reconcile for changes that may send no event; 0 for never.
+	RequeueAfter time.Duration
 }
 
-// CheckAfter asks for another reconcile after a time at the latest.
-func (f *Facts) CheckAfter(after time.Duration) {
-	if f.Recheck == 0 || after < f.Recheck {
-		f.Recheck = after
+// RequireRequeue requests another reconcile after at most this time.
+func (f *Facts) RequireRequeue(after time.Duration) {
+	if f.RequeueAfter == 0 || after < f.RequeueAfter {
+		f.RequeueAfter = after
 	}
 }
 
-// Stage is how far the creation of a component has come, as its stored condition tells.
+// Stage is the progress of the creation of a component, as stored in its condition.
 type Stage int
 
 const (
-	// Fresh says that nothing was tried since the last clean-up. Nothing may be created before this is changed in the stored status.
-	Fresh Stage = iota
-	// Announced says that an attempt was stored; whether the object exists is not known.
+	// NotCreated: no attempt since the last deletion. The status must change to Announced before the creation.
+	NotCreated Stage = iota
+	// Announced: the object may exist.
 	Announced
-	// Errored says that the API server refused the object.
+	// Errored: the API server rejected the object.
 	Errored
-	// Deployed says that the object was created.
+	// Deployed: the object was created.
 	Deployed
 )
 
-// Outcome is what a component says about itself.
+// Outcome is the state that a component reports.
 type Outcome int
 
 const (
-	working Outcome = iota
-	// Succeeded is final.
+	inProgress Outcome = iota
+	// Succeeded is terminal.
 	Succeeded
-	// Failed is final.
+	// Failed is terminal.
 	Failed
-	// Failing is a failure that its controller may still overcome.
+	// Failing is a failure that the controller of the component may recover from.
 	Failing
 )
 
-// ComponentFact is what is known of one component.
+// ComponentFact is the observed state of one component.
 type ComponentFact struct {
 	Title string // kind and name, for messages
 	Stage Stage
-	// Since is when it got into its stage.
+	// Since is the transition time of Stage.
 	Since    time.Time
 	Replicas int
-	// MinReady is how many of them have to be there: some kinds scale by themselves.
+	// MinReady is the number of replicas that must be ready: some kinds scale by themselves.
 	MinReady int
-	// Judges: its kind reports completion by itself, so that its pods do not decide.
-	Judges bool
-	// Missing: it does not exist, is being deleted, or has another owner. Read from the API server, not from the cache.
+	// ReportsCompletion reports that the kind reports completion itself, so that pods do not count.
+	ReportsCompletion bool
+	// Missing reports that the object does not exist, is terminating, or has another owner, according to the API server.
 	Missing bool
 	Outcome Outcome
-	// Completed: its success is on record.
+	// Completed reports that its success is stored.
 	Completed bool
-	// Message is its own account of a failure.
+	// Message is the reported reason of a failure.
 	Message string
 }
 
-// Done says that the component has succeeded, now or earlier. It and its pods may be gone.
+// Done reports whether the component has succeeded. Its object and pods may be deleted.
 func (c ComponentFact) Done() bool { return c.Completed || c.Outcome == Succeeded }
 
-// PodFacts counts the pods of an AppWrapper, but for those of components that are done.
+// PodFacts counts the pods of an AppWrapper, except those of components that are done.
 type PodFacts struct {
 	Pending, Running, Succeeded, Failed int
-	// All is the number of labelled pods that exist, whatever they are, and active the number of those that have not ended:
-	// they use the quota, also when they belong to a component that is done.
+	// All is the number of labelled pods in any state, Active the number of those that have not finished, including pods of components that are
+	// done: they use quota.
 	All, Active int
-	// NoExecute names the nodes that running pods should leave.
+	// NoExecute are the names of nodes that running pods should leave.
 	NoExecute []string
-	// Terminal: a container ended with an exit code after which there is no retry.
+	// Terminal reports that a container terminated with an exit code that forbids a retry.
 	Terminal bool
-	// Report names containers with their last states, see report.
+	// Report lists failed containers.
 	Report string
-	// Diagnosis says why pods do not run, if anything tells.
+	// Diagnosis is the reason why pods do not run, if known.
 	Diagnosis string
 }
 
-// Creation is how an attempt to create components ended.
+// Creation is the outcome of CreateComponents.
 type Creation struct {
 	Err   error
 	Fatal bool
 }
 
-// Deletion is how far the clean-up is.
+// Deletion is the progress of DeleteComponents.
 type Deletion struct {
 	// Objects is the number of components that still exist.
 	Objects int
-	// Pods is the number of labelled pods that still exist; known only when no objects are left, or by force.
+	// Pods is the number of labelled pods that still exist; set only if Objects is 0, or with force.
 	Pods int
-	// Blind: of what is left something cannot be watched.
-	Blind bool
-	// Trouble is the first error.
-	Trouble error
+	// Unwatched reports that a remaining object is not watched.
+	Unwatched bool
+	// Err joins the errors.
+	Err error
 }
 
-// Finished reports that nothing is left, as far as it can be known.
-func (d *Deletion) Finished() bool { return d.Objects == 0 && d.Pods == 0 && d.Trouble == nil }
+// Finished reports whether nothing is left.
+func (d *Deletion) Finished() bool { return d.Objects == 0 && d.Pods == 0 && d.Err == nil }
 
-// is tells whether a stored condition is True.
-func (f *Facts) is(condition string) bool { return meta.IsStatusConditionTrue(f.Conditions, condition) }
+// isTrue reports whether a stored condition is True.
+func (f *Facts) isTrue(condition string) bool {
+	return meta.IsStatusConditionTrue(f.Conditions, condition)
+}
 
-// reason returns the reason of a stored condition, empty when there is none.
+// reason returns the reason of a stored condition, or "".
 func (f *Facts) reason(condition string) string {
 	if c := meta.FindStatusCondition(f.Conditions, condition); c != nil {
 		return c.Reason
@@ -136,7 +138,7 @@ func (f *Facts) reason(condition string) string {
 	return ""
 }
 
-// since returns when a stored condition got its status, and now when there is none.
+// since returns the transition time of a stored condition, or Now.
 func (f *Facts) since(condition string) time.Time {
 	if c := meta.FindStatusCondition(f.Conditions, condition); c != nil && !c.LastTransitionTime.IsZero() {
 		return c.LastTransitionTime.Time
@@ -144,8 +146,8 @@ func (f *Facts) since(condition string) time.Time {
 	return f.Now
 }
 
-// started is when everything was there that pods come from. The operator may have been away after it announced them.
-func (f *Facts) started() time.Time {
+// startTime returns when the last component was deployed, which may be long after ResourcesDeployed if the operator was down.
+func (f *Facts) startTime() time.Time {
 	last := f.since(awv1beta2.ConditionResourcesDeployed)
 	for _, c := range f.Components {
 		if c.Stage == Deployed && c.Since.After(last) {
@@ -155,24 +157,28 @@ func (f *Facts) started() time.Time {
 	return last
 }
 
-// until is how long it is to a deadline; 0 when it has passed.
+// until returns the time until a deadline; 0 after it.
 func (f *Facts) until(deadline time.Time) time.Duration { return max(0, deadline.Sub(f.Now)) }
 
-// Expected is the number of pods that complete the workload, and needed the number that makes it ready.
-func (f *Facts) Expected() int { return f.open(func(c ComponentFact) int { return c.Replicas }) }
-
-func (f *Facts) needed() int { return f.open(func(c ComponentFact) int { return c.MinReady }) }
-
-// PodsMissingFor is how long pods of a running workload have been missing that have not been created; 0 when none are.
-func (f *Facts) PodsMissingFor() time.Duration {
-	if f.Phase != awv1beta2.PhaseRunning || f.Pods.All >= f.needed() {
-		return 0
-	}
-	return max(f.Now.Sub(f.started()), time.Millisecond)
+// Expected returns the number of pods of the workload, minReady the number that makes it ready.
+func (f *Facts) Expected() int {
+	return f.sumUnfinished(func(c ComponentFact) int { return c.Replicas })
 }
 
-// open sums over the components that are not done.
-func (f *Facts) open(number func(ComponentFact) int) int {
+func (f *Facts) minReady() int {
+	return f.sumUnfinished(func(c ComponentFact) int { return c.MinReady })
+}
+
+// PodsMissingFor returns how long a running workload has lacked pods that are not created; 0 if none is missing.
+func (f *Facts) PodsMissingFor() time.Duration {
+	if f.Phase != awv1beta2.PhaseRunning || f.Pods.All >= f.minReady() {
+		return 0
+	}
+	return max(f.Now.Sub(f.startTime()), time.Millisecond)
+}
+
+// sumUnfinished returns a sum over the components that are not done.
+func (f *Facts) sumUnfinished(number func(ComponentFact) int) int {
 	sum := 0
 	for _, c := range f.Components {
 		if !c.Done() {
@@ -182,24 +188,24 @@ func (f *Facts) open(number func(ComponentFact) int) int {
 	return sum
 }
 
-// count returns the number of components for which a question is answered with yes.
-func (f *Facts) count(question func(ComponentFact) bool) int {
+// count returns the number of components that match.
+func (f *Facts) count(matches func(ComponentFact) bool) int {
 	sum := 0
 	for _, c := range f.Components {
-		if question(c) {
+		if matches(c) {
 			sum++
 		}
 	}
 	return sum
 }
 
-// completedAt is when the workload ended. What the original stored has no such field: a success cleared QuotaReserved then,
-// and a failure came at the latest when the pause of its clean-up began.
-func (f *Facts) completedAt() time.Time {
+// completionTime returns when the workload completed. For objects of the CodeFlare operator, which stored no such time, it is the transition
+// time of QuotaReserved after a success, and that of DeletingResources if the deletion after a failure is delayed.
+func (f *Facts) completionTime() time.Time {
 	switch {
-	case f.Completed != nil:
-		return f.Completed.Time
-	case f.Phase == awv1beta2.PhaseSucceeded && !f.is(awv1beta2.ConditionQuotaReserved):
+	case f.CompletionTime != nil:
+		return f.CompletionTime.Time
+	case f.Phase == awv1beta2.PhaseSucceeded && !f.isTrue(awv1beta2.ConditionQuotaReserved):
 		return f.since(awv1beta2.ConditionQuotaReserved)
 	case f.Phase == awv1beta2.PhaseFailed && f.reason(awv1beta2.ConditionDeletingResources) == awv1beta2.ReasonDeletionPaused:
 		return f.since(awv1beta2.ConditionDeletingResources)

@@ -12,7 +12,7 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// drawFacts makes any facts, also such as cannot come about.
+// drawFacts draws any facts, including impossible ones.
 func drawFacts(t *rapid.T) *Facts {
 	number := rapid.IntRange(0, 3)
 	yes := rapid.Bool()
@@ -37,12 +37,12 @@ func drawFacts(t *rapid.T) *Facts {
 	}
 	for range number.Draw(t, "components") {
 		f.Components = append(f.Components, ComponentFact{Title: "Job j", Stage: Stage(number.Draw(t, "stage")), Replicas: number.Draw(t, "replicas"),
-			Judges: yes.Draw(t, "judges"), Missing: yes.Draw(t, "missing"), Outcome: Outcome(number.Draw(t, "outcome")), Completed: yes.Draw(t, "done")})
+			ReportsCompletion: yes.Draw(t, "judges"), Missing: yes.Draw(t, "missing"), Outcome: Outcome(number.Draw(t, "outcome")), Completed: yes.Draw(t, "done")})
 	}
 	pods(number.Draw(t, "pending"), number.Draw(t, "running"), number.Draw(t, "succeeded"), number.Draw(t, "failed"))(f)
 	others := number.Draw(t, "active pods of components that are done")
 	f.Pods.All, f.Pods.Active = f.Pods.All+others, f.Pods.Active+others
-	f.Changed, f.Unreviewed = yes.Draw(t, "changed"), yes.Draw(t, "unreviewed")
+	f.ComponentsChanged, f.Unreviewed = yes.Draw(t, "changed"), yes.Draw(t, "unreviewed")
 	f.Pods.Terminal = yes.Draw(t, "terminal")
 	if yes.Draw(t, "bad node") {
 		onBadNode(f)
@@ -50,7 +50,7 @@ func drawFacts(t *rapid.T) *Facts {
 	return f
 }
 
-// settle answers a question of the rules in any way, and asks them again.
+// settle returns the decision after a random outcome of the requested action.
 func settle(t *rapid.T, list []Rule, f *Facts) Decision {
 	d := Decide(list, f)
 	trouble := func(name string) error {
@@ -59,23 +59,23 @@ func settle(t *rapid.T, list []Rule, f *Facts) Decision {
 		}
 		return nil
 	}
-	switch d.Act {
+	switch d.Action {
 	case CreateComponents:
 		f.Created = &Creation{Err: trouble("creation"), Fatal: rapid.Bool().Draw(t, "fatal")}
 	case DeleteComponents, ForceDeletion:
 		left := rapid.IntRange(0, 1)
-		f.Deleted = &Deletion{Objects: left.Draw(t, "left"), Pods: f.Pods.All, Blind: rapid.Bool().Draw(t, "blind"), Trouble: trouble("deletion")}
+		f.Deleted = &Deletion{Objects: left.Draw(t, "left"), Pods: f.Pods.All, Unwatched: rapid.Bool().Draw(t, "blind"), Err: trouble("deletion")}
 	case Nothing:
 		return d
 	}
 	d = Decide(list, f)
-	if d.Act != Nothing {
+	if d.Action != Nothing {
 		t.Fatalf("the rule %q asks again for what was done", d.Rule)
 	}
 	return d
 }
 
-// Whatever is the case, exactly one decision follows, and none that loses quota, retries for ever or wakes the dead.
+// For any facts exactly one decision follows, and none loses quota, retries forever or resumes a terminal phase.
 func TestDecisionsAreSafe(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFacts(t)
@@ -94,25 +94,25 @@ func TestDecisionsAreSafe(t *testing.T) {
 		if quota != nil && quota.Status == metav1.ConditionFalse && (dying || f.Phase != awv1beta2.PhaseRunning) && f.Pods.All > 0 {
 			t.Fatalf("the rule %q gives back the quota before %d pods are cleared away", d.Rule, f.Pods.All)
 		}
-		if d.Next != "" && !dying && (f.Phase == awv1beta2.PhaseSucceeded || f.Phase == awv1beta2.PhaseFailed) {
-			t.Fatalf("the rule %q leads from %s to %s", d.Rule, f.Phase, d.Next)
+		if d.NextPhase != "" && !dying && (f.Phase == awv1beta2.PhaseSucceeded || f.Phase == awv1beta2.PhaseFailed) {
+			t.Fatalf("the rule %q leads from %s to %s", d.Rule, f.Phase, d.NextPhase)
 		}
 		if f.Retries <= f.Terms.RetryLimit && f.Retries+d.Retry > f.Terms.RetryLimit {
 			t.Fatalf("the rule %q makes it %d retries of %d", d.Rule, f.Retries+d.Retry, f.Terms.RetryLimit)
 		}
-		if d.Next != "" && !dying && d.Again != Immediately {
-			t.Fatalf("the rule %q goes to %s and does not continue", d.Rule, d.Next)
+		if d.NextPhase != "" && !dying && d.RequeueAfter != Immediately {
+			t.Fatalf("the rule %q goes to %s and does not continue", d.Rule, d.NextPhase)
 		}
-		if d.Again < 0 {
-			t.Fatalf("the rule %q waits for %s", d.Rule, d.Again)
+		if d.RequeueAfter < 0 {
+			t.Fatalf("the rule %q waits for %s", d.Rule, d.RequeueAfter)
 		}
-		if d.Release && (f.is(rd) || f.is(qr) || f.Pods.All > 0) {
+		if d.RemoveFinalizer && (f.isTrue(rd) || f.isTrue(qr) || f.Pods.All > 0) {
 			t.Fatalf("the rule %q lets go of %d pods", d.Rule, f.Pods.All)
 		}
 	})
 }
 
-// [D2] Once deletion has begun in a terminal phase no decision pauses it.
+// [D2] Started deletion in a terminal phase is never delayed.
 func TestDeletionThatHasBegunIsNeverPaused(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFacts(t)

@@ -11,7 +11,7 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-func changed(f *Facts) { f.Changed = true }
+func changed(f *Facts) { f.ComponentsChanged = true }
 
 func missing(f *Facts) { f.Components[0].Missing = true }
 
@@ -62,7 +62,7 @@ func TestRulesWhileRunning(t *testing.T) {
 			want{rule: "succeed, but not before its pods have ended", sets: []string{"QuotaReserved=True/PodsRunning"}}},
 		{"components were removed", []change{changed, missing}, want{rule: "components were changed", next: awv1beta2.PhaseFailed, again: Immediately,
 			sets: []string{"Unhealthy=True/ComponentsChanged"}}},
-		{"a wave of pods succeeded, the Job continues", []change{judging(working), pods(0, 0, 2, 0)}, want{rule: "pods are ready",
+		{"a wave of pods succeeded, the Job continues", []change{judging(inProgress), pods(0, 0, 2, 0)}, want{rule: "pods are ready",
 			sets: []string{"PodsReady=True/SufficientPodsReady"}}},
 		{"reported success, pods are gone", []change{judging(Succeeded)}, want{rule: "succeed", next: awv1beta2.PhaseSucceeded, again: Immediately, sets: succeeds}},
 		{"one is done, another runs", []change{judging(Succeeded), another(ComponentFact{Stage: Deployed, Replicas: 1, MinReady: 1}), pods(0, 1, 0, 0)},
@@ -103,8 +103,8 @@ func TestRulesWhileRunning(t *testing.T) {
 	})
 }
 
-// [D3] [appwrapper-54] A dip below the expected pods gets the failure grace period, counted from the dip.
-func TestADipOfReadyPodsHasTheFailureGracePeriod(t *testing.T) {
+// [D3] [appwrapper-54] Unready pods have the failure grace period, counted from the first unready state.
+func TestUnreadyPodsHaveFailureGracePeriod(t *testing.T) {
 	for _, tc := range []ruleCase{
 		{"first seen", []change{pods(1, 1, 0, 0), ready(9 * time.Minute)},
 			want{rule: "too few pods, for a while", again: time.Minute, sets: []string{"PodsReady=False/InsufficientPodsReady"}}},
@@ -123,22 +123,22 @@ func TestADipOfReadyPodsHasTheFailureGracePeriod(t *testing.T) {
 	}
 }
 
-func TestSuccessAndFailureLeaveAnAccount(t *testing.T) {
+func TestCompletionIsRecorded(t *testing.T) {
 	d := Decide(whileRunning, usual(awv1beta2.PhaseRunning, judging(Succeeded)))
 	if c := meta.FindStatusCondition(d.Conditions, awv1beta2.ConditionQuotaReserved); c.Message != done2 {
 		t.Errorf("message %q", c.Message)
 	}
-	if d.Completed == nil || !d.Completed.Equal(noon) {
-		t.Errorf("completed %v", d.Completed)
+	if d.CompletionTime == nil || !d.CompletionTime.Equal(noon) {
+		t.Errorf("completed %v", d.CompletionTime)
 	}
 	d = Decide(whileRunning, usual(awv1beta2.PhaseRunning, judging(Failed), func(f *Facts) {
 		f.Components[0].Message, f.Pods.Report = "BackoffLimitExceeded", strings.Repeat("pod p: exit code 3; ", 100)
 	}))
 	if d.Failure == nil || !strings.HasPrefix(d.Failure.Message, "Found 1 failed components; Deployment d (BackoffLimitExceeded); pod p: exit code 3") ||
-		len(d.Failure.Message) > maxFailure || !d.Failure.Time.Equal(&metav1.Time{Time: noon}) {
+		len(d.Failure.Message) > maxFailureMessage || !d.Failure.Time.Equal(&metav1.Time{Time: noon}) {
 		t.Errorf("failure %+v", d.Failure)
 	}
-	if d.Completed != nil {
+	if d.CompletionTime != nil {
 		t.Error("a reset is no completion")
 	}
 }

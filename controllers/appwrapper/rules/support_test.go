@@ -12,14 +12,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// noon is the present of rule tests.
+// noon is the current time in rule tests.
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-// change is a difference from usual facts.
+// change modifies the usual facts.
 type change = func(*Facts)
 
-// usual are facts of a phase about a workload of one Job with two pods, with the default terms. Conditions got their status
-// ten minutes ago.
+// usual returns facts of a phase with one Job of two pods and default terms. Conditions changed ten minutes ago.
 func usual(phase awv1beta2.AppWrapperPhase, changes ...change) *Facts {
 	terms := TermsOf(nil, config.DefaultAppWrapper().FaultTolerance)
 	f := &Facts{
@@ -30,7 +29,7 @@ func usual(phase awv1beta2.AppWrapperPhase, changes ...change) *Facts {
 	case awv1beta2.PhaseEmpty:
 		f.Components = nil
 	case awv1beta2.PhaseSuspended:
-		f.Components[0].Stage = Fresh
+		f.Components[0].Stage = NotCreated
 	case awv1beta2.PhaseSucceeded:
 		holding(awv1beta2.ConditionResourcesDeployed)(f)
 		condition(awv1beta2.ConditionQuotaReserved, metav1.ConditionFalse, awv1beta2.ReasonSucceeded, 10*time.Minute)(f)
@@ -69,7 +68,7 @@ func holding(kinds ...string) change {
 }
 
 func completed(ago time.Duration) change {
-	return func(f *Facts) { f.Completed = &metav1.Time{Time: f.Now.Add(-ago)} }
+	return func(f *Facts) { f.CompletionTime = &metav1.Time{Time: f.Now.Add(-ago)} }
 }
 
 func suspend(f *Facts) { f.Suspend = true }
@@ -84,7 +83,7 @@ func pods(pending, running, succeeded, failed int) change {
 func staged(s Stage) change { return func(f *Facts) { f.Components[0].Stage = s } }
 
 func judging(o Outcome) change {
-	return func(f *Facts) { f.Components[0].Judges, f.Components[0].Outcome = true, o }
+	return func(f *Facts) { f.Components[0].ReportsCompletion, f.Components[0].Outcome = true, o }
 }
 
 func retried(times int32) change { return func(f *Facts) { f.Retries = times } }
@@ -99,14 +98,14 @@ func deployedFor(ago time.Duration) change {
 	return condition(awv1beta2.ConditionResourcesDeployed, metav1.ConditionTrue, awv1beta2.ReasonResuming, ago)
 }
 
-// want is what a decision is compared with.
+// want is the expected decision.
 type want struct {
 	rule  string
 	next  awv1beta2.AppWrapperPhase
-	act   act
+	act   action
 	retry int32
 	again time.Duration
-	// sets are conditions as "Type=Status/Reason"; all of them, in any order.
+	// sets are all conditions as "Type=Status/Reason", in any order.
 	sets []string
 	// message of the condition Unhealthy.
 	unhealthy string
@@ -122,9 +121,9 @@ func short(list []metav1.Condition) sets.Set[string] {
 
 func compare(t *testing.T, got Decision, w want) {
 	t.Helper()
-	if got.Rule != w.rule || got.Next != w.next || got.Act != w.act || got.Retry != w.retry || got.Again != w.again {
+	if got.Rule != w.rule || got.NextPhase != w.next || got.Action != w.act || got.Retry != w.retry || got.RequeueAfter != w.again {
 		t.Errorf("got rule %q next %q act %d retry %d again %s\nwant    %q next %q act %d retry %d again %s",
-			got.Rule, got.Next, got.Act, got.Retry, got.Again, w.rule, w.next, w.act, w.retry, w.again)
+			got.Rule, got.NextPhase, got.Action, got.Retry, got.RequeueAfter, w.rule, w.next, w.act, w.retry, w.again)
 	}
 	if has, should := short(got.Conditions), sets.New(w.sets...); !has.Equal(should) {
 		t.Errorf("conditions\n%q\nwant\n%q", sets.List(has), sets.List(should))
@@ -134,7 +133,7 @@ func compare(t *testing.T, got Decision, w want) {
 	}
 }
 
-// ruleCase is one line of a table.
+// ruleCase is one row of a table.
 type ruleCase struct {
 	name  string
 	facts []change

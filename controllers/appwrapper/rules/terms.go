@@ -11,32 +11,31 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// Terms are what holds for one AppWrapper: its annotations where they can be read, the configuration elsewhere, both held
-// to the configured bounds.
+// Terms are the parameters of one AppWrapper: from valid annotations, or else the configuration, limited by the configured bounds.
 type Terms struct {
-	// AdmissionGrace is how long components and pods may take to appear.
+	// AdmissionGrace is the maximum time until components and pods are created.
 	AdmissionGrace time.Duration
-	// WarmupGrace is how long pods that exist may take to run.
+	// WarmupGrace is the maximum time until existing pods run.
 	WarmupGrace time.Duration
-	// FailureGrace is how long the controller of a failed pod may take to replace it.
+	// FailureGrace is the maximum time until the controller of a failed pod replaces it.
 	FailureGrace time.Duration
-	// RetryPause is the pause between clearing away and trying again.
+	// RetryPause is the pause before a retry.
 	RetryPause time.Duration
-	// ForcefulDeletion is how long deletion may take before it is forced.
+	// ForcefulDeletion is the maximum time of deletion before it is forced.
 	ForcefulDeletion time.Duration
-	// DeletionOnFailure is for how long the objects of a failed workload are kept.
+	// DeletionOnFailure is how long the objects of a failed workload are retained.
 	DeletionOnFailure time.Duration
-	// SuccessTTL is for how long the objects of a successful workload are kept.
+	// SuccessTTL is how long the objects of a successful workload are retained.
 	SuccessTTL time.Duration
-	// RetryLimit is how often a failed workload is tried again; 0 and less mean never.
+	// RetryLimit is the maximum number of retries; none for 0 or less.
 	RetryLimit int32
-	// TerminalExitCodes end the workload without another try.
+	// TerminalExitCodes forbid a retry.
 	TerminalExitCodes sets.Set[int32]
-	// RetryableExitCodes, unless empty, are the only ones that allow another try.
+	// RetryableExitCodes, unless empty, are the only exit codes that allow a retry.
 	RetryableExitCodes sets.Set[int32]
 }
 
-// TermsOf reads the annotations of an AppWrapper. What cannot be read counts as absent; admission warns about it.
+// TermsOf returns the terms of an AppWrapper. Invalid annotations count as unset; admission warns about them.
 func TermsOf(annotations map[string]string, f config.FaultTolerance) Terms {
 	r := annotationReader{annotations: annotations, ceiling: f.GracePeriodCeiling}
 	return Terms{
@@ -46,10 +45,10 @@ func TermsOf(annotations map[string]string, f config.FaultTolerance) Terms {
 		RetryPause:         r.period(awv1beta2.AnnotationRetryPause, f.ResetPause),
 		ForcefulDeletion:   r.period(awv1beta2.AnnotationForcefulDeletion, f.DeletionGracePeriod),
 		DeletionOnFailure:  r.period(awv1beta2.AnnotationDeletionOnFailure, 0),
-		SuccessTTL:         r.timeToLive(awv1beta2.AnnotationSuccessTTL, f.SuccessTTLCeiling),
-		RetryLimit:         r.number(awv1beta2.AnnotationRetryLimit, f.RetryLimit),
-		TerminalExitCodes:  r.numbers(awv1beta2.AnnotationTerminalExitCodes),
-		RetryableExitCodes: r.numbers(awv1beta2.AnnotationRetryableExitCodes),
+		SuccessTTL:         r.ttl(awv1beta2.AnnotationSuccessTTL, f.SuccessTTLCeiling),
+		RetryLimit:         r.int32Value(awv1beta2.AnnotationRetryLimit, f.RetryLimit),
+		TerminalExitCodes:  r.int32Values(awv1beta2.AnnotationTerminalExitCodes),
+		RetryableExitCodes: r.int32Values(awv1beta2.AnnotationRetryableExitCodes),
 	}
 }
 
@@ -58,29 +57,29 @@ type annotationReader struct {
 	ceiling     time.Duration
 }
 
-// duration is the annotation's value, or the other one where there is none to be read.
-func (r annotationReader) duration(key string, otherwise time.Duration) time.Duration {
+// duration returns the value of the annotation, or the default if it is invalid.
+func (r annotationReader) duration(key string, defaultValue time.Duration) time.Duration {
 	value, err := time.ParseDuration(r.annotations[key])
 	if err != nil {
-		return otherwise
+		return defaultValue
 	}
 	return value
 }
 
-// period is a duration between zero and the ceiling.
+// period returns a duration between 0 and the ceiling.
 func (r annotationReader) period(key string, configured time.Duration) time.Duration {
 	return max(0, min(r.duration(key, configured), r.ceiling))
 }
 
-// timeToLive can only shorten what is configured.
-func (r annotationReader) timeToLive(key string, configured time.Duration) time.Duration {
+// ttl can only shorten the configured duration.
+func (r annotationReader) ttl(key string, configured time.Duration) time.Duration {
 	if value := r.duration(key, configured); value > 0 && value < configured {
 		return value
 	}
 	return configured
 }
 
-func (r annotationReader) number(key string, configured int32) int32 {
+func (r annotationReader) int32Value(key string, configured int32) int32 {
 	value, err := strconv.ParseInt(r.annotations[key], 10, 32)
 	if err != nil {
 		return configured
@@ -88,8 +87,8 @@ func (r annotationReader) number(key string, configured int32) int32 {
 	return int32(value)
 }
 
-// numbers reads a list with commas. Blanks around a number are fine (D25); what is no number is ignored.
-func (r annotationReader) numbers(key string) sets.Set[int32] {
+// int32Values parses a comma-separated list. Spaces around a number are allowed (D25); invalid entries are ignored.
+func (r annotationReader) int32Values(key string) sets.Set[int32] {
 	found := sets.New[int32]()
 	for entry := range strings.SplitSeq(r.annotations[key], ",") {
 		if value, err := strconv.ParseInt(strings.TrimSpace(entry), 10, 32); err == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// periods are the annotations that are held between zero and the ceiling, with their default.
+// periods are the annotations between zero and the ceiling, with their default.
 var periods = map[string]struct {
 	of        func(Terms) time.Duration
 	otherwise time.Duration
@@ -24,7 +24,7 @@ var periods = map[string]struct {
 	awv1beta2.AnnotationDeletionOnFailure: {func(t Terms) time.Duration { return t.DeletionOnFailure }, 0},
 }
 
-// [appwrapper-16] [appwrapper-17] [appwrapper-18] [appwrapper-19] Each period by itself.
+// [appwrapper-16] [appwrapper-17] [appwrapper-18] [appwrapper-19] Each period separately.
 func TestPeriods(t *testing.T) {
 	for key, period := range periods {
 		t.Run(strings.TrimPrefix(key, awv1beta2.AnnotationPrefix), func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestPeriods(t *testing.T) {
 	}
 }
 
-// [appwrapper-16] Configured values hold without an annotation, and they are held to the ceiling as well.
+// [appwrapper-16] Configured values apply without an annotation, and are limited by the ceiling too.
 func TestTermsFromTheConfiguration(t *testing.T) {
 	f := config.DefaultAppWrapper().FaultTolerance
 	f.DeletionGracePeriod, f.RetryLimit, f.FailureGracePeriod = 48*time.Hour, 9, 3*time.Second
@@ -93,7 +93,7 @@ func TestSuccessTTL(t *testing.T) {
 	}
 }
 
-// [appwrapper-20] D25: numbers between commas, blanks allowed, the rest ignored.
+// [appwrapper-20] D25: comma-separated numbers, spaces allowed, invalid entries ignored.
 func TestExitCodes(t *testing.T) {
 	for _, test := range []struct {
 		value string

@@ -17,58 +17,58 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 )
 
-// namespaces reconciles the RoleBindings of one namespace at a time.
-type namespaces struct {
-	// cached reads MLflow objects, labelled holds the namespaces with our label, bindings the RoleBindings of our names.
+// namespaceReconciler reconciles the RoleBindings of a namespace.
+type namespaceReconciler struct {
+	// cached reads MLflow objects, labelled the namespaces with WorkspaceLabel, bindings the RoleBindings by name.
 	cached   client.Reader
 	labelled cache.Cache
 	bindings map[string]cache.Cache
 	applier  *apply.Applier
-	auth     *authFollower
-	report   *report
+	auth     *authWatcher
+	report   *failureReport
 	prefix   string
 }
 
-// decision is what a namespace calls for.
+// decision is the action for a namespace.
 type decision int
 
 const (
-	leaveAlone decision = iota // nothing may be done, or is known
-	askAgain                   // Auth is still being read
-	cleanUp                    // no RoleBinding of ours is wanted
-	bind                       // both are
+	decideNothing decision = iota // the namespace is terminating, or Auth is invalid
+	decideRequeue                 // Auth has not been read yet
+	decideDelete                  // no RoleBinding is desired
+	decideApply                   // both RoleBindings are desired
 )
 
-// decide needs no request. A nil namespace has no label, or does not exist.
+// decide returns the action for a namespace, which is nil without WorkspaceLabel.
 func decide(namespace *metav1.PartialObjectMetadata, m *mlflowv1.MLflow, a auth) decision {
 	switch {
 	case namespace != nil && namespace.DeletionTimestamp != nil:
-		return leaveAlone // the namespace takes everything with it, and admits nothing new
+		return decideNothing // its content is deleted with it
 	case namespace == nil || namespace.Labels[WorkspaceLabel] == "":
-		return cleanUp
+		return decideDelete
 	case m == nil || m.DeletionTimestamp != nil:
-		return cleanUp
+		return decideDelete
 	case a.State == authUnknown:
-		return askAgain
+		return decideRequeue
 	case a.State == authInvalid:
-		return leaveAlone
+		return decideNothing
 	case a.State != authKnown:
-		return cleanUp
+		return decideDelete
 	default:
-		return bind
+		return decideApply
 	}
 }
 
 // Reconcile implements reconcile.Reconciler; the request names a namespace.
-func (r *namespaces) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	result, err := r.settle(ctx, request.Name)
+func (r *namespaceReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	result, err := r.reconcileNamespace(ctx, request.Name)
 	if ctx.Err() == nil {
-		r.report.note(request.Name, err)
+		r.report.record(request.Name, err)
 	}
 	return result, err
 }
 
-func (r *namespaces) settle(ctx context.Context, name string) (reconcile.Result, error) {
+func (r *namespaceReconciler) reconcileNamespace(ctx context.Context, name string) (reconcile.Result, error) {
 	namespace, err := r.namespace(ctx, name)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -77,94 +77,94 @@ func (r *namespaces) settle(ctx context.Context, name string) (reconcile.Result,
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	a := r.auth.now()
+	a := r.auth.current()
 	switch decide(namespace, m, a) {
-	case askAgain:
-		return reconcile.Result{RequeueAfter: unknownRetry}, nil
-	case cleanUp:
-		return reconcile.Result{}, r.cleanUp(ctx, name)
-	case bind:
-		err := r.bind(ctx, m, name, wantedIn(r.prefix, a.Groups))
-		return reconcile.Result{}, ignorePassing(err)
-	case leaveAlone:
+	case decideRequeue:
+		return reconcile.Result{RequeueAfter: authRequeueAfter}, nil
+	case decideDelete:
+		return reconcile.Result{}, r.deleteBindings(ctx, name)
+	case decideApply:
+		err := r.applyBindings(ctx, m, name, desiredBindings(r.prefix, a.Groups))
+		return reconcile.Result{}, ignoreTransient(err)
+	case decideNothing:
 	}
 	return reconcile.Result{}, nil
 }
 
-// namespace returns nil for one that has not our label, or does not exist.
-func (r *namespaces) namespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
-	return read(ctx, r.labelled, client.ObjectKey{Name: name}, namespaceHead(), "Namespace "+name)
+// namespace returns the metadata of a namespace, or nil if it lacks WorkspaceLabel or does not exist.
+func (r *namespaceReconciler) namespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	return getOrNil(ctx, r.labelled, client.ObjectKey{Name: name}, namespaceMetadata(), "Namespace "+name)
 }
 
-// mlflow returns the MLflow that a namespace asks for, nil when there is none.
-func (r *namespaces) mlflow(ctx context.Context, namespace *metav1.PartialObjectMetadata) (*mlflowv1.MLflow, error) {
+// mlflow returns the MLflow that WorkspaceLabel of a namespace names, or nil.
+func (r *namespaceReconciler) mlflow(ctx context.Context, namespace *metav1.PartialObjectMetadata) (*mlflowv1.MLflow, error) {
 	if namespace == nil || namespace.Labels[WorkspaceLabel] == "" {
 		return nil, nil
 	}
 	name := namespace.Labels[WorkspaceLabel]
-	return read(ctx, r.cached, client.ObjectKey{Name: name}, &mlflowv1.MLflow{}, "MLflow "+name)
+	return getOrNil(ctx, r.cached, client.ObjectKey{Name: name}, &mlflowv1.MLflow{}, "MLflow "+name)
 }
 
-// binding returns a RoleBinding as the cache has it, nil when there is none.
-func (r *namespaces) binding(ctx context.Context, namespace, name string) (*rbacv1.RoleBinding, error) {
+// binding returns the cached RoleBinding, or nil.
+func (r *namespaceReconciler) binding(ctx context.Context, namespace, name string) (*rbacv1.RoleBinding, error) {
 	key := client.ObjectKey{Namespace: namespace, Name: name}
-	return read(ctx, r.bindings[name], key, &rbacv1.RoleBinding{}, "RoleBinding "+key.String())
+	return getOrNil(ctx, r.bindings[name], key, &rbacv1.RoleBinding{}, "RoleBinding "+key.String())
 }
 
-// read returns nil when there is no such object.
-func read[T client.Object](ctx context.Context, from client.Reader, key client.ObjectKey, into T, what string) (T, error) {
+// getOrNil reads an object, or returns nil if it does not exist.
+func getOrNil[T client.Object](ctx context.Context, reader client.Reader, key client.ObjectKey, obj T, description string) (T, error) {
 	var none T
-	err := from.Get(ctx, key, into)
+	err := reader.Get(ctx, key, obj)
 	switch {
 	case apierrors.IsNotFound(err):
 		return none, nil
 	case err != nil:
-		return none, fmt.Errorf("reading %s: %w", what, err)
+		return none, fmt.Errorf("reading %s: %w", description, err)
 	}
-	return into, nil
+	return obj, nil
 }
 
-// bind writes the RoleBindings. One of another role makes room first, unless it has a foreign controller.
-func (r *namespaces) bind(ctx context.Context, m *mlflowv1.MLflow, namespace string, want []wanted) error {
-	for _, w := range want {
-		live, err := r.binding(ctx, namespace, w.name)
+// applyBindings applies the RoleBindings. A RoleBinding with another role is deleted first, because roleRef is immutable, unless it has
+// a foreign controller.
+func (r *namespaceReconciler) applyBindings(ctx context.Context, m *mlflowv1.MLflow, namespace string, bindings []desiredBinding) error {
+	for _, b := range bindings {
+		existing, err := r.binding(ctx, namespace, b.name)
 		if err != nil {
 			return err
 		}
-		if live == nil || !w.refersElsewhere(live) || belongsToAnother(live) {
+		if existing == nil || !b.hasOtherRole(existing) || hasForeignController(existing) {
 			continue
 		}
-		if err := r.applier.DeleteOwned(ctx, m.UID, live); err != nil {
+		if err := r.applier.DeleteOwned(ctx, m.UID, existing); err != nil {
 			return err
 		}
 	}
-	return r.applier.Apply(ctx, m, desired(namespace, want))
+	return r.applier.Apply(ctx, m, desired(namespace, bindings))
 }
 
-// cleanUp removes what we or the original made, and nothing else.
-func (r *namespaces) cleanUp(ctx context.Context, namespace string) error {
+// deleteBindings deletes the RoleBindings of this operator and the legacy operator.
+func (r *namespaceReconciler) deleteBindings(ctx context.Context, namespace string) error {
 	r.applier.ForgetNamespace(namespace)
 	var errs []error
 	for _, name := range bindingNames {
-		live, err := r.binding(ctx, namespace, name)
-		if err == nil && live != nil && isOurs(live) {
-			err = r.applier.DeleteOwned(ctx, "", live)
+		existing, err := r.binding(ctx, namespace, name)
+		if err == nil && existing != nil && isManaged(existing) {
+			err = r.applier.DeleteOwned(ctx, "", existing)
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-// ignorePassing drops what ends by itself.
-func ignorePassing(err error) error {
-	if apply.OnlyErrors(err, isPassing) {
+// ignoreTransient returns nil if all errors are transient.
+func ignoreTransient(err error) error {
+	if apply.AllErrorsMatch(err, isTransient) {
 		return nil
 	}
 	return err
 }
 
-// isPassing: a namespace that is being deleted admits nothing new, and the end of a RoleBinding that is being deleted is an
-// event, which is missed only after a minute.
-func isPassing(err error) bool {
+// isTransient reports whether an error is caused by a terminating namespace or RoleBinding. The deletion event starts the next reconcile.
+func isTransient(err error) bool {
 	return apply.IsTerminating(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

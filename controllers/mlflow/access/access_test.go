@@ -18,7 +18,7 @@ import (
 )
 
 func namespaced(labels map[string]string) *metav1.PartialObjectMetadata {
-	head := namespaceHead()
+	head := namespaceMetadata()
 	head.Name, head.Labels = "team", labels
 	return head
 }
@@ -37,19 +37,19 @@ func TestDecide(t *testing.T) {
 		auth      auth
 		want      decision
 	}{
-		"all there":                 {opted, owner(), known, bind},
-		"no namespace":              {nil, nil, known, cleanUp},
-		"no label":                  {namespaced(nil), owner(), known, cleanUp},
-		"empty label":               {namespaced(map[string]string{WorkspaceLabel: ""}), owner(), known, cleanUp},
-		"no MLflow":                 {opted, nil, known, cleanUp},
-		"MLflow is being deleted":   {opted, leaving, known, cleanUp},
-		"no Auth":                   {opted, owner(), auth{State: authMissing}, cleanUp},
-		"no API of Auth":            {opted, owner(), auth{State: authNotServed}, cleanUp},
-		"Auth not read yet":         {opted, owner(), auth{}, askAgain},
-		"Auth not fit":              {opted, owner(), auth{State: authInvalid}, leaveAlone},
-		"terminating":               {ending, owner(), known, leaveAlone},
-		"terminating without Auth":  {ending, owner(), auth{State: authMissing}, leaveAlone},
-		"no MLflow, Auth not known": {opted, nil, auth{}, cleanUp},
+		"all there":                 {opted, owner(), known, decideApply},
+		"no namespace":              {nil, nil, known, decideDelete},
+		"no label":                  {namespaced(nil), owner(), known, decideDelete},
+		"empty label":               {namespaced(map[string]string{WorkspaceLabel: ""}), owner(), known, decideDelete},
+		"no MLflow":                 {opted, nil, known, decideDelete},
+		"MLflow is being deleted":   {opted, leaving, known, decideDelete},
+		"no Auth":                   {opted, owner(), auth{State: authMissing}, decideDelete},
+		"no API of Auth":            {opted, owner(), auth{State: authNotServed}, decideDelete},
+		"Auth not read yet":         {opted, owner(), auth{}, decideRequeue},
+		"Auth not fit":              {opted, owner(), auth{State: authInvalid}, decideNothing},
+		"terminating":               {ending, owner(), known, decideNothing},
+		"terminating without Auth":  {ending, owner(), auth{State: authMissing}, decideNothing},
+		"no MLflow, Auth not known": {opted, nil, auth{}, decideDelete},
 	} {
 		if got := decide(tc.namespace, tc.mlflow, tc.auth); got != tc.want {
 			t.Errorf("%s: %d, want %d", name, got, tc.want)
@@ -94,10 +94,10 @@ func TestReadAuth(t *testing.T) {
 }
 
 // [mlflow-76] Which events of namespaces count.
-func TestOptedIn(t *testing.T) {
+func TestHasWorkspaceLabel(t *testing.T) {
 	with, without := namespaced(map[string]string{WorkspaceLabel: "mlflow"}), namespaced(map[string]string{"other": "label"})
 	empty := namespaced(map[string]string{WorkspaceLabel: ""})
-	p := optedIn()
+	p := hasWorkspaceLabel()
 	for name, tc := range map[string]struct{ got, want bool }{
 		"create, labelled":          {p.Create(event.CreateEvent{Object: with}), true},
 		"create, unlabelled":        {p.Create(event.CreateEvent{Object: without}), false},
@@ -118,11 +118,11 @@ func TestOptedIn(t *testing.T) {
 }
 
 // A status write of an MLflow, or a change of its spec, reaches no namespace (D33); its deletion does.
-func TestMLflowComesAndGoes(t *testing.T) {
+func TestExistenceChanged(t *testing.T) {
 	changed, leaving := owner(), owner()
 	changed.Generation, changed.Status.URL = 9, "https://x"
 	leaving.DeletionTimestamp = new(metav1.Now())
-	p := comesAndGoes()
+	p := existenceChanged()
 	if p.Update(event.UpdateEvent{ObjectOld: owner(), ObjectNew: changed}) || p.Update(event.UpdateEvent{ObjectOld: leaving, ObjectNew: leaving}) {
 		t.Error("a change that decides about nothing counts")
 	}
@@ -136,11 +136,11 @@ func wrapped(err error) error {
 }
 
 // What passes by itself is no failure, and what is one stays one in whatever company.
-func TestIgnorePassing(t *testing.T) {
+func TestIgnoreTransient(t *testing.T) {
 	terminating := apierrors.NewForbidden(schema.GroupResource{Resource: "rolebindings"}, ViewBinding, errors.New("terminating"))
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "rolebindings"}, ViewBinding, errors.New("bind"))
-	deleting, stuck := &apply.DeletingError{Kind: "RoleBinding"}, &apply.DeletingError{Kind: "RoleBinding", Stuck: true}
+	deleting, stuck := &apply.TerminatingError{Kind: "RoleBinding"}, &apply.TerminatingError{Kind: "RoleBinding", TimedOut: true}
 	foreign := &apply.ForeignError{Kind: "RoleBinding"}
 	for name, tc := range map[string]struct {
 		err     error
@@ -157,7 +157,7 @@ func TestIgnorePassing(t *testing.T) {
 		"taken, and a failure": {errors.Join(wrapped(foreign), wrapped(forbidden)), false},
 		"deep":                 {fmt.Errorf("binding: %w", wrapped(terminating)), true},
 	} {
-		if got := ignorePassing(tc.err); (got == nil) != tc.passing {
+		if got := ignoreTransient(tc.err); (got == nil) != tc.passing {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -166,9 +166,9 @@ func TestIgnorePassing(t *testing.T) {
 // The condition reports the state of Auth first, then the first of the namespaces that failed; what is not known is not reported.
 func TestReportState(t *testing.T) {
 	a := auth{}
-	r := &report{auth: func() auth { return a }, failures: map[string]string{}}
+	r := &failureReport{auth: func() auth { return a }, failures: map[string]string{}}
 	news := 0
-	r.news.Subscribe(t.Context(), func(struct{}) { news++ })
+	r.listeners.Subscribe(t.Context(), func(struct{}) { news++ })
 	expect := func(status metav1.ConditionStatus, reason string, parts ...string) {
 		t.Helper()
 		gotStatus, gotReason, message := r.State()
@@ -195,27 +195,27 @@ func TestReportState(t *testing.T) {
 	a = auth{State: authKnown}
 	expect("True", "RoleBindingsReady", WorkspaceLabel)
 
-	r.note("team-b", errors.New("no right to bind"))
+	r.record("team-b", errors.New("no right to bind"))
 	if !woken() {
 		t.Error("a failure wakes no controller")
 	}
-	r.note("team-b", errors.New("no right to bind"))
+	r.record("team-b", errors.New("no right to bind"))
 	if woken() {
 		t.Error("the same failure again is no news")
 	}
-	r.note("team-a", errors.New("taken"))
-	r.note("team-c", errors.New("taken"))
+	r.record("team-a", errors.New("taken"))
+	r.record("team-c", errors.New("taken"))
 	expect("False", "RoleBindingsFailed", "in 3 namespace(s)", "the first is team-a: taken")
-	r.note("team-a", nil)
-	r.note("team-c", nil)
+	r.record("team-a", nil)
+	r.record("team-c", nil)
 	expect("False", "RoleBindingsFailed", "in 1 namespace(s)", "team-b: no right to bind")
 	if !woken() {
 		t.Error("the end of a failure wakes no controller")
 	}
-	r.note("team-b", nil)
+	r.record("team-b", nil)
 	expect("True", "RoleBindingsReady")
 	woken()
-	if r.note("team-d", nil); woken() {
+	if r.record("team-d", nil); woken() {
 		t.Error("a success is no news")
 	}
 }

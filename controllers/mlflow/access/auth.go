@@ -21,15 +21,15 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
-// authName is the name of the one Auth.
+// authName is the name of the singleton Auth.
 const authName = "auth"
 
 var auths = capability.PlatformAuth.GroupVersion().WithResource("auths")
 
-// groups are those that an Auth names.
+// groups holds the groups of an Auth.
 type groups struct{ Allowed, Admin []string }
 
-// authState says what is known of Auth.
+// authState is the state of Auth in the cluster.
 type authState int
 
 const (
@@ -40,14 +40,14 @@ const (
 	authKnown
 )
 
-// auth is what is known of Auth. Its fields are compared, and so exported.
+// auth is the observed Auth. Its fields are exported because it is compared by reflection.
 type auth struct {
 	State   authState
 	Groups  groups
 	Problem string // of authInvalid
 }
 
-// readAuth takes the groups out of an Auth; nil is none. Blank names are left out.
+// readAuth returns the groups of an Auth, which is nil if it does not exist. Empty names are ignored.
 func readAuth(object *unstructured.Unstructured) auth {
 	if object == nil {
 		return auth{State: authMissing}
@@ -71,20 +71,20 @@ func groupList(object *unstructured.Unstructured, field string) ([]string, error
 	return slices.DeleteFunc(list, func(name string) bool { return name == "" }), nil
 }
 
-// authFollower keeps what is known of Auth current while its API is served. It is a manager Runnable.
-type authFollower struct {
+// authWatcher watches Auth while its API is served. It is a manager.Runnable.
+type authWatcher struct {
 	*singleton.Value[auth]
 	served func() capability.Set
 }
 
-func newAuthFollower(client dynamic.Interface, served func() capability.Set, clk clock.Clock, log logr.Logger) *authFollower {
-	return &authFollower{served: served, Value: singleton.NewValue(singleton.Options{
+func newAuthWatcher(client dynamic.Interface, served func() capability.Set, clk clock.Clock, log logr.Logger) *authWatcher {
+	return &authWatcher{served: served, Value: singleton.NewValue(singleton.Options{
 		Client: client.Resource(auths), Resource: auths.GroupResource(), Name: authName, Clock: clk, Log: log,
 	}, readAuth)}
 }
 
-// now returns what is known at the moment, without a request.
-func (f *authFollower) now() auth {
+// current returns the observed Auth, without a request.
+func (f *authWatcher) current() auth {
 	value, known := f.Current()
 	switch {
 	case !f.served().Has(capability.PlatformAuth):
@@ -95,9 +95,9 @@ func (f *authFollower) now() auth {
 	return value
 }
 
-// unknownRetry is how soon a namespace is reconciled again while Auth is being read for the first time. What is known then
-// wakes every namespace; this is for the reconciliation that began a moment later.
-const unknownRetry = 5 * time.Second
+// authRequeueAfter is the pause before the next reconcile until Auth is read for the first time. The first read enqueues all
+// namespaces, except one whose reconcile is just running.
+const authRequeueAfter = 5 * time.Second
 
 // Reasons of the condition NamespaceRBACReady of MLflow.
 const (
@@ -108,35 +108,35 @@ const (
 	ReasonFailed         = "RoleBindingsFailed"
 )
 
-// report gathers what went wrong in which namespace, for the condition that the controller of MLflow writes.
-type report struct {
-	auth func() auth
-	news singleton.Listeners[struct{}]
+// failureReport stores the errors by namespace, for the condition that the MLflow controller writes.
+type failureReport struct {
+	auth      func() auth
+	listeners singleton.Listeners[struct{}]
 
 	mu       sync.Mutex
 	failures map[string]string
 }
 
-// note takes in how the reconciliation of a namespace ended.
-func (r *report) note(namespace string, err error) {
+// record stores the result of the reconcile of a namespace.
+func (r *failureReport) record(namespace string, err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
 	}
 	r.mu.Lock()
-	moved := r.failures[namespace] != text
+	changed := r.failures[namespace] != text
 	r.failures[namespace] = text
 	if text == "" {
 		delete(r.failures, namespace)
 	}
 	r.mu.Unlock()
-	if moved {
-		r.news.Notify(struct{}{})
+	if changed {
+		r.listeners.Notify(struct{}{})
 	}
 }
 
-// State reports how access stands: status, reason and message of a condition; an empty status when nothing is known yet.
-func (r *report) State() (status metav1.ConditionStatus, reason, message string) {
+// State returns status, reason and message of the condition, or an empty status until Auth is read.
+func (r *failureReport) State() (status metav1.ConditionStatus, reason, message string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch a := r.auth(); a.State {
@@ -159,7 +159,7 @@ func (r *report) State() (status metav1.ConditionStatus, reason, message string)
 	return metav1.ConditionTrue, ReasonBound, "The groups of Auth " + authName + " have access in every namespace labelled " + WorkspaceLabel
 }
 
-// Source wakes the handler when State may have changed.
-func (r *report) Source(h handler.EventHandler) source.Source {
-	return r.news.Changes(&mlflowv1.MLflow{}, h)
+// Source calls the handler when State may have changed.
+func (r *failureReport) Source(h handler.EventHandler) source.Source {
+	return r.listeners.EventSource(&mlflowv1.MLflow{}, h)
 }

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type authWorld struct {
 	*testing.T
 	client *fake.FakeDynamicClient
-	*authFollower
+	*authWatcher
 	served capability.Set
 	heard  atomic.Int32 // how many changes there were
 }
@@ -37,7 +37,7 @@ func newAuthWorld(t *testing.T, objects ...runtime.Object) *authWorld {
 	w := &authWorld{T: t}
 	w.client = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 		map[schema.GroupVersionResource]string{auths: "AuthList"}, objects...)
-	w.authFollower = newAuthFollower(w.client, func() capability.Set { return w.served }, clock.RealClock{}, logr.Discard())
+	w.authWatcher = newAuthWatcher(w.client, func() capability.Set { return w.served }, clock.RealClock{}, logr.Discard())
 	w.Subscribe(t.Context(), func(auth) { w.heard.Add(1) })
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -67,7 +67,7 @@ func authObject(name string, admins ...any) *unstructured.Unstructured {
 func (w *authWorld) is(state authState, admins string, heard int32) {
 	w.Helper()
 	synctest.Wait()
-	if a := w.now(); a.State != state || strings.Join(a.Groups.Admin, " ") != admins {
+	if a := w.current(); a.State != state || strings.Join(a.Groups.Admin, " ") != admins {
 		w.Errorf("it is %+v, want state %d with %q", a, state, admins)
 	}
 	if n := w.heard.Swap(0); n != heard {

@@ -14,11 +14,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// Names and labels that the originals used.
+// Names and labels of the legacy operators.
 const (
-	// WorkspaceLabel on a namespace names the MLflow whose users get access.
+	// WorkspaceLabel on a namespace contains the name of the MLflow whose users get access.
 	WorkspaceLabel = "opendatahub.io/global-mlflow-workspace"
-	// ViewBinding and EditBinding are the RoleBindings in such a namespace.
+	// ViewBinding and EditBinding are the names of the RoleBindings in such a namespace.
 	ViewBinding = "odh-group-mlflow-view"
 	EditBinding = "odh-group-mlflow-edit"
 
@@ -28,24 +28,23 @@ const (
 	fieldOwner     = "mlflow-operator"
 )
 
-// bindingNames are the names of all RoleBindings of a namespace.
 var bindingNames = []string{ViewBinding, EditBinding}
 
-// wanted is one RoleBinding as it shall be.
-type wanted struct {
+// desiredBinding is the desired state of a RoleBinding.
+type desiredBinding struct {
 	name, role string
 	groups     []string
 }
 
-// wantedIn lists the RoleBindings of a namespace. All groups may look; administrators may also change.
-func wantedIn(prefix string, g groups) []wanted {
-	return []wanted{
+// desiredBindings returns the RoleBindings of a namespace: view for all groups, edit for the admin groups.
+func desiredBindings(prefix string, g groups) []desiredBinding {
+	return []desiredBinding{
 		{ViewBinding, prefix + viewRole, unique(slices.Concat(g.Allowed, g.Admin))},
 		{EditBinding, prefix + editRole, g.Admin},
 	}
 }
 
-// unique drops repetitions and keeps the order.
+// unique removes duplicates and keeps the order.
 func unique(names []string) []string {
 	var out []string
 	for _, name := range names {
@@ -56,9 +55,9 @@ func unique(names []string) []string {
 	return out
 }
 
-// config is the apply configuration. The list of subjects is there even when it is empty: what we do not name we do not
-// own, and others could add to it. The typed configuration cannot say that.
-func (w wanted) config(namespace string) runtime.ApplyConfiguration {
+// applyConfiguration returns the apply configuration. It contains the list of subjects even if empty, so that the list is owned and
+// others cannot add to it; the typed configuration would omit it.
+func (w desiredBinding) applyConfiguration(namespace string) runtime.ApplyConfiguration {
 	subjects := make([]any, 0, len(w.groups))
 	for _, group := range w.groups {
 		subjects = append(subjects, map[string]any{"kind": rbacv1.GroupKind, "apiGroup": rbacv1.GroupName, "name": group})
@@ -74,27 +73,27 @@ func (w wanted) config(namespace string) runtime.ApplyConfiguration {
 	return client.ApplyConfigurationFromUnstructured(u)
 }
 
-// refersElsewhere says that a RoleBinding is of another role, which cannot be changed.
-func (w wanted) refersElsewhere(live *rbacv1.RoleBinding) bool {
+// hasOtherRole reports whether a RoleBinding has another roleRef, which is immutable.
+func (w desiredBinding) hasOtherRole(live *rbacv1.RoleBinding) bool {
 	return live.RoleRef != rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: w.role}
 }
 
-// desired puts the RoleBindings of a namespace in the form that is applied. A binding of one of the names that a user made
-// is taken over: who labels the namespace asks for these two.
-func desired(namespace string, all []wanted) apply.Desired {
+// desired returns the objects to apply in a namespace. A RoleBinding that a user created under one of the names is adopted, because
+// the label of the namespace requests both.
+func desired(namespace string, all []desiredBinding) apply.Desired {
 	var out apply.Desired
 	for _, w := range all {
 		out = append(out, apply.Object{
-			Config:  w.config(namespace),
+			Config:  w.applyConfiguration(namespace),
 			AdoptIf: func(*unstructured.Unstructured) bool { return true },
 		})
 	}
 	return out
 }
 
-// isOurs says whether we or the original made or took over a RoleBinding. Only then may it be removed.
-func isOurs(live *rbacv1.RoleBinding) bool {
-	if belongsToAnother(live) {
+// isManaged reports whether this operator or the legacy operator created or adopted a RoleBinding. Only such a RoleBinding may be deleted.
+func isManaged(live *rbacv1.RoleBinding) bool {
+	if hasForeignController(live) {
 		return false
 	}
 	return live.Labels[names.OperatorLabel] == names.OperatorName || live.Labels[managedByLabel] == fieldOwner ||
@@ -102,8 +101,8 @@ func isOurs(live *rbacv1.RoleBinding) bool {
 		slices.ContainsFunc(live.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == fieldOwner })
 }
 
-// belongsToAnother says that something else than an MLflow controls a RoleBinding.
-func belongsToAnother(live *rbacv1.RoleBinding) bool {
+// hasForeignController reports whether an object other than an MLflow controls a RoleBinding.
+func hasForeignController(live *rbacv1.RoleBinding) bool {
 	controller := metav1.GetControllerOfNoCopy(live)
 	return controller != nil && !resources.IsMLflow(*controller)
 }

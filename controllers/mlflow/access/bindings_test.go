@@ -31,7 +31,7 @@ func TestGoldenBindings(t *testing.T) {
 		"empty":       {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects, err := apply.Render(desired("team", wantedIn("mlflow-operator-", g)), "mlflow", owner())
+			objects, err := apply.Render(desired("team", desiredBindings("mlflow-operator-", g)), "mlflow", owner())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,7 +66,7 @@ func FuzzGroupsKeepStructure(f *testing.F) {
 	f.Add("users", "mlflow-operator-")
 	f.Add("a\n- kind: ServiceAccount\n  name: x", "p\nname: cluster-admin")
 	f.Fuzz(func(t *testing.T, group, prefix string) {
-		objects, err := apply.Render(desired("team", wantedIn(prefix, groups{Allowed: []string{group}, Admin: []string{group}})), "mlflow", owner())
+		objects, err := apply.Render(desired("team", desiredBindings(prefix, groups{Allowed: []string{group}, Admin: []string{group}})), "mlflow", owner())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,14 +125,14 @@ func TestIsOurs(t *testing.T) {
 			b.OwnerReferences = reference("apps/v1", "Deployment", true)
 		}), false},
 	} {
-		if got := isOurs(tc.live); got != tc.want {
+		if got := isManaged(tc.live); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
 }
 
-func TestRefersElsewhere(t *testing.T) {
-	w := wanted{name: ViewBinding, role: "mlflow-operator-mlflow-view"}
+func TestHasOtherRole(t *testing.T) {
+	w := desiredBinding{name: ViewBinding, role: "mlflow-operator-mlflow-view"}
 	for name, tc := range map[string]struct {
 		ref  rbacv1.RoleRef
 		want bool
@@ -142,7 +142,7 @@ func TestRefersElsewhere(t *testing.T) {
 		"a Role":        {rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: w.role}, true},
 		"another group": {rbacv1.RoleRef{APIGroup: "example.com", Kind: "ClusterRole", Name: w.role}, true},
 	} {
-		if got := w.refersElsewhere(&rbacv1.RoleBinding{RoleRef: tc.ref}); got != tc.want {
+		if got := w.hasOtherRole(&rbacv1.RoleBinding{RoleRef: tc.ref}); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -180,7 +180,7 @@ func TestPrefixFitsTheShippedRoles(t *testing.T) {
 		}
 	}
 	var bound []string
-	for _, w := range wantedIn(cfg.MLflow.ResourceNamePrefix, groups{}) {
+	for _, w := range desiredBindings(cfg.MLflow.ResourceNamePrefix, groups{}) {
 		bound = append(bound, w.role)
 		if !slices.Contains(names, w.role) {
 			t.Errorf("%s is not among the shipped roles %v", w.role, names)

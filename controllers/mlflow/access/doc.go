@@ -1,7 +1,6 @@
-// Package access lets the groups that the platform's Auth resource names into the namespaces that ask for MLflow with a
-// label: two RoleBindings in each, one to look and one to change.
+// Package access reconciles namespace RBAC: two RoleBindings, view and edit, for the groups of the platform's Auth resource in each
+// namespace with the workspace label.
 //
-// setup.go says what is watched and with which rights, access.go what one reconciliation does, bindings.go what a namespace should
-// hold (pure functions), auth.go how Auth is followed and what the status reports. The controller is a part of the
-// component mlflow, behind a switch of its own.
+// setup.go contains permissions, watches and caches, access.go the reconcile, bindings.go the desired RoleBindings, auth.go the watch of
+// Auth and the condition. The controller belongs to the component mlflow and has a setting of its own.
 package access

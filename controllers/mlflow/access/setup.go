@@ -32,8 +32,8 @@ import (
 // controllerName distinguishes this controller from others that reconcile namespaces.
 const controllerName = "mlflow-namespace-rbac"
 
-// The rights on RoleBindings are those on the two names; `bind` lets us grant the two roles without holding what they grant.
-// A prefix of its own (RESOURCE_NAME_PREFIX) asks for the same right on the roles of that prefix.
+// Permissions for the two RoleBindings. The verb bind allows granting the two roles without having their permissions. Another
+// RESOURCE_NAME_PREFIX needs the same permission for the roles with that prefix.
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch
 // +kubebuilder:rbac:groups=mlflow.opendatahub.io,resources=mlflows,verbs=list;watch
@@ -42,32 +42,32 @@ const controllerName = "mlflow-namespace-rbac"
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,resourceNames=odh-group-mlflow-view;odh-group-mlflow-edit,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames=mlflow-operator-mlflow-view;mlflow-operator-mlflow-edit,verbs=bind
 
-// RoleBindingKind is read as a whole: its role cannot be changed, only seen.
+// RoleBindingKind is cached as full objects, because roleRef is compared.
 var RoleBindingKind = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
 
-// Access is the controller, and the feedback that it gives.
+// Access is the controller and its feedback to the MLflow controller.
 type Access struct {
-	*report
+	*failureReport
 	prefix  string
 	served  func() *capability.Watcher
 	clock   func() clock.Clock
 	applier func(ctrl.Manager, client.Client) *apply.Applier
 }
 
-// New returns an Access that does nothing before Setup. The prefix stands before the names of the ClusterRoles that are bound. The
-// applier reads with the given client, holds RoleBindings whole and writes as mlflow-operator.
+// New returns an Access that is inactive until Setup. prefix is the prefix of the names of the bound ClusterRoles. The applier reads
+// full RoleBindings with the given client and writes as mlflow-operator.
 func New(prefix string, served func() *capability.Watcher, clk func() clock.Clock,
 	applier func(ctrl.Manager, client.Client) *apply.Applier) *Access {
-	return &Access{report: &report{failures: map[string]string{}}, prefix: prefix, served: served, clock: clk, applier: applier}
+	return &Access{failureReport: &failureReport{failures: map[string]string{}}, prefix: prefix, served: served, clock: clk, applier: applier}
 }
 
 // Setup registers the controller with a manager.
 func (a *Access) Setup(ctx context.Context, mgr ctrl.Manager) error {
-	asking, err := labels.Parse(WorkspaceLabel) // whatever its value
+	hasLabel, err := labels.Parse(WorkspaceLabel) // with any value
 	if err != nil {
 		return fmt.Errorf("selecting namespaces: %w", err)
 	}
-	labelled, err := component.NewSelectorCache(mgr, namespaceHead(), cache.ByObject{Label: asking}, apply.Transform())
+	labelled, err := component.NewSelectorCache(mgr, namespaceMetadata(), cache.ByObject{Label: hasLabel}, apply.Transform())
 	if err != nil {
 		return err
 	}
@@ -80,22 +80,22 @@ func (a *Access) Setup(ctx context.Context, mgr ctrl.Manager) error {
 		return fmt.Errorf("building the client for Auth: %w", err)
 	}
 	served := a.served()
-	follower := newAuthFollower(dyn, served.Current, a.clock(), mgr.GetLogger().WithName("auth"))
-	served.Follow(ctx, func(set capability.Set) { follower.SetServed(set.Has(capability.PlatformAuth)) })
-	follower.Subscribe(ctx, func(auth) { a.news.Notify(struct{}{}) })
+	follower := newAuthWatcher(dyn, served.Current, a.clock(), mgr.GetLogger().WithName("auth"))
+	served.OnChange(ctx, func(set capability.Set) { follower.SetServed(set.Has(capability.PlatformAuth)) })
+	follower.Subscribe(ctx, func(auth) { a.listeners.Notify(struct{}{}) })
 	if err := mgr.Add(follower); err != nil {
 		return fmt.Errorf("adding what follows Auth: %w", err)
 	}
-	a.auth = follower.now
+	a.auth = follower.current
 	reader := &component.DelegatingClient{Client: mgr.GetClient(), Route: func(key client.ObjectKey, object client.Object) client.Reader {
 		if _, ok := object.(*rbacv1.RoleBinding); ok {
 			return bindings[key.Name]
 		}
 		return nil
 	}}
-	r := &namespaces{
+	r := &namespaceReconciler{
 		cached: mgr.GetClient(), labelled: labelled, bindings: bindings,
-		applier: a.applier(mgr, reader), auth: follower, report: a.report, prefix: a.prefix,
+		applier: a.applier(mgr, reader), auth: follower, report: a.failureReport, prefix: a.prefix,
 	}
 	c, err := controller.New(controllerName, mgr, reconciler.ControllerOptionsFor(r))
 	if err != nil {
@@ -104,16 +104,16 @@ func (a *Access) Setup(ctx context.Context, mgr ctrl.Manager) error {
 	return r.watch(mgr, c)
 }
 
-// watch joins the controller to the kinds that are always there.
-func (r *namespaces) watch(mgr ctrl.Manager, c controller.Controller) error {
+// watch adds the watches of the controller.
+func (r *namespaceReconciler) watch(mgr ctrl.Manager, c controller.Controller) error {
 	sources := []source.Source{
-		source.Kind(r.labelled, client.Object(namespaceHead()), &handler.EnqueueRequestForObject{}, optedIn()),
-		source.Kind(mgr.GetCache(), client.Object(&mlflowv1.MLflow{}), r.ofMLflow(), comesAndGoes()),
-		// An MLflow without a name is any: Auth concerns all namespaces that ask for one.
-		r.auth.Changes(&mlflowv1.MLflow{}, r.ofMLflow()),
+		source.Kind(r.labelled, client.Object(namespaceMetadata()), &handler.EnqueueRequestForObject{}, hasWorkspaceLabel()),
+		source.Kind(mgr.GetCache(), client.Object(&mlflowv1.MLflow{}), r.enqueueNamespaces(), existenceChanged()),
+		// The MLflow without a name enqueues the namespaces of every MLflow, because Auth affects all of them.
+		r.auth.EventSource(&mlflowv1.MLflow{}, r.enqueueNamespaces()),
 	}
 	for _, bindings := range r.bindings {
-		sources = append(sources, source.Kind(bindings, client.Object(&rbacv1.RoleBinding{}), toNamespace()))
+		sources = append(sources, source.Kind(bindings, client.Object(&rbacv1.RoleBinding{}), enqueueNamespace()))
 	}
 	for _, s := range sources {
 		if err := c.Watch(s); err != nil {
@@ -123,11 +123,11 @@ func (r *namespaces) watch(mgr ctrl.Manager, c controller.Controller) error {
 	return nil
 }
 
-func namespaceHead() *metav1.PartialObjectMetadata {
+func namespaceMetadata() *metav1.PartialObjectMetadata {
 	return capability.MetadataOf(corev1.SchemeGroupVersion.WithKind("Namespace"))
 }
 
-// bindingCaches hold the RoleBindings of one name each.
+// bindingCaches returns a cache for each name of bindingNames: list and watch are permitted by name only.
 func bindingCaches(mgr ctrl.Manager) (map[string]cache.Cache, error) {
 	all := map[string]cache.Cache{}
 	for _, name := range bindingNames {
@@ -141,33 +141,33 @@ func bindingCaches(mgr ctrl.Manager) (map[string]cache.Cache, error) {
 	return all, nil
 }
 
-// optedIn admits namespaces that bear our label, or did until now.
-func optedIn() predicate.Predicate {
+// hasWorkspaceLabel passes namespaces with WorkspaceLabel, also updates that remove it.
+func hasWorkspaceLabel() predicate.Predicate {
 	has := func(o client.Object) bool {
 		_, labelled := o.GetLabels()[WorkspaceLabel]
 		return labelled
 	}
-	admitted := predicate.NewPredicateFuncs(has)
-	admitted.UpdateFunc = func(e event.UpdateEvent) bool { return has(e.ObjectOld) || has(e.ObjectNew) }
-	return admitted
+	p := predicate.NewPredicateFuncs(has)
+	p.UpdateFunc = func(e event.UpdateEvent) bool { return has(e.ObjectOld) || has(e.ObjectNew) }
+	return p
 }
 
-// comesAndGoes admits what decides about access: whether an MLflow exists and is to stay. Its status does not.
-func comesAndGoes() predicate.Predicate {
+// existenceChanged passes events that create, delete or start the deletion of an MLflow.
+func existenceChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
 	}}
 }
 
-// toNamespace maps a RoleBinding to its namespace, whatever that bears.
-func toNamespace() handler.EventHandler {
+// enqueueNamespace enqueues the namespace of a RoleBinding, regardless of its labels.
+func enqueueNamespace() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: o.GetNamespace()}}}
 	})
 }
 
-// ofMLflow maps an MLflow to the namespaces that ask for it, and one without a name to those that ask for any.
-func (r *namespaces) ofMLflow() handler.EventHandler {
+// enqueueNamespaces enqueues the namespaces that name the MLflow in WorkspaceLabel, or all namespaces for an MLflow without a name.
+func (r *namespaceReconciler) enqueueNamespaces() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, mlflow client.Object) []reconcile.Request {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))

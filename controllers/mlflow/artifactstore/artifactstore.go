@@ -1,5 +1,5 @@
-// Package artifactstore reports on MLflowConfigs. The servers of MLflow read these themselves and ignore one whose Secret is missing
-// or names no bucket, so a condition reports it before artifacts or traces end up in the bucket that all share.
+// Package artifactstore reconciles the status of MLflowConfigs. MLflow servers ignore an MLflowConfig whose Secret is missing or names
+// no bucket, and write to the shared bucket of the server; a condition reports that.
 package artifactstore
 
 import (
@@ -31,26 +31,25 @@ import (
 
 const (
 	controllerName = "mlflowconfig"
-	// artifactSecret and archiveSecret are the only Secrets that the API admits, and bucketKey the only key of them that servers use;
-	// their credentials come from their own environment.
+	// artifactSecret and archiveSecret are the only Secret names that the API accepts. Servers use only bucketKey of them; credentials
+	// come from the environment of the servers.
 	artifactSecret, archiveSecret, bucketKey = "mlflow-artifact-connection", "mlflow-archive-secret", "AWS_S3_BUCKET"
 )
 
-// ReasonFound is the reason of reference.Condition, which is always there, while the Secrets of an MLflowConfig name buckets.
+// ReasonFound is the reason of reference.Condition while the Secrets of an MLflowConfig name buckets.
 const ReasonFound = "ReferencesFound"
 
-// Kind is the kind that is reported on while it is served.
+// Kind is the kind of MLflowConfig, which is watched while it is served.
 var Kind = mlflowv1.GroupVersion.WithKind("MLflowConfig")
 
-// reporter holds what the controller needs.
-type reporter struct {
+type configReconciler struct {
 	references *reference.Tracker
 }
 
 // Setup registers the controller with a manager.
 func Setup(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher) error {
 	secrets := map[string]cache.Cache{}
-	for _, name := range []string{artifactSecret, archiveSecret} { // rights on one name admit lists of that name only
+	for _, name := range []string{artifactSecret, archiveSecret} { // list and watch are permitted by name only
 		named, err := component.NewSelectorCache(mgr, secret(), cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}, apply.Transform())
 		if err != nil {
 			return err
@@ -58,7 +57,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher) er
 		secrets[name] = named
 	}
 	cached := &component.DelegatingClient{Client: mgr.GetClient(), Route: func(key client.ObjectKey, _ client.Object) client.Reader { return secrets[key.Name] }}
-	r := &reporter{references: reference.NewTracker(cached, mgr.GetAPIReader())}
+	r := &configReconciler{references: reference.NewTracker(cached, mgr.GetAPIReader())}
 	shell := reconciler.New(reconciler.Options{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(controllerName), Component: "mlflow",
 	}, reconciler.Logic[*mlflowv1.MLflowConfig]{
@@ -73,7 +72,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher) er
 		return fmt.Errorf("building the controller %s: %w", controllerName, err)
 	}
 	for _, named := range secrets {
-		if err := c.Watch(source.Kind(named, client.Object(secret()), toConfig())); err != nil {
+		if err := c.Watch(source.Kind(named, client.Object(secret()), enqueueConfig())); err != nil {
 			return fmt.Errorf("watching for %s: %w", controllerName, err)
 		}
 	}
@@ -87,26 +86,25 @@ func secret() *metav1.PartialObjectMetadata {
 	return capability.MetadataOf(corev1.SchemeGroupVersion.WithKind("Secret"))
 }
 
-// toConfig maps a Secret to the MLflowConfig of its namespace.
-func toConfig() handler.EventHandler {
+// enqueueConfig enqueues the MLflowConfig in the namespace of a Secret.
+func enqueueConfig() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, secret client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: secret.GetNamespace(), Name: mlflowv1.Name}}}
 	})
 }
 
-// goes is what the Secrets are for.
-var goes = map[string]string{artifactSecret: "artifacts", archiveSecret: "archived traces"}
+// secretContent is the content of the bucket that a Secret names.
+var secretContent = map[string]string{artifactSecret: "artifacts", archiveSecret: "archived traces"}
 
-// report is the only phase.
-func (r *reporter) report(ctx context.Context, config *mlflowv1.MLflowConfig) error {
-	var wanted []reference.Reference
+func (r *configReconciler) report(ctx context.Context, config *mlflowv1.MLflowConfig) error {
+	var refs []reference.Reference
 	var names []string
 	for _, name := range []string{config.Spec.ArtifactRootSecret, config.Spec.ArchiveRootSecret} {
 		if name != "" {
-			wanted, names = append(wanted, reference.Reference{Kind: reference.Secret, Name: name, Keys: []string{bucketKey}}), append(names, "Secret "+name+" names a bucket")
+			refs, names = append(refs, reference.Reference{Kind: reference.Secret, Name: name, Keys: []string{bucketKey}}), append(names, "Secret "+name+" names a bucket")
 		}
 	}
-	resolved, err := r.references.Resolve(ctx, config.UID, config.Namespace, wanted)
+	resolved, err := r.references.Resolve(ctx, config.UID, config.Namespace, refs)
 	if err != nil {
 		return err
 	}
@@ -117,7 +115,7 @@ func (r *reporter) report(ctx context.Context, config *mlflowv1.MLflowConfig) er
 	if len(resolved.Missing) > 0 {
 		var affected []string
 		for _, missing := range slices.Backward(resolved.Missing) { // the artifacts first
-			affected = append(affected, goes[missing.Name])
+			affected = append(affected, secretContent[missing.Name])
 		}
 		status, reason = metav1.ConditionFalse, reference.ReasonMissing
 		message = reference.Describe(config.Namespace, resolved.Missing) +

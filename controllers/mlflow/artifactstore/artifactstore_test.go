@@ -57,7 +57,7 @@ func TestReport(t *testing.T) {
 		if tc.spec != (mlflowv1.MLflowConfigSpec{}) {
 			config.Spec = tc.spec
 		}
-		if err := (&reporter{references: reference.NewTracker(c, c)}).report(t.Context(), config); err != nil {
+		if err := (&configReconciler{references: reference.NewTracker(c, c)}).report(t.Context(), config); err != nil {
 			t.Fatal(err)
 		}
 		got, _ := conditions.Get(config.Status.Conditions, reference.Condition)
@@ -76,7 +76,7 @@ func TestReportKeepsWhatItKnows(t *testing.T) {
 		},
 	}).Build()
 	config := configOf("team")
-	if err := (&reporter{references: reference.NewTracker(c, c)}).report(t.Context(), config); !errors.Is(err, refused) {
+	if err := (&configReconciler{references: reference.NewTracker(c, c)}).report(t.Context(), config); !errors.Is(err, refused) {
 		t.Errorf("error %v", err)
 	}
 	if len(config.Status.Conditions) != 0 {

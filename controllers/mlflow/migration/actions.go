@@ -9,23 +9,21 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 )
 
-// Every function here is the consequence of one rule of migrationRules.
-
 const (
 	hintForce = ". After fixing the issue, add the " + ForceAnnotation + " annotation to the MLflow resource to force a rerun."
 	hintRetry = " If you want to rerun immediately after fixing the issue, add the " + ForceAnnotation + " annotation."
 )
 
-// resume ends what a request that is gone has said of a server that was kept as it was.
+// resume applies the workloads of the spec. It resets the condition if a withdrawn request pinned the server.
 func resume(f *Facts) Decision {
 	d := Decision{Workloads: RunAsSpecified}
-	if f.Condition != nil && KeepsServer(f.Condition.Reason) {
+	if f.Condition != nil && PinsServer(f.Condition.Reason) {
 		d.Report = Succeeded(f.Generation)
 	}
 	return d
 }
 
-// Succeeded is the report of a migration that is done.
+// Succeeded returns the report of a completed migration.
 func Succeeded(generation int64) *Report {
 	return &Report{
 		Status: metav1.ConditionTrue, Reason: ReasonMigrationSucceeded,
@@ -33,80 +31,80 @@ func Succeeded(generation int64) *Report {
 	}
 }
 
-func awaitRollout(f *Facts) Decision { return rollsOut(f, f.Record.Version) }
+func awaitRollout(f *Facts) Decision { return rolloutDecision(f, f.Record.Version) }
 
-func rollsOut(f *Facts, version string) Decision {
+func rolloutDecision(f *Facts, version string) Decision {
 	return Decision{Workloads: RunAsSpecified, Report: &Report{
-		Status: metav1.ConditionUnknown, Reason: f.reason(ReasonMigrationRunning),
+		Status: metav1.ConditionUnknown, Reason: f.forcedReason(ReasonMigrationRunning),
 		Message: fmt.Sprintf("The database is migrated to version %s; waiting for the server to become ready", version),
 	}}
 }
 
-// keepFailure says again what was said, for the present generation, and records what the original left in a condition alone.
+// keepFailure repeats the failure for the current generation, and records one of the legacy operator.
 func keepFailure(f *Facts) Decision {
 	text := fmt.Sprintf("The migration to version %s or newer failed", f.Supported) + hintForce
-	if f.reasonIs(ReasonMigrationFailed) {
+	if f.hasReason(ReasonMigrationFailed) {
 		text = f.Condition.Message
 	}
-	d := failedWith(text)
-	if f.failedBefore() {
-		d.Record = f.record(mlflowv1.MigrationFailed, "")
+	d := failedDecision(text)
+	if f.hasLegacyFailure() {
+		d.Record = f.newRecord(mlflowv1.MigrationFailed, "")
 	}
 	return d
 }
 
 func awaitDeletion(f *Facts) Decision {
-	return holding(f, ReasonMigrationRunning, f.because("Waiting for migration Job %s to be gone", f.Live.Job.Name), RecreateDelay)
+	return scaledDownDecision(f, ReasonMigrationRunning, f.withTrigger("Waiting for migration Job %s to be gone", f.Observed.Job.Name), ShortRequeue)
 }
 
-func restart(f *Facts) Decision {
+func recreateJob(f *Facts) Decision {
 	how := "completed"
-	if f.failed() {
+	if f.jobFailed() {
 		how = "failed"
 	}
 	if f.Force == "" {
-		return removing(f, f.Live.Job, ReasonMigrationRunning, f.because("Deleted %s migration Job %s to create it again", how, f.Live.Job.Name))
+		return deleteJobDecision(f, f.Observed.Job, ReasonMigrationRunning, f.withTrigger("Deleted %s migration Job %s to create it again", how, f.Observed.Job.Name))
 	}
-	return removing(f, f.Live.Job, ReasonForceMigrationRestart, f.because(
-		"Deleted %s migration Job %s so the force-migrate annotation can create a fresh Job with the same generated name", how, f.Live.Job.Name))
+	return deleteJobDecision(f, f.Observed.Job, ReasonForceMigrationRestart, f.withTrigger(
+		"Deleted %s migration Job %s so the force-migrate annotation can create a fresh Job with the same generated name", how, f.Observed.Job.Name))
 }
 
-func rerunChanged(f *Facts) Decision {
-	return removing(f, f.Live.Job, ReasonMigrationRunning, f.because("Deleted failed migration Job %s, since image, version or stores have changed,", f.Live.Job.Name))
+func recreateChangedJob(f *Facts) Decision {
+	return deleteJobDecision(f, f.Observed.Job, ReasonMigrationRunning, f.withTrigger("Deleted failed migration Job %s, since image, version or stores have changed,", f.Observed.Job.Name))
 }
 
-// recordFailure takes an annotation away before it records the failure: when that is cut short, the failed Job without an annotation
-// says the same. Adding the annotation again asks for another migration then, as the message has it.
+// recordFailure removes the annotation before it records the failure. If the operator stops in between, the failed Job without an
+// annotation yields the same record. Adding the annotation again requests another migration, as the message says.
 func recordFailure(f *Facts) Decision {
 	if f.Force != "" {
-		return Decision{Workloads: ScaleToZero, Step: StepUnmark, Retry: RecreateDelay}
+		return Decision{Workloads: ScaleToZero, Step: StepRemoveAnnotation, RequeueAfter: ShortRequeue}
 	}
-	d := failedWith(f.Live.Job.Failure.Message + hintForce)
-	d.Record = f.record(mlflowv1.MigrationFailed, f.Live.Job.UID)
+	d := failedDecision(f.Observed.Job.Failure.Message + hintForce)
+	d.Record = f.newRecord(mlflowv1.MigrationFailed, f.Observed.Job.UID)
 	return d
 }
 
-// retryJob makes room for another Job, after a pause.
+// retryJob deletes the failed Job after a pause, so that another is created.
 func retryJob(f *Facts) Decision {
-	if at := f.Live.Job.FailedAt.Add(retryDelay); f.Now.Before(at) {
-		return holding(f, ReasonMigrationRetrying, retrying(f, at), max(at.Sub(f.Now), time.Second))
+	if retryAt := f.Observed.Job.FailedAt.Add(failureRetryDelay); f.Now.Before(retryAt) {
+		return scaledDownDecision(f, ReasonMigrationRetrying, retryMessage(f, retryAt), max(retryAt.Sub(f.Now), time.Second))
 	}
-	d := removing(f, f.Live.Job, ReasonMigrationRetrying, retrying(f, f.Now.Add(RecreateDelay)))
-	d.Retry = RecreateDelay
+	d := deleteJobDecision(f, f.Observed.Job, ReasonMigrationRetrying, retryMessage(f, f.Now.Add(ShortRequeue)))
+	d.RequeueAfter = ShortRequeue
 	return d
 }
 
-func retrying(f *Facts, at time.Time) string {
-	return f.Live.Job.Failure.Message + " Retrying automatically after " + at.UTC().Format(time.RFC3339) + "." + hintRetry
+func retryMessage(f *Facts, at time.Time) string {
+	return f.Observed.Job.Failure.Message + " Retrying automatically after " + at.UTC().Format(time.RFC3339) + "." + hintRetry
 }
 
-// recordSuccess lets the server come back; it is a success for users when that is ready.
+// recordSuccess starts the rollout of the server. The condition is True only once the server is ready.
 func recordSuccess(f *Facts) Decision {
-	return follow(f, f.migrated(f.Live.Job.Found, f.Live.Job.UID))
+	return recordMigrated(f, f.newSuccessRecord(f.Observed.Job.ImageReport, f.Observed.Job.UID))
 }
 
-func follow(f *Facts, r *mlflowv1.MigrationStatus) Decision {
-	d := rollsOut(f, r.Version)
+func recordMigrated(f *Facts, r *mlflowv1.MigrationStatus) Decision {
+	d := rolloutDecision(f, r.Version)
 	d.Record = r
 	return d
 }
@@ -116,104 +114,104 @@ func replaceJob(f *Facts) Decision {
 	if f.Force != "" {
 		reason = ReasonForceMigrationRestart
 	}
-	return removing(f, f.Live.Job, reason, f.because("Deleted migration Job %s, which never started, to create it again", f.Live.Job.Name))
+	return deleteJobDecision(f, f.Observed.Job, reason, f.withTrigger("Deleted migration Job %s, which never started, to create it again", f.Observed.Job.Name))
 }
 
-// removeOther makes room for a Job of ours. A finished one of an earlier MLflow proves nothing about the stores of this one, and a
-// migration that has nothing to do is a matter of seconds.
-func removeOther(f *Facts) Decision {
+// deleteOtherJob deletes a Job that blocks the desired one. The result of a deleted MLflow's Job does not apply: its stores may differ,
+// and a migration without changes takes seconds.
+func deleteOtherJob(f *Facts) Decision {
 	other := f.idleOther()
-	text := f.because("Deleted migration Job %s, which never started,", other.origin())
+	text := f.withTrigger("Deleted migration Job %s, which never started,", other.description())
 	if other.Phase != JobRunning {
-		text = f.because("Deleted finished migration Job %s", other.origin())
+		text = f.withTrigger("Deleted finished migration Job %s", other.description())
 	}
-	return removing(f, other, ReasonMigrationRunning, text)
+	return deleteJobDecision(f, other, ReasonMigrationRunning, text)
 }
 
-// origin names a Job that is not the one wanted, and where it comes from.
-func (j *JobState) origin() string {
-	if j.Left {
+// description returns the name and origin of a Job other than the desired one.
+func (j *JobState) description() string {
+	if j.Orphaned {
 		return j.Name + " of an earlier MLflow"
 	}
 	return j.Name + " from a previous desired generation"
 }
 
-// endChore makes room: garbage collection and archival continue where they were with their next run.
-func endChore(f *Facts) Decision {
-	c := f.endable()
-	why := "never started"
-	if c.Started {
-		why = fmt.Sprintf("runs for longer than %s", choreDeadline)
+// deleteCronJobRun deletes a Job of a CronJob. Garbage collection and archival resume with their next run.
+func deleteCronJobRun(f *Facts) Decision {
+	job := f.removableCronJobRun()
+	reason := "never started"
+	if job.Started {
+		reason = fmt.Sprintf("runs for longer than %s", cronJobDeadline)
 	}
-	return removing(f, c, ReasonMigrationScalingDown,
-		WithCause(f.because("Deleted Job %s, which %s,", c.Name, why), c.Cause))
+	return deleteJobDecision(f, job, ReasonMigrationScalingDown,
+		WithCause(f.withTrigger("Deleted Job %s, which %s,", job.Name, reason), job.Cause))
 }
 
-func awaitChores(f *Facts) Decision {
-	text := f.because("Waiting for the CronJobs to be suspended before migration")
-	if len(f.Live.Chores) > 0 {
-		c := &f.Live.Chores[0]
-		text = WithCause(f.because("Waiting for Job %s to end before migration, at most %s from its start,", c.Name, choreDeadline), c.Cause)
+func awaitCronJobRuns(f *Facts) Decision {
+	text := f.withTrigger("Waiting for the CronJobs to be suspended before migration")
+	if len(f.Observed.CronJobRuns) > 0 {
+		c := &f.Observed.CronJobRuns[0]
+		text = WithCause(f.withTrigger("Waiting for Job %s to end before migration, at most %s from its start,", c.Name, cronJobDeadline), c.Cause)
 	}
-	return holding(f, ReasonMigrationScalingDown, text, RecreateDelay)
+	return scaledDownDecision(f, ReasonMigrationScalingDown, text, ShortRequeue)
 }
 
-func awaitQuiet(f *Facts) Decision {
-	text := f.because("Waiting for MLflow pods to quiesce before migration: %d replicas remain", f.Live.Busy)
-	if f.Live.Counts != "" {
-		text = f.because("Waiting for MLflow pods to quiesce before migration: %s", f.Live.Counts)
+func awaitIdleDatabase(f *Facts) Decision {
+	text := f.withTrigger("Waiting for MLflow pods to quiesce before migration: %d replicas remain", f.Observed.DatabaseUsers)
+	if f.Observed.UsersPerServer != "" {
+		text = f.withTrigger("Waiting for MLflow pods to quiesce before migration: %s", f.Observed.UsersPerServer)
 	}
-	if f.Live.Busy == 0 {
-		text = f.because("Waiting for MLflow pods to quiesce before migration: the Deployment is being stopped")
+	if f.Observed.DatabaseUsers == 0 {
+		text = f.withTrigger("Waiting for MLflow pods to quiesce before migration: the Deployment is being stopped")
 	}
-	return holding(f, ReasonMigrationScalingDown, WithCause(text, f.Live.Users), RecreateDelay)
+	return scaledDownDecision(f, ReasonMigrationScalingDown, WithCause(text, f.Observed.UserPods), ShortRequeue)
 }
 
-// awaitJob also makes a Job that runs already the one of an annotation that came later.
+// awaitJob waits for the Job, and records a force annotation that was added while it runs.
 func awaitJob(f *Facts) Decision {
-	d := holding(f, ReasonMigrationRunning, WithCause(f.because("Waiting for migration Job %s to finish", f.Live.Job.Name), f.Live.Job.Cause), WatchDelay)
+	d := scaledDownDecision(f, ReasonMigrationRunning, WithCause(f.withTrigger("Waiting for migration Job %s to finish", f.Observed.Job.Name), f.Observed.Job.Cause), JobPollInterval)
 	if f.Record.Outcome != mlflowv1.MigrationRunning || f.Record.Force != f.Force {
-		d.Record = f.record(mlflowv1.MigrationRunning, "")
+		d.Record = f.newRecord(mlflowv1.MigrationRunning, "")
 	}
 	return d
 }
 
-func awaitOther(f *Facts) Decision {
-	other := &f.Live.Others[0]
-	until, retry := "finish", WatchDelay
-	if other.Leaving {
-		until, retry = "be gone", RecreateDelay
+func awaitOtherJob(f *Facts) Decision {
+	other := &f.Observed.OtherJobs[0]
+	until, retry := "finish", JobPollInterval
+	if other.Terminating {
+		until, retry = "be gone", ShortRequeue
 	}
-	text := f.because("Waiting for migration Job %s to %s", other.origin(), until)
-	return holding(f, ReasonMigrationRunning, WithCause(text, other.Cause), retry)
+	text := f.withTrigger("Waiting for migration Job %s to %s", other.description(), until)
+	return scaledDownDecision(f, ReasonMigrationRunning, WithCause(text, other.Cause), retry)
 }
 
 func createJob(f *Facts) Decision {
-	d := holding(f, ReasonMigrationRunning, f.because("Created migration Job %s", f.JobName), WatchDelay)
-	d.Step, d.Record = StepCreate, f.record(mlflowv1.MigrationRunning, "")
+	d := scaledDownDecision(f, ReasonMigrationRunning, f.withTrigger("Created migration Job %s", f.JobName), JobPollInterval)
+	d.Step, d.Record = StepCreateJob, f.newRecord(mlflowv1.MigrationRunning, "")
 	return d
 }
 
-func holding(f *Facts, reason, message string, retry time.Duration) Decision {
-	return Decision{Workloads: ScaleToZero, Retry: retry, Report: &Report{
-		Status: metav1.ConditionUnknown, Reason: f.reason(reason), Message: message, Progressing: true,
+func scaledDownDecision(f *Facts, reason, message string, retry time.Duration) Decision {
+	return Decision{Workloads: ScaleToZero, RequeueAfter: retry, Report: &Report{
+		Status: metav1.ConditionUnknown, Reason: f.forcedReason(reason), Message: message, Progressing: true,
 	}}
 }
 
-func removing(f *Facts, j *JobState, reason, message string) Decision {
-	d := holding(f, reason, message, untilEvent(j))
-	d.Step, d.Job = StepDelete, j
+func deleteJobDecision(f *Facts, j *JobState, reason, message string) Decision {
+	d := scaledDownDecision(f, reason, message, deletionRequeue(j))
+	d.Step, d.Job = StepDeleteJob, j
 	return d
 }
 
-func failedWith(message string) Decision {
+func failedDecision(message string) Decision {
 	return Decision{Workloads: ScaleToZero, Report: &Report{
 		Status: metav1.ConditionFalse, Reason: ReasonMigrationFailed, Message: message,
 	}}
 }
 
-// reason is the one for a forced migration where there is one.
-func (f *Facts) reason(plain string) string {
+// forcedReason returns the reason for a forced migration that corresponds to plain, or plain.
+func (f *Facts) forcedReason(plain string) string {
 	forced := f.Force != "" || f.Record.Force != "" && f.rolloutPending()
 	switch {
 	case forced && plain == ReasonMigrationRunning:
@@ -225,7 +223,7 @@ func (f *Facts) reason(plain string) string {
 	}
 }
 
-// WithCause appends the cause of a failure to a text, if there is one.
+// WithCause appends the cause of a failure to a text, unless it is empty.
 func WithCause(text, cause string) string {
 	if cause == "" {
 		return text

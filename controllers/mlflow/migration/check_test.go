@@ -10,17 +10,19 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 )
 
-func runs(f *Facts) { f.Live.Runs, f.Live.Serving, f.Live.Busy, f.Live.Settled = true, true, 1, false }
+func runs(f *Facts) {
+	f.Observed.ServerEnabled, f.Observed.ServerReady, f.Observed.DatabaseUsers, f.Observed.ScaledDown = true, true, 1, false
+}
 
 // check is the Job of a check for what would be migrated, as the facts say it before this change.
 func check(phase jobPhase, changes ...func(*JobState)) change {
 	return func(f *Facts) {
 		c := aJob("mlflow-migration-check", phase)
-		c.For = f.checkFor()
+		c.RequestHash = f.checkHash()
 		for _, change := range changes {
 			change(&c)
 		}
-		f.Live.Check = &c
+		f.Observed.Check = &c
 	}
 }
 
@@ -30,11 +32,11 @@ func upgrade(changes ...change) *Facts {
 
 func because(text string) func(*JobState) { return func(j *JobState) { j.Cause = text } }
 
-func code(n int) func(*JobState) { return func(j *JobState) { j.Code = int32(n) } }
+func code(n int) func(*JobState) { return func(j *JobState) { j.ExitCode = int32(n) } }
 
 func found(schema, database string) func(*JobState) {
 	return func(j *JobState) {
-		j.Found = resources.ImageReport{MLflow: "3.18.0", Schema: schema, Database: database}
+		j.ImageReport = resources.ImageReport{MLflow: "3.18.0", Schema: schema, Database: database}
 	}
 }
 
@@ -45,51 +47,51 @@ var exchanged = func(f *Facts) {
 
 // checkCases are those of a server that runs when a migration is requested.
 var checkCases = []ruleCase{
-	{"the server runs and nothing is checked", upgrade(), "the server runs and nothing is checked", ServeOn, StepCheck, ReasonMigrationChecking, "before the server is stopped", "", WatchDelay},
-	{"CronJobs continue beside it", upgrade(scheduling, beside(started)), "the server runs and nothing is checked", ServeOn, StepCheck, ReasonMigrationChecking, "", "", WatchDelay},
-	{"a forced migration is checked before the Job of before goes", upgrade(forced("a"), job(JobSucceeded), wrote(done)), "the server runs and nothing is checked", ServeOn, StepCheck,
-		ReasonMigrationChecking, "", "", WatchDelay},
+	{"the server runs and nothing is checked", upgrade(), "the server runs and nothing is checked", KeepRunning, StepCreateCheckJob, ReasonMigrationChecking, "before the server is stopped", "", JobPollInterval},
+	{"CronJobs continue beside it", upgrade(scheduling, beside(started)), "the server runs and nothing is checked", KeepRunning, StepCreateCheckJob, ReasonMigrationChecking, "", "", JobPollInterval},
+	{"a forced migration is checked before the Job of before goes", upgrade(forced("a"), job(JobSucceeded), wrote(done)), "the server runs and nothing is checked", KeepRunning, StepCreateCheckJob,
+		ReasonMigrationChecking, "", "", JobPollInterval},
 	{"a rollout that is pending for another database", situation(runs, wrote(pending, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })),
-		"the server runs and nothing is checked", ServeOn, StepCheck, ReasonMigrationChecking, "", "", WatchDelay},
-	{"the check runs", upgrade(check(JobRunning, started)), "the check runs", ServeOn, StepNone, ReasonMigrationChecking, "Waiting for check Job mlflow-migration-check to finish", "", WatchDelay},
-	{"the image of the check cannot be pulled", upgrade(check(JobRunning, because("no such image"))), "the check runs", ServeOn, StepNone, ReasonMigrationCheckFailed,
-		"check Job mlflow-migration-check does not succeed: no such image", "", WatchDelay},
-	{"the check succeeded", upgrade(check(JobSucceeded)), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown, "", "", RecreateDelay},
-	{"the check succeeded, and Jobs beside the server continue", upgrade(check(JobSucceeded), beside(started)), "Jobs beside the server continue", Drain, StepNone, ReasonMigrationScalingDown, "", "", RecreateDelay},
-	{"the check was for another image", upgrade(check(JobSucceeded), func(f *Facts) { f.Image = "fixed" }), "the check is for another migration, or goes", ServeOn, StepDelete,
-		ReasonMigrationChecking, "Deleted check Job mlflow-migration-check, which was made for another migration", "", fallbackDelay},
-	{"the check was for another generation", upgrade(check(JobRunning, started), func(f *Facts) { f.Generation++ }), "the check is for another migration, or goes", ServeOn, StepDelete,
-		ReasonMigrationChecking, "", "", fallbackDelay},
-	{"the check was for the migration before", upgrade(check(JobSucceeded), func(f *Facts) { f.Record.JobUID = "later" }), "the check is for another migration, or goes", ServeOn, StepDelete,
-		ReasonMigrationChecking, "", "", fallbackDelay},
-	{"an earlier MLflow left a check", upgrade(check(JobSucceeded, left), func(f *Facts) { f.Live.Check.For = "" }), "the check is for another migration, or goes", ServeOn, StepDelete,
-		ReasonMigrationChecking, "", "", RecreateDelay},
-	{"the check is on its way out", upgrade(check(JobSucceeded, leaving)), "the check is for another migration, or goes", ServeOn, StepNone, ReasonMigrationChecking, "to be gone", "", RecreateDelay},
+		"the server runs and nothing is checked", KeepRunning, StepCreateCheckJob, ReasonMigrationChecking, "", "", JobPollInterval},
+	{"the check runs", upgrade(check(JobRunning, started)), "the check runs", KeepRunning, StepNone, ReasonMigrationChecking, "Waiting for check Job mlflow-migration-check to finish", "", JobPollInterval},
+	{"the image of the check cannot be pulled", upgrade(check(JobRunning, because("no such image"))), "the check runs", KeepRunning, StepNone, ReasonMigrationCheckFailed,
+		"check Job mlflow-migration-check does not succeed: no such image", "", JobPollInterval},
+	{"the check succeeded", upgrade(check(JobSucceeded)), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown, "", "", ShortRequeue},
+	{"the check succeeded, and Jobs beside the server continue", upgrade(check(JobSucceeded), beside(started)), "Jobs beside the server continue", Drain, StepNone, ReasonMigrationScalingDown, "", "", ShortRequeue},
+	{"the check was for another image", upgrade(check(JobSucceeded), func(f *Facts) { f.Image = "fixed" }), "the check is for another migration, or goes", KeepRunning, StepDeleteJob,
+		ReasonMigrationChecking, "Deleted check Job mlflow-migration-check, which was made for another migration", "", fallbackRequeue},
+	{"the check was for another generation", upgrade(check(JobRunning, started), func(f *Facts) { f.Generation++ }), "the check is for another migration, or goes", KeepRunning, StepDeleteJob,
+		ReasonMigrationChecking, "", "", fallbackRequeue},
+	{"the check was for the migration before", upgrade(check(JobSucceeded), func(f *Facts) { f.Record.JobUID = "later" }), "the check is for another migration, or goes", KeepRunning, StepDeleteJob,
+		ReasonMigrationChecking, "", "", fallbackRequeue},
+	{"an earlier MLflow left a check", upgrade(check(JobSucceeded, left), func(f *Facts) { f.Observed.Check.RequestHash = "" }), "the check is for another migration, or goes", KeepRunning, StepDeleteJob,
+		ReasonMigrationChecking, "", "", ShortRequeue},
+	{"the check is on its way out", upgrade(check(JobSucceeded, leaving)), "the check is for another migration, or goes", KeepRunning, StepNone, ReasonMigrationChecking, "to be gone", "", ShortRequeue},
 	{"[D16] the database is newer than the image", upgrade(recorded("3.18.0"), wrote(done, func(r *mlflowv1.MigrationStatus) { r.Image = "newer" }), check(JobFailed, terminal, code(17))),
-		"the database is newer than the image", ServeOn, StepNone, ReasonDowngradeRefused,
+		"the database is newer than the image", KeepRunning, StepNone, ReasonDowngradeRefused,
 		"Server and CronJobs are left as they are, because with image mlflow:v3 it broke; status.version is 3.18.0", "", 0},
 	{"the image is another with the same schema", upgrade(exchanged, check(JobSucceeded, found("same", "same"))), "the check found the schema of the image", RunAsSpecified, StepNone,
 		ReasonMigrationRunning, "The database is migrated to version 3.18.0; waiting", pending, 0},
 	{"the image is another with a newer schema", upgrade(exchanged, check(JobSucceeded, found("new", "old"))), "pods still use the database", ScaleToZero, StepNone,
-		ReasonMigrationScalingDown, "because the image is another", "", RecreateDelay},
-	{"the image is another, and the database a file", upgrade(exchanged, check(JobSucceeded, found("new", ""))), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown, "", "", RecreateDelay},
+		ReasonMigrationScalingDown, "because the image is another", "", ShortRequeue},
+	{"the image is another, and the database a file", upgrade(exchanged, check(JobSucceeded, found("new", ""))), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown, "", "", ShortRequeue},
 	{"mode Always migrates although there is nothing to do", upgrade(always, check(JobSucceeded, found("same", "same"))), "pods still use the database", ScaleToZero, StepNone,
-		ReasonMigrationScalingDown, "", "", RecreateDelay},
-	{"the check failed for good", upgrade(check(JobFailed, terminal)), "the check failed for good", ServeOn, StepNone, ReasonMigrationCheckFailed,
+		ReasonMigrationScalingDown, "", "", ShortRequeue},
+	{"the check failed for good", upgrade(check(JobFailed, terminal)), "the check failed for good", KeepRunning, StepNone, ReasonMigrationCheckFailed,
 		"The server was not stopped, because the check of image mlflow:v3 and the databases before the migration failed: it broke. Correct the spec", "", 0},
-	{"the check failed", upgrade(check(JobFailed)), "the check failed and is repeated", ServeOn, StepNone, ReasonMigrationCheckFailed, "failed: it broke. It is repeated", "", retryDelay / 2},
-	{"the check failed some time ago", upgrade(check(JobFailed, longAgo)), "the check failed and is repeated", ServeOn, StepDelete, ReasonMigrationCheckFailed, "failed: it broke. It is repeated", "", fallbackDelay},
+	{"the check failed", upgrade(check(JobFailed)), "the check failed and is repeated", KeepRunning, StepNone, ReasonMigrationCheckFailed, "failed: it broke. It is repeated", "", failureRetryDelay / 2},
+	{"the check failed some time ago", upgrade(check(JobFailed, longAgo)), "the check failed and is repeated", KeepRunning, StepDeleteJob, ReasonMigrationCheckFailed, "failed: it broke. It is repeated", "", fallbackRequeue},
 	{"the request is gone with a change of the spec", situation(recorded("3.14.0"), runs, mentioned(unknown, ReasonMigrationCheckFailed, 1)), "nothing is requested",
 		RunAsSpecified, StepNone, ReasonMigrationSucceeded, "", "", 0},
 	{"a user starts the server while its database is migrated", upgrade(wrote(running), job(JobRunning, started)), "pods still use the database", ScaleToZero, StepNone,
-		ReasonMigrationScalingDown, "", "", RecreateDelay},
-	{"a user starts the server while a Job of before works", upgrade(other(started)), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown, "", "", RecreateDelay},
+		ReasonMigrationScalingDown, "", "", ShortRequeue},
+	{"a user starts the server while a Job of before works", upgrade(other(started)), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown, "", "", ShortRequeue},
 	{"a Job of the original has migrated", upgrade(job(JobSucceeded, legacy)), "the Job has migrated", RunAsSpecified, StepNone, ReasonMigrationRunning, "", pending, 0},
-	{"without a server there is nothing to keep", situation(check(JobFailed)), "a Job is needed", ScaleToZero, StepCreate, ReasonMigrationRunning, "", running, WatchDelay},
+	{"without a server there is nothing to keep", situation(check(JobFailed)), "a Job is needed", ScaleToZero, StepCreateJob, ReasonMigrationRunning, "", running, JobPollInterval},
 }
 
 // A failed check is reported in one way until it succeeds, so that its repetitions write nothing.
-func TestFailedCheckKeepsItsWords(t *testing.T) {
+func TestFailedCheckKeepsMessage(t *testing.T) {
 	before, after := Decide(upgrade(check(JobFailed))), Decide(upgrade(check(JobFailed, longAgo)))
 	if *before.Report != *after.Report {
 		t.Errorf("%+v, then %+v", before.Report, after.Report)

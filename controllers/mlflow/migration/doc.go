@@ -1,3 +1,3 @@
-// Package migration decides what the migration of a database needs next. facts.go holds what is known, rules.go the table of
-// rules of which the first that applies decides, actions.go what each does. Nothing here talks to an API server.
+// Package migration is the state machine of a database migration, as pure functions. facts.go defines the inputs, rules.go the
+// ordered rules of which the first match decides, actions.go their decisions.
 package migration

@@ -13,64 +13,66 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 )
 
-// ForceAnnotation on an MLflow asks for one migration, whatever its value.
+// ForceAnnotation on an MLflow requests one migration, regardless of its value.
 const ForceAnnotation = "mlflow.opendatahub.io/force-migrate"
 
-// Facts is all that decides about a migration.
+// Facts holds the inputs of the rules.
 type Facts struct {
 	Now        time.Time
 	Generation int64
-	// Supported is the oldest version that this build takes, Recorded that of status.version.
+	// Supported is the oldest MLflow version that this build supports, Recorded is status.version.
 	Supported, Recorded string
-	// Always: the mode asks for one migration in each generation.
+	// Always is true if spec.migration.mode requests one migration in each generation.
 	Always bool
-	// Force stands for the value of the annotation; empty without one.
+	// Force is the hash of the value of ForceAnnotation, or empty.
 	Force string
-	// Image and Stores are what a Job made now would run and migrate.
+	// Image is the desired image, Stores the hash of the desired stores.
 	Image, Stores string
-	// Condition is the last one of type Migration; nil when there is none.
+	// Condition is the last condition Migration, or nil.
 	Condition *metav1.Condition
-	// Record is what earlier reconciles wrote down.
+	// Record is status.migration.
 	Record mlflowv1.MigrationStatus
 	// JobName is the name of the Job for version and generation.
 	JobName string
-	// Live is what only the API server knows; nil before it was asked.
-	Live *Workloads
+	// Observed is the state of the cluster, or nil until StepObserve is executed.
+	Observed *Workloads
 }
 
-// Workloads is what runs in the cluster.
+// Workloads is the observed state of the Deployments, Jobs and CronJobs of an MLflow.
 type Workloads struct {
-	// Job is the one with the current name; nil when there is none.
+	// Job is the Job named Facts.JobName, or nil.
 	Job *JobState
-	// Others are the unfinished Jobs of this MLflow with other names, and those that an earlier MLflow left: unfinished ones of any
-	// name, and a finished one of the current name.
-	Others []JobState
-	// Runs: the server is meant to run, and was not stopped.
-	Runs bool
-	// Check is the Job that tries image and databases before the server is stopped; nil when there is none.
+	// OtherJobs holds the unfinished Jobs with other names, and the orphaned Jobs of a deleted MLflow: unfinished ones of any
+	// name, and a finished one named Facts.JobName.
+	OtherJobs []JobState
+	// ServerEnabled is true if the Deployment of the tracking server desires replicas.
+	ServerEnabled bool
+	// Check is the Job that tests image and databases before the server is stopped, or nil.
 	Check *JobState
-	// Scheduling: a CronJob is not suspended, so that another of its Jobs can follow.
-	Scheduling bool
-	// Chores are the unfinished Jobs of the CronJobs; the cause of each names its pods, with what keeps them.
-	Chores []JobState
-	// Serving: the server is rolled out and ready.
-	Serving bool
-	// Busy counts replicas and pods that may use the database; Users names some of the pods, with what keeps them.
-	Busy  int32
-	Users string
-	// Counts says how busy each of the servers is, where artifacts have one of their own.
-	Counts string
-	// Settled: the Deployment is observed to be off, so that no pod can follow.
-	Settled bool
+	// CronJobsActive is true if a CronJob is not suspended and may create a Job.
+	CronJobsActive bool
+	// CronJobRuns holds the unfinished Jobs of the CronJobs.
+	CronJobRuns []JobState
+	// ServerReady is true if the rollout of the tracking server is complete.
+	ServerReady bool
+	// DatabaseUsers counts replicas and pods that may use the database; UserPods describes some of the pods.
+	DatabaseUsers int32
+	UserPods      string
+	// UsersPerServer is the number of users for each server, if there is an artifacts server.
+	UsersPerServer string
+	// ScaledDown is true if every Deployment is observed to have no replica, so that no pod can be created.
+	ScaledDown bool
 }
 
-// Working reports that a Job beside the server uses the database, or that one can follow.
-func (w *Workloads) Working() bool { return w.Scheduling || len(w.Chores) > 0 }
+// CronJobsBusy reports whether a Job of a CronJob uses the database or may do so later.
+func (w *Workloads) CronJobsBusy() bool { return w.CronJobsActive || len(w.CronJobRuns) > 0 }
 
-// Quiet reports that nothing uses the database and nothing will.
-func (w *Workloads) Quiet() bool { return w.Settled && w.Busy == 0 && !w.Working() }
+// DatabaseIdle reports whether no pod uses the database or can do so later.
+func (w *Workloads) DatabaseIdle() bool {
+	return w.ScaledDown && w.DatabaseUsers == 0 && !w.CronJobsBusy()
+}
 
-// jobPhase is how far a Job is. A Job that only announces its failure is still running.
+// jobPhase is the phase of a Job. A Job with only the condition FailureTarget is still running.
 type jobPhase string
 
 // The phases of a Job.
@@ -80,38 +82,37 @@ const (
 	JobFailed    jobPhase = "failed"
 )
 
-// JobState is a Job that migrates, that tries image and databases first, or that works beside the server.
+// JobState is the state of a migration Job, a check Job or a Job of a CronJob.
 type JobState struct {
 	Name  string
 	UID   types.UID
 	Phase jobPhase
-	// Ours distinguishes our Jobs, whose events reach us, from those that the original operator made.
-	Ours bool
-	// Left: an earlier MLflow of this name left it, so that nothing reports what becomes of it.
-	Left bool
-	// Leaving: it is being deleted.
-	Leaving bool
-	// For is what it was made for: the annotation that forced a migration, empty when none did; or the migration that it checks.
-	For string
-	// Image that it runs, and what its program found in it; Code is how that ended.
-	Image string
-	Found resources.ImageReport
-	Code  int32
-	// Started: its program runs or has just ended.
+	// Managed is true if the Job has the operator label, so that it is watched. Jobs of the legacy operator have none.
+	Managed bool
+	// Orphaned is true if the Job belonged to a deleted MLflow of the same name. It causes no event.
+	Orphaned bool
+	// Terminating is true if the Job has a deletionTimestamp.
+	Terminating bool
+	// RequestHash identifies the request: the value of ForceAnnotation, or the migration that a check Job tests.
+	RequestHash string
+	// Image is the image of the Job; ImageReport and ExitCode are the result of its program.
+	Image       string
+	ImageReport resources.ImageReport
+	ExitCode    int32
+	// Started is true if the program of the Job runs or has just ended.
 	Started bool
-	// Since is when it was made, or began.
-	Since time.Time
-	// FailedAt and Failure say how it failed.
-	FailedAt time.Time
-	Failure  Failure
-	// Cause is why its pod does not run; empty when nothing is known.
+	// StartedAt is the start time, or the creation time before the start.
+	StartedAt time.Time
+	FailedAt  time.Time
+	Failure   Failure
+	// Cause is why its pods do not run, or empty.
 	Cause string
 }
 
-// works reports that the program of an unfinished Job runs.
-func (j *JobState) works() bool { return j.Started && j.Phase == JobRunning }
+// isRunningProgram reports whether the program of an unfinished Job runs.
+func (j *JobState) isRunningProgram() bool { return j.Started && j.Phase == JobRunning }
 
-// FactsOf collects what the object itself says.
+// FactsOf returns the facts that the MLflow and the inputs contain.
 func FactsOf(m *mlflowv1.MLflow, in resources.Inputs, now time.Time) Facts {
 	f := Facts{
 		Now:        now,
@@ -133,102 +134,101 @@ func FactsOf(m *mlflowv1.MLflow, in resources.Inputs, now time.Time) Facts {
 	return f
 }
 
-// requested follows the reference: annotation, a version that is too old, a condition of this generation that is not true, mode. Our own
-// record of something unfinished counts too, because the others forget it when the object is edited.
+// requested reports whether a migration is requested. Like the legacy operator it evaluates the annotation, status.version, the
+// condition of this generation and the mode. An unfinished record counts too, because it survives a change of the generation.
 func (f *Facts) requested() bool {
 	switch {
 	case f.Force != "", f.Recorded == "", olderVersion(f.Recorded, f.Supported):
 		return true
-	case f.Record.Outcome != "" && f.Record.Outcome != mlflowv1.MigrationCompleted, f.moved(), f.exchanged():
+	case f.Record.Outcome != "" && f.Record.Outcome != mlflowv1.MigrationCompleted, f.storesChanged(), f.imageChanged():
 		return true
-	case f.currentCondition():
+	case f.isConditionCurrent():
 		return f.Condition.Status != metav1.ConditionTrue && f.Condition.Reason != ReasonDowngradeRefused
 	default:
 		return f.Always
 	}
 }
 
-// moved reports that what was migrated is not what the server would use now.
-func (f *Facts) moved() bool {
+// storesChanged reports whether the stores have changed since the last migration.
+func (f *Facts) storesChanged() bool {
 	return f.Record.Outcome == mlflowv1.MigrationCompleted && f.Record.Stores != "" && f.Record.Stores != f.Stores
 }
 
-// exchanged reports that the image is another than the one that migrated.
-func (f *Facts) exchanged() bool {
-	settled := f.Record.Outcome != mlflowv1.MigrationRunning && f.Record.Outcome != mlflowv1.MigrationFailed
-	return settled && f.Record.Image != "" && f.Record.Image != f.Image
+// imageChanged reports whether the image has changed since the last successful migration.
+func (f *Facts) imageChanged() bool {
+	succeeded := f.Record.Outcome != mlflowv1.MigrationRunning && f.Record.Outcome != mlflowv1.MigrationFailed
+	return succeeded && f.Record.Image != "" && f.Record.Image != f.Image
 }
 
-// currentCondition reports that the condition is about the present generation.
-func (f *Facts) currentCondition() bool {
+// isConditionCurrent reports whether the condition is of the current generation.
+func (f *Facts) isConditionCurrent() bool {
 	return f.Condition != nil && f.Condition.ObservedGeneration == f.Generation
 }
 
-// reasonIs compares with the reason of the last condition, of any generation.
-func (f *Facts) reasonIs(reason string) bool {
+// hasReason reports whether the last condition, of any generation, has the reason.
+func (f *Facts) hasReason(reason string) bool {
 	return f.Condition != nil && f.Condition.Reason == reason
 }
 
-// rolloutPending reports that a Job has migrated what would be migrated now, and that only the server has to follow.
+// rolloutPending reports whether the requested migration is done, and only the rollout of the server is not.
 func (f *Facts) rolloutPending() bool {
 	r := &f.Record
 	return r.Outcome == mlflowv1.MigrationRolloutPending && r.Version != "" && !olderVersion(r.Version, f.Supported) && r.Image == f.Image && r.Stores == f.Stores &&
 		(f.Force == "" || f.Force == r.Force) && (!f.Always || r.Generation == f.Generation)
 }
 
-// failureHolds reports that the recorded failure is about what would be migrated now.
+// failureHolds reports whether the recorded failure is of the current version, image and stores.
 func (f *Facts) failureHolds() bool {
 	r := &f.Record
 	return r.Outcome == mlflowv1.MigrationFailed && r.Version == f.Supported && r.Image == f.Image && r.Stores == f.Stores
 }
 
-// failedBefore reports a failure that the original operator recorded, which wrote nothing but the condition.
-func (f *Facts) failedBefore() bool {
-	return f.Record.Outcome == "" && f.reasonIs(ReasonMigrationFailed)
+// hasLegacyFailure reports whether the legacy operator recorded a failure. It wrote the condition only.
+func (f *Facts) hasLegacyFailure() bool {
+	return f.Record.Outcome == "" && f.hasReason(ReasonMigrationFailed)
 }
 
-// counts reports that a Job is the one which was requested: it ran the image. A forced migration is requested once: a Job of before the annotation does not count, nor one whose end has led to
-// something already. Jobs that carry no mark count when the condition says that they were taken for the forced one, as the original
-// operator does.
-func (f *Facts) counts(j *JobState) bool {
-	known := string(j.UID) == f.Record.JobUID
+// satisfiesRequest reports whether a Job is the requested migration: it has the image, and for a forced migration the hash of the
+// annotation and no result in the record yet. Jobs without a hash match by the reason of the condition, as in the legacy operator.
+func (f *Facts) satisfiesRequest(j *JobState) bool {
+	recorded := string(j.UID) == f.Record.JobUID
 	switch {
-	case f.exchanged() && j.Image != f.Image:
+	case f.imageChanged() && j.Image != f.Image:
 		return false
 	case f.Force == "":
 		return true
-	case known && f.Record.Outcome != mlflowv1.MigrationRolloutPending:
+	case recorded && f.Record.Outcome != mlflowv1.MigrationRolloutPending:
 		return false
-	case j.For != "":
-		return j.For == f.Force
+	case j.RequestHash != "":
+		return j.RequestHash == f.Force
 	default:
-		return f.currentCondition() && (f.Record.Force == "" || f.Record.Force == f.Force) &&
-			(f.reasonIs(ReasonForceMigrationRunning) || f.reasonIs(ReasonForceMigrationScalingDown))
+		return f.isConditionCurrent() && (f.Record.Force == "" || f.Record.Force == f.Force) &&
+			(f.hasReason(ReasonForceMigrationRunning) || f.hasReason(ReasonForceMigrationScalingDown))
 	}
 }
 
-// record is what to write down about the present inputs.
-func (f *Facts) record(outcome mlflowv1.MigrationOutcome, job types.UID) *mlflowv1.MigrationStatus {
+// newRecord returns a record of the current inputs.
+func (f *Facts) newRecord(outcome mlflowv1.MigrationOutcome, job types.UID) *mlflowv1.MigrationStatus {
 	return &mlflowv1.MigrationStatus{
 		Outcome: outcome, JobUID: string(job), Generation: f.Generation,
 		Version: f.Supported, Image: f.Image, Stores: f.Stores, Force: f.Force,
 	}
 }
 
-// migrated is the record of a database that has the schema of the image, as a Job found it. Without the pod of the Job no more is known
-// than what the Job demanded, or had been there before.
-func (f *Facts) migrated(found resources.ImageReport, job types.UID) *mlflowv1.MigrationStatus {
-	r := f.record(mlflowv1.MigrationRolloutPending, job)
+// newSuccessRecord returns the record of a migrated database. Its version is the one that the Job reported, or, if its pod is gone,
+// the newer of Supported and Recorded.
+func (f *Facts) newSuccessRecord(report resources.ImageReport, job types.UID) *mlflowv1.MigrationStatus {
+	r := f.newRecord(mlflowv1.MigrationRolloutPending, job)
 	if olderVersion(r.Version, f.Recorded) {
 		r.Version = f.Recorded
 	}
-	if found.MLflow != "" {
-		r.Version = found.MLflow
+	if report.MLflow != "" {
+		r.Version = report.MLflow
 	}
 	return r
 }
 
-// trigger says why there is a migration, for messages: "<action> because <trigger>".
+// trigger returns why a migration is requested, for messages of the form "<action> because <trigger>".
 func (f *Facts) trigger() string {
 	switch {
 	case f.Force != "":
@@ -239,16 +239,16 @@ func (f *Facts) trigger() string {
 		return "status.version is empty during bootstrap"
 	case olderVersion(f.Recorded, f.Supported):
 		return fmt.Sprintf("status.version=%q is older than the oldest supported version %s", f.Recorded, f.Supported)
-	case f.exchanged():
+	case f.imageChanged():
 		return "the image is another than the one that migrated the database"
-	case f.moved():
+	case f.storesChanged():
 		return "the stores are others than those that were migrated"
 	default:
 		return fmt.Sprintf("an earlier migration to version %s or newer has not been completed", f.Supported)
 	}
 }
 
-// olderVersion reports that a is a semantic version older than b. What is no semantic version is not older.
+// olderVersion reports whether a is a semantic version older than b.
 func olderVersion(a, b string) bool {
 	first, err := version.ParseSemantic(a)
 	if err != nil {

@@ -13,64 +13,62 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 )
 
-// Failure is how a Job failed, in words that may be shown to all readers of the MLflow: what a program
-// wrote about its end is never repeated, because it could hold a password.
+// Failure describes how a Job failed. It never contains the termination message of a container, which may contain a password.
 type Failure struct {
-	// Terminal: repetition would end the same way.
+	// Terminal is true if a retry would fail in the same way.
 	Terminal bool
-	// Message for the conditions.
-	Message string
+	Message  string
 }
 
-// Classify looks at the newest pod of a failed Job, and without one at what the Job itself says.
+// Classify returns the failure of a Job from its newest pod, or from the conditions of the Job.
 func Classify(job *batchv1.Job, pods []corev1.Pod, supported string) Failure {
 	if len(pods) > 0 {
-		if f, found := podFailure(newest(pods), supported); found {
+		if f, found := podFailure(newestPod(pods), supported); found {
 			return f
 		}
 	}
 	return conditionFailure(job, supported)
 }
 
-// FailedAttempt says why the last attempt of an unfinished Job failed; empty when none has.
-func FailedAttempt(pods []corev1.Pod, supported string) string {
-	ended := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return pod.Status.Phase != corev1.PodFailed })
-	if len(ended) == 0 {
+// FailedAttemptMessage returns why the last attempt of an unfinished Job failed, or "".
+func FailedAttemptMessage(pods []corev1.Pod, supported string) string {
+	failed := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return pod.Status.Phase != corev1.PodFailed })
+	if len(failed) == 0 {
 		return ""
 	}
-	if f, found := podFailure(newest(ended), supported); found {
+	if f, found := podFailure(newestPod(failed), supported); found {
 		return "an attempt failed (" + f.Message + "), and another follows; see the log of its pod"
 	}
 	return "an attempt failed, and another follows"
 }
 
-// FoundBy returns what the program of a Job that has ended found; nothing if its pods are gone, or never ran it.
-func FoundBy(pods []corev1.Pod) (code int32, found resources.ImageReport) {
+// ReportFromPods returns the exit code and report of the program of a finished Job, or zero values without a terminated container.
+func ReportFromPods(pods []corev1.Pod) (code int32, found resources.ImageReport) {
 	if len(pods) == 0 {
 		return 0, found
 	}
-	for _, status := range newest(pods).Status.ContainerStatuses {
+	for _, status := range newestPod(pods).Status.ContainerStatuses {
 		if end := status.State.Terminated; end != nil && status.Name == resources.MigrationContainer {
-			return end.ExitCode, resources.ReportOf(end)
+			return end.ExitCode, resources.ParseImageReport(end)
 		}
 	}
 	return 0, found
 }
 
-func newest(pods []corev1.Pod) *corev1.Pod {
+func newestPod(pods []corev1.Pod) *corev1.Pod {
 	pod := slices.MaxFunc(pods, func(a, b corev1.Pod) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	return &pod
 }
 
-// podFailure reads the end of the container that migrates, or else of any other.
+// podFailure returns the failure of the migration container, or of any other container.
 func podFailure(pod *corev1.Pod, supported string) (Failure, bool) {
-	end := ended(pod)
+	end := terminatedState(pod)
 	if end == nil {
 		return Failure{}, false
 	}
-	if text, terminal, known := resources.MigrationExit(end.ExitCode, resources.ReportOf(end), supported); known {
+	if text, terminal, known := resources.MigrationExit(end.ExitCode, resources.ParseImageReport(end), supported); known {
 		return Failure{Terminal: terminal, Message: text}, true
 	}
 	reason := end.Reason
@@ -81,28 +79,28 @@ func podFailure(pod *corev1.Pod, supported string) (Failure, bool) {
 	return Failure{Message: cmp.Or(pod.Status.Reason, reason, code)}, true
 }
 
-func ended(pod *corev1.Pod) *corev1.ContainerStateTerminated {
+func terminatedState(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	var other *corev1.ContainerStateTerminated
 	for _, status := range slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses) {
 		switch end := status.State.Terminated; {
 		case end == nil:
 		case status.Name == resources.MigrationContainer:
 			return end
-		case end.ExitCode != 0: // one that ended well is not what failed
+		case end.ExitCode != 0:
 			other = end
 		}
 	}
 	return other
 }
 
-// exitInMessage is how Kubernetes reports a container that a rule of the Job's pod failure policy fits.
-var exitInMessage = regexp.MustCompile(`failed with exit code (\d+) matching FailJob rule`)
+// exitCodeInMessage matches the condition message of a Job that failed by a rule of its pod failure policy.
+var exitCodeInMessage = regexp.MustCompile(`failed with exit code (\d+) matching FailJob rule`)
 
-// conditionFailure is for a Job whose pods are gone.
+// conditionFailure returns the failure of a Job without pods.
 func conditionFailure(job *batchv1.Job, supported string) Failure {
 	condition := FailedCondition(job)
 	if condition != nil && condition.Reason == batchv1.JobReasonPodFailurePolicy {
-		if found := exitInMessage.FindStringSubmatch(condition.Message); found != nil {
+		if found := exitCodeInMessage.FindStringSubmatch(condition.Message); found != nil {
 			code, err := strconv.ParseInt(found[1], 10, 32)
 			if text, terminal, known := resources.MigrationExit(int32(code), resources.ImageReport{}, supported); known && err == nil {
 				return Failure{Terminal: terminal, Message: text}
@@ -119,8 +117,7 @@ func conditionFailure(job *batchv1.Job, supported string) Failure {
 	return Failure{Message: text}
 }
 
-// PhaseOf reads the end of a Job from its Failed condition and its count of successes. FailureTarget alone announces a
-// failure, while pods are still being ended.
+// PhaseOf returns the phase of a Job. While it has only the condition FailureTarget, its pods are still terminating, and it is running.
 func PhaseOf(job *batchv1.Job) jobPhase {
 	switch {
 	case FailedCondition(job) != nil:
@@ -132,7 +129,7 @@ func PhaseOf(job *batchv1.Job) jobPhase {
 	}
 }
 
-// FailedCondition is the condition that says that a Job failed; nil while it did not.
+// FailedCondition returns the condition Failed of a Job if it is True, or nil.
 func FailedCondition(job *batchv1.Job) *batchv1.JobCondition {
 	i := slices.IndexFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
 		return c.Type == batchv1.JobFailed && c.Status == corev1.ConditionTrue
@@ -143,9 +140,9 @@ func FailedCondition(job *batchv1.Job) *batchv1.JobCondition {
 	return &job.Status.Conditions[i]
 }
 
-// RunsProgram reports that one of the pods of an unfinished Job migrates at this moment, or has just done so. A pod that
-// failed does nothing any more; the Job that would make another may be replaced.
-func RunsProgram(pods []corev1.Pod) bool {
+// IsMigrating reports whether the migration container of an unfinished Job runs or has just finished. Failed pods are ignored: the
+// Job may be replaced before it creates another.
+func IsMigrating(pods []corev1.Pod) bool {
 	return slices.ContainsFunc(pods, func(pod corev1.Pod) bool {
 		if pod.Status.Phase == corev1.PodFailed {
 			return false

@@ -87,20 +87,20 @@ func writing(message string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Terminated.Message = message }
 }
 
-// TestFoundBy: nothing of what a program wrote is read but words of three forms in the last line. [mlflow-44]
-func TestFoundBy(t *testing.T) {
+// TestReportFromPods: nothing of what a program wrote is read but words of three forms in the last line. [mlflow-44]
+func TestReportFromPods(t *testing.T) {
 	end := func(message string) []corev1.Pod {
 		return []corev1.Pod{ending(0, map[string]int32{resources.MigrationContainer: 17}, writing(message))}
 	}
-	if code, found := FoundBy(end("x\nmlflow=3.18.0.dev0 schema=- database=none\n")); code != 17 || found != (resources.ImageReport{MLflow: "3.18.0.dev0", Database: "none"}) {
+	if code, found := ReportFromPods(end("x\nmlflow=3.18.0.dev0 schema=- database=none\n")); code != 17 || found != (resources.ImageReport{MLflow: "3.18.0.dev0", Database: "none"}) {
 		t.Errorf("%d %+v", code, found)
 	}
 	for _, message := range []string{"", "postgresql://user:hunter2@db", "mlflow=hunter2 schema=a database=b", "mlflow=3.14.0 schema=a:b database=b", "mlflow=3.14.0 schema=a database=b\nmore"} {
-		if _, found := FoundBy(end(message)); found != (resources.ImageReport{}) {
+		if _, found := ReportFromPods(end(message)); found != (resources.ImageReport{}) {
 			t.Errorf("%q: %+v", message, found)
 		}
 	}
-	if code, _ := FoundBy(nil); code != 0 {
+	if code, _ := ReportFromPods(nil); code != 0 {
 		t.Errorf("without a pod: %d", code)
 	}
 }
@@ -122,7 +122,7 @@ func TestJobPhase(t *testing.T) {
 }
 
 // A Job may be replaced only while its program does not run.
-func TestRunsProgram(t *testing.T) {
+func TestIsMigrating(t *testing.T) {
 	status := func(name string, phase corev1.PodPhase, state corev1.ContainerState) corev1.Pod {
 		return corev1.Pod{Status: corev1.PodStatus{Phase: phase, ContainerStatuses: []corev1.ContainerStatus{{Name: name, State: state}}}}
 	}
@@ -142,14 +142,14 @@ func TestRunsProgram(t *testing.T) {
 		"it failed":               {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodFailed, ended)}, false},
 		"another container of it": {[]corev1.Pod{status("injected", corev1.PodRunning, runs)}, false},
 	} {
-		if got := RunsProgram(c.pods); got != c.want {
+		if got := IsMigrating(c.pods); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
 }
 
 // An attempt that failed is reported while the Job continues with the next one.
-func TestFailedAttempt(t *testing.T) {
+func TestFailedAttemptMessage(t *testing.T) {
 	failed := func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }
 	next := corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending}}
 	for name, c := range map[string]struct {
@@ -162,7 +162,7 @@ func TestFailedAttempt(t *testing.T) {
 		"without an end": {[]corev1.Pod{{Status: corev1.PodStatus{Phase: corev1.PodFailed}}}, "an attempt failed, and another follows"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := FailedAttempt(c.pods, "3.14.0"); got != c.want {
+			if got := FailedAttemptMessage(c.pods, "3.14.0"); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

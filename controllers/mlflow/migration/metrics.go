@@ -10,7 +10,7 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 )
 
-// The values of the result label.
+// Values of the label result.
 const (
 	resultSucceeded = "succeeded"
 	resultFailed    = "failed"
@@ -18,7 +18,7 @@ const (
 )
 
 var (
-	migrationsTotal = fromZero(promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
+	migrationsTotal = initialized(promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "odh_platform_mlflow_migrations_total",
 		Help: "Database migration Jobs that ended, by result (succeeded, failed, retried).",
 	}, []string{"result"}), resultSucceeded, resultFailed, resultRetried)
@@ -28,27 +28,27 @@ var (
 	})
 )
 
-// fromZero shows counters before they count: the first failure is an increase only of one that was there before.
-func fromZero(counters *prometheus.CounterVec, values ...string) *prometheus.CounterVec {
+// initialized exports counters with the value 0, so that the first failure is an increase.
+func initialized(counters *prometheus.CounterVec, values ...string) *prometheus.CounterVec {
 	for _, value := range values {
 		counters.WithLabelValues(value)
 	}
 	return counters
 }
 
-// Measure counts the end of a Job in the reconciliation that draws the conclusion, and shows how long one takes.
-func Measure(f *Facts, d *Decision) {
+// RecordMetrics counts a finished Job in the reconcile that records its result, and sets the age of an unfinished one.
+func RecordMetrics(f *Facts, d *Decision) {
 	switch {
 	case d.Record != nil && d.Record.Outcome == mlflowv1.MigrationRolloutPending && d.Record.JobUID != f.Record.JobUID:
 		migrationsTotal.WithLabelValues(resultSucceeded).Inc()
 	case d.Record != nil && d.Record.Outcome == mlflowv1.MigrationFailed && d.Record.JobUID != "":
 		migrationsTotal.WithLabelValues(resultFailed).Inc()
-	case d.Step == StepDelete && d.Job.Phase == JobFailed && d.Report.Reason == ReasonMigrationRetrying:
+	case d.Step == StepDeleteJob && d.Job.Phase == JobFailed && d.Report.Reason == ReasonMigrationRetrying:
 		migrationsTotal.WithLabelValues(resultRetried).Inc()
 	}
 	var age time.Duration
-	if f.Live != nil && f.Live.Job != nil && f.Live.Job.Phase == JobRunning {
-		age = f.Now.Sub(f.Live.Job.Since)
+	if f.Observed != nil && f.Observed.Job != nil && f.Observed.Job.Phase == JobRunning {
+		age = f.Now.Sub(f.Observed.Job.StartedAt)
 	}
 	migrationSeconds.Set(age.Seconds())
 }

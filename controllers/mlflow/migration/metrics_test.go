@@ -7,7 +7,7 @@ import (
 )
 
 // [D39]
-func TestMeasureMigration(t *testing.T) {
+func TestRecordMetrics(t *testing.T) {
 	counted := func(result string) float64 {
 		var m dto.Metric
 		if err := migrationsTotal.WithLabelValues(result).Write(&m); err != nil {
@@ -27,7 +27,7 @@ func TestMeasureMigration(t *testing.T) {
 			before[result] = counted(result)
 		}
 		d := Decide(c.facts)
-		Measure(c.facts, &d)
+		RecordMetrics(c.facts, &d)
 		for result, count := range before {
 			want := count
 			if result == c.want {
@@ -38,10 +38,10 @@ func TestMeasureMigration(t *testing.T) {
 			}
 		}
 	}
-	f := situation(job(JobRunning, func(j *JobState) { j.Since = noon.Add(-retryDelay) }))
-	Measure(f, &Decision{})
+	f := situation(job(JobRunning, func(j *JobState) { j.StartedAt = noon.Add(-failureRetryDelay) }))
+	RecordMetrics(f, &Decision{})
 	var m dto.Metric
-	if err := migrationSeconds.Write(&m); err != nil || m.GetGauge().GetValue() != retryDelay.Seconds() {
+	if err := migrationSeconds.Write(&m); err != nil || m.GetGauge().GetValue() != failureRetryDelay.Seconds() {
 		t.Errorf("a Job of two minutes: %v, error %v", m.GetGauge(), err)
 	}
 }

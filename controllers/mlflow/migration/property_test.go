@@ -23,13 +23,13 @@ var (
 func anyJob(t *rapid.T, name string) JobState {
 	return JobState{
 		Name: name, UID: anyUID.Draw(t, "uid"),
-		Phase: rapid.SampledFrom([]jobPhase{JobRunning, JobSucceeded, JobFailed}).Draw(t, "phase"),
-		Ours:  rapid.Bool().Draw(t, "ours"), Leaving: rapid.Bool().Draw(t, "leaving"), Started: rapid.Bool().Draw(t, "started"),
-		For: anyToken.Draw(t, "job force"), Image: anySetting.Draw(t, "job image"),
-		FailedAt: noon.Add(-time.Duration(rapid.IntRange(0, 300).Draw(t, "failed ago")) * time.Second),
-		Code:     rapid.SampledFrom([]int32{0, resources.ExitNewerDatabase}).Draw(t, "code"),
-		Found:    resources.ImageReport{MLflow: "3.18.0", Schema: anySetting.Draw(t, "schema"), Database: anySetting.Draw(t, "database")},
-		Failure:  Failure{Terminal: rapid.Bool().Draw(t, "terminal"), Message: "it broke"},
+		Phase:   rapid.SampledFrom([]jobPhase{JobRunning, JobSucceeded, JobFailed}).Draw(t, "phase"),
+		Managed: rapid.Bool().Draw(t, "ours"), Terminating: rapid.Bool().Draw(t, "leaving"), Started: rapid.Bool().Draw(t, "started"),
+		RequestHash: anyToken.Draw(t, "job force"), Image: anySetting.Draw(t, "job image"),
+		FailedAt:    noon.Add(-time.Duration(rapid.IntRange(0, 300).Draw(t, "failed ago")) * time.Second),
+		ExitCode:    rapid.SampledFrom([]int32{0, resources.ExitNewerDatabase}).Draw(t, "code"),
+		ImageReport: resources.ImageReport{MLflow: "3.18.0", Schema: anySetting.Draw(t, "schema"), Database: anySetting.Draw(t, "database")},
+		Failure:     Failure{Terminal: rapid.Bool().Draw(t, "terminal"), Message: "it broke"},
 	}
 }
 
@@ -37,7 +37,7 @@ func anyFacts(t *rapid.T) *Facts {
 	f := &Facts{
 		Now: noon, Generation: rapid.Int64Range(1, 2).Draw(t, "generation"), Supported: "3.14.0",
 		Recorded: anyVersion.Draw(t, "recorded"), Always: rapid.Bool().Draw(t, "always"), Force: anyToken.Draw(t, "force"),
-		Image: anySetting.Draw(t, "image"), Stores: anySetting.Draw(t, "stores"), JobName: "current", Live: &Workloads{},
+		Image: anySetting.Draw(t, "image"), Stores: anySetting.Draw(t, "stores"), JobName: "current", Observed: &Workloads{},
 		Record: mlflowv1.MigrationStatus{
 			Outcome: rapid.SampledFrom([]mlflowv1.MigrationOutcome{"", running, pending, failed, done}).Draw(t, "outcome"),
 			JobUID:  string(anyUID.Draw(t, "recorded uid")), Generation: rapid.Int64Range(0, 2).Draw(t, "recorded generation"),
@@ -55,56 +55,56 @@ func anyFacts(t *rapid.T) *Facts {
 	}
 	if rapid.Bool().Draw(t, "current job") {
 		j := anyJob(t, f.JobName)
-		f.Live.Job = &j
+		f.Observed.Job = &j
 	} else if rapid.Bool().Draw(t, "left over") {
 		j := anyJob(t, f.JobName)
-		j.Left = true
+		j.Orphaned = true
 		if j.Phase == JobRunning {
 			j.Phase = JobFailed
 		}
-		f.Live.Others = append(f.Live.Others, j)
+		f.Observed.OtherJobs = append(f.Observed.OtherJobs, j)
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "others") {
 		j := anyJob(t, "older")
-		j.Phase, j.Left = JobRunning, rapid.Bool().Draw(t, "left")
-		f.Live.Others = append(f.Live.Others, j)
+		j.Phase, j.Orphaned = JobRunning, rapid.Bool().Draw(t, "left")
+		f.Observed.OtherJobs = append(f.Observed.OtherJobs, j)
 	}
-	f.Live.Scheduling, f.Live.Serving = rapid.Bool().Draw(t, "scheduling"), rapid.Bool().Draw(t, "serving")
+	f.Observed.CronJobsActive, f.Observed.ServerReady = rapid.Bool().Draw(t, "scheduling"), rapid.Bool().Draw(t, "serving")
 	for range rapid.IntRange(0, 2).Draw(t, "chores") {
 		c := anyJob(t, "chore")
-		c.Phase, c.Since = JobRunning, rapid.SampledFrom([]time.Time{noon, noon.Add(-2 * choreDeadline)}).Draw(t, "since")
-		f.Live.Chores = append(f.Live.Chores, c)
+		c.Phase, c.StartedAt = JobRunning, rapid.SampledFrom([]time.Time{noon, noon.Add(-2 * cronJobDeadline)}).Draw(t, "since")
+		f.Observed.CronJobRuns = append(f.Observed.CronJobRuns, c)
 	}
-	f.Live.Runs = rapid.Bool().Draw(t, "runs")
+	f.Observed.ServerEnabled = rapid.Bool().Draw(t, "runs")
 	if rapid.Bool().Draw(t, "checked") {
 		c := anyJob(t, "check")
-		c.For = rapid.SampledFrom([]string{f.checkFor(), "else"}).Draw(t, "check for")
-		f.Live.Check = &c
+		c.RequestHash = rapid.SampledFrom([]string{f.checkHash(), "else"}).Draw(t, "check for")
+		f.Observed.Check = &c
 	}
-	f.Live.Busy, f.Live.Settled = rapid.Int32Range(0, 2).Draw(t, "busy"), rapid.Bool().Draw(t, "settled")
+	f.Observed.DatabaseUsers, f.Observed.ScaledDown = rapid.Int32Range(0, 2).Draw(t, "busy"), rapid.Bool().Draw(t, "settled")
 	return f
 }
 
 // A decision is whole: it has a rule, it does at most one thing, and it says what clients have to know.
 func checkDecision(t *rapid.T, f *Facts, d Decision) {
-	if d.Rule == "" || d.Workloads == "" || d.Step == StepLook {
+	if d.Rule == "" || d.Workloads == "" || d.Step == StepObserve {
 		t.Fatalf("nothing is decided: %+v", d)
 	}
 	refuses := d.Report != nil && d.Report.Reason == ReasonDowngradeRefused
-	if refuses && (d.Workloads != ServeOn || d.Step != StepNone || d.Record != nil) {
+	if refuses && (d.Workloads != KeepRunning || d.Step != StepNone || d.Record != nil) {
 		t.Fatalf("it refuses and runs: %+v", d)
 	}
 	if d.Workloads == RunAsSpecified && d.Step != StepNone {
 		t.Fatalf("Jobs are handled while the server runs: %+v", d)
 	}
-	if (d.Step == StepDelete) != (d.Job != nil) {
+	if (d.Step == StepDeleteJob) != (d.Job != nil) {
 		t.Fatalf("step %q about Job %v", d.Step, d.Job)
 	}
-	if !d.Rolls() && d.Step != StepUnmark && d.Report == nil {
+	if !d.ContinuesRollout() && d.Step != StepRemoveAnnotation && d.Report == nil {
 		t.Fatalf("the server is stopped without a word: %+v", d)
 	}
 	ends := d.Workloads == RunAsSpecified || d.Report != nil && d.Report.Status == metav1.ConditionFalse
-	if !ends && d.Retry <= 0 {
+	if !ends && d.RequeueAfter <= 0 {
 		t.Fatalf("nothing brings the next reconciliation: %+v", d)
 	}
 	if d.Workloads == RunAsSpecified && f.requested() && (d.Report == nil || d.Report.Status != unknown) {
@@ -116,39 +116,39 @@ func checkDecision(t *rapid.T, f *Facts, d Decision) {
 // it, and none that runs before a check has succeeded.
 func checkSafety(t *rapid.T, f *Facts, d Decision) {
 	unseen := *f
-	unseen.Live = nil
+	unseen.Observed = nil
 	early := Decide(&unseen)
-	if d.Workloads == ScaleToZero && early.Step == StepLook && f.Live.Working() {
+	if d.Workloads == ScaleToZero && early.Step == StepObserve && f.Observed.CronJobsBusy() {
 		t.Fatalf("the server is stopped while Jobs beside it continue: %+v", d)
 	}
-	if d.Workloads == ScaleToZero && early.Step == StepLook && f.unchecked() {
+	if d.Workloads == ScaleToZero && early.Step == StepObserve && f.needsCheck() {
 		t.Fatalf("a server is stopped, and nothing says that its successor can start: %+v", d)
 	}
 	switch d.Step {
-	case StepCheck:
-		if !f.Live.Runs || f.Live.Check != nil || d.Subject != f.checkFor() {
+	case StepCreateCheckJob:
+		if !f.Observed.ServerEnabled || f.Observed.Check != nil || d.CheckHash != f.checkHash() {
 			t.Fatalf("a check is made: %+v", d)
 		}
-	case StepCreate:
-		if f.Live.Job != nil || len(f.Live.Others) > 0 || !f.Live.Quiet() || !f.requested() {
+	case StepCreateJob:
+		if f.Observed.Job != nil || len(f.Observed.OtherJobs) > 0 || !f.Observed.DatabaseIdle() || !f.requested() {
 			t.Fatalf("a Job is made: %+v", d)
 		}
 		if d.Record == nil || d.Record.Force != f.Force {
 			t.Fatalf("a Job is made that no record will know: %+v", d)
 		}
-	case StepDelete:
-		ends := slices.ContainsFunc(f.Live.Chores, func(c JobState) bool { return f.Now.Sub(c.Since) > choreDeadline && c == *d.Job })
-		if f.Live.Check != nil && d.Job == f.Live.Check {
+	case StepDeleteJob:
+		ends := slices.ContainsFunc(f.Observed.CronJobRuns, func(c JobState) bool { return f.Now.Sub(c.StartedAt) > cronJobDeadline && c == *d.Job })
+		if f.Observed.Check != nil && d.Job == f.Observed.Check {
 			break // it changes nothing
 		}
-		if d.Job.Phase == JobRunning && d.Job.Started && !ends || d.Job.Leaving {
+		if d.Job.Phase == JobRunning && d.Job.Started && !ends || d.Job.Terminating {
 			t.Fatalf("a Job is deleted that works, or goes anyway: %+v", d.Job)
 		}
-	case StepUnmark:
-		if f.Force == "" || !f.counts(f.Live.Job) {
+	case StepRemoveAnnotation:
+		if f.Force == "" || !f.satisfiesRequest(f.Observed.Job) {
 			t.Fatalf("an annotation is removed that was not answered: %+v", d)
 		}
-	case StepNone, StepLook:
+	case StepNone, StepObserve:
 	}
 }
 
@@ -159,8 +159,8 @@ func TestMigrationDecidesOneThing(t *testing.T) {
 		checkDecision(t, f, d)
 		checkSafety(t, f, d)
 		blind := *f
-		blind.Live = nil // what is decided without a look is decided alike with one
-		if early := Decide(&blind); early.Step != StepLook && early.Rule != d.Rule {
+		blind.Observed = nil // what is decided without a look is decided alike with one
+		if early := Decide(&blind); early.Step != StepObserve && early.Rule != d.Rule {
 			t.Fatalf("%q without a look, %q with one", early.Rule, d.Rule)
 		}
 	})

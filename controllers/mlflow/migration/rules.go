@@ -11,53 +11,51 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 )
 
-// What the workloads of the server shall do.
-type serving string
+// workloadMode is the desired state of the Deployments and CronJobs.
+type workloadMode string
 
 const (
-	// RunAsSpecified is what the spec says.
-	RunAsSpecified serving = "serve"
-	// Drain means no CronJob that starts, and the Deployment stays as it is: its server runs until the Jobs beside it have ended,
-	// which may need it, and whose pods may be bound to its node.
-	Drain serving = "drain"
-	// ScaleToZero means no replica, and no CronJob that starts.
-	ScaleToZero serving = "stand down"
-	// ServeOn means that the Deployment and the CronJobs stay as they are, while a check decides whether the server may be stopped.
-	ServeOn serving = "serve on"
+	// RunAsSpecified applies the Deployments and CronJobs of the spec.
+	RunAsSpecified workloadMode = "serve"
+	// Drain suspends the CronJobs and does not change the Deployments: running Jobs may need the server, and their pods its node.
+	Drain workloadMode = "drain"
+	// ScaleToZero scales the Deployments to zero and suspends the CronJobs.
+	ScaleToZero workloadMode = "stand down"
+	// KeepRunning changes neither Deployments nor CronJobs while a check decides whether the server may be stopped.
+	KeepRunning workloadMode = "serve on"
 )
 
-// Step is the one thing that a decision does beside that.
+// Step is the action of a decision, in addition to its workload mode.
 type Step string
 
 // The steps.
 const (
-	StepNone   Step = ""
-	StepLook   Step = "look at the cluster"
-	StepCheck  Step = "create the Job that checks"
-	StepCreate Step = "create the Job"
-	StepDelete Step = "delete a Job"
-	StepUnmark Step = "remove the annotation"
+	StepNone             Step = ""
+	StepObserve          Step = "look at the cluster"
+	StepCreateCheckJob   Step = "create the Job that checks"
+	StepCreateJob        Step = "create the Job"
+	StepDeleteJob        Step = "delete a Job"
+	StepRemoveAnnotation Step = "remove the annotation"
 )
 
 const (
-	// retryDelay is the pause after a failure that may go away by itself.
-	retryDelay = 2 * time.Minute
-	// RecreateDelay is when to look again after something that ends soon and causes no event: a deleted Job, or pods that still
-	// use the database.
-	RecreateDelay = 2 * time.Second
-	// WatchDelay is how often an unfinished Job is read: a pod that waits for something causes no event.
-	WatchDelay = 10 * time.Second
-	// fallbackDelay is for what an event reports long before.
-	fallbackDelay = 5 * time.Minute
+	// failureRetryDelay is the pause after a retryable failure.
+	failureRetryDelay = 2 * time.Minute
+	// ShortRequeue is the pause for short waits without an event: for a terminating Job, or for pods that use the database.
+	ShortRequeue = 2 * time.Second
+	// JobPollInterval is how often an unfinished Job is read: a waiting pod causes no event.
+	JobPollInterval = 10 * time.Second
+	// fallbackRequeue is the pause when an event normally arrives first.
+	fallbackRequeue = 5 * time.Minute
 
-	choreDeadline = resources.ChoreDeadline * time.Second
+	cronJobDeadline = resources.CronJobDeadlineSeconds * time.Second
 )
 
-// ConditionMigration says whether the database has the schema of the supported version.
+// ConditionMigration is True while the database has the schema of the supported version.
 const ConditionMigration = "Migration"
 
-// Reasons of the conditions while a migration is requested. Those with Force are for a migration that the annotation
-// asked for; clients of the original know them.
+// Reasons of the conditions while a migration is requested. Those with Force are for ForceAnnotation; clients of the legacy
+// operator rely on them.
 const (
 	ReasonMigrationChecking         = "MigrationChecking"
 	ReasonMigrationCheckFailed      = "MigrationCheckFailed"
@@ -73,71 +71,71 @@ const (
 	ReasonDowngradeRefused          = "DowngradeRefused"
 )
 
-// Report is what the condition Migration says. Unless the reconciliation continues with the rollout, Progressing
-// says the same, and Available as soon as the server is stopped.
+// Report is the content of the condition Migration. Unless the reconcile continues with the rollout, Progressing gets the same
+// reason and message, and so does Available once the server is stopped.
 type Report struct {
 	Status          metav1.ConditionStatus
 	Reason, Message string
-	// Progressing: the operator continues by itself.
+	// Progressing is true if the operator continues without a change by the user.
 	Progressing bool
 }
 
-// KeepsServer says of a reason of the condition that the Deployment of the server stays as it is.
-func KeepsServer(reason string) bool {
+// PinsServer reports whether the Deployment of the server must not change while the condition has this reason.
+func PinsServer(reason string) bool {
 	return reason == ReasonDowngradeRefused || reason == ReasonMigrationChecking || reason == ReasonMigrationCheckFailed
 }
 
-// Decision is what one reconciliation does about the migration.
+// Decision is the result of one evaluation of the rules.
 type Decision struct {
-	// Rule is the name of the rule that decided.
+	// Rule is the name of the rule that matched.
 	Rule string
-	// Workloads says what becomes of server and CronJobs.
-	Workloads serving
-	// Serving: the server is ready while the Jobs beside it end.
-	Serving bool
-	// Step is done after the objects are applied. Job is the Job that it is about.
+	// Workloads is the desired mode of server and CronJobs.
+	Workloads workloadMode
+	// ServerReady is true if the server is ready while Jobs of CronJobs finish.
+	ServerReady bool
+	// Step is executed after the objects are applied. Job is the Job that StepDeleteJob deletes.
 	Step Step
 	Job  *JobState
-	// Subject stands for the migration that a Job to create checks.
-	Subject string
-	// Report is what the conditions say; nil leaves them to the rollout.
+	// CheckHash identifies the migration for which StepCreateCheckJob creates a Job.
+	CheckHash string
+	// Report is the content of the conditions, or nil to set them from the rollout.
 	Report *Report
-	// Record replaces what is written down; nil leaves it.
+	// Record replaces status.migration unless nil.
 	Record *mlflowv1.MigrationStatus
-	// Retry is when to look again at the latest; zero waits for an event.
-	Retry time.Duration
+	// RequeueAfter is the longest time until the next reconcile; zero waits for an event.
+	RequeueAfter time.Duration
 }
 
-// Rolls reports that the reconciliation continues with the rollout of the server.
-func (d *Decision) Rolls() bool {
-	return d.Workloads == RunAsSpecified || d.Workloads == ServeOn
+// ContinuesRollout reports whether the reconcile continues with the rollout of the server.
+func (d *Decision) ContinuesRollout() bool {
+	return d.Workloads == RunAsSpecified || d.Workloads == KeepRunning
 }
 
-// migrationRule is one line of the state machine.
+// migrationRule is a transition of the state machine.
 type migrationRule struct {
 	name string
 	when func(*Facts) bool
 	then func(*Facts) Decision
 }
 
-// Decide returns what the first rule that fits says. The last rule fits always. Whatever stops the server stops the
-// Jobs beside it first.
+// Decide returns the decision of the first matching rule; the last rule always matches. The server is drained, not stopped, while
+// Jobs of CronJobs run.
 func Decide(f *Facts) Decision {
 	rule := migrationRules[slices.IndexFunc(migrationRules, func(r migrationRule) bool { return r.when(f) })]
 	d := rule.then(f)
 	d.Rule = rule.name
-	if d.Workloads == ScaleToZero && f.Live != nil && f.Live.Working() {
-		d.Workloads, d.Serving = Drain, f.Live.Serving
+	if d.Workloads == ScaleToZero && f.Observed != nil && f.Observed.CronJobsBusy() {
+		d.Workloads, d.ServerReady = Drain, f.Observed.ServerReady
 	}
 	return d
 }
 
-// migrationRules are the state machine. Rules above "look" need nothing but the object, so that an object at rest costs
-// no request; those below may rely on Live.
-var migrationRules = slices.Concat(restRules, checkRules, workRules)
+// migrationRules is the state machine. Rules above "look" need only the MLflow, so that an idle MLflow causes no request; rules
+// below may use Observed.
+var migrationRules = slices.Concat(idleRules, checkRules, jobRules)
 
-// restRules decide without Live, until it is needed.
-var restRules = []migrationRule{
+// idleRules decide without Observed.
+var idleRules = []migrationRule{
 	{"nothing is requested",
 		func(f *Facts) bool { return !f.requested() }, resume},
 	{"the server follows a migrated database",
@@ -145,90 +143,91 @@ var restRules = []migrationRule{
 	{"a recorded failure holds",
 		func(f *Facts) bool { return f.Force == "" && f.failureHolds() }, keepFailure},
 	{"look",
-		func(f *Facts) bool { return f.Live == nil },
+		func(f *Facts) bool { return f.Observed == nil },
 		func(*Facts) Decision {
-			return Decision{Workloads: ScaleToZero, Step: StepLook}
+			return Decision{Workloads: ScaleToZero, Step: StepObserve}
 		}},
 }
 
-// workRules stop the server and migrate.
-var workRules = []migrationRule{
+// jobRules stop the server and run the migration Job.
+var jobRules = []migrationRule{
 	{"the Job is on its way out",
-		func(f *Facts) bool { return f.Live.Job != nil && f.Live.Job.Leaving }, awaitDeletion},
+		func(f *Facts) bool { return f.Observed.Job != nil && f.Observed.Job.Terminating }, awaitDeletion},
 	{"the Job does not answer what is requested",
-		func(f *Facts) bool { return f.finished() && !f.counts(f.Live.Job) }, restart},
+		func(f *Facts) bool { return f.jobFinished() && !f.satisfiesRequest(f.Observed.Job) }, recreateJob},
 	{"the Job failed under other settings",
 		func(f *Facts) bool {
-			return f.failed() && f.Record.JobUID == string(f.Live.Job.UID) && f.changedSinceFailure()
-		}, rerunChanged},
+			return f.jobFailed() && f.Record.JobUID == string(f.Observed.Job.UID) && f.changedSinceFailure()
+		}, recreateChangedJob},
 	{"the Job failed for good",
-		func(f *Facts) bool { return f.failed() && f.Live.Job.Failure.Terminal }, recordFailure},
+		func(f *Facts) bool { return f.jobFailed() && f.Observed.Job.Failure.Terminal }, recordFailure},
 	{"the Job failed and is tried again",
-		func(f *Facts) bool { return f.failed() }, retryJob},
+		func(f *Facts) bool { return f.jobFailed() }, retryJob},
 	{"the Job has migrated",
-		func(f *Facts) bool { return f.finished() }, recordSuccess},
+		func(f *Facts) bool { return f.jobFinished() }, recordSuccess},
 	{"a failure that the original recorded holds",
-		func(f *Facts) bool { return f.Force == "" && f.failedBefore() }, keepFailure},
+		func(f *Facts) bool { return f.Force == "" && f.hasLegacyFailure() }, keepFailure},
 	{"the Job cannot be what is wanted and never started",
-		func(f *Facts) bool { return f.Live.Job != nil && f.superseded(f.Live.Job) }, replaceJob},
+		func(f *Facts) bool { return f.Observed.Job != nil && f.isSuperseded(f.Observed.Job) }, replaceJob},
 	{"a Job of another generation, or of an earlier MLflow, is idle",
-		func(f *Facts) bool { return f.Live.Job == nil && f.idleOther() != nil }, removeOther},
+		func(f *Facts) bool { return f.Observed.Job == nil && f.idleOther() != nil }, deleteOtherJob},
 	{"a Job beside the server never ran or overstays",
-		func(f *Facts) bool { return f.endable() != nil }, endChore},
+		func(f *Facts) bool { return f.removableCronJobRun() != nil }, deleteCronJobRun},
 	{"Jobs beside the server continue",
-		func(f *Facts) bool { return f.Live.Working() }, awaitChores},
+		func(f *Facts) bool { return f.Observed.CronJobsBusy() }, awaitCronJobRuns},
 	{"pods still use the database",
-		func(f *Facts) bool { return !f.Live.Quiet() }, awaitQuiet},
+		func(f *Facts) bool { return !f.Observed.DatabaseIdle() }, awaitIdleDatabase},
 	{"the Job runs",
-		func(f *Facts) bool { return f.Live.Job != nil }, awaitJob},
+		func(f *Facts) bool { return f.Observed.Job != nil }, awaitJob},
 	{"another Job has not ended",
-		func(f *Facts) bool { return len(f.Live.Others) > 0 }, awaitOther},
+		func(f *Facts) bool { return len(f.Observed.OtherJobs) > 0 }, awaitOtherJob},
 	{"a Job is needed",
 		func(*Facts) bool { return true }, createJob},
 }
 
-func (f *Facts) finished() bool { return f.Live.Job != nil && f.Live.Job.Phase != JobRunning }
+func (f *Facts) jobFinished() bool {
+	return f.Observed.Job != nil && f.Observed.Job.Phase != JobRunning
+}
 
-func (f *Facts) failed() bool { return f.Live.Job != nil && f.Live.Job.Phase == JobFailed }
+func (f *Facts) jobFailed() bool { return f.Observed.Job != nil && f.Observed.Job.Phase == JobFailed }
 
 func (f *Facts) changedSinceFailure() bool {
 	return f.Record.Outcome == mlflowv1.MigrationFailed && !f.failureHolds()
 }
 
-// superseded reports that a Job which has not started would run an older image, or was made before it was forced. Waiting
-// for it could be for ever.
-func (f *Facts) superseded(j *JobState) bool {
-	return !j.Started && (j.Image != f.Image || f.Force != "" && j.For != f.Force)
+// isSuperseded reports whether a Job that has not started has another image or predates the force annotation. It may never start.
+func (f *Facts) isSuperseded(j *JobState) bool {
+	return !j.Started && (j.Image != f.Image || f.Force != "" && j.RequestHash != f.Force)
 }
 
-// idleOther is a Job of another generation that does not run its program, and so cannot be waited for, or one of an earlier MLflow that
-// has the name of ours.
+// idleOther returns a Job of another generation or of a deleted MLflow whose program does not run, so that it may never finish.
 func (f *Facts) idleOther() *JobState {
-	i := slices.IndexFunc(f.Live.Others, func(j JobState) bool { return !j.Leaving && !j.works() })
+	i := slices.IndexFunc(f.Observed.OtherJobs, func(j JobState) bool { return !j.Terminating && !j.isRunningProgram() })
 	if i < 0 {
 		return nil
 	}
-	return &f.Live.Others[i]
+	return &f.Observed.OtherJobs[i]
 }
 
-// endable is a Job beside the server that is not worth waiting for: it never ran, and may never be able to, or hangs.
-func (f *Facts) endable() *JobState {
-	i := slices.IndexFunc(f.Live.Chores, func(j JobState) bool { return !j.Leaving && (!j.Started || f.Now.Sub(j.Since) > choreDeadline) })
+// removableCronJobRun returns a Job of a CronJob that never started or has exceeded its deadline.
+func (f *Facts) removableCronJobRun() *JobState {
+	i := slices.IndexFunc(f.Observed.CronJobRuns, func(j JobState) bool {
+		return !j.Terminating && (!j.Started || f.Now.Sub(j.StartedAt) > cronJobDeadline)
+	})
 	if i < 0 {
 		return nil
 	}
-	return &f.Live.Chores[i]
+	return &f.Observed.CronJobRuns[i]
 }
 
-// untilEvent is when to look after a Job is deleted. Nothing reports the end of a Job that the original made, or that has no
-// owner.
-func untilEvent(j *JobState) time.Duration {
-	if j.Ours && !j.Left {
-		return fallbackDelay
+// deletionRequeue returns the pause after a Job is deleted. A Job of the legacy operator, or without an owner, causes no event.
+func deletionRequeue(j *JobState) time.Duration {
+	if j.Managed && !j.Orphaned {
+		return fallbackRequeue
 	}
-	return RecreateDelay
+	return ShortRequeue
 }
 
-func (f *Facts) because(format string, args ...any) string {
+func (f *Facts) withTrigger(format string, args ...any) string {
 	return fmt.Sprintf(format, args...) + " because " + f.trigger()
 }

@@ -20,7 +20,7 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func situation(changes ...func(*Facts)) *Facts {
 	f := &Facts{
 		Now: noon, Generation: 2, Supported: "3.14.0", Image: "mlflow:v3", Stores: "here",
-		JobName: "mlflow-mg-3140-g2", Live: &Workloads{Settled: true},
+		JobName: "mlflow-mg-3140-g2", Observed: &Workloads{ScaledDown: true},
 	}
 	for _, change := range changes {
 		change(f)
@@ -33,7 +33,7 @@ type change = func(*Facts)
 func recorded(version string) change { return func(f *Facts) { f.Recorded = version } }
 func forced(by string) change        { return func(f *Facts) { f.Force = by } }
 func always(f *Facts)                { f.Always = true }
-func unseen(f *Facts)                { f.Live = nil }
+func unseen(f *Facts)                { f.Observed = nil }
 
 func mentioned(status metav1.ConditionStatus, reason string, generation int64) change {
 	return func(f *Facts) {
@@ -43,7 +43,7 @@ func mentioned(status metav1.ConditionStatus, reason string, generation int64) c
 
 func wrote(outcome mlflowv1.MigrationOutcome, changes ...func(*mlflowv1.MigrationStatus)) change {
 	return func(f *Facts) {
-		f.Record = *f.record(outcome, "uid")
+		f.Record = *f.newRecord(outcome, "uid")
 		for _, change := range changes {
 			change(&f.Record)
 		}
@@ -56,7 +56,7 @@ func job(phase jobPhase, changes ...func(*JobState)) change {
 		for _, change := range changes {
 			change(&j)
 		}
-		f.Live.Job = &j
+		f.Observed.Job = &j
 	}
 }
 
@@ -66,7 +66,7 @@ func other(changes ...func(*JobState)) change {
 		for _, change := range changes {
 			change(&j)
 		}
-		f.Live.Others = append(f.Live.Others, j)
+		f.Observed.OtherJobs = append(f.Observed.OtherJobs, j)
 	}
 }
 
@@ -76,12 +76,12 @@ func leftover(changes ...func(*JobState)) change {
 		for _, change := range append(changes, left) {
 			change(&j)
 		}
-		f.Live.Others = append(f.Live.Others, j)
+		f.Observed.OtherJobs = append(f.Observed.OtherJobs, j)
 	}
 }
 
 func aJob(name string, phase jobPhase) JobState {
-	j := JobState{Name: name, UID: "uid", Phase: phase, Ours: true, Image: "mlflow:v3"}
+	j := JobState{Name: name, UID: "uid", Phase: phase, Managed: true, Image: "mlflow:v3"}
 	if phase == JobFailed {
 		j.FailedAt, j.Failure = noon.Add(-time.Minute), Failure{Message: "it broke"}
 	}
@@ -89,32 +89,32 @@ func aJob(name string, phase jobPhase) JobState {
 }
 
 func terminal(j *JobState) { j.Failure.Terminal = true }
-func longAgo(j *JobState)  { j.FailedAt = noon.Add(-retryDelay) }
+func longAgo(j *JobState)  { j.FailedAt = noon.Add(-failureRetryDelay) }
 func started(j *JobState)  { j.Started = true }
-func leaving(j *JobState)  { j.Leaving = true }
-func legacy(j *JobState)   { j.Ours = false }
-func left(j *JobState)     { j.Left = true }
+func leaving(j *JobState)  { j.Terminating = true }
+func legacy(j *JobState)   { j.Managed = false }
+func left(j *JobState)     { j.Orphaned = true }
 func withImage(image string) func(*JobState) {
 	return func(j *JobState) { j.Image = image }
 }
 func forcedBy(by string) func(*JobState) {
-	return func(j *JobState) { j.For = by }
+	return func(j *JobState) { j.RequestHash = by }
 }
 
-func busy(n int32) change { return func(f *Facts) { f.Live.Busy = n } }
+func busy(n int32) change { return func(f *Facts) { f.Observed.DatabaseUsers = n } }
 
-func scheduling(f *Facts) { f.Live.Scheduling = true }
-func ready(f *Facts)      { f.Live.Serving = true }
-func overdue(f *Facts)    { f.Live.Chores[0].Since = noon.Add(-2 * choreDeadline) }
+func scheduling(f *Facts) { f.Observed.CronJobsActive = true }
+func ready(f *Facts)      { f.Observed.ServerReady = true }
+func overdue(f *Facts)    { f.Observed.CronJobRuns[0].StartedAt = noon.Add(-2 * cronJobDeadline) }
 
 // beside is a Job of the garbage collection.
 func beside(changes ...func(*JobState)) change {
 	return func(f *Facts) {
-		c := JobState{Name: "mlflow-gc-1", UID: "gc", Phase: JobRunning, Since: noon, Cause: "pod gc"}
+		c := JobState{Name: "mlflow-gc-1", UID: "gc", Phase: JobRunning, StartedAt: noon, Cause: "pod gc"}
 		for _, change := range changes {
 			change(&c)
 		}
-		f.Live.Chores = append(f.Live.Chores, c)
+		f.Observed.CronJobRuns = append(f.Observed.CronJobRuns, c)
 	}
 }
 
@@ -123,7 +123,7 @@ type ruleCase struct {
 	name    string
 	facts   *Facts
 	rule    string
-	serving serving
+	serving workloadMode
 	step    Step
 	reason  string // of the report; "" for none
 	message string // part of it
@@ -146,13 +146,13 @@ var workCases = []ruleCase{
 	{"a newer version is recorded", situation(unseen, recorded("3.18.0")), "nothing is requested", RunAsSpecified, StepNone, "", "", "", 0},
 	{"a newer version was migrated to, and its rollout is pending", situation(unseen, recorded("3.14.0"), wrote(pending, func(r *mlflowv1.MigrationStatus) { r.Version = "3.18.0" })),
 		"the server follows a migrated database", RunAsSpecified, StepNone, ReasonMigrationRunning, "migrated to version 3.18.0", "", 0},
-	{"a rollout is pending for another image", situation(unseen, wrote(pending, func(r *mlflowv1.MigrationStatus) { r.Image = "other" })), "look", ScaleToZero, StepLook, "", "", "", 0},
+	{"a rollout is pending for another image", situation(unseen, wrote(pending, func(r *mlflowv1.MigrationStatus) { r.Image = "other" })), "look", ScaleToZero, StepObserve, "", "", "", 0},
 	{"[D16] the newer image is back", situation(unseen, recorded("3.14.0"), always, mentioned(metav1.ConditionFalse, ReasonDowngradeRefused, 2)),
 		"nothing is requested", RunAsSpecified, StepNone, ReasonMigrationSucceeded, "Migration for generation 2 completed successfully", "", 0},
-	{"the image is another", situation(unseen, recorded("3.14.0"), wrote(done, func(r *mlflowv1.MigrationStatus) { r.Image = "other" })), "look", ScaleToZero, StepLook, "", "", "", 0},
+	{"the image is another", situation(unseen, recorded("3.14.0"), wrote(done, func(r *mlflowv1.MigrationStatus) { r.Image = "other" })), "look", ScaleToZero, StepObserve, "", "", "", 0},
 	{"a Job of another image proves nothing", situation(recorded("3.14.0"), job(JobSucceeded, func(j *JobState) { j.Image = "other" }), wrote(done, func(r *mlflowv1.MigrationStatus) { r.Image = "other" })),
-		"the Job does not answer what is requested", ScaleToZero, StepDelete, ReasonMigrationRunning,
-		"Deleted completed migration Job mlflow-mg-3140-g2 to create it again because the image is another than the one that migrated the database", "", fallbackDelay},
+		"the Job does not answer what is requested", ScaleToZero, StepDeleteJob, ReasonMigrationRunning,
+		"Deleted completed migration Job mlflow-mg-3140-g2 to create it again because the image is another than the one that migrated the database", "", fallbackRequeue},
 	{"[mlflow-36] the version is recorded", situation(unseen, recorded("3.14.0")), "nothing is requested", RunAsSpecified, StepNone, "", "", "", 0},
 	{"[mlflow-36] this generation is done", situation(unseen, recorded("3.14.0"), always, mentioned(metav1.ConditionTrue, ReasonMigrationSucceeded, 2)),
 		"nothing is requested", RunAsSpecified, StepNone, "", "", "", 0},
@@ -165,39 +165,39 @@ var workCases = []ruleCase{
 	{"a forced rollout is pending, and the annotation is gone", situation(unseen, wrote(pending, func(r *mlflowv1.MigrationStatus) { r.Force = "a" })),
 		"the server follows a migrated database", RunAsSpecified, StepNone, ReasonForceMigrationRunning, "", "", 0},
 	{"mode Always migrates each generation, pending or not", situation(unseen, always, wrote(pending, func(r *mlflowv1.MigrationStatus) { r.Generation = 1 })),
-		"look", ScaleToZero, StepLook, "", "", "", 0},
+		"look", ScaleToZero, StepObserve, "", "", "", 0},
 	{"a rollout is pending for another database", situation(unseen, wrote(pending, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })),
-		"look", ScaleToZero, StepLook, "", "", "", 0},
+		"look", ScaleToZero, StepObserve, "", "", "", 0},
 	{"[mlflow-53] a failure holds in a new generation", situation(unseen, wrote(failed), mentioned(metav1.ConditionFalse, ReasonMigrationFailed, 1)),
 		"a recorded failure holds", ScaleToZero, StepNone, ReasonMigrationFailed, "as before", "", 0},
 	{"a failure holds although the condition was lost", situation(unseen, wrote(failed), mentioned(unknown, ReasonMigrationError, 2)),
 		"a recorded failure holds", ScaleToZero, StepNone, ReasonMigrationFailed, "The migration to version 3.14.0 or newer failed. After fixing", "", 0},
 	{"[D11] a failure does not hold for another image", situation(wrote(failed, func(r *mlflowv1.MigrationStatus) { r.Image = "broken" })),
-		"a Job is needed", ScaleToZero, StepCreate, ReasonMigrationRunning, "", running, WatchDelay},
+		"a Job is needed", ScaleToZero, StepCreateJob, ReasonMigrationRunning, "", running, JobPollInterval},
 	{"[D11] nor for another version", situation(wrote(failed, func(r *mlflowv1.MigrationStatus) { r.Version = "3.13.0" })),
-		"a Job is needed", ScaleToZero, StepCreate, ReasonMigrationRunning, "", running, WatchDelay},
+		"a Job is needed", ScaleToZero, StepCreateJob, ReasonMigrationRunning, "", running, JobPollInterval},
 	{"[D11] nor for other stores", situation(wrote(failed, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })),
-		"a Job is needed", ScaleToZero, StepCreate, ReasonMigrationRunning, "", running, WatchDelay},
+		"a Job is needed", ScaleToZero, StepCreateJob, ReasonMigrationRunning, "", running, JobPollInterval},
 	{"[D11] the Job that failed with another image goes", situation(job(JobFailed, terminal), wrote(failed, func(r *mlflowv1.MigrationStatus) { r.Image = "broken" })),
-		"the Job failed under other settings", ScaleToZero, StepDelete, ReasonMigrationRunning, "Deleted failed migration Job mlflow-mg-3140-g2", "", fallbackDelay},
-	{"a Job that is being deleted", situation(job(JobRunning, leaving)), "the Job is on its way out", ScaleToZero, StepNone, ReasonMigrationRunning, "to be gone", "", RecreateDelay},
+		"the Job failed under other settings", ScaleToZero, StepDeleteJob, ReasonMigrationRunning, "Deleted failed migration Job mlflow-mg-3140-g2", "", fallbackRequeue},
+	{"a Job that is being deleted", situation(job(JobRunning, leaving)), "the Job is on its way out", ScaleToZero, StepNone, ReasonMigrationRunning, "to be gone", "", ShortRequeue},
 	{"[mlflow-48] the annotation came after the success", situation(forced("a"), job(JobSucceeded), mentioned(unknown, ReasonMigrationRunning, 2)),
-		"the Job does not answer what is requested", ScaleToZero, StepDelete, ReasonForceMigrationRestart,
-		"Deleted completed migration Job mlflow-mg-3140-g2 so the force-migrate annotation can create a fresh Job with the same generated name because the mlflow.opendatahub.io/force-migrate annotation is present", "", fallbackDelay},
+		"the Job does not answer what is requested", ScaleToZero, StepDeleteJob, ReasonForceMigrationRestart,
+		"Deleted completed migration Job mlflow-mg-3140-g2 so the force-migrate annotation can create a fresh Job with the same generated name because the mlflow.opendatahub.io/force-migrate annotation is present", "", fallbackRequeue},
 	{"[mlflow-49] the old success does not count while the restart is pending", situation(forced("a"), job(JobSucceeded), mentioned(unknown, ReasonForceMigrationRestart, 2)),
-		"the Job does not answer what is requested", ScaleToZero, StepDelete, ReasonForceMigrationRestart, "", "", fallbackDelay},
+		"the Job does not answer what is requested", ScaleToZero, StepDeleteJob, ReasonForceMigrationRestart, "", "", fallbackRequeue},
 	{"[mlflow-54] the annotation came after a failure", situation(forced("a"), job(JobFailed, terminal), wrote(failed), mentioned(metav1.ConditionFalse, ReasonMigrationFailed, 2)),
-		"the Job does not answer what is requested", ScaleToZero, StepDelete, ReasonForceMigrationRestart, "Deleted failed migration Job", "", fallbackDelay},
+		"the Job does not answer what is requested", ScaleToZero, StepDeleteJob, ReasonForceMigrationRestart, "Deleted failed migration Job", "", fallbackRequeue},
 	{"no event reports the end of a Job of the original", situation(forced("a"), job(JobSucceeded, legacy)),
-		"the Job does not answer what is requested", ScaleToZero, StepDelete, ReasonForceMigrationRestart, "", "", RecreateDelay},
+		"the Job does not answer what is requested", ScaleToZero, StepDeleteJob, ReasonForceMigrationRestart, "", "", ShortRequeue},
 	{"the annotation was added again after a success", situation(forced("a"), recorded("3.14.0"), job(JobSucceeded, forcedBy("a")), wrote(done)),
-		"the Job does not answer what is requested", ScaleToZero, StepDelete, ReasonForceMigrationRestart, "", "", fallbackDelay},
+		"the Job does not answer what is requested", ScaleToZero, StepDeleteJob, ReasonForceMigrationRestart, "", "", fallbackRequeue},
 	{"the annotation got another value", situation(forced("b"), job(JobSucceeded, forcedBy("a")), mentioned(unknown, ReasonForceMigrationRunning, 2)),
-		"the Job does not answer what is requested", ScaleToZero, StepDelete, ReasonForceMigrationRestart, "", "", fallbackDelay},
+		"the Job does not answer what is requested", ScaleToZero, StepDeleteJob, ReasonForceMigrationRestart, "", "", fallbackRequeue},
 	{"[mlflow-37] the annotation came while the Job ran, as the original does it", situation(forced("a"), job(JobSucceeded), mentioned(unknown, ReasonForceMigrationRunning, 2)),
 		"the Job has migrated", RunAsSpecified, StepNone, ReasonForceMigrationRunning, "", pending, 0},
 	{"[D10] a forced Job that failed for good consumes the annotation", situation(forced("a"), job(JobFailed, terminal, forcedBy("a"))),
-		"the Job failed for good", ScaleToZero, StepUnmark, "", "", "", RecreateDelay},
+		"the Job failed for good", ScaleToZero, StepRemoveAnnotation, "", "", "", ShortRequeue},
 	{"[D10] and its failure is recorded like any other", situation(job(JobFailed, terminal, forcedBy("a")), wrote(running), mentioned(unknown, ReasonForceMigrationRunning, 2)),
 		"the Job failed for good", ScaleToZero, StepNone, ReasonMigrationFailed, "it broke. After fixing the issue, add the mlflow.opendatahub.io/force-migrate annotation to the MLflow resource to force a rerun.", failed, 0},
 	{"[D10] a forced Job that may succeed later is not replaced at once", situation(forced("a"), job(JobFailed, forcedBy("a"))),
@@ -206,69 +206,69 @@ var workCases = []ruleCase{
 		"to force a rerun", failed, 0},
 	{"[mlflow-51] a failure that may go away", situation(job(JobFailed)), "the Job failed and is tried again", ScaleToZero, StepNone, ReasonMigrationRetrying,
 		"If you want to rerun immediately after fixing the issue, add the mlflow.opendatahub.io/force-migrate annotation.", "", time.Minute},
-	{"[mlflow-52] the delay has passed", situation(job(JobFailed, longAgo)), "the Job failed and is tried again", ScaleToZero, StepDelete, ReasonMigrationRetrying,
-		"Retrying automatically after 2026-11-21T12:00:02Z", "", RecreateDelay},
+	{"[mlflow-52] the delay has passed", situation(job(JobFailed, longAgo)), "the Job failed and is tried again", ScaleToZero, StepDeleteJob, ReasonMigrationRetrying,
+		"Retrying automatically after 2026-11-21T12:00:02Z", "", ShortRequeue},
 	{"[mlflow-46] the Job succeeded", situation(job(JobSucceeded)), "the Job has migrated", RunAsSpecified, StepNone, ReasonMigrationRunning, "", pending, 0},
 	{"[mlflow-53] a failure of the original stays", situation(mentioned(metav1.ConditionFalse, ReasonMigrationFailed, 1)),
 		"a failure that the original recorded holds", ScaleToZero, StepNone, ReasonMigrationFailed, "as before", failed, 0},
 	{"[mlflow-53] unless its Job has succeeded since", situation(mentioned(metav1.ConditionFalse, ReasonMigrationFailed, 1), job(JobSucceeded)),
 		"the Job has migrated", RunAsSpecified, StepNone, ReasonMigrationRunning, "", pending, 0},
 	{"[mlflow-53] until it is forced", situation(mentioned(metav1.ConditionFalse, ReasonMigrationFailed, 1), forced("a")),
-		"a Job is needed", ScaleToZero, StepCreate, ReasonForceMigrationRunning, "", running, WatchDelay},
+		"a Job is needed", ScaleToZero, StepCreateJob, ReasonForceMigrationRunning, "", running, JobPollInterval},
 	{"[D8] the Job that could not start has the wrong image", situation(job(JobRunning, withImage("missing"))),
-		"the Job cannot be what is wanted and never started", ScaleToZero, StepDelete, ReasonMigrationRunning, "which never started", "", fallbackDelay},
+		"the Job cannot be what is wanted and never started", ScaleToZero, StepDeleteJob, ReasonMigrationRunning, "which never started", "", fallbackRequeue},
 	{"[D8] the Job that could not start is forced again", situation(forced("a"), job(JobRunning)),
-		"the Job cannot be what is wanted and never started", ScaleToZero, StepDelete, ReasonForceMigrationRestart, "", "", fallbackDelay},
+		"the Job cannot be what is wanted and never started", ScaleToZero, StepDeleteJob, ReasonForceMigrationRestart, "", "", fallbackRequeue},
 	{"the Job of another image runs already", situation(job(JobRunning, withImage("other"), started)), "the Job runs", ScaleToZero, StepNone,
-		ReasonMigrationRunning, "", running, WatchDelay},
-	{"a finished Job that an earlier MLflow left is in the way", situation(leftover()), "a Job of another generation, or of an earlier MLflow, is idle", ScaleToZero, StepDelete,
-		ReasonMigrationRunning, "Deleted finished migration Job mlflow-mg-3140-g2 of an earlier MLflow because status.version is empty during bootstrap", "", RecreateDelay},
-	{"nor does it answer an annotation", situation(leftover(), forced("a"), busy(1)), "a Job of another generation, or of an earlier MLflow, is idle", ScaleToZero, StepDelete,
-		ReasonForceMigrationRunning, "", "", RecreateDelay},
+		ReasonMigrationRunning, "", running, JobPollInterval},
+	{"a finished Job that an earlier MLflow left is in the way", situation(leftover()), "a Job of another generation, or of an earlier MLflow, is idle", ScaleToZero, StepDeleteJob,
+		ReasonMigrationRunning, "Deleted finished migration Job mlflow-mg-3140-g2 of an earlier MLflow because status.version is empty during bootstrap", "", ShortRequeue},
+	{"nor does it answer an annotation", situation(leftover(), forced("a"), busy(1)), "a Job of another generation, or of an earlier MLflow, is idle", ScaleToZero, StepDeleteJob,
+		ReasonForceMigrationRunning, "", "", ShortRequeue},
 	{"it is on its way out", situation(leftover(leaving)), "another Job has not ended", ScaleToZero, StepNone,
-		ReasonMigrationRunning, "Waiting for migration Job mlflow-mg-3140-g2 of an earlier MLflow to be gone because", "", RecreateDelay},
-	{"a Job that an earlier MLflow left never started", situation(other(left)), "a Job of another generation, or of an earlier MLflow, is idle", ScaleToZero, StepDelete,
-		ReasonMigrationRunning, "Deleted migration Job mlflow-mg-3140-g1 of an earlier MLflow, which never started,", "", RecreateDelay},
+		ReasonMigrationRunning, "Waiting for migration Job mlflow-mg-3140-g2 of an earlier MLflow to be gone because", "", ShortRequeue},
+	{"a Job that an earlier MLflow left never started", situation(other(left)), "a Job of another generation, or of an earlier MLflow, is idle", ScaleToZero, StepDeleteJob,
+		ReasonMigrationRunning, "Deleted migration Job mlflow-mg-3140-g1 of an earlier MLflow, which never started,", "", ShortRequeue},
 	{"a Job that an earlier MLflow left runs", situation(other(left, started)), "another Job has not ended", ScaleToZero, StepNone, ReasonMigrationRunning,
-		"Waiting for migration Job mlflow-mg-3140-g1 of an earlier MLflow to finish because", "", WatchDelay},
-	{"[D8] a Job of before never started", situation(other()), "a Job of another generation, or of an earlier MLflow, is idle", ScaleToZero, StepDelete,
-		ReasonMigrationRunning, "Deleted migration Job mlflow-mg-3140-g1 from a previous desired generation", "", fallbackDelay},
+		"Waiting for migration Job mlflow-mg-3140-g1 of an earlier MLflow to finish because", "", JobPollInterval},
+	{"[D8] a Job of before never started", situation(other()), "a Job of another generation, or of an earlier MLflow, is idle", ScaleToZero, StepDeleteJob,
+		ReasonMigrationRunning, "Deleted migration Job mlflow-mg-3140-g1 from a previous desired generation", "", fallbackRequeue},
 	{"[mlflow-55] a replica is left", situation(busy(1)), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown,
-		"Waiting for MLflow pods to quiesce before migration: 1 replicas remain because status.version is empty during bootstrap", "", RecreateDelay},
+		"Waiting for MLflow pods to quiesce before migration: 1 replicas remain because status.version is empty during bootstrap", "", ShortRequeue},
 	{"a CronJob may start a Job, and the server runs on", situation(busy(1), scheduling, ready), "Jobs beside the server continue", Drain, StepNone,
-		ReasonMigrationScalingDown, "Waiting for the CronJobs to be suspended before migration because", "", RecreateDelay},
+		ReasonMigrationScalingDown, "Waiting for the CronJobs to be suspended before migration because", "", ShortRequeue},
 	{"a Job beside the server is waited for, and the server runs on", situation(busy(2), beside(started)), "Jobs beside the server continue", Drain, StepNone,
-		ReasonMigrationScalingDown, "Waiting for Job mlflow-gc-1 to end before migration, at most 2h0m0s from its start, because status.version is empty during bootstrap: pod gc", "", RecreateDelay},
-	{"one that is on its way out is waited for", situation(beside(leaving)), "Jobs beside the server continue", Drain, StepNone, ReasonMigrationScalingDown, "", "", RecreateDelay},
-	{"one that never started goes", situation(beside()), "a Job beside the server never ran or overstays", Drain, StepDelete,
-		ReasonMigrationScalingDown, "Deleted Job mlflow-gc-1, which never started, because status.version is empty during bootstrap: pod gc", "", RecreateDelay},
-	{"one that hangs goes", situation(beside(started), overdue), "a Job beside the server never ran or overstays", Drain, StepDelete,
-		ReasonMigrationScalingDown, "Deleted Job mlflow-gc-1, which runs for longer than 2h0m0s,", "", RecreateDelay},
-	{"the server is not stopped for a Job that goes either", situation(beside(started), job(JobFailed, longAgo)), "the Job failed and is tried again", Drain, StepDelete,
-		ReasonMigrationRetrying, "", "", RecreateDelay},
-	{"[D14] no replica, but no controller has seen that yet", situation(func(f *Facts) { f.Live.Settled = false }), "pods still use the database", ScaleToZero, StepNone,
-		ReasonMigrationScalingDown, "is being stopped", "", RecreateDelay},
+		ReasonMigrationScalingDown, "Waiting for Job mlflow-gc-1 to end before migration, at most 2h0m0s from its start, because status.version is empty during bootstrap: pod gc", "", ShortRequeue},
+	{"one that is on its way out is waited for", situation(beside(leaving)), "Jobs beside the server continue", Drain, StepNone, ReasonMigrationScalingDown, "", "", ShortRequeue},
+	{"one that never started goes", situation(beside()), "a Job beside the server never ran or overstays", Drain, StepDeleteJob,
+		ReasonMigrationScalingDown, "Deleted Job mlflow-gc-1, which never started, because status.version is empty during bootstrap: pod gc", "", ShortRequeue},
+	{"one that hangs goes", situation(beside(started), overdue), "a Job beside the server never ran or overstays", Drain, StepDeleteJob,
+		ReasonMigrationScalingDown, "Deleted Job mlflow-gc-1, which runs for longer than 2h0m0s,", "", ShortRequeue},
+	{"the server is not stopped for a Job that goes either", situation(beside(started), job(JobFailed, longAgo)), "the Job failed and is tried again", Drain, StepDeleteJob,
+		ReasonMigrationRetrying, "", "", ShortRequeue},
+	{"[D14] no replica, but no controller has seen that yet", situation(func(f *Facts) { f.Observed.ScaledDown = false }), "pods still use the database", ScaleToZero, StepNone,
+		ReasonMigrationScalingDown, "is being stopped", "", ShortRequeue},
 	{"a forced migration is named while it waits", situation(busy(2), forced("a")), "pods still use the database", ScaleToZero, StepNone,
-		ReasonForceMigrationScalingDown, "2 replicas remain because the mlflow.opendatahub.io/force-migrate annotation is present", "", RecreateDelay},
+		ReasonForceMigrationScalingDown, "2 replicas remain because the mlflow.opendatahub.io/force-migrate annotation is present", "", ShortRequeue},
 	{"the Job runs", situation(job(JobRunning, started), wrote(running)), "the Job runs", ScaleToZero, StepNone, ReasonMigrationRunning,
-		"Waiting for migration Job mlflow-mg-3140-g2 to finish because", "", WatchDelay},
+		"Waiting for migration Job mlflow-mg-3140-g2 to finish because", "", JobPollInterval},
 	{"[D9] the Job waits, and why", situation(job(JobRunning, func(j *JobState) { j.Cause = "no such image" }), wrote(running)), "the Job runs", ScaleToZero, StepNone,
-		ReasonMigrationRunning, "because status.version is empty during bootstrap: no such image", "", WatchDelay},
+		ReasonMigrationRunning, "because status.version is empty during bootstrap: no such image", "", JobPollInterval},
 	{"a running Job becomes the forced one", situation(forced("a"), job(JobRunning, started), wrote(running, func(r *mlflowv1.MigrationStatus) { r.Force = "" })), "the Job runs", ScaleToZero, StepNone,
-		ReasonForceMigrationRunning, "", running, WatchDelay},
+		ReasonForceMigrationRunning, "", running, JobPollInterval},
 	{"[D8] a Job of before runs", situation(other(started)), "another Job has not ended", ScaleToZero, StepNone, ReasonMigrationRunning,
-		"Waiting for migration Job mlflow-mg-3140-g1 from a previous desired generation to finish because", "", WatchDelay},
-	{"a Job of before is on its way out", situation(other(leaving)), "another Job has not ended", ScaleToZero, StepNone, ReasonMigrationRunning, "", "", RecreateDelay},
-	{"[mlflow-46] bootstrap", situation(), "a Job is needed", ScaleToZero, StepCreate, ReasonMigrationRunning,
-		"Created migration Job mlflow-mg-3140-g2 because status.version is empty during bootstrap", running, WatchDelay},
-	{"[mlflow-56] upgrade", situation(recorded("3.10.1")), "a Job is needed", ScaleToZero, StepCreate, ReasonMigrationRunning,
-		`because status.version="3.10.1" is older than the oldest supported version 3.14.0`, running, WatchDelay},
-	{"the stores have moved", situation(recorded("3.14.0"), wrote(done, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })), "a Job is needed", ScaleToZero, StepCreate,
-		ReasonMigrationRunning, "because the stores are others than those that were migrated", running, WatchDelay},
-	{"mode Always", situation(recorded("3.14.0"), always), "a Job is needed", ScaleToZero, StepCreate, ReasonMigrationRunning,
-		"because spec.migration.mode=Always and desired generation 2 has not completed migration yet", running, WatchDelay},
-	{"a migration that was cut short and edited away", situation(recorded("3.14.0"), wrote(running)), "a Job is needed", ScaleToZero, StepCreate, ReasonMigrationRunning,
-		"because an earlier migration to version 3.14.0 or newer has not been completed", running, WatchDelay},
+		"Waiting for migration Job mlflow-mg-3140-g1 from a previous desired generation to finish because", "", JobPollInterval},
+	{"a Job of before is on its way out", situation(other(leaving)), "another Job has not ended", ScaleToZero, StepNone, ReasonMigrationRunning, "", "", ShortRequeue},
+	{"[mlflow-46] bootstrap", situation(), "a Job is needed", ScaleToZero, StepCreateJob, ReasonMigrationRunning,
+		"Created migration Job mlflow-mg-3140-g2 because status.version is empty during bootstrap", running, JobPollInterval},
+	{"[mlflow-56] upgrade", situation(recorded("3.10.1")), "a Job is needed", ScaleToZero, StepCreateJob, ReasonMigrationRunning,
+		`because status.version="3.10.1" is older than the oldest supported version 3.14.0`, running, JobPollInterval},
+	{"the stores have moved", situation(recorded("3.14.0"), wrote(done, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })), "a Job is needed", ScaleToZero, StepCreateJob,
+		ReasonMigrationRunning, "because the stores are others than those that were migrated", running, JobPollInterval},
+	{"mode Always", situation(recorded("3.14.0"), always), "a Job is needed", ScaleToZero, StepCreateJob, ReasonMigrationRunning,
+		"because spec.migration.mode=Always and desired generation 2 has not completed migration yet", running, JobPollInterval},
+	{"a migration that was cut short and edited away", situation(recorded("3.14.0"), wrote(running)), "a Job is needed", ScaleToZero, StepCreateJob, ReasonMigrationRunning,
+		"because an earlier migration to version 3.14.0 or newer has not been completed", running, JobPollInterval},
 }
 
 func TestMigrationRules(t *testing.T) {
@@ -277,8 +277,8 @@ func TestMigrationRules(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d := Decide(c.facts)
 			seen[d.Rule] = true
-			if d.Rule != c.rule || d.Workloads != c.serving || d.Step != c.step || d.Retry != c.retry {
-				t.Errorf("rule %q, workloads %q, step %q, retry %s", d.Rule, d.Workloads, d.Step, d.Retry)
+			if d.Rule != c.rule || d.Workloads != c.serving || d.Step != c.step || d.RequeueAfter != c.retry {
+				t.Errorf("rule %q, workloads %q, step %q, retry %s", d.Rule, d.Workloads, d.Step, d.RequeueAfter)
 			}
 			var reason, message string
 			if d.Report != nil {
@@ -289,7 +289,7 @@ func TestMigrationRules(t *testing.T) {
 			}
 			var want *mlflowv1.MigrationStatus
 			if c.outcome != "" {
-				want = c.facts.record(c.outcome, "uid")
+				want = c.facts.newRecord(c.outcome, "uid")
 			}
 			if diff := cmp.Diff(want, d.Record, cmpopts.IgnoreFields(mlflowv1.MigrationStatus{}, "JobUID", "Version")); diff != "" {
 				t.Errorf("record (-want +got):\n%s", diff)
@@ -305,7 +305,9 @@ func TestMigrationRules(t *testing.T) {
 
 // TestMigratedRecord: the image says what it holds. Without the pod of the Job, no version is claimed that is not known.
 func TestMigratedRecord(t *testing.T) {
-	reported := func(j *JobState) { j.Found = resources.ImageReport{MLflow: "3.18.0", Schema: "new", Database: "new"} }
+	reported := func(j *JobState) {
+		j.ImageReport = resources.ImageReport{MLflow: "3.18.0", Schema: "new", Database: "new"}
+	}
 	for name, c := range map[string]struct {
 		facts   *Facts
 		version string
@@ -335,7 +337,7 @@ func TestMigrationRuleOrder(t *testing.T) {
 		precedes := slices.ContainsFunc(ruleCases, func(c ruleCase) bool {
 			return c.rule == rule.name && slices.ContainsFunc(migrationRules[i+1:], func(later migrationRule) bool {
 				needsNoLook := slices.IndexFunc(migrationRules, func(r migrationRule) bool { return r.name == later.name }) <= look
-				return (c.facts.Live != nil || needsNoLook || later.name == migrationRules[last].name) && later.when(c.facts)
+				return (c.facts.Observed != nil || needsNoLook || later.name == migrationRules[last].name) && later.when(c.facts)
 			})
 		})
 		if !precedes {

@@ -16,83 +16,80 @@ import (
 
 // Names and values that other software relies on.
 const (
-	BaseName         = "mlflow"
-	containerName    = "mlflow"
-	migrationName    = "mlflow-migration"
-	claimBaseName    = "mlflow-pvc"
-	GCBaseName       = "mlflow-gc"
-	ArchivalBaseName = "mlflow-trace-archival"
-	monitorBaseName  = "mlflow-metrics-monitor"
-	sharedRoleName   = "mlflow"
-	TLSSecretName    = "mlflow-tls"
-	artifactSecret   = "mlflow-artifact-connection"
-	archiveSecret    = "mlflow-archive-secret"
-	PlatformCAName   = "odh-trusted-ca-bundle"
-	serviceCAName    = "openshift-service-ca.crt"
-	serviceCAKey     = "service-ca.crt"
-	portName         = "https"
-	port             = 8443
-	staticPrefix     = "/mlflow"
-	defaultAccount   = mlflowv1.DefaultServiceAccount
-	gcAccount        = "mlflow-gc-sa"
-	archivalAccount  = "mlflow-trace-archival-sa"
-	defaultBackend   = "sqlite:////mlflow/mlflow.db"
-	defaultArtifacts = "file:///mlflow/artifacts"
+	BaseName               = "mlflow"
+	containerName          = "mlflow"
+	migrationName          = "mlflow-migration"
+	claimBaseName          = "mlflow-pvc"
+	GCBaseName             = "mlflow-gc"
+	ArchivalBaseName       = "mlflow-trace-archival"
+	monitorBaseName        = "mlflow-metrics-monitor"
+	sharedRoleName         = "mlflow"
+	TLSSecretName          = "mlflow-tls"
+	artifactSecret         = "mlflow-artifact-connection"
+	archiveSecret          = "mlflow-archive-secret"
+	PlatformCAName         = "odh-trusted-ca-bundle"
+	serviceCAName          = "openshift-service-ca.crt"
+	serviceCAKey           = "service-ca.crt"
+	portName               = "https"
+	port                   = 8443
+	staticPrefix           = "/mlflow"
+	defaultServiceAccount  = mlflowv1.DefaultServiceAccount
+	gcServiceAccount       = "mlflow-gc-sa"
+	archivalServiceAccount = "mlflow-trace-archival-sa"
+	defaultBackend         = "sqlite:////mlflow/mlflow.db"
+	defaultArtifacts       = "file:///mlflow/artifacts"
 
 	LabelApp       = "app"
 	LabelComponent = "component"
 	labelInstance  = "app.kubernetes.io/instance"
 )
 
-// Inputs is what the objects of an MLflow depend on beside its spec.
+// Inputs holds the inputs of the objects of an MLflow other than its spec.
 type Inputs struct {
-	// Namespace is where the server runs.
+	// Namespace is the namespace of the servers.
 	Namespace string
-	// IPv6: the cluster prefers IPv6, or has nothing else.
+	// IPv6 is true if the cluster prefers IPv6.
 	IPv6 bool
-	// OpenShift: the platform signs serving certificates and has its own cipher policy.
+	// OpenShift is true if the cluster issues serving certificates and has a cipher policy.
 	OpenShift bool
-	// ConsoleLinks, HTTPRoutes, BackendTLSPolicies and ServiceMonitors say which optional kinds are served.
+	// ConsoleLinks, HTTPRoutes, BackendTLSPolicies and ServiceMonitors are true if the cluster serves the kind.
 	ConsoleLinks, HTTPRoutes, BackendTLSPolicies, ServiceMonitors bool
-	// Exposure says what publishes the server; empty on OpenShift.
+	// Exposure is the configured exposure; empty on OpenShift.
 	Exposure config.Exposure
-	// TLS is the profile of the servers.
+	// TLS is the TLS profile of the servers.
 	TLS tlsprofile.Profile
-	// Authorities are the CAs of the certificates that were issued here, by the names of servers.
+	// Authorities holds the CAs of the certificates that this operator issued, by server name.
 	Authorities map[string][]byte
-	// Image is the MLflow image unless the spec names one.
+	// Image is the default MLflow image.
 	Image string
-	// GatewayName and GatewayNamespace are the parent of the HTTPRoute.
+	// GatewayName and GatewayNamespace identify the parent of the HTTPRoutes.
 	GatewayName, GatewayNamespace string
-	// ExternalURL is the base under which the gateway is reached, "" when none is configured.
+	// ExternalURL is the base of public URLs, or "".
 	ExternalURL string
 	// SectionTitle is the section of the console menu.
 	SectionTitle string
 	// Version is the MLflow release that this build supports, without a leading "v".
 	Version string
-	// PlatformCABundle: the ConfigMap with the certificate authorities of the platform exists.
+	// PlatformCABundle is true if the ConfigMap with the CAs of the platform exists.
 	PlatformCABundle bool
-	// VerifyPostgres: the operator before verified PostgreSQL by the authorities of the platform, and that stays so.
-	VerifyPostgres bool
+	// VerifyPostgreSQL is true if the legacy operator verified PostgreSQL by the CAs of the platform, which must not change.
+	VerifyPostgreSQL bool
 }
 
-// Plan is what an MLflow asks for, in groups of which a later one never keeps an earlier one from being written.
+// Plan holds the desired objects of an MLflow, in groups that are applied in this order.
 type Plan struct {
-	// Server is the server, with that for artifacts, and what they need: identity and permissions, settings, storage, policies.
+	// Server holds the servers, with their RBAC, configuration, storage and NetworkPolicies.
 	Server apply.Desired
-	// Chores are the CronJobs beside it and the permissions that only they have.
-	Chores apply.Desired
-	// Exposed is what leads to the server or looks at it.
-	Exposed apply.Desired
+	// CronJobs holds the CronJobs and their RBAC.
+	CronJobs apply.Desired
+	// Exposure holds Services, routes, monitors and disruption budgets.
+	Exposure apply.Desired
 }
 
-// All joins the parts in the order in which they are made.
-func (p *Plan) All() apply.Desired { return slices.Concat(p.Server, p.Chores, p.Exposed) }
+// All returns all objects in the order in which they are applied.
+func (p *Plan) All() apply.Desired { return slices.Concat(p.Server, p.CronJobs, p.Exposure) }
 
-// Build lists the objects of an MLflow in the order in which they are to be
-// written: identity, permissions, storage and the server, then the jobs beside
-// it, and at last what publishes it. It fails when the spec asks for what
-// cannot be; the error names the field.
+// Build returns the objects of an MLflow in the order of Plan, or an error that names the invalid fields.
 func Build(m *mlflowv1.MLflow, in Inputs) (apply.Desired, error) {
 	if err := Check(m, in); err != nil {
 		return nil, err
@@ -101,31 +98,31 @@ func Build(m *mlflowv1.MLflow, in Inputs) (apply.Desired, error) {
 	return p.All(), nil
 }
 
-// NewPlan builds every object of an MLflow that Check admits, but the Job of a migration.
+// NewPlan returns every object of an MLflow that Check accepts, except migration Jobs.
 func NewPlan(m *mlflowv1.MLflow, in Inputs) Plan {
-	p := Plan{Server: append(accounts(m, in), sharedRBAC(m, in)...)}
+	p := Plan{Server: append(serviceAccounts(m, in), sharedRBAC(m, in)...)}
 	if Archives(m) {
-		p.Server.Add(archivalSettings(m, in))
+		p.Server.Add(archivalConfigMap(m, in))
 	}
 	if m.Spec.Storage != nil {
-		p.Server = append(p.Server, PVC(m, in))
+		p.Server = append(p.Server, PersistentVolumeClaim(m, in))
 	}
 	p.Server.Add(networkPolicy(m, in), migrationPolicy(m, in))
 	for _, s := range Servers(m) {
 		p.Server.Add(deployment(m, in, s))
 	}
 	if m.Spec.GarbageCollection != nil {
-		p.Chores = collectorRBAC(m, in)
-		p.Chores.Add(collector(m, in))
+		p.CronJobs = garbageCollectionRBAC(m, in)
+		p.CronJobs.Add(garbageCollectionCronJob(m, in))
 	}
 	if Archives(m) {
-		p.Chores.Add(archiver(m, in))
+		p.CronJobs.Add(archivalCronJob(m, in))
 	}
-	p.Exposed = exposure(m, in)
+	p.Exposure = exposure(m, in)
 	return p
 }
 
-// ExternalURL is where users reach the server, "" when it is not published.
+// ExternalURL returns the public URL of the server, or "" if it is not published.
 func ExternalURL(m *mlflowv1.MLflow, in Inputs) string {
 	if !in.ViaGateway() && !in.Exposure.Ingress() || in.ExternalURL == "" {
 		return ""
@@ -133,8 +130,7 @@ func ExternalURL(m *mlflowv1.MLflow, in Inputs) string {
 	return publicURL(m, in)
 }
 
-// AddressURL is where workloads in the cluster reach the server, "" when its
-// namespace is not known.
+// AddressURL returns the URL of the server within the cluster, or "" without a namespace.
 func AddressURL(m *mlflowv1.MLflow, in Inputs) string {
 	if in.Namespace == "" {
 		return ""
@@ -142,26 +138,23 @@ func AddressURL(m *mlflowv1.MLflow, in Inputs) string {
 	return Tracking(m).address(in)
 }
 
-// publicURL joins the configured base and the path of this server with exactly
-// one slash.
 func publicURL(m *mlflowv1.MLflow, in Inputs) string {
 	return strings.TrimRight(in.ExternalURL, "/") + "/" + NameOf(m)
 }
 
-// IsMLflow reports whether an owner is an MLflow, of whatever version.
+// IsMLflow reports whether an owner is an MLflow of any API version.
 func IsMLflow(o metav1.OwnerReference) bool {
 	group, err := schema.ParseGroupVersion(o.APIVersion)
 	return err == nil && group.Group == mlflowv1.GroupVersion.Group && o.Kind == "MLflow"
 }
 
-// NameOf is the name of the objects of which there is one of a kind.
+// NameOf returns the name of the tracking server and of the objects that exist once per kind.
 func NameOf(m *mlflowv1.MLflow) string { return Suffixed(BaseName, m) }
 
-// ClaimName is the name of the claim of an MLflow.
+// ClaimName returns the name of the PersistentVolumeClaim.
 func ClaimName(m *mlflowv1.MLflow) string { return Suffixed(claimBaseName, m) }
 
-// Suffixed distinguishes the objects of several servers. The schema admits one
-// name only, for which the suffix is empty.
+// Suffixed returns the name of an object of the MLflow. The suffix is empty for the only name that the schema accepts.
 func Suffixed(base string, m *mlflowv1.MLflow) string {
 	if m.Name == mlflowv1.SingletonName || m.Name == "" {
 		return base
@@ -169,17 +162,18 @@ func Suffixed(base string, m *mlflowv1.MLflow) string {
 	return base + "-" + m.Name
 }
 
-// podLabelsOf are the labels of pods of one application beside the server. The
-// label of the instance puts them under the network policy of the server.
+// podLabelsOf returns the labels of the pods of an app. The NetworkPolicy of the server selects them by labelInstance.
 func podLabelsOf(app string, m *mlflowv1.MLflow) map[string]string {
 	all := Labels(app)
 	all[labelInstance] = NameOf(m)
 	return all
 }
 
-// Labels are those of an object that belongs to the app.
+// Labels returns the labels of the objects of an app.
 func Labels(app string) map[string]string {
 	return map[string]string{LabelApp: app, LabelComponent: BaseName}
 }
 
-func accountName(m *mlflowv1.MLflow) string { return cmp.Or(m.Spec.ServiceAccountName, defaultAccount) }
+func serviceAccountName(m *mlflowv1.MLflow) string {
+	return cmp.Or(m.Spec.ServiceAccountName, defaultServiceAccount)
+}

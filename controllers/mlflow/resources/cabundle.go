@@ -25,30 +25,26 @@ const (
 	combinedVolume = "combined-ca-bundle"
 )
 
-// bundleFunctions is the part that both programs share. The new bundle is made
-// beside the old one and renamed over it, so that readers never see half of it.
-// Missing sources are skipped: the ConfigMaps are mounted as optional.
+// bundleFunctions is common to both programs. It replaces the bundle by a rename, so that readers never see a partial file, and skips
+// missing sources, because the ConfigMaps are mounted as optional.
 //
 //go:embed ca_bundle.sh
 var bundleFunctions string
 
-// bundleLoop builds the bundle again whenever a source has changed, and once at
-// its start: that may have happened since the init container ran.
+// bundleLoop rebuilds the bundle at its start and whenever a source changes.
 //
 //go:embed ca_bundle_watch.sh
 var bundleLoop string
 
 var combineProgram, watchProgram = bundleFunctions + "combine\n", bundleFunctions + bundleLoop
 
-// caSource is a ConfigMap with certificate authorities, or a Secret of which
-// caKey is one, and where it is mounted.
+// caSource is a ConfigMap with CAs, or a Secret with a CA under caKey, and its mount path.
 type caSource struct{ configMap, secret, path string }
 
-// caKey is where a Secret of type kubernetes.io/tls holds the authority.
+// caKey is the key of the CA in a Secret of type kubernetes.io/tls.
 const caKey = "ca.crt"
 
-// volume mounts the source where it exists. Of a Secret the authority alone is
-// mounted: the key beside it is not for clients.
+// volume returns an optional volume for the source. It mounts only the CA of a Secret, not its private key.
 func (s caSource) volume(name string) *corev1ac.VolumeApplyConfiguration {
 	if s.secret != "" {
 		return corev1ac.Volume().WithName(name).WithSecret(corev1ac.SecretVolumeSource().WithSecretName(s.secret).
@@ -69,11 +65,9 @@ func caSources(m *mlflowv1.MLflow, in Inputs) []caSource {
 	return sources
 }
 
-// withCABundle joins the authorities of the image and of the sources into one
-// file, and makes all clients in a pod trust it. It adds nothing when there are
-// no sources. In a pod that lives long, a program beside the main container keeps
-// the file up to date.
-func withCABundle(m *mlflowv1.MLflow, in Inputs, sources []caSource, live bool) part {
+// withCABundle combines the CAs of the image and the sources into one file that all clients in the pod trust. It returns an empty part
+// without sources. With watch, a sidecar updates the file.
+func withCABundle(m *mlflowv1.MLflow, in Inputs, sources []caSource, watch bool) part {
 	if len(sources) == 0 {
 		return part{}
 	}
@@ -83,13 +77,13 @@ func withCABundle(m *mlflowv1.MLflow, in Inputs, sources []caSource, live bool) 
 	}
 	p.volumes = append(p.volumes, corev1ac.Volume().WithName(combinedVolume).WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
 	p.mounts = append(p.mounts, mount(combinedVolume, combinedPath).WithReadOnly(true))
-	p.env = certificateEnv(m, in)
+	p.env = caBundleEnv(m, in)
 	p.initContainers = append(p.initContainers,
-		bundleContainer(m, in, sources, "combine-ca-bundles", combineProgram, needs("10m", "16Mi", "100m", "64Mi")))
-	if live {
-		watch := bundleContainer(m, in, sources, "ca-bundle-watcher", watchProgram, needs("5m", "8Mi", "50m", "32Mi"))
-		watch.Env = append([]envVar{value("CA_BUNDLE_WATCH_INTERVAL", "30")}, watch.Env...)
-		p.sidecars = append(p.sidecars, watch)
+		bundleContainer(m, in, sources, "combine-ca-bundles", combineProgram, requirements("10m", "16Mi", "100m", "64Mi")))
+	if watch {
+		watcher := bundleContainer(m, in, sources, "ca-bundle-watcher", watchProgram, requirements("5m", "8Mi", "50m", "32Mi"))
+		watcher.Env = append([]envVar{value("CA_BUNDLE_WATCH_INTERVAL", "30")}, watcher.Env...)
+		p.sidecars = append(p.sidecars, watcher)
 	}
 	return p
 }
@@ -114,13 +108,10 @@ func bundleContainer(m *mlflowv1.MLflow, in Inputs, sources []caSource, name, pr
 	return container
 }
 
-// certificateEnv points every TLS client that a pod may use at the bundle. Those
-// of databases and object stores get it only if the platform or a user names
-// authorities: what a pod adds for its own sake must not change how it reaches
-// the data. A database is made to prove who it is only for a user who named
-// authorities and no mode: that of the platform says nothing about databases. Where
-// it had to prove it by these before the take-over, it continues to.
-func certificateEnv(m *mlflowv1.MLflow, in Inputs) []envVar {
+// caBundleEnv configures the TLS clients of a pod to use the bundle. Clients of databases and object stores use it only if the platform
+// or the user provides CAs. PostgreSQL is verified only if the user provides CAs and sets no mode, because the CAs of the platform may
+// not include that of the database, or if the legacy operator verified it.
+func caBundleEnv(m *mlflowv1.MLflow, in Inputs) []envVar {
 	var env []envVar
 	for _, name := range []string{"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE"} {
 		env = append(env, value(name, combinedBundle))
@@ -130,7 +121,7 @@ func certificateEnv(m *mlflowv1.MLflow, in Inputs) []envVar {
 	}
 	env = append(env, value("PGSSLROOTCERT", combinedBundle))
 	named := m.Spec.CABundleConfigMap != nil && m.Spec.CABundleConfigMap.Name != ""
-	if (named || in.VerifyPostgres) && !choosesSSLMode(m) {
+	if (named || in.VerifyPostgreSQL) && !setsSSLMode(m) {
 		env = append(env, value(envSSLMode, resources.VerifyFull))
 	}
 	return append(env,
@@ -138,11 +129,11 @@ func certificateEnv(m *mlflowv1.MLflow, in Inputs) []envVar {
 		value("MLFLOW_S3_IGNORE_TLS", "false"))
 }
 
-// verifyAnnotation on the Deployment keeps for later reconciles that PostgreSQL was verified when it was taken over.
+// verifyAnnotation records on an adopted Deployment that the legacy operator verified PostgreSQL.
 const verifyAnnotation = "mlflow.opendatahub.io/verify-postgresql"
 
-// KeepsVerification reports that a Deployment was taken over with full verification of PostgreSQL, or is about to be.
-func KeepsVerification(d *appsv1.Deployment) bool {
+// VerifiesPostgres reports whether a Deployment was adopted with full verification of PostgreSQL, or will be.
+func VerifiesPostgres(d *appsv1.Deployment) bool {
 	if d.Annotations[verifyAnnotation] != "" || d.Labels[names.OperatorLabel] != "" {
 		return d.Annotations[verifyAnnotation] != ""
 	}
@@ -151,8 +142,8 @@ func KeepsVerification(d *appsv1.Deployment) bool {
 	})
 }
 
-// needs are requests and limits of a small container.
-func needs(cpu, memory, cpuLimit, memoryLimit string) *corev1ac.ResourceRequirementsApplyConfiguration {
+// requirements returns the given requests and limits.
+func requirements(cpu, memory, cpuLimit, memoryLimit string) *corev1ac.ResourceRequirementsApplyConfiguration {
 	list := func(cpu, memory string) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 	}

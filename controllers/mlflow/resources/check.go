@@ -14,13 +14,12 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 )
 
-// imageForm is what can be an image reference at all: registry and repository, then tag or digest.
-var imageForm = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]*(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*(:[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127})?(@[a-z0-9]+([+._-][a-z0-9]+)*:[0-9a-fA-F]{32,})?$`)
+// imagePattern matches an image reference: registry and repository, then tag or digest.
+var imagePattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]*(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*(:[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127})?(@[a-z0-9]+([+._-][a-z0-9]+)*:[0-9a-fA-F]{32,})?$`)
 
 var accessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod}
 
-// Check finds what Kubernetes would refuse in an object that the user does not see, and names the field, the value and the
-// fix for all of it at once.
+// Check returns an error for each field of the spec that would make a child object invalid, with the field, the value and the fix.
 func Check(m *mlflowv1.MLflow, in Inputs) error {
 	spec := &m.Spec
 	var errs []error
@@ -30,7 +29,7 @@ func Check(m *mlflowv1.MLflow, in Inputs) error {
 	if name := spec.ServiceAccountName; name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
 		wrong("serviceAccountName", name, "cannot be the name of a ServiceAccount: use lower-case letters, digits, - and .")
 	}
-	if spec.Image != nil && spec.Image.Image != "" && !imageForm.MatchString(spec.Image.Image) {
+	if spec.Image != nil && spec.Image.Image != "" && !imagePattern.MatchString(spec.Image.Image) {
 		wrong("image.image", spec.Image.Image, "is no image reference: write one such as quay.io/example/mlflow:v3")
 	}
 	for i, e := range spec.Env {
@@ -49,7 +48,7 @@ func Check(m *mlflowv1.MLflow, in Inputs) error {
 	checkTolerations(spec.Tolerations, wrong)
 	checkStorage(spec.Storage, wrong)
 	errs = append(errs, checkStores(m)...)
-	if Splits(m) && in.ExternalURL == "" {
+	if HasArtifactsServer(m) && in.ExternalURL == "" {
 		errs = append(errs, errors.New("spec.artifactsServer.enabled: the server for artifacts needs a public URL, below which new experiments keep their artifacts: "+
 			"set MLFLOW_URL of the operator, or the domain of the gateway in the MLflowOperator"))
 	}
@@ -57,7 +56,7 @@ func Check(m *mlflowv1.MLflow, in Inputs) error {
 	return errors.Join(errs...)
 }
 
-// checkStores finds mistakes in where the server and the archival keep data.
+// checkStores validates the stores of the server and of trace archival.
 func checkStores(m *mlflowv1.MLflow) (errs []error) {
 	spec := &m.Spec
 	for _, s := range Stores(m) {
@@ -69,7 +68,7 @@ func checkStores(m *mlflowv1.MLflow) (errs []error) {
 		errs = append(errs, errors.New("storage must be enabled when traceArchival.location uses file-based storage: add spec.storage"))
 	}
 	if Archives(m) {
-		if _, err := archivalText(m); err != nil {
+		if _, err := archivalConfigYAML(m); err != nil {
 			errs = append(errs, err)
 		}
 	}

@@ -16,20 +16,18 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
 
-// ChoreDeadline ends a run that hangs, in seconds. What it has not done is done by the next: runs of garbage collection and
-// archival finish one item after the other.
-const ChoreDeadline = 2 * 60 * 60
+// CronJobDeadlineSeconds limits a run that hangs. The next run continues, because garbage collection and archival commit each item.
+const CronJobDeadlineSeconds = 2 * 60 * 60
 
-// cronJob runs a container on a schedule, in pods that are confined, placed and fed as those of the server are. Its name is that of the
-// CronJob and, with the suffix of the MLflow, the value of its label app. One run at a time: a run that takes longer than the schedule
-// is not overtaken by the next. A chore that works on files runs beside the server.
+// cronJob returns a CronJob of a container, with the pod settings of the server. Its name and its label app are the name of the container
+// with the suffix of the MLflow. Runs do not overlap. With files, pods run on the node of the server.
 func cronJob(m *mlflowv1.MLflow, in Inputs, container *corev1ac.ContainerApplyConfiguration, account string, schedule mlflowv1.CronSchedule,
 	files bool, parts ...part,
 ) *batchv1ac.CronJobApplyConfiguration {
 	name := Suffixed(*container.Name, m)
 	pod := newPod(m, in, account, container, parts...).WithRestartPolicy(corev1.RestartPolicyNever)
 	if files {
-		joinServer(m, pod)
+		addServerAffinity(m, pod)
 	}
 	return batchv1ac.CronJob(name, in.Namespace).
 		WithLabels(Labels(name)).
@@ -40,53 +38,49 @@ func cronJob(m *mlflowv1.MLflow, in Inputs, container *corev1ac.ContainerApplyCo
 			WithSuccessfulJobsHistoryLimit(3).
 			WithFailedJobsHistoryLimit(3).
 			WithJobTemplate(batchv1ac.JobTemplateSpec().
-				WithSpec(batchv1ac.JobSpec().WithBackoffLimit(1).WithActiveDeadlineSeconds(ChoreDeadline).
+				WithSpec(batchv1ac.JobSpec().WithBackoffLimit(1).WithActiveDeadlineSeconds(CronJobDeadlineSeconds).
 					WithTemplate(corev1ac.PodTemplateSpec().WithLabels(podLabelsOf(name, m)).WithSpec(pod)))))
 }
 
-// choreContainer runs the MLflow image with little, unless the user gives it more.
-func choreContainer(m *mlflowv1.MLflow, in Inputs, name string, given *corev1.ResourceRequirements) *corev1ac.ContainerApplyConfiguration {
-	return imageContainer(m, in, name).WithResources(resourcesOf(given, choreResources()))
+// cronJobContainer returns a container of the MLflow image, with small resources by default.
+func cronJobContainer(m *mlflowv1.MLflow, in Inputs, name string, given *corev1.ResourceRequirements) *corev1ac.ContainerApplyConfiguration {
+	return imageContainer(m, in, name).WithResources(resourcesWithDefaults(given, smallResources()))
 }
 
-// choreEnv is the environment of a chore: which workspaces there are and where
-// the data is, with what the chore itself needs around it, what the user wants,
-// and what comes after that. Names occur once, as for the server.
-func choreEnv(m *mlflowv1.MLflow, first, own, after []envVar) []envVar {
+// cronJobEnv returns the environment of a CronJob: variables common to all CronJobs with first and own around them, those of the user,
+// and after. Names are unique, as for the server.
+func cronJobEnv(m *mlflowv1.MLflow, first, own, after []envVar) []envVar {
 	before := slices.Concat([]envVar{value(envTelemetry, "true")}, first,
 		[]envVar{value(envWorkspaces, "true"), value(envWorkspaceStore, workspaceStore)}, selectorEnv(m),
-		[]envVar{Stores(m)[0].as(envBackendStore)}, own)
+		[]envVar{Stores(m)[0].envVar(envBackendStore)}, own)
 	return mergeEnv(before, userEnv(m), after)
 }
 
-// collector removes for good what users have deleted, in all workspaces. It
-// works on the database itself and asks the server that keeps artifacts, as a
-// client of its own, to delete them.
-func collector(m *mlflowv1.MLflow, in Inputs) *batchv1ac.CronJobApplyConfiguration {
-	authorities := collectorAuthorities(m, in)
-	// The command does not look for the store in the environment. The URI of a Secret is filled in by the kubelet.
+// garbageCollectionCronJob permanently removes the resources that users have deleted, in all workspaces. It accesses the database directly
+// and deletes artifacts through the server.
+func garbageCollectionCronJob(m *mlflowv1.MLflow, in Inputs) *batchv1ac.CronJobApplyConfiguration {
+	authorities := garbageCollectionCABundle(m, in)
+	// The command does not read the store from the environment. The kubelet expands a URI from a Secret.
 	args := []string{"gc", "--backend-store-uri=" + cmp.Or(Stores(m)[0].URI, "$("+envBackendStore+")")}
 	if age := m.Spec.GarbageCollection.OlderThan; age != "" {
 		args = append(args, "--older-than="+age)
 	}
-	container := choreContainer(m, in, GCBaseName, m.Spec.GarbageCollection.Resources).
+	container := cronJobContainer(m, in, GCBaseName, m.Spec.GarbageCollection.Resources).
 		WithCommand("mlflow").
 		WithArgs(args...).
 		WithArgs("--all-workspaces")
-	container.Env = choreEnv(m, nil, []envVar{
+	container.Env = cronJobEnv(m, nil, []envVar{
 		value("MLFLOW_TRACKING_URI", artifactServer(m).address(in)),
 		value(envInsecureTLS, "false"),
 		value("MLFLOW_TRACKING_AUTH", "kubernetes"),
 	}, authorities.env)
-	files := collectorUsesVolume(m)
-	return cronJob(m, in, container, gcAccount, m.Spec.GarbageCollection.Schedule, files, withScratch(m), withVolume(m, files), authorities)
+	files := garbageCollectionUsesVolume(m)
+	return cronJob(m, in, container, gcServiceAccount, m.Spec.GarbageCollection.Schedule, files, withScratch(m), withVolume(m, files), authorities)
 }
 
-// collectorAuthorities are those of the server and the one that signed the
-// certificate of the server, of which this is a client. On OpenShift that is
-// the service CA. Elsewhere the Secret of the certificate names it, and what is
-// trusted for that reason alone is trusted for calls to the server alone.
-func collectorAuthorities(m *mlflowv1.MLflow, in Inputs) part {
+// garbageCollectionCABundle returns the CAs of the server's pods and the CA of the server's certificate: the service CA on OpenShift,
+// otherwise the CA in the Secret of the certificate. If that is the only source, only calls to the server trust it.
+func garbageCollectionCABundle(m *mlflowv1.MLflow, in Inputs) part {
 	sources, issuer := caSources(m, in), caSource{secret: artifactServer(m).Secret, path: serviceCAPath}
 	if in.OpenShift {
 		issuer = caSource{configMap: serviceCAName, path: serviceCAPath}
@@ -106,20 +100,19 @@ const (
 
 	envArchivalConfig = "MLFLOW_TRACE_ARCHIVAL_CONFIG"
 
-	// envServerStore is where the archiver looks for the database. Only the program of the server sets it, for its children.
+	// envServerStore is the variable from which archival reads the store. In the server, MLflow sets it for child processes.
 	envServerStore = "_MLFLOW_SERVER_FILE_STORE"
 
 	archivalProgram = "from mlflow.tracing.trace_archival_service import run_trace_archival_scheduler; run_trace_archival_scheduler()"
 )
 
-// Archives reports whether trace archival is switched on.
+// Archives reports whether trace archival is enabled.
 func Archives(m *mlflowv1.MLflow) bool {
 	return m.Spec.TraceArchival != nil && m.Spec.TraceArchival.Enabled
 }
 
-// archivalTerms are the file that server and archiver read, below the key
-// trace_archival. Its names are those of MLflow.
-type archivalTerms struct {
+// archivalConfig is the content of the key trace_archival in the configuration file of MLflow.
+type archivalConfig struct {
 	Enabled                bool     `json:"enabled"`
 	Location               string   `json:"location,omitempty"`
 	Retention              string   `json:"retention,omitempty"`
@@ -127,11 +120,10 @@ type archivalTerms struct {
 	LongRetentionAllowlist []string `json:"long_retention_allowlist,omitempty"`
 }
 
-// archivalText is the content of the file. The encoder quotes whatever YAML
-// would not read as text, such as the number of an experiment.
-func archivalText(m *mlflowv1.MLflow) (string, error) {
+// archivalConfigYAML returns the content of the file. The encoder quotes strings that YAML would read as numbers, such as experiment IDs.
+func archivalConfigYAML(m *mlflowv1.MLflow) (string, error) {
 	spec := m.Spec.TraceArchival
-	text, err := yaml.Marshal(map[string]archivalTerms{"trace_archival": {
+	text, err := yaml.Marshal(map[string]archivalConfig{"trace_archival": {
 		Enabled:                true,
 		Location:               spec.Location,
 		Retention:              spec.Retention,
@@ -144,26 +136,25 @@ func archivalText(m *mlflowv1.MLflow) (string, error) {
 	return string(text), nil
 }
 
-// archivalSettings is the ConfigMap with the file.
-func archivalSettings(m *mlflowv1.MLflow, in Inputs) *corev1ac.ConfigMapApplyConfiguration {
-	text, err := archivalText(m)
+// archivalConfigMap returns the ConfigMap with the file.
+func archivalConfigMap(m *mlflowv1.MLflow, in Inputs) *corev1ac.ConfigMapApplyConfiguration {
+	text, err := archivalConfigYAML(m)
 	utilruntime.Must(err) // see Check
 	return corev1ac.ConfigMap(Suffixed(archivalConfigName, m), in.Namespace).
 		WithLabels(Labels(NameOf(m))).
 		WithData(map[string]string{archivalFile: text})
 }
 
-// ArchivalReference is the file as something that the server consumes. Its hash
-// is that of what is about to be written, so that file and server change in one
-// reconcile.
+// ArchivalReference returns the reference to the file and the hash of its desired content, so that one reconcile changes the file and
+// rolls out the server.
 func ArchivalReference(m *mlflowv1.MLflow) (ref reference.Reference, hash string) {
-	text, err := archivalText(m)
+	text, err := archivalConfigYAML(m)
 	utilruntime.Must(err) // see Check
 	ref = reference.Reference{Kind: reference.ConfigMap, Name: Suffixed(archivalConfigName, m), Keys: []string{archivalFile}}
 	return ref, ShortHash(text)
 }
 
-// withArchival gives a pod the file and its path.
+// withArchival mounts the file.
 func withArchival(m *mlflowv1.MLflow) part {
 	if !Archives(m) {
 		return part{}
@@ -172,7 +163,7 @@ func withArchival(m *mlflowv1.MLflow) part {
 	return mounted(corev1ac.Volume().WithName(archivalVolume).WithConfigMap(source), mount(archivalVolume, archivalPath).WithReadOnly(true))
 }
 
-// archivalEnv is the variable that goes with withArchival.
+// archivalEnv returns the variable with the path of the file.
 func archivalEnv(m *mlflowv1.MLflow) []envVar {
 	if !Archives(m) {
 		return nil
@@ -180,13 +171,13 @@ func archivalEnv(m *mlflowv1.MLflow) []envVar {
 	return []envVar{value(envArchivalConfig, archivalPath+"/"+archivalFile)}
 }
 
-// archiver moves old traces from the database to the archive.
-func archiver(m *mlflowv1.MLflow, in Inputs) *batchv1ac.CronJobApplyConfiguration {
+// archivalCronJob moves old traces from the database to the archive.
+func archivalCronJob(m *mlflowv1.MLflow, in Inputs) *batchv1ac.CronJobApplyConfiguration {
 	authorities := withCABundle(m, in, caSources(m, in), false)
-	container := choreContainer(m, in, ArchivalBaseName, m.Spec.TraceArchival.Resources).WithCommand("python3.12", "-c", archivalProgram)
-	own := append([]envVar{Stores(m)[0].as(envServerStore)}, authorities.env...)
-	container.Env = choreEnv(m, archivalEnv(m), own, platformEnv(in))
-	files := archiverUsesVolume(m)
-	return cronJob(m, in, container, archivalAccount, m.Spec.TraceArchival.Schedule, files,
+	container := cronJobContainer(m, in, ArchivalBaseName, m.Spec.TraceArchival.Resources).WithCommand("python3.12", "-c", archivalProgram)
+	own := append([]envVar{Stores(m)[0].envVar(envServerStore)}, authorities.env...)
+	container.Env = cronJobEnv(m, archivalEnv(m), own, platformEnv(in))
+	files := archivalUsesVolume(m)
+	return cronJob(m, in, container, archivalServiceAccount, m.Spec.TraceArchival.Schedule, files,
 		withScratch(m), withArchival(m), withVolume(m, files), authorities)
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 )
 
-// deployment is a server. A volume may be attached to one node only, so the old
-// pod has to go before a new one starts that mounts it.
+// deployment returns the Deployment of a server. With a volume its strategy is Recreate, because the volume may be attachable to one
+// node only.
 func deployment(m *mlflowv1.MLflow, in Inputs, s Server) *appsv1ac.DeploymentApplyConfiguration {
 	strategy := appsv1ac.DeploymentStrategy().WithType(appsv1.RecreateDeploymentStrategyType)
 	if !s.volume {
@@ -34,13 +34,13 @@ func deployment(m *mlflowv1.MLflow, in Inputs, s Server) *appsv1ac.DeploymentApp
 	}
 	labels := map[string]string{}
 	maps.Copy(labels, m.Spec.PodLabels)
-	maps.Copy(labels, podLabelsOf(s.Name, m)) // ours win: other objects select the pods by them
+	maps.Copy(labels, podLabelsOf(s.Name, m)) // these override podLabels, because other objects select the pods by them
 	template := corev1ac.PodTemplateSpec().
 		WithLabels(labels).
 		WithAnnotations(m.Spec.PodAnnotations).
 		WithSpec(podSpec(m, in, s))
 	server := appsv1ac.Deployment(s.Name, in.Namespace).WithLabels(Labels(NameOf(m)))
-	if in.VerifyPostgres && s.tracking {
+	if in.VerifyPostgreSQL && s.tracking {
 		server.WithAnnotations(map[string]string{verifyAnnotation: resources.VerifyFull})
 	}
 	return server.
@@ -51,7 +51,7 @@ func deployment(m *mlflowv1.MLflow, in Inputs, s Server) *appsv1ac.DeploymentApp
 			WithTemplate(template))
 }
 
-// part is what one concern adds to a pod and its main container.
+// part holds the additions of one concern to a pod and its main container.
 type part struct {
 	volumes        []*corev1ac.VolumeApplyConfiguration
 	mounts         []*corev1ac.VolumeMountApplyConfiguration
@@ -67,46 +67,44 @@ func podSpec(m *mlflowv1.MLflow, in Inputs, s Server) *corev1ac.PodSpecApplyConf
 	if s.tracking {
 		parts = append(parts, withMetrics(), withArchival(m))
 	}
-	pod := newPod(m, in, accountName(m), serverContainer(m, in, s, authorities.env), parts...)
-	if mayShareFile(m) {
-		pod.Containers[0].Command = []string{"python3.12", "-c", serveProgram, serverLock, "mlflow"}
-		pod.WithTerminationGracePeriodSeconds(serverGrace)
+	pod := newPod(m, in, serviceAccountName(m), serverContainer(m, in, s, authorities.env), parts...)
+	if needsSQLiteLock(m) {
+		pod.Containers[0].Command = []string{"python3.12", "-c", serveProgram, serverLockPath, "mlflow"}
+		pod.WithTerminationGracePeriodSeconds(serverGracePeriodSeconds)
 	}
-	resources.Spread(pod, s.Selector(), &m.Spec.More)
-	pod.ResourceClaims = s.claims(m)
+	resources.AddSpreadConstraints(pod, s.Selector(), &m.Spec.More)
+	pod.ResourceClaims = s.resourceClaims(m)
 	return pod
 }
 
-// serveProgram starts the server once no other one holds the lock on the volume, and stops it fast and clean. A Deployment
-// replaces a pod that is being deleted while its server still runs, and two servers would write to one SQLite file. It does
-// nothing where the stores, which may stand in Secrets, are no SQLite files.
+// serveProgram starts the server once it holds the lock on the volume, and stops it gracefully. Without the lock two servers could write
+// to one SQLite file, because a Deployment replaces a terminating pod while its server still runs. Without SQLite it has no effect.
 //
 //go:embed serve.py
 var serveProgram string
 
-// serverLock is the file that the server locks.
-const serverLock = storagePath + "/.mlflow-server.lock"
+// serverLockPath is the path of the lock file.
+const serverLockPath = storagePath + "/.mlflow-server.lock"
 
-// serverGrace is how long a server may take to stop, in seconds.
-const serverGrace = 60
+const serverGracePeriodSeconds = 60
 
-// mayShareFile reports that a second server could open a SQLite file that this one uses. Several replicas on one volume are
-// what their user asked for.
-func mayShareFile(m *mlflowv1.MLflow) bool {
-	return m.Spec.Storage != nil && resources.OrOne(m.Spec.Replicas) == 1 && mayBeFiles(m, envBackendStore, envRegistryStore)
+// needsSQLiteLock reports whether a second pod could open the SQLite file of the server. Several replicas on one volume are the choice of
+// the user and get no lock.
+func needsSQLiteLock(m *mlflowv1.MLflow) bool {
+	return m.Spec.Storage != nil && resources.ReplicasOrOne(m.Spec.Replicas) == 1 && mayUseFiles(m, envBackendStore, envRegistryStore)
 }
 
-// startupAttempts is how often the startup probe may fail, every ten seconds: a server with little CPU takes minutes to start.
-const startupAttempts = 60
+// startupFailureThreshold allows ten minutes with a period of ten seconds: a server with little CPU takes minutes to start.
+const startupFailureThreshold = 60
 
-// serverContainer runs MLflow behind TLS on one port.
+// serverContainer returns the container of a server, which serves TLS on one port.
 func serverContainer(m *mlflowv1.MLflow, in Inputs, s Server, certificates []envVar) *corev1ac.ContainerApplyConfiguration {
 	container := imageContainer(m, in, s.container).
 		WithCommand("mlflow").
 		WithArgs(serverArgs(m, in, s)...).
 		WithPorts(corev1ac.ContainerPort().WithName(portName).WithContainerPort(port).WithProtocol(corev1.ProtocolTCP)).
-		WithResources(s.needs(m)).
-		WithStartupProbe(probe(m, in, s, "/health", 0, 10).WithFailureThreshold(startupAttempts)).
+		WithResources(s.requirements(m)).
+		WithStartupProbe(probe(m, in, s, "/health", 0, 10).WithFailureThreshold(startupFailureThreshold)).
 		WithLivenessProbe(probe(m, in, s, "/health", 30, 10)).
 		WithReadinessProbe(probe(m, in, s, "/api/3.0/mlflow/server-info", 5, 5))
 	container.Env = serverEnv(m, in, s, certificates)
@@ -127,7 +125,7 @@ func serverArgs(m *mlflowv1.MLflow, in Inputs, s Server) []string {
 		"--static-prefix="+s.prefix)
 }
 
-// host is where the server listens, for the kubelet and for the Service. With one worker uvicorn serves one family of addresses.
+// host returns the listen address. With one worker uvicorn listens on one address family only.
 func (in Inputs) host() string {
 	if in.IPv6 {
 		return "::"
@@ -135,12 +133,11 @@ func (in Inputs) host() string {
 	return "0.0.0.0"
 }
 
-// anyHost makes the server answer under every name.
+// anyHost allows every Host header.
 const anyHost = "*"
 
-// allowedHosts are the values of the Host header to which the server answers.
-// MLflow compares the header as a whole, so each name stands there with and
-// without the port. Without a list of the user there is no limit.
+// allowedHosts returns the allowed values of the Host header. MLflow compares the whole header, so each name is listed with and without the
+// port. Without spec.allowedHosts every value is allowed.
 func allowedHosts(m *mlflowv1.MLflow, in Inputs, s Server) []string {
 	if len(m.Spec.AllowedHosts) == 0 || slices.Contains(m.Spec.AllowedHosts, anyHost) {
 		return []string{anyHost}
@@ -164,10 +161,8 @@ func allowedHosts(m *mlflowv1.MLflow, in Inputs, s Server) []string {
 	return hosts
 }
 
-// probe asks an unauthenticated path below the static prefix. Times are in
-// seconds. The kubelet calls by the address of the pod, so where names are
-// limited it has to claim one that is allowed.
-func probe(m *mlflowv1.MLflow, in Inputs, s Server, path string, delay, period int32) *corev1ac.ProbeApplyConfiguration {
+// probe returns an HTTP probe of an unauthenticated path. The kubelet calls the pod IP, so a restricted Host header must be set.
+func probe(m *mlflowv1.MLflow, in Inputs, s Server, path string, delaySeconds, periodSeconds int32) *corev1ac.ProbeApplyConfiguration {
 	get := corev1ac.HTTPGetAction().
 		WithPath(s.prefix + path).
 		WithPort(intstr.FromString(portName)).
@@ -175,19 +170,19 @@ func probe(m *mlflowv1.MLflow, in Inputs, s Server, path string, delay, period i
 	if hosts := allowedHosts(m, in, s); hosts[0] != anyHost {
 		get.WithHTTPHeaders(corev1ac.HTTPHeader().WithName("Host").WithValue(hosts[0]))
 	}
-	checked := corev1ac.Probe().
+	result := corev1ac.Probe().
 		WithHTTPGet(get).
-		WithPeriodSeconds(period).
+		WithPeriodSeconds(periodSeconds).
 		WithTimeoutSeconds(1).
 		WithSuccessThreshold(1).
 		WithFailureThreshold(3)
-	if delay > 0 {
-		checked.WithInitialDelaySeconds(delay)
+	if delaySeconds > 0 {
+		result.WithInitialDelaySeconds(delaySeconds)
 	}
-	return checked
+	return result
 }
 
-// imageContainer is a container that runs the MLflow image.
+// imageContainer returns a container of the MLflow image.
 func imageContainer(m *mlflowv1.MLflow, in Inputs, name string) *corev1ac.ContainerApplyConfiguration {
 	container := corev1ac.Container().WithName(name).WithImage(ImageOf(m, in)).WithSecurityContext(containerSecurity(m))
 	if image := m.Spec.Image; image != nil && image.ImagePullPolicy != "" {
@@ -196,7 +191,7 @@ func imageContainer(m *mlflowv1.MLflow, in Inputs, name string) *corev1ac.Contai
 	return container
 }
 
-// ImageOf is the image of the spec, or that of the platform.
+// ImageOf returns the image of the spec, or the default image.
 func ImageOf(m *mlflowv1.MLflow, in Inputs) string {
 	if m.Spec.Image == nil {
 		return in.Image
@@ -211,7 +206,7 @@ const (
 	metricsPath = "/prometheus"
 )
 
-// withScratch gives the server, whose root is read-only, a place to write.
+// withScratch mounts a writable /tmp, because the root filesystem is read-only.
 func withScratch(m *mlflowv1.MLflow) part {
 	size := resource.MustParse("1Gi")
 	if temporary := m.Spec.TemporaryStorage; temporary != nil && temporary.SizeLimit != nil {
@@ -220,8 +215,7 @@ func withScratch(m *mlflowv1.MLflow) part {
 	return mounted(emptyDir("tmp", size), mount("tmp", tmpPath))
 }
 
-// withTLS mounts the serving certificate. Elsewhere than on OpenShift the pod
-// may lack the group that could read a file of mode 0640.
+// withTLS mounts the serving certificate. Outside of OpenShift the pod may lack the group that mode 0640 requires.
 func withTLS(in Inputs, s Server) part {
 	mode := int32(0o644)
 	if in.OpenShift {
@@ -231,15 +225,14 @@ func withTLS(in Inputs, s Server) part {
 	return mounted(corev1ac.Volume().WithName(s.Secret).WithSecret(secret), mount(s.Secret, tlsPath).WithReadOnly(true))
 }
 
-// withMetrics lets the server keep the counters of its workers. It does so on every cluster: a server that did only where ServiceMonitors
-// are served would restart when that API comes or goes.
+// withMetrics enables the metrics of the server, even without ServiceMonitors: otherwise installing that API would restart the server.
 func withMetrics() part {
 	p := mounted(emptyDir("metrics", resource.MustParse("100Mi")), mount("metrics", metricsPath))
 	p.args = []string{"--expose-prometheus=" + metricsPath}
 	return p
 }
 
-// mounted is a volume and where the main container has it.
+// mounted returns a volume and its mount in the main container.
 func mounted(volume *corev1ac.VolumeApplyConfiguration, at *corev1ac.VolumeMountApplyConfiguration) part {
 	return part{volumes: []*corev1ac.VolumeApplyConfiguration{volume}, mounts: []*corev1ac.VolumeMountApplyConfiguration{at}}
 }

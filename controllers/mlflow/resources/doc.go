@@ -1,3 +1,3 @@
-// Package resources builds the objects of an MLflow server, one file for each kind, as pure functions of a validated MLflow
-// and of the inputs of the cluster. build.go puts them in order.
+// Package resources builds the objects of an MLflow, one file per kind, as pure functions of a validated MLflow and the inputs of the
+// cluster. build.go defines their order.
 package resources

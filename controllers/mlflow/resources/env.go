@@ -16,16 +16,14 @@ import (
 
 const (
 	envTelemetry = "MLFLOW_DISABLE_TELEMETRY"
-	// workspaceStore makes the namespaces of the cluster the workspaces.
+	// workspaceStore uses the namespaces of the cluster as workspaces.
 	workspaceStore = "kubernetes://"
 )
 
 type envVar = corev1ac.EnvVarApplyConfiguration
 
-// Variables that a user may not set: they decide who is authorized and where,
-// which database is migrated and served, or what TLS is worth. The schema
-// refuses them; objects stored before it did keep working, with the value of
-// the operator, or without the name where that sets none.
+// Variables that a user may not set, because they control authorization, the database or TLS. The schema rejects them; in an MLflow stored
+// before it did, they are ignored.
 const (
 	envAuthorization     = "MLFLOW_K8S_AUTH_AUTHORIZATION_MODE"
 	envJobExecution      = "MLFLOW_SERVER_ENABLE_JOB_EXECUTION"
@@ -41,8 +39,7 @@ var protectedEnv = map[string]bool{
 	envWorkspaces: true, envWorkspaceStore: true, envAllowedHosts: true, envInsecureTLS: true,
 }
 
-// serverEnv is the environment of a server: what MLflow needs, what the user
-// wants, and what platform and certificates ask for, in this order.
+// serverEnv returns the environment of a server: variables of MLflow, of the user, of the platform and of the CA bundle, in this order.
 func serverEnv(m *mlflowv1.MLflow, in Inputs, s Server, certificates []envVar) []envVar {
 	before := []envVar{value(envTelemetry, "true"), value(envJobExecution, "false")}
 	if s.tracking {
@@ -55,8 +52,8 @@ func serverEnv(m *mlflowv1.MLflow, in Inputs, s Server, certificates []envVar) [
 	return mergeEnv(before, userEnv(m), slices.Concat(platformEnv(in), []envVar{value(envDisableMiddleware, "false")}, certificates))
 }
 
-// userEnv is spec.env. The default of a reference that is written as one value,
-// and would otherwise differ from what is stored, is spelled out.
+// userEnv returns spec.env with the default apiVersion of field references: fieldRef is an atomic field, which would otherwise differ from
+// the stored one.
 func userEnv(m *mlflowv1.MLflow) []envVar {
 	user := resources.MustApplyEach[envVar](m.Spec.Env)
 	for i := range user {
@@ -67,7 +64,7 @@ func userEnv(m *mlflowv1.MLflow) []envVar {
 	return user
 }
 
-// platformEnv makes the server offer the ciphers of the TLS profile, or else those of the policy of the image.
+// platformEnv sets the ciphers of the TLS profile, or on OpenShift those of the system policy.
 func platformEnv(in Inputs) []envVar {
 	ciphers := in.TLS.OpenSSL()
 	if ciphers == "" && in.OpenShift {
@@ -79,9 +76,7 @@ func platformEnv(in Inputs) []envVar {
 	return []envVar{value("UVICORN_SSL_CIPHERS", ciphers)}
 }
 
-// mergeEnv puts the entries of the user between ours so that every name occurs
-// once. The user wins, the last of several entries of a user holds, and
-// protected names stay ours.
+// mergeEnv returns before, user and after, with unique names. The last entry of the user for a name wins, except for protected names.
 func mergeEnv(before, user, after []envVar) []envVar {
 	last := map[string]int{}
 	for i := range user {
@@ -89,22 +84,22 @@ func mergeEnv(before, user, after []envVar) []envVar {
 			last[name] = i
 		}
 	}
-	ours := func(entries []envVar) []envVar {
+	withoutOverridden := func(entries []envVar) []envVar {
 		return slices.DeleteFunc(slices.Clone(entries), func(e envVar) bool {
 			_, overridden := last[*e.Name]
 			return overridden
 		})
 	}
-	var theirs []envVar
+	var effective []envVar
 	for i := range user {
-		if at, found := last[*user[i].Name]; found && at == i {
-			theirs = append(theirs, user[i])
+		if index, found := last[*user[i].Name]; found && index == i {
+			effective = append(effective, user[i])
 		}
 	}
-	return slices.Concat(ours(before), theirs, ours(after))
+	return slices.Concat(withoutOverridden(before), effective, withoutOverridden(after))
 }
 
-// selectorEnv limits the workspaces, if the spec does, with the selector in the notation of the API.
+// selectorEnv returns the variable with spec.workspaceLabelSelector.
 func selectorEnv(m *mlflowv1.MLflow) []envVar {
 	if m.Spec.WorkspaceLabelSelector == nil {
 		return nil
@@ -117,8 +112,7 @@ func selectorEnv(m *mlflowv1.MLflow) []envVar {
 	return []envVar{value("MLFLOW_K8S_WORKSPACE_LABEL_SELECTOR", selector.String())}
 }
 
-// allowedOrigins lists from where browsers may call a server: its own names,
-// a forwarded port, the gateway, and what the spec adds.
+// allowedOrigins returns the CORS origins of a server: its Service names, localhost for port forwarding, the gateway and those of the spec.
 func allowedOrigins(m *mlflowv1.MLflow, in Inputs, s Server) []string {
 	host := s.host(in)
 	origins := []string{

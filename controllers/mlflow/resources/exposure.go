@@ -20,7 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// exposure leads to the server, as far as the cluster serves the kinds.
+// exposure returns Services, routes, monitors and disruption budgets, as far as the cluster serves the kinds.
 func exposure(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	var desired apply.Desired
 	for _, s := range Servers(m) {
@@ -37,10 +37,10 @@ func exposure(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 		desired.Add(ingress(m, in))
 	case in.ViaGateway():
 		desired.Add(httpRoute(m, in))
-		if Splits(m) {
+		if HasArtifactsServer(m) {
 			desired.Add(artifactsRoute(m, in))
 		}
-		desired = append(desired, trust(m, in)...)
+		desired = append(desired, backendTLSPolicies(m, in)...)
 	}
 	if in.ConsoleLinks && in.ExternalURL != "" {
 		desired.Add(consoleLink(m, in))
@@ -53,15 +53,15 @@ func (in Inputs) ViaGateway() bool {
 	return in.HTTPRoutes && !in.Exposure.Ingress() && in.GatewayNamespace != ""
 }
 
-// LacksGateway reports whether only a Gateway is missing. None is assumed outside of OpenShift, where a tenant may make the usual one.
+// LacksGateway reports whether only a Gateway is not configured. Outside of OpenShift there is no default, because a tenant could create it.
 func (in Inputs) LacksGateway() bool {
 	return in.HTTPRoutes && !in.Exposure.Ingress() && in.GatewayNamespace == ""
 }
 
-// IngressURL is the base of the server behind an Ingress, which has a host of its own.
+// IngressURL returns the base of public URLs behind an Ingress, which has its own host.
 func IngressURL(domain string) string { return "https://" + BaseName + "." + domain }
 
-// ingress publishes the server, all of its paths: those of OpenTelemetry lie outside of its prefix.
+// ingress publishes all paths of the server: those of OpenTelemetry are outside of its prefix.
 func ingress(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
 	name := NameOf(m)
 	return resources.Published{
@@ -69,41 +69,38 @@ func ingress(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
 	}.Ingress(metav1.ObjectMeta{Name: name, Namespace: in.Namespace, Labels: Labels(name)}, in.Exposure.IngressClass, in.Exposure.IngressAnnotations)
 }
 
-// prefixedOTLP is the first MLflow that ingests OpenTelemetry traces below the
-// static prefix too, and preRelease what stands in its own pre-releases.
+// otlpPrefixVersion is the first MLflow that ingests OpenTelemetry traces under the static prefix; its pre-releases do not.
 var (
-	prefixedOTLP = version.MustParseGeneric("3.16.0")
-	preRelease   = regexp.MustCompile(`^v?[0-9.]*[0-9][-._]?(a|b|c|rc|pre|dev)`)
+	otlpPrefixVersion = version.MustParseGeneric("3.16.0")
+	preRelease        = regexp.MustCompile(`^v?[0-9.]*[0-9][-._]?(a|b|c|rc|pre|dev)`)
 )
 
-// stripsOTLP reports whether this release of MLflow, or one that is not known,
-// ingests traces without the static prefix alone.
-func stripsOTLP(release string) bool {
+// needsOTLPRewrite reports whether a release of MLflow, or one with an invalid version, ingests traces only without the static prefix.
+func needsOTLPRewrite(release string) bool {
 	v, err := version.ParseGeneric(release)
-	return err != nil || v.LessThan(prefixedOTLP) || v.EqualTo(prefixedOTLP) && preRelease.MatchString(release)
+	return err != nil || v.LessThan(otlpPrefixVersion) || v.EqualTo(otlpPrefixVersion) && preRelease.MatchString(release)
 }
 
-// heldVersion is that of the MLflow which migrated the database, or else the oldest that it may be.
-func heldVersion(m *mlflowv1.MLflow, in Inputs) string {
+// databaseVersion returns the MLflow version that migrated the database, or the oldest supported one.
+func databaseVersion(m *mlflowv1.MLflow, in Inputs) string {
 	if record := m.Status.Migration; record != nil && record.Outcome == mlflowv1.MigrationRolloutPending {
 		return record.Version
 	}
 	return cmp.Or(m.Status.Version, in.Version)
 }
 
-// httpRoute publishes the server behind the platform gateway. Where the ingestion
-// of OpenTelemetry traces is served without the static prefix, a first rule strips it.
+// httpRoute publishes the server behind the Gateway. If needsOTLPRewrite, its first rule removes the static prefix from OpenTelemetry paths.
 func httpRoute(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
 	name := NameOf(m)
 	prefixes := []resources.Prefix{{Path: "/" + name}}
-	if stripsOTLP(heldVersion(m, in)) {
+	if needsOTLPRewrite(databaseVersion(m, in)) {
 		prefixes = []resources.Prefix{{Path: "/" + name + "/v1", Rewritten: "/v1"}, {Path: "/" + name}}
 	}
 	return route(in, name, prefixes)
 }
 
-// artifactPaths are those of the tracking server, below its name, that the server for artifacts answers in its place: experiments of
-// before have locations there, and so has the web interface. The last one is wider than needed, because no path may have a wildcard inside.
+// artifactPaths lists the paths under the prefix of the tracking server that the artifacts server serves: the web interface and earlier
+// experiments use them. The last path matches more than necessary, because a path cannot contain a wildcard.
 var artifactPaths = []string{
 	"/api/2.0/mlflow-artifacts",
 	"/ajax-api/2.0/mlflow-artifacts",
@@ -117,7 +114,7 @@ var artifactPaths = []string{
 	"/ajax-api/2.0/mlflow/logged-models/",
 }
 
-// artifactsRoute publishes the server for artifacts below its name, and leads requests about them to it that are for the tracking server.
+// artifactsRoute publishes the artifacts server under its name and for artifactPaths of the tracking server.
 func artifactsRoute(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
 	s := Artifacts(m)
 	var prefixes []resources.Prefix
@@ -127,33 +124,33 @@ func artifactsRoute(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
 	return route(in, s.Name, append(prefixes, resources.Prefix{Path: s.prefix}))
 }
 
-// route leads paths to the Service of its name.
+// route returns an HTTPRoute to the Service of the same name.
 func route(in Inputs, name string, prefixes []resources.Prefix) runtime.ApplyConfiguration {
 	return resources.Published{Service: name, Port: intstr.FromInt32(port), Gateway: in.Gateway(), Prefixes: prefixes}.
 		HTTPRoute(metav1.ObjectMeta{Name: name, Namespace: in.Namespace, Labels: map[string]string{LabelApp: BaseName}})
 }
 
-// Gateway is the parent of the routes.
+// Gateway returns the parent of the HTTPRoutes.
 func (in Inputs) Gateway() resources.Gateway {
 	return resources.Gateway{Name: in.GatewayName, Namespace: in.GatewayNamespace}
 }
 
-// TrustSuffix follows the name of a server in the names of what lets Gateways trust it.
-const TrustSuffix = "-ca"
+// BackendTLSSuffix is the suffix of the BackendTLSPolicy of a server and its ConfigMap.
+const BackendTLSSuffix = "-ca"
 
-// trust lets Gateways speak TLS to the servers whose certificates were issued here.
-func trust(m *mlflowv1.MLflow, in Inputs) apply.Desired {
+// backendTLSPolicies makes Gateways verify the servers whose certificates this operator issued.
+func backendTLSPolicies(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	var desired apply.Desired
 	for _, s := range Servers(m) {
 		if authority := in.Authorities[s.Name]; in.Exposure.Gateway() && in.BackendTLSPolicies && len(authority) > 0 {
 			p := resources.Published{Service: s.Name, ServerName: s.host(in)}
-			desired.Add(p.Trust(metav1.ObjectMeta{Name: s.Name + TrustSuffix, Namespace: in.Namespace, Labels: Labels(NameOf(m))}, authority)...)
+			desired.Add(p.BackendTLS(metav1.ObjectMeta{Name: s.Name + BackendTLSSuffix, Namespace: in.Namespace, Labels: Labels(NameOf(m))}, authority)...)
 		}
 	}
 	return desired
 }
 
-// consoleLink puts the server into the application menu of the OpenShift console.
+// consoleLink adds the server to the application menu of the OpenShift console.
 func consoleLink(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
 	return resources.Typed(capability.ConsoleLink, &consolev1.ConsoleLink{
 		ObjectMeta: metav1.ObjectMeta{Name: NameOf(m), Labels: map[string]string{LabelApp: BaseName}},
@@ -168,22 +165,20 @@ func consoleLink(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
 	})
 }
 
-// icon is a flask with a liquid in it, drawn for the console menu.
+// icon is the image of the ConsoleLink, a flask.
 const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32" width="32" height="32">` +
 	`<path fill="#0194e2" fill-rule="evenodd" d="M11 3h10v3h-1.5v6.6l7 12A3 3 0 0 1 23.9 29H8.1a3 3 0 0 1-2.6-4.4l7-12V6H11z` +
 	`M15 6v7.3L11.6 19h8.8L17 13.3V6z"/></svg>`
 
-// servingCertAnnotation asks OpenShift for the certificate in a Secret.
-// Elsewhere it has no effect, and the operator or an administrator provides the
-// Secret.
+// servingCertAnnotation makes OpenShift issue the serving certificate into a Secret. It has no effect on other clusters.
 const servingCertAnnotation = "service.beta.openshift.io/serving-cert-secret-name"
 
-// labelRole on the Service of the tracking server tells it from that for artifacts, which has no metrics.
+// labelRole distinguishes the Service of the tracking server from that of the artifacts server, which has no metrics.
 const labelRole, roleTracking = "app.kubernetes.io/component", "tracking-server"
 
 func service(m *mlflowv1.MLflow, in Inputs, s Server) *corev1ac.ServiceApplyConfiguration {
 	labels := Labels(NameOf(m))
-	if s.tracking && Splits(m) {
+	if s.tracking && HasArtifactsServer(m) {
 		labels[labelRole] = roleTracking
 	}
 	return corev1ac.Service(s.Name, in.Namespace).
@@ -199,14 +194,13 @@ func service(m *mlflowv1.MLflow, in Inputs, s Server) *corev1ac.ServiceApplyConf
 				WithTargetPort(intstr.FromString(portName))))
 }
 
-// serviceMonitor lets the Prometheus operator scrape the server. It verifies certificates
-// of OpenShift, and those that were issued here; others are whatever the
-// administrator made.
+// serviceMonitor returns the ServiceMonitor of the tracking server. Prometheus verifies certificates of OpenShift and of this operator, but not
+// those of an administrator, whose CA is unknown.
 func serviceMonitor(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
 	name := NameOf(m)
-	scraped := map[string]string{LabelApp: name}
-	if Splits(m) {
-		scraped[labelRole] = roleTracking
+	selector := map[string]string{LabelApp: name}
+	if HasArtifactsServer(m) {
+		selector[labelRole] = roleTracking
 	}
 	tls := monitoringv1.SafeTLSConfig{ServerName: new(Tracking(m).host(in))}
 	switch {
@@ -219,6 +213,6 @@ func serviceMonitor(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
 	}
 	return resources.ServiceMonitor(
 		metav1.ObjectMeta{Name: Suffixed(monitorBaseName, m), Namespace: in.Namespace, Labels: Labels(name)},
-		scraped,
+		selector,
 		monitoringv1.Endpoint{Path: "/metrics", Port: portName, Scheme: new(monitoringv1.Scheme("https"))}, tls)
 }

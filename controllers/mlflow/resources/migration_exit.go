@@ -8,35 +8,35 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ImageReport is what the migration program found: the MLflow of its image, the newest schema that it knows, and that of the databases, and why
-// one cannot be used. What it did not find is empty.
+// ImageReport is the result of the migration program: the MLflow version of its image, the newest schema of the image, the schema of the
+// databases, and the cause of a failure. Unknown fields are empty.
 type ImageReport struct{ MLflow, Schema, Database, Cause string }
 
-var reportForm = regexp.MustCompile(`(?:^|\n)mlflow=(-|[0-9][0-9A-Za-z.-]{0,31}) schema=(-|[0-9A-Za-z_]{1,32}) database=(-|[0-9A-Za-z_]{1,32})(?: cause=(-|[a-z]{1,32}))?$`)
+var reportPattern = regexp.MustCompile(`(?:^|\n)mlflow=(-|[0-9][0-9A-Za-z.-]{0,31}) schema=(-|[0-9A-Za-z_]{1,32}) database=(-|[0-9A-Za-z_]{1,32})(?: cause=(-|[a-z]{1,32}))?$`)
 
-// ReportOf reads the last line that the program wrote about its end. Nothing else of the text is used, because it could hold a password.
-func ReportOf(end *corev1.ContainerStateTerminated) (r ImageReport) {
-	if found := reportForm.FindStringSubmatch(strings.TrimSpace(end.Message)); found != nil {
+// ParseImageReport parses the last line of the termination message. The rest is ignored, because it may contain a password.
+func ParseImageReport(end *corev1.ContainerStateTerminated) (r ImageReport) {
+	if found := reportPattern.FindStringSubmatch(strings.TrimSpace(end.Message)); found != nil {
 		known := func(text string) string { return strings.TrimPrefix(text, "-") }
 		r = ImageReport{known(found[1]), known(found[2]), known(found[3]), known(found[4])}
 	}
 	return r
 }
 
-// migrationExit is a way in which the migration program ends without success.
+// migrationExit is a failure of the migration program.
 type migrationExit struct {
 	// code is the exit code of the container.
 	code int32
-	// terminal: running the same Job again would end the same way.
+	// terminal is true if a retry would fail in the same way.
 	terminal bool
-	// text says what happened, for the status. {oldest} is the oldest MLflow that is supported, the others are fields of ImageReport.
+	// text is the message for the status. {oldest} is the oldest supported MLflow; the other placeholders are fields of ImageReport.
 	text string
 }
 
-// ExitNewerDatabase is the exit code of the migration program that decides more than whether it is run again.
+// ExitNewerDatabase is the exit code for a database with a newer schema than the image.
 const ExitNewerDatabase = 17
 
-// migrationExits are all the codes that the program gives. Any other code comes from elsewhere and may be retried.
+// migrationExits lists the exit codes of the program. Other codes are retryable.
 var migrationExits = []migrationExit{
 	{10, true, "migration image reports an unexpected MLflow version {mlflow}; expected {oldest} or newer: use an image that holds one"},
 	{11, true, "operator-managed migration only supports SQL backend store URIs"},
@@ -49,8 +49,8 @@ var migrationExits = []migrationExit{
 		"use an image with the MLflow that migrated the database, or a newer one, or restore a backup of before"},
 }
 
-// causes are texts for ImageReport.Cause.
-var causes = map[string]string{
+// causeTexts maps ImageReport.Cause to messages.
+var causeTexts = map[string]string{
 	"login":       ": a database rejects the user or its password",
 	"name":        ": the host name of a database is not known",
 	"certificate": ": a database and the image do not agree about TLS; for a certificate of your own, see spec.caBundleConfigMap",
@@ -59,12 +59,12 @@ var causes = map[string]string{
 		"allow the port with spec.networkPolicyAdditionalEgressRules",
 }
 
-// MigrationExit says what an exit code means where this version of MLflow is the oldest supported, if the program gives it.
+// MigrationExit returns the message of an exit code and whether it is terminal; known is false if the program does not use the code.
 func MigrationExit(code int32, r ImageReport, oldest string) (text string, terminal, known bool) {
 	for _, exit := range migrationExits {
 		if exit.code == code {
 			words := strings.NewReplacer("{oldest}", oldest, "{mlflow}", cmp.Or(r.MLflow, "unknown"),
-				"{schema}", cmp.Or(r.Schema, "unknown"), "{database}", cmp.Or(r.Database, "unknown"), "{cause}", causes[r.Cause])
+				"{schema}", cmp.Or(r.Schema, "unknown"), "{database}", cmp.Or(r.Database, "unknown"), "{cause}", causeTexts[r.Cause])
 			return words.Replace(exit.text), exit.terminal, true
 		}
 	}

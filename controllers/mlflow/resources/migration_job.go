@@ -17,73 +17,68 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 )
 
-// Names of the Job of a migration that others look for.
+// Names of the migration Job that clients rely on.
 const (
 	MigrationContainer = "db-migrate"
 
 	LabelMigrationJob      = "mlflow.opendatahub.io/migration-job"
 	LabelMigrationInstance = "mlflow.opendatahub.io/migration-instance"
-	// ForcedByAnnotation on a Job says which value of the force annotation it was made for, as a hash. It is written with
-	// the Job itself, so that no crash can part the two.
+	// ForcedByAnnotation on a Job is the hash of the force annotation for which the Job was created.
 	ForcedByAnnotation = "mlflow.opendatahub.io/forced-by"
 
 	envMigrationProgram = "MIGRATION_PYTHON_SCRIPT"
 	migrationArgs       = `exec python3.12 -c "$` + envMigrationProgram + `"`
 	envSupportedVersion = "SUPPORTED_MLFLOW_VERSION"
 
-	// maxJobName is the longest name of a Job: its pods bear it as a label.
-	maxJobName = 63
-	// attempts is how often a pod is tried again within one Job.
-	attempts = 3
-	// keepFinished is for how long a finished Job is kept, in seconds.
-	keepFinished = 86400
+	// maxJobNameLength is the limit of a label value: pods of a Job have its name as a label.
+	maxJobNameLength      = 63
+	jobBackoffLimit       = 3
+	finishedJobTTLSeconds = 86400
 
-	// CheckForAnnotation on the Job of a check says which migration it is for, as a hash.
+	// CheckForAnnotation on a check Job is the hash of the migration for which the Job was created.
 	CheckForAnnotation = "mlflow.opendatahub.io/check-for"
-	// checkDeadline ends a check that hangs or whose pod finds no node, in seconds; another follows. Large images have arrived by then.
-	checkDeadline = 1800
+	// checkDeadlineSeconds ends a check that hangs or whose pod is unschedulable; it is long enough to pull large images.
+	checkDeadlineSeconds = 1800
 )
 
-// MigrationJobName distinguishes what would be migrated: version and generation.
+// MigrationJobName returns the name of the migration Job for a version and a generation.
 func MigrationJobName(m *mlflowv1.MLflow, in Inputs) string {
 	return jobName(m, fmt.Sprintf("-mg-%s-g%d", versionKey(in.Version), m.Generation))
 }
 
 func jobName(m *mlflowv1.MLflow, suffix string) string {
 	base := NameOf(m)
-	if room := maxJobName - len(suffix); len(base) > room {
+	if room := maxJobNameLength - len(suffix); len(base) > room {
 		base = strings.TrimRight(base[:room], "-.")
 	}
 	return base + suffix
 }
 
-var noKey = regexp.MustCompile(`[^a-z0-9]+`)
+var nonAlphanumeric = regexp.MustCompile(`[^a-z0-9]+`)
 
-// versionKey is a version as part of a name.
+// versionKey returns a version as part of an object name.
 func versionKey(version string) string {
-	key := noKey.ReplaceAllString(strings.ToLower(version), "")
+	key := nonAlphanumeric.ReplaceAllString(strings.ToLower(version), "")
 	return cmp.Or(strings.TrimPrefix(key, "v"), "unknown")
 }
 
-// MigrationJob runs the migration program in a pod that is confined, placed and fed as those of the server are. force
-// is the hash of the annotation that asked for it, or empty.
+// MigrationJob returns a Job of the migration program with the pod settings of the server. force is the hash of the force annotation, or empty.
 func MigrationJob(m *mlflowv1.MLflow, in Inputs, force string) *batchv1ac.JobApplyConfiguration {
 	labels := migrationLabels(m)
-	ttl := int32(keepFinished)
-	if wanted := m.Spec.Migration; wanted != nil && wanted.TTLSecondsAfterFinished != nil {
-		ttl = *wanted.TTLSecondsAfterFinished
+	ttl := int32(finishedJobTTLSeconds)
+	if spec := m.Spec.Migration; spec != nil && spec.TTLSecondsAfterFinished != nil {
+		ttl = *spec.TTLSecondsAfterFinished
 	}
 	job := batchv1ac.Job(MigrationJobName(m, in), in.Namespace).
 		WithLabels(labels).
 		WithSpec(batchv1ac.JobSpec().
-			WithBackoffLimit(attempts).
+			WithBackoffLimit(jobBackoffLimit).
 			WithTTLSecondsAfterFinished(ttl).
-			WithPodFailurePolicy(terminalExits()).
+			WithPodFailurePolicy(terminalExitPolicy()).
 			WithTemplate(corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(migrationPod(m, in, migrationArgs, serverUsesVolume(m)))))
-	// Without a word of the user there is no deadline: a change of a large table takes hours, and MySQL cannot take it back
-	// when it is cut short.
-	if wanted := m.Spec.Migration; wanted != nil {
-		job.Spec.ActiveDeadlineSeconds = wanted.ActiveDeadlineSeconds
+	// There is no default deadline: migrating a large table takes hours, and MySQL cannot roll back an interrupted schema change.
+	if spec := m.Spec.Migration; spec != nil {
+		job.Spec.ActiveDeadlineSeconds = spec.ActiveDeadlineSeconds
 	}
 	if force != "" {
 		job.WithAnnotations(map[string]string{ForcedByAnnotation: force})
@@ -91,8 +86,8 @@ func MigrationJob(m *mlflowv1.MLflow, in Inputs, force string) *batchv1ac.JobApp
 	return job
 }
 
-// migrationLabels are those of the user, but for the one that would bring the pods under the Service of the server, and ours.
-// The instance is that of all pods of an MLflow, by which policies before a database may admit them.
+// migrationLabels returns spec.podLabels without the label that the Service of the server selects, and the operator's labels. NetworkPolicies
+// of a database may select labelInstance, which all pods of an MLflow have.
 func migrationLabels(m *mlflowv1.MLflow) map[string]string {
 	all := map[string]string{}
 	maps.Copy(all, m.Spec.PodLabels)
@@ -104,8 +99,8 @@ func migrationLabels(m *mlflowv1.MLflow) map[string]string {
 	return all
 }
 
-// terminalExits end the Job at once where another attempt would end the same way.
-func terminalExits() *batchv1ac.PodFailurePolicyApplyConfiguration {
+// terminalExitPolicy fails the Job without retries for terminal exit codes.
+func terminalExitPolicy() *batchv1ac.PodFailurePolicyApplyConfiguration {
 	var codes []int32
 	for _, exit := range migrationExits {
 		if exit.terminal {
@@ -120,26 +115,25 @@ func terminalExits() *batchv1ac.PodFailurePolicyApplyConfiguration {
 			WithValues(codes...)))
 }
 
-// CheckJobName is the name of the Job of a check.
+// CheckJobName returns the name of the check Job.
 func CheckJobName(m *mlflowv1.MLflow) string { return jobName(m, "-migration-check") }
 
-// CheckJob runs the migration program so that it opens the databases and changes nothing, beside the server. Its pod is that of the
-// migration, but for two things: it does not mount the volume, which may be attachable to the node of the server only and has no
-// login to try, and it asks for little, because there may be no room for a second server. check is what it is for.
-func CheckJob(m *mlflowv1.MLflow, in Inputs, check string) *batchv1ac.JobApplyConfiguration {
-	job := MigrationJob(m, in, "").WithName(CheckJobName(m)).WithAnnotations(map[string]string{CheckForAnnotation: check})
+// CheckJob returns a Job of the migration program that opens the databases without changes, while the server runs. It does not mount the
+// volume, which may be attachable only to the node of the server, and requests little, because a second server may not be schedulable.
+func CheckJob(m *mlflowv1.MLflow, in Inputs, checkHash string) *batchv1ac.JobApplyConfiguration {
+	job := MigrationJob(m, in, "").WithName(CheckJobName(m)).WithAnnotations(map[string]string{CheckForAnnotation: checkHash})
 	pod := migrationPod(m, in, migrationArgs+" check", false)
-	pod.Containers[0].WithResources(choreResources())
-	job.Spec.WithActiveDeadlineSeconds(checkDeadline).WithTTLSecondsAfterFinished(keepFinished).Template.WithSpec(pod)
+	pod.Containers[0].WithResources(smallResources())
+	job.Spec.WithActiveDeadlineSeconds(checkDeadlineSeconds).WithTTLSecondsAfterFinished(finishedJobTTLSeconds).Template.WithSpec(pod)
 	delete(job.Labels, LabelMigrationJob) // it migrates nothing
 	delete(job.Spec.Template.Labels, LabelMigrationJob)
 	return job
 }
 
-// migrationPod has the certificates of the server, and its volume where wanted, without what only a server needs.
+// migrationPod returns a pod with the certificates of the tracking server, optionally its volume, and without ports, probes and claims.
 func migrationPod(m *mlflowv1.MLflow, in Inputs, args string, volume bool) *corev1ac.PodSpecApplyConfiguration {
 	authorities := withCABundle(m, in, caSources(m, in), false)
-	needed := Tracking(m).needs(m)
+	needed := Tracking(m).requirements(m)
 	needed.Claims = nil
 	container := imageContainer(m, in, MigrationContainer).
 		WithCommand("/bin/sh", "-ec").
@@ -147,26 +141,25 @@ func migrationPod(m *mlflowv1.MLflow, in Inputs, args string, volume bool) *core
 		WithResources(needed)
 	container.Env = migrationEnv(m, in, authorities.env)
 	metrics := withMetrics()
-	metrics.args = nil // of the server
-	return newPod(m, in, accountName(m), container,
+	metrics.args = nil // arguments of the server
+	return newPod(m, in, serviceAccountName(m), container,
 		withScratch(m), withVolume(m, volume), withTLS(in, Tracking(m)), authorities, metrics, withArchival(m)).
 		WithRestartPolicy(corev1.RestartPolicyNever)
 }
 
-// migrationEnv is that of the server with the program and the version, and without the read replica, which is no place
-// to migrate.
+// migrationEnv returns the environment of the tracking server with the program and the version, and with an empty read replica.
 func migrationEnv(m *mlflowv1.MLflow, in Inputs, certificates []envVar) []envVar {
 	env := serverEnv(m, in, Tracking(m), certificates)
-	ours := []string{envReadReplica, envMigrationProgram, envSupportedVersion}
-	env = slices.DeleteFunc(env, func(v envVar) bool { return slices.Contains(ours, *v.Name) })
+	replaced := []string{envReadReplica, envMigrationProgram, envSupportedVersion}
+	env = slices.DeleteFunc(env, func(v envVar) bool { return slices.Contains(replaced, *v.Name) })
 	return append(env,
 		value(envReadReplica, ""),
 		value(envMigrationProgram, migrationProgram),
 		value(envSupportedVersion, in.Version))
 }
 
-// migrationProgram brings the databases to the schema of the MLflow in the image that it runs in. It reads the store
-// variables of the server and SUPPORTED_MLFLOW_VERSION, and ends with 0 or with a code of migrationExits.
+// migrationProgram migrates the databases to the schema of the MLflow in its image. It reads the store variables of the server and
+// SUPPORTED_MLFLOW_VERSION, and exits with 0 or a code of migrationExits.
 //
 //go:embed migrate.py
 var migrationProgram string

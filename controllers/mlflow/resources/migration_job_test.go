@@ -106,7 +106,7 @@ func TestMigrationJobName(t *testing.T) {
 		m := called(mlflowtest.Server(), c.name)
 		m.Generation = c.generation
 		got := MigrationJobName(m, Inputs{Version: c.version})
-		if len(c.want) <= maxJobName && got != c.want || len(got) > maxJobName || !strings.HasPrefix(got, "mlflow") {
+		if len(c.want) <= maxJobNameLength && got != c.want || len(got) > maxJobNameLength || !strings.HasPrefix(got, "mlflow") {
 			t.Errorf("%q (%d), want %q", got, len(got), c.want)
 		}
 	}

@@ -43,7 +43,7 @@ func TestMigrationExits(t *testing.T) {
 		t.Errorf("[mlflow-43] (-want +got):\n%s", diff)
 	}
 	for _, cause := range regexp.MustCompile(`(?m)^    \("([a-z]+)", \(`).FindAllStringSubmatch(migrationProgram, -1) {
-		if text, _, _ := MigrationExit(15, ImageReport{Cause: cause[1]}, ""); text != want[15].Message+causes[cause[1]] || causes[cause[1]] == "" {
+		if text, _, _ := MigrationExit(15, ImageReport{Cause: cause[1]}, ""); text != want[15].Message+causeTexts[cause[1]] || causeTexts[cause[1]] == "" {
 			t.Errorf("cause %s: %s", cause[1], text)
 		}
 	}
@@ -66,8 +66,8 @@ func TestMigrationProgramAndTable(t *testing.T) {
 	}
 }
 
-// TestMigrationProgramTravels: the kubelet would replace $(NAME) in a variable, and $$ by one sign; and it has to fit.
-func TestMigrationProgramTravels(t *testing.T) {
+// TestMigrationProgramFitsEnvironment: the kubelet would replace $(NAME) in a variable, and $$ by one sign; and it has to fit.
+func TestMigrationProgramFitsEnvironment(t *testing.T) {
 	if strings.Contains(migrationProgram, "$") {
 		t.Error("the program has a dollar sign, which Kubernetes may read as the start of a reference")
 	}
@@ -234,7 +234,7 @@ func TestMigrationReport(t *testing.T) {
 			env := map[string]string{envBackendStore: backend, envRegistryStore: registry}
 			maps.Copy(env, c.env)
 			got := runMigration(t, env, c.args...)
-			if found := ReportOf(&corev1.ContainerStateTerminated{Message: got.Termination}); got.Code != c.code || found != c.want {
+			if found := ParseImageReport(&corev1.ContainerStateTerminated{Message: got.Termination}); got.Code != c.code || found != c.want {
 				t.Errorf("[mlflow-42] ended with %+v: %+v", got, found)
 			}
 		})

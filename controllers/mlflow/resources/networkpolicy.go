@@ -19,10 +19,8 @@ import (
 
 type egressRule = networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration
 
-// networkPolicy opens the server port to all pods of the cluster, because every
-// request is authorized, unless the spec names the callers, and lets the server
-// reach name resolution, HTTPS, the supported databases and the usual object
-// stores.
+// networkPolicy allows ingress to the server port from all pods or from spec.networkPolicyIngressFrom, because every request is authorized,
+// and egress to DNS, HTTPS, the supported databases and common object stores.
 func networkPolicy(m *mlflowv1.MLflow, in Inputs) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	ingress := networkingv1ac.NetworkPolicyIngressRule().WithPorts(policyPort(corev1.ProtocolTCP, port))
 	ingress.From = resources.MustApplyEach[networkingv1ac.NetworkPolicyPeerApplyConfiguration](m.Spec.NetworkPolicyIngressFrom)
@@ -33,9 +31,9 @@ func networkPolicy(m *mlflowv1.MLflow, in Inputs) *networkingv1ac.NetworkPolicyA
 	}
 	pods := metav1ac.LabelSelector().
 		WithMatchLabels(map[string]string{labelInstance: NameOf(m)}).
-		WithMatchExpressions(metav1ac.LabelSelectorRequirement(). // those have a policy of their own
+		WithMatchExpressions(metav1ac.LabelSelectorRequirement(). // migration pods have their own policy
 										WithKey(LabelComponent).WithOperator(metav1.LabelSelectorOpNotIn).WithValues(migrationName))
-	spec := isolated(m, pods, nil, withPortsOf(append(storeURIs(m), objectStores(m)...),
+	spec := policySpec(m, pods, nil, withURIPorts(append(storeURIs(m), objectStores(m)...),
 		dnsRule(),
 		tcpRule(443, 6443, 8443),
 		tcpRule(5432),
@@ -45,26 +43,23 @@ func networkPolicy(m *mlflowv1.MLflow, in Inputs) *networkingv1ac.NetworkPolicyA
 	return networkingv1ac.NetworkPolicy(NameOf(m), in.Namespace).WithLabels(Labels(NameOf(m))).WithSpec(spec.WithIngress(ingress))
 }
 
-// migrationPolicy keeps the pods that migrate the database from everything but
-// name resolution and the database. Where users say themselves what may be
-// reached, that holds in place of the usual database ports.
+// migrationPolicy allows migration pods only egress to DNS and databases. spec.networkPolicyEgressRules replaces the default database ports.
 func migrationPolicy(m *mlflowv1.MLflow, in Inputs) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	labels := map[string]string{LabelComponent: migrationName}
-	spec := isolated(m, metav1ac.LabelSelector().WithMatchLabels(labels), []*egressRule{dnsRule()}, withPortsOf(storeURIs(m), tcpRule(5432, 3306)))
+	spec := policySpec(m, metav1ac.LabelSelector().WithMatchLabels(labels), []*egressRule{dnsRule()}, withURIPorts(storeURIs(m), tcpRule(5432, 3306)))
 	return networkingv1ac.NetworkPolicy(NameOf(m)+"-migration", in.Namespace).WithLabels(labels).WithSpec(spec)
 }
 
-// isolated lets pods reach nothing but what always has to be, what the user names in place of the usual, and what the user adds, and
-// lets no client call them.
-func isolated(m *mlflowv1.MLflow, pods *metav1ac.LabelSelectorApplyConfiguration, always, usual []*egressRule,
+// policySpec denies all ingress, and allows the egress of required, of the spec's rules or else defaults, and of the spec's additional rules.
+func policySpec(m *mlflowv1.MLflow, pods *metav1ac.LabelSelectorApplyConfiguration, required, defaults []*egressRule,
 ) *networkingv1ac.NetworkPolicySpecApplyConfiguration {
-	if named := userRules(m.Spec.NetworkPolicyEgressRules); len(named) > 0 {
-		usual = named
+	if rules := userRules(m.Spec.NetworkPolicyEgressRules); len(rules) > 0 {
+		defaults = rules
 	}
 	return networkingv1ac.NetworkPolicySpec().
 		WithPodSelector(pods).
 		WithPolicyTypes(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress).
-		WithEgress(always...).WithEgress(usual...).WithEgress(userRules(m.Spec.NetworkPolicyAdditionalEgressRules)...)
+		WithEgress(required...).WithEgress(defaults...).WithEgress(userRules(m.Spec.NetworkPolicyAdditionalEgressRules)...)
 }
 
 func dnsRule() *egressRule {
@@ -83,8 +78,8 @@ func tcpRule(ports ...int32) *egressRule {
 	return rule
 }
 
-// withPortsOf adds to rules one for the ports in URIs that none of them opens.
-func withPortsOf(uris []string, rules ...*egressRule) []*egressRule {
+// withURIPorts adds a rule for the ports in URIs that no other rule allows.
+func withURIPorts(uris []string, rules ...*egressRule) []*egressRule {
 	var ports, open []int32
 	for _, uri := range uris {
 		ports = append(ports, portsOf(uri)...)
@@ -102,7 +97,7 @@ func withPortsOf(uris []string, rules ...*egressRule) []*egressRule {
 	return append(rules, tcpRule(ports...))
 }
 
-// storeURIs are those of databases that the spec holds. What is in a Secret is not known.
+// storeURIs returns the URIs of databases in the spec. URIs in Secrets are unknown.
 func storeURIs(m *mlflowv1.MLflow) (uris []string) {
 	for _, s := range Stores(m) {
 		uris = append(uris, s.URI)
@@ -110,7 +105,7 @@ func storeURIs(m *mlflowv1.MLflow) (uris []string) {
 	return uris
 }
 
-// objectStores are the addresses of object stores among the variables of the spec.
+// objectStores returns the endpoints of object stores in spec.env.
 func objectStores(m *mlflowv1.MLflow) (uris []string) {
 	for _, v := range m.Spec.Env {
 		if slices.Contains([]string{"MLFLOW_S3_ENDPOINT_URL", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"}, v.Name) {
@@ -126,8 +121,8 @@ var (
 	portOfDSN  = regexp.MustCompile(`[?&](?:port=|host=[^&]*(?::|%3[aA]))([0-9]{1,5})\b`)
 )
 
-// portsOf returns the ports of a URI, which may name several hosts: those of its authority, 80 for http without one, and those of the
-// parameters port and host, which drivers of databases know.
+// portsOf returns the ports in the authority of a URI, which may have several hosts, and in the query parameters port and host of database
+// drivers. The default for http is 80.
 func portsOf(uri string) (ports []int32) {
 	found := authority.FindStringSubmatch(uri)
 	if found == nil {
@@ -149,9 +144,8 @@ func policyPort(protocol corev1.Protocol, number int32) *networkingv1ac.NetworkP
 	return networkingv1ac.NetworkPolicyPort().WithProtocol(protocol).WithPort(intstr.FromInt32(number))
 }
 
-// userRules translates rules of the spec. The default protocol is filled in
-// here, because the API server would fill it into a list that is ours as a
-// whole, and the two would then differ for ever.
+// userRules converts rules of the spec. It sets the default protocol as the API server does: the atomic list of ports would otherwise always
+// differ from the stored one.
 func userRules(from []networkingv1.NetworkPolicyEgressRule) []*egressRule {
 	rules := make([]*egressRule, 0, len(from))
 	for i := range from {

@@ -86,8 +86,8 @@ func TestLocalLocations(t *testing.T) {
 			t.Errorf("artifacts in %q: volume %v", location, got)
 		}
 		m.Spec.ArtifactsDestination, m.Spec.TraceArchival.Location = "s3://bucket", location
-		if serverUsesVolume(m) != want || archiverUsesVolume(m) != want {
-			t.Errorf("archive in %q: volume %v, %v", location, serverUsesVolume(m), archiverUsesVolume(m))
+		if serverUsesVolume(m) != want || archivalUsesVolume(m) != want {
+			t.Errorf("archive in %q: volume %v, %v", location, serverUsesVolume(m), archivalUsesVolume(m))
 		}
 	}
 }

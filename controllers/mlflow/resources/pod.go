@@ -13,8 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// newPod puts a container of the MLflow image into a pod, with what each part adds to both. It is confined and placed, and its images are
-// pulled, as the user wants it.
+// newPod returns a pod with a container of the MLflow image, the parts, and the security context, placement and pull secrets of the spec.
 func newPod(m *mlflowv1.MLflow, in Inputs, account string, container *corev1ac.ContainerApplyConfiguration, parts ...part,
 ) *corev1ac.PodSpecApplyConfiguration {
 	container.EnvFrom = resources.MustApplyEach[corev1ac.EnvFromSourceApplyConfiguration](m.Spec.EnvFrom)
@@ -30,37 +29,35 @@ func newPod(m *mlflowv1.MLflow, in Inputs, account string, container *corev1ac.C
 		pod.WithVolumes(p.volumes...).WithInitContainers(p.initContainers...).WithContainers(p.sidecars...)
 	}
 	placement := Pods(m)
-	resources.Place(pod, &placement)
+	resources.SetScheduling(pod, &placement)
 	if m.Spec.Affinity != nil {
 		pod.Affinity = resources.MustApply[corev1ac.AffinityApplyConfiguration](m.Spec.Affinity)
 	}
-	resources.Mount(pod, &m.Spec.More)
+	resources.AddVolumes(pod, &m.Spec.More)
 	return pod
 }
 
-// Pods is what the spec says of pods, in the form that all servers share.
+// Pods returns the pod settings of the spec in the form common to all components.
 func Pods(m *mlflowv1.MLflow) server.Pods {
 	return server.Pods{ImagePullSecrets: m.Spec.ImagePullSecrets, NodeSelector: m.Spec.NodeSelector, Tolerations: m.Spec.Tolerations, More: m.Spec.More}
 }
 
-// podGroup owns what is on the volume, where the platform gives pods no group of
-// their own: an ordinary volume belongs to root.
-const podGroup = 1001
+// defaultFSGroup owns the volume outside of OpenShift, where namespaces have no fsGroup of their own.
+const defaultFSGroup = 1001
 
-// podSecurity is the block of the user as it stands, even an empty one, or a
-// default that restricted namespaces admit.
+// podSecurity returns spec.podSecurityContext, even if empty, or a default that the restricted Pod Security Standard allows.
 func podSecurity(m *mlflowv1.MLflow, in Inputs) *corev1ac.PodSecurityContextApplyConfiguration {
 	if m.Spec.PodSecurityContext != nil {
 		return resources.MustApply[corev1ac.PodSecurityContextApplyConfiguration](m.Spec.PodSecurityContext)
 	}
 	security := resources.PodSecurity()
 	if m.Spec.Storage != nil && !in.OpenShift {
-		security.WithFSGroup(podGroup).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
+		security.WithFSGroup(defaultFSGroup).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
 	}
 	return security
 }
 
-// containerSecurity is to containers what podSecurity is to pods.
+// containerSecurity returns spec.securityContext, even if empty, or a restricted default.
 func containerSecurity(m *mlflowv1.MLflow) *corev1ac.SecurityContextApplyConfiguration {
 	if m.Spec.SecurityContext == nil {
 		return resources.ContainerSecurity().WithReadOnlyRootFilesystem(true)
@@ -68,45 +65,42 @@ func containerSecurity(m *mlflowv1.MLflow) *corev1ac.SecurityContextApplyConfigu
 	return resources.MustApply[corev1ac.SecurityContextApplyConfiguration](m.Spec.SecurityContext)
 }
 
-// resourcesOf are those of the user, with the defaults that do not contradict
-// them: a default request above a given limit, and a default limit below a given
-// request, are left out. An empty block asks for nothing.
-func resourcesOf(given *corev1.ResourceRequirements, otherwise *corev1ac.ResourceRequirementsApplyConfiguration,
+// resourcesWithDefaults returns the resources of the spec completed by defaults, except a default request above a limit of the spec and a
+// default limit below a request. An empty block gets no defaults.
+func resourcesWithDefaults(spec *corev1.ResourceRequirements, defaults *corev1ac.ResourceRequirementsApplyConfiguration,
 ) *corev1ac.ResourceRequirementsApplyConfiguration {
-	if given == nil {
-		return otherwise
+	if spec == nil {
+		return defaults
 	}
-	needed := resources.MustApply[corev1ac.ResourceRequirementsApplyConfiguration](given)
-	if len(given.Requests)+len(given.Limits) == 0 {
-		return needed
+	result := resources.MustApply[corev1ac.ResourceRequirementsApplyConfiguration](spec)
+	if len(spec.Requests)+len(spec.Limits) == 0 {
+		return result
 	}
 	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
-	for name, request := range *otherwise.Requests {
-		if limit, bounded := given.Limits[name]; !bounded || request.Cmp(limit) <= 0 {
+	for name, request := range *defaults.Requests {
+		if limit, found := spec.Limits[name]; !found || request.Cmp(limit) <= 0 {
 			requests[name] = request
 		}
 	}
-	for name, limit := range *otherwise.Limits {
-		if request, asked := given.Requests[name]; !asked || limit.Cmp(request) >= 0 {
+	for name, limit := range *defaults.Limits {
+		if request, found := spec.Requests[name]; !found || limit.Cmp(request) >= 0 {
 			limits[name] = limit
 		}
 	}
-	maps.Copy(requests, given.Requests)
-	maps.Copy(limits, given.Limits)
-	needed.Requests, needed.Limits = nil, nil
-	return needed.WithRequests(requests).WithLimits(limits)
+	maps.Copy(requests, spec.Requests)
+	maps.Copy(limits, spec.Limits)
+	result.Requests, result.Limits = nil, nil
+	return result.WithRequests(requests).WithLimits(limits)
 }
 
-// choreResources are those of the jobs beside the server.
-func choreResources() *corev1ac.ResourceRequirementsApplyConfiguration {
-	return needs("100m", "256Mi", "500m", "512Mi")
+// smallResources returns the default resources of CronJobs and check Jobs.
+func smallResources() *corev1ac.ResourceRequirementsApplyConfiguration {
+	return requirements("100m", "256Mi", "500m", "512Mi")
 }
 
-// joinServer sends a chore that mounts the volume to the node of the server,
-// because the volume can be attached to that one only. Affinity to nodes is kept
-// beside it. A user who says to which pods a pod is near or far has decided the
-// matter: the two might contradict each other, and the chore would never run.
-func joinServer(m *mlflowv1.MLflow, pod *corev1ac.PodSpecApplyConfiguration) {
+// addServerAffinity schedules a pod that mounts the volume to the node of the server, because the volume may be attachable to one node only. A
+// pod affinity or anti-affinity of the spec takes precedence: both together could make the pod unschedulable.
+func addServerAffinity(m *mlflowv1.MLflow, pod *corev1ac.PodSpecApplyConfiguration) {
 	manyNodes := slices.Contains(m.Spec.Storage.AccessModes, corev1.ReadWriteMany)
 	if own := m.Spec.Affinity; manyNodes || own != nil && (own.PodAffinity != nil || own.PodAntiAffinity != nil) {
 		return

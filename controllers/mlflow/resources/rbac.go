@@ -9,10 +9,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 )
 
-// accounts are the identities of the server and of the jobs beside it. Pods that
-// need a token ask for it themselves. An account that a user made is used as it
-// is: it gets no annotation, and is not deleted.
-func accounts(m *mlflowv1.MLflow, in Inputs) apply.Desired {
+// serviceAccounts returns the ServiceAccounts of the servers and CronJobs. Pods mount the token explicitly. A ServiceAccount of a user is used
+// unchanged and never deleted.
+func serviceAccounts(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	var desired apply.Desired
 	add := func(account, app string) {
 		config := corev1ac.ServiceAccount(account, in.Namespace).
@@ -21,25 +20,22 @@ func accounts(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 			WithAutomountServiceAccountToken(false)
 		desired = append(desired, apply.Object{Config: config, IgnoreIfForeign: true})
 	}
-	add(accountName(m), NameOf(m)) // the spec may name one of the others
-	if m.Spec.GarbageCollection != nil && accountName(m) != gcAccount {
-		add(gcAccount, Suffixed(GCBaseName, m))
+	add(serviceAccountName(m), NameOf(m)) // the spec may name one of the others
+	if m.Spec.GarbageCollection != nil && serviceAccountName(m) != gcServiceAccount {
+		add(gcServiceAccount, Suffixed(GCBaseName, m))
 	}
-	if Archives(m) && accountName(m) != archivalAccount {
-		add(archivalAccount, Suffixed(ArchivalBaseName, m))
+	if Archives(m) && serviceAccountName(m) != archivalServiceAccount {
+		add(archivalServiceAccount, Suffixed(ArchivalBaseName, m))
 	}
 	return desired
 }
 
-// sharedRBAC lets server and archiver find the workspaces with their artifact stores and
-// archives in all namespaces. The objects carry one name whatever the MLflow is called, so
-// other owners are left beside ours. Every namespace may be a workspace with an
-// artifact store and an archive of its own, so the right to read Secrets is that
-// wide, and held narrow by the two names that it is good for.
+// sharedRBAC allows servers and archival to read workspaces and their artifact stores and archives in all namespaces, but only Secrets of two
+// names. The objects have the same name for every MLflow, so they have several owners.
 func sharedRBAC(m *mlflowv1.MLflow, in Inputs) apply.Desired {
-	subjects := []*rbacv1ac.SubjectApplyConfiguration{accountSubject(accountName(m), in)}
-	if Archives(m) && accountName(m) != archivalAccount {
-		subjects = append(subjects, accountSubject(archivalAccount, in))
+	subjects := []*rbacv1ac.SubjectApplyConfiguration{accountSubject(serviceAccountName(m), in)}
+	if Archives(m) && serviceAccountName(m) != archivalServiceAccount {
+		subjects = append(subjects, accountSubject(archivalServiceAccount, in))
 	}
 	return clusterRole(sharedRoleName, apply.Shared, subjects,
 		readRule("", "namespaces"),
@@ -47,17 +43,16 @@ func sharedRBAC(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 		readRule("mlflow.kubeflow.org", "mlflowconfigs"))
 }
 
-// collectorRBAC lets the collector find all workspaces and their artifact stores,
-// and remove experiments in them.
-func collectorRBAC(m *mlflowv1.MLflow, in Inputs) apply.Desired {
-	return clusterRole(Suffixed(GCBaseName, m), apply.Controlled, []*rbacv1ac.SubjectApplyConfiguration{accountSubject(gcAccount, in)},
+// garbageCollectionRBAC allows garbage collection to read all workspaces and their artifact stores, and to remove experiments.
+func garbageCollectionRBAC(m *mlflowv1.MLflow, in Inputs) apply.Desired {
+	return clusterRole(Suffixed(GCBaseName, m), apply.Controlled, []*rbacv1ac.SubjectApplyConfiguration{accountSubject(gcServiceAccount, in)},
 		rbacv1ac.PolicyRule().WithAPIGroups("mlflow.kubeflow.org").WithResources("experiments").WithVerbs("get", "list", "update"),
 		readRule("", "namespaces"),
 		readRule("", "secrets").WithResourceNames(artifactSecret),
 		readRule("mlflow.kubeflow.org", "mlflowconfigs"))
 }
 
-// clusterRole is a ClusterRole and the binding of its name.
+// clusterRole returns a ClusterRole and the ClusterRoleBinding of the same name.
 func clusterRole(name string, ownership apply.Ownership, subjects []*rbacv1ac.SubjectApplyConfiguration,
 	rules ...*rbacv1ac.PolicyRuleApplyConfiguration,
 ) apply.Desired {

@@ -51,7 +51,7 @@ func TestSSLMode(t *testing.T) {
 }
 
 // [D34] Who was protected before the take-over stays so.
-func TestVerificationIsKept(t *testing.T) {
+func TestVerifiesPostgres(t *testing.T) {
 	theirs := func(mode string, changes ...func(*appsv1.Deployment)) *appsv1.Deployment {
 		d := &appsv1.Deployment{}
 		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "mlflow", Env: []corev1.EnvVar{{Name: envSSLMode, Value: mode}}}}
@@ -72,7 +72,7 @@ func TestVerificationIsKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := platformInputs["plain"]
-			in.PlatformCABundle, in.VerifyPostgres = true, KeepsVerification(c.live)
+			in.PlatformCABundle, in.VerifyPostgreSQL = true, VerifiesPostgres(c.live)
 			d := deploymentOf(t, mlflowtest.Server(), in)
 			if got := environment(d.Spec.Template.Spec.Containers[0])[envSSLMode] == "verify-full"; got != c.want || (d.Annotations[verifyAnnotation] != "") != c.want {
 				t.Errorf("verifies %t, annotations %v", got, d.Annotations)
@@ -196,7 +196,7 @@ func TestProtectedNames(t *testing.T) {
 	}
 }
 
-func TestChoresJoinTheServer(t *testing.T) {
+func TestCronJobsRunOnServerNode(t *testing.T) {
 	modes := func(modes ...corev1.PersistentVolumeAccessMode) func(*mlflowv1.MLflowSpec) {
 		return mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{AccessModes: modes})
 	}
@@ -241,7 +241,7 @@ func TestChoresJoinTheServer(t *testing.T) {
 	}
 }
 
-func TestCollectorTrustsTheServer(t *testing.T) {
+func TestGarbageCollectionTrustsServer(t *testing.T) {
 	t.Run("[D3] for calls to the server alone", func(t *testing.T) {
 		pod := jobPod(t, mlflowtest.Server(mlflowtest.Collecting), platformInputs["plain"], "mlflow-gc")
 		env := environment(pod.Containers[0])

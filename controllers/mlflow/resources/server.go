@@ -11,22 +11,21 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// Names of the server for artifacts.
+// Names of the artifacts server.
 const (
 	artifactsBaseName  = "mlflow-artifacts"
 	artifactsTLSSecret = "mlflow-artifacts-tls"
 )
 
-// artifactsAPI is where a server for artifacts answers for them, below its prefix.
+// artifactsAPI is the path of artifacts under the prefix of the artifacts server.
 const artifactsAPI = "/api/2.0/mlflow-artifacts/artifacts"
 
-// Server is one of the Deployments that answer requests. Each has a Service of its name, and a certificate of its own.
+// Server is the tracking or the artifacts server: a Deployment with a Service and a serving certificate.
 type Server struct {
-	// Name is that of its objects, and the value of the label app of its pods.
+	// Name is the name of its objects and the value of the label app of its pods.
 	Name string
-	// Secret holds its serving certificate.
-	Secret string
-	// Replicas of its Deployment.
+	// Secret is the name of the Secret with its serving certificate.
+	Secret   string
 	Replicas int32
 
 	container string
@@ -36,15 +35,15 @@ type Server struct {
 	tracking  bool
 }
 
-// Tracking is the server that there is always.
+// Tracking returns the tracking server, which always exists.
 func Tracking(m *mlflowv1.MLflow) Server {
 	return Server{
-		Name: NameOf(m), Secret: TLSSecretName, Replicas: resources.OrOne(m.Spec.Replicas),
-		container: containerName, prefix: staticPrefix, workers: resources.OrOne(m.Spec.Workers), volume: serverUsesVolume(m), tracking: true,
+		Name: NameOf(m), Secret: TLSSecretName, Replicas: resources.ReplicasOrOne(m.Spec.Replicas),
+		container: containerName, prefix: staticPrefix, workers: resources.ReplicasOrOne(m.Spec.Workers), volume: serverUsesVolume(m), tracking: true,
 	}
 }
 
-// Artifacts is the server for artifacts. It exists only while Splits.
+// Artifacts returns the artifacts server, which exists only if HasArtifactsServer.
 func Artifacts(m *mlflowv1.MLflow) Server {
 	name := Suffixed(artifactsBaseName, m)
 	s := Server{
@@ -52,60 +51,60 @@ func Artifacts(m *mlflowv1.MLflow) Server {
 		container: artifactsBaseName, prefix: "/" + name, workers: 1, volume: m.Spec.Storage != nil && isFile(m.Spec.ArtifactsDestination),
 	}
 	if spec := m.Spec.ArtifactsServer; spec != nil {
-		s.Replicas, s.workers = resources.OrOne(spec.Replicas), resources.OrOne(spec.Workers)
+		s.Replicas, s.workers = resources.ReplicasOrOne(spec.Replicas), resources.ReplicasOrOne(spec.Workers)
 	}
 	return s
 }
 
-// Splits reports whether artifacts have a server of their own.
-func Splits(m *mlflowv1.MLflow) bool {
+// HasArtifactsServer reports whether a separate server serves artifacts.
+func HasArtifactsServer(m *mlflowv1.MLflow) bool {
 	return m.Spec.ArtifactsServer != nil && m.Spec.ArtifactsServer.Enabled
 }
 
-// Servers are those that the spec asks for.
+// Servers returns the desired servers.
 func Servers(m *mlflowv1.MLflow) []Server {
-	if Splits(m) {
+	if HasArtifactsServer(m) {
 		return []Server{Tracking(m), Artifacts(m)}
 	}
 	return []Server{Tracking(m)}
 }
 
-// artifactServer is the one that answers for artifacts.
+// artifactServer returns the server that serves artifacts.
 func artifactServer(m *mlflowv1.MLflow) Server {
-	if Splits(m) {
+	if HasArtifactsServer(m) {
 		return Artifacts(m)
 	}
 	return Tracking(m)
 }
 
-// host is the name of its Service in the cluster.
+// host returns the DNS name of its Service.
 func (s Server) host(in Inputs) string { return s.Name + "." + in.Namespace + ".svc" }
 
-// address is where workloads in the cluster reach it.
+// address returns its URL within the cluster.
 func (s Server) address(in Inputs) string {
 	return fmt.Sprintf("https://%s:%d%s", s.host(in), port, s.prefix)
 }
 
-// Selector finds its pods. It cannot change: Deployments of the originals carry it.
+// Selector returns the labels of its pods. It equals the immutable selector of the legacy operator's Deployments.
 func (s Server) Selector() map[string]string { return map[string]string{LabelApp: s.Name} }
 
-// ArtifactsURL is the public root of artifacts, "" when no server for them is published.
+// ArtifactsURL returns the public URL of artifacts, or "" without a published artifacts server.
 func ArtifactsURL(m *mlflowv1.MLflow, in Inputs) string {
-	if !Splits(m) || !in.ViaGateway() || in.ExternalURL == "" {
+	if !HasArtifactsServer(m) || !in.ViaGateway() || in.ExternalURL == "" {
 		return ""
 	}
 	return artifactsRoot(m, in)
 }
 
-// artifactsRoot is where new experiments keep their artifacts.
+// artifactsRoot returns the artifact root of new experiments.
 func artifactsRoot(m *mlflowv1.MLflow, in Inputs) string {
 	return strings.TrimRight(in.ExternalURL, "/") + Artifacts(m).prefix + artifactsAPI
 }
 
-// artifactArgs say who serves artifacts, and from where.
+// artifactArgs returns the arguments that configure whether and from where the server serves artifacts.
 func (s Server) artifactArgs(m *mlflowv1.MLflow, in Inputs) []string {
 	serves, root := m.Spec.ServeArtifacts, m.Spec.DefaultArtifactRoot
-	if Splits(m) {
+	if HasArtifactsServer(m) {
 		serves, root = !s.tracking, artifactsRoot(m, in)
 	}
 	args := []string{"--no-serve-artifacts"}
@@ -118,21 +117,21 @@ func (s Server) artifactArgs(m *mlflowv1.MLflow, in Inputs) []string {
 	return args
 }
 
-// needs are requests and limits. Devices that the tracking server claims are not those of another.
-func (s Server) needs(m *mlflowv1.MLflow) *corev1ac.ResourceRequirementsApplyConfiguration {
-	given := m.Spec.Resources
+// requirements returns its resources. The artifacts server inherits those of the tracking server, except resource claims.
+func (s Server) requirements(m *mlflowv1.MLflow) *corev1ac.ResourceRequirementsApplyConfiguration {
+	spec := m.Spec.Resources
 	if !s.tracking && m.Spec.ArtifactsServer.Resources != nil {
-		given = m.Spec.ArtifactsServer.Resources
+		spec = m.Spec.ArtifactsServer.Resources
 	}
-	needed := resourcesOf(given, needs("1", "2Gi", "4", "3Gi"))
+	result := resourcesWithDefaults(spec, requirements("1", "2Gi", "4", "3Gi"))
 	if !s.tracking && m.Spec.ArtifactsServer.Resources == nil {
-		needed.Claims = nil
+		result.Claims = nil
 	}
-	return needed
+	return result
 }
 
-// claims are the dynamic resource claims of its pods.
-func (s Server) claims(m *mlflowv1.MLflow) []corev1ac.PodResourceClaimApplyConfiguration {
+// resourceClaims returns the dynamic resource claims of its pods.
+func (s Server) resourceClaims(m *mlflowv1.MLflow) []corev1ac.PodResourceClaimApplyConfiguration {
 	claims := m.Spec.ResourceClaims
 	if !s.tracking {
 		claims = m.Spec.ArtifactsServer.ResourceClaims

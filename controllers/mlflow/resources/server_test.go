@@ -24,7 +24,7 @@ func artifactsPod(t *testing.T, m *mlflowv1.MLflow, in Inputs) corev1.PodSpec {
 }
 
 // What the server for artifacts may use of the other is its requests and limits; its devices are its own. [mlflow-90]
-func TestResourcesOfTheServerForArtifacts(t *testing.T) {
+func TestArtifactsServerResources(t *testing.T) {
 	memory := func(size string) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(size)}
 	}
@@ -48,7 +48,7 @@ func TestResourcesOfTheServerForArtifacts(t *testing.T) {
 }
 
 // The volume goes with the artifacts: the tracking server has it for an archive in files only, and no store counts as a file. [mlflow-91]
-func TestVolumeOfTheServerForArtifacts(t *testing.T) {
+func TestArtifactsServerVolume(t *testing.T) {
 	files := func(s *mlflowv1.MLflowSpec) {
 		s.Storage, s.ArtifactsDestination, s.RegistryStoreURIFrom = &corev1.PersistentVolumeClaimSpec{}, "file:///mlflow/artifacts", mlflowtest.KeyOf("db", "uri")
 	}
@@ -83,7 +83,7 @@ func TestVolumeOfTheServerForArtifacts(t *testing.T) {
 }
 
 // Garbage collection asks the server that keeps artifacts, whose certificate is another one. [mlflow-93]
-func TestCollectorAsksTheServerForArtifacts(t *testing.T) {
+func TestGarbageCollectionUsesArtifactsServer(t *testing.T) {
 	pod := jobPod(t, mlflowtest.Server(apart, mlflowtest.Collecting), platformInputs["plain"], "mlflow-gc")
 	if got := environment(pod.Containers[0])["MLFLOW_TRACKING_URI"]; got != "https://mlflow-artifacts.opendatahub.svc:8443/mlflow-artifacts" {
 		t.Errorf("MLFLOW_TRACKING_URI is %q", got)
@@ -94,7 +94,7 @@ func TestCollectorAsksTheServerForArtifacts(t *testing.T) {
 }
 
 // [mlflow-92]
-func TestServerForArtifactsIsUnderThePolicy(t *testing.T) {
+func TestArtifactsServerNetworkPolicy(t *testing.T) {
 	d := typed[appsv1.Deployment](t, mlflowtest.Server(apart), platformInputs["plain"], "Deployment", "mlflow-artifacts")
 	labels := d.Spec.Template.Labels
 	if labels["app"] != "mlflow-artifacts" || labels["app.kubernetes.io/instance"] != "mlflow" || labels["component"] != "mlflow" || d.Labels["app"] != "mlflow" {
@@ -108,7 +108,7 @@ func TestServerForArtifactsIsUnderThePolicy(t *testing.T) {
 }
 
 // [mlflow-87]
-func TestServerForArtifactsNeedsAURL(t *testing.T) {
+func TestArtifactsServerNeedsURL(t *testing.T) {
 	without := with(platformInputs["plain"], func(in *Inputs) { in.ExternalURL = "" })
 	if err := Check(mlflowtest.Server(apart), without); err == nil || !strings.Contains(err.Error(), "set MLFLOW_URL") {
 		t.Errorf("error %v", err)

@@ -19,7 +19,7 @@ import (
 
 const envSSLMode = "PGSSLMODE"
 
-// The variables that name the stores to MLflow.
+// Variables of MLflow with the URIs of the stores.
 const (
 	envBackendStore  = "MLFLOW_BACKEND_STORE_URI"
 	envReadReplica   = "MLFLOW_READ_REPLICA_BACKEND_STORE_URI"
@@ -28,17 +28,17 @@ const (
 
 // Store is a database of an MLflow.
 type Store struct {
-	// Field of the spec that holds the URI. The one that names a Secret has "From" at its end.
+	// Field is the field of the spec with the URI. The field with the reference to a Secret has the suffix "From".
 	Field string
-	// URI is empty where a Secret holds it: that wins over one in the spec.
+	// URI is empty if From is set, which takes precedence.
 	URI  string
 	From *corev1.SecretKeySelector
 
 	variable string
 }
 
-// Stores are those that the spec names, the backend first. An MLflow that was
-// stored before the backend became mandatory has a database on its volume.
+// Stores returns the stores of the spec, the backend first. The default backend, SQLite on the volume, is for an MLflow that was stored before
+// the field became required.
 func Stores(m *mlflowv1.MLflow) []Store {
 	spec := &m.Spec
 	all := []Store{
@@ -54,75 +54,73 @@ func Stores(m *mlflowv1.MLflow) []Store {
 	return slices.DeleteFunc(all, func(s Store) bool { return s.From == nil && s.URI == "" })
 }
 
-// as is a variable that holds the URI.
-func (s Store) as(name string) envVar {
+// envVar returns a variable with the URI.
+func (s Store) envVar(name string) envVar {
 	if s.From == nil {
 		return value(name, s.URI)
 	}
-	variable := resources.FromSecret(name, s.From.Name, s.From.Key)
+	variable := resources.SecretEnvVar(name, s.From.Name, s.From.Key)
 	variable.ValueFrom.SecretKeyRef.Optional = s.From.Optional
 	return *variable
 }
 
-// storeEnv names the stores to the server. The registry follows the backend.
+// storeEnv returns the variables of the stores. The default of the registry is the backend.
 func storeEnv(m *mlflowv1.MLflow) []envVar {
 	all := Stores(m)
 	var env []envVar
 	for _, s := range all {
-		env = append(env, s.as(s.variable))
+		env = append(env, s.envVar(s.variable))
 	}
 	if all[len(all)-1].variable != envRegistryStore {
-		env = append(env, all[0].as(envRegistryStore))
+		env = append(env, all[0].envVar(envRegistryStore))
 	}
 	return env
 }
 
-// IsShared reports whether a store is a server of databases, which several servers may use at once.
-func IsShared(uri string) bool {
+// IsSQLServer reports whether a store is a database server, which several servers can use concurrently.
+func IsSQLServer(uri string) bool {
 	return slices.ContainsFunc([]string{"postgresql://", "postgresql+", "mysql://", "mysql+"}, func(prefix string) bool {
 		return strings.HasPrefix(uri, prefix)
 	})
 }
 
-// choosesSSLMode reports whether the user says how PostgreSQL is to verify: by
-// the variable, or in a URI, which libpq follows in preference to the variable.
-func choosesSSLMode(m *mlflowv1.MLflow) bool {
+// setsSSLMode reports whether the spec sets the SSL mode of PostgreSQL, in a variable or in a URI.
+func setsSSLMode(m *mlflowv1.MLflow) bool {
 	return slices.ContainsFunc(m.Spec.Env, func(e corev1.EnvVar) bool { return e.Name == envSSLMode }) ||
 		slices.ContainsFunc(Stores(m), func(s Store) bool {
-			return strings.HasPrefix(s.URI, "postgresql") && queryOf(s.URI).Has("sslmode")
+			return strings.HasPrefix(s.URI, "postgresql") && uriQuery(s.URI).Has("sslmode")
 		})
 }
 
-// userinfo finds the password before the last @ of the host part. Passwords in
-// the wild are not always escaped, so this does not ask that the URI be valid.
+// userinfo matches a password before the last @ of the authority. The URI may be invalid, because passwords are not always escaped.
 var userinfo = regexp.MustCompile(`^[^:]+://[^/?#:@]*:[^/]*[^/]@`)
 
-// HoldsPassword reports whether a store URI shows a password.
+// HoldsPassword reports whether a store URI contains a password.
 func HoldsPassword(uri string) bool {
 	if userinfo.MatchString(uri) {
 		return true
 	}
-	query := queryOf(uri)
+	query := uriQuery(uri)
 	return query.Get("password") != "" || query.Get("passwd") != ""
 }
 
-// queryOf is what follows the question mark of a URI, as far as it can be read.
-func queryOf(uri string) url.Values {
+// uriQuery returns the valid query parameters of a URI.
+func uriQuery(uri string) url.Values {
 	_, text, _ := strings.Cut(uri, "?")
 	text, _, _ = strings.Cut(text, "#")
-	values, _ := url.ParseQuery(text) // holds what could be read
+	values, _ := url.ParseQuery(text) // with an error it returns the valid parameters
 	return values
 }
 
-// StoresHash stands for the settings that say which databases are migrated.
+// StoresHash returns a hash of the stores that are migrated.
 func StoresHash(m *mlflowv1.MLflow) string {
 	stores := slices.DeleteFunc(storeEnv(m), func(v envVar) bool { return *v.Name == envReadReplica })
 	text, err := json.Marshal(stores)
-	utilruntime.Must(err) // of texts
+	utilruntime.Must(err)
 	return ShortHash(string(text))
 }
 
-// ShortHash distinguishes texts; it is never empty.
+// ShortHash returns a hash of 16 hexadecimal digits.
 func ShortHash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])

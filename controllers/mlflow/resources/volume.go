@@ -17,9 +17,8 @@ import (
 
 const defaultClaimSize = "2Gi"
 
-// PVC is the volume claim of the spec. Under Retain, the default, it has
-// no owner: it outlives the MLflow and is found again by its labels.
-func PVC(m *mlflowv1.MLflow, in Inputs) apply.Object {
+// PersistentVolumeClaim returns the claim of the spec. With the default policy Retain it has no owner, so that it outlives the MLflow.
+func PersistentVolumeClaim(m *mlflowv1.MLflow, in Inputs) apply.Object {
 	config := corev1ac.PersistentVolumeClaim(ClaimName(m), in.Namespace).
 		WithLabels(Labels(NameOf(m))).
 		WithSpec(claimSpec(m))
@@ -30,11 +29,11 @@ func PVC(m *mlflowv1.MLflow, in Inputs) apply.Object {
 	return apply.Object{Config: config, Ownership: ownership}
 }
 
-// claimSpec is spec.storage with the defaults for what it leaves open.
+// claimSpec returns spec.storage with defaults.
 func claimSpec(m *mlflowv1.MLflow) *corev1ac.PersistentVolumeClaimSpecApplyConfiguration {
 	spec := m.Spec.Storage.DeepCopy()
 	if class := spec.StorageClassName; class != nil && *class == "" && spec.VolumeName == "" && spec.Selector == nil {
-		spec.StorageClassName = nil // the default class, as in charts and in the operator that is replaced; nothing else names a volume
+		spec.StorageClassName = nil // "" means the default class, as in Helm charts and in the legacy operator, unless a volume is selected
 	}
 	if len(spec.AccessModes) == 0 {
 		spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
@@ -45,13 +44,10 @@ func claimSpec(m *mlflowv1.MLflow) *corev1ac.PersistentVolumeClaimSpecApplyConfi
 	return resources.MustApply[corev1ac.PersistentVolumeClaimSpecApplyConfiguration](spec)
 }
 
-// Retains reports whether the claim outlives its MLflow; only an explicit Delete says otherwise.
+// Retains reports whether the claim outlives its MLflow, which is the default.
 func Retains(m *mlflowv1.MLflow) bool { return m.Spec.StorageRetentionPolicy != mlflowv1.StorageDelete }
 
-// The volume is mounted by the pods that find something on it, and by no others:
-// where it can be attached to one node only, who mounts it has to run there.
-
-// withVolume mounts the volume claim of the spec, if it is used.
+// withVolume mounts the volume if it is used: a pod that mounts it may have to run on the node of the server.
 func withVolume(m *mlflowv1.MLflow, used bool) part {
 	if !used {
 		return part{}
@@ -60,30 +56,29 @@ func withVolume(m *mlflowv1.MLflow, used bool) part {
 	return mounted(corev1ac.Volume().WithName("mlflow-storage").WithPersistentVolumeClaim(claim), mount("mlflow-storage", storagePath))
 }
 
-// serverUsesVolume reports whether the server keeps metadata, artifacts or archived traces in files, or may do so. It reads the archive,
-// also beside a server for artifacts.
+// serverUsesVolume reports whether the tracking server may store metadata, artifacts or archived traces in files. It reads the archive even if
+// there is an artifacts server.
 func serverUsesVolume(m *mlflowv1.MLflow) bool {
 	spec := &m.Spec
 	serves := spec.ServeArtifacts && (spec.ArtifactsDestination == "" || isFile(spec.ArtifactsDestination))
-	return spec.Storage != nil && (mayBeFiles(m, envBackendStore, envRegistryStore, envReadReplica) ||
+	return spec.Storage != nil && (mayUseFiles(m, envBackendStore, envRegistryStore, envReadReplica) ||
 		serves || isFile(spec.DefaultArtifactRoot) || archivesToFiles(m))
 }
 
-// archiverUsesVolume reports whether the archival of traces reads or writes files.
-func archiverUsesVolume(m *mlflowv1.MLflow) bool {
-	return m.Spec.Storage != nil && (mayBeFiles(m, envBackendStore, envRegistryStore) || archivesToFiles(m))
+// archivalUsesVolume reports whether trace archival may read or write files.
+func archivalUsesVolume(m *mlflowv1.MLflow) bool {
+	return m.Spec.Storage != nil && (mayUseFiles(m, envBackendStore, envRegistryStore) || archivesToFiles(m))
 }
 
-// collectorUsesVolume reports whether garbage collection removes something from files by itself. Artifacts that are served are removed
-// by their server; those below a root of files, by the collector.
-func collectorUsesVolume(m *mlflowv1.MLflow) bool {
-	return m.Spec.Storage != nil && (mayBeFiles(m, envBackendStore) || isFile(m.Spec.DefaultArtifactRoot))
+// garbageCollectionUsesVolume reports whether garbage collection accesses files directly. It removes artifacts in a local artifact root itself,
+// and served artifacts through the server.
+func garbageCollectionUsesVolume(m *mlflowv1.MLflow) bool {
+	return m.Spec.Storage != nil && (mayUseFiles(m, envBackendStore) || isFile(m.Spec.DefaultArtifactRoot))
 }
 
-// mayBeFiles reports whether one of the stores in some variables is a file, or may be one: nothing is known of a URI in a Secret. Beside
-// a server for artifacts none is, those in Secrets neither.
-func mayBeFiles(m *mlflowv1.MLflow, variables ...string) bool {
-	return !Splits(m) && slices.ContainsFunc(Stores(m), func(s Store) bool {
+// mayUseFiles reports whether one of the stores may be a file. A URI in a Secret is unknown; with an artifacts server no store is a file.
+func mayUseFiles(m *mlflowv1.MLflow, variables ...string) bool {
+	return !HasArtifactsServer(m) && slices.ContainsFunc(Stores(m), func(s Store) bool {
 		return slices.Contains(variables, s.variable) && (s.From != nil || strings.HasPrefix(s.URI, "sqlite"))
 	})
 }
@@ -94,8 +89,7 @@ func archivesToFiles(m *mlflowv1.MLflow) bool {
 
 var hasScheme = regexp.MustCompile(`^([a-zA-Z][a-zA-Z0-9+.-]*):`)
 
-// isFile reports whether MLflow takes a location for a local path: one without a scheme, or with the scheme file, whatever its case and
-// number of slashes.
+// isFile reports whether MLflow treats a location as a local path: without a scheme, or with the scheme file in any case.
 func isFile(location string) bool {
 	scheme := hasScheme.FindStringSubmatch(location)
 	return location != "" && (scheme == nil || strings.EqualFold(scheme[1], "file"))

@@ -12,7 +12,7 @@ import (
 )
 
 // A pod mounts the volume only if it finds something there, and is bound to its node only then [mlflow-22]. [mlflow-96]
-func TestWhoMountsTheVolume(t *testing.T) {
+func TestPodsThatMountTheVolume(t *testing.T) {
 	const server, collector, archiver, migration = "server", "mlflow-gc", "mlflow-trace-archival", "migration"
 	from := mlflowtest.KeyOf("db", "uri")
 	for name, c := range map[string]struct {

@@ -1,9 +1,9 @@
-// Package beside states the rights that the controller of the catalog needs where the Catalog lives. They make a role of their
-// own, so that an installation with a single such namespace can grant them there only.
+// Package beside holds the RBAC markers of the controller for the namespace of the Catalog. They become a separate role, so that an
+// installation with one such namespace can grant it there only.
 package beside
 
-// Most rights are held narrow by the names that they are good for. What the roles of readers and administrators grant is among
-// them: a right can be granted only by its holder.
+// Most rights are limited to resource names. They include the rights in the roles of readers and administrators, because a right can be
+// granted only by its holder.
 
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create
 // +kubebuilder:rbac:groups=apps,resources=deployments,resourceNames=model-catalog;model-catalog-postgres,verbs=get;patch;delete

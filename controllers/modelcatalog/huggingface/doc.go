@@ -1,6 +1,5 @@
-// Package huggingface follows the Secrets with keys for Hugging Face that the server of the catalog is to have. RBAC knows no labels, so
-// the right to find them is the right to see every Secret where it is granted: it is a role of its own, which an installation may leave
-// out. No key is held in memory, only a hash of it.
+// Package huggingface watches the labelled Secrets with keys for Hugging Face. RBAC cannot restrict list by labels, so its role grants
+// access to all Secrets of a namespace; it is a separate role that installations may omit. Only hashes of keys are held in memory.
 package huggingface
 
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch

@@ -21,43 +21,44 @@ import (
 )
 
 const (
-	// Label marks Secrets with a key; its value says for which source the key is.
+	// Label marks Secrets with a key. Its value is the source that the key is for.
 	Label = "hub.kubeflow.org/hf-source"
-	// Key is where the key stands in them.
+	// Key is the data key of the Secret.
 	Key = "apiKey"
 )
 
-// secret is what is known of a labelled Secret.
-type secret struct {
+// keySecret is a labelled Secret.
+type keySecret struct {
 	namespace, name, source string
-	// hash of the key; empty where there is none.
+	// hash of the key, "" without a key.
 	hash string
 }
 
-// Watcher follows labelled Secrets. It is a manager Runnable that runs on every replica.
+// Watcher watches labelled Secrets. It is a manager.Runnable that runs on every replica.
 type Watcher struct {
 	*singleton.Watcher
-	singleton.Listeners[struct{}] // with each change
+	singleton.Listeners[struct{}] // notified on each change
 
 	mu      sync.Mutex
-	all     []secret
-	settled bool
+	secrets []keySecret
+	synced  bool
 }
 
-// NewWatcher returns one that looks in a namespace, or in all. It needs list and watch of Secrets, and finds none without these rights.
+// NewWatcher returns a Watcher for one namespace, or for all. It needs list and watch on Secrets; without them it finds none.
 func NewWatcher(client dynamic.Interface, namespace string, clk clock.Clock, log logr.Logger) *Watcher {
 	w := &Watcher{}
 	resource := corev1.SchemeGroupVersion.WithResource("secrets")
 	w.Watcher = singleton.New(singleton.Options{
 		Client: client.Resource(resource).Namespace(namespace), Resource: resource.GroupResource(), Labels: Label, Clock: clk, Log: log,
-		OnList: w.take, Transform: condense, OnUnavailable: w.settle,
+		OnList: w.onList, Transform: trimSecret, OnUnavailable: w.onUnavailable,
 	})
 	w.SetServed(true)
 	return w
 }
 
-// condense leaves of a Secret the hash of its key. Without the uid as a key of the hash, which pods show, equal keys would show too.
-func condense(object *unstructured.Unstructured) {
+// trimSecret replaces the data of a Secret by a hash of the key. The hash, which is visible on pods, is keyed by the UID, so that equal
+// keys have different hashes.
+func trimSecret(object *unstructured.Unstructured) {
 	text, _, _ := unstructured.NestedString(object.Object, "data", Key) // a Secret has no other types
 	delete(object.Object, "data")
 	object.SetAnnotations(nil)
@@ -69,57 +70,57 @@ func condense(object *unstructured.Unstructured) {
 	}
 }
 
-func (w *Watcher) take(objects []*unstructured.Unstructured) {
-	all := make([]secret, 0, len(objects))
+func (w *Watcher) onList(objects []*unstructured.Unstructured) {
+	all := make([]keySecret, 0, len(objects))
 	for _, o := range objects {
 		hash, _, _ := unstructured.NestedString(o.Object, "data", Key)
-		all = append(all, secret{o.GetNamespace(), o.GetName(), o.GetLabels()[Label], hash})
+		all = append(all, keySecret{o.GetNamespace(), o.GetName(), o.GetLabels()[Label], hash})
 	}
-	w.update(func() { w.all = all })
+	w.update(func() { w.secrets = all })
 }
 
-// settle gives up waiting for what may not be read; what is known stays in force.
-func (w *Watcher) settle() { w.update(func() {}) }
+// onUnavailable ends the wait for the first list if Secrets cannot be read. Known Secrets are kept.
+func (w *Watcher) onUnavailable() { w.update(func() {}) }
 
 func (w *Watcher) update(change func()) {
 	w.mu.Lock()
-	before, settled := w.all, w.settled
+	previous, synced := w.secrets, w.synced
 	change()
-	w.settled = true
-	changed := !settled || !slices.Equal(before, w.all)
+	w.synced = true
+	changed := !synced || !slices.Equal(previous, w.secrets)
 	w.mu.Unlock()
 	if changed {
 		w.Notify(struct{}{})
 	}
 }
 
-// In returns what the server of a namespace gets, and whether that is known yet.
-func (w *Watcher) In(namespace string) (Verdict, bool) {
+// KeysIn returns the selected keys of a namespace, and whether the first list is complete.
+func (w *Watcher) KeysIn(namespace string) (Selection, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return judge(slices.DeleteFunc(slices.Clone(w.all), func(s secret) bool { return s.namespace != namespace })), w.settled
+	return selectKeys(slices.DeleteFunc(slices.Clone(w.secrets), func(s keySecret) bool { return s.namespace != namespace })), w.synced
 }
 
-// maxKeys bounds the variables of the server.
+// maxKeys limits the environment variables of the server.
 const maxKeys = 50
 
-// sourcePattern is what can stand in the name of a variable.
+// sourcePattern matches valid parts of a variable name.
 var sourcePattern = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
 
-// Verdict is what becomes of the labelled Secrets of a namespace.
-type Verdict struct {
-	// Keys are the variables of the server, in the order of the names of their Secrets.
-	Keys []resources.HubKey
-	// Hash changes with every key; empty without any.
+// Selection is the result for the labelled Secrets of a namespace.
+type Selection struct {
+	// Keys are the variables of the server, ordered by the names of their Secrets.
+	Keys []resources.HuggingFaceKey
+	// Hash changes with any key; "" without keys.
 	Hash string
-	// Problems name the Secrets that are of no use, with cause and fix.
+	// Problems describe invalid Secrets, with cause and fix.
 	Problems []string
 }
 
-// judge decides which Secrets the server gets. They come ordered by name, and of two with the same variable the first one counts.
-func judge(secrets []secret) Verdict {
-	var v Verdict
-	of, sum := map[string]string{}, sha256.New()
+// selectKeys selects the Secrets for the server. They are ordered by name, and the first one with a variable wins.
+func selectKeys(secrets []keySecret) Selection {
+	var selection Selection
+	secretOf, sum := map[string]string{}, sha256.New()
 	for _, s := range secrets {
 		variable := "HF_API_KEY_" + strings.ToUpper(s.source)
 		problem := ""
@@ -128,21 +129,21 @@ func judge(secrets []secret) Verdict {
 			problem = fmt.Sprintf("its label %s is %q, and may have letters, digits and underscores only; change it", Label, s.source)
 		case s.hash == "":
 			problem = "it has no key " + Key + "; add it, or take the label " + Label + " away"
-		case of[variable] != "":
-			problem = fmt.Sprintf("%s comes from Secret %s already; give its label %s another value", variable, of[variable], Label)
-		case len(v.Keys) == maxKeys:
+		case secretOf[variable] != "":
+			problem = fmt.Sprintf("%s comes from Secret %s already; give its label %s another value", variable, secretOf[variable], Label)
+		case len(selection.Keys) == maxKeys:
 			problem = fmt.Sprintf("there are %d keys before it, and no more are taken; remove some", maxKeys)
 		}
 		if problem != "" {
-			v.Problems = append(v.Problems, "Secret "+s.name+": "+problem)
+			selection.Problems = append(selection.Problems, "Secret "+s.name+": "+problem)
 			continue
 		}
-		of[variable] = s.name
-		v.Keys = append(v.Keys, resources.HubKey{Variable: variable, Secret: s.name, Key: Key})
+		secretOf[variable] = s.name
+		selection.Keys = append(selection.Keys, resources.HuggingFaceKey{Variable: variable, Secret: s.name, Key: Key})
 		fmt.Fprintf(sum, "%s %s %s\n", variable, s.name, s.hash)
 	}
-	if len(v.Keys) > 0 {
-		v.Hash = hex.EncodeToString(sum.Sum(nil)[:16])
+	if len(selection.Keys) > 0 {
+		selection.Hash = hex.EncodeToString(sum.Sum(nil)[:16])
 	}
-	return v
+	return selection
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
 
-// object is a labelled Secret as the API server sends it.
+// object returns a labelled Secret as sent by the API server.
 func object(t *testing.T, namespace, name, source string, data map[string]string) *unstructured.Unstructured {
 	t.Helper()
 	s := &corev1.Secret{
@@ -47,17 +47,17 @@ func object(t *testing.T, namespace, name, source string, data map[string]string
 	return &unstructured.Unstructured{Object: content}
 }
 
-// Of a Secret nothing is held by which a key could be found. [modelregistry-125]
-func TestCondenseKeepsNoKey(t *testing.T) {
+// No data from which the key could be derived is kept. [modelregistry-125]
+func TestTrimSecretDropsTheKey(t *testing.T) {
 	hashes := map[string]bool{}
 	for _, c := range []struct{ name, key string }{{"a", "hf_planted"}, {"b", "hf_planted"}, {"a", "hf_other"}} {
 		o := object(t, "ns", c.name, "team", map[string]string{Key: c.key, "note": "hf_planted too"})
-		condense(o)
+		trimSecret(o)
 		text, err := json.Marshal(o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, part := range []string{"planted", "aGZf", "note", "last-applied"} { // aGZf begins what begins with hf_
+		for _, part := range []string{"planted", "aGZf", "note", "last-applied"} { // aGZf is the base64 prefix of hf_
 			if strings.Contains(string(text), part) {
 				t.Errorf("%s is left in %s", part, text)
 			}
@@ -70,20 +70,20 @@ func TestCondenseKeepsNoKey(t *testing.T) {
 	}
 	for _, data := range []map[string]string{{}, {Key: ""}, {"apikey": "x"}} {
 		o := object(t, "ns", "a", "team", data)
-		condense(o)
+		trimSecret(o)
 		if _, there := o.Object["data"]; there {
 			t.Errorf("a key is found in %v", data)
 		}
 	}
 }
 
-// A namespace gets the keys of its own Secrets, and each change is reported once to the controller that waits for them.
+// A namespace gets the keys of its own Secrets, and each change notifies the controller once.
 func TestWatcher(t *testing.T) {
 	kinds := map[schema.GroupVersionResource]string{corev1.SchemeGroupVersion.WithResource("secrets"): "SecretList"}
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds,
 		object(t, "ns", "b", "team", map[string]string{Key: "1"}), object(t, "other", "a", "theirs", map[string]string{Key: "2"}))
 	w := NewWatcher(client, "", clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard())
-	if v, known := w.In("ns"); known || len(v.Keys) > 0 {
+	if v, known := w.KeysIn("ns"); known || len(v.Keys) > 0 {
 		t.Errorf("before it was started: %+v", v)
 	}
 	var mu sync.Mutex
@@ -94,12 +94,12 @@ func TestWatcher(t *testing.T) {
 		reports++
 	})
 	go func() { _ = w.Start(t.Context()) }()
-	has := func(namespace string, want ...string) Verdict {
+	has := func(namespace string, want ...string) Selection {
 		t.Helper()
-		var v Verdict
+		var v Selection
 		poll.Until(t, 10*time.Second, fmt.Sprintf("%s has %v", namespace, want), func() bool {
 			var known bool
-			v, known = w.In(namespace)
+			v, known = w.KeysIn(namespace)
 			var got []string
 			for _, k := range v.Keys {
 				got = append(got, k.Secret+" "+k.Variable)
@@ -116,7 +116,7 @@ func TestWatcher(t *testing.T) {
 	if _, err := secrets.Update(t.Context(), object(t, "ns", "b", "team", map[string]string{Key: "changed"}), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	poll.Until(t, 10*time.Second, "another hash", func() bool { v, _ := w.In("ns"); return v.Hash != before.Hash })
+	poll.Until(t, 10*time.Second, "another hash", func() bool { v, _ := w.KeysIn("ns"); return v.Hash != before.Hash })
 	if err := secrets.Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -130,8 +130,8 @@ func TestWatcher(t *testing.T) {
 	}
 }
 
-// Where Secrets may not be seen there are no keys, and nothing waits for them. [modelregistry-126]
-func TestWatcherWithoutTheRight(t *testing.T) {
+// Without permission there are no keys, and the controller does not wait. [modelregistry-126]
+func TestWatcherWithoutPermission(t *testing.T) {
 	secrets := corev1.SchemeGroupVersion.WithResource("secrets")
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{secrets: "SecretList"})
 	client.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -139,42 +139,42 @@ func TestWatcherWithoutTheRight(t *testing.T) {
 	})
 	w := NewWatcher(client, "ns", clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard())
 	go func() { _ = w.Start(t.Context()) }()
-	poll.Until(t, 10*time.Second, "nothing is waited for", func() bool { _, known := w.In("ns"); return known })
-	if v, _ := w.In("ns"); len(v.Keys) > 0 || v.Hash != "" || len(v.Problems) > 0 {
+	poll.Until(t, 10*time.Second, "nothing is waited for", func() bool { _, known := w.KeysIn("ns"); return known })
+	if v, _ := w.KeysIn("ns"); len(v.Keys) > 0 || v.Hash != "" || len(v.Problems) > 0 {
 		t.Errorf("%+v", v)
 	}
 }
 
 // [modelregistry-124]
-func TestJudge(t *testing.T) {
-	good := func(name, source string) secret { return secret{"ns", name, source, "hash of " + name} }
-	key := func(name, variable string) resources.HubKey {
-		return resources.HubKey{Variable: variable, Secret: name, Key: Key}
+func TestSelectKeys(t *testing.T) {
+	good := func(name, source string) keySecret { return keySecret{"ns", name, source, "hash of " + name} }
+	key := func(name, variable string) resources.HuggingFaceKey {
+		return resources.HuggingFaceKey{Variable: variable, Secret: name, Key: Key}
 	}
 	for name, c := range map[string]struct {
-		secrets  []secret
-		want     []resources.HubKey
+		secrets  []keySecret
+		want     []resources.HuggingFaceKey
 		problems []string
 	}{
 		"none": {nil, nil, nil},
-		"two":  {[]secret{good("a", "team_B"), good("b", "0")}, []resources.HubKey{key("a", "HF_API_KEY_TEAM_B"), key("b", "HF_API_KEY_0")}, nil},
+		"two":  {[]keySecret{good("a", "team_B"), good("b", "0")}, []resources.HuggingFaceKey{key("a", "HF_API_KEY_TEAM_B"), key("b", "HF_API_KEY_0")}, nil},
 		"of the same name, but for its case": {
-			[]secret{good("a", "team"), good("b", "TEAM")}, []resources.HubKey{key("a", "HF_API_KEY_TEAM")},
+			[]keySecret{good("a", "team"), good("b", "TEAM")}, []resources.HuggingFaceKey{key("a", "HF_API_KEY_TEAM")},
 			[]string{"Secret b: HF_API_KEY_TEAM comes from Secret a already; give its label hub.kubeflow.org/hf-source another value"},
 		},
 		"without a key": {
-			[]secret{{"ns", "a", "team", ""}, good("b", "team")}, []resources.HubKey{key("b", "HF_API_KEY_TEAM")},
+			[]keySecret{{"ns", "a", "team", ""}, good("b", "team")}, []resources.HuggingFaceKey{key("b", "HF_API_KEY_TEAM")},
 			[]string{"Secret a: it has no key apiKey; add it, or take the label hub.kubeflow.org/hf-source away"},
 		},
 		"with a hyphen": {
-			[]secret{good("a", "my-team"), good("b", "")}, nil,
+			[]keySecret{good("a", "my-team"), good("b", "")}, nil,
 			[]string{
 				`Secret a: its label hub.kubeflow.org/hf-source is "my-team", and may have letters, digits and underscores only; change it`,
 				`Secret b: its label hub.kubeflow.org/hf-source is "", and may have letters, digits and underscores only; change it`,
 			},
 		},
 	} {
-		v := judge(c.secrets)
+		v := selectKeys(c.secrets)
 		if diff := cmp.Diff(c.want, v.Keys) + cmp.Diff(c.problems, v.Problems); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -182,11 +182,11 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%s: hash %q", name, v.Hash)
 		}
 	}
-	var many []secret
+	var many []keySecret
 	for i := range maxKeys + 2 {
 		many = append(many, good(fmt.Sprintf("s%02d", i), fmt.Sprintf("s%02d", i)))
 	}
-	if v := judge(many); len(v.Keys) != maxKeys || len(v.Problems) != 2 || !strings.HasPrefix(v.Problems[0], "Secret s50: there are 50 keys before it") {
+	if v := selectKeys(many); len(v.Keys) != maxKeys || len(v.Problems) != 2 || !strings.HasPrefix(v.Problems[0], "Secret s50: there are 50 keys before it") {
 		t.Errorf("%d keys, problems %v", len(v.Keys), v.Problems)
 	}
 }

@@ -12,80 +12,83 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// Inputs is what the objects of a Catalog depend on beside its spec.
+// Inputs holds the parameters of the objects that are not in the spec.
 type Inputs struct {
 	registry.Publishing
-	// Domain is that of Routes, empty where none is known.
+	// Domain is the domain of Routes, "" if unknown.
 	Domain string
 	Images config.RegistryImages
-	// SkipDatabase: the database of that name is not made here.
+	// SkipDatabase: the operator does not run the database.
 	SkipDatabase bool
-	// AdminGroups may change the sources.
+	// AdminGroups may update the sources.
 	AdminGroups []string
-	// Sources are the names of the ConfigMaps with further sources, in the order in which they are read.
+	// Sources are the names of the ConfigMaps with labelled sources, in reading order.
 	Sources []string
-	// Proxy is that of the cluster.
+	// Proxy is the egress proxy of the cluster.
 	Proxy EgressProxy
-	// HubKeys are the keys for Hugging Face, and HubKeysHash is another one for every content of them.
-	HubKeys     []HubKey
-	HubKeysHash string
+	// HuggingFaceKeys are the keys for Hugging Face. HuggingFaceKeysHash changes with their content.
+	HuggingFaceKeys     []HuggingFaceKey
+	HuggingFaceKeysHash string
 }
 
-// HubKey is a key for Hugging Face: a variable of the server, and where its value stands.
-type HubKey struct{ Variable, Secret, Key string }
+// HuggingFaceKey maps a variable of the server to a key of a Secret.
+type HuggingFaceKey struct{ Variable, Secret, Key string }
 
-// Proxied reports whether clients are authenticated by a sidecar.
-func Proxied(c *aihubv1alpha1.Catalog) bool {
+// HasProxy reports whether a sidecar authenticates clients.
+func HasProxy(c *aihubv1alpha1.Catalog) bool {
 	return authProxy(c).Mode != aihubv1alpha1.Disabled
 }
 
-// readable reports whether every user of the cluster may read the catalog.
-func readable(c *aihubv1alpha1.Catalog) bool {
+// isReadableByAll reports whether every authenticated user may read the catalog.
+func isReadableByAll(c *aihubv1alpha1.Catalog) bool {
 	return c.Spec.Access == nil || c.Spec.Access.Authenticated != aihubv1alpha1.Disabled
 }
 
-// database is what the spec says of the database, which may be nothing.
-func database(c *aihubv1alpha1.Catalog) aihubv1alpha1.CatalogDatabase {
+// databaseSpec returns the database of the spec, which may be empty.
+func databaseSpec(c *aihubv1alpha1.Catalog) aihubv1alpha1.CatalogDatabase {
 	return ptr.Deref(c.Spec.Database, aihubv1alpha1.CatalogDatabase{})
 }
 
-// External is the database that the spec names, nil when there is none.
-func External(c *aihubv1alpha1.Catalog) *aihubv1alpha1.ExternalDatabase { return database(c).External }
-
-// Connection is the database that the spec describes by a Secret alone, nil when there is none.
-func Connection(c *aihubv1alpha1.Catalog) *aihubv1alpha1.DatabaseConnection {
-	return database(c).Connection
+// ExternalDatabase returns the external database of the spec by host, or nil.
+func ExternalDatabase(c *aihubv1alpha1.Catalog) *aihubv1alpha1.ExternalDatabase {
+	return databaseSpec(c).External
 }
 
-// Elsewhere reports whether the spec names an existing database.
-func Elsewhere(c *aihubv1alpha1.Catalog) bool { return External(c) != nil || Connection(c) != nil }
+// DatabaseConnection returns the external database of the spec by Secret, or nil.
+func DatabaseConnection(c *aihubv1alpha1.Catalog) *aihubv1alpha1.DatabaseConnection {
+	return databaseSpec(c).Connection
+}
 
-// OwnsDatabase reports whether a database is run beside the server.
+// HasExternalDatabase reports whether the spec names an external database.
+func HasExternalDatabase(c *aihubv1alpha1.Catalog) bool {
+	return ExternalDatabase(c) != nil || DatabaseConnection(c) != nil
+}
+
+// OwnsDatabase reports whether the operator runs the database.
 func OwnsDatabase(c *aihubv1alpha1.Catalog, in Inputs) bool {
-	return !in.SkipDatabase && !Elsewhere(c)
+	return !in.SkipDatabase && !HasExternalDatabase(c)
 }
 
-// EncryptsDatabase reports whether the database that is run beside the server serves TLS.
+// EncryptsDatabase reports whether the managed database serves TLS.
 func EncryptsDatabase(c *aihubv1alpha1.Catalog) bool {
-	return !Elsewhere(c) && database(c).ServerTLS == aihubv1alpha1.Enabled
+	return !HasExternalDatabase(c) && databaseSpec(c).ServerTLS == aihubv1alpha1.Enabled
 }
 
-// ServingSecret names the Secret with the certificate of the proxy.
+// ServingSecret returns the name of the Secret with the certificate of the proxy.
 func ServingSecret(c *aihubv1alpha1.Catalog) string {
 	return cmp.Or(authProxy(c).CertificateSecretName, CertificateSecret)
 }
 
-// Build returns the objects that belong to a Catalog and follow it, in the order in which they are written: identity,
-// sources, server, rights, database, publication. The ConfigMaps of users and the Secrets are kept otherwise, because their
-// content is not known from the Catalog.
+// Build returns the objects of a Catalog in the order in which they are applied. The ConfigMaps of users and the Secrets are not included,
+// because their content does not depend on the Catalog.
 func Build(c *aihubv1alpha1.Catalog, in Inputs) (apply.Desired, error) {
 	var objects apply.Desired
-	objects.Add(serviceAccount(c), defaultSourcesMap(c), ServerDeployment(c, in), service(c, in), readerRole(c))
-	if readable(c) {
+	objects.Add(serviceAccount(c), defaultSourcesConfigMap(c), ServerDeployment(c, in), service(c, in), readerRole(c))
+	if isReadableByAll(c) {
 		objects.Add(readerBinding(c))
 	}
-	if resources.OrOne(c.Spec.Replicas) > 1 {
-		objects.Add(resources.DisruptionBudget(metaOf(c, Name), Selector(Name)))
+	if resources.ReplicasOrOne(c.Spec.Replicas) > 1 {
+		objects.Add(resources.DisruptionBudget(objectMeta(c, Name), Selector(Name)))
 	}
 	objects.Add(adminRole(c), egressPolicy(c))
 	if len(in.AdminGroups) > 0 {
@@ -95,13 +98,13 @@ func Build(c *aihubv1alpha1.Catalog, in Inputs) (apply.Desired, error) {
 		objects = append(objects, BuildDatabase(c, in)...)
 	}
 	objects = append(objects, Published(c, in)...)
-	if Proxied(c) {
-		config, err := registry.ProxyConfig(metaOf(c, ProxyConfig), Name)
+	if HasProxy(c) {
+		config, err := registry.ProxyConfig(objectMeta(c, ProxyConfig), Name)
 		if err != nil {
 			return nil, err
 		}
 		objects.Add(config)
-		objects = append(objects, apply.Object{Config: delegation(c), Ownership: apply.Unowned})
+		objects = append(objects, apply.Object{Config: authDelegatorBinding(c), Ownership: apply.Unowned})
 	}
 	return objects, nil
 }

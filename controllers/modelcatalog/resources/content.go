@@ -16,13 +16,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// DefaultSourcesText is what the default sources hold at first.
+// DefaultSourcesText is the content of the default sources.
 //
 //go:embed default_sources.yaml
 var DefaultSourcesText string
 
-// UserSources are the ConfigMaps that are made once and belong to users from then on, in the order in which the server reads them:
-// with what they hold at first, and the volume in which they are mounted.
+// UserSources are the ConfigMaps that are created once and then belong to users, in reading order, with their initial content and the
+// volume that mounts them.
 var UserSources = []struct{ Name, Content, volume string }{
 	{ModelSources, "catalogs: []\n", "user-model-sources"},
 	{McpSources, "mcp_catalogs: []\n", "user-mcp-sources"},
@@ -30,21 +30,21 @@ var UserSources = []struct{ Name, Content, volume string }{
 	{RuntimeSources, "serving_runtime_catalogs: []\n", "user-serving-runtime-sources"},
 }
 
-func defaultSourcesMap(c *aihubv1alpha1.Catalog) *corev1ac.ConfigMapApplyConfiguration {
+func defaultSourcesConfigMap(c *aihubv1alpha1.Catalog) *corev1ac.ConfigMapApplyConfiguration {
 	return corev1ac.ConfigMap(DefaultSources, c.Namespace).WithLabels(Labels(Name)).
 		WithData(map[string]string{SourcesKey: DefaultSourcesText})
 }
 
-// UserSourcesMap is the ConfigMap of one of the UserSources.
-func UserSourcesMap(c *aihubv1alpha1.Catalog, name, content string) *corev1ac.ConfigMapApplyConfiguration {
+// UserSourcesConfigMap returns the ConfigMap of one of UserSources.
+func UserSourcesConfigMap(c *aihubv1alpha1.Catalog, name, content string) *corev1ac.ConfigMapApplyConfiguration {
 	return corev1ac.ConfigMap(name, c.Namespace).WithLabels(Labels(Name)).
 		WithData(map[string]string{SourcesKey: content})
 }
 
-// imageVersion is what may follow the repository of an image: a digest or a tag.
+// imageVersion matches a digest or a tag.
 var imageVersion = regexp.MustCompile(`^(sha256:[0-9a-f]{64}|[A-Za-z0-9_][A-Za-z0-9._-]{0,127})$`)
 
-// CheckImages refuses what is neither digest nor tag. The schema does so too; that of another release may not.
+// CheckImages rejects versions that are neither digest nor tag, in case the installed CRD is of another release.
 func CheckImages(c *aihubv1alpha1.Catalog) error {
 	for field, version := range map[string]string{
 		"spec.catalogDataImage": c.Spec.CatalogDataImage, "spec.benchmarkDataImage": c.Spec.BenchmarkDataImage,
@@ -56,14 +56,14 @@ func CheckImages(c *aihubv1alpha1.Catalog) error {
 	return nil
 }
 
-// inVersion puts a digest or a tag in place of those that an image has. Without one the image stays as it is.
-func inVersion(image, version string) string {
+// withVersion replaces the digest or tag of an image, unless version is empty.
+func withVersion(image, version string) string {
 	version = strings.TrimSpace(version)
 	if version == "" {
 		return image
 	}
 	repository, _, _ := strings.Cut(image, "@")
-	if tag := strings.LastIndex(repository, ":"); tag > strings.LastIndex(repository, "/") { // else it is the port of a registry
+	if tag := strings.LastIndex(repository, ":"); tag > strings.LastIndex(repository, "/") { // otherwise it is a port
 		repository = repository[:tag]
 	}
 	if strings.Contains(version, ":") {
@@ -72,22 +72,22 @@ func inVersion(image, version string) string {
 	return repository + ":" + version
 }
 
-// authProxy is the proxy that authenticates clients. Older releases had it in spec.proxy, which is still read.
+// authProxy returns the authenticating proxy of the spec, or of the deprecated field spec.proxy.
 func authProxy(c *aihubv1alpha1.Catalog) aihubv1alpha1.CatalogAuthProxy {
-	now, before := ptr.Deref(c.Spec.AuthProxy, aihubv1alpha1.CatalogAuthProxy{}), ptr.Deref(c.Spec.Proxy, aihubv1alpha1.CatalogProxy{})
+	current, deprecated := ptr.Deref(c.Spec.AuthProxy, aihubv1alpha1.CatalogAuthProxy{}), ptr.Deref(c.Spec.Proxy, aihubv1alpha1.CatalogProxy{})
 	return aihubv1alpha1.CatalogAuthProxy{
-		Mode:                  cmp.Or(now.Mode, before.Mode),
-		CertificateSecretName: cmp.Or(now.CertificateSecretName, before.CertificateSecretName),
+		Mode:                  cmp.Or(current.Mode, deprecated.Mode),
+		CertificateSecretName: cmp.Or(current.CertificateSecretName, deprecated.CertificateSecretName),
 	}
 }
 
-// EgressProxy is the way out of the cluster. What is empty is not there.
+// EgressProxy is the HTTP proxy for egress of the server. Empty fields are unset.
 type EgressProxy struct {
 	HTTP, HTTPS, NoProxy string
 }
 
-// ClusterProxy reads the proxy of an OpenShift cluster: what its operator put in force, and else what was asked for. There is none
-// without the object, or in one of another schema.
+// ClusterProxy returns the proxy of an OpenShift cluster: the status, or else the spec. It is empty without the object or for an unknown
+// schema.
 func ClusterProxy(object *unstructured.Unstructured) EgressProxy {
 	if object == nil {
 		return EgressProxy{}
@@ -103,17 +103,16 @@ func ClusterProxy(object *unstructured.Unstructured) EgressProxy {
 	}
 }
 
-// ChoosesProxy reports whether the spec says how the server leaves the cluster, be it {} for directly. What older releases kept in
-// spec.proxy says nothing about that.
-func ChoosesProxy(c *aihubv1alpha1.Catalog) bool {
+// HasEgressProxy reports whether the spec sets an egress proxy, or {} for none. Deprecated fields in spec.proxy do not count.
+func HasEgressProxy(c *aihubv1alpha1.Catalog) bool {
 	p := c.Spec.Proxy
 	return p != nil && (p.HTTPProxy != nil || p.HTTPSProxy != nil || p.NoProxy != nil || *p == aihubv1alpha1.CatalogProxy{})
 }
 
-// proxyEnv leads requests of the server to a proxy.
+// proxyEnv returns the variables of the egress proxy.
 func proxyEnv(c *aihubv1alpha1.Catalog, in Inputs) []*corev1ac.EnvVarApplyConfiguration {
 	proxy := in.Proxy
-	if ChoosesProxy(c) {
+	if HasEgressProxy(c) {
 		p := c.Spec.Proxy
 		proxy = EgressProxy{ptr.Deref(p.HTTPProxy, ""), ptr.Deref(p.HTTPSProxy, ""), ptr.Deref(p.NoProxy, "")}
 	}

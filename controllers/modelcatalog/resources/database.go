@@ -13,16 +13,15 @@ import (
 
 const (
 	// DatabaseContainer is the name of the container of the database.
-	DatabaseContainer = "postgresql"
-	databaseVolume    = "postgres-data"
-	defaultSize       = "5Gi"
+	DatabaseContainer   = "postgresql"
+	databaseVolume      = "postgres-data"
+	defaultDatabaseSize = "5Gi"
 )
 
-// BuildDatabase returns the database that is run beside the server. Its Secret is kept otherwise: only the cluster knows
-// its password.
+// BuildDatabase returns the objects of the managed database without its Secret, whose password exists only in the cluster.
 func BuildDatabase(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
 	var objects apply.Desired
-	objects.Add(databaseDeployment(c, in), databaseService(c), databasePolicy(c), databaseEgress(c))
+	objects.Add(databaseDeployment(c, in), databaseService(c), databaseIngressPolicy(c), databaseEgressPolicy(c))
 	return objects
 }
 
@@ -30,9 +29,9 @@ func databaseDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.Deploymen
 	server := resources.Postgres{
 		Container: DatabaseContainer, Image: in.Images.Postgres, Port: databasePort,
 		Env: []*corev1ac.EnvVarApplyConfiguration{
-			resources.FromSecret("POSTGRESQL_USER", DatabaseName, KeyUser),
-			resources.FromSecret("POSTGRESQL_PASSWORD", DatabaseName, KeyPassword),
-			resources.FromSecret("POSTGRESQL_DATABASE", DatabaseName, KeyDatabase),
+			resources.SecretEnvVar("POSTGRESQL_USER", DatabaseName, KeyUser),
+			resources.SecretEnvVar("POSTGRESQL_PASSWORD", DatabaseName, KeyPassword),
+			resources.SecretEnvVar("POSTGRESQL_DATABASE", DatabaseName, KeyDatabase),
 		},
 		Liveness:  bashProbe("/usr/bin/pg_isready -U $POSTGRESQL_USER -d $POSTGRESQL_DATABASE", 30, 2),
 		Readiness: bashProbe("psql -w -U $POSTGRESQL_USER -d $POSTGRESQL_DATABASE -c 'SELECT 1'", 10, 5),
@@ -43,21 +42,21 @@ func databaseDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.Deploymen
 	}
 	if EncryptsDatabase(c) {
 		server.Certificate = DatabaseCertificate
-		if !in.OpenShift { // which gives every namespace a group of its own
-			server.Security.WithFSGroup(PodGroup)
+		if !in.OpenShift { // which assigns a group
+			server.Security.WithFSGroup(PodFSGroup)
 		}
 	}
 	d := server.Deployment(databaseMeta(c, DatabaseName)).
 		WithAnnotations(map[string]string{"template.alpha.openshift.io/wait-for-ready": "true"})
 	d.Spec.WithRevisionHistoryLimit(0).Template.WithLabels(map[string]string{"sidecar.istio.io/inject": "false"})
-	resources.Place(d.Spec.Template.Spec, &c.Spec.Pods)
+	resources.SetScheduling(d.Spec.Template.Spec, &c.Spec.Pods)
 	container := d.Spec.Template.Spec.Containers[0].
 		WithImagePullPolicy(corev1.PullIfNotPresent).WithTerminationMessagePath("/dev/termination-log")
 	container.SecurityContext.WithPrivileged(false)
 	return d
 }
 
-// bashProbe runs a command that finds its arguments in the environment. Times are in seconds.
+// bashProbe returns a probe with a command that expands variables. Times are in seconds.
 func bashProbe(command string, delay, timeout int32) *corev1ac.ProbeApplyConfiguration {
 	return corev1ac.Probe().
 		WithExec(corev1ac.ExecAction().WithCommand("bash", "-c", command)).
@@ -66,16 +65,16 @@ func bashProbe(command string, delay, timeout int32) *corev1ac.ProbeApplyConfigu
 }
 
 func databaseSize(c *aihubv1alpha1.Catalog) resource.Quantity {
-	if v := database(c).Volume; v != nil && v.SizeLimit != nil {
+	if v := databaseSpec(c).Volume; v != nil && v.SizeLimit != nil {
 		return *v.SizeLimit
 	}
-	return resource.MustParse(defaultSize)
+	return resource.MustParse(defaultDatabaseSize)
 }
 
-// databaseResources are those of the spec, unless they say nothing.
+// databaseResources returns the resources of the spec, or the defaults if they are empty.
 func databaseResources(c *aihubv1alpha1.Catalog) *corev1ac.ResourceRequirementsApplyConfiguration {
-	if given := asked(c).Postgres; given != nil && len(given.Requests)+len(given.Limits) > 0 {
-		return resources.Requirements(given.Requests, given.Limits)
+	if requested := resourcesSpec(c).Postgres; requested != nil && len(requested.Requests)+len(requested.Limits) > 0 {
+		return resources.Requirements(requested.Requests, requested.Limits)
 	}
 	return resources.PostgresResources()
 }

@@ -21,9 +21,9 @@ import (
 const (
 	// ServerContainer is the name of the container of the server.
 	ServerContainer = "catalog"
-	// DataContainer is the name of the one that copies the catalog data before the server starts.
+	// DataContainer is the name of the init container that copies the catalog data.
 	DataContainer = "catalog-data-init"
-	// BenchmarkContainer is the name of the one that copies the benchmarks.
+	// BenchmarkContainer is the name of the init container that copies the benchmarks.
 	BenchmarkContainer = "benchmark-data-init"
 
 	defaultVolume   = "default-sources"
@@ -33,59 +33,59 @@ const (
 	benchmarkDir    = "/shared-benchmark-data"
 	sourcesDir      = "/data"
 	labelledDir     = "/data/labeled-sources"
-	// LabelledPrefix begins the names of the volumes of labelled sources.
+	// LabelledPrefix is the prefix of volumes of labelled sources.
 	LabelledPrefix = "labeled-"
 	tlsVolume      = "kube-rbac-proxy-tls"
 	tlsDir         = "/etc/tls"
-	// startupFailures gives a server five minutes to start, since it may wait for a database whose image is still being pulled.
-	startupFailures = 60
-	// PodGroup may read the files of Secrets where the platform gives pods no group of their own.
-	PodGroup = 1000
+	// startupFailureThreshold gives a server five minutes to start: the image of its database may still be pulled.
+	startupFailureThreshold = 60
+	// PodFSGroup is the group by which pods read files of Secrets, unless OpenShift assigns one.
+	PodFSGroup = 1000
 )
 
-// ServerDeployment is the Deployment of the catalog server.
+// ServerDeployment returns the Deployment of the catalog server.
 func ServerDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentApplyConfiguration {
 	security := resources.PodSecurity()
 	if !in.OpenShift {
-		security.WithFSGroup(PodGroup)
+		security.WithFSGroup(PodFSGroup)
 	}
 	volumes, mounts := serverVolumes(in)
 	container := server(c, in).WithVolumeMounts(mounts...)
-	if mode, secret := verification(c); secret != "" {
-		volumes = append(volumes, resources.VerifyPostgres(container, mode, secret))
+	if mode, secret := databaseVerification(c); secret != "" {
+		volumes = append(volumes, resources.AddPostgresVerification(container, mode, secret))
 	}
 	pod := corev1ac.PodSpec().
 		WithServiceAccountName(Name).
-		WithAutomountServiceAccountToken(Proxied(c)). // the server itself asks the API server nothing
+		WithAutomountServiceAccountToken(HasProxy(c)). // the server never calls the API server
 		WithSecurityContext(security).
 		WithInitContainers(
-			copying(c, DataContainer, inVersion(in.Images.CatalogData, c.Spec.CatalogDataImage), "cp /app/data/*.yaml "+dataDir+"/", dataVolume, dataDir),
-			copying(c, BenchmarkContainer, inVersion(in.Images.BenchmarkData, c.Spec.BenchmarkDataImage), "cp -r /app/benchmarks/* "+benchmarkDir+"/ || true", benchmarkVolume, benchmarkDir),
+			copyContainer(c, DataContainer, withVersion(in.Images.CatalogData, c.Spec.CatalogDataImage), "cp /app/data/*.yaml "+dataDir+"/", dataVolume, dataDir),
+			copyContainer(c, BenchmarkContainer, withVersion(in.Images.BenchmarkData, c.Spec.BenchmarkDataImage), "cp -r /app/benchmarks/* "+benchmarkDir+"/ || true", benchmarkVolume, benchmarkDir),
 		).
 		WithContainers(container).
 		WithVolumes(volumes...)
-	if Proxied(c) {
+	if HasProxy(c) {
 		sidecar := proxy(c, in)
 		pod.WithContainers(sidecar.Container()).WithVolumes(sidecar.Volumes()...)
 	}
-	resources.PlaceServer(pod, Selector(Name), &c.Spec.Pods)
-	d := registry.ServerDeployment(metaOf(c, Name), c.Spec.Replicas, Selector(Name), pod)
-	if in.HubKeysHash != "" {
-		d.Spec.Template.WithAnnotations(map[string]string{annotationHubKeys: in.HubKeysHash})
+	resources.ConfigureServerPod(pod, Selector(Name), &c.Spec.Pods)
+	d := registry.ServerDeployment(objectMeta(c, Name), c.Spec.Replicas, Selector(Name), pod)
+	if in.HuggingFaceKeysHash != "" {
+		d.Spec.Template.WithAnnotations(map[string]string{annotationHuggingFaceKeys: in.HuggingFaceKeysHash})
 	}
 	return d
 }
 
-// copying is an init container that hands the content of its image to the server.
-func copying(c *aihubv1alpha1.Catalog, name, image, command, volume, dir string) *corev1ac.ContainerApplyConfiguration {
+// copyContainer returns an init container that copies the content of its image into a volume of the server.
+func copyContainer(c *aihubv1alpha1.Catalog, name, image, command, volume, dir string) *corev1ac.ContainerApplyConfiguration {
 	container := corev1ac.Container().
 		WithName(name).
 		WithImage(image).
 		WithCommand("/bin/sh", "-c", command).
 		WithSecurityContext(resources.ContainerSecurity()).
 		WithVolumeMounts(mount(volume, dir))
-	if given := asked(c).Init; given != nil {
-		container.WithResources(resources.Requirements(given.Requests, given.Limits))
+	if requested := resourcesSpec(c).Init; requested != nil {
+		container.WithResources(resources.Requirements(requested.Requests, requested.Limits))
 	}
 	return container
 }
@@ -99,84 +99,84 @@ func server(c *aihubv1alpha1.Catalog, in Inputs) *corev1ac.ContainerApplyConfigu
 		WithArgs(serverArguments(in)...).
 		WithEnv(databaseEnv(c)...).
 		WithEnv(proxyEnv(c, in)...).
-		WithEnv(hubKeyEnv(in)...).
+		WithEnv(huggingFaceEnv(in)...).
 		WithPorts(corev1ac.ContainerPort().WithName(PortName).WithContainerPort(serverPort).WithProtocol(corev1.ProtocolTCP)).
-		WithStartupProbe(probe(3).WithTCPSocket(corev1ac.TCPSocketAction().WithPort(http)).WithFailureThreshold(startupFailures)).
+		WithStartupProbe(probe(3).WithTCPSocket(corev1ac.TCPSocketAction().WithPort(http)).WithFailureThreshold(startupFailureThreshold)).
 		WithLivenessProbe(probe(30).WithTCPSocket(corev1ac.TCPSocketAction().WithPort(http))).
 		WithReadinessProbe(probe(3).WithHTTPGet(corev1ac.HTTPGetAction().WithPath("/readyz").WithPort(http))).
 		WithResources(serverResources(c)).
 		WithSecurityContext(resources.ContainerSecurity())
 }
 
-// probe runs every five seconds after a delay in seconds.
+// probe returns a probe that runs every five seconds after a delay in seconds.
 func probe(delay int32) *corev1ac.ProbeApplyConfiguration {
 	return corev1ac.Probe().WithInitialDelaySeconds(delay).WithPeriodSeconds(5).WithTimeoutSeconds(2)
 }
 
-// sources is a ConfigMap with sources, the volume that it makes, and where the server finds it.
-type sources struct{ configMap, volume, dir string }
+// sourceVolume is a ConfigMap with sources, its volume and the directory where it is mounted.
+type sourceVolume struct{ configMap, volume, dir string }
 
-// defaults are the sources that come with the catalog, ofUsers those that users fill, and labelled the further ones.
-var defaults = sources{DefaultSources, defaultVolume, path.Join(sourcesDir, defaultVolume)}
+// defaultSourceVolume has the sources of the catalog itself.
+var defaultSourceVolume = sourceVolume{DefaultSources, defaultVolume, path.Join(sourcesDir, defaultVolume)}
 
-func ofUsers() []sources {
-	all := make([]sources, 0, len(UserSources))
+func userSourceVolumes() []sourceVolume {
+	all := make([]sourceVolume, 0, len(UserSources))
 	for _, s := range UserSources {
-		all = append(all, sources{s.Name, s.volume, path.Join(sourcesDir, s.volume)})
+		all = append(all, sourceVolume{s.Name, s.volume, path.Join(sourcesDir, s.volume)})
 	}
 	return all
 }
 
-func labelled(in Inputs) []sources {
-	all := make([]sources, 0, len(in.Sources))
+func labelledSourceVolumes(in Inputs) []sourceVolume {
+	all := make([]sourceVolume, 0, len(in.Sources))
 	for _, name := range in.Sources {
-		all = append(all, sources{name, LabelledPrefix + name, path.Join(labelledDir, name)})
+		all = append(all, sourceVolume{name, LabelledPrefix + name, path.Join(labelledDir, name)})
 	}
 	return all
 }
 
-// serverArguments name the sources; of two that say different things the earlier one counts.
+// serverArguments returns the flags with the sources; earlier sources have precedence.
 func serverArguments(in Inputs) []string {
 	arguments := []string{"--listen=0.0.0.0:8080"}
-	for _, s := range slices.Concat([]sources{defaults}, ofUsers(), labelled(in)) {
+	for _, s := range slices.Concat([]sourceVolume{defaultSourceVolume}, userSourceVolumes(), labelledSourceVolumes(in)) {
 		arguments = append(arguments, "--catalogs-path="+path.Join(s.dir, SourcesKey))
 	}
 	return append(arguments, "--performance-metrics="+benchmarkDir)
 }
 
-// serverVolumes are the volumes of the server, and where it mounts them.
+// serverVolumes returns the volumes of the server and their mounts.
 func serverVolumes(in Inputs) (volumes []*corev1ac.VolumeApplyConfiguration, mounts []*corev1ac.VolumeMountApplyConfiguration) {
-	add := func(all ...sources) {
+	add := func(all ...sourceVolume) {
 		for _, s := range all {
 			volumes = append(volumes, corev1ac.Volume().WithName(s.volume).WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(s.configMap)))
 			mounts = append(mounts, mount(s.volume, s.dir))
 		}
 	}
-	add(ofUsers()...)
-	add(defaults)
-	for _, data := range []sources{{volume: dataVolume, dir: dataDir}, {volume: benchmarkVolume, dir: benchmarkDir}} {
+	add(userSourceVolumes()...)
+	add(defaultSourceVolume)
+	for _, data := range []sourceVolume{{volume: dataVolume, dir: dataDir}, {volume: benchmarkVolume, dir: benchmarkDir}} {
 		volumes = append(volumes, corev1ac.Volume().WithName(data.volume).WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
 		mounts = append(mounts, mount(data.volume, data.dir))
 	}
-	add(labelled(in)...)
+	add(labelledSourceVolumes(in)...)
 	return volumes, mounts
 }
 
-// databaseEnv is where its database is.
+// databaseEnv returns the libpq variables of the database.
 func databaseEnv(c *aihubv1alpha1.Catalog) []*corev1ac.EnvVarApplyConfiguration {
-	if to := Connection(c); to != nil {
-		env := resources.ConnectionEnv(to.SecretName)
-		if to.SSLMode != "" && to.CASecretName == "" {
-			env = append(env, corev1ac.EnvVar().WithName("PGSSLMODE").WithValue(to.SSLMode))
+	if connection := DatabaseConnection(c); connection != nil {
+		env := resources.PostgresConnectionEnv(connection.SecretName)
+		if connection.SSLMode != "" && connection.CASecretName == "" {
+			env = append(env, corev1ac.EnvVar().WithName("PGSSLMODE").WithValue(connection.SSLMode))
 		}
 		return env
 	}
-	ext := ptr.Deref(External(c), aihubv1alpha1.ExternalDatabase{Host: DatabaseName, SecretName: DatabaseName})
+	ext := ptr.Deref(ExternalDatabase(c), aihubv1alpha1.ExternalDatabase{Host: DatabaseName, SecretName: DatabaseName})
 	env := []*corev1ac.EnvVarApplyConfiguration{
 		corev1ac.EnvVar().WithName("PGHOST").WithValue(ext.Host),
-		resources.FromSecret("PGDATABASE", ext.SecretName, KeyDatabase),
-		resources.FromSecret("PGUSER", ext.SecretName, KeyUser),
-		resources.FromSecret("PGPASSWORD", ext.SecretName, KeyPassword),
+		resources.SecretEnvVar("PGDATABASE", ext.SecretName, KeyDatabase),
+		resources.SecretEnvVar("PGUSER", ext.SecretName, KeyUser),
+		resources.SecretEnvVar("PGPASSWORD", ext.SecretName, KeyPassword),
 	}
 	if ext.Port != nil {
 		env = append(env, corev1ac.EnvVar().WithName("PGPORT").WithValue(strconv.Itoa(int(*ext.Port))))
@@ -187,48 +187,48 @@ func databaseEnv(c *aihubv1alpha1.Catalog) []*corev1ac.EnvVarApplyConfiguration 
 	return env
 }
 
-// verification says how the server verifies its database, and with the CA in which Secret; without a Secret there is none.
-func verification(c *aihubv1alpha1.Catalog) (mode, secret string) {
+// databaseVerification returns the sslmode and the Secret with the CA of the database, "" without verification.
+func databaseVerification(c *aihubv1alpha1.Catalog) (mode, secret string) {
 	if EncryptsDatabase(c) {
 		return resources.VerifyFull, DatabaseCertificate
 	}
-	if to := Connection(c); to != nil {
-		return to.SSLMode, to.CASecretName
+	if connection := DatabaseConnection(c); connection != nil {
+		return connection.SSLMode, connection.CASecretName
 	}
 	return "", ""
 }
 
-// hubKeyEnv are the keys for Hugging Face. A pod starts without one that is removed at that moment.
-func hubKeyEnv(in Inputs) []*corev1ac.EnvVarApplyConfiguration {
-	env := make([]*corev1ac.EnvVarApplyConfiguration, 0, len(in.HubKeys))
-	for _, k := range in.HubKeys {
-		variable := resources.FromSecret(k.Variable, k.Secret, k.Key)
+// huggingFaceEnv returns the variables with keys for Hugging Face. They are optional, so that pods start after a Secret was deleted.
+func huggingFaceEnv(in Inputs) []*corev1ac.EnvVarApplyConfiguration {
+	env := make([]*corev1ac.EnvVarApplyConfiguration, 0, len(in.HuggingFaceKeys))
+	for _, k := range in.HuggingFaceKeys {
+		variable := resources.SecretEnvVar(k.Variable, k.Secret, k.Key)
 		variable.ValueFrom.SecretKeyRef.WithOptional(true)
 		env = append(env, variable)
 	}
 	return env
 }
 
-// proxy is the sidecar that lets in only callers that may get the Service.
+// proxy returns the sidecar, which admits only callers that may get the Service.
 func proxy(c *aihubv1alpha1.Catalog, in Inputs) rbacproxy.Sidecar {
 	file := func(key string) rbacproxy.File {
 		return rbacproxy.File{Secret: ServingSecret(c), Key: key, Volume: tlsVolume, Dir: tlsDir}
 	}
 	return rbacproxy.Sidecar{
-		Resources: asked(c).KubeRBACProxy, Image: in.Images.KubeRBACProxy, Port: proxyPort, UpstreamPort: serverPort, ConfigMap: ProxyConfig,
+		Resources: resourcesSpec(c).KubeRBACProxy, Image: in.Images.KubeRBACProxy, Port: proxyPort, UpstreamPort: serverPort, ConfigMap: ProxyConfig,
 		Certificate: file("tls.crt"), Key: file("tls.key"), TLS: in.TLS,
 	}
 }
 
-// asked are the resources of the spec.
-func asked(c *aihubv1alpha1.Catalog) aihubv1alpha1.CatalogResources {
+// resourcesSpec returns the resources of the spec.
+func resourcesSpec(c *aihubv1alpha1.Catalog) aihubv1alpha1.CatalogResources {
 	return ptr.Deref(c.Spec.Resources, aihubv1alpha1.CatalogResources{})
 }
 
-// serverResources are those of the spec as they stand, even none.
+// serverResources returns the resources of the spec, even if empty, or the defaults.
 func serverResources(c *aihubv1alpha1.Catalog) *corev1ac.ResourceRequirementsApplyConfiguration {
 	memory := resource.MustParse("256Mi")
-	return resources.RequirementsOr(asked(c).Catalog, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: memory},
+	return resources.RequirementsOrDefault(resourcesSpec(c).Catalog, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: memory},
 		corev1.ResourceList{corev1.ResourceMemory: memory})
 }
 

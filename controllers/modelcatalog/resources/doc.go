@@ -1,3 +1,3 @@
-// Package resources builds the objects of a Catalog: pure functions of its spec and of what the cluster serves. build.go lists them in
-// the order in which they are written; each other file has those of a kind, or those of the database.
+// Package resources builds the objects of a Catalog from its spec and the APIs of the cluster. It has no client. build.go lists the objects
+// in the order in which they are applied; the other files build them by kind or build those of the database.
 package resources

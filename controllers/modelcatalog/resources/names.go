@@ -6,7 +6,7 @@ import (
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 )
 
-// Names that other software relies on. There is one catalog in a cluster, so none of them depends on the Catalog.
+// Names that other software relies on. They do not depend on the Catalog, of which a cluster has only one.
 const (
 	Name         = "model-catalog"
 	DatabaseName = "model-catalog-postgres"
@@ -46,30 +46,30 @@ const (
 	KeyPassword = "database-password"
 )
 
-// Labels and annotations of what the catalog consists of.
+// Labels and annotations of the objects.
 const (
 	LabelApp       = "app"
 	LabelComponent = "component"
 	LabelName      = "app.kubernetes.io/name"
-	// LabelCreatedBy marks what this operator and the one before it made.
+	// LabelCreatedBy is on objects of this and the legacy operator.
 	LabelCreatedBy = "app.kubernetes.io/created-by"
 	CreatedBy      = "model-registry-operator"
-	// LabelNamespace names the namespace to which an object of cluster scope belongs.
+	// LabelNamespace is the namespace of the Catalog, on objects outside of it.
 	LabelNamespace = "modelregistry.opendatahub.io/namespace"
 
 	annotationDisplayName = "openshift.io/display-name"
 	annotationDescription = "openshift.io/description"
 	AnnotationAddress     = "routing.opendatahub.io/external-address-rest"
-	// annotationHubKeys is on pods, so that they are replaced when a key for Hugging Face changes.
-	annotationHubKeys     = "modelregistry.opendatahub.io/hf-secrets-hash"
-	AnnotationServingCert = "service.beta.openshift.io/serving-cert-secret-name"
+	// annotationHuggingFaceKeys is on the pod template, so that a changed key rolls the pods.
+	annotationHuggingFaceKeys = "modelregistry.opendatahub.io/hf-secrets-hash"
+	AnnotationServingCert     = "service.beta.openshift.io/serving-cert-secret-name"
 
-	// SourceLabel and its value mark ConfigMaps with further sources.
+	// SourceLabel and its value mark ConfigMaps with labelled sources.
 	SourceLabel      = "opendatahub.io/catalog-source"
 	SourceLabelValue = "true"
 )
 
-// Labels are those of every object; component distinguishes those of the database.
+// Labels returns the labels of an object. component distinguishes objects of the database.
 func Labels(component string) map[string]string {
 	return map[string]string{
 		LabelApp: Name, LabelComponent: component, LabelName: Name,
@@ -78,13 +78,13 @@ func Labels(component string) map[string]string {
 	}
 }
 
-// Selector finds the pods of the server, or of the database.
+// Selector returns the selector of the pods of the server or the database.
 func Selector(name string) map[string]string {
 	return map[string]string{LabelApp: Name, LabelComponent: Name, LabelName: name}
 }
 
-// metaOf is the metadata of an object of the server, databaseMeta that of one of its database.
-func metaOf(c *aihubv1alpha1.Catalog, name string) metav1.ObjectMeta {
+// objectMeta returns the metadata of an object of the server.
+func objectMeta(c *aihubv1alpha1.Catalog, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: c.Namespace, Labels: Labels(Name)}
 }
 
@@ -92,9 +92,9 @@ func databaseMeta(c *aihubv1alpha1.Catalog, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: c.Namespace, Labels: Labels(DatabaseName)}
 }
 
-// clusterMeta is that of an object that no Catalog can own, whose labels lead to its own.
+// clusterMeta returns the metadata of an object without an owner reference, with the namespace of the Catalog as a label.
 func clusterMeta(c *aihubv1alpha1.Catalog, name string) metav1.ObjectMeta {
-	meta := metaOf(c, name)
+	meta := objectMeta(c, name)
 	meta.Labels[LabelNamespace] = c.Namespace
 	return meta
 }

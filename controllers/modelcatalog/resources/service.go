@@ -12,75 +12,75 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// asPublished is the catalog as its Service shows it.
-func asPublished(c *aihubv1alpha1.Catalog) registry.Server {
-	if Proxied(c) {
+// publishedServer returns the catalog as exposed by its Service.
+func publishedServer(c *aihubv1alpha1.Catalog) registry.Server {
+	if HasProxy(c) {
 		return registry.Server{Name: Name, Namespace: c.Namespace, Port: proxyPort, PortName: httpsPortName, Proxied: true}
 	}
 	return registry.Server{Name: Name, Namespace: c.Namespace, Port: serverPort, PortName: PortName}
 }
 
 func service(c *aihubv1alpha1.Catalog, in Inputs) *corev1ac.ServiceApplyConfiguration {
-	meta := metaOf(c, Name)
+	meta := objectMeta(c, Name)
 	meta.Annotations = map[string]string{}
-	if Proxied(c) && ServingSecret(c) == CertificateSecret {
+	if HasProxy(c) && ServingSecret(c) == CertificateSecret {
 		meta.Annotations[AnnotationServingCert] = CertificateSecret
 	}
 	if address := externalAddress(in); address != "" {
 		meta.Annotations[AnnotationAddress] = address
 	}
-	return asPublished(c).Service(meta, Selector(Name))
+	return publishedServer(c).Service(meta, Selector(Name))
 }
 
-// externalAddress is where the catalog is reached from outside; empty where nothing publishes it.
+// externalAddress returns the address outside of the cluster, "" if the catalog is not exposed.
 func externalAddress(in Inputs) string {
 	switch {
-	case in.AtGateway():
+	case in.HasGatewayAddress():
 		return in.Gateway.Domain + "/catalog"
 	case in.Exposure.Ingress():
 		return ingressHost(in) + ":443"
-	case in.OpenShift && in.Domain != "" && !in.Said.RefusedBy(true):
+	case in.OpenShift && in.Domain != "" && !in.RouteReport.RejectedBy(true):
 		return Name + "." + in.Domain + ":443"
 	default:
 		return ""
 	}
 }
 
-// Published are the objects that let clients in: policies everywhere, Routes and HTTPRoutes on OpenShift.
+// Published returns the objects that expose the catalog: NetworkPolicies, Ingress, Routes and HTTPRoutes.
 func Published(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
 	var objects apply.Desired
 	if in.GatewayMode() {
-		objects = asPublished(c).BehindGateway("catalog", registry.GatewayNames{
-			Grant: metaOf(c, GrantName), Authority: metaOf(c, AuthorityName), Route: clusterMeta(c, Name),
+		objects = publishedServer(c).GatewayObjects("catalog", registry.GatewayMetadata{
+			Grant: objectMeta(c, GrantName), Authority: objectMeta(c, AuthorityName), Route: clusterMeta(c, Name),
 		}, &in.Publishing)
 	}
 	if in.Exposure.Ingress() {
-		objects.Add(asPublished(c).Ingress(metaOf(c, RouteName), ingressHost(in), &in.Publishing))
+		objects.Add(publishedServer(c).Ingress(objectMeta(c, RouteName), ingressHost(in), &in.Publishing))
 	}
 	if in.OpenShift {
 		objects.Add(route(c, in), routerPolicy(c))
 		return objects
 	}
-	objects.Add(openPolicy(c))
+	objects.Add(ingressPolicy(c))
 	return objects
 }
 
 func ingressHost(in Inputs) string { return Name + "." + in.Exposure.IngressDomain }
 
-// route publishes the catalog at the routers. References are spelled out in full, defaults included.
+// route returns the Route of the catalog. It sets all fields, including those with default values.
 func route(c *aihubv1alpha1.Catalog, in Inputs) runtime.ApplyConfiguration {
 	p := resources.Published{
 		Service:  Name,
-		Port:     intstr.FromString(asPublished(c).PortName),
+		Port:     intstr.FromString(publishedServer(c).PortName),
 		TLS:      &routev1.TLSConfig{Termination: routev1.TLSTerminationReencrypt},
 		Weight:   new(resources.RouteWeight),
 		Wildcard: routev1.WildcardPolicyNone,
 	}
-	if !Proxied(c) {
+	if !HasProxy(c) {
 		p.TLS.Termination = routev1.TLSTerminationEdge
 	}
 	if in.Domain != "" {
 		p.Host = Name + "." + in.Domain
 	}
-	return p.Route(metaOf(c, RouteName))
+	return p.Route(objectMeta(c, RouteName))
 }

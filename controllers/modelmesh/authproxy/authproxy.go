@@ -1,5 +1,5 @@
-// Package authproxy decides how the REST API of the model mesh is guarded, and builds the sidecar that does it: the OAuth proxy
-// of OpenShift where the platform has OAuth, kube-rbac-proxy elsewhere. All of it is a pure function of settings and platform.
+// Package authproxy builds the sidecar that authenticates requests to the REST API of ModelMesh: the OAuth proxy of OpenShift if the
+// platform has OAuth, else kube-rbac-proxy. Its functions depend on settings and platform only.
 package authproxy
 
 import (
@@ -17,18 +17,18 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 )
 
-// Names that other software relies on.
+// Names that users and other components depend on.
 const (
-	// Port is where the sidecar serves TLS, and PortName the name of that port in pod and Service.
+	// Port is the TLS port of the sidecar, and PortName its name in pod and Service.
 	Port     = 8443
 	PortName = "https"
-	// HealthPort answers the probes of kube-rbac-proxy. Its usual one is that of OpenVINO's management.
+	// HealthPort is the probe port of kube-rbac-proxy. Its default is the management port of OpenVINO.
 	HealthPort = 8444
-	// Account is the service account of runtime pods where the settings name none.
-	Account = "modelmesh-serving-sa"
+	// DefaultServiceAccount is the service account of runtime pods if the settings name none.
+	DefaultServiceAccount = "modelmesh-serving-sa"
 	// TLSSecret holds the serving certificate of the sidecar.
 	TLSSecret = "model-serving-proxy-tls"
-	// CookieSecret holds the key of the OAuth proxy's cookies.
+	// CookieSecret holds the cookie key of the OAuth proxy.
 	CookieSecret = "model-serving-proxy-cookie"
 	// RulesConfigMap holds the rules of kube-rbac-proxy.
 	RulesConfigMap = "model-serving-proxy-rules"
@@ -37,7 +37,7 @@ const (
 	// VolumeRules is the volume with the rules of kube-rbac-proxy.
 	VolumeRules = "kube-rbac-proxy-config"
 
-	// servingCertAnnotation is the older one of two that mean the same. Services of the original have it.
+	// servingCertAnnotation is the alpha version of the annotation, which Services of the legacy controller have.
 	servingCertAnnotation = "service.alpha.openshift.io/serving-cert-secret-name"
 
 	meshTLSVolume = "tls-certs"
@@ -45,127 +45,128 @@ const (
 	loopback      = "127.0.0.1"
 )
 
-type kind int
+type proxyKind int
 
 const (
-	oauth kind = iota
-	rbac
+	kindOAuth proxyKind = iota
+	kindRBAC
 )
 
 // Proxy is the sidecar of the runtime pods of one namespace.
 type Proxy struct {
-	kind      kind
+	kind      proxyKind
 	settings  meshsettings.Settings
 	namespace string
-	// serviceCA: the platform signs certificates of Services.
-	serviceCA bool
+	// hasServiceCA is true if the platform issues serving certificates for Services.
+	hasServiceCA bool
 }
 
-// Decide returns the sidecar that the settings of a namespace ask for on a platform, or nil for none: there is nothing to guard
-// without the REST proxy. The OAuth proxy has no client certificate to show, so where the mesh demands one, it is kube-rbac-proxy.
-func Decide(s meshsettings.Settings, namespace string, served capability.Set) *Proxy {
-	openShift := served.OpenShift()
+// Decide returns the sidecar for a namespace, or nil if REST is disabled or needs no sidecar. The OAuth proxy cannot present a client
+// certificate; if the mesh requires one, kube-rbac-proxy is used.
+func Decide(s meshsettings.Settings, namespace string, apis capability.Set) *Proxy {
+	openShift := apis.OpenShift()
 	mode := s.AuthProxy.Mode
-	p := &Proxy{kind: rbac, settings: s, namespace: namespace, serviceCA: openShift}
+	p := &Proxy{kind: kindRBAC, settings: s, namespace: namespace, hasServiceCA: openShift}
 	switch {
 	case !s.RESTProxy.Enabled, mode == meshsettings.AuthProxyNever, mode != meshsettings.AuthProxyAlways && !openShift:
 		return nil
-	case served.OAuth() && !p.mutual():
-		p.kind = oauth
+	case apis.OAuth() && !p.requiresClientCert():
+		p.kind = kindOAuth
 	}
 	return p
 }
 
-// AccountOf is the service account of runtime pods: the one that the settings name, else [Account] where the platform or a sidecar
-// relies on it, else "" for the account that every namespace has.
-func AccountOf(s meshsettings.Settings, served capability.Set) string {
-	if s.ServiceAccountName == "" && (served.OpenShift() || Decide(s, "", served) != nil) {
-		return Account
+// ServiceAccountName returns the service account of runtime pods: that of the settings, else [DefaultServiceAccount] on OpenShift or
+// with a sidecar, else "" for the default one.
+func ServiceAccountName(s meshsettings.Settings, apis capability.Set) string {
+	if s.ServiceAccountName == "" && (apis.OpenShift() || Decide(s, "", apis) != nil) {
+		return DefaultServiceAccount
 	}
 	return s.ServiceAccountName
 }
 
-// mutual tells that the mesh demands certificates of its clients.
-func (p *Proxy) mutual() bool {
+// requiresClientCert reports whether the mesh requires client certificates.
+func (p *Proxy) requiresClientCert() bool {
 	return p.settings.TLS.Enabled() && p.settings.TLS.ClientAuth == "require"
 }
 
-// meshName is the name that certificates of the mesh have to bear.
-func (p *Proxy) meshName() string { return p.settings.ServiceName + "." + p.namespace }
+// meshHost returns the DNS name in the certificates of the mesh.
+func (p *Proxy) meshHost() string { return p.settings.ServiceName + "." + p.namespace }
 
-// ServiceAccount is the account of the pods; it needs ClusterRole system:auth-delegator.
-func (p *Proxy) ServiceAccount() string { return cmp.Or(p.settings.ServiceAccountName, Account) }
+// ServiceAccount returns the service account of the pods. It needs ClusterRole system:auth-delegator.
+func (p *Proxy) ServiceAccount() string {
+	return cmp.Or(p.settings.ServiceAccountName, DefaultServiceAccount)
+}
 
-// HasCookie tells whether the sidecar needs CookieSecret.
-func (p *Proxy) HasCookie() bool { return p.kind == oauth }
+// NeedsCookieSecret reports whether the sidecar mounts CookieSecret.
+func (p *Proxy) NeedsCookieSecret() bool { return p.kind == kindOAuth }
 
-// HasRules tells whether the sidecar needs RulesConfigMap.
-func (p *Proxy) HasRules() bool { return p.kind == rbac }
+// NeedsRules reports whether the sidecar mounts RulesConfigMap.
+func (p *Proxy) NeedsRules() bool { return p.kind == kindRBAC }
 
-// NeedsCertificate tells whether this program has to make TLSSecret.
-func (p *Proxy) NeedsCertificate() bool { return !p.serviceCA }
+// NeedsCertificate reports whether this operator must create TLSSecret.
+func (p *Proxy) NeedsCertificate() bool { return !p.hasServiceCA }
 
-// Rules are the data of RulesConfigMap: callers need the right to get Services of the namespace, as with the OAuth proxy.
+// Rules returns the data of RulesConfigMap. Clients need permission to get Services of the namespace, as with the OAuth proxy.
 func (p *Proxy) Rules() (map[string]string, error) {
 	return rbacproxy.Config(rbacproxy.Attributes{APIVersion: "v1", Resource: "services", Verb: "get", Namespace: p.namespace})
 }
 
-// ServiceAnnotations ask the platform for the certificate of the sidecar, on the Service of the mesh.
+// ServiceAnnotations returns the annotations of the Service by which the platform issues TLSSecret.
 func (p *Proxy) ServiceAnnotations() map[string]string {
-	if !p.serviceCA {
+	if !p.hasServiceCA {
 		return nil
 	}
 	return map[string]string{servingCertAnnotation: TLSSecret}
 }
 
-// ServicePort leads to the sidecar.
+// ServicePort returns the Service port of the sidecar.
 func (p *Proxy) ServicePort() *corev1ac.ServicePortApplyConfiguration {
 	return corev1ac.ServicePort().WithName(PortName).WithPort(Port).WithTargetPort(intstr.FromString(PortName)).WithProtocol(corev1.ProtocolTCP)
 }
 
-// HostAliases lead the name in the certificate of the mesh to the pod itself, so that the sidecar can check whom it speaks to.
+// HostAliases resolve the DNS name of the mesh certificate to the pod itself, so that the sidecar can verify the certificate.
 func (p *Proxy) HostAliases() []*corev1ac.HostAliasApplyConfiguration {
 	if !p.settings.TLS.Enabled() {
 		return nil
 	}
-	return []*corev1ac.HostAliasApplyConfiguration{corev1ac.HostAlias().WithIP(loopback).WithHostnames(p.meshName())}
+	return []*corev1ac.HostAliasApplyConfiguration{corev1ac.HostAlias().WithIP(loopback).WithHostnames(p.meshHost())}
 }
 
-// Volumes are those of the sidecar. No other container of the pod mounts them.
+// Volumes returns the volumes of the sidecar. No other container mounts them.
 func (p *Proxy) Volumes() []*corev1ac.VolumeApplyConfiguration {
 	volumes := []*corev1ac.VolumeApplyConfiguration{
 		corev1ac.Volume().WithName(VolumeTLS).WithSecret(corev1ac.SecretVolumeSource().WithSecretName(TLSSecret)),
 	}
-	if p.kind == rbac {
+	if p.kind == kindRBAC {
 		volumes = append(volumes, corev1ac.Volume().WithName(VolumeRules).
 			WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(RulesConfigMap)))
 	}
 	return volumes
 }
 
-// Container is the sidecar. An error means that a name is no text that JSON can hold.
+// Container returns the sidecar.
 func (p *Proxy) Container() (*corev1ac.ContainerApplyConfiguration, error) {
-	if p.kind == rbac {
-		return p.rbac(), nil
+	if p.kind == kindRBAC {
+		return p.rbacContainer(), nil
 	}
-	return p.oauth()
+	return p.oauthContainer()
 }
 
-// arguments are those of the OAuth proxy.
-func (p *Proxy) arguments() oauthproxy.Arguments {
+func (p *Proxy) oauthArguments() oauthproxy.Arguments {
 	a := oauthproxy.Arguments{
 		Port: Port, ServiceAccount: p.ServiceAccount(), Upstream: fmt.Sprintf("http://localhost:%d", p.settings.RESTProxy.Port),
 		Review: oauthproxy.Review{Resource: "services", Namespace: p.namespace, Verb: "get"}, Extra: p.settings.AuthProxy.ExtraArgs,
 	}
 	if p.settings.TLS.Enabled() {
-		a.Upstream = fmt.Sprintf("https://%s:%d", p.meshName(), p.settings.RESTProxy.Port)
+		a.Upstream = fmt.Sprintf("https://%s:%d", p.meshHost(), p.settings.RESTProxy.Port)
 		a.UpstreamCA = []string{meshTLSDir + "/" + corev1.TLSCertKey}
 	}
 	return a
 }
 
-func (p *Proxy) oauth() (*corev1ac.ContainerApplyConfiguration, error) {
-	args, err := p.arguments().All()
+func (p *Proxy) oauthContainer() (*corev1ac.ContainerApplyConfiguration, error) {
+	args, err := p.oauthArguments().Args()
 	if err != nil {
 		return nil, err
 	}
@@ -174,9 +175,9 @@ func (p *Proxy) oauth() (*corev1ac.ContainerApplyConfiguration, error) {
 		WithImage(p.settings.AuthProxy.Image.Reference()).
 		WithArgs(args...).
 		WithPorts(corev1ac.ContainerPort().WithName(PortName).WithContainerPort(Port).WithProtocol(corev1.ProtocolTCP)).
-		WithLivenessProbe(probe(30)).
-		WithReadinessProbe(probe(5)).
-		WithEnv(oauthproxy.CookieVariable(CookieSecret)).
+		WithLivenessProbe(httpsProbe(30)).
+		WithReadinessProbe(httpsProbe(5)).
+		WithEnv(oauthproxy.CookieEnvVar(CookieSecret)).
 		WithVolumeMounts(mount(VolumeTLS, oauthproxy.TLSDir).WithReadOnly(true)).
 		WithResources(resources.Requirements(p.settings.AuthProxy.Resources.Requests, p.settings.AuthProxy.Resources.Limits)).
 		WithSecurityContext(resources.SidecarSecurity())
@@ -186,35 +187,35 @@ func (p *Proxy) oauth() (*corev1ac.ContainerApplyConfiguration, error) {
 	return c, nil
 }
 
-// rbac has the port name of the other sidecar, by which the Service leads to it.
-func (p *Proxy) rbac() *corev1ac.ContainerApplyConfiguration {
-	own := p.settings.AuthProxy
+// rbacContainer has the port name of the OAuth proxy, which the Service targets.
+func (p *Proxy) rbacContainer() *corev1ac.ContainerApplyConfiguration {
+	proxySettings := p.settings.AuthProxy
 	file := func(key string) rbacproxy.File {
 		return rbacproxy.File{Secret: TLSSecret, Key: key, Volume: VolumeTLS, Dir: oauthproxy.TLSDir}
 	}
-	s := rbacproxy.Sidecar{
-		Image: own.RBACImage.Reference(), Port: Port, UpstreamPort: p.settings.RESTProxy.Port, HealthPort: HealthPort, ConfigMap: RulesConfigMap,
+	sidecar := rbacproxy.Sidecar{
+		Image: proxySettings.RBACImage.Reference(), Port: Port, UpstreamPort: p.settings.RESTProxy.Port, HealthPort: HealthPort, ConfigMap: RulesConfigMap,
 		Certificate: file(corev1.TLSCertKey), Key: file(corev1.TLSPrivateKeyKey),
-		TLS: own.TLS,
+		TLS: proxySettings.TLS,
 	}
 	if p.settings.TLS.Enabled() {
-		s.Upstream = &rbacproxy.Upstream{
-			Host: p.meshName(), CA: meshTLSDir + "/" + corev1.TLSCertKey, Mount: mount(meshTLSVolume, meshTLSDir).WithReadOnly(true),
+		sidecar.Upstream = &rbacproxy.Upstream{
+			Host: p.meshHost(), CA: meshTLSDir + "/" + corev1.TLSCertKey, Mount: mount(meshTLSVolume, meshTLSDir).WithReadOnly(true),
 		}
 	}
-	if p.mutual() {
-		s.Upstream.Certificate, s.Upstream.Key = s.Upstream.CA, meshTLSDir+"/"+corev1.TLSPrivateKeyKey
+	if p.requiresClientCert() {
+		sidecar.Upstream.Certificate, sidecar.Upstream.Key = sidecar.Upstream.CA, meshTLSDir+"/"+corev1.TLSPrivateKeyKey
 	}
-	c := s.Container().WithArgs(own.ExtraArgs...).WithResources(resources.Requirements(own.Resources.Requests, own.Resources.Limits))
+	c := sidecar.Container().WithArgs(proxySettings.ExtraArgs...).WithResources(resources.Requirements(proxySettings.Resources.Requests, proxySettings.Resources.Limits))
 	c.Ports[0].WithName(PortName)
 	return c
 }
 
-// probe asks the sidecar itself. Times are in seconds.
-func probe(delay int32) *corev1ac.ProbeApplyConfiguration {
+// httpsProbe returns a probe of the OAuth proxy.
+func httpsProbe(delaySeconds int32) *corev1ac.ProbeApplyConfiguration {
 	return corev1ac.Probe().
 		WithHTTPGet(corev1ac.HTTPGetAction().WithPath(oauthproxy.HealthPath).WithPort(intstr.FromInt32(Port)).WithScheme(corev1.URISchemeHTTPS)).
-		WithInitialDelaySeconds(delay).
+		WithInitialDelaySeconds(delaySeconds).
 		WithTimeoutSeconds(1).
 		WithPeriodSeconds(5).
 		WithSuccessThreshold(1).

@@ -19,12 +19,12 @@ import (
 
 var (
 	openShift = capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup)
-	// noOAuth is an OpenShift whose users come from elsewhere.
-	noOAuth = capability.NewSet(capability.Route, capability.OpenShiftIngress)
-	plain   = capability.NewSet(capability.ServiceMonitor)
+	// openShiftWithoutOAuth is an OpenShift cluster with an external identity provider.
+	openShiftWithoutOAuth = capability.NewSet(capability.Route, capability.OpenShiftIngress)
+	plain                 = capability.NewSet(capability.ServiceMonitor)
 )
 
-func wishes(changes ...func(*meshsettings.Settings)) meshsettings.Settings {
+func newSettings(changes ...func(*meshsettings.Settings)) meshsettings.Settings {
 	s := meshsettings.Default()
 	s.AuthProxy.Image, s.AuthProxy.RBACImage = meshsettings.ParseImage("quay.io/example/oauth:1"), meshsettings.ParseImage("quay.io/example/rbac:1")
 	for _, change := range changes {
@@ -41,8 +41,8 @@ func tls(auth string) func(*meshsettings.Settings) {
 	return func(s *meshsettings.Settings) { s.TLS = meshsettings.TLS{SecretName: "mesh-tls", ClientAuth: auth} }
 }
 
-// pod is what the sidecar adds to a pod, as the API has it.
-func pod(t *testing.T, p *Proxy) corev1.PodSpec {
+// sidecarPod returns a pod spec with the fields of the sidecar.
+func sidecarPod(t *testing.T, p *Proxy) corev1.PodSpec {
 	t.Helper()
 	container, err := p.Container()
 	if err != nil {
@@ -68,18 +68,18 @@ func TestDecide(t *testing.T) {
 		upstream  string
 		signed    bool // the platform makes the certificate
 	}{
-		"OpenShift":                     {wishes(), openShift, "oauth-proxy", "http://localhost:8008", true},
-		"another port":                  {wishes(func(s *meshsettings.Settings) { s.RESTProxy.Port = 9009 }), openShift, "oauth-proxy", "http://localhost:9009", true},
-		"OpenShift without OAuth":       {wishes(), noOAuth, "kube-rbac-proxy", "http://127.0.0.1:8008/", true},
-		"Kubernetes":                    {wishes(), plain, "", "", false},
-		"Kubernetes, asked for":         {wishes(mode(meshsettings.AuthProxyAlways)), plain, "kube-rbac-proxy", "http://127.0.0.1:8008/", false},
-		"OpenShift, not wanted":         {wishes(mode(meshsettings.AuthProxyNever)), openShift, "", "", false},
-		"Routes alone are no OpenShift": {wishes(), capability.NewSet(capability.Route), "", "", false},
-		"no REST proxy":                 {wishes(none, mode(meshsettings.AuthProxyAlways)), openShift, "", "", false},
-		"TLS":                           {wishes(tls("")), openShift, "oauth-proxy", "https://modelmesh-serving.ns:8008", true},
-		"TLS that asks clients":         {wishes(tls("optional")), openShift, "oauth-proxy", "https://modelmesh-serving.ns:8008", true},
-		"TLS that demands a certificate of clients":   {wishes(tls("require")), openShift, "kube-rbac-proxy", "https://modelmesh-serving.ns:8008/", true},
-		"client certificates without TLS mean little": {wishes(func(s *meshsettings.Settings) { s.TLS.ClientAuth = "require" }), openShift, "oauth-proxy", "http://localhost:8008", true},
+		"OpenShift":                     {newSettings(), openShift, "oauth-proxy", "http://localhost:8008", true},
+		"another port":                  {newSettings(func(s *meshsettings.Settings) { s.RESTProxy.Port = 9009 }), openShift, "oauth-proxy", "http://localhost:9009", true},
+		"OpenShift without OAuth":       {newSettings(), openShiftWithoutOAuth, "kube-rbac-proxy", "http://127.0.0.1:8008/", true},
+		"Kubernetes":                    {newSettings(), plain, "", "", false},
+		"Kubernetes, asked for":         {newSettings(mode(meshsettings.AuthProxyAlways)), plain, "kube-rbac-proxy", "http://127.0.0.1:8008/", false},
+		"OpenShift, not wanted":         {newSettings(mode(meshsettings.AuthProxyNever)), openShift, "", "", false},
+		"Routes alone are no OpenShift": {newSettings(), capability.NewSet(capability.Route), "", "", false},
+		"no REST proxy":                 {newSettings(none, mode(meshsettings.AuthProxyAlways)), openShift, "", "", false},
+		"TLS":                           {newSettings(tls("")), openShift, "oauth-proxy", "https://modelmesh-serving.ns:8008", true},
+		"TLS that asks clients":         {newSettings(tls("optional")), openShift, "oauth-proxy", "https://modelmesh-serving.ns:8008", true},
+		"TLS that demands a certificate of clients":   {newSettings(tls("require")), openShift, "kube-rbac-proxy", "https://modelmesh-serving.ns:8008/", true},
+		"client certificates without TLS mean little": {newSettings(func(s *meshsettings.Settings) { s.TLS.ClientAuth = "require" }), openShift, "oauth-proxy", "http://localhost:8008", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := Decide(c.wishes, "ns", c.served)
@@ -89,25 +89,25 @@ func TestDecide(t *testing.T) {
 			if p == nil {
 				return
 			}
-			got := pod(t, p).Containers[0]
+			got := sidecarPod(t, p).Containers[0]
 			if got.Name != c.container || !slices.Contains(got.Args, "--upstream="+c.upstream) {
 				t.Errorf("container %s with %q", got.Name, got.Args)
 			}
 			if p.NeedsCertificate() == c.signed || (len(p.ServiceAnnotations()) > 0) != c.signed {
 				t.Errorf("needs a certificate of ours: %t, annotations %v", p.NeedsCertificate(), p.ServiceAnnotations())
 			}
-			if p.HasCookie() != (c.container == "oauth-proxy") || p.HasRules() == p.HasCookie() {
-				t.Errorf("cookie %t, rules %t", p.HasCookie(), p.HasRules())
+			if p.NeedsCookieSecret() != (c.container == "oauth-proxy") || p.NeedsRules() == p.NeedsCookieSecret() {
+				t.Errorf("cookie %t, rules %t", p.NeedsCookieSecret(), p.NeedsRules())
 			}
 		})
 	}
 }
 
-// [O2] [M7] the cookie of each namespace has a key of its own, image and arguments come from the settings, and nothing runs without
-// the restrictions of a restricted namespace.
+// [O2] [M7] Each namespace has its own cookie key, image and arguments come from the settings, and the container meets the restricted
+// Pod Security Standard.
 func TestOAuthContainer(t *testing.T) {
-	p := Decide(wishes(func(s *meshsettings.Settings) { s.AuthProxy.ExtraArgs = []string{"--request-logging=true"} }), "ns", openShift)
-	spec := pod(t, p)
+	p := Decide(newSettings(func(s *meshsettings.Settings) { s.AuthProxy.ExtraArgs = []string{"--request-logging=true"} }), "ns", openShift)
+	spec := sidecarPod(t, p)
 	c := spec.Containers[0]
 	if c.Image != "quay.io/example/oauth:1" {
 		t.Errorf("image %s", c.Image)
@@ -156,8 +156,8 @@ func TestOAuthContainer(t *testing.T) {
 	}
 }
 
-// [O3] the sidecar follows the port and the TLS of the REST proxy, and checks whom it speaks to.
-func TestSidecarsSpeakTLSToTheMesh(t *testing.T) {
+// [O3] The sidecar uses port and TLS of the REST proxy, and verifies its certificate.
+func TestSidecarUpstreamTLS(t *testing.T) {
 	mounts := func(c corev1.Container) bool {
 		return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool {
 			return m.Name == "tls-certs" && m.MountPath == "/opt/kserve/mmesh/tls" && m.ReadOnly
@@ -167,15 +167,15 @@ func TestSidecarsSpeakTLSToTheMesh(t *testing.T) {
 		proxy *Proxy
 		args  []string
 	}{
-		"OAuth":           {Decide(wishes(tls("")), "ns", openShift), []string{"--upstream-ca=/opt/kserve/mmesh/tls/tls.crt"}},
-		"kube-rbac-proxy": {Decide(wishes(tls("optional"), mode(meshsettings.AuthProxyAlways)), "ns", plain), []string{"--upstream-ca-file=/opt/kserve/mmesh/tls/tls.crt"}},
-		"with a client certificate": {Decide(wishes(tls("require")), "ns", openShift), []string{
+		"OAuth":           {Decide(newSettings(tls("")), "ns", openShift), []string{"--upstream-ca=/opt/kserve/mmesh/tls/tls.crt"}},
+		"kube-rbac-proxy": {Decide(newSettings(tls("optional"), mode(meshsettings.AuthProxyAlways)), "ns", plain), []string{"--upstream-ca-file=/opt/kserve/mmesh/tls/tls.crt"}},
+		"with a client certificate": {Decide(newSettings(tls("require")), "ns", openShift), []string{
 			"--upstream-ca-file=/opt/kserve/mmesh/tls/tls.crt", "--upstream-client-cert-file=/opt/kserve/mmesh/tls/tls.crt",
 			"--upstream-client-key-file=/opt/kserve/mmesh/tls/tls.key",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			spec := pod(t, c.proxy)
+			spec := sidecarPod(t, c.proxy)
 			got := spec.Containers[0]
 			for _, arg := range c.args {
 				if !slices.Contains(got.Args, arg) {
@@ -191,18 +191,18 @@ func TestSidecarsSpeakTLSToTheMesh(t *testing.T) {
 			}
 		})
 	}
-	if got := pod(t, Decide(wishes(tls("optional"), mode(meshsettings.AuthProxyAlways)), "ns", plain)).Containers[0]; strings.Contains(strings.Join(got.Args, " "), "client-cert") {
+	if got := sidecarPod(t, Decide(newSettings(tls("optional"), mode(meshsettings.AuthProxyAlways)), "ns", plain)).Containers[0]; strings.Contains(strings.Join(got.Args, " "), "client-cert") {
 		t.Errorf("a client certificate is demanded where it is optional: %q", got.Args)
 	}
 }
 
-// [O4] Kubernetes without OpenShift gets a proxy that works there, and none unless the settings enable it.
+// [O4] Without OpenShift the sidecar is kube-rbac-proxy, if the settings enable it.
 func TestRBACContainer(t *testing.T) {
-	p := Decide(wishes(mode(meshsettings.AuthProxyAlways), func(s *meshsettings.Settings) {
+	p := Decide(newSettings(mode(meshsettings.AuthProxyAlways), func(s *meshsettings.Settings) {
 		s.AuthProxy.ExtraArgs, s.ServiceAccountName = []string{"--v=4"}, "runner"
 		s.AuthProxy.TLS, _ = tlsprofile.FromFlags("VersionTLS13", "")
 	}), "ns", plain)
-	spec := pod(t, p)
+	spec := sidecarPod(t, p)
 	c := spec.Containers[0]
 	if !slices.Contains(c.Args, "--tls-min-version=VersionTLS13") {
 		t.Errorf("arguments %q lack the TLS profile", c.Args)
@@ -238,7 +238,7 @@ func TestRBACContainer(t *testing.T) {
 }
 
 func TestServicePort(t *testing.T) {
-	p := Decide(wishes(), "ns", openShift)
+	p := Decide(newSettings(), "ns", openShift)
 	port := p.ServicePort()
 	if *port.Name != "https" || *port.Port != 8443 || port.TargetPort.StrVal != "https" {
 		t.Errorf("port %+v", port)
@@ -249,8 +249,8 @@ func TestServicePort(t *testing.T) {
 	}
 }
 
-// Whatever APIs are served, no pod gets a sidecar that would wait for a certificate which no controller makes.
-func TestCertificatesComeFromSomewhere(t *testing.T) {
+// With any set of served APIs, the certificate of the sidecar is issued by a controller.
+func TestCertificateHasIssuer(t *testing.T) {
 	kinds := []schema.GroupVersionKind{capability.Route, capability.OpenShiftIngress, capability.UserGroup}
 	for mask := range 1 << len(kinds) {
 		var served []schema.GroupVersionKind
@@ -261,7 +261,7 @@ func TestCertificatesComeFromSomewhere(t *testing.T) {
 		}
 		set := capability.NewSet(served...)
 		for _, m := range []string{meshsettings.AuthProxyAuto, meshsettings.AuthProxyAlways, meshsettings.AuthProxyNever, ""} {
-			p := Decide(wishes(mode(m)), "ns", set)
+			p := Decide(newSettings(mode(m)), "ns", set)
 			if p != nil && p.NeedsCertificate() == set.OpenShift() {
 				t.Errorf("%s, mode %q: needs a certificate of ours: %t", set, m, p.NeedsCertificate())
 			}

@@ -7,7 +7,7 @@ import (
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
-func TestAccountOf(t *testing.T) {
+func TestServiceAccountName(t *testing.T) {
 	for name, c := range map[string]struct {
 		named  string
 		mode   string
@@ -23,7 +23,7 @@ func TestAccountOf(t *testing.T) {
 	} {
 		s := meshsettings.Default()
 		s.ServiceAccountName, s.AuthProxy.Mode = c.named, c.mode
-		if got := AccountOf(s, c.served); got != c.want {
+		if got := ServiceAccountName(s, c.served); got != c.want {
 			t.Errorf("%s: account %q, want %q", name, got, c.want)
 		}
 	}

@@ -1,8 +1,8 @@
-// Package client talks to the routing layers of ModelMesh: one client for each namespace, which spreads its calls over the ready
-// pods behind the Service of that namespace.
+// Package client calls the routing layers of ModelMesh. It has one client per namespace, which balances its calls over the ready pods of
+// the Service of the namespace.
 //
-// A [Pool] holds the clients. It learns what to talk to (Ensure, Forget) and where the pods are (SetAddresses, which the
-// controller of [Endpoints] calls), and it tells its subscribers when either changes.
+// A [Pool] holds the clients. Ensure and Forget set their targets, and [EndpointSliceReconciler] sets the EndpointSlices. The pool notifies its
+// listeners when a client or its ready addresses change.
 package client
 
 import (
@@ -33,8 +33,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 )
 
-// ErrNoAddress says that a call was not made, or failed, because no pod behind the Service is ready. The Pool tells its
-// subscribers when that changes.
+// ErrNoAddress is returned when no pod of the Service is ready. The Pool notifies its listeners when that changes.
 var ErrNoAddress = errors.New("no pod of the runtimes is ready")
 
 // Client manages the models of one namespace. Every call ends within ten seconds. An error wraps ErrNoAddress, or has the gRPC
@@ -42,49 +41,49 @@ var ErrNoAddress = errors.New("no pod of the runtimes is ready")
 type Client interface {
 	// SetVModel makes a vmodel point to a concrete model.
 	SetVModel(context.Context, *meshpb.SetVModelRequest, ...grpc.CallOption) (*meshpb.VModelStatusInfo, error)
-	// DeleteVModel removes a vmodel; one that is not there is no error.
+	// DeleteVModel deletes a vmodel. A missing vmodel is no error.
 	DeleteVModel(context.Context, *meshpb.DeleteVModelRequest, ...grpc.CallOption) (*meshpb.DeleteVModelResponse, error)
-	// GetVModelStatus asks for the state of a vmodel.
+	// GetVModelStatus returns the status of a vmodel.
 	GetVModelStatus(context.Context, *meshpb.GetVModelStatusRequest, ...grpc.CallOption) (*meshpb.VModelStatusInfo, error)
-	// Endpoints are the URLs at which users reach the models of the namespace; http is "" without the REST proxy.
-	Endpoints() (grpc, http string)
+	// URLs returns the URLs for inference requests in the namespace; http is "" without the REST proxy.
+	URLs() (grpc, http string)
 }
 
-var calls = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
+var callsTotal = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 	Name: "odh_platform_modelmesh_calls_total",
 	Help: "Calls to ModelMesh routing layers, by gRPC method and code. NoAddress counts calls for which no pod was ready to answer.",
 }, []string{"method", "code"})
 
-// methods are the values of the label of that name.
-var methods = map[string]string{
+// methodLabels holds the values of the label "method".
+var methodLabels = map[string]string{
 	meshpb.ModelMesh_SetVModel_FullMethodName: "SetVModel", meshpb.ModelMesh_DeleteVModel_FullMethodName: "DeleteVModel",
 	meshpb.ModelMesh_GetVModelStatus_FullMethodName: "GetVModelStatus",
 }
 
-// noAddress is the code of calls that were not made, because no pod could have answered.
-const noAddress = "NoAddress"
+// codeNoAddress is the label "code" of calls without a ready pod.
+const codeNoAddress = "NoAddress"
 
-// callTimeout is how long one call may take.
+// callTimeout is the timeout of one call.
 const callTimeout = 10 * time.Second
 
-// maxAnswer is how large an answer may be: pods run what their authors want.
-const maxAnswer = 4 << 20
+// maxResponseBytes limits a response: the pods are not trusted.
+const maxResponseBytes = 4 << 20
 
-// scheme of the targets whose addresses come from EndpointSlices.
-const scheme = "kube"
+// resolverScheme is the scheme of targets whose addresses come from EndpointSlices.
+const resolverScheme = "kube"
 
 const serviceConfig = `{"loadBalancingPolicy":"round_robin"}`
 
-// reconnecting bounds the pauses between attempts to connect to a pod. The default of gRPC grows to two minutes, which users would
-// see as that much delay after a mistake in certificates was mended.
-var reconnecting = grpc.ConnectParams{
+// connectParams limits the backoff of connection attempts. The default of gRPC grows to two minutes, which would delay recovery after an
+// invalid certificate is replaced.
+var connectParams = grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: time.Second, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 15 * time.Second},
 	MinConnectTimeout: 5 * time.Second,
 }
 
-// alive makes a connection end on which nothing was acknowledged for that long: that of a pod whose node has died. Pings, which a
-// server of grpc-java takes amiss more often than every five minutes, are not what does it.
-var alive = keepalive.ClientParameters{Time: 10 * time.Minute, Timeout: 15 * time.Second}
+// keepaliveParams closes a connection without acknowledgements, as after the failure of a node. Its pings are rare, because a grpc-java server
+// rejects pings more often than every five minutes.
+var keepaliveParams = keepalive.ClientParameters{Time: 10 * time.Minute, Timeout: 15 * time.Second}
 
 // connection implements Client.
 type connection struct {
@@ -93,49 +92,49 @@ type connection struct {
 	target    Target
 	conn      *grpc.ClientConn
 	resolver  *manual.Resolver
-	// addresses are those of the ready pods behind the Service.
+	// addresses holds the addresses of the ready pods.
 	addresses atomic.Pointer[[]string]
 }
 
-// dial makes a connection, which is established with the first call.
+// dial creates a connection. The first call establishes it.
 func dial(namespace string, target Target) (*connection, error) {
-	c := &connection{namespace: namespace, target: target, resolver: manual.NewBuilderWithScheme(scheme)}
+	c := &connection{namespace: namespace, target: target, resolver: manual.NewBuilderWithScheme(resolverScheme)}
 	creds := insecure.NewCredentials()
 	if target.TLS != nil {
-		config, err := target.TLS.config(target.authority(namespace))
+		config, err := target.TLS.tlsConfig(target.authority(namespace))
 		if err != nil {
 			return nil, err
 		}
 		creds = credentials.NewTLS(config)
 	}
-	conn, err := grpc.NewClient(c.address(),
+	conn, err := grpc.NewClient(c.dialTarget(),
 		grpc.WithResolvers(c.resolver), grpc.WithTransportCredentials(creds), grpc.WithAuthority(target.authority(namespace)),
-		grpc.WithDefaultServiceConfig(serviceConfig), grpc.WithDisableServiceConfig(), grpc.WithConnectParams(reconnecting),
-		grpc.WithKeepaliveParams(alive), grpc.WithUnaryInterceptor(c.call), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
+		grpc.WithDefaultServiceConfig(serviceConfig), grpc.WithDisableServiceConfig(), grpc.WithConnectParams(connectParams),
+		grpc.WithKeepaliveParams(keepaliveParams), grpc.WithUnaryInterceptor(c.intercept), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxResponseBytes)))
 	if err != nil {
-		return nil, fmt.Errorf("connecting to %s: %w", c.address(), err)
+		return nil, fmt.Errorf("connecting to %s: %w", c.dialTarget(), err)
 	}
 	c.conn, c.ModelMeshClient = conn, meshpb.NewModelMeshClient(conn)
 	return c, nil
 }
 
-// address is the target in the words of gRPC. It ends in .svc, which every sensible list of names that need no proxy contains.
-func (c *connection) address() string {
+// dialTarget returns the gRPC target. It ends in .svc, because NO_PROXY usually contains that suffix.
+func (c *connection) dialTarget() string {
 	if c.target.Endpoint != "" {
 		return c.target.Endpoint
 	}
-	return scheme + ":///" + c.target.authority(c.namespace) + ".svc:" + c.port()
+	return resolverScheme + ":///" + c.target.authority(c.namespace) + ".svc:" + c.port()
 }
 
 func (c *connection) port() string { return strconv.Itoa(int(c.target.Port)) }
 
-func (c *connection) service() types.NamespacedName {
+func (c *connection) serviceKey() types.NamespacedName {
 	return types.NamespacedName{Namespace: c.namespace, Name: c.target.Service}
 }
 
-// setAddresses takes the EndpointSlices of the Service and reports whether other pods are ready than before.
-func (c *connection) setAddresses(endpoints []discoveryv1.EndpointSlice) (changed bool) {
-	ready := Addresses(endpoints, c.port())
+// setEndpointSlices sets the EndpointSlices of the Service and reports whether the ready addresses changed.
+func (c *connection) setEndpointSlices(endpoints []discoveryv1.EndpointSlice) (changed bool) {
+	ready := ReadyAddresses(endpoints, c.port())
 	var state resolver.State
 	for _, address := range ready {
 		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}})
@@ -145,36 +144,36 @@ func (c *connection) setAddresses(endpoints []discoveryv1.EndpointSlice) (change
 	return former == nil || !slices.Equal(*former, ready)
 }
 
-// unreachable returns ErrNoAddress where it is known that no pod can answer.
-func (c *connection) unreachable() error {
+// checkReachable returns ErrNoAddress if no pod is known to be ready.
+func (c *connection) checkReachable() error {
 	if c.target.Endpoint != "" || len(*c.addresses.Load()) > 0 {
 		return nil
 	}
 	return fmt.Errorf("service %s/%s: %w", c.namespace, c.target.Service, ErrNoAddress)
 }
 
-// call makes one call, unless it is known that no pod can answer. It implements grpc.UnaryClientInterceptor.
-func (c *connection) call(ctx context.Context, method string, request, answer any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
+// intercept runs a call with a timeout, unless no pod is ready. It implements grpc.UnaryClientInterceptor.
+func (c *connection) intercept(ctx context.Context, method string, request, answer any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
 	options ...grpc.CallOption) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err := c.unreachable()
+	err := c.checkReachable()
 	if err == nil {
 		err = invoke(ctx, method, request, answer, conn, options...)
-		if gone := c.unreachable(); gone != nil && status.Code(err) == codes.Unavailable {
+		if gone := c.checkReachable(); gone != nil && status.Code(err) == codes.Unavailable {
 			err = gone
 		}
 	}
-	calls.WithLabelValues(methods[method], outcome(err)).Inc()
+	callsTotal.WithLabelValues(methodLabels[method], codeLabel(err)).Inc()
 	return err
 }
 
-func outcome(err error) string {
+func codeLabel(err error) string {
 	if errors.Is(err, ErrNoAddress) {
-		return noAddress
+		return codeNoAddress
 	}
 	return status.Code(err).String()
 }
 
-// Endpoints implements Client.
-func (c *connection) Endpoints() (grpc, http string) { return c.target.Endpoints(c.namespace) }
+// URLs implements Client.
+func (c *connection) URLs() (grpc, http string) { return c.target.URLs(c.namespace) }

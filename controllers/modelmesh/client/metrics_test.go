@@ -16,7 +16,7 @@ import (
 func counted(t *testing.T, method, code string) float64 {
 	t.Helper()
 	var m dto.Metric
-	must(t, calls.WithLabelValues(method, code).Write(&m))
+	must(t, callsTotal.WithLabelValues(method, code).Write(&m))
 	return m.GetCounter().GetValue()
 }
 
@@ -35,7 +35,7 @@ func TestOutcomes(t *testing.T) {
 		"DeadlineExceeded": status.FromContextError(context.DeadlineExceeded).Err(),
 		"Unknown":          errors.New("something else"),
 	} {
-		if got := outcome(err); got != want {
+		if got := codeLabel(err); got != want {
 			t.Errorf("%v is %s, want %s", err, got, want)
 		}
 	}
@@ -52,11 +52,11 @@ func TestCallsAreCounted(t *testing.T) {
 	c := clientOf(t, p, "fraud")
 	ask := func() { _, _ = c.GetVModelStatus(t.Context(), &meshpb.GetVModelStatusRequest{}) } // only the count matters
 	before := map[string]float64{}
-	for _, code := range []string{noAddress, "OK", "NotFound"} {
+	for _, code := range []string{codeNoAddress, "OK", "NotFound"} {
 		before[code] = counted(t, "GetVModelStatus", code)
 	}
 	ask()
-	p.SetAddresses(fraud, at(port, "127.0.0.1"))
+	p.SetEndpointSlices(fraud, at(port, "127.0.0.1"))
 	ask()
 	refusal = status.Error(codes.NotFound, "no such model")
 	ask()

@@ -21,26 +21,25 @@ var clientsGauge = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts
 	Help: "Namespaces whose ModelMesh routing layer the manager is connected to.",
 })
 
-// Pool has the clients of all namespaces. It is safe for concurrent use, and a manager Runnable that closes every connection when
-// the manager ends.
+// Pool holds the clients of all namespaces. It is safe for concurrent use. As a manager Runnable it closes all connections at shutdown.
 type Pool struct {
-	// Listeners are called with the namespace whenever its client comes, goes or is replaced, or the ready addresses behind it change.
+	// Listeners are called with the namespace when its client or the ready addresses of its Service change.
 	singleton.Listeners[string]
 	log logr.Logger
 
 	mu      sync.Mutex
 	clients map[string]*connection
-	// endpoints are the EndpointSlices of Services, also of those that have no client yet.
-	endpoints map[types.NamespacedName][]discoveryv1.EndpointSlice
-	closed    bool
+	// endpointSlices holds the EndpointSlices of all Services, including those without a client.
+	endpointSlices map[types.NamespacedName][]discoveryv1.EndpointSlice
+	closed         bool
 }
 
 // NewPool returns an empty pool.
 func NewPool(log logr.Logger) *Pool {
-	return &Pool{log: log, clients: map[string]*connection{}, endpoints: map[types.NamespacedName][]discoveryv1.EndpointSlice{}}
+	return &Pool{log: log, clients: map[string]*connection{}, endpointSlices: map[types.NamespacedName][]discoveryv1.EndpointSlice{}}
 }
 
-// Client returns the client of a namespace, if there is one.
+// Client returns the client of a namespace, and false if it has none.
 func (p *Pool) Client(namespace string) (Client, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,8 +47,8 @@ func (p *Pool) Client(namespace string) (Client, bool) {
 	return c, found
 }
 
-// Ensure makes the client of a namespace talk to the target; nothing happens when it does. After an error, which names what is
-// wrong with the target, the former client stays in force, and the next call tries again.
+// Ensure sets the target of the client of a namespace. It does nothing if the target is unchanged. For an invalid target it returns an error
+// and keeps the client.
 func (p *Pool) Ensure(namespace string, target Target) error {
 	p.mu.Lock()
 	former := p.clients[namespace]
@@ -62,16 +61,16 @@ func (p *Pool) Ensure(namespace string, target Target) error {
 		p.mu.Unlock()
 		return fmt.Errorf("client of namespace %s: %w", namespace, err)
 	}
-	next.setAddresses(p.endpoints[next.service()])
+	next.setEndpointSlices(p.endpointSlices[next.serviceKey()])
 	p.clients[namespace] = next
 	clientsGauge.Set(float64(len(p.clients)))
 	p.mu.Unlock()
-	p.end(former)
+	p.closeConnection(former)
 	p.Notify(namespace)
 	return nil
 }
 
-// Forget ends the client of a namespace. Calls that are under way fail.
+// Forget closes the client of a namespace. Calls in flight fail.
 func (p *Pool) Forget(namespace string) {
 	p.mu.Lock()
 	former := p.clients[namespace]
@@ -79,12 +78,12 @@ func (p *Pool) Forget(namespace string) {
 	clientsGauge.Set(float64(len(p.clients)))
 	p.mu.Unlock()
 	if former != nil {
-		p.end(former)
+		p.closeConnection(former)
 		p.Notify(namespace)
 	}
 }
 
-func (p *Pool) end(c *connection) {
+func (p *Pool) closeConnection(c *connection) {
 	if c == nil {
 		return
 	}
@@ -93,16 +92,16 @@ func (p *Pool) end(c *connection) {
 	}
 }
 
-// SetAddresses takes all EndpointSlices of a Service; none means that it is gone. They must not be changed afterwards.
-func (p *Pool) SetAddresses(service types.NamespacedName, endpoints []discoveryv1.EndpointSlice) {
+// SetEndpointSlices sets all EndpointSlices of a Service; none if it was deleted. The caller must not modify them afterwards.
+func (p *Pool) SetEndpointSlices(service types.NamespacedName, endpoints []discoveryv1.EndpointSlice) {
 	p.mu.Lock()
 	if len(endpoints) == 0 {
-		delete(p.endpoints, service)
+		delete(p.endpointSlices, service)
 	} else {
-		p.endpoints[service] = endpoints
+		p.endpointSlices[service] = endpoints
 	}
 	c := p.clients[service.Namespace]
-	changed := c != nil && c.target.Service == service.Name && c.setAddresses(endpoints)
+	changed := c != nil && c.target.Service == service.Name && c.setEndpointSlices(endpoints)
 	p.mu.Unlock()
 	if changed {
 		p.Notify(service.Namespace)
@@ -119,7 +118,7 @@ func (p *Pool) Start(ctx context.Context) error {
 	clientsGauge.Set(0)
 	p.mu.Unlock()
 	for _, c := range clients {
-		p.end(c)
+		p.closeConnection(c)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func TestNoCallIsMadeWithoutAnAddress(t *testing.T) {
 		t.Errorf("%d calls reached the server", r.calls())
 	}
 
-	p.SetAddresses(fraud, at(port, "127.0.0.1"))
+	p.SetEndpointSlices(fraud, at(port, "127.0.0.1"))
 	answer, err := c.SetVModel(t.Context(), &meshpb.SetVModelRequest{VModelId: "digits", TargetModelId: "digits__ksp-1"})
 	if err != nil || answer.GetTargetModelId() != "digits__ksp-1" {
 		t.Fatalf("answer %v, %v", answer, err)
@@ -51,7 +51,7 @@ func TestNoCallIsMadeWithoutAnAddress(t *testing.T) {
 		t.Fatalf("answer %v, %v", state, err)
 	}
 
-	p.SetAddresses(fraud, nil)
+	p.SetEndpointSlices(fraud, nil)
 	if _, err := c.GetVModelStatus(t.Context(), &meshpb.GetVModelStatusRequest{}); !errors.Is(err, ErrNoAddress) {
 		t.Fatalf("error %v, want ErrNoAddress", err)
 	}
@@ -63,12 +63,12 @@ func TestNoCallIsMadeWithoutAnAddress(t *testing.T) {
 func TestPodsThatGoDuringACall(t *testing.T) {
 	p, _ := newPool(t)
 	r := &routing{answer: func(context.Context) error {
-		p.SetAddresses(fraud, nil)
+		p.SetEndpointSlices(fraud, nil)
 		return status.Error(codes.Unavailable, "going")
 	}}
 	port, _ := serve(t, "127.0.0.1:0", r, nil)
 	must(t, p.Ensure("fraud", target(port)))
-	p.SetAddresses(fraud, at(port, "127.0.0.1"))
+	p.SetEndpointSlices(fraud, at(port, "127.0.0.1"))
 	if _, err := clientOf(t, p, "fraud").SetVModel(t.Context(), &meshpb.SetVModelRequest{}); !errors.Is(err, ErrNoAddress) {
 		t.Errorf("error %v, want ErrNoAddress", err)
 	}
@@ -79,7 +79,7 @@ func TestErrorsKeepTheirStatus(t *testing.T) {
 		p, _ := newPool(t)
 		port, _ := serve(t, "127.0.0.1:0", &routing{answer: func(context.Context) error { return status.Error(code, "so it is") }}, nil)
 		must(t, p.Ensure("fraud", target(port)))
-		p.SetAddresses(fraud, at(port, "127.0.0.1"))
+		p.SetEndpointSlices(fraud, at(port, "127.0.0.1"))
 		_, err := clientOf(t, p, "fraud").SetVModel(t.Context(), &meshpb.SetVModelRequest{})
 		if status.Code(err) != code || errors.Is(err, ErrNoAddress) {
 			t.Errorf("error %v, want the status %s", err, code)
@@ -99,7 +99,7 @@ func TestEveryCallHasALimit(t *testing.T) {
 	}}
 	port, _ := serve(t, "127.0.0.1:0", r, nil)
 	must(t, p.Ensure("fraud", target(port)))
-	p.SetAddresses(fraud, at(port, "127.0.0.1"))
+	p.SetEndpointSlices(fraud, at(port, "127.0.0.1"))
 	c := clientOf(t, p, "fraud")
 	_, set := c.SetVModel(t.Context(), &meshpb.SetVModelRequest{})
 	_, deleted := c.DeleteVModel(t.Context(), &meshpb.DeleteVModelRequest{})
@@ -115,7 +115,7 @@ func TestCallsAreSpreadOverThePods(t *testing.T) {
 	port, _ := serve(t, "127.0.0.1:0", one, nil)
 	_, stop := serve(t, fmt.Sprintf("127.0.0.2:%d", port), two, nil)
 	must(t, p.Ensure("fraud", target(port)))
-	p.SetAddresses(fraud, at(port, "127.0.0.1", "127.0.0.2"))
+	p.SetEndpointSlices(fraud, at(port, "127.0.0.1", "127.0.0.2"))
 	c := clientOf(t, p, "fraud")
 	ask := func() error {
 		_, err := c.GetVModelStatus(t.Context(), &meshpb.GetVModelStatusRequest{})
@@ -131,7 +131,7 @@ func TestCallsAreSpreadOverThePods(t *testing.T) {
 
 	stop()
 	eventually(t, "the other pod answers alone", func() error { return errors.Join(ask(), ask(), ask()) })
-	p.SetAddresses(fraud, at(port, "127.0.0.2"))
+	p.SetEndpointSlices(fraud, at(port, "127.0.0.2"))
 	again := &routing{}
 	serve(t, fmt.Sprintf("127.0.0.2:%d", port), again, nil)
 	eventually(t, "the pod that came back is called again, without a notification", ask)
@@ -145,7 +145,7 @@ func TestTLSOfANamespace(t *testing.T) {
 	p, notified := newPool(t)
 	pair := pairOf(t, "modelmesh-serving.fraud")
 	port, stop := serve(t, "127.0.0.1:0", &routing{}, mutual(t, pair))
-	p.SetAddresses(fraud, at(port, "127.0.0.1"))
+	p.SetEndpointSlices(fraud, at(port, "127.0.0.1"))
 	ask := func() error {
 		_, err := clientOf(t, p, "fraud").GetVModelStatus(t.Context(), &meshpb.GetVModelStatusRequest{})
 		return err
@@ -198,7 +198,7 @@ func TestAFixedEndpoint(t *testing.T) {
 	if _, err := c.GetVModelStatus(t.Context(), &meshpb.GetVModelStatusRequest{}); err != nil || r.calls() != 1 {
 		t.Errorf("%d calls, error %v", r.calls(), err)
 	}
-	if grpc, http := c.Endpoints(); grpc != "grpc://modelmesh-serving.fraud:8033" || http != "" {
+	if grpc, http := c.URLs(); grpc != "grpc://modelmesh-serving.fraud:8033" || http != "" {
 		t.Errorf("endpoints %q and %q: users are shown the Service", grpc, http)
 	}
 }
@@ -283,16 +283,16 @@ func TestAddressesOfOtherServicesNotifyNoSubscriber(t *testing.T) {
 	notified()
 	other := fraud
 	other.Name = "something-else"
-	p.SetAddresses(other, at(8033, "1.2.3.4"))
+	p.SetEndpointSlices(other, at(8033, "1.2.3.4"))
 	other = fraud
 	other.Namespace = "sales"
-	p.SetAddresses(other, at(8033, "1.2.3.4"))
-	p.SetAddresses(fraud, at(8008, "1.2.3.4"))
+	p.SetEndpointSlices(other, at(8033, "1.2.3.4"))
+	p.SetEndpointSlices(fraud, at(8008, "1.2.3.4"))
 	if got := notified(); len(got) != 0 {
 		t.Errorf("notified of %v", got)
 	}
-	p.SetAddresses(fraud, at(8033, "1.2.3.4"))
-	p.SetAddresses(fraud, at(8033, "1.2.3.4"))
+	p.SetEndpointSlices(fraud, at(8033, "1.2.3.4"))
+	p.SetEndpointSlices(fraud, at(8033, "1.2.3.4"))
 	if got := notified(); len(got) != 1 {
 		t.Errorf("notified of %v, want one notification for one change", got)
 	}
@@ -303,15 +303,15 @@ func TestAClientThatComesBeforeItsAddresses(t *testing.T) {
 	p, notified := newPool(t)
 	must(t, p.Ensure("fraud", target(8033)))
 	notified()
-	p.SetAddresses(fraud, at(8033, "1.2.3.4"))
+	p.SetEndpointSlices(fraud, at(8033, "1.2.3.4"))
 	if got := notified(); !slices.Equal(got, []string{"fraud"}) {
 		t.Errorf("notified of %v", got)
 	}
-	p.SetAddresses(fraud, at(8033, "1.2.3.4"))
+	p.SetEndpointSlices(fraud, at(8033, "1.2.3.4"))
 	if got := notified(); len(got) != 0 {
 		t.Errorf("notified of %v, which has not changed", got)
 	}
-	p.SetAddresses(fraud, nil)
+	p.SetEndpointSlices(fraud, nil)
 	if got := notified(); !slices.Equal(got, []string{"fraud"}) {
 		t.Errorf("notified of %v, want the loss of the address", got)
 	}

@@ -46,12 +46,12 @@ func TestAddressesAreThoseOfReadyPods(t *testing.T) {
 				}
 			}
 		}
-		got := Addresses(endpoints, "8033")
+		got := ReadyAddresses(endpoints, "8033")
 		if len(got) != len(want) || !slices.IsSorted(got) || slices.ContainsFunc(got, func(a string) bool { return !want[a] }) {
 			t.Fatalf("addresses %v, want %v", got, want)
 		}
 		slices.Reverse(endpoints)
-		if again := Addresses(append(endpoints, endpoints...), "8033"); !slices.Equal(again, got) {
+		if again := ReadyAddresses(append(endpoints, endpoints...), "8033"); !slices.Equal(again, got) {
 			t.Fatalf("addresses %v in another order, and twice; want %v", again, got)
 		}
 	})
@@ -65,7 +65,7 @@ func TestTheLastAddressesAreThoseOfTheLastState(t *testing.T) {
 	for i := range writers {
 		all.Go(func() {
 			for n := range rounds {
-				p.SetAddresses(fraud, at(8033, "10.0."+strconv.Itoa(i)+"."+strconv.Itoa(n)))
+				p.SetEndpointSlices(fraud, at(8033, "10.0."+strconv.Itoa(i)+"."+strconv.Itoa(n)))
 			}
 		})
 	}
@@ -79,7 +79,7 @@ func TestTheLastAddressesAreThoseOfTheLastState(t *testing.T) {
 		}
 	})
 	all.Wait()
-	if got, want := addressesOf(p, "fraud"), Addresses(p.endpoints[fraud], "8033"); len(want) != 1 || !slices.Equal(got, want) {
+	if got, want := addressList(p, "fraud"), ReadyAddresses(p.endpointSlices[fraud], "8033"); len(want) != 1 || !slices.Equal(got, want) {
 		t.Errorf("addresses %v, want %v", got, want)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// addressesOf are those that the connection of a namespace uses.
-func addressesOf(p *Pool, namespace string) []string {
+// addressList are those that the connection of a namespace uses.
+func addressList(p *Pool, namespace string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if c := p.clients[namespace]; c != nil {
@@ -21,33 +21,33 @@ func addressesOf(p *Pool, namespace string) []string {
 // [modelmesh-53] A connection has the addresses of its Service when it is made and after each change; one that was closed gets none.
 func TestAddressesReachTheConnectionOfTheService(t *testing.T) {
 	p, _ := newPool(t)
-	p.SetAddresses(fraud, at(8033, "1.2.3.4"))
+	p.SetEndpointSlices(fraud, at(8033, "1.2.3.4"))
 	must(t, p.Ensure("fraud", target(8033)))
 	first := p.clients["fraud"]
-	if got := addressesOf(p, "fraud"); !slices.Equal(got, []string{"1.2.3.4:8033"}) {
+	if got := addressList(p, "fraud"); !slices.Equal(got, []string{"1.2.3.4:8033"}) {
 		t.Errorf("addresses %v of a new connection", got)
 	}
-	p.SetAddresses(fraud, at(8033, "5.6.7.8", "1.2.3.4"))
-	p.SetAddresses(types.NamespacedName{Namespace: "elsewhere", Name: fraud.Name}, at(8033, "9.9.9.9"))
-	if got := addressesOf(p, "fraud"); !slices.Equal(got, []string{"1.2.3.4:8033", "5.6.7.8:8033"}) {
+	p.SetEndpointSlices(fraud, at(8033, "5.6.7.8", "1.2.3.4"))
+	p.SetEndpointSlices(types.NamespacedName{Namespace: "elsewhere", Name: fraud.Name}, at(8033, "9.9.9.9"))
+	if got := addressList(p, "fraud"); !slices.Equal(got, []string{"1.2.3.4:8033", "5.6.7.8:8033"}) {
 		t.Errorf("addresses %v after a change", got)
 	}
 	replaced := target(8033)
 	replaced.RESTPort = 8008
 	must(t, p.Ensure("fraud", replaced))
-	if got := addressesOf(p, "fraud"); !slices.Equal(got, []string{"1.2.3.4:8033", "5.6.7.8:8033"}) {
+	if got := addressList(p, "fraud"); !slices.Equal(got, []string{"1.2.3.4:8033", "5.6.7.8:8033"}) {
 		t.Errorf("addresses %v of the connection that replaced the first", got)
 	}
-	p.SetAddresses(fraud, nil)
-	if got := addressesOf(p, "fraud"); len(got) != 0 {
+	p.SetEndpointSlices(fraud, nil)
+	if got := addressList(p, "fraud"); len(got) != 0 {
 		t.Errorf("addresses %v of a Service that is gone", got)
 	}
 	if got := *first.addresses.Load(); len(got) != 2 {
 		t.Errorf("addresses %v reached a closed connection", got)
 	}
 	p.Forget("fraud")
-	p.SetAddresses(fraud, at(8033, "1.2.3.4"))
-	if got := addressesOf(p, "fraud"); got != nil {
+	p.SetEndpointSlices(fraud, at(8033, "1.2.3.4"))
+	if got := addressList(p, "fraud"); got != nil {
 		t.Errorf("addresses %v without a client", got)
 	}
 }
@@ -86,7 +86,7 @@ func TestAddressesOfEndpointSlices(t *testing.T) {
 		"no address":              {[]discoveryv1.EndpointSlice{slice(four, both, ready(nil))}, "8033", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Addresses(tc.slices, tc.port); !slices.Equal(got, tc.want) {
+			if got := ReadyAddresses(tc.slices, tc.port); !slices.Equal(got, tc.want) {
 				t.Errorf("addresses %v, want %v", got, tc.want)
 			}
 		})

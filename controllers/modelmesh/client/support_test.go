@@ -172,7 +172,7 @@ func certificate(t *testing.T, name string) (cert, key []byte) {
 func pairOf(t *testing.T, name string) *KeyPair {
 	t.Helper()
 	cert, key := certificate(t, name)
-	pair, err := KeyPairOf("mesh-tls", map[string][]byte{"tls.crt": cert, "tls.key": key})
+	pair, err := ParseKeyPair("mesh-tls", map[string][]byte{"tls.crt": cert, "tls.key": key})
 	must(t, err)
 	return pair
 }

@@ -7,42 +7,42 @@ import (
 	"strconv"
 )
 
-// Target is what the client of a namespace talks to.
+// Target is the address and the credentials of the client of a namespace.
 type Target struct {
-	// Service before the runtime pods of the namespace.
+	// Service is the name of the Service of the runtime pods.
 	Service string
-	// Port of the Service for gRPC, and RESTPort for HTTP, 0 without the REST proxy.
+	// Port is the gRPC port of the Service. RESTPort is its HTTP port, 0 without the REST proxy.
 	Port, RESTPort int32
-	// Endpoint replaces the Service as the place to talk to, in the words of gRPC (`host:port`, `dns:///host:port`). It is meant
-	// for development; what users are shown does not change.
+	// Endpoint is a gRPC target (`host:port`, `dns:///host:port`) to call instead of the Service. It is meant for development and does not change
+	// URLs.
 	Endpoint string
-	// TLS has the key pair to talk with; nil is plain text.
+	// TLS is the key pair of the client; nil for plain text.
 	TLS *KeyPair
 }
 
-// KeyPair is the content of a TLS Secret. Its certificate is shown to the server and trusted, and so is the CA, where there is one:
-// after a rotation some pods still have a certificate of the time before.
+// KeyPair is the content of a TLS Secret. The client presents its certificate and trusts it. It also trusts the CA, if set, because some
+// pods still use the previous certificate after a rotation.
 type KeyPair struct {
-	// Secret is named in errors.
+	// Secret is the name of the Secret for error messages.
 	Secret string
-	// Certificate, Key and CA are PEM.
+	// Certificate, Key and CA are PEM-encoded.
 	Certificate, Key, CA []byte
 }
 
-// KeyPairOf reads the Secret of the given name. The error says which key it lacks.
-func KeyPairOf(name string, data map[string][]byte) (*KeyPair, error) {
+// ParseKeyPair returns the key pair in the data of a Secret. The error names the missing key.
+func ParseKeyPair(name string, data map[string][]byte) (*KeyPair, error) {
 	pair := &KeyPair{Secret: name, Certificate: data["tls.crt"], Key: data["tls.key"], CA: data["ca.crt"]}
 	if len(pair.Certificate) == 0 || len(pair.Key) == 0 {
 		return nil, fmt.Errorf("TLS secret '%s' missing tls.crt and/or tls.key", name)
 	}
-	if _, err := pair.config(""); err != nil {
+	if _, err := pair.tlsConfig(""); err != nil {
 		return nil, err
 	}
 	return pair, nil
 }
 
-// config returns the client side of TLS with a server of the given name.
-func (p *KeyPair) config(server string) (*tls.Config, error) {
+// tlsConfig returns the client configuration for a server of the given name.
+func (p *KeyPair) tlsConfig(server string) (*tls.Config, error) {
 	pair, err := tls.X509KeyPair(p.Certificate, p.Key)
 	if err != nil {
 		return nil, fmt.Errorf("TLS secret '%s': could not load client key pair: %w", p.Secret, err)
@@ -57,8 +57,8 @@ func (p *KeyPair) config(server string) (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, ServerName: server, MinVersion: tls.VersionTLS12}, nil
 }
 
-// Endpoints are the URLs at which users reach the models of a namespace with this target.
-func (t Target) Endpoints(namespace string) (grpc, http string) {
+// URLs returns the URLs for inference requests in a namespace.
+func (t Target) URLs(namespace string) (grpc, http string) {
 	host := t.authority(namespace)
 	grpc = "grpc://" + host + ":" + strconv.Itoa(int(t.Port))
 	if t.RESTPort == 0 {
@@ -71,5 +71,5 @@ func (t Target) Endpoints(namespace string) (grpc, http string) {
 	return grpc, scheme + host + ":" + strconv.Itoa(int(t.RESTPort))
 }
 
-// authority is the name that the certificate of every pod must bear.
+// authority returns the name that the server certificate must contain.
 func (t Target) authority(namespace string) string { return t.Service + "." + namespace }

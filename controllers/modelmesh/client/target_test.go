@@ -25,7 +25,7 @@ func TestEndpointsForUsers(t *testing.T) {
 		"with REST":  {Target{Service: "mesh", Port: 9000, RESTPort: 8008}, "grpc://mesh.fraud:9000", "http://mesh.fraud:8008"},
 		"with TLS":   {Target{Service: "mesh", Port: 8033, RESTPort: 8008, TLS: &KeyPair{}}, "grpc://mesh.fraud:8033", "https://mesh.fraud:8008"},
 	} {
-		if grpc, http := tc.target.Endpoints("fraud"); grpc != tc.grpc || http != tc.http {
+		if grpc, http := tc.target.URLs("fraud"); grpc != tc.grpc || http != tc.http {
 			t.Errorf("%s: %q and %q", name, grpc, http)
 		}
 	}
@@ -48,7 +48,7 @@ func TestTLSSecrets(t *testing.T) {
 		"the key of another": {map[string][]byte{"tls.crt": cert, "tls.key": foreign}, "could not load client key pair: "},
 		"a CA that is none":  {map[string][]byte{"tls.crt": cert, "tls.key": key, "ca.crt": []byte("x")}, "failed to append ca certs"},
 	} {
-		pair, err := KeyPairOf("mesh-tls", tc.data)
+		pair, err := ParseKeyPair("mesh-tls", tc.data)
 		if tc.err == "" && (err != nil || string(pair.Certificate) != string(cert)) || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {
 			t.Errorf("%s: error %v, want %q", name, err, tc.err)
 		}
@@ -59,10 +59,10 @@ func TestTLSTrustsTheCAOfTheSecretToo(t *testing.T) {
 	cert, key := certificate(t, "mesh.fraud")
 	other, _ := certificate(t, "ca")
 	pair := &KeyPair{Certificate: cert, Key: key, CA: other}
-	with, err := pair.config("mesh.fraud")
+	with, err := pair.tlsConfig("mesh.fraud")
 	must(t, err)
 	pair.CA = nil
-	without, err := pair.config("mesh.fraud")
+	without, err := pair.tlsConfig("mesh.fraud")
 	must(t, err)
 	if with.RootCAs.Equal(without.RootCAs) || with.ServerName != "mesh.fraud" || len(with.Certificates) != 1 || with.InsecureSkipVerify {
 		t.Error("the client must show its certificate, demand the name, and trust the CA")
@@ -80,23 +80,23 @@ func TestEndpointSlicesReachThePool(t *testing.T) {
 	p, notified := newPool(t)
 	must(t, p.Ensure("fraud", target(8033)))
 	notified()
-	e := &Endpoints{Slices: reader, Pool: p}
+	e := &EndpointSliceReconciler{Slices: reader, Pool: p}
 
-	requests := ServiceOf(t.Context(), &slice)
-	if !slices.Equal(requests, []reconcile.Request{{NamespacedName: fraud}}) || ServiceOf(t.Context(), &discoveryv1.EndpointSlice{}) != nil {
+	requests := RequestsForSlice(t.Context(), &slice)
+	if !slices.Equal(requests, []reconcile.Request{{NamespacedName: fraud}}) || RequestsForSlice(t.Context(), &discoveryv1.EndpointSlice{}) != nil {
 		t.Fatalf("requests %v", requests)
 	}
 	for range 2 {
 		_, err := e.Reconcile(t.Context(), requests[0])
 		must(t, err)
 	}
-	if got := addressesOf(p, "fraud"); !slices.Equal(got, []string{"1.2.3.4:8033"}) || len(notified()) != 1 {
+	if got := addressList(p, "fraud"); !slices.Equal(got, []string{"1.2.3.4:8033"}) || len(notified()) != 1 {
 		t.Errorf("addresses %v", got)
 	}
 	must(t, reader.Delete(t.Context(), &slice))
 	_, err := e.Reconcile(t.Context(), requests[0])
 	must(t, err)
-	if got := addressesOf(p, "fraud"); len(got) != 0 || len(notified()) != 1 {
+	if got := addressList(p, "fraud"); len(got) != 0 || len(notified()) != 1 {
 		t.Errorf("addresses %v of a Service that is gone", got)
 	}
 
@@ -125,13 +125,13 @@ func TestWhatGRPCReceives(t *testing.T) {
 			c, err := dial("fraud", tc.target)
 			must(t, err)
 			defer func() { must(t, c.conn.Close()) }()
-			if c.address() != tc.address || c.conn.Target() != tc.address {
-				t.Errorf("address %s, target %s; want %s", c.address(), c.conn.Target(), tc.address)
+			if c.dialTarget() != tc.address || c.conn.Target() != tc.address {
+				t.Errorf("address %s, target %s; want %s", c.dialTarget(), c.conn.Target(), tc.address)
 			}
-			if got := c.service(); got != (types.NamespacedName{Namespace: "fraud", Name: "mesh"}) || c.port() != "8033" {
+			if got := c.serviceKey(); got != (types.NamespacedName{Namespace: "fraud", Name: "mesh"}) || c.port() != "8033" {
 				t.Errorf("Service %s, port %s", got, c.port())
 			}
-			config, err := pair.config(tc.target.authority("fraud"))
+			config, err := pair.tlsConfig(tc.target.authority("fraud"))
 			if must(t, err); config.ServerName != "mesh.fraud" {
 				t.Errorf("the certificate must bear %s", config.ServerName)
 			}

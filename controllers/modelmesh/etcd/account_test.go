@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// An account follows from the connection, the namespace and its UID, and from nothing else.
-func TestAccountOf(t *testing.T) {
-	source := func(text string) map[string][]byte { return map[string][]byte{Key: []byte(text)} }
+// An account depends on the connection, the namespace and its UID only.
+func TestNewAccount(t *testing.T) {
+	source := func(text string) map[string][]byte { return map[string][]byte{ConnectionKey: []byte(text)} }
 	const root = `{"endpoints":"http://etcd:2379","root_prefix":"models","userid":"root","password":"secret"}`
 	account := func(text, namespace, uid string) Account {
-		a, err := AccountOf(source(text), namespace, uid)
+		a, err := NewAccount(source(text), namespace, uid)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +38,7 @@ func TestAccountOf(t *testing.T) {
 	}
 }
 
-func TestConnectionsThatCannotBeDivided(t *testing.T) {
+func TestNewAccountRejectsConnections(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"endpoints":"e"}`:                 "names no user",
 		`{"endpoints":"e","userid":"root"}`: "names no user",
@@ -46,7 +46,7 @@ func TestConnectionsThatCannotBeDivided(t *testing.T) {
 		`{"endpoints":"e","userid":"root","password":"p","client_certificate":"c","client_key":"k"}`:           "client certificate",
 		`none`: "not the JSON",
 	} {
-		if _, err := AccountOf(map[string][]byte{Key: []byte(text)}, "team", "1"); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := NewAccount(map[string][]byte{ConnectionKey: []byte(text)}, "team", "1"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

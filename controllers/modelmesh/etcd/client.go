@@ -16,15 +16,16 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Connections are tried again at most this far apart, and one that is dead is noticed within a minute: a watch waits silently.
 const (
-	reconnectMax     = 15 * time.Second
-	keepAlive        = 30 * time.Second
+	// maxReconnectDelay is the maximum back-off between connection attempts.
+	maxReconnectDelay = 15 * time.Second
+	// keepAliveTime and keepAliveTimeout detect a broken connection within a minute, since a watch sends nothing itself.
+	keepAliveTime    = 30 * time.Second
 	keepAliveTimeout = 15 * time.Second
 )
 
-// attempts of one request: the second one with a new token. Longer pauses are up to the caller.
-const attempts = 2
+// maxAttempts of a request: the second one uses a new token. Longer retries are up to the caller.
+const maxAttempts = 2
 
 // Client reads from etcd. It is safe for concurrent use.
 type Client struct {
@@ -36,30 +37,30 @@ type Client struct {
 	closed bool
 }
 
-// New returns a client for the data of the Secret. Nothing is sent yet.
+// New returns a client for the data of the Secret. It does not connect.
 func New(data map[string][]byte) (*Client, error) {
 	config, rootPrefix, err := ConfigOf(data)
 	if err != nil {
 		return nil, fmt.Errorf("failed to create etcd client config: %w", err)
 	}
-	config.Logger = zap.NewNop() // errors are returned, and logged by the caller
-	config.MaxUnaryRetries = attempts
-	config.MaxCallRecvMsgSize = maxMessage
-	config.DialKeepAliveTime, config.DialKeepAliveTimeout = keepAlive, keepAliveTimeout
+	config.Logger = zap.NewNop() // errors are returned
+	config.MaxUnaryRetries = maxAttempts
+	config.MaxCallRecvMsgSize = maxMessageBytes
+	config.DialKeepAliveTime, config.DialKeepAliveTimeout = keepAliveTime, keepAliveTimeout
 	delays := backoff.DefaultConfig
-	delays.MaxDelay = reconnectMax
+	delays.MaxDelay = maxReconnectDelay
 	config.DialOptions = append(config.DialOptions,
-		// Directly, as the pods reach it too: no list of names that need no proxy knows the host `etcd`.
+		// No proxy, as in the pods: the short host name `etcd` is in no NO_PROXY list.
 		grpc.WithNoProxy(),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: delays, MinConnectTimeout: dialTimeout}),
-		grpc.WithChainStreamInterceptor(endWithConnection))
+		grpc.WithChainStreamInterceptor(abortOnDisconnect))
 	return &Client{config: config, rootPrefix: rootPrefix}, nil
 }
 
-// RootPrefix stands before every key.
+// RootPrefix returns the prefix of all keys.
 func (c *Client) RootPrefix() string { return c.rootPrefix }
 
-// Close ends all connections and what runs over them.
+// Close closes the connection and ends its requests and watches.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,14 +68,14 @@ func (c *Client) Close() error {
 	if c.etcd == nil {
 		return nil
 	}
-	if err := c.etcd.Close(); err != nil && !errors.Is(err, context.Canceled) { // its own end of what still ran
+	if err := c.etcd.Close(); err != nil && !errors.Is(err, context.Canceled) { // requests cancelled by Close itself
 		return fmt.Errorf("closing the connection to etcd: %w", err)
 	}
 	return nil
 }
 
-// connected returns the client of etcd. With a password it logs in when it is made, which is why New does not make it.
-func (c *Client) connected(ctx context.Context) (*clientv3.Client, error) {
+// connect returns the connected client. It is created on first use, because with a password clientv3.New logs in.
+func (c *Client) connect(ctx context.Context) (*clientv3.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -87,112 +88,112 @@ func (c *Client) connected(ctx context.Context) (*clientv3.Client, error) {
 		return nil, err
 	}
 	config := c.config
-	life, end := context.WithCancel(context.WithoutCancel(ctx)) // what the client lives by, longer than this request
-	config.Context = life
-	defer context.AfterFunc(ctx, end)()
-	made, err := clientv3.New(config)
+	clientCtx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // of the client, which outlives this request
+	config.Context = clientCtx
+	defer context.AfterFunc(ctx, cancel)()
+	client, err := clientv3.New(config)
 	if err != nil {
-		end()
+		cancel()
 		return nil, fmt.Errorf("connecting to etcd: %w", err)
 	}
-	c.etcd = made
-	return made, nil
+	c.etcd = client
+	return client, nil
 }
 
-// endWithConnection makes a watch end when its connection breaks. The client of etcd would continue from its revision on a new
-// connection, which waits for ever where etcd has lost its data and counts from one again; the caller lists again instead.
-func endWithConnection(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer,
+// abortOnDisconnect ends a watch when its connection breaks, so that the caller lists again. The etcd client would resume the watch at
+// its revision, and wait forever if etcd has lost its data and restarted at revision 1.
+func abortOnDisconnect(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer,
 	options ...grpc.CallOption) (grpc.ClientStream, error) {
 	stream, err := next(ctx, desc, conn, method, options...)
 	if err != nil {
-		return nil, final(err)
+		return nil, nonRetryable(err)
 	}
-	return &ending{stream}, nil
+	return &abortingStream{stream}, nil
 }
 
-type ending struct{ grpc.ClientStream }
+type abortingStream struct{ grpc.ClientStream }
 
 // RecvMsg implements grpc.ClientStream.
-func (e *ending) RecvMsg(m any) error { return final(e.ClientStream.RecvMsg(m)) }
+func (e *abortingStream) RecvMsg(m any) error { return nonRetryable(e.ClientStream.RecvMsg(m)) }
 
-// final turns the errors after which the client of etcd tries again into one that ends.
-func final(err error) error {
+// nonRetryable replaces the errors that the etcd client retries by one that it does not.
+func nonRetryable(err error) error {
 	if code := status.Code(err); code == codes.Unavailable || code == codes.Internal {
 		return status.Error(codes.Aborted, err.Error())
 	}
 	return err
 }
 
-// ErrCompacted says that etcd no longer knows what happened since the revision that a watch starts from.
+// ErrCompacted means that etcd does not have the revision any more from which a watch starts.
 var ErrCompacted = errors.New("etcd has compacted the revision that the watch starts from")
 
-// pageSize is how many keys one request lists.
+// pageSize is the number of keys per list request.
 const pageSize = 1000
 
-// A namespace may bring an etcd of its own, and whatever it says is held by a manager that serves all others. A state of ModelMesh
+// Limits of a listing. A namespace can have its own etcd, whose data must not exhaust the memory of the operator. The state of ModelMesh
 // is far below these limits: an entry has some hundred bytes.
 const (
-	// MaxKeys is how many keys of one prefix are taken.
+	// MaxKeys is the maximum number of keys of a prefix.
 	MaxKeys = 50_000
-	// maxBytes is how large keys and values of a listing may be together, maxMessage one answer, maxListing how long it may take.
-	maxBytes   = 64 << 20
-	maxMessage = 16 << 20
-	maxListing = time.Minute
+	// maxListingBytes limits keys and values of a listing, maxMessageBytes one response.
+	maxListingBytes = 64 << 20
+	maxMessageBytes = 16 << 20
+	listingTimeout  = time.Minute
 )
 
-// ErrTooMuch says that there is more under a prefix than a state of ModelMesh has.
-var ErrTooMuch = fmt.Errorf("more than %d keys or %d MiB are not a state of ModelMesh", MaxKeys, maxBytes>>20)
+// ErrTooLarge means that a prefix holds more data than the state of ModelMesh can have.
+var ErrTooLarge = fmt.Errorf("more than %d keys or %d MiB are not a state of ModelMesh", MaxKeys, maxListingBytes>>20)
 
-// Entry is a key, and what is under it.
+// Entry is a key-value pair.
 type Entry struct {
 	Key   string
 	Value []byte
-	// Revision of the last write, which may be its deletion.
+	// Revision of the last write or of the deletion.
 	Revision int64
 	Deleted  bool
 }
 
-// Listing is the state of a prefix at one moment.
+// Listing is the content of a prefix at one revision.
 type Listing struct {
 	Entries []Entry
-	// Revision of the moment: a watch continues from here.
+	// Revision after which a watch must start.
 	Revision int64
-	// Cluster identifies the store: revisions of two stores have nothing in common.
-	Cluster uint64
+	// ClusterID identifies the etcd cluster. Revisions of different clusters cannot be compared.
+	ClusterID uint64
 }
 
-// List reads everything below a prefix; keysOnly leaves the values out.
+// List returns all entries below a prefix, with keysOnly without values.
 func (c *Client) List(ctx context.Context, prefix string, keysOnly bool) (Listing, error) {
-	etcd, err := c.connected(ctx)
+	etcd, err := c.connect(ctx)
 	if err != nil {
 		return Listing{}, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, maxListing, fmt.Errorf("listing %s took more than %s", prefix, maxListing))
+	ctx, cancel := context.WithTimeoutCause(ctx, listingTimeout, fmt.Errorf("listing %s took more than %s", prefix, listingTimeout))
 	defer cancel()
-	var out Listing
+	var listing Listing
 	size := 0
 	options := []clientv3.OpOption{clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)), clientv3.WithLimit(pageSize)}
 	if keysOnly {
 		options = append(options, clientv3.WithKeysOnly())
 	}
-	for from := prefix; ; from = out.Entries[len(out.Entries)-1].Key + "\x00" {
+	for from := prefix; ; from = listing.Entries[len(listing.Entries)-1].Key + "\x00" {
 		page, err := c.get(ctx, etcd, from, options)
 		if err != nil {
 			return Listing{}, fmt.Errorf("listing %s: %w", prefix, err)
 		}
-		if out.Revision == 0 { // all pages show the state that the first one shows
-			out.Revision, out.Cluster = page.Header.GetRevision(), page.Header.GetClusterId()
-			options = append(options, clientv3.WithRev(out.Revision))
+		if listing.Revision == 0 { // read all pages at the revision of the first one
+			listing.Revision, listing.ClusterID = page.Header.GetRevision(), page.Header.GetClusterId()
+			options = append(options, clientv3.WithRev(listing.Revision))
 		}
 		for _, kv := range page.Kvs {
-			out.Entries = append(out.Entries, Entry{Key: string(kv.GetKey()), Value: kv.GetValue(), Revision: kv.GetModRevision()})
+			listing.Entries = append(listing.Entries, Entry{Key: string(kv.GetKey()), Value: kv.GetValue(), Revision: kv.GetModRevision()})
 			size += len(kv.GetKey()) + len(kv.GetValue())
 		}
-		if len(out.Entries) > MaxKeys || size > maxBytes {
-			return Listing{}, fmt.Errorf("listing %s: %w", prefix, ErrTooMuch)
+		if len(listing.Entries) > MaxKeys || size > maxListingBytes {
+			return Listing{}, fmt.Errorf("listing %s: %w", prefix, ErrTooLarge)
 		}
 		if !page.More || len(page.Kvs) == 0 {
-			return out, nil
+			return listing, nil
 		}
 	}
 }
@@ -202,31 +203,31 @@ func (c *Client) get(ctx context.Context, etcd *clientv3.Client, key string, opt
 	defer cancel()
 	page, err := etcd.Get(ctx, key, options...)
 	if err != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		return nil, c.silent()
+		return nil, c.timeoutError()
 	}
 	return page, err
 }
 
-func (c *Client) silent() error {
+func (c *Client) timeoutError() error {
 	return fmt.Errorf("etcd at %s did not answer within %v", strings.Join(c.config.Endpoints, ", "), c.config.DialTimeout)
 }
 
-// Watch hands over everything that is written below a prefix after the given revision, in order, until ctx ends or something
-// breaks; it returns an error in any case. ErrCompacted demands a new listing.
+// Watch calls handle with all changes below a prefix after the given revision, in order, until ctx ends or an error occurs. It always
+// returns an error. After ErrCompacted the caller must list again.
 func (c *Client) Watch(ctx context.Context, prefix string, after int64, handle func([]Entry)) error {
-	etcd, err := c.connected(ctx)
+	etcd, err := c.connect(ctx)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	slow := time.AfterFunc(c.config.DialTimeout, func() { cancel(c.silent()) })
-	defer slow.Stop()
-	// An etcd that has lost its leader, and could tell nothing new, ends the watch.
+	startTimeout := time.AfterFunc(c.config.DialTimeout, func() { cancel(c.timeoutError()) })
+	defer startTimeout.Stop()
+	// WithRequireLeader ends the watch when etcd has lost its leader.
 	changes := etcd.Watch(clientv3.WithRequireLeader(ctx), prefix, clientv3.WithPrefix(), clientv3.WithRev(after+1),
 		clientv3.WithCreatedNotify(), clientv3.WithFragment())
 	for change := range changes {
-		slow.Stop()
+		startTimeout.Stop()
 		if change.CompactRevision > 0 {
 			return fmt.Errorf("watching %s: %w", prefix, ErrCompacted)
 		}
@@ -234,7 +235,7 @@ func (c *Client) Watch(ctx context.Context, prefix string, after int64, handle f
 			return fmt.Errorf("watching %s: %w", prefix, err)
 		}
 		if len(change.Events) > 0 {
-			handle(entries(change.Events))
+			handle(toEntries(change.Events))
 		}
 	}
 	if cause := context.Cause(ctx); cause != nil {
@@ -243,7 +244,7 @@ func (c *Client) Watch(ctx context.Context, prefix string, after int64, handle f
 	return fmt.Errorf("watching %s: the connection to etcd has ended", prefix)
 }
 
-func entries(events []*clientv3.Event) []Entry {
+func toEntries(events []*clientv3.Event) []Entry {
 	out := make([]Entry, 0, len(events))
 	for _, event := range events {
 		kv := event.Kv

@@ -26,9 +26,9 @@ func kv(key, value string, revision int64) *mvccpb.KeyValue {
 
 func at(address string) Connection { return Connection{Endpoints: "http://" + address} }
 
-func TestListingByPages(t *testing.T) {
+func TestListPages(t *testing.T) {
 	var asked []string
-	s := &server{list: func(in *pb.RangeRequest) (*pb.RangeResponse, error) {
+	s := &fakeServer{list: func(in *pb.RangeRequest) (*pb.RangeResponse, error) {
 		asked = append(asked, fmt.Sprintf("%q %q %d@%d %t", in.Key, in.RangeEnd, in.Limit, in.Revision, in.KeysOnly))
 		if in.Revision == 0 {
 			return &pb.RangeResponse{Header: header(7), Kvs: []*mvccpb.KeyValue{kv("p/a", "1", 3), kv("p/b", "2", 4)}, More: true}, nil
@@ -38,7 +38,7 @@ func TestListingByPages(t *testing.T) {
 	address, _ := serve(t, "127.0.0.1:0", s, nil)
 	got, err := dial(t, secret(t, at(address), nil)).List(t.Context(), "p/", true)
 	must(t, err)
-	if got.Revision != 7 || got.Cluster != 42 || len(got.Entries) != 3 {
+	if got.Revision != 7 || got.ClusterID != 42 || len(got.Entries) != 3 {
 		t.Fatalf("listing %+v, want that of the first page's moment", got)
 	}
 	if last := got.Entries[2]; last.Key != "p/c" || string(last.Value) != "3" || last.Revision != 5 || last.Deleted {
@@ -49,8 +49,8 @@ func TestListingByPages(t *testing.T) {
 	}
 }
 
-func TestListingFails(t *testing.T) {
-	s := &server{list: func(*pb.RangeRequest) (*pb.RangeResponse, error) {
+func TestListErrors(t *testing.T) {
+	s := &fakeServer{list: func(*pb.RangeRequest) (*pb.RangeResponse, error) {
 		return nil, status.Error(codes.PermissionDenied, "etcdserver: permission denied")
 	}}
 	address, _ := serve(t, "127.0.0.1:0", s, nil)
@@ -60,9 +60,9 @@ func TestListingFails(t *testing.T) {
 	}
 }
 
-func TestWatching(t *testing.T) {
+func TestWatch(t *testing.T) {
 	var asked *pb.WatchCreateRequest
-	s := &server{watch: func(in *pb.WatchCreateRequest, say func(*pb.WatchResponse) error) error {
+	s := &fakeServer{watch: func(in *pb.WatchCreateRequest, say func(*pb.WatchResponse) error) error {
 		asked = in
 		return errors.Join(
 			say(&pb.WatchResponse{Header: header(7), Created: true}),
@@ -86,7 +86,7 @@ func TestWatching(t *testing.T) {
 	}
 }
 
-func TestHowAWatchEnds(t *testing.T) {
+func TestWatchErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer *pb.WatchResponse
 		want   string
@@ -94,7 +94,7 @@ func TestHowAWatchEnds(t *testing.T) {
 		"compacted": {&pb.WatchResponse{Header: header(9), Canceled: true, CompactRevision: 9}, ErrCompacted.Error()},
 		"canceled":  {&pb.WatchResponse{Header: header(9), WatchId: -1, Created: true, Canceled: true, CancelReason: "permission denied"}, "watching p/: permission denied"},
 	} {
-		s := &server{watch: closing(t, tc.answer)}
+		s := &fakeServer{watch: respondOnce(t, tc.answer)}
 		address, _ := serve(t, "127.0.0.1:0", s, nil)
 		err := dial(t, secret(t, at(address), nil)).Watch(t.Context(), "p/", 1, func([]Entry) { t.Error("there was no entry") })
 		if err == nil || !strings.Contains(err.Error(), tc.want) || errors.Is(err, ErrCompacted) != (name == "compacted") {
@@ -103,8 +103,8 @@ func TestHowAWatchEnds(t *testing.T) {
 	}
 }
 
-// closing answers once and leaves the stream open until the test ends, as etcd does.
-func closing(t *testing.T, answer *pb.WatchResponse) func(*pb.WatchCreateRequest, func(*pb.WatchResponse) error) error {
+// respondOnce sends one response and leaves the stream open until the test ends, as etcd does.
+func respondOnce(t *testing.T, answer *pb.WatchResponse) func(*pb.WatchCreateRequest, func(*pb.WatchResponse) error) error {
 	done := make(chan struct{})
 	t.Cleanup(func() { close(done) })
 	return func(_ *pb.WatchCreateRequest, say func(*pb.WatchResponse) error) error {
@@ -118,10 +118,10 @@ func closing(t *testing.T, answer *pb.WatchResponse) func(*pb.WatchCreateRequest
 	}
 }
 
-// M5: the end that was asked for is an end, also while etcd does not answer.
-func TestCancellation(t *testing.T) {
-	silent := closing(t, &pb.WatchResponse{Created: true})
-	address, _ := serve(t, "127.0.0.1:0", &server{watch: silent}, nil)
+// [M5] A cancelled watch ends even if etcd does not respond.
+func TestWatchCancellation(t *testing.T) {
+	silent := respondOnce(t, &pb.WatchResponse{Created: true})
+	address, _ := serve(t, "127.0.0.1:0", &fakeServer{watch: silent}, nil)
 	for name, endpoint := range map[string]string{"in a watch": address, "while etcd is away": "127.0.0.1:1"} {
 		c := dial(t, secret(t, at(endpoint), nil))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -134,7 +134,7 @@ func TestCancellation(t *testing.T) {
 	}
 }
 
-func TestAnEtcdThatIsAwayCostsTheLimit(t *testing.T) {
+func TestUnavailableEtcdTimesOut(t *testing.T) {
 	c := dial(t, secret(t, at("127.0.0.1:1"), nil))
 	c.config.DialTimeout = 500 * time.Millisecond
 	if _, err := c.List(t.Context(), "p/", false); err == nil || err.Error() != "listing p/: etcd at http://127.0.0.1:1 did not answer within 500ms" {
@@ -145,11 +145,11 @@ func TestAnEtcdThatIsAwayCostsTheLimit(t *testing.T) {
 	}
 }
 
-func TestPasswords(t *testing.T) {
-	s := &server{password: "secret", list: func(*pb.RangeRequest) (*pb.RangeResponse, error) {
+func TestPasswordAuthentication(t *testing.T) {
+	s := &fakeServer{password: "secret", list: func(*pb.RangeRequest) (*pb.RangeResponse, error) {
 		return &pb.RangeResponse{Header: header(1)}, nil
 	}}
-	s.watch = closing(t, &pb.WatchResponse{Header: header(9), WatchId: -1, Created: true, Canceled: true, CancelReason: "enough"})
+	s.watch = respondOnce(t, &pb.WatchResponse{Header: header(9), WatchId: -1, Created: true, Canceled: true, CancelReason: "enough"})
 	address, _ := serve(t, "127.0.0.1:0", s, nil)
 	login := at(address)
 	login.UserID, login.Password = "root", "secret"
@@ -161,9 +161,9 @@ func TestPasswords(t *testing.T) {
 	if s.logins != 1 {
 		t.Errorf("%d logins, want one for all", s.logins)
 	}
-	s.forget() // as etcd does after some minutes, and with every restart
+	s.invalidateToken() // as etcd does after some minutes, and with every restart
 	must(t, list())
-	s.forget()
+	s.invalidateToken()
 	if err := watch(); err == nil || !strings.Contains(err.Error(), "enough") {
 		t.Errorf("error %v: the watch must be let in", err)
 	}
@@ -179,9 +179,9 @@ func TestPasswords(t *testing.T) {
 	must(t, func() error { _, err := dial(t, secret(t, login, nil)).List(t.Context(), "p/", false); return err }())
 }
 
-func TestSeveralEndpoints(t *testing.T) {
-	answers := func(revision int64) *server {
-		return &server{list: func(*pb.RangeRequest) (*pb.RangeResponse, error) {
+func TestMultipleEndpoints(t *testing.T) {
+	answers := func(revision int64) *fakeServer {
+		return &fakeServer{list: func(*pb.RangeRequest) (*pb.RangeResponse, error) {
 			return &pb.RangeResponse{Header: header(revision)}, nil
 		}}
 	}
@@ -215,13 +215,13 @@ func TestTLS(t *testing.T) {
 	cert, key := certificate(t, "127.0.0.1")
 	named, namedKey := certificate(t, "etcd.example")
 	client, clientKey := certificate(t, "client")
-	answers := &server{list: func(*pb.RangeRequest) (*pb.RangeResponse, error) {
+	answers := &fakeServer{list: func(*pb.RangeRequest) (*pb.RangeResponse, error) {
 		return &pb.RangeResponse{Header: header(1)}, nil
 	}}
 	started := func(cert, key string) string {
 		pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
 		must(t, err)
-		roots, err := Material{CA: []byte(client)}.config(true)
+		roots, err := TLSMaterial{CA: []byte(client)}.tlsConfig(true)
 		must(t, err)
 		address, _ := serve(t, "127.0.0.1:0", answers, &tls.Config{
 			Certificates: []tls.Certificate{pair}, ClientCAs: roots.RootCAs, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12,

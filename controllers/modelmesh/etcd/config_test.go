@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestDocumentsThatAreRefused(t *testing.T) {
+func TestParseErrors(t *testing.T) {
 	for name, tc := range map[string]struct{ document, want string }{
 		"no JSON":           {"endpoints", "key etcd_connection is not the JSON of a connection"},
 		"a number":          {`{"endpoints":2379}`, "key etcd_connection is not the JSON of a connection"},
@@ -17,7 +17,7 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 		"blank endpoints":   {`{"endpoints":" , "}`, "key etcd_connection names no endpoints"},
 		"a word too little": {`{"endpoints":"http://etcd:2379"`, "key etcd_connection is not the JSON of a connection"},
 	} {
-		if _, err := New(map[string][]byte{Key: []byte(tc.document)}); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if _, err := New(map[string][]byte{ConnectionKey: []byte(tc.document)}); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: error %v, want %q", name, err, tc.want)
 		}
 	}
@@ -26,8 +26,8 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestWordsOfTheDocument(t *testing.T) {
-	got, err := Parse(map[string][]byte{Key: []byte(`{
+func TestParse(t *testing.T) {
+	got, err := Parse(map[string][]byte{ConnectionKey: []byte(`{
 		"endpoints": "https://a:2379, https://b:2379,", "userid": "u", "password": "p", "root_prefix": "r",
 		"certificate": "1", "certificate_file": "2", "client_key": "3", "client_key_file": "4", "client_certificate": "5",
 		"client_certificate_file": "6", "override_authority": "7", "of_a_later_time": true}`)})
@@ -53,7 +53,7 @@ func TestWordsOfTheDocument(t *testing.T) {
 }
 
 // [modelmesh-46] [modelmesh-47]
-func TestCertificatesThatAreRefused(t *testing.T) {
+func TestTLSConfigErrors(t *testing.T) {
 	const endpoint = "https://etcd:2379"
 	cert, key := certificate(t, "etcd")
 	for name, tc := range map[string]struct {
@@ -90,7 +90,7 @@ func TestCertificatesThatAreRefused(t *testing.T) {
 }
 
 // [modelmesh-48]
-func TestTheFileOfTheCAWins(t *testing.T) {
+func TestCertificateFileTakesPrecedence(t *testing.T) {
 	inline, _ := certificate(t, "inline")
 	file, _ := certificate(t, "file")
 	config, _, err := ConfigOf(secret(t, Connection{
@@ -108,7 +108,7 @@ func TestTheFileOfTheCAWins(t *testing.T) {
 }
 
 // [modelmesh-49]
-func TestTheFilesOfThePairWin(t *testing.T) {
+func TestClientCertificateFilesTakePrecedence(t *testing.T) {
 	cert, key := certificate(t, "file")
 	config, _, err := ConfigOf(secret(t, Connection{
 		Endpoints: "http://etcd:2379", ClientKey: "no PEM", ClientKeyFile: "k", ClientCertificate: "no PEM", ClientCertificateFile: "c",
@@ -123,7 +123,7 @@ func TestTheFilesOfThePairWin(t *testing.T) {
 }
 
 // [modelmesh-50]
-func TestWhatTurnsTLSOn(t *testing.T) {
+func TestTLSIsEnabled(t *testing.T) {
 	ca, _ := certificate(t, "ca")
 	for name, tc := range map[string]struct {
 		connection Connection
@@ -147,7 +147,7 @@ func TestWhatTurnsTLSOn(t *testing.T) {
 }
 
 // [modelmesh-51]
-func TestOverrideAuthorityIsOneOption(t *testing.T) {
+func TestOverrideAuthority(t *testing.T) {
 	config, _, err := ConfigOf(secret(t, Connection{Endpoints: "https://etcd:2379", OverrideAuthority: "other"}, nil))
 	must(t, err)
 	if len(config.DialOptions) != 1 {
@@ -159,7 +159,7 @@ func TestOverrideAuthorityIsOneOption(t *testing.T) {
 }
 
 // [modelmesh-52]
-func TestAClientIsMadeWithoutEtcd(t *testing.T) {
+func TestNewDoesNotConnect(t *testing.T) {
 	cert, key := certificate(t, "client")
 	c := dial(t, secret(t, Connection{Endpoints: "https://nowhere.invalid:1", RootPrefix: "r", ClientKey: key, ClientCertificate: cert}, nil))
 	if c.RootPrefix() != "r" {

@@ -1,4 +1,4 @@
-// Package etcd knows the Secret with which ModelMesh and its controller reach etcd.
+// Package etcd reads and copies the etcd Secret of ModelMesh, and provides the etcd client of its controller.
 package etcd
 
 import (
@@ -15,43 +15,44 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Key is the key of the Secret under which the connection is written, as JSON.
-const Key = "etcd_connection"
+// ConnectionKey is the key of the Secret that holds the connection as JSON.
+const ConnectionKey = "etcd_connection"
 
-// Connection is the document under Key. The order of its members is the one in which copies are written.
+// Connection is the JSON document under ConnectionKey. Copies have its members in this order.
 type Connection struct {
-	// Endpoints are URLs, separated by commas. The first with https:// turns TLS on for all of them.
+	// Endpoints are comma-separated URLs. TLS is used for all of them if one has https://.
 	Endpoints string `json:"endpoints"`
 	UserID    string `json:"userid,omitempty"`
 	Password  string `json:"password,omitempty"`
-	// RootPrefix stands before every key.
+	// RootPrefix is the prefix of all keys.
 	RootPrefix string `json:"root_prefix,omitempty"`
-	// Certificate is the CA as PEM, CertificateFile the name of another key of the Secret, which wins; likewise below.
+	// Certificate is the CA as PEM; CertificateFile is the key of the Secret that holds it and takes precedence. The client key and
+	// certificate work alike.
 	Certificate           string `json:"certificate,omitempty"`
 	CertificateFile       string `json:"certificate_file,omitempty"`
 	ClientKey             string `json:"client_key,omitempty"`
 	ClientKeyFile         string `json:"client_key_file,omitempty"`
 	ClientCertificate     string `json:"client_certificate,omitempty"`
 	ClientCertificateFile string `json:"client_certificate_file,omitempty"`
-	// OverrideAuthority replaces the name that the certificate of the server must have.
+	// OverrideAuthority replaces the expected name in the server certificate.
 	OverrideAuthority string `json:"override_authority,omitempty"`
 }
 
-// Parse reads the connection from the data of the Secret. An error shows nothing of what stands in it.
+// Parse decodes the connection in the data of the Secret. Its errors contain no values of the Secret.
 func Parse(data map[string][]byte) (Connection, error) {
-	var c Connection
-	raw, found := data[Key]
+	var connection Connection
+	raw, found := data[ConnectionKey]
 	if !found {
-		return c, fmt.Errorf("key %s is missing; write the connection under it as JSON", Key)
+		return connection, fmt.Errorf("key %s is missing; write the connection under it as JSON", ConnectionKey)
 	}
-	if err := json.Unmarshal(raw, &c); err != nil {
-		return c, fmt.Errorf("key %s is not the JSON of a connection: %w", Key, withoutValues(err))
+	if err := json.Unmarshal(raw, &connection); err != nil {
+		return connection, fmt.Errorf("key %s is not the JSON of a connection: %w", ConnectionKey, redactValues(err))
 	}
-	return c, nil
+	return connection, nil
 }
 
-// withoutValues drops what an error quotes of a document that has passwords in it.
-func withoutValues(err error) error {
+// redactValues removes the values that an error of the decoder quotes.
+func redactValues(err error) error {
 	var mistyped *json.UnmarshalTypeError
 	if errors.As(err, &mistyped) {
 		return fmt.Errorf("%s is a %s", mistyped.Field, strings.Fields(mistyped.Value + " value")[0])
@@ -63,69 +64,69 @@ func withoutValues(err error) error {
 	return errors.New("it cannot be read")
 }
 
-// URLs returns the endpoints one by one.
+// URLs returns the endpoints.
 func (c Connection) URLs() []string {
-	var out []string
+	var urls []string
 	for part := range strings.SplitSeq(c.Endpoints, ",") {
 		if part = strings.TrimSpace(part); part != "" {
-			out = append(out, part)
+			urls = append(urls, part)
 		}
 	}
-	return out
+	return urls
 }
 
-// Files returns the other keys of the Secret that the connection needs, ordered.
+// Files returns the other keys of the Secret that the connection refers to, sorted.
 func (c Connection) Files() []string {
-	out := []string{c.CertificateFile, c.ClientKeyFile, c.ClientCertificateFile}
-	out = slices.DeleteFunc(out, func(name string) bool { return name == "" })
-	slices.Sort(out)
-	return slices.Compact(out)
+	files := []string{c.CertificateFile, c.ClientKeyFile, c.ClientCertificateFile}
+	files = slices.DeleteFunc(files, func(name string) bool { return name == "" })
+	slices.Sort(files)
+	return slices.Compact(files)
 }
 
-// Material is what TLS needs, as PEM. Nil is none.
-type Material struct {
+// TLSMaterial holds PEM data for TLS; nil fields are unset.
+type TLSMaterial struct {
 	CA, Key, Certificate []byte
 }
 
-// Material collects the certificates from the connection and the other keys of its Secret.
-func (c Connection) Material(data map[string][]byte) (Material, error) {
-	var m Material
-	for _, part := range []struct {
+// Material returns the certificates in the connection and in the keys of the Secret that it refers to.
+func (c Connection) Material(data map[string][]byte) (TLSMaterial, error) {
+	var material TLSMaterial
+	for _, source := range []struct {
 		into                *[]byte
 		inline, file, named string
 	}{
-		{&m.CA, c.Certificate, c.CertificateFile, "TLS certificate"},
-		{&m.Key, c.ClientKey, c.ClientKeyFile, "TLS key"},
-		{&m.Certificate, c.ClientCertificate, c.ClientCertificateFile, "TLS client certificate"},
+		{&material.CA, c.Certificate, c.CertificateFile, "TLS certificate"},
+		{&material.Key, c.ClientKey, c.ClientKeyFile, "TLS key"},
+		{&material.Certificate, c.ClientCertificate, c.ClientCertificateFile, "TLS client certificate"},
 	} {
 		switch {
-		case part.file != "":
-			content, found := data[part.file]
+		case source.file != "":
+			content, found := data[source.file]
 			if !found {
-				return m, fmt.Errorf("referenced %s secret key not found: %s", part.named, part.file)
+				return material, fmt.Errorf("referenced %s secret key not found: %s", source.named, source.file)
 			}
-			*part.into = content
-		case part.inline != "":
-			*part.into = []byte(part.inline)
+			*source.into = content
+		case source.inline != "":
+			*source.into = []byte(source.inline)
 		}
 	}
-	if (m.Key == nil) != (m.Certificate == nil) {
-		return m, errors.New("need to set both client_key/client_key_file and client_certificate/client_certificate_file")
+	if (material.Key == nil) != (material.Certificate == nil) {
+		return material, errors.New("need to set both client_key/client_key_file and client_certificate/client_certificate_file")
 	}
-	return m, nil
+	return material, nil
 }
 
-// dialTimeout is how long etcd may take to answer, or to start a watch.
+// dialTimeout limits the time until etcd answers a request or starts a watch.
 const dialTimeout = 10 * time.Second
 
-// ConfigOf reads the data of the Secret: what a client needs, and the prefix of every key.
+// ConfigOf returns the client configuration and the key prefix for the data of the Secret.
 func ConfigOf(data map[string][]byte) (config clientv3.Config, rootPrefix string, err error) {
 	connection, err := Parse(data)
 	if err != nil {
 		return config, "", err
 	}
 	if len(connection.URLs()) == 0 {
-		return config, "", fmt.Errorf("key %s names no endpoints; write the URLs of etcd, separated by commas", Key)
+		return config, "", fmt.Errorf("key %s names no endpoints; write the URLs of etcd, separated by commas", ConnectionKey)
 	}
 	material, err := connection.Material(data)
 	if err != nil {
@@ -134,7 +135,7 @@ func ConfigOf(data map[string][]byte) (config clientv3.Config, rootPrefix string
 	config = clientv3.Config{
 		Endpoints: connection.URLs(), Username: connection.UserID, Password: connection.Password, DialTimeout: dialTimeout,
 	}
-	if config.TLS, err = material.config(slices.ContainsFunc(connection.URLs(), isHTTPS)); err != nil {
+	if config.TLS, err = material.tlsConfig(slices.ContainsFunc(connection.URLs(), isHTTPS)); err != nil {
 		return config, "", err
 	}
 	if connection.OverrideAuthority != "" {
@@ -143,12 +144,11 @@ func ConfigOf(data map[string][]byte) (config clientv3.Config, rootPrefix string
 	return config, connection.RootPrefix, nil
 }
 
-// isHTTPS tells whether an endpoint asks for TLS.
 func isHTTPS(endpoint string) bool { return strings.HasPrefix(endpoint, "https://") }
 
-// config returns nil where nothing asks for TLS. Without a CA, those of the system are trusted.
-func (m Material) config(asked bool) (*tls.Config, error) {
-	if !asked && m.CA == nil && m.Certificate == nil {
+// tlsConfig returns nil if neither an endpoint nor a certificate requires TLS. Without a CA the system's CAs are used.
+func (m TLSMaterial) tlsConfig(https bool) (*tls.Config, error) {
+	if !https && m.CA == nil && m.Certificate == nil {
 		return nil, nil
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12}

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The state of a namespace lies below a prefix of its own; all else of the connection stays.
+// The copy adds the prefix of the namespace and keeps the other fields of the connection.
 func TestCopy(t *testing.T) {
 	for name, c := range map[string]struct{ source, want string }{
 		"the least":   {`{"endpoints":"http://10.0.0.10:2379"}`, `{"endpoints":"http://10.0.0.10:2379","root_prefix":"/mm_ns/vision"}`},
@@ -21,17 +21,17 @@ func TestCopy(t *testing.T) {
 		},
 		"unknown members": {`{"endpoints":"http://a.b:1","other":1}`, `{"endpoints":"http://a.b:1","root_prefix":"/mm_ns/vision"}`},
 	} {
-		data, err := Copy(map[string][]byte{Key: []byte(c.source), "other": []byte("x")}, "modelmesh-serving", "vision", nil)
+		data, err := Copy(map[string][]byte{ConnectionKey: []byte(c.source), "other": []byte("x")}, "modelmesh-serving", "vision", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(map[string]string{Key: c.want}, texts(data)); diff != "" {
+		if diff := cmp.Diff(map[string]string{ConnectionKey: c.want}, toStrings(data)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
 
-func texts(data map[string][]byte) map[string]string {
+func toStrings(data map[string][]byte) map[string]string {
 	all := map[string]string{}
 	for key, value := range data {
 		all[key] = string(value)
@@ -39,8 +39,8 @@ func texts(data map[string][]byte) map[string]string {
 	return all
 }
 
-// Names that only the manager's namespace knows get its name; addresses and whole names stay. [O1]
-func TestEndpointsAreQualified(t *testing.T) {
+// Service names get the operator's namespace; addresses and qualified names are kept. [O1]
+func TestQualifyHosts(t *testing.T) {
 	for endpoints, want := range map[string]string{
 		"http://etcd:2379":                     "http://etcd.mesh:2379",
 		"http://my-service:2379":               "http://my-service.mesh:2379",
@@ -60,23 +60,23 @@ func TestEndpointsAreQualified(t *testing.T) {
 		"http://etcd.:2379":                    "http://etcd.:2379",
 		"https://etcd.mesh:2379,http://x.y:80": "https://etcd.mesh:2379,http://x.y:80",
 	} {
-		if got := qualified(endpoints, "mesh"); got != want {
+		if got := qualifyHosts(endpoints, "mesh"); got != want {
 			t.Errorf("%s became %s, want %s", endpoints, got, want)
 		}
 	}
 }
 
-// Files that the connection names come along, and no other key. [M30]
-func TestReferencedFiles(t *testing.T) {
+// The copy has the keys that the connection refers to, and no others. [M30]
+func TestCopyReferencedFiles(t *testing.T) {
 	source := map[string][]byte{
-		Key:      []byte(`{"endpoints":"https://etcd:2379","certificate_file":"ca.pem","client_key_file":"key.pem","client_certificate_file":"cert.pem"}`),
-		"ca.pem": []byte("CA"), "key.pem": []byte("KEY"), "cert.pem": []byte("CERT"), "other": []byte("x"),
+		ConnectionKey: []byte(`{"endpoints":"https://etcd:2379","certificate_file":"ca.pem","client_key_file":"key.pem","client_certificate_file":"cert.pem"}`),
+		"ca.pem":      []byte("CA"), "key.pem": []byte("KEY"), "cert.pem": []byte("CERT"), "other": []byte("x"),
 	}
 	data, err := Copy(source, "mesh", "vision", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"ca.pem", "cert.pem", Key, "key.pem"}, slices.Sorted(maps.Keys(data))); diff != "" {
+	if diff := cmp.Diff([]string{"ca.pem", "cert.pem", ConnectionKey, "key.pem"}, slices.Sorted(maps.Keys(data))); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
 	}
 	for missing, want := range map[string]string{
@@ -92,8 +92,8 @@ func TestReferencedFiles(t *testing.T) {
 	}
 }
 
-// A document that cannot be read is refused without showing what stands in it.
-func TestCopyRefuses(t *testing.T) {
+// Errors about an invalid document contain no values of it.
+func TestCopyErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"password":"hidden"`:                "breaks at byte",
 		`{"endpoints":{"password":"hidden"}}`: "endpoints is a object",
@@ -102,8 +102,8 @@ func TestCopyRefuses(t *testing.T) {
 		`hidden`:                              "breaks at byte",
 		``:                                    "breaks at byte",
 	} {
-		_, err := Copy(map[string][]byte{Key: []byte(text)}, "mesh", "vision", nil)
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), Key) {
+		_, err := Copy(map[string][]byte{ConnectionKey: []byte(text)}, "mesh", "vision", nil)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), ConnectionKey) {
 			t.Errorf("%s: %v", text, err)
 		}
 		if err != nil && (strings.Contains(err.Error(), "hidden") || strings.Contains(err.Error(), "4711")) {
@@ -115,24 +115,24 @@ func TestCopyRefuses(t *testing.T) {
 	}
 }
 
-// FuzzCopy shows that a connection that can be read is copied with all that the mesh reads, and that nothing panics.
+// FuzzCopy checks that each valid connection is copied with all fields of the mesh, and that nothing panics.
 func FuzzCopy(f *testing.F) {
 	f.Add(`{"endpoints":"http://etcd:2379","root_prefix":"a","password":"p"}`, "http://[::1]:2379,x")
 	f.Add(`{`, "a,b,,://,:,[")
 	f.Fuzz(func(t *testing.T, text, endpoints string) {
-		if got := qualified(endpoints, "ns"); strings.Count(got, ",") != strings.Count(endpoints, ",") || len(got) < len(endpoints) {
+		if got := qualifyHosts(endpoints, "ns"); strings.Count(got, ",") != strings.Count(endpoints, ",") || len(got) < len(endpoints) {
 			t.Errorf("%q became %q", endpoints, got)
 		}
-		if once := qualified(endpoints, "ns"); qualified(once, "ns") != once {
+		if once := qualifyHosts(endpoints, "ns"); qualifyHosts(once, "ns") != once {
 			t.Errorf("%q is qualified twice", endpoints)
 		}
-		data, err := Copy(map[string][]byte{Key: []byte(text)}, "mesh", "vision", nil)
+		data, err := Copy(map[string][]byte{ConnectionKey: []byte(text)}, "mesh", "vision", nil)
 		if err != nil {
 			return
 		}
 		var before, after Connection
-		if json.Unmarshal([]byte(text), &before) != nil || json.Unmarshal(data[Key], &after) != nil {
-			t.Fatalf("%q became %q", text, data[Key])
+		if json.Unmarshal([]byte(text), &before) != nil || json.Unmarshal(data[ConnectionKey], &after) != nil {
+			t.Fatalf("%q became %q", text, data[ConnectionKey])
 		}
 		before.RootPrefix += "/mm_ns/vision"
 		before.Endpoints = after.Endpoints

@@ -13,14 +13,14 @@ import (
 	"google.golang.org/grpc"
 )
 
-// endless is an etcd that always has more keys.
-type endless struct {
+// endlessServer is an etcd with an unlimited number of keys.
+type endlessServer struct {
 	pb.UnimplementedKVServer
 	value string
 	keys  int
 }
 
-func (e *endless) Range(context.Context, *pb.RangeRequest) (*pb.RangeResponse, error) {
+func (e *endlessServer) Range(context.Context, *pb.RangeRequest) (*pb.RangeResponse, error) {
 	r := &pb.RangeResponse{Header: &pb.ResponseHeader{Revision: 7, ClusterId: 1}, More: true}
 	for range pageSize {
 		e.keys++
@@ -29,15 +29,15 @@ func (e *endless) Range(context.Context, *pb.RangeRequest) (*pb.RangeResponse, e
 	return r, nil
 }
 
-// The etcd of a namespace cannot take the memory of the manager: a listing ends, by keys, by bytes, and by the size of an answer.
-func TestAListingHasAnEnd(t *testing.T) {
+// A listing is limited by keys, bytes and message size, so that the etcd of a namespace cannot exhaust the operator's memory.
+func TestListingLimits(t *testing.T) {
 	for name, tc := range map[string]struct {
 		value string
 		most  int
 		want  error
 	}{
-		"many keys":    {"x", MaxKeys + pageSize, ErrTooMuch},
-		"large values": {strings.Repeat("x", 8<<10), maxBytes/(8<<10) + pageSize, ErrTooMuch},
+		"many keys":    {"x", MaxKeys + pageSize, ErrTooLarge},
+		"large values": {strings.Repeat("x", 8<<10), maxListingBytes/(8<<10) + pageSize, ErrTooLarge},
 		"huge answers": {strings.Repeat("x", 20<<10), 2 * pageSize, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -45,11 +45,11 @@ func TestAListingHasAnEnd(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e, s := &endless{value: tc.value}, grpc.NewServer()
+			e, s := &endlessServer{value: tc.value}, grpc.NewServer()
 			pb.RegisterKVServer(s, e)
 			go func() { _ = s.Serve(l) }()
 			defer s.Stop()
-			c, err := New(map[string][]byte{Key: []byte(`{"endpoints":"http://` + l.Addr().String() + `"}`)})
+			c, err := New(map[string][]byte{ConnectionKey: []byte(`{"endpoints":"http://` + l.Addr().String() + `"}`)})
 			if err != nil {
 				t.Fatal(err)
 			}

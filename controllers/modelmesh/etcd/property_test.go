@@ -9,21 +9,21 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever is in the Secret, reading it gives a client or an error, and no error tells the password.
+// FuzzSecrets checks that any Secret results in a client or in an error without the password.
 func FuzzSecrets(f *testing.F) {
 	f.Add(`{"endpoints":"http://etcd:2379","root_prefix":"r"}`, "ca.crt", "PEM")
 	f.Add(`{"endpoints":"https://a,b","certificate_file":"ca.crt","password":"very-secret"}`, "ca.crt", "-----BEGIN CERTIFICATE-----\n")
 	f.Add(`{"endpoints":"%zz://:::","client_key":"a","client_certificate":"b"}`, "", "")
 	f.Add(`[]`, "x", "y")
 	f.Fuzz(func(t *testing.T, document, file, content string) {
-		data := map[string][]byte{Key: []byte(document)}
-		if file != Key {
+		data := map[string][]byte{ConnectionKey: []byte(document)}
+		if file != ConnectionKey {
 			data[file] = []byte(content)
 		}
 		c, err := New(data)
 		if err == nil {
 			if c.config.Password == "" { // otherwise etcd would be asked
-				_, _ = c.connected(t.Context()) // an address may still be none
+				_, _ = c.connect(t.Context()) // an address may still be none
 			}
 			if err := c.Close(); err != nil || len(c.config.Endpoints) == 0 {
 				t.Errorf("closing: %v; endpoints %v", err, c.config.Endpoints)
@@ -38,8 +38,8 @@ func FuzzSecrets(f *testing.F) {
 	})
 }
 
-// What is given inline counts where no file is named, and a file counts wherever it is named; the keys to copy are those files.
-func TestMaterialComesFromWhereItIsNamed(t *testing.T) {
+// Inline values are used if no key is referenced. A referenced key takes precedence and is copied.
+func TestMaterialSources(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		data := map[string][]byte{}
 		part := func(name string) (inline, file, want string) {
@@ -86,8 +86,8 @@ func TestMaterialComesFromWhereItIsNamed(t *testing.T) {
 	})
 }
 
-// A copy of the connection says the same, and says it in as few words.
-func TestConnectionsSurviveACopy(t *testing.T) {
+// A copy has the same fields as its source, encoded in the same way.
+func TestCopyRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[a-z/<>&"]{0,6}`)
 		c := Connection{
@@ -98,7 +98,7 @@ func TestConnectionsSurviveACopy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := Parse(map[string][]byte{Key: raw})
+		got, err := Parse(map[string][]byte{ConnectionKey: raw})
 		if err != nil || got != c {
 			t.Fatalf("%s gives %+v, %v", raw, got, err)
 		}

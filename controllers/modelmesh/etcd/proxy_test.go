@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// child is set in the process that TestNoProxyIsUsed starts, since the environment is read once in a process.
-const child = "MESHETCD_TEST_CHILD"
+// childEnv is set in the process that TestProxyIsIgnored starts, because the proxy environment is read once per process.
+const childEnv = "MESHETCD_TEST_CHILD"
 
-// A platform may set a proxy for all processes. Etcd is reached as the pods reach it, which know nothing of proxies.
-func TestNoProxyIsUsed(t *testing.T) {
-	if os.Getenv(child) != "" {
+// The client ignores proxy variables, because pods connect to etcd without a proxy too.
+func TestProxyIsIgnored(t *testing.T) {
+	if os.Getenv(childEnv) != "" {
 		c := dial(t, secret(t, Connection{Endpoints: "http://etcd.invalid:2379"}, nil))
 		c.config.DialTimeout = time.Second
 		if _, err := c.List(t.Context(), "p/", false); err == nil {
@@ -31,8 +31,8 @@ func TestNoProxyIsUsed(t *testing.T) {
 			_ = connection.Close()
 		}
 	}()
-	command := exec.Command(os.Args[0], "-test.run=^TestNoProxyIsUsed$")
-	command.Env = append(os.Environ(), child+"=1", "HTTPS_PROXY=http://"+proxy.Addr().String(), "NO_PROXY=", "no_proxy=")
+	command := exec.Command(os.Args[0], "-test.run=^TestProxyIsIgnored$")
+	command.Env = append(os.Environ(), childEnv+"=1", "HTTPS_PROXY=http://"+proxy.Addr().String(), "NO_PROXY=", "no_proxy=")
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

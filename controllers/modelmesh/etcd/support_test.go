@@ -29,8 +29,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// server speaks etcd's protocol and answers as a test tells it.
-type server struct {
+// fakeServer is an etcd server with responses set by the test.
+type fakeServer struct {
 	pb.UnimplementedKVServer
 	pb.UnimplementedWatchServer
 	pb.UnimplementedAuthServer
@@ -42,7 +42,7 @@ type server struct {
 	mu     sync.Mutex
 	token  string
 	logins int
-	leader []string // what watches said about the leader that they need
+	leader []string // the leader requirements of watches
 }
 
 func must(t *testing.T, err error) {
@@ -52,8 +52,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// authorized refuses clients without the present token.
-func (s *server) authorized(ctx context.Context) error {
+// authorized rejects requests without the current token.
+func (s *fakeServer) authorized(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	header, _ := metadata.FromIncomingContext(ctx)
@@ -63,15 +63,15 @@ func (s *server) authorized(ctx context.Context) error {
 	return nil
 }
 
-// forget ends the validity of the token.
-func (s *server) forget() {
+// invalidateToken invalidates the current token.
+func (s *fakeServer) invalidateToken() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.token = rand.Text()
 }
 
 // Authenticate implements pb.AuthServer.
-func (s *server) Authenticate(_ context.Context, in *pb.AuthenticateRequest) (*pb.AuthenticateResponse, error) {
+func (s *fakeServer) Authenticate(_ context.Context, in *pb.AuthenticateRequest) (*pb.AuthenticateResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.logins++
@@ -86,7 +86,7 @@ func (s *server) Authenticate(_ context.Context, in *pb.AuthenticateRequest) (*p
 }
 
 // Range implements pb.KVServer.
-func (s *server) Range(ctx context.Context, in *pb.RangeRequest) (*pb.RangeResponse, error) {
+func (s *fakeServer) Range(ctx context.Context, in *pb.RangeRequest) (*pb.RangeResponse, error) {
 	if err := s.authorized(ctx); err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (s *server) Range(ctx context.Context, in *pb.RangeRequest) (*pb.RangeRespo
 }
 
 // Watch implements pb.WatchServer.
-func (s *server) Watch(stream pb.Watch_WatchServer) error {
+func (s *fakeServer) Watch(stream pb.Watch_WatchServer) error {
 	header, _ := metadata.FromIncomingContext(stream.Context())
 	s.mu.Lock()
 	s.leader = append(s.leader, header.Get("hasleader")...)
@@ -109,8 +109,8 @@ func (s *server) Watch(stream pb.Watch_WatchServer) error {
 	return s.watch(request.GetCreateRequest(), stream.Send)
 }
 
-// serve starts a server at an address and returns where it listens.
-func serve(t *testing.T, at string, s *server, config *tls.Config) (address string, stop func()) {
+// serve starts a server and returns its address.
+func serve(t *testing.T, at string, s *fakeServer, config *tls.Config) (address string, stop func()) {
 	t.Helper()
 	listens, stop := meshtest.Serve(t, at, config, func(g *grpc.Server) {
 		pb.RegisterKVServer(g, s)
@@ -120,12 +120,12 @@ func serve(t *testing.T, at string, s *server, config *tls.Config) (address stri
 	return listens.String(), stop
 }
 
-// secret is the data of a Secret with the connection and other keys.
+// secret returns the data of a Secret with the connection and other keys.
 func secret(t *testing.T, c Connection, files map[string]string) map[string][]byte {
 	t.Helper()
 	raw, err := json.Marshal(c)
 	must(t, err)
-	data := map[string][]byte{Key: raw}
+	data := map[string][]byte{ConnectionKey: raw}
 	for name, content := range files {
 		data[name] = []byte(content)
 	}
@@ -141,7 +141,7 @@ func dial(t *testing.T, data map[string][]byte) *Client {
 	return c
 }
 
-// certificate is a self-signed pair for names, as PEM.
+// certificate returns a self-signed key pair as PEM.
 func certificate(t *testing.T, names ...string) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

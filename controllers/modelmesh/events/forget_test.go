@@ -34,10 +34,10 @@ func (l lingering) Watch(ctx context.Context, prefix string, after int64, handle
 
 // A namespace whose label goes and comes back at once is still shown as watched: the end of the former watches takes nothing away.
 func TestForgottenAndServedAgain(t *testing.T) {
-	watching.Reset()
+	watchingGauge.Reset()
 	f := newFixture(t)
 	let := make(chan struct{})
-	f.dial = func(map[string][]byte) (etcd, error) { return lingering{newStore(), let}, nil }
+	f.dial = func(map[string][]byte) (etcdClient, error) { return lingering{newStore(), let}, nil }
 	f.Ensure("fraud", "mesh")
 	if err := f.Connect(map[string][]byte{"a": nil}); err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestForgottenAndServedAgain(t *testing.T) {
 	f.start(t)
 	want := map[string]float64{"fraud/vmodels": 1, "fraud/registry": 1}
 	poll.Until(t, 30*time.Second, "both watches work", func() bool { return maps.Equal(shown(t), want) })
-	former := f.spaces["fraud"]
+	former := f.namespaces["fraud"]
 	f.Forget("fraud")
 	f.Ensure("fraud", "mesh")
 	close(let)
@@ -58,7 +58,7 @@ func TestForgottenAndServedAgain(t *testing.T) {
 type flood struct{ most int }
 
 func (f *flood) List(context.Context, string, bool) (meshetcd.Listing, error) {
-	return meshetcd.Listing{Revision: 1, Cluster: 1}, nil
+	return meshetcd.Listing{Revision: 1, ClusterID: 1}, nil
 }
 
 func (f *flood) Watch(ctx context.Context, prefix string, _ int64, handle func([]meshetcd.Entry)) error {
@@ -73,11 +73,11 @@ func (f *flood) Watch(ctx context.Context, prefix string, _ int64, handle func([
 
 // What a watch remembers is bounded, however much an etcd tells.
 func TestAWatchHasAnEnd(t *testing.T) {
-	w := &watch{
-		client: &flood{meshetcd.MaxKeys * 2}, prefix: "p/", state: watching.WithLabelValues("n", "p"), clock: clock.RealClock{}, log: logr.Discard(), emit: func(Event) {},
-		describe: func(id string, _ []byte) (Event, error) { return Event{Name: id}, nil },
+	w := &prefixWatch{
+		client: &flood{meshetcd.MaxKeys * 2}, prefix: "p/", gauge: watchingGauge.WithLabelValues("n", "p"), clock: clock.RealClock{}, log: logr.Discard(), notify: func(Event) {},
+		parseEvent: func(id string, _ []byte) (Event, error) { return Event{Name: id}, nil },
 	}
-	if err := w.follow(t.Context()); !errors.Is(err, meshetcd.ErrTooMuch) || len(w.known) > meshetcd.MaxKeys {
+	if err := w.listAndWatch(t.Context()); !errors.Is(err, meshetcd.ErrTooLarge) || len(w.known) > meshetcd.MaxKeys {
 		t.Errorf("%d keys: %v", len(w.known), err)
 	}
 }

@@ -9,30 +9,30 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// Event says that something about a model changed: that it is there, has another state, or is gone.
+// Event identifies a model that was created, changed or deleted in the mesh.
 type Event struct {
-	// Source of the model, `ksp` for Predictors and `isvc` for InferenceServices.
+	// Source is `ksp` for Predictors and `isvc` for InferenceServices.
 	Source string
-	// Namespace and Name of its object.
+	// Namespace and Name of the resource.
 	Namespace, Name string
 }
 
-// Base is the prefix of everything that the routing layer behind a Service keeps. Home is the namespace of the controller, whose
-// keys stand without their namespace.
-func Base(rootPrefix, home, namespace, service string) string {
-	if namespace == home {
+// KeyPrefix returns the prefix of all keys of the routing layer behind a Service. Keys of the operator namespace do not contain the
+// namespace.
+func KeyPrefix(rootPrefix, operatorNamespace, namespace, service string) string {
+	if namespace == operatorNamespace {
 		return rootPrefix + "/mm/" + service
 	}
 	return rootPrefix + "/mm_ns/" + namespace + "/mm/" + service
 }
 
 const (
-	vmodels  = "/vmodels/"
-	registry = "/registry/"
+	vmodelsPrefix  = "/vmodels/"
+	registryPrefix = "/registry/"
 )
 
-// ownerOf reads the owner from the value of a vmodel. Those that name none are of Predictors.
-func ownerOf(value []byte) (string, error) {
+// parseOwner returns the owner of a vmodel. The default owner is the source of Predictors.
+func parseOwner(value []byte) (string, error) {
 	var vmodel struct {
 		Owner string `json:"o"`
 	}
@@ -42,8 +42,8 @@ func ownerOf(value []byte) (string, error) {
 	return cmp.Or(vmodel.Owner, modelmesh.SourcePredictor), nil
 }
 
-// splitID takes the id of a concrete model apart, `<name>__<source>-<hash>`.
-func splitID(id string) (source, name string, ok bool) {
+// parseModelID parses the ID of a concrete model, `<name>__<source>-<hash>`.
+func parseModelID(id string) (source, name string, ok bool) {
 	name, rest, found := strings.Cut(id, "__")
 	end := len(rest) - modelmesh.HashLength - 1
 	if !found || name == "" || end < 1 || rest[end] != '-' || strings.Contains(rest[end+1:], "-") {

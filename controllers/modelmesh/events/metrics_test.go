@@ -16,7 +16,7 @@ import (
 func shown(t *testing.T) map[string]float64 {
 	t.Helper()
 	collected := make(chan prometheus.Metric, 16)
-	watching.Collect(collected)
+	watchingGauge.Collect(collected)
 	close(collected)
 	out := map[string]float64{}
 	for sample := range collected {
@@ -35,7 +35,7 @@ func shown(t *testing.T) map[string]float64 {
 
 // Whether etcd is watched is shown for each namespace, and for none that has gone.
 func TestStateOfWatchesIsShown(t *testing.T) {
-	watching.Reset()
+	watchingGauge.Reset()
 	f := newFixture(t)
 	expect := func(what string, want map[string]float64) {
 		t.Helper()

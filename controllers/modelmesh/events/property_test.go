@@ -15,7 +15,7 @@ import (
 
 // world is a watch beside the prefix that it follows. What it must tell is worked out from what it could see.
 type world struct {
-	watch   *watch
+	watch   *prefixWatch
 	entries map[string]meshetcd.Entry
 	// seen is the state that the watch has heard of: the revision and the owner of each vmodel, "" where the value is not understood.
 	seen     map[string]owned
@@ -31,7 +31,7 @@ type owned struct {
 
 func newWorld() *world {
 	w := &world{entries: map[string]meshetcd.Entry{}, seen: map[string]owned{}, emitted: map[Event]bool{}}
-	w.watch = &watch{prefix: "p/", log: logr.Discard(), emit: func(e Event) { w.emitted[e] = true }, describe: vmodelEvent("n"), cluster: 1}
+	w.watch = &prefixWatch{prefix: "p/", log: logr.Discard(), notify: func(e Event) { w.emitted[e] = true }, parseEvent: vmodelEventParser("n"), clusterID: 1}
 	return w
 }
 
@@ -49,7 +49,7 @@ func (w *world) change(t *rapid.T) {
 	if w.away {
 		return
 	}
-	w.watch.take(entry)
+	w.watch.handleEntry(entry)
 	w.verify(t, map[string]bool{name: true})
 }
 
@@ -59,7 +59,7 @@ func (w *world) leave(*rapid.T) { w.away = true }
 // back lists again, after a break or a compaction.
 func (w *world) back(t *rapid.T) {
 	w.away = false
-	w.watch.compare(w.listing())
+	w.watch.handleListing(w.listing())
 	changed := map[string]bool{}
 	for name := range w.seen {
 		if now, found := w.entries[name]; !found || now.Revision != w.seen[name].revision {
@@ -76,7 +76,7 @@ func (w *world) back(t *rapid.T) {
 
 // lose starts a store with other revisions, which may have the same entries.
 func (w *world) lose(t *rapid.T) {
-	w.watch.cluster += 100
+	w.watch.clusterID += 100
 	w.revision = int64(rapid.IntRange(0, 3).Draw(t, "revision"))
 	for name, entry := range w.entries {
 		w.revision++
@@ -87,7 +87,7 @@ func (w *world) lose(t *rapid.T) {
 		}
 	}
 	w.away = false
-	w.watch.compare(w.listing())
+	w.watch.handleListing(w.listing())
 	changed := map[string]bool{}
 	for name := range w.seen {
 		changed[name] = true
@@ -99,7 +99,7 @@ func (w *world) lose(t *rapid.T) {
 }
 
 func (w *world) listing() meshetcd.Listing {
-	return meshetcd.Listing{Entries: slices.Collect(maps.Values(w.entries)), Revision: w.revision, Cluster: 1}
+	return meshetcd.Listing{Entries: slices.Collect(maps.Values(w.entries)), Revision: w.revision, ClusterID: 1}
 }
 
 // verify compares the emitted events with what changed: they name the former owner of a vmodel and the present one, and no other.
@@ -109,7 +109,7 @@ func (w *world) verify(t *rapid.T, changed map[string]bool) {
 		before, known := w.seen[name]
 		entry, there := w.entries[name]
 		now := owned{revision: entry.Revision}
-		if owner, err := ownerOf(entry.Value); there && err == nil {
+		if owner, err := parseOwner(entry.Value); there && err == nil {
 			now.owner = owner
 			want[Event{Source: owner, Namespace: "n", Name: name}] = true
 		}
@@ -148,12 +148,12 @@ func FuzzEntries(f *testing.F) {
 	f.Add("digits__isvc-6b2eb0b8bf", `{}`)
 	f.Add("__-", `[`)
 	f.Fuzz(func(t *testing.T, id, value string) {
-		if source, name, ok := splitID(id); ok {
+		if source, name, ok := parseModelID(id); ok {
 			if source == "" || name == "" || fmt.Sprintf("%s__%s-", name, source) != id[:len(id)-modelmesh.HashLength] {
 				t.Errorf("%q is not made of %q and %q", id, name, source)
 			}
 		}
-		if owner, err := ownerOf([]byte(value)); err == nil && owner == "" {
+		if owner, err := parseOwner([]byte(value)); err == nil && owner == "" {
 			t.Errorf("%q has an owner without a name", value)
 		}
 	})

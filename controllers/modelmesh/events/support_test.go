@@ -82,7 +82,7 @@ func (s *store) List(ctx context.Context, prefix string, keysOnly bool) (meshetc
 		return meshetcd.Listing{}, err
 	}
 	s.lists++
-	out := meshetcd.Listing{Revision: s.revision, Cluster: s.cluster}
+	out := meshetcd.Listing{Revision: s.revision, ClusterID: s.cluster}
 	for key, entry := range s.entries {
 		if strings.HasPrefix(key, prefix) {
 			if keysOnly {
@@ -157,7 +157,7 @@ func (s session) Close() error {
 
 // fixture is a stream on stores that the Secret names under "store".
 type fixture struct {
-	*Stream
+	*Watcher
 	clock  *clocktesting.FakeClock
 	stores map[string]*store
 	closed []string // clients, guarded by the stream
@@ -171,12 +171,12 @@ func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{clock: clocktesting.NewFakeClock(time.Unix(0, 0)), stores: map[string]*store{"a": newStore(), "b": newStore()}}
 	f.stores["b"].cluster = 2
-	f.Stream = NewStream(Options{Home: "home", Clock: f.clock, Log: funcr.New(func(_, line string) {
+	f.Watcher = NewWatcher(Options{OperatorNamespace: "home", Clock: f.clock, Log: funcr.New(func(_, line string) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.logs = append(f.logs, line)
 	}, funcr.Options{})})
-	f.dial = func(data map[string][]byte) (etcd, error) {
+	f.dial = func(data map[string][]byte) (etcdClient, error) {
 		name := string(data["store"])
 		if f.stores[name] == nil {
 			return nil, fmt.Errorf("no store %s", name)

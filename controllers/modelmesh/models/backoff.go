@@ -14,159 +14,158 @@ import (
 )
 
 const (
-	// pauseMin and pauseMax bound the pauses between calls that no event caused.
-	pauseMin, pauseMax = time.Second, time.Minute
-	// pollMax bounds those about a model that an instance loads: the mesh writes into etcd that a load begins and that it failed,
-	// but not that it has ended.
-	pollMax = 3 * time.Second
-	// waitMax bounds those about a model that waits for a pod, after patientAfter questions. A pod that comes makes them short again.
-	waitMax, patientAfter = 15 * time.Second, 10
-	// patienceWithRuntimes is how long a runtime that the mesh does not know may take to become known: the kubelet brings its
-	// labels to the pods after minutes.
-	patienceWithRuntimes = 5 * time.Minute
-	// jitter spreads questions that many models ask for the same cause.
+	// minBackoff and maxBackoff bound the pauses between calls without an event.
+	minBackoff = time.Second
+	maxBackoff = time.Minute
+	// maxPollInterval is the longest pause while an instance loads a model: the mesh writes the begin and the failure of a load to etcd,
+	// but not its success.
+	maxPollInterval = 3 * time.Second
+	// maxWaitInterval is the longest pause while a model waits for a pod, after fastPolls calls. A new pod resets the backoff.
+	maxWaitInterval = 15 * time.Second
+	fastPolls       = 10
+	// runtimeGracePeriod is the time until the mesh must know a runtime: the kubelet updates the labels in the pods within minutes.
+	runtimeGracePeriod = 5 * time.Minute
+	// jitter spreads the calls of many models after one event.
 	jitter = 0.3
-	// pauseBusy is the first pause while as many calls to the mesh of a namespace are under way as may be.
-	pauseBusy = 25 * time.Millisecond
-	// maxFailures is how many questions in a row may get no answer before the status reports it.
+	// busyBackoff is the first pause when the mesh of a namespace has maxConcurrentCalls calls in flight.
+	busyBackoff = 25 * time.Millisecond
+	// maxFailures is the number of failed calls in a row after which the status reports the failure.
 	maxFailures = 3
 )
 
-// pause is the time before the next of several attempts, the first being 1.
-func pause(attempt int, least, most time.Duration) time.Duration {
-	d := least
-	for ; attempt > 1 && d < most; attempt-- {
+// backoff returns the pause before an attempt, counted from 1.
+func backoff(attempt int, minimum, maximum time.Duration) time.Duration {
+	d := minimum
+	for ; attempt > 1 && d < maximum; attempt-- {
 		d *= 2
 	}
-	return wait.Jitter(min(d, most), jitter)
+	return wait.Jitter(min(d, maximum), jitter)
 }
 
-// askAgain plans the next question, after a pause of at most so long.
-func (e *entry) askAgain(now time.Time, most time.Duration) {
+// scheduleCall schedules the next call with exponential backoff.
+func (e *modelState) scheduleCall(now time.Time, maximum time.Duration) {
 	e.attempts++
-	e.again = now.Add(pause(e.attempts, pauseMin, most))
+	e.nextCall = now.Add(backoff(e.attempts, minBackoff, maximum))
 }
 
-// longest is the longest pause before the next question about a model on its way.
-func (e *entry) longest(s v1alpha1.PredictorStatus) time.Duration {
-	if waits(s) && e.attempts >= patientAfter {
-		return waitMax
+// maxInterval returns the longest pause before the next call about a model in progress.
+func (e *modelState) maxInterval(s v1alpha1.PredictorStatus) time.Duration {
+	if waitsForPod(s) && e.attempts >= fastPolls {
+		return maxWaitInterval
 	}
-	return pollMax
+	return maxPollInterval
 }
 
-// rest says that the mesh is not called until an event comes.
-func (e *entry) rest() { e.again, e.attempts = time.Time{}, 0 }
+// idle cancels the scheduled call: the next event triggers the next call.
+func (e *modelState) idle() { e.nextCall, e.attempts = time.Time{}, 0 }
 
-// due tells whether the mesh has to be called.
-func (e *entry) due(asked string, now time.Time) bool {
-	return e.stale || e.asked != asked || e.outcome == unasked && e.again.IsZero() ||
-		!e.again.IsZero() && !now.Before(e.again)
+// needsCall reports whether the mesh has to be called for the request.
+func (e *modelState) needsCall(requestKey string, now time.Time) bool {
+	return e.dirty || e.requestKey != requestKey || e.result == notCalled && e.nextCall.IsZero() ||
+		!e.nextCall.IsZero() && !now.Before(e.nextCall)
 }
 
-// begin drops what was learnt about something else.
-func (e *entry) begin(asked string) {
-	if e.asked == asked {
+// reset clears the state if it belongs to another request.
+func (e *modelState) reset(requestKey string) {
+	if e.requestKey == requestKey {
 		return
 	}
-	next := entry{asked: asked, order: max(e.order, orderStart)}
-	if e.asked != "" {
-		next.order = orderNew
+	next := modelState{requestKey: requestKey, loadReason: max(e.loadReason, loadReasonRestart)}
+	if e.requestKey != "" {
+		next.loadReason = loadReasonSpecChanged
 	}
 	*e = next
 }
 
-// failed notes a question that got no answer.
-func (e *entry) failed(err error) {
+func (e *modelState) recordFailure(err error) {
 	e.failures++
-	e.trouble = err.Error()
+	e.lastError = err.Error()
 }
 
-// awaits tells whether a runtime that is there but not known may still become known, and notes since when it is awaited.
-func (e *entry) awaits(now time.Time) bool {
-	if e.awaited.IsZero() {
-		e.awaited = now
+// waitsForRuntime reports whether the mesh may still learn of an existing runtime. The first call sets waitingSince.
+func (e *modelState) waitsForRuntime(now time.Time) bool {
+	if e.waitingSince.IsZero() {
+		e.waitingSince = now
 	}
-	return now.Sub(e.awaited) < patienceWithRuntimes
+	return now.Sub(e.waitingSince) < runtimeGracePeriod
 }
 
 const (
-	// probe is how long the models of a namespace wait for what the one among them learns that tries a mesh which did not answer: a
-	// call may take ten seconds, and the workers are for all namespaces.
-	probe = 10 * time.Second
-	// maxCalls is how many calls to the mesh of one namespace may be under way: one that is slow must not hold all workers.
-	maxCalls = 4
+	// probeTimeout is how long one call probes a mesh that failed, while the other models of its namespace are not called. A call may
+	// last ten seconds, and all namespaces share the workers.
+	probeTimeout = 10 * time.Second
+	// maxConcurrentCalls limits the calls in flight per namespace: a slow mesh must not occupy all workers.
+	maxConcurrentCalls = 4
 )
 
 var (
-	errSilent = errors.New("it did not answer a moment ago")
-	errBusy   = errors.New("other calls to it are under way")
+	errCircuitOpen  = errors.New("it did not answer a moment ago")
+	errTooManyCalls = errors.New("other calls to it are under way")
 )
 
-// breakers keep a mesh that does not answer, or slowly, from holding up the models of other namespaces. The zero value is ready.
-type breakers struct {
-	mu     sync.Mutex
-	spaces map[string]*breaker
+// circuitBreakers isolate namespaces: a mesh that fails or is slow does not delay models of other namespaces. The zero value is ready.
+type circuitBreakers struct {
+	mu          sync.Mutex
+	byNamespace map[string]*circuitBreaker
 }
 
-// breaker is that of one namespace. It exists while calls are under way or the last one failed.
-type breaker struct {
-	calls int
-	// next is when the next call is allowed; zero while the mesh answers.
-	next time.Time
-	// last is what the last call failed with.
-	last error
+// circuitBreaker belongs to one namespace. It exists while calls are in flight or the last call failed.
+type circuitBreaker struct {
+	inFlight int
+	// nextProbe is the time of the next call after a failure; zero for a closed circuit.
+	nextProbe time.Time
+	lastErr   error
 }
 
-// allow begins a call, which done has to end; errSilent and errBusy refuse it. After a failure one caller at a time may.
-func (b *breakers) allow(namespace string, now time.Time) error {
+// allow starts a call, which done must end, or returns errCircuitOpen or errTooManyCalls. After a failure it allows one call at a time.
+func (b *circuitBreakers) allow(namespace string, now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := b.spaces[namespace]
+	s := b.byNamespace[namespace]
 	if s == nil {
-		s = &breaker{}
-		if b.spaces == nil {
-			b.spaces = map[string]*breaker{}
+		s = &circuitBreaker{}
+		if b.byNamespace == nil {
+			b.byNamespace = map[string]*circuitBreaker{}
 		}
-		b.spaces[namespace] = s
+		b.byNamespace[namespace] = s
 	}
 	switch {
-	case s.calls >= maxCalls:
-		return errBusy
-	case s.next.IsZero():
-	case now.Before(s.next):
-		return fmt.Errorf("%w: %w", errSilent, s.last)
+	case s.inFlight >= maxConcurrentCalls:
+		return errTooManyCalls
+	case s.nextProbe.IsZero():
+	case now.Before(s.nextProbe):
+		return fmt.Errorf("%w: %w", errCircuitOpen, s.lastErr)
 	default:
-		s.next = now.Add(probe)
+		s.nextProbe = now.Add(probeTimeout)
 	}
-	s.calls++
+	s.inFlight++
 	return nil
 }
 
-// done takes the result of a call. An answer is one, even if it is an error, unless it says that no server answered.
-func (b *breakers) done(namespace string, err error, now time.Time) {
+// done ends a call. Unavailable and DeadlineExceeded open the circuit; any other error is an answer of the mesh and closes it.
+func (b *circuitBreakers) done(namespace string, err error, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := b.spaces[namespace]
-	s.calls--
+	s := b.byNamespace[namespace]
+	s.inFlight--
 	if code := status.Code(err); code == codes.Unavailable || code == codes.DeadlineExceeded {
-		s.next, s.last = now.Add(pauseMin), err
+		s.nextProbe, s.lastErr = now.Add(minBackoff), err
 		return
 	}
-	s.next, s.last = time.Time{}, nil
-	if s.calls == 0 {
-		delete(b.spaces, namespace)
+	s.nextProbe, s.lastErr = time.Time{}, nil
+	if s.inFlight == 0 {
+		delete(b.byNamespace, namespace)
 	}
 }
 
-// reset allows all calls to a mesh that is not the one that it was.
-func (b *breakers) reset(namespace string) {
+// reset closes the circuit of a namespace, whose pods changed.
+func (b *circuitBreakers) reset(namespace string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if s := b.spaces[namespace]; s != nil {
-		s.next, s.last = time.Time{}, nil
-		if s.calls == 0 {
-			delete(b.spaces, namespace)
+	if s := b.byNamespace[namespace]; s != nil {
+		s.nextProbe, s.lastErr = time.Time{}, nil
+		if s.inFlight == 0 {
+			delete(b.byNamespace, namespace)
 		}
 	}
 }

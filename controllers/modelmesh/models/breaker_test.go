@@ -25,7 +25,7 @@ func TestAMeshThatDoesNotAnswerIsLeftAlone(t *testing.T) {
 		"no server": {fmt.Errorf("calling: %w", status.Error(codes.Unavailable, "")), false},
 		"too slow":  {status.Error(codes.DeadlineExceeded, ""), false},
 	} {
-		var b breakers
+		var b circuitBreakers
 		call(t, &b, tc.err)
 		if err := b.allow("ns", now); (err == nil) != tc.want {
 			t.Errorf("%s: %v", name, err)
@@ -37,7 +37,7 @@ func TestAMeshThatDoesNotAnswerIsLeftAlone(t *testing.T) {
 }
 
 // call makes one that ends at once.
-func call(t *testing.T, b *breakers, result error) {
+func call(t *testing.T, b *circuitBreakers, result error) {
 	t.Helper()
 	if err := b.allow("ns", now); err != nil {
 		t.Fatal(err)
@@ -46,21 +46,21 @@ func call(t *testing.T, b *breakers, result error) {
 }
 
 func TestOneModelTriesForAll(t *testing.T) {
-	var b breakers
+	var b circuitBreakers
 	call(t, &b, status.Error(codes.Unavailable, "refused"))
-	later := now.Add(probe)
+	later := now.Add(probeTimeout)
 	if err := b.allow("ns", later); err != nil {
 		t.Error(err)
 	}
-	if err := b.allow("ns", later); !errors.Is(err, errSilent) || !strings.Contains(err.Error(), "refused") {
+	if err := b.allow("ns", later); !errors.Is(err, errCircuitOpen) || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("one tries, and the others wait for it: %v", err)
 	}
-	if err := b.allow("ns", later.Add(probe)); err != nil {
+	if err := b.allow("ns", later.Add(probeTimeout)); err != nil {
 		t.Errorf("one that never comes back must not keep the others for ever: %v", err)
 	}
 	b.done("ns", nil, later)
 	b.done("ns", nil, later)
-	if err := b.allow("ns", later); err != nil || len(b.spaces) != 1 {
+	if err := b.allow("ns", later); err != nil || len(b.byNamespace) != 1 {
 		t.Errorf("it answers again: %v", err)
 	}
 	b.done("ns", status.Error(codes.Unavailable, ""), now)
@@ -68,20 +68,20 @@ func TestOneModelTriesForAll(t *testing.T) {
 	if err := b.allow("ns", now); err != nil {
 		t.Errorf("it is another mesh now: %v", err)
 	}
-	if b.done("ns", nil, now); len(b.spaces) != 0 {
+	if b.done("ns", nil, now); len(b.byNamespace) != 0 {
 		t.Error("what answers is not remembered")
 	}
 }
 
 // A mesh that is slow holds four workers and no more.
 func TestASlowMeshDoesNotHoldAllWorkers(t *testing.T) {
-	var b breakers
-	for range maxCalls {
+	var b circuitBreakers
+	for range maxConcurrentCalls {
 		if err := b.allow("slow", now); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := b.allow("slow", now); !errors.Is(err, errBusy) {
+	if err := b.allow("slow", now); !errors.Is(err, errTooManyCalls) {
 		t.Errorf("error %v", err)
 	}
 	if err := b.allow("ns", now); err != nil {
@@ -89,16 +89,16 @@ func TestASlowMeshDoesNotHoldAllWorkers(t *testing.T) {
 	}
 	w := newWorld(t, predictor())
 	w.mesh.answer = says("x", concrete(loaded))
-	for range maxCalls {
+	for range maxConcurrentCalls {
 		if err := w.breakers.allow("ns", now); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if again := w.reconcile(aPredictor); again <= 0 || again > 2*pauseMin || w.mesh.calls() != 0 || len(w.patches) != 1 {
+	if again := w.reconcile(aPredictor); again <= 0 || again > 2*minBackoff || w.mesh.calls() != 0 || len(w.patches) != 1 {
 		t.Errorf("again in %s, %d calls, %d writes", again, w.mesh.calls(), len(w.patches))
 	}
 	w.breakers.done("ns", nil, now)
-	w.clock.SetTime(now.Add(2 * pauseMin))
+	w.clock.SetTime(now.Add(2 * minBackoff))
 	if w.reconcile(aPredictor); w.mesh.calls() != 1 || !w.status().Available {
 		t.Errorf("%d calls, %+v", w.mesh.calls(), w.status())
 	}
@@ -111,7 +111,7 @@ func TestModelsOfASilentMesh(t *testing.T) {
 	w.reconcile(aPredictor)
 	other := aPredictor
 	other.Name = "other"
-	if again := w.reconcile(other); again < pauseMin || w.mesh.calls() != 1 {
+	if again := w.reconcile(other); again < minBackoff || w.mesh.calls() != 1 {
 		t.Errorf("again in %s, %d calls", again, w.mesh.calls())
 	}
 	w.clock.SetTime(now.Add(time.Minute))

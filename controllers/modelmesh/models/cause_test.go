@@ -17,8 +17,8 @@ import (
 // TestWhyAModelWaits follows a model whose runtime has no pods [BR-F8].
 func TestWhyAModelWaits(t *testing.T) {
 	for text, mesh := range map[string]fakeMesh{
-		textNoPods: {fault: meshclient.ErrNoAddress},
-		textNoHome: {answer: one(&meshpb.ModelStatusInfo{Status: meshpb.ModelStatusInfo_LOADING_FAILED, Errors: []string{homeless + "mt:sklearn"}})},
+		messageNoPods:          {fault: meshclient.ErrNoAddress},
+		messageNoSupportingPod: {answer: one(&meshpb.ModelStatusInfo{Status: meshpb.ModelStatusInfo_LOADING_FAILED, Errors: []string{noInstancePrefix + "mt:sklearn"}})},
 	} {
 		t.Run(text, func(t *testing.T) {
 			w := newWorld(t, predictor())

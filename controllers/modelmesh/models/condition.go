@@ -13,14 +13,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// componentTransformer is the key of what KServe runs before a model; the addresses of the whole are then KServe's.
+// componentTransformer is the key of a transformer in status.components. With a transformer KServe sets the addresses of the service.
 const componentTransformer = "transformer"
 
-// besides are the conditions of KServe that an InferenceService needs to be ready, where it has them.
-var besides = []string{"ExplainerReady", "IngressReady", "RoutesReady", "TransformerReady"}
+// requiredKServeConditions are the conditions of KServe that must be True, if they exist, for a ready InferenceService.
+var requiredKServeConditions = []string{"ExplainerReady", "IngressReady", "RoutesReady", "TransformerReady"}
 
-// predictorStatus reads what of the status of an InferenceService is about its model.
-func predictorStatus(s *v1beta1.InferenceServiceStatus) v1alpha1.PredictorStatus {
+// toPredictorStatus returns the fields of the status of an InferenceService that describe its model.
+func toPredictorStatus(s *v1beta1.InferenceServiceStatus) v1alpha1.PredictorStatus {
 	out := v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Pending, ObservedGeneration: s.ObservedGeneration}
 	if m := s.ModelStatus; m != nil {
 		out.TransitionStatus = m.TransitionStatus
@@ -44,8 +44,8 @@ func predictorStatus(s *v1beta1.InferenceServiceStatus) v1alpha1.PredictorStatus
 	return out
 }
 
-// putStatus puts the status of a model into that of an InferenceService, and leaves alone what is not about the model.
-func putStatus(s *v1beta1.InferenceServiceStatus, status v1alpha1.PredictorStatus, name string, now time.Time) {
+// setModelStatus sets the fields of the status of an InferenceService that describe its model.
+func setModelStatus(s *v1beta1.InferenceServiceStatus, status v1alpha1.PredictorStatus, name string, now time.Time) {
 	s.ModelStatus = &v1beta1.ModelStatus{
 		TransitionStatus: status.TransitionStatus,
 		States:           &v1beta1.ModelRevisionStates{ActiveModelState: status.ActiveModelState, TargetModelState: status.TargetModelState},
@@ -54,26 +54,27 @@ func putStatus(s *v1beta1.InferenceServiceStatus, status v1alpha1.PredictorStatu
 	if f := status.LastFailureInfo; f != nil {
 		s.ModelStatus.LastFailureInfo = &v1beta1.FailureInfo{Location: f.Location, Reason: f.Reason, Message: f.Message, ModelRevisionName: f.ModelID, Time: f.Time}
 	}
-	s.ObservedGeneration = max(s.ObservedGeneration, status.ObservedGeneration) // KServe writes it too, for a transformer
-	address(s, status, name)
+	s.ObservedGeneration = max(s.ObservedGeneration, status.ObservedGeneration) // KServe sets it too, for a transformer
+	setAddresses(s, status, name)
 	predictor := v1beta1.Condition{Type: v1beta1.ConditionPredictorReady, Status: corev1.ConditionTrue}
 	if !status.Available {
 		predictor.Status = corev1.ConditionFalse
-		predictor.Reason, predictor.Message = why(status)
+		predictor.Reason, predictor.Message = unavailableReason(status)
 	}
-	set(s, predictor, now)
+	setCondition(s, predictor, now)
 	ready := predictor
 	ready.Type = v1beta1.ConditionReady
 	for _, c := range s.Conditions {
-		if ready.Status == corev1.ConditionTrue && c.Status != corev1.ConditionTrue && slices.Contains(besides, c.Type) {
+		if ready.Status == corev1.ConditionTrue && c.Status != corev1.ConditionTrue && slices.Contains(requiredKServeConditions, c.Type) {
 			ready.Status, ready.Reason, ready.Message = c.Status, c.Reason, c.Message
 		}
 	}
-	set(s, ready, now)
+	setCondition(s, ready, now)
 }
 
-// address publishes the model, or takes back what was published. No address leads past a transformer.
-func address(s *v1beta1.InferenceServiceStatus, status v1alpha1.PredictorStatus, name string) {
+// setAddresses sets the addresses of an available model and clears those of any other. With a transformer it leaves the addresses of the
+// service to KServe: clients must not bypass the transformer.
+func setAddresses(s *v1beta1.InferenceServiceStatus, status v1alpha1.PredictorStatus, name string) {
 	var p v1beta1.ComponentStatus
 	var rest string
 	if status.Available {
@@ -82,13 +83,13 @@ func address(s *v1beta1.InferenceServiceStatus, status v1alpha1.PredictorStatus,
 			rest = status.HTTPEndpoint + "/v2/models/" + name
 		}
 	}
-	if _, before := s.Components[v1beta1.ComponentPredictor]; before || p != (v1beta1.ComponentStatus{}) {
+	if _, exists := s.Components[v1beta1.ComponentPredictor]; exists || p != (v1beta1.ComponentStatus{}) {
 		if s.Components == nil {
 			s.Components = map[string]v1beta1.ComponentStatus{}
 		}
 		s.Components[v1beta1.ComponentPredictor] = p
 	}
-	if _, before := s.Components[componentTransformer]; before {
+	if _, exists := s.Components[componentTransformer]; exists {
 		return
 	}
 	s.URL = p.URL
@@ -100,8 +101,8 @@ func address(s *v1beta1.InferenceServiceStatus, status v1alpha1.PredictorStatus,
 	}
 }
 
-// why is the reason and the message for a model that does not answer.
-func why(s v1alpha1.PredictorStatus) (reason, message string) {
+// unavailableReason returns reason and message for a model that is not available.
+func unavailableReason(s v1alpha1.PredictorStatus) (reason, message string) {
 	if f := s.LastFailureInfo; f != nil {
 		return string(f.Reason), f.Message
 	}
@@ -113,54 +114,51 @@ func why(s v1alpha1.PredictorStatus) (reason, message string) {
 	}
 }
 
-// set puts a condition in its place; its time moves with its status only. Conditions are in the order of their types, as KServe
-// keeps them.
-func set(s *v1beta1.InferenceServiceStatus, c v1beta1.Condition, now time.Time) {
-	c.LastTransitionTime = *seconds(now)
-	at := slices.IndexFunc(s.Conditions, func(o v1beta1.Condition) bool { return o.Type == c.Type })
-	if at < 0 {
+// setCondition sets a condition. Its time changes only with its status. Conditions are sorted by type, as KServe sorts them.
+func setCondition(s *v1beta1.InferenceServiceStatus, c v1beta1.Condition, now time.Time) {
+	c.LastTransitionTime = *metaTime(now)
+	index := slices.IndexFunc(s.Conditions, func(o v1beta1.Condition) bool { return o.Type == c.Type })
+	if index < 0 {
 		s.Conditions = append(s.Conditions, c)
 		slices.SortStableFunc(s.Conditions, func(a, b v1beta1.Condition) int { return cmp.Compare(a.Type, b.Type) })
 		return
 	}
-	before := s.Conditions[at]
-	c.Severity = before.Severity
-	if before.Status == c.Status && !before.LastTransitionTime.IsZero() {
-		c.LastTransitionTime = before.LastTransitionTime
+	existing := s.Conditions[index]
+	c.Severity = existing.Severity
+	if existing.Status == c.Status && !existing.LastTransitionTime.IsZero() {
+		c.LastTransitionTime = existing.LastTransitionTime
 	}
-	s.Conditions[at] = c
+	s.Conditions[index] = c
 }
 
-// conditionAvailable is the condition of a Predictor that says whether requests are answered.
 const conditionAvailable = "Available"
 
-// summarized is the status of a Predictor with the conditions that follow from the rest of it. An object of a newer generation than the
-// status is about is not ready.
-func summarized(s v1alpha1.PredictorStatus, generation int64) v1alpha1.PredictorStatus {
+// withConditions sets the conditions of a Predictor from the other fields of the status. A status of an older generation is not ready.
+func withConditions(s v1alpha1.PredictorStatus, generation int64) v1alpha1.PredictorStatus {
 	s.Conditions = slices.Clone(s.Conditions)
 	status, reason, message := metav1.ConditionFalse, "", ""
 	if s.Available {
 		status, reason, message = metav1.ConditionTrue, "Model"+string(s.ActiveModelState), "Requests are answered"
 	} else {
-		reason, message = why(s)
+		reason, message = unavailableReason(s)
 	}
 	conditions.Set(&s.Conditions, conditionAvailable, status, cmp.Or(reason, "ModelPending"), message, s.ObservedGeneration)
-	conditions.Summarize(&s.Conditions, s.ObservedGeneration, conditions.Facts{Main: conditionAvailable, Pending: pending(s, generation), Stuck: stuck(s)})
+	conditions.Summarize(&s.Conditions, s.ObservedGeneration, conditions.SummaryOptions{ReadyCondition: conditionAvailable, Pending: pendingSpec(s, generation), Stalled: isStuck(s)})
 	return s
 }
 
-// pending says why the model that answers, if one does, is not that of the present spec.
-func pending(s v1alpha1.PredictorStatus, generation int64) *conditions.Pending {
+// pendingSpec returns why the present spec is not served yet, or nil.
+func pendingSpec(s v1alpha1.PredictorStatus, generation int64) *conditions.Pending {
 	switch {
-	case stuck(s):
-		reason, message := why(s)
+	case isStuck(s):
+		reason, message := unavailableReason(s)
 		return &conditions.Pending{Reason: cmp.Or(reason, string(s.TransitionStatus)), Message: "The former model answers: " + message}
-	case silent(s.LastFailureInfo):
+	case isMeshUnreachable(s.LastFailureInfo):
 		return &conditions.Pending{Reason: string(s.LastFailureInfo.Reason), Message: s.LastFailureInfo.Message}
 	case s.ObservedGeneration != generation:
 		return &conditions.Pending{Reason: string(v1alpha1.InProgress), Message: "The mesh has not answered for the present spec yet"}
-	case s.ActiveModelState == v1alpha1.Loading: // requests wait for it, and it may yet fail
-		reason, message := why(s)
+	case s.ActiveModelState == v1alpha1.Loading: // requests wait until it is loaded, and loading may fail
+		reason, message := unavailableReason(s)
 		return &conditions.Pending{Reason: cmp.Or(reason, "ModelLoading"), Message: message}
 	case s.TransitionStatus != v1alpha1.UpToDate:
 		return &conditions.Pending{Reason: string(v1alpha1.InProgress), Message: "The former model answers until the new one does"}
@@ -168,11 +166,11 @@ func pending(s v1alpha1.PredictorStatus, generation int64) *conditions.Pending {
 	return nil
 }
 
-// stuck tells whether the spec, a runtime or what the storage holds has to be changed before the model of the spec is served.
-func stuck(s v1alpha1.PredictorStatus) bool {
+// isStuck reports whether the model needs a change of its spec, of a runtime or of the stored files.
+func isStuck(s v1alpha1.PredictorStatus) bool {
 	if s.TransitionStatus == v1alpha1.InvalidSpec || s.TransitionStatus == v1alpha1.BlockedByFailedLoad {
 		return true
 	}
 	f := s.LastFailureInfo
-	return !s.Available && f != nil && (f.Reason != v1alpha1.RuntimeUnhealthy || awaitsChange(f))
+	return !s.Available && f != nil && (f.Reason != v1alpha1.RuntimeUnhealthy || needsRuntimeChange(f))
 }

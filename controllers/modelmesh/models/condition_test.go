@@ -23,7 +23,7 @@ func brought(t *testing.T, before string, s v1alpha1.PredictorStatus) string {
 	if err := yaml.Unmarshal([]byte(before), &status); err != nil {
 		t.Fatal(err)
 	}
-	putStatus(&status, s, "digits", now)
+	setModelStatus(&status, s, "digits", now)
 	text, err := yaml.Marshal(status)
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ url: grpc://modelmesh-serving.ns:8033
 	plain := serving
 	plain.HTTPEndpoint = ""
 	var status v1beta1.InferenceServiceStatus
-	putStatus(&status, plain, "digits", now)
+	setModelStatus(&status, plain, "digits", now)
 	if status.Address != nil || status.Components["predictor"].RestURL != "" || status.URL != grpcAddress {
 		t.Errorf("without the REST proxy: %+v", status)
 	}
@@ -79,7 +79,7 @@ url: grpc://modelmesh-serving.ns:8033
 
 // The recording of the original, with the reason and message that it lacked.
 func TestStatusOfAnInferenceServiceThatWaits(t *testing.T) {
-	s := v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Pending, LastFailureInfo: failure("RuntimeUnhealthy", textNoPods, "digits__isvc-9793aabec7", "", nil)}
+	s := v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Pending, LastFailureInfo: failure("RuntimeUnhealthy", messageNoPods, "digits__isvc-9793aabec7", "", nil)}
 	want := `conditions:
 - lastTransitionTime: "2026-05-06T07:08:09Z"
   message: Waiting for runtime Pod to become available
@@ -167,16 +167,16 @@ url: http://digits.example.com
 
 func TestWhatWasPublishedIsTakenBack(t *testing.T) {
 	var status v1beta1.InferenceServiceStatus
-	putStatus(&status, serving, "digits", now)
+	setModelStatus(&status, serving, "digits", now)
 	gone := serving
 	gone.Available, gone.ActiveModelState = false, v1alpha1.FailedToLoad
 	later := now.Add(time.Hour)
-	putStatus(&status, gone, "digits", later)
+	setModelStatus(&status, gone, "digits", later)
 	if status.URL != "" || status.Address.URL != "" || status.Components["predictor"] != (v1beta1.ComponentStatus{}) {
 		t.Errorf("still published: %+v", status)
 	}
 	for _, c := range status.Conditions {
-		if c.Status != corev1.ConditionFalse || c.Reason != "ModelFailedToLoad" || c.Message == "" || !c.LastTransitionTime.Equal(seconds(later)) {
+		if c.Status != corev1.ConditionFalse || c.Reason != "ModelFailedToLoad" || c.Message == "" || !c.LastTransitionTime.Equal(metaTime(later)) {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -184,7 +184,7 @@ func TestWhatWasPublishedIsTakenBack(t *testing.T) {
 
 func TestReasonsOfWaiting(t *testing.T) {
 	for state, want := range map[v1alpha1.ModelState]string{"": "ModelPending", "Pending": "ModelPending", "FailedToLoad": "ModelFailedToLoad", "Loading": "ModelLoading"} {
-		if reason, message := why(v1alpha1.PredictorStatus{ActiveModelState: state}); reason != want || message == "" {
+		if reason, message := unavailableReason(v1alpha1.PredictorStatus{ActiveModelState: state}); reason != want || message == "" {
 			t.Errorf("%q: %s, %q", state, reason, message)
 		}
 	}
@@ -201,7 +201,7 @@ func anyStatus(t *rapid.T) v1alpha1.PredictorStatus {
 	if rapid.Bool().Draw(t, "has failed") {
 		s.LastFailureInfo = failure(rapid.SampledFrom([]v1alpha1.FailureReason{"ModelLoadFailed", "RuntimeUnhealthy"}).Draw(t, "reason"), "text", "m", "a", second(0))
 	}
-	if s.Available = available(s); s.Available {
+	if s.Available = isAvailable(s); s.Available {
 		s.GRPCEndpoint = grpcAddress
 		s.HTTPEndpoint = rapid.SampledFrom([]string{"", restAddress}).Draw(t, "http")
 	}
@@ -219,7 +219,7 @@ func TestInferenceServiceStatusSettles(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 3).Draw(t, "steps") {
 			s := anyStatus(t)
-			putStatus(&status, s, "digits", now)
+			setModelStatus(&status, s, "digits", now)
 			text, err := json.Marshal(status)
 			if err != nil {
 				t.Fatal(err)
@@ -229,12 +229,12 @@ func TestInferenceServiceStatusSettles(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.ObservedGeneration = status.ObservedGeneration // it never goes back
-			if diff := cmp.Diff(s, predictorStatus(&status)); diff != "" {
+			if diff := cmp.Diff(s, toPredictorStatus(&status)); diff != "" {
 				t.Fatalf("read as it was not written:\n%s", diff)
 			}
 			before := &v1beta1.InferenceService{ObjectMeta: metav1.ObjectMeta{Name: "digits"}, Status: status}
 			after := before.DeepCopy()
-			putStatus(&after.Status, s, "digits", now.Add(time.Hour))
+			setModelStatus(&after.Status, s, "digits", now.Add(time.Hour))
 			if !equality.Semantic.DeepEqual(before.Status, after.Status) {
 				t.Fatalf("written again: %s", cmp.Diff(before.Status, after.Status))
 			}
@@ -259,7 +259,7 @@ func TestStatusOfAnInferenceServiceIsReadAsItIs(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(text), &status); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, predictorStatus(&status)); diff != "" {
+		if diff := cmp.Diff(want, toPredictorStatus(&status)); diff != "" {
 			t.Errorf("%s:\n%s", text, diff)
 		}
 	}

@@ -41,7 +41,7 @@ func TestTransitions(t *testing.T) {
 		"valid again":               {invalid("x"), of("Loaded", "UpToDate"), nil},
 	} {
 		var got []string
-		for _, n := range transitions(tc.before, tc.after) {
+		for _, n := range transitionEvents(tc.before, tc.after) {
 			got = append(got, n.reason)
 		}
 		if !slices.Equal(got, tc.want) {
@@ -60,12 +60,12 @@ func TestEachFailureIsReported(t *testing.T) {
 		w.mesh.fault = nil
 		for _, tc := range []struct{ mistake, want string }{
 			{"broken", "ModelLoadFailed"},
-			{homeless + "mt:a: [_no_runtime]", "NoSupportingRuntime"},
-			{homeless + "rt:a: [_no_runtime]", "RuntimeNotRecognized"},
+			{noInstancePrefix + "mt:a: [_no_runtime]", "NoSupportingRuntime"},
+			{noInstancePrefix + "rt:a: [_no_runtime]", "RuntimeNotRecognized"},
 			{"broken", "ModelLoadFailed"},
 		} {
 			w.mesh.answer = says("m", with(concrete(loadFailed, tc.mistake), copyAt("a", loadFailed, at(0))))
-			w.memory.mark(key)
+			w.states.markDirty(key)
 			w.reconcile(key)
 			w.oneEvent("Warning " + tc.want)
 			w.rests(key)
@@ -78,7 +78,7 @@ func TestPauses(t *testing.T) {
 		0: time.Second, 1: time.Second, 2: 2 * time.Second, 3: 4 * time.Second, 6: 32 * time.Second, 7: time.Minute, 100: time.Minute, 1 << 40: time.Minute,
 	} {
 		for range 20 {
-			if got := pause(attempt, pauseMin, pauseMax); got < want || got > time.Duration(float64(want)*(1+jitter)) {
+			if got := backoff(attempt, minBackoff, maxBackoff); got < want || got > time.Duration(float64(want)*(1+jitter)) {
 				t.Errorf("attempt %d: %s, want %s and a little more", attempt, got, want)
 			}
 		}
@@ -87,40 +87,40 @@ func TestPauses(t *testing.T) {
 
 // An entry is due when it is about something else, when something happened, or when its time has come; and not before.
 func TestDue(t *testing.T) {
-	known := entry{asked: "m", outcome: answered}
+	known := modelState{requestKey: "m", result: statusReceived}
 	for name, tc := range map[string]struct {
-		change func(*entry)
+		change func(*modelState)
 		asked  string
 		want   bool
 	}{
-		"known":                  {func(*entry) {}, "m", false},
-		"another model":          {func(*entry) {}, "n", true},
-		"news":                   {func(e *entry) { e.stale = true }, "m", true},
-		"never asked":            {func(e *entry) { e.outcome = unasked }, "m", true},
-		"asked in vain":          {func(e *entry) { e.outcome, e.again = unasked, now.Add(1) }, "m", false},
-		"asked in vain long ago": {func(e *entry) { e.outcome, e.again = unasked, now }, "m", true},
-		"later":                  {func(e *entry) { e.again = now.Add(1) }, "m", false},
-		"now":                    {func(e *entry) { e.again = now }, "m", true},
+		"known":                  {func(*modelState) {}, "m", false},
+		"another model":          {func(*modelState) {}, "n", true},
+		"news":                   {func(e *modelState) { e.dirty = true }, "m", true},
+		"never asked":            {func(e *modelState) { e.result = notCalled }, "m", true},
+		"asked in vain":          {func(e *modelState) { e.result, e.nextCall = notCalled, now.Add(1) }, "m", false},
+		"asked in vain long ago": {func(e *modelState) { e.result, e.nextCall = notCalled, now }, "m", true},
+		"later":                  {func(e *modelState) { e.nextCall = now.Add(1) }, "m", false},
+		"now":                    {func(e *modelState) { e.nextCall = now }, "m", true},
 	} {
 		e := known
 		tc.change(&e)
-		if got := e.due(tc.asked, now); got != tc.want {
+		if got := e.needsCall(tc.asked, now); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
-	e := entry{asked: "m", outcome: answered, attempts: 3}
-	if e.begin("m"); e.attempts != 3 {
+	e := modelState{requestKey: "m", result: statusReceived, attempts: 3}
+	if e.reset("m"); e.attempts != 3 {
 		t.Error("it is about the same")
 	}
-	if e.begin("n"); e.attempts != 0 || e.order != orderNew || e.outcome != unasked {
+	if e.reset("n"); e.attempts != 0 || e.loadReason != loadReasonSpecChanged || e.result != notCalled {
 		t.Errorf("%+v", e)
 	}
-	e.askAgain(now, pauseMax)
-	e.askAgain(now, pauseMax)
-	if e.attempts != 2 || e.again.Before(now.Add(2*pauseMin)) {
+	e.scheduleCall(now, maxBackoff)
+	e.scheduleCall(now, maxBackoff)
+	if e.attempts != 2 || e.nextCall.Before(now.Add(2*minBackoff)) {
 		t.Errorf("%+v", e)
 	}
-	if e.rest(); e.attempts != 0 || !e.again.IsZero() {
+	if e.idle(); e.attempts != 0 || !e.nextCall.IsZero() {
 		t.Errorf("%+v", e)
 	}
 }

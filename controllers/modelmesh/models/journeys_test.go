@@ -104,7 +104,7 @@ func (m *layered) reachable() error {
 	}
 }
 
-func (m *layered) Endpoints() (grpc, http string) { return grpcAddress, "" }
+func (m *layered) URLs() (grpc, http string) { return grpcAddress, "" }
 
 func (m *layered) SetVModel(ctx context.Context, r *meshpb.SetVModelRequest, _ ...grpc.CallOption) (*meshpb.VModelStatusInfo, error) {
 	if err := m.reachable(); err != nil {
@@ -144,9 +144,9 @@ func newJourney(t *testing.T, change ...func(*modelmesh.LayerOptions)) *journey 
 	j := &journey{world: newWorld(t), queue: map[types.NamespacedName]bool{}, timers: map[types.NamespacedName]time.Time{}, listening: true}
 	j.mesh = newLayered(t, change...)
 	j.mesh.store.OnCommit = j.wrote
-	j.models.client = func(string) (meshclient.Client, bool) { return j.mesh, true }
-	j.models.clock = clock.RealClock{}
-	j.models.recorder = events.NewFakeRecorder(10000)
+	j.modelReconciler.client = func(string) (meshclient.Client, bool) { return j.mesh, true }
+	j.modelReconciler.clock = clock.RealClock{}
+	j.modelReconciler.recorder = events.NewFakeRecorder(10000)
 	return j
 }
 
@@ -171,8 +171,8 @@ func (j *journey) wake(name string) {
 	if strings.HasPrefix(name, "s") {
 		source = "isvc"
 	}
-	key := join(source, types.NamespacedName{Namespace: "ns", Name: name})
-	j.memory.mark(key)
+	key := modelKey(source, types.NamespacedName{Namespace: "ns", Name: name})
+	j.states.markDirty(key)
 	j.queue[key] = true
 }
 
@@ -194,7 +194,7 @@ func (j *journey) run(t testing.TB, d time.Duration) {
 
 // begin is a manager that starts: nothing is remembered, every resource is reconciled, and the mesh lists what it has.
 func (j *journey) begin(t testing.TB) {
-	j.memory.entries, j.breakers.spaces = map[types.NamespacedName]entry{}, nil
+	j.states.entries, j.breakers.byNamespace = map[types.NamespacedName]modelState{}, nil
 	clear(j.timers)
 	j.enqueue(j.resources(t)...)
 	j.relist(t)
@@ -211,8 +211,8 @@ func (j *journey) relist(t testing.TB) {
 	j.mu.Unlock()
 	j.wrote(all)
 	for _, source := range []string{"ksp", "isvc"} { // keys that have vanished are emitted too
-		for _, key := range j.memory.of(source) {
-			j.memory.mark(key)
+		for _, key := range j.states.keysOfSource(source) {
+			j.states.markDirty(key)
 			j.enqueue(key)
 		}
 	}
@@ -229,10 +229,10 @@ func (j *journey) resources(t testing.TB) []types.NamespacedName {
 		t.Fatal(err)
 	}
 	for i := range predictors.Items {
-		keys = append(keys, join("ksp", client.ObjectKeyFromObject(&predictors.Items[i])))
+		keys = append(keys, modelKey("ksp", client.ObjectKeyFromObject(&predictors.Items[i])))
 	}
 	for i := range services.Items {
-		keys = append(keys, join("isvc", client.ObjectKeyFromObject(&services.Items[i])))
+		keys = append(keys, modelKey("isvc", client.ObjectKeyFromObject(&services.Items[i])))
 	}
 	return keys
 }
@@ -269,12 +269,12 @@ func (j *journey) reconcile(t testing.TB) bool {
 
 // edit creates, changes or deletes the resource of a name, and queues it as its watch would.
 func (j *journey) edit(t testing.TB, name, format, path string, gone bool) {
-	key, object := join("ksp", types.NamespacedName{Namespace: "ns", Name: name}), client.Object(&v1alpha1.Predictor{})
+	key, object := modelKey("ksp", types.NamespacedName{Namespace: "ns", Name: name}), client.Object(&v1alpha1.Predictor{})
 	if strings.HasPrefix(name, "s") {
-		key, object = join("isvc", types.NamespacedName{Namespace: "ns", Name: name}), &v1beta1.InferenceService{}
+		key, object = modelKey("isvc", types.NamespacedName{Namespace: "ns", Name: name}), &v1beta1.InferenceService{}
 	}
 	j.enqueue(key)
-	_, at := split(key)
+	_, at := splitKey(key)
 	exists := j.client.Get(context.Background(), at, object) == nil
 	object.SetName(name)
 	object.SetNamespace("ns")
@@ -383,7 +383,7 @@ func (j *journey) switchPods(t testing.TB) {
 // onEndpointsChanged is what the pool tells when addresses come or go.
 func (j *journey) onEndpointsChanged() {
 	j.breakers.reset("ns")
-	j.enqueue(j.memory.markNamespaceStale("ns")...)
+	j.enqueue(j.states.markPodsChanged("ns")...)
 }
 
 // arrive makes everything well and waits until nothing happens any more.
@@ -449,7 +449,7 @@ func (j *journey) statusOf(t testing.TB, name string) v1alpha1.PredictorStatus {
 		if err := j.client.Get(context.Background(), at, s); err != nil {
 			t.Fatal(err)
 		}
-		return predictorStatus(&s.Status)
+		return toPredictorStatus(&s.Status)
 	}
 	if err := j.client.Get(context.Background(), at, p); err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func isLoaded(s v1alpha1.PredictorStatus) bool {
 	return s.ActiveModelState == v1alpha1.Loaded && s.Available
 }
 
-func waitsForPod(s v1alpha1.PredictorStatus) bool {
+func waitForPodCondition(s v1alpha1.PredictorStatus) bool {
 	return s.ActiveModelState == v1alpha1.Loading && !s.Available && s.LastFailureInfo != nil && s.LastFailureInfo.Reason == v1alpha1.RuntimeUnhealthy
 }
 
@@ -88,7 +88,7 @@ func TestAModelWaitsForItsPod(t *testing.T) {
 		j.supports = true
 		j.edit(t, "p1", "b", "good", false)
 		j.run(t, time.Second)
-		j.stays(t, "p1", 5*time.Minute, waitsForPod)
+		j.stays(t, "p1", 5*time.Minute, waitForPodCondition)
 		j.mesh.taking = 0
 		other := modelmesh.Instance{ID: "two", Labels: []string{"mt:b"}}
 		if err := j.mesh.SetInstances(t.Context(), []modelmesh.Instance{sklearnPod, other}); err != nil {
@@ -162,7 +162,7 @@ func TestABadModelIsLoadedOnce(t *testing.T) {
 		writes := len(j.patches)
 		for range 30 {
 			j.enqueue(types.NamespacedName{Namespace: "ksp_ns", Name: "p1"})
-			j.memory.mark(types.NamespacedName{Namespace: "ksp_ns", Name: "p1"})
+			j.states.markDirty(types.NamespacedName{Namespace: "ksp_ns", Name: "p1"})
 			j.run(t, 10*time.Second)
 		}
 		s := j.statusOf(t, "p1")
@@ -218,7 +218,7 @@ func TestAMeshThatDoesNotAnswerIsReported(t *testing.T) {
 		j.run(t, 2*time.Minute)
 		writes := len(j.patches)
 		j.stays(t, "p2", 10*time.Minute, func(s v1alpha1.PredictorStatus) bool {
-			return s.ActiveModelState == v1alpha1.Pending && silent(s.LastFailureInfo) && strings.Contains(s.LastFailureInfo.Message, "connection refused")
+			return s.ActiveModelState == v1alpha1.Pending && isMeshUnreachable(s.LastFailureInfo) && strings.Contains(s.LastFailureInfo.Message, "connection refused")
 		})
 		if !isLoaded(j.statusOf(t, "p1")) || len(j.patches) != writes {
 			t.Errorf("%+v, %d writes", j.statusOf(t, "p1"), len(j.patches)-writes)

@@ -36,15 +36,15 @@ func TestReady(t *testing.T) {
 		"loading, requests wait":   {[]func(*v1alpha1.PredictorStatus){in("Loading", true, "UpToDate")}, "True", "ModelLoading", kstatus.InProgressStatus},
 		"loaded":                   {[]func(*v1alpha1.PredictorStatus){in("Loaded", true, "UpToDate")}, "True", "ModelLoaded", kstatus.CurrentStatus},
 		"on request":               {[]func(*v1alpha1.PredictorStatus){in("Standby", true, "UpToDate")}, "True", "ModelStandby", kstatus.CurrentStatus},
-		"no pod":                   {[]func(*v1alpha1.PredictorStatus){failed("RuntimeUnhealthy", textNoPods)}, "False", "RuntimeUnhealthy", kstatus.InProgressStatus},
-		"no runtime":               {[]func(*v1alpha1.PredictorStatus){in("FailedToLoad", false, "UpToDate"), failed("NoSupportingRuntime", textNoSupport)}, "False", "NoSupportingRuntime", kstatus.FailedStatus},
+		"no pod":                   {[]func(*v1alpha1.PredictorStatus){failed("RuntimeUnhealthy", messageNoPods)}, "False", "RuntimeUnhealthy", kstatus.InProgressStatus},
+		"no runtime":               {[]func(*v1alpha1.PredictorStatus){in("FailedToLoad", false, "UpToDate"), failed("NoSupportingRuntime", messageUnsupported)}, "False", "NoSupportingRuntime", kstatus.FailedStatus},
 		"failed":                   {[]func(*v1alpha1.PredictorStatus){in("FailedToLoad", false, "UpToDate"), failed("ModelLoadFailed", "boom")}, "False", "ModelLoadFailed", kstatus.FailedStatus},
 		"invalid":                  {[]func(*v1alpha1.PredictorStatus){in("Pending", false, "InvalidSpec"), failed("InvalidPredictorSpec", "both")}, "False", "InvalidPredictorSpec", kstatus.FailedStatus},
 		"invalid, the old serves":  {[]func(*v1alpha1.PredictorStatus){in("Loaded", true, "InvalidSpec"), failed("InvalidPredictorSpec", "both")}, "True", "InvalidPredictorSpec", kstatus.FailedStatus},
 		"replaced":                 {[]func(*v1alpha1.PredictorStatus){in("Loaded", true, "InProgress")}, "True", "InProgress", kstatus.InProgressStatus},
 		"cannot be replaced":       {[]func(*v1alpha1.PredictorStatus){in("Loaded", true, "BlockedByFailedLoad"), failed("ModelLoadFailed", "boom")}, "True", "ModelLoadFailed", kstatus.FailedStatus},
 		"one copy failed":          {[]func(*v1alpha1.PredictorStatus){in("Loaded", true, "UpToDate"), failed("ModelLoadFailed", "boom")}, "True", "ModelLoaded", kstatus.CurrentStatus},
-		"the mesh is silent":       {[]func(*v1alpha1.PredictorStatus){in("Loaded", true, "UpToDate"), failed("RuntimeUnhealthy", textSilent+"x")}, "True", "RuntimeUnhealthy", kstatus.InProgressStatus},
+		"the mesh is silent":       {[]func(*v1alpha1.PredictorStatus){in("Loaded", true, "UpToDate"), failed("RuntimeUnhealthy", messageMeshUnreachable+"x")}, "True", "RuntimeUnhealthy", kstatus.InProgressStatus},
 		"the answer is of another": {[]func(*v1alpha1.PredictorStatus){in("Loaded", true, "UpToDate"), func(s *v1alpha1.PredictorStatus) { s.ObservedGeneration = 2 }}, "True", "InProgress", kstatus.InProgressStatus},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestReady(t *testing.T) {
 			for _, change := range tc.changes {
 				change(&p.Status)
 			}
-			p.Status = summarized(p.Status, p.Generation)
+			p.Status = withConditions(p.Status, p.Generation)
 			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(p)
 			if err != nil {
 				t.Fatal(err)
@@ -73,11 +73,11 @@ func TestReady(t *testing.T) {
 // Nothing is written of a Predictor with which nothing happens, and its time is that of the change.
 func TestSummarizedTwice(t *testing.T) {
 	s := v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.FailedToLoad, LastFailureInfo: &v1alpha1.FailureInfo{Reason: v1alpha1.ModelLoadFailed, Message: "boom"}}
-	first := summarized(s, 0)
+	first := withConditions(s, 0)
 	for i := range first.Conditions {
 		first.Conditions[i].LastTransitionTime = metav1.NewTime(now)
 	}
-	second := summarized(first, 0)
+	second := withConditions(first, 0)
 	for _, c := range second.Conditions {
 		if !c.LastTransitionTime.Time.Equal(now) {
 			t.Errorf("%s was touched", c.Type)

@@ -21,139 +21,138 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// models reconciles models of all sources.
-type models struct {
-	// sources by their ids.
-	sources map[string]origin
-	// client of a namespace; false where there is none.
+// modelReconciler reconciles models of all sources.
+type modelReconciler struct {
+	sources map[string]modelSource
+	// client returns the client of a namespace, and false if the namespace has no mesh.
 	client func(namespace string) (meshclient.Client, bool)
-	// enabled tells whether a namespace is served.
+	// enabled reports whether ModelMesh serves a namespace.
 	enabled func(ctx context.Context, namespace string) (bool, error)
-	// supported tells whether a namespace has a runtime for models with a label.
+	// supported reports whether a namespace has a runtime for models with a label.
 	supported func(ctx context.Context, namespace, label string) (bool, error)
-	// cause says why no runtime of a namespace serves models with a label, and whether that is known yet.
+	// cause returns why no runtime of a namespace has a pod for models with a label, and whether that is known yet.
 	cause    func(ctx context.Context, namespace, label string) (modelmeshcontroller.Cause, bool, error)
 	clock    clock.PassiveClock
 	recorder events.EventRecorder
-	memory   *memory
-	breakers breakers
+	states   *stateCache
+	breakers circuitBreakers
 }
 
-// Reconcile implements reconcile.Reconciler. The namespace of a request has the source before it.
-func (r *models) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+// Reconcile implements reconcile.Reconciler. A request has the form of modelKey.
+func (r *modelReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	key := request.NamespacedName
-	id, name := split(key)
-	from := r.sources[id] // other sources enqueue nothing
-	rec, err := from.get(ctx, name)
+	id, name := splitKey(key)
+	source := r.sources[id]
+	model, err := source.get(ctx, name)
 	switch {
-	case errors.Is(err, errAway):
-		return ctrl.Result{}, nil // all its models are reconciled when it is back
+	case errors.Is(err, errSourceUnavailable):
+		return ctrl.Result{}, nil // eventSource enqueues all models of a source that becomes available
 	case err != nil:
 		return ctrl.Result{}, err
-	case rec == nil:
-		retry, err := r.remove(ctx, key)
+	case model == nil:
+		retry, err := r.deleteModel(ctx, key)
 		return ctrl.Result{RequeueAfter: retry}, err
 	}
-	retry, err := r.reconcile(ctx, key, from, rec)
+	retry, err := r.reconcile(ctx, key, source, model)
 	return ctrl.Result{RequeueAfter: retry}, err
 }
 
-// reconcile brings mesh and status to what the spec wants. It returns when to look again by itself, zero for never.
-func (r *models) reconcile(ctx context.Context, key types.NamespacedName, from origin, rec *record) (time.Duration, error) {
-	if rec.paused() { // what the mesh reports meanwhile is still to be done when it no longer is
-		_, err := from.write(ctx, rec, rec.status)
+// reconcile registers the model with the mesh and updates its status. It returns the time until the next reconcile; zero for none.
+func (r *modelReconciler) reconcile(ctx context.Context, key types.NamespacedName, source modelSource, model *resourceModel) (time.Duration, error) {
+	if model.isPaused() { // the state stays dirty until reconciliation is resumed
+		_, err := source.updateStatus(ctx, model, model.status)
 		if apierrors.IsConflict(err) {
 			return reconciler.ConflictRetry, nil
 		}
 		return 0, err
 	}
-	e := r.memory.take(key)
-	next, err := r.status(ctx, rec, &e)
+	state := r.states.getAndClearDirty(key)
+	next, err := r.refreshStatus(ctx, model, &state)
 	if err != nil {
-		r.memory.put(key, e)
-		r.memory.mark(key) // what it was woken for is still to be done
+		r.states.store(key, state)
+		r.states.markDirty(key) // the event is not handled yet
 		return 0, err
 	}
-	if e.outcome != unasked || rec.problem != "" {
-		next.ObservedGeneration = rec.object.GetGeneration()
+	if state.result != notCalled || model.specError != "" {
+		next.ObservedGeneration = model.object.GetGeneration()
 	}
-	written, err := from.write(ctx, rec, next)
+	written, err := source.updateStatus(ctx, model, next)
 	if written {
-		r.recordEvents(rec, next)
+		r.recordEvents(model, next)
 	}
-	r.memory.put(key, e)
+	r.states.store(key, state)
 	if apierrors.IsConflict(err) {
 		return reconciler.ConflictRetry, nil
 	}
-	if err != nil || e.again.IsZero() {
+	if err != nil || state.nextCall.IsZero() {
 		return 0, err
 	}
-	return max(e.again.Sub(r.clock.Now()), time.Millisecond), nil
+	return max(state.nextCall.Sub(r.clock.Now()), time.Millisecond), nil
 }
 
-// status is what the status has to be, after the mesh was asked where that is due.
-func (r *models) status(ctx context.Context, rec *record, e *entry) (v1alpha1.PredictorStatus, error) {
-	client, found := r.client(rec.Namespace)
+// refreshStatus calls the mesh if a call is due, and returns the desired status.
+func (r *modelReconciler) refreshStatus(ctx context.Context, model *resourceModel, state *modelState) (v1alpha1.PredictorStatus, error) {
+	client, found := r.client(model.Namespace)
 	if !found {
-		*e = entry{}
-		return r.unserved(ctx, rec)
+		*state = modelState{}
+		return r.statusWithoutClient(ctx, model)
 	}
 	now := r.clock.Now()
-	asked := rec.id() + " " + string(rec.UID) + " " + rec.problem
-	called := e.due(asked, now)
+	requestKey := model.modelID() + " " + string(model.UID) + " " + model.specError
+	called := state.needsCall(requestKey, now)
 	var failure error
 	if called {
-		e.begin(asked)
-		failure = r.call(rec.Namespace, func() error { return r.ask(ctx, client, rec, e) })
+		state.reset(requestKey)
+		failure = r.withBreaker(model.Namespace, func() error { return r.callMesh(ctx, client, model, state) })
 	}
-	next, err := r.desiredStatus(ctx, client, rec, e)
+	next, err := r.desiredStatus(ctx, client, model, state)
 	if err != nil {
 		return next, err
 	}
 	if called {
-		plan(ctx, e, next, failure, now)
+		scheduleNextCall(ctx, state, next, failure, now)
 	}
-	return r.withTrouble(rec, e, next), nil
+	return r.withCallError(model, state, next), nil
 }
 
-// plan decides when the mesh is called again.
-func plan(ctx context.Context, e *entry, next v1alpha1.PredictorStatus, failure error, now time.Time) {
+// scheduleNextCall sets the time of the next call from the result of the last one.
+func scheduleNextCall(ctx context.Context, state *modelState, next v1alpha1.PredictorStatus, failure error, now time.Time) {
 	switch {
-	case errors.Is(failure, errBusy):
-		e.again = now.Add(pause(maxCalls, pauseBusy, pauseMin))
+	case errors.Is(failure, errTooManyCalls):
+		state.nextCall = now.Add(backoff(maxConcurrentCalls, busyBackoff, minBackoff))
 	case failure != nil:
 		log.FromContext(ctx).Info("The mesh did not answer; it is called again", "reason", failure.Error())
-		e.failed(failure)
-		e.askAgain(now, pauseMax)
-	case e.outcome == taken || e.outcome == different:
-		e.askAgain(now, pauseMax)
-	case e.outcome == answered && underway(next):
-		e.askAgain(now, e.longest(next))
-	default: // whatever happens now comes as an event, of etcd or of addresses
-		e.rest()
+		state.recordFailure(failure)
+		state.scheduleCall(now, maxBackoff)
+	case state.result == idConflict || state.result == specMismatch:
+		state.scheduleCall(now, maxBackoff)
+	case state.result == statusReceived && isProgressing(next):
+		state.scheduleCall(now, state.maxInterval(next))
+	default: // each further change causes an event
+		state.idle()
 	}
 	if failure == nil {
-		e.failures, e.trouble = 0, ""
+		state.failures, state.lastError = 0, ""
 	}
 }
 
-// withTrouble says in the status that the mesh gives no answer, once it has not for a while. What is known of the model stays: a mesh
-// that does not answer the manager may still answer requests.
-func (r *models) withTrouble(rec *record, e *entry, next v1alpha1.PredictorStatus) v1alpha1.PredictorStatus {
-	if e.failures < maxFailures || rec.problem != "" {
+// withCallError reports in the status that the mesh does not answer, after maxFailures calls. The other fields keep their values, because
+// the mesh may still serve inference requests.
+func (r *modelReconciler) withCallError(model *resourceModel, state *modelState, next v1alpha1.PredictorStatus) v1alpha1.PredictorStatus {
+	if state.failures < maxFailures || model.specError != "" {
 		return next
 	}
-	if silent(rec.status.LastFailureInfo) {
-		next.LastFailureInfo = rec.status.LastFailureInfo // the text of each attempt differs
+	if isMeshUnreachable(model.status.LastFailureInfo) {
+		next.LastFailureInfo = model.status.LastFailureInfo // the error of each attempt differs
 	} else {
-		next = withFailure(next, v1alpha1.RuntimeUnhealthy, textSilent+conditions.Clip(redact.Text(e.trouble), modelmeshcontroller.MaxNote), rec.id())
+		next = withFailure(next, v1alpha1.RuntimeUnhealthy, messageMeshUnreachable+conditions.Clip(redact.Text(state.lastError), modelmeshcontroller.MaxEventNoteBytes), model.modelID())
 	}
-	next.Available = rec.status.Available
+	next.Available = model.status.Available
 	return next
 }
 
-// call runs what calls the mesh of a namespace, unless that does not answer.
-func (r *models) call(namespace string, run func() error) error {
+// withBreaker runs a call to the mesh of a namespace if its circuit breaker allows it.
+func (r *modelReconciler) withBreaker(namespace string, run func() error) error {
 	if err := r.breakers.allow(namespace, r.clock.Now()); err != nil {
 		return err
 	}
@@ -162,58 +161,59 @@ func (r *models) call(namespace string, run func() error) error {
 	return err
 }
 
-// unserved is the status where there is no client. Where a namespace is about to be served it stays as it is.
-func (r *models) unserved(ctx context.Context, rec *record) (v1alpha1.PredictorStatus, error) {
-	next := *rec.status.DeepCopy()
-	enabled, err := r.enabled(ctx, rec.Namespace)
+// statusWithoutClient returns the status in a namespace without a client. In an enabled namespace, whose mesh is about to start, a valid
+// model keeps its status.
+func (r *modelReconciler) statusWithoutClient(ctx context.Context, model *resourceModel) (v1alpha1.PredictorStatus, error) {
+	next := *model.status.DeepCopy()
+	enabled, err := r.enabled(ctx, model.Namespace)
 	switch {
 	case err != nil:
 		return next, err
-	case rec.problem != "":
-		next = withFailure(next, v1alpha1.InvalidPredictorSpec, rec.problem, rec.id())
+	case model.specError != "":
+		next = withFailure(next, v1alpha1.InvalidPredictorSpec, model.specError, model.modelID())
 	case enabled:
 		return next, nil
 	default:
-		next = withFailure(clearInvalidSpec(next), v1alpha1.RuntimeUnhealthy, textNotServed, rec.id())
+		next = withFailure(clearInvalidSpec(next), v1alpha1.RuntimeUnhealthy, messageNamespaceDisabled, model.modelID())
 	}
-	next.Available = available(next) && enabled
+	next.Available = isAvailable(next) && enabled
 	return next, nil
 }
 
-// remove takes a model out of the mesh whose resource is not there, if it ever was in there as far as is known. While no pod can be
-// called it stays in memory; after a restart the mesh's own list shows it again.
-func (r *models) remove(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
-	if _, known := r.memory.look(key); !known {
+// deleteModel deletes the vmodel of a resource that does not exist, if stateCache knows it. Without a ready pod the state is kept; after a
+// restart the keys in etcd restore it.
+func (r *modelReconciler) deleteModel(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	if _, known := r.states.get(key); !known {
 		return 0, nil
 	}
-	id, name := split(key)
+	id, name := splitKey(key)
 	client, found := r.client(name.Namespace)
 	if !found {
 		enabled, err := r.enabled(ctx, name.Namespace)
 		if err == nil && !enabled {
-			r.memory.drop(key)
+			r.states.delete(key)
 		}
 		return 0, err
 	}
-	e := r.memory.take(key)
-	e.begin("removal")
-	err := r.call(name.Namespace, func() error {
+	state := r.states.getAndClearDirty(key)
+	state.reset("removal")
+	err := r.withBreaker(name.Namespace, func() error {
 		_, err := client.DeleteVModel(ctx, &meshpb.DeleteVModelRequest{VModelId: name.Name, Owner: id})
 		return err
 	})
 	switch {
 	case err == nil:
-		r.memory.put(key, e)
-		r.memory.forget(key)
+		r.states.store(key, state)
+		r.states.deleteIfClean(key)
 		return 0, nil
 	case errors.Is(err, meshclient.ErrNoAddress):
-		r.memory.put(key, e)
+		r.states.store(key, state)
 		return 0, nil
 	default:
 		log.FromContext(ctx).Info("The model was not removed from the mesh; it is tried again", "reason", err.Error())
 		now := r.clock.Now()
-		e.askAgain(now, pauseMax)
-		r.memory.put(key, e)
-		return e.again.Sub(now), nil
+		state.scheduleCall(now, maxBackoff)
+		r.states.store(key, state)
+		return state.nextCall.Sub(now), nil
 	}
 }

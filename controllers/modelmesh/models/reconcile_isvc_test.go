@@ -35,7 +35,7 @@ func TestAnInferenceServiceBecomesReady(t *testing.T) {
 			w.mesh.answer = says(serviceID, concrete(loading))
 			w.reconcile(aService)
 			w.mesh.answer = says(serviceID, with(concrete(loaded), copyAt("a", loaded, 1)))
-			w.memory.mark(aService)
+			w.states.markDirty(aService)
 			if again := w.reconcile(aService); again != 0 {
 				t.Errorf("again in %s", again)
 			}
@@ -72,10 +72,10 @@ func TestAnInferenceServiceWithoutPods(t *testing.T) {
 	w.reconcile(aService)
 	m := w.service().Status.ModelStatus
 	if m.TransitionStatus != "" || m.States.ActiveModelState != v1alpha1.Pending || *m.Copies != (v1beta1.ModelCopies{}) ||
-		*m.LastFailureInfo != (v1beta1.FailureInfo{Reason: "RuntimeUnhealthy", Message: textNoPods, ModelRevisionName: serviceID}) {
+		*m.LastFailureInfo != (v1beta1.FailureInfo{Reason: "RuntimeUnhealthy", Message: messageNoPods, ModelRevisionName: serviceID}) {
 		t.Errorf("%+v", m)
 	}
-	if c := condition(w.service(), "PredictorReady"); c.Status != corev1.ConditionFalse || c.Reason != "RuntimeUnhealthy" || c.Message != textNoPods {
+	if c := condition(w.service(), "PredictorReady"); c.Status != corev1.ConditionFalse || c.Reason != "RuntimeUnhealthy" || c.Message != messageNoPods {
 		t.Errorf("%+v", c)
 	}
 	w.rests(aService)
@@ -93,10 +93,10 @@ func TestLongFailures(t *testing.T) {
 		}
 	}
 	w.rests(aService)
-	w.mesh.answer = says(serviceID, concrete(loadFailed, homeless+"mt:"+strings.Repeat("a", maxMessage)+": [_no_runtime]"))
-	w.memory.mark(aService)
+	w.mesh.answer = says(serviceID, concrete(loadFailed, noInstancePrefix+"mt:"+strings.Repeat("a", maxMessage)+": [_no_runtime]"))
+	w.states.markDirty(aService)
 	w.reconcile(aService)
-	if got := w.service().Status.ModelStatus.LastFailureInfo; got.Reason != "NoSupportingRuntime" || got.Message != textNoSupport {
+	if got := w.service().Status.ModelStatus.LastFailureInfo; got.Reason != "NoSupportingRuntime" || got.Message != messageUnsupported {
 		t.Errorf("%s: the end of the text is lost before it is read", got.Reason)
 	}
 }
@@ -109,7 +109,7 @@ func TestAFailedInferenceServiceIsWrittenOnce(t *testing.T) {
 	before := condition(w.service(), "Ready")
 	for range 5 {
 		w.clock.SetTime(w.clock.Now().Add(time.Minute))
-		w.memory.mark(aService)
+		w.states.markDirty(aService)
 		w.reconcile(aService)
 	}
 	if len(w.patches) != 1 {
@@ -165,7 +165,7 @@ func TestConversionErrors(t *testing.T) {
 	w.oneEvent("Warning InvalidPredictorSpec")
 
 	w.mesh.fault, w.mesh.answer = nil, says("digits__isvc-0123456789", concrete(loaded))
-	w.memory.markNamespaceStale("ns")
+	w.states.markPodsChanged("ns")
 	w.reconcile(aService)
 	if c := condition(w.service(), "Ready"); c.Status != corev1.ConditionTrue || len(w.mesh.sets) != 0 {
 		t.Errorf("the model of before answers: %+v", c)
@@ -183,8 +183,8 @@ func TestForeignInferenceServices(t *testing.T) {
 			t.Errorf("again in %s", again)
 		}
 	}
-	if w.mesh.calls() != 0 || len(w.patches) != 0 || len(w.memory.entries) != 0 {
-		t.Errorf("%d calls, %d writes, %d entries", w.mesh.calls(), len(w.patches), len(w.memory.entries))
+	if w.mesh.calls() != 0 || len(w.patches) != 0 || len(w.states.entries) != 0 {
+		t.Errorf("%d calls, %d writes, %d entries", w.mesh.calls(), len(w.patches), len(w.states.entries))
 	}
 	w = newWorld(t, service(t, aModel))
 	w.mesh.answer = says(serviceID, concrete(loaded))
@@ -208,10 +208,10 @@ func TestIgnoredFieldsOfAnInferenceService(t *testing.T) {
 	w := newWorld(t)
 	before := v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Pending}
 	after := v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Loading}
-	w.recordEvents(&record{object: s, status: before}, after)
+	w.recordEvents(&resourceModel{object: s, status: before}, after)
 	w.oneEvent("Warning FieldIgnored no effect on a model of ModelMesh, its runtime decides: spec.predictor.logger, spec.predictor.minReplicas")
-	w.recordEvents(&record{object: s, status: after}, after)
-	w.recordEvents(&record{object: service(t, aModel), status: before}, after)
+	w.recordEvents(&resourceModel{object: s, status: after}, after)
+	w.recordEvents(&resourceModel{object: service(t, aModel), status: before}, after)
 	if got := w.newEvents(); len(got) > 0 {
 		t.Errorf("%q", got)
 	}

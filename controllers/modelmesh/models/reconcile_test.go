@@ -30,7 +30,7 @@ func TestRegistration(t *testing.T) {
 	w := newWorld(t, predictor())
 	id := modelID(t, w)
 	w.mesh.answer = says(id, with(concrete(loading), copyAt("a", loading, 1)))
-	if again := w.reconcile(aPredictor); again < pauseMin || again > 2*pauseMin {
+	if again := w.reconcile(aPredictor); again < minBackoff || again > 2*minBackoff {
 		t.Errorf("asked again in %s", again)
 	}
 	want := &meshpb.SetVModelRequest{
@@ -49,7 +49,7 @@ func TestRegistration(t *testing.T) {
 
 	// The mesh writes into etcd that it is loaded.
 	w.mesh.answer = says(id, with(concrete(loaded), copyAt("a", loaded, 1)))
-	w.memory.mark(aPredictor)
+	w.states.markDirty(aPredictor)
 	if again := w.reconcile(aPredictor); again != 0 {
 		t.Errorf("asked again in %s", again)
 	}
@@ -76,7 +76,7 @@ func TestPausing(t *testing.T) {
 		p.Spec.Storage.Path, p.Generation = new("elsewhere"), 2
 	})
 	w.reconcile(aPredictor)
-	w.memory.mark(aPredictor) // etcd reports something
+	w.states.markDirty(aPredictor) // etcd reports something
 	w.rests(aPredictor)
 	if w.mesh.calls() != calls {
 		t.Errorf("%d calls while it is paused", w.mesh.calls()-calls)
@@ -128,7 +128,7 @@ func modelID(t *testing.T, w *world) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rec.id()
+	return rec.modelID()
 }
 
 // The state of a model on its way is queried often: nothing tells when a load has ended. That of one which waits for a pod is
@@ -136,14 +136,14 @@ func modelID(t *testing.T, w *world) string {
 func TestPausesGrow(t *testing.T) {
 	w := newWorld(t, predictor())
 	w.mesh.answer = says(modelID(t, w), concrete(loading))
-	least := pauseMin
+	least := minBackoff
 	for range 10 {
 		again := w.reconcile(aPredictor)
 		if again < least || again > time.Duration(float64(least)*(1+jitter))+time.Second {
 			t.Fatalf("pause %s, want about %s", again, least)
 		}
 		w.clock.SetTime(w.clock.Now().Add(again))
-		least = min(2*least, pollMax)
+		least = min(2*least, maxPollInterval)
 	}
 	if got := len(w.mesh.sets); got != 10 {
 		t.Errorf("%d calls", got)
@@ -172,7 +172,7 @@ func TestNoPods(t *testing.T) {
 	w.oneEvent("Normal RuntimeUnhealthy")
 
 	w.mesh.fault, w.mesh.answer = nil, says(modelID(t, w), concrete(loaded))
-	if keys := w.memory.markNamespaceStale("ns"); !slices.Equal(keys, []types.NamespacedName{aPredictor}) {
+	if keys := w.states.markPodsChanged("ns"); !slices.Equal(keys, []types.NamespacedName{aPredictor}) {
 		t.Errorf("woken are %v", keys)
 	}
 	w.reconcile(aPredictor)
@@ -182,7 +182,7 @@ func TestNoPods(t *testing.T) {
 
 	// All pods go: the model is not available any more.
 	w.mesh.fault = meshclient.ErrNoAddress
-	w.memory.markNamespaceStale("ns")
+	w.states.markPodsChanged("ns")
 	w.reconcile(aPredictor)
 	if s := w.status(); s.Available || s.ActiveModelState != v1alpha1.Loaded || s.LastFailureInfo.Reason != v1alpha1.RuntimeUnhealthy {
 		t.Errorf("%+v", s)
@@ -194,7 +194,7 @@ func TestCallsThatFail(t *testing.T) {
 	w := newWorld(t, predictor())
 	w.mesh.fault = status.Error(codes.Unavailable, "connection refused")
 	again := w.reconcile(aPredictor)
-	if again < pauseMin || len(w.patches) != 1 { // that it is not ready
+	if again < minBackoff || len(w.patches) != 1 { // that it is not ready
 		t.Errorf("again in %s, %d writes", again, len(w.patches))
 	}
 	w.rests(aPredictor)
@@ -205,7 +205,7 @@ func TestCallsThatFail(t *testing.T) {
 		t.Errorf("ordered to load: %v", got)
 	}
 	w.mesh.fault = status.Error(codes.Internal, "broken")
-	w.memory.mark(aPredictor)
+	w.states.markDirty(aPredictor)
 	if again := w.reconcile(aPredictor); again == 0 || w.status().ActiveModelState != v1alpha1.Loading {
 		t.Errorf("again in %s, %+v", again, w.status())
 	}
@@ -214,7 +214,7 @@ func TestCallsThatFail(t *testing.T) {
 func TestNewsDuringACall(t *testing.T) {
 	w := newWorld(t, predictor())
 	w.mesh.answer = says(modelID(t, w), concrete(loading))
-	w.mesh.meanwhile = func() { w.memory.mark(aPredictor) }
+	w.mesh.meanwhile = func() { w.states.markDirty(aPredictor) }
 	w.reconcile(aPredictor)
 	w.mesh.answer = says(modelID(t, w), concrete(loaded))
 	w.reconcile(aPredictor)
@@ -222,10 +222,10 @@ func TestNewsDuringACall(t *testing.T) {
 		t.Errorf("the news are lost: %+v", s)
 	}
 	w.mesh.answer = says(modelID(t, w), concrete(loadFailed, "x"))
-	w.memory.mark(aPredictor)
+	w.states.markDirty(aPredictor)
 	w.reconcile(aPredictor) // Loaded before, so nothing is ordered
-	w.memory.mark(aPredictor)
-	w.mesh.meanwhile = func() { w.memory.markNamespaceStale("ns") } // pods come while the order to load is under way
+	w.states.markDirty(aPredictor)
+	w.mesh.meanwhile = func() { w.states.markPodsChanged("ns") } // pods come while the order to load is under way
 	w.reconcile(aPredictor)
 	w.reconcile(aPredictor)
 	if got := w.mesh.loads(); !got[len(got)-1] {
@@ -255,7 +255,7 @@ func TestReplacing(t *testing.T) {
 	}
 	w.newEvents()
 	w.mesh.answer = says(fresh, concrete(loaded))
-	w.memory.mark(aPredictor)
+	w.states.markDirty(aPredictor)
 	w.reconcile(aPredictor)
 	if s := w.status(); s.TransitionStatus != v1alpha1.UpToDate || s.TargetModelState != "" {
 		t.Errorf("%+v", s)
@@ -284,13 +284,13 @@ func TestInvalidSpec(t *testing.T) {
 	w.oneEvent("Warning InvalidPredictorSpec Only one of")
 	w.rests(aPredictor)
 	w.mesh.answer = says(old, concrete(notLoaded))
-	w.memory.mark(aPredictor)
+	w.states.markDirty(aPredictor)
 	w.reconcile(aPredictor)
 	if s := w.status(); s.ActiveModelState != v1alpha1.Standby || s.TransitionStatus != v1alpha1.InvalidSpec || s.LastFailureInfo == nil {
 		t.Errorf("%+v", s)
 	}
 	w.mesh.fault = meshclient.ErrNoAddress
-	w.memory.markNamespaceStale("ns")
+	w.states.markPodsChanged("ns")
 	w.change(func(p *v1alpha1.Predictor) { p.Spec.Path = "" })
 	w.reconcile(aPredictor)
 	if s := w.status(); s.TransitionStatus != v1alpha1.InProgress || s.LastFailureInfo.Reason != v1alpha1.RuntimeUnhealthy {
@@ -335,25 +335,25 @@ func TestNamesThatAreTaken(t *testing.T) {
 	w.rests(aPredictor)
 	w.mesh.answer = says("x", concrete(loaded))
 	w.mesh.answer.Owner = "isvc"
-	w.memory.mark(aPredictor)
+	w.states.markDirty(aPredictor)
 	w.reconcile(aPredictor)
-	if got := w.status().LastFailureInfo.Message; got != textOtherSource {
+	if got := w.status().LastFailureInfo.Message; got != messageIDConflict {
 		t.Error(got)
 	}
 	w.mesh.answer.Owner = "ksp"
-	w.memory.mark(aPredictor)
+	w.states.markDirty(aPredictor)
 	w.reconcile(aPredictor)
-	if s := w.status(); s.LastFailureInfo.Message != textDifferent || s.ActiveModelState != v1alpha1.Loaded || !s.Available {
+	if s := w.status(); s.LastFailureInfo.Message != messageSpecMismatch || s.ActiveModelState != v1alpha1.Loaded || !s.Available {
 		t.Errorf("%+v", s)
 	}
 	w.mesh.fault = meshclient.ErrNoAddress
-	w.memory.mark(aPredictor)
+	w.states.markDirty(aPredictor)
 	w.reconcile(aPredictor)
 	if got := w.status().LastFailureInfo.Reason; got != v1alpha1.RuntimeUnhealthy {
 		t.Error(got)
 	}
 	w.mesh.fault = status.Error(codes.DeadlineExceeded, "too slow")
-	w.memory.mark(aPredictor)
+	w.states.markDirty(aPredictor)
 	if again := w.reconcile(aPredictor); again == 0 {
 		t.Error("there is no other attempt")
 	}
@@ -369,12 +369,12 @@ func TestNamespacesThatAreNotServed(t *testing.T) {
 	if again := w.reconcile(aPredictor); again != 0 {
 		t.Errorf("again in %s: the label starts the next reconcile", again)
 	}
-	if s := w.status(); s.LastFailureInfo == nil || s.LastFailureInfo.Message != textNotServed || s.Available {
+	if s := w.status(); s.LastFailureInfo == nil || s.LastFailureInfo.Message != messageNamespaceDisabled || s.Available {
 		t.Errorf("%+v", s)
 	}
 	w.rests(aPredictor)
 	w.connected, w.served, w.mesh.answer = true, true, says(modelID(t, w), concrete(loaded))
-	w.memory.markNamespaceStale("ns")
+	w.states.markPodsChanged("ns")
 	w.reconcile(aPredictor)
 	if s := w.status(); !s.Available || s.LastFailureInfo != nil {
 		t.Errorf("%+v", s)
@@ -393,9 +393,9 @@ func TestRemoval(t *testing.T) {
 		t.Errorf("again in %s", again)
 	}
 	w.mesh.fault = status.Error(codes.Unavailable, "refused")
-	w.memory.markNamespaceStale("ns")
+	w.states.markPodsChanged("ns")
 	again := w.reconcile(aPredictor)
-	if again < pauseMin {
+	if again < minBackoff {
 		t.Errorf("again in %s", again)
 	}
 	w.mesh.fault = nil
@@ -406,7 +406,7 @@ func TestRemoval(t *testing.T) {
 	if got := w.mesh.deletes; len(got) != 3 || got[0].GetOwner() != "ksp" || got[0].GetVModelId() != "digits" {
 		t.Errorf("%v", got)
 	}
-	if _, known := w.memory.look(aPredictor); known {
+	if _, known := w.states.get(aPredictor); known {
 		t.Error("it is remembered for ever")
 	}
 	w.rests(aPredictor)
@@ -424,7 +424,7 @@ func TestOrphans(t *testing.T) {
 			if w.mesh.calls() != 0 {
 				t.Error("nothing says that the mesh has it")
 			}
-			w.memory.mark(tc.key)
+			w.states.markDirty(tc.key)
 			w.reconcile(tc.key)
 			if got := w.mesh.deletes; len(got) != 1 || got[0].GetOwner() != tc.owner {
 				t.Errorf("%v", got)
@@ -434,14 +434,14 @@ func TestOrphans(t *testing.T) {
 	}
 	w := newWorld(t)
 	w.connected = false
-	w.memory.mark(aPredictor)
+	w.states.markDirty(aPredictor)
 	w.reconcile(aPredictor)
-	if _, known := w.memory.look(aPredictor); !known {
+	if _, known := w.states.get(aPredictor); !known {
 		t.Error("it is forgotten before the namespace has a client")
 	}
 	w.served = false
 	w.reconcile(aPredictor)
-	if _, known := w.memory.look(aPredictor); known || w.mesh.calls() != 0 {
+	if _, known := w.states.get(aPredictor); known || w.mesh.calls() != 0 {
 		t.Error("of a namespace that is not served nothing is remembered")
 	}
 }
@@ -450,7 +450,7 @@ func TestOrphans(t *testing.T) {
 func TestNothingIsRemovedWhileASourceIsAway(t *testing.T) {
 	w := newWorld(t)
 	w.kinds = capability.NewSet()
-	w.memory.mark(aService)
+	w.states.markDirty(aService)
 	w.reconcile(aService)
 	if w.mesh.calls() != 0 {
 		t.Error("it is unknown whether there is an InferenceService")
@@ -472,11 +472,11 @@ func TestDeletionIsNotLoaded(t *testing.T) {
 func TestRuntimesThatTheMeshLearnsLater(t *testing.T) {
 	w := newWorld(t, predictor())
 	w.supports = true
-	w.mesh.answer = says(modelID(t, w), concrete(loadFailed, homeless+"mt:sklearn: [_no_runtime]"))
+	w.mesh.answer = says(modelID(t, w), concrete(loadFailed, noInstancePrefix+"mt:sklearn: [_no_runtime]"))
 	if again := w.reconcile(aPredictor); again == 0 || w.status().ActiveModelState != v1alpha1.Loading {
 		t.Errorf("again in %s, %+v", again, w.status())
 	}
-	w.clock.SetTime(now.Add(patienceWithRuntimes))
+	w.clock.SetTime(now.Add(runtimeGracePeriod))
 	w.reconcile(aPredictor)
 	if s := w.status(); s.ActiveModelState != v1alpha1.FailedToLoad || s.LastFailureInfo.Reason != v1alpha1.NoSupportingRuntime {
 		t.Errorf("%+v", s)
@@ -487,9 +487,9 @@ func TestRuntimesThatTheMeshLearnsLater(t *testing.T) {
 	}
 
 	w = newWorld(t, predictor())
-	w.mesh.answer = says(modelID(t, w), concrete(loadFailed, homeless+"mt:sklearn: [_no_runtime]"))
+	w.mesh.answer = says(modelID(t, w), concrete(loadFailed, noInstancePrefix+"mt:sklearn: [_no_runtime]"))
 	w.reconcile(aPredictor)
-	if s := w.status(); s.ActiveModelState != v1alpha1.FailedToLoad || s.LastFailureInfo.Message != textNoSupport || s.LastFailureInfo.Location != "" || s.LastFailureInfo.Time == nil {
+	if s := w.status(); s.ActiveModelState != v1alpha1.FailedToLoad || s.LastFailureInfo.Message != messageUnsupported || s.LastFailureInfo.Location != "" || s.LastFailureInfo.Time == nil {
 		t.Errorf("there is no such runtime: %+v", s)
 	}
 }
@@ -546,11 +546,11 @@ func TestErrorsOfTheWorldAround(t *testing.T) {
 	}
 	w = newWorld(t, predictor())
 	w.supported = func(context.Context, string, string) (bool, error) { return false, broken }
-	w.mesh.answer = says(modelID(t, w), concrete(loadFailed, homeless+"mt:sklearn: [_no_runtime]"))
+	w.mesh.answer = says(modelID(t, w), concrete(loadFailed, noInstancePrefix+"mt:sklearn: [_no_runtime]"))
 	if _, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: aPredictor}); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
 	}
-	if e, _ := w.memory.look(aPredictor); !e.stale {
+	if e, _ := w.states.get(aPredictor); !e.dirty {
 		t.Error("what it was woken for is lost")
 	}
 }
@@ -566,7 +566,7 @@ func TestIgnoredFields(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	w.mesh.answer = says(modelID(t, w), concrete(loaded))
-	w.memory.mark(aPredictor)
+	w.states.markDirty(aPredictor)
 	w.reconcile(aPredictor)
 	w.oneEvent("Normal ModelLoaded")
 }
@@ -579,7 +579,7 @@ func TestAModelThatComesAgainIsLoaded(t *testing.T) {
 	if err := w.client.Delete(t.Context(), predictor()); err != nil {
 		t.Fatal(err)
 	}
-	w.mesh.meanwhile = func() { w.memory.mark(aPredictor) } // the mesh writes that it is gone
+	w.mesh.meanwhile = func() { w.states.markDirty(aPredictor) } // the mesh writes that it is gone
 	w.reconcile(aPredictor)
 	if err := w.client.Create(t.Context(), predictor(func(p *v1alpha1.Predictor) { p.UID = "another" })); err != nil {
 		t.Fatal(err)

@@ -23,35 +23,33 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// workers is how many models may be looked at together. They mostly wait for answers, each for ten seconds at most, and the mesh of
-// one namespace must not hold up all others.
-const workers = 16
+// maxConcurrentReconciles is high because reconciles wait for answers of the mesh, up to ten seconds each, and the mesh of one namespace
+// must not delay all other namespaces.
+const maxConcurrentReconciles = 16
 
-// controllerName is part of the metrics of the controller.
 const controllerName = modelmeshcontroller.ComponentName + "-models"
 
-// Predictors and InferenceServices are read by the whole component; here their status is written, and nothing else of them.
+// The RBAC markers of package modelmesh allow reading Predictors and InferenceServices.
 
 // +kubebuilder:rbac:groups=serving.kserve.io,resources=predictors/status;inferenceservices/status,verbs=patch
 
-// Setup registers the controller of models with a manager, for Predictors and InferenceServices. It is a part of the component
-// modelmesh.
-func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Shared) error {
-	r := &models{
-		client: shared.Pool.Client, enabled: shared.Namespaces.Enabled, supported: shared.Catalog.Supported, cause: shared.Catalog.Cause, clock: shared.Clock,
-		recorder: shared.Recorder, memory: newMemory(),
-		sources: map[string]origin{modelmesh.SourcePredictor: &predictors{client: mgr.GetClient(), series: conditions.NewSeries(modelmeshcontroller.ComponentName, "Predictor"),
-			missing: shared.Catalog.References.Of}},
+// Setup adds the controller for the models of Predictors and InferenceServices to a manager. It is a part of the component modelmesh.
+func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Dependencies) error {
+	r := &modelReconciler{
+		client: shared.Pool.Client, enabled: shared.Namespaces.Enabled, supported: shared.Catalog.HasSupportingRuntime, cause: shared.Catalog.Cause, clock: shared.Clock,
+		recorder: shared.Recorder, states: newStateCache(),
+		sources: map[string]modelSource{modelmesh.SourcePredictor: &predictorSource{client: mgr.GetClient(), series: conditions.NewNotReadySeries(modelmeshcontroller.ComponentName, "Predictor"),
+			missingReferences: shared.Catalog.MissingReferences.Get}},
 	}
 	withServices := !shared.Config.ModelMesh.IgnoreInferenceServices
 	if withServices {
-		r.sources[modelmesh.SourceInferenceService] = &services{client: mgr.GetClient(), served: shared.Served.Current, clock: shared.Clock}
+		r.sources[modelmesh.SourceInferenceService] = &inferenceServiceSource{client: mgr.GetClient(), served: shared.Served.Current, clock: shared.Clock}
 	}
-	w := &wakes{memory: r.memory, known: r.sources, breakers: &r.breakers}
-	options := reconciler.ControllerOptionsOf(workers)
+	w := &eventSource{states: r.states, sources: r.sources, breakers: &r.breakers}
+	options := reconciler.ControllerOptionsOf(maxConcurrentReconciles)
 	c, err := ctrl.NewControllerManagedBy(mgr).Named(controllerName).
 		WithOptions(options).
-		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.Predictor{}), mapped(modelmesh.SourcePredictor))).
+		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.Predictor{}), enqueueFor(modelmesh.SourcePredictor))).
 		WatchesRawSource(w).
 		Build(reconciler.ClassifyErrors(r))
 	if err != nil {
@@ -59,24 +57,24 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Sh
 	}
 	if withServices {
 		shared.Served.Watch(ctx, c, capability.InferenceService, func() source.Source {
-			return source.Kind(mgr.GetCache(), client.Object(&v1beta1.InferenceService{}), mapped(modelmesh.SourceInferenceService))
+			return source.Kind(mgr.GetCache(), client.Object(&v1beta1.InferenceService{}), enqueueFor(modelmesh.SourceInferenceService))
 		})
 	}
-	w.listen(ctx, shared)
+	w.subscribe(ctx, shared)
 	return nil
 }
 
-// listen connects the wakes with everything that wakes.
-func (w *wakes) listen(ctx context.Context, shared *modelmeshcontroller.Shared) {
+// subscribe registers the handlers of all events that are not changes of the resources.
+func (w *eventSource) subscribe(ctx context.Context, shared *modelmeshcontroller.Dependencies) {
 	shared.Pool.Subscribe(ctx, w.onEndpointsChanged)
-	shared.Catalog.References.Subscribe(func(namespace, name string) {
-		keys := []types.NamespacedName{join(modelmesh.SourcePredictor, types.NamespacedName{Namespace: namespace, Name: name})}
+	shared.Catalog.MissingReferences.Subscribe(func(namespace, name string) {
+		keys := []types.NamespacedName{modelKey(modelmesh.SourcePredictor, types.NamespacedName{Namespace: namespace, Name: name})}
 		if name == "" {
-			keys = w.memory.in(namespace)
+			keys = w.states.keysOfNamespace(namespace)
 		}
 		w.enqueue(keys...)
 	})
-	shared.Catalog.Causes.Subscribe(func(namespace string) { w.enqueue(w.memory.in(namespace)...) })
+	shared.Catalog.Causes.Subscribe(func(namespace string) { w.enqueue(w.states.keysOfNamespace(namespace)...) })
 	shared.Events.Subscribe(ctx, func(e meshevents.Event) { w.onEtcdEvent(e.Source, e.Namespace, e.Name) })
 	shared.Served.Subscribe(ctx, func(s capability.Set) {
 		if s.Has(capability.InferenceService) {
@@ -85,40 +83,40 @@ func (w *wakes) listen(ctx context.Context, shared *modelmeshcontroller.Shared) 
 	})
 }
 
-// mapped makes requests for models of a source.
-func mapped(id string) handler.EventHandler {
+// enqueueFor returns a handler that enqueues the models of a source.
+func enqueueFor(id string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: join(id, client.ObjectKeyFromObject(o))}}
+		return []reconcile.Request{{NamespacedName: modelKey(id, client.ObjectKeyFromObject(o))}}
 	})
 }
 
-// wakes is the source of requests for models that something has happened to in the mesh.
-type wakes struct {
-	memory *memory
-	known  map[string]origin
-	// breakers of the namespaces are closed when their pods have changed.
-	breakers *breakers
+// eventSource is the source of requests for models whose state in the mesh may have changed.
+type eventSource struct {
+	states  *stateCache
+	sources map[string]modelSource
+	// breakers are reset when the pods of their namespace change.
+	breakers *circuitBreakers
 
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request] // nil before the controller starts
 }
 
-// Start implements source.Source. What has happened before is in memory.
-func (w *wakes) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+// Start implements source.Source. It enqueues the models of events before the start, which states holds.
+func (w *eventSource) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	w.mu.Lock()
 	w.queue = queue
 	w.mu.Unlock()
-	for id := range w.known {
+	for id := range w.sources {
 		w.onSourceReady(id)
 	}
 	return nil
 }
 
-// String names the source in the controller's log.
-func (w *wakes) String() string { return "events of the mesh" }
+// String implements fmt.Stringer for log lines of the controller.
+func (w *eventSource) String() string { return "events of the mesh" }
 
-// enqueue never blocks. Keys that are queued already are not queued twice.
-func (w *wakes) enqueue(keys ...types.NamespacedName) {
+// enqueue never blocks. The queue deduplicates keys.
+func (w *eventSource) enqueue(keys ...types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.queue == nil {
@@ -129,27 +127,26 @@ func (w *wakes) enqueue(keys ...types.NamespacedName) {
 	}
 }
 
-// onEtcdEvent is called with what the mesh wrote into etcd. A model of the same name from another source may have waited for just
-// that.
-func (w *wakes) onEtcdEvent(id, namespace, name string) {
+// onEtcdEvent is called for each write of the mesh to etcd. It also enqueues models of other sources, which may wait for the name.
+func (w *eventSource) onEtcdEvent(id, namespace, name string) {
 	model := types.NamespacedName{Namespace: namespace, Name: name}
-	if _, known := w.known[id]; known {
-		key := join(id, model)
-		w.memory.mark(key)
+	if _, known := w.sources[id]; known {
+		key := modelKey(id, model)
+		w.states.markDirty(key)
 		w.enqueue(key)
 	}
-	for other := range w.known {
-		if key := join(other, model); other != id && w.memory.markIfKnown(key) {
+	for other := range w.sources {
+		if key := modelKey(other, model); other != id && w.states.markDirtyIfKnown(key) {
 			w.enqueue(key)
 		}
 	}
 }
 
-// onEndpointsChanged is called when the client of a namespace or the pods behind it have changed.
-func (w *wakes) onEndpointsChanged(namespace string) {
+// onEndpointsChanged is called when the client or the ready pods of a namespace changed.
+func (w *eventSource) onEndpointsChanged(namespace string) {
 	w.breakers.reset(namespace)
-	w.enqueue(w.memory.markNamespaceStale(namespace)...)
+	w.enqueue(w.states.markPodsChanged(namespace)...)
 }
 
-// onSourceReady is called when a source that was away may be there again: events of the meantime are handled.
-func (w *wakes) onSourceReady(id string) { w.enqueue(w.memory.of(id)...) }
+// onSourceReady is called when a source becomes available. It enqueues the models with events since the source was unavailable.
+func (w *eventSource) onSourceReady(id string) { w.enqueue(w.states.keysOfSource(id)...) }

@@ -26,98 +26,96 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// errAway says that a source cannot tell now whether a model is there, so that nothing must be concluded from its silence.
-var errAway = errors.New("the source of the model is away")
+// errSourceUnavailable is returned while the API of a source is not served, and the existence of its models is unknown.
+var errSourceUnavailable = errors.New("the source of the model is away")
 
-// record is a model with its status, as its source has them.
-type record struct {
+// resourceModel is the model and the status of one resource.
+type resourceModel struct {
 	modelmesh.Model
 	status v1alpha1.PredictorStatus
-	// problem says why there is no model that could be served; empty for none.
-	problem string
-	// object is what has the status, and what events are about.
-	object client.Object
+	// specError is the error of an invalid spec; empty for a valid one.
+	specError string
+	object    client.Object
 }
 
-// id is that of the concrete model; empty where the spec describes none.
-func (r *record) id() string {
-	if r.Spec.ModelType.Name == "" && r.problem != "" {
+// modelID returns the ID of the concrete model, or "" for an invalid spec without a model type.
+func (r *resourceModel) modelID() string {
+	if r.Spec.ModelType.Name == "" && r.specError != "" {
 		return ""
 	}
 	return r.ID()
 }
 
-// paused tells that mesh and status are left as they are.
-func (r *record) paused() bool {
+func (r *resourceModel) isPaused() bool {
 	paused, _ := names.Paused(r.object.GetAnnotations())
 	return paused
 }
 
-// origin is where models come from.
-type origin interface {
-	// get returns nil for a model that is not there, or that another controller serves; errAway where that is not known.
-	get(ctx context.Context, name types.NamespacedName) (*record, error)
+// modelSource reads and updates resources of one kind.
+type modelSource interface {
+	// get returns nil for a resource that does not exist or that another controller serves.
+	get(ctx context.Context, name types.NamespacedName) (*resourceModel, error)
 	// write stores a status if that changes anything, and reports whether it did. Nothing is written over an object that has changed
 	// since it was read: its event starts another reconcile.
-	write(ctx context.Context, r *record, status v1alpha1.PredictorStatus) (written bool, err error)
+	updateStatus(ctx context.Context, r *resourceModel, status v1alpha1.PredictorStatus) (written bool, err error)
 }
 
-// predictors are the resources of our own.
-type predictors struct {
+// predictorSource is the source of Predictors.
+type predictorSource struct {
 	client client.Client
-	series *conditions.Series
-	// missing are references of a Predictor that lead nowhere; false while that is not known.
-	missing  func(namespace, name string) ([]reference.Missing, bool)
-	unstored reconciler.RejectedStatuses
+	series *conditions.NotReadySeries
+	// missingReferences returns the references of a Predictor to missing objects, and false while they are unknown.
+	missingReferences func(namespace, name string) ([]reference.Missing, bool)
+	rejected          reconciler.RejectedStatuses
 }
 
-func (p *predictors) get(ctx context.Context, name types.NamespacedName) (*record, error) {
+func (p *predictorSource) get(ctx context.Context, name types.NamespacedName) (*resourceModel, error) {
 	predictor := &v1alpha1.Predictor{}
 	err := p.client.Get(ctx, name, predictor)
 	if apierrors.IsNotFound(err) {
 		p.series.Forget(name)
-		p.unstored.Forget(name)
+		p.rejected.Forget(name)
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the Predictor: %w", err)
 	}
 	m := modelmesh.FromPredictor(predictor)
-	return &record{Model: m, status: *predictor.Status.DeepCopy(), problem: m.Invalid(), object: predictor}, nil
+	return &resourceModel{Model: m, status: *predictor.Status.DeepCopy(), specError: m.ValidationMessage(), object: predictor}, nil
 }
 
-func (p *predictors) write(ctx context.Context, r *record, status v1alpha1.PredictorStatus) (bool, error) {
-	before, ok := r.object.(*v1alpha1.Predictor)
+func (p *predictorSource) updateStatus(ctx context.Context, r *resourceModel, status v1alpha1.PredictorStatus) (bool, error) {
+	original, ok := r.object.(*v1alpha1.Predictor)
 	if !ok {
 		return false, fmt.Errorf("writing the status of a %T as that of a Predictor", r.object)
 	}
 	status.Conditions = slices.Clone(status.Conditions)
-	if missing, known := p.missing(r.Namespace, r.Name); known {
-		reference.Report(&status.Conditions, status.ObservedGeneration, r.Namespace, missing)
+	if missing, known := p.missingReferences(r.Namespace, r.Name); known {
+		reference.SetCondition(&status.Conditions, status.ObservedGeneration, r.Namespace, missing)
 	}
-	status = summarized(status, before.Generation)
-	if r.paused() {
+	status = withConditions(status, original.Generation)
+	if r.isPaused() {
 		conditions.Set(&status.Conditions, reconciler.ConditionPaused, metav1.ConditionTrue, "Annotation", "the mesh is left as it is until the annotation "+
-			names.PausedAnnotation+" is removed", before.Generation)
+			names.PausedAnnotation+" is removed", original.Generation)
 	} else {
 		meta.RemoveStatusCondition(&status.Conditions, reconciler.ConditionPaused)
 	}
-	p.series.Observe(client.ObjectKeyFromObject(before), status.Conditions)
-	if equality.Semantic.DeepEqual(before.Status, status) {
+	p.series.Observe(client.ObjectKeyFromObject(original), status.Conditions)
+	if equality.Semantic.DeepEqual(original.Status, status) {
 		return false, nil
 	}
-	patch, err := predictorPatch(before.ResourceVersion, status)
+	patch, err := buildPredictorPatch(original.ResourceVersion, status)
 	if err != nil {
 		return false, err
 	}
-	after := before.DeepCopy()
-	after.Status = status
-	return patchStatus(ctx, p.client, &p.unstored, before, after, client.RawPatch(types.MergePatchType, patch))
+	updated := original.DeepCopy()
+	updated.Status = status
+	return patchStatus(ctx, p.client, &p.rejected, original, updated, client.RawPatch(types.MergePatchType, patch))
 }
 
-// predictorPatch sets the whole status, also what is empty, as clients know it. What it has not is removed, so that no part of an earlier
-// failure stays.
-func predictorPatch(version string, s v1alpha1.PredictorStatus) ([]byte, error) {
+// buildPredictorPatch returns a merge patch that sets all fields of the status, including empty ones, and removes the fields of an earlier
+// failure.
+func buildPredictorPatch(version string, s v1alpha1.PredictorStatus) ([]byte, error) {
 	status := map[string]any{
 		"available": s.Available, "transitionStatus": s.TransitionStatus, "activeModelState": s.ActiveModelState,
 		"targetModelState": s.TargetModelState, "httpEndpoint": s.HTTPEndpoint, "grpcEndpoint": s.GRPCEndpoint,
@@ -129,7 +127,7 @@ func predictorPatch(version string, s v1alpha1.PredictorStatus) ([]byte, error) 
 	}
 	if f := s.LastFailureInfo; f != nil {
 		status["lastFailureInfo"] = map[string]any{
-			"reason": orNull(f.Reason), "message": orNull(f.Message), "modelId": orNull(f.ModelID), "location": orNull(f.Location), "time": f.Time,
+			"reason": nilIfEmpty(f.Reason), "message": nilIfEmpty(f.Message), "modelId": nilIfEmpty(f.ModelID), "location": nilIfEmpty(f.Location), "time": f.Time,
 		}
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": version}, "status": status})
@@ -139,67 +137,68 @@ func predictorPatch(version string, s v1alpha1.PredictorStatus) ([]byte, error) 
 	return patch, nil
 }
 
-// orNull leaves an empty text out of a merge patch's result.
-func orNull[T ~string](s T) any {
+// nilIfEmpty returns nil for "", so that a merge patch removes the field.
+func nilIfEmpty[T ~string](s T) any {
 	if s == "" {
 		return nil
 	}
 	return s
 }
 
-// services are the InferenceServices in ModelMesh mode. Their API may come and go.
-type services struct {
+// inferenceServiceSource is the source of InferenceServices in ModelMesh mode. Their API can be installed and removed at any time.
+type inferenceServiceSource struct {
 	client client.Client
 	served func() capability.Set
 	clock  clock.PassiveClock
 
-	unstored reconciler.RejectedStatuses
+	rejected reconciler.RejectedStatuses
 }
 
-func (s *services) get(ctx context.Context, name types.NamespacedName) (*record, error) {
+func (s *inferenceServiceSource) get(ctx context.Context, name types.NamespacedName) (*resourceModel, error) {
 	if !s.served().Has(capability.InferenceService) {
-		return nil, errAway
+		return nil, errSourceUnavailable
 	}
 	service := &v1beta1.InferenceService{}
 	err := s.client.Get(ctx, name, service)
 	if apierrors.IsNotFound(err) {
-		s.unstored.Forget(name)
+		s.rejected.Forget(name)
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the InferenceService: %w", err)
 	}
-	m, ours, err := modelmesh.FromInferenceService(service)
-	if !ours {
+	m, isModelMesh, err := modelmesh.FromInferenceService(service)
+	if !isModelMesh {
 		return nil, nil // another controller serves it
 	}
-	r := &record{Model: m, status: predictorStatus(&service.Status), problem: m.Invalid(), object: service}
+	r := &resourceModel{Model: m, status: toPredictorStatus(&service.Status), specError: m.ValidationMessage(), object: service}
 	if err != nil {
-		r.problem = err.Error()
+		r.specError = err.Error()
 	}
 	return r, nil
 }
 
-func (s *services) write(ctx context.Context, r *record, status v1alpha1.PredictorStatus) (bool, error) {
-	before, ok := r.object.(*v1beta1.InferenceService)
+func (s *inferenceServiceSource) updateStatus(ctx context.Context, r *resourceModel, status v1alpha1.PredictorStatus) (bool, error) {
+	original, ok := r.object.(*v1beta1.InferenceService)
 	if !ok {
 		return false, fmt.Errorf("writing the status of a %T as that of an InferenceService", r.object)
 	}
-	after := before.DeepCopy()
-	putStatus(&after.Status, status, r.Name, s.clock.Now())
-	if equality.Semantic.DeepEqual(before.Status, after.Status) {
+	updated := original.DeepCopy()
+	setModelStatus(&updated.Status, status, r.Name, s.clock.Now())
+	if equality.Semantic.DeepEqual(original.Status, updated.Status) {
 		return false, nil
 	}
-	// What differs: the rest of the status belongs to KServe.
-	return patchStatus(ctx, s.client, &s.unstored, before, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	// A merge patch of the difference: KServe owns the rest of the status.
+	return patchStatus(ctx, s.client, &s.rejected, original, updated, client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{}))
 }
 
-// patchStatus writes, unless the object has gone or the API server does not store what differs.
-func patchStatus(ctx context.Context, c client.Client, unstored *reconciler.RejectedStatuses, before, after client.Object, patch client.Patch) (written bool, err error) {
-	if unstored.Covers(before, after) {
+// patchStatus patches the status and reports whether it did. It ignores a deleted object, and skips a status that the API server is known
+// not to store.
+func patchStatus(ctx context.Context, c client.Client, rejected *reconciler.RejectedStatuses, original, updated client.Object, patch client.Patch) (written bool, err error) {
+	if rejected.Covers(original, updated) {
 		return false, nil
 	}
-	answer := after.DeepCopyObject().(client.Object)
+	answer := updated.DeepCopyObject().(client.Object)
 	err = c.Status().Patch(ctx, answer, patch, client.FieldOwner(modelmeshcontroller.FieldOwner))
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -207,6 +206,6 @@ func patchStatus(ctx context.Context, c client.Client, unstored *reconciler.Reje
 	if err != nil {
 		return false, fmt.Errorf("writing the status: %w", err)
 	}
-	unstored.Note(ctx, c, after, answer)
+	rejected.Record(ctx, c, updated, answer)
 	return true, nil
 }

@@ -26,7 +26,7 @@ func second(d time.Duration) *metav1.Time {
 // concrete is the status of a concrete model. One that an instance failed to load has a copy in that state.
 func concrete(state meshpb.ModelStatusInfo_ModelStatus, errors ...string) *meshpb.ModelStatusInfo {
 	m := &meshpb.ModelStatusInfo{Status: state, Errors: errors}
-	if state == loadFailed && (len(errors) == 0 || !strings.HasPrefix(errors[0], homeless)) {
+	if state == loadFailed && (len(errors) == 0 || !strings.HasPrefix(errors[0], noInstancePrefix)) {
 		m.ModelCopyInfos = append(m.ModelCopyInfos, copyAt("a", loadFailed, 0))
 	}
 	return m
@@ -68,38 +68,38 @@ func TestReadingOfAModel(t *testing.T) {
 	const home = "There are no running instances that meet the label requirements of type "
 	for name, tc := range map[string]struct {
 		in   *meshpb.ModelStatusInfo
-		want reading
+		want concreteStatus
 	}{
-		"none":                {nil, reading{v1alpha1.Pending, "", "", true}},
-		"not found":           {concrete(notFound), reading{}},
-		"unknown":             {concrete(unknown, "x"), reading{}},
-		"not loaded":          {concrete(notLoaded), reading{v1alpha1.Standby, "", "", true}},
-		"loading":             {concrete(loading), reading{v1alpha1.Loading, "", "", true}},
-		"loading after fault": {concrete(loading, "first", "second"), reading{v1alpha1.Loading, v1alpha1.ModelLoadFailed, "first", true}},
-		"loaded":              {concrete(loaded), reading{v1alpha1.Loaded, "", "", true}},
-		"two errors":          {concrete(loadFailed, "first", "second"), reading{v1alpha1.FailedToLoad, v1alpha1.ModelLoadFailed, "first", true}},
-		"no error":            {concrete(loadFailed), reading{v1alpha1.FailedToLoad, v1alpha1.ModelLoadFailed, "", true}},
+		"none":                {nil, concreteStatus{v1alpha1.Pending, "", "", true}},
+		"not found":           {concrete(notFound), concreteStatus{}},
+		"unknown":             {concrete(unknown, "x"), concreteStatus{}},
+		"not loaded":          {concrete(notLoaded), concreteStatus{v1alpha1.Standby, "", "", true}},
+		"loading":             {concrete(loading), concreteStatus{v1alpha1.Loading, "", "", true}},
+		"loading after fault": {concrete(loading, "first", "second"), concreteStatus{v1alpha1.Loading, v1alpha1.ModelLoadFailed, "first", true}},
+		"loaded":              {concrete(loaded), concreteStatus{v1alpha1.Loaded, "", "", true}},
+		"two errors":          {concrete(loadFailed, "first", "second"), concreteStatus{v1alpha1.FailedToLoad, v1alpha1.ModelLoadFailed, "first", true}},
+		"no error":            {concrete(loadFailed), concreteStatus{v1alpha1.FailedToLoad, v1alpha1.ModelLoadFailed, "", true}},
 		"no home for a type": {concrete(loadFailed, home+"mt:SomeType: [mt:SomeType]"),
-			reading{v1alpha1.Loading, v1alpha1.RuntimeUnhealthy, "Waiting for supporting runtime Pod to become available", true}},
+			concreteStatus{v1alpha1.Loading, v1alpha1.RuntimeUnhealthy, "Waiting for supporting runtime Pod to become available", true}},
 		"nowhere for now": {&meshpb.ModelStatusInfo{Status: loadFailed, Errors: []string{"Nowhere available to load"}},
-			reading{v1alpha1.Loading, v1alpha1.RuntimeUnhealthy, "Waiting for supporting runtime Pod to become available", true}},
+			concreteStatus{v1alpha1.Loading, v1alpha1.RuntimeUnhealthy, "Waiting for supporting runtime Pod to become available", true}},
 		"only a copy that is lost": {with(concrete(loadFailed, "Nowhere available to load"), copyAt("a", unknown, 1)),
-			reading{v1alpha1.Loading, v1alpha1.RuntimeUnhealthy, "Waiting for supporting runtime Pod to become available", true}},
+			concreteStatus{v1alpha1.Loading, v1alpha1.RuntimeUnhealthy, "Waiting for supporting runtime Pod to become available", true}},
 		"right after a failure": {concrete(loadFailed, "io.grpc.StatusRuntimeException: INTERNAL: x"),
-			reading{v1alpha1.FailedToLoad, v1alpha1.ModelLoadFailed, "INTERNAL: x", true}},
+			concreteStatus{v1alpha1.FailedToLoad, v1alpha1.ModelLoadFailed, "INTERNAL: x", true}},
 		"no home for a runtime": {concrete(loadFailed, home+"rt:SomeRuntime: [rt:SomeRuntime]"),
-			reading{v1alpha1.Loading, v1alpha1.RuntimeUnhealthy, "Waiting for supporting runtime Pod to become available", true}},
+			concreteStatus{v1alpha1.Loading, v1alpha1.RuntimeUnhealthy, "Waiting for supporting runtime Pod to become available", true}},
 		"no such runtime": {concrete(loadFailed, home+"rt:SomeRuntime: [_no_runtime]"),
-			reading{v1alpha1.FailedToLoad, v1alpha1.RuntimeNotRecognized, "Specified runtime name not recognized", true}},
+			concreteStatus{v1alpha1.FailedToLoad, v1alpha1.RuntimeNotRecognized, "Specified runtime name not recognized", true}},
 		"no runtime for a type": {concrete(loadFailed, home+"mt:SomeType: [_no_runtime]"),
-			reading{v1alpha1.FailedToLoad, v1alpha1.NoSupportingRuntime, "No ServingRuntime supports specified model type and/or protocol", true}},
+			concreteStatus{v1alpha1.FailedToLoad, v1alpha1.NoSupportingRuntime, "No ServingRuntime supports specified model type and/or protocol", true}},
 		"the text elsewhere": {concrete(loadFailed, "x: "+home+"mt:a: [_no_runtime]"),
-			reading{v1alpha1.FailedToLoad, v1alpha1.ModelLoadFailed, "x: " + home + "mt:a: [_no_runtime]", true}},
+			concreteStatus{v1alpha1.FailedToLoad, v1alpha1.ModelLoadFailed, "x: " + home + "mt:a: [_no_runtime]", true}},
 		"only the first error counts": {concrete(loadFailed, "first", home+"mt:a: [_no_runtime]"),
-			reading{v1alpha1.FailedToLoad, v1alpha1.ModelLoadFailed, "first", true}},
+			concreteStatus{v1alpha1.FailedToLoad, v1alpha1.ModelLoadFailed, "first", true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := read(tc.in); got != tc.want {
+			if got := parseConcreteStatus(tc.in); got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}
 		})
@@ -110,12 +110,12 @@ func failure(reason v1alpha1.FailureReason, message, id, location string, time *
 	return &v1alpha1.FailureInfo{Reason: reason, Message: message, ModelID: id, Location: location, Time: time}
 }
 
-var unhealthy = failure(v1alpha1.RuntimeUnhealthy, textNoPods, "m", "", nil)
+var unhealthy = failure(v1alpha1.RuntimeUnhealthy, messageNoPods, "m", "", nil)
 
 func TestStatusAfterAnAnswer(t *testing.T) {
 	fresh := v1alpha1.PredictorStatus{TransitionStatus: v1alpha1.UpToDate, ActiveModelState: v1alpha1.Pending}
 	ready := v1alpha1.PredictorStatus{TransitionStatus: v1alpha1.UpToDate, ActiveModelState: v1alpha1.Loaded, TotalCopies: 1, Available: true}
-	const noSuch = homeless + "mt:a: [_no_runtime]"
+	const noSuch = noInstancePrefix + "mt:a: [_no_runtime]"
 	for name, tc := range map[string]struct {
 		before v1alpha1.PredictorStatus
 		info   *meshpb.VModelStatusInfo
@@ -133,7 +133,7 @@ func TestStatusAfterAnAnswer(t *testing.T) {
 		"failed without a time": {fresh, one(concrete(loadFailed, "broken")),
 			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "FailedToLoad", LastFailureInfo: failure("ModelLoadFailed", "broken", "m", "a", second(0)), FailedCopies: 1, TotalCopies: 1}},
 		"no runtime": {fresh, one(with(concrete(loadFailed, noSuch), copyAt("a", loadFailed, 1))),
-			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "FailedToLoad", LastFailureInfo: failure("NoSupportingRuntime", textNoSupport, "m", "", second(0))}},
+			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "FailedToLoad", LastFailureInfo: failure("NoSupportingRuntime", messageUnsupported, "m", "", second(0))}},
 		"only the active status": {fresh, &meshpb.VModelStatusInfo{Status: defined, ActiveModelId: "m", TargetModelId: "m", ActiveModelStatus: concrete(loadFailed, "broken")},
 			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "FailedToLoad", LastFailureInfo: failure("ModelLoadFailed", "broken", "m", "a", second(0)), FailedCopies: 1, TotalCopies: 1}},
 		"waiting for a pod, loading": {v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Pending", LastFailureInfo: unhealthy}, one(concrete(loading)),
@@ -149,9 +149,9 @@ func TestStatusAfterAnAnswer(t *testing.T) {
 		"replacing failed": {ready, two(blocked, with(concrete(loaded), copyAt("a", loaded, 1)), with(concrete(loadFailed, "broken"), copyAt("b", loadFailed, at(0)))),
 			v1alpha1.PredictorStatus{TransitionStatus: "BlockedByFailedLoad", ActiveModelState: "Loaded", TargetModelState: "FailedToLoad", TotalCopies: 2, FailedCopies: 1, Available: true,
 				LastFailureInfo: failure("ModelLoadFailed", "broken", "new", "b", second(0))}},
-		"replacing waits for a pod": {ready, two(blocked, concrete(loaded), concrete(loadFailed, homeless+"mt:a: [mt:a]")),
+		"replacing waits for a pod": {ready, two(blocked, concrete(loaded), concrete(loadFailed, noInstancePrefix+"mt:a: [mt:a]")),
 			v1alpha1.PredictorStatus{TransitionStatus: "InProgress", ActiveModelState: "Loaded", TargetModelState: "Loading",
-				LastFailureInfo: failure("RuntimeUnhealthy", textNoHome, "new", "", second(0))}},
+				LastFailureInfo: failure("RuntimeUnhealthy", messageNoSupportingPod, "new", "", second(0))}},
 		"no word about the target": {v1alpha1.PredictorStatus{TransitionStatus: "InProgress", ActiveModelState: "Loaded", TargetModelState: "Loading"}, two(transitioning, concrete(loaded), nil),
 			v1alpha1.PredictorStatus{TransitionStatus: "InProgress", ActiveModelState: "Loaded", TargetModelState: "Loading", Available: true}},
 		"the mesh does not know": {ready, two(meshpb.VModelStatusInfo_UNKNOWN, concrete(unknown), concrete(notFound)),
@@ -160,8 +160,8 @@ func TestStatusAfterAnAnswer(t *testing.T) {
 			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loaded", Available: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := withAnswer(tc.before, interpret(tc.info), now)
-			got.Available = available(got)
+			got := withVModelStatus(tc.before, parseVModelStatus(tc.info), now)
+			got.Available = isAvailable(got)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -171,24 +171,24 @@ func TestStatusAfterAnAnswer(t *testing.T) {
 
 // A failure that continues is reported with the time at which it began, and where it was reported first.
 func TestTimeOfAFailureStays(t *testing.T) {
-	info := one(concrete(loadFailed, homeless+"mt:a: [_no_runtime]"))
-	first := withAnswer(v1alpha1.PredictorStatus{}, interpret(info), now)
-	later := withAnswer(first, interpret(info), now.Add(time.Hour))
+	info := one(concrete(loadFailed, noInstancePrefix+"mt:a: [_no_runtime]"))
+	first := withVModelStatus(v1alpha1.PredictorStatus{}, parseVModelStatus(info), now)
+	later := withVModelStatus(first, parseVModelStatus(info), now.Add(time.Hour))
 	if diff := cmp.Diff(first, later); diff != "" {
 		t.Errorf("nothing has happened:\n%s", diff)
 	}
 	info.TargetModelId, info.ActiveModelId = "n", "n"
-	if another := withAnswer(first, interpret(info), now.Add(time.Hour)); !another.LastFailureInfo.Time.Equal(second(time.Hour)) {
+	if another := withVModelStatus(first, parseVModelStatus(info), now.Add(time.Hour)); !another.LastFailureInfo.Time.Equal(second(time.Hour)) {
 		t.Errorf("another model failed at %s", another.LastFailureInfo.Time)
 	}
 
 	a, b := copyAt("a", loadFailed, at(0)), copyAt("b", loadFailed, at(time.Minute))
-	first = withAnswer(v1alpha1.PredictorStatus{}, interpret(one(with(concrete(loadFailed, "x"), a, b))), now)
-	later = withAnswer(first, interpret(one(with(concrete(loadFailed, "x"), b, a))), now)
+	first = withVModelStatus(v1alpha1.PredictorStatus{}, parseVModelStatus(one(with(concrete(loadFailed, "x"), a, b))), now)
+	later = withVModelStatus(first, parseVModelStatus(one(with(concrete(loadFailed, "x"), b, a))), now)
 	if diff := cmp.Diff(first, later); diff != "" || first.LastFailureInfo.Location != "a" {
 		t.Errorf("the order of copies tells nothing:\n%s", diff)
 	}
-	later = withAnswer(first, interpret(one(with(concrete(loadFailed, "x"), b))), now)
+	later = withVModelStatus(first, parseVModelStatus(one(with(concrete(loadFailed, "x"), b))), now)
 	if later.LastFailureInfo.Location != "b" {
 		t.Errorf("the failure at %s is over", later.LastFailureInfo.Location)
 	}
@@ -197,15 +197,15 @@ func TestTimeOfAFailureStays(t *testing.T) {
 // The API refuses years of more than four digits, and with them the whole status.
 func TestTimesThatTheAPIHasNoFormFor(t *testing.T) {
 	for ms, want := range map[uint64]*metav1.Time{
-		0: second(0), lastTime: seconds(time.UnixMilli(lastTime)), lastTime + 1: second(0), math.MaxInt64: second(0), math.MaxUint64: second(0),
+		0: second(0), maxUnixMilli: metaTime(time.UnixMilli(maxUnixMilli)), maxUnixMilli + 1: second(0), math.MaxInt64: second(0), math.MaxUint64: second(0),
 	} {
 		info := one(with(concrete(loadFailed, "x"), copyAt("a", loadFailed, ms)))
-		first := withAnswer(v1alpha1.PredictorStatus{}, interpret(info), now)
+		first := withVModelStatus(v1alpha1.PredictorStatus{}, parseVModelStatus(info), now)
 		f := first.LastFailureInfo
 		if !f.Time.Equal(want) || f.Location != "a" || f.Time.UTC().Year() > 9999 {
 			t.Errorf("%d ms: %s at %s, want %s", ms, f.Time, f.Location, want)
 		}
-		if diff := cmp.Diff(first, withAnswer(first, interpret(info), now.Add(time.Hour))); diff != "" {
+		if diff := cmp.Diff(first, withVModelStatus(first, parseVModelStatus(info), now.Add(time.Hour))); diff != "" {
 			t.Errorf("the same answer again:\n%s", diff)
 		}
 	}
@@ -214,14 +214,14 @@ func TestTimesThatTheAPIHasNoFormFor(t *testing.T) {
 // A runtime that is there will become known to the pods: its models wait.
 func TestRuntimesThatAreNotKnownYet(t *testing.T) {
 	for _, text := range []string{"mt:a: [_no_runtime]", "rt:a: [_no_runtime]"} {
-		a := interpret(one(concrete(loadFailed, homeless+text)))
-		a.active, a.target = a.active.awaited(), a.target.awaited()
-		s := withAnswer(v1alpha1.PredictorStatus{}, a, now)
-		if s.ActiveModelState != v1alpha1.Loading || s.LastFailureInfo.Reason != v1alpha1.RuntimeUnhealthy || s.LastFailureInfo.Message != textNoHome || available(s) {
+		a := parseVModelStatus(one(concrete(loadFailed, noInstancePrefix+text)))
+		a.active, a.target = a.active.waitIfUnsupported(), a.target.waitIfUnsupported()
+		s := withVModelStatus(v1alpha1.PredictorStatus{}, a, now)
+		if s.ActiveModelState != v1alpha1.Loading || s.LastFailureInfo.Reason != v1alpha1.RuntimeUnhealthy || s.LastFailureInfo.Message != messageNoSupportingPod || isAvailable(s) {
 			t.Errorf("%s: %+v", text, s)
 		}
 	}
-	if r := failed("broken", []*meshpb.ModelStatusInfo_ModelCopyInfo{copyAt("a", loadFailed, 1)}); r.awaited() != r {
+	if r := parseLoadFailure("broken", []*meshpb.ModelStatusInfo_ModelCopyInfo{copyAt("a", loadFailed, 1)}); r.waitIfUnsupported() != r {
 		t.Errorf("a load that failed is none of that: %+v", r)
 	}
 }
@@ -231,14 +231,14 @@ func TestAvailable(t *testing.T) {
 		"": false, "Pending": false, "Standby": true, "Loading": true, "Loaded": true, "FailedToLoad": false,
 	} {
 		s := v1alpha1.PredictorStatus{ActiveModelState: state}
-		if got := available(s); got != want {
+		if got := isAvailable(s); got != want {
 			t.Errorf("%q: %t", state, got)
 		}
-		if s.LastFailureInfo = unhealthy; available(s) {
+		if s.LastFailureInfo = unhealthy; isAvailable(s) {
 			t.Errorf("%q: no pod is there", state)
 		}
 		s.LastFailureInfo = failure(v1alpha1.ModelLoadFailed, "", "", "", nil)
-		if got := available(s); got != want {
+		if got := isAvailable(s); got != want {
 			t.Errorf("%q, replacement failed: %t", state, got)
 		}
 	}
@@ -258,7 +258,7 @@ func TestWantsLoad(t *testing.T) {
 		"loaded":            {v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Loaded}, false},
 		"standby":           {v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Standby, LastFailureInfo: unhealthy}, false},
 	} {
-		if got := wantsLoad(tc.status); got != tc.want {
+		if got := needsLoad(tc.status); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -269,7 +269,7 @@ func TestStatusOfWhatIsNotRegistered(t *testing.T) {
 	if s.TransitionStatus != v1alpha1.InvalidSpec || s.ActiveModelState != v1alpha1.Loaded || *s.LastFailureInfo != *failure("InvalidPredictorSpec", "why", "m", "", nil) {
 		t.Errorf("%+v", s)
 	}
-	s = withFailure(v1alpha1.PredictorStatus{ActiveModelState: "Pending"}, v1alpha1.RuntimeUnhealthy, textNoPods, "m")
+	s = withFailure(v1alpha1.PredictorStatus{ActiveModelState: "Pending"}, v1alpha1.RuntimeUnhealthy, messageNoPods, "m")
 	if s.TransitionStatus != "" || *s.LastFailureInfo != *unhealthy { // the recordings of InferenceServices have an empty one
 		t.Errorf("%+v", s)
 	}
@@ -290,7 +290,7 @@ func anyModel(t *rapid.T, name string) *meshpb.ModelStatusInfo {
 	}
 	m := concrete(meshpb.ModelStatusInfo_ModelStatus(rapid.IntRange(0, 5).Draw(t, name)))
 	m.Errors = rapid.SliceOfN(rapid.SampledFrom([]string{
-		"broken", "", homeless + "mt:a: [mt:a]", homeless + "mt:a: [_no_runtime]", homeless + "rt:a: [_no_runtime]",
+		"broken", "", noInstancePrefix + "mt:a: [mt:a]", noInstancePrefix + "mt:a: [_no_runtime]", noInstancePrefix + "rt:a: [_no_runtime]",
 	}), 0, 2).Draw(t, name+" errors")
 	for range rapid.IntRange(0, 3).Draw(t, name+" copies") {
 		m.ModelCopyInfos = append(m.ModelCopyInfos, copyAt(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "location"),
@@ -313,8 +313,8 @@ func TestAnswersSettle(t *testing.T) {
 			TransitionStatus: v1alpha1.UpToDate, ActiveModelState: rapid.SampledFrom([]v1alpha1.ModelState{"Pending", "Loaded", "FailedToLoad"}).Draw(t, "before"),
 			LastFailureInfo: rapid.SampledFrom([]*v1alpha1.FailureInfo{nil, unhealthy, failure("ModelLoadFailed", "broken", "m", "a", second(0))}).Draw(t, "failure"),
 		}
-		first := withAnswer(before, interpret(info), now)
-		second := withAnswer(first, interpret(info), now.Add(time.Hour))
+		first := withVModelStatus(before, parseVModelStatus(info), now)
+		second := withVModelStatus(first, parseVModelStatus(info), now.Add(time.Hour))
 		if diff := cmp.Diff(first, second); diff != "" {
 			t.Fatalf("the same answer again:\n%s", diff)
 		}
@@ -334,10 +334,10 @@ func TestAnswersSettle(t *testing.T) {
 
 // Credentials in what the mesh says are found before the text is cut: half of an address shows no password to look for.
 func TestTroubleIsReportedWithoutCredentials(t *testing.T) {
-	for name, before := range map[string]int{"whole": 10, "cut behind the password": modelmeshcontroller.MaxNote - 24} {
-		e := &entry{failures: maxFailures, trouble: strings.Repeat("x", before) + " https://user:hunter2@mesh.example.com"}
-		got := (&models{}).withTrouble(&record{}, e, v1alpha1.PredictorStatus{}).LastFailureInfo
-		if got == nil || !strings.HasPrefix(got.Message, textSilent) || strings.Contains(got.Message, "hunter2") {
+	for name, before := range map[string]int{"whole": 10, "cut behind the password": modelmeshcontroller.MaxEventNoteBytes - 24} {
+		e := &modelState{failures: maxFailures, lastError: strings.Repeat("x", before) + " https://user:hunter2@mesh.example.com"}
+		got := (&modelReconciler{}).withCallError(&resourceModel{}, e, v1alpha1.PredictorStatus{}).LastFailureInfo
+		if got == nil || !strings.HasPrefix(got.Message, messageMeshUnreachable) || strings.Contains(got.Message, "hunter2") {
 			t.Errorf("%s: the status says %+v", name, got)
 		}
 	}

@@ -29,9 +29,9 @@ func queued(q workqueue.TypedRateLimitingInterface[reconcile.Request]) []string 
 	return out
 }
 
-func newWakes(t *testing.T) (*wakes, workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+func newWakes(t *testing.T) (*eventSource, workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	t.Helper()
-	w := &wakes{memory: newMemory(), known: map[string]origin{"ksp": nil, "isvc": nil}, breakers: &breakers{}}
+	w := &eventSource{states: newStateCache(), sources: map[string]modelSource{"ksp": nil, "isvc": nil}, breakers: &circuitBreakers{}}
 	return w, newQueue(t)
 }
 
@@ -49,7 +49,7 @@ func TestWhatIsHeardBeforeTheStartIsNotLost(t *testing.T) {
 		t.Errorf("woken %q, want %q", got, want)
 	}
 	for _, key := range []types.NamespacedName{{Namespace: "ksp_ns", Name: "a"}, {Namespace: "ksp_ns", Name: "b"}, {Namespace: "isvc_other", Name: "c"}} {
-		if e, known := w.memory.look(key); !known || !e.stale {
+		if e, known := w.states.get(key); !known || !e.dirty {
 			t.Errorf("%s: %+v", key, e)
 		}
 	}
@@ -61,7 +61,7 @@ func TestTheOtherOfTheSameName(t *testing.T) {
 	if err := w.Start(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
-	w.memory.put(types.NamespacedName{Namespace: "isvc_ns", Name: "a"}, entry{outcome: taken})
+	w.states.store(types.NamespacedName{Namespace: "isvc_ns", Name: "a"}, modelState{result: idConflict})
 	w.onEtcdEvent("ksp", "ns", "a")
 	if got, want := queued(q), []string{"isvc_ns/a", "ksp_ns/a"}; !slices.Equal(got, want) {
 		t.Errorf("woken %q, want %q", got, want)
@@ -74,13 +74,13 @@ func TestAMovedMeshWakesItsNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, key := range []types.NamespacedName{{Namespace: "isvc_ns", Name: "a"}, {Namespace: "ksp_ns", Name: "b"}, {Namespace: "ksp_other", Name: "c"}} {
-		w.memory.put(key, entry{outcome: answered, attempts: 3, again: now, awaited: now})
+		w.states.store(key, modelState{result: statusReceived, attempts: 3, nextCall: now, waitingSince: now})
 	}
 	w.onEndpointsChanged("ns")
 	if got, want := queued(q), []string{"isvc_ns/a", "ksp_ns/b"}; !slices.Equal(got, want) {
 		t.Errorf("woken %q, want %q", got, want)
 	}
-	if e, _ := w.memory.look(types.NamespacedName{Namespace: "ksp_ns", Name: "b"}); !e.stale || e.attempts != 0 || e.order != orderLost || !e.again.IsZero() || !e.awaited.IsZero() {
+	if e, _ := w.states.get(types.NamespacedName{Namespace: "ksp_ns", Name: "b"}); !e.dirty || e.attempts != 0 || e.loadReason != loadReasonPodsChanged || !e.nextCall.IsZero() || !e.waitingSince.IsZero() {
 		t.Errorf("%+v", e)
 	}
 	w.onSourceReady("isvc")
@@ -94,41 +94,41 @@ func TestKeys(t *testing.T) {
 		{Namespace: "ksp_ns"}:  {"ksp", "ns"},
 		{Namespace: "isvc_ns"}: {"isvc", "ns"},
 	} {
-		id, name := split(key)
+		id, name := splitKey(key)
 		if id != want.source || name.Namespace != want.namespace {
 			t.Errorf("%s: %s in %s", key, id, name.Namespace)
 		}
 	}
 	name := types.NamespacedName{Namespace: "ns", Name: "n"}
-	if id, back := split(join("isvc", name)); id != "isvc" || back != name {
+	if id, back := splitKey(modelKey("isvc", name)); id != "isvc" || back != name {
 		t.Errorf("%s %s", id, back)
 	}
 }
 
 // What is learnt during a reconcile does not cover what happens meanwhile.
 func TestMemoryKeepsNews(t *testing.T) {
-	m := newMemory()
-	e := m.take(aPredictor)
-	e.outcome, e.attempts = answered, 3
-	m.mark(aPredictor)
-	m.put(aPredictor, e)
-	if got, _ := m.look(aPredictor); !got.stale || got.attempts != 3 || got.outcome != answered {
+	m := newStateCache()
+	e := m.getAndClearDirty(aPredictor)
+	e.result, e.attempts = statusReceived, 3
+	m.markDirty(aPredictor)
+	m.store(aPredictor, e)
+	if got, _ := m.get(aPredictor); !got.dirty || got.attempts != 3 || got.result != statusReceived {
 		t.Errorf("%+v", got)
 	}
-	if m.forget(aPredictor); len(m.entries) != 1 {
+	if m.deleteIfClean(aPredictor); len(m.entries) != 1 {
 		t.Error("there are news of it")
 	}
-	e = m.take(aPredictor)
-	m.markNamespaceStale("ns")
-	m.put(aPredictor, e)
-	if got, _ := m.look(aPredictor); !got.stale || got.attempts != 0 {
+	e = m.getAndClearDirty(aPredictor)
+	m.markPodsChanged("ns")
+	m.store(aPredictor, e)
+	if got, _ := m.get(aPredictor); !got.dirty || got.attempts != 0 {
 		t.Errorf("%+v", got)
 	}
-	m.put(aPredictor, m.take(aPredictor))
-	if m.forget(aPredictor); len(m.entries) != 0 {
+	m.store(aPredictor, m.getAndClearDirty(aPredictor))
+	if m.deleteIfClean(aPredictor); len(m.entries) != 0 {
 		t.Error("it is remembered for ever")
 	}
-	if m.markIfKnown(aPredictor) || len(m.entries) != 0 {
+	if m.markDirtyIfKnown(aPredictor) || len(m.entries) != 0 {
 		t.Error("who is not known is not concerned")
 	}
 }
@@ -139,18 +139,18 @@ func TestNamesThatAreOnlyHeardOfAreBounded(t *testing.T) {
 	if err := w.Start(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
-	for n := range maxHeardOf + 100 {
-		w.memory.mark(types.NamespacedName{Namespace: "ksp_ns", Name: strconv.Itoa(n)})
+	for n := range maxFromEtcd + 100 {
+		w.states.markDirty(types.NamespacedName{Namespace: "ksp_ns", Name: strconv.Itoa(n)})
 	}
 	other := types.NamespacedName{Namespace: "ksp_other", Name: "a"}
-	w.memory.mark(other)
-	if len(w.memory.entries) != maxHeardOf+1 {
-		t.Errorf("%d entries", len(w.memory.entries))
+	w.states.markDirty(other)
+	if len(w.states.entries) != maxFromEtcd+1 {
+		t.Errorf("%d entries", len(w.states.entries))
 	}
-	w.memory.drop(other)
-	w.memory.drop(types.NamespacedName{Namespace: "ksp_ns", Name: "0"})
-	w.memory.mark(types.NamespacedName{Namespace: "ksp_ns", Name: "new"})
-	if _, known := w.memory.look(types.NamespacedName{Namespace: "ksp_ns", Name: "new"}); !known || len(w.memory.heardOf) != 1 {
-		t.Errorf("%v", w.memory.heardOf)
+	w.states.delete(other)
+	w.states.delete(types.NamespacedName{Namespace: "ksp_ns", Name: "0"})
+	w.states.markDirty(types.NamespacedName{Namespace: "ksp_ns", Name: "new"})
+	if _, known := w.states.get(types.NamespacedName{Namespace: "ksp_ns", Name: "new"}); !known || len(w.states.fromEtcd) != 1 {
+		t.Errorf("%v", w.states.fromEtcd)
 	}
 }

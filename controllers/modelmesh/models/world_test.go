@@ -74,7 +74,7 @@ func (f *fakeMesh) GetVModelStatus(_ context.Context, r *meshpb.GetVModelStatusR
 	return f.answer, f.fault
 }
 
-func (f *fakeMesh) Endpoints() (grpc, http string) { return grpcAddress, f.http }
+func (f *fakeMesh) URLs() (grpc, http string) { return grpcAddress, f.http }
 
 // calls is how many there were.
 func (f *fakeMesh) calls() int { return len(f.sets) + len(f.gets) + len(f.deletes) }
@@ -90,7 +90,7 @@ func (f *fakeMesh) loads() []bool {
 
 // world is one namespace with a mesh.
 type world struct {
-	*models
+	*modelReconciler
 	t        *testing.T
 	mesh     *fakeMesh
 	client   client.Client
@@ -124,11 +124,11 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.Predictor{}, &v1beta1.InferenceService{}).
 		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: w.patch}).Build()
-	w.models = &models{
-		sources: map[string]origin{
-			modelmesh.SourcePredictor: &predictors{client: w.client, series: conditions.NewSeries("test", "Predictor"),
-				missing: func(string, string) ([]reference.Missing, bool) { return w.missing, !w.unknown }},
-			modelmesh.SourceInferenceService: &services{client: w.client, served: func() capability.Set { return w.kinds }, clock: w.clock},
+	w.modelReconciler = &modelReconciler{
+		sources: map[string]modelSource{
+			modelmesh.SourcePredictor: &predictorSource{client: w.client, series: conditions.NewNotReadySeries("test", "Predictor"),
+				missingReferences: func(string, string) ([]reference.Missing, bool) { return w.missing, !w.unknown }},
+			modelmesh.SourceInferenceService: &inferenceServiceSource{client: w.client, served: func() capability.Set { return w.kinds }, clock: w.clock},
 		},
 		client:    func(string) (meshclient.Client, bool) { return w.mesh, w.connected },
 		enabled:   func(context.Context, string) (bool, error) { return w.served, nil },
@@ -139,7 +139,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			}
 			return w.why, true, nil
 		},
-		clock: w.clock, recorder: w.recorder, memory: newMemory(),
+		clock: w.clock, recorder: w.recorder, states: newStateCache(),
 	}
 	return w
 }

@@ -32,7 +32,7 @@ func inputs(served capability.Set, changes ...func(*meshsettings.Settings)) Inpu
 	}
 	return Inputs{
 		Namespace: "team", Settings: s, Monitoring: "monitoring", Used: true, Runtimes: true,
-		Account: authproxy.AccountOf(s, served), Proxy: authproxy.Decide(s, "team", served),
+		Account: authproxy.ServiceAccountName(s, served), Proxy: authproxy.Decide(s, "team", served),
 		Cookie: []byte("c2VhbA=="),
 	}
 }

@@ -79,7 +79,7 @@ func settingsOf(t *testing.T, text string) *meshsettings.Source {
 		})
 	}
 	return meshsettings.NewSource(meshsettings.Options{
-		Config: config.ModelMesh{Namespace: "own"}, Dynamic: dynamicfake.NewSimpleDynamicClient(clientscheme.Scheme), Live: live.Build(),
+		Config: config.ModelMesh{Namespace: "own"}, Dynamic: dynamicfake.NewSimpleDynamicClient(clientscheme.Scheme), APIReader: live.Build(),
 		Recorder: events.NewFakeRecorder(10), Clock: testclock.NewFakeClock(time.Unix(0, 0)), Log: logr.Discard(),
 	})
 }
@@ -90,7 +90,7 @@ func watchingWith(t *testing.T, text string) watching {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return watching{shared: &modelmesh.Shared{Settings: settingsOf(t, text), Namespaces: own}}
+	return watching{shared: &modelmesh.Dependencies{Settings: settingsOf(t, text), Namespaces: own}}
 }
 
 // Of the Secrets, which are all held as bare metadata, few matter.
@@ -123,7 +123,7 @@ func TestSecretsThatMatter(t *testing.T) {
 }
 
 func TestSettingsWakeNamespaces(t *testing.T) {
-	h := watchingWith(t, "").shared.Namespaces.EnqueueNamed()
+	h := watchingWith(t, "").shared.Namespaces.EnqueueByName()
 	if got := woken(t, h, head("", "team", nil)); !slices.Equal(got, []string{"/team"}) {
 		t.Errorf("one namespace: %q", got)
 	}
@@ -185,7 +185,7 @@ func TestInferenceServicesThatMatter(t *testing.T) {
 		after := inference("digits")
 		after.Generation = 1
 		tc.change(after)
-		if got := updates(t, modelmesh.SpecOrAnnotations(), before, after); got != tc.want {
+		if got := updates(t, modelmesh.SpecOrAnnotationsChanged(), before, after); got != tc.want {
 			t.Errorf("%s matters: %t", name, got)
 		}
 	}
@@ -193,7 +193,7 @@ func TestInferenceServicesThatMatter(t *testing.T) {
 	ending.DeletionTimestamp, ended.DeletionTimestamp = &now, &now
 	ending.Finalizers = []string{"a", "b"}
 	ended.Finalizers = []string{"a"}
-	if !modelmesh.SpecOrAnnotations().Update(event.UpdateEvent{ObjectOld: ending, ObjectNew: ended}) {
+	if !modelmesh.SpecOrAnnotationsChanged().Update(event.UpdateEvent{ObjectOld: ending, ObjectNew: ended}) {
 		t.Error("the last finalizer but ours has to be seen")
 	}
 }

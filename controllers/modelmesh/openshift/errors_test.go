@@ -32,15 +32,15 @@ func TestErrorsAreTakenApart(t *testing.T) {
 		"that ends, and a failure": {errors.Join(leaving, errDown), false, false},
 		"both":                     {errors.Join(leaving, stranger), false, false},
 	} {
-		if apply.Blocked(c.err) != c.foreign || ending(c.err) != c.ending {
-			t.Errorf("%s: foreign %t, ending %t", name, apply.Blocked(c.err), ending(c.err))
+		if apply.IsBlocked(c.err) != c.foreign || ending(c.err) != c.ending {
+			t.Errorf("%s: foreign %t, ending %t", name, apply.IsBlocked(c.err), ending(c.err))
 		}
 	}
 }
 
 func TestSooner(t *testing.T) {
 	for _, c := range []struct{ a, b, want time.Duration }{{0, 0, 0}, {0, 5, 5}, {5, 0, 5}, {5, 3, 3}, {3, 5, 3}} {
-		if got := modelmesh.Sooner(c.a, c.b); got != c.want {
+		if got := modelmesh.MinNonZero(c.a, c.b); got != c.want {
 			t.Errorf("of %d and %d: %d, want %d", c.a, c.b, got, c.want)
 		}
 	}

@@ -62,7 +62,7 @@ type namespaces struct {
 	connections client.Reader
 	monitoring  string
 	clock       clock.PassiveClock
-	memory      modelmesh.Store[string, *remembered]
+	memory      modelmesh.SyncMap[string, *remembered]
 }
 
 // Reconcile implements reconcile.Reconciler. Requests name a namespace.
@@ -75,7 +75,7 @@ func (r *namespaces) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.memory.Delete(request.Name)
 		return ctrl.Result{}, r.clear(ctx, "", request.Name, nil)
 	}
-	namespace, err := r.Namespaces.Metadata(ctx, request.Name)
+	namespace, err := r.Namespaces.GetMetadata(ctx, request.Name)
 	if err != nil || namespace == nil || namespace.DeletionTimestamp != nil {
 		return ctrl.Result{}, err
 	}
@@ -114,7 +114,7 @@ func (r *namespaces) reconcile(ctx context.Context, namespace *metav1.PartialObj
 		}
 		kept = append(kept, place{kind, name})
 	}
-	return modelmesh.Sooner(retry, r.untilRenewal(known)), r.clear(ctx, namespace.UID, namespace.Name, kept)
+	return modelmesh.MinNonZero(retry, r.untilRenewal(known)), r.clear(ctx, namespace.UID, namespace.Name, kept)
 }
 
 // inputs gathers what does not have to be read from Secrets.
@@ -122,7 +122,7 @@ func (r *namespaces) inputs(ctx context.Context, namespace string, s meshsetting
 	served := r.Served()
 	in := Inputs{
 		Namespace: namespace, Settings: s, Monitoring: r.monitoring,
-		Account: authproxy.AccountOf(s, served), Proxy: authproxy.Decide(s, namespace, served),
+		Account: authproxy.ServiceAccountName(s, served), Proxy: authproxy.Decide(s, namespace, served),
 	}
 	var err error
 	in.Used, in.Runtimes, err = r.usage(ctx, namespace)
@@ -138,9 +138,9 @@ func (r *namespaces) secrets(ctx context.Context, in *Inputs, known *remembered)
 	if err != nil || in.Proxy == nil {
 		return kept, err
 	}
-	if in.Proxy.HasCookie() {
+	if in.Proxy.NeedsCookieSecret() {
 		key := client.ObjectKey{Namespace: in.Namespace, Name: authproxy.CookieSecret}
-		if known.cookie, err = oauthproxy.Cookie(ctx, r.cached, r.live, key, known.cookie); err != nil {
+		if known.cookie, err = oauthproxy.EnsureCookie(ctx, r.cached, r.live, key, known.cookie); err != nil {
 			return nil, err
 		}
 		in.Cookie = known.cookie
@@ -172,14 +172,14 @@ func (a *common) apply(ctx context.Context, owner client.Object, desired apply.D
 		return "", 0, nil
 	case apply.IsTerminating(err):
 		return "", lookAgain, nil
-	case apply.Blocked(err):
+	case apply.IsBlocked(err):
 		return err.Error(), strangerRetry, nil
 	}
 	return "", 0, err
 }
 
 func (r *namespaces) warn(about runtime.Object, text string) {
-	r.recorder.Eventf(about, nil, corev1.EventTypeWarning, ReasonNotApplied, eventAction, "%s", conditions.Clip(text, modelmesh.MaxNote))
+	r.recorder.Eventf(about, nil, corev1.EventTypeWarning, ReasonNotApplied, eventAction, "%s", conditions.Clip(text, modelmesh.MaxEventNoteBytes))
 }
 
 // clear removes what was made for a namespace and is not among the places that are kept.
@@ -206,7 +206,7 @@ func (r *namespaces) clear(ctx context.Context, uid types.UID, namespace string,
 func (r *namespaces) storages(ctx context.Context, namespace string) ([]place, error) {
 	labels := names.Labels(modelmesh.ComponentName)
 	labels[LabelManaged] = yes
-	heads, err := modelmesh.Heads(ctx, r.cached, secretKind, client.InNamespace(namespace), client.MatchingLabels(labels))
+	heads, err := modelmesh.ListMetadata(ctx, r.cached, secretKind, client.InNamespace(namespace), client.MatchingLabels(labels))
 	var out []place
 	for i := range heads {
 		out = append(out, place{secretKind, client.ObjectKeyFromObject(&heads[i])})
@@ -230,7 +230,7 @@ func (a *common) headOf(ctx context.Context, p place) (*metav1.PartialObjectMeta
 
 // ending tells whether an error consists of nothing but what a namespace on its way out refuses.
 func ending(err error) bool {
-	return apply.OnlyErrors(err, func(err error) bool { return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) })
+	return apply.AllErrorsMatch(err, func(err error) bool { return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) })
 }
 
 // remembered is what is remembered of one namespace. No credential is among it but the key of cookies.

@@ -55,7 +55,7 @@ const (
 	// formerManager is the name under which the former companion wrote.
 	formerManager = "manager"
 	delegatorTail = "-modelmesh-serving-sa-auth-delegator"
-	yes           = mm.Yes
+	yes           = mm.Enabled
 )
 
 // BindingName is the ClusterRoleBinding that lets the sidecars of a namespace ask who calls.
@@ -83,7 +83,7 @@ func places(namespace string, served capability.Set) []place {
 		return place{kind, types.NamespacedName{Namespace: namespace, Name: name}}
 	}
 	all := []place{
-		in(accountKind, authproxy.Account), in(bindingKind, PrometheusBinding),
+		in(accountKind, authproxy.DefaultServiceAccount), in(bindingKind, PrometheusBinding),
 		in(secretKind, authproxy.CookieSecret), in(secretKind, authproxy.TLSSecret),
 		in(configMapKind, AuthorityName),
 		{delegatorKind, types.NamespacedName{Name: BindingName(namespace)}},
@@ -95,7 +95,7 @@ func places(namespace string, served capability.Set) []place {
 }
 
 // ours tells whether this component made an object.
-func ours(o metav1.Object) bool { return apply.IsOurs(o, modelmesh.ComponentName) }
+func ours(o metav1.Object) bool { return apply.HasComponentLabels(o, modelmesh.ComponentName) }
 
 // Inputs are what the objects of one namespace depend on.
 type Inputs struct {
@@ -131,7 +131,7 @@ func objects(in Inputs) apply.Desired {
 	if !in.Used {
 		return desired
 	}
-	if in.Account == authproxy.Account {
+	if in.Account == authproxy.DefaultServiceAccount {
 		loose(corev1ac.ServiceAccount(in.Account, in.Namespace), byFormer, true)
 	}
 	if in.Storage != nil {
@@ -140,7 +140,7 @@ func objects(in Inputs) apply.Desired {
 	if in.Proxy == nil {
 		return desired
 	}
-	if in.Proxy.HasCookie() {
+	if in.Proxy.NeedsCookieSecret() {
 		loose(secret(in, authproxy.CookieSecret).WithData(map[string][]byte{oauthproxy.KeyCookie: in.Cookie}), nil, false)
 	}
 	if in.Certificate != nil {
@@ -150,7 +150,7 @@ func objects(in Inputs) apply.Desired {
 		proxy := resources.Published{
 			Service: in.Settings.ServiceName, Port: intstr.FromString(authproxy.PortName), ServerName: proxyName(in.Settings, in.Namespace),
 		}
-		for _, config := range proxy.Trust(metav1.ObjectMeta{Name: AuthorityName, Namespace: in.Namespace}, in.Authority) {
+		for _, config := range proxy.BackendTLS(metav1.ObjectMeta{Name: AuthorityName, Namespace: in.Namespace}, in.Authority) {
 			loose(config, nil, false)
 		}
 	}
@@ -192,7 +192,7 @@ func isStorage(live *unstructured.Unstructured) bool {
 func Render(namespace string, s meshsettings.Settings, served capability.Set, monitoring string) ([]*unstructured.Unstructured, []string, error) {
 	in := Inputs{
 		Namespace: namespace, Settings: s, Used: true, Runtimes: true, Monitoring: monitoring,
-		Account: authproxy.AccountOf(s, served), Proxy: authproxy.Decide(s, namespace, served),
+		Account: authproxy.ServiceAccountName(s, served), Proxy: authproxy.Decide(s, namespace, served),
 	}
 	owner := &corev1.Namespace{}
 	owner.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))

@@ -35,9 +35,9 @@ type publications struct {
 	common
 	whole  client.Reader // objects of which cached holds the metadata only
 	clock  clock.PassiveClock
-	memory modelmesh.Store[types.NamespacedName, published]
+	memory modelmesh.SyncMap[types.NamespacedName, published]
 	// trust has what the mesh of a namespace is known by.
-	trust *modelmesh.Contents[string]
+	trust *modelmesh.SecretCache[string]
 }
 
 // published is what is remembered of one InferenceService.
@@ -48,7 +48,7 @@ type published struct {
 }
 
 func newPublications(shares common, whole client.Reader, now clock.PassiveClock) *publications {
-	return &publications{common: shares, whole: whole, clock: now, trust: modelmesh.NewContents(shares.cached, shares.live, authorityOf)}
+	return &publications{common: shares, whole: whole, clock: now, trust: modelmesh.NewSecretCache(shares.cached, shares.live, authorityOf)}
 }
 
 // authorityOf is the CA in a TLS Secret, else the certificate itself.
@@ -130,8 +130,8 @@ func (r *publications) reconcile(ctx context.Context, s *v1beta1.InferenceServic
 		return 0, err
 	}
 	r.recordProblem(s, cmp.Or(problem, blocked), said)
-	if said.Due > 0 && (retry == 0 || said.Due < retry) {
-		retry = said.Due
+	if said.GatewayTimeout > 0 && (retry == 0 || said.GatewayTimeout < retry) {
+		retry = said.GatewayTimeout
 	}
 	return retry, r.prune(ctx, s, desired)
 }
@@ -156,12 +156,12 @@ func (r *publications) prune(ctx context.Context, s *v1beta1.InferenceService, d
 // recordProblem says why a model is not published, once for each change of that.
 func (r *publications) recordProblem(s *v1beta1.InferenceService, problem string, said routestatus.Report) {
 	action := eventAction
-	if problem == "" && said.First() != nil {
+	if problem == "" && said.FirstProblem() != nil {
 		problem, action = said.Message(), said.Action()
 	}
 	now := published{uid: s.UID, problem: problem}
 	if before := r.memory.Set(client.ObjectKeyFromObject(s), now); problem != "" && before != now {
-		r.recorder.Eventf(s, nil, corev1.EventTypeWarning, ReasonNoRoute, action, "%s", conditions.Clip(problem, modelmesh.MaxNote))
+		r.recorder.Eventf(s, nil, corev1.EventTypeWarning, ReasonNoRoute, action, "%s", conditions.Clip(problem, modelmesh.MaxEventNoteBytes))
 	}
 }
 
@@ -221,7 +221,7 @@ func (r *publications) runtime(ctx context.Context, s *v1beta1.InferenceService,
 func serving(model mm.Model, runtimes map[string]modelmesh.Runtime, restProxy bool) map[string]string {
 	candidates := maps.Clone(runtimes)
 	maps.DeleteFunc(candidates, func(name string, r modelmesh.Runtime) bool {
-		return !mm.Serves(r.Spec) || !mm.Supports(mm.Labels(name, r.Spec, restProxy), model.Label())
+		return !mm.IsEnabled(r.Spec) || !mm.HasLabels(mm.Labels(name, r.Spec, restProxy), model.Label())
 	})
 	if len(candidates) == 0 {
 		return nil

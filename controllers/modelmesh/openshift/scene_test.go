@@ -65,7 +65,7 @@ func newScene(t *testing.T, served capability.Set, existing ...client.Object) *s
 	writer, live := s.writer(), s.live()
 	shares := common{
 		Catalog: &modelmesh.Catalog{
-			Cached: writer, Namespaces: &modelmesh.Namespaces{Home: "own", Live: live, Labelled: everyone{reader: s.server}},
+			Cached: writer, Namespaces: &modelmesh.Namespaces{OperatorNamespace: "own", APIReader: live, Cache: everyone{reader: s.server}},
 			Served:   func() capability.Set { return s.served },
 			Settings: func(context.Context, string) (meshsettings.Settings, error) { return s.settings, s.broken },
 		},

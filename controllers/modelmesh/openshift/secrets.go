@@ -90,7 +90,7 @@ func (r *namespaces) taken(ctx context.Context, held *metav1.PartialObjectMetada
 
 // connectionHeads are the metadata of the data connections, by name.
 func (r *namespaces) connectionHeads(ctx context.Context, in *Inputs) ([]*metav1.PartialObjectMetadata, error) {
-	all, err := modelmesh.Heads(ctx, r.connections, secretKind, client.InNamespace(in.Namespace))
+	all, err := modelmesh.ListMetadata(ctx, r.connections, secretKind, client.InNamespace(in.Namespace))
 	var heads []*metav1.PartialObjectMetadata
 	for i := range all {
 		if all[i].Name != in.Settings.StorageSecretName {
@@ -174,15 +174,15 @@ func (r *namespaces) issue(ctx context.Context, in *Inputs, known *remembered) (
 	if err == nil && (!r.applier.IsManaged(live) || live.DeletionTimestamp != nil) {
 		return []place{target}, nil // the cache is behind; its event brings us back
 	}
-	serving, err := certs.KeepServing(live.Data, certs.ServingOptions{
-		Authority: certificateAuthority, DNSNames: serviceNames(in), Lifetime: certificateLifetime,
+	serving, err := certs.EnsureServing(live.Data, certs.ServingOptions{
+		CACommonName: certificateAuthority, DNSNames: serviceNames(in), Lifetime: certificateLifetime,
 	}, r.clock.Now())
 	if err != nil {
 		return nil, fmt.Errorf("issuing the serving certificate: %w", err)
 	}
 	known.renewal, known.certificate = serving.Next, live.ResourceVersion
-	known.trust.Follow(serving.Data[corev1.ServiceAccountRootCAKey], r.clock.Now())
-	if serving.Why != "" || !ours(live) { // it has lost its labels
+	known.trust.Update(serving.Data[corev1.ServiceAccountRootCAKey], r.clock.Now())
+	if serving.Cause != "" || !ours(live) { // it has lost its labels
 		in.Certificate, known.certificate = serving.Data, "" // what is written has another version, which is read once
 		return nil, nil
 	}
@@ -200,7 +200,7 @@ func (r *namespaces) untilRenewal(known *remembered) time.Duration {
 	if known.renewal.IsZero() {
 		return 0
 	}
-	return max(known.trust.Sooner(known.renewal.Sub(r.clock.Now()), r.clock.Now()), lookAgain)
+	return max(known.trust.RequeueAfter(known.renewal.Sub(r.clock.Now()), r.clock.Now()), lookAgain)
 }
 
 // fields of a data connection, and the members of a storage entry that they become.

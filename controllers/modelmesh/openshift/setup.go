@@ -63,8 +63,8 @@ func Caches() []component.CacheNeed {
 
 // Setup registers the controllers with a manager. It is a modelmesh.Part. Where one namespace alone is served there are none: what
 // they make needs rights on the cluster.
-func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Shared) error {
-	if shared.Namespaces.OnlyOwn() {
+func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Dependencies) error {
+	if shared.Namespaces.SingleNamespace() {
 		return nil
 	}
 	connections, err := component.NewSelectorCache(mgr, capability.MetadataOf(secretKind), cache.ByObject{
@@ -99,7 +99,7 @@ func keepingHosts(a *apply.Applier) *apply.Applier {
 // watching joins the controllers to what they depend on.
 type watching struct {
 	mgr    ctrl.Manager
-	shared *modelmesh.Shared
+	shared *modelmesh.Dependencies
 }
 
 // start builds a controller that watches some sources.
@@ -116,13 +116,13 @@ func (w watching) start(name string, r reconcile.Reconciler, sources []source.So
 
 // namespaces starts the controller of what stands around served namespaces.
 func (w watching) namespaces(ctx context.Context, r *namespaces, connections cache.Cache) error {
-	every, theirs, made := w.shared.Namespaces.EnqueueNamed(), modelmesh.EnqueueNamespace(), apply.ManagedByPredicate(modelmesh.ComponentName)
+	every, theirs, made := w.shared.Namespaces.EnqueueByName(), modelmesh.EnqueueNamespace(), apply.ManagedByPredicate(modelmesh.ComponentName)
 	held, served := w.mgr.GetCache(), w.shared.Served
 	labelled, _ := w.shared.Namespaces.Source(&handler.EnqueueRequestForObject{})
 	c, err := w.start(namespaceController, r, []source.Source{
 		labelled, w.shared.Settings.Changes(every), served.Changes(&metav1.PartialObjectMetadata{}, every),
 		source.Kind(connections, client.Object(capability.MetadataOf(secretKind)), theirs),
-		source.Kind(held, client.Object(&v1alpha1.Predictor{}), theirs, modelmesh.ComesOrGoes()),
+		source.Kind(held, client.Object(&v1alpha1.Predictor{}), theirs, modelmesh.CreatedOrDeleted()),
 		source.Kind(held, client.Object(&appsv1.Deployment{}), theirs, made),
 		source.Kind(held, client.Object(capability.MetadataOf(secretKind)), theirs, w.concerning()),
 		source.Kind(held, client.Object(capability.MetadataOf(configMapKind)), theirs, named(BundleConfigMap, AuthorityName)),
@@ -136,7 +136,7 @@ func (w watching) namespaces(ctx context.Context, r *namespaces, connections cac
 	served.WatchMetadata(ctx, c, capability.BackendTLSPolicy, theirs, made)
 	if !w.shared.Config.ModelMesh.IgnoreInferenceServices {
 		served.Watch(ctx, c, capability.InferenceService, func() source.Source {
-			return source.Kind(held, client.Object(&v1beta1.InferenceService{}), theirs, modelmesh.SpecOrAnnotations())
+			return source.Kind(held, client.Object(&v1beta1.InferenceService{}), theirs, modelmesh.SpecOrAnnotationsChanged())
 		})
 	}
 	return nil
@@ -157,7 +157,7 @@ func (w watching) publications(ctx context.Context, r *publications) error {
 		return err
 	}
 	served.Watch(ctx, c, capability.InferenceService, func() source.Source {
-		return source.Kind(held, client.Object(&v1beta1.InferenceService{}), &handler.EnqueueRequestForObject{}, modelmesh.SpecOrAnnotations())
+		return source.Kind(held, client.Object(&v1beta1.InferenceService{}), &handler.EnqueueRequestForObject{}, modelmesh.SpecOrAnnotationsChanged())
 	})
 	served.Watch(ctx, c, capability.ServingRuntime, func() source.Source {
 		return source.Kind(held, client.Object(&v1alpha1.ServingRuntime{}), all)

@@ -44,14 +44,14 @@ func TestUpdatesThatCount(t *testing.T) {
 		event     event.UpdateEvent
 		want      bool
 	}{
-		"status of a model":                   {modelmesh.SpecOrAnnotations(), update(model(), model()), false},
-		"spec of a model":                     {modelmesh.SpecOrAnnotations(), update(model(), model(func(s *v1beta1.InferenceService) { s.Generation = 2 })), true},
-		"annotation of a model":               {modelmesh.SpecOrAnnotations(), update(model(), raw), true},
-		"a model is deleted":                  {modelmesh.SpecOrAnnotations(), update(model(), deleted(Finalizer)), true},
-		"a finalizer less":                    {modelmesh.SpecOrAnnotations(), update(deleted("a", Finalizer), deleted(Finalizer)), true},
-		"a finalizer less on a living model":  {modelmesh.SpecOrAnnotations(), update(model(func(s *v1beta1.InferenceService) { s.Finalizers = []string{"a"} }), model()), false},
-		"another model of the name":           {modelmesh.SpecOrAnnotations(), update(model(), inference("digits")), true},
-		"a Predictor is written":              {modelmesh.ComesOrGoes(), update(predictor("p"), predictor("p")), false},
+		"status of a model":                   {modelmesh.SpecOrAnnotationsChanged(), update(model(), model()), false},
+		"spec of a model":                     {modelmesh.SpecOrAnnotationsChanged(), update(model(), model(func(s *v1beta1.InferenceService) { s.Generation = 2 })), true},
+		"annotation of a model":               {modelmesh.SpecOrAnnotationsChanged(), update(model(), raw), true},
+		"a model is deleted":                  {modelmesh.SpecOrAnnotationsChanged(), update(model(), deleted(Finalizer)), true},
+		"a finalizer less":                    {modelmesh.SpecOrAnnotationsChanged(), update(deleted("a", Finalizer), deleted(Finalizer)), true},
+		"a finalizer less on a living model":  {modelmesh.SpecOrAnnotationsChanged(), update(model(func(s *v1beta1.InferenceService) { s.Finalizers = []string{"a"} }), model()), false},
+		"another model of the name":           {modelmesh.SpecOrAnnotationsChanged(), update(model(), inference("digits")), true},
+		"a Predictor is written":              {modelmesh.CreatedOrDeleted(), update(predictor("p"), predictor("p")), false},
 		"one of our names":                    {named("a", "b"), update(nil, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "b"}}), true},
 		"another name":                        {named("a", "b"), update(nil, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "c"}}), false},
 		"what we made":                        {apply.ManagedByPredicate(modelmesh.ComponentName), update(unlabelled, deployment(0)), true},
@@ -63,7 +63,7 @@ func TestUpdatesThatCount(t *testing.T) {
 			t.Errorf("%s: counts %t, want %t", name, got, c.want)
 		}
 	}
-	for name, p := range map[string]predicate.Predicate{"models": modelmesh.SpecOrAnnotations(), "Predictors": modelmesh.ComesOrGoes()} {
+	for name, p := range map[string]predicate.Predicate{"models": modelmesh.SpecOrAnnotationsChanged(), "Predictors": modelmesh.CreatedOrDeleted()} {
 		if !p.Create(event.CreateEvent{Object: model()}) || !p.Delete(event.DeleteEvent{Object: model()}) {
 			t.Errorf("%s: their coming and going does not count", name)
 		}

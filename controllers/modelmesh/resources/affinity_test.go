@@ -21,8 +21,7 @@ func required(terms ...corev1.NodeSelectorTerm) *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}}
 }
 
-// The architectures bind every alternative that the author of the runtime gives, so that none of his terms loses its force. The
-// original made them one more alternative. [M4] [modelmesh-25]
+// Each node selector term of the runtime gets the architectures. The legacy controller added them as another term. [M4] [modelmesh-25]
 func TestAffinity(t *testing.T) {
 	arch := expression("kubernetes.io/arch", "amd64", "arm64", "s390x")
 	gpu, zone, own := expression("gpu", "yes"), expression("zone", "a"), expression("kubernetes.io/arch", "ppc64le")
@@ -49,7 +48,7 @@ func TestAffinity(t *testing.T) {
 		"what is preferred":  {preferred(), withPreferred, withPreferred},
 	} {
 		for form, want := range map[string]*corev1.Affinity{"current": c.current, "original": c.original} {
-			in := inputs(specification(func(s *v1alpha1.ServingRuntimeSpec) { s.Affinity = c.given }), forms[form])
+			in := inputs(runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) { s.Affinity = c.given }), forms[form])
 			before := c.given.DeepCopy()
 			if diff := cmp.Diff(want, podOf(t, in).Affinity); diff != "" {
 				t.Errorf("%s, form %s (-want +got):\n%s", name, form, diff)
@@ -61,9 +60,9 @@ func TestAffinity(t *testing.T) {
 	}
 }
 
-// The architectures are a setting; an empty list requires none.
+// An empty list of architectures requires none.
 func TestArchitectures(t *testing.T) {
-	in := inputs(specification())
+	in := inputs(runtimeSpec())
 	in.Settings.RuntimeArchitectures = []string{"ppc64le"}
 	if diff := cmp.Diff(required(term(expression("kubernetes.io/arch", "ppc64le"))), podOf(t, in).Affinity); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -74,10 +73,10 @@ func TestArchitectures(t *testing.T) {
 	}
 }
 
-// [modelmesh-25] Where the pods of a runtime may run is for its author to say.
-func TestPlacement(t *testing.T) {
+// [modelmesh-25]
+func TestNodeSelectorAndTolerations(t *testing.T) {
 	tolerations := []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}, {Operator: corev1.TolerationOpExists, TolerationSeconds: new(int64(0))}}
-	pod := podOf(t, inputs(specification(func(s *v1alpha1.ServingRuntimeSpec) {
+	pod := podOf(t, inputs(runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) {
 		s.NodeSelector, s.Tolerations = map[string]string{"type": "kwok"}, tolerations
 	})))
 	if diff := cmp.Diff(tolerations, pod.Tolerations); diff != "" || pod.NodeSelector["type"] != "kwok" {

@@ -11,14 +11,14 @@ import (
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// inClaim is a model of a format that lies in a claim.
+// inClaim returns a model of a format that is stored in a claim.
 func inClaim(format, claim string) mm.Model {
 	return mm.Model{Spec: v1alpha1.PredictorSpec{
 		ModelType: v1alpha1.ModelType{Name: format}, Storage: &v1alpha1.Storage{Parameters: map[string]string{"type": "pvc", "name": claim}},
 	}}
 }
 
-// [modelmesh-93] [modelmesh-94] [modelmesh-95] [modelmesh-96] Which claims pods mount.
+// [modelmesh-93] [modelmesh-94] [modelmesh-95] [modelmesh-96]
 func TestClaims(t *testing.T) {
 	existing := []string{"shelf", "any-shelf", "with.dots"}
 	models := []mm.Model{
@@ -37,14 +37,14 @@ func TestClaims(t *testing.T) {
 		"[modelmesh-94] not listed":              {Current, []string{"shelf"}, false, []string{"shelf"}, nil},
 		"[modelmesh-95] any":                     {Current, []string{"shelf"}, true, []string{"any-shelf", "shelf"}, []string{"gone"}},
 		"[M39] listed and missing":               {Current, []string{"shelf", "gone"}, false, []string{"shelf"}, []string{"gone"}},
-		"listed and missing, in the original":    {Original, []string{"shelf", "gone"}, false, []string{"gone", "shelf"}, nil},
-		"[modelmesh-96] any and missing":         {Original, nil, true, []string{"any-shelf"}, []string{"gone"}},
-		"no name":                                {Original, []string{"", "../etc", "Upper"}, false, nil, []string{"", "../etc", "Upper"}},
+		"listed and missing, in the original":    {Legacy, []string{"shelf", "gone"}, false, []string{"gone", "shelf"}, nil},
+		"[modelmesh-96] any and missing":         {Legacy, nil, true, []string{"any-shelf"}, []string{"gone"}},
+		"no name":                                {Legacy, []string{"", "../etc", "Upper"}, false, nil, []string{"", "../etc", "Upper"}},
 		"twice":                                  {Current, []string{"any-shelf", "any-shelf"}, true, []string{"any-shelf"}, []string{"gone"}},
-		"listed in the original, and of a model": {Original, []string{"gone"}, true, []string{"any-shelf", "gone"}, nil},
+		"listed in the original, and of a model": {Legacy, []string{"gone"}, true, []string{"any-shelf", "gone"}, nil},
 	} {
 		claims, missing := Claims(ClaimInputs{
-			Form: c.form, Listed: c.listed, AllowAny: c.any, Models: models, Labels: []string{"mt:onnx", "rt:own"},
+			Form: c.form, FromSecret: c.listed, AllowAny: c.any, Models: models, Labels: []string{"mt:onnx", "rt:own"},
 			Exists: func(claim string) bool { return slices.Contains(existing, claim) },
 		})
 		if diff := cmp.Diff([][]string{c.claims, c.missing}, [][]string{claims, missing}, cmpopts.EquateEmpty()); diff != "" {

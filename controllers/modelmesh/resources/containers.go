@@ -25,7 +25,7 @@ const (
 	volumeTLS         = "tls-certs"
 )
 
-// Folders in the pods.
+// Directories in the pods.
 const (
 	modelsDir      = "/models"
 	claimsDir      = "/pvc_mounts"
@@ -35,67 +35,67 @@ const (
 	tlsDir         = "/opt/kserve/mmesh/tls"
 )
 
-// preStopPort answers when a pod may stop.
+// preStopPort is the port of the mesh for preStop hooks.
 const preStopPort = 8090
 
-// containers lists the containers in their order. The mesh waits a limited time for the server, so images of servers are pulled
-// first: the mesh changes places with the last container before the puller joins.
-func (p *pod) containers() ([]*corev1ac.ContainerApplyConfiguration, error) {
-	all := []*corev1ac.ContainerApplyConfiguration{p.mesh()}
+// buildContainers returns the containers in start order. The mesh waits a limited time for the model server, so that the images of the
+// model server are pulled first: the mesh is swapped with the last container, before the puller is appended.
+func (p *podBuilder) buildContainers() ([]*corev1ac.ContainerApplyConfiguration, error) {
+	containers := []*corev1ac.ContainerApplyConfiguration{p.buildMesh()}
 	if p.Proxy != nil {
 		sidecar, err := p.Proxy.Container()
 		if err != nil {
 			return nil, fmt.Errorf("the authentication proxy: %w", err)
 		}
-		all = append(all, sidecar)
+		containers = append(containers, sidecar)
 	}
-	own := len(all)
+	ownCount := len(containers)
 	for i := range p.Spec.Containers {
-		c := p.runtime(&p.Spec.Containers[i])
-		if slices.ContainsFunc(all[:own], func(o *corev1ac.ContainerApplyConfiguration) bool { return *o.Name == *c.Name }) {
+		c := p.buildRuntime(&p.Spec.Containers[i])
+		if slices.ContainsFunc(containers[:ownCount], func(o *corev1ac.ContainerApplyConfiguration) bool { return *o.Name == *c.Name }) {
 			return nil, fmt.Errorf("spec.containers: ModelMesh has a container named %q itself: choose another name", *c.Name)
 		}
-		all = replaceOrAppend(all, c)
+		containers = replaceOrAppend(containers, c)
 	}
 	if p.Spec.BuiltInAdapter != nil {
-		all = replaceOrAppend(all, p.adapter())
+		containers = replaceOrAppend(containers, p.buildAdapter())
 	}
 	if p.Settings.RESTProxy.Enabled {
-		all = append(all, p.restProxy())
+		containers = append(containers, p.buildRESTProxy())
 	}
-	last := len(all) - 1
-	all[0], all[last] = all[last], all[0]
-	if p.pulls() {
-		all = append(all, p.puller())
+	last := len(containers) - 1
+	containers[0], containers[last] = containers[last], containers[0]
+	if p.needsPuller() {
+		containers = append(containers, p.buildPuller())
 	}
-	return all, nil
+	return containers, nil
 }
 
-// replaceOrAppend puts a container in the place of the one of its name, or at the end.
-func replaceOrAppend(all []*corev1ac.ContainerApplyConfiguration, c *corev1ac.ContainerApplyConfiguration) []*corev1ac.ContainerApplyConfiguration {
-	at := slices.IndexFunc(all, func(o *corev1ac.ContainerApplyConfiguration) bool { return *o.Name == *c.Name })
-	if at < 0 {
-		return append(all, c)
+// replaceOrAppend replaces the container of the same name, or appends the container.
+func replaceOrAppend(containers []*corev1ac.ContainerApplyConfiguration, c *corev1ac.ContainerApplyConfiguration) []*corev1ac.ContainerApplyConfiguration {
+	index := slices.IndexFunc(containers, func(o *corev1ac.ContainerApplyConfiguration) bool { return *o.Name == *c.Name })
+	if index < 0 {
+		return append(containers, c)
 	}
-	all[at] = c
-	return all
+	containers[index] = c
+	return containers
 }
 
-// runtime is a container of the runtime. Whether the pod is ready, the mesh decides.
-func (p *pod) runtime(given *corev1.Container) *corev1ac.ContainerApplyConfiguration {
-	c := resources.MustApply[corev1ac.ContainerApplyConfiguration](given)
-	c.WithName(given.Name) // an empty name is left out by the translation
-	c.Env, c.Ports = p.distinctEnv(given.Name, c.Env), p.distinctPorts(given.Name, c.Ports)
-	own := c.VolumeMounts
+// buildRuntime builds a container of the runtime. It has no readiness probe: the mesh decides about the readiness of the pod.
+func (p *podBuilder) buildRuntime(container *corev1.Container) *corev1ac.ContainerApplyConfiguration {
+	c := resources.MustApply[corev1ac.ContainerApplyConfiguration](container)
+	c.WithName(container.Name) // the conversion omits an empty name
+	c.Env, c.Ports = p.dedupEnv(container.Name, c.Env), p.dedupPorts(container.Name, c.Ports)
+	runtimeMounts := c.VolumeMounts
 	c.VolumeMounts = nil
-	if !slices.ContainsFunc(own, func(m corev1ac.VolumeMountApplyConfiguration) bool {
+	if !slices.ContainsFunc(runtimeMounts, func(m corev1ac.VolumeMountApplyConfiguration) bool {
 		return m.Name != nil && *m.Name == mm.ModelsVolume && m.MountPath != nil && *m.MountPath == modelsDir
 	}) {
 		c.WithVolumeMounts(mount(mm.ModelsVolume, modelsDir))
 	}
 	c.WithVolumeMounts(p.claimMounts()...)
-	for i := range own {
-		c.WithVolumeMounts(namedMount(&own[i]))
+	for i := range runtimeMounts {
+		c.WithVolumeMounts(withNameAndPath(&runtimeMounts[i]))
 	}
 	if dir := p.endpoints.SocketDir(); dir != "" {
 		c.WithVolumeMounts(mount(volumeSocket, dir))
@@ -104,8 +104,8 @@ func (p *pod) runtime(given *corev1.Container) *corev1ac.ContainerApplyConfigura
 	return c.WithLifecycle(waitForModels())
 }
 
-// namedMount has a name and a path, if only empty ones.
-func namedMount(m *corev1ac.VolumeMountApplyConfiguration) *corev1ac.VolumeMountApplyConfiguration {
+// withNameAndPath sets an unset name and path to "".
+func withNameAndPath(m *corev1ac.VolumeMountApplyConfiguration) *corev1ac.VolumeMountApplyConfiguration {
 	if m.Name == nil {
 		m.WithName("")
 	}
@@ -115,7 +115,7 @@ func namedMount(m *corev1ac.VolumeMountApplyConfiguration) *corev1ac.VolumeMount
 	return m
 }
 
-// waitForModels keeps a container until its models are handed to others.
+// waitForModels returns the preStop hook that waits until the models of the pod were moved to other pods.
 func waitForModels() *corev1ac.LifecycleApplyConfiguration {
 	return corev1ac.Lifecycle().WithPreStop(corev1ac.LifecycleHandler().WithHTTPGet(
 		corev1ac.HTTPGetAction().WithPath("/prestop").WithPort(intstr.FromInt32(preStopPort))))
@@ -125,7 +125,7 @@ func mount(volume, path string) *corev1ac.VolumeMountApplyConfiguration {
 	return corev1ac.VolumeMount().WithName(volume).WithMountPath(path)
 }
 
-func readOnly(volume, path string) *corev1ac.VolumeMountApplyConfiguration {
+func readOnlyMount(volume, path string) *corev1ac.VolumeMountApplyConfiguration {
 	return mount(volume, path).WithReadOnly(true)
 }
 
@@ -137,56 +137,57 @@ func requirements(r corev1.ResourceRequirements) *corev1ac.ResourceRequirementsA
 	return resources.Requirements(r.Requests, r.Limits)
 }
 
-// runtimeUser is the user of servers where the namespace refuses root and the platform gives no other. The images of Triton,
-// TorchServe and MLServer have a user of that number, and the first two name none or name it by a word, which is refused too.
-const runtimeUser = 1000
+// runtimeUID is the user of model servers where the namespace enforces the restricted standard and the platform assigns no user. The
+// images of Triton, TorchServe and MLServer have this user; the first two set no numeric USER, which runAsNonRoot rejects.
+const runtimeUID = 1000
 
-// podSecurity holds for all containers. That it does not run as root is set on each container: a server may need root.
-func (p *pod) podSecurity() *corev1ac.PodSecurityContextApplyConfiguration {
-	if p.original() {
+// podSecurity returns the security context of the pod. runAsNonRoot is set per container, because a model server may need root.
+func (p *podBuilder) podSecurity() *corev1ac.PodSecurityContextApplyConfiguration {
+	if p.isLegacy() {
 		return nil
 	}
 	return corev1ac.PodSecurityContext().
 		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
 }
 
-// ownSecurity is that of containers of ModelMesh, whose images have users by number. In the original only some had one.
-func (p *pod) ownSecurity(originalHad bool) *corev1ac.SecurityContextApplyConfiguration {
+// sidecarSecurity returns the security context of ModelMesh containers, whose images have a numeric user. The legacy controller set one
+// on some of them only.
+func (p *podBuilder) sidecarSecurity(legacyHad bool) *corev1ac.SecurityContextApplyConfiguration {
 	switch {
-	case !p.original():
+	case !p.isLegacy():
 		return resources.ContainerSecurity().WithRunAsNonRoot(true)
-	case originalHad:
-		return dropAll()
+	case legacyHad:
+		return dropAllCapabilities()
 	default:
 		return nil
 	}
 }
 
-func dropAll() *corev1ac.SecurityContextApplyConfiguration {
+func dropAllCapabilities() *corev1ac.SecurityContextApplyConfiguration {
 	return corev1ac.SecurityContext().WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))
 }
 
-// runtimeSecurity is that of a container of the runtime. What its author says stands; only where the namespace would refuse the
-// pod, what is not said is added.
-func (p *pod) runtimeSecurity(given *corev1ac.SecurityContextApplyConfiguration) *corev1ac.SecurityContextApplyConfiguration {
+// runtimeSecurity returns the security context of a runtime container. Fields set by the author are kept; missing fields are added only
+// if the namespace would reject the pod without them.
+func (p *podBuilder) runtimeSecurity(specified *corev1ac.SecurityContextApplyConfiguration) *corev1ac.SecurityContextApplyConfiguration {
 	switch {
-	case given == nil && p.original():
-		return dropAll()
-	case given == nil && p.OpenShift:
+	case specified == nil && p.isLegacy():
+		return dropAllCapabilities()
+	case specified == nil && p.OpenShift:
 		return resources.ContainerSecurity().WithRunAsNonRoot(true)
-	case given == nil && p.Restricted:
-		return resources.ContainerSecurity().WithRunAsNonRoot(true).WithRunAsUser(runtimeUser)
-	case given == nil:
+	case specified == nil && p.Restricted:
+		return resources.ContainerSecurity().WithRunAsNonRoot(true).WithRunAsUser(runtimeUID)
+	case specified == nil:
 		return resources.ContainerSecurity()
-	case p.original() || p.OpenShift || !p.Restricted:
-		return given
+	case p.isLegacy() || p.OpenShift || !p.Restricted:
+		return specified
 	default:
-		return completed(given)
+		return withRestrictedDefaults(specified)
 	}
 }
 
-// completed adds what a restricted namespace demands and the author does not say.
-func completed(c *corev1ac.SecurityContextApplyConfiguration) *corev1ac.SecurityContextApplyConfiguration {
+// withRestrictedDefaults adds the missing fields that the restricted standard requires.
+func withRestrictedDefaults(c *corev1ac.SecurityContextApplyConfiguration) *corev1ac.SecurityContextApplyConfiguration {
 	if c.AllowPrivilegeEscalation == nil {
 		c.WithAllowPrivilegeEscalation(false)
 	}
@@ -200,7 +201,7 @@ func completed(c *corev1ac.SecurityContextApplyConfiguration) *corev1ac.Security
 		c.WithRunAsNonRoot(true)
 	}
 	if c.RunAsUser == nil && *c.RunAsNonRoot {
-		c.WithRunAsUser(runtimeUser)
+		c.WithRunAsUser(runtimeUID)
 	}
 	return c
 }

@@ -19,29 +19,29 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// gracePeriod is how long a pod may take to hand its models to others, in seconds.
-const gracePeriod = 90
+// gracePeriodSeconds is the time in which a pod can move its models to other pods.
+const gracePeriodSeconds = 90
 
-// Deployment is the Deployment of a runtime.
+// Deployment is the built Deployment of a runtime.
 type Deployment struct {
 	Config *appsv1ac.DeploymentApplyConfiguration
-	// Notices tell the author of the runtime what was left out of it, and why.
+	// Notices describe the ignored parts of the spec to the author of the runtime.
 	Notices []string
 }
 
-// BuildDeployment renders the pods of a runtime. It fails when the spec cannot be rendered; the error names the field.
+// BuildDeployment builds the Deployment of a runtime. The error of an invalid spec names the field.
 func BuildDeployment(in RuntimeInputs) (Deployment, error) {
 	endpoints, err := mm.EndpointsOf(in.Spec)
 	if err != nil {
 		return Deployment{}, err
 	}
-	p := &pod{RuntimeInputs: in, endpoints: endpoints, notices: mm.Ignored(in.Spec)}
+	p := &podBuilder{RuntimeInputs: in, endpoints: endpoints, notices: mm.IgnoredFieldWarnings(in.Spec)}
 	p.claims = p.claimVolumes()
-	spec, err := p.spec()
+	spec, err := p.buildSpec()
 	if err != nil {
 		return Deployment{}, err
 	}
-	labels := p.labels()
+	labels := p.deploymentLabels()
 	template := corev1ac.PodTemplateSpec().WithLabels(p.podLabels(labels)).WithAnnotations(p.podAnnotations()).WithSpec(spec)
 	deployment := appsv1ac.DeploymentSpec().
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(map[string]string{
@@ -57,7 +57,7 @@ func BuildDeployment(in RuntimeInputs) (Deployment, error) {
 	return Deployment{Config: config, Notices: p.notices}, nil
 }
 
-// TemplateHash tells two pod templates apart.
+// TemplateHash returns a hash of the pod template.
 func TemplateHash(d *appsv1ac.DeploymentApplyConfiguration) (string, error) {
 	text, err := json.Marshal(d.Spec.Template)
 	if err != nil {
@@ -67,66 +67,66 @@ func TemplateHash(d *appsv1ac.DeploymentApplyConfiguration) (string, error) {
 	return hex.EncodeToString(sum[:])[:16], nil
 }
 
-// labels are those of the Deployment, and the first ones of its pods.
-func (p *pod) labels() map[string]string {
+// deploymentLabels returns the labels of the Deployment, which its pods have too.
+func (p *podBuilder) deploymentLabels() map[string]string {
 	labels := serviceLabels(p.Settings.ServiceName)
 	labels[LabelName] = p.deploymentName()
 	return labels
 }
 
-// podLabels adds the labels of the settings and those of the runtime, which win. None may replace what selects the pods.
-func (p *pod) podLabels(labels map[string]string) map[string]string {
+// podLabels adds the labels of the settings and of the runtime, which takes precedence. Reserved labels, by which pods are selected,
+// cannot be overridden.
+func (p *podBuilder) podLabels(labels map[string]string) map[string]string {
 	reserved := []string{LabelService, LabelName, LabelManagedBy}
-	if p.original() {
+	if p.isLegacy() {
 		reserved = reserved[:2]
 	}
-	all := maps.Clone(labels)
-	for _, more := range []struct {
+	podLabels := maps.Clone(labels)
+	for _, extra := range []struct {
 		from   string
 		labels map[string]string
 	}{{"setting runtimePodLabels", p.Settings.RuntimePodLabels}, {"spec.labels", p.Spec.Labels}} {
-		for _, key := range slices.Sorted(maps.Keys(more.labels)) {
-			if slices.Contains(reserved, key) && more.labels[key] != labels[key] {
-				p.notice("%s: %s is ignored, pods are found by it: choose another key", more.from, key)
+		for _, key := range slices.Sorted(maps.Keys(extra.labels)) {
+			if slices.Contains(reserved, key) && extra.labels[key] != labels[key] {
+				p.addNotice("%s: %s is ignored, pods are found by it: choose another key", extra.from, key)
 				continue
 			}
-			all[key] = more.labels[key]
+			podLabels[key] = extra.labels[key]
 		}
 	}
-	return all
+	return podLabels
 }
 
-func (p *pod) podAnnotations() map[string]string {
-	all := map[string]string{}
+func (p *podBuilder) podAnnotations() map[string]string {
+	annotations := map[string]string{}
 	if m := p.Settings.Metrics; m.Enabled {
-		all["prometheus.io/path"] = "/metrics"
-		all["prometheus.io/port"] = strconv.Itoa(int(m.Port))
-		all["prometheus.io/scheme"] = m.Scheme
-		all["prometheus.io/scrape"] = "true"
+		annotations["prometheus.io/path"] = "/metrics"
+		annotations["prometheus.io/port"] = strconv.Itoa(int(m.Port))
+		annotations["prometheus.io/scheme"] = m.Scheme
+		annotations["prometheus.io/scrape"] = "true"
 	}
-	maps.Copy(all, p.Settings.RuntimePodAnnotations)
-	maps.Copy(all, p.Spec.Annotations)
-	return all
+	maps.Copy(annotations, p.Settings.RuntimePodAnnotations)
+	maps.Copy(annotations, p.Spec.Annotations)
+	return annotations
 }
 
-// spec renders the pod itself.
-func (p *pod) spec() (*corev1ac.PodSpecApplyConfiguration, error) {
-	containers, err := p.containers()
+func (p *podBuilder) buildSpec() (*corev1ac.PodSpecApplyConfiguration, error) {
+	containers, err := p.buildContainers()
 	if err != nil {
 		return nil, err
 	}
-	volumes := p.volumes()
-	if err := checkNames(containers, volumes); err != nil {
+	volumes := p.buildVolumes()
+	if err := validateNames(containers, volumes); err != nil {
 		return nil, err
 	}
 	tolerations := resources.MustApplyEach[corev1ac.TolerationApplyConfiguration](p.Spec.Tolerations)
 	spec := corev1ac.PodSpec().
-		WithTerminationGracePeriodSeconds(gracePeriod).
+		WithTerminationGracePeriodSeconds(gracePeriodSeconds).
 		WithContainers(containers...).
 		WithVolumes(volumes...).
 		WithImagePullSecrets(p.pullSecrets()...).
 		WithNodeSelector(p.Spec.NodeSelector).
-		WithTolerations(pointers(tolerations)...)
+		WithTolerations(toPointers(tolerations)...)
 	if account := p.Settings.ServiceAccountName; account != "" {
 		spec.WithServiceAccountName(account)
 	}
@@ -137,26 +137,27 @@ func (p *pod) spec() (*corev1ac.PodSpecApplyConfiguration, error) {
 		spec.WithSchedulerName(name)
 	}
 	spec.ResourceClaims = resources.MustApplyEach[corev1ac.PodResourceClaimApplyConfiguration](p.Spec.ResourceClaims)
-	spec.Affinity = p.affinity()
+	spec.Affinity = p.buildAffinity()
 	spec.SecurityContext = p.podSecurity()
 	return spec, nil
 }
 
-// pullSecrets are those of the settings and those of the runtime, each once, at its first place.
-func (p *pod) pullSecrets() []*corev1ac.LocalObjectReferenceApplyConfiguration {
+// pullSecrets returns the image pull secrets of the settings and of the runtime, without duplicates.
+func (p *podBuilder) pullSecrets() []*corev1ac.LocalObjectReferenceApplyConfiguration {
 	seen := map[string]bool{}
-	var all []*corev1ac.LocalObjectReferenceApplyConfiguration
+	var secrets []*corev1ac.LocalObjectReferenceApplyConfiguration
 	for _, secret := range slices.Concat(p.Settings.ImagePullSecrets, p.Spec.ImagePullSecrets) {
 		if secret.Name != "" && !seen[secret.Name] {
 			seen[secret.Name] = true
-			all = append(all, corev1ac.LocalObjectReference().WithName(secret.Name))
+			secrets = append(secrets, corev1ac.LocalObjectReference().WithName(secret.Name))
 		}
 	}
-	return all
+	return secrets
 }
 
-// checkNames refuses what the API server would refuse, in words that tell the author of the runtime what to do.
-func checkNames(containers []*corev1ac.ContainerApplyConfiguration, volumes []*corev1ac.VolumeApplyConfiguration) error {
+// validateNames returns an error for duplicate volumes, duplicate mount paths and mounts of unknown volumes. The API server would reject
+// them too, but its message does not name the field of the runtime.
+func validateNames(containers []*corev1ac.ContainerApplyConfiguration, volumes []*corev1ac.VolumeApplyConfiguration) error {
 	seen := map[string]bool{}
 	for _, v := range volumes {
 		if seen[*v.Name] {
@@ -179,23 +180,23 @@ func checkNames(containers []*corev1ac.ContainerApplyConfiguration, volumes []*c
 	return nil
 }
 
-func pointers[T any](values []T) []*T {
-	all := make([]*T, len(values))
+func toPointers[T any](values []T) []*T {
+	pointers := make([]*T, len(values))
 	for i := range values {
-		all[i] = &values[i]
+		pointers[i] = &values[i]
 	}
-	return all
+	return pointers
 }
 
-// affinity is that of the runtime, bound to the architectures that the images of ModelMesh exist for. Terms are alternatives, so
-// the architectures have to stand in each of them; the original made them one more alternative.
-func (p *pod) affinity() *corev1ac.AffinityApplyConfiguration {
+// buildAffinity restricts the affinity of the runtime to the architectures of the images. Node selector terms are alternatives, so each
+// of them gets the requirement; the legacy controller added it as one more alternative.
+func (p *podBuilder) buildAffinity() *corev1ac.AffinityApplyConfiguration {
 	affinity := &corev1.Affinity{}
 	if p.Spec.Affinity != nil {
 		affinity = p.Spec.Affinity.DeepCopy()
 	}
 	if architectures := p.Settings.RuntimeArchitectures; len(architectures) > 0 {
-		p.bind(affinity, corev1.NodeSelectorRequirement{
+		p.requireNodes(affinity, corev1.NodeSelectorRequirement{
 			Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: architectures,
 		})
 	}
@@ -205,7 +206,7 @@ func (p *pod) affinity() *corev1ac.AffinityApplyConfiguration {
 	return resources.MustApply[corev1ac.AffinityApplyConfiguration](affinity)
 }
 
-func (p *pod) bind(affinity *corev1.Affinity, to corev1.NodeSelectorRequirement) {
+func (p *podBuilder) requireNodes(affinity *corev1.Affinity, requirement corev1.NodeSelectorRequirement) {
 	if affinity.NodeAffinity == nil {
 		affinity.NodeAffinity = &corev1.NodeAffinity{}
 	}
@@ -214,15 +215,15 @@ func (p *pod) bind(affinity *corev1.Affinity, to corev1.NodeSelectorRequirement)
 		*required = &corev1.NodeSelector{}
 	}
 	terms := &(*required).NodeSelectorTerms
-	if len(*terms) == 0 || p.original() {
-		*terms = append(*terms, corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{to}})
+	if len(*terms) == 0 || p.isLegacy() {
+		*terms = append(*terms, corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{requirement}})
 		return
 	}
 	for i := range *terms {
 		term := &(*terms)[i]
-		empty := len(term.MatchExpressions) == 0 && len(term.MatchFields) == 0 // it matches no node, and has to stay so
-		if !empty && !slices.ContainsFunc(term.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool { return r.Key == to.Key }) {
-			term.MatchExpressions = append(term.MatchExpressions, to)
+		empty := len(term.MatchExpressions) == 0 && len(term.MatchFields) == 0 // an empty term matches no node; a requirement would change that
+		if !empty && !slices.ContainsFunc(term.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool { return r.Key == requirement.Key }) {
+			term.MatchExpressions = append(term.MatchExpressions, requirement)
 		}
 	}
 }

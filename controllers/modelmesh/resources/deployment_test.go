@@ -16,22 +16,22 @@ import (
 
 var forms = map[string]func(*RuntimeInputs){"current": func(*RuntimeInputs) {}, "original": original}
 
-// The order of containers decides which images are pulled first. [modelmesh-22] [modelmesh-34]
-func TestOrderOfContainers(t *testing.T) {
+// The order of the containers decides which images are pulled first. [modelmesh-22] [modelmesh-34]
+func TestContainerOrder(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec *v1alpha1.ServingRuntimeSpec
 		rest bool
 		want string
 	}{
-		"an adapter":                    {specification(withAdapter), false, "triton-adapter triton mm"},
-		"an adapter and the REST proxy": {specification(withAdapter), true, "rest-proxy triton triton-adapter mm"},
-		"a puller":                      {specification(), false, "server mm puller"},
-		"a puller and the REST proxy":   {specification(), true, "rest-proxy server mm puller"},
-		"[modelmesh-34] no puller":      {specification(pullerless), true, "rest-proxy server mm"},
-		"two servers":                   {specification(pullerless, alsoNamed("second")), false, "second server mm"},
-		"no server":                     {specification(func(s *v1alpha1.ServingRuntimeSpec) { s.Containers = nil }), false, "mm puller"},
-		"two of one name":               {specification(pullerless, alsoNamed("second"), alsoNamed("server")), false, "second server mm"},
-		"one named like the adapter":    {specification(withAdapter, alsoNamed("triton-adapter")), false, "triton-adapter triton mm"},
+		"an adapter":                    {runtimeSpec(withAdapter), false, "triton-adapter triton mm"},
+		"an adapter and the REST proxy": {runtimeSpec(withAdapter), true, "rest-proxy triton triton-adapter mm"},
+		"a puller":                      {runtimeSpec(), false, "server mm puller"},
+		"a puller and the REST proxy":   {runtimeSpec(), true, "rest-proxy server mm puller"},
+		"[modelmesh-34] no puller":      {runtimeSpec(pullerless), true, "rest-proxy server mm"},
+		"two servers":                   {runtimeSpec(pullerless, withExtraContainer("second")), false, "second server mm"},
+		"no server":                     {runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) { s.Containers = nil }), false, "mm puller"},
+		"two of one name":               {runtimeSpec(pullerless, withExtraContainer("second"), withExtraContainer("server")), false, "second server mm"},
+		"one named like the adapter":    {runtimeSpec(withAdapter, withExtraContainer("triton-adapter")), false, "triton-adapter triton mm"},
 	} {
 		for form, change := range forms {
 			in := inputs(c.spec, change)
@@ -43,23 +43,23 @@ func TestOrderOfContainers(t *testing.T) {
 	}
 }
 
-// alsoNamed adds a container with an image of its own.
-func alsoNamed(name string) func(*v1alpha1.ServingRuntimeSpec) {
+// withExtraContainer adds a container with another image.
+func withExtraContainer(name string) func(*v1alpha1.ServingRuntimeSpec) {
 	return func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Containers = append(s.Containers, corev1.Container{Name: name, Image: fmt.Sprintf("example.com/%s:%d", name, len(s.Containers))})
 	}
 }
 
-// Of several containers with one name the last one stands in the place of the first.
-func TestLastContainerOfANameWins(t *testing.T) {
-	pod := podOf(t, inputs(specification(alsoNamed("second"), alsoNamed("server")), plainMesh))
+// The last of several containers with the same name replaces the first.
+func TestLastContainerOfNameWins(t *testing.T) {
+	pod := podOf(t, inputs(runtimeSpec(withExtraContainer("second"), withExtraContainer("server")), plainMesh))
 	if got := container(t, pod, "server").Image; got != "example.com/server:2" {
 		t.Error(got)
 	}
 }
 
-// A container of the runtime keeps what its author says. [modelmesh-22]
-func TestServerKeepsWhatItHas(t *testing.T) {
+// A runtime container keeps its spec. [modelmesh-22]
+func TestRuntimeContainerKeepsSpec(t *testing.T) {
 	given := corev1.Container{
 		Name: "triton", Image: "example.com/server:7", Args: []string{"--a", "b"}, Command: []string{"/run"}, WorkingDir: "/work",
 		Env: []corev1.EnvVar{
@@ -71,7 +71,7 @@ func TestServerKeepsWhatItHas(t *testing.T) {
 		SecurityContext: &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_NICE"}}},
 	}
 	for form, change := range forms {
-		pod := podOf(t, inputs(specification(withAdapter, func(s *v1alpha1.ServingRuntimeSpec) { s.Containers[0] = given }), change))
+		pod := podOf(t, inputs(runtimeSpec(withAdapter, func(s *v1alpha1.ServingRuntimeSpec) { s.Containers[0] = given }), change))
 		got := container(t, pod, "triton")
 		want := given.DeepCopy()
 		want.Lifecycle = got.Lifecycle
@@ -85,9 +85,9 @@ func TestServerKeepsWhatItHas(t *testing.T) {
 	}
 }
 
-// Variables of the runtime replace those of the adapter as a whole, or come after them. [modelmesh-22] [modelmesh-28]
+// Variables of the runtime replace those of the adapter or are appended. [modelmesh-22] [modelmesh-28]
 func TestAdapterEnvironment(t *testing.T) {
-	spec := specification(withAdapter, func(s *v1alpha1.ServingRuntimeSpec) {
+	spec := runtimeSpec(withAdapter, func(s *v1alpha1.ServingRuntimeSpec) {
 		s.BuiltInAdapter.Env = []corev1.EnvVar{
 			{Name: "ADAPTER_PORT", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
 			{Name: "NEW_ENV_VAR", Value: "new"}, {Name: "NEW_ENV_VAR", Value: "newer"},
@@ -117,9 +117,9 @@ func TestAdapterEnvironment(t *testing.T) {
 	}
 }
 
-// Without a data endpoint the adapter answers requests where it manages models, and its own port has a default. [M1]
+// Without a data endpoint the adapter's management endpoint serves inference, and its port has a default. [M1]
 func TestAdapterDefaults(t *testing.T) {
-	pod := podOf(t, inputs(specification(withAdapter, func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint, s.GRPCDataEndpoint = nil, nil })))
+	pod := podOf(t, inputs(runtimeSpec(withAdapter, func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint, s.GRPCDataEndpoint = nil, nil })))
 	adapter := container(t, pod, "triton-adapter")
 	if port, _ := variable(adapter, "ADAPTER_PORT"); port != "8085" {
 		t.Errorf("ADAPTER_PORT=%s", port)
@@ -138,9 +138,9 @@ func TestAdapterDefaults(t *testing.T) {
 	}
 }
 
-// Of a list that knows no doubles, one element stays, and a notice reports the others.
-func TestDoubles(t *testing.T) {
-	spec := specification(func(s *v1alpha1.ServingRuntimeSpec) {
+// One of several duplicates is kept, and notices report the others.
+func TestDuplicateVariablesAndPorts(t *testing.T) {
+	spec := runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "2"}, {Name: "A", Value: "3"}}
 		s.Containers[0].Ports = []corev1.ContainerPort{{Name: "a", ContainerPort: 1}, {Name: "b", ContainerPort: 1, Protocol: "UDP"}, {Name: "c", ContainerPort: 1, Protocol: "TCP"}}
 	})
@@ -163,29 +163,29 @@ func TestDoubles(t *testing.T) {
 	}
 }
 
-// What the API server would refuse is refused in words that say what to do. [M41]
-func TestClashes(t *testing.T) {
+// Specs that the API server would reject are rejected with an error that names the fix. [M41]
+func TestConflictingNamesAreRejected(t *testing.T) {
 	for name, c := range map[string]struct {
 		in   RuntimeInputs
 		want string
 	}{
-		"a volume of TLS": {inputs(specification(ownVolume("tls-certs")), encrypted),
+		"a volume of TLS": {inputs(runtimeSpec(ownVolume("tls-certs")), encrypted),
 			`spec.volumes: the pod would have two volumes named "tls-certs", one of them of ModelMesh or of a claim: choose another name`},
-		"two volumes": {inputs(specification(ownVolume("a"), ownVolume("a"))), `two volumes named "a"`},
-		"the folder of the models": {inputs(specification(ownVolume("a"), ownMount("a", "/models"))),
+		"two volumes": {inputs(runtimeSpec(ownVolume("a"), ownVolume("a"))), `two volumes named "a"`},
+		"the folder of the models": {inputs(runtimeSpec(ownVolume("a"), ownMount("a", "/models"))),
 			`spec.containers[server]: two volumes would be mounted at "/models", one of them of ModelMesh: choose another path`},
-		"the folder of the sockets": {inputs(specification(onSockets, ownVolume("a"), ownMount("a", "/tmp/own"))), `mounted at "/tmp/own"`},
-		"no volume":                 {inputs(specification(ownMount("a", "/a"))), `spec.containers[server]: there is no volume named "a" to mount: add it to spec.volumes or choose another`},
-		"an endpoint":               {inputs(specification(func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = new("8085") })), "spec.grpcEndpoint"},
+		"the folder of the sockets": {inputs(runtimeSpec(onSockets, ownVolume("a"), ownMount("a", "/tmp/own"))), `mounted at "/tmp/own"`},
+		"no volume":                 {inputs(runtimeSpec(ownMount("a", "/a"))), `spec.containers[server]: there is no volume named "a" to mount: add it to spec.volumes or choose another`},
+		"an endpoint":               {inputs(runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = new("8085") })), "spec.grpcEndpoint"},
 	} {
 		if d, err := BuildDeployment(c.in); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, %v", name, d, err)
 		}
 	}
-	if _, err := BuildDeployment(inputs(specification(ownVolume("tls-certs")))); err != nil {
+	if _, err := BuildDeployment(inputs(runtimeSpec(ownVolume("tls-certs")))); err != nil {
 		t.Errorf("without TLS the name is free: %v", err)
 	}
-	pod := podOf(t, inputs(specification(ownMount("models-dir", "/models"), ownMount("models-dir", "/more"))))
+	pod := podOf(t, inputs(runtimeSpec(ownMount("models-dir", "/models"), ownMount("models-dir", "/more"))))
 	if diff := cmp.Diff([]string{"models-dir /models", "models-dir /more"}, mounts(container(t, pod, "server"))); diff != "" {
 		t.Errorf("own mounts of the models are allowed (-want +got):\n%s", diff)
 	}
@@ -203,15 +203,15 @@ func ownMount(volume, path string) func(*v1alpha1.ServingRuntimeSpec) {
 	}
 }
 
-// [modelmesh-26] Labels and annotations of the settings and of the runtime; those of the runtime win.
+// [modelmesh-26] Labels and annotations of the runtime override those of the settings.
 func TestPodLabelsAndAnnotations(t *testing.T) {
-	in := inputs(specification(func(s *v1alpha1.ServingRuntimeSpec) {
+	in := inputs(runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Labels = map[string]string{"both": "spec", "spec": "1"}
 		s.Annotations = map[string]string{"both": "spec", "spec": "1"}
 	}), plainMesh)
 	in.Settings.RuntimePodLabels = map[string]string{"both": "settings", "settings": "1"}
 	in.Settings.RuntimePodAnnotations = map[string]string{"both": "settings", "settings": "1"}
-	template := typed[appsv1.Deployment](t, deployed(t, in)).Spec.Template
+	template := typed[appsv1.Deployment](t, buildDeploymentFor(t, in)).Spec.Template
 	more := map[string]string{"both": "spec", "spec": "1", "settings": "1"}
 	if diff := cmp.Diff(more, template.Annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
@@ -223,22 +223,22 @@ func TestPodLabelsAndAnnotations(t *testing.T) {
 	if diff := cmp.Diff(more, template.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
-	none := typed[appsv1.Deployment](t, deployed(t, inputs(specification(), plainMesh))).Spec.Template
+	none := typed[appsv1.Deployment](t, buildDeploymentFor(t, inputs(runtimeSpec(), plainMesh))).Spec.Template
 	if none.Annotations != nil || len(none.Labels) != 5 {
 		t.Errorf("without any: %v, %v", none.Annotations, none.Labels)
 	}
 }
 
-// Labels by which pods are found stay, whatever the settings and the runtime say. [M38]
+// Labels in selectors cannot be overridden. [M38]
 func TestReservedLabels(t *testing.T) {
 	for form, change := range forms {
-		in := inputs(specification(func(s *v1alpha1.ServingRuntimeSpec) { s.Labels = map[string]string{LabelName: "mine", "ok": "1"} }), change)
+		in := inputs(runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) { s.Labels = map[string]string{LabelName: "mine", "ok": "1"} }), change)
 		in.Settings.RuntimePodLabels = map[string]string{LabelService: "mine", LabelName: "modelmesh-serving-own"}
 		d, err := BuildDeployment(in)
 		if err != nil {
 			t.Fatal(err)
 		}
-		deployment := typed[appsv1.Deployment](t, deployed(t, in))
+		deployment := typed[appsv1.Deployment](t, buildDeploymentFor(t, in))
 		for key, value := range deployment.Spec.Selector.MatchLabels {
 			if deployment.Spec.Template.Labels[key] != value {
 				t.Errorf("%s: %s of the pods is %q", form, key, deployment.Spec.Template.Labels[key])
@@ -253,7 +253,7 @@ func TestReservedLabels(t *testing.T) {
 	}
 }
 
-// [modelmesh-27] Pull secrets of the settings, then those of the runtime, each once.
+// [modelmesh-27] Pull secrets of the settings, then those of the runtime, without duplicates.
 func TestPullSecrets(t *testing.T) {
 	refs := func(names ...string) []corev1.LocalObjectReference {
 		var all []corev1.LocalObjectReference
@@ -269,7 +269,7 @@ func TestPullSecrets(t *testing.T) {
 		"both":         {refs("config-1", "config-2", "overlap"), refs("sr-1", "overlap", "sr-2"), refs("config-1", "config-2", "overlap", "sr-1", "sr-2")},
 		"an empty one": {refs(""), refs("a", "a"), refs("a")},
 	} {
-		in := inputs(specification(func(s *v1alpha1.ServingRuntimeSpec) { s.ImagePullSecrets = c.spec }))
+		in := inputs(runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) { s.ImagePullSecrets = c.spec }))
 		in.Settings.ImagePullSecrets = c.settings
 		if diff := cmp.Diff(c.want, podOf(t, in).ImagePullSecrets); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -277,9 +277,9 @@ func TestPullSecrets(t *testing.T) {
 	}
 }
 
-// [UP-F6] The scheduler and devices of a runtime are those of its pods, and what has no effect is reported.
-func TestSchedulerAndDevices(t *testing.T) {
-	in := inputs(specification(func(s *v1alpha1.ServingRuntimeSpec) {
+// [UP-F6] Pods have the scheduler and the devices of the runtime, and ignored fields are reported.
+func TestSchedulerAndResourceClaims(t *testing.T) {
+	in := inputs(runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) {
 		s.SchedulerName, s.ResourceClaims, s.Ignored = "gpus", []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: new("one")}}, []string{"workerSpec"}
 		s.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "gpu"}}
 	}))
@@ -294,8 +294,8 @@ func TestSchedulerAndDevices(t *testing.T) {
 	}
 }
 
-// [UP-F6] What newer schemas of KServe allow in containers and volumes reaches the pods.
-func TestFieldsOfNewerPods(t *testing.T) {
+// [UP-F6] Container and volume fields of newer KServe schemas are kept.
+func TestNewerPodFieldsAreKept(t *testing.T) {
 	fromFile := corev1.EnvVar{Name: "F", ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: "own", Path: "own.env", Key: "F", Optional: new(true)}}}
 	identity := corev1.Volume{Name: "identity", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
 		{PodCertificate: &corev1.PodCertificateProjection{SignerName: "example.com/s", KeyType: "ED25519", CredentialBundlePath: "bundle.pem"}},
@@ -304,7 +304,7 @@ func TestFieldsOfNewerPods(t *testing.T) {
 		Action:    corev1.ContainerRestartRuleActionRestart,
 		ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}},
 	}}
-	in := inputs(specification(withAdapter, ownVolume("own"), func(s *v1alpha1.ServingRuntimeSpec) {
+	in := inputs(runtimeSpec(withAdapter, ownVolume("own"), func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Volumes = append(s.Volumes, identity)
 		s.Containers[0].Env, s.BuiltInAdapter.Env = []corev1.EnvVar{fromFile}, []corev1.EnvVar{fromFile}
 		s.Containers[0].RestartPolicy, s.Containers[0].RestartPolicyRules = new(corev1.ContainerRestartPolicyNever), rules
@@ -325,26 +325,26 @@ func TestFieldsOfNewerPods(t *testing.T) {
 	}
 }
 
-// [modelmesh-33] Replicas are what the controller decided; without a decision the field is left to others.
-func TestReplicasOfTheDeployment(t *testing.T) {
-	in := inputs(specification())
+// [modelmesh-33] Without a replica count the field is unset.
+func TestDeploymentReplicas(t *testing.T) {
+	in := inputs(runtimeSpec())
 	in.Replicas = new(int32(5))
-	if got := typed[appsv1.Deployment](t, deployed(t, in)).Spec.Replicas; got == nil || *got != 5 {
+	if got := typed[appsv1.Deployment](t, buildDeploymentFor(t, in)).Spec.Replicas; got == nil || *got != 5 {
 		t.Errorf("replicas %v", got)
 	}
 	in.Replicas = nil
-	if got := typed[appsv1.Deployment](t, deployed(t, in)).Spec.Replicas; got != nil {
+	if got := typed[appsv1.Deployment](t, buildDeploymentFor(t, in)).Spec.Replicas; got != nil {
 		t.Errorf("replicas %d", *got)
 	}
 }
 
-// Names as long as Kubernetes allows make objects that Kubernetes allows, and no two runtimes share one.
-func TestLongNames(t *testing.T) {
+// Runtimes with names of maximum length result in valid, unique object names.
+func TestLongNamesAreValidAndUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, tail := range []string{"a", "b"} {
-		in := inputs(specification())
+		in := inputs(runtimeSpec())
 		in.Name = strings.Repeat("long.", 50) + tail
-		d := typed[appsv1.Deployment](t, deployed(t, in))
+		d := typed[appsv1.Deployment](t, buildDeploymentFor(t, in))
 		if problems := slices.Concat(validation.IsDNS1123Subdomain(d.Name), validation.IsValidLabelValue(d.Labels[LabelName])); len(problems) > 0 || seen[d.Name] {
 			t.Errorf("%s: %q", d.Name, problems)
 		}
@@ -358,7 +358,7 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
-// The hash tells forms and specs apart, and nothing else.
+// The hash depends on form and spec only.
 func TestTemplateHash(t *testing.T) {
 	hash := func(in RuntimeInputs) string {
 		d, err := BuildDeployment(in)
@@ -371,12 +371,12 @@ func TestTemplateHash(t *testing.T) {
 		}
 		return h
 	}
-	in := inputs(specification())
-	scaled := inputs(specification(), func(in *RuntimeInputs) { in.Replicas = new(int32(9)) })
-	if hash(in) != hash(inputs(specification())) || hash(in) != hash(scaled) {
+	in := inputs(runtimeSpec())
+	scaled := inputs(runtimeSpec(), func(in *RuntimeInputs) { in.Replicas = new(int32(9)) })
+	if hash(in) != hash(inputs(runtimeSpec())) || hash(in) != hash(scaled) {
 		t.Error("the same pods have two hashes")
 	}
-	if hash(in) == hash(inputs(specification(), original)) || hash(in) == hash(inputs(specification(onSockets))) {
+	if hash(in) == hash(inputs(runtimeSpec(), original)) || hash(in) == hash(inputs(runtimeSpec(onSockets))) {
 		t.Error("two pods have the same hash")
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// mended are the fields by which the two forms may differ.
-var mended = regexp.MustCompile(strings.Join([]string{
+// acceptedDifferences are the fields by which the two forms may differ.
+var acceptedDifferences = regexp.MustCompile(strings.Join([]string{
 	`\.securityContext\.`,                       // M40
 	`\.secret\.optional$`,                       // M39
 	`\.env\[\d+\]\.(name|value)$`,               // M37, see below
@@ -28,11 +28,11 @@ var mended = regexp.MustCompile(strings.Join([]string{
 	`\.template\.metadata\.labels\.app\.kubern`, // M38
 }, "|"))
 
-// The two forms of any runtime are the same pods but for what is mended: containers, mounts and variables in the same order.
-func TestFormsDifferInWhatIsMendedOnly(t *testing.T) {
+// Both forms of a runtime have the same containers, mounts and variables in the same order, except for acceptedDifferences.
+func TestFormsDifferInAcceptedFieldsOnly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawInputs(t)
-		current, original := renderedForm(t, in, Current), renderedForm(t, in, Original)
+		current, original := renderedForm(t, in, Current), renderedForm(t, in, Legacy)
 		if current == nil || original == nil {
 			if (current == nil) != (original == nil) {
 				t.Fatal("one form is refused")
@@ -40,7 +40,7 @@ func TestFormsDifferInWhatIsMendedOnly(t *testing.T) {
 			return
 		}
 		for _, d := range framework.Differences(framework.Leaves([]*unstructured.Unstructured{original}), framework.Leaves([]*unstructured.Unstructured{current}), filledIn) {
-			if !mended.MatchString(d.Path) {
+			if !acceptedDifferences.MatchString(d.Path) {
 				t.Fatalf("%s: %s -> %s", d.Path, d.Recorded, d.Ours)
 			}
 		}
@@ -50,9 +50,9 @@ func TestFormsDifferInWhatIsMendedOnly(t *testing.T) {
 	})
 }
 
-// drawInputs draws a runtime that the rules accept, with settings.
+// drawInputs draws a valid runtime and settings.
 func drawInputs(t *rapid.T) RuntimeInputs {
-	spec := specification()
+	spec := runtimeSpec()
 	for name, change := range kinds {
 		if rapid.Bool().Draw(t, name) {
 			change(spec)
@@ -71,7 +71,7 @@ func drawInputs(t *rapid.T) RuntimeInputs {
 }
 
 var kinds = map[string]func(*v1alpha1.ServingRuntimeSpec){
-	"adapter": withAdapter, "sockets": onSockets, "no puller": pullerless, "second": alsoNamed("second"),
+	"adapter": withAdapter, "sockets": onSockets, "no puller": pullerless, "second": withExtraContainer("second"),
 	"labels": func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Labels = map[string]string{LabelManagedBy: "me", LabelName: "x", "own": "1"}
 	},
@@ -85,7 +85,7 @@ var kinds = map[string]func(*v1alpha1.ServingRuntimeSpec){
 
 var surroundings = map[string]func(*RuntimeInputs){
 	"TLS": encrypted, "plain": plainMesh, "restricted": restricted, "OpenShift": onOpenShift, "claims": claiming("a", "b.c", "own"),
-	"annotations": func(in *RuntimeInputs) { in.Annotations = map[string]string{annotationLoading: "2"} },
+	"annotations": func(in *RuntimeInputs) { in.Annotations = map[string]string{annotationLoadingConcurrency: "2"} },
 	"logging":     func(in *RuntimeInputs) { in.Settings.EnableAccessLogging = true },
 }
 
@@ -102,7 +102,7 @@ func renderedForm(t *rapid.T, in RuntimeInputs, form Form) *unstructured.Unstruc
 	return objects[0]
 }
 
-// outline is what a pod consists of, by names and in order.
+// outline returns the names in a pod, in order.
 func outline(t *rapid.T, u *unstructured.Unstructured) []string {
 	containers, _, err := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
 	if err != nil {
@@ -126,9 +126,9 @@ func outline(t *rapid.T, u *unstructured.Unstructured) []string {
 	return all
 }
 
-// texted is a runtime, with settings, that carries a text wherever text may stand, but for what the rules look at.
-func texted(text string) RuntimeInputs {
-	spec := specification(withAdapter, ownVolume("own"), ownMount("own", "/own"), func(s *v1alpha1.ServingRuntimeSpec) {
+// withText returns a runtime and settings with a text in each free-form field.
+func withText(text string) RuntimeInputs {
+	spec := runtimeSpec(withAdapter, ownVolume("own"), ownMount("own", "/own"), func(s *v1alpha1.ServingRuntimeSpec) {
 		c := &s.Containers[0]
 		c.Image, c.Args, c.Command, c.WorkingDir = text, []string{text}, []string{text}, text
 		c.Env = []corev1.EnvVar{{Name: "A", Value: text}}
@@ -140,7 +140,7 @@ func texted(text string) RuntimeInputs {
 		s.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "z" + text}}
 	})
 	in := inputs(spec, encrypted)
-	in.Annotations = map[string]string{annotationLoading: text, annotationPerModel: text}
+	in.Annotations = map[string]string{annotationLoadingConcurrency: text, annotationPerModelConcurrency: text}
 	in.Settings.PayloadProcessors = []string{text}
 	in.Settings.ModelMeshImage = meshsettings.Image{Name: text}
 	in.Settings.StorageHelper.Image, in.Settings.StorageHelper.Command = meshsettings.Image{Name: text}, []string{text}
@@ -152,8 +152,7 @@ func texted(text string) RuntimeInputs {
 	return in
 }
 
-// FuzzStringsKeepStructure shows that no text in a runtime or in the settings adds, removes or moves a field of its pods: only
-// values differ.
+// FuzzStringsKeepStructure checks that no text in a runtime or in the settings adds, removes or moves a field of its pods.
 func FuzzStringsKeepStructure(f *testing.F) {
 	for _, seed := range []string{
 		"x", "a\nhostNetwork: true", "a\"\n  - --evil", "'{}'", "{{ .Values }}", "$(MM_LABELS)", "a: &b [*b]", "\x00\xff", "---\nkind: Pod", "a,b", "a|b", ":", "@", "/",
@@ -164,9 +163,9 @@ func FuzzStringsKeepStructure(f *testing.F) {
 		text = "x" + strings.ToValidUTF8(text, "")
 		for form, change := range forms {
 			shape := func(text string) []string {
-				in := texted(text)
+				in := withText(text)
 				change(&in)
-				return slices.Sorted(maps.Keys(framework.Leaves([]*unstructured.Unstructured{deployed(t, in)})))
+				return slices.Sorted(maps.Keys(framework.Leaves([]*unstructured.Unstructured{buildDeploymentFor(t, in)})))
 			}
 			// An image without a tag gives no version to the adapter, and one more field.
 			want, got := withoutVersion(shape("x")), withoutVersion(shape(text))
@@ -177,7 +176,7 @@ func FuzzStringsKeepStructure(f *testing.F) {
 	})
 }
 
-// versionValue is the value of RUNTIME_VERSION of an adapter that stands at the third place.
+// versionValue matches the path of RUNTIME_VERSION of an adapter that is the third container.
 var versionValue = regexp.MustCompile(`containers\[2\]\.env\[7\]\.value$`)
 
 func withoutVersion(paths []string) []string {

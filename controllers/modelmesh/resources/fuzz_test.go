@@ -17,8 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// FuzzBuilders shows that no spec that KServe's API can hold makes a builder panic, in either form, whether the rules accept it
-// or not, and that what is built is an object. [M1]
+// FuzzBuilders checks that builders panic for no spec, valid or not, in either form, and return valid objects. [M1]
 func FuzzBuilders(f *testing.F) {
 	files, err := filepath.Glob("testdata/recordings/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -57,13 +56,13 @@ func FuzzBuilders(f *testing.F) {
 		if _, err := BuildConstraints("vision", map[string]*v1alpha1.ServingRuntimeSpec{annotation: spec}, true); err != nil {
 			t.Error(err)
 		}
-		annotations := map[string]string{mm.AnnotationAutoscalerClass: "hpa", mm.AnnotationMinScale: annotation, annotationLoading: annotation, annotation: annotation}
-		scale, _ := mm.Autoscaling(annotations)
-		for _, form := range []Form{Current, Original} {
+		annotations := map[string]string{mm.AnnotationAutoscalerClass: "hpa", mm.AnnotationMinScale: annotation, annotationLoadingConcurrency: annotation, annotation: annotation}
+		scale, _ := mm.ParseAutoscaling(annotations)
+		for _, form := range []Form{Current, Legacy} {
 			in := inputs(spec, encrypted, claiming(strings.Split(claims, ",")...), func(in *RuntimeInputs) {
 				in.Form, in.Annotations, in.Restricted = form, annotations, proxied
 				if proxied {
-					in.Proxy = guarding()
+					in.Proxy = withOAuthProxy()
 				}
 			})
 			BuildAutoscaler(in, annotations, scale)
@@ -75,7 +74,7 @@ func FuzzBuilders(f *testing.F) {
 				t.Error(err)
 			}
 			if valid {
-				checkKeyed(t, typed[appsv1.Deployment](t, deployed(t, in)))
+				checkKeyed(t, typed[appsv1.Deployment](t, buildDeploymentFor(t, in)))
 			}
 		}
 		if after, _ := json.Marshal(spec); string(after) != string(must(json.Marshal(before))) {
@@ -86,10 +85,10 @@ func FuzzBuilders(f *testing.F) {
 
 func must(text []byte, _ error) []byte { return text }
 
-// failing is what a test and rapid have in common.
+// failing is the common interface of testing.T and rapid.T.
 type failing interface{ Errorf(string, ...any) }
 
-// checkKeyed looks for doubles in lists that server-side apply merges by a key: the API server refuses them.
+// checkKeyed fails for duplicate keys in lists that server-side apply merges by key, which the API server rejects.
 func checkKeyed(t failing, d *appsv1.Deployment) {
 	pod := d.Spec.Template.Spec
 	distinct(t, "containers", pod.Containers, func(c corev1.Container) string { return c.Name })
@@ -121,14 +120,13 @@ func distinct[T any](t failing, what string, list []T, key func(T) string) {
 	}
 }
 
-// Specs that differ from good ones in names, ports and paths that may clash are refused by the rules, refused by the builder, or
-// built into a Deployment that the API server takes.
-func TestBuiltOrRefused(t *testing.T) {
+// Specs with conflicting names, ports or paths are rejected by the validation, rejected by the builder, or built into a valid Deployment.
+func TestInvalidSpecsAreRejectedOrBuilt(t *testing.T) {
 	name := rapid.SampledFrom([]string{"a", "b", "server", "triton", "triton-adapter", "tls-certs", "models-dir", "shelf", "oauth-proxy", "proxy-tls"})
 	place := rapid.SampledFrom([]string{"/a", "/b", "/models", "/tmp/own", "/pvc_mounts/shelf"})
 	number := rapid.Int32Range(1, 3)
 	rapid.Check(t, func(t *rapid.T) {
-		spec := specification(func(s *v1alpha1.ServingRuntimeSpec) { s.Containers = nil })
+		spec := runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) { s.Containers = nil })
 		for range rapid.IntRange(0, 3).Draw(t, "containers") {
 			c := corev1.Container{Name: name.Draw(t, "container"), Image: "i"}
 			for range rapid.IntRange(0, 3).Draw(t, "details") {
@@ -149,7 +147,7 @@ func TestBuiltOrRefused(t *testing.T) {
 		}
 		in := inputs(spec, claiming("shelf", "a.b"))
 		rapid.SampledFrom([]func(*RuntimeInputs){encrypted, original, restricted, plainMesh, func(in *RuntimeInputs) {
-			in.Proxy = guarding()
+			in.Proxy = withOAuthProxy()
 		}}).Draw(t, "inputs")(&in)
 		d, err := BuildDeployment(in)
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// builtIn are the runtimes that come with ModelMesh, with the images that kustomize gives them.
+// builtIn returns the built-in runtimes of ModelMesh with the images that kustomize sets.
 func builtIn(t *testing.T) []RuntimeInputs {
 	t.Helper()
 	files, err := filepath.Glob("../../../config/runtimes/*-*.yaml")
@@ -46,36 +46,36 @@ func builtIn(t *testing.T) []RuntimeInputs {
 	return all
 }
 
-// [modelmesh-31] The pods of the built-in runtimes.
+// [modelmesh-31]
 func TestGoldenBuiltInRuntimes(t *testing.T) {
 	for _, in := range builtIn(t) {
-		framework.Golden(t, filepath.Join("testdata", "golden", in.Name+".yaml"), []*unstructured.Unstructured{deployed(t, in)})
+		framework.Golden(t, filepath.Join("testdata", "golden", in.Name+".yaml"), []*unstructured.Unstructured{buildDeploymentFor(t, in)})
 	}
 }
 
-// Everything that the settings can switch on, on both platforms.
-func TestGoldenWithEverything(t *testing.T) {
+// All features of the settings, on both platforms.
+func TestGoldenAllSettings(t *testing.T) {
 	openShift := capability.NewSet(capability.OpenShiftIngress, capability.Route, capability.UserGroup)
 	for name, c := range map[string]struct {
 		spec   *v1alpha1.ServingRuntimeSpec
 		served capability.Set
 		change []func(*RuntimeInputs)
 	}{
-		"sockets-restricted": {specification(onSockets, ownVolume("own"), ownMount("own", "/own")), capability.Set{}, []func(*RuntimeInputs){encrypted, restricted, claiming("shelf", "with.dots")}},
-		"adapter-openshift":  {specification(withAdapter), openShift, []func(*RuntimeInputs){onOpenShift}},
+		"sockets-restricted": {runtimeSpec(onSockets, ownVolume("own"), ownMount("own", "/own")), capability.Set{}, []func(*RuntimeInputs){encrypted, restricted, claiming("shelf", "with.dots")}},
+		"adapter-openshift":  {runtimeSpec(withAdapter), openShift, []func(*RuntimeInputs){onOpenShift}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputs(c.spec, c.change...)
 			in.Settings.AuthProxy.Mode = meshsettings.AuthProxyAlways
 			in.Proxy = authproxy.Decide(in.Settings, in.Namespace, c.served)
-			in.Settings.ServiceAccountName = authproxy.AccountOf(in.Settings, c.served)
+			in.Settings.ServiceAccountName = authproxy.ServiceAccountName(in.Settings, c.served)
 			in.Annotations = map[string]string{mm.AnnotationAutoscalerClass: "hpa"}
-			scale, _ := mm.Autoscaling(in.Annotations)
+			scale, _ := mm.ParseAutoscaling(in.Annotations)
 			ofNamespace := NamespaceInputs{Namespace: in.Namespace, Settings: in.Settings, Proxy: in.Proxy, TLS: in.TLS}
 			namespace := &corev1.Namespace{}
 			namespace.Name, namespace.UID = in.Namespace, "1"
 			framework.Golden(t, filepath.Join("testdata", "golden", name+".yaml"), []*unstructured.Unstructured{
-				deployed(t, in),
+				buildDeploymentFor(t, in),
 				rendered(t, servingRuntime(in), apply.Object{Config: BuildAutoscaler(in, nil, scale)}),
 				rendered(t, namespace, apply.Object{Config: BuildService(ofNamespace)}),
 				rendered(t, namespace, apply.Object{Config: BuildServiceMonitor(ofNamespace)}),
@@ -84,7 +84,7 @@ func TestGoldenWithEverything(t *testing.T) {
 	}
 }
 
-// The label set of a built-in runtime is the one that running pods and placed models have. [modelmesh-31]
+// The labels of a built-in runtime equal those of running pods and placed models. [modelmesh-31]
 func TestLabelsOfBuiltInRuntimes(t *testing.T) {
 	want := map[string]string{
 		"mlserver-1.x":   "mt:lightgbm,mt:lightgbm:3,mt:sklearn,mt:sklearn:0,mt:xgboost,mt:xgboost:1,pv:grpc-v2,rt:mlserver-1.x",
@@ -100,8 +100,8 @@ func TestLabelsOfBuiltInRuntimes(t *testing.T) {
 	}
 }
 
-// Every sample of a runtime is one that pods are made of, without a word about it.
-func TestSamplesOfRuntimesAreBuilt(t *testing.T) {
+// Each sample runtime is built without a notice.
+func TestSampleRuntimesHaveNoNotices(t *testing.T) {
 	files, err := filepath.Glob("../../../config/samples/modelmesh_runtime_*.yaml")
 	if err != nil || len(files) < 2 {
 		t.Fatalf("samples: %q, %v", files, err)

@@ -1,5 +1,5 @@
-// Package resources builds the objects of ModelMesh in a namespace: pure functions of RuntimeInputs, what one runtime depends on, and of
-// NamespaceInputs, what all runtimes of a namespace have in common. A file is named after what it builds.
+// Package resources builds the objects of ModelMesh in a namespace. Its functions are pure functions of RuntimeInputs, for the objects of
+// one runtime, and NamespaceInputs, for the objects that all runtimes of a namespace share.
 package resources
 
 import (
@@ -14,61 +14,59 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// Form says how the pods of a runtime are rendered.
+// Form is the form of a runtime's pod template.
 type Form int
 
 const (
-	// Current pods have everything that this program knows better than the original.
+	// Current is the pod template of this operator.
 	Current Form = iota
-	// Original pods are those that the original rendered, field by field. Deployments that are taken over from it keep them as long
-	// as nothing else changes, so that no pod restarts. They lack what no pod could run with, and no container sees the credentials
-	// of the storage by mistake.
-	Original
+	// Legacy is the pod template of the legacy controller, field by field. Adopted Deployments keep it until another change, so that no
+	// pod restarts. Unlike the original template it omits fields with which no pod could run, and unintended mounts of storage credentials.
+	Legacy
 )
 
-// TLSInputs describe the Secret that pods speak TLS with.
+// TLSInputs describes the TLS Secret that pods mount.
 type TLSInputs struct {
 	SecretName string
-	// HasCA: the Secret has a CA beside its certificate, by which certificates of clients are accepted too.
+	// HasCA is true if the Secret has a CA, which is then trusted for client certificates too.
 	HasCA bool
 }
 
-// NamespaceInputs is what the objects of a namespace depend on.
+// NamespaceInputs are the inputs for the objects of a namespace.
 type NamespaceInputs struct {
 	Namespace string
-	// Settings are those of the namespace.
+	// Settings of the namespace.
 	Settings meshsettings.Settings
-	// Proxy guards REST; nil is none.
+	// Proxy authenticates REST requests; nil for none.
 	Proxy *authproxy.Proxy
-	// TLS is nil when traffic is not encrypted.
+	// TLS is nil if traffic is not encrypted.
 	TLS *TLSInputs
-	// OpenShift: routers reach the pods from outside, and the platform gives each pod a user that is not root.
-	OpenShift bool
-	// Home is the namespace of the manager.
-	Home string
+	// OpenShift is true if the cluster has OpenShift routers and assigns a non-root user to each pod.
+	OpenShift         bool
+	OperatorNamespace string
 }
 
-// RuntimeInputs is what the objects of one runtime depend on. The spec is one that [mm.Validate] accepts.
+// RuntimeInputs are the inputs for the objects of a runtime. [mm.Validate] must accept Spec.
 type RuntimeInputs struct {
 	NamespaceInputs
 	Form Form
 	Name string
-	// Annotations are those of the runtime.
+	// Annotations of the runtime.
 	Annotations map[string]string
 	Spec        *v1alpha1.ServingRuntimeSpec
 	// Claims are the names of the PersistentVolumeClaims to mount, see [Claims].
 	Claims []string
-	// Replicas is the number of pods; nil leaves it to others.
+	// Replicas is the replica count; nil leaves the field unset.
 	Replicas *int32
-	// Restricted: the namespace refuses pods that might run as root.
+	// Restricted is true if the namespace enforces the restricted Pod Security Standard.
 	Restricted bool
 }
 
-// Labels that clients, network policies and older Deployments select by.
+// Labels in the selectors of clients, NetworkPolicies and legacy Deployments.
 const (
-	// LabelService names the Service, on all objects of a mesh and on its pods.
+	// LabelService holds the name of the Service, on all objects of a mesh and on its pods.
 	LabelService = mm.LabelService
-	// LabelName names the Deployment, on its pods.
+	// LabelName holds the name of the Deployment, on its pods.
 	LabelName = "name"
 
 	labelInstance  = "app.kubernetes.io/instance"
@@ -77,7 +75,7 @@ const (
 	ControllerName = "modelmesh-controller"
 )
 
-// commonLabels are on every object but the copy of the etcd Secret.
+// commonLabels returns the labels of all objects except the copy of the etcd Secret.
 func commonLabels() map[string]string {
 	return map[string]string{labelInstance: ControllerName, LabelManagedBy: ControllerName, labelAppName: ControllerName}
 }
@@ -88,7 +86,7 @@ func serviceLabels(service string) map[string]string {
 	return labels
 }
 
-// DeploymentName is the name of the Deployment of a runtime. A label holds it, so a longer one is shortened.
+// DeploymentName returns the name of a runtime's Deployment. It is truncated to the length of a label value.
 func DeploymentName(service, runtime string) string {
 	return names.Truncate(service+"-"+runtime, validation.LabelValueMaxLength)
 }
@@ -97,22 +95,22 @@ func (in *RuntimeInputs) deploymentName() string {
 	return DeploymentName(in.Settings.ServiceName, in.Name)
 }
 
-func (in *RuntimeInputs) original() bool { return in.Form == Original }
+func (in *RuntimeInputs) isLegacy() bool { return in.Form == Legacy }
 
-// pod is a pod template on its way.
-type pod struct {
+// podBuilder builds a pod template.
+type podBuilder struct {
 	RuntimeInputs
 	endpoints mm.Endpoints
 	claims    []claimVolume
-	// notices tell what was left out.
+	// notices describe the ignored parts of the spec.
 	notices []string
 }
 
-func (p *pod) notice(format string, args ...any) {
+func (p *podBuilder) addNotice(format string, args ...any) {
 	p.notices = append(p.notices, fmt.Sprintf(format, args...))
 }
 
-// pulls tells whether a container of its own fetches the models.
-func (p *pod) pulls() bool {
+// needsPuller reports whether the pod has a puller container.
+func (p *podBuilder) needsPuller() bool {
 	return p.Spec.BuiltInAdapter == nil && (p.Spec.StorageHelper == nil || !p.Spec.StorageHelper.Disabled)
 }

@@ -17,8 +17,8 @@ import (
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
-// specification is a runtime with a server of its own, changed.
-func specification(change ...func(*v1alpha1.ServingRuntimeSpec)) *v1alpha1.ServingRuntimeSpec {
+// runtimeSpec returns the spec of a runtime with a custom server.
+func runtimeSpec(change ...func(*v1alpha1.ServingRuntimeSpec)) *v1alpha1.ServingRuntimeSpec {
 	spec := &v1alpha1.ServingRuntimeSpec{
 		MultiModel: new(true), GRPCEndpoint: new("port:9103"), Containers: []corev1.Container{{Name: "server", Image: "example.com/server:7"}},
 		SupportedModelFormats: []v1alpha1.SupportedModelFormat{{Name: "own", AutoSelect: new(true)}},
@@ -29,7 +29,7 @@ func specification(change ...func(*v1alpha1.ServingRuntimeSpec)) *v1alpha1.Servi
 	return spec
 }
 
-// withAdapter has a built-in adapter.
+// withAdapter adds a built-in adapter.
 func withAdapter(s *v1alpha1.ServingRuntimeSpec) {
 	s.GRPCEndpoint, s.GRPCDataEndpoint = new("port:8085"), new("port:8001")
 	s.Containers[0].Name = "triton"
@@ -38,7 +38,7 @@ func withAdapter(s *v1alpha1.ServingRuntimeSpec) {
 	}
 }
 
-// onSockets is reached by sockets.
+// onSockets sets socket endpoints.
 func onSockets(s *v1alpha1.ServingRuntimeSpec) {
 	s.GRPCEndpoint, s.GRPCDataEndpoint = new("unix:/tmp/own/grpc.sock"), new("unix:///tmp/own/data.sock")
 }
@@ -47,7 +47,7 @@ func pullerless(s *v1alpha1.ServingRuntimeSpec) {
 	s.StorageHelper = &v1alpha1.StorageHelper{Disabled: true}
 }
 
-// inputs are those of a runtime with default settings, changed.
+// inputs returns the inputs of a runtime with default settings.
 func inputs(spec *v1alpha1.ServingRuntimeSpec, change ...func(*RuntimeInputs)) RuntimeInputs {
 	in := RuntimeInputs{
 		NamespaceInputs: NamespaceInputs{Namespace: "vision", Settings: meshsettings.Default()}, Name: "own", Spec: spec, Replicas: new(int32(2)),
@@ -58,10 +58,10 @@ func inputs(spec *v1alpha1.ServingRuntimeSpec, change ...func(*RuntimeInputs)) R
 	return in
 }
 
-func original(in *RuntimeInputs) { in.Form = Original }
+func original(in *RuntimeInputs) { in.Form = Legacy }
 
-// guarding is the OAuth proxy of the namespace.
-func guarding() *authproxy.Proxy {
+// withOAuthProxy enables the OAuth proxy of the namespace.
+func withOAuthProxy() *authproxy.Proxy {
 	return authproxy.Decide(meshsettings.Default(), "vision", capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup))
 }
 
@@ -78,7 +78,7 @@ func claiming(claims ...string) func(*RuntimeInputs) {
 	return func(in *RuntimeInputs) { in.Claims = claims }
 }
 
-// servingRuntime owns what is built for a spec.
+// servingRuntime returns the owner of the objects for a spec.
 func servingRuntime(in RuntimeInputs) *v1alpha1.ServingRuntime {
 	r := &v1alpha1.ServingRuntime{Spec: *in.Spec}
 	r.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.KindServingRuntime))
@@ -87,8 +87,8 @@ func servingRuntime(in RuntimeInputs) *v1alpha1.ServingRuntime {
 	return r
 }
 
-// deployed is the Deployment as it would be written.
-func deployed(t testing.TB, in RuntimeInputs) *unstructured.Unstructured {
+// buildDeploymentFor returns the Deployment as it would be applied.
+func buildDeploymentFor(t testing.TB, in RuntimeInputs) *unstructured.Unstructured {
 	t.Helper()
 	d, err := BuildDeployment(in)
 	if err != nil {
@@ -106,10 +106,10 @@ func rendered(t testing.TB, owner client.Object, object apply.Object) *unstructu
 	return objects[0]
 }
 
-// podOf is the pod of the Deployment as a Go type, unknown fields refused.
+// podOf decodes the pod template of a Deployment and rejects unknown fields.
 func podOf(t testing.TB, in RuntimeInputs) corev1.PodSpec {
 	t.Helper()
-	return typed[appsv1.Deployment](t, deployed(t, in)).Spec.Template.Spec
+	return typed[appsv1.Deployment](t, buildDeploymentFor(t, in)).Spec.Template.Spec
 }
 
 func typed[T any](t testing.TB, u *unstructured.Unstructured) *T {
@@ -140,7 +140,7 @@ func containerNames(pod corev1.PodSpec) []string {
 	return all
 }
 
-// variable is the value of one of a container; false when it has none of that name.
+// variable returns the value of a container's variable, or false.
 func variable(c corev1.Container, name string) (string, bool) {
 	for _, v := range c.Env {
 		if v.Name == name {
@@ -166,7 +166,7 @@ func volumeNames(pod corev1.PodSpec) []string {
 	return all
 }
 
-// mounts are volumes and paths of a container.
+// mounts returns the volumes and mount paths of a container.
 func mounts(c corev1.Container) []string {
 	var all []string
 	for _, m := range c.VolumeMounts {

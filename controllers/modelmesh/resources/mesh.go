@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// probePort answers the probes of the mesh.
+	// probePort is the port of the mesh for probes.
 	probePort = 8089
-	// pullerPort is where the puller loads models for the mesh.
+	// pullerPort is the port of the puller for the mesh.
 	pullerPort = 8086
-	// stateInEtcd is the prefix under which the mesh keeps its state. It never changes, or all models would be lost.
-	stateInEtcd = "mm"
+	// etcdStatePrefix is the etcd prefix of the mesh's state. It must never change, or all models are lost.
+	etcdStatePrefix = "mm"
 )
 
-// mesh is the container that places models, loads them and routes requests.
-func (p *pod) mesh() *corev1ac.ContainerApplyConfiguration {
+// buildMesh builds the container that places and loads models and routes requests.
+func (p *podBuilder) buildMesh() *corev1ac.ContainerApplyConfiguration {
 	s := p.Settings
 	c := corev1ac.Container().
 		WithName(meshContainer).
 		WithImage(s.ModelMeshImage.Reference()).
-		WithEnv(p.meshEnvironment()...).
+		WithEnv(p.meshEnv()...).
 		WithPorts(tcpPort(portGRPC, s.ServicePort)).
 		WithResources(requirements(s.ModelMeshResources)).
 		WithLifecycle(corev1ac.Lifecycle().WithPreStop(corev1ac.LifecycleHandler().
@@ -40,43 +40,43 @@ func (p *pod) mesh() *corev1ac.ContainerApplyConfiguration {
 	if dir := p.endpoints.SocketDir(); dir != "" {
 		c.WithVolumeMounts(mount(volumeSocket, dir))
 	}
-	c.WithVolumeMounts(mount(volumeConstraints, constraintsDir), readOnly(volumeEtcd, etcdDir))
+	c.WithVolumeMounts(mount(volumeConstraints, constraintsDir), readOnlyMount(volumeEtcd, etcdDir))
 	if p.TLS != nil {
-		c.WithVolumeMounts(readOnly(volumeTLS, tlsDir))
+		c.WithVolumeMounts(readOnlyMount(volumeTLS, tlsDir))
 	}
-	c.SecurityContext = p.ownSecurity(true)
+	c.SecurityContext = p.sidecarSecurity(true)
 	return c
 }
 
-// meshProbe asks the mesh itself. Times are in seconds.
+// meshProbe returns a probe of the mesh.
 func meshProbe(path string) *corev1ac.ProbeApplyConfiguration {
 	return corev1ac.Probe().WithHTTPGet(corev1ac.HTTPGetAction().WithPath(path).WithPort(intstr.FromInt32(probePort)))
 }
 
-// meshEnvironment is in an order that old Deployments have. Variables of the settings replace those before them; what must be as
-// it is comes after them.
-func (p *pod) meshEnvironment() environment {
+// meshEnv returns the variables in the order of legacy Deployments. Variables of the settings override those before them, but not those
+// after them.
+func (p *podBuilder) meshEnv() environment {
 	s := p.Settings
 	var env environment
 	env.set("MM_SERVICE_NAME", s.ServiceName)
 	env.set("MM_SVC_GRPC_PORT", strconv.Itoa(int(s.ServicePort)))
-	env.field("WKUBE_POD_NAME", "metadata.name")
-	env.field("WKUBE_POD_IPADDR", "status.podIP")
-	env.field("MM_LOCATION", "status.hostIP")
-	env.set("KV_STORE", "etcd:"+etcdDir+"/"+meshetcd.Key)
-	env.set("MM_METRICS", metricsOf(p))
-	env.set("SHUTDOWN_TIMEOUT_MS", strconv.Itoa(gracePeriod*1000))
+	env.setFieldRef("WKUBE_POD_NAME", "metadata.name")
+	env.setFieldRef("WKUBE_POD_IPADDR", "status.podIP")
+	env.setFieldRef("MM_LOCATION", "status.hostIP")
+	env.set("KV_STORE", "etcd:"+etcdDir+"/"+meshetcd.ConnectionKey)
+	env.set("MM_METRICS", metricsConfig(p))
+	env.set("SHUTDOWN_TIMEOUT_MS", strconv.Itoa(gracePeriodSeconds*1000))
 	for _, v := range s.InternalModelMeshEnvVars {
 		env.set(v.Name, v.Value)
 	}
-	p.endpointEnvironment(&env)
+	p.addEndpointEnv(&env)
 	if s.EnableAccessLogging {
 		env.set("MM_LOG_EACH_INVOKE", "true")
 	}
 	if s.GRPCMaxMessageSizeBytes > 0 {
 		env.set("MM_SVC_GRPC_MAX_MSG_SIZE", strconv.FormatInt(s.GRPCMaxMessageSizeBytes, 10))
 	}
-	env.set("MM_KVSTORE_PREFIX", stateInEtcd)
+	env.set("MM_KVSTORE_PREFIX", etcdStatePrefix)
 	env.set("MM_DEFAULT_VMODEL_OWNER", mm.SourcePredictor)
 	if len(s.PayloadProcessors) > 0 {
 		env.set("MM_PAYLOAD_PROCESSORS", strings.Join(s.PayloadProcessors, " "))
@@ -84,11 +84,11 @@ func (p *pod) meshEnvironment() environment {
 	env.set("MM_LABELS", strings.Join(mm.Labels(p.Name, p.Spec, s.RESTProxy.Enabled), ","))
 	env.set("MM_TYPE_CONSTRAINTS_PATH", constraintsDir+"/"+constraintsKey)
 	env.set("MM_DATAPLANE_CONFIG_PATH", constraintsDir+"/"+dataPlaneKey)
-	p.tlsEnvironment(&env)
+	p.addTLSEnv(&env)
 	return env
 }
 
-func metricsOf(p *pod) string {
+func metricsConfig(p *podBuilder) string {
 	m := p.Settings.Metrics
 	if !m.Enabled {
 		return "disabled"
@@ -96,27 +96,27 @@ func metricsOf(p *pod) string {
 	return fmt.Sprintf("prometheus:port=%d;scheme=%s", m.Port, m.Scheme)
 }
 
-// endpointEnvironment tells the mesh where requests are answered and where models are loaded.
-func (p *pod) endpointEnvironment(env *environment) {
-	set := func(at mm.Endpoint, port, socket string) {
-		if at.Port != "" {
-			env.set(port, at.Port)
+// addEndpointEnv adds the endpoints for inference and for model management.
+func (p *podBuilder) addEndpointEnv(env *environment) {
+	set := func(endpoint mm.Endpoint, port, socket string) {
+		if endpoint.Port != "" {
+			env.set(port, endpoint.Port)
 		} else {
-			env.set(socket, at.Path)
+			env.set(socket, endpoint.Path)
 		}
 	}
 	if data := p.endpoints.Data; data != nil {
 		set(*data, "INTERNAL_SERVING_GRPC_PORT", "INTERNAL_SERVING_GRPC_SOCKET_PATH")
 	}
 	management := p.endpoints.Management
-	if p.pulls() {
+	if p.needsPuller() {
 		management = mm.Endpoint{Port: strconv.Itoa(pullerPort)}
 	}
 	set(management, "INTERNAL_GRPC_PORT", "INTERNAL_GRPC_SOCKET_PATH")
 }
 
-// tlsEnvironment is the same for the mesh and the REST proxy.
-func (p *pod) tlsEnvironment(env *environment) {
+// addTLSEnv adds the TLS variables that the mesh and the REST proxy share.
+func (p *podBuilder) addTLSEnv(env *environment) {
 	if p.TLS == nil {
 		return
 	}

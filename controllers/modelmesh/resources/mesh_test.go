@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The variables of the mesh with everything that the settings can say, in their order.
+// All variables that the settings can enable, in their order.
 func TestMeshEnvironment(t *testing.T) {
-	in := inputs(specification(onSockets, pullerless), encrypted)
+	in := inputs(runtimeSpec(onSockets, pullerless), encrypted)
 	s := &in.Settings
 	s.ServiceName, s.ServicePort, s.EnableAccessLogging, s.GRPCMaxMessageSizeBytes = "served", 8133, true, 33554432
 	s.Metrics.Port, s.Metrics.Scheme = 2222, "http"
@@ -53,9 +53,8 @@ func TestMeshEnvironment(t *testing.T) {
 	}
 }
 
-// What the settings can leave out is left out.
-func TestMeshEnvironmentWithoutMore(t *testing.T) {
-	in := inputs(specification(), plainMesh)
+func TestMeshEnvironmentMinimal(t *testing.T) {
+	in := inputs(runtimeSpec(), plainMesh)
 	in.Settings.GRPCMaxMessageSizeBytes = 0
 	mesh := container(t, podOf(t, in), "mm")
 	for name, want := range map[string]string{"MM_METRICS": "disabled", "INTERNAL_GRPC_PORT": "8086"} {
@@ -75,9 +74,9 @@ func TestMeshEnvironmentWithoutMore(t *testing.T) {
 	}
 }
 
-// Variables of the settings reach the mesh. They replace others, but not those that it could not do without. [modelmesh-20] [modelmesh-21]
-func TestInternalVariables(t *testing.T) {
-	in := inputs(specification())
+// Variables of the settings override others, except those that the mesh requires. [modelmesh-20] [modelmesh-21]
+func TestInternalModelMeshEnvVars(t *testing.T) {
+	in := inputs(runtimeSpec())
 	in.Settings.InternalModelMeshEnvVars = []corev1.EnvVar{
 		{Name: "OWN", Value: "1"}, {Name: "MM_METRICS", Value: "own"}, {Name: "MM_LOCATION", Value: "rack-7"},
 		{Name: "MM_KVSTORE_PREFIX", Value: "other"}, {Name: "MM_LABELS", Value: "other"}, {Name: "OWN", Value: "2"},
@@ -100,11 +99,11 @@ func TestInternalVariables(t *testing.T) {
 	}
 }
 
-// The metrics of the settings reach ports, annotations and variables alike. [modelmesh-32]
+// The metrics settings affect ports, annotations and variables. [modelmesh-32]
 func TestMetrics(t *testing.T) {
-	in := inputs(specification())
+	in := inputs(runtimeSpec())
 	in.Settings.Metrics.Port, in.Settings.Metrics.Scheme = 2222, "http"
-	template := typed[appsv1.Deployment](t, deployed(t, in)).Spec.Template
+	template := typed[appsv1.Deployment](t, buildDeploymentFor(t, in)).Spec.Template
 	want := map[string]string{
 		"prometheus.io/path": "/metrics", "prometheus.io/port": "2222", "prometheus.io/scheme": "http", "prometheus.io/scrape": "true",
 	}
@@ -117,16 +116,16 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// What the mesh mounts. [modelmesh-17]
+// [modelmesh-17]
 func TestMeshMounts(t *testing.T) {
 	base := []string{"tc-config /etc/watson/mmesh/config", "etcd-config /opt/kserve/mmesh/etcd"}
 	for name, c := range map[string]struct {
 		in   RuntimeInputs
 		want []string
 	}{
-		"ports":   {inputs(specification()), base},
-		"sockets": {inputs(specification(onSockets)), append([]string{"domain-socket /tmp/own"}, base...)},
-		"TLS":     {inputs(specification(), encrypted), append(base[:2:2], "tls-certs /opt/kserve/mmesh/tls")},
+		"ports":   {inputs(runtimeSpec()), base},
+		"sockets": {inputs(runtimeSpec(onSockets)), append([]string{"domain-socket /tmp/own"}, base...)},
+		"TLS":     {inputs(runtimeSpec(), encrypted), append(base[:2:2], "tls-certs /opt/kserve/mmesh/tls")},
 	} {
 		if diff := cmp.Diff(c.want, mounts(container(t, podOf(t, c.in), "mm"))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -134,9 +133,9 @@ func TestMeshMounts(t *testing.T) {
 	}
 }
 
-// [modelmesh-35] The REST proxy has a container of its own, and the runtime a label more.
+// [modelmesh-35] The REST proxy is a container, and adds a label to the runtime.
 func TestRESTProxy(t *testing.T) {
-	in := inputs(specification(), encrypted)
+	in := inputs(runtimeSpec(), encrypted)
 	in.Spec.ProtocolVersions = []string{"grpc-v2"}
 	in.Settings.RESTProxy.Port, in.Settings.RESTProxy.SkipVerify, in.TLS.HasCA = 8108, true, false
 	pod := podOf(t, in)
@@ -163,9 +162,9 @@ func TestRESTProxy(t *testing.T) {
 	}
 }
 
-// [modelmesh-23] The puller of a server that gets models through a port.
+// [modelmesh-23] A server with a management port gets a puller.
 func TestPuller(t *testing.T) {
-	in := inputs(specification(), claiming("shelf"))
+	in := inputs(runtimeSpec(), claiming("shelf"))
 	in.Settings.StorageHelper.Command = nil
 	in.Settings.StorageHelper.Resources = corev1.ResourceRequirements{}
 	got := container(t, podOf(t, in), "puller")
@@ -182,7 +181,7 @@ func TestPuller(t *testing.T) {
 	if got.Command != nil || got.LivenessProbe != nil || got.ReadinessProbe != nil || got.Lifecycle != nil {
 		t.Errorf("it has more: %+v", got)
 	}
-	on := container(t, podOf(t, inputs(specification(onSockets))), "puller")
+	on := container(t, podOf(t, inputs(runtimeSpec(onSockets))), "puller")
 	if diff := cmp.Diff([]string{"models-dir /models", "storage-config /storage-config", "domain-socket /tmp/own"}, mounts(on)); diff != "" {
 		t.Errorf("mounts with sockets (-want +got):\n%s", diff)
 	}
@@ -191,7 +190,7 @@ func TestPuller(t *testing.T) {
 	}
 }
 
-// The version of a server is the tag of its image. The original took what follows the first colon. [M37]
+// The version is the tag of the image. The legacy controller used the part after the first colon. [M37]
 func TestRuntimeVersion(t *testing.T) {
 	for image, want := range map[string]struct{ current, original string }{
 		"triton:2.34":                    {"2.34", "2.34"},
@@ -204,7 +203,7 @@ func TestRuntimeVersion(t *testing.T) {
 		"":                               {"", ""},
 		"registry.example.com:443/a/b:1": {"1", "443/a/b:1"},
 	} {
-		spec := specification(withAdapter)
+		spec := runtimeSpec(withAdapter)
 		spec.Containers[0].Image = image
 		for form, c := range map[string]struct {
 			change func(*RuntimeInputs)
@@ -216,7 +215,7 @@ func TestRuntimeVersion(t *testing.T) {
 			}
 		}
 	}
-	spec := specification(withAdapter)
+	spec := runtimeSpec(withAdapter)
 	again := spec.Containers[0]
 	again.Image = "registry.example.com/other:9"
 	spec.Containers = append(spec.Containers, again)

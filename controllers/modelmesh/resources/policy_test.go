@@ -16,10 +16,10 @@ import (
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
-// guardsOf are the guards of a namespace on a platform as they would be written.
+// guardsOf returns the guards of a namespace on a platform as they would be applied.
 func guardsOf(t *testing.T, served capability.Set, changes ...func(*meshsettings.Settings)) []*unstructured.Unstructured {
 	t.Helper()
-	in := namespaceInputs(func(in *NamespaceInputs) { in.Home, in.OpenShift = "opendatahub", served.OpenShift() })
+	in := namespaceInputs(func(in *NamespaceInputs) { in.OperatorNamespace, in.OpenShift = "opendatahub", served.OpenShift() })
 	for _, change := range changes {
 		change(&in.Settings)
 	}
@@ -37,7 +37,7 @@ func guardsOf(t *testing.T, served capability.Set, changes ...func(*meshsettings
 
 func guardREST(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProxyAlways }
 
-// [M34] [O4] What is made, and that the policy which the original installed is taken over and that of a user is not.
+// [M34] [O4] The NetworkPolicy of the legacy installation is adopted, that of a user is not.
 func TestGuards(t *testing.T) {
 	openShift := capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup)
 	off := func(s *meshsettings.Settings) { s.NetworkPolicy = false }
@@ -61,12 +61,12 @@ func TestGuards(t *testing.T) {
 	pods := func(labels map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"podSelector": map[string]any{"matchLabels": labels}}}}
 	}
-	if !samePods(pods(map[string]any{"app.kubernetes.io/managed-by": "modelmesh-controller"})) || samePods(pods(map[string]any{"of": "another"})) {
+	if !selectsLegacyPods(pods(map[string]any{"app.kubernetes.io/managed-by": "modelmesh-controller"})) || selectsLegacyPods(pods(map[string]any{"of": "another"})) {
 		t.Error("the wrong one is taken over")
 	}
 }
 
-// [O6] Restricted, only clients that cannot be distinguished otherwise reach the ports that do not authenticate.
+// [O6] With restricted settings only trusted peers reach the ports without authentication.
 func TestRestrictedPolicy(t *testing.T) {
 	openShift := capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup)
 	plain := capability.NewSet(capability.ServiceMonitor)

@@ -19,10 +19,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// Each file of testdata/recordings holds what the original controller made of a runtime on Kubernetes 1.36.3: the runtime, the
+// Each file of testdata/recordings holds the objects of the legacy controller for a runtime on Kubernetes 1.36.3: the runtime, the
 // settings if they are not the defaults, and the objects of its namespace as the API server returned them.
 
-// filledIn are fields that the API server fills in, so that builders leave them out.
+// filledIn lists fields that the API server fills in, so that builders leave them out.
 var filledIn = regexp.MustCompile(strings.Join([]string{
 	`^Deployment/.*\.spec\.(progressDeadlineSeconds|revisionHistoryLimit|strategy\.type)$`,
 	`^Deployment/.*\.template\.spec\.(dnsPolicy|restartPolicy|schedulerName|serviceAccount)$`,
@@ -34,7 +34,7 @@ var filledIn = regexp.MustCompile(strings.Join([]string{
 	`^Secret/.*\.type$`,
 }, "|"))
 
-// accepted are the differences that are meant in each form, and why.
+// acceptedDifference is an intended difference to the legacy controller, with its reason.
 type acceptedDifference struct {
 	path *regexp.Regexp
 	why  string
@@ -95,13 +95,13 @@ func recordings(t *testing.T) []recording {
 	return all
 }
 
-// livedOn is what the namespace of a recording held beside the runtime: models and claims.
-func (r *recording) livedOn(form Form) {
+// liveInputs adds the models and claims in the namespace of a recording.
+func (r *recording) liveInputs(form Form) {
 	r.in.Form = form
 	needed := r.name != "builtin-triton-scaled-to-zero"
-	scale, _ := mm.Autoscaling(r.in.Annotations)
+	scale, _ := mm.ParseAutoscaling(r.in.Annotations)
 	d := DecideReplicas(ReplicaInputs{
-		Wanted: r.in.Spec.Replicas, PodsPerRuntime: r.in.Settings.PodsPerRuntime, ScaleToZero: r.in.Settings.ScaleToZero, Autoscale: scale, Needed: needed,
+		SpecReplicas: r.in.Spec.Replicas, PodsPerRuntime: r.in.Settings.PodsPerRuntime, ScaleToZero: r.in.Settings.ScaleToZero, Autoscale: scale, Needed: needed,
 	})
 	r.in.Replicas = &d.Count
 	if r.name != "claims-and-inferenceservice" {
@@ -112,13 +112,13 @@ func (r *recording) livedOn(form Form) {
 		Storage:   &v1alpha1.Storage{Path: new("models/a.onnx"), Parameters: map[string]string{"type": "pvc", "name": "any-shelf"}},
 	}}
 	r.in.Claims, _ = Claims(ClaimInputs{
-		Form: form, Listed: []string{"shelf", "does-not-exist"}, AllowAny: r.in.Settings.AllowAnyPVC, Models: []mm.Model{model},
+		Form: form, FromSecret: []string{"shelf", "does-not-exist"}, AllowAny: r.in.Settings.AllowAnyPVC, Models: []mm.Model{model},
 		Labels: mm.Labels(r.in.Name, r.in.Spec, true), Exists: func(claim string) bool { return claim != "does-not-exist" },
 	})
 }
 
-// built is everything that there would be for a recording.
-func (r *recording) built(t *testing.T) []*unstructured.Unstructured {
+// buildObjects returns all objects for a recording.
+func (r *recording) buildObjects(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	in := NamespaceInputs{Namespace: r.in.Namespace, Settings: r.in.Settings, TLS: r.in.TLS}
 	namespace := &corev1.Namespace{}
@@ -131,18 +131,18 @@ func (r *recording) built(t *testing.T) []*unstructured.Unstructured {
 		t.Fatal(err)
 	}
 	all := []*unstructured.Unstructured{
-		deployed(t, r.in),
+		buildDeploymentFor(t, r.in),
 		rendered(t, namespace, apply.Object{Config: BuildService(in)}),
 		rendered(t, namespace, apply.Object{Config: constraints, Ownership: apply.Unowned}),
 	}
-	if Monitored(in.Settings) {
+	if ServiceMonitorEnabled(in.Settings) {
 		all = append(all, rendered(t, service, apply.Object{Config: BuildServiceMonitor(in)}))
 	}
-	if scale, _ := mm.Autoscaling(r.in.Annotations); scale.Enabled {
+	if scale, _ := mm.ParseAutoscaling(r.in.Annotations); scale.Enabled {
 		all = append(all, rendered(t, owner, apply.Object{Config: BuildAutoscaler(r.in, owner.Labels, scale)}))
 	}
 	if r.in.Namespace != "modelmesh-serving" {
-		data, err := meshetcd.Copy(map[string][]byte{meshetcd.Key: []byte(`{"endpoints":"http://10.0.0.10:2379","root_prefix":"modelmesh-serving"}`)}, "modelmesh-serving", r.in.Namespace, nil)
+		data, err := meshetcd.Copy(map[string][]byte{meshetcd.ConnectionKey: []byte(`{"endpoints":"http://10.0.0.10:2379","root_prefix":"modelmesh-serving"}`)}, "modelmesh-serving", r.in.Namespace, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,14 +151,14 @@ func (r *recording) built(t *testing.T) []*unstructured.Unstructured {
 	return all
 }
 
-// TestRecordings holds the builders against the original, field by field, in both forms. [modelmesh-31]
+// TestRecordings compares built objects with those of the legacy controller, field by field, in both forms. [modelmesh-31]
 func TestRecordings(t *testing.T) {
-	for form, accepted := range map[Form][]acceptedDifference{Original: inBothForms, Current: slices.Concat(inBothForms, inCurrentForm)} {
+	for form, accepted := range map[Form][]acceptedDifference{Legacy: inBothForms, Current: slices.Concat(inBothForms, inCurrentForm)} {
 		met := map[int]bool{}
 		for _, r := range recordings(t) {
 			t.Run(fmt.Sprintf("%s in form %d", r.name, form), func(t *testing.T) {
-				r.livedOn(form)
-				for _, d := range framework.Differences(framework.Leaves(r.objects), framework.Leaves(r.built(t)), filledIn) {
+				r.liveInputs(form)
+				for _, d := range framework.Differences(framework.Leaves(r.objects), framework.Leaves(r.buildObjects(t)), filledIn) {
 					at := slices.IndexFunc(accepted, func(a acceptedDifference) bool { return a.path.MatchString(d.Path) })
 					if at < 0 {
 						t.Errorf("%s: %s -> %s", d.Path, d.Recorded, d.Ours)

@@ -14,65 +14,64 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// ReplicaInputs is what the number of pods of a runtime depends on.
+// ReplicaInputs are the inputs for the replica count of a runtime.
 type ReplicaInputs struct {
-	// Wanted is the number in the spec; nil leaves it to PodsPerRuntime.
-	Wanted         *int64
+	// SpecReplicas is the replica count in the spec; nil selects PodsPerRuntime.
+	SpecReplicas   *int64
 	PodsPerRuntime int32
 	ScaleToZero    meshsettings.ScaleToZero
 	Autoscale      mm.Autoscale
-	// Live is the number of pods that the Deployment asks for; nil when there is no Deployment.
-	Live *int32
-	// Needed: there is a model that the runtime may serve.
+	// CurrentReplicas is spec.replicas of the live Deployment; nil if it does not exist.
+	CurrentReplicas *int32
+	// Needed is true if a model exists that the runtime supports.
 	Needed bool
-	// IdleSince is when the last such model was seen to be gone; zero when that is not known.
+	// IdleSince is when the runtime was first seen without such a model; zero if unknown.
 	IdleSince time.Time
 	Now       time.Time
 }
 
-// Replicas is the number of pods of a runtime.
+// Replicas is the decision about the replica count of a runtime.
 type Replicas struct {
 	Count int32
-	// Autoscaled: a HorizontalPodAutoscaler continues from Count.
+	// Autoscaled is true if a HorizontalPodAutoscaler changes the replica count from Count on.
 	Autoscaled bool
-	// IdleSince is to be remembered; zero while the runtime is needed.
+	// IdleSince is the input of the next decision; zero while the runtime is needed.
 	IdleSince time.Time
-	// Again is when to look again, if nothing happens before; 0 is never.
-	Again time.Duration
+	// RequeueAfter is the rest of the grace period, or 0.
+	RequeueAfter time.Duration
 }
 
-// DecideReplicas takes a runtime down when no model has needed it for the grace period. A runtime that is down, or that is new,
-// stays down until the first model comes; one whose history is not known, because the program has just started, has the whole
-// period before it.
+// DecideReplicas scales a runtime to zero when no model has needed it for the grace period. A new runtime, or one at zero, has no pods
+// until a model needs it. The grace period of a runtime restarts when the operator restarts.
 func DecideReplicas(in ReplicaInputs) Replicas {
-	r := Replicas{Count: in.base()}
+	r := Replicas{Count: in.configuredReplicas()}
 	if in.ScaleToZero.Enabled && !in.Needed {
-		if in.Live == nil || *in.Live == 0 {
+		if in.CurrentReplicas == nil || *in.CurrentReplicas == 0 {
 			return Replicas{IdleSince: in.idleSince()}
 		}
 		r.IdleSince = in.idleSince()
-		if r.Again = in.ScaleToZero.GracePeriod - in.Now.Sub(r.IdleSince); r.Again <= 0 {
+		if r.RequeueAfter = in.ScaleToZero.GracePeriod - in.Now.Sub(r.IdleSince); r.RequeueAfter <= 0 {
 			return Replicas{IdleSince: r.IdleSince}
 		}
 	}
 	if r.Count > 0 && in.Autoscale.Enabled {
 		r.Autoscaled = true
 		r.Count = in.Autoscale.Min
-		if in.Live != nil && *in.Live > 0 {
-			r.Count = min(max(*in.Live, in.Autoscale.Min), in.Autoscale.Max)
+		if in.CurrentReplicas != nil && *in.CurrentReplicas > 0 {
+			r.Count = min(max(*in.CurrentReplicas, in.Autoscale.Min), in.Autoscale.Max)
 		}
 	}
 	return r
 }
 
-func (in ReplicaInputs) base() int32 {
-	if in.Wanted == nil {
+func (in ReplicaInputs) configuredReplicas() int32 {
+	if in.SpecReplicas == nil {
 		return max(0, in.PodsPerRuntime)
 	}
-	return int32(min(max(0, *in.Wanted), mm.MaxReplicas))
+	return int32(min(max(0, *in.SpecReplicas), mm.MaxReplicas))
 }
 
-// idleSince starts the period, unless it runs.
+// idleSince returns the start of the grace period, which is now if it has not started.
 func (in ReplicaInputs) idleSince() time.Time {
 	if in.IdleSince.IsZero() {
 		return in.Now
@@ -87,7 +86,7 @@ const (
 	predictorComponent    = "predictor"
 )
 
-// BuildAutoscaler renders the HorizontalPodAutoscaler of a runtime. Labels are those of the runtime itself.
+// BuildAutoscaler builds the HorizontalPodAutoscaler of a runtime. labels are those of the runtime.
 func BuildAutoscaler(in RuntimeInputs, labels map[string]string, a mm.Autoscale) *autoscalingv2ac.HorizontalPodAutoscalerApplyConfiguration {
 	name := in.deploymentName()
 	return autoscalingv2ac.HorizontalPodAutoscaler(name, in.Namespace).
@@ -110,13 +109,13 @@ func BuildAutoscaler(in RuntimeInputs, labels map[string]string, a mm.Autoscale)
 						WithAverageUtilization(a.Target)))))
 }
 
-// scalingAnnotations are those that say how the runtime is scaled. Others of the runtime have no meaning on an autoscaler.
+// scalingAnnotations returns the annotations of KServe. Other annotations of the runtime have no meaning on an autoscaler.
 func scalingAnnotations(annotations map[string]string) map[string]string {
-	all := map[string]string{}
+	scaling := map[string]string{}
 	for key, value := range annotations {
 		if strings.HasPrefix(key, "serving.kserve.io/") {
-			all[key] = value
+			scaling[key] = value
 		}
 	}
-	return all
+	return scaling
 }

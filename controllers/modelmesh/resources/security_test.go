@@ -15,7 +15,7 @@ import (
 func restricted(in *RuntimeInputs)  { in.Restricted = true }
 func onOpenShift(in *RuntimeInputs) { in.OpenShift = true }
 
-// violations are what the restricted level of Pod Security objects to in a container.
+// violations returns the violations of the restricted Pod Security Standard in a container.
 func violations(pod corev1.PodSpec, c corev1.Container) []string {
 	var all []string
 	s := c.SecurityContext
@@ -41,8 +41,8 @@ func violations(pod corev1.PodSpec, c corev1.Container) []string {
 	return all
 }
 
-// Containers of ours are admitted everywhere. Those of runtimes are, where the namespace demands it or the platform gives them a
-// user; elsewhere they may continue to run as root, since that is what images of servers do. [M40]
+// ModelMesh containers always meet the restricted standard. Runtime containers meet it if the namespace enforces it or the platform
+// assigns a user; elsewhere they can run as root, as the images of model servers do. [M40]
 func TestPodSecurity(t *testing.T) {
 	for name, c := range map[string]struct {
 		change []func(*RuntimeInputs)
@@ -53,7 +53,7 @@ func TestPodSecurity(t *testing.T) {
 		"on OpenShift":             {[]func(*RuntimeInputs){onOpenShift}, nil},
 		"on OpenShift, restricted": {[]func(*RuntimeInputs){onOpenShift, restricted}, nil},
 	} {
-		for kind, spec := range map[string]*v1alpha1.ServingRuntimeSpec{"adapter": specification(withAdapter), "puller": specification()} {
+		for kind, spec := range map[string]*v1alpha1.ServingRuntimeSpec{"adapter": runtimeSpec(withAdapter), "puller": runtimeSpec()} {
 			pod := podOf(t, inputs(spec, c.change...))
 			for _, each := range pod.Containers {
 				want := []string(nil)
@@ -68,8 +68,8 @@ func TestPodSecurity(t *testing.T) {
 	}
 }
 
-// A user ID is set only where neither the runtime nor the platform gives one: OpenShift refuses numbers that are not its own.
-func TestUserOfServers(t *testing.T) {
+// runAsUser is set only if neither the runtime nor the platform sets it: OpenShift rejects other user IDs.
+func TestRunAsUserOfRuntimeContainers(t *testing.T) {
 	for name, c := range map[string]struct {
 		change []func(*RuntimeInputs)
 		want   *int64
@@ -77,7 +77,7 @@ func TestUserOfServers(t *testing.T) {
 		"anywhere": {nil, nil}, "restricted": {[]func(*RuntimeInputs){restricted}, new(int64(1000))},
 		"OpenShift": {[]func(*RuntimeInputs){onOpenShift, restricted}, nil},
 	} {
-		pod := podOf(t, inputs(specification(), c.change...))
+		pod := podOf(t, inputs(runtimeSpec(), c.change...))
 		if diff := cmp.Diff(c.want, container(t, pod, "server").SecurityContext.RunAsUser); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -87,8 +87,8 @@ func TestUserOfServers(t *testing.T) {
 	}
 }
 
-// What the author of a runtime says stands; a restricted namespace adds what is not said.
-func TestSecurityOfTheAuthor(t *testing.T) {
+// Fields of the runtime are kept; missing ones are added in a restricted namespace.
+func TestRuntimeSecurityContextIsKept(t *testing.T) {
 	root := &corev1.SecurityContext{RunAsUser: new(int64(0))}
 	added := &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"NET_BIND_SERVICE"}}, ReadOnlyRootFilesystem: new(true)}
 	all := &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
@@ -110,7 +110,7 @@ func TestSecurityOfTheAuthor(t *testing.T) {
 		},
 		"nothing in the original": {nil, &corev1.SecurityContext{Capabilities: all}, []func(*RuntimeInputs){original, restricted}},
 	} {
-		spec := specification(inServer(func(s *corev1.Container) { s.SecurityContext = c.given.DeepCopy() }))
+		spec := runtimeSpec(inServer(func(s *corev1.Container) { s.SecurityContext = c.given.DeepCopy() }))
 		if diff := cmp.Diff(c.want, container(t, podOf(t, inputs(spec, c.change...)), "server").SecurityContext); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -124,12 +124,12 @@ func inServer(change func(*corev1.Container)) func(*v1alpha1.ServingRuntimeSpec)
 	return func(s *v1alpha1.ServingRuntimeSpec) { change(&s.Containers[0]) }
 }
 
-// In the form of the original only some containers have a security context, and the pod has none.
-func TestSecurityOfTheOriginal(t *testing.T) {
+// In the legacy form only some containers have a security context, and the pod has none.
+func TestLegacySecurityContext(t *testing.T) {
 	drop := &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
 	for kind, want := range map[*v1alpha1.ServingRuntimeSpec]map[string]*corev1.SecurityContext{
-		specification():            {"mm": drop, "server": drop, "puller": nil, "rest-proxy": nil},
-		specification(withAdapter): {"mm": drop, "triton": drop, "triton-adapter": drop, "rest-proxy": nil},
+		runtimeSpec():            {"mm": drop, "server": drop, "puller": nil, "rest-proxy": nil},
+		runtimeSpec(withAdapter): {"mm": drop, "triton": drop, "triton-adapter": drop, "rest-proxy": nil},
 	} {
 		pod := podOf(t, inputs(kind, original, restricted))
 		if pod.SecurityContext != nil {
@@ -143,14 +143,13 @@ func TestSecurityOfTheOriginal(t *testing.T) {
 	}
 }
 
-// The proxy for authentication stands behind the mesh, so that the exchange brings it to the second place. Its volumes come
-// after those of the runtime.
+// The proxy is added after the mesh and becomes the second container. Its volumes follow those of the runtime.
 func TestAuthenticationProxy(t *testing.T) {
-	proxied := func(in *RuntimeInputs) { in.Proxy = guarding() }
+	proxied := func(in *RuntimeInputs) { in.Proxy = withOAuthProxy() }
 	for want, in := range map[string]RuntimeInputs{
-		"triton-adapter oauth-proxy triton mm":            inputs(specification(withAdapter), plainMesh, proxied),
-		"rest-proxy oauth-proxy triton triton-adapter mm": inputs(specification(withAdapter), proxied),
-		"rest-proxy oauth-proxy server mm puller":         inputs(specification(), proxied),
+		"triton-adapter oauth-proxy triton mm":            inputs(runtimeSpec(withAdapter), plainMesh, proxied),
+		"rest-proxy oauth-proxy triton triton-adapter mm": inputs(runtimeSpec(withAdapter), proxied),
+		"rest-proxy oauth-proxy server mm puller":         inputs(runtimeSpec(), proxied),
 	} {
 		got := ""
 		for i, name := range containerNames(podOf(t, in)) {
@@ -163,10 +162,10 @@ func TestAuthenticationProxy(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
-	if _, err := BuildDeployment(inputs(specification(inServer(func(c *corev1.Container) { c.Name = "oauth-proxy" })), proxied)); err == nil {
+	if _, err := BuildDeployment(inputs(runtimeSpec(inServer(func(c *corev1.Container) { c.Name = "oauth-proxy" })), proxied)); err == nil {
 		t.Error("a container of the runtime took the place of the proxy")
 	}
-	in := inputs(specification(), encrypted)
+	in := inputs(runtimeSpec(), encrypted)
 	in.Settings.AuthProxy.Mode = meshsettings.AuthProxyAlways
 	in.Proxy = authproxy.Decide(in.Settings, in.Namespace, capability.Set{})
 	pod := podOf(t, in)
@@ -178,9 +177,8 @@ func TestAuthenticationProxy(t *testing.T) {
 	}
 }
 
-// The account of the pods is that of the settings.
 func TestServiceAccount(t *testing.T) {
-	in := inputs(specification())
+	in := inputs(runtimeSpec())
 	if got := podOf(t, in).ServiceAccountName; got != "" {
 		t.Error(got)
 	}

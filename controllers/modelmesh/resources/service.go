@@ -21,17 +21,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// Names of ports, of the Service and of the pods behind it.
+// Port names of the Service and of its pods.
 const (
 	portGRPC    = "grpc"
 	portREST    = "http"
 	portMetrics = "prometheus"
 )
 
-// MonitorName is the name of the ServiceMonitor of each namespace.
+// MonitorName is the name of the ServiceMonitor.
 const MonitorName = "modelmesh-metrics-monitor"
 
-// BuildService renders the Service in front of all runtimes of a namespace.
+// BuildService builds the Service that selects the pods of all runtimes of a namespace.
 func BuildService(in NamespaceInputs) *corev1ac.ServiceApplyConfiguration {
 	s := in.Settings
 	spec := corev1ac.ServiceSpec().
@@ -58,13 +58,13 @@ func servicePort(name string, number int32) *corev1ac.ServicePortApplyConfigurat
 	return corev1ac.ServicePort().WithName(name).WithPort(number).WithTargetPort(intstr.FromString(name)).WithProtocol(corev1.ProtocolTCP)
 }
 
-// Monitored tells whether the pods of a namespace are to be scraped through a ServiceMonitor.
-func Monitored(s meshsettings.Settings) bool {
+// ServiceMonitorEnabled reports whether the namespace has a ServiceMonitor.
+func ServiceMonitorEnabled(s meshsettings.Settings) bool {
 	return s.Metrics.Enabled && !s.Metrics.DisablePrometheusOperatorSupport
 }
 
-// BuildServiceMonitor renders the ServiceMonitor of a namespace. The routing layer serves metrics with a certificate that it signs
-// itself, whatever certificate it has for its other ports: there is nothing to verify.
+// BuildServiceMonitor builds the ServiceMonitor of a namespace. The mesh always serves metrics with a self-signed certificate, which
+// cannot be verified.
 func BuildServiceMonitor(in NamespaceInputs) runtime.ApplyConfiguration {
 	s := in.Settings
 	return resources.ServiceMonitor(
@@ -75,21 +75,21 @@ func BuildServiceMonitor(in NamespaceInputs) runtime.ApplyConfiguration {
 }
 
 const (
-	// PolicyName is the NetworkPolicy of runtime pods.
+	// PolicyName is the name of the NetworkPolicy of runtime pods.
 	PolicyName = "modelmesh-runtimes"
 
-	// peerPort is where the pods of the mesh speak to each other.
+	// peerPort is the port for traffic between pods of the mesh.
 	peerPort = 8080
 )
 
-// BuildGuards renders what no pod of a namespace may run without: the NetworkPolicy, and the rules of the sidecar that asks who calls.
-// What else the sidecar needs package openshift makes: without it pods do not start, or let no caller in.
+// BuildGuards builds the objects without which no pod may run: the NetworkPolicy and the authorization rules of the sidecar. The other
+// objects of the sidecar are created by package openshift: without them pods do not start, or the sidecar rejects all requests.
 func BuildGuards(in NamespaceInputs) (apply.Desired, error) {
 	var desired apply.Desired
 	if in.Settings.NetworkPolicy {
-		desired = append(desired, apply.Object{Config: policy(in), Ownership: apply.Unowned, AdoptIf: samePods})
+		desired = append(desired, apply.Object{Config: buildNetworkPolicy(in), Ownership: apply.Unowned, AdoptIf: selectsLegacyPods})
 	}
-	if in.Proxy == nil || !in.Proxy.HasRules() {
+	if in.Proxy == nil || !in.Proxy.NeedsRules() {
 		return desired, nil
 	}
 	rules, err := in.Proxy.Rules()
@@ -100,51 +100,51 @@ func BuildGuards(in NamespaceInputs) (apply.Desired, error) {
 	return append(desired, apply.Object{Config: config, Ownership: apply.Unowned}), nil
 }
 
-// policy guards the pods of runtimes: what the mesh says to itself is heard from its own pods only, and internal ports,
-// such as that of the model server's management, from no pod. Restricted, and wherever a proxy guards REST, the ports without
-// authentication are open to the namespace, the manager and routers only.
-func policy(in NamespaceInputs) *networkingv1ac.NetworkPolicyApplyConfiguration {
+// buildNetworkPolicy builds the NetworkPolicy of runtime pods. Only other runtime pods reach the peer port, and nothing reaches internal
+// ports such as the management port of a model server. If the settings are restricted or a proxy authenticates REST, ports without
+// authentication are open to the namespace, the operator and routers only.
+func buildNetworkPolicy(in NamespaceInputs) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	s := in.Settings
-	unguarded := []int32{s.ServicePort}
+	unauthenticated := []int32{s.ServicePort}
 	if s.RESTProxy.Enabled {
-		unguarded = append(unguarded, s.RESTProxy.Port)
+		unauthenticated = append(unauthenticated, s.RESTProxy.Port)
 	}
-	var open []int32
+	var public []int32
 	if s.Metrics.Enabled {
-		open = append(open, s.Metrics.Port)
+		public = append(public, s.Metrics.Port)
 	}
 	if in.Proxy != nil {
-		open = append(open, authproxy.Port)
+		public = append(public, authproxy.Port)
 	}
-	mesh := map[string]string{LabelManagedBy: ControllerName}
-	policy := resources.IngressPolicy(metav1.ObjectMeta{Name: PolicyName, Namespace: in.Namespace}, mesh,
-		resources.AllowTCP(s.ServicePort, peerPort).WithFrom(resources.PodsWith(mesh)))
+	meshLabels := map[string]string{LabelManagedBy: ControllerName}
+	policy := resources.IngressPolicy(metav1.ObjectMeta{Name: PolicyName, Namespace: in.Namespace}, meshLabels,
+		resources.AllowTCP(s.ServicePort, peerPort).WithFrom(resources.PodPeer(meshLabels)))
 	policy.Spec.PodSelector.WithMatchExpressions(
 		metav1ac.LabelSelectorRequirement().WithKey(LabelService).WithOperator(metav1.LabelSelectorOpExists))
-	if s.NetworkPolicyRestricted || in.Proxy != nil { // the proxy would guard one door of two
-		policy.Spec.WithIngress(resources.AllowTCP(unguarded...).WithFrom(trustedPeers(in)...))
+	if s.NetworkPolicyRestricted || in.Proxy != nil { // otherwise clients could bypass the proxy
+		policy.Spec.WithIngress(resources.AllowTCP(unauthenticated...).WithFrom(trustedPeers(in)...))
 	} else {
-		open = append(unguarded, open...)
+		public = append(unauthenticated, public...)
 	}
-	if len(open) > 0 {
-		policy.Spec.WithIngress(resources.AllowTCP(open...))
+	if len(public) > 0 {
+		policy.Spec.WithIngress(resources.AllowTCP(public...))
 	}
 	return policy
 }
 
-// trustedPeers may reach the ports without authentication.
+// trustedPeers returns the peers that may reach the ports without authentication.
 func trustedPeers(in NamespaceInputs) []*networkingv1ac.NetworkPolicyPeerApplyConfiguration {
-	all := []*networkingv1ac.NetworkPolicyPeerApplyConfiguration{
-		resources.PodsWith(nil), resources.NamespacesWith(corev1.LabelMetadataName, in.Home),
+	peers := []*networkingv1ac.NetworkPolicyPeerApplyConfiguration{
+		resources.PodPeer(nil), resources.NamespacePeer(corev1.LabelMetadataName, in.OperatorNamespace),
 	}
 	if in.OpenShift {
-		all = append(all, resources.Routers())
+		peers = append(peers, resources.RouterPeer())
 	}
-	return all
+	return peers
 }
 
-// samePods recognises the policy that the original installed beside itself.
-func samePods(live *unstructured.Unstructured) bool {
+// selectsLegacyPods reports whether a NetworkPolicy is the one that the installation of the legacy controller created.
+func selectsLegacyPods(live *unstructured.Unstructured) bool {
 	labels, _, err := unstructured.NestedStringMap(live.Object, "spec", "podSelector", "matchLabels")
 	return err == nil && labels[LabelManagedBy] == ControllerName
 }
@@ -157,8 +157,8 @@ const (
 	dataPlaneKey   = "dataplane_api_config"
 )
 
-// BuildConstraints renders the ConfigMap that tells the pods of a namespace which of its runtimes serve which models. Runtimes are
-// all of the namespace by name; those that do not serve count for nothing.
+// BuildConstraints builds the ConfigMap with the type constraints, which map models to runtimes. runtimes are all runtimes of the
+// namespace by name; disabled ones are ignored.
 func BuildConstraints(namespace string, runtimes map[string]*v1alpha1.ServingRuntimeSpec, restProxy bool) (*corev1ac.ConfigMapApplyConfiguration, error) {
 	constraints, err := mm.TypeConstraints(runtimes, restProxy)
 	if err != nil {
@@ -169,7 +169,7 @@ func BuildConstraints(namespace string, runtimes map[string]*v1alpha1.ServingRun
 		WithBinaryData(map[string][]byte{constraintsKey: constraints, dataPlaneKey: []byte(mm.DataPlaneConfig())}), nil
 }
 
-// BuildEtcdSecret renders the Secret by which the pods of a namespace reach etcd.
+// BuildEtcdSecret builds the Secret by which the pods of a namespace connect to etcd.
 func BuildEtcdSecret(name, namespace string, data map[string][]byte) *corev1ac.SecretApplyConfiguration {
 	return corev1ac.Secret(name, namespace).
 		WithLabels(map[string]string{LabelManagedBy: ControllerName}).

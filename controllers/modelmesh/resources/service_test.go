@@ -33,8 +33,8 @@ func serviceOf(t testing.TB, in NamespaceInputs) *corev1.Service {
 }
 
 // The ports of the Service, in their order.
-func TestPortsOfTheService(t *testing.T) {
-	proxied := func(in *NamespaceInputs) { in.Proxy = guarding() }
+func TestServicePorts(t *testing.T) {
+	proxied := func(in *NamespaceInputs) { in.Proxy = withOAuthProxy() }
 	for want, change := range map[string]func(*NamespaceInputs){
 		"grpc 8033>grpc, http 8008>http, prometheus 2112>prometheus": func(*NamespaceInputs) {},
 		"grpc 8033>grpc": func(in *NamespaceInputs) {
@@ -65,7 +65,7 @@ func TestService(t *testing.T) {
 	}
 	s = serviceOf(t, namespaceInputs(func(in *NamespaceInputs) {
 		in.Settings.ServiceName, in.Settings.HeadlessService = "served", false
-		in.Proxy = guarding()
+		in.Proxy = withOAuthProxy()
 	}))
 	if s.Name != "served" || s.Spec.ClusterIP != "" || s.Spec.Selector[LabelService] != "served" {
 		t.Errorf("%+v", s)
@@ -76,7 +76,7 @@ func TestService(t *testing.T) {
 }
 
 // [M9] Metrics have a certificate that the routing layer signs itself, whatever Secret there is for TLS.
-func TestServiceMonitorOfSelfSignedMetrics(t *testing.T) {
+func TestServiceMonitorSkipsVerification(t *testing.T) {
 	for name, change := range map[string]func(*NamespaceInputs){
 		"no TLS Secret":   func(*NamespaceInputs) {},
 		"a TLS Secret":    func(in *NamespaceInputs) { in.TLS = &TLSInputs{SecretName: "serving-tls", HasCA: true} },
@@ -96,11 +96,11 @@ func TestServiceMonitorOfSelfSignedMetrics(t *testing.T) {
 	}
 }
 
-func TestMonitored(t *testing.T) {
+func TestServiceMonitorEnabled(t *testing.T) {
 	for _, c := range []struct{ metrics, disabled, want bool }{{true, false, true}, {true, true, false}, {false, false, false}} {
 		s := meshsettings.Default()
 		s.Metrics.Enabled, s.Metrics.DisablePrometheusOperatorSupport = c.metrics, c.disabled
-		if Monitored(s) != c.want {
+		if ServiceMonitorEnabled(s) != c.want {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -108,7 +108,7 @@ func TestMonitored(t *testing.T) {
 
 // Each namespace has one file for all of its runtimes. [modelmesh-11]
 func TestBuildConstraints(t *testing.T) {
-	runtimes := map[string]*v1alpha1.ServingRuntimeSpec{"own": specification(), "off": specification(func(s *v1alpha1.ServingRuntimeSpec) { s.Disabled = new(true) })}
+	runtimes := map[string]*v1alpha1.ServingRuntimeSpec{"own": runtimeSpec(), "off": runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) { s.Disabled = new(true) })}
 	config, err := BuildConstraints("vision", runtimes, true)
 	if err != nil {
 		t.Fatal(err)
@@ -125,14 +125,14 @@ func TestBuildConstraints(t *testing.T) {
 	}
 }
 
-// The autoscaler has the numbers of the annotations, and of the annotations only those that say how to scale. [modelmesh-100] [M18]
+// The autoscaler has the values of the annotations, and the annotations of KServe only. [modelmesh-100] [M18]
 func TestBuildAutoscaler(t *testing.T) {
-	in := inputs(specification())
+	in := inputs(runtimeSpec())
 	in.Annotations = map[string]string{
 		mm.AnnotationAutoscalerClass: "hpa", mm.AnnotationMetric: "memory", mm.AnnotationTarget: "90", mm.AnnotationMinScale: "2", mm.AnnotationMaxScale: "4",
 		"productConfig": "x", corev1.LastAppliedConfigAnnotation: "{}",
 	}
-	scale, _ := mm.Autoscaling(in.Annotations)
+	scale, _ := mm.ParseAutoscaling(in.Annotations)
 	h := typed[autoscalingv2.HorizontalPodAutoscaler](t, rendered(t, servingRuntime(in), apply.Object{Config: BuildAutoscaler(in, map[string]string{"team": "a"}, scale)}))
 	if h.Name != "modelmesh-serving-own" || h.Spec.ScaleTargetRef.Name != h.Name || *h.Spec.MinReplicas != 2 || h.Spec.MaxReplicas != 4 {
 		t.Errorf("%+v", h.Spec)

@@ -17,61 +17,61 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// volumes lists the volumes in their order, the runtime's own first.
-func (p *pod) volumes() []*corev1ac.VolumeApplyConfiguration {
-	all := pointers(resources.MustApplyEach[corev1ac.VolumeApplyConfiguration](p.Spec.Volumes))
-	for i, v := range all {
-		v.WithName(p.Spec.Volumes[i].Name) // an empty name is left out by the translation
+// buildVolumes returns the volumes of the pod, those of the runtime first.
+func (p *podBuilder) buildVolumes() []*corev1ac.VolumeApplyConfiguration {
+	volumes := toPointers(resources.MustApplyEach[corev1ac.VolumeApplyConfiguration](p.Spec.Volumes))
+	for i, v := range volumes {
+		v.WithName(p.Spec.Volumes[i].Name) // the conversion omits an empty name
 	}
 	if p.Proxy != nil {
-		all = append(all, p.Proxy.Volumes()...)
+		volumes = append(volumes, p.Proxy.Volumes()...)
 	}
-	all = append(all, corev1ac.Volume().WithName(mm.ModelsVolume).
-		WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithSizeLimit(modelsSize(p.Spec.Containers))))
+	volumes = append(volumes, corev1ac.Volume().WithName(mm.ModelsVolume).
+		WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithSizeLimit(modelsSizeLimit(p.Spec.Containers))))
 	if p.endpoints.SocketDir() != "" {
-		all = append(all, corev1ac.Volume().WithName(volumeSocket).WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
+		volumes = append(volumes, corev1ac.Volume().WithName(volumeSocket).WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
 	}
-	if p.Spec.BuiltInAdapter != nil || p.pulls() {
-		all = append(all, p.storageVolume())
+	if p.Spec.BuiltInAdapter != nil || p.needsPuller() {
+		volumes = append(volumes, p.storageVolume())
 	}
 	for _, c := range p.claims {
-		all = append(all, corev1ac.Volume().WithName(c.volume).
+		volumes = append(volumes, corev1ac.Volume().WithName(c.volume).
 			WithPersistentVolumeClaim(corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(c.claim).WithReadOnly(true)))
 	}
-	all = append(all,
+	volumes = append(volumes,
 		corev1ac.Volume().WithName(volumeConstraints).WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(ConstraintsName)),
 		secretVolume(volumeEtcd, p.Settings.EtcdSecretName))
 	if p.TLS != nil {
-		all = append(all, secretVolume(volumeTLS, p.TLS.SecretName))
+		volumes = append(volumes, secretVolume(volumeTLS, p.TLS.SecretName))
 	}
-	return all
+	return volumes
 }
 
 func secretVolume(name, secret string) *corev1ac.VolumeApplyConfiguration {
 	return corev1ac.Volume().WithName(name).WithSecret(corev1ac.SecretVolumeSource().WithSecretName(secret))
 }
 
-// storageVolume may be missing: models that need no credentials load without it, and the kubelet fills it when it comes.
-func (p *pod) storageVolume() *corev1ac.VolumeApplyConfiguration {
+// storageVolume returns the volume of the storage Secret. It is optional: models without credentials load without it, and the kubelet
+// adds its files when it is created.
+func (p *podBuilder) storageVolume() *corev1ac.VolumeApplyConfiguration {
 	v := secretVolume(volumeStorage, p.Settings.StorageSecretName)
-	if !p.original() {
+	if !p.isLegacy() {
 		v.Secret.WithOptional(true)
 	}
 	return v
 }
 
-// modelsSize is one and a half times the memory that the servers may use, in whole bytes; 0, which is no limit, when none of them
-// has a limit.
-func modelsSize(containers []corev1.Container) resource.Quantity {
+// modelsSizeLimit returns 1.5 times the sum of the memory limits in bytes, or 0, which means unlimited, without such limits.
+func modelsSizeLimit(containers []corev1.Container) resource.Quantity {
 	var sum int64
 	for i := range containers {
-		sum = saturated(sum, containers[i].Resources.Limits.Memory().Value())
+		sum = saturatingAdd(sum, containers[i].Resources.Limits.Memory().Value())
 	}
-	return *resource.NewQuantity(saturated(sum, sum/2), resource.BinarySI)
+	return *resource.NewQuantity(saturatingAdd(sum, sum/2), resource.BinarySI)
 }
 
-// saturated adds numbers of bytes; negative ones count for nothing, and the sum ends at the largest number that there is.
-func saturated(a, b int64) int64 {
+// saturatingAdd adds byte counts. Negative values count as 0, and an overflow results in the maximum.
+func saturatingAdd(a, b int64) int64 {
 	a, b = max(0, a), max(0, b)
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -79,78 +79,78 @@ func saturated(a, b int64) int64 {
 	return a + b
 }
 
-// claimVolume is a claim with the name of its volume.
+// claimVolume is a PersistentVolumeClaim and the name of its volume.
 type claimVolume struct{ claim, volume string }
 
-// claimVolumes names the volumes of claims like the claims, unless that is no name for a volume or is taken.
-func (p *pod) claimVolumes() []claimVolume {
-	taken := map[string]bool{mm.ModelsVolume: true, volumeSocket: true, volumeStorage: true, volumeConstraints: true, volumeEtcd: true, volumeTLS: true}
+// claimVolumes names each volume like its claim, unless that is not a valid volume name or another volume has it.
+func (p *podBuilder) claimVolumes() []claimVolume {
+	usedNames := map[string]bool{mm.ModelsVolume: true, volumeSocket: true, volumeStorage: true, volumeConstraints: true, volumeEtcd: true, volumeTLS: true}
 	for _, v := range p.Spec.Volumes {
-		taken[v.Name] = true
+		usedNames[v.Name] = true
 	}
 	if p.Proxy != nil {
 		for _, v := range p.Proxy.Volumes() {
-			taken[*v.Name] = true
+			usedNames[*v.Name] = true
 		}
 	}
-	var all []claimVolume
+	var volumes []claimVolume
 	for _, claim := range slices.Compact(slices.Sorted(slices.Values(p.Claims))) {
 		volume := claim
-		if taken[claim] || len(validation.IsDNS1123Label(claim)) > 0 {
-			volume = derivedVolume(claim)
+		if usedNames[claim] || len(validation.IsDNS1123Label(claim)) > 0 {
+			volume = hashedVolumeName(claim)
 		}
-		all = append(all, claimVolume{claim, volume})
+		volumes = append(volumes, claimVolume{claim, volume})
 	}
-	return all
+	return volumes
 }
 
-// derivedVolume is a name for the volume of a claim that no other claim has.
-func derivedVolume(claim string) string {
+// hashedVolumeName returns a volume name that is unique to the claim.
+func hashedVolumeName(claim string) string {
 	sum := sha256.Sum256([]byte(claim))
-	tail := "-" + hex.EncodeToString(sum[:])[:8]
-	return names.Truncate("claim-"+strings.ReplaceAll(claim, ".", "-"), validation.DNS1123LabelMaxLength-len(tail)) + tail
+	suffix := "-" + hex.EncodeToString(sum[:])[:8]
+	return names.Truncate("claim-"+strings.ReplaceAll(claim, ".", "-"), validation.DNS1123LabelMaxLength-len(suffix)) + suffix
 }
 
-func (p *pod) claimMounts() []*corev1ac.VolumeMountApplyConfiguration {
-	var all []*corev1ac.VolumeMountApplyConfiguration
+func (p *podBuilder) claimMounts() []*corev1ac.VolumeMountApplyConfiguration {
+	var mounts []*corev1ac.VolumeMountApplyConfiguration
 	for _, c := range p.claims {
-		all = append(all, readOnly(c.volume, claimsDir+"/"+c.claim))
+		mounts = append(mounts, readOnlyMount(c.volume, claimsDir+"/"+c.claim))
 	}
-	return all
+	return mounts
 }
 
-// ClaimInputs is what the claims of a runtime are found by.
+// ClaimInputs are the inputs for the claims of a runtime.
 type ClaimInputs struct {
 	Form Form
-	// Listed are the claims that the storage Secret names.
-	Listed []string
-	// AllowAny also mounts those that models name.
+	// FromSecret are the claims in the storage Secret.
+	FromSecret []string
+	// AllowAny allows claims that only models refer to.
 	AllowAny bool
-	// Models are those of the namespace, and Labels what the runtime offers.
+	// Models of the namespace, and Labels of the runtime.
 	Models []mm.Model
 	Labels []string
-	// Exists tells whether there is a claim of that name.
+	// Exists reports whether a claim exists.
 	Exists func(claim string) bool
 }
 
-// Claims are the PersistentVolumeClaims that pods of a runtime mount, and those that they would mount if they existed; both
-// sorted. Pods never start with a claim that does not exist. The original mounted it nevertheless if the storage Secret named it.
+// Claims returns the PersistentVolumeClaims that the pods of a runtime mount, and those that are missing, both sorted. A missing claim
+// is not mounted, because the pod would not start; the legacy form mounts it if it is in the storage Secret.
 func Claims(in ClaimInputs) (claims, missing []string) {
-	add := func(claim string, unseen bool) {
+	add := func(claim string, assumeExists bool) {
 		switch {
-		case len(validation.IsDNS1123Subdomain(claim)) > 0: // no claim can have that name
+		case len(validation.IsDNS1123Subdomain(claim)) > 0: // not a valid name of a claim
 			missing = append(missing, claim)
-		case unseen || in.Exists(claim):
+		case assumeExists || in.Exists(claim):
 			claims = append(claims, claim)
 		default:
 			missing = append(missing, claim)
 		}
 	}
-	for _, claim := range in.Listed {
-		add(claim, in.Form == Original)
+	for _, claim := range in.FromSecret {
+		add(claim, in.Form == Legacy)
 	}
 	for _, m := range in.Models {
-		if claim := m.Claim(); in.AllowAny && claim != "" && mm.Supports(in.Labels, m.Label()) {
+		if claim := m.Claim(); in.AllowAny && claim != "" && mm.HasLabels(in.Labels, m.Label()) {
 			add(claim, false)
 		}
 	}

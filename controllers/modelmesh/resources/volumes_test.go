@@ -15,21 +15,21 @@ import (
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// [modelmesh-24] [modelmesh-16] Which volumes there are, in their order.
+// [modelmesh-24] [modelmesh-16] The volumes in their order.
 func TestVolumes(t *testing.T) {
 	for name, c := range map[string]struct {
 		in   RuntimeInputs
 		want string
 	}{
-		"a puller":          {inputs(specification()), "models-dir storage-config tc-config etcd-config"},
-		"a volume":          {inputs(specification(ownVolume("my-volume"))), "my-volume models-dir storage-config tc-config etcd-config"},
-		"sockets":           {inputs(specification(onSockets)), "models-dir domain-socket storage-config tc-config etcd-config"},
-		"an adapter":        {inputs(specification(withAdapter)), "models-dir storage-config tc-config etcd-config"},
-		"neither":           {inputs(specification(pullerless)), "models-dir tc-config etcd-config"},
-		"an adapter anyway": {inputs(specification(withAdapter, pullerless)), "models-dir storage-config tc-config etcd-config"},
-		"claims":            {inputs(specification(), claiming("b", "a", "b")), "models-dir storage-config a b tc-config etcd-config"},
-		"everything": {inputs(specification(onSockets, ownVolume("own")), encrypted, claiming("a"), func(in *RuntimeInputs) {
-			in.Proxy = guarding()
+		"a puller":          {inputs(runtimeSpec()), "models-dir storage-config tc-config etcd-config"},
+		"a volume":          {inputs(runtimeSpec(ownVolume("my-volume"))), "my-volume models-dir storage-config tc-config etcd-config"},
+		"sockets":           {inputs(runtimeSpec(onSockets)), "models-dir domain-socket storage-config tc-config etcd-config"},
+		"an adapter":        {inputs(runtimeSpec(withAdapter)), "models-dir storage-config tc-config etcd-config"},
+		"neither":           {inputs(runtimeSpec(pullerless)), "models-dir tc-config etcd-config"},
+		"an adapter anyway": {inputs(runtimeSpec(withAdapter, pullerless)), "models-dir storage-config tc-config etcd-config"},
+		"claims":            {inputs(runtimeSpec(), claiming("b", "a", "b")), "models-dir storage-config a b tc-config etcd-config"},
+		"everything": {inputs(runtimeSpec(onSockets, ownVolume("own")), encrypted, claiming("a"), func(in *RuntimeInputs) {
+			in.Proxy = withOAuthProxy()
 		}), "own proxy-tls models-dir domain-socket storage-config a tc-config etcd-config tls-certs"},
 	} {
 		if got := strings.Join(volumeNames(podOf(t, c.in)), " "); got != c.want {
@@ -38,15 +38,15 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// Models may take one and a half times the memory of the servers.
-func TestSizeOfTheModels(t *testing.T) {
+// The limit is 1.5 times the memory limits of the servers.
+func TestModelsSizeLimit(t *testing.T) {
 	for want, limits := range map[string][]string{
 		"0": {""}, "1536Mi": {"1Gi"}, "3Gi": {"1Gi", "1Gi"}, "1500": {"1k"}, "1": {"1"}, "4": {"3"}, "768Mi": {"", "512Mi"},
 		"9223372036854775807": {"8Ei", "8Ei"},
 	} {
-		spec := specification(pullerless, func(s *v1alpha1.ServingRuntimeSpec) { s.Containers = nil })
+		spec := runtimeSpec(pullerless, func(s *v1alpha1.ServingRuntimeSpec) { s.Containers = nil })
 		for i, limit := range limits {
-			alsoNamed(fmt.Sprintf("s%d", i))(spec)
+			withExtraContainer(fmt.Sprintf("s%d", i))(spec)
 			if limit != "" {
 				spec.Containers[i].Resources.Limits = memory(limit)
 			}
@@ -59,15 +59,15 @@ func TestSizeOfTheModels(t *testing.T) {
 	}
 }
 
-// However many claims there are, each container has its own mounts: no server sees the credentials of the storage. [M3]
-func TestMountsOfManyClaims(t *testing.T) {
+// Each container has its own list of mounts, so that no model server sees the storage credentials. [M3]
+func TestClaimMountsPerContainer(t *testing.T) {
 	for n := range 12 {
 		var claims []string
 		for i := range n {
 			claims = append(claims, fmt.Sprintf("claim-%02d", i))
 		}
 		for form, change := range forms {
-			pod := podOf(t, inputs(specification(withAdapter, onDataSocket, ownVolume("own"), ownMount("own", "/own"), alsoNamed("second")), change, claiming(claims...)))
+			pod := podOf(t, inputs(runtimeSpec(withAdapter, onDataSocket, ownVolume("own"), ownMount("own", "/own"), withExtraContainer("second")), change, claiming(claims...)))
 			want := []string{"models-dir /models"}
 			for _, claim := range claims {
 				want = append(want, claim+" /pvc_mounts/"+claim)
@@ -88,11 +88,11 @@ func onDataSocket(s *v1alpha1.ServingRuntimeSpec) {
 	s.GRPCDataEndpoint = new("unix:/tmp/own/data.sock")
 }
 
-// A claim whose name is none for a volume, or is taken, is mounted all the same, where the puller looks for it. [M39]
-func TestNamesOfClaimVolumes(t *testing.T) {
+// A claim with a name that no volume can have, or that another volume has, is mounted at the path of its name. [M39]
+func TestClaimVolumeNames(t *testing.T) {
 	long := strings.Repeat("long-", 20) + "a"
 	claims := []string{"plain", "with.dots", "with-dots", "own", "tc-config", "tls-certs", long, long + "b"}
-	pod := podOf(t, inputs(specification(ownVolume("own")), claiming(claims...)))
+	pod := podOf(t, inputs(runtimeSpec(ownVolume("own")), claiming(claims...)))
 	found := map[string]string{}
 	for _, v := range pod.Volumes {
 		if problems := validation.IsDNS1123Label(v.Name); len(problems) > 0 {
@@ -115,11 +115,11 @@ func TestNamesOfClaimVolumes(t *testing.T) {
 	}
 }
 
-// No claims of any names make two volumes of one name.
-func TestClaimVolumesAreDistinct(t *testing.T) {
+// No two claims get the same volume name.
+func TestClaimVolumeNamesAreUnique(t *testing.T) {
 	name := rapid.OneOf(rapid.StringMatching(`[a-z]([a-z0-9.-]{0,8}[a-z0-9])?`), rapid.SampledFrom([]string{"models-dir", "etcd-config", "a.b", "a-b"}))
 	rapid.Check(t, func(t *rapid.T) {
-		p := pod{RuntimeInputs: RuntimeInputs{Spec: &v1alpha1.ServingRuntimeSpec{}, Claims: rapid.SliceOfN(name, 0, 8).Draw(t, "claims")}}
+		p := podBuilder{RuntimeInputs: RuntimeInputs{Spec: &v1alpha1.ServingRuntimeSpec{}, Claims: rapid.SliceOfN(name, 0, 8).Draw(t, "claims")}}
 		for _, own := range rapid.SliceOfNDistinct(name, 0, 3, rapid.ID).Draw(t, "volumes") {
 			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: own})
 		}
@@ -142,10 +142,10 @@ func TestClaimVolumesAreDistinct(t *testing.T) {
 	})
 }
 
-// Pods start without credentials; models that need some say so themselves. [M39]
+// Pods start without storage credentials. [M39]
 func TestStorageSecretIsOptional(t *testing.T) {
 	for form, change := range forms {
-		for _, v := range podOf(t, inputs(specification(), change)).Volumes {
+		for _, v := range podOf(t, inputs(runtimeSpec(), change)).Volumes {
 			if v.Name != volumeStorage {
 				continue
 			}

@@ -12,20 +12,20 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 )
 
-// secured is the etcd Secret of the manager with the user root.
-func secured() *corev1.Secret {
+// etcdSecretWithRoot returns the etcd Secret of the operator's namespace with the user root.
+func etcdSecretWithRoot() *corev1.Secret {
 	s := etcdSecret("own")
 	s.Data = map[string][]byte{"etcd_connection": []byte(`{"endpoints":"http://etcd.own:2379","root_prefix":"models","userid":"root","password":"secret"}`)}
 	return s
 }
 
-// Pods get the user of their namespace, which is checked again after a minute: an etcd without a volume forgets it.
-func TestAUserOfEtcdForEachNamespace(t *testing.T) {
+// Pods get the user of their namespace, which is verified every minute, because an etcd without a volume loses it.
+func TestEtcdUserPerNamespace(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"))
-	w.must(w.api.Update(t.Context(), secured()))
+	w.must(w.api.Update(t.Context(), etcdSecretWithRoot()))
 	w.settings.EtcdUserPerNamespace = true
-	w.settle("ns")
-	if got := string(w.copyOf().Data["etcd_connection"]); !strings.Contains(got, `"userid":"modelmesh-ns"`) || strings.Contains(got, "secret") {
+	w.reconcileUntilStable("ns")
+	if got := string(w.copiedEtcdSecret().Data["etcd_connection"]); !strings.Contains(got, `"userid":"modelmesh-ns"`) || strings.Contains(got, "secret") {
 		t.Errorf("the pods have %s", got)
 	}
 	if len(w.mesh.granted) != 1 || w.mesh.granted[0].Prefix != "models/mm_ns/ns" {
@@ -39,10 +39,10 @@ func TestAUserOfEtcdForEachNamespace(t *testing.T) {
 	}
 }
 
-// Without the user there are neither its Secret nor pods, which could not start.
-func TestNoPodsWithoutTheUserOfEtcd(t *testing.T) {
+// Without the user neither its Secret nor a Deployment is created, because pods could not start.
+func TestNoDeploymentWithoutEtcdUser(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"))
-	w.must(w.api.Update(t.Context(), secured()))
+	w.must(w.api.Update(t.Context(), etcdSecretWithRoot()))
 	w.settings.EtcdUserPerNamespace, w.mesh.failGrant = true, errors.New("etcd is away")
 	if _, err := w.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err == nil || !strings.Contains(err.Error(), "creating the user of namespace ns: etcd is away") {
 		t.Errorf("error %v", err)
@@ -54,12 +54,12 @@ func TestNoPodsWithoutTheUserOfEtcd(t *testing.T) {
 	}
 }
 
-// A connection that cannot be divided is reported, and given to no namespace.
-func TestAConnectionThatCannotBeDivided(t *testing.T) {
+// A connection without root user is reported and not copied.
+func TestEtcdUserPerNamespaceNeedsRootUser(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"))
 	w.settings.EtcdUserPerNamespace = true
-	w.settle("ns")
-	if said := strings.Join(heard(w.events), "\n"); !strings.Contains(said, "etcdUserPerNamespace needs the user root") {
+	w.reconcileUntilStable("ns")
+	if said := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(said, "etcdUserPerNamespace needs the user root") {
 		t.Errorf("events %s", said)
 	}
 	if err := w.api.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "model-serving-etcd"}, &corev1.Secret{}); err == nil {

@@ -19,9 +19,9 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 
-// podCache holds the pods of runtimes in served namespaces, with what tells why they do not run.
-func podCache(mgr ctrl.Manager, namespaces *modelmesh.Namespaces) (cache.Cache, error) {
-	return modelmesh.NarrowToMesh(mgr, &corev1.Pod{}, namespaces, func(o any) (any, error) {
+// newPodCache holds the pods of runtimes, without the fields that are not needed to diagnose them.
+func newPodCache(mgr ctrl.Manager, namespaces *modelmesh.Namespaces) (cache.Cache, error) {
+	return modelmesh.NewMeshCache(mgr, &corev1.Pod{}, namespaces, func(o any) (any, error) {
 		if pod, ok := o.(*corev1.Pod); ok {
 			pod.Annotations, pod.ManagedFields, pod.Spec = nil, nil, corev1.PodSpec{}
 		}
@@ -29,54 +29,55 @@ func podCache(mgr ctrl.Manager, namespaces *modelmesh.Namespaces) (cache.Cache, 
 	})
 }
 
-// cause says why a runtime has no pod that serves: what keeps its objects from being written, else what its Deployment and pods tell.
-func (s *server) cause(ctx context.Context, f *facts, t modelmesh.Runtime, deployment string) (modelmesh.Cause, error) {
-	for _, subject := range []string{aboutSpec, aboutGuards, aboutWriting} {
-		if text := s.reports.last(f.Namespace, t.Object, subject); text != "" {
-			return modelmesh.Cause{Message: text, Invalid: subject == aboutSpec}, nil
+// findCause returns the reason why a runtime has no serving pod: an error that was reported for the runtime, or the state of its
+// Deployment and pods.
+func (r *runtimeReconciler) findCause(ctx context.Context, state *namespaceState, rt modelmesh.Runtime, deployment string) (modelmesh.Cause, error) {
+	for _, action := range []string{actionValidate, actionApplyGuards, actionApply} {
+		if message := r.reporter.lastMessage(state.Namespace, rt.Object, action); message != "" {
+			return modelmesh.Cause{Message: message, Invalid: action == actionValidate}, nil
 		}
 	}
-	d := &appsv1.Deployment{}
-	err := s.Cached.Get(ctx, inside(f.Namespace, deployment), d, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
-	if apierrors.IsNotFound(err) || err == nil && (d.Status.AvailableReplicas > 0 || d.Spec.Selector == nil) {
+	liveDeployment := &appsv1.Deployment{}
+	err := r.Cached.Get(ctx, namespacedName(state.Namespace, deployment), liveDeployment, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
+	if apierrors.IsNotFound(err) || err == nil && (liveDeployment.Status.AvailableReplicas > 0 || liveDeployment.Spec.Selector == nil) {
 		return modelmesh.Cause{}, nil
 	}
 	if err != nil {
 		return modelmesh.Cause{}, fmt.Errorf("reading Deployment %s: %w", deployment, err)
 	}
 	pods := &corev1.PodList{}
-	if err := s.pods.List(ctx, pods, client.InNamespace(f.Namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.pods.List(ctx, pods, client.InNamespace(state.Namespace), client.MatchingLabels(liveDeployment.Spec.Selector.MatchLabels), client.UnsafeDisableDeepCopy); err != nil {
 		return modelmesh.Cause{}, fmt.Errorf("listing the pods of Deployment %s: %w", deployment, err)
 	}
-	return modelmesh.Cause{Message: conditions.Cause(d, pods.Items)}, nil
+	return modelmesh.Cause{Message: conditions.Cause(liveDeployment, pods.Items)}, nil
 }
 
-// servesOrSays lets through changes of a Deployment in whether it serves, and in why it does not.
-func servesOrSays() predicate.Predicate {
-	state := func(o client.Object) (serves bool, cause string) {
+// availabilityChanged admits updates of a Deployment that change its availability or the reason why it is unavailable.
+func availabilityChanged() predicate.Predicate {
+	availability := func(o client.Object) (available bool, cause string) {
 		if d, ok := o.(*appsv1.Deployment); ok {
-			serves, cause = d.Status.AvailableReplicas > 0, conditions.Cause(d, nil)
+			available, cause = d.Status.AvailableReplicas > 0, conditions.Cause(d, nil)
 		}
-		return serves, cause
+		return available, cause
 	}
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		serves, cause := state(e.ObjectOld)
-		servesNow, causeNow := state(e.ObjectNew)
-		return serves != servesNow || cause != causeNow
+		available, cause := availability(e.ObjectOld)
+		availableNow, causeNow := availability(e.ObjectNew)
+		return available != availableNow || cause != causeNow
 	}}
 }
 
-// diagnosed lets through the pods that do not run, and changes in why.
-func diagnosed() predicate.Predicate {
-	diagnosis := func(o client.Object) string {
+// podProblemChanged admits pods with a problem, and changes of the problem.
+func podProblemChanged() predicate.Predicate {
+	problem := func(o client.Object) string {
 		if pod, ok := o.(*corev1.Pod); ok {
 			return conditions.Diagnose([]corev1.Pod{*pod})
 		}
 		return ""
 	}
 	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return diagnosis(e.Object) != "" },
-		DeleteFunc: func(e event.DeleteEvent) bool { return diagnosis(e.Object) != "" },
-		UpdateFunc: func(e event.UpdateEvent) bool { return diagnosis(e.ObjectOld) != diagnosis(e.ObjectNew) },
+		CreateFunc: func(e event.CreateEvent) bool { return problem(e.Object) != "" },
+		DeleteFunc: func(e event.DeleteEvent) bool { return problem(e.Object) != "" },
+		UpdateFunc: func(e event.UpdateEvent) bool { return problem(e.ObjectOld) != problem(e.ObjectNew) },
 	}
 }

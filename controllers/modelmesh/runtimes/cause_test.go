@@ -13,8 +13,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 )
 
-// causeOf is the cause that models with a label report.
-func (w *world) causeOf(label string) modelmesh.Cause {
+// catalogCause returns the cause for models with a label.
+func (w *world) catalogCause(label string) modelmesh.Cause {
 	w.Helper()
 	cause, known, err := w.Cause(w.Context(), "ns", label)
 	if err != nil || !known {
@@ -23,8 +23,8 @@ func (w *world) causeOf(label string) modelmesh.Cause {
 	return cause
 }
 
-// TestWhyARuntimeHasNoPods [BR-F8].
-func TestWhyARuntimeHasNoPods(t *testing.T) {
+// [BR-F8]
+func TestFindCause(t *testing.T) {
 	broken := localRuntime("broken", "onnx")
 	broken.Spec.GRPCEndpoint = nil
 	w := newWorld(t, localRuntime("local", "sklearn"), broken, predictorOf("m", "sklearn"))
@@ -33,11 +33,11 @@ func TestWhyARuntimeHasNoPods(t *testing.T) {
 	}
 	var changes int
 	w.Causes.Subscribe(func(string) { changes++ })
-	w.settle("ns")
-	if got := w.causeOf("mt:sklearn"); got != (modelmesh.Cause{}) {
+	w.reconcileUntilStable("ns")
+	if got := w.catalogCause("mt:sklearn"); got != (modelmesh.Cause{}) {
 		t.Errorf("%+v of a Deployment that tells nothing", got)
 	}
-	if got := w.causeOf("mt:onnx"); !got.Invalid || !strings.HasPrefix(got.Message, "runtime broken: ") {
+	if got := w.catalogCause("mt:onnx"); !got.Invalid || !strings.HasPrefix(got.Message, "runtime broken: ") {
 		t.Errorf("%+v of an invalid runtime", got)
 	}
 	if changes == 0 {
@@ -47,13 +47,13 @@ func TestWhyARuntimeHasNoPods(t *testing.T) {
 	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Conditions: []appsv1.DeploymentCondition{{
 		Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: `pods "x" is forbidden: exceeded quota: tight`,
 	}}}
-	w.update(d)
-	w.settle("ns")
-	if got := w.causeOf("mt:sklearn"); got.Invalid || got.Message != "runtime local: pods cannot be created: exceeded quota: tight" {
+	w.updateStatus(d)
+	w.reconcileUntilStable("ns")
+	if got := w.catalogCause("mt:sklearn"); got.Invalid || got.Message != "runtime local: pods cannot be created: exceeded quota: tight" {
 		t.Errorf("%+v of pods that are refused", got)
 	}
 	d.Status.Conditions = nil
-	w.update(d)
+	w.updateStatus(d)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", Labels: d.Spec.Selector.MatchLabels}}
 	pod.Status.Conditions = []corev1.PodCondition{{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/1 nodes are available: 1 Insufficient cpu.",
@@ -61,32 +61,31 @@ func TestWhyARuntimeHasNoPods(t *testing.T) {
 	if err := w.api.Create(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	w.settle("ns")
-	if got := w.causeOf("mt:sklearn"); !strings.Contains(got.Message, "Insufficient cpu") {
+	w.reconcileUntilStable("ns")
+	if got := w.catalogCause("mt:sklearn"); !strings.Contains(got.Message, "Insufficient cpu") {
 		t.Errorf("%+v of a pod that has no node", got)
 	}
 	reported := changes
-	w.settle("ns")
+	w.reconcileUntilStable("ns")
 	if changes != reported {
 		t.Error("causes that are the same were reported again")
 	}
 	d.Status.AvailableReplicas = 1
-	w.update(d)
-	w.settle("ns")
-	if got := w.causeOf("mt:sklearn"); got != (modelmesh.Cause{}) {
+	w.updateStatus(d)
+	w.reconcileUntilStable("ns")
+	if got := w.catalogCause("mt:sklearn"); got != (modelmesh.Cause{}) {
 		t.Errorf("%+v of a runtime that serves", got)
 	}
 }
 
-// update writes the status of an object.
-func (w *world) update(o client.Object) {
+func (w *world) updateStatus(o client.Object) {
 	w.Helper()
 	if err := w.api.Status().Update(w.Context(), o); err != nil {
 		w.Fatal(err)
 	}
 }
 
-func TestCauseOfSeveralRuntimes(t *testing.T) {
+func TestCauseOfMultipleRuntimes(t *testing.T) {
 	w := newWorld(t, localRuntime("a", "onnx"), localRuntime("b", "onnx"), localRuntime("c", "sklearn"))
 	invalid, refused := modelmesh.Cause{Message: "no container", Invalid: true}, modelmesh.Cause{Message: "quota"}
 	for _, c := range []struct {
@@ -100,13 +99,13 @@ func TestCauseOfSeveralRuntimes(t *testing.T) {
 		{map[string]modelmesh.Cause{"c": refused}, modelmesh.Cause{}},
 	} {
 		w.Causes.Set("ns", c.causes)
-		if got := w.causeOf("mt:onnx"); got != c.want {
+		if got := w.catalogCause("mt:onnx"); got != c.want {
 			t.Errorf("%+v of %+v, want %+v", got, c.causes, c.want)
 		}
 	}
 }
 
-func TestChangesThatTellWhy(t *testing.T) {
+func TestAvailabilityAndPodPredicates(t *testing.T) {
 	pod := func(reason string) *corev1.Pod {
 		return &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
 			Name: "c", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}},
@@ -116,18 +115,18 @@ func TestChangesThatTellWhy(t *testing.T) {
 		return &appsv1.Deployment{Status: appsv1.DeploymentStatus{AvailableReplicas: available}}
 	}
 	for name, got := range map[string]bool{
-		"a pod that cannot pull":      diagnosed().Update(event.UpdateEvent{ObjectOld: pod("ContainerCreating"), ObjectNew: pod("ImagePullBackOff")}),
-		"one that is created like it": diagnosed().Create(event.CreateEvent{Object: pod("ErrImagePull")}),
-		"a Deployment that serves":    servesOrSays().Update(event.UpdateEvent{ObjectOld: deployment(0), ObjectNew: deployment(1)}),
+		"a pod that cannot pull":      podProblemChanged().Update(event.UpdateEvent{ObjectOld: pod("ContainerCreating"), ObjectNew: pod("ImagePullBackOff")}),
+		"one that is created like it": podProblemChanged().Create(event.CreateEvent{Object: pod("ErrImagePull")}),
+		"a Deployment that serves":    availabilityChanged().Update(event.UpdateEvent{ObjectOld: deployment(0), ObjectNew: deployment(1)}),
 	} {
 		if !got {
 			t.Errorf("%s is not seen", name)
 		}
 	}
 	for name, got := range map[string]bool{
-		"a pod that starts":        diagnosed().Create(event.CreateEvent{Object: pod("ContainerCreating")}),
-		"another available pod":    servesOrSays().Update(event.UpdateEvent{ObjectOld: deployment(1), ObjectNew: deployment(2)}),
-		"a pod that starts longer": diagnosed().Update(event.UpdateEvent{ObjectOld: pod(""), ObjectNew: pod("ContainerCreating")}),
+		"a pod that starts":        podProblemChanged().Create(event.CreateEvent{Object: pod("ContainerCreating")}),
+		"another available pod":    availabilityChanged().Update(event.UpdateEvent{ObjectOld: deployment(1), ObjectNew: deployment(2)}),
+		"a pod that starts longer": podProblemChanged().Update(event.UpdateEvent{ObjectOld: pod(""), ObjectNew: pod("ContainerCreating")}),
 	} {
 		if got {
 			t.Errorf("%s causes work", name)

@@ -1,9 +1,8 @@
-// Package runtimes serves runtimes of ModelMesh: in every enabled namespace one Deployment for each multi-model runtime, the Service in
-// front of all of them, and what their pods read.
+// Package runtimes reconciles the runtimes of ModelMesh: in each enabled namespace one Deployment per multi-model runtime, the Service
+// that selects all of their pods, and the configuration that the pods read.
 //
-// One controller reconciles one namespace at a time (reconcile.go): it reads the runtimes, the models, the settings and the Secrets from
-// memory (facts.go), has package resources build what there has to be, and hands it to pkg/apply: guards before everything, then what
-// pods read, the Service and the manager's own connections (service.go), each runtime (runtime.go). A runtime that cannot be served
-// holds up no other; Events report it (events.go). What is no longer wanted, or was left by the original controller, goes (leave.go); pods
-// of the original are taken over as they are (takeover.go).
+// Requests are namespaces (reconcile.go). A reconcile collects the state of the namespace from the cache (state.go), builds the desired
+// objects with package resources and applies them with pkg/apply: guards first, then the shared configuration and the Service
+// (service.go), then each runtime (runtime.go). An invalid runtime does not block others; Events report it (events.go). cleanup.go deletes
+// managed and legacy objects that are not desired, legacy.go adopts Deployments of the legacy controller.
 package runtimes

@@ -12,106 +12,106 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// Subjects of Events on runtimes, which are the actions of the Events: within minutes Kubernetes counts Events of one object,
-// reason and action as one, and shows the first text.
+// Actions of Events on runtimes. Kubernetes aggregates Events of the same object, reason and action within minutes and keeps the first
+// message, so that independent problems need different actions.
 const (
-	aboutSpec    = "Validate"
-	aboutWriting = "Apply"
-	aboutPods    = "Render"
-	aboutEtcd    = "ReadEtcdSecret"
-	aboutOwnEtcd = "ReadOwnEtcdSecret"
-	aboutClient  = "Connect"
-	aboutFront   = "ApplyService"
-	aboutGuards  = "ApplyGuards"
-	aboutPause   = "Pause"
-	// aboutTakeOver is about pods that a take-over replaces.
-	aboutTakeOver = "TakeOver"
+	actionValidate          = "Validate"
+	actionApply             = "Apply"
+	actionRender            = "Render"
+	actionReadEtcdSecret    = "ReadEtcdSecret"
+	actionReadOwnEtcdSecret = "ReadOwnEtcdSecret"
+	actionConnect           = "Connect"
+	actionApplyService      = "ApplyService"
+	actionApplyGuards       = "ApplyGuards"
+	actionPause             = "Pause"
+	// actionTakeOver is the action of Events about pods that are replaced when their Deployment is adopted.
+	actionTakeOver = "TakeOver"
 )
 
-// Reasons of Events on runtimes. The kinds of KServe have no status in which this could stand.
+// Reasons of Events on runtimes. The runtime kinds of KServe have no status conditions.
 const (
 	ReasonInvalid = "InvalidRuntime"
 	ReasonValid   = "ValidRuntime"
 	ReasonRefused = "RuntimeRefused"
 	ReasonNotice  = "RuntimeNotice"
 	ReasonPaused  = "Paused"
-	// ReasonReplaced is the reason of Events about pods that a take-over replaces.
+	// ReasonReplaced is the reason of Events about pods that are replaced when their Deployment is adopted.
 	ReasonReplaced = "PodsReplaced"
 )
 
-// reporter remembers the texts of Events on runtimes, so that each is recorded once for each namespace and not in every reconcile.
+// reporter records each Event once per namespace instead of in every reconcile.
 type reporter struct {
-	recorder events.EventRecorder
-	said     modelmesh.Store[saying, string]
+	recorder     events.EventRecorder
+	lastMessages modelmesh.SyncMap[eventKey, string]
 }
 
-// saying is one subject of an object.
-type saying struct {
+// eventKey identifies the last message of an object and action in a namespace.
+type eventKey struct {
 	namespace string
-	about     types.UID
-	subject   string
+	uid       types.UID
+	action    string
 }
 
-// say records an Event on an object when the text on this subject is another than the last one. An empty text says nothing, and
-// lets the next one be said. It reports whether the text before was another.
-func (r *reporter) say(namespace string, about client.Object, subject, reason, text string) (changed bool) {
-	return r.tell(corev1.EventTypeWarning, namespace, about, subject, reason, text)
+// warn records a warning Event if its message differs from the last one of the action. An empty message clears the last one. It reports
+// whether the message has changed.
+func (r *reporter) warn(namespace string, object client.Object, action, reason, message string) (changed bool) {
+	return r.event(corev1.EventTypeWarning, namespace, object, action, reason, message)
 }
 
-// tell is say for Events of a type.
-func (r *reporter) tell(kind, namespace string, about client.Object, subject, reason, text string) (changed bool) {
-	key := saying{namespace, about.GetUID(), subject}
-	var before string
-	if text == "" {
-		before, _ = r.said.Delete(key)
+// event is warn for Events of the given type.
+func (r *reporter) event(eventType, namespace string, object client.Object, action, reason, message string) (changed bool) {
+	key := eventKey{namespace, object.GetUID(), action}
+	var previous string
+	if message == "" {
+		previous, _ = r.lastMessages.Delete(key)
 	} else {
-		before = r.said.Set(key, text)
+		previous = r.lastMessages.Set(key, message)
 	}
-	changed = before != text
-	if changed && text != "" {
-		related, prefix := scope(about, namespace)
-		r.recorder.Eventf(about, related, kind, reason, subject, "%s", conditions.Clip(prefix+text, modelmesh.MaxNote))
+	changed = previous != message
+	if changed && message != "" {
+		related, prefix := eventScope(object, namespace)
+		r.recorder.Eventf(object, related, eventType, reason, action, "%s", conditions.Clip(prefix+message, modelmesh.MaxEventNoteBytes))
 	}
 	return changed
 }
 
-// paused reports whether the pods of a runtime are to be left alone, and tells the runtime so.
-func (r *reporter) paused(namespace string, about client.Object) bool {
-	text := ""
-	paused, _ := names.Paused(about.GetAnnotations())
-	if paused = paused && about.GetDeletionTimestamp().IsZero(); paused {
-		text = "annotation " + names.PausedAnnotation + " is set: its Deployment is left as it is"
+// reportPaused reports whether a runtime is paused, and records an Event about it.
+func (r *reporter) reportPaused(namespace string, object client.Object) bool {
+	message := ""
+	paused, _ := names.Paused(object.GetAnnotations())
+	if paused = paused && object.GetDeletionTimestamp().IsZero(); paused {
+		message = "annotation " + names.PausedAnnotation + " is set: its Deployment is left as it is"
 	}
-	r.tell(corev1.EventTypeNormal, namespace, about, aboutPause, ReasonPaused, text)
+	r.event(corev1.EventTypeNormal, namespace, object, actionPause, ReasonPaused, message)
 	return paused
 }
 
-// validity tells an object what keeps it from being served, and once that this is over; nil is nothing.
-func (r *reporter) validity(namespace string, about client.Object, err error) {
-	text := ""
+// reportInvalid records why a runtime is invalid. With a nil error it records once that the runtime is valid again.
+func (r *reporter) reportInvalid(namespace string, object client.Object, err error) {
+	message := ""
 	if err != nil {
-		text = err.Error()
+		message = err.Error()
 	}
-	if r.say(namespace, about, aboutSpec, ReasonInvalid, text) && text == "" {
-		related, prefix := scope(about, namespace)
-		r.recorder.Eventf(about, related, corev1.EventTypeNormal, ReasonValid, aboutSpec, "%s", prefix+"the runtime is valid again")
+	if r.warn(namespace, object, actionValidate, ReasonInvalid, message) && message == "" {
+		related, prefix := eventScope(object, namespace)
+		r.recorder.Eventf(object, related, corev1.EventTypeNormal, ReasonValid, actionValidate, "%s", prefix+"the runtime is valid again")
 	}
 }
 
-// last returns the last text on a subject of an object; "" when there is none.
-func (r *reporter) last(namespace string, about client.Object, subject string) string {
-	text, _ := r.said.Get(saying{namespace, about.GetUID(), subject})
-	return text
+// lastMessage returns the last message of an action, or "".
+func (r *reporter) lastMessage(namespace string, object client.Object, action string) string {
+	message, _ := r.lastMessages.Get(eventKey{namespace, object.GetUID(), action})
+	return message
 }
 
-// keep drops what was said in a namespace about objects that are gone.
-func (r *reporter) keep(namespace string, alive map[types.UID]bool) {
-	r.said.DeleteFunc(func(key saying) bool { return key.namespace == namespace && !alive[key.about] })
+// forgetDeleted removes the messages of objects that do not exist any more.
+func (r *reporter) forgetDeleted(namespace string, existing map[types.UID]bool) {
+	r.lastMessages.DeleteFunc(func(key eventKey) bool { return key.namespace == namespace && !existing[key.uid] })
 }
 
-// scope is what keeps Events on an object that is served in several namespaces apart: a related object, and how their texts begin.
-func scope(about client.Object, namespace string) (related runtime.Object, prefix string) {
-	if about.GetNamespace() != "" {
+// eventScope returns the related object and the message prefix by which Events on a cluster-scoped object differ between namespaces.
+func eventScope(object client.Object, namespace string) (related runtime.Object, prefix string) {
+	if object.GetNamespace() != "" {
 		return nil, ""
 	}
 	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: namespace}, "in namespace " + namespace + ": "

@@ -12,8 +12,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 )
 
-// heard are the Events so far.
-func heard(r *events.FakeRecorder) []string {
+// recordedEvents returns the Events that were recorded so far.
+func recordedEvents(r *events.FakeRecorder) []string {
 	var out []string
 	for {
 		select {
@@ -25,8 +25,8 @@ func heard(r *events.FakeRecorder) []string {
 	}
 }
 
-// [M28] Each text is reported once for each namespace, again when it changes, and so is the end of the problem.
-func TestEachTextIsSaidOnce(t *testing.T) {
+// [M28] Each message is recorded once per namespace, and again when it changes. The end of a problem is recorded too.
+func TestReporterRecordsMessageOnce(t *testing.T) {
 	recorder := events.NewFakeRecorder(100)
 	s := &reporter{recorder: recorder}
 	local, global := &v1alpha1.ServingRuntime{}, &v1alpha1.ClusterServingRuntime{}
@@ -37,30 +37,30 @@ func TestEachTextIsSaidOnce(t *testing.T) {
 		do   func()
 		want []string
 	}{
-		{"nothing is wrong", func() { s.validity("a", local, nil) }, nil},
-		{"trouble", func() { s.validity("a", local, errors.New("bad")) }, []string{"Warning InvalidRuntime bad"}},
-		{"the same", func() { s.validity("a", local, errors.New("bad")) }, nil},
-		{"another", func() { s.validity("a", local, errors.New("worse")) }, []string{"Warning InvalidRuntime worse"}},
-		{"over", func() { s.validity("a", local, nil) }, []string{"Normal ValidRuntime the runtime is valid again"}},
-		{"still over", func() { s.validity("a", local, nil) }, nil},
+		{"nothing is wrong", func() { s.reportInvalid("a", local, nil) }, nil},
+		{"trouble", func() { s.reportInvalid("a", local, errors.New("bad")) }, []string{"Warning InvalidRuntime bad"}},
+		{"the same", func() { s.reportInvalid("a", local, errors.New("bad")) }, nil},
+		{"another", func() { s.reportInvalid("a", local, errors.New("worse")) }, []string{"Warning InvalidRuntime worse"}},
+		{"over", func() { s.reportInvalid("a", local, nil) }, []string{"Normal ValidRuntime the runtime is valid again"}},
+		{"still over", func() { s.reportInvalid("a", local, nil) }, nil},
 		{"in two namespaces", func() {
-			s.validity("a", global, errors.New("bad"))
-			s.validity("b", global, errors.New("bad"))
+			s.reportInvalid("a", global, errors.New("bad"))
+			s.reportInvalid("b", global, errors.New("bad"))
 		}, []string{"Warning InvalidRuntime in namespace a: bad", "Warning InvalidRuntime in namespace b: bad"}},
 		{"two subjects", func() {
-			s.say("a", local, "one", ReasonNotice, "x")
-			s.say("a", local, "two", ReasonNotice, "x")
+			s.warn("a", local, "one", ReasonNotice, "x")
+			s.warn("a", local, "two", ReasonNotice, "x")
 		}, []string{"Warning RuntimeNotice x", "Warning RuntimeNotice x"}},
-		{"more than the API server takes", func() { s.say("a", local, "long", ReasonNotice, strings.Repeat("x", 2000)) },
-			[]string{"Warning RuntimeNotice " + strings.Repeat("x", modelmesh.MaxNote-3) + "..."}},
+		{"more than the API server takes", func() { s.warn("a", local, "long", ReasonNotice, strings.Repeat("x", 2000)) },
+			[]string{"Warning RuntimeNotice " + strings.Repeat("x", modelmesh.MaxEventNoteBytes-3) + "..."}},
 		{"forgotten", func() {
-			s.keep("a", nil)
-			s.validity("a", global, errors.New("bad"))
-			s.validity("b", global, errors.New("bad"))
+			s.forgetDeleted("a", nil)
+			s.reportInvalid("a", global, errors.New("bad"))
+			s.reportInvalid("b", global, errors.New("bad"))
 		}, []string{"Warning InvalidRuntime in namespace a: bad"}},
 	} {
 		step.do()
-		if got := heard(recorder); !slices.Equal(got, step.want) {
+		if got := recordedEvents(recorder); !slices.Equal(got, step.want) {
 			t.Errorf("%s: %q, want %q", step.name, got, step.want)
 		}
 	}

@@ -17,16 +17,16 @@ import (
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
-// guardedWorld guards REST of ns by kube-rbac-proxy, which needs all guards that there are.
-func guardedWorld(t *testing.T, objects ...client.Object) *world {
+// newWorldWithGuards enables kube-rbac-proxy in ns, which needs all guards.
+func newWorldWithGuards(t *testing.T, objects ...client.Object) *world {
 	w := newWorld(t, append(objects, localRuntime("r", "onnx"), clusterRuntime("shared", "onnx"), predictorOf("m", "onnx"))...)
 	guardREST(&w.settings)
 	return w
 }
 
-// [M34] Every guard of a namespace stands before any of its runtimes, and while one does not, because of a quota, another object of that
-// name or whatever else, no Deployment is made or changed, and an Event on each runtime states what waits for what.
-func TestNoRuntimeWithoutItsGuards(t *testing.T) {
+// [M34] No Deployment is created or changed before all guards of the namespace were applied. If one cannot be applied, for example
+// because of a quota or a foreign object, an Event on each runtime names it.
+func TestNoDeploymentWithoutGuards(t *testing.T) {
 	const foreign, passing = "exists and was not made by this operator", "the API server is away"
 	for _, guard := range []client.Object{
 		&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "modelmesh-runtimes"}},
@@ -37,7 +37,7 @@ func TestNoRuntimeWithoutItsGuards(t *testing.T) {
 		for why, refusal := range map[string]error{
 			foreign: nil, "exceeded quota": apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("exceeded quota")), passing: errors.New(passing),
 		} {
-			w := guardedWorld(t)
+			w := newWorldWithGuards(t)
 			if refusal == nil {
 				w.create(guard.DeepCopyObject().(client.Object))
 			}
@@ -51,10 +51,10 @@ func TestNoRuntimeWithoutItsGuards(t *testing.T) {
 			if again := result.RequeueAfter > 0; again != (why == foreign) || again == (err != nil) {
 				t.Errorf("%s %s: again after %s, error %v", guard.GetName(), why, result.RequeueAfter, err)
 			}
-			if w.has("r") || w.has("shared") {
+			if w.hasDeployment("r") || w.hasDeployment("shared") {
 				t.Errorf("%s %s: pods run without it", guard.GetName(), why)
 			}
-			said := strings.Join(heard(w.events), "\n")
+			said := strings.Join(recordedEvents(w.events), "\n")
 			for _, name := range []string{"r", "shared"} {
 				reported := strings.Contains(said, kind+" ns/"+guard.GetName()) && strings.Contains(said, "until then not written: Deployment ns/modelmesh-serving-"+name)
 				if reported == (why == passing) {
@@ -63,27 +63,27 @@ func TestNoRuntimeWithoutItsGuards(t *testing.T) {
 			}
 			w.fail = nil
 			w.must(client.IgnoreNotFound(w.api.Delete(t.Context(), guard.DeepCopyObject().(client.Object))))
-			w.wrote()
+			w.takeWrites()
 			w.reconcileOnce("ns")
 			if first := slices.IndexFunc(w.writes, func(s string) bool { return strings.Contains(s, "Deployment") }); first < slices.Index(w.writes, "apply "+kind+" ns/"+guard.GetName()) {
 				t.Errorf("%s %s: afterwards %q", guard.GetName(), why, w.writes)
 			}
-			w.wrote()
-			w.expect("two runtimes share what guards them", w.settle("ns"), nil)
+			w.takeWrites()
+			w.expect("two runtimes share what guards them", w.reconcileUntilStable("ns"), nil)
 		}
 	}
 }
 
-// A Deployment that is there is left as it is while the policy is not: what is changed may be what the policy guards.
-func TestNoChangeWithoutTheGuards(t *testing.T) {
-	w := guardedWorld(t)
-	w.settle("ns")
+// An existing Deployment is not changed while the NetworkPolicy is missing, which may have to protect the change.
+func TestNoDeploymentUpdateWithoutGuards(t *testing.T) {
+	w := newWorldWithGuards(t)
+	w.reconcileUntilStable("ns")
 	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "modelmesh-runtimes"}}
 	w.must(w.api.Delete(t.Context(), policy.DeepCopy()))
 	w.create(policy.DeepCopy())
 	w.settings.PodsPerRuntime = 5
-	w.expect("beside a foreign policy", w.settle("ns"), nil)
-	if w.replicasOf("r") != 2 || len(heard(w.events)) != 2 {
+	w.expect("beside a foreign policy", w.reconcileUntilStable("ns"), nil)
+	if w.replicasOf("r") != 2 || len(recordedEvents(w.events)) != 2 {
 		t.Errorf("%d replicas", w.replicasOf("r"))
 	}
 	w.must(w.api.Delete(t.Context(), policy))
@@ -93,10 +93,10 @@ func TestNoChangeWithoutTheGuards(t *testing.T) {
 	})
 }
 
-// A policy without our label, which a user removed, is not in the cache and still ours: the runtimes do not wait for it.
-func TestAGuardThatLostItsLabel(t *testing.T) {
-	w := guardedWorld(t)
-	w.settle("ns")
+// A NetworkPolicy whose labels a user removed is not cached but still managed; it does not block the runtimes.
+func TestGuardWithoutManagedLabels(t *testing.T) {
+	w := newWorldWithGuards(t)
+	w.reconcileUntilStable("ns")
 	policy := &networkingv1.NetworkPolicy{}
 	w.get(policy, "ns", "modelmesh-runtimes")
 	policy.Labels = nil
@@ -106,13 +106,13 @@ func TestAGuardThatLostItsLabel(t *testing.T) {
 	w.expect("written", w.writes, []string{
 		"apply NetworkPolicy ns/modelmesh-runtimes", "apply Deployment ns/modelmesh-serving-r", "apply Deployment ns/modelmesh-serving-shared",
 	})
-	if said := heard(w.events); len(said) > 0 {
+	if said := recordedEvents(w.events); len(said) > 0 {
 		t.Errorf("events %q", said)
 	}
 }
 
-// Guards stay as long as there is a Deployment, and go after the last one: with the last runtime, with the label, or by a setting.
-func TestGuardsGoLast(t *testing.T) {
+// Guards are deleted after the last Deployment: when the last runtime is deleted, the label is removed, or a setting disables them.
+func TestGuardsAreDeletedLast(t *testing.T) {
 	gone := []string{"delete ConfigMap ns/model-serving-proxy-rules", "delete NetworkPolicy ns/modelmesh-runtimes"}
 	for name, c := range map[string]func(*world){
 		"runtimes": func(w *world) {
@@ -126,19 +126,19 @@ func TestGuardsGoLast(t *testing.T) {
 			w.must(w.api.Update(t.Context(), namespace))
 		},
 	} {
-		w := guardedWorld(t)
-		w.settle("ns")
+		w := newWorldWithGuards(t)
+		w.reconcileUntilStable("ns")
 		c(w)
 		w.reconcileOnce("ns")
-		if wrote := w.wrote(); w.has("r") || w.has("shared") || slices.Contains(wrote, gone[1]) {
+		if wrote := w.takeWrites(); w.hasDeployment("r") || w.hasDeployment("shared") || slices.Contains(wrote, gone[1]) {
 			t.Errorf("%s: first %q", name, wrote)
 		}
-		w.expect(name+": then", w.settle("ns"), gone)
+		w.expect(name+": then", w.reconcileUntilStable("ns"), gone)
 	}
-	w := guardedWorld(t)
-	w.settle("ns")
+	w := newWorldWithGuards(t)
+	w.reconcileUntilStable("ns")
 	w.settings.NetworkPolicy = false
-	w.expect("switched off", w.settle("ns"), gone[1:])
+	w.expect("switched off", w.reconcileUntilStable("ns"), gone[1:])
 }
 
 func guardREST(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProxyAlways }

@@ -13,15 +13,15 @@ import (
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
-// openShiftWorld is a platform with OAuth, on which namespace ns has a runtime with a model.
-func openShiftWorld(t *testing.T) *world {
+// newOpenShiftWorld returns a platform with OAuth and a runtime with a model in ns.
+func newOpenShiftWorld(t *testing.T) *world {
 	w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
 	w.kinds = capability.NewSet(append(plainKinds, capability.Route, capability.OpenShiftIngress, capability.UserGroup)...)
 	return w
 }
 
-// guarded tells whether the pods and the Service of ns have the guard of REST, and the account of the pods.
-func (w *world) guarded() (pods, service bool, account string) {
+// hasProxy reports whether the pods and the Service of ns have the sidecar, and returns the service account of the pods.
+func (w *world) hasProxy() (pods, service bool, account string) {
 	w.Helper()
 	spec := w.deploymentOf("r").Spec.Template.Spec
 	for _, c := range spec.Containers {
@@ -35,31 +35,31 @@ func (w *world) guarded() (pods, service bool, account string) {
 	return pods, service, spec.ServiceAccountName
 }
 
-// [O4] [O5] Where one namespace alone is served, no controller makes account, cookie and rules of a guard: pods that named them
-// would never start. An Event reports it where the settings demand a guard.
-func TestNoGuardInOneNamespace(t *testing.T) {
-	w := openShiftWorld(t)
-	w.settle("ns")
-	if pods, service, account := w.guarded(); !pods || !service || account != "modelmesh-serving-sa" {
+// [O4] [O5] In a single-namespace installation no controller creates account, cookie and rules of a sidecar, so pods must not use it. An
+// Event reports settings that require a sidecar.
+func TestNoGuardsInSingleNamespace(t *testing.T) {
+	w := newOpenShiftWorld(t)
+	w.reconcileUntilStable("ns")
+	if pods, service, account := w.hasProxy(); !pods || !service || account != "modelmesh-serving-sa" {
 		t.Errorf("in a cluster: %t, %t, account %q", pods, service, account)
 	}
 
 	for mode, warned := range map[string]bool{meshsettings.AuthProxyAuto: false, meshsettings.AuthProxyAlways: true} {
-		w = openShiftWorld(t)
+		w = newOpenShiftWorld(t)
 		w.settings.AuthProxy.Mode = mode
 		w.create(etcdSecret("ns"), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "modelmesh-controller", UID: "uid-of-the-manager"}})
-		w.Namespaces = &modelmesh.Namespaces{Home: "ns"}
-		w.settle("ns")
-		if pods, service, account := w.guarded(); pods || service || account != "" {
+		w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "ns"}
+		w.reconcileUntilStable("ns")
+		if pods, service, account := w.hasProxy(); pods || service || account != "" {
 			t.Errorf("%s in one namespace: %t, %t, account %q", mode, pods, service, account)
 		}
-		if said := strings.Join(heard(w.events), "\n"); strings.Contains(said, "REST is not guarded") != warned {
+		if said := strings.Join(recordedEvents(w.events), "\n"); strings.Contains(said, "REST is not guarded") != warned {
 			t.Errorf("%s: events %s", mode, said)
 		}
 	}
 	w.settings.ServiceAccountName = "runner"
-	w.settle("ns")
-	if _, _, account := w.guarded(); account != "runner" {
+	w.reconcileUntilStable("ns")
+	if _, _, account := w.hasProxy(); account != "runner" {
 		t.Errorf("account %q", account)
 	}
 }

@@ -21,11 +21,11 @@ import (
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// journey is a namespace to which things happen, and what there has to be of it.
-type journey struct {
+// namespaceModel applies random changes to a namespace and computes the expected objects.
+type namespaceModel struct {
 	*world
 	rapid *rapid.T
-	// local and shared are runtimes by name; models count Predictors by format.
+	// local are ServingRuntimes and shared ClusterServingRuntimes by name; models count Predictors by format.
 	local, shared map[string]*v1alpha1.ServingRuntimeSpec
 	scaled        map[string]bool
 	models        map[string]bool
@@ -33,10 +33,10 @@ type journey struct {
 	service       string
 }
 
-// formats are those of runtimes; a runtime of the name has that format.
+// formats are the names of runtimes and the formats that they support.
 var formats = []string{"onnx", "sklearn", "xgboost"}
 
-func (j *journey) write(o client.Object, there bool) {
+func (j *namespaceModel) write(o client.Object, there bool) {
 	if there {
 		j.must(client.IgnoreAlreadyExists(j.api.Create(j.Context(), o)))
 		return
@@ -44,8 +44,8 @@ func (j *journey) write(o client.Object, there bool) {
 	j.must(client.IgnoreNotFound(j.api.Delete(j.Context(), o)))
 }
 
-// localStep adds, changes or removes a runtime of the namespace.
-func (j *journey) localStep() string {
+// localStep creates, updates or deletes a ServingRuntime.
+func (j *namespaceModel) localStep() string {
 	name := rapid.SampledFrom(formats).Draw(j.rapid, "runtime")
 	r := localRuntime(name, name)
 	if _, there := j.local[name]; there {
@@ -70,8 +70,8 @@ func (j *journey) localStep() string {
 	return "added runtime " + name
 }
 
-// sharedStep adds or removes a runtime of the cluster.
-func (j *journey) sharedStep() string {
+// sharedStep creates or deletes a ClusterServingRuntime.
+func (j *namespaceModel) sharedStep() string {
 	name := rapid.SampledFrom(formats).Draw(j.rapid, "cluster runtime")
 	r := clusterRuntime(name, name)
 	_, there := j.shared[name]
@@ -84,14 +84,14 @@ func (j *journey) sharedStep() string {
 	return "added the cluster's runtime " + name
 }
 
-func (j *journey) modelStep() string {
+func (j *namespaceModel) modelStep() string {
 	format := rapid.SampledFrom(formats).Draw(j.rapid, "format")
 	j.models[format] = !j.models[format]
 	j.write(predictorOf("of-"+format, format), j.models[format])
 	return fmt.Sprintf("model of %s: %v", format, j.models[format])
 }
 
-func (j *journey) labelStep() string {
+func (j *namespaceModel) labelStep() string {
 	j.on = !j.on
 	n := &corev1.Namespace{}
 	j.get(n, "", "ns")
@@ -100,15 +100,15 @@ func (j *journey) labelStep() string {
 	return fmt.Sprintf("served: %v", j.on)
 }
 
-func (j *journey) settingsStep() string {
+func (j *namespaceModel) settingsStep() string {
 	j.service = rapid.SampledFrom([]string{"modelmesh-serving", "other"}).Draw(j.rapid, "service")
 	j.settings.ServiceName = j.service
 	j.settings.PodsPerRuntime = rapid.Int32Range(1, 3).Draw(j.rapid, "pods")
 	return fmt.Sprintf("settings: %s, %d pods", j.service, j.settings.PodsPerRuntime)
 }
 
-// failStep lets one reconcile meet an API server that refuses writes of a kind.
-func (j *journey) failStep() string {
+// failStep rejects writes of a kind during one reconcile.
+func (j *namespaceModel) failStep() string {
 	kind := rapid.SampledFrom([]string{"Deployment", "Service", "Secret", "ConfigMap"}).Draw(j.rapid, "kind that fails")
 	j.fail = func(verb, k, _ string) error {
 		if verb != "get" && k == kind {
@@ -121,8 +121,8 @@ func (j *journey) failStep() string {
 	return "writes of " + kind + " failed"
 }
 
-// step lets something happen and says what.
-func (j *journey) step() string {
+// step applies a random change and describes it.
+func (j *namespaceModel) step() string {
 	return rapid.SampledFrom([]func() string{
 		j.localStep, j.localStep, j.sharedStep, j.modelStep, j.labelStep, j.settingsStep, j.failStep,
 		func() string { j.restart(); return "restart" },
@@ -130,22 +130,22 @@ func (j *journey) step() string {
 	}).Draw(j.rapid, "step")()
 }
 
-// effective is the runtime of a name that counts: that of the namespace hides that of the cluster.
-func (j *journey) effective(name string) *v1alpha1.ServingRuntimeSpec {
+// effective returns the spec of a runtime: a ServingRuntime takes precedence over a ClusterServingRuntime.
+func (j *namespaceModel) effective(name string) *v1alpha1.ServingRuntimeSpec {
 	if spec, there := j.local[name]; there {
 		return spec
 	}
 	return j.shared[name]
 }
 
-// check compares what there is of ours with what there has to be.
-func (j *journey) check() {
+// check compares the managed objects with the expected ones.
+func (j *namespaceModel) check() {
 	want := map[string]bool{}
 	known := false
 	for _, name := range formats {
 		spec := j.effective(name)
 		known = known || spec != nil
-		if spec == nil || !j.on || !mm.Serves(spec) {
+		if spec == nil || !j.on || !mm.IsEnabled(spec) {
 			continue
 		}
 		if spec.Containers[0].Name == "puller" {
@@ -162,7 +162,7 @@ func (j *journey) check() {
 	if j.on && known {
 		want["ConfigMap tc-config"], want["Secret model-serving-etcd"] = true, true
 	}
-	got := j.ourObjects()
+	got := j.managedObjects()
 	for _, name := range formats { // grace periods, and invalid runtimes whose Deployment of before stays
 		delete(got, "HorizontalPodAutoscaler "+j.service+"-"+name)
 		delete(want, "HorizontalPodAutoscaler "+j.service+"-"+name)
@@ -171,21 +171,21 @@ func (j *journey) check() {
 		}
 	}
 	if !maps.Equal(got, want) {
-		j.rapid.Fatalf("there is\n%s\nand there should be\n%s", listed(got), listed(want))
+		j.rapid.Fatalf("there is\n%s\nand there should be\n%s", sortedLines(got), sortedLines(want))
 	}
 	theirs := &corev1.Service{}
-	if !j.get(theirs, "ns", "theirs") || isOurs(theirs) {
+	if !j.get(theirs, "ns", "theirs") || isManaged(theirs) {
 		j.rapid.Fatalf("a foreign Service is gone or taken over")
 	}
 }
 
-// ourObjects are the objects in ns with our labels, as kind and name.
-func (j *journey) ourObjects() map[string]bool {
+// managedObjects returns the managed objects in ns as kind and name.
+func (j *namespaceModel) managedObjects() map[string]bool {
 	out := map[string]bool{}
 	for _, list := range []client.ObjectList{
 		&appsv1.DeploymentList{}, &autoscalingv2.HorizontalPodAutoscalerList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{}, &corev1.SecretList{},
 	} {
-		j.must(j.api.List(j.Context(), list, client.InNamespace("ns"), ours()))
+		j.must(j.api.List(j.Context(), list, client.InNamespace("ns"), managedLabels()))
 		switch l := list.(type) {
 		case *appsv1.DeploymentList:
 			for i := range l.Items {
@@ -212,14 +212,14 @@ func (j *journey) ourObjects() map[string]bool {
 	return out
 }
 
-func listed(m map[string]bool) string { return strings.Join(slices.Sorted(maps.Keys(m)), "\n") }
+func sortedLines(m map[string]bool) string { return strings.Join(slices.Sorted(maps.Keys(m)), "\n") }
 
-// [M11] [M16] [M20] Whatever happens to a namespace, and in whatever order: there is what has to be, others are left alone, and then
-// nothing is written any more.
-func TestJourneysOfANamespace(t *testing.T) {
+// [M11] [M16] [M20] After any sequence of changes the expected objects exist, foreign objects are unchanged, and a further reconcile
+// writes nothing.
+func TestRandomNamespaceChangesConverge(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		j := &journey{
-			world: newWorld(t, &corev1.Service{ObjectMeta: left("ns", "theirs", "", resources.LabelService, "theirs")}), rapid: r,
+		j := &namespaceModel{
+			world: newWorld(t, &corev1.Service{ObjectMeta: legacyMeta("ns", "theirs", "", resources.LabelService, "theirs")}), rapid: r,
 			local: map[string]*v1alpha1.ServingRuntimeSpec{}, shared: map[string]*v1alpha1.ServingRuntimeSpec{},
 			scaled: map[string]bool{}, models: map[string]bool{}, on: true, service: "modelmesh-serving",
 		}
@@ -229,15 +229,15 @@ func TestJourneysOfANamespace(t *testing.T) {
 				if _, err := j.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err != nil {
 					r.Fatalf("after %s: %v", what, err)
 				}
-				if len(j.wrote()) == 0 {
+				if len(j.takeWrites()) == 0 {
 					break
 				}
 			}
 			r.Log(what)
 			j.check()
 			j.reads = nil
-			if _, err := j.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err != nil || len(j.wrote())+len(j.reads) > 0 {
-				r.Fatalf("after %s: at rest it wrote %q and read %q: %v", what, j.wrote(), j.reads, err)
+			if _, err := j.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err != nil || len(j.takeWrites())+len(j.reads) > 0 {
+				r.Fatalf("after %s: at rest it wrote %q and read %q: %v", what, j.takeWrites(), j.reads, err)
 			}
 		}
 	})

@@ -24,11 +24,11 @@ import (
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
-// foreignRetry is how long a name that a foreign object has taken is left alone: no event shows when it becomes free. So is an object
-// that the API server refused.
-const foreignRetry = 2 * time.Minute
+// foreignObjectRequeue is the delay after which a name used by a foreign object, or an object that the API server rejected, is tried
+// again: no event shows that it has become possible.
+const foreignObjectRequeue = 2 * time.Minute
 
-// pool and stream are the parts of meshclient.Pool and meshevents.Stream that a reconcile needs.
+// pool and stream are the methods of meshclient.Pool and meshevents.Stream that a reconcile calls.
 type (
 	pool interface {
 		Ensure(namespace string, target meshclient.Target) error
@@ -43,69 +43,68 @@ type (
 	}
 )
 
-// server is the controller of what serves models in a namespace. Requests are namespaces.
-type server struct {
+// runtimeReconciler reconciles the runtimes of a namespace. Requests are namespaces.
+type runtimeReconciler struct {
 	*modelmesh.Catalog
 	authors  admission.Rules
 	clock    clock.Clock
 	recorder events.EventRecorder
-	// live reads from the API server, claims and pods from caches of their own.
+	// live reads from the API server, claims and pods read from separate caches.
 	live, claims, pods client.Reader
 	applier            *apply.Applier
 	pool               pool
 	stream             stream
 
-	// What is known of Secrets, by what they are for.
-	etcd    *modelmesh.Contents[map[string][]byte]
-	copies  *modelmesh.Contents[map[string][]byte]
-	storage *modelmesh.Contents[storageContent]
-	tls     *modelmesh.Contents[tlsContent]
+	// etcd holds the Secret of the operator's namespace, namespaceEtcd the Secrets of other namespaces.
+	etcd          *modelmesh.SecretCache[map[string][]byte]
+	namespaceEtcd *modelmesh.SecretCache[map[string][]byte]
+	storage       *modelmesh.SecretCache[storageContent]
+	tls           *modelmesh.SecretCache[tlsContent]
 
-	reports *reporter
-	// idle says since when no model needs a runtime; zero while one does.
-	idle modelmesh.Store[types.NamespacedName, time.Time]
-	// granted says when an account of a namespace was last seen to be as it should be.
-	granted modelmesh.Store[string, grant]
-	// headless is what the Service of a namespace was seen to be.
-	headless modelmesh.Store[string, bool]
-	// manager is the Deployment of the manager, where only its own namespace is served.
-	manager atomic.Pointer[appsv1.Deployment]
+	reporter *reporter
+	// idleRuntimes holds the time since which no model needs a runtime; zero while one does.
+	idleRuntimes modelmesh.SyncMap[types.NamespacedName, time.Time]
+	// grantedAccounts holds the etcd account of each namespace and the time of its last verification.
+	grantedAccounts modelmesh.SyncMap[string, grantedAccount]
+	// headlessServices holds whether the Service of a namespace is headless.
+	headlessServices modelmesh.SyncMap[string, bool]
+	// operatorDeployment owns the Service in a single-namespace installation.
+	operatorDeployment atomic.Pointer[appsv1.Deployment]
 }
 
-// tlsContent is what a TLS Secret is used for.
+// tlsContent is the parsed TLS Secret.
 type tlsContent struct {
 	pair  *meshclient.KeyPair
 	hasCA bool
 	err   error
 }
 
-// storageContent are the claims that the entries of a storage Secret name, and what could not be read of it.
+// storageContent holds the PersistentVolumeClaims and keys of the entries of a storage Secret, and notices about invalid entries.
 type storageContent struct {
 	claims  []string
 	notices []string
-	// keys of the entries.
-	keys map[string]bool
+	keys    map[string]bool
 }
 
-// newServer fills in what is made of the rest.
-func newServer(s *server) *server {
-	s.etcd = modelmesh.NewContents(s.Cached, s.live, func(secret *corev1.Secret) map[string][]byte { return secret.Data })
-	s.copies = modelmesh.NewContents(s.Cached, s.live, foreignData)
-	s.storage = modelmesh.NewContents(s.Cached, s.live, readStorage)
-	s.tls = modelmesh.NewContents(s.Cached, s.live, readTLS)
-	s.reports = &reporter{recorder: s.recorder}
+// newReconciler initializes the fields that depend on others.
+func newReconciler(s *runtimeReconciler) *runtimeReconciler {
+	s.etcd = modelmesh.NewSecretCache(s.Cached, s.live, func(secret *corev1.Secret) map[string][]byte { return secret.Data })
+	s.namespaceEtcd = modelmesh.NewSecretCache(s.Cached, s.live, foreignSecretData)
+	s.storage = modelmesh.NewSecretCache(s.Cached, s.live, readStorage)
+	s.tls = modelmesh.NewSecretCache(s.Cached, s.live, readTLS)
+	s.reporter = &reporter{recorder: s.recorder}
 	return s
 }
 
 func readTLS(secret *corev1.Secret) tlsContent {
-	pair, err := meshclient.KeyPairOf(secret.Name, secret.Data)
+	pair, err := meshclient.ParseKeyPair(secret.Name, secret.Data)
 	return tlsContent{pair: pair, hasCA: len(secret.Data["ca.crt"]) > 0, err: err}
 }
 
-// foreignData is the content of a Secret that another client made, nil of the copies that the original made.
-func foreignData(secret *corev1.Secret) map[string][]byte {
+// foreignSecretData returns the data of a Secret, or nil for a copy that the legacy controller created.
+func foreignSecretData(secret *corev1.Secret) map[string][]byte {
 	switch {
-	case originals(secret):
+	case isLegacy(secret):
 		return nil
 	case secret.Data == nil:
 		return map[string][]byte{}
@@ -123,51 +122,50 @@ func readStorage(secret *corev1.Secret) storageContent {
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (s *server) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	on, err := s.Namespaces.Enabled(ctx, request.Name)
+func (r *runtimeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	enabled, err := r.Namespaces.Enabled(ctx, request.Name)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if !on {
-		return ctrl.Result{}, s.cleanUp(ctx, request.Name)
+	if !enabled {
+		return ctrl.Result{}, r.deleteAll(ctx, request.Name)
 	}
-	f, err := s.gather(ctx, request.Name)
+	state, err := r.collectState(ctx, request.Name)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if s.unused(f) {
-		return ctrl.Result{}, s.cleanUp(ctx, request.Name)
+	if r.isUnused(state) {
+		return ctrl.Result{}, r.deleteAll(ctx, request.Name)
 	}
-	if err := s.noteReferences(ctx, f); err != nil {
+	if err := r.updateMissingReferences(ctx, state); err != nil {
 		return ctrl.Result{}, err
 	}
-	again, err := s.serve(ctx, f)
-	return conclude(again, err)
+	requeueAfter, err := r.reconcileNamespace(ctx, state)
+	return toResult(requeueAfter, err)
 }
 
-// unused tells that ModelMesh is not used in the manager's own namespace, which is served without a label: there is neither a
-// runtime nor a model. The manager has other components, whose users want no Service there.
-func (s *server) unused(f *facts) bool {
-	return f.Namespace == f.Home && !f.OnlyOwn && len(f.runtimes) == 0 && len(f.models) == 0
+// isUnused reports whether the operator's namespace has no runtime and no model. It is enabled without a label, but hosts other
+// components whose users do not expect a Service of ModelMesh.
+func (r *runtimeReconciler) isUnused(state *namespaceState) bool {
+	return state.Namespace == state.OperatorNamespace && !state.SingleNamespace && len(state.runtimes) == 0 && len(state.models) == 0
 }
 
-// conclude tells errors that a user must fix, which are checked now and then, from errors that are retried soon.
-func conclude(again time.Duration, err error) (ctrl.Result, error) {
+// toResult requeues errors that a user must fix after foreignObjectRequeue, and returns other errors for a retry with back-off.
+func toResult(requeueAfter time.Duration, err error) (ctrl.Result, error) {
 	switch {
 	case err == nil, apply.IsTerminating(err):
-		return ctrl.Result{RequeueAfter: again}, nil
-	case apply.OnlyErrors(err, isLasting):
-		return ctrl.Result{RequeueAfter: modelmesh.Sooner(again, foreignRetry)}, nil
+		return ctrl.Result{RequeueAfter: requeueAfter}, nil
+	case apply.AllErrorsMatch(err, needsUserAction):
+		return ctrl.Result{RequeueAfter: modelmesh.MinNonZero(requeueAfter, foreignObjectRequeue)}, nil
 	}
 	return ctrl.Result{}, err
 }
 
-// isLasting says that trying again soon does not mend an error: a name that others have taken, or an object that the API server will not
-// have as it is.
-func isLasting(err error) bool {
+// needsUserAction reports whether retries do not help: a foreign object has the name, or the API server rejects the object as invalid.
+func needsUserAction(err error) bool {
 	switch e := any(err).(type) {
-	case *apply.ForeignError, *apply.DeletingError:
-		return apply.Blocked(err)
+	case *apply.ForeignError, *apply.TerminatingError:
+		return apply.IsBlocked(err)
 	case *apierrors.StatusError:
 		return apierrors.IsInvalid(e)
 	default:
@@ -175,66 +173,65 @@ func isLasting(err error) bool {
 	}
 }
 
-// serve reconciles a namespace. Errors are collected, not returned early: what fails in one place holds up no other.
-func (s *server) serve(ctx context.Context, f *facts) (again time.Duration, err error) {
+// reconcileNamespace applies all objects of a namespace. It continues after errors and returns them joined.
+func (r *runtimeReconciler) reconcileNamespace(ctx context.Context, state *namespaceState) (requeueAfter time.Duration, err error) {
 	var guards apply.Desired
-	if f.wanted() {
-		if guards, err = f.guards(f.inputs(f.tls)); err != nil {
+	if state.needsDeployments() {
+		if guards, err = state.buildGuards(state.namespaceInputs(state.tls)); err != nil {
 			return 0, err
 		}
 	}
-	f.held = errors.Join(s.applier.Apply(ctx, f.owner, guards), s.common(ctx, f))
-	frontErr := s.front(ctx, f)
-	s.refuseAll(f, aboutFront, forUsers(frontErr)) // nothing else would tell
-	errs := []error{frontErr, f.held}
-	if f.Settings.EtcdUserPerNamespace {
-		again = grantEvery
+	state.errPrerequisites = errors.Join(r.applier.Apply(ctx, state.owner, guards), r.reconcileSharedConfig(ctx, state))
+	serviceErr := r.reconcileService(ctx, state)
+	r.reportToAllRuntimes(state, actionApplyService, userMessage(serviceErr)) // users see no other report of this error
+	errs := []error{serviceErr, state.errPrerequisites}
+	if state.Settings.EtcdUserPerNamespace {
+		requeueAfter = grantInterval
 	}
-	kept, alive, causes := map[string]bool{}, map[types.UID]bool{}, map[string]modelmesh.Cause{}
-	for _, name := range sortedNames(f.runtimes) {
-		t := f.runtimes[name]
-		alive[t.Object.GetUID()] = true
-		deployment := resources.DeploymentName(f.Settings.ServiceName, name)
-		if s.reports.paused(f.Namespace, t.Object) {
-			kept[deployment] = true
+	keptDeployments, existingRuntimes, causes := map[string]bool{}, map[types.UID]bool{}, map[string]modelmesh.Cause{}
+	for _, name := range sortedNames(state.runtimes) {
+		rt := state.runtimes[name]
+		existingRuntimes[rt.Object.GetUID()] = true
+		deployment := resources.DeploymentName(state.Settings.ServiceName, name)
+		if r.reporter.reportPaused(state.Namespace, rt.Object) {
+			keptDeployments[deployment] = true
 			continue
 		}
-		if !t.Wanted() {
-			s.idle.Delete(inside(f.Namespace, name))
+		if !rt.NeedsDeployment() {
+			r.idleRuntimes.Delete(namespacedName(state.Namespace, name))
 			continue
 		}
-		kept[deployment] = true
-		rest, err := s.runtime(ctx, f, name, t)
-		s.reports.say(f.Namespace, t.Object, aboutGuards, ReasonRefused, forUsers(f.waits(deployment)))
-		s.reports.say(f.Namespace, t.Object, aboutWriting, ReasonRefused, forUsers(err))
-		var unknown error
-		causes[name], unknown = s.cause(ctx, f, t, deployment)
-		errs = append(errs, err, unknown)
-		again = modelmesh.Sooner(again, rest)
+		keptDeployments[deployment] = true
+		runtimeRequeue, err := r.reconcileRuntime(ctx, state, name, rt)
+		r.reporter.warn(state.Namespace, rt.Object, actionApplyGuards, ReasonRefused, userMessage(state.blockedError(deployment)))
+		r.reporter.warn(state.Namespace, rt.Object, actionApply, ReasonRefused, userMessage(err))
+		var causeErr error
+		causes[name], causeErr = r.findCause(ctx, state, rt, deployment)
+		errs = append(errs, err, causeErr)
+		requeueAfter = modelmesh.MinNonZero(requeueAfter, runtimeRequeue)
 	}
-	s.Causes.Set(f.Namespace, causes)
-	s.reports.keep(f.Namespace, alive)
-	left, err := s.sweep(ctx, f.Namespace, kept)
+	r.Causes.Set(state.Namespace, causes)
+	r.reporter.forgetDeleted(state.Namespace, existingRuntimes)
+	deploymentsLeft, err := r.pruneDeployments(ctx, state.Namespace, keptDeployments)
 	errs = append(errs, err)
-	if len(kept) > 0 || !left {
-		errs = append(errs, s.unguard(ctx, f.Namespace, guards))
+	if len(keptDeployments) > 0 || !deploymentsLeft {
+		errs = append(errs, r.pruneGuards(ctx, state.Namespace, guards))
 	}
-	return again, errors.Join(errs...)
+	return requeueAfter, errors.Join(errs...)
 }
 
-// forUsers is the text of an error that a user must fix; "" for all other errors, which are retried and logged. What is
-// forbidden, by a quota or for want of a right, is both.
-func forUsers(err error) string {
-	if apply.OnlyErrors(err, func(err error) bool {
+// userMessage returns the message of an error that a user must fix, or "" for errors that are retried and logged. Forbidden errors
+// (a quota, a missing permission) are both reported and retried.
+func userMessage(err error) string {
+	if apply.AllErrorsMatch(err, func(err error) bool {
 		status, is := any(err).(*apierrors.StatusError)
-		return isLasting(err) || is && apierrors.IsForbidden(status)
+		return needsUserAction(err) || is && apierrors.IsForbidden(status)
 	}) {
 		return err.Error()
 	}
 	return ""
 }
 
-// inside is a name in a namespace.
-func inside(namespace, name string) types.NamespacedName {
+func namespacedName(namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }

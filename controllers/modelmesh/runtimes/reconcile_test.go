@@ -24,9 +24,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-func TestANamespaceIsServed(t *testing.T) {
+func TestReconcileCreatesNamespaceObjects(t *testing.T) {
 	w := newWorld(t, clusterRuntime("shared", "sklearn"), localRuntime("local", "onnx"), predictorOf("m", "onnx"))
-	w.expect("writes", w.settle("ns"), []string{
+	w.expect("writes", w.reconcileUntilStable("ns"), []string{
 		"apply ConfigMap ns/tc-config", "apply Deployment ns/modelmesh-serving-local", "apply Deployment ns/modelmesh-serving-shared",
 		"apply NetworkPolicy ns/modelmesh-runtimes", "apply Secret ns/model-serving-etcd", "apply Service ns/modelmesh-serving", "apply ServiceMonitor ns/modelmesh-metrics-monitor",
 	})
@@ -60,123 +60,123 @@ func TestANamespaceIsServed(t *testing.T) {
 	w.reads = nil
 	w.reconcileOnce("ns")
 	w.expect("live reads at rest", w.reads, nil)
-	if said := heard(w.events); len(said) > 0 {
+	if said := recordedEvents(w.events); len(said) > 0 {
 		t.Errorf("events %q", said)
 	}
 }
 
-// [M12] [modelmesh-88] Runtimes for one model each are KServe's, whatever they contain; one of the namespace hides one of the cluster.
-func TestRuntimesOfOneModelAreLeftAlone(t *testing.T) {
+// [M12] [modelmesh-88] Single-model runtimes belong to KServe, whatever their spec; a ServingRuntime hides a ClusterServingRuntime.
+func TestSingleModelRuntimesAreIgnored(t *testing.T) {
 	odd := func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Containers[0].Name, s.Containers[0].Ports = "mm", []corev1.ContainerPort{{ContainerPort: 8080}}
 	}
 	w := newWorld(t, localRuntime("single", "onnx", singleModel, odd), clusterRuntime("single-too", "onnx", singleModel, odd),
 		clusterRuntime("hidden", "onnx"), localRuntime("hidden", "onnx", disabled), predictorOf("m", "onnx"))
-	w.settle("ns")
+	w.reconcileUntilStable("ns")
 	for _, name := range []string{"single", "single-too", "hidden"} {
-		if w.has(name) {
+		if w.hasDeployment(name) {
 			t.Errorf("%s has a Deployment", name)
 		}
 	}
-	if said := heard(w.events); len(said) > 0 {
+	if said := recordedEvents(w.events); len(said) > 0 {
 		t.Errorf("events %q", said)
 	}
 }
 
-// [M1] [M28] What is wrong with a runtime is reported, not tried again and again; its pods stay as they are, and others are served.
-func TestAnInvalidRuntimeBlocksNoOther(t *testing.T) {
+// [M1] [M28] An invalid runtime is reported and not retried; its pods are kept, and other runtimes are reconciled.
+func TestInvalidRuntimeDoesNotBlockOthers(t *testing.T) {
 	broken := localRuntime("broken", "onnx", func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = nil })
 	w := newWorld(t, broken, localRuntime("good", "onnx"), predictorOf("m", "onnx"))
 	if again := w.reconcileOnce("ns"); again != 0 {
 		t.Errorf("it is tried again after %s", again)
 	}
-	if w.has("broken") || !w.has("good") {
+	if w.hasDeployment("broken") || !w.hasDeployment("good") {
 		t.Error("the wrong one is served")
 	}
-	said := heard(w.events)
+	said := recordedEvents(w.events)
 	if len(said) != 1 || !strings.HasPrefix(said[0], "Warning InvalidRuntime Invalid runtime Spec: ") || !strings.Contains(said[0], "grpcEndpoint") {
 		t.Errorf("events %q", said)
 	}
 	broken.Spec.GRPCEndpoint = new("port:8085")
 	w.must(w.api.Update(t.Context(), broken))
-	w.settle("ns")
-	if said := heard(w.events); !w.has("broken") || !slices.Equal(said, []string{"Normal ValidRuntime the runtime is valid again"}) {
+	w.reconcileUntilStable("ns")
+	if said := recordedEvents(w.events); !w.hasDeployment("broken") || !slices.Equal(said, []string{"Normal ValidRuntime the runtime is valid again"}) {
 		t.Errorf("events %q", said)
 	}
 	broken.Spec.Containers[0].Name = "mm"
 	w.must(w.api.Update(t.Context(), broken))
-	w.expect("a served runtime that becomes invalid", w.settle("ns"), nil)
-	if !w.has("broken") {
+	w.expect("a served runtime that becomes invalid", w.reconcileUntilStable("ns"), nil)
+	if !w.hasDeployment("broken") {
 		t.Error("its pods are gone")
 	}
 }
 
-// The Deployment of a paused runtime stays as it is: neither repaired, nor changed with the spec, nor removed with it. Other runtimes are reconciled.
-func TestAPausedRuntimeIsLeftAlone(t *testing.T) {
+// The Deployment of a paused runtime is neither repaired, updated nor deleted. Other runtimes are reconciled.
+func TestPausedRuntimeIsNotReconciled(t *testing.T) {
 	r := localRuntime("r", "onnx")
 	w := newWorld(t, r, predictorOf("m", "onnx"))
-	w.settle("ns")
+	w.reconcileUntilStable("ns")
 	image := w.deploymentOf("r").Spec.Template.Spec.Containers
-	heard(w.events)
+	recordedEvents(w.events)
 	r.Annotations = map[string]string{names.PausedAnnotation: "true"}
 	r.Spec.Containers[0].Image = "quay.io/example/other"
 	w.must(w.api.Update(t.Context(), r))
 	w.create(localRuntime("good", "onnx"))
-	w.settle("ns")
-	if !equality.Semantic.DeepEqual(w.deploymentOf("r").Spec.Template.Spec.Containers, image) || !w.has("good") {
+	w.reconcileUntilStable("ns")
+	if !equality.Semantic.DeepEqual(w.deploymentOf("r").Spec.Template.Spec.Containers, image) || !w.hasDeployment("good") {
 		t.Error("the Deployment of the paused runtime changed, or that of the other one did not")
 	}
-	if said := heard(w.events); len(said) != 1 || !strings.HasPrefix(said[0], "Normal Paused annotation "+names.PausedAnnotation) {
+	if said := recordedEvents(w.events); len(said) != 1 || !strings.HasPrefix(said[0], "Normal Paused annotation "+names.PausedAnnotation) {
 		t.Errorf("events %q", said)
 	}
-	w.expect("writes while it is paused", w.settle("ns"), nil)
+	w.expect("writes while it is paused", w.reconcileUntilStable("ns"), nil)
 	r.Spec.Disabled = new(true)
 	w.must(w.api.Update(t.Context(), r))
-	w.settle("ns")
-	if !w.has("r") {
+	w.reconcileUntilStable("ns")
+	if !w.hasDeployment("r") {
 		t.Error("the Deployment of the paused runtime went with its spec")
 	}
 	r.Annotations = nil
 	w.must(w.api.Update(t.Context(), r))
-	w.settle("ns")
-	if w.has("r") {
+	w.reconcileUntilStable("ns")
+	if w.hasDeployment("r") {
 		t.Error("after it is resumed its Deployment stays")
 	}
 }
 
-// [M6] A field that cannot be read is a mistake of one runtime.
-func TestAMalformedRuntimeIsToldSo(t *testing.T) {
+// [M6] A field that cannot be decoded affects one runtime only.
+func TestMalformedRuntimeIsReported(t *testing.T) {
 	w := newWorld(t)
 	odd := localRuntime("odd", "onnx")
-	text := RenderInputs{}.specProblem(modelmesh.Runtime{Object: odd, Spec: &odd.Spec, Malformed: "spec.replicas cannot be read"})
+	text := RenderInputs{}.validateSpec(modelmesh.Runtime{Object: odd, Spec: &odd.Spec, Malformed: "spec.replicas cannot be read"})
 	if text == nil || text.Error() != "Invalid runtime Spec: spec.replicas cannot be read" {
 		t.Errorf("%v", text)
 	}
-	f := &facts{RenderInputs: RenderInputs{Namespace: "ns", Settings: w.settings, Home: "own"}}
-	problem, err := w.invalid(t.Context(), f, modelmesh.Runtime{Object: odd, Spec: &odd.Spec, Malformed: "spec.x cannot be read"})
+	f := &namespaceState{RenderInputs: RenderInputs{Namespace: "ns", Settings: w.settings, OperatorNamespace: "own"}}
+	problem, err := w.validate(t.Context(), f, modelmesh.Runtime{Object: odd, Spec: &odd.Spec, Malformed: "spec.x cannot be read"})
 	if problem == nil || err != nil {
 		t.Errorf("%v, %v", problem, err)
 	}
 }
 
-// [modelmesh-19] Without the annotation no ConfigMap is read; with it the ConfigMap has to be there.
-func TestTheProductOfARuntimeHasToBeThere(t *testing.T) {
+// [modelmesh-19] With the annotation the ConfigMap must exist; without it no ConfigMap is read.
+func TestProductConfigMapMustExist(t *testing.T) {
 	r := localRuntime("r", "onnx")
 	r.Annotations = map[string]string{"productConfig": "product"}
 	w := newWorld(t, r)
-	w.settle("ns")
-	if said := heard(w.events); w.has("r") || len(said) != 1 || !strings.Contains(said[0], "Unable to access ConfigMap 'product'") {
+	w.reconcileUntilStable("ns")
+	if said := recordedEvents(w.events); w.hasDeployment("r") || len(said) != 1 || !strings.Contains(said[0], "Unable to access ConfigMap 'product'") {
 		t.Errorf("events %q", said)
 	}
 	w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "product"}})
-	w.settle("ns")
-	if !w.has("r") {
+	w.reconcileUntilStable("ns")
+	if !w.hasDeployment("r") {
 		t.Error("no Deployment")
 	}
 }
 
-// lookAlikes are foreign objects under the names that we use.
-func lookAlikes() []client.Object {
+// foreignObjects returns objects of other clients with the names of managed objects.
+func foreignObjects() []client.Object {
 	at := func(name string, labels map[string]string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: labels}
 	}
@@ -188,17 +188,17 @@ func lookAlikes() []client.Object {
 	}
 }
 
-// [M11] In a namespace that is not served, what we did not make stays, whatever its name and labels; what we made goes.
-func TestOnlyOurObjectsAreRemoved(t *testing.T) {
+// [M11] In a disabled namespace managed objects are deleted; foreign objects are kept, whatever their names and labels.
+func TestDeleteAllKeepsForeignObjects(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
-	w.settle("ns")
+	w.reconcileUntilStable("ns")
 	namespace := &corev1.Namespace{}
 	w.get(namespace, "", "ns")
 	namespace.Labels[modelmesh.LabelEnabled] = "false"
 	w.must(w.api.Update(t.Context(), namespace))
 	theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "theirs", Labels: map[string]string{"modelmesh-service": "x"}}}
 	w.create(theirs)
-	w.expect("removed", w.settle("ns"), []string{
+	w.expect("removed", w.reconcileUntilStable("ns"), []string{
 		"delete ConfigMap ns/tc-config", "delete Deployment ns/modelmesh-serving-r", "delete Secret ns/model-serving-etcd", "delete Service ns/modelmesh-serving",
 		"delete NetworkPolicy ns/modelmesh-runtimes",
 	})
@@ -209,47 +209,47 @@ func TestOnlyOurObjectsAreRemoved(t *testing.T) {
 		t.Errorf("still connected: %v, %v", w.mesh.targets, w.mesh.services)
 	}
 
-	w = newWorld(t, append(lookAlikes(), localRuntime("r", "onnx"))...)
+	w = newWorld(t, append(foreignObjects(), localRuntime("r", "onnx"))...)
 	w.get(namespace, "", "ns")
 	namespace.Labels[modelmesh.LabelEnabled] = "false"
 	w.must(w.api.Update(t.Context(), namespace))
-	w.expect("removed where nothing is ours", w.settle("ns"), nil)
+	w.expect("removed where nothing is ours", w.reconcileUntilStable("ns"), nil)
 }
 
-// [M11] Where foreign objects have our names, nothing of them is overwritten, and an Event on the runtime reports it.
-func TestNamesThatAreTaken(t *testing.T) {
-	w := newWorld(t, append(lookAlikes(), localRuntime("r", "onnx"), predictorOf("m", "onnx"))...)
-	if again := w.reconcileOnce("ns"); again != foreignRetry {
+// [M11] Foreign objects with the names of managed objects are not changed, and an Event on the runtime reports them.
+func TestForeignObjectsAreReported(t *testing.T) {
+	w := newWorld(t, append(foreignObjects(), localRuntime("r", "onnx"), predictorOf("m", "onnx"))...)
+	if again := w.reconcileOnce("ns"); again != foreignObjectRequeue {
 		t.Errorf("tried again after %s", again)
 	}
-	for _, write := range w.wrote() {
+	for _, write := range w.takeWrites() {
 		if strings.Contains(write, "theirs") || strings.Contains(write, "Deployment") || strings.Contains(write, "ConfigMap") || strings.Contains(write, "Secret") {
 			t.Error(write)
 		}
 	}
-	said := strings.Join(heard(w.events), "\n")
-	for _, want := range []string{"ConfigMap ns/tc-config", "Deployment ns/modelmesh-serving-r"} { // what comes later waits for the first
+	said := strings.Join(recordedEvents(w.events), "\n")
+	for _, want := range []string{"ConfigMap ns/tc-config", "Deployment ns/modelmesh-serving-r"} { // the Deployment is blocked by the ConfigMap
 		if !strings.Contains(said, "RuntimeRefused applying "+want+": "+want+" exists and was not made by this operator; delete or rename it") {
 			t.Errorf("nothing about %s in %s", want, said)
 		}
 		w.reconcileOnce("ns")
-		if again := heard(w.events); len(again) > 0 {
+		if again := recordedEvents(w.events); len(again) > 0 {
 			t.Errorf("reported again: %v", again)
 		}
 		w.must(client.IgnoreNotFound(w.api.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "tc-config"}})))
 		w.reconcileOnce("ns")
-		said = strings.Join(heard(w.events), "\n")
+		said = strings.Join(recordedEvents(w.events), "\n")
 	}
 }
 
-// [M11] A foreign Service under the name of ours keeps models from being reached: every runtime gets an Event, until it is gone.
-func TestTheNameOfTheServiceIsTaken(t *testing.T) {
+// [M11] A foreign Service with the name of the managed one is reported by an Event on each runtime until it is deleted.
+func TestForeignServiceIsReported(t *testing.T) {
 	theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "modelmesh-serving"}}
 	w := newWorld(t, theirs, localRuntime("r", "onnx"), clusterRuntime("shared", "onnx"), localRuntime("off", "onnx", disabled))
-	if again := w.reconcileOnce("ns"); again != foreignRetry {
+	if again := w.reconcileOnce("ns"); again != foreignObjectRequeue {
 		t.Errorf("tried again after %s", again)
 	}
-	said := heard(w.events)
+	said := recordedEvents(w.events)
 	var reported int
 	for _, event := range said {
 		if strings.Contains(event, "Service ns/modelmesh-serving exists and was not made by this operator") {
@@ -260,30 +260,30 @@ func TestTheNameOfTheServiceIsTaken(t *testing.T) {
 		t.Errorf("%d of 2 runtimes have the event: %q", reported, said)
 	}
 	w.must(w.api.Delete(t.Context(), theirs))
-	w.settle("ns")
+	w.reconcileUntilStable("ns")
 	if !w.get(&corev1.Service{}, "ns", "modelmesh-serving") {
 		t.Error("the name is free and there is no Service")
 	}
-	if after := heard(w.events); len(after) > 0 {
+	if after := recordedEvents(w.events); len(after) > 0 {
 		t.Errorf("events %q", after)
 	}
 }
 
-// [M19] What a user changes in a Deployment of a ClusterServingRuntime is put right.
-func TestDriftOfADeploymentOfTheCluster(t *testing.T) {
+// [M19] Changes of a user to the Deployment of a ClusterServingRuntime are reverted.
+func TestDeploymentDriftIsReverted(t *testing.T) {
 	w := newWorld(t, clusterRuntime("shared", "onnx"), predictorOf("m", "onnx"))
-	w.settle("ns")
+	w.reconcileUntilStable("ns")
 	w.must(w.api.Patch(t.Context(), w.deploymentOf("shared"), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":7}}`)), client.FieldOwner("kubectl")))
-	w.settle("ns")
+	w.reconcileUntilStable("ns")
 	if got := w.replicasOf("shared"); got != 2 {
 		t.Errorf("%d replicas", got)
 	}
 }
 
-// A runtime of the namespace takes over the Deployment of the cluster's in one reconcile, also where an autoscaler sets the count.
-func TestARuntimeOfTheNamespaceTakesOverWithItsAutoscaler(t *testing.T) {
+// A ServingRuntime takes over the Deployment of a ClusterServingRuntime in one reconcile, also with an autoscaler.
+func TestServingRuntimeReplacesClusterServingRuntime(t *testing.T) {
 	w := newWorld(t, clusterRuntime("r", "onnx"), predictorOf("m", "onnx"))
-	w.settle("ns")
+	w.reconcileUntilStable("ns")
 	r := localRuntime("r", "onnx")
 	r.Annotations = map[string]string{"serving.kserve.io/autoscalerClass": "hpa"}
 	w.create(r)
@@ -293,12 +293,12 @@ func TestARuntimeOfTheNamespaceTakesOverWithItsAutoscaler(t *testing.T) {
 	}
 }
 
-// [M20] A new name of the Service takes the Deployments and the Service of the old name away.
-func TestTheServiceIsRenamed(t *testing.T) {
+// [M20] After a rename of the Service the Deployments and the Service with the old name are deleted.
+func TestServiceRename(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
-	w.settle("ns")
+	w.reconcileUntilStable("ns")
 	w.settings.ServiceName = "other"
-	w.settle("ns")
+	w.reconcileUntilStable("ns")
 	for _, o := range []client.Object{&corev1.Service{}, &appsv1.Deployment{}} {
 		old := map[string]string{"Service": "modelmesh-serving", "Deployment": "modelmesh-serving-r"}[kindOf(o)]
 		renamed := strings.Replace(old, "modelmesh-serving", "other", 1)
@@ -311,13 +311,13 @@ func TestTheServiceIsRenamed(t *testing.T) {
 	}
 }
 
-// The kind of address of a Service cannot be changed, so the Service is recreated.
-func TestTheServiceBecomesHeadlessAndBack(t *testing.T) {
+// clusterIP is immutable, so the Service is recreated.
+func TestHeadlessServiceIsRecreated(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"))
-	w.settle("ns")
+	w.reconcileUntilStable("ns")
 	for range 2 {
 		w.settings.HeadlessService = !w.settings.HeadlessService
-		if wrote := w.settle("ns"); !slices.Equal(wrote, []string{"delete Service ns/modelmesh-serving", "apply Service ns/modelmesh-serving"}) {
+		if wrote := w.reconcileUntilStable("ns"); !slices.Equal(wrote, []string{"delete Service ns/modelmesh-serving", "apply Service ns/modelmesh-serving"}) {
 			t.Errorf("headless %v: %q", w.settings.HeadlessService, wrote)
 		}
 		service := &corev1.Service{}
@@ -328,39 +328,39 @@ func TestTheServiceBecomesHeadlessAndBack(t *testing.T) {
 	}
 }
 
-// The ServiceMonitor goes and comes with the metrics; where its API is not served it is not requested.
-func TestTheServiceMonitor(t *testing.T) {
+// The ServiceMonitor exists while metrics are enabled; it is not requested if its API is not served.
+func TestServiceMonitor(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"))
-	w.settle("ns")
+	w.reconcileUntilStable("ns")
 	w.settings.Metrics.DisablePrometheusOperatorSupport = true
-	w.expect("switched off", w.settle("ns"), []string{"delete ServiceMonitor ns/modelmesh-metrics-monitor"})
+	w.expect("switched off", w.reconcileUntilStable("ns"), []string{"delete ServiceMonitor ns/modelmesh-metrics-monitor"})
 	w.settings.Metrics.DisablePrometheusOperatorSupport = false
-	w.expect("switched on", w.settle("ns"), []string{"apply ServiceMonitor ns/modelmesh-metrics-monitor"})
+	w.expect("switched on", w.reconcileUntilStable("ns"), []string{"apply ServiceMonitor ns/modelmesh-metrics-monitor"})
 
 	w = newWorld(t, localRuntime("r", "onnx"))
 	w.kinds = capability.NewSet(capability.ServingRuntime)
-	for _, write := range w.settle("ns") {
+	for _, write := range w.reconcileUntilStable("ns") {
 		if strings.Contains(write, "ServiceMonitor") {
 			t.Error(write)
 		}
 	}
 }
 
-// Without the APIs of KServe the Service is there and waits.
-func TestNamespaceWithoutKServe(t *testing.T) {
+// Without the APIs of KServe only the Service is created.
+func TestReconcileWithoutKServeAPIs(t *testing.T) {
 	w := newWorld(t)
 	w.kinds = capability.NewSet()
-	w.expect("writes", w.settle("ns"), []string{"apply Service ns/modelmesh-serving"})
+	w.expect("writes", w.reconcileUntilStable("ns"), []string{"apply Service ns/modelmesh-serving"})
 	w.kinds = capability.NewSet(plainKinds...)
 	w.create(localRuntime("r", "onnx"))
-	w.settle("ns")
-	if !w.has("r") {
+	w.reconcileUntilStable("ns")
+	if !w.hasDeployment("r") {
 		t.Error("a runtime that came later is not served")
 	}
 }
 
-// [modelmesh-99] [modelmesh-100] [modelmesh-101] [M17] [M18] The life of an autoscaler.
-func TestAutoscalerOfARuntime(t *testing.T) {
+// [modelmesh-99] [modelmesh-100] [modelmesh-101] [M17] [M18]
+func TestAutoscaler(t *testing.T) {
 	r := localRuntime("r", "onnx")
 	r.Annotations = map[string]string{"serving.kserve.io/autoscalerClass": "hpa"}
 	w := newWorld(t, r)
@@ -373,7 +373,7 @@ func TestAutoscalerOfARuntime(t *testing.T) {
 	}
 	expect := func(what string, replicas, least, most, target int32, metric string) {
 		t.Helper()
-		w.settle("ns")
+		w.reconcileUntilStable("ns")
 		h := hpa()
 		if got := w.replicasOf("r"); got != replicas || (h == nil) != (most == 0) {
 			t.Errorf("%s: %d replicas, autoscaler %v", what, got, h)
@@ -426,24 +426,24 @@ func TestAutoscalerOfARuntime(t *testing.T) {
 	expect("again", 1, 1, 1, 80, "cpu")
 	r.Spec.Disabled = new(true)
 	w.must(w.api.Update(t.Context(), r))
-	w.settle("ns")
-	if hpa() != nil || w.has("r") {
+	w.reconcileUntilStable("ns")
+	if hpa() != nil || w.hasDeployment("r") {
 		t.Error("a runtime that is switched off keeps its objects")
 	}
 }
 
-// [modelmesh-98] [M25] The grace period: pods that are there keep it, also after a restart; what is down stays down.
+// [modelmesh-98] [M25] Existing pods keep the grace period, also after a restart of the operator; a runtime at zero stays there.
 func TestScaleToZero(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"))
 	model := predictorOf("m", "onnx")
-	w.settle("ns")
+	w.reconcileUntilStable("ns")
 	if got := w.replicasOf("r"); got != 0 {
 		t.Errorf("no model yet: %d replicas", got)
 	}
 	w.create(model)
-	w.settle("ns")
+	w.reconcileUntilStable("ns")
 	w.clock.Step(time.Hour)
-	w.settle("ns")
+	w.reconcileUntilStable("ns")
 	if got := w.replicasOf("r"); got != 2 {
 		t.Errorf("with a model: %d replicas", got)
 	}
@@ -469,8 +469,8 @@ func TestScaleToZero(t *testing.T) {
 	}
 }
 
-// [M24] An InferenceService that cannot be understood hides no other model.
-func TestWhichModelsNeedARuntime(t *testing.T) {
+// [M24] An invalid InferenceService does not hide other models.
+func TestModelsKeepRuntimeScaled(t *testing.T) {
 	service := func(name, format string, annotations map[string]string) *v1beta1.InferenceService {
 		s := &v1beta1.InferenceService{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Annotations: annotations}}
 		if format != "" {
@@ -482,16 +482,16 @@ func TestWhichModelsNeedARuntime(t *testing.T) {
 	mesh := map[string]string{"serving.kserve.io/deploymentMode": "ModelMesh"}
 	w := newWorld(t, localRuntime("r", "onnx"), localRuntime("other", "sklearn"), service("a-broken", "", mesh),
 		service("b-not-ours", "sklearn", nil), service("c", "onnx", mesh))
-	w.settle("ns")
+	w.reconcileUntilStable("ns")
 	if w.replicasOf("r") != 2 || w.replicasOf("other") != 0 {
 		t.Errorf("replicas %d and %d", w.replicasOf("r"), w.replicasOf("other"))
 	}
 	for label, want := range map[string]bool{"mt:onnx": true, "mt:onnx:9": false, "rt:other": true, "rt:none": false} {
-		if got, err := w.Supported(t.Context(), "ns", label); err != nil || got != want {
+		if got, err := w.HasSupportingRuntime(t.Context(), "ns", label); err != nil || got != want {
 			t.Errorf("%s: %v, %v", label, got, err)
 		}
 	}
-	if got, err := w.Supported(t.Context(), "elsewhere", "mt:onnx"); err != nil || got {
+	if got, err := w.HasSupportingRuntime(t.Context(), "elsewhere", "mt:onnx"); err != nil || got {
 		t.Errorf("in a namespace that is not served: %v, %v", got, err)
 	}
 	w.Config.IgnoreInferenceServices = true
@@ -500,8 +500,8 @@ func TestWhichModelsNeedARuntime(t *testing.T) {
 	}
 }
 
-// Trouble of one place holds up no other, and is tried again.
-func TestTroubleInOnePlace(t *testing.T) {
+// An error for one object does not block the others and is retried.
+func TestErrorsDoNotBlockOtherObjects(t *testing.T) {
 	broken := errors.New("not now")
 	for _, kind := range []string{"Service", "ConfigMap", "Secret", "Deployment"} {
 		w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
@@ -514,16 +514,16 @@ func TestTroubleInOnePlace(t *testing.T) {
 		if _, err := w.Reconcile(t.Context(), modelmesh.RequestFor("ns")); !errors.Is(err, broken) {
 			t.Errorf("%s: error %v", kind, err)
 		}
-		wrote := w.wrote()
+		wrote := w.takeWrites()
 		w.fail = nil
-		w.settle("ns")
-		if len(wrote) < 3 || !w.has("r") {
+		w.reconcileUntilStable("ns")
+		if len(wrote) < 3 || !w.hasDeployment("r") {
 			t.Errorf("%s: wrote only %q", kind, wrote)
 		}
 	}
 }
 
-func TestConclude(t *testing.T) {
+func TestToResult(t *testing.T) {
 	foreign := &apply.Error{Kind: "Service", Err: &apply.ForeignError{}}
 	other := errors.New("x")
 	for name, tc := range map[string]struct {
@@ -534,28 +534,28 @@ func TestConclude(t *testing.T) {
 	}{
 		"fine":               {0, nil, 0, false},
 		"a period":           {time.Second, nil, time.Second, false},
-		"foreign":            {0, errors.Join(foreign, nil), foreignRetry, false},
+		"foreign":            {0, errors.Join(foreign, nil), foreignObjectRequeue, false},
 		"foreign and sooner": {time.Second, errors.Join(errors.Join(foreign, foreign)), time.Second, false},
-		"foreign and later":  {time.Hour, foreign, foreignRetry, false},
-		"refused":            {0, &apply.Error{Kind: "Deployment", Err: apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "d", nil)}, foreignRetry, false},
+		"foreign and later":  {time.Hour, foreign, foreignObjectRequeue, false},
+		"refused":            {0, &apply.Error{Kind: "Deployment", Err: apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "d", nil)}, foreignObjectRequeue, false},
 		"forbidden":          {0, apierrors.NewForbidden(schema.GroupResource{}, "d", nil), 0, true},
 		"both":               {0, errors.Join(foreign, other), 0, true},
 		"another":            {time.Second, other, 0, true},
 	} {
-		result, err := conclude(tc.again, tc.err)
+		result, err := toResult(tc.again, tc.err)
 		if result.RequeueAfter != tc.want || (err != nil) != tc.fails {
 			t.Errorf("%s: %v, %v", name, result, err)
 		}
 	}
 	for _, tc := range [][3]time.Duration{{0, 0, 0}, {0, 1, 1}, {1, 0, 1}, {2, 1, 1}, {1, 2, 1}} {
-		if got := modelmesh.Sooner(tc[0], tc[1]); got != tc[2] {
+		if got := modelmesh.MinNonZero(tc[0], tc[1]); got != tc[2] {
 			t.Errorf("sooner of %v: %v", tc[:2], got)
 		}
 	}
 }
 
-// [M28] What follows the rules and cannot be rendered is reported once, not in every reconcile; so is what the API server refuses.
-func TestRuntimesThatCannotBeWritten(t *testing.T) {
+// [M28] A valid runtime whose Deployment cannot be built, or that the API server rejects, is reported once.
+func TestRejectedDeploymentsAreReportedOnce(t *testing.T) {
 	clash := localRuntime("clash", "onnx", func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Volumes = []corev1.Volume{{Name: "same"}, {Name: "same"}}
 	})
@@ -568,43 +568,42 @@ func TestRuntimesThatCannotBeWritten(t *testing.T) {
 		return nil
 	}
 	for range 3 {
-		if again := w.reconcileOnce("ns"); again != foreignRetry {
+		if again := w.reconcileOnce("ns"); again != foreignObjectRequeue {
 			t.Errorf("tried again after %s", again)
 		}
 	}
-	said := heard(w.events)
+	said := recordedEvents(w.events)
 	slices.Sort(said)
 	if len(said) != 2 || !strings.Contains(said[0], "InvalidRuntime Invalid runtime Spec: ") || !strings.Contains(said[1], "RuntimeRefused applying Deployment ns/modelmesh-serving-refused") {
 		t.Errorf("events %q", said)
 	}
-	if w.has("clash") || !w.has("good") {
+	if w.hasDeployment("clash") || !w.hasDeployment("good") {
 		t.Error("the wrong one is served")
 	}
 	for _, r := range []client.Object{clash, refused} {
 		w.must(w.api.Delete(t.Context(), r))
 	}
 	w.reconcileOnce("ns")
-	if w.reports.said.Len() > 0 {
-		t.Errorf("still remembered of runtimes that are gone: %d", w.reports.said.Len())
+	if w.reporter.lastMessages.Len() > 0 {
+		t.Errorf("still remembered of runtimes that are gone: %d", w.reporter.lastMessages.Len())
 	}
 }
 
-// The manager's own namespace is served without a label, for who runs ModelMesh there; others, whose manager has other components,
-// find nothing of it.
-func TestTheOwnNamespaceWithoutRuntimesAndModels(t *testing.T) {
+// The operator's namespace is enabled without a label, but gets no objects unless it has runtimes or models.
+func TestUnusedOperatorNamespace(t *testing.T) {
 	w := newWorld(t)
-	w.expect("writes", w.settle("own"), nil)
+	w.expect("writes", w.reconcileUntilStable("own"), nil)
 	if _, connected := w.mesh.targets["own"]; connected {
 		t.Error("the manager connects to a namespace without pods")
 	}
 	r := localRuntime("r", "onnx")
 	r.Namespace = "own"
 	w.create(r)
-	if writes := w.settle("own"); !slices.Contains(writes, "apply Service own/modelmesh-serving") {
+	if writes := w.reconcileUntilStable("own"); !slices.Contains(writes, "apply Service own/modelmesh-serving") {
 		t.Errorf("writes %q", writes)
 	}
 	w.must(w.api.Delete(t.Context(), r))
-	if writes := w.settle("own"); !slices.Contains(writes, "delete Service own/modelmesh-serving") {
+	if writes := w.reconcileUntilStable("own"); !slices.Contains(writes, "delete Service own/modelmesh-serving") {
 		t.Errorf("writes %q", writes)
 	}
 }

@@ -17,50 +17,49 @@ import (
 	podresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// RenderInputs is what Render, and a reconcile of a namespace, goes by beside runtimes and what there is in the namespace.
+// RenderInputs are the parameters of Render that do not depend on the runtime or on live objects.
 type RenderInputs struct {
-	// Namespace is the served namespace that the runtime is rendered for.
+	// Namespace for which the runtime is rendered.
 	Namespace string
-	// Settings are those of the namespace.
+	// Settings of the namespace.
 	Settings meshsettings.Settings
 	Served   capability.Set
-	// OnlyOwn: the manager serves its own namespace only, where nothing stands beside runtimes.
-	OnlyOwn bool
-	// Home is the namespace of the manager.
-	Home string
-	// Used: a model waits for the runtime, so its pods are there although the settings scale to zero.
-	Used bool
+	// SingleNamespace is true if only the operator's namespace is enabled. Guards and sidecars are not created then.
+	SingleNamespace   bool
+	OperatorNamespace string
+	// InUse is true if a model needs the runtime, so that it is not scaled to zero.
+	InUse bool
 }
 
-// Render returns what a ServingRuntime or a ClusterServingRuntime brings about in a served namespace in which it is the only
-// runtime: the Service in front of all runtimes with its ServiceMonitor, the types of models that pods read, their guards, the
-// Deployment and its autoscaler. Notes tell what is not shown, and which Events the runtime would get.
+// Render returns the objects for a ServingRuntime or ClusterServingRuntime in an enabled namespace without other runtimes: the Service
+// with its ServiceMonitor, the type constraints, the guards, the Deployment and its autoscaler. Notes describe omitted objects and the
+// Events that the runtime would get.
 func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
-	t, err := runtimeOf(object)
+	rt, err := decodeRuntime(object)
 	if err != nil {
 		return nil, nil, err
 	}
-	if !t.Wanted() {
+	if !rt.NeedsDeployment() {
 		return nil, []string{"ModelMesh makes nothing for this runtime: spec.multiModel is not true, or spec.disabled is"}, nil
 	}
-	if problem := in.specProblem(t); problem != nil {
+	if problem := in.validateSpec(rt); problem != nil {
 		return nil, nil, problem
 	}
 	namespace := &corev1.Namespace{}
 	namespace.SetGroupVersionKind(namespaceKind)
 	namespace.SetName(in.Namespace)
-	front, err := in.front(object.GetName(), t.Spec)
+	namespaceObjects, err := in.buildNamespaceObjects(object.GetName(), rt.Spec)
 	if err != nil {
 		return nil, nil, err
 	}
-	if objects, err = apply.Render(front, modelmesh.ComponentName, namespace); err != nil {
+	if objects, err = apply.Render(namespaceObjects, modelmesh.ComponentName, namespace); err != nil {
 		return nil, nil, err
 	}
-	own, notes, err := in.pods(object.GetName(), t)
+	runtimeObjects, notes, err := in.buildRuntimeObjects(object.GetName(), rt)
 	if err != nil {
 		return nil, nil, err
 	}
-	rendered, err := apply.Render(own, modelmesh.ComponentName, t.Object)
+	rendered, err := apply.Render(runtimeObjects, modelmesh.ComponentName, rt.Object)
 	notes = append(notes,
 		fmt.Sprintf("namespace %s has to bear the label %s=true", in.Namespace, modelmesh.LabelEnabled),
 		fmt.Sprintf("ConfigMap %s lists this runtime alone; in the cluster it lists all runtimes of the namespace", resources.ConstraintsName),
@@ -68,8 +67,8 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 	return append(objects, rendered...), notes, err
 }
 
-// runtimeOf reads a runtime of either scope.
-func runtimeOf(object *unstructured.Unstructured) (modelmesh.Runtime, error) {
+// decodeRuntime decodes a ServingRuntime or ClusterServingRuntime.
+func decodeRuntime(object *unstructured.Unstructured) (modelmesh.Runtime, error) {
 	r, err := podresources.Decode[v1alpha1.ServingRuntime](object)
 	if err != nil {
 		return modelmesh.Runtime{}, err
@@ -81,83 +80,84 @@ func runtimeOf(object *unstructured.Unstructured) (modelmesh.Runtime, error) {
 	return out, nil
 }
 
-// inputs are what objects are built from, with the Secret that pods speak TLS with. Where one namespace is served there is no sidecar: what
-// it needs beside it, an account with rights on the cluster among it, is not made there.
-func (in RenderInputs) inputs(tls *resources.TLSInputs) resources.NamespaceInputs {
-	out := resources.NamespaceInputs{Namespace: in.Namespace, Settings: in.Settings, TLS: tls, OpenShift: in.Served.OpenShift(), Home: in.Home}
-	if !in.OnlyOwn {
+// namespaceInputs returns the inputs for the objects of the namespace. In a single-namespace installation there is no sidecar, because
+// its service account would need cluster-wide permissions.
+func (in RenderInputs) namespaceInputs(tls *resources.TLSInputs) resources.NamespaceInputs {
+	out := resources.NamespaceInputs{Namespace: in.Namespace, Settings: in.Settings, TLS: tls, OpenShift: in.Served.OpenShift(), OperatorNamespace: in.OperatorNamespace}
+	if !in.SingleNamespace {
 		out.Proxy = authproxy.Decide(in.Settings, in.Namespace, in.Served)
 	}
 	return out
 }
 
-// guards are what has to stand before any Deployment of a namespace is written. Where one namespace is served there are no rights for it.
-func (in RenderInputs) guards(inputs resources.NamespaceInputs) (apply.Desired, error) {
-	if in.OnlyOwn {
+// buildGuards returns the objects that must be applied before any Deployment. A single-namespace installation has no permissions for
+// them.
+func (in RenderInputs) buildGuards(inputs resources.NamespaceInputs) (apply.Desired, error) {
+	if in.SingleNamespace {
 		return nil, nil
 	}
 	return resources.BuildGuards(inputs)
 }
 
-// account is the service account of pods, "" for the one that every namespace has. Where there is no sidecar, none is made.
-func (in RenderInputs) account() string {
-	if in.OnlyOwn {
+// serviceAccountName returns the service account of the pods, or "" for the default one.
+func (in RenderInputs) serviceAccountName() string {
+	if in.SingleNamespace {
 		return in.Settings.ServiceAccountName
 	}
-	return authproxy.AccountOf(in.Settings, in.Served)
+	return authproxy.ServiceAccountName(in.Settings, in.Served)
 }
 
-// replicas are what the number of pods of a runtime depends on, beside what there is.
-func (in RenderInputs) replicas(t modelmesh.Runtime, scale mm.Autoscale, needed bool) resources.ReplicaInputs {
+// replicaInputs returns the inputs for the replica count that do not depend on live objects.
+func (in RenderInputs) replicaInputs(rt modelmesh.Runtime, scale mm.Autoscale, needed bool) resources.ReplicaInputs {
 	return resources.ReplicaInputs{
-		Wanted: t.Spec.Replicas, PodsPerRuntime: in.Settings.PodsPerRuntime, ScaleToZero: in.Settings.ScaleToZero, Autoscale: scale, Needed: needed,
+		SpecReplicas: rt.Spec.Replicas, PodsPerRuntime: in.Settings.PodsPerRuntime, ScaleToZero: in.Settings.ScaleToZero, Autoscale: scale, Needed: needed,
 	}
 }
 
-// tls are the inputs of a Secret whose content is not known; nil where traffic is not encrypted.
-func (in RenderInputs) tls() *resources.TLSInputs {
+// tlsInputs returns the inputs for a TLS Secret of unknown content, or nil if traffic is not encrypted.
+func (in RenderInputs) tlsInputs() *resources.TLSInputs {
 	if !in.Settings.TLS.Enabled() {
 		return nil
 	}
 	return &resources.TLSInputs{SecretName: in.Settings.TLS.SecretName}
 }
 
-// front is what all runtimes of the namespace have in common.
-func (in RenderInputs) front(name string, spec *v1alpha1.ServingRuntimeSpec) (apply.Desired, error) {
-	inputs := in.inputs(in.tls())
+// buildNamespaceObjects returns the objects that all runtimes of the namespace share.
+func (in RenderInputs) buildNamespaceObjects(name string, spec *v1alpha1.ServingRuntimeSpec) (apply.Desired, error) {
+	inputs := in.namespaceInputs(in.tlsInputs())
 	constraints, err := resources.BuildConstraints(in.Namespace, map[string]*v1alpha1.ServingRuntimeSpec{name: spec}, in.Settings.RESTProxy.Enabled)
 	if err != nil {
 		return nil, fmt.Errorf("building ConfigMap %s: %w", resources.ConstraintsName, err)
 	}
 	desired := apply.Desired{{Config: resources.BuildService(inputs)}, {Config: constraints, Ownership: apply.Unowned}}
-	guards, err := in.guards(inputs)
+	guards, err := in.buildGuards(inputs)
 	if err != nil {
 		return nil, err
 	}
 	desired = append(desired, guards...)
-	if in.Served.Has(capability.ServiceMonitor) && resources.Monitored(in.Settings) {
-		// Its owner is the Service, which has no uid yet.
+	if in.Served.Has(capability.ServiceMonitor) && resources.ServiceMonitorEnabled(in.Settings) {
+		// The owner is the Service, which has no UID yet.
 		desired = append(desired, apply.Object{Config: resources.BuildServiceMonitor(inputs), Ownership: apply.Unowned})
 	}
 	return desired, nil
 }
 
-// pods are the Deployment of the runtime and its autoscaler.
-func (in RenderInputs) pods(name string, t modelmesh.Runtime) (apply.Desired, []string, error) {
-	scale, notes := mm.Autoscaling(t.Object.GetAnnotations())
-	inputs := resources.RuntimeInputs{NamespaceInputs: in.inputs(in.tls()), Name: name, Annotations: t.Object.GetAnnotations(), Spec: t.Spec}
-	inputs.Settings.ServiceAccountName = in.account()
-	replicas := resources.DecideReplicas(in.replicas(t, scale, in.Used))
+// buildRuntimeObjects returns the Deployment of the runtime and its autoscaler.
+func (in RenderInputs) buildRuntimeObjects(name string, rt modelmesh.Runtime) (apply.Desired, []string, error) {
+	scale, notes := mm.ParseAutoscaling(rt.Object.GetAnnotations())
+	inputs := resources.RuntimeInputs{NamespaceInputs: in.namespaceInputs(in.tlsInputs()), Name: name, Annotations: rt.Object.GetAnnotations(), Spec: rt.Spec}
+	inputs.Settings.ServiceAccountName = in.serviceAccountName()
+	replicas := resources.DecideReplicas(in.replicaInputs(rt, scale, in.InUse))
 	inputs.Replicas = &replicas.Count
 	built, err := resources.BuildDeployment(inputs)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", errSpec, err)
+		return nil, nil, fmt.Errorf("%w: %w", errInvalidSpec, err)
 	}
 	desired := apply.Desired{{Config: built.Config}}
 	if replicas.Autoscaled {
-		desired.Add(resources.BuildAutoscaler(inputs, t.Object.GetLabels(), scale))
+		desired.Add(resources.BuildAutoscaler(inputs, rt.Object.GetLabels(), scale))
 	}
-	if replicas.Count == 0 && !in.Used {
+	if replicas.Count == 0 && !in.InUse {
 		notes = append(notes, "there are no pods until a model needs the runtime (setting scaleToZero)")
 	}
 	return desired, append(notes, built.Notices...), nil

@@ -21,25 +21,25 @@ import (
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// OpenShift stores an owner reference that holds up deletion only for who may update the finalizers of the owner: a right that no
-// other cluster asks for. The roles have it for each kind of owner that there is.
-func TestOwnersMayBeNamedOnOpenShift(t *testing.T) {
+// OpenShift accepts blockOwnerDeletion only from clients that can update the finalizers of the owner. The roles grant it for each kind of
+// owner.
+func TestRolesAllowBlockOwnerDeletion(t *testing.T) {
 	scaled := localRuntime("r", "onnx")
 	scaled.Annotations = map[string]string{mm.AnnotationAutoscalerClass: mm.AutoscalerHPA}
 	w := newWorld(t, scaled, clusterRuntime("shared", "onnx"), predictorOf("m", "onnx"))
-	w.settle("ns")
-	owners := w.holding("ns", "modelmesh-serving", "modelmesh-serving-r", "modelmesh-serving-shared", resources.MonitorName)
+	w.reconcileUntilStable("ns")
+	owners := w.blockingOwners("ns", "modelmesh-serving", "modelmesh-serving-r", "modelmesh-serving-shared", resources.MonitorName)
 
 	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: "modelmesh-controller", UID: "uid-of-the-manager"}}
 	w = newWorld(t, manager)
-	w.Namespaces = &modelmesh.Namespaces{Home: "own"}
-	w.settle("own")
-	owners = append(owners, w.holding("own", "modelmesh-serving")...)
+	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own"}
+	w.reconcileUntilStable("own")
+	owners = append(owners, w.blockingOwners("own", "modelmesh-serving")...)
 
 	slices.Sort(owners)
 	owners = slices.Compact(owners)
 	w.expect("kinds of owners", owners, []string{"clusterservingruntimes", "deployments", "namespaces", "services", "servingruntimes"})
-	granted := finalizersOf(t, "../../../config/rbac/modelmesh/role.yaml", "../../../config/rbac/modelmesh/runtimes/role.yaml")
+	granted := finalizerPermissions(t, "../../../config/rbac/modelmesh/role.yaml", "../../../config/rbac/modelmesh/runtimes/role.yaml")
 	for _, owner := range owners {
 		if !slices.Contains(granted, owner+"/finalizers") {
 			t.Errorf("no role has the right to update %s/finalizers", owner)
@@ -47,8 +47,8 @@ func TestOwnersMayBeNamedOnOpenShift(t *testing.T) {
 	}
 }
 
-// holding are the resources of the owners whose deletion objects of these names hold up.
-func (w *world) holding(namespace string, names ...string) []string {
+// blockingOwners returns the resources of owners in owner references with blockOwnerDeletion.
+func (w *world) blockingOwners(namespace string, names ...string) []string {
 	w.Helper()
 	monitor := &unstructured.Unstructured{}
 	monitor.SetGroupVersionKind(capability.ServiceMonitor)
@@ -69,8 +69,8 @@ func (w *world) holding(namespace string, names ...string) []string {
 	return out
 }
 
-// finalizersOf are the resources of finalizers that roles let update.
-func finalizersOf(t *testing.T, files ...string) []string {
+// finalizerPermissions returns the resources whose finalizers roles allow to update.
+func finalizerPermissions(t *testing.T, files ...string) []string {
 	t.Helper()
 	var out []string
 	for _, file := range files {

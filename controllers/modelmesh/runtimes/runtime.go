@@ -22,112 +22,112 @@ import (
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelmesh"
 )
 
-// annotationProduct names a ConfigMap that has to be there before the pods are.
-const annotationProduct = "productConfig"
+// productConfigMapAnnotation names a ConfigMap that must exist before pods are created.
+const productConfigMapAnnotation = "productConfig"
 
-// noProduct begins as it always did.
-const noProduct = "Unable to access ConfigMap"
+// productMissingPrefix is the prefix of the legacy controller's message.
+const productMissingPrefix = "Unable to access ConfigMap"
 
-// runtime brings about the Deployment of a runtime and its autoscaler. again is when a grace period ends; 0 is never.
-func (s *server) runtime(ctx context.Context, f *facts, name string, t modelmesh.Runtime) (again time.Duration, err error) {
-	problem, err := s.invalid(ctx, f, t)
+// reconcileRuntime applies the Deployment of a runtime and its autoscaler. requeueAfter is the rest of a grace period, or 0.
+func (r *runtimeReconciler) reconcileRuntime(ctx context.Context, state *namespaceState, name string, rt modelmesh.Runtime) (requeueAfter time.Duration, err error) {
+	problem, err := r.validate(ctx, state, rt)
 	if err != nil {
 		return 0, err
 	}
 	if problem != nil {
-		s.reports.validity(f.Namespace, t.Object, problem)
-		return 0, nil // its Deployment stays as it is; what mends it wakes us
+		r.reporter.reportInvalid(state.Namespace, rt.Object, problem)
+		return 0, nil // the Deployment is not changed; a correction triggers a reconcile
 	}
-	scale, notes := mm.Autoscaling(t.Object.GetAnnotations())
-	live, err := s.deployment(ctx, f, name)
+	scale, notes := mm.ParseAutoscaling(rt.Object.GetAnnotations())
+	live, err := r.getDeployment(ctx, state, name)
 	if err != nil {
 		return 0, err
 	}
 	in := resources.RuntimeInputs{
-		NamespaceInputs: f.inputs(f.tls), Name: name, Annotations: t.Object.GetAnnotations(), Spec: t.Spec, Restricted: f.restricted,
+		NamespaceInputs: state.namespaceInputs(state.tls), Name: name, Annotations: rt.Object.GetAnnotations(), Spec: rt.Spec, Restricted: state.restricted,
 	}
-	replicas := s.replicas(f, name, t, scale, live)
+	replicas := r.decideReplicas(state, name, rt, scale, live)
 	in.Replicas = &replicas.Count
-	config, notices, err := s.render(ctx, f, in, live)
-	if errors.Is(err, errSpec) {
-		s.reports.validity(f.Namespace, t.Object, err)
-		return replicas.Again, nil
+	config, notices, err := r.buildDeployment(ctx, state, in, live)
+	if errors.Is(err, errInvalidSpec) {
+		r.reporter.reportInvalid(state.Namespace, rt.Object, err)
+		return replicas.RequeueAfter, nil
 	}
 	if err != nil {
-		return replicas.Again, err
+		return replicas.RequeueAfter, err
 	}
-	s.reports.validity(f.Namespace, t.Object, nil)
-	s.reports.say(f.Namespace, t.Object, aboutPods, ReasonNotice, strings.Join(append(append(notes, notices...), f.unguarded()...), "; "))
+	r.reporter.reportInvalid(state.Namespace, rt.Object, nil)
+	r.reporter.warn(state.Namespace, rt.Object, actionRender, ReasonNotice, strings.Join(append(append(notes, notices...), state.authProxyWarnings()...), "; "))
 	if !replicas.Autoscaled {
 		scale = mm.Autoscale{}
 	}
-	version := "" // the autoscaler may have written since
+	version := "" // for optimistic locking: the autoscaler may change the replica count
 	if replicas.Autoscaled && live != nil {
 		version = live.ResourceVersion
 	}
-	opened := s.opened(in, live)
-	if opened != "" {
-		if lacks, err := s.lacksKey(ctx, f, in.Proxy); err != nil || lacks {
-			return replicas.Again, err // its event wakes us
+	replacedMessage := r.proxyReplacedMessage(in, live)
+	if replacedMessage != "" {
+		if missing, err := r.isCookieKeyMissing(ctx, state, in.Proxy); err != nil || missing {
+			return replicas.RequeueAfter, err // the creation of the Secret triggers a reconcile
 		}
 	}
-	if err := s.write(ctx, f, t, in, apply.Object{Config: config, Version: version}, scale); err != nil || f.held != nil {
-		return replicas.Again, err
+	if err := r.applyRuntime(ctx, state, rt, in, apply.Object{Config: config, Version: version}, scale); err != nil || state.errPrerequisites != nil {
+		return replicas.RequeueAfter, err
 	}
-	s.reports.say(f.Namespace, t.Object, aboutTakeOver, ReasonReplaced, opened)
-	return replicas.Again, nil
+	r.reporter.warn(state.Namespace, rt.Object, actionTakeOver, ReasonReplaced, replacedMessage)
+	return replicas.RequeueAfter, nil
 }
 
-// write applies the objects of a runtime once its guards stand; a scale that is not enabled takes the autoscaler away.
-func (s *server) write(ctx context.Context, f *facts, t modelmesh.Runtime, in resources.RuntimeInputs, deployment apply.Object, scale mm.Autoscale) error {
-	if f.held != nil {
+// applyRuntime applies the objects of a runtime if its prerequisites were applied. It deletes the autoscaler unless scale is enabled.
+func (r *runtimeReconciler) applyRuntime(ctx context.Context, state *namespaceState, rt modelmesh.Runtime, in resources.RuntimeInputs, deployment apply.Object, scale mm.Autoscale) error {
+	if state.errPrerequisites != nil {
 		return nil
 	}
-	disowns := func(ref metav1.OwnerReference) bool { // a runtime of the namespace hides one of the cluster by its name
-		return strings.HasPrefix(ref.APIVersion, "serving.kserve.io/") && ref.Name == in.Name && ref.UID != t.Object.GetUID()
+	isReplacedRuntime := func(ref metav1.OwnerReference) bool { // a ServingRuntime replaces a ClusterServingRuntime of its name
+		return strings.HasPrefix(ref.APIVersion, "serving.kserve.io/") && ref.Name == in.Name && ref.UID != rt.Object.GetUID()
 	}
-	deployment.AdoptIf, deployment.DropOwnerReferences = adoptsOriginals, disowns
+	deployment.AdoptIf, deployment.DropOwnerReferences = adoptIfLegacy, isReplacedRuntime
 	desired := apply.Desired{deployment}
-	name := resources.DeploymentName(f.Settings.ServiceName, in.Name)
+	name := resources.DeploymentName(state.Settings.ServiceName, in.Name)
 	var err error
 	if scale.Enabled {
-		desired = append(desired, apply.Object{Config: resources.BuildAutoscaler(in, t.Object.GetLabels(), scale), AdoptIf: adoptsOriginals, DropOwnerReferences: disowns})
+		desired = append(desired, apply.Object{Config: resources.BuildAutoscaler(in, rt.Object.GetLabels(), scale), AdoptIf: adoptIfLegacy, DropOwnerReferences: isReplacedRuntime})
 	} else {
-		err = s.removeAll(ctx, f.Namespace, autoscalerKind, func(o metav1.Object) bool { return o.GetName() == name })
+		err = r.deleteManaged(ctx, state.Namespace, autoscalerKind, func(o metav1.Object) bool { return o.GetName() == name })
 	}
-	return errors.Join(err, s.applier.Apply(ctx, t.Object, desired))
+	return errors.Join(err, r.applier.Apply(ctx, rt.Object, desired))
 }
 
-// invalid says why a runtime cannot be served, as far as that is for its author or for the administrator of the namespace to mend.
-func (s *server) invalid(ctx context.Context, f *facts, t modelmesh.Runtime) (problem, err error) {
-	if problem := f.specProblem(t); problem != nil {
+// validate returns the first problem that the author of the runtime or the administrator of the namespace must fix.
+func (r *runtimeReconciler) validate(ctx context.Context, state *namespaceState, rt modelmesh.Runtime) (problem, err error) {
+	if problem := state.validateSpec(rt); problem != nil {
 		return problem, nil
 	}
-	if problem := s.authors.Forbidden(webhook.Uses(s.authors, t.Spec, f.Namespace)); problem != nil {
+	if problem := r.authors.Forbidden(webhook.Uses(r.authors, rt.Spec, state.Namespace)); problem != nil {
 		return problem, nil
 	}
-	if f.tlsProblem != nil {
-		return f.tlsProblem, nil
+	if state.errTLSSecretMissing != nil {
+		return state.errTLSSecretMissing, nil
 	}
-	product := t.Object.GetAnnotations()[annotationProduct]
+	product := rt.Object.GetAnnotations()[productConfigMapAnnotation]
 	if product == "" {
 		return nil, nil
 	}
-	head, err := capability.GetMetadata(ctx, s.Cached, configMapKind, inside(f.Namespace, product))
-	if err == nil && head == nil {
-		problem = fmt.Errorf("%s '%s', which annotation %s names; create it", noProduct, product, annotationProduct)
+	metadata, err := capability.GetMetadata(ctx, r.Cached, configMapKind, namespacedName(state.Namespace, product))
+	if err == nil && metadata == nil {
+		problem = fmt.Errorf("%s '%s', which annotation %s names; create it", productMissingPrefix, product, productConfigMapAnnotation)
 	}
 	return problem, err
 }
 
-// deployment returns the Deployment of a runtime as it is: from memory, or what the original left, which memory does not show. Nor
-// does it at once when that was taken over, and taking it for new then would roll its pods. Nil is none. It must not be changed.
-func (s *server) deployment(ctx context.Context, f *facts, name string) (*appsv1.Deployment, error) {
-	key := inside(f.Namespace, resources.DeploymentName(f.Settings.ServiceName, name))
-	d := &appsv1.Deployment{}
-	err := s.Cached.Get(ctx, key, d, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
+// getDeployment returns the live Deployment of a runtime, or nil. A Deployment of the legacy controller is not cached, and one that was
+// just adopted not yet; it is read from the API server, because a wrong nil would restart its pods. The result must not be changed.
+func (r *runtimeReconciler) getDeployment(ctx context.Context, state *namespaceState, name string) (*appsv1.Deployment, error) {
+	key := namespacedName(state.Namespace, resources.DeploymentName(state.Settings.ServiceName, name))
+	deployment := &appsv1.Deployment{}
+	err := r.Cached.Get(ctx, key, deployment, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
 	if apierrors.IsNotFound(err) {
-		err = s.live.Get(ctx, key, d)
+		err = r.live.Get(ctx, key, deployment)
 	}
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -135,97 +135,97 @@ func (s *server) deployment(ctx context.Context, f *facts, name string) (*appsv1
 	if err != nil {
 		return nil, fmt.Errorf("reading Deployment %s: %w", key, err)
 	}
-	return d, nil
+	return deployment, nil
 }
 
-// replicas decides how many pods a runtime has.
-func (s *server) replicas(f *facts, name string, t modelmesh.Runtime, scale mm.Autoscale, live *appsv1.Deployment) resources.Replicas {
-	runtime := inside(f.Namespace, name)
-	in := f.replicas(t, scale, needed(f.models, mm.Labels(name, t.Spec, f.Settings.RESTProxy.Enabled)))
-	in.IdleSince, _ = s.idle.Get(runtime)
-	in.Now = s.clock.Now()
+// decideReplicas returns the replica count of a runtime and stores since when it is idle.
+func (r *runtimeReconciler) decideReplicas(state *namespaceState, name string, rt modelmesh.Runtime, scale mm.Autoscale, live *appsv1.Deployment) resources.Replicas {
+	key := namespacedName(state.Namespace, name)
+	in := state.replicaInputs(rt, scale, hasModelFor(state.models, mm.Labels(name, rt.Spec, state.Settings.RESTProxy.Enabled)))
+	in.IdleSince, _ = r.idleRuntimes.Get(key)
+	in.Now = r.clock.Now()
 	if live != nil {
-		in.Live = live.Spec.Replicas
+		in.CurrentReplicas = live.Spec.Replicas
 	}
 	decided := resources.DecideReplicas(in)
-	s.idle.Set(runtime, decided.IdleSince)
+	r.idleRuntimes.Set(key, decided.IdleSince)
 	return decided
 }
 
-// render builds the Deployment in the form that its pods shall have, see AnnotationOriginal.
-func (s *server) render(ctx context.Context, f *facts, in resources.RuntimeInputs, live *appsv1.Deployment) (*appsv1ac.DeploymentApplyConfiguration, []string, error) {
+// buildDeployment builds the Deployment in the legacy or the current form, see AnnotationLegacyTemplate.
+func (r *runtimeReconciler) buildDeployment(ctx context.Context, state *namespaceState, in resources.RuntimeInputs, live *appsv1.Deployment) (*appsv1ac.DeploymentApplyConfiguration, []string, error) {
 	if live != nil {
-		original, err := s.original(ctx, f, in, live)
-		if err != nil || original != nil {
-			return original, nil, err
+		legacy, err := r.buildLegacyDeployment(ctx, state, in, live)
+		if err != nil || legacy != nil {
+			return legacy, nil, err
 		}
 	}
-	claims, missing, err := s.claimsFor(ctx, f, in)
+	claims, missingClaims, err := r.resolveClaims(ctx, state, in)
 	if err != nil {
 		return nil, nil, err
 	}
 	in.Claims = claims
-	in.Settings.ServiceAccountName = f.account()
+	in.Settings.ServiceAccountName = state.serviceAccountName()
 	built, err := resources.BuildDeployment(in)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", errSpec, err)
+		return nil, nil, fmt.Errorf("%w: %w", errInvalidSpec, err)
 	}
-	notices := append(append([]string{}, f.storage.notices...), built.Notices...)
-	for _, claim := range missing {
+	notices := append(append([]string{}, state.storage.notices...), built.Notices...)
+	for _, claim := range missingClaims {
 		notices = append(notices, fmt.Sprintf("PersistentVolumeClaim %s does not exist and is not mounted; create it", claim))
 	}
 	return built.Config, notices, nil
 }
 
-// original renders the form of the original where the live Deployment has to keep it; nil where it has not.
-func (s *server) original(ctx context.Context, f *facts, in resources.RuntimeInputs, live *appsv1.Deployment) (*appsv1ac.DeploymentApplyConfiguration, error) {
-	if !s.keepsOriginal(live) || guarded(&live.Spec.Template, in.Spec) {
+// buildLegacyDeployment builds the Deployment in its legacy form, or returns nil if the live Deployment need not keep that form.
+func (r *runtimeReconciler) buildLegacyDeployment(ctx context.Context, state *namespaceState, in resources.RuntimeInputs, live *appsv1.Deployment) (*appsv1ac.DeploymentApplyConfiguration, error) {
+	if !r.hasLegacyForm(live) || hasLegacyProxy(&live.Spec.Template, in.Spec) {
 		return nil, nil
 	}
-	in.Form, in.Proxy = resources.Original, nil
+	in.Form, in.Proxy = resources.Legacy, nil
 	if in.Settings.ServiceAccountName == "" {
 		in.Settings.ServiceAccountName = live.Spec.Template.Spec.ServiceAccountName
 	}
-	claims, _, err := s.claimsFor(ctx, f, in)
+	claims, _, err := r.resolveClaims(ctx, state, in)
 	if err != nil {
 		return nil, err
 	}
 	in.Claims = claims
 	built, err := resources.BuildDeployment(in)
 	if err != nil {
-		return nil, nil // it never was rendered, so the form of ours decides
+		return nil, nil // the legacy controller could not build it either; the current form is used
 	}
 	hash, err := resources.TemplateHash(built.Config)
 	if err != nil {
 		return nil, err
 	}
-	same := hash == live.Annotations[AnnotationOriginal]
-	if !s.applier.IsManaged(live) {
-		same, err = holds(built.Config.Spec.Template, &live.Spec.Template)
+	isUnchanged := hash == live.Annotations[AnnotationLegacyTemplate]
+	if !r.applier.IsManaged(live) {
+		isUnchanged, err = templateContains(built.Config.Spec.Template, &live.Spec.Template)
 	}
-	if err != nil || !same {
+	if err != nil || !isUnchanged {
 		return nil, err
 	}
-	return built.Config.WithAnnotations(map[string]string{AnnotationOriginal: hash}), nil
+	return built.Config.WithAnnotations(map[string]string{AnnotationLegacyTemplate: hash}), nil
 }
 
-// claimsFor returns the claims that the pods of a runtime mount, and those that they would if they existed.
-func (s *server) claimsFor(ctx context.Context, f *facts, in resources.RuntimeInputs) (claims, missing []string, err error) {
+// resolveClaims returns the PersistentVolumeClaims that the pods of a runtime mount, and those that are missing.
+func (r *runtimeReconciler) resolveClaims(ctx context.Context, state *namespaceState, in resources.RuntimeInputs) (claims, missing []string, err error) {
 	claims, missing = resources.Claims(resources.ClaimInputs{
-		Form: in.Form, Listed: f.storage.claims, AllowAny: f.Settings.AllowAnyPVC, Models: f.models,
-		Labels: mm.Labels(in.Name, in.Spec, f.Settings.RESTProxy.Enabled),
+		Form: in.Form, FromSecret: state.storage.claims, AllowAny: state.Settings.AllowAnyPVC, Models: state.models,
+		Labels: mm.Labels(in.Name, in.Spec, state.Settings.RESTProxy.Enabled),
 		Exists: func(claim string) bool {
-			head, e := capability.GetMetadata(ctx, s.claims, claimKind, inside(f.Namespace, claim))
-			err = errors.Join(err, e)
-			return head != nil
+			metadata, getErr := capability.GetMetadata(ctx, r.claims, pvcKind, namespacedName(state.Namespace, claim))
+			err = errors.Join(err, getErr)
+			return metadata != nil
 		},
 	})
 	return claims, missing, err
 }
 
-// unguarded says that a sidecar was asked for which cannot be; nothing else.
-func (in RenderInputs) unguarded() []string {
-	if in.Settings.AuthProxy.Mode != meshsettings.AuthProxyAlways || !in.OnlyOwn {
+// authProxyWarnings returns a warning if the settings require a sidecar in a single-namespace installation.
+func (in RenderInputs) authProxyWarnings() []string {
+	if in.Settings.AuthProxy.Mode != meshsettings.AuthProxyAlways || !in.SingleNamespace {
 		return nil
 	}
 	return []string{"setting authProxy.mode always has no effect where the manager serves its own namespace only, and REST is not guarded: " +

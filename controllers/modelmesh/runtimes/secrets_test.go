@@ -14,8 +14,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 )
 
-// copyOf is what pods of ns read about etcd.
-func (w *world) copyOf() *corev1.Secret {
+// copiedEtcdSecret returns the etcd Secret in ns.
+func (w *world) copiedEtcdSecret() *corev1.Secret {
 	w.Helper()
 	s := &corev1.Secret{}
 	if !w.get(s, "ns", "model-serving-etcd") {
@@ -24,11 +24,11 @@ func (w *world) copyOf() *corev1.Secret {
 	return s
 }
 
-// [M30] The copy follows the source, with the files that it names, and leaves alone what others put onto it.
-func TestTheEtcdSecretIsCopied(t *testing.T) {
+// [M30] The copy follows the source with its referenced keys, and keeps metadata of other clients.
+func TestEtcdSecretIsCopied(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"))
-	w.settle("ns")
-	if got := string(w.copyOf().Data["etcd_connection"]); !strings.Contains(got, `"root_prefix":"models/mm_ns/ns"`) || !strings.Contains(got, "http://etcd.own:2379") {
+	w.reconcileUntilStable("ns")
+	if got := string(w.copiedEtcdSecret().Data["etcd_connection"]); !strings.Contains(got, `"root_prefix":"models/mm_ns/ns"`) || !strings.Contains(got, "http://etcd.own:2379") {
 		t.Errorf("copy %s", got)
 	}
 	source := &corev1.Secret{}
@@ -37,8 +37,8 @@ func TestTheEtcdSecretIsCopied(t *testing.T) {
 		"etcd_connection": []byte(`{"endpoints":"https://etcd.example.com:2379","root_prefix":"x","certificate_file":"ca"}`), "ca": []byte("PEM"), "more": []byte("no"),
 	}
 	w.must(w.api.Update(t.Context(), source))
-	w.expect("writes", w.settle("ns"), []string{"apply Secret ns/model-serving-etcd"})
-	data := w.copyOf().Data
+	w.expect("writes", w.reconcileUntilStable("ns"), []string{"apply Secret ns/model-serving-etcd"})
+	data := w.copiedEtcdSecret().Data
 	if string(data["ca"]) != "PEM" || len(data["more"]) > 0 || !strings.Contains(string(data["etcd_connection"]), "https://etcd.example.com:2379") {
 		t.Errorf("copy %q", data)
 	}
@@ -47,23 +47,23 @@ func TestTheEtcdSecretIsCopied(t *testing.T) {
 	}
 	source.Data = map[string][]byte{"etcd_connection": []byte("{")}
 	w.must(w.api.Update(t.Context(), source))
-	w.expect("a Secret that is no good", w.settle("ns"), nil)
-	if said := strings.Join(heard(w.events), "\n"); !strings.Contains(said, "Secret model-serving-etcd in namespace own cannot be used") {
+	w.expect("a Secret that is no good", w.reconcileUntilStable("ns"), nil)
+	if said := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(said, "Secret model-serving-etcd in namespace own cannot be used") {
 		t.Errorf("events %s", said)
 	}
 	w.must(w.api.Delete(t.Context(), source))
-	w.settle("ns")
-	if said := strings.Join(heard(w.events), "\n"); !strings.Contains(said, "Could not get the controller etcd secret") {
+	w.reconcileUntilStable("ns")
+	if said := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(said, "Could not get the controller etcd secret") {
 		t.Errorf("events %s", said)
 	}
 }
 
-// [M30] A namespace may have an etcd of its own; what the original left is no such thing and is taken over.
-func TestWhoseEtcdSecretItIs(t *testing.T) {
+// [M30] A foreign etcd Secret in a namespace is kept; one of the legacy controller is adopted.
+func TestEtcdSecretAdoption(t *testing.T) {
 	theirs := etcdSecret("ns")
 	w := newWorld(t, localRuntime("r", "onnx"), theirs)
 	w.settings.AllowNamespaceEtcd = true
-	for _, write := range w.settle("ns") {
+	for _, write := range w.reconcileUntilStable("ns") {
 		if strings.Contains(write, "Secret") {
 			t.Error(write)
 		}
@@ -78,8 +78,8 @@ func TestWhoseEtcdSecretItIs(t *testing.T) {
 	left := etcdSecret("ns")
 	left.Labels = map[string]string{"app.kubernetes.io/managed-by": "modelmesh-controller"}
 	w = newWorld(t, localRuntime("r", "onnx"), left)
-	w.settle("ns")
-	if got := w.copyOf(); !isOurs(got) || !strings.Contains(string(got.Data["etcd_connection"]), "mm_ns/ns") {
+	w.reconcileUntilStable("ns")
+	if got := w.copiedEtcdSecret(); !isManaged(got) || !strings.Contains(string(got.Data["etcd_connection"]), "mm_ns/ns") {
 		t.Errorf("%v %q", got.Labels, got.Data)
 	}
 	if len(w.mesh.own) != 0 {
@@ -87,14 +87,14 @@ func TestWhoseEtcdSecretItIs(t *testing.T) {
 	}
 }
 
-// [M30] The etcd of a namespace needs none of the manager, and when it goes the common one takes its place.
-func TestTheEtcdOfANamespace(t *testing.T) {
+// [M30] A namespace with its own etcd Secret does not need that of the operator, which is copied when its own is deleted.
+func TestNamespaceEtcdSecretTakesPrecedence(t *testing.T) {
 	theirs := etcdSecret("ns")
 	w := newWorld(t, localRuntime("r", "onnx"), theirs)
 	w.settings.AllowNamespaceEtcd = true
 	w.must(w.api.Delete(t.Context(), etcdSecret("own")))
-	w.settle("ns")
-	if said := strings.Join(heard(w.events), "\n"); strings.Contains(said, "controller etcd secret") {
+	w.reconcileUntilStable("ns")
+	if said := strings.Join(recordedEvents(w.events), "\n"); strings.Contains(said, "controller etcd secret") {
 		t.Errorf("events %s", said)
 	}
 	if len(w.mesh.own["ns"]) == 0 {
@@ -102,64 +102,64 @@ func TestTheEtcdOfANamespace(t *testing.T) {
 	}
 	w.mesh.failOwn = errors.New("no good")
 	w.reconcileOnce("ns")
-	if said := strings.Join(heard(w.events), "\n"); !strings.Contains(said, "Secret model-serving-etcd in namespace ns cannot be used: no good") {
+	if said := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(said, "Secret model-serving-etcd in namespace ns cannot be used: no good") {
 		t.Errorf("events %s", said)
 	}
 	w.mesh.failOwn = nil
 	w.must(w.api.Delete(t.Context(), theirs))
 	w.create(etcdSecret("own"))
-	w.settle("ns")
-	if w.mesh.own["ns"] != nil || w.mesh.data == nil || !isOurs(w.copyOf()) {
+	w.reconcileUntilStable("ns")
+	if w.mesh.own["ns"] != nil || w.mesh.data == nil || !isManaged(w.copiedEtcdSecret()) {
 		t.Errorf("the stream got %q and %q", w.mesh.own, w.mesh.data)
 	}
 }
 
-// A namespace does not make the manager talk to an etcd unless the administrator lets it.
-func TestAnEtcdOfANamespaceThatIsNotAllowed(t *testing.T) {
+// The operator connects to the etcd of a namespace only if the administrator allows it.
+func TestNamespaceEtcdMustBeAllowed(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"), etcdSecret("ns"))
-	w.settle("ns")
-	if said := strings.Join(heard(w.events), "\n"); !strings.Contains(said, "allowNamespaceEtcd") || len(w.mesh.own["ns"]) != 0 {
+	w.reconcileUntilStable("ns")
+	if said := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(said, "allowNamespaceEtcd") || len(w.mesh.own["ns"]) != 0 {
 		t.Errorf("the stream got %q, events %s", w.mesh.own, said)
 	}
 }
 
-func TestWhatIsForeignInAnEtcdSecret(t *testing.T) {
+func TestForeignSecretData(t *testing.T) {
 	left := etcdSecret("ns")
 	left.Labels = map[string]string{"app.kubernetes.io/managed-by": "modelmesh-controller"}
-	if got := foreignData(left); got != nil {
+	if got := foreignSecretData(left); got != nil {
 		t.Errorf("%q is of the original", got)
 	}
-	if got := foreignData(&corev1.Secret{}); got == nil || len(got) != 0 {
+	if got := foreignSecretData(&corev1.Secret{}); got == nil || len(got) != 0 {
 		t.Errorf("%q: an empty Secret of a user is one all the same", got)
 	}
-	if got := foreignData(etcdSecret("ns")); len(got["etcd_connection"]) == 0 {
+	if got := foreignSecretData(etcdSecret("ns")); len(got["etcd_connection"]) == 0 {
 		t.Errorf("%q", got)
 	}
 }
 
-// The manager's own namespace reads the Secret itself; without runtimes there is nothing to read.
-func TestWhereNoCopyIsWanted(t *testing.T) {
+// The operator's namespace uses the source Secret, and a namespace without runtimes needs no copy.
+func TestNoEtcdSecretCopy(t *testing.T) {
 	w := newWorld(t, clusterRuntime("c", "onnx"))
-	for _, write := range w.settle("own") {
+	for _, write := range w.reconcileUntilStable("own") {
 		if strings.Contains(write, "Secret") {
 			t.Error(write)
 		}
 	}
 	r := localRuntime("r", "onnx")
 	w = newWorld(t, r)
-	w.settle("ns")
+	w.reconcileUntilStable("ns")
 	w.must(w.api.Delete(t.Context(), r))
-	w.expect("the last runtime goes", w.settle("ns"), []string{
+	w.expect("the last runtime goes", w.reconcileUntilStable("ns"), []string{
 		"delete ConfigMap ns/tc-config", "delete Deployment ns/modelmesh-serving-r", "delete Secret ns/model-serving-etcd",
 		"delete NetworkPolicy ns/modelmesh-runtimes",
 	})
 }
 
-// tlsSecret has a key pair that works.
+// tlsSecret returns a Secret with a valid key pair.
 func tlsSecret(t *testing.T, namespace, name string, more map[string][]byte) *corev1.Secret {
 	t.Helper()
-	made, err := certs.KeepServing(nil, certs.ServingOptions{
-		Authority: "test", DNSNames: []string{"modelmesh-serving.ns"}, Lifetime: time.Hour, Algorithm: certs.ECDSA,
+	made, err := certs.EnsureServing(nil, certs.ServingOptions{
+		CACommonName: "test", DNSNames: []string{"modelmesh-serving.ns"}, Lifetime: time.Hour, Algorithm: certs.ECDSA,
 	}, time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -171,13 +171,13 @@ func tlsSecret(t *testing.T, namespace, name string, more map[string][]byte) *co
 	return s
 }
 
-// [M31] Pods have the TLS Secret of their namespace, and so has the manager when it calls them; its own serves where that is no good.
-func TestTLSOfANamespace(t *testing.T) {
+// [M31] Pods and operator use the TLS Secret of the namespace; for the operator that of its own namespace is the fallback.
+func TestTLSSecretOfNamespace(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
 	w.settings.TLS.SecretName = "mesh-tls"
-	w.settle("ns")
-	said := strings.Join(heard(w.events), "\n")
-	if w.has("r") || !strings.Contains(said, "unable to access TLS secret 'mesh-tls'") {
+	w.reconcileUntilStable("ns")
+	said := strings.Join(recordedEvents(w.events), "\n")
+	if w.hasDeployment("r") || !strings.Contains(said, "unable to access TLS secret 'mesh-tls'") {
 		t.Errorf("events %s", said)
 	}
 	if _, connected := w.mesh.targets["ns"]; connected || !strings.Contains(said, "models cannot be managed") {
@@ -185,37 +185,37 @@ func TestTLSOfANamespace(t *testing.T) {
 	}
 	own := tlsSecret(t, "own", "mesh-tls", nil)
 	w.create(own)
-	w.settle("ns")
-	if pair := w.mesh.targets["ns"].TLS; w.has("r") || pair == nil || string(pair.Certificate) != string(own.Data["tls.crt"]) {
+	w.reconcileUntilStable("ns")
+	if pair := w.mesh.targets["ns"].TLS; w.hasDeployment("r") || pair == nil || string(pair.Certificate) != string(own.Data["tls.crt"]) {
 		t.Errorf("pair %v", pair)
 	}
 	here := tlsSecret(t, "ns", "mesh-tls", nil)
 	w.create(here)
-	w.settle("ns")
-	if pair := w.mesh.targets["ns"].TLS; !w.has("r") || string(pair.Certificate) != string(here.Data["tls.crt"]) {
+	w.reconcileUntilStable("ns")
+	if pair := w.mesh.targets["ns"].TLS; !w.hasDeployment("r") || string(pair.Certificate) != string(here.Data["tls.crt"]) {
 		t.Errorf("pair %v", pair)
 	}
 	here.Data["tls.crt"] = []byte("nothing")
 	w.must(w.api.Update(t.Context(), here))
-	w.settle("ns")
+	w.reconcileUntilStable("ns")
 	if pair := w.mesh.targets["ns"].TLS; string(pair.Certificate) != string(own.Data["tls.crt"]) {
 		t.Error("a certificate that is no good is in force")
 	}
-	if said := strings.Join(heard(w.events), "\n"); !strings.Contains(said, "TLS secret 'mesh-tls': could not load client key pair: ") ||
+	if said := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(said, "TLS secret 'mesh-tls': could not load client key pair: ") ||
 		!strings.Contains(said, "in namespace ns: correct it") || strings.Contains(said, "models cannot be managed") {
 		t.Errorf("events %s", said)
 	}
 }
 
-// [M31] What is wrong with a TLS Secret is reported in the words of the original, for each place where one is, and only once.
-func TestTLSSecretsThatAreNoGood(t *testing.T) {
+// [M31] Each invalid TLS Secret is reported once, with the message of the legacy controller.
+func TestInvalidTLSSecretsAreReported(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
 	w.settings.TLS.SecretName = "mesh-tls"
 	for _, namespace := range []string{"own", "ns"} {
 		w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mesh-tls"}, Data: map[string][]byte{"ca.crt": []byte("x")}})
 	}
-	w.settle("ns")
-	said := strings.Join(heard(w.events), "\n")
+	w.reconcileUntilStable("ns")
+	said := strings.Join(recordedEvents(w.events), "\n")
 	for _, want := range []string{
 		"TLS secret 'mesh-tls' missing tls.crt and/or tls.key, in namespace ns: correct it",
 		"TLS secret 'mesh-tls' missing tls.crt and/or tls.key, in namespace own: correct it", "models cannot be managed",
@@ -224,19 +224,19 @@ func TestTLSSecretsThatAreNoGood(t *testing.T) {
 			t.Errorf("%q is not in %s", want, said)
 		}
 	}
-	w.settle("ns")
-	if again := heard(w.events); len(again) > 0 {
+	w.reconcileUntilStable("ns")
+	if again := recordedEvents(w.events); len(again) > 0 {
 		t.Errorf("reported again: %v", again)
 	}
 }
 
-// claim exists in ns.
+// claim returns a PersistentVolumeClaim in ns.
 func claim(name string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
 }
 
-// mounted are the claims of the pods of a runtime, and how.
-func (w *world) mounted(runtime string) map[string]bool {
+// mountedClaims returns the claims that the pods of a runtime mount, and whether they are read-only.
+func (w *world) mountedClaims(runtime string) map[string]bool {
 	w.Helper()
 	out := map[string]bool{}
 	for _, v := range w.deploymentOf(runtime).Spec.Template.Spec.Volumes {
@@ -247,8 +247,8 @@ func (w *world) mounted(runtime string) map[string]bool {
 	return out
 }
 
-// [modelmesh-93] [modelmesh-94] [modelmesh-95] [modelmesh-96] [M39] Which claims pods mount, and that a missing one blocks no pod.
-func TestClaimsOfRuntimes(t *testing.T) {
+// [modelmesh-93] [modelmesh-94] [modelmesh-95] [modelmesh-96] [M39] A missing claim is not mounted, so that it blocks no pod.
+func TestMountedClaims(t *testing.T) {
 	listed := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "storage-config"}, Data: map[string][]byte{
 		"one": []byte(`{"type":"pvc","name":"listed"}`), "two": []byte(`{"type":"pvc","name":"absent"}`), "three": []byte(`no JSON`),
 	}}
@@ -257,29 +257,29 @@ func TestClaimsOfRuntimes(t *testing.T) {
 	ghost := predictorOf("ghost", "onnx")
 	ghost.Spec.Storage = &v1alpha1.Storage{Parameters: map[string]string{"type": "pvc", "name": "missing"}}
 	w := newWorld(t, localRuntime("r", "onnx"), listed, claim("listed"), claim("named"), model, ghost)
-	w.settle("ns")
-	if got := w.mounted("r"); len(got) != 1 || !got["listed"] {
+	w.reconcileUntilStable("ns")
+	if got := w.mountedClaims("r"); len(got) != 1 || !got["listed"] {
 		t.Errorf("mounted %v", got)
 	}
-	if said := strings.Join(heard(w.events), "\n"); !strings.Contains(said, "PersistentVolumeClaim absent does not exist") || !strings.Contains(said, "three") {
+	if said := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(said, "PersistentVolumeClaim absent does not exist") || !strings.Contains(said, "three") {
 		t.Errorf("events %s", said)
 	}
 	w.settings.AllowAnyPVC = true
-	w.settle("ns")
-	if got := w.mounted("r"); len(got) != 2 || !got["named"] {
+	w.reconcileUntilStable("ns")
+	if got := w.mountedClaims("r"); len(got) != 2 || !got["named"] {
 		t.Errorf("mounted %v", got)
 	}
 	w.create(claim("absent"))
-	w.settle("ns")
-	if got := w.mounted("r"); len(got) != 3 {
+	w.reconcileUntilStable("ns")
+	if got := w.mountedClaims("r"); len(got) != 3 {
 		t.Errorf("mounted %v", got)
 	}
 }
 
-// [modelmesh-97] Pods start without the storage Secret.
-func TestTheStorageSecretMayBeMissing(t *testing.T) {
+// [modelmesh-97]
+func TestStorageSecretIsOptional(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"))
-	w.settle("ns")
+	w.reconcileUntilStable("ns")
 	volumes := w.deploymentOf("r").Spec.Template.Spec.Volumes
 	at := slices.IndexFunc(volumes, func(v corev1.Volume) bool { return v.Name == "storage-config" })
 	if at < 0 || volumes[at].Secret == nil || volumes[at].Secret.Optional == nil || !*volumes[at].Secret.Optional {

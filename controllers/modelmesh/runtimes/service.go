@@ -21,207 +21,208 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// front brings about the Service of a namespace, what watches it, and the manager's own connections to what stands behind it.
-func (s *server) front(ctx context.Context, f *facts) error {
-	if going, err := s.remakeService(ctx, f); err != nil || going {
-		return err // it comes back with the event of its end
+// reconcileService applies the Service of a namespace and its ServiceMonitor, and updates the operator's connections to the Service.
+func (r *runtimeReconciler) reconcileService(ctx context.Context, state *namespaceState) error {
+	if terminating, err := r.recreateService(ctx, state); err != nil || terminating {
+		return err // the deletion of the Service triggers a reconcile
 	}
-	inputs := f.inputs(f.tls)
-	desired := apply.Desired{{Config: resources.BuildService(inputs), AdoptIf: adoptsOriginals}}
-	renamed := func(o metav1.Object) bool { return ofMesh(o) && o.GetName() != f.Settings.ServiceName }
-	return errors.Join(s.applier.Apply(ctx, f.owner, desired), s.removeAll(ctx, f.Namespace, serviceKind, renamed),
-		s.connect(f), s.monitor(ctx, f, inputs))
+	inputs := state.namespaceInputs(state.tls)
+	desired := apply.Desired{{Config: resources.BuildService(inputs), AdoptIf: adoptIfLegacy}}
+	hasOldName := func(o metav1.Object) bool { return hasServiceLabel(o) && o.GetName() != state.Settings.ServiceName }
+	return errors.Join(r.applier.Apply(ctx, state.owner, desired), r.deleteManaged(ctx, state.Namespace, serviceKind, hasOldName),
+		r.connectClients(state), r.reconcileServiceMonitor(ctx, state, inputs))
 }
 
-// remakeService deletes the Service when its kind of address has to change, which no update can do. It tells whether the Service
-// is on its way out. The Service is read once, and again when the setting changes.
-func (s *server) remakeService(ctx context.Context, f *facts) (going bool, err error) {
-	if headless, seen := s.headless.Get(f.Namespace); seen && headless == f.Settings.HeadlessService {
+// recreateService deletes the Service if it must become headless or the opposite, because clusterIP is immutable. It reports whether
+// the Service is terminating. The Service is read once, and when the setting has changed.
+func (r *runtimeReconciler) recreateService(ctx context.Context, state *namespaceState) (terminating bool, err error) {
+	if headless, known := r.headlessServices.Get(state.Namespace); known && headless == state.Settings.HeadlessService {
 		return false, nil
 	}
 	live := &corev1.Service{}
-	err = s.live.Get(ctx, inside(f.Namespace, f.Settings.ServiceName), live)
+	err = r.live.Get(ctx, namespacedName(state.Namespace, state.Settings.ServiceName), live)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("reading the Service: %w", err)
 	}
-	ours := err == nil && (originals(live) || s.applier.IsManaged(live))
-	if ours && (live.Spec.ClusterIP == corev1.ClusterIPNone) != f.Settings.HeadlessService {
-		return true, s.applier.DeleteOwned(ctx, f.owner.GetUID(), live)
+	managed := err == nil && (isLegacy(live) || r.applier.IsManaged(live))
+	if managed && (live.Spec.ClusterIP == corev1.ClusterIPNone) != state.Settings.HeadlessService {
+		return true, r.applier.DeleteOwned(ctx, state.owner.GetUID(), live)
 	}
-	s.headless.Set(f.Namespace, f.Settings.HeadlessService)
+	r.headlessServices.Set(state.Namespace, state.Settings.HeadlessService)
 	return false, nil
 }
 
-// connect lets the manager talk with the namespace and hear of it.
-func (s *server) connect(f *facts) error {
+// connectClients configures the mesh client and the etcd watch of the namespace.
+func (r *runtimeReconciler) connectClients(state *namespaceState) error {
 	target := meshclient.Target{
-		Service: f.Settings.ServiceName, Port: f.Settings.ServicePort, Endpoint: f.Settings.ModelMeshEndpoint, TLS: f.pair,
+		Service: state.Settings.ServiceName, Port: state.Settings.ServicePort, Endpoint: state.Settings.ModelMeshEndpoint, TLS: state.clientKeyPair,
 	}
-	if f.Settings.RESTProxy.Enabled {
-		target.RESTPort = f.Settings.RESTProxy.Port
+	if state.Settings.RESTProxy.Enabled {
+		target.RESTPort = state.Settings.RESTProxy.Port
 	}
-	s.stream.Ensure(f.Namespace, f.Settings.ServiceName)
-	problem := strings.Join(f.tlsNotes, "; ")
+	r.stream.Ensure(state.Namespace, state.Settings.ServiceName)
+	problem := strings.Join(state.tlsWarnings, "; ")
 	var err error
-	if f.Settings.TLS.Enabled() && f.pair == nil {
-		f.tlsNotes = append(f.tlsNotes, fmt.Sprintf("TLS secret '%s' can be used neither from namespace %s nor from %s: models cannot be managed; create it there",
-			f.Settings.TLS.SecretName, f.Namespace, f.Home))
-		problem = strings.Join(f.tlsNotes, "; ")
-	} else if err = s.pool.Ensure(f.Namespace, target); err != nil {
-		err = fmt.Errorf("connecting to the runtimes of namespace %s: %w", f.Namespace, err)
+	if state.Settings.TLS.Enabled() && state.clientKeyPair == nil {
+		state.tlsWarnings = append(state.tlsWarnings, fmt.Sprintf("TLS secret '%s' can be used neither from namespace %s nor from %s: models cannot be managed; create it there",
+			state.Settings.TLS.SecretName, state.Namespace, state.OperatorNamespace))
+		problem = strings.Join(state.tlsWarnings, "; ")
+	} else if err = r.pool.Ensure(state.Namespace, target); err != nil {
+		err = fmt.Errorf("connecting to the runtimes of namespace %s: %w", state.Namespace, err)
 	}
-	s.refuseAll(f, aboutClient, problem)
+	r.reportToAllRuntimes(state, actionConnect, problem)
 	return err
 }
 
-// monitor brings about the ServiceMonitor, which goes with the Service.
-func (s *server) monitor(ctx context.Context, f *facts, inputs resources.NamespaceInputs) error {
-	if !s.Served().Has(capability.ServiceMonitor) {
+// reconcileServiceMonitor applies the ServiceMonitor, which is owned by the Service, or deletes it.
+func (r *runtimeReconciler) reconcileServiceMonitor(ctx context.Context, state *namespaceState, inputs resources.NamespaceInputs) error {
+	if !r.Served().Has(capability.ServiceMonitor) {
 		return nil
 	}
-	if !resources.Monitored(f.Settings) {
-		return s.removeAll(ctx, f.Namespace, capability.ServiceMonitor, func(o metav1.Object) bool { return o.GetName() == resources.MonitorName })
+	if !resources.ServiceMonitorEnabled(state.Settings) {
+		return r.deleteManaged(ctx, state.Namespace, capability.ServiceMonitor, func(o metav1.Object) bool { return o.GetName() == resources.MonitorName })
 	}
-	service, err := capability.GetMetadata(ctx, s.Cached, serviceKind, inside(f.Namespace, f.Settings.ServiceName))
+	service, err := capability.GetMetadata(ctx, r.Cached, serviceKind, namespacedName(state.Namespace, state.Settings.ServiceName))
 	if err != nil || service == nil {
-		return err // its event brings us back
+		return err // the creation of the Service triggers a reconcile
 	}
-	return s.applier.Apply(ctx, service, apply.Desired{{Config: resources.BuildServiceMonitor(inputs), AdoptIf: adoptsOriginals}})
+	return r.applier.Apply(ctx, service, apply.Desired{{Config: resources.BuildServiceMonitor(inputs), AdoptIf: adoptIfLegacy}})
 }
 
-// removeAll deletes what is ours of a kind in a namespace, as far as it is unwanted.
-func (s *server) removeAll(ctx context.Context, namespace string, kind schema.GroupVersionKind, unwanted func(metav1.Object) bool) error {
-	heads, err := modelmesh.Heads(ctx, s.Cached, kind, client.InNamespace(namespace), ours())
+// deleteManaged deletes the managed objects of a kind in a namespace that unwanted selects.
+func (r *runtimeReconciler) deleteManaged(ctx context.Context, namespace string, kind schema.GroupVersionKind, unwanted func(metav1.Object) bool) error {
+	objects, err := modelmesh.ListMetadata(ctx, r.Cached, kind, client.InNamespace(namespace), managedLabels())
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for i := range heads {
-		if !unwanted(&heads[i]) {
+	for i := range objects {
+		if !unwanted(&objects[i]) {
 			continue
 		}
-		o := heads[i].DeepCopy()
+		o := objects[i].DeepCopy()
 		o.SetGroupVersionKind(kind)
-		errs = append(errs, s.applier.DeleteOwned(ctx, ownerOf(o), o))
+		errs = append(errs, r.applier.DeleteOwned(ctx, controllerUID(o), o))
 	}
 	return errors.Join(errs...)
 }
 
-// common brings about what all runtimes of a namespace read: the types of models that they know, and where etcd is. Where there
-// are no runtimes it goes.
-func (s *server) common(ctx context.Context, f *facts) error {
-	if len(f.runtimes) == 0 {
-		return errors.Join(s.removeAll(ctx, f.Namespace, configMapKind, isConstraints), s.removeAll(ctx, f.Namespace, secretKind, originals))
+// reconcileSharedConfig applies the configuration that all runtimes of a namespace read: the type constraints and the etcd Secret. It
+// deletes both if the namespace has no runtimes.
+func (r *runtimeReconciler) reconcileSharedConfig(ctx context.Context, state *namespaceState) error {
+	if len(state.runtimes) == 0 {
+		return errors.Join(r.deleteManaged(ctx, state.Namespace, configMapKind, isConstraints), r.deleteManaged(ctx, state.Namespace, secretKind, isLegacy))
 	}
-	constraints, err := resources.BuildConstraints(f.Namespace, specs(f.runtimes), f.Settings.RESTProxy.Enabled)
+	constraints, err := resources.BuildConstraints(state.Namespace, specsByName(state.runtimes), state.Settings.RESTProxy.Enabled)
 	if err == nil {
-		desired := apply.Desired{{Config: constraints, Ownership: apply.Unowned, AdoptIf: adoptsOriginals}}
-		err = s.applier.Apply(ctx, f.owner, desired)
+		desired := apply.Desired{{Config: constraints, Ownership: apply.Unowned, AdoptIf: adoptIfLegacy}}
+		err = r.applier.Apply(ctx, state.owner, desired)
 	}
-	return errors.Join(err, s.etcdSecret(ctx, f))
+	return errors.Join(err, r.reconcileEtcdSecret(ctx, state))
 }
 
-// etcdSecret writes what the pods of a namespace read about etcd. The manager's own namespace has the Secret itself, and a
-// namespace may have one that another client made, which then is in force there.
-func (s *server) etcdSecret(ctx context.Context, f *facts) error {
-	name, own := f.Settings.EtcdSecretName, f.Home
-	theirs, err := s.ownEtcd(ctx, f.Namespace, name)
+// reconcileEtcdSecret applies the Secret by which the pods of a namespace reach etcd. The operator's namespace has the source Secret
+// itself; a Secret that another client created in a namespace takes precedence there.
+func (r *runtimeReconciler) reconcileEtcdSecret(ctx context.Context, state *namespaceState) error {
+	name, operatorNamespace := state.Settings.EtcdSecretName, state.OperatorNamespace
+	foreignData, err := r.foreignEtcdData(ctx, state.Namespace, name)
 	if err != nil {
 		return err
 	}
-	if theirs != nil && !f.Settings.AllowNamespaceEtcd {
-		s.refuseAll(f, aboutOwnEtcd, fmt.Sprintf("Secret %s in namespace %s is not the manager's: delete it, or have the administrator set allowNamespaceEtcd", name, f.Namespace))
-		return s.stream.ConnectOwn(f.Namespace, nil)
+	if foreignData != nil && !state.Settings.AllowNamespaceEtcd {
+		r.reportToAllRuntimes(state, actionReadOwnEtcdSecret, fmt.Sprintf("Secret %s in namespace %s is not the manager's: delete it, or have the administrator set allowNamespaceEtcd", name, state.Namespace))
+		return r.stream.ConnectOwn(state.Namespace, nil)
 	}
-	s.refuseAll(f, aboutOwnEtcd, unusable(name, f.Namespace, s.stream.ConnectOwn(f.Namespace, theirs)))
+	r.reportToAllRuntimes(state, actionReadOwnEtcdSecret, secretError(name, state.Namespace, r.stream.ConnectOwn(state.Namespace, foreignData)))
 	problem := ""
 	switch {
-	case f.etcd != nil:
-		problem = unusable(name, own, s.stream.Connect(f.etcd))
-	case theirs == nil:
-		problem = fmt.Sprintf("Could not get the controller etcd secret: there is no Secret %s in namespace %s; create it", name, own)
+	case state.etcd != nil:
+		problem = secretError(name, operatorNamespace, r.stream.Connect(state.etcd))
+	case foreignData == nil:
+		problem = fmt.Sprintf("Could not get the controller etcd secret: there is no Secret %s in namespace %s; create it", name, operatorNamespace)
 	}
-	s.refuseAll(f, aboutEtcd, problem)
-	if f.etcd == nil || theirs != nil || f.Namespace == own {
+	r.reportToAllRuntimes(state, actionReadEtcdSecret, problem)
+	if state.etcd == nil || foreignData != nil || state.Namespace == operatorNamespace {
 		return nil
 	}
 	var data map[string][]byte
-	account, err := etcdAccount(f)
+	account, err := newEtcdAccount(state)
 	if err == nil {
-		data, err = meshetcd.Copy(f.etcd, own, f.Namespace, account)
+		data, err = meshetcd.Copy(state.etcd, operatorNamespace, state.Namespace, account)
 	}
 	if err != nil {
-		s.refuseAll(f, aboutEtcd, unusable(name, own, err))
+		r.reportToAllRuntimes(state, actionReadEtcdSecret, secretError(name, operatorNamespace, err))
 		return nil
 	}
-	if err := s.grant(ctx, f.Namespace, account); err != nil {
+	if err := r.grantAccount(ctx, state.Namespace, account); err != nil {
 		return err
 	}
-	desired := apply.Desired{{Config: resources.BuildEtcdSecret(name, f.Namespace, data), Ownership: apply.Unowned, AdoptIf: adoptsOriginals}}
-	return errors.Join(s.applier.Apply(ctx, f.owner, desired), s.removeAll(ctx, f.Namespace, secretKind, func(o metav1.Object) bool {
-		return originals(o) && o.GetName() != name
+	desired := apply.Desired{{Config: resources.BuildEtcdSecret(name, state.Namespace, data), Ownership: apply.Unowned, AdoptIf: adoptIfLegacy}}
+	return errors.Join(r.applier.Apply(ctx, state.owner, desired), r.deleteManaged(ctx, state.Namespace, secretKind, func(o metav1.Object) bool {
+		return isLegacy(o) && o.GetName() != name
 	}))
 }
 
-// An etcd without a volume loses its accounts with its pod, without an event.
 const (
-	grantEvery   = time.Minute
-	grantTimeout = 5 * time.Second
+	// grantInterval is how often an account is verified: an etcd without a volume loses its accounts when its pod restarts.
+	grantInterval = time.Minute
+	grantTimeout  = 5 * time.Second
 )
 
-// grant is an account that was seen to be as it should be.
-type grant struct {
-	account meshetcd.Account
-	at      time.Time
+// grantedAccount is an etcd account and the time of its last verification.
+type grantedAccount struct {
+	account   meshetcd.Account
+	grantedAt time.Time
 }
 
-// etcdAccount is that of the pods of a namespace; nil where they have the one of the manager.
-func etcdAccount(f *facts) (*meshetcd.Account, error) {
-	if !f.Settings.EtcdUserPerNamespace {
+// newEtcdAccount returns the etcd account of a namespace's pods, or nil if they use the operator's account.
+func newEtcdAccount(state *namespaceState) (*meshetcd.Account, error) {
+	if !state.Settings.EtcdUserPerNamespace {
 		return nil, nil
 	}
-	account, err := meshetcd.AccountOf(f.etcd, f.Namespace, string(f.owner.GetUID()))
+	account, err := meshetcd.NewAccount(state.etcd, state.Namespace, string(state.owner.GetUID()))
 	return &account, err
 }
 
-// grant makes an account, unless it was there a moment ago. An etcd that is away later holds nothing up.
-func (s *server) grant(ctx context.Context, namespace string, account *meshetcd.Account) error {
+// grantAccount creates an etcd account unless it was verified within grantInterval. If it was verified before, an unavailable etcd is
+// not an error.
+func (r *runtimeReconciler) grantAccount(ctx context.Context, namespace string, account *meshetcd.Account) error {
 	if account == nil {
 		return nil
 	}
-	known, found := s.granted.Get(namespace)
-	found = found && known.account == *account
-	if found && s.clock.Since(known.at) < grantEvery {
+	granted, found := r.grantedAccounts.Get(namespace)
+	found = found && granted.account == *account
+	if found && r.clock.Since(granted.grantedAt) < grantInterval {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, grantTimeout)
 	defer cancel()
-	if err := s.stream.Grant(ctx, *account); err != nil && found {
-		return nil //nolint:nilerr // the next reconcile tries again, and the watches report that etcd is away
+	if err := r.stream.Grant(ctx, *account); err != nil && found {
+		return nil //nolint:nilerr // the next reconcile retries, and the watches report that etcd is unavailable
 	} else if err != nil {
 		return fmt.Errorf("creating the user of namespace %s: %w", namespace, err)
 	}
-	s.granted.Set(namespace, grant{*account, s.clock.Now()})
+	r.grantedAccounts.Set(namespace, grantedAccount{*account, r.clock.Now()})
 	return nil
 }
 
-// unusable says what is wrong with an etcd Secret, "" without an error.
-func unusable(name, namespace string, err error) string {
+// secretError returns the message about an invalid etcd Secret, or "".
+func secretError(name, namespace string, err error) string {
 	if err == nil {
 		return ""
 	}
 	return fmt.Sprintf("Secret %s in namespace %s cannot be used: %v", name, namespace, err)
 }
 
-// ownEtcd is the content of the etcd Secret of a namespace that neither we nor the original wrote, nil where there is none. The
-// Secret in the manager's own namespace serves all namespaces.
-func (s *server) ownEtcd(ctx context.Context, namespace, name string) (map[string][]byte, error) {
-	if namespace == s.Namespaces.Home {
+// foreignEtcdData returns the data of the namespace's etcd Secret if neither this operator nor the legacy controller created it. It
+// returns nil for the operator's namespace, whose Secret serves all namespaces.
+func (r *runtimeReconciler) foreignEtcdData(ctx context.Context, namespace, name string) (map[string][]byte, error) {
+	if namespace == r.Namespaces.OperatorNamespace {
 		return nil, nil
 	}
-	if head, err := capability.GetMetadata(ctx, s.Cached, secretKind, inside(namespace, name)); err == nil && head != nil && isOurs(head) {
+	if metadata, err := capability.GetMetadata(ctx, r.Cached, secretKind, namespacedName(namespace, name)); err == nil && metadata != nil && isManaged(metadata) {
 		return nil, nil
 	}
-	data, _, err := s.copies.Get(ctx, inside(namespace, name))
+	data, _, err := r.namespaceEtcd.Get(ctx, namespacedName(namespace, name))
 	return data, err
 }

@@ -37,16 +37,15 @@ var (
 	serviceKind    = corev1.SchemeGroupVersion.WithKind("Service")
 	configMapKind  = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	secretKind     = corev1.SchemeGroupVersion.WithKind("Secret")
-	claimKind      = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
+	pvcKind        = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
 	deploymentKind = appsv1.SchemeGroupVersion.WithKind("Deployment")
 	policyKind     = networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")
 	autoscalerKind = autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler")
 )
 
-// Rights on what runtimes consist of. They make a role of their own, so that an installation with a single served namespace can grant
-// them there only. Of Services and Deployments the finalizers may be written: a ServiceMonitor belongs to the Service, and where one
-// namespace is served the Service to the Deployment of the manager. OpenShift asks for that right before it stores an owner reference
-// that holds up deletion.
+// RBAC for child objects. It is a separate Role, so that a single-namespace installation can grant it in that namespace only. OpenShift
+// requires the right to update finalizers of an owner to set blockOwnerDeletion: the Service owns the ServiceMonitor, and in a
+// single-namespace installation the operator's Deployment owns the Service.
 
 // +kubebuilder:rbac:groups="",resources=services;secrets;configmaps,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=services/finalizers,verbs=update
@@ -56,8 +55,8 @@ var (
 // +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=list;watch
 
-// Caches says what is held in memory: of children the metadata, by our label; Deployments whole, for their replicas; Secrets and
-// ConfigMaps, which belong to users, as bare metadata. An empty namespace is all; where it is one there is no NetworkPolicy.
+// Caches returns the cache requirements: metadata of managed objects; whole Deployments, because their replicas are read; metadata of
+// all Secrets and ConfigMaps, which belong to users. An empty namespace means all; NetworkPolicies are managed only then.
 func Caches(namespace string) []component.CacheNeed {
 	needs := []component.CacheNeed{
 		{Kind: deploymentKind, Namespace: namespace, FullObjects: true},
@@ -73,93 +72,95 @@ func Caches(namespace string) []component.CacheNeed {
 	return needs
 }
 
-// Setup registers the controller of runtimes. It is a modelmesh.Part.
-func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Shared) error {
-	claims, err := component.NewSelectorCache(mgr, capability.MetadataOf(claimKind), shared.Namespaces.Narrow(), component.StripMetadata)
+// Setup registers the controller of runtimes. It is a modelmesh.Subcontroller.
+func Setup(ctx context.Context, mgr ctrl.Manager, dependencies *modelmesh.Dependencies) error {
+	claims, err := component.NewSelectorCache(mgr, capability.MetadataOf(pvcKind), dependencies.Namespaces.CacheByObject(), component.StripMetadata)
 	if err != nil {
 		return err
 	}
-	pods, err := podCache(mgr, shared.Namespaces)
+	pods, err := newPodCache(mgr, dependencies.Namespaces)
 	if err != nil {
 		return err
 	}
-	s := newServer(&server{
-		Catalog: shared.Catalog, authors: shared.Config.Authors, clock: shared.Clock, recorder: shared.Recorder,
-		live: mgr.GetAPIReader(), claims: claims, pods: pods, applier: shared.Applier, pool: shared.Pool, stream: shared.Events,
+	r := newReconciler(&runtimeReconciler{
+		Catalog: dependencies.Catalog, authors: dependencies.Config.Authors, clock: dependencies.Clock, recorder: dependencies.Recorder,
+		live: mgr.GetAPIReader(), claims: claims, pods: pods, applier: dependencies.Applier, pool: dependencies.Pool, stream: dependencies.Events,
 	})
-	c, err := s.watch(mgr, claims, pods, shared.Served, shared.Settings)
+	c, err := r.newController(mgr, claims, pods, dependencies.Served, dependencies.Settings)
 	if err != nil {
 		return fmt.Errorf("building the controller of runtimes: %w", err)
 	}
-	s.watchOptional(ctx, mgr, c, shared.Served)
-	if err := mgr.Add(&leftovers{server: s, log: mgr.GetLogger().WithName(modelmesh.ComponentName)}); err != nil {
+	r.watchOptionalAPIs(ctx, mgr, c, dependencies.Served)
+	if err := mgr.Add(&legacyCleaner{runtimeReconciler: r, log: mgr.GetLogger().WithName(modelmesh.ComponentName)}); err != nil {
 		return fmt.Errorf("adding to the manager: %w", err)
 	}
 	return nil
 }
 
-// watch builds the controller on all kinds that are always there.
-func (s *server) watch(mgr ctrl.Manager, claims, pods cache.Cache, served *capability.Watcher, settings *meshsettings.Source) (controller.Controller, error) {
-	moved := builder.WithPredicates(touched())
-	building := ctrl.NewControllerManagedBy(mgr).Named(modelmesh.ComponentName).WithOptions(reconciler.ControllerOptions()).
-		Watches(&v1alpha1.Predictor{}, s.Namespaces.EnqueueServed(), builder.WithPredicates(modelmesh.SpecChanged())).
-		Watches(&appsv1.Deployment{}, modelmesh.EnqueueNamespace(), builder.WithPredicates(predicate.Or(touched(), servesOrSays()))).
-		WatchesRawSource(source.Kind(pods, client.Object(&corev1.Pod{}), modelmesh.EnqueueNamespace(), diagnosed())).
-		WatchesMetadata(&corev1.Service{}, modelmesh.EnqueueNamespace(), moved).
-		WatchesMetadata(&autoscalingv2.HorizontalPodAutoscaler{}, modelmesh.EnqueueNamespace(), moved).
-		WatchesMetadata(&corev1.ConfigMap{}, s.Namespaces.EnqueueServed(), builder.WithPredicates(touched(), predicate.NewPredicateFuncs(readsConfigMap))).
-		WatchesMetadata(&corev1.Secret{}, s.bySecret()).
-		WatchesRawSource(source.Kind(claims, client.Object(capability.MetadataOf(claimKind)), s.Namespaces.EnqueueServed(), modelmesh.ComesOrGoes())).
-		WatchesRawSource(settings.Changes(s.Namespaces.EnqueueNamed())).
-		WatchesRawSource(served.Changes(&corev1.Namespace{}, s.Namespaces.EnqueueAll())).
-		WatchesRawSource(s.atStart())
-	if namespaces, watched := s.Namespaces.Source(&handler.EnqueueRequestForObject{}); watched {
-		building.WatchesRawSource(namespaces).WatchesMetadata(&networkingv1.NetworkPolicy{}, modelmesh.EnqueueNamespace(), moved)
+// newController builds the controller with watches of all APIs that are always served.
+func (r *runtimeReconciler) newController(mgr ctrl.Manager, claims, pods cache.Cache, served *capability.Watcher, settings *meshsettings.Source) (controller.Controller, error) {
+	whenMetadataChanged := builder.WithPredicates(metadataChanged())
+	controllerBuilder := ctrl.NewControllerManagedBy(mgr).Named(modelmesh.ComponentName).WithOptions(reconciler.ControllerOptions()).
+		Watches(&v1alpha1.Predictor{}, r.Namespaces.EnqueueEnabled(), builder.WithPredicates(modelmesh.SpecChanged())).
+		Watches(&appsv1.Deployment{}, modelmesh.EnqueueNamespace(), builder.WithPredicates(predicate.Or(metadataChanged(), availabilityChanged()))).
+		WatchesRawSource(source.Kind(pods, client.Object(&corev1.Pod{}), modelmesh.EnqueueNamespace(), podProblemChanged())).
+		WatchesMetadata(&corev1.Service{}, modelmesh.EnqueueNamespace(), whenMetadataChanged).
+		WatchesMetadata(&autoscalingv2.HorizontalPodAutoscaler{}, modelmesh.EnqueueNamespace(), whenMetadataChanged).
+		WatchesMetadata(&corev1.ConfigMap{}, r.Namespaces.EnqueueEnabled(), builder.WithPredicates(metadataChanged(), predicate.NewPredicateFuncs(mayBeReferenced))).
+		WatchesMetadata(&corev1.Secret{}, r.enqueueForSecret()).
+		WatchesRawSource(source.Kind(claims, client.Object(capability.MetadataOf(pvcKind)), r.Namespaces.EnqueueEnabled(), modelmesh.CreatedOrDeleted())).
+		WatchesRawSource(settings.Changes(r.Namespaces.EnqueueByName())).
+		WatchesRawSource(served.Changes(&corev1.Namespace{}, r.Namespaces.EnqueueAllEnabled())).
+		WatchesRawSource(r.enqueueOperatorNamespace())
+	if namespaces, watched := r.Namespaces.Source(&handler.EnqueueRequestForObject{}); watched {
+		controllerBuilder.WatchesRawSource(namespaces).WatchesMetadata(&networkingv1.NetworkPolicy{}, modelmesh.EnqueueNamespace(), whenMetadataChanged)
 	}
-	return building.Build(reconciler.ClassifyErrors(s))
+	return controllerBuilder.Build(reconciler.ClassifyErrors(r))
 }
 
-// atStart enqueues the namespace of the manager once. That is served without a label and without a runtime in it, so no event
-// may ever tell of it: the settings may have been read before the controller listened for their changes.
-func (s *server) atStart() source.Source {
+// enqueueOperatorNamespace enqueues the operator's namespace once. It is enabled without a label, so there may be no event for it: the
+// settings may have been read before the controller subscribed to their changes.
+func (r *runtimeReconciler) enqueueOperatorNamespace() source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		queue.Add(modelmesh.RequestFor(s.Namespaces.Home))
+		queue.Add(modelmesh.RequestFor(r.Namespaces.OperatorNamespace))
 		return nil
 	})
 }
 
-// watchOptional follows the kinds whose APIs may come and go.
-func (s *server) watchOptional(ctx context.Context, mgr ctrl.Manager, c controller.Controller, served *capability.Watcher) {
-	follow := func(kind schema.GroupVersionKind, object client.Object, h handler.EventHandler) {
-		served.Watch(ctx, c, kind, func() source.Source { return source.Kind(mgr.GetCache(), object, h, modelmesh.SpecOrAnnotations()) })
+// watchOptionalAPIs watches the kinds whose APIs can be installed and removed while the operator runs.
+func (r *runtimeReconciler) watchOptionalAPIs(ctx context.Context, mgr ctrl.Manager, c controller.Controller, served *capability.Watcher) {
+	watch := func(kind schema.GroupVersionKind, object client.Object, h handler.EventHandler) {
+		served.Watch(ctx, c, kind, func() source.Source {
+			return source.Kind(mgr.GetCache(), object, h, modelmesh.SpecOrAnnotationsChanged())
+		})
 	}
-	follow(capability.ServingRuntime, &v1alpha1.ServingRuntime{}, s.Namespaces.EnqueueServed())
-	if s.UsesClusterRuntimes() {
-		follow(capability.ClusterServingRuntime, &v1alpha1.ClusterServingRuntime{}, s.Namespaces.EnqueueAll())
+	watch(capability.ServingRuntime, &v1alpha1.ServingRuntime{}, r.Namespaces.EnqueueEnabled())
+	if r.UsesClusterRuntimes() {
+		watch(capability.ClusterServingRuntime, &v1alpha1.ClusterServingRuntime{}, r.Namespaces.EnqueueAllEnabled())
 	}
-	if !s.Config.IgnoreInferenceServices {
-		follow(capability.InferenceService, &v1beta1.InferenceService{}, s.Namespaces.EnqueueServed())
+	if !r.Config.IgnoreInferenceServices {
+		watch(capability.InferenceService, &v1beta1.InferenceService{}, r.Namespaces.EnqueueEnabled())
 	}
-	served.WatchMetadata(ctx, c, capability.ServiceMonitor, modelmesh.EnqueueNamespace(), touched())
+	served.WatchMetadata(ctx, c, capability.ServiceMonitor, modelmesh.EnqueueNamespace(), metadataChanged())
 }
 
-// bySecret maps a Secret that pods or we read: in the manager's own namespace it may matter to all.
-func (s *server) bySecret() handler.EventHandler {
+// enqueueForSecret enqueues the namespaces that read a Secret: all of them for shared Secrets in the operator's namespace.
+func (r *runtimeReconciler) enqueueForSecret() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		namespace := o.GetNamespace()
-		on, err := s.Namespaces.Enabled(ctx, namespace)
-		if err == nil && !on && namespace != s.Namespaces.Home {
+		enabled, err := r.Namespaces.Enabled(ctx, namespace)
+		if err == nil && !enabled && namespace != r.Namespaces.OperatorNamespace {
 			return nil
 		}
-		settings, err := s.Settings(ctx, namespace)
+		settings, err := r.Settings(ctx, namespace)
 		if err != nil {
-			return nil // nothing has been served yet, and the first reading enqueues all namespaces
+			return nil // the first successful read of the settings enqueues all namespaces
 		}
 		shared := o.GetName() == settings.EtcdSecretName || o.GetName() == settings.TLS.SecretName
 		switch {
-		case shared && namespace == s.Namespaces.Home:
-			return s.Namespaces.All(ctx)
-		case shared || o.GetName() == authproxy.CookieSecret || o.GetName() == settings.StorageSecretName && !s.Config.IgnoreSecrets:
+		case shared && namespace == r.Namespaces.OperatorNamespace:
+			return r.Namespaces.Requests(ctx)
+		case shared || o.GetName() == authproxy.CookieSecret || o.GetName() == settings.StorageSecretName && !r.Config.IgnoreSecrets:
 			return []reconcile.Request{modelmesh.RequestFor(namespace)}
 		default:
 			return nil
@@ -167,20 +168,19 @@ func (s *server) bySecret() handler.EventHandler {
 	})
 }
 
-// readsConfigMap selects tc-config and, which may be any, what a runtime names as its product: there are few in served namespaces. One
-// that every namespace has is neither.
-func readsConfigMap(o client.Object) bool { return o.GetName() != "kube-root-ca.crt" }
+// mayBeReferenced drops the ConfigMap that exists in each namespace. Any other may be referenced by a productConfig annotation.
+func mayBeReferenced(o client.Object) bool { return o.GetName() != "kube-root-ca.crt" }
 
-// touched lets through what matters in objects of ours: that they come and go, and that another client changed a field which we set. Of
-// managed fields the cache keeps our own entry alone.
-func touched() predicate.Predicate {
+// metadataChanged admits creation, deletion and changes of the metadata of managed objects. The cache stores only the managedFields
+// entry of this operator, so a change of it shows that another client changed a field that the operator sets.
+func metadataChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, after := e.ObjectOld, e.ObjectNew
-		return before.GetUID() != after.GetUID() ||
-			!before.GetDeletionTimestamp().Equal(after.GetDeletionTimestamp()) ||
-			!reflect.DeepEqual(before.GetLabels(), after.GetLabels()) ||
-			!reflect.DeepEqual(before.GetAnnotations(), after.GetAnnotations()) ||
-			!reflect.DeepEqual(before.GetOwnerReferences(), after.GetOwnerReferences()) ||
-			!reflect.DeepEqual(before.GetManagedFields(), after.GetManagedFields())
+		oldObject, newObject := e.ObjectOld, e.ObjectNew
+		return oldObject.GetUID() != newObject.GetUID() ||
+			!oldObject.GetDeletionTimestamp().Equal(newObject.GetDeletionTimestamp()) ||
+			!reflect.DeepEqual(oldObject.GetLabels(), newObject.GetLabels()) ||
+			!reflect.DeepEqual(oldObject.GetAnnotations(), newObject.GetAnnotations()) ||
+			!reflect.DeepEqual(oldObject.GetOwnerReferences(), newObject.GetOwnerReferences()) ||
+			!reflect.DeepEqual(oldObject.GetManagedFields(), newObject.GetManagedFields())
 	}}
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 )
 
-// woken are the namespaces that a handler enqueues when something happens to an object, sorted.
-func woken(t *testing.T, h handler.EventHandler, o client.Object) []string {
+// enqueuedNamespaces returns the namespaces that a handler enqueues for an object, sorted.
+func enqueuedNamespaces(t *testing.T, h handler.EventHandler, o client.Object) []string {
 	t.Helper()
 	var out []string
 	for _, request := range meshtest.Requests(t, h, o) {
@@ -37,22 +37,22 @@ func woken(t *testing.T, h handler.EventHandler, o client.Object) []string {
 	return out
 }
 
-// someWorld serves own, ns and other; stranger has no label and closed says no.
-func someWorld(t *testing.T) *world {
+// newWatchWorld enables own, ns and other; stranger has no label, and closed is disabled by its label.
+func newWatchWorld(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
-	w.Namespaces = &modelmesh.Namespaces{Home: "own", Labelled: meshtest.Cache{Reader: meshtest.LabelledOnly(meshtest.Namespace("own", ""), meshtest.Namespace("ns", "true"),
+	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: meshtest.LabelledOnly(meshtest.Namespace("own", ""), meshtest.Namespace("ns", "true"),
 		meshtest.Namespace("other", "true"), meshtest.Namespace("stranger", ""), meshtest.Namespace("closed", "false"))}}
 	return w
 }
 
-func in(namespace, name string) *corev1.Secret {
+func secretNamed(namespace, name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// Objects of users count in namespaces that are served; ours count everywhere, since what is left somewhere has to go.
-func TestWhoseObjectsWake(t *testing.T) {
-	w := someWorld(t)
+// Objects of users are enqueued in enabled namespaces only, managed objects everywhere, because they are deleted in disabled ones.
+func TestObjectsEnqueueNamespaces(t *testing.T) {
+	w := newWatchWorld(t)
 	for namespace, want := range map[string]struct{ users, ours []string }{
 		"ns":       {[]string{"ns"}, []string{"ns"}},
 		"own":      {[]string{"own"}, []string{"own"}},
@@ -60,20 +60,20 @@ func TestWhoseObjectsWake(t *testing.T) {
 		"closed":   {nil, []string{"closed"}},
 		"gone":     {nil, []string{"gone"}},
 	} {
-		w.expect("an object of a user in "+namespace, woken(t, w.Namespaces.EnqueueServed(), in(namespace, "x")), want.users)
-		w.expect("an object of ours in "+namespace, woken(t, modelmesh.EnqueueNamespace(), in(namespace, "x")), want.ours)
+		w.expect("an object of a user in "+namespace, enqueuedNamespaces(t, w.Namespaces.EnqueueEnabled(), secretNamed(namespace, "x")), want.users)
+		w.expect("an object of ours in "+namespace, enqueuedNamespaces(t, modelmesh.EnqueueNamespace(), secretNamed(namespace, "x")), want.ours)
 	}
-	w.expect("a namespace", woken(t, &handler.EnqueueRequestForObject{}, meshtest.Namespace("closed", "false")), []string{"closed"})
-	w.expect("something of the cluster", woken(t, w.Namespaces.EnqueueAll(), clusterRuntime("r", "f")), []string{"ns", "other", "own"})
+	w.expect("a namespace", enqueuedNamespaces(t, &handler.EnqueueRequestForObject{}, meshtest.Namespace("closed", "false")), []string{"closed"})
+	w.expect("something of the cluster", enqueuedNamespaces(t, w.Namespaces.EnqueueAllEnabled(), clusterRuntime("r", "f")), []string{"ns", "other", "own"})
 }
 
-// The namespace of the manager is reconciled without any event, also where it is the only one.
-func TestOwnNamespaceAtStart(t *testing.T) {
-	w := someWorld(t)
-	for name, namespaces := range map[string]*modelmesh.Namespaces{"one of several": w.Namespaces, "the only one": {Home: "own"}} {
+// The operator's namespace is reconciled without an event.
+func TestOperatorNamespaceIsEnqueuedAtStart(t *testing.T) {
+	w := newWatchWorld(t)
+	for name, namespaces := range map[string]*modelmesh.Namespaces{"one of several": w.Namespaces, "the only one": {OperatorNamespace: "own"}} {
 		w.Namespaces = namespaces
 		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-		if err := w.atStart().Start(t.Context(), queue); err != nil {
+		if err := w.enqueueOperatorNamespace().Start(t.Context(), queue); err != nil {
 			t.Fatal(err)
 		}
 		if got, _ := queue.Get(); queue.Len() != 0 || got != modelmesh.RequestFor("own") {
@@ -83,13 +83,13 @@ func TestOwnNamespaceAtStart(t *testing.T) {
 	}
 }
 
-// While it is not known whether a namespace is served, its objects wake: the reconcile finds out, or tries again.
-func TestUnknownNamespacesWake(t *testing.T) {
-	w := someWorld(t)
-	w.Namespaces = &modelmesh.Namespaces{Home: "own", Labelled: meshtest.Cache{Reader: brokenReader{}}}
-	w.expect("an object of a user", woken(t, w.Namespaces.EnqueueServed(), in("ns", "x")), []string{"ns"})
-	w.expect("all", woken(t, w.Namespaces.EnqueueAll(), in("ns", "x")), nil)
-	w.expect("a Secret", woken(t, w.bySecret(), in("ns", meshsettings.DefaultStorageSecret)), []string{"ns"})
+// If Enabled fails, the namespace is enqueued: the reconcile retries.
+func TestEnqueueAfterReadError(t *testing.T) {
+	w := newWatchWorld(t)
+	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: brokenReader{}}}
+	w.expect("an object of a user", enqueuedNamespaces(t, w.Namespaces.EnqueueEnabled(), secretNamed("ns", "x")), []string{"ns"})
+	w.expect("all", enqueuedNamespaces(t, w.Namespaces.EnqueueAllEnabled(), secretNamed("ns", "x")), nil)
+	w.expect("a Secret", enqueuedNamespaces(t, w.enqueueForSecret(), secretNamed("ns", meshsettings.DefaultStorageSecret)), []string{"ns"})
 }
 
 type brokenReader struct{}
@@ -102,15 +102,15 @@ func (brokenReader) List(context.Context, client.ObjectList, ...client.ListOptio
 	return errors.New("no memory")
 }
 
-// Changed settings wake the namespace that they are for, or all that are served.
-func TestSettingsWake(t *testing.T) {
-	w := someWorld(t)
-	w.expect("of one namespace", woken(t, w.Namespaces.EnqueueNamed(), meshtest.Namespace("ns", "")), []string{"ns"})
-	w.expect("of all", woken(t, w.Namespaces.EnqueueNamed(), &corev1.Namespace{}), []string{"ns", "other", "own"})
+// Changed settings enqueue their namespace, or all enabled ones.
+func TestSettingsEnqueueNamespaces(t *testing.T) {
+	w := newWatchWorld(t)
+	w.expect("of one namespace", enqueuedNamespaces(t, w.Namespaces.EnqueueByName(), meshtest.Namespace("ns", "")), []string{"ns"})
+	w.expect("of all", enqueuedNamespaces(t, w.Namespaces.EnqueueByName(), &corev1.Namespace{}), []string{"ns", "other", "own"})
 }
 
-// Of the Secrets, which are all held as bare metadata, few matter (M10, M30, M31).
-func TestSecretsThatWake(t *testing.T) {
+// Few of the Secrets, which are cached as metadata, are relevant (M10, M30, M31).
+func TestEnqueueForSecret(t *testing.T) {
 	all := []string{"ns", "other", "own"}
 	for name, tc := range map[string]struct {
 		tls    string
@@ -118,33 +118,33 @@ func TestSecretsThatWake(t *testing.T) {
 		secret *corev1.Secret
 		want   []string
 	}{
-		"etcd in the manager's namespace":          {"", false, in("own", meshsettings.DefaultEtcdSecret), all},
-		"the copy of it":                           {"", false, in("ns", meshsettings.DefaultEtcdSecret), []string{"ns"}},
-		"the copy of it where nothing is served":   {"", false, in("stranger", meshsettings.DefaultEtcdSecret), nil},
-		"storage entries":                          {"", false, in("ns", meshsettings.DefaultStorageSecret), []string{"ns"}},
-		"those of the manager's own namespace":     {"", false, in("own", meshsettings.DefaultStorageSecret), []string{"own"}},
-		"those that are not to be followed":        {"", true, in("ns", meshsettings.DefaultStorageSecret), nil},
-		"those where nothing is served":            {"", false, in("closed", meshsettings.DefaultStorageSecret), nil},
-		"TLS of one namespace":                     {"serving-tls", false, in("ns", "serving-tls"), []string{"ns"}},
-		"TLS of the manager, which others go with": {"serving-tls", true, in("own", "serving-tls"), all},
-		"TLS that is off":                          {"", false, in("own", "serving-tls"), nil},
-		"anything else":                            {"serving-tls", false, in("ns", "something"), nil},
+		"etcd in the manager's namespace":          {"", false, secretNamed("own", meshsettings.DefaultEtcdSecret), all},
+		"the copy of it":                           {"", false, secretNamed("ns", meshsettings.DefaultEtcdSecret), []string{"ns"}},
+		"the copy of it where nothing is served":   {"", false, secretNamed("stranger", meshsettings.DefaultEtcdSecret), nil},
+		"storage entries":                          {"", false, secretNamed("ns", meshsettings.DefaultStorageSecret), []string{"ns"}},
+		"those of the manager's own namespace":     {"", false, secretNamed("own", meshsettings.DefaultStorageSecret), []string{"own"}},
+		"those that are not to be followed":        {"", true, secretNamed("ns", meshsettings.DefaultStorageSecret), nil},
+		"those where nothing is served":            {"", false, secretNamed("closed", meshsettings.DefaultStorageSecret), nil},
+		"TLS of one namespace":                     {"serving-tls", false, secretNamed("ns", "serving-tls"), []string{"ns"}},
+		"TLS of the manager, which others go with": {"serving-tls", true, secretNamed("own", "serving-tls"), all},
+		"TLS that is off":                          {"", false, secretNamed("own", "serving-tls"), nil},
+		"anything else":                            {"serving-tls", false, secretNamed("ns", "something"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := someWorld(t)
+			w := newWatchWorld(t)
 			w.settings.TLS.SecretName, w.Config.IgnoreSecrets = tc.tls, tc.ignore
-			w.expect("woken", woken(t, w.bySecret(), tc.secret), tc.want)
+			w.expect("woken", enqueuedNamespaces(t, w.enqueueForSecret(), tc.secret), tc.want)
 		})
 	}
-	w := someWorld(t)
+	w := newWatchWorld(t)
 	w.Settings = func(context.Context, string) (meshsettings.Settings, error) {
 		return meshsettings.Settings{}, errors.New("not read yet")
 	}
-	w.expect("before the settings are known", woken(t, w.bySecret(), in("ns", meshsettings.DefaultStorageSecret)), nil)
+	w.expect("before the settings are known", enqueuedNamespaces(t, w.enqueueForSecret(), secretNamed("ns", meshsettings.DefaultStorageSecret)), nil)
 }
 
-func TestClusterRuntimesAreUsed(t *testing.T) {
-	w := someWorld(t)
+func TestUsesClusterRuntimes(t *testing.T) {
+	w := newWatchWorld(t)
 	if !w.UsesClusterRuntimes() {
 		t.Error("by default")
 	}
@@ -153,13 +153,13 @@ func TestClusterRuntimesAreUsed(t *testing.T) {
 		t.Error("although they are to be left alone")
 	}
 	w.Config.IgnoreClusterServingRuntimes = false
-	w.Namespaces = &modelmesh.Namespaces{Home: "own"}
+	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own"}
 	if w.UsesClusterRuntimes() {
 		t.Error("in the scope of one namespace")
 	}
 }
 
-// passes tells which changes of an object each predicate lets through.
+// passes reports whether a predicate admits a change.
 func passes(p predicate.Predicate, change func(*v1alpha1.ServingRuntime)) bool {
 	before := localRuntime("r", "f")
 	before.Generation, before.ResourceVersion = 1, "1"
@@ -170,7 +170,7 @@ func passes(p predicate.Predicate, change func(*v1alpha1.ServingRuntime)) bool {
 	return p.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
 }
 
-func TestChangesThatMatter(t *testing.T) {
+func TestPredicates(t *testing.T) {
 	now := metav1.Now()
 	changes := map[string]func(*v1alpha1.ServingRuntime){
 		"nothing":       func(*v1alpha1.ServingRuntime) {},
@@ -188,10 +188,10 @@ func TestChangesThatMatter(t *testing.T) {
 		predicate predicate.Predicate
 		lets      []string
 	}{
-		"objects of ours": {touched(), []string{"a label", "an annotation", "an owner", "another one", "deletion", "our fields"}},
+		"objects of ours": {metadataChanged(), []string{"a label", "an annotation", "an owner", "another one", "deletion", "our fields"}},
 		"models":          {modelmesh.SpecChanged(), []string{"another one", "deletion", "spec"}},
-		"runtimes":        {modelmesh.SpecOrAnnotations(), []string{"an annotation", "another one", "deletion", "spec"}},
-		"claims":          {modelmesh.ComesOrGoes(), []string{"another one"}},
+		"runtimes":        {modelmesh.SpecOrAnnotationsChanged(), []string{"an annotation", "another one", "deletion", "spec"}},
+		"claims":          {modelmesh.CreatedOrDeleted(), []string{"another one"}},
 	} {
 		var lets []string
 		for what, change := range changes {
@@ -209,9 +209,8 @@ func TestChangesThatMatter(t *testing.T) {
 	}
 }
 
-// Of claims nothing is kept but that they are there.
-func TestOfClaimsLittleIsKept(t *testing.T) {
-	claim := capability.MetadataOf(claimKind)
+func TestClaimCacheStripsMetadata(t *testing.T) {
+	claim := capability.MetadataOf(pvcKind)
 	claim.SetNamespace("ns")
 	claim.SetName("data")
 	claim.SetUID("u")
@@ -231,8 +230,8 @@ func TestOfClaimsLittleIsKept(t *testing.T) {
 	}
 }
 
-// What is held in memory: nothing of users as a whole but their models and runtimes (M10).
-func TestWhatIsHeldInMemory(t *testing.T) {
+// Only models and runtimes of users are cached as whole objects (M10).
+func TestCaches(t *testing.T) {
 	for _, namespace := range []string{"", "own"} {
 		for _, need := range Caches(namespace) {
 			switch need.Kind.Kind {

@@ -38,52 +38,52 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 )
 
-// world is the controller before a fake API server, of which its memory shows what the real one does.
+// world is the reconciler with a fake API server and a cache that shows only the objects that the real one holds.
 type world struct {
 	*testing.T
-	*server
+	*runtimeReconciler
 	api      client.WithWatch
 	events   *events.FakeRecorder
 	clock    *clocktesting.FakeClock
 	settings meshsettings.Settings
 	kinds    capability.Set
-	mesh     *calls
-	// writes are verb, kind and name of every write, reads those of the API server past the cache.
+	mesh     *fakeClients
+	// writes holds verb, kind and name of each write, reads those of reads from the API server.
 	writes, reads []string
 	fail          func(verb, kind, name string) error
-	// behind: memory does not show yet which Deployments are ours.
+	// behind is true if the cache does not show the labels of managed Deployments yet.
 	behind bool
 }
 
-// calls are those that pool and stream received.
-type calls struct {
+// fakeClients records the calls of pool and stream.
+type fakeClients struct {
 	targets  map[string]meshclient.Target
 	services map[string]string
 	data     map[string][]byte
 	own      map[string]map[string][]byte
 	fail     error
 	failOwn  error
-	// granted are the accounts, in the order of the calls.
+	// granted holds the accounts in call order.
 	granted   []meshetcd.Account
 	failGrant error
 }
 
-func (c *calls) Ensure(namespace string, target meshclient.Target) error {
+func (c *fakeClients) Ensure(namespace string, target meshclient.Target) error {
 	c.targets[namespace] = target
 	return c.fail
 }
-func (c *calls) Forget(namespace string) { delete(c.targets, namespace) }
+func (c *fakeClients) Forget(namespace string) { delete(c.targets, namespace) }
 
-// streamCalls are those of the stream.
-type streamCalls struct{ *calls }
+// fakeStream implements stream.
+type fakeStream struct{ *fakeClients }
 
-func (c streamCalls) Ensure(namespace, service string) { c.services[namespace] = service }
-func (c streamCalls) Grant(_ context.Context, account meshetcd.Account) error {
+func (c fakeStream) Ensure(namespace, service string) { c.services[namespace] = service }
+func (c fakeStream) Grant(_ context.Context, account meshetcd.Account) error {
 	c.granted = append(c.granted, account)
 	return c.failGrant
 }
-func (c streamCalls) Forget(namespace string) { delete(c.services, namespace) }
-func (c streamCalls) ConnectOwn(namespace string, data map[string][]byte) error {
+func (c fakeStream) Forget(namespace string) { delete(c.services, namespace) }
+func (c fakeStream) ConnectOwn(namespace string, data map[string][]byte) error {
 	if data == nil {
 		delete(c.own, namespace)
 	} else {
@@ -91,7 +91,7 @@ func (c streamCalls) ConnectOwn(namespace string, data map[string][]byte) error 
 	}
 	return c.failOwn
 }
-func (c streamCalls) Connect(data map[string][]byte) error {
+func (c fakeStream) Connect(data map[string][]byte) error {
 	c.data = data
 	return c.fail
 }
@@ -100,7 +100,7 @@ var plainKinds = []schema.GroupVersionKind{
 	capability.ServingRuntime, capability.ClusterServingRuntime, capability.InferenceService, capability.ServiceMonitor,
 }
 
-// newWorld has the manager in namespace own and an etcd Secret there; namespace ns is served.
+// newWorld has the operator in namespace own with an etcd Secret; namespace ns is enabled.
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	scheme := fakeapi.Scheme(v1alpha1.AddToScheme, v1beta1.AddToScheme)
@@ -109,7 +109,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	objects = append(objects, meshtest.Namespace("own", ""), meshtest.Namespace("ns", "true"), etcdSecret("own"))
 	w := &world{
 		T: t, events: events.NewFakeRecorder(1000), clock: clocktesting.NewFakeClock(time.Unix(1700000000, 0)), settings: meshsettings.Default(),
-		kinds: capability.NewSet(plainKinds...), mesh: &calls{targets: map[string]meshclient.Target{}, services: map[string]string{}, own: map[string]map[string][]byte{}},
+		kinds: capability.NewSet(plainKinds...), mesh: &fakeClients{targets: map[string]meshclient.Target{}, services: map[string]string{}, own: map[string]map[string][]byte{}},
 	}
 	w.api = fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithTypeConverters(managedfields.NewDeducedTypeConverter()).
 		WithRESTMapper(scopes()).WithObjects(objects...).
@@ -121,21 +121,21 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 
 func nameField(o client.Object) []string { return []string{o.GetName()} }
 
-// restart forgets all that the controller knew.
+// restart creates a new reconciler, as after a restart of the operator.
 func (w *world) restart() {
-	cached := interceptor.NewClient(w.api, w.seen())
+	cached := interceptor.NewClient(w.api, w.managerCache())
 	live := interceptor.NewClient(w.api, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			if err := w.note(&w.reads, "get", kindOf(o), key.String()); err != nil {
+			if err := w.recordCall(&w.reads, "get", kindOf(o), key.String()); err != nil {
 				return err
 			}
 			return c.Get(ctx, key, o, opts...)
 		},
 	})
-	writing := interceptor.NewClient(cached, w.recording())
-	w.server = newServer(&server{
+	writing := interceptor.NewClient(cached, w.recordingFuncs())
+	w.runtimeReconciler = newReconciler(&runtimeReconciler{
 		Catalog: &modelmesh.Catalog{Config: config.ModelMesh{Namespace: "own", ControllerDeployment: "modelmesh-controller"}, Cached: cached,
-			Namespaces: &modelmesh.Namespaces{Home: "own", Live: live, Labelled: meshtest.Cache{Reader: interceptor.NewClient(w.api, interceptor.Funcs{
+			Namespaces: &modelmesh.Namespaces{OperatorNamespace: "own", APIReader: live, Cache: meshtest.Cache{Reader: interceptor.NewClient(w.api, interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 					err := c.Get(ctx, key, o, opts...)
 					if _, has := o.GetLabels()[modelmesh.LabelEnabled]; err == nil && !has {
@@ -151,13 +151,13 @@ func (w *world) restart() {
 			Client: writing, Live: live, FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName, LegacyManagers: modelmesh.LegacyManagers(),
 			StripAnnotations: modelmesh.LegacyAnnotations(), FullObjectKinds: []schema.GroupVersionKind{deploymentKind},
 		}),
-		pool: w.mesh, stream: streamCalls{w.mesh},
+		pool: w.mesh, stream: fakeStream{w.mesh},
 	})
 }
 
-// seen hides what the caches of the manager do not hold: Deployments and the like without our labels, and of Secrets and
-// foreign ConfigMaps all but their identity.
-func (w *world) seen() interceptor.Funcs {
+// managerCache hides the objects that the manager does not cache: unmanaged Deployments and other children, and the data of Secrets and
+// foreign ConfigMaps.
+func (w *world) managerCache() interceptor.Funcs {
 	return interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 		if err := c.Get(ctx, key, o, opts...); err != nil {
 			return err
@@ -165,7 +165,7 @@ func (w *world) seen() interceptor.Funcs {
 		switch kind := kindOf(o); {
 		case w.behind && kind == "Deployment":
 			return apierrors.NewNotFound(schema.GroupResource{Resource: kind}, key.Name)
-		case isOurs(o):
+		case isManaged(o):
 		case kind == "Deployment" || kind == "Service" || kind == "HorizontalPodAutoscaler" || kind == "NetworkPolicy":
 			return apierrors.NewNotFound(schema.GroupResource{Resource: kind}, key.Name)
 		case kind == "Secret" || kind == "ConfigMap":
@@ -181,7 +181,7 @@ func scopes() meta.RESTMapper {
 	m.Add(namespaceKind, meta.RESTScopeRoot)
 	m.Add(capability.ClusterServingRuntime, meta.RESTScopeRoot)
 	for _, kind := range []schema.GroupVersionKind{
-		deploymentKind, serviceKind, configMapKind, secretKind, policyKind, autoscalerKind, claimKind, modelmesh.PredictorKind, capability.ServingRuntime,
+		deploymentKind, serviceKind, configMapKind, secretKind, policyKind, autoscalerKind, pvcKind, modelmesh.PredictorKind, capability.ServingRuntime,
 		capability.InferenceService, capability.ServiceMonitor,
 	} {
 		m.Add(kind, meta.RESTScopeNamespace)
@@ -189,7 +189,7 @@ func scopes() meta.RESTMapper {
 	return m
 }
 
-func (w *world) note(into *[]string, verb, kind, name string) error {
+func (w *world) recordCall(into *[]string, verb, kind, name string) error {
 	if w.fail != nil {
 		if err := w.fail(verb, kind, name); err != nil {
 			return err
@@ -199,12 +199,12 @@ func (w *world) note(into *[]string, verb, kind, name string) error {
 	return nil
 }
 
-func (w *world) recording() interceptor.Funcs {
+func (w *world) recordingFuncs() interceptor.Funcs {
 	return interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			kind, name, err := apply.Object{Config: config}.Key()
 			if err == nil {
-				err = w.note(&w.writes, "apply", kind.Kind, name.String())
+				err = w.recordCall(&w.writes, "apply", kind.Kind, name.String())
 			}
 			if err != nil {
 				return err
@@ -212,13 +212,13 @@ func (w *world) recording() interceptor.Funcs {
 			return c.Apply(ctx, config, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			if err := w.note(&w.writes, "patch", kindOf(o), client.ObjectKeyFromObject(o).String()); err != nil {
+			if err := w.recordCall(&w.writes, "patch", kindOf(o), client.ObjectKeyFromObject(o).String()); err != nil {
 				return err
 			}
 			return c.Patch(ctx, o, p, opts...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			if err := w.note(&w.writes, "delete", kindOf(o), client.ObjectKeyFromObject(o).String()); err != nil {
+			if err := w.recordCall(&w.writes, "delete", kindOf(o), client.ObjectKeyFromObject(o).String()); err != nil {
 				return err
 			}
 			return c.Delete(ctx, o, opts...)
@@ -234,7 +234,7 @@ func kindOf(o client.Object) string {
 	return kind.Kind
 }
 
-// reconcileOnce reconciles a namespace, and returns after what time it wants to run again.
+// reconcileOnce reconciles a namespace and returns its RequeueAfter.
 func (w *world) reconcileOnce(namespace string) time.Duration {
 	w.Helper()
 	result, err := w.Reconcile(w.Context(), modelmesh.RequestFor(namespace))
@@ -244,13 +244,13 @@ func (w *world) reconcileOnce(namespace string) time.Duration {
 	return result.RequeueAfter
 }
 
-// settle reconciles until nothing is written, at most a few times, and returns all writes.
-func (w *world) settle(namespace string) []string {
+// reconcileUntilStable reconciles until nothing is written, and returns all writes.
+func (w *world) reconcileUntilStable(namespace string) []string {
 	w.Helper()
 	var all []string
 	for range 5 {
 		w.reconcileOnce(namespace)
-		wrote := w.wrote()
+		wrote := w.takeWrites()
 		if len(wrote) == 0 {
 			return all
 		}
@@ -260,8 +260,8 @@ func (w *world) settle(namespace string) []string {
 	return nil
 }
 
-// wrote returns what has been written since the last call, sorted.
-func (w *world) wrote() []string {
+// takeWrites returns the writes since the last call, sorted.
+func (w *world) takeWrites() []string {
 	out := w.writes
 	w.writes = nil
 	slices.Sort(out)
@@ -275,10 +275,10 @@ func (w *world) expect(what string, got, want []string) {
 	}
 }
 
-// get reads an object; false says that there is none.
+// get reads an object and reports whether it exists.
 func (w *world) get(o client.Object, namespace, name string) bool {
 	w.Helper()
-	err := w.api.Get(w.Context(), inside(namespace, name), o)
+	err := w.api.Get(w.Context(), namespacedName(namespace, name), o)
 	if client.IgnoreNotFound(err) != nil {
 		w.Fatal(err)
 	}
@@ -299,7 +299,7 @@ func (w *world) create(objects ...client.Object) {
 	}
 }
 
-// deploymentOf is the Deployment of a runtime in ns; it has to be there.
+// deploymentOf returns the Deployment of a runtime in ns, which must exist.
 func (w *world) deploymentOf(runtime string) *appsv1.Deployment {
 	w.Helper()
 	d := &appsv1.Deployment{}
@@ -309,8 +309,8 @@ func (w *world) deploymentOf(runtime string) *appsv1.Deployment {
 	return d
 }
 
-// has tells whether ns has a Deployment for a runtime.
-func (w *world) has(runtime string) bool {
+// hasDeployment reports whether ns has a Deployment for a runtime.
+func (w *world) hasDeployment(runtime string) bool {
 	w.Helper()
 	return w.get(&appsv1.Deployment{}, "ns", "modelmesh-serving-"+runtime)
 }
@@ -320,7 +320,7 @@ func (w *world) replicasOf(runtime string) int32 {
 	return *w.deploymentOf(runtime).Spec.Replicas
 }
 
-// runtimeSpec serves a format.
+// runtimeSpec returns a spec that supports a format.
 func runtimeSpec(format string, changes ...func(*v1alpha1.ServingRuntimeSpec)) v1alpha1.ServingRuntimeSpec {
 	spec := v1alpha1.ServingRuntimeSpec{
 		MultiModel: new(true), GRPCEndpoint: new("port:8085"), GRPCDataEndpoint: new("port:8001"),
@@ -348,14 +348,14 @@ func clusterRuntime(name, format string, changes ...func(*v1alpha1.ServingRuntim
 func singleModel(s *v1alpha1.ServingRuntimeSpec) { s.MultiModel = nil }
 func disabled(s *v1alpha1.ServingRuntimeSpec)    { s.Disabled = new(true) }
 
-// predictorOf wants a format served in ns.
+// predictorOf returns a Predictor with a format in ns.
 func predictorOf(name, format string) *v1alpha1.Predictor {
 	p := &v1alpha1.Predictor{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-of-" + name)}}
 	p.Spec.ModelType.Name = format
 	return p
 }
 
-// etcdSecret is the Secret that says where etcd is.
+// etcdSecret returns the Secret with the etcd connection.
 func etcdSecret(namespace string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "model-serving-etcd"},

@@ -1,10 +1,10 @@
-// Package beside states the rights that the controller of registries needs where registries live. They make a role of their own,
-// so that an installation with a single such namespace can grant them there only.
+// Package beside holds the RBAC markers of the controller for namespaces of registries. They become a separate role, so that an
+// installation with one such namespace can grant it there only.
 package beside
 
-// Rights where registries live. The Role that users get holds get on services and endpoints: a right can be granted only by its
-// holder. What is never deleted may be deleted all the same where its owner changes, as that of a claim does with the retention and when it
-// is taken over: OpenShift lets only those change the owners of an object who may delete it. It asks for creations and updates of hosts.
+// The Role for users contains get on services and endpoints, and a right can be granted only by its holder. Delete is needed on claims and
+// Secrets too, although they are never deleted: OpenShift lets only clients with delete change owner references. It also requires create
+// and update on routes/custom-host.
 
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=batch,resources=cronjobs,verbs=get;list;watch;create;patch;delete

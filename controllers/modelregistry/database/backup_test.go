@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestBackupsOf(t *testing.T) {
+func TestBackupCondition(t *testing.T) {
 	at := func(hour int) *metav1.Time { return new(metav1.Date(2026, 1, 2, hour, 0, 0, 0, time.UTC)) }
 	running := []corev1.ObjectReference{{Name: "job"}}
 	for name, c := range map[string]struct {
@@ -30,7 +30,7 @@ func TestBackupsOf(t *testing.T) {
 	} {
 		job := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-backup"}, Status: c.status}
 		job.Spec.Schedule, job.Spec.Suspend = "15 3 * * *", c.suspend
-		if got := BackupsOf(job); got.Status != c.want || got.Reason != c.reason || !strings.Contains(got.Message, c.part) {
+		if got := BackupCondition(job); got.Status != c.want || got.Reason != c.reason || !strings.Contains(got.Message, c.part) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -1,3 +1,2 @@
-// Package database decides about the generated database of a registry: which image may run on its data, and how its backups are. It
-// reads and writes nothing.
+// Package database selects the image of a generated database and reports its backups. It has no client.
 package database

@@ -19,52 +19,52 @@ func server(image string, changes ...func(*appsv1.Deployment)) *appsv1.Deploymen
 	return d
 }
 
-func serves(d *appsv1.Deployment) {
+func setServing(d *appsv1.Deployment) {
 	d.Status = appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1}
 }
 
-func served(d *appsv1.Deployment) {
+func setServed(d *appsv1.Deployment) {
 	d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Reason: "NewReplicaSetAvailable"}}
 }
 
-func older(d *appsv1.Deployment) { d.Status.ObservedGeneration = 1 }
+func setUnobserved(d *appsv1.Deployment) { d.Status.ObservedGeneration = 1 }
 
-func TestWrote(t *testing.T) {
-	none, fifteen := Empty(), Image{"postgres:15", 15}.Annotations()
+func TestImageOfData(t *testing.T) {
+	none, fifteen := EmptyAnnotations(), Image{"postgres:15", 15}.Annotations()
 	for name, c := range map[string]struct {
 		claim  map[string]string
 		server *appsv1.Deployment
 		want   Image
 	}{
 		"a new claim":                             {none, &appsv1.Deployment{}, Image{}},
-		"a new claim, whose server starts":        {none, server("postgres:16", served), Image{}},
-		"a new claim, whose server has started":   {none, server("postgres:16", serves), Image{"postgres:16", 16}},
+		"a new claim, whose server starts":        {none, server("postgres:16", setServed), Image{}},
+		"a new claim, whose server has started":   {none, server("postgres:16", setServing), Image{"postgres:16", 16}},
 		"recorded, without a server":              {fifteen, &appsv1.Deployment{}, Image{"postgres:15", 15}},
-		"recorded, another one does not start":    {fifteen, server("postgres:16", served), Image{"postgres:15", 15}},
-		"recorded, the status is of before":       {fifteen, server("postgres:16", serves, older), Image{"postgres:15", 15}},
-		"recorded, and upgraded by hand":          {fifteen, server("postgres:16", serves), Image{"postgres:16", 16}},
-		"recorded, the image runs but is unnamed": {fifteen, server("db:x", serves), Image{"postgres:15", 15}},
-		"of an older release":                     {nil, server("postgres:15", serves), Image{"postgres:15", 15}},
-		"of an older release, its node is down":   {nil, server("postgres:15", served), Image{"postgres:15", 15}},
+		"recorded, another one does not start":    {fifteen, server("postgres:16", setServed), Image{"postgres:15", 15}},
+		"recorded, the status is of before":       {fifteen, server("postgres:16", setServing, setUnobserved), Image{"postgres:15", 15}},
+		"recorded, and upgraded by hand":          {fifteen, server("postgres:16", setServing), Image{"postgres:16", 16}},
+		"recorded, the image runs but is unnamed": {fifteen, server("db:x", setServing), Image{"postgres:15", 15}},
+		"of an older release":                     {nil, server("postgres:15", setServing), Image{"postgres:15", 15}},
+		"of an older release, its node is down":   {nil, server("postgres:15", setServed), Image{"postgres:15", 15}},
 		"of an older release, never started":      {nil, server("postgres:15"), Image{}},
-		"stated by the spec":                      {none, server("mine@sha256:1", serves), Image{"mine@sha256:1", 14}},
+		"stated by the spec":                      {none, server("mine@sha256:1", setServing), Image{"mine@sha256:1", 14}},
 		"edited by hand":                          {map[string]string{annotationMajor: "x", annotationImage: "y"}, &appsv1.Deployment{}, Image{Name: "y"}},
 	} {
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: c.claim}}
-		if diff := cmp.Diff(c.want, Wrote(claim, c.server, Wanted("mine@sha256:1", new(int32(14))))); diff != "" {
+		if diff := cmp.Diff(c.want, ImageOfData(claim, c.server, NewImage("mine@sha256:1", new(int32(14))))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
 
-// What is not known is not recorded, so that what was known stays.
-func TestAnnotate(t *testing.T) {
+// An unknown version is not recorded, so that a known one is kept.
+func TestImageAnnotations(t *testing.T) {
 	if got := (Image{Name: "x"}).Annotations(); len(got) > 0 {
 		t.Errorf("%v", got)
 	}
 }
 
-func TestRefusal(t *testing.T) {
+func TestCheckImage(t *testing.T) {
 	for name, c := range map[string]struct {
 		wanted, wrote Image
 		reason        string
@@ -77,7 +77,7 @@ func TestRefusal(t *testing.T) {
 		"unknown":             {Image{"mine", 0}, Image{"postgres:16", 16}, ReasonMajorUnknown, []string{"spec.postgres.image is mine", "Set spec.postgres.majorVersion"}},
 		"unknown, but it ran": {Image{"mine", 0}, Image{"mine", 16}, "", nil},
 	} {
-		reason, message := Refusal(c.wanted, c.wrote, "a-claim", "spec.postgres.image")
+		reason, message := CheckImage(c.wanted, c.wrote, "a-claim", "spec.postgres.image")
 		if reason != c.reason || (message == "") != (reason == "") {
 			t.Errorf("%s: %q %q", name, reason, message)
 		}

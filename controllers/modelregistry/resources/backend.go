@@ -24,14 +24,14 @@ const (
 	flagCA         = "--embedmd-database-ssl-ca="
 	flagCipher     = "--embedmd-database-ssl-cipher="
 	flagVerify     = "--embedmd-database-ssl-verify-server-cert="
-	privateMode    = int32(0o600)
+	secretFileMode = int32(0o600)
 	envSSLPassword = "POSTGRES_SSLPASSWORD"
-	// envVerify sets the flag that has the same effect. Given any file for TLS, the server replaces sslmode by "require",
-	// which checks no host name, unless a flag makes it verify.
+	// envVerify verifies the host name of the database. With any TLS file the server replaces sslmode by "require", which does not verify
+	// it.
 	envVerify = "MR_EMBEDMD_DATABASE_SSL_VERIFY_SERVER_CERT"
 )
 
-// backend is what a database adds to the server: arguments, environment and files.
+// backend holds arguments, variables and volumes of the server for its database.
 type backend struct {
 	args    []string
 	env     []*corev1ac.EnvVarApplyConfiguration
@@ -39,8 +39,8 @@ type backend struct {
 	mounts  []*corev1ac.VolumeMountApplyConfiguration
 }
 
-// backendOf is the database of the spec; PostgreSQL wins.
-func backendOf(m *v1beta1.ModelRegistry) (backend, error) {
+// buildBackend returns the backend for the database of the spec. PostgreSQL has precedence.
+func buildBackend(m *v1beta1.ModelRegistry) (backend, error) {
 	switch {
 	case m.Spec.Postgres != nil:
 		return postgresBackend(m.Spec.Postgres)
@@ -57,18 +57,18 @@ func postgresBackend(p *v1beta1.PostgresConfig) (backend, error) {
 	}
 	b := backend{args: []string{flagType + "postgres", FlagDSN + dsn}}
 	if p.ConnectionSecretName != "" {
-		b.env = append(b.env, resources.FromSecret(envPostgresURI, p.ConnectionSecretName, resources.ConnectionURIKey))
+		b.env = append(b.env, resources.SecretEnvVar(envPostgresURI, p.ConnectionSecretName, resources.ConnectionURIKey))
 	} else {
-		b.secretEnv(envPostgresPassword, p.PasswordSecret)
+		b.addSecretEnv(envPostgresPassword, p.PasswordSecret)
 	}
-	b.secretEnv(envSSLPassword, p.SSLPasswordSecret)
+	b.addSecretEnv(envSSLPassword, p.SSLPasswordSecret)
 	if p.SSLMode == resources.VerifyFull {
 		b.env = append(b.env, corev1ac.EnvVar().WithName(envVerify).WithValue("true"))
 	}
 	return b, errors.Join(
-		b.file(flagCert, "postgres-ssl-cert", "spec.postgres.sslCertificateSecret", p.SSLCertificateSecret, nil),
-		b.file(flagKey, "postgres-ssl-key", "spec.postgres.sslKeySecret", p.SSLKeySecret, nil),
-		b.file(flagRootCert, "postgres-ssl-rootcert", "spec.postgres.sslRootCertificate", p.SSLRootCertificateSecret, p.SSLRootCertificateConfigMap),
+		b.mountFile(flagCert, "postgres-ssl-cert", "spec.postgres.sslCertificateSecret", p.SSLCertificateSecret, nil),
+		b.mountFile(flagKey, "postgres-ssl-key", "spec.postgres.sslKeySecret", p.SSLKeySecret, nil),
+		b.mountFile(flagRootCert, "postgres-ssl-rootcert", "spec.postgres.sslRootCertificate", p.SSLRootCertificateSecret, p.SSLRootCertificateConfigMap),
 	)
 }
 
@@ -78,15 +78,15 @@ func mysqlBackend(c *v1beta1.MySQLConfig) (backend, error) {
 		return backend{}, err
 	}
 	b := backend{args: []string{flagType + "mysql", FlagDSN + dsn}}
-	b.secretEnv(envMySQLPassword, c.PasswordSecret)
+	b.addSecretEnv(envMySQLPassword, c.PasswordSecret)
 	err = errors.Join(
-		b.file(flagCert, "mysql-ssl-cert", "spec.mysql.sslCertificateSecret", c.SSLCertificateSecret, nil),
-		b.file(flagKey, "mysql-ssl-key", "spec.mysql.sslKeySecret", c.SSLKeySecret, nil),
-		b.file(flagRootCert, "mysql-ssl-rootcert", "spec.mysql.sslRootCertificate", c.SSLRootCertificateSecret, c.SSLRootCertificateConfigMap),
+		b.mountFile(flagCert, "mysql-ssl-cert", "spec.mysql.sslCertificateSecret", c.SSLCertificateSecret, nil),
+		b.mountFile(flagKey, "mysql-ssl-key", "spec.mysql.sslKeySecret", c.SSLKeySecret, nil),
+		b.mountFile(flagRootCert, "mysql-ssl-rootcert", "spec.mysql.sslRootCertificate", c.SSLRootCertificateSecret, c.SSLRootCertificateConfigMap),
 	)
-	b.folder("mysql-ssl-rootcerts", c.SSLRootCertificatesSecretName, c.SSLRootCertificatesConfigMapName)
+	b.mountDirectory("mysql-ssl-rootcerts", c.SSLRootCertificatesSecretName, c.SSLRootCertificatesConfigMapName)
 	if c.SSLCipher != "" {
-		b.args = append(b.args, flagCipher+literal(c.SSLCipher))
+		b.args = append(b.args, flagCipher+escapeExpansion(c.SSLCipher))
 	}
 	if c.VerifyServerCert != nil {
 		b.args = append(b.args, flagVerify+strconv.FormatBool(*c.VerifyServerCert))
@@ -94,22 +94,22 @@ func mysqlBackend(c *v1beta1.MySQLConfig) (backend, error) {
 	return b, err
 }
 
-// secretEnv takes a variable from a Secret, if there is one.
-func (b *backend) secretEnv(name string, from *v1beta1.SecretKeyValue) {
+// addSecretEnv adds a variable with the value of a Secret key, unless from is nil.
+func (b *backend) addSecretEnv(name string, from *v1beta1.SecretKeyValue) {
 	if from != nil {
-		b.env = append(b.env, resources.FromSecret(name, from.Name, from.Key))
+		b.env = append(b.env, resources.SecretEnvVar(name, from.Name, from.Key))
 	}
 }
 
-// file mounts the one of the two that is given, the ConfigMap first, and names the file to the server.
-func (b *backend) file(flag, volume, field string, secret *v1beta1.SecretKeyValue, configMap *v1beta1.ConfigMapKeyValue) error {
+// mountFile mounts a key of the ConfigMap, or else of the Secret, and adds the flag with its path.
+func (b *backend) mountFile(flag, volume, field string, secret *v1beta1.SecretKeyValue, configMap *v1beta1.ConfigMapKeyValue) error {
 	var key string
 	switch {
 	case configMap != nil:
-		b.mount(volume, configMapVolume(volume, configMap.Name))
+		b.addVolume(volume, configMapVolume(volume, configMap.Name))
 		key = configMap.Key
 	case secret != nil:
-		b.mount(volume, secretVolume(volume, secret.Name))
+		b.addVolume(volume, secretVolume(volume, secret.Name))
 		key = secret.Key
 	default:
 		return nil
@@ -118,7 +118,7 @@ func (b *backend) file(flag, volume, field string, secret *v1beta1.SecretKeyValu
 	return checkKey(field, key)
 }
 
-// checkKey refuses what cannot be a key: it would lead out of the folder of its volume.
+// checkKey rejects invalid keys, which could be paths outside of the volume.
 func checkKey(field, key string) error {
 	if problems := validation.IsConfigMapKey(key); len(problems) > 0 {
 		return fmt.Errorf("%s names key %q: %s", field, key, strings.Join(problems, "; "))
@@ -126,20 +126,20 @@ func checkKey(field, key string) error {
 	return nil
 }
 
-// folder mounts all keys of the one that is given, the ConfigMap first, and names the folder to the server.
-func (b *backend) folder(volume, secret, configMap string) {
+// mountDirectory mounts all keys of the ConfigMap, or else of the Secret, and adds the flag with the directory.
+func (b *backend) mountDirectory(volume, secret, configMap string) {
 	switch {
 	case configMap != "":
-		b.mount(volume, configMapVolume(volume, configMap))
+		b.addVolume(volume, configMapVolume(volume, configMap))
 	case secret != "":
-		b.mount(volume, secretVolume(volume, secret))
+		b.addVolume(volume, secretVolume(volume, secret))
 	default:
 		return
 	}
 	b.args = append(b.args, flagCA+mountPath(volume)+"/")
 }
 
-func (b *backend) mount(name string, volume *corev1ac.VolumeApplyConfiguration) {
+func (b *backend) addVolume(name string, volume *corev1ac.VolumeApplyConfiguration) {
 	b.volumes = append(b.volumes, volume)
 	b.mounts = append(b.mounts, corev1ac.VolumeMount().WithName(name).WithMountPath(mountPath(name)).WithReadOnly(true))
 }
@@ -148,10 +148,10 @@ func mountPath(volume string) string { return "/etc/" + strings.ReplaceAll(volum
 
 func secretVolume(name, secret string) *corev1ac.VolumeApplyConfiguration {
 	return corev1ac.Volume().WithName(name).
-		WithSecret(corev1ac.SecretVolumeSource().WithSecretName(secret).WithDefaultMode(privateMode))
+		WithSecret(corev1ac.SecretVolumeSource().WithSecretName(secret).WithDefaultMode(secretFileMode))
 }
 
 func configMapVolume(name, configMap string) *corev1ac.VolumeApplyConfiguration {
 	return corev1ac.Volume().WithName(name).
-		WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(configMap).WithDefaultMode(privateMode))
+		WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(configMap).WithDefaultMode(secretFileMode))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// serverOf is the container of the server and the volumes of its pod.
+// serverOf returns the container of the server and the volumes of its pod.
 func serverOf(t *testing.T, m *v1beta1.ModelRegistry) (corev1.Container, []corev1.Volume) {
 	t.Helper()
 	pod := podOf(t, built(t, m, plain), "team-a")
@@ -154,7 +154,7 @@ func TestDatabaseVolumes(t *testing.T) {
 	}
 }
 
-// [S3] Passwords are in no object: the kubelet fills them in.
+// [S3] No object contains a password: the kubelet expands it.
 func TestPasswordsAreInSecretsOnly(t *testing.T) {
 	m := registrytest.Registry(registrytest.Generated, registrytest.Proxied)
 	for _, o := range append(builtDatabase(t, m, plain), built(t, m, plain)...) {

@@ -13,37 +13,36 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// Inputs is what the objects of a registry depend on beside its spec.
+// Inputs holds the parameters of the objects that are not in the spec.
 type Inputs struct {
 	registry.Publishing
-	// HasUserAPI says whether OpenShift serves Groups.
+	// HasUserAPI is set if OpenShift serves Groups.
 	HasUserAPI bool
-	// ServingCertificate: the stored spec names no certificate, so the Service requests one of the platform.
+	// ServingCertificate: the spec names no certificate, so that the Service requests one from the platform.
 	ServingCertificate bool
-	// Opening: the pods that serve still run without the proxy that the spec asks for, so the Service leads to them.
-	Opening bool
-	// NamedDomain: the stored spec names the domain, so that the host in it is the user's own.
-	NamedDomain bool
-	// Stamp says what the pods of the server have read, PostgresStamp those of a generated database.
-	Stamp, PostgresStamp reference.RolloutHash
+	// ProxyPending: the ready pods run without the proxy of the spec, so that the Service must bypass it.
+	ProxyPending bool
+	// HasCustomDomain: the spec names the domain, so that the user provides the host.
+	HasCustomDomain bool
+	// ServerHash and DatabaseHash are the hashes of the objects that the pods consume.
+	ServerHash, DatabaseHash reference.RolloutHash
 }
 
-// Build lists the objects of a registry but for its generated database, in the order in which they are to be written:
-// identity and rights, what guards the network, the server, and at last what publishes it. The spec has its defaults, and
-// spec.postgres names a database that exists, see BuildDatabase. It fails when the spec cannot be translated; the error
-// names the field.
+// Build returns the objects of a registry, without its generated database, in the order in which they are applied: RBAC, NetworkPolicies,
+// the server and its exposure. The spec has all defaults, and spec.postgres is a connection, see BuildDatabase. An error names the invalid
+// field.
 func Build(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 	server, err := deployment(m, in)
 	if err != nil {
 		return nil, err
 	}
 	var desired apply.Desired
-	desired.Add(serviceAccount(m), role(m), egressPolicy(m))
+	desired.Add(serviceAccount(m), userRole(m), egressPolicy(m))
 	if in.OpenShift {
 		if in.HasUserAPI {
 			desired = append(desired, apply.Object{Config: Group(m, nil), Ownership: apply.Unowned})
 		}
-		desired.Add(roleBinding(m))
+		desired.Add(userRoleBinding(m))
 	}
 	if m.Spec.KubeRBACProxy != nil {
 		file, err := proxyConfig(m)
@@ -52,22 +51,22 @@ func Build(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 		}
 		desired = append(desired, apply.Object{Config: file}, apply.Object{Config: DelegatorBinding(m), Ownership: apply.Unowned})
 		desired.Add(ingressPolicy(m, in))
-		if routed(m, in) {
-			desired.Add(routePolicy(m))
+		if hasRoute(m, in) {
+			desired.Add(routeIngressPolicy(m))
 		}
 	}
 	desired.Add(service(m, in), server)
-	if resources.OrOne(m.Spec.Replicas) > 1 {
-		desired.Add(resources.DisruptionBudget(metaOf(m, ServiceName(m)), ServerSelector(m)))
+	if resources.ReplicasOrOne(m.Spec.Replicas) > 1 {
+		desired.Add(resources.DisruptionBudget(objectMeta(m, ServiceName(m)), ServerSelector(m)))
 	}
 	return append(desired, Published(m, in)...), nil
 }
 
-func orDefault(number *int32, otherwise int32) int32 {
-	if number == nil || *number == 0 {
-		return otherwise
+func orDefault(value *int32, fallback int32) int32 {
+	if value == nil || *value == 0 {
+		return fallback
 	}
-	return *number
+	return *value
 }
 
 func restPort(m *v1beta1.ModelRegistry) int32 {
@@ -78,18 +77,17 @@ func proxyPort(m *v1beta1.ModelRegistry) int32 {
 	return orDefault(m.Spec.KubeRBACProxy.Port, v1beta1.DefaultProxyPort)
 }
 
-// SpecDefaults is the JSON merge patch (RFC 7396) that makes the spec which is used out of the stored one, "{}" when they are
-// equal.
-func SpecDefaults(stored, used *v1beta1.ModelRegistrySpec) (string, error) {
-	before, err := json.Marshal(stored)
+// SpecDefaults returns the JSON merge patch (RFC 7396) from the stored spec to the one with defaults, "{}" if they are equal.
+func SpecDefaults(stored, effective *v1beta1.ModelRegistrySpec) (string, error) {
+	storedJSON, err := json.Marshal(stored)
 	if err != nil {
 		return "", fmt.Errorf("encoding the stored spec: %w", err)
 	}
-	after, err := json.Marshal(used)
+	effectiveJSON, err := json.Marshal(effective)
 	if err != nil {
 		return "", fmt.Errorf("encoding the spec with its defaults: %w", err)
 	}
-	patch, err := jsonpatch.CreateMergePatch(before, after)
+	patch, err := jsonpatch.CreateMergePatch(storedJSON, effectiveJSON)
 	if err != nil {
 		return "", fmt.Errorf("comparing the spec with its defaults: %w", err)
 	}

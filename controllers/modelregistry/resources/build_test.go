@@ -32,7 +32,7 @@ func with(in Inputs, change func(*Inputs)) Inputs {
 	return in
 }
 
-// built is what would be written for a registry, without its generated database.
+// built returns the objects of a registry without its generated database.
 func built(t testing.TB, m *v1beta1.ModelRegistry, in Inputs) []*unstructured.Unstructured {
 	t.Helper()
 	desired, err := Build(m, in)
@@ -42,14 +42,14 @@ func built(t testing.TB, m *v1beta1.ModelRegistry, in Inputs) []*unstructured.Un
 	return rendered(t, m, desired)
 }
 
-// builtDatabase is what would be written for a generated database.
+// builtDatabase returns the objects of a generated database.
 func builtDatabase(t testing.TB, m *v1beta1.ModelRegistry, in Inputs) []*unstructured.Unstructured {
 	t.Helper()
 	desired, err := BuildDatabase(m, in)
 	if err != nil {
 		t.Fatalf("building the database: %v", err)
 	}
-	desired = append(apply.Desired{SecretFor(m, DefaultDatabaseUser, DefaultDatabase, "generated"), ClaimFor(m)}, desired...)
+	desired = append(apply.Desired{CredentialsSecret(m, DefaultDatabaseUser, DefaultDatabase, "generated"), DatabaseClaim(m)}, desired...)
 	return rendered(t, m, desired)
 }
 
@@ -62,7 +62,7 @@ func rendered(t testing.TB, m *v1beta1.ModelRegistry, desired apply.Desired) []*
 	return objects
 }
 
-// object finds one of the built objects by kind and name; nil when it is absent.
+// object returns a built object by kind and name, or nil.
 func object(objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
 	for _, o := range objects {
 		if o.GetKind() == kind && o.GetName() == name {
@@ -72,7 +72,7 @@ func object(objects []*unstructured.Unstructured, kind, name string) *unstructur
 	return nil
 }
 
-// typed reads one of the built objects as a Go type, unknown fields refused.
+// typed decodes a built object strictly.
 func typed[T any](t testing.TB, objects []*unstructured.Unstructured, kind, name string) *T {
 	t.Helper()
 	o := object(objects, kind, name)

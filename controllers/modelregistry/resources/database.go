@@ -18,13 +18,13 @@ import (
 	rules "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
-// What a generated database is called unless the spec says otherwise, and the keys of its Secret.
+// Default names of a generated database, and the keys of its Secret.
 const (
 	DefaultDatabase     = "model_registry"
 	DefaultDatabaseUser = "modelregistry"
 	KeyUsername         = "username"
 	KeyPassword         = "password"
-	// KeyDatabase is there when the database is called otherwise: Secrets of the originals have none.
+	// KeyDatabase is only set for another name than DefaultDatabase, as the Secrets of the legacy operator have no such key.
 	KeyDatabase = "database"
 
 	defaultClaimSize = "5Gi"
@@ -32,19 +32,19 @@ const (
 	checkCommand     = "/usr/libexec/check-container"
 )
 
-// BuildDatabase lists the workload of a generated database in the order in which it is to be written. The image, and the name
-// of the database, are those of spec.postgres, which describes the connection.
+// BuildDatabase returns the workload of a generated database in the order in which it is applied. spec.postgres is the connection, with the
+// image and the database name.
 func BuildDatabase(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 	if err := CheckIdentifier("spec.postgres.database", m.Spec.Postgres.Database); err != nil {
 		return nil, err
 	}
 	var desired apply.Desired
-	desired.Add(databasePolicy(m), databaseEgress(m), databaseService(m), databaseDeployment(m, in))
+	desired.Add(databaseIngressPolicy(m), databaseEgressPolicy(m), databaseService(m), databaseDeployment(m, in))
 	return desired, nil
 }
 
-// SecretFor holds the credentials of a generated database. It is made once: the database knows no others.
-func SecretFor(m *v1beta1.ModelRegistry, user, database, password string) apply.Object {
+// CredentialsSecret returns the Secret of a generated database. It is created once, because the database keeps its first credentials.
+func CredentialsSecret(m *v1beta1.ModelRegistry, user, database, password string) apply.Object {
 	data := map[string][]byte{KeyUsername: []byte(user), KeyPassword: []byte(password)}
 	if database != DefaultDatabase {
 		data[KeyDatabase] = []byte(database)
@@ -53,13 +53,13 @@ func SecretFor(m *v1beta1.ModelRegistry, user, database, password string) apply.
 	return apply.Object{Config: config, Ownership: dataOwnership(m)}
 }
 
-// ClaimFor is the volume claim of a generated database. It is made once, and can only grow later.
-func ClaimFor(m *v1beta1.ModelRegistry) apply.Object {
-	return apply.Object{Config: claim(m, ClaimName(m), m.Spec.Postgres.Storage), Ownership: dataOwnership(m)}
+// DatabaseClaim returns the claim of a generated database. It is created once, and later only expanded.
+func DatabaseClaim(m *v1beta1.ModelRegistry) apply.Object {
+	return apply.Object{Config: buildClaim(m, ClaimName(m), m.Spec.Postgres.Storage), Ownership: dataOwnership(m)}
 }
 
-// claim asks for a volume of the size and class of the spec.
-func claim(m *v1beta1.ModelRegistry, name string, storage *v1beta1.PostgresStorage) *corev1ac.PersistentVolumeClaimApplyConfiguration {
+// buildClaim returns a claim with the size and class of the spec.
+func buildClaim(m *v1beta1.ModelRegistry, name string, storage *v1beta1.PostgresStorage) *corev1ac.PersistentVolumeClaimApplyConfiguration {
 	size := resource.MustParse(defaultClaimSize)
 	spec := corev1ac.PersistentVolumeClaimSpec().WithAccessModes(corev1.ReadWriteOnce)
 	if storage != nil {
@@ -72,7 +72,7 @@ func claim(m *v1beta1.ModelRegistry, name string, storage *v1beta1.PostgresStora
 	return corev1ac.PersistentVolumeClaim(name, m.Namespace).WithLabels(databaseLabels(m)).WithSpec(spec)
 }
 
-// dataOwnership keeps the data of a generated database unless the spec wants it to go with the registry.
+// dataOwnership returns Unowned, which retains data after the deletion of the registry, unless the spec deletes it.
 func dataOwnership(m *v1beta1.ModelRegistry) apply.Ownership {
 	if m.Spec.Postgres.RetentionPolicy == v1beta1.DeleteData {
 		return apply.Controlled
@@ -84,22 +84,22 @@ func databaseService(m *v1beta1.ModelRegistry) *corev1ac.ServiceApplyConfigurati
 	return corev1ac.Service(DatabaseName(m), m.Namespace).
 		WithLabels(databaseLabels(m)).
 		WithSpec(corev1ac.ServiceSpec().
-			WithSelector(map[string]string{LabelApp: LabelOf(m.Name), labelName: DatabaseName(m)}).
+			WithSelector(map[string]string{LabelApp: LabelValue(m.Name), labelName: DatabaseName(m)}).
 			WithPorts(corev1ac.ServicePort().
 				WithPort(v1beta1.DefaultPostgresPort).
 				WithTargetPort(intstr.FromInt32(v1beta1.DefaultPostgresPort)).
 				WithProtocol(corev1.ProtocolTCP)))
 }
 
-// databaseDeployment is the server of a generated database, the only one on its volume.
+// databaseDeployment returns the Deployment of a generated database. Only one pod may use its volume.
 func databaseDeployment(m *v1beta1.ModelRegistry, in Inputs) *appsv1ac.DeploymentApplyConfiguration {
 	volume := corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(ClaimName(m))
 	server := resources.Postgres{
 		Container: DatabaseContainer, Image: m.Spec.Postgres.Image, Port: v1beta1.DefaultPostgresPort,
 		Env: []*corev1ac.EnvVarApplyConfiguration{
-			corev1ac.EnvVar().WithName("POSTGRESQL_DATABASE").WithValue(literal(databaseOf(m))),
-			resources.FromSecret("POSTGRESQL_USER", CredentialsName(m), KeyUsername),
-			resources.FromSecret("POSTGRESQL_PASSWORD", CredentialsName(m), KeyPassword),
+			corev1ac.EnvVar().WithName("POSTGRESQL_DATABASE").WithValue(escapeExpansion(sqlDatabaseName(m))),
+			resources.SecretEnvVar("POSTGRESQL_USER", CredentialsName(m), KeyUsername),
+			resources.SecretEnvVar("POSTGRESQL_PASSWORD", CredentialsName(m), KeyPassword),
 		},
 		Readiness: databaseProbe(5, checkCommand),
 		Liveness:  databaseProbe(30, checkCommand, "--live"),
@@ -108,20 +108,20 @@ func databaseDeployment(m *v1beta1.ModelRegistry, in Inputs) *appsv1ac.Deploymen
 		Exclusive: true,
 		Selector:  DatabaseSelector(m),
 	}
-	if given := m.Spec.Postgres.Resources; given != nil {
-		server.Resources = resources.Requirements(given.Requests, given.Limits)
+	if requested := m.Spec.Postgres.Resources; requested != nil {
+		server.Resources = resources.Requirements(requested.Requests, requested.Limits)
 	}
 	if EncryptsDatabase(m) {
 		server.Certificate = DatabaseTLSName(m)
 	}
 	d := server.Deployment(databaseMeta(m, DatabaseName(m)))
-	resources.Place(d.Spec.Template.Spec, &m.Spec.Pods)
-	in.PostgresStamp.Apply(d)
+	resources.SetScheduling(d.Spec.Template.Spec, &m.Spec.Pods)
+	in.DatabaseHash.Apply(d)
 	return d
 }
 
-// databaseOf is the name of a generated database.
-func databaseOf(m *v1beta1.ModelRegistry) string {
+// sqlDatabaseName returns the name of the database in the server.
+func sqlDatabaseName(m *v1beta1.ModelRegistry) string {
 	return cmp.Or(m.Spec.Postgres.Database, DefaultDatabase)
 }
 
@@ -130,7 +130,7 @@ func EncryptsDatabase(m *v1beta1.ModelRegistry) bool {
 	return m.Spec.Postgres != nil && m.Spec.Postgres.ServerTLS == v1beta1.Enabled
 }
 
-// databaseProbe runs the check that the image brings. Times are in seconds.
+// databaseProbe returns a probe that runs the check of the image. Times are in seconds.
 func databaseProbe(delay int32, command ...string) *corev1ac.ProbeApplyConfiguration {
 	return corev1ac.Probe().
 		WithExec(corev1ac.ExecAction().WithCommand(command...)).
@@ -140,7 +140,7 @@ func databaseProbe(delay int32, command ...string) *corev1ac.ProbeApplyConfigura
 		WithFailureThreshold(3)
 }
 
-// CheckIdentifier refuses a name with which a generated database would not start. Empty is the default.
+// CheckIdentifier rejects a name with which a generated database would not start. Empty selects the default.
 func CheckIdentifier(field, name string) error {
 	if name == "" || rules.IsIdentifier(name) {
 		return nil
@@ -148,46 +148,46 @@ func CheckIdentifier(field, name string) error {
 	return fmt.Errorf("%s %q %s", field, name, rules.IdentifierDetail)
 }
 
-// The names of Jobs are those of their CronJob and eleven characters.
+// A CronJob appends eleven characters to its name for Jobs.
 const cronJobNameLimit = validation.DNS1035LabelMaxLength - 11
 
-// BackupName is the name of CronJob and NetworkPolicy of the backups.
+// BackupName returns the name of CronJob and NetworkPolicy of the backups.
 func BackupName(m *v1beta1.ModelRegistry) string {
 	return names.Truncate(m.Name+"-postgres-backup", cronJobNameLimit)
 }
 
-// BackupClaimName is the volume claim of the backups.
+// BackupClaimName returns the claim of the backups.
 func BackupClaimName(m *v1beta1.ModelRegistry) string { return m.Name + "-postgres-backup" }
 
-// backupSelector finds the pods of the backups; those of database and server do not match.
+// backupSelector returns the selector of backup pods. It does not match pods of database and server.
 func backupSelector(m *v1beta1.ModelRegistry) map[string]string {
-	return map[string]string{LabelApp: LabelOf(m.Name), LabelComponent: "model-registry-backup", labelName: BackupName(m)}
+	return map[string]string{LabelApp: LabelValue(m.Name), LabelComponent: "model-registry-backup", labelName: BackupName(m)}
 }
 
-// BackupClaimFor is the volume claim of the backups. It is made once and has no owner: backups outlive the registry.
-func BackupClaimFor(m *v1beta1.ModelRegistry) apply.Object {
-	return apply.Object{Config: claim(m, BackupClaimName(m), m.Spec.Postgres.Backup.Storage), Ownership: apply.Unowned}
+// BackupClaim returns the claim of the backups. It is created once and has no owner, because backups outlive the registry.
+func BackupClaim(m *v1beta1.ModelRegistry) apply.Object {
+	return apply.Object{Config: buildClaim(m, BackupClaimName(m), m.Spec.Postgres.Backup.Storage), Ownership: apply.Unowned}
 }
 
-// BuildBackup lists what makes backups of a generated database, in the order in which it is to be written.
+// BuildBackup returns the objects of the backups of a generated database in the order in which they are applied.
 func BuildBackup(m *v1beta1.ModelRegistry, in Inputs) apply.Desired {
-	wish := m.Spec.Postgres.Backup
-	b := resources.PostgresBackup{
+	backup := m.Spec.Postgres.Backup
+	job := resources.PostgresBackup{
 		Image: m.Spec.Postgres.Image,
 		Env: []*corev1ac.EnvVarApplyConfiguration{
 			corev1ac.EnvVar().WithName("PGHOST").WithValue(DatabaseName(m)),
-			corev1ac.EnvVar().WithName("PGDATABASE").WithValue(literal(databaseOf(m))),
-			resources.FromSecret("PGUSER", CredentialsName(m), KeyUsername),
-			resources.FromSecret("PGPASSWORD", CredentialsName(m), KeyPassword),
+			corev1ac.EnvVar().WithName("PGDATABASE").WithValue(escapeExpansion(sqlDatabaseName(m))),
+			resources.SecretEnvVar("PGUSER", CredentialsName(m), KeyUsername),
+			resources.SecretEnvVar("PGPASSWORD", CredentialsName(m), KeyPassword),
 		},
-		Schedule: wish.Schedule, Keep: orDefault(wish.Keep, v1beta1.DefaultBackups), Suspend: wish.Suspend != nil && *wish.Suspend,
+		Schedule: backup.Schedule, Keep: orDefault(backup.Keep, v1beta1.DefaultBackups), Suspend: backup.Suspend != nil && *backup.Suspend,
 		Claim: BackupClaimName(m), Security: podSecurity(in, true), Labels: backupSelector(m),
 	}
 	if EncryptsDatabase(m) {
-		b.Certificate = DatabaseTLSName(m)
+		job.Certificate = DatabaseTLSName(m)
 	}
 	meta := databaseMeta(m, BackupName(m))
 	var desired apply.Desired
-	desired.Add(b.Policy(meta, DatabaseSelector(m), v1beta1.DefaultPostgresPort), b.CronJob(meta))
+	desired.Add(job.Policy(meta, DatabaseSelector(m), v1beta1.DefaultPostgresPort), job.CronJob(meta))
 	return desired
 }

@@ -76,8 +76,8 @@ func TestDatabaseService(t *testing.T) {
 	}
 }
 
-// [D12] Name, size and class of a generated database are those of the spec.
-func TestGeneratedAsAskedFor(t *testing.T) {
+// [D12] A generated database has the name, size and class of the spec.
+func TestDatabaseFollowsTheSpec(t *testing.T) {
 	objects := builtDatabase(t, registrytest.Registry(registrytest.Generated, registrytest.SizedAndDeleted), plain)
 	claim := typed[corev1.PersistentVolumeClaim](t, objects, "PersistentVolumeClaim", "team-a-postgres-storage").Spec
 	want := corev1.PersistentVolumeClaimSpec{
@@ -97,8 +97,8 @@ func TestGeneratedAsAskedFor(t *testing.T) {
 	}
 }
 
-// [D7] Data is not among what a reconcile applies, so a claim is never specified again.
-func TestDataIsNotApplied(t *testing.T) {
+// [D7] Claim and Secret are not applied in a reconcile, so that they are never updated from the spec.
+func TestDataIsNotInBuild(t *testing.T) {
 	m := registrytest.Registry(registrytest.Generated, registrytest.SizedAndDeleted)
 	desired, err := BuildDatabase(m, plain)
 	if err != nil {
@@ -111,7 +111,7 @@ func TestDataIsNotApplied(t *testing.T) {
 	}
 }
 
-// Data goes with its registry only when the spec states it.
+// Data is deleted with its registry only by policy.
 func TestRetention(t *testing.T) {
 	for policy, owned := range map[v1beta1.RetentionPolicy]bool{"": false, v1beta1.RetainData: false, v1beta1.DeleteData: true} {
 		m := registrytest.Registry(registrytest.Generated, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.RetentionPolicy = policy })
@@ -133,7 +133,7 @@ func TestCredentials(t *testing.T) {
 		"[D12] another name": {"models", map[string][]byte{"username": []byte("me"), "password": []byte("pw"), "database": []byte("models")}},
 	} {
 		m := registrytest.Registry(registrytest.Generated)
-		got := typed[corev1.Secret](t, rendered(t, m, apply.Desired{SecretFor(m, "me", c.database, "pw")}), "Secret", "team-a-postgres-credentials")
+		got := typed[corev1.Secret](t, rendered(t, m, apply.Desired{CredentialsSecret(m, "me", c.database, "pw")}), "Secret", "team-a-postgres-credentials")
 		if diff := cmp.Diff(c.want, got.Data); diff != "" || len(got.StringData) != 0 || len(got.Annotations) != 0 {
 			t.Errorf("%s: annotations %v, data (-want +got):\n%s", name, got.Annotations, diff)
 		}
@@ -152,7 +152,7 @@ func TestNewPassword(t *testing.T) {
 	}
 }
 
-// [D12] A name with which the image would not start is refused, with the field and the remedy.
+// [D12] A name with which the image would not start is rejected with field and fix.
 func TestDatabaseNames(t *testing.T) {
 	for _, fine := range []string{"", "models", "_m", "Models_2", strings.Repeat("a", 63)} {
 		if err := CheckIdentifier("spec.postgres.username", fine); err != nil {
@@ -167,7 +167,7 @@ func TestDatabaseNames(t *testing.T) {
 	}
 }
 
-// Names stay within the limits of Kubernetes, and two long ones apart.
+// Names are within the limits of Kubernetes and remain unique.
 func TestLongNames(t *testing.T) {
 	long, longer := registrytest.Called(registrytest.Registry(registrytest.Generated, registrytest.Proxied), strings.Repeat("a", 62)+"b"), registrytest.Called(registrytest.Registry(registrytest.Generated, registrytest.Proxied), strings.Repeat("a", 62)+"c")
 	if DatabaseName(long) == DatabaseName(longer) || routeHost(long) == routeHost(longer) {

@@ -20,32 +20,31 @@ import (
 const (
 	// ServerContainer is the name of the container of the REST server.
 	ServerContainer = "rest-container"
-	// DatabaseContainer is that of a generated database.
+	// DatabaseContainer is the name of the container of a generated database.
 	DatabaseContainer = "postgres"
-	// The paths of probes. They show whether the server and its database work, and nothing else.
+	// Paths of probes, which report only whether the server and its database work.
 	pathDirty, pathHealth = "/readyz/isDirty", "/readyz/health"
-	// startupFailures gives a server five minutes to start: it answers no probe while it waits for a database whose image is still
-	// being pulled.
-	startupFailures = 60
-	// podGroup is a group by which pods read Secrets that only their owner, root, may read. OpenShift gives each namespace
-	// one of its own and refuses others.
-	podGroup = int64(65532)
+	// startupFailureThreshold gives a server five minutes to start: it answers no probe until its database runs, whose image may still be
+	// pulled.
+	startupFailureThreshold = 60
+	// podFSGroup is the group by which pods read files of Secrets. OpenShift assigns groups per namespace and rejects others.
+	podFSGroup = int64(65532)
 )
 
-// deployment is the server, with the proxy beside it if the spec has one.
+// deployment returns the Deployment of the server, with the proxy as sidecar if the spec has one.
 func deployment(m *v1beta1.ModelRegistry, in Inputs) (*appsv1ac.DeploymentApplyConfiguration, error) {
 	pod, err := podSpec(m, in)
 	if err != nil {
 		return nil, err
 	}
-	d := registry.ServerDeployment(metaOf(m, ServiceName(m)), m.Spec.Replicas, ServerSelector(m), pod)
-	in.Stamp.Apply(d)
+	d := registry.ServerDeployment(objectMeta(m, ServiceName(m)), m.Spec.Replicas, ServerSelector(m), pod)
+	in.ServerHash.Apply(d)
 	return d, nil
 }
 
-// podSpec mounts a token for the proxy only: the server asks the API server for nothing.
+// podSpec returns the pod of the server. Only the proxy needs a token, the server never calls the API server.
 func podSpec(m *v1beta1.ModelRegistry, in Inputs) (*corev1ac.PodSpecApplyConfiguration, error) {
-	database, err := backendOf(m)
+	database, err := buildBackend(m)
 	if err != nil {
 		return nil, err
 	}
@@ -55,52 +54,52 @@ func podSpec(m *v1beta1.ModelRegistry, in Inputs) (*corev1ac.PodSpecApplyConfigu
 		WithContainers(server(m, database)).
 		WithVolumes(database.volumes...)
 	if m.Spec.KubeRBACProxy != nil {
-		proxy, err := sidecar(m, in)
+		proxy, err := proxySidecar(m, in)
 		if err != nil {
 			return nil, err
 		}
 		pod.WithContainers(proxy.Container()).WithVolumes(proxy.Volumes()...)
 	}
-	resources.PlaceServer(pod, ServerSelector(m), &m.Spec.Pods)
+	resources.ConfigureServerPod(pod, ServerSelector(m), &m.Spec.Pods)
 	return pod.WithSecurityContext(podSecurity(in, len(pod.Volumes) > 0)), nil
 }
 
-// podSecurity is what restricted namespaces demand. Pods with volumes need a group, where the platform gives them none.
+// podSecurity returns the security context of the restricted profile. Pods with volumes need an fsGroup unless OpenShift assigns one.
 func podSecurity(in Inputs, volumes bool) *corev1ac.PodSecurityContextApplyConfiguration {
 	security := resources.PodSecurity()
 	if volumes && !in.OpenShift {
-		security.WithFSGroup(podGroup).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
+		security.WithFSGroup(podFSGroup).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
 	}
 	return security
 }
 
 func server(m *v1beta1.ModelRegistry, database backend) *corev1ac.ContainerApplyConfiguration {
-	asked := ptr.Deref(m.Spec.Rest.Resources, corev1.ResourceRequirements{})
+	requested := ptr.Deref(m.Spec.Rest.Resources, corev1.ResourceRequirements{})
 	return corev1ac.Container().
 		WithName(ServerContainer).
 		WithImage(m.Spec.Rest.Image).
 		WithCommand("/model-registry", "proxy").
-		WithArgs("--hostname="+listens(m), "--port="+strconv.Itoa(int(restPort(m)))).
+		WithArgs("--hostname="+listenAddress(m), "--port="+strconv.Itoa(int(restPort(m)))).
 		WithArgs(database.args...).
 		WithEnv(database.env...).
 		WithPorts(corev1ac.ContainerPort().WithName(plainPortName).WithContainerPort(restPort(m)).WithProtocol(corev1.ProtocolTCP)).
 		WithLivenessProbe(serverProbe(m, pathDirty, 30, 10, 3)).
-		WithStartupProbe(serverProbe(m, pathDirty, 10, 5, startupFailures)).
+		WithStartupProbe(serverProbe(m, pathDirty, 10, 5, startupFailureThreshold)).
 		WithReadinessProbe(serverProbe(m, pathHealth, 5, 10, 3)).
-		WithResources(resources.Requirements(asked.Requests, asked.Limits)).
+		WithResources(resources.Requirements(requested.Requests, requested.Limits)).
 		WithSecurityContext(resources.ContainerSecurity()).
 		WithVolumeMounts(database.mounts...)
 }
 
-// listens is the address on which the server listens: behind a proxy nothing else in the cluster may reach it.
-func listens(m *v1beta1.ModelRegistry) string {
+// listenAddress returns the address of the server: behind a proxy it is reachable only inside the pod.
+func listenAddress(m *v1beta1.ModelRegistry) string {
 	if m.Spec.KubeRBACProxy != nil {
 		return "127.0.0.1"
 	}
 	return "0.0.0.0"
 }
 
-// serverProbe asks the server, through its proxy if it has one, which lets the paths of probes pass. Times are in seconds.
+// serverProbe returns a probe of the server, through its proxy if it has one. The proxy ignores the paths of probes. Times are in seconds.
 func serverProbe(m *v1beta1.ModelRegistry, path string, delay, period, failures int32) *corev1ac.ProbeApplyConfiguration {
 	get := corev1ac.HTTPGetAction().WithPath(path).WithPort(intstr.FromString(plainPortName))
 	if m.Spec.KubeRBACProxy != nil {
@@ -114,9 +113,9 @@ func serverProbe(m *v1beta1.ModelRegistry, path string, delay, period, failures 
 		WithFailureThreshold(failures)
 }
 
-// sidecar is the proxy of the spec, whose certificate and key may come from two Secrets.
-func sidecar(m *v1beta1.ModelRegistry, in Inputs) (rbacproxy.Sidecar, error) {
-	cert, key := ServingFiles(m)
+// proxySidecar returns the proxy of the spec, whose certificate and key may be in two Secrets.
+func proxySidecar(m *v1beta1.ModelRegistry, in Inputs) (rbacproxy.Sidecar, error) {
+	cert, key := ServingCertificateRefs(m)
 	if err := errors.Join(
 		checkKey("spec.kubeRBACProxy.tlsCertificateSecret", cert.Key),
 		checkKey("spec.kubeRBACProxy.tlsKeySecret", key.Key),
@@ -137,8 +136,8 @@ func sidecar(m *v1beta1.ModelRegistry, in Inputs) (rbacproxy.Sidecar, error) {
 	}, nil
 }
 
-// ServingFiles are certificate and key of the proxy: those of the spec, or those that the platform makes.
-func ServingFiles(m *v1beta1.ModelRegistry) (cert, key *v1beta1.SecretKeyValue) {
+// ServingCertificateRefs returns certificate and key of the proxy: those of the spec, or those of the managed Secret.
+func ServingCertificateRefs(m *v1beta1.ModelRegistry) (cert, key *v1beta1.SecretKeyValue) {
 	cert, key = m.Spec.KubeRBACProxy.TLSCertificateSecret, m.Spec.KubeRBACProxy.TLSKeySecret
 	if cert == nil || key == nil {
 		cert = &v1beta1.SecretKeyValue{Name: ServingSecretName(m), Key: corev1.TLSCertKey}
@@ -147,7 +146,7 @@ func ServingFiles(m *v1beta1.ModelRegistry) (cert, key *v1beta1.SecretKeyValue) 
 	return cert, key
 }
 
-// checkPorts refuses ports that two containers of the pod would open.
+// checkPorts rejects ports that two containers of the pod would use.
 func checkPorts(rest, proxy int32) error {
 	switch {
 	case proxy == rbacproxy.HealthPort:

@@ -19,7 +19,7 @@ func deploymentOf(t *testing.T, m *v1beta1.ModelRegistry, in Inputs) *appsv1.Dep
 	return typed[appsv1.Deployment](t, built(t, m, in), "Deployment", "team-a")
 }
 
-// [modelregistry-27] The selector is that of the original: it cannot change.
+// [modelregistry-27] The selector is that of the legacy operator: it is immutable.
 func TestSelector(t *testing.T) {
 	want := map[string]string{"app": "team-a", "component": "model-registry", "app.kubernetes.io/name": "team-a"}
 	d := deploymentOf(t, registrytest.Registry(), plain)
@@ -34,7 +34,7 @@ func TestSelector(t *testing.T) {
 	}
 }
 
-// [modelregistry-66] Resources are those of the spec, without claims, and nothing is reported of OAuth.
+// [modelregistry-66] Resources are those of the spec without claims, and no OAuth field is set.
 func TestServerContainer(t *testing.T) {
 	for name, c := range map[string]struct {
 		m                *v1beta1.ModelRegistry
@@ -61,7 +61,7 @@ func TestServerContainer(t *testing.T) {
 	}
 }
 
-// [BR-F3] The resources of the proxy can be set, which a quota on limits asks for.
+// [BR-F3] The resources of the proxy can be set, as a ResourceQuota on limits requires.
 func TestResourcesOfTheProxy(t *testing.T) {
 	proxy := func(given *corev1.ResourceRequirements) corev1.ResourceRequirements {
 		m := registrytest.Registry(registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.Resources = given })
@@ -88,7 +88,7 @@ func TestServerProbes(t *testing.T) {
 	}
 }
 
-// probesOf demands the probes on a port: behind a proxy that of the proxy, since the server listens on loopback only.
+// probesOf requires probes on a port: that of the proxy if there is one, because the server then listens on loopback only.
 func probesOf(t *testing.T, m *v1beta1.ModelRegistry, port string) {
 	t.Helper()
 	pod := deploymentOf(t, m, plain).Spec.Template.Spec
@@ -159,9 +159,8 @@ func TestSidecar(t *testing.T) {
 	}
 }
 
-// [S7] On plain Kubernetes no one gives a pod the group by which it reads Secrets of mode 0600, and on OpenShift a group of
-// ours would be refused.
-func TestPodGroup(t *testing.T) {
+// [S7] On plain Kubernetes a pod needs an fsGroup to read Secrets of mode 0600; OpenShift rejects one that it did not assign.
+func TestFSGroup(t *testing.T) {
 	for name, c := range map[string]struct {
 		m    *v1beta1.ModelRegistry
 		in   Inputs
@@ -179,10 +178,10 @@ func TestPodGroup(t *testing.T) {
 	}
 }
 
-// [W2] What pods consume is recorded on the Deployment, and rolls the pods once it has changed.
-func TestStamps(t *testing.T) {
+// [W2] Hashes of consumed objects are on Deployment and pod template, and roll the pods when they change.
+func TestRolloutHashes(t *testing.T) {
 	in := with(plain, func(in *Inputs) {
-		in.Stamp, in.PostgresStamp = reference.RolloutHash{Baseline: "server", Rollout: "rolls"}, reference.RolloutHash{Baseline: "database", Rollout: "restarts"}
+		in.ServerHash, in.DatabaseHash = reference.RolloutHash{Hashes: "server", Rollout: "rolls"}, reference.RolloutHash{Hashes: "database", Rollout: "restarts"}
 	})
 	objects := append(built(t, registrytest.Registry(registrytest.Generated), in), builtDatabase(t, registrytest.Registry(registrytest.Generated), in)...)
 	for name, want := range map[string][2]string{"team-a": {"server", "rolls"}, "team-a-postgres": {"database", "restarts"}} {

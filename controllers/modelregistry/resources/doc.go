@@ -1,5 +1,6 @@
-// Package resources builds the objects of a registry: pure functions of its spec with every default and of what the cluster serves.
+// Package resources builds the objects of a registry from its spec with all defaults and from the APIs of the cluster. It has no client.
 //
-// build.go lists them in the order in which they are written, names.go has their names and labels, dsn.go the address of the database,
-// backend.go what the server is given to reach it; each other file has the objects of a kind, or those of the generated database.
+// build.go lists the objects in the order in which they are applied, names.go has their names and labels, dsn.go the URL of the database
+// and backend.go the flags, variables and volumes to connect to it. The other files build objects by kind or those of the generated
+// database.
 package resources

@@ -12,27 +12,27 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 )
 
-// Variables that the kubelet fills into the address of the database.
+// Variables that the kubelet expands in the URL of the database.
 const (
 	envPostgresPassword = "POSTGRES_PASSWORD"
 	envMySQLPassword    = "MYSQL_PASSWORD"
-	// envPostgresURI is the whole address, with user and password, which a Secret of an operator of databases has escaped already.
+	// envPostgresURI is the whole URL with user and password, escaped by the operator of the database that created the Secret.
 	envPostgresURI = "POSTGRES_URI"
 )
 
-// hostFormat is a DNS name or an IPv4 address, and in lists of PostgreSQL a port of its own.
+// hostFormat matches a DNS name or an IPv4 address. hostPortFormat also accepts a port, as in host lists of PostgreSQL.
 var (
 	hostFormat     = regexp.MustCompile(`^[A-Za-z0-9_]([-A-Za-z0-9_.]*[A-Za-z0-9_])?\.?$`)
 	hostPortFormat = regexp.MustCompile(`^[A-Za-z0-9_]([-A-Za-z0-9_.]*[A-Za-z0-9_])?\.?(:[0-9]{1,5})?$`)
 )
 
-// pasted is text that a URL holds unchanged, because it is harmless or was escaped by its author.
-var pasted = regexp.MustCompile(`^([-A-Za-z0-9._~]|%[0-9A-Fa-f]{2})*$`)
+// urlSafe matches text that needs no escaping, or that the user has escaped.
+var urlSafe = regexp.MustCompile(`^([-A-Za-z0-9._~]|%[0-9A-Fa-f]{2})*$`)
 
-// postgresDSN is the address of a PostgreSQL database as a URL. The kubelet puts the password in its place.
+// postgresDSN returns the URL of a PostgreSQL database. The kubelet expands the password.
 func postgresDSN(p *v1beta1.PostgresConfig) (string, error) {
 	if p.ConnectionSecretName != "" {
-		return "$(" + envPostgresURI + ")" + sslMode(p), nil
+		return "$(" + envPostgresURI + ")" + sslModeQuery(p), nil
 	}
 	field, host := "host", p.Host
 	if host == "" {
@@ -42,32 +42,32 @@ func postgresDSN(p *v1beta1.PostgresConfig) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("spec.postgres.%s %q %w", field, host, err)
 	}
-	user := escaped(p.Username)
+	user := escapeURL(p.Username)
 	if p.PasswordSecret != nil {
 		user += ":$(" + envPostgresPassword + ")"
 	}
 	if user != "" {
 		user += "@"
 	}
-	return "postgresql://" + user + hosts + ":" + portOf(p.Port, v1beta1.DefaultPostgresPort) + "/" + escaped(p.Database) + sslMode(p), nil
+	return "postgresql://" + user + hosts + ":" + portString(p.Port, v1beta1.DefaultPostgresPort) + "/" + escapeURL(p.Database) + sslModeQuery(p), nil
 }
 
-// sslMode ends the address of a database.
-func sslMode(p *v1beta1.PostgresConfig) string {
+// sslModeQuery returns the query of the URL.
+func sslModeQuery(p *v1beta1.PostgresConfig) string {
 	if p.SSLMode == "" {
 		return ""
 	}
-	return "?sslmode=" + escaped(string(p.SSLMode))
+	return "?sslmode=" + escapeURL(string(p.SSLMode))
 }
 
-// postgresHosts are the hosts as a URL holds them: one, or several that the client tries in turn.
+// postgresHosts returns the host part of the URL: one host, or several that the client tries in turn.
 func postgresHosts(hosts string) (string, error) {
 	if hosts == "" {
 		return "", errors.New("is missing: name the server, or set spec.postgres.generateDeployment")
 	}
 	var all []string
 	for _, host := range strings.Split(hosts, ",") {
-		host = bare(host)
+		host = trimBrackets(host)
 		switch {
 		case isIPv6(host):
 			all = append(all, "["+host+"]")
@@ -80,10 +80,10 @@ func postgresHosts(hosts string) (string, error) {
 	return strings.Join(all, ","), nil
 }
 
-// mysqlDSN is the address of a MySQL database in the notation of its Go driver, which ends the user at the first colon, the
-// password at the last @, and takes the database from the last slash.
+// mysqlDSN returns the data source name for the MySQL driver of Go. The first colon ends the user, the last @ the password, and the
+// database follows the last slash.
 func mysqlDSN(c *v1beta1.MySQLConfig) (string, error) {
-	host := bare(c.Host)
+	host := trimBrackets(c.Host)
 	switch {
 	case host == "":
 		host = "localhost"
@@ -95,15 +95,15 @@ func mysqlDSN(c *v1beta1.MySQLConfig) (string, error) {
 	if strings.Contains(c.Username, ":") {
 		return "", fmt.Errorf("spec.mysql.username %q must not contain a colon, because a colon ends the user name in the address of the database", c.Username)
 	}
-	user := literal(c.Username)
+	user := escapeExpansion(c.Username)
 	if c.PasswordSecret != nil {
 		user += ":$(" + envMySQLPassword + ")"
 	}
-	return user + "@tcp(" + host + ":" + portOf(c.Port, v1beta1.DefaultMySQLPort) + ")/" + escaped(c.Database) + "?charset=utf8mb4", nil
+	return user + "@tcp(" + host + ":" + portString(c.Port, v1beta1.DefaultMySQLPort) + ")/" + escapeURL(c.Database) + "?charset=utf8mb4", nil
 }
 
-// bare takes the brackets off an IPv6 address: the originals pasted hosts, so that such an address had to be written in them.
-func bare(host string) string {
+// trimBrackets removes the brackets of an IPv6 address, which the legacy operator required.
+func trimBrackets(host string) string {
 	if inner, ok := strings.CutPrefix(host, "["); ok {
 		if inner, ok = strings.CutSuffix(inner, "]"); ok && isIPv6(inner) {
 			return inner
@@ -117,18 +117,18 @@ func isIPv6(host string) bool {
 	return address != nil && strings.Contains(host, ":")
 }
 
-func portOf(number *int32, otherwise int32) string {
-	return strconv.Itoa(int(orDefault(number, otherwise)))
+func portString(value *int32, fallback int32) string {
+	return strconv.Itoa(int(orDefault(value, fallback)))
 }
 
-// escaped is text as part of a URL. Text that was escaped by its author stays as it is: the originals pasted it.
-func escaped(text string) string {
-	if pasted.MatchString(text) {
+// escapeURL escapes text for a URL. Text that the user has escaped is not changed, because the legacy operator did not escape it.
+func escapeURL(text string) string {
+	if urlSafe.MatchString(text) {
 		return text
 	}
 	// QueryEscape leaves nothing but letters, digits, - _ . ~ and the plus sign for a space.
 	return strings.ReplaceAll(url.QueryEscape(text), "+", "%20")
 }
 
-// literal keeps a kubelet from filling in $(NAME) in a text of a user.
-func literal(text string) string { return strings.ReplaceAll(text, "$", "$$") }
+// escapeExpansion prevents the expansion of $(NAME) by the kubelet.
+func escapeExpansion(text string) string { return strings.ReplaceAll(text, "$", "$$") }

@@ -61,7 +61,7 @@ func TestMySQLDSN(t *testing.T) {
 }
 
 // [D31] The error names field, value and cause.
-func TestRefusedAddresses(t *testing.T) {
+func TestRejectedHosts(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec v1beta1.ModelRegistrySpec
 		want string
@@ -89,7 +89,7 @@ func TestRefusedAddresses(t *testing.T) {
 	}
 }
 
-func TestRefusedPorts(t *testing.T) {
+func TestRejectedPorts(t *testing.T) {
 	for name, c := range map[string]struct {
 		rest, proxy int32
 		want        string

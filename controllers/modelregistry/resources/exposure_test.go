@@ -12,7 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// One setting decides what publishes a registry on plain Kubernetes; without it nothing does.
+// One setting selects the exposure on plain Kubernetes; without it there is none.
 func TestExposure(t *testing.T) {
 	gateway := config.RegistryGateway{Domain: "gateway.example.com", Name: "front", Namespace: "edge", RouteNamespace: "routes"}
 	served := Inputs{ServingCertificate: true, Publishing: registry.Publishing{

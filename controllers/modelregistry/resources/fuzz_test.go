@@ -30,15 +30,15 @@ func FuzzStringsKeepStructure(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		text = "x" + strings.ToValidUTF8(text, "")
 		for _, database := range []func(*v1beta1.ModelRegistrySpec, string){textPostgres, textMySQL} {
-			want := shapes(t, texted(database, "x"))
-			m := texted(database, text)
-			if diff := cmp.Diff(want, shapes(t, m)); diff != "" {
+			want := fieldShapes(t, registryWithText(database, "x"))
+			m := registryWithText(database, text)
+			if diff := cmp.Diff(want, fieldShapes(t, m)); diff != "" {
 				t.Errorf("%q changed the structure (-want +got):\n%s", text, diff)
 			}
 			checkAddress(t, m, text)
 		}
 		for field, set := range checked {
-			m := registrytest.Registry(registrytest.PostgresTLS, mysqlToo, registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) { set(s, text) })
+			m := registrytest.Registry(registrytest.PostgresTLS, withMySQL, registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) { set(s, text) })
 			if strings.HasPrefix(field, "spec.mysql") {
 				m.Spec.Postgres = nil
 			}
@@ -49,7 +49,7 @@ func FuzzStringsKeepStructure(f *testing.F) {
 				}
 				continue
 			}
-			before := registrytest.Registry(registrytest.PostgresTLS, mysqlToo, registrytest.Proxied)
+			before := registrytest.Registry(registrytest.PostgresTLS, withMySQL, registrytest.Proxied)
 			if m.Spec.Postgres == nil {
 				before.Spec.Postgres = nil
 			}
@@ -60,7 +60,7 @@ func FuzzStringsKeepStructure(f *testing.F) {
 	})
 }
 
-// checked are the fields that cannot hold every text.
+// checked are the fields that reject some texts.
 var checked = map[string]func(*v1beta1.ModelRegistrySpec, string){
 	"spec.postgres.host":                      func(s *v1beta1.ModelRegistrySpec, text string) { s.Postgres.Host = text },
 	"spec.postgres.sslKeySecret":              func(s *v1beta1.ModelRegistrySpec, text string) { s.Postgres.SSLKeySecret.Key = text },
@@ -70,15 +70,15 @@ var checked = map[string]func(*v1beta1.ModelRegistrySpec, string){
 	"spec.kubeRBACProxy.tlsCertificateSecret": func(s *v1beta1.ModelRegistrySpec, text string) { s.KubeRBACProxy.TLSCertificateSecret.Key = text },
 }
 
-func mysqlToo(s *v1beta1.ModelRegistrySpec) {
+func withMySQL(s *v1beta1.ModelRegistrySpec) {
 	postgres := s.Postgres
 	registrytest.MySQL(s)
 	registrytest.MySQLTLS(s)
 	s.Postgres = postgres
 }
 
-// texted is a registry that carries the text wherever text may stand.
-func texted(database func(*v1beta1.ModelRegistrySpec, string), text string) *v1beta1.ModelRegistry {
+// registryWithText returns a registry with the text in every string field.
+func registryWithText(database func(*v1beta1.ModelRegistrySpec, string), text string) *v1beta1.ModelRegistry {
 	m := registrytest.Registry(registrytest.Proxied)
 	m.Annotations = map[string]string{annotationDisplayName: text, annotationDescription: text, "own/" + text: text}
 	m.Spec.Rest.Image, m.Spec.Rest.ServiceRoute = text, v1beta1.RouteEnabled
@@ -106,8 +106,8 @@ func textMySQL(s *v1beta1.ModelRegistrySpec, text string) {
 	}
 }
 
-// shapes are path and type of every field of every object, but for annotations that are copied by name.
-func shapes(t *testing.T, m *v1beta1.ModelRegistry) []string {
+// fieldShapes returns path and type of every field of every object, except annotations copied by name.
+func fieldShapes(t *testing.T, m *v1beta1.ModelRegistry) []string {
 	t.Helper()
 	objects := built(t, m, gateway)
 	if m.Spec.Postgres != nil {
@@ -124,8 +124,8 @@ func shapeOf(objects []*unstructured.Unstructured) []string {
 
 var expansions = regexp.MustCompile(`\$\$|\$\([-._a-zA-Z][-._a-zA-Z0-9]*\)`)
 
-// filled is an argument as the kubelet hands it to a process: variables are worth "SECRET".
-func filled(argument string) string {
+// expandVariables returns an argument as expanded by the kubelet, with the value "SECRET" for variables.
+func expandVariables(argument string) string {
 	return expansions.ReplaceAllStringFunc(argument, func(found string) string {
 		if found == "$$" {
 			return "$"
@@ -134,11 +134,11 @@ func filled(argument string) string {
 	})
 }
 
-// checkAddress reads the address of the database as the server does.
+// checkAddress parses the URL of the database like the server.
 func checkAddress(t *testing.T, m *v1beta1.ModelRegistry, text string) {
 	t.Helper()
 	container := podOf(t, built(t, m, gateway), "team-a").Containers[0]
-	address := filled(strings.TrimPrefix(container.Args[3], FlagDSN))
+	address := expandVariables(strings.TrimPrefix(container.Args[3], FlagDSN))
 	if m.Spec.Postgres == nil {
 		checkMySQL(t, m.Spec.MySQL, container, address, text)
 		return
@@ -148,7 +148,7 @@ func checkAddress(t *testing.T, m *v1beta1.ModelRegistry, text string) {
 		t.Fatalf("%q: %v", text, err)
 	}
 	meant := text
-	if pasted.MatchString(text) {
+	if urlSafe.MatchString(text) {
 		meant = unescaped(t, text)
 	}
 	password, _ := dsn.User.Password()
@@ -158,7 +158,7 @@ func checkAddress(t *testing.T, m *v1beta1.ModelRegistry, text string) {
 	}
 }
 
-// checkMySQL takes the address apart as the driver does: the last slash, the last @ before it, the first colon before that.
+// checkMySQL parses the address like the driver: the last slash, the last @ before it, the first colon before that.
 func checkMySQL(t *testing.T, c *v1beta1.MySQLConfig, container corev1.Container, address, text string) {
 	t.Helper()
 	slash := strings.LastIndex(address, "/")
@@ -166,14 +166,14 @@ func checkMySQL(t *testing.T, c *v1beta1.MySQLConfig, container corev1.Container
 	at := strings.LastIndex(address[:slash], "@")
 	user, password, _ := strings.Cut(address[:at], ":")
 	meant := text
-	if pasted.MatchString(text) {
+	if urlSafe.MatchString(text) {
 		meant = unescaped(t, text)
 	}
 	got := []string{user, password, address[at+1 : slash], unescaped(t, database), parameters}
 	if diff := cmp.Diff([]string{c.Username, "SECRET", "tcp(my.data.svc:3306)", meant, "charset=utf8mb4"}, got); diff != "" {
 		t.Errorf("%q leads to %s (-want +got):\n%s", text, address, diff)
 	}
-	if cipher := filled(container.Args[len(container.Args)-1]); cipher != flagCipher+text {
+	if cipher := expandVariables(container.Args[len(container.Args)-1]); cipher != flagCipher+text {
 		t.Errorf("%q became %s", text, cipher)
 	}
 }

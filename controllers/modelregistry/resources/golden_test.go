@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// TestGolden shows every object of every case as it would be written.
+// TestGolden compares every object of every case with a golden file.
 func TestGolden(t *testing.T) {
 	described := registrytest.Registry(registrytest.Proxied)
 	described.Annotations = map[string]string{annotationDisplayName: "Team A", annotationDescription: "Models of team A", "example.com/note": "not ours"}
@@ -56,8 +56,8 @@ func TestGolden(t *testing.T) {
 		}), plain},
 		"long-name-openshift": {registrytest.Called(registrytest.Registry(registrytest.Generated, registrytest.Proxied), strings.Repeat("a", 60)+"xyz"), gateway},
 		"stamped-plain": {registrytest.Registry(registrytest.Generated, registrytest.Proxied), with(plain, func(in *Inputs) {
-			in.Stamp = reference.RolloutHash{Baseline: `{"Secret/team-a-postgres-credentials":"1"}`, Rollout: "a1"}
-			in.PostgresStamp = reference.RolloutHash{Baseline: `{"Secret/team-a-postgres-credentials":"2"}`, Rollout: "b2"}
+			in.ServerHash = reference.RolloutHash{Hashes: `{"Secret/team-a-postgres-credentials":"1"}`, Rollout: "a1"}
+			in.DatabaseHash = reference.RolloutHash{Hashes: `{"Secret/team-a-postgres-credentials":"2"}`, Rollout: "b2"}
 		})},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestGolden(t *testing.T) {
 			if p := c.m.Spec.Postgres; p != nil && p.Host == "team-a-postgres" {
 				objects = append(objects, builtDatabase(t, c.m, c.in)...)
 				if p.Backup != nil {
-					objects = append(objects, rendered(t, c.m, append(apply.Desired{BackupClaimFor(c.m)}, BuildBackup(c.m, c.in)...))...)
+					objects = append(objects, rendered(t, c.m, append(apply.Desired{BackupClaim(c.m)}, BuildBackup(c.m, c.in)...))...)
 				}
 			}
 			framework.Golden(t, filepath.Join("testdata", "golden", name+".yaml"), objects)
@@ -74,7 +74,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// checkPods: [S7] every pod is admitted where Pod Security is restricted, and has a token only where a proxy needs one.
+// checkPods: [S7] every pod meets the restricted Pod Security Standard, and has a token only for a proxy.
 func checkPods(t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()
 	for _, o := range objects {

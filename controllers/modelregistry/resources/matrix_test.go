@@ -13,10 +13,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// variant is what the list of objects of a registry depends on.
+// variant is a combination of the parameters that select the objects of a registry.
 type variant struct{ ocp, users, gateway, proxy, route, plainRoute bool }
 
-// variants are all of them.
+// variants returns all combinations.
 func variants() []variant {
 	var all []variant
 	for bits := range 64 {
@@ -56,7 +56,7 @@ type row struct {
 	when             func(variant) bool
 }
 
-// [modelregistry-29] [modelregistry-30] [modelregistry-32] [modelregistry-38] The list of objects, row by row, in every variant there is.
+// [modelregistry-29] [modelregistry-30] [modelregistry-32] [modelregistry-38] The objects of a registry in every variant.
 func TestObjectsOfEveryVariant(t *testing.T) {
 	always := func(variant) bool { return true }
 	guarded := func(v variant) bool { return v.proxy }
@@ -119,7 +119,7 @@ func TestObjectsOfEveryVariant(t *testing.T) {
 	}
 }
 
-// form is where a file for TLS comes from.
+// form is the source of a TLS file.
 type form int
 
 const (
@@ -141,7 +141,7 @@ func (f form) given() (*v1beta1.SecretKeyValue, *v1beta1.ConfigMapKeyValue) {
 	return s, c
 }
 
-// file is the name of the file and the object that it comes from.
+// file is a file name and its source object.
 func (f form) file() (key, source string) {
 	if f == bySecret {
 		return "ca.crt", "Secret ca-secret"
@@ -149,7 +149,7 @@ func (f form) file() (key, source string) {
 	return "ca.pem", "ConfigMap ca-map"
 }
 
-// checkServer compares arguments behind the port, and volumes with their mounts, with what the tables demand.
+// checkServer compares the arguments after the port, the volumes and their mounts with the tables.
 func checkServer(t *testing.T, name string, m *v1beta1.ModelRegistry, args []string, volumes map[string]string) {
 	t.Helper()
 	container, pod := serverOf(t, m)
@@ -173,7 +173,7 @@ func checkServer(t *testing.T, name string, m *v1beta1.ModelRegistry, args []str
 	}
 }
 
-// Every form of TLS with PostgreSQL, with and without a password, in every mode.
+// PostgreSQL with every source of TLS files, with and without a password, in every mode.
 func TestEveryFormOfPostgresTLS(t *testing.T) {
 	for _, mode := range []v1beta1.SSLMode{"", "disable", "allow", "prefer", "require", "verify-ca", "verify-full"} {
 		for _, root := range []form{absent, bySecret, byConfigMap, byBoth} {
@@ -211,7 +211,7 @@ func TestEveryFormOfPostgresTLS(t *testing.T) {
 	}
 }
 
-// Every form of TLS with MySQL, whose many CAs are a folder.
+// MySQL with every source of TLS files, and a directory for several CAs.
 func TestEveryFormOfMySQLTLS(t *testing.T) {
 	for _, root := range []form{absent, bySecret, byConfigMap, byBoth} {
 		for _, folder := range []form{absent, bySecret, byConfigMap, byBoth} {

@@ -11,7 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 )
 
-// Labels that clients and other operators select by.
+// Labels in selectors of clients and other operators.
 const (
 	LabelApp          = "app"
 	LabelComponent    = "component"
@@ -21,7 +21,7 @@ const (
 	LabelCreatedBy    = "app.kubernetes.io/created-by"
 	LabelPartOf       = "app.kubernetes.io/part-of"
 	LabelManagedBy    = "app.kubernetes.io/managed-by"
-	// LabelNamespace names the namespace of the registry on objects outside of it.
+	// LabelNamespace is the namespace of the registry, on objects outside of it.
 	LabelNamespace = "modelregistry.opendatahub.io/namespace"
 
 	PartOf            = "model-registry"
@@ -29,76 +29,76 @@ const (
 	CreatedBy         = "model-registry-operator"
 )
 
-// LabelOf is a value that a label can hold, whatever the length of the name.
-func LabelOf(name string) string { return names.Truncate(name, validation.LabelValueMaxLength) }
+// LabelValue returns a name shortened to a valid label value.
+func LabelValue(name string) string { return names.Truncate(name, validation.LabelValueMaxLength) }
 
-// ServiceName is the name of Service, Deployment and ServiceAccount of the server.
+// ServiceName returns the name of Service, Deployment and ServiceAccount of the server.
 func ServiceName(m *v1beta1.ModelRegistry) string { return m.Name }
 
-// DatabaseName is the name of Service, Deployment and NetworkPolicy of a generated database. The Service gives the limit.
+// DatabaseName returns the name of Service, Deployment and NetworkPolicy of a generated database, limited by that of Services.
 func DatabaseName(m *v1beta1.ModelRegistry) string {
 	return names.Truncate(m.Name+"-postgres", validation.DNS1035LabelMaxLength)
 }
 
-// CredentialsName is the Secret with the password of a generated database.
+// CredentialsName returns the Secret with the password of a generated database.
 func CredentialsName(m *v1beta1.ModelRegistry) string { return m.Name + "-postgres-credentials" }
 
-// ClaimName is the volume claim of a generated database.
+// ClaimName returns the claim of a generated database.
 func ClaimName(m *v1beta1.ModelRegistry) string { return m.Name + "-postgres-storage" }
 
-// DatabaseTLSName is the Secret with the certificate of a generated database.
+// DatabaseTLSName returns the Secret with the certificate of a generated database.
 func DatabaseTLSName(m *v1beta1.ModelRegistry) string { return m.Name + "-postgres-tls" }
 
 func roleName(m *v1beta1.ModelRegistry) string { return "registry-user-" + m.Name }
 
-// UsersName is the name of the Group, and of the RoleBinding that gives it the Role.
+// UsersName returns the name of the Group and of its RoleBinding.
 func UsersName(m *v1beta1.ModelRegistry) string { return m.Name + "-users" }
 
-// DelegatorName is the ClusterRoleBinding that lets the proxy review tokens and accesses.
+// DelegatorName returns the ClusterRoleBinding with which the proxy creates token and access reviews.
 func DelegatorName(m *v1beta1.ModelRegistry) string { return m.Name + "-auth-delegator" }
 
-// ProxyConfigName is the ConfigMap of the proxy.
+// ProxyConfigName returns the ConfigMap of the proxy.
 func ProxyConfigName(m *v1beta1.ModelRegistry) string { return m.Name + "-kube-rbac-proxy-config" }
 
-// ServingSecretName is the Secret with the serving certificate unless the spec names others.
+// ServingSecretName returns the Secret with the serving certificate, unless the spec names others.
 func ServingSecretName(m *v1beta1.ModelRegistry) string { return m.Name + "-kube-rbac-proxy" }
 
-// CookieSecretName is the Secret that the original left when oauth-proxy went.
+// CookieSecretName returns the Secret of oauth-proxy that the legacy operator left.
 func CookieSecretName(m *v1beta1.ModelRegistry) string { return m.Name + "-oauth-cookie-secret" }
 
-// PlainRouteName is the Route without TLS.
+// PlainRouteName returns the Route without TLS.
 func PlainRouteName(m *v1beta1.ModelRegistry) string { return m.Name + "-http" }
 
-// SecureRouteName is the Route with TLS.
+// SecureRouteName returns the Route with TLS.
 func SecureRouteName(m *v1beta1.ModelRegistry) string { return m.Name + "-https" }
 
-// RoutePolicyName is the NetworkPolicy that lets the router of OpenShift in.
+// RoutePolicyName returns the NetworkPolicy that admits the router of OpenShift.
 func RoutePolicyName(m *v1beta1.ModelRegistry) string { return m.Name + "-https-route" }
 
-// DatabaseEgressName is the NetworkPolicy that keeps a generated database from calling anyone.
+// DatabaseEgressName returns the NetworkPolicy that denies egress of a generated database.
 func DatabaseEgressName(m *v1beta1.ModelRegistry) string { return DatabaseName(m) + "-egress" }
 
-// GrantName is the ReferenceGrant of the registry: the list of Services of one for all is too short for a namespace.
+// GrantName returns the ReferenceGrant of the registry. A shared one per namespace could not list enough Services.
 func GrantName(m *v1beta1.ModelRegistry) string { return registry.SharedGrantName + "-" + m.Name }
 
-// HTTPRouteName is the HTTPRoute of the registry in the namespace of the gateway.
+// HTTPRouteName returns the HTTPRoute of the registry in the namespace of the gateway.
 func HTTPRouteName(m *v1beta1.ModelRegistry) string { return "model-registry-" + m.Name }
 
-// gatewayPath is the path below the domain of the gateway, without slashes at its ends.
+// gatewayPath returns the path at the domain of the gateway, without leading and trailing slashes.
 func gatewayPath(m *v1beta1.ModelRegistry) string { return "model-registry/" + m.Name }
 
-// routeHostLabel is the first label of the host of Route N-https.
+// routeHostLabel returns the first label of the host of Route N-https.
 func routeHostLabel(m *v1beta1.ModelRegistry) string {
 	return names.Truncate(m.Name+"-rest", validation.DNS1123LabelMaxLength)
 }
 
-// Labels are those of an object of the registry. The instance is the name of the object as a rule.
+// Labels returns the labels of an object of the registry. The instance is normally the name of the object.
 func Labels(m *v1beta1.ModelRegistry, instance string) map[string]string {
 	return map[string]string{
-		LabelApp:          LabelOf(m.Name),
+		LabelApp:          LabelValue(m.Name),
 		LabelComponent:    PartOf,
-		labelName:         LabelOf(m.Name),
-		labelInstance:     LabelOf(instance),
+		labelName:         LabelValue(m.Name),
+		labelInstance:     LabelValue(instance),
 		LabelAppComponent: PartOf,
 		LabelCreatedBy:    CreatedBy,
 		LabelPartOf:       PartOf,
@@ -106,12 +106,12 @@ func Labels(m *v1beta1.ModelRegistry, instance string) map[string]string {
 	}
 }
 
-// metaOf is the metadata of an object in the namespace of the registry.
-func metaOf(m *v1beta1.ModelRegistry, name string) metav1.ObjectMeta {
+// objectMeta returns the metadata of an object in the namespace of the registry.
+func objectMeta(m *v1beta1.ModelRegistry, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: m.Namespace, Labels: Labels(m, name)}
 }
 
-// databaseMeta is the same for objects of a generated database, clusterMeta for those that no registry can own.
+// databaseMeta returns the metadata of an object of a generated database.
 func databaseMeta(m *v1beta1.ModelRegistry, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: m.Namespace, Labels: databaseLabels(m)}
 }
@@ -120,14 +120,14 @@ func clusterMeta(m *v1beta1.ModelRegistry, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: m.Namespace, Labels: ClusterLabels(m, name)}
 }
 
-// ClusterLabels are labels of an object outside of the namespace of the registry.
+// ClusterLabels returns the labels of an object outside of the namespace of the registry.
 func ClusterLabels(m *v1beta1.ModelRegistry, instance string) map[string]string {
 	all := Labels(m, instance)
 	all[LabelNamespace] = m.Namespace
 	return all
 }
 
-// databaseLabels are those of objects of a generated database.
+// databaseLabels returns the labels of objects of a generated database.
 func databaseLabels(m *v1beta1.ModelRegistry) map[string]string {
 	all := Labels(m, DatabaseName(m))
 	maps.Copy(all, map[string]string{
@@ -139,12 +139,12 @@ func databaseLabels(m *v1beta1.ModelRegistry) map[string]string {
 	return all
 }
 
-// ServerSelector finds the pods of the server. It cannot change: Deployments of the originals carry it.
+// ServerSelector returns the selector of the pods of the server. It must not change: Deployments of the legacy operator have it.
 func ServerSelector(m *v1beta1.ModelRegistry) map[string]string {
-	return map[string]string{LabelApp: LabelOf(m.Name), LabelComponent: PartOf, labelName: LabelOf(m.Name)}
+	return map[string]string{LabelApp: LabelValue(m.Name), LabelComponent: PartOf, labelName: LabelValue(m.Name)}
 }
 
-// DatabaseSelector finds the pods of a generated database; the pods of the server do not match.
+// DatabaseSelector returns the selector of the pods of a generated database. It does not match pods of the server.
 func DatabaseSelector(m *v1beta1.ModelRegistry) map[string]string {
-	return map[string]string{LabelApp: LabelOf(m.Name), LabelComponent: PartOf, labelName: DatabaseName(m)}
+	return map[string]string{LabelApp: LabelValue(m.Name), LabelComponent: PartOf, labelName: DatabaseName(m)}
 }

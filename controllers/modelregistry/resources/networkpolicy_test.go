@@ -27,7 +27,7 @@ var ofServer = metav1.LabelSelector{MatchLabels: map[string]string{
 	"app": "team-a", "component": "model-registry", "app.kubernetes.io/name": "team-a",
 }}
 
-// [S1] With a proxy, no one reaches the port of the server past it. [modelregistry-30]
+// [S1] With a proxy, clients cannot bypass it to the port of the server. [modelregistry-30]
 func TestPolicies(t *testing.T) {
 	routed := rule(8443, namespaces("network.openshift.io/policy-group", "ingress"), namespaces("opendatahub.io/generated-namespace", "true"))
 	for name, c := range map[string]struct {
@@ -79,7 +79,7 @@ func TestDatabasePolicy(t *testing.T) {
 	}
 }
 
-// The server may connect to any address, its database to none; each has a policy of its own, with and without a proxy. [modelregistry-130]
+// Egress of the server is unrestricted, that of its database denied, each by its own policy, with and without a proxy. [modelregistry-130]
 func TestEgressPolicies(t *testing.T) {
 	for name, c := range map[string]struct {
 		objects []*unstructured.Unstructured
@@ -112,7 +112,7 @@ func specOf(t *testing.T, objects []*unstructured.Unstructured, kind, name strin
 	return spec
 }
 
-// [modelregistry-29] [D20] Route N-http leads to a port that the Service has.
+// [modelregistry-29] [D20] Route N-http targets an existing port of the Service.
 func TestRoutes(t *testing.T) {
 	enabled := func(s *v1beta1.ModelRegistrySpec) { s.Rest.ServiceRoute = v1beta1.RouteEnabled }
 	to := map[string]any{"kind": "Service", "name": "team-a"}
@@ -147,7 +147,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// [modelregistry-38] The grant names the Service of the registry, and no other. [D26]
+// [modelregistry-38] The ReferenceGrant allows only the Service of the registry. [D26]
 func TestGateway(t *testing.T) {
 	for name, c := range map[string]struct {
 		m    *v1beta1.ModelRegistry

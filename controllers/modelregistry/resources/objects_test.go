@@ -9,7 +9,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// The objects of each mode, in the order in which they are written. [modelregistry-29] [modelregistry-30] [modelregistry-32]
+// The objects of each mode in the order in which they are applied. [modelregistry-29] [modelregistry-30] [modelregistry-32]
 func TestObjects(t *testing.T) {
 	plainRouted := func(s *v1beta1.ModelRegistrySpec) { s.Rest.ServiceRoute = v1beta1.RouteEnabled }
 	for name, c := range map[string]struct {
@@ -67,7 +67,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// [modelregistry-34] [modelregistry-35] A generated database has these, another registry none of them.
+// [modelregistry-34] [modelregistry-35] The objects of a generated database, which other registries do not have.
 func TestDatabaseObjects(t *testing.T) {
 	want := []string{
 		"Secret/team-a-postgres-credentials", "PersistentVolumeClaim/team-a-postgres-storage",

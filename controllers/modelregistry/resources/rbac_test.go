@@ -33,7 +33,7 @@ func TestRole(t *testing.T) {
 	}
 }
 
-// [modelregistry-27] [modelregistry-32] The account of the proxy may ask who calls.
+// [modelregistry-27] [modelregistry-32] The ServiceAccount of the proxy may create token and access reviews.
 func TestDelegator(t *testing.T) {
 	b := typed[rbacv1.ClusterRoleBinding](t, built(t, registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), openshift), "ClusterRoleBinding", "team-a-auth-delegator")
 	if want := (rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "system:auth-delegator"}); b.RoleRef != want {
@@ -47,7 +47,7 @@ func TestDelegator(t *testing.T) {
 	}
 }
 
-// [modelregistry-27] [S4] The proxy asks for one right: to get the Service of the registry.
+// [modelregistry-27] [S4] The proxy checks one right: get on the Service of the registry.
 func TestProxyConfig(t *testing.T) {
 	config := typed[corev1.ConfigMap](t, built(t, registrytest.Registry(registrytest.Proxied), plain), "ConfigMap", "team-a-kube-rbac-proxy-config")
 	var got map[string]any
@@ -62,7 +62,7 @@ func TestProxyConfig(t *testing.T) {
 	}
 }
 
-// [modelregistry-29] [D5] The Group says nothing about users: those of administrators stay.
+// [modelregistry-29] [D5] The Group does not set users: those of administrators are kept.
 func TestGroup(t *testing.T) {
 	objects := built(t, registrytest.Registry(), openshift)
 	if fields := object(objects, "Group", "team-a-users").Object; len(fields) != 3 || fields["metadata"] == nil {
@@ -75,15 +75,15 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// [D5] What an object says about itself is all that is written: pull secrets of accounts and the like are without an owner business.
-func TestAccountHasNoFields(t *testing.T) {
+// [D5] ServiceAccounts set no fields: pull secrets and others are not owned.
+func TestServiceAccountHasNoFields(t *testing.T) {
 	fields := object(built(t, registrytest.Registry(), openshift), "ServiceAccount", "team-a").Object
 	if len(fields) != 3 || fields["metadata"] == nil {
 		t.Errorf("the account has more than its metadata: %v", fields)
 	}
 }
 
-// What the registry controls goes with it; what is outside of its namespace cannot, and says whose it is.
+// Objects in the namespace are controlled by the registry; others name it in their labels.
 func TestOwners(t *testing.T) {
 	m := registrytest.Registry(registrytest.Proxied, registrytest.Everywhere)
 	for _, o := range built(t, m, gateway) {

@@ -17,11 +17,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// Each file of testdata/recordings holds what the original operator, at its snapshot of April 2026, made of a registry on
-// Kubernetes 1.36.3: the registry as it was stored, and its objects as the API server returned them. Its first line names
-// the platform.
+// Each file of testdata/recordings holds the objects that the legacy operator, at its snapshot of April 2026, created for a registry on
+// Kubernetes 1.36.3: the stored registry and its objects as returned by the API server. The first line names the platform.
 
-// filledIn are fields that the API server fills in, so that builders leave them out.
+// filledIn are fields that the API server defaults and builders omit.
 var filledIn = regexp.MustCompile(strings.Join([]string{
 	`^Deployment/.*\.spec\.(progressDeadlineSeconds|revisionHistoryLimit|strategy\..*)$`,
 	`^Deployment/.*\.template\.spec\.(dnsPolicy|restartPolicy|schedulerName|serviceAccount|terminationGracePeriodSeconds)$`,
@@ -34,7 +33,7 @@ var filledIn = regexp.MustCompile(strings.Join([]string{
 	`^Group/.*\.users$`,
 }, "|"))
 
-// accepted are the differences that are meant, and why.
+// accepted are the intended differences with their reasons.
 var accepted = []struct {
 	path *regexp.Regexp
 	why  string
@@ -62,7 +61,7 @@ var accepted = []struct {
 	{regexp.MustCompile(`^Secret/.*\.data\.`), "the recording masks it, see TestCredentials"},
 }
 
-// settings are those of recordings that had any beside the defaults.
+// settings are those of recordings with other than default settings.
 var settings = map[string]config.RegistryGateway{
 	"gateway-mode-openshift": {
 		Domain: "https://gateway.apps.lab.example.com", Name: "data-science-gateway", Namespace: "openshift-ingress", RouteNamespace: "redhat-ods-applications",
@@ -102,14 +101,14 @@ func recordings(t *testing.T) []recording {
 		r.stored.UID = "7f0c2f5e-0000-4000-8000-000000000001"
 		r.in.Gateway = settings[r.name]
 		proxy := r.stored.Spec.KubeRBACProxy
-		r.in.NamedDomain = proxy != nil && proxy.Domain != ""
+		r.in.HasCustomDomain = proxy != nil && proxy.Domain != ""
 		r.in.ServingCertificate = proxy != nil && proxy.TLSCertificateSecret == nil
 		all = append(all, r)
 	}
 	return all
 }
 
-// completed is the registry with the defaults that the original had filled in, as its status says.
+// completed returns the registry with the defaults of the legacy operator from its status.
 func (r recording) completed(t *testing.T) *v1beta1.ModelRegistry {
 	t.Helper()
 	stored, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&r.stored.Spec)
@@ -128,7 +127,7 @@ func (r recording) completed(t *testing.T) *v1beta1.ModelRegistry {
 	return m
 }
 
-// patched applies a JSON merge patch, as RFC 7396 describes it.
+// patched applies a JSON merge patch (RFC 7396).
 func patched(object, patch map[string]any) map[string]any {
 	if object == nil {
 		object = map[string]any{}
@@ -153,7 +152,7 @@ func (r recording) generates() bool {
 	return p != nil && p.GenerateDeployment != nil && *p.GenerateDeployment
 }
 
-// TestRecordings holds the builders against the original, field by field.
+// TestRecordings compares the builders with the legacy operator, field by field.
 func TestRecordings(t *testing.T) {
 	met := map[int]bool{}
 	for _, r := range recordings(t) {
@@ -185,7 +184,7 @@ func TestRecordings(t *testing.T) {
 	}
 }
 
-// Hosts and defaults in the status are those of the original, but for addresses that lead nowhere. [D22]
+// Hosts and defaults in the status are those of the legacy operator, except hosts that do not exist. [D22]
 func TestRecordedStatus(t *testing.T) {
 	differs := map[string]string{
 		"gateway-mode-openshift": "2.5: the gateway, newer than the recording",

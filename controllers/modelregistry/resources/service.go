@@ -15,29 +15,29 @@ import (
 )
 
 const (
-	// AnnotationServingCert asks OpenShift for a certificate in the Secret of this name.
+	// AnnotationServingCert requests a certificate of OpenShift in the named Secret.
 	AnnotationServingCert = "service.beta.openshift.io/serving-cert-secret-name"
-	// annotationAddress shows clients where the server is reached from outside.
+	// annotationAddress is the external address of the server for clients.
 	annotationAddress = "routing.opendatahub.io/external-address-rest"
 
 	plainPortName  = "http-api"
 	securePortName = "https-api"
 )
 
-// asPublished is the server as its Service shows it: through the proxy, if there is one before the pods that serve.
-func asPublished(m *v1beta1.ModelRegistry, in Inputs) registry.Server {
+// publishedServer returns the server as exposed by its Service: through the proxy, unless the serving pods have none.
+func publishedServer(m *v1beta1.ModelRegistry, in Inputs) registry.Server {
 	s := registry.Server{Name: ServiceName(m), Namespace: m.Namespace, Port: restPort(m), PortName: plainPortName}
-	if m.Spec.KubeRBACProxy != nil && !in.Opening {
+	if m.Spec.KubeRBACProxy != nil && !in.ProxyPending {
 		s.Port, s.PortName, s.Proxied = proxyPort(m), securePortName, true
 	}
 	return s
 }
 
-// service leads to the proxy, or to the server where there is none.
+// service returns the Service of the proxy, or of the server without a proxy.
 func service(m *v1beta1.ModelRegistry, in Inputs) *corev1ac.ServiceApplyConfiguration {
-	meta := metaOf(m, ServiceName(m))
+	meta := objectMeta(m, ServiceName(m))
 	meta.Annotations = serviceAnnotations(m, in)
-	return asPublished(m, in).Service(meta, ServerSelector(m))
+	return publishedServer(m, in).Service(meta, ServerSelector(m))
 }
 
 func serviceAnnotations(m *v1beta1.ModelRegistry, in Inputs) map[string]string {
@@ -56,32 +56,31 @@ func serviceAnnotations(m *v1beta1.ModelRegistry, in Inputs) map[string]string {
 	return annotations
 }
 
-// Published lists what makes the server reachable from outside of the cluster. Routes stay in addition to an HTTPRoute,
-// because clients know their addresses.
+// Published returns the objects that expose the server outside of the cluster. Routes are kept in addition to an HTTPRoute, because clients
+// use their hosts.
 func Published(m *v1beta1.ModelRegistry, in Inputs) apply.Desired {
 	var desired apply.Desired
 	if in.OpenShift && m.Spec.Rest.ServiceRoute == v1beta1.RouteEnabled {
 		desired.Add(plainRoute(m))
 	}
-	if routed(m, in) {
+	if hasRoute(m, in) {
 		desired.Add(resources.Published{
 			Service: ServiceName(m), Port: intstr.FromString(securePortName), Host: routeHost(m),
 			TLS: &routev1.TLSConfig{Termination: routev1.TLSTerminationReencrypt}, Wildcard: routev1.WildcardPolicyNone,
-		}.Route(metaOf(m, SecureRouteName(m))))
+		}.Route(objectMeta(m, SecureRouteName(m))))
 	}
 	if in.Exposure.Ingress() && wantsRoute(m) && routeHost(m) != "" {
-		desired.Add(asPublished(m, in).Ingress(metaOf(m, SecureRouteName(m)), routeHost(m), &in.Publishing))
+		desired.Add(publishedServer(m, in).Ingress(objectMeta(m, SecureRouteName(m)), routeHost(m), &in.Publishing))
 	}
 	if !in.GatewayMode() {
 		return desired
 	}
-	return append(desired, asPublished(m, in).BehindGateway(gatewayPath(m), registry.GatewayNames{
-		Grant: metaOf(m, GrantName(m)), Authority: metaOf(m, ServiceName(m)+"-ca"), Route: clusterMeta(m, HTTPRouteName(m)),
+	return append(desired, publishedServer(m, in).GatewayObjects(gatewayPath(m), registry.GatewayMetadata{
+		Grant: objectMeta(m, GrantName(m)), Authority: objectMeta(m, ServiceName(m)+"-ca"), Route: clusterMeta(m, HTTPRouteName(m)),
 	}, &in.Publishing)...)
 }
 
-// plainRoute is the Route that spec.rest.serviceRoute asks for. With a proxy, the Service has no port without TLS, so it
-// leads to the proxy as well, and callers without TLS are sent on.
+// plainRoute returns the Route of spec.rest.serviceRoute. With a proxy it targets the port with TLS and redirects callers without TLS.
 func plainRoute(m *v1beta1.ModelRegistry) runtime.ApplyConfiguration {
 	p := resources.Published{Service: ServiceName(m), Port: intstr.FromString(plainPortName)}
 	if m.Spec.KubeRBACProxy != nil {
@@ -90,47 +89,47 @@ func plainRoute(m *v1beta1.ModelRegistry) runtime.ApplyConfiguration {
 			Termination: routev1.TLSTerminationReencrypt, InsecureEdgeTerminationPolicy: routev1.InsecureEdgeTerminationPolicyRedirect,
 		}
 	}
-	return p.Route(metaOf(m, PlainRouteName(m)))
+	return p.Route(objectMeta(m, PlainRouteName(m)))
 }
 
-// wantsRoute reports whether the proxy is to be reached from outside.
+// wantsRoute reports whether the spec exposes the proxy.
 func wantsRoute(m *v1beta1.ModelRegistry) bool {
 	proxy := m.Spec.KubeRBACProxy
 	return proxy != nil && proxy.ServiceRoute != v1beta1.RouteDisabled
 }
 
-// routed reports whether there is a Route to the proxy.
-func routed(m *v1beta1.ModelRegistry, in Inputs) bool { return in.OpenShift && wantsRoute(m) }
+// hasRoute reports whether the proxy has a Route.
+func hasRoute(m *v1beta1.ModelRegistry, in Inputs) bool { return in.OpenShift && wantsRoute(m) }
 
-// externalAddress is where the proxy is reached from outside of the cluster, "" when nothing leads there.
+// externalAddress returns the address of the proxy outside of the cluster, "" if it is not exposed.
 func externalAddress(m *v1beta1.ModelRegistry, in Inputs) string {
-	if m.Spec.KubeRBACProxy != nil && in.AtGateway() {
+	if m.Spec.KubeRBACProxy != nil && in.HasGatewayAddress() {
 		return gatewayHost(m, in)
 	}
-	if host := outerHost(m, in); host != "" {
+	if host := externalHost(m, in); host != "" {
 		return fmt.Sprintf("%s:%d", host, orDefault(m.Spec.KubeRBACProxy.RoutePort, v1beta1.DefaultRoutePort))
 	}
 	return ""
 }
 
-// Hosts are the names by which the server is reached, the most public one first. Only what exists is listed, and what no Gateway or router refuses to serve.
+// Hosts returns the hosts of the server, external ones first. Hosts that Gateway or router rejected are omitted.
 func Hosts(m *v1beta1.ModelRegistry, in Inputs) []string {
 	var all []string
-	if in.AtGateway() {
+	if in.HasGatewayAddress() {
 		all = append(all, gatewayHost(m, in))
 	}
-	if host := outerHost(m, in); host != "" {
+	if host := externalHost(m, in); host != "" {
 		all = append(all, host)
 	}
 	inside := ServiceName(m) + "." + m.Namespace
 	return append(all, inside+".svc.cluster.local", inside, ServiceName(m))
 }
 
-// outerHost is the host at which Route or Ingress publish the proxy, or, where there are no Routes, something of the user's who names the
-// domain; "" where nothing does.
-func outerHost(m *v1beta1.ModelRegistry, in Inputs) string {
-	byUser := m.Spec.KubeRBACProxy != nil && in.NamedDomain && !in.OpenShift
-	if byUser || routed(m, in) && !in.Said.RefusedBy(true) || wantsRoute(m) && in.Exposure.Ingress() {
+// externalHost returns the host of Route or Ingress, or the one that the user provides for the domain in the spec if there are no Routes;
+// "" if the proxy is not exposed.
+func externalHost(m *v1beta1.ModelRegistry, in Inputs) string {
+	byUser := m.Spec.KubeRBACProxy != nil && in.HasCustomDomain && !in.OpenShift
+	if byUser || hasRoute(m, in) && !in.RouteReport.RejectedBy(true) || wantsRoute(m) && in.Exposure.Ingress() {
 		return routeHost(m)
 	}
 	return ""
@@ -140,7 +139,7 @@ func gatewayHost(m *v1beta1.ModelRegistry, in Inputs) string {
 	return in.Gateway.Domain + "/" + gatewayPath(m)
 }
 
-// routeHost is the host of Route N-https, "" where no domain is known: the router then chooses one.
+// routeHost returns the host of Route N-https, "" without a domain, in which case the router assigns it.
 func routeHost(m *v1beta1.ModelRegistry) string {
 	if m.Spec.KubeRBACProxy.Domain == "" {
 		return ""

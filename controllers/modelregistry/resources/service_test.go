@@ -13,7 +13,7 @@ import (
 
 func noDomain(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.Domain = "" }
 
-// [modelregistry-38] [modelregistry-41] Only what exists is published. [D22]
+// [modelregistry-38] [modelregistry-41] Only existing addresses are published. [D22]
 func TestAddresses(t *testing.T) {
 	inside := []string{"team-a.lab-registries.svc.cluster.local", "team-a.lab-registries", "team-a"}
 	const (
@@ -30,7 +30,7 @@ func TestAddresses(t *testing.T) {
 		"plain":                                  {registrytest.Registry(), plain, nil, ""},
 		"plain with a proxy":                     {registrytest.Registry(registrytest.Proxied), plain, nil, ""},
 		"plain with a proxy and no domain":       {registrytest.Registry(registrytest.Proxied, noDomain), plain, nil, ""},
-		"plain with a domain of the user":        {registrytest.Registry(registrytest.Proxied), with(plain, func(in *Inputs) { in.NamedDomain = true }), []string{route}, route + ":443"},
+		"plain with a domain of the user":        {registrytest.Registry(registrytest.Proxied), with(plain, func(in *Inputs) { in.HasCustomDomain = true }), []string{route}, route + ":443"},
 		"OpenShift without a proxy":              {registrytest.Registry(), openshift, nil, ""},
 		"OpenShift":                              {registrytest.Registry(registrytest.Proxied), openshift, []string{route}, route + ":443"},
 		"OpenShift with another port":            {registrytest.Registry(registrytest.Proxied, registrytest.Customised), openshift, []string{"team-a-rest.models.example.com"}, "team-a-rest.models.example.com:8443"},
@@ -80,7 +80,7 @@ func TestServiceAnnotations(t *testing.T) {
 	}
 }
 
-// [modelregistry-28] One port: that of the proxy, or else that of the server.
+// [modelregistry-28] The Service has one port: that of the proxy, or else that of the server.
 func TestServicePort(t *testing.T) {
 	https, http := "https", "http"
 	for name, c := range map[string]struct {

@@ -1,12 +1,12 @@
-// Package storage moves stored ModelRegistry objects from the version in which they were once written to the one in which
-// they are written now, so that the older version can be given up some day.
+// Package storage migrates stored ModelRegistry objects from an earlier API version to the current storage version, so that the earlier
+// version can be removed.
 //
-// Whether there is something to do says the CRD: the API server lists in status.storedVersions every version that any object
-// may be stored in, and removes nothing from that list. Every object is written back as it is, which an API server answers with a
-// write only for objects that are stored in another version. Then the list is trimmed, and no request follows ever after.
+// status.storedVersions of the CRD lists the versions in which objects may be stored; the API server never removes an entry. The migration
+// patches every object without a change, which makes the API server rewrite those that are stored in another version. Then it removes the
+// version from the list. With the version removed, later starts send no more than one request.
 package storage
 
-// The objects of every namespace have to be moved, whatever namespace the settings name.
+// Objects of all namespaces are migrated, whatever the configured namespace.
 // +kubebuilder:rbac:groups=modelregistry.opendatahub.io,resources=modelregistries,verbs=list;patch
 // +kubebuilder:rbac:groups=modelregistry.opendatahub.io,resources=modelregistries/status,verbs=patch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=modelregistries.modelregistry.opendatahub.io,verbs=get

@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 )
 
-// history is what may go wrong, request by request; when it is over everything works.
+// history is a sequence of request errors; after its end all requests succeed.
 type history struct {
 	faults []error
 	asked  int
@@ -36,13 +36,13 @@ func anyFault() *rapid.Generator[error] {
 	resource := schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: "modelregistries"}
 	return rapid.SampledFrom([]error{
 		nil, nil, nil, errors.New("connection refused"), apierrors.NewConflict(resource, "x", nil), apierrors.NewTooManyRequests("slow down", 1),
-		apierrors.NewInternalError(errors.New("conversion webhook failed")), apierrors.NewForbidden(resource, "x", nil), refused("x"),
+		apierrors.NewInternalError(errors.New("conversion webhook failed")), apierrors.NewForbidden(resource, "x", nil), rejection("x"),
 		apierrors.NewResourceExpired("the list is too old"), apierrors.NewBadRequest("no"), apierrors.NewServiceUnavailable("later"),
 	})
 }
 
-// Whatever fails, the older version leaves the list only after every object was written, and leaves it in the end.
-func TestNoFaultTrimsTooEarly(t *testing.T) {
+// With any failures, the older version is removed from the list only after every object was written, and is removed in the end.
+func TestFaultsDoNotTrimTooEarly(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		count := rapid.IntRange(0, 4).Draw(rt, "registries")
 		faults := rapid.SliceOfN(anyFault(), 0, 40).Draw(rt, "faults")
@@ -51,7 +51,7 @@ func TestNoFaultTrimsTooEarly(t *testing.T) {
 			for i := range count {
 				objects = append(objects, registryOf(fmt.Sprintf("r%d", i)))
 			}
-			w := newBench(t, objects...)
+			w := newTestEnv(t, objects...)
 			h := &history{faults: faults}
 			written := map[string]bool{}
 			w.fails = func(request string) error {
@@ -80,11 +80,11 @@ func TestNoFaultTrimsTooEarly(t *testing.T) {
 	})
 }
 
-// A replica that ends in the middle leaves a state from which the next one continues.
+// A new replica continues the migration of a stopped one.
 func TestTheNextReplicaContinues(t *testing.T) {
 	for stop := 1; stop <= 4; stop++ {
 		synctest.Test(t, func(t *testing.T) {
-			w := newBench(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"), registryOf("c"))
+			w := newTestEnv(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"), registryOf("c"))
 			w.fails = func(request string) error {
 				if strings.HasPrefix(request, "patch") && len(w.writes) >= stop {
 					return errors.New("killed")
@@ -106,22 +106,22 @@ func TestTheNextReplicaContinues(t *testing.T) {
 	}
 }
 
-// It is the elected replica that works.
-func TestOnlyTheElectedReplicaWorks(t *testing.T) {
+// The migration runs on the leader.
+func TestMigrationRunsOnTheLeader(t *testing.T) {
 	if r, says := any(&Migration{}).(manager.LeaderElectionRunnable); says && !r.NeedLeaderElection() { // others are taken to need it
 		t.Error("every replica would work")
 	}
 }
 
-// What admission refuses, in whatever words, is moved through its status; what is refused for another reason keeps the old version
-// in the list until it passes.
-func TestRefusalsOfEveryKind(t *testing.T) {
+// Objects rejected by admission with any message are migrated through their status; other rejections keep the older version in the list
+// until they end.
+func TestRejectionsOfEveryKind(t *testing.T) {
 	resource := schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: "modelregistries"}
 	for name, c := range map[string]struct {
 		refusal error
 		moved   bool // past the refusal
 	}{
-		"invalid":          {refused("a"), true},
+		"invalid":          {rejection("a"), true},
 		"a webhook says":   {apierrors.NewForbidden(resource, "a", errors.New("admission webhook denied the request")), true},
 		"bad":              {apierrors.NewBadRequest("no ModelRegistry"), true},
 		"gone meanwhile":   {apierrors.NewNotFound(resource, "a"), true},
@@ -131,7 +131,7 @@ func TestRefusalsOfEveryKind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newBench(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"))
+				w := newTestEnv(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"))
 				w.fails = func(request string) error {
 					if request == "patch a" {
 						return c.refusal

@@ -23,49 +23,49 @@ import (
 )
 
 const (
-	// crdName is the definition whose objects are moved.
+	// crdName is the CRD whose objects are migrated.
 	crdName = "modelregistries.modelregistry.opendatahub.io"
-	// retryMin and retryMax bound the pauses after a failure; the conversion webhook needs a moment after the start.
-	retryMin, retryMax = time.Second, 10 * time.Minute
+	// Back-off after a failure: the conversion webhook may not serve yet after the start.
+	minRetryInterval = time.Second
+	maxRetryInterval = 10 * time.Minute
 )
 
-// Migration moves stored objects. It is a manager Runnable that runs in the elected replica. All fields are required.
+// Migration migrates stored objects. It is a manager.Runnable that runs on the leader. All fields are required.
 type Migration struct {
-	// Reader reads without a cache.
+	// Reader is a client without cache.
 	Reader client.Reader
-	// Client writes, and knows which kinds are served.
+	// Client patches objects and has the RESTMapper.
 	Client client.Client
 	Clock  clock.Clock
 	Log    logr.Logger
-	// Source and Target are versions of ModelRegistry. Equal ones, or empty ones, mean that nothing is moved.
+	// Source and Target are versions of ModelRegistry. If they are equal or empty, no object is migrated.
 	Source, Target string
 }
 
-// Start implements manager.Runnable. It never returns an error: what fails is tried again, since nothing but the removal of an
-// old version waits for it.
+// Start implements manager.Runnable. It retries failures and always returns nil.
 func (m *Migration) Start(ctx context.Context) error {
 	if m.Source != m.Target && m.Source != "" && m.Target != "" {
-		registry.Retry(ctx, m.Clock, retryMin, retryMax, m.run, func(err error, after time.Duration) {
+		registry.Retry(ctx, m.Clock, minRetryInterval, maxRetryInterval, m.run, func(err error, after time.Duration) {
 			m.Log.Error(err, "Moving stored ModelRegistry objects failed and will be tried again", "after", after)
 		})
 	}
 	return nil
 }
 
-// run moves all objects once, if any may be stored in the source version.
+// run migrates all objects once, if any may be stored in the source version.
 func (m *Migration) run(ctx context.Context) error {
-	if crd, err := m.definition(ctx); err != nil || crd == nil {
+	if crd, err := m.getCRD(ctx); err != nil || crd == nil {
 		return err
 	}
-	if err := m.rewrite(ctx); err != nil {
+	if err := m.rewriteObjects(ctx); err != nil {
 		return err
 	}
-	return m.trim(ctx)
+	return m.trimStoredVersions(ctx)
 }
 
-// definition returns the CRD if objects may be stored in the source version, else nil. It returns an error while they would
-// be written back in that version.
-func (m *Migration) definition(ctx context.Context) (*unstructured.Unstructured, error) {
+// getCRD returns the CRD if objects may be stored in the source version, else nil. It returns an error if Target is not the storage
+// version.
+func (m *Migration) getCRD(ctx context.Context) (*unstructured.Unstructured, error) {
 	crd := &unstructured.Unstructured{}
 	crd.SetGroupVersionKind(certs.Conversion)
 	err := m.Reader.Get(ctx, types.NamespacedName{Name: crdName}, crd)
@@ -94,19 +94,19 @@ func storedVersions(crd *unstructured.Unstructured) []string {
 	return versions
 }
 
-// trim removes the source version from the list of stored ones, unless the definition changed meanwhile.
-func (m *Migration) trim(ctx context.Context) error {
-	crd, err := m.definition(ctx)
+// trimStoredVersions removes the source version from status.storedVersions, unless the CRD has changed.
+func (m *Migration) trimStoredVersions(ctx context.Context) error {
+	crd, err := m.getCRD(ctx)
 	if err != nil || crd == nil {
 		return err
 	}
-	left := slices.DeleteFunc(storedVersions(crd), func(v string) bool { return v == m.Source })
-	if len(left) == 0 { // nothing was ever written since the storage version changed
-		left = []string{m.Target}
+	remaining := slices.DeleteFunc(storedVersions(crd), func(v string) bool { return v == m.Source })
+	if len(remaining) == 0 { // no object was written since the storage version changed
+		remaining = []string{m.Target}
 	}
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": crd.GetResourceVersion()},
-		"status":   map[string]any{"storedVersions": left},
+		"status":   map[string]any{"storedVersions": remaining},
 	})
 	if err != nil {
 		return fmt.Errorf("encoding the patch: %w", err)
@@ -118,52 +118,52 @@ func (m *Migration) trim(ctx context.Context) error {
 	return nil
 }
 
-// page is how many objects are listed at a time.
-const page = 100
+// pageSize is the limit of a list request.
+const pageSize = 100
 
-// Annotations of an object that was written back. They are those that clusters know.
+// Annotations of a migrated object. They are those of the legacy operator.
 const (
-	markerPrefix    = "storage-migration.opendatahub.io/migrated-"
-	versionMigrated = "storage-migration.opendatahub.io/last-migrated-rv"
+	migratedAnnotationPrefix = "storage-migration.opendatahub.io/migrated-"
+	lastMigratedAnnotation   = "storage-migration.opendatahub.io/last-migrated-rv"
 )
 
-// rewrite writes every object back as it is. It continues after an error and joins them; what was written before costs no
-// write when it is tried again.
-func (m *Migration) rewrite(ctx context.Context) error {
+// rewriteObjects patches every object without a change of its spec. It continues after errors and joins them; a retry rewrites no object
+// twice.
+func (m *Migration) rewriteObjects(ctx context.Context) error {
 	var errs []error
-	for next := ""; ; {
+	for token := ""; ; {
 		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(m.kind("List"))
-		if err := m.Reader.List(ctx, list, client.Limit(page), client.Continue(next)); err != nil {
+		list.SetGroupVersionKind(m.gvk("List"))
+		if err := m.Reader.List(ctx, list, client.Limit(pageSize), client.Continue(token)); err != nil {
 			return errors.Join(append(errs, fmt.Errorf("listing ModelRegistry objects: %w", err))...)
 		}
 		for i := range list.Items {
 			object := &list.Items[i]
-			object.SetGroupVersionKind(m.kind(""))
-			if err := m.writeBack(ctx, object); err != nil {
+			object.SetGroupVersionKind(m.gvk(""))
+			if err := m.rewriteObject(ctx, object); err != nil {
 				errs = append(errs, fmt.Errorf("writing ModelRegistry %s/%s back: %w", object.Namespace, object.Name, err))
 			}
 		}
-		if next = list.Continue; next == "" {
+		if token = list.Continue; token == "" {
 			return errors.Join(errs...)
 		}
 	}
 }
 
-func (m *Migration) kind(suffix string) schema.GroupVersionKind {
+func (m *Migration) gvk(suffix string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: v1beta1.GroupVersion.Group, Version: m.Target, Kind: v1beta1.Kind + suffix}
 }
 
-// writeBack sends an object the patch that makes the API server write it in the version that it stores now. What is marked
-// gets a patch without content: the mark may be older than the last change of the stored version, and where it is not,
-// nothing is written. An object that admission refuses is written through its status, at which admission does not look.
-func (m *Migration) writeBack(ctx context.Context, object *metav1.PartialObjectMetadata) error {
+// rewriteObject sends a patch that makes the API server store an object in the storage version. An annotated object gets an empty patch,
+// which is only written if the object is stored in another version. An object rejected by admission is patched through its status, which
+// admission does not check.
+func (m *Migration) rewriteObject(ctx context.Context, object *metav1.PartialObjectMetadata) error {
 	patch := []byte("{}")
-	marker := markerPrefix + m.Source + "-to-" + m.Target
-	if _, marked := object.Annotations[marker]; !marked {
+	marker := migratedAnnotationPrefix + m.Source + "-to-" + m.Target
+	if _, migrated := object.Annotations[marker]; !migrated {
 		var err error
 		patch, err = json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{
-			marker: m.Clock.Now().UTC().Format(time.RFC3339), versionMigrated: object.ResourceVersion,
+			marker: m.Clock.Now().UTC().Format(time.RFC3339), lastMigratedAnnotation: object.ResourceVersion,
 		}}})
 		if err != nil {
 			return fmt.Errorf("encoding the mark: %w", err)

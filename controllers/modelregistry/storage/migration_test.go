@@ -29,8 +29,8 @@ import (
 
 const mark = "storage-migration.opendatahub.io/migrated-v1alpha1-to-v1beta1"
 
-// bench is a cluster with a CRD and registries.
-type bench struct {
+// testEnv is a cluster with a CRD and registries.
+type testEnv struct {
 	t      *testing.T
 	client client.Client
 	// writes lists the requests that are no reads.
@@ -39,7 +39,7 @@ type bench struct {
 	fails func(request string) error
 }
 
-// crd is the definition, with the versions that objects may be stored in.
+// crd returns the CRD with its stored versions.
 func crd(storage string, stored ...any) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: map[string]any{
 		"spec": map[string]any{"versions": []any{
@@ -56,9 +56,9 @@ func registryOf(name string) *v1beta1.ModelRegistry {
 	return &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name)}}
 }
 
-func newBench(t *testing.T, objects ...client.Object) *bench {
+func newTestEnv(t *testing.T, objects ...client.Object) *testEnv {
 	t.Helper()
-	w := &bench{t: t, fails: func(string) error { return nil }}
+	w := &testEnv{t: t, fails: func(string) error { return nil }}
 	s := runtime.NewScheme()
 	if err := v1beta1.AddToScheme(s); err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	return w
 }
 
-func (w *bench) note(verb string, o client.Object) error {
+func (w *testEnv) note(verb string, o client.Object) error {
 	request := verb + " " + o.GetName()
 	if !strings.HasPrefix(verb, "get") && !strings.HasPrefix(verb, "list") {
 		w.writes = append(w.writes, request)
@@ -88,7 +88,7 @@ func (w *bench) note(verb string, o client.Object) error {
 	return w.fails(request)
 }
 
-func (w *bench) funcs() interceptor.Funcs {
+func (w *testEnv) funcs() interceptor.Funcs {
 	return interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			if err := w.fails("get " + key.Name); err != nil {
@@ -117,12 +117,12 @@ func (w *bench) funcs() interceptor.Funcs {
 	}
 }
 
-func (w *bench) migration() *Migration {
+func (w *testEnv) migration() *Migration {
 	return &Migration{Reader: w.client, Client: w.client, Clock: clock.RealClock{}, Log: logr.Discard(), Source: "v1alpha1", Target: "v1beta1"}
 }
 
-// run starts the migration and lets the time go by.
-func (w *bench) run(m *Migration, span time.Duration) {
+// run starts the migration and advances the clock.
+func (w *testEnv) run(m *Migration, span time.Duration) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ended := make(chan error)
@@ -136,7 +136,7 @@ func (w *bench) run(m *Migration, span time.Duration) {
 	}
 }
 
-func (w *bench) stored() []string {
+func (w *testEnv) stored() []string {
 	w.t.Helper()
 	out := &unstructured.Unstructured{}
 	out.SetGroupVersionKind(certs.Conversion)
@@ -146,21 +146,21 @@ func (w *bench) stored() []string {
 	return storedVersions(out)
 }
 
-func (w *bench) mustHave(stored ...string) {
+func (w *testEnv) mustHave(stored ...string) {
 	w.t.Helper()
 	if got := w.stored(); !slices.Equal(got, stored) {
 		w.t.Errorf("stored versions %v, want %v", got, stored)
 	}
 }
 
-func (w *bench) mustWrite(requests ...string) {
+func (w *testEnv) mustWrite(requests ...string) {
 	w.t.Helper()
 	if !slices.Equal(w.writes, requests) {
 		w.t.Errorf("got  %q\nwant %q", w.writes, requests)
 	}
 }
 
-func TestNothingToDo(t *testing.T) { // [modelregistry-69]
+func TestNoMigrationNeeded(t *testing.T) { // [modelregistry-69]
 	for name, c := range map[string]struct {
 		objects []client.Object
 		change  func(*Migration)
@@ -173,7 +173,7 @@ func TestNothingToDo(t *testing.T) { // [modelregistry-69]
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newBench(t, c.objects...)
+				w := newTestEnv(t, c.objects...)
 				m := w.migration()
 				if c.change != nil {
 					c.change(m)
@@ -185,12 +185,12 @@ func TestNothingToDo(t *testing.T) { // [modelregistry-69]
 	}
 }
 
-// Every object is written back, marked, and the list of stored versions trimmed; nothing is queried afterwards, D29.
-func TestObjectsAreWrittenBack(t *testing.T) { // [modelregistry-69] [modelregistry-70] [modelregistry-71]
+// Every object is rewritten and annotated, and the list of stored versions is trimmed; no request follows, D29.
+func TestObjectsAreRewritten(t *testing.T) { // [modelregistry-69] [modelregistry-70] [modelregistry-71]
 	synctest.Test(t, func(t *testing.T) {
 		done := registryOf("b")
 		done.Annotations = map[string]string{mark: "2026-01-01T00:00:00Z"}
-		w := newBench(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), done)
+		w := newTestEnv(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), done)
 		reads := 0
 		w.fails = func(request string) error {
 			if strings.HasPrefix(request, "get") || request == "list" {
@@ -209,7 +209,7 @@ func TestObjectsAreWrittenBack(t *testing.T) { // [modelregistry-69] [modelregis
 		if err := w.client.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "a"}, &a); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := time.Parse(time.RFC3339, a.Annotations[mark]); err != nil || a.Annotations[versionMigrated] != "999" {
+		if _, err := time.Parse(time.RFC3339, a.Annotations[mark]); err != nil || a.Annotations[lastMigratedAnnotation] != "999" {
 			t.Errorf("%v, %v", a.Annotations, err)
 		}
 		var b v1beta1.ModelRegistry
@@ -221,15 +221,15 @@ func TestObjectsAreWrittenBack(t *testing.T) { // [modelregistry-69] [modelregis
 
 func TestOnlyTheSourceVersionWasStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newBench(t, crd("v1beta1", "v1alpha1"), registryOf("a"))
+		w := newTestEnv(t, crd("v1beta1", "v1alpha1"), registryOf("a"))
 		w.run(w.migration(), time.Minute)
 		w.mustHave("v1beta1")
 	})
 }
 
-func TestAnOlderDefinitionIsNotMigrated(t *testing.T) {
+func TestOtherStorageVersionIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newBench(t, crd("v1alpha1", "v1alpha1"), registryOf("a"))
+		w := newTestEnv(t, crd("v1alpha1", "v1alpha1"), registryOf("a"))
 		w.run(w.migration(), time.Hour)
 		w.mustWrite()
 		if err := w.migration().run(t.Context()); err == nil || !strings.Contains(err.Error(), "apply the one that comes with this program") {
@@ -238,14 +238,14 @@ func TestAnOlderDefinitionIsNotMigrated(t *testing.T) {
 	})
 }
 
-// One object that cannot be written keeps the version in the list, and is tried again until it can.
-func TestTroublePassesByItself(t *testing.T) {
+// One failing object keeps the version in the list, and is retried until it succeeds.
+func TestFailuresAreRetried(t *testing.T) {
 	for name, request := range map[string]string{
 		"reading the definition": "get " + crdName, "listing": "list", "an object": "patch a", "trimming": "patch status of " + crdName,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newBench(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"))
+				w := newTestEnv(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"))
 				tries := 0
 				w.fails = func(got string) error {
 					if got != request {
@@ -269,20 +269,20 @@ func TestTroublePassesByItself(t *testing.T) {
 	}
 }
 
-func refused(name string) error {
+func rejection(name string) error {
 	return apierrors.NewInvalid(v1beta1.GroupVersion.WithKind(v1beta1.Kind).GroupKind(), name, nil)
 }
 
-// An object that today's rules refuse is stored in the older version too, and must be moved all the same.
-func TestObjectsThatAdmissionRefusesAreMoved(t *testing.T) {
+// An object that current rules reject may be stored in the older version too, and must be migrated.
+func TestObjectsRejectedByAdmissionAreMigrated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newBench(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"))
+		w := newTestEnv(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"))
 		w.fails = func(request string) error {
 			if request == "patch a" {
-				return refused("a")
+				return rejection("a")
 			}
 			if request == "patch b" {
-				return apierrors.NewNotFound(schema.GroupResource{}, "b") // deleted meanwhile
+				return apierrors.NewNotFound(schema.GroupResource{}, "b") // deleted after the list
 			}
 			return nil
 		}
@@ -295,12 +295,12 @@ func TestObjectsThatAdmissionRefusesAreMoved(t *testing.T) {
 func TestManyObjectsAreListedInPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pages := 0
-		w := newBench(t, crd("v1beta1", "v1alpha1", "v1beta1"))
+		w := newTestEnv(t, crd("v1beta1", "v1alpha1", "v1beta1"))
 		reader := interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{
 			List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 				o := client.ListOptions{}
 				o.ApplyOptions(opts)
-				if o.Limit != page || o.Continue != strings.Repeat("x", pages) {
+				if o.Limit != pageSize || o.Continue != strings.Repeat("x", pages) {
 					t.Errorf("page %d: %+v", pages, o)
 				}
 				if pages++; pages < 3 {

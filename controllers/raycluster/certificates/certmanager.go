@@ -20,13 +20,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// annotationIssued is put by cert-manager on a Secret; its value is the name of the Certificate.
+// annotationIssued is set by cert-manager on a Secret; its value is the name of the Certificate.
 const annotationIssued = "cert-manager.io/certificate-name"
 
-// keepByCertManager asks cert-manager for the certificates. What it leaves in its Secrets has the form of ours, so pods are the
-// same. The Secret of the CA gets the ca.crt that comes with them; there is no ca.key, because the CA is not that of the cluster.
-func (p *reconciliation) keepByCertManager(ctx context.Context) error {
-	if err := p.Applier.Apply(ctx, p.cluster, p.plan.requests()); err != nil {
+// reconcileCertManager applies Certificates. The Secrets of cert-manager have the same keys as those of the operator, so pods do not differ.
+// The CA Secret gets the issued ca.crt but no ca.key, because cert-manager's CA does not belong to the cluster.
+func (p *reconciliation) reconcileCertManager(ctx context.Context) error {
+	if err := p.Applier.Apply(ctx, p.cluster, p.plan.certificates()); err != nil {
 		return err
 	}
 	for _, leaf := range p.plan.leaves {
@@ -37,24 +37,24 @@ func (p *reconciliation) keepByCertManager(ctx context.Context) error {
 	return nil
 }
 
-// recordIssued reads what cert-manager has issued, once for each version, and makes its Secret go with the cluster.
+// recordIssued reads each version of an issued certificate once, and makes the cluster the owner of its Secret.
 func (p *reconciliation) recordIssued(ctx context.Context, plan leafPlan) error {
-	known, good, err := p.isGood(ctx, plan.secret)
-	if err != nil || good && known.covers(plan.options) {
+	state, upToDate, err := p.isUpToDate(ctx, plan.secret)
+	if err != nil || upToDate && state.covers(plan.options) {
 		return err
 	}
-	live, err := p.read(ctx, plan.secret)
-	if err != nil || live == nil || live.Annotations[annotationIssued] != plan.secret { // its event brings us back
+	live, err := p.getSecret(ctx, plan.secret)
+	if err != nil || live == nil || live.Annotations[annotationIssued] != plan.secret { // its event requeues the cluster
 		return err
 	}
 	issued := certs.FirstCertificate(live.Data[corev1.TLSCertKey])
 	if issued == nil {
 		return nil
 	}
-	s := issuedSlot(plan, issued)
-	if p.isOurs(live) {
-		err = p.write(ctx, plan.secret, "", nil, s)
-	} else { // cert-manager takes it away with its Certificate
+	s := stateOfIssued(plan, issued)
+	if p.isManaged(live) {
+		err = p.applySecret(ctx, plan.secret, "", nil, s)
+	} else { // cert-manager owns it
 		s.uid, s.version = live.UID, live.ResourceVersion
 		p.memory.store(plan.secret, s)
 	}
@@ -64,9 +64,9 @@ func (p *reconciliation) recordIssued(ctx context.Context, plan leafPlan) error 
 	return err
 }
 
-// issuedSlot is what is remembered of a certificate of cert-manager. Names that are addresses were not requested.
-func issuedSlot(plan leafPlan, issued *x509.Certificate) slot {
-	s := slot{role: plan.role, next: issued.NotAfter, expires: issued.NotAfter, names: sets.New(issued.DNSNames...), addresses: sets.New[netip.Addr]()}
+// stateOfIssued returns the state of a certificate of cert-manager. It includes names that are addresses, which are not requested.
+func stateOfIssued(plan leafPlan, issued *x509.Certificate) secretState {
+	s := secretState{role: plan.role, checkAt: issued.NotAfter, expires: issued.NotAfter, names: sets.New(issued.DNSNames...), addresses: sets.New[netip.Addr]()}
 	for _, name := range plan.options.DNSNames {
 		if _, err := netip.ParseAddr(name); err == nil {
 			s.names.Insert(name)
@@ -80,17 +80,17 @@ func issuedSlot(plan leafPlan, issued *x509.Certificate) slot {
 	return s
 }
 
-// publishBundle writes the CA of the head's certificate to where pods and clients look for it.
-func (p *reconciliation) publishBundle(ctx context.Context, bundle []byte, leaf slot) error {
-	live, err := p.read(ctx, p.plan.authority)
-	if err != nil || !p.isOurs(live) {
+// publishBundle writes the CA of the head's certificate into the Secret that pods and clients read.
+func (p *reconciliation) publishBundle(ctx context.Context, bundle []byte, leaf secretState) error {
+	live, err := p.getSecret(ctx, p.plan.authority)
+	if err != nil || !p.isManaged(live) {
 		return err
 	}
-	return p.write(ctx, p.plan.authority, "", map[string][]byte{raycluster.KeyCACert: bundle},
-		slot{role: roleAuthority, next: leaf.next, expires: leaf.expires})
+	return p.applySecret(ctx, p.plan.authority, "", map[string][]byte{raycluster.KeyCACert: bundle},
+		secretState{role: roleAuthority, checkAt: leaf.checkAt, expires: leaf.expires})
 }
 
-// buildCertificate asks for the certificate of a role. Addresses are sorted, so that their order makes no difference.
+// buildCertificate returns the Certificate of a role. Addresses are sorted for a stable order.
 func buildCertificate(c raycluster.Cluster, leaf leafPlan, issuer config.Issuer) runtime.ApplyConfiguration {
 	var addresses []any
 	for _, a := range slices.SortedFunc(slices.Values(leaf.options.Addresses), netip.Addr.Compare) {
@@ -98,7 +98,7 @@ func buildCertificate(c raycluster.Cluster, leaf leafPlan, issuer config.Issuer)
 	}
 	dns := []any{}
 	for _, name := range slices.Sorted(slices.Values(leaf.options.DNSNames)) {
-		if _, err := netip.ParseAddr(name); err != nil { // cert-manager knows the difference, and refuses them
+		if _, err := netip.ParseAddr(name); err != nil { // cert-manager rejects addresses in dnsNames
 			dns = append(dns, name)
 		}
 	}

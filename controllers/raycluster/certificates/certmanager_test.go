@@ -23,7 +23,7 @@ var byCertManager = raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerCertMan
 
 func jsonOf(config runtime.ApplyConfiguration) ([]byte, error) { return json.Marshal(config) }
 
-// issue does what cert-manager does for a Certificate.
+// issue acts as cert-manager for a Certificate.
 func (w *fixture) issue(root *certs.Root, name string) {
 	w.t.Helper()
 	asked := &unstructured.Unstructured{}
@@ -38,7 +38,7 @@ func (w *fixture) issue(root *certs.Root, name string) {
 	for _, ip := range ips {
 		o.Addresses = append(o.Addresses, netip.MustParseAddr(ip))
 	}
-	leaf, err := root.KeepLeaf(nil, o, w.clock.Now())
+	leaf, err := root.EnsureLeaf(nil, o, w.clock.Now())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -58,24 +58,24 @@ func (w *fixture) issue(root *certs.Root, name string) {
 	}
 }
 
-// cert-manager gets requests for what we would issue, and its CA is what pods and clients trust.
+// Certificates have the names that the operator would issue, and pods and clients trust cert-manager's CA.
 func TestCertManagerIssues(t *testing.T) {
 	w, cluster := newFixture(t), demo(t)
 	ca, head, worker := demoSecrets(t)
 	w.served = capability.NewSet(capability.Certificate)
 	w.settings.CertManagerIssuer.Name = "team-ca"
-	company, err := certs.KeepRoot(nil, certs.RootOptions{CommonName: "company", Lifetime: authorityLifetime}, w.clock.Now())
+	company, err := certs.EnsureRoot(nil, certs.RootOptions{CommonName: "company", Lifetime: authorityLifetime}, w.clock.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.keep(cluster, byCertManager)
+	w.mustReconcile(cluster, byCertManager)
 	if w.writes != 2 {
 		t.Errorf("%d writes, want the two Certificates", w.writes)
 	}
 	w.issue(&company, head)
 	w.issue(&company, worker)
-	w.keep(cluster, byCertManager)
-	w.rests(cluster, byCertManager)
+	w.mustReconcile(cluster, byCertManager)
+	w.expectIdle(cluster, byCertManager)
 	if got := w.secret(ca); !bytes.Equal(got.Data["ca.crt"], company.Data["ca.crt"]) || len(got.Data) != 1 {
 		t.Errorf("the Secret of the CA has %d keys", len(got.Data))
 	}
@@ -87,41 +87,41 @@ func TestCertManagerIssues(t *testing.T) {
 		}
 	}
 	w.create(pending("a", raycluster.NodeTypeWorker, "10.0.0.2"))
-	w.keep(cluster, byCertManager)
+	w.mustReconcile(cluster, byCertManager)
 	if w.patches != 0 {
 		t.Error("a pod was marked for a certificate that is not issued yet")
 	}
 	w.issue(&company, worker)
-	w.keep(cluster, byCertManager)
+	w.mustReconcile(cluster, byCertManager)
 	mustBeFor(t, w.secret(worker), "10.0.0.2")
 	if w.patches != 1 {
 		t.Errorf("%d pods were marked", w.patches)
 	}
-	w.rests(cluster, byCertManager)
-	if wanted := Wanted(raycluster.View(cluster.Object), w.inputs(byCertManager)); len(wanted) != 5 {
+	w.expectIdle(cluster, byCertManager)
+	if wanted := Desired(raycluster.View(cluster.Object), w.inputs(byCertManager)); len(wanted) != 5 {
 		t.Errorf("%d objects are kept", len(wanted))
 	}
 }
 
-// Without its API the certificates are issued here, and that is reported once.
+// If cert-manager is not installed, the operator issues the certificates and reports that once.
 func TestCertManagerIsMissing(t *testing.T) {
 	w, cluster := newFixture(t), demo(t)
 	_, head, _ := demoSecrets(t)
-	w.keep(cluster, byCertManager)
+	w.mustReconcile(cluster, byCertManager)
 	if c := certificateOf(t, w.secret(head).Data["tls.crt"]); c.Issuer.CommonName != authorityName {
 		t.Errorf("issued by %s", c.Issuer)
 	}
-	if reported := w.reported(); strings.Count(reported, "Warning CertificateIssuerMissing") != 1 {
+	if reported := w.eventsSince(); strings.Count(reported, "Warning CertificateIssuerMissing") != 1 {
 		t.Errorf("reported:\n%s", reported)
 	}
-	w.rests(cluster, byCertManager)
-	if reported := w.reported(); reported != "" {
+	w.expectIdle(cluster, byCertManager)
+	if reported := w.eventsSince(); reported != "" {
 		t.Errorf("reported again:\n%s", reported)
 	}
-	// It comes, and what it has not issued is not taken for its work.
+	// After the installation, certificates of the operator do not count as issued by cert-manager.
 	w.served = capability.NewSet(capability.Certificate)
 	before := w.secret(head)
-	w.keep(cluster, byCertManager)
+	w.mustReconcile(cluster, byCertManager)
 	if !same(before.Data, w.secret(head).Data) {
 		t.Error("the certificate of before must serve until the next is there")
 	}

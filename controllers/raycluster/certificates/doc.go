@@ -1,13 +1,13 @@
-// Package certificates keeps the certificates of Ray clusters: the CA of each in a Secret, a certificate for its head and one for its
-// workers, and that of the proxy before its dashboard.
+// Package certificates issues and renews the certificates of Ray clusters: a CA per cluster in a Secret, one certificate for the head and
+// one for the workers, and that of the proxy in front of the dashboard.
 //
-// A reconcile goes through it like this:
+// A reconcile of the certificates:
 //
-//  1. Keeper.Keep (keeper.go) is called with the cluster and its mode; planCertificates (plan.go) says which Secrets belong to it, and for
-//     which names and addresses.
-//  2. isGood (keeper.go) asks the memory about each: a Secret of a known version whose time has not come costs no request.
-//  3. What is due is issued or renewed by issue.go with the engine of pkg/certs, or asked of cert-manager by certmanager.go. write
-//     (keeper.go) applies it.
-//  4. serve.go marks the pods that wait once their address is in the certificate, so that their kubelets look at once.
-//  5. Keep returns when something will be due: the next renewal.
+//  1. Reconciler.Reconcile (reconciler.go) is called with the cluster and its mode; planCertificates (plan.go) returns the Secrets of the
+//     cluster with their names and addresses.
+//  2. isUpToDate (reconciler.go) compares each Secret with the memory: an unchanged Secret that is not due needs no request.
+//  3. issue.go issues or renews due certificates with pkg/certs, or certmanager.go creates Certificates. applySecret (reconciler.go)
+//     applies the Secrets.
+//  4. podannotation.go annotates waiting pods when the certificate contains their address, so that the kubelet updates their volumes.
+//  5. Reconcile returns the time until the next renewal.
 package certificates

@@ -33,9 +33,9 @@ import (
 // byOperator is the mode of a new cluster.
 var byOperator = raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerOperator}
 
-// fixture keeps certificates on a fake API server, with a clock that stands still.
+// fixture is a Reconciler with a fake API server and a fake clock.
 type fixture struct {
-	*Keeper
+	*Reconciler
 	memory   Memory
 	t        *testing.T
 	clock    *clocktesting.FakeClock
@@ -44,9 +44,9 @@ type fixture struct {
 	settings config.RayCluster
 	served   capability.Set
 	domain   string
-	// hidden are names of Secrets that the cache does not show.
+	// hidden are names of Secrets that the cache does not hold.
 	hidden map[string]bool
-	// reads and writes count requests: of Secrets, and of everything.
+	// reads counts reads of Secrets, writes all writes.
 	reads, writes, patches int
 	fail                   error
 }
@@ -96,7 +96,7 @@ func newFixture(t *testing.T, existing ...client.Object) *fixture {
 			return nil // a cluster is given to each reconcile, and never stored
 		},
 	})
-	w.Keeper = &Keeper{
+	w.Reconciler = &Reconciler{
 		Cached: cached, Live: live, Writer: cached,
 		Applier: apply.New(apply.Options{Client: cached, Live: live, FieldOwner: raycluster.FieldOwner, Component: raycluster.ComponentName}),
 		Clock:   w.clock, Recorder: w.events,
@@ -105,7 +105,7 @@ func newFixture(t *testing.T, existing ...client.Object) *fixture {
 	return w
 }
 
-// demo is a cluster with one group of workers and hashed names.
+// demo returns a cluster with one worker group and hashed names.
 func demo(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
@@ -124,31 +124,31 @@ func (w *fixture) inputs(mode raycluster.Mode) Inputs {
 	return Inputs{RayCluster: w.settings, Mode: mode, Domain: w.domain, CertManager: w.served.Has(capability.Certificate)}
 }
 
-// Keep reconciles the certificates of a cluster with its pods.
-func (w *fixture) Keep(ctx context.Context, cluster *unstructured.Unstructured, mode raycluster.Mode) (time.Duration, error) {
+// reconcile reconciles the certificates of a cluster with its pods.
+func (w *fixture) reconcile(ctx context.Context, cluster *unstructured.Unstructured, mode raycluster.Mode) (time.Duration, error) {
 	in := w.inputs(mode)
 	var err error
-	if in.Pods, err = pods.Of(ctx, w.server, cluster.GetNamespace(), cluster.GetUID()); err != nil {
+	if in.Pods, err = pods.List(ctx, w.server, cluster.GetNamespace(), cluster.GetUID()); err != nil {
 		return 0, err
 	}
-	return w.Keeper.Keep(ctx, cluster, in, &w.memory)
+	return w.Reconciler.Reconcile(ctx, cluster, in, &w.memory)
 }
 
-// keep reconciles without an error.
-func (w *fixture) keep(cluster *unstructured.Unstructured, mode raycluster.Mode) time.Duration {
+// mustReconcile reconciles without an error.
+func (w *fixture) mustReconcile(cluster *unstructured.Unstructured, mode raycluster.Mode) time.Duration {
 	w.t.Helper()
-	after, err := w.Keep(w.t.Context(), cluster, mode)
+	after, err := w.reconcile(w.t.Context(), cluster, mode)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return after
 }
 
-// rests reconciles, which may not cost a request.
-func (w *fixture) rests(cluster *unstructured.Unstructured, mode raycluster.Mode) {
+// expectIdle expects a reconcile without requests.
+func (w *fixture) expectIdle(cluster *unstructured.Unstructured, mode raycluster.Mode) {
 	w.t.Helper()
 	reads, writes, patches := w.reads, w.writes, w.patches
-	w.keep(cluster, mode)
+	w.mustReconcile(cluster, mode)
 	if w.reads != reads || w.writes != writes || w.patches != patches {
 		w.t.Errorf("%d reads, %d writes and %d patches at rest", w.reads-reads, w.writes-writes, w.patches-patches)
 	}
@@ -179,8 +179,8 @@ func (w *fixture) create(objects ...client.Object) {
 	}
 }
 
-// reported returns the Events since the last call.
-func (w *fixture) reported() string {
+// eventsSince returns the Events since the last call.
+func (w *fixture) eventsSince() string {
 	var out []string
 	for {
 		select {
@@ -192,7 +192,7 @@ func (w *fixture) reported() string {
 	}
 }
 
-// expires reads the metric of one certificate.
+// expires returns the metric of one certificate.
 func expires(role string) time.Time {
 	var m dto.Metric
 	if err := expiry.WithLabelValues("team", "demo", role).Write(&m); err != nil {
@@ -201,14 +201,14 @@ func expires(role string) time.Time {
 	return time.Unix(int64(m.GetGauge().GetValue()), 0).UTC()
 }
 
-// pending is a pod that waits for its certificate.
+// pending returns a pod that waits for its certificate.
 func pending(name, role string, ips ...string) *corev1.Pod {
 	pod := raytest.Pod(name, role, "u", ips...)
 	pod.Status.Phase = corev1.PodPending
 	return pod
 }
 
-// manyPods are n running workers.
+// manyPods returns n running workers.
 func manyPods(n int, start time.Time) []corev1.Pod {
 	var out []corev1.Pod
 	for i := range n {
@@ -219,5 +219,5 @@ func manyPods(n int, start time.Time) []corev1.Pod {
 	return out
 }
 
-// same reports whether two Secrets hold the same.
+// same reports whether two Secrets have equal content.
 func same(a, b map[string][]byte) bool { return maps.EqualFunc(a, b, bytes.Equal) }

@@ -14,14 +14,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/raytest"
 )
 
-// The Secrets of a cluster, without what differs from cluster to cluster: keys, types, labels, owner.
+// The Secrets of a cluster, without random values: keys, types, labels, owner.
 func TestSecretsOfACluster(t *testing.T) {
 	w, cluster := newFixture(t), demo(t)
 	mode := byOperator
 	mode.Auth = raycluster.AuthProxy
-	w.keep(cluster, mode)
+	w.mustReconcile(cluster, mode)
 	var objects []*unstructured.Unstructured
-	for _, name := range planCertificates(raycluster.View(cluster.Object), w.inputs(mode)).secrets() {
+	for _, name := range planCertificates(raycluster.View(cluster.Object), w.inputs(mode)).secretNames() {
 		secret := w.secret(name)
 		secret.SetGroupVersionKind(secretGVK)
 		for key := range secret.Data {
@@ -39,7 +39,7 @@ func TestSecretsOfACluster(t *testing.T) {
 	framework.Golden(t, "testdata/secrets.yaml", objects)
 }
 
-// The requests to cert-manager.
+// The Certificates for cert-manager.
 func TestCertificatesOfCertManager(t *testing.T) {
 	pods := []corev1.Pod{*raytest.Pod("h", raycluster.NodeTypeHead, "u", "10.0.0.1", "fd00::1"), *raytest.Pod("w", raycluster.NodeTypeWorker, "u", "10.0.0.2")}
 	issuer := config.Issuer{Name: "team-ca", Kind: "ClusterIssuer", Group: "cert-manager.io"}

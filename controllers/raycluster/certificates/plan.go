@@ -19,15 +19,14 @@ import (
 const (
 	// authorityName is the whole subject of the CA of a cluster. Clients issue certificates with this issuer.
 	authorityName = "root-ca"
-	// leafLifetime is how long a process of Ray can talk to others: it reads its certificate when it starts. A pod that
-	// starts shortly before a renewal has two thirds of it.
+	// leafLifetime is the maximum life of a Ray process, which reads its certificate only at start. A pod that starts shortly before a renewal
+	// has two thirds of it.
 	leafLifetime = 365 * 24 * time.Hour
-	// authorityLifetime lets every certificate end before the CA does that signed it, see certs.Root.
+	// authorityLifetime exceeds that of every certificate the CA signs, see certs.Root.
 	authorityLifetime = 3 * leafLifetime
-	// maxAddresses bounds a certificate: Ray's TLS library refuses chains of more than 100 kB, and an address takes up to 41
-	// bytes of it.
+	// maxAddresses limits the size of a certificate: Ray's TLS library rejects chains of more than 100 kB, and an address takes up to 41 bytes.
 	maxAddresses = 2048
-	// proxyAuthority is the common name of the CA that signs the certificate of one proxy, and is thrown away.
+	// proxyAuthority is the common name of the CA that signs one proxy certificate; its key is discarded.
 	proxyAuthority = "odh-platform-operator-raycluster-proxy-ca"
 )
 
@@ -39,33 +38,32 @@ const (
 	roleProxy     = "proxy"
 )
 
-// leafPlan is one certificate for all pods of a role.
+// leafPlan is the certificate of all pods of a role.
 type leafPlan struct {
 	role, secret string
 	options      certs.LeafOptions
-	// left counts the addresses for which there is no room.
-	left int
+	// excludedAddresses is the number of addresses beyond maxAddresses.
+	excludedAddresses int
 }
 
-// certificatePlan says which certificates a cluster should have.
+// certificatePlan holds the desired certificates of a cluster.
 type certificatePlan struct {
 	cluster raycluster.Cluster
 	issuer  raycluster.Issuer
-	// manager is what signs for cert-manager.
-	manager config.Issuer
-	// authority is the name of the Secret of the CA; empty without mutual TLS.
+	// certManagerIssuer is the issuer in Certificates of cert-manager.
+	certManagerIssuer config.Issuer
+	// authority is the name of the CA Secret; "" without mutual TLS.
 	authority string
 	root      certs.RootOptions
-	// leaves are issued here or by cert-manager; there are none where the pods issue their own.
+	// leaves are issued by the operator or cert-manager; none with IssuerPod.
 	leaves []leafPlan
-	// proxy is the name of the Secret of the dashboard's proxy, where the platform issues no certificate for it.
+	// proxy is the name of the Secret of the dashboard's proxy; "" if the platform issues its certificate.
 	proxy   string
 	serving certs.ServingOptions
 }
 
-// planCertificates decides from the cluster and what it depends on.
 func planCertificates(c raycluster.Cluster, in Inputs) certificatePlan {
-	p, m := certificatePlan{cluster: c, manager: in.CertManagerIssuer}, in.Mode
+	p, m := certificatePlan{cluster: c, certManagerIssuer: in.CertManagerIssuer}, in.Mode
 	if !m.Active() {
 		return p
 	}
@@ -88,15 +86,14 @@ func planCertificates(c raycluster.Cluster, in Inputs) certificatePlan {
 		service := names.ProxyService + "." + c.Namespace() + ".svc"
 		p.proxy = names.ProxyTLS
 		p.serving = certs.ServingOptions{
-			Authority: proxyAuthority, Lifetime: leafLifetime, Algorithm: algorithm,
+			CACommonName: proxyAuthority, Lifetime: leafLifetime, Algorithm: algorithm,
 			DNSNames: []string{service, service + "." + in.ClusterDomain, names.ProxyService, "localhost"},
 		}
 	}
 	return p
 }
 
-// commonNames are those of every pod: the address of loopback as a name too, for clients that compare texts, and the head, whose
-// name KubeRay gives to all.
+// commonNames returns the names of every pod: the loopback address as a name too, for clients that compare strings, and the head Service.
 func commonNames(c raycluster.Cluster, in Inputs) []string {
 	return []string{"127.0.0.1", "localhost", c.HeadDNSName() + "." + in.ClusterDomain}
 }
@@ -109,7 +106,7 @@ func headNames(c raycluster.Cluster, in Inputs) []string {
 	return out
 }
 
-// planLeaf collects the addresses of the pods of a role, the oldest pods first. IPv4 addresses are names too.
+// planLeaf returns the certificate with the addresses of the pods of a role, oldest pods first. IPv4 addresses are names too.
 func planLeaf(role, secret string, algorithm certs.Algorithm, names []string, all []corev1.Pod) leafPlan {
 	p := leafPlan{role: role, secret: secret, options: certs.LeafOptions{
 		CommonName: "ray-" + role, DNSNames: names, Lifetime: leafLifetime, Algorithm: algorithm,
@@ -118,7 +115,7 @@ func planLeaf(role, secret string, algorithm certs.Algorithm, names []string, al
 	for _, pod := range oldestFirst(podsOfRole(role, all)) {
 		addresses := pods.Addresses(pod)
 		if len(p.options.Addresses)+len(addresses) > maxAddresses {
-			p.left += len(addresses)
+			p.excludedAddresses += len(addresses)
 			continue
 		}
 		p.options.Addresses = append(p.options.Addresses, addresses...)
@@ -131,12 +128,12 @@ func planLeaf(role, secret string, algorithm certs.Algorithm, names []string, al
 	return p
 }
 
-// podsOfRole returns the pods of a role that are not over. Only one that is gone for good may lose its address.
+// podsOfRole returns the pods of a role that have not finished. All others may still use their address.
 func podsOfRole(role string, all []corev1.Pod) []*corev1.Pod {
 	var out []*corev1.Pod
 	for i := range all {
 		pod := &all[i]
-		if !pods.IsOver(pod) && pods.IsHead(pod) == (role == roleHead) {
+		if !pods.IsFinished(pod) && pods.IsHead(pod) == (role == roleHead) {
 			out = append(out, pod)
 		}
 	}
@@ -150,43 +147,42 @@ func oldestFirst(all []*corev1.Pod) []*corev1.Pod {
 	return all
 }
 
-// Wanted names the objects that belong to the certificates of a cluster, so that the others can be pruned.
-func Wanted(c raycluster.Cluster, in Inputs) apply.Desired {
+// Desired returns the objects that belong to the certificates of a cluster. They must not be pruned.
+func Desired(c raycluster.Cluster, in Inputs) apply.Desired {
 	p := planCertificates(c, in)
-	out := p.requests()
-	for _, name := range p.secrets() {
+	out := p.certificates()
+	for _, name := range p.secretNames() {
 		out.Add(corev1ac.Secret(name, c.Namespace()))
 	}
 	return out
 }
 
-// Render returns the Secrets of certificates without their data, and the requests to cert-manager, for a new cluster. The names are those of
-// the Secrets.
+// Render returns the Secrets without data and the Certificates of a new cluster, and the names of the Secrets.
 func Render(c raycluster.Cluster, in Inputs) (desired apply.Desired, secrets []string) {
 	p := planCertificates(c, in)
-	for _, name := range p.secrets() {
+	for _, name := range p.secretNames() {
 		if p.issuer == raycluster.IssuerCertManager && name != p.proxy {
-			continue // cert-manager makes them
+			continue // created by cert-manager
 		}
 		desired.Add(corev1ac.Secret(name, c.Namespace()).WithLabels(map[string]string{raycluster.LabelClusterName: c.Name()}))
 		secrets = append(secrets, name)
 	}
-	return append(desired, p.requests()...), secrets
+	return append(desired, p.certificates()...), secrets
 }
 
-// requests are those to cert-manager, where it issues.
-func (p certificatePlan) requests() apply.Desired {
+// certificates returns the Certificates for cert-manager.
+func (p certificatePlan) certificates() apply.Desired {
 	var out apply.Desired
 	if p.issuer == raycluster.IssuerCertManager {
 		for _, leaf := range p.leaves {
-			out.Add(buildCertificate(p.cluster, leaf, p.manager))
+			out.Add(buildCertificate(p.cluster, leaf, p.certManagerIssuer))
 		}
 	}
 	return out
 }
 
-// secrets are the names of all Secrets of a plan.
-func (p certificatePlan) secrets() []string {
+// secretNames returns the names of all Secrets of a plan.
+func (p certificatePlan) secretNames() []string {
 	var out []string
 	for _, name := range []string{p.authority, p.proxy} {
 		if name != "" {

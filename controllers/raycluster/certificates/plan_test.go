@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/raytest"
 )
 
-// R13: the names of section 6.12, without the one that an empty domain made.
+// R13: the names of the certificates, without a name for an empty domain.
 func TestNamesInCertificates(t *testing.T) {
 	pods := []corev1.Pod{*raytest.Pod("h", raycluster.NodeTypeHead, "u", "10.0.0.1", "fd00::1"), *raytest.Pod("w", raycluster.NodeTypeWorker, "u", "10.0.0.2")}
 	override := demo(t)
@@ -84,7 +84,7 @@ func TestPlans(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := planCertificates(raycluster.View(tc.cluster.Object), Inputs{RayCluster: tc.settings, Mode: tc.mode, CertManager: true})
-			got := p.secrets()
+			got := p.secretNames()
 			if len(got) != len(tc.want) {
 				t.Fatalf("got %v, want %v", got, tc.want)
 			}
@@ -105,43 +105,43 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// Certificates are bounded. Who came first stays in, whatever comes.
+// The number of addresses is limited, and the oldest pods have priority.
 func TestTooManyPods(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	pods := manyPods(maxAddresses+100, start)
 	slices.Reverse(pods)
 	leaf := planLeaf(roleWorker, "s", "", nil, pods)
-	if len(leaf.options.Addresses) != maxAddresses || leaf.left != 102 { // two are those of loopback
-		t.Errorf("%d addresses, %d left out", len(leaf.options.Addresses), leaf.left)
+	if len(leaf.options.Addresses) != maxAddresses || leaf.excludedAddresses != 102 { // two are those of loopback
+		t.Errorf("%d addresses, %d left out", len(leaf.options.Addresses), leaf.excludedAddresses)
 	}
 	if !slices.Contains(leaf.options.Addresses, netip.MustParseAddr("10.0.0.0")) || slices.Contains(leaf.options.Addresses, netip.MustParseAddr("10.0.8.50")) {
 		t.Error("the oldest pods come first")
 	}
 	w, cluster := newFixture(t), demo(t)
-	root, err := certs.KeepRoot(nil, certs.RootOptions{CommonName: authorityName, Lifetime: authorityLifetime, Algorithm: certs.RSA}, start)
+	root, err := certs.EnsureRoot(nil, certs.RootOptions{CommonName: authorityName, Lifetime: authorityLifetime, Algorithm: certs.RSA}, start)
 	if err != nil {
 		t.Fatal(err)
 	}
-	issued, err := root.KeepLeaf(nil, leaf.options, start)
+	issued, err := root.EnsureLeaf(nil, leaf.options, start)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if size := len(certificateOf(t, issued.Data["tls.crt"]).Raw); size > 90_000 {
 		t.Errorf("a certificate of %d bytes, Ray accepts 100 kB", size)
 	}
-	w.memory.begin(cluster)
-	p := &reconciliation{Keeper: w.Keeper, cluster: cluster, memory: &w.memory}
-	p.tellOfRoom(leaf)
-	if reported := w.reported(); strings.Count(reported, "CertificateTooManyPods") != 1 || !strings.Contains(reported, "102 more do not fit") {
+	w.memory.init(cluster)
+	p := &reconciliation{Reconciler: w.Reconciler, cluster: cluster, memory: &w.memory}
+	p.capacityEvent(leaf)
+	if reported := w.eventsSince(); strings.Count(reported, "CertificateTooManyPods") != 1 || !strings.Contains(reported, "102 more do not fit") {
 		t.Errorf("reported:\n%s", reported)
 	}
-	p.tellOfRoom(leaf)
-	if reported := w.reported(); reported != "" {
+	p.capacityEvent(leaf)
+	if reported := w.eventsSince(); reported != "" {
 		t.Errorf("reported again:\n%s", reported)
 	}
 }
 
-// Pods that are over lose their address, pods that are on their way out keep it.
+// Finished pods lose their address, terminating pods keep it.
 func TestPodsOfRole(t *testing.T) {
 	pods := []corev1.Pod{
 		*raytest.Pod("h", raycluster.NodeTypeHead, "u", "10.0.0.1"), *raytest.Pod("w", raycluster.NodeTypeWorker, "u", "10.0.0.2"),

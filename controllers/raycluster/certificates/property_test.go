@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// story is a cluster to which things happen.
+// story is a cluster with random events.
 type story struct {
 	*fixture
 	cluster *unstructured.Unstructured
@@ -24,7 +24,7 @@ type story struct {
 	made    int
 }
 
-// happens makes one thing happen.
+// happens runs one random event.
 func (s *story) happens(t *rapid.T, steps []string) {
 	ca, head, worker := demoSecrets(s.t)
 	secrets := []string{ca, head, worker}
@@ -94,10 +94,10 @@ func (s *story) somePod(t *rapid.T) *corev1.Pod {
 	return pod
 }
 
-// settle reconciles until nothing is to be done at this moment, as the work queue does.
+// settle reconciles until nothing is due, as the work queue does.
 func (s *story) settle(t *rapid.T) {
 	for range 5 {
-		after, err := s.Keep(s.t.Context(), s.cluster, byOperator)
+		after, err := s.reconcile(s.t.Context(), s.cluster, byOperator)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func (s *story) settle(t *rapid.T) {
 	t.Fatal("it does not come to rest")
 }
 
-// check looks at what a pod that starts now would find.
+// check verifies the certificate that a new pod would read.
 func (s *story) check(t *rapid.T) {
 	ca, head, worker := demoSecrets(s.t)
 	root := s.secret(ca)
@@ -146,8 +146,8 @@ func (s *story) check(t *rapid.T) {
 	}
 }
 
-// Whatever happens to pods, Secrets, time and the operator: once it has come to rest every living pod has a certificate with
-// its addresses that is good for half a year, and rest costs nothing.
+// After any events of pods, Secrets, time and the operator, every running pod has a certificate with its addresses that is valid for half
+// a year, and idle reconciles send no requests.
 func TestWhateverHappensPodsHaveCertificates(t *testing.T) {
 	steps := []string{
 		"a pod is made", "a pod is made", "a pod gets addresses", "a pod gets addresses", "a pod starts", "a pod goes", "time passes",

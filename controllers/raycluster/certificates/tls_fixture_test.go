@@ -20,10 +20,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// workspace is where the pods have their certificates; here it is a folder of the test.
+// workspace is the directory of certificates in pods, replaced by a temporary directory.
 const workspace = "/home/ray/workspace"
 
-// machine is a pod with its files, as a kubelet would mount them, and without containers.
+// machine is a pod with its mounted files, without containers.
 type machine struct {
 	t    *testing.T
 	w    *fixture
@@ -33,7 +33,7 @@ type machine struct {
 	role string
 }
 
-// machine makes the files of a pod. Its containers see what the admission puts into the pod template.
+// machine creates the files of a pod with the volumes that admission injects.
 func (w *fixture) machine(role, ip string, issuer raycluster.Issuer) *machine {
 	w.t.Helper()
 	c := raycluster.View(demo(w.t).Object)
@@ -45,7 +45,7 @@ func (w *fixture) machine(role, ip string, issuer raycluster.Issuer) *machine {
 	return m
 }
 
-// mount brings the volumes up to date.
+// mount updates the volumes.
 func (m *machine) mount() {
 	m.t.Helper()
 	paths := map[string]string{}
@@ -72,7 +72,7 @@ func (m *machine) mount() {
 			files[*item.Key] = *item.Path
 		}
 		for key, file := range files {
-			// A kubelet swaps a symbolic link, so no file is ever seen half written.
+			// A kubelet swaps a symbolic link, so updates are atomic.
 			next := filepath.Join(path, file+".next")
 			if err := errors.Join(os.WriteFile(next, secret.Data[key], 0o600), os.Rename(next, filepath.Join(path, file))); err != nil {
 				m.t.Fatal(err)
@@ -81,7 +81,7 @@ func (m *machine) mount() {
 	}
 }
 
-// command is the init container, with the folders of the test in the place of its own.
+// command returns the command of the init container with replaced directories.
 func (m *machine) command(ctx context.Context) *exec.Cmd {
 	m.t.Helper()
 	hosts := filepath.Join(m.dir, "hosts")
@@ -113,7 +113,7 @@ func (m *machine) command(ctx context.Context) *exec.Cmd {
 	return run
 }
 
-// start runs the init container, which has to end soon.
+// start runs the init container, which must end within the timeout.
 func (m *machine) start() {
 	m.t.Helper()
 	ctx, cancel := context.WithTimeout(m.t.Context(), time.Minute)
@@ -123,7 +123,7 @@ func (m *machine) start() {
 	}
 }
 
-// process is what a process of Ray has read at its start.
+// process has the files that a Ray process reads at its start.
 type process struct {
 	certificate tls.Certificate
 	trusted     *x509.CertPool
@@ -148,7 +148,7 @@ func (m *machine) process() process {
 	return p
 }
 
-// client is what a process opens connections with.
+// client returns the TLS client configuration of a process.
 func (p process) client(name string, now time.Time) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{p.certificate}, RootCAs: p.trusted, ServerName: name,
@@ -156,8 +156,7 @@ func (p process) client(name string, now time.Time) *tls.Config {
 	}
 }
 
-// dial makes a handshake of a client with the process as a server, both of which demand a certificate, and sends a word each
-// way. Nil means that both accepted.
+// dial runs a handshake with mutual TLS and exchanges data. It returns nil if both sides accept.
 func (p process) dial(client *tls.Config, now time.Time) error {
 	listener, err := tls.Listen("tcp", net.JoinHostPort(p.ip, "0"), &tls.Config{
 		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{p.certificate}, ClientCAs: p.trusted,
@@ -194,7 +193,7 @@ func serveOne(listener net.Listener) error {
 	return err
 }
 
-// needsOpenSSL skips a test where the program of the init container's image is missing.
+// needsOpenSSL skips a test without openssl, which the image of the init container has.
 func needsOpenSSL(t *testing.T) {
 	t.Helper()
 	for _, program := range []string{"sh", "openssl", "awk"} {
@@ -204,16 +203,16 @@ func needsOpenSSL(t *testing.T) {
 	}
 }
 
-// now is the clock of the machine, because openssl asks for it.
+// atPresent sets the real time, because openssl uses it.
 func (w *fixture) atPresent() *fixture {
 	w.clock.SetTime(time.Now())
 	return w
 }
 
-// dataOf is a copy of what a Secret holds.
+// dataOf returns a copy of the data of a Secret.
 func (w *fixture) dataOf(name string) map[string][]byte { return maps.Clone(w.secret(name).Data) }
 
-// keysIn lists the files of a folder.
+// keysIn lists the files of a directory.
 func keysIn(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -228,7 +227,7 @@ func keysIn(t *testing.T, dir string) []string {
 	return out
 }
 
-// withPods adds pods that have these addresses.
+// withPods adds pods with these addresses.
 func (w *fixture) withPods(head string, workers ...string) *fixture {
 	w.t.Helper()
 	w.create(pending("h", raycluster.NodeTypeHead, head))

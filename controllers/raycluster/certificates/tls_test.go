@@ -15,17 +15,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// Addresses of loopback, of which Linux has many.
+// Loopback addresses.
 const headIP, workerIP, lateIP = "127.0.0.2", "127.0.0.3", "127.0.0.4"
 
-// R12, R13: with the files that pods find, after the init container said so, head and worker talk by address and by name.
+// R12, R13: with the mounted files, after the init container ended, head and worker connect by address and by name.
 func TestHeadAndWorkerTalk(t *testing.T) {
 	needsOpenSSL(t)
 	for _, algorithm := range []string{"ECDSA", "RSA"} {
 		t.Run(algorithm, func(t *testing.T) {
 			w := newFixture(t).atPresent().withPods(headIP, workerIP)
 			w.settings.CertificateKeyAlgorithm = algorithm
-			w.keep(demo(t), byOperator)
+			w.mustReconcile(demo(t), byOperator)
 			head, worker := w.machine(raycluster.NodeTypeHead, headIP, raycluster.IssuerOperator), w.machine(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerOperator)
 			head.start()
 			worker.start()
@@ -54,11 +54,11 @@ func TestHeadAndWorkerTalk(t *testing.T) {
 
 func TestPeersThatAreRefused(t *testing.T) {
 	w := newFixture(t).withPods(headIP, workerIP)
-	w.keep(demo(t), byOperator)
+	w.mustReconcile(demo(t), byOperator)
 	now := w.clock.Now()
 	head, worker := w.machine(raycluster.NodeTypeHead, headIP, raycluster.IssuerOperator), w.machine(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerOperator)
 	other := newFixture(t).withPods(headIP, workerIP) // another cluster of the same name
-	other.keep(demo(t), byOperator)
+	other.mustReconcile(demo(t), byOperator)
 	stranger := other.machine(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerOperator).process()
 
 	bare := worker.process().client(headIP, now)
@@ -77,7 +77,7 @@ func TestPeersThatAreRefused(t *testing.T) {
 	end := now.Add(leafLifetime + time.Hour)
 	old := head.process()
 	w.clock.SetTime(end)
-	w.keep(demo(t), byOperator)
+	w.mustReconcile(demo(t), byOperator)
 	fresh := w.machine(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerOperator).process()
 	if err := head.process().dial(worker.process().client(headIP, end), end); err == nil {
 		t.Error("both certificates have expired")
@@ -90,11 +90,11 @@ func TestPeersThatAreRefused(t *testing.T) {
 	}
 }
 
-// A pod that comes later waits until its address is in, and no longer.
+// A later pod waits until the certificate contains its address.
 func TestAPodWaitsForItsAddress(t *testing.T) {
 	needsOpenSSL(t)
 	w := newFixture(t).atPresent().withPods(headIP, workerIP)
-	w.keep(demo(t), byOperator)
+	w.mustReconcile(demo(t), byOperator)
 	late := w.machine(raycluster.NodeTypeWorker, lateIP, raycluster.IssuerOperator)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -111,7 +111,7 @@ func TestAPodWaitsForItsAddress(t *testing.T) {
 	}
 	w.create(pending("late", raycluster.NodeTypeWorker, lateIP))
 	w.clock.Step(addressBatchWindow)
-	w.keep(demo(t), byOperator)
+	w.mustReconcile(demo(t), byOperator)
 	late.mount()
 	if err := waits.Wait(); err != nil {
 		t.Fatalf("it waits though its address is in: %v", err)
@@ -123,7 +123,7 @@ func TestAPodWaitsForItsAddress(t *testing.T) {
 	}
 }
 
-// R11: through the years of a rotation, pods of any age talk to pods that start now.
+// R11: during a rotation, pods of any age connect to new pods.
 func TestRotationKeepsPodsTalking(t *testing.T) {
 	w := newFixture(t).withPods(headIP, workerIP)
 	cluster := demo(t)
@@ -134,7 +134,7 @@ func TestRotationKeepsPodsTalking(t *testing.T) {
 	var all []started
 	bundles := map[int]bool{}
 	for start := w.clock.Now(); w.clock.Since(start) < 3*leafLifetime; w.clock.Step(60 * 24 * time.Hour) {
-		w.keep(cluster, byOperator)
+		w.mustReconcile(cluster, byOperator)
 		now := w.clock.Now()
 		all = append(all, started{
 			now, w.machine(raycluster.NodeTypeHead, headIP, raycluster.IssuerOperator).process(), w.machine(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerOperator).process(),
@@ -158,9 +158,9 @@ func TestRotationKeepsPodsTalking(t *testing.T) {
 	}
 }
 
-// The form of the original operator: the pods sign with the key of the CA, whatever its kind, and talk by the name of the
-// Service, and by address as gRPC compares it: as text.
-func TestTheOriginalFormTalks(t *testing.T) {
+// With IssuerPod, pods sign with the key of the CA of any algorithm, and connect by the name of the Service and by address as text, as
+// gRPC compares it.
+func TestPodIssuedCertificatesVerify(t *testing.T) {
 	needsOpenSSL(t)
 	mode := raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerPod}
 	for name, prepare := range map[string]func(w *fixture){
@@ -168,7 +168,7 @@ func TestTheOriginalFormTalks(t *testing.T) {
 		"RSA":   func(w *fixture) { w.settings.CertificateKeyAlgorithm = "RSA" },
 		"two CAs": func(w *fixture) {
 			w.clock.SetTime(time.Now().Add(-leafLifetime - 24*time.Hour))
-			w.keep(demo(w.t), mode)
+			w.mustReconcile(demo(w.t), mode)
 		},
 		"the next signs": func(w *fixture) { original(w, mode) },
 	} {
@@ -176,7 +176,7 @@ func TestTheOriginalFormTalks(t *testing.T) {
 			w := newFixture(t).atPresent()
 			prepare(w)
 			w.clock.SetTime(time.Now())
-			w.keep(demo(t), mode)
+			w.mustReconcile(demo(t), mode)
 			head, worker := w.machine(raycluster.NodeTypeHead, headIP, raycluster.IssuerPod), w.machine(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerPod)
 			head.start()
 			worker.start()
@@ -196,15 +196,15 @@ func TestTheOriginalFormTalks(t *testing.T) {
 	}
 }
 
-// original brings a CA past the moment at which the next one signs.
+// original advances a CA until the next one signs.
 func original(w *fixture, mode raycluster.Mode) {
 	for _, ago := range []time.Duration{2*leafLifetime + 24*time.Hour, leafLifetime} {
 		w.clock.SetTime(time.Now().Add(-ago))
-		w.keep(demo(w.t), mode)
+		w.mustReconcile(demo(w.t), mode)
 	}
 }
 
-// byText checks the chain as always, and the address among the names, as the original's certificates have it.
+// byText verifies the chain, and the address among the DNS names, as in certificates of the CodeFlare operator.
 func byText(p process, address string, now time.Time) *tls.Config {
 	config := p.client("", now)
 	config.InsecureSkipVerify = true // VerifyConnection takes its place

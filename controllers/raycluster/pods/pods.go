@@ -1,4 +1,4 @@
-// Package pods holds the pods of Ray clusters: a cache of their own, cut down to what is read, and what a pod says.
+// Package pods provides a cache of the pods of Ray clusters, reduced to the fields that are read, and functions on such pods.
 package pods
 
 import (
@@ -24,14 +24,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// Index finds pods by the uid of the RayCluster that controls them.
+// Index is the index of pods by the uid of the RayCluster that controls them.
 const Index = "raycluster"
 
-// AnnotationServed is put on a pod once its address is in the certificate of its role.
-const AnnotationServed = "ray.openshift.ai/certificate-for"
+// AnnotationCertificateFor is set on a pod when the certificate of its role contains its addresses; the value lists them.
+const AnnotationCertificateFor = "ray.openshift.ai/certificate-for"
 
-// clusterOfPod returns the reference to the RayCluster that controls a pod, or nil. Labels alone count for nothing: every
-// tenant can set them.
+// clusterOfPod returns the reference to the RayCluster that controls a pod, or nil. Labels are not trusted, since every tenant can set them.
 func clusterOfPod(pod metav1.Object) *metav1.OwnerReference {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil || owner.Kind != raycluster.GVK.Kind {
@@ -40,8 +39,8 @@ func clusterOfPod(pod metav1.Object) *metav1.OwnerReference {
 	return owner
 }
 
-// Of returns the pods that a RayCluster controls, from the cache and as part of it: they must not be changed.
-func Of(ctx context.Context, pods client.Reader, namespace string, uid types.UID) ([]corev1.Pod, error) {
+// List returns the pods that a RayCluster controls, from the cache without a copy: they must not be modified.
+func List(ctx context.Context, pods client.Reader, namespace string, uid types.UID) ([]corev1.Pod, error) {
 	var list corev1.PodList
 	err := pods.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{Index: string(uid)}, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -50,37 +49,37 @@ func Of(ctx context.Context, pods client.Reader, namespace string, uid types.UID
 	return list.Items, nil
 }
 
-// Injected are what the pods have of ours that are not over: each head, and the first pod with certificates.
-func Injected(c raycluster.Cluster, pods []corev1.Pod) (heads []raycluster.Injected, mounted raycluster.Injected) {
+// Injections returns the injections of pods that have not finished: those of each head, and those of the first pod with certificates.
+func Injections(c raycluster.Cluster, pods []corev1.Pod) (heads []raycluster.Injected, mounted raycluster.Injected) {
 	for i := range pods {
 		pod := &pods[i]
-		if IsOver(pod) {
+		if IsFinished(pod) {
 			continue
 		}
 		spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&pod.Spec)
-		utilruntime.Must(err) // it has the form of a type of Kubernetes
-		has := c.InjectedInto(spec)
+		utilruntime.Must(err) // a typed object always converts
+		injected := c.InjectedInto(spec)
 		if IsHead(pod) {
-			heads = append(heads, has)
+			heads = append(heads, injected)
 		}
 		if !mounted.MTLS {
-			mounted = has
+			mounted = injected
 		}
 	}
 	return heads, mounted
 }
 
-// IsHead tells whether a pod is the head of its cluster.
+// IsHead reports whether a pod is the head of its cluster.
 func IsHead(pod *corev1.Pod) bool {
 	return pod.Labels[raycluster.LabelNodeType] == raycluster.NodeTypeHead
 }
 
-// IsOver tells whether the containers of a pod have ended for good.
-func IsOver(pod *corev1.Pod) bool {
+// IsFinished reports whether a pod has succeeded or failed.
+func IsFinished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// WaitingReasons says why the containers of a pod wait, those of its init containers first.
+// WaitingReasons returns the reasons of all waiting containers, init containers first.
 func WaitingReasons(pod *corev1.Pod) []string {
 	var out []string
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
@@ -93,7 +92,7 @@ func WaitingReasons(pod *corev1.Pod) []string {
 	return out
 }
 
-// Addresses returns the addresses of a pod.
+// Addresses returns the unique IP addresses of a pod.
 func Addresses(pod *corev1.Pod) []netip.Addr {
 	texts := []string{pod.Status.PodIP}
 	for _, ip := range pod.Status.PodIPs {
@@ -117,8 +116,8 @@ func ToCluster(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name}}}
 }
 
-// Changed lets the events of pods through that can matter: a head that comes, an address, a reason to wait, and the end of a
-// pod, after which it counts no more for what is exposed and kept.
+// Changed filters Events of pods: a new head, a change of addresses or waiting reasons, and the end of a pod, which then no longer counts
+// for exposed and retained objects.
 func Changed() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
@@ -126,19 +125,18 @@ func Changed() predicate.Predicate {
 			return ok && (IsHead(pod) || len(Addresses(pod)) > 0 || len(WaitingReasons(pod)) > 0)
 		},
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*corev1.Pod)
-			after, also := e.ObjectNew.(*corev1.Pod)
-			return ok && also && (!slices.Equal(Addresses(before), Addresses(after)) || IsOver(before) != IsOver(after) ||
-				!slices.Equal(WaitingReasons(before), WaitingReasons(after)))
+			original, ok := e.ObjectOld.(*corev1.Pod)
+			updated, okNew := e.ObjectNew.(*corev1.Pod)
+			return ok && okNew && (!slices.Equal(Addresses(original), Addresses(updated)) || IsFinished(original) != IsFinished(updated) ||
+				!slices.Equal(WaitingReasons(original), WaitingReasons(updated)))
 		},
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 }
 
-// NewCache makes the cache of Ray's pods: those with the label of a RayCluster, cut down to what is read here. It is
-// filled by one watch with a label selector, and must be added to the manager.
+// NewCache returns the cache of Ray's pods. One watch with a label selector fills it. The caller must add it to the manager.
 func NewCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
-	out, err := component.NewCache(mgr, raycluster.LabelCluster, slimPod)
+	out, err := component.NewCache(mgr, raycluster.LabelCluster, trimPod)
 	if err != nil {
 		return nil, fmt.Errorf("pods of Ray: %w", err)
 	}
@@ -149,7 +147,7 @@ func NewCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
 	return out, nil
 }
 
-// IndexValue is that of a pod for Index.
+// IndexValue returns the values of a pod for Index.
 func IndexValue(object client.Object) []string {
 	if owner := clusterOfPod(object); owner != nil {
 		return []string{string(owner.UID)}
@@ -157,32 +155,32 @@ func IndexValue(object client.Object) []string {
 	return nil
 }
 
-// slimPod is the transform of the cache. Thousands of pods may be held.
-func slimPod(in any) (any, error) {
+// trimPod is the transform of the cache, which may hold thousands of pods.
+func trimPod(in any) (any, error) {
 	pod, ok := in.(*corev1.Pod)
 	if !ok {
-		return in, nil // a tombstone holds what was slimmed before
+		return in, nil // the object in a tombstone is trimmed already
 	}
 	pod.ManagedFields = nil
-	maps.DeleteFunc(pod.Annotations, func(key, _ string) bool { return key != AnnotationServed })
-	slimSpec(&pod.Spec)
+	maps.DeleteFunc(pod.Annotations, func(key, _ string) bool { return key != AnnotationCertificateFor })
+	trimSpec(&pod.Spec)
 	s := pod.Status
 	pod.Status = corev1.PodStatus{
 		Phase: s.Phase, PodIP: s.PodIP, PodIPs: s.PodIPs,
-		InitContainerStatuses: waitingOnly(s.InitContainerStatuses), ContainerStatuses: waitingOnly(s.ContainerStatuses),
+		InitContainerStatuses: waitingStatuses(s.InitContainerStatuses), ContainerStatuses: waitingStatuses(s.ContainerStatuses),
 	}
 	return pod, nil
 }
 
-// slimSpec keeps what raycluster.Injected is about: of the containers names, arguments, mounts and two variables, and our volumes.
-func slimSpec(spec *corev1.PodSpec) {
+// trimSpec keeps the fields that raycluster.Injected depends on: names, arguments, mounts and two variables of containers, and volumes.
+func trimSpec(spec *corev1.PodSpec) {
 	for i, c := range spec.Containers {
-		slim := corev1.Container{Name: c.Name}
+		trimmed := corev1.Container{Name: c.Name}
 		if c.Name == raycluster.ContainerOAuth || c.Name == raycluster.ContainerProxy {
-			slim.Args, slim.VolumeMounts = c.Args, c.VolumeMounts
+			trimmed.Args, trimmed.VolumeMounts = c.Args, c.VolumeMounts
 		}
-		slim.Env = slices.DeleteFunc(c.Env, func(v corev1.EnvVar) bool { return !slices.Contains(raycluster.TellingVariables, v.Name) })
-		spec.Containers[i] = slim
+		trimmed.Env = slices.DeleteFunc(c.Env, func(v corev1.EnvVar) bool { return !slices.Contains(raycluster.ReadVariables, v.Name) })
+		spec.Containers[i] = trimmed
 	}
 	*spec = corev1.PodSpec{
 		ServiceAccountName: spec.ServiceAccountName, ImagePullSecrets: spec.ImagePullSecrets, Containers: spec.Containers,
@@ -190,8 +188,8 @@ func slimSpec(spec *corev1.PodSpec) {
 	}
 }
 
-// waitingOnly keeps the containers that wait, and why.
-func waitingOnly(in []corev1.ContainerStatus) []corev1.ContainerStatus {
+// waitingStatuses returns the names and reasons of waiting containers.
+func waitingStatuses(in []corev1.ContainerStatus) []corev1.ContainerStatus {
 	var out []corev1.ContainerStatus
 	for _, s := range in {
 		if w := s.State.Waiting; w != nil {

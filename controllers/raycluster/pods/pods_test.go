@@ -18,10 +18,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/raytest"
 )
 
-// The form in which pods are held has all that is read, and is a fraction of the pod.
-func TestSlimPod(t *testing.T) {
+// Trimmed pods have all fields that are read, and are much smaller.
+func TestTrimPod(t *testing.T) {
 	pod := raytest.Pod("head", raycluster.NodeTypeHead, "u", "10.0.0.1", "fd00::1")
-	pod.Annotations = map[string]string{AnnotationServed: "10.0.0.1", "big": string(make([]byte, 4000))}
+	pod.Annotations = map[string]string{AnnotationCertificateFor: "10.0.0.1", "big": string(make([]byte, 4000))}
 	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: &metav1.FieldsV1{Raw: make([]byte, 4000)}}}
 	pod.Spec = corev1.PodSpec{
 		ServiceAccountName: "sa", ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}},
@@ -38,8 +38,8 @@ func TestSlimPod(t *testing.T) {
 	pod.Status.InitContainerStatuses = raytest.Waiting("PodInitializing")
 	reasons, addresses := WaitingReasons(pod), Addresses(pod)
 	demo := raycluster.View(map[string]any{"metadata": map[string]any{"name": "demo", "namespace": "team"}})
-	whole, _ := Injected(demo, []corev1.Pod{*pod})
-	slimmed, err := slimPod(pod.DeepCopy())
+	whole, _ := Injections(demo, []corev1.Pod{*pod})
+	slimmed, err := trimPod(pod.DeepCopy())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,11 +50,11 @@ func TestSlimPod(t *testing.T) {
 	if !slices.Equal(Addresses(got), addresses) || len(addresses) != 2 {
 		t.Errorf("addresses %v", Addresses(got))
 	}
-	if got.Spec.ServiceAccountName != "sa" || len(got.Spec.ImagePullSecrets) != 1 || got.Annotations[AnnotationServed] == "" ||
+	if got.Spec.ServiceAccountName != "sa" || len(got.Spec.ImagePullSecrets) != 1 || got.Annotations[AnnotationCertificateFor] == "" ||
 		got.Labels[raycluster.LabelNodeType] != raycluster.NodeTypeHead || got.Status.Phase != corev1.PodPending || clusterOfPod(got).UID != "u" {
 		t.Errorf("%+v", got)
 	}
-	heads, mounted := Injected(demo, []corev1.Pod{*got})
+	heads, mounted := Injections(demo, []corev1.Pod{*got})
 	want := raycluster.Injected{Sidecar: raycluster.AuthOAuth, MTLS: true, PodIssued: true, Encrypted: true, RayToken: true}
 	if !slices.Equal(heads, whole) || !slices.Equal(heads, []raycluster.Injected{want}) || mounted != want {
 		t.Errorf("it has %+v, %+v and whole %+v", heads, mounted, whole)
@@ -66,7 +66,7 @@ func TestSlimPod(t *testing.T) {
 	if len(raw) > 1600 || strings.Contains(string(raw), "secret\"}") || len(got.Spec.Containers[0].Args) > 0 || len(got.ManagedFields) > 0 {
 		t.Errorf("%d bytes are held", len(raw))
 	}
-	if other, err := slimPod("tombstone"); err != nil || other != "tombstone" {
+	if other, err := trimPod("tombstone"); err != nil || other != "tombstone" {
 		t.Error("what is no pod stays as it is")
 	}
 }
@@ -88,8 +88,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// A label does not make a pod one of the cluster: its controller does.
-func TestOf(t *testing.T) {
+// Pods belong to the cluster that controls them; labels do not count.
+func TestList(t *testing.T) {
 	own, older, stranger := raytest.Pod("own", "head", "u", "10.0.0.1"), raytest.Pod("older", "head", "old", "10.0.0.2"), raytest.Pod("stranger", "worker", "u", "10.0.0.3")
 	stranger.OwnerReferences = nil
 	ofJob := raytest.Pod("job", "worker", "u", "10.0.0.4")
@@ -98,7 +98,7 @@ func TestOf(t *testing.T) {
 	elsewhere.Namespace = "other"
 	pods := fake.NewClientBuilder().WithObjects(own, older, stranger, ofJob, elsewhere).
 		WithIndex(&corev1.Pod{}, Index, IndexValue).Build()
-	got, err := Of(t.Context(), pods, "team", "u")
+	got, err := List(t.Context(), pods, "team", "u")
 	if err != nil || len(got) != 1 || got[0].Name != "own" {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -111,7 +111,7 @@ func TestOf(t *testing.T) {
 	if len(requests) != 1 || requests[0].String() != "team/demo" {
 		t.Errorf("%v", requests)
 	}
-	if _, err := Of(t.Context(), fake.NewClientBuilder().Build(), "team", "u"); err == nil {
+	if _, err := List(t.Context(), fake.NewClientBuilder().Build(), "team", "u"); err == nil {
 		t.Error("without an index pods cannot be found")
 	}
 }

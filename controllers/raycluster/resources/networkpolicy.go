@@ -24,97 +24,97 @@ const (
 	namespaceName    = "kubernetes.io/metadata.name"
 )
 
-// policies keep strangers from the pods. They are made while a cluster is suspended too: its pods may come at any time.
-func policies(c raycluster.Cluster, in Inputs) apply.Desired {
+// networkPolicies returns the NetworkPolicies of head and workers, also for a suspended cluster: its pods may be created at any time.
+func networkPolicies(c raycluster.Cluster, in Inputs) apply.Desired {
 	var desired apply.Desired
 	if !in.Mode.Policies {
 		return desired
 	}
 	n := c.Names()
-	if c.OwnSecurity().NetworkPolicy || in.PlatformKubeRay {
-		n = c.HashedNames() // KubeRay's have the legacy names, and it would take ours for its own
+	if c.UserSecurity().NetworkPolicy || in.PlatformKubeRay {
+		n = c.HashedNames() // KubeRay uses the legacy names, and would adopt such a policy
 	}
 	desired.Add(
-		policy(c, n.HeadPolicy, raycluster.NodeTypeHead, headRules(c, in)...),
-		policy(c, n.WorkerPolicy, raycluster.NodeTypeWorker, workerRules(c, in)...),
+		networkPolicy(c, n.HeadPolicy, raycluster.NodeTypeHead, headRules(c, in)...),
+		networkPolicy(c, n.WorkerPolicy, raycluster.NodeTypeWorker, workerRules(c, in)...),
 	)
 	return desired
 }
 
-func policy(c raycluster.Cluster, name, nodeType string, rules ...*rule) *networkingv1ac.NetworkPolicyApplyConfiguration {
-	return resources.IngressPolicy(metaOf(c, name), map[string]string{raycluster.LabelCluster: c.Name(), raycluster.LabelNodeType: nodeType}, rules...)
+func networkPolicy(c raycluster.Cluster, name, nodeType string, rules ...*rule) *networkingv1ac.NetworkPolicyApplyConfiguration {
+	return resources.IngressPolicy(objectMeta(c, name), map[string]string{raycluster.LabelCluster: c.Name(), raycluster.LabelNodeType: nodeType}, rules...)
 }
 
-// headRules begin with those of the CodeFlare operator, in its order.
+// headRules returns the rules of the head. They begin with those of the CodeFlare operator, in its order.
 func headRules(c raycluster.Cluster, in Inputs) []*rule {
-	rules := []*rule{from(nil, sameCluster(c))}
+	rules := []*rule{ingressRule(nil, clusterPeer(c))}
 	if in.OpenToNamespace {
-		rules = append(rules, from([]int32{c.Port(raycluster.PortClient), c.Port(raycluster.PortDashboard)}, resources.PodsWith(nil)))
+		rules = append(rules, ingressRule([]int32{c.Port(raycluster.PortClient), c.Port(raycluster.PortDashboard)}, resources.PodPeer(nil)))
 	}
 	ports := []int32{c.Port(raycluster.PortDashboard), c.Port(raycluster.PortClient)}
-	if serves(c) {
+	if isRayService(c) {
 		ports = append(ports, servePorts(c)...)
 	}
-	rules = slices.Concat(rules, kubeRayRule(in, ports), fromNamespaces(in.MonitoringNamespaces, c.Port(raycluster.PortMetrics)))
-	open := []int32{raycluster.PortProxy}
-	if in.encrypted(c) {
-		open = append(open, c.Port(raycluster.PortClient))
+	rules = slices.Concat(rules, kubeRayRule(in, ports), namespaceRules(in.MonitoringNamespaces, c.Port(raycluster.PortMetrics)))
+	authenticated := []int32{raycluster.PortProxy}
+	if in.clientPortEncrypted(c) {
+		authenticated = append(authenticated, c.Port(raycluster.PortClient))
 	}
-	rules = append(rules, from(open))
-	if in.Exposure(c) == Bare { // nothing behind the routers knows who comes
-		rules = append(rules, fromNamespaces(in.routers(), c.Port(raycluster.PortDashboard))...)
+	rules = append(rules, ingressRule(authenticated))
+	if in.Exposure(c) == Direct { // no other client may reach the unauthenticated port
+		rules = append(rules, namespaceRules(in.routerNamespaces(), c.Port(raycluster.PortDashboard))...)
 	}
-	if serves(c) {
+	if isRayService(c) {
 		rules = append(rules, serveRule(c, in))
 	}
 	return rules
 }
 
-// fromNamespaces admits namespaces, where any are named: no names would be all.
-func fromNamespaces(names []string, ports ...int32) []*rule {
+// namespaceRules returns a rule for namespaces, or nil for no names: an empty list of peers would allow all.
+func namespaceRules(names []string, ports ...int32) []*rule {
 	if len(names) == 0 {
 		return nil
 	}
-	return []*rule{from(ports, inNamespaces(names))}
+	return []*rule{ingressRule(ports, namespacePeer(names))}
 }
 
-// serveRule admits the users of a Serve application: pods of the namespace, and what routers bring.
+// serveRule allows pods of the namespace, and the routers, to call a Serve application.
 func serveRule(c raycluster.Cluster, in Inputs) *rule {
-	peers := []*peer{resources.PodsWith(nil)}
-	if routers := in.routers(); len(routers) > 0 {
-		peers = append(peers, inNamespaces(routers))
+	peers := []*peer{resources.PodPeer(nil)}
+	if routers := in.routerNamespaces(); len(routers) > 0 {
+		peers = append(peers, namespacePeer(routers))
 	}
-	return from([]int32{c.Port(raycluster.PortServe)}, peers...)
+	return ingressRule([]int32{c.Port(raycluster.PortServe)}, peers...)
 }
 
 func workerRules(c raycluster.Cluster, in Inputs) []*rule {
-	rules := []*rule{from(nil, sameCluster(c))}
-	if serves(c) { // every node that runs a replica answers requests
+	rules := []*rule{ingressRule(nil, clusterPeer(c))}
+	if isRayService(c) { // each node with a replica serves requests
 		rules = append(append(rules, kubeRayRule(in, servePorts(c))...), serveRule(c, in))
 	}
 	return rules
 }
 
-// servePorts are those that KubeRay calls to run a Serve application.
+// servePorts returns the ports that KubeRay calls to run a Serve application.
 func servePorts(c raycluster.Cluster) []int32 {
 	return []int32{c.Port(raycluster.PortAgent), c.Port(raycluster.PortServe)}
 }
 
-// serves tells whether the cluster belongs to a RayService.
-func serves(c raycluster.Cluster) bool { return c.Owner() == "RayService" }
+// isRayService reports whether a RayService owns the cluster.
+func isRayService(c raycluster.Cluster) bool { return c.Owner() == "RayService" }
 
-// kubeRayRule admits KubeRay, where it is known where that is.
+// kubeRayRule allows KubeRay to connect from its namespaces.
 func kubeRayRule(in Inputs, ports []int32) []*rule {
 	if len(in.KubeRay) == 0 {
-		return nil // no namespaces would be all
+		return nil // an empty list would allow all namespaces
 	}
-	return []*rule{from(ports, inNamespaces(in.KubeRay).WithPodSelector(
+	return []*rule{ingressRule(ports, namespacePeer(in.KubeRay).WithPodSelector(
 		metav1ac.LabelSelector().WithMatchLabels(map[string]string{labelComponent: kubeRayComponent})))}
 }
 
-// routers are the namespaces of the ingress controllers. Only settings name them on plain Kubernetes, where a tenant may be able
-// to make a namespace of a usual name.
-func (in Inputs) routers() []string {
+// routerNamespaces returns the namespaces of the ingress controllers. On plain Kubernetes only settings define them, since tenants may be
+// able to create a namespace of a well-known name.
+func (in Inputs) routerNamespaces() []string {
 	switch {
 	case len(in.IngressNamespaces) > 0:
 		return in.IngressNamespaces
@@ -127,17 +127,17 @@ func (in Inputs) routers() []string {
 	}
 }
 
-// from makes a rule for some TCP ports, all for none, and some peers, any for none.
-func from(ports []int32, peers ...*peer) *rule {
+// ingressRule allows TCP ports, or all if none is given, from peers, or from everywhere if none is given.
+func ingressRule(ports []int32, peers ...*peer) *rule {
 	return resources.AllowTCP(ports...).WithFrom(peers...)
 }
 
-func sameCluster(c raycluster.Cluster) *peer {
-	return resources.PodsWith(map[string]string{raycluster.LabelCluster: c.Name()})
+func clusterPeer(c raycluster.Cluster) *peer {
+	return resources.PodPeer(map[string]string{raycluster.LabelCluster: c.Name()})
 }
 
-// inNamespaces selects namespaces by name; the label is set by Kubernetes, so no tenant can give it to another namespace.
-func inNamespaces(names []string) *peer {
+// namespacePeer selects namespaces by the name label. Kubernetes sets that label, so no tenant can set it on another namespace.
+func namespacePeer(names []string) *peer {
 	return networkingv1ac.NetworkPolicyPeer().WithNamespaceSelector(metav1ac.LabelSelector().
 		WithMatchExpressions(metav1ac.LabelSelectorRequirement().
 			WithKey(namespaceName).WithOperator(metav1.LabelSelectorOpIn).WithValues(slices.Clone(names)...)))

@@ -10,65 +10,66 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// Inputs is what the objects around a RayCluster depend on beside the cluster itself.
+// Inputs are the inputs of Build besides the cluster.
 type Inputs struct {
 	config.RayCluster
-	// Mode is what is done for this cluster.
 	Mode raycluster.Mode
 	raycluster.Platform
-	// PlatformKubeRay: KubeRay is the one of the platform, which removes NetworkPolicies of legacy names where it does not make them.
+	// PlatformKubeRay reports whether the platform installed KubeRay. That KubeRay deletes NetworkPolicies with legacy names that it did
+	// not create.
 	PlatformKubeRay bool
-	// Gateway: HTTPRoutes are served. CertManager: Certificates of cert-manager are.
+	// Gateway, BackendTLSPolicies and CertManager report whether HTTPRoutes, BackendTLSPolicies and Certificates are served.
 	Gateway, BackendTLSPolicies, CertManager bool
-	// Domain is the ingress domain, set or discovered; "" when none is known.
+	// Domain is the ingress domain, from settings or discovered; "" if unknown.
 	Domain string
-	// HostTaken: an older RayCluster has the same host below Domain.
+	// HostTaken reports whether an older RayCluster has the same host below Domain.
 	HostTaken bool
-	// KubeRay are the namespaces from which KubeRay reaches the heads.
+	// KubeRay are the namespaces from which KubeRay connects to the heads.
 	KubeRay []string
-	// Pods are those that the cluster controls.
+	// Pods are the pods that the cluster controls.
 	Pods []corev1.Pod
-	// Heads are what the pods of the head have of ours, those that are not over.
+	// Heads are the injections of each head pod that has not finished.
 	Heads []raycluster.Injected
-	// Mounted is what pods have of our certificates, workers too: the first of those that have any.
+	// Mounted are the injections of the first pod with certificates, workers included.
 	Mounted raycluster.Injected
 	// Cookie is the key of the sidecar's cookies.
 	Cookie []byte
 }
 
-// Guard is how the dashboard is guarded: as it is wanted, or by a sidecar that pods have, or will have, though it is not wanted
-// any more.
-func (in Inputs) Guard(c raycluster.Cluster) raycluster.Auth {
-	for _, has := range append(slices.Clone(in.Heads), c.Injected()) {
-		if !in.Mode.Auth.Sidecar() && has.Sidecar.Sidecar() {
-			return has.Sidecar
+// EffectiveAuth returns the authentication of the dashboard: that of the mode, or a disabled sidecar that pods or their template still have.
+func (in Inputs) EffectiveAuth(c raycluster.Cluster) raycluster.Auth {
+	for _, injected := range append(slices.Clone(in.Heads), c.Injected()) {
+		if !in.Mode.Auth.Sidecar() && injected.Sidecar.Sidecar() {
+			return injected.Sidecar
 		}
 	}
 	return in.Mode.Auth
 }
 
-// InForce is the mode as the pods are made: what is switched off stays in force while pods or their templates need it.
-func (in Inputs) InForce(c raycluster.Cluster) raycluster.Mode {
+// EffectiveMode returns the mode of the existing pods: disabled features stay while pods or their templates need them.
+func (in Inputs) EffectiveMode(c raycluster.Cluster) raycluster.Mode {
 	mode := in.Mode
 	if !mode.Active() {
 		return mode
 	}
-	mode.Auth = in.Guard(c)
-	for _, has := range []raycluster.Injected{c.Injected(), in.Mounted} {
-		if !mode.MTLS && has.MTLS {
-			mode = mode.WithCertificatesOf(has)
+	mode.Auth = in.EffectiveAuth(c)
+	for _, injected := range []raycluster.Injected{c.Injected(), in.Mounted} {
+		if !mode.MTLS && injected.MTLS {
+			mode = mode.WithCertificatesOf(injected)
 		}
 	}
 	return mode
 }
 
-// Lingers tells that a sidecar is there which is not wanted any more. What it needs is kept, but not made: a user can write a
-// sidecar like ours into the template while nothing keeps them from it.
-func (in Inputs) Lingers(c raycluster.Cluster) bool { return in.Guard(c) != in.Mode.Auth }
+// RetainsSidecar reports whether a disabled sidecar still exists. Its objects are retained but not created: users can write such a sidecar
+// into the template while the webhook does not reject it.
+func (in Inputs) RetainsSidecar(c raycluster.Cluster) bool {
+	return in.EffectiveAuth(c) != in.Mode.Auth
+}
 
-// encrypted tells whether the client port speaks TLS: all heads that run have to, and the next one too where none runs. A wish
-// alone encrypts nothing, nor does a template in front of older pods.
-func (in Inputs) encrypted(c raycluster.Cluster) bool {
+// clientPortEncrypted reports whether the client port uses TLS: in all running heads, or in the template if none runs. Neither the setting
+// nor a newer template encrypts the port of a running head.
+func (in Inputs) clientPortEncrypted(c raycluster.Cluster) bool {
 	plain := func(has raycluster.Injected) bool { return !has.Encrypted }
 	if len(in.Heads) == 0 {
 		return in.Mode.MTLS && !plain(c.Injected())
@@ -76,118 +77,118 @@ func (in Inputs) encrypted(c raycluster.Cluster) bool {
 	return in.Mode.MTLS && !slices.ContainsFunc(in.Heads, plain)
 }
 
-// Exposure is how far a dashboard is published.
+// Exposure is how a dashboard is published.
 type Exposure int
 
 const (
-	// Unpublished publishes nothing.
+	// Unpublished: no route.
 	Unpublished Exposure = iota
-	// Untouched publishes what is published already, and nothing else: there is no pod to be judged by.
-	Untouched
-	// Guarded publishes the sidecar.
-	Guarded
-	// Bare publishes the port of the dashboard itself.
-	Bare
+	// Unchanged retains existing routes and creates none, as long as no pod shows which is right.
+	Unchanged
+	// ViaSidecar publishes the port of the sidecar.
+	ViaSidecar
+	// Direct publishes the port of the dashboard.
+	Direct
 )
 
-// Exposure of the dashboard. Its own port is published by the word of an administrator only, and where that is that Ray asks for
-// a token, while all heads that run do.
+// Exposure returns how the dashboard is published. Direct requires the consent of an administrator; where that is a Ray token, all running
+// heads must require the token.
 func (in Inputs) Exposure(c raycluster.Cluster) Exposure {
 	switch {
-	case in.Publish == config.PublishNone || !in.Published(c), in.Mode.ByKubeRay && !in.Lingers(c):
+	case in.Publish == config.PublishNone || !in.HasPods(c), in.Mode.ByKubeRay && !in.RetainsSidecar(c):
 		return Unpublished
-	case in.Guard(c).Sidecar() && in.ViaGateway() && !in.trusted(c):
-		return Unpublished // a gateway speaks plain text to what it leads to, and a sidecar TLS
-	case in.Lingers(c):
-		return Untouched
-	case in.Guard(c).Sidecar():
-		return Guarded
+	case in.EffectiveAuth(c).Sidecar() && in.ViaGateway() && !in.gatewayVerifiesSidecar(c):
+		return Unpublished // the gateway would send plain text to the TLS port of the sidecar
+	case in.RetainsSidecar(c):
+		return Unchanged
+	case in.EffectiveAuth(c).Sidecar():
+		return ViaSidecar
 	case in.Mode.Auth == raycluster.AuthRay && len(in.Heads) == 0:
-		return Untouched
+		return Unchanged
 	case in.Mode.Auth == raycluster.AuthRay && slices.ContainsFunc(in.Heads, func(has raycluster.Injected) bool { return !has.RayToken }),
 		in.Mode.Auth == raycluster.AuthNone && in.OpenShift && in.Publish == config.PublishAuto:
 		return Unpublished
 	default:
-		return Bare
+		return Direct
 	}
 }
 
-// ViaGateway tells whether dashboards are published by a gateway.
+// ViaGateway reports whether dashboards are published by HTTPRoutes.
 func (in Inputs) ViaGateway() bool {
 	return in.Publish == config.PublishGateway && in.Gateway && in.GatewayNamespace != ""
 }
 
-// trusted reports whether a Gateway speaks TLS to the sidecar. On OpenShift, the OAuth proxy needs a Route, to which it redirects after the
-// login, and a BackendTLSPolicy cannot name the CA of the certificates.
-func (in Inputs) trusted(c raycluster.Cluster) bool {
-	return in.BackendTLSPolicies && !in.OpenShift && in.Guard(c) == raycluster.AuthProxy
+// gatewayVerifiesSidecar reports whether a Gateway can connect to the sidecar by TLS. On OpenShift, the OAuth proxy needs a Route for the
+// redirect after login, and a BackendTLSPolicy cannot name the CA of the certificates.
+func (in Inputs) gatewayVerifiesSidecar(c raycluster.Cluster) bool {
+	return in.BackendTLSPolicies && !in.OpenShift && in.EffectiveAuth(c) == raycluster.AuthProxy
 }
 
-// Published tells whether there are pods to be reached.
-func (in Inputs) Published(c raycluster.Cluster) bool { return !c.Suspended() }
+// HasPods reports whether the cluster should have pods.
+func (in Inputs) HasPods(c raycluster.Cluster) bool { return !c.Suspended() }
 
-// Plan is everything around one RayCluster, in the order in which it is made.
+// Plan holds all objects of one RayCluster, in the order of their creation.
 type Plan struct {
-	// policies keep strangers from the pods, guards are what the sidecar needs.
-	Policies, Guards apply.Desired
-	// binding lets the sidecar's account review tokens; nil when there is no sidecar. With keepsBinding it is not made.
-	Binding      *apply.Object
-	KeepsBinding bool
-	// exposing are Services, Routes and the like. They come when all before stands.
-	Exposing apply.Desired
-	// kept stay as they are if they exist, and are not made: a suspended cluster keeps its identity.
-	Kept apply.Desired
+	// Policies are the NetworkPolicies, SidecarObjects the objects that the sidecar needs to start.
+	Policies, SidecarObjects apply.Desired
+	// Binding allows the sidecar's ServiceAccount to review tokens; nil without a sidecar. With RetainsBinding it is not created.
+	Binding        *apply.Object
+	RetainsBinding bool
+	// Exposure are Services, Routes and the like. They are applied when all objects above exist.
+	Exposure apply.Desired
+	// Retained are objects that are neither created, changed nor deleted: a suspended cluster keeps its ServiceAccount.
+	Retained apply.Desired
 }
 
-// All are the objects in the namespace of the cluster that are not removed.
+// All returns the namespaced objects that must not be pruned.
 func (p Plan) All() apply.Desired {
-	return slices.Concat(p.Policies, p.Guards, p.Exposing, p.Kept)
+	return slices.Concat(p.Policies, p.SidecarObjects, p.Exposure, p.Retained)
 }
 
-// Build plans the objects around a cluster. It is a pure function.
+// Build returns the objects of a cluster. It is a pure function.
 func Build(c raycluster.Cluster, in Inputs) Plan {
 	if !in.Mode.Active() {
 		return Plan{}
 	}
-	p, guards := Plan{Policies: policies(c, in)}, guardObjects(c, in)
-	var front apply.Desired
-	if in.Guard(c).Sidecar() {
-		front.Add(proxyService(c, in))
+	p, sidecar := Plan{Policies: networkPolicies(c, in)}, sidecarObjects(c, in)
+	var service apply.Desired
+	if in.EffectiveAuth(c).Sidecar() {
+		service.Add(proxyService(c, in))
 	}
-	if p.KeepsBinding = in.Lingers(c); p.KeepsBinding || !in.Published(c) {
-		p.Kept = append(guards, front...)
+	if p.RetainsBinding = in.RetainsSidecar(c); p.RetainsBinding || !in.HasPods(c) {
+		p.Retained = append(sidecar, service...)
 	} else {
-		p.Guards, p.Exposing = guards, front
+		p.SidecarObjects, p.Exposure = sidecar, service
 	}
-	if in.Guard(c).Sidecar() && in.Published(c) {
-		p.Binding = binding(c)
+	if in.EffectiveAuth(c).Sidecar() && in.HasPods(c) {
+		p.Binding = clusterRoleBinding(c)
 	}
 	switch in.Exposure(c) {
-	case Untouched:
-		p.Kept = append(p.Kept, dashboard(c, in)...)
-	case Guarded, Bare:
-		p.Exposing = append(p.Exposing, dashboard(c, in)...)
+	case Unchanged:
+		p.Retained = append(p.Retained, dashboardRoutes(c, in)...)
+	case ViaSidecar, Direct:
+		p.Exposure = append(p.Exposure, dashboardRoutes(c, in)...)
 	}
-	p.Exposing = append(p.Exposing, clientPort(c, in)...)
+	p.Exposure = append(p.Exposure, clientPortRoutes(c, in)...)
 	return p
 }
 
-// AddTrust adds what a gateway verifies the sidecar by: the CA of its certificate. What is there stays while the CA is not known.
-func (p *Plan) AddTrust(c raycluster.Cluster, in Inputs, authority []byte, known bool) {
+// AddBackendTLSPolicy adds the BackendTLSPolicy for the sidecar and the ConfigMap with its CA. While the CA is unknown, existing ones are
+// retained.
+func (p *Plan) AddBackendTLSPolicy(c raycluster.Cluster, in Inputs, authority []byte, known bool) {
 	exposure := in.Exposure(c)
-	if !in.ViaGateway() || !in.trusted(c) || exposure == Unpublished || known && len(authority) == 0 {
+	if !in.ViaGateway() || !in.gatewayVerifiesSidecar(c) || exposure == Unpublished || known && len(authority) == 0 {
 		return
 	}
-	var trust apply.Desired
-	trust.Add(publishedDashboard(c, in).Trust(metaOf(c, c.Names().Dashboard+"-ca"), authority)...)
-	if known && exposure == Guarded {
-		p.Exposing = append(trust, p.Exposing...)
+	var tlsPolicy apply.Desired
+	tlsPolicy.Add(dashboardBackend(c, in).BackendTLS(objectMeta(c, c.Names().Dashboard+"-ca"), authority)...)
+	if known && exposure == ViaSidecar {
+		p.Exposure = append(tlsPolicy, p.Exposure...)
 	} else {
-		p.Kept = append(p.Kept, trust...)
+		p.Retained = append(p.Retained, tlsPolicy...)
 	}
 }
 
-// marks are the labels on every object.
-func marks(c raycluster.Cluster) map[string]string {
+func clusterLabels(c raycluster.Cluster) map[string]string {
 	return map[string]string{raycluster.LabelClusterName: c.Name()}
 }

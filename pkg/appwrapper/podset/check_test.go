@@ -13,7 +13,7 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// declared reads pod sets in YAML.
+// declared parses pod sets.
 func declared(t testing.TB, text string) []awv1beta2.AppWrapperPodSet {
 	t.Helper()
 	var sets []awv1beta2.AppWrapperPodSet
@@ -27,7 +27,7 @@ const rayJob = `{apiVersion: ray.io/v1, kind: RayJob, spec: {submitterPodTemplat
 
 const lws = `{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, spec: {replicas: 2, leaderWorkerTemplate: {size: 3, leaderTemplate: ` + pod + `, workerTemplate: ` + pod + `}}}`
 
-// [appwrapper-28] [appwrapper-34] What a declaration may say.
+// [appwrapper-28] [appwrapper-34] Valid and invalid declarations.
 func TestCheck(t *testing.T) {
 	const workers, driver = "template.spec.replicatedJobs[0].template.spec.template", "template.spec.replicatedJobs[1].template.spec.template"
 	for _, test := range []struct {
@@ -63,12 +63,12 @@ func TestCheck(t *testing.T) {
 			"c.podSets: multiple DeclaredPodSets with path 'template.spec.a'"}},
 		{"no inference", `{apiVersion: ray.io/v1, kind: RayJob, spec: {clusterSelector: {a: b}}}`, "[]", 0, []string{
 			"c.template: error inferring PodSets: " + errClusterSelector.Error()}},
-		// Whatever is declared, the quota would be asked for no GPU.
+		// For any declaration, the requested quota would contain no GPU.
 		{"a TrainJob", trainJob, "[]", 0, []string{"c.template: error inferring PodSets: " + errTrainJob.Error()}},
 		{"a TrainJob with a declaration", trainJob, "[{path: 'template.spec.podTemplateOverrides[0]', replicas: 4}]", 1, []string{
 			"c.template: error inferring PodSets: " + errTrainJob.Error()}},
 		{"no pods", `{apiVersion: v1, kind: Service}`, "[]", 0, nil},
-		// The sample declares 3 workers where 4 will run. It was accepted, and it has to be.
+		// The sample declares 3 of 4 workers. It was accepted by the CodeFlare operator, and must be accepted.
 		{"a kind that is known since", lws, "[{path: template.spec.leaderWorkerTemplate.leaderTemplate, replicas: 2}, {path: template.spec.leaderWorkerTemplate.workerTemplate, replicas: 3}]", 2, nil},
 		{"a kind that is known since, declared in part", lws, "[{path: template.spec.leaderWorkerTemplate.leaderTemplate, replicas: 2}]", 1, nil},
 		{"a kind that is known since, undeclared", lws, "[]", 2, nil},
@@ -99,7 +99,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// The samples have no fault.
+// The samples are valid.
 func TestSamples(t *testing.T) {
 	files, err := filepath.Glob("../../../config/samples/appwrapper_*.yaml")
 	if err != nil || len(files) < 10 {
@@ -151,7 +151,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// FuzzInfer: no object makes inference panic; what it yields passes its own check, can be found and is not below zero.
+// FuzzInfer: inference never panics; its pod sets pass Check, have a template and no negative replicas.
 func FuzzInfer(f *testing.F) {
 	for _, text := range []string{jobSet, rayJob, lws, job("parallelism: 2, "), `{apiVersion: v1, kind: Pod, spec: {}}`, `{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {pytorchReplicaSpecs: {Master: 1, Worker: {template: []}}}}`} {
 		f.Add(component(f, text).Template.Raw, "", int32(1))
@@ -180,7 +180,7 @@ func FuzzInfer(f *testing.F) {
 				t.Fatalf("%s infers %s", raw, shown(sets))
 			}
 		}
-		if least, total := Least(u, sets), Total(sets); least < 0 || least > total {
+		if least, total := MinReady(u, sets), Total(sets); least < 0 || least > total {
 			t.Fatalf("%s is ready with %d of %d", raw, least, total)
 		}
 	})

@@ -11,65 +11,64 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// inferred is a pod set that a known kind has.
-type inferred struct {
+// inferredPodSet is a pod set of an object of a known kind.
+type inferredPodSet struct {
 	awv1beta2.AppWrapperPodSet
-	// optional sets may be missing in a declaration: the operator that we replace did not know them and refused them.
+	// optional pod sets need not be declared: the CodeFlare operator did not infer and rejected them.
 	optional bool
-	// least is the number of pods without which the object is not ready; below replicas when a part may scale down.
-	least int32
+	// minReady is the number of pods that make the object ready; below replicas if it may scale down.
+	minReady int32
 }
 
-// rule infers the pod sets of one kind. The object's fields are below "spec".
-type rule struct {
-	infer func(n *numbers, object map[string]any) []inferred
-	// binding rules also judge a declaration. They are those of the operator that we replace, and those of kinds whose pods
-	// no declaration can describe. For the other kinds a declaration was taken as it is, and still is.
-	binding bool
+// inferenceRule infers the pod sets of one kind.
+type inferenceRule struct {
+	inferFunc func(n *numberReader, object map[string]any) []inferredPodSet
+	// checksDeclared rules also validate declared pod sets. They are those of the CodeFlare operator, and those of kinds whose pods cannot be
+	// declared. For other kinds any declaration is accepted.
+	checksDeclared bool
 }
 
-// rules has the known kinds, by "apiVersion:kind".
-var rules = map[string]rule{
-	"v1:Pod":                                      {infer: inferPod, binding: true},
-	"apps/v1:Deployment":                          {infer: inferReplicas, binding: true},
-	"apps/v1:StatefulSet":                         {infer: inferReplicas, binding: true},
-	"apps/v1:ReplicaSet":                          {infer: inferReplicas},
-	"batch/v1:Job":                                {infer: inferJob, binding: true},
-	"jobset.x-k8s.io/v1alpha2:JobSet":             {infer: inferJobSet, binding: true},
-	"kubeflow.org/v1:PyTorchJob":                  {infer: kubeflow("pytorchReplicaSpecs", "Master", "Worker"), binding: true},
-	"kubeflow.org/v1:TFJob":                       {infer: kubeflow("tfReplicaSpecs", "Chief", "Master", "PS", "Worker", "Evaluator")},
-	"kubeflow.org/v1:XGBoostJob":                  {infer: kubeflow("xgbReplicaSpecs", "Master", "Worker")},
-	"kubeflow.org/v1:PaddleJob":                   {infer: kubeflow("paddleReplicaSpecs", "Master", "Worker")},
-	"kubeflow.org/v1:JAXJob":                      {infer: kubeflow("jaxReplicaSpecs", "Worker")},
-	"kubeflow.org/v1:MPIJob":                      {infer: kubeflow("mpiReplicaSpecs", "Launcher", "Worker")},
-	"kubeflow.org/v2beta1:MPIJob":                 {infer: kubeflow("mpiReplicaSpecs", "Launcher", "Worker")},
-	"trainer.kubeflow.org/v1alpha1:TrainJob":      {infer: refuseTrainJob, binding: true},
-	"leaderworkerset.x-k8s.io/v1:LeaderWorkerSet": {infer: inferLeaderWorkerSet},
-	"ray.io/v1:RayCluster":                        {infer: rayClusterAt("spec"), binding: true},
-	"ray.io/v1:RayJob":                            {infer: inferRayJob, binding: true},
-	"ray.io/v1:RayService":                        {infer: rayClusterAt("spec.rayClusterConfig")},
+// rules are the known kinds, by "apiVersion:kind".
+var rules = map[string]inferenceRule{
+	"v1:Pod":                                      {inferFunc: inferPod, checksDeclared: true},
+	"apps/v1:Deployment":                          {inferFunc: inferReplicas, checksDeclared: true},
+	"apps/v1:StatefulSet":                         {inferFunc: inferReplicas, checksDeclared: true},
+	"apps/v1:ReplicaSet":                          {inferFunc: inferReplicas},
+	"batch/v1:Job":                                {inferFunc: inferJob, checksDeclared: true},
+	"jobset.x-k8s.io/v1alpha2:JobSet":             {inferFunc: inferJobSet, checksDeclared: true},
+	"kubeflow.org/v1:PyTorchJob":                  {inferFunc: inferKubeflow("pytorchReplicaSpecs", "Master", "Worker"), checksDeclared: true},
+	"kubeflow.org/v1:TFJob":                       {inferFunc: inferKubeflow("tfReplicaSpecs", "Chief", "Master", "PS", "Worker", "Evaluator")},
+	"kubeflow.org/v1:XGBoostJob":                  {inferFunc: inferKubeflow("xgbReplicaSpecs", "Master", "Worker")},
+	"kubeflow.org/v1:PaddleJob":                   {inferFunc: inferKubeflow("paddleReplicaSpecs", "Master", "Worker")},
+	"kubeflow.org/v1:JAXJob":                      {inferFunc: inferKubeflow("jaxReplicaSpecs", "Worker")},
+	"kubeflow.org/v1:MPIJob":                      {inferFunc: inferKubeflow("mpiReplicaSpecs", "Launcher", "Worker")},
+	"kubeflow.org/v2beta1:MPIJob":                 {inferFunc: inferKubeflow("mpiReplicaSpecs", "Launcher", "Worker")},
+	"trainer.kubeflow.org/v1alpha1:TrainJob":      {inferFunc: rejectTrainJob, checksDeclared: true},
+	"leaderworkerset.x-k8s.io/v1:LeaderWorkerSet": {inferFunc: inferLeaderWorkerSet},
+	"ray.io/v1:RayCluster":                        {inferFunc: inferRayCluster("spec"), checksDeclared: true},
+	"ray.io/v1:RayJob":                            {inferFunc: inferRayJob, checksDeclared: true},
+	"ray.io/v1:RayService":                        {inferFunc: inferRayCluster("spec.rayClusterConfig")},
 }
 
-func ruleOf(u *unstructured.Unstructured) (rule, bool) {
+func ruleOf(u *unstructured.Unstructured) (inferenceRule, bool) {
 	r, known := rules[u.GetAPIVersion()+":"+u.GetKind()]
 	return r, known
 }
 
-// sets are the pod sets of an object by the rule of its kind.
-func (r rule) sets(u *unstructured.Unstructured) ([]inferred, error) {
-	if r.infer == nil {
+// infer returns the pod sets of an object.
+func (r inferenceRule) infer(u *unstructured.Unstructured) ([]inferredPodSet, error) {
+	if r.inferFunc == nil {
 		return nil, nil
 	}
-	n := &numbers{}
-	sets := r.infer(n, u.Object)
+	n := &numberReader{}
+	sets := r.inferFunc(n, u.Object)
 	if n.err != nil {
 		return nil, n.err
 	}
 	return sets, nil
 }
 
-// Infer returns the pod sets of an object of a known kind, and none for other kinds. Each path leads to a pod template, and
-// no number of replicas is below zero.
+// Infer returns the pod sets of an object, or none for an unknown kind. Each path refers to a pod template, and replicas are not negative.
 func Infer(u *unstructured.Unstructured) ([]awv1beta2.AppWrapperPodSet, error) {
 	sets, err := infer(u)
 	if err != nil {
@@ -82,9 +81,9 @@ func Infer(u *unstructured.Unstructured) ([]awv1beta2.AppWrapperPodSet, error) {
 	return result, nil
 }
 
-func infer(u *unstructured.Unstructured) ([]inferred, error) {
+func infer(u *unstructured.Unstructured) ([]inferredPodSet, error) {
 	r, _ := ruleOf(u)
-	sets, err := r.sets(u)
+	sets, err := r.infer(u)
 	if err != nil {
 		return nil, err
 	}
@@ -96,9 +95,9 @@ func infer(u *unstructured.Unstructured) ([]inferred, error) {
 	return sets, nil
 }
 
-// Of returns the pod sets that hold for a component: the declared ones, else the inferred ones. The result is never nil,
-// because the status has to have a list.
-func Of(component *awv1beta2.AppWrapperComponent) ([]awv1beta2.AppWrapperPodSet, error) {
+// ForComponent returns the pod sets of a component: the declared ones, or else the inferred ones. The result is never nil, because the status
+// requires a list.
+func ForComponent(component *awv1beta2.AppWrapperComponent) ([]awv1beta2.AppWrapperPodSet, error) {
 	if len(component.PodSets) > 0 {
 		return slices.Clone(component.PodSets), nil
 	}
@@ -109,7 +108,7 @@ func Of(component *awv1beta2.AppWrapperComponent) ([]awv1beta2.AppWrapperPodSet,
 	return Infer(u)
 }
 
-// Replicas is the number of pods of a pod set: 1 when absent, and none when it is below zero.
+// Replicas returns the number of pods of a pod set: 1 if unset, at least 0.
 func Replicas(set awv1beta2.AppWrapperPodSet) int32 {
 	if set.Replicas == nil {
 		return 1
@@ -117,7 +116,7 @@ func Replicas(set awv1beta2.AppWrapperPodSet) int32 {
 	return max(0, *set.Replicas)
 }
 
-// Total is the number of pods of all pod sets, at most the greatest int32.
+// Total returns the number of pods of all pod sets, at most the maximum int32.
 func Total(sets []awv1beta2.AppWrapperPodSet) int32 {
 	var sum int64
 	for _, set := range sets {
@@ -126,22 +125,22 @@ func Total(sets []awv1beta2.AppWrapperPodSet) int32 {
 	return int32(min(sum, math.MaxInt32))
 }
 
-// Least is the number of pods without which the object is not ready. It is below Total where the object scales itself
-// down: the worker groups of a Ray cluster with its autoscaler may shrink to their minimum, and a group without replicas
-// or with suspend starts at less than what is queued for it.
-func Least(u *unstructured.Unstructured, sets []awv1beta2.AppWrapperPodSet) int32 {
-	least := map[string]int32{}
-	// The templates were checked when the pod sets were found, so they are not decoded again with every reconcile.
+// MinReady returns the number of pods that make the object ready. It is below Total if the object scales itself down: the worker groups of a
+// Ray cluster with autoscaler may shrink to their minimum, and a group that is suspended or has no replicas starts with fewer pods than are
+// queued.
+func MinReady(u *unstructured.Unstructured, sets []awv1beta2.AppWrapperPodSet) int32 {
+	minReady := map[string]int32{}
+	// The templates were checked when the pod sets were inferred, so they are not decoded in every reconcile.
 	r, _ := ruleOf(u)
-	if own, err := r.sets(u); err == nil {
-		for _, set := range own {
-			least[set.Path] = set.least
+	if inferred, err := r.infer(u); err == nil {
+		for _, set := range inferred {
+			minReady[set.Path] = set.minReady
 		}
 	}
 	var sum int64
 	for _, set := range sets {
 		replicas := Replicas(set)
-		if needed, ok := least[set.Path]; ok {
+		if needed, ok := minReady[set.Path]; ok {
 			replicas = min(replicas, needed)
 		}
 		sum += int64(replicas)
@@ -149,43 +148,43 @@ func Least(u *unstructured.Unstructured, sets []awv1beta2.AppWrapperPodSet) int3
 	return int32(min(sum, math.MaxInt32))
 }
 
-// podSet makes a pod set all of whose pods are needed. The place is that of its template in the object.
-func podSet(place string, replicas int32, annotations map[string]string) inferred {
-	return inferred{
-		AppWrapperPodSet: awv1beta2.AppWrapperPodSet{Path: Root + "." + place, Replicas: new(replicas), Annotations: annotations},
-		least:            replicas,
+// podSet returns a pod set whose pods are all needed. path is the path of its template in the object.
+func podSet(path string, replicas int32, annotations map[string]string) inferredPodSet {
+	return inferredPodSet{
+		AppWrapperPodSet: awv1beta2.AppWrapperPodSet{Path: Root + "." + path, Replicas: new(replicas), Annotations: annotations},
+		minReady:         replicas,
 	}
 }
 
-// numbers reads numbers of pods, hosts and groups. It keeps the first error, after which what it returns is of no use.
-type numbers struct{ err error }
+// numberReader reads numbers of pods, hosts and groups. After the first error, which it stores, its results are invalid.
+type numberReader struct{ err error }
 
-func (n *numbers) fail(err error) {
+func (n *numberReader) fail(err error) {
 	if n.err == nil {
 		n.err = err
 	}
 }
 
-// of reads a field. Absent and null give the other value. The place, for messages, is where the object stands.
-func (n *numbers) of(object map[string]any, place, field string, otherwise int32) int32 {
+// int32Field returns a field, or the default if it is absent or null. path is the path of the object, for errors.
+func (n *numberReader) int32Field(object map[string]any, path, field string, defaultValue int32) int32 {
 	value := object[field]
 	if value == nil {
-		return otherwise
+		return defaultValue
 	}
 	number, ok := value.(int64)
 	if !ok || number < 0 || number > math.MaxInt32 {
-		n.fail(fmt.Errorf("%s.%s is %v: write a whole number from 0 to %d", place, field, value, math.MaxInt32))
+		n.fail(fmt.Errorf("%s.%s is %v: write a whole number from 0 to %d", path, field, value, math.MaxInt32))
 	}
 	return int32(number)
 }
 
-// product multiplies two of them.
-func (n *numbers) product(place string, a, b int32) int32 {
+// product returns a * b, or stores an error if that exceeds int32.
+func (n *numberReader) product(path string, a, b int32) int32 {
 	result := int64(a) * int64(b)
 	if result > math.MaxInt32 {
-		n.fail(fmt.Errorf("%s asks for more than %d pods: lower its numbers", place, math.MaxInt32))
+		n.fail(fmt.Errorf("%s asks for more than %d pods: lower its numbers", path, math.MaxInt32))
 	}
 	return int32(result)
 }
 
-func indexed(path string, index int) string { return path + "[" + strconv.Itoa(index) + "]" }
+func indexPath(path string, index int) string { return path + "[" + strconv.Itoa(index) + "]" }

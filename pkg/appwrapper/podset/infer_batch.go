@@ -8,51 +8,51 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
-// Where pods carry their index, for topology-aware scheduling.
+// Labels with the index of a pod, for topology-aware scheduling.
 const (
 	jobIndexLabel      = "batch.kubernetes.io/job-completion-index"
 	jobSetIndexLabel   = "jobset.sigs.k8s.io/job-index"
 	kubeflowIndexLabel = "training.kubeflow.org/replica-index"
 )
 
-func inferPod(*numbers, map[string]any) []inferred {
-	return []inferred{{AppWrapperPodSet: awv1beta2.AppWrapperPodSet{Path: Root, Replicas: new(int32(1))}, least: 1}}
+func inferPod(*numberReader, map[string]any) []inferredPodSet {
+	return []inferredPodSet{{AppWrapperPodSet: awv1beta2.AppWrapperPodSet{Path: Root, Replicas: new(int32(1))}, minReady: 1}}
 }
 
-// inferReplicas is for the kinds with spec.replicas and spec.template.
-func inferReplicas(n *numbers, object map[string]any) []inferred {
-	return []inferred{podSet("spec.template", n.of(nested.Map(object, "spec"), "spec", "replicas", 1), nil)}
+// inferReplicas is the rule of kinds with spec.replicas and spec.template.
+func inferReplicas(n *numberReader, object map[string]any) []inferredPodSet {
+	return []inferredPodSet{podSet("spec.template", n.int32Field(nested.Map(object, "spec"), "spec", "replicas", 1), nil)}
 }
 
-func inferJob(n *numbers, object map[string]any) []inferred {
+func inferJob(n *numberReader, object map[string]any) []inferredPodSet {
 	pods := jobPods(n, nested.Map(object, "spec"), "spec")
-	return []inferred{podSet("spec.template", pods, map[string]string{awv1beta2.AnnotationPodIndexLabel: jobIndexLabel})}
+	return []inferredPodSet{podSet("spec.template", pods, map[string]string{awv1beta2.AnnotationPodIndexLabel: jobIndexLabel})}
 }
 
-// jobPods is the number of pods that a Job runs at a time: parallelism, or completions when they are fewer. What is no
-// whole number counts as absent, and the API server refuses it.
-func jobPods(n *numbers, spec map[string]any, place string) int32 {
-	pods := n.of(wholeOnly(spec, "parallelism"), place, "parallelism", 1)
-	return min(pods, n.of(wholeOnly(spec, "completions"), place, "completions", pods))
+// jobPods returns the maximum number of concurrent pods of a Job: parallelism, or completions if that is less. A value that is not an integer
+// counts as absent; the API server rejects it.
+func jobPods(n *numberReader, spec map[string]any, place string) int32 {
+	pods := n.int32Field(integerField(spec, "parallelism"), place, "parallelism", 1)
+	return min(pods, n.int32Field(integerField(spec, "completions"), place, "completions", pods))
 }
 
-// wholeOnly is a map with the field if that is a whole number.
-func wholeOnly(spec map[string]any, field string) map[string]any {
+// integerField returns a map with the field, if its value is an integer.
+func integerField(spec map[string]any, field string) map[string]any {
 	if number, ok := spec[field].(int64); ok {
 		return map[string]any{field: number}
 	}
 	return nil
 }
 
-func inferJobSet(n *numbers, object map[string]any) []inferred {
-	var sets []inferred
+func inferJobSet(n *numberReader, object map[string]any) []inferredPodSet {
+	var sets []inferredPodSet
 	for i, entry := range nested.List(object, "spec", "replicatedJobs") {
 		job := nested.Map(entry)
 		if job["template"] == nil {
 			continue
 		}
-		place := indexed("spec.replicatedJobs", i)
-		replicas := n.of(job, place, "replicas", 1)
+		place := indexPath("spec.replicatedJobs", i)
+		replicas := n.int32Field(job, place, "replicas", 1)
 		each := jobPods(n, nested.Map(job, "template", "spec"), place+".template.spec")
 		sets = append(sets, podSet(place+".template.spec.template", n.product(place, replicas, each), map[string]string{
 			awv1beta2.AnnotationPodIndexLabel:      jobIndexLabel,
@@ -63,14 +63,14 @@ func inferJobSet(n *numbers, object map[string]any) []inferred {
 	return sets
 }
 
-// kubeflow is for the kinds with one entry per role below spec.<field>; roles that are absent have no pods.
-func kubeflow(field string, roles ...string) func(*numbers, map[string]any) []inferred {
-	return func(n *numbers, object map[string]any) []inferred {
-		var sets []inferred
+// inferKubeflow returns the rule of kinds with one entry per role below spec.<field>; absent roles have no pods.
+func inferKubeflow(field string, roles ...string) func(*numberReader, map[string]any) []inferredPodSet {
+	return func(n *numberReader, object map[string]any) []inferredPodSet {
+		var sets []inferredPodSet
 		for _, role := range roles {
 			spec, place := nested.Map(object, "spec", field, role), "spec."+field+"."+role
 			if spec["template"] != nil {
-				replicas := n.of(spec, place, "replicas", 1)
+				replicas := n.int32Field(spec, place, "replicas", 1)
 				sets = append(sets, podSet(place+".template", replicas, map[string]string{awv1beta2.AnnotationPodIndexLabel: kubeflowIndexLabel}))
 			}
 		}
@@ -81,20 +81,20 @@ func kubeflow(field string, roles ...string) func(*numbers, map[string]any) []in
 var errTrainJob = errors.New("the pods of a TrainJob are described in its runtime, to which no path of a pod set can point, so their requests cannot be counted. " +
 	"Create the TrainJob outside of an AppWrapper and give it the queue label itself, which Kueue's integration trainer.kubeflow.org/trainjob reads")
 
-// refuseTrainJob: what is in a TrainJob has no containers, so that the quota would be asked for nothing.
-func refuseTrainJob(n *numbers, _ map[string]any) []inferred {
+// rejectTrainJob rejects a TrainJob: it has no containers, so the requested quota would be zero.
+func rejectTrainJob(n *numberReader, _ map[string]any) []inferredPodSet {
 	n.fail(errTrainJob)
 	return nil
 }
 
-// inferLeaderWorkerSet counts, in each of the groups, one leader and the workers that fill the group up to its size. Without
-// a template of its own the leader is made from that of the workers.
-func inferLeaderWorkerSet(n *numbers, object map[string]any) []inferred {
+// inferLeaderWorkerSet counts a leader and the remaining workers in each group. Without a template of its own the leader uses that of the
+// workers.
+func inferLeaderWorkerSet(n *numberReader, object map[string]any) []inferredPodSet {
 	const place = "spec.leaderWorkerTemplate"
-	groups := n.of(nested.Map(object, "spec"), "spec", "replicas", 1)
+	groups := n.int32Field(nested.Map(object, "spec"), "spec", "replicas", 1)
 	group := nested.Map(object, "spec", "leaderWorkerTemplate")
-	size := n.of(group, place, "size", 1)
-	var sets []inferred
+	size := n.int32Field(group, place, "size", 1)
+	var sets []inferredPodSet
 	if group["leaderTemplate"] != nil {
 		sets = append(sets, podSet(place+".leaderTemplate", groups, nil))
 		size = max(0, size-1)

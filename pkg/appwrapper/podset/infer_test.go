@@ -10,7 +10,7 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// shown writes pod sets as "path=replicas", with the hints behind.
+// shown formats pod sets as "path=replicas" with annotations.
 func shown(sets []awv1beta2.AppWrapperPodSet) string {
 	var lines []string
 	for _, set := range sets {
@@ -37,12 +37,12 @@ func ray(groups string) string {
 	return "headGroupSpec: {template: " + pod + "}, workerGroupSpecs: [" + groups + "]"
 }
 
-// trainJob asks for 32 GPUs, which stand where no path leads; the override is the only thing in it that looks like a template.
+// trainJob requests 32 GPUs that no path can address; only the override looks like a template.
 const trainJob = `{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, spec: {runtimeRef: {name: torch},
   trainer: {numNodes: 4, resourcesPerNode: {limits: {nvidia.com/gpu: "8"}}},
   podTemplateOverrides: [{targetJobs: [{name: node}], spec: {nodeSelector: {a: b}}}]}}`
 
-// [appwrapper-35] [appwrapper-58] What each known kind has.
+// [appwrapper-35] [appwrapper-58] The pod sets of each known kind.
 func TestInfer(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"Pod", `{apiVersion: v1, kind: Pod, spec: {containers: [{name: a}]}}`, "template=1"},
@@ -108,7 +108,7 @@ func TestInfer(t *testing.T) {
 	}
 }
 
-// D23 and the inputs that cannot be inferred from: the message names field and value.
+// D23: the error of an object that cannot be inferred names field and value.
 func TestInferRefuses(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"replicas in words", `{apiVersion: apps/v1, kind: Deployment, spec: {replicas: two, template: ` + pod + `}}`, "spec.replicas is two: write a whole number"},
@@ -144,15 +144,15 @@ func TestInferRefuses(t *testing.T) {
 	}
 }
 
-// [appwrapper-14] Declared pod sets come first, whatever could be inferred; the status keeps them as they are.
-func TestOf(t *testing.T) {
+// [appwrapper-14] Declared pod sets have precedence, and are stored unchanged.
+func TestForComponent(t *testing.T) {
 	c := component(t, job("parallelism: 4, "))
-	sets, err := Of(c)
+	sets, err := ForComponent(c)
 	if err != nil || shown(sets) != "template.spec.template=4"+jobHint {
 		t.Errorf("undeclared: %s, %v", shown(sets), err)
 	}
 	c.PodSets = []awv1beta2.AppWrapperPodSet{{Path: "template.spec.template"}}
-	sets, err = Of(c)
+	sets, err = ForComponent(c)
 	if err != nil || len(sets) != 1 || sets[0].Replicas != nil || sets[0].Annotations != nil {
 		t.Errorf("declared: %+v, %v", sets, err)
 	}
@@ -160,15 +160,15 @@ func TestOf(t *testing.T) {
 	if c.PodSets[0].Path == "changed" {
 		t.Error("the result shares its entries with the component")
 	}
-	if sets, err = Of(component(t, `{apiVersion: v1, kind: ConfigMap}`)); err != nil || sets == nil || len(sets) != 0 {
+	if sets, err = ForComponent(component(t, `{apiVersion: v1, kind: ConfigMap}`)); err != nil || sets == nil || len(sets) != 0 {
 		t.Errorf("without pods: %#v, %v", sets, err)
 	}
-	if sets, err = Of(component(t, `{kind: Pod}`)); err == nil {
+	if sets, err = ForComponent(component(t, `{kind: Pod}`)); err == nil {
 		t.Errorf("without a version: %#v", sets)
 	}
 }
 
-// D23: no number of pods is below zero.
+// D23: numbers of pods are not negative.
 func TestReplicas(t *testing.T) {
 	sets := []awv1beta2.AppWrapperPodSet{{}, {Replicas: new(int32(3))}, {Replicas: new(int32(0))}, {Replicas: new(int32(-5))}}
 	for i, want := range []int32{1, 3, 0, 0} {
@@ -184,8 +184,8 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// D8: what scales itself down is ready with its minimum.
-func TestLeast(t *testing.T) {
+// D8: an object that scales itself down is ready with its minimum.
+func TestMinReady(t *testing.T) {
 	for _, test := range []struct {
 		name, text string
 		total      int32
@@ -205,13 +205,13 @@ func TestLeast(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if total, least := Total(sets), Least(u, sets); total != test.total || least != test.least {
+			if total, least := Total(sets), MinReady(u, sets); total != test.total || least != test.least {
 				t.Errorf("got %d of %d, want %d of %d", least, total, test.least, test.total)
 			}
 		})
 	}
 	u := object(t, `{apiVersion: example.com/v1, kind: Own}`)
-	if got := Least(u, []awv1beta2.AppWrapperPodSet{{Path: "template.a", Replicas: new(int32(2))}, {Path: "template.b"}}); got != 3 {
+	if got := MinReady(u, []awv1beta2.AppWrapperPodSet{{Path: "template.a", Replicas: new(int32(2))}, {Path: "template.b"}}); got != 3 {
 		t.Errorf("an unknown kind: got %d, want 3", got)
 	}
 }

@@ -8,25 +8,24 @@ import (
 	"strings"
 )
 
-// Root is the word that every path starts with; it stands for the object itself.
+// Root is the first word of every path; it denotes the object.
 const Root = "template"
 
 var errRoot = errors.New("first element of the path must be '" + Root + "'")
 
-// step is one .field or [index] of a path.
-var step = regexp.MustCompile(`^(?:\.([^.[]*)|\[([^\]]*)\])`)
+// pathStep matches one .field or [index] of a path.
+var pathStep = regexp.MustCompile(`^(?:\.([^.[]*)|\[([^\]]*)\])`)
 
-// At returns the map that the path leads to. It is part of the object and not a copy of it. The error says how far the
-// path could be followed.
-func At(object map[string]any, path string) (map[string]any, error) {
+// TemplateAt returns the map at a path, without copying it. The error names the last valid position of the path.
+func TemplateAt(object map[string]any, path string) (map[string]any, error) {
 	rest, found := strings.CutPrefix(path, Root)
 	if !found {
 		return nil, errRoot
 	}
 	var value any = object
 	for rest != "" {
-		at := path[:len(path)-len(rest)]
-		next := step.FindStringSubmatch(rest)
+		position := path[:len(path)-len(rest)]
+		next := pathStep.FindStringSubmatch(rest)
 		var err error
 		switch {
 		case next != nil && rest[0] == '.':
@@ -39,7 +38,7 @@ func At(object map[string]any, path string) (map[string]any, error) {
 			err = fmt.Errorf("invalid path element '%s'", rest)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("at path position '%s' %w", at, err)
+			return nil, fmt.Errorf("at path position '%s' %w", position, err)
 		}
 		rest = rest[len(next[0]):]
 	}

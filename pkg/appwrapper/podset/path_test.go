@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// [appwrapper-28] The eight malformed paths into a JobSet, and all other faults of a path.
-func TestAtRefuses(t *testing.T) {
+// [appwrapper-28] The eight malformed paths into a JobSet, and all other invalid paths.
+func TestTemplateAtRejects(t *testing.T) {
 	u := object(t, jobSet)
 	for _, test := range []struct{ name, path, want string }{
 		{"map access on an array", "template.spec.replicatedJobs.template", "at path position 'template.spec.replicatedJobs' non-map value"},
@@ -33,14 +33,14 @@ func TestAtRefuses(t *testing.T) {
 		{"quoted field", `template.metadata["name"]`, `at path position 'template.metadata' invalid index expression '"name"'`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if at, err := At(u.Object, test.path); err == nil || err.Error() != test.want {
+			if at, err := TemplateAt(u.Object, test.path); err == nil || err.Error() != test.want {
 				t.Errorf("got %v and %v, want the error %q", at, err, test.want)
 			}
 		})
 	}
 }
 
-func TestAtFinds(t *testing.T) {
+func TestTemplateAt(t *testing.T) {
 	u := object(t, jobSet)
 	for path, want := range map[string]string{
 		"template":                                  "kind",
@@ -50,11 +50,11 @@ func TestAtFinds(t *testing.T) {
 		"template.spec.replicatedJobs[01].template": "spec",
 		"template.spec.replicatedJobs[1].template.spec.template.spec.containers[0]": "image",
 	} {
-		if at, err := At(u.Object, path); err != nil || at[want] == nil {
+		if at, err := TemplateAt(u.Object, path); err != nil || at[want] == nil {
 			t.Errorf("%s: got %v, %v", path, at, err)
 		}
 	}
-	at, err := At(u.Object, "template.metadata")
+	at, err := TemplateAt(u.Object, "template.metadata")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ var shapes = regexp.MustCompile(`(?s)^(first element of the path must be 'templa
 	`|at path position 'template.*' (invalid array index '\[.*'|invalid index expression '.*'|found non-array value` +
 	`|out of bounds index '-?\d+'|non-map value|missing field '.*'|invalid path element '.+'))$`)
 
-// FuzzPath: any path gives a map or one of the errors of the reference, and never a panic.
+// FuzzPath: any path results in a map or a known error, and never in a panic.
 func FuzzPath(f *testing.F) {
 	for _, path := range []string{"", "template", "template.spec.replicatedJobs[1].template", "template.spec.replicatedJobs[-1]", "template[", "template.]", "template..", "template.spec[0]]", "template.a\n"} {
 		f.Add(path, []byte(`{"spec":{"replicatedJobs":[{"template":{"spec":{}}},null,[[{}]]]}}`))
@@ -79,7 +79,7 @@ func FuzzPath(f *testing.F) {
 			t.Fatal(err)
 		}
 		u.Object["spec"] = anyJSON(raw)
-		at, err := At(u.Object, path)
+		at, err := TemplateAt(u.Object, path)
 		if (err == nil) != (at != nil) && err != nil {
 			t.Fatalf("%q gives %v and %v", path, at, err)
 		}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Quantities that the parser of Kubernetes would be busy with for minutes are refused before it sees them.
+// Quantities that the parser of Kubernetes needs minutes for are rejected before it is called.
 func TestParseQuantity(t *testing.T) {
 	for text, want := range map[string]string{"1": "1", "1.5Gi": "1536Mi", "1e3": "1e3", "2E": "2E", "1e-2": "10e-3", "5Ei": "5Ei"} {
 		if got, err := ParseQuantity(text); err != nil || got.String() != want {
@@ -33,7 +33,7 @@ func TestTemplateBoundsQuantities(t *testing.T) {
 			t.Errorf("%s: %v", place, err)
 		}
 	}
-	// Elsewhere such a text is nothing to us.
+	// In other fields such a text is allowed.
 	if err := CheckTemplate(object(t, `{apiVersion: v1, kind: Pod, spec: {containers: [{name: a, env: [{name: A, value: "1e-2000000000"}]}]}}`).Object, "template"); err != nil {
 		t.Error(err)
 	}

@@ -12,58 +12,56 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
-// BeyondQuota returns what in an object makes its pods outgrow or outlive the quota that is requested for them, or keeps them from
-// coming. Kueue refuses the first two when it queues these kinds by themselves, and decides itself when these are suspended. The
-// path is that of the object.
-func BeyondQuota(u *unstructured.Unstructured, path *field.Path) field.ErrorList {
+// QuotaErrors returns errors for fields by which the pods of an object exceed or outlive their quota, or are never created. Kueue rejects the
+// first two for kinds that it queues itself, and controls their suspension. path is the path of the object.
+func QuotaErrors(u *unstructured.Unstructured, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	place := map[string]string{"RayCluster": "spec", "RayJob": "spec.rayClusterSpec", "RayService": "spec.rayClusterConfig"}[u.GetKind()]
-	if u.GroupVersionKind().Group != rayv1.GroupVersion.Group || place == "" {
+	cluster := map[string]string{"RayCluster": "spec", "RayJob": "spec.rayClusterSpec", "RayService": "spec.rayClusterConfig"}[u.GetKind()]
+	if u.GroupVersionKind().Group != rayv1.GroupVersion.Group || cluster == "" {
 		return nil
 	}
-	refuse := func(at string, value bool, detail string) {
-		if (nested.At(u.Object, strings.Split(at, ".")...) == true) == value {
-			errs = append(errs, field.Invalid(path.Child(at), value, detail))
+	reject := func(fieldPath string, value bool, detail string) {
+		if (nested.At(u.Object, strings.Split(fieldPath, ".")...) == true) == value {
+			errs = append(errs, field.Invalid(path.Child(fieldPath), value, detail))
 		}
 	}
 	if u.GetKind() == "RayJob" {
-		refuse("spec.shutdownAfterJobFinishes", false,
+		reject("spec.shutdownAfterJobFinishes", false,
 			"must be true in a queue: otherwise the pods of the cluster run on when the job has ended, and keep their quota: set it to true")
-		refuse("spec.suspend", true, resumedByNone)
+		reject("spec.suspend", true, neverResumed)
 	}
-	refuse(place+".enableInTreeAutoscaling", true,
+	reject(cluster+".enableInTreeAutoscaling", true,
 		"must not be true in a queue: Ray's autoscaler makes pods for which no quota was requested: remove the field, and set replicas")
-	refuse(place+".suspend", true, resumedByNone)
+	reject(cluster+".suspend", true, neverResumed)
 	return errs
 }
 
-const resumedByNone = "must not be true: nothing resumes what is suspended in a component: remove the field, and use spec.suspend of the AppWrapper"
+const neverResumed = "must not be true: nothing resumes what is suspended in a component: remove the field, and use spec.suspend of the AppWrapper"
 
-// leastTTL is for how many seconds a component that has finished stays at least: an operator that was away has to see how it
-// ended. Its clean-up is the AppWrapper's.
-const leastTTL = 3600
+// minTTLSeconds is the minimum ttlSecondsAfterFinished of a component: the operator must be able to read the outcome after a restart. The
+// AppWrapper deletes the component itself.
+const minTTLSeconds = 3600
 
-// ttls are the fields by which kinds that report completion delete themselves when they have finished.
-var ttls = map[string][]string{
+// ttlFields are the fields by which finished objects of kinds that report completion delete themselves.
+var ttlFields = map[string][]string{
 	"batch/v1:Job":                    {"spec", "ttlSecondsAfterFinished"},
 	"jobset.x-k8s.io/v1alpha2:JobSet": {"spec", "ttlSecondsAfterFinished"},
 	"kubeflow.org/v1:PyTorchJob":      {"spec", "runPolicy", "ttlSecondsAfterFinished"},
 }
 
-// RaiseTTL makes a component that would delete itself soon after its end stay for an hour, and returns a sentence about it; it
-// is empty where nothing was changed.
+// RaiseTTL raises the ttlSecondsAfterFinished of a component to an hour, and returns a sentence about that, or "" if nothing changed.
 func RaiseTTL(u *unstructured.Unstructured) string {
-	path, known := ttls[u.GetAPIVersion()+":"+u.GetKind()]
+	path, known := ttlFields[u.GetAPIVersion()+":"+u.GetKind()]
 	if !known {
 		return ""
 	}
 	last := len(path) - 1
 	parent := nested.Map(u.Object, path[:last]...)
 	seconds, ok := parent[path[last]].(int64)
-	if !ok || seconds < 0 || seconds >= leastTTL {
+	if !ok || seconds < 0 || seconds >= minTTLSeconds {
 		return ""
 	}
-	parent[path[last]] = int64(leastTTL)
+	parent[path[last]] = int64(minTTLSeconds)
 	return fmt.Sprintf("ttlSecondsAfterFinished is %d and will be %d, so that the outcome can be seen: the annotation %s says how long objects stay after success",
-		seconds, leastTTL, awv1beta2.AnnotationSuccessTTL)
+		seconds, minTTLSeconds, awv1beta2.AnnotationSuccessTTL)
 }

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// What Kueue refuses of Ray's kinds is known: a RayJob whose cluster outlives it, and clusters that grow by themselves.
-func TestBeyondQuota(t *testing.T) {
+// RayJobs whose cluster outlives them, and clusters with an autoscaler, are rejected as by Kueue.
+func TestQuotaErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string
 		want []string
@@ -26,7 +26,7 @@ func TestBeyondQuota(t *testing.T) {
 		"a Job":                            {job(""), nil},
 	} {
 		var got []string
-		for _, fault := range BeyondQuota(object(t, tc.text), nil) {
+		for _, fault := range QuotaErrors(object(t, tc.text), nil) {
 			got = append(got, fault.Field)
 		}
 		if !slices.Equal(got, tc.want) {

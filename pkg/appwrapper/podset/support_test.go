@@ -11,7 +11,7 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// component makes a component of a template in YAML.
+// component returns a component with a template in YAML.
 func component(t testing.TB, text string) *awv1beta2.AppWrapperComponent {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))
@@ -21,7 +21,7 @@ func component(t testing.TB, text string) *awv1beta2.AppWrapperComponent {
 	return &awv1beta2.AppWrapperComponent{Template: runtime.RawExtension{Raw: raw}}
 }
 
-// object reads an object in YAML.
+// object parses an object in YAML.
 func object(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
 	u, err := Decode(component(t, text))
@@ -31,7 +31,7 @@ func object(t testing.TB, text string) *unstructured.Unstructured {
 	return u
 }
 
-// pod is the least that is a pod template.
+// pod is a minimal pod template.
 const pod = `{spec: {containers: [{name: main, image: "registry.example.com/app:1"}]}}`
 
 // jobSet has two replicated jobs.
@@ -45,7 +45,7 @@ spec:
   - {name: driver, template: {spec: {template: ` + pod + `}}}
 `
 
-// anyJSON is the value of a text, or the text where it is no JSON.
+// anyJSON decodes a text, or returns it if it is no JSON.
 func anyJSON(raw []byte) any {
 	var value any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &value); err != nil {

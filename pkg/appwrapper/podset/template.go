@@ -19,7 +19,7 @@ import (
 
 var errNoObject = errors.New("template is empty: write a complete object with apiVersion, kind and metadata")
 
-// Decode reads the template of a component. Every call returns a new object.
+// Decode decodes the template of a component into a new object.
 func Decode(component *awv1beta2.AppWrapperComponent) (*unstructured.Unstructured, error) {
 	raw := component.Template.Raw
 	if raw == nil && component.Template.Object != nil {
@@ -42,8 +42,8 @@ func Decode(component *awv1beta2.AppWrapperComponent) (*unstructured.Unstructure
 	return u, nil
 }
 
-// CheckTemplate returns an error unless the path leads to a pod template. Fields that this program does not know are
-// ignored, because a newer Kubernetes may well know them.
+// CheckTemplate returns an error unless the path refers to a pod template. Unknown fields are ignored, because a newer Kubernetes may support
+// them.
 func CheckTemplate(object map[string]any, path string) error {
 	spec, err := specAt(object, path)
 	if err != nil {
@@ -53,8 +53,8 @@ func CheckTemplate(object map[string]any, path string) error {
 	return err
 }
 
-// UnknownFields returns a sentence for each field of the pod template at the path that this program does not know, or that
-// stands there twice: newer than this program, or misspelt. The object must have a pod template there.
+// UnknownFields returns a sentence for each unknown or duplicate field of the pod template at the path. It returns none if there is no pod
+// template.
 func UnknownFields(object map[string]any, path string) []string {
 	spec, err := specAt(object, path)
 	if err != nil {
@@ -72,20 +72,20 @@ func UnknownFields(object map[string]any, path string) []string {
 }
 
 func specAt(object map[string]any, path string) (map[string]any, error) {
-	at, err := At(object, path)
+	template, err := TemplateAt(object, path)
 	if err != nil {
 		return nil, err
 	}
-	spec, ok := at["spec"].(map[string]any)
+	spec, ok := template["spec"].(map[string]any)
 	if !ok {
 		return nil, fmt.Errorf("content at %s does not contain a spec", path)
 	}
 	return spec, nil
 }
 
-// decodeSpec reads the fields as those of a pod spec. The first result lists those that it does not know.
+// decodeSpec decodes a pod spec and returns its unknown fields.
 func decodeSpec(spec map[string]any, path string) ([]error, error) {
-	if err := boundedQuantities(spec, path+".spec", false); err != nil {
+	if err := checkQuantities(spec, path+".spec", false); err != nil {
 		return nil, fmt.Errorf("content at %s.spec not parseable as a v1.PodSpec: %w", path, err)
 	}
 	text, err := json.Marshal(spec)
@@ -99,55 +99,55 @@ func decodeSpec(spec map[string]any, path string) ([]error, error) {
 	return unknown, nil
 }
 
-// Bounds of what is parsed. The parser of Kubernetes writes small numbers out: it would be busy for minutes with
-// 1e-2000000000, and a template may say so.
+// Bounds of parsed quantities. The parser of Kubernetes expands small numbers: it would run for minutes with 1e-2000000000 in a
+// template.
 const (
 	maxQuantityLength   = 64
 	maxQuantityExponent = 100
 )
 
-// ParseQuantity is resource.ParseQuantity for unchecked texts.
+// ParseQuantity is resource.ParseQuantity for untrusted input.
 func ParseQuantity(text string) (resource.Quantity, error) {
-	if err := boundedQuantity(text); err != nil {
+	if err := checkQuantity(text); err != nil {
 		return resource.Quantity{}, err
 	}
 	return resource.ParseQuantity(text)
 }
 
-func boundedQuantity(text string) error {
+func checkQuantity(text string) error {
 	if len(text) > maxQuantityLength {
 		return fmt.Errorf("quantity of %d characters: write one of at most %d", len(text), maxQuantityLength)
 	}
-	at := strings.IndexAny(text, "eE")
-	if at < 0 {
+	e := strings.IndexAny(text, "eE")
+	if e < 0 {
 		return nil
 	}
-	exponent, err := strconv.Atoi(text[at+1:])
+	exponent, err := strconv.Atoi(text[e+1:])
 	if err == nil && (exponent > maxQuantityExponent || exponent < -maxQuantityExponent) {
 		return fmt.Errorf("quantity %q: write an exponent between -%d and %d", text, maxQuantityExponent, maxQuantityExponent)
 	}
 	return nil
 }
 
-// boundedQuantities checks every text below the fields of a pod spec that hold quantities.
-func boundedQuantities(value any, place string, quantities bool) error {
+// checkQuantities checks the strings in those fields of a pod spec that hold quantities.
+func checkQuantities(value any, place string, quantities bool) error {
 	var errs []error
 	switch v := value.(type) {
 	case map[string]any:
-		for field, below := range v {
-			errs = append(errs, boundedQuantities(below, place+"."+field, quantities || slices.Contains(ofQuantities, field)))
+		for field, child := range v {
+			errs = append(errs, checkQuantities(child, place+"."+field, quantities || slices.Contains(quantityFields, field)))
 		}
 	case []any:
-		for i, below := range v {
-			errs = append(errs, boundedQuantities(below, indexed(place, i), quantities))
+		for i, child := range v {
+			errs = append(errs, checkQuantities(child, indexPath(place, i), quantities))
 		}
 	case string:
-		if err := boundedQuantity(v); quantities && err != nil {
+		if err := checkQuantity(v); quantities && err != nil {
 			return fmt.Errorf("%s: %w", place, err)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// ofQuantities are the fields in a pod spec below which quantities stand.
-var ofQuantities = []string{"requests", "limits", "overhead", "sizeLimit", "divisor"}
+// quantityFields are the fields of a pod spec that hold quantities at any depth.
+var quantityFields = []string{"requests", "limits", "overhead", "sizeLimit", "divisor"}

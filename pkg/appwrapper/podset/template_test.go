@@ -69,7 +69,7 @@ func mustYAML(t *testing.T, value any) string {
 	return string(text)
 }
 
-// [appwrapper-28] A path that leads to something else.
+// [appwrapper-28] Paths to other values than a pod template.
 func TestCheckTemplateRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		`{apiVersion: v1, kind: Pod, metadata: {name: p}}`:                "content at template does not contain a spec",
@@ -85,7 +85,7 @@ func TestCheckTemplateRefuses(t *testing.T) {
 	}
 }
 
-// D19: fields of a newer Kubernetes are ignored, and can be reported.
+// D19: fields of a newer Kubernetes are accepted and reported.
 func TestUnknownFields(t *testing.T) {
 	u := object(t, `{apiVersion: v1, kind: Pod, spec: {inTheFuture: {a: 1}, containers: [{name: c, image: x, flavour: sweet}]}}`)
 	if err := CheckTemplate(u.Object, "template"); err != nil {

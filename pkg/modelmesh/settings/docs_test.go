@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// documented are the rows of the table of keys in the documentation: key, default, whether a namespace may set it.
-func documented(t *testing.T) (rows [][3]string) {
+// documentedKeys returns the rows of the table in the documentation: key, default, and whether a namespace can set it.
+func documentedKeys(t *testing.T) (rows [][3]string) {
 	t.Helper()
 	text, err := os.ReadFile("../../../docs/modelmesh-settings.md")
 	if err != nil {
@@ -30,14 +30,14 @@ func documented(t *testing.T) (rows [][3]string) {
 	return rows
 }
 
-// leaves are the settings by their paths, with those who may set them.
-func leaves() map[string]scope {
-	found := map[string]scope{}
-	var walk func(path string, keys []key)
-	walk = func(path string, keys []key) {
+// settingPaths returns the paths of all settings with their authority.
+func settingPaths() map[string]authority {
+	found := map[string]authority{}
+	var walk func(path string, keys []keySpec)
+	walk = func(path string, keys []keySpec) {
 		for _, k := range keys {
 			if k.set != nil {
-				found[path+k.name] = k.scope
+				found[path+k.name] = k.authority
 			}
 			walk(path+k.name+".", k.keys)
 		}
@@ -46,20 +46,20 @@ func leaves() map[string]scope {
 	return found
 }
 
-// The documentation has every key and no other, says what a namespace may set, and its defaults are those of the program.
+// The documentation lists exactly the existing keys, with their authority and their defaults.
 func TestDocumentation(t *testing.T) {
 	var keys []string
 	defaults := map[string]any{}
 	var text strings.Builder
-	for _, row := range documented(t) {
+	for _, row := range documentedKeys(t) {
 		keys = append(keys, row[0])
-		if want := map[scope]string{namespaces: "yes", administrators: "no"}[leaves()[row[0]]]; row[2] != want {
+		if want := map[authority]string{adminOrNamespace: "yes", adminOnly: "no"}[settingPaths()[row[0]]]; row[2] != want {
 			t.Errorf("%s: a namespace may set it: %q, want %q", row[0], row[2], want)
 		}
 		nest(defaults, strings.Split(row[0], "."), row[1])
 	}
 	slices.Sort(keys)
-	want := slices.Sorted(maps.Keys(leaves()))
+	want := slices.Sorted(maps.Keys(settingPaths()))
 	if diff := cmp.Diff(want, keys); diff != "" {
 		t.Errorf("keys (-program +documentation):\n%s", diff)
 	}
@@ -69,7 +69,7 @@ func TestDocumentation(t *testing.T) {
 		*r = resources("0", "0", "0", "0")
 	}
 	got := mustRead(t, zero, text.String())
-	got.RuntimePodLabels, got.RuntimePodAnnotations = nil, nil // {} says nothing
+	got.RuntimePodLabels, got.RuntimePodAnnotations = nil, nil // {} changes nothing
 	same(t, got, Default())
 }
 

@@ -12,11 +12,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// document is what is kept of a ConfigMap: what an Event on it names, and the key that counts, if it has that. The version is that of when
-// it began to say this: Events on one object with one reason are counted, and show the words of the first.
+// document is a ConfigMap of settings, reduced to the fields that Events and settings need. Its resourceVersion is kept while the data is
+// unchanged: Kubernetes aggregates Events with the same object and reason, and shows the first message.
 type document struct {
 	*corev1.ConfigMap
-	said string // text of the last Event
+	lastMessage string // of the last Event
 }
 
 func newDocument(meta metav1.Object, data map[string]string) *document {
@@ -30,54 +30,54 @@ func newDocument(meta metav1.Object, data map[string]string) *document {
 	}}
 }
 
-// documentOf is the document of a ConfigMap, nil of none.
-func documentOf(stored *corev1.ConfigMap) *document {
+// fromConfigMap returns the document of a ConfigMap, or nil for nil.
+func fromConfigMap(stored *corev1.ConfigMap) *document {
 	if stored == nil {
 		return nil
 	}
 	return newDocument(stored, maps.Clone(stored.Data))
 }
 
-// looseDocument is the document of a ConfigMap in the form in which watches bring it.
-func looseDocument(object *unstructured.Unstructured) *document {
+// fromUnstructured returns the document of an object from a watch, or nil for nil.
+func fromUnstructured(object *unstructured.Unstructured) *document {
 	if object == nil {
 		return nil
 	}
-	data, _, _ := unstructured.NestedStringMap(object.Object, "data") // the API server stores nothing else
+	data, _, _ := unstructured.NestedStringMap(object.Object, "data") // the API server validates the type
 	return newDocument(object, data)
 }
 
-// same tells whether two documents say the same, and are one object.
-func (d *document) same(other *document) bool {
+// equals reports whether two documents are the same object with the same data.
+func (d *document) equals(other *document) bool {
 	if d == nil || other == nil {
 		return d == other
 	}
 	return d.UID == other.UID && maps.Equal(d.Data, other.Data)
 }
 
-// over lays the text under a key over settings; read is Read or ReadOverride. No document says nothing. Without the key the ConfigMap was
-// meant for something else, or its key is misspelt. An error names the ConfigMap.
-func (d *document) over(below Settings, key string, read func(Settings, string) (Settings, []string, error)) (Settings, []string, error) {
+// applyTo merges the text of a key into settings with Read or ReadOverride. A nil document changes nothing. A missing key is an error: the
+// ConfigMap has another purpose or the key is misspelt. Errors name the ConfigMap.
+func (d *document) applyTo(settings Settings, key string, read func(Settings, string) (Settings, []string, error)) (Settings, []string, error) {
 	if d == nil {
-		return below, nil, nil
+		return settings, nil, nil
 	}
 	text, ok := d.Data[key]
-	if !ok { // in the words of the original
+	if !ok { // the message of the legacy controller
 		return Settings{}, nil, fmt.Errorf("ConfigMap %s: User ConfigMap must contain a key named %s", client.ObjectKeyFromObject(d), key)
 	}
-	settings, notes, err := read(below, text)
+	settings, notes, err := read(settings, text)
 	if err != nil {
 		return Settings{}, nil, fmt.Errorf("ConfigMap %s: %w", client.ObjectKeyFromObject(d), err)
 	}
 	return settings, notes, nil
 }
 
-// base are the settings without those of the administrators: what the program knows, the defaults, the images of the environment.
-func base(cfg config.ModelMesh, defaults *document) (settings Settings, notes []string, err error) {
+// baseSettings returns the settings without those of administrators: the built-in ones, the defaults, and the images of the environment.
+func baseSettings(cfg config.ModelMesh, defaults *document) (settings Settings, notes []string, err error) {
 	settings = Default()
 	switch {
 	case defaults != nil:
-		settings, notes, err = defaults.over(builtIn(), DefaultsKey, Read)
+		settings, notes, err = defaults.applyTo(builtIn(), DefaultsKey, Read)
 	case cfg.Defaults != "":
 		if settings, notes, err = Read(builtIn(), cfg.Defaults); err != nil {
 			err = fmt.Errorf("%s: %w", cfg.DefaultsFile, err)
@@ -96,37 +96,37 @@ func base(cfg config.ModelMesh, defaults *document) (settings Settings, notes []
 	return settings, notes, err
 }
 
-// administered lays the document of the administrators over the base.
-func administered(cfg config.ModelMesh, below Settings, admin *document) (Settings, []string, error) {
-	settings, notes, err := admin.over(below, ConfigMapKey, Read)
+// adminSettings merges the document of the administrators into the base settings.
+func adminSettings(cfg config.ModelMesh, base Settings, admin *document) (Settings, []string, error) {
+	settings, notes, err := admin.applyTo(base, ConfigMapKey, Read)
 	if cfg.EtcdSecretName != "" && cfg.EtcdSecretName != DefaultEtcdSecret {
-		settings.EtcdSecretName = cfg.EtcdSecretName // of the two, the environment counts
+		settings.EtcdSecretName = cfg.EtcdSecretName // the environment takes precedence
 	}
 	return settings, notes, err
 }
 
-// Documents are the ConfigMaps that settings come from; nil for those that do not exist.
+// Documents are the ConfigMaps of settings; nil for those that do not exist.
 type Documents struct {
-	// Defaults is DefaultsName and Admin ConfigMapName in the manager's namespace, Namespace is ConfigMapName in the namespace
-	// whose settings are wanted, if that is another one.
+	// Defaults is DefaultsName and Admin is ConfigMapName in the operator's namespace. Namespace is ConfigMapName in the namespace of the
+	// requested settings, if that is another one.
 	Defaults, Admin, Namespace *corev1.ConfigMap
 }
 
-// Resolve returns the settings that a Source would have for a namespace as the first ones, without a cluster. Notes name what has no
-// effect. An error names what is wrong, and where it stands, also in the document of the namespace, which a Source would leave out.
+// Resolve returns the settings that a new Source would return for a namespace, without a cluster. Notes describe keys without effect.
+// Unlike a Source, it returns an error for an invalid document of the namespace.
 func Resolve(cfg config.ModelMesh, d Documents) (Settings, []string, error) {
-	settings, all, err := base(cfg, documentOf(d.Defaults))
+	settings, allNotes, err := baseSettings(cfg, fromConfigMap(d.Defaults))
 	var notes []string
 	if err == nil {
-		settings, notes, err = administered(cfg, settings, documentOf(d.Admin))
-		all = append(all, notes...)
+		settings, notes, err = adminSettings(cfg, settings, fromConfigMap(d.Admin))
+		allNotes = append(allNotes, notes...)
 	}
 	if err == nil {
-		settings, notes, err = documentOf(d.Namespace).over(settings, ConfigMapKey, ReadOverride)
-		all = append(all, notes...)
+		settings, notes, err = fromConfigMap(d.Namespace).applyTo(settings, ConfigMapKey, ReadOverride)
+		allNotes = append(allNotes, notes...)
 	}
 	if err != nil {
 		return Settings{}, nil, err
 	}
-	return settings, all, nil
+	return settings, allNotes, nil
 }

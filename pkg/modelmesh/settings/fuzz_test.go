@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// FuzzDocuments: no document makes the reading panic or stall, changes what is below it, or lets a namespace say what it may not;
-// and what is accepted can stand in a pod.
+// FuzzDocuments checks that no document makes Read panic or hang, modifies the base settings, or lets a namespace exceed its authority,
+// and that accepted values are valid in a pod.
 func FuzzDocuments(f *testing.F) {
-	f.Add(everything)
+	f.Add(allKeysDocument)
 	f.Add("podsPerRuntime: none\nrestProxy: [1]\npayloadProcessors: ''")
 	f.Add("a: &a [*a]\nrunTimePodLabels: {<<: *a}\ntls: *a")
 	f.Add("modelMeshImage: {name: 'a:1', tag: 1.0, digest: null}\nmetrics: {port: 0x7}")
@@ -27,24 +27,24 @@ func FuzzDocuments(f *testing.F) {
 		want.RuntimePodLabels = map[string]string{"below": "1"}
 		same(t, below, want)
 		if err == nil {
-			plausible(t, got)
+			checkPodValues(t, got)
 		}
 		tenant, _, err := ReadOverride(below, text)
 		if err != nil {
 			return
 		}
-		plausible(t, tenant)
+		checkPodValues(t, tenant)
 		if tenant.ServiceName != below.ServiceName || tenant.ServicePort != below.ServicePort || tenant.ServiceAccountName != below.ServiceAccountName ||
 			tenant.ModelMeshImage != below.ModelMeshImage || tenant.StorageSecretName != below.StorageSecretName || tenant.TLS != below.TLS ||
 			tenant.ModelMeshEndpoint != below.ModelMeshEndpoint || len(tenant.InternalModelMeshEnvVars) > 0 || tenant.AllowAnyPVC ||
-			len(tenant.RuntimePodLabels) != 1 || len(tenant.RuntimePodAnnotations)+len(tenant.ImagePullSecrets)+len(tenant.PayloadProcessors) > 0 || tenant.PodsPerRuntime > maxPods {
+			len(tenant.RuntimePodLabels) != 1 || len(tenant.RuntimePodAnnotations)+len(tenant.ImagePullSecrets)+len(tenant.PayloadProcessors) > 0 || tenant.PodsPerRuntime > maxNamespacePods {
 			t.Errorf("a namespace said %+v", tenant)
 		}
 	})
 }
 
-// plausible checks what a pod could not have.
-func plausible(t *testing.T, s Settings) {
+// checkPodValues checks that values are valid in a pod.
+func checkPodValues(t *testing.T, s Settings) {
 	t.Helper()
 	if len(validation.IsDNS1035Label(s.ServiceName)) > 0 || s.ServicePort < 1 || s.ServicePort > 65535 || s.PodsPerRuntime < 0 || s.ScaleToZero.GracePeriod < 0 {
 		t.Errorf("%+v", s)
@@ -74,7 +74,7 @@ func plausible(t *testing.T, s Settings) {
 	}
 }
 
-// FuzzStorageEntries: no entry makes the reading panic, and claims are names of objects.
+// FuzzStorageEntries checks that no entry causes a panic and that claims have valid names.
 func FuzzStorageEntries(f *testing.F) {
 	f.Add("key", []byte(`{"type":"pvc","name":"claim"}`))
 	f.Add("default_pvc", []byte(`{"type":"pvc","name":7,"type":null}`))
@@ -94,10 +94,9 @@ func FuzzStorageEntries(f *testing.F) {
 	})
 }
 
-// The largest document is decoded in a moment whatever it looks like, because no namespace gets settings meanwhile. The limit is for
-// slow machines.
+// The largest document is decoded fast, because other namespaces wait for their settings. The limit allows for slow machines.
 func TestLargeDocuments(t *testing.T) {
-	const size = maxDocument - 100
+	const size = maxDocumentBytes - 100
 	fill := func(piece func(i int) string) string {
 		var b strings.Builder
 		for i := 0; b.Len() < size; i++ {

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Image is a container image in parts.
+// Image is a parsed image reference.
 type Image struct {
-	// Name has no tag unless Digest is set too.
+	// Name contains a tag only if Digest is set.
 	Name, Tag, Digest string
 }
 
-// Reference is the image as a pod names it: by its digest if it has one, else by its tag. It is "" for no image.
+// Reference returns the image with its digest, else with its tag, or "".
 func (i Image) Reference() string {
 	switch {
 	case i.Name == "":
@@ -25,17 +25,17 @@ func (i Image) Reference() string {
 	}
 }
 
-// ParseImage takes a reference apart.
+// ParseImage parses an image reference.
 func ParseImage(reference string) Image {
 	reference = strings.TrimSpace(reference)
 	if name, digest, ok := strings.Cut(reference, "@"); ok {
-		return Image{Name: name, Digest: digest} // a tag before the digest stays in the name: it is for the reader
+		return Image{Name: name, Digest: digest} // a tag before the digest is informational and stays in the name
 	}
 	name, tag := splitTag(reference)
 	return Image{Name: name, Tag: tag}
 }
 
-// splitTag parts a tag from a name, whose registry may have a port.
+// splitTag splits name and tag. The registry can have a port.
 func splitTag(name string) (string, string) {
 	colon := strings.LastIndex(name, ":")
 	if colon <= strings.LastIndex(name, "/") {
@@ -44,25 +44,24 @@ func splitTag(name string) (string, string) {
 	return name[:colon], name[colon+1:]
 }
 
-// said tells whether a document gives a part, and not as nothing.
-func said(part *string) bool { return part != nil && *part != "" }
+// isSet reports whether a part is set and not empty.
+func isSet(part *string) bool { return part != nil && *part != "" }
 
-// over lays what a document says of an image over another. nil is what it does not say. A tag or a name with a tag drops the
-// digest below: it would win over the tag.
-func (i Image) over(name, tag, digest *string) (Image, error) {
+// merge overrides the parts of an image that are not nil. A tag, or a name with a tag, removes the digest, which would take precedence.
+func (i Image) merge(name, tag, digest *string) (Image, error) {
 	if name != nil {
-		given := ParseImage(*name)
+		parsed := ParseImage(*name)
 		switch {
-		case given.Name == "":
+		case parsed.Name == "":
 			return i, errors.New("must name an image")
-		case given.Tag == "" && given.Digest == "":
-			i.Name = given.Name
-		case said(tag), said(digest) && given.Digest != "":
+		case parsed.Tag == "" && parsed.Digest == "":
+			i.Name = parsed.Name
+		case isSet(tag), isSet(digest) && parsed.Digest != "":
 			return i, errors.New("must have no tag and no digest where these stand beside it")
-		case said(digest): // the tag stays in the name: it is for the reader
-			return Image{Name: given.Name + ":" + given.Tag, Digest: *digest}, nil
+		case isSet(digest): // the tag is informational and stays in the name
+			return Image{Name: parsed.Name + ":" + parsed.Tag, Digest: *digest}, nil
 		default:
-			return given, nil
+			return parsed, nil
 		}
 	}
 	if tag != nil {

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// [modelmesh-40] How the parts of an image come together over layers.
+// [modelmesh-40] Merging of image parts.
 func TestImages(t *testing.T) {
 	shipped := Image{Name: "shipped/mm", Tag: "latest", Digest: "sha256:aa"}
 	for name, tc := range map[string]struct {
@@ -62,7 +62,7 @@ func TestImages(t *testing.T) {
 	}
 }
 
-func TestImagesRefused(t *testing.T) {
+func TestImageErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"{name: 'a:1', tag: 2}":            `modelMeshImage.name "a:1" must have no tag and no digest where these stand beside it`,
 		"{name: 'a@sha256:1', tag: 2}":     "must have no tag and no digest",
@@ -80,8 +80,7 @@ func TestImagesRefused(t *testing.T) {
 	refused(t, "storageHelperImage: {command: /opt/app/puller}", "storageHelperImage.command", "must be a list of strings")
 }
 
-// Taking a reference apart and putting it together again changes nothing.
-func TestReferencesSurvive(t *testing.T) {
+func TestImageReferenceRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		reference := rapid.StringMatching(`([a-z0-9.-]{1,10}(:[0-9]{1,5})?/)?[a-z0-9]{1,8}(/[a-z0-9]{1,8})?(:[A-Za-z0-9._-]{1,10})?(@sha256:[0-9a-f]{8})?`).Draw(t, "reference")
 		if got := ParseImage(" " + reference + "\n").Reference(); got != reference {

@@ -14,7 +14,7 @@ func mapOf(namespace, name, key, text string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{key: text}}
 }
 
-// What is resolved without a cluster has the order of what a Source does: built in, defaults, administrators, environment, namespace.
+// Resolve merges in the order of a Source: built-in, defaults, administrators, environment, namespace.
 func TestResolve(t *testing.T) {
 	defaults := mapOf("home", DefaultsName, DefaultsKey, "podsPerRuntime: 7\nmetrics: {enabled: true}")
 	admin := mapOf("home", ConfigMapName, ConfigMapKey, "podsPerRuntime: 8\nodd: 1")

@@ -14,15 +14,15 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// each has a line for each setting, by its path, that changes it.
-func each(t *testing.T) map[string]string {
+// keyLines returns, for each setting by path, a document line that changes it.
+func keyLines(t *testing.T) map[string]string {
 	t.Helper()
-	fields, err := parse(everything)
+	fields, err := parse(allKeysDocument)
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines := map[string]string{}
-	for path := range leaves() {
+	for path := range settingPaths() {
 		parts := strings.Split(path, ".")
 		value := any(fields)
 		for _, part := range parts {
@@ -30,7 +30,7 @@ func each(t *testing.T) map[string]string {
 			value = within[part]
 		}
 		if value == nil {
-			continue // digests, which everything has none of
+			continue // allKeysDocument sets no digests
 		}
 		text, err := json.Marshal(value)
 		if err != nil {
@@ -41,14 +41,14 @@ func each(t *testing.T) map[string]string {
 	return lines
 }
 
-// Each key changes one setting, and each of them is changed by one.
+// Each key changes one setting, and each setting has one key.
 func TestEachKeyAlone(t *testing.T) {
-	lines := each(t)
+	lines := keyLines(t)
 	all := Default()
 	for _, path := range slices.Sorted(maps.Keys(lines)) {
 		got, _, err := Read(Default(), lines[path])
 		if err != nil {
-			// What is too much by itself goes with its limit.
+			// A value above the default limit needs the limit too.
 			if !strings.Contains(err.Error(), "is more than limits") && !strings.Contains(err.Error(), "raise the other") {
 				t.Errorf("%s: %v", lines[path], err)
 			}
@@ -62,20 +62,20 @@ func TestEachKeyAlone(t *testing.T) {
 			all = next
 		}
 	}
-	// The limits were raised meanwhile, so that requests fit now.
+	// The raised limits allow the requests.
 	for _, path := range slices.Sorted(maps.Keys(lines)) {
 		if strings.Contains(path, ".requests.") {
 			all = mustRead(t, all, lines[path])
 		}
 	}
 	want := everySetting()
-	want.AuthProxy.Image.Digest = "" // a tag drops it
+	want.AuthProxy.Image.Digest = "" // a tag removes it
 	same(t, all, want)
 }
 
-// The order of keys that have nothing to do with each other does not matter, nor in how many documents they stand.
-func TestLayersAreIndependent(t *testing.T) {
-	lines := each(t)
+// Neither the order of independent keys nor their distribution over documents matters.
+func TestDocumentsAreMergedPerKey(t *testing.T) {
+	lines := keyLines(t)
 	maps.DeleteFunc(lines, func(path, _ string) bool {
 		return strings.Contains(path, "requests") || strings.Contains(path, "limits") || strings.HasPrefix(path, "modelMeshImage.digest")
 	})
@@ -104,13 +104,13 @@ func TestLayersAreIndependent(t *testing.T) {
 	})
 }
 
-// What a namespace may say means there what it means for all.
-func TestANamespaceSaysTheSame(t *testing.T) {
-	for path, line := range each(t) {
+// A key has the same effect in the document of a namespace and in that of the administrators.
+func TestNamespaceDocumentEqualsAdminDocument(t *testing.T) {
+	for path, line := range keyLines(t) {
 		admin, _, adminErr := Read(Default(), line)
 		tenant, _, err := ReadOverride(Default(), line)
 		switch {
-		case leaves()[path] == administrators:
+		case settingPaths()[path] == adminOnly:
 			if err == nil || !strings.Contains(err.Error(), path+" may not be set for one namespace") {
 				t.Errorf("%s: %v", line, err)
 			}
@@ -122,15 +122,15 @@ func TestANamespaceSaysTheSame(t *testing.T) {
 	}
 }
 
-// story is what a source should answer, in the simplest words: the last good reading of each document holds.
-type story struct {
+// sourceModel is a simple model of a Source: the last valid version of each document applies.
+type sourceModel struct {
 	defaults, admin *string
 	overrides       map[string]string
 	base, current   *Settings
 	tenants         map[string]Settings
 }
 
-func (s *story) settle() {
+func (s *sourceModel) settle() {
 	base, err := Default(), error(nil)
 	if s.defaults != nil {
 		base, _, err = Read(builtIn(), *s.defaults)
@@ -151,7 +151,7 @@ func (s *story) settle() {
 	}
 }
 
-func (s *story) answer(namespace string) (Settings, bool) {
+func (s *sourceModel) answer(namespace string) (Settings, bool) {
 	if s.current == nil {
 		return Settings{}, false
 	}
@@ -169,16 +169,16 @@ func (s *story) answer(namespace string) (Settings, bool) {
 	return s.tenants[namespace], true
 }
 
-// Whatever is written, in whatever order, the answers are those of the story; and nothing is reported twice.
-func TestStories(t *testing.T) {
+// After any sequence of changes the Source returns the settings of the model, and reports nothing twice.
+func TestSourceMatchesModel(t *testing.T) {
 	documents := []string{"podsPerRuntime: 1", "podsPerRuntime: 2\nmetrics: {port: 2113}", "podsPerRuntime: x", "modelMeshResources: {requests: {cpu: 2}}",
 		"modelMeshResources: {limits: {cpu: 1}}", "inferenceServiceName: other", "odd: 1", "", "{", "runtimePodLabels: {a: b}"}
 	namespaces := []string{"one", "two"}
 	rapid.Check(t, func(r *rapid.T) {
 		f := newFixture(t, config.ModelMesh{})
-		expected := &story{overrides: map[string]string{}, tenants: map[string]Settings{}}
-		f.followDefaults(nil)
-		f.followConfigs(nil)
+		expected := &sourceModel{overrides: map[string]string{}, tenants: map[string]Settings{}}
+		f.onDefaults(nil)
+		f.onConfigs(nil)
 		expected.settle()
 		for range rapid.IntRange(1, 6).Draw(r, "steps") {
 			text := rapid.SampledFrom(documents).Draw(r, "text")
@@ -207,8 +207,8 @@ func TestStories(t *testing.T) {
 	})
 }
 
-// write changes one of the documents.
-func (s *story) write(where, text string, remove bool) {
+// write changes a document.
+func (s *sourceModel) write(where, text string, remove bool) {
 	var given *string
 	if !remove {
 		given = &text
@@ -229,20 +229,20 @@ func (s *story) write(where, text string, remove bool) {
 	s.settle()
 }
 
-// show brings the documents of a story to the source, as its watches would.
-func (f *fixture) show(t *testing.T, s *story) {
+// show delivers the documents of the model to the source, as watches do.
+func (f *fixture) show(t *testing.T, s *sourceModel) {
 	t.Helper()
 	var all []*unstructured.Unstructured
 	if s.admin != nil {
-		all = append(all, loose(t, stored(home, *s.admin)))
+		all = append(all, toUnstructured(t, settingsConfigMap(home, *s.admin)))
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(s.overrides)) {
-		all = append(all, loose(t, stored(namespace, s.overrides[namespace])))
+		all = append(all, toUnstructured(t, settingsConfigMap(namespace, s.overrides[namespace])))
 	}
 	if s.defaults == nil {
-		f.followDefaults(nil)
+		f.onDefaults(nil)
 	} else {
-		f.followDefaults(loose(t, defaults(*s.defaults)))
+		f.onDefaults(toUnstructured(t, defaults(*s.defaults)))
 	}
-	f.followConfigs(all)
+	f.onConfigs(all)
 }

@@ -18,50 +18,50 @@ import (
 
 // Names of the ConfigMaps and of their keys.
 const (
-	// ConfigMapName is the ConfigMap of settings, in the manager's namespace and in those that say something for themselves.
+	// ConfigMapName is the ConfigMap of settings, in the operator's namespace and in namespaces with their own settings.
 	ConfigMapName = "model-serving-config"
 	// ConfigMapKey is its key.
 	ConfigMapKey = "config.yaml"
-	// DefaultsName is the ConfigMap of defaults in the manager's namespace.
+	// DefaultsName is the ConfigMap of defaults in the operator's namespace.
 	DefaultsName = "model-serving-config-defaults"
 	// DefaultsKey is its key.
 	DefaultsKey = "config-defaults.yaml"
 )
 
 const (
-	// maxDocument bounds the size of a document in bytes: any tenant may write one, and the time of decoding grows with the square of it.
-	maxDocument = 64 << 10
-	// maxPods bounds what a namespace sets: who may write a ConfigMap gets no number of pods without a limit. Quotas bound their sizes.
-	maxPods = 20
-	// maxFindings bounds how many mistakes of a document are reported.
+	// maxDocumentBytes limits documents, which any tenant can write: the decoding time grows with the square of the size.
+	maxDocumentBytes = 64 << 10
+	// maxNamespacePods limits the replica count that a namespace can set. Quotas limit the resources of its pods.
+	maxNamespacePods = 20
+	// maxFindings limits the number of reported mistakes.
 	maxFindings = 20
 )
 
-// Read lays a document over settings. Notes name what has no effect. An error has one line for each mistake: the key, its
-// value, and what is right.
-func Read(over Settings, text string) (Settings, []string, error) {
-	return read(over, text, administrators)
+// Read merges a document into settings. Notes describe keys without effect. The error has one line per mistake, with the key, its value
+// and the valid values.
+func Read(base Settings, text string) (Settings, []string, error) {
+	return read(base, text, adminOnly)
 }
 
-// ReadOverride is Read for the document of a namespace, which may set some settings only.
-func ReadOverride(over Settings, text string) (Settings, []string, error) {
-	return read(over, text, namespaces)
+// ReadOverride is Read for the document of a namespace, which can set some keys only.
+func ReadOverride(base Settings, text string) (Settings, []string, error) {
+	return read(base, text, adminOrNamespace)
 }
 
-func read(over Settings, text string, author scope) (Settings, []string, error) {
+func read(base Settings, text string, author authority) (Settings, []string, error) {
 	fields, err := parse(text)
 	if err != nil {
 		return Settings{}, nil, err
 	}
-	settings := over.clone()
-	r := &reader{author: author}
+	settings := base.clone()
+	r := &parser{documentAuthority: author}
 	r.object("", fields, settings.keys())
 	if len(r.errs) == 0 {
-		r.errs = settings.contradictions()
+		r.errs = settings.crossFieldErrors()
 	}
-	if most := max(over.PodsPerRuntime, maxPods); author == namespaces && settings.PodsPerRuntime > most {
+	if maximum := max(base.PodsPerRuntime, maxNamespacePods); author == adminOrNamespace && settings.PodsPerRuntime > maximum {
 		r.fail("podsPerRuntime %d: must be at most %d for one namespace, unless it is more in ConfigMap %s of the manager's namespace",
-			settings.PodsPerRuntime, most, ConfigMapName)
+			settings.PodsPerRuntime, maximum, ConfigMapName)
 	}
 	if err := errors.Join(r.errs...); err != nil {
 		return Settings{}, nil, err
@@ -69,11 +69,11 @@ func read(over Settings, text string, author scope) (Settings, []string, error) 
 	return settings, r.notes, nil
 }
 
-// parse returns the fields of a document, which must be one YAML object or nothing. A scalar is a string as it is written, so that
-// a tag of 1.10 stays one, and quotes around numbers and switches do not matter.
+// parse returns the fields of a document, which must be one YAML object or empty. Scalars stay strings, so that a tag of 1.10 is not
+// changed, and quotes around numbers and booleans have no effect.
 func parse(text string) (map[string]any, error) {
-	if len(text) > maxDocument {
-		return nil, fmt.Errorf("it has %d bytes: it must have at most %d", len(text), maxDocument)
+	if len(text) > maxDocumentBytes {
+		return nil, fmt.Errorf("it has %d bytes: it must have at most %d", len(text), maxDocumentBytes)
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader([]byte(text)))
 	root := &yaml.Node{}
@@ -83,116 +83,116 @@ func parse(text string) (map[string]any, error) {
 	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
 		return nil, errors.New("it must be one YAML document: remove what follows the first")
 	}
-	asWritten(root)
+	keepScalars(root)
 	var document any
 	if err := root.Decode(&document); err != nil {
 		return nil, fmt.Errorf("not valid YAML: %w", err)
 	}
 	fields, ok := document.(map[string]any)
 	if document != nil && !ok {
-		return nil, fmt.Errorf("it must be one YAML object with the settings: it is %s", shown(document))
+		return nil, fmt.Errorf("it must be one YAML object with the settings: it is %s", quoteValue(document))
 	}
 	return fields, nil
 }
 
-// asWritten turns all scalars into strings, save null and the key that merges objects.
-func asWritten(node *yaml.Node) {
+// keepScalars makes all scalars strings, except null and the merge key.
+func keepScalars(node *yaml.Node) {
 	if tag := node.ShortTag(); node.Kind == yaml.ScalarNode && tag != "!!null" && tag != "!!merge" {
 		node.Tag = "!!str"
 	}
 	for _, child := range node.Content {
-		asWritten(child)
+		keepScalars(child)
 	}
 }
 
-// reader collects what is wrong with a document.
-type reader struct {
-	author scope
-	errs   []error
-	notes  []string
+// parser collects the errors and notes of a document.
+type parser struct {
+	documentAuthority authority
+	errs              []error
+	notes             []string
 }
 
-// object reads the fields of an object. Keys are found in any spelling, as in the original; null says nothing.
-func (r *reader) object(path string, fields map[string]any, keys []key) {
-	spelt := map[string]string{}
+// object reads the fields of an object. Keys are case-insensitive, as in the legacy controller; null is ignored.
+func (r *parser) object(path string, fields map[string]any, keys []keySpec) {
+	foundAs := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		i := slices.IndexFunc(keys, func(k key) bool { return strings.EqualFold(k.name, name) })
+		i := slices.IndexFunc(keys, func(k keySpec) bool { return strings.EqualFold(k.name, name) })
 		if i < 0 {
-			r.unknown(path, name, keys)
+			r.noteUnknown(path, name, keys)
 			continue
 		}
-		if other, twice := spelt[keys[i].name]; twice {
+		if other, twice := foundAs[keys[i].name]; twice {
 			r.fail("%s%s: it is given as %s and as %s: leave one", path, keys[i].name, other, name)
 		}
-		spelt[keys[i].name] = name
-		if given := fields[name]; given != nil {
-			r.take(path+keys[i].name, given, keys[i])
+		foundAs[keys[i].name] = name
+		if value := fields[name]; value != nil {
+			r.readKey(path+keys[i].name, value, keys[i])
 		}
 	}
 }
 
-// take reads the value of one key.
-func (r *reader) take(path string, given any, k key) {
-	fields, isObject := given.(map[string]any)
+// readKey reads the value of a key.
+func (r *parser) readKey(path string, raw any, spec keySpec) {
+	fields, isObject := raw.(map[string]any)
 	switch {
-	case k.set != nil && r.author == namespaces && k.scope == administrators:
+	case spec.set != nil && r.documentAuthority == adminOrNamespace && spec.authority == adminOnly:
 		r.fail("%s may not be set for one namespace: it can be set in ConfigMap %s of the manager's namespace", path, ConfigMapName)
-	case k.set != nil:
-		k.set(r, path, given)
+	case spec.set != nil:
+		spec.set(r, path, raw)
 	case !isObject:
-		r.refuse(path, given, "an object")
+		r.refuse(path, raw, "an object")
 	default:
-		r.object(path+".", fields, k.keys)
-		if k.merge == nil {
+		r.object(path+".", fields, spec.keys)
+		if spec.merge == nil {
 			return
 		}
-		if err := k.merge(); err != nil {
+		if err := spec.merge(); err != nil {
 			r.fail("%s.%w", path, err)
 		}
 	}
 }
 
-// unknown notes a key without effect, and the one that may have been meant.
-func (r *reader) unknown(path, name string, keys []key) {
+// noteUnknown notes an unknown key, and suggests a similar one.
+func (r *parser) noteUnknown(path, name string, keys []keySpec) {
 	hint := ""
 	if distance := min(max(2, len(name)/4)+1, 8); len(name) <= 64 && len(r.notes) < maxFindings {
 		for _, k := range keys {
-			if d := names.Edits(strings.ToLower(name), strings.ToLower(k.name)); d < distance {
+			if d := names.EditDistance(strings.ToLower(name), strings.ToLower(k.name)); d < distance {
 				hint, distance = fmt.Sprintf(" (did you mean %s?)", k.name), d
 			}
 		}
 	}
-	r.note("%s%s is unknown and has no effect%s", path, short(name), hint)
+	r.note("%s%s is unknown and has no effect%s", path, clip(name), hint)
 }
 
-func (r *reader) refuse(path string, given any, want string) {
-	r.fail("%s %s: must be %s", path, shown(given), want)
+func (r *parser) refuse(path string, raw any, expected string) {
+	r.fail("%s %s: must be %s", path, quoteValue(raw), expected)
 }
 
-func (r *reader) fail(format string, args ...any) {
-	r.errs = add(r.errs, fmt.Errorf(format, args...), errors.New("there are more mistakes"))
+func (r *parser) fail(format string, args ...any) {
+	r.errs = appendLimited(r.errs, fmt.Errorf(format, args...), errors.New("there are more mistakes"))
 }
 
-func (r *reader) note(format string, args ...any) {
-	r.notes = add(r.notes, fmt.Sprintf(format, args...), "more is without effect")
+func (r *parser) note(format string, args ...any) {
+	r.notes = appendLimited(r.notes, fmt.Sprintf(format, args...), "more is without effect")
 }
 
-// add appends a finding while there are few, and then one that stands for all others.
-func add[T any](all []T, one, others T) []T {
+// appendLimited appends up to maxFindings findings, and then once a finding that represents the others.
+func appendLimited[T any](findings []T, one, others T) []T {
 	switch {
-	case len(all) < maxFindings:
-		return append(all, one)
-	case len(all) == maxFindings:
-		return append(all, others)
+	case len(findings) < maxFindings:
+		return append(findings, one)
+	case len(findings) == maxFindings:
+		return append(findings, others)
 	}
-	return all
+	return findings
 }
 
-// shown is a value as a message quotes it.
-func shown(given any) string {
-	switch given := given.(type) {
+// quoteValue returns a value as messages quote it.
+func quoteValue(raw any) string {
+	switch raw := raw.(type) {
 	case string:
-		return fmt.Sprintf("%q", short(given))
+		return fmt.Sprintf("%q", clip(raw))
 	case []any:
 		return "a list"
 	case nil:
@@ -201,15 +201,15 @@ func shown(given any) string {
 	return "an object"
 }
 
-// short keeps messages readable.
-func short(text string) string { return conditions.Clip(text, 83) }
+// clip shortens a text for messages.
+func clip(text string) string { return conditions.Clip(text, 83) }
 
-// contradictions are mistakes that only show when several settings meet.
-func (s Settings) contradictions() []error {
-	errs := s.exceeded()
+// crossFieldErrors returns the errors of values that are only invalid in combination.
+func (s Settings) crossFieldErrors() []error {
+	errs := s.requestsAboveLimits()
 	for _, one := range s.PayloadProcessors {
-		if one == "" || !hasNoBlank(one) { // in the words of the original: blanks part one processor from the next
-			errs = append(errs, fmt.Errorf("Error parsing payload processor '%s': endpoint must not contain spaces.", short(one))) //nolint:revive,staticcheck // the original's words
+		if one == "" || !hasNoSpace(one) { // the message of the legacy controller: spaces separate processors
+			errs = append(errs, fmt.Errorf("Error parsing payload processor '%s': endpoint must not contain spaces.", clip(one))) //nolint:revive,staticcheck // the message of the legacy controller
 		}
 	}
 	for i, one := range s.ImagePullSecrets {
@@ -222,11 +222,11 @@ func (s Settings) contradictions() []error {
 			errs = append(errs, fmt.Errorf("internalModelMeshEnvVars[%d].name is missing: name a variable", i))
 		}
 	}
-	return append(errs, s.sharedPorts()...)
+	return append(errs, s.portConflicts()...)
 }
 
-// exceeded finds requests of resources above their limits.
-func (s Settings) exceeded() (errs []error) {
+// requestsAboveLimits returns errors for resource requests that exceed their limits.
+func (s Settings) requestsAboveLimits() (errs []error) {
 	for _, c := range []struct {
 		name      string
 		resources corev1.ResourceRequirements
@@ -237,7 +237,7 @@ func (s Settings) exceeded() (errs []error) {
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 			request, limit := c.resources.Requests[name], c.resources.Limits[name]
 			if request.Cmp(limit) > 0 {
-				errs = append(errs, invalid(c.name, fmt.Errorf("requests.%s %s is more than limits.%s %s: lower the one or raise the other",
+				errs = append(errs, invalidResources(c.name, fmt.Errorf("requests.%s %s is more than limits.%s %s: lower the one or raise the other",
 					name, request.String(), name, limit.String())))
 			}
 		}
@@ -245,8 +245,8 @@ func (s Settings) exceeded() (errs []error) {
 	return errs
 }
 
-// sharedPorts finds two listeners of one pod on one port. Those without a setting are in runtime pods as well.
-func (s Settings) sharedPorts() []error {
+// portConflicts returns errors for listeners of a pod on the same port. Ports without a setting are fixed.
+func (s Settings) portConflicts() []error {
 	used := map[int32]string{8080: "the traffic between pods", 8089: "the probes", 8090: "the end of the pod"}
 	var errs []error
 	for _, listener := range []struct {

@@ -31,7 +31,7 @@ func refused(t *testing.T, text string, want ...string) {
 	}
 }
 
-// same compares settings; quantities are equal that mean the same.
+// same compares settings, with semantic equality of quantities.
 func same(t *testing.T, got, want Settings) {
 	t.Helper()
 	if !equality.Semantic.DeepEqual(got, want) {
@@ -39,8 +39,8 @@ func same(t *testing.T, got, want Settings) {
 	}
 }
 
-// everything sets each key to something else than its default.
-const everything = `
+// allKeysDocument sets each key to a value other than its default.
+const allKeysDocument = `
 inferenceServiceName: served
 inferenceServicePort: 8034
 headlessService: false
@@ -111,12 +111,14 @@ func everySetting() Settings {
 	}
 }
 
-func TestEveryKeyIsRead(t *testing.T) { same(t, mustRead(t, Default(), everything), everySetting()) }
+func TestEveryKeyIsRead(t *testing.T) {
+	same(t, mustRead(t, Default(), allKeysDocument), everySetting())
+}
 
-// M36: keys of settings are found in any spelling, those of users' labels keep theirs.
-func TestSpellingOfKeys(t *testing.T) {
+// M36: keys are case-insensitive; the keys of labels and annotations keep their case.
+func TestKeysAreCaseInsensitive(t *testing.T) {
 	var shouted strings.Builder
-	for line := range strings.Lines(everything) {
+	for line := range strings.Lines(allKeysDocument) {
 		if key, rest, ok := strings.Cut(line, ":"); ok && !strings.HasPrefix(line, " ") {
 			line = strings.ToUpper(key) + ":" + rest
 		}
@@ -131,7 +133,7 @@ func TestSpellingOfKeys(t *testing.T) {
 	refused(t, "podsPerRuntime: 1\npodsPerRuntime: 2", `line 2: mapping key "podsPerRuntime" already defined at line 1`)
 }
 
-// [modelmesh-38] What a document does not say keeps its default.
+// [modelmesh-38] Keys that a document does not set keep their defaults.
 func TestUntouchedKeysKeepDefaults(t *testing.T) {
 	got := mustRead(t, Default(), `storageHelperImage: {name: override, tag: "1.0"}`)
 	if got.StorageHelper.Image.Reference() != "override:1.0" || got.PodsPerRuntime != 2 || !slices.Equal(got.StorageHelper.Command, []string{"/opt/app/puller"}) {
@@ -150,7 +152,7 @@ func TestKeysWithDots(t *testing.T) {
 	}
 }
 
-// Maps are merged key by key, and null takes a key away; nothing of what is below changes.
+// Maps are merged by key, null deletes a key, and the base settings are not modified.
 func TestMapsMerge(t *testing.T) {
 	below := Default()
 	below.RuntimePodLabels = map[string]string{"a": "1", "b": "2"}
@@ -167,8 +169,8 @@ func TestMapsMerge(t *testing.T) {
 	}
 }
 
-// [modelmesh-41] A value of another type is refused.
-func TestTypes(t *testing.T) {
+// [modelmesh-41] A value of another type is an error.
+func TestValueTypes(t *testing.T) {
 	refused(t, `podsPerRuntime: "none"`, `podsPerRuntime "none": must be a whole number from 0 to 65535`)
 	refused(t, "modelMeshResources: {requests: {memory: asdf}}", "Invalid config for 'modelMeshResources': ", `requests.memory "asdf"`, "quantity")
 	// Quotes do not matter where there is one reading.
@@ -202,7 +204,7 @@ func TestListsReplace(t *testing.T) {
 	}
 }
 
-// [modelmesh-44] Quantities that mean the same are the same.
+// [modelmesh-44] Quantities are compared by value.
 func TestQuantities(t *testing.T) {
 	a := mustRead(t, Default(), "modelMeshResources: {requests: {cpu: 15000m, memory: 0.5Gi}, limits: {cpu: 15000m, memory: 0.5Gi}}")
 	b := mustRead(t, Default(), "modelMeshResources: {requests: {cpu: 15, memory: 512Mi}, limits: {cpu: 15, memory: 512Mi}}")
@@ -227,7 +229,7 @@ func TestKubernetesTypes(t *testing.T) {
 	}
 }
 
-// [modelmesh-36] A processor needs no scheme.
+// [modelmesh-36] A processor may have no scheme.
 func TestPayloadProcessors(t *testing.T) {
 	got := mustRead(t, Default(), "payloadProcessors: ['example:8080/consumer/kserve/v2', ' example2:8080/consumer/kserve/v2 ']")
 	if s := strings.Join(got.PayloadProcessors, " "); s != "example:8080/consumer/kserve/v2 example2:8080/consumer/kserve/v2" {

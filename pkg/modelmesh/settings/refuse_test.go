@@ -6,54 +6,54 @@ import (
 	"testing"
 )
 
-// Every refusal names the key, the value and what is right.
-func TestRefusals(t *testing.T) {
+// Each error names the key, its value and the valid values.
+func TestReadErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"inferenceServiceName: Served":                           `inferenceServiceName "Served": must be the name of a Service`,
-		"inferenceServiceName: ''":                               `inferenceServiceName ""`,
-		"inferenceServiceName: 9a":                               `inferenceServiceName "9a"`,
-		"\ninferenceServicePort: 0":                              `inferenceServicePort "0": must be a whole number from 1 to 65535`,
-		"inferenceServicePort: 70000":                            `"70000"`,
-		"inferenceServicePort: 80.5":                             `"80.5"`,
-		"inferenceServicePort: [1]":                              "inferenceServicePort a list",
-		"headlessService: 2":                                     `headlessService "2": must be true or false`,
-		"headlessService: {}":                                    "headlessService an object",
-		"podsPerRuntime: -1":                                     `podsPerRuntime "-1": must be a whole number from 0 to 65535`,
-		"podsPerRuntime: 99999999999999999999":                   "podsPerRuntime",
-		"grpcMaxMessageSizeBytes: 16Mi":                          `grpcMaxMessageSizeBytes "16Mi": must be a whole number from 0 to 2147483647`,
-		"tls: {secretName: 'A B'}":                               `tls.secretName "A B": must be the name of a Secret, or empty`,
-		"tls: {clientAuth: 'a b'}":                               `tls.clientAuth "a b"`,
-		"restProxy: {port: http}":                                `restProxy.port "http"`,
-		"restProxy: on":                                          `restProxy "on": must be an object`,
-		"storageSecretName: ''":                                  `storageSecretName "": must be the name of a Secret`,
-		"etcdSecretName: _":                                      `etcdSecretName "_"`,
-		"serviceAccountName: A":                                  `serviceAccountName "A"`,
-		"metrics: {scheme: grpc}":                                `metrics.scheme "grpc": must be http or https`,
-		"scaleToZero: {gracePeriodSeconds: 1m}":                  `scaleToZero.gracePeriodSeconds "1m"`,
-		"runtimePodLabels: [a]":                                  "runtimePodLabels a list: must be an object of strings",
-		"runtimePodLabels: {a: {b: c}}":                          "runtimePodLabels.a an object: must be a string",
-		"runtimePodLabels: {'a b': c}":                           `runtimePodLabels "a b": must be an object whose keys are names`,
-		"runtimePodLabels: {a: 'b c'}":                           `runtimePodLabels.a "b c": must be a value that Kubernetes takes`,
-		"runtimePodAnnotations: {'': c}":                         `runtimePodAnnotations ""`,
-		"imagePullSecrets: [pull]":                               `imagePullSecrets[0] "pull": must be a list of objects with a name`,
-		"imagePullSecrets: [{name: a}, {}]":                      "imagePullSecrets[1].name is missing: name a Secret",
-		"imagePullSecrets: pull":                                 `imagePullSecrets "pull"`,
-		"imagePullSecrets: [{name: B}]":                          `imagePullSecrets[0].name "B"`,
-		"allowAnyPVC: maybe":                                     `allowAnyPVC "maybe"`,
-		"builtInServerTypes: [triton, '../sh']":                  `builtInServerTypes[1] "../sh": must be a list of names`,
-		"builtInServerTypes: triton":                             `builtInServerTypes "triton"`,
-		"builtInServerTypes: [null]":                             "builtInServerTypes[0]",
-		"payloadProcessors: {a: b}":                              "payloadProcessors an object",
-		"payloadProcessors: ['']":                                "Error parsing payload processor ''",
-		"internalModelMeshEnvVars: [{value: x}]":                 "internalModelMeshEnvVars[0].name is missing: name a variable",
-		"internalModelMeshEnvVars: [{name: 'A=B'}]":              `internalModelMeshEnvVars[0].name "A=B"`,
-		"internalModelMeshEnvVars: [{name: A, value: [x]}]":      "internalModelMeshEnvVars[0].value a list",
-		"modelMeshEndpoint: a b":                                 `modelMeshEndpoint "a b"`,
-		"runtimeArchitectures: ['']":                             "runtimeArchitectures[0]",
-		"authProxy: {mode: on}":                                  `authProxy.mode "on": must be auto, always or never`,
-		"authProxy: {extraArgs: [[]]}":                           "authProxy.extraArgs[0] a list",
-		"networkPolicy: {enabled: 7}":                            `networkPolicy.enabled "7"`,
-		"podsPerRuntime: 1 #" + strings.Repeat("x", maxDocument): "it has 65555 bytes: it must have at most 65536",
+		"inferenceServiceName: Served":                                `inferenceServiceName "Served": must be the name of a Service`,
+		"inferenceServiceName: ''":                                    `inferenceServiceName ""`,
+		"inferenceServiceName: 9a":                                    `inferenceServiceName "9a"`,
+		"\ninferenceServicePort: 0":                                   `inferenceServicePort "0": must be a whole number from 1 to 65535`,
+		"inferenceServicePort: 70000":                                 `"70000"`,
+		"inferenceServicePort: 80.5":                                  `"80.5"`,
+		"inferenceServicePort: [1]":                                   "inferenceServicePort a list",
+		"headlessService: 2":                                          `headlessService "2": must be true or false`,
+		"headlessService: {}":                                         "headlessService an object",
+		"podsPerRuntime: -1":                                          `podsPerRuntime "-1": must be a whole number from 0 to 65535`,
+		"podsPerRuntime: 99999999999999999999":                        "podsPerRuntime",
+		"grpcMaxMessageSizeBytes: 16Mi":                               `grpcMaxMessageSizeBytes "16Mi": must be a whole number from 0 to 2147483647`,
+		"tls: {secretName: 'A B'}":                                    `tls.secretName "A B": must be the name of a Secret, or empty`,
+		"tls: {clientAuth: 'a b'}":                                    `tls.clientAuth "a b"`,
+		"restProxy: {port: http}":                                     `restProxy.port "http"`,
+		"restProxy: on":                                               `restProxy "on": must be an object`,
+		"storageSecretName: ''":                                       `storageSecretName "": must be the name of a Secret`,
+		"etcdSecretName: _":                                           `etcdSecretName "_"`,
+		"serviceAccountName: A":                                       `serviceAccountName "A"`,
+		"metrics: {scheme: grpc}":                                     `metrics.scheme "grpc": must be http or https`,
+		"scaleToZero: {gracePeriodSeconds: 1m}":                       `scaleToZero.gracePeriodSeconds "1m"`,
+		"runtimePodLabels: [a]":                                       "runtimePodLabels a list: must be an object of strings",
+		"runtimePodLabels: {a: {b: c}}":                               "runtimePodLabels.a an object: must be a string",
+		"runtimePodLabels: {'a b': c}":                                `runtimePodLabels "a b": must be an object whose keys are names`,
+		"runtimePodLabels: {a: 'b c'}":                                `runtimePodLabels.a "b c": must be a value that Kubernetes takes`,
+		"runtimePodAnnotations: {'': c}":                              `runtimePodAnnotations ""`,
+		"imagePullSecrets: [pull]":                                    `imagePullSecrets[0] "pull": must be a list of objects with a name`,
+		"imagePullSecrets: [{name: a}, {}]":                           "imagePullSecrets[1].name is missing: name a Secret",
+		"imagePullSecrets: pull":                                      `imagePullSecrets "pull"`,
+		"imagePullSecrets: [{name: B}]":                               `imagePullSecrets[0].name "B"`,
+		"allowAnyPVC: maybe":                                          `allowAnyPVC "maybe"`,
+		"builtInServerTypes: [triton, '../sh']":                       `builtInServerTypes[1] "../sh": must be a list of names`,
+		"builtInServerTypes: triton":                                  `builtInServerTypes "triton"`,
+		"builtInServerTypes: [null]":                                  "builtInServerTypes[0]",
+		"payloadProcessors: {a: b}":                                   "payloadProcessors an object",
+		"payloadProcessors: ['']":                                     "Error parsing payload processor ''",
+		"internalModelMeshEnvVars: [{value: x}]":                      "internalModelMeshEnvVars[0].name is missing: name a variable",
+		"internalModelMeshEnvVars: [{name: 'A=B'}]":                   `internalModelMeshEnvVars[0].name "A=B"`,
+		"internalModelMeshEnvVars: [{name: A, value: [x]}]":           "internalModelMeshEnvVars[0].value a list",
+		"modelMeshEndpoint: a b":                                      `modelMeshEndpoint "a b"`,
+		"runtimeArchitectures: ['']":                                  "runtimeArchitectures[0]",
+		"authProxy: {mode: on}":                                       `authProxy.mode "on": must be auto, always or never`,
+		"authProxy: {extraArgs: [[]]}":                                "authProxy.extraArgs[0] a list",
+		"networkPolicy: {enabled: 7}":                                 `networkPolicy.enabled "7"`,
+		"podsPerRuntime: 1 #" + strings.Repeat("x", maxDocumentBytes): "it has 65555 bytes: it must have at most 65536",
 		"- a":                        "it must be one YAML object with the settings: it is a list",
 		"text":                       `it must be one YAML object with the settings: it is "text"`,
 		"a: [":                       "not valid YAML",
@@ -78,21 +78,21 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// What does not run needs no port of its own.
-func TestPortsOfWhatIsOff(t *testing.T) {
+// A disabled listener does not conflict.
+func TestPortsOfDisabledListeners(t *testing.T) {
 	mustRead(t, Default(), "restProxy: {enabled: false, port: 2112}")
 	mustRead(t, Default(), "metrics: {enabled: false, port: 8033}")
 }
 
-// All mistakes are reported at once, in the order of the document.
-func TestAllMistakesAreReported(t *testing.T) {
+// All errors are reported, in the order of the document.
+func TestAllErrorsAreReported(t *testing.T) {
 	_, _, err := Read(Default(), "podsPerRuntime: a\nheadlessService: b\nmetrics: {port: c, scheme: d}")
 	if err == nil || strings.Count(err.Error(), "\n") != 3 {
 		t.Errorf("%v", err)
 	}
 }
 
-// Anchors and merged keys are plain YAML.
+// YAML anchors and merge keys are supported.
 func TestAnchors(t *testing.T) {
 	got := mustRead(t, Default(), "modelMeshResources: &r {limits: &l {cpu: 4, memory: 2Gi}}\nstorageHelperResources: *r\nrestProxy: {resources: {limits: {<<: *l, cpu: 5}}}")
 	for name, have := range map[string]string{
@@ -106,7 +106,7 @@ func TestAnchors(t *testing.T) {
 	}
 }
 
-// Keys without effect are named with their path and the key that may have been meant.
+// Keys without effect are reported with their path and a similar key.
 func TestUnknownKeys(t *testing.T) {
 	_, notes, err := Read(Default(), `
 podsPerRuntimes: 3
@@ -136,10 +136,10 @@ restProxy: {image: {command: [x]}}
 	}
 }
 
-// A namespace may say how much and how many, and nothing about code, identity, credentials and addresses.
-func TestWhatNamespacesMaySay(t *testing.T) {
+// A namespace can set amounts, but not code, identity, credentials and addresses.
+func TestNamespaceAuthority(t *testing.T) {
 	var allowed, all []string
-	for line := range strings.Lines(everything) {
+	for line := range strings.Lines(allKeysDocument) {
 		if !strings.HasPrefix(line, " ") && strings.Contains(line, ":") {
 			all = append(all, line)
 		}
@@ -178,7 +178,7 @@ func TestWhatNamespacesMaySay(t *testing.T) {
 }
 
 // A namespace may keep the number that the administrators chose. Labels by which the platform selects pods are nothing for settings either.
-func TestBoundsOfSettings(t *testing.T) {
+func TestSettingLimits(t *testing.T) {
 	if _, _, err := ReadOverride(mustRead(t, Default(), "podsPerRuntime: 50"), "podsPerRuntime: 50"); err != nil {
 		t.Error(err)
 	}

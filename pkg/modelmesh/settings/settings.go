@@ -1,6 +1,5 @@
-// Package settings holds the settings of the component modelmesh: their types and defaults, the reading of the documents
-// that administrators and namespaces write, the source that follows these documents live, and the reading of the Secrets that
-// describe etcd, TLS and model storage.
+// Package settings holds the settings of ModelMesh: types and defaults (settings.go), keys and values of documents (keys.go, values.go,
+// read.go), the Source that watches the ConfigMaps (source.go), and the parser of the storage Secret (storage.go).
 package settings
 
 import (
@@ -13,69 +12,69 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
 )
 
-// Settings are the settings of one namespace. A value that came from a Source is shared: what it refers to must not be changed.
+// Settings are the settings of a namespace. Settings of a Source are shared and must not be changed.
 type Settings struct {
 	// ServiceName is the name of the Service and the prefix of the Deployments (inferenceServiceName).
 	ServiceName string
-	// ServicePort is where models are managed and answer gRPC (inferenceServicePort).
+	// ServicePort is the port for model management and gRPC inference (inferenceServicePort).
 	ServicePort int32
-	// HeadlessService gives the Service no address of its own.
+	// HeadlessService creates the Service without a cluster IP.
 	HeadlessService bool
-	// PodsPerRuntime is the number of replicas of runtimes that name none.
+	// PodsPerRuntime is the replica count of runtimes that set none.
 	PodsPerRuntime int32
-	// GRPCMaxMessageSizeBytes bounds messages; 0 leaves the default of the programs in force.
+	// GRPCMaxMessageSizeBytes limits gRPC messages; 0 selects the default of each program.
 	GRPCMaxMessageSizeBytes int64
 	TLS                     TLS
-	// EnableAccessLogging logs each inference.
+	// EnableAccessLogging logs each inference request.
 	EnableAccessLogging bool
 	// ModelMeshImage and ModelMeshResources are those of container mm.
 	ModelMeshImage     Image
 	ModelMeshResources corev1.ResourceRequirements
 	RESTProxy          RESTProxy
-	// StorageHelper is the puller, and the image and resources of built-in adapters.
+	// StorageHelper configures the puller, and image and resources of built-in adapters.
 	StorageHelper StorageHelper
-	// StorageSecretName names the Secret with the storage entries, EtcdSecretName the one that says where etcd is.
+	// StorageSecretName is the Secret with the storage entries, EtcdSecretName the one with the etcd connection.
 	StorageSecretName, EtcdSecretName string
-	// ServiceAccountName is the account of runtime pods; "" where none is named.
+	// ServiceAccountName is the service account of runtime pods; empty if not set.
 	ServiceAccountName string
 	Metrics            Metrics
 	ScaleToZero        ScaleToZero
-	// RuntimePodLabels and RuntimePodAnnotations go onto runtime pods.
+	// RuntimePodLabels and RuntimePodAnnotations are added to runtime pods.
 	RuntimePodLabels, RuntimePodAnnotations map[string]string
 	ImagePullSecrets                        []corev1.LocalObjectReference
-	// AllowAnyPVC mounts the claims that models name.
+	// AllowAnyPVC mounts PersistentVolumeClaims that models refer to.
 	AllowAnyPVC bool
-	// AllowNamespaceEtcd lets a namespace bring an etcd of its own, which the manager reads.
+	// AllowNamespaceEtcd allows a namespace to use its own etcd.
 	AllowNamespaceEtcd bool
-	// EtcdUserPerNamespace gives the pods of each namespace a user of etcd that reaches the keys of the namespace only.
+	// EtcdUserPerNamespace creates an etcd user per namespace with access to the keys of that namespace only.
 	EtcdUserPerNamespace bool
-	// BuiltInServerTypes are the adapters that runtimes may ask for.
+	// BuiltInServerTypes are the server types with a built-in adapter.
 	BuiltInServerTypes []string
-	// PayloadProcessors are the URIs that payloads are sent to.
+	// PayloadProcessors are the URIs to which payloads are sent.
 	PayloadProcessors []string
 	// InternalModelMeshEnvVars are variables of container mm.
 	InternalModelMeshEnvVars []corev1.EnvVar
-	// ModelMeshEndpoint takes the place of the address of the Service for the manager's own calls; "" is none.
+	// ModelMeshEndpoint replaces the address of the Service for connections of the operator; empty if not set.
 	ModelMeshEndpoint string
-	// RuntimeArchitectures are the node architectures that runtime pods may run on; none is any.
+	// RuntimeArchitectures are the node architectures for runtime pods; empty for any.
 	RuntimeArchitectures []string
 	AuthProxy            AuthProxy
-	// NetworkPolicy guards the pods of runtimes (networkPolicy.enabled). Of other namespaces, NetworkPolicyRestricted lets
-	// only the manager and the routers reach gRPC and REST (networkPolicy.restricted).
+	// NetworkPolicy creates a NetworkPolicy for runtime pods (networkPolicy.enabled). NetworkPolicyRestricted blocks gRPC and REST from
+	// other namespaces, except for the operator and routers (networkPolicy.restricted).
 	NetworkPolicy, NetworkPolicyRestricted bool
 }
 
-// TLS of the Service; off while SecretName is "".
+// TLS of the Service. It is disabled if SecretName is empty.
 type TLS struct {
 	SecretName string
-	// ClientAuth is handed to the programs: "", optional or require.
+	// ClientAuth is empty, optional or require.
 	ClientAuth string
 }
 
-// Enabled tells whether traffic is encrypted.
+// Enabled reports whether traffic is encrypted.
 func (t TLS) Enabled() bool { return t.SecretName != "" }
 
-// RESTProxy answers REST beside container mm.
+// RESTProxy is the container that serves REST.
 type RESTProxy struct {
 	Enabled    bool
 	Port       int32
@@ -84,7 +83,7 @@ type RESTProxy struct {
 	Resources  corev1.ResourceRequirements
 }
 
-// StorageHelper fetches models.
+// StorageHelper is the container that fetches models.
 type StorageHelper struct {
 	Image     Image
 	Command   []string
@@ -101,36 +100,36 @@ type Metrics struct {
 	DisablePrometheusOperatorSupport bool
 }
 
-// ScaleToZero takes runtimes down that no model needs.
+// ScaleToZero scales runtimes without models to zero.
 type ScaleToZero struct {
 	Enabled     bool
 	GracePeriod time.Duration
 }
 
-// When an authentication proxy stands before the REST proxy.
+// Modes of the authentication proxy.
 const (
-	// AuthProxyAuto is on OpenShift only.
+	// AuthProxyAuto enables it on OpenShift only.
 	AuthProxyAuto = "auto"
-	// AuthProxyAlways uses kube-rbac-proxy where there is no OpenShift.
+	// AuthProxyAlways enables it everywhere, with kube-rbac-proxy outside OpenShift.
 	AuthProxyAlways = "always"
-	// AuthProxyNever leaves it out everywhere.
+	// AuthProxyNever disables it.
 	AuthProxyNever = "never"
 )
 
-// AuthProxy guards REST.
+// AuthProxy is the sidecar that authenticates REST requests.
 type AuthProxy struct {
-	// Mode is one of the constants above.
+	// Mode is AuthProxyAuto, AuthProxyAlways or AuthProxyNever.
 	Mode string
 	// Image is the OAuth proxy of OpenShift, RBACImage kube-rbac-proxy.
 	Image, RBACImage Image
 	Resources        corev1.ResourceRequirements
-	// TLS is the profile of kube-rbac-proxy.
+	// TLS is the TLS profile of kube-rbac-proxy.
 	TLS tlsprofile.Profile
 	// ExtraArgs are appended to the arguments.
 	ExtraArgs []string
 }
 
-// clone returns settings that share nothing that reading changes in place.
+// clone copies the maps that Read changes in place.
 func (s Settings) clone() Settings {
 	for _, r := range resourcesOf(&s) {
 		*r = *r.DeepCopy()
@@ -139,35 +138,34 @@ func (s Settings) clone() Settings {
 	return s
 }
 
-// resourcesOf are the resources of all containers of ours.
+// resourcesOf returns the resource requirements of all ModelMesh containers.
 func resourcesOf(s *Settings) []*corev1.ResourceRequirements {
 	return []*corev1.ResourceRequirements{&s.ModelMeshResources, &s.RESTProxy.Resources, &s.StorageHelper.Resources, &s.AuthProxy.Resources}
 }
 
-// Names that installations rely on.
+// Names that installations depend on.
 const (
-	// DefaultServiceName is the name of the Service where no other is named.
+	// DefaultServiceName is the default name of the Service.
 	DefaultServiceName = "modelmesh-serving"
-	// DefaultEtcdSecret is the name of the Secret that says where etcd is.
+	// DefaultEtcdSecret is the default name of the Secret with the etcd connection.
 	DefaultEtcdSecret = "model-serving-etcd"
-	// DefaultStorageSecret is the name of the Secret with the storage entries.
+	// DefaultStorageSecret is the default name of the Secret with the storage entries.
 	DefaultStorageSecret = "storage-config"
 )
 
-// Image of the OAuth proxy that the Open Data Hub put into runtime pods.
+// The OAuth proxy image of Open Data Hub.
 const oauthProxyName, oauthProxyDigest = "registry.redhat.io/openshift4/ose-oauth-proxy-rhel9",
 	"sha256:d3056b35d9a205b9f2c48d924f199c5ac23904eb18d526e4bff229e7c7181415"
 
-// Default returns the settings that hold without any document: those of the ConfigMap of defaults that the original
-// installs.
+// Default returns the settings without any document. They equal the ConfigMap of defaults of the legacy controller's installation.
 func Default() Settings {
 	s := builtIn()
 	s.HeadlessService, s.RESTProxy.Enabled, s.Metrics.Enabled = true, true, true
 	return s
 }
 
-// builtIn is what a document of defaults is read over. The original's program had three switches off that its shipped document
-// turns on: a document that leaves them out means off. What that program had no value for has the shipped one.
+// builtIn returns the settings into which a document of defaults is merged. As in the legacy controller, three features that its
+// installed defaults enable are disabled here, so that a document without their keys disables them.
 func builtIn() Settings {
 	return Settings{
 		ServiceName: DefaultServiceName, ServicePort: 8033, PodsPerRuntime: 2, GRPCMaxMessageSizeBytes: 16 << 20,

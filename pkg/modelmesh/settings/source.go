@@ -30,86 +30,86 @@ import (
 
 // Reasons of Events on ConfigMaps.
 const (
-	// ReasonRefused is that of a document that cannot be used.
+	// ReasonRefused is the reason of Events about an invalid document.
 	ReasonRefused = "ConfigurationRefused"
-	// ReasonIgnored is that of keys without effect in one that is used.
+	// ReasonIgnored is the reason of Events about keys without effect in a valid document.
 	ReasonIgnored = "ConfigurationIgnored"
 )
 
-// What is in force while a document cannot be used.
+// The consequences of an invalid document, in messages.
 const (
-	before  = "the settings before stay in force"
-	nothing = "no model is served until it is right"
+	keptPrevious = "the settings before stay in force"
+	keptNone     = "no model is served until it is right"
 )
 
-// noteLimit is how long the note of an Event may be, with a margin; in bytes.
-const noteLimit = 960
+// maxEventNoteBytes limits the note of an Event, with a margin to the limit of the API server.
+const maxEventNoteBytes = 960
 
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
-// Source holds the settings of all namespaces as they are now. It is a manager Runnable that follows the ConfigMaps on every
-// replica: a change takes effect without a restart. A change for the worse is reported by an Event on the ConfigMap and in the log,
-// and the settings before it stay in force. It needs get, list and watch of ConfigMaps by the two names.
+// Source holds the current settings of all namespaces. It is a runnable that watches the ConfigMaps on every replica, so that changes
+// take effect without a restart. An invalid document is reported by an Event on its ConfigMap and in the log, and the previous settings
+// are kept. It needs get, list and watch of ConfigMaps with the two names.
 //
-// Documents are laid over each other: what the program knows, the defaults (the ConfigMap, else the file), the images of the
-// manager's environment, the ConfigMap of the administrators, and for a namespace its own ConfigMap.
+// Documents are merged in this order: built-in settings, defaults (the ConfigMap, else the file), images in the operator's environment,
+// the ConfigMap of the administrators, and the ConfigMap of the namespace.
 type Source struct {
 	Options
-	listeners singleton.Listeners[string] // called with the namespace whose settings may have changed; "" is all of them
-	followers []*singleton.Watcher
-	reading   sync.Mutex // held while the first reading asks the API server
+	listeners singleton.Listeners[string] // called with the namespace whose settings may have changed, or "" for all
+	watchers  []*singleton.Watcher
+	readMutex sync.Mutex // held during the first read from the API server
 
 	mu              sync.Mutex
-	known           struct{ defaults, configs bool } // what has been read at all
+	loaded          struct{ defaults, configs bool } // whether the documents were read
 	defaults, admin *document
-	base            *Settings // of the last good defaults; nil until they were good once
-	current         *Settings // of the administrators; nil until they were good once
-	trouble         error     // why current is nil
-	spaces          map[string]*space
+	validBase       *Settings // of the last valid defaults; nil before
+	adminSettings   *Settings // of the last valid document of the administrators; nil before
+	lastError       error     // why adminSettings is nil
+	overrides       map[string]*namespaceOverride
 }
 
-// space is a namespace with a document of its own, and what was made of that.
-type space struct {
+// namespaceOverride is the document of a namespace and the settings that result from it.
+type namespaceOverride struct {
 	*document
 	settings Settings
-	good     bool // settings hold a good reading
-	current  bool // of this document, over what is below it now
+	valid    bool // settings were read from a valid document
+	upToDate bool // settings result from this document and the current adminSettings
 }
 
-// Options are what a Source is made of; all are required.
+// Options are the parameters of a Source; all are required.
 type Options struct {
-	Config   config.ModelMesh
-	Dynamic  dynamic.Interface
-	Live     client.Reader
-	Recorder events.EventRecorder
-	Clock    clock.Clock
-	Log      logr.Logger
+	Config    config.ModelMesh
+	Dynamic   dynamic.Interface
+	APIReader client.Reader
+	Recorder  events.EventRecorder
+	Clock     clock.Clock
+	Log       logr.Logger
 }
 
-// NewSource returns a Source that has read nothing yet.
+// NewSource returns a Source without settings.
 func NewSource(o Options) *Source {
 	s := &Source{Options: o}
-	own := o.Dynamic.Resource(configMaps).Namespace(o.Config.Namespace)
+	operatorNamespace := o.Dynamic.Resource(configMaps).Namespace(o.Config.Namespace)
 	configs := singleton.Options{
 		Client: o.Dynamic.Resource(configMaps), Resource: configMaps.GroupResource(), Name: ConfigMapName, Clock: o.Clock, Log: o.Log,
-		OnList: s.followConfigs,
+		OnList: s.onConfigs,
 	}
 	if o.Config.NamespaceScope {
-		configs.Client = own
+		configs.Client = operatorNamespace
 	}
-	s.followers = []*singleton.Watcher{singleton.New(configs), singleton.New(singleton.Options{
-		Client: own, Resource: configMaps.GroupResource(), Name: DefaultsName, Clock: o.Clock, Log: o.Log, OnUpdate: s.followDefaults,
+	s.watchers = []*singleton.Watcher{singleton.New(configs), singleton.New(singleton.Options{
+		Client: operatorNamespace, Resource: configMaps.GroupResource(), Name: DefaultsName, Clock: o.Clock, Log: o.Log, OnUpdate: s.onDefaults,
 	})}
 	return s
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: standby replicas follow too.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: standby replicas watch too.
 func (s *Source) NeedLeaderElection() bool { return false }
 
-// Start implements manager.Runnable. It returns when ctx ends and never with an error.
+// Start implements manager.Runnable. It returns when ctx ends, without an error.
 func (s *Source) Start(ctx context.Context) error {
 	var all sync.WaitGroup
-	for _, f := range s.followers {
+	for _, f := range s.watchers {
 		f.SetServed(true)
 		all.Go(func() {
 			if err := f.Start(ctx); err != nil {
@@ -121,224 +121,223 @@ func (s *Source) Start(ctx context.Context) error {
 	return nil
 }
 
-// Admin returns the settings of the administrators, which hold where no namespace says something for itself.
+// Admin returns the settings of the administrators, which apply to namespaces without a document.
 func (s *Source) Admin(ctx context.Context) (Settings, error) { return s.For(ctx, s.Config.Namespace) }
 
-// For returns the settings of a namespace as they are now. Before the first good reading it reads the ConfigMaps itself; an
-// error of that names what is wrong and where, and there are no settings then: defaults could move what is served. A mistake in
-// the ConfigMap of a namespace is no error: its settings before, or else those of the administrators, stay in force there.
+// For returns the current settings of a namespace. Until the ConfigMaps were valid once, it reads them itself and returns their errors:
+// default settings could rename served objects. An invalid document of a namespace is not an error: its previous settings, or else those
+// of the administrators, apply.
 func (s *Source) For(ctx context.Context, namespace string) (Settings, error) {
 	if err := s.readOnce(ctx); err != nil {
 		return Settings{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.current == nil {
-		return Settings{}, s.trouble
+	if s.adminSettings == nil {
+		return Settings{}, s.lastError
 	}
-	if own := s.spaces[namespace]; own != nil {
-		return s.override(own), nil
+	if override := s.overrides[namespace]; override != nil {
+		return s.overrideOf(override), nil
 	}
-	return *s.current, nil
+	return *s.adminSettings, nil
 }
 
-// override returns the settings of a namespace with a document of its own. It is decoded when settings are requested, which happens
-// for namespaces that are served only: what others keep under the name is their affair. The lock is held.
-func (s *Source) override(own *space) Settings {
-	if own.current {
-		return own.settings
+// overrideOf returns the settings of a namespace with a document. It decodes the document on demand, because only enabled namespaces
+// request settings and others may use the name for another purpose. mu is held.
+func (s *Source) overrideOf(override *namespaceOverride) Settings {
+	if override.upToDate {
+		return override.settings
 	}
-	own.current = true
-	settings, notes, err := own.over(*s.current, ConfigMapKey, ReadOverride)
+	override.upToDate = true
+	settings, notes, err := override.applyTo(*s.adminSettings, ConfigMapKey, ReadOverride)
 	switch {
 	case err == nil:
-		own.settings, own.good = settings, true
-	case !own.good:
-		own.settings = *s.current
+		override.settings, override.valid = settings, true
+	case !override.valid:
+		override.settings = *s.adminSettings
 	}
-	s.report(own.document, notes, err, before)
-	return own.settings
+	s.report(override.document, notes, err, keptPrevious)
+	return override.settings
 }
 
-// readOnce reads what the watches have not brought yet.
+// readOnce reads the documents that the watches have not delivered yet.
 func (s *Source) readOnce(ctx context.Context) error {
-	s.reading.Lock()
-	defer s.reading.Unlock()
+	s.readMutex.Lock()
+	defer s.readMutex.Unlock()
 	s.mu.Lock()
-	known := s.known
+	loaded := s.loaded
 	s.mu.Unlock()
-	if !known.defaults {
+	if !loaded.defaults {
 		stored := &corev1.ConfigMap{}
 		key := types.NamespacedName{Namespace: s.Config.Namespace, Name: DefaultsName}
-		switch err := s.Live.Get(ctx, key, stored); {
+		switch err := s.APIReader.Get(ctx, key, stored); {
 		case apierrors.IsNotFound(err):
 			stored = nil
 		case err != nil:
 			return fmt.Errorf("reading ConfigMap %s: %w", key, err)
 		}
-		s.takeDefaults(documentOf(stored), true)
+		s.setDefaults(fromConfigMap(stored), true)
 	}
-	if !known.configs {
+	if !loaded.configs {
 		list := &corev1.ConfigMapList{}
-		selection := []client.ListOption{client.MatchingFields{"metadata.name": ConfigMapName}}
+		options := []client.ListOption{client.MatchingFields{"metadata.name": ConfigMapName}}
 		if s.Config.NamespaceScope {
-			selection = append(selection, client.InNamespace(s.Config.Namespace))
+			options = append(options, client.InNamespace(s.Config.Namespace))
 		}
-		if err := s.Live.List(ctx, list, selection...); err != nil {
+		if err := s.APIReader.List(ctx, list, options...); err != nil {
 			return fmt.Errorf("reading ConfigMaps %s: %w", ConfigMapName, err)
 		}
-		var all []*document
+		var documents []*document
 		for i := range list.Items {
-			all = append(all, documentOf(&list.Items[i]))
+			documents = append(documents, fromConfigMap(&list.Items[i]))
 		}
-		s.takeConfigs(all, true)
+		s.setConfigs(documents, true)
 	}
 	return nil
 }
 
-func (s *Source) followDefaults(object *unstructured.Unstructured) {
-	s.takeDefaults(looseDocument(object), false)
+func (s *Source) onDefaults(object *unstructured.Unstructured) {
+	s.setDefaults(fromUnstructured(object), false)
 }
 
-func (s *Source) followConfigs(objects []*unstructured.Unstructured) {
-	all := make([]*document, 0, len(objects))
+func (s *Source) onConfigs(objects []*unstructured.Unstructured) {
+	documents := make([]*document, 0, len(objects))
 	for _, object := range objects {
-		all = append(all, looseDocument(object))
+		documents = append(documents, fromUnstructured(object))
 	}
-	s.takeConfigs(all, false)
+	s.setConfigs(documents, false)
 }
 
-// takeDefaults takes the ConfigMap of defaults, nil for none. What a first reading asked for does not replace what a watch has
-// brought meanwhile.
-func (s *Source) takeDefaults(stored *document, first bool) {
+// setDefaults sets the ConfigMap of defaults, nil if it does not exist. With first, the result of readOnce, it does not replace a document
+// that a watch has delivered since.
+func (s *Source) setDefaults(stored *document, first bool) {
 	s.mu.Lock()
 	changed := false
-	if !s.known.defaults || !first && !s.defaults.same(stored) {
-		s.known.defaults, s.defaults = true, stored
-		changed = s.settle()
+	if !s.loaded.defaults || !first && !s.defaults.equals(stored) {
+		s.loaded.defaults, s.defaults = true, stored
+		changed = s.recompute()
 	}
 	s.mu.Unlock()
 	if !first {
-		s.announce(changed, nil)
+		s.notify(changed, nil)
 	}
 }
 
-// takeConfigs takes the ConfigMaps of settings: that of the administrators, and those of namespaces.
-func (s *Source) takeConfigs(all []*document, first bool) {
+// setConfigs sets the ConfigMaps of the administrators and of namespaces.
+func (s *Source) setConfigs(documents []*document, first bool) {
 	s.mu.Lock()
-	var moved []string
+	var changedNamespaces []string
 	changed := false
-	if !s.known.configs || !first {
+	if !s.loaded.configs || !first {
 		var admin *document
-		admin, moved = s.sort(all)
-		if !s.known.configs || !s.admin.same(admin) {
-			s.known.configs, s.admin = true, admin
-			changed = s.settle()
+		admin, changedNamespaces = s.splitConfigs(documents)
+		if !s.loaded.configs || !s.admin.equals(admin) {
+			s.loaded.configs, s.admin = true, admin
+			changed = s.recompute()
 		}
 	}
 	s.mu.Unlock()
-	if !first { // else the caller gets the answer, and no other settings were in use before
-		s.announce(changed, moved)
+	if !first { // the caller of readOnce gets the settings, and there were none before
+		s.notify(changed, changedNamespaces)
 	}
 }
 
-// sort finds the document of the administrators, keeps those of namespaces, and returns the namespaces whose document has changed, which
-// keep the last good reading. The lock is held.
-func (s *Source) sort(all []*document) (admin *document, moved []string) {
-	spaces := map[string]*space{}
-	for _, one := range all {
-		if one.Namespace == s.Config.Namespace {
-			admin = one
+// splitConfigs returns the document of the administrators and the namespaces with a changed document, and updates overrides. mu is held.
+func (s *Source) splitConfigs(documents []*document) (admin *document, changed []string) {
+	overrides := map[string]*namespaceOverride{}
+	for _, doc := range documents {
+		if doc.Namespace == s.Config.Namespace {
+			admin = doc
 			continue
 		}
-		known := s.spaces[one.Namespace]
-		if known == nil {
-			known = &space{}
+		override := s.overrides[doc.Namespace]
+		if override == nil {
+			override = &namespaceOverride{}
 		}
-		if !known.same(one) {
-			known.document, known.current = one, false
-			moved = append(moved, one.Namespace)
+		if !override.equals(doc) {
+			override.document, override.upToDate = doc, false
+			changed = append(changed, doc.Namespace)
 		}
-		spaces[one.Namespace] = known
+		overrides[doc.Namespace] = override
 	}
-	for namespace := range s.spaces {
-		if spaces[namespace] == nil {
-			moved = append(moved, namespace)
+	for namespace := range s.overrides {
+		if overrides[namespace] == nil {
+			changed = append(changed, namespace)
 		}
 	}
-	s.spaces = spaces
-	return admin, moved
+	s.overrides = overrides
+	return admin, changed
 }
 
-// settle works out the settings of the administrators once both documents are known, and tells whether they have changed. Where a document
-// is bad, what it said before stays in force. The lock is held.
-func (s *Source) settle() (changed bool) {
-	if !s.known.defaults || !s.known.configs {
+// recompute updates the settings of the administrators if both documents were read, and reports whether they have changed. If a document
+// is invalid, the settings of its last valid version are kept. mu is held.
+func (s *Source) recompute() (changed bool) {
+	if !s.loaded.defaults || !s.loaded.configs {
 		return false
 	}
-	kept := before
-	if s.current == nil {
-		kept = nothing
+	consequence := keptPrevious
+	if s.adminSettings == nil {
+		consequence = keptNone
 	}
-	below, notes, err := base(s.Config, s.defaults)
-	s.report(s.defaults, notes, err, kept)
+	base, notes, err := baseSettings(s.Config, s.defaults)
+	s.report(s.defaults, notes, err, consequence)
 	if err == nil {
-		s.base = &below
+		s.validBase = &base
 	}
-	if s.base == nil {
-		s.trouble = err
+	if s.validBase == nil {
+		s.lastError = err
 		return false
 	}
-	settings, notes, err := administered(s.Config, *s.base, s.admin)
-	s.report(s.admin, notes, err, kept)
+	settings, notes, err := adminSettings(s.Config, *s.validBase, s.admin)
+	s.report(s.admin, notes, err, consequence)
 	if err != nil {
-		s.trouble = err
+		s.lastError = err
 		return false
 	}
-	if s.current != nil && equality.Semantic.DeepEqual(*s.current, settings) {
+	if s.adminSettings != nil && equality.Semantic.DeepEqual(*s.adminSettings, settings) {
 		return false
 	}
-	s.current = &settings
-	for _, known := range s.spaces {
-		known.current = false
+	s.adminSettings = &settings
+	for _, override := range s.overrides {
+		override.upToDate = false
 	}
 	return true
 }
 
-// announce wakes who watches: for everything where the administrators' settings have changed, else for the namespaces that have.
-func (s *Source) announce(changed bool, moved []string) {
+// notify calls the listeners: for all namespaces if the administrators' settings have changed, else for the changed namespaces.
+func (s *Source) notify(changed bool, changedNamespaces []string) {
 	if changed {
 		s.Log.Info("The settings of ModelMesh have changed")
-		moved = []string{""}
+		changedNamespaces = []string{""}
 	}
-	for _, namespace := range moved {
+	for _, namespace := range changedNamespaces {
 		s.listeners.Notify(namespace)
 	}
 }
 
-// report tells the author of a document what is wrong with it, or has no effect, unless that was said last: by an Event and in the log.
-// Kept says what is in force after a mistake. Without a document it is the file of defaults, which has no author.
-func (s *Source) report(about *document, notes []string, err error, kept string) {
-	reason, text := ReasonIgnored, strings.Join(notes, "\n")
+// report records an Event and a log line about errors and notes of a document, unless it was the last message. A nil document is the file
+// of defaults, which is only logged. consequence describes the effect of an error.
+func (s *Source) report(doc *document, notes []string, err error, consequence string) {
+	reason, message := ReasonIgnored, strings.Join(notes, "\n")
 	if err != nil {
-		reason, text = ReasonRefused, kept+": "+err.Error()
+		reason, message = ReasonRefused, consequence+": "+err.Error()
 	}
-	if about == nil {
-		if text != "" {
-			s.Log.Info("The defaults of ModelMesh have mistakes", "reason", text)
+	if doc == nil {
+		if message != "" {
+			s.Log.Info("The defaults of ModelMesh have mistakes", "reason", message)
 		}
 		return
 	}
-	known := about.said == text
-	about.said = text
-	if known || text == "" {
+	known := doc.lastMessage == message
+	doc.lastMessage = message
+	if known || message == "" {
 		return
 	}
-	s.Log.Info("A ConfigMap of settings has mistakes", "configMap", client.ObjectKeyFromObject(about).String(), "reason", text)
-	s.Recorder.Eventf(about.ConfigMap, nil, corev1.EventTypeWarning, reason, "Configure", "%s", conditions.Clip(text, noteLimit))
+	s.Log.Info("A ConfigMap of settings has mistakes", "configMap", client.ObjectKeyFromObject(doc).String(), "reason", message)
+	s.Recorder.Eventf(doc.ConfigMap, nil, corev1.EventTypeWarning, reason, "Configure", "%s", conditions.Clip(message, maxEventNoteBytes))
 }
 
-// Changes is a source that wakes a controller with a Namespace whose settings may have changed; an empty name is all of them.
+// Changes returns a source of Generic events for Namespaces whose settings may have changed; an empty name means all.
 func (s *Source) Changes(h handler.EventHandler) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		s.listeners.Subscribe(ctx, func(namespace string) {

@@ -22,7 +22,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
 
-func TestWithoutConfigMapsTheShippedDefaultsHold(t *testing.T) {
+func TestDefaultsWithoutConfigMaps(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{})
 	for _, namespace := range []string{home, "any"} {
 		same(t, f.of(t, namespace), Default())
@@ -32,13 +32,13 @@ func TestWithoutConfigMapsTheShippedDefaultsHold(t *testing.T) {
 	}
 }
 
-// What one place sets covers what the places below it set, and no more.
+// A document overrides the keys of lower documents that it sets, and no others.
 func TestPrecedence(t *testing.T) {
 	images := config.ModelMeshImages{ModelMesh: "env/mm:1", RESTProxy: "env/rest:1"}
 	f := newFixture(t, config.ModelMesh{Images: images, Defaults: "podsPerRuntime: 90\nheadlessService: true", DefaultsFile: "/file"},
 		defaults("podsPerRuntime: 3\nmodelMeshImage: {name: default/mm, tag: old}\nstorageHelperImage: {name: default/helper}\nmetrics: {port: 2222}\nrunTimePodLabels: {a: d, b: d, c: d}"),
-		stored(home, "restProxy: {image: {tag: admin}}\nmetrics: {enabled: true, scheme: http}\nrunTimePodLabels: {b: a, c: a}"),
-		stored("tenant", "metrics: {scheme: https}\nenableAccessLogging: true\nscaleToZero: {gracePeriodSeconds: 7}"))
+		settingsConfigMap(home, "restProxy: {image: {tag: admin}}\nmetrics: {enabled: true, scheme: http}\nrunTimePodLabels: {b: a, c: a}"),
+		settingsConfigMap("tenant", "metrics: {scheme: https}\nenableAccessLogging: true\nscaleToZero: {gracePeriodSeconds: 7}"))
 	admin, tenant := f.of(t, "other"), f.of(t, "tenant")
 	if admin.PodsPerRuntime != 3 || admin.HeadlessService || admin.RESTProxy.Enabled || admin.Metrics.Port != 2222 || admin.Metrics.Scheme != "http" {
 		t.Errorf("%+v", admin)
@@ -79,7 +79,7 @@ func TestDefaultsFile(t *testing.T) {
 	}
 }
 
-// Of the two names of the Secret of etcd the one in the environment counts, if it is not the default.
+// The name of the etcd Secret in the environment takes precedence, unless it is the default.
 func TestEtcdSecretName(t *testing.T) {
 	for _, tc := range []struct{ env, key, want string }{
 		{"", "", DefaultEtcdSecret}, {DefaultEtcdSecret, "by-key", "by-key"}, {"by-env", "by-key", "by-env"}, {"by-env", "", "by-env"},
@@ -88,27 +88,27 @@ func TestEtcdSecretName(t *testing.T) {
 		if tc.key != "" {
 			text = "etcdSecretName: " + tc.key
 		}
-		if got := newFixture(t, config.ModelMesh{EtcdSecretName: tc.env}, stored(home, text)).of(t, "any").EtcdSecretName; got != tc.want {
+		if got := newFixture(t, config.ModelMesh{EtcdSecretName: tc.env}, settingsConfigMap(home, text)).of(t, "any").EtcdSecretName; got != tc.want {
 			t.Errorf("%+v: %q", tc, got)
 		}
 	}
 }
 
-// While nothing good was ever read there are no settings: defaults could move what is served.
-func TestNoSettingsBeforeTheFirstGoodOnes(t *testing.T) {
-	f := newFixture(t, config.ModelMesh{}, stored(home, "podsPerRuntime: none"))
+// Before the first valid document there are no settings, because defaults could rename served objects.
+func TestNoSettingsBeforeFirstValidDocument(t *testing.T) {
+	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, "podsPerRuntime: none"))
 	for range 3 {
 		_, err := f.For(t.Context(), "any")
 		if err == nil || !strings.Contains(err.Error(), `ConfigMap serving/model-serving-config: podsPerRuntime "none"`) {
 			t.Errorf("%v", err)
 		}
 	}
-	if said := f.event(t); !strings.Contains(said, "Warning "+ReasonRefused) || !strings.Contains(said, nothing) {
+	if said := f.event(t); !strings.Contains(said, "Warning "+ReasonRefused) || !strings.Contains(said, keptNone) {
 		t.Error(said)
 	}
 	f.quiet(t)
 	f.runs(t)
-	f.put(t, stored(home, "podsPerRuntime: 4"))
+	f.put(t, settingsConfigMap(home, "podsPerRuntime: 4"))
 	poll.Until(t, 10*time.Second, "the mended ones are in force", func() bool { got, err := f.For(t.Context(), "any"); return err == nil && got.PodsPerRuntime == 4 })
 
 	f = newFixture(t, config.ModelMesh{}, configMap(home, ConfigMapName, map[string]string{"config.yml": "{}"}))
@@ -121,8 +121,8 @@ func TestNoSettingsBeforeTheFirstGoodOnes(t *testing.T) {
 	}
 }
 
-func TestTroubleWithTheAPIServer(t *testing.T) {
-	f := newFixture(t, config.ModelMesh{}, stored(home, "podsPerRuntime: 4"))
+func TestAPIServerErrors(t *testing.T) {
+	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, "podsPerRuntime: 4"))
 	refused := errors.New("refused")
 	f.broken.Store(&refused)
 	if _, err := f.For(t.Context(), "any"); err == nil || !strings.Contains(err.Error(), "reading ConfigMap serving/model-serving-config-defaults: refused") {
@@ -139,17 +139,17 @@ func TestTroubleWithTheAPIServer(t *testing.T) {
 	f.quiet(t)
 }
 
-// A change of the administrators' ConfigMap, or of the defaults, takes effect without a restart; a bad one is reported where its
-// author looks, once, and the last good one stays.
-func TestChangesTakeEffectLive(t *testing.T) {
-	f := newFixture(t, config.ModelMesh{}, stored(home, "podsPerRuntime: 3")).runs(t)
+// A change of the administrators' ConfigMap or of the defaults takes effect without a restart. An invalid one is reported once on its
+// ConfigMap, and the last valid version is kept.
+func TestChangesTakeEffect(t *testing.T) {
+	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, "podsPerRuntime: 3")).runs(t)
 	f.pods(t, "any", 3)
-	f.put(t, stored(home, "podsPerRuntime: 4"))
+	f.put(t, settingsConfigMap(home, "podsPerRuntime: 4"))
 	f.pods(t, "any", 4)
 
-	f.put(t, stored(home, "podsPerRuntime: 70000"))
+	f.put(t, settingsConfigMap(home, "podsPerRuntime: 70000"))
 	said := f.event(t)
-	for _, part := range []string{"Warning " + ReasonRefused, before, "ConfigMap serving/model-serving-config", `podsPerRuntime "70000": must be a whole number from 0 to 65535`} {
+	for _, part := range []string{"Warning " + ReasonRefused, keptPrevious, "ConfigMap serving/model-serving-config", `podsPerRuntime "70000": must be a whole number from 0 to 65535`} {
 		if !strings.Contains(said, part) {
 			t.Errorf("%q lacks %q", said, part)
 		}
@@ -157,13 +157,13 @@ func TestChangesTakeEffectLive(t *testing.T) {
 	f.pods(t, "any", 4)
 
 	f.put(t, defaults("podsPerRuntime: 9\nmetrics: {port: 2222}"))
-	f.remove(t, stored(home, ""))
+	f.remove(t, settingsConfigMap(home, ""))
 	f.pods(t, "any", 9)
 	f.put(t, defaults("metrics: {port: x}"))
 	if said := f.event(t); !strings.Contains(said, `metrics.port "x"`) || !strings.Contains(said, DefaultsName) {
 		t.Error(said)
 	}
-	f.put(t, stored(home, "enableAccessLogging: true")) // counts once the defaults are right
+	f.put(t, settingsConfigMap(home, "enableAccessLogging: true")) // takes effect when the defaults are valid
 	if got := f.of(t, "any"); got.PodsPerRuntime != 9 || got.Metrics.Port != 2222 || got.EnableAccessLogging {
 		t.Errorf("%+v", got)
 	}
@@ -176,41 +176,41 @@ func TestChangesTakeEffectLive(t *testing.T) {
 	}
 }
 
-// A namespace says something for itself, live; its mistakes are its own.
-func TestNamespacesLive(t *testing.T) {
-	f := newFixture(t, config.ModelMesh{}, stored(home, "podsPerRuntime: 3"), stored("tenant", "podsPerRuntime: 5")).runs(t)
+// Changes of a namespace's document take effect, and its errors affect that namespace only.
+func TestNamespaceDocumentChanges(t *testing.T) {
+	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, "podsPerRuntime: 3"), settingsConfigMap("tenant", "podsPerRuntime: 5")).runs(t)
 	f.pods(t, "tenant", 5)
 	f.pods(t, "other", 3)
-	f.put(t, stored("other", "podsPerRuntime: 6"))
+	f.put(t, settingsConfigMap("other", "podsPerRuntime: 6"))
 	f.pods(t, "other", 6)
 
-	f.put(t, stored("tenant", "podsPerRuntime: many"))
+	f.put(t, settingsConfigMap("tenant", "podsPerRuntime: many"))
 	poll.Until(t, 10*time.Second, "the mistake is seen", func() bool { f.of(t, "tenant"); return len(f.recorder.Events) == 1 })
-	if said := f.event(t); !strings.Contains(said, "ConfigMap tenant/model-serving-config") || !strings.Contains(said, `podsPerRuntime "many"`) || !strings.Contains(said, before) {
+	if said := f.event(t); !strings.Contains(said, "ConfigMap tenant/model-serving-config") || !strings.Contains(said, `podsPerRuntime "many"`) || !strings.Contains(said, keptPrevious) {
 		t.Error(said)
 	}
 	f.pods(t, "tenant", 5) // the last good one
-	f.put(t, stored(home, "podsPerRuntime: 3\nenableAccessLogging: true"))
+	f.put(t, settingsConfigMap(home, "podsPerRuntime: 3\nenableAccessLogging: true"))
 	poll.Until(t, 10*time.Second, "the change below has come", func() bool { return f.of(t, "other").EnableAccessLogging })
 	if got := f.of(t, "tenant"); got.PodsPerRuntime != 5 || got.EnableAccessLogging {
 		t.Errorf("with a mistake above, nothing moves: %+v", got)
 	}
-	f.put(t, stored("tenant", "metrics: {port: 2113}"))
+	f.put(t, settingsConfigMap("tenant", "metrics: {port: 2113}"))
 	poll.Until(t, 10*time.Second, "it is mended", func() bool { return f.of(t, "tenant").Metrics.Port == 2113 })
 	if got := f.of(t, "tenant"); got.PodsPerRuntime != 3 || !got.EnableAccessLogging {
 		t.Errorf("%+v", got)
 	}
-	f.remove(t, stored("tenant", ""))
-	f.remove(t, stored("other", ""))
+	f.remove(t, settingsConfigMap("tenant", ""))
+	f.remove(t, settingsConfigMap("other", ""))
 	f.pods(t, "other", 3)
 	poll.Until(t, 10*time.Second, "nothing is left", func() bool { return f.of(t, "tenant").Metrics.Port == 2112 })
 	f.quiet(t)
 }
 
-// A namespace with a mistake from the start is served with the settings of the administrators. Nothing is reported while no
-// caller asks: the ConfigMap of a namespace that is not served may belong to another application.
-func TestMistakesOfNamespaces(t *testing.T) {
-	f := newFixture(t, config.ModelMesh{}, stored("tenant", "inferenceServiceName: mine"), stored("stranger", "[{"),
+// A namespace whose document was never valid gets the settings of the administrators. Nothing is reported until its settings are
+// requested: the ConfigMap of a disabled namespace may belong to another application.
+func TestInvalidNamespaceDocuments(t *testing.T) {
+	f := newFixture(t, config.ModelMesh{}, settingsConfigMap("tenant", "inferenceServiceName: mine"), settingsConfigMap("stranger", "[{"),
 		configMap("keyless", ConfigMapName, map[string]string{"x": "y"}))
 	same(t, f.of(t, "tenant"), Default())
 	if said := f.event(t); !strings.Contains(said, "inferenceServiceName may not be set for one namespace: it can be set in ConfigMap model-serving-config of the manager's namespace") {
@@ -225,9 +225,9 @@ func TestMistakesOfNamespaces(t *testing.T) {
 	f.quiet(t)
 }
 
-// Keys without effect are reported once, and again when others have none.
+// Keys without effect are reported once, and again when they change.
 func TestKeysWithoutEffectAreReported(t *testing.T) {
-	f := newFixture(t, config.ModelMesh{}, stored(home, "podPerRuntime: 3"))
+	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, "podPerRuntime: 3"))
 	f.of(t, "any")
 	if said := f.event(t); !strings.Contains(said, "Warning "+ReasonIgnored) || !strings.Contains(said, "podPerRuntime is unknown and has no effect (did you mean podsPerRuntime?)") {
 		t.Error(said)
@@ -244,15 +244,15 @@ func TestKeysWithoutEffectAreReported(t *testing.T) {
 	for key, value := range long {
 		text.WriteString(key + ": " + value + "\n")
 	}
-	f.put(t, stored(home, text.String()))
+	f.put(t, settingsConfigMap(home, text.String()))
 	if said := f.event(t); len(said) > 1024 || !strings.HasSuffix(said, "...") {
 		t.Errorf("%d bytes: the API server takes 1024", len(said))
 	}
 }
 
-// Who watches is woken for the namespaces that have changed, or for all, and only then.
-func TestWhoIsWoken(t *testing.T) {
-	f := newFixture(t, config.ModelMesh{}, stored(home, "podsPerRuntime: 3"), stored("tenant", "podsPerRuntime: 5"))
+// Listeners are called for changed namespaces, or for all, and only then.
+func TestChangesNotifiesNamespaces(t *testing.T) {
+	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, "podsPerRuntime: 3"), settingsConfigMap("tenant", "podsPerRuntime: 5"))
 	f.of(t, "any")
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
@@ -271,29 +271,29 @@ func TestWhoIsWoken(t *testing.T) {
 		queue.Done(request)
 		return request.Name
 	}
-	f.put(t, stored("other", "podsPerRuntime: 1"))
+	f.put(t, settingsConfigMap("other", "podsPerRuntime: 1"))
 	if got := next(); got != "other" {
 		t.Errorf("woken for %q", got)
 	}
-	f.put(t, stored(home, "podsPerRuntime:   3 # the same")) // changes nothing
-	f.put(t, stored("tenant", "podsPerRuntime: 6"))
+	f.put(t, settingsConfigMap(home, "podsPerRuntime:   3 # the same")) // changes nothing
+	f.put(t, settingsConfigMap("tenant", "podsPerRuntime: 6"))
 	if got := next(); got != "tenant" {
 		t.Errorf("woken for %q", got)
 	}
-	f.remove(t, stored("other", ""))
+	f.remove(t, settingsConfigMap("other", ""))
 	if got := next(); got != "other" {
 		t.Errorf("woken for %q", got)
 	}
-	f.put(t, stored(home, "podsPerRuntime: 8"))
+	f.put(t, settingsConfigMap(home, "podsPerRuntime: 8"))
 	request, _ := queue.Get()
 	if request.Name != "" {
 		t.Errorf("woken for %q, want everything", request.Name)
 	}
 }
 
-// With one namespace only, nothing else is read.
+// In a single-namespace installation only that namespace is read.
 func TestNamespaceScope(t *testing.T) {
-	f := newFixture(t, config.ModelMesh{NamespaceScope: true}, stored(home, "podsPerRuntime: 3"), stored("tenant", "podsPerRuntime: 5"))
+	f := newFixture(t, config.ModelMesh{NamespaceScope: true}, settingsConfigMap(home, "podsPerRuntime: 3"), settingsConfigMap("tenant", "podsPerRuntime: 5"))
 	if got := f.of(t, "tenant"); got.PodsPerRuntime != 3 {
 		t.Errorf("%+v", got)
 	}
@@ -308,10 +308,10 @@ func TestNamespaceScope(t *testing.T) {
 	}
 }
 
-// Webhooks and controllers ask at the same time, before and while the settings change: no caller sees half of a change.
-func TestManyAskAtOnce(t *testing.T) {
+// Concurrent reads before and during changes return consistent settings.
+func TestConcurrentReads(t *testing.T) {
 	texts := []string{"podsPerRuntime: 1\nmetrics: {port: 2001}", "podsPerRuntime: 2\nmetrics: {port: 2002}"}
-	f := newFixture(t, config.ModelMesh{}, stored(home, texts[0]), stored("tenant", "enableAccessLogging: true")).runs(t)
+	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, texts[0]), settingsConfigMap("tenant", "enableAccessLogging: true")).runs(t)
 	var askers sync.WaitGroup
 	for _, namespace := range []string{"tenant", "other", "tenant", home} {
 		askers.Go(func() {
@@ -324,18 +324,18 @@ func TestManyAskAtOnce(t *testing.T) {
 		})
 	}
 	for i := range 200 {
-		f.followConfigs([]*unstructured.Unstructured{loose(t, stored(home, texts[i%2])), loose(t, stored("tenant", "enableAccessLogging: true"))})
+		f.onConfigs([]*unstructured.Unstructured{toUnstructured(t, settingsConfigMap(home, texts[i%2])), toUnstructured(t, settingsConfigMap("tenant", "enableAccessLogging: true"))})
 	}
 	askers.Wait()
 }
 
-// What a watch has brought meanwhile is newer than what the first reading asked for.
-func TestAFirstReadingIsNotNews(t *testing.T) {
+// A document of a watch is newer than that of the first read.
+func TestFirstReadDoesNotReplaceWatchedDocument(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{})
-	f.followDefaults(nil)
-	f.followConfigs([]*unstructured.Unstructured{loose(t, stored(home, "podsPerRuntime: 4"))})
-	f.takeConfigs([]*document{documentOf(stored(home, "podsPerRuntime: 1"))}, true)
-	f.takeDefaults(documentOf(defaults("podsPerRuntime: 1")), true)
+	f.onDefaults(nil)
+	f.onConfigs([]*unstructured.Unstructured{toUnstructured(t, settingsConfigMap(home, "podsPerRuntime: 4"))})
+	f.setConfigs([]*document{fromConfigMap(settingsConfigMap(home, "podsPerRuntime: 1"))}, true)
+	f.setDefaults(fromConfigMap(defaults("podsPerRuntime: 1")), true)
 	if got := f.of(t, "any"); got.PodsPerRuntime != 4 || f.reads.Load() != 0 {
 		t.Errorf("%d after %d reads", got.PodsPerRuntime, f.reads.Load())
 	}
@@ -344,8 +344,8 @@ func TestAFirstReadingIsNotNews(t *testing.T) {
 	}
 }
 
-// Each Event is about one version of the ConfigMap: of several on one object with one reason only the words of the first are kept.
-func TestEventsTellMistakesApart(t *testing.T) {
+// Each Event refers to one version of the ConfigMap, because Kubernetes aggregates Events of the same object and reason.
+func TestEventsHaveResourceVersion(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{})
 	var regarding []corev1.ObjectReference
 	f.Recorder = recorder(func(o runtime.Object) {
@@ -355,11 +355,11 @@ func TestEventsTellMistakesApart(t *testing.T) {
 		}
 		regarding = append(regarding, *reference)
 	})
-	f.followDefaults(nil)
+	f.onDefaults(nil)
 	for _, step := range []struct{ version, text string }{{"1", "podsPerRuntime: a"}, {"2", "podsPerRuntime: a"}, {"3", "podsPerRuntime: b"}} {
-		m := stored(home, step.text)
+		m := settingsConfigMap(home, step.text)
 		m.ResourceVersion = step.version
-		f.followConfigs([]*unstructured.Unstructured{loose(t, m)})
+		f.onConfigs([]*unstructured.Unstructured{toUnstructured(t, m)})
 	}
 	if len(regarding) != 2 || regarding[0].ResourceVersion != "1" || regarding[1].ResourceVersion != "3" ||
 		regarding[0].Kind != "ConfigMap" || regarding[0].APIVersion != "v1" || regarding[0].Namespace != home || regarding[0].Name != ConfigMapName || regarding[0].UID == "" {

@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// claimType is the type of a storage entry that is a claim.
-const claimType = "pvc"
+// pvcType is the type of a storage entry for a PersistentVolumeClaim.
+const pvcType = "pvc"
 
-// StorageClaims returns the names of the claims that the Secret of storage entries lists, ordered, each once. Notices say which
-// entries cannot be read: they are left out, and do not affect the other entries. No notice has a value of the Secret in it.
+// StorageClaims returns the PersistentVolumeClaims in a storage Secret, sorted and without duplicates. Notices describe invalid entries,
+// which are ignored, without values of the Secret.
 func StorageClaims(data map[string][]byte) (claims, notices []string) {
 	for _, key := range slices.Sorted(maps.Keys(data)) {
-		claim, err := claimOf(data[key])
+		claim, err := parseClaim(data[key])
 		switch {
 		case err != nil:
 			notices = append(notices, fmt.Sprintf("storage entry %s is left out: %v", key, err))
@@ -26,19 +26,19 @@ func StorageClaims(data map[string][]byte) (claims, notices []string) {
 	return slices.Compact(claims), notices
 }
 
-// claimOf returns the claim of an entry, "" where it is of another type. Other members may be of any shape, such as the headers
-// of an entry for HTTP.
-func claimOf(entry []byte) (string, error) {
-	var members map[string]json.RawMessage // a fresh one: members of one entry say nothing about the next
+// parseClaim returns the claim of an entry, or "" if the entry has another type. Other members can have any type, such as the headers of
+// an HTTP entry.
+func parseClaim(entry []byte) (string, error) {
+	var members map[string]json.RawMessage // Unmarshal would merge into a map of another entry
 	if json.Unmarshal(entry, &members) != nil || members == nil {
-		return "", fmt.Errorf("it must be a JSON object") // the decoder's words quote what it met
+		return "", fmt.Errorf("it must be a JSON object") // the error of the decoder quotes values
 	}
-	if member(members, "type") != claimType {
+	if stringMember(members, "type") != pvcType {
 		return "", nil
 	}
-	name := member(members, "name")
+	name := stringMember(members, "name")
 	if name == "" {
-		return "", fmt.Errorf("it is of type %s and names no claim: set its name to that of a PersistentVolumeClaim", claimType)
+		return "", fmt.Errorf("it is of type %s and names no claim: set its name to that of a PersistentVolumeClaim", pvcType)
 	}
 	if !isName(name) {
 		return "", fmt.Errorf("its name is not that of a PersistentVolumeClaim: at most 253 of a-z, 0-9, - and ., letters or digits at both ends")
@@ -46,8 +46,8 @@ func claimOf(entry []byte) (string, error) {
 	return name, nil
 }
 
-// member is a string member; "" where there is none, or it is of another type.
-func member(members map[string]json.RawMessage, name string) string {
+// stringMember returns a string member, or "" if it is unset or has another type.
+func stringMember(members map[string]json.RawMessage, name string) string {
 	var text string
 	if json.Unmarshal(members[name], &text) != nil {
 		return ""

@@ -16,7 +16,7 @@ func entries(pairs ...string) map[string][]byte {
 	return data
 }
 
-// [modelmesh-93] Claims of storage entries are mounted; other entries are not looked into, whatever they hold (M39).
+// [modelmesh-93] Claims of storage entries are returned; entries of other types are ignored (M39).
 func TestStorageClaims(t *testing.T) {
 	for name, tc := range map[string]struct {
 		data    map[string][]byte
@@ -49,8 +49,8 @@ func TestStorageClaims(t *testing.T) {
 	}
 }
 
-// No text of the Secret is passed on, and one entry never changes what another says.
-func TestStorageEntriesStandAlone(t *testing.T) {
+// Notices contain no values of the Secret, and entries do not affect each other.
+func TestStorageEntriesAreIndependent(t *testing.T) {
 	const secret = "pa55word"
 	rapid.Check(t, func(t *rapid.T) {
 		broken := rapid.SampledFrom([]string{secret, `{"a":` + secret, `["` + secret + `"]`, `{"type":"pvc","name":"` + strings.ToUpper(secret) + `_"}`,

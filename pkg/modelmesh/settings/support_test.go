@@ -26,8 +26,8 @@ import (
 
 const home = "serving"
 
-// stored is a ConfigMap of settings; in the manager's namespace it is that of the administrators.
-func stored(namespace, text string) *corev1.ConfigMap {
+// settingsConfigMap returns a ConfigMap of settings; in the operator's namespace it is that of the administrators.
+func settingsConfigMap(namespace, text string) *corev1.ConfigMap {
 	return configMap(namespace, ConfigMapName, map[string]string{ConfigMapKey: text})
 }
 
@@ -42,8 +42,8 @@ func configMap(namespace, name string, data map[string]string) *corev1.ConfigMap
 	}
 }
 
-// loose is the form in which the dynamic client has objects.
-func loose(t *testing.T, m *corev1.ConfigMap) *unstructured.Unstructured {
+// toUnstructured converts an object to the form of the dynamic client.
+func toUnstructured(t *testing.T, m *corev1.ConfigMap) *unstructured.Unstructured {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
 	if err != nil {
@@ -85,12 +85,12 @@ func newFixture(t *testing.T, cfg config.ModelMesh, maps ...*corev1.ConfigMap) *
 		})
 	for _, m := range maps {
 		builder.WithObjects(m)
-		if err := f.dynamic.Tracker().Add(loose(t, m)); err != nil {
+		if err := f.dynamic.Tracker().Add(toUnstructured(t, m)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	f.Source = NewSource(Options{
-		Config: cfg, Dynamic: f.dynamic, Live: builder.Build(), Recorder: f.recorder,
+		Config: cfg, Dynamic: f.dynamic, APIReader: builder.Build(), Recorder: f.recorder,
 		Clock: clocktesting.NewFakeClock(time.Unix(0, 0)), Log: funcr.New(func(_, _ string) {}, funcr.Options{}),
 	})
 	return f
@@ -124,12 +124,12 @@ func (f *fixture) put(t *testing.T, m *corev1.ConfigMap) {
 	t.Helper()
 	tracker := f.dynamic.Tracker()
 	if _, err := tracker.Get(configMaps, m.Namespace, m.Name); err != nil {
-		if err := tracker.Create(configMaps, loose(t, m), m.Namespace); err != nil {
+		if err := tracker.Create(configMaps, toUnstructured(t, m), m.Namespace); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	if err := tracker.Update(configMaps, loose(t, m), m.Namespace); err != nil {
+	if err := tracker.Update(configMaps, toUnstructured(t, m), m.Namespace); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -17,118 +17,118 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-// setter takes a value of a document: a string as it is written, a list or an object. What it cannot use it refuses.
-type setter func(r *reader, path string, given any)
+// setter parses a value of a document: a string, a list or an object. It records an error for an invalid value.
+type setter func(r *parser, path string, raw any)
 
-// text takes a string that check accepts; want names what that is.
-func text(to *string, want string, check func(string) bool) setter {
-	return func(r *reader, path string, given any) {
-		value, ok := given.(string)
+// text parses a string that check accepts; want describes it in errors.
+func text(target *string, expected string, check func(string) bool) setter {
+	return func(r *parser, path string, raw any) {
+		value, ok := raw.(string)
 		if value = strings.TrimSpace(value); !ok || !check(value) {
-			r.refuse(path, given, want)
+			r.refuse(path, raw, expected)
 			return
 		}
-		*to = value
+		*target = value
 	}
 }
 
-// clientAuth takes any word, because the original hands it on.
-func clientAuth(to *string) setter {
-	return func(r *reader, path string, given any) {
-		text(to, "require, optional or empty", hasNoBlank)(r, path, given)
-		if !oneOf("", "require", "optional")(*to) {
-			r.note("%s %q is handed on as it is: the programs know require and optional", path, *to)
+// clientAuth accepts any word, as the legacy controller does, and notes unknown ones.
+func clientAuth(target *string) setter {
+	return func(r *parser, path string, raw any) {
+		text(target, "require, optional or empty", hasNoSpace)(r, path, raw)
+		if !oneOf("", "require", "optional")(*target) {
+			r.note("%s %q is handed on as it is: the programs know require and optional", path, *target)
 		}
 	}
 }
 
-func boolean(to *bool) setter {
-	return func(r *reader, path string, given any) {
-		value, _ := given.(string)
+func boolean(target *bool) setter {
+	return func(r *parser, path string, raw any) {
+		value, _ := raw.(string)
 		switch strings.ToLower(strings.TrimSpace(value)) {
 		case "true", "yes", "on", "1":
-			*to = true
+			*target = true
 		case "false", "no", "off", "0":
-			*to = false
+			*target = false
 		default:
-			r.refuse(path, given, "true or false")
+			r.refuse(path, raw, "true or false")
 		}
 	}
 }
 
-// integer takes a number within bounds.
-func integer[T int32 | int64](to *T, low, high int64) setter {
-	return func(r *reader, path string, given any) {
-		value, _ := given.(string)
+// integer parses a number from low to high.
+func integer[T int32 | int64](target *T, low, high int64) setter {
+	return func(r *parser, path string, raw any) {
+		value, _ := raw.(string)
 		n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
 		if err != nil || n < low || n > high {
-			r.refuse(path, given, fmt.Sprintf("a whole number from %d to %d", low, high))
+			r.refuse(path, raw, fmt.Sprintf("a whole number from %d to %d", low, high))
 			return
 		}
-		*to = T(n)
+		*target = T(n)
 	}
 }
 
-func port(to *int32) setter { return integer(to, 1, math.MaxUint16) }
+func port(target *int32) setter { return integer(target, 1, math.MaxUint16) }
 
-func seconds(to *time.Duration) setter {
-	return func(r *reader, path string, given any) {
+func seconds(target *time.Duration) setter {
+	return func(r *parser, path string, raw any) {
 		var n int64
-		integer(&n, 0, math.MaxInt32)(r, path, given)
-		*to = time.Duration(n) * time.Second
+		integer(&n, 0, math.MaxInt32)(r, path, raw)
+		*target = time.Duration(n) * time.Second
 	}
 }
 
-// items takes a list, which replaces the one below; take takes each of its items. An empty string is an empty list.
-func items[T any](to *[]T, want string, take func(r *reader, path string, item any, into *T)) setter {
-	return func(r *reader, path string, given any) {
-		if value, ok := given.(string); ok && strings.TrimSpace(value) == "" {
-			given = []any{}
+// listOf parses a list, which replaces the previous one, with parseItem for each item. An empty string is an empty list.
+func listOf[T any](target *[]T, expected string, parseItem func(r *parser, path string, item any, into *T)) setter {
+	return func(r *parser, path string, raw any) {
+		if value, ok := raw.(string); ok && strings.TrimSpace(value) == "" {
+			raw = []any{}
 		}
-		all, ok := given.([]any)
+		list, ok := raw.([]any)
 		if !ok {
-			r.refuse(path, given, want)
+			r.refuse(path, raw, expected)
 			return
 		}
-		*to = make([]T, len(all))
-		for i, item := range all {
-			take(r, fmt.Sprintf("%s[%d]", path, i), item, &(*to)[i])
+		*target = make([]T, len(list))
+		for i, item := range list {
+			parseItem(r, fmt.Sprintf("%s[%d]", path, i), item, &(*target)[i])
 		}
 	}
 }
 
-// list takes a list of strings.
-func list(to *[]string, want string, check func(string) bool) setter {
-	return items(to, want, func(r *reader, path string, item any, into *string) { text(into, want, check)(r, path, item) })
+// stringList parses a list of strings.
+func stringList(target *[]string, expected string, check func(string) bool) setter {
+	return listOf(target, expected, func(r *parser, path string, item any, into *string) { text(into, expected, check)(r, path, item) })
 }
 
-// objects takes a list of objects.
-func objects[T any](to *[]T, want string, keys func(*T) []key) setter {
-	return items(to, want, func(r *reader, path string, item any, into *T) {
+// objectList parses a list of objects.
+func objectList[T any](target *[]T, expected string, keys func(*T) []keySpec) setter {
+	return listOf(target, expected, func(r *parser, path string, item any, into *T) {
 		if fields, ok := item.(map[string]any); ok {
 			r.object(path+".", fields, keys(into))
 		} else {
-			r.refuse(path, item, want)
+			r.refuse(path, item, expected)
 		}
 	})
 }
 
-// pairs merges an object of strings into the one below, key by key and as the keys are written; null takes a key away.
-func pairs(to *map[string]string, badKey, badValue func(string) []string) setter {
-	return func(r *reader, path string, given any) {
-		fields, ok := given.(map[string]any)
+// stringMap merges an object of strings into a map. A null value deletes its key.
+func stringMap(target *map[string]string, badKey, badValue func(string) []string) setter {
+	return func(r *parser, path string, raw any) {
+		fields, ok := raw.(map[string]any)
 		if !ok {
-			r.refuse(path, given, "an object of strings")
+			r.refuse(path, raw, "an object of strings")
 			return
 		}
-		if *to == nil && len(fields) > 0 {
-			*to = map[string]string{}
+		if *target == nil && len(fields) > 0 {
+			*target = map[string]string{}
 		}
 		for key, field := range fields {
 			value, ok := field.(string)
 			switch {
 			case field == nil:
-				delete(*to, key)
+				delete(*target, key)
 			case !ok:
 				r.refuse(path+"."+key, field, "a string")
 			case len(badKey(key)) > 0:
@@ -136,19 +136,19 @@ func pairs(to *map[string]string, badKey, badValue func(string) []string) setter
 			case len(badValue(value)) > 0:
 				r.refuse(path+"."+key, value, "a value that Kubernetes takes: "+badValue(value)[0])
 			default:
-				(*to)[key] = value
+				(*target)[key] = value
 			}
 		}
 	}
 }
 
-// podLabels takes labels of pods. Reserved ones have no effect: Services and policies would take the pods for others.
-func podLabels(to *map[string]string) setter {
-	return func(r *reader, path string, given any) {
-		pairs(to, validation.IsQualifiedName, validation.IsValidLabelValue)(r, path, given)
-		for _, key := range slices.Sorted(maps.Keys(*to)) {
+// podLabels parses pod labels. Reserved labels are ignored, because Services and NetworkPolicies would select the pods.
+func podLabels(target *map[string]string) setter {
+	return func(r *parser, path string, raw any) {
+		stringMap(target, validation.IsQualifiedName, validation.IsValidLabelValue)(r, path, raw)
+		for _, key := range slices.Sorted(maps.Keys(*target)) {
 			if admission.ReservedLabel(key) {
-				delete(*to, key)
+				delete(*target, key)
 				r.note("%s.%s has no effect: the platform selects pods by it", path, key)
 			}
 		}
@@ -156,38 +156,38 @@ func podLabels(to *map[string]string) setter {
 }
 
 func quantity(list corev1.ResourceList, name corev1.ResourceName) setter {
-	return func(r *reader, path string, given any) {
-		value, _ := given.(string)
+	return func(r *parser, path string, raw any) {
+		value, _ := raw.(string)
 		q, err := resource.ParseQuantity(strings.TrimSpace(value))
 		if err != nil || q.Sign() < 0 {
 			of, _, _ := strings.Cut(strings.Replace(path, ".requests.", ".limits.", 1), ".limits.")
-			r.fail("%w", invalid(of, fmt.Errorf("%s %s: must be a quantity such as 100m or 64Mi", path, shown(given))))
+			r.fail("%w", invalidResources(of, fmt.Errorf("%s %s: must be a quantity such as 100m or 64Mi", path, quoteValue(raw))))
 			return
 		}
 		list[name] = q
 	}
 }
 
-// invalid has the words of the original about resources.
-func invalid(of string, err error) error {
-	return fmt.Errorf("%s '%s': %w", "Invalid config for", of, err)
+// invalidResources returns an error about resources with the message of the legacy controller.
+func invalidResources(field string, err error) error {
+	return fmt.Errorf("%s '%s': %w", "Invalid config for", field, err)
 }
 
 func oneOf(words ...string) func(string) bool {
-	return func(given string) bool { return slices.Contains(words, given) }
+	return func(raw string) bool { return slices.Contains(words, raw) }
 }
 
-func anyText(string) bool { return true }
+func anyString(string) bool { return true }
 
-// valid turns a check of Kubernetes, which returns what is wrong, into one that reports whether nothing is.
-func valid(check func(string) []string) func(string) bool {
+// passes converts a validation function of Kubernetes, which returns errors, to a predicate.
+func passes(check func(string) []string) func(string) bool {
 	return func(text string) bool { return len(check(text)) == 0 }
 }
 
 func isName(text string) bool { return len(validation.IsDNS1123Subdomain(text)) == 0 }
 
-func hasNoBlank(text string) bool { return !strings.ContainsFunc(text, unicode.IsSpace) }
+func hasNoSpace(text string) bool { return !strings.ContainsFunc(text, unicode.IsSpace) }
 
-func emptyOr(check func(string) bool) func(string) bool {
+func orEmpty(check func(string) bool) func(string) bool {
 	return func(text string) bool { return text == "" || check(text) }
 }

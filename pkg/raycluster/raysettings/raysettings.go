@@ -1,4 +1,4 @@
-// Package raysettings keeps the settings of the component raycluster in step with the ConfigMap of the CodeFlare operator.
+// Package raysettings merges the settings of component raycluster with the ConfigMap of the CodeFlare operator, and watches it.
 package raysettings
 
 import (
@@ -26,27 +26,27 @@ import (
 // ConfigMapName is the name of the ConfigMap, in the namespace of the manager.
 const ConfigMapName = "codeflare-operator-config"
 
-// ReasonRefused is the reason of the Event on a ConfigMap that cannot be used.
+// ReasonRefused is the reason of the Event on an invalid ConfigMap.
 const ReasonRefused = "ConfigurationRefused"
 
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
-// Source holds the settings as they are now. It is a manager Runnable that follows the ConfigMap on every replica: a
-// change takes effect without a restart. A change for the worse is reported by an Event on the ConfigMap and in the log,
-// and the settings before it stay in force. It needs get, list and watch of the ConfigMap by its name.
+// Source provides the current settings. It is a manager Runnable of every replica: changes of the ConfigMap take effect without a restart.
+// An invalid ConfigMap is reported by an Event and in the log, and the last valid settings stay in force. It requires get, list and watch
+// of the ConfigMap by name.
 type Source struct {
 	*singleton.Watcher
 	singleton.Listeners[config.RayCluster]
 	options Options
 
-	refused string // what the follower has reported of the ConfigMap as it is now, empty while it is good
+	lastError string // last reported error of the ConfigMap, "" while it is valid
 
 	mu      sync.Mutex
-	current *config.RayCluster // nil until the first good reading
-	notes   []string           // what was logged last
+	current *config.RayCluster // nil until the first valid ConfigMap
+	notes   []string           // last logged notes
 }
 
-// Options are what a Source is made of; all are required.
+// Options are the dependencies of a Source; all are required.
 type Options struct {
 	Config   config.Config
 	Dynamic  dynamic.Interface
@@ -56,19 +56,19 @@ type Options struct {
 	Log      logr.Logger
 }
 
-// New returns a Source that has read nothing yet.
+// New returns a Source without settings.
 func New(o Options) *Source {
 	s := &Source{options: o}
 	s.Watcher = singleton.New(singleton.Options{
 		Client:   o.Dynamic.Resource(configMaps).Namespace(o.Config.OperatorNamespace),
-		Resource: configMaps.GroupResource(), Name: ConfigMapName, Clock: o.Clock, Log: o.Log, OnUpdate: s.follow,
+		Resource: configMaps.GroupResource(), Name: ConfigMapName, Clock: o.Clock, Log: o.Log, OnUpdate: s.update,
 	})
 	s.SetServed(true)
 	return s
 }
 
-// Get returns the settings as they are now. Before the first good reading it reads the ConfigMap itself; an error of that
-// names what is wrong with it, where it is and what to write.
+// Get returns the current settings. Until the watch has delivered valid ones, it reads the ConfigMap itself; an error then names the
+// invalid key and the expected value.
 func (s *Source) Get(ctx context.Context) (config.RayCluster, error) {
 	s.mu.Lock()
 	current := s.current
@@ -81,49 +81,49 @@ func (s *Source) Get(ctx context.Context) (config.RayCluster, error) {
 	err := s.options.Live.Get(ctx, key, stored)
 	switch {
 	case apierrors.IsNotFound(err):
-		return s.take(nil)
+		return s.apply(nil)
 	case err != nil:
 		return config.RayCluster{}, fmt.Errorf("reading ConfigMap %s: %w", key, err)
 	}
-	return s.take(stored)
+	return s.apply(stored)
 }
 
-// follow takes what the watch says, and reports a mistake where its author looks.
-func (s *Source) follow(object *unstructured.Unstructured) {
+// update applies a watched ConfigMap and reports an error by an Event.
+func (s *Source) update(object *unstructured.Unstructured) {
 	var stored *corev1.ConfigMap
 	if object != nil {
 		stored = &corev1.ConfigMap{}
-		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, stored) // the API server stores nothing else
+		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, stored) // the API server stores only valid ConfigMaps
 	}
-	_, err := s.take(stored)
+	_, err := s.apply(stored)
 	if err == nil {
-		s.refused = ""
-	} else if text := err.Error(); text != s.refused { // a ConfigMap is seen again with each new watch
-		s.refused = text
+		s.lastError = ""
+	} else if text := err.Error(); text != s.lastError { // each new watch delivers the ConfigMap again
+		s.lastError = text
 		s.options.Log.Error(err, "The settings of Ray are refused; those before stay in force")
 		s.options.Recorder.Eventf(stored, nil, corev1.EventTypeWarning, ReasonRefused, "Configure", "%s", "the settings before stay in force: "+text)
 	}
 }
 
-// take puts the settings of a ConfigMap in force; nil is none.
-func (s *Source) take(stored *corev1.ConfigMap) (config.RayCluster, error) {
-	var older *config.LegacyConfig
+// apply stores the settings of a ConfigMap, or the defaults for nil.
+func (s *Source) apply(stored *corev1.ConfigMap) (config.RayCluster, error) {
+	var legacy *config.LegacyConfig
 	if stored != nil {
-		older = &config.LegacyConfig{
+		legacy = &config.LegacyConfig{
 			Source: "ConfigMap " + client.ObjectKeyFromObject(stored).String(), Data: stored.Data, Embedded: true,
 		}
 	}
-	settings, notes, err := s.options.Config.RayCluster(older)
+	settings, notes, err := s.options.Config.RayCluster(legacy)
 	if err != nil {
 		return config.RayCluster{}, fmt.Errorf("settings of Ray: %w", err)
 	}
 	s.mu.Lock()
 	first, changed := s.current == nil, s.current == nil || !reflect.DeepEqual(*s.current, settings)
 	s.current = &settings
-	said := slices.Equal(s.notes, notes)
+	logged := slices.Equal(s.notes, notes)
 	s.notes = notes
 	s.mu.Unlock()
-	if !said {
+	if !logged {
 		for _, note := range notes {
 			s.options.Log.Info("A key of the configuration has no effect", "reason", note)
 		}

@@ -89,7 +89,7 @@ func newFixture(t *testing.T, maps ...*corev1.ConfigMap) *fixture {
 	return f
 }
 
-func TestIsReadOnceWhenItIsNeeded(t *testing.T) {
+func TestGetReadsConfigMapOnce(t *testing.T) {
 	f := newFixture(t, stored("kuberay: {mTLSEnabled: false, odd: 1}"))
 	for range 3 {
 		got, err := f.Get(t.Context())
@@ -102,14 +102,14 @@ func TestIsReadOnceWhenItIsNeeded(t *testing.T) {
 	}
 }
 
-func TestWithoutAConfigMapTheDefaultsHold(t *testing.T) {
+func TestGetWithoutConfigMapReturnsDefaults(t *testing.T) {
 	got, err := newFixture(t).Get(t.Context())
 	if err != nil || !got.MTLS || !got.OAuth || got.IngressDomain != "" {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
 
-func TestAMistakeIsAnErrorUntilItIsRight(t *testing.T) {
+func TestGetFailsUntilConfigMapIsValid(t *testing.T) {
 	f := newFixture(t, stored("kuberay: {mTLSEnabled: perhaps}"))
 	if _, err := f.Get(t.Context()); err == nil || !strings.Contains(err.Error(), `ConfigMap opendatahub/codeflare-operator-config: kuberay.mTLSEnabled "perhaps"`) {
 		t.Errorf("error %v", err)
@@ -124,14 +124,14 @@ func TestAMistakeIsAnErrorUntilItIsRight(t *testing.T) {
 }
 
 // [R24] A change takes effect without a restart; a bad one is reported, and the last good one stays.
-func TestChangesTakeEffectLive(t *testing.T) {
+func TestUpdateAppliesChanges(t *testing.T) {
 	f := newFixture(t, stored("kuberay: {ingressDomain: one.example.org}"))
 	if _, err := f.Get(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
-	if err := f.Changes(stored(""), &handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
+	if err := f.EventSource(stored(""), &handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -58,7 +58,7 @@ func queueOf(t *testing.T, f *fixture) workqueue.TypedRateLimitingInterface[reco
 	t.Helper()
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	t.Cleanup(queue.ShutDown)
-	if err := f.Changes(stored(""), &handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
+	if err := f.EventSource(stored(""), &handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
 		t.Fatal(err)
 	}
 	return queue
@@ -66,7 +66,7 @@ func queueOf(t *testing.T, f *fixture) workqueue.TypedRateLimitingInterface[reco
 
 // [R24] Each way in which a ConfigMap can be wrong is reported where its author looks, and what held before holds on; the next good
 // one takes effect by itself.
-func TestEveryMistakeIsToldAndMended(t *testing.T) {
+func TestUpdateReportsInvalidConfigMap(t *testing.T) {
 	for name, tc := range map[string]struct {
 		data map[string]string
 		want string
@@ -109,7 +109,7 @@ func TestEveryMistakeIsToldAndMended(t *testing.T) {
 }
 
 // Only changes wake, each wakes all listeners, and what the other component's keys say changes nothing here.
-func TestOnlyChangesWake(t *testing.T) {
+func TestNotifiesOnlyChanges(t *testing.T) {
 	f := newFixture(t, stored("kuberay: {ingressDomain: one.example.org}"))
 	f.domain(t)
 	queues := []workqueue.TypedRateLimitingInterface[reconcile.Request]{queueOf(t, f), queueOf(t, f)}
@@ -137,7 +137,7 @@ func TestOnlyChangesWake(t *testing.T) {
 }
 
 // A key without effect is reported once, and again only when the report changes.
-func TestNotesAreToldOnce(t *testing.T) {
+func TestNotesAreLoggedOnce(t *testing.T) {
 	f := newFixture(t)
 	for _, tc := range []struct {
 		text     string
@@ -145,7 +145,7 @@ func TestNotesAreToldOnce(t *testing.T) {
 	}{
 		{"odd: 1", 1}, {"odd: 2", 1}, {"odd: 1\nkuberay: {mTLSEnabled: false}", 1}, {"odd: 1\nstrange: 1", 3}, {"kuberay: {}", 3}, {"odd: 1", 4},
 	} {
-		if _, err := f.take(stored(tc.text)); err != nil {
+		if _, err := f.apply(stored(tc.text)); err != nil {
 			t.Fatal(err)
 		}
 		if got := f.notes.Load(); got != tc.reported {
@@ -155,7 +155,7 @@ func TestNotesAreToldOnce(t *testing.T) {
 }
 
 // Webhooks and controllers ask at the same time, before and while the settings change: none of them sees half of a change.
-func TestManyAskAtOnce(t *testing.T) {
+func TestConcurrentGet(t *testing.T) {
 	texts := []string{"kuberay: {ingressDomain: one.example.org, mTLSEnabled: true}", "kuberay: {ingressDomain: two.example.org, mTLSEnabled: false}"}
 	f := newFixture(t, stored(texts[0]))
 	var askers sync.WaitGroup
@@ -170,7 +170,7 @@ func TestManyAskAtOnce(t *testing.T) {
 		})
 	}
 	for i := range 200 {
-		if _, err := f.take(stored(texts[i%2])); err != nil {
+		if _, err := f.apply(stored(texts[i%2])); err != nil {
 			t.Error(err)
 		}
 	}
@@ -178,7 +178,7 @@ func TestManyAskAtOnce(t *testing.T) {
 }
 
 // What cannot be read at first is read again with the next need; what was never read is no default.
-func TestTroubleAtTheStart(t *testing.T) {
+func TestGetFailsWithoutAPIServer(t *testing.T) {
 	f := newFixture(t, stored("kuberay: {mTLSEnabled: false}"))
 	f.broken = errors.New("no connection")
 	for range 2 {
@@ -191,7 +191,7 @@ func TestTroubleAtTheStart(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	var none *corev1.ConfigMap
-	if got, err := f.take(none); err != nil || !got.MTLS {
+	if got, err := f.apply(none); err != nil || !got.MTLS {
 		t.Errorf("after the ConfigMap went: %+v, %v", got, err)
 	}
 }
@@ -202,7 +202,7 @@ func (r recorder) Eventf(regarding, _ runtime.Object, _, _, _, _ string, _ ...an
 
 // Each Event is about one version of the ConfigMap: of several on one object with one reason only the words of the first are kept. A
 // mistake is reported once while it stays.
-func TestEventsTellMistakesApart(t *testing.T) {
+func TestUpdateReportsEachErrorOnce(t *testing.T) {
 	f := newFixture(t)
 	var versions []string
 	f.options.Recorder = recorder(func(o runtime.Object) {
@@ -220,12 +220,12 @@ func TestEventsTellMistakesApart(t *testing.T) {
 	} {
 		m := stored(step.text)
 		m.UID, m.ResourceVersion = "uid", step.version
-		f.follow(loose(t, m))
+		f.update(loose(t, m))
 	}
-	f.follow(nil)
+	f.update(nil)
 	m := stored("kuberay: [a]")
 	m.UID, m.ResourceVersion = "uid", "7"
-	f.follow(loose(t, m))
+	f.update(loose(t, m))
 	if got := strings.Join(versions, " "); got != "1 3 5 6 7" {
 		t.Errorf("reported the versions %s", got)
 	}

@@ -12,24 +12,23 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// KeyCookie is the key of the Secret with the key of the sidecar's cookies.
+// KeyCookie is the Secret key of the cookie secret.
 const KeyCookie = "cookie_secret"
 
-// cookieBytes is the number of random bytes in the key of the sidecar's cookies.
+// cookieBytes is the number of random bytes in a cookie secret.
 const cookieBytes = 32
 
 // sha1Bytes is the length of a SHA-1 digest.
 const sha1Bytes = 20
 
-// Cookie returns the key of the sidecar's cookies: the one that its Secret has, and a new one where there is none. Known is what
-// was returned before, or nothing; with it no request is sent while the Secret exists, which cached must know as metadata. Who
-// deletes the Secret wants another key. Errors are those of the API server.
-func Cookie(ctx context.Context, cached, live client.Reader, key client.ObjectKey, known []byte) ([]byte, error) {
-	head, err := capability.GetMetadata(ctx, cached, corev1.SchemeGroupVersion.WithKind("Secret"), key)
+// EnsureCookie returns the stored cookie secret, or a new one if the Secret does not exist. With known, the result of the last call, it
+// sends no request while the metadata of the Secret is in cached. Users rotate the cookie secret by deleting the Secret.
+func EnsureCookie(ctx context.Context, cached, live client.Reader, key client.ObjectKey, known []byte) ([]byte, error) {
+	metadata, err := capability.GetMetadata(ctx, cached, corev1.SchemeGroupVersion.WithKind("Secret"), key)
 	if err != nil {
 		return nil, err
 	}
-	if head != nil && len(known) > 0 {
+	if metadata != nil && len(known) > 0 {
 		return known, nil
 	}
 	stored := &corev1.Secret{}
@@ -42,14 +41,14 @@ func Cookie(ctx context.Context, cached, live client.Reader, key client.ObjectKe
 	return NewCookie(), nil
 }
 
-// Computed reports whether a key has the form of those of the CodeFlare operator, a SHA-1 digest: that made the same key for all clusters of
-// one name, so that users of other namespaces may know it.
-func Computed(key []byte) bool {
+// IsPredictable reports whether a cookie secret is a SHA-1 digest, as of the CodeFlare operator: it is the same for all clusters of one
+// name, so that users of other namespaces may know it.
+func IsPredictable(key []byte) bool {
 	digest, err := base64.StdEncoding.DecodeString(string(key))
 	return err == nil && len(digest) == sha1Bytes
 }
 
-// NewCookie writes random bytes in the form that the sidecar takes from its environment.
+// NewCookie returns a random cookie secret in the encoding of the sidecar.
 func NewCookie() []byte {
 	random := make([]byte, cookieBytes)
 	_, _ = rand.Read(random) // it never fails

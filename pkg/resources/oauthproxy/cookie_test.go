@@ -19,7 +19,7 @@ func stored(data map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: seal.Namespace, Name: seal.Name}, Data: data}
 }
 
-// counting is a reader that counts and may fail.
+// counting is a client.Reader that counts requests and may fail.
 func counting(reads *int, fail error, objects ...client.Object) client.Reader {
 	return fake.NewClientBuilder().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -32,7 +32,7 @@ func counting(reads *int, fail error, objects ...client.Object) client.Reader {
 	}).Build()
 }
 
-func TestCookie(t *testing.T) {
+func TestEnsureCookie(t *testing.T) {
 	broken := errors.New("no API server")
 	good := stored(map[string][]byte{KeyCookie: []byte("theirs")})
 	for name, c := range map[string]struct {
@@ -53,7 +53,7 @@ func TestCookie(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var cached, live int
-			got, err := Cookie(t.Context(), counting(&cached, c.cached, c.objects...), counting(&live, c.live, c.objects...), seal, []byte(c.known))
+			got, err := EnsureCookie(t.Context(), counting(&cached, c.cached, c.objects...), counting(&live, c.live, c.objects...), seal, []byte(c.known))
 			if (err != nil) != c.fails || live != c.requests {
 				t.Fatalf("error %v, %d requests", err, live)
 			}
@@ -87,11 +87,11 @@ func TestCookiesDiffer(t *testing.T) {
 	}
 }
 
-func TestComputed(t *testing.T) {
+func TestIsPredictable(t *testing.T) {
 	for key, want := range map[string]bool{
 		base64.StdEncoding.EncodeToString([]byte("twenty bytes of sha1")): true, string(NewCookie()): false, "": false, "a key of its user": false, "YQ==": false,
 	} {
-		if got := Computed([]byte(key)); got != want {
+		if got := IsPredictable([]byte(key)); got != want {
 			t.Errorf("%q: %t", key, got)
 		}
 	}

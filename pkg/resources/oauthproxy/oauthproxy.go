@@ -1,6 +1,6 @@
-// Package oauthproxy builds the OAuth proxy of OpenShift as a sidecar: it serves TLS, asks the OAuth server or the API server
-// who calls and whether that user has one right, and passes the request on to a server in the same pod. The account of the
-// pod is its OAuth client and needs ClusterRole system:auth-delegator.
+// Package oauthproxy builds the OAuth proxy of OpenShift as a sidecar. It serves TLS, authenticates users by the OAuth server or a token
+// review, checks one access review and forwards requests to a server in the same pod. The ServiceAccount of the pod is its OAuth client and
+// needs ClusterRole system:auth-delegator.
 package oauthproxy
 
 import (
@@ -11,44 +11,44 @@ import (
 )
 
 const (
-	// ContainerName is the name of the sidecar wherever the originals injected it.
+	// ContainerName is the name of the sidecar, as injected by the legacy operators.
 	ContainerName = "oauth-proxy"
-	// TLSDir is where the sidecar finds tls.crt and tls.key.
+	// TLSDir is the directory of tls.crt and tls.key.
 	TLSDir = "/etc/tls/private"
-	// HealthPath answers probes on the port that serves.
+	// HealthPath is the path of probes on the serving port.
 	HealthPath = "/oauth/healthz"
-	// ServingCertAnnotation on a Service asks the platform for a certificate in the named Secret.
+	// ServingCertAnnotation on a Service requests a certificate of the platform in the named Secret.
 	ServingCertAnnotation = "service.beta.openshift.io/serving-cert-secret-name"
 
-	cookieVariable = "COOKIE_SECRET"
+	cookieEnvName = "COOKIE_SECRET"
 )
 
-// Review is the right that callers need, in the order in which it was always written.
+// Review is the access that callers need. The field order is that of existing Deployments.
 type Review struct {
 	Resource  string `json:"resource"`
 	Namespace string `json:"namespace"`
 	Verb      string `json:"verb"`
 }
 
-// Arguments are those of one sidecar. All fields but UpstreamCA and Extra are needed.
+// Arguments holds the settings of a sidecar. UpstreamCA and Extra are optional.
 type Arguments struct {
-	// Port is where it serves TLS, on all addresses of the pod.
+	// Port is the port with TLS, on all addresses of the pod.
 	Port int32
-	// ServiceAccount is the account of the pod.
+	// ServiceAccount is the ServiceAccount of the pod.
 	ServiceAccount string
 	// Upstream is the URL of the server in the same pod.
 	Upstream string
-	// UpstreamCA are files with the certificates by which an https upstream is known.
+	// UpstreamCA are files with the CAs of an https upstream.
 	UpstreamCA []string
-	// Review is the right that callers with a token need, and that users who log in by the browser need.
+	// Review is the access required of callers with a token and of users who log in with a browser.
 	Review Review
-	// Extra are appended as they are.
+	// Extra arguments are appended.
 	Extra []string
 }
 
-// Delegating are the arguments that check callers with a token. With them alone every user of OpenShift may log in by the
+// DelegateArgs returns the arguments that authorize callers with a token. With these alone every user of OpenShift may log in with a
 // browser.
-func (a Arguments) Delegating() ([]string, error) {
+func (a Arguments) DelegateArgs() ([]string, error) {
 	urls, err := json.Marshal(map[string]Review{"/": a.Review})
 	if err != nil {
 		return nil, fmt.Errorf("encoding the delegate URLs: %w", err)
@@ -65,14 +65,14 @@ func (a Arguments) Delegating() ([]string, error) {
 	return append(args,
 		"--tls-cert="+TLSDir+"/tls.crt",
 		"--tls-key="+TLSDir+"/tls.key",
-		"--cookie-secret=$("+cookieVariable+")",
+		"--cookie-secret=$("+cookieEnvName+")",
 		"--openshift-delegate-urls="+string(urls),
 	), nil
 }
 
-// All are Delegating and the same demand on users who log in by the browser.
-func (a Arguments) All() ([]string, error) {
-	args, err := a.Delegating()
+// Args returns DelegateArgs, the authorization of browser users and Extra.
+func (a Arguments) Args() ([]string, error) {
+	args, err := a.DelegateArgs()
 	if err != nil {
 		return nil, err
 	}
@@ -83,8 +83,8 @@ func (a Arguments) All() ([]string, error) {
 	return append(append(args, "--openshift-sar="+string(sar)), a.Extra...), nil
 }
 
-// CookieVariable gives the sidecar the key of its cookies, see KeyCookie.
-func CookieVariable(secret string) *corev1ac.EnvVarApplyConfiguration {
-	return corev1ac.EnvVar().WithName(cookieVariable).WithValueFrom(corev1ac.EnvVarSource().
+// CookieEnvVar returns the variable with the cookie secret, see KeyCookie.
+func CookieEnvVar(secret string) *corev1ac.EnvVarApplyConfiguration {
+	return corev1ac.EnvVar().WithName(cookieEnvName).WithValueFrom(corev1ac.EnvVarSource().
 		WithSecretKeyRef(corev1ac.SecretKeySelector().WithName(secret).WithKey(KeyCookie)))
 }

@@ -17,16 +17,16 @@ func TestArguments(t *testing.T) {
 		"--tls-cert=/etc/tls/private/tls.crt", "--tls-key=/etc/tls/private/tls.key", "--cookie-secret=$(COOKIE_SECRET)",
 		`--openshift-delegate-urls={"/":{"resource":"pods","namespace":"ns","verb":"get"}}`,
 	}
-	got, err := plain.Delegating()
+	got, err := plain.DelegateArgs()
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("tokens only, error %v (-want +got):\n%s", err, diff)
 	}
-	got, err = plain.All()
+	got, err = plain.Args()
 	want = append(want, `--openshift-sar={"resource":"pods","namespace":"ns","verb":"get"}`)
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("all, error %v (-want +got):\n%s", err, diff)
 	}
-	got, err = secured.All()
+	got, err = secured.Args()
 	want = []string{
 		"--https-address=:8443", "--provider=openshift", "--openshift-service-account=sa", "--upstream=https://mesh.ns:8008",
 		"--upstream-ca=/a", "--upstream-ca=/b",
@@ -39,8 +39,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-func TestCookieVariable(t *testing.T) {
-	v := CookieVariable("seal")
+func TestCookieEnvVar(t *testing.T) {
+	v := CookieEnvVar("seal")
 	ref := v.ValueFrom.SecretKeyRef
 	if *v.Name != "COOKIE_SECRET" || *ref.Name != "seal" || *ref.Key != "cookie_secret" || v.Value != nil {
 		t.Errorf("variable %+v", v)

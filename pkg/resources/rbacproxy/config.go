@@ -6,10 +6,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ConfigKey is the key of the ConfigMap under which the file stands.
+// ConfigKey is the ConfigMap key of the configuration file.
 const ConfigKey = "config-file.yaml"
 
-// Attributes are the right that callers need. Empty fields are left out.
+// Attributes are the access that callers need. Empty fields are omitted.
 type Attributes struct {
 	APIGroup   string `json:"apiGroup,omitempty"`
 	APIVersion string `json:"apiVersion,omitempty"`
@@ -19,15 +19,15 @@ type Attributes struct {
 	Name       string `json:"name,omitempty"`
 }
 
-// Config is the data of the ConfigMap: the file by which the proxy demands that a caller has the right. It is encoded, so no
-// value can change its structure.
-func Config(needed Attributes) (map[string]string, error) {
+// Config returns the data of the ConfigMap, with the access review of callers. Values are encoded, so that they cannot change its
+// structure.
+func Config(required Attributes) (map[string]string, error) {
 	type authorization struct {
 		ResourceAttributes Attributes `json:"resourceAttributes"`
 	}
 	text, err := yaml.Marshal(struct {
 		Authorization authorization `json:"authorization"`
-	}{authorization{needed}})
+	}{authorization{required}})
 	if err != nil {
 		return nil, fmt.Errorf("encoding the configuration of kube-rbac-proxy: %w", err)
 	}

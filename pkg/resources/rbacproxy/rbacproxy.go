@@ -1,6 +1,6 @@
-// Package rbacproxy builds kube-rbac-proxy as a sidecar: it serves TLS, asks the API server who calls (TokenReview) and
-// whether that user has one right (SubjectAccessReview), and passes the request on to a server in the same pod. The account
-// of the pod needs ClusterRole system:auth-delegator, and the pod its token.
+// Package rbacproxy builds kube-rbac-proxy as a sidecar. It serves TLS, authenticates callers by a TokenReview, authorizes them by a
+// SubjectAccessReview and forwards requests to a server in the same pod. The ServiceAccount of the pod needs ClusterRole
+// system:auth-delegator, and the pod its token.
 package rbacproxy
 
 import (
@@ -22,13 +22,13 @@ import (
 const (
 	// ContainerName is the name of the sidecar.
 	ContainerName = "kube-rbac-proxy"
-	// PortName is the name of the port that serves.
+	// PortName is the name of the serving port.
 	PortName = "https-proxy"
-	// HealthPortName is the name of the port that answers probes.
+	// HealthPortName is the name of the port of probes.
 	HealthPortName = "proxy-healthz"
-	// HealthPort is the number of that port unless another is requested.
+	// HealthPort is the default port of probes.
 	HealthPort = 8888
-	// DelegatorRole is the ClusterRole that the account of the pod has to be bound to.
+	// DelegatorRole is the ClusterRole that the ServiceAccount of the pod must be bound to.
 	DelegatorRole = "system:auth-delegator"
 )
 
@@ -38,35 +38,35 @@ const (
 	healthPath   = "/healthz"
 )
 
-// Sidecar is one proxy. All fields are needed but Resources, HealthPort, Upstream, IgnoredPaths and TLS.
+// Sidecar holds the settings of the proxy. Resources, HealthPort, Upstream, IgnoredPaths and TLS are optional.
 type Sidecar struct {
-	// Image is the image of the proxy.
+	// Image of the proxy.
 	Image string
-	// Resources are those that a user gives it; nil for the defaults.
+	// Resources of the user; nil for the defaults.
 	Resources *corev1.ResourceRequirements
-	// Port is where it serves TLS, on all addresses of the pod.
+	// Port is the port with TLS, on all addresses of the pod.
 	Port int32
-	// UpstreamPort is where the server listens in the same pod.
+	// UpstreamPort is the port of the server in the same pod.
 	UpstreamPort int32
-	// HealthPort is where it answers probes; zero is the constant of that name.
+	// HealthPort is the port of probes; zero for the constant HealthPort.
 	HealthPort int32
-	// Upstream says how the server is reached where it speaks TLS; nil is by plain HTTP on loopback.
+	// Upstream describes a server with TLS; nil for plain HTTP on loopback.
 	Upstream *Upstream
-	// IgnoredPaths are passed on without asking who calls: those of probes. Older proxies than v0.6 do not know the flag.
+	// IgnoredPaths are forwarded without authentication, for probes. The proxy supports them since v0.6.
 	IgnoredPaths []string
-	// ConfigMap holds the file that [Config] makes.
+	// ConfigMap is the name of the ConfigMap with the data of [Config].
 	ConfigMap string
-	// Certificate and Key are what it serves with. They may share a volume.
+	// Certificate and Key of the proxy. They may share a volume.
 	Certificate, Key File
-	// TLS is the profile that it serves; zero for its own default.
+	// TLS is the TLS profile; zero for the default of the proxy.
 	TLS tlsprofile.Profile
 }
 
-// Upstream is a server that speaks TLS in the same pod. The files are there already: the sidecar mounts what is in Mount.
+// Upstream is a server with TLS in the same pod. Its files are in Mount.
 type Upstream struct {
-	// Host is a name that stands in its certificate and leads to loopback.
+	// Host is a name in its certificate that resolves to loopback.
 	Host string
-	// CA is the file with the certificate by which it is known; Certificate and Key, when set, are what it knows the proxy by.
+	// CA is the file with the CA of the server; Certificate and Key, if set, authenticate the proxy.
 	CA, Certificate, Key string
 	// Mount is the volume with these files.
 	Mount *corev1ac.VolumeMountApplyConfiguration
@@ -74,15 +74,15 @@ type Upstream struct {
 
 // File is a key of a Secret that is mounted into the sidecar.
 type File struct {
-	// Secret and Key say where the content is.
+	// Secret and Key of the content.
 	Secret, Key string
-	// Volume is the name of the volume, and Dir the absolute path at which all keys of the Secret appear.
+	// Volume is the name of the volume, and Dir its absolute mount path.
 	Volume, Dir string
 }
 
 func (f File) path() string { return path.Join(f.Dir, f.Key) }
 
-// Container is the sidecar itself. It writes nothing, needs no privilege, and is admitted where Pod Security is restricted.
+// Container returns the container of the sidecar. It meets the restricted Pod Security Standard.
 func (s Sidecar) Container() *corev1ac.ContainerApplyConfiguration {
 	container := corev1ac.Container().
 		WithName(ContainerName).
@@ -91,7 +91,7 @@ func (s Sidecar) Container() *corev1ac.ContainerApplyConfiguration {
 		WithPorts(port(PortName, s.Port), port(HealthPortName, s.healthPort())).
 		WithLivenessProbe(probe(30)).
 		WithReadinessProbe(probe(5)).
-		WithResources(resources.RequirementsOr(s.Resources,
+		WithResources(resources.RequirementsOrDefault(s.Resources,
 			corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("256Mi")},
 			corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")})).
 		WithSecurityContext(resources.SidecarSecurity())
@@ -107,15 +107,15 @@ func (s Sidecar) Container() *corev1ac.ContainerApplyConfiguration {
 
 func (s Sidecar) args() []string {
 	host := "http://127.0.0.1"
-	var secured []string
+	var flags []string
 	if u := s.Upstream; u != nil {
-		host, secured = "https://"+u.Host, []string{"--upstream-ca-file=" + u.CA}
+		host, flags = "https://"+u.Host, []string{"--upstream-ca-file=" + u.CA}
 		if u.Certificate != "" {
-			secured = append(secured, "--upstream-client-cert-file="+u.Certificate, "--upstream-client-key-file="+u.Key)
+			flags = append(flags, "--upstream-client-cert-file="+u.Certificate, "--upstream-client-key-file="+u.Key)
 		}
 	}
 	if len(s.IgnoredPaths) > 0 {
-		secured = append(secured, "--ignore-paths="+strings.Join(s.IgnoredPaths, ","))
+		flags = append(flags, "--ignore-paths="+strings.Join(s.IgnoredPaths, ","))
 	}
 	return append([]string{
 		fmt.Sprintf("--secure-listen-address=0.0.0.0:%d", s.Port),
@@ -126,13 +126,13 @@ func (s Sidecar) args() []string {
 		"--config-file=" + path.Join(configDir, ConfigKey),
 		"--tls-cert-file=" + s.Certificate.path(),
 		"--tls-private-key-file=" + s.Key.path(),
-	}, append(secured, s.TLS.Flags()...)...)
+	}, append(flags, s.TLS.Flags()...)...)
 }
 
 func (s Sidecar) healthPort() int32 { return cmp.Or(s.HealthPort, HealthPort) }
 
-// Volumes are what the sidecar mounts: the Secrets, for the eyes of the owner only, and the ConfigMap. Where the platform
-// gives pods no group of their own, the pod needs a security context with an fsGroup, or only root can read the Secrets.
+// Volumes returns the volumes of Secrets, readable by their owner only, and of the ConfigMap. Unless OpenShift assigns a group, the pod
+// needs an fsGroup, because only root could read the Secrets.
 func (s Sidecar) Volumes() []*corev1ac.VolumeApplyConfiguration {
 	var volumes []*corev1ac.VolumeApplyConfiguration
 	for _, f := range s.secrets() {
@@ -143,7 +143,7 @@ func (s Sidecar) Volumes() []*corev1ac.VolumeApplyConfiguration {
 		WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(s.ConfigMap)))
 }
 
-// secrets are certificate and key, or one of them when they share a volume.
+// secrets returns certificate and key, or one of them if they share a volume.
 func (s Sidecar) secrets() []File {
 	if s.Certificate.Volume == s.Key.Volume {
 		return []File{s.Certificate}
@@ -155,7 +155,7 @@ func port(name string, number int32) *corev1ac.ContainerPortApplyConfiguration {
 	return corev1ac.ContainerPort().WithName(name).WithContainerPort(number).WithProtocol(corev1.ProtocolTCP)
 }
 
-// probe asks the proxy itself and not what is behind it. Times are in seconds.
+// probe returns a probe of the proxy, not of the server. Times are in seconds.
 func probe(delay int32) *corev1ac.ProbeApplyConfiguration {
 	return corev1ac.Probe().
 		WithHTTPGet(corev1ac.HTTPGetAction().

@@ -29,7 +29,7 @@ var (
 	}
 )
 
-// pod holds what a sidecar adds to a pod, as the API has it.
+// pod holds the parts of a pod that a sidecar adds.
 func pod(t *testing.T, s Sidecar) corev1.PodSpec {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"containers": []any{s.Container()}, "volumes": s.Volumes()})
@@ -126,7 +126,7 @@ func TestProbesAndPorts(t *testing.T) {
 	}
 }
 
-// A server that speaks TLS is checked by its certificate, and may ask for one.
+// A server with TLS is verified by its certificate, and may require a client certificate.
 func TestUpstreamWithTLS(t *testing.T) {
 	s := together
 	s.HealthPort = 9999
@@ -153,7 +153,7 @@ func TestUpstreamWithTLS(t *testing.T) {
 	}
 }
 
-// [S7] what Pod Security demands of a container in a restricted namespace.
+// [S7] The container meets the restricted Pod Security Standard.
 func TestRestricted(t *testing.T) {
 	c := pod(t, together).Containers[0]
 	s := c.SecurityContext
@@ -200,7 +200,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// readable drops what a YAML file cannot hold.
+// readable drops characters that YAML cannot contain.
 func readable(r rune) rune {
 	if unicode.IsGraphic(r) || unicode.IsSpace(r) {
 		return r
@@ -208,7 +208,7 @@ func readable(r rune) rune {
 	return -1
 }
 
-// FuzzConfig shows that no text in the attributes adds anything to the file.
+// FuzzConfig checks that no attribute value changes the structure of the file.
 func FuzzConfig(f *testing.F) {
 	for _, seed := range []string{"a", "a\nuser: x", "a: b", "{}", "\"", "null", "1e3", "&x", "ü", "\x00"} {
 		f.Add(seed)

@@ -12,13 +12,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 )
 
-// MaxMessage is the longest condition message in bytes that Set writes. The API allows 32 KiB; that is too much to read,
-// and every watcher of the object receives it.
+// MaxMessage is the maximum length of a message in bytes. The API allows 32 KiB, which is too long to read and to send to every watcher.
 const MaxMessage = 1024
 
-// Set adds or updates a condition that was observed at the given generation and reports whether anything changed. The
-// transition time moves only with the status. Messages lose their credentials, and
-// are cut at MaxMessage.
+// Set adds or updates a condition for the given generation, and reports whether anything changed. The transition time changes only with the
+// status. Credentials in messages are redacted, and messages are clipped at MaxMessage.
 func Set(ref *[]metav1.Condition, conditionType string, status metav1.ConditionStatus, reason, message string,
 	generation int64) bool {
 	return meta.SetStatusCondition(ref, metav1.Condition{
@@ -43,51 +41,51 @@ func IsTrue(conditions []metav1.Condition, conditionType string) bool {
 	return meta.IsStatusConditionTrue(conditions, conditionType)
 }
 
-// Remove drops a condition and reports whether it was present.
+// Remove deletes a condition and reports whether it was present.
 func Remove(ref *[]metav1.Condition, conditionType string) bool {
 	return meta.RemoveStatusCondition(ref, conditionType)
 }
 
-// failureWords are how reasons of failures end or begin, here and in Kubernetes.
+// failureWords are prefixes and suffixes of reasons of failures, here and in Kubernetes.
 var failureWords = []string{
 	"Failed", "Failure", "Error", "Invalid", "NotFound", "Missing", "Forbidden", "Denied", "Unavailable", "Exceeded",
 	"BackOff", "Conflict", "Foreign", "Unreachable", "Unschedulable", "Refused", "Rejected", "Expired", "Degraded",
 }
 
-// neutral conditions report activity; neither of their states is good or bad by itself.
-var neutral = map[string]bool{"Progressing": true, "Reconciling": true, "Paused": true, "Upgradeable": true}
+// neutralTypes are types of conditions that report activity; neither status is a problem by itself.
+var neutralTypes = map[string]bool{"Progressing": true, "Reconciling": true, "Paused": true, "Upgradeable": true}
 
-// negative conditions are bad when they are true.
-var negative = map[string]bool{"Degraded": true, "Stalled": true, "Failed": true, "Failing": true, "CredentialsInSpec": true}
+// negativeTypes are types of conditions that report a problem with the status True.
+var negativeTypes = map[string]bool{"Degraded": true, "Stalled": true, "Failed": true, "Failing": true, "CredentialsInSpec": true}
 
-// Bad reports whether a condition is in the state that needs attention. Those that report activity never are.
-func Bad(c metav1.Condition) bool {
-	if negative[c.Type] {
+// NeedsAttention reports whether a condition reports a problem. Conditions of neutral types never do.
+func NeedsAttention(c metav1.Condition) bool {
+	if negativeTypes[c.Type] {
 		return c.Status == metav1.ConditionTrue
 	}
-	return c.Status == metav1.ConditionFalse && !neutral[c.Type]
+	return c.Status == metav1.ConditionFalse && !neutralTypes[c.Type]
 }
 
-// finalizing is the reason of conditions that report how far a deletion is, whatever their state: a user wants it.
+// finalizing is the reason of conditions that report the progress of a deletion, which is never a problem.
 const finalizing = "Finalizing"
 
-// Severity gives the type of the event for a transition: Warning when a condition left its good state or its reason
-// is that of a failure, else Normal. A nil before means that the condition is new.
-func Severity(before *metav1.Condition, after metav1.Condition) string {
+// Severity returns the type of the event for a transition: Warning if the condition was good before or the reason is that of a failure,
+// otherwise Normal. The previous condition is nil for a new one.
+func Severity(previous *metav1.Condition, after metav1.Condition) string {
 	good := metav1.ConditionTrue
-	if negative[after.Type] {
+	if negativeTypes[after.Type] {
 		good = metav1.ConditionFalse
 	}
 	switch {
-	case !neutral[after.Type] && after.Status == good, after.Reason == finalizing:
+	case !neutralTypes[after.Type] && after.Status == good, after.Reason == finalizing:
 		return corev1.EventTypeNormal
 	case isFailure(after.Reason):
 		return corev1.EventTypeWarning
-	case neutral[after.Type]:
+	case neutralTypes[after.Type]:
 		return corev1.EventTypeNormal
-	case negative[after.Type] && after.Status == metav1.ConditionTrue:
+	case negativeTypes[after.Type] && after.Status == metav1.ConditionTrue:
 		return corev1.EventTypeWarning
-	case before != nil && before.Status == good:
+	case previous != nil && previous.Status == good:
 		return corev1.EventTypeWarning
 	default:
 		return corev1.EventTypeNormal
@@ -100,7 +98,7 @@ func isFailure(reason string) bool {
 	})
 }
 
-// Clip cuts a text to at most limit bytes at a character boundary and marks the cut with "...".
+// Clip limits a text to the given number of bytes, at a character boundary, and marks clipped texts with "...".
 func Clip(text string, limit int) string {
 	const mark = "..."
 	if len(text) <= limit {

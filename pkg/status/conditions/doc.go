@@ -1,6 +1,6 @@
-// Package conditions sets status conditions, judges the health of workloads for them, and sums them up for tools that know the rules of
-// kstatus. It also reports objects that are not ready by name in a metric.
+// Package conditions sets status conditions, evaluates workloads, and summarizes conditions for clients of kstatus. It also reports objects
+// that are not ready in a metric.
 //
-// Everything it says is stable: a message names cause and fix, and holds neither counters nor generated names,
-// because every change of a message is a write of a status that wakes all its watchers.
+// Messages are stable: they contain the cause and the fix, but neither counters nor generated names, because every change of a message
+// updates the status and notifies all watchers.
 package conditions

@@ -10,11 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// maxDiagnosis bounds a diagnosis in bytes.
-const maxDiagnosis = 400
+// maxDiagnosisBytes limits the length of a diagnosis.
+const maxDiagnosisBytes = 400
 
-// finding is one thing that is wrong with one pod. Lower ranks are closer to the root: a pod that has no node has no
-// image either.
+// finding is a problem of a pod. Lower ranks are closer to the root cause: an unscheduled pod has not pulled its image either.
 type finding struct {
 	rank int
 	text string
@@ -29,9 +28,8 @@ const (
 	rankCreate
 )
 
-// Diagnose says in one line why pods do not run, and what to do about it; "" when it sees nothing wrong. The answer
-// depends neither on the order of the pods nor on their names, counters are left out, and it is at most 400 bytes
-// long, so that it can stand in a condition. Pods that are being deleted are ignored.
+// Diagnose returns why pods do not run and how to fix it, in one line of at most 400 bytes, or "" without a problem. The result does not depend
+// on the order or the names of the pods, and contains no counters. Terminating pods are ignored.
 func Diagnose(pods []corev1.Pod) string {
 	var all []finding
 	for i := range pods {
@@ -45,7 +43,7 @@ func Diagnose(pods []corev1.Pod) string {
 	worst := slices.MinFunc(all, func(a, b finding) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.text, b.text))
 	})
-	return Clip(worst.text, maxDiagnosis)
+	return Clip(worst.text, maxDiagnosisBytes)
 }
 
 func diagnosePod(pod *corev1.Pod) []finding {
@@ -88,12 +86,11 @@ func diagnoseContainer(status corev1.ContainerStatus) []finding {
 				status.Name, waiting.Reason)}}
 		}
 	}
-	return crash(status)
+	return diagnoseCrash(status)
 }
 
-// crash looks at the end of the last run, so that the answer stays the same while a container goes through back-off,
-// start and the next failure.
-func crash(status corev1.ContainerStatus) []finding {
+// diagnoseCrash evaluates the last termination, so that the result does not change between back-off, start and failure.
+func diagnoseCrash(status corev1.ContainerStatus) []finding {
 	end := status.State.Terminated
 	if end == nil && !status.Ready {
 		end = status.LastTerminationState.Terminated
@@ -133,7 +130,7 @@ var (
 	schedulingNode   = regexp.MustCompile(`\bnode\(s\)`)
 )
 
-// unschedulable keeps the kinds of obstacles of the scheduler's message and drops how many nodes have each.
+// unschedulable returns the reasons in a message of the scheduler without the numbers of nodes.
 func unschedulable(message string) string {
 	text := oneLine(message)
 	text, _, _ = strings.Cut(text, " preemption: ")
@@ -141,7 +138,7 @@ func unschedulable(message string) string {
 	text = schedulingCount.ReplaceAllString(text, "$1")
 	text = strings.Trim(schedulingNode.ReplaceAllString(text, "nodes"), " .")
 	obstacles := strings.Split(text, ", ")
-	slices.Sort(obstacles) // the scheduler sorts by count, which moves
+	slices.Sort(obstacles) // the scheduler sorts by count, which changes
 	text = strings.Join(slices.Compact(obstacles), ", ")
 	switch {
 	case strings.Contains(text, "PersistentVolumeClaim") || strings.Contains(text, "persistentvolumeclaim"):
@@ -153,5 +150,5 @@ func unschedulable(message string) string {
 	}
 }
 
-// oneLine folds white space, so that a text fits into a condition.
+// oneLine replaces white space by single spaces.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -205,7 +205,7 @@ func TestDiagnoseIsStable(t *testing.T) {
 		pods := rapid.SliceOfN(rapid.Custom(somePod), 0, 4).Draw(t, "pods")
 		got := Diagnose(pods)
 		switch {
-		case len(got) > maxDiagnosis:
+		case len(got) > maxDiagnosisBytes:
 			t.Fatalf("%d bytes", len(got))
 		case strings.ContainsAny(got, "\n\r\t"):
 			t.Fatalf("more than a line: %q", got)

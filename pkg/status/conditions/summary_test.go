@@ -45,32 +45,32 @@ func TestSummarize(t *testing.T) {
 	up, down := stated("Available", metav1.ConditionTrue, "Up"), stated("Available", metav1.ConditionFalse, "Down")
 	rollout := &Pending{Reason: "Rollout", Message: "because Rollout"}
 	for name, tc := range map[string]struct {
-		list   []metav1.Condition
-		facts  Facts
-		status metav1.ConditionStatus
-		reason string
-		want   kstatus.Status
+		list    []metav1.Condition
+		options SummaryOptions
+		status  metav1.ConditionStatus
+		reason  string
+		want    kstatus.Status
 	}{
-		"up":                             {[]metav1.Condition{up}, Facts{}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
-		"down":                           {[]metav1.Condition{down}, Facts{}, metav1.ConditionFalse, "Down", kstatus.InProgressStatus},
-		"not known":                      {nil, Facts{}, metav1.ConditionUnknown, NotYetKnown, kstatus.InProgressStatus},
-		"not known and wrong":            {[]metav1.Condition{stated("Reconciled", metav1.ConditionFalse, "ReconcileError")}, Facts{}, metav1.ConditionFalse, "ReconcileError", kstatus.InProgressStatus},
-		"said to be unknown":             {[]metav1.Condition{stated("Available", metav1.ConditionUnknown, "Gone")}, Facts{}, metav1.ConditionUnknown, "Gone", kstatus.InProgressStatus},
-		"down, and a user has to act":    {[]metav1.Condition{down}, Facts{Stuck: true}, metav1.ConditionFalse, "Down", kstatus.FailedStatus},
-		"the former one serves":          {[]metav1.Condition{up}, Facts{Pending: rollout}, metav1.ConditionFalse, "Rollout", kstatus.InProgressStatus},
-		"the former one serves for good": {[]metav1.Condition{up}, Facts{Pending: rollout, Stuck: true}, metav1.ConditionFalse, "Rollout", kstatus.FailedStatus},
-		"at work":                        {[]metav1.Condition{up, stated("Progressing", metav1.ConditionTrue, "Updating")}, Facts{}, metav1.ConditionFalse, "Updating", kstatus.InProgressStatus},
-		"rests":                          {[]metav1.Condition{up, stated("Progressing", metav1.ConditionFalse, "Done")}, Facts{}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
-		"something is wrong beside":      {[]metav1.Condition{up, stated("StorageInSync", metav1.ConditionFalse, "ClaimDiffers")}, Facts{}, metav1.ConditionFalse, "ClaimDiffers", kstatus.InProgressStatus},
-		"something negative":             {[]metav1.Condition{up, stated("Degraded", metav1.ConditionTrue, "Worn")}, Facts{}, metav1.ConditionFalse, "Worn", kstatus.InProgressStatus},
-		"advice by its type":             {[]metav1.Condition{up, stated("CredentialsInSpec", metav1.ConditionTrue, "Password")}, Facts{Advice: []string{"CredentialsInSpec"}}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
-		"advice by its reason":           {[]metav1.Condition{up, stated("CertificateReady", metav1.ConditionFalse, "Expires")}, Facts{Advice: []string{"Expires"}}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
-		"not known beside":               {[]metav1.Condition{up, stated("RouteAccepted", metav1.ConditionUnknown, "RouteUnknown")}, Facts{}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
+		"up":                             {[]metav1.Condition{up}, SummaryOptions{}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
+		"down":                           {[]metav1.Condition{down}, SummaryOptions{}, metav1.ConditionFalse, "Down", kstatus.InProgressStatus},
+		"not known":                      {nil, SummaryOptions{}, metav1.ConditionUnknown, NotYetKnown, kstatus.InProgressStatus},
+		"not known and wrong":            {[]metav1.Condition{stated("Reconciled", metav1.ConditionFalse, "ReconcileError")}, SummaryOptions{}, metav1.ConditionFalse, "ReconcileError", kstatus.InProgressStatus},
+		"said to be unknown":             {[]metav1.Condition{stated("Available", metav1.ConditionUnknown, "Gone")}, SummaryOptions{}, metav1.ConditionUnknown, "Gone", kstatus.InProgressStatus},
+		"down, and a user has to act":    {[]metav1.Condition{down}, SummaryOptions{Stalled: true}, metav1.ConditionFalse, "Down", kstatus.FailedStatus},
+		"the former one serves":          {[]metav1.Condition{up}, SummaryOptions{Pending: rollout}, metav1.ConditionFalse, "Rollout", kstatus.InProgressStatus},
+		"the former one serves for good": {[]metav1.Condition{up}, SummaryOptions{Pending: rollout, Stalled: true}, metav1.ConditionFalse, "Rollout", kstatus.FailedStatus},
+		"at work":                        {[]metav1.Condition{up, stated("Progressing", metav1.ConditionTrue, "Updating")}, SummaryOptions{}, metav1.ConditionFalse, "Updating", kstatus.InProgressStatus},
+		"rests":                          {[]metav1.Condition{up, stated("Progressing", metav1.ConditionFalse, "Done")}, SummaryOptions{}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
+		"something is wrong beside":      {[]metav1.Condition{up, stated("StorageInSync", metav1.ConditionFalse, "ClaimDiffers")}, SummaryOptions{}, metav1.ConditionFalse, "ClaimDiffers", kstatus.InProgressStatus},
+		"something negative":             {[]metav1.Condition{up, stated("Degraded", metav1.ConditionTrue, "Worn")}, SummaryOptions{}, metav1.ConditionFalse, "Worn", kstatus.InProgressStatus},
+		"advice by its type":             {[]metav1.Condition{up, stated("CredentialsInSpec", metav1.ConditionTrue, "Password")}, SummaryOptions{InformationalConditions: []string{"CredentialsInSpec"}}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
+		"advice by its reason":           {[]metav1.Condition{up, stated("CertificateReady", metav1.ConditionFalse, "Expires")}, SummaryOptions{InformationalConditions: []string{"Expires"}}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
+		"not known beside":               {[]metav1.Condition{up, stated("RouteAccepted", metav1.ConditionUnknown, "RouteUnknown")}, SummaryOptions{}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
 	} {
 		t.Run(name, func(t *testing.T) {
 			list := slices.Clone(tc.list)
-			tc.facts.Main = "Available"
-			Summarize(&list, 7, tc.facts)
+			tc.options.ReadyCondition = "Available"
+			Summarize(&list, 7, tc.options)
 			ready := meta.FindStatusCondition(list, Ready)
 			if ready == nil || ready.Status != tc.status || ready.Reason != tc.reason || ready.ObservedGeneration != 7 || ready.Message == "" {
 				t.Errorf("Ready %+v", ready)
@@ -79,11 +79,11 @@ func TestSummarize(t *testing.T) {
 				t.Errorf("kstatus says %s, want %s: %+v", got, tc.want, list)
 			}
 			again := slices.Clone(list)
-			if Summarize(&again, 7, tc.facts); !slices.Equal(again, list) {
+			if Summarize(&again, 7, tc.options); !slices.Equal(again, list) {
 				t.Errorf("a second time it is %+v", again)
 			}
 			list = append(list[:0], up)
-			Summarize(&list, 8, Facts{Main: "Available"})
+			Summarize(&list, 8, SummaryOptions{ReadyCondition: "Available"})
 			if got := computed(t, list); got != kstatus.CurrentStatus {
 				t.Errorf("well again, kstatus says %s", got)
 			}
@@ -91,11 +91,11 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-// What was stalled for a reason of its own stays so, and explains why the object is not ready although the former one serves.
+// A Stalled condition that is already True is kept, and is the reason of Ready while an earlier version serves.
 func TestARefusalStays(t *testing.T) {
 	refused := stated(Stalled, metav1.ConditionTrue, "RequestInvalid")
 	for main, want := range map[metav1.ConditionStatus]string{metav1.ConditionTrue: "RequestInvalid", metav1.ConditionFalse: "Main"} {
-		got := Summary([]metav1.Condition{stated("Available", main, "Main"), refused}, Facts{Main: "Available"})
+		got := Summary([]metav1.Condition{stated("Available", main, "Main"), refused}, SummaryOptions{ReadyCondition: "Available"})
 		if got[0].Status != metav1.ConditionFalse || got[0].Reason != want || got[1].Status != "" || got[2] != refused {
 			t.Errorf("main %s: %+v", main, got)
 		}
@@ -105,11 +105,11 @@ func TestARefusalStays(t *testing.T) {
 // Where a component sets Ready itself, nothing but Stalled is derived from it.
 func TestKindsWithAReadyOfTheirOwn(t *testing.T) {
 	list := []metav1.Condition{stated(Ready, metav1.ConditionFalse, "Failed"), stated("PodsReady", metav1.ConditionFalse, "Gone")}
-	Summarize(&list, 1, Facts{Main: Ready, Stuck: true})
+	Summarize(&list, 1, SummaryOptions{ReadyCondition: Ready, Stalled: true})
 	if c := meta.FindStatusCondition(list, Stalled); len(list) != 3 || c == nil || c.Reason != "Failed" {
 		t.Errorf("conditions %+v", list)
 	}
-	if Summarize(&list, 1, Facts{Main: Ready}); len(list) != 2 {
+	if Summarize(&list, 1, SummaryOptions{ReadyCondition: Ready}); len(list) != 2 {
 		t.Errorf("conditions %+v", list)
 	}
 }
@@ -136,7 +136,7 @@ func series(t *testing.T) []string {
 }
 
 func TestSeries(t *testing.T) {
-	s := NewSeries("test", "Thing")
+	s := NewNotReadySeries("test", "Thing")
 	name := types.NamespacedName{Namespace: "a", Name: "b"}
 	of := func(status metav1.ConditionStatus, reason string) []metav1.Condition {
 		return []metav1.Condition{stated("Available", metav1.ConditionFalse, "Other"), stated(Ready, status, reason)}

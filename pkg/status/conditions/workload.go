@@ -14,7 +14,7 @@ import (
 // Reasons of a RolloutState.
 const (
 	ReasonRolledOut           = "RolledOut"                // all replicas are new and available
-	ReasonScaledToZero        = "ScaledToZero"             // rolled out, with no replica wanted
+	ReasonScaledToZero        = "ScaledToZero"             // rolled out with zero desired replicas
 	ReasonNotObserved         = "RolloutNotObserved"       // the Deployment controller has not seen the last change
 	ReasonUpdating            = "RolloutUpdating"          // replicas of the new template are being created
 	ReasonReplicasTerminating = "OldReplicasTerminating"   // replicas of the old template still exist
@@ -25,20 +25,20 @@ const (
 
 // RolloutState is the state of a Deployment's rollout.
 type RolloutState struct {
-	// Ready is true when `kubectl rollout status` would report success.
+	// Ready is true if `kubectl rollout status` would report success.
 	Ready bool
-	// Failed is true when waiting alone is not going to help: pods cannot be created, or the deadline passed.
+	// Failed is true if the rollout cannot continue by itself: pods cannot be created, or the deadline was exceeded.
 	Failed bool
-	// Serving is true when at least one replica, new or old, is available to clients.
+	// Serving is true if at least one replica, new or old, is available.
 	Serving bool
-	// Desired is the wanted number of replicas, ReadyReplicas how many pass their readiness probe.
+	// Desired is the desired number of replicas, ReadyReplicas the number of ready ones.
 	Desired, ReadyReplicas int32
-	// Reason is one of the constants of this package, Message a sentence for people, both fit for a condition.
+	// Reason is one of the constants above, and Message describes it; both suit a condition.
 	Reason, Message string
 }
 
-// Rollout judges a Deployment as `kubectl rollout status` does, and adds the reason when it cannot continue. Numbers in
-// the status are trusted only when they belong to the present generation.
+// Rollout evaluates a Deployment like `kubectl rollout status`, and adds the reason why it cannot continue. It uses the numbers in the status
+// only if they belong to the current generation.
 func Rollout(d *appsv1.Deployment) RolloutState {
 	state := RolloutState{
 		Desired:       ptr.Deref(d.Spec.Replicas, 1), // the API's default
@@ -52,13 +52,13 @@ func Rollout(d *appsv1.Deployment) RolloutState {
 }
 
 func rollout(d *appsv1.Deployment, desired int32) (reason, message string) {
-	failure := OfDeployment(d, appsv1.DeploymentReplicaFailure)
+	failure := DeploymentCondition(d, appsv1.DeploymentReplicaFailure)
 	switch status := d.Status; {
 	case status.ObservedGeneration < d.Generation:
 		return ReasonNotObserved, "the last change of the Deployment is being taken up"
 	case failure.Status == corev1.ConditionTrue:
-		return ReasonReplicaFailure, "pods cannot be created: " + Refusal(failure.Message)
-	case OfDeployment(d, appsv1.DeploymentProgressing).Reason == ReasonDeadlineExceeded:
+		return ReasonReplicaFailure, "pods cannot be created: " + StableMessage(failure.Message)
+	case DeploymentCondition(d, appsv1.DeploymentProgressing).Reason == ReasonDeadlineExceeded:
 		return ReasonDeadlineExceeded, "the rollout made no progress within its deadline"
 	case status.UpdatedReplicas < desired:
 		return ReasonUpdating, "new replicas are being created"
@@ -80,7 +80,7 @@ func notAvailable(d *appsv1.Deployment) string {
 	return "replicas are not ready yet"
 }
 
-// Cause says in one line why the pods of a Deployment do not run, as Diagnose does, or are refused; "" when neither shows.
+// Cause returns why the pods of a Deployment do not run or cannot be created, in one line, or "" if neither is known.
 func Cause(d *appsv1.Deployment, pods []corev1.Pod) string {
 	if state := Rollout(d); state.Reason == ReasonReplicaFailure {
 		return state.Message
@@ -88,8 +88,8 @@ func Cause(d *appsv1.Deployment, pods []corev1.Pod) string {
 	return Diagnose(pods)
 }
 
-// Fields are the fields of a spec in which the resources of containers are set, by the names of the containers.
-type Fields map[string]string
+// ResourceFields maps the names of containers to the fields of the spec that set their resources.
+type ResourceFields map[string]string
 
 var (
 	missingResources = regexp.MustCompile(`must specify .* for: .*`)
@@ -97,8 +97,8 @@ var (
 	boundedResources = regexp.MustCompile(`per (?:Container|Pod)|\.resources\.`)
 )
 
-// Cause is [Cause], with the fields that mend it where a quota or a LimitRange refuses the resources of pods.
-func (f Fields) Cause(d *appsv1.Deployment, pods []corev1.Pod) string {
+// Cause is [Cause] with the fields to change if a quota or a LimitRange rejects the resources of pods.
+func (f ResourceFields) Cause(d *appsv1.Deployment, pods []corev1.Pod) string {
 	cause := Cause(d, pods)
 	if Rollout(d).Reason != ReasonReplicaFailure {
 		return cause
@@ -119,13 +119,13 @@ func (f Fields) Cause(d *appsv1.Deployment, pods []corev1.Pod) string {
 	return cause + ": set " + strings.Join(fields, ", ")
 }
 
-// OutOfTime reports whether a rollout has made no progress within its deadline. Until then what keeps it may pass.
-func OutOfTime(d *appsv1.Deployment) bool {
-	return OfDeployment(d, appsv1.DeploymentProgressing).Status == corev1.ConditionFalse
+// ProgressDeadlineExceeded reports whether a rollout exceeded its progress deadline. Before that, problems may be transient.
+func ProgressDeadlineExceeded(d *appsv1.Deployment) bool {
+	return DeploymentCondition(d, appsv1.DeploymentProgressing).Status == corev1.ConditionFalse
 }
 
-// OfDeployment returns the condition of a type, one without a status when there is none.
-func OfDeployment(d *appsv1.Deployment, t appsv1.DeploymentConditionType) appsv1.DeploymentCondition {
+// DeploymentCondition returns the condition of a type, or an empty one.
+func DeploymentCondition(d *appsv1.Deployment, t appsv1.DeploymentConditionType) appsv1.DeploymentCondition {
 	for _, c := range d.Status.Conditions {
 		if c.Type == t {
 			return c
@@ -139,12 +139,12 @@ var (
 	quotaUsed    = regexp.MustCompile(`, used: .*?, limited: `)
 )
 
-// Refusal takes the generated pod name and the moving quota counters out of what a controller reports of a pod that was refused.
-func Refusal(text string) string {
+// StableMessage removes the generated pod name and the quota counters from the message of a controller about a rejected pod.
+func StableMessage(text string) string {
 	text = generatedPod.ReplaceAllString(text, "")
 	text = quotaUsed.ReplaceAllString(text, ", limited: ")
 	if text == "" {
 		return "the cause is unknown, see the events of the ReplicaSet"
 	}
-	return Clip(text, maxDiagnosis)
+	return Clip(text, maxDiagnosisBytes)
 }

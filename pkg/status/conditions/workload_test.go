@@ -145,7 +145,7 @@ func TestRolloutAgreesWithKubectl(t *testing.T) {
 }
 
 func TestFieldsThatMendARefusal(t *testing.T) {
-	fields := Fields{"server": "spec.rest.resources", "proxy": "spec.proxy.resources"}
+	fields := ResourceFields{"server": "spec.rest.resources", "proxy": "spec.proxy.resources"}
 	for message, want := range map[string]string{
 		`failed quota: q: must specify limits.cpu for: proxy,server; limits.memory for: proxy`:                                             ": set spec.proxy.resources, spec.rest.resources",
 		`failed quota: q: must specify limits.cpu for: proxy`:                                                                              ": set spec.proxy.resources",

@@ -283,7 +283,7 @@ func TestStates(t *testing.T) {
 // TestNothingBreaksIt gives every judge objects whose fields have any type.
 func TestNothingBreaksIt(t *testing.T) {
 	kinds := []schema.GroupKind{{Group: "example.com", Kind: "Thing"}}
-	for kind := range judges {
+	for kind := range evaluators {
 		kinds = append(kinds, kind)
 	}
 	values := []any{nil, true, "True", "text", int64(3), 1.5, []any{}, []any{"a", map[string]any{"type": "Ready"}}, map[string]any{}, map[string]any{"conditions": "none"}}

@@ -20,8 +20,8 @@ import (
 
 const meshGroup = "serving.kserve.io"
 
-// judges know more of a kind than the rules for all.
-var judges = map[schema.GroupKind]func(*unstructured.Unstructured) Verdict{
+// evaluators evaluate kinds with special rules.
+var evaluators = map[schema.GroupKind]func(*unstructured.Unstructured) Verdict{
 	{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.Kind}: catalog,
 	{Group: v1beta2.GroupVersion.Group, Kind: v1beta2.Kind}:   appWrapper,
 	{Group: meshGroup, Kind: "InferenceService"}:              inferenceService,
@@ -30,33 +30,33 @@ var judges = map[schema.GroupKind]func(*unstructured.Unstructured) Verdict{
 	{Group: "ray.io", Kind: "RayCluster"}:                     rayCluster,
 	{Group: "apps", Kind: "Deployment"}:                       deployment,
 	{Kind: "Pod"}:                                             pod,
-	{Kind: "PersistentVolumeClaim"}:                           claim,
+	{Kind: "PersistentVolumeClaim"}:                           persistentVolumeClaim,
 	{Group: "kueue.x-k8s.io", Kind: "Workload"}:               workload,
-	{Group: "route.openshift.io", Kind: "Route"}:              published("ingress"),
-	{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}:   published("parents"),
+	{Group: "route.openshift.io", Kind: "Route"}:              routeAccepted("ingress"),
+	{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}:   routeAccepted("parents"),
 }
 
-// catalog is not what its users want while its server runs without a source of theirs.
+// catalog is degraded while a source is rejected.
 func catalog(u *unstructured.Unstructured) Verdict {
-	verdict := general(u)
+	verdict := evaluateGeneric(u)
 	for _, source := range nested.List(u.Object, "status", "sources") {
-		if verdict.State == Healthy && nested.Text(source, "state") == string(v1alpha1.SourceRejected) {
-			verdict.State, verdict.Reason = Degraded, nested.Text(source, "reason")
-			verdict.Message = fmt.Sprintf("source %s is not used: %s", nested.Text(source, "name"), nested.Text(source, "message"))
+		if verdict.State == Healthy && nested.String(source, "state") == string(v1alpha1.SourceRejected) {
+			verdict.State, verdict.Reason = Degraded, nested.String(source, "reason")
+			verdict.Message = fmt.Sprintf("source %s is not used: %s", nested.String(source, "name"), nested.String(source, "message"))
 		}
 	}
 	return verdict
 }
 
-// appWrapper fails for good in one phase only.
+// appWrapper is failed only in the phase Failed.
 func appWrapper(u *unstructured.Unstructured) Verdict {
-	if by := nested.Text(u.Object, "spec", "managedBy"); by != "" && by != v1beta2.ManagedByThis {
+	if by := nested.String(u.Object, "spec", "managedBy"); by != "" && by != v1beta2.ManagedByThis {
 		return Verdict{State: Idle, Reason: "ManagedElsewhere", Message: "spec.managedBy gives it to " + by}
 	}
-	verdict, phase := general(u), v1beta2.AppWrapperPhase(nested.Text(u.Object, "status", "phase"))
+	verdict, phase := evaluateGeneric(u), v1beta2.AppWrapperPhase(nested.String(u.Object, "status", "phase"))
 	switch {
 	case verdict.State != Failed || phase == v1beta2.PhaseFailed:
-	case phase == v1beta2.PhaseResetting, of(u).is(v1beta2.ConditionUnhealthy):
+	case phase == v1beta2.PhaseResetting, statusOf(u).isTrue(v1beta2.ConditionUnhealthy):
 		verdict.State = Degraded
 	default:
 		verdict.State = Progressing
@@ -64,10 +64,10 @@ func appWrapper(u *unstructured.Unstructured) Verdict {
 	return verdict
 }
 
-// inferenceService may be ready with its former model, while that of its spec is loaded or failed.
+// inferenceService is degraded or progressing while the previous model serves.
 func inferenceService(u *unstructured.Unstructured) Verdict {
-	verdict, model := general(u), nested.Map(u.Object, "status", "modelStatus")
-	transition := servingv1alpha1.TransitionStatus(nested.Text(model, "transitionStatus"))
+	verdict, model := evaluateGeneric(u), nested.Map(u.Object, "status", "modelStatus")
+	transition := servingv1alpha1.TransitionStatus(nested.String(model, "transitionStatus"))
 	if verdict.State != Healthy || transition == "" || transition == servingv1alpha1.UpToDate {
 		return verdict
 	}
@@ -75,12 +75,12 @@ func inferenceService(u *unstructured.Unstructured) Verdict {
 	if transition == servingv1alpha1.InProgress {
 		verdict.State = Progressing
 	}
-	verdict.Reason = cmp.Or(nested.Text(model, "lastFailureInfo", "reason"), string(transition))
-	verdict.Message = "the former model answers: " + cmp.Or(nested.Text(model, "lastFailureInfo", "message"), "the new one is not loaded yet")
+	verdict.Reason = cmp.Or(nested.String(model, "lastFailureInfo", "reason"), string(transition))
+	verdict.Message = "the former model answers: " + cmp.Or(nested.String(model, "lastFailureInfo", "message"), "the new one is not loaded yet")
 	return verdict
 }
 
-// servingRuntime has no status: its Deployments tell whether its pods run.
+// servingRuntime has no status; its Deployments have the status of its pods.
 func servingRuntime(u *unstructured.Unstructured) Verdict {
 	multi, _ := nested.At(u.Object, "spec", "multiModel").(bool)
 	disabled, _ := nested.At(u.Object, "spec", "disabled").(bool)
@@ -90,28 +90,28 @@ func servingRuntime(u *unstructured.Unstructured) Verdict {
 	return Verdict{State: Healthy}
 }
 
-// rayCluster is judged by what KubeRay says, which has no condition that sums up the others.
+// rayCluster evaluates the status of KubeRay, which has no condition that summarizes the others.
 func rayCluster(u *unstructured.Unstructured) Verdict {
-	s, verdict := of(u), general(u)
-	have, _ := nested.At(u.Object, "status", "readyWorkerReplicas").(int64)
-	want, _ := nested.At(u.Object, "status", "desiredWorkerReplicas").(int64)
+	s, verdict := statusOf(u), evaluateGeneric(u)
+	readyWorkers, _ := nested.At(u.Object, "status", "readyWorkerReplicas").(int64)
+	desiredWorkers, _ := nested.At(u.Object, "status", "desiredWorkerReplicas").(int64)
 	head, provisioned := s.condition("HeadPodReady"), s.condition("RayClusterProvisioned")
-	switch state := nested.Text(u.Object, "status", "state"); {
+	switch state := nested.String(u.Object, "status", "state"); {
 	case state == "failed":
-		return Verdict{State: Failed, Reason: "Failed", Message: nested.Text(u.Object, "status", "reason")}
+		return Verdict{State: Failed, Reason: "Failed", Message: nested.String(u.Object, "status", "reason")}
 	case verdict.State != Healthy:
 		return verdict
 	case head.Status == metav1.ConditionFalse:
 		return verdictOf(head, Progressing)
 	case state != "ready" && provisioned.Status != metav1.ConditionTrue:
 		return verdictOf(provisioned, Progressing)
-	case have < want:
-		return Verdict{State: Progressing, Reason: "WorkersNotReady", Message: fmt.Sprintf("%d/%d workers ready", have, want)}
+	case readyWorkers < desiredWorkers:
+		return Verdict{State: Progressing, Reason: "WorkersNotReady", Message: fmt.Sprintf("%d/%d workers ready", readyWorkers, desiredWorkers)}
 	}
-	return Verdict{State: Healthy, Reason: "Ready", Message: fmt.Sprintf("%d/%d workers ready", have, want), Since: provisioned.LastTransitionTime.Time}
+	return Verdict{State: Healthy, Reason: "Ready", Message: fmt.Sprintf("%d/%d workers ready", readyWorkers, desiredWorkers), Since: provisioned.LastTransitionTime.Time}
 }
 
-// deployment is judged as the controllers do, which say why pods cannot be created.
+// deployment evaluates the rollout, which reports why pods cannot be created.
 func deployment(u *unstructured.Unstructured) Verdict {
 	d := nested.Decode[appsv1.Deployment](u.Object)
 	rollout := conditions.Rollout(&d)
@@ -132,10 +132,10 @@ func deployment(u *unstructured.Unstructured) Verdict {
 	return verdict
 }
 
-// pod is judged by what is wrong with it, which kstatus does not look for.
+// pod evaluates the problems of containers, which kstatus ignores.
 func pod(u *unstructured.Unstructured) Verdict {
 	p := nested.Decode[corev1.Pod](u.Object)
-	gate := of(u).condition(string(corev1.PodScheduled))
+	gate := statusOf(u).condition(string(corev1.PodScheduled))
 	verdict := Verdict{State: Failed, Reason: cmp.Or(p.Status.Reason, string(p.Status.Phase)), Message: conditions.Diagnose([]corev1.Pod{p})}
 	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if c.State.Waiting != nil && c.State.Waiting.Reason != "PodInitializing" {
@@ -152,31 +152,31 @@ func pod(u *unstructured.Unstructured) Verdict {
 		return verdictOf(gate, Idle)
 	default:
 		reason := verdict.Reason
-		if verdict = general(u); verdict.State == Failed {
+		if verdict = evaluateGeneric(u); verdict.State == Failed {
 			verdict.State, verdict.Reason = Progressing, reason
 		}
 	}
 	return verdict
 }
 
-// claim fails for good when its volume was deleted.
-func claim(u *unstructured.Unstructured) Verdict {
-	if nested.Text(u.Object, "status", "phase") == string(corev1.ClaimLost) {
+// persistentVolumeClaim is failed if its volume was deleted.
+func persistentVolumeClaim(u *unstructured.Unstructured) Verdict {
+	if nested.String(u.Object, "status", "phase") == string(corev1.ClaimLost) {
 		return Verdict{State: Failed, Reason: string(corev1.ClaimLost), Message: "the volume of the claim was deleted"}
 	}
-	return general(u)
+	return evaluateGeneric(u)
 }
 
-// workload waits in a queue of Kueue until quota is reserved for it.
+// workload is idle until Kueue reserves quota for it.
 func workload(u *unstructured.Unstructured) Verdict {
-	if c := of(u).condition("QuotaReserved"); c.Status == metav1.ConditionFalse {
+	if c := statusOf(u).condition("QuotaReserved"); c.Status == metav1.ConditionFalse {
 		return verdictOf(c, Idle)
 	}
-	return general(u)
+	return evaluateGeneric(u)
 }
 
-// published judges what each router or gateway says of a route; none may refuse it.
-func published(list string) func(*unstructured.Unstructured) Verdict {
+// routeAccepted returns an evaluator of routes, which fail if any router or gateway rejects them.
+func routeAccepted(list string) func(*unstructured.Unstructured) Verdict {
 	return func(u *unstructured.Unstructured) Verdict {
 		parents := nested.List(u.Object, "status", list)
 		for _, parent := range parents {
@@ -190,6 +190,6 @@ func published(list string) func(*unstructured.Unstructured) Verdict {
 		if len(parents) == 0 {
 			return Verdict{State: Idle, Message: "no router or gateway has taken it up"}
 		}
-		return Verdict{State: Healthy, Message: nested.Text(u.Object, "spec", "host")}
+		return Verdict{State: Healthy, Message: nested.String(u.Object, "spec", "host")}
 	}
 }

@@ -1,4 +1,4 @@
-// Package serving judges whether a Deployment serves behind its Service.
+// Package serving evaluates whether a Deployment serves its Service.
 package serving
 
 import (
@@ -20,82 +20,82 @@ import (
 const (
 	ReasonAvailable   = "DeploymentAvailable"
 	ReasonUnavailable = "DeploymentUnavailable"
-	// ReasonStarting means that the server is on its way, and that nothing is known to be wrong.
+	// ReasonStarting means that the server is starting, without a known problem.
 	ReasonStarting = "DeploymentStarting"
 	ReasonCooldown = "DeploymentCooldown"
 )
 
 const (
-	// Cooldown is how long a Deployment has to be available before it counts.
+	// Cooldown is how long a Deployment must be available before the server counts as available.
 	Cooldown = 5 * time.Second
-	// grace is how long what follows a Deployment may take until it counts as a failure.
-	grace = time.Minute
+	// dependencyGracePeriod is how long dependent objects of a Deployment may take until their absence counts as a failure.
+	dependencyGracePeriod = time.Minute
 )
 
-// State is what the condition Available says.
+// State is the state of the condition Available.
 type State struct {
 	Status          metav1.ConditionStatus
 	Reason, Message string
-	// Retry is when to check again although no event follows; zero for never.
+	// Retry is the time until the next check; zero if an event triggers it.
 	Retry time.Duration
-	// AskPods: the pods may say more, of a Deployment that serves about those of its present spec.
-	AskPods bool
+	// CheckPods is true if the pods may provide details, for a serving Deployment those of its current spec.
+	CheckPods bool
 }
 
-// Unavailable is the state of a server that does not answer.
+// Unavailable returns the state of a server that is not available.
 func Unavailable(message string) State {
 	return State{Status: metav1.ConditionFalse, Reason: ReasonUnavailable, Message: message}
 }
 
-// Judge judges a Deployment and the endpoints of its Service, which are read once the Deployment is available. One that was available
-// before stays so while any pod of it serves, whatever becomes of the others.
-func Judge(d *appsv1.Deployment, service string, now time.Time, before bool, endpoints func() ([]discoveryv1.EndpointSlice, error)) (State, error) {
-	serves := before && d.Status.AvailableReplicas > 0
+// Evaluate evaluates a Deployment and the endpoints of its Service, which it reads when the Deployment is available. A server that was available
+// before remains so while any of its pods is available.
+func Evaluate(d *appsv1.Deployment, service string, now time.Time, wasAvailable bool, endpoints func() ([]discoveryv1.EndpointSlice, error)) (State, error) {
+	serving := wasAvailable && d.Status.AvailableReplicas > 0
 	problem := deploymentProblem(d)
-	if problem != "" && !serves {
+	if problem != "" && !serving {
 		s := Unavailable("Deployment is unavailable: " + problem)
-		s.AskPods = true
-		if !GivenUp(d.Status) {
+		s.CheckPods = true
+		if !RolloutFailed(d.Status) {
 			s.Reason = ReasonStarting
 		}
 		return s, nil
 	}
-	all, err := endpoints()
-	switch left := Cooldown - now.Sub(availableSince(d)); {
+	slices, err := endpoints()
+	switch remaining := Cooldown - now.Sub(availableSince(d)); {
 	case err != nil:
 		return State{}, err
-	case len(all) == 0:
-		return Following(d, now, "Service endpoints not found: Service "+service+" has no EndpointSlice"), nil
-	case !anyReady(all):
-		return Following(d, now, "Service endpoints not ready - no ready addresses available"), nil
-	case left > 0 && !serves:
+	case len(slices) == 0:
+		return WaitingFor(d, now, "Service endpoints not found: Service "+service+" has no EndpointSlice"), nil
+	case !hasReadyEndpoint(slices):
+		return WaitingFor(d, now, "Service endpoints not ready - no ready addresses available"), nil
+	case remaining > 0 && !serving:
 		s := Unavailable("Deployment only recently available")
-		s.Reason, s.Retry = ReasonCooldown, min(left, Cooldown)
+		s.Reason, s.Retry = ReasonCooldown, min(remaining, Cooldown)
 		return s, nil
 	}
 	s := State{Status: metav1.ConditionTrue, Reason: ReasonAvailable, Message: "Deployment is available"}
-	s.AskPods = d.Status.UnavailableReplicas != 0 || problem != ""
+	s.CheckPods = d.Status.UnavailableReplicas != 0 || problem != ""
 	return s, nil
 }
 
-// Following is the state of a server that lacks something which follows its Deployment within moments.
-func Following(d *appsv1.Deployment, now time.Time, message string) State {
+// WaitingFor returns the state of a server whose dependent objects normally follow its Deployment within moments.
+func WaitingFor(d *appsv1.Deployment, now time.Time, message string) State {
 	s := Unavailable(message)
-	if now.Sub(availableSince(d)) < grace {
+	if now.Sub(availableSince(d)) < dependencyGracePeriod {
 		s.Reason = ReasonStarting
 	}
 	return s
 }
 
-// deploymentProblem is what the conditions of a Deployment say against it; empty when it is available.
+// deploymentProblem returns the problem in the conditions of a Deployment; empty if it is available.
 func deploymentProblem(d *appsv1.Deployment) string {
-	if c := conditions.OfDeployment(d, appsv1.DeploymentReplicaFailure); c.Status == corev1.ConditionTrue {
+	if c := conditions.DeploymentCondition(d, appsv1.DeploymentReplicaFailure); c.Status == corev1.ConditionTrue {
 		return conditions.Rollout(d).Message
 	}
-	if c := conditions.OfDeployment(d, appsv1.DeploymentProgressing); c.Status == corev1.ConditionFalse {
+	if c := conditions.DeploymentCondition(d, appsv1.DeploymentProgressing); c.Status == corev1.ConditionFalse {
 		return c.Message
 	}
-	switch c := conditions.OfDeployment(d, appsv1.DeploymentAvailable); c.Status {
+	switch c := conditions.DeploymentCondition(d, appsv1.DeploymentAvailable); c.Status {
 	case "":
 		return "the Deployment controller has not processed it yet"
 	case corev1.ConditionTrue:
@@ -106,26 +106,26 @@ func deploymentProblem(d *appsv1.Deployment) string {
 }
 
 func availableSince(d *appsv1.Deployment) time.Time {
-	return conditions.OfDeployment(d, appsv1.DeploymentAvailable).LastTransitionTime.Time
+	return conditions.DeploymentCondition(d, appsv1.DeploymentAvailable).LastTransitionTime.Time
 }
 
-// GivenUp reports whether the Deployment controller makes no progress or cannot create pods, whatever of it serves.
-func GivenUp(status appsv1.DeploymentStatus) bool {
+// RolloutFailed reports whether the rollout exceeded its deadline or pods cannot be created, even if old pods are available.
+func RolloutFailed(status appsv1.DeploymentStatus) bool {
 	d := &appsv1.Deployment{Status: status}
-	return conditions.OutOfTime(d) || conditions.OfDeployment(d, appsv1.DeploymentReplicaFailure).Status == corev1.ConditionTrue
+	return conditions.ProgressDeadlineExceeded(d) || conditions.DeploymentCondition(d, appsv1.DeploymentReplicaFailure).Status == corev1.ConditionTrue
 }
 
-// anyReady reports whether a Service leads to a pod that is ready, by its EndpointSlices.
-func anyReady(all []discoveryv1.EndpointSlice) bool {
-	return slices.ContainsFunc(all, func(s discoveryv1.EndpointSlice) bool {
+// hasReadyEndpoint reports whether the EndpointSlices of a Service contain a ready address.
+func hasReadyEndpoint(endpointSlices []discoveryv1.EndpointSlice) bool {
+	return slices.ContainsFunc(endpointSlices, func(s discoveryv1.EndpointSlice) bool {
 		return slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool {
 			return len(e.Addresses) > 0 && (e.Conditions.Ready == nil || *e.Conditions.Ready)
 		})
 	})
 }
 
-// Endpoints lists the EndpointSlices of a Service. They copy the labels of their Service a moment after it got ours, so the API server
-// is queried for what the cache does not show.
+// Endpoints lists the EndpointSlices of a Service. They copy labels of the Service with a delay, so slices that are missing in the cache are
+// read from the API server.
 func Endpoints(ctx context.Context, cached, live client.Reader, namespace, service string) ([]discoveryv1.EndpointSlice, error) {
 	list := &discoveryv1.EndpointSliceList{}
 	for _, reader := range []client.Reader{cached, live} {

@@ -40,7 +40,7 @@ func judged(t *testing.T, d *appsv1.Deployment, slices []discoveryv1.EndpointSli
 
 func judgedAfter(t *testing.T, d *appsv1.Deployment, before bool, slices []discoveryv1.EndpointSlice) State {
 	t.Helper()
-	s, err := Judge(d, "demo", now, before, func() ([]discoveryv1.EndpointSlice, error) { return slices, nil })
+	s, err := Evaluate(d, "demo", now, before, func() ([]discoveryv1.EndpointSlice, error) { return slices, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func judgedAfter(t *testing.T, d *appsv1.Deployment, before bool, slices []disco
 }
 
 // The condition Available, for every way in which a server can be on its way.
-func TestJudge(t *testing.T) {
+func TestReview(t *testing.T) {
 	ready := endpoints(new(true), "10.0.0.1")
 	stopped := &appsv1.Deployment{}
 	stopped.Status.Conditions = []appsv1.DeploymentCondition{is(appsv1.DeploymentAvailable, corev1.ConditionFalse, "Deployment does not have minimum availability.")}
@@ -81,8 +81,8 @@ func TestJudge(t *testing.T) {
 			if (s.Retry > 0) != (s.Reason == ReasonCooldown) || s.Retry > Cooldown {
 				t.Errorf("retry %s", s.Retry)
 			}
-			if partial := c.deployment == partly; s.AskPods != (partial || strings.HasPrefix(s.Message, "Deployment is unavailable")) {
-				t.Errorf("asks the pods: %v", s.AskPods)
+			if partial := c.deployment == partly; s.CheckPods != (partial || strings.HasPrefix(s.Message, "Deployment is unavailable")) {
+				t.Errorf("asks the pods: %v", s.CheckPods)
 			}
 		})
 	}
@@ -118,8 +118,8 @@ func TestJudgeKeepsWhatServes(t *testing.T) {
 			d := c.deployment.DeepCopy()
 			d.Status.AvailableReplicas = c.serving
 			s := judgedAfter(t, d, c.before, c.slices)
-			if got := string(s.Status) + " " + s.Reason; got != c.want || s.AskPods != c.asks {
-				t.Errorf("%s (%s), asks the pods: %t; want %s, %t", got, s.Message, s.AskPods, c.want, c.asks)
+			if got := string(s.Status) + " " + s.Reason; got != c.want || s.CheckPods != c.asks {
+				t.Errorf("%s (%s), asks the pods: %t; want %s, %t", got, s.Message, s.CheckPods, c.want, c.asks)
 			}
 		})
 	}
@@ -129,10 +129,10 @@ func TestJudgeKeepsWhatServes(t *testing.T) {
 func TestJudgeReadsEndpointsLast(t *testing.T) {
 	boom := errors.New("boom")
 	broken := func() ([]discoveryv1.EndpointSlice, error) { return nil, boom }
-	if _, err := Judge(&appsv1.Deployment{}, "demo", now, false, broken); err != nil {
+	if _, err := Evaluate(&appsv1.Deployment{}, "demo", now, false, broken); err != nil {
 		t.Error(err)
 	}
-	if _, err := Judge(running(time.Hour), "demo", now, false, broken); !errors.Is(err, boom) {
+	if _, err := Evaluate(running(time.Hour), "demo", now, false, broken); !errors.Is(err, boom) {
 		t.Errorf("ended with %v", err)
 	}
 }

@@ -268,7 +268,7 @@ func (w *etcdWorld) list(ctx context.Context, connection meshetcd.Connection) er
 	connection.Endpoints = fmt.Sprintf("http://127.0.0.1:%d", w.ports[0])
 	text, err := json.Marshal(connection)
 	Expect(err).NotTo(HaveOccurred())
-	reader, err := meshetcd.New(map[string][]byte{meshetcd.Key: text})
+	reader, err := meshetcd.New(map[string][]byte{meshetcd.ConnectionKey: text})
 	Expect(err).NotTo(HaveOccurred())
 	defer func() { Expect(reader.Close()).To(Succeed()) }()
 	_, err = reader.List(ctx, "mm/", true)

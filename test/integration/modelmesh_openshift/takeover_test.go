@@ -193,7 +193,7 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 		kept := taken(ctx, open, "1")
 		ours(ctx, kept)
 		Expect(kept.Spec.Template).To(Equal(before[open].Spec.Template), "pods without a guard roll")
-		Expect(kept.Annotations).To(HaveKey(runtimes.AnnotationOriginal))
+		Expect(kept.Annotations).To(HaveKey(runtimes.AnnotationLegacyTemplate))
 		for ns, model := range models {
 			unanswered(ctx, model)
 			settled(ctx, ns)

@@ -125,7 +125,7 @@ func route(namespace, name string) *unstructured.Unstructured {
 }
 
 func serviceAccount(namespace string) *corev1.ServiceAccount {
-	return &corev1.ServiceAccount{ObjectMeta: at(namespace, authproxy.Account)}
+	return &corev1.ServiceAccount{ObjectMeta: at(namespace, authproxy.DefaultServiceAccount)}
 }
 
 func delegator(namespace string) *rbacv1.ClusterRoleBinding {

@@ -25,7 +25,7 @@ var _ = Describe("Pods of runtimes", func() {
 		// Every list that is merged by a key has no doubles, every name and number is one that the API allows.
 		It("with "+base.name+" are taken by the API server in both forms, whatever comes on top, and change nothing when they are applied again [M41]", func(ctx SpecContext) {
 			for _, change := range changes {
-				for _, form := range []resources.Form{resources.Current, resources.Original} {
+				for _, form := range []resources.Form{resources.Current, resources.Legacy} {
 					By(change.name)
 					in := inputs(env.Namespace(ctx, "pods"), base, change)
 					in.Form = form
@@ -49,7 +49,7 @@ var _ = Describe("Pods of runtimes", func() {
 				Expect(admit(ctx, in)).To(Succeed())
 			}
 			in := inputs(namespace, base, changes[0])
-			in.Form = resources.Original
+			in.Form = resources.Legacy
 			Expect(admit(ctx, in)).To(MatchError(ContainSubstring("violates PodSecurity")))
 		}, SpecTimeout(specTimeout))
 	}
@@ -85,7 +85,7 @@ var _ = Describe("Deployments of the original", func() {
 		addVariable(ctx, r.in, "MM_PAYLOAD_PROCESSORS", "https://trusty:4443/consumer")
 		takeOver(ctx, owner, r.in)
 		addVariable(ctx, r.in, "ANOTHER", "1")
-		for _, form := range []resources.Form{resources.Original, resources.Current} {
+		for _, form := range []resources.Form{resources.Legacy, resources.Current} {
 			r.in.Form = form
 			takeOver(ctx, owner, r.in)
 			Expect(variablesOf(ctx, r.in)).To(And(HaveKeyWithValue("MM_PAYLOAD_PROCESSORS", "https://trusty:4443/consumer"),
@@ -100,7 +100,7 @@ var _ = Describe("Objects of a namespace", func() {
 		owner := namespaceOf(ctx, namespace)
 		in := inputs(namespace, bases[2], changes[1])
 		in.Annotations = map[string]string{mm.AnnotationAutoscalerClass: "hpa", mm.AnnotationMaxScale: "3"}
-		scale, _ := mm.Autoscaling(in.Annotations)
+		scale, _ := mm.ParseAutoscaling(in.Annotations)
 		front := resources.NamespaceInputs{Namespace: namespace, Settings: in.Settings, TLS: in.TLS}
 		constraints, err := resources.BuildConstraints(namespace, map[string]*v1alpha1.ServingRuntimeSpec{in.Name: in.Spec}, true)
 		Expect(err).NotTo(HaveOccurred())

@@ -69,7 +69,7 @@ func record(name, namespace string) recorded {
 	Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(r.runtime.Object, view)).To(Succeed())
 	r.in = resources.RuntimeInputs{
 		NamespaceInputs: resources.NamespaceInputs{Namespace: namespace, Settings: settings},
-		Form:            resources.Original, Name: view.Name, Annotations: view.Annotations, Spec: &view.Spec,
+		Form:            resources.Legacy, Name: view.Name, Annotations: view.Annotations, Spec: &view.Spec,
 	}
 	live := &appsv1.Deployment{}
 	Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(r.deployment.Object, live)).To(Succeed())

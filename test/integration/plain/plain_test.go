@@ -148,8 +148,8 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		before := template(ctx)
 
 		By("its time running out")
-		short, err := certs.KeepServing(nil, certs.ServingOptions{
-			Authority: "odh-platform-operator-mlflow-ca", DNSNames: []string{"mlflow", "mlflow.opendatahub", "mlflow.opendatahub.svc", "mlflow.opendatahub.svc.cluster.local", "localhost"},
+		short, err := certs.EnsureServing(nil, certs.ServingOptions{
+			CACommonName: "odh-platform-operator-mlflow-ca", DNSNames: []string{"mlflow", "mlflow.opendatahub", "mlflow.opendatahub.svc", "mlflow.opendatahub.svc.cluster.local", "localhost"},
 			Lifetime: time.Hour,
 		}, time.Now().Add(-55*time.Minute))
 		Expect(err).NotTo(HaveOccurred())

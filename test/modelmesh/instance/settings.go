@@ -54,14 +54,14 @@ func readSettings() (settings, error) {
 		return s, fmt.Errorf("MM_SVC_GRPC_MAX_MSG_SIZE: %w", err)
 	}
 	file, isEtcd := strings.CutPrefix(os.Getenv("KV_STORE"), "etcd:")
-	if !isEtcd || filepath.Base(file) != meshetcd.Key || os.Getenv("MM_KVSTORE_PREFIX") != "mm" {
+	if !isEtcd || filepath.Base(file) != meshetcd.ConnectionKey || os.Getenv("MM_KVSTORE_PREFIX") != "mm" {
 		return s, fmt.Errorf("KV_STORE %q below %q is not the etcd of the manager", os.Getenv("KV_STORE"), os.Getenv("MM_KVSTORE_PREFIX"))
 	}
 	connection, err := os.ReadFile(file)
 	if err != nil {
 		return s, fmt.Errorf("reading the connection to etcd: %w", err)
 	}
-	s.etcd = map[string][]byte{meshetcd.Key: connection}
+	s.etcd = map[string][]byte{meshetcd.ConnectionKey: connection}
 	return s, nil
 }
 

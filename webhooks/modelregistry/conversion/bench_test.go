@@ -23,7 +23,7 @@ var (
 	beta  = v1beta1.GroupVersion.String()
 )
 
-// object decodes a ModelRegistry of a version from its spec in YAML.
+// object returns a decoded ModelRegistry of a version from a spec in YAML.
 func object(t *testing.T, apiVersion, spec string) map[string]any {
 	t.Helper()
 	return decoded(t, "{apiVersion: "+apiVersion+", kind: ModelRegistry, metadata: {name: demo, namespace: ns}, spec: "+spec+"}")
@@ -53,7 +53,7 @@ func convert(t *testing.T, in map[string]any, wanted string) map[string]any {
 	return out
 }
 
-// filled makes objects of random content, as a client with the types would send them.
+// filled returns objects with random content, like those of typed clients.
 func filled(seed int64) *randfill.Filler {
 	return randfill.New().RandSource(rand.NewSource(seed)).NilChance(0.4).NumElements(0, 3).MaxDepth(12).Funcs(
 		func(m *metav1.TypeMeta, _ randfill.Continue) { *m = metav1.TypeMeta{} },
@@ -75,7 +75,7 @@ func word(c randfill.Continue) string {
 	return []string{"", "a", "db.example.com", "enabled", "{x: \"y\"}", "ü"}[c.Intn(6)]
 }
 
-// encoded turns a typed object into decoded JSON of a version.
+// encoded converts a typed object to decoded JSON of a version.
 func encoded(t *testing.T, typed any, apiVersion string) map[string]any {
 	t.Helper()
 	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
@@ -89,7 +89,7 @@ func encoded(t *testing.T, typed any, apiVersion string) map[string]any {
 	return out
 }
 
-// leaves lists the paths of a schema.
+// leaves returns the paths of a schema.
 func leaves(schema map[string]any, path string, into map[string]bool) {
 	properties, _ := schema["properties"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(properties)) {

@@ -26,23 +26,23 @@ var OnlyInV1beta1 = []string{
 	"replicas", "imagePullSecrets", "nodeSelector", "tolerations", "affinity", "topologySpreadConstraints", "priorityClassName", "volumes", "volumeMounts",
 }
 
-// Convert returns the object in the wanted version, one of the two apiVersions of ModelRegistry. The object given is not
-// changed; the result may share parts with it. It returns an error for everything that is no ModelRegistry.
-func Convert(object map[string]any, wanted string) (map[string]any, error) {
+// Convert returns the object in one of the two versions of ModelRegistry. It does not modify the object, but the result may share parts
+// with it. Other kinds and versions are errors.
+func Convert(object map[string]any, version string) (map[string]any, error) {
 	apiVersion, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)
-	if kind != v1beta1.Kind || !known(apiVersion) {
+	if kind != v1beta1.Kind || !isKnownVersion(apiVersion) {
 		return nil, fmt.Errorf("%s %s is not of type v1beta1.ModelRegistry", apiVersion, kind)
 	}
-	if !known(wanted) {
-		return nil, fmt.Errorf("%s is not of type v1beta1.ModelRegistry: it can be shown as %s and %s", wanted, v1beta1.GroupVersion, v1alpha1.GroupVersion)
+	if !isKnownVersion(version) {
+		return nil, fmt.Errorf("%s is not of type v1beta1.ModelRegistry: it can be shown as %s and %s", version, v1beta1.GroupVersion, v1alpha1.GroupVersion)
 	}
-	if apiVersion == wanted {
+	if apiVersion == version {
 		return object, nil
 	}
 	converted := runtime.DeepCopyJSON(object)
-	converted["apiVersion"] = wanted
-	if wanted == v1beta1.GroupVersion.String() {
+	converted["apiVersion"] = version
+	if version == v1beta1.GroupVersion.String() {
 		toV1beta1(converted)
 	} else {
 		toV1alpha1(converted)
@@ -50,97 +50,96 @@ func Convert(object map[string]any, wanted string) (map[string]any, error) {
 	return converted, nil
 }
 
-func known(apiVersion string) bool {
+func isKnownVersion(apiVersion string) bool {
 	return apiVersion == v1beta1.GroupVersion.String() || apiVersion == v1alpha1.GroupVersion.String()
 }
 
-// toV1beta1 changes a v1alpha1 object in place.
+// toV1beta1 converts a v1alpha1 object in place.
 func toV1beta1(object map[string]any) {
-	kept := takeKept(object)
+	hidden := popHiddenFields(object)
 	spec, ok := object["spec"].(map[string]any)
 	if !ok {
 		return
 	}
-	restored, err := kept.restored(spec)
-	if err != nil { // an annotation that was forged where no webhook looked; one such object must not spoil a list of all
+	restored, err := hidden.restoredSpec(spec)
+	if err != nil { // an invalid annotation that no webhook has seen must not fail lists of all objects
 		ReplaceIstio(spec)
 		return
 	}
 	object["spec"] = restored
 }
 
-// restored is a v1alpha1 spec as v1beta1 says it. It is an error when it has values of types that v1beta1 does not have.
-func (k Kept) restored(spec map[string]any) (map[string]any, error) {
+// restoredSpec returns a v1alpha1 spec as v1beta1. It returns an error if types do not match the schema of v1beta1.
+func (k HiddenFields) restoredSpec(spec map[string]any) (map[string]any, error) {
 	restored := runtime.DeepCopyJSON(spec)
 	ReplaceIstio(restored)
 	k.restore(restored)
 	return restored, runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"spec": restored}, &v1beta1.ModelRegistry{})
 }
 
-// Check returns an error when the annotation of a v1alpha1 object cannot be read, or does not fit it: what it keeps would be
-// lost.
+// Check returns an error if the annotation of a v1alpha1 object is invalid, so that its fields would be lost.
 func Check(object map[string]any) error {
-	kept, err := KeptIn(object)
+	hidden, err := HiddenFieldsIn(object)
 	spec, ok := object["spec"].(map[string]any)
 	if err == nil && ok && object["apiVersion"] == v1alpha1.GroupVersion.String() {
-		_, err = kept.restored(spec)
+		_, err = hidden.restoredSpec(spec)
 	}
 	return err
 }
 
-// toV1alpha1 changes a v1beta1 object in place.
+// toV1alpha1 converts a v1beta1 object in place.
 func toV1alpha1(object map[string]any) {
-	takeKept(object) // no stored object has it, so what a user put there means nothing
+	popHiddenFields(object) // no stored object has the annotation, so that a value is the user's and ignored
 	spec, ok := object["spec"].(map[string]any)
 	if !ok {
 		return
 	}
-	shown := runtime.DeepCopyJSON(spec)
-	kept := hide(shown)
-	object["spec"] = shown
-	kept.Put(object)
+	converted := runtime.DeepCopyJSON(spec)
+	hidden := toV1alpha1Spec(converted)
+	object["spec"] = converted
+	hidden.SetAnnotation(object)
 }
 
-// Annotation of a v1alpha1 object holds what only v1beta1 can say about it.
+// Annotation holds the HiddenFields of a v1alpha1 object.
 const Annotation = "modelregistry.opendatahub.io/v1beta1-fields"
 
-// Kept is what a v1alpha1 object cannot say, as its annotation holds it. Any client can write that, and it must not be a way
-// around the schema: it has room for nothing but what v1alpha1 has no word for, or demands though v1beta1 does without it.
-type Kept struct {
-	// Proxy is the name that the field oauthProxy has in v1beta1; empty for the same.
+// HiddenFields are the fields that v1alpha1 does not have, as stored in the annotation. Any client can write it, so that it accepts no
+// other fields: it must not bypass the schema.
+type HiddenFields struct {
+	// Proxy is the name of the field oauthProxy in v1beta1; empty if it is the same.
 	Proxy string `json:"proxy,omitempty"`
-	// OAuthProxy is the field of v1beta1 of that name, which v1alpha1 does not show beside the newer proxy.
+	// OAuthProxy is the field of v1beta1 of that name, which v1alpha1 cannot show if kubeRBACProxy is set too.
 	OAuthProxy any `json:"oauthProxy,omitempty"`
-	// Spec has the fields of OnlyInV1beta1, Postgres those of PostgresOnlyInV1beta1.
+	// Spec has fields of OnlyInV1beta1, Postgres those of PostgresOnlyInV1beta1.
 	Spec     map[string]any `json:"spec,omitempty"`
 	Postgres map[string]any `json:"postgres,omitempty"`
-	// WithoutDatabase and WithoutGRPC: v1beta1 says nothing where v1alpha1 shows an empty database and the default port.
+	// WithoutDatabase and WithoutGRPC: the fields are unset in v1beta1, while v1alpha1 requires them.
 	WithoutDatabase bool `json:"withoutDatabase,omitempty"`
 	WithoutGRPC     bool `json:"withoutGRPC,omitempty"`
 }
 
-// KeptIn returns what the annotation of an object says; nothing when it has none. An error means that it cannot be read.
-func KeptIn(object map[string]any) (Kept, error) {
+// HiddenFieldsIn returns the fields in the annotation of an object, empty without an annotation.
+func HiddenFieldsIn(object map[string]any) (HiddenFields, error) {
 	text, ok := annotationsOf(object)[Annotation].(string)
 	if !ok {
-		return Kept{}, nil
+		return HiddenFields{}, nil
 	}
 	var fields map[string]any
 	if err := kjson.Unmarshal([]byte(text), &fields); err != nil {
-		return Kept{}, fmt.Errorf("reading it: %w", err)
+		return HiddenFields{}, fmt.Errorf("reading it: %w", err)
 	}
-	kept := Kept{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, &kept, true); err != nil {
-		return Kept{}, fmt.Errorf("reading it: %w", err)
+	hidden := HiddenFields{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, &hidden, true); err != nil {
+		return HiddenFields{}, fmt.Errorf("reading it: %w", err)
 	}
-	if err := errors.Join(only("spec.", kept.Spec, OnlyInV1beta1), only("spec.postgres.", kept.Postgres, PostgresOnlyInV1beta1)); err != nil {
-		return Kept{}, err
+	if err := errors.Join(checkFieldNames("spec.", hidden.Spec, OnlyInV1beta1), checkFieldNames("spec.postgres.", hidden.Postgres, PostgresOnlyInV1beta1)); err != nil {
+		return HiddenFields{}, err
 	}
-	return kept, nil
+	return hidden, nil
 }
 
-// only refuses fields that are not among the known ones.
-func only(path string, fields map[string]any, known []string) error {
+// checkFieldNames rejects unknown fields.
+func checkFieldNames(path string, fields map[string]any, known []string) error {
 	for name := range fields {
 		if !slices.Contains(known, name) {
 			return fmt.Errorf("nothing of v1beta1 is kept for %s%s", path, name)
@@ -149,19 +148,19 @@ func only(path string, fields map[string]any, known []string) error {
 	return nil
 }
 
-// Text is the value of the annotation; empty when nothing is kept.
-func (k Kept) Text() string {
+// Encode returns the value of the annotation; "" without fields.
+func (k HiddenFields) Encode() string {
 	text, err := json.Marshal(k)
-	if err != nil || string(text) == "{}" { // decoded JSON can be encoded
+	if err != nil || string(text) == "{}" { // decoded JSON can always be encoded
 		return ""
 	}
 	return string(text)
 }
 
-// takeKept removes the annotation from an object and returns what it says. One that cannot be read says nothing: the
-// conversion of one object must not fail the listing of all. Admission refuses it before it comes here.
-func takeKept(object map[string]any) Kept {
-	kept, _ := KeptIn(object)
+// popHiddenFields removes the annotation from an object and returns its fields. An invalid annotation is ignored, because it must not fail
+// the list of all objects; admission rejects it.
+func popHiddenFields(object map[string]any) HiddenFields {
+	hidden, _ := HiddenFieldsIn(object)
 	annotations := annotationsOf(object)
 	if _, ok := annotations[Annotation]; ok {
 		delete(annotations, Annotation)
@@ -169,17 +168,17 @@ func takeKept(object map[string]any) Kept {
 			delete(object["metadata"].(map[string]any), "annotations")
 		}
 	}
-	return kept
+	return hidden
 }
 
-// Put writes the annotation, or removes it when nothing is kept.
-func (k Kept) Put(object map[string]any) {
-	text := k.Text()
+// SetAnnotation sets the annotation, or removes it if there are no fields.
+func (k HiddenFields) SetAnnotation(object map[string]any) {
+	text := k.Encode()
 	if text == "" {
 		delete(annotationsOf(object), Annotation)
 		return
 	}
-	_ = unstructured.SetNestedField(object, text, "metadata", "annotations", Annotation) // no API server sends other metadata than a map
+	_ = unstructured.SetNestedField(object, text, "metadata", "annotations", Annotation) // the API server always sends a map as metadata
 }
 
 func annotationsOf(object map[string]any) map[string]any {
@@ -188,52 +187,52 @@ func annotationsOf(object map[string]any) map[string]any {
 	return annotations
 }
 
-// shownGRPC is shown in v1alpha1, which demands the field and whose schema would fill in the port, where v1beta1 has none.
-func shownGRPC() map[string]any { return map[string]any{"port": int64(v1beta1.DefaultGRPCPort)} }
+// defaultGRPC returns the value of grpc, which v1alpha1 requires, for v1beta1 objects without it.
+func defaultGRPC() map[string]any { return map[string]any{"port": int64(v1beta1.DefaultGRPCPort)} }
 
-// hide changes a v1beta1 spec into one of v1alpha1 and returns what that cannot say.
-func hide(spec map[string]any) Kept {
-	kept := Kept{}
+// toV1alpha1Spec converts a v1beta1 spec in place and returns the fields that v1alpha1 does not have.
+func toV1alpha1Spec(spec map[string]any) HiddenFields {
+	hidden := HiddenFields{}
 	if proxy, ok := spec["kubeRBACProxy"]; ok {
-		kept.Proxy, kept.OAuthProxy = "kubeRBACProxy", spec["oauthProxy"]
+		hidden.Proxy, hidden.OAuthProxy = "kubeRBACProxy", spec["oauthProxy"]
 		delete(spec, "kubeRBACProxy")
 		spec["oauthProxy"] = proxy
 	}
-	if spec["replicas"] == int64(1) { // the default, which returns by itself
+	if spec["replicas"] == int64(1) { // the default
 		delete(spec, "replicas")
 	}
-	kept.Spec = take(spec, OnlyInV1beta1)
+	hidden.Spec = extractFields(spec, OnlyInV1beta1)
 	if postgres, ok := spec["postgres"].(map[string]any); ok {
-		kept.Postgres = take(postgres, PostgresOnlyInV1beta1)
-		if _, given := postgres["database"]; !given {
-			kept.WithoutDatabase = true
+		hidden.Postgres = extractFields(postgres, PostgresOnlyInV1beta1)
+		if _, found := postgres["database"]; !found {
+			hidden.WithoutDatabase = true
 			postgres["database"] = ""
 		}
 	}
-	if _, given := spec["grpc"]; !given {
-		kept.WithoutGRPC = true
-		spec["grpc"] = shownGRPC()
+	if _, found := spec["grpc"]; !found {
+		hidden.WithoutGRPC = true
+		spec["grpc"] = defaultGRPC()
 	}
-	return kept
+	return hidden
 }
 
-// take moves fields out of a block; nil when it has none of them.
-func take(block map[string]any, fields []string) map[string]any {
-	var taken map[string]any
+// extractFields moves fields out of a map; nil if it has none of them.
+func extractFields(block map[string]any, fields []string) map[string]any {
+	var extracted map[string]any
 	for _, field := range fields {
-		if value, given := block[field]; given {
-			if taken == nil {
-				taken = map[string]any{}
+		if value, found := block[field]; found {
+			if extracted == nil {
+				extracted = map[string]any{}
 			}
-			taken[field] = value
+			extracted[field] = value
 			delete(block, field)
 		}
 	}
-	return taken
+	return extracted
 }
 
-// putBack moves fields into a block that does not have them.
-func putBack(block, fields map[string]any) {
+// restoreFields copies fields into a map that does not have them.
+func restoreFields(block, fields map[string]any) {
 	for field, value := range fields {
 		if block[field] == nil {
 			block[field] = runtime.DeepCopyJSONValue(value)
@@ -241,9 +240,9 @@ func putBack(block, fields map[string]any) {
 	}
 }
 
-// restore changes a v1alpha1 spec into the one of v1beta1. What an edit through v1alpha1 has changed since stays as it is, and what
-// belongs to a block that is gone went with it.
-func (k Kept) restore(spec map[string]any) {
+// restore converts a v1alpha1 spec to v1beta1 in place. Values changed through v1alpha1 are kept, and fields of removed objects are
+// dropped.
+func (k HiddenFields) restore(spec map[string]any) {
 	if proxy, ok := spec["oauthProxy"]; ok && k.Proxy == "kubeRBACProxy" {
 		delete(spec, "oauthProxy")
 		spec["kubeRBACProxy"] = proxy
@@ -251,22 +250,21 @@ func (k Kept) restore(spec map[string]any) {
 	if k.OAuthProxy != nil && spec["oauthProxy"] == nil && spec["kubeRBACProxy"] != nil {
 		spec["oauthProxy"] = runtime.DeepCopyJSONValue(k.OAuthProxy)
 	}
-	if k.WithoutGRPC && reflect.DeepEqual(spec["grpc"], shownGRPC()) {
+	if k.WithoutGRPC && reflect.DeepEqual(spec["grpc"], defaultGRPC()) {
 		delete(spec, "grpc")
 	}
-	putBack(spec, k.Spec)
+	restoreFields(spec, k.Spec)
 	postgres, ok := spec["postgres"].(map[string]any)
 	if !ok {
 		return
 	}
-	putBack(postgres, k.Postgres)
+	restoreFields(postgres, k.Postgres)
 	if k.WithoutDatabase && postgres["database"] == "" {
 		delete(postgres, "database")
 	}
 }
 
-// ReplaceIstio replaces the block istio of a v1alpha1 spec by the proxy that does its work, and reports whether there was
-// one. A proxy that the spec has already stays as it is.
+// ReplaceIstio replaces istio in a v1alpha1 spec by an equivalent proxy, unless the spec has one, and reports whether istio was set.
 func ReplaceIstio(spec map[string]any) bool {
 	istio, ok := spec["istio"].(map[string]any)
 	if !ok {
@@ -274,12 +272,12 @@ func ReplaceIstio(spec map[string]any) bool {
 	}
 	delete(spec, "istio")
 	if _, has := spec["oauthProxy"]; !has {
-		spec["oauthProxy"] = proxyFor(istio)
+		spec["oauthProxy"] = proxyFromIstio(istio)
 	}
 	return true
 }
 
-func proxyFor(istio map[string]any) map[string]any {
+func proxyFromIstio(istio map[string]any) map[string]any {
 	proxy := map[string]any{
 		"port": int64(v1beta1.DefaultProxyPort), "routePort": int64(v1beta1.DefaultRoutePort), "serviceRoute": string(v1beta1.RouteEnabled),
 	}
@@ -295,7 +293,7 @@ func proxyFor(istio map[string]any) map[string]any {
 	if rest["gatewayRoute"] == string(v1beta1.RouteDisabled) {
 		proxy["serviceRoute"] = string(v1beta1.RouteDisabled)
 	}
-	if port, given := rest["port"]; given && rest["tls"] != nil {
+	if port, found := rest["port"]; found && rest["tls"] != nil {
 		proxy["routePort"] = port
 	}
 	return proxy

@@ -51,13 +51,13 @@ func TestValuesOfV1alpha1AreKept(t *testing.T) { // [modelregistry-24]
 	same(t, "back again", old, convert(t, want, alpha))
 }
 
-// What an older client is shown of a registry that it could not have made.
+// The v1alpha1 form of a registry that v1alpha1 cannot create.
 func TestV1alpha1ShowsProxyAndDatabase(t *testing.T) {
 	stored := object(t, beta, "{rest: {}, postgres: {generateDeployment: true, image: 'example.com/p:1', retentionPolicy: Delete, storage: {size: 5Gi}},"+
 		" kubeRBACProxy: {port: 9443, domain: example.com}}")
 	shown := convert(t, stored, alpha)
 	same(t, "spec", object(t, alpha, "{rest: {}, grpc: {port: 9090}, postgres: {database: ''}, oauthProxy: {port: 9443, domain: example.com}}")["spec"], shown["spec"])
-	kept, err := KeptIn(shown)
+	kept, err := HiddenFieldsIn(shown)
 	if err != nil || kept.Proxy != "kubeRBACProxy" || kept.Postgres["generateDeployment"] != true || !kept.WithoutGRPC {
 		t.Errorf("kept %+v, error %v", kept, err)
 	}
@@ -107,7 +107,7 @@ func block(parent map[string]any, name string) map[string]any {
 	return child
 }
 
-func TestRoundTripsOfWhatIsOdd(t *testing.T) {
+func TestRoundTripsOfUnusualObjects(t *testing.T) {
 	for name, text := range map[string]string{
 		"both proxies":       "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo}, spec: {rest: {}, oauthProxy: {port: 1}, kubeRBACProxy: {port: 2}}}",
 		"no spec":            "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo}}",
@@ -124,7 +124,7 @@ func TestRoundTripsOfWhatIsOdd(t *testing.T) {
 	}
 }
 
-// No stored object has the annotation; what a user writes there by hand is no content.
+// The annotation is never stored, and a value of a v1beta1 user is ignored.
 func TestTheAnnotationIsNotStored(t *testing.T) {
 	stored := object(t, beta, "{rest: {}, grpc: {}}")
 	stored["metadata"].(map[string]any)["annotations"] = map[string]any{Annotation: `{"proxy":"kubeRBACProxy"}`}
@@ -136,8 +136,8 @@ func TestTheAnnotationIsNotStored(t *testing.T) {
 	same(t, "v1beta1", object(t, beta, "{rest: {}, grpc: {}, oauthProxy: {}}"), convert(t, shown, beta))
 }
 
-// Any user can write the annotation: it must not be a way around the schema, nor spoil lists.
-func TestForgedAnnotationsSayNothing(t *testing.T) {
+// Users can write the annotation, which must neither bypass the schema nor fail lists.
+func TestForgedAnnotationsAreIgnored(t *testing.T) {
 	for name, text := range map[string]string{
 		"no JSON":                 "{",
 		"no object":               `[]`,
@@ -188,8 +188,7 @@ func TestConvertsModelRegistriesOnly(t *testing.T) {
 	same(t, "the same version", registry, convert(t, registry, beta))
 }
 
-// Every field that the schema of v1beta1 has and that of v1alpha1 has not is known here. Who adds one must decide what
-// older clients see.
+// All fields of the v1beta1 schema that v1alpha1 lacks are listed. A new one needs a decision on its v1alpha1 form.
 func TestEveryFieldOfV1beta1OnlyIsKept(t *testing.T) {
 	text, err := os.ReadFile("../../../config/crd/bases/modelregistry.opendatahub.io_modelregistries.yaml")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 const seeds = 500
 
-// fromBeta says that a v1beta1 object is the same after a visit to v1alpha1.
+// fromBeta checks that a v1beta1 object is unchanged by a round trip through v1alpha1.
 func fromBeta(t *testing.T, seed int64) {
 	t.Helper()
 	registry := &v1beta1.ModelRegistry{}
@@ -34,7 +34,7 @@ func fromBeta(t *testing.T, seed int64) {
 	}
 }
 
-// fromAlpha says that a v1alpha1 object is the same after a visit to v1beta1, but for Istio, which becomes a proxy.
+// fromAlpha checks that a v1alpha1 object is unchanged by a round trip through v1beta1, except istio, which becomes a proxy.
 func fromAlpha(t *testing.T, seed int64) {
 	t.Helper()
 	registry := &v1alpha1.ModelRegistry{}
@@ -57,7 +57,7 @@ func fromAlpha(t *testing.T, seed int64) {
 	}
 }
 
-// encodedLike encodes a typed v1beta1 object. The type leaves out an empty name of a database, which v1alpha1 wrote.
+// encodedLike encodes a typed v1beta1 object. The type omits an empty database name, which v1alpha1 sets.
 func encodedLike(t *testing.T, newer *v1beta1.ModelRegistry, stored map[string]any) map[string]any {
 	t.Helper()
 	out := encoded(t, newer, beta)
@@ -85,8 +85,8 @@ func FuzzRoundTripFromV1alpha1(f *testing.F) {
 	f.Fuzz(fromAlpha)
 }
 
-// FuzzConvertAnything says that no JSON makes the conversion panic or fail for a ModelRegistry, and that what it gives for
-// one in v1alpha1 is served the same when it comes back.
+// FuzzConvertAnything checks that no JSON makes the conversion of a ModelRegistry panic or fail, and that the v1beta1 form of a
+// v1alpha1 object is unchanged by a round trip.
 func FuzzConvertAnything(f *testing.F) {
 	f.Add([]byte(`{"spec":{"rest":{},"istio":{"gateway":{"rest":{"port":1,"tls":{}}}}},"metadata":{"annotations":{"x":"y"}}}`))
 	f.Add([]byte(`{"spec":{"postgres":{"database":null},"oauthProxy":[],"grpc":1},"metadata":[]}`))

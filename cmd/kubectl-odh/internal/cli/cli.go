@@ -1,9 +1,8 @@
-// Package cli is what the sub-commands have in common: flags, the way to the cluster, output for people and for programs, and
-// exit codes.
+// Package cli is shared by the sub-commands: flags, clients, text and structured output, and exit codes.
 //
-// Everything outside the program is in [Options], so that tests can replace it. A command is a [Command], made of cobra; it gathers a
-// [View], which [Options.Show] prints, and ends with nil when all is well, [ErrWrong] when what it has shown is not, [ErrUnknown] when it
-// could not read everything, and any other error when it was called wrongly or could not find out.
+// All external dependencies are in [Options], so that tests can replace them. A [Command] prints a [View] by [Options.Show] and returns nil if
+// all is well, [ErrWrong] if something shown is not, [ErrUnknown] if not everything could be read, and any other error for wrong usage or a
+// cluster that does not respond.
 package cli
 
 import (
@@ -30,38 +29,37 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 )
 
-// Requests are many, short and few at a time, so the client does not hold them back much; the API server has its own fairness.
+// The client hardly limits its many short requests; the API server has priority and fairness.
 const (
 	requestsPerSecond = 100
 	requestsAtOnce    = 200
 )
 
-// requestTimeout is how long one request may take unless a flag says otherwise.
+// requestTimeout is the default timeout of one request.
 const requestTimeout = "20s"
 
-// Options are the flags that all sub-commands have, and what the program gets from outside.
+// Options are the flags of all sub-commands, and external dependencies.
 type Options struct {
 	genericiooptions.IOStreams
-	// Config are the flags of kubectl that choose a cluster, and Print those of the output.
+	// Config are the flags of kubectl that select a cluster, Print those of the output.
 	Config *genericclioptions.ConfigFlags
 	Print  *genericclioptions.PrintFlags
-	// AllNamespaces looks at the whole cluster.
+	// AllNamespaces selects all namespaces.
 	AllNamespaces bool
-	// ManagerNamespace is where the manager runs; empty to have it found.
+	// ManagerNamespace is the namespace of the manager; "" to search it.
 	ManagerNamespace string
-	// Version of the program.
-	Version string
+	Version          string
 
 	Clock clock.PassiveClock
-	// Lookup reads the environment.
+	// Lookup returns an environment variable.
 	Lookup func(string) (string, bool)
-	// Warnings gets those of the API server. By default they are dropped: who lists every kind meets deprecated ones.
+	// Warnings handles warnings of the API server. By default they are dropped, since listing every kind includes deprecated ones.
 	Warnings rest.WarningHandlerWithContext
-	// Connect finds the cluster.
+	// Connect returns the clients.
 	Connect func() (*Cluster, error)
 }
 
-// NewOptions are those of the process that runs.
+// NewOptions returns the options of this process.
 func NewOptions(version string) *Options {
 	o := &Options{
 		IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
@@ -74,7 +72,7 @@ func NewOptions(version string) *Options {
 			return c
 		})
 	*o.Config.Timeout = requestTimeout
-	o.Print.NamePrintFlags = nil // what is printed is no object of the cluster
+	o.Print.NamePrintFlags = nil // the output is no object of the cluster
 	o.Connect = o.connect
 	return o
 }
@@ -86,14 +84,14 @@ func (o *Options) addTo(root *cobra.Command) {
 	flags.StringVar(&o.ManagerNamespace, "manager-namespace", "", "Namespace of the manager. By default its Deployment is found by name.")
 }
 
-// AddOutput gives a command the flag -o.
+// AddOutput adds the flag -o to a command.
 func (o *Options) AddOutput(c *cobra.Command) {
 	o.Print.AddFlags(c)
 	formats := cobra.FixedCompletions(o.Print.AllowedFormats(), cobra.ShellCompDirectiveNoFileComp)
 	_ = c.RegisterFlagCompletionFunc("output", formats) // fails for unknown flags only
 }
 
-// Namespace that a flag names, empty for none.
+// Namespace returns the value of the flag -n, or "".
 func (o *Options) Namespace() string { return *o.Config.Namespace }
 
 func (o *Options) check(*cobra.Command, []string) error {
@@ -107,49 +105,49 @@ func (o *Options) check(*cobra.Command, []string) error {
 	return nil
 }
 
-// Cluster is the way to a cluster.
+// Cluster holds the clients of a cluster.
 type Cluster struct {
-	// Namespace is the one given by flag, else that of the context.
+	// Namespace is that of the flag, or else of the context.
 	Namespace string
 	Discovery discovery.DiscoveryInterface
 	Dynamic   dynamic.Interface
 	Metadata  metadata.Interface
-	// Pods serves logs, however long one takes.
+	// Pods is for logs, whose requests have no timeout.
 	Pods corev1client.PodsGetter
 }
 
-// Read connects to the cluster, and returns a reader of what it serves. An error means that nothing was learnt.
+// Read connects to the cluster and returns a reader. It fails if discovery returns nothing.
 func (o *Options) Read(ctx context.Context) (*Cluster, fetch.Reader, error) {
 	cluster, err := o.Connect()
 	if err != nil {
 		return nil, fetch.Reader{}, err
 	}
 	set, err := fetch.Discover(ctx, cluster.Discovery)
-	return cluster, fetch.Reader{Objects: cluster.Dynamic, Metadata: cluster.Metadata, Set: set, Own: cluster.Namespace, Gaps: &fetch.Gaps{}}, err
+	return cluster, fetch.Reader{Objects: cluster.Dynamic, Metadata: cluster.Metadata, Set: set, ContextNamespace: cluster.Namespace, Gaps: &fetch.Gaps{}}, err
 }
 
-// nowhere is the server that kubectl asks when no kubeconfig names one.
-const nowhere = "http://localhost:8080"
+// defaultServer is the default of client-go without a kubeconfig.
+const defaultServer = "http://localhost:8080"
 
-// connect finds a cluster as kubectl does. Nothing is sent.
+// connect creates the clients as kubectl does, without sending a request.
 func (o *Options) connect() (*Cluster, error) {
 	config, err := o.Config.ToRESTConfig()
-	if err == nil && config.Host == nowhere && *o.Config.APIServer == "" {
+	if err == nil && config.Host == defaultServer && *o.Config.APIServer == "" {
 		err = clientcmd.ErrEmptyConfig
 	}
 	if err != nil {
 		return nil, fmt.Errorf("finding the cluster: %w; set KUBECONFIG, or use --kubeconfig or --context", err)
 	}
 	cluster := &Cluster{}
-	endless := rest.CopyConfig(config)
-	endless.Timeout = 0
-	var failed [5]error
-	cluster.Namespace, _, failed[0] = o.Config.ToRawKubeConfigLoader().Namespace()
-	cluster.Discovery, failed[1] = discovery.NewDiscoveryClientForConfig(config)
-	cluster.Dynamic, failed[2] = dynamic.NewForConfig(config)
-	cluster.Metadata, failed[3] = metadata.NewForConfig(config)
-	cluster.Pods, failed[4] = corev1client.NewForConfig(endless)
-	if err := cmp.Or(failed[:]...); err != nil {
+	logConfig := rest.CopyConfig(config)
+	logConfig.Timeout = 0
+	var errs [5]error
+	cluster.Namespace, _, errs[0] = o.Config.ToRawKubeConfigLoader().Namespace()
+	cluster.Discovery, errs[1] = discovery.NewDiscoveryClientForConfig(config)
+	cluster.Dynamic, errs[2] = dynamic.NewForConfig(config)
+	cluster.Metadata, errs[3] = metadata.NewForConfig(config)
+	cluster.Pods, errs[4] = corev1client.NewForConfig(logConfig)
+	if err := cmp.Or(errs[:]...); err != nil {
 		return nil, fmt.Errorf("building the clients: %w", err)
 	}
 	return cluster, nil
@@ -157,25 +155,25 @@ func (o *Options) connect() (*Cluster, error) {
 
 // Exit codes.
 const (
-	// ExitHealthy says that all is well.
+	// ExitHealthy: no problem.
 	ExitHealthy = 0
-	// ExitWrong says that something shown is not well.
+	// ExitWrong: something shown has a problem.
 	ExitWrong = 1
-	// ExitFailed says that the command was called wrongly, or could not find out.
+	// ExitFailed: wrong usage, or no answer from the cluster.
 	ExitFailed = 2
-	// ExitUnknown says that nothing shown is wrong, and that not everything could be read, or that a permission is missing.
+	// ExitUnknown: nothing shown has a problem, but not everything could be read, or a permission is missing.
 	ExitUnknown = 3
 )
 
-// ErrWrong ends a command that has shown what is wrong; nothing more is printed, and the exit code is ExitWrong.
+// ErrWrong is returned after a problem was shown; nothing more is printed, and the exit code is ExitWrong.
 var ErrWrong = errors.New("something is wrong")
 
-// ErrUnknown ends a command that has shown nothing wrong and could not read everything; nothing more is printed unless an error wraps it,
-// and the exit code is ExitUnknown.
+// ErrUnknown is returned if no problem was shown but not everything could be read. Nothing more is printed unless an error wraps it, and the
+// exit code is ExitUnknown.
 var ErrUnknown = errors.New("not everything could be read")
 
-// Judgement is the end of a command that has found something wrong, or could not read everything.
-func Judgement(wrong, incomplete bool) error {
+// ResultError returns ErrWrong, ErrUnknown or nil.
+func ResultError(wrong, incomplete bool) error {
 	switch {
 	case wrong:
 		return ErrWrong
@@ -191,10 +189,10 @@ It changes nothing in the cluster.
 Exit codes: 0 no problem, 1 a problem, 2 a wrong command line or no answer from the cluster,
 3 no problem in what could be read, but something could not be read, or you lack a permission.`
 
-// Command makes a sub-command.
+// Command builds a sub-command.
 type Command func(*Options) *cobra.Command
 
-// Run picks a command, runs it and returns the exit code.
+// Run executes a command line and returns the exit code.
 func Run(ctx context.Context, o *Options, args []string, commands []Command) int {
 	root := &cobra.Command{
 		Use: "kubectl-odh", Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl odh"},
@@ -213,7 +211,7 @@ func Run(ctx context.Context, o *Options, args []string, commands []Command) int
 		root.AddCommand(command(o))
 	}
 	err := root.ExecuteContext(ctx)
-	if err != nil && !errors.Is(err, ErrWrong) && err != ErrUnknown { //nolint:errorlint // one that wraps it has more to say
+	if err != nil && !errors.Is(err, ErrWrong) && err != ErrUnknown { //nolint:errorlint // an error that wraps it is printed
 		fmt.Fprintf(o.ErrOut, "kubectl-odh: %s\n", explain(err))
 	}
 	switch {
@@ -227,13 +225,13 @@ func Run(ctx context.Context, o *Options, args []string, commands []Command) int
 	return ExitFailed
 }
 
-// explain is an error in words for its user, with what to do about it where the API server does not answer.
+// explain returns an error as text, with advice if the API server does not respond.
 func explain(err error) string {
 	text := strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
 	if apierrors.IsUnauthorized(err) {
 		return "the API server does not know who you are: log in again, or choose another user with --context (" + text + ")"
 	}
-	if _, is := errors.AsType[*url.Error](err); is {
+	if _, ok := errors.AsType[*url.Error](err); ok {
 		return "the API server does not answer: " + text + "; is it the right one? --context and --kubeconfig choose another"
 	}
 	return text

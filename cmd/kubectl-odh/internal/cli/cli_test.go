@@ -12,13 +12,13 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// outcome is what a call of the program leaves behind.
+// outcome is the result of a run.
 type outcome struct {
 	code           int
 	stdout, stderr string
 }
 
-// call runs a program without a terminal, with a command that does what action says.
+// call runs the program with a command that calls action.
 func call(t *testing.T, action func(*Options, []string) error, args ...string) outcome {
 	t.Helper()
 	var out, errs strings.Builder
@@ -139,7 +139,7 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-// connect asks a command for the cluster of some flags.
+// connect returns the cluster for flags.
 func connect(t *testing.T, flags ...string) outcome {
 	t.Helper()
 	return call(t, func(o *Options, _ []string) error {
@@ -148,7 +148,7 @@ func connect(t *testing.T, flags ...string) outcome {
 	}, append([]string{"look"}, flags...)...)
 }
 
-func TestConnectInVain(t *testing.T) {
+func TestConnectFails(t *testing.T) {
 	for name, c := range map[string]struct{ content, flag, want string }{
 		"no such file":       {"", "", "finding the cluster"},
 		"no such context":    {kubeconfig, "--context=third", `context "third" does not exist`},

@@ -18,25 +18,24 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/health"
 )
 
-// apiVersion of what -o json and the like print.
+// apiVersion is the apiVersion of structured output.
 const apiVersion = "cli.platform.opendatahub.io/v1"
 
-// View is what a command shows.
+// View is the output of a command.
 type View struct {
-	// Kind and Object are what programs get, Text is for people.
+	// Kind and Object are the structured output, Text is the default output.
 	Kind   string
 	Object any
 	Text   string
-	// Err is ErrWrong, ErrUnknown or nil.
-	Err error
+	Err    error
 }
 
-// Show prints a view, and returns its end.
+// Show prints a view and returns its Err.
 func (o *Options) Show(view View) error {
 	if *o.Print.OutputFormat == "" {
 		return cmp.Or(printers.WriteEscaped(o.Out, view.Text), view.Err)
 	}
-	object := &unstructured.Unstructured{} // for the printers of kubectl
+	object := &unstructured.Unstructured{} // kubectl printers require a runtime.Object
 	content, err := json.Marshal(view.Object)
 	if err == nil {
 		err = utiljson.Unmarshal(content, &object.Object)
@@ -86,7 +85,7 @@ func (t *Table) String() string {
 	return out
 }
 
-// lineWidth is where long texts are continued on another line.
+// lineWidth is the maximum width of wrapped text.
 const lineWidth = 110
 
 // Wrap breaks a text between words into indented lines.
@@ -105,7 +104,7 @@ func Wrap(indent, text string) string {
 	return strings.TrimPrefix(b.String()+"\n", "\n")
 }
 
-// Below returns the text below an object that needs attention.
+// Below returns the message of an object that needs attention, or "".
 func Below(indent string, v health.Verdict) string {
 	if v.State.OK() {
 		return ""
@@ -113,13 +112,13 @@ func Below(indent string, v health.Verdict) string {
 	return Wrap(indent, v.Message)
 }
 
-// OneLine folds white space, and control characters, which could play tricks on a terminal.
+// OneLine replaces white space and control characters, which could manipulate a terminal, by single spaces.
 func OneLine(text string) string {
 	space := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }
 	return strings.Join(strings.FieldsFunc(text, space), " ")
 }
 
-// Notes are lines about what could not be found out, for the end of a text.
+// Notes formats notes about gaps.
 func Notes(notes []string) string {
 	text := ""
 	for _, note := range notes {
@@ -128,7 +127,7 @@ func Notes(notes []string) string {
 	return text
 }
 
-// Age of what began at a time; "" where that is not known.
+// Age returns the time since a point in time; "" for the zero time.
 func Age(since, now time.Time) string {
 	if since.IsZero() {
 		return ""

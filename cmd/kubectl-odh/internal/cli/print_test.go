@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/health"
 )
 
-// Errors that new users meet say what to do.
+// Common errors contain advice.
 func TestExplain(t *testing.T) {
 	asked := func(err error) error {
 		return fmt.Errorf("asking: %w", &url.Error{Op: "Get", URL: "https://one.invalid:6443/api?timeout=20s", Err: err})
@@ -36,7 +36,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// Without any kubeconfig the error says where one was expected.
+// Without any kubeconfig the error names the expected paths.
 func TestConnectWithoutKubeconfig(t *testing.T) {
 	home, named := t.TempDir(), filepath.Join(t.TempDir(), "gone")
 	t.Setenv("HOME", home)
@@ -47,7 +47,7 @@ func TestConnectWithoutKubeconfig(t *testing.T) {
 	}
 }
 
-// Messages are printed below their row, broken between words and without control characters.
+// Messages are printed below their row, wrapped and without control characters.
 func TestTable(t *testing.T) {
 	table := Table{Columns: []string{"Name", "State"}}
 	long := strings.Repeat("word ", 30)

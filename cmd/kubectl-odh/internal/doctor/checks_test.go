@@ -64,7 +64,7 @@ func TestAHealthyInstallation(t *testing.T) {
 	}
 }
 
-// fault is one thing that is wrong, and what has to be said of it.
+// fault is a faulty installation with the expected finding.
 type fault struct {
 	change     func(*world)
 	check      string
@@ -72,7 +72,7 @@ type fault struct {
 	found, fix string
 }
 
-// Each fault alone is found by its check, and by no other.
+// Each fault is found by its check only.
 func TestFaults(t *testing.T) {
 	for group, faults := range map[string]map[string]fault{
 		"cluster": clusterFaults(), "manager": managerFaults(), "originals": originalFaults(), "crds": crdFaults(), "rights": rightsFaults(),
@@ -103,7 +103,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// without leaves out a kind that is served, and serves others.
+// without removes a served kind and adds others.
 func without(kind schema.GroupVersionKind, more ...schema.GroupVersionKind) func(*world) {
 	return func(w *world) {
 		w.served = append(slices.DeleteFunc(w.served, func(k schema.GroupVersionKind) bool { return k == kind }), more...)
@@ -171,7 +171,7 @@ func managerFaults() map[string]fault {
 	}
 }
 
-// former is a Deployment of a name in a namespace.
+// former returns a Deployment of a legacy operator.
 func former(name, namespace string, replicas int) string {
 	return `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: ` + namespace + `, name: ` + name + `}, spec: {replicas: ` + string(rune('0'+replicas)) + `}}`
 }
@@ -186,7 +186,7 @@ func originalFaults() map[string]fault {
 			w.documents(former("mlflow-operator-controller-manager", "old", 0) + "\n---\n" + lease("a5eb1b3b.opendatahub.io"))
 		}, "originals", Fail, "runs beside this one", "--replicas=0"},
 	}
-	for _, o := range formerOperators {
+	for _, o := range legacyOperators {
 		faults[o.deployment] = fault{func(w *world) { w.documents(former(o.deployment, "old", 1)) }, "originals", Fail,
 			"Deployment old/" + o.deployment + ": a former operator that does the work of " + strings.Join(o.components, ", "), "kubectl -n old scale deployment " + o.deployment + " --replicas=0"}
 	}
@@ -243,7 +243,7 @@ func rightsFaults() map[string]fault {
 			})
 		}, "rights", Fail, "role odh-platform-operator-raycluster: account odh-platform-operator-controller-manager may not watch rayclusters.ray.io", "of component raycluster"},
 		"no binding": {func(w *world) { w.drop("ClusterRoleBinding", "") }, "rights", Fail, "more", "make deploy OVERLAY=<overlay> IMG="},
-		// Roles that are marked as local may be bound in the namespaces of the resources only.
+		// Local roles may be bound only in the namespaces of the resources.
 		"no Leases":       {func(w *world) { w.drop("RoleBinding", "") }, "rights", Fail, "leases.coordination.k8s.io", "of component manager"},
 		"may not be read": {refuse("clusterrolebindings"), "rights", Unknown, "not allowed to list clusterrolebindings.rbac.authorization.k8s.io", "as a user who may"},
 	}
@@ -285,7 +285,7 @@ func webhookFaults() map[string]fault {
 	}
 }
 
-// byOLM makes one configuration of each webhook, with a name of its own, puts a Service of its own before them, and mounts a certificate.
+// byOLM converts an installation as OLM does: one configuration and Service per webhook with other names, and a mounted certificate.
 func byOLM(w *world) {
 	s := ships(w.t)
 	for _, name := range slices.Sorted(maps.Keys(s.calls)) {
@@ -345,7 +345,7 @@ func referenceFaults() map[string]fault {
 	}
 }
 
-// Where the settings are not known, neither is the namespace of MLflow, and nothing is reported as ok.
+// Without settings the namespace of MLflow is unknown, and nothing is reported as ok.
 func TestReferencesWithoutTheManager(t *testing.T) {
 	w := healthy(t)
 	w.drop("Deployment", "")
@@ -356,7 +356,7 @@ func TestReferencesWithoutTheManager(t *testing.T) {
 	}
 }
 
-// Behind the one Service are the webhooks of all components, so all of them report it.
+// All components share one Service, so all their webhooks report it.
 func TestServiceWithoutPods(t *testing.T) {
 	w := healthy(t)
 	w.set("EndpointSlice", "", []any{}, "endpoints")
@@ -384,8 +384,8 @@ func TestCertificateOfAnotherNamespace(t *testing.T) {
 	}
 }
 
-// The message of an API server that fails is shown.
-func TestTrouble(t *testing.T) {
+// The message of a failing API server is shown.
+func TestChecksWithFailingRequests(t *testing.T) {
 	w := healthy(t)
 	w.fails = func(string, string, string) error { return errors.New("etcd is gone\nand more") }
 	found := of(w.examine(), "crds")
@@ -394,7 +394,7 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-// The KubeRay of the platform is no fault. It is reported where Routes are served, without which it secures nothing.
+// The KubeRay of the platform is no fault. It is reported if Routes are served, without which it secures nothing.
 func TestTheKubeRayOfThePlatformIsReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		change   func(*world)

@@ -1,5 +1,5 @@
-// Package doctor checks an installation. Each check reads what it needs, all of them at once. If a permission is missing, the result of a
-// check is unknown and names the permission.
+// Package doctor checks an installation. Checks run concurrently. If a permission is missing, the result of a check is unknown and names the
+// permission.
 package doctor
 
 import (
@@ -23,24 +23,24 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
-// check looks at one aspect of an installation.
+// check checks one aspect of an installation.
 type check struct {
 	name string
-	// why says what a problem leads to, unless a finding has its own.
+	// why is the default consequence of a problem.
 	why string
-	// run reports problems, and returns what to say where there are none; "" where the check does not apply.
-	run func(context.Context, *examination) (fine string)
-	// ofManager limits the check to installations whose manager was found, and to complete facts.
-	ofManager bool
+	// run reports problems, and returns the text of a passed check, or "" if the check does not apply.
+	run func(context.Context, *checker) (fine string)
+	// requiresManager limits the check to installations with a Deployment of the manager, and drops its findings if something is not readable.
+	requiresManager bool
 }
 
-// checks in the order in which they are shown.
+// checks are in the order of the output.
 var checks = []check{
 	{"server", "older API servers lack kinds and fields that the operator uses", checkServer, false},
 	{"manager", "without a running manager nothing is reconciled; what runs keeps running", checkManager, false},
 	{"version", "this program checks against the manifests of its own version", checkVersion, true},
 	{"settings", "a manager does not start with settings that contradict each other", checkSettings, true},
-	{"originals", "a former operator and this one write the same objects in turns", checkOriginals, false},
+	{"originals", "a former operator and this one write the same objects in turns", checkLegacyOperators, false},
 	{"crds", "a manager that meets older CRDs loses fields or cannot store what it writes", checkCRDs, false},
 	{"capabilities", "components wait while the APIs that they require are not served", checkCapabilities, false},
 	{"rights", "the manager cannot do its work; conditions and its log show what was denied", checkRights, true},
@@ -50,11 +50,11 @@ var checks = []check{
 	{"runtimes", "models of the runtime are not served, or by the pods of an earlier spec", checkRuntimes, false},
 }
 
-// Result is the outcome of a check.
 type Result string
 
 // Results, from bad to good.
 const (
+	// Results, most severe first.
 	Fail    Result = "fail"
 	Warn    Result = "warn"
 	Unknown Result = "unknown"
@@ -63,12 +63,12 @@ const (
 
 var rank = map[Result]int{Fail: 0, Warn: 1, Unknown: 2, OK: 3}
 
-// Finding is one thing that a check found.
+// Finding is one result of a check.
 type Finding struct {
 	// Check is the name of the check.
 	Check  string `json:"check"`
 	Result Result `json:"result"`
-	// Subject is what it is about; empty where that is the cluster as a whole.
+	// Subject is the affected object; "" for the whole cluster.
 	Subject string `json:"subject,omitempty"`
 	// Found is the problem, Why its consequence, and Fix a command or a step that solves it.
 	Found string `json:"found"`
@@ -76,51 +76,51 @@ type Finding struct {
 	Fix   string `json:"fix,omitempty"`
 }
 
-// examination is what a check works with.
-type examination struct {
-	// Reader notes what the check could not read.
+// checker is the environment of a check.
+type checker struct {
+	// Reader records gaps of the check.
 	fetch.Reader
 	now time.Time
 	// plugin is the version of this program, server that of the API server, such as "v1.34.1".
 	plugin, server string
 	ships          shipped
 	manager        installed.Manager
-	found          []Finding
+	findings       []Finding
 }
 
-func (e *examination) report(result Result, subject, found, why, fix string) {
-	e.found = append(e.found, Finding{Result: result, Subject: subject, Found: found, Why: why, Fix: fix})
+func (e *checker) report(result Result, subject, found, why, fix string) {
+	e.findings = append(e.findings, Finding{Result: result, Subject: subject, Found: found, Why: why, Fix: fix})
 }
 
-// examine runs all checks. An error means that nothing could be read.
-func examine(ctx context.Context, o *cli.Options, ships shipped) ([]Finding, error) {
+// runChecks runs all checks. It fails if nothing can be read.
+func runChecks(ctx context.Context, o *cli.Options, ships shipped) ([]Finding, error) {
 	cluster, reader, err := o.Read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	of := examination{Reader: reader, now: o.Clock.Now(), plugin: o.Version, ships: ships}
+	base := checker{Reader: reader, now: o.Clock.Now(), plugin: o.Version, ships: ships}
 	if version, err := cluster.Discovery.ServerVersion(); err == nil {
-		of.server = version.GitVersion
+		base.server = version.GitVersion
 	}
-	of.manager = installed.Find(ctx, reader, o.ManagerNamespace, o.Clock.Now())
+	base.manager = installed.Find(ctx, reader, o.ManagerNamespace, o.Clock.Now())
 	return slices.Concat(fetch.Map(checks, func(c check) []Finding {
-		e := of
-		if c.name != "manager" { // what was not read to find the manager is reported there
-			e.Reader = reader.Noting(&fetch.Gaps{})
+		e := base
+		if c.name != "manager" { // gaps of installed.Find are reported by that check
+			e.Reader = reader.WithGaps(&fetch.Gaps{})
 		}
-		return c.judge(ctx, &e)
+		return c.execute(ctx, &e)
 	})...), nil
 }
 
-// judge returns the findings of a check, the bad ones first.
-func (c check) judge(ctx context.Context, e *examination) []Finding {
+// execute returns the findings of a check, most severe first.
+func (c check) execute(ctx context.Context, e *checker) []Finding {
 	fine := ""
-	if !c.ofManager || e.manager.Deployment != nil {
+	if !c.requiresManager || e.manager.Deployment != nil {
 		fine = c.run(ctx, e)
 	}
-	found := e.unread(c.name)
-	if !c.ofManager || len(found) == 0 {
-		found = append(found, e.found...)
+	found := e.unreadFindings(c.name)
+	if !c.requiresManager || len(found) == 0 {
+		found = append(found, e.findings...)
 	}
 	if len(found) == 0 && fine != "" {
 		found = []Finding{{Result: OK, Found: fine}}
@@ -135,8 +135,8 @@ func (c check) judge(ctx context.Context, e *examination) []Finding {
 	return found
 }
 
-// unread are findings about what could not be read.
-func (e *examination) unread(check string) (out []Finding) {
+// unreadFindings returns a finding for each gap.
+func (e *checker) unreadFindings(check string) (out []Finding) {
 	fix := "run this as a user who may, or try again"
 	if check == "manager" {
 		fix += "; --manager-namespace names the namespace of the manager"
@@ -147,11 +147,11 @@ func (e *examination) unread(check string) (out []Finding) {
 	return out
 }
 
-// Report is the outcome of all checks.
+// Report is the result of all checks.
 type Report struct {
 	// OK reports that no check failed.
 	OK bool `json:"ok"`
-	// Summary counts findings.
+	// Summary counts findings by result.
 	Summary  map[Result]int `json:"summary"`
 	Findings []Finding      `json:"findings"`
 }
@@ -164,7 +164,7 @@ func newReport(found []Finding) Report {
 	return Report{OK: count[Fail] == 0, Summary: count, Findings: found}
 }
 
-// text has a line for each finding, and below it why it matters and how to fix it.
+// text returns a line for each finding, followed by consequence and fix.
 func (r Report) text() string {
 	var b strings.Builder
 	for _, f := range r.Findings {
@@ -187,59 +187,58 @@ a permission. Warnings do not count. "status" shows the state of the resources.`
 const examples = `  kubectl odh doctor
   kubectl odh doctor -o json | jq '.findings[] | select(.result == "fail")'`
 
-// Command checks the installation.
 func Command(o *cli.Options) *cobra.Command {
 	c := &cobra.Command{
 		Use: "doctor", Short: "Check the installation, and show how to fix problems", Long: long, Example: examples, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			ships, err := builtIn()
+			ships, err := embeddedManifests()
 			if err != nil {
 				return err
 			}
-			found, err := examine(c.Context(), o, ships)
+			found, err := runChecks(c.Context(), o, ships)
 			if err != nil {
 				return err
 			}
 			r := newReport(found)
-			return o.Show(cli.View{Kind: "Examination", Object: r, Text: r.text(), Err: cli.Judgement(!r.OK, r.Summary[Unknown] > 0)})
+			return o.Show(cli.View{Kind: "Examination", Object: r, Text: r.text(), Err: cli.ResultError(!r.OK, r.Summary[Unknown] > 0)})
 		},
 	}
 	o.AddOutput(c)
 	return c
 }
 
-// naming are the kinds whose references are checked.
-var naming = []string{"MLflow", "MLflowConfig", "ModelRegistry", "Catalog", "ServingRuntime"}
+// kindsWithReferences are the kinds whose references are checked.
+var kindsWithReferences = []string{"MLflow", "MLflowConfig", "ModelRegistry", "Catalog", "ServingRuntime"}
 
-// all are the resources of a kind in all namespaces.
-func (e *examination) all(ctx context.Context, kind kinds.Kind) []unstructured.Unstructured {
+// listAll returns the objects of a kind in all namespaces.
+func (e *checker) listAll(ctx context.Context, kind kinds.Kind) []unstructured.Unstructured {
 	found, _ := e.List(ctx, e.Kind(kind.GroupKind().String()), "", metav1.ListOptions{})
-	return kind.Of(found)
+	return kind.Select(found)
 }
 
-// nameOf is the kind, namespace and name of a resource.
+// nameOf returns kind, namespace and name of an object.
 func nameOf(u *unstructured.Unstructured) string {
 	return u.GetKind() + " " + strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/")
 }
 
-// checkReferences looks for what resources of all namespaces name. What MLflow names is in the namespace of its server.
-func checkReferences(ctx context.Context, e *examination) (fine string) {
+// checkReferences reports missing objects that custom resources refer to. Those of MLflow are in the namespace of its server.
+func checkReferences(ctx context.Context, e *checker) (fine string) {
 	count := 0
 	for _, kind := range kinds.All() {
-		if !slices.Contains(naming, kind.Kind) {
+		if !slices.Contains(kindsWithReferences, kind.Kind) {
 			continue
 		}
-		for _, u := range e.all(ctx, kind) {
+		for _, u := range e.listAll(ctx, kind) {
 			for _, ref := range referencesOf(&u) {
 				count++
-				e.judgeReference(ctx, nameOf(&u), cmp.Or(u.GetNamespace(), e.manager.Settings.Namespace), ref)
+				e.checkReference(ctx, nameOf(&u), cmp.Or(u.GetNamespace(), e.manager.Settings.Namespace), ref)
 			}
 		}
 	}
 	return fmt.Sprintf("%d Secrets and ConfigMaps that resources name exist", count)
 }
 
-func (e *examination) judgeReference(ctx context.Context, by, namespace string, ref reference) {
+func (e *checker) checkReference(ctx context.Context, by, namespace string, ref reference) {
 	if namespace == "" {
 		e.report(Unknown, by, ref.kind+" "+ref.name+" could not be read: the namespace of the server is not known", "",
 			"run this as a user who may read the Deployment of the manager; --manager-namespace names its namespace")
@@ -258,7 +257,7 @@ func (e *examination) judgeReference(ctx context.Context, by, namespace string, 
 		e.report(Fail, by, name+" does not exist", "", create)
 		return
 	}
-	missing := slices.DeleteFunc(slices.Clone(ref.keys), func(key string) bool { // Secrets and ConfigMaps alike; binaryData is for files
+	missing := slices.DeleteFunc(slices.Clone(ref.keys), func(key string) bool { // binaryData exists in ConfigMaps only
 		return nested.At(u.Object, "data", key) != nil || nested.At(u.Object, "binaryData", key) != nil
 	})
 	if len(missing) > 0 {
@@ -266,34 +265,34 @@ func (e *examination) judgeReference(ctx context.Context, by, namespace string, 
 	}
 }
 
-// reference is a Secret or a ConfigMap that a resource names, with the keys that it needs; none where any will do.
+// reference is a referenced Secret or ConfigMap with the required keys.
 type reference struct {
 	kind, name string
 	keys       []string
 }
 
-// impliedKeys are the keys that fields of a kind mean without naming them.
+// impliedKeys are the keys that a field of a kind requires without naming them.
 var impliedKeys = map[string][]string{
 	"MLflowConfig artifactRootSecret": {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_S3_BUCKET", "AWS_S3_ENDPOINT"},
 	"Catalog secretName":              {"database-name", "database-user", "database-password"},
 	"Catalog certificateSecretName":   {"tls.crt", "tls.key"},
 }
 
-// referencesOf returns what the spec of a resource names and is not optional, each object once. A field is recognized by its name,
-// which all APIs of Kubernetes, and ours, keep to.
+// referencesOf returns the required references in the spec of an object, each object once. A field is recognized by its name, as all APIs of
+// Kubernetes and of the operator follow the same convention.
 func referencesOf(u *unstructured.Unstructured) (out []reference) {
 	found := map[string]reference{}
 	walk("", u.Object["spec"], func(field string, value any) {
-		name, is := value.(string)
-		if !is {
-			name = nested.Text(value, "name")
+		name, ok := value.(string)
+		if !ok {
+			name = nested.String(value, "name")
 		}
-		kind := kindOf(field)
+		kind := referencedKind(field)
 		if kind == "" || name == "" {
 			return
 		}
 		keys := append(found[kind+" "+name].keys, impliedKeys[u.GetKind()+" "+field]...)
-		if key := nested.Text(value, "key"); key != "" {
+		if key := nested.String(value, "key"); key != "" {
 			keys = append(keys, key)
 		}
 		slices.Sort(keys)
@@ -305,7 +304,7 @@ func referencesOf(u *unstructured.Unstructured) (out []reference) {
 	return out
 }
 
-// walk visits all fields of a value, and elements of lists as their field. What is optional is passed over.
+// walk visits all fields of a value, and elements of lists under the name of their field. Optional references are skipped.
 func walk(field string, value any, visit func(field string, value any)) {
 	if optional, _ := nested.At(value, "optional").(bool); optional {
 		return
@@ -313,8 +312,8 @@ func walk(field string, value any, visit func(field string, value any)) {
 	visit(field, value)
 	switch v := value.(type) {
 	case map[string]any:
-		for name, below := range v {
-			walk(name, below, visit)
+		for name, child := range v {
+			walk(name, child, visit)
 		}
 	case []any:
 		for _, element := range v {
@@ -323,8 +322,8 @@ func walk(field string, value any, visit func(field string, value any)) {
 	}
 }
 
-// kindOf is what a field names; "" for neither Secret nor ConfigMap.
-func kindOf(field string) string {
+// referencedKind returns the kind that a field refers to, or "".
+func referencedKind(field string) string {
 	word := strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(field), "name"), "ref")
 	for suffix, kind := range map[string]string{
 		"secret": "Secret", "secrets": "Secret", "secretkey": "Secret", "urifrom": "Secret", "configmap": "ConfigMap", "configmapkey": "ConfigMap",
@@ -336,19 +335,19 @@ func kindOf(field string) string {
 	return ""
 }
 
-// checkRuntimes judges the runtimes of ModelMesh. They have no status in which the manager could report that it refuses them.
-func checkRuntimes(ctx context.Context, e *examination) (fine string) {
-	if e.manager.Known() && !e.manager.On("modelmesh") {
+// checkRuntimes checks the runtimes of ModelMesh, which have no status for errors.
+func checkRuntimes(ctx context.Context, e *checker) (fine string) {
+	if e.manager.Known() && !e.manager.IsEnabled("modelmesh") {
 		return ""
 	}
-	refusal, count := render.Refusals(ctx, e.Reader, e.manager), 0
+	runtimeProblem, count := render.RuntimeProblems(ctx, e.Reader, e.manager), 0
 	for _, kind := range kinds.All() {
 		if !kinds.IsRuntime(kind.GroupVersionKind) {
 			continue
 		}
-		for _, u := range e.all(ctx, kind) {
+		for _, u := range e.listAll(ctx, kind) {
 			count++
-			if problem := refusal(&u); problem != "" {
+			if problem := runtimeProblem(&u); problem != "" {
 				e.report(Fail, nameOf(&u), problem, "", "correct its spec")
 			}
 		}

@@ -28,21 +28,21 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/health"
 )
 
-// oldestServer is the first minor release of Kubernetes whose features the manifests need (CEL in CRDs and match conditions).
-const oldestServer = "1.30"
+// minServerVersion is the first minor release of Kubernetes with the features that the manifests use (CEL in CRDs and match conditions).
+const minServerVersion = "1.30"
 
-// redeploy is the command that installs the manager, its roles and its webhooks again. It names the image: without one, the command
-// would deploy the default of the overlay.
-func (e *examination) redeploy() string { return "make deploy OVERLAY=<overlay> IMG=" + e.image() }
+// redeployCommand returns the command that installs the manager, its roles and its webhooks again. It contains the image, because the default
+// is that of the overlay.
+func (e *checker) redeployCommand() string { return "make deploy OVERLAY=<overlay> IMG=" + e.image() }
 
-func (e *examination) image() string { return cmp.Or(e.manager.Image, "<image of the manager>") }
+func (e *checker) image() string { return cmp.Or(e.manager.Image, "<image of the manager>") }
 
-func checkServer(_ context.Context, e *examination) (fine string) {
+func checkServer(_ context.Context, e *checker) (fine string) {
 	switch server, err := version.ParseGeneric(e.server); {
 	case err != nil:
 		e.report(Unknown, "", fmt.Sprintf("the API server reports version %q", e.server), "", "kubectl version")
-	case server.LessThan(version.MustParseGeneric(oldestServer)):
-		e.report(Fail, e.server, "older than "+oldestServer, "", "upgrade the cluster to "+oldestServer+" or newer")
+	case server.LessThan(version.MustParseGeneric(minServerVersion)):
+		e.report(Fail, e.server, "older than "+minServerVersion, "", "upgrade the cluster to "+minServerVersion+" or newer")
 	}
 	for _, group := range e.Failed {
 		e.report(Warn, group, "this aggregated API does not answer", "deletion of namespaces and discovery of kinds fail or take long",
@@ -51,12 +51,12 @@ func checkServer(_ context.Context, e *examination) (fine string) {
 	return "the API server has version " + e.server
 }
 
-func checkManager(_ context.Context, e *examination) (fine string) {
+func checkManager(_ context.Context, e *checker) (fine string) {
 	d, m := e.manager.Deployment, e.manager
 	if d == nil {
 		if len(e.Lines()) == 0 {
 			e.report(Fail, "Deployment "+installed.DeploymentName, "does not exist in any namespace that was searched", "",
-				"install the manager: "+e.redeploy()+"; or select its namespace with --manager-namespace")
+				"install the manager: "+e.redeployCommand()+"; or select its namespace with --manager-namespace")
 		}
 		return ""
 	}
@@ -82,21 +82,21 @@ func checkManager(_ context.Context, e *examination) (fine string) {
 	return subject + " is available, image " + m.Image
 }
 
-// checkVersion compares what can be compared: two releases.
-func checkVersion(_ context.Context, e *examination) (fine string) {
+// checkVersion compares two released versions.
+func checkVersion(_ context.Context, e *checker) (fine string) {
 	image, _, _ := strings.Cut(e.manager.Version, "@")
-	here, wrong := version.ParseSemantic(e.plugin)
-	there, odd := version.ParseSemantic(image)
+	plugin, pluginErr := version.ParseSemantic(e.plugin)
+	manager, managerErr := version.ParseSemantic(image)
 	switch {
-	case wrong != nil || odd != nil: // such as "latest"
+	case pluginErr != nil || managerErr != nil: // such as "latest"
 		return fmt.Sprintf("not compared: this program is %q and the manager %q", e.plugin, e.manager.Version)
-	case here.Major() != there.Major() || here.Minor() != there.Minor():
-		e.report(Warn, "", fmt.Sprintf("this program is %s, the manager %s", here, there), "", "use kubectl-odh of release "+there.String())
+	case plugin.Major() != manager.Major() || plugin.Minor() != manager.Minor():
+		e.report(Warn, "", fmt.Sprintf("this program is %s, the manager %s", plugin, manager), "", "use kubectl-odh of release "+manager.String())
 	}
-	return fmt.Sprintf("this program and the manager are of release %d.%d", here.Major(), here.Minor())
+	return fmt.Sprintf("this program and the manager are of release %d.%d", plugin.Major(), plugin.Minor())
 }
 
-func checkSettings(_ context.Context, e *examination) (fine string) {
+func checkSettings(_ context.Context, e *checker) (fine string) {
 	s := e.manager.Settings
 	if !e.manager.Known() {
 		e.report(Fail, "", e.manager.SettingsProblem, "", "correct the arguments, variables or ConfigMaps of the Deployment; docs/configuration.md has all settings")
@@ -116,29 +116,28 @@ func checkSettings(_ context.Context, e *examination) (fine string) {
 		e.report(Warn, "", "no component is on", "the manager does nothing", "set ENABLE_<COMPONENT>=true, or use an overlay")
 	}
 	gateway := e.Kind("HTTPRoute.gateway.networking.k8s.io").Served()
-	if e.manager.On("mlflow") && gateway && s.MLflow.ExternalURL == "" {
+	if e.manager.IsEnabled("mlflow") && gateway && s.MLflow.ExternalURL == "" {
 		e.report(Warn, "mlflow-url", "no external address of MLflow is configured",
 			"links and the menu of the console do not work, and the server rejects browsers at that address",
 			"make deploy-to-platform PLATFORM=<odh or rhoai> IMG="+e.image()+", or set mlflow-url in params.env of the overlay")
 	}
-	published := (e.manager.On("modelregistry") || e.manager.On("modelcatalog")) && e.Kind("Ingress.config.openshift.io").Served() && gateway
-	if published && s.ModelRegistry.Gateway.Domain == "" && !e.manager.On("platform") {
+	published := (e.manager.IsEnabled("modelregistry") || e.manager.IsEnabled("modelcatalog")) && e.Kind("Ingress.config.openshift.io").Served() && gateway
+	if published && s.ModelRegistry.Gateway.Domain == "" && !e.manager.IsEnabled("platform") {
 		e.report(Warn, "GATEWAY_DOMAIN", "empty", "registries and the catalog are published by Routes, and not behind the Gateway",
 			"set GATEWAY_DOMAIN in params.env, unless Routes are what you want")
 	}
 	return "on: " + on
 }
 
-// original is a former operator, whose work this one does.
-type original struct {
-	// deployment that runs it, and lease that its replicas compete for; "" where that is not known.
+// legacyOperator is an operator that this one replaces.
+type legacyOperator struct {
+	// deployment and lease are the names of its Deployment and leader election Lease; "" if unknown.
 	deployment, lease string
-	// components that take its place.
+	// components replace it.
 	components []string
 }
 
-// formerOperators are all of them, by the names under which they are installed.
-var formerOperators = []original{
+var legacyOperators = []legacyOperator{
 	{"mlflow-operator-controller-manager", "a5eb1b3b.opendatahub.io", []string{"mlflow", "platform"}},
 	{"model-registry-operator-controller-manager", "85f368d1.opendatahub.io", []string{"modelregistry"}},
 	{"catalog-controller-manager", "catalog.opendatahub.io", []string{"modelcatalog"}},
@@ -149,15 +148,15 @@ var formerOperators = []original{
 	{"appwrapper-controller-manager", "f134c674.codeflare.dev", []string{"appwrapper"}},
 }
 
-// checkOriginals looks for the Deployments of former operators in all namespaces, and for Leases of theirs that a program holds.
-func checkOriginals(ctx context.Context, e *examination) (fine string) {
-	for _, o := range formerOperators {
-		components, holders := strings.Join(o.components, ", "), e.holders(ctx, o.lease)
+// checkLegacyOperators reports Deployments of legacy operators in all namespaces, and their held Leases.
+func checkLegacyOperators(ctx context.Context, e *checker) (fine string) {
+	for _, o := range legacyOperators {
+		components, holders := strings.Join(o.components, ", "), e.leaseHolders(ctx, o.lease)
 		deployments, _ := e.List(ctx, e.Kind("Deployment.apps"), "", metav1.ListOptions{FieldSelector: "metadata.name=" + o.deployment})
 		for i := range deployments {
-			d := fetch.As[appsv1.Deployment](&deployments[i])
+			d := fetch.Decode[appsv1.Deployment](&deployments[i])
 			idle := ptr.Deref(d.Spec.Replicas, 1) == 0 && holders[d.Namespace] == ""
-			if !idle && (!e.manager.Known() || slices.ContainsFunc(o.components, e.manager.On)) {
+			if !idle && (!e.manager.Known() || slices.ContainsFunc(o.components, e.manager.IsEnabled)) {
 				e.report(Fail, "Deployment "+d.Namespace+"/"+d.Name, "a former operator that does the work of "+components+" runs beside this one", "",
 					"kubectl -n "+d.Namespace+" scale deployment "+d.Name+" --replicas=0; docs/upgrade says how to hand over")
 			}
@@ -171,15 +170,15 @@ func checkOriginals(ctx context.Context, e *examination) (fine string) {
 	return "no former operator does the work of a component that is on"
 }
 
-// holders returns who holds a Lease of this name, by namespace.
-func (e *examination) holders(ctx context.Context, lease string) map[string]string {
+// leaseHolders returns the holder of each held Lease of this name by namespace.
+func (e *checker) leaseHolders(ctx context.Context, lease string) map[string]string {
 	holders := map[string]string{}
 	if lease == "" {
 		return holders
 	}
 	leases, _ := e.List(ctx, e.Kind("Lease.coordination.k8s.io"), "", metav1.ListOptions{FieldSelector: "metadata.name=" + lease})
 	for i := range leases {
-		if l := installed.ReadLease(&leases[i]); l.Held(e.now) {
+		if l := installed.ReadLease(&leases[i]); l.IsHeld(e.now) {
 			holders[l.Namespace] = l.Holder
 		}
 	}
@@ -189,83 +188,83 @@ func (e *examination) holders(ctx context.Context, lease string) map[string]stri
 const (
 	// certificateSecret holds the certificate that the manager issues for itself.
 	certificateSecret = names.OperatorName + "-webhook-cert"
-	// webhookService is in front of the manager's webhooks.
+	// webhookService is the Service of the manager's webhooks.
 	webhookService = names.OperatorName + "-webhook"
-	// servingCertificates is the end of the folder in which managers look for a mounted certificate, as OLM and others know it.
+	// servingCertificates is the end of the directory of a mounted certificate, as used by OLM.
 	servingCertificates = "k8s-webhook-server/serving-certs"
-	// soon is how long before its end a certificate is reported. The manager renews its own long before.
-	soon = 7 * 24 * time.Hour
+	// expiryWarning is the remaining lifetime at which a certificate is reported. The manager renews its own much earlier.
+	expiryWarning = 7 * 24 * time.Hour
 )
 
-// checkWebhooks looks at the webhooks for our kinds, ours or not. Both kinds of configuration have the fields that matter in the same places.
-func checkWebhooks(ctx context.Context, e *examination) (fine string) {
+// checkWebhooks checks all webhooks for kinds of the operator. Mutating and validating configurations share the fields that are read.
+func checkWebhooks(ctx context.Context, e *checker) (fine string) {
 	called, count := map[string]bool{}, 0
 	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
 		configurations, _ := e.List(ctx, e.Kind(kind+"."+admissionregistrationv1.GroupName), "", metav1.ListOptions{})
 		for i := range configurations {
-			c := fetch.As[admissionregistrationv1.ValidatingWebhookConfiguration](&configurations[i])
+			c := fetch.Decode[admissionregistrationv1.ValidatingWebhookConfiguration](&configurations[i])
 			for _, w := range c.Webhooks {
-				if e.ships.configurations[kind+" "+c.Name] == "" && !slices.ContainsFunc(w.Rules, forOurs) {
+				if e.ships.configurations[kind+" "+c.Name] == "" && !slices.ContainsFunc(w.Rules, hasManagedGroup) {
 					continue
 				}
 				called[kind+" "+c.Name], count = true, count+1
 				called[kind+" "+ptr.Deref(ptr.Deref(w.ClientConfig.Service, admissionregistrationv1.ServiceReference{}).Path, "")] = true
-				e.judgeWebhook(ctx, kind, c.Name, w)
+				e.checkWebhook(ctx, kind, c.Name, w)
 			}
 		}
 	}
 	if len(e.Lines()) > 0 {
 		return ""
 	}
-	e.reportUncalled(called)
+	e.reportMissingConfigurations(called)
 	return fmt.Sprintf("all %d webhooks are reachable", count)
 }
 
-// reportUncalled reports each configuration of a component that is on, unless it, or all that it would call, is among those that exist.
-func (e *examination) reportUncalled(called map[string]bool) {
+// reportMissingConfigurations reports each missing configuration of an enabled component, unless other configurations call all of its paths.
+func (e *checker) reportMissingConfigurations(called map[string]bool) {
 	for _, name := range slices.Sorted(maps.Keys(e.ships.configurations)) {
-		// OLM makes a configuration of another name for each webhook, which calls the same path.
+		// OLM creates a configuration with another name and the same path for each webhook.
 		missing := slices.ContainsFunc(e.ships.calls[name], func(call string) bool { return !called[call] })
-		if component := e.ships.configurations[name]; e.manager.On(component) && !called[name] && missing {
-			e.report(Fail, name, "does not exist, and the component "+component+" is on", "what users write is neither validated nor defaulted", e.redeploy())
+		if component := e.ships.configurations[name]; e.manager.IsEnabled(component) && !called[name] && missing {
+			e.report(Fail, name, "does not exist, and the component "+component+" is on", "what users write is neither validated nor defaulted", e.redeployCommand())
 		}
 	}
 }
 
-// forOurs reports whether a rule is about one of our groups.
-func forOurs(r admissionregistrationv1.RuleWithOperations) bool {
+// hasManagedGroup reports whether a rule includes an API group of the operator.
+func hasManagedGroup(r admissionregistrationv1.RuleWithOperations) bool {
 	return slices.ContainsFunc(kinds.All(), func(k kinds.Kind) bool { return slices.Contains(r.APIGroups, k.Group) })
 }
 
-func (e *examination) judgeWebhook(ctx context.Context, kind, configuration string, w admissionregistrationv1.ValidatingWebhook) {
+func (e *checker) checkWebhook(ctx context.Context, kind, configuration string, w admissionregistrationv1.ValidatingWebhook) {
 	service := w.ClientConfig.Service
 	if service == nil {
 		return
 	}
-	f := Finding{Result: Fail, Subject: kind + " " + configuration + " (" + w.Name + ")", Fix: e.redeploy()}
+	f := Finding{Result: Fail, Subject: kind + " " + configuration + " (" + w.Name + ")", Fix: e.redeployCommand()}
 	ignored := ptr.Deref(w.FailurePolicy, admissionregistrationv1.Fail) == admissionregistrationv1.Ignore
 	if ignored {
 		f.Result = Warn
 	}
-	ours := e.ships.configurations[kind+" "+configuration] != ""
-	if !ours {
+	shipped := e.ships.configurations[kind+" "+configuration] != ""
+	if !shipped {
 		f.Fix = "kubectl delete " + strings.ToLower(kind) + " " + configuration + ", if the program that it belonged to is gone"
 	}
-	if e.judgeClient(ctx, service, w.ClientConfig.CABundle, f) && ignored && ours && e.isManager(service) {
+	if e.checkClientConfig(ctx, service, w.ClientConfig.CABundle, f) && ignored && shipped && e.isManager(service) {
 		e.report(Warn, f.Subject, "has failurePolicy Ignore", "what it would refuse or default is let through while the manager is away", f.Fix)
 	}
 }
 
-// judgeClient reports a webhook if its Service or a pod behind that is missing, or if the API server would not trust the manager there. It
-// returns true where nothing is wrong. What it may not read is noted by the checks of what is called, and counts as good.
-func (e *examination) judgeClient(ctx context.Context, service *admissionregistrationv1.ServiceReference, bundle []byte, f Finding) bool {
+// checkClientConfig reports a webhook whose Service or ready pod is missing, or whose caBundle does not verify the manager, and returns whether
+// it is fine. Objects that cannot be read count as fine; the caller's gaps list them.
+func (e *checker) checkClientConfig(ctx context.Context, service *admissionregistrationv1.ServiceReference, bundle []byte, f Finding) bool {
 	name := service.Namespace + "/" + service.Name
 	u, err := e.Get(ctx, e.Kind("Service"), service.Namespace, service.Name)
-	switch distrust := e.distrust(ctx, bundle); {
+	switch distrust := e.trustProblem(ctx, bundle); {
 	case err != nil:
 	case u == nil:
 		f.Found = "calls Service " + name + ", which does not exist"
-	case !e.ready(ctx, fetch.As[corev1.Service](u)):
+	case !e.hasReadyEndpoint(ctx, fetch.Decode[corev1.Service](u)):
 		f.Found = "calls Service " + name + ", which has no ready pod"
 		f.Fix = "kubectl -n " + service.Namespace + " get pods,endpointslices"
 	case e.isManager(service) && distrust != "":
@@ -274,17 +273,17 @@ func (e *examination) judgeClient(ctx context.Context, service *admissionregistr
 			": the manager writes the caBundle when it starts; if this does not help, see check rights"
 	}
 	if f.Found != "" {
-		e.found = append(e.found, f)
+		e.findings = append(e.findings, f)
 	}
 	return f.Found == ""
 }
 
-// ready reports whether a pod behind a Service takes requests, as far as that is known.
-func (e *examination) ready(ctx context.Context, service *corev1.Service) bool {
+// hasReadyEndpoint reports whether a Service has a ready endpoint, or its EndpointSlices cannot be read.
+func (e *checker) hasReadyEndpoint(ctx context.Context, service *corev1.Service) bool {
 	options := metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service.Name}
 	found, err := e.List(ctx, e.Kind("EndpointSlice."+discoveryv1.GroupName), service.Namespace, options)
 	for i := range found {
-		for _, endpoint := range fetch.As[discoveryv1.EndpointSlice](&found[i]).Endpoints {
+		for _, endpoint := range fetch.Decode[discoveryv1.EndpointSlice](&found[i]).Endpoints {
 			if ptr.Deref(endpoint.Conditions.Ready, true) && len(endpoint.Addresses) > 0 {
 				return true
 			}
@@ -293,19 +292,18 @@ func (e *examination) ready(ctx context.Context, service *corev1.Service) bool {
 	return err != nil || service.Spec.ExternalName != ""
 }
 
-// isManager reports whether a Service is that of the manager's webhooks.
-func (e *examination) isManager(s *admissionregistrationv1.ServiceReference) bool {
+// isManager reports whether a reference is to the Service of the manager's webhooks.
+func (e *checker) isManager(s *admissionregistrationv1.ServiceReference) bool {
 	return e.manager.Deployment != nil && s.Namespace == e.manager.Namespace && s.Name == webhookService
 }
 
-// distrust says why API servers do not trust the manager's own certificate by a bundle; "" when they do, or when the certificate is
-// another one and not known.
-func (e *examination) distrust(ctx context.Context, bundle []byte) string {
-	quiet := e.Noting(nil) // the check of the certificate reports it
-	own := fetch.As[corev1.Secret](quiet.Named(ctx, "Secret", e.manager.Namespace, certificateSecret))
+// trustProblem returns why a caBundle does not verify the manager's own certificate, or "" if it does or the certificate is not known.
+func (e *checker) trustProblem(ctx context.Context, bundle []byte) string {
+	quiet := e.WithGaps(nil) // checkCertificate reports it
+	own := fetch.Decode[corev1.Secret](quiet.GetByName(ctx, "Secret", e.manager.Namespace, certificateSecret))
 	switch {
 	case len(bytes.TrimSpace(bundle)) == 0 && own == nil:
-		return "" // the platform may inject it, or the certificate may be one that every API server trusts
+		return "" // the platform may inject it, or the certificate may be publicly trusted
 	case len(bytes.TrimSpace(bundle)) == 0:
 		return "has no caBundle"
 	case !x509.NewCertPool().AppendCertsFromPEM(bundle):
@@ -326,11 +324,11 @@ func signedBy(leaf *x509.Certificate, bundle []byte, now time.Time) bool {
 	return err == nil
 }
 
-// checkCertificate checks the certificate that the manager issues for itself. Where the platform mounts one there is no such Secret,
-// which is right if webhooks know a CA.
-func checkCertificate(ctx context.Context, e *examination) (fine string) {
+// checkCertificate checks the certificate that the manager issues for itself. With a certificate mounted by the platform, its Secret does not
+// exist.
+func checkCertificate(ctx context.Context, e *checker) (fine string) {
 	kubectl, subject := "kubectl -n "+e.manager.Namespace, "Secret "+e.manager.Namespace+"/"+certificateSecret
-	own := fetch.As[corev1.Secret](e.Named(ctx, "Secret", e.manager.Namespace, certificateSecret))
+	own := fetch.Decode[corev1.Secret](e.GetByName(ctx, "Secret", e.manager.Namespace, certificateSecret))
 	switch {
 	case own == nil && e.certificateMounted():
 		return "the certificate is mounted by the platform"
@@ -353,7 +351,7 @@ func checkCertificate(ctx context.Context, e *examination) (fine string) {
 		found = "is not valid for " + host
 	case !signedBy(leaf, own.Data[corev1.ServiceAccountRootCAKey], e.now):
 		found = "was not signed by the CA beside it"
-	case leaf.NotAfter.Sub(e.now) < soon:
+	case leaf.NotAfter.Sub(e.now) < expiryWarning:
 		result, found = Warn, "expires on "+until+" and was not renewed"
 	default:
 		return subject + " is valid until " + until
@@ -362,8 +360,8 @@ func checkCertificate(ctx context.Context, e *examination) (fine string) {
 	return ""
 }
 
-// certificateMounted reports whether the platform, such as OLM, has put a certificate where the manager looks for one.
-func (e *examination) certificateMounted() bool {
+// certificateMounted reports whether the platform, such as OLM, mounts a certificate where the manager expects it.
+func (e *checker) certificateMounted() bool {
 	s, known := e.manager.Settings.Webhook, e.manager.Known()
 	return known && s.Mode == "mounted" ||
 		slices.ContainsFunc(e.manager.Deployment.Spec.Template.Spec.Containers, func(c corev1.Container) bool {

@@ -30,19 +30,19 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// shipped is what an installation consists of.
+// shipped holds the manifests of an installation.
 type shipped struct {
-	// crds by their names.
+	// crds by name.
 	crds map[string]*apiextensionsv1.CustomResourceDefinition
 	// roles of the manager.
 	roles []shippedRole
-	// configurations of webhooks by their names, with the component that has them.
+	// configurations maps the names of webhook configurations to their component.
 	configurations map[string]string
-	// calls are what each configuration calls, as kind and path of a webhook: installers such as OLM give configurations other names.
+	// calls maps configurations to the kinds and paths of their webhooks: installers such as OLM use other names for configurations.
 	calls map[string][]string
 }
 
-// shippedRole is a role with the folder that it comes from.
+// shippedRole is a role of the manager.
 type shippedRole struct {
 	component, name string
 	// local roles apply, or may be bound, in single namespaces.
@@ -50,8 +50,8 @@ type shippedRole struct {
 	rules []rbacv1.PolicyRule
 }
 
-// builtIn is what this program was built with.
-func builtIn() (shipped, error) { return readShipped(manifests.Files) }
+// embeddedManifests returns the manifests that this program embeds.
+func embeddedManifests() (shipped, error) { return readShipped(manifests.Files) }
 
 func readShipped(files fs.FS) (shipped, error) {
 	s := shipped{map[string]*apiextensionsv1.CustomResourceDefinition{}, nil, map[string]string{}, map[string][]string{}}
@@ -75,10 +75,10 @@ func readShipped(files fs.FS) (shipped, error) {
 	return s, err
 }
 
-// managerRoles are the files with the roles of the manager; those with roles for users have other names.
+// managerRoles are the files with roles of the manager; files with roles for users have other names.
 var managerRoles = []string{"role.yaml", "leader_election.yaml", "webhook_certificate.yaml", "older_config.yaml"}
 
-// add sorts in one object. Both kinds of roles have their rules in the same place, and both kinds of configurations their webhooks.
+// add adds one object. Roles and ClusterRoles, and both kinds of webhook configurations, share the decoded fields.
 func (s *shipped) add(file string, raw json.RawMessage) error {
 	var o struct {
 		Kind     string
@@ -110,7 +110,7 @@ func (s *shipped) add(file string, raw json.RawMessage) error {
 
 const installCRDs = "kubectl apply --server-side --force-conflicts -k config/crd, or make install"
 
-func checkCRDs(ctx context.Context, e *examination) (fine string) {
+func checkCRDs(ctx context.Context, e *checker) (fine string) {
 	count := 0
 	for _, name := range slices.Sorted(maps.Keys(e.ships.crds)) {
 		u, err := e.Get(ctx, e.Kind("CustomResourceDefinition.apiextensions.k8s.io"), "", name)
@@ -118,25 +118,25 @@ func checkCRDs(ctx context.Context, e *examination) (fine string) {
 			continue
 		}
 		count++
-		wanted, live := e.ships.crds[name], fetch.As[apiextensionsv1.CustomResourceDefinition](u)
-		component := kinds.ComponentOf(schema.GroupKind{Group: wanted.Spec.Group, Kind: wanted.Spec.Names.Kind})
+		desired, live := e.ships.crds[name], fetch.Decode[apiextensionsv1.CustomResourceDefinition](u)
+		component := kinds.ComponentOf(schema.GroupKind{Group: desired.Spec.Group, Kind: desired.Spec.Names.Kind})
 		if live != nil {
-			e.judgeCRD(ctx, live, wanted)
-		} else if component == "" || !e.manager.Known() || e.manager.On(component) { // else it is not needed
+			e.checkCRD(ctx, live, desired)
+		} else if component == "" || !e.manager.Known() || e.manager.IsEnabled(component) { // otherwise no component needs it
 			e.report(Fail, "CRD "+name, "does not exist", "", installCRDs)
 		}
 	}
 	return fmt.Sprintf("%d CRDs are established, as this release has them", count)
 }
 
-func (e *examination) judgeCRD(ctx context.Context, live, wanted *apiextensionsv1.CustomResourceDefinition) {
-	subject := "CRD " + wanted.Name
+func (e *checker) checkCRD(ctx context.Context, live, desired *apiextensionsv1.CustomResourceDefinition) {
+	subject := "CRD " + desired.Name
 	if !apihelpers.IsCRDConditionTrue(live, apiextensionsv1.Established) {
-		e.report(Fail, subject, "not established", "its resources cannot be reached", "kubectl describe crd "+wanted.Name)
+		e.report(Fail, subject, "not established", "its resources cannot be reached", "kubectl describe crd "+desired.Name)
 	}
 	storage := ""
 	var missing []string
-	for _, v := range wanted.Spec.Versions {
+	for _, v := range desired.Spec.Versions {
 		if v.Storage {
 			storage = v.Name
 		}
@@ -147,7 +147,7 @@ func (e *examination) judgeCRD(ctx context.Context, live, wanted *apiextensionsv
 	switch {
 	case len(missing) > 0:
 		e.report(Fail, subject, "differs from the one of this release; not served: "+strings.Join(missing, ", "), "", installCRDs)
-	case !same(live, wanted):
+	case !equalVersions(live, desired):
 		e.report(Warn, subject, "differs from the one of this release", "", installCRDs)
 	}
 	for _, stored := range live.Status.StoredVersions {
@@ -158,19 +158,19 @@ func (e *examination) judgeCRD(ctx context.Context, live, wanted *apiextensionsv
 	}
 	if c := live.Spec.Conversion; c != nil && c.Webhook != nil && c.Webhook.ClientConfig != nil && c.Webhook.ClientConfig.Service != nil {
 		client := c.Webhook.ClientConfig
-		e.judgeClient(ctx, (*admissionregistrationv1.ServiceReference)(client.Service), client.CABundle, Finding{
+		e.checkClientConfig(ctx, (*admissionregistrationv1.ServiceReference)(client.Service), client.CABundle, Finding{
 			Result: Fail, Subject: subject + " (conversion)", Why: "objects that are stored in another version than the requested one cannot be read", Fix: installCRDs,
 		})
 	}
 }
 
-// same reports whether two CRDs declare the same versions: schemas, subresources, columns, which is served and which is stored. What an
-// API server fills in, and where conversion goes, counts for nothing.
-func same(a, b *apiextensionsv1.CustomResourceDefinition) bool {
+// equalVersions reports whether two CRDs declare the same versions: schemas, subresources, columns, served and storage. Defaults of the API
+// server and the conversion are ignored.
+func equalVersions(a, b *apiextensionsv1.CustomResourceDefinition) bool {
 	return a.Spec.Group == b.Spec.Group && a.Spec.Scope == b.Spec.Scope && equality.Semantic.DeepEqual(a.Spec.Versions, b.Spec.Versions)
 }
 
-func checkCapabilities(ctx context.Context, e *examination) (fine string) {
+func checkCapabilities(ctx context.Context, e *checker) (fine string) {
 	if !e.manager.Known() {
 		e.report(Unknown, "components", "it is not known which of them are on and what they need", "",
 			"run this as a user who may read the Deployment of the manager; --manager-namespace names its namespace")
@@ -185,60 +185,60 @@ func checkCapabilities(ctx context.Context, e *examination) (fine string) {
 	fixes := map[string]string{"raycluster": "install KubeRay, or switch the component off with ENABLE_RAYCLUSTER=false"}
 	for _, c := range kinds.Components() {
 		fix := cmp.Or(fixes[c.Name], installCRDs)
-		if missing := c.Missing(e.Has); e.manager.On(c.Name) && len(missing) > 0 {
+		if missing := c.MissingKinds(e.Has); e.manager.IsEnabled(c.Name) && len(missing) > 0 {
 			e.report(Warn, "component "+c.Name, "on, and waits for "+strings.Join(missing, ", "), "", fix)
 		}
 	}
-	if e.manager.On("appwrapper") && !e.Kind(capability.KueueWorkload.GroupKind().String()).Served() {
+	if e.manager.IsEnabled("appwrapper") && !e.Kind(capability.KueueWorkload.GroupKind().String()).Served() {
 		e.report(Warn, "Kueue", "not installed, and the component appwrapper is on",
 			"AppWrappers with a queue stay suspended; those without one start at once",
 			"install Kueue with the framework workload.codeflare.dev/appwrapper enabled, if you want quotas")
 	}
-	if e.manager.On("raycluster") && e.Has(capability.Route) && capability.IsPlatformKubeRay(e.Named(
+	if e.manager.IsEnabled("raycluster") && e.Has(capability.Route) && capability.IsPlatformKubeRay(e.GetByName(
 		ctx, "MutatingWebhookConfiguration.admissionregistration.k8s.io", "", capability.PlatformKubeRayConfiguration)) {
 		e.report(OK, "component raycluster", "it adds nothing to Ray clusters: the KubeRay of the platform secures them", "", "")
 	}
 	return "everything that the components need is served"
 }
 
-// checkRights compares what the manager's account may do with the roles that come with it. Bindings count by what they allow, not by
-// their names: installers give them others.
-func checkRights(ctx context.Context, e *examination) (fine string) {
+// checkRights compares the rights of the manager's ServiceAccount with the shipped roles. The names of bindings and roles are ignored, since
+// installers change them.
+func checkRights(ctx context.Context, e *checker) (fine string) {
 	account := cmp.Or(e.manager.Deployment.Spec.Template.Spec.ServiceAccountName, "default")
 	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: e.manager.Namespace, Name: account}
-	everywhere := e.granted(ctx, "ClusterRoleBinding", subject)
-	inside, checked := append(e.granted(ctx, "RoleBinding", subject), everywhere...), 0
+	clusterWide := e.grantedRules(ctx, "ClusterRoleBinding", subject)
+	local, checked := append(e.grantedRules(ctx, "RoleBinding", subject), clusterWide...), 0
 	for _, role := range e.ships.roles {
-		// appwrapper-slack-queue, which a ConfigMap asks for, is no component.
-		access := role.component == "mlflowaccess" && e.manager.On("mlflow") && e.manager.Settings.MLflow.NamespaceRBAC
-		if role.component != "manager" && !e.manager.On(role.component) && !access {
+		// appwrapper-slack-queue is no component: a setting in a ConfigMap enables it.
+		access := role.component == "mlflowaccess" && e.manager.IsEnabled("mlflow") && e.manager.Settings.MLflow.NamespaceRBAC
+		if role.component != "manager" && !e.manager.IsEnabled(role.component) && !access {
 			continue
 		}
 		checked++
-		granted := everywhere
+		granted := clusterWide
 		if role.local {
-			granted = inside
+			granted = local
 		}
-		if missing := withheld(granted, role.rules); missing != "" {
+		if missing := missingRights(granted, role.rules); missing != "" {
 			e.report(Fail, "role "+role.name, "account "+account+" may not "+missing, "",
-				"restore the roles and bindings of component "+role.component+": "+e.redeploy())
+				"restore the roles and bindings of component "+role.component+": "+e.redeployCommand())
 		}
 	}
 	return fmt.Sprintf("account %s has all permissions of %d roles", account, checked)
 }
 
-// withheld are permissions of a role that an account does not have, one verb and one resource or path at a time.
-func withheld(granted, wanted []rbacv1.PolicyRule) string {
+// missingRights returns the rights of a role that an account lacks, one verb and one resource or path at a time.
+func missingRights(granted, required []rbacv1.PolicyRule) string {
 	const shown = 4
-	_, rules := validation.Covers(granted, wanted)
+	_, rules := validation.Covers(granted, required)
 	var missing []string
 	for _, rule := range rules {
-		what := strings.Join(rule.NonResourceURLs, "")
+		target := strings.Join(rule.NonResourceURLs, "")
 		if len(rule.Resources) > 0 {
 			name, part, _ := strings.Cut(rule.Resources[0], "/")
-			what = strings.TrimSuffix(schema.GroupResource{Group: rule.APIGroups[0], Resource: name}.String()+"/"+part, "/")
+			target = strings.TrimSuffix(schema.GroupResource{Group: rule.APIGroups[0], Resource: name}.String()+"/"+part, "/")
 		}
-		missing = append(missing, strings.Join(append([]string{rule.Verbs[0], what}, rule.ResourceNames...), " "))
+		missing = append(missing, strings.Join(append([]string{rule.Verbs[0], target}, rule.ResourceNames...), " "))
 	}
 	slices.Sort(missing)
 	missing = slices.Compact(missing)
@@ -248,30 +248,30 @@ func withheld(granted, wanted []rbacv1.PolicyRule) string {
 	return strings.Join(missing, ", ")
 }
 
-// granted are the rules that bindings of a kind grant to an account. Bindings and roles of both kinds have the same fields.
-func (e *examination) granted(ctx context.Context, kind string, account rbacv1.Subject) (rules []rbacv1.PolicyRule) {
+// grantedRules returns the rules that bindings of a kind grant to an account. Namespaced and cluster-scoped kinds share the decoded fields.
+func (e *checker) grantedRules(ctx context.Context, kind string, account rbacv1.Subject) (rules []rbacv1.PolicyRule) {
 	bindings, _ := e.List(ctx, e.Kind(kind+"."+rbacv1.GroupName), "", metav1.ListOptions{})
 	for i := range bindings {
-		b := fetch.As[rbacv1.RoleBinding](&bindings[i])
-		if !concerns(b.Subjects, b.Namespace, account) {
+		b := fetch.Decode[rbacv1.RoleBinding](&bindings[i])
+		if !includesAccount(b.Subjects, b.Namespace, account) {
 			continue
 		}
-		if role := fetch.As[rbacv1.ClusterRole](e.Named(ctx, b.RoleRef.Kind+"."+rbacv1.GroupName, b.Namespace, b.RoleRef.Name)); role != nil {
+		if role := fetch.Decode[rbacv1.ClusterRole](e.GetByName(ctx, b.RoleRef.Kind+"."+rbacv1.GroupName, b.Namespace, b.RoleRef.Name)); role != nil {
 			rules = append(rules, role.Rules...)
 		}
 	}
 	return rules
 }
 
-// concerns reports whether an account is among the subjects of a binding, by itself or by a group of all accounts of its namespace.
-func concerns(subjects []rbacv1.Subject, home string, account rbacv1.Subject) bool {
+// includesAccount reports whether the subjects of a binding include a ServiceAccount, directly or by a group.
+func includesAccount(subjects []rbacv1.Subject, bindingNamespace string, account rbacv1.Subject) bool {
 	names := []string{
 		"system:serviceaccount:" + account.Namespace + ":" + account.Name,
 		"system:serviceaccounts", "system:serviceaccounts:" + account.Namespace, "system:authenticated",
 	}
 	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
 		if s.Kind == rbacv1.ServiceAccountKind {
-			return s.Name == account.Name && cmp.Or(s.Namespace, home) == account.Namespace
+			return s.Name == account.Name && cmp.Or(s.Namespace, bindingNamespace) == account.Namespace
 		}
 		return slices.Contains(names, s.Name)
 	})

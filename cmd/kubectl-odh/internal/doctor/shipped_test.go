@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 )
 
-// What is built in has all that an installation has.
+// The embedded manifests are complete.
 func TestShipped(t *testing.T) {
 	s := ships(t)
 	if len(s.crds) < 8 || len(s.roles) < 15 || len(s.configurations) < 8 {
@@ -45,17 +45,17 @@ func TestBrokenManifests(t *testing.T) {
 	}
 }
 
-// What an API server adds to a CRD makes no difference, and a schema does.
-func TestSame(t *testing.T) {
+// Defaults of the API server in a CRD are ignored, changes of a schema are not.
+func TestEqualVersions(t *testing.T) {
 	for name, crd := range ships(t).crds {
 		live := crd.DeepCopy()
 		live.Annotations, live.Generation = map[string]string{"a": "b"}, 3
 		live.Spec.Names.Singular, live.Spec.Conversion = "x", &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
-		if !same(live, crd) {
+		if !equalVersions(live, crd) {
 			t.Errorf("%s: what is filled in counts", name)
 		}
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
-		if err != nil || !same(fetch.As[apiextensionsv1.CustomResourceDefinition](&unstructured.Unstructured{Object: content}), crd) {
+		if err != nil || !equalVersions(fetch.Decode[apiextensionsv1.CustomResourceDefinition](&unstructured.Unstructured{Object: content}), crd) {
 			t.Errorf("%s: the way to the API server and back counts: %v", name, err)
 		}
 	}
@@ -68,14 +68,14 @@ func TestSame(t *testing.T) {
 	} {
 		other := crd.DeepCopy()
 		change(&other.Spec.Versions[0])
-		if same(other, crd) {
+		if equalVersions(other, crd) {
 			t.Errorf("%s does not count", name)
 		}
 	}
 }
 
-// Each missing permission of the account is a finding.
-func TestWithheld(t *testing.T) {
+// Each missing right of the account is a finding.
+func TestMissingRights(t *testing.T) {
 	rule := func(group, resource, verb string, names ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}, ResourceNames: names}
 	}
@@ -96,13 +96,13 @@ func TestWithheld(t *testing.T) {
 		"paths":            {rbacv1.PolicyRule{NonResourceURLs: []string{"/met*"}, Verbs: []string{"get"}}, path, ""},
 		"another path":     {rbacv1.PolicyRule{NonResourceURLs: []string{"/healthz"}, Verbs: []string{"get"}}, path, "get /metrics"},
 	} {
-		if got := withheld([]rbacv1.PolicyRule{tc.granted}, []rbacv1.PolicyRule{tc.wanted, tc.wanted}); got != tc.missing {
+		if got := missingRights([]rbacv1.PolicyRule{tc.granted}, []rbacv1.PolicyRule{tc.wanted, tc.wanted}); got != tc.missing {
 			t.Errorf("%s: %q, want %q", name, got, tc.missing)
 		}
 	}
 }
 
-func TestWhomABindingConcerns(t *testing.T) {
+func TestIncludesAccount(t *testing.T) {
 	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "odh", Name: "manager"}
 	for name, tc := range map[string]struct {
 		subject rbacv1.Subject
@@ -117,7 +117,7 @@ func TestWhomABindingConcerns(t *testing.T) {
 		"of another":            {rbacv1.Subject{Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:x"}, false},
 		"a group":               {rbacv1.Subject{Kind: rbacv1.GroupKind, Name: "team"}, false},
 	} {
-		if got := concerns([]rbacv1.Subject{tc.subject}, "odh", account); got != tc.want {
+		if got := includesAccount([]rbacv1.Subject{tc.subject}, "odh", account); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

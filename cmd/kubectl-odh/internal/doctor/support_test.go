@@ -40,9 +40,9 @@ import (
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-var readOnce = sync.OnceValues(builtIn)
+var readOnce = sync.OnceValues(embeddedManifests)
 
-// ships is what this program was built with.
+// ships are the embedded manifests.
 func ships(t *testing.T) shipped {
 	t.Helper()
 	s, err := readOnce()
@@ -52,7 +52,7 @@ func ships(t *testing.T) shipped {
 	return s
 }
 
-// authority issues the manager's certificate at a moment.
+// authority issues the manager's certificate at a time.
 func authority(t *testing.T, at time.Time) *corev1.Secret {
 	t.Helper()
 	c := fake.NewClientBuilder().Build()
@@ -71,14 +71,14 @@ func authority(t *testing.T, at time.Time) *corev1.Secret {
 	return s
 }
 
-// world is a cluster that doctor examines.
+// world is the cluster of a test.
 type world struct {
 	t       *testing.T
 	objects []*unstructured.Unstructured
 	served  []schema.GroupVersionKind
 	server  string
 	plugin  string
-	// fails says how a request fails; nil for one that does not.
+	// fails returns the error of a request, or nil.
 	fails func(verb, resource, namespace string) error
 }
 
@@ -92,7 +92,7 @@ func gvk(version, kind string) schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(version, kind)
 }
 
-// add adds an object: a typed one with its kind, or one that is written as YAML.
+// add adds a typed object with its kind, or one in YAML.
 func (w *world) add(version, kind string, object any) {
 	w.t.Helper()
 	u := &unstructured.Unstructured{}
@@ -123,7 +123,7 @@ func (w *world) documents(text string) {
 	}
 }
 
-// find returns the object of a kind, to be changed in this world alone; the name may be left out.
+// find returns an object of a kind, by name if given, for changes in this world only.
 func (w *world) find(kind, name string) *unstructured.Unstructured {
 	w.t.Helper()
 	i := slices.IndexFunc(w.objects, func(u *unstructured.Unstructured) bool {
@@ -148,7 +148,7 @@ func (w *world) set(kind, name string, value any, path ...string) {
 	}
 }
 
-// edit changes an object as one of its type.
+// edit changes an object in its type.
 func edit[T any](w *world, kind, name string, change func(*T)) {
 	w.t.Helper()
 	u, typed := w.find(kind, name), new(T)
@@ -166,12 +166,12 @@ func (w *world) manager(change func(*corev1.Container)) {
 	edit(w, "Deployment", installed.DeploymentName, func(d *appsv1.Deployment) { change(&d.Spec.Template.Spec.Containers[0]) })
 }
 
-// args gives the manager more arguments.
+// args adds arguments of the manager.
 func (w *world) args(more ...string) {
 	w.manager(func(c *corev1.Container) { c.Args = append(c.Args, more...) })
 }
 
-// examine runs doctor.
+// examine runs all checks.
 func (w *world) examine() []Finding {
 	w.t.Helper()
 	lists, listKinds := map[string]*metav1.APIResourceList{}, map[schema.GroupVersionResource]string{}
@@ -216,14 +216,14 @@ func (w *world) examine() []Finding {
 	cluster := &cli.Cluster{Namespace: "opendatahub", Dynamic: dynamic,
 		Discovery: &fakediscovery.FakeDiscovery{Fake: resources, FakedServerVersion: &version.Info{GitVersion: w.server}}}
 	o := &cli.Options{Clock: clocktesting.NewFakePassiveClock(noon), Version: w.plugin, Connect: func() (*cli.Cluster, error) { return cluster, nil }}
-	found, err := examine(w.t.Context(), o, ships(w.t))
+	found, err := runChecks(w.t.Context(), o, ships(w.t))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return found
 }
 
-// forbidden is the answer to who lacks a permission.
+// forbidden is the response for a missing right.
 func forbidden(resource string) error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errors.New("no"))
 }
@@ -280,7 +280,7 @@ const converted = "modelregistries.modelregistry.opendatahub.io"
 // base has the objects of a healthy installation, which all tests share.
 var base *world
 
-// healthy is an installation with nothing to complain about.
+// healthy returns an installation without findings.
 func healthy(t *testing.T) *world {
 	t.Helper()
 	if base == nil {

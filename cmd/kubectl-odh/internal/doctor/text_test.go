@@ -16,10 +16,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/installed"
 )
 
-// counted are numbers of things that are shipped, which grow without this text changing.
+// counted matches numbers of shipped objects, which may grow.
 var counted = regexp.MustCompile(`\d+( roles| webhooks| CRDs)`)
 
-// golden compares a text with a file, or writes it.
+// golden compares a text with a file, or updates it.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	got = counted.ReplaceAllString(got, "N$1")
@@ -41,7 +41,7 @@ func golden(t *testing.T, name, got string) {
 
 var _ = flag.Bool("update", false, "write the golden files")
 
-// sick is an installation with one fault of each result.
+// sick is an installation with one finding of each result.
 func sick(t *testing.T) *world {
 	w := healthy(t)
 	w.documents(former(installed.DeploymentName, "other", 1) + "\n---\n" + former("model-registry-operator-controller-manager", "old", 1))

@@ -1,5 +1,5 @@
-// Package fetch reads from a cluster: which kinds it serves, and many objects at once. What cannot be read is noted and does not end
-// the command.
+// Package fetch discovers the kinds that a cluster serves, and reads many objects concurrently. Errors are recorded as gaps and do not end the
+// command.
 package fetch
 
 import (
@@ -22,49 +22,47 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// atOnce bounds the requests on their way.
-const atOnce = 10
+const maxConcurrentRequests = 10
 
-// Map runs a task for each item, some at once, and returns their results in the order of the items.
+// Map runs a task concurrently for each item and returns the results in the order of the items.
 func Map[T, R any](items []T, task func(T) R) []R {
 	results := make([]R, len(items))
-	workqueue.ParallelizeUntil(context.Background(), atOnce, len(items), func(i int) { results[i] = task(items[i]) })
+	workqueue.ParallelizeUntil(context.Background(), maxConcurrentRequests, len(items), func(i int) { results[i] = task(items[i]) })
 	return results
 }
 
-// Reader reads from a cluster as far as its user may. A kind that is not served has no objects.
+// Reader reads from a cluster with the rights of its user. A kind that is not served has no objects.
 type Reader struct {
 	Objects  dynamic.Interface
 	Metadata metadata.Interface
-	// Set is what the cluster serves.
+	// Set are the served kinds.
 	Set
-	// Own is the namespace of the context.
-	Own string
-	// Gaps record what cannot be read; nil for no notes.
+	// ContextNamespace is the namespace of the kubeconfig context.
+	ContextNamespace string
+	// Gaps records errors; nil to drop them.
 	*Gaps
 }
 
-// Noting returns the reader with another place for its notes.
-func (r Reader) Noting(gaps *Gaps) Reader {
+// WithGaps returns a reader that records errors in gaps.
+func (r Reader) WithGaps(gaps *Gaps) Reader {
 	r.Gaps = gaps
 	return r
 }
 
-// List reads all objects of a kind in a namespace, "" for all namespaces. An error is a [Gap].
+// List returns all objects of a kind in a namespace, "" for all namespaces. The error is a [Gap].
 func (r Reader) List(ctx context.Context, kind Kind, namespace string, options metav1.ListOptions) ([]unstructured.Unstructured, error) {
 	return r.list(ctx, kind, namespace, options, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		return r.Objects.Resource(kind.GVR()).Namespace(kind.scope(namespace)).List(ctx, o)
 	})
 }
 
-// ListMetadata is List for the metadata of the objects.
+// ListMetadata is List for metadata only.
 func (r Reader) ListMetadata(ctx context.Context, kind Kind, namespace string, options metav1.ListOptions) ([]unstructured.Unstructured, error) {
 	return r.list(ctx, kind, namespace, options, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		return r.Metadata.Resource(kind.GVR()).Namespace(kind.scope(namespace)).List(ctx, o)
 	})
 }
 
-// list requests one page after the other.
 func (r Reader) list(
 	ctx context.Context, kind Kind, namespace string, options metav1.ListOptions, page pager.ListPageFunc,
 ) (all []unstructured.Unstructured, err error) {
@@ -76,32 +74,32 @@ func (r Reader) list(
 		all = append(all, unstructured.Unstructured{Object: content})
 		return err
 	})
-	if err = r.outcome("list", kind, namespace, "", err); err != nil {
+	if err = r.recordGap("list", kind, namespace, "", err); err != nil {
 		return nil, err
 	}
 	return all, nil
 }
 
-// Get reads one object, nil for one that does not exist. An error is a [Gap].
+// Get returns one object, or nil if it does not exist. The error is a [Gap].
 func (r Reader) Get(ctx context.Context, kind Kind, namespace, name string) (*unstructured.Unstructured, error) {
 	if !kind.Served() {
 		return nil, nil
 	}
 	u, err := r.Objects.Resource(kind.GVR()).Namespace(kind.scope(namespace)).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, r.outcome("get", kind, namespace, name, err)
+		return nil, r.recordGap("get", kind, namespace, name, err)
 	}
 	return u, nil
 }
 
-// Named is Get for a kind that is named as in "Deployment.apps"; nil also for what cannot be read, which is noted.
-func (r Reader) Named(ctx context.Context, kind, namespace, name string) *unstructured.Unstructured {
+// GetByName is Get for a kind in the form "Deployment.apps"; nil also after an error, which is recorded.
+func (r Reader) GetByName(ctx context.Context, kind, namespace, name string) *unstructured.Unstructured {
 	u, _ := r.Get(ctx, r.Kind(kind), namespace, name)
 	return u
 }
 
-// outcome notes a request that failed, and returns that as an error. A missing object or API is a valid answer.
-func (r Reader) outcome(verb string, kind Kind, namespace, name string, err error) error {
+// recordGap records a failed request and returns it as an error, or nil if the object or API does not exist.
+func (r Reader) recordGap(verb string, kind Kind, namespace, name string, err error) error {
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 		return nil
 	}
@@ -117,19 +115,19 @@ func (r Reader) outcome(verb string, kind Kind, namespace, name string, err erro
 	return gap
 }
 
-// As decodes an object into its type; nil for none. Fields of another type than expected stay empty.
-func As[T any](u *unstructured.Unstructured) *T {
+// Decode converts an object into its type, or returns nil for nil. Fields of an unexpected type stay empty.
+func Decode[T any](u *unstructured.Unstructured) *T {
 	if u == nil {
 		return nil
 	}
 	out := new(T)
-	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out) // the API server stores nothing that it could not decode
+	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out) // the API server stores only decodable objects
 	return out
 }
 
-// Gap is something that could not be read, as an error.
+// Gap is a failed request.
 type Gap struct {
-	// Verb of the request, and What it was for, such as "deployments.apps in namespace team".
+	// Verb and target of the request, such as "deployments.apps in namespace team".
 	Verb, What string
 	Err        error
 }
@@ -140,22 +138,22 @@ func (g *Gap) Error() string {
 		return "not allowed to " + g.Verb + " " + g.What
 	}
 	cause := g.Err
-	if inner := errors.Unwrap(cause); inner != nil { // without the request that it is about
+	if inner := errors.Unwrap(cause); inner != nil { // drop the request
 		cause = inner
 	}
 	return fmt.Sprintf("%s could not be read: %s", g.What, cause)
 }
 
-// Unwrap returns the answer of the API server.
+// Unwrap returns the error of the API server.
 func (g *Gap) Unwrap() error { return g.Err }
 
-// Gaps are what could not be read. It may be used by several tasks at once.
+// Gaps records failed requests. It is safe for concurrent use.
 type Gaps struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-// Note records an error, if it is one.
+// Note records an error, unless it is nil.
 func (g *Gaps) Note(err error) {
 	if g == nil || err == nil {
 		return
@@ -165,7 +163,7 @@ func (g *Gaps) Note(err error) {
 	g.lines = append(g.lines, err.Error())
 }
 
-// Lines say what the gaps are, each once.
+// Lines returns the unique sorted errors.
 func (g *Gaps) Lines() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -173,7 +171,7 @@ func (g *Gaps) Lines() []string {
 	return slices.Compact(slices.Clone(g.lines))
 }
 
-// Notes say what could not be read, and which APIs do not answer.
+// Notes returns the errors, and notes about APIs that do not respond.
 func (r Reader) Notes() []string {
 	notes := r.Lines()
 	for _, version := range r.Failed {
@@ -182,22 +180,21 @@ func (r Reader) Notes() []string {
 	return notes
 }
 
-// Kind is a kind that is served; the zero value is one that is not.
+// Kind is a served kind; the zero value is one that is not served.
 type Kind struct {
 	schema.GroupVersionKind
-	// Resource is its plural name.
+	// Resource is the plural name.
 	Resource string
-	// Namespaced tells whether its objects are in namespaces, Listable whether they can be listed.
+	// Namespaced reports whether its objects are namespaced, Listable whether they can be listed.
 	Namespaced, Listable bool
 }
 
-// GVR names the kind in requests.
 func (k Kind) GVR() schema.GroupVersionResource { return k.GroupVersion().WithResource(k.Resource) }
 
-// Served tells whether the cluster has the kind.
+// Served reports whether the cluster serves the kind.
 func (k Kind) Served() bool { return k.Resource != "" }
 
-// scope is the namespace of a request: none for kinds of cluster scope.
+// scope returns the namespace of a request; "" for cluster-scoped kinds.
 func (k Kind) scope(namespace string) string {
 	if !k.Namespaced {
 		return ""
@@ -205,15 +202,15 @@ func (k Kind) scope(namespace string) string {
 	return namespace
 }
 
-// Set is what a cluster serves.
+// Set are the kinds that a cluster serves.
 type Set struct {
-	// Kinds are in the order of discovery, in which the version that a group prefers comes first.
+	// Kinds are in the order of discovery: the preferred version of a group first.
 	Kinds []Kind
-	// Failed are group versions that could not be read, such as those of an aggregated API whose server is away.
+	// Failed are group versions whose discovery failed, such as those of an unavailable aggregated API.
 	Failed []string
 }
 
-// Discover asks the API server. An error means that nothing is known.
+// Discover discovers the served kinds. It fails if nothing could be discovered.
 func Discover(ctx context.Context, client discovery.DiscoveryInterface) (Set, error) {
 	_, lists, err := discovery.ServerGroupsAndResourcesWithContext(ctx, discovery.ToDiscoveryInterfaceWithContext(client))
 	var set Set
@@ -228,7 +225,7 @@ func Discover(ctx context.Context, client discovery.DiscoveryInterface) (Set, er
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		for _, r := range list.APIResources {
-			if err == nil && !strings.Contains(r.Name, "/") { // else no version that a request could name, or a part of another resource
+			if err == nil && !strings.Contains(r.Name, "/") { // skip invalid versions and subresources
 				set.Kinds = append(set.Kinds, Kind{version.WithKind(r.Kind), r.Name, r.Namespaced, slices.Contains(r.Verbs, "list")})
 			}
 		}
@@ -236,22 +233,22 @@ func Discover(ctx context.Context, client discovery.DiscoveryInterface) (Set, er
 	return set, nil
 }
 
-func (s Set) first(wanted func(Kind) bool) Kind {
-	if i := slices.IndexFunc(s.Kinds, wanted); i >= 0 {
+func (s Set) first(matches func(Kind) bool) Kind {
+	if i := slices.IndexFunc(s.Kinds, matches); i >= 0 {
 		return s.Kinds[i]
 	}
 	return Kind{}
 }
 
-// Kind returns a kind, named as in "Deployment.apps", in the version that its group prefers.
+// Kind returns a kind, in the form "Deployment.apps", in the preferred version.
 func (s Set) Kind(name string) Kind {
 	return s.first(func(k Kind) bool { return k.GroupKind() == schema.ParseGroupKind(name) })
 }
 
-// Exact returns a kind in a version.
-func (s Set) Exact(gvk schema.GroupVersionKind) Kind {
+// ForGVK returns a kind in a version.
+func (s Set) ForGVK(gvk schema.GroupVersionKind) Kind {
 	return s.first(func(k Kind) bool { return k.GroupVersionKind == gvk })
 }
 
 // Has reports whether a kind is served in that version.
-func (s Set) Has(gvk schema.GroupVersionKind) bool { return s.Exact(gvk).Served() }
+func (s Set) Has(gvk schema.GroupVersionKind) bool { return s.ForGVK(gvk).Served() }

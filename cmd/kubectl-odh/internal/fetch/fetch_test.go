@@ -31,7 +31,7 @@ func TestMap(t *testing.T) {
 		busy.Add(-1)
 		return i
 	})
-	if !slices.Equal(got, items) || most.Load() > atOnce {
+	if !slices.Equal(got, items) || most.Load() > maxConcurrentRequests {
 		t.Errorf("%v, %d tasks at once", got, most.Load())
 	}
 }
@@ -101,7 +101,7 @@ func TestLists(t *testing.T) {
 	if _, err := r.List(t.Context(), configMaps, "", metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Error(err)
 	}
-	if _, err := r.Noting(nil).ListMetadata(t.Context(), configMaps, "one", metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+	if _, err := r.WithGaps(nil).ListMetadata(t.Context(), configMaps, "one", metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Error(err)
 	}
 	if lines := r.Lines(); !slices.Equal(lines, []string{"not allowed to list configmaps in all namespaces"}) {
@@ -117,7 +117,7 @@ func TestGaps(t *testing.T) {
 	r := Reader{Gaps: &Gaps{}}
 	for range 2 {
 		for _, err := range []error{
-			r.outcome("list", deployments, "", "", forbidden), r.outcome("get", deployments, "team", "web", forbidden), r.outcome("list", nodes, "", "", forbidden),
+			r.recordGap("list", deployments, "", "", forbidden), r.recordGap("get", deployments, "team", "web", forbidden), r.recordGap("list", nodes, "", "", forbidden),
 		} {
 			if !apierrors.IsForbidden(err) {
 				t.Errorf("%v", err)
@@ -125,11 +125,11 @@ func TestGaps(t *testing.T) {
 		}
 	}
 	for _, err := range []error{nil, apierrors.NewNotFound(resource, "a"), apierrors.NewMethodNotSupported(resource, "list")} {
-		if err := r.outcome("list", nodes, "", "", err); err != nil {
+		if err := r.recordGap("list", nodes, "", "", err); err != nil {
 			t.Errorf("a valid answer: %v", err)
 		}
 	}
-	_ = r.outcome("list", deployments, "team", "", fmt.Errorf("request: %w", errors.New("connection refused")))
+	_ = r.recordGap("list", deployments, "team", "", fmt.Errorf("request: %w", errors.New("connection refused")))
 	r.Failed = []string{"ray.io/v1"}
 	want := []string{
 		"deployments.apps in namespace team could not be read: connection refused", "not allowed to get deployments.apps/web in namespace team",

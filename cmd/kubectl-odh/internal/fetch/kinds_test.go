@@ -39,7 +39,7 @@ func TestKinds(t *testing.T) {
 		t.Errorf("%+v", registry)
 	}
 	older := schema.GroupVersionKind{Group: registry.Group, Version: "v1alpha1", Kind: "ModelRegistry"}
-	if got := set.Exact(older); got.GVR() != older.GroupVersion().WithResource("modelregistries") {
+	if got := set.ForGVK(older); got.GVR() != older.GroupVersion().WithResource("modelregistries") {
 		t.Errorf("%+v", got)
 	}
 	if !set.Has(older) || set.Has(older.GroupKind().WithVersion("v1")) {

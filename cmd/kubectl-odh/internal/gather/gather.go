@@ -1,5 +1,5 @@
-// Package gather collects what a support case needs into an archive: the manager, resources, the objects that belong to them, events and
-// logs. Credentials are taken out of everything, see package redact.
+// Package gather writes the data for a support case into an archive: the manager, resources and their objects, events and logs. Credentials
+// are removed from everything, see package redact.
 package gather
 
 import (
@@ -47,7 +47,6 @@ What could not be read is listed in gaps.txt, and the exit code is then 3.`
 const examples = `  kubectl odh gather
   kubectl odh gather -n team --file team.tar.gz`
 
-// Command collects.
 func Command(o *cli.Options) *cobra.Command {
 	var file string
 	var timeout time.Duration
@@ -74,7 +73,7 @@ func Command(o *cli.Options) *cobra.Command {
 	return c
 }
 
-// write collects into a file.
+// write collects everything into a file.
 func (g *collector) write(ctx context.Context, file string, lines int64) error {
 	out, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -90,7 +89,7 @@ func (g *collector) write(ctx context.Context, file string, lines int64) error {
 	if ctx.Err() != nil {
 		notes = append(notes, "the time was over before everything was read; --timeout gives more")
 	}
-	for _, name := range a.cut {
+	for _, name := range a.truncated {
 		notes = append(notes, name+" is not whole: it is too large")
 	}
 	a.add("gaps.txt", redact.Text(strings.Join(notes, "\n")))
@@ -99,10 +98,10 @@ func (g *collector) write(ctx context.Context, file string, lines int64) error {
 	}
 	fmt.Fprintf(g.o.Out, "%s: %d files, %d KiB before compression\n", file, a.files, a.total/1024)
 	fmt.Fprint(g.o.ErrOut, cli.Notes(notes))
-	return cli.Judgement(false, len(notes) > 0)
+	return cli.ResultError(false, len(notes) > 0)
 }
 
-// report runs another command of this program, and returns what it prints.
+// report returns the output of another command of this program.
 func (g *collector) report(ctx context.Context, command cli.Command, name string) string {
 	var out bytes.Buffer
 	o := *g.o
@@ -117,24 +116,24 @@ const (
 	maxTotal = 200 << 20
 )
 
-// archive is a tar file.
+// archive is a tar file. It is safe for concurrent use.
 type archive struct {
 	now time.Time
 
 	mu           sync.Mutex
 	tar          *tar.Writer
 	files, total int
-	// err is the first error, and cut are files that are not whole.
-	err error
-	cut []string
+	// err is the first error, truncated are the names of truncated files.
+	err       error
+	truncated []string
 }
 
-// add writes a file, as far as there is room.
+// add writes a file, truncated to the remaining size.
 func (a *archive) add(name, text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if room := min(maxFile, maxTotal-a.total); len(text) > room {
-		a.cut = append(a.cut, name)
+		a.truncated = append(a.truncated, name)
 		text = text[:room]
 	}
 	if a.err != nil || text == "" {
@@ -148,8 +147,8 @@ func (a *archive) add(name, text string) {
 	}
 }
 
-// related are kinds of other operators and of Kubernetes that explain the state of our resources.
-var related = []string{
+// relatedKinds are kinds of other operators and of Kubernetes that explain the state of resources.
+var relatedKinds = []string{
 	"RayJob.ray.io", "RayService.ray.io", "Workload.kueue.x-k8s.io", "LocalQueue.kueue.x-k8s.io", "ClusterQueue.kueue.x-k8s.io",
 	"Auth.services.platform.opendatahub.io", "DSCInitialization.dscinitialization.opendatahub.io",
 	"DataScienceCluster.datasciencecluster.opendatahub.io", "ClusterVersion.config.openshift.io", "Ingress.config.openshift.io",
@@ -157,13 +156,13 @@ var related = []string{
 	"ValidatingWebhookConfiguration.admissionregistration.k8s.io", "MutatingWebhookConfiguration.admissionregistration.k8s.io",
 }
 
-// beside are kinds that are collected from the namespace of the manager, whosever they are, but for ConfigMaps: see isSettings.
-var beside = []string{
+// managerNamespaceKinds are the kinds whose objects are all collected from the namespace of the manager. For ConfigMaps see isSettings.
+var managerNamespaceKinds = []string{
 	"Service", "ServiceAccount", "Lease.coordination.k8s.io", "NetworkPolicy.networking.k8s.io", "Role.rbac.authorization.k8s.io",
 	"RoleBinding.rbac.authorization.k8s.io", "EndpointSlice.discovery.k8s.io",
 }
 
-// isSettings tells ConfigMaps with settings of the manager, of which the values are collected. Others may hold anything.
+// isSettings reports whether a ConfigMap has settings of the manager. The values of other ConfigMaps are not collected.
 func isSettings(u *unstructured.Unstructured) bool {
 	return u.GetKind() == "ConfigMap" && (strings.HasPrefix(u.GetName(), "odh-platform-operator") || slices.Contains([]string{
 		"codeflare-operator-config", "appwrapper-operator-config", meshsettings.ConfigMapName, meshsettings.DefaultsName}, u.GetName()))
@@ -176,21 +175,21 @@ type collector struct {
 	cluster *cli.Cluster
 	notes   []string
 	archive *archive
-	// found are objects by the file that they belong into, and by their names.
+	// found are the objects by file and by name.
 	found map[string]map[string]*unstructured.Unstructured
 }
 
-// collect reads Secrets before it writes anything, so that their values are known where they show.
+// collect reads Secrets before it writes anything, so that their values can be redacted in all files.
 func (g *collector) collect(ctx context.Context, lines int64) {
 	var roots []*unstructured.Unstructured
 	for _, kind := range kinds.All() {
-		roots = append(roots, g.list(ctx, kind.GroupKind().String(), g.o.Namespace(), kind.Ours)...)
+		roots = append(roots, g.list(ctx, kind.GroupKind().String(), g.o.Namespace(), kind.Selects)...)
 	}
-	home := ""
+	managerNamespace := ""
 	if d := installed.Find(ctx, g.Reader, g.o.ManagerNamespace, g.o.Clock.Now()).Live; d != nil {
-		home, roots = d.GetNamespace(), append(roots, d)
+		managerNamespace, roots = d.GetNamespace(), append(roots, d)
 	}
-	parts, notes := tree.Parts(ctx, g.Noting(&fetch.Gaps{}), roots)
+	parts, notes := tree.Parts(ctx, g.WithGaps(&fetch.Gaps{}), roots)
 	g.notes = append(g.notes, notes...)
 	namespaces, secrets := map[string]bool{}, map[string]bool{}
 	for _, n := range parts {
@@ -198,51 +197,51 @@ func (g *collector) collect(ctx context.Context, lines int64) {
 		if n.Kind == "Secret" {
 			secrets[n.Namespace+"/"+n.Name] = true
 		} else {
-			g.keep(n.Live)
+			g.store(n.Live)
 		}
 	}
-	delete(namespaces, "") // of objects without one
+	delete(namespaces, "") // cluster-scoped objects
 	for namespace := range namespaces {
 		g.list(ctx, "Secret", namespace, func(u *unstructured.Unstructured) bool {
-			redact.Secret(fetch.As[corev1.Secret](u)) // its values are removed from everything
-			return namespace == home || secrets[namespace+"/"+u.GetName()]
+			redact.RecordSecret(fetch.Decode[corev1.Secret](u)) // registers the values for redaction
+			return namespace == managerNamespace || secrets[namespace+"/"+u.GetName()]
 		})
 		g.list(ctx, "Event", namespace, nil)
 	}
-	if home != "" {
-		g.list(ctx, "ConfigMap", home, isSettings)
-		for _, kind := range beside {
-			g.list(ctx, kind, home, nil)
+	if managerNamespace != "" {
+		g.list(ctx, "ConfigMap", managerNamespace, isSettings)
+		for _, kind := range managerNamespaceKinds {
+			g.list(ctx, kind, managerNamespace, nil)
 		}
 	}
-	for _, kind := range related {
+	for _, kind := range relatedKinds {
 		g.list(ctx, kind, g.o.Namespace(), nil)
 	}
 	fetch.Map(parts, func(n *tree.Node) struct{} {
 		if n.Kind == "Pod" {
-			g.logs(ctx, fetch.As[corev1.Pod](n.Live), lines)
+			g.logs(ctx, fetch.Decode[corev1.Pod](n.Live), lines)
 		}
 		return struct{}{}
 	})
 	g.writeObjects()
 }
 
-// list reads the objects of a kind that are wanted, and keeps them for the archive.
+// list lists the objects of a kind that match and stores them.
 func (g *collector) list(
-	ctx context.Context, kind, namespace string, wanted func(*unstructured.Unstructured) bool,
+	ctx context.Context, kind, namespace string, matches func(*unstructured.Unstructured) bool,
 ) (out []*unstructured.Unstructured) {
 	found, _ := g.List(ctx, g.Kind(kind), namespace, metav1.ListOptions{})
 	for i := range found {
-		if u := &found[i]; wanted == nil || wanted(u) {
+		if u := &found[i]; matches == nil || matches(u) {
 			out = append(out, u)
-			g.keep(u)
+			g.store(u)
 		}
 	}
 	return out
 }
 
-// keep remembers an object for the archive.
-func (g *collector) keep(u *unstructured.Unstructured) {
+// store stores an object for the archive.
+func (g *collector) store(u *unstructured.Unstructured) {
 	folder := "cluster/"
 	if u.GetNamespace() != "" {
 		folder = "namespaces/" + u.GetNamespace() + "/"
@@ -263,7 +262,7 @@ func (g *collector) writeObjects() {
 			u.SetManagedFields(nil)
 			if u.GetKind() == "CustomResourceDefinition" {
 				for _, version := range nested.List(u.Object, "spec", "versions") {
-					delete(nested.Map(version), "schema") // that of a release, and larger than all the rest
+					delete(nested.Map(version), "schema") // large, and known from the release
 				}
 			}
 			settings := map[string]any{"data": runtime.DeepCopyJSONValue(u.Object["data"])}
@@ -272,14 +271,14 @@ func (g *collector) writeObjects() {
 				redact.Object(settings)
 				u.Object["data"] = settings["data"]
 			}
-			content, _ := yaml.Marshal(u.Object) // it came as JSON
+			content, _ := yaml.Marshal(u.Object) // decoded from JSON
 			text.WriteString("---\n" + string(content))
 		}
 		g.archive.add(file, text.String())
 	}
 }
 
-// logs reads the logs of the containers of a pod, and those of their predecessors.
+// logs collects the logs of the containers of a pod, and of their previous instances.
 func (g *collector) logs(ctx context.Context, pod *corev1.Pod, lines int64) {
 	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 		g.log(ctx, pod, corev1.PodLogOptions{Container: c.Name, TailLines: &lines}, "")
@@ -291,7 +290,7 @@ func (g *collector) logs(ctx context.Context, pod *corev1.Pod, lines int64) {
 	}
 }
 
-// log reads one log. What came before an error is kept.
+// log collects one log, also if an error truncates it.
 func (g *collector) log(ctx context.Context, pod *corev1.Pod, options corev1.PodLogOptions, suffix string) {
 	options.Timestamps, options.LimitBytes = true, new(int64(maxFile))
 	var text []byte

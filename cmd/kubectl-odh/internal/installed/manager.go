@@ -1,5 +1,5 @@
-// Package installed finds the manager in a cluster: its Deployment, the replica that leads, and the settings that it runs with,
-// which it reads as the manager does, from the Deployment's arguments, variables and ConfigMaps.
+// Package installed finds the manager in a cluster: its Deployment, its leader, and its settings, which it reads as the manager does from the
+// arguments, variables and ConfigMaps of the Deployment.
 package installed
 
 import (
@@ -29,42 +29,42 @@ import (
 // DeploymentName is the name of the manager's Deployment in every installation.
 const DeploymentName = "odh-platform-operator-controller-manager"
 
-// overlays are the namespaces of the shipped overlays, which are tried if the whole cluster cannot be searched.
-var overlays = []string{"opendatahub", "redhat-ods-applications"}
+// overlayNamespaces are the namespaces of the shipped overlays. They are searched if the whole cluster cannot be.
+var overlayNamespaces = []string{"opendatahub", "redhat-ods-applications"}
 
-// Manager is what was found.
+// Manager is the state of the manager in the cluster.
 type Manager struct {
-	// Deployment of the manager, and Live as it was read; nil when there is none, or none that may be seen.
+	// Deployment and Live are the Deployment, decoded and raw; nil if there is none or it cannot be read.
 	Deployment *appsv1.Deployment         `json:"-"`
 	Live       *unstructured.Unstructured `json:"-"`
 	Found      bool                       `json:"found"`
-	// Hidden tells that the caller may not look for Deployment or Lease, so that there may be more than was found.
+	// Hidden reports that Deployment or Lease may not be listed, so that more may exist than was found.
 	Hidden    bool   `json:"hidden,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 	health.Verdict
-	// Image of the manager's container; Version is its tag, or the beginning of its digest.
+	// Image of the manager's container. Version is its tag, or the beginning of its digest.
 	Image   string `json:"image,omitempty"`
 	Version string `json:"version,omitempty"`
-	// Others are the namespaces of further Deployments of the name.
+	// Others are the namespaces of further Deployments with the same name.
 	Others []string `json:"others,omitempty"`
-	// Lease says who leads, if Leads says that one does; nil when there is none, or none that may be seen.
+	// Lease is the leader election Lease, or nil. Leads reports whether it is held.
 	Lease *Lease `json:"lease,omitempty"`
 	Leads bool   `json:"leads"`
-	// Settings are those that the manager runs with, unless there is a SettingsProblem: why they are not known.
+	// Settings are the settings of the manager, unless SettingsProblem is set.
 	Settings        config.Config `json:"-"`
 	SettingsProblem string        `json:"settingsProblem,omitempty"`
-	// Unread names settings whose source could not be read, so that Settings has their defaults, and the object that holds each.
+	// Unread lists settings whose source could not be read, with that source. Settings has their defaults.
 	Unread []string `json:"-"`
 }
 
 // Known reports whether the settings are known.
 func (m Manager) Known() bool { return m.SettingsProblem == "" }
 
-// On reports whether a component is on; false where the settings are not known.
-func (m Manager) On(component string) bool { return m.Known() && m.Settings.Enabled(component) }
+// IsEnabled reports whether a component is enabled; false if the settings are not known.
+func (m Manager) IsEnabled(component string) bool { return m.Known() && m.Settings.Enabled(component) }
 
-// Unreadable is a sentence about the settings that could not be read; empty when all could.
+// Unreadable returns a sentence about Unread, or "".
 func (m Manager) Unreadable() string {
 	if len(m.Unread) == 0 {
 		return ""
@@ -72,43 +72,45 @@ func (m Manager) Unreadable() string {
 	return "settings of the manager that could not be read count as their defaults: " + strings.Join(m.Unread, ", ")
 }
 
-// Lease is the one with which replicas compete.
+// Lease is the leader election Lease.
 type Lease struct {
 	Namespace string `json:"namespace"`
-	// Holder is the name of the leading pod, with a suffix; empty when no replica leads.
+	// Holder is the name of the leading pod with a suffix, or "".
 	Holder string `json:"holder"`
-	// Renewed is when the holder renewed it last, and Expires when others may take it.
+	// Renewed is the time of the last renewal. Others may acquire the Lease after Expires.
 	Renewed time.Time `json:"renewed,omitzero"`
 	Expires time.Time `json:"expires,omitzero"`
 }
 
-// Held tells whether a replica leads.
-func (l *Lease) Held(now time.Time) bool { return l != nil && l.Holder != "" && now.Before(l.Expires) }
+// IsHeld reports whether a replica leads.
+func (l *Lease) IsHeld(now time.Time) bool {
+	return l != nil && l.Holder != "" && now.Before(l.Expires)
+}
 
 // ReadLease decodes a Lease.
 func ReadLease(u *unstructured.Unstructured) *Lease {
-	spec := fetch.As[coordinationv1.Lease](u).Spec
+	spec := fetch.Decode[coordinationv1.Lease](u).Spec
 	renewed := ptr.Deref(spec.RenewTime, metav1.MicroTime{}).Time
 	expires := renewed.Add(time.Duration(ptr.Deref(spec.LeaseDurationSeconds, 0)) * time.Second)
 	return &Lease{u.GetNamespace(), ptr.Deref(spec.HolderIdentity, ""), renewed, expires}
 }
 
-// Find looks for the manager: in one namespace, or, when that is empty, in all, or at least in the likely ones.
+// Find finds the manager in a namespace, or for "" in all namespaces, or at least in the likely ones.
 func Find(ctx context.Context, reader fetch.Reader, namespace string, now time.Time) Manager {
 	m := Manager{SettingsProblem: "there is no Deployment of the manager that could be read"}
-	leases, leaseAllowed := named(ctx, reader, "Lease.coordination.k8s.io", namespace, names.OperatorName)
+	leases, leaseAllowed := findByName(ctx, reader, "Lease.coordination.k8s.io", namespace, names.OperatorName)
 	for i := range leases {
 		if l := ReadLease(&leases[i]); m.Lease == nil || l.Renewed.After(m.Lease.Renewed) {
-			m.Lease, m.Leads = l, l.Held(now)
+			m.Lease, m.Leads = l, l.IsHeld(now)
 		}
 	}
-	found, allowed := named(ctx, reader, "Deployment.apps", namespace, DeploymentName)
+	found, allowed := findByName(ctx, reader, "Deployment.apps", namespace, DeploymentName)
 	m.Hidden = !allowed || !leaseAllowed
-	// If there are several, the one with replicas counts.
+	// Prefer a Deployment with replicas.
 	slices.SortStableFunc(found, func(a, b unstructured.Unstructured) int { return cmp.Compare(replicas(b), replicas(a)) })
 	switch {
 	case len(found) > 0:
-		m.deployed(ctx, reader, found)
+		m.setDeployment(ctx, reader, found)
 	case m.Leads:
 		m.Verdict = health.Verdict{State: health.Healthy, Reason: "NoDeployment", Message: "it runs, and no Deployment of it is to be seen"}
 	case m.Hidden:
@@ -121,9 +123,9 @@ func Find(ctx context.Context, reader fetch.Reader, namespace string, now time.T
 	return m
 }
 
-// deployed notes what the Deployment says, which is the first one.
-func (m *Manager) deployed(ctx context.Context, reader fetch.Reader, found []unstructured.Unstructured) {
-	m.Live, m.Deployment, m.Verdict = &found[0], fetch.As[appsv1.Deployment](&found[0]), health.Of(&found[0])
+// setDeployment sets the fields that depend on the Deployment, which is the first one.
+func (m *Manager) setDeployment(ctx context.Context, reader fetch.Reader, found []unstructured.Unstructured) {
+	m.Live, m.Deployment, m.Verdict = &found[0], fetch.Decode[appsv1.Deployment](&found[0]), health.Of(&found[0])
 	m.Found, m.Namespace, m.Name = true, m.Deployment.Namespace, m.Deployment.Name
 	if m.State == health.Idle {
 		m.State, m.Message = health.Failed, m.Message+", so nothing is reconciled"
@@ -142,7 +144,7 @@ func replicas(u unstructured.Unstructured) int64 {
 	return count
 }
 
-// version is the tag of an image, or the beginning of its digest, or both.
+// version returns the tag of an image, the beginning of its digest, or both.
 func version(image string) string {
 	const digits = 12
 	name, digest, _ := strings.Cut(image, "@sha256:")
@@ -153,16 +155,16 @@ func version(image string) string {
 	return strings.TrimPrefix(tag+"@"+digest[:min(digits, len(digest))], "@")
 }
 
-// named returns the objects of a name, and whether the caller may look for them.
-func named(ctx context.Context, reader fetch.Reader, kind, namespace, name string) (found []unstructured.Unstructured, allowed bool) {
-	quiet := reader.Noting(nil)
+// findByName returns the objects with a name, and whether the caller may list or get them.
+func findByName(ctx context.Context, reader fetch.Reader, kind, namespace, name string) (found []unstructured.Unstructured, allowed bool) {
+	quiet := reader.WithGaps(nil)
 	found, err := quiet.List(ctx, reader.Kind(kind), namespace, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err == nil || namespace != "" {
 		reader.Note(err)
 		return found, err == nil
 	}
-	for _, likely := range append([]string{reader.Own}, overlays...) {
-		if u := quiet.Named(ctx, kind, likely, name); u != nil {
+	for _, candidate := range append([]string{reader.ContextNamespace}, overlayNamespaces...) {
+		if u := quiet.GetByName(ctx, kind, candidate, name); u != nil {
 			return []unstructured.Unstructured{*u}, true
 		}
 	}
@@ -170,33 +172,33 @@ func named(ctx context.Context, reader fetch.Reader, kind, namespace, name strin
 	return nil, false
 }
 
-// container is the manager's, in the pods of its Deployment.
-const container = "manager"
+// containerName is the name of the manager's container.
+const containerName = "manager"
 
-// anyVersion stands for the release of MLflow that the manager's build supports, which the Deployment does not show.
-const anyVersion = "0.0.0"
+// placeholderMLflowVersion replaces the release of MLflow that the manager supports, which the Deployment does not contain.
+const placeholderMLflowVersion = "0.0.0"
 
-// managerContainer is the container with the program; nil when there is none.
+// managerContainer returns the manager's container, or nil.
 func managerContainer(d *appsv1.Deployment) *corev1.Container {
 	for i := range d.Spec.Template.Spec.Containers {
-		if c := &d.Spec.Template.Spec.Containers[i]; c.Name == container {
+		if c := &d.Spec.Template.Spec.Containers[i]; c.Name == containerName {
 			return c
 		}
 	}
 	return nil
 }
 
-// readSettings reads the settings as the manager does. Secrets are not read.
+// readSettings reads the settings as the manager does, but no Secrets.
 func (m *Manager) readSettings(ctx context.Context, reader fetch.Reader) {
 	c, volumes := managerContainer(m.Deployment), m.Deployment.Spec.Template.Spec.Volumes
 	if c == nil {
-		m.SettingsProblem = fmt.Sprintf("the Deployment has no container %q", container)
+		m.SettingsProblem = fmt.Sprintf("the Deployment has no container %q", containerName)
 		return
 	}
 	w := &podView{ctx: ctx, reader: reader, namespace: m.Namespace, maps: map[string]*map[string]string{}}
-	environment, asked := w.environment(c), map[string]bool{}
+	environment, requested := w.environment(c), map[string]bool{}
 	lookup := func(name string) (string, bool) {
-		asked[name] = true
+		requested[name] = true
 		value, found := environment[name]
 		return value, found
 	}
@@ -208,40 +210,40 @@ func (m *Manager) readSettings(ctx context.Context, reader fetch.Reader) {
 		args = args[1:]
 	}
 	var err error
-	m.Settings, err = config.Load(config.Program{Components: kinds.Names(), MLflowVersion: anyVersion}, args, lookup,
+	m.Settings, err = config.Load(config.Program{Components: kinds.Names(), MLflowVersion: placeholderMLflowVersion}, args, lookup,
 		func(name string) ([]byte, error) { return w.file(volumes, c.VolumeMounts, name) })
 	m.SettingsProblem = ""
 	if err != nil {
 		m.SettingsProblem = err.Error()
 	}
 	for _, u := range w.unread {
-		if u.variable == "" || asked[u.variable] { // others do not matter
+		if u.variable == "" || requested[u.variable] { // other variables are no settings
 			m.Unread = append(m.Unread, cmp.Or(u.variable, "whatever variables there are")+" in "+u.object)
 		}
 	}
 }
 
-// podView is what a container of a pod sees.
+// podView reads the environment and files of a container.
 type podView struct {
 	ctx       context.Context
 	reader    fetch.Reader
 	namespace string
-	// maps are the texts of the ConfigMaps that were read, by name; nil for one that could not be read.
+	// maps are the data of the ConfigMaps by name; nil for one that could not be read.
 	maps map[string]*map[string]string
-	// unread are variables that could not be read, "" for all that there are, and the objects that hold them.
+	// unread are variables ("" for unknown ones) and the objects with their values that could not be read.
 	unread []struct{ variable, object string }
 }
 
-func (p *podView) lacks(variable, kind, name string) {
+func (p *podView) addUnread(variable, kind, name string) {
 	p.unread = append(p.unread, struct{ variable, object string }{variable, kind + " " + p.namespace + "/" + name})
 }
 
-// configMap returns the texts of a ConfigMap, none for one that does not exist, and whether they are known.
+// configMap returns the data of a ConfigMap, and whether it could be read. A missing ConfigMap has no data.
 func (p *podView) configMap(name string) (texts map[string]string, known bool) {
 	stored, read := p.maps[name]
 	if !read {
 		if u, err := p.reader.Get(p.ctx, p.reader.Kind("ConfigMap"), p.namespace, name); err == nil {
-			object := ptr.Deref(fetch.As[corev1.ConfigMap](u), corev1.ConfigMap{})
+			object := ptr.Deref(fetch.Decode[corev1.ConfigMap](u), corev1.ConfigMap{})
 			stored = &object.Data
 		}
 		p.maps[name] = stored
@@ -249,24 +251,24 @@ func (p *podView) configMap(name string) (texts map[string]string, known bool) {
 	return ptr.Deref(stored, nil), stored != nil
 }
 
-// texts of a ConfigMap from which a variable comes, or several, for which the name is "".
-func (p *podView) texts(variable, name string) map[string]string {
+// configMapData returns the data of a ConfigMap, and records if it cannot be read. variable is "" for envFrom.
+func (p *podView) configMapData(variable, name string) map[string]string {
 	found, known := p.configMap(name)
 	if !known {
-		p.lacks(variable, "ConfigMap", name)
+		p.addUnread(variable, "ConfigMap", name)
 	}
 	return found
 }
 
-// environment of a container: of variables that refer to others only the text is known, and of Secrets nothing.
+// environment returns the variables of a container. References to other variables are not expanded, and Secrets not read.
 func (p *podView) environment(c *corev1.Container) map[string]string {
 	all := map[string]string{}
 	for _, from := range c.EnvFrom {
 		if from.SecretRef != nil {
-			p.lacks("", "Secret", from.SecretRef.Name)
+			p.addUnread("", "Secret", from.SecretRef.Name)
 		}
 		if from.ConfigMapRef != nil {
-			for name, value := range p.texts("", from.ConfigMapRef.Name) {
+			for name, value := range p.configMapData("", from.ConfigMapRef.Name) {
 				all[from.Prefix+name] = value
 			}
 		}
@@ -276,11 +278,11 @@ func (p *podView) environment(c *corev1.Container) map[string]string {
 		case v.ValueFrom == nil:
 			all[v.Name] = v.Value
 		case source.ConfigMapKeyRef != nil:
-			if value, set := p.texts(v.Name, source.ConfigMapKeyRef.Name)[source.ConfigMapKeyRef.Key]; set {
+			if value, set := p.configMapData(v.Name, source.ConfigMapKeyRef.Name)[source.ConfigMapKeyRef.Key]; set {
 				all[v.Name] = value
 			}
 		case source.SecretKeyRef != nil:
-			p.lacks(v.Name, "Secret", source.SecretKeyRef.Name)
+			p.addUnread(v.Name, "Secret", source.SecretKeyRef.Name)
 		case source.FieldRef != nil && source.FieldRef.FieldPath == "metadata.namespace":
 			all[v.Name] = p.namespace
 		}
@@ -288,7 +290,7 @@ func (p *podView) environment(c *corev1.Container) map[string]string {
 	return all
 }
 
-// file reads a file that a ConfigMap puts into a container.
+// file returns a file that a container mounts from a ConfigMap.
 func (p *podView) file(volumes []corev1.Volume, mounts []corev1.VolumeMount, name string) ([]byte, error) {
 	for _, mount := range mounts {
 		i := slices.IndexFunc(volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })

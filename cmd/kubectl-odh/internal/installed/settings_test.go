@@ -112,7 +112,7 @@ volumes: [{name: file, configMap: {name: file}}]
 	}
 }
 
-// Settings that cannot be read are reported, if the manager would read them.
+// Unreadable sources are reported if the manager uses them.
 func TestUnreadSettings(t *testing.T) {
 	for name, c := range map[string]struct {
 		pod  string
@@ -138,7 +138,7 @@ func TestUnreadSettings(t *testing.T) {
 	}
 }
 
-func TestSettingsInVain(t *testing.T) {
+func TestInvalidSettings(t *testing.T) {
 	for name, c := range map[string]struct{ pod, want string }{
 		"no container":   {`containers: [{name: proxy}]`, `the Deployment has no container "manager"`},
 		"a wrong switch": {`containers: [{name: manager, args: [--enable-unicorn]}]`, ""},

@@ -1,5 +1,5 @@
-// Package render has the command that shows what the manager would create for custom resources, without a cluster or with the settings of
-// one.
+// Package render is the sub-command that shows the objects that the manager would create for custom resources, without a cluster or with the
+// settings of one.
 package render
 
 import (
@@ -48,7 +48,7 @@ const examples = `  kubectl odh render -f mlflow.yaml
   kubectl odh render -f mlflow.yaml -- --namespace=tracking
   kubectl odh render -f mlflow.yaml --cluster | kubectl diff -f -`
 
-// mlflowVersion is the release that offline settings assume; that of a real manager is its own.
+// mlflowVersion is the assumed release of MLflow; a real manager has its own.
 const mlflowVersion = "3.14.0"
 
 // options are the flags of the command.
@@ -58,7 +58,6 @@ type options struct {
 	cluster        bool
 }
 
-// Command shows what the manager would create for custom resources.
 func Command(common *cli.Options) *cobra.Command {
 	o := &options{Options: common}
 	c := &cobra.Command{
@@ -74,8 +73,8 @@ func Command(common *cli.Options) *cobra.Command {
 	return c
 }
 
-// read reads the custom resources, and finds the cluster to assume.
-func (o *options) read(ctx context.Context, args []string) ([]*unstructured.Unstructured, *source, error) {
+// read reads the custom resources and determines the environment.
+func (o *options) read(ctx context.Context, args []string) ([]*unstructured.Unstructured, *environment, error) {
 	if o.cluster && len(args) > 0 {
 		return nil, nil, fmt.Errorf("%q are settings, which come from the cluster; leave them out, or leave out --cluster", args)
 	}
@@ -92,23 +91,23 @@ func (o *options) read(ctx context.Context, args []string) ([]*unstructured.Unst
 		return nil, nil, err
 	}
 	if o.cluster {
-		s, err := o.connected(ctx)
+		s, err := o.fromCluster(ctx)
 		return documents, s, err
 	}
-	s, err := o.offline(ctx, args)
+	s, err := o.fromPlatform(ctx, args)
 	return documents, s, err
 }
 
-// offline is an assumed cluster without objects, and with every component on, so that every kind can be rendered.
-func (o *options) offline(ctx context.Context, args []string) (*source, error) {
-	served, unknown := render.Platform(o.platform)
-	program := config.Program{Components: kinds.Names(), Selection: kinds.Names(), MLflowVersion: mlflowVersion}
-	loaded, wrong := config.Load(program, args, o.Lookup, os.ReadFile)
-	env := render.Env{Config: loaded, Capabilities: served, Version: o.Version, Namespace: o.Namespace(), Review: review.In(ctx)}
-	return &source{reader: fetch.Reader{Gaps: &fetch.Gaps{}}, env: env}, cmp.Or(unknown, wrong)
+// fromPlatform returns the environment of an assumed cluster without objects. Every component is enabled, so that every kind can be rendered.
+func (o *options) fromPlatform(ctx context.Context, args []string) (*environment, error) {
+	served, platformErr := render.Platform(o.platform)
+	program := config.Program{Components: kinds.Names(), EnabledComponents: kinds.Names(), MLflowVersion: mlflowVersion}
+	loaded, configErr := config.Load(program, args, o.Lookup, os.ReadFile)
+	env := render.Env{Config: loaded, Capabilities: served, Version: o.Version, Namespace: o.Namespace(), Review: review.Func(ctx)}
+	return &environment{reader: fetch.Reader{Gaps: &fetch.Gaps{}}, env: env}, cmp.Or(platformErr, configErr)
 }
 
-// render prints the objects of documents. What could not be read for it is reported on the standard error, apart from the objects.
+// render prints the objects of documents, and gaps to standard error.
 func (o *options) render(ctx context.Context, args []string) error {
 	documents, in, err := o.read(ctx, args)
 	if err != nil {
@@ -117,7 +116,7 @@ func (o *options) render(ctx context.Context, args []string) error {
 	var text bytes.Buffer
 	items, notes := []*unstructured.Unstructured{}, []string{}
 	for _, obj := range documents {
-		result, err := kinds.Table().Render(in.stored(ctx, obj))
+		result, err := kinds.Table().Render(in.withStoredFields(ctx, obj))
 		if err == nil {
 			err = result.Write(&text)
 		}
@@ -133,20 +132,20 @@ func (o *options) render(ctx context.Context, args []string) error {
 	}
 	return o.Show(cli.View{
 		Object: map[string]any{"apiVersion": "v1", "kind": "List", "items": items, "notes": append(notes, unread...)},
-		Text:   text.String(), Err: cli.Judgement(false, len(unread) > 0),
+		Text:   text.String(), Err: cli.ResultError(false, len(unread) > 0),
 	})
 }
 
-// source is a cluster to render for.
-type source struct {
+// environment is the cluster to render for.
+type environment struct {
 	reader fetch.Reader
 	env    render.Env
-	// settings tells of those of the manager that could not be read.
+	// settings is a note about settings of the manager that could not be read.
 	settings string
 }
 
-// notes say what could not be read, so that a default or nothing is used instead.
-func (s *source) notes() []string {
+// notes returns notes about gaps, for which defaults or nothing is used.
+func (s *environment) notes() []string {
 	var notes []string
 	if s.settings != "" {
 		notes = append(notes, s.settings)
@@ -157,14 +156,14 @@ func (s *source) notes() []string {
 	return notes
 }
 
-// connected reads what the cluster serves, and the settings of its manager.
-func (o *options) connected(ctx context.Context) (*source, error) {
+// fromCluster returns the environment of the current cluster with the settings of its manager.
+func (o *options) fromCluster(ctx context.Context) (*environment, error) {
 	cluster, reader, err := o.Read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	gaps := &fetch.Gaps{} // apart from what is read later: the settings report by themselves what could not be read
-	manager := installed.Find(ctx, reader.Noting(gaps), o.ManagerNamespace, o.Clock.Now())
+	gaps := &fetch.Gaps{} // separate: Unreadable reports gaps of the settings
+	manager := installed.Find(ctx, reader.WithGaps(gaps), o.ManagerNamespace, o.Clock.Now())
 	const advice = "name the namespace of the manager with --manager-namespace, or leave out --cluster"
 	switch {
 	case !manager.Found && manager.Hidden:
@@ -172,36 +171,36 @@ func (o *options) connected(ctx context.Context) (*source, error) {
 	case !manager.Known():
 		return nil, fmt.Errorf("the settings of the manager cannot be read: %s; %s", manager.SettingsProblem, advice)
 	}
-	s := newSource(ctx, reader, manager, cluster.Namespace)
+	s := newEnvironment(ctx, reader, manager, cluster.Namespace)
 	s.settings = manager.Unreadable()
-	if u := reader.Named(ctx, "Ingress.config.openshift.io", "", "cluster"); u != nil { // names where routers of OpenShift publish
-		s.env.Domain = nested.Text(u.Object, "spec", "domain")
+	if u := reader.GetByName(ctx, "Ingress.config.openshift.io", "", "cluster"); u != nil { // contains the ingress domain of OpenShift
+		s.env.Domain = nested.String(u.Object, "spec", "domain")
 	}
 	s.env.Capabilities = s.env.Capabilities.WithPlatformKubeRay(capability.IsPlatformKubeRay(
-		reader.Named(ctx, "MutatingWebhookConfiguration.admissionregistration.k8s.io", "", capability.PlatformKubeRayConfiguration)))
+		reader.GetByName(ctx, "MutatingWebhookConfiguration.admissionregistration.k8s.io", "", capability.PlatformKubeRayConfiguration)))
 	s.env.KubeRay = raycluster.KubeRayNamespaces(
-		reader.Named(ctx, "ClusterRoleBinding.rbac.authorization.k8s.io", "", raycluster.KubeRayName),
-		reader.Named(ctx, "Deployment.apps", manager.Namespace, raycluster.KubeRayName),
-		reader.Named(ctx, "DSCInitialization.dscinitialization.opendatahub.io", "", raycluster.InitializationName))
+		reader.GetByName(ctx, "ClusterRoleBinding.rbac.authorization.k8s.io", "", raycluster.KubeRayName),
+		reader.GetByName(ctx, "Deployment.apps", manager.Namespace, raycluster.KubeRayName),
+		reader.GetByName(ctx, "DSCInitialization.dscinitialization.opendatahub.io", "", raycluster.InitializationName))
 	return s, nil
 }
 
-// newSource has what the cluster serves, and the settings of a manager.
-func newSource(ctx context.Context, reader fetch.Reader, manager installed.Manager, namespace string) *source {
+// newEnvironment returns the environment with the served APIs of a reader and the settings of a manager.
+func newEnvironment(ctx context.Context, reader fetch.Reader, manager installed.Manager, namespace string) *environment {
 	known := slices.DeleteFunc(append(capability.Known(), aihub.Kind), func(kind schema.GroupVersionKind) bool { return !reader.Has(kind) })
 	env := render.Env{
 		Config: manager.Settings, Capabilities: capability.NewSet(known...), Version: manager.Version, Namespace: namespace,
-		Review: review.In(ctx), ConfigMaps: func(namespace, name string) *corev1.ConfigMap {
-			return fetch.As[corev1.ConfigMap](reader.Named(ctx, "ConfigMap", namespace, name))
+		Review: review.Func(ctx), ConfigMaps: func(namespace, name string) *corev1.ConfigMap {
+			return fetch.Decode[corev1.ConfigMap](reader.GetByName(ctx, "ConfigMap", namespace, name))
 		},
 	}
 	env.Config.MLflow.Version = mlflowVersion
-	return &source{reader: reader, env: env}
+	return &environment{reader: reader, env: env}
 }
 
-// Refusals returns a function that says why a manager, whose settings are known, makes no pods of a runtime; "" when it does.
-func Refusals(ctx context.Context, reader fetch.Reader, manager installed.Manager) func(*unstructured.Unstructured) string {
-	s := newSource(ctx, reader, manager, manager.Settings.ModelMesh.Namespace)
+// RuntimeProblems returns a function that returns why the manager creates no pods for a runtime, or "".
+func RuntimeProblems(ctx context.Context, reader fetch.Reader, manager installed.Manager) func(*unstructured.Unstructured) string {
+	s := newEnvironment(ctx, reader, manager, manager.Settings.ModelMesh.Namespace)
 	return func(u *unstructured.Unstructured) string {
 		if !manager.Known() {
 			return ""
@@ -214,10 +213,10 @@ func Refusals(ctx context.Context, reader fetch.Reader, manager installed.Manage
 	}
 }
 
-// stored copies from the custom resource in the cluster what its objects depend on: the UID for owner references, whether a database
-// was migrated, and the version of the manager that admitted a RayCluster.
-func (s *source) stored(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, render.Env) {
-	env, kind := s.env, s.reader.Exact(obj.GroupVersionKind())
+// withStoredFields copies the fields of the stored resource that its objects depend on: the UID for owner references, the status of database
+// migrations, and the version of the manager that admitted a RayCluster.
+func (s *environment) withStoredFields(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, render.Env) {
+	env, kind := s.env, s.reader.ForGVK(obj.GroupVersionKind())
 	if kind.Namespaced && obj.GetNamespace() == "" {
 		obj.SetNamespace(env.Namespace)
 	}

@@ -31,14 +31,14 @@ type started struct {
 	stdout, stderr string
 }
 
-// printed is what -o json prints.
+// printed is the structured output.
 type printed struct {
 	Kind  string
 	Items []any
 	Notes []string
 }
 
-// start runs the command with an input and, if there is one, a cluster.
+// start runs the command with an input and an optional cluster.
 func start(t *testing.T, stdin string, cluster *cli.Cluster, args ...string) started {
 	t.Helper()
 	var out, errs strings.Builder
@@ -57,7 +57,7 @@ func start(t *testing.T, stdin string, cluster *cli.Cluster, args ...string) sta
 
 const wrapper = `{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: a}, spec: {components: [{template: {apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}}]}}`
 
-func TestOffline(t *testing.T) {
+func TestFromPlatform(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.yaml")
 	if err := os.WriteFile(file, []byte(wrapper), 0o600); err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ const (
 	cluster   = `{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: r}, spec: {headGroupSpec: {rayStartParams: {}, template: {spec: {containers: [{name: h, image: i}]}}}}}`
 )
 
-func TestWithACluster(t *testing.T) {
+func TestFromCluster(t *testing.T) {
 	s := start(t, wrapper, fakeCluster(t, manager, scheduler), "-f", "-", "--cluster")
 	if s.code != 0 || !strings.Contains(s.stdout, "schedulerName: packed") || !strings.Contains(s.stdout, "namespace: team") {
 		t.Errorf("%+v", s)
@@ -175,8 +175,8 @@ func TestWithACluster(t *testing.T) {
 	}
 }
 
-// What may not be read counts as not there, or as its default; that is reported, and the exit code is 3.
-func TestWhatMayNotBeRead(t *testing.T) {
+// Objects that cannot be read count as absent, or defaults apply; gaps are reported, and the exit code is 3.
+func TestFromClusterWithFewRights(t *testing.T) {
 	hidden := strings.Replace(manager, `{name: POD_NAMESPACE, value: odh}`, `{name: POD_NAMESPACE, value: odh}, {name: ENABLE_MLFLOW, valueFrom: {configMapKeyRef: {name: params, key: m}}}`, 1)
 	refused := func() *cli.Cluster {
 		c := fakeCluster(t, hidden, scheduler)
@@ -209,7 +209,7 @@ func TestWhatMayNotBeRead(t *testing.T) {
 	}
 }
 
-// forbid lets a cluster refuse requests.
+// forbid makes a cluster reject requests.
 func forbid(t *testing.T, c *cli.Cluster, verb, resource string) {
 	t.Helper()
 	dynamic, ok := c.Dynamic.(*fakedynamic.FakeDynamicClient)
@@ -221,7 +221,7 @@ func forbid(t *testing.T, c *cli.Cluster, verb, resource string) {
 	})
 }
 
-// Owner references name the resource that is in the cluster, so that kubectl can compare and apply what is printed.
+// Owner references name the stored resource, so that kubectl can diff and apply the output.
 func TestOwnersInTheCluster(t *testing.T) {
 	live := `{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {namespace: team, name: a, uid: u-1}}`
 	for want, c := range map[string]*cli.Cluster{"uid: u-1\n": fakeCluster(t, manager, scheduler, live), `uid: ""`: fakeCluster(t, manager, scheduler)} {
@@ -231,7 +231,7 @@ func TestOwnersInTheCluster(t *testing.T) {
 	}
 }
 
-// Offline there are no settings but those of flags and environment.
+// Without a cluster settings come from flags and environment only.
 func TestTableIsShared(t *testing.T) {
 	if !strings.Contains(Command(cli.NewOptions("")).Long, strings.Join(kinds.Table().Names(), "\n  ")) {
 		t.Error("the help does not name every kind")

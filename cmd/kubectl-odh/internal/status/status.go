@@ -1,7 +1,6 @@
-// Package status is the sub-command that shows on one screen how the manager is, which components run, and how every resource
-// that they look after is.
+// Package status is the sub-command that shows the state of the manager, its components and all their resources.
 //
-// A [Report] is gathered from the cluster and judged by package health; text and JSON show the same one.
+// A [Report] is gathered from the cluster with the verdicts of package health. Text and structured output show the same report.
 package status
 
 import (
@@ -38,7 +37,6 @@ const examples = `  kubectl odh status
   kubectl odh status -o json | jq '.resources[] | select(.state == "Failed")'
   watch kubectl odh status`
 
-// Command shows how everything is.
 func Command(o *cli.Options) *cobra.Command {
 	var selector string
 	c := &cobra.Command{
@@ -48,7 +46,7 @@ func Command(o *cli.Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.Show(cli.View{Kind: "Status", Object: r, Text: r.text(o.Clock.Now()), Err: cli.Judgement(!r.OK, len(r.Notes) > 0)})
+			return o.Show(cli.View{Kind: "Status", Object: r, Text: r.text(o.Clock.Now()), Err: cli.ResultError(!r.OK, len(r.Notes) > 0)})
 		},
 	}
 	c.Flags().StringVarP(&selector, "selector", "l", "", "Show only resources with these labels, as in kubectl.")
@@ -56,7 +54,7 @@ func Command(o *cli.Options) *cobra.Command {
 	return c
 }
 
-// indent precedes each line that belongs to the line above.
+// indent is the indentation of continued lines.
 const indent = "  "
 
 func (r Report) text(now time.Time) string {
@@ -126,36 +124,36 @@ func (r Report) resources(now time.Time) string {
 		if began.IsZero() {
 			began = x.Created
 		}
-		table.Add(cli.Below(indent, x.Verdict), x.Word(), x.Namespace, x.Kind+"/"+x.Name, x.Reason, cli.Age(began, now))
+		table.Add(cli.Below(indent, x.Verdict), x.Label(), x.Namespace, x.Kind+"/"+x.Name, x.Reason, cli.Age(began, now))
 	}
 	return table.String()
 }
 
-// Report is what the command found out.
+// Report is the structured output.
 type Report struct {
-	// OK reports that nothing is wrong.
+	// OK reports that nothing needs attention.
 	OK         bool              `json:"ok"`
 	Manager    installed.Manager `json:"manager"`
 	Components []Component       `json:"components"`
-	// Resources are those that need attention first.
+	// Resources that need attention are first.
 	Resources []Resource `json:"resources"`
-	// Notes tell what could not be found out.
+	// Notes list gaps.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Component is how a component is.
+// Component is the state of a component.
 type Component struct {
 	Name string `json:"name"`
-	// State is on, off, waiting, or unknown where the settings of the manager could not be read.
+	// State is on, off, waiting, or unknown if the settings of the manager could not be read.
 	State string `json:"state"`
-	// WaitsFor are the kinds that it requires and the cluster does not serve.
+	// WaitsFor are the required kinds that the cluster does not serve.
 	WaitsFor []string `json:"waitsFor,omitempty"`
-	// Resources counts what it looks after, and NotReady those that need attention.
+	// Resources is the number of reconciled resources, NotReady the number of those that need attention.
 	Resources int `json:"resources"`
 	NotReady  int `json:"notReady"`
 }
 
-// Resource is how a resource is.
+// Resource is the state of a resource.
 type Resource struct {
 	Component  string    `json:"component"`
 	APIVersion string    `json:"apiVersion"`
@@ -172,7 +170,7 @@ type gatherer struct {
 	// namespace to look at, empty for all.
 	namespace string
 	// confined to the namespace of the context, since listing all is forbidden.
-	confined atomic.Bool
+	restricted atomic.Bool
 }
 
 // gather finds out everything. An error means that nothing was found out.
@@ -183,28 +181,28 @@ func gather(ctx context.Context, o *cli.Options, selector string) (Report, error
 	}
 	g := &gatherer{Reader: reader, namespace: o.Namespace()}
 	if g.namespace != "" {
-		if u, err := g.Noting(nil).Get(ctx, g.Kind("Namespace"), "", g.namespace); u == nil && err == nil {
+		if u, err := g.WithGaps(nil).Get(ctx, g.Kind("Namespace"), "", g.namespace); u == nil && err == nil {
 			return Report{}, fmt.Errorf("namespace %q does not exist", g.namespace)
 		}
 	}
 	manager := installed.Find(ctx, reader, o.ManagerNamespace, o.Clock.Now())
 	// As far as that can be seen. Whether a replica leads counts where there is a Lease.
 	r := Report{Manager: manager, OK: manager.Hidden && !manager.Found || manager.State.OK() && (manager.Lease == nil || manager.Leads)}
-	judge := g.judge(ctx, manager)
+	verdictOf := g.verdictFunc(ctx, manager)
 	all := kinds.All()
 	lists := fetch.Map(all, func(k kinds.Kind) []unstructured.Unstructured {
-		return k.Of(g.read(ctx, k.GroupKind().String(), selector))
+		return k.Select(g.list(ctx, k.GroupKind().String(), selector))
 	})
 	for _, component := range kinds.Components() {
-		r.add(newComponent(component, manager, reader.Set), slices.Concat(lists[:len(component.Kinds)]...), judge)
+		r.add(newComponent(component, manager, reader.Set), slices.Concat(lists[:len(component.Kinds)]...), verdictOf)
 		lists = lists[len(component.Kinds):]
 	}
 	slices.SortStableFunc(r.Resources, func(a, b Resource) int {
 		return cmp.Or(cmp.Compare(a.State.Rank(), b.State.Rank()), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace),
 			cmp.Compare(a.Name, b.Name))
 	})
-	if g.confined.Load() {
-		r.Notes = append(r.Notes, "not allowed to look at all namespaces; what is in namespace "+g.Own+" is shown, -n chooses another")
+	if g.restricted.Load() {
+		r.Notes = append(r.Notes, "not allowed to look at all namespaces; what is in namespace "+g.ContextNamespace+" is shown, -n chooses another")
 	}
 	r.Notes = append(r.Notes, g.Notes()...)
 	if unread := manager.Unreadable(); unread != "" {
@@ -214,10 +212,10 @@ func gather(ctx context.Context, o *cli.Options, selector string) (Report, error
 }
 
 // add adds a component and its objects.
-func (r *Report) add(c Component, objects []unstructured.Unstructured, judge func(*unstructured.Unstructured) health.Verdict) {
+func (r *Report) add(c Component, objects []unstructured.Unstructured, verdictOf func(*unstructured.Unstructured) health.Verdict) {
 	for i := range objects {
 		u := &objects[i]
-		x := Resource{c.Name, u.GetAPIVersion(), u.GetKind(), u.GetNamespace(), u.GetName(), u.GetCreationTimestamp().Time, judge(u)}
+		x := Resource{c.Name, u.GetAPIVersion(), u.GetKind(), u.GetNamespace(), u.GetName(), u.GetCreationTimestamp().Time, verdictOf(u)}
 		r.Resources = append(r.Resources, x)
 		c.Resources++
 		if !x.State.OK() {
@@ -227,25 +225,25 @@ func (r *Report) add(c Component, objects []unstructured.Unstructured, judge fun
 	r.Components = append(r.Components, c)
 }
 
-// read lists a kind in all namespaces, or at least in the one of the context.
-func (g *gatherer) read(ctx context.Context, name, selector string) []unstructured.Unstructured {
-	kind, quiet, options := g.Kind(name), g.Noting(nil), metav1.ListOptions{LabelSelector: selector}
+// list lists a kind in all namespaces, or at least in that of the context.
+func (g *gatherer) list(ctx context.Context, name, selector string) []unstructured.Unstructured {
+	kind, quiet, options := g.Kind(name), g.WithGaps(nil), metav1.ListOptions{LabelSelector: selector}
 	found, err := quiet.List(ctx, kind, g.namespace, options)
 	if apierrors.IsForbidden(err) && kind.Namespaced && g.namespace == "" {
-		g.confined.Store(true)
-		found, err = quiet.List(ctx, kind, g.Own, options)
+		g.restricted.Store(true)
+		found, err = quiet.List(ctx, kind, g.ContextNamespace, options)
 	}
 	g.Note(err)
 	return found
 }
 
-// newComponent returns whether a component runs, from the settings of the manager and from what is served.
+// newComponent returns the state of a component, from the settings of the manager and the served kinds.
 func newComponent(component kinds.Component, manager installed.Manager, set fetch.Set) Component {
-	c := Component{Name: component.Name, State: "on", WaitsFor: component.Missing(set.Has)}
+	c := Component{Name: component.Name, State: "on", WaitsFor: component.MissingKinds(set.Has)}
 	switch {
 	case !manager.Known():
 		c.State = "unknown"
-	case !manager.On(c.Name):
+	case !manager.IsEnabled(c.Name):
 		c.State, c.WaitsFor = "off", nil
 	case len(c.WaitsFor) > 0:
 		c.State = "waiting"
@@ -253,11 +251,11 @@ func newComponent(component kinds.Component, manager installed.Manager, set fetc
 	return c
 }
 
-// judge returns a function that judges a resource: a runtime of ModelMesh, which has no status, also by why the manager refuses it, and by
-// the worst of the Deployments that it owns.
-func (g *gatherer) judge(ctx context.Context, manager installed.Manager) func(*unstructured.Unstructured) health.Verdict {
-	workloads := g.read(ctx, "Deployment.apps", names.ComponentLabel+"=modelmesh,"+names.OperatorLabel+"="+names.OperatorName)
-	refusal := render.Refusals(ctx, g.Reader, manager)
+// verdictFunc returns a function that returns the verdict of a resource. For a runtime of ModelMesh, which has no status, it includes the
+// rejection by the manager and the worst of its Deployments.
+func (g *gatherer) verdictFunc(ctx context.Context, manager installed.Manager) func(*unstructured.Unstructured) health.Verdict {
+	workloads := g.list(ctx, "Deployment.apps", names.ComponentLabel+"=modelmesh,"+names.OperatorLabel+"="+names.OperatorName)
+	runtimeProblem := render.RuntimeProblems(ctx, g.Reader, manager)
 	return func(u *unstructured.Unstructured) health.Verdict {
 		verdict := health.Of(u)
 		if verdict.State != health.Healthy || !kinds.IsRuntime(u.GroupVersionKind()) {
@@ -273,7 +271,7 @@ func (g *gatherer) judge(ctx context.Context, manager installed.Manager) func(*u
 				worst = found
 			}
 		}
-		if problem := refusal(u); problem != "" {
+		if problem := runtimeProblem(u); problem != "" {
 			worst = health.Verdict{State: health.Failed, Reason: "InvalidRuntime", Message: problem}
 		}
 		worst.Paused = verdict.Paused

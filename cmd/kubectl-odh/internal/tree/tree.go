@@ -1,7 +1,7 @@
-// Package tree is the sub-command that shows what a resource consists of in the cluster, down to the pods, and how each part is.
+// Package tree is the sub-command that shows the objects of a resource, down to the pods, and their state.
 //
-// Objects of a resource are found by owner references, and without these (data that is kept, objects in other namespaces and those of
-// cluster scope) by labels. Of Secrets no more than metadata is read.
+// Objects are found by owner references, and otherwise (retained data, other namespaces, cluster scope) by labels. Only the metadata of
+// Secrets is read.
 package tree
 
 import (
@@ -45,16 +45,15 @@ const examples = `  kubectl odh tree mlflow/mlflow
   kubectl odh tree -n team raycluster/demo appwrapper/train
   kubectl odh tree -n team deployment web`
 
-// Result is what the command prints for programs.
+// Result is the structured output.
 type Result struct {
-	// OK reports that nothing in the trees is wrong.
+	// OK reports that no object in the trees needs attention.
 	OK    bool    `json:"ok"`
 	Trees []*Node `json:"trees"`
-	// Notes tell what could not be found out.
+	// Notes list gaps.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Command shows what resources consist of.
 func Command(o *cli.Options) *cobra.Command {
 	var selector string
 	c := &cobra.Command{
@@ -67,7 +66,7 @@ func Command(o *cli.Options) *cobra.Command {
 	return c
 }
 
-// show makes the trees of the resources that arguments name.
+// show prints the trees of the resources in args.
 func show(c *cobra.Command, o *cli.Options, args []string, selector string) error {
 	if len(args) == 0 || o.AllNamespaces {
 		return errors.New("tree: name resources of one namespace as KIND/NAME, such as mlflow/mlflow, or as KIND NAME")
@@ -85,13 +84,13 @@ func show(c *cobra.Command, o *cli.Options, args []string, selector string) erro
 	result := Result{OK: true}
 	for _, info := range infos {
 		top := g.tree(c.Context(), info.Object.(*unstructured.Unstructured))
-		for _, n := range top.all() {
+		for _, n := range top.flatten() {
 			result.OK = result.OK && n.State.OK()
 		}
 		result.Trees = append(result.Trees, top)
 	}
 	result.Notes = g.notes()
-	return o.Show(cli.View{Kind: "Tree", Object: result, Text: result.text(o.Clock.Now()), Err: cli.Judgement(!result.OK, len(result.Notes) > 0)})
+	return o.Show(cli.View{Kind: "Tree", Object: result, Text: result.text(o.Clock.Now()), Err: cli.ResultError(!result.OK, len(result.Notes) > 0)})
 }
 
 func (r Result) text(now time.Time) string {
@@ -107,31 +106,31 @@ func (r Result) text(now time.Time) string {
 	return strings.Join(parts, "\n")
 }
 
-// marks follow the names of objects that have no owner.
-var marks = map[Relation]string{Kept: " (kept)", Labelled: " (by label)"}
+// relationSuffixes are appended to the names of objects without an owner.
+var relationSuffixes = map[Relation]string{Kept: " (kept)", Labelled: " (by label)"}
 
-// draw adds rows for a node and what is below it, but for ReplicaSets of former pod templates, which are kept for rollbacks.
+// draw adds rows for a node and its descendants, except ReplicaSets of previous pod templates.
 func (n *Node) draw(table *cli.Table, now time.Time, indent string) {
 	if n.Kind == "ReplicaSet" && n.State == health.Idle && len(n.Children) == 0 {
 		return
 	}
-	name, below := indent+n.Kind+"/"+n.Name+marks[n.Relation], indent+"  "
-	table.Add(cli.Below(below, n.Verdict), name, n.Namespace, n.Word(), n.Reason, cli.Age(n.Created, now))
+	name, childIndent := indent+n.Kind+"/"+n.Name+relationSuffixes[n.Relation], indent+"  "
+	table.Add(cli.Below(childIndent, n.Verdict), name, n.Namespace, n.Label(), n.Reason, cli.Age(n.Created, now))
 	for _, child := range n.Children {
-		child.draw(table, now, below)
+		child.draw(table, now, childIndent)
 	}
 }
 
-// Relation says why an object is part of a tree.
+// Relation is the relation of an object to its parent in a tree.
 type Relation string
 
 // Relations to the object above.
 const (
-	// Owned objects name the one above as their owner and go with it.
+	// Owned objects have the parent as owner and are garbage-collected with it.
 	Owned Relation = "owned"
-	// Labelled objects are found by their labels; the manager removes them when the one above goes.
+	// Labelled objects are found by labels; the manager deletes them with the parent.
 	Labelled Relation = "labelled"
-	// Kept objects are found by their labels and stay when the one above goes: data.
+	// Kept objects are found by labels and are retained when the parent is deleted: data.
 	Kept Relation = "kept"
 )
 
@@ -146,26 +145,26 @@ type Node struct {
 	health.Verdict
 	Children []*Node `json:"children,omitempty"`
 
-	// Live is the object; of Secrets, its metadata.
+	// Live is the object; only metadata for Secrets.
 	Live *unstructured.Unstructured `json:"-"`
 }
 
-// all are a node and those below it.
-func (n *Node) all() []*Node {
+// flatten returns a node and its descendants.
+func (n *Node) flatten() []*Node {
 	out := []*Node{n}
 	for _, child := range n.Children {
-		out = append(out, child.all()...)
+		out = append(out, child.flatten()...)
 	}
 	return out
 }
 
-// Selectors of objects of a resource that do not name it as their owner; NAME is replaced by the name of the resource.
-const ofComponent = names.OperatorLabel + "=" + names.OperatorName + "," + names.ComponentLabel + "="
+// Selectors of objects of a resource that have no owner reference to it; NAME is replaced by the name of the resource.
+const componentSelector = names.OperatorLabel + "=" + names.OperatorName + "," + names.ComponentLabel + "="
 
 var selectors = map[schema.GroupKind][]string{
-	{Group: "mlflow.opendatahub.io", Kind: "MLflow"}:               {ofComponent + "mlflow"}, // there is one MLflow at most
-	{Group: "components.platform.opendatahub.io", Kind: "AIHub"}:   {ofComponent + "platform"},
-	{Group: "modelregistry.opendatahub.io", Kind: "ModelRegistry"}: {ofComponent + "modelregistry,app in (NAME,NAME-postgres)"},
+	{Group: "mlflow.opendatahub.io", Kind: "MLflow"}:               {componentSelector + "mlflow"}, // a singleton
+	{Group: "components.platform.opendatahub.io", Kind: "AIHub"}:   {componentSelector + "platform"},
+	{Group: "modelregistry.opendatahub.io", Kind: "ModelRegistry"}: {componentSelector + "modelregistry,app in (NAME,NAME-postgres)"},
 	{Group: "aihub.opendatahub.io", Kind: "Catalog"}: {
 		"app.kubernetes.io/created-by=model-registry-operator,component in (model-catalog,model-catalog-postgres)",
 	},
@@ -173,35 +172,34 @@ var selectors = map[schema.GroupKind][]string{
 	{Group: "workload.codeflare.dev", Kind: "AppWrapper"}: {"workload.codeflare.dev/appwrapper=NAME"},
 }
 
-// homes are labels that name the namespace of the resource on objects that are elsewhere.
-var homes = []string{"modelregistry.opendatahub.io/namespace", raycluster.LabelClusterNamespace}
+// namespaceLabels are labels with the namespace of the resource, on objects in other namespaces.
+var namespaceLabels = []string{"modelregistry.opendatahub.io/namespace", raycluster.LabelClusterNamespace}
 
-// noise are kinds that are left out of trees: they describe other objects, or are copies of them.
-var noise = []string{"Event", "Endpoints", "EndpointSlice", "PodMetrics", "PackageManifest", "Lease", "ComponentStatus", "Node"}
+// excludedKinds are not part of trees: they describe or copy other objects.
+var excludedKinds = []string{"Event", "Endpoints", "EndpointSlice", "PodMetrics", "PackageManifest", "Lease", "ComponentStatus", "Node"}
 
-// clusterGroups are the groups of which objects of cluster scope may belong to a resource; asking for all others would only show
-// what users may not read.
+// clusterGroups are the API groups of cluster-scoped objects that may belong to a resource; users may lack rights to list others.
 var clusterGroups = []string{"", "rbac.authorization.k8s.io", "console.openshift.io", "user.openshift.io", "kueue.x-k8s.io"}
 
-// gatherer reads what trees are made of.
+// gatherer reads the objects of trees.
 type gatherer struct {
 	fetch.Reader
-	byUID    map[types.UID]*Node
-	found    []*Node
-	searched map[string]bool // namespaces that were searched whole; "" for the objects of the manager in all
-	confined atomic.Bool     // objects of the manager in other namespaces cannot be searched
+	byUID      map[types.UID]*Node
+	found      []*Node
+	searched   map[string]bool // searched namespaces; "" for managed objects in all namespaces
+	restricted atomic.Bool     // managed objects cannot be listed in all namespaces
 }
 
 func newGatherer(reader fetch.Reader) *gatherer {
 	return &gatherer{Reader: reader, byUID: map[types.UID]*Node{}, searched: map[string]bool{}}
 }
 
-// Parts returns resources and the objects that belong to them, and notes about what could not be read.
+// Parts returns resources and the objects that belong to them, and notes about gaps.
 func Parts(ctx context.Context, reader fetch.Reader, resources []*unstructured.Unstructured) (parts []*Node, notes []string) {
 	g := newGatherer(reader)
 	seen := map[types.UID]bool{}
 	for _, live := range resources {
-		for _, n := range g.tree(ctx, live).all() {
+		for _, n := range g.tree(ctx, live).flatten() {
 			if !seen[n.Live.GetUID()] {
 				parts = append(parts, n)
 			}
@@ -211,22 +209,21 @@ func Parts(ctx context.Context, reader fetch.Reader, resources []*unstructured.U
 	return parts, g.notes()
 }
 
-// tree returns the tree of an object.
 func (g *gatherer) tree(ctx context.Context, live *unstructured.Unstructured) *Node {
 	root := g.add(live)
 	g.search(ctx, "")
 	namespaces := map[string]bool{}
-	for _, n := range g.grow(root).all() { // as far as the objects of the manager tell
+	for _, n := range g.buildTree(root).flatten() { // from managed objects
 		namespaces[n.Namespace] = true
 	}
-	if live.GetNamespace() == "" && g.confined.Load() {
-		namespaces[g.Own] = true
+	if live.GetNamespace() == "" && g.restricted.Load() {
+		namespaces[g.ContextNamespace] = true
 	}
 	g.search(ctx, slices.Sorted(maps.Keys(namespaces))...)
-	return g.grow(root)
+	return g.buildTree(root)
 }
 
-// add records an object once: some objects are served in several API groups.
+// add adds an object once: some objects are served in several API groups.
 func (g *gatherer) add(u *unstructured.Unstructured) *Node {
 	n := g.byUID[u.GetUID()]
 	if n == nil {
@@ -236,15 +233,15 @@ func (g *gatherer) add(u *unstructured.Unstructured) *Node {
 	return n
 }
 
-// grow returns the tree below a root. Each object is in it once: below its controller, else below the owner that comes first.
-func (g *gatherer) grow(root *Node) *Node {
+// buildTree returns the tree below a root. Each object occurs once: below its controller, or else its first owner.
+func (g *gatherer) buildTree(root *Node) *Node {
 	placed, top := map[types.UID]bool{root.Live.GetUID(): true}, *root
-	g.attach(&top, placed, g.owned)
-	g.attach(&top, placed, g.selected)
+	g.attach(&top, placed, g.ownedRelation)
+	g.attach(&top, placed, g.labelRelation)
 	return &top
 }
 
-// attach puts objects that have no place yet, and what they own, below a node.
+// attach adds related objects that are not placed yet, and their owned objects, below a node.
 func (g *gatherer) attach(n *Node, placed map[types.UID]bool, related func(n, o *Node) Relation) {
 	for _, o := range g.found {
 		relation := related(n, o)
@@ -255,39 +252,39 @@ func (g *gatherer) attach(n *Node, placed map[types.UID]bool, related func(n, o 
 		child := *o
 		child.Relation = relation
 		n.Children = append(n.Children, &child)
-		g.attach(&child, placed, g.owned)
+		g.attach(&child, placed, g.ownedRelation)
 	}
 	slices.SortFunc(n.Children, func(a, b *Node) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 }
 
-// controlled reports whether the controller of an object was found.
-func (g *gatherer) controlled(o *Node) bool {
+// hasKnownController reports whether the controller of an object was found.
+func (g *gatherer) hasKnownController(o *Node) bool {
 	ref := metav1.GetControllerOfNoCopy(o.Live)
 	return ref != nil && g.byUID[ref.UID] != nil
 }
 
-// owned reports whether an object is to be below one of its owners.
-func (g *gatherer) owned(n, o *Node) Relation {
+// ownedRelation returns Owned if n is the controller of o, or an owner of o without a known controller.
+func (g *gatherer) ownedRelation(n, o *Node) Relation {
 	for _, ref := range o.Live.GetOwnerReferences() {
-		if ref.UID == n.Live.GetUID() && (ptr.Deref(ref.Controller, false) || !g.controlled(o)) {
+		if ref.UID == n.Live.GetUID() && (ptr.Deref(ref.Controller, false) || !g.hasKnownController(o)) {
 			return Owned
 		}
 	}
 	return ""
 }
 
-// selected reports whether the labels of an object assign it to a node.
-func (g *gatherer) selected(n, o *Node) Relation {
+// labelRelation returns Labelled or Kept if the labels of o assign it to n.
+func (g *gatherer) labelRelation(n, o *Node) Relation {
 	near := n.Namespace == "" || o.Namespace == n.Namespace ||
-		slices.ContainsFunc(homes, func(label string) bool { return o.Live.GetLabels()[label] == n.Namespace })
+		slices.ContainsFunc(namespaceLabels, func(label string) bool { return o.Live.GetLabels()[label] == n.Namespace })
 	matches := func(text string) bool {
 		s, err := labels.Parse(strings.ReplaceAll(text, "NAME", n.Name))
 		return err == nil && s.Matches(labels.Set(o.Live.GetLabels()))
 	}
 	switch {
-	case !near || g.controlled(o) || !slices.ContainsFunc(selectors[n.Live.GroupVersionKind().GroupKind()], matches):
+	case !near || g.hasKnownController(o) || !slices.ContainsFunc(selectors[n.Live.GroupVersionKind().GroupKind()], matches):
 		return ""
 	case o.Kind == "PersistentVolumeClaim":
 		return Kept
@@ -295,37 +292,37 @@ func (g *gatherer) selected(n, o *Node) Relation {
 	return Labelled
 }
 
-// search lists the objects of namespaces once, since other controllers create what pods belong to. The namespace "" means the objects of the
-// manager in the whole cluster.
+// search lists the objects of namespaces once, since owners of pods may be created by other controllers. The namespace "" means managed
+// objects in the whole cluster.
 func (g *gatherer) search(ctx context.Context, namespaces ...string) {
 	for _, namespace := range namespaces {
 		if g.searched[namespace] {
 			continue
 		}
 		g.searched[namespace] = true
-		wanted := slices.DeleteFunc(slices.Clone(g.Kinds), func(k fetch.Kind) bool {
+		listed := slices.DeleteFunc(slices.Clone(g.Kinds), func(k fetch.Kind) bool {
 			foreign := !k.Namespaced && !slices.Contains(clusterGroups, k.Group) && kinds.ComponentOf(k.GroupKind()) == ""
-			return foreign || !k.Listable || slices.Contains(noise, k.Kind) || !k.Namespaced && namespace != "" || g.Kind(k.GroupKind().String()) != k
+			return foreign || !k.Listable || slices.Contains(excludedKinds, k.Kind) || !k.Namespaced && namespace != "" || g.Kind(k.GroupKind().String()) != k
 		})
-		found := fetch.Map(wanted, func(k fetch.Kind) []unstructured.Unstructured { return g.list(ctx, k, namespace) })
+		found := fetch.Map(listed, func(k fetch.Kind) []unstructured.Unstructured { return g.list(ctx, k, namespace) })
 		for _, u := range slices.Concat(found...) {
 			g.add(&u)
 		}
 	}
 }
 
-// list lists a kind. That other namespaces cannot be searched is noted once for all kinds: the known namespaces are searched anyway.
+// list lists a kind. A missing right to list in all namespaces is noted once for all kinds, since known namespaces are searched anyway.
 func (g *gatherer) list(ctx context.Context, kind fetch.Kind, namespace string) []unstructured.Unstructured {
-	options, list := metav1.ListOptions{}, g.Noting(nil).List
+	options, list := metav1.ListOptions{}, g.WithGaps(nil).List
 	if namespace == "" {
 		options.LabelSelector = names.OperatorLabel + "=" + names.OperatorName
 	}
 	if kind.Kind == "Secret" {
-		list = g.Noting(nil).ListMetadata
+		list = g.WithGaps(nil).ListMetadata
 	}
 	found, err := list(ctx, kind, namespace, options)
 	if apierrors.IsForbidden(err) && kind.Namespaced && namespace == "" {
-		g.confined.Store(true)
+		g.restricted.Store(true)
 		return nil
 	}
 	g.Note(err)
@@ -335,9 +332,9 @@ func (g *gatherer) list(ctx context.Context, kind fetch.Kind, namespace string) 
 	return found
 }
 
-// notes say what could not be read.
+// notes returns notes about gaps.
 func (g *gatherer) notes() []string {
-	if !g.confined.Load() {
+	if !g.restricted.Load() {
 		return g.Notes()
 	}
 	searched := slices.Sorted(maps.Keys(g.searched))[1:] // without the ""

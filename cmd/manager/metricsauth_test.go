@@ -1,0 +1,118 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/client-go/rest"
+)
+
+// reviewer is an API server that knows the tokens "reader" and "stranger".
+func reviewer(t *testing.T, asked *atomic.Int32, broken *atomic.Bool) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		if broken.Load() {
+			http.Error(w, "broken", http.StatusBadGateway)
+			return
+		}
+		var answer any
+		if strings.HasSuffix(r.URL.Path, "/tokenreviews") {
+			review := &authenticationv1.TokenReview{}
+			_ = json.NewDecoder(r.Body).Decode(review)
+			review.Status.Authenticated = review.Spec.Token == "reader" || review.Spec.Token == "stranger"
+			review.Status.User = authenticationv1.UserInfo{Username: review.Spec.Token, Groups: []string{"g"},
+				Extra: map[string]authenticationv1.ExtraValue{"k": {"v"}}}
+			answer = review
+		} else {
+			review := &authorizationv1.SubjectAccessReview{}
+			_ = json.NewDecoder(r.Body).Decode(review)
+			path := review.Spec.NonResourceAttributes
+			review.Status.Allowed = review.Spec.User == "reader" && review.Spec.Groups[0] == "g" && review.Spec.Extra["k"][0] == "v" &&
+				path.Path == "/metrics" && path.Verb == "get"
+			answer = review
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(answer)
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+func TestScrapers(t *testing.T) {
+	var asked atomic.Int32
+	var broken atomic.Bool
+	server := reviewer(t, &asked, &broken)
+	filter, err := metricsAuthFilter(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, server.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler, err := filter(logr.Discard(), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("metrics")) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := func(method, path, authorization string) int {
+		request := httptest.NewRequest(method, path, nil)
+		if authorization != "" {
+			request.Header.Set("Authorization", authorization)
+		}
+		recorder := httptest.NewRecorder()
+		handler.ServeHTTP(recorder, request)
+		if (recorder.Body.String() == "metrics") != (recorder.Code == http.StatusOK) {
+			t.Errorf("status %d with body %q", recorder.Code, recorder.Body)
+		}
+		return recorder.Code
+	}
+	for _, tc := range []struct {
+		name, method, path, authorization string
+		status, questions                 int
+	}{
+		{"no token", "GET", "/metrics", "", 401, 0},
+		{"no bearer", "GET", "/metrics", "Basic cmVhZGVyOg==", 401, 0},
+		{"empty token", "GET", "/metrics", "Bearer ", 401, 0},
+		{"unknown token", "GET", "/metrics", "Bearer unknown", 401, 1},
+		{"unknown token again", "GET", "/metrics", "Bearer unknown", 401, 1},
+		{"may not", "GET", "/metrics", "Bearer stranger", 403, 2},
+		{"may", "GET", "/metrics", "Bearer reader", 200, 2},
+		{"may again", "GET", "/metrics", "Bearer reader", 200, 2},
+		{"other path", "GET", "/debug", "Bearer reader", 403, 2},
+		{"other method", "POST", "/metrics", "Bearer reader", 403, 2},
+	} {
+		asked.Store(0)
+		if got := get(tc.method, tc.path, tc.authorization); got != tc.status || int(asked.Load()) != tc.questions {
+			t.Errorf("%s: status %d after %d questions, want %d after %d", tc.name, got, asked.Load(), tc.status, tc.questions)
+		}
+	}
+
+	broken.Store(true)
+	if got := get("GET", "/metrics", "Bearer late"); got != http.StatusInternalServerError {
+		t.Errorf("an API server that fails: status %d", got)
+	}
+	broken.Store(false)
+	if got := get("GET", "/metrics", "Bearer late"); got != http.StatusUnauthorized {
+		t.Errorf("a failure is not remembered: status %d", got)
+	}
+}
+
+// Concurrent reviews are limited; further requests get status 429, and their connection is closed.
+func TestConcurrentReviewsAreLimited(t *testing.T) {
+	s := metricsAuth{slots: make(chan struct{}, 1)}
+	s.slots <- struct{}{}
+	handler, err := s.filter(logr.Discard(), http.NotFoundHandler())
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, recorder := httptest.NewRequest(http.MethodGet, "/metrics", nil), httptest.NewRecorder()
+	request.Header.Set("Authorization", "Bearer made-up")
+	handler.ServeHTTP(recorder, request)
+	if recorder.Code != http.StatusTooManyRequests || recorder.Header().Get("Connection") != "close" {
+		t.Errorf("%d %v", recorder.Code, recorder.Header())
+	}
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/admission"
+)
+
+const (
+	// readHeaderTimeout, readTimeout and writeTimeout limit slow clients, as in http.Server.
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 10 * time.Second
+	writeTimeout      = 40 * time.Second
+	// probeTimeout limits a readiness check.
+	probeTimeout = 10 * time.Second
+	// maxConnections is more than API servers open. Each connection takes memory before it sends a request.
+	maxConnections = 1000
+	maxHeaderBytes = 16 << 10
+)
+
+// limitedServer is a webhook server with limits for connections and slow clients, because every pod can reach the port. The server of the
+// library has neither.
+type limitedServer struct {
+	webhook.Server
+	address string
+	tls     []func(*tls.Config)
+	started atomic.Bool
+}
+
+func newLimitedServer(port int, options ...func(*tls.Config)) *limitedServer {
+	return &limitedServer{Server: webhook.NewServer(webhook.Options{}), address: net.JoinHostPort("", strconv.Itoa(port)), tls: options}
+}
+
+// budgetedServer is a webhook server whose requests share a memory budget.
+type budgetedServer struct {
+	webhook.Server
+	budget *admission.Budget
+}
+
+// Register implements webhook.Server.
+func (g budgetedServer) Register(path string, hook http.Handler) {
+	g.Server.Register(path, g.budget.Guard(hook))
+}
+
+// Start implements manager.Runnable.
+func (b *limitedServer) Start(ctx context.Context) error {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	for _, set := range b.tls {
+		set(config)
+	}
+	// API servers call webhooks with HTTP/1.1. With HTTP/2, bodies are buffered before a handler reads them.
+	config.NextProtos = []string{"http/1.1"}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", b.address)
+	if err != nil {
+		return fmt.Errorf("listening for webhooks: %w", err)
+	}
+	open := connectionLimiter{open: map[net.Conn]struct{}{}}
+	server := &http.Server{
+		Handler: b.WebhookMux(), BaseContext: func(net.Listener) context.Context { return ctx }, ConnState: open.onStateChange,
+		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleConnectionTimeout, MaxHeaderBytes: maxHeaderBytes,
+	}
+	ended := make(chan error, 1)
+	defer context.AfterFunc(ctx, func() {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		ended <- server.Shutdown(last)
+	})()
+	b.started.Store(true)
+	if err := server.Serve(tls.NewListener(listener, config)); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving webhooks: %w", err)
+	}
+	return <-ended
+}
+
+// StartedChecker implements webhook.Server. It checks that the server accepts a TLS connection.
+func (b *limitedServer) StartedChecker() healthz.Checker {
+	dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: probeTimeout}, Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // the certificate is for other names
+	return func(r *http.Request) error {
+		if !b.started.Load() {
+			return errors.New("the webhook server has not started yet")
+		}
+		connection, err := dialer.DialContext(r.Context(), "tcp", b.address)
+		if err != nil {
+			return fmt.Errorf("the webhook server cannot be reached: %w", err)
+		}
+		return connection.Close()
+	}
+}
+
+// connectionLimiter limits the open connections of a server.
+type connectionLimiter struct {
+	mu   sync.Mutex
+	open map[net.Conn]struct{}
+}
+
+// onStateChange tracks the state of a connection. Above the limit it closes a random one, most likely of the client with the most.
+func (c *connectionLimiter) onStateChange(connection net.Conn, state http.ConnState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		for other := range c.open {
+			if len(c.open) < maxConnections {
+				break
+			}
+			delete(c.open, other)
+			go func() { _ = other.Close() }() // may block on the peer
+		}
+		c.open[connection] = struct{}{}
+	case http.StateClosed, http.StateHijacked:
+		delete(c.open, connection)
+	case http.StateActive, http.StateIdle:
+	}
+}

@@ -1,0 +1,104 @@
+package rules
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+)
+
+var whileNew = []Rule{
+	{"take it up", always, func(*Facts) Decision { return transitionTo(awv1beta2.PhaseSuspended) }},
+}
+
+var whileSuspended = []Rule{
+	{"kept suspended", suspended, stay},
+	{"components were changed", componentsChanged, (*Facts).failComponentsChanged},
+	{"not reviewed", func(f *Facts) bool { return f.Unreviewed }, func(f *Facts) Decision {
+		return f.fail(awv1beta2.ReasonNotReviewed, "no webhook of this operator has seen who created the AppWrapper, so it is not known what it may create: "+
+			"delete it and create it again", "")
+	}},
+	{"start", always, func(*Facts) Decision {
+		const message = "Suspend is false"
+		d := transitionTo(awv1beta2.PhaseResuming,
+			trueCondition(awv1beta2.ConditionQuotaReserved, awv1beta2.ReasonResuming, message),
+			trueCondition(awv1beta2.ConditionResourcesDeployed, awv1beta2.ReasonResuming, message),
+			falseCondition(awv1beta2.ConditionPodsReady, awv1beta2.ReasonResuming, message),
+			falseCondition(awv1beta2.ConditionUnhealthy, awv1beta2.ReasonResuming, message))
+		d.Announce = true
+		return d
+	}},
+}
+
+var whileResuming = []Rule{
+	{"suspend", suspended, toSuspending},
+	{"components were changed", componentsChanged, (*Facts).failComponentsChanged},
+	{"announce what will be created", needsAnnouncement, func(*Facts) Decision { return Decision{Announce: true, RequeueAfter: Immediately} }},
+	{"run", allDeployed, (*Facts).run},
+	{"create", func(f *Facts) bool { return f.Created == nil }, func(*Facts) Decision { return Decision{Action: CreateComponents} }},
+	{"run what was just created", func(f *Facts) bool { return f.Created.Err == nil }, (*Facts).run},
+	{"creation failed for good", func(f *Facts) bool { return f.Created.Fatal }, func(f *Facts) Decision {
+		return f.fail(awv1beta2.ReasonCreateFailed, createFailed(f), "")
+	}},
+	{"try creation again", func(f *Facts) bool { return f.until(f.admissionDeadline()) > 0 }, func(f *Facts) Decision {
+		return Decision{RequeueAfter: f.backoff()}.withConditions([]metav1.Condition{falseCondition(awv1beta2.ConditionPodsReady, awv1beta2.ReasonCreateFailed, createFailed(f))})
+	}},
+	{"creation took too long", always, func(f *Facts) Decision {
+		return f.retryOrFail(awv1beta2.ReasonCreateFailed, createFailed(f), "")
+	}},
+}
+
+func suspended(f *Facts) bool { return f.Suspend }
+
+func componentsChanged(f *Facts) bool { return f.ComponentsChanged }
+
+// failComponentsChanged fails a workload whose components are not those that were reviewed and queued.
+func (f *Facts) failComponentsChanged() Decision {
+	return f.fail(awv1beta2.ReasonComponentsChanged, "components were added or removed after the AppWrapper was created: delete it and create it again", "")
+}
+
+func toSuspending(*Facts) Decision { return transitionTo(awv1beta2.PhaseSuspending) }
+
+// needsAnnouncement reports whether a component must be announced: an object that is created before could be lost in a crash.
+func needsAnnouncement(f *Facts) bool {
+	return f.Created == nil && f.count(func(c ComponentFact) bool { return c.Stage == NotCreated }) > 0
+}
+
+func allDeployed(f *Facts) bool {
+	return f.count(func(c ComponentFact) bool { return c.Stage != Deployed }) == 0
+}
+
+func (f *Facts) run() Decision {
+	return transitionTo(awv1beta2.PhaseRunning).withConditions(f.clearCreateFailed(awv1beta2.ReasonResuming, "The components have been created"))
+}
+
+// clearCreateFailed replaces the reason CreateFailed in PodsReady.
+func (f *Facts) clearCreateFailed(reason, message string) []metav1.Condition {
+	if f.reason(awv1beta2.ConditionPodsReady) != awv1beta2.ReasonCreateFailed {
+		return nil
+	}
+	return []metav1.Condition{falseCondition(awv1beta2.ConditionPodsReady, reason, message)}
+}
+
+func createFailed(f *Facts) string {
+	return fmt.Sprintf("error creating components: %v", f.Created.Err)
+}
+
+// admissionDeadline returns when components must have been created.
+func (f *Facts) admissionDeadline() time.Time {
+	return f.since(awv1beta2.ConditionResourcesDeployed).Add(f.Terms.AdmissionGrace)
+}
+
+// Bounds of the delay of a retried creation.
+const (
+	minRetry = time.Second
+	maxRetry = 30 * time.Second
+)
+
+// backoff returns the delay of the next creation: half the time since the first attempt, bounded, and not beyond the admission grace period.
+func (f *Facts) backoff() time.Duration {
+	elapsed := f.Now.Sub(f.since(awv1beta2.ConditionResourcesDeployed))
+	return min(max(elapsed/2, minRetry), maxRetry, f.until(f.admissionDeadline()))
+}

@@ -1,0 +1,60 @@
+package rules
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+)
+
+func TestRulesWhileNewAndSuspended(t *testing.T) {
+	runCases(t, awv1beta2.PhaseEmpty, whileNew, []ruleCase{
+		{"first reconcile", nil, want{rule: "take it up", next: awv1beta2.PhaseSuspended, again: Immediately}},
+		{"first reconcile of a suspended one", []change{suspend}, want{rule: "take it up", next: awv1beta2.PhaseSuspended, again: Immediately}},
+	})
+	runCases(t, awv1beta2.PhaseSuspended, whileSuspended, []ruleCase{
+		{"suspended", []change{suspend}, want{rule: "kept suspended"}},
+		{"unsuspended", nil, want{rule: "start", next: awv1beta2.PhaseResuming, again: Immediately,
+			sets: []string{"QuotaReserved=True/Resuming", "ResourcesDeployed=True/Resuming", "PodsReady=False/Resuming", "Unhealthy=False/Resuming"}}},
+		{"components were added", []change{changed}, want{rule: "components were changed", next: awv1beta2.PhaseFailed, again: Immediately,
+			sets: []string{"Unhealthy=True/ComponentsChanged"}}},
+		{"stored while no webhook was there", []change{func(f *Facts) { f.Unreviewed = true }}, want{rule: "not reviewed",
+			next: awv1beta2.PhaseFailed, again: Immediately, sets: []string{"Unhealthy=True/NotReviewed"}}},
+		{"the same, but suspended", []change{suspend, changed}, want{rule: "kept suspended"}},
+	})
+	if d := Decide(whileSuspended, usual(awv1beta2.PhaseSuspended)); !d.Announce {
+		t.Error("what will be created is not announced")
+	}
+}
+
+func TestRulesWhileResuming(t *testing.T) {
+	broken := errors.New("no route to host")
+	failed := "error creating components: no route to host"
+	runCases(t, awv1beta2.PhaseResuming, whileResuming, []ruleCase{
+		{"suspend wins", []change{suspend, staged(NotCreated)}, want{rule: "suspend", next: awv1beta2.PhaseSuspending, again: Immediately}},
+		{"stored by the original, nothing announced", []change{staged(NotCreated)}, want{rule: "announce what will be created", again: Immediately}},
+		{"components were removed", []change{changed}, want{rule: "components were changed", next: awv1beta2.PhaseFailed, again: Immediately,
+			sets: []string{"Unhealthy=True/ComponentsChanged"}}},
+		{"all there", []change{staged(Deployed)}, want{rule: "run", next: awv1beta2.PhaseRunning, again: Immediately}},
+		{"announced", nil, want{rule: "create", act: CreateComponents}},
+		{"refused before", []change{staged(Errored)}, want{rule: "create", act: CreateComponents}},
+		{"created", []change{made(nil, false)}, want{rule: "run what was just created", next: awv1beta2.PhaseRunning, again: Immediately}},
+		{"created at last", []change{made(nil, false), condition(awv1beta2.ConditionPodsReady, metav1.ConditionFalse, awv1beta2.ReasonCreateFailed, time.Second)}, want{
+			rule: "run what was just created", next: awv1beta2.PhaseRunning, again: Immediately, sets: []string{"PodsReady=False/Resuming"}}},
+		{"fatal", []change{made(broken, true)}, want{rule: "creation failed for good", next: awv1beta2.PhaseFailed, again: Immediately,
+			sets: []string{"Unhealthy=True/CreateFailed"}, unhealthy: failed}},
+		{"at first again after a second", []change{made(broken, false), deployedFor(time.Second)},
+			want{rule: "try creation again", again: time.Second, sets: []string{"PodsReady=False/CreateFailed"}}},
+		{"later less often", []change{made(broken, false), deployedFor(20 * time.Second)}, want{rule: "try creation again", again: 10 * time.Second,
+			sets: []string{"PodsReady=False/CreateFailed"}}},
+		{"but at the deadline", []change{made(broken, false), deployedFor(59500 * time.Millisecond)},
+			want{rule: "try creation again", again: 500 * time.Millisecond, sets: []string{"PodsReady=False/CreateFailed"}}},
+		{"too long, tried again", []change{made(broken, false), deployedFor(time.Minute)}, want{rule: "creation took too long",
+			next: awv1beta2.PhaseResetting, retry: 1, again: Immediately, sets: []string{"Unhealthy=True/CreateFailed"}, unhealthy: failed}},
+		{"too long, retries used up", []change{made(broken, false), deployedFor(time.Minute), retried(3)}, want{rule: "creation took too long",
+			next: awv1beta2.PhaseFailed, again: Immediately, sets: []string{"Unhealthy=True/CreateFailed"}}},
+	})
+}

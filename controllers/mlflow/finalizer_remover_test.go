@@ -1,0 +1,126 @@
+package mlflow
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+)
+
+// D32: with the component platform off, the finalizer that it left does not keep an MLflowOperator for ever; nothing else of
+// the object is touched.
+func TestFinalizerRemover(t *testing.T) {
+	held := func(finalizers ...string) func(*platformv1alpha1.MLflowOperator) {
+		return func(m *platformv1alpha1.MLflowOperator) { m.Finalizers = finalizers }
+	}
+	const ours, theirs = platformv1alpha1.MLflowOperatorFinalizer, "example.com/hold"
+	for name, c := range map[string]struct {
+		module *platformv1alpha1.MLflowOperator
+		want   []string // the finalizers that stay
+		writes int
+	}{
+		"gone":                        {nil, nil, 0},
+		"in use":                      {moduleWith(held(ours)), []string{ours}, 0},
+		"being deleted":               {moduleWith(moduleDeleting, held(ours, theirs)), []string{theirs}, 1},
+		"being deleted, held by ours": {moduleWith(moduleDeleting), nil, 1},
+		"held by others":              {moduleWith(moduleDeleting, held(theirs)), []string{theirs}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var objects []client.Object
+			if c.module != nil {
+				objects = append(objects, c.module)
+			}
+			writes := 0
+			inner := gateOn(t, handedOver, objects...).cached.(client.WithWatch)
+			r := &finalizerRemover{client: interceptor.NewClient(inner, interceptor.Funcs{
+				Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+					writes++
+					return c.Patch(ctx, o, p, opts...)
+				},
+			})}
+			request := ctrl.Request{NamespacedName: client.ObjectKey{Name: "default-mlflowoperator"}}
+			if result, err := r.Reconcile(t.Context(), request); err != nil || !result.IsZero() {
+				t.Fatalf("result %+v, error %v", result, err)
+			}
+			left := &platformv1alpha1.MLflowOperator{}
+			err := inner.Get(t.Context(), request.NamespacedName, left)
+			if client.IgnoreNotFound(err) != nil || writes != c.writes || !slices.Equal(left.Finalizers, c.want) {
+				t.Errorf("error %v, %d writes, finalizers %v, want %d and %v", err, writes, left.Finalizers, c.writes, c.want)
+			}
+		})
+	}
+}
+
+// A conflict is tried again, and an object that went meanwhile is fine.
+func TestFinalizerRemoverErrors(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		fine bool
+	}{
+		"gone":     {apierrors.NewNotFound(schema.GroupResource{Resource: "mlflowoperators"}, "x"), true},
+		"conflict": {apierrors.NewConflict(schema.GroupResource{Resource: "mlflowoperators"}, "x", errors.New("changed")), false},
+		"broken":   {errors.New("no connection"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inner := gateOn(t, handedOver, moduleWith(moduleDeleting)).cached.(client.WithWatch)
+			r := &finalizerRemover{client: interceptor.NewClient(inner, interceptor.Funcs{
+				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+					return c.err
+				},
+			})}
+			_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "default-mlflowoperator"}})
+			if (err == nil) != c.fine {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+// fixed is feedback that says one thing.
+type fixed struct {
+	status          metav1.ConditionStatus
+	reason, message string
+}
+
+func (f fixed) State() (metav1.ConditionStatus, string, string) { return f.status, f.reason, f.message }
+func (fixed) Source(h handler.EventHandler) source.Source {
+	return source.Channel(make(chan event.GenericEvent), h)
+}
+
+// What the controller of namespace RBAC says is shown in the status of MLflow while it is on; what is not known yet changes
+// nothing.
+func TestRelay(t *testing.T) {
+	old := "NamespaceRBACReady=True Old: old"
+	for name, c := range map[string]struct {
+		feedback Feedback
+		want     []string
+	}{
+		"off":       {nil, nil},
+		"not known": {fixed{}, []string{old}},
+		"known":     {fixed{metav1.ConditionFalse, "AuthMissing", "none"}, []string{"NamespaceRBACReady=False AuthMissing: none"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+			setCondition(m, ConditionNamespaceRBAC, metav1.ConditionTrue, "Old", "old")
+			if err := reportFeedback(c.feedback)(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+			if got := stateOf(m); !slices.Equal(got, c.want) {
+				t.Errorf("conditions %v, want %v", got, c.want)
+			}
+		})
+	}
+}

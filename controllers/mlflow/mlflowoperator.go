@@ -1,0 +1,213 @@
+package mlflow
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"unicode"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/migration"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+)
+
+// ConditionMLflowOperator is True while the MLflowOperator is ready. It exists only while the component platform is enabled.
+const ConditionMLflowOperator = "MLflowOperatorReady"
+
+// Reasons of ConditionMLflowOperator, in addition to those of the MLflowOperator's own Ready condition.
+const (
+	ReasonMLflowOperatorReady    = "Ready"
+	ReasonMLflowOperatorMissing  = "MLflowOperatorMissing"
+	ReasonMLflowOperatorStale    = "MLflowOperatorStatusStale"
+	ReasonMLflowOperatorNotReady = "MLflowOperatorNotReady"
+
+	// reasonInstancesPresent is the reason of an MLflowOperator whose deletion waits for the MLflow objects.
+	reasonInstancesPresent = "MLflowInstancesPresent"
+)
+
+const (
+	messageMLflowOperatorWaiting = "Waiting for MLflowOperator to become ready before reconciling MLflow custom resources"
+	messageMLflowOperatorReady   = "MLflowOperator is ready to manage MLflow custom resources"
+)
+
+// mlflowOperatorKind is the kind by which the platform enables MLflow.
+var mlflowOperatorKind = platformv1alpha1.GroupVersion.WithKind("MLflowOperator")
+
+// gateState is the effect of the MLflowOperator on MLflow objects.
+type gateState struct {
+	// open allows the reconcile of MLflow objects.
+	open bool
+	// ready, reason and message are those of ConditionMLflowOperator, which is not changed if ready is empty.
+	ready           metav1.ConditionStatus
+	reason, message string
+}
+
+func closedGate(reason, detail string) gateState {
+	return gateState{ready: metav1.ConditionFalse, reason: reason, message: migration.WithCause(messageMLflowOperatorWaiting, detail)}
+}
+
+// gateStateOf returns the state for an MLflowOperator, or for nil if none exists. A terminating MLflowOperator keeps the gate open
+// while it waits for MLflow objects, so that their servers are still reconciled.
+func gateStateOf(operator *platformv1alpha1.MLflowOperator) gateState {
+	if operator == nil {
+		return closedGate(ReasonMLflowOperatorMissing, "there is no MLflowOperator "+platformv1alpha1.MLflowOperatorName)
+	}
+	var ready platformv1alpha1.Condition
+	if i := slices.IndexFunc(operator.Status.Conditions, func(c platformv1alpha1.Condition) bool { return c.Type == "Ready" }); i >= 0 {
+		ready = operator.Status.Conditions[i]
+	}
+	terminating, isReady := operator.DeletionTimestamp != nil, ready.Status == metav1.ConditionTrue
+	switch observed := operator.Status.ObservedGeneration; {
+	case terminating && ready.Reason == reasonInstancesPresent:
+		return gateState{open: true, ready: metav1.ConditionFalse, reason: ready.Reason, message: ready.Message}
+	case terminating && isReady: // the status does not report the deletion yet
+		return gateState{open: true}
+	case observed > 0 && observed < operator.Generation:
+		return closedGate(ReasonMLflowOperatorStale, fmt.Sprintf("its status is about generation %d, and it has generation %d", observed, operator.Generation))
+	case isReady:
+		return gateState{open: true, ready: metav1.ConditionTrue, reason: ReasonMLflowOperatorReady, message: messageMLflowOperatorReady}
+	}
+	return closedGate(cmp.Or(ready.Reason, ReasonMLflowOperatorNotReady), ready.Message)
+}
+
+// platformGate makes MLflow objects wait for a ready MLflowOperator. It is always open without the component platform.
+type platformGate struct {
+	settings Settings
+	cached   client.Reader
+	served   func() capability.Set
+	// spec is the spec of the MLflowOperator at the last reconcile, or nil if none exists.
+	spec atomic.Pointer[platformv1alpha1.MLflowOperatorSpec]
+}
+
+// wait is a phase that returns a Wait until the gate is open. Events of the MLflowOperator and its API start the next reconcile.
+func (g *platformGate) wait(ctx context.Context, m *mlflowv1.MLflow) error {
+	if !g.settings.Platform {
+		conditions.Remove(&m.Status.Conditions, ConditionMLflowOperator)
+		return nil
+	}
+	v, err := g.currentState(ctx)
+	if err != nil {
+		return err
+	}
+	if v.ready != "" {
+		setCondition(m, ConditionMLflowOperator, v.ready, v.reason, v.message)
+	}
+	if v.open {
+		return nil
+	}
+	setCondition(m, ConditionAvailable, metav1.ConditionFalse, v.reason, v.message)
+	setCondition(m, ConditionProgressing, metav1.ConditionTrue, v.reason, v.message)
+	return &reconciler.Wait{For: "MLflowOperator " + platformv1alpha1.MLflowOperatorName}
+}
+
+// currentState returns the state for the cached MLflowOperator, and stores its spec for inputs.
+func (g *platformGate) currentState(ctx context.Context) (gateState, error) {
+	g.spec.Store(nil)
+	if !g.served().Has(mlflowOperatorKind) {
+		return closedGate(ReasonMLflowOperatorMissing, "the cluster does not serve "+mlflowOperatorKind.GroupKind().String()+"; install its definition"), nil
+	}
+	found := &platformv1alpha1.MLflowOperator{}
+	err := g.cached.Get(ctx, client.ObjectKey{Name: platformv1alpha1.MLflowOperatorName}, found)
+	switch {
+	case apierrors.IsNotFound(err):
+		return gateStateOf(nil), nil
+	case err != nil:
+		return gateState{}, fmt.Errorf("reading MLflowOperator %s: %w", platformv1alpha1.MLflowOperatorName, err)
+	}
+	g.spec.Store(&found.Spec)
+	return gateStateOf(found), nil
+}
+
+// inputs returns the settings, overridden by the fields that the MLflowOperator sets.
+func (g *platformGate) inputs() resources.Inputs {
+	in, spec := g.settings.InputsFor(g.served()), g.spec.Load()
+	if spec == nil {
+		return in
+	}
+	in.GatewayName = cmp.Or(strings.TrimSpace(spec.GatewayName), in.GatewayName)
+	in.SectionTitle = cmp.Or(strings.TrimSpace(spec.SectionTitle), in.SectionTitle)
+	if spec.Gateway != nil && !in.Exposure.Ingress() {
+		in.ExternalURL = cmp.Or(gatewayURL(spec.Gateway.Domain), in.ExternalURL)
+	}
+	return in
+}
+
+// gatewayURL returns the base of public URLs for the domain of a gateway, or "".
+func gatewayURL(domain string) string {
+	domain = strings.TrimRightFunc(strings.TrimSpace(domain), func(r rune) bool { return r == '/' || unicode.IsSpace(r) })
+	if domain == "" || strings.HasPrefix(domain, "http://") || strings.HasPrefix(domain, "https://") {
+		return domain
+	}
+	return "https://" + domain
+}
+
+// isDefaultMLflowOperator passes events of the singleton MLflowOperator.
+func isDefaultMLflowOperator() predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == platformv1alpha1.MLflowOperatorName })
+}
+
+// setup watches the MLflowOperator. Without the component platform no other controller removes the finalizer of an existing
+// MLflowOperator, so setup starts a finalizerRemover.
+func (g *platformGate) setup(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher, c capability.Controller, every handler.EventHandler) error {
+	if !g.settings.Platform {
+		return setupFinalizerRemover(ctx, mgr, served)
+	}
+	served.Watch(ctx, c, mlflowOperatorKind, func() source.Source {
+		return source.Kind(mgr.GetCache(), client.Object(&platformv1alpha1.MLflowOperator{}), every, isDefaultMLflowOperator())
+	})
+	return nil
+}
+
+// Permissions of the gate and of the finalizerRemover.
+
+// +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=mlflowoperators,verbs=list;watch
+// +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=mlflowoperators,resourceNames=default-mlflowoperator,verbs=patch
+
+// finalizerRemover removes the operator's finalizer from a terminating MLflowOperator.
+type finalizerRemover struct{ client client.Client }
+
+// setupFinalizerRemover registers a finalizerRemover that runs while the API is served.
+func setupFinalizerRemover(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher) error {
+	c, err := controller.New("mlflowoperator-release", mgr, reconciler.ControllerOptionsFor(&finalizerRemover{client: mgr.GetClient()}))
+	if err != nil {
+		return fmt.Errorf("building the controller that releases MLflowOperators: %w", err)
+	}
+	served.WatchMetadata(ctx, c, mlflowOperatorKind, &handler.EnqueueRequestForObject{})
+	return nil
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *finalizerRemover) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	operator := capability.MetadataOf(mlflowOperatorKind)
+	if err := r.client.Get(ctx, request.NamespacedName, operator); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	original := operator.DeepCopy()
+	if operator.DeletionTimestamp == nil || !controllerutil.RemoveFinalizer(operator, platformv1alpha1.MLflowOperatorFinalizer) {
+		return reconcile.Result{}, nil
+	}
+	ctrl.LoggerFrom(ctx).Info("Letting go of an MLflowOperator, since the component platform is switched off")
+	err := r.client.Patch(ctx, operator, client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("taking the finalizer off MLflowOperator %s: %w", request.Name, err)
+	}
+	return reconcile.Result{}, nil
+}

@@ -1,0 +1,234 @@
+package mlflow
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+)
+
+const waiting = "Waiting for MLflowOperator to become ready before reconciling MLflow custom resources"
+
+func moduleWith(changes ...func(*platformv1alpha1.MLflowOperator)) *platformv1alpha1.MLflowOperator {
+	m := &platformv1alpha1.MLflowOperator{ObjectMeta: metav1.ObjectMeta{Name: "default-mlflowoperator", Generation: 3}}
+	m.Spec.GatewayName, m.Spec.SectionTitle = "platform-gateway", "Platform"
+	m.Status.ObservedGeneration = 3
+	m.Status.Conditions = []platformv1alpha1.Condition{
+		{Type: "Provisioned", Status: metav1.ConditionFalse, Reason: "Whatever"},
+		{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready", ObservedGeneration: 3},
+	}
+	for _, change := range changes {
+		change(m)
+	}
+	return m
+}
+
+func readyIs(status metav1.ConditionStatus, reason, message string) func(*platformv1alpha1.MLflowOperator) {
+	return func(m *platformv1alpha1.MLflowOperator) {
+		m.Status.Conditions[1] = platformv1alpha1.Condition{Type: "Ready", Status: status, Reason: reason, Message: message}
+	}
+}
+
+func moduleDeleting(m *platformv1alpha1.MLflowOperator) {
+	m.DeletionTimestamp, m.Finalizers, m.Generation = new(metav1.Now()), []string{platformv1alpha1.MLflowOperatorFinalizer}, 4
+}
+
+func observed(generation int64) func(*platformv1alpha1.MLflowOperator) {
+	return func(m *platformv1alpha1.MLflowOperator) { m.Status.ObservedGeneration = generation }
+}
+
+// [mlflow-65] What an MLflowOperator means for the servers, reason by reason.
+func TestGateStateOf(t *testing.T) {
+	shut := func(reason, message string) gateState {
+		return gateState{ready: metav1.ConditionFalse, reason: reason, message: message}
+	}
+	const blocked = "cannot delete MLflowOperator while 1 MLflow instance(s) still exist"
+	for name, c := range map[string]struct {
+		module *platformv1alpha1.MLflowOperator
+		want   gateState
+	}{
+		"missing": {nil, shut("MLflowOperatorMissing", waiting+": there is no MLflowOperator default-mlflowoperator")},
+		"ready": {moduleWith(), gateState{open: true, ready: metav1.ConditionTrue, reason: "Ready",
+			message: "MLflowOperator is ready to manage MLflow custom resources"}},
+		"stale":                   {moduleWith(observed(2)), shut("MLflowOperatorStatusStale", waiting+": its status is about generation 2, and it has generation 3")},
+		"stale comes first":       {moduleWith(observed(2), readyIs("False", "ConfigPending", "x")), shut("MLflowOperatorStatusStale", waiting+": its status is about generation 2, and it has generation 3")},
+		"generation not reported": {moduleWith(observed(0)), gateState{open: true, ready: metav1.ConditionTrue, reason: "Ready", message: "MLflowOperator is ready to manage MLflow custom resources"}},
+		"no condition": {moduleWith(func(m *platformv1alpha1.MLflowOperator) { m.Status.Conditions = m.Status.Conditions[:1] }),
+			shut("MLflowOperatorNotReady", waiting)},
+		"no status":           {moduleWith(func(m *platformv1alpha1.MLflowOperator) { m.Status = platformv1alpha1.MLflowOperatorStatus{} }), shut("MLflowOperatorNotReady", waiting)},
+		"pending":             {moduleWith(readyIs("False", "ConfigPending", "spec.gatewayName")), shut("ConfigPending", waiting+": spec.gatewayName")},
+		"unknown":             {moduleWith(readyIs("Unknown", "Asking", "")), shut("Asking", waiting)},
+		"without a reason":    {moduleWith(readyIs("False", "", "soon")), shut("MLflowOperatorNotReady", waiting+": soon")},
+		"being deleted":       {moduleWith(moduleDeleting), gateState{open: true}},
+		"deletion waits":      {moduleWith(moduleDeleting, observed(4), readyIs("False", "MLflowInstancesPresent", blocked)), gateState{open: true, ready: metav1.ConditionFalse, reason: "MLflowInstancesPresent", message: blocked}},
+		"deleted, unfit":      {moduleWith(moduleDeleting, observed(4), readyIs("False", "ConfigPending", "x")), shut("ConfigPending", waiting+": x")},
+		"reason, no deletion": {moduleWith(readyIs("False", "MLflowInstancesPresent", blocked)), shut("MLflowInstancesPresent", waiting+": "+blocked)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, gateStateOf(c.module), cmp.AllowUnexported(gateState{})); diff != "" {
+				t.Errorf("verdict differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+var gateSettings = resources.Inputs{GatewayName: "env-gateway", SectionTitle: "Env", ExternalURL: "https://env.example.com"}
+
+// gateOn is a gate of the component platform before the given objects.
+func gateOn(t *testing.T, served capability.Set, objects ...client.Object) *platformGate {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(mlflowv1.AddToScheme(scheme), platformv1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	cached := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	return &platformGate{settings: Settings{Inputs: gateSettings, Platform: true}, cached: cached, served: func() capability.Set { return served }}
+}
+
+var handedOver = capability.NewSet(mlflowOperatorKind)
+
+// [mlflow-65] A closed gate is shown in three conditions and waits for an event; an open one is shown in one and lets pass. While the
+// deletion of the MLflowOperator waits, availability stays what the servers make it (D32).
+func TestPlatformGateWait(t *testing.T) {
+	const before = "Available=True DeploymentReady: up"
+	for name, c := range map[string]struct {
+		gate *platformGate
+		want []string
+		open bool
+	}{
+		"ready": {gateOn(t, handedOver, moduleWith()),
+			[]string{before, "MLflowOperatorReady=True Ready: MLflowOperator is ready to manage MLflow custom resources"}, true},
+		"pending": {gateOn(t, handedOver, moduleWith(readyIs("False", "ConfigPending", "m"))), []string{
+			"Available=False ConfigPending: " + waiting + ": m", "MLflowOperatorReady=False ConfigPending: " + waiting + ": m",
+			"Progressing=True ConfigPending: " + waiting + ": m"}, false},
+		"missing": {gateOn(t, handedOver), []string{
+			"Available=False MLflowOperatorMissing: " + waiting + ": there is no MLflowOperator default-mlflowoperator",
+			"MLflowOperatorReady=False MLflowOperatorMissing: " + waiting + ": there is no MLflowOperator default-mlflowoperator",
+			"Progressing=True MLflowOperatorMissing: " + waiting + ": there is no MLflowOperator default-mlflowoperator"}, false},
+		"API missing": {gateOn(t, capability.NewSet(), moduleWith()), []string{
+			"Available=False MLflowOperatorMissing: " + waiting + ": the cluster does not serve MLflowOperator.components.platform.opendatahub.io; install its definition",
+			"MLflowOperatorReady=False MLflowOperatorMissing: " + waiting + ": the cluster does not serve MLflowOperator.components.platform.opendatahub.io; install its definition",
+			"Progressing=True MLflowOperatorMissing: " + waiting + ": the cluster does not serve MLflowOperator.components.platform.opendatahub.io; install its definition"}, false},
+		"deletion waits": {gateOn(t, handedOver, moduleWith(moduleDeleting, readyIs("False", "MLflowInstancesPresent", "m"))),
+			[]string{before, "MLflowOperatorReady=False MLflowInstancesPresent: m"}, true},
+		"being deleted": {gateOn(t, handedOver, moduleWith(moduleDeleting)), []string{before}, true},
+		"off":           {&platformGate{}, []string{before}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: "mlflow", Generation: 5}}
+			setCondition(m, "Available", metav1.ConditionTrue, "DeploymentReady", "up")
+			if name == "off" {
+				setCondition(m, ConditionMLflowOperator, metav1.ConditionTrue, "Ready", "left over")
+			}
+			err := c.gate.wait(t.Context(), m)
+			wait, waits := errors.AsType[*reconciler.Wait](err)
+			if open := err == nil; open != c.open || !open && (!waits || wait.Retry != 0) {
+				t.Errorf("open %t, want %t; %v must be a wait without a timer", open, c.open, err)
+			}
+			got := stateOf(m)
+			slices.Sort(got)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("conditions differ (-want +got):\n%s", diff)
+			}
+			if got, ok := conditions.Get(m.Status.Conditions, ConditionMLflowOperator); ok && got.ObservedGeneration != 5 {
+				t.Errorf("%s is about generation %d", ConditionMLflowOperator, got.ObservedGeneration)
+			}
+		})
+	}
+}
+
+func TestGateReadFails(t *testing.T) {
+	gate := gateOn(t, handedOver)
+	gate.cached = interceptor.NewClient(gate.cached.(client.WithWatch), interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("no connection")
+		},
+	})
+	m := &mlflowv1.MLflow{}
+	if err := gate.wait(t.Context(), m); err == nil || len(m.Status.Conditions) > 0 {
+		t.Errorf("error %v, conditions %v: nothing is known, so nothing is reported", err, m.Status.Conditions)
+	}
+}
+
+// [mlflow-66] The platform's decisions count while the component platform is on, as far as they are made, and never otherwise.
+func TestGateInputs(t *testing.T) {
+	domain := func(text string) func(*platformv1alpha1.MLflowOperator) {
+		return func(m *platformv1alpha1.MLflowOperator) { m.Spec.Gateway = &platformv1alpha1.GatewaySpec{Domain: text} }
+	}
+	for name, c := range map[string]struct {
+		gate                *platformGate
+		gateway, title, url string
+	}{
+		"on":         {gateOn(t, handedOver, moduleWith(domain("apps.example.com"))), "platform-gateway", "Platform", "https://apps.example.com"},
+		"no domain":  {gateOn(t, handedOver, moduleWith()), "platform-gateway", "Platform", "https://env.example.com"},
+		"no gateway": {gateOn(t, handedOver, moduleWith(func(m *platformv1alpha1.MLflowOperator) { m.Spec.GatewayName = " " })), "env-gateway", "Platform", "https://env.example.com"},
+		"empty spec": {gateOn(t, handedOver, moduleWith(func(m *platformv1alpha1.MLflowOperator) { m.Spec = platformv1alpha1.MLflowOperatorSpec{} }, domain(" / "))), "env-gateway", "Env", "https://env.example.com"},
+		"missing":    {gateOn(t, handedOver), "env-gateway", "Env", "https://env.example.com"},
+		"not served": {gateOn(t, capability.NewSet(), moduleWith(domain("apps.example.com"))), "env-gateway", "Env", "https://env.example.com"},
+		"off": {&platformGate{settings: Settings{Inputs: gateSettings}, cached: gateOn(t, handedOver, moduleWith(domain("apps.example.com"))).cached,
+			served: func() capability.Set { return handedOver }}, "env-gateway", "Env", "https://env.example.com"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_ = c.gate.wait(t.Context(), &mlflowv1.MLflow{}) // whether it is open is another matter
+			in := c.gate.inputs()
+			if in.GatewayName != c.gateway || in.SectionTitle != c.title || in.ExternalURL != c.url {
+				t.Errorf("gateway %q, title %q, URL %q", in.GatewayName, in.SectionTitle, in.ExternalURL)
+			}
+		})
+	}
+}
+
+// [mlflow-67] A domain becomes a base of URLs.
+func TestGatewayURL(t *testing.T) {
+	for domain, want := range map[string]string{
+		"": "", "  ": "", "/": "",
+		"apps.example.com":            "https://apps.example.com",
+		" apps.example.com/ ":         "https://apps.example.com",
+		"apps.example.com///":         "https://apps.example.com",
+		"https://apps.example.com/":   "https://apps.example.com",
+		"http://apps.example.com":     "http://apps.example.com",
+		"apps.example.com:8443/base/": "https://apps.example.com:8443/base",
+	} {
+		if got := gatewayURL(domain); got != want {
+			t.Errorf("domainURL(%q) = %q, want %q", domain, got, want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		once := gatewayURL(rapid.String().Draw(t, "domain"))
+		if again := gatewayURL(once); again != once {
+			t.Fatalf("%q becomes %q: it must be settled after the first time", once, again)
+		}
+	})
+}
+
+// [mlflow-68] Only the one MLflowOperator wakes the MLflow objects.
+func TestWatchIgnoresOtherMLflowOperators(t *testing.T) {
+	other := moduleWith(func(m *platformv1alpha1.MLflowOperator) { m.Name = "another" })
+	for object, want := range map[*platformv1alpha1.MLflowOperator]bool{moduleWith(): true, other: false} {
+		if got := isDefaultMLflowOperator().Create(event.CreateEvent{Object: object}); got != want {
+			t.Errorf("%s wakes: %t", object.Name, got)
+		}
+		if got := isDefaultMLflowOperator().Delete(event.DeleteEvent{Object: object}); got != want {
+			t.Errorf("the end of %s wakes: %t", object.Name, got)
+		}
+		if got := isDefaultMLflowOperator().Update(event.UpdateEvent{ObjectOld: object, ObjectNew: object}); got != want {
+			t.Errorf("a change of %s wakes: %t", object.Name, got)
+		}
+	}
+}

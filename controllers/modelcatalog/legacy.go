@@ -1,0 +1,214 @@
+package modelcatalog
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+)
+
+// This file adopts or deletes objects of the legacy operator. It may be removed in release 1.0: migration from the legacy operator then
+// needs an earlier release first.
+
+// objectKey identifies an object by kind, namespace and name.
+type objectKey struct {
+	kind schema.GroupVersionKind
+	types.NamespacedName
+}
+
+// Legacy names without an object of this operator.
+const legacyCookieSecret, legacyDefaultSources = "model-catalog-oauth-cookie-secret", "model-catalog-default-sources"
+
+// deleteLegacyObjects deletes legacy objects without a successor, once per process, because no new ones appear. The shared ReferenceGrant
+// is deleted when neither catalog nor registries need it.
+func (r *catalogReconciler) deleteLegacyObjects(ctx context.Context, c *aihubv1alpha1.Catalog, in resources.Inputs) error {
+	state, errs := r.stateOf(c.UID), make([]error, 2)
+	if !state.legacyDeleted {
+		key := func(name string) types.NamespacedName {
+			return types.NamespacedName{Namespace: c.Namespace, Name: name}
+		}
+		errs[0] = deleteManaged(ctx, r.applier, c.UID, []objectKey{
+			{registry.Claim, key(resources.DatabaseName)}, {registry.ConfigMap, key(legacyDefaultSources)}, {registry.Secret, key(legacyCookieSecret)},
+		})
+		state.legacyDeleted = errs[0] == nil
+	}
+	if in.ReferenceGrants && !state.sharedGrantDeleted {
+		state.sharedGrantDeleted, errs[1] = registry.DeleteSharedGrant(ctx, r.apiReader, r.applier, c.UID, c.Namespace)
+	}
+	return errors.Join(errs...)
+}
+
+// deleteManaged deletes objects of this or the legacy operator.
+func deleteManaged(ctx context.Context, applier *apply.Applier, forOwner types.UID, keys []objectKey) error {
+	var errs []error
+	for _, key := range keys {
+		errs = append(errs, applier.DeleteIf(ctx, forOwner, key.kind, key.NamespacedName,
+			func(found *metav1.PartialObjectMetadata) (bool, error) { return isManagedOrLegacy(found), nil }))
+	}
+	return errors.Join(errs...)
+}
+
+// isManagedOrLegacy reports whether this or the legacy operator created an object.
+func isManagedOrLegacy(o metav1.Object) bool {
+	return isManaged(o) || o.GetLabels()[resources.LabelCreatedBy] == resources.CreatedBy && !isOfOtherComponent(o)
+}
+
+// isOfOtherComponent reports whether the labels of an object name another component: objects of registries have the same created-by label,
+// and a registry can be named model-catalog.
+func isOfOtherComponent(o metav1.Object) bool {
+	legacyComponent, found := o.GetLabels()[resources.LabelComponent]
+	return apply.ManagedByOther(o, ComponentName) || found && legacyComponent != resources.Name && legacyComponent != resources.DatabaseName
+}
+
+// isLegacyOwner reports whether an owner reference is one of the legacy operator, which had no Catalog.
+func isLegacyOwner(ref metav1.OwnerReference) bool {
+	switch ref.Kind {
+	case "ModelRegistry":
+		return ref.Name == "default-modelregistry"
+	case "Deployment":
+		return ref.Name == resources.Name || ref.Name == resources.DatabaseName
+	default:
+		return false
+	}
+}
+
+// withAdoption allows the adoption of legacy objects: in the namespace of the catalog by name, unless their labels name another component,
+// and elsewhere by their labels.
+func withAdoption(objects apply.Desired) apply.Desired {
+	for i := range objects {
+		objects[i].DropOwnerReferences = isLegacyOwner
+		objects[i].AdoptIf = func(live *unstructured.Unstructured) bool { return !isOfOtherComponent(live) }
+		if kind, _, err := objects[i].Key(); err == nil && (kind == registry.ClusterRoleBinding || kind.Kind == capability.HTTPRoute.Kind) {
+			objects[i].AdoptIf = func(live *unstructured.Unstructured) bool { return isManagedOrLegacy(live) }
+		}
+	}
+	return objects
+}
+
+// recreateOutdated deletes outdated Deployments and waits until their pods are deleted. Before, it applies the other objects, which removes
+// their owner references to them. Deployments are deleted for no other reason.
+func (r *catalogReconciler) recreateOutdated(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
+	var outdated []*appsv1.Deployment
+	for _, desiredDeployment := range deployments(desired) {
+		live, err := registry.FindDeployment(ctx, r.cached, r.apiReader, c.Namespace, *desiredDeployment.Name)
+		if err != nil {
+			return err
+		}
+		if isOutdated(live, c) {
+			outdated = append(outdated, live)
+		}
+	}
+	if len(outdated) == 0 {
+		return nil
+	}
+	if err := r.applier.Apply(ctx, c, desired.InStages(apply.Prerequisites, apply.Exposure)); err != nil {
+		return r.reportApplyError(c, err)
+	}
+	for _, d := range outdated {
+		if err := r.applier.DeleteForeground(ctx, c.UID, d); err != nil {
+			return err
+		}
+	}
+	return &reconciler.Wait{For: "Deployment " + outdated[0].Name + " of an older release to be gone", Retry: shortRequeueAfter}
+}
+
+// isOutdated reports whether a Deployment cannot be updated: its selector is immutable, and the database cannot change its strategy while
+// fields of RollingUpdate are stored. A foreign Deployment is not outdated; applying it reports the conflict.
+func isOutdated(d *appsv1.Deployment, c *aihubv1alpha1.Catalog) bool {
+	owner := metav1.GetControllerOfNoCopy(d)
+	if owner != nil && owner.UID != c.UID && !isLegacyOwner(*owner) && owner.Kind != aihubv1alpha1.Kind {
+		return false
+	}
+	selector := &metav1.LabelSelector{MatchLabels: resources.Selector(d.Name)}
+	return d.Spec.Selector != nil && !equality.Semantic.DeepEqual(d.Spec.Selector, selector) || d.Name == resources.DatabaseName && d.Spec.Strategy.RollingUpdate != nil
+}
+
+// cleanUserSources labels a ConfigMap of users and removes legacy metadata and the legacy default entry. Without that entry the content
+// does not change.
+func cleanUserSources(ctx context.Context, m *corev1.ConfigMap) {
+	if !isManaged(m) {
+		if m.Labels == nil {
+			m.Labels = map[string]string{}
+		}
+		maps.Copy(m.Labels, names.Labels(ComponentName))
+	}
+	delete(m.Annotations, LastApplied)
+	m.OwnerReferences = slices.DeleteFunc(m.OwnerReferences, isLegacyOwner)
+	text, err := withoutLegacyDefault(m.Data[resources.SourcesKey])
+	if err != nil {
+		log.FromContext(ctx).Info("Sources are not understood and left alone", "configMap", m.Name, "reason", err.Error())
+		return
+	}
+	if text != "" {
+		m.Data[resources.SourcesKey] = text
+	}
+}
+
+// legacyDefaultEntry is the entry that releases before 3.0 added to the sources of users.
+const legacyDefaultEntry = "default_catalog"
+
+// modelSections are the sections that can contain the entry.
+var modelSections = []string{"catalogs", "model_catalogs"}
+
+// withoutLegacyDefault returns sources without the legacy default entry and with all other keys, or "" if there is no such entry. It
+// returns an error if the text cannot be parsed.
+func withoutLegacyDefault(text string) (string, error) {
+	document, err := parseSources(text)
+	if err != nil || document == nil {
+		return "", err
+	}
+	removed := false
+	for _, section := range modelSections {
+		list := mapValue(document.Content[0], section)
+		if list == nil || list.Tag == "!!null" {
+			continue
+		}
+		if list.Kind != yaml.SequenceNode {
+			return "", fmt.Errorf("%s is no list", section)
+		}
+		before := len(list.Content)
+		list.Content = slices.DeleteFunc(list.Content, isLegacyDefault)
+		removed = removed || len(list.Content) != before
+	}
+	if !removed {
+		return "", nil
+	}
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(document); err != nil {
+		return "", fmt.Errorf("encoding the sources without %s: %w", legacyDefaultEntry, err)
+	}
+	if _, err := parseSources(out.String()); err != nil { // an alias refers to the removed entry
+		return "", fmt.Errorf("%s cannot be removed: %w", legacyDefaultEntry, err)
+	}
+	return out.String(), nil
+}
+
+func isLegacyDefault(entry *yaml.Node) bool {
+	if entry.Kind != yaml.MappingNode {
+		return false
+	}
+	id := mapValue(entry, "id")
+	return id != nil && id.Kind == yaml.ScalarNode && id.Value == legacyDefaultEntry
+}

@@ -1,0 +1,208 @@
+package modelcatalog
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+)
+
+func platformCR() metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: "components.platform.opendatahub.io/v1alpha1", Kind: "ModelRegistry", Name: "default-modelregistry", UID: "platform"}
+}
+
+func ofDeployment(name string, uid types.UID) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: name, UID: uid}
+}
+
+// older returns a Deployment with a legacy selector.
+func older(name string, labels map[string]string, refs ...metav1.OwnerReference) *appsv1.Deployment {
+	d := &appsv1.Deployment{ObjectMeta: nameMeta(name)}
+	d.UID, d.OwnerReferences = types.UID("old-"+name), refs
+	d.Annotations = map[string]string{LastApplied: "x"}
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	d.Spec.Template.Labels = labels
+	return d
+}
+
+// [modelregistry-77] Objects of all earlier releases are adopted: their owner references are replaced, legacy annotations are removed, and
+// no object gets another name.
+func TestLegacyOwnersAreReplaced(t *testing.T) {
+	account := &corev1.ServiceAccount{ObjectMeta: nameMeta(resources.Name)}
+	account.OwnerReferences = []metav1.OwnerReference{platformCR()}
+	account.Annotations = map[string]string{LastApplied: "x", "theirs": "y"}
+	controlled := &corev1.Service{ObjectMeta: nameMeta(resources.DatabaseName)}
+	controlled.OwnerReferences = []metav1.OwnerReference{ofDeployment(resources.DatabaseName, "d")}
+	controlled.OwnerReferences[0].Controller = new(true)
+	reader := &rbacv1.Role{ObjectMeta: nameMeta(resources.Name)}
+	reader.OwnerReferences = []metav1.OwnerReference{ofDeployment(resources.Name, "d")}
+	b := newTestEnv(t, sample(), account, controlled, reader, older(resources.Name, resources.Selector(resources.Name), platformCR()))
+	b.reconcileUntilStable()
+	for _, o := range []client.Object{account, controlled, reader, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}} {
+		must(b, o)
+		refs := o.GetOwnerReferences()
+		if len(refs) != 1 || !metav1.IsControlledBy(o, sample()) {
+			t.Errorf("%T: owners %v", o, refs)
+		}
+		if _, left := o.GetAnnotations()[LastApplied]; left {
+			t.Errorf("%T: annotations %v", o, o.GetAnnotations())
+		}
+	}
+	if account.Annotations["theirs"] != "y" {
+		t.Error("D5: the annotation of a user is gone")
+	}
+	for _, o := range []client.Object{&appsv1.Deployment{ObjectMeta: nameMeta("catalog")}, &corev1.ServiceAccount{ObjectMeta: nameMeta("catalog")}} {
+		if b.get(o) {
+			t.Errorf("%T has another name", o)
+		}
+	}
+}
+
+// A Deployment with another selector is recreated once, after its dependents have lost their owner references to it.
+func TestOutdatedDeploymentsAreRecreatedOnce(t *testing.T) {
+	service := &corev1.Service{ObjectMeta: nameMeta(resources.Name)}
+	service.OwnerReferences = []metav1.OwnerReference{ofDeployment(resources.Name, "old-"+resources.Name)}
+	server := older(resources.Name, map[string]string{"component": resources.Name})
+	database := older(resources.DatabaseName, resources.Selector(resources.DatabaseName))
+	database.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{} // would keep it from Recreate
+	b := newTestEnv(t, sample(), service, server, database)
+	if _, err := b.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	freed, deleted := -1, -1
+	for i, w := range b.writes {
+		if strings.HasSuffix(w, "/"+resources.Name) && strings.HasPrefix(w, "apply") && freed < 0 {
+			freed = i
+		}
+		if w == "delete Deployment/"+resources.Name {
+			deleted = i
+		}
+	}
+	if freed < 0 || deleted < freed || len(must(b, service).OwnerReferences) != 1 {
+		t.Errorf("freed at %d, deleted at %d: %v", freed, deleted, b.writes)
+	}
+	b.reconcileUntilStable()
+	for _, name := range []string{resources.Name, resources.DatabaseName} {
+		d := must(b, &appsv1.Deployment{ObjectMeta: nameMeta(name)})
+		if strings.HasPrefix(string(d.UID), "old-") || d.Spec.Selector.MatchLabels[resources.LabelName] != name {
+			t.Errorf("%s: %s %v", name, d.UID, d.Spec.Selector)
+		}
+	}
+	b.restart()
+	b.writes = nil
+	if _, err := b.reconcile(); err != nil || strings.Contains(strings.Join(b.writes, " "), "delete") {
+		t.Errorf("recreated again: %v, %v", b.writes, err)
+	}
+}
+
+// [modelregistry-88] [modelregistry-89] D24: legacy objects are deleted if their labels identify the legacy operator.
+func TestLegacyObjectsAreDeleted(t *testing.T) {
+	all := func() []client.Object {
+		return []client.Object{
+			&corev1.PersistentVolumeClaim{ObjectMeta: nameMeta(resources.DatabaseName)}, &corev1.ConfigMap{ObjectMeta: nameMeta(legacyDefaultSources)}, &corev1.Secret{ObjectMeta: nameMeta(legacyCookieSecret)},
+		}
+	}
+	b := newTestEnv(t, append(all(), sample())...)
+	b.reconcileUntilStable()
+	for _, o := range all() {
+		must(b, o) // no labels of an operator
+		b.update(o, func() { marked(o, resources.Name) })
+	}
+	b.restart()
+	b.reconcileUntilStable()
+	for _, o := range all() {
+		if b.get(o) {
+			t.Errorf("%T %s is left", o, o.GetName())
+		}
+	}
+	must(b, &corev1.ConfigMap{ObjectMeta: nameMeta(resources.DefaultSources)})
+}
+
+// An object with a foreign controller is not changed; the condition names it.
+func TestForeignObjectsAreReported(t *testing.T) {
+	theirs := &corev1.Service{ObjectMeta: nameMeta(resources.Name)}
+	theirs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "modelregistry.opendatahub.io/v1beta1", Kind: "ModelRegistry", Name: resources.Name, UID: "mr", Controller: new(true)}}
+	b := newTestEnv(t, sample(), theirs)
+	result, err := b.reconcile()
+	if err != nil || result.RequeueAfter != time.Minute {
+		t.Errorf("%+v, %v", result, err)
+	}
+	got, _ := conditions.Get(must(b, sample()).Status.Conditions, ConditionAvailable)
+	if got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "belongs to ModelRegistry model-catalog") {
+		t.Errorf("condition %+v", got)
+	}
+	if len(must(b, theirs).OwnerReferences) != 1 || len(theirs.Labels) > 0 {
+		t.Error("it was touched")
+	}
+}
+
+// D25: HTTPRoutes are deleted when gateway mode ends or their namespace changes; foreign ones are kept.
+func TestHTTPRoutesOfOtherNamespacesAreDeleted(t *testing.T) {
+	b := newTestEnv(t, sample())
+	b.served = capability.NewSet(capability.HTTPRoute)
+	route := func(namespace, of string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(capability.HTTPRoute)
+		u.SetNamespace(namespace)
+		u.SetName(resources.Name)
+		u.SetLabels(map[string]string{resources.LabelNamespace: of, names.OperatorLabel: names.OperatorName, names.ComponentLabel: ComponentName})
+		return u
+	}
+	b.create(route("old-routes", "lab-registries"))
+	b.create(route("others", "another"))
+	b.reconcileUntilStable()
+	if b.get(route("old-routes", "")) || !b.get(route("others", "")) {
+		t.Errorf("ours is left: %v, theirs is left: %v", b.get(route("old-routes", "")), b.get(route("others", "")))
+	}
+}
+
+func TestIsLegacyOwner(t *testing.T) {
+	for name, c := range map[string]struct {
+		ref  metav1.OwnerReference
+		want bool
+	}{
+		"the platform's":        {platformCR(), true},
+		"the server":            {ofDeployment(resources.Name, "x"), true},
+		"the database":          {ofDeployment(resources.DatabaseName, "x"), true},
+		"another Deployment":    {ofDeployment("other", "x"), false},
+		"a registry":            {metav1.OwnerReference{Kind: "ModelRegistry", Name: "demo"}, false},
+		"something of the name": {metav1.OwnerReference{Kind: "ConfigMap", Name: resources.Name}, false},
+	} {
+		if isLegacyOwner(c.ref) != c.want {
+			t.Errorf("%s: %v", name, !c.want)
+		}
+	}
+}
+
+// [modelregistry-98] A missing object or field and a field of another type name no groups.
+func TestAdminGroups(t *testing.T) {
+	auth := func(groups any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"adminGroups": groups}}}
+	}
+	for name, c := range map[string]struct {
+		auth *unstructured.Unstructured
+		want string
+	}{
+		"two":      {auth([]any{"a", "", "b"}), "a,b"},
+		"none":     {nil, ""},
+		"no spec":  {&unstructured.Unstructured{Object: map[string]any{}}, ""},
+		"a word":   {auth("a"), ""},
+		"a number": {auth([]any{"a", int64(1)}), ""},
+	} {
+		if got := strings.Join(adminGroups(c.auth), ","); got != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package modelcatalog
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+)
+
+// shipped returns the rules of the roles of this component.
+func shipped(t *testing.T) []rbacv1.PolicyRule {
+	t.Helper()
+	var rules []rbacv1.PolicyRule
+	for _, path := range []string{"role.yaml", "beside/role.yaml"} {
+		text, err := os.ReadFile("../../config/rbac/modelcatalog/" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r rbacv1.ClusterRole
+		if err := yaml.UnmarshalStrict([]byte(strings.TrimPrefix(string(text), "---\n")), &r); err != nil {
+			t.Fatal(err)
+		}
+		rules = append(rules, r.Rules...)
+	}
+	return rules
+}
+
+// may reports whether rules allow a verb on a resource, and on one name unless it is empty.
+func may(rules []rbacv1.PolicyRule, verb, group, resource, name string) bool {
+	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+		return slices.Contains(r.Verbs, verb) && slices.Contains(r.APIGroups, group) && slices.Contains(r.Resources, resource) &&
+			(len(r.ResourceNames) == 0 || name != "" && slices.Contains(r.ResourceNames, name))
+	})
+}
+
+func plural(kind schema.GroupVersionKind) string {
+	lower := strings.ToLower(kind.Kind)
+	if base, y := strings.CutSuffix(lower, "y"); y {
+		return base + "ies"
+	}
+	return lower + "s"
+}
+
+// The shipped roles allow create, get, update and delete of every built object, and no update of other objects of these kinds.
+func TestRBACCoversEveryObject(t *testing.T) {
+	rules := shipped(t)
+	everywhere := []resources.Inputs{kubernetes(), openShift(behindGateway, func(in *resources.Inputs) { in.AdminGroups = []string{"a"} })}
+	for _, in := range everywhere {
+		for _, o := range built(t, sample(), in) {
+			kind := o.GroupVersionKind()
+			for _, verb := range []string{"create", "get", "patch", "delete"} {
+				if !may(rules, verb, kind.Group, plural(kind), o.GetName()) {
+					t.Errorf("may not %s %s %s", verb, plural(kind), o.GetName())
+				}
+				if verb != "create" && may(rules, verb, kind.Group, plural(kind), "of-a user-else") {
+					t.Errorf("may %s every object among %s", verb, plural(kind))
+				}
+			}
+			for _, verb := range []string{"list", "watch"} {
+				if !may(rules, verb, kind.Group, plural(kind), "") {
+					t.Errorf("may not %s %s", verb, plural(kind))
+				}
+			}
+		}
+	}
+}
+
+// Objects that are not part of Build, and legacy objects.
+func TestRBACOfOtherObjects(t *testing.T) {
+	rules := shipped(t)
+	for _, c := range []struct{ resource, name, verbs string }{
+		{"secrets", resources.DatabaseName, "create get list watch patch delete"},
+		{"secrets", resources.CertificateSecret, "create get list watch patch"},
+		{"secrets", legacyCookieSecret, "get delete"},
+		{"persistentvolumeclaims", resources.DatabaseName, "get delete"},
+		{"configmaps", legacyDefaultSources, "get delete"},
+		{"configmaps", resources.ModelSources, "create get patch"},
+		{"configmaps", resources.McpSources, "create get patch"},
+		{"configmaps", resources.AgentSources, "create get patch"},
+		{"configmaps", resources.RuntimeSources, "create get patch"},
+		{"pods", "", "list"},
+	} {
+		for verb := range strings.FieldsSeq(c.verbs) {
+			if !may(rules, verb, "", c.resource, c.name) {
+				t.Errorf("may not %s %s %s", verb, c.resource, c.name)
+			}
+		}
+	}
+	for verb, want := range map[string]bool{"get": true, "delete": true, "patch": false, "update": false} {
+		if may(rules, verb, "gateway.networking.k8s.io", "referencegrants", registry.SharedGrantName) != want {
+			t.Errorf("%s on the grant of the original: not %v", verb, want)
+		}
+	}
+	for _, resource := range []string{"referencegrants", "httproutes"} {
+		if !may(rules, "list", "gateway.networking.k8s.io", resource, "") {
+			t.Errorf("%s that need that grant cannot be seen", resource)
+		}
+	}
+	for _, verb := range []string{"get", "list", "watch", "patch", "update", "delete"} {
+		if may(rules, verb, "", "secrets", "") || may(rules, verb, "", "secrets", "a-registry-db") {
+			t.Errorf("S8: may %s Secrets owned by others", verb)
+		}
+	}
+	for _, name := range []string{resources.ModelSources, resources.McpSources, resources.AgentSources, resources.RuntimeSources} {
+		if may(rules, "delete", "", "configmaps", name) {
+			t.Errorf("%s belongs to users and is never deleted", name)
+		}
+	}
+}
+
+// The rules of created roles are covered by the rules of the operator, because RBAC prevents escalation.
+func TestRBACCoversGrantedRules(t *testing.T) {
+	rules := append(shipped(t), rbacv1.PolicyRule{})
+	for _, name := range []string{resources.Name, resources.AdminName} {
+		for _, rule := range typed[rbacv1.Role](t, sample(), kubernetes(), "Role", name).Rules {
+			for _, resource := range rule.Resources {
+				for _, object := range rule.ResourceNames {
+					for _, verb := range rule.Verbs {
+						if !may(rules, verb, rule.APIGroups[0], resource, object) {
+							t.Errorf("Role %s grants %s on %s %s, which we do not hold", name, verb, resource, object)
+						}
+					}
+				}
+			}
+		}
+	}
+	if !may(rules, "bind", rbacv1.GroupName, "clusterroles", "system:auth-delegator") {
+		t.Error("the delegation may not be bound")
+	}
+	for _, rule := range rules {
+		for _, words := range [][]string{rule.Verbs, rule.Resources, rule.APIGroups} {
+			if slices.Contains(words, "*") || slices.Contains(words, "escalate") || slices.Contains(words, "impersonate") {
+				t.Errorf("rule %+v", rule)
+			}
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+)
+
+// EndpointSliceReconciler sets the EndpointSlices of Services in a pool. Each request is a Service.
+type EndpointSliceReconciler struct {
+	// Slices reads from a cache with the EndpointSlices of the Services of the pool.
+	Slices client.Reader
+	Pool   *Pool
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (e *EndpointSliceReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var list discoveryv1.EndpointSliceList
+	err := e.Slices.List(ctx, &list, client.InNamespace(request.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: request.Name})
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("listing the endpoints of service %s: %w", request.NamespacedName, err)
+	}
+	e.Pool.SetEndpointSlices(request.NamespacedName, list.Items)
+	return reconcile.Result{}, nil
+}
+
+// RequestsForSlice returns the request for the Service of an EndpointSlice, or none for a slice without a Service.
+func RequestsForSlice(_ context.Context, slice *discoveryv1.EndpointSlice) []reconcile.Request {
+	name := slice.Labels[discoveryv1.LabelServiceName]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: slice.Namespace, Name: name}}}
+}
+
+// SetupEndpointSliceController adds a controller that updates the pool from a cache of EndpointSlices.
+func SetupEndpointSliceController(mgr ctrl.Manager, name string, held cache.Cache, pool *Pool) error {
+	err := ctrl.NewControllerManagedBy(mgr).Named(name).WithOptions(reconciler.ControllerOptions()).
+		WatchesRawSource(source.Kind(held, &discoveryv1.EndpointSlice{}, handler.TypedEnqueueRequestsFromMapFunc(RequestsForSlice))).
+		Complete(&EndpointSliceReconciler{Slices: held, Pool: pool})
+	if err != nil {
+		return fmt.Errorf("building the controller of endpoints: %w", err)
+	}
+	return nil
+}
+
+// ReadyAddresses returns the sorted, unique addresses of the ready endpoints of a Service with the given port. It returns IPv6 addresses only
+// if there are no IPv4 ones, because each pod must be called once.
+func ReadyAddresses(endpoints []discoveryv1.EndpointSlice, port string) []string {
+	found := map[discoveryv1.AddressType][]string{}
+	for i := range endpoints {
+		slice := &endpoints[i]
+		if slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool { return p.Port != nil && strconv.Itoa(int(*p.Port)) == port }) {
+			found[slice.AddressType] = append(found[slice.AddressType], addressesOf(slice.Endpoints, port)...)
+		}
+	}
+	out := found[discoveryv1.AddressTypeIPv4]
+	if len(out) == 0 {
+		out = found[discoveryv1.AddressTypeIPv6]
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// addressesOf returns the first address of each ready endpoint. By the definition of the API an endpoint without the condition is ready.
+func addressesOf(endpoints []discoveryv1.Endpoint, port string) []string {
+	var out []string
+	for _, endpoint := range endpoints {
+		if len(endpoint.Addresses) > 0 && (endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready) {
+			out = append(out, net.JoinHostPort(endpoint.Addresses[0], port))
+		}
+	}
+	return out
+}

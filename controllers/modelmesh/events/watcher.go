@@ -1,0 +1,273 @@
+// Package events watches the keys of the ModelMesh routing layers in etcd and notifies listeners of models that changed. It writes no
+// keys.
+//
+// The [Watcher] runs two watches per namespace. Each lists its keys, watches from the revision of the list, and lists again after any
+// error, with exponential backoff. The first list notifies of every model. Each further list notifies of the changes since the last watch,
+// deletions included.
+package events
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
+	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
+)
+
+// Values of the label "keys".
+const (
+	keysVModels  = "vmodels"
+	keysRegistry = "registry"
+)
+
+var watchingGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
+	Name: "odh_platform_modelmesh_etcd_watching",
+	Help: "1 while the manager watches the ModelMesh keys of a namespace in etcd, 0 while the watch fails and is retried, by namespace and keys (vmodels, registry).",
+}, []string{"namespace", "keys"})
+
+// Options configures a Watcher. All fields are required.
+type Options struct {
+	// OperatorNamespace is the namespace whose keys do not contain the namespace.
+	OperatorNamespace string
+	Clock             clock.Clock
+	Log               logr.Logger
+}
+
+// Watcher watches etcd for any number of namespaces. It is a manager Runnable. The other methods may be called before Start: the watches
+// start with it. All methods are safe for concurrent use. Only Grant blocks on etcd.
+type Watcher struct {
+	Options
+	// Listeners are called concurrently, and more than once for some events.
+	singleton.Listeners[Event]
+	dial func(data map[string][]byte) (etcdClient, error)
+
+	mu         sync.Mutex
+	shared     connection
+	namespaces map[string]*namespaceWatch // by namespace
+	ctx        context.Context            // the context of Start; nil before Start and after it
+	watches    sync.WaitGroup
+}
+
+// connection is a connection to an etcd. The zero value is no connection.
+type connection struct {
+	secret map[string][]byte
+	client etcdClient
+}
+
+// namespaceWatch holds the watches of one namespace.
+type namespaceWatch struct {
+	service string
+	// own is the connection to the etcd of the namespace, if it does not use the shared one.
+	own connection
+	// cancel stops the watches; nil if none run.
+	cancel context.CancelFunc
+	// vmodels and registry are the current or the last watches; nil before the first ones.
+	vmodels, registry *prefixWatch
+}
+
+// stop stops the watches and deletes their metrics.
+func (s *namespaceWatch) stop(namespace string) {
+	if s.cancel != nil {
+		s.cancel()
+		s.cancel = nil
+		watchingGauge.DeletePartialMatch(prometheus.Labels{"namespace": namespace})
+	}
+}
+
+// etcdClient is the subset of the etcd client that Watcher uses.
+type etcdClient interface {
+	etcdReader
+	RootPrefix() string
+	Ensure(ctx context.Context, account meshetcd.Account) error
+	Close() error
+}
+
+// NewWatcher returns a watcher without namespaces.
+func NewWatcher(o Options) *Watcher {
+	return &Watcher{
+		Options: o, namespaces: map[string]*namespaceWatch{},
+		dial: func(data map[string][]byte) (etcdClient, error) { return meshetcd.New(data) },
+	}
+}
+
+// Connect sets the data of the etcd Secret of the operator and restarts the watches if the data changed. Nil data stops the watches.
+// Invalid data returns an error and keeps the connection.
+func (w *Watcher) Connect(data map[string][]byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.setConnection(&w.shared, data, func() {
+		for namespace, watched := range w.namespaces {
+			if watched.own.client == nil {
+				w.restartWatches(namespace, watched)
+			}
+		}
+	})
+}
+
+// Grant creates an account in the etcd of the operator.
+func (w *Watcher) Grant(ctx context.Context, account meshetcd.Account) error {
+	w.mu.Lock()
+	client := w.shared.client
+	w.mu.Unlock()
+	if client == nil {
+		return errors.New("there is no connection to etcd")
+	}
+	return client.Ensure(ctx, account)
+}
+
+// ConnectOwn is Connect for the Secret of a namespace with a separate etcd. Nil data returns to the etcd of the operator. It may be called
+// before Ensure; Forget reverts it.
+func (w *Watcher) ConnectOwn(namespace string, data map[string][]byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	watched := w.ensureNamespace(namespace)
+	return w.setConnection(&watched.own, data, func() { w.restartWatches(namespace, watched) })
+}
+
+// setConnection replaces a connection if its data changed, and restarts the watches that use it.
+func (w *Watcher) setConnection(at *connection, data map[string][]byte, restart func()) error {
+	previous, next := *at, connection{}
+	switch {
+	case data == nil && previous.client == nil, data != nil && previous.client != nil && maps.EqualFunc(previous.secret, data, slices.Equal):
+		return nil
+	case data != nil:
+		client, err := w.dial(data)
+		if err != nil {
+			return err
+		}
+		next = connection{secret: maps.Clone(data), client: client}
+	}
+	*at = next
+	restart()
+	w.closeConnection(previous)
+	return nil
+}
+
+// closeConnection closes a connection that no watch uses.
+func (w *Watcher) closeConnection(l connection) {
+	if l.client == nil {
+		return
+	}
+	if err := l.client.Close(); err != nil {
+		w.Log.Error(err, "The former connection to etcd was not closed cleanly")
+	}
+}
+
+// Ensure watches the models of a namespace, whose routing layer has the given Service.
+func (w *Watcher) Ensure(namespace, service string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if service == "" {
+		return
+	}
+	watched := w.ensureNamespace(namespace)
+	if watched.service == service {
+		return
+	}
+	watched.service = service
+	w.restartWatches(namespace, watched)
+}
+
+// ensureNamespace returns the watches of a namespace and creates them if they do not exist.
+func (w *Watcher) ensureNamespace(namespace string) *namespaceWatch {
+	if w.namespaces[namespace] == nil {
+		w.namespaces[namespace] = &namespaceWatch{}
+	}
+	return w.namespaces[namespace]
+}
+
+// Forget stops the watches of a namespace.
+func (w *Watcher) Forget(namespace string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if watched, found := w.namespaces[namespace]; found {
+		watched.stop(namespace)
+		w.closeConnection(watched.own)
+		delete(w.namespaces, namespace)
+	}
+}
+
+// Start implements manager.Runnable. It returns after all watches have stopped.
+func (w *Watcher) Start(ctx context.Context) error {
+	w.mu.Lock()
+	w.ctx = ctx
+	for namespace, watched := range w.namespaces {
+		w.restartWatches(namespace, watched)
+	}
+	w.mu.Unlock()
+	<-ctx.Done()
+	w.mu.Lock()
+	w.ctx = nil
+	w.stopAll()
+	w.mu.Unlock()
+	w.watches.Wait()
+	return nil
+}
+
+// stopAll stops all watches and closes all connections.
+func (w *Watcher) stopAll() {
+	for namespace, watched := range w.namespaces {
+		watched.stop(namespace)
+		w.closeConnection(watched.own)
+		watched.own = connection{}
+	}
+	w.closeConnection(w.shared)
+	w.shared = connection{}
+}
+
+// restartWatches starts both watches of a namespace, if there is a connection. They inherit the state of the previous watches, so that keys
+// missing from a new etcd, or from behind a new Service, are reported.
+func (w *Watcher) restartWatches(namespace string, watched *namespaceWatch) {
+	watched.stop(namespace)
+	client, unprefixed := w.shared.client, w.OperatorNamespace
+	if watched.own.client != nil {
+		client, unprefixed = watched.own.client, namespace // the root prefix of a separate etcd belongs to the namespace
+	}
+	if w.ctx == nil || client == nil || watched.service == "" {
+		return
+	}
+	ctx, cancel := context.WithCancel(w.ctx)
+	base := KeyPrefix(client.RootPrefix(), unprefixed, namespace, watched.service)
+	startWatch := func(watch prefixWatch, keys string, previous *prefixWatch) *prefixWatch {
+		watch.client, watch.clock, watch.log, watch.notify = client, w.Clock, w.Log.WithValues("namespace", namespace), w.Notify
+		watch.done, watch.gauge = make(chan struct{}), watchingGauge.WithLabelValues(namespace, keys)
+		w.watches.Go(func() {
+			defer close(watch.done)
+			watch.copyState(previous)
+			watch.run(ctx)
+		})
+		return &watch
+	}
+	watched.cancel = cancel
+	watched.vmodels = startWatch(prefixWatch{prefix: base + vmodelsPrefix, parseEvent: vmodelEventParser(namespace)}, keysVModels, watched.vmodels)
+	watched.registry = startWatch(prefixWatch{prefix: base + registryPrefix, parseEvent: registryEventParser(namespace), keysOnly: true}, keysRegistry, watched.registry)
+}
+
+// vmodelEventParser returns a parser for the keys and values of vmodels.
+func vmodelEventParser(namespace string) func(string, []byte) (Event, error) {
+	return func(id string, value []byte) (Event, error) {
+		owner, err := parseOwner(value)
+		return Event{Source: owner, Namespace: namespace, Name: id}, err
+	}
+}
+
+// registryEventParser returns a parser for the keys of concrete models.
+func registryEventParser(namespace string) func(string, []byte) (Event, error) {
+	return func(id string, _ []byte) (Event, error) {
+		source, name, ok := parseModelID(id)
+		if !ok {
+			return Event{}, fmt.Errorf("the id of a concrete model is not <name>__<source>-<hash>: %s", id)
+		}
+		return Event{Source: source, Namespace: namespace, Name: name}, nil
+	}
+}

@@ -1,0 +1,195 @@
+package models
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
+	"github.com/odh-platform/odh-platform-operator/pkg/redact"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+)
+
+// callMesh registers a model with the mesh and stores the result. With an invalid spec, or after a conflict, it reads the vmodel that the
+// mesh has. An error leaves the earlier result.
+func (r *modelReconciler) callMesh(ctx context.Context, client meshclient.Client, model *resourceModel, state *modelState) error {
+	var info *meshpb.VModelStatusInfo
+	var err error
+	result := statusReceived
+	if model.specError == "" {
+		info, err = r.register(ctx, client, model, state)
+	}
+	clash := status.Code(err) == codes.AlreadyExists
+	if clash || model.specError != "" {
+		info, err = client.GetVModelStatus(ctx, &meshpb.GetVModelStatusRequest{VModelId: model.Name, Owner: model.Source})
+	}
+	if clash {
+		result = conflictResult(info, model)
+	}
+	switch {
+	case err == nil:
+		state.result, state.info = result, info
+	case errors.Is(err, meshclient.ErrNoAddress):
+		state.result = noAddress
+	default:
+		return fmt.Errorf("asking the mesh of namespace %s about the model: %w", model.Namespace, err)
+	}
+	return nil
+}
+
+// conflictResult returns the result of a registration that failed with AlreadyExists.
+func conflictResult(info *meshpb.VModelStatusInfo, model *resourceModel) callResult {
+	if owner := info.GetOwner(); (owner == "" || owner == model.Source) && info.GetTargetModelId() != "" {
+		return specMismatch
+	}
+	return idConflict
+}
+
+// register creates or updates the vmodel according to the spec.
+func (r *modelReconciler) register(ctx context.Context, client meshclient.Client, model *resourceModel, state *modelState) (*meshpb.VModelStatusInfo, error) {
+	key, err := model.Key()
+	if err != nil {
+		return nil, err
+	}
+	load, err := r.shouldLoadNow(ctx, model, state)
+	if err != nil {
+		return nil, err
+	}
+	info, err := client.SetVModel(ctx, &meshpb.SetVModelRequest{
+		VModelId: model.Name, Owner: model.Source, TargetModelId: model.ID(), AutoDeleteTargetModel: true, LoadNow: load,
+		ModelInfo: &meshpb.ModelInfo{Type: model.Label(), Path: model.Path(), Key: key},
+	})
+	if err == nil && (load || state.loadReason == loadReasonRestart) {
+		state.loadReason = loadReasonNone
+	}
+	return info, err
+}
+
+// shouldLoadNow returns LoadNow of the request. After a change of the pods an evicted model is not loaded, because its next inference
+// request loads it. Without a supporting runtime it is, because only LoadNow makes the mesh report that no runtime supports it.
+func (r *modelReconciler) shouldLoadNow(ctx context.Context, model *resourceModel, state *modelState) (bool, error) {
+	switch {
+	case model.Terminating:
+		return false, nil
+	case needsLoad(model.status) || state.loadReason == loadReasonSpecChanged:
+		return true, nil
+	case state.loadReason < loadReasonPodsChanged:
+		return state.loadReason == loadReasonRestart && model.status.ActiveModelState == v1alpha1.Loading, nil
+	case model.status.ActiveModelState != v1alpha1.Standby:
+		return true, nil
+	}
+	supported, err := r.isSupported(ctx, model)
+	return err == nil && !supported, err
+}
+
+// isSupported reports whether the namespace has a runtime for the model.
+func (r *modelReconciler) isSupported(ctx context.Context, model *resourceModel) (bool, error) {
+	supported, err := r.supported(ctx, model.Namespace, model.Label())
+	if err != nil {
+		return false, fmt.Errorf("looking for a runtime that supports %s: %w", model.Label(), err)
+	}
+	return supported, nil
+}
+
+// desiredStatus returns the status for the last result, or the present status without a result.
+func (r *modelReconciler) desiredStatus(ctx context.Context, client meshclient.Client, model *resourceModel, state *modelState) (v1alpha1.PredictorStatus, error) {
+	next := *model.status.DeepCopy()
+	var a vmodelStatus
+	if state.result == statusReceived || state.result == specMismatch {
+		var err error
+		if a, err = r.interpretResult(ctx, model, state); err != nil {
+			return next, err
+		}
+		next.GRPCEndpoint, next.HTTPEndpoint = client.URLs()
+	}
+	switch {
+	case model.specError != "":
+		if state.result == statusReceived {
+			next = withStates(next, a)
+		}
+		next = withFailure(next, v1alpha1.InvalidPredictorSpec, model.specError, model.modelID())
+	case state.result == statusReceived:
+		next = withVModelStatus(next, a, r.clock.Now())
+	case state.result == noAddress:
+		next = withFailure(clearInvalidSpec(next), v1alpha1.RuntimeUnhealthy, messageNoPods, model.modelID())
+	case state.result == idConflict:
+		next = withFailure(next, v1alpha1.InvalidPredictorSpec, messageIDConflict, model.modelID())
+	case state.result == specMismatch:
+		next = withFailure(withStates(next, a), v1alpha1.InvalidPredictorSpec, messageSpecMismatch, model.modelID())
+	default:
+		return next, nil
+	}
+	next.Available = isAvailable(next)
+	return r.withCause(ctx, model, next)
+}
+
+// withCause appends the cause why the runtime has no pod to the failure message. Until the cause is known, it keeps the stored message.
+func (r *modelReconciler) withCause(ctx context.Context, model *resourceModel, next v1alpha1.PredictorStatus) (v1alpha1.PredictorStatus, error) {
+	text := waitingPrefix(next.LastFailureInfo)
+	if text == "" {
+		return next, nil
+	}
+	cause, known, err := r.cause(ctx, model.Namespace, model.Label())
+	if err != nil {
+		return next, fmt.Errorf("looking for the cause: %w", err)
+	}
+	stored, failure := model.status.LastFailureInfo, *next.LastFailureInfo
+	same := waitingPrefix(stored) == text && stored.ModelID == failure.ModelID
+	switch {
+	case !known && same:
+		failure.Message = stored.Message
+	case cause.Invalid:
+		failure.Message = text + invalidRuntimeInfix + cause.Message
+	case cause.Message != "":
+		failure.Message = text + ": " + cause.Message
+	default:
+		failure.Message = text
+	}
+	failure.Message = conditions.Clip(redact.Text(failure.Message), maxMessage)
+	if same && failure.Time != nil && stored.Time != nil {
+		failure.Time = stored.Time
+	}
+	next.LastFailureInfo = &failure
+	return next, nil
+}
+
+// interpretResult parses the last answer and corrects it with the runtimes of the namespace.
+func (r *modelReconciler) interpretResult(ctx context.Context, model *resourceModel, state *modelState) (vmodelStatus, error) {
+	a := parseVModelStatus(state.info)
+	if !a.active.known || a.hasTargetStatus && !a.target.known {
+		log.FromContext(ctx).V(1).Info("The mesh does not know the state of a model that it has", "status", state.info.GetStatus().String())
+	}
+	speechless := a.targetHasNoMessage()
+	if !a.active.isUnsupported() && !a.target.isUnsupported() && !speechless || model.specError != "" {
+		return a, nil
+	}
+	supported, err := r.isSupported(ctx, model)
+	if err != nil {
+		return a, err
+	}
+	if speechless {
+		a.target = unsupportedLabel(model.Label())
+	}
+	if supported && state.waitsForRuntime(r.clock.Now()) {
+		a.active, a.target = a.active.waitIfUnsupported(), a.target.waitIfUnsupported()
+	}
+	return a, nil
+}
+
+// clearInvalidSpec replaces the transition InvalidSpec of a spec that is valid again and not registered yet.
+func clearInvalidSpec(s v1alpha1.PredictorStatus) v1alpha1.PredictorStatus {
+	if s.TransitionStatus != v1alpha1.InvalidSpec {
+		return s
+	}
+	s.TransitionStatus = v1alpha1.InProgress
+	if s.ActiveModelState == v1alpha1.Pending {
+		s.TransitionStatus = v1alpha1.UpToDate
+	}
+	return s
+}

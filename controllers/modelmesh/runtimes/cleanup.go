@@ -1,0 +1,227 @@
+package runtimes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+// deleteAll deletes the managed objects of a namespace that is not enabled, and the state that is stored for it.
+func (r *runtimeReconciler) deleteAll(ctx context.Context, namespace string) error {
+	r.pool.Forget(namespace)
+	r.stream.Forget(namespace)
+	deploymentsLeft, err := r.pruneDeployments(ctx, namespace, nil)
+	if !deploymentsLeft {
+		err = errors.Join(err, r.pruneGuards(ctx, namespace, nil))
+	}
+	err = errors.Join(err,
+		r.deleteManaged(ctx, namespace, serviceKind, hasServiceLabel),
+		r.deleteManaged(ctx, namespace, configMapKind, isConstraints),
+		r.deleteManaged(ctx, namespace, secretKind, isLegacy),
+	)
+	if namespace != r.Namespaces.OperatorNamespace { // its Secrets are read for all namespaces
+		r.namespaceEtcd.Forget(namespace)
+		r.storage.Forget(namespace)
+		r.tls.Forget(namespace)
+	}
+	r.reporter.forgetDeleted(namespace, nil)
+	r.MissingReferences.Forget(namespace)
+	r.Causes.Forget(namespace)
+	r.idleRuntimes.DeleteFunc(func(runtime types.NamespacedName) bool { return runtime.Namespace == namespace })
+	r.headlessServices.Delete(namespace)
+	r.grantedAccounts.Delete(namespace)
+	r.applier.ForgetNamespace(namespace)
+	return err
+}
+
+// pruneDeployments deletes managed Deployments and autoscalers that are not in keep: those of disabled runtimes and of a renamed
+// Service. It reports whether any managed Deployment existed.
+func (r *runtimeReconciler) pruneDeployments(ctx context.Context, namespace string, keep map[string]bool) (found bool, err error) {
+	unwanted := func(o metav1.Object) bool { return !keep[o.GetName()] }
+	errs := []error{r.deleteManaged(ctx, namespace, autoscalerKind, unwanted)}
+	list := &appsv1.DeploymentList{}
+	if err := r.Cached.List(ctx, list, client.InNamespace(namespace), managedLabels(), client.UnsafeDisableDeepCopy); err != nil {
+		return true, errors.Join(append(errs, fmt.Errorf("listing our Deployments: %w", err))...)
+	}
+	for i := range list.Items {
+		if d := &list.Items[i]; !keep[d.Name] && hasServiceLabel(d) {
+			errs = append(errs, r.applier.DeleteOwned(ctx, controllerUID(d), d))
+		}
+	}
+	return len(list.Items) > 0, errors.Join(errs...)
+}
+
+// managedLabels selects the objects of this component.
+func managedLabels() client.MatchingLabels { return names.Labels(modelmesh.ComponentName) }
+
+// isManaged reports whether an object belongs to this component.
+func isManaged(o metav1.Object) bool { return apply.HasComponentLabels(o, modelmesh.ComponentName) }
+
+// hasServiceLabel and isConstraints, and isLegacy for Secrets, exclude objects that other controllers of the component manage.
+func hasServiceLabel(o metav1.Object) bool { return o.GetLabels()[resources.LabelService] != "" }
+
+func isConstraints(o metav1.Object) bool { return o.GetName() == resources.ConstraintsName }
+
+// controllerUID returns the UID of an object's controller owner, or "".
+func controllerUID(o metav1.Object) types.UID {
+	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
+		return owner.UID
+	}
+	return ""
+}
+
+// pruneGuards deletes the guards that are not desired.
+func (r *runtimeReconciler) pruneGuards(ctx context.Context, namespace string, desired apply.Desired) error {
+	if r.Namespaces.SingleNamespace() {
+		return nil
+	}
+	unwanted := func(kind schema.GroupVersionKind, name string) func(metav1.Object) bool {
+		return func(o metav1.Object) bool {
+			return o.GetName() == name && !slices.ContainsFunc(desired, func(object apply.Object) bool {
+				gvk, _, err := object.Key()
+				return err == nil && gvk == kind
+			})
+		}
+	}
+	return errors.Join(
+		r.deleteManaged(ctx, namespace, policyKind, unwanted(policyKind, resources.PolicyName)),
+		r.deleteManaged(ctx, namespace, configMapKind, unwanted(configMapKind, authproxy.RulesConfigMap)),
+	)
+}
+
+const legacyCleanupRetry = time.Minute
+
+// legacyCleaner deletes, once per process, the objects of the legacy controller that no reconcile adopts: those of runtimes and
+// namespaces that were disabled while no operator ran. They are not cached, because they lack the labels of this operator. It only
+// deletes objects that have a runtime or Namespace as controller, or the names and labels of the legacy controller. It runs on the leader.
+type legacyCleaner struct {
+	*runtimeReconciler
+	log logr.Logger
+}
+
+// Start implements manager.Runnable. It retries errors and never returns one.
+func (l *legacyCleaner) Start(ctx context.Context) error {
+	for {
+		err := l.deleteLegacyObjects(ctx)
+		if err == nil || ctx.Err() != nil {
+			return nil
+		}
+		l.log.Error(err, "Removing what the original left; trying again", "after", legacyCleanupRetry)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-l.clock.After(legacyCleanupRetry):
+		}
+	}
+}
+
+// deleteLegacyObjects deletes the legacy objects of all kinds that are not desired.
+func (l *legacyCleaner) deleteLegacyObjects(ctx context.Context) error {
+	labelByKind := map[schema.GroupVersionKind]string{
+		deploymentKind: resources.LabelManagedBy, serviceKind: resources.LabelManagedBy, configMapKind: resources.LabelManagedBy, secretKind: resources.LabelManagedBy,
+		autoscalerKind: resources.LabelInferenceService,
+	}
+	var errs []error
+	for kind, label := range labelByKind {
+		list, err := l.listLegacy(ctx, kind, label)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		for i := range list {
+			errs = append(errs, l.deleteUnlessDesired(ctx, kind, &list[i]))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// listLegacy returns the objects of a kind that have the given label and none of this operator.
+func (l *legacyCleaner) listLegacy(ctx context.Context, kind schema.GroupVersionKind, label string) ([]metav1.PartialObjectMetadata, error) {
+	selector, err := labels.Parse(label + ",!" + names.OperatorLabel)
+	if err != nil {
+		return nil, fmt.Errorf("selecting by label: %w", err)
+	}
+	options := []client.ListOption{client.MatchingLabelsSelector{Selector: selector}}
+	if l.Namespaces.SingleNamespace() {
+		options = append(options, client.InNamespace(l.Namespaces.OperatorNamespace))
+	}
+	return modelmesh.ListMetadata(ctx, l.live, kind, options...)
+}
+
+// deleteUnlessDesired deletes a legacy object that is not desired.
+func (l *legacyCleaner) deleteUnlessDesired(ctx context.Context, kind schema.GroupVersionKind, o *metav1.PartialObjectMetadata) error {
+	if !l.isLegacyObject(kind, o) {
+		return nil
+	}
+	desired, err := l.isDesired(ctx, kind, o)
+	if err != nil || desired {
+		return err
+	}
+	l.log.Info("Removing what the original left and is not wanted", "kind", kind.Kind, "namespace", o.Namespace, "name", o.Name)
+	o.SetGroupVersionKind(kind)
+	return l.applier.DeleteOwned(ctx, controllerUID(o), o)
+}
+
+// isLegacyObject reports whether the legacy controller created an object for a runtime or a namespace. The label alone does not show
+// it: the Deployment of that controller has it too.
+func (l *legacyCleaner) isLegacyObject(kind schema.GroupVersionKind, o *metav1.PartialObjectMetadata) bool {
+	owner := metav1.GetControllerOfNoCopy(o)
+	switch kind {
+	case deploymentKind, autoscalerKind:
+		return owner != nil && (owner.Kind == capability.ServingRuntime.Kind || owner.Kind == capability.ClusterServingRuntime.Kind) &&
+			(kind == autoscalerKind || isLegacy(o) && o.Labels[resources.LabelService] != "")
+	case serviceKind:
+		return isLegacy(o) && o.Labels[resources.LabelService] != "" && owner != nil && owner.Kind == namespaceKind.Kind
+	case configMapKind:
+		return isLegacy(o) && o.Name == resources.ConstraintsName
+	default:
+		return isLegacy(o) && o.Name == l.Config.EtcdSecretName && o.Namespace != l.Namespaces.OperatorNamespace
+	}
+}
+
+// isDesired reports whether a reconcile of the namespace adopts the object or needs it.
+func (l *legacyCleaner) isDesired(ctx context.Context, kind schema.GroupVersionKind, o *metav1.PartialObjectMetadata) (bool, error) {
+	enabled, err := l.Namespaces.Enabled(ctx, o.Namespace)
+	if err != nil || !enabled {
+		return false, err
+	}
+	settings, err := l.Settings(ctx, o.Namespace)
+	if err != nil {
+		return false, err
+	}
+	runtimesByName, err := l.Runtimes(ctx, o.Namespace)
+	if err != nil {
+		return false, err
+	}
+	switch kind {
+	case serviceKind:
+		return o.Name == settings.ServiceName, nil
+	case configMapKind, secretKind:
+		return len(runtimesByName) > 0, nil
+	}
+	for name, rt := range runtimesByName {
+		if rt.NeedsDeployment() && resources.DeploymentName(settings.ServiceName, name) == o.Name {
+			scale, _ := mm.ParseAutoscaling(rt.Object.GetAnnotations())
+			return kind == deploymentKind || scale.Enabled, nil
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,156 @@
+package runtimes
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	podresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
+)
+
+// AnnotationLegacyTemplate on an adopted Deployment holds the hash of the pod template as the legacy controller would build it. While
+// that template is unchanged, the pods keep their legacy form, so that the adoption restarts none. They get the current form when the
+// template changes, when a user removes the annotation, or if they have an OAuth proxy of the legacy controller.
+const AnnotationLegacyTemplate = "modelmesh.opendatahub.io/original-template"
+
+// isLegacy reports whether the legacy controller created an object. It does not check for labels of this operator.
+func isLegacy(live metav1.Object) bool {
+	return live.GetLabels()[resources.LabelManagedBy] == resources.ControllerName
+}
+
+func adoptIfLegacy(live *unstructured.Unstructured) bool { return isLegacy(live) }
+
+// templateContains reports whether the live pod template has all fields of the desired one, so that applying it restarts no pod.
+// Additional fields, such as defaults, are ignored.
+func templateContains(desired any, live *corev1.PodTemplateSpec) (bool, error) {
+	typed, err := podresources.Apply[corev1.PodTemplateSpec](desired) // normalizes quantities
+	if err != nil {
+		return false, fmt.Errorf("the pod template: %w", err)
+	}
+	desiredFields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	if err != nil {
+		return false, fmt.Errorf("the pod template: %w", err)
+	}
+	liveFields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
+	if err != nil {
+		return false, fmt.Errorf("the live pod template: %w", err)
+	}
+	return contains(liveFields, desiredFields), nil
+}
+
+// contains reports whether live has all values of desired.
+func contains(live, desired any) bool {
+	switch w := desired.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		l, ok := live.(map[string]any)
+		if !ok {
+			return len(w) == 0
+		}
+		for name, value := range w {
+			if !contains(l[name], value) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		l, ok := live.([]any)
+		return ok && containsItems(l, w) || !ok && len(w) == 0
+	default:
+		return reflect.DeepEqual(live, desired)
+	}
+}
+
+// containsItems compares lists by their merge key if all items have one, else as a whole.
+func containsItems(live, desired []any) bool {
+	if key := mergeKey(desired); key != "" {
+		for _, w := range desired {
+			if !containsItem(live, w, key) {
+				return false
+			}
+		}
+		return true
+	}
+	return reflect.DeepEqual(live, desired)
+}
+
+func containsItem(live []any, desired any, key string) bool {
+	w, _ := desired.(map[string]any)
+	for _, item := range live {
+		if l, ok := item.(map[string]any); ok && l[key] == w[key] && contains(l, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// mergeKey returns the field that identifies the items of a list in a pod template, or "".
+func mergeKey(items []any) string {
+	for _, key := range []string{"mountPath", "name", "containerPort"} {
+		all := len(items) > 0
+		for _, item := range items {
+			m, ok := item.(map[string]any)
+			_, has := m[key]
+			all = all && ok && has
+		}
+		if all {
+			return key
+		}
+	}
+	return ""
+}
+
+// hasLegacyProxy reports whether the legacy controller added its OAuth proxy to a pod template. A runtime can have a container of that
+// name too.
+func hasLegacyProxy(live *corev1.PodTemplateSpec, spec *v1alpha1.ServingRuntimeSpec) bool {
+	isProxy := func(c corev1.Container) bool { return c.Name == oauthproxy.ContainerName }
+	return slices.ContainsFunc(live.Spec.Containers, isProxy) && !slices.ContainsFunc(spec.Containers, isProxy)
+}
+
+// proxyReplacedMessage returns the message of the Event about pods with an OAuth proxy of the legacy controller, whose cookie key is
+// public, or "". Only these pods are restarted by an adoption.
+func (r *runtimeReconciler) proxyReplacedMessage(in resources.RuntimeInputs, live *appsv1.Deployment) string {
+	if live == nil || !r.hasLegacyForm(live) || !hasLegacyProxy(&live.Spec.Template, in.Spec) {
+		return ""
+	}
+	text := fmt.Sprintf("Deployment %s is replaced once: the earlier controller gave its OAuth proxy a public cookie key; ", live.Name)
+	switch {
+	case in.Proxy == nil:
+		return text + "there is no proxy any more, and REST is not guarded"
+	case in.Proxy.NeedsCookieSecret():
+		return text + "the new key is in Secret " + authproxy.CookieSecret
+	default:
+		return text + "the new proxy has no cookies"
+	}
+}
+
+// hasLegacyForm reports whether a Deployment belongs to the legacy controller, or was adopted and has kept its legacy form.
+func (r *runtimeReconciler) hasLegacyForm(live *appsv1.Deployment) bool {
+	if r.applier.IsManaged(live) {
+		return live.Annotations[AnnotationLegacyTemplate] != ""
+	}
+	return isLegacy(live)
+}
+
+// isCookieKeyMissing reports whether new pods would wait for the cookie Secret of their proxy. The Secret is created when the namespace
+// has a model or a managed Deployment with pods.
+func (r *runtimeReconciler) isCookieKeyMissing(ctx context.Context, state *namespaceState, proxy *authproxy.Proxy) (bool, error) {
+	if proxy == nil || !proxy.NeedsCookieSecret() || len(state.models) == 0 {
+		return false, nil
+	}
+	metadata, err := capability.GetMetadata(ctx, r.Cached, secretKind, namespacedName(state.Namespace, authproxy.CookieSecret))
+	return err == nil && metadata == nil, err
+}

@@ -1,0 +1,118 @@
+package modelmesh
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// countingReader counts reads of whole Secrets, and fails those that failCached and failLive select.
+type countingReader struct {
+	client.WithWatch
+	cached, live int
+	failCached   error
+	failLive     error
+}
+
+// newCountingReader returns a client with objects, which serves as cache and as API server.
+func newCountingReader(objects ...client.Object) *countingReader {
+	c := &countingReader{}
+	inner := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).Build()
+	c.WithWatch = interceptor.NewClient(inner, interceptor.Funcs{
+		Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+			fail := c.failLive
+			if _, head := object.(*metav1.PartialObjectMetadata); head {
+				c.cached++
+				fail = c.failCached
+			} else {
+				c.live++
+			}
+			if fail != nil {
+				return fail
+			}
+			return w.Get(ctx, key, object, opts...)
+		},
+	})
+	return c
+}
+
+func TestSecretCacheReadsChangedSecrets(t *testing.T) {
+	name := types.NamespacedName{Namespace: "ns", Name: "s"}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "1"}, Data: map[string][]byte{"k": []byte("a")}}
+	world := newCountingReader(secret)
+	c := NewSecretCache(world, world, func(s *corev1.Secret) string { return string(s.Data["k"]) })
+	expect := func(what, want string, there bool, reads int) {
+		t.Helper()
+		got, found, err := c.Get(t.Context(), name)
+		if err != nil || found != there || got != want || world.live != reads {
+			t.Errorf("%s: %q, %v, %v after %d live reads, want %q after %d", what, got, found, err, world.live, want, reads)
+		}
+	}
+	expect("first", "a", true, 1)
+	expect("again", "a", true, 1)
+	secret.Data["k"] = []byte("b")
+	if err := world.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	expect("changed", "b", true, 2)
+	expect("and again", "b", true, 2)
+	world.failLive = errors.New("away")
+	expect("nothing moved, so nothing is read", "b", true, 2)
+	if err := world.Delete(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	expect("gone", "", false, 2)
+	if c.entries.Len() != 0 {
+		t.Errorf("still known: %d", c.entries.Len())
+	}
+}
+
+func TestSecretCacheReturnsReadErrors(t *testing.T) {
+	name := types.NamespacedName{Namespace: "ns", Name: "s"}
+	world := newCountingReader(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}})
+	c := NewSecretCache(world, world, func(*corev1.Secret) int { return 1 })
+	world.failLive = errors.New("away")
+	if _, _, err := c.Get(t.Context(), name); err == nil || !strings.Contains(err.Error(), "ns/s") {
+		t.Errorf("error %v", err)
+	}
+	world.failLive, world.failCached = nil, errors.New("no cache")
+	if _, _, err := c.Get(t.Context(), name); err == nil || !strings.Contains(err.Error(), "no cache") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestIsNewer(t *testing.T) {
+	for _, tc := range []struct {
+		cached, known string
+		want          bool
+	}{{"2", "1", true}, {"1", "1", false}, {"1", "2", false}, {"10", "9", true}, {"x", "1", true}} {
+		if got := isNewer(tc.cached, tc.known); got != tc.want {
+			t.Errorf("%s after %s: %v", tc.cached, tc.known, got)
+		}
+	}
+}
+
+func TestSecretCacheForgetsNamespace(t *testing.T) {
+	secret := func(namespace string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s", UID: "1"}, Data: map[string][]byte{"k": []byte("a")}}
+	}
+	world := newCountingReader(secret("ns"), secret("other"))
+	c := NewSecretCache(world, world, func(s *corev1.Secret) string { return string(s.Data["k"]) })
+	for _, namespace := range []string{"ns", "other"} {
+		if _, found, err := c.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "s"}); !found || err != nil {
+			t.Fatal(namespace, err)
+		}
+	}
+	if c.Forget("ns"); c.entries.Len() != 1 {
+		t.Errorf("known %d", c.entries.Len())
+	}
+}

@@ -1,0 +1,46 @@
+package modelmesh
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+)
+
+// Keys are independent, and concurrent use is safe.
+func TestSyncMap(t *testing.T) {
+	type pair struct{ version, text string }
+	var s SyncMap[string, pair]
+	if kept, found := s.Get("a"); found || kept != (pair{}) {
+		t.Error("something is kept of nothing")
+	}
+	if _, found := s.Delete("a"); found {
+		t.Error("something is dropped of nothing")
+	}
+	s.Set("a", pair{text: "x"})
+	if before := s.Set("a", pair{text: "y"}); before.text != "x" {
+		t.Errorf("before %v", before)
+	}
+	s.Set("b", pair{text: "z"})
+	if kept, found := s.Get("a"); !found || kept.text != "y" || s.Len() != 2 {
+		t.Errorf("kept %v of %d", kept, s.Len())
+	}
+	if gone, found := s.Delete("a"); !found || gone.text != "y" {
+		t.Errorf("dropped %v", gone)
+	}
+	s.DeleteFunc(func(key string) bool { return key == "b" })
+	if s.Len() != 0 {
+		t.Errorf("%d are left", s.Len())
+	}
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			key := fmt.Sprint(i % 3)
+			s.Set(key, pair{version: key, text: key})
+			if got, _ := s.Get(key); got.version != got.text {
+				t.Errorf("half of something: %v", got)
+			}
+			s.Delete(key)
+		})
+	}
+	all.Wait()
+}

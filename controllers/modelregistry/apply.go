@@ -1,0 +1,232 @@
+package modelregistry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	userv1 "github.com/openshift/api/user/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
+)
+
+// recreateRequeueAfter is the poll interval while a Deployment is deleted to be recreated.
+const recreateRequeueAfter = 2 * time.Second
+
+// The catalog has objects of the same kinds, whose names can equal those of a registry.
+const (
+	catalogComponent = "modelcatalog"
+	catalogName      = "model-catalog"
+)
+
+// splitByOwnership separates objects with an owner reference to the registry from cluster-scoped ones and those in other namespaces.
+func splitByOwnership(desired apply.Desired) (own, published apply.Desired) {
+	for _, o := range desired {
+		if o.Ownership == apply.Unowned {
+			published = append(published, o)
+			continue
+		}
+		own = append(own, o)
+	}
+	return own, published
+}
+
+// recreateOnSelectorChange deletes a Deployment in the foreground if its selector, which is immutable, differs. No other rejected update
+// deletes a running server.
+func (r *registryReconciler) recreateOnSelectorChange(ctx context.Context, m *v1beta1.ModelRegistry, live *appsv1.Deployment, selector map[string]string) error {
+	current := live.Spec.Selector
+	if current == nil || !metav1.IsControlledBy(live, m) || len(current.MatchExpressions) == 0 && maps.Equal(current.MatchLabels, selector) {
+		return nil
+	}
+	if live.DeletionTimestamp == nil {
+		r.eventf(m, corev1.EventTypeWarning, "RecreatingDeployment", "Deployment %s selects its pods by other labels, which cannot be changed: it is recreated", live.Name)
+		if err := r.applier.DeleteForeground(ctx, m.UID, live); err != nil {
+			return err
+		}
+	}
+	return &reconciler.Wait{For: "a Deployment to be recreated", Retry: recreateRequeueAfter, Unready: true}
+}
+
+// proxyTransition is the state of a registry whose proxy is being added or removed. The exposure must match the pods that serve, not the
+// new pod template.
+type proxyTransition struct {
+	// serving: there are ready pods, all of the form before the transition.
+	serving bool
+	// toProxy: the spec has a proxy.
+	toProxy bool
+	// certificateMissing: pods with a proxy could not start.
+	certificateMissing bool
+}
+
+func (r *registryReconciler) detectProxyTransition(ctx context.Context, m, effective *v1beta1.ModelRegistry) (proxyTransition, error) {
+	t := proxyTransition{toProxy: effective.Spec.KubeRBACProxy != nil}
+	pods, err := r.podsOf(ctx, m, resources.ServerSelector(m))
+	if err != nil {
+		return t, err
+	}
+	for i := range pods {
+		if !pods[i].DeletionTimestamp.IsZero() || !isReady(&pods[i]) {
+			continue
+		}
+		if hasProxy(&pods[i]) == t.toProxy {
+			return proxyTransition{toProxy: t.toProxy}, nil
+		}
+		t.serving = true
+	}
+	certificate := certificateReferences(effective)
+	t.certificateMissing = slices.ContainsFunc(r.stateOf(m).missingReferences, func(missing reference.Missing) bool {
+		return slices.ContainsFunc(certificate, func(ref reference.Reference) bool { return ref.ID() == missing.ID() })
+	})
+	return t, nil
+}
+
+// withoutDeferred returns the desired objects without those to be applied after the transition. A Service that gets a proxy is applied, for
+// the serving pods: its annotation requests the certificate.
+func (t proxyTransition) withoutDeferred(desired apply.Desired) apply.Desired {
+	if !t.serving {
+		return desired
+	}
+	return slices.DeleteFunc(slices.Clone(desired), func(o apply.Object) bool {
+		switch kind, _, _ := o.Key(); kind {
+		case capability.Route, capability.HTTPRoute, registry.Ingress:
+			return true
+		case registry.Service:
+			return !t.toProxy
+		case registry.Deployment:
+			return t.certificateMissing
+		}
+		return false
+	})
+}
+
+func isReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+func hasProxy(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == rbacproxy.ContainerName })
+}
+
+// applyUnowned applies objects whose names are unique in the cluster. An object of another registry of the same name is reported and not
+// changed.
+func (r *registryReconciler) applyUnowned(ctx context.Context, m *v1beta1.ModelRegistry, published apply.Desired) error {
+	r.publishing.Lock()
+	defer r.publishing.Unlock()
+	var errs []error
+	toApply := make(apply.Desired, 0, len(published))
+	for _, o := range published {
+		kind, key, err := o.Key()
+		var live *metav1.PartialObjectMetadata
+		if err == nil {
+			live, err = r.getUnowned(ctx, m, kind, key)
+		}
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case kind == capability.UserGroup:
+			errs = append(errs, r.ensureGroup(ctx, m, live))
+		default:
+			o.AdoptIf = adoptable(m)
+			toApply = append(toApply, o)
+		}
+	}
+	return errors.Join(append(errs, r.applier.Apply(ctx, m, toApply))...)
+}
+
+// adoptable returns a predicate for objects of the legacy operator for this registry. That operator set the namespace label on some kinds
+// only.
+func adoptable(m *v1beta1.ModelRegistry) func(*unstructured.Unstructured) bool {
+	return func(live *unstructured.Unstructured) bool {
+		namespace, found := live.GetLabels()[resources.LabelNamespace]
+		return live.GetLabels()[resources.LabelCreatedBy] == resources.CreatedBy && live.GetLabels()[resources.LabelApp] == resources.LabelValue(m.Name) &&
+			(!found || namespace == m.Namespace) && !isOfOtherComponent(live)
+	}
+}
+
+// getUnowned returns the metadata of an object, or nil if it does not exist. It returns an error if the object belongs to another registry
+// or to the catalog.
+func (r *registryReconciler) getUnowned(ctx context.Context, m *v1beta1.ModelRegistry, kind schema.GroupVersionKind, key client.ObjectKey) (
+	*metav1.PartialObjectMetadata, error,
+) {
+	live := capability.MetadataOf(kind)
+	found, err := registry.Find(ctx, r.cached, r.apiReader, key, live)
+	if err == nil && found {
+		err = r.checkNotForeign(ctx, m, live)
+	}
+	switch {
+	case err != nil:
+		return nil, &apply.Error{Kind: kind.Kind, Namespace: key.Namespace, Name: key.Name, Stage: apply.StageOf(kind.GroupKind()), Err: err}
+	case !found:
+		return nil, nil
+	}
+	return live, nil
+}
+
+// checkNotForeign returns an error if an object belongs to another component or to an existing registry of another namespace.
+func (r *registryReconciler) checkNotForeign(ctx context.Context, m *v1beta1.ModelRegistry, live *metav1.PartialObjectMetadata) error {
+	other := live.Labels[resources.LabelNamespace]
+	foreign := newForeignError(live)
+	switch {
+	case isOfOtherComponent(live):
+		foreign.Controller = strings.TrimSpace("component " + live.Labels[names.ComponentLabel])
+		if live.Labels[names.ComponentLabel] == catalogComponent || live.Labels[resources.LabelComponent] == catalogName {
+			foreign.Controller = fmt.Sprintf("%s %s/%s", aihubv1alpha1.Kind, other, aihubv1alpha1.CatalogName)
+		}
+	case other == "" || other == m.Namespace:
+		return nil
+	default:
+		err := r.cached.Get(ctx, client.ObjectKey{Namespace: other, Name: m.Name}, &v1beta1.ModelRegistry{})
+		if err != nil {
+			return client.IgnoreNotFound(err) // objects of a deleted registry may be adopted
+		}
+		foreign.Controller = fmt.Sprintf("%s %s/%s", v1beta1.Kind, other, m.Name)
+	}
+	return foreign
+}
+
+// isOfOtherComponent reports whether the labels of an object name another component.
+func isOfOtherComponent(object client.Object) bool {
+	legacyComponent, found := object.GetLabels()[resources.LabelComponent]
+	return apply.ManagedByOther(object, ComponentName) || found && legacyComponent != resources.PartOf && legacyComponent != resources.DatabaseComponent
+}
+
+func newForeignError(live client.Object) *apply.ForeignError {
+	return &apply.ForeignError{Kind: live.GetObjectKind().GroupVersionKind().Kind, Namespace: live.GetNamespace(), Name: live.GetName()}
+}
+
+// ensureGroup creates the Group or updates its labels. Administrators add the users. The API requires the list of users, so it is created
+// empty and never applied again, not even to give up its ownership.
+func (r *registryReconciler) ensureGroup(ctx context.Context, m *v1beta1.ModelRegistry, live *metav1.PartialObjectMetadata) error {
+	if live == nil {
+		return r.applier.Create(ctx, m, apply.Object{Config: resources.Group(m, userv1.OptionalNames{}), Ownership: apply.Unowned})
+	}
+	applied := slices.ContainsFunc(live.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == FieldOwner })
+	if !isManaged(live) && !applied { // its labels may have been removed
+		return &apply.Error{Kind: live.Kind, Name: live.Name, Err: newForeignError(live)}
+	}
+	return r.applier.PatchExisting(ctx, live, func() {
+		updateLabels(live, labels.Merge(resources.ClusterLabels(m, live.Name), names.Labels(ComponentName)))
+	})
+}

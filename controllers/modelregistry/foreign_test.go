@@ -1,0 +1,103 @@
+package modelregistry
+
+import (
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+	"github.com/odh-platform/odh-platform-operator/test/registrytest"
+)
+
+// A server is not created while its ServiceAccount, the ConfigMap of its proxy or a NetworkPolicy is a foreign object.
+func TestForeignSecurityObjectsBlockTheServer(t *testing.T) {
+	meta := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "foreign"}
+	}
+	for name, foreign := range map[string]client.Object{
+		"ServiceAccount ns/demo": &corev1.ServiceAccount{ObjectMeta: meta("demo")},
+		"ConfigMap ns/demo-kube-rbac-proxy-config": &corev1.ConfigMap{ObjectMeta: meta("demo-kube-rbac-proxy-config"),
+			Data: map[string]string{"config-file.yaml": "authorization:\n  static: [{path: /, verb: '*'}]\n"}},
+		"NetworkPolicy ns/demo-egress":  &networkingv1.NetworkPolicy{ObjectMeta: meta("demo-egress")},
+		"NetworkPolicy ns/demo-ingress": &networkingv1.NetworkPolicy{ObjectMeta: meta("demo-ingress")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTestEnv(t, nil, foreign)
+			m := newRegistry("demo", registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) { s.Rest.Image = "any:1" })
+			w.requireWait(w.reconcile(m), "to be removed")
+			if w.get(&appsv1.Deployment{}, "ns", "demo") || w.get(&corev1.Service{}, "ns", "demo") {
+				t.Errorf("the server was started or exposed:\n%s", w.takeWrites())
+			}
+			available, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
+			if !strings.Contains(available.Message, name) || !strings.Contains(available.Message, "until then not written: Deployment ns/demo") {
+				t.Errorf("message %q", available.Message)
+			}
+			w.requireNoError(w.server.Delete(t.Context(), foreign))
+			w.requireWait(w.reconcile(m), "available")
+			if !w.get(&appsv1.Deployment{}, "ns", "demo") {
+				t.Error("the server is held back for nothing")
+			}
+		})
+	}
+}
+
+// A foreign Route is reported and does not affect the server.
+func TestForeignRouteDoesNotBlockTheServer(t *testing.T) {
+	taken := &unstructured.Unstructured{}
+	taken.SetGroupVersionKind(capability.Route)
+	taken.SetNamespace("ns")
+	taken.SetName("demo-https")
+	w := newTestEnv(t, everything, taken)
+	m := newRegistry("demo", registrytest.Proxied)
+	_ = w.reconcile(m)
+	if !w.get(&appsv1.Deployment{}, "ns", "demo") || !w.get(&corev1.Service{}, "ns", "demo") {
+		t.Errorf("the server does not run:\n%s", w.takeWrites())
+	}
+	if available, _ := conditions.Get(m.Status.Conditions, ConditionAvailable); !strings.Contains(available.Message, "Route ns/demo-https exists") {
+		t.Errorf("message %q", available.Message)
+	}
+}
+
+// The ClusterRoleBinding of the catalog is not changed by a registry of the same name in its or another namespace, nor by the deletion of
+// that registry.
+func TestBindingOfTheCatalogIsNotAdopted(t *testing.T) {
+	for _, namespace := range []string{"catalogs", "ns"} {
+		t.Run(namespace, func(t *testing.T) {
+			labels := names.Labels(catalogComponent)
+			labels[resources.LabelNamespace], labels[resources.LabelApp], labels[resources.LabelCreatedBy] = namespace, "model-catalog", resources.CreatedBy
+			binding := &rbacv1.ClusterRoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Name: "model-catalog-auth-delegator", UID: "binding", Labels: labels,
+					ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldOwner, Operation: metav1.ManagedFieldsOperationApply,
+						APIVersion: "rbac.authorization.k8s.io/v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:subjects":{}}`)}}},
+				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"},
+				Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "model-catalog"}},
+			}
+			w := newTestEnv(t, nil, binding)
+			m := newRegistry("model-catalog", registrytest.Proxied)
+			w.requireWait(w.reconcile(m), "a valid spec") // the name is reserved
+			if err := w.applyUnowned(t.Context(), m, apply.Desired{{Config: resources.DelegatorBinding(m), Ownership: apply.Unowned}}); !apply.IsBlocked(err) {
+				t.Errorf("the binding of the catalog: %v", err)
+			}
+			for range 5 { // an end takes several reconciles
+				_ = w.finalize(t.Context(), m)
+			}
+			got := &rbacv1.ClusterRoleBinding{}
+			if !w.get(got, "", binding.Name) || got.Subjects[0].Namespace != namespace || got.Subjects[0].Name != "model-catalog" ||
+				got.Labels[names.ComponentLabel] != catalogComponent {
+				t.Errorf("the binding of the catalog is now %+v", got)
+			}
+		})
+	}
+}

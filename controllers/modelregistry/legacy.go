@@ -1,0 +1,235 @@
+package modelregistry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+)
+
+// This file deletes objects of the legacy operator. It may be removed in release 1.0: migration from the legacy operator then needs an
+// earlier release first.
+
+// legacyConditions are condition types of earlier releases.
+var legacyConditions = []string{"OAuthProxyAvailable", "IstioAvailable", "GatewayAvailable"}
+
+func removeLegacyConditions(_ context.Context, m *v1beta1.ModelRegistry) error {
+	for _, kind := range legacyConditions {
+		conditions.Remove(&m.Status.Conditions, kind)
+	}
+	if m.Spec.KubeRBACProxy == nil {
+		conditions.Remove(&m.Status.Conditions, ConditionProxy)
+	}
+	return nil
+}
+
+// legacyCache holds the objects of the legacy operator without labels of this one, by namespace. They are listed once, because no new ones
+// appear. Since they may have been adopted after that, they are read again before deletion.
+type legacyCache struct {
+	mu         sync.Mutex
+	namespaces map[string]map[objectKey]*metav1.PartialObjectMetadata
+}
+
+// deleteLegacyObjects deletes objects of the legacy operator under known names that are not desired.
+func (r *registryReconciler) deleteLegacyObjects(ctx context.Context, m *v1beta1.ModelRegistry, desired map[objectKey]bool, in resources.Inputs) error {
+	cache := &r.legacy
+	cache.mu.Lock()
+	defer cache.mu.Unlock()
+	objects, ok := cache.namespaces[m.Namespace]
+	if !ok {
+		var err error
+		if objects, err = r.findLegacyObjects(ctx, m.Namespace, in); err != nil {
+			return err
+		}
+		if cache.namespaces == nil {
+			cache.namespaces = map[string]map[objectKey]*metav1.PartialObjectMetadata{}
+		}
+		cache.namespaces[m.Namespace] = objects
+	}
+	var errs []error
+	for _, key := range legacyKeys(m, in.Gateway.RouteNamespace) {
+		object := objects[key]
+		if object == nil || desired[key] || !isLegacyObject(object, m) {
+			continue
+		}
+		err := r.applier.DeleteIf(ctx, m.UID, key.GroupVersionKind, key.NamespacedName, legacyPredicate(m))
+		if err == nil || apierrors.IsConflict(err) { // an object with another UID has the name
+			delete(objects, key)
+			continue
+		}
+		errs = append(errs, err)
+	}
+	sharedGrant := objectKey{capability.ReferenceGrant, types.NamespacedName{Namespace: m.Namespace, Name: registry.SharedGrantName}}
+	if objects[sharedGrant] != nil {
+		removed, err := registry.DeleteSharedGrant(ctx, r.apiReader, r.applier, m.UID, m.Namespace)
+		if errs = append(errs, err); removed {
+			delete(objects, sharedGrant)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// legacyPredicate matches objects of the legacy operator for a registry that were not adopted.
+func legacyPredicate(m *v1beta1.ModelRegistry) func(*metav1.PartialObjectMetadata) (bool, error) {
+	return func(live *metav1.PartialObjectMetadata) (bool, error) {
+		return live.Labels[resources.LabelCreatedBy] == resources.CreatedBy && isLegacyObject(live, m), nil
+	}
+}
+
+// isLegacyObject reports whether the legacy operator created an object for this registry. Its objects are controlled by the registry,
+// except cluster-scoped ones, HTTPRoutes and the Secret with the cookie key. The controller reference and component labels are checked
+// because a registry and the catalog can use the same names.
+func isLegacyObject(object *metav1.PartialObjectMetadata, m *v1beta1.ModelRegistry) bool {
+	if namespace, found := object.Labels[resources.LabelNamespace]; found && namespace != m.Namespace || isOfOtherComponent(object) {
+		return false
+	}
+	if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
+		return owner.UID == m.UID
+	}
+	canHaveOwner := object.Namespace != "" && object.Kind != capability.HTTPRoute.Kind
+	return !canHaveOwner || object.Name == resources.CookieSecretName(m)
+}
+
+// legacyKeys returns the names that releases of the legacy operator used for objects of a registry.
+func legacyKeys(m *v1beta1.ModelRegistry, routeNamespace string) []objectKey {
+	key := func(kind schema.GroupVersionKind, name string) objectKey {
+		return objectKey{kind, types.NamespacedName{Namespace: m.Namespace, Name: name}}
+	}
+	return []objectKey{
+		key(capability.Route, resources.PlainRouteName(m)),
+		key(capability.Route, resources.SecureRouteName(m)),
+		key(capability.Route, m.Name+"-catalog-https"),
+		key(registry.NetworkPolicy, resources.RoutePolicyName(m)),
+		key(registry.NetworkPolicy, m.Name+"-catalog-https-route"),
+		key(registry.ConfigMap, resources.ProxyConfigName(m)),
+		key(registry.Deployment, m.Name+"-catalog"),
+		key(registry.Service, m.Name+"-catalog"),
+		key(registry.Secret, resources.CookieSecretName(m)),
+		{registry.ClusterRoleBinding, types.NamespacedName{Name: resources.DelegatorName(m)}},
+		{capability.HTTPRoute, types.NamespacedName{Namespace: routeNamespace, Name: resources.HTTPRouteName(m)}},
+	}
+}
+
+// findLegacyObjects lists the objects of the legacy operator in a namespace, and its cluster-scoped ones.
+func (r *registryReconciler) findLegacyObjects(ctx context.Context, namespace string, in resources.Inputs) (map[objectKey]*metav1.PartialObjectMetadata, error) {
+	kinds := map[schema.GroupVersionKind]string{
+		registry.Deployment: namespace, registry.Service: namespace, registry.NetworkPolicy: namespace, registry.ConfigMap: namespace,
+		registry.Secret: namespace, registry.ClusterRoleBinding: "",
+	}
+	if in.OpenShift {
+		kinds[capability.Route] = namespace
+	}
+	if in.HTTPRoutes {
+		kinds[capability.HTTPRoute] = in.Gateway.RouteNamespace
+	}
+	if in.ReferenceGrants {
+		kinds[capability.ReferenceGrant] = namespace
+	}
+	found := map[objectKey]*metav1.PartialObjectMetadata{}
+	for kind, ns := range kinds {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		err := r.apiReader.List(ctx, list, client.InNamespace(ns), client.MatchingLabels{resources.LabelCreatedBy: resources.CreatedBy})
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing %s objects: %w", kind.Kind, err)
+		}
+		for i := range list.Items {
+			object := &list.Items[i]
+			if object.Labels[names.OperatorLabel] == names.OperatorName {
+				continue // it is in the cache
+			}
+			object.SetGroupVersionKind(kind)
+			found[objectKey{kind, client.ObjectKeyFromObject(object)}] = object
+		}
+	}
+	return found, nil
+}
+
+const legacyCleanerRetryInterval = time.Minute
+
+// legacyCleaner deletes, once, the ClusterRoleBindings, HTTPRoutes and Groups of deleted registries which the legacy operator left, or
+// whose finalizer was removed by hand. A ServiceAccount or Service of the same name would get their rights. It runs on the leader only.
+type legacyCleaner struct {
+	apiReader client.Reader
+	applier   *apply.Applier
+	clock     clock.Clock
+	log       logr.Logger
+}
+
+// Start implements manager.Runnable. It retries failures and always returns nil.
+func (s *legacyCleaner) Start(ctx context.Context) error {
+	registry.Retry(ctx, s.clock, legacyCleanerRetryInterval, legacyCleanerRetryInterval, s.clean, func(err error, after time.Duration) {
+		s.log.Error(err, "Removing what is left of registries that are gone; trying again", "after", after)
+	})
+	return nil
+}
+
+func (s *legacyCleaner) clean(ctx context.Context) error {
+	legacyLabels := client.MatchingLabels{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelComponent: resources.PartOf}
+	bindings := &rbacv1.ClusterRoleBindingList{}
+	if err := s.apiReader.List(ctx, bindings, legacyLabels); err != nil {
+		return fmt.Errorf("listing ClusterRoleBindings: %w", err)
+	}
+	var errs []error
+	for i := range bindings.Items {
+		if b := &bindings.Items[i]; b.RoleRef.Name == rbacproxy.DelegatorRole {
+			errs = append(errs, s.deleteOrphan(ctx, b, "ClusterRoleBinding", resources.DelegatorName))
+		}
+	}
+	for kind, nameOf := range map[schema.GroupVersionKind]func(*v1beta1.ModelRegistry) string{
+		capability.HTTPRoute: resources.HTTPRouteName, capability.UserGroup: resources.UsersName,
+	} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		err := s.apiReader.List(ctx, list, legacyLabels)
+		if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+			errs = append(errs, fmt.Errorf("listing %s: %w", kind.Kind, err))
+		}
+		for i := range list.Items {
+			list.Items[i].SetGroupVersionKind(kind)
+			errs = append(errs, s.deleteOrphan(ctx, &list.Items[i], kind.Kind, nameOf))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// deleteOrphan deletes an object with the name of those of a registry, if that registry does not exist.
+func (s *legacyCleaner) deleteOrphan(ctx context.Context, o client.Object, kind string, nameOf func(*v1beta1.ModelRegistry) string) error {
+	m := &v1beta1.ModelRegistry{}
+	m.Namespace, m.Name = o.GetLabels()[resources.LabelNamespace], o.GetLabels()[resources.LabelApp]
+	key := client.ObjectKeyFromObject(m)
+	if key.Name == "" || key.Namespace == "" || o.GetName() != nameOf(m) {
+		return nil
+	}
+	// A registry exists before its objects, so one that is missing now was already deleted when they were listed.
+	if err := s.apiReader.Get(ctx, key, m); err == nil {
+		return nil
+	} else if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("reading ModelRegistry %s: %w", key, err)
+	}
+	s.log.Info("Removing what is left of a registry that is gone", "kind", kind, "object", o.GetName(), "registry", key.String())
+	return s.applier.DeleteOwned(ctx, "", o)
+}

@@ -1,0 +1,295 @@
+package modelregistry
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	shared "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
+	"github.com/odh-platform/odh-platform-operator/test/registrytest"
+)
+
+// wholeObject is short for the many objects of other APIs that these tests read.
+var wholeObject = shared.NewUnstructured
+
+var now = time.Unix(1700000000, 0)
+
+// testEnv is a controller with a fake API server that is also its cache.
+type testEnv struct {
+	*testing.T
+	*registryReconciler
+	server client.WithWatch
+	events *events.FakeRecorder
+	writes []string // verb, kind and name of every write
+	fail   func(verb, kind string) error
+	// readError returns the error of each read from cache or API server.
+	readError func() error
+	// current is the registry of the last reconcile, as the API server would store it.
+	current *v1beta1.ModelRegistry
+}
+
+// newTestEnv serves the given optional kinds in addition to those of Kubernetes.
+func newTestEnv(t *testing.T, served []schema.GroupVersionKind, objects ...client.Object) *testEnv {
+	t.Helper()
+	scheme := fakeapi.Scheme(v1beta1.AddToScheme)
+	for _, kind := range everything { // before the fake client takes the first form in which it meets a kind for that of all its objects
+		scheme.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
+		scheme.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
+	}
+	w := &testEnv{T: t, events: events.NewFakeRecorder(100)}
+	w.server = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().
+		WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithRESTMapper(newRESTMapper()).WithObjects(objects...).
+		WithIndex(&v1beta1.ModelRegistry{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build(), w.readInterceptors())
+	writing := interceptor.NewClient(w.server, w.writeInterceptors())
+	w.registryReconciler = &registryReconciler{
+		settings: Settings{ModelRegistry: config.ModelRegistry{
+			Images:  config.RegistryImages{REST: "rest:1", KubeRBACProxy: "proxy:1", Postgres: "postgres:1"},
+			Gateway: config.RegistryGateway{Name: "gate", Namespace: "ingress", RouteNamespace: "routes"},
+		}},
+		served: func() capability.Set { return capability.NewSet(served...) }, domain: fixedDomain("apps.example.com"),
+		clock: clocktesting.NewFakeClock(now), cached: writing, fullObjects: w.server, apiReader: w.server, pods: w.server,
+		applier: apply.New(apply.Options{
+			Client: writing, Live: w.server, FieldOwner: FieldOwner, Component: ComponentName, LegacyManagers: LegacyManagers(),
+			StripAnnotations: []string{LastApplied}, FullObjectKinds: []schema.GroupVersionKind{registry.Deployment, registry.Claim, cronJobKind, registry.EndpointSlice},
+		}),
+		references: reference.NewTracker(w.server, w.server), recorder: w.events,
+		readPodLog: func(context.Context, types.NamespacedName, string) (string, error) { return "", nil },
+	}
+	w.certificates = registry.NewCertificates(writing, w.server, w.applier, w.clock)
+	return w
+}
+
+func (w *testEnv) readInterceptors() interceptor.Funcs {
+	w.readError = func() error { return nil }
+	return interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if err := w.readError(); err != nil {
+				return err
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if err := w.readError(); err != nil {
+				return err
+			}
+			if heads, ok := list.(*metav1.PartialObjectMetadataList); ok && w.current != nil && heads.Kind == v1beta1.Kind+"List" {
+				heads.Items = []metav1.PartialObjectMetadata{{ObjectMeta: *w.current.ObjectMeta.DeepCopy()}}
+				return nil // a registry is given to its phases, and never stored
+			}
+			return listMetadata(ctx, c, list, opts...)
+		},
+	}
+}
+
+// listMetadata lists the metadata of kinds without Go types, which the fake client does not always support.
+func listMetadata(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+	heads, ok := list.(*metav1.PartialObjectMetadataList)
+	if !ok || clientgoscheme.Scheme.Recognizes(heads.GroupVersionKind()) {
+		return c.List(ctx, list, opts...)
+	}
+	whole := &unstructured.UnstructuredList{}
+	whole.SetGroupVersionKind(heads.GroupVersionKind())
+	if err := c.List(ctx, whole, opts...); err != nil {
+		return c.List(ctx, list, opts...) // it was written as metadata last
+	}
+	heads.Items = nil
+	for i := range whole.Items {
+		item, head := &whole.Items[i], metav1.PartialObjectMetadata{}
+		head.SetGroupVersionKind(item.GroupVersionKind())
+		head.Namespace, head.Name, head.UID, head.ResourceVersion = item.GetNamespace(), item.GetName(), item.GetUID(), item.GetResourceVersion()
+		head.Labels, head.OwnerReferences = item.GetLabels(), item.GetOwnerReferences()
+		heads.Items = append(heads.Items, head)
+	}
+	return nil
+}
+
+// newRESTMapper returns a mapper with the scopes of kinds; that of the fake client has cluster scope for all.
+func newRESTMapper() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []schema.GroupVersionKind{registry.ClusterRoleBinding, capability.UserGroup} {
+		m.Add(kind, meta.RESTScopeRoot)
+	}
+	for _, kind := range []schema.GroupVersionKind{
+		registry.Deployment, registry.Service, registry.ServiceAccount, registry.Secret, registry.ConfigMap, registry.Claim, cronJobKind, registry.NetworkPolicy, registry.Role, registry.RoleBinding, registry.EndpointSlice,
+		capability.Route, capability.HTTPRoute, capability.ReferenceGrant, v1beta1.GroupVersion.WithKind(v1beta1.Kind), corev1.SchemeGroupVersion.WithKind("Pod"),
+	} {
+		m.Add(kind, meta.RESTScopeNamespace)
+	}
+	return m
+}
+
+func (w *testEnv) writeInterceptors() interceptor.Funcs {
+	note := func(verb, kind, name string) error {
+		if w.fail != nil {
+			if err := w.fail(verb, kind); err != nil {
+				return err
+			}
+		}
+		w.writes = append(w.writes, verb+" "+kind+" "+name)
+		return nil
+	}
+	return interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			kind, name, err := apply.Object{Config: config}.Key()
+			if err != nil {
+				return err
+			}
+			if err := note("apply", kind.Kind, name.Name); err != nil {
+				return err
+			}
+			return c.Apply(ctx, config, opts...)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if err := note("create", kindOf(o), o.GetName()); err != nil {
+				return err
+			}
+			return c.Create(ctx, o, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if err := note("patch", kindOf(o), o.GetName()); err != nil {
+				return err
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			if err := note("delete", kindOf(o), o.GetName()); err != nil {
+				return err
+			}
+			return c.Delete(ctx, o, opts...)
+		},
+	}
+}
+
+func kindOf(o client.Object) string {
+	kind, err := apiutil.GVKForObject(o, clientgoscheme.Scheme)
+	if err != nil {
+		return o.GetObjectKind().GroupVersionKind().Kind
+	}
+	return kind.Kind
+}
+
+// newRegistry returns a registry as the API server stores it.
+func newRegistry(name string, change ...func(*v1beta1.ModelRegistrySpec)) *v1beta1.ModelRegistry {
+	m := registrytest.Registry(change...)
+	m.Namespace, m.Name, m.UID, m.Generation = "ns", name, types.UID("uid-of-"+name), 1
+	m.TypeMeta = metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: v1beta1.Kind}
+	return m
+}
+
+// withGeneratedDatabase enables a generated database.
+func withGeneratedDatabase(s *v1beta1.ModelRegistrySpec) {
+	s.Postgres = &v1beta1.PostgresConfig{GenerateDeployment: new(true)}
+}
+
+// reconcile runs the phases like pkg/reconciler and returns the error.
+func (w *testEnv) reconcile(m *v1beta1.ModelRegistry) error {
+	w.Helper()
+	w.current = m
+	for _, phase := range w.phases() {
+		if err := phase.Run(w.Context(), m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeWrites returns the writes since the last call.
+func (w *testEnv) takeWrites() string {
+	all := strings.Join(w.writes, "\n")
+	w.writes = nil
+	return all
+}
+
+func (w *testEnv) get(o client.Object, namespace, name string) bool {
+	w.Helper()
+	err := w.server.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o)
+	if client.IgnoreNotFound(err) != nil {
+		w.Fatal(err)
+	}
+	return err == nil
+}
+
+func (w *testEnv) requireNoError(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+var openShiftConfig = []schema.GroupVersionKind{capability.OpenShiftIngress}
+
+var everything = []schema.GroupVersionKind{capability.Route, capability.OpenShiftIngress, capability.UserGroup, capability.HTTPRoute, capability.ReferenceGrant}
+
+// newSecret returns a Secret with every key that a pod can refer to.
+func newSecret(namespace, name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string][]byte{
+		"password": []byte("p"), "tls.crt": []byte("c"), "tls.key": []byte("k"),
+	}}
+}
+
+// requireWait fails the test unless a reconcile ended with a Wait.
+func (w *testEnv) requireWait(err error, part string) {
+	w.Helper()
+	wait, ok := reconciler.AsWait(err)
+	if !ok || !strings.Contains(wait.For, part) {
+		w.Errorf("ended with %v, want a wait for %s", err, part)
+	}
+}
+
+// setRunning sets the status of Deployment, pod and EndpointSlice as if they had run for a while.
+func (w *testEnv) setRunning(m *v1beta1.ModelRegistry) {
+	w.Helper()
+	d := &appsv1.Deployment{}
+	if !w.get(d, m.Namespace, m.Name) {
+		w.Fatal("no Deployment")
+	}
+	d.Status.Conditions = []appsv1.DeploymentCondition{{
+		Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-time.Minute)),
+	}}
+	w.requireNoError(w.server.Status().Update(w.Context(), d))
+	pod := podWith(m.Name+"-pod", readyContainer("rest-container"), readyContainer("kube-rbac-proxy"))
+	pod.Namespace, pod.Labels = m.Namespace, resources.ServerSelector(m)
+	w.requireNoError(w.server.Create(w.Context(), &pod))
+	w.requireNoError(w.server.Create(w.Context(), &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name + "-slice", Labels: map[string]string{discoveryv1.LabelServiceName: m.Name}},
+		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
+	}))
+}
+
+// decode converts an object of an optional API as the controller does.
+func decode[T any](t *testing.T, object *unstructured.Unstructured) *T {
+	t.Helper()
+	typed, err := shared.Decode[T](object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return typed
+}

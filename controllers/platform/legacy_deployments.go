@@ -1,0 +1,116 @@
+package platform
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+)
+
+// This file can be deleted with release 1.0: migration from the legacy operator then requires an earlier release.
+
+// Deployments of the legacy operator. legacyAIHubDeployment creates the other two.
+const (
+	legacyRegistryDeployment = "model-registry-operator-controller-manager"
+	legacyCatalogDeployment  = "catalog-controller-manager"
+	legacyAIHubDeployment    = "aihub-controller-manager"
+)
+
+// legacyDeployments deletes the Deployments that the legacy operator created for the AIHub, because this operator replaces them. It deletes only
+// Deployments that the AIHub controls, in namespaces of administrators, because users can forge ownerReferences in their own. Any other
+// Deployment may be this operator under an older name.
+type legacyDeployments struct {
+	operatorNamespace string
+	// readers maps the name of a Deployment to its cache.
+	readers map[string]client.Reader
+
+	// deleted holds the UIDs of deleted Deployments. It needs no lock, because reconciles of the singleton AIHub never overlap.
+	deleted map[types.NamespacedName]types.UID
+}
+
+// newLegacyDeployments creates a cache and a source for each of the two names, because list and watch are permitted by name only.
+func newLegacyDeployments(mgr ctrl.Manager, home string, h handler.EventHandler) (*legacyDeployments, []source.Source, error) {
+	f := &legacyDeployments{operatorNamespace: home, readers: map[string]client.Reader{}}
+	var sources []source.Source
+	for _, name := range []string{legacyRegistryDeployment, legacyCatalogDeployment} {
+		by := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}
+		c, err := component.NewSelectorCache(mgr, capability.MetadataOf(registry.Deployment), by, apply.Transform())
+		if err != nil {
+			return nil, nil, err
+		}
+		f.readers[name] = c
+		sources = append(sources, source.Kind(c, client.Object(capability.MetadataOf(registry.Deployment)), h))
+	}
+	return f, sources, nil
+}
+
+// deleteAll deletes the Deployments, and returns a *reconciler.Wait until they and their pods are deleted. It does not delete a recreated
+// Deployment, because its creator would recreate it again: the warning names both.
+func (f *legacyDeployments) deleteAll(ctx context.Context, applier *apply.Applier, a *platformv1alpha1.AIHub) (warning string, err error) {
+	var warnings []string
+	for _, name := range slices.Sorted(maps.Keys(f.readers)) {
+		for _, namespace := range sets.List(sets.New(f.operatorNamespace, a.Spec.ApplicationNamespace)) {
+			key := types.NamespacedName{Namespace: namespace, Name: name}
+			text, err := f.deleteOne(ctx, applier, a, key)
+			if err != nil {
+				return "", err
+			}
+			if text != "" {
+				warnings = append(warnings, text)
+			}
+		}
+	}
+	return strings.Join(warnings, "; "), nil
+}
+
+func (f *legacyDeployments) deleteOne(ctx context.Context, applier *apply.Applier, a *platformv1alpha1.AIHub, key types.NamespacedName) (warning string, err error) {
+	d, err := capability.GetMetadata(ctx, f.readers[key.Name], registry.Deployment, key)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("reading Deployment %s of an older operator: %w", key, err)
+	case d == nil || !metav1.IsControlledBy(d, a):
+		return "", nil
+	case d.DeletionTimestamp == nil && !f.isFirstDeletion(key, d.UID):
+		return fmt.Sprintf("Deployment %s of an older operator, which does the same work, was deleted and has been created again; "+
+			"delete Deployment %s, which makes it, and then this one", key, legacyAIHubDeployment), nil
+	}
+	if err := applier.DeleteForeground(ctx, a.UID, d); err != nil {
+		return "", err
+	}
+	return "", &reconciler.Wait{For: fmt.Sprintf("Deployment %s of an older operator, which does the same work, to be gone", key)}
+}
+
+// isFirstDeletion reports whether no Deployment with the key but another UID was deleted before, and stores the UID.
+func (f *legacyDeployments) isFirstDeletion(key types.NamespacedName, uid types.UID) bool {
+	if deleted, found := f.deleted[key]; found && deleted != uid {
+		return false
+	}
+	if f.deleted == nil {
+		f.deleted = map[types.NamespacedName]types.UID{}
+	}
+	f.deleted[key] = uid
+	return true
+}
+
+// reset removes the stored UIDs of a deleted AIHub.
+func (f *legacyDeployments) reset() {
+	f.deleted = nil
+}

@@ -1,0 +1,315 @@
+package certificates
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/sets"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/certs"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+)
+
+var secretGVK = corev1.SchemeGroupVersion.WithKind("Secret")
+
+const (
+	// addressBatchWindow is how long addresses are collected after a certificate was issued: pods start in batches.
+	addressBatchWindow = time.Second
+	// cacheLag is the maximum delay of the cache after a write.
+	cacheLag = 5 * time.Second
+	// foreignRecheck is the interval of reading a foreign Secret, which the cache does not hold.
+	foreignRecheck = 10 * time.Minute
+)
+
+// Reconciler maintains the CA and the certificates of each RayCluster. All fields but Recorder are required.
+//
+// The CA is stored in a Secret, for clients that issue their own certificates. All pods of a role share a certificate for their addresses.
+// A pod waits in an init container until the certificate contains its address: the address is added once the pod has it, and an annotation
+// of the pod makes the kubelet update the Secret volume immediately. With IssuerPod, as in the CodeFlare operator, each pod issues its own.
+type Reconciler struct {
+	// Cached reads the metadata of managed Secrets, Live whole objects from the API server.
+	Cached, Live client.Reader
+	// Writer patches pods.
+	Writer  client.Writer
+	Applier *apply.Applier
+	Clock   clock.PassiveClock
+	// Recorder records Events about the cluster.
+	Recorder events.EventRecorder
+}
+
+// Inputs are the inputs of the certificates besides the cluster.
+type Inputs struct {
+	config.RayCluster
+	Mode raycluster.Mode
+	// OpenShift reports whether OpenShift issues the certificate of the dashboard's proxy.
+	OpenShift bool
+	// Domain is the domain of published clusters; "" if unknown.
+	Domain string
+	// CertManager reports whether the API of cert-manager is served.
+	CertManager bool
+	// Pods are the pods that the RayCluster controls.
+	Pods []corev1.Pod
+}
+
+// Reconcile issues missing and due certificates. It returns the time until the next reconcile is needed, or 0.
+func (k *Reconciler) Reconcile(ctx context.Context, cluster *unstructured.Unstructured, in Inputs, memory *Memory) (time.Duration, error) {
+	memory.init(cluster)
+	p := &reconciliation{
+		Reconciler: k, cluster: cluster, memory: memory, now: k.Clock.Now(),
+		plan: planCertificates(raycluster.View(cluster.Object), in), live: map[string]*corev1.Secret{},
+	}
+	memory.retainOnly(p.plan.secretNames())
+	fallback := 0
+	if in.Mode.MTLS && in.Mode.Issuer == raycluster.IssuerCertManager && p.plan.issuer != in.Mode.Issuer {
+		fallback = 1
+	}
+	if memory.setReported("cert-manager", fallback) {
+		p.event(corev1.EventTypeWarning, reasonNoCertManager, "the API of cert-manager is not served, so the operator issues the certificates")
+	}
+	if err := p.run(ctx); err != nil {
+		return 0, err
+	}
+	if err := p.annotatePods(ctx, in.Pods); err != nil {
+		return 0, err
+	}
+	for _, s := range memory.secrets {
+		p.requeueAt(s.checkAt)
+	}
+	if p.requeueTime.IsZero() {
+		return 0, nil
+	}
+	return max(p.requeueTime.Sub(p.now), time.Second/10), nil
+}
+
+// reconciliation is one reconcile of the certificates of a cluster.
+type reconciliation struct {
+	*Reconciler
+	cluster     *unstructured.Unstructured
+	memory      *Memory
+	plan        certificatePlan
+	now         time.Time
+	live        map[string]*corev1.Secret // Secrets read in this reconcile; nil if not found
+	requeueTime time.Time                 // time of the next reconcile; zero for none
+}
+
+func (p *reconciliation) run(ctx context.Context) error {
+	switch {
+	case p.plan.authority == "":
+	case p.plan.issuer == raycluster.IssuerCertManager:
+		if err := p.reconcileCertManager(ctx); err != nil {
+			return err
+		}
+	default:
+		if err := p.reconcileOperatorCA(ctx); err != nil {
+			return err
+		}
+	}
+	return p.reconcileProxy(ctx)
+}
+
+// isUpToDate returns the state of a Secret, and whether the Secret is unchanged since it was checked and not due.
+func (p *reconciliation) isUpToDate(ctx context.Context, secret string) (state secretState, upToDate bool, err error) {
+	state, ok := p.memory.secrets[secret]
+	if !ok || !p.now.Before(state.checkAt) || state.foreign {
+		return state, ok && p.now.Before(state.checkAt), nil
+	}
+	metadata, err := capability.GetMetadata(ctx, p.Cached, secretGVK, p.key(secret))
+	if err != nil {
+		return state, false, err
+	}
+	if lag := state.written.Add(cacheLag); metadata == nil {
+		if state.cached || !p.now.Before(lag) {
+			return state, false, nil
+		}
+		p.requeueAt(lag) // the cache may not have received the last write yet
+		return state, true, nil
+	}
+	state.cached = true
+	p.memory.secrets[secret] = state
+	return state, metadata.UID == state.uid && metadata.DeletionTimestamp == nil && !isNewer(metadata, state.version), nil
+}
+
+// isNewer reports whether an object is newer than version, or the two cannot be compared.
+func isNewer(object metav1.Object, version string) bool {
+	order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), version)
+	return err != nil || order > 0
+}
+
+// requeueAt requeues the cluster at a time, or earlier.
+func (p *reconciliation) requeueAt(at time.Time) {
+	if p.requeueTime.IsZero() || at.Before(p.requeueTime) {
+		p.requeueTime = at
+	}
+}
+
+func (p *reconciliation) key(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: p.cluster.GetNamespace(), Name: name}
+}
+
+// getSecret returns a Secret from the API server, or nil if it does not exist. Each is read at most once in a reconcile.
+func (p *reconciliation) getSecret(ctx context.Context, name string) (*corev1.Secret, error) {
+	if secret, ok := p.live[name]; ok {
+		return secret, nil
+	}
+	if p.plan.issuer != raycluster.IssuerCertManager {
+		if isNew, err := p.Applier.IsNew(ctx, p.cluster, secretGVK, p.key(name)); err != nil || isNew {
+			return nil, err
+		}
+	}
+	secret := &corev1.Secret{}
+	err := p.Live.Get(ctx, p.key(name), secret)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading Secret %s: %w", p.key(name), err)
+	}
+	if err != nil {
+		secret = nil
+	}
+	p.live[name] = secret
+	return secret, nil
+}
+
+// isManaged reports whether a Secret may be written: it does not exist, or belongs to this cluster, also if the CodeFlare operator created
+// it or the cluster was restored from a backup.
+func (p *reconciliation) isManaged(secret *corev1.Secret) bool {
+	if secret == nil {
+		return true
+	}
+	if owner := metav1.GetControllerOf(secret); owner != nil {
+		return owner.Kind == raycluster.GVK.Kind && owner.Name == p.cluster.GetName()
+	}
+	return p.Applier.IsManaged(secret)
+}
+
+// applySecret applies a Secret, without a request if nothing changes, and stores its state. With nil data it applies only labels and owner.
+func (p *reconciliation) applySecret(ctx context.Context, name string, kind corev1.SecretType, data map[string][]byte, s secretState) error {
+	config := corev1ac.Secret(name, p.cluster.GetNamespace()).
+		WithLabels(map[string]string{raycluster.LabelClusterName: p.cluster.GetName()})
+	if data != nil {
+		config.WithData(data)
+	}
+	if kind != "" {
+		config.WithType(kind)
+	}
+	object := apply.Object{Config: config, NeverDelete: true}
+	if live := p.live[name]; live != nil {
+		object.Existing = live
+	}
+	if err := p.Applier.Apply(ctx, p.cluster, apply.Desired{object}); err != nil {
+		delete(p.memory.secrets, name)
+		return err
+	}
+	s.written = p.now
+	s.uid, s.version = p.Applier.Version(p.cluster.GetUID(), secretGVK, p.key(name))
+	if live := p.live[name]; live != nil && live.UID == s.uid && isNewer(live, s.version) {
+		s.version = live.ResourceVersion // another client wrote it after the applier, and this reconcile read that version
+	}
+	p.memory.store(name, s)
+	return nil
+}
+
+// event records an Event about the cluster.
+func (p *reconciliation) event(severity, reason, format string, args ...any) {
+	if p.Recorder != nil {
+		p.Recorder.Eventf(p.cluster, nil, severity, reason, "KeepCertificates", format, args...)
+	}
+}
+
+// secretState is the state of a checked Secret, by which each of its versions is read once. It contains no private keys.
+type secretState struct {
+	role string
+	// foreign reports that the Secret belongs to another owner. The cache does not hold it.
+	foreign bool
+	uid     types.UID
+	version string
+	// checkAt is the time of the next check, expires and issued are those of the certificate, written is the time of the last apply.
+	checkAt, expires, issued, written time.Time
+	// cached reports whether the cache has shown the Secret since the last apply.
+	cached bool
+	// authority is the ca.crt of the Secret.
+	authority []byte
+	// names and addresses are those of the certificate.
+	names     sets.Set[string]
+	addresses sets.Set[netip.Addr]
+}
+
+// Memory is the state of the certificates of one cluster. The zero value is empty. It must not be used concurrently.
+type Memory struct {
+	key     types.NamespacedName
+	secrets map[string]secretState // by name of the Secret
+	trust   certs.Trust            // in the proxy
+	// reported is the last reported number by topic.
+	reported map[string]int
+}
+
+func (m *Memory) init(cluster metav1.Object) {
+	m.key = types.NamespacedName{Namespace: cluster.GetNamespace(), Name: cluster.GetName()}
+	if m.secrets == nil {
+		m.secrets, m.reported = map[string]secretState{}, map[string]int{}
+	}
+}
+
+// setReported stores a number for a topic and reports whether it increased.
+func (m *Memory) setReported(topic string, number int) bool {
+	previous := m.reported[topic]
+	m.reported[topic] = number
+	return number > previous
+}
+
+// Forget drops the state of a deleted cluster, and its metrics.
+func (m *Memory) Forget() { m.retainOnly(nil) }
+
+// Authority returns the CA certificates for the proxy Secret of that name, and whether the Secret is known. A foreign Secret may have none.
+func (m *Memory) Authority(secret string, now time.Time) ([]byte, bool) {
+	s, known := m.secrets[secret]
+	if s.foreign {
+		return s.authority, known
+	}
+	return m.trust.Bundle(now), known
+}
+
+// store stores the state of a Secret and updates the metric.
+func (m *Memory) store(secret string, s secretState) {
+	m.secrets[secret] = s
+	expiry.WithLabelValues(m.key.Namespace, m.key.Name, s.role).Set(float64(s.expires.Unix()))
+}
+
+// retainOnly drops the state of all other Secrets.
+func (m *Memory) retainOnly(secrets []string) {
+	maps.DeleteFunc(m.secrets, func(name string, s secretState) bool {
+		if slices.Contains(secrets, name) {
+			return false
+		}
+		expiry.DeleteLabelValues(m.key.Namespace, m.key.Name, s.role)
+		return true
+	})
+}
+
+// covers reports whether a certificate has all required names and addresses.
+func (s secretState) covers(o certs.LeafOptions) bool {
+	return s.names.HasAll(o.DNSNames...) && s.addresses.HasAll(o.Addresses...)
+}
+
+// expiry is the metric of expiry times, including certificates of other issuers.
+var expiry = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
+	Name: "odh_platform_raycluster_certificate_expiry_timestamp_seconds",
+	Help: "Unix time at which a certificate of a RayCluster expires, by namespace, name and role of the certificate: authority, head, worker or proxy.",
+}, []string{"namespace", "name", "certificate"})

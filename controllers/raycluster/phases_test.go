@@ -1,0 +1,324 @@
+package raycluster
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/test/raytest"
+)
+
+// podWith returns a pod of the demo cluster.
+func podWith(name, reason string, secrets ...string) *corev1.Pod {
+	pod := raytest.Pod(name, raycluster.NodeTypeHead, "11111111-2222-3333-4444-555555555555")
+	pod.Namespace, pod.Spec.ServiceAccountName = "team1", "robot"
+	if reason != "" {
+		pod.Status.ContainerStatuses = raytest.Waiting(reason)
+	}
+	for _, s := range secrets {
+		pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: s})
+	}
+	return pod
+}
+
+// [raycluster-5] [raycluster-6] [R22] Only pods that cannot pull their image are deleted, once each, including workers.
+func TestPullSecretRepair(t *testing.T) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team1", Name: "robot"},
+		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "late"}}}
+	worker := podWith("worker", "ImagePullBackOff")
+	worker.Labels[raycluster.LabelNodeType] = raycluster.NodeTypeWorker
+	foreign := podWith("foreign", "ErrImagePull")
+	foreign.OwnerReferences[0].UID = "another"
+	ending := podWith("ending", "ErrImagePull")
+	ending.DeletionTimestamp, ending.Finalizers = new(metav1.Unix(0, 0)), []string{"a/b"}
+	pulls := strings.Replace(plainHead, "containers:", "imagePullSecrets: [{name: mine}], containers:", 1)
+	for name, tc := range map[string]struct {
+		spec    string
+		pod     *corev1.Pod
+		change  func(*scene)
+		deleted bool
+	}{
+		"stuck without the secret":    {plainHead, podWith("head", "ErrImagePull"), nil, true},
+		"stuck and backing off":       {plainHead, podWith("head", "ImagePullBackOff", "other"), nil, true},
+		"a worker":                    {plainHead, worker, nil, true},
+		"it runs":                     {plainHead, podWith("head", ""), nil, false},
+		"it waits for something else": {plainHead, podWith("head", "CreateContainerConfigError"), nil, false},
+		"it has the secret":           {plainHead, podWith("head", "ErrImagePull", "late"), nil, false},
+		"of another owner":            {plainHead, foreign, nil, false},
+		"it ends":                     {plainHead, ending, nil, false},
+		"the user lists secrets":      {pulls, podWith("head", "ErrImagePull"), nil, false},
+		"no OpenShift":                {plainHead, podWith("head", "ErrImagePull"), func(s *scene) { s.served = capability.Set{} }, false},
+		"no sidecar":                  {plainHead, podWith("head", "ErrImagePull"), func(s *scene) { s.settings.OAuth = false }, false},
+		"the account is not there":    {plainHead, func() *corev1.Pod { p := podWith("head", "ErrImagePull"); p.Spec.ServiceAccountName = "none"; return p }(), nil, false},
+		"suspended":                   {strings.Replace(plainHead, "spec: {", "spec: {suspend: true, ", 1), podWith("head", "ErrImagePull"), nil, false},
+		"init container cannot be made": {plainHead, func() *corev1.Pod {
+			p := podWith("head", "")
+			p.Status.InitContainerStatuses = raytest.Waiting("ErrImagePull")
+			return p
+		}(), nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, account.DeepCopy(), tc.pod.DeepCopy())
+			if tc.change != nil {
+				tc.change(s)
+			}
+			u := s.create(demoCluster(hashedVersion, tc.spec))
+			s.mustReconcile(u)
+			deleted := strings.Contains(strings.Join(s.writes, "\n"), "delete Pod "+tc.pod.Name)
+			if deleted != tc.deleted {
+				t.Errorf("deleted %t", deleted)
+			}
+			if said := s.eventsSince(); strings.Contains(said, ReasonPullSecrets) != tc.deleted {
+				t.Errorf("reported %q", said)
+			}
+			known := s.memory.of(u)
+			if known.deletedPods[tc.pod.UID] != tc.deleted {
+				t.Error("the uid is not remembered")
+			}
+		})
+	}
+}
+
+func TestAPodIsRepairedOnce(t *testing.T) {
+	s := newScene(t, podWith("head", "ErrImagePull"), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team1", Name: "robot"},
+		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "late"}}})
+	u := s.create(demoCluster(hashedVersion, plainHead))
+	s.refuse = func(verb, _ string) error {
+		if verb == "delete" {
+			return errors.New("no")
+		}
+		return nil
+	}
+	if _, _, err := s.reconcile(u); err == nil || !strings.Contains(err.Error(), "deleting pod head") {
+		t.Errorf("error %v", err)
+	}
+	s.refuse = func(string, string) error { return nil }
+	s.mustReconcile(u)
+	again := podWith("head", "ErrImagePull")
+	if err := s.server.Create(t.Context(), again); err != nil { // the kubelet is slow: the same pod
+		t.Fatal(err)
+	}
+	if writes := strings.Join(s.mustReconcile(u), "\n"); strings.Contains(writes, "delete Pod") {
+		t.Errorf("writes %s", writes)
+	}
+}
+
+// [B-5] If two clusters have the same host, only the older one has an Ingress until it is deleted.
+func TestHostTaken(t *testing.T) {
+	s := newScene(t)
+	s.served = capability.Set{}
+	put := func(name, namespace string, created int64) *unstructured.Unstructured {
+		return s.create(fmt.Sprintf("metadata: {name: %s, namespace: %s, uid: %s-uid, creationTimestamp: %q, annotations: {%s}}\n%s",
+			name, namespace, name, time.Unix(created, 0).UTC().Format(time.RFC3339), hashedVersion, fmt.Sprintf(injectedHead, "kube-rbac-proxy")))
+	}
+	younger, older := put("c-x", "rest", 2000), put("c", "x-rest", 1000)
+	s.mustReconcile(older)
+	if writes, again, err := s.reconcile(younger); err != nil || again != foreignObjectRequeue || strings.Contains(strings.Join(writes, "\n"), "Ingress") {
+		t.Errorf("writes %q, again after %s, error %v", writes, again, err)
+	}
+	if said := s.eventsSince(); !strings.Contains(said, "an older RayCluster has the host ray-dashboard-c-x-rest.apps.example.org") {
+		t.Errorf("reported %q", said)
+	}
+	if err := s.server.Delete(t.Context(), older); err != nil {
+		t.Fatal(err)
+	}
+	s.mustReconcile(older) // which releases it
+	if writes := s.mustReconcile(younger); !slices.Contains(writes, "apply Ingress ray-dashboard-c-x") {
+		t.Errorf("writes %q", writes)
+	}
+}
+
+// [R16] [R38] Events report once why a dashboard is not published or not secured, and when it is published again.
+func TestEmitEvents(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spec   string
+		change func(*scene)
+		want   string
+	}{
+		"all is well":         {fmt.Sprintf(injectedHead, "oauth-proxy"), func(*scene) {}, ""},
+		"no domain is normal": {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *scene) { s.served = capability.Set{}; s.domain = func() string { return "" } }, "Normal "},
+		"no domain":           {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *scene) { s.served = capability.Set{}; s.domain = func() string { return "" } }, ReasonNoDomain},
+		"no sidecar":          {mutualHead, func(*scene) {}, ReasonNotSecured},
+		"no certificates":     {plainHead, func(s *scene) { s.settings.OAuth = false }, ReasonNotSecured},
+		"OAuth is off":        {mutualHead, func(s *scene) { s.settings.OAuth = false }, "Normal " + ReasonNotPublished},
+		"OAuth off and open":  {mutualHead, func(s *scene) { s.settings.OAuth, s.settings.Publish = false, config.PublishOpen }, ""},
+		"sidecar by gateway": {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *scene) {
+			s.served, s.settings.Publish = capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.HTTPRoute), config.PublishGateway
+		}, "Normal " + ReasonNotPublished},
+		"sidecar by a gateway that cannot verify it": {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *scene) {
+			s.served, s.settings.Exposure = capability.NewSet(capability.HTTPRoute), config.Exposure{Kind: config.ExposeGateway}
+		}, "Normal " + ReasonNotPublished},
+		"sidecar by a gateway that verifies it": {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *scene) {
+			s.served, s.settings.Exposure = capability.NewSet(capability.HTTPRoute, capability.BackendTLSPolicy), config.Exposure{Kind: config.ExposeGateway}
+		}, ""},
+		"no gateway is named": {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *scene) {
+			s.served, s.settings.Exposure = capability.NewSet(capability.HTTPRoute, capability.BackendTLSPolicy), config.Exposure{Kind: config.ExposeGateway}
+			s.settings.GatewayNamespace, s.domain = "", func() string { return "" }
+		}, "no Gateway is named: set raycluster.gatewayNamespace"},
+		"token, no pod yet": {tokenHead, func(s *scene) { s.settings.KubeRaySecurity = config.KubeRaySecurityTrust }, "Normal " + ReasonNotPublished},
+		"KubeRay not found": {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *scene) {
+			s.kubeRayNamespaces = func(config.RayCluster) ([]string, bool) { return nil, true }
+		}, "Warning " + ReasonNoKubeRay},
+		"OAuth switched off": {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *scene) { s.settings.OAuth = false }, ReasonOutdated},
+		"mTLS switched off":  {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *scene) { s.settings.MTLS = false }, ReasonOutdated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			tc.change(s)
+			u := s.create(demoCluster(hashedVersion, tc.spec))
+			s.mustReconcile(u)
+			said := s.eventsSince()
+			if tc.want == "" && said != "" || !strings.Contains(said, tc.want) {
+				t.Errorf("reported %q, want %q", said, tc.want)
+			}
+			s.mustReconcile(u)
+			if said := s.eventsSince(); said != "" {
+				t.Errorf("reported again: %q", said)
+			}
+		})
+	}
+	s := newScene(t)
+	s.served, s.domain = capability.Set{}, func() string { return "" }
+	u := s.create(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "kube-rbac-proxy")))
+	s.mustReconcile(u)
+	s.eventsSince()
+	s.settings.IngressDomain = "apps.example.org"
+	s.mustReconcile(u)
+	if said := s.eventsSince(); !strings.Contains(said, ReasonPublished) || !strings.Contains(said, "apps.example.org") {
+		t.Errorf("reported %q", said)
+	}
+}
+
+// [R28] Disabled injections and their objects stay while pods use them; for a suspended cluster admission is triggered once for each
+// generation to remove them.
+func TestTriggerAdmissionOfSuspendedCluster(t *testing.T) {
+	s := newScene(t)
+	u := s.create(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
+	n := raycluster.View(u.Object).Names()
+	s.mustReconcile(u)
+	s.settings.OAuth, s.settings.MTLS = false, false
+	asked := func(writes []string) bool {
+		return strings.Contains(strings.Join(writes, "\n"), "patch RayCluster demo")
+	}
+	if asked(s.mustReconcile(u)) {
+		t.Error("admission was asked while there may be pods")
+	}
+	if mode := s.certificates.modes[len(s.certificates.modes)-1]; !mode.MTLS || mode.Issuer != raycluster.IssuerOperator || mode.Auth != raycluster.AuthOAuth {
+		t.Errorf("certificates are kept in mode %+v", mode)
+	}
+	route := &unstructured.Unstructured{}
+	route.SetGroupVersionKind(capability.Route)
+	if !s.exists(&corev1.ServiceAccount{}, "team1", n.ServiceAccount) || !s.exists(&corev1.Secret{}, "team1", n.CookieSecret) ||
+		!s.exists(&rbacv1.ClusterRoleBinding{}, "", n.ClusterRoleBinding) || !s.exists(route, "team1", n.Dashboard) {
+		t.Error("what the pods need is gone")
+	}
+	s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, true, "spec", "suspend") })
+	if !asked(s.mustReconcile(u)) {
+		t.Error("admission was not asked")
+	}
+	s.mustReconcile(u)
+	if asked(s.mustReconcile(u)) {
+		t.Error("admission was asked twice")
+	}
+	s.edit(u, func() { u.Object["spec"] = clusterFrom(t, plainHead).Object["spec"] })
+	s.mustReconcile(u)
+	if s.exists(&corev1.ServiceAccount{}, "team1", n.ServiceAccount) || s.exists(&corev1.Secret{}, "team1", n.CookieSecret) {
+		t.Error("what is switched off is still there")
+	}
+}
+
+func TestEffectiveMode(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spec   string
+		issuer raycluster.Issuer
+	}{
+		"issued by the operator": {fmt.Sprintf(injectedHead, "oauth-proxy"), raycluster.IssuerOperator}, "issued in the pods": {mutualHead, raycluster.IssuerPod},
+	} {
+		u := clusterFrom(t, demoCluster("", tc.spec))
+		in := inputsFor(u, true, noOAuth, func(in *resources.Inputs) { in.MTLS = false })
+		if mode := in.EffectiveMode(raycluster.View(u.Object)); !mode.MTLS || mode.Issuer != tc.issuer {
+			t.Errorf("%s: %+v", name, mode)
+		}
+	}
+	u := clusterFrom(t, demoCluster("", "spec: {managedBy: kueue.x-k8s.io/multikueue}"))
+	if mode := inputsFor(u, true).EffectiveMode(raycluster.View(u.Object)); mode.Active() {
+		t.Errorf("%+v", mode)
+	}
+}
+
+// [R21] Status updates of KubeRay do not enqueue the cluster.
+func TestClusterChanged(t *testing.T) {
+	before := clusterFrom(t, demoCluster("a: b", plainHead))
+	before.SetGeneration(1)
+	changed := func(change func(*unstructured.Unstructured)) *unstructured.Unstructured {
+		u := before.DeepCopy()
+		change(u)
+		return u
+	}
+	for name, tc := range map[string]struct {
+		after *unstructured.Unstructured
+		want  bool
+	}{
+		"nothing": {before, false},
+		"status": {changed(func(u *unstructured.Unstructured) {
+			u.Object["status"] = map[string]any{"state": "ready"}
+			u.SetResourceVersion("9")
+		}), false},
+		"spec":       {changed(func(u *unstructured.Unstructured) { u.SetGeneration(2) }), true},
+		"annotation": {changed(func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }), true},
+		"label":      {changed(func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"a": "b"}) }), true},
+		"deletion":   {changed(func(u *unstructured.Unstructured) { u.SetDeletionTimestamp(new(metav1.Unix(0, 0))) }), true},
+		"recreated":  {changed(func(u *unstructured.Unstructured) { u.SetUID("another") }), true},
+	} {
+		if got := clusterChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: tc.after}); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestBindingToCluster(t *testing.T) {
+	got := bindingToCluster(t.Context(), bindingOf("x", "demo", "team1"))
+	if len(got) != 1 || got[0].NamespacedName != (types.NamespacedName{Namespace: "team1", Name: "demo"}) {
+		t.Errorf("%v", got)
+	}
+	if got := bindingToCluster(t.Context(), bindingOf("x", "demo", "")); len(got) > 0 {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestMemoryFollowsTheUID(t *testing.T) {
+	m := &memory{}
+	u := clusterFrom(t, demoCluster("", plainHead))
+	m.of(u).setMessage("a", "text")
+	if m.of(u).setMessage("a", "text") || !m.of(u).setMessage("a", "other") {
+		t.Error("news are what differs from before")
+	}
+	name := types.NamespacedName{Namespace: "team1", Name: "demo"}
+	if gone := m.replace(name, u.GetUID()); gone != nil {
+		t.Errorf("forgot %s", gone.uid)
+	}
+	u.SetUID("another")
+	if !m.of(u).setMessage("a", "other") {
+		t.Error("another cluster of the name remembers nothing")
+	}
+	if gone := m.replace(name, ""); gone == nil || gone.uid != "another" {
+		t.Errorf("forgot %v", gone)
+	}
+	if m.of(u).clearMessage("a") {
+		t.Error("nothing was open")
+	}
+}

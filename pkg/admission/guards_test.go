@@ -1,0 +1,120 @@
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// A guard asks the webhook of the kind first, and then judges what is new; nothing holds up the end of an object.
+func TestGuards(t *testing.T) {
+	const (
+		plain   = `{"spec":{}}`
+		image   = `{"spec":{"image":"a"}}`
+		leaving = `{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{}}`
+		wrong   = `7`
+	)
+	usesOf := func(_ Rules, raw []byte, namespace string) (References, error) {
+		var object struct{ Spec struct{ Image string } }
+		u := References{Namespace: namespace}
+		if err := json.Unmarshal(raw, &object); err != nil {
+			return u, errors.New("no object")
+		}
+		u.Add(Image, object.Spec.Image, field.NewPath("spec", "image"))
+		return u, nil
+	}
+	for name, tc := range map[string]struct {
+		operation   admissionv1.Operation
+		object, old string
+		next        admission.Handler
+		code        int32
+		message     string
+	}{
+		"nothing is used":           {operation: admissionv1.Create, object: plain},
+		"an image":                  {operation: admissionv1.Create, object: image, code: http.StatusForbidden, message: `spec.image: Forbidden: user "eve"`},
+		"an image, while off":       {operation: admissionv1.Create, object: image, next: DisabledComponent("off"), code: http.StatusForbidden, message: "spec.image"},
+		"an image is added":         {operation: admissionv1.Update, object: image, old: plain, code: http.StatusForbidden, message: "spec.image"},
+		"an image stays":            {operation: admissionv1.Update, object: image, old: image},
+		"on an object that goes":    {operation: admissionv1.Update, object: image, old: leaving},
+		"a new one says it goes":    {operation: admissionv1.Create, object: strings.Replace(image, "{", `{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},`, 1), code: http.StatusForbidden},
+		"an old one of another age": {operation: admissionv1.Update, object: image, old: wrong, code: http.StatusForbidden},
+		"no object":                 {operation: admissionv1.Create, object: wrong, code: http.StatusBadRequest, message: "no object"},
+		"deletion":                  {operation: admissionv1.Delete},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.next == nil {
+				tc.next = admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
+			}
+			handler := Guards{Rules: shipped, Access: holder()}.Wrap(tc.next, schema.GroupKind{Group: "g", Kind: "K"}, usesOf)
+			request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+				Operation: tc.operation, Namespace: "team", UserInfo: eve, Object: runtime.RawExtension{Raw: []byte(tc.object)},
+			}}
+			if tc.old != "" {
+				request.OldObject.Raw = []byte(tc.old)
+			}
+			answer := handler.Handle(t.Context(), request)
+			if answer.Allowed != (tc.code == 0) || !answer.Allowed && (answer.Result.Code != tc.code || !strings.Contains(answer.Result.Message, tc.message)) {
+				t.Errorf("%+v", answer)
+			}
+		})
+	}
+}
+
+// Rejections of the webhook of the kind are kept.
+func TestGuardsKeepRejections(t *testing.T) {
+	next := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Denied("its own words") })
+	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create}}
+	if answer := (Guards{}).Wrap(next, schema.GroupKind{}, nil).Handle(t.Context(), request); answer.Allowed || answer.Result.Message != "its own words" {
+		t.Errorf("%+v", answer)
+	}
+}
+
+// A request that needs too many access reviews is rejected.
+func TestReviewsPerRequestAreLimited(t *testing.T) {
+	asked := 0
+	guards := Guards{Rules: Rules{Mode: Enforce}, Access: func(_ context.Context, _ authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
+		asked++
+		return right.Resource == "secrets", nil
+	}}
+	uses := func(count int) ReferencesOf {
+		return func(Rules, []byte, string) (References, error) {
+			u := References{Namespace: "team"}
+			for i := range count {
+				u.Add(Secret, fmt.Sprintf("s-%d", i), field.NewPath("spec").Index(i))
+			}
+			return u, nil
+		}
+	}
+	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create}}
+	passes := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
+	if answer := guards.Wrap(passes, schema.GroupKind{}, uses(MaxAccessReviews-1)).Handle(t.Context(), request); !answer.Allowed || asked != MaxAccessReviews {
+		t.Errorf("%+v after %d questions", answer.Result, asked)
+	}
+	asked = 0
+	answer := guards.Wrap(passes, schema.GroupKind{}, uses(1500)).Handle(t.Context(), request)
+	if answer.Allowed || answer.Result.Code != http.StatusForbidden || !strings.Contains(answer.Result.Message, "more than 200 reviews of permissions: name fewer") || asked != MaxAccessReviews {
+		t.Errorf("%+v after %d questions", answer.Result, asked)
+	}
+}
+
+func TestRequestTimeout(t *testing.T) {
+	for address, want := range map[string]time.Duration{"/x": 30 * time.Second, "/x?timeout=5s": 5 * time.Second, "/x?timeout=-1s": 30 * time.Second, "/x?timeout=9h": 30 * time.Second} {
+		if got := requestTimeout(httptest.NewRequest(http.MethodPost, address, nil)); got != want {
+			t.Errorf("%s: %s", address, got)
+		}
+	}
+}

@@ -1,0 +1,226 @@
+package admission
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/odh-platform/odh-platform-operator/apis/server"
+)
+
+// Kind is the kind of a referenced object or field.
+type Kind string
+
+// Kinds of references.
+const (
+	Image                    Kind = "image"
+	Container                Kind = "container"
+	Account                  Kind = "ServiceAccount"
+	Secret                   Kind = "Secret"
+	ConfigMap                Kind = "ConfigMap"
+	Token                    Kind = "token of a ServiceAccount"
+	Volume                   Kind = "volume"
+	Label                    Kind = "label of pods"
+	Annotation               Kind = "annotation of pods"
+	ExistingClaim            Kind = "existing data for a volume"
+	ResourceClaim            Kind = "resource claim"
+	Host                     Kind = "domain"
+	RuntimeAnnotation        Kind = "annotation of a runtime"
+	ServiceAccountAnnotation Kind = "annotation of a ServiceAccount"
+	Priority                 Kind = "PriorityClass"
+	// EgressURL is a server to which the content of a Secret is sent. Its name is that of the Secret.
+	EgressURL Kind = "another server for Secret"
+	// Privilege is a field of pods that the Pod Security level does not allow.
+	Privilege Kind = "privilege"
+)
+
+// Reference is an object or a field that pods use.
+type Reference struct {
+	Kind Kind
+	// Name is the name of the object in the namespace of the pods; of a privilege, the violation.
+	Name string
+	// content distinguishes references of the same name.
+	content string
+	// path is the path of the field.
+	path string
+}
+
+// References are the references of the pods of one object.
+type References struct {
+	// Namespace is the namespace of the pods; empty means any.
+	Namespace string
+	items     []Reference
+}
+
+// Add adds a reference, unless its name is empty.
+func (u *References) Add(kind Kind, name string, path *field.Path) {
+	if name != "" {
+		u.items = append(u.items, Reference{Kind: kind, Name: name, path: path.String()})
+	}
+}
+
+// AddContent adds a reference that is compared by name and content.
+func (u *References) AddContent(kind Kind, name string, content any, path *field.Path) {
+	text, err := json.Marshal(content)
+	if err != nil { // cannot be compared
+		text = []byte(err.Error())
+	}
+	u.items = append(u.items, Reference{Kind: kind, Name: name, content: string(text), path: path.String()})
+}
+
+// AddEgressURL adds the server to which the content of a Secret is sent, if both are set. A user who cannot read the Secret must not send it
+// to an own server either.
+func (u *References) AddEgressURL(secret, host string, port *int32, path *field.Path) {
+	if secret != "" && host != "" {
+		u.AddContent(EgressURL, secret, []any{host, port}, path)
+	}
+}
+
+// AddMetadata adds labels or annotations of pods.
+func (u *References) AddMetadata(kind Kind, values map[string]string, path *field.Path) {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		u.items = append(u.items, Reference{Kind: kind, Name: key, content: values[key], path: path.Key(key).String()})
+	}
+}
+
+// AddPod adds the references of a pod spec. Images and containers are included, because the author chooses all of them.
+func (u *References) AddPod(spec *corev1.PodSpec, path *field.Path) {
+	u.AddReferences(toJSON(spec), path)
+	for _, list := range []struct {
+		name       string
+		containers []corev1.Container
+	}{{"initContainers", spec.InitContainers}, {"containers", spec.Containers}} {
+		for i := range list.containers {
+			c := list.containers[i].DeepCopy()
+			at := path.Child(list.name).Index(i)
+			u.Add(Image, c.Image, at.Child("image"))
+			c.Resources, c.Image, c.ImagePullPolicy = corev1.ResourceRequirements{}, "", "" // do not change the process
+			u.AddContent(Container, c.Name, c, at)
+		}
+	}
+	for i, claim := range spec.ResourceClaims {
+		u.AddContent(ResourceClaim, claim.Name, claim, path.Child("resourceClaims").Index(i))
+	}
+	for i := range spec.Volumes {
+		if !isCountedElsewhere(&spec.Volumes[i]) {
+			u.AddContent(Volume, spec.Volumes[i].Name, spec.Volumes[i], path.Child("volumes").Index(i))
+		}
+	}
+}
+
+// AddServer adds the priority class and the volumes of a server; AddReferences finds its Secrets and ConfigMaps. Mounted volumes can replace
+// the binary of the server.
+func (u *References) AddServer(more *server.More, path *field.Path) {
+	u.Add(Priority, more.PriorityClassName, path.Child("priorityClassName"))
+	for i := range more.Volumes {
+		u.AddContent(Volume, more.Volumes[i].Name, more.Volumes[i], path.Child("volumes").Index(i))
+	}
+	for i := range more.VolumeMounts {
+		u.AddContent(Volume, more.VolumeMounts[i].Name, more.VolumeMounts[i], path.Child("volumeMounts").Index(i))
+	}
+}
+
+// isCountedElsewhere reports whether a volume is empty, or AddReferences finds its source.
+func isCountedElsewhere(v *corev1.Volume) bool {
+	return v.EmptyDir != nil || v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.Projected != nil
+}
+
+// toJSON converts a typed value to generic JSON values.
+func toJSON(value any) any {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil
+	}
+	var out any
+	if json.Unmarshal(text, &out) != nil {
+		return nil
+	}
+	return out
+}
+
+// AddReferences adds the Secrets, ConfigMaps, ServiceAccounts and tokens anywhere in a value, which must be convertible to JSON. It recognizes
+// them by the field names that all Kubernetes APIs, and ours, use.
+func (u *References) AddReferences(value any, path *field.Path) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			u.addField(key, v[key], path.Child(key))
+			u.AddReferences(v[key], path.Child(key))
+		}
+	case []any:
+		for i := range v {
+			u.AddReferences(v[i], path.Index(i))
+		}
+	case string, bool, float64, int64, nil:
+	default:
+		u.AddReferences(toJSON(value), path)
+	}
+}
+
+func (u *References) addField(key string, value any, path *field.Path) {
+	lowerKey := strings.ToLower(key)
+	name, _ := value.(string)
+	switch {
+	case lowerKey == "serviceaccountname" || lowerKey == "serviceaccount":
+		u.Add(Account, name, path)
+	case lowerKey == "serviceaccounttoken" || lowerKey == "podcertificate": // both authenticate the pod
+		u.AddContent(Token, key, value, path)
+	case lowerKey == "imagepullsecrets":
+		list, _ := value.([]any)
+		for i := range list {
+			u.Add(Secret, nameOf(list[i]), path.Index(i).Child("name"))
+		}
+	case hasSuffix(lowerKey, "secretname"):
+		u.Add(Secret, name, path)
+	case hasSuffix(lowerKey, "configmapname"):
+		u.Add(ConfigMap, name, path)
+	case hasSuffix(lowerKey, "secret", "secretref", "secretkeyref", "urifrom"):
+		u.Add(Secret, nameOf(value), path.Child("name"))
+	case hasSuffix(lowerKey, "configmap", "configmapref", "configmapkeyref"):
+		u.Add(ConfigMap, nameOf(value), path.Child("name"))
+	}
+}
+
+func hasSuffix(word string, suffixes ...string) bool {
+	return slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(word, s) })
+}
+
+func nameOf(value any) string {
+	object, _ := value.(map[string]any)
+	name, _ := object["name"].(string)
+	return name
+}
+
+// Remove removes references by name, such as those to objects that the manager creates or ships.
+func (u *References) Remove(kind Kind, names ...string) {
+	u.items = slices.DeleteFunc(u.items, func(reference Reference) bool {
+		return reference.Kind == kind && slices.Contains(names, reference.Name)
+	})
+}
+
+// addedSince returns the references that before does not contain, without duplicates.
+func (r References) addedSince(before References) []Reference {
+	seen := map[Reference]bool{}
+	for _, reference := range before.items {
+		reference.path = ""
+		seen[reference] = true
+	}
+	var added []Reference
+	for _, reference := range r.items {
+		withoutPath := reference
+		withoutPath.path = ""
+		if !seen[withoutPath] {
+			seen[withoutPath] = true
+			added = append(added, reference)
+		}
+	}
+	return added
+}
+
+// String returns the reference for messages.
+func (u Reference) String() string { return fmt.Sprintf("%s %q", u.Kind, u.Name) }

@@ -1,0 +1,111 @@
+package apply
+
+import (
+	"encoding/json"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+	"sigs.k8s.io/yaml"
+)
+
+// docs/security.md lists the foreign additions that are removed and those that stay. A policy without rules is tested with a real API server
+// in test/integration/mlflow, because the fake server drops empty lists.
+func TestApplyRemovesForeignAdditions(t *testing.T) {
+	const (
+		open    = "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: a, namespace: ns}, spec: {podSelector: {matchLabels: {a: b}}, policyTypes: [Ingress], ingress: [{from: [{podSelector: {}}]}]}}"
+		role    = "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: a, namespace: ns}, rules: [{apiGroups: [''], resources: [services], verbs: [get]}]}"
+		binding = "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a, namespace: ns}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}, subjects: [{kind: ServiceAccount, name: a, namespace: ns}]}"
+		service = "{apiVersion: v1, kind: Service, metadata: {name: a, namespace: ns}, spec: {selector: {a: b}, ports: [{name: https, port: 443}]}}"
+		pods    = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: ns}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: server, image: i, args: [serve]}]}}}}"
+	)
+	for name, c := range map[string]struct {
+		ours, path, value string
+		stays             bool
+	}{
+		"a rule of a policy":              {open, "/spec/ingress/-", "{}", false},
+		"a peer in the rule of a policy":  {open, "/spec/ingress/0/from/-", "{namespaceSelector: {}}", false},
+		"a condition of a policy's pods":  {open, "/spec/podSelector/matchLabels/c", "d", false},
+		"a rule of a role":                {role, "/rules/-", "{apiGroups: ['*'], resources: ['*'], verbs: ['*']}", false},
+		"a subject of a binding":          {binding, "/subjects/-", "{kind: User, apiGroup: rbac.authorization.k8s.io, name: eve}", false},
+		"a condition of a Service's pods": {service, "/spec/selector/c", "d", false},
+		"an argument of a container":      {pods, "/spec/template/spec/containers/0/args/-", "--insecure", false},
+		"a port of a Service":             {service, "/spec/ports/-", "{name: more, port: 80}", true},
+		"a container":                     {pods, "/spec/template/spec/containers/-", "{name: more, image: j}", true},
+		"a variable":                      {pods, "/spec/template/spec/containers/0/env", "[{name: LD_PRELOAD, value: x}]", true},
+		"the network of the node":         {pods, "/spec/template/spec/hostNetwork", "true", true},
+		"a label":                         {pods, "/metadata/labels/c", "d", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, ours := newTestApplier(t), &unstructured.Unstructured{}
+			b.must(yaml.Unmarshal([]byte(c.ours), &ours.Object))
+			desired := Desired{{Config: client.ApplyConfigurationFromUnstructured(ours)}}
+			b.must(b.Apply(t.Context(), b.owner, desired))
+			before := b.getUnstructured(ours)
+			var value any
+			b.must(yaml.Unmarshal([]byte(c.value), &value))
+			patch, err := json.Marshal([]operation{{Operation: "add", Path: c.path, Value: value}})
+			b.must(err)
+			b.must(b.server.Patch(t.Context(), before.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner("them")))
+			added := hashContent(b.getUnstructured(ours))
+			b.must(b.Apply(t.Context(), b.owner, desired))
+			after := b.getUnstructured(ours)
+			if c.path == "/metadata/labels/c" {
+				if _, there := after.GetLabels()["c"]; !there {
+					t.Error("the label is gone")
+				}
+				return
+			}
+			if added == hashContent(before) || (hashContent(after) == added) != c.stays || !c.stays && hashContent(after) != hashContent(before) {
+				t.Errorf("before %v\nafter %v", before.Object, after.Object)
+			}
+		})
+	}
+}
+
+// mapper returns the scopes of the kinds in the tests. The mapper of the fake client treats every kind as cluster-scoped.
+func mapper() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	m.Add(configMapKind, meta.RESTScopeNamespace)
+	m.Add(deploymentKind, meta.RESTScopeNamespace)
+	for _, kind := range []schema.GroupVersionKind{
+		corev1.SchemeGroupVersion.WithKind("Service"), networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"),
+		rbacv1.SchemeGroupVersion.WithKind("Role"), rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
+	} {
+		m.Add(kind, meta.RESTScopeNamespace)
+	}
+	for _, kind := range []string{"Namespace", "Node"} {
+		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
+	}
+	return m
+}
+
+// schemas are the schemas of Kubernetes. The fake client adds a status to every object, which a NetworkPolicy does not have.
+type schemas struct{ managedfields.TypeConverter }
+
+func (s schemas) ObjectToTyped(o runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	if u, ok := o.(*unstructured.Unstructured); ok && u.GetKind() == "NetworkPolicy" {
+		u = u.DeepCopy()
+		delete(u.Object, "status")
+		o = u
+	}
+	return s.TypeConverter.ObjectToTyped(o, options...)
+}
+
+// getUnstructured reads an object from the server.
+func (b *testApplier) getUnstructured(like *unstructured.Unstructured) *unstructured.Unstructured {
+	b.Helper()
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(like.GroupVersionKind())
+	b.must(b.server.Get(b.Context(), client.ObjectKeyFromObject(like), live))
+	return live
+}

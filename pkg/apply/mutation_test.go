@@ -1,0 +1,105 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// mutateImages lets a mutating webhook replace the image of each apply while on is true. The managed fields do not show it.
+func (b *testApplier) mutateImages(on *bool) {
+	b.Helper()
+	inner, ok := b.Client.(client.WithWatch)
+	if !ok {
+		b.Fatal("the client of the bench cannot watch")
+	}
+	b.Client = interceptor.NewClient(inner, interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			if !*on {
+				return c.Apply(ctx, config, opts...)
+			}
+			data, err := json.Marshal(config)
+			b.must(err)
+			changed := &unstructured.Unstructured{}
+			b.must(changed.UnmarshalJSON(data))
+			containers, _, _ := unstructured.NestedSlice(changed.Object, "spec", "template", "spec", "containers")
+			first, _ := containers[0].(map[string]any)
+			first["image"] = "mirror"
+			b.must(unstructured.SetNestedSlice(changed.Object, containers, "spec", "template", "spec", "containers"))
+			if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(changed), opts...); err != nil {
+				return err
+			}
+			answer, err := changed.MarshalJSON()
+			b.must(err)
+			return json.Unmarshal(answer, config)
+		},
+	})
+}
+
+// raiseGeneration raises the generation of the Deployment, with another image if one is given. The managed fields do not change.
+func (b *testApplier) raiseGeneration(image string) {
+	b.Helper()
+	d := b.deployment()
+	managed := d.ManagedFields
+	if image != "" {
+		d.Spec.Template.Spec.Containers[0].Image = image
+	}
+	d.Generation++
+	b.must(b.server.Update(b.Context(), d, client.FieldOwner("webhook")))
+	d.ManagedFields = managed
+	b.must(b.server.Update(b.Context(), d, client.FieldOwner("webhook")))
+}
+
+func (b *testApplier) deployment() *appsv1.Deployment {
+	b.Helper()
+	d := &appsv1.Deployment{}
+	b.must(b.server.Get(b.Context(), types.NamespacedName{Namespace: "ns", Name: "server"}, d))
+	return d
+}
+
+// A mutation is detected by the generation and reverted, unless each apply is mutated in the same way.
+func TestApplyStopsAfterRepeatedMutation(t *testing.T) {
+	b, on := newTestApplier(t), false
+	b.mutateImages(&on)
+	b.applies(blind, server("ours"))
+	b.applies(quiet, server("ours"))
+	b.raiseGeneration("mirror")
+	b.applies(both, server("ours"))
+	if got := b.deployment().Spec.Template.Spec.Containers[0].Image; got != "ours" {
+		t.Errorf("the image is %s", got)
+	}
+	b.applies(quiet, server("ours"))
+
+	on = true
+	b.raiseGeneration("mirror")
+	said := ""
+	ctx := log.IntoContext(b.Context(), funcr.New(func(_, line string) { said += line }, funcr.Options{}))
+	b.must(b.Apply(ctx, b.owner, Desired{server("ours")})) // the first answer that differs
+	if !strings.Contains(said, "such as an admission webhook") || !strings.Contains(said, "server") {
+		t.Errorf("logged %q", said)
+	}
+	b.applies(quiet, server("ours"))
+	b.raiseGeneration("")
+	b.applies(both, server("ours")) // the second
+	b.raiseGeneration("")
+	b.applies(looks, server("ours")) // enough
+	b.applies(quiet, server("ours"))
+
+	on = false
+	b.raiseGeneration("something else")
+	b.applies(both, server("ours"))
+	b.applies(quiet, server("ours"))
+	if got := b.deployment().Spec.Template.Spec.Containers[0].Image; got != "ours" {
+		t.Errorf("afterwards the image is %s", got)
+	}
+}

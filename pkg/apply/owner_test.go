@@ -1,0 +1,64 @@
+package apply
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+func TestIdentity(t *testing.T) {
+	type answers struct{ ours, written, another bool }
+	entry := func(operation metav1.ManagedFieldsOperationType, subresource string) []metav1.ManagedFieldsEntry {
+		return []metav1.ManagedFieldsEntry{{Manager: us, Operation: operation, Subresource: subresource}}
+	}
+	wrote := entry(metav1.ManagedFieldsOperationApply, "")
+	for name, test := range map[string]struct {
+		labels map[string]string
+		fields []metav1.ManagedFieldsEntry
+		want   answers
+	}{
+		"made and labelled":                  {names.Labels("mlflow"), wrote, answers{true, true, false}},
+		"labelled alone":                     {names.Labels("mlflow"), nil, answers{true, false, false}},
+		"unmarked":                           {nil, nil, answers{}},
+		"labels lost":                        {nil, wrote, answers{false, true, false}},
+		"one label lost":                     {map[string]string{names.OperatorLabel: names.OperatorName}, wrote, answers{false, true, false}},
+		"label overwritten with nonsense":    {map[string]string{names.ComponentLabel: "nonsense"}, wrote, answers{false, true, false}},
+		"written, but another component's":   {names.Labels("modelcatalog"), wrote, answers{false, false, true}},
+		"updated under our name":             {nil, entry(metav1.ManagedFieldsOperationUpdate, ""), answers{}},
+		"status applied under our name only": {nil, entry(metav1.ManagedFieldsOperationApply, "status"), answers{}},
+		"of another operator":                {map[string]string{names.OperatorLabel: "other", names.ComponentLabel: "mlflow"}, nil, answers{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: test.labels, ManagedFields: test.fields}}
+			got := answers{HasComponentLabels(o, "mlflow"), AppliedBy(o, "mlflow", us), ManagedByOther(o, "mlflow")}
+			if got != test.want {
+				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestManagedByPredicate(t *testing.T) {
+	ours := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: names.Labels("mlflow")}}
+	lost, others := &corev1.Service{}, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: names.Labels("platform")}}
+	admits := ManagedByPredicate("mlflow")
+	for name, test := range map[string]struct{ got, want bool }{
+		"created":             {admits.Create(event.CreateEvent{Object: ours}), true},
+		"another's created":   {admits.Create(event.CreateEvent{Object: others}), false},
+		"changed":             {admits.Update(event.UpdateEvent{ObjectOld: ours, ObjectNew: ours}), true},
+		"label lost":          {admits.Update(event.UpdateEvent{ObjectOld: ours, ObjectNew: lost}), true},
+		"label back":          {admits.Update(event.UpdateEvent{ObjectOld: lost, ObjectNew: ours}), true},
+		"taken by another":    {admits.Update(event.UpdateEvent{ObjectOld: ours, ObjectNew: others}), true},
+		"another's changed":   {admits.Update(event.UpdateEvent{ObjectOld: others, ObjectNew: others}), false},
+		"gone":                {admits.Delete(event.DeleteEvent{Object: ours}), true},
+		"gone without labels": {admits.Delete(event.DeleteEvent{Object: lost}), true},
+	} {
+		if test.got != test.want {
+			t.Errorf("%s: admitted %t", name, test.got)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+func manyConfigMaps(n int) []Object {
+	var all []Object
+	for i := range n {
+		all = append(all, settings(fmt.Sprint("a", i), "1"))
+	}
+	return all
+}
+
+// liveReads returns the expected requests of n reads.
+func liveReads(n int) string { return fmt.Sprintf("live=%d apply=0 patch=0", n) }
+
+// restartWithOldOwner restarts the Applier after the creation of the owner.
+func (b *testApplier) restartWithOldOwner() {
+	b.Helper()
+	b.owner.CreationTimestamp = metav1.NewTime(b.clock.Now().Add(-time.Hour))
+	b.restart()
+}
+
+func TestApplyListsManyObjectsAfterRestart(t *testing.T) {
+	all := manyConfigMaps(2 * listThreshold)
+	b := newTestApplier(t)
+	b.applies(fmt.Sprintf("live=0 apply=%d patch=0", len(all)), all...)
+	changed := b.get("a3")
+	changed.Data["key"] = "theirs"
+	b.must(b.server.Update(t.Context(), changed, client.FieldOwner("them")))
+	b.restartWithOldOwner()
+	b.applies(both, all...) // the changed one
+	if b.seen["list"] != 1 {
+		t.Errorf("requests: %v", b.seen)
+	}
+	if got := b.get("a3").Data["key"]; got != "1" {
+		t.Errorf("the value is %s", got)
+	}
+	b.applies(quiet, all...)
+	if b.seen["list"] != 0 {
+		t.Errorf("requests of objects that are remembered: %v", b.seen)
+	}
+}
+
+// The snapshot is stale for an object that was changed later.
+func TestApplyReadsObjectChangedAfterList(t *testing.T) {
+	all := manyConfigMaps(listThreshold)
+	b := newTestApplier(t)
+	b.applies(fmt.Sprintf("live=0 apply=%d patch=0", len(all)), all...)
+	b.restartWithOldOwner()
+	b.applies(quiet, all[0])
+	changed := b.get("a3")
+	changed.Data["key"] = "theirs"
+	b.must(b.server.Update(t.Context(), changed, client.FieldOwner("them")))
+	b.applies(both, all...)
+	if got := b.get("a3").Data["key"]; got != "1" {
+		t.Errorf("the value is %s", got)
+	}
+	for where, s := range b.snapshots.byKey {
+		if len(s.objects) != 0 {
+			t.Errorf("%d of %v are still held", len(s.objects), where)
+		}
+	}
+}
+
+func TestApplyReadsFewObjectsWithoutList(t *testing.T) {
+	b := newTestApplier(t)
+	few := manyConfigMaps(listThreshold - 1)
+	b.must(b.Apply(t.Context(), b.owner, few))
+	b.restartWithOldOwner()
+	b.applies(liveReads(len(few)), few...)
+	if b.seen["list"] != 0 {
+		t.Errorf("requests: %v", b.seen)
+	}
+
+	b = newTestApplier(t)
+	all := manyConfigMaps(listThreshold)
+	b.must(b.Apply(t.Context(), b.owner, all))
+	b.restartWithOldOwner()
+	b.failing["list"] = errors.New("not now")
+	b.applies(liveReads(len(all)), all...)
+}
+
+func password(name string) Object {
+	return Object{Config: corev1ac.Secret(name, "ns").WithType(corev1.SecretTypeOpaque).WithData(map[string][]byte{"password": []byte("x")})}
+}
+
+// The values of Secrets are not stored, so they are not listed. Existing objects are not read again.
+func TestApplyDoesNotListSecrets(t *testing.T) {
+	var all []Object
+	for i := range listThreshold {
+		all = append(all, password(fmt.Sprint("a", i)))
+	}
+	b := newTestApplier(t)
+	b.must(b.Apply(t.Context(), b.owner, all))
+	b.restartWithOldOwner()
+	b.applies(liveReads(len(all)), all...)
+	if b.seen["list"] != 0 {
+		t.Errorf("requests: %v", b.seen)
+	}
+	b.restartWithOldOwner()
+	live := &corev1.Secret{}
+	b.must(b.server.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a0"}, live))
+	all[0].Existing = live
+	b.applies(quiet, all[0])
+	b.restartWithOldOwner()
+	live.ResourceVersion = "0"
+	b.applies(looks, all[0])
+}
+
+func TestOwnerIndex(t *testing.T) {
+	index := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, OwnerIndexers())
+	b := newTestApplier(t)
+	b.must(b.Apply(t.Context(), b.owner, manyConfigMaps(2)))
+	for _, name := range []string{"owner", "a0", "a1"} {
+		b.must(index.Add(b.get(name)))
+	}
+	stranger := b.get("a0")
+	stranger.Name, stranger.Labels = "stranger", nil
+	b.must(index.Add(stranger))
+	found, err := index.IndexKeys("field:"+OwnerIndex, "ns/owner-uid")
+	if err != nil || len(found) != 2 {
+		t.Errorf("found %v, %v", found, err)
+	}
+}
+
+func TestTransformInternsStrings(t *testing.T) {
+	object := existingConfigMap(func(c *corev1.ConfigMap) { c.Labels = names.Labels("test") })
+	object.OwnerReferences = append(object.OwnerReferences, ownerReference("owner", "uid", true))
+	before := object.DeepCopy()
+	transform(t, object)
+	if object.Namespace != before.Namespace || object.OwnerReferences[0].String() != before.OwnerReferences[0].String() || !HasComponentLabels(object, "test") {
+		t.Errorf("%v became %v", before, object)
+	}
+}

@@ -1,0 +1,97 @@
+package apply
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// newTerminating creates the ConfigMap "a", deletes it while it has a finalizer, and sets the clock to its deletion timestamp.
+func newTerminating(t *testing.T) *testApplier {
+	b := newTestApplier(t)
+	b.applies(blind, settings("a", "1"))
+	object := b.get("a")
+	object.Finalizers = []string{"example.com/backup", "example.com/audit"}
+	b.must(b.server.Update(t.Context(), object, client.FieldOwner("them")))
+	b.must(b.server.Delete(t.Context(), object))
+	b.clock.SetTime(b.get("a").DeletionTimestamp.Time)
+	return b
+}
+
+// A terminating object is an error only after a minute. The error includes the finalizers.
+func TestApplyReportsTerminatingObjectAfterGracePeriod(t *testing.T) {
+	b := newTerminating(t)
+	since := b.clock.Now()
+	for name, step := range map[string]time.Duration{"known": 0, "after a restart": 20 * time.Second} {
+		b.clock.SetTime(since.Add(step))
+		ctx, left := WithRequeue(t.Context())
+		b.must(b.Apply(ctx, b.owner, Desired{settings("a", "2")}))
+		if left() != time.Minute-step {
+			t.Errorf("%s: looked at again after %s", name, left())
+		}
+		b.restart()
+	}
+	b.clock.SetTime(since.Add(time.Minute))
+	for range 2 {
+		ctx, left := WithRequeue(t.Context())
+		err := b.Apply(ctx, b.owner, Desired{settings("a", "2"), settings("b", "1")})
+		going, ok := errors.AsType[*TerminatingError](err)
+		if !ok || !going.TimedOut || !IsBlocked(err) || IsTerminating(err) || left() != 0 {
+			t.Fatalf("error %v", err)
+		}
+		for _, part := range []string{"ConfigMap ns/a", since.UTC().Format(time.RFC3339), "example.com/backup, example.com/audit"} {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%q does not say %q", err, part)
+			}
+		}
+		b.get("b") // the others of its stage do not wait for it
+	}
+	object := b.get("a")
+	object.Finalizers = nil
+	b.must(b.server.Update(t.Context(), object, client.FieldOwner("them")))
+	b.must(b.Apply(t.Context(), b.owner, Desired{settings("a", "2")}))
+	if got := b.get("a"); got.DeletionTimestamp != nil || got.Data["key"] != "2" {
+		t.Errorf("made again as %v", got.Data)
+	}
+}
+
+// The deletion of an object without labels causes no event, so it is polled.
+func TestApplyPollsTerminatingObjectWithoutLabels(t *testing.T) {
+	b := newTerminating(t)
+	object := b.get("a")
+	object.Labels = nil
+	b.must(b.server.Update(t.Context(), object, client.FieldOwner("them")))
+	if err := b.Apply(t.Context(), b.owner, Desired{settings("a", "2")}); !IsTerminating(err) || IsBlocked(err) {
+		t.Errorf("at first: %v", err)
+	}
+	b.clock.SetTime(b.clock.Now().Add(time.Minute))
+	if err := b.Apply(t.Context(), b.owner, Desired{settings("a", "2")}); IsTerminating(err) || !IsBlocked(err) {
+		t.Errorf("after a minute: %v", err)
+	}
+}
+
+func TestTerminatingErrorWithoutFinalizers(t *testing.T) {
+	b := newTerminating(t)
+	object := b.get("a")
+	object.Finalizers = nil
+	if text := NewTerminatingError("ConfigMap", object).Error(); strings.Contains(text, "held") || !strings.Contains(text, "will be made again") {
+		t.Error(text)
+	}
+}
+
+// The shortest time counts.
+func TestWithRequeueReturnsShortestTime(t *testing.T) {
+	_, left := WithRequeue(t.Context())
+	if left() != 0 {
+		t.Errorf("nothing is due, and yet %s", left())
+	}
+	v := &requeueTimer{}
+	v.shorten(time.Minute)
+	v.shorten(time.Second)
+	if got := v.shorten(time.Hour); got != time.Second {
+		t.Errorf("after %s", got)
+	}
+}

@@ -1,0 +1,48 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	gatewayv1ac "sigs.k8s.io/gateway-api/applyconfiguration/apis/v1"
+)
+
+// The optional field is omitted after the API server rejected it once. Other rejections are errors.
+func TestApplyOmitsUnsupportedField(t *testing.T) {
+	route := func(name string) Object {
+		return Object{Config: gatewayv1ac.HTTPRoute(name, "ns").WithSpec(gatewayv1ac.HTTPRouteSpec().WithRules(
+			gatewayv1ac.HTTPRouteRule().WithName("a").WithTimeouts(gatewayv1ac.HTTPRouteTimeouts().WithRequest("0s"))))}
+	}
+	for text, refusals := range map[string]int{
+		`errors:\n  .spec.rules[0].timeouts: field not declared in schema`:             1,
+		`errors:\n  .spec.rules[0].retry: field not declared in schema`:                2,
+		`spec.rules[0].timeouts: Invalid value: "0s": must match a regular expression`: 2,
+	} {
+		b, seen := newTestApplier(t), 0
+		b.Client = interceptor.NewClient(b.Client.(client.WithWatch), interceptor.Funcs{
+			Apply: func(_ context.Context, _ client.WithWatch, config runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+				content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(config)
+				b.must(err)
+				rules, _, _ := unstructured.NestedSlice(content, "spec", "rules")
+				rule, _ := rules[0].(map[string]any)
+				if rule["name"] != "a" {
+					t.Errorf("rule %v", rule)
+				}
+				if _, has := rule["timeouts"]; has {
+					seen++
+					return errors.New(text)
+				}
+				return nil
+			},
+		})
+		first, second := b.Apply(t.Context(), b.owner, Desired{route("one")}), b.Apply(t.Context(), b.owner, Desired{route("two")})
+		if (first == nil) != (refusals == 1) || (second == nil) != (refusals == 1) || seen != refusals {
+			t.Errorf("%s: %d refusals, %v, %v", text, seen, first, second)
+		}
+	}
+}

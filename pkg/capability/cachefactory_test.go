@@ -1,0 +1,97 @@
+package capability
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// unsynced is a cache whose informers never sync.
+type unsynced struct{ cache.Cache }
+
+var errTimeout = errors.New("the informer did not sync")
+
+func (unsynced) Get(ctx context.Context, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	<-ctx.Done()
+	return errTimeout
+}
+
+func (unsynced) List(ctx context.Context, _ client.ObjectList, _ ...client.ListOption) error {
+	<-ctx.Done()
+	return errTimeout
+}
+
+func routes() *metav1.PartialObjectMetadataList {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(HTTPRoute.GroupVersion().WithKind("HTTPRouteList"))
+	return list
+}
+
+func TestReadsFailWhenKindIsRemoved(t *testing.T) {
+	reading := map[string]func(context.Context, client.Reader) error{
+		"get": func(ctx context.Context, c client.Reader) error {
+			return c.Get(ctx, client.ObjectKey{Name: "x"}, MetadataOf(HTTPRoute))
+		},
+		"list": func(ctx context.Context, c client.Reader) error { return c.List(ctx, routes()) },
+	}
+	for name, read := range reading {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				env := comeAndGo{newDiscovery(), newCluster(t)}
+				w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
+				run(t, w)
+				reads := &CacheFactory{}
+				reads.SetWatcher(w)
+				c := &servedOnlyCache{Cache: unsynced{}, scheme: runtime.NewScheme(), factory: reads}
+				if err := read(t.Context(), c); !meta.IsNoMatchError(err) {
+					t.Errorf("a kind that is not served: %v", err)
+				}
+				for range 2 {
+					env.come(HTTPRoute)
+					result := make(chan error, 1)
+					go func() { result <- read(t.Context(), c) }()
+					synctest.Wait()
+					select {
+					case err := <-result:
+						t.Fatalf("a kind that is served is not waited for: %v", err)
+					default:
+					}
+					env.goAway(HTTPRoute)
+					if err := <-result; !meta.IsNoMatchError(err) {
+						t.Errorf("a kind that went: %v", err)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestReadsOfServedKindWaitForSync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(Options{Discovery: newDiscovery(HTTPRoute), Kinds: kinds})
+		reads := &CacheFactory{}
+		c := &servedOnlyCache{Cache: unsynced{}, scheme: clientgoscheme.Scheme, factory: reads}
+		for _, follow := range []func(){func() {}, func() { reads.SetWatcher(w) }} {
+			follow()
+			for _, object := range []client.Object{MetadataOf(HTTPRoute), &corev1.Secret{}} {
+				ctx, cancel := context.WithCancel(t.Context())
+				result := make(chan error, 1)
+				go func() { result <- c.Get(ctx, client.ObjectKey{Name: "x"}, object) }()
+				synctest.Wait()
+				cancel()
+				if err := <-result; !errors.Is(err, errTimeout) {
+					t.Errorf("%T: %v, want the error of the cache", object, err)
+				}
+			}
+		}
+	})
+}

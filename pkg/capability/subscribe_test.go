@@ -1,0 +1,79 @@
+package capability
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// A listener gets the current set and each change until its context ends.
+func TestOnChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		env := comeAndGo{newDiscovery(Route), newCluster(t)}
+		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
+		run(t, w)
+		var heard []string
+		ctx, leave := context.WithCancel(t.Context())
+		w.OnChange(ctx, func(s Set) { heard = append(heard, s.String()) })
+		env.come(HTTPRoute)
+		env.goAway(HTTPRoute)
+		leave()
+		env.come(RayCluster)
+		route, both := NewSet(Route).String(), NewSet(Route, HTTPRoute).String()
+		if want := []string{route, both, route}; !slices.Equal(heard, want) {
+			t.Errorf("heard %q, want %q", heard, want)
+		}
+	})
+}
+
+// The last call of a listener has the current set, even with concurrent changes.
+func TestOnChangeDuringChanges(t *testing.T) {
+	w := New(Options{Discovery: newDiscovery(), Kinds: kinds})
+	followers := make([]*changes, 50)
+	var all sync.WaitGroup
+	all.Go(func() {
+		for i := range 200 {
+			w.publish(NewSet(kinds[i%len(kinds)]))
+		}
+	})
+	for i := range followers {
+		followers[i] = &changes{}
+		all.Go(func() { w.OnChange(t.Context(), followers[i].add) })
+	}
+	all.Wait()
+	for i, f := range followers {
+		if got := f.sets[len(f.sets)-1]; !got.Equal(w.Current()) {
+			t.Errorf("follower %d heard of %q last, it is %q", i, got, w.Current())
+		}
+	}
+}
+
+// Listeners and watches of ended contexts are removed.
+func TestEndedSubscriptionsAreRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		env := comeAndGo{newDiscovery(), newCluster(t)}
+		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
+		run(t, w)
+		left := &changes{}
+		for range 100 {
+			ctx, stop := context.WithCancel(t.Context())
+			w.Subscribe(ctx, left.add)
+			w.OnChange(ctx, func(Set) {})
+			for _, k := range []schema.GroupVersionKind{Route, HTTPRoute} {
+				w.Watch(ctx, newController(t), k, (&sources{}).build)
+			}
+			stop()
+			synctest.Wait()
+		}
+		env.come(Route)
+		pass(time.Second)
+		if w.listeners.Len() != 0 || left.len() != 0 {
+			t.Errorf("%d listeners stayed, and %d calls came after the end", w.listeners.Len(), left.len())
+		}
+	})
+}

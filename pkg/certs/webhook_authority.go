@@ -1,0 +1,221 @@
+package certs
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// resyncInterval is the interval between reads of the Secret and the targets without a watch event.
+	resyncInterval = time.Hour
+	minBackoff     = time.Second
+	maxBackoff     = time.Minute
+	// maxSyncAttempts is the number of attempts of a sync that conflicts with another replica.
+	maxSyncAttempts = 5
+	// injectionTimeout is how long readiness waits for targets that cannot be written.
+	injectionTimeout = 30 * time.Second
+)
+
+// Options of an Authority. All but Labels, Targets and Dynamic are required.
+type Options struct {
+	// Client accesses the Secret and the targets by name, without a cache.
+	Client client.Client
+	// Secret contains the CA and the serving certificate.
+	Secret types.NamespacedName
+	// Labels are the labels of a new Secret.
+	Labels map[string]string
+	// DNSNames are the names of the serving certificate. The first is its common name.
+	DNSNames []string
+	// Targets are the objects that need the CA bundle.
+	Targets []Target
+	// Dynamic watches the Secret and the targets by name, so that changes of other clients are corrected immediately. Nil for no watch.
+	Dynamic dynamic.Interface
+	// Clock is the clock for validity and renewal.
+	Clock clock.Clock
+	// Log receives renewals and errors.
+	Log logr.Logger
+}
+
+// Authority issues, renews and serves the webhook certificate. It is a manager.Runnable that runs on every replica.
+type Authority struct {
+	Options
+	current      atomic.Pointer[certificatePair]
+	servingSince atomic.Pointer[time.Time] // time of the first certificate
+	injected     atomic.Bool               // all targets had the CA once, or injectionTimeout has passed
+	changed      chan struct{}             // signals a change of the Secret or a target
+}
+
+// NewAuthority returns an Authority without a certificate until Start or Sync is called.
+func NewAuthority(o Options) *Authority {
+	return &Authority{Options: o, changed: make(chan struct{}, 1)}
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: webhooks serve on every replica.
+func (a *Authority) NeedLeaderElection() bool { return false }
+
+// GetCertificate is a callback of tls.Config. It returns an error before the first successful sync.
+func (a *Authority) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	p := a.current.Load()
+	if p == nil {
+		return nil, errors.New("the serving certificate is not ready yet")
+	}
+	return p.tlsCertificate, nil
+}
+
+// Ready is a readiness check. It fails until there is a certificate and all targets contain its CA, or injectionTimeout has passed. Each
+// replica injects the CA itself, so replicas do not wait for each other.
+func (a *Authority) Ready(*http.Request) error {
+	if _, err := a.GetCertificate(nil); err != nil {
+		return err
+	}
+	if a.injected.Load() {
+		return nil
+	}
+	if a.Clock.Since(*a.servingSince.Load()) < injectionTimeout {
+		return errors.New("not all webhook configurations contain the CA of the serving certificate yet")
+	}
+	if a.injected.CompareAndSwap(false, true) {
+		a.Log.Info("Not waiting any longer for the CA to stand in all webhook configurations; calls of the others fail until it does", "after", injectionTimeout)
+	}
+	return nil
+}
+
+// Start implements manager.Runnable. It returns nil when ctx ends. Failed syncs are retried with back-off; the serving certificate
+// remains valid for another third of its lifetime.
+func (a *Authority) Start(ctx context.Context) error {
+	var watches sync.WaitGroup
+	defer watches.Wait()
+	a.startWatches(ctx, &watches)
+	backoff := time.Duration(0)
+	for {
+		pause, err := a.Sync(ctx)
+		if err != nil {
+			backoff = min(max(2*backoff, minBackoff), maxBackoff)
+			pause = backoff
+			a.Log.Error(err, "Keeping the webhook certificate failed and will be tried again", "after", pause)
+		} else {
+			backoff = 0
+		}
+		if !a.waitForChange(ctx, pause) {
+			return nil
+		}
+	}
+}
+
+// waitForChange waits for the pause or for a change of the Secret or a target, but for at least minBackoff, because another client may
+// write the object as often. It returns false when ctx ends.
+func (a *Authority) waitForChange(ctx context.Context, pause time.Duration) bool {
+	if a.Dynamic != nil && pause > minBackoff {
+		if !a.wait(ctx, minBackoff, nil) {
+			return false
+		}
+		pause -= minBackoff
+	}
+	return a.wait(ctx, pause, a.changed)
+}
+
+func (a *Authority) wait(ctx context.Context, pause time.Duration, changed <-chan struct{}) bool {
+	timer := a.Clock.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-changed:
+	case <-timer.C():
+	}
+	return true
+}
+
+// Sync updates the Secret and the targets once and returns the time until the next sync.
+func (a *Authority) Sync(ctx context.Context) (time.Duration, error) {
+	p, err := a.syncSecret(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("sharing Secret %s: %w", a.Secret, err)
+	}
+	// The first certificate is served immediately, later ones only after the injection of their CA.
+	now := a.Clock.Now()
+	a.servingSince.CompareAndSwap(nil, &now)
+	if a.current.CompareAndSwap(nil, p) {
+		recordExpiry(p)
+	}
+	injected, err := a.injectCA(ctx, p.data[dataKeyCACert])
+	if injected {
+		a.injected.Store(true)
+	}
+	if err != nil {
+		return 0, err
+	}
+	a.current.Store(p)
+	recordExpiry(p)
+	return max(min(p.leaf.Next.Sub(a.Clock.Now()), resyncInterval), minBackoff), nil
+}
+
+// syncSecret reads the Secret, renews its certificates and writes it, with retries after conflicts.
+func (a *Authority) syncSecret(ctx context.Context) (*certificatePair, error) {
+	var desired *certificatePair
+	isConflict := func(err error) bool {
+		return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
+	}
+	err := retry.OnError(wait.Backoff{Steps: maxSyncAttempts}, isConflict, func() error {
+		live := &corev1.Secret{}
+		err := a.Client.Get(ctx, a.Secret, live)
+		missing := apierrors.IsNotFound(err)
+		if err != nil && !missing {
+			return fmt.Errorf("reading: %w", err)
+		}
+		if desired, err = a.ensurePair(live); err != nil || desired.matches(live.Data) {
+			return err
+		}
+		if err := a.writeSecret(ctx, live, desired, missing); err != nil {
+			return fmt.Errorf("writing: %w", err)
+		}
+		return nil
+	})
+	return desired, err
+}
+
+// ensurePair returns the desired content of the Secret. If the Secret is unusable it is based on the served pair, which clients trust.
+func (a *Authority) ensurePair(live *corev1.Secret) (*certificatePair, error) {
+	now := a.Clock.Now()
+	data := live.Data
+	if _, err := LoadRoot(data, now); err != nil {
+		if len(data) > 0 {
+			a.Log.Info("Repairing the Secret of the webhook certificate", "secret", a.Secret.String(), "reason", err.Error())
+		}
+		if served := a.current.Load(); served != nil {
+			data = served.data
+		}
+	}
+	return ensurePair(data, a.DNSNames, now)
+}
+
+func (a *Authority) writeSecret(ctx context.Context, live *corev1.Secret, desired *certificatePair, missing bool) error {
+	a.Log.Info("Issuing the webhook certificate", "secret", a.Secret.String(),
+		"expires", desired.leaf.Expires, "caExpires", desired.root.Expires)
+	if missing {
+		return a.Client.Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: a.Secret.Namespace, Name: a.Secret.Name, Labels: a.Labels},
+			Type:       corev1.SecretTypeTLS,
+			Data:       desired.data,
+		})
+	}
+	live.Data = desired.data
+	return a.Client.Update(ctx, live) // with the resourceVersion of the read
+}

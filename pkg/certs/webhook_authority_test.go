@@ -1,0 +1,387 @@
+package certs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+func TestFirstSyncServesCertificate(t *testing.T) {
+	w := newEnvironment(t)
+	a := w.replica(nil)
+	if a.Ready(nil) == nil {
+		t.Error("there is nothing to serve yet")
+	}
+	pause := w.sync(a)
+	w.mustTrust(a, w.bundle(), "first start")
+	if err := a.Ready(nil); err != nil {
+		t.Errorf("not ready: %v", err)
+	}
+	if pause != resyncInterval {
+		t.Errorf("next reconcile after %s, want %s", pause, resyncInterval)
+	}
+	secret := w.secret()
+	if secret.Type != corev1.SecretTypeTLS || secret.Labels["a"] != "b" || len(secret.Data) != 4 {
+		t.Errorf("Secret of type %s, labels %v, %d keys", secret.Type, secret.Labels, len(secret.Data))
+	}
+	for label, want := range map[string]time.Duration{servingCertificateLabel: leafLifetime, caCertificateLabel: caLifetime} {
+		if got := metric(t, label); got != float64(w.clock.Now().Add(want).Unix()) {
+			t.Errorf("metric of %s: %v", label, got)
+		}
+	}
+}
+
+func TestSyncWritesNothingWhenUpToDate(t *testing.T) {
+	w := newEnvironment(t, webhooks("v", hook("h", map[string]any{"service": map[string]any{}})))
+	writes := 0
+	count := &interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			writes++
+			return c.Create(ctx, o, opts...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			writes++
+			return c.Update(ctx, o, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			writes++
+			return c.Patch(ctx, o, p, opts...)
+		},
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			t.Error("nothing may be listed")
+			return nil
+		},
+	}
+	a := w.replica(count, Target{Kind: Validating, Name: "v"})
+	w.sync(a)
+	if writes != 2 {
+		t.Errorf("%d writes at the start, want the Secret and one patch", writes)
+	}
+	w.sync(a)
+	w.sync(w.replica(count, Target{Kind: Validating, Name: "v"}))
+	if writes != 2 {
+		t.Errorf("%d writes at rest and after a restart", writes-2)
+	}
+}
+
+// The serving certificate is renewed after two thirds of its lifetime.
+func TestServingCertificateIsRenewed(t *testing.T) {
+	w := newEnvironment(t)
+	a := w.replica(nil)
+	w.sync(a)
+	before := a.current.Load()
+
+	w.clock.Step(before.leaf.Next.Sub(w.clock.Now()) - time.Minute)
+	if pause := w.sync(a); pause != time.Minute || !before.matches(a.current.Load().data) {
+		t.Errorf("a minute early: pause %s", pause)
+	}
+	w.clock.Step(time.Minute)
+	w.sync(a)
+	after := a.current.Load()
+	if bytes.Equal(after.data[dataKeyCert], before.data[dataKeyCert]) || !bytes.Equal(after.data[dataKeyCACert], before.data[dataKeyCACert]) {
+		t.Error("the serving certificate must be new, the CA not")
+	}
+	w.mustTrust(a, before.data[dataKeyCACert], "with the bundle from before")
+}
+
+// A new CA is published before it signs, so every server is trusted at all times.
+func TestRotationOfCAKeepsTrust(t *testing.T) {
+	w := newEnvironment(t)
+	a, lazy := w.replica(nil), w.replica(nil)
+	w.sync(a)
+	w.sync(lazy)
+	old := w.bundle()
+	look := func(due time.Time) {
+		for w.clock.Now().Before(due) {
+			w.clock.Step(24 * time.Hour)
+			w.sync(a)
+			w.sync(lazy)
+		}
+	}
+	look(a.current.Load().root.Next)
+	both := w.bundle()
+	if bytes.Equal(both, old) || !bytes.Contains(both, old) {
+		t.Fatal("the bundle must hold the new CA and the old one")
+	}
+	w.mustTrust(a, both, "published")
+	w.mustTrust(a, old, "an API server that does not know the new CA yet")
+
+	look(a.current.Load().root.Next.Add(-24 * time.Hour))
+	w.clock.Step(24 * time.Hour)
+	if pause := w.sync(a); pause != resyncInterval {
+		t.Errorf("pause %s", pause)
+	}
+	w.mustTrust(a, both, "signed by the new CA")
+	w.mustTrust(lazy, w.bundle(), "a replica that has not looked yet")
+	if err := w.trusts(a, old); err == nil {
+		t.Error("the old CA alone must not do any more")
+	}
+}
+
+// For three years, with calls at random times, no handshake fails and the bundle stays small.
+func TestRotationForYears(t *testing.T) {
+	w := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
+	a := w.replica(nil, Target{Kind: Validating, Name: "v"})
+	start := w.clock.Now()
+	for w.clock.Since(start) < 3*365*24*time.Hour {
+		known := []byte(nil)
+		if a.current.Load() != nil {
+			known = w.bundle()
+		}
+		w.sync(a)
+		if known != nil {
+			w.mustTrust(a, known, w.clock.Now().String())
+		}
+		if n := len(a.current.Load().root.bundle); n > 3 {
+			t.Fatalf("%d CAs in the bundle", n)
+		}
+		w.clock.Step(73 * time.Hour)
+	}
+}
+
+// After a long pause all certificates are expired.
+func TestSyncAfterExpiry(t *testing.T) {
+	w := newEnvironment(t)
+	w.sync(w.replica(nil))
+	w.clock.Step(10 * caLifetime)
+	a := w.replica(nil)
+	w.sync(a)
+	w.mustTrust(a, w.bundle(), "after ten lives")
+	if n := len(a.current.Load().root.bundle); n != 1 {
+		t.Errorf("%d CAs, an expired one is worth nothing", n)
+	}
+}
+
+func TestTwoReplicasAgree(t *testing.T) {
+	for range 20 {
+		w := newEnvironment(t)
+		a, b := w.replica(nil), w.replica(nil)
+		var both sync.WaitGroup
+		for _, r := range []*Authority{a, b} {
+			both.Go(func() {
+				if _, err := r.Sync(t.Context()); err != nil {
+					t.Errorf("unexpected error: %v", err)
+				}
+			})
+		}
+		both.Wait()
+		w.mustTrust(a, w.bundle(), "one replica")
+		w.mustTrust(b, w.bundle(), "the other replica")
+		if !a.current.Load().matches(b.current.Load().data) {
+			t.Fatal("both must serve the same certificate")
+		}
+	}
+}
+
+// The other replica writes between read and write of this one.
+func TestSyncReadsSecretAfterConflict(t *testing.T) {
+	for name, created := range map[string]bool{"creating": false, "renewing": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newEnvironment(t)
+			fast := w.replica(nil)
+			if created {
+				w.sync(fast)
+				w.clock.Step(leafLifetime * 3 / 4)
+			}
+			overtaken := false
+			slow := w.replica(&interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+					err := c.Get(ctx, key, o, opts...)
+					if !overtaken {
+						overtaken = true
+						w.sync(fast)
+					}
+					return err
+				},
+			})
+			w.sync(slow)
+			if !fast.current.Load().matches(slow.current.Load().data) {
+				t.Error("both must serve the same certificate")
+			}
+		})
+	}
+}
+
+func TestSyncFailsAfterRepeatedConflicts(t *testing.T) {
+	w := newEnvironment(t)
+	w.sync(w.replica(nil))
+	w.clock.Step(leafLifetime * 3 / 4)
+	tries := 0
+	a := w.replica(&interceptor.Funcs{Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error {
+		tries++
+		return apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "x", errors.New("again"))
+	}})
+	if _, err := a.Sync(t.Context()); err == nil || tries != maxSyncAttempts {
+		t.Errorf("error %v after %d tries", err, tries)
+	}
+}
+
+// isUpToDate reports whether a Secret needs no change.
+func isUpToDate(t *testing.T, data map[string][]byte, names []string, now time.Time) bool {
+	t.Helper()
+	p, err := ensurePair(data, names, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.matches(data)
+}
+
+func TestDamagedSecretIsRepaired(t *testing.T) {
+	for name, damage := range map[string]func(map[string][]byte){
+		"emptied":         func(d map[string][]byte) { clear(d) },
+		"no CA key":       func(d map[string][]byte) { delete(d, dataKeyCAPrivateKey) },
+		"CA key is noise": func(d map[string][]byte) { d[dataKeyCAPrivateKey] = []byte("noise") },
+		"CA is noise":     func(d map[string][]byte) { d[dataKeyCACert] = []byte("noise") },
+		"CA DER is noise": func(d map[string][]byte) {
+			d[dataKeyCACert] = []byte("-----BEGIN CERTIFICATE-----\nYQ==\n-----END CERTIFICATE-----\n")
+		},
+		"keys swapped": func(d map[string][]byte) {
+			d[dataKeyCAPrivateKey], d[dataKeyPrivateKey] = d[dataKeyPrivateKey], d[dataKeyCAPrivateKey]
+		},
+		"leaf as CA": func(d map[string][]byte) {
+			d[dataKeyCACert], d[dataKeyCAPrivateKey] = d[dataKeyCert], d[dataKeyPrivateKey]
+		},
+		"no serving key":    func(d map[string][]byte) { delete(d, dataKeyPrivateKey) },
+		"serving key wrong": func(d map[string][]byte) { d[dataKeyPrivateKey] = d[dataKeyCAPrivateKey] },
+		"serving cut short": func(d map[string][]byte) { d[dataKeyCert] = d[dataKeyCert][:40] },
+		"CA as serving": func(d map[string][]byte) {
+			d[dataKeyCert], d[dataKeyPrivateKey] = d[dataKeyCACert], d[dataKeyCAPrivateKey]
+		},
+	} {
+		for _, fresh := range []bool{true, false} {
+			t.Run(name, func(t *testing.T) {
+				w := newEnvironment(t)
+				a := w.replica(nil)
+				w.sync(a)
+				known := w.bundle()
+				secret := w.secret()
+				damage(secret.Data)
+				if err := w.client.Update(t.Context(), secret); err != nil {
+					t.Fatal(err)
+				}
+				if fresh {
+					a = w.replica(nil) // one that remembers nothing
+				}
+				w.sync(a)
+				w.mustTrust(a, w.bundle(), "repaired")
+				if !fresh {
+					w.mustTrust(a, known, "a replica that remembers keeps the CA that the cluster trusts")
+				}
+				if data := w.secret().Data; !isUpToDate(t, data, a.DNSNames, w.clock.Now()) {
+					t.Errorf("the Secret is still damaged")
+				}
+			})
+		}
+	}
+}
+
+func TestDeletedSecretIsRecreated(t *testing.T) {
+	w := newEnvironment(t)
+	a := w.replica(nil)
+	w.sync(a)
+	before := w.secret()
+	if err := w.client.Delete(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	w.sync(a)
+	if !bytes.Equal(w.bundle(), before.Data[dataKeyCACert]) {
+		t.Error("the CA that the cluster trusts must be kept")
+	}
+}
+
+func TestOtherNamesNeedNewCertificate(t *testing.T) {
+	w := newEnvironment(t)
+	w.sync(w.replica(nil))
+	known := w.bundle()
+	moved := w.replica(nil)
+	moved.DNSNames = []string{serviceName, "moved.operator.svc"}
+	w.sync(moved)
+	if err := moved.current.Load().tlsCertificate.Leaf.VerifyHostname("moved.operator.svc"); err != nil {
+		t.Error(err)
+	}
+	if !bytes.Equal(known, w.bundle()) {
+		t.Error("the CA must stay")
+	}
+}
+
+func TestSyncErrors(t *testing.T) {
+	for name, tc := range map[string]struct {
+		funcs interceptor.Funcs
+		want  string
+	}{
+		"reading": {interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("boom")
+		}}, "sharing Secret operator/hooks-cert: reading: boom"},
+		"writing": {interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+			return errors.New("boom")
+		}}, "sharing Secret operator/hooks-cert: writing: boom"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := newEnvironment(t).replica(&tc.funcs).Sync(t.Context())
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// Start retries with back-off, recovers, and syncs again after resyncInterval.
+func TestStartRetriesAndRechecks(t *testing.T) {
+	w := newEnvironment(t)
+	var mu sync.Mutex
+	broken, reads := true, 0
+	a := w.replica(&interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if reads++; broken {
+			return errors.New("away")
+		}
+		return c.Get(ctx, key, o, opts...)
+	}})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- a.Start(ctx) }()
+
+	step := func(n int, d time.Duration) {
+		t.Helper()
+		waitFor(t, func() bool { mu.Lock(); defer mu.Unlock(); return reads == n && w.clock.HasWaiters() })
+		w.clock.Step(d)
+	}
+	step(1, time.Second)
+	waitFor(t, func() bool { mu.Lock(); defer mu.Unlock(); return reads == 2 })
+	mu.Lock()
+	broken = false
+	mu.Unlock()
+	step(2, 2*time.Second)
+	step(3, resyncInterval)
+	step(4, 0)
+	w.mustTrust(a, w.bundle(), "recovered")
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("Start must not fail: %v", err)
+	}
+}
+
+func waitFor(t *testing.T, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(10 * time.Second)
+	for !ok() {
+		select {
+		case <-deadline:
+			t.Fatal("timed out")
+		case <-tick.C:
+		}
+	}
+}

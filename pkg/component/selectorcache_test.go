@@ -1,0 +1,59 @@
+package component
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+)
+
+// Objects with a routed reader are read from it only.
+func TestDelegatingClient(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	holding := func(name, data string) client.Client {
+		return fake.NewClientBuilder().WithScheme(scheme).WithObjects(&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Data: map[string]string{"from": data},
+		}).Build()
+	}
+	aside := holding("routed", "aside")
+	r := &DelegatingClient{Client: holding("other", "manager"), Route: func(key client.ObjectKey, object client.Object) client.Reader {
+		if _, ok := object.(*corev1.ConfigMap); ok && key.Name == "routed" {
+			return aside
+		}
+		return nil
+	}}
+	for name, want := range map[string]string{"routed": "aside", "other": "manager"} {
+		got := &corev1.ConfigMap{}
+		if err := r.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: name}, got); err != nil || got.Data["from"] != want {
+			t.Errorf("%s comes from %q, error %v", name, got.Data["from"], err)
+		}
+	}
+	if err := r.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "routed"}, &corev1.Secret{}); client.IgnoreNotFound(err) != nil || err == nil {
+		t.Errorf("another kind of that name: %v", err)
+	}
+}
+
+// Optional kinds are watched, and do not fail the start if they are not served.
+func TestOptionalKindsAreWatched(t *testing.T) {
+	used := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Used"}
+	components := []Component{
+		{Name: "a", Requires: []schema.GroupVersionKind{required}, Optional: []schema.GroupVersionKind{used, capability.HTTPRoute}},
+		{Name: "b", Optional: []schema.GroupVersionKind{required, used}, Caches: []CacheNeed{{Kind: used}}},
+	}
+	if got, want := WatchedKinds(components), append(capability.Known(), required, used); !slices.Equal(got, want) {
+		t.Errorf("followed are %v, want %v", got, want)
+	}
+	if by, ok := byKind(t, CacheOptions(components, nil), used); ok {
+		t.Errorf("the cache would look for its scope: %+v", by)
+	}
+}

@@ -1,0 +1,191 @@
+package reconciler
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+)
+
+// derivedConditions are the types of the conditions that this package sets.
+var derivedConditions = []string{conditions.Ready, conditions.Stalled, ConditionReconciled, conditions.Reconciling}
+
+const (
+	// ConditionReconciled is False while reconciles fail for a reason that no other condition reports, and absent otherwise.
+	ConditionReconciled = "Reconciled"
+	// conditionAvailable is the default ReadyCondition.
+	conditionAvailable = "Available"
+
+	reasonRequestInvalid    = "RequestInvalid"
+	reasonReconcileError    = "ReconcileError"
+	reasonRolloutInProgress = "RolloutInProgress"
+	reasonPaused            = "Paused"
+)
+
+// retryableMessages are parts of the messages of responses 400 and 422 that may succeed later: those of admission policies, which can
+// change unnoticed, and of a JSON patch whose test operation failed because the object has changed.
+var retryableMessages = []string{"denied the request", "denied request", "the server rejected our request due to an error in our request"}
+
+// IsTerminal reports whether an error consists only of responses 400 and 422 of the API server. Such a request fails until the spec or a
+// watched object changes.
+func IsTerminal(err error) bool {
+	return apply.AllErrorsMatch(err, func(err error) bool {
+		apiStatus, ok := any(err).(apierrors.APIStatus)
+		if !ok {
+			return false
+		}
+		status := apiStatus.Status()
+		invalid := status.Code == http.StatusBadRequest || status.Code == http.StatusUnprocessableEntity
+		return invalid && !slices.ContainsFunc(retryableMessages, func(part string) bool { return strings.Contains(status.Message, part) })
+	})
+}
+
+// classify wraps an error that a retry cannot fix into a terminal error.
+func classify(err error) error {
+	if _, waiting := AsWait(err); !waiting && IsTerminal(err) && !errors.Is(err, reconcile.TerminalError(nil)) {
+		return reconcile.TerminalError(err)
+	}
+	return err
+}
+
+// ClassifyErrors gives a reconciler that was not created by [New] the same error handling: responses 400 and 422 of the API server are
+// not retried, and waiting for terminating objects and namespaces is not an error.
+func ClassifyErrors(r reconcile.Reconciler) reconcile.Reconciler {
+	return reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+		return withRequeueAfter(ctx, func(ctx context.Context) (reconcile.Result, error) {
+			result, err := r.Reconcile(ctx, request)
+			if wait, waiting := AsWait(err); waiting {
+				log.FromContext(ctx).V(1).Info("Waiting", "for", wait.For)
+				return reconcile.Result{RequeueAfter: max(wait.Retry, 0)}, nil
+			}
+			return result, classify(err)
+		})
+	})
+}
+
+// withRequeueAfter runs a reconcile and requeues it for the time at which the objects that it deleted should be gone.
+func withRequeueAfter(ctx context.Context, run func(context.Context) (reconcile.Result, error)) (reconcile.Result, error) {
+	ctx, requeueAfter := apply.WithRequeue(ctx)
+	result, err := run(ctx)
+	if after := requeueAfter(); err == nil && after > 0 && (result.RequeueAfter == 0 || after < result.RequeueAfter) {
+		result.RequeueAfter = after
+	}
+	return result, err
+}
+
+// reportError sets Stalled or Reconciled for an error that no other condition reports, and removes them otherwise.
+func (r *baseReconciler[T]) reportError(obj T, err error) {
+	terminal := IsTerminal(err)
+	unreported := err != nil && !terminal && !r.isReported(obj, err)
+	if wait, waiting := AsWait(err); !waiting || !wait.Stalled { // summarize sets Stalled for such a wait
+		r.setOrRemoveCondition(obj, terminal, metav1.Condition{
+			Type: conditions.Stalled, Status: metav1.ConditionTrue, Reason: reasonRequestInvalid,
+			Message: "the API server rejects an object that the spec requires, and the operator does not retry until something changes: " + errorText(err),
+		})
+	}
+	r.setOrRemoveCondition(obj, unreported, metav1.Condition{Type: ConditionReconciled, Status: metav1.ConditionFalse,
+		Reason: reasonReconcileError, Message: errorText(err)})
+}
+
+// summarize derives the kstatus conditions from the others. An object is not ready while its ready condition observed an older
+// generation, nor in the reconcile that applied a change of its spec: the cache may still hold the previous child objects.
+func (r *baseReconciler[T]) summarize(obj T, err error, rollout bool) {
+	options := conditions.SummaryOptions{ReadyCondition: r.readyCondition(), InformationalConditions: r.logic.InformationalConditions}
+	wait, waiting := AsWait(err)
+	list := r.conditions.List(obj)
+	ready := meta.FindStatusCondition(list, options.ReadyCondition)
+	waitingFor := ""
+	switch {
+	case waiting && (wait.Unready || wait.Stalled):
+		waitingFor, options.Stalled = wait.For, wait.Stalled
+	case rollout, ready != nil && ready.ObservedGeneration != obj.GetGeneration():
+		waitingFor = "the change of the spec to be taken up"
+	}
+	if waitingFor != "" && ready != nil {
+		options.Pending = &conditions.Pending{Reason: reasonRolloutInProgress, Message: ready.Message + "; waiting for " + waitingFor}
+	}
+	for _, c := range conditions.Summary(list, options) {
+		r.setOrRemoveCondition(obj, c.Status != "", c)
+	}
+}
+
+// setNotReady sets Ready to Unknown on an object that was paused before its first reconcile.
+func (r *baseReconciler[T]) setNotReady(obj T) {
+	list := r.conditions.List(obj)
+	paused := meta.FindStatusCondition(list, ConditionPaused)
+	if meta.FindStatusCondition(list, conditions.Ready) == nil {
+		r.setOrRemoveCondition(obj, true, metav1.Condition{Type: conditions.Ready, Status: metav1.ConditionUnknown, Reason: reasonPaused, Message: paused.Message})
+	}
+}
+
+// readyGeneration returns the observed generation of the ready condition.
+func (r *baseReconciler[T]) readyGeneration(obj T) int64 {
+	if c := meta.FindStatusCondition(r.conditions.List(obj), r.readyCondition()); c != nil {
+		return c.ObservedGeneration
+	}
+	return 0
+}
+
+func (r *baseReconciler[T]) readyCondition() string {
+	return cmp.Or(r.logic.ReadyCondition, conditionAvailable)
+}
+
+func (r *baseReconciler[T]) setOrRemoveCondition(obj T, set bool, c metav1.Condition) {
+	if !set {
+		r.conditions.Remove(obj, c.Type)
+		return
+	}
+	c.ObservedGeneration = obj.GetGeneration()
+	r.conditions.Set(obj, c)
+}
+
+// maxMessagePrefix is the length in bytes of the start of an error text that a condition must contain to report it. Longer messages may
+// be clipped.
+const maxMessagePrefix = 80
+
+// isReported reports whether the conditions contain the text of each part of an error. Conflicts, waits, terminating objects and
+// terminating namespaces need no condition: they resolve without the user.
+func (r *baseReconciler[T]) isReported(obj T, err error) bool {
+	list := r.conditions.List(obj)
+	return apply.AllErrorsMatch(err, func(err error) bool {
+		switch e := any(err).(type) {
+		case *Wait:
+			return true
+		case *apply.TerminatingError:
+			if !e.TimedOut {
+				return true
+			}
+		case apierrors.APIStatus:
+			if apierrors.IsConflict(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+				return true
+			}
+		}
+		prefix := err.Error()
+		prefix = prefix[:min(len(prefix), maxMessagePrefix)]
+		for _, c := range list {
+			if !slices.Contains(derivedConditions, c.Type) && strings.Contains(c.Message, prefix) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,99 @@
+package resources
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
+)
+
+// same reports whether an apply configuration and a value have the same JSON.
+func same[T any](t *testing.T, from any) *T {
+	t.Helper()
+	into, err := Apply[T](from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(text(t, from), text(t, into)); diff != "" {
+		t.Errorf("%T (-given +translated):\n%s", from, diff)
+	}
+	return into
+}
+
+func text(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tree any
+	if err := json.Unmarshal(data, &tree); err != nil {
+		t.Fatal(err)
+	}
+	if data, err = json.MarshalIndent(tree, "", " "); err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestApplyIsEquivalent(t *testing.T) {
+	same[corev1ac.EnvVarApplyConfiguration](t, corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{
+		ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "m"}, Key: "k", Optional: new(false)}}})
+	same[corev1ac.EnvVarApplyConfiguration](t, corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{
+		ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory", Divisor: resource.MustParse("1Mi")}}})
+	same[corev1ac.SecurityContextApplyConfiguration](t, &corev1.SecurityContext{})
+	same[corev1ac.PodSecurityContextApplyConfiguration](t, &corev1.PodSecurityContext{
+		FSGroup: new(int64(0)), SupplementalGroups: []int64{1, 2}, SELinuxOptions: &corev1.SELinuxOptions{Level: "s0"}})
+	same[corev1ac.TolerationApplyConfiguration](t, corev1.Toleration{Operator: corev1.TolerationOpExists, TolerationSeconds: new(int64(0))})
+	same[corev1ac.ResourceRequirementsApplyConfiguration](t, corev1.ResourceRequirements{
+		Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m")}, Claims: []corev1.ResourceClaim{{Name: "gpu"}}})
+	same[networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration](t, networkingv1.NetworkPolicyEgressRule{
+		Ports: []networkingv1.NetworkPolicyPort{{Port: new(intstr.FromString("https"))}, {Port: new(intstr.FromInt32(1)), EndPort: new(int32(9))}}})
+}
+
+func TestApplyCopiesPointers(t *testing.T) {
+	given := &corev1.PersistentVolumeClaimSpec{StorageClassName: new("")}
+	claim := same[corev1ac.PersistentVolumeClaimSpecApplyConfiguration](t, given)
+	if claim.StorageClassName == nil || *claim.StorageClassName != "" {
+		t.Errorf("an empty class became %v", claim.StorageClassName)
+	}
+	*claim.StorageClassName = "other"
+	if *given.StorageClassName != "" {
+		t.Error("the translation shares memory with what was given")
+	}
+	if claim.VolumeName != nil {
+		t.Errorf("volumeName appeared: %q", *claim.VolumeName)
+	}
+}
+
+func TestApplyErrors(t *testing.T) {
+	if _, err := Apply[corev1ac.AffinityApplyConfiguration](func() {}); err == nil || !strings.Contains(err.Error(), "encoding") {
+		t.Errorf("error of what cannot be encoded: %v", err)
+	}
+	if _, err := Apply[corev1ac.AffinityApplyConfiguration]("text"); err == nil || !strings.Contains(err.Error(), "decoding") {
+		t.Errorf("error of another shape: %v", err)
+	}
+	if _, err := ApplyEach[corev1ac.AffinityApplyConfiguration]([]string{"text"}); err == nil || !strings.Contains(err.Error(), "element 0") {
+		t.Errorf("error of an element: %v", err)
+	}
+}
+
+func TestApplyEach(t *testing.T) {
+	env, err := ApplyEach[corev1ac.EnvVarApplyConfiguration]([]corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(env) != 2 || *env[0].Name != "A" || *env[0].Value != "1" || *env[1].Name != "B" || env[1].Value != nil {
+		t.Errorf("translated to %+v", env)
+	}
+	if none, err := ApplyEach[corev1ac.EnvVarApplyConfiguration]([]corev1.EnvVar(nil)); none != nil || err != nil {
+		t.Errorf("nothing became %v, %v", none, err)
+	}
+}

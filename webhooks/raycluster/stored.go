@@ -1,0 +1,149 @@
+package raycluster
+
+import (
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+)
+
+// Names of elements that are ignored when templates are compared.
+var (
+	injectedContainers     = []string{raycluster.ContainerOAuth, raycluster.ContainerProxy}
+	injectedVolumes        = raycluster.Volumes
+	injectedEnv            = []string{"MY_POD_IP", "RAY_USE_TLS", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT"}
+	injectedInitContainers = []string{raycluster.InitCertificate}
+)
+
+// isTemplateChanged reports whether the user changed the template of a group; injected elements are ignored.
+func (p *plan) isTemplateChanged(stored, submitted *group) bool {
+	headFields := func(c raycluster.Cluster) []any {
+		return []any{c.UserServiceAccount(), c.HasAutoscaler(), c.UserSecurity(), withoutInjected(nested.At(c.Object(), autoscalerOptions...))}
+	}
+	return !reflect.DeepEqual(userSpec(stored), userSpec(submitted)) || submitted.head && !reflect.DeepEqual(headFields(p.old), headFields(p.cluster))
+}
+
+// schedulingFields are the fields of a pod spec that Kueue sets when it admits a workload, besides metadata. They choose the nodes and not
+// the content of pods, and Kueue compares the other fields with those it admitted.
+var schedulingFields = []string{"nodeSelector", "tolerations", "schedulingGates"}
+
+// userSpec returns the pod spec of a group without injected elements (by name) and without schedulingFields.
+func userSpec(g *group) any {
+	if g.spec() == nil {
+		return nil
+	}
+	spec := runtime.DeepCopyJSON(g.spec())
+	for _, field := range schedulingFields {
+		delete(spec, field)
+	}
+	dropNamed(spec, "containers", injectedContainers)
+	dropNamed(spec, "initContainers", injectedInitContainers)
+	dropNamed(spec, "volumes", injectedVolumes)
+	if g.head {
+		delete(spec, "serviceAccountName")
+	}
+	if containers := nested.List(spec, "containers"); len(containers) > 0 {
+		containers[0] = withoutInjected(containers[0])
+	}
+	return normalize(spec)
+}
+
+// withoutInjected returns a container or the autoscaler options without injected variables and mounts (by name).
+func withoutInjected(container any) any {
+	fields := maps.Clone(nested.Map(container))
+	dropNamed(fields, "env", injectedEnv)
+	dropNamed(fields, "volumeMounts", injectedVolumes)
+	return normalize(fields)
+}
+
+// dropNamed deletes the elements with these names from a list, and the list with its last element.
+func dropNamed(fields map[string]any, list string, names []string) {
+	dropElements(fields, list, func(e element) bool { return slices.Contains(names, nested.String(e, "name")) })
+}
+
+// keepStored keeps stored injected elements in a group with an unchanged template: another image or a change by a newer version would
+// recreate the pods (R34). The elements must have been written by this operator or the CodeFlare operator.
+func (p *plan) keepStored(old, g *group) {
+	spec := old.spec()
+	if g.sidecar != nil {
+		stored := nested.ByName(nested.List(spec, "containers"), g.sidecar["name"])
+		switch {
+		case stored == nil:
+		case equalContainers(stored, g.sidecar, "image"), equalContainers(stored, p.defaultPortSidecar(), "image"):
+			g.sidecar = stored
+		case p.isLegacySidecar(stored, g.sidecar):
+			g.sidecar = stored
+			g.sidecarVolumes = slices.DeleteFunc(g.sidecarVolumes, func(v element) bool { return v["name"] == raycluster.VolumeToken })
+		}
+	}
+	if stored := nested.ByName(nested.List(spec, "initContainers"), raycluster.InitCertificate); stored != nil && g.initContainer != nil && p.isKnownInitContainer(stored, g) {
+		g.initContainer = stored
+	}
+}
+
+// defaultPortSidecar returns the sidecar of releases that did not read the port of the dashboard.
+func (p *plan) defaultPortSidecar() element {
+	sidecar := p.sidecar()
+	sidecar.DashboardPort = 0
+	return elementOf(sidecar.Container())
+}
+
+// isLegacySidecar reports whether a sidecar is that of the CodeFlare operator.
+func (p *plan) isLegacySidecar(stored, desired element) bool {
+	if p.mode.Auth != raycluster.AuthOAuth || p.mode.KeepsServiceAccount {
+		return false
+	}
+	legacy := maps.Clone(desired)
+	legacy["args"] = asAny(raycluster.Sidecar{Names: p.names, Namespace: p.cluster.Namespace()}.LegacyArgs())
+	dropNamed(legacy, "volumeMounts", []string{raycluster.VolumeToken})
+	delete(legacy, "securityContext")
+	return equalContainers(stored, legacy, "image")
+}
+
+// signedNames matches the additional names that a head signs for itself. Early releases of the CodeFlare operator had only one of the two.
+var signedNames = regexp.MustCompile(`\\nDNS\.[56] = ([-a-z0-9.]*)`)
+
+// isKnownInitContainer reports whether an init container was injected into the group, possibly with another domain, or by the CodeFlare
+// operator, which set no security context.
+func (p *plan) isKnownInitContainer(stored element, g *group) bool {
+	security, byPod := stored["securityContext"], p.mode.Issuer == raycluster.IssuerPod
+	switch {
+	case !equalContainers(stored, g.initContainer, "image", "command", "securityContext"):
+		return false
+	case empty(security) && !byPod, !empty(security) && !equalElements(security, g.initContainer["securityContext"]):
+		return false
+	case !byPod:
+		return equalElements(stored["command"], g.initContainer["command"])
+	}
+	var names []string
+	for _, found := range signedNames.FindAllStringSubmatch(nested.String(stored, "command", "2"), -1) {
+		names = append(names, found[1])
+	}
+	if g.head != (len(names) > 0) || slices.ContainsFunc(names, p.isForeignName) {
+		return false
+	}
+	command := raycluster.SignCommand(names...)
+	spaced := []any{command[0], command[1], strings.Replace(command[2], `">./`, `" >./`, 1)} // as version 0.1 wrote it
+	return equalElements(stored["command"], asAny(command)) || equalElements(stored["command"], spaced)
+}
+
+// isForeignName reports whether a name is not one of the head, with any domain.
+func (p *plan) isForeignName(name string) bool {
+	plain := p.cluster.Name() + "-head-svc." + p.cluster.Namespace() + ".svc"
+	return name != plain && name != p.cluster.HeadDNSName() &&
+		!strings.HasPrefix(name, p.names.Client+"-"+p.cluster.Namespace()+".") && !strings.HasPrefix(name, p.cluster.ClientHost()+".")
+}
+
+func asAny(texts []string) []any {
+	list := make([]any, len(texts))
+	for i := range texts {
+		list[i] = texts[i]
+	}
+	return list
+}
