@@ -31,7 +31,7 @@ func inputs(served capability.Set, changes ...func(*meshsettings.Settings)) Inpu
 		change(&s)
 	}
 	return Inputs{
-		Namespace: "team", Settings: s, Monitoring: "monitoring", Used: true, Runtimes: true,
+		Namespace: "team", Settings: s, Monitoring: "monitoring", InUse: true, HasRuntimes: true,
 		Account: authproxy.AccountOf(s, served), Proxy: authproxy.Decide(s, "team", served),
 		Cookie: []byte("c2VhbA=="),
 	}
@@ -43,7 +43,7 @@ func always(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProx
 func rendered(t *testing.T, in Inputs) []*unstructured.Unstructured {
 	t.Helper()
 	owner := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "uid"}}
-	out, err := apply.Render(objects(in), modelmesh.ComponentName, owner)
+	out, err := apply.Render(desiredObjects(in), modelmesh.ComponentName, owner)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestObjects(t *testing.T) {
 		"openshift": inputs(openShift),
 		"openshift_storage": func() Inputs {
 			in := inputs(openShift)
-			in.Storage = entries
+			in.StorageData = entries
 			return in
 		}(),
 		"openshift_own_account": inputs(openShift, func(s *meshsettings.Settings) {
@@ -77,7 +77,7 @@ func TestObjects(t *testing.T) {
 		"plain": inputs(plain),
 		"plain_guarded": func() Inputs {
 			in := inputs(plain, always)
-			in.Certificate = map[string][]byte{"tls.crt": []byte("certificate"), "tls.key": []byte("key"), "ca.crt": []byte("ca")}
+			in.CertificateData = map[string][]byte{"tls.crt": []byte("certificate"), "tls.key": []byte("key"), "ca.crt": []byte("ca")}
 			return in
 		}(),
 	} {
@@ -105,15 +105,15 @@ func TestWhatIsMadeWhen(t *testing.T) {
 		change func(*Inputs)
 		want   []string
 	}{
-		"all of it":                    {openShift, func(in *Inputs) { in.Storage = stored }, []string{prometheus, account, delegator, cookie, entries}},
-		"no models":                    {openShift, func(in *Inputs) { in.Used, in.Storage = false, stored }, []string{prometheus}},
-		"neither models nor runtimes":  {openShift, func(in *Inputs) { in.Used, in.Runtimes = false, false }, nil},
-		"models without runtimes":      {openShift, func(in *Inputs) { in.Runtimes = false }, []string{account, delegator, cookie}},
+		"all of it":                    {openShift, func(in *Inputs) { in.StorageData = stored }, []string{prometheus, account, delegator, cookie, entries}},
+		"no models":                    {openShift, func(in *Inputs) { in.InUse, in.StorageData = false, stored }, []string{prometheus}},
+		"neither models nor runtimes":  {openShift, func(in *Inputs) { in.InUse, in.HasRuntimes = false, false }, nil},
+		"models without runtimes":      {openShift, func(in *Inputs) { in.HasRuntimes = false }, []string{account, delegator, cookie}},
 		"no monitoring":                {openShift, func(in *Inputs) { in.Monitoring = "" }, []string{account, delegator, cookie}},
 		"account of the user":          {openShift, func(in *Inputs) { in.Account = "runner" }, []string{prometheus, delegator, cookie}},
 		"no sidecar":                   {openShift, func(in *Inputs) { in.Proxy = nil }, []string{prometheus, account}},
 		"Kubernetes":                   {plain, func(*Inputs) {}, []string{prometheus}},
-		"Kubernetes, data connections": {plain, func(in *Inputs) { in.Storage = stored }, []string{prometheus, entries}},
+		"Kubernetes, data connections": {plain, func(in *Inputs) { in.StorageData = stored }, []string{prometheus, entries}},
 		"Kubernetes, guarded":          {plain, func(in *Inputs) { *in = inputs(plain, always) }, []string{prometheus, account, delegator}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestWhatIsMadeWhen(t *testing.T) {
 // Gateways speak TLS to the port of the sidecar, and to no other port of the Service.
 func TestTrustIsForThePortOfTheProxy(t *testing.T) {
 	in := inputs(plain, always)
-	in.Authority = []byte("PEM")
+	in.CABundle = []byte("PEM")
 	for _, o := range rendered(t, in) {
 		if o.GetKind() != capability.BackendTLSPolicy.Kind {
 			continue
@@ -149,16 +149,16 @@ func TestTrustIsForThePortOfTheProxy(t *testing.T) {
 
 // Everything that is ever made is found again when it is to go.
 func TestEverythingHasItsPlace(t *testing.T) {
-	known := map[place]bool{}
-	for _, p := range places("team", capability.NewSet(capability.BackendTLSPolicy)) {
+	known := map[objectRef]bool{}
+	for _, p := range possibleObjects("team", capability.NewSet(capability.BackendTLSPolicy)) {
 		known[p] = true
 	}
-	seen := map[place]bool{}
+	seen := map[objectRef]bool{}
 	for _, in := range []Inputs{inputs(openShift), inputs(plain, always)} {
-		in.Certificate, in.Authority = map[string][]byte{"tls.crt": nil}, []byte("PEM")
-		for _, o := range objects(in) {
+		in.CertificateData, in.CABundle = map[string][]byte{"tls.crt": nil}, []byte("PEM")
+		for _, o := range desiredObjects(in) {
 			kind, name, err := o.Key()
-			p := place{kind, name}
+			p := objectRef{kind, name}
 			if err != nil || !known[p] {
 				t.Errorf("%s is never removed, error %v", p, err)
 			}
@@ -181,11 +181,11 @@ func written(manager string, labels map[string]string) *unstructured.Unstructure
 // What the former companion made is taken over, and what a user made is not.
 func TestWhatIsTakenOver(t *testing.T) {
 	in := inputs(openShift)
-	in.Storage = map[string][]byte{"a": nil}
+	in.StorageData = map[string][]byte{"a": nil}
 	former := written("manager", map[string]string{LabelManaged: "true"})
 	users := written("kubectl-create", nil)
 	taken := map[string]bool{}
-	for _, o := range objects(in) {
+	for _, o := range desiredObjects(in) {
 		kind, name, _ := o.Key()
 		if o.AdoptIf == nil {
 			continue
@@ -200,12 +200,12 @@ func TestWhatIsTakenOver(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(taken)); !slices.Equal(got, want) {
 		t.Errorf("taken over %q", got)
 	}
-	if isStorage(written("manager", map[string]string{LabelManaged: "true", LabelDashboard: "true"})) {
+	if isLegacyStorageSecret(written("manager", map[string]string{LabelManaged: "true", LabelDashboard: "true"})) {
 		t.Error("a data connection with the name of the storage Secret is no storage Secret")
 	}
 	status := written("kubectl", nil)
 	status.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "manager", Subresource: "status"}})
-	if byFormer(status) {
+	if isWrittenByLegacyController(status) {
 		t.Error("a status makes no object the former companion's")
 	}
 }

@@ -59,7 +59,7 @@ func TestObjectsWakeTheirNamespace(t *testing.T) {
 	if got := woken(t, modelmesh.EnqueueNamespace(), head("team", "x", nil)); !slices.Equal(got, []string{"/team"}) {
 		t.Errorf("%q", got)
 	}
-	binding := handler.EnqueueRequestsFromMapFunc(byBinding)
+	binding := handler.EnqueueRequestsFromMapFunc(requestsForBinding)
 	for name, want := range map[string][]string{
 		BindingName("team"): {"/team"}, BindingName("a-b"): {"/a-b"}, BindingName(""): nil, "another-binding": nil, "team": nil,
 	} {
@@ -84,13 +84,13 @@ func settingsOf(t *testing.T, text string) *meshsettings.Source {
 	})
 }
 
-func watchingWith(t *testing.T, text string) watching {
+func watchingWith(t *testing.T, text string) controllerBuilder {
 	t.Helper()
 	own, err := modelmesh.NewNamespaces(nil, "own", true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return watching{shared: &modelmesh.Shared{Settings: settingsOf(t, text), Namespaces: own}}
+	return controllerBuilder{shared: &modelmesh.Shared{Settings: settingsOf(t, text), Namespaces: own}}
 }
 
 // Of the Secrets, which are all held as bare metadata, few matter.
@@ -113,10 +113,10 @@ func TestSecretsThatMatter(t *testing.T) {
 		"the cookie all the same":           {"tls: [", head("team", authproxy.CookieSecret, nil), true, false},
 	} {
 		w := watchingWith(t, tc.settings)
-		if got := w.concerning().Create(event.CreateEvent{Object: tc.secret}); got != tc.namespaces {
+		if got := w.managedSecrets().Create(event.CreateEvent{Object: tc.secret}); got != tc.namespaces {
 			t.Errorf("%s concerns namespaces: %t", name, got)
 		}
-		if got := w.ofTheMesh().Create(event.CreateEvent{Object: tc.secret}); got != tc.mesh {
+		if got := w.meshCertificates().Create(event.CreateEvent{Object: tc.secret}); got != tc.mesh {
 			t.Errorf("%s is of the mesh: %t", name, got)
 		}
 	}
@@ -138,9 +138,9 @@ func TestPredicatesByIdentity(t *testing.T) {
 		object    client.Object
 		want      bool
 	}{
-		"one of the names": {named("a", "b"), head("team", "b", nil), true},
-		"another name":     {named("a", "b"), head("team", "c", nil), false},
-		"no names":         {named(), head("team", "", nil), false},
+		"one of the names": {hasName("a", "b"), head("team", "b", nil), true},
+		"another name":     {hasName("a", "b"), head("team", "c", nil), false},
+		"no names":         {hasName(), head("team", "", nil), false},
 	} {
 		for what, got := range map[string]bool{
 			"create": tc.predicate.Create(event.CreateEvent{Object: tc.object}), "delete": tc.predicate.Delete(event.DeleteEvent{Object: tc.object}),

@@ -32,8 +32,8 @@ func TestErrorsAreTakenApart(t *testing.T) {
 		"that ends, and a failure": {errors.Join(leaving, errDown), false, false},
 		"both":                     {errors.Join(leaving, stranger), false, false},
 	} {
-		if apply.Blocked(c.err) != c.foreign || ending(c.err) != c.ending {
-			t.Errorf("%s: foreign %t, ending %t", name, apply.Blocked(c.err), ending(c.err))
+		if apply.Blocked(c.err) != c.foreign || isNamespaceTerminating(c.err) != c.ending {
+			t.Errorf("%s: foreign %t, ending %t", name, apply.Blocked(c.err), isNamespaceTerminating(c.err))
 		}
 	}
 }
@@ -47,16 +47,16 @@ func TestSooner(t *testing.T) {
 }
 
 func TestNews(t *testing.T) {
-	var k remembered
+	var k namespaceState
 	for i, c := range []struct {
 		text string
 		news bool
 	}{{"", false}, {"a", true}, {"a", false}, {"b", true}, {"", false}, {"b", true}} {
-		if got := news(&k.notApplied, c.text); got != c.news {
+		if got := replaceProblem(&k.lastApplyProblem, c.text); got != c.news {
 			t.Errorf("%d: %q is news: %t", i, c.text, got)
 		}
 	}
-	if !news(&k.notStored, "b") {
+	if !replaceProblem(&k.lastStorageProblem, "b") {
 		t.Error("topics are apart")
 	}
 }

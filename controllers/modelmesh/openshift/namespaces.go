@@ -31,9 +31,9 @@ import (
 
 const (
 	// strangerRetry is the pause while a foreign object has a name that we need: its end is no event for us.
-	strangerRetry = time.Minute
+	foreignObjectRetry = time.Minute
 	// lookAgain is the pause where what is missing comes without an event, such as an API that goes.
-	lookAgain = time.Second
+	pollInterval = time.Second
 	// eventAction is what controllers do when they tell something.
 	eventAction = "Reconcile"
 	// ReasonNotApplied is the reason of the events about what could not be made.
@@ -42,8 +42,8 @@ const (
 	ReasonNoRoute = "RouteNotPublished"
 )
 
-// common is what both controllers need.
-type common struct {
+// baseReconciler is what both controllers need.
+type baseReconciler struct {
 	*modelmesh.Catalog
 	// cached reads InferenceServices and runtimes whole, of all else the metadata, and writes.
 	cached   client.Client
@@ -56,24 +56,24 @@ type common struct {
 }
 
 // namespaces makes what a served namespace needs.
-type namespaces struct {
-	common
+type namespaceReconciler struct {
+	baseReconciler
 	// connections holds the metadata of data connections.
 	connections client.Reader
 	monitoring  string
 	clock       clock.PassiveClock
-	memory      modelmesh.Store[string, *remembered]
+	states      modelmesh.Store[string, *namespaceState]
 }
 
 // Reconcile implements reconcile.Reconciler. Requests name a namespace.
-func (r *namespaces) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+func (r *namespaceReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	enabled, err := r.enabled(ctx, request.Name)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if !enabled {
-		r.memory.Delete(request.Name)
-		return ctrl.Result{}, r.clear(ctx, "", request.Name, nil)
+		r.states.Delete(request.Name)
+		return ctrl.Result{}, r.deleteObsolete(ctx, "", request.Name, nil)
 	}
 	namespace, err := r.Namespaces.Metadata(ctx, request.Name)
 	if err != nil || namespace == nil || namespace.DeletionTimestamp != nil {
@@ -88,22 +88,22 @@ func (r *namespaces) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // reconcile brings the objects around a served namespace to what they should be.
-func (r *namespaces) reconcile(ctx context.Context, namespace *metav1.PartialObjectMetadata, s meshsettings.Settings) (time.Duration, error) {
-	in, err := r.inputs(ctx, namespace.Name, s)
+func (r *namespaceReconciler) reconcile(ctx context.Context, namespace *metav1.PartialObjectMetadata, s meshsettings.Settings) (time.Duration, error) {
+	in, err := r.collectInputs(ctx, namespace.Name, s)
 	if err != nil {
 		return 0, err
 	}
-	known, found := r.memory.Get(namespace.Name)
+	known, found := r.states.Get(namespace.Name)
 	if !found {
-		known = &remembered{}
-		r.memory.Set(namespace.Name, known)
+		known = &namespaceState{}
+		r.states.Set(namespace.Name, known)
 	}
-	kept, err := r.secrets(ctx, &in, known)
+	kept, err := r.collectSecrets(ctx, &in, known)
 	if err != nil {
 		return 0, err
 	}
-	desired := objects(in)
-	retry, err := r.write(ctx, namespace, desired, known)
+	desired := desiredObjects(in)
+	retry, err := r.applyObjects(ctx, namespace, desired, known)
 	if err != nil {
 		return 0, err
 	}
@@ -112,29 +112,29 @@ func (r *namespaces) reconcile(ctx context.Context, namespace *metav1.PartialObj
 		if err != nil {
 			return 0, err
 		}
-		kept = append(kept, place{kind, name})
+		kept = append(kept, objectRef{kind, name})
 	}
-	return modelmesh.Sooner(retry, r.untilRenewal(known)), r.clear(ctx, namespace.UID, namespace.Name, kept)
+	return modelmesh.Sooner(retry, r.renewalDelay(known)), r.deleteObsolete(ctx, namespace.UID, namespace.Name, kept)
 }
 
 // inputs gathers what does not have to be read from Secrets.
-func (r *namespaces) inputs(ctx context.Context, namespace string, s meshsettings.Settings) (Inputs, error) {
+func (r *namespaceReconciler) collectInputs(ctx context.Context, namespace string, s meshsettings.Settings) (Inputs, error) {
 	served := r.Served()
 	in := Inputs{
 		Namespace: namespace, Settings: s, Monitoring: r.monitoring,
 		Account: authproxy.AccountOf(s, served), Proxy: authproxy.Decide(s, namespace, served),
 	}
 	var err error
-	in.Used, in.Runtimes, err = r.usage(ctx, namespace)
+	in.InUse, in.HasRuntimes, err = r.getUsage(ctx, namespace)
 	return in, err
 }
 
 // secrets fills in what is kept in Secrets, and returns the places of those that are good as they are.
-func (r *namespaces) secrets(ctx context.Context, in *Inputs, known *remembered) ([]place, error) {
-	if !in.Used {
+func (r *namespaceReconciler) collectSecrets(ctx context.Context, in *Inputs, known *namespaceState) ([]objectRef, error) {
+	if !in.InUse {
 		return nil, nil
 	}
-	kept, err := r.gatherStorage(ctx, in, known)
+	kept, err := r.collectStorage(ctx, in, known)
 	if err != nil || in.Proxy == nil {
 		return kept, err
 	}
@@ -145,110 +145,110 @@ func (r *namespaces) secrets(ctx context.Context, in *Inputs, known *remembered)
 		}
 		in.Cookie = known.cookie
 	}
-	more, err := r.certify(ctx, in, known)
+	more, err := r.collectCertificate(ctx, in, known)
 	return append(kept, more...), err
 }
 
 // write makes what is wanted, and records an Event about what could not be made.
-func (r *namespaces) write(ctx context.Context, namespace client.Object, desired apply.Desired, known *remembered) (time.Duration, error) {
+func (r *namespaceReconciler) applyObjects(ctx context.Context, namespace client.Object, desired apply.Desired, known *namespaceState) (time.Duration, error) {
 	problem, retry, err := r.apply(ctx, namespace, desired)
 	if err != nil {
 		problem = err.Error()
 	}
 	if problem != "" {
-		known.gathered, known.certificate = "", "" // Secrets are read again
+		known.storageVersions, known.certificateVersion = "", "" // Secrets are read again
 	}
-	if news(&known.notApplied, problem) {
-		r.warn(namespace, problem)
+	if replaceProblem(&known.lastApplyProblem, problem) {
+		r.recordWarning(namespace, problem)
 	}
 	return retry, err
 }
 
 // apply writes what is wanted. The problem is why that was not possible, unless trying again soon may help.
-func (a *common) apply(ctx context.Context, owner client.Object, desired apply.Desired) (problem string, retry time.Duration, err error) {
+func (a *baseReconciler) apply(ctx context.Context, owner client.Object, desired apply.Desired) (problem string, retry time.Duration, err error) {
 	err = a.applier.Apply(ctx, owner, desired)
 	switch {
-	case err == nil, ending(err):
+	case err == nil, isNamespaceTerminating(err):
 		return "", 0, nil
 	case apply.IsTerminating(err):
-		return "", lookAgain, nil
+		return "", pollInterval, nil
 	case apply.Blocked(err):
-		return err.Error(), strangerRetry, nil
+		return err.Error(), foreignObjectRetry, nil
 	}
 	return "", 0, err
 }
 
-func (r *namespaces) warn(about runtime.Object, text string) {
+func (r *namespaceReconciler) recordWarning(about runtime.Object, text string) {
 	r.recorder.Eventf(about, nil, corev1.EventTypeWarning, ReasonNotApplied, eventAction, "%s", conditions.Clip(text, modelmesh.MaxNote))
 }
 
 // clear removes what was made for a namespace and is not among the places that are kept.
-func (r *namespaces) clear(ctx context.Context, uid types.UID, namespace string, kept []place) error {
-	keep := map[place]bool{}
+func (r *namespaceReconciler) deleteObsolete(ctx context.Context, uid types.UID, namespace string, kept []objectRef) error {
+	keep := map[objectRef]bool{}
 	for _, p := range kept {
 		keep[p] = true
 	}
-	storages, err := r.storages(ctx, namespace)
+	storages, err := r.listStorageSecrets(ctx, namespace)
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, p := range append(places(namespace, r.Served()), storages...) {
+	for _, p := range append(possibleObjects(namespace, r.Served()), storages...) {
 		if !keep[p] {
 			keep[p] = true // once is enough
-			errs = append(errs, r.remove(ctx, uid, p))
+			errs = append(errs, r.deleteIfManaged(ctx, uid, p))
 		}
 	}
 	return errors.Join(errs...)
 }
 
 // storages are the Secrets of storage entries, also under a name that the settings had before.
-func (r *namespaces) storages(ctx context.Context, namespace string) ([]place, error) {
+func (r *namespaceReconciler) listStorageSecrets(ctx context.Context, namespace string) ([]objectRef, error) {
 	labels := names.Labels(modelmesh.ComponentName)
-	labels[LabelManaged] = yes
+	labels[LabelManaged] = valueTrue
 	heads, err := modelmesh.Heads(ctx, r.cached, secretKind, client.InNamespace(namespace), client.MatchingLabels(labels))
-	var out []place
+	var out []objectRef
 	for i := range heads {
-		out = append(out, place{secretKind, client.ObjectKeyFromObject(&heads[i])})
+		out = append(out, objectRef{secretKind, client.ObjectKeyFromObject(&heads[i])})
 	}
 	return out, err
 }
 
 // remove removes one object if we made it. The uid is that of the namespace, or empty.
-func (r *namespaces) remove(ctx context.Context, uid types.UID, p place) error {
-	head, err := r.headOf(ctx, p)
-	if err != nil || head == nil || !ours(head) {
+func (r *namespaceReconciler) deleteIfManaged(ctx context.Context, uid types.UID, p objectRef) error {
+	head, err := r.getMetadata(ctx, p)
+	if err != nil || head == nil || !isManaged(head) {
 		return err
 	}
 	return r.applier.DeleteOwned(ctx, uid, head)
 }
 
 // headOf reads the metadata of an object from the cache; nil when there is none.
-func (a *common) headOf(ctx context.Context, p place) (*metav1.PartialObjectMetadata, error) {
+func (a *baseReconciler) getMetadata(ctx context.Context, p objectRef) (*metav1.PartialObjectMetadata, error) {
 	return capability.GetMetadata(ctx, a.cached, p.GroupVersionKind, p.NamespacedName)
 }
 
 // ending tells whether an error consists of nothing but what a namespace on its way out refuses.
-func ending(err error) bool {
+func isNamespaceTerminating(err error) bool {
 	return apply.OnlyErrors(err, func(err error) bool { return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) })
 }
 
 // remembered is what is remembered of one namespace. No credential is among it but the key of cookies.
-type remembered struct {
+type namespaceState struct {
 	// cookie is the key of the sidecar's cookies.
 	cookie []byte
 	// gathered are the versions of what the storage entries were made of, and of the Secret that held them then.
-	gathered string
+	storageVersions string
 	// certificate is the version of the Secret with a certificate that was found good until renewal, trust its CA.
-	certificate string
-	trust       certs.Trust
-	renewal     time.Time
+	certificateVersion string
+	trust              certs.Trust
+	renewalTime        time.Time
 	// notApplied and notStored are the texts of the last Events about what could not be written, and about storage entries.
-	notApplied, notStored string
+	lastApplyProblem, lastStorageProblem string
 }
 
 // news replaces the text of the last Event about something, and reports whether the new one differs. An empty text ends the matter.
-func news(last *string, text string) bool {
+func replaceProblem(last *string, text string) bool {
 	before := *last
 	*last = text
 	return text != "" && text != before
@@ -256,7 +256,7 @@ func news(last *string, text string) bool {
 
 // usage tells whether a namespace is used, and whether it has runtimes. What pods need stays as long as there are pods, also when the last
 // model is gone: without its account a new pod would be refused.
-func (a *common) usage(ctx context.Context, namespace string) (used, runtimes bool, err error) {
+func (a *baseReconciler) getUsage(ctx context.Context, namespace string) (used, runtimes bool, err error) {
 	var deployments appsv1.DeploymentList
 	made := client.MatchingLabels(names.Labels(modelmesh.ComponentName))
 	if err := a.cached.List(ctx, &deployments, client.InNamespace(namespace), made, client.UnsafeDisableDeepCopy); err != nil {

@@ -74,7 +74,7 @@ func TestComesAndGoesWithModels(t *testing.T) {
 type usage struct{ used, runtimes bool }
 
 func (s *scene) usage(namespace string) (usage, error) {
-	used, runtimes, err := s.namespaces.usage(s.t.Context(), namespace)
+	used, runtimes, err := s.namespaces.getUsage(s.t.Context(), namespace)
 	return usage{used, runtimes}, err
 }
 
@@ -271,7 +271,7 @@ func TestCertificate(t *testing.T) {
 	if err := s.server.Update(t.Context(), &second); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.must(); !slices.Equal(got, []string{"apply Secret model-serving-proxy-tls"}) || !s.has(&first, second.Name) || !ours(&first) {
+	if got := s.must(); !slices.Equal(got, []string{"apply Secret model-serving-proxy-tls"}) || !s.has(&first, second.Name) || !isManaged(&first) {
 		t.Errorf("without its labels %q", got)
 	}
 	if string(first.Data["tls.crt"]) != string(second.Data["tls.crt"]) {
@@ -324,7 +324,7 @@ func TestTakesOverFromTheFormerCompanion(t *testing.T) {
 			var got corev1.ServiceAccount
 			s.has(&got, "modelmesh-serving-sa")
 			formers := manager == "manager"
-			if ours(&got) != formers || (again > 0) == formers || strings.Contains(s.said(), "was not made by this operator") == formers {
+			if isManaged(&got) != formers || (again > 0) == formers || strings.Contains(s.said(), "was not made by this operator") == formers {
 				t.Errorf("labels %v, again after %s", got.Labels, again)
 			}
 			s.remove(p)

@@ -48,18 +48,18 @@ const (
 	PrometheusAccount = "prometheus-custom"
 
 	// AuthorityName is the ConfigMap with the CA of the sidecars, and the BackendTLSPolicy by which Gateways trust it.
-	AuthorityName = "model-serving-proxy-ca"
+	CAObjectName = "model-serving-proxy-ca"
 
 	// kserveBundle is the ConfigMap in which KServe looks for the CAs of the platform.
-	kserveBundle = "odh-kserve-custom-ca-bundle"
+	kserveBundleConfigMap = "odh-kserve-custom-ca-bundle"
 	// formerManager is the name under which the former companion wrote.
-	formerManager = "manager"
-	delegatorTail = "-modelmesh-serving-sa-auth-delegator"
-	yes           = mm.Yes
+	legacyManager   = "manager"
+	delegatorSuffix = "-modelmesh-serving-sa-auth-delegator"
+	valueTrue       = mm.Yes
 )
 
 // BindingName is the ClusterRoleBinding that lets the sidecars of a namespace ask who calls.
-func BindingName(namespace string) string { return namespace + delegatorTail }
+func BindingName(namespace string) string { return namespace + delegatorSuffix }
 
 var (
 	accountKind   = corev1.SchemeGroupVersion.WithKind("ServiceAccount")
@@ -71,31 +71,31 @@ var (
 )
 
 // place is one object by kind and name.
-type place struct {
+type objectRef struct {
 	schema.GroupVersionKind
 	types.NamespacedName
 }
 
 // places are all objects that are ever made for a namespace, but for what publishes models and for the storage entries, whose name the
 // settings decide.
-func places(namespace string, served capability.Set) []place {
-	in := func(kind schema.GroupVersionKind, name string) place {
-		return place{kind, types.NamespacedName{Namespace: namespace, Name: name}}
+func possibleObjects(namespace string, served capability.Set) []objectRef {
+	in := func(kind schema.GroupVersionKind, name string) objectRef {
+		return objectRef{kind, types.NamespacedName{Namespace: namespace, Name: name}}
 	}
-	all := []place{
+	all := []objectRef{
 		in(accountKind, authproxy.Account), in(bindingKind, PrometheusBinding),
 		in(secretKind, authproxy.CookieSecret), in(secretKind, authproxy.TLSSecret),
-		in(configMapKind, AuthorityName),
+		in(configMapKind, CAObjectName),
 		{delegatorKind, types.NamespacedName{Name: BindingName(namespace)}},
 	}
 	if served.Has(capability.BackendTLSPolicy) {
-		all = append(all, in(capability.BackendTLSPolicy, AuthorityName))
+		all = append(all, in(capability.BackendTLSPolicy, CAObjectName))
 	}
 	return all
 }
 
 // ours tells whether this component made an object.
-func ours(o metav1.Object) bool { return apply.IsOurs(o, modelmesh.ComponentName) }
+func isManaged(o metav1.Object) bool { return apply.IsOurs(o, modelmesh.ComponentName) }
 
 // Inputs are what the objects of one namespace depend on.
 type Inputs struct {
@@ -108,96 +108,96 @@ type Inputs struct {
 	// Monitoring is the namespace of the Prometheus that is let in; "" for none.
 	Monitoring string
 	// Used: there are models, or pods of runtimes. Runtimes: there are runtimes of several models.
-	Used, Runtimes bool
+	InUse, HasRuntimes bool
 	// Cookie is the key of the sidecar's cookies.
 	Cookie []byte
 	// Certificate is the data of the sidecar's serving certificate where it has to be written, and Storage that of the Secret with
 	// the storage entries. nil leaves alone what is there.
-	Certificate, Storage map[string][]byte
+	CertificateData, StorageData map[string][]byte
 	// Authority is the CA by which Gateways verify the sidecar; nil where they do not.
-	Authority []byte
+	CABundle []byte
 }
 
 // objects are what a served namespace needs, in the order in which it is made. They have no owner: the namespace takes them along,
 // and what is no longer wanted is removed by name. The binding of cluster scope belongs to the Namespace.
-func objects(in Inputs) apply.Desired {
+func desiredObjects(in Inputs) apply.Desired {
 	var desired apply.Desired
 	loose := func(config runtime.ApplyConfiguration, adopts func(*unstructured.Unstructured) bool, yields bool) {
 		desired = append(desired, apply.Object{Config: config, Ownership: apply.Unowned, AdoptIf: adopts, IgnoreIfForeign: yields})
 	}
-	if in.Runtimes && in.Monitoring != "" {
-		loose(prometheus(in), byFormer, true)
+	if in.HasRuntimes && in.Monitoring != "" {
+		loose(buildPrometheusBinding(in), isWrittenByLegacyController, true)
 	}
-	if !in.Used {
+	if !in.InUse {
 		return desired
 	}
 	if in.Account == authproxy.Account {
-		loose(corev1ac.ServiceAccount(in.Account, in.Namespace), byFormer, true)
+		loose(corev1ac.ServiceAccount(in.Account, in.Namespace), isWrittenByLegacyController, true)
 	}
-	if in.Storage != nil {
-		loose(secret(in, in.Settings.StorageSecretName).WithLabels(map[string]string{LabelManaged: yes}).WithData(in.Storage), isStorage, false)
+	if in.StorageData != nil {
+		loose(newSecret(in, in.Settings.StorageSecretName).WithLabels(map[string]string{LabelManaged: valueTrue}).WithData(in.StorageData), isLegacyStorageSecret, false)
 	}
 	if in.Proxy == nil {
 		return desired
 	}
 	if in.Proxy.HasCookie() {
-		loose(secret(in, authproxy.CookieSecret).WithData(map[string][]byte{oauthproxy.KeyCookie: in.Cookie}), nil, false)
+		loose(newSecret(in, authproxy.CookieSecret).WithData(map[string][]byte{oauthproxy.KeyCookie: in.Cookie}), nil, false)
 	}
-	if in.Certificate != nil {
-		loose(secret(in, authproxy.TLSSecret).WithType(corev1.SecretTypeTLS).WithData(in.Certificate), nil, false)
+	if in.CertificateData != nil {
+		loose(newSecret(in, authproxy.TLSSecret).WithType(corev1.SecretTypeTLS).WithData(in.CertificateData), nil, false)
 	}
-	if len(in.Authority) > 0 {
+	if len(in.CABundle) > 0 {
 		proxy := resources.Published{
 			Service: in.Settings.ServiceName, Port: intstr.FromString(authproxy.PortName), ServerName: proxyName(in.Settings, in.Namespace),
 		}
-		for _, config := range proxy.Trust(metav1.ObjectMeta{Name: AuthorityName, Namespace: in.Namespace}, in.Authority) {
+		for _, config := range proxy.Trust(metav1.ObjectMeta{Name: CAObjectName, Namespace: in.Namespace}, in.CABundle) {
 			loose(config, nil, false)
 		}
 	}
-	return append(desired, apply.Object{Config: delegator(in), AdoptIf: byFormer})
+	return append(desired, apply.Object{Config: buildDelegatorBinding(in), AdoptIf: isWrittenByLegacyController})
 }
 
-func secret(in Inputs, name string) *corev1ac.SecretApplyConfiguration {
+func newSecret(in Inputs, name string) *corev1ac.SecretApplyConfiguration {
 	return corev1ac.Secret(name, in.Namespace)
 }
 
 // delegator lets the sidecars ask who calls and what he may.
-func delegator(in Inputs) *rbacv1ac.ClusterRoleBindingApplyConfiguration {
+func buildDelegatorBinding(in Inputs) *rbacv1ac.ClusterRoleBindingApplyConfiguration {
 	return rbacv1ac.ClusterRoleBinding(BindingName(in.Namespace)).
 		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(rbacproxy.DelegatorRole)).
 		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(in.Proxy.ServiceAccount()).WithNamespace(in.Namespace))
 }
 
 // prometheus lets that of the platform find what is to be scraped.
-func prometheus(in Inputs) *rbacv1ac.RoleBindingApplyConfiguration {
+func buildPrometheusBinding(in Inputs) *rbacv1ac.RoleBindingApplyConfiguration {
 	return rbacv1ac.RoleBinding(PrometheusBinding, in.Namespace).
 		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(PrometheusBinding)).
 		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(PrometheusAccount).WithNamespace(in.Monitoring))
 }
 
 // byFormer recognises what the former companion wrote.
-func byFormer(live *unstructured.Unstructured) bool {
+func isWrittenByLegacyController(live *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager == formerManager && e.Subresource == ""
+		return e.Manager == legacyManager && e.Subresource == ""
 	})
 }
 
 // isStorage recognises the storage entries that the former companion gathered. A data connection may have the name of that Secret.
-func isStorage(live *unstructured.Unstructured) bool {
-	return live.GetLabels()[LabelManaged] == yes && live.GetLabels()[LabelDashboard] != yes
+func isLegacyStorageSecret(live *unstructured.Unstructured) bool {
+	return live.GetLabels()[LabelManaged] == valueTrue && live.GetLabels()[LabelDashboard] != valueTrue
 }
 
 // Render returns what stands beside the runtimes of a served namespace. Monitoring is the namespace of the
 // Prometheus that is let in, "" for none. Secrets, whose content comes from elsewhere or by chance, are only named, in notes.
 func Render(namespace string, s meshsettings.Settings, served capability.Set, monitoring string) ([]*unstructured.Unstructured, []string, error) {
 	in := Inputs{
-		Namespace: namespace, Settings: s, Used: true, Runtimes: true, Monitoring: monitoring,
+		Namespace: namespace, Settings: s, InUse: true, HasRuntimes: true, Monitoring: monitoring,
 		Account: authproxy.AccountOf(s, served), Proxy: authproxy.Decide(s, namespace, served),
 	}
 	owner := &corev1.Namespace{}
 	owner.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	owner.SetName(namespace)
-	rendered, err := apply.Render(objects(in), modelmesh.ComponentName, owner)
+	rendered, err := apply.Render(desiredObjects(in), modelmesh.ComponentName, owner)
 	var notes []string
 	for _, o := range rendered {
 		if o.GetKind() == secretKind.Kind {

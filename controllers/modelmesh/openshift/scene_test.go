@@ -39,8 +39,8 @@ import (
 type scene struct {
 	t          *testing.T
 	server     client.WithWatch
-	namespaces *namespaces
-	routes     *publications
+	namespaces *namespaceReconciler
+	routes     *inferenceServiceReconciler
 	events     *events.FakeRecorder
 	clock      *testclock.FakePassiveClock
 	settings   meshsettings.Settings
@@ -63,7 +63,7 @@ func newScene(t *testing.T, served capability.Set, existing ...client.Object) *s
 	s.server = fake.NewClientBuilder().WithScheme(scheme).WithObjects(existing...).WithReturnManagedFields().
 		WithRESTMapper(mapper(scheme)).WithTypeConverters(managedfields.NewDeducedTypeConverter()).Build()
 	writer, live := s.writer(), s.live()
-	shares := common{
+	base := baseReconciler{
 		Catalog: &modelmesh.Catalog{
 			Cached: writer, Namespaces: &modelmesh.Namespaces{Home: "own", Live: live, Labelled: everyone{reader: s.server}},
 			Served:   func() capability.Set { return s.served },
@@ -74,9 +74,9 @@ func newScene(t *testing.T, served capability.Set, existing ...client.Object) *s
 			LegacyManagers: modelmesh.LegacyManagers(), StripAnnotations: modelmesh.LegacyAnnotations()}),
 		enabled: func(context.Context, string) (bool, error) { return s.enabled, s.unknown },
 	}
-	s.namespaces = &namespaces{common: shares, monitoring: "monitoring", clock: s.clock, connections: labelled{s.server}}
-	shares.applier = keepingHosts(shares.applier)
-	s.routes = newPublications(shares, s.server, s.clock)
+	s.namespaces = &namespaceReconciler{baseReconciler: base, monitoring: "monitoring", clock: s.clock, connections: labelled{s.server}}
+	base.applier = routeApplier(base.applier)
+	s.routes = newInferenceServiceReconciler(base, s.server, s.clock)
 	return s
 }
 

@@ -29,67 +29,67 @@ const (
 
 // gatherStorage reads the data connections of a namespace when one of them has changed, or the Secret with the entries has. Nothing of
 // their content is remembered.
-func (r *namespaces) gatherStorage(ctx context.Context, in *Inputs, known *remembered) ([]place, error) {
-	heads, err := r.connectionHeads(ctx, in)
+func (r *namespaceReconciler) collectStorage(ctx context.Context, in *Inputs, known *namespaceState) ([]objectRef, error) {
+	heads, err := r.listConnections(ctx, in)
 	if err != nil || len(heads) == 0 {
 		return nil, err
 	}
-	bundle, err := r.headOf(ctx, place{configMapKind, types.NamespacedName{Namespace: in.Namespace, Name: BundleConfigMap}})
+	bundle, err := r.getMetadata(ctx, objectRef{configMapKind, types.NamespacedName{Namespace: in.Namespace, Name: BundleConfigMap}})
 	if err != nil {
 		return nil, err
 	}
-	target := place{secretKind, types.NamespacedName{Namespace: in.Namespace, Name: in.Settings.StorageSecretName}}
-	held, err := r.headOf(ctx, target)
+	target := objectRef{secretKind, types.NamespacedName{Namespace: in.Namespace, Name: in.Settings.StorageSecretName}}
+	held, err := r.getMetadata(ctx, target)
 	if err != nil {
 		return nil, err
 	}
-	kept := []place{target}
+	kept := []objectRef{target}
 	if held == nil {
 		kept = nil // none of them says where models are
 	}
-	versions := versionsOf(append(heads, bundle, held))
-	if versions == known.gathered {
+	versions := joinVersions(append(heads, bundle, held))
+	if versions == known.storageVersions {
 		return kept, nil
 	}
-	if taken, err := r.taken(ctx, held, known); err != nil || taken {
-		known.gathered = versions
+	if taken, err := r.isStorageSecretForeign(ctx, held, known); err != nil || taken {
+		known.storageVersions = versions
 		return kept, err
 	}
-	if in.Storage, err = r.readConnections(ctx, in.Namespace, heads, bundle != nil); err != nil {
+	if in.StorageData, err = r.readStorageData(ctx, in.Namespace, heads, bundle != nil); err != nil {
 		return nil, err
 	}
-	known.gathered = versions
-	if held == nil && in.Storage != nil {
-		known.gathered = "" // what is written is read once
+	known.storageVersions = versions
+	if held == nil && in.StorageData != nil {
+		known.storageVersions = "" // what is written is read once
 	}
 	return nil, nil
 }
 
 // taken tells whether the Secret with the storage entries is that of a user, which an Event reports: its entries are not touched.
-func (r *namespaces) taken(ctx context.Context, held *metav1.PartialObjectMetadata, known *remembered) (bool, error) {
-	if held == nil || ours(held) {
-		news(&known.notStored, "")
+func (r *namespaceReconciler) isStorageSecretForeign(ctx context.Context, held *metav1.PartialObjectMetadata, known *namespaceState) (bool, error) {
+	if held == nil || isManaged(held) {
+		replaceProblem(&known.lastStorageProblem, "")
 		return false, nil
 	}
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(secretKind)
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(held), live)
-	if apierrors.IsNotFound(err) || err == nil && (ours(live) || isStorage(live)) {
+	if apierrors.IsNotFound(err) || err == nil && (isManaged(live) || isLegacyStorageSecret(live)) {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("reading Secret %s: %w", held.Name, err)
 	}
 	text := fmt.Sprintf("the data connections of namespace %s are not added to Secret %s, which another client made: add them there, "+
-		"or label it %s=%s to have it kept by the operator", held.Namespace, held.Name, LabelManaged, yes)
-	if news(&known.notStored, text) {
-		r.warn(held, text)
+		"or label it %s=%s to have it kept by the operator", held.Namespace, held.Name, LabelManaged, valueTrue)
+	if replaceProblem(&known.lastStorageProblem, text) {
+		r.recordWarning(held, text)
 	}
 	return true, nil
 }
 
 // connectionHeads are the metadata of the data connections, by name.
-func (r *namespaces) connectionHeads(ctx context.Context, in *Inputs) ([]*metav1.PartialObjectMetadata, error) {
+func (r *namespaceReconciler) listConnections(ctx context.Context, in *Inputs) ([]*metav1.PartialObjectMetadata, error) {
 	all, err := modelmesh.Heads(ctx, r.connections, secretKind, client.InNamespace(in.Namespace))
 	var heads []*metav1.PartialObjectMetadata
 	for i := range all {
@@ -102,7 +102,7 @@ func (r *namespaces) connectionHeads(ctx context.Context, in *Inputs) ([]*metav1
 }
 
 // readConnections makes the storage entries of what the API server has. What is gone by now is left out: its event comes.
-func (r *namespaces) readConnections(ctx context.Context, namespace string, heads []*metav1.PartialObjectMetadata, withBundle bool) (map[string][]byte, error) {
+func (r *namespaceReconciler) readStorageData(ctx context.Context, namespace string, heads []*metav1.PartialObjectMetadata, withBundle bool) (map[string][]byte, error) {
 	var bundle corev1.ConfigMap
 	if withBundle {
 		err := r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: BundleConfigMap}, &bundle)
@@ -122,11 +122,11 @@ func (r *namespaces) readConnections(ctx context.Context, namespace string, head
 		}
 		connections = append(connections, c)
 	}
-	return storage(connections, bundle.Data[BundleKey])
+	return buildStorageData(connections, bundle.Data[BundleKey])
 }
 
 // versionsOf changes whenever one of the objects does, nil for one that is not there.
-func versionsOf(heads []*metav1.PartialObjectMetadata) string {
+func joinVersions(heads []*metav1.PartialObjectMetadata) string {
 	var b strings.Builder
 	for _, h := range heads {
 		if h != nil {
@@ -138,33 +138,33 @@ func versionsOf(heads []*metav1.PartialObjectMetadata) string {
 
 // certify issues the sidecar's certificate where nothing else does, and renews what it issued; the proxy takes a renewed one up by
 // itself. A Secret that another client made is not written. Gateways get to know the CA of what was issued.
-func (r *namespaces) certify(ctx context.Context, in *Inputs, known *remembered) ([]place, error) {
-	kept, err := r.issue(ctx, in, known)
-	if known.renewal.IsZero() {
+func (r *namespaceReconciler) collectCertificate(ctx context.Context, in *Inputs, known *namespaceState) ([]objectRef, error) {
+	kept, err := r.ensureCertificate(ctx, in, known)
+	if known.renewalTime.IsZero() {
 		known.trust = certs.Trust{}
 	}
-	if served := r.Served(); served.Has(capability.BackendTLSPolicy) && r.exposure.publisher(served) == capability.HTTPRoute {
-		in.Authority = known.trust.Bundle(r.clock.Now())
+	if served := r.Served(); served.Has(capability.BackendTLSPolicy) && r.exposure.routeKind(served) == capability.HTTPRoute {
+		in.CABundle = known.trust.Bundle(r.clock.Now())
 	}
 	return kept, err
 }
 
-func (r *namespaces) issue(ctx context.Context, in *Inputs, known *remembered) ([]place, error) {
+func (r *namespaceReconciler) ensureCertificate(ctx context.Context, in *Inputs, known *namespaceState) ([]objectRef, error) {
 	if !in.Proxy.NeedsCertificate() {
-		known.renewal = time.Time{}
+		known.renewalTime = time.Time{}
 		return nil, nil
 	}
-	target := place{secretKind, types.NamespacedName{Namespace: in.Namespace, Name: authproxy.TLSSecret}}
-	held, err := r.headOf(ctx, target)
+	target := objectRef{secretKind, types.NamespacedName{Namespace: in.Namespace, Name: authproxy.TLSSecret}}
+	held, err := r.getMetadata(ctx, target)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case held != nil && !r.applier.IsManaged(held):
-		known.renewal = time.Time{}
+		known.renewalTime = time.Time{}
 		return nil, nil
-	case held != nil && ours(held) && held.ResourceVersion == known.certificate && r.clock.Now().Before(known.renewal):
-		return []place{target}, nil
+	case held != nil && isManaged(held) && held.ResourceVersion == known.certificateVersion && r.clock.Now().Before(known.renewalTime):
+		return []objectRef{target}, nil
 	}
 	live := &corev1.Secret{}
 	err = r.live.Get(ctx, target.NamespacedName, live)
@@ -172,39 +172,39 @@ func (r *namespaces) issue(ctx context.Context, in *Inputs, known *remembered) (
 		return nil, fmt.Errorf("reading Secret %s: %w", target.NamespacedName, err)
 	}
 	if err == nil && (!r.applier.IsManaged(live) || live.DeletionTimestamp != nil) {
-		return []place{target}, nil // the cache is behind; its event brings us back
+		return []objectRef{target}, nil // the cache is behind; its event brings us back
 	}
 	serving, err := certs.KeepServing(live.Data, certs.ServingOptions{
-		Authority: certificateAuthority, DNSNames: serviceNames(in), Lifetime: certificateLifetime,
+		Authority: certificateAuthority, DNSNames: certificateDNSNames(in), Lifetime: certificateLifetime,
 	}, r.clock.Now())
 	if err != nil {
 		return nil, fmt.Errorf("issuing the serving certificate: %w", err)
 	}
-	known.renewal, known.certificate = serving.Next, live.ResourceVersion
+	known.renewalTime, known.certificateVersion = serving.Next, live.ResourceVersion
 	known.trust.Follow(serving.Data[corev1.ServiceAccountRootCAKey], r.clock.Now())
-	if serving.Why != "" || !ours(live) { // it has lost its labels
-		in.Certificate, known.certificate = serving.Data, "" // what is written has another version, which is read once
+	if serving.Why != "" || !isManaged(live) { // it has lost its labels
+		in.CertificateData, known.certificateVersion = serving.Data, "" // what is written has another version, which is read once
 		return nil, nil
 	}
-	return []place{target}, nil
+	return []objectRef{target}, nil
 }
 
-func serviceNames(in *Inputs) []string {
+func certificateDNSNames(in *Inputs) []string {
 	service := in.Settings.ServiceName
 	local := service + "." + in.Namespace
 	return []string{local + ".svc", local + ".svc.cluster.local", local, service, "localhost"}
 }
 
 // untilRenewal is when the certificate, or trust in it, is due; 0 when there is none.
-func (r *namespaces) untilRenewal(known *remembered) time.Duration {
-	if known.renewal.IsZero() {
+func (r *namespaceReconciler) renewalDelay(known *namespaceState) time.Duration {
+	if known.renewalTime.IsZero() {
 		return 0
 	}
-	return max(known.trust.Sooner(known.renewal.Sub(r.clock.Now()), r.clock.Now()), lookAgain)
+	return max(known.trust.Sooner(known.renewalTime.Sub(r.clock.Now()), r.clock.Now()), pollInterval)
 }
 
 // fields of a data connection, and the members of a storage entry that they become.
-var fields = []struct {
+var connectionFields = []struct {
 	key     string
 	members []string
 }{
@@ -223,11 +223,11 @@ const (
 
 // storage gathers the entries of data connections, one under the name of each. The bundle are the CAs of the platform. It is nil
 // when there is none.
-func storage(connections []corev1.Secret, bundle string) (map[string][]byte, error) {
+func buildStorageData(connections []corev1.Secret, bundle string) (map[string][]byte, error) {
 	var data map[string][]byte
 	for i := range connections {
 		c := &connections[i]
-		members := entry(c, bundle)
+		members := buildStorageEntry(c, bundle)
 		if members == nil {
 			continue
 		}
@@ -244,9 +244,9 @@ func storage(connections []corev1.Secret, bundle string) (map[string][]byte, err
 }
 
 // entry is the storage entry of one data connection; nil for one that says nothing of S3, which no puller could use.
-func entry(c *corev1.Secret, bundle string) map[string]string {
+func buildStorageEntry(c *corev1.Secret, bundle string) map[string]string {
 	members := map[string]string{}
-	for _, f := range fields {
+	for _, f := range connectionFields {
 		value, known := c.Data[f.key]
 		if !known {
 			continue
@@ -264,7 +264,7 @@ func entry(c *corev1.Secret, bundle string) map[string]string {
 	}
 	members[keyType] = kind
 	if bundle != "" && strings.HasPrefix(strings.ToLower(members[keyEndpoint]), "https://") {
-		members["certificate"], members["cabundle_configmap"] = bundle, kserveBundle
+		members["certificate"], members["cabundle_configmap"] = bundle, kserveBundleConfigMap
 	}
 	return members
 }

@@ -68,42 +68,42 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Shared) erro
 		return nil
 	}
 	connections, err := component.NewSelectorCache(mgr, capability.MetadataOf(secretKind), cache.ByObject{
-		Label: labels.SelectorFromSet(labels.Set{LabelManaged: yes, LabelDashboard: yes}),
+		Label: labels.SelectorFromSet(labels.Set{LabelManaged: valueTrue, LabelDashboard: valueTrue}),
 	}, component.StripMetadata)
 	if err != nil {
 		return err
 	}
 	own, gateway := shared.Config.ModelMesh, shared.Config.ModelRegistry.Gateway // models are behind the same Gateway as registries
-	shares := common{
+	base := baseReconciler{
 		Catalog: shared.Catalog, cached: mgr.GetClient(), live: mgr.GetAPIReader(), applier: shared.Applier, recorder: shared.Recorder,
 		enabled:  shared.Namespaces.Enabled,
 		exposure: exposure{Exposure: shared.Config.Exposure, gateway: resources.Gateway{Name: gateway.Name, Namespace: gateway.Namespace}},
 	}
-	n := &namespaces{common: shares, connections: connections, monitoring: own.MonitoringNamespace, clock: shared.Clock}
-	w := watching{mgr: mgr, shared: shared}
-	if err := w.namespaces(ctx, n, connections); err != nil || own.IgnoreInferenceServices {
+	n := &namespaceReconciler{baseReconciler: base, connections: connections, monitoring: own.MonitoringNamespace, clock: shared.Clock}
+	w := controllerBuilder{mgr: mgr, shared: shared}
+	if err := w.startNamespaceController(ctx, n, connections); err != nil || own.IgnoreInferenceServices {
 		return err
 	}
-	shares.applier = keepingHosts(shared.Applier)
-	return w.publications(ctx, newPublications(shares, mgr.GetCache(), shared.Clock))
+	base.applier = routeApplier(shared.Applier)
+	return w.startInferenceServiceController(ctx, newInferenceServiceReconciler(base, mgr.GetCache(), shared.Clock))
 }
 
 // keepingHosts is the applier of Routes: what the former companion wrote is not taken from it, because the host is among that. The
 // platform chose it when the Route was made, and clients know it.
-func keepingHosts(a *apply.Applier) *apply.Applier {
+func routeApplier(a *apply.Applier) *apply.Applier {
 	options := a.Options
 	options.LegacyManagers = nil
 	return apply.New(options)
 }
 
 // watching joins the controllers to what they depend on.
-type watching struct {
+type controllerBuilder struct {
 	mgr    ctrl.Manager
 	shared *modelmesh.Shared
 }
 
 // start builds a controller that watches some sources.
-func (w watching) start(name string, r reconcile.Reconciler, sources []source.Source) (controller.Controller, error) {
+func (w controllerBuilder) newController(name string, r reconcile.Reconciler, sources []source.Source) (controller.Controller, error) {
 	c, err := controller.New(name, w.mgr, reconciler.ControllerOptionsFor(r))
 	if err == nil {
 		err = watchAll(c, sources)
@@ -115,18 +115,18 @@ func (w watching) start(name string, r reconcile.Reconciler, sources []source.So
 }
 
 // namespaces starts the controller of what stands around served namespaces.
-func (w watching) namespaces(ctx context.Context, r *namespaces, connections cache.Cache) error {
+func (w controllerBuilder) startNamespaceController(ctx context.Context, r *namespaceReconciler, connections cache.Cache) error {
 	every, theirs, made := w.shared.Namespaces.EnqueueNamed(), modelmesh.EnqueueNamespace(), apply.ManagedByPredicate(modelmesh.ComponentName)
 	held, served := w.mgr.GetCache(), w.shared.Served
 	labelled, _ := w.shared.Namespaces.Source(&handler.EnqueueRequestForObject{})
-	c, err := w.start(namespaceController, r, []source.Source{
+	c, err := w.newController(namespaceController, r, []source.Source{
 		labelled, w.shared.Settings.Changes(every), served.Changes(&metav1.PartialObjectMetadata{}, every),
 		source.Kind(connections, client.Object(capability.MetadataOf(secretKind)), theirs),
 		source.Kind(held, client.Object(&v1alpha1.Predictor{}), theirs, modelmesh.ComesOrGoes()),
 		source.Kind(held, client.Object(&appsv1.Deployment{}), theirs, made),
-		source.Kind(held, client.Object(capability.MetadataOf(secretKind)), theirs, w.concerning()),
-		source.Kind(held, client.Object(capability.MetadataOf(configMapKind)), theirs, named(BundleConfigMap, AuthorityName)),
-		source.Kind(held, client.Object(capability.MetadataOf(delegatorKind)), handler.EnqueueRequestsFromMapFunc(byBinding), made),
+		source.Kind(held, client.Object(capability.MetadataOf(secretKind)), theirs, w.managedSecrets()),
+		source.Kind(held, client.Object(capability.MetadataOf(configMapKind)), theirs, hasName(BundleConfigMap, CAObjectName)),
+		source.Kind(held, client.Object(capability.MetadataOf(delegatorKind)), handler.EnqueueRequestsFromMapFunc(requestsForBinding), made),
 		source.Kind(held, client.Object(capability.MetadataOf(accountKind)), theirs, made),
 		source.Kind(held, client.Object(capability.MetadataOf(bindingKind)), theirs, made),
 	})
@@ -143,15 +143,15 @@ func (w watching) namespaces(ctx context.Context, r *namespaces, connections cac
 }
 
 // publications starts the controller of what publishes models.
-func (w watching) publications(ctx context.Context, r *publications) error {
+func (w controllerBuilder) startInferenceServiceController(ctx context.Context, r *inferenceServiceReconciler) error {
 	held, served := w.mgr.GetCache(), w.shared.Served
-	all := handler.EnqueueRequestsFromMapFunc(w.models)
+	all := handler.EnqueueRequestsFromMapFunc(w.requestsForInferenceServices)
 	owned := handler.EnqueueRequestForOwner(w.mgr.GetScheme(), w.mgr.GetRESTMapper(), &v1beta1.InferenceService{}, handler.OnlyControllerOwner())
 	labelled, _ := w.shared.Namespaces.Source(all)
-	c, err := w.start(routeController, r, []source.Source{
+	c, err := w.newController(routeController, r, []source.Source{
 		labelled, w.shared.Settings.Changes(all), served.Changes(&metav1.PartialObjectMetadata{}, all),
 		source.Kind(held, client.Object(capability.MetadataOf(ingressKind)), owned),
-		source.Kind(held, client.Object(capability.MetadataOf(secretKind)), all, w.ofTheMesh()),
+		source.Kind(held, client.Object(capability.MetadataOf(secretKind)), all, w.meshCertificates()),
 	})
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func (w watching) publications(ctx context.Context, r *publications) error {
 	served.WatchMetadata(ctx, c, capability.Route, owned)
 	served.WatchMetadata(ctx, c, capability.HTTPRoute, owned)
 	routestatus.Watch(ctx, served, held, c, []schema.GroupVersionKind{capability.Route, capability.HTTPRoute}, owned)
-	routestatus.Watch(ctx, served, held, c, []schema.GroupVersionKind{capability.BackendTLSPolicy}, all, named(AuthorityName))
+	routestatus.Watch(ctx, served, held, c, []schema.GroupVersionKind{capability.BackendTLSPolicy}, all, hasName(CAObjectName))
 	return nil
 }
 
@@ -183,7 +183,7 @@ func watchAll(c controller.Controller, sources []source.Source) error {
 
 // models maps an object to the InferenceServices for the mesh that are in its namespace, or are so if it is a namespace itself, and
 // one without a name to all of them.
-func (w watching) models(ctx context.Context, object client.Object) []reconcile.Request {
+func (w controllerBuilder) requestsForInferenceServices(ctx context.Context, object client.Object) []reconcile.Request {
 	if !w.shared.Served.Current().Has(capability.InferenceService) {
 		return nil
 	}
@@ -198,7 +198,7 @@ func (w watching) models(ctx context.Context, object client.Object) []reconcile.
 	}
 	var requests []reconcile.Request
 	for i := range list.Items {
-		if onMesh(&list.Items[i]) {
+		if isModelMesh(&list.Items[i]) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 		}
 	}
@@ -206,8 +206,8 @@ func (w watching) models(ctx context.Context, object client.Object) []reconcile.
 }
 
 // byBinding maps a ClusterRoleBinding to the namespace that it was made for.
-func byBinding(_ context.Context, o client.Object) []reconcile.Request {
-	namespace, is := strings.CutSuffix(o.GetName(), delegatorTail)
+func requestsForBinding(_ context.Context, o client.Object) []reconcile.Request {
+	namespace, is := strings.CutSuffix(o.GetName(), delegatorSuffix)
 	if !is || namespace == "" {
 		return nil
 	}
@@ -215,30 +215,30 @@ func byBinding(_ context.Context, o client.Object) []reconcile.Request {
 }
 
 // concerning admits the Secrets that are made here: by name, since the cache keeps no labels of foreign objects.
-func (w watching) concerning() predicate.Predicate {
-	mine := named(authproxy.CookieSecret, authproxy.TLSSecret)
+func (w controllerBuilder) managedSecrets() predicate.Predicate {
+	mine := hasName(authproxy.CookieSecret, authproxy.TLSSecret)
 	entries := predicate.NewPredicateFuncs(func(o client.Object) bool {
-		return w.isNamed(o, func(s meshsettings.Settings) string { return s.StorageSecretName })
+		return w.hasConfiguredName(o, func(s meshsettings.Settings) string { return s.StorageSecretName })
 	})
-	marked := apply.MatchesOldOrNew(func(o client.Object) bool { return ours(o) && o.GetLabels()[LabelManaged] == yes })
+	marked := apply.MatchesOldOrNew(func(o client.Object) bool { return isManaged(o) && o.GetLabels()[LabelManaged] == valueTrue })
 	return predicate.Or(mine, entries, marked)
 }
 
 // ofTheMesh admits the Secrets with the certificate of the mesh.
-func (w watching) ofTheMesh() predicate.Predicate {
+func (w controllerBuilder) meshCertificates() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool {
-		return w.isNamed(o, func(s meshsettings.Settings) string { return s.TLS.SecretName })
+		return w.hasConfiguredName(o, func(s meshsettings.Settings) string { return s.TLS.SecretName })
 	})
 }
 
 // isNamed tells whether an object has a name that the settings of the administrator give.
-func (w watching) isNamed(o client.Object, which func(meshsettings.Settings) string) bool {
+func (w controllerBuilder) hasConfiguredName(o client.Object, which func(meshsettings.Settings) string) bool {
 	settings, err := w.shared.Settings.Admin(context.Background())
 	return err == nil && o.GetName() == which(settings)
 }
 
 // named admits objects by their names.
-func named(all ...string) predicate.Predicate {
+func hasName(all ...string) predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool {
 		return slices.Contains(all, o.GetName())
 	})

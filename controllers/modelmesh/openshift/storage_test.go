@@ -62,7 +62,7 @@ func TestStorage(t *testing.T) {
 		"a Secret that says nothing":     {connection("c", "", nil), "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			data, err := storage([]corev1.Secret{c.connection}, c.bundle)
+			data, err := buildStorageData([]corev1.Secret{c.connection}, c.bundle)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,13 +85,13 @@ func TestStorage(t *testing.T) {
 
 // No entry takes anything from another.
 func TestEntriesAreApart(t *testing.T) {
-	data, err := storage([]corev1.Secret{
+	data, err := buildStorageData([]corev1.Secret{
 		connection("a", "s3", s3("https://s3")), connection("b", "uri", nil), connection("c", "s3", map[string]string{"AWS_S3_BUCKET": "b"}),
 	}, "PEM")
 	if err != nil || len(data) != 2 || string(data["c"]) != `{"bucket":"b","default_bucket":"b","type":"s3"}` {
 		t.Errorf("entries %q, error %v", data, err)
 	}
-	if data, err := storage(nil, "PEM"); data != nil || err != nil {
+	if data, err := buildStorageData(nil, "PEM"); data != nil || err != nil {
 		t.Errorf("of nothing %q, error %v", data, err)
 	}
 }

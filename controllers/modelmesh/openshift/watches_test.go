@@ -52,8 +52,8 @@ func TestUpdatesThatCount(t *testing.T) {
 		"a finalizer less on a living model":  {modelmesh.SpecOrAnnotations(), update(model(func(s *v1beta1.InferenceService) { s.Finalizers = []string{"a"} }), model()), false},
 		"another model of the name":           {modelmesh.SpecOrAnnotations(), update(model(), inference("digits")), true},
 		"a Predictor is written":              {modelmesh.ComesOrGoes(), update(predictor("p"), predictor("p")), false},
-		"one of our names":                    {named("a", "b"), update(nil, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "b"}}), true},
-		"another name":                        {named("a", "b"), update(nil, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "c"}}), false},
+		"one of our names":                    {hasName("a", "b"), update(nil, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "b"}}), true},
+		"another name":                        {hasName("a", "b"), update(nil, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "c"}}), false},
 		"what we made":                        {apply.ManagedByPredicate(modelmesh.ComponentName), update(unlabelled, deployment(0)), true},
 		"what we made loses its label":        {apply.ManagedByPredicate(modelmesh.ComponentName), update(deployment(0), unlabelled), true},
 		"what we did not make":                {apply.ManagedByPredicate(modelmesh.ComponentName), update(unlabelled, unlabelled), false},
@@ -73,11 +73,11 @@ func TestUpdatesThatCount(t *testing.T) {
 // A binding of cluster scope leads to its namespace.
 func TestByBinding(t *testing.T) {
 	for name, want := range map[string]string{
-		BindingName("team"): "team", BindingName("a-b"): "a-b", "team-else": "", delegatorTail: "", BindingName("x" + delegatorTail): "x" + delegatorTail,
+		BindingName("team"): "team", BindingName("a-b"): "a-b", "team-else": "", delegatorSuffix: "", BindingName("x" + delegatorSuffix): "x" + delegatorSuffix,
 	} {
 		object := capability.MetadataOf(delegatorKind)
 		object.SetName(name)
-		got := byBinding(context.Background(), object)
+		got := requestsForBinding(context.Background(), object)
 		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || got[0].Name != want) {
 			t.Errorf("%s leads to %v, want %q", name, got, want)
 		}
@@ -115,12 +115,12 @@ func TestVersions(t *testing.T) {
 	for _, heads := range [][]*metav1.PartialObjectMetadata{
 		nil, {head("a", "1")}, {head("a", "2")}, {head("b", "1")}, {head("a", "1"), head("b", "1")}, {head("a", "1"), nil, head("c", "1")},
 	} {
-		seen[versionsOf(heads)] = true
+		seen[joinVersions(heads)] = true
 	}
 	if len(seen) != 6 {
 		t.Errorf("%d different of 6", len(seen))
 	}
-	if versionsOf([]*metav1.PartialObjectMetadata{head("a", "1"), nil}) != versionsOf([]*metav1.PartialObjectMetadata{head("a", "1")}) {
+	if joinVersions([]*metav1.PartialObjectMetadata{head("a", "1"), nil}) != joinVersions([]*metav1.PartialObjectMetadata{head("a", "1")}) {
 		t.Error("what is not there counts")
 	}
 }

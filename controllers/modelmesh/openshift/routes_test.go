@@ -41,12 +41,12 @@ func inference(name string, changes ...func(*v1beta1.InferenceService)) *v1beta1
 }
 
 // published is the publication of a model whose runtime has the annotations.
-func publicationOf(served capability.Set, annotations map[string]string, changes ...func(*meshsettings.Settings)) publication {
+func publicationOf(served capability.Set, annotations map[string]string, changes ...func(*meshsettings.Settings)) routeOptions {
 	s := meshsettings.Default()
 	for _, change := range changes {
 		change(&s)
 	}
-	return publication{served: served, settings: s, annotations: annotations, trust: "PEM", proxy: authproxy.Decide(s, "team", served)}
+	return routeOptions{served: served, settings: s, runtimeAnnotations: annotations, meshCA: "PEM", proxy: authproxy.Decide(s, "team", served)}
 }
 
 func meshTLS(auth string) func(*meshsettings.Settings) {
@@ -62,7 +62,7 @@ var (
 func TestPublish(t *testing.T) {
 	never := func(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProxyNever }
 	for name, c := range map[string]struct {
-		publication publication
+		publication routeOptions
 		port        int64
 		tls         map[string]any
 		problem     string // part of it
@@ -78,14 +78,14 @@ func TestPublish(t *testing.T) {
 		"TLS":                   {publicationOf(openShift, routed, meshTLS("")), 8008, map[string]any{"termination": "reencrypt", "destinationCACertificate": "PEM"}, ""},
 		"TLS, guarded":          {publicationOf(openShift, guarded, meshTLS("require")), 8443, map[string]any{"termination": "reencrypt"}, ""},
 		"TLS, client must show": {publicationOf(openShift, routed, meshTLS("require")), 0, nil, "set annotation enable-auth"},
-		"TLS without a certificate": {func() publication {
+		"TLS without a certificate": {func() routeOptions {
 			p := publicationOf(openShift, routed, meshTLS(""))
-			p.trust = ""
+			p.meshCA = ""
 			return p
 		}(), 0, nil, "Secret mesh-tls holds no certificate"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			desired, problem := publish(inference("digits"), c.publication)
+			desired, problem := buildRoute(inference("digits"), c.publication)
 			if (c.problem == "") != (problem == "") || !strings.Contains(problem, c.problem) {
 				t.Errorf("problem %q, want %q", problem, c.problem)
 			}
@@ -142,7 +142,7 @@ func TestTimeout(t *testing.T) {
 			s.Spec.Predictor.Timeout = &ten
 		}, "5m"},
 	} {
-		if got := timeout(inference("m", c.change)); got != c.want {
+		if got := routeTimeout(inference("m", c.change)); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
@@ -214,7 +214,7 @@ func TestServing(t *testing.T) {
 			for _, r := range c.namespaced {
 				runtimes[r.Name] = modelmesh.Runtime{Object: &r, Spec: &r.Spec}
 			}
-			got := serving(model, runtimes, true)
+			got := servingRuntimeAnnotations(model, runtimes, true)
 			if got["is"] != c.want || (got == nil) != (c.want == "") {
 				t.Errorf("got %v, want %q", got, c.want)
 			}
@@ -222,7 +222,7 @@ func TestServing(t *testing.T) {
 	}
 	bare := runtimeOf("a", 1, func(r *v1alpha1.ServingRuntime) { r.Annotations = nil })
 	model, _, _ := mm.FromInferenceService(onnx)
-	if got := serving(model, map[string]modelmesh.Runtime{"a": {Object: &bare, Spec: &bare.Spec}}, true); got == nil || len(got) > 0 {
+	if got := servingRuntimeAnnotations(model, map[string]modelmesh.Runtime{"a": {Object: &bare, Spec: &bare.Spec}}, true); got == nil || len(got) > 0 {
 		t.Errorf("a runtime without annotations is a runtime: %v", got)
 	}
 }
@@ -235,7 +235,7 @@ func TestPublishWithoutRoutes(t *testing.T) {
 	plain := capability.NewSet(capability.HTTPRoute)
 	for name, c := range map[string]struct {
 		exposure    config.Exposure
-		publication publication
+		publication routeOptions
 		kind        string
 		port        int64
 		problem     string // part of it
@@ -255,7 +255,7 @@ func TestPublishWithoutRoutes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.publication.exposure = exposure{c.exposure, resources.Gateway{Name: "public", Namespace: "gateways"}}
-			desired, problem := publish(inference("digits"), c.publication)
+			desired, problem := buildRoute(inference("digits"), c.publication)
 			if (c.problem == "") != (problem == "") || !strings.Contains(problem, c.problem) {
 				t.Errorf("problem %q, want %q", problem, c.problem)
 			}
@@ -302,7 +302,7 @@ func TestNoHostForLongNames(t *testing.T) {
 	for _, name := range []string{strings.Repeat("a", 59), "digits.more"} {
 		p := publicationOf(capability.NewSet(), routed)
 		p.exposure.Exposure = config.Exposure{Kind: config.ExposeIngress, IngressDomain: "example.org"}
-		if desired, problem := publish(inference(name), p); len(desired) > 0 || !strings.Contains(problem, "is no label of a host") {
+		if desired, problem := buildRoute(inference(name), p); len(desired) > 0 || !strings.Contains(problem, "is no label of a host") {
 			t.Errorf("%s: %d objects, problem %q", name, len(desired), problem)
 		}
 	}

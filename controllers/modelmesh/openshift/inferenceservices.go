@@ -31,28 +31,28 @@ import (
 )
 
 // publications makes what publishes InferenceServices, and lets those go that the former companion holds.
-type publications struct {
-	common
-	whole  client.Reader // objects of which cached holds the metadata only
-	clock  clock.PassiveClock
-	memory modelmesh.Store[types.NamespacedName, published]
+type inferenceServiceReconciler struct {
+	baseReconciler
+	fullObjects client.Reader // objects of which cached holds the metadata only
+	clock       clock.PassiveClock
+	states      modelmesh.Store[types.NamespacedName, routeState]
 	// trust has what the mesh of a namespace is known by.
-	trust *modelmesh.Contents[string]
+	meshCAs *modelmesh.Contents[string]
 }
 
 // published is what is remembered of one InferenceService.
-type published struct {
+type routeState struct {
 	uid types.UID
 	// problem is the text of the last Event.
-	problem string
+	lastProblem string
 }
 
-func newPublications(shares common, whole client.Reader, now clock.PassiveClock) *publications {
-	return &publications{common: shares, whole: whole, clock: now, trust: modelmesh.NewContents(shares.cached, shares.live, authorityOf)}
+func newInferenceServiceReconciler(base baseReconciler, whole client.Reader, now clock.PassiveClock) *inferenceServiceReconciler {
+	return &inferenceServiceReconciler{baseReconciler: base, fullObjects: whole, clock: now, meshCAs: modelmesh.NewContents(base.cached, base.live, caOf)}
 }
 
 // authorityOf is the CA in a TLS Secret, else the certificate itself.
-func authorityOf(secret *corev1.Secret) string {
+func caOf(secret *corev1.Secret) string {
 	if authority := secret.Data[corev1.ServiceAccountRootCAKey]; len(authority) > 0 {
 		return string(authority)
 	}
@@ -60,11 +60,11 @@ func authorityOf(secret *corev1.Secret) string {
 }
 
 // Reconcile implements reconcile.Reconciler. Requests name an InferenceService.
-func (r *publications) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+func (r *inferenceServiceReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	s := &v1beta1.InferenceService{}
 	err := r.cached.Get(ctx, request.NamespacedName, s)
 	if apierrors.IsNotFound(err) {
-		if gone, found := r.memory.Delete(request.NamespacedName); found {
+		if gone, found := r.states.Delete(request.NamespacedName); found {
 			r.applier.Forget(gone.uid)
 		}
 		return ctrl.Result{}, nil
@@ -73,9 +73,9 @@ func (r *publications) Reconcile(ctx context.Context, request ctrl.Request) (ctr
 		return ctrl.Result{}, fmt.Errorf("reading the InferenceService: %w", err)
 	}
 	if s.DeletionTimestamp != nil {
-		err := r.release(ctx, s)
+		err := r.removeLegacyFinalizer(ctx, s)
 		if apierrors.IsConflict(err) { // the cache is behind a status, which is no event here
-			return ctrl.Result{RequeueAfter: lookAgain}, nil
+			return ctrl.Result{RequeueAfter: pollInterval}, nil
 		}
 		return ctrl.Result{}, err
 	}
@@ -84,19 +84,19 @@ func (r *publications) Reconcile(ctx context.Context, request ctrl.Request) (ctr
 }
 
 // held tells whether nothing but the former companion keeps an InferenceService of the mesh from ending.
-func held(s *v1beta1.InferenceService) bool {
-	return onMesh(s) && len(s.Finalizers) == 1 && s.Finalizers[0] == Finalizer
+func hasOnlyLegacyFinalizer(s *v1beta1.InferenceService) bool {
+	return isModelMesh(s) && len(s.Finalizers) == 1 && s.Finalizers[0] == Finalizer
 }
 
 // onMesh tells whether an InferenceService is for the mesh.
-func onMesh(s *v1beta1.InferenceService) bool {
+func isModelMesh(s *v1beta1.InferenceService) bool {
 	return s.Annotations[v1beta1.AnnotationDeploymentMode] == v1beta1.DeploymentModeModelMesh
 }
 
 // release removes the finalizer of the former companion where no other controller does. All that was made for the InferenceService goes with
 // it, or with the last of its namespace.
-func (r *publications) release(ctx context.Context, s *v1beta1.InferenceService) error {
-	if !held(s) {
+func (r *inferenceServiceReconciler) removeLegacyFinalizer(ctx context.Context, s *v1beta1.InferenceService) error {
+	if !hasOnlyLegacyFinalizer(s) {
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": s.ResourceVersion, "finalizers": nil}})
@@ -112,8 +112,8 @@ func (r *publications) release(ctx context.Context, s *v1beta1.InferenceService)
 }
 
 // reconcile makes what is wanted, and removes what is not.
-func (r *publications) reconcile(ctx context.Context, s *v1beta1.InferenceService) (time.Duration, error) {
-	desired, problem, err := r.decide(ctx, s)
+func (r *inferenceServiceReconciler) reconcile(ctx context.Context, s *v1beta1.InferenceService) (time.Duration, error) {
+	desired, problem, err := r.desiredRoutes(ctx, s)
 	if err != nil {
 		return 0, err
 	}
@@ -123,9 +123,9 @@ func (r *publications) reconcile(ctx context.Context, s *v1beta1.InferenceServic
 	}
 	publishing := slices.Clone(desired)
 	if len(desired) > 0 && r.Served().Has(capability.BackendTLSPolicy) { // which is made for the whole namespace
-		publishing.Add(gatewayv1ac.BackendTLSPolicy(AuthorityName, s.Namespace))
+		publishing.Add(gatewayv1ac.BackendTLSPolicy(CAObjectName, s.Namespace))
 	}
-	said, err := routestatus.Read(ctx, r.whole, r.exposure.gateway, publishing, r.clock.Now())
+	said, err := routestatus.Read(ctx, r.fullObjects, r.exposure.gateway, publishing, r.clock.Now())
 	if err != nil {
 		return 0, err
 	}
@@ -133,11 +133,11 @@ func (r *publications) reconcile(ctx context.Context, s *v1beta1.InferenceServic
 	if said.Due > 0 && (retry == 0 || said.Due < retry) {
 		retry = said.Due
 	}
-	return retry, r.prune(ctx, s, desired)
+	return retry, r.pruneRoutes(ctx, s, desired)
 }
 
 // prune removes what publishes an InferenceService that shall not, or no more in this way.
-func (r *publications) prune(ctx context.Context, s *v1beta1.InferenceService, desired apply.Desired) error {
+func (r *inferenceServiceReconciler) pruneRoutes(ctx context.Context, s *v1beta1.InferenceService, desired apply.Desired) error {
 	served := r.Served()
 	if !served.Has(capability.Route) {
 		kinds := []schema.GroupVersionKind{ingressKind}
@@ -147,27 +147,27 @@ func (r *publications) prune(ctx context.Context, s *v1beta1.InferenceService, d
 		return r.applier.Prune(ctx, s, desired, kinds, nil)
 	}
 	var former client.ListOption // the Routes of the former companion lack our labels
-	if onMesh(s) {
+	if isModelMesh(s) {
 		former = client.MatchingLabels{LabelInferenceService: s.Name}
 	}
 	return r.applier.Prune(ctx, s, desired, []schema.GroupVersionKind{capability.Route}, former)
 }
 
 // recordProblem says why a model is not published, once for each change of that.
-func (r *publications) recordProblem(s *v1beta1.InferenceService, problem string, said routestatus.Report) {
+func (r *inferenceServiceReconciler) recordProblem(s *v1beta1.InferenceService, problem string, said routestatus.Report) {
 	action := eventAction
 	if problem == "" && said.First() != nil {
 		problem, action = said.Message(), said.Action()
 	}
-	now := published{uid: s.UID, problem: problem}
-	if before := r.memory.Set(client.ObjectKeyFromObject(s), now); problem != "" && before != now {
+	now := routeState{uid: s.UID, lastProblem: problem}
+	if before := r.states.Set(client.ObjectKeyFromObject(s), now); problem != "" && before != now {
 		r.recorder.Eventf(s, nil, corev1.EventTypeWarning, ReasonNoRoute, action, "%s", conditions.Clip(problem, modelmesh.MaxNote))
 	}
 }
 
 // decide returns what publishes an InferenceService, and why nothing does where that was requested.
-func (r *publications) decide(ctx context.Context, s *v1beta1.InferenceService) (apply.Desired, string, error) {
-	if !onMesh(s) || r.exposure.publisher(r.Served()).Empty() {
+func (r *inferenceServiceReconciler) desiredRoutes(ctx context.Context, s *v1beta1.InferenceService) (apply.Desired, string, error) {
+	if !isModelMesh(s) || r.exposure.routeKind(r.Served()).Empty() {
 		return nil, "", nil
 	}
 	if enabled, err := r.enabled(ctx, s.Namespace); err != nil || !enabled {
@@ -177,34 +177,34 @@ func (r *publications) decide(ctx context.Context, s *v1beta1.InferenceService) 
 	if err != nil {
 		return nil, "", err
 	}
-	p := publication{served: r.Served(), exposure: r.exposure, settings: settings, proxy: authproxy.Decide(settings, s.Namespace, r.Served())}
-	if p.annotations, err = r.runtime(ctx, s, settings); err != nil {
+	p := routeOptions{served: r.Served(), exposure: r.exposure, settings: settings, proxy: authproxy.Decide(settings, s.Namespace, r.Served())}
+	if p.runtimeAnnotations, err = r.runtimeAnnotations(ctx, s, settings); err != nil {
 		return nil, "", err
 	}
-	if settings.TLS.Enabled() && p.wanted() && !p.guarded() {
-		if p.trust, _, err = r.trust.Get(ctx, types.NamespacedName{Namespace: s.Namespace, Name: settings.TLS.SecretName}); err != nil {
+	if settings.TLS.Enabled() && p.isRouteRequested() && !p.isAuthRequired() {
+		if p.meshCA, _, err = r.meshCAs.Get(ctx, types.NamespacedName{Namespace: s.Namespace, Name: settings.TLS.SecretName}); err != nil {
 			return nil, "", err
 		}
 	}
-	if p.wanted() && reserved(s.Name) {
-		kind := r.exposure.publisher(r.Served())
+	if p.isRouteRequested() && isReservedName(s.Name) {
+		kind := r.exposure.routeKind(r.Served())
 		present, err := capability.GetMetadata(ctx, r.live, kind, client.ObjectKeyFromObject(s))
 		if err != nil || present == nil || present.Labels[LabelInferenceService] != s.Name {
 			return nil, fmt.Sprintf("there is no %s, because registries and Ray clusters have names such as %s for theirs: rename the InferenceService", kind.Kind, s.Name), err
 		}
 	}
-	desired, problem := publish(s, p)
+	desired, problem := buildRoute(s, p)
 	return desired, problem, nil
 }
 
 // reserved reports whether a name is that of a Route, HTTPRoute or Ingress of a registry or of a Ray cluster, whose users would find the model
 // instead. A model that was published under such a name before stays.
-func reserved(name string) bool {
+func isReservedName(name string) bool {
 	return strings.HasPrefix(name, "ray-dashboard-") || strings.HasPrefix(name, "rayclient-") || strings.HasSuffix(name, "-https") || strings.HasSuffix(name, "-http")
 }
 
 // runtime returns the annotations of the runtime that serves an InferenceService; nil when none does, or when that is not known.
-func (r *publications) runtime(ctx context.Context, s *v1beta1.InferenceService, settings meshsettings.Settings) (map[string]string, error) {
+func (r *inferenceServiceReconciler) runtimeAnnotations(ctx context.Context, s *v1beta1.InferenceService, settings meshsettings.Settings) (map[string]string, error) {
 	model, ok, err := mm.FromInferenceService(s)
 	if err != nil || !ok {
 		return nil, nil // its status says what is wrong with it
@@ -213,12 +213,12 @@ func (r *publications) runtime(ctx context.Context, s *v1beta1.InferenceService,
 	if err != nil {
 		return nil, err
 	}
-	return serving(model, runtimes, settings.RESTProxy.Enabled), nil
+	return servingRuntimeAnnotations(model, runtimes, settings.RESTProxy.Enabled), nil
 }
 
 // serving returns the annotations of the runtime that serves a model: the one that it names, else the newest that supports it, those
 // of the namespace before those of the cluster; nil when there is none.
-func serving(model mm.Model, runtimes map[string]modelmesh.Runtime, restProxy bool) map[string]string {
+func servingRuntimeAnnotations(model mm.Model, runtimes map[string]modelmesh.Runtime, restProxy bool) map[string]string {
 	candidates := maps.Clone(runtimes)
 	maps.DeleteFunc(candidates, func(name string, r modelmesh.Runtime) bool {
 		return !mm.Serves(r.Spec) || !mm.Supports(mm.Labels(name, r.Spec, restProxy), model.Label())
@@ -226,14 +226,14 @@ func serving(model mm.Model, runtimes map[string]modelmesh.Runtime, restProxy bo
 	if len(candidates) == 0 {
 		return nil
 	}
-	if annotations := slices.MaxFunc(slices.Collect(maps.Values(candidates)), byPrecedence).Object.GetAnnotations(); annotations != nil {
+	if annotations := slices.MaxFunc(slices.Collect(maps.Values(candidates)), comparePrecedence).Object.GetAnnotations(); annotations != nil {
 		return annotations
 	}
 	return map[string]string{}
 }
 
 // byPrecedence puts the runtime that serves later: one of the namespace, the newer one; of equal age the one whose name comes first.
-func byPrecedence(a, b modelmesh.Runtime) int {
+func comparePrecedence(a, b modelmesh.Runtime) int {
 	if a, b := a.Object.GetNamespace(), b.Object.GetNamespace(); (a == "") != (b == "") {
 		return strings.Compare(a, b)
 	}

@@ -143,7 +143,7 @@ func TestRoutesOfTheFormerCompanion(t *testing.T) {
 		got := routeObject()
 		there := s.has(got, "digits")
 		host, _, _ := unstructured.NestedString(got.Object, "spec", "host")
-		if there != (annotations != nil) || there && (host != "digits-team.apps.example.com" || !ours(got)) {
+		if there != (annotations != nil) || there && (host != "digits-team.apps.example.com" || !isManaged(got)) {
 			t.Errorf("there %t with host %s, written %q", there, host, writes)
 		}
 		s.rests("taken over", func() []string { return s.route("digits") })
@@ -176,7 +176,7 @@ func TestForeignRoute(t *testing.T) {
 	theirs.SetName("digits")
 	s.create(theirs)
 	_, again, err := s.reconcile(s.routes, "team", "digits")
-	if err != nil || again != strangerRetry || !strings.Contains(s.said(), "was not made by this operator") {
+	if err != nil || again != foreignObjectRetry || !strings.Contains(s.said(), "was not made by this operator") {
 		t.Errorf("again after %s, error %v", again, err)
 	}
 }
@@ -261,7 +261,7 @@ func TestErrorsOfRoutes(t *testing.T) {
 	s.refuse = func(string, string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "routes"}, "digits", errors.New("custom resource definition is terminating"))
 	}
-	if _, again, err := s.reconcile(s.routes, "team", "digits"); err != nil || again != lookAgain {
+	if _, again, err := s.reconcile(s.routes, "team", "digits"); err != nil || again != pollInterval {
 		t.Errorf("an API that goes: again after %s, error %v", again, err)
 	}
 	s.remove(model)
@@ -282,7 +282,7 @@ func TestForgets(t *testing.T) {
 	s.route("digits")
 	s.remove(model)
 	s.route("digits")
-	if s.routes.memory.Len() > 0 {
+	if s.routes.states.Len() > 0 {
 		t.Error("it is remembered")
 	}
 	s.create(inference("digits", func(s *v1beta1.InferenceService) { s.UID = "two" }))
@@ -322,7 +322,7 @@ func TestTrustOfGateways(t *testing.T) {
 	s := newScene(t, capability.NewSet(capability.BackendTLSPolicy, capability.HTTPRoute), deployment(1))
 	s.settings.AuthProxy.Mode = meshsettings.AuthProxyAlways
 	s.namespaces.exposure.Kind = config.ExposeIngress
-	if writes := s.must(); slices.Contains(writes, "apply BackendTLSPolicy "+AuthorityName) {
+	if writes := s.must(); slices.Contains(writes, "apply BackendTLSPolicy "+CAObjectName) {
 		t.Errorf("behind Ingresses %q", writes)
 	}
 	s.must() // what was written is read once
@@ -331,7 +331,7 @@ func TestTrustOfGateways(t *testing.T) {
 		t.Errorf("behind a Gateway that is not named %q", writes)
 	}
 	s.namespaces.exposure.gateway.Namespace = "gateways"
-	if writes := s.must(); !slices.Equal(writes, []string{"apply ConfigMap " + AuthorityName, "apply BackendTLSPolicy " + AuthorityName}) {
+	if writes := s.must(); !slices.Equal(writes, []string{"apply ConfigMap " + CAObjectName, "apply BackendTLSPolicy " + CAObjectName}) {
 		t.Errorf("behind Gateways %q", writes)
 	}
 	s.rests("trusted", s.must)
@@ -339,7 +339,7 @@ func TestTrustOfGateways(t *testing.T) {
 	var bundle corev1.ConfigMap
 	policy := &unstructured.Unstructured{}
 	policy.SetGroupVersionKind(capability.BackendTLSPolicy)
-	if !s.has(&issued, authproxy.TLSSecret) || !s.has(&bundle, AuthorityName) || !s.has(policy, AuthorityName) || bundle.Data["ca.crt"] != string(issued.Data["ca.crt"]) {
+	if !s.has(&issued, authproxy.TLSSecret) || !s.has(&bundle, CAObjectName) || !s.has(policy, CAObjectName) || bundle.Data["ca.crt"] != string(issued.Data["ca.crt"]) {
 		t.Error("the CA is not that of the certificate")
 	}
 	if err := s.server.Delete(t.Context(), &issued); err != nil {
@@ -347,11 +347,11 @@ func TestTrustOfGateways(t *testing.T) {
 	}
 	before := string(issued.Data["ca.crt"])
 	s.must()
-	if !s.has(&issued, authproxy.TLSSecret) || !s.has(&bundle, AuthorityName) || bundle.Data["ca.crt"] != string(issued.Data["ca.crt"])+before {
+	if !s.has(&issued, authproxy.TLSSecret) || !s.has(&bundle, CAObjectName) || bundle.Data["ca.crt"] != string(issued.Data["ca.crt"])+before {
 		t.Error("the certificate that pods still serve is not trusted")
 	}
 	s.settings.AuthProxy.Mode = meshsettings.AuthProxyNever
-	if writes := s.must(); !slices.Contains(writes, "delete BackendTLSPolicy "+AuthorityName) || !slices.Contains(writes, "delete ConfigMap "+AuthorityName) {
+	if writes := s.must(); !slices.Contains(writes, "delete BackendTLSPolicy "+CAObjectName) || !slices.Contains(writes, "delete ConfigMap "+CAObjectName) {
 		t.Errorf("without a proxy %q", writes)
 	}
 }

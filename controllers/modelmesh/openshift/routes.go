@@ -21,25 +21,29 @@ import (
 )
 
 // defaultTimeout is how long, in seconds, a component may take to answer when it does not say.
-const defaultTimeout = 30
+const defaultTimeoutSeconds = 30
 
 // publication is what the Route, HTTPRoute or Ingress of an InferenceService depends on beside itself.
-type publication struct {
+type routeOptions struct {
 	served   capability.Set
 	exposure exposure
 	settings meshsettings.Settings
 	proxy    *authproxy.Proxy
 	// annotations are those of the runtime that serves the model; nil when there is none.
-	annotations map[string]string
+	runtimeAnnotations map[string]string
 	// trust are the certificates by which the REST proxy is known where it speaks TLS.
-	trust string
+	meshCA string
 }
 
 // wanted tells whether the runtime publishes its models.
-func (p publication) wanted() bool { return p.annotations[mm.AnnotationRoute] == yes }
+func (p routeOptions) isRouteRequested() bool {
+	return p.runtimeAnnotations[mm.AnnotationRoute] == valueTrue
+}
 
 // guarded tells whether callers are to be checked.
-func (p publication) guarded() bool { return p.annotations[mm.AnnotationAuth] == yes }
+func (p routeOptions) isAuthRequired() bool {
+	return p.runtimeAnnotations[mm.AnnotationAuth] == valueTrue
+}
 
 // exposure says how models are published where there are no Routes.
 type exposure struct {
@@ -48,7 +52,7 @@ type exposure struct {
 }
 
 // publisher is the kind of object that publishes models; empty where none does.
-func (e exposure) publisher(served capability.Set) schema.GroupVersionKind {
+func (e exposure) routeKind(served capability.Set) schema.GroupVersionKind {
 	switch {
 	case served.Has(capability.Route):
 		return capability.Route
@@ -62,12 +66,12 @@ func (e exposure) publisher(served capability.Set) schema.GroupVersionKind {
 
 // publish returns what publishes an InferenceService, nothing when that is not wanted. Where it cannot be as it is wanted, there is
 // nothing either, and the problem says why: a model whose callers are to be checked is never open to all.
-func publish(s *v1beta1.InferenceService, p publication) (objects apply.Desired, problem string) {
-	kind := p.exposure.publisher(p.served)
-	if !p.wanted() || kind.Empty() {
+func buildRoute(s *v1beta1.InferenceService, p routeOptions) (objects apply.Desired, problem string) {
+	kind := p.exposure.routeKind(p.served)
+	if !p.isRouteRequested() || kind.Empty() {
 		return nil, ""
 	}
-	server, why := p.server(s)
+	server, why := p.buildBackend(s)
 	if why == "" && kind == ingressKind {
 		host := s.Name + "-" + s.Namespace
 		if wrong := validation.IsDNS1123Label(host); len(wrong) > 0 {
@@ -84,7 +88,7 @@ func publish(s *v1beta1.InferenceService, p publication) (objects apply.Desired,
 	meta := metav1.ObjectMeta{Name: s.Name, Namespace: s.Namespace, Labels: map[string]string{LabelInferenceService: s.Name}}
 	switch kind {
 	case capability.Route:
-		meta.Annotations = map[string]string{AnnotationTimeout: timeout(s)}
+		meta.Annotations = map[string]string{AnnotationTimeout: routeTimeout(s)}
 		objects.Add(server.Route(meta))
 	case capability.HTTPRoute:
 		objects.Add(server.HTTPRoute(meta))
@@ -95,26 +99,26 @@ func publish(s *v1beta1.InferenceService, p publication) (objects apply.Desired,
 }
 
 // server is what answers REST for a model, or why nothing does.
-func (p publication) server(s *v1beta1.InferenceService) (server resources.Published, why string) {
+func (p routeOptions) buildBackend(s *v1beta1.InferenceService) (server resources.Published, why string) {
 	rest := p.settings.RESTProxy
 	if !rest.Enabled {
 		return server, ", because restProxy.enabled is false: nothing answers REST"
 	}
 	port, name, tls := rest.Port, "", routev1.TLSConfig{Termination: routev1.TLSTerminationEdge}
 	switch {
-	case p.guarded() && p.proxy == nil:
+	case p.isAuthRequired() && p.proxy == nil:
 		return server, fmt.Sprintf(", because annotation %s is set and authProxy.mode is %s: callers would not be checked", mm.AnnotationAuth, p.settings.AuthProxy.Mode)
-	case p.guarded():
+	case p.isAuthRequired():
 		port, name, tls.Termination = authproxy.Port, proxyName(p.settings, s.Namespace), routev1.TLSTerminationReencrypt
-	case p.closed():
+	case p.isBlockedByNetworkPolicy():
 		return server, fmt.Sprintf(", because the NetworkPolicy closes REST without authentication to other namespaces: set annotation %s on the runtime", mm.AnnotationAuth)
 	case p.settings.TLS.Enabled() && p.settings.TLS.ClientAuth == "require":
 		return server, fmt.Sprintf(", because tls.clientAuth is require and routers have no certificate to show: set annotation %s on the runtime", mm.AnnotationAuth)
-	case p.settings.TLS.Enabled() && p.trust == "":
+	case p.settings.TLS.Enabled() && p.meshCA == "":
 		return server, fmt.Sprintf(" yet, because Secret %s holds no certificate", p.settings.TLS.SecretName)
 	case p.settings.TLS.Enabled():
 		name = p.settings.ServiceName + "." + s.Namespace
-		tls.Termination, tls.DestinationCACertificate = routev1.TLSTerminationReencrypt, p.trust
+		tls.Termination, tls.DestinationCACertificate = routev1.TLSTerminationReencrypt, p.meshCA
 	}
 	tls.InsecureEdgeTerminationPolicy = routev1.InsecureEdgeTerminationPolicyRedirect
 	path := "/v2/models/" + s.Name
@@ -132,7 +136,7 @@ func (p publication) server(s *v1beta1.InferenceService) (server resources.Publi
 
 // closed tells whether the NetworkPolicy keeps Gateways and controllers of Ingresses, unlike the routers of OpenShift, from what does
 // not check its callers.
-func (p publication) closed() bool {
+func (p routeOptions) isBlockedByNetworkPolicy() bool {
 	s := p.settings
 	return !p.served.Has(capability.Route) && s.NetworkPolicy && (s.NetworkPolicyRestricted || p.proxy != nil)
 }
@@ -143,20 +147,20 @@ func proxyName(s meshsettings.Settings, namespace string) string {
 }
 
 // timeout is how long routers wait for an answer: what the InferenceService says, else as long as all its components may take.
-func timeout(s *v1beta1.InferenceService) string {
+func routeTimeout(s *v1beta1.InferenceService) string {
 	own := s.Annotations[AnnotationTimeout]
-	total := seconds(s.Spec.Predictor.Timeout)
+	total := timeoutSeconds(s.Spec.Predictor.Timeout)
 	for _, c := range []*v1beta1.Component{s.Spec.Transformer, s.Spec.Explainer} {
 		if c != nil {
-			total += seconds(c.Timeout)
+			total += timeoutSeconds(c.Timeout)
 		}
 	}
 	return cmp.Or(own, fmt.Sprintf("%ds", total))
 }
 
-func seconds(given *int64) int64 {
+func timeoutSeconds(given *int64) int64 {
 	if given == nil {
-		return defaultTimeout
+		return defaultTimeoutSeconds
 	}
 	return *given
 }
