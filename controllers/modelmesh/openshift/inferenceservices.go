@@ -30,20 +30,20 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// publications makes what publishes InferenceServices, and lets those go that the former companion holds.
+// inferenceServiceReconciler publishes InferenceServices, and removes the finalizer of the legacy controller from them.
 type inferenceServiceReconciler struct {
 	baseReconciler
-	fullObjects client.Reader // objects of which cached holds the metadata only
+	fullObjects client.Reader // reads the kinds of which cached has only the metadata
 	clock       clock.PassiveClock
 	states      modelmesh.Store[types.NamespacedName, routeState]
-	// trust has what the mesh of a namespace is known by.
+	// meshCAs caches the CA of the mesh of each namespace.
 	meshCAs *modelmesh.Contents[string]
 }
 
-// published is what is remembered of one InferenceService.
+// routeState is the state of one InferenceService between reconciles.
 type routeState struct {
 	uid types.UID
-	// problem is the text of the last Event.
+	// lastProblem is the message of the last Event.
 	lastProblem string
 }
 
@@ -51,7 +51,7 @@ func newInferenceServiceReconciler(base baseReconciler, whole client.Reader, now
 	return &inferenceServiceReconciler{baseReconciler: base, fullObjects: whole, clock: now, meshCAs: modelmesh.NewContents(base.cached, base.live, caOf)}
 }
 
-// authorityOf is the CA in a TLS Secret, else the certificate itself.
+// caOf returns the CA of a TLS Secret, or the certificate if the Secret has no CA.
 func caOf(secret *corev1.Secret) string {
 	if authority := secret.Data[corev1.ServiceAccountRootCAKey]; len(authority) > 0 {
 		return string(authority)
@@ -64,8 +64,8 @@ func (r *inferenceServiceReconciler) Reconcile(ctx context.Context, request ctrl
 	s := &v1beta1.InferenceService{}
 	err := r.cached.Get(ctx, request.NamespacedName, s)
 	if apierrors.IsNotFound(err) {
-		if gone, found := r.states.Delete(request.NamespacedName); found {
-			r.applier.Forget(gone.uid)
+		if state, found := r.states.Delete(request.NamespacedName); found {
+			r.applier.Forget(state.uid)
 		}
 		return ctrl.Result{}, nil
 	}
@@ -74,7 +74,7 @@ func (r *inferenceServiceReconciler) Reconcile(ctx context.Context, request ctrl
 	}
 	if s.DeletionTimestamp != nil {
 		err := r.removeLegacyFinalizer(ctx, s)
-		if apierrors.IsConflict(err) { // the cache is behind a status, which is no event here
+		if apierrors.IsConflict(err) { // the cached object is stale, and updates of the status send no event
 			return ctrl.Result{RequeueAfter: pollInterval}, nil
 		}
 		return ctrl.Result{}, err
@@ -83,18 +83,17 @@ func (r *inferenceServiceReconciler) Reconcile(ctx context.Context, request ctrl
 	return ctrl.Result{RequeueAfter: retry}, err
 }
 
-// held tells whether nothing but the former companion keeps an InferenceService of the mesh from ending.
+// hasOnlyLegacyFinalizer reports whether the legacy finalizer is the only one of an InferenceService for ModelMesh.
 func hasOnlyLegacyFinalizer(s *v1beta1.InferenceService) bool {
 	return isModelMesh(s) && len(s.Finalizers) == 1 && s.Finalizers[0] == Finalizer
 }
 
-// onMesh tells whether an InferenceService is for the mesh.
+// isModelMesh reports whether the deployment mode of an InferenceService is ModelMesh.
 func isModelMesh(s *v1beta1.InferenceService) bool {
 	return s.Annotations[v1beta1.AnnotationDeploymentMode] == v1beta1.DeploymentModeModelMesh
 }
 
-// release removes the finalizer of the former companion where no other controller does. All that was made for the InferenceService goes with
-// it, or with the last of its namespace.
+// removeLegacyFinalizer removes the finalizer of the legacy controller if it is the only one.
 func (r *inferenceServiceReconciler) removeLegacyFinalizer(ctx context.Context, s *v1beta1.InferenceService) error {
 	if !hasOnlyLegacyFinalizer(s) {
 		return nil
@@ -111,7 +110,7 @@ func (r *inferenceServiceReconciler) removeLegacyFinalizer(ctx context.Context, 
 	return nil
 }
 
-// reconcile makes what is wanted, and removes what is not.
+// reconcile applies the desired objects and deletes the obsolete ones.
 func (r *inferenceServiceReconciler) reconcile(ctx context.Context, s *v1beta1.InferenceService) (time.Duration, error) {
 	desired, problem, err := r.desiredRoutes(ctx, s)
 	if err != nil {
@@ -121,22 +120,22 @@ func (r *inferenceServiceReconciler) reconcile(ctx context.Context, s *v1beta1.I
 	if err != nil {
 		return 0, err
 	}
-	publishing := slices.Clone(desired)
-	if len(desired) > 0 && r.Served().Has(capability.BackendTLSPolicy) { // which is made for the whole namespace
-		publishing.Add(gatewayv1ac.BackendTLSPolicy(CAObjectName, s.Namespace))
+	published := slices.Clone(desired)
+	if len(desired) > 0 && r.Served().Has(capability.BackendTLSPolicy) { // shared by all models of the namespace
+		published.Add(gatewayv1ac.BackendTLSPolicy(CAObjectName, s.Namespace))
 	}
-	said, err := routestatus.Read(ctx, r.fullObjects, r.exposure.gateway, publishing, r.clock.Now())
+	report, err := routestatus.Read(ctx, r.fullObjects, r.exposure.gateway, published, r.clock.Now())
 	if err != nil {
 		return 0, err
 	}
-	r.recordProblem(s, cmp.Or(problem, blocked), said)
-	if said.Due > 0 && (retry == 0 || said.Due < retry) {
-		retry = said.Due
+	r.recordProblem(s, cmp.Or(problem, blocked), report)
+	if report.Due > 0 && (retry == 0 || report.Due < retry) {
+		retry = report.Due
 	}
 	return retry, r.pruneRoutes(ctx, s, desired)
 }
 
-// prune removes what publishes an InferenceService that shall not, or no more in this way.
+// pruneRoutes deletes the objects that publish an InferenceService and are not desired.
 func (r *inferenceServiceReconciler) pruneRoutes(ctx context.Context, s *v1beta1.InferenceService, desired apply.Desired) error {
 	served := r.Served()
 	if !served.Has(capability.Route) {
@@ -146,26 +145,26 @@ func (r *inferenceServiceReconciler) pruneRoutes(ctx context.Context, s *v1beta1
 		}
 		return r.applier.Prune(ctx, s, desired, kinds, nil)
 	}
-	var former client.ListOption // the Routes of the former companion lack our labels
+	var legacy client.ListOption // Routes of the legacy controller lack the managed labels
 	if isModelMesh(s) {
-		former = client.MatchingLabels{LabelInferenceService: s.Name}
+		legacy = client.MatchingLabels{LabelInferenceService: s.Name}
 	}
-	return r.applier.Prune(ctx, s, desired, []schema.GroupVersionKind{capability.Route}, former)
+	return r.applier.Prune(ctx, s, desired, []schema.GroupVersionKind{capability.Route}, legacy)
 }
 
-// recordProblem says why a model is not published, once for each change of that.
-func (r *inferenceServiceReconciler) recordProblem(s *v1beta1.InferenceService, problem string, said routestatus.Report) {
+// recordProblem records an Event with the reason why a model is not published, once for each reason.
+func (r *inferenceServiceReconciler) recordProblem(s *v1beta1.InferenceService, problem string, report routestatus.Report) {
 	action := eventAction
-	if problem == "" && said.First() != nil {
-		problem, action = said.Message(), said.Action()
+	if problem == "" && report.First() != nil {
+		problem, action = report.Message(), report.Action()
 	}
-	now := routeState{uid: s.UID, lastProblem: problem}
-	if before := r.states.Set(client.ObjectKeyFromObject(s), now); problem != "" && before != now {
+	state := routeState{uid: s.UID, lastProblem: problem}
+	if previous := r.states.Set(client.ObjectKeyFromObject(s), state); problem != "" && previous != state {
 		r.recorder.Eventf(s, nil, corev1.EventTypeWarning, ReasonNoRoute, action, "%s", conditions.Clip(problem, modelmesh.MaxNote))
 	}
 }
 
-// decide returns what publishes an InferenceService, and why nothing does where that was requested.
+// desiredRoutes returns the objects that publish an InferenceService, or the reason why a requested one is not possible.
 func (r *inferenceServiceReconciler) desiredRoutes(ctx context.Context, s *v1beta1.InferenceService) (apply.Desired, string, error) {
 	if !isModelMesh(s) || r.exposure.routeKind(r.Served()).Empty() {
 		return nil, "", nil
@@ -197,17 +196,17 @@ func (r *inferenceServiceReconciler) desiredRoutes(ctx context.Context, s *v1bet
 	return desired, problem, nil
 }
 
-// reserved reports whether a name is that of a Route, HTTPRoute or Ingress of a registry or of a Ray cluster, whose users would find the model
-// instead. A model that was published under such a name before stays.
+// isReservedName reports whether registries or Ray clusters may use a name for a Route, HTTPRoute or Ingress: their users would reach the
+// model. Models that were published under such a name earlier remain published.
 func isReservedName(name string) bool {
 	return strings.HasPrefix(name, "ray-dashboard-") || strings.HasPrefix(name, "rayclient-") || strings.HasSuffix(name, "-https") || strings.HasSuffix(name, "-http")
 }
 
-// runtime returns the annotations of the runtime that serves an InferenceService; nil when none does, or when that is not known.
+// runtimeAnnotations returns the annotations of the runtime that serves an InferenceService; nil if the runtime is unknown.
 func (r *inferenceServiceReconciler) runtimeAnnotations(ctx context.Context, s *v1beta1.InferenceService, settings meshsettings.Settings) (map[string]string, error) {
 	model, ok, err := mm.FromInferenceService(s)
 	if err != nil || !ok {
-		return nil, nil // its status says what is wrong with it
+		return nil, nil // the status of the InferenceService contains the reason
 	}
 	runtimes, err := r.Runtimes(ctx, s.Namespace)
 	if err != nil {
@@ -216,8 +215,8 @@ func (r *inferenceServiceReconciler) runtimeAnnotations(ctx context.Context, s *
 	return servingRuntimeAnnotations(model, runtimes, settings.RESTProxy.Enabled), nil
 }
 
-// serving returns the annotations of the runtime that serves a model: the one that it names, else the newest that supports it, those
-// of the namespace before those of the cluster; nil when there is none.
+// servingRuntimeAnnotations returns the annotations of the runtime that serves a model, or nil: the runtime that the model names, else the
+// newest one that supports it. Runtimes of the namespace have precedence over those of the cluster.
 func servingRuntimeAnnotations(model mm.Model, runtimes map[string]modelmesh.Runtime, restProxy bool) map[string]string {
 	candidates := maps.Clone(runtimes)
 	maps.DeleteFunc(candidates, func(name string, r modelmesh.Runtime) bool {
@@ -232,7 +231,7 @@ func servingRuntimeAnnotations(model mm.Model, runtimes map[string]modelmesh.Run
 	return map[string]string{}
 }
 
-// byPrecedence puts the runtime that serves later: one of the namespace, the newer one; of equal age the one whose name comes first.
+// comparePrecedence orders runtimes by increasing precedence: those of the cluster first, then by age (newest last) and by descending name.
 func comparePrecedence(a, b modelmesh.Runtime) int {
 	if a, b := a.Object.GetNamespace(), b.Object.GetNamespace(); (a == "") != (b == "") {
 		return strings.Compare(a, b)

@@ -20,38 +20,38 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// defaultTimeout is how long, in seconds, a component may take to answer when it does not say.
+// defaultTimeoutSeconds is the timeout of a component that sets none.
 const defaultTimeoutSeconds = 30
 
-// publication is what the Route, HTTPRoute or Ingress of an InferenceService depends on beside itself.
+// routeOptions are the inputs of the Route, HTTPRoute or Ingress of an InferenceService, in addition to the InferenceService.
 type routeOptions struct {
 	served   capability.Set
 	exposure exposure
 	settings meshsettings.Settings
 	proxy    *authproxy.Proxy
-	// annotations are those of the runtime that serves the model; nil when there is none.
+	// runtimeAnnotations are the annotations of the runtime that serves the model; nil without a runtime.
 	runtimeAnnotations map[string]string
-	// trust are the certificates by which the REST proxy is known where it speaks TLS.
+	// meshCA contains the PEM certificates that verify the REST proxy if it uses TLS.
 	meshCA string
 }
 
-// wanted tells whether the runtime publishes its models.
+// isRouteRequested reports whether the runtime requests that its models are published.
 func (p routeOptions) isRouteRequested() bool {
 	return p.runtimeAnnotations[mm.AnnotationRoute] == valueTrue
 }
 
-// guarded tells whether callers are to be checked.
+// isAuthRequired reports whether the runtime requires that callers authenticate.
 func (p routeOptions) isAuthRequired() bool {
 	return p.runtimeAnnotations[mm.AnnotationAuth] == valueTrue
 }
 
-// exposure says how models are published where there are no Routes.
+// exposure configures how models are published if the cluster serves no Routes.
 type exposure struct {
 	config.Exposure
 	gateway resources.Gateway
 }
 
-// publisher is the kind of object that publishes models; empty where none does.
+// routeKind returns the kind of the objects that publish models; empty for none.
 func (e exposure) routeKind(served capability.Set) schema.GroupVersionKind {
 	switch {
 	case served.Has(capability.Route):
@@ -64,8 +64,8 @@ func (e exposure) routeKind(served capability.Set) schema.GroupVersionKind {
 	return schema.GroupVersionKind{}
 }
 
-// publish returns what publishes an InferenceService, nothing when that is not wanted. Where it cannot be as it is wanted, there is
-// nothing either, and the problem says why: a model whose callers are to be checked is never open to all.
+// buildRoute returns the object that publishes an InferenceService if the runtime requests it, or the problem that prevents it. A model with
+// required authentication is never published without it.
 func buildRoute(s *v1beta1.InferenceService, p routeOptions) (objects apply.Desired, problem string) {
 	kind := p.exposure.routeKind(p.served)
 	if !p.isRouteRequested() || kind.Empty() {
@@ -74,8 +74,8 @@ func buildRoute(s *v1beta1.InferenceService, p routeOptions) (objects apply.Desi
 	server, why := p.buildBackend(s)
 	if why == "" && kind == ingressKind {
 		host := s.Name + "-" + s.Namespace
-		if wrong := validation.IsDNS1123Label(host); len(wrong) > 0 {
-			why = fmt.Sprintf(", because %s is no label of a host: %s", host, wrong[0])
+		if errs := validation.IsDNS1123Label(host); len(errs) > 0 {
+			why = fmt.Sprintf(", because %s is no label of a host: %s", host, errs[0])
 		}
 		server.Host = host + "." + p.exposure.IngressDomain
 	}
@@ -98,7 +98,7 @@ func buildRoute(s *v1beta1.InferenceService, p routeOptions) (objects apply.Desi
 	return objects, ""
 }
 
-// server is what answers REST for a model, or why nothing does.
+// buildBackend returns the REST backend of a model, or the reason why no backend can be published.
 func (p routeOptions) buildBackend(s *v1beta1.InferenceService) (server resources.Published, why string) {
 	rest := p.settings.RESTProxy
 	if !rest.Enabled {
@@ -134,33 +134,33 @@ func (p routeOptions) buildBackend(s *v1beta1.InferenceService) (server resource
 	}, ""
 }
 
-// closed tells whether the NetworkPolicy keeps Gateways and controllers of Ingresses, unlike the routers of OpenShift, from what does
-// not check its callers.
+// isBlockedByNetworkPolicy reports whether the NetworkPolicy denies Gateways and Ingress controllers access to REST without authentication.
+// The routers of OpenShift are not affected.
 func (p routeOptions) isBlockedByNetworkPolicy() bool {
 	s := p.settings
 	return !p.served.Has(capability.Route) && s.NetworkPolicy && (s.NetworkPolicyRestricted || p.proxy != nil)
 }
 
-// proxyName is in the certificate of the sidecar.
+// proxyName returns the DNS name of the sidecar in its certificate.
 func proxyName(s meshsettings.Settings, namespace string) string {
 	return s.ServiceName + "." + namespace + ".svc"
 }
 
-// timeout is how long routers wait for an answer: what the InferenceService says, else as long as all its components may take.
+// routeTimeout returns the timeout of routers: the annotation of the InferenceService, or the sum of the timeouts of its components.
 func routeTimeout(s *v1beta1.InferenceService) string {
-	own := s.Annotations[AnnotationTimeout]
+	configured := s.Annotations[AnnotationTimeout]
 	total := timeoutSeconds(s.Spec.Predictor.Timeout)
 	for _, c := range []*v1beta1.Component{s.Spec.Transformer, s.Spec.Explainer} {
 		if c != nil {
 			total += timeoutSeconds(c.Timeout)
 		}
 	}
-	return cmp.Or(own, fmt.Sprintf("%ds", total))
+	return cmp.Or(configured, fmt.Sprintf("%ds", total))
 }
 
-func timeoutSeconds(given *int64) int64 {
-	if given == nil {
+func timeoutSeconds(configured *int64) int64 {
+	if configured == nil {
 		return defaultTimeoutSeconds
 	}
-	return *given
+	return *configured
 }

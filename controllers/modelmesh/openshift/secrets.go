@@ -27,8 +27,7 @@ const (
 	certificateAuthority = "odh-platform-operator-modelmesh-ca"
 )
 
-// gatherStorage reads the data connections of a namespace when one of them has changed, or the Secret with the entries has. Nothing of
-// their content is remembered.
+// collectStorage reads the data connections of a namespace if one of them or the storage Secret changed. It keeps no content in memory.
 func (r *namespaceReconciler) collectStorage(ctx context.Context, in *Inputs, known *namespaceState) ([]objectRef, error) {
 	heads, err := r.listConnections(ctx, in)
 	if err != nil || len(heads) == 0 {
@@ -45,7 +44,7 @@ func (r *namespaceReconciler) collectStorage(ctx context.Context, in *Inputs, kn
 	}
 	kept := []objectRef{target}
 	if held == nil {
-		kept = nil // none of them says where models are
+		kept = nil // the Secret is needed only if there are entries
 	}
 	versions := joinVersions(append(heads, bundle, held))
 	if versions == known.storageVersions {
@@ -60,12 +59,12 @@ func (r *namespaceReconciler) collectStorage(ctx context.Context, in *Inputs, kn
 	}
 	known.storageVersions = versions
 	if held == nil && in.StorageData != nil {
-		known.storageVersions = "" // what is written is read once
+		known.storageVersions = "" // the next reconcile reads the created Secret
 	}
 	return nil, nil
 }
 
-// taken tells whether the Secret with the storage entries is that of a user, which an Event reports: its entries are not touched.
+// isStorageSecretForeign reports whether the storage Secret belongs to a user. It records an Event for such a Secret.
 func (r *namespaceReconciler) isStorageSecretForeign(ctx context.Context, held *metav1.PartialObjectMetadata, known *namespaceState) (bool, error) {
 	if held == nil || isManaged(held) {
 		replaceProblem(&known.lastStorageProblem, "")
@@ -88,7 +87,7 @@ func (r *namespaceReconciler) isStorageSecretForeign(ctx context.Context, held *
 	return true, nil
 }
 
-// connectionHeads are the metadata of the data connections, by name.
+// listConnections returns the metadata of the data connections, sorted by name.
 func (r *namespaceReconciler) listConnections(ctx context.Context, in *Inputs) ([]*metav1.PartialObjectMetadata, error) {
 	all, err := modelmesh.Heads(ctx, r.connections, secretKind, client.InNamespace(in.Namespace))
 	var heads []*metav1.PartialObjectMetadata
@@ -101,7 +100,7 @@ func (r *namespaceReconciler) listConnections(ctx context.Context, in *Inputs) (
 	return heads, err
 }
 
-// readConnections makes the storage entries of what the API server has. What is gone by now is left out: its event comes.
+// readStorageData builds the storage entries from live reads. It omits connections that were deleted since: their event follows.
 func (r *namespaceReconciler) readStorageData(ctx context.Context, namespace string, heads []*metav1.PartialObjectMetadata, withBundle bool) (map[string][]byte, error) {
 	var bundle corev1.ConfigMap
 	if withBundle {
@@ -125,7 +124,7 @@ func (r *namespaceReconciler) readStorageData(ctx context.Context, namespace str
 	return buildStorageData(connections, bundle.Data[BundleKey])
 }
 
-// versionsOf changes whenever one of the objects does, nil for one that is not there.
+// joinVersions returns a string that changes with the version of any of the objects; nil objects are skipped.
 func joinVersions(heads []*metav1.PartialObjectMetadata) string {
 	var b strings.Builder
 	for _, h := range heads {
@@ -136,8 +135,8 @@ func joinVersions(heads []*metav1.PartialObjectMetadata) string {
 	return b.String()
 }
 
-// certify issues the sidecar's certificate where nothing else does, and renews what it issued; the proxy takes a renewed one up by
-// itself. A Secret that another client made is not written. Gateways get to know the CA of what was issued.
+// collectCertificate issues and renews the certificate of the sidecar, which reloads it. It leaves a Secret of another client unchanged, and
+// sets the CAs for Gateways.
 func (r *namespaceReconciler) collectCertificate(ctx context.Context, in *Inputs, known *namespaceState) ([]objectRef, error) {
 	kept, err := r.ensureCertificate(ctx, in, known)
 	if known.renewalTime.IsZero() {
@@ -172,7 +171,7 @@ func (r *namespaceReconciler) ensureCertificate(ctx context.Context, in *Inputs,
 		return nil, fmt.Errorf("reading Secret %s: %w", target.NamespacedName, err)
 	}
 	if err == nil && (!r.applier.IsManaged(live) || live.DeletionTimestamp != nil) {
-		return []objectRef{target}, nil // the cache is behind; its event brings us back
+		return []objectRef{target}, nil // the cached Secret is stale, and its event triggers a reconcile
 	}
 	serving, err := certs.KeepServing(live.Data, certs.ServingOptions{
 		Authority: certificateAuthority, DNSNames: certificateDNSNames(in), Lifetime: certificateLifetime,
@@ -182,8 +181,8 @@ func (r *namespaceReconciler) ensureCertificate(ctx context.Context, in *Inputs,
 	}
 	known.renewalTime, known.certificateVersion = serving.Next, live.ResourceVersion
 	known.trust.Follow(serving.Data[corev1.ServiceAccountRootCAKey], r.clock.Now())
-	if serving.Why != "" || !isManaged(live) { // it has lost its labels
-		in.CertificateData, known.certificateVersion = serving.Data, "" // what is written has another version, which is read once
+	if serving.Why != "" || !isManaged(live) { // or its labels are missing
+		in.CertificateData, known.certificateVersion = serving.Data, "" // the update changes the version
 		return nil, nil
 	}
 	return []objectRef{target}, nil
@@ -195,7 +194,7 @@ func certificateDNSNames(in *Inputs) []string {
 	return []string{local + ".svc", local + ".svc.cluster.local", local, service, "localhost"}
 }
 
-// untilRenewal is when the certificate, or trust in it, is due; 0 when there is none.
+// renewalDelay returns the time until the certificate or its CA bundle needs an update; 0 without a certificate.
 func (r *namespaceReconciler) renewalDelay(known *namespaceState) time.Duration {
 	if known.renewalTime.IsZero() {
 		return 0
@@ -203,7 +202,7 @@ func (r *namespaceReconciler) renewalDelay(known *namespaceState) time.Duration 
 	return max(known.trust.Sooner(known.renewalTime.Sub(r.clock.Now()), r.clock.Now()), pollInterval)
 }
 
-// fields of a data connection, and the members of a storage entry that they become.
+// connectionFields maps the keys of a data connection to the members of a storage entry.
 var connectionFields = []struct {
 	key     string
 	members []string
@@ -221,8 +220,7 @@ const (
 	typeS3      = "s3"
 )
 
-// storage gathers the entries of data connections, one under the name of each. The bundle are the CAs of the platform. It is nil
-// when there is none.
+// buildStorageData returns the storage entries by name of their data connection; nil for none. The bundle contains the platform CAs.
 func buildStorageData(connections []corev1.Secret, bundle string) (map[string][]byte, error) {
 	var data map[string][]byte
 	for i := range connections {
@@ -243,7 +241,7 @@ func buildStorageData(connections []corev1.Secret, bundle string) (map[string][]
 	return data, nil
 }
 
-// entry is the storage entry of one data connection; nil for one that says nothing of S3, which no puller could use.
+// buildStorageEntry returns the storage entry of a data connection, or nil if the connection is not for S3: pullers support no other type.
 func buildStorageEntry(c *corev1.Secret, bundle string) map[string]string {
 	members := map[string]string{}
 	for _, f := range connectionFields {
