@@ -93,17 +93,17 @@ func (r *namespaceReconciler) reconcile(ctx context.Context, namespace *metav1.P
 	if err != nil {
 		return 0, err
 	}
-	known, found := r.states.Get(namespace.Name)
+	state, found := r.states.Get(namespace.Name)
 	if !found {
-		known = &namespaceState{}
-		r.states.Set(namespace.Name, known)
+		state = &namespaceState{}
+		r.states.Set(namespace.Name, state)
 	}
-	kept, err := r.collectSecrets(ctx, &in, known)
+	kept, err := r.collectSecrets(ctx, &in, state)
 	if err != nil {
 		return 0, err
 	}
 	desired := desiredObjects(in)
-	retry, err := r.applyObjects(ctx, namespace, desired, known)
+	retry, err := r.applyObjects(ctx, namespace, desired, state)
 	if err != nil {
 		return 0, err
 	}
@@ -114,7 +114,7 @@ func (r *namespaceReconciler) reconcile(ctx context.Context, namespace *metav1.P
 		}
 		kept = append(kept, objectRef{kind, name})
 	}
-	return modelmesh.Sooner(retry, r.renewalDelay(known)), r.deleteObsolete(ctx, namespace.UID, namespace.Name, kept)
+	return modelmesh.Sooner(retry, r.renewalDelay(state)), r.deleteObsolete(ctx, namespace.UID, namespace.Name, kept)
 }
 
 // collectInputs returns the inputs that do not come from Secrets.
@@ -130,35 +130,35 @@ func (r *namespaceReconciler) collectInputs(ctx context.Context, namespace strin
 }
 
 // collectSecrets sets the inputs that come from Secrets, and returns the Secrets that are kept without an update.
-func (r *namespaceReconciler) collectSecrets(ctx context.Context, in *Inputs, known *namespaceState) ([]objectRef, error) {
+func (r *namespaceReconciler) collectSecrets(ctx context.Context, in *Inputs, state *namespaceState) ([]objectRef, error) {
 	if !in.InUse {
 		return nil, nil
 	}
-	kept, err := r.collectStorage(ctx, in, known)
+	kept, err := r.collectStorage(ctx, in, state)
 	if err != nil || in.Proxy == nil {
 		return kept, err
 	}
 	if in.Proxy.HasCookie() {
 		key := client.ObjectKey{Namespace: in.Namespace, Name: authproxy.CookieSecret}
-		if known.cookie, err = oauthproxy.Cookie(ctx, r.cached, r.live, key, known.cookie); err != nil {
+		if state.cookie, err = oauthproxy.Cookie(ctx, r.cached, r.live, key, state.cookie); err != nil {
 			return nil, err
 		}
-		in.Cookie = known.cookie
+		in.Cookie = state.cookie
 	}
-	more, err := r.collectCertificate(ctx, in, known)
+	more, err := r.collectCertificate(ctx, in, state)
 	return append(kept, more...), err
 }
 
 // applyObjects applies the desired objects and records an Event if that fails.
-func (r *namespaceReconciler) applyObjects(ctx context.Context, namespace client.Object, desired apply.Desired, known *namespaceState) (time.Duration, error) {
+func (r *namespaceReconciler) applyObjects(ctx context.Context, namespace client.Object, desired apply.Desired, state *namespaceState) (time.Duration, error) {
 	problem, retry, err := r.apply(ctx, namespace, desired)
 	if err != nil {
 		problem = err.Error()
 	}
 	if problem != "" {
-		known.storageVersions, known.certificateVersion = "", "" // Secrets are read again
+		state.storageVersions, state.certificateVersion = "", "" // Secrets are read again
 	}
-	if replaceProblem(&known.lastApplyProblem, problem) {
+	if replaceProblem(&state.lastApplyProblem, problem) {
 		r.recordWarning(namespace, problem)
 	}
 	return retry, err
@@ -206,10 +206,10 @@ func (r *namespaceReconciler) deleteObsolete(ctx context.Context, uid types.UID,
 func (r *namespaceReconciler) listStorageSecrets(ctx context.Context, namespace string) ([]objectRef, error) {
 	labels := names.Labels(modelmesh.ComponentName)
 	labels[LabelManaged] = valueTrue
-	heads, err := modelmesh.Heads(ctx, r.cached, secretKind, client.InNamespace(namespace), client.MatchingLabels(labels))
+	metadata, err := modelmesh.Heads(ctx, r.cached, secretKind, client.InNamespace(namespace), client.MatchingLabels(labels))
 	var out []objectRef
-	for i := range heads {
-		out = append(out, objectRef{secretKind, client.ObjectKeyFromObject(&heads[i])})
+	for i := range metadata {
+		out = append(out, objectRef{secretKind, client.ObjectKeyFromObject(&metadata[i])})
 	}
 	return out, err
 }

@@ -28,9 +28,9 @@ const (
 )
 
 // collectStorage reads the data connections of a namespace if one of them or the storage Secret changed. It keeps no content in memory.
-func (r *namespaceReconciler) collectStorage(ctx context.Context, in *Inputs, known *namespaceState) ([]objectRef, error) {
-	heads, err := r.listConnections(ctx, in)
-	if err != nil || len(heads) == 0 {
+func (r *namespaceReconciler) collectStorage(ctx context.Context, in *Inputs, state *namespaceState) ([]objectRef, error) {
+	metadata, err := r.listConnections(ctx, in)
+	if err != nil || len(metadata) == 0 {
 		return nil, err
 	}
 	bundle, err := r.getMetadata(ctx, objectRef{configMapKind, types.NamespacedName{Namespace: in.Namespace, Name: BundleConfigMap}})
@@ -38,51 +38,51 @@ func (r *namespaceReconciler) collectStorage(ctx context.Context, in *Inputs, kn
 		return nil, err
 	}
 	target := objectRef{secretKind, types.NamespacedName{Namespace: in.Namespace, Name: in.Settings.StorageSecretName}}
-	held, err := r.getMetadata(ctx, target)
+	existing, err := r.getMetadata(ctx, target)
 	if err != nil {
 		return nil, err
 	}
 	kept := []objectRef{target}
-	if held == nil {
-		kept = nil // the Secret is needed only if there are entries
+	if existing == nil {
+		kept = nil // no data connection has an entry
 	}
-	versions := joinVersions(append(heads, bundle, held))
-	if versions == known.storageVersions {
+	versions := joinVersions(append(metadata, bundle, existing))
+	if versions == state.storageVersions {
 		return kept, nil
 	}
-	if taken, err := r.isStorageSecretForeign(ctx, held, known); err != nil || taken {
-		known.storageVersions = versions
+	if foreign, err := r.isStorageSecretForeign(ctx, existing, state); err != nil || foreign {
+		state.storageVersions = versions
 		return kept, err
 	}
-	if in.StorageData, err = r.readStorageData(ctx, in.Namespace, heads, bundle != nil); err != nil {
+	if in.StorageData, err = r.readStorageData(ctx, in.Namespace, metadata, bundle != nil); err != nil {
 		return nil, err
 	}
-	known.storageVersions = versions
-	if held == nil && in.StorageData != nil {
-		known.storageVersions = "" // the next reconcile reads the created Secret
+	state.storageVersions = versions
+	if existing == nil && in.StorageData != nil {
+		state.storageVersions = "" // the next reconcile reads the created Secret
 	}
 	return nil, nil
 }
 
 // isStorageSecretForeign reports whether the storage Secret belongs to a user. It records an Event for such a Secret.
-func (r *namespaceReconciler) isStorageSecretForeign(ctx context.Context, held *metav1.PartialObjectMetadata, known *namespaceState) (bool, error) {
-	if held == nil || isManaged(held) {
-		replaceProblem(&known.lastStorageProblem, "")
+func (r *namespaceReconciler) isStorageSecretForeign(ctx context.Context, existing *metav1.PartialObjectMetadata, state *namespaceState) (bool, error) {
+	if existing == nil || isManaged(existing) {
+		replaceProblem(&state.lastStorageProblem, "")
 		return false, nil
 	}
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(secretKind)
-	err := r.live.Get(ctx, client.ObjectKeyFromObject(held), live)
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(existing), live)
 	if apierrors.IsNotFound(err) || err == nil && (isManaged(live) || isLegacyStorageSecret(live)) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("reading Secret %s: %w", held.Name, err)
+		return false, fmt.Errorf("reading Secret %s: %w", existing.Name, err)
 	}
 	text := fmt.Sprintf("the data connections of namespace %s are not added to Secret %s, which another client made: add them there, "+
-		"or label it %s=%s to have it kept by the operator", held.Namespace, held.Name, LabelManaged, valueTrue)
-	if replaceProblem(&known.lastStorageProblem, text) {
-		r.recordWarning(held, text)
+		"or label it %s=%s to have it kept by the operator", existing.Namespace, existing.Name, LabelManaged, valueTrue)
+	if replaceProblem(&state.lastStorageProblem, text) {
+		r.recordWarning(existing, text)
 	}
 	return true, nil
 }
@@ -90,18 +90,18 @@ func (r *namespaceReconciler) isStorageSecretForeign(ctx context.Context, held *
 // listConnections returns the metadata of the data connections, sorted by name.
 func (r *namespaceReconciler) listConnections(ctx context.Context, in *Inputs) ([]*metav1.PartialObjectMetadata, error) {
 	all, err := modelmesh.Heads(ctx, r.connections, secretKind, client.InNamespace(in.Namespace))
-	var heads []*metav1.PartialObjectMetadata
+	var metadata []*metav1.PartialObjectMetadata
 	for i := range all {
 		if all[i].Name != in.Settings.StorageSecretName {
-			heads = append(heads, &all[i])
+			metadata = append(metadata, &all[i])
 		}
 	}
-	slices.SortFunc(heads, func(a, b *metav1.PartialObjectMetadata) int { return cmp.Compare(a.Name, b.Name) })
-	return heads, err
+	slices.SortFunc(metadata, func(a, b *metav1.PartialObjectMetadata) int { return cmp.Compare(a.Name, b.Name) })
+	return metadata, err
 }
 
 // readStorageData builds the storage entries from live reads. It omits connections that were deleted since: their event follows.
-func (r *namespaceReconciler) readStorageData(ctx context.Context, namespace string, heads []*metav1.PartialObjectMetadata, withBundle bool) (map[string][]byte, error) {
+func (r *namespaceReconciler) readStorageData(ctx context.Context, namespace string, metadata []*metav1.PartialObjectMetadata, withBundle bool) (map[string][]byte, error) {
 	var bundle corev1.ConfigMap
 	if withBundle {
 		err := r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: BundleConfigMap}, &bundle)
@@ -110,14 +110,14 @@ func (r *namespaceReconciler) readStorageData(ctx context.Context, namespace str
 		}
 	}
 	var connections []corev1.Secret
-	for _, head := range heads {
+	for _, m := range metadata {
 		var c corev1.Secret
-		err := r.live.Get(ctx, client.ObjectKeyFromObject(head), &c)
+		err := r.live.Get(ctx, client.ObjectKeyFromObject(m), &c)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading data connection %s: %w", head.Name, err)
+			return nil, fmt.Errorf("reading data connection %s: %w", m.Name, err)
 		}
 		connections = append(connections, c)
 	}
@@ -125,11 +125,11 @@ func (r *namespaceReconciler) readStorageData(ctx context.Context, namespace str
 }
 
 // joinVersions returns a string that changes with the version of any of the objects; nil objects are skipped.
-func joinVersions(heads []*metav1.PartialObjectMetadata) string {
+func joinVersions(metadata []*metav1.PartialObjectMetadata) string {
 	var b strings.Builder
-	for _, h := range heads {
-		if h != nil {
-			fmt.Fprintf(&b, "%s/%s/%s;", h.Name, h.UID, h.ResourceVersion)
+	for _, m := range metadata {
+		if m != nil {
+			fmt.Fprintf(&b, "%s/%s/%s;", m.Name, m.UID, m.ResourceVersion)
 		}
 	}
 	return b.String()
@@ -137,32 +137,32 @@ func joinVersions(heads []*metav1.PartialObjectMetadata) string {
 
 // collectCertificate issues and renews the certificate of the sidecar, which reloads it. It leaves a Secret of another client unchanged, and
 // sets the CAs for Gateways.
-func (r *namespaceReconciler) collectCertificate(ctx context.Context, in *Inputs, known *namespaceState) ([]objectRef, error) {
-	kept, err := r.ensureCertificate(ctx, in, known)
-	if known.renewalTime.IsZero() {
-		known.trust = certs.Trust{}
+func (r *namespaceReconciler) collectCertificate(ctx context.Context, in *Inputs, state *namespaceState) ([]objectRef, error) {
+	kept, err := r.ensureCertificate(ctx, in, state)
+	if state.renewalTime.IsZero() {
+		state.trust = certs.Trust{}
 	}
 	if served := r.Served(); served.Has(capability.BackendTLSPolicy) && r.exposure.routeKind(served) == capability.HTTPRoute {
-		in.CABundle = known.trust.Bundle(r.clock.Now())
+		in.CABundle = state.trust.Bundle(r.clock.Now())
 	}
 	return kept, err
 }
 
-func (r *namespaceReconciler) ensureCertificate(ctx context.Context, in *Inputs, known *namespaceState) ([]objectRef, error) {
+func (r *namespaceReconciler) ensureCertificate(ctx context.Context, in *Inputs, state *namespaceState) ([]objectRef, error) {
 	if !in.Proxy.NeedsCertificate() {
-		known.renewalTime = time.Time{}
+		state.renewalTime = time.Time{}
 		return nil, nil
 	}
 	target := objectRef{secretKind, types.NamespacedName{Namespace: in.Namespace, Name: authproxy.TLSSecret}}
-	held, err := r.getMetadata(ctx, target)
+	existing, err := r.getMetadata(ctx, target)
 	if err != nil {
 		return nil, err
 	}
 	switch {
-	case held != nil && !r.applier.IsManaged(held):
-		known.renewalTime = time.Time{}
+	case existing != nil && !r.applier.IsManaged(existing):
+		state.renewalTime = time.Time{}
 		return nil, nil
-	case held != nil && isManaged(held) && held.ResourceVersion == known.certificateVersion && r.clock.Now().Before(known.renewalTime):
+	case existing != nil && isManaged(existing) && existing.ResourceVersion == state.certificateVersion && r.clock.Now().Before(state.renewalTime):
 		return []objectRef{target}, nil
 	}
 	live := &corev1.Secret{}
@@ -179,10 +179,10 @@ func (r *namespaceReconciler) ensureCertificate(ctx context.Context, in *Inputs,
 	if err != nil {
 		return nil, fmt.Errorf("issuing the serving certificate: %w", err)
 	}
-	known.renewalTime, known.certificateVersion = serving.Next, live.ResourceVersion
-	known.trust.Follow(serving.Data[corev1.ServiceAccountRootCAKey], r.clock.Now())
+	state.renewalTime, state.certificateVersion = serving.Next, live.ResourceVersion
+	state.trust.Follow(serving.Data[corev1.ServiceAccountRootCAKey], r.clock.Now())
 	if serving.Why != "" || !isManaged(live) { // or its labels are missing
-		in.CertificateData, known.certificateVersion = serving.Data, "" // the update changes the version
+		in.CertificateData, state.certificateVersion = serving.Data, "" // the update changes the version
 		return nil, nil
 	}
 	return []objectRef{target}, nil
@@ -195,11 +195,11 @@ func certificateDNSNames(in *Inputs) []string {
 }
 
 // renewalDelay returns the time until the certificate or its CA bundle needs an update; 0 without a certificate.
-func (r *namespaceReconciler) renewalDelay(known *namespaceState) time.Duration {
-	if known.renewalTime.IsZero() {
+func (r *namespaceReconciler) renewalDelay(state *namespaceState) time.Duration {
+	if state.renewalTime.IsZero() {
 		return 0
 	}
-	return max(known.trust.Sooner(known.renewalTime.Sub(r.clock.Now()), r.clock.Now()), pollInterval)
+	return max(state.trust.Sooner(state.renewalTime.Sub(r.clock.Now()), r.clock.Now()), pollInterval)
 }
 
 // connectionFields maps the keys of a data connection to the members of a storage entry.
@@ -245,8 +245,8 @@ func buildStorageData(connections []corev1.Secret, bundle string) (map[string][]
 func buildStorageEntry(c *corev1.Secret, bundle string) map[string]string {
 	members := map[string]string{}
 	for _, f := range connectionFields {
-		value, known := c.Data[f.key]
-		if !known {
+		value, found := c.Data[f.key]
+		if !found {
 			continue
 		}
 		for _, m := range f.members {

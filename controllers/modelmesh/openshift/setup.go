@@ -73,15 +73,15 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Shared) erro
 	if err != nil {
 		return err
 	}
-	own, gateway := shared.Config.ModelMesh, shared.Config.ModelRegistry.Gateway // models share the Gateway of registries
+	meshConfig, gateway := shared.Config.ModelMesh, shared.Config.ModelRegistry.Gateway // models share the Gateway of registries
 	base := baseReconciler{
 		Catalog: shared.Catalog, cached: mgr.GetClient(), live: mgr.GetAPIReader(), applier: shared.Applier, recorder: shared.Recorder,
 		enabled:  shared.Namespaces.Enabled,
 		exposure: exposure{Exposure: shared.Config.Exposure, gateway: resources.Gateway{Name: gateway.Name, Namespace: gateway.Namespace}},
 	}
-	n := &namespaceReconciler{baseReconciler: base, connections: connections, monitoring: own.MonitoringNamespace, clock: shared.Clock}
+	n := &namespaceReconciler{baseReconciler: base, connections: connections, monitoring: meshConfig.MonitoringNamespace, clock: shared.Clock}
 	w := controllerBuilder{mgr: mgr, shared: shared}
-	if err := w.startNamespaceController(ctx, n, connections); err != nil || own.IgnoreInferenceServices {
+	if err := w.startNamespaceController(ctx, n, connections); err != nil || meshConfig.IgnoreInferenceServices {
 		return err
 	}
 	base.applier = routeApplier(shared.Applier)
