@@ -137,8 +137,8 @@ func TestOtherOperationsPass(t *testing.T) {
 }
 
 func TestSwitchedOff(t *testing.T) {
-	answer := off.Handle(t.Context(), ask(keda, ""))
-	if !answer.Allowed || !slices.Equal(answer.Warnings, []string{string(off)}) {
+	answer := disabledHandler.Handle(t.Context(), ask(keda, ""))
+	if !answer.Allowed || !slices.Equal(answer.Warnings, []string{string(disabledHandler)}) {
 		t.Errorf("%+v", answer)
 	}
 }

@@ -86,7 +86,7 @@ func TestRules(t *testing.T) {
 		"memory in Mi, which the target never admitted": {annotations: scaled(mm.AnnotationMetric, "memory", mm.AnnotationTarget, "500"), want: badTarget},
 	}
 	for name, c := range cases {
-		got := contradiction(c.annotations, &v1alpha1.ServingRuntimeSpec{Replicas: c.replicas})
+		got := validateAutoscaling(c.annotations, &v1alpha1.ServingRuntimeSpec{Replicas: c.replicas})
 		if got == nil && c.want == "" {
 			continue
 		}
@@ -133,7 +133,7 @@ func TestWhatPassesIsUnderstood(t *testing.T) {
 		if got != c.want || len(notes) > 0 {
 			t.Errorf("%s: got %+v with %v, want %+v", name, got, notes, c.want)
 		}
-		if found := contradiction(c.annotations, &v1alpha1.ServingRuntimeSpec{}); (found != nil) != c.refused {
+		if found := validateAutoscaling(c.annotations, &v1alpha1.ServingRuntimeSpec{}); (found != nil) != c.refused {
 			t.Errorf("%s: %+v", name, found)
 		}
 	}
@@ -142,15 +142,15 @@ func TestWhatPassesIsUnderstood(t *testing.T) {
 // [M6] Numbers outside of what KServe's types hold.
 func TestUnreadable(t *testing.T) {
 	for n, bad := range map[int64]bool{-1: true, 0: false, 1: false, 65535: false, 65536: true, 70000: true} {
-		found := unreadable("", &v1alpha1.ServingRuntimeSpec{Replicas: &n})
+		found := validateEncoding("", &v1alpha1.ServingRuntimeSpec{Replicas: &n})
 		if (found != nil) != bad {
 			t.Errorf("%d: %+v", n, found)
 		}
 	}
-	if found := unreadable("", &v1alpha1.ServingRuntimeSpec{}); found != nil {
+	if found := validateEncoding("", &v1alpha1.ServingRuntimeSpec{}); found != nil {
 		t.Errorf("%+v", found)
 	}
-	found := unreadable("spec.containers cannot be read: no", &v1alpha1.ServingRuntimeSpec{})
+	found := validateEncoding("spec.containers cannot be read: no", &v1alpha1.ServingRuntimeSpec{})
 	if found == nil || found.message != "spec.containers cannot be read: no: correct the value" {
 		t.Errorf("%+v", found)
 	}

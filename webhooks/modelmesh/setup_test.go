@@ -43,7 +43,7 @@ func TestRegister(t *testing.T) {
 		if err := json.Unmarshal(recorder.Body.Bytes(), answer); err != nil || answer.Response == nil {
 			t.Fatalf("%v: %d %s", err, recorder.Code, recorder.Body)
 		}
-		if answer.Response.UID != "u" || answer.Response.Allowed == enabled || slices.Equal(answer.Response.Warnings, []string{string(off)}) == enabled {
+		if answer.Response.UID != "u" || answer.Response.Allowed == enabled || slices.Equal(answer.Response.Warnings, []string{string(disabledHandler)}) == enabled {
 			t.Errorf("enabled %t: %+v", enabled, answer.Response)
 		}
 	}

@@ -17,7 +17,7 @@ func TestDevicesNeedPermission(t *testing.T) {
 	none := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 		return false, nil
 	}
-	u, err := usesOf(rules, []byte(`{"spec":{"multiModel":true,"resourceClaims":[{"name":"gpu","resourceClaimName":"one"}]}}`), "team")
+	u, err := referencesOfObject(rules, []byte(`{"spec":{"multiModel":true,"resourceClaims":[{"name":"gpu","resourceClaimName":"one"}]}}`), "team")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestPublicationNeedsPermission(t *testing.T) {
 		return false, nil
 	}
 	uses := func(annotations string) author.References {
-		u, err := usesOf(rules, []byte(`{"metadata":{"annotations":`+annotations+`},"spec":{"multiModel":true}}`), "team")
+		u, err := referencesOfObject(rules, []byte(`{"metadata":{"annotations":`+annotations+`},"spec":{"multiModel":true}}`), "team")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -103,7 +103,7 @@ func (s *server) invalid(ctx context.Context, f *facts, t modelmesh.Runtime) (pr
 	if problem := f.specProblem(t); problem != nil {
 		return problem, nil
 	}
-	if problem := s.authors.Forbidden(webhook.Uses(s.authors, t.Spec, f.Namespace)); problem != nil {
+	if problem := s.authors.Forbidden(webhook.References(s.authors, t.Spec, f.Namespace)); problem != nil {
 		return problem, nil
 	}
 	if f.tlsProblem != nil {
