@@ -24,7 +24,7 @@ var (
 	plain     = capability.NewSet(capability.ServiceMonitor)
 )
 
-// inputs are those of a namespace with models, on a platform, after changes of the settings.
+// inputs returns the inputs of a namespace with models on OpenShift, with changed settings.
 func inputs(served capability.Set, changes ...func(*meshsettings.Settings)) Inputs {
 	s := meshsettings.Default()
 	for _, change := range changes {
@@ -39,7 +39,7 @@ func inputs(served capability.Set, changes ...func(*meshsettings.Settings)) Inpu
 
 func always(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProxyAlways }
 
-// rendered are the objects as they would be written.
+// rendered returns the objects as they are applied.
 func rendered(t *testing.T, in Inputs) []*unstructured.Unstructured {
 	t.Helper()
 	owner := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "uid"}}
@@ -50,7 +50,7 @@ func rendered(t *testing.T, in Inputs) []*unstructured.Unstructured {
 	return out
 }
 
-// names are "Kind name" of objects.
+// namesOf returns "Kind name" of each object.
 func namesOf(all []*unstructured.Unstructured) []string {
 	var out []string
 	for _, o := range all {
@@ -60,9 +60,8 @@ func namesOf(all []*unstructured.Unstructured) []string {
 	return out
 }
 
-// [O5] What a served namespace needs: the account and its binding, a random cookie, and the way in for the Prometheus of
-// the platform.
-func TestObjects(t *testing.T) {
+// [O5] A served namespace has the ServiceAccount and its binding, a random cookie, and the binding for the Prometheus of the platform.
+func TestDesiredObjects(t *testing.T) {
 	entries := map[string][]byte{"aws": []byte(`{"type":"s3"}`)}
 	for name, in := range map[string]Inputs{
 		"openshift": inputs(openShift),
@@ -94,8 +93,8 @@ func TestGoldenFilesAreUsed(t *testing.T) {
 	}
 }
 
-// Without pods and models nothing is made but what concerns runtimes, and without these nothing at all.
-func TestWhatIsMadeWhen(t *testing.T) {
+// Without pods and models only the objects for runtimes are desired, and none without runtimes.
+func TestDesiredObjectsByInputs(t *testing.T) {
 	prometheus := "RoleBinding prometheus-ns-access"
 	account, delegator := "ServiceAccount modelmesh-serving-sa", "ClusterRoleBinding team-modelmesh-serving-sa-auth-delegator"
 	cookie, entries := "Secret model-serving-proxy-cookie", "Secret storage-config"
@@ -127,8 +126,8 @@ func TestWhatIsMadeWhen(t *testing.T) {
 	}
 }
 
-// Gateways speak TLS to the port of the sidecar, and to no other port of the Service.
-func TestTrustIsForThePortOfTheProxy(t *testing.T) {
+// Gateways use TLS only for the port of the sidecar.
+func TestBackendTLSPolicySelectsProxyPort(t *testing.T) {
 	in := inputs(plain, always)
 	in.CABundle = []byte("PEM")
 	for _, o := range rendered(t, in) {
@@ -147,8 +146,8 @@ func TestTrustIsForThePortOfTheProxy(t *testing.T) {
 	t.Error("no policy")
 }
 
-// Everything that is ever made is found again when it is to go.
-func TestEverythingHasItsPlace(t *testing.T) {
+// Every desired object is deleted when it is obsolete.
+func TestPossibleObjectsIncludeDesiredObjects(t *testing.T) {
 	known := map[objectRef]bool{}
 	for _, p := range possibleObjects("team", capability.NewSet(capability.BackendTLSPolicy)) {
 		known[p] = true
@@ -170,20 +169,20 @@ func TestEverythingHasItsPlace(t *testing.T) {
 	}
 }
 
-// written returns an object as another client stored it.
-func written(manager string, labels map[string]string) *unstructured.Unstructured {
+// storedBy returns an object as another client stored it.
+func storedBy(manager string, labels map[string]string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetLabels(labels)
 	u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate}})
 	return u
 }
 
-// What the former companion made is taken over, and what a user made is not.
-func TestWhatIsTakenOver(t *testing.T) {
+// Objects of the legacy controller are adopted, those of users are not.
+func TestAdoptsLegacyObjectsOnly(t *testing.T) {
 	in := inputs(openShift)
 	in.StorageData = map[string][]byte{"a": nil}
-	former := written("manager", map[string]string{LabelManaged: "true"})
-	users := written("kubectl-create", nil)
+	former := storedBy("manager", map[string]string{LabelManaged: "true"})
+	users := storedBy("kubectl-create", nil)
 	taken := map[string]bool{}
 	for _, o := range desiredObjects(in) {
 		kind, name, _ := o.Key()
@@ -200,10 +199,10 @@ func TestWhatIsTakenOver(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(taken)); !slices.Equal(got, want) {
 		t.Errorf("taken over %q", got)
 	}
-	if isLegacyStorageSecret(written("manager", map[string]string{LabelManaged: "true", LabelDashboard: "true"})) {
+	if isLegacyStorageSecret(storedBy("manager", map[string]string{LabelManaged: "true", LabelDashboard: "true"})) {
 		t.Error("a data connection with the name of the storage Secret is no storage Secret")
 	}
-	status := written("kubectl", nil)
+	status := storedBy("kubectl", nil)
 	status.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "manager", Subresource: "status"}})
 	if isWrittenByLegacyController(status) {
 		t.Error("a status makes no object the former companion's")

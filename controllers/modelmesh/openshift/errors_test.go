@@ -13,8 +13,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 )
 
-// One failure among names that foreign objects have taken is a failure.
-func TestErrorsAreTakenApart(t *testing.T) {
+// Joined errors are classified as conflicts only if all of them are conflicts.
+func TestClassifiesJoinedErrors(t *testing.T) {
 	stranger := &apply.Error{Err: &apply.ForeignError{Kind: "Secret"}}
 	leaving := &apply.Error{Err: &apierrors.StatusError{ErrStatus: metav1.Status{
 		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}},
@@ -46,7 +46,7 @@ func TestSooner(t *testing.T) {
 	}
 }
 
-func TestNews(t *testing.T) {
+func TestReplaceProblem(t *testing.T) {
 	var k namespaceState
 	for i, c := range []struct {
 		text string

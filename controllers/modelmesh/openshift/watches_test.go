@@ -25,7 +25,7 @@ func update(before, after client.Object) event.UpdateEvent {
 	return event.UpdateEvent{ObjectOld: before, ObjectNew: after}
 }
 
-// What is written often and changes nothing enqueues no reconcile.
+// Frequent updates without an effect enqueue no reconcile.
 func TestUpdatesThatCount(t *testing.T) {
 	now := metav1.Now()
 	model := func(changes ...func(*v1beta1.InferenceService)) *v1beta1.InferenceService {
@@ -70,7 +70,7 @@ func TestUpdatesThatCount(t *testing.T) {
 	}
 }
 
-// A binding of cluster scope leads to its namespace.
+// A ClusterRoleBinding enqueues its namespace.
 func TestByBinding(t *testing.T) {
 	for name, want := range map[string]string{
 		BindingName("team"): "team", BindingName("a-b"): "a-b", "team-else": "", delegatorSuffix: "", BindingName("x" + delegatorSuffix): "x" + delegatorSuffix,
@@ -84,7 +84,7 @@ func TestByBinding(t *testing.T) {
 	}
 }
 
-// Of data connections nothing is held but what tells them and their versions apart.
+// The cache of data connections holds only their keys and versions.
 func TestIdentity(t *testing.T) {
 	head := capability.MetadataOf(secretKind)
 	head.ObjectMeta = metav1.ObjectMeta{
@@ -104,7 +104,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// Versions tell which objects there were, and in which state.
+// Versions identify the objects and their states.
 func TestVersions(t *testing.T) {
 	head := func(name, version string) *metav1.PartialObjectMetadata {
 		h := capability.MetadataOf(secretKind)
@@ -125,7 +125,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// Nothing of users is held whole.
+// Objects of users are not cached in full.
 func TestCaches(t *testing.T) {
 	for _, need := range append(Caches(), runtimes.Caches("")...) {
 		if need.IncludeForeign && need.FullObjects && (need.Kind == secretKind || need.Kind == configMapKind) {
