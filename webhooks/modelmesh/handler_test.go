@@ -47,7 +47,7 @@ func TestAnswers(t *testing.T) {
 	cases := map[string]struct {
 		object, old string
 		code        int32
-		// message begins the refusal, warnings begin the warnings.
+		// message is a prefix of the denial, warnings are prefixes of the warnings.
 		message  string
 		warnings []string
 	}{
@@ -99,7 +99,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A refusal names the field for programs; its message is the text alone, as programs know it.
+// A denial names the field in its details. The message contains only the text that clients compare.
 func TestRefusalNamesTheField(t *testing.T) {
 	answer := (&validator{adapters}).Handle(t.Context(), ask(keda, ""))
 	if answer.Result.Message != kedaText || answer.Result.Reason != "Forbidden" || len(answer.Result.Details.Causes) != 1 {
@@ -110,7 +110,7 @@ func TestRefusalNamesTheField(t *testing.T) {
 	}
 }
 
-// The settings of the namespace count, and those of the cluster for a ClusterServingRuntime.
+// The settings of the namespace apply; for a ClusterServingRuntime, those of the cluster.
 func TestSettingsOfTheNamespaceCount(t *testing.T) {
 	var asked []string
 	v := &validator{func(_ context.Context, namespace string) []string {

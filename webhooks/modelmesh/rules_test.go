@@ -8,7 +8,7 @@ import (
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// scaled are the annotations of a runtime with an autoscaler; further ones override them, and "-" removes one.
+// scaled returns the annotations of a runtime with an autoscaler, with overrides; "-" removes one.
 func scaled(more ...string) map[string]string {
 	annotations := map[string]string{
 		mm.AnnotationAutoscalerClass: "hpa", mm.AnnotationMetric: "cpu", mm.AnnotationTarget: "75", mm.AnnotationMinScale: "2", mm.AnnotationMaxScale: "3",
@@ -34,7 +34,7 @@ const (
 	smallMax  = "The max replicas should be same or bigger than min replicas."
 )
 
-// Section 7: every rule, in its words. [modelmesh-1] to [modelmesh-8]
+// Section 7: every rule, with its message. [modelmesh-1] to [modelmesh-8]
 func TestRules(t *testing.T) {
 	cases := map[string]struct {
 		annotations map[string]string
@@ -100,7 +100,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// [modelmesh-9] [modelmesh-10] What the rules let pass means what the chapter says, and nothing of it is put aside later.
+// [modelmesh-9] [modelmesh-10] Admitted annotations have the documented meaning and are not ignored later.
 func TestWhatPassesIsUnderstood(t *testing.T) {
 	off := mm.Autoscale{Metric: "cpu", Target: 80, Min: 1, Max: 1}
 	on := func(change func(*mm.Autoscale)) mm.Autoscale {
@@ -116,7 +116,7 @@ func TestWhatPassesIsUnderstood(t *testing.T) {
 	cases := map[string]struct {
 		annotations map[string]string
 		want        mm.Autoscale
-		// refused combinations have a meaning all the same: the webhook may have been away.
+		// denied combinations have a meaning too: they may be stored while the webhook is unavailable.
 		refused bool
 	}{
 		"nothing":         {nil, off, false},
@@ -139,7 +139,7 @@ func TestWhatPassesIsUnderstood(t *testing.T) {
 	}
 }
 
-// [M6] Numbers outside of what KServe's types hold.
+// [M6] Numbers out of the range of the types of KServe.
 func TestUnreadable(t *testing.T) {
 	for n, bad := range map[int64]bool{-1: true, 0: false, 1: false, 65535: false, 65536: true, 70000: true} {
 		found := validateEncoding("", &v1alpha1.ServingRuntimeSpec{Replicas: &n})

@@ -18,7 +18,7 @@ import (
 
 func testLogger(t *testing.T) logr.Logger { return testr.New(t) }
 
-// M27: whether there is an address is known from the resolver, not read from the text of an error.
+// M27: the resolver determines whether there is an address, not the text of an error.
 func TestNoCallIsMadeWithoutAnAddress(t *testing.T) {
 	p, notified := newPool(t)
 	r := &routing{}
@@ -87,7 +87,7 @@ func TestErrorsKeepTheirStatus(t *testing.T) {
 	}
 }
 
-// M21: getVModelStatus had no limit.
+// M21: getVModelStatus had no timeout.
 func TestEveryCallHasALimit(t *testing.T) {
 	p, _ := newPool(t)
 	r := &routing{answer: func(ctx context.Context) error {
@@ -140,7 +140,7 @@ func TestCallsAreSpreadOverThePods(t *testing.T) {
 	}
 }
 
-// [modelmesh-91] M31: pods that ask for a client certificate see that of the namespace, also after a rotation.
+// [modelmesh-91] M31: pods that require a client certificate receive that of the namespace, also after a rotation.
 func TestTLSOfANamespace(t *testing.T) {
 	p, notified := newPool(t)
 	pair := pairOf(t, "modelmesh-serving.fraud")
@@ -160,7 +160,7 @@ func TestTLSOfANamespace(t *testing.T) {
 	if err := p.Ensure("fraud", broken); err == nil {
 		t.Fatal("a pair that is none must be refused")
 	}
-	must(t, ask()) // the client of before stays in force
+	must(t, ask()) // the previous client is kept
 
 	stop()
 	rotated := pairOf(t, "modelmesh-serving.fraud")
@@ -298,7 +298,7 @@ func TestAddressesOfOtherServicesNotifyNoSubscriber(t *testing.T) {
 	}
 }
 
-// A client that comes before its addresses may have reported already that there is none, so their arrival is notified.
+// A client created before its addresses may have reported ErrNoAddress already, so their arrival is notified.
 func TestAClientThatComesBeforeItsAddresses(t *testing.T) {
 	p, notified := newPool(t)
 	must(t, p.Ensure("fraud", target(8033)))

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// addressList are those that the connection of a namespace uses.
+// addressList returns the addresses that the connection of a namespace uses.
 func addressList(p *Pool, namespace string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -18,7 +18,7 @@ func addressList(p *Pool, namespace string) []string {
 	return nil
 }
 
-// [modelmesh-53] A connection has the addresses of its Service when it is made and after each change; one that was closed gets none.
+// [modelmesh-53] A connection has the addresses of its Service at creation and after each change. A closed connection gets none.
 func TestAddressesReachTheConnectionOfTheService(t *testing.T) {
 	p, _ := newPool(t)
 	p.SetEndpointSlices(fraud, at(8033, "1.2.3.4"))

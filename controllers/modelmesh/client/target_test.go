@@ -110,7 +110,7 @@ func TestEndpointSlicesReachThePool(t *testing.T) {
 	}
 }
 
-// The name by which gRPC decides about proxies ends in .svc, and the certificate of a pod bears <service>.<namespace>.
+// The name by which gRPC selects a proxy ends in .svc. The certificate of a pod contains <service>.<namespace>.
 func TestWhatGRPCReceives(t *testing.T) {
 	pair := pairOf(t, "mesh.fraud")
 	for name, tc := range map[string]struct {

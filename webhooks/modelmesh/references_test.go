@@ -11,7 +11,7 @@ import (
 	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-// A device that is claimed by name needs the permission to use it, as in pods of other kinds.
+// A ResourceClaim referenced by name requires the permission to use it, as in other pods.
 func TestDevicesNeedPermission(t *testing.T) {
 	rules := author.Rules{Mode: author.Enforce, Level: author.Baseline, Namespace: "opendatahub"}
 	none := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
@@ -27,7 +27,7 @@ func TestDevicesNeedPermission(t *testing.T) {
 	}
 }
 
-// Publishing models, or removing their login, needs the permission to create pods. Ending a publication needs none.
+// Publishing models, or removing authentication, requires the permission to create pods. Ending a publication does not.
 func TestPublicationNeedsPermission(t *testing.T) {
 	rules := author.Rules{Mode: author.Enforce, Level: author.Baseline, Namespace: "opendatahub"}
 	none := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
