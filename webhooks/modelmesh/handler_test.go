@@ -100,7 +100,7 @@ func TestAnswers(t *testing.T) {
 }
 
 // A denial names the field in its details. The message contains only the text that clients compare.
-func TestRefusalNamesTheField(t *testing.T) {
+func TestDenialNamesField(t *testing.T) {
 	answer := (&validator{adapters}).Handle(t.Context(), ask(keda, ""))
 	if answer.Result.Message != kedaText || answer.Result.Reason != "Forbidden" || len(answer.Result.Details.Causes) != 1 {
 		t.Fatalf("%+v", answer.Result)
@@ -111,7 +111,7 @@ func TestRefusalNamesTheField(t *testing.T) {
 }
 
 // The settings of the namespace apply; for a ClusterServingRuntime, those of the cluster.
-func TestSettingsOfTheNamespaceCount(t *testing.T) {
+func TestUsesSettingsOfNamespace(t *testing.T) {
 	var asked []string
 	v := &validator{func(_ context.Context, namespace string) []string {
 		asked = append(asked, namespace)

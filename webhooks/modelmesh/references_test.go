@@ -12,7 +12,7 @@ import (
 )
 
 // A ResourceClaim referenced by name requires the permission to use it, as in other pods.
-func TestDevicesNeedPermission(t *testing.T) {
+func TestResourceClaimsRequirePermission(t *testing.T) {
 	rules := author.Rules{Mode: author.Enforce, Level: author.Baseline, Namespace: "opendatahub"}
 	none := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 		return false, nil
@@ -28,7 +28,7 @@ func TestDevicesNeedPermission(t *testing.T) {
 }
 
 // Publishing models, or removing authentication, requires the permission to create pods. Ending a publication does not.
-func TestPublicationNeedsPermission(t *testing.T) {
+func TestPublicationRequiresPermission(t *testing.T) {
 	rules := author.Rules{Mode: author.Enforce, Level: author.Baseline, Namespace: "opendatahub"}
 	none := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 		return false, nil

@@ -101,7 +101,7 @@ func TestRules(t *testing.T) {
 }
 
 // [modelmesh-9] [modelmesh-10] Admitted annotations have the documented meaning and are not ignored later.
-func TestWhatPassesIsUnderstood(t *testing.T) {
+func TestAdmittedAnnotationsAreEffective(t *testing.T) {
 	off := mm.Autoscale{Metric: "cpu", Target: 80, Min: 1, Max: 1}
 	on := func(change func(*mm.Autoscale)) mm.Autoscale {
 		a := off

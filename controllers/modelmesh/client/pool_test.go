@@ -19,7 +19,7 @@ import (
 func testLogger(t *testing.T) logr.Logger { return testr.New(t) }
 
 // M27: the resolver determines whether there is an address, not the text of an error.
-func TestNoCallIsMadeWithoutAnAddress(t *testing.T) {
+func TestNoCallWithoutReadyAddress(t *testing.T) {
 	p, notified := newPool(t)
 	r := &routing{}
 	port, _ := serve(t, "127.0.0.1:0", r, nil)
@@ -60,7 +60,7 @@ func TestNoCallIsMadeWithoutAnAddress(t *testing.T) {
 	}
 }
 
-func TestPodsThatGoDuringACall(t *testing.T) {
+func TestPodsDeletedDuringCall(t *testing.T) {
 	p, _ := newPool(t)
 	r := &routing{answer: func(context.Context) error {
 		p.SetEndpointSlices(fraud, nil)
@@ -88,7 +88,7 @@ func TestErrorsKeepTheirStatus(t *testing.T) {
 }
 
 // M21: getVModelStatus had no timeout.
-func TestEveryCallHasALimit(t *testing.T) {
+func TestEveryCallHasTimeout(t *testing.T) {
 	p, _ := newPool(t)
 	r := &routing{answer: func(ctx context.Context) error {
 		deadline, found := ctx.Deadline()
@@ -109,7 +109,7 @@ func TestEveryCallHasALimit(t *testing.T) {
 	}
 }
 
-func TestCallsAreSpreadOverThePods(t *testing.T) {
+func TestBalancesCallsOverPods(t *testing.T) {
 	p, _ := newPool(t)
 	one, two := &routing{}, &routing{}
 	port, _ := serve(t, "127.0.0.1:0", one, nil)
@@ -187,7 +187,7 @@ func TestTLSOfANamespace(t *testing.T) {
 	}
 }
 
-func TestAFixedEndpoint(t *testing.T) {
+func TestFixedEndpoint(t *testing.T) {
 	p, _ := newPool(t)
 	r := &routing{}
 	port, _ := serve(t, "127.0.0.1:0", r, nil)
@@ -203,7 +203,7 @@ func TestAFixedEndpoint(t *testing.T) {
 	}
 }
 
-func TestWhenTheClientOfANamespaceIsReplaced(t *testing.T) {
+func TestEnsureReplacesClientOnChange(t *testing.T) {
 	pair, other := pairOf(t, "modelmesh-serving.fraud"), pairOf(t, "modelmesh-serving.fraud")
 	for name, tc := range map[string]struct {
 		tls    *KeyPair
@@ -243,7 +243,7 @@ func TestWhenTheClientOfANamespaceIsReplaced(t *testing.T) {
 	}
 }
 
-func TestTargetsThatAreRefused(t *testing.T) {
+func TestEnsureRejectsInvalidTargets(t *testing.T) {
 	p, notified := newPool(t)
 	if err := p.Ensure("fraud", Target{Service: "mesh", Port: 8033, Endpoint: "%zz:///"}); err == nil {
 		t.Error("no error")
@@ -299,7 +299,7 @@ func TestAddressesOfOtherServicesNotifyNoSubscriber(t *testing.T) {
 }
 
 // A client created before its addresses may have reported ErrNoAddress already, so their arrival is notified.
-func TestAClientThatComesBeforeItsAddresses(t *testing.T) {
+func TestClientCreatedBeforeAddresses(t *testing.T) {
 	p, notified := newPool(t)
 	must(t, p.Ensure("fraud", target(8033)))
 	notified()

@@ -34,7 +34,7 @@ func drawSlices(t *rapid.T) []discoveryv1.EndpointSlice {
 }
 
 // For any order and repetition of slices, the addresses are those of ready pods, sorted and unique.
-func TestAddressesAreThoseOfReadyPods(t *testing.T) {
+func TestReadyAddressesOfDrawnSlices(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		endpoints := drawSlices(t)
 		want := map[string]bool{}
@@ -58,7 +58,7 @@ func TestAddressesAreThoseOfReadyPods(t *testing.T) {
 }
 
 // For any interleaving of changes and connections, the last addresses are those of the last state.
-func TestTheLastAddressesAreThoseOfTheLastState(t *testing.T) {
+func TestLastAddressesMatchLastState(t *testing.T) {
 	const rounds, writers = 50, 8
 	p, _ := newPool(t)
 	var all sync.WaitGroup

@@ -33,7 +33,7 @@ func (l lingering) Watch(ctx context.Context, prefix string, after int64, handle
 }
 
 // A namespace whose label is removed and added again is still reported as watched: the end of the previous watches deletes no metric.
-func TestForgottenAndServedAgain(t *testing.T) {
+func TestEnsureAfterForgetKeepsGauge(t *testing.T) {
 	watchingGauge.Reset()
 	f := newFixture(t)
 	let := make(chan struct{})
@@ -72,7 +72,7 @@ func (f *flood) Watch(ctx context.Context, prefix string, _ int64, handle func([
 }
 
 // The number of known keys is bounded, independent of the etcd.
-func TestAWatchHasAnEnd(t *testing.T) {
+func TestKnownKeysAreBounded(t *testing.T) {
 	w := &prefixWatch{
 		client: &flood{meshetcd.MaxKeys * 2}, prefix: "p/", gauge: watchingGauge.WithLabelValues("n", "p"), clock: clock.RealClock{}, log: logr.Discard(), notify: func(Event) {},
 		parseEvent: func(id string, _ []byte) (Event, error) { return Event{Name: id}, nil },

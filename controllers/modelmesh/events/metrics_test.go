@@ -34,7 +34,7 @@ func shown(t *testing.T) map[string]float64 {
 }
 
 // The gauge has a series for each watched namespace, and none for a forgotten one.
-func TestStateOfWatchesIsShown(t *testing.T) {
+func TestWatchingGauge(t *testing.T) {
 	watchingGauge.Reset()
 	f := newFixture(t)
 	expect := func(what string, want map[string]float64) {

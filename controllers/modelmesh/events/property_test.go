@@ -131,7 +131,7 @@ func (w *world) verify(t *rapid.T, changed map[string]bool) {
 }
 
 // M32: for any changes during a watch and between watches, it emits an event for every owner whose vmodel changed, and for no other.
-func TestEventsAreWhatChanged(t *testing.T) {
+func TestEventsMatchChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
 		w.back(t)

@@ -20,7 +20,7 @@ func isvc(namespace, name string) Event {
 	return Event{Source: "isvc", Namespace: namespace, Name: name}
 }
 
-func TestBasesOfKeys(t *testing.T) {
+func TestKeyPrefix(t *testing.T) {
 	for want, got := range map[string]string{
 		"root/mm/mesh":            KeyPrefix("root", "home", "home", "mesh"),
 		"root/mm_ns/fraud/mm/svc": KeyPrefix("root", "home", "fraud", "svc"),
@@ -51,7 +51,7 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-func TestIDsOfConcreteModels(t *testing.T) {
+func TestParseModelID(t *testing.T) {
 	for id, want := range map[string][2]string{
 		"digits__isvc-6b2eb0b8bf":         {"isvc", "digits"},
 		"digits.v2-a__ksp-7702c1b55a":     {"ksp", "digits.v2-a"},
@@ -74,7 +74,7 @@ func TestIDsOfConcreteModels(t *testing.T) {
 	}
 }
 
-func TestWhatThereIsAndWhatChanges(t *testing.T) {
+func TestNotifiesOfListAndChanges(t *testing.T) {
 	f := newFixture(t).start(t)
 	etcd := f.stores["a"]
 	etcd.put(fraud+"/vmodels/digits", `{"o":"isvc"}`)
@@ -115,7 +115,7 @@ func TestWhatThereIsAndWhatChanges(t *testing.T) {
 }
 
 // M32: the watches of a namespace end when it is forgotten.
-func TestLifeOfTheWatches(t *testing.T) {
+func TestEnsureAndForgetWatches(t *testing.T) {
 	f := newFixture(t)
 	f.Ensure("fraud", "mesh")
 	f.connect(t, "a", "root")
@@ -146,7 +146,7 @@ func TestLifeOfTheWatches(t *testing.T) {
 	f.watched(t, "a", fraud)
 }
 
-func TestANewSecret(t *testing.T) {
+func TestReconnectsOnNewSecret(t *testing.T) {
 	f := newFixture(t).start(t)
 	a, b := f.stores["a"], f.stores["b"]
 	a.put(fraud+"/vmodels/stays", `{}`)
@@ -205,7 +205,7 @@ func TestCompaction(t *testing.T) {
 }
 
 // A store that lost its data restarts its revisions: they must not be compared with the previous ones.
-func TestAStoreThatLostEverything(t *testing.T) {
+func TestStoreWithResetRevisions(t *testing.T) {
 	f := newFixture(t).start(t)
 	f.stores["a"].put(fraud+"/vmodels/digits", `{}`)
 	f.Ensure("fraud", "mesh")
@@ -268,7 +268,7 @@ func (f *fixture) resume(t *testing.T, watches int) {
 	f.clock.Step(2 * maxBackoff)
 }
 
-func TestPausesGrowAndShrink(t *testing.T) {
+func TestBackoffGrowsAndResets(t *testing.T) {
 	clk := &pauses{FakeClock: newFixture(t).clock}
 	down := newStore()
 	down.fail(errors.New("no"))
@@ -309,7 +309,7 @@ func TestPausesGrowAndShrink(t *testing.T) {
 }
 
 // M30: a namespace may use a separate etcd, whose prefix belongs to it alone.
-func TestAnEtcdOfANamespace(t *testing.T) {
+func TestSeparateEtcdOfNamespace(t *testing.T) {
 	f := newFixture(t).start(t)
 	own := map[string][]byte{"store": []byte("b"), "root": []byte("mine")}
 	for _, data := range []map[string][]byte{own, nil} {
@@ -371,7 +371,7 @@ func TestAnEtcdOfANamespace(t *testing.T) {
 	}
 }
 
-func TestManyNamespacesAtOnce(t *testing.T) {
+func TestConcurrentNamespaces(t *testing.T) {
 	f := newFixture(t).start(t)
 	f.connect(t, "a", "")
 	var want []Event
@@ -397,7 +397,7 @@ func TestManyNamespacesAtOnce(t *testing.T) {
 	})
 }
 
-func TestAnEndedStreamOnlyRemembers(t *testing.T) {
+func TestStoppedWatcherStartsNoWatch(t *testing.T) {
 	f := newFixture(t)
 	ctx, cancel := withCancel(t)
 	cancel()
