@@ -9,9 +9,8 @@ import (
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// FuzzServingRuntime sends whatever there is through the webhook and through everything that is derived from a runtime without
-// reading other objects. Nothing panics; every refusal has a message; what is stored can be changed back to itself; and what
-// is admitted without a warning is understood without one.
+// FuzzServingRuntime sends arbitrary runtimes through the webhook and through all functions of a runtime alone. Nothing panics; every denial
+// has a message; a stored runtime can be updated to itself; and a runtime admitted without a warning has no error.
 func FuzzServingRuntime(f *testing.F) {
 	for _, object := range []string{good, single, unmarked, keda, test, many, fewer, manyOnce, reserved, https, leaving, quantity, `{`, `null`, `{"spec":[]}`} {
 		for _, old := range []string{"", good, keda, many, leaving} {
@@ -40,7 +39,7 @@ func FuzzServingRuntime(f *testing.F) {
 	})
 }
 
-// derive calls what works on runtimes alone.
+// derive calls the functions that depend on the runtime alone.
 func derive(t *testing.T, r *v1alpha1.ServingRuntime, praised bool) {
 	t.Helper()
 	labels := mm.Labels(r.Name, &r.Spec, true)

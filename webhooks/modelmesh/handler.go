@@ -19,14 +19,14 @@ import (
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// off is what users get while the component does not run.
-const off = author.DisabledComponent("the component modelmesh is switched off: the runtime is stored unchanged, but the operator does not reconcile it")
+// disabledHandler is the handler while the component is disabled.
+const disabledHandler = author.DisabledComponent("the component modelmesh is switched off: the runtime is stored unchanged, but the operator does not reconcile it")
 
-// ServerTypes returns the types of servers for which there are adapters in a namespace, by the settings of the moment; the
-// namespace is empty for a ClusterServingRuntime. It is called with every request.
+// ServerTypes returns the server types with an adapter in a namespace, according to the current settings. The namespace is empty for a
+// ClusterServingRuntime.
 type ServerTypes func(ctx context.Context, namespace string) []string
 
-// validator answers for runtimes of both scopes, which look the same.
+// validator validates runtimes of both scopes, which have the same type of spec.
 type validator struct{ serverTypes ServerTypes }
 
 // Handle implements admission.Handler.
@@ -34,63 +34,62 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 	if !author.IsWrite(request) {
 		return admission.Allowed("")
 	}
-	now, err := decode(request.Object.Raw)
+	current, err := decodeRuntime(request.Object.Raw)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	before := &v1alpha1.ServingRuntime{}
+	old := &v1alpha1.ServingRuntime{}
 	if request.Operation == admissionv1.Update {
-		if before, err = decode(request.OldObject.Raw); err != nil {
+		if old, err = decodeRuntime(request.OldObject.Raw); err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
 	}
-	if before.DeletionTimestamp != nil {
-		return admission.Allowed("") // its end must not depend on us
+	if old.DeletionTimestamp != nil {
+		return admission.Allowed("") // deletion must not depend on this webhook
 	}
-	return v.answer(ctx, request.Namespace, now, before)
+	return v.validate(ctx, request.Namespace, current, old)
 }
 
-// answer judges a runtime against the rules, and against what it was.
-func (v *validator) answer(ctx context.Context, namespace string, now, before *v1alpha1.ServingRuntime) admission.Response {
+// validate validates a runtime. It denies only errors that the stored runtime does not have.
+func (v *validator) validate(ctx context.Context, namespace string, current, old *v1alpha1.ServingRuntime) admission.Response {
 	var known []string
-	if found := unreadable(now.Malformed, &now.Spec); found != nil {
-		if was := unreadable(before.Malformed, &before.Spec); was == nil || *was != *found {
-			return refusal(http.StatusBadRequest, metav1.StatusReasonBadRequest, found)
+	if found := validateEncoding(current.Malformed, &current.Spec); found != nil {
+		if previous := validateEncoding(old.Malformed, &old.Spec); previous == nil || *previous != *found {
+			return denied(http.StatusBadRequest, metav1.StatusReasonBadRequest, found)
 		}
 		known = append(known, found.message)
 	}
-	if !mm.IsMultiModel(&now.Spec) {
+	if !mm.IsMultiModel(&current.Spec) {
 		return allowed(known)
 	}
-	if found := contradiction(now.Annotations, &now.Spec); found != nil {
-		if !mm.IsMultiModel(&before.Spec) || !same(found, contradiction(before.Annotations, &before.Spec)) {
-			return refusal(http.StatusForbidden, metav1.StatusReasonForbidden, found)
+	if found := validateAutoscaling(current.Annotations, &current.Spec); found != nil {
+		if !mm.IsMultiModel(&old.Spec) || !sameViolation(found, validateAutoscaling(old.Annotations, &old.Spec)) {
+			return denied(http.StatusForbidden, metav1.StatusReasonForbidden, found)
 		}
 		known = append(known, found.field+": "+found.message)
 	}
-	return allowed(append(known, v.news(ctx, namespace, now, before)...))
+	return allowed(append(known, v.newWarnings(ctx, namespace, current, old)...))
 }
 
-// allowed lets a runtime pass.
 func allowed(warnings []string) admission.Response {
 	return author.AddWarnings(admission.Allowed(""), warnings)
 }
 
-// news returns the warnings that the user was not given with the runtime before.
-func (v *validator) news(ctx context.Context, namespace string, now, before *v1alpha1.ServingRuntime) []string {
+// newWarnings returns the warnings that do not apply to the stored runtime.
+func (v *validator) newWarnings(ctx context.Context, namespace string, current, old *v1alpha1.ServingRuntime) []string {
 	types := v.serverTypes(ctx, namespace)
-	texts := mm.Warnings(&now.Spec, types)
-	if !mm.IsMultiModel(&before.Spec) {
+	texts := mm.Warnings(&current.Spec, types)
+	if !mm.IsMultiModel(&old.Spec) {
 		return texts
 	}
-	given := mm.Warnings(&before.Spec, types)
-	return slices.DeleteFunc(texts, func(text string) bool { return slices.Contains(given, text) })
+	oldWarnings := mm.Warnings(&old.Spec, types)
+	return slices.DeleteFunc(texts, func(text string) bool { return slices.Contains(oldWarnings, text) })
 }
 
-func same(a, b *violation) bool { return a != nil && b != nil && *a == *b }
+func sameViolation(a, b *violation) bool { return a != nil && b != nil && *a == *b }
 
-// decode reads a runtime of either scope.
-func decode(raw []byte) (*v1alpha1.ServingRuntime, error) {
+// decodeRuntime decodes a runtime of either scope.
+func decodeRuntime(raw []byte) (*v1alpha1.ServingRuntime, error) {
 	r := &v1alpha1.ServingRuntime{}
 	if err := json.Unmarshal(raw, r); err != nil {
 		return nil, fmt.Errorf("reading the object of the request: %w", err)
@@ -98,8 +97,8 @@ func decode(raw []byte) (*v1alpha1.ServingRuntime, error) {
 	return r, nil
 }
 
-// refusal carries the exact words in the message, and where the fault is beside it.
-func refusal(code int32, reason metav1.StatusReason, found *violation) admission.Response {
+// denied returns a denial with the message of the violation, and its field in the details.
+func denied(code int32, reason metav1.StatusReason, found *violation) admission.Response {
 	response := admission.Denied(found.message)
 	response.Result.Code, response.Result.Reason = code, reason
 	response.Result.Details = &metav1.StatusDetails{
@@ -109,41 +108,41 @@ func refusal(code int32, reason metav1.StatusReason, found *violation) admission
 	return response
 }
 
-// ValidatePath is the path of the webhook. Configurations in clusters call it.
+// ValidatePath is the path of the webhook in the ValidatingWebhookConfiguration.
 const ValidatePath = "/validate-serving-modelmesh-io-v1alpha1-servingruntime"
 
-// ValidatingConfiguration is the object that leads to the webhook. It has the name of the one that it replaces.
+// ValidatingConfiguration is the name of the ValidatingWebhookConfiguration, the same as in the legacy operator.
 const ValidatingConfiguration = "modelmesh-servingruntime.serving.kserve.io"
 
-// Register adds the webhook to the server of the manager. While the component is switched off only the author is judged, with a
-// warning.
+// Register adds the webhook to the server of the manager. While the component is disabled, it only checks the rights of the author and
+// warns.
 func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, serverTypes ServerTypes) {
-	var next admission.Handler = off
+	var next admission.Handler = disabledHandler
 	if enabled {
 		next = &validator{serverTypes}
 	}
-	handler := guards.Wrap(next, v1alpha1.GroupVersion.WithKind("ServingRuntime").GroupKind(), usesOf)
+	handler := guards.Wrap(next, v1alpha1.GroupVersion.WithKind("ServingRuntime").GroupKind(), referencesOfObject)
 	mgr.GetWebhookServer().Register(ValidatePath, &admission.Webhook{Handler: handler})
 }
 
-func usesOf(rules author.Rules, raw []byte, namespace string) (author.References, error) {
-	r, err := decode(raw)
-	if err != nil || !mm.IsMultiModel(&r.Spec) { // for all other runtimes the manager makes no pods
+func referencesOfObject(rules author.Rules, raw []byte, namespace string) (author.References, error) {
+	r, err := decodeRuntime(raw)
+	if err != nil || !mm.IsMultiModel(&r.Spec) { // the operator creates pods only for multi-model runtimes
 		return author.References{}, err
 	}
-	u := Uses(rules, &r.Spec, namespace)
+	u := References(rules, &r.Spec, namespace)
 	if at := field.NewPath("metadata", "annotations"); r.Annotations[mm.AnnotationRoute] == mm.Enabled {
 		u.Add(author.RuntimeAnnotation, mm.AnnotationRoute, at.Key(mm.AnnotationRoute))
-		if r.Annotations[mm.AnnotationAuth] != mm.Enabled { // models that are published without a login
+		if r.Annotations[mm.AnnotationAuth] != mm.Enabled { // models are published without authentication
 			u.Add(author.RuntimeAnnotation, mm.AnnotationRoute+" without "+mm.AnnotationAuth, at.Key(mm.AnnotationAuth))
 		}
 	}
 	return u, nil
 }
 
-// Uses lists what the pods of a runtime for ModelMesh use by the word of its author. The namespace is empty for those of a
-// ClusterServingRuntime, which run in all that are served.
-func Uses(rules author.Rules, spec *v1alpha1.ServingRuntimeSpec, namespace string) author.References {
+// References returns the references in the spec of a runtime for ModelMesh. The namespace is empty for a ClusterServingRuntime, which runs
+// in all served namespaces.
+func References(rules author.Rules, spec *v1alpha1.ServingRuntimeSpec, namespace string) author.References {
 	path := field.NewPath("spec")
 	pod := &corev1.PodSpec{Containers: spec.Containers, Volumes: spec.Volumes, ImagePullSecrets: spec.ImagePullSecrets, ResourceClaims: spec.ResourceClaims}
 	u := author.References{Namespace: namespace}

@@ -47,7 +47,7 @@ func TestAnswers(t *testing.T) {
 	cases := map[string]struct {
 		object, old string
 		code        int32
-		// message begins the refusal, warnings begin the warnings.
+		// message is a prefix of the denial, warnings are prefixes of the warnings.
 		message  string
 		warnings []string
 	}{
@@ -99,8 +99,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A refusal names the field for programs; its message is the text alone, as programs know it.
-func TestRefusalNamesTheField(t *testing.T) {
+// A denial names the field in its details. The message contains only the text that clients compare.
+func TestDenialNamesField(t *testing.T) {
 	answer := (&validator{adapters}).Handle(t.Context(), ask(keda, ""))
 	if answer.Result.Message != kedaText || answer.Result.Reason != "Forbidden" || len(answer.Result.Details.Causes) != 1 {
 		t.Fatalf("%+v", answer.Result)
@@ -110,8 +110,8 @@ func TestRefusalNamesTheField(t *testing.T) {
 	}
 }
 
-// The settings of the namespace count, and those of the cluster for a ClusterServingRuntime.
-func TestSettingsOfTheNamespaceCount(t *testing.T) {
+// The settings of the namespace apply; for a ClusterServingRuntime, those of the cluster.
+func TestUsesSettingsOfNamespace(t *testing.T) {
 	var asked []string
 	v := &validator{func(_ context.Context, namespace string) []string {
 		asked = append(asked, namespace)
@@ -137,8 +137,8 @@ func TestOtherOperationsPass(t *testing.T) {
 }
 
 func TestSwitchedOff(t *testing.T) {
-	answer := off.Handle(t.Context(), ask(keda, ""))
-	if !answer.Allowed || !slices.Equal(answer.Warnings, []string{string(off)}) {
+	answer := disabledHandler.Handle(t.Context(), ask(keda, ""))
+	if !answer.Allowed || !slices.Equal(answer.Warnings, []string{string(disabledHandler)}) {
 		t.Errorf("%+v", answer)
 	}
 }

@@ -9,23 +9,21 @@ import (
 )
 
 const (
-	// autoscalerExternal is known to KServe and of no use here.
+	// autoscalerExternal is a class of KServe without effect in ModelMesh.
 	autoscalerExternal = "external"
-	// noReplicas is how KServe's types say that nothing is set.
-	noReplicas = mm.MaxReplicas
+	// unsetReplicas is the value of unset replicas in the types of KServe.
+	unsetReplicas = mm.MaxReplicas
 )
 
-// violation is a reason to refuse a runtime.
+// violation is an invalid field with the message for the user.
 type violation struct {
-	// field that is at fault.
-	field string
-	// message is what the user gets.
+	field   string
 	message string
 }
 
-// unreadable returns what keeps other programs from reading the runtime; nil for nothing. One such object hides the lists of all
-// runtimes from them, so it is refused whatever it is for.
-func unreadable(malformed string, spec *v1alpha1.ServingRuntimeSpec) *violation {
+// validateEncoding returns a value that other clients cannot decode, or nil. One such object breaks their lists of all runtimes, so it is
+// denied for runtimes of KServe too.
+func validateEncoding(malformed string, spec *v1alpha1.ServingRuntimeSpec) *violation {
 	if malformed != "" {
 		return &violation{"spec", malformed + ": correct the value"}
 	}
@@ -35,60 +33,60 @@ func unreadable(malformed string, spec *v1alpha1.ServingRuntimeSpec) *violation 
 	return nil
 }
 
-// contradiction returns the first rule of autoscaling that a runtime for ModelMesh breaks, in the words and in the order of the
-// original; nil for none. Unlike there, the class none is no mistake.
-func contradiction(annotations map[string]string, spec *v1alpha1.ServingRuntimeSpec) *violation {
-	class, given := annotations[mm.AnnotationAutoscalerClass]
+// validateAutoscaling returns the first violated autoscaling rule, in the order and with the messages of the legacy webhook, or nil. In
+// contrast to that webhook, the class none is valid.
+func validateAutoscaling(annotations map[string]string, spec *v1alpha1.ServingRuntimeSpec) *violation {
+	class, found := annotations[mm.AnnotationAutoscalerClass]
 	switch {
 	case class == autoscalerExternal:
-		return about(mm.AnnotationAutoscalerClass, "unknown autoscaler class [external]")
-	case given && class != mm.AutoscalerHPA && class != mm.AutoscalerNone:
-		return about(mm.AnnotationAutoscalerClass, "["+class+"] is not a supported autoscaler class type.\n")
+		return annotationViolation(mm.AnnotationAutoscalerClass, "unknown autoscaler class [external]")
+	case found && class != mm.AutoscalerHPA && class != mm.AutoscalerNone:
+		return annotationViolation(mm.AnnotationAutoscalerClass, "["+class+"] is not a supported autoscaler class type.\n")
 	}
 	scaled := class == mm.AutoscalerHPA
-	if metric, given := annotations[mm.AnnotationMetric]; scaled && given && metric != mm.MetricCPU && metric != mm.MetricMemory {
-		return about(mm.AnnotationMetric, "["+metric+"] is not a supported metric.\n")
+	if metric, found := annotations[mm.AnnotationMetric]; scaled && found && metric != mm.MetricCPU && metric != mm.MetricMemory {
+		return annotationViolation(mm.AnnotationMetric, "["+metric+"] is not a supported metric.\n")
 	}
-	if target, err := number(annotations, mm.AnnotationTarget, 1); err != nil || target < 1 || target > 100 {
-		return about(mm.AnnotationTarget, "The target utilization percentage should be a [1-100] integer.")
+	if target, err := parseInt32(annotations, mm.AnnotationTarget, 1); err != nil || target < 1 || target > 100 {
+		return annotationViolation(mm.AnnotationTarget, "The target utilization percentage should be a [1-100] integer.")
 	}
 	if !scaled {
 		return nil
 	}
-	if spec.Replicas != nil && *spec.Replicas != noReplicas {
+	if spec.Replicas != nil && *spec.Replicas != unsetReplicas {
 		return &violation{"spec.replicas", "Autoscaler is enabled and also replicas variable set. You can not set both."}
 	}
-	return scaleContradiction(annotations)
+	return validateScaleBounds(annotations)
 }
 
-// scaleContradiction looks at the bounds of the number of pods.
-func scaleContradiction(annotations map[string]string) *violation {
-	least, err := number(annotations, mm.AnnotationMinScale, 1)
+// validateScaleBounds validates the minimum and maximum number of pods.
+func validateScaleBounds(annotations map[string]string) *violation {
+	minScale, err := parseInt32(annotations, mm.AnnotationMinScale, 1)
 	if err != nil {
-		return about(mm.AnnotationMinScale, "The min replicas should be a integer.")
+		return annotationViolation(mm.AnnotationMinScale, "The min replicas should be a integer.")
 	}
-	if least < 1 {
-		return about(mm.AnnotationMinScale, "The min replicas should be more than 0")
+	if minScale < 1 {
+		return annotationViolation(mm.AnnotationMinScale, "The min replicas should be more than 0")
 	}
-	most, err := number(annotations, mm.AnnotationMaxScale, 1)
+	maxScale, err := parseInt32(annotations, mm.AnnotationMaxScale, 1)
 	if err != nil {
-		return about(mm.AnnotationMaxScale, "The max replicas should be a integer.")
+		return annotationViolation(mm.AnnotationMaxScale, "The max replicas should be a integer.")
 	}
-	if least > most {
-		return about(mm.AnnotationMaxScale, "The max replicas should be same or bigger than min replicas.")
+	if minScale > maxScale {
+		return annotationViolation(mm.AnnotationMaxScale, "The max replicas should be same or bigger than min replicas.")
 	}
 	return nil
 }
 
-func about(annotation, message string) *violation {
+func annotationViolation(annotation, message string) *violation {
 	return &violation{"metadata.annotations[" + annotation + "]", message}
 }
 
-// number reads an annotation, or returns what holds without it. Numbers that do not fit into what autoscalers have are errors.
-func number(annotations map[string]string, key string, otherwise int64) (int64, error) {
-	text, given := annotations[key]
-	if !given {
-		return otherwise, nil
+// parseInt32 returns an annotation as a 32-bit integer, or the default if it is not set.
+func parseInt32(annotations map[string]string, key string, defaultValue int64) (int64, error) {
+	text, found := annotations[key]
+	if !found {
+		return defaultValue, nil
 	}
 	return strconv.ParseInt(text, 10, 32)
 }

@@ -8,7 +8,7 @@ import (
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// scaled are the annotations of a runtime with an autoscaler; further ones override them, and "-" removes one.
+// scaled returns the annotations of a runtime with an autoscaler, with overrides; "-" removes one.
 func scaled(more ...string) map[string]string {
 	annotations := map[string]string{
 		mm.AnnotationAutoscalerClass: "hpa", mm.AnnotationMetric: "cpu", mm.AnnotationTarget: "75", mm.AnnotationMinScale: "2", mm.AnnotationMaxScale: "3",
@@ -34,7 +34,7 @@ const (
 	smallMax  = "The max replicas should be same or bigger than min replicas."
 )
 
-// Section 7: every rule, in its words. [modelmesh-1] to [modelmesh-8]
+// Section 7: every rule, with its message. [modelmesh-1] to [modelmesh-8]
 func TestRules(t *testing.T) {
 	cases := map[string]struct {
 		annotations map[string]string
@@ -86,7 +86,7 @@ func TestRules(t *testing.T) {
 		"memory in Mi, which the target never admitted": {annotations: scaled(mm.AnnotationMetric, "memory", mm.AnnotationTarget, "500"), want: badTarget},
 	}
 	for name, c := range cases {
-		got := contradiction(c.annotations, &v1alpha1.ServingRuntimeSpec{Replicas: c.replicas})
+		got := validateAutoscaling(c.annotations, &v1alpha1.ServingRuntimeSpec{Replicas: c.replicas})
 		if got == nil && c.want == "" {
 			continue
 		}
@@ -100,8 +100,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// [modelmesh-9] [modelmesh-10] What the rules let pass means what the chapter says, and nothing of it is put aside later.
-func TestWhatPassesIsUnderstood(t *testing.T) {
+// [modelmesh-9] [modelmesh-10] Admitted annotations have the documented meaning and are not ignored later.
+func TestAdmittedAnnotationsAreEffective(t *testing.T) {
 	off := mm.Autoscale{Metric: "cpu", Target: 80, Min: 1, Max: 1}
 	on := func(change func(*mm.Autoscale)) mm.Autoscale {
 		a := off
@@ -116,7 +116,7 @@ func TestWhatPassesIsUnderstood(t *testing.T) {
 	cases := map[string]struct {
 		annotations map[string]string
 		want        mm.Autoscale
-		// refused combinations have a meaning all the same: the webhook may have been away.
+		// denied combinations have a meaning too: they may be stored while the webhook is unavailable.
 		refused bool
 	}{
 		"nothing":         {nil, off, false},
@@ -133,24 +133,24 @@ func TestWhatPassesIsUnderstood(t *testing.T) {
 		if got != c.want || len(notes) > 0 {
 			t.Errorf("%s: got %+v with %v, want %+v", name, got, notes, c.want)
 		}
-		if found := contradiction(c.annotations, &v1alpha1.ServingRuntimeSpec{}); (found != nil) != c.refused {
+		if found := validateAutoscaling(c.annotations, &v1alpha1.ServingRuntimeSpec{}); (found != nil) != c.refused {
 			t.Errorf("%s: %+v", name, found)
 		}
 	}
 }
 
-// [M6] Numbers outside of what KServe's types hold.
+// [M6] Numbers out of the range of the types of KServe.
 func TestUnreadable(t *testing.T) {
 	for n, bad := range map[int64]bool{-1: true, 0: false, 1: false, 65535: false, 65536: true, 70000: true} {
-		found := unreadable("", &v1alpha1.ServingRuntimeSpec{Replicas: &n})
+		found := validateEncoding("", &v1alpha1.ServingRuntimeSpec{Replicas: &n})
 		if (found != nil) != bad {
 			t.Errorf("%d: %+v", n, found)
 		}
 	}
-	if found := unreadable("", &v1alpha1.ServingRuntimeSpec{}); found != nil {
+	if found := validateEncoding("", &v1alpha1.ServingRuntimeSpec{}); found != nil {
 		t.Errorf("%+v", found)
 	}
-	found := unreadable("spec.containers cannot be read: no", &v1alpha1.ServingRuntimeSpec{})
+	found := validateEncoding("spec.containers cannot be read: no", &v1alpha1.ServingRuntimeSpec{})
 	if found == nil || found.message != "spec.containers cannot be read: no: correct the value" {
 		t.Errorf("%+v", found)
 	}

@@ -18,7 +18,7 @@ import (
 	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-// serving is a manager of which only the webhook server is used.
+// serving is a manager with only a webhook server.
 type serving struct {
 	ctrl.Manager
 	server webhook.Server
@@ -26,7 +26,7 @@ type serving struct {
 
 func (s serving) GetWebhookServer() webhook.Server { return s.server }
 
-// The path answers in both states of the component, in the form of the API server.
+// The path returns an AdmissionReview while the component is enabled and while it is disabled.
 func TestRegister(t *testing.T) {
 	for _, enabled := range []bool{true, false} {
 		m := serving{server: webhook.NewServer(webhook.Options{})}
@@ -43,7 +43,7 @@ func TestRegister(t *testing.T) {
 		if err := json.Unmarshal(recorder.Body.Bytes(), answer); err != nil || answer.Response == nil {
 			t.Fatalf("%v: %d %s", err, recorder.Code, recorder.Body)
 		}
-		if answer.Response.UID != "u" || answer.Response.Allowed == enabled || slices.Equal(answer.Response.Warnings, []string{string(off)}) == enabled {
+		if answer.Response.UID != "u" || answer.Response.Allowed == enabled || slices.Equal(answer.Response.Warnings, []string{string(disabledHandler)}) == enabled {
 			t.Errorf("enabled %t: %+v", enabled, answer.Response)
 		}
 	}

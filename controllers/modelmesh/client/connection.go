@@ -81,8 +81,8 @@ var connectParams = grpc.ConnectParams{
 	MinConnectTimeout: 5 * time.Second,
 }
 
-// keepaliveParams closes a connection without acknowledgements, as after the failure of a node. Its pings are rare, because a grpc-java server
-// rejects pings more often than every five minutes.
+// keepaliveParams closes a connection whose data is not acknowledged within Timeout (TCP_USER_TIMEOUT), as after the failure of a node. It
+// does not rely on pings: grpc-java servers reject pings more often than every five minutes.
 var keepaliveParams = keepalive.ClientParameters{Time: 10 * time.Minute, Timeout: 15 * time.Second}
 
 // connection implements Client.

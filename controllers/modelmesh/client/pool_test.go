@@ -18,8 +18,8 @@ import (
 
 func testLogger(t *testing.T) logr.Logger { return testr.New(t) }
 
-// M27: whether there is an address is known from the resolver, not read from the text of an error.
-func TestNoCallIsMadeWithoutAnAddress(t *testing.T) {
+// M27: the resolver determines whether there is an address, not the text of an error.
+func TestNoCallWithoutReadyAddress(t *testing.T) {
 	p, notified := newPool(t)
 	r := &routing{}
 	port, _ := serve(t, "127.0.0.1:0", r, nil)
@@ -60,7 +60,7 @@ func TestNoCallIsMadeWithoutAnAddress(t *testing.T) {
 	}
 }
 
-func TestPodsThatGoDuringACall(t *testing.T) {
+func TestPodsDeletedDuringCall(t *testing.T) {
 	p, _ := newPool(t)
 	r := &routing{answer: func(context.Context) error {
 		p.SetEndpointSlices(fraud, nil)
@@ -87,8 +87,8 @@ func TestErrorsKeepTheirStatus(t *testing.T) {
 	}
 }
 
-// M21: getVModelStatus had no limit.
-func TestEveryCallHasALimit(t *testing.T) {
+// M21: getVModelStatus had no timeout.
+func TestEveryCallHasTimeout(t *testing.T) {
 	p, _ := newPool(t)
 	r := &routing{answer: func(ctx context.Context) error {
 		deadline, found := ctx.Deadline()
@@ -109,7 +109,7 @@ func TestEveryCallHasALimit(t *testing.T) {
 	}
 }
 
-func TestCallsAreSpreadOverThePods(t *testing.T) {
+func TestBalancesCallsOverPods(t *testing.T) {
 	p, _ := newPool(t)
 	one, two := &routing{}, &routing{}
 	port, _ := serve(t, "127.0.0.1:0", one, nil)
@@ -140,7 +140,7 @@ func TestCallsAreSpreadOverThePods(t *testing.T) {
 	}
 }
 
-// [modelmesh-91] M31: pods that ask for a client certificate see that of the namespace, also after a rotation.
+// [modelmesh-91] M31: pods that require a client certificate receive that of the namespace, also after a rotation.
 func TestTLSOfANamespace(t *testing.T) {
 	p, notified := newPool(t)
 	pair := pairOf(t, "modelmesh-serving.fraud")
@@ -160,7 +160,7 @@ func TestTLSOfANamespace(t *testing.T) {
 	if err := p.Ensure("fraud", broken); err == nil {
 		t.Fatal("a pair that is none must be refused")
 	}
-	must(t, ask()) // the client of before stays in force
+	must(t, ask()) // the previous client is kept
 
 	stop()
 	rotated := pairOf(t, "modelmesh-serving.fraud")
@@ -187,7 +187,7 @@ func TestTLSOfANamespace(t *testing.T) {
 	}
 }
 
-func TestAFixedEndpoint(t *testing.T) {
+func TestFixedEndpoint(t *testing.T) {
 	p, _ := newPool(t)
 	r := &routing{}
 	port, _ := serve(t, "127.0.0.1:0", r, nil)
@@ -203,7 +203,7 @@ func TestAFixedEndpoint(t *testing.T) {
 	}
 }
 
-func TestWhenTheClientOfANamespaceIsReplaced(t *testing.T) {
+func TestEnsureReplacesClientOnChange(t *testing.T) {
 	pair, other := pairOf(t, "modelmesh-serving.fraud"), pairOf(t, "modelmesh-serving.fraud")
 	for name, tc := range map[string]struct {
 		tls    *KeyPair
@@ -243,7 +243,7 @@ func TestWhenTheClientOfANamespaceIsReplaced(t *testing.T) {
 	}
 }
 
-func TestTargetsThatAreRefused(t *testing.T) {
+func TestEnsureRejectsInvalidTargets(t *testing.T) {
 	p, notified := newPool(t)
 	if err := p.Ensure("fraud", Target{Service: "mesh", Port: 8033, Endpoint: "%zz:///"}); err == nil {
 		t.Error("no error")
@@ -298,8 +298,8 @@ func TestAddressesOfOtherServicesNotifyNoSubscriber(t *testing.T) {
 	}
 }
 
-// A client that comes before its addresses may have reported already that there is none, so their arrival is notified.
-func TestAClientThatComesBeforeItsAddresses(t *testing.T) {
+// A client created before its addresses may have reported ErrNoAddress already, so their arrival is notified.
+func TestClientCreatedBeforeAddresses(t *testing.T) {
 	p, notified := newPool(t)
 	must(t, p.Ensure("fraud", target(8033)))
 	notified()

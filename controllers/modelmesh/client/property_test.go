@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawSlices draws the slices of a Service of which every pod listens on its ports.
+// drawSlices draws the EndpointSlices of a Service whose pods listen on its ports.
 func drawSlices(t *rapid.T) []discoveryv1.EndpointSlice {
 	endpoint := rapid.Custom(func(t *rapid.T) discoveryv1.Endpoint {
 		e := discoveryv1.Endpoint{Addresses: []string{"10.0.0." + strconv.Itoa(rapid.IntRange(1, 5).Draw(t, "pod"))}}
@@ -33,8 +33,8 @@ func drawSlices(t *rapid.T) []discoveryv1.EndpointSlice {
 	return rapid.SliceOfN(slice, 0, 4).Draw(t, "slices")
 }
 
-// Whatever the order and the repetition of slices: the addresses are those of ready pods, ordered, each once.
-func TestAddressesAreThoseOfReadyPods(t *testing.T) {
+// For any order and repetition of slices, the addresses are those of ready pods, sorted and unique.
+func TestReadyAddressesOfDrawnSlices(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		endpoints := drawSlices(t)
 		want := map[string]bool{}
@@ -57,8 +57,8 @@ func TestAddressesAreThoseOfReadyPods(t *testing.T) {
 	})
 }
 
-// However changes and connections cross each other, the last addresses are those of the last state.
-func TestTheLastAddressesAreThoseOfTheLastState(t *testing.T) {
+// For any interleaving of changes and connections, the last addresses are those of the last state.
+func TestLastAddressesMatchLastState(t *testing.T) {
 	const rounds, writers = 50, 8
 	p, _ := newPool(t)
 	var all sync.WaitGroup

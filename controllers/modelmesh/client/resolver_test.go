@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// addressList are those that the connection of a namespace uses.
+// addressList returns the addresses that the connection of a namespace uses.
 func addressList(p *Pool, namespace string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -18,8 +18,8 @@ func addressList(p *Pool, namespace string) []string {
 	return nil
 }
 
-// [modelmesh-53] A connection has the addresses of its Service when it is made and after each change; one that was closed gets none.
-func TestAddressesReachTheConnectionOfTheService(t *testing.T) {
+// [modelmesh-53] A connection has the addresses of its Service at creation and after each change. A closed connection gets none.
+func TestConnectionReceivesAddressesOfService(t *testing.T) {
 	p, _ := newPool(t)
 	p.SetEndpointSlices(fraud, at(8033, "1.2.3.4"))
 	must(t, p.Ensure("fraud", target(8033)))
@@ -53,7 +53,7 @@ func TestAddressesReachTheConnectionOfTheService(t *testing.T) {
 }
 
 // [modelmesh-53] M33
-func TestAddressesOfEndpointSlices(t *testing.T) {
+func TestReadyAddresses(t *testing.T) {
 	ready := func(is *bool, addresses ...string) discoveryv1.Endpoint {
 		return discoveryv1.Endpoint{Addresses: addresses, Conditions: discoveryv1.EndpointConditions{Ready: is}}
 	}

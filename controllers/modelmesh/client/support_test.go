@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// routing is a routing layer that answers as the test demands and remembers the calls.
+// routing is a routing layer with configurable responses that records its calls.
 type routing struct {
 	meshpb.UnimplementedModelMeshServer
 	answer func(context.Context) error
@@ -64,14 +64,14 @@ func (r *routing) GetVModelStatus(ctx context.Context, in *meshpb.GetVModelStatu
 	return &meshpb.VModelStatusInfo{ActiveModelId: in.VModelId, Owner: in.Owner}, r.take(ctx, in)
 }
 
-// serve starts a routing layer at an address and returns its port. It ends with the test, or when stop is called.
+// serve starts a routing layer at an address and returns its port. It stops with the test, or when stop is called.
 func serve(t *testing.T, address string, r *routing, config *tls.Config) (port int32, stop func()) {
 	t.Helper()
 	at, stop := meshtest.Serve(t, address, config, func(s *grpc.Server) { meshpb.RegisterModelMeshServer(s, r) })
 	return int32(at.Port), stop
 }
 
-// newPool returns a pool that is closed with the test, and the namespaces that its subscriber was notified of.
+// newPool returns a pool that is closed with the test, and the namespaces that its listener was notified of.
 func newPool(t *testing.T) (*Pool, func() []string) {
 	t.Helper()
 	p := NewPool(testLogger(t))
@@ -104,7 +104,7 @@ var fraud = types.NamespacedName{Namespace: "fraud", Name: "modelmesh-serving"}
 
 func target(port int32) Target { return Target{Service: fraud.Name, Port: port} }
 
-// at is the slice of a Service whose pods are ready at the given addresses.
+// at returns the EndpointSlice of a Service whose pods are ready at the given addresses.
 func at(port int32, addresses ...string) []discoveryv1.EndpointSlice {
 	slice := discoveryv1.EndpointSlice{
 		AddressType: discoveryv1.AddressTypeIPv4,
@@ -132,7 +132,7 @@ func clientOf(t *testing.T, p *Pool, namespace string) Client {
 	return c
 }
 
-// eventually tries again until there is no error, for what other processes and connections need time for.
+// eventually retries until there is no error, for asynchronous changes of connections.
 func eventually(t *testing.T, what string, try func() error) {
 	t.Helper()
 	deadline := time.After(60 * time.Second)
@@ -151,7 +151,7 @@ func eventually(t *testing.T, what string, try func() error) {
 	}
 }
 
-// certificate is a self-signed pair for the given name, as PEM.
+// certificate returns a self-signed key pair for the given name, as PEM.
 func certificate(t *testing.T, name string) (cert, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -177,7 +177,7 @@ func pairOf(t *testing.T, name string) *KeyPair {
 	return pair
 }
 
-// mutual is the server side that demands a client certificate which the pair vouches for.
+// mutual returns the server configuration that requires a client certificate signed by the pair.
 func mutual(t *testing.T, pair *KeyPair) *tls.Config {
 	t.Helper()
 	own, err := tls.X509KeyPair(pair.Certificate, pair.Key)

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-func TestEndpointsForUsers(t *testing.T) {
+func TestURLs(t *testing.T) {
 	for name, tc := range map[string]struct {
 		target     Target
 		grpc, http string
@@ -31,7 +31,7 @@ func TestEndpointsForUsers(t *testing.T) {
 	}
 }
 
-func TestTLSSecrets(t *testing.T) {
+func TestParseKeyPair(t *testing.T) {
 	cert, key := certificate(t, "mesh.fraud")
 	_, foreign := certificate(t, "mesh.fraud")
 	for name, tc := range map[string]struct {
@@ -55,7 +55,7 @@ func TestTLSSecrets(t *testing.T) {
 	}
 }
 
-func TestTLSTrustsTheCAOfTheSecretToo(t *testing.T) {
+func TestTLSTrustsCAOfSecret(t *testing.T) {
 	cert, key := certificate(t, "mesh.fraud")
 	other, _ := certificate(t, "ca")
 	pair := &KeyPair{Certificate: cert, Key: key, CA: other}
@@ -110,8 +110,8 @@ func TestEndpointSlicesReachThePool(t *testing.T) {
 	}
 }
 
-// The name by which gRPC decides about proxies ends in .svc, and the certificate of a pod bears <service>.<namespace>.
-func TestWhatGRPCReceives(t *testing.T) {
+// The name by which gRPC selects a proxy ends in .svc. The certificate of a pod contains <service>.<namespace>.
+func TestDialTarget(t *testing.T) {
 	pair := pairOf(t, "mesh.fraud")
 	for name, tc := range map[string]struct {
 		target  Target

@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
 
-// lingering ends a watch when it is let, as a network does.
+// lingering delays the end of a watch until it is released, as a network does.
 type lingering struct {
 	*store
 	let chan struct{}
@@ -32,8 +32,8 @@ func (l lingering) Watch(ctx context.Context, prefix string, after int64, handle
 	return err
 }
 
-// A namespace whose label goes and comes back at once is still shown as watched: the end of the former watches takes nothing away.
-func TestForgottenAndServedAgain(t *testing.T) {
+// A namespace whose label is removed and added again is still reported as watched: the end of the previous watches deletes no metric.
+func TestEnsureAfterForgetKeepsGauge(t *testing.T) {
 	watchingGauge.Reset()
 	f := newFixture(t)
 	let := make(chan struct{})
@@ -54,7 +54,7 @@ func TestForgottenAndServedAgain(t *testing.T) {
 	poll.Until(t, 30*time.Second, "both watches are shown", func() bool { return maps.Equal(shown(t), want) })
 }
 
-// flood tells of ever more keys.
+// flood sends an endless sequence of new keys.
 type flood struct{ most int }
 
 func (f *flood) List(context.Context, string, bool) (meshetcd.Listing, error) {
@@ -71,8 +71,8 @@ func (f *flood) Watch(ctx context.Context, prefix string, _ int64, handle func([
 	return errors.New("no end")
 }
 
-// What a watch remembers is bounded, however much an etcd tells.
-func TestAWatchHasAnEnd(t *testing.T) {
+// The number of known keys is bounded, independent of the etcd.
+func TestKnownKeysAreBounded(t *testing.T) {
 	w := &prefixWatch{
 		client: &flood{meshetcd.MaxKeys * 2}, prefix: "p/", gauge: watchingGauge.WithLabelValues("n", "p"), clock: clock.RealClock{}, log: logr.Discard(), notify: func(Event) {},
 		parseEvent: func(id string, _ []byte) (Event, error) { return Event{Name: id}, nil },

@@ -12,7 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
 
-// shown are the values of the gauge by namespace and keys.
+// shown returns the values of the gauge by namespace and keys.
 func shown(t *testing.T) map[string]float64 {
 	t.Helper()
 	collected := make(chan prometheus.Metric, 16)
@@ -33,8 +33,8 @@ func shown(t *testing.T) map[string]float64 {
 	return out
 }
 
-// Whether etcd is watched is shown for each namespace, and for none that has gone.
-func TestStateOfWatchesIsShown(t *testing.T) {
+// The gauge has a series for each watched namespace, and none for a forgotten one.
+func TestWatchingGauge(t *testing.T) {
 	watchingGauge.Reset()
 	f := newFixture(t)
 	expect := func(what string, want map[string]float64) {

@@ -13,11 +13,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// world is a watch beside the prefix that it follows. What it must tell is worked out from what it could see.
+// world is a watch and the prefix that it watches. The expected events are computed from the changes that it received.
 type world struct {
 	watch   *prefixWatch
 	entries map[string]meshetcd.Entry
-	// seen is the state that the watch has heard of: the revision and the owner of each vmodel, "" where the value is not understood.
+	// seen is the state that the watch received: the revision and the owner of each vmodel, "" for an invalid value.
 	seen     map[string]owned
 	revision int64
 	away     bool
@@ -35,7 +35,7 @@ func newWorld() *world {
 	return w
 }
 
-// change writes or deletes a vmodel, and lets the watch hear of it unless it is away.
+// change writes or deletes a vmodel, and delivers it to the watch if that is connected.
 func (w *world) change(t *rapid.T) {
 	name := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "name")
 	value := rapid.SampledFrom([]string{`{}`, `{"o":"isvc"}`, `{"o":"ksp","failed":true}`, `broken`, ""}).Draw(t, "value")
@@ -56,7 +56,7 @@ func (w *world) change(t *rapid.T) {
 // leave breaks the connection.
 func (w *world) leave(*rapid.T) { w.away = true }
 
-// back lists again, after a break or a compaction.
+// back lists again, after a broken connection or a compaction.
 func (w *world) back(t *rapid.T) {
 	w.away = false
 	w.watch.handleListing(w.listing())
@@ -74,7 +74,7 @@ func (w *world) back(t *rapid.T) {
 	w.verify(t, changed)
 }
 
-// lose starts a store with other revisions, which may have the same entries.
+// lose replaces the store by one with other revisions, possibly with the same entries.
 func (w *world) lose(t *rapid.T) {
 	w.watch.clusterID += 100
 	w.revision = int64(rapid.IntRange(0, 3).Draw(t, "revision"))
@@ -102,7 +102,7 @@ func (w *world) listing() meshetcd.Listing {
 	return meshetcd.Listing{Entries: slices.Collect(maps.Values(w.entries)), Revision: w.revision, ClusterID: 1}
 }
 
-// verify compares the emitted events with what changed: they name the former owner of a vmodel and the present one, and no other.
+// verify compares the emitted events with the changes: they name the previous and the current owner of a vmodel, and no other.
 func (w *world) verify(t *rapid.T, changed map[string]bool) {
 	want := map[Event]bool{}
 	for name := range changed {
@@ -130,9 +130,8 @@ func (w *world) verify(t *rapid.T, changed map[string]bool) {
 	}
 }
 
-// M32: whatever happens while a watch looks and while it does not, it emits an event for every owner whose vmodel changed,
-// and for no other.
-func TestEventsAreWhatChanged(t *testing.T) {
+// M32: for any changes during a watch and between watches, it emits an event for every owner whose vmodel changed, and for no other.
+func TestEventsMatchChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
 		w.back(t)

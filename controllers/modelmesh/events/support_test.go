@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// store behaves as etcd does: every write has a revision, watches get what came after theirs, and what is compacted is forgotten.
+// store behaves like etcd: every write has a revision, watches receive later writes, and compacted revisions are lost.
 type store struct {
 	mu        sync.Mutex
 	cluster   uint64
@@ -59,7 +59,7 @@ func (s *store) write(entry meshetcd.Entry) {
 func (s *store) put(key, value string) { s.write(meshetcd.Entry{Key: key, Value: []byte(value)}) }
 func (s *store) remove(key string)     { s.write(meshetcd.Entry{Key: key, Deleted: true}) }
 
-// fail ends all watches and refuses everything with the error, until it is nil.
+// fail ends all watches and fails all calls with the error, until it is nil.
 func (s *store) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +68,7 @@ func (s *store) fail(err error) {
 	s.cut = make(chan struct{})
 }
 
-// compact forgets what was written so far.
+// compact drops the history of all writes so far.
 func (s *store) compact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +132,7 @@ func (s *store) Watch(ctx context.Context, prefix string, after int64, handle fu
 	}
 }
 
-// counts are how often something was listed, and how many watches run on a prefix.
+// counts returns the number of lists and of running watches of a prefix.
 func (s *store) counts(prefix string) (lists, watches int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +155,7 @@ func (s session) Close() error {
 	return nil
 }
 
-// fixture is a stream on stores that the Secret names under "store".
+// fixture is a Watcher on the stores that the Secret names under "store".
 type fixture struct {
 	*Watcher
 	clock  *clocktesting.FakeClock
@@ -191,7 +191,7 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// start runs the stream until the test ends.
+// start runs the Watcher until the test ends.
 func (f *fixture) start(t *testing.T) *fixture {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -275,7 +275,7 @@ func withCancel(t *testing.T) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// pauses is a clock that lets no time pass and remembers what it was asked for.
+// pauses is a clock that does not advance and records the requested pauses.
 type pauses struct {
 	*clocktesting.FakeClock
 	asked []time.Duration
@@ -290,7 +290,7 @@ func (p *pauses) After(d time.Duration) <-chan time.Time {
 	return now
 }
 
-// held is a store whose watches hold for a minute.
+// held is a store whose watches run for a minute.
 type held struct {
 	*store
 	clock *clocktesting.FakeClock

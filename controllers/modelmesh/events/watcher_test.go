@@ -20,7 +20,7 @@ func isvc(namespace, name string) Event {
 	return Event{Source: "isvc", Namespace: namespace, Name: name}
 }
 
-func TestBasesOfKeys(t *testing.T) {
+func TestKeyPrefix(t *testing.T) {
 	for want, got := range map[string]string{
 		"root/mm/mesh":            KeyPrefix("root", "home", "home", "mesh"),
 		"root/mm_ns/fraud/mm/svc": KeyPrefix("root", "home", "fraud", "svc"),
@@ -51,7 +51,7 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-func TestIDsOfConcreteModels(t *testing.T) {
+func TestParseModelID(t *testing.T) {
 	for id, want := range map[string][2]string{
 		"digits__isvc-6b2eb0b8bf":         {"isvc", "digits"},
 		"digits.v2-a__ksp-7702c1b55a":     {"ksp", "digits.v2-a"},
@@ -74,7 +74,7 @@ func TestIDsOfConcreteModels(t *testing.T) {
 	}
 }
 
-func TestWhatThereIsAndWhatChanges(t *testing.T) {
+func TestNotifiesOfListAndChanges(t *testing.T) {
 	f := newFixture(t).start(t)
 	etcd := f.stores["a"]
 	etcd.put(fraud+"/vmodels/digits", `{"o":"isvc"}`)
@@ -100,7 +100,7 @@ func TestWhatThereIsAndWhatChanges(t *testing.T) {
 	f.expect(t, isvc("fraud", "digits"))
 	etcd.put(fraud+"/registry/digits__isvc-6b2eb0b8bf", `{}`)
 	f.expect(t, isvc("fraud", "digits"))
-	etcd.remove(fraud + "/registry/digits__isvc-6b2eb0b8bf") // says nothing
+	etcd.remove(fraud + "/registry/digits__isvc-6b2eb0b8bf") // no event
 	etcd.remove(fraud + "/vmodels/never-there")
 	etcd.remove(fraud + "/vmodels/broken")
 	etcd.remove(fraud + "/vmodels/plain")
@@ -114,15 +114,15 @@ func TestWhatThereIsAndWhatChanges(t *testing.T) {
 	f.expect(t, ksp("home", "at-home"))
 }
 
-// M32: the watches of a namespace end with it.
-func TestLifeOfTheWatches(t *testing.T) {
+// M32: the watches of a namespace end when it is forgotten.
+func TestEnsureAndForgetWatches(t *testing.T) {
 	f := newFixture(t)
 	f.Ensure("fraud", "mesh")
 	f.connect(t, "a", "root")
 	f.start(t)
 	f.watched(t, "a", fraud)
 	f.Ensure("fraud", "mesh")
-	f.Ensure("fraud", "") // M32: there is no watch for a Service without a name
+	f.Ensure("fraud", "") // M32: a Service without a name is not watched
 	f.Ensure("sales", "")
 	if lists, _ := f.stores["a"].counts(""); lists != 2 {
 		t.Errorf("%d lists, want one for each of the two prefixes", lists)
@@ -146,7 +146,7 @@ func TestLifeOfTheWatches(t *testing.T) {
 	f.watched(t, "a", fraud)
 }
 
-func TestANewSecret(t *testing.T) {
+func TestReconnectsOnNewSecret(t *testing.T) {
 	f := newFixture(t).start(t)
 	a, b := f.stores["a"], f.stores["b"]
 	a.put(fraud+"/vmodels/stays", `{}`)
@@ -167,7 +167,7 @@ func TestANewSecret(t *testing.T) {
 	}
 	f.watched(t, "a", fraud)
 	a.put(fraud+"/vmodels/stays", `{"failed":true}`)
-	f.expect(t, ksp("fraud", "stays")) // the former connection is still in force
+	f.expect(t, ksp("fraud", "stays")) // the previous connection is still used
 
 	f.connect(t, "b", "elsewhere")
 	f.expect(t, ksp("fraud", "stays"), ksp("fraud", "comes"), ksp("fraud", "goes"))
@@ -178,7 +178,7 @@ func TestANewSecret(t *testing.T) {
 	}
 }
 
-// M32: what vanished while there was no watch is emitted, also by the first watch.
+// M32: keys deleted while no watch ran are emitted, also by the first watch.
 func TestCompaction(t *testing.T) {
 	f := newFixture(t).start(t)
 	etcd := f.stores["a"]
@@ -198,14 +198,14 @@ func TestCompaction(t *testing.T) {
 	etcd.compact()
 	etcd.fail(nil)
 	f.resume(t, 2)
-	f.expect(t, isvc("fraud", "goes"), ksp("fraud", "comes")) // and nothing of what did not change
+	f.expect(t, isvc("fraud", "goes"), ksp("fraud", "comes")) // no events for unchanged keys
 	f.watched(t, "a", fraud)
 	etcd.put(fraud+"/vmodels/stays", `{}`)
 	f.expect(t, ksp("fraud", "stays"))
 }
 
-// A store that lost everything restarts its revisions: they must not be compared with those of before.
-func TestAStoreThatLostEverything(t *testing.T) {
+// A store that lost its data restarts its revisions: they must not be compared with the previous ones.
+func TestStoreWithResetRevisions(t *testing.T) {
 	f := newFixture(t).start(t)
 	f.stores["a"].put(fraud+"/vmodels/digits", `{}`)
 	f.Ensure("fraud", "mesh")
@@ -222,7 +222,7 @@ func TestAStoreThatLostEverything(t *testing.T) {
 	f.expect(t, ksp("fraud", "digits"))
 }
 
-// M5, M32: an outage costs growing pauses and no panic, and the end of a watch during one is an end.
+// M5, M32: an outage causes exponential backoff and no panic, and a watch can be stopped during it.
 func TestOutage(t *testing.T) {
 	f := newFixture(t).start(t)
 	etcd := f.stores["a"]
@@ -255,20 +255,20 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// paused waits until so many watches pause.
+// paused waits until the given number of watches pause.
 func (f *fixture) paused(t *testing.T, watches int) {
 	t.Helper()
 	poll.Until(t, 30*time.Second, "the watches pause", func() bool { return f.clock.Waiters() == watches })
 }
 
-// resume ends the pauses of so many watches.
+// resume ends the pauses of the given number of watches.
 func (f *fixture) resume(t *testing.T, watches int) {
 	t.Helper()
 	f.paused(t, watches)
 	f.clock.Step(2 * maxBackoff)
 }
 
-func TestPausesGrowAndShrink(t *testing.T) {
+func TestBackoffGrowsAndResets(t *testing.T) {
 	clk := &pauses{FakeClock: newFixture(t).clock}
 	down := newStore()
 	down.fail(errors.New("no"))
@@ -291,7 +291,7 @@ func TestPausesGrowAndShrink(t *testing.T) {
 		t.Fatalf("%d pauses", len(clk.asked))
 	}
 
-	// A watch that held for a while starts with the shortest pause.
+	// A watch that ran for a while restarts with the shortest pause.
 	clk.asked = nil
 	ctx, cancel = withCancel(t)
 	w.client = held{store: newStore(), clock: clk.FakeClock}
@@ -308,8 +308,8 @@ func TestPausesGrowAndShrink(t *testing.T) {
 	}
 }
 
-// M30: a namespace may have an etcd of its own, whose prefix is all its own.
-func TestAnEtcdOfANamespace(t *testing.T) {
+// M30: a namespace may use a separate etcd, whose prefix belongs to it alone.
+func TestSeparateEtcdOfNamespace(t *testing.T) {
 	f := newFixture(t).start(t)
 	own := map[string][]byte{"store": []byte("b"), "root": []byte("mine")}
 	for _, data := range []map[string][]byte{own, nil} {
@@ -339,7 +339,7 @@ func TestAnEtcdOfANamespace(t *testing.T) {
 	if err := f.ConnectOwn("fraud", map[string][]byte{"store": []byte("missing")}); err == nil {
 		t.Error("a Secret without sense must be refused")
 	}
-	f.connect(t, "a", "moved") // concerns the others alone
+	f.connect(t, "a", "moved") // affects only the other namespaces
 	f.expect(t, ksp("sales", "other"))
 	f.stores["b"].put("mine/mm/mesh/vmodels/digits", `{"failed":true}`)
 	f.expect(t, ksp("fraud", "digits"))
@@ -371,7 +371,7 @@ func TestAnEtcdOfANamespace(t *testing.T) {
 	}
 }
 
-func TestManyNamespacesAtOnce(t *testing.T) {
+func TestConcurrentNamespaces(t *testing.T) {
 	f := newFixture(t).start(t)
 	f.connect(t, "a", "")
 	var want []Event
@@ -397,7 +397,7 @@ func TestManyNamespacesAtOnce(t *testing.T) {
 	})
 }
 
-func TestAnEndedStreamOnlyRemembers(t *testing.T) {
+func TestStoppedWatcherStartsNoWatch(t *testing.T) {
 	f := newFixture(t)
 	ctx, cancel := withCancel(t)
 	cancel()

@@ -24,14 +24,14 @@ var (
 	plain     = capability.NewSet(capability.ServiceMonitor)
 )
 
-// inputs are those of a namespace with models, on a platform, after changes of the settings.
+// inputs returns the inputs of a namespace with models on OpenShift, with changed settings.
 func inputs(served capability.Set, changes ...func(*meshsettings.Settings)) Inputs {
 	s := meshsettings.Default()
 	for _, change := range changes {
 		change(&s)
 	}
 	return Inputs{
-		Namespace: "team", Settings: s, Monitoring: "monitoring", Used: true, Runtimes: true,
+		Namespace: "team", Settings: s, Monitoring: "monitoring", InUse: true, HasRuntimes: true,
 		Account: authproxy.ServiceAccountName(s, served), Proxy: authproxy.Decide(s, "team", served),
 		Cookie: []byte("c2VhbA=="),
 	}
@@ -39,18 +39,18 @@ func inputs(served capability.Set, changes ...func(*meshsettings.Settings)) Inpu
 
 func always(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProxyAlways }
 
-// rendered are the objects as they would be written.
+// rendered returns the objects as they are applied.
 func rendered(t *testing.T, in Inputs) []*unstructured.Unstructured {
 	t.Helper()
 	owner := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "uid"}}
-	out, err := apply.Render(objects(in), modelmesh.ComponentName, owner)
+	out, err := apply.Render(desiredObjects(in), modelmesh.ComponentName, owner)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return out
 }
 
-// names are "Kind name" of objects.
+// namesOf returns "Kind name" of each object.
 func namesOf(all []*unstructured.Unstructured) []string {
 	var out []string
 	for _, o := range all {
@@ -60,15 +60,14 @@ func namesOf(all []*unstructured.Unstructured) []string {
 	return out
 }
 
-// [O5] What a served namespace needs: the account and its binding, a random cookie, and the way in for the Prometheus of
-// the platform.
-func TestObjects(t *testing.T) {
+// [O5] A served namespace has the ServiceAccount and its binding, a random cookie, and the binding for the Prometheus of the platform.
+func TestDesiredObjects(t *testing.T) {
 	entries := map[string][]byte{"aws": []byte(`{"type":"s3"}`)}
 	for name, in := range map[string]Inputs{
 		"openshift": inputs(openShift),
 		"openshift_storage": func() Inputs {
 			in := inputs(openShift)
-			in.Storage = entries
+			in.StorageData = entries
 			return in
 		}(),
 		"openshift_own_account": inputs(openShift, func(s *meshsettings.Settings) {
@@ -77,7 +76,7 @@ func TestObjects(t *testing.T) {
 		"plain": inputs(plain),
 		"plain_guarded": func() Inputs {
 			in := inputs(plain, always)
-			in.Certificate = map[string][]byte{"tls.crt": []byte("certificate"), "tls.key": []byte("key"), "ca.crt": []byte("ca")}
+			in.CertificateData = map[string][]byte{"tls.crt": []byte("certificate"), "tls.key": []byte("key"), "ca.crt": []byte("ca")}
 			return in
 		}(),
 	} {
@@ -94,8 +93,8 @@ func TestGoldenFilesAreUsed(t *testing.T) {
 	}
 }
 
-// Without pods and models nothing is made but what concerns runtimes, and without these nothing at all.
-func TestWhatIsMadeWhen(t *testing.T) {
+// Without pods and models only the objects for runtimes are desired, and none without runtimes.
+func TestDesiredObjectsByInputs(t *testing.T) {
 	prometheus := "RoleBinding prometheus-ns-access"
 	account, delegator := "ServiceAccount modelmesh-serving-sa", "ClusterRoleBinding team-modelmesh-serving-sa-auth-delegator"
 	cookie, entries := "Secret model-serving-proxy-cookie", "Secret storage-config"
@@ -105,15 +104,15 @@ func TestWhatIsMadeWhen(t *testing.T) {
 		change func(*Inputs)
 		want   []string
 	}{
-		"all of it":                    {openShift, func(in *Inputs) { in.Storage = stored }, []string{prometheus, account, delegator, cookie, entries}},
-		"no models":                    {openShift, func(in *Inputs) { in.Used, in.Storage = false, stored }, []string{prometheus}},
-		"neither models nor runtimes":  {openShift, func(in *Inputs) { in.Used, in.Runtimes = false, false }, nil},
-		"models without runtimes":      {openShift, func(in *Inputs) { in.Runtimes = false }, []string{account, delegator, cookie}},
+		"all of it":                    {openShift, func(in *Inputs) { in.StorageData = stored }, []string{prometheus, account, delegator, cookie, entries}},
+		"no models":                    {openShift, func(in *Inputs) { in.InUse, in.StorageData = false, stored }, []string{prometheus}},
+		"neither models nor runtimes":  {openShift, func(in *Inputs) { in.InUse, in.HasRuntimes = false, false }, nil},
+		"models without runtimes":      {openShift, func(in *Inputs) { in.HasRuntimes = false }, []string{account, delegator, cookie}},
 		"no monitoring":                {openShift, func(in *Inputs) { in.Monitoring = "" }, []string{account, delegator, cookie}},
 		"account of the user":          {openShift, func(in *Inputs) { in.Account = "runner" }, []string{prometheus, delegator, cookie}},
 		"no sidecar":                   {openShift, func(in *Inputs) { in.Proxy = nil }, []string{prometheus, account}},
 		"Kubernetes":                   {plain, func(*Inputs) {}, []string{prometheus}},
-		"Kubernetes, data connections": {plain, func(in *Inputs) { in.Storage = stored }, []string{prometheus, entries}},
+		"Kubernetes, data connections": {plain, func(in *Inputs) { in.StorageData = stored }, []string{prometheus, entries}},
 		"Kubernetes, guarded":          {plain, func(in *Inputs) { *in = inputs(plain, always) }, []string{prometheus, account, delegator}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,10 +126,10 @@ func TestWhatIsMadeWhen(t *testing.T) {
 	}
 }
 
-// Gateways speak TLS to the port of the sidecar, and to no other port of the Service.
-func TestTrustIsForThePortOfTheProxy(t *testing.T) {
+// Gateways use TLS only for the port of the sidecar.
+func TestBackendTLSPolicySelectsProxyPort(t *testing.T) {
 	in := inputs(plain, always)
-	in.Authority = []byte("PEM")
+	in.CABundle = []byte("PEM")
 	for _, o := range rendered(t, in) {
 		if o.GetKind() != capability.BackendTLSPolicy.Kind {
 			continue
@@ -147,18 +146,18 @@ func TestTrustIsForThePortOfTheProxy(t *testing.T) {
 	t.Error("no policy")
 }
 
-// Everything that is ever made is found again when it is to go.
-func TestEverythingHasItsPlace(t *testing.T) {
-	known := map[place]bool{}
-	for _, p := range places("team", capability.NewSet(capability.BackendTLSPolicy)) {
+// Every desired object is deleted when it is obsolete.
+func TestPossibleObjectsIncludeDesiredObjects(t *testing.T) {
+	known := map[objectRef]bool{}
+	for _, p := range possibleObjects("team", capability.NewSet(capability.BackendTLSPolicy)) {
 		known[p] = true
 	}
-	seen := map[place]bool{}
+	seen := map[objectRef]bool{}
 	for _, in := range []Inputs{inputs(openShift), inputs(plain, always)} {
-		in.Certificate, in.Authority = map[string][]byte{"tls.crt": nil}, []byte("PEM")
-		for _, o := range objects(in) {
+		in.CertificateData, in.CABundle = map[string][]byte{"tls.crt": nil}, []byte("PEM")
+		for _, o := range desiredObjects(in) {
 			kind, name, err := o.Key()
-			p := place{kind, name}
+			p := objectRef{kind, name}
 			if err != nil || !known[p] {
 				t.Errorf("%s is never removed, error %v", p, err)
 			}
@@ -170,22 +169,22 @@ func TestEverythingHasItsPlace(t *testing.T) {
 	}
 }
 
-// written returns an object as another client stored it.
-func written(manager string, labels map[string]string) *unstructured.Unstructured {
+// storedBy returns an object as another client stored it.
+func storedBy(manager string, labels map[string]string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetLabels(labels)
 	u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate}})
 	return u
 }
 
-// What the former companion made is taken over, and what a user made is not.
-func TestWhatIsTakenOver(t *testing.T) {
+// Objects of the legacy controller are adopted, those of users are not.
+func TestAdoptsLegacyObjectsOnly(t *testing.T) {
 	in := inputs(openShift)
-	in.Storage = map[string][]byte{"a": nil}
-	former := written("manager", map[string]string{LabelManaged: "true"})
-	users := written("kubectl-create", nil)
+	in.StorageData = map[string][]byte{"a": nil}
+	former := storedBy("manager", map[string]string{LabelManaged: "true"})
+	users := storedBy("kubectl-create", nil)
 	taken := map[string]bool{}
-	for _, o := range objects(in) {
+	for _, o := range desiredObjects(in) {
 		kind, name, _ := o.Key()
 		if o.AdoptIf == nil {
 			continue
@@ -200,12 +199,12 @@ func TestWhatIsTakenOver(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(taken)); !slices.Equal(got, want) {
 		t.Errorf("taken over %q", got)
 	}
-	if isStorage(written("manager", map[string]string{LabelManaged: "true", LabelDashboard: "true"})) {
+	if isLegacyStorageSecret(storedBy("manager", map[string]string{LabelManaged: "true", LabelDashboard: "true"})) {
 		t.Error("a data connection with the name of the storage Secret is no storage Secret")
 	}
-	status := written("kubectl", nil)
+	status := storedBy("kubectl", nil)
 	status.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "manager", Subresource: "status"}})
-	if byFormer(status) {
+	if isWrittenByLegacyController(status) {
 		t.Error("a status makes no object the former companion's")
 	}
 }

@@ -31,8 +31,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 )
 
-// woken are the requests of a handler when something happens to an object.
-func woken(t *testing.T, h handler.EventHandler, o client.Object) []string {
+// enqueued returns the requests that a handler creates for an object.
+func enqueued(t *testing.T, h handler.EventHandler, o client.Object) []string {
 	t.Helper()
 	var out []string
 	for _, request := range meshtest.Requests(t, h, o) {
@@ -46,8 +46,8 @@ func head(namespace, name string, labels map[string]string) *metav1.PartialObjec
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
 }
 
-// madeHere has the labels of what this component makes.
-func madeHere(more ...string) map[string]string {
+// managedLabels returns the labels of this component and further ones.
+func managedLabels(more ...string) map[string]string {
 	labels := map[string]string{names.OperatorLabel: names.OperatorName, names.ComponentLabel: modelmesh.ComponentName}
 	for _, key := range more {
 		labels[key] = "true"
@@ -55,21 +55,21 @@ func madeHere(more ...string) map[string]string {
 	return labels
 }
 
-func TestObjectsWakeTheirNamespace(t *testing.T) {
-	if got := woken(t, modelmesh.EnqueueNamespace(), head("team", "x", nil)); !slices.Equal(got, []string{"/team"}) {
+func TestObjectsEnqueueTheirNamespace(t *testing.T) {
+	if got := enqueued(t, modelmesh.EnqueueNamespace(), head("team", "x", nil)); !slices.Equal(got, []string{"/team"}) {
 		t.Errorf("%q", got)
 	}
-	binding := handler.EnqueueRequestsFromMapFunc(byBinding)
+	binding := handler.EnqueueRequestsFromMapFunc(requestsForBinding)
 	for name, want := range map[string][]string{
 		BindingName("team"): {"/team"}, BindingName("a-b"): {"/a-b"}, BindingName(""): nil, "another-binding": nil, "team": nil,
 	} {
-		if got := woken(t, binding, head("", name, nil)); !slices.Equal(got, want) {
+		if got := enqueued(t, binding, head("", name, nil)); !slices.Equal(got, want) {
 			t.Errorf("%s wakes %q", name, got)
 		}
 	}
 }
 
-// settingsOf is a source with a document of the administrators; "" is none.
+// settingsOf returns a source with the settings of the administrator; "" for none.
 func settingsOf(t *testing.T, text string) *meshsettings.Source {
 	t.Helper()
 	live := fake.NewClientBuilder().WithIndex(&corev1.ConfigMap{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} })
@@ -84,17 +84,17 @@ func settingsOf(t *testing.T, text string) *meshsettings.Source {
 	})
 }
 
-func watchingWith(t *testing.T, text string) watching {
+func newControllerBuilder(t *testing.T, text string) controllerBuilder {
 	t.Helper()
 	own, err := modelmesh.NewNamespaces(nil, "own", true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return watching{shared: &modelmesh.Dependencies{Settings: settingsOf(t, text), Namespaces: own}}
+	return controllerBuilder{shared: &modelmesh.Dependencies{Settings: settingsOf(t, text), Namespaces: own}}
 }
 
-// Of the Secrets, which are all held as bare metadata, few matter.
-func TestSecretsThatMatter(t *testing.T) {
+// Only relevant Secrets pass, although the cache holds the metadata of all.
+func TestSecretPredicates(t *testing.T) {
 	for name, tc := range map[string]struct {
 		settings         string
 		secret           *metav1.PartialObjectMetadata
@@ -105,29 +105,29 @@ func TestSecretsThatMatter(t *testing.T) {
 		"storage entries":                   {"", head("team", meshsettings.DefaultStorageSecret, nil), true, false},
 		"storage entries by another name":   {"storageSecretName: mine", head("team", "mine", nil), true, false},
 		"the usual name then":               {"storageSecretName: mine", head("team", meshsettings.DefaultStorageSecret, nil), false, false},
-		"what we made under a former name":  {"storageSecretName: mine", head("team", "former", madeHere(LabelManaged)), true, false},
+		"what we made under a former name":  {"storageSecretName: mine", head("team", "former", managedLabels(LabelManaged)), true, false},
 		"what others made with that label":  {"", head("team", "former", map[string]string{LabelManaged: "true"}), false, false},
 		"the certificate of the mesh":       {"tls: {secretName: serving}", head("team", "serving", nil), false, true},
 		"something else":                    {"tls: {secretName: serving}", head("team", "other", nil), false, false},
 		"anything while nothing is settled": {"tls: [", head("team", "serving", nil), false, false},
 		"the cookie all the same":           {"tls: [", head("team", authproxy.CookieSecret, nil), true, false},
 	} {
-		w := watchingWith(t, tc.settings)
-		if got := w.concerning().Create(event.CreateEvent{Object: tc.secret}); got != tc.namespaces {
+		w := newControllerBuilder(t, tc.settings)
+		if got := w.managedSecrets().Create(event.CreateEvent{Object: tc.secret}); got != tc.namespaces {
 			t.Errorf("%s concerns namespaces: %t", name, got)
 		}
-		if got := w.ofTheMesh().Create(event.CreateEvent{Object: tc.secret}); got != tc.mesh {
+		if got := w.meshCertificates().Create(event.CreateEvent{Object: tc.secret}); got != tc.mesh {
 			t.Errorf("%s is of the mesh: %t", name, got)
 		}
 	}
 }
 
-func TestSettingsWakeNamespaces(t *testing.T) {
-	h := watchingWith(t, "").shared.Namespaces.EnqueueByName()
-	if got := woken(t, h, head("", "team", nil)); !slices.Equal(got, []string{"/team"}) {
+func TestSettingsEnqueueNamespaces(t *testing.T) {
+	h := newControllerBuilder(t, "").shared.Namespaces.EnqueueByName()
+	if got := enqueued(t, h, head("", "team", nil)); !slices.Equal(got, []string{"/team"}) {
 		t.Errorf("one namespace: %q", got)
 	}
-	if got := woken(t, h, head("", "", nil)); !slices.Equal(got, []string{"/own"}) {
+	if got := enqueued(t, h, head("", "", nil)); !slices.Equal(got, []string{"/own"}) {
 		t.Errorf("all that are served: %q", got)
 	}
 }
@@ -138,9 +138,9 @@ func TestPredicatesByIdentity(t *testing.T) {
 		object    client.Object
 		want      bool
 	}{
-		"one of the names": {named("a", "b"), head("team", "b", nil), true},
-		"another name":     {named("a", "b"), head("team", "c", nil), false},
-		"no names":         {named(), head("team", "", nil), false},
+		"one of the names": {hasName("a", "b"), head("team", "b", nil), true},
+		"another name":     {hasName("a", "b"), head("team", "c", nil), false},
+		"no names":         {hasName(), head("team", "", nil), false},
 	} {
 		for what, got := range map[string]bool{
 			"create": tc.predicate.Create(event.CreateEvent{Object: tc.object}), "delete": tc.predicate.Delete(event.DeleteEvent{Object: tc.object}),
@@ -153,8 +153,8 @@ func TestPredicatesByIdentity(t *testing.T) {
 	}
 }
 
-// updates tells whether a change from one object to another matters, and that coming and going always does.
-func updates(t *testing.T, p predicate.Predicate, before, after client.Object) bool {
+// passesUpdate reports whether an update passes. It requires that creation and deletion always pass.
+func passesUpdate(t *testing.T, p predicate.Predicate, before, after client.Object) bool {
 	t.Helper()
 	if !p.Create(event.CreateEvent{Object: after}) || !p.Delete(event.DeleteEvent{Object: before}) {
 		t.Errorf("%T: coming and going always matters", after)
@@ -162,7 +162,7 @@ func updates(t *testing.T, p predicate.Predicate, before, after client.Object) b
 	return p.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
 }
 
-func TestInferenceServicesThatMatter(t *testing.T) {
+func TestInferenceServicePredicates(t *testing.T) {
 	now := metav1.Now()
 	for name, tc := range map[string]struct {
 		change func(*v1beta1.InferenceService)
@@ -185,7 +185,7 @@ func TestInferenceServicesThatMatter(t *testing.T) {
 		after := inference("digits")
 		after.Generation = 1
 		tc.change(after)
-		if got := updates(t, modelmesh.SpecOrAnnotationsChanged(), before, after); got != tc.want {
+		if got := passesUpdate(t, modelmesh.SpecOrAnnotationsChanged(), before, after); got != tc.want {
 			t.Errorf("%s matters: %t", name, got)
 		}
 	}
@@ -198,7 +198,7 @@ func TestInferenceServicesThatMatter(t *testing.T) {
 	}
 }
 
-// watchCounter is a controller that counts its watches, and refuses one.
+// watchCounter counts its watches. It can fail one.
 type watchCounter struct {
 	controller.Controller
 	watched, refuse int
@@ -212,7 +212,7 @@ func (c *watchCounter) Watch(source.Source) error {
 	return nil
 }
 
-func TestAllIsWatched(t *testing.T) {
+func TestWatchesAllKinds(t *testing.T) {
 	sources := []source.Source{source.Func(nil), source.Func(nil), source.Func(nil)}
 	c := &watchCounter{}
 	if err := watchAll(c, sources); err != nil || c.watched != 3 {

@@ -1,6 +1,6 @@
-// Package openshift makes the account, storage-config, certificates and bindings around a served namespace, and for each
-// InferenceService whose runtime asks for it a Route, or elsewhere an HTTPRoute or an Ingress. On Open Data Hub a second controller did
-// this; what that one made is taken over.
+// Package openshift reconciles the ServiceAccount, the storage-config and certificate Secrets and the RBAC bindings of each served
+// namespace. For each InferenceService whose runtime requests it, it creates a Route, HTTPRoute or Ingress. Objects of the legacy
+// controller of Open Data Hub are adopted.
 //
-// All decisions are functions of Inputs, see objects and publish.
+// The desired objects are pure functions: see desiredObjects and buildRoute.
 package openshift

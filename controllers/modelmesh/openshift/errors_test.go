@@ -13,8 +13,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 )
 
-// One failure among names that foreign objects have taken is a failure.
-func TestErrorsAreTakenApart(t *testing.T) {
+// Joined errors are classified as conflicts only if all of them are conflicts.
+func TestClassifiesJoinedErrors(t *testing.T) {
 	stranger := &apply.Error{Err: &apply.ForeignError{Kind: "Secret"}}
 	leaving := &apply.Error{Err: &apierrors.StatusError{ErrStatus: metav1.Status{
 		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}},
@@ -32,8 +32,8 @@ func TestErrorsAreTakenApart(t *testing.T) {
 		"that ends, and a failure": {errors.Join(leaving, errDown), false, false},
 		"both":                     {errors.Join(leaving, stranger), false, false},
 	} {
-		if apply.IsBlocked(c.err) != c.foreign || ending(c.err) != c.ending {
-			t.Errorf("%s: foreign %t, ending %t", name, apply.IsBlocked(c.err), ending(c.err))
+		if apply.IsBlocked(c.err) != c.foreign || isNamespaceTerminating(c.err) != c.ending {
+			t.Errorf("%s: foreign %t, ending %t", name, apply.IsBlocked(c.err), isNamespaceTerminating(c.err))
 		}
 	}
 }
@@ -46,17 +46,17 @@ func TestSooner(t *testing.T) {
 	}
 }
 
-func TestNews(t *testing.T) {
-	var k remembered
+func TestReplaceProblem(t *testing.T) {
+	var k namespaceState
 	for i, c := range []struct {
 		text string
 		news bool
 	}{{"", false}, {"a", true}, {"a", false}, {"b", true}, {"", false}, {"b", true}} {
-		if got := news(&k.notApplied, c.text); got != c.news {
+		if got := replaceProblem(&k.lastApplyProblem, c.text); got != c.news {
 			t.Errorf("%d: %q is news: %t", i, c.text, got)
 		}
 	}
-	if !news(&k.notStored, "b") {
+	if !replaceProblem(&k.lastStorageProblem, "b") {
 		t.Error("topics are apart")
 	}
 }

@@ -30,50 +30,50 @@ import (
 )
 
 const (
-	// strangerRetry is the pause while a foreign object has a name that we need: its end is no event for us.
-	strangerRetry = time.Minute
-	// lookAgain is the pause where what is missing comes without an event, such as an API that goes.
-	lookAgain = time.Second
-	// eventAction is what controllers do when they tell something.
+	// foreignObjectRetry is the pause after a name conflict with a foreign object, whose deletion sends no event.
+	foreignObjectRetry = time.Minute
+	// pollInterval is the pause until conditions without events are checked again, such as the removal of an API.
+	pollInterval = time.Second
+	// eventAction is the action of the Events of both controllers.
 	eventAction = "Reconcile"
-	// ReasonNotApplied is the reason of the events about what could not be made.
+	// ReasonNotApplied is the reason of Events about objects that could not be applied.
 	ReasonNotApplied = "CompanionNotApplied"
-	// ReasonNoRoute is the reason of the events about models that cannot be published as their runtime demands.
+	// ReasonNoRoute is the reason of Events about models that cannot be published as their runtime requests.
 	ReasonNoRoute = "RouteNotPublished"
 )
 
-// common is what both controllers need.
-type common struct {
+// baseReconciler holds the dependencies of both controllers.
+type baseReconciler struct {
 	*modelmesh.Catalog
-	// cached reads InferenceServices and runtimes whole, of all else the metadata, and writes.
+	// cached reads full InferenceServices and runtimes, and the metadata of all other kinds. It also writes.
 	cached   client.Client
 	live     client.Reader
 	applier  *apply.Applier
 	recorder events.EventRecorder
 	enabled  func(context.Context, string) (bool, error)
-	// exposure matters where there are no Routes.
+	// exposure is used if the cluster serves no Routes.
 	exposure exposure
 }
 
-// namespaces makes what a served namespace needs.
-type namespaces struct {
-	common
-	// connections holds the metadata of data connections.
+// namespaceReconciler reconciles the objects of served namespaces.
+type namespaceReconciler struct {
+	baseReconciler
+	// connections reads the metadata of data connections.
 	connections client.Reader
 	monitoring  string
 	clock       clock.PassiveClock
-	memory      modelmesh.SyncMap[string, *remembered]
+	states      modelmesh.SyncMap[string, *namespaceState]
 }
 
 // Reconcile implements reconcile.Reconciler. Requests name a namespace.
-func (r *namespaces) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+func (r *namespaceReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	enabled, err := r.enabled(ctx, request.Name)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if !enabled {
-		r.memory.Delete(request.Name)
-		return ctrl.Result{}, r.clear(ctx, "", request.Name, nil)
+		r.states.Delete(request.Name)
+		return ctrl.Result{}, r.deleteObsolete(ctx, "", request.Name, nil)
 	}
 	namespace, err := r.Namespaces.GetMetadata(ctx, request.Name)
 	if err != nil || namespace == nil || namespace.DeletionTimestamp != nil {
@@ -87,23 +87,23 @@ func (r *namespaces) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: retry}, err
 }
 
-// reconcile brings the objects around a served namespace to what they should be.
-func (r *namespaces) reconcile(ctx context.Context, namespace *metav1.PartialObjectMetadata, s meshsettings.Settings) (time.Duration, error) {
-	in, err := r.inputs(ctx, namespace.Name, s)
+// reconcile applies the desired objects of a served namespace and deletes the obsolete ones.
+func (r *namespaceReconciler) reconcile(ctx context.Context, namespace *metav1.PartialObjectMetadata, s meshsettings.Settings) (time.Duration, error) {
+	in, err := r.collectInputs(ctx, namespace.Name, s)
 	if err != nil {
 		return 0, err
 	}
-	known, found := r.memory.Get(namespace.Name)
+	state, found := r.states.Get(namespace.Name)
 	if !found {
-		known = &remembered{}
-		r.memory.Set(namespace.Name, known)
+		state = &namespaceState{}
+		r.states.Set(namespace.Name, state)
 	}
-	kept, err := r.secrets(ctx, &in, known)
+	kept, err := r.collectSecrets(ctx, &in, state)
 	if err != nil {
 		return 0, err
 	}
-	desired := objects(in)
-	retry, err := r.write(ctx, namespace, desired, known)
+	desired := desiredObjects(in)
+	retry, err := r.applyObjects(ctx, namespace, desired, state)
 	if err != nil {
 		return 0, err
 	}
@@ -112,154 +112,154 @@ func (r *namespaces) reconcile(ctx context.Context, namespace *metav1.PartialObj
 		if err != nil {
 			return 0, err
 		}
-		kept = append(kept, place{kind, name})
+		kept = append(kept, objectRef{kind, name})
 	}
-	return modelmesh.MinNonZero(retry, r.untilRenewal(known)), r.clear(ctx, namespace.UID, namespace.Name, kept)
+	return modelmesh.MinNonZero(retry, r.renewalDelay(state)), r.deleteObsolete(ctx, namespace.UID, namespace.Name, kept)
 }
 
-// inputs gathers what does not have to be read from Secrets.
-func (r *namespaces) inputs(ctx context.Context, namespace string, s meshsettings.Settings) (Inputs, error) {
+// collectInputs returns the inputs that do not come from Secrets.
+func (r *namespaceReconciler) collectInputs(ctx context.Context, namespace string, s meshsettings.Settings) (Inputs, error) {
 	served := r.Served()
 	in := Inputs{
 		Namespace: namespace, Settings: s, Monitoring: r.monitoring,
 		Account: authproxy.ServiceAccountName(s, served), Proxy: authproxy.Decide(s, namespace, served),
 	}
 	var err error
-	in.Used, in.Runtimes, err = r.usage(ctx, namespace)
+	in.InUse, in.HasRuntimes, err = r.getUsage(ctx, namespace)
 	return in, err
 }
 
-// secrets fills in what is kept in Secrets, and returns the places of those that are good as they are.
-func (r *namespaces) secrets(ctx context.Context, in *Inputs, known *remembered) ([]place, error) {
-	if !in.Used {
+// collectSecrets sets the inputs that come from Secrets, and returns the Secrets that are kept without an update.
+func (r *namespaceReconciler) collectSecrets(ctx context.Context, in *Inputs, state *namespaceState) ([]objectRef, error) {
+	if !in.InUse {
 		return nil, nil
 	}
-	kept, err := r.gatherStorage(ctx, in, known)
+	kept, err := r.collectStorage(ctx, in, state)
 	if err != nil || in.Proxy == nil {
 		return kept, err
 	}
 	if in.Proxy.NeedsCookieSecret() {
 		key := client.ObjectKey{Namespace: in.Namespace, Name: authproxy.CookieSecret}
-		if known.cookie, err = oauthproxy.EnsureCookie(ctx, r.cached, r.live, key, known.cookie); err != nil {
+		if state.cookie, err = oauthproxy.EnsureCookie(ctx, r.cached, r.live, key, state.cookie); err != nil {
 			return nil, err
 		}
-		in.Cookie = known.cookie
+		in.Cookie = state.cookie
 	}
-	more, err := r.certify(ctx, in, known)
+	more, err := r.collectCertificate(ctx, in, state)
 	return append(kept, more...), err
 }
 
-// write makes what is wanted, and records an Event about what could not be made.
-func (r *namespaces) write(ctx context.Context, namespace client.Object, desired apply.Desired, known *remembered) (time.Duration, error) {
+// applyObjects applies the desired objects and records an Event if that fails.
+func (r *namespaceReconciler) applyObjects(ctx context.Context, namespace client.Object, desired apply.Desired, state *namespaceState) (time.Duration, error) {
 	problem, retry, err := r.apply(ctx, namespace, desired)
 	if err != nil {
 		problem = err.Error()
 	}
 	if problem != "" {
-		known.gathered, known.certificate = "", "" // Secrets are read again
+		state.storageVersions, state.certificateVersion = "", "" // Secrets are read again
 	}
-	if news(&known.notApplied, problem) {
-		r.warn(namespace, problem)
+	if replaceProblem(&state.lastApplyProblem, problem) {
+		r.recordWarning(namespace, problem)
 	}
 	return retry, err
 }
 
-// apply writes what is wanted. The problem is why that was not possible, unless trying again soon may help.
-func (a *common) apply(ctx context.Context, owner client.Object, desired apply.Desired) (problem string, retry time.Duration, err error) {
-	err = a.applier.Apply(ctx, owner, desired)
+// apply applies the desired objects. It returns a problem for errors that a retry with backoff cannot resolve.
+func (r *baseReconciler) apply(ctx context.Context, owner client.Object, desired apply.Desired) (problem string, retry time.Duration, err error) {
+	err = r.applier.Apply(ctx, owner, desired)
 	switch {
-	case err == nil, ending(err):
+	case err == nil, isNamespaceTerminating(err):
 		return "", 0, nil
 	case apply.IsTerminating(err):
-		return "", lookAgain, nil
+		return "", pollInterval, nil
 	case apply.IsBlocked(err):
-		return err.Error(), strangerRetry, nil
+		return err.Error(), foreignObjectRetry, nil
 	}
 	return "", 0, err
 }
 
-func (r *namespaces) warn(about runtime.Object, text string) {
+func (r *namespaceReconciler) recordWarning(about runtime.Object, text string) {
 	r.recorder.Eventf(about, nil, corev1.EventTypeWarning, ReasonNotApplied, eventAction, "%s", conditions.Clip(text, modelmesh.MaxEventNoteBytes))
 }
 
-// clear removes what was made for a namespace and is not among the places that are kept.
-func (r *namespaces) clear(ctx context.Context, uid types.UID, namespace string, kept []place) error {
-	keep := map[place]bool{}
+// deleteObsolete deletes the managed objects of a namespace that are not in kept.
+func (r *namespaceReconciler) deleteObsolete(ctx context.Context, uid types.UID, namespace string, kept []objectRef) error {
+	keep := map[objectRef]bool{}
 	for _, p := range kept {
 		keep[p] = true
 	}
-	storages, err := r.storages(ctx, namespace)
+	storages, err := r.listStorageSecrets(ctx, namespace)
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, p := range append(places(namespace, r.Served()), storages...) {
+	for _, p := range append(possibleObjects(namespace, r.Served()), storages...) {
 		if !keep[p] {
-			keep[p] = true // once is enough
-			errs = append(errs, r.remove(ctx, uid, p))
+			keep[p] = true // no second deletion of a duplicate
+			errs = append(errs, r.deleteIfManaged(ctx, uid, p))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// storages are the Secrets of storage entries, also under a name that the settings had before.
-func (r *namespaces) storages(ctx context.Context, namespace string) ([]place, error) {
+// listStorageSecrets returns the Secrets with storage entries, those of an earlier storageSecretName included.
+func (r *namespaceReconciler) listStorageSecrets(ctx context.Context, namespace string) ([]objectRef, error) {
 	labels := names.Labels(modelmesh.ComponentName)
-	labels[LabelManaged] = yes
-	heads, err := modelmesh.ListMetadata(ctx, r.cached, secretKind, client.InNamespace(namespace), client.MatchingLabels(labels))
-	var out []place
-	for i := range heads {
-		out = append(out, place{secretKind, client.ObjectKeyFromObject(&heads[i])})
+	labels[LabelManaged] = valueTrue
+	metadata, err := modelmesh.ListMetadata(ctx, r.cached, secretKind, client.InNamespace(namespace), client.MatchingLabels(labels))
+	var out []objectRef
+	for i := range metadata {
+		out = append(out, objectRef{secretKind, client.ObjectKeyFromObject(&metadata[i])})
 	}
 	return out, err
 }
 
-// remove removes one object if we made it. The uid is that of the namespace, or empty.
-func (r *namespaces) remove(ctx context.Context, uid types.UID, p place) error {
-	head, err := r.headOf(ctx, p)
-	if err != nil || head == nil || !ours(head) {
+// deleteIfManaged deletes an object if it is managed. The uid is the UID of the namespace, or empty.
+func (r *namespaceReconciler) deleteIfManaged(ctx context.Context, uid types.UID, p objectRef) error {
+	head, err := r.getMetadata(ctx, p)
+	if err != nil || head == nil || !isManaged(head) {
 		return err
 	}
 	return r.applier.DeleteOwned(ctx, uid, head)
 }
 
-// headOf reads the metadata of an object from the cache; nil when there is none.
-func (a *common) headOf(ctx context.Context, p place) (*metav1.PartialObjectMetadata, error) {
-	return capability.GetMetadata(ctx, a.cached, p.GroupVersionKind, p.NamespacedName)
+// getMetadata returns the metadata of an object from the cache, or nil if it does not exist.
+func (r *baseReconciler) getMetadata(ctx context.Context, p objectRef) (*metav1.PartialObjectMetadata, error) {
+	return capability.GetMetadata(ctx, r.cached, p.GroupVersionKind, p.NamespacedName)
 }
 
-// ending tells whether an error consists of nothing but what a namespace on its way out refuses.
-func ending(err error) bool {
+// isNamespaceTerminating reports whether an error contains only refusals of a terminating namespace.
+func isNamespaceTerminating(err error) bool {
 	return apply.AllErrorsMatch(err, func(err error) bool { return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) })
 }
 
-// remembered is what is remembered of one namespace. No credential is among it but the key of cookies.
-type remembered struct {
-	// cookie is the key of the sidecar's cookies.
+// namespaceState is the state of one namespace between reconciles. The cookie key is its only credential.
+type namespaceState struct {
+	// cookie is the key of the cookies of the sidecar.
 	cookie []byte
-	// gathered are the versions of what the storage entries were made of, and of the Secret that held them then.
-	gathered string
-	// certificate is the version of the Secret with a certificate that was found good until renewal, trust its CA.
-	certificate string
-	trust       certs.Trust
-	renewal     time.Time
-	// notApplied and notStored are the texts of the last Events about what could not be written, and about storage entries.
-	notApplied, notStored string
+	// storageVersions holds the versions of the sources of the storage entries and of their Secret.
+	storageVersions string
+	// certificateVersion is the resourceVersion of the certificate Secret that is valid until renewalTime. trust holds its CA.
+	certificateVersion string
+	trust              certs.Trust
+	renewalTime        time.Time
+	// Messages of the last Events about objects and about storage entries.
+	lastApplyProblem, lastStorageProblem string
 }
 
-// news replaces the text of the last Event about something, and reports whether the new one differs. An empty text ends the matter.
-func news(last *string, text string) bool {
-	before := *last
-	*last = text
-	return text != "" && text != before
+// replaceProblem stores the message of a problem, and reports whether it is new. An empty message means no problem.
+func replaceProblem(last *string, message string) bool {
+	previous := *last
+	*last = message
+	return message != "" && message != previous
 }
 
-// usage tells whether a namespace is used, and whether it has runtimes. What pods need stays as long as there are pods, also when the last
-// model is gone: without its account a new pod would be refused.
-func (a *common) usage(ctx context.Context, namespace string) (used, runtimes bool, err error) {
+// getUsage reports whether a namespace has models or runtime pods, and whether it has runtimes. A namespace without models stays in use
+// while it has pods: without the ServiceAccount, new pods would be refused.
+func (r *baseReconciler) getUsage(ctx context.Context, namespace string) (used, runtimes bool, err error) {
 	var deployments appsv1.DeploymentList
-	made := client.MatchingLabels(names.Labels(modelmesh.ComponentName))
-	if err := a.cached.List(ctx, &deployments, client.InNamespace(namespace), made, client.UnsafeDisableDeepCopy); err != nil {
+	managed := client.MatchingLabels(names.Labels(modelmesh.ComponentName))
+	if err := r.cached.List(ctx, &deployments, client.InNamespace(namespace), managed, client.UnsafeDisableDeepCopy); err != nil {
 		return false, false, fmt.Errorf("listing the Deployments of runtimes: %w", err)
 	}
 	hasPods := func(d appsv1.Deployment) bool {
@@ -269,6 +269,6 @@ func (a *common) usage(ctx context.Context, namespace string) (used, runtimes bo
 	if slices.ContainsFunc(deployments.Items, hasPods) {
 		return true, runtimes, nil
 	}
-	models, err := a.Models(ctx, namespace)
+	models, err := r.Models(ctx, namespace)
 	return len(models) > 0, runtimes, err
 }

@@ -24,7 +24,7 @@ func predictor(name string) *v1alpha1.Predictor {
 	return &v1alpha1.Predictor{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
 }
 
-// kinds of what was written.
+// kinds returns the kinds of the writes with a verb.
 func kinds(writes []string, verb string) []string {
 	var out []string
 	for _, w := range writes {
@@ -36,8 +36,8 @@ func kinds(writes []string, verb string) []string {
 	return out
 }
 
-// The first model brings everything, later reconciles write nothing, and the last model takes along everything that is unused then.
-func TestComesAndGoesWithModels(t *testing.T) {
+// The first model creates all objects, later reconciles write nothing, and after the last model the unused objects are deleted.
+func TestCreatesAndDeletesObjectsWithModels(t *testing.T) {
 	served := openShift.Kinds()
 	s := newScene(t, capability.NewSet(append(served, capability.InferenceService)...))
 	if writes := s.must(); len(writes) > 0 {
@@ -56,30 +56,30 @@ func TestComesAndGoesWithModels(t *testing.T) {
 	if !s.has(&cookie, "model-serving-proxy-cookie") || len(cookie.Data["cookie_secret"]) != 44 {
 		t.Errorf("cookie %q", cookie.Data)
 	}
-	s.rests("with a model", s.must)
+	s.expectNoRequests("with a model", s.must)
 	s.remove(model)
 	if got := kinds(s.must(), "delete"); !slices.Equal(got, []string{
 		"ClusterRoleBinding team-modelmesh-serving-sa-auth-delegator", "Secret model-serving-proxy-cookie", "ServiceAccount modelmesh-serving-sa",
 	}) {
 		t.Errorf("removed %q", got)
 	}
-	s.rests("without models", s.must)
+	s.expectNoRequests("without models", s.must)
 	s.enabled = false
 	if got := kinds(s.must(), "delete"); !slices.Equal(got, []string{"RoleBinding prometheus-ns-access"}) {
 		t.Errorf("not served any more, removed %q", got)
 	}
-	s.rests("not served", s.must)
+	s.expectNoRequests("not served", s.must)
 }
 
 type usage struct{ used, runtimes bool }
 
 func (s *scene) usage(namespace string) (usage, error) {
-	used, runtimes, err := s.namespaces.usage(s.t.Context(), namespace)
+	used, runtimes, err := s.namespaces.getUsage(s.t.Context(), namespace)
 	return usage{used, runtimes}, err
 }
 
-// [O5] [O9] pods that run need their account, also when the last model is gone; a Predictor is a model, too.
-func TestWhatUsesANamespace(t *testing.T) {
+// [O5] [O9] Running pods need their ServiceAccount after the last model too. A Predictor is a model.
+func TestNamespaceUsage(t *testing.T) {
 	other := inference("raw", func(s *v1beta1.InferenceService) { s.Annotations = nil })
 	for name, c := range map[string]struct {
 		existing []client.Object
@@ -139,7 +139,7 @@ func entriesOf(t *testing.T, s *scene) map[string]map[string]string {
 	return out
 }
 
-// storage-config follows the data connections and the CAs, and nothing is read while none of them changes.
+// storage-config follows the data connections and the CAs. Without changes nothing is read.
 func TestStorageFollowsConnections(t *testing.T) {
 	a, b := connection("a", "s3", s3("https://s3")), connection("b", "s3", s3("http://minio:9000"))
 	s := newScene(t, plain, predictor("p"), &a)
@@ -148,7 +148,7 @@ func TestStorageFollowsConnections(t *testing.T) {
 		t.Fatalf("entries %v", got)
 	}
 	s.must() // what was written is read once
-	s.rests("one connection", s.must)
+	s.expectNoRequests("one connection", s.must)
 	bundle := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: BundleConfigMap}, Data: map[string]string{BundleKey: "PEM"}}
 	s.create(&b, bundle)
 	s.must()
@@ -156,7 +156,7 @@ func TestStorageFollowsConnections(t *testing.T) {
 		t.Errorf("entries %v", got)
 	}
 	s.must()
-	s.rests("two connections", s.must)
+	s.expectNoRequests("two connections", s.must)
 	b.Data["AWS_S3_BUCKET"] = []byte("others")
 	s.update(&b)
 	s.must()
@@ -182,19 +182,19 @@ func TestStorageFollowsConnections(t *testing.T) {
 	}
 }
 
-// Connections that say nothing of S3 are read once and make no Secret.
-func TestConnectionsToSomethingElse(t *testing.T) {
+// Connections of other types are read once and create no Secret.
+func TestIgnoresConnectionsOfOtherTypes(t *testing.T) {
 	uri := connection("model", "uri", map[string]string{"URI": "x"})
 	s := newScene(t, plain, predictor("p"), &uri)
 	s.must()
 	if got := entriesOf(t, s); got != nil {
 		t.Errorf("entries %v", got)
 	}
-	s.rests("nothing to gather", s.must)
+	s.expectNoRequests("nothing to gather", s.must)
 }
 
-// The storage Secret of a user stays: one Event reports it, and it is taken over when the user allows that.
-func TestStorageSecretOfAUser(t *testing.T) {
+// The storage Secret of a user is kept: one Event reports it. It is adopted when the user labels it.
+func TestKeepsForeignStorageSecret(t *testing.T) {
 	a := connection("a", "s3", s3("http://minio:9000"))
 	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "storage-config"}, Data: map[string][]byte{"localMinIO": []byte("{}")}}
 	s := newScene(t, plain, predictor("p"), &a, own)
@@ -204,7 +204,7 @@ func TestStorageSecretOfAUser(t *testing.T) {
 	if said := s.said(); !strings.Contains(said, ReasonNotApplied) || !strings.Contains(said, "label it opendatahub.io/managed=true") {
 		t.Errorf("said %q", said)
 	}
-	s.rests("a Secret of the user", s.must)
+	s.expectNoRequests("a Secret of the user", s.must)
 	if said := s.said(); said != "" {
 		t.Errorf("said again %q", said)
 	}
@@ -217,11 +217,11 @@ func TestStorageSecretOfAUser(t *testing.T) {
 	var kept corev1.Secret
 	s.has(&kept, "storage-config")
 	s.must()
-	s.rests("taken over", s.must)
+	s.expectNoRequests("taken over", s.must)
 }
 
-// A data connection that has the name of the storage Secret is left alone.
-func TestConnectionNamedLikeTheStorage(t *testing.T) {
+// A data connection with the name of the storage Secret is kept.
+func TestKeepsConnectionNamedLikeStorageSecret(t *testing.T) {
 	odd := connection("storage-config", "s3", s3("http://minio:9000"))
 	s := newScene(t, plain, predictor("p"), &odd)
 	if writes := s.must(); len(writes) > 0 {
@@ -229,8 +229,8 @@ func TestConnectionNamedLikeTheStorage(t *testing.T) {
 	}
 }
 
-// The entries move with the name in the settings.
-func TestStorageSecretIsRenamed(t *testing.T) {
+// The entries move when the name in the settings changes.
+func TestRenamesStorageSecret(t *testing.T) {
 	a := connection("a", "s3", s3("http://minio:9000"))
 	s := newScene(t, plain, predictor("p"), &a)
 	s.must()
@@ -241,7 +241,7 @@ func TestStorageSecretIsRenamed(t *testing.T) {
 	}
 }
 
-// [O4] where no platform signs certificates, the sidecar gets one of ours, in time a new one, and never over that of a user.
+// [O4] Without a platform CA, the operator issues and renews the certificate of the sidecar, and keeps the Secret of a user.
 func TestCertificate(t *testing.T) {
 	s := newScene(t, plain, predictor("p"))
 	always(&s.settings)
@@ -253,7 +253,7 @@ func TestCertificate(t *testing.T) {
 		t.Fatalf("certificate %v", first.Data)
 	}
 	s.must()
-	s.rests("with a certificate", s.must)
+	s.expectNoRequests("with a certificate", s.must)
 	_, again, err := s.reconcile(s.namespaces, "", "team")
 	if err != nil || again < 200*24*time.Hour || again > 365*24*time.Hour {
 		t.Errorf("looked at again after %s, error %v", again, err)
@@ -266,41 +266,41 @@ func TestCertificate(t *testing.T) {
 		t.Error("the certificate was not renewed")
 	}
 	s.must()
-	s.rests("renewed", s.must)
+	s.expectNoRequests("renewed", s.must)
 	second.Labels = nil
 	if err := s.server.Update(t.Context(), &second); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.must(); !slices.Equal(got, []string{"apply Secret model-serving-proxy-tls"}) || !s.has(&first, second.Name) || !ours(&first) {
+	if got := s.must(); !slices.Equal(got, []string{"apply Secret model-serving-proxy-tls"}) || !s.has(&first, second.Name) || !isManaged(&first) {
 		t.Errorf("without its labels %q", got)
 	}
 	if string(first.Data["tls.crt"]) != string(second.Data["tls.crt"]) {
 		t.Error("another certificate is issued because labels were lost")
 	}
 	s.must()
-	s.rests("labelled again", s.must)
+	s.expectNoRequests("labelled again", s.must)
 	s.settings.AuthProxy.Mode = meshsettings.AuthProxyNever
 	if got := kinds(s.must(), "delete"); !slices.Contains(got, "Secret model-serving-proxy-tls") {
 		t.Errorf("without a sidecar removed %q", got)
 	}
 }
 
-func TestCertificateOfAUser(t *testing.T) {
+func TestKeepsForeignCertificate(t *testing.T) {
 	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "model-serving-proxy-tls"}}
 	s := newScene(t, plain, predictor("p"), own)
 	always(&s.settings)
 	if got := s.must(); slices.Contains(got, "apply Secret model-serving-proxy-tls") {
 		t.Errorf("written %q", got)
 	}
-	s.rests("a certificate of the user", s.must)
+	s.expectNoRequests("a certificate of the user", s.must)
 	s.settings.AuthProxy.Mode = meshsettings.AuthProxyNever
 	if got := kinds(s.must(), "delete"); slices.Contains(got, "Secret model-serving-proxy-tls") {
 		t.Errorf("removed what is not ours: %q", got)
 	}
 }
 
-// What the former companion made is taken over without being recreated, and goes with the last model; what a user made stays.
-func TestTakesOverFromTheFormerCompanion(t *testing.T) {
+// Objects of the legacy controller are adopted without being recreated, and deleted with the last model. Those of users are kept.
+func TestAdoptsObjectsOfLegacyController(t *testing.T) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "modelmesh-serving-sa", Labels: map[string]string{"a": "b"}}}
 	delegator := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: BindingName("team")},
@@ -324,7 +324,7 @@ func TestTakesOverFromTheFormerCompanion(t *testing.T) {
 			var got corev1.ServiceAccount
 			s.has(&got, "modelmesh-serving-sa")
 			formers := manager == "manager"
-			if ours(&got) != formers || (again > 0) == formers || strings.Contains(s.said(), "was not made by this operator") == formers {
+			if isManaged(&got) != formers || (again > 0) == formers || strings.Contains(s.said(), "was not made by this operator") == formers {
 				t.Errorf("labels %v, again after %s", got.Labels, again)
 			}
 			s.remove(p)
@@ -336,8 +336,8 @@ func TestTakesOverFromTheFormerCompanion(t *testing.T) {
 	}
 }
 
-// Errors come back, and nothing is removed while it is not known what is wanted.
-func TestErrorsOfNamespaces(t *testing.T) {
+// Errors are returned, and nothing is deleted while the desired objects are unknown.
+func TestNamespaceErrors(t *testing.T) {
 	s := newScene(t, openShift, predictor("p"))
 	s.must()
 	for name, set := range map[string]*error{"settings": &s.broken, "whether it is served": &s.unknown} {

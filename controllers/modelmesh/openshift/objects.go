@@ -26,40 +26,40 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 )
 
-// Names that users and the dashboard of Open Data Hub know.
+// Names that users and the dashboard of Open Data Hub depend on.
 const (
-	// AnnotationTimeout on an InferenceService is that of its Route.
+	// AnnotationTimeout on an InferenceService sets the timeout of its Route.
 	AnnotationTimeout = "haproxy.router.openshift.io/timeout"
-	// LabelInferenceService on a Route names its InferenceService.
+	// LabelInferenceService on a Route is the name of its InferenceService.
 	LabelInferenceService = "inferenceservice-name"
-	// Finalizer was put on InferenceServices by the former companion. No other controller removes it where that is gone.
+	// Finalizer is the finalizer of the legacy controller. Without that controller, this operator removes it.
 	Finalizer = "odh.inferenceservice.finalizers"
-	// LabelManaged and LabelDashboard, both "true", make a Secret a data connection; the former also marks the Secret with the
+	// LabelManaged and LabelDashboard, both "true", select the Secrets that are data connections. LabelManaged alone selects the Secret with the
 	// storage entries.
 	LabelManaged   = "opendatahub.io/managed"
 	LabelDashboard = "opendatahub.io/dashboard"
 	// AnnotationConnection is the type of a data connection.
 	AnnotationConnection = "opendatahub.io/connection-type"
-	// BundleConfigMap and BundleKey hold the CAs of the platform in each namespace.
+	// BundleConfigMap and BundleKey locate the CA bundle of the platform in each namespace.
 	BundleConfigMap = "odh-trusted-ca-bundle"
 	BundleKey       = "odh-ca-bundle.crt"
-	// PrometheusBinding lets PrometheusAccount read a namespace; it is also the name of the ClusterRole.
+	// PrometheusBinding grants PrometheusAccount read access to a namespace. The ClusterRole has the same name.
 	PrometheusBinding = "prometheus-ns-access"
 	PrometheusAccount = "prometheus-custom"
 
-	// AuthorityName is the ConfigMap with the CA of the sidecars, and the BackendTLSPolicy by which Gateways trust it.
-	AuthorityName = "model-serving-proxy-ca"
+	// CAObjectName is the name of the ConfigMap with the CA of the sidecars and of the BackendTLSPolicy that refers to it.
+	CAObjectName = "model-serving-proxy-ca"
 
-	// kserveBundle is the ConfigMap in which KServe looks for the CAs of the platform.
-	kserveBundle = "odh-kserve-custom-ca-bundle"
-	// formerManager is the name under which the former companion wrote.
-	formerManager = "manager"
-	delegatorTail = "-modelmesh-serving-sa-auth-delegator"
-	yes           = mm.Enabled
+	// kserveBundleConfigMap is the ConfigMap from which KServe reads the CA bundle of the platform.
+	kserveBundleConfigMap = "odh-kserve-custom-ca-bundle"
+	// legacyManager is the field manager of the legacy controller.
+	legacyManager   = "manager"
+	delegatorSuffix = "-modelmesh-serving-sa-auth-delegator"
+	valueTrue       = mm.Enabled
 )
 
-// BindingName is the ClusterRoleBinding that lets the sidecars of a namespace ask who calls.
-func BindingName(namespace string) string { return namespace + delegatorTail }
+// BindingName returns the name of the ClusterRoleBinding that allows the sidecars of a namespace to authenticate their callers.
+func BindingName(namespace string) string { return namespace + delegatorSuffix }
 
 var (
 	accountKind   = corev1.SchemeGroupVersion.WithKind("ServiceAccount")
@@ -70,134 +70,134 @@ var (
 	delegatorKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
 )
 
-// place is one object by kind and name.
-type place struct {
+// objectRef identifies an object by kind and name.
+type objectRef struct {
 	schema.GroupVersionKind
 	types.NamespacedName
 }
 
-// places are all objects that are ever made for a namespace, but for what publishes models and for the storage entries, whose name the
-// settings decide.
-func places(namespace string, served capability.Set) []place {
-	in := func(kind schema.GroupVersionKind, name string) place {
-		return place{kind, types.NamespacedName{Namespace: namespace, Name: name}}
+// possibleObjects returns all objects that may exist for a namespace, except Routes and the storage Secret, whose name depends on the
+// settings.
+func possibleObjects(namespace string, served capability.Set) []objectRef {
+	in := func(kind schema.GroupVersionKind, name string) objectRef {
+		return objectRef{kind, types.NamespacedName{Namespace: namespace, Name: name}}
 	}
-	all := []place{
+	all := []objectRef{
 		in(accountKind, authproxy.DefaultServiceAccount), in(bindingKind, PrometheusBinding),
 		in(secretKind, authproxy.CookieSecret), in(secretKind, authproxy.TLSSecret),
-		in(configMapKind, AuthorityName),
+		in(configMapKind, CAObjectName),
 		{delegatorKind, types.NamespacedName{Name: BindingName(namespace)}},
 	}
 	if served.Has(capability.BackendTLSPolicy) {
-		all = append(all, in(capability.BackendTLSPolicy, AuthorityName))
+		all = append(all, in(capability.BackendTLSPolicy, CAObjectName))
 	}
 	return all
 }
 
-// ours tells whether this component made an object.
-func ours(o metav1.Object) bool { return apply.HasComponentLabels(o, modelmesh.ComponentName) }
+// isManaged reports whether an object carries the labels of this component.
+func isManaged(o metav1.Object) bool { return apply.HasComponentLabels(o, modelmesh.ComponentName) }
 
-// Inputs are what the objects of one namespace depend on.
+// Inputs determine the desired objects of one namespace.
 type Inputs struct {
 	Namespace string
 	Settings  meshsettings.Settings
 	// Proxy is the sidecar of the runtime pods; nil for none.
 	Proxy *authproxy.Proxy
-	// Account is the service account of the runtime pods; "" is the one that every namespace has.
+	// Account is the ServiceAccount of the runtime pods; "" is the default ServiceAccount.
 	Account string
-	// Monitoring is the namespace of the Prometheus that is let in; "" for none.
+	// Monitoring is the namespace of the Prometheus that may read the namespace; "" for none.
 	Monitoring string
-	// Used: there are models, or pods of runtimes. Runtimes: there are runtimes of several models.
-	Used, Runtimes bool
-	// Cookie is the key of the sidecar's cookies.
+	// InUse is true if there are models or runtime pods. HasRuntimes is true if there are multi-model runtimes.
+	InUse, HasRuntimes bool
+	// Cookie is the key of the cookies of the sidecar.
 	Cookie []byte
-	// Certificate is the data of the sidecar's serving certificate where it has to be written, and Storage that of the Secret with
-	// the storage entries. nil leaves alone what is there.
-	Certificate, Storage map[string][]byte
-	// Authority is the CA by which Gateways verify the sidecar; nil where they do not.
-	Authority []byte
+	// CertificateData is the data of the certificate Secret of the sidecar, StorageData the data of the storage Secret. Nil leaves the
+	// existing Secret unchanged.
+	CertificateData, StorageData map[string][]byte
+	// CABundle contains the CAs by which Gateways verify the sidecar; nil if they do not verify it.
+	CABundle []byte
 }
 
-// objects are what a served namespace needs, in the order in which it is made. They have no owner: the namespace takes them along,
-// and what is no longer wanted is removed by name. The binding of cluster scope belongs to the Namespace.
-func objects(in Inputs) apply.Desired {
+// desiredObjects returns the objects of a served namespace, in the order of their creation. The namespaced objects have no owner: they are
+// deleted with the namespace, or by name when obsolete. The owner of the ClusterRoleBinding is the Namespace.
+func desiredObjects(in Inputs) apply.Desired {
 	var desired apply.Desired
-	loose := func(config runtime.ApplyConfiguration, adopts func(*unstructured.Unstructured) bool, yields bool) {
+	unowned := func(config runtime.ApplyConfiguration, adopts func(*unstructured.Unstructured) bool, yields bool) {
 		desired = append(desired, apply.Object{Config: config, Ownership: apply.Unowned, AdoptIf: adopts, IgnoreIfForeign: yields})
 	}
-	if in.Runtimes && in.Monitoring != "" {
-		loose(prometheus(in), byFormer, true)
+	if in.HasRuntimes && in.Monitoring != "" {
+		unowned(buildPrometheusBinding(in), isWrittenByLegacyController, true)
 	}
-	if !in.Used {
+	if !in.InUse {
 		return desired
 	}
 	if in.Account == authproxy.DefaultServiceAccount {
-		loose(corev1ac.ServiceAccount(in.Account, in.Namespace), byFormer, true)
+		unowned(corev1ac.ServiceAccount(in.Account, in.Namespace), isWrittenByLegacyController, true)
 	}
-	if in.Storage != nil {
-		loose(secret(in, in.Settings.StorageSecretName).WithLabels(map[string]string{LabelManaged: yes}).WithData(in.Storage), isStorage, false)
+	if in.StorageData != nil {
+		unowned(newSecret(in, in.Settings.StorageSecretName).WithLabels(map[string]string{LabelManaged: valueTrue}).WithData(in.StorageData), isLegacyStorageSecret, false)
 	}
 	if in.Proxy == nil {
 		return desired
 	}
 	if in.Proxy.NeedsCookieSecret() {
-		loose(secret(in, authproxy.CookieSecret).WithData(map[string][]byte{oauthproxy.KeyCookie: in.Cookie}), nil, false)
+		unowned(newSecret(in, authproxy.CookieSecret).WithData(map[string][]byte{oauthproxy.KeyCookie: in.Cookie}), nil, false)
 	}
-	if in.Certificate != nil {
-		loose(secret(in, authproxy.TLSSecret).WithType(corev1.SecretTypeTLS).WithData(in.Certificate), nil, false)
+	if in.CertificateData != nil {
+		unowned(newSecret(in, authproxy.TLSSecret).WithType(corev1.SecretTypeTLS).WithData(in.CertificateData), nil, false)
 	}
-	if len(in.Authority) > 0 {
+	if len(in.CABundle) > 0 {
 		proxy := resources.Published{
 			Service: in.Settings.ServiceName, Port: intstr.FromString(authproxy.PortName), ServerName: proxyName(in.Settings, in.Namespace),
 		}
-		for _, config := range proxy.BackendTLS(metav1.ObjectMeta{Name: AuthorityName, Namespace: in.Namespace}, in.Authority) {
-			loose(config, nil, false)
+		for _, config := range proxy.BackendTLS(metav1.ObjectMeta{Name: CAObjectName, Namespace: in.Namespace}, in.CABundle) {
+			unowned(config, nil, false)
 		}
 	}
-	return append(desired, apply.Object{Config: delegator(in), AdoptIf: byFormer})
+	return append(desired, apply.Object{Config: buildDelegatorBinding(in), AdoptIf: isWrittenByLegacyController})
 }
 
-func secret(in Inputs, name string) *corev1ac.SecretApplyConfiguration {
+func newSecret(in Inputs, name string) *corev1ac.SecretApplyConfiguration {
 	return corev1ac.Secret(name, in.Namespace)
 }
 
-// delegator lets the sidecars ask who calls and what he may.
-func delegator(in Inputs) *rbacv1ac.ClusterRoleBindingApplyConfiguration {
+// buildDelegatorBinding allows the sidecars to create TokenReviews and SubjectAccessReviews.
+func buildDelegatorBinding(in Inputs) *rbacv1ac.ClusterRoleBindingApplyConfiguration {
 	return rbacv1ac.ClusterRoleBinding(BindingName(in.Namespace)).
 		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(rbacproxy.DelegatorRole)).
 		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(in.Proxy.ServiceAccount()).WithNamespace(in.Namespace))
 }
 
-// prometheus lets that of the platform find what is to be scraped.
-func prometheus(in Inputs) *rbacv1ac.RoleBindingApplyConfiguration {
+// buildPrometheusBinding allows the Prometheus of the platform to discover its targets.
+func buildPrometheusBinding(in Inputs) *rbacv1ac.RoleBindingApplyConfiguration {
 	return rbacv1ac.RoleBinding(PrometheusBinding, in.Namespace).
 		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(PrometheusBinding)).
 		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(PrometheusAccount).WithNamespace(in.Monitoring))
 }
 
-// byFormer recognises what the former companion wrote.
-func byFormer(live *unstructured.Unstructured) bool {
+// isWrittenByLegacyController reports whether the legacy controller is a manager of the object.
+func isWrittenByLegacyController(live *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager == formerManager && e.Subresource == ""
+		return e.Manager == legacyManager && e.Subresource == ""
 	})
 }
 
-// isStorage recognises the storage entries that the former companion gathered. A data connection may have the name of that Secret.
-func isStorage(live *unstructured.Unstructured) bool {
-	return live.GetLabels()[LabelManaged] == yes && live.GetLabels()[LabelDashboard] != yes
+// isLegacyStorageSecret reports whether an object is a storage Secret of the legacy controller, and not a data connection of the same name.
+func isLegacyStorageSecret(live *unstructured.Unstructured) bool {
+	return live.GetLabels()[LabelManaged] == valueTrue && live.GetLabels()[LabelDashboard] != valueTrue
 }
 
-// Render returns what stands beside the runtimes of a served namespace. Monitoring is the namespace of the
-// Prometheus that is let in, "" for none. Secrets, whose content comes from elsewhere or by chance, are only named, in notes.
+// Render returns the objects of a served namespace other than its runtimes. Monitoring is the namespace of Prometheus, "" for none. Data of
+// Secrets are omitted: notes describe their source.
 func Render(namespace string, s meshsettings.Settings, served capability.Set, monitoring string) ([]*unstructured.Unstructured, []string, error) {
 	in := Inputs{
-		Namespace: namespace, Settings: s, Used: true, Runtimes: true, Monitoring: monitoring,
+		Namespace: namespace, Settings: s, InUse: true, HasRuntimes: true, Monitoring: monitoring,
 		Account: authproxy.ServiceAccountName(s, served), Proxy: authproxy.Decide(s, namespace, served),
 	}
 	owner := &corev1.Namespace{}
 	owner.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	owner.SetName(namespace)
-	rendered, err := apply.Render(objects(in), modelmesh.ComponentName, owner)
+	rendered, err := apply.Render(desiredObjects(in), modelmesh.ComponentName, owner)
 	var notes []string
 	for _, o := range rendered {
 		if o.GetKind() == secretKind.Kind {

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A router that refuses the Route of a model is quoted in one Event each time that it begins to refuse.
-func TestRouterRefuses(t *testing.T) {
+// The rejection of a Route by a router is reported in one Event.
+func TestReportsRejectedRoute(t *testing.T) {
 	s := newScene(t, serving15, annotated("ovms", routed), inference("digits"))
 	s.route("digits")
 	answers := func(status string) string {
@@ -24,7 +24,7 @@ func TestRouterRefuses(t *testing.T) {
 		s.update(route)
 		s.route("digits")
 		said := s.said()
-		s.rests("answered", func() []string { return s.route("digits") })
+		s.expectNoRequests("answered", func() []string { return s.route("digits") })
 		return said + s.said()
 	}
 	for _, status := range []string{"False", "True", "False"} {

@@ -35,20 +35,20 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
 
-// scene has both controllers on a fake API server, whose objects the cache shows at once.
+// scene runs both controllers on a fake API server without cache delay.
 type scene struct {
 	t          *testing.T
 	server     client.WithWatch
-	namespaces *namespaces
-	routes     *publications
+	namespaces *namespaceReconciler
+	routes     *inferenceServiceReconciler
 	events     *events.FakeRecorder
 	clock      *testclock.FakePassiveClock
 	settings   meshsettings.Settings
 	served     capability.Set
 	enabled    bool
-	// broken is what the settings, and what the question whether a namespace is served, answer; nil for no error.
+	// broken is the error of the settings, unknown the error of the check whether a namespace is enabled.
 	broken, unknown error
-	// writes are "verb Kind name" of what was sent; reads counts live reads.
+	// writes contains "verb Kind name" of each write; reads counts live reads.
 	writes []string
 	reads  int
 	refuse func(verb, kind string) error
@@ -63,7 +63,7 @@ func newScene(t *testing.T, served capability.Set, existing ...client.Object) *s
 	s.server = fake.NewClientBuilder().WithScheme(scheme).WithObjects(existing...).WithReturnManagedFields().
 		WithRESTMapper(mapper(scheme)).WithTypeConverters(managedfields.NewDeducedTypeConverter()).Build()
 	writer, live := s.writer(), s.live()
-	shares := common{
+	base := baseReconciler{
 		Catalog: &modelmesh.Catalog{
 			Cached: writer, Namespaces: &modelmesh.Namespaces{OperatorNamespace: "own", APIReader: live, Cache: everyone{reader: s.server}},
 			Served:   func() capability.Set { return s.served },
@@ -74,9 +74,9 @@ func newScene(t *testing.T, served capability.Set, existing ...client.Object) *s
 			LegacyManagers: modelmesh.LegacyManagers(), StripAnnotations: modelmesh.LegacyAnnotations()}),
 		enabled: func(context.Context, string) (bool, error) { return s.enabled, s.unknown },
 	}
-	s.namespaces = &namespaces{common: shares, monitoring: "monitoring", clock: s.clock, connections: labelled{s.server}}
-	shares.applier = keepingHosts(shares.applier)
-	s.routes = newPublications(shares, s.server, s.clock)
+	s.namespaces = &namespaceReconciler{baseReconciler: base, monitoring: "monitoring", clock: s.clock, connections: labelled{s.server}}
+	base.applier = routeApplier(base.applier)
+	s.routes = newInferenceServiceReconciler(base, s.server, s.clock)
 	return s
 }
 
@@ -90,7 +90,7 @@ func (e everyone) Get(ctx context.Context, key client.ObjectKey, o client.Object
 	return e.reader.Get(ctx, key, o, opts...)
 }
 
-// labelled is a cache that holds data connections only.
+// labelled is a cache of data connections.
 type labelled struct{ client.Reader }
 
 func (l labelled) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
@@ -150,7 +150,7 @@ func (s *scene) sent(verb, kind, name string) error {
 	return s.refuse(verb, kind)
 }
 
-// reconcile has a controller look at an object and returns what was written, and after which time it comes back.
+// reconcile runs one reconcile and returns its writes and requeueAfter.
 func (s *scene) reconcile(r reconcile.Reconciler, namespace, name string) ([]string, time.Duration, error) {
 	s.t.Helper()
 	s.writes = nil
@@ -158,7 +158,7 @@ func (s *scene) reconcile(r reconcile.Reconciler, namespace, name string) ([]str
 	return s.writes, result.RequeueAfter, err
 }
 
-// must has the namespace looked at without an error.
+// must reconciles the namespace without an error.
 func (s *scene) must() []string {
 	s.t.Helper()
 	writes, _, err := s.reconcile(s.namespaces, "", "team")
@@ -168,7 +168,7 @@ func (s *scene) must() []string {
 	return writes
 }
 
-// route has an InferenceService looked at without an error.
+// route reconciles an InferenceService without an error.
 func (s *scene) route(name string) []string {
 	s.t.Helper()
 	writes, _, err := s.reconcile(s.routes, "team", name)
@@ -178,8 +178,8 @@ func (s *scene) route(name string) []string {
 	return writes
 }
 
-// rests expects that what is done costs no request.
-func (s *scene) rests(what string, pass func() []string) {
+// expectNoRequests expects that a reconcile sends no request.
+func (s *scene) expectNoRequests(what string, pass func() []string) {
 	s.t.Helper()
 	before := s.reads
 	if writes := pass(); len(writes) > 0 || s.reads != before {
@@ -210,7 +210,7 @@ func (s *scene) remove(o client.Object) {
 	}
 }
 
-// has reads an object of the namespace; false when there is none.
+// has reads an object of the namespace and reports whether it exists.
 func (s *scene) has(o client.Object, name string) bool {
 	s.t.Helper()
 	err := s.server.Get(s.t.Context(), client.ObjectKey{Namespace: "team", Name: name}, o)
@@ -233,7 +233,7 @@ func (s *scene) said() string {
 	}
 }
 
-// deployment is that of a runtime.
+// deployment returns the Deployment of a runtime.
 func deployment(replicas int32) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "modelmesh-serving-ovms", Labels: names.Labels(modelmesh.ComponentName)},
@@ -243,7 +243,7 @@ func deployment(replicas int32) *appsv1.Deployment {
 
 var errDown = errors.New("the API server is away")
 
-// listHeads lists metadata also of kinds that the fake API server has no types for.
+// listHeads lists metadata, including kinds that the fake API server has no types for.
 func listHeads(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
 	heads, ok := l.(*metav1.PartialObjectMetadataList)
 	if !ok || c.Scheme().Recognizes(heads.GroupVersionKind()) {
@@ -264,7 +264,7 @@ func listHeads(ctx context.Context, c client.WithWatch, l client.ObjectList, opt
 	return nil
 }
 
-// mapper knows the scope of what is used here.
+// mapper returns a RESTMapper with the scopes of the kinds.
 func mapper(scheme *runtime.Scheme) meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for kind := range scheme.AllKnownTypes() {

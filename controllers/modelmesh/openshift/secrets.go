@@ -27,82 +27,81 @@ const (
 	certificateAuthority = "odh-platform-operator-modelmesh-ca"
 )
 
-// gatherStorage reads the data connections of a namespace when one of them has changed, or the Secret with the entries has. Nothing of
-// their content is remembered.
-func (r *namespaces) gatherStorage(ctx context.Context, in *Inputs, known *remembered) ([]place, error) {
-	heads, err := r.connectionHeads(ctx, in)
-	if err != nil || len(heads) == 0 {
+// collectStorage reads the data connections of a namespace if one of them or the storage Secret changed. It keeps no content in memory.
+func (r *namespaceReconciler) collectStorage(ctx context.Context, in *Inputs, state *namespaceState) ([]objectRef, error) {
+	metadata, err := r.listConnections(ctx, in)
+	if err != nil || len(metadata) == 0 {
 		return nil, err
 	}
-	bundle, err := r.headOf(ctx, place{configMapKind, types.NamespacedName{Namespace: in.Namespace, Name: BundleConfigMap}})
+	bundle, err := r.getMetadata(ctx, objectRef{configMapKind, types.NamespacedName{Namespace: in.Namespace, Name: BundleConfigMap}})
 	if err != nil {
 		return nil, err
 	}
-	target := place{secretKind, types.NamespacedName{Namespace: in.Namespace, Name: in.Settings.StorageSecretName}}
-	held, err := r.headOf(ctx, target)
+	target := objectRef{secretKind, types.NamespacedName{Namespace: in.Namespace, Name: in.Settings.StorageSecretName}}
+	existing, err := r.getMetadata(ctx, target)
 	if err != nil {
 		return nil, err
 	}
-	kept := []place{target}
-	if held == nil {
-		kept = nil // none of them says where models are
+	kept := []objectRef{target}
+	if existing == nil {
+		kept = nil // no data connection has an entry
 	}
-	versions := versionsOf(append(heads, bundle, held))
-	if versions == known.gathered {
+	versions := joinVersions(append(metadata, bundle, existing))
+	if versions == state.storageVersions {
 		return kept, nil
 	}
-	if taken, err := r.taken(ctx, held, known); err != nil || taken {
-		known.gathered = versions
+	if foreign, err := r.isStorageSecretForeign(ctx, existing, state); err != nil || foreign {
+		state.storageVersions = versions
 		return kept, err
 	}
-	if in.Storage, err = r.readConnections(ctx, in.Namespace, heads, bundle != nil); err != nil {
+	if in.StorageData, err = r.readStorageData(ctx, in.Namespace, metadata, bundle != nil); err != nil {
 		return nil, err
 	}
-	known.gathered = versions
-	if held == nil && in.Storage != nil {
-		known.gathered = "" // what is written is read once
+	state.storageVersions = versions
+	if existing == nil && in.StorageData != nil {
+		state.storageVersions = "" // the next reconcile reads the created Secret
 	}
 	return nil, nil
 }
 
-// taken tells whether the Secret with the storage entries is that of a user, which an Event reports: its entries are not touched.
-func (r *namespaces) taken(ctx context.Context, held *metav1.PartialObjectMetadata, known *remembered) (bool, error) {
-	if held == nil || ours(held) {
-		news(&known.notStored, "")
+// isStorageSecretForeign reports whether the storage Secret belongs to a user. It records an Event for such a Secret.
+func (r *namespaceReconciler) isStorageSecretForeign(ctx context.Context, existing *metav1.PartialObjectMetadata, state *namespaceState) (bool, error) {
+	if existing == nil || isManaged(existing) {
+		replaceProblem(&state.lastStorageProblem, "")
 		return false, nil
 	}
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(secretKind)
-	err := r.live.Get(ctx, client.ObjectKeyFromObject(held), live)
-	if apierrors.IsNotFound(err) || err == nil && (ours(live) || isStorage(live)) {
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(existing), live)
+	if apierrors.IsNotFound(err) || err == nil && (isManaged(live) || isLegacyStorageSecret(live)) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("reading Secret %s: %w", held.Name, err)
+		return false, fmt.Errorf("reading Secret %s: %w", existing.Name, err)
 	}
 	text := fmt.Sprintf("the data connections of namespace %s are not added to Secret %s, which another client made: add them there, "+
-		"or label it %s=%s to have it kept by the operator", held.Namespace, held.Name, LabelManaged, yes)
-	if news(&known.notStored, text) {
-		r.warn(held, text)
+		"or label it %s=%s to have it kept by the operator", existing.Namespace, existing.Name, LabelManaged, valueTrue)
+	if replaceProblem(&state.lastStorageProblem, text) {
+		r.recordWarning(existing, text)
 	}
 	return true, nil
 }
 
-// connectionHeads are the metadata of the data connections, by name.
-func (r *namespaces) connectionHeads(ctx context.Context, in *Inputs) ([]*metav1.PartialObjectMetadata, error) {
+// listConnections returns the metadata of the data connections, sorted by name.
+func (r *namespaceReconciler) listConnections(ctx context.Context, in *Inputs) ([]*metav1.PartialObjectMetadata, error) {
 	all, err := modelmesh.ListMetadata(ctx, r.connections, secretKind, client.InNamespace(in.Namespace))
-	var heads []*metav1.PartialObjectMetadata
+	var metadata []*metav1.PartialObjectMetadata
 	for i := range all {
 		if all[i].Name != in.Settings.StorageSecretName {
-			heads = append(heads, &all[i])
+			metadata = append(metadata, &all[i])
 		}
 	}
-	slices.SortFunc(heads, func(a, b *metav1.PartialObjectMetadata) int { return cmp.Compare(a.Name, b.Name) })
-	return heads, err
+	slices.SortFunc(metadata, func(a, b *metav1.PartialObjectMetadata) int { return cmp.Compare(a.Name, b.Name) })
+	return metadata, err
 }
 
-// readConnections makes the storage entries of what the API server has. What is gone by now is left out: its event comes.
-func (r *namespaces) readConnections(ctx context.Context, namespace string, heads []*metav1.PartialObjectMetadata, withBundle bool) (map[string][]byte, error) {
+// readStorageData builds the storage entries from live reads. It omits connections that were deleted since: their event follows.
+func (r *namespaceReconciler) readStorageData(ctx context.Context, namespace string, metadata []*metav1.PartialObjectMetadata, withBundle bool) (map[string][]byte, error) {
 	var bundle corev1.ConfigMap
 	if withBundle {
 		err := r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: BundleConfigMap}, &bundle)
@@ -111,60 +110,60 @@ func (r *namespaces) readConnections(ctx context.Context, namespace string, head
 		}
 	}
 	var connections []corev1.Secret
-	for _, head := range heads {
+	for _, m := range metadata {
 		var c corev1.Secret
-		err := r.live.Get(ctx, client.ObjectKeyFromObject(head), &c)
+		err := r.live.Get(ctx, client.ObjectKeyFromObject(m), &c)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading data connection %s: %w", head.Name, err)
+			return nil, fmt.Errorf("reading data connection %s: %w", m.Name, err)
 		}
 		connections = append(connections, c)
 	}
-	return storage(connections, bundle.Data[BundleKey])
+	return buildStorageData(connections, bundle.Data[BundleKey])
 }
 
-// versionsOf changes whenever one of the objects does, nil for one that is not there.
-func versionsOf(heads []*metav1.PartialObjectMetadata) string {
+// joinVersions returns a string that changes with the version of any of the objects; nil objects are skipped.
+func joinVersions(metadata []*metav1.PartialObjectMetadata) string {
 	var b strings.Builder
-	for _, h := range heads {
-		if h != nil {
-			fmt.Fprintf(&b, "%s/%s/%s;", h.Name, h.UID, h.ResourceVersion)
+	for _, m := range metadata {
+		if m != nil {
+			fmt.Fprintf(&b, "%s/%s/%s;", m.Name, m.UID, m.ResourceVersion)
 		}
 	}
 	return b.String()
 }
 
-// certify issues the sidecar's certificate where nothing else does, and renews what it issued; the proxy takes a renewed one up by
-// itself. A Secret that another client made is not written. Gateways get to know the CA of what was issued.
-func (r *namespaces) certify(ctx context.Context, in *Inputs, known *remembered) ([]place, error) {
-	kept, err := r.issue(ctx, in, known)
-	if known.renewal.IsZero() {
-		known.trust = certs.Trust{}
+// collectCertificate issues and renews the certificate of the sidecar, which reloads it. It leaves a Secret of another client unchanged, and
+// sets the CAs for Gateways.
+func (r *namespaceReconciler) collectCertificate(ctx context.Context, in *Inputs, state *namespaceState) ([]objectRef, error) {
+	kept, err := r.ensureCertificate(ctx, in, state)
+	if state.renewalTime.IsZero() {
+		state.trust = certs.Trust{}
 	}
-	if served := r.Served(); served.Has(capability.BackendTLSPolicy) && r.exposure.publisher(served) == capability.HTTPRoute {
-		in.Authority = known.trust.Bundle(r.clock.Now())
+	if served := r.Served(); served.Has(capability.BackendTLSPolicy) && r.exposure.routeKind(served) == capability.HTTPRoute {
+		in.CABundle = state.trust.Bundle(r.clock.Now())
 	}
 	return kept, err
 }
 
-func (r *namespaces) issue(ctx context.Context, in *Inputs, known *remembered) ([]place, error) {
+func (r *namespaceReconciler) ensureCertificate(ctx context.Context, in *Inputs, state *namespaceState) ([]objectRef, error) {
 	if !in.Proxy.NeedsCertificate() {
-		known.renewal = time.Time{}
+		state.renewalTime = time.Time{}
 		return nil, nil
 	}
-	target := place{secretKind, types.NamespacedName{Namespace: in.Namespace, Name: authproxy.TLSSecret}}
-	held, err := r.headOf(ctx, target)
+	target := objectRef{secretKind, types.NamespacedName{Namespace: in.Namespace, Name: authproxy.TLSSecret}}
+	existing, err := r.getMetadata(ctx, target)
 	if err != nil {
 		return nil, err
 	}
 	switch {
-	case held != nil && !r.applier.IsManaged(held):
-		known.renewal = time.Time{}
+	case existing != nil && !r.applier.IsManaged(existing):
+		state.renewalTime = time.Time{}
 		return nil, nil
-	case held != nil && ours(held) && held.ResourceVersion == known.certificate && r.clock.Now().Before(known.renewal):
-		return []place{target}, nil
+	case existing != nil && isManaged(existing) && existing.ResourceVersion == state.certificateVersion && r.clock.Now().Before(state.renewalTime):
+		return []objectRef{target}, nil
 	}
 	live := &corev1.Secret{}
 	err = r.live.Get(ctx, target.NamespacedName, live)
@@ -172,39 +171,39 @@ func (r *namespaces) issue(ctx context.Context, in *Inputs, known *remembered) (
 		return nil, fmt.Errorf("reading Secret %s: %w", target.NamespacedName, err)
 	}
 	if err == nil && (!r.applier.IsManaged(live) || live.DeletionTimestamp != nil) {
-		return []place{target}, nil // the cache is behind; its event brings us back
+		return []objectRef{target}, nil // the cached Secret is stale, and its event triggers a reconcile
 	}
 	serving, err := certs.EnsureServing(live.Data, certs.ServingOptions{
-		CACommonName: certificateAuthority, DNSNames: serviceNames(in), Lifetime: certificateLifetime,
+		CACommonName: certificateAuthority, DNSNames: certificateDNSNames(in), Lifetime: certificateLifetime,
 	}, r.clock.Now())
 	if err != nil {
 		return nil, fmt.Errorf("issuing the serving certificate: %w", err)
 	}
-	known.renewal, known.certificate = serving.Next, live.ResourceVersion
-	known.trust.Update(serving.Data[corev1.ServiceAccountRootCAKey], r.clock.Now())
-	if serving.Cause != "" || !ours(live) { // it has lost its labels
-		in.Certificate, known.certificate = serving.Data, "" // what is written has another version, which is read once
+	state.renewalTime, state.certificateVersion = serving.Next, live.ResourceVersion
+	state.trust.Update(serving.Data[corev1.ServiceAccountRootCAKey], r.clock.Now())
+	if serving.Cause != "" || !isManaged(live) { // or its labels are missing
+		in.CertificateData, state.certificateVersion = serving.Data, "" // the update changes the version
 		return nil, nil
 	}
-	return []place{target}, nil
+	return []objectRef{target}, nil
 }
 
-func serviceNames(in *Inputs) []string {
+func certificateDNSNames(in *Inputs) []string {
 	service := in.Settings.ServiceName
 	local := service + "." + in.Namespace
 	return []string{local + ".svc", local + ".svc.cluster.local", local, service, "localhost"}
 }
 
-// untilRenewal is when the certificate, or trust in it, is due; 0 when there is none.
-func (r *namespaces) untilRenewal(known *remembered) time.Duration {
-	if known.renewal.IsZero() {
+// renewalDelay returns the time until the certificate or its CA bundle needs an update; 0 without a certificate.
+func (r *namespaceReconciler) renewalDelay(state *namespaceState) time.Duration {
+	if state.renewalTime.IsZero() {
 		return 0
 	}
-	return max(known.trust.RequeueAfter(known.renewal.Sub(r.clock.Now()), r.clock.Now()), lookAgain)
+	return max(state.trust.RequeueAfter(state.renewalTime.Sub(r.clock.Now()), r.clock.Now()), pollInterval)
 }
 
-// fields of a data connection, and the members of a storage entry that they become.
-var fields = []struct {
+// connectionFields maps the keys of a data connection to the members of a storage entry.
+var connectionFields = []struct {
 	key     string
 	members []string
 }{
@@ -221,13 +220,12 @@ const (
 	typeS3      = "s3"
 )
 
-// storage gathers the entries of data connections, one under the name of each. The bundle are the CAs of the platform. It is nil
-// when there is none.
-func storage(connections []corev1.Secret, bundle string) (map[string][]byte, error) {
+// buildStorageData returns the storage entries by name of their data connection; nil for none. The bundle contains the platform CAs.
+func buildStorageData(connections []corev1.Secret, bundle string) (map[string][]byte, error) {
 	var data map[string][]byte
 	for i := range connections {
 		c := &connections[i]
-		members := entry(c, bundle)
+		members := buildStorageEntry(c, bundle)
 		if members == nil {
 			continue
 		}
@@ -243,12 +241,12 @@ func storage(connections []corev1.Secret, bundle string) (map[string][]byte, err
 	return data, nil
 }
 
-// entry is the storage entry of one data connection; nil for one that says nothing of S3, which no puller could use.
-func entry(c *corev1.Secret, bundle string) map[string]string {
+// buildStorageEntry returns the storage entry of a data connection, or nil if the connection is not for S3: pullers support no other type.
+func buildStorageEntry(c *corev1.Secret, bundle string) map[string]string {
 	members := map[string]string{}
-	for _, f := range fields {
-		value, known := c.Data[f.key]
-		if !known {
+	for _, f := range connectionFields {
+		value, found := c.Data[f.key]
+		if !found {
 			continue
 		}
 		for _, m := range f.members {
@@ -264,7 +262,7 @@ func entry(c *corev1.Secret, bundle string) map[string]string {
 	}
 	members[keyType] = kind
 	if bundle != "" && strings.HasPrefix(strings.ToLower(members[keyEndpoint]), "https://") {
-		members["certificate"], members["cabundle_configmap"] = bundle, kserveBundle
+		members["certificate"], members["cabundle_configmap"] = bundle, kserveBundleConfigMap
 	}
 	return members
 }

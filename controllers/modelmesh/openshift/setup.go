@@ -32,9 +32,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 )
 
-// What is made stands in the namespaces of users, so the rights cannot be limited to some. `bind` lets us grant two roles without
-// holding what they grant. Secrets, ConfigMaps and runtimes are among the rights of the component. NetworkPolicies are written by the
-// controller of runtimes, which has this role wherever it makes any.
+// Objects are created in namespaces of users, so the permissions cannot be limited to certain namespaces. The verb `bind` permits bindings
+// to two roles without holding their permissions. Permissions for Secrets, ConfigMaps and runtimes come from the role of the component. The
+// controller of runtimes uses this role for NetworkPolicies.
 
 // +kubebuilder:rbac:groups=serving.kserve.io,resources=inferenceservices,verbs=patch
 // +kubebuilder:rbac:groups=serving.kserve.io,resources=inferenceservices/finalizers,verbs=update
@@ -53,7 +53,7 @@ const (
 	routeController     = "modelmesh-routes"
 )
 
-// Caches says what is held in memory beside what the component holds: of what was made here the metadata.
+// Caches returns the caches that the controllers need in addition to those of the component: metadata of the objects that they create.
 func Caches() []component.CacheNeed {
 	return []component.CacheNeed{
 		{Kind: accountKind}, {Kind: bindingKind}, {Kind: delegatorKind}, {Kind: capability.Route},
@@ -61,49 +61,49 @@ func Caches() []component.CacheNeed {
 	}
 }
 
-// Setup registers the controllers with a manager. It is a modelmesh.Part. Where one namespace alone is served there are none: what
-// they make needs rights on the cluster.
+// Setup registers the controllers with a manager. It is a modelmesh.Part. If only one namespace is served, it registers no controller: the
+// objects require cluster-wide permissions.
 func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Dependencies) error {
 	if shared.Namespaces.SingleNamespace() {
 		return nil
 	}
 	connections, err := component.NewSelectorCache(mgr, capability.MetadataOf(secretKind), cache.ByObject{
-		Label: labels.SelectorFromSet(labels.Set{LabelManaged: yes, LabelDashboard: yes}),
+		Label: labels.SelectorFromSet(labels.Set{LabelManaged: valueTrue, LabelDashboard: valueTrue}),
 	}, component.StripMetadata)
 	if err != nil {
 		return err
 	}
-	own, gateway := shared.Config.ModelMesh, shared.Config.ModelRegistry.Gateway // models are behind the same Gateway as registries
-	shares := common{
+	meshConfig, gateway := shared.Config.ModelMesh, shared.Config.ModelRegistry.Gateway // models share the Gateway of registries
+	base := baseReconciler{
 		Catalog: shared.Catalog, cached: mgr.GetClient(), live: mgr.GetAPIReader(), applier: shared.Applier, recorder: shared.Recorder,
 		enabled:  shared.Namespaces.Enabled,
 		exposure: exposure{Exposure: shared.Config.Exposure, gateway: resources.Gateway{Name: gateway.Name, Namespace: gateway.Namespace}},
 	}
-	n := &namespaces{common: shares, connections: connections, monitoring: own.MonitoringNamespace, clock: shared.Clock}
-	w := watching{mgr: mgr, shared: shared}
-	if err := w.namespaces(ctx, n, connections); err != nil || own.IgnoreInferenceServices {
+	n := &namespaceReconciler{baseReconciler: base, connections: connections, monitoring: meshConfig.MonitoringNamespace, clock: shared.Clock}
+	w := controllerBuilder{mgr: mgr, shared: shared}
+	if err := w.startNamespaceController(ctx, n, connections); err != nil || meshConfig.IgnoreInferenceServices {
 		return err
 	}
-	shares.applier = keepingHosts(shared.Applier)
-	return w.publications(ctx, newPublications(shares, mgr.GetCache(), shared.Clock))
+	base.applier = routeApplier(shared.Applier)
+	return w.startInferenceServiceController(ctx, newInferenceServiceReconciler(base, mgr.GetCache(), shared.Clock))
 }
 
-// keepingHosts is the applier of Routes: what the former companion wrote is not taken from it, because the host is among that. The
-// platform chose it when the Route was made, and clients know it.
-func keepingHosts(a *apply.Applier) *apply.Applier {
+// routeApplier returns an applier that leaves fields of the legacy controller in place: they include the host, which the platform chose at
+// creation of the Route and clients depend on.
+func routeApplier(a *apply.Applier) *apply.Applier {
 	options := a.Options
 	options.LegacyManagers = nil
 	return apply.New(options)
 }
 
-// watching joins the controllers to what they depend on.
-type watching struct {
+// controllerBuilder builds the controllers with their watches.
+type controllerBuilder struct {
 	mgr    ctrl.Manager
 	shared *modelmesh.Dependencies
 }
 
-// start builds a controller that watches some sources.
-func (w watching) start(name string, r reconcile.Reconciler, sources []source.Source) (controller.Controller, error) {
+// newController returns a controller that watches the sources.
+func (w controllerBuilder) newController(name string, r reconcile.Reconciler, sources []source.Source) (controller.Controller, error) {
 	c, err := controller.New(name, w.mgr, reconciler.ControllerOptionsFor(r))
 	if err == nil {
 		err = watchAll(c, sources)
@@ -114,61 +114,61 @@ func (w watching) start(name string, r reconcile.Reconciler, sources []source.So
 	return c, nil
 }
 
-// namespaces starts the controller of what stands around served namespaces.
-func (w watching) namespaces(ctx context.Context, r *namespaces, connections cache.Cache) error {
-	every, theirs, made := w.shared.Namespaces.EnqueueByName(), modelmesh.EnqueueNamespace(), apply.ManagedByPredicate(modelmesh.ComponentName)
-	held, served := w.mgr.GetCache(), w.shared.Served
+// startNamespaceController starts the controller of served namespaces.
+func (w controllerBuilder) startNamespaceController(ctx context.Context, r *namespaceReconciler, connections cache.Cache) error {
+	all, ownNamespace, managed := w.shared.Namespaces.EnqueueByName(), modelmesh.EnqueueNamespace(), apply.ManagedByPredicate(modelmesh.ComponentName)
+	cached, served := w.mgr.GetCache(), w.shared.Served
 	labelled, _ := w.shared.Namespaces.Source(&handler.EnqueueRequestForObject{})
-	c, err := w.start(namespaceController, r, []source.Source{
-		labelled, w.shared.Settings.Changes(every), served.Changes(&metav1.PartialObjectMetadata{}, every),
-		source.Kind(connections, client.Object(capability.MetadataOf(secretKind)), theirs),
-		source.Kind(held, client.Object(&v1alpha1.Predictor{}), theirs, modelmesh.CreatedOrDeleted()),
-		source.Kind(held, client.Object(&appsv1.Deployment{}), theirs, made),
-		source.Kind(held, client.Object(capability.MetadataOf(secretKind)), theirs, w.concerning()),
-		source.Kind(held, client.Object(capability.MetadataOf(configMapKind)), theirs, named(BundleConfigMap, AuthorityName)),
-		source.Kind(held, client.Object(capability.MetadataOf(delegatorKind)), handler.EnqueueRequestsFromMapFunc(byBinding), made),
-		source.Kind(held, client.Object(capability.MetadataOf(accountKind)), theirs, made),
-		source.Kind(held, client.Object(capability.MetadataOf(bindingKind)), theirs, made),
+	c, err := w.newController(namespaceController, r, []source.Source{
+		labelled, w.shared.Settings.Changes(all), served.Changes(&metav1.PartialObjectMetadata{}, all),
+		source.Kind(connections, client.Object(capability.MetadataOf(secretKind)), ownNamespace),
+		source.Kind(cached, client.Object(&v1alpha1.Predictor{}), ownNamespace, modelmesh.CreatedOrDeleted()),
+		source.Kind(cached, client.Object(&appsv1.Deployment{}), ownNamespace, managed),
+		source.Kind(cached, client.Object(capability.MetadataOf(secretKind)), ownNamespace, w.managedSecrets()),
+		source.Kind(cached, client.Object(capability.MetadataOf(configMapKind)), ownNamespace, hasName(BundleConfigMap, CAObjectName)),
+		source.Kind(cached, client.Object(capability.MetadataOf(delegatorKind)), handler.EnqueueRequestsFromMapFunc(requestsForBinding), managed),
+		source.Kind(cached, client.Object(capability.MetadataOf(accountKind)), ownNamespace, managed),
+		source.Kind(cached, client.Object(capability.MetadataOf(bindingKind)), ownNamespace, managed),
 	})
 	if err != nil {
 		return err
 	}
-	served.WatchMetadata(ctx, c, capability.BackendTLSPolicy, theirs, made)
+	served.WatchMetadata(ctx, c, capability.BackendTLSPolicy, ownNamespace, managed)
 	if !w.shared.Config.ModelMesh.IgnoreInferenceServices {
 		served.Watch(ctx, c, capability.InferenceService, func() source.Source {
-			return source.Kind(held, client.Object(&v1beta1.InferenceService{}), theirs, modelmesh.SpecOrAnnotationsChanged())
+			return source.Kind(cached, client.Object(&v1beta1.InferenceService{}), ownNamespace, modelmesh.SpecOrAnnotationsChanged())
 		})
 	}
 	return nil
 }
 
-// publications starts the controller of what publishes models.
-func (w watching) publications(ctx context.Context, r *publications) error {
-	held, served := w.mgr.GetCache(), w.shared.Served
-	all := handler.EnqueueRequestsFromMapFunc(w.models)
+// startInferenceServiceController starts the controller that publishes models.
+func (w controllerBuilder) startInferenceServiceController(ctx context.Context, r *inferenceServiceReconciler) error {
+	cached, served := w.mgr.GetCache(), w.shared.Served
+	all := handler.EnqueueRequestsFromMapFunc(w.requestsForInferenceServices)
 	owned := handler.EnqueueRequestForOwner(w.mgr.GetScheme(), w.mgr.GetRESTMapper(), &v1beta1.InferenceService{}, handler.OnlyControllerOwner())
 	labelled, _ := w.shared.Namespaces.Source(all)
-	c, err := w.start(routeController, r, []source.Source{
+	c, err := w.newController(routeController, r, []source.Source{
 		labelled, w.shared.Settings.Changes(all), served.Changes(&metav1.PartialObjectMetadata{}, all),
-		source.Kind(held, client.Object(capability.MetadataOf(ingressKind)), owned),
-		source.Kind(held, client.Object(capability.MetadataOf(secretKind)), all, w.ofTheMesh()),
+		source.Kind(cached, client.Object(capability.MetadataOf(ingressKind)), owned),
+		source.Kind(cached, client.Object(capability.MetadataOf(secretKind)), all, w.meshCertificates()),
 	})
 	if err != nil {
 		return err
 	}
 	served.Watch(ctx, c, capability.InferenceService, func() source.Source {
-		return source.Kind(held, client.Object(&v1beta1.InferenceService{}), &handler.EnqueueRequestForObject{}, modelmesh.SpecOrAnnotationsChanged())
+		return source.Kind(cached, client.Object(&v1beta1.InferenceService{}), &handler.EnqueueRequestForObject{}, modelmesh.SpecOrAnnotationsChanged())
 	})
 	served.Watch(ctx, c, capability.ServingRuntime, func() source.Source {
-		return source.Kind(held, client.Object(&v1alpha1.ServingRuntime{}), all)
+		return source.Kind(cached, client.Object(&v1alpha1.ServingRuntime{}), all)
 	})
 	served.Watch(ctx, c, capability.ClusterServingRuntime, func() source.Source {
-		return source.Kind(held, client.Object(&v1alpha1.ClusterServingRuntime{}), all)
+		return source.Kind(cached, client.Object(&v1alpha1.ClusterServingRuntime{}), all)
 	})
 	served.WatchMetadata(ctx, c, capability.Route, owned)
 	served.WatchMetadata(ctx, c, capability.HTTPRoute, owned)
-	routestatus.Watch(ctx, served, held, c, []schema.GroupVersionKind{capability.Route, capability.HTTPRoute}, owned)
-	routestatus.Watch(ctx, served, held, c, []schema.GroupVersionKind{capability.BackendTLSPolicy}, all, named(AuthorityName))
+	routestatus.Watch(ctx, served, cached, c, []schema.GroupVersionKind{capability.Route, capability.HTTPRoute}, owned)
+	routestatus.Watch(ctx, served, cached, c, []schema.GroupVersionKind{capability.BackendTLSPolicy}, all, hasName(CAObjectName))
 	return nil
 }
 
@@ -181,9 +181,8 @@ func watchAll(c controller.Controller, sources []source.Source) error {
 	return nil
 }
 
-// models maps an object to the InferenceServices for the mesh that are in its namespace, or are so if it is a namespace itself, and
-// one without a name to all of them.
-func (w watching) models(ctx context.Context, object client.Object) []reconcile.Request {
+// requestsForInferenceServices maps a Namespace or namespaced object to its InferenceServices for ModelMesh, a cluster-scoped runtime to all.
+func (w controllerBuilder) requestsForInferenceServices(ctx context.Context, object client.Object) []reconcile.Request {
 	if !w.shared.Served.Current().Has(capability.InferenceService) {
 		return nil
 	}
@@ -198,48 +197,48 @@ func (w watching) models(ctx context.Context, object client.Object) []reconcile.
 	}
 	var requests []reconcile.Request
 	for i := range list.Items {
-		if onMesh(&list.Items[i]) {
+		if isModelMesh(&list.Items[i]) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 		}
 	}
 	return requests
 }
 
-// byBinding maps a ClusterRoleBinding to the namespace that it was made for.
-func byBinding(_ context.Context, o client.Object) []reconcile.Request {
-	namespace, is := strings.CutSuffix(o.GetName(), delegatorTail)
-	if !is || namespace == "" {
+// requestsForBinding maps a ClusterRoleBinding to its namespace.
+func requestsForBinding(_ context.Context, o client.Object) []reconcile.Request {
+	namespace, found := strings.CutSuffix(o.GetName(), delegatorSuffix)
+	if !found || namespace == "" {
 		return nil
 	}
 	return []reconcile.Request{modelmesh.RequestFor(namespace)}
 }
 
-// concerning admits the Secrets that are made here: by name, since the cache keeps no labels of foreign objects.
-func (w watching) concerning() predicate.Predicate {
-	mine := named(authproxy.CookieSecret, authproxy.TLSSecret)
-	entries := predicate.NewPredicateFuncs(func(o client.Object) bool {
-		return w.isNamed(o, func(s meshsettings.Settings) string { return s.StorageSecretName })
+// managedSecrets matches the Secrets of the namespace controller, also by name: the cache strips labels of foreign objects.
+func (w controllerBuilder) managedSecrets() predicate.Predicate {
+	byName := hasName(authproxy.CookieSecret, authproxy.TLSSecret)
+	storage := predicate.NewPredicateFuncs(func(o client.Object) bool {
+		return w.hasConfiguredName(o, func(s meshsettings.Settings) string { return s.StorageSecretName })
 	})
-	marked := apply.MatchesOldOrNew(func(o client.Object) bool { return ours(o) && o.GetLabels()[LabelManaged] == yes })
-	return predicate.Or(mine, entries, marked)
+	managed := apply.MatchesOldOrNew(func(o client.Object) bool { return isManaged(o) && o.GetLabels()[LabelManaged] == valueTrue })
+	return predicate.Or(byName, storage, managed)
 }
 
-// ofTheMesh admits the Secrets with the certificate of the mesh.
-func (w watching) ofTheMesh() predicate.Predicate {
+// meshCertificates matches the Secrets with the certificate of the mesh.
+func (w controllerBuilder) meshCertificates() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool {
-		return w.isNamed(o, func(s meshsettings.Settings) string { return s.TLS.SecretName })
+		return w.hasConfiguredName(o, func(s meshsettings.Settings) string { return s.TLS.SecretName })
 	})
 }
 
-// isNamed tells whether an object has a name that the settings of the administrator give.
-func (w watching) isNamed(o client.Object, which func(meshsettings.Settings) string) bool {
+// hasConfiguredName reports whether the name of an object is the one that the function returns from the settings of the administrator.
+func (w controllerBuilder) hasConfiguredName(o client.Object, nameOf func(meshsettings.Settings) string) bool {
 	settings, err := w.shared.Settings.Admin(context.Background())
-	return err == nil && o.GetName() == which(settings)
+	return err == nil && o.GetName() == nameOf(settings)
 }
 
-// named admits objects by their names.
-func named(all ...string) predicate.Predicate {
+// hasName matches objects with one of the names.
+func hasName(allowed ...string) predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool {
-		return slices.Contains(all, o.GetName())
+		return slices.Contains(allowed, o.GetName())
 	})
 }

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// connection is a data connection as the dashboard stores it.
+// connection returns a data connection as the dashboard stores it.
 func connection(name, kind string, data map[string]string) corev1.Secret {
 	s := corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "team", Name: name, Labels: map[string]string{LabelManaged: "true", LabelDashboard: "true"}, Annotations: map[string]string{},
@@ -29,7 +29,7 @@ func s3(endpoint string) map[string]string {
 	}
 }
 
-// The entries of section 14.
+// The storage entries of section 14.
 func TestStorage(t *testing.T) {
 	whole := map[string]string{
 		"type": "s3", "access_key_id": "id", "secret_access_key": "se\"cret", "endpoint_url": "http://minio:9000",
@@ -62,7 +62,7 @@ func TestStorage(t *testing.T) {
 		"a Secret that says nothing":     {connection("c", "", nil), "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			data, err := storage([]corev1.Secret{c.connection}, c.bundle)
+			data, err := buildStorageData([]corev1.Secret{c.connection}, c.bundle)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,15 +83,15 @@ func TestStorage(t *testing.T) {
 	}
 }
 
-// No entry takes anything from another.
+// Entries do not affect each other.
 func TestEntriesAreApart(t *testing.T) {
-	data, err := storage([]corev1.Secret{
+	data, err := buildStorageData([]corev1.Secret{
 		connection("a", "s3", s3("https://s3")), connection("b", "uri", nil), connection("c", "s3", map[string]string{"AWS_S3_BUCKET": "b"}),
 	}, "PEM")
 	if err != nil || len(data) != 2 || string(data["c"]) != `{"bucket":"b","default_bucket":"b","type":"s3"}` {
 		t.Errorf("entries %q, error %v", data, err)
 	}
-	if data, err := storage(nil, "PEM"); data != nil || err != nil {
+	if data, err := buildStorageData(nil, "PEM"); data != nil || err != nil {
 		t.Errorf("of nothing %q, error %v", data, err)
 	}
 }

@@ -25,7 +25,7 @@ func update(before, after client.Object) event.UpdateEvent {
 	return event.UpdateEvent{ObjectOld: before, ObjectNew: after}
 }
 
-// What is written often and changes nothing enqueues no reconcile.
+// Frequent updates without an effect enqueue no reconcile.
 func TestUpdatesThatCount(t *testing.T) {
 	now := metav1.Now()
 	model := func(changes ...func(*v1beta1.InferenceService)) *v1beta1.InferenceService {
@@ -52,8 +52,8 @@ func TestUpdatesThatCount(t *testing.T) {
 		"a finalizer less on a living model":  {modelmesh.SpecOrAnnotationsChanged(), update(model(func(s *v1beta1.InferenceService) { s.Finalizers = []string{"a"} }), model()), false},
 		"another model of the name":           {modelmesh.SpecOrAnnotationsChanged(), update(model(), inference("digits")), true},
 		"a Predictor is written":              {modelmesh.CreatedOrDeleted(), update(predictor("p"), predictor("p")), false},
-		"one of our names":                    {named("a", "b"), update(nil, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "b"}}), true},
-		"another name":                        {named("a", "b"), update(nil, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "c"}}), false},
+		"one of our names":                    {hasName("a", "b"), update(nil, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "b"}}), true},
+		"another name":                        {hasName("a", "b"), update(nil, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "c"}}), false},
 		"what we made":                        {apply.ManagedByPredicate(modelmesh.ComponentName), update(unlabelled, deployment(0)), true},
 		"what we made loses its label":        {apply.ManagedByPredicate(modelmesh.ComponentName), update(deployment(0), unlabelled), true},
 		"what we did not make":                {apply.ManagedByPredicate(modelmesh.ComponentName), update(unlabelled, unlabelled), false},
@@ -70,21 +70,21 @@ func TestUpdatesThatCount(t *testing.T) {
 	}
 }
 
-// A binding of cluster scope leads to its namespace.
+// A ClusterRoleBinding enqueues its namespace.
 func TestByBinding(t *testing.T) {
 	for name, want := range map[string]string{
-		BindingName("team"): "team", BindingName("a-b"): "a-b", "team-else": "", delegatorTail: "", BindingName("x" + delegatorTail): "x" + delegatorTail,
+		BindingName("team"): "team", BindingName("a-b"): "a-b", "team-else": "", delegatorSuffix: "", BindingName("x" + delegatorSuffix): "x" + delegatorSuffix,
 	} {
 		object := capability.MetadataOf(delegatorKind)
 		object.SetName(name)
-		got := byBinding(context.Background(), object)
+		got := requestsForBinding(context.Background(), object)
 		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || got[0].Name != want) {
 			t.Errorf("%s leads to %v, want %q", name, got, want)
 		}
 	}
 }
 
-// Of data connections nothing is held but what tells them and their versions apart.
+// The cache of data connections holds only their keys and versions.
 func TestIdentity(t *testing.T) {
 	head := capability.MetadataOf(secretKind)
 	head.ObjectMeta = metav1.ObjectMeta{
@@ -104,7 +104,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// Versions tell which objects there were, and in which state.
+// Versions identify the objects and their states.
 func TestVersions(t *testing.T) {
 	head := func(name, version string) *metav1.PartialObjectMetadata {
 		h := capability.MetadataOf(secretKind)
@@ -115,17 +115,17 @@ func TestVersions(t *testing.T) {
 	for _, heads := range [][]*metav1.PartialObjectMetadata{
 		nil, {head("a", "1")}, {head("a", "2")}, {head("b", "1")}, {head("a", "1"), head("b", "1")}, {head("a", "1"), nil, head("c", "1")},
 	} {
-		seen[versionsOf(heads)] = true
+		seen[joinVersions(heads)] = true
 	}
 	if len(seen) != 6 {
 		t.Errorf("%d different of 6", len(seen))
 	}
-	if versionsOf([]*metav1.PartialObjectMetadata{head("a", "1"), nil}) != versionsOf([]*metav1.PartialObjectMetadata{head("a", "1")}) {
+	if joinVersions([]*metav1.PartialObjectMetadata{head("a", "1"), nil}) != joinVersions([]*metav1.PartialObjectMetadata{head("a", "1")}) {
 		t.Error("what is not there counts")
 	}
 }
 
-// Nothing of users is held whole.
+// Objects of users are not cached in full.
 func TestCaches(t *testing.T) {
 	for _, need := range append(Caches(), runtimes.Caches("")...) {
 		if need.IncludeForeign && need.FullObjects && (need.Kind == secretKind || need.Kind == configMapKind) {

@@ -64,7 +64,7 @@ var _ = Describe("What publishes models", Serial, func() {
 		env.Patch(ctx, r, map[string]any{"metadata": map[string]any{"annotations": map[string]any{mm.AnnotationAuth: "true"}}})
 		settings := configure(ctx, own, "authProxy: {mode: always}\n")
 		other = exposed(ctx, "gateway", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")
-		policy, authority := framework.Untyped(capability.BackendTLSPolicy, ns, openshift.AuthorityName), &corev1.ConfigMap{ObjectMeta: at(ns, openshift.AuthorityName)}
+		policy, authority := framework.Untyped(capability.BackendTLSPolicy, ns, openshift.CAObjectName), &corev1.ConfigMap{ObjectMeta: at(ns, openshift.CAObjectName)}
 		issued := &corev1.Secret{ObjectMeta: at(ns, authproxy.TLSSecret)}
 		appear(ctx, route, policy, authority, issued)
 		env.WaitGone(ctx, ingress)

@@ -20,35 +20,39 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// defaultTimeout is how long, in seconds, a component may take to answer when it does not say.
-const defaultTimeout = 30
+// defaultTimeoutSeconds is the timeout of a component that sets none.
+const defaultTimeoutSeconds = 30
 
-// publication is what the Route, HTTPRoute or Ingress of an InferenceService depends on beside itself.
-type publication struct {
+// routeOptions are the inputs of the Route, HTTPRoute or Ingress of an InferenceService, in addition to the InferenceService.
+type routeOptions struct {
 	served   capability.Set
 	exposure exposure
 	settings meshsettings.Settings
 	proxy    *authproxy.Proxy
-	// annotations are those of the runtime that serves the model; nil when there is none.
-	annotations map[string]string
-	// trust are the certificates by which the REST proxy is known where it speaks TLS.
-	trust string
+	// runtimeAnnotations are the annotations of the runtime that serves the model; nil without a runtime.
+	runtimeAnnotations map[string]string
+	// meshCA contains the PEM certificates that verify the REST proxy if it uses TLS.
+	meshCA string
 }
 
-// wanted tells whether the runtime publishes its models.
-func (p publication) wanted() bool { return p.annotations[mm.AnnotationRoute] == yes }
+// isRouteRequested reports whether the runtime requests that its models are published.
+func (p routeOptions) isRouteRequested() bool {
+	return p.runtimeAnnotations[mm.AnnotationRoute] == valueTrue
+}
 
-// guarded tells whether callers are to be checked.
-func (p publication) guarded() bool { return p.annotations[mm.AnnotationAuth] == yes }
+// isAuthRequired reports whether the runtime requires that callers authenticate.
+func (p routeOptions) isAuthRequired() bool {
+	return p.runtimeAnnotations[mm.AnnotationAuth] == valueTrue
+}
 
-// exposure says how models are published where there are no Routes.
+// exposure configures how models are published if the cluster serves no Routes.
 type exposure struct {
 	config.Exposure
 	gateway resources.Gateway
 }
 
-// publisher is the kind of object that publishes models; empty where none does.
-func (e exposure) publisher(served capability.Set) schema.GroupVersionKind {
+// routeKind returns the kind of the objects that publish models; empty for none.
+func (e exposure) routeKind(served capability.Set) schema.GroupVersionKind {
 	switch {
 	case served.Has(capability.Route):
 		return capability.Route
@@ -60,18 +64,18 @@ func (e exposure) publisher(served capability.Set) schema.GroupVersionKind {
 	return schema.GroupVersionKind{}
 }
 
-// publish returns what publishes an InferenceService, nothing when that is not wanted. Where it cannot be as it is wanted, there is
-// nothing either, and the problem says why: a model whose callers are to be checked is never open to all.
-func publish(s *v1beta1.InferenceService, p publication) (objects apply.Desired, problem string) {
-	kind := p.exposure.publisher(p.served)
-	if !p.wanted() || kind.Empty() {
+// buildRoute returns the object that publishes an InferenceService if the runtime requests it, or the problem that prevents it. A model with
+// required authentication is never published without it.
+func buildRoute(s *v1beta1.InferenceService, p routeOptions) (objects apply.Desired, problem string) {
+	kind := p.exposure.routeKind(p.served)
+	if !p.isRouteRequested() || kind.Empty() {
 		return nil, ""
 	}
-	server, why := p.server(s)
+	server, why := p.buildBackend(s)
 	if why == "" && kind == ingressKind {
 		host := s.Name + "-" + s.Namespace
-		if wrong := validation.IsDNS1123Label(host); len(wrong) > 0 {
-			why = fmt.Sprintf(", because %s is no label of a host: %s", host, wrong[0])
+		if errs := validation.IsDNS1123Label(host); len(errs) > 0 {
+			why = fmt.Sprintf(", because %s is no label of a host: %s", host, errs[0])
 		}
 		server.Host = host + "." + p.exposure.IngressDomain
 	}
@@ -84,7 +88,7 @@ func publish(s *v1beta1.InferenceService, p publication) (objects apply.Desired,
 	meta := metav1.ObjectMeta{Name: s.Name, Namespace: s.Namespace, Labels: map[string]string{LabelInferenceService: s.Name}}
 	switch kind {
 	case capability.Route:
-		meta.Annotations = map[string]string{AnnotationTimeout: timeout(s)}
+		meta.Annotations = map[string]string{AnnotationTimeout: routeTimeout(s)}
 		objects.Add(server.Route(meta))
 	case capability.HTTPRoute:
 		objects.Add(server.HTTPRoute(meta))
@@ -94,27 +98,27 @@ func publish(s *v1beta1.InferenceService, p publication) (objects apply.Desired,
 	return objects, ""
 }
 
-// server is what answers REST for a model, or why nothing does.
-func (p publication) server(s *v1beta1.InferenceService) (server resources.Published, why string) {
+// buildBackend returns the REST backend of a model, or the reason why no backend can be published.
+func (p routeOptions) buildBackend(s *v1beta1.InferenceService) (server resources.Published, why string) {
 	rest := p.settings.RESTProxy
 	if !rest.Enabled {
 		return server, ", because restProxy.enabled is false: nothing answers REST"
 	}
 	port, name, tls := rest.Port, "", routev1.TLSConfig{Termination: routev1.TLSTerminationEdge}
 	switch {
-	case p.guarded() && p.proxy == nil:
+	case p.isAuthRequired() && p.proxy == nil:
 		return server, fmt.Sprintf(", because annotation %s is set and authProxy.mode is %s: callers would not be checked", mm.AnnotationAuth, p.settings.AuthProxy.Mode)
-	case p.guarded():
+	case p.isAuthRequired():
 		port, name, tls.Termination = authproxy.Port, proxyName(p.settings, s.Namespace), routev1.TLSTerminationReencrypt
-	case p.closed():
+	case p.isBlockedByNetworkPolicy():
 		return server, fmt.Sprintf(", because the NetworkPolicy closes REST without authentication to other namespaces: set annotation %s on the runtime", mm.AnnotationAuth)
 	case p.settings.TLS.Enabled() && p.settings.TLS.ClientAuth == "require":
 		return server, fmt.Sprintf(", because tls.clientAuth is require and routers have no certificate to show: set annotation %s on the runtime", mm.AnnotationAuth)
-	case p.settings.TLS.Enabled() && p.trust == "":
+	case p.settings.TLS.Enabled() && p.meshCA == "":
 		return server, fmt.Sprintf(" yet, because Secret %s holds no certificate", p.settings.TLS.SecretName)
 	case p.settings.TLS.Enabled():
 		name = p.settings.ServiceName + "." + s.Namespace
-		tls.Termination, tls.DestinationCACertificate = routev1.TLSTerminationReencrypt, p.trust
+		tls.Termination, tls.DestinationCACertificate = routev1.TLSTerminationReencrypt, p.meshCA
 	}
 	tls.InsecureEdgeTerminationPolicy = routev1.InsecureEdgeTerminationPolicyRedirect
 	path := "/v2/models/" + s.Name
@@ -130,33 +134,33 @@ func (p publication) server(s *v1beta1.InferenceService) (server resources.Publi
 	}, ""
 }
 
-// closed tells whether the NetworkPolicy keeps Gateways and controllers of Ingresses, unlike the routers of OpenShift, from what does
-// not check its callers.
-func (p publication) closed() bool {
+// isBlockedByNetworkPolicy reports whether the NetworkPolicy denies Gateways and Ingress controllers access to REST without authentication.
+// The routers of OpenShift are not affected.
+func (p routeOptions) isBlockedByNetworkPolicy() bool {
 	s := p.settings
 	return !p.served.Has(capability.Route) && s.NetworkPolicy && (s.NetworkPolicyRestricted || p.proxy != nil)
 }
 
-// proxyName is in the certificate of the sidecar.
+// proxyName returns the DNS name of the sidecar in its certificate.
 func proxyName(s meshsettings.Settings, namespace string) string {
 	return s.ServiceName + "." + namespace + ".svc"
 }
 
-// timeout is how long routers wait for an answer: what the InferenceService says, else as long as all its components may take.
-func timeout(s *v1beta1.InferenceService) string {
-	own := s.Annotations[AnnotationTimeout]
-	total := seconds(s.Spec.Predictor.Timeout)
+// routeTimeout returns the timeout of routers: the annotation of the InferenceService, or the sum of the timeouts of its components.
+func routeTimeout(s *v1beta1.InferenceService) string {
+	configured := s.Annotations[AnnotationTimeout]
+	total := timeoutSeconds(s.Spec.Predictor.Timeout)
 	for _, c := range []*v1beta1.Component{s.Spec.Transformer, s.Spec.Explainer} {
 		if c != nil {
-			total += seconds(c.Timeout)
+			total += timeoutSeconds(c.Timeout)
 		}
 	}
-	return cmp.Or(own, fmt.Sprintf("%ds", total))
+	return cmp.Or(configured, fmt.Sprintf("%ds", total))
 }
 
-func seconds(given *int64) int64 {
-	if given == nil {
-		return defaultTimeout
+func timeoutSeconds(configured *int64) int64 {
+	if configured == nil {
+		return defaultTimeoutSeconds
 	}
-	return *given
+	return *configured
 }

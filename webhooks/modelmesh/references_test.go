@@ -11,13 +11,13 @@ import (
 	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-// A device that is claimed by name needs the permission to use it, as in pods of other kinds.
-func TestDevicesNeedPermission(t *testing.T) {
+// A ResourceClaim referenced by name requires the permission to use it, as in other pods.
+func TestResourceClaimsRequirePermission(t *testing.T) {
 	rules := author.Rules{Mode: author.Enforce, Level: author.Baseline, Namespace: "opendatahub"}
 	none := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 		return false, nil
 	}
-	u, err := usesOf(rules, []byte(`{"spec":{"multiModel":true,"resourceClaims":[{"name":"gpu","resourceClaimName":"one"}]}}`), "team")
+	u, err := referencesOfObject(rules, []byte(`{"spec":{"multiModel":true,"resourceClaims":[{"name":"gpu","resourceClaimName":"one"}]}}`), "team")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,14 +27,14 @@ func TestDevicesNeedPermission(t *testing.T) {
 	}
 }
 
-// Publishing models, or removing their login, needs the permission to create pods. Ending a publication needs none.
-func TestPublicationNeedsPermission(t *testing.T) {
+// Publishing models, or removing authentication, requires the permission to create pods. Ending a publication does not.
+func TestPublicationRequiresPermission(t *testing.T) {
 	rules := author.Rules{Mode: author.Enforce, Level: author.Baseline, Namespace: "opendatahub"}
 	none := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 		return false, nil
 	}
 	uses := func(annotations string) author.References {
-		u, err := usesOf(rules, []byte(`{"metadata":{"annotations":`+annotations+`},"spec":{"multiModel":true}}`), "team")
+		u, err := referencesOfObject(rules, []byte(`{"metadata":{"annotations":`+annotations+`},"spec":{"multiModel":true}}`), "team")
 		if err != nil {
 			t.Fatal(err)
 		}

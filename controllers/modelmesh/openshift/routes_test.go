@@ -21,7 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// inference is an InferenceService for the mesh.
+// inference returns an InferenceService for ModelMesh.
 func inference(name string, changes ...func(*v1beta1.InferenceService)) *v1beta1.InferenceService {
 	path := "models/" + name
 	s := &v1beta1.InferenceService{
@@ -40,13 +40,13 @@ func inference(name string, changes ...func(*v1beta1.InferenceService)) *v1beta1
 	return s
 }
 
-// published is the publication of a model whose runtime has the annotations.
-func publicationOf(served capability.Set, annotations map[string]string, changes ...func(*meshsettings.Settings)) publication {
+// newRouteOptions returns the options for a runtime with the annotations.
+func newRouteOptions(served capability.Set, annotations map[string]string, changes ...func(*meshsettings.Settings)) routeOptions {
 	s := meshsettings.Default()
 	for _, change := range changes {
 		change(&s)
 	}
-	return publication{served: served, settings: s, annotations: annotations, trust: "PEM", proxy: authproxy.Decide(s, "team", served)}
+	return routeOptions{served: served, settings: s, runtimeAnnotations: annotations, meshCA: "PEM", proxy: authproxy.Decide(s, "team", served)}
 }
 
 func meshTLS(auth string) func(*meshsettings.Settings) {
@@ -58,34 +58,34 @@ var (
 	guarded = map[string]string{mm.AnnotationRoute: "true", mm.AnnotationAuth: "true"}
 )
 
-// [O10] [modelmesh-102] the Route of section 14, and those that the original got wrong.
-func TestPublish(t *testing.T) {
+// [O10] [modelmesh-102] The Route of section 14, and the cases in which the legacy controller created a wrong one.
+func TestBuildRoute(t *testing.T) {
 	never := func(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProxyNever }
 	for name, c := range map[string]struct {
-		publication publication
+		publication routeOptions
 		port        int64
 		tls         map[string]any
 		problem     string // part of it
 	}{
-		"open":                  {publicationOf(openShift, routed), 8008, map[string]any{"termination": "edge"}, ""},
-		"another port":          {publicationOf(openShift, routed, func(s *meshsettings.Settings) { s.RESTProxy.Port = 9008 }), 9008, map[string]any{"termination": "edge"}, ""},
-		"guarded":               {publicationOf(openShift, guarded), 8443, map[string]any{"termination": "reencrypt"}, ""},
-		"not asked for":         {publicationOf(openShift, map[string]string{mm.AnnotationAuth: "true"}), 0, nil, ""},
-		"asked for with no":     {publicationOf(openShift, map[string]string{mm.AnnotationRoute: "false"}), 0, nil, ""},
-		"no runtime":            {publicationOf(openShift, nil), 0, nil, ""},
-		"guard switched off":    {publicationOf(openShift, guarded, never), 0, nil, "authProxy.mode is never"},
-		"nothing speaks REST":   {publicationOf(openShift, routed, func(s *meshsettings.Settings) { s.RESTProxy.Enabled = false }), 0, nil, "restProxy.enabled is false"},
-		"TLS":                   {publicationOf(openShift, routed, meshTLS("")), 8008, map[string]any{"termination": "reencrypt", "destinationCACertificate": "PEM"}, ""},
-		"TLS, guarded":          {publicationOf(openShift, guarded, meshTLS("require")), 8443, map[string]any{"termination": "reencrypt"}, ""},
-		"TLS, client must show": {publicationOf(openShift, routed, meshTLS("require")), 0, nil, "set annotation enable-auth"},
-		"TLS without a certificate": {func() publication {
-			p := publicationOf(openShift, routed, meshTLS(""))
-			p.trust = ""
+		"open":                  {newRouteOptions(openShift, routed), 8008, map[string]any{"termination": "edge"}, ""},
+		"another port":          {newRouteOptions(openShift, routed, func(s *meshsettings.Settings) { s.RESTProxy.Port = 9008 }), 9008, map[string]any{"termination": "edge"}, ""},
+		"guarded":               {newRouteOptions(openShift, guarded), 8443, map[string]any{"termination": "reencrypt"}, ""},
+		"not asked for":         {newRouteOptions(openShift, map[string]string{mm.AnnotationAuth: "true"}), 0, nil, ""},
+		"asked for with no":     {newRouteOptions(openShift, map[string]string{mm.AnnotationRoute: "false"}), 0, nil, ""},
+		"no runtime":            {newRouteOptions(openShift, nil), 0, nil, ""},
+		"guard switched off":    {newRouteOptions(openShift, guarded, never), 0, nil, "authProxy.mode is never"},
+		"nothing speaks REST":   {newRouteOptions(openShift, routed, func(s *meshsettings.Settings) { s.RESTProxy.Enabled = false }), 0, nil, "restProxy.enabled is false"},
+		"TLS":                   {newRouteOptions(openShift, routed, meshTLS("")), 8008, map[string]any{"termination": "reencrypt", "destinationCACertificate": "PEM"}, ""},
+		"TLS, guarded":          {newRouteOptions(openShift, guarded, meshTLS("require")), 8443, map[string]any{"termination": "reencrypt"}, ""},
+		"TLS, client must show": {newRouteOptions(openShift, routed, meshTLS("require")), 0, nil, "set annotation enable-auth"},
+		"TLS without a certificate": {func() routeOptions {
+			p := newRouteOptions(openShift, routed, meshTLS(""))
+			p.meshCA = ""
 			return p
 		}(), 0, nil, "Secret mesh-tls holds no certificate"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			desired, problem := publish(inference("digits"), c.publication)
+			desired, problem := buildRoute(inference("digits"), c.publication)
 			if (c.problem == "") != (problem == "") || !strings.Contains(problem, c.problem) {
 				t.Errorf("problem %q, want %q", problem, c.problem)
 			}
@@ -125,7 +125,7 @@ func checkIdentity(t *testing.T, route *unstructured.Unstructured) {
 	}
 }
 
-func TestTimeout(t *testing.T) {
+func TestRouteTimeout(t *testing.T) {
 	ten := int64(10)
 	for name, c := range map[string]struct {
 		change func(*v1beta1.InferenceService)
@@ -142,13 +142,13 @@ func TestTimeout(t *testing.T) {
 			s.Spec.Predictor.Timeout = &ten
 		}, "5m"},
 	} {
-		if got := timeout(inference("m", c.change)); got != c.want {
+		if got := routeTimeout(inference("m", c.change)); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
 }
 
-// runtimeOf is a runtime of several models for onnx, made so many hours after the beginning.
+// runtimeOf returns a multi-model runtime for onnx, with its hour of creation.
 func runtimeOf(name string, hour int, changes ...func(*v1alpha1.ServingRuntime)) v1alpha1.ServingRuntime {
 	r := v1alpha1.ServingRuntime{
 		ObjectMeta: metav1.ObjectMeta{
@@ -170,8 +170,8 @@ func ofCluster(r v1alpha1.ServingRuntime) v1alpha1.ClusterServingRuntime {
 	return v1alpha1.ClusterServingRuntime{ObjectMeta: r.ObjectMeta, Spec: r.Spec}
 }
 
-// The runtime whose annotations count is the one that the mesh would choose.
-func TestServing(t *testing.T) {
+// The annotations are those of the runtime that the mesh would choose.
+func TestServingRuntimeAnnotations(t *testing.T) {
 	disabled := func(r *v1alpha1.ServingRuntime) { r.Spec.Disabled = new(true) }
 	single := func(r *v1alpha1.ServingRuntime) { r.Spec.MultiModel = nil }
 	byHand := func(r *v1alpha1.ServingRuntime) { r.Spec.SupportedModelFormats[0].AutoSelect = nil }
@@ -214,7 +214,7 @@ func TestServing(t *testing.T) {
 			for _, r := range c.namespaced {
 				runtimes[r.Name] = modelmesh.Runtime{Object: &r, Spec: &r.Spec}
 			}
-			got := serving(model, runtimes, true)
+			got := servingRuntimeAnnotations(model, runtimes, true)
 			if got["is"] != c.want || (got == nil) != (c.want == "") {
 				t.Errorf("got %v, want %q", got, c.want)
 			}
@@ -222,40 +222,40 @@ func TestServing(t *testing.T) {
 	}
 	bare := runtimeOf("a", 1, func(r *v1alpha1.ServingRuntime) { r.Annotations = nil })
 	model, _, _ := mm.FromInferenceService(onnx)
-	if got := serving(model, map[string]modelmesh.Runtime{"a": {Object: &bare, Spec: &bare.Spec}}, true); got == nil || len(got) > 0 {
+	if got := servingRuntimeAnnotations(model, map[string]modelmesh.Runtime{"a": {Object: &bare, Spec: &bare.Spec}}, true); got == nil || len(got) > 0 {
 		t.Errorf("a runtime without annotations is a runtime: %v", got)
 	}
 }
 
-// Elsewhere models are published as the administrator says, when their runtime asks for it.
-func TestPublishWithoutRoutes(t *testing.T) {
+// On other clusters, models are published as the exposure configures, if their runtime requests it.
+func TestBuildRouteForOtherKinds(t *testing.T) {
 	always := func(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProxyAlways }
 	restricted := func(s *meshsettings.Settings) { s.NetworkPolicyRestricted = true }
 	gateway, ingress := config.Exposure{Kind: config.ExposeGateway}, config.Exposure{Kind: config.ExposeIngress, IngressDomain: "example.org", IngressClass: "edge"}
 	plain := capability.NewSet(capability.HTTPRoute)
 	for name, c := range map[string]struct {
 		exposure    config.Exposure
-		publication publication
+		publication routeOptions
 		kind        string
 		port        int64
 		problem     string // part of it
 	}{
-		"by default":            {config.Exposure{Kind: config.ExposeAuto}, publicationOf(plain, routed), "", 0, ""},
-		"not asked for":         {ingress, publicationOf(plain, nil), "", 0, ""},
-		"gateway":               {gateway, publicationOf(plain, routed), "HTTPRoute", 8008, ""},
-		"gateway, guarded":      {gateway, publicationOf(plain, guarded, always), "HTTPRoute", 8443, ""},
-		"no gateways":           {gateway, publicationOf(capability.NewSet(), routed), "", 0, "there is no HTTPRoute, because the cluster does not serve the kind"},
-		"ingress":               {ingress, publicationOf(plain, routed), "Ingress", 8008, ""},
-		"ingress, guarded":      {ingress, publicationOf(plain, guarded, always), "Ingress", 8443, ""},
-		"ingress, TLS":          {ingress, publicationOf(plain, routed, meshTLS("")), "Ingress", 8008, ""},
-		"no guard":              {ingress, publicationOf(plain, guarded), "", 0, "there is no Ingress, because annotation enable-auth is set and authProxy.mode is auto"},
-		"open beside a guard":   {ingress, publicationOf(plain, routed, always), "", 0, "the NetworkPolicy closes REST"},
-		"restricted":            {gateway, publicationOf(plain, routed, restricted), "", 0, "the NetworkPolicy closes REST"},
-		"restricted, no policy": {gateway, publicationOf(plain, routed, restricted, func(s *meshsettings.Settings) { s.NetworkPolicy = false }), "HTTPRoute", 8008, ""},
+		"by default":            {config.Exposure{Kind: config.ExposeAuto}, newRouteOptions(plain, routed), "", 0, ""},
+		"not asked for":         {ingress, newRouteOptions(plain, nil), "", 0, ""},
+		"gateway":               {gateway, newRouteOptions(plain, routed), "HTTPRoute", 8008, ""},
+		"gateway, guarded":      {gateway, newRouteOptions(plain, guarded, always), "HTTPRoute", 8443, ""},
+		"no gateways":           {gateway, newRouteOptions(capability.NewSet(), routed), "", 0, "there is no HTTPRoute, because the cluster does not serve the kind"},
+		"ingress":               {ingress, newRouteOptions(plain, routed), "Ingress", 8008, ""},
+		"ingress, guarded":      {ingress, newRouteOptions(plain, guarded, always), "Ingress", 8443, ""},
+		"ingress, TLS":          {ingress, newRouteOptions(plain, routed, meshTLS("")), "Ingress", 8008, ""},
+		"no guard":              {ingress, newRouteOptions(plain, guarded), "", 0, "there is no Ingress, because annotation enable-auth is set and authProxy.mode is auto"},
+		"open beside a guard":   {ingress, newRouteOptions(plain, routed, always), "", 0, "the NetworkPolicy closes REST"},
+		"restricted":            {gateway, newRouteOptions(plain, routed, restricted), "", 0, "the NetworkPolicy closes REST"},
+		"restricted, no policy": {gateway, newRouteOptions(plain, routed, restricted, func(s *meshsettings.Settings) { s.NetworkPolicy = false }), "HTTPRoute", 8008, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.publication.exposure = exposure{c.exposure, resources.Gateway{Name: "public", Namespace: "gateways"}}
-			desired, problem := publish(inference("digits"), c.publication)
+			desired, problem := buildRoute(inference("digits"), c.publication)
 			if (c.problem == "") != (problem == "") || !strings.Contains(problem, c.problem) {
 				t.Errorf("problem %q, want %q", problem, c.problem)
 			}
@@ -279,7 +279,7 @@ func TestPublishWithoutRoutes(t *testing.T) {
 	}
 }
 
-// publishedRules lead to one model and to no other.
+// publishedRules returns rules that match only one model.
 func publishedRules(kind string, port int64) []any {
 	if kind == "Ingress" {
 		return []any{map[string]any{"host": "digits-team.example.org", "http": map[string]any{"paths": []any{map[string]any{
@@ -297,12 +297,12 @@ func publishedRules(kind string, port int64) []any {
 	}}
 }
 
-// A name and a namespace that are too long together are no host, and names with dots could have that of another namespace.
+// A name and a namespace that are too long together are no valid host. Names with dots could match the host of another namespace.
 func TestNoHostForLongNames(t *testing.T) {
 	for _, name := range []string{strings.Repeat("a", 59), "digits.more"} {
-		p := publicationOf(capability.NewSet(), routed)
+		p := newRouteOptions(capability.NewSet(), routed)
 		p.exposure.Exposure = config.Exposure{Kind: config.ExposeIngress, IngressDomain: "example.org"}
-		if desired, problem := publish(inference(name), p); len(desired) > 0 || !strings.Contains(problem, "is no label of a host") {
+		if desired, problem := buildRoute(inference(name), p); len(desired) > 0 || !strings.Contains(problem, "is no label of a host") {
 			t.Errorf("%s: %d objects, problem %q", name, len(desired), problem)
 		}
 	}

@@ -37,7 +37,7 @@ func annotated(name string, annotations map[string]string) *v1alpha1.ServingRunt
 	return &r
 }
 
-// A Route comes with the annotation of the runtime, follows it, and goes with it.
+// A Route is created, updated and deleted with the annotation of the runtime.
 func TestRouteFollowsTheRuntime(t *testing.T) {
 	runtime, model := annotated("ovms", nil), inference("digits", func(s *v1beta1.InferenceService) { s.UID = "uid-of-digits" })
 	s := newScene(t, serving15, runtime, model)
@@ -49,7 +49,7 @@ func TestRouteFollowsTheRuntime(t *testing.T) {
 	if writes := s.route("digits"); !slices.Equal(writes, []string{"apply Route digits"}) {
 		t.Fatalf("with the annotation %q", writes)
 	}
-	s.rests("published", func() []string { return s.route("digits") })
+	s.expectNoRequests("published", func() []string { return s.route("digits") })
 	runtime.Annotations = guarded
 	s.update(runtime)
 	s.route("digits")
@@ -63,10 +63,10 @@ func TestRouteFollowsTheRuntime(t *testing.T) {
 	if writes := s.route("digits"); !slices.Equal(writes, []string{"delete Route digits"}) {
 		t.Errorf("without the annotation again %q", writes)
 	}
-	s.rests("not published", func() []string { return s.route("digits") })
+	s.expectNoRequests("not published", func() []string { return s.route("digits") })
 }
 
-// A model does not take the name of a Route of a registry or a Ray cluster, unless it has it already.
+// A model does not get a reserved name of registries and Ray clusters, unless it is published already.
 func TestReservedNamesOfRoutes(t *testing.T) {
 	for _, name := range []string{"ray-dashboard-vic", "rayclient-vic", "reg-https", "reg-http"} {
 		s := newScene(t, serving15, annotated("ovms", routed), inference(name, func(s *v1beta1.InferenceService) { s.UID = "uid" }))
@@ -88,8 +88,8 @@ func TestReservedNamesOfRoutes(t *testing.T) {
 	}
 }
 
-// A Route is not for models of KServe, nor for namespaces that are not served, nor where there are none.
-func TestWhoGetsNoRoute(t *testing.T) {
+// A Route requires the deployment mode, an enabled namespace, the Route API and a runtime.
+func TestNoRouteWithoutPrerequisites(t *testing.T) {
 	for name, change := range map[string]func(*scene, *v1beta1.InferenceService){
 		"not served": func(s *scene, _ *v1beta1.InferenceService) { s.enabled = false },
 		"no Routes":  func(s *scene, _ *v1beta1.InferenceService) { s.served = capability.NewSet(capability.InferenceService) },
@@ -113,8 +113,8 @@ func TestWhoGetsNoRoute(t *testing.T) {
 	}
 }
 
-// Where a Route ceases to be wanted, it goes.
-func TestRouteGoesWithTheMode(t *testing.T) {
+// A Route that is not desired is deleted.
+func TestDeletesRouteWhenNotDesired(t *testing.T) {
 	model := inference("digits", func(s *v1beta1.InferenceService) { s.UID = "uid-of-digits" })
 	s := newScene(t, serving15, annotated("ovms", routed), model)
 	s.route("digits")
@@ -125,8 +125,8 @@ func TestRouteGoesWithTheMode(t *testing.T) {
 	}
 }
 
-// Routes of the former companion are taken over, and removed where they are not wanted any more.
-func TestRoutesOfTheFormerCompanion(t *testing.T) {
+// Routes of the legacy controller are adopted, and deleted if not desired.
+func TestAdoptsLegacyRoutes(t *testing.T) {
 	for _, annotations := range []map[string]string{routed, nil} {
 		model := inference("digits", func(s *v1beta1.InferenceService) { s.UID = "uid-of-digits" })
 		s := newScene(t, serving15, annotated("ovms", annotations), model)
@@ -143,14 +143,14 @@ func TestRoutesOfTheFormerCompanion(t *testing.T) {
 		got := routeObject()
 		there := s.has(got, "digits")
 		host, _, _ := unstructured.NestedString(got.Object, "spec", "host")
-		if there != (annotations != nil) || there && (host != "digits-team.apps.example.com" || !ours(got)) {
+		if there != (annotations != nil) || there && (host != "digits-team.apps.example.com" || !isManaged(got)) {
 			t.Errorf("there %t with host %s, written %q", there, host, writes)
 		}
-		s.rests("taken over", func() []string { return s.route("digits") })
+		s.expectNoRequests("taken over", func() []string { return s.route("digits") })
 	}
 }
 
-// An Event reports once why there is no Route.
+// One Event reports why no Route is created.
 func TestProblemsAreReported(t *testing.T) {
 	model := inference("digits")
 	s := newScene(t, serving15, annotated("ovms", routed), model)
@@ -176,13 +176,13 @@ func TestForeignRoute(t *testing.T) {
 	theirs.SetName("digits")
 	s.create(theirs)
 	_, again, err := s.reconcile(s.routes, "team", "digits")
-	if err != nil || again != strangerRetry || !strings.Contains(s.said(), "was not made by this operator") {
+	if err != nil || again != foreignObjectRetry || !strings.Contains(s.said(), "was not made by this operator") {
 		t.Errorf("again after %s, error %v", again, err)
 	}
 }
 
-// [O3] a mesh with TLS is known by the CA in its Secret, which is read when it has changed.
-func TestTrust(t *testing.T) {
+// [O3] The Route verifies a mesh with TLS by the CA in its Secret, which is read again after changes.
+func TestRouteTrustsMeshCA(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "mesh-tls"}, Data: map[string][]byte{"tls.crt": []byte("LEAF")}}
 	s := newScene(t, serving15, annotated("ovms", routed), inference("digits"))
 	meshTLS("")(&s.settings)
@@ -201,7 +201,7 @@ func TestTrust(t *testing.T) {
 	if got := trust(); got != "LEAF" {
 		t.Errorf("trusts %q", got)
 	}
-	s.rests("known", func() []string { return s.route("digits") })
+	s.expectNoRequests("known", func() []string { return s.route("digits") })
 	secret.Data["ca.crt"] = []byte("CA")
 	s.update(secret)
 	s.route("digits")
@@ -210,8 +210,8 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// [O8] the finalizer of the former companion goes when no other finalizer holds the InferenceService.
-func TestFinalizer(t *testing.T) {
+// [O8] The finalizer of the legacy controller is removed if it is the only one.
+func TestRemovesLegacyFinalizer(t *testing.T) {
 	kserve := "inferenceservice.finalizers"
 	for name, c := range map[string]struct {
 		finalizers []string
@@ -244,7 +244,7 @@ func TestFinalizer(t *testing.T) {
 	}
 }
 
-func TestErrorsOfRoutes(t *testing.T) {
+func TestRouteErrors(t *testing.T) {
 	model := inference("digits", func(s *v1beta1.InferenceService) { s.Finalizers = []string{Finalizer} })
 	s := newScene(t, serving15, annotated("ovms", routed), model)
 	for name, set := range map[string]*error{"settings": &s.broken, "whether it is served": &s.unknown} {
@@ -261,7 +261,7 @@ func TestErrorsOfRoutes(t *testing.T) {
 	s.refuse = func(string, string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "routes"}, "digits", errors.New("custom resource definition is terminating"))
 	}
-	if _, again, err := s.reconcile(s.routes, "team", "digits"); err != nil || again != lookAgain {
+	if _, again, err := s.reconcile(s.routes, "team", "digits"); err != nil || again != pollInterval {
 		t.Errorf("an API that goes: again after %s, error %v", again, err)
 	}
 	s.remove(model)
@@ -274,15 +274,15 @@ func TestErrorsOfRoutes(t *testing.T) {
 	}
 }
 
-// What is gone is forgotten, and one of the same name is a new one.
-func TestForgets(t *testing.T) {
+// State of a deleted InferenceService is discarded: one of the same name starts without state.
+func TestForgetsDeletedInferenceService(t *testing.T) {
 	model := inference("digits", func(s *v1beta1.InferenceService) { s.UID = "one" })
 	s := newScene(t, serving15, annotated("ovms", routed), model)
 	s.settings.RESTProxy.Enabled = false
 	s.route("digits")
 	s.remove(model)
 	s.route("digits")
-	if s.routes.memory.Len() > 0 {
+	if s.routes.states.Len() > 0 {
 		t.Error("it is remembered")
 	}
 	s.create(inference("digits", func(s *v1beta1.InferenceService) { s.UID = "two" }))
@@ -296,8 +296,8 @@ func TestForgets(t *testing.T) {
 	}
 }
 
-// Without Routes, models are published as the setting says, and what an earlier one left goes.
-func TestPublicationsFollowTheSetting(t *testing.T) {
+// Without Routes, the exposure determines the kind of object, and those of another kind are deleted.
+func TestRoutesFollowExposure(t *testing.T) {
 	runtime, model := annotated("ovms", routed), inference("digits", func(s *v1beta1.InferenceService) { s.UID = "uid-of-digits" })
 	s := newScene(t, capability.NewSet(capability.HTTPRoute, capability.InferenceService, capability.ServingRuntime), runtime, model)
 	for _, step := range []struct {
@@ -313,16 +313,16 @@ func TestPublicationsFollowTheSetting(t *testing.T) {
 		if writes := s.route("digits"); !slices.Equal(writes, step.want) {
 			t.Errorf("%s: written %q, want %q", step.kind, writes, step.want)
 		}
-		s.rests(step.kind, func() []string { return s.route("digits") })
+		s.expectNoRequests(step.kind, func() []string { return s.route("digits") })
 	}
 }
 
-// Gateways get to know the CA of a certificate that was issued here, and only they.
-func TestTrustOfGateways(t *testing.T) {
+// Only Gateways receive the CA of an issued certificate.
+func TestGatewaysTrustIssuedCA(t *testing.T) {
 	s := newScene(t, capability.NewSet(capability.BackendTLSPolicy, capability.HTTPRoute), deployment(1))
 	s.settings.AuthProxy.Mode = meshsettings.AuthProxyAlways
 	s.namespaces.exposure.Kind = config.ExposeIngress
-	if writes := s.must(); slices.Contains(writes, "apply BackendTLSPolicy "+AuthorityName) {
+	if writes := s.must(); slices.Contains(writes, "apply BackendTLSPolicy "+CAObjectName) {
 		t.Errorf("behind Ingresses %q", writes)
 	}
 	s.must() // what was written is read once
@@ -331,15 +331,15 @@ func TestTrustOfGateways(t *testing.T) {
 		t.Errorf("behind a Gateway that is not named %q", writes)
 	}
 	s.namespaces.exposure.gateway.Namespace = "gateways"
-	if writes := s.must(); !slices.Equal(writes, []string{"apply ConfigMap " + AuthorityName, "apply BackendTLSPolicy " + AuthorityName}) {
+	if writes := s.must(); !slices.Equal(writes, []string{"apply ConfigMap " + CAObjectName, "apply BackendTLSPolicy " + CAObjectName}) {
 		t.Errorf("behind Gateways %q", writes)
 	}
-	s.rests("trusted", s.must)
+	s.expectNoRequests("trusted", s.must)
 	var issued corev1.Secret
 	var bundle corev1.ConfigMap
 	policy := &unstructured.Unstructured{}
 	policy.SetGroupVersionKind(capability.BackendTLSPolicy)
-	if !s.has(&issued, authproxy.TLSSecret) || !s.has(&bundle, AuthorityName) || !s.has(policy, AuthorityName) || bundle.Data["ca.crt"] != string(issued.Data["ca.crt"]) {
+	if !s.has(&issued, authproxy.TLSSecret) || !s.has(&bundle, CAObjectName) || !s.has(policy, CAObjectName) || bundle.Data["ca.crt"] != string(issued.Data["ca.crt"]) {
 		t.Error("the CA is not that of the certificate")
 	}
 	if err := s.server.Delete(t.Context(), &issued); err != nil {
@@ -347,11 +347,11 @@ func TestTrustOfGateways(t *testing.T) {
 	}
 	before := string(issued.Data["ca.crt"])
 	s.must()
-	if !s.has(&issued, authproxy.TLSSecret) || !s.has(&bundle, AuthorityName) || bundle.Data["ca.crt"] != string(issued.Data["ca.crt"])+before {
+	if !s.has(&issued, authproxy.TLSSecret) || !s.has(&bundle, CAObjectName) || bundle.Data["ca.crt"] != string(issued.Data["ca.crt"])+before {
 		t.Error("the certificate that pods still serve is not trusted")
 	}
 	s.settings.AuthProxy.Mode = meshsettings.AuthProxyNever
-	if writes := s.must(); !slices.Contains(writes, "delete BackendTLSPolicy "+AuthorityName) || !slices.Contains(writes, "delete ConfigMap "+AuthorityName) {
+	if writes := s.must(); !slices.Contains(writes, "delete BackendTLSPolicy "+CAObjectName) || !slices.Contains(writes, "delete ConfigMap "+CAObjectName) {
 		t.Errorf("without a proxy %q", writes)
 	}
 }

@@ -1,0 +1,243 @@
+package openshift
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1ac "sigs.k8s.io/gateway-api/applyconfiguration/apis/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+)
+
+// inferenceServiceReconciler publishes InferenceServices, and removes the finalizer of the legacy controller from them.
+type inferenceServiceReconciler struct {
+	baseReconciler
+	fullObjects client.Reader // reads the kinds of which cached has only the metadata
+	clock       clock.PassiveClock
+	states      modelmesh.SyncMap[types.NamespacedName, routeState]
+	// meshCAs caches the CA of the mesh of each namespace.
+	meshCAs *modelmesh.SecretCache[string]
+}
+
+// routeState is the state of one InferenceService between reconciles.
+type routeState struct {
+	uid types.UID
+	// lastProblem is the message of the last Event.
+	lastProblem string
+}
+
+func newInferenceServiceReconciler(base baseReconciler, whole client.Reader, now clock.PassiveClock) *inferenceServiceReconciler {
+	return &inferenceServiceReconciler{baseReconciler: base, fullObjects: whole, clock: now, meshCAs: modelmesh.NewSecretCache(base.cached, base.live, caOf)}
+}
+
+// caOf returns the CA of a TLS Secret, or the certificate if the Secret has no CA.
+func caOf(secret *corev1.Secret) string {
+	if authority := secret.Data[corev1.ServiceAccountRootCAKey]; len(authority) > 0 {
+		return string(authority)
+	}
+	return string(secret.Data[corev1.TLSCertKey])
+}
+
+// Reconcile implements reconcile.Reconciler. Requests name an InferenceService.
+func (r *inferenceServiceReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	s := &v1beta1.InferenceService{}
+	err := r.cached.Get(ctx, request.NamespacedName, s)
+	if apierrors.IsNotFound(err) {
+		if state, found := r.states.Delete(request.NamespacedName); found {
+			r.applier.Forget(state.uid)
+		}
+		return ctrl.Result{}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("reading the InferenceService: %w", err)
+	}
+	if s.DeletionTimestamp != nil {
+		err := r.removeLegacyFinalizer(ctx, s)
+		if apierrors.IsConflict(err) { // the cached object is stale, and updates of the status send no event
+			return ctrl.Result{RequeueAfter: pollInterval}, nil
+		}
+		return ctrl.Result{}, err
+	}
+	retry, err := r.reconcile(ctx, s)
+	return ctrl.Result{RequeueAfter: retry}, err
+}
+
+// hasOnlyLegacyFinalizer reports whether the legacy finalizer is the only one of an InferenceService for ModelMesh.
+func hasOnlyLegacyFinalizer(s *v1beta1.InferenceService) bool {
+	return isModelMesh(s) && len(s.Finalizers) == 1 && s.Finalizers[0] == Finalizer
+}
+
+// isModelMesh reports whether the deployment mode of an InferenceService is ModelMesh.
+func isModelMesh(s *v1beta1.InferenceService) bool {
+	return s.Annotations[v1beta1.AnnotationDeploymentMode] == v1beta1.DeploymentModeModelMesh
+}
+
+// removeLegacyFinalizer removes the finalizer of the legacy controller if it is the only one.
+func (r *inferenceServiceReconciler) removeLegacyFinalizer(ctx context.Context, s *v1beta1.InferenceService) error {
+	if !hasOnlyLegacyFinalizer(s) {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": s.ResourceVersion, "finalizers": nil}})
+	if err != nil {
+		return fmt.Errorf("encoding the finalizers: %w", err)
+	}
+	target := &v1beta1.InferenceService{ObjectMeta: s.ObjectMeta}
+	err = r.cached.Patch(ctx, target.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(r.applier.FieldOwner))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing finalizer %s: %w", Finalizer, err)
+	}
+	return nil
+}
+
+// reconcile applies the desired objects and deletes the obsolete ones.
+func (r *inferenceServiceReconciler) reconcile(ctx context.Context, s *v1beta1.InferenceService) (time.Duration, error) {
+	desired, problem, err := r.desiredRoutes(ctx, s)
+	if err != nil {
+		return 0, err
+	}
+	blocked, retry, err := r.apply(ctx, s, desired)
+	if err != nil {
+		return 0, err
+	}
+	published := slices.Clone(desired)
+	if len(desired) > 0 && r.Served().Has(capability.BackendTLSPolicy) { // shared by all models of the namespace
+		published.Add(gatewayv1ac.BackendTLSPolicy(CAObjectName, s.Namespace))
+	}
+	report, err := routestatus.Read(ctx, r.fullObjects, r.exposure.gateway, published, r.clock.Now())
+	if err != nil {
+		return 0, err
+	}
+	r.recordProblem(s, cmp.Or(problem, blocked), report)
+	if report.GatewayTimeout > 0 && (retry == 0 || report.GatewayTimeout < retry) {
+		retry = report.GatewayTimeout
+	}
+	return retry, r.pruneRoutes(ctx, s, desired)
+}
+
+// pruneRoutes deletes the objects that publish an InferenceService and are not desired.
+func (r *inferenceServiceReconciler) pruneRoutes(ctx context.Context, s *v1beta1.InferenceService, desired apply.Desired) error {
+	served := r.Served()
+	if !served.Has(capability.Route) {
+		kinds := []schema.GroupVersionKind{ingressKind}
+		if served.Has(capability.HTTPRoute) {
+			kinds = append(kinds, capability.HTTPRoute)
+		}
+		return r.applier.Prune(ctx, s, desired, kinds, nil)
+	}
+	var legacy client.ListOption // Routes of the legacy controller lack the managed labels
+	if isModelMesh(s) {
+		legacy = client.MatchingLabels{LabelInferenceService: s.Name}
+	}
+	return r.applier.Prune(ctx, s, desired, []schema.GroupVersionKind{capability.Route}, legacy)
+}
+
+// recordProblem records an Event with the reason why a model is not published, once for each reason.
+func (r *inferenceServiceReconciler) recordProblem(s *v1beta1.InferenceService, problem string, report routestatus.Report) {
+	action := eventAction
+	if problem == "" && report.FirstProblem() != nil {
+		problem, action = report.Message(), report.Action()
+	}
+	state := routeState{uid: s.UID, lastProblem: problem}
+	if previous := r.states.Set(client.ObjectKeyFromObject(s), state); problem != "" && previous != state {
+		r.recorder.Eventf(s, nil, corev1.EventTypeWarning, ReasonNoRoute, action, "%s", conditions.Clip(problem, modelmesh.MaxEventNoteBytes))
+	}
+}
+
+// desiredRoutes returns the objects that publish an InferenceService, or the reason why a requested one is not possible.
+func (r *inferenceServiceReconciler) desiredRoutes(ctx context.Context, s *v1beta1.InferenceService) (apply.Desired, string, error) {
+	if !isModelMesh(s) || r.exposure.routeKind(r.Served()).Empty() {
+		return nil, "", nil
+	}
+	if enabled, err := r.enabled(ctx, s.Namespace); err != nil || !enabled {
+		return nil, "", err
+	}
+	settings, err := r.Settings(ctx, s.Namespace)
+	if err != nil {
+		return nil, "", err
+	}
+	p := routeOptions{served: r.Served(), exposure: r.exposure, settings: settings, proxy: authproxy.Decide(settings, s.Namespace, r.Served())}
+	if p.runtimeAnnotations, err = r.runtimeAnnotations(ctx, s, settings); err != nil {
+		return nil, "", err
+	}
+	if settings.TLS.Enabled() && p.isRouteRequested() && !p.isAuthRequired() {
+		if p.meshCA, _, err = r.meshCAs.Get(ctx, types.NamespacedName{Namespace: s.Namespace, Name: settings.TLS.SecretName}); err != nil {
+			return nil, "", err
+		}
+	}
+	if p.isRouteRequested() && isReservedName(s.Name) {
+		kind := r.exposure.routeKind(r.Served())
+		present, err := capability.GetMetadata(ctx, r.live, kind, client.ObjectKeyFromObject(s))
+		if err != nil || present == nil || present.Labels[LabelInferenceService] != s.Name {
+			return nil, fmt.Sprintf("there is no %s, because registries and Ray clusters have names such as %s for theirs: rename the InferenceService", kind.Kind, s.Name), err
+		}
+	}
+	desired, problem := buildRoute(s, p)
+	return desired, problem, nil
+}
+
+// isReservedName reports whether registries or Ray clusters may use a name for a Route, HTTPRoute or Ingress: their users would reach the
+// model. Models that were published under such a name earlier remain published.
+func isReservedName(name string) bool {
+	return strings.HasPrefix(name, "ray-dashboard-") || strings.HasPrefix(name, "rayclient-") || strings.HasSuffix(name, "-https") || strings.HasSuffix(name, "-http")
+}
+
+// runtimeAnnotations returns the annotations of the runtime that serves an InferenceService; nil if the runtime is unknown.
+func (r *inferenceServiceReconciler) runtimeAnnotations(ctx context.Context, s *v1beta1.InferenceService, settings meshsettings.Settings) (map[string]string, error) {
+	model, ok, err := mm.FromInferenceService(s)
+	if err != nil || !ok {
+		return nil, nil // the status of the InferenceService contains the reason
+	}
+	runtimes, err := r.Runtimes(ctx, s.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	return servingRuntimeAnnotations(model, runtimes, settings.RESTProxy.Enabled), nil
+}
+
+// servingRuntimeAnnotations returns the annotations of the runtime that serves a model, or nil: the runtime that the model names, else the
+// newest one that supports it. Runtimes of the namespace have precedence over those of the cluster.
+func servingRuntimeAnnotations(model mm.Model, runtimes map[string]modelmesh.Runtime, restProxy bool) map[string]string {
+	candidates := maps.Clone(runtimes)
+	maps.DeleteFunc(candidates, func(name string, r modelmesh.Runtime) bool {
+		return !mm.IsEnabled(r.Spec) || !mm.HasLabels(mm.Labels(name, r.Spec, restProxy), model.Label())
+	})
+	if len(candidates) == 0 {
+		return nil
+	}
+	if annotations := slices.MaxFunc(slices.Collect(maps.Values(candidates)), comparePrecedence).Object.GetAnnotations(); annotations != nil {
+		return annotations
+	}
+	return map[string]string{}
+}
+
+// comparePrecedence orders runtimes by increasing precedence: those of the cluster first, then by age (newest last) and by descending name.
+func comparePrecedence(a, b modelmesh.Runtime) int {
+	if a, b := a.Object.GetNamespace(), b.Object.GetNamespace(); (a == "") != (b == "") {
+		return strings.Compare(a, b)
+	}
+	if c := a.Object.GetCreationTimestamp().Compare(b.Object.GetCreationTimestamp().Time); c != 0 {
+		return c
+	}
+	return strings.Compare(b.Object.GetName(), a.Object.GetName())
+}
