@@ -11,6 +11,8 @@ import (
 	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/server"
 )
 
 // backupScript backs up the database of the libpq variables to directory $1, or restores a backup.
@@ -44,6 +46,8 @@ type PostgresBackup struct {
 	Security *corev1ac.PodSecurityContextApplyConfiguration
 	// Labels of the pods.
 	Labels map[string]string
+	// Pods are the settings of the server's pods for pulling images and scheduling.
+	Pods *server.Pods
 }
 
 // CronJob returns the CronJob of the backups. A pod with the variable RESTORE restores the named backup instead.
@@ -68,6 +72,7 @@ func (b PostgresBackup) CronJob(meta metav1.ObjectMeta) *batchv1ac.CronJobApplyC
 		WithSecurityContext(b.Security).
 		WithContainers(container).
 		WithVolumes(volumes...)
+	SetScheduling(pod, b.Pods)
 	return batchv1ac.CronJob(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithSpec(batchv1ac.CronJobSpec().
 		WithSchedule(b.Schedule).
 		WithTimeZone("Etc/UTC").

@@ -181,7 +181,7 @@ func BuildBackup(m *v1beta1.ModelRegistry, in Inputs) apply.Desired {
 			resources.SecretEnvVar("PGPASSWORD", CredentialsName(m), KeyPassword),
 		},
 		Schedule: backup.Schedule, Keep: orDefault(backup.Keep, v1beta1.DefaultBackups), Suspend: backup.Suspend != nil && *backup.Suspend,
-		Claim: BackupClaimName(m), Security: podSecurity(in, true), Labels: backupSelector(m),
+		Claim: BackupClaimName(m), Security: podSecurity(in, true), Labels: backupSelector(m), Pods: &m.Spec.Pods,
 	}
 	if EncryptsDatabase(m) {
 		job.Certificate = DatabaseTLSName(m)

@@ -45,7 +45,7 @@ func TestGolden(t *testing.T) {
 		"generated-plain":             {registrytest.Registry(registrytest.Generated), plain},
 		"generated-openshift":         {registrytest.Registry(registrytest.Generated, registrytest.Proxied, registrytest.SizedAndDeleted), openshift},
 		"placed-plain": {registrytest.Registry(registrytest.Generated, registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) {
-			s.Pods = registrytest.Placed()
+			s.Pods, s.Postgres.Backup = registrytest.Placed(), &v1beta1.PostgresBackup{Schedule: "@daily"}
 		}), plain},
 		"generated-whole-plain":     {whole, plain},
 		"generated-whole-openshift": {whole, openshift},
