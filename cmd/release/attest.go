@@ -23,7 +23,7 @@ type statement struct {
 	Predicate     provenance `json:"predicate"`
 }
 
-// subject is a file of the release, an image, or what they were made from.
+// subject is a file of the release, an image, or one of their sources.
 type subject struct {
 	Name   string            `json:"name,omitempty"`
 	URI    string            `json:"uri,omitempty"`
@@ -48,7 +48,7 @@ const (
 	checksumsFile  = "checksums.txt"
 )
 
-// attest writes from what and how the release was made, and last of all the checksums of everything.
+// attest writes the provenance of the release, and finally the checksums of all files.
 func (r *release) attest(ctx context.Context) error {
 	sums, err := checksums(r.dist)
 	if err != nil {

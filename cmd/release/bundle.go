@@ -80,7 +80,7 @@ type property struct {
 	Value any    `json:"value"`
 }
 
-// csv is what a catalog repeats of a ClusterServiceVersion.
+// csv has the fields of a ClusterServiceVersion that a catalog contains.
 type csv struct {
 	Metadata struct {
 		Name        string

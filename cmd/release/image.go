@@ -67,8 +67,8 @@ func newLayer(files []file, when time.Time) (v1.Layer, error) {
 		tarball.WithCompressionLevel(gzip.DefaultCompression), tarball.WithCompressedCaching, tarball.WithMediaType(types.OCILayer))
 }
 
-// baseLayer holds what gcr.io/distroless/static has beside a program: who the user is, the CAs of Mozilla, time zones, and a folder for
-// temporary files. All of it comes from the tool chain and its modules.
+// baseLayer returns a layer like gcr.io/distroless/static: the user, the CAs of Mozilla, time zones and a folder for temporary files. The
+// files come from the tool chain and its modules.
 func baseLayer(ctx context.Context, when time.Time) (v1.Layer, error) {
 	var roots bytes.Buffer
 	for root := range bundle.Roots() {
@@ -113,7 +113,7 @@ func baseLayer(ctx context.Context, when time.Time) (v1.Layer, error) {
 	return newLayer(files, when)
 }
 
-// managerConfig says how the operator runs, as the last stage of the Dockerfile does.
+// managerConfig returns the configuration of the image of the manager, equal to the last stage of the Dockerfile.
 func (r *release) managerConfig() v1.Config {
 	return v1.Config{
 		User: "65532:65532", Entrypoint: []string{"/manager"}, WorkingDir: "/",

@@ -2,8 +2,8 @@
 // involved: images are put together here, from programs that the Go tool chain compiles for each platform. Two runs on the same commit
 // write the same bytes, wherever they run.
 //
-// It is a module of its own, so that its libraries move no version of the operator. What depends on the operator's own code is left to
-// the generators below cmd/generate, which it runs.
+// It is a separate module, so that its libraries do not change the dependencies of the operator. It runs the generators below cmd/generate
+// for everything that requires the code of the operator.
 package main
 
 import (

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// notes writes how to install this version, and what the changelog says about it.
+// notes writes the instructions to install this version, and its section of the changelog.
 func (r *release) notes(context.Context) error {
 	changelog, err := os.ReadFile(filepath.Join(r.root, "CHANGELOG.md"))
 	if err != nil {

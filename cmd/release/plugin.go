@@ -19,7 +19,7 @@ import (
 // completer is the program by which kubectl completes the words of a plugin.
 const completer = "#!/bin/sh\nexec kubectl odh __complete \"$@\"\n"
 
-// plugin compiles kubectl-odh for every system, packs each beside its license and its completions, and writes the manifest for krew.
+// plugin compiles kubectl-odh for every system, packs each with its license and its completions, and writes the manifest for krew.
 func (r *release) plugin(ctx context.Context) error {
 	license, err := os.ReadFile(filepath.Join(r.root, "LICENSE"))
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// push sends every image of a release to where its manifests say that it is. Who pushes is read where docker and podman keep it.
+// push sends every image of a release to the registry that the manifests name. It uses the credentials of docker and podman.
 func push(ctx context.Context, dist, registry string, out io.Writer) error {
 	entries, err := os.ReadDir(filepath.Join(dist, "images"))
 	if err != nil {
@@ -47,7 +47,7 @@ func push(ctx context.Context, dist, registry string, out io.Writer) error {
 	return nil
 }
 
-// send writes one image, unless it is there already. What was published under a version is not replaced.
+// send writes one image, unless the tag exists: a published version is never replaced.
 func send(ctx context.Context, root v1.ImageIndex, d v1.Descriptor, target string) error {
 	reference, err := name.NewTag(target, name.StrictValidation)
 	if err != nil {
@@ -76,7 +76,7 @@ func send(ctx context.Context, root v1.ImageIndex, d v1.Descriptor, target strin
 	return remote.Write(reference, image, options...)
 }
 
-// missing tells whether a registry says that it has no such image. Some deny access to a repository that is not there yet.
+// missing reports whether err means that the image does not exist. Some registries deny access to a repository that does not exist.
 func missing(err error) bool {
 	var answer *transport.Error
 	return errors.As(err, &answer) && (answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusForbidden || answer.StatusCode == http.StatusUnauthorized)

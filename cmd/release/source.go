@@ -12,10 +12,10 @@ import (
 
 const repository = "https://github.com/odh-platform/odh-platform-operator"
 
-// source is what a release is made from.
+// source identifies the commit of a release.
 type source struct {
 	commit string
-	// time is that of the commit. Every file of the release bears it, so that none depends on when it was made.
+	// time is the time of the commit. All files of the release have it, so that builds are reproducible.
 	time time.Time
 }
 

@@ -110,7 +110,7 @@ func newAdminGroupsWatcher(ctx context.Context, dyn dynamic.Interface, served *c
 // clusterProxyName is the name of the Proxy singleton of OpenShift.
 const clusterProxyName = "cluster"
 
-// newClusterProxyWatcher watches the Proxy of the cluster. Without permission there is none, as on other clusters. If the permission is
+// newClusterProxyWatcher watches the Proxy of the cluster. Without permission it has no settings, as on other clusters. If the permission is
 // lost later, the last value is kept, because a change would replace the pod.
 func newClusterProxyWatcher(dyn dynamic.Interface, clk clock.Clock, log logr.Logger) *singleton.Value[resources.EgressProxy] {
 	resource := capability.OpenShiftProxy.GroupVersion().WithResource("proxies")

@@ -1,5 +1,4 @@
-// Package modelmesh answers admission requests about the runtimes of ModelMesh, ServingRuntime and ClusterServingRuntime. It
-// refuses annotations of autoscaling that contradict themselves, in the words of the original, and numbers that make runtimes
-// unreadable for other programs; of everything else that keeps a runtime from running it warns. Runtimes of KServe itself are let
-// pass. What an object had before, and was stored with, does not keep users from changing the rest of it.
+// Package modelmesh validates the runtimes of ModelMesh: ServingRuntime and ClusterServingRuntime. It rejects contradictory annotations of
+// autoscaling, with the messages of the legacy operator, and numbers that other programs cannot decode. It warns of other mistakes that keep
+// a runtime from running. It admits all runtimes of KServe itself, and updates of objects that were stored with a mistake.
 package modelmesh

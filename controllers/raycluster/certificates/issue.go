@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// Reasons of Events. What follows in the note is why.
+// Reasons of Events. The note of the Event states the cause.
 const (
 	reasonAuthority     = "CertificateAuthority"
 	reasonRenewed       = "CertificateRenewed"
