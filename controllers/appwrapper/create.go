@@ -228,7 +228,7 @@ func (w *workloadReconciler) adoptExisting(ctx context.Context, aw *awv1beta2.Ap
 			return err
 		}
 	}
-	return fatalError{fmt.Errorf("resource %s exists, but is not controlled by appwrapper: delete or rename it", title)}
+	return fatalError{fmt.Errorf("resource %s exists, but is not controlled by appwrapper: delete it or recreate it under another name", title)}
 }
 
 // isAmbiguous reports whether the API server may have executed the failed request.

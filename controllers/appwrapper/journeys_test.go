@@ -167,7 +167,7 @@ func TestSuspensionWhileCreationIsRetried(t *testing.T) {
 func TestCreationFailsForForeignObject(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}), owned())
 	aw := w.settled()
-	if aw.Status.Phase != awv1beta2.PhaseFailed || !strings.Contains(aw.Status.LastFailure.Message, "delete or rename it") {
+	if aw.Status.Phase != awv1beta2.PhaseFailed || !strings.Contains(aw.Status.LastFailure.Message, "delete it or recreate it under another name") {
 		t.Errorf("phase %s, failure %+v", aw.Status.Phase, aw.Status.LastFailure)
 	}
 	if count(w.writes, "delete Pod a") != 0 {

@@ -212,7 +212,7 @@ func (r *registryReconciler) ensureBackupClaim(ctx context.Context, m *v1beta1.M
 		return "", r.applier.Create(ctx, m, resources.BackupClaim(m))
 	case !isManaged(claim):
 		r.stateOf(m).backupBlocked = &metav1.Condition{Status: metav1.ConditionFalse, Reason: database.ReasonForeign, Message: fmt.Sprintf(
-			"PersistentVolumeClaim %s was not made by this operator, so nothing is written to it: rename or delete it, or let the operator use it with the label %s=%s",
+			"PersistentVolumeClaim %s was not made by this operator, so nothing is written to it: delete it, recreate it under another name, or let the operator use it with the label %s=%s",
 			claim.Name, resources.LabelCreatedBy, resources.CreatedBy)}
 		return "", nil
 	}

@@ -139,7 +139,7 @@ func TestReconcileReportsForeignNetworkPolicy(t *testing.T) {
 	if err != nil || retry != foreignObjectRequeue {
 		t.Errorf("retry %s, error %v", retry, err)
 	}
-	if said := s.eventsSince(); !strings.Contains(said, "delete or rename it") {
+	if said := s.eventsSince(); !strings.Contains(said, "delete it or recreate it under another name") {
 		t.Errorf("reported %q", said)
 	}
 	if s.exists(&corev1.Service{}, "team1", raycluster.View(u.Object).Names().ProxyService) {

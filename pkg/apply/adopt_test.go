@@ -40,9 +40,9 @@ func TestCheckForeign(t *testing.T) {
 		want      string // the error, empty when it is ours
 	}{
 		"made by another client": {change: func(*corev1.ConfigMap) {},
-			want: "ConfigMap ns/a exists and was not made by this operator; delete or rename it, and it will be created"},
+			want: "ConfigMap ns/a exists and was not made by this operator; delete it or recreate it under another name, and the operator will create its own"},
 		"a legacy manager alone proves nothing": {change: func(*corev1.ConfigMap) {}, manager: "old",
-			want: "ConfigMap ns/a exists and was not made by this operator; delete or rename it, and it will be created"},
+			want: "ConfigMap ns/a exists and was not made by this operator; delete it or recreate it under another name, and the operator will create its own"},
 		"made by another client, may be adopted": {change: func(*corev1.ConfigMap) {}, adopts: true},
 		"controlled by the owner": {change: func(c *corev1.ConfigMap) {
 			c.OwnerReferences = []metav1.OwnerReference{ownerReference("owner", "owner-uid", true)}
@@ -55,17 +55,17 @@ func TestCheckForeign(t *testing.T) {
 		}},
 		"with our labels": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("test") }},
 		"with the labels of another component": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("other") },
-			want: "ConfigMap ns/a exists and was not made by this operator; delete or rename it, and it will be created"},
+			want: "ConfigMap ns/a exists and was not made by this operator; delete it or recreate it under another name, and the operator will create its own"},
 		"written under our name": {change: func(*corev1.ConfigMap) {}, manager: us},
 		"another component's, though written under our name": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("mlflow") }, manager: us,
-			want: "ConfigMap ns/a exists and belongs to component mlflow; delete or rename it, and it will be created"},
+			want: "ConfigMap ns/a exists and belongs to component mlflow; delete it or recreate it under another name, and the operator will create its own"},
 		"another component's, though it may be adopted": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("mlflow") }, adopts: true,
-			want: "ConfigMap ns/a exists and belongs to component mlflow; delete or rename it, and it will be created"},
+			want: "ConfigMap ns/a exists and belongs to component mlflow; delete it or recreate it under another name, and the operator will create its own"},
 		"with a label that a user spoilt": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("nonsense") }, manager: us},
 		"controlled by another of ours": {change: func(c *corev1.ConfigMap) {
 			c.Labels = names.Labels("test")
 			c.OwnerReferences = []metav1.OwnerReference{ownerReference("another", "another-uid", true)}
-		}, adopts: true, want: "ConfigMap ns/a exists and belongs to ConfigMap another; delete or rename it, and it will be created"},
+		}, adopts: true, want: "ConfigMap ns/a exists and belongs to ConfigMap another; delete it or recreate it under another name, and the operator will create its own"},
 		"controlled by another, to be shared": {change: func(c *corev1.ConfigMap) {
 			c.Labels = names.Labels("test")
 			c.OwnerReferences = []metav1.OwnerReference{ownerReference("another", "another-uid", true)}
@@ -74,7 +74,7 @@ func TestCheckForeign(t *testing.T) {
 			ref := ownerReference("owner", "another-uid", false)
 			ref.APIVersion = "example.com/v1"
 			c.OwnerReferences = []metav1.OwnerReference{ref}
-		}, want: "ConfigMap ns/a exists and was not made by this operator; delete or rename it, and it will be created"},
+		}, want: "ConfigMap ns/a exists and was not made by this operator; delete it or recreate it under another name, and the operator will create its own"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestApplier(t)

@@ -48,7 +48,7 @@ func (e *ForeignError) Error() string {
 	if e.Controller != "" {
 		because = "belongs to " + e.Controller
 	}
-	return fmt.Sprintf("%s exists and %s; delete or rename it, and it will be created",
+	return fmt.Sprintf("%s exists and %s; delete it or recreate it under another name, and the operator will create its own",
 		objectTitle(e.Kind, e.Namespace, e.Name), because)
 }
 

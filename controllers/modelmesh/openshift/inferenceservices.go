@@ -189,7 +189,7 @@ func (r *inferenceServiceReconciler) desiredRoutes(ctx context.Context, s *v1bet
 		kind := r.exposure.routeKind(r.Served())
 		present, err := capability.GetMetadata(ctx, r.live, kind, client.ObjectKeyFromObject(s))
 		if err != nil || present == nil || present.Labels[LabelInferenceService] != s.Name {
-			return nil, fmt.Sprintf("there is no %s, because registries and Ray clusters have names such as %s for theirs: rename the InferenceService", kind.Kind, s.Name), err
+			return nil, fmt.Sprintf("there is no %s, because registries and Ray clusters have names such as %s for theirs: recreate the InferenceService under another name", kind.Kind, s.Name), err
 		}
 	}
 	desired, problem := buildRoute(s, p)

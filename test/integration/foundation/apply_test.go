@@ -204,7 +204,7 @@ var _ = Describe("Adoption by the applier", func() {
 		refused, ok := errors.AsType[*apply.ForeignError](err)
 		Expect(ok).To(BeTrue(), "%v", err)
 		Expect(refused.Error()).To(Equal("ConfigMap " + w.namespace + "/server exists and was not made by this operator; " +
-			"delete or rename it, and it will be created"))
+			"delete it or recreate it under another name, and the operator will create its own"))
 
 		desired[0].AdoptIf = func(live *unstructured.Unstructured) bool { return live.GetName() == "server" }
 		w.expect(ctx, desired, 1, 1)
