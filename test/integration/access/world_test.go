@@ -141,7 +141,6 @@ func exists(ctx context.Context, object client.Object) bool {
 	return err == nil
 }
 
-// settle waits until the manager sends no more requests.
 func settle() {
 	GinkgoHelper()
 	env.Settle(manager.User, quiet/2, specTimeout)
