@@ -29,7 +29,7 @@ type older struct {
 	before map[string]*unstructured.Unstructured
 	// writer is the field manager of the replaced operator, "manager" if empty.
 	writer string
-	// meanwhile, if set, is called when the manager runs, before the next command of the page.
+	// Called, if set, when the manager runs, before the next command of the page.
 	meanwhile func(context.Context)
 	// running is the manager, after the page has deployed it.
 	running *framework.Manager
