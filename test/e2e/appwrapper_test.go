@@ -50,7 +50,7 @@ func describeAppWrappers() {
 
 	It("makes room for what is more urgent once its last pod has ended, and runs again afterwards", func(ctx SpecContext) {
 		namespace := queue(ctx, "2")
-		// A shell that is the first process of its container does not listen to SIGTERM.
+		// A shell that runs as process 1 of its container ignores SIGTERM.
 		apply(ctx, namespace, changedSample("appwrapper_deployment.yaml", "terminationGracePeriodSeconds: 0", "terminationGracePeriodSeconds: 5",
 			"sleep 10000", "while :; do sleep 1; done"))
 		podsReady(ctx, namespace, "sample-deployment")
