@@ -40,8 +40,8 @@ var phases = []phase{
 	{name: "deletion", begin: (*plot).remove, wrong: (*plot).gone},
 }
 
-// crash forwards the writes for each plot up to a given number. That write is executed, its response is lost, and all later
-// writes for the plot are reset, so that one kill is a crash after a different write of each plot.
+// crash forwards the writes for each plot up to the number plot.crash. The response of the last one is lost, and later writes are
+// reset: a single kill is then a crash after a different write of each plot.
 type crash struct {
 	mu     sync.Mutex
 	plots  []*plot
