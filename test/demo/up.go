@@ -279,7 +279,7 @@ func (d *demo) install(ctx context.Context, w *environment, mesh bool) error {
 	return d.createFake(ctx, w, fake(installed.Deployment, manager.Args(), env))
 }
 
-// listeners are the flags whose shipped values require the IP address of a pod; on loopback the ports are chosen at random.
+// listeners are the flags whose shipped values require the IP address of a pod; on loopback other ports are chosen.
 var listeners = []string{"--health-probe-bind-address", "--metrics-bind-address", "--webhook-port"}
 
 // settings returns the arguments and variables of the manager's container, without listeners and without variables that a kubelet
