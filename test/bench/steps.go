@@ -78,8 +78,8 @@ func (b *bench) idle(ctx context.Context) error {
 //   - 3 settings of the replaced AppWrapper and Ray controllers, without which nothing can be reconciled;
 //   - 10 for the certificate of the webhooks and the CA bundle in each object that contains it;
 //   - 3 for webhooks of the CodeFlare operator without an endpoint, and for the storage version of registries;
-//   - 6 for the namespace of the manager, which ModelMesh always serves: two controllers need its UID, the etcd Secret is not cached, and the
-//     fields of each applied object are checked once.
+//   - 6 for the namespace of the manager, which ModelMesh always serves: two controllers need its UID, the etcd Secret is not cached,
+//     and the fields of each applied object are checked once.
 func (b *bench) again(ctx context.Context) error {
 	return b.restarted(ctx, "next start, no objects", "<= 10 reads, 0 writes", "")
 }
