@@ -62,7 +62,7 @@ func (b *bench) appWrappers(ctx context.Context) error {
 	return b.noteRequests("deleting them", b.workloads, mark, "<= 6 writes, 4 reads each")
 }
 
-// twoPods is a workload whose pods complete at once: pods of Jobs do so in the test cluster.
+// twoPods returns an AppWrapper with a Job of two pods, which the test cluster completes immediately.
 func twoPods(number int) *awv1beta2.AppWrapper {
 	name := fmt.Sprintf("w%d", number)
 	job := fmt.Sprintf(`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":%q},"spec":{"parallelism":2,"completions":2,
@@ -75,7 +75,7 @@ func twoPods(number int) *awv1beta2.AppWrapper {
 
 var errFailed = errors.New("an AppWrapper failed")
 
-// untilAll waits until there is no AppWrapper for which done is not true.
+// untilAll waits until done returns true for every AppWrapper.
 func (b *bench) untilAll(ctx context.Context, done func(*awv1beta2.AppWrapper) bool) error {
 	return b.until(ctx, 50*poll, func() (bool, error) {
 		list := &awv1beta2.AppWrapperList{}
@@ -94,7 +94,7 @@ func (b *bench) untilAll(ctx context.Context, done func(*awv1beta2.AppWrapper) b
 	})
 }
 
-// noteRequests notes what the manager sent for each of some objects since a mark.
+// noteRequests notes the requests of the manager per object since a mark.
 func (b *bench) noteRequests(name string, objects int, since framework.Mark, target string) error {
 	entries, err := b.audit.Since(since)
 	if err == nil {
@@ -103,7 +103,7 @@ func (b *bench) noteRequests(name string, objects int, since framework.Mark, tar
 	return err
 }
 
-// noteEntries notes what the manager sent for each of some objects among requests.
+// noteEntries notes the requests of the manager per object among the entries.
 func (b *bench) noteEntries(name string, objects int, entries framework.Entries, target string) {
 	mine := entries.ByUser(b.manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
 	b.show(mine)

@@ -16,14 +16,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// secretSize is the size of a certificate with its key.
+// secretSize is the size of a certificate with its key, in bytes.
 const secretSize = 2 << 10
 
-// isCreation tells a request that made an object.
+// isCreation reports whether a request created an object.
 func isCreation(e framework.Entry) bool { return e.Code == http.StatusCreated && e.Subresource == "" }
 
-// compare brings up a burst of a population, and then has a client create the same children in another namespace, together with ConfigMaps
-// of the size of the custom resources, while no manager runs.
+// compare creates a burst of a population, and then, without a manager, the same children in another namespace by a bare client,
+// together with ConfigMaps of the size of the custom resources.
 func (b *bench) compare(ctx context.Context, c *population) error {
 	entries, ours, err := b.create(ctx, c, burst)
 	if err != nil {
@@ -34,7 +34,7 @@ func (b *bench) compare(ctx context.Context, c *population) error {
 	place := c.namespace + "-bare"
 	for _, e := range created {
 		object := &unstructured.Unstructured{}
-		if e.Resource == "secrets" { // the log has not what is in them
+		if e.Resource == "secrets" { // the audit log omits their content
 			object.SetAPIVersion("v1")
 			object.SetKind("Secret")
 			object.SetNamespace(place)
@@ -61,7 +61,7 @@ func (b *bench) compare(ctx context.Context, c *population) error {
 	return nil
 }
 
-// copyTo is an object for another namespace, or of another name, without owners.
+// copyTo returns an object without owners, in another namespace or, if cluster-scoped, with another name.
 func copyTo(object *unstructured.Unstructured, namespace string) *unstructured.Unstructured {
 	out := object.DeepCopy()
 	for _, field := range []string{"ownerReferences", "uid", "resourceVersion", "managedFields", "creationTimestamp", "finalizers"} {
@@ -75,7 +75,7 @@ func copyTo(object *unstructured.Unstructured, namespace string) *unstructured.U
 	return out
 }
 
-// createBare creates objects as fast as the API server takes them.
+// createBare creates objects as fast as the API server accepts them.
 func (b *bench) createBare(ctx context.Context, c *population, place string, objects []*unstructured.Unstructured) (time.Duration, error) {
 	if err := b.newNamespace(ctx, place); err != nil {
 		return 0, err

@@ -15,14 +15,15 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// repetitions is how often everything is created and deleted again. The first time does not count: kinds that come into use then stay in use.
+// repetitions is the number of counted rounds of creation and deletion. The first round is not counted: it starts informers that
+// keep running.
 const repetitions = 5
 
-// holdings are what a process holds at rest. Each informer has several goroutines.
+// holdings are the resources that an idle process holds. Each informer has several goroutines.
 type holdings struct{ heap, goroutines, series float64 }
 
-// leaks creates and deletes a burst of each population again and again, and notes what the process holds after that beside what it held
-// after the first time.
+// leaks creates and deletes a burst of each population repeatedly, and notes the growth of the resources of the process since the
+// first round.
 func (b *bench) leaks(ctx context.Context, populations []*population) error {
 	var before holdings
 	for round := range 1 + repetitions {
@@ -53,7 +54,7 @@ func (b *bench) holds(ctx context.Context) (holdings, error) {
 	return holdings{heap: heap, goroutines: metrics["go_goroutines"], series: metrics[allSeries]}, err
 }
 
-// comeAndGo creates a burst of a population, and deletes it with all that belongs to it.
+// comeAndGo creates a burst of a population, and deletes it with all its children.
 func (b *bench) comeAndGo(ctx context.Context, c *population) error {
 	others, err := b.made(ctx, c)
 	if err != nil {
@@ -84,7 +85,7 @@ func (b *bench) comeAndGo(ctx context.Context, c *population) error {
 	return b.untilAtRest(ctx)
 }
 
-// made counts what the manager has made where a population is, of kinds that go last.
+// made counts the children in the namespace of a population, of kinds that the garbage collector deletes last.
 func (b *bench) made(ctx context.Context, c *population) (int, error) {
 	count := 0
 	for _, kind := range []schema.GroupVersionKind{
@@ -95,7 +96,7 @@ func (b *bench) made(ctx context.Context, c *population) (int, error) {
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		var ours client.ListOption = client.HasLabels{names.OperatorLabel}
 		if kind.Kind == "Job" {
-			ours = client.MatchingLabels{} // wrapped by a user
+			ours = client.MatchingLabels{} // wrapped by a user, without our label
 		}
 		if err := b.admin.List(ctx, list, client.InNamespace(c.namespace), ours); err != nil {
 			return 0, fmt.Errorf("listing each %s: %w", kind.Kind, err)

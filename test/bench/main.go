@@ -1,6 +1,6 @@
-// Command bench measures the manager against the figures that the project set itself, and prints a table. It starts a
-// control plane of its own and the stripped program with the rights that it is shipped with. A figure that is missed is
-// no failure: times depend on the machine. The exit code is 1 only when something could not be measured.
+// Command bench measures the manager against the targets of the project, and prints a table. It starts its own control plane and
+// the stripped program with the shipped permissions. A missed target is not a failure: times depend on the machine. The exit code
+// is 1 only if a measurement fails.
 package main
 
 import (
@@ -34,7 +34,6 @@ import (
 
 const limit = 3 * time.Hour
 
-// bench is one run.
 type bench struct {
 	instance *cluster.Instance
 	admin    client.Client
@@ -53,15 +52,15 @@ type bench struct {
 	models  int
 	network *modelmesh.Network
 	window  time.Duration
-	// list prints each request that is counted.
+	// list enables printing of each counted request.
 	list    bool
 	figures []figure
-	// sizes are the numbers of objects of each kind with which growth is measured instead of everything else.
+	// sizes, if set, are the numbers of objects of each kind for which growth is measured instead of all other figures.
 	sizes sizes
 	curve []usage
 }
 
-// figure is one line of the table; all but the name and the value may be empty.
+// figure is a row of the table; target and originals may be empty.
 type figure struct{ name, value, target, originals string }
 
 func (b *bench) note(name, value, target, originals string) {
@@ -69,7 +68,7 @@ func (b *bench) note(name, value, target, originals string) {
 }
 
 func main() {
-	log.SetLogger(logr.Discard()) // else the client complains after half a minute
+	log.SetLogger(logr.Discard()) // otherwise controller-runtime logs a warning after 30 seconds
 	b := &bench{clock: clock.RealClock{}}
 	flag.IntVar(&b.secrets, "secrets", 8000, "foreign Secrets to create, half of them in the operand namespace")
 	flag.IntVar(&b.workloads, "appwrappers", 500, "AppWrappers of two pods to run to success")
@@ -91,13 +90,12 @@ func main() {
 	}
 }
 
-// step is a part of a run.
 type step struct {
 	title string
 	run   func(context.Context) error
 }
 
-// run measures everything and leaves nothing running.
+// run runs all steps and stops everything that it has started.
 func (b *bench) run(ctx context.Context, progress io.Writer) (err error) {
 	if b.scratch, err = os.MkdirTemp("", "bench-"); err != nil {
 		return fmt.Errorf("making a folder: %w", err)
@@ -108,7 +106,7 @@ func (b *bench) run(ctx context.Context, progress io.Writer) (err error) {
 	}
 	platform, memory := cluster.OpenShift, ""
 	if len(b.sizes) > 0 {
-		platform, memory = cluster.Plain, "8GiB" // no router of OpenShift is here, which registries would wait for
+		platform, memory = cluster.Plain, "8GiB" // registries would wait for the router of OpenShift
 	}
 	b.instance, err = cluster.Start(ctx, cluster.Options{
 		Name: fmt.Sprintf("bench-%d", os.Getpid()), Platform: platform, Memory: memory, Ephemeral: true, Progress: progress,
@@ -148,7 +146,7 @@ func (b *bench) run(ctx context.Context, progress io.Writer) (err error) {
 	return nil
 }
 
-// build makes the program as it is shipped.
+// build builds the program as it is shipped.
 func (b *bench) build(ctx context.Context) error {
 	root, err := cluster.RepositoryRoot()
 	if err != nil {
@@ -168,7 +166,7 @@ func (b *bench) build(ctx context.Context) error {
 	return nil
 }
 
-// connect makes the administrator's client, which is not slowed down: it is also the bare client to compare with.
+// connect creates the client of the administrator without a rate limit: it is also the bare client for comparison.
 func (b *bench) connect() error {
 	config, err := b.instance.Config()
 	if err != nil {

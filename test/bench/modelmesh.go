@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// meshes is the number of namespaces over which the models are spread.
+	// meshes is the number of namespaces with models.
 	meshes = 10
-	// shared is the prefix of their names.
+	// shared is the prefix of the names of these namespaces.
 	shared = "mesh-"
 )
 
-// routing starts what models need: the CRDs of KServe, an etcd, and the fake of the routing layers, to which the manager is led
-// by the variables that it returns.
+// routing installs the dependencies of models: the CRDs of KServe, an etcd, and the fake routing layers. It returns the variables
+// that direct the manager to the fakes.
 func (b *bench) routing(ctx context.Context, secretNamespace string) ([]string, error) {
 	config, err := b.instance.Config()
 	if err != nil {
@@ -49,7 +49,7 @@ func (b *bench) routing(ctx context.Context, secretNamespace string) ([]string, 
 	return b.network.Env(), nil
 }
 
-// loadedModels has many Predictors loaded, watches them at rest, and restarts the manager.
+// loadedModels creates many Predictors, waits until they are loaded, observes them at rest, and restarts the manager.
 func (b *bench) loadedModels(ctx context.Context) error {
 	if b.models == 0 {
 		return nil
@@ -91,7 +91,7 @@ func (b *bench) loadedModels(ctx context.Context) error {
 	return b.restartWithModels(ctx)
 }
 
-// mesh makes a namespace that is served, with a runtime of one pod.
+// mesh creates a namespace for ModelMesh, with a runtime of one pod.
 func (b *bench) mesh(ctx context.Context, name string) error {
 	runtime := &v1alpha1.ServingRuntime{
 		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "onnx"},
@@ -132,7 +132,7 @@ func (b *bench) allLoaded(ctx context.Context) (bool, error) {
 	return len(list.Items) == b.models, nil
 }
 
-// calls counts what the routing layers were asked.
+// calls returns the number of calls to the routing layers.
 func (b *bench) calls() int {
 	sum := 0
 	for i := range meshes {

@@ -11,23 +11,23 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// population is many objects of one kind, and how they are made. KubeRay does not run: what it would do is not measured.
+// population is a set of objects of one kind. KubeRay does not run, so that its work is not measured.
 type population struct {
 	name      string
 	namespace string
-	// prepare makes what all of them need.
+	// prepare creates the shared dependencies of all objects.
 	prepare func(ctx context.Context) error
-	// manifest of the object of a number, without its namespace.
+	// manifest returns the object with a number, without its namespace.
 	manifest func(number int) string
-	// ready tells whether an object is as it shall be; nil where nothing but the children shows it.
+	// ready reports whether an object is ready; nil if its status does not show it.
 	ready func(object *unstructured.Unstructured) bool
-	// target of the writes and live reads for each object.
+	// target of the writes and live reads per object.
 	target string
 
-	size int // objects so far
+	size int // number of created objects
 }
 
-// populations has a population of each component of which a cluster has many.
+// populations returns a population for each component with many objects in a cluster.
 func (b *bench) populations() []*population {
 	return []*population{
 		{
@@ -61,7 +61,7 @@ func (b *bench) populations() []*population {
 	}
 }
 
-// object is the one of a number.
+// object returns the object with a number.
 func (c *population) object(number int) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(c.manifest(number)), &object.Object); err != nil {
@@ -71,7 +71,7 @@ func (c *population) object(number int) (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
-// allReady tells whether all objects of a population are as they shall be.
+// allReady reports whether all objects of a population exist and are ready.
 func (b *bench) allReady(ctx context.Context, c *population) (bool, error) {
 	if c.ready == nil {
 		return true, nil
@@ -120,7 +120,7 @@ func (b *bench) newNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// databasePassword makes the Secret that the registries name.
+// databasePassword creates the Secret that the registries reference.
 func (b *bench) databasePassword(ctx context.Context) error {
 	if err := b.newNamespace(ctx, "scale-registries"); err != nil {
 		return err

@@ -16,17 +16,16 @@ import (
 )
 
 const (
-	// quiet is how long nothing may be sent until the manager counts as at rest.
+	// quiet is the time without requests after which the manager is at rest.
 	quiet = 3 * time.Second
-	// collections of garbage between which the lowest heap counts as what is alive.
+	// collections is the number of garbage collections over which the lowest heap size is measured.
 	collections = 3
-	// allSeries is the name under which metrics counts the series.
+	// allSeries is the key of the number of series in the result of metrics.
 	allSeries = "series"
 )
 
 func mebibytes(bytes float64) string { return fmt.Sprintf("%.1f MiB", bytes/(1<<20)) }
 
-// pause waits on the clock.
 func (b *bench) pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-b.clock.After(d):
@@ -36,7 +35,7 @@ func (b *bench) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// until asks again and again.
+// until calls done at an interval until it returns true or an error.
 func (b *bench) until(ctx context.Context, every time.Duration, done func() (bool, error)) error {
 	for {
 		if ok, err := done(); ok || err != nil {
@@ -48,7 +47,7 @@ func (b *bench) until(ctx context.Context, every time.Duration, done func() (boo
 	}
 }
 
-// untilAtRest waits until the manager has sent nothing that counts for a while.
+// untilAtRest waits until the manager has sent no counted request for the time quiet.
 func (b *bench) untilAtRest(ctx context.Context) error {
 	mark, err := b.audit.Mark()
 	if err != nil {
@@ -64,7 +63,7 @@ func (b *bench) untilAtRest(ctx context.Context) error {
 	})
 }
 
-// requests counts what the manager sent since a mark, without leases, events and reviews of callers.
+// requests counts the requests of the manager since a mark, without leases, events and access reviews.
 func (b *bench) requests(since framework.Mark) (reads, writes int, others string, err error) {
 	entries, err := b.audit.Since(since)
 	mine := entries.ByUser(b.manager.User).WithoutLeases().WithoutReviews()
@@ -74,17 +73,17 @@ func (b *bench) requests(since framework.Mark) (reads, writes int, others string
 	return len(objects.Reads()), len(objects.WithoutEvents().Writes()), others, err
 }
 
-// show prints the requests of which a figure is made, to see whether each has a reason.
+// show prints the requests behind a figure, to check that each has a reason.
 func (b *bench) show(objects framework.Entries) {
 	if b.list {
 		fmt.Fprintf(os.Stderr, "%s\n%s\n", objects.Reads(), objects.WithoutEvents().Writes())
 	}
 }
 
-// residentMemory of the manager, in bytes.
+// residentMemory returns the resident memory of the manager, in bytes.
 func (b *bench) residentMemory() (float64, error) { return b.kernelMemory("VmRSS") }
 
-// kernelMemory reads a figure of the manager from the kernel, in bytes.
+// kernelMemory returns a field of /proc/PID/status of the manager, in bytes.
 func (b *bench) kernelMemory(field string) (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.manager.Process.PID))
 	if err != nil {
@@ -99,7 +98,7 @@ func (b *bench) kernelMemory(field string) (float64, error) {
 	return 0, fmt.Errorf("the kernel tells no memory of process %d", b.manager.Process.PID)
 }
 
-// memory measures a process that is at rest and has run for a while: resident, and what of the heap is alive.
+// memory measures the resident memory and the live heap of the idle manager after the warm-up.
 func (b *bench) memory(ctx context.Context) (rss, heap float64, err error) {
 	if err := b.untilAtRest(ctx); err != nil {
 		return 0, 0, err
@@ -112,7 +111,7 @@ func (b *bench) memory(ctx context.Context) (rss, heap float64, err error) {
 	}
 	heap = math.Inf(1)
 	var cycles []float64
-	// Reading the metrics makes the garbage that brings the next collection on.
+	// Reading the metrics allocates the memory that triggers the next collection.
 	err = b.until(ctx, poll, func() (bool, error) {
 		metrics, err := b.metrics(ctx)
 		heap = min(heap, metrics["go_memstats_heap_alloc_bytes"])
@@ -122,7 +121,7 @@ func (b *bench) memory(ctx context.Context) (rss, heap float64, err error) {
 	return rss, heap, err
 }
 
-// metrics reads all series of the manager, summed over their labels, and counts them.
+// metrics returns all metrics of the manager, summed over their labels, and the number of series.
 func (b *bench) metrics(ctx context.Context) (map[string]float64, error) {
 	url := strings.Replace(b.manager.MetricsURL, "https:", "http:", 1) + "/metrics"
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
@@ -133,7 +132,7 @@ func (b *bench) metrics(ctx context.Context) (map[string]float64, error) {
 	if err != nil {
 		return nil, fmt.Errorf("asking for the metrics: %w", err)
 	}
-	defer func() { _ = response.Body.Close() }() // read to its end
+	defer func() { _ = response.Body.Close() }() // the body has been read
 	sums := map[string]float64{}
 	lines := bufio.NewScanner(response.Body)
 	for lines.Scan() {
@@ -142,7 +141,7 @@ func (b *bench) metrics(ctx context.Context) (map[string]float64, error) {
 			continue
 		}
 		name, labels, labelled := strings.Cut(series, "{")
-		if labelled { // values of labels may hold spaces
+		if labelled { // label values may contain spaces
 			_, text, _ = strings.Cut(labels+" "+text, "} ")
 		}
 		if value, err := strconv.ParseFloat(text, 64); err == nil {

@@ -18,7 +18,7 @@ import (
 // rays is the namespace of many RayClusters.
 const rays = "rays"
 
-// rayClusters brings many clusters up beside the real KubeRay, lets it write their statuses, restarts, and deletes them.
+// rayClusters creates many clusters with the real KubeRay, updates their statuses, restarts the manager, and deletes them.
 func (b *bench) rayClusters(ctx context.Context) error {
 	if b.clusters == 0 {
 		return nil
@@ -65,7 +65,7 @@ func (b *bench) rayClusters(ctx context.Context) error {
 	return b.endRays(ctx)
 }
 
-// headAlone is a cluster without workers.
+// headAlone returns a RayCluster without workers.
 func headAlone(number int) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	text := fmt.Sprintf(`{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: c%d, namespace: %s}, spec: {headGroupSpec: {rayStartParams: {}, template: {spec:
@@ -73,7 +73,7 @@ func headAlone(number int) (*unstructured.Unstructured, error) {
 	return u, yaml.Unmarshal([]byte(text), &u.Object)
 }
 
-// untilRays waits until the state of every cluster is as wanted.
+// untilRays waits until wanted returns true for the state of every cluster.
 func (b *bench) untilRays(ctx context.Context, wanted func(state string) bool) error {
 	return b.until(ctx, 50*poll, func() (bool, error) {
 		list := &unstructured.UnstructuredList{}
@@ -90,7 +90,7 @@ func (b *bench) untilRays(ctx context.Context, wanted func(state string) bool) e
 	})
 }
 
-// touchRays writes every status, as KubeRay does all the time, and then restarts the manager.
+// touchRays updates every status, as KubeRay does continuously, and then restarts the manager.
 func (b *bench) touchRays(ctx context.Context) error {
 	mark, err := b.audit.Mark()
 	if err != nil {
@@ -139,7 +139,6 @@ func (b *bench) touchRays(ctx context.Context) error {
 	return nil
 }
 
-// endRays deletes the clusters.
 func (b *bench) endRays(ctx context.Context) error {
 	mark, err := b.audit.Mark()
 	if err != nil {

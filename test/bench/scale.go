@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// writers create objects side by side, as fast as the API server takes them.
+	// writers is the number of concurrent clients that create objects.
 	writers = 16
-	// burst is how many objects of a kind are compared with the bare API server.
+	// burst is the number of objects of a kind for the comparison with the bare client.
 	burst = 100
-	// frequent is how many kinds of requests are named.
+	// frequent is the number of request types that tally lists.
 	frequent = 10
-	// scrape is the pause between readings of the metrics, which take time to collect where there are thousands of series.
+	// scrape is the interval between readings of the metrics, which are slow to collect with thousands of series.
 	scrape = time.Second / 2
 )
 
@@ -36,7 +36,7 @@ type sizes []int
 
 func (s *sizes) String() string { return strings.Trim(fmt.Sprint(*s), "[]") }
 
-// Set reads numbers with commas between them.
+// Set parses numbers separated by commas.
 func (s *sizes) Set(text string) error {
 	for part := range strings.SplitSeq(text, ",") {
 		size, err := strconv.Atoi(part)
@@ -48,15 +48,15 @@ func (s *sizes) Set(text string) error {
 	return nil
 }
 
-// usage is what a process needs with some objects of each kind.
+// usage is the memory of a process with a number of objects of each kind.
 type usage struct {
 	objects   int
 	rss, heap float64
-	// restart is how long a new process takes until it has reconciled everything.
+	// restart is the time in which a new process has reconciled all objects.
 	restart time.Duration
 }
 
-// grow measures how requests, memory and the time of a restart grow with the number of objects.
+// grow measures how requests, memory and restart times grow with the number of objects.
 func (b *bench) grow(ctx context.Context) error {
 	populations := b.populations()
 	for _, c := range populations {
@@ -99,7 +99,7 @@ func (b *bench) grow(ctx context.Context) error {
 	return b.beside(ctx)
 }
 
-// enlarge brings a population to a size.
+// enlarge creates objects up to a size of the population.
 func (b *bench) enlarge(ctx context.Context, c *population, size int) error {
 	fmt.Fprintf(os.Stderr, "%d of %s\n", size, c.name)
 	added := size - c.size
@@ -117,8 +117,8 @@ func (b *bench) enlarge(ctx context.Context, c *population, size int) error {
 	return nil
 }
 
-// create makes objects until there are as many as wanted and waits until they are ready. It returns the requests of that time, and
-// how long it took from the first of them to the last object that the manager created or, without children, to its last write.
+// create creates objects up to a size and waits until they are ready. It returns all requests of that time, and the duration from
+// the first of them to the last creation by the manager or, without children, to its last write.
 func (b *bench) create(ctx context.Context, c *population, size int) (framework.Entries, time.Duration, error) {
 	mark, err := b.audit.Mark()
 	if err != nil {
@@ -152,14 +152,14 @@ func (b *bench) create(ctx context.Context, c *population, size int) (framework.
 	return entries, latest(writes).Sub(began), nil
 }
 
-// together does something for each number below n, several at a time.
+// together calls do for each number below n, several at a time.
 func together(ctx context.Context, n int, do func(i int) error) error {
 	errs := make([]error, n)
 	workqueue.ParallelizeUntil(ctx, writers, n, func(i int) { errs[i] = do(i) })
 	return errors.Join(errs...)
 }
 
-// latest is when the last of some requests was answered.
+// latest returns the time of the latest response.
 func latest(entries framework.Entries) time.Time {
 	var last time.Time
 	for _, e := range entries {
@@ -170,7 +170,7 @@ func latest(entries framework.Entries) time.Time {
 	return last
 }
 
-// measureRestart restarts the manager and measures it at rest.
+// measureRestart restarts the manager and measures its memory at rest.
 func (b *bench) measureRestart(ctx context.Context, objects int) (usage, error) {
 	mark, err := b.audit.Mark()
 	if err != nil {
@@ -200,7 +200,7 @@ func (b *bench) measureRestart(ctx context.Context, objects int) (usage, error) 
 	return out, nil
 }
 
-// tally counts requests by verb and resource, and names the most frequent.
+// tally counts requests by verb and resource, and returns the most frequent.
 func tally(entries framework.Entries) string {
 	count := map[string]int{}
 	for _, e := range entries {
@@ -214,7 +214,7 @@ func tally(entries framework.Entries) string {
 	return strings.Join(texts, ", ")
 }
 
-// untilReconciled waits until a new process has reconciled as many objects of each kind, and has nothing left to do.
+// untilReconciled waits until a new process has reconciled that many objects of each kind, and its workqueues are empty.
 func (b *bench) untilReconciled(ctx context.Context, objects int) error {
 	return b.until(ctx, scrape, func() (bool, error) {
 		metrics, err := b.metrics(ctx)
@@ -226,7 +226,7 @@ func (b *bench) untilReconciled(ctx context.Context, objects int) error {
 	})
 }
 
-// beside measures a new process beside many foreign Secrets and pods.
+// Measures a new process in a cluster with many foreign Secrets and pods.
 func (b *bench) beside(ctx context.Context) error {
 	if b.secrets == 0 {
 		return nil
@@ -240,7 +240,7 @@ func (b *bench) beside(ctx context.Context) error {
 		if i%2 == 0 {
 			return b.admin.Create(ctx, &corev1.Secret{ObjectMeta: name, Data: map[string][]byte{"release": make([]byte, 1000)}})
 		}
-		// No scheduler knows it, so that no kubelet adds to what is measured.
+		// Without a scheduler, no kubelet adds requests to the measurement.
 		return b.admin.Create(ctx, &corev1.Pod{ObjectMeta: name, Spec: corev1.PodSpec{
 			SchedulerName: "absent", Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/other:1"}},
 		}})
@@ -254,7 +254,7 @@ func (b *bench) beside(ctx context.Context) error {
 	return err
 }
 
-// plot shows as a chart how memory and restarts grow, for docs/performance.md.
+// plot returns charts of memory and restart times, for docs/performance.md.
 func (b *bench) plot() string {
 	line := func(title, unit string, value func(usage) float64) string {
 		x, y := make([]string, len(b.curve)), make([]string, len(b.curve))

@@ -25,13 +25,13 @@ const (
 	image     = "quay.io/example/mlflow:v3"
 	// warmUp is how long a process runs before its memory is measured.
 	warmUp = 10 * time.Second
-	// rounds of a measurement that varies.
+	// rounds is the number of repetitions of a measurement that varies.
 	rounds = 5
-	// poll is short against what is measured with it.
+	// poll is short compared with the measured times.
 	poll = 10 * time.Millisecond
 )
 
-// idle starts the manager where there is nothing for it to do.
+// idle starts the manager in a cluster without objects to reconcile.
 func (b *bench) idle(ctx context.Context) error {
 	installed, err := operator.Install(ctx, b.instance, "config/default")
 	if err != nil {
@@ -68,23 +68,23 @@ func (b *bench) idle(ctx context.Context) error {
 	return nil
 }
 
-// again counts what the next process asks for where everything is as the first has left it. `-list` shows each request. They are
-// 37 with all components, each once in the life of a process; the target is older than most of them. What is only watched costs
-// none, since watches bring what there is.
+// again counts the reads of a second process when no object has changed. `-list` shows each request. With all components they are 37,
+// each once in the life of a process; the target is older than most of them. Watched objects need no reads, since their watches start
+// with the existing objects.
 //
-//   - 8 lists of single objects that are watched by their names, where the account may see nothing else of the kind: domain and TLS
-//     profile of the platform, settings, where KubeRay is;
-//   - 7 lists of what the originals may have left behind that nothing of ours stands for: memory does not show it, as it lacks our label;
-//   - 3 older settings of AppWrapper and Ray, without which nothing may be decided yet;
-//   - 10 for the certificate of the webhooks and whether each object that names its CA has the present one;
-//   - 3 for webhooks of the CodeFlare operator that nothing answers, and for the version in which registries are stored;
-//   - 6 for the namespace of the manager, which ModelMesh always serves: two controllers need its uid, the etcd Secret is not held in
-//     memory, and of each object that is applied the fields are checked once.
+//   - 8 lists of single objects that are watched by name, because the ServiceAccount may not read others of their kind: domain and TLS
+//     profile of the platform, settings, location of KubeRay;
+//   - 7 lists of objects that the replaced operators may have left: the cache does not contain them, as they lack our label;
+//   - 3 settings of the replaced AppWrapper and Ray controllers, without which nothing can be reconciled;
+//   - 10 for the certificate of the webhooks and the CA bundle in each object that contains it;
+//   - 3 for webhooks of the CodeFlare operator without an endpoint, and for the storage version of registries;
+//   - 6 for the namespace of the manager, which ModelMesh always serves: two controllers need its UID, the etcd Secret is not cached,
+//     and the fields of each applied object are checked once.
 func (b *bench) again(ctx context.Context) error {
 	return b.restarted(ctx, "next start, no objects", "<= 10 reads, 0 writes", "")
 }
 
-// server is the MLflow that is measured: every kind of child exists.
+// server returns the measured MLflow, which has every kind of child.
 func server() *mlflowv1.MLflow {
 	m := &mlflowv1.MLflow{
 		TypeMeta:   metav1.TypeMeta{APIVersion: mlflowv1.GroupVersion.String(), Kind: "MLflow"},
@@ -98,7 +98,7 @@ func server() *mlflowv1.MLflow {
 	return m
 }
 
-// children are the objects of the server as the program renders them, without owners.
+// children returns the objects of the server as rendered by the program, without owners.
 func (b *bench) children(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	manifest, err := yaml.Marshal(server())
 	if err != nil {
@@ -122,8 +122,8 @@ func (b *bench) children(ctx context.Context) ([]*unstructured.Unstructured, err
 	return objects, nil
 }
 
-// creation compares the manager with a client that merely applies the same objects, the one after the other. The last
-// MLflow stays for the steps that follow.
+// creation compares the manager with a client that applies the same objects in sequence. The last MLflow is kept for the next
+// steps.
 func (b *bench) creation(ctx context.Context) error {
 	objects, err := b.children(ctx)
 	if err != nil {
@@ -156,7 +156,7 @@ func (b *bench) creation(ctx context.Context) error {
 
 func median(all []time.Duration) time.Duration { return slices.Sorted(slices.Values(all))[len(all)/2] }
 
-// wrapped is an object of which only kind and name matter.
+// wrapped returns an object with only kind and name.
 func wrapped(m *mlflowv1.MLflow) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(m.GroupVersionKind())
@@ -175,7 +175,7 @@ func (b *bench) applyBare(ctx context.Context, objects []*unstructured.Unstructu
 	return b.clock.Since(began), nil
 }
 
-// createServer returns how long it took until every object existed, and how many writes there were until the rest.
+// createServer returns the time until all objects existed, and the number of writes until the manager was at rest.
 func (b *bench) createServer(ctx context.Context, objects []*unstructured.Unstructured) (took time.Duration, writes int, err error) {
 	mark, err := b.audit.Mark()
 	if err != nil {
@@ -205,7 +205,7 @@ func (b *bench) exists(ctx context.Context, object *unstructured.Unstructured) (
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-// clear deletes objects and waits until they are gone; a claim waits for the pods that use it.
+// clear deletes objects and waits for their deletion; a PersistentVolumeClaim remains until no pod uses it.
 func (b *bench) clear(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		if err := b.admin.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationForeground)); client.IgnoreNotFound(err) != nil {
@@ -223,8 +223,8 @@ func (b *bench) clear(ctx context.Context, objects []*unstructured.Unstructured)
 	return nil
 }
 
-// rest watches the manager while nothing happens, and after every child was touched, which also shows how long a reconcile over
-// a settled server takes.
+// rest observes the idle manager, first without changes, then after a change of every child, which also yields the duration of a
+// reconcile without differences.
 func (b *bench) rest(ctx context.Context) error {
 	objects, err := b.children(ctx)
 	if err != nil {
@@ -266,7 +266,7 @@ func (b *bench) rest(ctx context.Context) error {
 	return err
 }
 
-// restart counts what a new process asks for.
+// restart counts the requests of a new process.
 func (b *bench) restart(ctx context.Context) error {
 	return b.restarted(ctx, "restart with one MLflow", "bounded reads, 0 writes", "344 reads, 1,142 writes for 100 of each kind")
 }
@@ -287,7 +287,7 @@ func (b *bench) restarted(ctx context.Context, name, target, originals string) e
 	return err
 }
 
-// foreign measures a fresh process before and after many Secrets came that belong to others.
+// foreign measures a new process before and after the creation of many foreign Secrets.
 func (b *bench) foreign(ctx context.Context) error {
 	rssBefore, heapBefore, err := b.memory(ctx)
 	if err != nil {

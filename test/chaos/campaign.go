@@ -16,39 +16,39 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// campaign disturbs custom resources of every kind that stand side by side, and compares them with what they were.
+// campaign injects faults into a population of custom resources of every kind, and compares their state before and after.
 type campaign struct {
 	*world
 
 	seed     uint64
 	random   *rand.Rand
 	duration time.Duration
-	// fields is how many fields of each class drift changes in one child.
+	// fields is the number of fields of each class that drift changes in a child.
 	fields int
 	report report
-	// subjects are those of which the population consists.
+	// subjects are the kinds of custom resources in the population.
 	subjects []subject
 	plots    []*plot
-	// base is the undisturbed picture of everything, and ignore what varies in it.
+	// base is the picture of the population without a fault, ignore the fields that vary in it.
 	base   picture
 	ignore mask
-	// children are what the manager made for custom resources, in order.
+	// children are the objects that the manager created for custom resources, in order.
 	children []id
-	// data are the uids of claims.
+	// data holds the UIDs of PersistentVolumeClaims.
 	data map[string]string
-	// replaced says that other managers run in the place of the usual one, damaged that the population has to be made again.
+	// replaced reports whether other managers run in place of the default one, damaged whether the population must be recreated.
 	replaced, damaged bool
 }
 
-// scenario is one row, or several, of the table.
+// scenario produces one or more rows of the table.
 type scenario struct {
 	name string
 	run  func(*campaign, context.Context) error
-	// apart scenarios need no population.
+	// apart is set for scenarios that run without the population.
 	apart bool
 }
 
-// populate makes one custom resource of every kind and waits until all of them are ready and at rest.
+// populate creates one custom resource of every kind and waits until all are ready and the manager is at rest.
 func (c *campaign) populate(ctx context.Context) error {
 	if c.base != nil {
 		return nil
@@ -84,7 +84,7 @@ func (c *campaign) namespaces() []string {
 	return all
 }
 
-// remember makes the present state the one to come back to.
+// remember stores the current state as base.
 func (c *campaign) remember(ctx context.Context) (err error) {
 	if c.base, err = c.take(ctx, c.kinds, c.namespaces()...); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (c *campaign) remember(ctx context.Context) (err error) {
 	}
 	c.children = nil
 	for key := range c.base {
-		// What an AppWrapper wraps is retried by rules of its own.
+		// The AppWrapper controller retries wrapped resources by its own rules.
 		if p := c.plotOf(key); live[key] != nil && p != nil && p.resource().GetKind() != "AppWrapper" && key.Kind != p.resource().GetKind() {
 			c.children = append(c.children, key)
 		}
@@ -109,7 +109,7 @@ func (c *campaign) remember(ctx context.Context) (err error) {
 
 func compareIDs(a, b id) int { return cmp.Compare(a.String(), b.String()) }
 
-// plotOf is the plot that an object belongs to.
+// plotOf returns the plot of an object, nil if it belongs to none.
 func (c *campaign) plotOf(key id) *plot {
 	for _, p := range c.plots {
 		if len((picture{key: nil}).within(p)) > 0 {
@@ -128,7 +128,7 @@ func (c *campaign) unreadyPlot(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// broken says what is not as it was; empty when all is well.
+// broken returns a description of the first deviations from base, "" if everything is restored.
 func (c *campaign) broken(ctx context.Context) (string, error) {
 	now, err := c.take(ctx, c.base.kinds(), c.namespaces()...)
 	if err != nil {
@@ -140,7 +140,7 @@ func (c *campaign) broken(ctx context.Context) (string, error) {
 	return c.unreadyPlot(ctx)
 }
 
-// deviations compares everything that exists with what was.
+// deviations returns all deviations from base.
 func (c *campaign) deviations(ctx context.Context) ([]string, error) {
 	now, err := c.take(ctx, c.kinds, c.namespaces()...)
 	if err != nil {
@@ -163,10 +163,10 @@ func (c *campaign) deviations(ctx context.Context) ([]string, error) {
 	return all, err
 }
 
-// replaceable are kinds of children whose loss a controller repairs without a loss of data.
+// replaceable lists kinds of children that a controller can recreate without loss of data.
 var replaceable = []string{"Deployment", "Service", "ConfigMap", "NetworkPolicy", "ServiceAccount", "Role", "RoleBinding", "HorizontalPodAutoscaler"}
 
-// provoke deletes one child of each custom resource, so that there is something to repair.
+// provoke deletes one child of each custom resource, which the manager has to recreate.
 func (c *campaign) provoke(ctx context.Context) error {
 	for _, p := range c.plots {
 		var candidates []id
@@ -186,7 +186,7 @@ func (c *campaign) provoke(ctx context.Context) error {
 	return nil
 }
 
-// object is one to read into or to delete.
+// object returns an empty object with the kind and name, for reading or deletion.
 func (i id) object() *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(i.GroupVersionKind)
@@ -195,26 +195,26 @@ func (i id) object() *unstructured.Unstructured {
 	return o
 }
 
-// disturbance is a fault that begins and ends while custom resources stand.
+// disturbance is a fault that starts and ends while the population exists.
 type disturbance struct {
 	name, fault string
 	injections  []string
-	// lasts is how long the fault stays; 0 for one that has no length.
+	// lasts is the duration of the fault; 0 for a momentary fault.
 	lasts time.Duration
-	// bound is how long the recovery may take.
+	// bound is the limit of the recovery time.
 	bound time.Duration
-	// patience is how long to wait for the recovery; 0 means the usual one.
+	// patience limits the wait for the recovery; 0 means the default.
 	patience time.Duration
-	// calm leaves the children alone meanwhile.
+	// calm is set if no children are deleted during the fault.
 	calm bool
-	// begin makes the fault; end, which may be nil, takes it away.
+	// begin starts the fault; end, which may be nil, removes it.
 	begin  func(context.Context) (end func(context.Context) error, err error)
 	remark string
 }
 
 var errNotWhole = errors.New("the population was not whole before the fault")
 
-// disturb runs a disturbance and notes its row.
+// disturb runs a disturbance and adds its row.
 func (c *campaign) disturb(ctx context.Context, d disturbance) error {
 	if err := c.populate(ctx); err != nil {
 		return err
@@ -266,14 +266,13 @@ func (c *campaign) disturb(ctx context.Context, d disturbance) error {
 	return c.mend(ctx, len(r.Deviations) > 0)
 }
 
-// note adds a row to the table.
 func (c *campaign) note(r row) {
 	r = r.judge()
 	c.report.Rows = append(c.report.Rows, r)
 	c.say("%s: %s, whole again after %s, %d writes %s", r.Scenario, r.Verdict, seconds(r.Recovery), r.Writes, shorten(r.Deviations, 5))
 }
 
-// mend makes the population again when a scenario has left it broken, so that the next one begins with a whole one.
+// mend recreates the population after a scenario that has damaged it.
 func (c *campaign) mend(ctx context.Context, needed bool) error {
 	c.damaged = needed && c.replaced
 	if !needed || c.replaced {
@@ -286,7 +285,7 @@ func (c *campaign) mend(ctx context.Context, needed bool) error {
 	return errors.Join(c.depopulate(ctx), c.populate(ctx))
 }
 
-// depopulate removes the population with all that is left of it.
+// depopulate deletes the population and all objects that it leaves.
 func (c *campaign) depopulate(ctx context.Context) error {
 	for _, p := range c.plots {
 		if err := p.remove(ctx, c.world); err != nil {
@@ -303,7 +302,6 @@ func (c *campaign) depopulate(ctx context.Context) error {
 	return err
 }
 
-// createNamespace makes the namespace of a plot.
 func (w *world) createNamespace(ctx context.Context, p *plot) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace, Labels: p.labels}}
 	if err := client.IgnoreAlreadyExists(w.admin.Create(ctx, namespace)); err != nil {
@@ -312,7 +310,7 @@ func (w *world) createNamespace(ctx context.Context, p *plot) error {
 	return nil
 }
 
-// clear deletes namespaces and waits until they have gone.
+// clear deletes namespaces and waits until they are gone.
 func (w *world) clear(ctx context.Context, namespaces ...string) error {
 	named := func(name string) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// certificates are faults of webhooks and of what they are trusted by.
+// certificates returns faults of webhooks and of their certificates and CA bundles.
 func certificates() []scenario {
 	secret := func(name, fault string, restart bool, damage func(*corev1.Secret)) scenario {
 		return scenario{name: name, run: func(c *campaign, ctx context.Context) error {
@@ -44,7 +44,7 @@ func certificates() []scenario {
 	}
 }
 
-// admission is a disturbance after which the webhooks have to answer; its recovery is the time until they do.
+// admission runs a disturbance whose recovery time ends when all webhooks respond.
 func (c *campaign) admission(ctx context.Context, d disturbance) error {
 	if err := c.populate(ctx); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (c *campaign) admission(ctx context.Context, d disturbance) error {
 	return nil
 }
 
-// admits tries every webhook by a creation that is not stored. That the object exists is found out after admission.
+// admits calls every webhook by a dry-run creation. The API server checks whether the object exists only after admission.
 func (c *campaign) admits(ctx context.Context) error {
 	var errs []error
 	for _, p := range c.plots {
@@ -79,7 +79,6 @@ func (c *campaign) admits(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// wrongCA replaces the CA in all webhook configurations of the manager.
 func (c *campaign) wrongCA(ctx context.Context) error {
 	return c.admission(ctx, disturbance{name: "wrong-ca", fault: "all webhook configurations have a wrong CA", injections: []string{"WebhookDisrupt"}, bound: restarted, calm: true,
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
@@ -111,13 +110,13 @@ func (c *campaign) wrongCA(ctx context.Context) error {
 		}})
 }
 
-// damageSecret breaks or deletes the Secret of the webhooks' certificate.
+// damageSecret damages or deletes the Secret of the webhook certificate.
 func (c *campaign) damageSecret(ctx context.Context, restart bool, damage func(*corev1.Secret)) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "odh-platform-operator-webhook-cert"}}
 	if err := c.admin.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil {
 		return fmt.Errorf("reading the certificate: %w", err)
 	}
-	if restart { // else it would be put back before
+	if restart { // a running manager would repair the Secret
 		if err := c.manager.Kill(ctx); err != nil {
 			return err
 		}
@@ -135,17 +134,17 @@ func (c *campaign) damageSecret(ctx context.Context, restart bool, damage func(*
 	return err
 }
 
-// hookDelay is how long the slow webhook takes, within the time that its configuration gives it.
+// hookDelay is the delay of the slow webhook, shorter than its timeout.
 const hookDelay = 3 * time.Second
 
-// slowWebhook is one of another operator that delays every write of the manager.
+// slowWebhook adds a webhook of another operator that delays every write of the manager.
 func (c *campaign) slowWebhook(ctx context.Context) error {
 	hook := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		select {
 		case <-c.clock.After(hookDelay):
 		case <-r.Context().Done():
 		}
-		panic(http.ErrAbortHandler) // its failurePolicy lets the write through
+		panic(http.ErrAbortHandler) // failurePolicy Ignore admits the write
 	}))
 	defer hook.Close()
 	_, port, err := net.SplitHostPort(hook.Listener.Addr().String())

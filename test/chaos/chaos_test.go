@@ -62,7 +62,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// Each of the 20 types of operator-chaos stands in the table once, and scenarios name no other.
+// The table lists each of the 20 types of operator-chaos once, and scenarios use no other type.
 func TestInjections(t *testing.T) {
 	var known []string
 	for _, one := range injections {
@@ -123,7 +123,7 @@ func TestRenamed(t *testing.T) {
 	}
 }
 
-// Every definition of ours has a subject with a resource of its kind, or a reason why it has none.
+// Every CRD of this operator has a subject, or a reason for not having one.
 func TestSubjectsCoverKinds(t *testing.T) {
 	without := map[string]string{
 		"clusterservingruntimes": "read as a ServingRuntime is",
@@ -185,7 +185,7 @@ func TestOwns(t *testing.T) {
 	}
 }
 
-// What is created in the namespace of the manager belongs to a plot by the name in the request.
+// A creation in the namespace of the manager is assigned to a plot by the name in the request body.
 func TestCrash(t *testing.T) {
 	s, err := subjectNamed("mlflow")
 	if err != nil {
@@ -207,7 +207,7 @@ func TestCrash(t *testing.T) {
 			}
 		}
 		defer func() {
-			if recover() != nil { // how a connection ends that cannot be hijacked
+			if recover() != nil { // panics for connections without Hijack
 				dealtWith = true
 			}
 		}()

@@ -17,11 +17,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// phase is a part of the life of a custom resource in which the manager is killed after one of its writes.
+// phase is a part of the life cycle of a custom resource in which the manager is killed after one of its writes.
 type phase struct {
 	name  string
 	begin func(*plot, context.Context, *world) error
-	// wrong says why the phase has not ended.
+	// wrong returns why the phase has not ended.
 	wrong func(*plot, context.Context, *world) (string, error)
 	skips func(*plot) bool
 }
@@ -40,8 +40,8 @@ var phases = []phase{
 	{name: "deletion", begin: (*plot).remove, wrong: (*plot).gone},
 }
 
-// crash lets the manager write for each plot up to one of its writes, after which it is dead for that plot: the write is carried out,
-// its answer is lost, and no other write for the plot reaches the API server. So one kill is a crash after many writes at once.
+// crash forwards the writes for each plot up to the number plot.crash. The response of the last one is lost, and later writes are
+// reset: a single kill is then a crash after a different write of each plot.
 type crash struct {
 	mu     sync.Mutex
 	plots  []*plot
@@ -50,7 +50,7 @@ type crash struct {
 	now    func() time.Time
 }
 
-// fault counts the writes for plots.
+// fault counts the writes of each plot.
 func (k *crash) fault(x *exchange) bool {
 	q := named(x)
 	k.mu.Lock()
@@ -77,7 +77,7 @@ func (k *crash) fault(x *exchange) bool {
 	return false
 }
 
-// named is a request with the name of what it creates in its path, as requests about existing objects have it.
+// named returns a request with the name of the created object in its path, as in requests for existing objects.
 func named(x *exchange) request {
 	q := x.request
 	if q.verb != "create" || q.name != "" || q.namespace != own && q.namespace != "" || x.r.Body == nil {
@@ -92,7 +92,7 @@ func named(x *exchange) request {
 	return q
 }
 
-// reached are the plots that came to their crash, and since how long there was no other write.
+// reached returns the plots that have reached their crash, and the time since the last forwarded write.
 func (k *crash) reached() (plots []*plot, since time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -104,28 +104,28 @@ func (k *crash) reached() (plots []*plot, since time.Duration) {
 	return plots, k.now().Sub(k.latest)
 }
 
-// lull is how long nothing more may be written until what is not held counts as done.
+// lull is the time without forwarded writes after which plots without a crash have ended their phase.
 const lull = 1500 * time.Millisecond
 
-// sieve is the campaign of crashes: after Sieve (OSDI 22), with all kinds side by side.
+// sieve is the campaign of crashes, after Sieve (OSDI 22), with custom resources of all kinds at the same time.
 type sieve struct {
 	*campaign
 
-	// want are the pictures of undisturbed runs, by phase and subject, and ignore what differs between two of them.
+	// want holds the pictures of undisturbed runs by subject and phase, ignore the fields that differ between two of these runs.
 	want   map[string]picture
 	ignore map[string]mask
 	rows   map[string]*row
-	// most are the writes of undisturbed runs.
+	// most holds the numbers of writes of undisturbed runs.
 	most map[string]int
 }
 
-// atOnce is how many writes of one kind are crashes of one round: custom resources of the kind side by side, each with another one.
+// atOnce is the number of crashes per kind in a round, each of another custom resource after another write.
 const atOnce = 6
 
-// crashes kills the manager after every single write.
+// crashes kills the manager after each single write.
 func (c *campaign) crashes(ctx context.Context) error {
 	s := &sieve{campaign: c, want: map[string]picture{}, ignore: map[string]mask{}, rows: map[string]*row{}, most: map[string]int{}}
-	defer s.noteAll() // also of a campaign that is interrupted
+	defer s.noteAll() // also after an interrupt
 	for _, undisturbed := range []string{"one", "two"} {
 		if err := s.round(ctx, undisturbed, func(subject) (from, to int) { return 0, 0 }); err != nil {
 			return fmt.Errorf("without a crash: %w", err)
@@ -135,7 +135,7 @@ func (c *campaign) crashes(ctx context.Context) error {
 		more = false
 		err := s.round(ctx, "", func(one subject) (from, to int) {
 			from, to = i*atOnce+1, (i+1)*atOnce
-			if one.fixed != "" { // there is one of it
+			if one.fixed != "" { // a singleton: one crash per round
 				from, to = i+1, i+1
 			}
 			writes := s.longest(one)
@@ -149,7 +149,7 @@ func (c *campaign) crashes(ctx context.Context) error {
 	return nil
 }
 
-// longest is the number of writes of the longest phase of a subject.
+// longest returns the number of writes of the longest phase of a subject.
 func (s *sieve) longest(one subject) (most int) {
 	for _, ph := range phases {
 		most = max(most, s.most[one.name+" "+ph.name])
@@ -157,7 +157,6 @@ func (s *sieve) longest(one subject) (most int) {
 	return most
 }
 
-// noteAll adds the rows of all subjects and phases.
 func (s *sieve) noteAll() {
 	for _, one := range s.subjects {
 		for _, ph := range phases {
@@ -168,8 +167,8 @@ func (s *sieve) noteAll() {
 	}
 }
 
-// round takes plots of all subjects through all phases, with a crash after each of some writes in each phase; a round with a title
-// is undisturbed.
+// round runs plots of all subjects through all phases, with a crash after one of the given writes in each phase. A round with a
+// title is undisturbed.
 func (s *sieve) round(ctx context.Context, title string, writes func(subject) (from, to int)) error {
 	var plots []*plot
 	for _, one := range s.subjects {
@@ -191,7 +190,6 @@ func (s *sieve) round(ctx context.Context, title string, writes func(subject) (f
 	return s.sweep(ctx, plots)
 }
 
-// phase runs one phase of all plots.
 func (s *sieve) phase(ctx context.Context, ph phase, title string, all []*plot) error {
 	plots := slices.DeleteFunc(slices.Clone(all), func(p *plot) bool { return ph.skips != nil && ph.skips(p) })
 	k := &crash{plots: plots, counts: map[*plot]int{}, now: s.clock.Now, latest: s.clock.Now()}
@@ -222,7 +220,7 @@ func (s *sieve) phase(ctx context.Context, ph phase, title string, all []*plot) 
 	return s.learn(ctx, ph, plots, k.counts)
 }
 
-// learn remembers what a phase leads to without a crash, and in what two such runs differ.
+// learn stores the pictures of an undisturbed phase, and the fields in which two such runs differ.
 func (s *sieve) learn(ctx context.Context, ph phase, plots []*plot, counts map[*plot]int) error {
 	pictures, err := s.pictures(ctx, plots)
 	if err != nil {
@@ -239,7 +237,7 @@ func (s *sieve) learn(ctx context.Context, ph phase, plots []*plot, counts map[*
 	return nil
 }
 
-// first is what the first plot says that has not ended a phase.
+// first returns why the first unfinished plot has not ended a phase.
 func first(ctx context.Context, w *world, ph phase, plots []*plot) (string, error) {
 	for _, p := range plots {
 		if what, err := ph.wrong(p, ctx, w); what != "" || err != nil {
@@ -249,7 +247,7 @@ func first(ctx context.Context, w *world, ph phase, plots []*plot) (string, erro
 	return "", nil
 }
 
-// kill ends the manager when every plot has come to its crash or has ended the phase before, and starts it again.
+// kill waits until every plot has reached its crash or ended the phase, then restarts the manager.
 func (s *sieve) kill(ctx context.Context, ph phase, k *crash, lift func()) ([]*plot, error) {
 	err := s.until(ctx, patience, func() (string, error) {
 		dead, since := k.reached()
@@ -274,13 +272,13 @@ func (s *sieve) kill(ctx context.Context, ph phase, k *crash, lift func()) ([]*p
 	return dead, s.manager.Restart(ctx)
 }
 
-// compare holds plots against undisturbed runs, and notes the outcome in the rows of their subjects and phases.
+// compare compares plots with undisturbed runs, and adds the deviations to the rows of their subjects and phases.
 func (s *sieve) compare(ctx context.Context, ph phase, plots []*plot, took time.Duration, late bool) error {
 	if len(plots) == 0 {
 		return nil
 	}
 	found := map[*plot][]string{}
-	// The garbage collector may still be at work.
+	// The garbage collector may still be deleting objects.
 	err := s.until(ctx, 20*time.Second, func() (string, error) {
 		pictures, err := s.pictures(ctx, plots)
 		if err != nil {
@@ -325,7 +323,7 @@ func (s *sieve) compare(ctx context.Context, ph phase, plots []*plot, took time.
 	return nil
 }
 
-// pictures are those of plots, without their namespaces.
+// pictures returns the picture of each plot, with a placeholder for its namespace.
 func (s *sieve) pictures(ctx context.Context, plots []*plot) (map[*plot]picture, error) {
 	var namespaces []string
 	for _, p := range plots {
@@ -339,7 +337,7 @@ func (s *sieve) pictures(ctx context.Context, plots []*plot) (map[*plot]picture,
 	return pictures, err
 }
 
-// sweep removes what a round has left, so that the next one begins with nothing. Claims of deleted custom resources are kept by design.
+// sweep deletes all objects that a round has left. PersistentVolumeClaims of deleted custom resources are kept by design.
 func (s *sieve) sweep(ctx context.Context, plots []*plot) error {
 	var namespaces []string
 	for _, p := range plots {

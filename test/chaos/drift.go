@@ -16,21 +16,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// change is something that another client does to a child.
+// change is a change of a child by another client.
 type change struct {
 	class, what string
-	patch       []byte // none means a deletion
-	// to is what a leaf was changed to; nil where it was removed.
+	patch       []byte // nil means a deletion
+	// to is the changed field; nil if it was removed.
 	to *leaf
 }
 
-// classes of changes with the types of operator-chaos that make them.
+// classes of changes, with the corresponding types of operator-chaos.
 var classes = map[string][]string{
 	"labels": {"LabelStomping"}, "annotations": {"LabelStomping"}, "ownerReferences": {"OwnerRefOrphan"}, "deletion": {"ResourceDeletion", "SecretDeletion"},
 	"data": {"ConfigDrift"}, "spec": {"CRDMutation"}, "image": {"ImageCorrupt"}, "command": {"CrashLoopInject"}, "replicas": {"DeploymentScaleZero"},
 }
 
-// explained are changes that stay by design, and why.
+// explained lists changes that are not repaired by design, with the reason.
 var explained = []struct {
 	class, kind, field, why string
 }{
@@ -41,7 +41,7 @@ var explained = []struct {
 	{"annotations", "Deployment", "database-pod", "a mark in which the controller of the catalog remembers a pod: what stands there is what it saw last"},
 }
 
-// changesOf are those that are tried on a child: each class of fields that we own, and its deletion.
+// changesOf returns the changes to try on a child: some of each class of applied fields, and its deletion.
 func (c *campaign) changesOf(o *unstructured.Unstructured) ([]change, error) {
 	owned, err := applied(o)
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *campaign) changesOf(o *unstructured.Unstructured) ([]change, error) {
 	return append(all, change{class: "deletion", what: "deleted"}), nil
 }
 
-// another is a value that another client may write into a leaf; false for none.
+// another returns a value that another client may set in a field; false if there is no such value.
 func another(l leaf, class, kind string) (any, bool) {
 	value, ok := other(l.value)
 	switch {
@@ -94,7 +94,7 @@ func another(l leaf, class, kind string) (any, bool) {
 	return value, ok
 }
 
-// special is the class of a leaf; a few fields of workloads have one of their own.
+// special returns the class of a field, with separate classes for a few fields of workloads.
 func special(l leaf) string {
 	switch {
 	case strings.HasSuffix(l.pointer, "/image"):
@@ -114,7 +114,7 @@ func special(l leaf) string {
 	}
 }
 
-// tally is what is known of a class.
+// tally collects the results of a class.
 type tally struct {
 	times            []time.Duration
 	writes, most     int
@@ -123,7 +123,7 @@ type tally struct {
 	reasons          map[string]int
 }
 
-// drift changes every child in every class of fields, and waits for it to come back.
+// drift changes every child in each class of fields, and waits until it is repaired.
 func (c *campaign) drift(ctx context.Context) error {
 	if err := c.populate(ctx); err != nil {
 		return err
@@ -154,10 +154,10 @@ func (c *campaign) drift(ctx context.Context) error {
 	return c.settle(ctx)
 }
 
-// driftPatience is how long a change may stay before it counts as not repaired.
+// driftPatience is the time after which a change counts as not repaired.
 const driftPatience = 15 * time.Second
 
-// tryDrift makes one change and waits for its end.
+// tryDrift makes one change and waits until it is repaired.
 func (c *campaign) tryDrift(ctx context.Context, key id, one change, t *tally) error {
 	mark, err := c.audit.Mark()
 	if err != nil {
@@ -211,7 +211,7 @@ func explanation(one change, kind string) string {
 	return ""
 }
 
-// brokenChild says in what a child differs from what it was.
+// brokenChild returns how a child differs from base, "" if it is restored.
 func (c *campaign) brokenChild(ctx context.Context, key id, changed *leaf) (string, error) {
 	o := key.object()
 	if err := c.admin.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
@@ -220,15 +220,15 @@ func (c *campaign) brokenChild(ctx context.Context, key id, changed *leaf) (stri
 	if o.GetDeletionTimestamp() != nil {
 		return key.String() + " is being deleted", nil
 	}
-	// Pictures have no values of Secrets.
+	// Pictures omit the values of Secrets.
 	if changed != nil && at(o.Object, changed.pointer) == changed.value {
 		return fmt.Sprintf("%s %s is still %v", key, changed.pointer, changed.value), nil
 	}
 	return shorten(differences(picture{key: c.base[key]}, picture{key: leaves(o)}, c.ignore), 3), nil
 }
 
-// putBack has a child that was not repaired made again, so that the next change begins with a whole one; where the manager does
-// not do that, what it is now becomes what is expected.
+// putBack has a child that was not repaired recreated before the next change. If the manager does not recreate it, the current
+// state becomes base.
 func (c *campaign) putBack(ctx context.Context, key id) error {
 	if key.Kind != "PersistentVolumeClaim" && key.Kind != "Job" {
 		if err := client.IgnoreNotFound(c.admin.Delete(ctx, key.object())); err != nil {
@@ -245,7 +245,6 @@ func (c *campaign) putBack(ctx context.Context, key id) error {
 	return c.remember(ctx)
 }
 
-// noteDrift adds the row of a class.
 func (c *campaign) noteDrift(class string, t *tally) {
 	slices.Sort(t.times)
 	r := row{Scenario: "drift-" + strings.ToLower(class), Injections: classes[class], Bound: prompt, Writes: t.writes, Deviations: t.lost}

@@ -8,13 +8,13 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// compact lets the database of a control plane forget all versions but the present one.
+// compact compacts the etcd of a control plane to the current revision.
 func compact(ctx context.Context, port int) error {
 	store, err := clientv3.New(clientv3.Config{Endpoints: []string{fmt.Sprintf("http://127.0.0.1:%d", port)}, DialTimeout: patience})
 	if err != nil {
 		return fmt.Errorf("reaching the database: %w", err)
 	}
-	defer func() { _ = store.Close() }() // nothing is under way
+	defer func() { _ = store.Close() }() // no request is pending
 	now, err := store.Get(ctx, "nothing")
 	if err != nil {
 		return fmt.Errorf("reading the version of the database: %w", err)
@@ -25,7 +25,7 @@ func compact(ctx context.Context, port int) error {
 	return nil
 }
 
-// belongs reports whether the name of an object, as kind and namespace/name, is in a namespace.
+// belongs reports whether an object, given as kind and namespace/name, is in a namespace.
 func belongs(name, namespace string) bool {
 	_, path, _ := strings.Cut(name, " ")
 	return strings.HasPrefix(path, namespace+"/")

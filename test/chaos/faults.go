@@ -11,23 +11,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// exchange is a request on its way through the proxy.
+// exchange is a request in the proxy.
 type exchange struct {
 	request
 
 	w http.ResponseWriter
 	r *http.Request
-	// forward sends the request to the API server and its answer to a writer.
+	// forward sends the request to the API server and writes the response.
 	forward func(http.ResponseWriter)
 	// lifted is closed when the fault ends.
 	lifted <-chan struct{}
 	after  func(time.Duration) <-chan time.Time
 }
 
-// fault does something to an exchange and reports whether it has dealt with all of it; otherwise the exchange continues.
+// fault handles an exchange and reports whether it is complete; otherwise the proxy continues with it.
 type fault func(*exchange) bool
 
-// delay holds a request back for a while.
+// delay delays a request.
 func delay(d time.Duration) fault {
 	return func(x *exchange) bool {
 		select {
@@ -39,8 +39,8 @@ func delay(d time.Duration) fault {
 	}
 }
 
-// silence is a network that loses everything: a request is forwarded when the fault ends, as a resent packet is, unless its
-// client has given up.
+// silence simulates the loss of all packets: the request is forwarded when the fault ends, like a retransmitted packet, unless
+// the client has canceled it.
 func silence(x *exchange) bool {
 	select {
 	case <-x.lifted:
@@ -50,19 +50,19 @@ func silence(x *exchange) bool {
 	}
 }
 
-// reset ends the connection without an answer.
+// reset closes the connection without a response.
 func reset(x *exchange) bool {
 	if conn, _, err := http.NewResponseController(x.w).Hijack(); err == nil {
 		if inner, ok := conn.(interface{ NetConn() net.Conn }); ok {
 			conn = inner.NetConn()
 		}
 		if tcp, ok := conn.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // so that the client sees a reset and no orderly end
+			_ = tcp.SetLinger(0) // the client gets RST instead of FIN
 		}
-		_ = conn.Close() // it has served
+		_ = conn.Close() // the connection is no longer needed
 		return true
 	}
-	panic(http.ErrAbortHandler) // the other way to end a connection
+	panic(http.ErrAbortHandler) // closes a connection without Hijack
 }
 
 var reasons = map[int]metav1.StatusReason{
@@ -79,7 +79,7 @@ func failure(code int) metav1.Status {
 	}
 }
 
-// answer refuses a request in place of the API server.
+// answer responds with an error in place of the API server.
 func answer(code int) fault {
 	return func(x *exchange) bool {
 		x.w.Header().Set("Content-Type", "application/json")
@@ -87,19 +87,19 @@ func answer(code int) fault {
 			x.w.Header().Set("Retry-After", strconv.Itoa(1))
 		}
 		x.w.WriteHeader(code)
-		_ = json.NewEncoder(x.w).Encode(failure(code)) // a client that has gone needs no answer
+		_ = json.NewEncoder(x.w).Encode(failure(code)) // the client may have disconnected
 		return true
 	}
 }
 
-// gone ends a watch in the way of an API server that has forgotten the version it began at.
+// gone ends a watch as an API server does whose watch cache lacks the requested resourceVersion.
 func gone(x *exchange) bool {
 	x.w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(x.w).Encode(map[string]any{"type": "ERROR", "object": failure(http.StatusGone)}) // as above
+	_ = json.NewEncoder(x.w).Encode(map[string]any{"type": "ERROR", "object": failure(http.StatusGone)}) // the client may have disconnected
 	return true
 }
 
-// doneThen has the request carried out, loses its answer, and does something else in its place.
+// doneThen executes the request, drops its response, and applies another fault.
 func doneThen(then fault) fault {
 	return func(x *exchange) bool {
 		x.forward(httptest.NewRecorder())
@@ -107,8 +107,8 @@ func doneThen(then fault) fault {
 	}
 }
 
-// past answers lists with the state at a resourceVersion, as an API server does that is behind the others. A list that asks for no
-// version is consistent with the database, and so it stays here. Streamed lists are refused, so that clients list in the older way.
+// past responds to lists with the state at a resourceVersion, like an API server with a stale watch cache. A list without a
+// resourceVersion reads from etcd and is not changed. Streaming lists are rejected, so that clients fall back to lists.
 func past(version string) fault {
 	return func(x *exchange) bool {
 		query := x.r.URL.Query()

@@ -13,13 +13,13 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// leaf is a field that a component has applied, by its JSON pointer.
+// leaf is an applied scalar field, by its JSON pointer.
 type leaf struct {
 	pointer string
 	value   any
 }
 
-// class is what a change of the leaf is counted under.
+// class returns the class under which changes of the leaf are counted.
 func (l leaf) class() string {
 	parts := strings.Split(strings.TrimPrefix(l.pointer, "/"), "/")
 	if parts[0] == "metadata" && len(parts) > 1 {
@@ -28,7 +28,7 @@ func (l leaf) class() string {
 	return parts[0]
 }
 
-// applied are the leaves of an object that our field managers own, in order.
+// applied returns the leaves of an object that our field managers own, sorted.
 func applied(o *unstructured.Unstructured) ([]leaf, error) {
 	var all []leaf
 	for _, entry := range o.GetManagedFields() {
@@ -49,7 +49,7 @@ func applied(o *unstructured.Unstructured) ([]leaf, error) {
 	return slices.CompactFunc(all, func(a, b leaf) bool { return a.pointer == b.pointer }), nil
 }
 
-// isKey reports whether a field tells an item of a list from the others: another value makes another item, which is not ours.
+// isKey reports whether a field is a key of a list item: another value would create an item that we do not own.
 func isKey(path fieldpath.Path) bool {
 	if len(path) < 2 || path[len(path)-2].Key == nil || path[len(path)-1].FieldName == nil {
 		return false
@@ -57,7 +57,7 @@ func isKey(path fieldpath.Path) bool {
 	return slices.ContainsFunc(*path[len(path)-2].Key, func(key value.Field) bool { return key.Name == *path[len(path)-1].FieldName })
 }
 
-// locate follows a path of managed fields into an object.
+// locate resolves a path of managed fields in an object.
 func locate(root any, path fieldpath.Path) (pointer string, found any, ok bool) {
 	escape := strings.NewReplacer("~", "~0", "/", "~1")
 	for _, step := range path {
@@ -80,7 +80,7 @@ func locate(root any, path fieldpath.Path) (pointer string, found any, ok bool) 
 	return pointer, root, len(path) > 0
 }
 
-// selects reports whether a step of a path means an item of a list.
+// selects reports whether a path element selects a list item.
 func selects(step fieldpath.PathElement, item any) bool {
 	switch {
 	case step.Value != nil:
@@ -100,7 +100,7 @@ func selects(step fieldpath.PathElement, item any) bool {
 	return false
 }
 
-// at is the scalar that a JSON pointer leads to; nil where it leads nowhere.
+// at returns the scalar at a JSON pointer, nil if it does not exist.
 func at(root any, pointer string) any {
 	unescape := strings.NewReplacer("~1", "/", "~0", "~")
 	for _, step := range strings.Split(pointer, "/")[1:] {
@@ -122,7 +122,7 @@ func at(root any, pointer string) any {
 	return root
 }
 
-// other is a value of the same type that is not the same.
+// other returns a different value of the same type.
 func other(v any) (any, bool) {
 	switch typed := v.(type) {
 	case string:
@@ -137,7 +137,7 @@ func other(v any) (any, bool) {
 	return nil, false
 }
 
-// operation is one of a JSON patch.
+// operation is an operation of a JSON patch.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`

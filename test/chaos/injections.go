@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// injections are the 20 types of operator-chaos (github.com/opendatahub-io/operator-chaos) and what is done here in their
-// place. The text says what differs; where it begins with "not here" the type cannot exist.
+// injections are the 20 types of operator-chaos (github.com/opendatahub-io/operator-chaos) with the equivalent fault of this
+// program and its differences; "not here" marks types that cannot occur.
 var injections = []struct{ name, here string }{
 	{"PodKill", "the process is killed"},
 	{"NetworkPartition", "the proxy loses everything"},
@@ -32,7 +32,7 @@ var injections = []struct{ name, here string }{
 	{"PDBBlock", "a PodDisruptionBudget over pods of children"},
 }
 
-// injectionTable says for each type which scenarios carried it out, and the worst of their verdicts.
+// injectionTable prints, for each type, its scenarios and the worst of their verdicts.
 func injectionTable(out io.Writer, rows []row) {
 	fmt.Fprintln(out, "| Type of operator-chaos | Here | Scenarios | Verdict |")
 	fmt.Fprintln(out, "|---|---|---|---|")

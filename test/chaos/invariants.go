@@ -12,10 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// kept are kinds of children that stay by design when their custom resource goes: they hold data, or what is needed to read it.
+// kept lists kinds of children that remain by design when their custom resource is deleted: they hold data, or the credentials
+// for it.
 var kept = []string{"PersistentVolumeClaim", "Secret"}
 
-// orphans are children in a namespace whose owner does not exist, or is another one of that name.
+// orphans returns the children in a namespace with an owner that does not exist, or has another UID.
 func (w *world) orphans(ctx context.Context, namespace string) ([]string, error) {
 	objects, err := w.list(ctx, w.kinds, func(o *unstructured.Unstructured) bool {
 		return o.GetNamespace() == namespace || o.GetNamespace() == ""
@@ -42,10 +43,10 @@ func (w *world) orphans(ctx context.Context, namespace string) ([]string, error)
 	return all, nil
 }
 
-// passingOwners are owners of kinds that pictures leave out.
+// passingOwners lists kinds of owners that pictures omit.
 var passingOwners = []string{"Namespace", "Pod", "ReplicaSet"}
 
-// leftOver is what the manager made for a custom resource that has gone, and that should have gone with it.
+// leftOver returns the children of a deleted custom resource that should have been deleted with it.
 func (w *world) leftOver(ctx context.Context, p *plot) ([]string, error) {
 	all, err := w.take(ctx, w.kinds, p.namespace)
 	if err != nil {
@@ -67,26 +68,27 @@ func (w *world) leftOver(ctx context.Context, p *plot) ([]string, error) {
 	return left, nil
 }
 
-// isInstalled reports whether an object came with the manifests.
+// isInstalled reports whether an object is part of the manifests.
 func (w *world) isInstalled(key id) bool {
 	return slices.ContainsFunc(w.installed.Objects, func(o *unstructured.Unstructured) bool {
 		return o.GetKind() == key.Kind && o.GetName() == key.name && o.GetNamespace() == key.namespace
 	})
 }
 
-// sharedChildren belong to the namespace and not to one custom resource, or to users once they are made, such as their sources of the catalog.
+// sharedChildren belong to the namespace rather than to one custom resource, or to users once they are created, such as catalog
+// sources.
 var sharedChildren = []string{
 	"modelmesh-serving", "modelmesh-runtimes", "modelmesh-metrics-monitor", "mlflow-operator-view", "mlflow-operator-edit", "mlflow-operator-integration",
 	"model-catalog-sources", "mcp-catalog-sources", "agent-catalog-sources", "serving-runtime-catalog-sources",
 }
 
-// foreigner is an object of another client that stands where the manager works, as it was.
+// foreigner is an object of another client in a namespace of custom resources, with its original resourceVersion.
 type foreigner struct {
 	object *unstructured.Unstructured
 	was    string
 }
 
-// plantForeigners puts foreign objects into a namespace.
+// plantForeigners creates foreign objects in a namespace.
 func (w *world) plantForeigners(ctx context.Context, namespace string) ([]foreigner, error) {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: "of-another-client", Labels: map[string]string{"app": "elsewhere"}}
 	policy := &unstructured.Unstructured{Object: map[string]any{
@@ -115,7 +117,7 @@ func (w *world) plantForeigners(ctx context.Context, namespace string) ([]foreig
 	return all, nil
 }
 
-// touched are the foreign objects that are not as they were.
+// touched returns the foreign objects that have changed.
 func (w *world) touched(ctx context.Context, all []foreigner) ([]string, error) {
 	var changed []string
 	for _, f := range all {

@@ -1,14 +1,14 @@
-// Command chaos disturbs the manager in every way that a cluster can, and prints a table of what came of it. It starts a control
-// plane of its own with the shipped manifests, and the real program with the shipped rights behind a proxy that loses, delays,
-// refuses and repeats its requests. The verdicts have the words of operator-chaos:
+// Command chaos injects the faults of a cluster into the manager, and prints a table of the results. It starts its own control plane with
+// the shipped manifests, and the real program with the shipped permissions behind a proxy that drops, delays, rejects and repeats its
+// requests. The verdicts are those of operator-chaos:
 //
-//	Resilient      everything is as before, in time, with nothing lost, doubled or left over, and the manager is at rest
+//	Resilient      everything is restored in time, without loss, duplicates or leftovers, and the manager is at rest
 //	Degraded       the same, but later than the bound of the scenario
-//	Failed         something is lost, doubled, left over or not repaired
-//	Inconclusive   the fault did not come
+//	Failed         something is lost, duplicated, left over or not repaired
+//	Inconclusive   the fault did not occur
 //
-// `-scenario` chooses scenarios by a regular expression, `-list` names them. `random` takes random steps for `-duration`; a failure
-// prints its seed and the shortest sequence of steps that shows it. The exit code is 1 when a verdict is Degraded or Failed.
+// `-scenario` selects scenarios by a regular expression, `-list` prints their names. `random` takes random steps for `-duration`; a failure
+// prints its seed and the shortest failing sequence of steps. The exit code is 1 if a verdict is Degraded or Failed.
 package main
 
 import (
@@ -32,7 +32,7 @@ import (
 
 var errBad = errors.New("not every verdict is Resilient")
 
-// options are what the command line says.
+// options are the command-line flags.
 type options struct {
 	scenario string
 	duration time.Duration
@@ -43,7 +43,7 @@ type options struct {
 }
 
 func main() {
-	log.SetLogger(logr.Discard()) // else the client complains after half a minute
+	log.SetLogger(logr.Discard()) // otherwise controller-runtime logs a warning after 30 seconds
 	var o options
 	flag.StringVar(&o.scenario, "scenario", "", "regular expression of the scenarios to run; empty: all")
 	flag.DurationVar(&o.duration, "duration", 5*time.Minute, "how long the random program runs")
@@ -61,7 +61,7 @@ func main() {
 	}
 }
 
-// all scenarios, those first that need no population.
+// all returns all scenarios, those without a population first.
 func all() []scenario {
 	crashes := scenario{name: "crash", apart: true, run: (*campaign).crashes}
 	random := scenario{name: "random", apart: true, run: (*campaign).randomly}
@@ -70,7 +70,7 @@ func all() []scenario {
 	return slices.Concat([]scenario{crashes, platform}, staleness(), storms(), processes(), surroundings(), certificates(), []scenario{drift, random})
 }
 
-// chosen are the scenarios that a regular expression matches as a whole.
+// chosen returns the scenarios whose whole name matches a regular expression.
 func chosen(expression string) ([]scenario, error) {
 	if expression == "" {
 		return all(), nil
@@ -121,7 +121,7 @@ func (o options) run(ctx context.Context, out, progress io.Writer) (err error) {
 	return nil
 }
 
-// runAll runs scenarios one after the other. One that cannot be run does not keep the others from it.
+// runAll runs scenarios in sequence, and continues after an error.
 func (c *campaign) runAll(ctx context.Context, scenarios []scenario) error {
 	var errs []error
 	for _, s := range scenarios {
@@ -143,7 +143,8 @@ func (c *campaign) runAll(ctx context.Context, scenarios []scenario) error {
 	return errors.Join(errs...)
 }
 
-// recover leaves the manager running without a fault after a scenario that ended early, and has the population made again.
+// recover ends all faults and restarts the manager after a failed scenario, and deletes the population, which the next scenario
+// recreates.
 func (c *campaign) recover(ctx context.Context) error {
 	c.proxy.liftAll()
 	return errors.Join(c.restart(ctx), c.depopulate(ctx))

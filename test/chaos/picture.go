@@ -22,20 +22,20 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// kind is a resource that objects are compared of.
+// kind is a kind whose objects are compared.
 type kind struct {
 	schema.GroupVersionKind
 
 	namespaced bool
 }
 
-// passing are kinds that controllers of Kubernetes make, or that come and go by themselves.
+// passing lists resources that controllers of Kubernetes create, or whose objects change without the manager.
 var passing = []string{
 	"events", "endpoints", "endpointslices", "pods", "replicasets", "leases", "controllerrevisions", "nodes", "csinodes", "componentstatuses",
 	"persistentvolumes", "apiservices", "customresourcedefinitions", "namespaces", "podmetrics", "nodemetrics", "workloads", "ipaddresses", "servicecidrs",
 }
 
-// kindsOf lists the kinds that a cluster serves.
+// kindsOf returns the kinds that a cluster serves.
 func kindsOf(config *rest.Config) ([]kind, error) {
 	disco, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -60,7 +60,7 @@ func kindsOf(config *rest.Config) ([]kind, error) {
 	return kinds, nil
 }
 
-// id names an object in a picture.
+// id identifies an object in a picture.
 type id struct {
 	kind
 	namespace, name string
@@ -68,22 +68,22 @@ type id struct {
 
 func (i id) String() string { return strings.TrimSuffix(i.Kind+" "+i.namespace, " ") + "/" + i.name }
 
-// picture is what matters of objects: the path of each field and its value.
+// picture holds the compared fields of objects, by object and field path.
 type picture map[id]map[string]string
 
-// ours reports whether the manager made an object.
+// ours reports whether the manager has created an object.
 func ours(o *unstructured.Unstructured) bool {
 	return o.GetLabels()[names.OperatorLabel] == names.OperatorName || slices.ContainsFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		return e.Operation == metav1.ManagedFieldsOperationApply && slices.Contains(fieldOwners, e.Manager)
 	})
 }
 
-// fieldOwners are the names under which the components apply.
+// fieldOwners lists the field managers of the components.
 var fieldOwners = []string{
 	"mlflow-operator", "model-registry-operator", "model-catalog-operator", "modelmesh-controller", "codeflare-raycluster-controller", "appwrapper", "aihub",
 }
 
-// take makes a picture of all objects in some namespaces and of what the manager made for the whole cluster.
+// take returns a picture of all objects in the namespaces, and of the cluster-scoped objects of the manager.
 func (w *world) take(ctx context.Context, kinds []kind, namespaces ...string) (picture, error) {
 	objects, err := w.list(ctx, kinds, func(o *unstructured.Unstructured) bool {
 		switch {
@@ -101,7 +101,7 @@ func (w *world) take(ctx context.Context, kinds []kind, namespaces ...string) (p
 	return all, err
 }
 
-// list reads the objects of some kinds that are wanted.
+// list returns the objects of the kinds for which want returns true.
 func (w *world) list(ctx context.Context, kinds []kind, want func(*unstructured.Unstructured) bool) (map[id]*unstructured.Unstructured, error) {
 	var mu sync.Mutex
 	var failed error
@@ -124,7 +124,7 @@ func (w *world) list(ctx context.Context, kinds []kind, want func(*unstructured.
 	return all, failed
 }
 
-// kinds are those of which a picture has objects.
+// kinds returns the kinds of the objects in a picture.
 func (p picture) kinds() []kind {
 	var all []kind
 	for key := range p {
@@ -135,7 +135,7 @@ func (p picture) kinds() []kind {
 	return all
 }
 
-// within is the part of a picture that belongs to a plot.
+// within returns the objects of a plot.
 func (p picture) within(of *plot) picture {
 	part := picture{}
 	for key, fields := range p {
@@ -147,10 +147,10 @@ func (p picture) within(of *plot) picture {
 	return part
 }
 
-// varying are digests and generated parts of names.
+// varying matches digests, generated parts of names, and timestamps.
 var varying = regexp.MustCompile(`[0-9a-f]{8}[0-9a-f-]*|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z`)
 
-// renamed is a picture with another name for a namespace, for comparisons between namespaces.
+// renamed returns a picture with a placeholder for the namespace, for comparisons between namespaces.
 func (p picture) renamed(namespace string) picture {
 	swap := strings.NewReplacer(namespace, "{}")
 	all := picture{}
@@ -165,7 +165,7 @@ func (p picture) renamed(namespace string) picture {
 	return all
 }
 
-// leaves are the fields of an object without what differs from run to run, with the conditions of custom resources.
+// leaves returns the fields of an object without those that differ between runs, with the conditions of custom resources.
 func leaves(o *unstructured.Unstructured) map[string]string {
 	clean := framework.Normalize(o)
 	if data, is := clean.Object["data"].(map[string]any); is && o.GetKind() == "Secret" {
@@ -174,7 +174,7 @@ func leaves(o *unstructured.Unstructured) map[string]string {
 		}
 	}
 	for _, path := range [][]string{{"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"spec", "volumeName"}, {"metadata", "annotations", "deployment.kubernetes.io/revision"},
-		// The catalog's server is replaced after its database, see controllers/modelcatalog.
+		// The server of the catalog is replaced after its database, see controllers/modelcatalog.
 		{"spec", "template", "metadata", "annotations", "catalog.opendatahub.io/database-pod"}} {
 		unstructured.RemoveNestedField(clean.Object, path...)
 	}
@@ -199,7 +199,7 @@ type mask map[string]bool
 
 func field(key id, path string) string { return key.String() + path }
 
-// differences lists what stands in one picture and not in the other, without masked fields.
+// differences lists the differences between two pictures, without masked fields.
 func differences(want, have picture, ignore mask) []string {
 	var all []string
 	for key, fields := range want {
@@ -230,7 +230,7 @@ func differences(want, have picture, ignore mask) []string {
 	return all
 }
 
-// unsteady are the fields in which two pictures differ.
+// unsteady returns the fields in which two pictures differ.
 func unsteady(one, other picture) mask {
 	all := mask{}
 	note := func(key id, a, b map[string]string) {
@@ -255,7 +255,7 @@ func unsteady(one, other picture) mask {
 	return all
 }
 
-// uids of objects whose loss would be a loss of data.
+// uids returns the UIDs of the objects of core kinds, by kind and name.
 func (w *world) uids(ctx context.Context, kinds []string, namespaces ...string) (map[string]string, error) {
 	all := map[string]string{}
 	for _, namespace := range namespaces {
@@ -273,7 +273,7 @@ func (w *world) uids(ctx context.Context, kinds []string, namespaces ...string) 
 	return all, nil
 }
 
-// encode is an object as JSON, for messages.
+// encode returns a value as JSON, for messages.
 func encode(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// platform disturbs the resources of the platform, with a manager that has the component platform on in the place of the usual one.
+// platform runs faults on the platform resources, with a manager that has the component platform enabled in place of the default
+// one.
 func (c *campaign) platform(ctx context.Context) (err error) {
 	if err := c.manager.Stop(ctx); err != nil {
 		return err
@@ -32,7 +33,7 @@ func (c *campaign) platform(ctx context.Context) (err error) {
 	if err := c.timeTravel(ctx, "past-deleted-aihub", "aihub", "aihubs", true); err != nil {
 		return err
 	}
-	// MLflow waits for its MLflowOperator.
+	// The MLflow requires its MLflowOperator.
 	mlflow, err := subjectNamed("mlflow")
 	if err != nil {
 		return err

@@ -14,10 +14,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 )
 
-// downTime is how long a process is away.
+// downTime is the time until a terminated process is restarted.
 const downTime = 2 * time.Second
 
-// processes are faults of the manager's process and of its election.
+// processes returns faults of the manager's process and of its leader election.
 func processes() []scenario {
 	return []scenario{
 		{name: "kill", run: func(c *campaign, ctx context.Context) error {
@@ -34,7 +34,7 @@ func processes() []scenario {
 	}
 }
 
-// pair are two managers that share a Lease; the first works through the proxy.
+// pair holds two managers that share a Lease; the first uses the proxy.
 type pair struct{ first, second *operator.Manager }
 
 func (p pair) stop(ctx context.Context) error {
@@ -47,8 +47,8 @@ func (p pair) stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// elected runs something with managers that elect a leader, in place of the one that does not. The webhooks of the first are those
-// that the API server calls.
+// elected calls run with managers that use leader election, in place of the default one. The API server calls the webhooks of the
+// first.
 func (c *campaign) elected(ctx context.Context, replicas int, args []string, run func(pair) error) (err error) {
 	if err := c.manager.Stop(ctx); err != nil {
 		return err
@@ -82,7 +82,7 @@ func lease() *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "odh-platform-operator"}}
 }
 
-// heldBy says who else holds the Lease.
+// heldBy returns "" if want holds the Lease.
 func (c *campaign) heldBy(ctx context.Context, want string) (string, error) {
 	held := lease()
 	if err := c.admin.Get(ctx, client.ObjectKeyFromObject(held), held); err != nil {
@@ -94,7 +94,7 @@ func (c *campaign) heldBy(ctx context.Context, want string) (string, error) {
 	return "", nil
 }
 
-// killedLeader restarts the container of a leader in its pod, with the Lease as it ships.
+// killedLeader kills the leader as if in its pod, with the Lease settings as shipped, and restarts it.
 func (c *campaign) killedLeader(ctx context.Context) error {
 	if err := c.populate(ctx); err != nil {
 		return err
@@ -108,10 +108,10 @@ func (c *campaign) killedLeader(ctx context.Context) error {
 	})
 }
 
-// shortLease is one that ends within a scenario, and long enough for a slow machine.
+// shortLease sets a Lease that expires within a scenario, but not on a slow machine.
 var shortLease = []string{"--leader-elect-lease-duration=15s", "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period=2s"}
 
-// frozenLeader stops a leader until another one leads, and lets it wake.
+// frozenLeader stops a leader by SIGSTOP until another one leads, and continues it.
 func (c *campaign) frozenLeader(ctx context.Context) error {
 	if err := c.populate(ctx); err != nil {
 		return err
@@ -148,14 +148,14 @@ func (c *campaign) frozenLeader(ctx context.Context) error {
 		if alive != nil {
 			r.Deviations, r.Verdict = append(r.Deviations, "the old leader lives on: "+alive.Error()), failed
 		}
-		if late > 0 { // leaders of controller-runtime are not fenced; what matters is that the state is the same
+		if late > 0 { // controller-runtime does not fence leaders; only the resulting state matters
 			r.Remark += fmt.Sprintf("; it sent %d writes between its waking and its end", late)
 		}
 		return nil
 	})
 }
 
-// stolenLease lets another client take the Lease, and then drops it.
+// stolenLease sets another client as holder of the Lease, and then deletes the Lease.
 func (c *campaign) stolenLease(ctx context.Context) error {
 	if err := c.populate(ctx); err != nil {
 		return err

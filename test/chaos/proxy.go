@@ -23,25 +23,25 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// rule says what happens to which requests.
+// rule applies a fault to the requests that match.
 type rule struct {
 	match match
-	// share of the requests that it concerns; 0 means all.
+	// share of the matching requests; 0 means all.
 	share float64
 	fault fault
-	// streams holds back what comes through open watches, too.
+	// streams also delays the events of open watches.
 	streams bool
 
 	lifted chan struct{}
 	hits   int
 }
 
-// proxy stands between the manager and the API server. It speaks HTTP/1.1, so that each request can lose its connection.
+// proxy is a proxy between the manager and the API server. It uses HTTP/1.1, so that each request can lose its connection.
 type proxy struct {
 	server  *httptest.Server
 	forward *httputil.ReverseProxy
 	clock   clock.Clock
-	// cancel ends all requests, also those of a client that connects again while the server closes.
+	// cancel ends all requests, including those of clients that reconnect while the server closes.
 	cancel context.CancelFunc
 
 	mu     sync.Mutex
@@ -51,16 +51,16 @@ type proxy struct {
 	writes int
 }
 
-// newProxy starts a proxy for the API server of a kubeconfig; transport reaches it.
+// newProxy starts a proxy for the API server at target.
 func newProxy(target *url.URL, transport http.RoundTripper, clk clock.Clock, seed uint64) *proxy {
 	p := &proxy{clock: clk, random: rand.New(rand.NewPCG(seed, 0)), open: map[*exchange]context.CancelFunc{}}
 	p.forward = &httputil.ReverseProxy{
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:      transport,
-		FlushInterval:  -1, // watches
+		FlushInterval:  -1, // flush events of watches immediately
 		ModifyResponse: p.guardStream,
 		ErrorHandler:   func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
-		ErrorLog:       log.New(io.Discard, "", 0), // broken connections are what it is for
+		ErrorLog:       log.New(io.Discard, "", 0), // broken connections are expected
 	}
 	p.server = httptest.NewUnstartedServer(http.HandlerFunc(p.serve))
 	p.server.Config.ErrorLog = p.forward.ErrorLog
@@ -71,7 +71,7 @@ func newProxy(target *url.URL, transport http.RoundTripper, clk clock.Clock, see
 	return p
 }
 
-// interpose writes a copy of a kubeconfig that leads through the proxy.
+// interpose starts a proxy and writes a copy of a kubeconfig that points to it.
 func interpose(kubeconfig, through string, clk clock.Clock, seed uint64) (*proxy, error) {
 	config, err := clientcmd.LoadFromFile(kubeconfig)
 	if err != nil {
@@ -92,7 +92,7 @@ func interpose(kubeconfig, through string, clk clock.Clock, seed uint64) (*proxy
 	p := newProxy(target, &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 100,
 	}, clk, seed)
-	// A kubeconfig gives its token to TLS servers only.
+	// Clients send tokens of a kubeconfig only over TLS.
 	cluster.CertificateAuthorityData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
 	cluster.Server = p.server.URL
 	if err := clientcmd.WriteToFile(*config, through); err != nil {
@@ -110,7 +110,6 @@ func currentCluster(config *clientcmdapi.Config) (*clientcmdapi.Cluster, error) 
 	return nil, errors.New("the kubeconfig has no cluster")
 }
 
-// close ends all connections.
 func (p *proxy) close() {
 	p.liftAll()
 	p.cancel()
@@ -118,7 +117,7 @@ func (p *proxy) close() {
 	p.server.Close()
 }
 
-// with puts a rule in force, behind those that are, until it is lifted; lifting it twice does nothing.
+// with adds a rule after the existing ones. The returned function removes it and may be called repeatedly.
 func (p *proxy) with(r rule) (lift func()) {
 	added := &r
 	added.lifted = make(chan struct{})
@@ -135,7 +134,6 @@ func (p *proxy) with(r rule) (lift func()) {
 	}
 }
 
-// liftAll ends every fault.
 func (p *proxy) liftAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,7 +143,7 @@ func (p *proxy) liftAll() {
 	p.rules = nil
 }
 
-// cut ends the open watches that match.
+// cut ends the open watches that match, and returns their number.
 func (p *proxy) cut(m match) (ended int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,7 +156,7 @@ func (p *proxy) cut(m match) (ended int) {
 	return ended
 }
 
-// met counts what the rules in force did.
+// met returns the number of requests to which active rules applied.
 func (p *proxy) met() (hits int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -168,14 +166,14 @@ func (p *proxy) met() (hits int) {
 	return hits
 }
 
-// written counts the writes for components that reached the proxy.
+// written returns the number of writes of components.
 func (p *proxy) written() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.writes
 }
 
-// next returns the first rule from a position that concerns a request; rules whose share spares it are left out.
+// next returns the first rule for a request that is not in after; a rule with a share applies at random.
 func (p *proxy) next(q request, after []*rule) *rule {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -221,7 +219,7 @@ func (p *proxy) serve(w http.ResponseWriter, r *http.Request) {
 	x.forward(w)
 }
 
-// guardStream lets rules hold back what comes through a watch.
+// guardStream wraps the body of a watch, so that rules can delay its events.
 func (p *proxy) guardStream(response *http.Response) error {
 	if x, ok := response.Request.Context().Value(exchangeKey{}).(*exchange); ok && x.verb == "watch" {
 		response.Body = &stream{ReadCloser: response.Body, proxy: p, x: x}
@@ -229,7 +227,6 @@ func (p *proxy) guardStream(response *http.Response) error {
 	return nil
 }
 
-// stream is the body of a watch.
 type stream struct {
 	io.ReadCloser
 
@@ -237,7 +234,7 @@ type stream struct {
 	x     *exchange
 }
 
-// Read hands on what has come when no rule holds it back.
+// Read returns data when no rule holds it back.
 func (s *stream) Read(into []byte) (int, error) {
 	n, err := s.ReadCloser.Read(into)
 	for held := s.proxy.holding(s.x.request); held != nil && n > 0; held = s.proxy.holding(s.x.request) {
@@ -250,7 +247,7 @@ func (s *stream) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// holding returns what is closed when the rule ends that holds back a watch; nil when none does.
+// holding returns the channel that is closed when the rule that delays a watch ends, nil if no rule does.
 func (p *proxy) holding(q request) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -51,7 +51,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// upstream is a proxy in front of a server that counts what reaches it, and sends a line for each entry of events.
+// upstream returns a proxy for a server that counts requests, and sends a line for each value of events.
 func upstream(t *testing.T) (p *proxy, served *atomic.Int64, events chan string) {
 	t.Helper()
 	served, events = new(atomic.Int64), make(chan string)
@@ -189,7 +189,7 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// A watch shows what comes, stops at a fault, shows the rest at its end, and ends when it is cut.
+// A watch delivers events, pauses during a fault, continues after it, and ends when it is cut.
 func TestWatch(t *testing.T) {
 	p, _, events := upstream(t)
 	response, err := send(t, p, http.MethodGet, "/api/v1/configmaps?watch=true")

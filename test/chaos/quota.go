@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// quotaCPUs has room for one of the queued AppWrappers, which take two each.
+	// quotaCPUs suffices for one of the queued AppWrappers, which request two each.
 	quotaCPUs = 3
 	queued    = 4
 )
@@ -33,7 +33,7 @@ const queuedWrapper = `{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWra
   spec: {components: [{template: {apiVersion: apps/v1, kind: Deployment, metadata: {name: qNUMBER}, spec: {replicas: 2, selector: {matchLabels: {app: qNUMBER}},
   template: {metadata: {labels: {app: qNUMBER}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: registry.example.com/a, resources: {requests: {cpu: 1}}}]}}}}}]}}`
 
-// startKueue runs Kueue, once.
+// startKueue starts Kueue, unless it runs.
 func (c *campaign) startKueue(ctx context.Context) error {
 	if c.instance.Process("kueue") != nil {
 		return nil
@@ -61,7 +61,7 @@ func (w *world) createYAML(ctx context.Context, text string) error {
 	return nil
 }
 
-// queue is a namespace with a quota, and AppWrappers that share it.
+// queue is a namespace with a quota and AppWrappers that share it.
 type queue struct {
 	world *world
 	name  string
@@ -82,7 +82,7 @@ func (q *queue) wrapper(number int) (*unstructured.Unstructured, error) {
 	return o, yaml.Unmarshal([]byte(text), &o.Object)
 }
 
-// move creates or deletes one of the AppWrappers; what is refused meanwhile is not done.
+// move creates or deletes one of the AppWrappers, and ignores a rejection.
 func (q *queue) move(ctx context.Context, random *rand.Rand) {
 	o, err := q.wrapper(random.IntN(queued))
 	if err != nil {
@@ -98,12 +98,12 @@ func (q *queue) move(ctx context.Context, random *rand.Rand) {
 func (q *queue) remove(ctx context.Context) {
 	for number := range queued {
 		if o, err := q.wrapper(number); err == nil {
-			_ = q.world.admin.Delete(ctx, o) // clear reports what stays
+			_ = q.world.admin.Delete(ctx, o) // clear reports objects that remain
 		}
 	}
 }
 
-// clear waits until the AppWrappers have gone, and removes the queues.
+// clear waits until the AppWrappers are gone, and deletes the queues.
 func (q *queue) clear(ctx context.Context) error {
 	for number := range queued {
 		o, err := q.wrapper(number)
@@ -125,7 +125,7 @@ func (q *queue) clear(ctx context.Context) error {
 	return errors.Join(q.world.clear(ctx, q.name), client.IgnoreNotFound(q.world.admin.Delete(ctx, cluster)))
 }
 
-// checkQuota counts what pods of admitted AppWrappers use.
+// checkQuota adds a violation if running pods request more CPUs than the quota.
 func (g *game) checkQuota(ctx context.Context) error {
 	pods := &corev1.PodList{}
 	if err := g.admin.List(ctx, pods, client.InNamespace(g.queue.name)); err != nil {

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// stepsOfRound is how many steps a round has.
+	// stepsOfRound is the number of steps in a round.
 	stepsOfRound = 18
-	// truth is how soon after the end of all faults statuses must be true.
+	// truth bounds the time from the end of all faults until statuses are true.
 	truth = 10 * time.Second
-	// shrinkTries bounds the search for a shorter sequence.
+	// shrinkTries limits the search for a shorter sequence.
 	shrinkTries = 12
 )
 
-// passingFaults are those that the random program draws from; each ends with its step or with the round.
+// passingFaults are the faults of random steps; each ends with its step or with the round.
 var passingFaults = map[string]rule{
 	"partition":       {fault: silence, streams: true},
 	"resets":          {fault: reset},
@@ -35,7 +35,7 @@ var passingFaults = map[string]rule{
 	"late-watches":    {match: watches(), streams: true},
 }
 
-// game is one round of the random program.
+// game is a round of random steps.
 type game struct {
 	*campaign
 
@@ -47,7 +47,7 @@ type game struct {
 	violations []string
 }
 
-// randomly runs rounds of random steps until the time is over.
+// randomly runs rounds of random steps until the duration has passed.
 func (c *campaign) randomly(ctx context.Context) error {
 	if err := c.startKueue(ctx); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (c *campaign) randomly(ctx context.Context) error {
 	return nil
 }
 
-// play takes some steps in fresh namespaces, checks what must always be true, and cleans up.
+// play takes the steps in new namespaces, checks the invariants, and cleans up.
 func (c *campaign) play(ctx context.Context, steps []step, title string) (violations []string, took time.Duration, err error) {
 	g := &game{campaign: c, random: rand.New(rand.NewPCG(c.seed, 2)), plots: map[string]*plot{}, changed: map[string]bool{}}
 	if g.queue, err = c.newQueue(ctx, title); err != nil {
@@ -121,7 +121,7 @@ func (c *campaign) play(ctx context.Context, steps []step, title string) (violat
 	return g.violations, took, g.cleanUp(ctx)
 }
 
-// take takes one step. What the API server or a webhook refuses meanwhile is not done: what counts is what exists.
+// take takes one step. A rejection by the API server or a webhook is ignored: the checks cover existing objects only.
 func (g *game) take(ctx context.Context, s step) error {
 	random := rand.New(rand.NewPCG(s.Pick, 0))
 	p := g.plots[s.On]
@@ -138,14 +138,14 @@ func (g *game) take(ctx context.Context, s step) error {
 			g.changed[s.On] = true
 		}
 	case "delete":
-		_ = p.remove(ctx, g.world) // as above
+		_ = p.remove(ctx, g.world) // a rejection is ignored
 	case "drop":
 		return g.drop(ctx, p, random)
 	case "queue":
 		g.queue.move(ctx, random)
 	case "fault":
 		lift := g.proxy.with(passingFaults[s.On])
-		if random.IntN(2) == 0 { // else it stays while others come
+		if random.IntN(2) == 0 { // otherwise it lasts during later steps
 			defer lift()
 			return g.pause(ctx, brief)
 		}
@@ -160,7 +160,7 @@ func (g *game) take(ctx context.Context, s step) error {
 	return g.checkQuota(ctx)
 }
 
-// bounce ends the manager and starts it again. A process needs the API server at its start, so the faults end.
+// bounce terminates the manager and starts it again. All faults end, because a process requires the API server at its start.
 func (g *game) bounce(ctx context.Context, kill bool) error {
 	end := g.manager.Stop
 	if kill {
@@ -173,7 +173,7 @@ func (g *game) bounce(ctx context.Context, kill bool) error {
 	return g.restart(ctx)
 }
 
-// drop deletes a child of a custom resource, as a user does who cleans up too much. What wraps others is left alone.
+// drop deletes a child of a custom resource, as a user may by mistake. Children of AppWrappers are not deleted.
 func (g *game) drop(ctx context.Context, p *plot, random *rand.Rand) error {
 	if p.resource().GetKind() == "AppWrapper" {
 		return nil
@@ -195,7 +195,7 @@ func (g *game) drop(ctx context.Context, p *plot, random *rand.Rand) error {
 	return client.IgnoreNotFound(g.admin.Delete(ctx, candidates[random.IntN(len(candidates))].object()))
 }
 
-// quieten ends all faults, waits until statuses are true, and checks what must be true at rest.
+// quieten ends all faults, waits until statuses are true, and checks the invariants.
 func (g *game) quieten(ctx context.Context) (time.Duration, error) {
 	g.proxy.liftAll()
 	if err := g.restart(ctx); err != nil {
@@ -220,7 +220,7 @@ func (g *game) quieten(ctx context.Context) (time.Duration, error) {
 	return took, g.checkAlways(ctx)
 }
 
-// untrue is what the first custom resource says that exists and is not ready.
+// untrue returns why the first existing custom resource is not ready.
 func (g *game) untrue(ctx context.Context) (string, error) {
 	for name, p := range g.plots {
 		if gone, err := p.gone(ctx, g.world); err != nil {
@@ -244,7 +244,7 @@ func (g *game) untrue(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// needs reports whether something that a user has to make is missing.
+// needs reports whether an object that a user has to create is missing.
 func (g *game) needs(ctx context.Context, p *plot) (bool, error) {
 	for _, o := range p.objects[:len(p.objects)-1] {
 		err := g.admin.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopy())
@@ -258,7 +258,7 @@ func (g *game) needs(ctx context.Context, p *plot) (bool, error) {
 	return false, nil
 }
 
-// checkAlways notes what must never be.
+// checkAlways adds violations of the invariants.
 func (g *game) checkAlways(ctx context.Context) error {
 	for _, p := range g.plots {
 		if p.namespace == own {
@@ -282,7 +282,7 @@ func (g *game) checkAlways(ctx context.Context) error {
 	return errors.Join(err, g.checkQuota(ctx))
 }
 
-// cleanUp deletes everything, and checks that nothing is left of what should go.
+// cleanUp deletes all objects, and checks that only the kinds in kept remain.
 func (g *game) cleanUp(ctx context.Context) error {
 	g.queue.remove(ctx)
 	for _, p := range g.plots {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// request is a call of the Kubernetes API in the words of its rules.
+// request is a request of the Kubernetes API in the terms of RBAC.
 type request struct {
 	verb                         string // get, list, watch, create, update, patch, delete or deletecollection
-	group, resource, subresource string // the resource is empty for paths outside the API
+	group, resource, subresource string // resource is empty for non-resource paths
 	namespace, name              string
 	path                         string
 }
@@ -19,7 +19,7 @@ var verbs = map[string]string{
 	http.MethodPatch: "patch", http.MethodDelete: "delete",
 }
 
-// parse reads a request as the API server does.
+// parse parses a request as the API server does.
 func parse(r *http.Request) request {
 	q := request{verb: verbs[r.Method], path: r.URL.Path}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
@@ -45,7 +45,7 @@ func parse(r *http.Request) request {
 	return q
 }
 
-// verbFor tells reads and deletions of one object from those of many.
+// verbFor distinguishes get, list and watch, and delete from deletecollection.
 func verbFor(q request, watches string) string {
 	switch {
 	case q.verb == "get" && (watches == "true" || watches == "1"):
@@ -58,7 +58,7 @@ func verbFor(q request, watches string) string {
 	return q.verb
 }
 
-// writes reports whether the request changes an object of a component: what leaders, recorders and reviews send does not.
+// writes reports whether the request changes an object of a component, as opposed to Leases, Events and access reviews.
 func (q request) writes() bool {
 	if q.resource == "leases" || q.resource == "events" || strings.HasSuffix(q.resource, "reviews") || q.resource == "" {
 		return false
@@ -66,10 +66,10 @@ func (q request) writes() bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, q.verb)
 }
 
-// match selects requests; what is empty selects all.
+// match selects requests; an empty field selects all.
 type match struct {
 	verbs, resources, namespaces []string
-	// writes selects those that change objects of components.
+	// writes selects requests that change objects of components.
 	writes bool
 }
 
@@ -78,5 +78,5 @@ func (m match) matches(q request) bool {
 	return has(m.verbs, q.verb) && has(m.resources, q.resource) && has(m.namespaces, q.namespace) && (!m.writes || q.writes())
 }
 
-// watches selects all of them, or those of some resources.
+// watches selects all watches, or those of the given resources.
 func watches(resources ...string) match { return match{verbs: []string{"watch"}, resources: resources} }

@@ -14,10 +14,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// lateness is how far a cache is behind.
+// lateness is the delay of a stale cache.
 const lateness = 8 * time.Second
 
-// staleness are caches that are behind, and API servers that show the past.
+// staleness returns faults of stale caches and of API servers that return past states.
 func staleness() []scenario {
 	late := func(name, of, resource string) scenario {
 		return scenario{name: name, apart: true, run: func(c *campaign, ctx context.Context) error { return c.lateCache(ctx, name, of, resource) }}
@@ -39,7 +39,7 @@ func staleness() []scenario {
 	}
 }
 
-// alone makes a single custom resource where no population stands, and forgets it at the end.
+// alone runs a scenario with a single custom resource in place of a population, and deletes it afterwards.
 func (c *campaign) alone(ctx context.Context, name, scenario string, run func(*plot) error) error {
 	s, err := subjectNamed(name)
 	if err != nil {
@@ -56,21 +56,21 @@ func (c *campaign) alone(ctx context.Context, name, scenario string, run func(*p
 
 var errUnknown = errors.New("there is no such subject")
 
-// lateCache lets the manager see one resource late while a custom resource comes, changes, goes, and comes again.
+// lateCache delays the watch events of a resource while a custom resource is created, deleted and created again.
 func (c *campaign) lateCache(ctx context.Context, name, of, resource string) error {
 	return c.alone(ctx, of, name, func(p *plot) error {
 		mark, err := c.audit.Mark()
 		if err != nil {
 			return err
 		}
-		// What comes is seen in lumps, each so late: as by a cache that is always behind.
+		// Events arrive in batches, each delayed: like those of a cache that is always behind.
 		lumps, stop := context.WithCancel(ctx)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
 			for lumps.Err() == nil {
 				lift := c.proxy.with(rule{match: watches(resource), streams: true})
-				_ = c.pause(lumps, lateness) // the end comes by the context
+				_ = c.pause(lumps, lateness) // ends with the context
 				lift()
 			}
 		}()
@@ -84,7 +84,7 @@ func (c *campaign) lateCache(ctx context.Context, name, of, resource string) err
 	})
 }
 
-// comeAndGo creates a custom resource, deletes it as soon as something was made for it, and creates it again.
+// comeAndGo creates a custom resource, deletes it after its first children were created, and creates it again.
 func (c *campaign) comeAndGo(ctx context.Context, p *plot) error {
 	if err := p.createAll(ctx, c.world); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (c *campaign) comeAndGo(ctx context.Context, p *plot) error {
 	return p.createAll(ctx, c.world)
 }
 
-// single waits until a custom resource is ready and judges what was made: no Job twice, and the children of an undisturbed run.
+// single waits until a custom resource is ready and adds its row. Duplicate Jobs and orphans are deviations.
 func (c *campaign) single(ctx context.Context, p *plot, r row, mark framework.Mark) error {
 	ended := c.clock.Now()
 	if err := c.until(ctx, patience, func() (string, error) { return p.wrong(ctx, c.world, p.ready) }); err != nil {
@@ -129,7 +129,7 @@ func (c *campaign) single(ctx context.Context, p *plot, r row, mark framework.Ma
 	return err
 }
 
-// jobsAtOnce counts the Jobs of a namespace.
+// jobsAtOnce returns the number of Jobs in a namespace.
 func (c *campaign) jobsAtOnce(ctx context.Context, namespace string) (int, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"})
@@ -139,7 +139,7 @@ func (c *campaign) jobsAtOnce(ctx context.Context, namespace string) (int, error
 	return len(list.Items), nil
 }
 
-// timeTravel restarts the manager against lists of the past: of a custom resource that has been deleted since, or that was not yet there.
+// timeTravel restarts the manager against past lists: a custom resource is deleted but still listed, or exists but is not listed.
 func (c *campaign) timeTravel(ctx context.Context, name, of, resource string, deleted bool) error {
 	return c.alone(ctx, of, name, func(p *plot) error {
 		if deleted {
@@ -189,7 +189,7 @@ func (c *campaign) timeTravel(ctx context.Context, name, of, resource string, de
 	})
 }
 
-// version is the present resourceVersion of the cluster.
+// version returns the current resourceVersion of the cluster.
 func (c *campaign) version(ctx context.Context) (string, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
@@ -199,10 +199,10 @@ func (c *campaign) version(ctx context.Context) (string, error) {
 	return list.ResourceVersion, nil
 }
 
-// collection is how long the garbage collector may take.
+// collection bounds the time that the garbage collector takes.
 const collection = 10 * time.Second
 
-// staying is what a deleted custom resource leaves to others without a fault, such as a runtime without its model.
+// staying returns the objects that a deleted custom resource leaves without a fault, such as a runtime without its model.
 func (c *campaign) staying(ctx context.Context, p *plot, deleted bool) (left []string, err error) {
 	if !deleted {
 		return nil, nil
@@ -218,7 +218,7 @@ func (c *campaign) staying(ctx context.Context, p *plot, deleted bool) (left []s
 	return left, errors.Join(err, c.settle(ctx))
 }
 
-// nothingLeft judges what is left of a deleted custom resource beside what stays.
+// nothingLeft waits until only the objects in staying are left of a deleted custom resource, and adds its row.
 func (c *campaign) nothingLeft(ctx context.Context, p *plot, staying []string, r row, mark framework.Mark) error {
 	ended := c.clock.Now()
 	if err := c.settle(ctx); err != nil {

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// step is one thing that the random program does.
+// step is a step of the random program.
 type step struct {
 	// Do is create, change, delete, drop, queue, fault, cut, kill, terminate or wait.
 	Do string `json:"do"`
-	// On is the subject, or the fault.
+	// On is the name of the subject or of the fault.
 	On string `json:"on,omitempty"`
-	// Pick chooses among what there is when the step is taken, so that a shorter sequence takes the same choices.
+	// Pick seeds the choices of the step, so that a shorter sequence makes the same choices.
 	Pick uint64 `json:"pick,omitempty"`
 }
 
@@ -27,13 +27,13 @@ func describe(steps []step) string {
 	return strings.Join(texts, ", ")
 }
 
-// weights say how often each kind of step is taken.
+// weights are the relative frequencies of the kinds of steps.
 var weights = []struct {
 	do    string
 	share int
 }{{"create", 6}, {"change", 3}, {"delete", 3}, {"drop", 4}, {"queue", 4}, {"fault", 4}, {"cut", 1}, {"kill", 2}, {"terminate", 1}, {"wait", 2}}
 
-// sequence draws steps.
+// sequence returns random steps.
 func sequence(random *rand.Rand, count int, names, faults []string) []step {
 	sum := 0
 	for _, w := range weights {
@@ -61,8 +61,8 @@ func sequence(random *rand.Rand, count int, names, faults []string) []step {
 	return all
 }
 
-// shrink looks for a shorter sequence that still fails, by leaving out halves, then quarters, and so on (delta debugging), and
-// tries at most so often.
+// shrink returns a shorter sequence that still fails, found by leaving out halves, quarters, and so on (delta debugging), within
+// a number of tries.
 func shrink(steps []step, tries int, fails func([]step) bool) []step {
 	for size := (len(steps) + 1) / 2; size > 0; {
 		shorter := false

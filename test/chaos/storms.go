@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// storms are faults between the manager and the API server.
+// storms returns faults of the connection between the manager and the API server.
 func storms() []scenario {
 	clientFault, partition := []string{"ClientFault"}, []string{"NetworkPartition"}
 	var all []scenario
@@ -46,16 +46,16 @@ func storms() []scenario {
 }
 
 const (
-	// stormTime is how long a storm lasts.
+	// stormTime is the duration of a storm.
 	stormTime = 10 * time.Second
-	// prompt is the bound where nothing has to be waited for, restarted the one of faults after which a process or pods start, and slow
-	// that of faults after which clients wait before they try again: client-go pauses for up to 30 s between watches.
+	// prompt is the bound of faults without any wait, restarted that of faults after which a process or pods start, and slow that of
+	// faults after which clients back off: client-go waits for up to 30 s between watches.
 	prompt, restarted, slow = time.Second, 10 * time.Second, 35 * time.Second
 )
 
 var notWatch = []string{"get", "list", "create", "update", "patch", "delete", "deletecollection"}
 
-// ruled begins a fault of the proxy.
+// ruled returns a begin function that adds rules to the proxy.
 func (c *campaign) ruled(rules ...rule) func(context.Context) (func(context.Context) error, error) {
 	return func(context.Context) (func(context.Context) error, error) {
 		for _, r := range rules {
@@ -68,7 +68,7 @@ func (c *campaign) ruled(rules ...rule) func(context.Context) (func(context.Cont
 	}
 }
 
-// droppedWatches ends all watches every second.
+// droppedWatches ends all watches once per second.
 func (c *campaign) droppedWatches(ctx context.Context) error {
 	return c.disturb(ctx, disturbance{name: "dropped-watches", fault: "all watches end every second", injections: []string{"ClientFault"}, bound: slow,
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
@@ -82,7 +82,7 @@ func (c *campaign) droppedWatches(ctx context.Context) error {
 		}})
 }
 
-// goneWatches lets all watches begin again from a list.
+// goneWatches ends all watches with 410 Gone, so that clients list again.
 func (c *campaign) goneWatches(ctx context.Context) error {
 	return c.disturb(ctx, disturbance{name: "gone", fault: "all watches end with 410 Gone", injections: []string{"ClientFault"}, lasts: time.Second, bound: slow,
 		begin: func(context.Context) (func(context.Context) error, error) {

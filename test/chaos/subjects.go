@@ -19,36 +19,36 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// subject is a custom resource that the campaign disturbs, with what it needs.
+// subject is a custom resource of the campaign, with its dependencies.
 type subject struct {
 	name string
-	// files are samples below config/samples; the last one is the custom resource.
+	// files are samples in config/samples; the last one is the custom resource.
 	files []string
 	// labels of its namespace.
 	labels map[string]string
-	// needs are YAML of further objects of a user.
+	// needs are manifests of further objects of a user.
 	needs []string
-	// edit turns a sample into what is wanted.
+	// edit changes the sample.
 	edit func(*unstructured.Unstructured)
-	// ready is the condition, or the field path of the status as field=value, that shows that all is well.
+	// ready is a condition, or a status field as field=value, that is set when the custom resource is ready.
 	ready string
-	// also is an object that is made for the custom resource and has to be Available as well.
+	// also is the manifest of a child that has to be Available as well.
 	also string
-	// change is a merge patch of the custom resource, and changed what is ready then where that differs.
+	// change is a merge patch of the custom resource, and changed replaces ready after it, if set.
 	change, changed string
-	// fixed is the namespace of what there can be only one of.
+	// fixed is the namespace of a singleton.
 	fixed string
-	// paths are parts of the paths of its cluster-wide objects, {} for its namespace.
+	// paths are substrings of the paths of its cluster-scoped objects; {} is replaced by its namespace.
 	paths []string
 }
 
-// unqueued lets an AppWrapper begin at once and keep what it made.
+// unqueued removes the queue of an AppWrapper, so that it starts immediately, and the annotations, so that it keeps its children.
 func unqueued(o *unstructured.Unstructured) {
 	o.SetLabels(nil)
 	o.SetAnnotations(nil)
 }
 
-// meshRuntime is a runtime whose model servers the fake of the routing layer plays.
+// meshRuntime is a runtime whose model servers the fake routing layer simulates.
 const meshRuntime = `{apiVersion: serving.kserve.io/v1alpha1, kind: ServingRuntime, metadata: {name: onnx}, spec: {multiModel: true,
   grpcEndpoint: "port:8085", grpcDataEndpoint: "port:8001", replicas: 1, supportedModelFormats: [{name: sklearn, version: "0", autoSelect: true}],
   containers: [{name: server, image: "registry.example.com/server:1"}]}}`
@@ -86,11 +86,11 @@ var subjects = []subject{
 		needs: []string{meshStorage, meshRuntime}, ready: "Ready", change: `{"spec":{"predictor":{"model":{"storage":{"path":"sklearn/other.joblib"}}}}}`},
 }
 
-// hubNamespace is where the AIHub has its Catalog.
+// hubNamespace is the namespace of the Catalog of the AIHub.
 const hubNamespace = "chaos-hub"
 
-// handedOver are the resources of the platform, which the manager looks after while the component platform is on. An AIHub bounds
-// registries to one namespace, so they are disturbed apart from the others.
+// handedOver are the platform resources, which the manager reconciles while the component platform is enabled. They have their
+// own scenarios, because an AIHub restricts registries to one namespace.
 var handedOver = []subject{
 	{name: "mlflowoperator", files: []string{"platform_mlflowoperator.yaml"}, ready: "Ready", fixed: own, paths: []string{"/mlflowoperators/"},
 		change: `{"spec":{"sectionTitle":"Elsewhere"}}`},
@@ -102,7 +102,7 @@ var handedOver = []subject{
 		change: `{"spec":{"gateway":{"domain":"elsewhere.example.com"}}}`},
 }
 
-// subjectNamed finds one of all subjects.
+// subjectNamed returns a subject by name.
 func subjectNamed(name string) (subject, error) {
 	all := slices.Concat(subjects, handedOver)
 	if i := slices.IndexFunc(all, func(s subject) bool { return s.name == name }); i >= 0 {
@@ -111,17 +111,17 @@ func subjectNamed(name string) (subject, error) {
 	return subject{}, fmt.Errorf("%w: %s", errUnknown, name)
 }
 
-// plot is a subject in a namespace of its own.
+// plot is a subject in its own namespace.
 type plot struct {
 	subject
 
 	namespace string
 	objects   []*unstructured.Unstructured
-	// crash is the write of each phase after which the manager is killed; 0 for none.
+	// crash is the number of the write in each phase after which the manager is killed; 0 for none.
 	crash int
 }
 
-// plot reads the samples of a subject for a namespace; a subject that there is one of has its own.
+// plot reads the samples of a subject for a namespace; a singleton uses its fixed namespace.
 func (s subject) plot(namespace string) (*plot, error) {
 	if s.fixed != "" {
 		namespace = s.fixed
@@ -146,8 +146,8 @@ func (s subject) plot(namespace string) (*plot, error) {
 		}
 		for _, o := range read {
 			switch o.GetKind() {
-			case "MLflow", "MLflowOperator", "AIHub": // of the whole cluster
-			case "ModelRegistry": // its name stands in names of the whole cluster
+			case "MLflow", "MLflowOperator", "AIHub": // cluster-scoped
+			case "ModelRegistry": // its name is part of the names of cluster-scoped objects
 				o.SetNamespace(namespace)
 				o.SetName(namespace)
 			default:
@@ -162,10 +162,10 @@ func (s subject) plot(namespace string) (*plot, error) {
 	return p, nil
 }
 
-// resource is the custom resource of the plot.
+// resource returns the custom resource of the plot.
 func (p *plot) resource() *unstructured.Unstructured { return p.objects[len(p.objects)-1] }
 
-// owns reports whether a request is about an object of the plot.
+// owns reports whether a request is for an object of the plot.
 func (p *plot) owns(q request) bool {
 	if q.namespace != "" && (q.namespace != p.namespace || p.namespace != own) {
 		return q.namespace == p.namespace
@@ -178,7 +178,7 @@ func (p *plot) owns(q request) bool {
 	return false
 }
 
-// createAll makes the namespace and all objects of the plot. Webhooks that cannot be reached yet are waited for.
+// createAll creates the namespace and all objects of the plot, retried until the webhooks are reachable.
 func (p *plot) createAll(ctx context.Context, w *world) error {
 	if err := w.createNamespace(ctx, p); err != nil {
 		return err
@@ -191,7 +191,7 @@ func (p *plot) createAll(ctx context.Context, w *world) error {
 	return nil
 }
 
-// create makes an object, and waits for webhooks and namespaces that are not ready for it.
+// create creates an object, retried until its webhooks and namespace are ready.
 func (w *world) create(ctx context.Context, o *unstructured.Unstructured) error {
 	err := w.until(ctx, patience, func() (string, error) {
 		return "", client.IgnoreAlreadyExists(w.admin.Create(ctx, o.DeepCopy()))
@@ -202,7 +202,6 @@ func (w *world) create(ctx context.Context, o *unstructured.Unstructured) error 
 	return nil
 }
 
-// patch sends a merge patch of the custom resource.
 func (p *plot) patch(ctx context.Context, w *world, body string) error {
 	if err := w.admin.Patch(ctx, p.resource().DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(body))); err != nil {
 		return fmt.Errorf("changing %s: %w", p.name, err)
@@ -217,7 +216,7 @@ func (p *plot) remove(ctx context.Context, w *world) error {
 	return nil
 }
 
-// wrong says why the custom resource is not ready; empty when it is.
+// wrong returns why the custom resource is not ready, "" if it is.
 func (p *plot) wrong(ctx context.Context, w *world, ready string) (string, error) {
 	live := p.resource().DeepCopy()
 	if err := w.admin.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
@@ -242,7 +241,7 @@ func (p *plot) wrong(ctx context.Context, w *world, ready string) (string, error
 	return "", nil
 }
 
-// gone says why the custom resource still exists; empty when it does not.
+// gone returns why the custom resource still exists, "" if it does not.
 func (p *plot) gone(ctx context.Context, w *world) (string, error) {
 	live := p.resource().DeepCopy()
 	err := w.admin.Get(ctx, client.ObjectKeyFromObject(live), live)
@@ -254,7 +253,7 @@ func (p *plot) gone(ctx context.Context, w *world) (string, error) {
 
 var errNoReadiness = errors.New("the subject does not say when it is ready")
 
-// unready judges a live object.
+// unready returns why a live object is not ready, "" if it is.
 func unready(live *unstructured.Unstructured, ready string) string {
 	if live.GetDeletionTimestamp() != nil {
 		return "it is being deleted"

@@ -20,7 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// surroundings are faults in what the manager depends on.
+// surroundings returns faults of the dependencies of the manager.
 func surroundings() []scenario {
 	return []scenario{
 		{name: "rights-revoked", run: (*campaign).rightsRevoked},
@@ -32,7 +32,7 @@ func surroundings() []scenario {
 	}
 }
 
-// rightsRevoked empties every binding of the manager's account.
+// rightsRevoked removes the subjects of every binding of the manager's ServiceAccount.
 func (c *campaign) rightsRevoked(ctx context.Context) error {
 	return c.disturb(ctx, disturbance{name: "rights-revoked", fault: "all bindings of the manager are empty for 10 s", injections: []string{"RBACRevoke"},
 		lasts: stormTime, bound: slow,
@@ -69,12 +69,12 @@ func (c *campaign) rightsRevoked(ctx context.Context) error {
 		}})
 }
 
-// names reports whether the account of the manager is among subjects.
+// names reports whether the subjects contain the ServiceAccount of the manager.
 func (c *campaign) names(subjects []rbacv1.Subject) bool {
 	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool { return s.Name == c.installed.ServiceAccount.Name })
 }
 
-// quotaExhausted leaves no room for another Service, ConfigMap or Secret.
+// quotaExhausted adds quotas that allow no further Services, ConfigMaps, Secrets, Deployments or NetworkPolicies.
 func (c *campaign) quotaExhausted(ctx context.Context) error {
 	return c.disturb(ctx, disturbance{name: "quota-exhausted", fault: "a quota lets no Service, ConfigMap, Secret or Deployment be made for 10 s", injections: []string{"QuotaExhaustion"},
 		lasts: stormTime, bound: slow,
@@ -104,7 +104,7 @@ func (c *campaign) quotaExhausted(ctx context.Context) error {
 		}})
 }
 
-// foreignFinalizer keeps deleted children of each custom resource from going.
+// foreignFinalizer adds a finalizer to a child of each custom resource, and deletes the child.
 func (c *campaign) foreignFinalizer(ctx context.Context) error {
 	return c.disturb(ctx, disturbance{name: "finalizer", fault: "a foreign finalizer keeps deleted children for 10 s", injections: []string{"FinalizerBlock"},
 		lasts: stormTime, bound: restarted, calm: true,
@@ -137,7 +137,7 @@ func (c *campaign) foreignFinalizer(ctx context.Context) error {
 		}})
 }
 
-// disruptionBudget lets no pod of any child be evicted while Deployments are deleted.
+// disruptionBudget adds PodDisruptionBudgets that allow no eviction.
 func (c *campaign) disruptionBudget(ctx context.Context) error {
 	return c.disturb(ctx, disturbance{name: "disruption-budget", fault: "a PodDisruptionBudget lets no pod be evicted", injections: []string{"PDBBlock"},
 		lasts: downTime, bound: restarted,
@@ -161,7 +161,7 @@ func (c *campaign) disruptionBudget(ctx context.Context) error {
 		}})
 }
 
-// aggregatedAPI adds an API that does not answer, and restarts the manager meanwhile, which has to discover what is served.
+// aggregatedAPI adds an unavailable aggregated API, and restarts the manager, whose discovery includes it.
 func (c *campaign) aggregatedAPI(ctx context.Context) error {
 	service := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"group": "down.example.com", "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(100), "insecureSkipTLSVerify": true,
@@ -188,7 +188,7 @@ func (c *campaign) aggregatedAPI(ctx context.Context) error {
 		}})
 }
 
-// apiServerRestart ends the API server for a while; its next process knows nothing of earlier versions, which the database forgets as well.
+// apiServerRestart stops the API server and compacts etcd, so that its next process serves no earlier resourceVersion.
 func (c *campaign) apiServerRestart(ctx context.Context) error {
 	return c.disturb(ctx, disturbance{name: "api-server-restart", fault: "the API server is away, and versions before are compacted: watches end with 410 Gone",
 		injections: []string{"NetworkPartition"}, bound: slow, calm: true,
@@ -202,13 +202,13 @@ func (c *campaign) apiServerRestart(ctx context.Context) error {
 			if err := compact(ctx, c.instance.Process(cluster.Etcd).Port); err != nil {
 				return nil, err
 			}
-			// The fake nodes do not list again after a compaction, and are no part of what is tested.
-			// The manager ends when it is refused before the API server has read the roles, and the kubelet starts it again.
+			// kwok, which is not under test, does not list again after a compaction, so it is restarted. The manager exits if it is denied
+			// access before the API server has read the roles, and is then restarted as by the kubelet.
 			return c.restart, errors.Join(c.instance.Resume(ctx, cluster.APIServer), c.instance.Halt(ctx, cluster.Kwok), c.instance.Resume(ctx, cluster.Kwok))
 		}})
 }
 
-// namespaceDeleted deletes the namespaces of most custom resources with everything in them. Users make them again.
+// namespaceDeleted deletes the namespaces of most custom resources, and recreates everything as a user.
 func (c *campaign) namespaceDeleted(ctx context.Context) error {
 	return c.disturb(ctx, disturbance{name: "namespace-deleted", fault: "namespaces are deleted with all that is in them, and made again by a user",
 		injections: []string{"NamespaceDeletion"}, bound: patience, calm: true, remark: "the time is that of making everything again",

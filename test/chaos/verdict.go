@@ -11,36 +11,36 @@ import (
 	"time"
 )
 
-// verdict is one of the words of operator-chaos.
+// verdict is a verdict of operator-chaos.
 type verdict string
 
 const (
-	// resilient: everything is as before, in time, and the manager is at rest.
+	// resilient: everything is restored in time, and the manager is at rest.
 	resilient verdict = "Resilient"
-	// degraded: everything is as before, but later than the bound.
+	// degraded: everything is restored, but later than the bound.
 	degraded verdict = "Degraded"
-	// failed: something is lost, doubled, left over or not repaired.
+	// failed: something is lost, duplicated, left over or not repaired.
 	failed verdict = "Failed"
-	// inconclusive: the fault did not come, or could not be made.
+	// inconclusive: the fault did not occur, or could not be injected.
 	inconclusive verdict = "Inconclusive"
 )
 
-// row is the outcome of a scenario.
+// row is the result of a scenario.
 type row struct {
 	Scenario string `json:"scenario"`
 	Fault    string `json:"fault"`
-	// Injections are the types of operator-chaos that the scenario carries out.
+	// Injections are the types of operator-chaos that the scenario covers.
 	Injections []string      `json:"injections,omitempty"`
 	Verdict    verdict       `json:"verdict"`
 	Recovery   time.Duration `json:"recoveryNanoseconds"`
 	Bound      time.Duration `json:"boundNanoseconds"`
 	Writes     int           `json:"writes"`
-	// Deviations say what is not as it was.
+	// Deviations are the differences from the state before the fault.
 	Deviations []string `json:"deviations,omitempty"`
 	Remark     string   `json:"remark,omitempty"`
 }
 
-// judge sets the verdict.
+// Sets the verdict of a row that has none.
 func (r row) judge() row {
 	switch {
 	case r.Verdict != "":
@@ -54,19 +54,19 @@ func (r row) judge() row {
 	return r
 }
 
-// report is all that a campaign has found.
+// report is the result of a campaign.
 type report struct {
 	Seed    uint64    `json:"seed"`
 	Started time.Time `json:"started"`
 	Rows    []row     `json:"rows"`
 }
 
-// bad are the rows that ask for an explanation.
+// bad returns the rows that are Degraded or Failed.
 func (r report) bad() []row {
 	return slices.DeleteFunc(slices.Clone(r.Rows), func(one row) bool { return one.Verdict == resilient || one.Verdict == inconclusive })
 }
 
-// seconds is a duration as tables show it.
+// seconds formats a duration for tables.
 func seconds(d time.Duration) string {
 	switch {
 	case d == 0:
@@ -78,7 +78,7 @@ func seconds(d time.Duration) string {
 	}
 }
 
-// markdown writes the table.
+// markdown writes the rows as a table.
 func (r report) markdown(out io.Writer) {
 	fmt.Fprintln(out, "| Scenario | Fault | Verdict | Whole again | Bound | Writes | Remark |")
 	fmt.Fprintln(out, "|---|---|---|---|---|---|---|")
@@ -93,7 +93,7 @@ func (r report) markdown(out io.Writer) {
 	}
 }
 
-// shorten joins the first texts and counts the rest.
+// shorten joins the first texts and appends the number of the others.
 func shorten(texts []string, most int) string {
 	if len(texts) <= most {
 		return strings.Join(texts, "; ")
@@ -101,7 +101,7 @@ func shorten(texts []string, most int) string {
 	return fmt.Sprintf("%s; and %d more", strings.Join(texts[:most], "; "), len(texts)-most)
 }
 
-// save writes table and JSON into a folder.
+// save writes the table and JSON to a folder.
 func (r report) save(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("making the folder of the report: %w", err)
@@ -123,7 +123,7 @@ func (r report) save(dir string) error {
 	return nil
 }
 
-// last is the last line of a text.
+// last returns the last line of a text.
 func last(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return lines[len(lines)-1]

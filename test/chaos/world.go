@@ -26,18 +26,18 @@ import (
 const (
 	// own is the namespace of the manager and of the MLflow.
 	own = "opendatahub"
-	// patience is how long anything may take before it counts as lost.
+	// patience limits every wait.
 	patience = 2 * time.Minute
-	// quiet is how long the manager must have sent nothing to count as at rest.
+	// quiet is the time without requests after which the manager is at rest.
 	quiet     = 1500 * time.Millisecond
 	pollEvery = 100 * time.Millisecond
-	// driftPoll is for times that are short.
+	// driftPoll is the interval for measuring short times.
 	driftPoll = 20 * time.Millisecond
 )
 
 var errPatience = errors.New("it took too long")
 
-// world is a control plane with the operator installed, and the manager behind a proxy.
+// world is a control plane with the operator installed and the manager behind a proxy.
 type world struct {
 	instance  *cluster.Instance
 	config    *rest.Config
@@ -52,16 +52,15 @@ type world struct {
 	began     time.Time
 	kinds     []kind
 	env       []string
-	// through is the kubeconfig that leads through the proxy.
+	// through is the path of the kubeconfig that uses the proxy.
 	through string
 }
 
-// say reports progress.
 func (w *world) say(format string, args ...any) {
 	fmt.Fprintf(w.progress, "[%6s] %s\n", w.clock.Since(w.began).Round(100*time.Millisecond), fmt.Sprintf(format, args...))
 }
 
-// newWorld starts everything.
+// newWorld starts the control plane and all programs.
 func newWorld(ctx context.Context, seed uint64, progress io.Writer) (*world, error) {
 	w := &world{clock: clock.RealClock{}, progress: progress}
 	w.began = w.clock.Now()
@@ -78,7 +77,7 @@ func newWorld(ctx context.Context, seed uint64, progress io.Writer) (*world, err
 	return w, nil
 }
 
-// close ends everything that the world has started.
+// close stops everything that newWorld has started.
 func (w *world) close(ctx context.Context) error {
 	var errs []error
 	if w.network != nil {
@@ -126,7 +125,7 @@ func (w *world) fill(ctx context.Context, seed uint64) error {
 	return err
 }
 
-// startManager runs the manager as shipped, with some more arguments.
+// startManager runs the manager as shipped, with additional arguments.
 func (w *world) startManager(ctx context.Context, name string, args ...string) (*operator.Manager, error) {
 	options := operator.Options{
 		Name: name, ServiceAccount: w.installed.ServiceAccount, Args: args, Progress: w.progress,
@@ -145,7 +144,7 @@ func (w *world) startManager(ctx context.Context, name string, args ...string) (
 	return operator.Start(ctx, w.instance, options)
 }
 
-// startMesh runs what models need, since no pod runs here: an etcd, and fakes of the routing layers.
+// startMesh starts the dependencies of models, since no pods run here: an etcd, and fake routing layers.
 func (w *world) startMesh(ctx context.Context) error {
 	etcd, err := modelmesh.StartEtcd(ctx, w.instance)
 	if err != nil {
@@ -166,7 +165,6 @@ func (w *world) startMesh(ctx context.Context) error {
 	return nil
 }
 
-// pause waits on the clock.
 func (w *world) pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-w.clock.After(d):
@@ -176,7 +174,7 @@ func (w *world) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// until polls a condition, at most for a time. What still was wrong at the end stands in the error.
+// until polls until wrong returns "", for at most a duration. The error contains the last result of wrong.
 func (w *world) until(ctx context.Context, atMost time.Duration, wrong func() (string, error)) error {
 	return w.untilEvery(ctx, pollEvery, atMost, wrong)
 }
@@ -197,7 +195,7 @@ func (w *world) untilEvery(ctx context.Context, every, atMost time.Duration, wro
 	}
 }
 
-// settle waits until the manager has sent no read and no write for the quiet time.
+// The manager is at rest when it has sent neither reads nor writes for the time quiet.
 func (w *world) settle(ctx context.Context) error {
 	mark, err := w.audit.Mark()
 	if err != nil {
@@ -223,13 +221,13 @@ func (w *world) settle(ctx context.Context) error {
 	})
 }
 
-// sent are the requests of the manager since a mark that change objects of components.
+// sent returns the writes of the manager to objects of components since a mark.
 func (w *world) sent(since framework.Mark) (framework.Entries, error) {
 	all, err := w.audit.Since(since)
 	return all.ByUser(w.manager.User).WithoutLeases().WithoutReviews().WithoutEvents().Writes(), err
 }
 
-// restart starts the manager again when it has ended, as the kubelet does.
+// restart starts the manager if it has exited, as the kubelet does.
 func (w *world) restart(ctx context.Context) error {
 	if w.manager.Process.Running() {
 		return nil
@@ -237,7 +235,7 @@ func (w *world) restart(ctx context.Context) error {
 	return w.manager.Restart(ctx)
 }
 
-// discard deletes an object and waits until it has gone.
+// discard deletes an object and waits until it is gone.
 func (w *world) discard(ctx context.Context, key id) error {
 	if err := w.admin.Delete(ctx, key.object()); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting %s: %w", key, err)

@@ -19,8 +19,8 @@ import (
 
 const stopTimeout = time.Minute
 
-// TestDemo runs the demo as `make demo` does, against a control plane of its own: in vain, then again in its place,
-// then the commands it recommends, then its end.
+// TestDemo runs the demo as `make demo` does, with its own control plane: first with broken samples, then again with FORCE, then
+// the recommended commands, then `demo down`.
 func TestDemo(t *testing.T) {
 	var out, progress bytes.Buffer
 	d := &demo{
@@ -93,7 +93,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// expectUntouched wants a second start to leave a running demo as it is, and to say how to reach it.
+// expectUntouched expects that a second start does not change a running demo, and prints how to reach it.
 func expectUntouched(t *testing.T, d *demo, running *cluster.Instance, out *bytes.Buffer) {
 	t.Helper()
 	if err := d.run(t.Context(), []string{"up"}); err != nil {
@@ -108,14 +108,14 @@ func expectUntouched(t *testing.T, d *demo, running *cluster.Instance, out *byte
 	out.Reset()
 }
 
-// expectFailure wants everything said that helps.
+// expectFailure expects that the error contains all useful details.
 func expectFailure(t *testing.T, err error) {
 	t.Helper()
 	if err == nil {
 		t.Fatal("a server whose image cannot be pulled counts as ready")
 	}
 	expectContains(t, "failure", err.Error(), "not ready: after 15s", "MLflow mlflow: Available is False, MigrationRunning",
-		"MLflow         mlflow   Progressing       True", "MLflowConfig   mlflow   ReferencesReady   False", // its Secret does not matter here
+		"MLflow         mlflow   Progressing       True", "MLflowConfig   mlflow   ReferencesReady   False", // its missing Secret is irrelevant here
 		`Pending   0/1     image "testcluster.invalid/image-pull:1"`, "The manager runs, pid", "manager.log:",
 		"left running for inspection; `make demo-down` ends it", "export KUBECONFIG=")
 	if strings.Contains(err.Error(), "MLflowConfig opendatahub/mlflow:") {
@@ -123,7 +123,7 @@ func expectFailure(t *testing.T, err error) {
 	}
 }
 
-// expectTroubleTold interrupts a wait, and lets the manager of a running demo end.
+// expectTroubleTold expects errors after an interrupted wait and after the end of the manager.
 func expectTroubleTold(t *testing.T, d *demo, instance *cluster.Instance) {
 	t.Helper()
 	config, err := instance.Config()
@@ -139,7 +139,7 @@ func expectTroubleTold(t *testing.T, d *demo, instance *cluster.Instance) {
 	}
 	for _, sample := range w.samples {
 		if sample.GetKind() == "MLflowConfig" {
-			sample.SetNamespace("nowhere") // a sample that was never applied
+			sample.SetNamespace("nowhere") // this sample is never applied
 		}
 	}
 	interrupted, cancel := context.WithCancel(t.Context())
@@ -161,7 +161,7 @@ func expectContains(t *testing.T, what, text string, parts ...string) {
 	}
 }
 
-// runAsTold runs a recommended command, which says something of MLflow.
+// runAsTold runs a recommended command, whose output must contain mlflow.
 func runAsTold(t *testing.T, name, command string) {
 	t.Helper()
 	if output := shell(t, name, command); !strings.Contains(string(output), "mlflow") {
@@ -169,7 +169,7 @@ func runAsTold(t *testing.T, name, command string) {
 	}
 }
 
-// shell runs a command in a shell that was set up as the demo says, and returns its standard output. A command that fails fails the
+// shell runs a command with the environment that the demo prints, and returns its standard output. A failing command fails the
 // test.
 func shell(t *testing.T, name, command string) []byte {
 	t.Helper()

@@ -18,10 +18,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// countMade counts, by kind, the objects in the whole cluster that the operator has written.
+// countMade counts the objects in the cluster that the operator has created, by kind.
 func countMade(ctx context.Context, config *rest.Config) (map[string]int, error) {
 	config = rest.CopyConfig(config)
-	config.WarningHandler = rest.NoWarnings{} // asking for every kind meets deprecated ones
+	config.WarningHandler = rest.NoWarnings{} // deprecated APIs are listed too
 	finder, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("creating a client: %w", err)
@@ -49,7 +49,7 @@ func countMade(ctx context.Context, config *rest.Config) (map[string]int, error)
 	return count(made), nil
 }
 
-// count leaves out what the operator has not written itself, and objects that were listed before in another API group.
+// count ignores objects that the operator has not applied itself, and objects that another API group also lists.
 func count(made map[string][]metav1.PartialObjectMetadata) map[string]int {
 	counts, seen := map[string]int{}, map[types.UID]bool{}
 	for kind, objects := range made {
@@ -64,21 +64,20 @@ func count(made map[string][]metav1.PartialObjectMetadata) map[string]int {
 	return counts
 }
 
-// applied tells objects that the operator has written from those that controllers of Kubernetes derive from them, labels
-// included, such as EndpointSlices: only the operator uses server-side apply.
+// applied distinguishes objects of the operator from objects that controllers of Kubernetes derive from them with their labels,
+// such as EndpointSlices: only the operator uses server-side apply.
 func applied(fields []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(fields, func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Operation == metav1.ManagedFieldsOperationApply
 	})
 }
 
-// listable returns the resources that can be listed, with their kinds.
 func listable(lists []*metav1.APIResourceList) map[schema.GroupVersionResource]string {
 	resources := map[schema.GroupVersionResource]string{}
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
-			continue // no version that a request could name
+			continue // not a valid version
 		}
 		for _, resource := range list.APIResources {
 			if slices.Contains(resource.Verbs, "list") {
@@ -89,7 +88,7 @@ func listable(lists []*metav1.APIResourceList) map[schema.GroupVersionResource]s
 	return resources
 }
 
-// describeCounts is one line: the total, and how many of each kind.
+// describeCounts returns the total and the number of objects of each kind, in one line.
 func describeCounts(counts map[string]int) string {
 	total := 0
 	var parts []string

@@ -7,19 +7,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// kind says how a kind of sample is treated.
+// kind describes the readiness of a kind of sample.
 type kind struct {
-	// ready is the condition that is True when an object is ready; empty for kinds without a status, which are ready
-	// when they exist.
+	// ready is the condition that is True when an object is ready; "" for kinds without a status, which are ready when they exist.
 	ready string
-	// flag is the field of the status that is true when an object of a kind without conditions is ready.
+	// flag is the status field that is true when an object of a kind without conditions is ready.
 	flag string
 }
 
-// meshGroup is the group of runtimes and models.
+// meshGroup is the API group of runtimes and models.
 const meshGroup = "serving.kserve.io"
 
-// kinds lists every kind that may stand in config/samples.
+// kinds lists every kind that config/samples may contain.
 var kinds = map[schema.GroupKind]kind{
 	{Kind: "Namespace"}: {},
 	{Kind: "Secret"}:    {},
@@ -41,17 +40,17 @@ var kinds = map[schema.GroupKind]kind{
 	rayCluster: {ready: "RayClusterProvisioned"},
 }
 
-// catalog is the kind whose server cannot be built from modules, so that it has no pods on a real node.
+// catalog is the kind whose server cannot be built from Go modules, so that it is left out on a real node.
 var catalog = schema.GroupKind{Group: "aihub.opendatahub.io", Kind: "Catalog"}
 
-// rayCluster is the kind that needs the operator of KubeRay.
+// rayCluster is the kind that requires KubeRay.
 var rayCluster = schema.GroupKind{Group: "ray.io", Kind: "RayCluster"}
 
 func isRay(sample *unstructured.Unstructured) bool {
 	return sample.GroupVersionKind().GroupKind() == rayCluster
 }
 
-// checkKinds refuses samples whose readiness is unknown.
+// checkKinds returns an error for samples of kinds without a readiness rule.
 func checkKinds(samples []*unstructured.Unstructured) error {
 	for _, sample := range samples {
 		group := sample.GroupVersionKind().GroupKind()
@@ -62,7 +61,7 @@ func checkKinds(samples []*unstructured.Unstructured) error {
 	return nil
 }
 
-// nextCommands are worth trying when everything is ready; each ends by itself.
+// nextCommands returns commands to try in a ready demo; each terminates on its own.
 func nextCommands(namespace string, real bool) []string {
 	servers := "modelregistry,catalogs.aihub.opendatahub.io,predictor,inferenceservice,deployment"
 	if real {

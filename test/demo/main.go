@@ -1,17 +1,16 @@
-// Command demo shows the operator at work: a real control plane on loopback, the manager as a process beside it with
-// exactly the rights that it ships, and the custom resources of config/samples, waited for until they are ready. The manager's
-// Deployment is there too, with what the process runs with; its pod only is a placeholder for it.
+// Command demo shows the operator with a real control plane on loopback, the manager as a process with exactly the shipped permissions, and
+// the custom resources of config/samples, and waits until they are ready. The manager's Deployment has the settings of the process; its pod
+// is only a placeholder for it.
 //
-// On a real node, see package node, the manager and all that it makes are pods that run, and browsers on this machine can open the
-// pages of MLflow and Ray.
+// On a real node, see package node, the manager and its operands run as pods, and browsers on this machine can open the pages of MLflow
+// and Ray.
 //
-//	demo up           start it all, and leave it running
+//	demo up           start the demo, and leave it running
 //	demo up --real    start it on a real node
-//	demo up --force   end a running demo first
-//	demo down         end it
+//	demo up --force   stop a running demo first
+//	demo down         stop it
 //
-// A new component joins by its samples. When they are ready stands in one table,
-// see kinds.go.
+// Samples of a new component need a readiness rule in the table in kinds.go.
 package main
 
 import (
@@ -33,25 +32,25 @@ import (
 const (
 	instanceName = "demo"
 	samplesDir   = "config/samples"
-	// forceFlag replaces a demo that is running.
+	// forceFlag replaces a running demo.
 	forceFlag = "--force"
-	// patience with the samples. Pods start within a second here, so whatever takes longer is not going to come.
+	// patience limits the wait for the samples. Pods start within a second here, so a longer wait would not help.
 	patience = 2 * time.Minute
 )
 
 var errUsage = errors.New("usage: demo up [--real] [--force] | demo down")
 
-// demo is one demo with everything it depends on.
+// demo holds the options of a demo.
 type demo struct {
 	name    string // of the instance
 	samples string // kustomization of the custom resources, below the root of the checkout
-	real    bool   // pods run
-	force   bool   // a running demo is ended first
-	// ephemeral ties the control plane to this process; tests use it so that nothing outlives them.
+	real    bool   // pods run on a real node
+	force   bool   // a running demo is stopped first
+	// ephemeral ties the control plane to this process, so that it does not outlive a test.
 	ephemeral bool
 	patience  time.Duration
 	clock     clock.PassiveClock
-	// out gets the result, progress everything on the way to it.
+	// out receives the result, progress all other output.
 	out, progress io.Writer
 	began         time.Time
 }
@@ -96,7 +95,7 @@ func (d *demo) run(ctx context.Context, args []string) error {
 	return p.remember()
 }
 
-// down ends the control plane and the manager, and removes all that they have written.
+// down stops the control plane and the manager, and deletes their files.
 func (d *demo) down(ctx context.Context) error {
 	instance, err := cluster.Open(d.name)
 	if errors.Is(err, cluster.ErrNotFound) {
@@ -114,15 +113,13 @@ func (d *demo) down(ctx context.Context) error {
 	return nil
 }
 
-// stepCount is how many steps a demo takes.
+// stepCount is the number of steps.
 const stepCount = 8
 
-// step reports which step begins.
 func (d *demo) step(number int, format string, args ...any) {
 	d.say("step %d of %d: %s", number, stepCount, fmt.Sprintf(format, args...))
 }
 
-// say reports what continues.
 func (d *demo) say(format string, args ...any) {
 	fmt.Fprintf(d.progress, format+"\n", args...)
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
 )
 
-// standin is the name of the process that is a placeholder for the routing layers of ModelMesh.
+// standin is the process name of the fake routing layer of ModelMesh.
 const standin = "modelmesh-standin"
 
-// storageEntry is an object store that does not exist.
+// storageEntry is the connection to an object store that does not exist.
 const storageEntry = `{"type": "s3", "access_key_id": "none", "secret_access_key": "none", "endpoint_url": "http://minio.invalid:9000", "default_bucket": "modelmesh-example-models"}`
 
 // needsMesh reports whether a sample is for ModelMesh.
@@ -32,8 +32,8 @@ func isMesh(sample *unstructured.Unstructured) bool {
 	return sample.GroupVersionKind().Group == meshGroup
 }
 
-// startMesh runs what models need, since no pod runs here: the CRDs of KServe, an etcd, the storage that samples name, and a fake of the routing layer that runtime
-// pods would have. It returns the variables by which the manager reaches that.
+// startMesh installs the dependencies of models, since no pods run here: the CRDs of KServe, an etcd, the storage of the samples,
+// and the fake routing layer. It returns the variables that direct the manager to the fake.
 func (d *demo) startMesh(ctx context.Context, w *environment) ([]string, error) {
 	config, err := w.instance.Config()
 	if err != nil {
@@ -52,7 +52,7 @@ func (d *demo) startMesh(ctx context.Context, w *environment) ([]string, error) 
 	}
 	secrets := []*corev1.Secret{
 		{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "model-serving-etcd"}, Data: data},
-		// The storage that samples name. No user fetches a model here.
+		// The storage of the samples; no model is downloaded here.
 		{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "storage-config"}, StringData: map[string]string{"localMinIO": storageEntry}},
 	}
 	writer, err := client.New(config, client.Options{})

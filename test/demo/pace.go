@@ -18,26 +18,26 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// Kinds of runs, which take very different times.
+// Kinds of runs, which take very different times:
 const (
-	ready      = "ready" // every program exists
+	ready      = "ready" // all programs are built
 	compiled   = "compiled"
 	downloaded = "downloaded"
 )
 
-// measured is the record of a run that compiled everything on a machine with two cores: what [pace.remember] wrote there.
+// measured is the record, written by [pace.remember], of a run that compiled all programs on a machine with two cores.
 //
 //go:embed pace.json
 var measured []byte
 
-// mark is a line of progress, and when it came.
+// mark is a line of progress with its time.
 type mark struct {
 	Line string
 	At   time.Duration
 }
 
-// pace writes lines of progress with the time since the start. To each it adds the share of the time that the same kind of run
-// took until the same line, and how long the rest took.
+// pace writes lines of progress with the time since the start. It adds the share of the time until the same line in an earlier
+// run of the kind, and the time of the rest.
 type pace struct {
 	mutex sync.Mutex
 	out   io.Writer
@@ -46,15 +46,15 @@ type pace struct {
 
 	kind  string
 	known []mark // lines of an earlier run
-	where string // that was
-	at    int    // last of known that has come
+	where string // on which machine
+	at    int    // index of the last reached line of known
 	since time.Duration
 	seen  []mark
 }
 
 var timeAhead = regexp.MustCompile(`^\[ *[0-9a-z.]+\] `)
 
-// noMark are lines that come in each run at different times.
+// noMark matches lines that appear at different times in each run.
 var noMark = regexp.MustCompile(`^still |\d of \d+ MB$`)
 
 func (p *pace) Write(text []byte) (int, error) {
@@ -71,7 +71,7 @@ func (p *pace) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// pass takes note of a line. The first about a download or the compiler decides what kind of run this is.
+// pass records a line. The first line about a download or the compiler determines the kind of run.
 func (p *pace) pass(line string, elapsed time.Duration) {
 	kind := p.kind
 	switch {
@@ -95,7 +95,7 @@ func (p *pace) pass(line string, elapsed time.Duration) {
 	}
 }
 
-// rest describes what is to come. Between two known lines the share grows with the time.
+// rest returns the remaining share and time. Between two known lines the share grows with time.
 func (p *pace) rest(elapsed time.Duration) string {
 	if p.at+1 >= len(p.known) {
 		return ""
@@ -105,7 +105,7 @@ func (p *pace) rest(elapsed time.Duration) string {
 	return fmt.Sprintf(" (%d%% done, the rest took %s %s)", 100*reached/end, (end - reached).Round(time.Second), p.where)
 }
 
-// recall returns the marks of the last run of a kind, and where that was.
+// recall returns the marks of the last run of a kind, and on which machine it ran.
 func recall(kind string) (marks []mark, where string) {
 	where = "here"
 	file, err := paceFile(kind)
@@ -124,7 +124,7 @@ func recall(kind string) (marks []mark, where string) {
 	return marks, where
 }
 
-// remember keeps the marks of a run that has come to its end.
+// remember stores the marks of a completed run.
 func (p *pace) remember() error {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

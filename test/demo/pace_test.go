@@ -23,7 +23,7 @@ func TestPace(t *testing.T) {
 		}
 		return p, out.String()
 	}
-	// The kind has not run here, so nothing is known of it.
+	// This kind of run has not been recorded yet.
 	first, _ := run("step 1", "downloading a, 3 MB", "downloading a: 1 of 3 MB", "step 2", "pid 17", "the end")
 	if err := first.remember(); err != nil {
 		t.Fatal(err)

@@ -26,9 +26,9 @@ import (
 )
 
 const (
-	// pageTimeout is how long a gateway may take until it leads to its server.
+	// pageTimeout bounds the time until a gateway reaches its server.
 	pageTimeout = time.Minute
-	// createToken prints a token of the user; the namespace is left open.
+	// createToken is the command that prints a token of the user, for a namespace.
 	createToken = "kubectl -n %s create token demo --duration=8h"
 	mlflowPath  = "/mlflow"
 	pages       = 2  // that the demo opens
@@ -38,15 +38,15 @@ const (
 //go:embed user.yaml
 var demoUser string
 
-// webServer is one with pages, which wants a token.
+// webServer is a server with web pages that requires a token.
 type webServer struct {
 	name, service, secret string
-	// start is a path that answers 200.
+	// start is a path with the response 200.
 	start string
 	url   string // of its gateway
 }
 
-// openPages starts a gateway on loopback for each server with pages, and describes how to use them.
+// openPages starts a gateway on loopback for each web server, and describes how to use them.
 func (d *demo) openPages(ctx context.Context, w *environment) (string, error) {
 	if _, err := w.instance.Kubectl(ctx, demoUser, "-n", w.namespace, "apply", "-f", "-"); err != nil {
 		return "", err
@@ -86,7 +86,7 @@ func (d *demo) openPages(ctx context.Context, w *environment) (string, error) {
 		servers[0].url, mlflowPath, experiment, run, w.namespace, servers[1].url, w.namespace), nil
 }
 
-// rayNames are those of the objects around the RayCluster among the samples.
+// rayNames returns the names of the children of the RayCluster among the samples.
 func (w *environment) rayNames(ctx context.Context) (raycluster.Names, error) {
 	at := slices.IndexFunc(w.samples, isRay)
 	if at < 0 {
@@ -99,7 +99,7 @@ func (w *environment) rayNames(ctx context.Context) (raycluster.Names, error) {
 	return raycluster.View(live.Object).Names(), nil
 }
 
-// openServer starts a gateway in the network of the cluster; its port is one of the machine too.
+// openServer starts a gateway, which listens on a port of the machine, in the network of the cluster.
 func (w *environment) openServer(ctx context.Context, server *webServer, gateway string, port int) error {
 	var service corev1.Service
 	if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: server.service}, &service); err != nil {
@@ -122,7 +122,7 @@ func (w *environment) openServer(ctx context.Context, server *webServer, gateway
 	return err
 }
 
-// await returns when the server answers through its gateway.
+// await waits until the server responds through its gateway.
 func (s *webServer) await(ctx context.Context, token string) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, readyPoll, pageTimeout, true, func(ctx context.Context) (bool, error) {
@@ -135,7 +135,7 @@ func (s *webServer) await(ctx context.Context, token string) error {
 	return nil
 }
 
-// send returns the content of the answer to a request, which is an error unless it is 200.
+// send returns the body of the response, or an error unless the status is 200.
 func send(ctx context.Context, method, url, token string, headers map[string]string, body []byte) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
@@ -149,7 +149,7 @@ func send(ctx context.Context, method, url, token string, headers map[string]str
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = response.Body.Close() }() // read only
+	defer func() { _ = response.Body.Close() }() // the body is only read
 	content, err := io.ReadAll(response.Body)
 	if err == nil && response.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%s %s: %s: %s", method, url, response.Status, content)
@@ -157,10 +157,10 @@ func send(ctx context.Context, method, url, token string, headers map[string]str
 	return content, err
 }
 
-// mlflowClient uses the REST API of MLflow.
+// mlflowClient calls the REST API of MLflow.
 type mlflowClient struct{ url, token, workspace string }
 
-// post decodes the answer into something, if that is not nil.
+// post decodes the response into a value, unless it is nil.
 func (m mlflowClient) post(ctx context.Context, path string, body map[string]any, into any) error {
 	content, err := json.Marshal(body)
 	if err != nil {
@@ -174,7 +174,7 @@ func (m mlflowClient) post(ctx context.Context, path string, body map[string]any
 	return json.Unmarshal(answer, into)
 }
 
-// logRun makes something to look at.
+// logRun creates an experiment with a finished run.
 func (m mlflowClient) logRun(ctx context.Context, now time.Time) (experiment, run string, err error) {
 	var made struct {
 		ID  string `json:"experiment_id"`
@@ -202,7 +202,7 @@ func (m mlflowClient) logRun(ctx context.Context, now time.Time) (experiment, ru
 	return made.ID, made.Run.Info.ID, m.post(ctx, "runs/update", finish, nil)
 }
 
-// curves are metrics that look as those of a training do.
+// curves returns metrics like those of a training.
 func curves(began int64) []any {
 	var metrics []any
 	for step := range steps {

@@ -22,7 +22,7 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// server is an MLflow of generation 2 with a status.
+// server returns an MLflow of generation 2 with a status.
 func server(status map[string]any) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "mlflow.opendatahub.io/v1", "kind": "MLflow",

@@ -21,11 +21,11 @@ const readyPoll = 200 * time.Millisecond
 
 var errManagerEnded = errors.New("the manager has ended")
 
-// problem is an object that is not as it should be.
+// problem is an object that is not ready, with the reason.
 type problem struct{ object, cause string }
 
-// await returns when every sample and every Deployment made for them is ready, and reports each. The error of a wait
-// in vain tells all that is known.
+// await waits until all samples and all Deployments of the manager are ready, and reports each. Its error contains all available
+// details.
 func (d *demo) await(ctx context.Context, w *environment) error {
 	err := wait.PollUntilContextTimeout(ctx, readyPoll, d.patience, true, func(ctx context.Context) (bool, error) {
 		if !w.managerRuns() {
@@ -40,14 +40,14 @@ func (d *demo) await(ctx context.Context, w *environment) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		cause = fmt.Sprintf("after %s", d.patience)
 	}
-	// The end of the wait may have cut the last check short, so everything is checked once more, even when interrupted.
+	// The timeout may have interrupted the last check, so all objects are checked again, even after an interrupt.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), inspectTimeout)
 	defer cancel()
 	return d.inspect(ctx, w, cause, d.check(ctx, w))
 }
 
-// check returns what is not ready, and reports what has become so. Deployments are of interest once the samples are
-// ready: they then show that the statuses tell the truth.
+// check returns objects that are not ready, and reports newly ready ones. Deployments are checked only after the samples: they
+// confirm the statuses.
 func (d *demo) check(ctx context.Context, w *environment) []problem {
 	var problems []problem
 	note := func(object string, state verdict) {
@@ -78,7 +78,7 @@ func (d *demo) check(ctx context.Context, w *environment) []problem {
 	return problems
 }
 
-// judgeSample reads a sample as it is now. One that cannot be read is not ready.
+// judgeSample reads a sample. An unreadable sample is not ready.
 func (w *environment) judgeSample(ctx context.Context, sample *unstructured.Unstructured) verdict {
 	live := blank(sample)
 	if err := w.client.Get(ctx, client.ObjectKeyFromObject(sample), live); err != nil {
@@ -91,14 +91,14 @@ func (w *environment) judgeSample(ctx context.Context, sample *unstructured.Unst
 	return state
 }
 
-// verdict says whether an object is ready, and why in the words of its status.
+// verdict holds whether an object is ready, and the details of its status.
 type verdict struct {
 	ready bool
 	text  string
 }
 
-// judge looks whether a condition is True for the present generation of an object. A kind with neither condition nor flag asks for
-// no more than that the object exists.
+// Returns whether the condition is True for the current generation. An object of a kind with neither condition nor flag is ready
+// when it exists.
 func judge(live *unstructured.Unstructured, of kind) (verdict, error) {
 	condition := of.ready
 	switch {
@@ -129,7 +129,7 @@ func judge(live *unstructured.Unstructured, of kind) (verdict, error) {
 	return verdict{ready: found.Status == metav1.ConditionTrue, text: text}, nil
 }
 
-// status is what the statuses of all our kinds have in common.
+// status holds the common status fields of our kinds.
 type status struct {
 	ObservedGeneration int64              `json:"observedGeneration"`
 	Conditions         []metav1.Condition `json:"conditions"`
@@ -145,7 +145,7 @@ func readStatus(live *unstructured.Unstructured) (status, error) {
 	return whole.Status, nil
 }
 
-// blank is an object to read a live one into.
+// blank returns an empty object of the same kind.
 func blank(of *unstructured.Unstructured) *unstructured.Unstructured {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(of.GroupVersionKind())

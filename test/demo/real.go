@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// realFlag asks for pods that run.
+	// realFlag runs the pods on a real node.
 	realFlag = "--real"
-	// realPatience with samples whose images are unpacked first.
+	// realPatience limits the wait for samples, including the time to unpack images.
 	realPatience = 10 * time.Minute
 
 	kubeRayNamespace, kubeRayDeployment = "default", "kuberay-operator"
 )
 
-// wantedSamples reads the samples. A real node gets no models and no catalog: the routing layer of ModelMesh and the server of the
-// catalog exist as images only.
+// wantedSamples returns the samples; for a real node without models and catalogs, because the routing layer of ModelMesh and the
+// server of the catalog are available only as images.
 func (d *demo) wantedSamples() ([]*unstructured.Unstructured, error) {
 	samples, err := readSamples(d.samples)
 	if err != nil || !d.real {
@@ -35,7 +35,7 @@ func (d *demo) wantedSamples() ([]*unstructured.Unstructured, error) {
 	}), nil
 }
 
-// installPods runs the operator and KubeRay as pods, from their own manifests.
+// installPods runs the operator and KubeRay as pods from their own manifests.
 func (d *demo) installPods(ctx context.Context, w *environment) error {
 	store, err := w.instance.Images()
 	if err != nil {
@@ -81,10 +81,10 @@ func (d *demo) installPods(ctx context.Context, w *environment) error {
 	return nil
 }
 
-// managerRuns reports whether the process of the manager, if it is one, still runs.
+// managerRuns reports whether the manager's process is running; true for a pod.
 func (w *environment) managerRuns() bool { return w.manager == nil || w.manager.Running() }
 
-// describeManager reports how the manager is, and the end of its log with the name of that.
+// describeManager returns the state of the manager, and the name and the end of its log.
 func (w *environment) describeManager(ctx context.Context) (state, log, end string) {
 	if w.manager == nil {
 		const deployment = "deployment/" + operator.PodDeployment
@@ -104,7 +104,7 @@ func (w *environment) describeManager(ctx context.Context) (state, log, end stri
 	return state, w.manager.Log, w.manager.LogTail()
 }
 
-// whereManagerIs is a sentence about the manager of a demo that is ready.
+// whereManagerIs returns a sentence about the manager of a ready demo.
 func (w *environment) whereManagerIs() string {
 	if w.manager == nil {
 		return fmt.Sprintf("The manager is the pod of Deployment %s. All pods run, on a node of their own.", operator.PodDeployment)

@@ -19,8 +19,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/node"
 )
 
-// TestRealDemo runs the demo on a real node: until all is ready, then the pages that it names, with the token that it says how to
-// get, and the commands that it recommends.
+// TestRealDemo runs the demo on a real node until all samples are ready, then opens the pages that it prints, with the token of
+// the printed command, and runs the recommended commands.
 func TestRealDemo(t *testing.T) {
 	var out, progress bytes.Buffer
 	d := &demo{
@@ -51,7 +51,7 @@ func TestRealDemo(t *testing.T) {
 	expectEnd(t, d)
 }
 
-// expectPages opens what a browser would.
+// expectPages requests the pages as a browser does.
 func expectPages(t *testing.T, name, output string) {
 	t.Helper()
 	command := fmt.Sprintf(createToken, "opendatahub")
@@ -78,7 +78,7 @@ func expectPages(t *testing.T, name, output string) {
 	}
 }
 
-// expectEnd ends the demo, of which nothing is left.
+// expectEnd stops the demo and expects that no process or file is left.
 func expectEnd(t *testing.T, d *demo) {
 	t.Helper()
 	instance, err := cluster.Open(d.name)

@@ -22,10 +22,10 @@ const (
 	columnGap      = 3
 )
 
-// row is one condition of one object, or an object without conditions.
+// row is a condition of an object, or an object without conditions.
 type row struct{ kind, name, condition, status, reason, age string }
 
-// rows reads the samples again, as they are now. With an error it returns those that could be read.
+// rows returns the current state of the samples. With an error it returns those that could be read.
 func (w *environment) rows(ctx context.Context, now time.Time) ([]row, error) {
 	var rows []row
 	var errs []error
@@ -46,7 +46,7 @@ func (w *environment) rows(ctx context.Context, now time.Time) ([]row, error) {
 	return rows, errors.Join(errs...)
 }
 
-// rowsOf describes one object. The age is that of the condition's last transition, or of an object without conditions.
+// rowsOf returns the rows of an object. The age is that of the last transition or, without conditions, of the object.
 func rowsOf(live *unstructured.Unstructured, now time.Time) ([]row, error) {
 	state, err := readStatus(live)
 	if err != nil {
@@ -67,7 +67,7 @@ func rowsOf(live *unstructured.Unstructured, now time.Time) ([]row, error) {
 	return rows, nil
 }
 
-// table renders rows with a heading; what a row lacks is a dash.
+// table renders rows with a header; empty cells become dashes.
 func table(rows []row) string {
 	lines := [][]string{{"KIND", "NAME", "CONDITION", "STATUS", "REASON", "AGE"}}
 	for _, r := range rows {
@@ -76,7 +76,7 @@ func table(rows []row) string {
 	return columns(lines)
 }
 
-// columns aligns cells and leaves no blanks at the end of a line.
+// columns aligns cells without trailing spaces.
 func columns(lines [][]string) string {
 	var text strings.Builder
 	aligned := tabwriter.NewWriter(&text, 0, 0, columnGap, ' ', 0)
@@ -92,23 +92,23 @@ func columns(lines [][]string) string {
 			fmt.Fprint(aligned, cell+end)
 		}
 	}
-	_ = aligned.Flush() // a strings.Builder takes everything
+	_ = aligned.Flush() // a strings.Builder returns no errors
 	return text.String()
 }
 
-// failure is all that helps to understand a demo that did not become ready. Its text is for people.
+// failure holds all details about a demo that did not become ready, as a text for users.
 type failure struct {
 	cause    string
 	problems []problem
 	rows     []row
 	pods     []corev1.Pod
-	manager  string // what the manager does
+	manager  string // state of the manager
 	logPath  string
 	logTail  string
-	missing  []error // what could not be found out
+	missing  []error // errors while collecting details
 }
 
-// inspect collects a failure.
+// inspect collects the details of a failure.
 func (d *demo) inspect(ctx context.Context, w *environment, cause string, problems []problem) error {
 	f := &failure{cause: cause, problems: problems}
 	f.manager, f.logPath, f.logTail = w.describeManager(ctx)
@@ -124,7 +124,7 @@ func (d *demo) inspect(ctx context.Context, w *environment, cause string, proble
 	return f
 }
 
-// Error is several paragraphs: what is not ready, the conditions, the pods, the manager.
+// Error returns several paragraphs: unready objects, conditions, pods, manager.
 func (f *failure) Error() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "not ready: %s\n", f.cause)
@@ -139,7 +139,7 @@ func (f *failure) Error() string {
 	return strings.TrimRight(text.String(), "\n")
 }
 
-// podTable shows the state of pods, and what is wrong with them.
+// podTable renders the state and problems of pods.
 func podTable(pods []corev1.Pod) string {
 	if len(pods) == 0 {
 		return "there are none\n"
@@ -165,7 +165,7 @@ func readyContainers(pod *corev1.Pod) int {
 	return ready
 }
 
-// indent moves every line to the right by two blanks and ends the last one.
+// indent indents every line by two spaces and ends the last one.
 func indent(text string) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	return "  " + strings.Join(lines, "\n  ") + "\n"

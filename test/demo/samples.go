@@ -14,13 +14,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 )
 
-// webhookPatience is how long a sample is tried again while a webhook cannot be called.
+// webhookPatience limits the retries of a sample while a webhook is unreachable.
 const webhookPatience = 30 * time.Second
 
-// fieldOwner is the field manager of everything that the demo writes.
+// fieldOwner is the field manager of the demo.
 const fieldOwner = "demo"
 
-// readSamples builds the kustomization of the samples; an empty one is an error.
+// readSamples builds the kustomization of the samples, which must not be empty.
 func readSamples(dir string) ([]*unstructured.Unstructured, error) {
 	samples, err := operator.Kustomize(dir)
 	if err == nil && len(samples) == 0 {
@@ -29,7 +29,7 @@ func readSamples(dir string) ([]*unstructured.Unstructured, error) {
 	return samples, err
 }
 
-// apply writes samples; those that name no namespace and need one go to that of the manager.
+// apply applies samples; namespaced samples without a namespace get that of the manager.
 func (d *demo) apply(ctx context.Context, w *environment, samples []*unstructured.Unstructured) error {
 	var titles []string
 	for _, sample := range samples {
@@ -49,8 +49,8 @@ func (d *demo) apply(ctx context.Context, w *environment, samples []*unstructure
 	return nil
 }
 
-// applyOne writes a sample. A manager that has just got ready needs a moment to tell the API server whom to trust, and until
-// then its webhooks cannot be called.
+// applyOne applies a sample. The API server observes the CA of a new manager with a delay, and cannot call its webhooks until
+// then.
 func (w *environment) applyOne(ctx context.Context, sample *unstructured.Unstructured) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, readyPoll, webhookPatience, true, func(ctx context.Context) (bool, error) {
@@ -67,7 +67,7 @@ func (w *environment) applyOne(ctx context.Context, sample *unstructured.Unstruc
 	return err
 }
 
-// title names an object for people.
+// title returns the name of an object for messages.
 func title(object client.Object) string {
 	name := object.GetName()
 	if namespace := object.GetNamespace(); namespace != "" {

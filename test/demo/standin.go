@@ -15,23 +15,23 @@ import (
 )
 
 const (
-	// managerContainer is the name of the container in which the manager runs.
+	// managerContainer is the name of the manager's container.
 	managerContainer = "manager"
-	// metricsLabel marks the Service in front of the manager's metrics.
+	// metricsLabel selects the Service of the manager's metrics.
 	metricsLabel = "platform.opendatahub.io/metrics"
 
 	descriptionAnnotation = "kubernetes.io/description"
 	description           = "Placeholder for the manager, which runs as a process beside the control plane with these arguments and variables."
 )
 
-// managerIndex is the position of the manager's container; negative when there is none.
+// managerIndex returns the index of the manager's container, negative if the Deployment has none.
 func managerIndex(deployment *appsv1.Deployment) int {
 	return slices.IndexFunc(deployment.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == managerContainer })
 }
 
-// fake is the Deployment of the manager with what the process really runs with: a client that looks for the manager in the cluster, as
-// kubectl odh does, finds its settings there. Its pod is played by kwok and does nothing, so nothing listens in it and no client
-// probes it. Of the process's variables the path of its kubeconfig is no setting, and its namespace stands in the Deployment already.
+// fake returns the manager's Deployment with the settings of the process, for clients such as kubectl odh that read the settings
+// from the cluster. Its pod, simulated by kwok, listens on no port and gets no probes. The kubeconfig is not a setting, and the
+// namespace is already that of the Deployment.
 func fake(shipped *appsv1.Deployment, args, env []string) *appsv1.Deployment {
 	deployment := shipped.DeepCopy()
 	for _, annotated := range []*map[string]string{&deployment.Annotations, &deployment.Spec.Template.Annotations} {
@@ -54,8 +54,8 @@ func fake(shipped *appsv1.Deployment, args, env []string) *appsv1.Deployment {
 	return deployment
 }
 
-// routeMetrics leads the Service of the manager's metrics to the process on a port of this machine, as is done for webhooks: else it
-// would lead to the pod that stands in.
+// routeMetrics points the Service of the manager's metrics at the process on a port of this machine, as for webhooks, instead of
+// the placeholder pod.
 func routeMetrics(objects []*unstructured.Unstructured, port int64) {
 	for _, object := range objects {
 		if object.GetKind() == "Service" && object.GetLabels()[metricsLabel] == "true" {
@@ -67,7 +67,7 @@ func routeMetrics(objects []*unstructured.Unstructured, port int64) {
 	}
 }
 
-// createFake makes the Deployment that is a placeholder for the manager.
+// createFake creates the placeholder Deployment of the manager.
 func (d *demo) createFake(ctx context.Context, w *environment, deployment *appsv1.Deployment) error {
 	config, err := w.instance.Config()
 	if err != nil {
@@ -85,7 +85,7 @@ func (d *demo) createFake(ctx context.Context, w *environment, deployment *appsv
 	return nil
 }
 
-// judgeFake reports whether the pod that is a placeholder for the manager counts as ready.
+// judgeFake reports whether the placeholder Deployment is rolled out.
 func (w *environment) judgeFake(ctx context.Context) verdict {
 	live := &appsv1.Deployment{}
 	if err := w.client.Get(ctx, client.ObjectKeyFromObject(w.fake), live); err != nil {
@@ -94,7 +94,6 @@ func (w *environment) judgeFake(ctx context.Context) verdict {
 	return rolledOut(live)
 }
 
-// rolledOut judges a Deployment.
 func rolledOut(deployment *appsv1.Deployment) verdict {
 	state := conditions.Rollout(deployment)
 	return verdict{state.Ready, fmt.Sprintf("%d/%d replicas ready, %s", state.ReadyReplicas, state.Desired, state.Message)}

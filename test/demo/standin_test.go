@@ -66,7 +66,7 @@ func TestRouteMetrics(t *testing.T) {
 	}
 }
 
-// expectManagerKnown wants kubectl odh to know the manager that runs as a process, and to find nothing wrong.
+// expectManagerKnown expects that kubectl odh finds the manager that runs as a process, and no problem.
 func expectManagerKnown(t *testing.T, name string) {
 	t.Helper()
 	var report struct {
@@ -106,8 +106,8 @@ func expectManagerKnown(t *testing.T, name string) {
 	}
 }
 
-// expectServicesOfTheProcess wants the Services of the manager to lead to the process, and none to the pod that is a placeholder for it, which
-// also does not lead.
+// expectServicesOfTheProcess expects that the Services of the manager point at the process, and that the placeholder pod neither
+// receives their traffic nor holds the Lease.
 func expectServicesOfTheProcess(t *testing.T, instance *cluster.Instance) {
 	t.Helper()
 	name := instance.Name

@@ -22,21 +22,21 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/node"
 )
 
-// environment is a running demo.
+// environment holds the control plane and the objects of a running demo.
 type environment struct {
 	instance  *cluster.Instance
-	namespace string // of the manager and of what it runs
+	namespace string // of the manager and its operands
 	client    client.Client
-	manager   *cluster.Process   // nil where it is a pod
-	fake      *appsv1.Deployment // nil before the manager runs, and where it is a pod
+	manager   *cluster.Process   // nil if it runs as a pod
+	fake      *appsv1.Deployment // nil before the manager runs, and if it runs as a pod
 	samples   []*unstructured.Unstructured
-	reported  map[string]bool // what has been ready
-	// background is what is built or started meanwhile.
+	reported  map[string]bool // objects reported as ready
+	// background tracks concurrent builds and starts.
 	background sync.WaitGroup
 }
 
-// up starts the demo and returns when every sample is ready. What failed after the control plane has started stays for
-// inspection, and the error says how to look at it and how to end it.
+// up starts the demo and waits until all samples are ready. After a failure the control plane keeps running for inspection, and
+// the error explains how to reach and how to stop it.
 func (d *demo) up(ctx context.Context) error {
 	if d.real {
 		if err := node.Check(); err != nil {
@@ -47,8 +47,8 @@ func (d *demo) up(ctx context.Context) error {
 		d.alreadyRunning(previous)
 		return nil
 	}
-	log.SetLogger(logr.Discard())      // else the client complains after half a minute
-	d.step(1, "reading %s", d.samples) // the first time this builds kustomize
+	log.SetLogger(logr.Discard())      // otherwise controller-runtime logs a warning after 30 seconds
+	d.step(1, "reading %s", d.samples) // the first run builds kustomize
 	samples, err := d.wantedSamples()
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (d *demo) up(ctx context.Context) error {
 	w := &environment{reported: map[string]bool{}}
 	defer w.background.Wait()
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // what is still being built
+	defer cancel() // stops running builds
 	options := cluster.Options{Name: d.name, Platform: cluster.Plain, Ephemeral: d.ephemeral, Published: true, Progress: d.progress}
 	if d.real {
 		options.Platform, options.Real, options.Ports = cluster.Bare, true, pages
@@ -82,14 +82,14 @@ func (d *demo) up(ctx context.Context) error {
 	return nil
 }
 
-// alreadyRunning reports how to reach a demo that may still be in use, and changes nothing.
+// alreadyRunning reports how to reach a demo that may still be in use, without changes.
 func (d *demo) alreadyRunning(running *cluster.Instance) {
 	fmt.Fprintf(d.out, "A demo is running already; nothing was changed.\n\n%s\n`make demo FORCE=1` replaces it with a new one from this checkout; `make demo-down` ends it.\n",
 		access(running.Kubeconfig(), tools(running)))
 }
 
-// endPrevious makes room: CRDs, roles and manager of an older demo may be those of an older checkout, and starting again
-// takes no longer than bringing them up to date.
+// endPrevious stops an earlier demo: its CRDs, roles and manager may be from another checkout, and an update would take as long
+// as a new start.
 func (d *demo) endPrevious(ctx context.Context) error {
 	previous, err := cluster.Open(d.name)
 	if errors.Is(err, cluster.ErrNotFound) {
@@ -106,7 +106,7 @@ func (d *demo) endPrevious(ctx context.Context) error {
 	return previous.Stop(ctx)
 }
 
-// fill brings operator and samples into a fresh control plane, and reports.
+// fill installs the operator and the samples in a new control plane, and prints the report.
 func (d *demo) fill(ctx context.Context, w *environment, samples []*unstructured.Unstructured) error {
 	config, err := w.instance.Config()
 	if err != nil {
@@ -133,7 +133,7 @@ func (d *demo) fill(ctx context.Context, w *environment, samples []*unstructured
 	return d.report(ctx, w)
 }
 
-// runPods runs everything as pods.
+// runPods runs the operator, KubeRay and all operands as pods.
 func (d *demo) runPods(ctx context.Context, w *environment, samples []*unstructured.Unstructured) error {
 	if err := w.instance.Finish(ctx); err != nil {
 		return err
@@ -149,8 +149,8 @@ func (d *demo) runPods(ctx context.Context, w *environment, samples []*unstructu
 	return d.applyAndAwait(ctx, w, samples)
 }
 
-// runProcesses installs the manager while controllers and kubelets are still being built. What the first samples do not need comes
-// last: the commands for the user, and KubeRay, which shares nothing with the other programs.
+// runProcesses installs the manager while controllers and kubelets are being built. Programs that the first samples do not
+// require are built last: the commands for the user, and KubeRay.
 func (d *demo) runProcesses(ctx context.Context, w *environment, samples []*unstructured.Unstructured) error {
 	finished, built := make(chan error, 1), make(chan error, 1)
 	w.background.Go(func() { finished <- w.instance.Finish(ctx) })
@@ -172,7 +172,7 @@ func (d *demo) runProcesses(ctx context.Context, w *environment, samples []*unst
 	return d.applyAndAwait(ctx, w, last)
 }
 
-// finish builds what the first samples do not need.
+// finish builds the programs that the first samples do not require.
 func (d *demo) finish(ctx context.Context, w *environment, ray bool) error {
 	if err := d.installTools(ctx, w.instance); err != nil || !ray {
 		return err
@@ -185,8 +185,8 @@ func (d *demo) finish(ctx context.Context, w *environment, ray bool) error {
 	return nil
 }
 
-// buildAhead builds what needs no control plane while that is being downloaded or built. An error comes again when
-// the program is needed.
+// buildAhead builds programs that require no control plane while the control plane is built. Errors are ignored, as the later
+// build repeats them.
 func (d *demo) buildAhead(ctx context.Context, samples []*unstructured.Unstructured) {
 	_, _ = operator.Build(ctx, d.progress)
 	if needsMesh(samples) {
@@ -197,7 +197,7 @@ func (d *demo) buildAhead(ctx context.Context, samples []*unstructured.Unstructu
 	}
 }
 
-// applyAndAwait brings further samples up.
+// applyAndAwait applies further samples and waits until they are ready.
 func (d *demo) applyAndAwait(ctx context.Context, w *environment, samples []*unstructured.Unstructured) error {
 	w.samples = append(w.samples, samples...)
 	if err := d.apply(ctx, w, samples); err != nil {
@@ -206,11 +206,11 @@ func (d *demo) applyAndAwait(ctx context.Context, w *environment, samples []*uns
 	return d.await(ctx, w)
 }
 
-// fakePods says what a demo without a real node cannot show, and how to see failures in it.
+// fakePods describes the limits of a demo without a real node, and how to show failures in it.
 const fakePods = "The pods are fake: nothing is pulled, mounted or run, and they become ready whatever they contain. To see how failures are reported, use\n" +
 	"an image of testcluster.invalid, for example testcluster.invalid/image-pull:1, /crash-loop:1, /not-ready:1 or /exit-3:1.\n"
 
-// report shows what there is, and what to do with it.
+// report prints the state of the samples and the next commands.
 func (d *demo) report(ctx context.Context, w *environment) error {
 	var more string
 	var err error
@@ -234,7 +234,7 @@ func (d *demo) report(ctx context.Context, w *environment) error {
 	return nil
 }
 
-// install applies the shipped manifests and runs the manager as they say.
+// install applies the shipped manifests and runs the manager with their settings.
 func (d *demo) install(ctx context.Context, w *environment, mesh bool) error {
 	const manifests = "config/default"
 	d.step(3, "installing %s", manifests)
@@ -279,12 +279,11 @@ func (d *demo) install(ctx context.Context, w *environment, mesh bool) error {
 	return d.createFake(ctx, w, fake(installed.Deployment, manager.Args(), env))
 }
 
-// listeners are the flags whose shipped values are for a pod with an address of its own; beside a control plane on
-// loopback the ports are chosen for us.
+// listeners are the flags whose shipped values require the IP address of a pod; on loopback other ports are chosen.
 var listeners = []string{"--health-probe-bind-address", "--metrics-bind-address", "--webhook-port"}
 
-// settings returns the arguments and the variables of the manager's container, but for its listeners and for variables
-// that a kubelet would fill in.
+// settings returns the arguments and variables of the manager's container, without listeners and without variables that a kubelet
+// resolves.
 func settings(deployment *appsv1.Deployment) (args, env []string) {
 	index := managerIndex(deployment)
 	if index < 0 {
@@ -303,7 +302,7 @@ func settings(deployment *appsv1.Deployment) (args, env []string) {
 	return args, env
 }
 
-// installTools puts kubectl and kubectl-odh into a folder of the instance, under the name by which kubectl finds the plugin.
+// installTools links kubectl and kubectl-odh into a folder of the instance, under the name by which kubectl discovers the plugin.
 func (d *demo) installTools(ctx context.Context, instance *cluster.Instance) error {
 	kubectl, err := instance.Program(ctx, "kubectl")
 	if err != nil {
@@ -323,7 +322,7 @@ func (d *demo) installTools(ctx context.Context, instance *cluster.Instance) err
 
 func toolsDir(instance *cluster.Instance) string { return filepath.Join(instance.Dir(), "tools") }
 
-// tools is the folder with kubectl and its plugin, once they are there.
+// tools returns the folder with kubectl and its plugin, "" before they are built.
 func tools(instance *cluster.Instance) string {
 	dir := toolsDir(instance)
 	if _, err := os.Stat(filepath.Join(dir, "kubectl-odh")); err != nil {
@@ -332,7 +331,7 @@ func tools(instance *cluster.Instance) string {
 	return dir
 }
 
-// access reports how to reach the demo from a shell. What has not been built yet is left out.
+// access returns how to reach the demo from a shell, without the tools until they are built.
 func access(kubeconfig, tools string) string {
 	text := "Reach it with:\n"
 	if tools != "" {

@@ -18,7 +18,7 @@ import (
 
 const (
 	realNode = "node-0"
-	// impatient are annotations of an AppWrapper that is tried again soon.
+	// impatient holds annotations for an AppWrapper with short grace periods.
 	impatient = `  annotations:
     workload.codeflare.dev.appwrapper/admissionGracePeriodDuration: 5s
     workload.codeflare.dev.appwrapper/warmupGracePeriodDuration: 20s
@@ -26,7 +26,7 @@ const (
     workload.codeflare.dev.appwrapper/retryPausePeriodDuration: 1s
     workload.codeflare.dev.appwrapper/forcefulDeletionGracePeriodDuration: 5s
 `
-	// unreachableAt gives a pod no time on a node that does not report.
+	// unreachableAt is a toleration that evicts a pod immediately from an unreachable node.
 	unreachableAt = "tolerations: [{key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 0}]"
 )
 
@@ -45,7 +45,7 @@ func describeLostNodes() {
 			signalKubelet(syscall.SIGCONT)
 			Eventually(ctx, nodeReports).Should(Equal("True"))
 		}, NodeTimeout(podTimeout))
-		// What the controller of nodes would write after its time, without which it would also take the operator's pod for unready.
+		// The node controller would set it after its grace period, and then also mark the pod of the operator unready.
 		report(ctx, realNode, corev1.ConditionUnknown)
 		var aw *v1beta2.AppWrapper
 		Eventually(ctx, func(ctx context.Context) (string, error) {
@@ -97,7 +97,8 @@ func describeLostNodes() {
 	}, SpecTimeout(specTimeout))
 }
 
-// addNode adds a node that nothing runs on until the spec ends. While no node at all reports, pods are not moved.
+// addNode adds an unschedulable Node until the end of the spec: the node controller evicts no pods while all nodes are
+// unreachable.
 func addNode(ctx context.Context) {
 	GinkgoHelper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "elsewhere"}, Spec: corev1.NodeSpec{Unschedulable: true}}
@@ -106,7 +107,7 @@ func addNode(ctx context.Context) {
 	report(ctx, node.Name, corev1.ConditionTrue)
 }
 
-// report says of a node, in place of its kubelet, whether it is ready.
+// report sets the Ready condition of a node, in place of its kubelet.
 func report(ctx context.Context, node string, ready corev1.ConditionStatus) {
 	GinkgoHelper()
 	now := time.Now().UTC().Format(time.RFC3339)
@@ -114,12 +115,12 @@ func report(ctx context.Context, node string, ready corev1.ConditionStatus) {
 		"lastHeartbeatTime": %q, "lastTransitionTime": %q}]}}`, ready, now, now))
 }
 
-// nodeReports says whether the node is ready.
+// nodeReports returns the status of the Ready condition of the node.
 func nodeReports(ctx context.Context) (string, error) {
 	return tryKubectl(ctx, "", "get", "node", realNode, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
 }
 
-// unschedulable tells whether the scheduler has no node for a pod.
+// unschedulable reports whether the scheduler has found no node for a pod.
 func unschedulable(pod *corev1.Pod) bool {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable {

@@ -19,7 +19,7 @@ import (
 //go:embed testdata/pytorch.py
 var pytorchProgram string
 
-// pytorchSample is a sample of a PyTorchJob that runs another command.
+// pytorchSample returns a sample of a PyTorchJob with another command.
 func pytorchSample(file, command string, changes ...string) string {
 	GinkgoHelper()
 	return changedSample(file, append([]string{

@@ -50,7 +50,7 @@ func describeAppWrappers() {
 
 	It("makes room for what is more urgent once its last pod has ended, and runs again afterwards", func(ctx SpecContext) {
 		namespace := queue(ctx, "2")
-		// A shell that is the first process of its container does not listen to SIGTERM.
+		// A shell that runs as process 1 of its container ignores SIGTERM.
 		apply(ctx, namespace, changedSample("appwrapper_deployment.yaml", "terminationGracePeriodSeconds: 0", "terminationGracePeriodSeconds: 5",
 			"sleep 10000", "while :; do sleep 1; done"))
 		podsReady(ctx, namespace, "sample-deployment")
@@ -111,7 +111,7 @@ func describeAppWrappers() {
 		Eventually(ctx, livePods, podTimeout).WithArguments(namespace).Should(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
-	// Nothing reports then that the containers have ended.
+	// Without a kubelet, no status reports the termination of the containers.
 	It("is removed by force when the kubelet is lost", func(ctx SpecContext) {
 		namespace := queue(ctx, "2")
 		apply(ctx, namespace, changedSample("appwrapper_deployment.yaml", "terminationGracePeriodSeconds: 0", "terminationGracePeriodSeconds: 1",
@@ -124,13 +124,12 @@ func describeAppWrappers() {
 	}, SpecTimeout(specTimeout))
 }
 
-// podsReady waits until an AppWrapper runs with all its pods.
+// podsReady waits until the condition PodsReady of an AppWrapper is True.
 func podsReady(ctx context.Context, namespace, name string) {
 	GinkgoHelper()
 	kubectl(ctx, "-n", namespace, "wait", "--for=condition=PodsReady", "appwrapper/"+name, fmt.Sprint("--timeout=", podTimeout))
 }
 
-// signalKubelet sends a signal to the kubelet of the suite's instance.
 func signalKubelet(signal syscall.Signal) {
 	GinkgoHelper()
 	kubelets := processes("cmdline", "--config="+filepath.Join(env.Instance.Dir(), "kubelet.yaml"))

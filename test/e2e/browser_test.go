@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/node/images"
 )
 
-// picturesVariable names a folder below that of the project, for pictures of the pages that the browser opens.
+// picturesVariable names a folder of the checkout for screenshots of the pages that the browser opens.
 const picturesVariable = "E2E_PICTURES"
 
 var (
@@ -25,23 +25,23 @@ var (
 	browserScript string
 )
 
-// startBrowser starts a pod with a browser, and does not wait for it.
+// startBrowser creates a pod with a browser, without waiting for it.
 func startBrowser(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	Expect(images.Browser(ctx, store)).To(Succeed())
 	apply(ctx, namespace, browserPod)
 }
 
-// webPage is a page of a server that wants a token.
+// webPage is a page of a server that requires a token.
 type webPage struct {
 	url, token string
-	// authority signed the certificate of the server.
+	// authority is the CA certificate of the server.
 	authority string
-	// picture is the name of a file, or empty.
+	// picture is the file name of a screenshot, "" for none.
 	picture string
 }
 
-// open waits until the page shows all texts in the browser of a namespace.
+// open waits until the browser of the namespace shows all texts on the page.
 func (p webPage) open(ctx context.Context, namespace string, texts ...string) {
 	GinkgoHelper()
 	podReady(ctx, namespace, "browser")

@@ -22,7 +22,7 @@ var (
 	catalogSource string
 )
 
-// The pods of a Catalog are real but for its server.
+// All programs in the pods of a Catalog are real, except for its server.
 var _ = Describe("A Catalog with a placeholder for its server", Ordered, func() {
 	var namespace string
 	in := func(args ...string) []string { return append([]string{"-n", namespace}, args...) }
@@ -30,7 +30,7 @@ var _ = Describe("A Catalog with a placeholder for its server", Ordered, func() 
 		GinkgoHelper()
 		kubectl(ctx, in("wait", "catalogs.aihub.opendatahub.io/catalog", "--for=condition=Available", fmt.Sprint("--timeout=", podTimeout))...)
 	}
-	// podOf is the pod of the server or of the database that is not being deleted.
+	// podOf returns the pod of the server or of the database that is not terminating.
 	podOf := func(ctx context.Context, name string) *corev1.Pod {
 		GinkgoHelper()
 		return onlyPod(ctx, namespace, client.MatchingLabels{"app.kubernetes.io/name": name})
@@ -87,7 +87,7 @@ var _ = Describe("A Catalog with a placeholder for its server", Ordered, func() 
 		available(ctx)
 
 		kubectl(ctx, in("patch", "configmap", "team-models", "--type=merge", "-p", `{"data": {"sources.yaml": "catalogs: [] # changed"}}`)...)
-		kubectl(ctx, in("annotate", "pod", podOf(ctx, "model-catalog").Name, "e2e/changed=true")...) // its kubelet looks at once
+		kubectl(ctx, in("annotate", "pod", podOf(ctx, "model-catalog").Name, "e2e/changed=true")...) // makes its kubelet update the volumes
 		Eventually(ctx, ask, podTimeout).WithArguments("default").Should(ContainSubstring("# changed"))
 	}, SpecTimeout(specTimeout))
 })

@@ -15,7 +15,7 @@ import (
 //go:embed testdata/mlflow_training.py
 var mlflowTraining string
 
-// expectPages logs a run and opens its pages, as a member of the team, in the browser of the team.
+// expectPages logs a run and opens its pages in the browser of the team as one of its members.
 func (t mlflowTeam) expectPages(ctx context.Context) {
 	GinkgoHelper()
 	output, err := t.python(ctx, t.namespace, mlflowTraining)

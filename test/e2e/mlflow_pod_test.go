@@ -30,13 +30,13 @@ var (
 )
 
 const (
-	// throttled is the name of a server with little of a processor.
+	// throttled is the name of a server with a low CPU limit.
 	throttled = "mlflow-throttled"
-	// impatience is how long a server was given to start before it had a startup probe.
+	// impatience is the time after which a server without a startup probe was restarted.
 	impatience = 60 * time.Second
 )
 
-// startWriter has a client write in the background until it is stopped.
+// startWriter starts a client that writes in the background until the end of the spec.
 func (t mlflowTeam) startWriter(ctx context.Context) {
 	GinkgoHelper()
 	_, err := tryKubectl(ctx, mlflowWriter, "-n", t.namespace, "exec", "-i", "client", "--", "sh", "-c",
@@ -49,7 +49,7 @@ func (t mlflowTeam) startWriter(ctx context.Context) {
 	t.writesOn(ctx)
 }
 
-// writesOn waits until more has been acknowledged than now.
+// writesOn waits until the server has acknowledged more writes.
 func (t mlflowTeam) writesOn(ctx context.Context) {
 	GinkgoHelper()
 	count := func(ctx context.Context) (int, error) {
@@ -64,7 +64,7 @@ func (t mlflowTeam) writesOn(ctx context.Context) {
 	Eventually(ctx, count, podTimeout).Should(BeNumerically(">", before+5), "the writer gets no further")
 }
 
-// podsOf are those of a server.
+// podsOf returns the pods of a server.
 func podsOf(ctx context.Context, app string) []corev1.Pod {
 	GinkgoHelper()
 	var pods corev1.PodList
@@ -72,7 +72,7 @@ func podsOf(ctx context.Context, app string) []corev1.Pod {
 	return pods.Items
 }
 
-// servers are the processes of MLflow's server in a pod, without what starts them.
+// servers returns the uvicorn processes of MLflow in a pod.
 func servers(pod types.UID) []int {
 	GinkgoHelper()
 	var found []int
@@ -85,7 +85,7 @@ func servers(pod types.UID) []int {
 	return found
 }
 
-// replaceServer deletes the pod of the server, which has a client that never leaves, while another client writes.
+// replaceServer deletes the pod of the server while a client writes. An open connection keeps the server running.
 func replaceServer(ctx context.Context, team mlflowTeam) {
 	GinkgoHelper()
 	team.startWriter(ctx)
@@ -103,7 +103,7 @@ func replaceServer(ctx context.Context, team mlflowTeam) {
 	}, podTimeout).Should(ContainSubstring("Another server still uses this volume"))
 	Expect(servers(next(ctx).UID)).To(BeEmpty())
 	Expect(servers(old.UID)).NotTo(BeEmpty(), "the first server is gone already")
-	for _, pid := range running { // it would do so by itself in less than a minute
+	for _, pid := range running { // each would exit on its own in less than a minute
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 	Eventually(ctx, func(ctx context.Context) (bool, error) {
@@ -116,8 +116,8 @@ func replaceServer(ctx context.Context, team mlflowTeam) {
 	Expect(team.python(ctx, team.namespace, mlflowMissing)).To(BeEmpty())
 }
 
-// startThrottled makes another server out of the pod of the first one, with a fraction of a processor and a volume of its own.
-// It starts while the specs of the first one continue.
+// startThrottled creates another server from the pod template of the MLflow, with a low CPU limit and its own volume. It starts
+// while other specs run.
 func startThrottled(ctx context.Context) {
 	GinkgoHelper()
 	var server appsv1.Deployment
@@ -136,7 +136,7 @@ func startThrottled(ctx context.Context) {
 	DeferCleanup(func(ctx context.Context) { kubectl(ctx, "-n", operatorNamespace, "delete", "deployment", throttled) })
 }
 
-// expectThrottled waits until the other server is ready, and returns how long it took and how often it was restarted.
+// expectThrottled waits until that server is ready, and returns its startup time and number of restarts.
 func expectThrottled(ctx context.Context) (took time.Duration, restarts int32) {
 	GinkgoHelper()
 	rolledOut(ctx, operatorNamespace, "deployment/"+throttled)

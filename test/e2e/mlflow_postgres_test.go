@@ -20,7 +20,7 @@ import (
 //go:embed testdata/mlflow_earlier.yaml
 var mlflowEarlier string
 
-// readEarlier prints what a pod of mlflow_earlier.yaml wrote: of the run argv[1], and the model.
+// readEarlier prints the data that the pod of mlflow_earlier.yaml wrote: the loss of the run argv[1], and the model.
 const readEarlier = `
 import sys
 import mlflow
@@ -28,14 +28,14 @@ client = mlflow.MlflowClient()
 print(client.get_run(sys.argv[1]).data.metrics["loss"], client.get_registered_model("earlier").name)
 `
 
-// inDatabase runs a statement in the database that make apply-kind deploys.
+// inDatabase runs a statement in the database of make apply-kind.
 func inDatabase(ctx context.Context, statement string) string {
 	GinkgoHelper()
 	return kubectl(ctx, "-n", operatorNamespace, "exec", "deployment/postgres-deployment", "--", "sh", "-c",
 		`psql -h /run/postgresql -U "$POSTGRESQL_USER" -d "$POSTGRESQL_DATABASE" -Atc '`+statement+`'`)
 }
 
-// removeDatabase removes what make apply-kind deploys beside MLflow.
+// removeDatabase deletes the objects of make apply-kind other than MLflow.
 func removeDatabase(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "-n", operatorNamespace, "delete", "--ignore-not-found", "deployment/postgres-deployment", "service/postgres-service",
@@ -46,7 +46,7 @@ var _ = Describe("MLflow with PostgreSQL, as make apply-kind deploys it", Ordere
 	const revision = "SELECT version_num FROM alembic_version"
 	var (
 		team mlflowTeam
-		// old is the revision of the database before the migration, run what was in it.
+		// old is the database revision before the migration, run the ID of a run in that database.
 		old, run string
 	)
 
@@ -64,7 +64,7 @@ var _ = Describe("MLflow with PostgreSQL, as make apply-kind deploys it", Ordere
 		var server client.Object
 		for _, object := range objects {
 			if object.GetObjectKind().GroupVersionKind().Kind == "MLflow" {
-				server = object // once there is something to migrate
+				server = object // applied when the database has data to migrate
 				continue
 			}
 			Expect(deployer.Apply(ctx, object)).To(Succeed())
@@ -87,7 +87,7 @@ var _ = Describe("MLflow with PostgreSQL, as make apply-kind deploys it", Ordere
 		Expect(old).NotTo(BeEmpty())
 		Expect(inDatabase(ctx, revision)).NotTo(Equal(old))
 		Expect(mlflowField(ctx, ".status['version','migration.outcome']")).To(Equal("3.14.0 Completed"))
-		// What was there before there were workspaces is in the one of this name.
+		// Data from before the introduction of workspaces is in the workspace default.
 		for _, role := range []string{"view", "edit"} {
 			kubectl(ctx, "-n", "default", "create", "rolebinding", "ana-"+role, "--clusterrole=mlflow-operator-mlflow-"+role,
 				"--serviceaccount="+team.namespace+":ana")

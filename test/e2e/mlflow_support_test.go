@@ -26,11 +26,11 @@ var (
 
 const (
 	mlflowClaim = "mlflow-pvc"
-	// wroteAll is what mlflow_read.py prints of a run that is whole.
+	// wroteAll is the output of mlflow_read.py for a complete run.
 	wroteAll = "0.1 0.25 weights weights True"
 )
 
-// mlflowTeam is a namespace with people, and a pod with the client of MLflow.
+// mlflowTeam is a namespace with users and a pod with the client of MLflow.
 type mlflowTeam struct{ namespace string }
 
 func newMLflowTeam(ctx context.Context) mlflowTeam {
@@ -40,13 +40,13 @@ func newMLflowTeam(ctx context.Context) mlflowTeam {
 	return team
 }
 
-// python runs a script in the pod of the team, in a workspace.
+// python runs a script in the client pod, in a workspace.
 func (t mlflowTeam) python(ctx context.Context, workspace, script string, args ...string) (string, error) {
 	command := append([]string{"-n", t.namespace, "exec", "-i", "client", "--", "env", "MLFLOW_WORKSPACE=" + workspace, "python3", "-"}, args...)
 	return tryKubectl(ctx, script, command...)
 }
 
-// trust gives the pod the authority that signed the certificate of the server, which is another one for each MLflow.
+// trust copies the CA of the server, which differs for each MLflow, into the client pod.
 func (t mlflowTeam) trust(ctx context.Context) {
 	GinkgoHelper()
 	podReady(ctx, t.namespace, "client")
@@ -54,7 +54,7 @@ func (t mlflowTeam) trust(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// mlflowAuthority is what signed the certificate of the server.
+// mlflowAuthority returns the CA certificate of the server.
 func mlflowAuthority(ctx context.Context) string {
 	GinkgoHelper()
 	return kubectl(ctx, "-n", operatorNamespace, "get", "secret", "mlflow-tls", "-o", `go-template={{index .data "ca.crt" | base64decode}}`)
@@ -76,7 +76,7 @@ func (t mlflowTeam) read(ctx context.Context, run string) string {
 	return output
 }
 
-// status is that of the answer to a request, which is sent with a token unless that is empty.
+// status returns the status code of a request, which is sent without a token if token is empty.
 func (t mlflowTeam) status(ctx context.Context, token, path string, body ...string) string {
 	GinkgoHelper()
 	output, err := t.python(ctx, t.namespace, mlflowAsk, append([]string{path, token}, body...)...)
@@ -89,12 +89,13 @@ func (t mlflowTeam) token(ctx context.Context, account string) string {
 	return kubectl(ctx, "-n", t.namespace, "create", "token", account)
 }
 
-// mlflowField returns what a path of JSONPath names of the MLflow.
+// mlflowField returns the value of a JSONPath in the MLflow.
 func mlflowField(ctx context.Context, path string) (string, error) {
 	return tryKubectl(ctx, "", "get", "mlflow", "mlflow", "-o", "jsonpath={"+path+"}")
 }
 
-// awaitMLflow waits until all that the MLflow of its present generation asks for is done: it stays Available before a migration.
+// awaitMLflow waits until the MLflow is Ready for its current generation. Available is not enough: it stays True before a
+// migration.
 func awaitMLflow(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) (string, error) {
@@ -105,7 +106,6 @@ func awaitMLflow(ctx context.Context) {
 	}), "the MLflow does not become ready")
 }
 
-// inServer runs a shell script in the container of the server.
 func inServer(ctx context.Context, script string) string {
 	GinkgoHelper()
 	output, err := inPod(ctx, operatorNamespace, "deployment/mlflow", script)
@@ -113,7 +113,7 @@ func inServer(ctx context.Context, script string) string {
 	return output
 }
 
-// runChore does now what a CronJob beside the server would do later, and returns what it logs.
+// runChore runs a CronJob of the MLflow immediately and returns its log.
 func runChore(ctx context.Context, cronJob string) string {
 	GinkgoHelper()
 	inNamespace := func(args ...string) []string { return append([]string{"-n", operatorNamespace}, args...) }
@@ -128,7 +128,7 @@ func runChore(ctx context.Context, cronJob string) string {
 	return log
 }
 
-// removeMLflow ends an MLflow with its data.
+// removeMLflow deletes the MLflow and its data.
 func removeMLflow(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "delete", "mlflow", "mlflow", "--ignore-not-found", "--timeout=2m")

@@ -14,10 +14,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/node/images"
 )
 
-// mlflowUpgrade is another name of the image.
+// mlflowUpgrade is another tag of the same image.
 const mlflowUpgrade = "quay.io/opendatahub/mlflow:upgrade"
 
-// mlflowChores are jobs beside the server that do not start by themselves while the specs run.
+// mlflowChores configures CronJobs whose schedule is not due while the specs run.
 const mlflowChores = `{"spec": {
 	"garbageCollection": {"schedule": "0 0 1 1 *"},
 	"traceArchival": {"enabled": true, "schedule": "0 0 1 1 *", "location": "file:///mlflow/archive", "retention": "1h"}}}`
@@ -25,9 +25,9 @@ const mlflowChores = `{"spec": {
 var _ = Describe("MLflow with SQLite on a volume", Ordered, func() {
 	var (
 		team mlflowTeam
-		// run is a run with an artifact and a model that has to live until the end.
+		// run is the ID of a run whose artifact and model must survive all specs.
 		run string
-		// manifest is the sample, with jobs.
+		// manifest is the sample with mlflowChores.
 		manifest string
 	)
 

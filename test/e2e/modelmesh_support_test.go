@@ -37,12 +37,12 @@ var (
 
 const (
 	runtimePods = "--selector=modelmesh-service=modelmesh-serving"
-	// listModels asks MLServer, in its container, which models it has.
+	// listModels prints the model repository index of MLServer.
 	listModels = `from urllib.request import Request, urlopen; ` +
 		`print(urlopen(Request("http://127.0.0.1:8002/v2/repository/index", b"{}", {"Content-Type": "application/json"})).read())`
 )
 
-// packModelMesh makes the images of the runtime's pods and of what the quickstart starts.
+// packModelMesh builds the images of the runtime pods and of the quickstart.
 func packModelMesh(ctx context.Context) {
 	GinkgoHelper()
 	mesh, err := cluster.BuildProgram(ctx, "./test/modelmesh/cmd/mm", nil, GinkgoWriter)
@@ -61,7 +61,7 @@ func packModelMesh(ctx context.Context) {
 	Expect(images.Commands(ctx, store, images.KubectlImage, kubectlPath)).To(Succeed())
 }
 
-// startModelMesh does what the page of ModelMesh's etcd says for a first try, but for its model, which a namespace of its own gets.
+// startModelMesh installs the quickstart of ModelMesh without its Predictor, which another namespace gets.
 func startModelMesh(ctx context.Context) {
 	GinkgoHelper()
 	manage(ctx, "install-kserve-crds")
@@ -81,7 +81,7 @@ func startModelMesh(ctx context.Context) {
 	rolledOut(ctx, operatorNamespace, "deployment/minio")
 }
 
-// servedNamespace is one with restricted pods, a client, and the connection to the object store.
+// servedNamespace is a namespace with restricted pods, a client, and the connection to the object store.
 type servedNamespace struct{ name string }
 
 func newServedNamespace(ctx context.Context) servedNamespace {
@@ -98,7 +98,6 @@ func newServedNamespace(ctx context.Context) servedNamespace {
 
 func (n servedNamespace) in(args ...string) []string { return append([]string{"-n", n.name}, args...) }
 
-// sample applies one of the samples.
 func (n servedNamespace) sample(ctx context.Context, file string) {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join(checkout, "config", filepath.FromSlash(file)))
@@ -106,15 +105,15 @@ func (n servedNamespace) sample(ctx context.Context, file string) {
 	apply(ctx, n.name, string(text))
 }
 
-// predict asks a model over grpc or http.
+// predict sends a request to a model over grpc or http.
 func (n servedNamespace) predict(ctx context.Context, protocol, model string) (string, error) {
 	return tryKubectl(ctx, modelMeshPredict, n.in("exec", "-i", "client", "--", "python3", "-", protocol, model)...)
 }
 
-// example is a request of the page about models, and the answer that the page shows below it.
+// example is a request in docs/components/modelmesh.md, with the documented response.
 type example struct{ request, answer string }
 
-// modelMeshExamples are those of the page, in its order.
+// modelMeshExamples returns the examples of the page in order.
 func modelMeshExamples() []example {
 	GinkgoHelper()
 	page, err := os.ReadFile(filepath.Join(checkout, "docs", "components", "modelmesh.md"))
@@ -131,13 +130,13 @@ func modelMeshExamples() []example {
 	return all
 }
 
-// pods are the names of those of runtimes.
+// pods returns the names of the runtime pods.
 func (n servedNamespace) pods(ctx context.Context) []string {
 	GinkgoHelper()
 	return strings.Fields(kubectl(ctx, n.in("get", "pods", runtimePods, "-o", "jsonpath={.items[*].metadata.name}")...))
 }
 
-// holders are the pods whose server or whose disk has a model, by the begin of its id.
+// holders returns the pods that have a model in the server or on disk, by the prefix of its ID.
 func (n servedNamespace) holders(ctx context.Context, model string) []string {
 	GinkgoHelper()
 	var found []string

@@ -12,10 +12,10 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// byGrace is how long pods have to hand over their models, at the end of which they are killed.
+// byGrace is the termination grace period in which pods hand over their models.
 const byGrace = 90 * time.Second
 
-// The pods are those of the manager: MLServer with its adapter, which fetches models, and the fake of the routing layer, see
+// The manager creates the pods: MLServer, its adapter, which downloads models, and the fake routing layer of
 // test/modelmesh/instance.
 var _ = Describe("ModelMesh", Ordered, func() {
 	var n servedNamespace
@@ -105,7 +105,7 @@ var _ = Describe("ModelMesh", Ordered, func() {
 		for _, port := range []int{8033, 8008} {
 			Expect(connect(port)).To(Succeed())
 		}
-		for _, port := range []int{8080, 8085} { // between the pods, and of the adapter
+		for _, port := range []int{8080, 8085} { // of the routing layer between pods, and of the adapter
 			Expect(connect(port)).To(MatchError(ContainSubstring("timed out")), "port %d", port)
 		}
 	}, SpecTimeout(specTimeout))

@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// traces lists what names a folder, or an instance by its name, in the places that an instance could leave something in.
+// traces lists mounts, processes, cgroups and network interfaces that an instance in the folder has left.
 func traces(dir string) []string {
 	GinkgoHelper()
 	var found []string
@@ -38,7 +38,7 @@ func traces(dir string) []string {
 		if err == nil && entry.IsDir() && entry.Name() == "testcluster-"+filepath.Base(dir) {
 			found = append(found, "cgroup "+path)
 		}
-		return nil // foreign groups come and go
+		return nil // unrelated cgroups may be deleted concurrently
 	})
 	Expect(err).NotTo(HaveOccurred())
 	interfaces, err := net.Interfaces()

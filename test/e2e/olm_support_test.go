@@ -27,27 +27,26 @@ import (
 )
 
 const (
-	// olmNamespace is that of OLM and of the catalog.
+	// olmNamespace is the namespace of OLM and of the catalog.
 	olmNamespace = "olm"
-	// csvTimeout is how long OLM may take from a Subscription to a running operator; it repeats some steps only after minutes.
+	// csvTimeout bounds the time from a Subscription to a running operator; OLM retries some steps only after minutes.
 	csvTimeout = 10 * time.Minute
-	// askEvery is the pause between requests to a registry.
+	// askEvery is the interval of requests to a registry.
 	askEvery = 200 * time.Millisecond
 )
 
-// olmCluster is a cluster with OLM, whose catalog comes from the registry of a release.
+// olmCluster is a cluster with OLM and a catalog from the registry of a release.
 type olmCluster struct {
 	*release
-	// subscription is what the page has its reader apply, of version 0.2.0.
+	// subscription holds the manifests for version 0.2.0 that the page applies.
 	subscription string
 }
 
-// newOLM starts the cluster with OLM.
 func newOLM(ctx context.Context) *olmCluster {
 	GinkgoHelper()
 	o := &olmCluster{release: newRelease(ctx, "docs/olm.md")}
-	// The page is about OpenShift and says what is different on other clusters. A setting that is part of servers would roll them during an
-	// upgrade, see there.
+	// The page is written for OpenShift and notes the differences for other clusters. MLFLOW_URL is left out: it is part of the pods
+	// of servers and would roll them during an upgrade.
 	o.page.Replace = strings.NewReplacer(exampleRegistry, o.registry, "openshift-marketplace", olmNamespace,
 		"      - {name: MLFLOW_URL, value: \"https://mlflow.apps.example.com\"}\n", "")
 	o.page.Meets = append(o.page.Meets, "olm")
@@ -60,7 +59,7 @@ func newOLM(ctx context.Context) *olmCluster {
 	return o
 }
 
-// installOLM applies the chart of OLM, without the catalog of OperatorHub, which is on the internet.
+// installOLM applies the chart of OLM without the OperatorHub catalog, which requires internet access.
 func (o *olmCluster) installOLM(ctx context.Context) {
 	GinkgoHelper()
 	files, err := cluster.OLMFiles(ctx)
@@ -81,7 +80,7 @@ func (o *olmCluster) installOLM(ctx context.Context) {
 	o.olmReady(ctx)
 }
 
-// olmReady waits until OLM runs, and its server of packages, which it installs itself.
+// olmReady waits until OLM and its packageserver run.
 func (o *olmCluster) olmReady(ctx context.Context) {
 	GinkgoHelper()
 	for _, name := range []string{"olm-operator", "catalog-operator"} {
@@ -90,7 +89,7 @@ func (o *olmCluster) olmReady(ctx context.Context) {
 	o.succeeds(ctx, olmNamespace, "packageserver")
 }
 
-// succeeds waits until an operator runs that OLM installs.
+// succeeds waits until a ClusterServiceVersion has succeeded.
 func (o *olmCluster) succeeds(ctx context.Context, namespace, csv string) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) (string, error) {
@@ -98,7 +97,7 @@ func (o *olmCluster) succeeds(ctx context.Context, namespace, csv string) {
 	}, csvTimeout).Should(Equal("Succeeded"))
 }
 
-// pack types how the page makes a release, of another version.
+// pack builds another version of the release with the commands of the page.
 func (o *olmCluster) pack(ctx context.Context, version string) {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join(checkout, o.page.Page))
@@ -112,14 +111,14 @@ func (o *olmCluster) pack(ctx context.Context, version string) {
 	}
 }
 
-// subscribe applies what the page says, with the catalog of a version.
+// subscribe applies the manifests of the page with the catalog of a version.
 func (o *olmCluster) subscribe(ctx context.Context, version string) {
 	GinkgoHelper()
 	_, err := o.Kubectl(ctx, strings.ReplaceAll(o.subscription, ":v0.2.0", ":v"+version), "apply", "-f", "-")
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// serveStoredVersion types what the page says to do before an installation while registries exist.
+// serveStoredVersion runs the commands of the page for an installation in a cluster with existing registries.
 func (o *olmCluster) serveStoredVersion(ctx context.Context) {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join(checkout, o.page.Page))
@@ -134,7 +133,6 @@ func (o *olmCluster) serveStoredVersion(ctx context.Context) {
 
 func csvName(version string) string { return "odh-platform-operator.v" + version }
 
-// csv reads a ClusterServiceVersion.
 func (o *olmCluster) csv(ctx context.Context, version string) *v1alpha1.ClusterServiceVersion {
 	GinkgoHelper()
 	csv := &v1alpha1.ClusterServiceVersion{}
@@ -142,7 +140,7 @@ func (o *olmCluster) csv(ctx context.Context, version string) *v1alpha1.ClusterS
 	return csv
 }
 
-// refuses waits until a dry run is refused, with a text.
+// refuses waits until a server-side dry run is rejected with the text.
 func (o *olmCluster) refuses(ctx context.Context, manifest, text string) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) error {
@@ -151,7 +149,7 @@ func (o *olmCluster) refuses(ctx context.Context, manifest, text string) {
 	}, podTimeout).Should(MatchError(ContainSubstring(text)))
 }
 
-// operands lists the running pods that the operator made, with their restarts and since when they are ready.
+// operands lists the running pods of operands, with their restarts and the time since which they are ready.
 func (o *olmCluster) operands(ctx context.Context) string {
 	GinkgoHelper()
 	const columns = `jsonpath={range .items[*]}{.metadata.name} {.metadata.uid} {.status.containerStatuses[*].restartCount} ` +
@@ -161,7 +159,8 @@ func (o *olmCluster) operands(ctx context.Context) string {
 		o.kubectl(ctx, "-n", operatorNamespace, "get", "pods", running, "--selector=!control-plane", "-o", columns)
 }
 
-// leftOver lists what OLM made for the operator, other than CRDs and the roles for users, which it leaves.
+// leftOver lists the objects that OLM created for the operator, other than CRDs and the roles for users, which it does not
+// delete.
 func (o *olmCluster) leftOver(ctx context.Context) (string, error) {
 	global, err := o.Kubectl(ctx, "", "get", "clusterroles,clusterrolebindings,mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "name",
 		"--selector=olm.owner.kind=ClusterServiceVersion,olm.owner.namespace="+operatorNamespace)
@@ -173,7 +172,8 @@ func (o *olmCluster) leftOver(ctx context.Context) (string, error) {
 	return strings.TrimSpace(global + "\n" + local), err
 }
 
-// asks asks the registry again and again, until the function that it returns is called, which gives the number of answers and what went wrong.
+// asks sends requests to the registry until the returned function is called, which returns the number of successful requests and
+// all errors.
 func (o *olmCluster) asks(ctx context.Context) (stop func() (int, error)) {
 	GinkgoHelper()
 	config, err := o.Config()
@@ -210,7 +210,7 @@ func (o *olmCluster) asks(ctx context.Context) (stop func() (int, error)) {
 	}
 }
 
-// askOnce checks that the registry lists the model.
+// askOnce expects that the registry lists the model.
 func askOnce(ctx context.Context, client *http.Client, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -230,7 +230,7 @@ func askOnce(ctx context.Context, client *http.Client, url string) error {
 	return nil
 }
 
-// describeFailure prints what OLM says.
+// describeFailure prints the status and logs of OLM.
 func (o *olmCluster) describeFailure(ctx context.Context) {
 	if !CurrentSpecReport().Failed() {
 		return

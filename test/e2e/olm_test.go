@@ -23,7 +23,7 @@ import (
 const (
 	// kept is a namespace of users.
 	kept = "kept"
-	// registryPath is where the API server hands on requests to the models of the registry.
+	// registryPath is the path at which the API server proxies requests to the models of the registry.
 	registryPath = "/api/v1/namespaces/" + kept + "/services/http:" + sample + ":8080/proxy" + models
 
 	olmCertificate = "odh-platform-operator-controller-manager-service-cert"
@@ -34,8 +34,8 @@ const (
 	emptyAppWrapper    = `{"apiVersion": "workload.codeflare.dev/v1beta2", "kind": "AppWrapper", "metadata": {"name": "empty"}, "spec": {"components": []}}`
 )
 
-// OLM installs, upgrades and removes what `make release` made, as docs/olm.md says. At first, the cluster serves neither the APIs of
-// OpenShift nor those of monitoring.
+// OLM installs, upgrades and removes the artifacts of `make release` as docs/olm.md describes. At first the cluster serves
+// neither the APIs of OpenShift nor those of monitoring.
 var _ = Describe("OLM", Ordered, func() {
 	var o *olmCluster
 
@@ -136,12 +136,12 @@ var _ = Describe("OLM", Ordered, func() {
 		Expect(o.operands(ctx)).To(Equal(pods))
 	}, SpecTimeout(specTimeout))
 
-	// Servers do not become ready: they need certificates, a proxy and the OpenSSL of OpenShift, which are not here.
+	// The servers do not become ready: they require certificates, a proxy and the OpenSSL of OpenShift.
 	It("installs the bundle again, with the APIs of OpenShift, and takes up what was left", func(ctx SpecContext) {
 		config, err := o.Config()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(cluster.InstallPlatform(ctx, config, cluster.OpenShift)).To(Succeed())
-		// OLM looks for the APIs of OpenShift when it starts.
+		// OLM discovers the APIs of OpenShift only at startup.
 		o.kubectl(ctx, "-n", olmNamespace, "rollout", "restart", "deployment/olm-operator", "deployment/catalog-operator")
 		o.olmReady(ctx)
 		o.serveStoredVersion(ctx)
@@ -160,24 +160,23 @@ var _ = Describe("OLM", Ordered, func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// available waits until the registry and the MLflow are.
+// available waits until the ModelRegistry and the MLflow are Available.
 func (o *olmCluster) available(ctx context.Context) {
 	GinkgoHelper()
 	o.kubectl(ctx, "-n", kept, "wait", "modelregistry/"+sample, "--for=condition=Available", fmt.Sprint("--timeout=", podTimeout))
 	o.kubectl(ctx, "wait", "mlflow/mlflow", "--for=condition=Available", fmt.Sprint("--timeout=", podTimeout))
 }
 
-// gone waits until an object of the operator is not there any more.
 func (o *olmCluster) gone(ctx context.Context, object string) {
 	GinkgoHelper()
 	o.kubectl(ctx, "-n", operatorNamespace, "wait", object, "--for=delete", fmt.Sprint("--timeout=", podTimeout))
 }
 
-// expectCertificate checks that OLM issued the certificate for the name and with the CA that the manager writes into its ServiceMonitor, that
-// the CRD trusts that CA, and that the manager has not made one of its own.
+// expectCertificate expects that the certificate of OLM is valid for the name and CA that the manager writes into its
+// ServiceMonitor, that the CRD trusts that CA, and that the manager has not created its own.
 func (o *olmCluster) expectCertificate(ctx context.Context) {
 	GinkgoHelper()
-	// OLM may carry out its plan a second time, which takes the CA out of the CRD until OLM has seen to it.
+	// OLM may execute its InstallPlan twice, which removes the CA from the CRD until OLM injects it again.
 	Eventually(ctx, func(g Gomega) {
 		var secret struct{ Data map[string][]byte }
 		text, err := o.Kubectl(ctx, "", "-n", operatorNamespace, "get", "secret", olmCertificate, "-o", "json")

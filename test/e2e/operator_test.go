@@ -26,28 +26,28 @@ const (
 	leaseName      = "odh-platform-operator"
 	managerPods    = "--selector=control-plane=controller-manager"
 	writesASecond  = 20
-	restartTimeout = time.Minute // far less than the Lease of a leader that is gone
+	restartTimeout = time.Minute // much shorter than the Lease of a lost leader
 
-	// leaseDuration and leaseRetry are those of shortLease.
+	// leaseDuration and leaseRetry are the values of shortLease.
 	leaseDuration, leaseRetry = 10 * time.Second, time.Second
 	shortLease                = `[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--leader-elect-lease-duration=10s"},
 		{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--leader-elect-renew-deadline=7s"},
 		{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--leader-elect-retry-period=1s"}]`
 )
 
-// managerPod is the UID of the only pod of the operator.
+// managerPod returns the UID of the only pod of the operator.
 func managerPod(ctx context.Context) string {
 	GinkgoHelper()
 	return kubectl(ctx, "-n", operatorNamespace, "get", "pods", managerPods, "-o", "jsonpath={.items[*].metadata.uid}")
 }
 
-// processesOf lists the processes of a pod, by its UID, which stands in the names of their cgroups.
+// processesOf returns the processes of a pod, whose UID is part of the names of its cgroups.
 func processesOf(uid string) []int {
 	GinkgoHelper()
 	return processes("cgroup", uid)
 }
 
-// expectLeader has a child object of the registry of a sample deleted, which only a leader makes again.
+// expectLeader deletes a child of the sample registry, which only a leader recreates.
 func expectLeader(ctx context.Context, namespace string, within time.Duration) {
 	GinkgoHelper()
 	const role = "role/registry-user-" + sample
@@ -58,7 +58,7 @@ func expectLeader(ctx context.Context, namespace string, within time.Duration) {
 	}, within).Should(Succeed(), "the Role is not made again")
 }
 
-// writes changes an object again and again, which a webhook of the operator looks at each time.
+// writes changes an object continuously; each change calls a webhook of the operator.
 type writes struct {
 	mutex    sync.Mutex
 	done     int
@@ -88,7 +88,7 @@ func (w *writes) count() int {
 	return w.done
 }
 
-// describeOperator is about the operator beside a registry with data.
+// describeOperator tests the operator in a cluster with a registry that has data.
 func describeOperator(registry *registryClient) {
 	in := func(args ...string) []string { return append([]string{"-n", registry.namespace}, args...) }
 	lease := func(ctx context.Context, field string) string {
@@ -119,7 +119,7 @@ func describeOperator(registry *registryClient) {
 	}, SpecTimeout(specTimeout))
 
 	It("has an operator that refuses no write while it is rolled out", func(ctx SpecContext) {
-		rolledOut(ctx, operatorNamespace, managerDeployment) // it was killed a moment ago
+		rolledOut(ctx, operatorNamespace, managerDeployment) // an earlier spec has killed it
 		var w writes
 		writing, stop := context.WithCancel(ctx)
 		var ended sync.WaitGroup
@@ -128,10 +128,10 @@ func describeOperator(registry *registryClient) {
 		})
 		DeferCleanup(func() { stop(); ended.Wait() })
 		Eventually(w.count).Should(BeNumerically(">", writesASecond))
-		// Another Lease, for the next spec.
+		// The next spec needs the short Lease.
 		kubectl(ctx, "-n", operatorNamespace, "patch", managerDeployment, "--type=json", "-p", shortLease)
 		rolledOut(ctx, operatorNamespace, managerDeployment)
-		// The old pod is there a while longer.
+		// The old pod is still terminating.
 		Eventually(ctx, func(ctx context.Context) []string { return strings.Fields(managerPod(ctx)) }).Should(HaveLen(1))
 		before := w.count()
 		Eventually(w.count).Should(BeNumerically(">", before+writesASecond))
@@ -177,7 +177,7 @@ func describeOperator(registry *registryClient) {
 		before := claims()
 		Expect(before).To(SatisfyAll(ContainSubstring("persistentvolumeclaim/"+sample), ContainSubstring("secret/"+sample)))
 		kubectl(ctx, in("delete", "modelregistry", sample, "--timeout=120s")...)
-		// What other specs left in namespaces that are being deleted goes while the operator runs, as it should.
+		// The operator still has to remove the finalizers of objects in terminating namespaces of other specs.
 		Eventually(ctx, customResources).Should(BeEmpty())
 		manage(ctx, "undeploy")
 		manage(ctx, "uninstall")
@@ -193,7 +193,7 @@ func describeOperator(registry *registryClient) {
 	}, SpecTimeout(specTimeout))
 }
 
-// tryManage runs a target of `make` that installs or removes the operator.
+// tryManage runs a make target that installs or removes the operator.
 func tryManage(ctx context.Context, target string) (string, error) {
 	command := exec.CommandContext(ctx, "make", "-s", target, "KUBECTL="+kubectlPath, "OVERLAY=kubernetes", "IMG="+images.OperatorImage)
 	command.Dir, command.Env = checkout, append(os.Environ(), "KUBECONFIG="+env.KubeconfigPath)
@@ -208,7 +208,7 @@ func manage(ctx context.Context, target string) string {
 	return output
 }
 
-// customResources lists all objects of the operator's kinds.
+// customResources lists the objects of all kinds of the operator.
 func customResources(ctx context.Context) (string, error) {
 	names, err := tryKubectl(ctx, "", "get", "crd", "--selector=odh-platform-operator/keep=crd", "-o", "jsonpath={.items[*].metadata.name}")
 	if err != nil {
@@ -217,18 +217,17 @@ func customResources(ctx context.Context) (string, error) {
 	return tryKubectl(ctx, "", "get", strings.Join(strings.Fields(names), ","), "-A", "-o", "name")
 }
 
-// deployUnlessDone installs the operator for other specs after one that did not get that far.
+// deployUnlessDone installs the operator for later specs if this spec has failed.
 func deployUnlessDone(ctx SpecContext) {
 	if CurrentSpecReport().Failed() {
 		deploy(ctx)
 	}
 }
 
-// deploy installs the operator and waits until it is ready.
 func deploy(ctx context.Context) {
 	GinkgoHelper()
 	manage(ctx, "deploy")
-	// For other specs: what it deployed names images by digests, which only their makers can make.
+	// For later specs: the default manifests name images by digests, which only their publishers can build.
 	_, err := tryKubectl(ctx, manifests, "apply", "--server-side", "--force-conflicts", "-f", "-")
 	Expect(err).NotTo(HaveOccurred())
 	rolledOut(ctx, operatorNamespace, managerDeployment)

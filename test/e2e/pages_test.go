@@ -12,8 +12,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/node/images"
 )
 
-// The page of a component works as it stands, with pods that run: test/integration/docs types the same commands with fake ones. Those of
-// AppWrappers and RayClusters need the operators of "Queued work".
+// These specs run the unchanged commands of the pages of components with real pods; test/integration/docs runs them with fake
+// pods. The pages of AppWrappers and RayClusters require the operators of "Queued work".
 var _ = Describe("The page of", func() {
 	It("MLflow says what works", func(ctx SpecContext) {
 		Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
@@ -41,7 +41,7 @@ func describeQueuedPages() {
 	}, SpecTimeout(specTimeout))
 }
 
-// typePage types the commands of a page in its order, those for what meets included.
+// typePage runs the commands of a page in order, including those that require the given conditions.
 func typePage(ctx context.Context, page string, meets ...string) {
 	GinkgoHelper()
 	r := &docs.Reader{

@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// expectStatus asks the plugin for the state of what runs and of what cannot.
+// expectStatus expects that kubectl-odh reports running and failing resources.
 func expectStatus(ctx context.Context) {
 	GinkgoHelper()
 	plugin, err := cluster.BuildProgram(ctx, "./cmd/kubectl-odh", []string{"grpcnotrace"}, GinkgoWriter)
@@ -27,7 +27,7 @@ func expectStatus(ctx context.Context) {
 	Eventually(ctx, func(ctx context.Context) (string, error) {
 		command := exec.CommandContext(ctx, plugin, "status", "--kubeconfig", env.KubeconfigPath)
 		output, err := command.Output()
-		if command.ProcessState.ExitCode() == 1 { // something is not healthy
+		if command.ProcessState.ExitCode() == 1 { // a resource is not healthy
 			err = nil
 		}
 		return string(output), err

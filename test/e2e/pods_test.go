@@ -24,7 +24,7 @@ var (
 	claim string
 )
 
-// startPod starts a pod to ask from and waits until it runs.
+// startPod starts a client pod and waits until it is ready.
 func startPod(ctx context.Context, namespace, name string, values map[string]string) {
 	GinkgoHelper()
 	values["NAME"] = name
@@ -35,7 +35,6 @@ func startPod(ctx context.Context, namespace, name string, values map[string]str
 	podReady(ctx, namespace, name)
 }
 
-// inPod runs a shell script in a pod.
 func inPod(ctx context.Context, namespace, pod, script string) (string, error) {
 	return tryKubectl(ctx, "", "-n", namespace, "exec", pod, "--", "sh", "-c", script)
 }

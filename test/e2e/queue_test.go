@@ -22,7 +22,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster/peers"
 )
 
-// touchEvery is how often the pods of a peer are touched that starts.
+// touchEvery is the interval at which the pods of a starting peer are annotated.
 const touchEvery = 2 * time.Second
 
 var (
@@ -34,14 +34,14 @@ var (
 	urgent string
 )
 
-// Kueue judges every Job of the cluster, so it is there for these specs only.
+// Kueue admits every Job of the cluster, so it runs for these specs only.
 var _ = Describe("Queued work", Ordered, ContinueOnFailure, SpecPriority(1), func() {
 	BeforeAll(func(ctx SpecContext) {
 		operators := []peer{
 			{cluster.JobSet, "jobset-system", "jobset-controller-manager"},
 			{cluster.KubeRayOperator, "default", "kuberay-operator"},
 			{cluster.TrainingOperator, "kubeflow", "training-operator"},
-			{cluster.Kueue, "kueue-system", "kueue-controller-manager"}, // last: it judges Deployments too
+			{cluster.Kueue, "kueue-system", "kueue-controller-manager"}, // last: its webhooks cover Deployments too
 		}
 		for _, p := range operators {
 			p.start(ctx)
@@ -49,7 +49,7 @@ var _ = Describe("Queued work", Ordered, ContinueOnFailure, SpecPriority(1), fun
 		for _, p := range operators {
 			p.waitReady(ctx)
 		}
-		Eventually(ctx, func(ctx context.Context) error { // the webhooks of Kueue answer a moment later
+		Eventually(ctx, func(ctx context.Context) error { // the webhooks of Kueue start later
 			_, err := tryKubectl(ctx, kueueObjects, "apply", "-f", "-")
 			return err
 		}, podTimeout).Should(Succeed())
@@ -68,7 +68,7 @@ type peer struct {
 	namespace, deployment string
 }
 
-// start has it run as a pod, from its own manifests, until the specs of the container end.
+// start runs the operator as a pod from its own manifests until the end of the container.
 func (p peer) start(ctx context.Context) {
 	GinkgoHelper()
 	manifests, err := peers.Pods(ctx, p.name, store, GinkgoWriter)
@@ -76,7 +76,7 @@ func (p peer) start(ctx context.Context) {
 	applied, err := tryKubectl(ctx, manifests, "apply", "--server-side", "-f", "-", "-o", "name")
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx context.Context) {
-		for name := range strings.FieldsSeq(applied) { // without its pod they would refuse everything
+		for name := range strings.FieldsSeq(applied) { // the webhooks would reject every request without their pod
 			if strings.Contains(name, "webhookconfiguration.") {
 				kubectl(ctx, "delete", "--ignore-not-found", "--wait=false", name)
 			}
@@ -85,8 +85,8 @@ func (p peer) start(ctx context.Context) {
 	}, NodeTimeout(specTimeout))
 }
 
-// waitReady touches its pods meanwhile: a kubelet brings the volumes of a pod that changes up to date at once, and Kueue and
-// JobSet wait for their certificates.
+// waitReady annotates the pods while it waits: their kubelet then updates volumes immediately, and Kueue and JobSet wait for
+// their certificates.
 func (p peer) waitReady(ctx context.Context) {
 	GinkgoHelper()
 	touched := 0
@@ -99,7 +99,7 @@ func (p peer) waitReady(ctx context.Context) {
 	}, podTimeout, touchEvery).Should(Equal("1"))
 }
 
-// queue makes a namespace with the queue of the samples and a quota of its own.
+// queue creates a namespace with the LocalQueue of the samples and its own quota.
 func queue(ctx context.Context, cpus string) (namespace string) {
 	GinkgoHelper()
 	namespace = env.Namespace(ctx, "queue")
@@ -109,7 +109,7 @@ func queue(ctx context.Context, cpus string) (namespace string) {
 	return namespace
 }
 
-// changedSample reads a file of config/samples and replaces texts in it, given in pairs.
+// changedSample reads a file of config/samples and replaces texts, given in pairs.
 func changedSample(file string, changes ...string) string {
 	GinkgoHelper()
 	content, err := os.ReadFile(filepath.Join(checkout, "config", "samples", file))
@@ -120,7 +120,6 @@ func changedSample(file string, changes ...string) string {
 	return strings.NewReplacer(changes...).Replace(string(content))
 }
 
-// appWrapper reads one.
 func appWrapper(ctx context.Context, namespace, name string) *v1beta2.AppWrapper {
 	GinkgoHelper()
 	aw := &v1beta2.AppWrapper{}
@@ -128,7 +127,7 @@ func appWrapper(ctx context.Context, namespace, name string) *v1beta2.AppWrapper
 	return aw
 }
 
-// reach waits until an AppWrapper is in a phase and returns it.
+// reach waits until an AppWrapper has the phase, and returns it.
 func reach(ctx context.Context, namespace, name string, phase v1beta2.AppWrapperPhase) *v1beta2.AppWrapper {
 	GinkgoHelper()
 	var aw *v1beta2.AppWrapper
@@ -139,7 +138,7 @@ func reach(ctx context.Context, namespace, name string, phase v1beta2.AppWrapper
 	return aw
 }
 
-// livePods are those whose containers may still run.
+// livePods returns the pods that have neither succeeded nor failed.
 func livePods(ctx context.Context, namespace string) []corev1.Pod {
 	GinkgoHelper()
 	var pods corev1.PodList
@@ -153,14 +152,14 @@ func livePods(ctx context.Context, namespace string) []corev1.Pod {
 	return live
 }
 
-// urgentRuns tells that the AppWrapper of urgent.yaml has the namespace, whose live pods are given, to itself.
+// urgentRuns returns a function that reports whether the AppWrapper of urgent.yaml runs with the only live pod of the namespace.
 func urgentRuns(namespace string) func(ctx context.Context, live []corev1.Pod) bool {
 	return func(ctx context.Context, live []corev1.Pod) bool {
 		return appWrapper(ctx, namespace, "urgent").Status.Phase == v1beta2.PhaseRunning && len(live) == 1 && live[0].Status.Phase == corev1.PodRunning
 	}
 }
 
-// watchQuota waits for a condition, and ends the spec when the pods of a namespace ask for more CPUs than their quota.
+// watchQuota waits for a condition, and fails when the pods of a namespace request more CPUs than their quota.
 func watchQuota(ctx context.Context, namespace, cpus string, reached func(ctx context.Context, live []corev1.Pod) bool) {
 	GinkgoHelper()
 	quota := resource.MustParse(cpus)

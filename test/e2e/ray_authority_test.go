@@ -20,7 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// bundle returns the CAs in a Secret of the cluster; the one that signs is the first.
+// bundle returns the CAs in a Secret of the cluster, the signing CA first.
 func (d *rayDemo) bundle(ctx context.Context, secret string) []*x509.Certificate {
 	GinkgoHelper()
 	bundle, err := certutil.ParseCertsPEM(d.secret(ctx, secret).Data[raycluster.KeyCACert])
@@ -28,7 +28,7 @@ func (d *rayDemo) bundle(ctx context.Context, secret string) []*x509.Certificate
 	return bundle
 }
 
-// age makes the CAs of the cluster older by a third of their life, as time does: others with the same keys and names take their place.
+// age moves the validity of the CAs back by a third of their lifetime, keeping keys and names.
 func (d *rayDemo) age(ctx context.Context) {
 	GinkgoHelper()
 	secret := d.secret(ctx, d.names.CASecret)
@@ -50,7 +50,7 @@ func (d *rayDemo) age(ctx context.Context) {
 	Expect(env.Admin.Update(ctx, secret)).To(Succeed())
 }
 
-// publishNextCA lets a third of the life of the CA go by, and returns when pods that start know the next one too.
+// publishNextCA ages the CA by a third of its lifetime, and waits until new pods also trust the next CA.
 func (d *rayDemo) publishNextCA(ctx context.Context) {
 	GinkgoHelper()
 	Expect(d.bundle(ctx, d.names.CASecret)).To(HaveLen(1))
@@ -60,7 +60,7 @@ func (d *rayDemo) publishNextCA(ctx context.Context) {
 	}
 }
 
-// replaceCA lets another third go by, and returns when the next CA has signed the certificates of head and workers.
+// replaceCA ages the CA by another third, and waits until the next CA has signed the certificates of head and workers.
 func (d *rayDemo) replaceCA(ctx context.Context) {
 	GinkgoHelper()
 	next := d.bundle(ctx, d.names.CASecret)[1].SubjectKeyId

@@ -31,18 +31,17 @@ func rayFile(name string) string {
 	return string(content)
 }
 
-// runPython runs a program of testdata/ray in a pod.
 func runPython(ctx context.Context, namespace, pod, container, program string, args ...string) (string, error) {
 	return tryKubectl(ctx, rayFile(program), append([]string{"-n", namespace, "exec", "-i", pod, "-c", container, "--", "python3", "-"}, args...)...)
 }
 
-// rayPod returns the only pod of a type, once there is just one that is not going.
+// rayPod waits until exactly one pod of a node type is not terminating, and returns it.
 func rayPod(ctx context.Context, namespace, nodeType string) *corev1.Pod {
 	GinkgoHelper()
 	return onlyPod(ctx, namespace, client.MatchingLabels{raycluster.LabelNodeType: nodeType})
 }
 
-// rayDemo is the cluster of the sample, and strangers in its namespace and in another one.
+// rayDemo is the cluster of the sample, with client pods in its namespace and in another one.
 type rayDemo struct {
 	namespace, outside string
 	names              raycluster.Names
@@ -68,12 +67,11 @@ func startRayDemo(ctx context.Context) *rayDemo {
 	return d
 }
 
-// runTasks runs tasks on all nodes.
 func (d *rayDemo) runTasks(ctx context.Context) (string, error) {
 	return runPython(ctx, d.namespace, d.head.Name, "ray-head", "tasks.py")
 }
 
-// secret returns one of the cluster, as soon as it is there.
+// secret waits until a Secret of the cluster exists, and returns it.
 func (d *rayDemo) secret(ctx context.Context, name string) *corev1.Secret {
 	GinkgoHelper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: name}}
@@ -81,7 +79,8 @@ func (d *rayDemo) secret(ctx context.Context, name string) *corev1.Secret {
 	return secret
 }
 
-// openDashboard asks the proxy of the dashboard from another namespace, with the token of an account there or none.
+// openDashboard sends a request to the proxy of the dashboard from another namespace, with the token of an account, or without
+// one if account is empty.
 func (d *rayDemo) openDashboard(ctx context.Context, account string) (string, error) {
 	token := ""
 	if account != "" {
@@ -100,7 +99,7 @@ func describeRayClusters() {
 	}, NodeTimeout(startTimeout))
 
 	It("has its head and its worker join over TLS, and runs tasks on both", func(ctx SpecContext) {
-		// A worker that cannot look the head up yet takes 127.0.0.1 for its own address, is given up and starts again.
+		// A worker that cannot resolve the head yet advertises 127.0.0.1, is removed by the head and restarts.
 		Eventually(ctx, demo.runTasks, podTimeout).Should(Equal("2 1"))
 		status := kubectl(ctx, "-n", demo.namespace, "exec", demo.head.Name, "-c", "ray-head", "--", "ray", "status")
 		Expect(strings.Count(status, " node_")).To(Equal(2), status)
@@ -128,7 +127,7 @@ func describeRayClusters() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(answer).To(Equal(one.want), "port %d of %s from %s", one.port, one.pod.Name, one.namespace)
 		}
-		// Otherwise a closed port would say nothing.
+		// Pods of the cluster reach these ports, so it is the policies that close them to strangers.
 		for port, pod := range map[int32]*corev1.Pod{6379: demo.head, 8080: worker} {
 			Expect(runPython(ctx, demo.namespace, demo.head.Name, "ray-head", "connect.py", pod.Status.PodIP, fmt.Sprint(port))).To(Equal("open"))
 		}
@@ -201,7 +200,7 @@ func describeRayClusters() {
 	}, SpecTimeout(specTimeout))
 }
 
-// renew has all certificates of the cluster issued again, and returns when its pods have them.
+// renew has all certificates of the cluster reissued, and waits until its pods have them.
 func (d *rayDemo) renew(ctx context.Context, worker *corev1.Pod) {
 	GinkgoHelper()
 	old := map[string][]byte{}
@@ -215,7 +214,7 @@ func (d *rayDemo) renew(ctx context.Context, worker *corev1.Pod) {
 		}, podTimeout).Should(BeFalse(), name)
 	}
 	for pod, secret := range map[string]string{d.head.Name: d.names.HeadTLS, worker.Name: d.names.WorkerTLS} {
-		kubectl(ctx, "-n", d.namespace, "annotate", "pod", pod, "e2e/renewed=true") // its kubelet looks at once
+		kubectl(ctx, "-n", d.namespace, "annotate", "pod", pod, "e2e/renewed=true") // makes its kubelet update the volumes
 		Eventually(ctx, func(ctx context.Context) (string, error) {
 			return inPod(ctx, d.namespace, pod, `cat "$RAY_TLS_SERVER_CERT"`)
 		}, podTimeout).Should(Equal(strings.TrimSpace(string(d.secret(ctx, secret).Data[corev1.TLSCertKey]))))

@@ -21,15 +21,15 @@ import (
 //go:embed testdata/ask.py
 var askScript string
 
-// plainRegistry is where the registry of the sample is without a proxy.
+// plainRegistry is the URL of the sample registry without a proxy.
 const plainRegistry = "http://" + sample + ":8080"
 
 const models = "/api/model_registry/v1alpha3/registered_models"
 
-// registryClient uses the REST API of the registry of a sample out of a pod in its namespace.
+// registryClient calls the REST API of the sample registry from a pod in its namespace.
 type registryClient struct{ namespace, base, token string }
 
-// newRegistry makes the registry of the sample, whose database is its own, and waits until it is available.
+// newRegistry creates the sample registry with its own database, and waits until it is available.
 func newRegistry(ctx context.Context, namespace string) *registryClient {
 	GinkgoHelper()
 	applyRegistry(ctx, namespace)
@@ -38,7 +38,7 @@ func newRegistry(ctx context.Context, namespace string) *registryClient {
 	return &registryClient{namespace: namespace, base: plainRegistry}
 }
 
-// applyRegistry creates the registry of the sample as soon as that of another spec, whose name it has, is gone.
+// applyRegistry creates the sample registry, retried until the registry of the same name of another spec is deleted.
 func applyRegistry(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) error {
@@ -61,7 +61,6 @@ func (c *registryClient) ask(ctx context.Context, method, path, body string) (st
 	return status, answer, err
 }
 
-// names lists all models.
 func (c *registryClient) names(ctx context.Context) ([]string, error) {
 	var names []string
 	for token := ""; ; {
@@ -88,7 +87,7 @@ func (c *registryClient) names(ctx context.Context) ([]string, error) {
 	}
 }
 
-// missing returns those of the names that the registry does not have.
+// missing returns the names that the registry does not have.
 func (c *registryClient) missing(ctx context.Context, names []string) []string {
 	GinkgoHelper()
 	var stored []string
@@ -109,7 +108,7 @@ func (c *registryClient) missing(ctx context.Context, names []string) []string {
 	return missing
 }
 
-// makeCertificate makes a certificate in the pod, which trusts it from then on, and a Secret of it.
+// makeCertificate creates a self-signed certificate in the client pod, which then trusts it, and a Secret with it.
 func (c *registryClient) makeCertificate(ctx context.Context, secret string) {
 	GinkgoHelper()
 	_, err := inPod(ctx, c.namespace, "client", "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=registry "+

@@ -16,7 +16,7 @@ import (
 //go:embed testdata/elsewhere.yaml
 var elsewhere string
 
-// expectEncryptedDatabase expects the registry late to reach its database by TLS only.
+// expectEncryptedDatabase expects that all connections of the registry late to its database use TLS.
 func expectEncryptedDatabase(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	const connections = `psql -h /run/postgresql -U postgres -Atc ` +
@@ -24,7 +24,7 @@ func expectEncryptedDatabase(ctx context.Context, namespace string) {
 	Expect(tryKubectl(ctx, "", "-n", namespace, "exec", "deployment/late-postgres", "--", "sh", "-c", connections)).To(Equal("t"))
 }
 
-// expectBackup runs the backup of the database of late.
+// expectBackup runs the backup of the database of the registry late.
 func expectBackup(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	kubectl(ctx, "-n", namespace, "create", "job", "backup", "--from=cronjob/late-postgres-backup")
@@ -32,7 +32,7 @@ func expectBackup(ctx context.Context, namespace string) {
 	Expect(kubectl(ctx, "-n", namespace, "logs", "job/backup")).To(ContainSubstring("Wrote ./model_registry-"))
 }
 
-// expectRegistryElsewhere expects a registry that is given a Secret alone to have the models of the registry late.
+// expectRegistryElsewhere expects that a registry configured by a Secret alone serves the models of the registry late.
 func expectRegistryElsewhere(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	server := &registryClient{namespace: namespace, base: "http://late:8080"}

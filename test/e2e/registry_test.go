@@ -29,12 +29,12 @@ var (
 	late string
 )
 
-// lateServer selects the pod of the server whose database comes late.
+// lateServer selects the server pod of the registry late, whose database starts after it.
 var lateServer = crclient.MatchingLabels{"app.kubernetes.io/name": "late"}
 
 const (
 	sample = "modelregistry-sample"
-	// formerPatience is how long a server was given to start before it was restarted.
+	// formerPatience is the time after which a waiting server was restarted.
 	formerPatience = 40 * time.Second
 )
 
@@ -48,7 +48,7 @@ var _ = Describe("A ModelRegistry with a database of its own", Ordered, Label("c
 		output, err := tryKubectl(ctx, "", in("logs", "writer")...)
 		return strings.Fields(output), err
 	}
-	// lost lists models that were acknowledged and are not there, after the writer has got further.
+	// lost waits for more writes, and returns acknowledged models that the registry does not have.
 	lost := func(ctx context.Context) []string {
 		GinkgoHelper()
 		before, err := acknowledged(ctx)
@@ -92,14 +92,14 @@ var _ = Describe("A ModelRegistry with a database of its own", Ordered, Label("c
 		Expect(lost(ctx)).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
-	// A Deployment replaces a pod at once, on the same volume, and the server in it is process 1 as well.
+	// A Deployment replaces a pod immediately, on the same volume, and the new server is process 1 as well.
 	It("has one server at a time on the volume of its database, also while the first one hangs, and loses nothing", func(ctx SpecContext) {
 		const waits = "Another server still uses this volume"
 		old := databasePod(ctx, namespace)
 		signal := func(s syscall.Signal) (signalled int) {
 			for _, pid := range processesOf(string(old.UID)) {
 				if command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && strings.HasPrefix(string(command), "postgres") {
-					_ = syscall.Kill(pid, s) // its children end with the first
+					_ = syscall.Kill(pid, s) // child processes exit with process 1
 					signalled++
 				}
 			}
@@ -115,14 +115,14 @@ var _ = Describe("A ModelRegistry with a database of its own", Ordered, Label("c
 		kubectl(ctx, in("delete", "pod", databasePod(ctx, namespace).Name, "--timeout=60s")...)
 		Eventually(ctx, log, podTimeout).Should(ContainSubstring(waits))
 		By("the end of the first server")
-		Expect(signal(syscall.SIGKILL)).NotTo(BeZero()) // the others may be gone with the first
+		Expect(signal(syscall.SIGKILL)).NotTo(BeZero()) // the other processes may have exited with process 1
 		Eventually(ctx, log, podTimeout).Should(ContainSubstring("ready to accept connections"))
 		Expect(processesOf(string(old.UID))).To(BeEmpty())
 		Expect(lost(ctx)).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
 	It("works with another password after its Secret has changed, and loses nothing", func(ctx SpecContext) {
-		bringLate(ctx, namespace) // its server starts meanwhile
+		bringLate(ctx, namespace) // its server starts during this spec
 		const secret = sample + "-postgres-credentials"
 		login := `PGPASSWORD=$0 psql -h 127.0.0.1 -U "$POSTGRESQL_USER" -d "$POSTGRESQL_DATABASE" -Atc 'SELECT 1'`
 		try := func(ctx context.Context, password string) (string, error) {
@@ -211,7 +211,7 @@ var _ = Describe("A ModelRegistry with a database of its own", Ordered, Label("c
 	describeOperator(client)
 })
 
-// bringLate lets the database of the other registry start, for which its server has waited.
+// bringLate starts the database of the registry late, for which its server has waited.
 func bringLate(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	server := onlyPod(ctx, namespace, lateServer)
@@ -220,17 +220,17 @@ func bringLate(ctx context.Context, namespace string) {
 	}).
 		Should(BeNumerically(">", formerPatience+10*time.Second), "otherwise nothing is proven")
 	Expect(images.Postgres(ctx, store, "quay.io/example/late:1")).To(Succeed())
-	// A new pod: the kubelet tries the image of the old one ever more seldom.
+	// A new pod, because the kubelet backs off from pulling the image of the old one.
 	kubectl(ctx, "-n", namespace, "delete", "pod", "--wait=false", "--selector=app.kubernetes.io/name=late-postgres")
 }
 
-// databasePod is the pod of the database that is not being deleted, as soon as there is one.
+// databasePod waits until exactly one pod of the database is not terminating, and returns it.
 func databasePod(ctx context.Context, namespace string) *corev1.Pod {
 	GinkgoHelper()
 	return onlyPod(ctx, namespace, crclient.MatchingLabels{"app.kubernetes.io/name": sample + "-postgres"})
 }
 
-// replaceDatabase deletes the pod of the database, and returns when its processes are gone and the next one is ready.
+// replaceDatabase deletes the pod of the database, and waits until its processes have exited and the next pod is ready.
 func replaceDatabase(ctx context.Context, namespace, how string) {
 	GinkgoHelper()
 	old := databasePod(ctx, namespace)

@@ -24,26 +24,26 @@ import (
 )
 
 const (
-	// releaseTimeout is how long `make release` may take, which compiles programs in another way than all other tests.
+	// releaseTimeout bounds `make release`, which compiles with other flags than all tests.
 	releaseTimeout = 20 * time.Minute
-	// exampleRegistry is the registry of the pages.
+	// exampleRegistry is the registry in the documentation.
 	exampleRegistry = "registry.example.com/team"
 
-	// plainRegistryHost has containerd use HTTP for a registry, as an administrator of a node configures it.
+	// plainRegistryHost configures containerd to use HTTP for a registry.
 	plainRegistryHost = "server = \"http://%[1]s\"\n[host.\"http://%[1]s\"]\n  capabilities = [\"pull\", \"resolve\"]\n"
 )
 
-// release is a cluster of its own, where nothing of the operator is, with a registry that its node pulls from.
+// release is a cluster without the operator, with a registry from which its node pulls.
 type release struct {
 	*cluster.Instance
-	// registry is the address of the registry, the same on the machine and on the node, with a path.
+	// registry is the address of the registry with a path, valid on the machine and on the node.
 	registry string
-	// dist is where the release is made.
+	// dist is the output folder of the release.
 	dist string
 	page *docs.Reader
 }
 
-// newRelease starts the cluster and the registry, and has a reader with Helm and kubectl open a page. Its name is that of the page.
+// newRelease starts a cluster, named after the page, and a registry, and opens the page with a reader that has Helm and kubectl.
 func newRelease(ctx context.Context, page string) *release {
 	GinkgoHelper()
 	name := strings.ToLower(strings.TrimSuffix(filepath.Base(page), ".md"))
@@ -73,8 +73,8 @@ func newRelease(ctx context.Context, page string) *release {
 	return r
 }
 
-// packOperands gives the node what the operator runs. Of that, only what RayClusters on OpenShift and their certificates need is named by
-// a digest, which only its makers can make; no pod of the page runs it.
+// packOperands adds the images of the operands to the node. Only images for RayClusters on OpenShift and their certificates are
+// named by digests, which only their publishers can build; no pod of the page uses them.
 func (r *release) packOperands(ctx context.Context) {
 	GinkgoHelper()
 	store, err := r.Images()
@@ -86,8 +86,8 @@ func (r *release) packOperands(ctx context.Context) {
 	Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
 }
 
-// reader types the pages as they stand. Only the registry is another, which speaks no TLS, and the release is for this machine alone and
-// not in the checkout.
+// reader runs the commands of pages with another registry, which serves plain HTTP, and builds the release for this machine only
+// and outside the checkout.
 func (r *release) reader(ctx context.Context, page string) *docs.Reader {
 	GinkgoHelper()
 	helm, err := cluster.BuildPeer(ctx, cluster.Helm, GinkgoWriter)
@@ -127,7 +127,7 @@ func (r *release) kubectl(ctx context.Context, args ...string) string {
 	return output
 }
 
-// digest of the image of the operator that was packed.
+// digest returns the digest of the built operator image.
 func (r *release) digest() string {
 	GinkgoHelper()
 	content, err := os.ReadFile(filepath.Join(r.dist, "images", "odh-platform-operator", "index.json"))
@@ -138,7 +138,7 @@ func (r *release) digest() string {
 	return index.Manifests[0].Digest
 }
 
-// runsPacked checks that the operator runs the packed image, which was pulled from the registry.
+// runsPacked expects that the operator runs the built image, pulled from the registry.
 func (r *release) runsPacked(ctx context.Context, version string) {
 	GinkgoHelper()
 	image := r.registry + "/odh-platform-operator"
@@ -150,7 +150,7 @@ func (r *release) runsPacked(ctx context.Context, version string) {
 	}, podTimeout).Should(Equal(image + "@" + r.digest() + " true"))
 }
 
-// repairs checks that an operator runs for a namespace with the registry of the sample.
+// repairs expects that a running operator recreates a child of the sample registry in the namespace.
 func (r *release) repairs(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	const role = "role/registry-user-" + sample
@@ -161,14 +161,14 @@ func (r *release) repairs(ctx context.Context, namespace string) {
 	}, podTimeout).Should(Succeed(), "the Role is not created again")
 }
 
-// stays lists what must be there while no operator is.
+// stays lists the objects that must remain after the operator is uninstalled.
 func (r *release) stays(ctx context.Context, namespace string) string {
 	GinkgoHelper()
 	return r.kubectl(ctx, "get", "crd", "--selector=odh-platform-operator/keep=crd", "-o", "name") + "\n" +
 		r.kubectl(ctx, "-n", namespace, "get", "modelregistries,deployments,services,pvc,secrets", "-o", "name")
 }
 
-// installBlocks returns what the page about installation has to type with a release.
+// installBlocks returns the commands of docs/install.md that require a release.
 func installBlocks() [][]string {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join(checkout, "docs", "install.md"))
@@ -182,7 +182,7 @@ func installBlocks() [][]string {
 	return all
 }
 
-// uninstall types how the page about installation uninstalls the chart, and waits until nothing of the operator runs.
+// uninstall runs the commands of docs/install.md that uninstall the chart, and waits until no object of the operator is left.
 func (r *release) uninstall(ctx context.Context) {
 	GinkgoHelper()
 	for _, commands := range installBlocks() {
@@ -217,10 +217,10 @@ var _ = Describe("A release", func() {
 				r.runsPacked(ctx, "0.2.0")
 				r.repairs(ctx, kept)
 				Expect(r.stays(ctx, kept)).To(Equal(before))
-				// The page has a registry of that name, and names of registries are unique.
+				// The page creates a registry of the same name, and these names are unique in the cluster.
 				r.kubectl(ctx, "-n", kept, "delete", "modelregistry", sample, "--timeout=120s")
 			},
-			"kubectl -n demo get events": func(ctx context.Context) { // the page waits for MLflow and the registry itself
+			"kubectl -n demo get events": func(ctx context.Context) { // the page itself waits for MLflow and the registry
 				r.kubectl(ctx, "-n", "demo", "wait", "catalogs.aihub.opendatahub.io/catalog", "--for=condition=Available", fmt.Sprint("--timeout=", podTimeout))
 				r.kubectl(ctx, "-n", "demo", "wait", "pod", "--selector=job-name=sample-job", "--for=condition=Ready", fmt.Sprint("--timeout=", podTimeout))
 			},

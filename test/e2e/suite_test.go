@@ -28,9 +28,9 @@ import (
 
 const (
 	startTimeout = 60 * time.Minute // the first run builds a control plane, a node and images
-	// specTimeout includes what the first specs of a container build and pack on a new machine.
+	// specTimeout includes the time to build images on a new machine.
 	specTimeout = 40 * time.Minute
-	// podTimeout is how long a pod may take whose image is unpacked first.
+	// podTimeout includes the time to unpack an image.
 	podTimeout = 5 * time.Minute
 
 	operatorNamespace = operator.PodNamespace
@@ -40,11 +40,11 @@ const (
 var (
 	env         *framework.Env
 	kubectlPath string
-	// checkout is the folder of the project.
+	// checkout is the root of the repository.
 	checkout string
-	// store has the images that pods may name.
+	// store holds the images that pods may use.
 	store images.Store
-	// manifests are those of the operator, with images that the store has.
+	// manifests are the manifests of the operator, with images of the store.
 	manifests string
 )
 
@@ -62,7 +62,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	manifests, err = operator.Pods(ctx, store)
 	Expect(err).NotTo(HaveOccurred())
-	// The image of registries is that of catalogs too, and a node pulls it once.
+	// Registries and catalogs share an image, which a node pulls only once.
 	registry, err := programs.ModelRegistry(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(images.Catalog(ctx, store, registry, catalogServer)).To(Succeed())
@@ -85,7 +85,7 @@ var _ = AfterEach(func(ctx SpecContext) {
 	}
 }, NodeTimeout(time.Minute))
 
-// tryKubectl runs kubectl as the administrator and returns what it prints; an error has what it complained about.
+// tryKubectl runs kubectl as administrator and returns stdout; an error contains stderr.
 func tryKubectl(ctx context.Context, input string, args ...string) (string, error) {
 	return env.Instance.Kubectl(ctx, input, args...)
 }
@@ -103,19 +103,18 @@ func apply(ctx context.Context, namespace, manifests string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// rolledOut waits until the pods of a Deployment are those of its template.
+// rolledOut waits until the rollout of a Deployment is complete.
 func rolledOut(ctx context.Context, namespace, deployment string) {
 	GinkgoHelper()
 	kubectl(ctx, "-n", namespace, "rollout", "status", deployment, fmt.Sprint("--timeout=", podTimeout))
 }
 
-// podReady waits until a pod is ready.
 func podReady(ctx context.Context, namespace, name string) {
 	GinkgoHelper()
 	kubectl(ctx, "-n", namespace, "wait", "--for=condition=Ready", "pod/"+name, fmt.Sprint("--timeout=", podTimeout))
 }
 
-// onlyPod returns the only pod with the labels that is not being deleted, once there is just one.
+// onlyPod waits until exactly one pod with the labels is not terminating, and returns it.
 func onlyPod(ctx context.Context, namespace string, labels client.MatchingLabels) *corev1.Pod {
 	GinkgoHelper()
 	var found []corev1.Pod
@@ -133,7 +132,7 @@ func onlyPod(ctx context.Context, namespace string, labels client.MatchingLabels
 	return &found[0]
 }
 
-// readySince is when a pod became ready, zero while it is not.
+// readySince returns the time at which a pod became ready, zero if it is not ready.
 func readySince(pod *corev1.Pod) time.Time {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
@@ -143,7 +142,7 @@ func readySince(pod *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-// processes lists those whose file in /proc, such as cmdline, holds a text.
+// processes returns the PIDs whose file in /proc, such as cmdline, contains the text.
 func processes(file, text string) []int {
 	GinkgoHelper()
 	files, err := filepath.Glob("/proc/[0-9]*/" + file)
@@ -152,7 +151,7 @@ func processes(file, text string) []int {
 	for _, path := range files {
 		content, err := os.ReadFile(path)
 		if err != nil || !bytes.Contains(content, []byte(text)) {
-			continue // others come and go
+			continue // unrelated or exited
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		Expect(err).NotTo(HaveOccurred())
@@ -161,7 +160,7 @@ func processes(file, text string) []int {
 	return found
 }
 
-// restrictedNamespace makes a namespace in which only pods of the strictest standard run.
+// restrictedNamespace creates a namespace that enforces the restricted Pod Security level.
 func restrictedNamespace(ctx context.Context, prefix string) string {
 	GinkgoHelper()
 	name := env.Namespace(ctx, prefix)

@@ -1,5 +1,5 @@
-// Command gateway opens a server that wants a token to browsers on this machine. It listens on loopback, has the browser ask
-// for a password, and sends that to the server as the token.
+// Command gateway makes a server that requires a bearer token accessible to browsers on this machine. It listens on loopback,
+// requests basic authentication, and sends the password to the server as the token.
 package main
 
 import (
@@ -51,7 +51,7 @@ func run(listen, server, address, authority string) error {
 	return gateway.ListenAndServe()
 }
 
-// handler hands requests with a password on to the server.
+// handler forwards requests with a password to the server.
 func handler(server *url.URL, transport http.RoundTripper) http.Handler {
 	const ask, question = "WWW-Authenticate", `Basic realm="any user name, with a token as the password"`
 	proxy := &httputil.ReverseProxy{
@@ -61,7 +61,7 @@ func handler(server *url.URL, transport http.RoundTripper) http.Handler {
 			_, token, _ := r.In.BasicAuth()
 			r.Out.Header.Set("Authorization", "Bearer "+token)
 		},
-		// The token may be wrong, or have expired.
+		// The token may be invalid or expired.
 		ModifyResponse: func(r *http.Response) error {
 			if r.StatusCode == http.StatusUnauthorized {
 				r.Header.Set(ask, question)

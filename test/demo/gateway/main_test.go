@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// newServer answers with what it got, to the token `right` only.
+// newServer returns a server that requires the token `right` and responds with the host and path of the request.
 func newServer(t *testing.T) *httptest.Server {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -17,11 +17,11 @@ const (
 	runtimeEditor  = "editor-of-modelmesh-servingruntime"
 	wrapperEditor  = "editor-of-codeflare-operator-appwrapper"
 	rayUser        = "editor-of-rays"
-	// developer has the role edit of Kubernetes as well: pods, Secrets and accounts of the namespace are theirs anyway.
+	// developer also has the ClusterRole edit, which grants pods, Secrets and ServiceAccounts of the namespace.
 	developer = "developer"
 )
 
-// refused tries to create an object, which is refused with a message.
+// refused expects that the API server rejects the object with the message.
 func refused(who, namespace, text, message string) func(SpecContext) {
 	return func(ctx SpecContext) {
 		err := as(who).Create(ctx, object(namespace, text), client.DryRunAll)

@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/docs"
 )
 
-// policy returns the objects of the admission policy on the page about security.
+// policy returns the manifests of the ValidatingAdmissionPolicy in docs/security.md.
 func policy() []string {
 	GinkgoHelper()
 	page, err := os.ReadFile("../../../docs/security.md")

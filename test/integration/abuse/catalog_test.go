@@ -18,7 +18,7 @@ func catalog(name, spec string) string {
 	return "apiVersion: aihub.opendatahub.io/v1alpha1\nkind: Catalog\nmetadata: {name: " + name + "}\nspec:\n" + with("{}", spec)
 }
 
-// clusterRuntime is a runtime for the models of all namespaces.
+// clusterRuntime returns a ClusterServingRuntime.
 func clusterRuntime(name, spec string) *unstructured.Unstructured {
 	GinkgoHelper()
 	o := object("", runtime(name, spec))

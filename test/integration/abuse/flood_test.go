@@ -33,11 +33,11 @@ const (
 	floodTimeout = 10 * time.Minute
 	listed       = 1000
 	writes       = 20
-	// mostRefused is how long a client may continue to send a body that has been refused.
+	// mostRefused bounds how long a client may continue to send a body after its rejection.
 	mostRefused = 20 * time.Second
 )
 
-// Every pod that reaches the webhook port can post to it, also one without any rights.
+// Every pod that reaches the webhook port can post to it, even without RBAC permissions.
 var _ = Describe("A pod that posts to the webhook port", Ordered, func() {
 	var (
 		limited *framework.Manager
@@ -48,7 +48,7 @@ var _ = Describe("A pod that posts to the webhook port", Ordered, func() {
 		limit = account.Deployment.Spec.Template.Spec.Containers[0].Resources.Limits.Memory().Value()
 		manager.Away(ctx)
 		withoutWebhooks(ctx, makeRegistries)
-		// The race detector takes several times the memory, and the time, that the limits are about.
+		// Built without the race detector, which multiplies the memory and time that the limits are about.
 		binary, err := cluster.BuildProgram(ctx, "./cmd/manager", []string{"grpcnotrace"}, GinkgoWriter)
 		Expect(err).NotTo(HaveOccurred())
 		limited = env.StartManager(ctx, framework.ManagerOptions{
@@ -97,7 +97,7 @@ var _ = Describe("A pod that posts to the webhook port", Ordered, func() {
 	}
 })
 
-// memory reads a size in bytes from what the kernel says about the process.
+// memory returns a size, in bytes, from /proc/PID/status of the manager.
 func memory(m *framework.Manager, field string) int64 {
 	GinkgoHelper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.Process.PID))
@@ -109,7 +109,7 @@ func memory(m *framework.Manager, field string) int64 {
 	return kib << 10
 }
 
-// withoutWebhooks does something while registries are not judged: the API server would ask a manager that is away.
+// withoutWebhooks calls do while the webhooks of registries are disabled: the API server could not reach the stopped manager.
 func withoutWebhooks(ctx context.Context, do func(context.Context)) {
 	GinkgoHelper()
 	for _, change := range []string{
@@ -128,7 +128,7 @@ func withoutWebhooks(ctx context.Context, do func(context.Context)) {
 	}
 }
 
-// makeRegistries makes registries that the manager leaves alone.
+// makeRegistries creates paused registries, which the manager does not reconcile.
 func makeRegistries(ctx context.Context) {
 	GinkgoHelper()
 	var all sync.WaitGroup
@@ -145,7 +145,7 @@ func makeRegistries(ctx context.Context) {
 				o.SetName(fmt.Sprintf("many-%d", i))
 				o.SetAnnotations(map[string]string{"platform.opendatahub.io/paused": "true"})
 				err := env.Admin.Create(ctx, o)
-				for apierrors.IsInternalError(err) && ctx.Err() == nil { // the API server has not heard of the change yet
+				for apierrors.IsInternalError(err) && ctx.Err() == nil { // the API server may still call the disabled webhook
 					err = env.Admin.Create(ctx, o)
 				}
 				failed <- err
@@ -163,7 +163,8 @@ func write(ctx context.Context) error {
 	return as(registryEditor).Create(ctx, object(team, registry("quiet", "{}")), client.DryRunAll)
 }
 
-// list reads all registries in the version that is not stored. A change of the definition has the API server forget what it converted.
+// list returns the number of registries, read in the version that is not stored. The change of the CRD clears the converted
+// objects from the cache of the API server.
 func list(ctx context.Context) int {
 	GinkgoHelper()
 	crd := &unstructured.Unstructured{}
@@ -184,7 +185,7 @@ func list(ctx context.Context) int {
 	return count
 }
 
-// post has callers send the same body again and again until the result is called, which returns how many requests there were.
+// post sends the body repeatedly from a number of callers. The returned function stops them and returns the number of requests.
 func post(ctx context.Context, url, body string, callers int, chunked bool) func() int64 {
 	ctx, cancel := context.WithCancel(ctx)
 	stranger := &http.Client{Timeout: mostRefused, Transport: &http.Transport{
@@ -204,7 +205,7 @@ func post(ctx context.Context, url, body string, callers int, chunked bool) func
 				}
 				request.Header.Set("Content-Type", "application/json")
 				if response, err := stranger.Do(request); err == nil {
-					_, _ = io.Copy(io.Discard, response.Body) // refused or not
+					_, _ = io.Copy(io.Discard, response.Body) // the status code is irrelevant
 					_ = response.Body.Close()
 				}
 				sent.Add(1)
@@ -218,7 +219,7 @@ func post(ctx context.Context, url, body string, callers int, chunked bool) func
 	}
 }
 
-// conversionReview asks for registries of the same spec.
+// conversionReview returns a ConversionReview of count registries with the same spec.
 func conversionReview(spec string, count int) string {
 	item := `{"apiVersion":"modelregistry.opendatahub.io/v1alpha1","kind":"ModelRegistry","metadata":{"name":"a","namespace":"b"},"spec":` + spec + `}`
 	items := strings.TrimSuffix(strings.Repeat(item+",", count), ",")

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// No webhook judges changes of what is being deleted, so nothing may follow them.
+// The webhooks do not validate changes of terminating objects, so the manager must not reconcile them.
 var _ = Describe("An editor who keeps from its end what was deleted", func() {
 	for what, attempt := range map[string]struct {
 		who, change string

@@ -26,13 +26,13 @@ func predictor(name, spec string) string {
 	return "apiVersion: serving.kserve.io/v1alpha1\nkind: Predictor\nmetadata: {name: " + name + "}\nspec:\n" + with("{modelType: {name: sklearn}}", spec)
 }
 
-// service is an InferenceService in ModelMesh mode.
+// service returns an InferenceService in ModelMesh mode.
 func service(name, predictor string) string {
 	return "apiVersion: serving.kserve.io/v1beta1\nkind: InferenceService\nmetadata: {name: " + name +
 		", annotations: {serving.kserve.io/deploymentMode: ModelMesh}}\nspec:\n" + with("{}", "{predictor: "+predictor+"}")
 }
 
-// failure is what the status of a model says of its spec.
+// failure returns the reason and message of lastFailureInfo in the status.
 func failure(ctx context.Context, o *unstructured.Unstructured) string {
 	GinkgoHelper()
 	live := o.DeepCopy()
@@ -46,7 +46,7 @@ func failure(ctx context.Context, o *unstructured.Unstructured) string {
 	return fmt.Sprint(info["reason"], ": ", info["message"])
 }
 
-// expectFailures stores all attempts, and then waits until each is refused in its status: no webhook judges models.
+// expectFailures creates all attempts, then waits until the status of each reports its failure: no webhook validates models.
 func expectFailures(ctx context.Context, who string, attempts map[string]string, build func(name, spec string) string) {
 	GinkgoHelper()
 	stored := map[string]*unstructured.Unstructured{}
@@ -158,7 +158,7 @@ var _ = Describe("A user who makes thousands of mistakes", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-// What models name reaches the runtimes through the mesh alone: not one field of a pod follows it.
+// The spec of a model reaches a runtime only through ModelMesh: no field of a pod depends on it.
 var _ = Describe("Editors of models", func() {
 	It("change nothing of pods, accounts, Secrets and Services, whatever they write", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "served")

@@ -1,5 +1,5 @@
-// Package abuse_test holds what users try who may edit custom resources and nothing else: to gain what they have no right to. Each
-// attempt is one that kubectl can make, against a real API server with the shipped roles, webhooks and defaults.
+// Package abuse_test covers privilege escalation by users who may only edit custom resources. Each attempt is a request that
+// kubectl can send, against a real API server with the shipped roles, webhooks and defaults.
 package abuse_test
 
 import (
@@ -31,19 +31,19 @@ const (
 
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 2 * time.Minute
-	// patience is how long the manager may take to publish its CA.
+	// patience bounds how long the manager may take to publish its CA.
 	patience = time.Minute
 	poll     = 200 * time.Millisecond
 	quiet    = time.Second
 )
 
-// All specs share one control plane and one manager with all components, the shipped rights and the shipped defaults.
+// All specs share one control plane and one manager with all components and the shipped permissions and defaults.
 var (
 	env     *framework.Env
 	manager *framework.Manager
-	// account is what the installation says about the manager.
+	// account holds the ServiceAccount and the manifests of the manager.
 	account *operator.Installed
-	// team is a namespace of tenants.
+	// team is the namespace of a tenant.
 	team string
 )
 
@@ -94,19 +94,19 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 var _ = AfterEach(func() { manager.ReportLog() })
 
-// images that the manager needs.
+// images that the manager requires.
 var images = []string{
 	"MLFLOW_IMAGE=quay.io/example/mlflow:v3", "REST_IMAGE=quay.io/example/model-registry:v1", "POSTGRES_IMAGE=quay.io/example/postgresql:16",
 	"KUBE_RBAC_PROXY_IMAGE=quay.io/example/kube-rbac-proxy:v1",
 }
 
-// admin is no particular user but the administrator of the control plane.
+// admin is the administrator of the control plane, who is not impersonated.
 const admin = ""
 
-// clients of users, by their names.
+// clients by user name.
 var clients = map[string]client.Client{}
 
-// as is a client of a user with the groups that every user has.
+// as returns a client that impersonates a user with the groups of every authenticated user.
 func as(name string) client.Client {
 	GinkgoHelper()
 	if c, known := clients[name]; known {
@@ -126,7 +126,6 @@ func user(name string) []rbacv1.Subject {
 	return []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}}
 }
 
-// bind gives a user a role in a namespace.
 func bind(ctx context.Context, namespace, name, role string) {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, &rbacv1.RoleBinding{
@@ -135,7 +134,6 @@ func bind(ctx context.Context, namespace, name, role string) {
 	})).To(Succeed())
 }
 
-// bindAll gives a user a role in all namespaces.
 func bindAll(ctx context.Context, name, role string) {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, &rbacv1.ClusterRoleBinding{
@@ -146,7 +144,7 @@ func bindAll(ctx context.Context, name, role string) {
 
 func editorOf(role string) string { return "editor-of-" + strings.SplitN(role, "-editor", 2)[0] }
 
-// editor makes a role for a kind for which we ship none.
+// editor creates a role for a kind without a shipped editor role.
 func editor(ctx context.Context, group, resource string) string {
 	GinkgoHelper()
 	role := &rbacv1.ClusterRole{
@@ -163,17 +161,16 @@ func meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-// merge is a change as kubectl patch sends it.
+// merge returns a merge patch, as kubectl patch sends it.
 func merge(text string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(text)) }
 
-// long is a text of a length.
 func long(length int) string { return strings.Repeat("x", length) }
 
 func claim(name string) string {
 	return "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: " + name + "}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}"
 }
 
-// object reads one of a namespace; kinds of the cluster have none.
+// object decodes a manifest; namespace is empty for cluster-scoped kinds.
 func object(namespace, text string) *unstructured.Unstructured {
 	GinkgoHelper()
 	o := &unstructured.Unstructured{}
@@ -184,7 +181,7 @@ func object(namespace, text string) *unstructured.Unstructured {
 	return o
 }
 
-// with lays the members of a flow mapping over a spec.
+// with merges the fields of a flow mapping into a spec.
 func with(base, spec string) string {
 	GinkgoHelper()
 	all := map[string]any{}
@@ -205,7 +202,7 @@ func registry(name, spec string) string {
 		with("{rest: {}, postgres: {host: db, username: u, database: d}, kubeRBACProxy: {}}", spec)
 }
 
-// runtime is one of ModelMesh whose image the administrators of the team admit.
+// runtime returns a ModelMesh ServingRuntime with an image that the administrators of the team allow.
 func runtime(name, spec string) string {
 	return "apiVersion: serving.kserve.io/v1alpha1\nkind: ServingRuntime\nmetadata: {name: " + name + "}\nspec:\n" +
 		with("{multiModel: true, grpcEndpoint: 'port:9000', containers: [{name: server, image: quay.io/example/server}]}", spec)
@@ -220,7 +217,7 @@ func job(name, pod string) string {
 	return "{apiVersion: batch/v1, kind: Job, metadata: {name: " + name + "}, spec: {template: {spec: " + flow(with("{restartPolicy: Never, containers: [{name: c, image: i}]}", pod)) + "}}}"
 }
 
-// flow writes YAML in one line.
+// flow converts YAML into a single line.
 func flow(text string) string {
 	GinkgoHelper()
 	body, err := yaml.YAMLToJSON([]byte(text))

@@ -88,7 +88,7 @@ var _ = Describe("A namespace that asks for MLflow", func() {
 		settle()
 		env.ExpectAtRest(manager.User, quiet)
 
-		// An empty list of ours is ours as well.
+		// A managed RoleBinding without subjects is repaired as well.
 		env.Patch(ctx, binding(namespace, edit), map[string]any{"subjects": []any{map[string]any{"kind": "Group", "name": "rogue", "apiGroup": rbacv1.GroupName}}})
 		binds(ctx, namespace, edit)
 		set(nil, list("only"))
@@ -187,7 +187,7 @@ var _ = Describe("A RoleBinding of one of the names", func() {
 		env.Get(ctx, left)
 		Expect(left.UID).To(Equal(theirs.UID))
 
-		ask(ctx, namespace, "another") // which does not exist either
+		ask(ctx, namespace, "another") // the MLflow of this name does not exist either
 		settle()
 		env.Get(ctx, left)
 		Expect(left.UID).To(Equal(theirs.UID))

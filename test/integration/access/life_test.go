@@ -19,15 +19,15 @@ import (
 
 const (
 	definition = "auths.services.platform.opendatahub.io"
-	// lateStart is how soon after its API a component must be at work.
+	// lateStart bounds the time from the creation of a CRD to the first reconcile of its component.
 	lateStart = 5 * time.Second
-	// crowd is the number of namespaces of which the costs are counted.
+	// crowd is the number of namespaces whose requests are counted.
 	crowd = 200
 )
 
 func isNoMatch(err error) bool { return meta.IsNoMatchError(err) }
 
-// withoutDefinition takes the definition of Auth away for the rest of the spec, and returns what brings it back.
+// withoutDefinition deletes the CRD of Auth and returns a function that restores it; the end of the spec restores it too.
 func withoutDefinition(ctx context.Context) (bringBack func(context.Context)) {
 	GinkgoHelper()
 	Expect(cluster.RemoveCRD(ctx, env.Config, definition)).To(Succeed())
@@ -123,7 +123,7 @@ var _ = Describe("Namespace RBAC", func() {
 		Expect(writes(mark)).To(HaveLen(2*crowd), "two RoleBindings each")
 		Expect(env.Since(mark).ByUser(manager.User).Reads()).To(BeEmpty())
 
-		// The status of MLflow, and changes of Auth beside the groups, cause no request.
+		// The status of MLflow, and fields of Auth other than the groups, cause no request.
 		for _, url := range []any{"https://elsewhere.example.com", nil} {
 			env.Patch(ctx, m, map[string]any{"status": map[string]any{"url": url}}, "status")
 		}
@@ -179,7 +179,7 @@ var _ = Describe("Namespace RBAC", func() {
 		for _, resource := range []string{"rolebindings", "auths", "namespaces"} {
 			Expect(env.Since(mark).ByUser(other.User).Of(resource)).To(BeEmpty())
 		}
-		binds(ctx, namespace, view, "users", "admins") // what is there stays
+		binds(ctx, namespace, view, "users", "admins") // existing RoleBindings stay
 		other.Stop(ctx)
 	}, NodeTimeout(specTimeout))
 })

@@ -1,5 +1,5 @@
-// Package access_test holds namespace RBAC of MLflow against its behaviours, on a real control plane that serves nothing
-// optional but the platform's Auth.
+// Package access_test covers namespace RBAC of MLflow on a real control plane that serves no optional API but Auth of the
+// platform.
 package access_test
 
 import (
@@ -17,11 +17,11 @@ import (
 const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 5 * time.Minute
-	// quiet is how long a spec watches that nothing is sent; it is longer than the timer of a reconcile that waits for Auth.
+	// quiet is the time without a request that a spec observes; it exceeds the timer of a reconcile that waits for Auth.
 	quiet = 6 * time.Second
 )
 
-// All specs share one control plane, one manager with the shipped rights, and one MLflow at a time.
+// All specs share one control plane, one manager with the shipped permissions, and one MLflow at a time.
 var (
 	env     *framework.Env
 	account *operator.Installed
@@ -31,7 +31,7 @@ var (
 func TestAccess(t *testing.T) { framework.Run(t, "Namespace RBAC") }
 
 var options = framework.ManagerOptions{
-	Args: []string{"--metrics-secure=false", "--components=mlflow"}, // others look at RoleBindings too
+	Args: []string{"--metrics-secure=false", "--components=mlflow"}, // other components read RoleBindings too
 	Env:  []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3", "ENABLE_NAMESPACE_RBAC=true"},
 }
 

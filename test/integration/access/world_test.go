@@ -23,14 +23,14 @@ const (
 	edit  = "odh-group-mlflow-edit"
 )
 
-// server keeps nothing on volumes.
+// server returns an MLflow without volumes.
 func server() *mlflowv1.MLflow {
 	m := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: mlflowv1.SingletonName}}
 	m.Spec.BackendStoreURI, m.Spec.ArtifactsDestination, m.Spec.ServeArtifacts = "postgresql://db/mlflow", "s3://bucket", true
 	return m
 }
 
-// auth is the one Auth with the given lists.
+// auth returns the singleton Auth with the given lists.
 func auth(allowed, admin any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"allowedGroups": allowed, "adminGroups": admin}}}
 	u.SetAPIVersion("services.platform.opendatahub.io/v1alpha1")
@@ -41,7 +41,7 @@ func auth(allowed, admin any) *unstructured.Unstructured {
 
 func list(names ...any) []any { return append([]any{}, names...) }
 
-// create makes an object and has it removed at the end of the spec.
+// create creates an object and deletes it at the end of the spec.
 func create[T client.Object](ctx context.Context, object T) T {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, object)).To(Succeed())
@@ -62,8 +62,8 @@ func remove(ctx context.Context, object client.Object) {
 	}
 }
 
-// world creates an MLflow and an Auth with one group of users and one of admins, and waits until access is reported and the
-// server runs: while that is starting, its status is written time and again.
+// world creates an MLflow and an Auth with one group of users and one of admins, and waits until both conditions are True: until
+// the server runs, the manager keeps updating the status.
 func world(ctx context.Context) (*mlflowv1.MLflow, *unstructured.Unstructured) {
 	GinkgoHelper()
 	a := create(ctx, auth(list("users"), list("admins")))
@@ -73,7 +73,7 @@ func world(ctx context.Context) (*mlflowv1.MLflow, *unstructured.Unstructured) {
 	return m, a
 }
 
-// team creates a namespace that asks for an MLflow.
+// team creates a namespace labelled for an MLflow.
 func team(ctx context.Context, mlflow string) string {
 	GinkgoHelper()
 	name := env.Namespace(ctx, "team")
@@ -81,7 +81,6 @@ func team(ctx context.Context, mlflow string) string {
 	return name
 }
 
-// ask sets the label of a namespace; nil removes it.
 func ask(ctx context.Context, namespace string, value any) {
 	GinkgoHelper()
 	env.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
@@ -92,7 +91,7 @@ func binding(namespace, name string) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// groupsOf reads whom a RoleBinding binds.
+// groupsOf returns the subjects of a RoleBinding.
 func groupsOf(b *rbacv1.RoleBinding) []string {
 	var out []string
 	for _, s := range b.Subjects {
@@ -109,7 +108,7 @@ func asGroups(names ...string) []string {
 	return out
 }
 
-// binds waits until a RoleBinding binds exactly these groups to the role that goes with its name.
+// binds waits until a RoleBinding has exactly these groups and the role that belongs to its name.
 func binds(ctx context.Context, namespace, name string, groups ...string) *rbacv1.RoleBinding {
 	GinkgoHelper()
 	b := binding(namespace, name)
@@ -121,14 +120,14 @@ func binds(ctx context.Context, namespace, name string, groups ...string) *rbacv
 	return b
 }
 
-// plant makes a RoleBinding as another client does. It goes with its namespace: a new one may stand there by then.
+// plant creates a RoleBinding as another client. The namespace deletes it: by the end of the spec the name may belong to a new
+// object.
 func plant(ctx context.Context, b *rbacv1.RoleBinding) *rbacv1.RoleBinding {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, b)).To(Succeed())
 	return b
 }
 
-// bothGone waits until a namespace has neither RoleBinding.
 func bothGone(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	env.WaitGone(ctx, binding(namespace, view))
@@ -142,13 +141,12 @@ func exists(ctx context.Context, object client.Object) bool {
 	return err == nil
 }
 
-// settle waits until the manager is at rest.
 func settle() {
 	GinkgoHelper()
 	env.Settle(manager.User, quiet/2, specTimeout)
 }
 
-// writes are what the manager wrote since a mark.
+// writes returns the writes of the manager since the mark.
 func writes(mark framework.Mark) framework.Entries {
 	GinkgoHelper()
 	return env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutEvents().Writes()

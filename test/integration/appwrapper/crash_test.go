@@ -13,14 +13,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// crashTimeout is for a scenario that is run once for each of its writes.
+// crashTimeout bounds a scenario that runs once for each write of the manager.
 const crashTimeout = 12 * time.Minute
 
 var _ = Describe("A manager that is killed after any write", Serial, func() {
 	for _, run := range []struct {
 		title, image string
 		end          awv1beta2.AppWrapperPhase
-		// retries are counted in the status; made is how often each component is created.
+		// retries is the expected count in the status; made is how often each component is created.
 		retries, made int
 	}{
 		{"brings a workload to success and cleans up", fine, awv1beta2.PhaseSucceeded, 0, 1},

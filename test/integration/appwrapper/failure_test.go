@@ -136,7 +136,7 @@ var _ = Describe("A workload that fails", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// stayInInit is what a kubelet says of a pod whose first container never ends.
+// stayInInit sets the status that a kubelet reports for a pod whose first init container never ends.
 func stayInInit(ctx context.Context, p *corev1.Pod) error {
 	before := p.DeepCopy()
 	p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "wait", Image: fine, State: corev1.ContainerState{

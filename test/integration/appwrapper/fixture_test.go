@@ -30,7 +30,7 @@ const (
 	endless = "testcluster.invalid/not-ready:1"
 )
 
-// fakeCRDs serve kinds whose controllers are played by the specs.
+// fakeCRDs returns CRDs of kinds whose controllers the specs simulate.
 func fakeCRDs() []*apiextensionsv1.CustomResourceDefinition {
 	anything := &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
 	var out []*apiextensionsv1.CustomResourceDefinition
@@ -38,7 +38,7 @@ func fakeCRDs() []*apiextensionsv1.CustomResourceDefinition {
 		{"kubeflow.org", "v1", "PyTorchJob", "pytorchjobs"},
 		{"jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets"},
 		{"scheduling.x-k8s.io", "v1alpha1", "PodGroup", "podgroups"},
-		{"test.example.com", "v1", "Gadget", "gadgets"}, // which the shipped role does not know
+		{"test.example.com", "v1", "Gadget", "gadgets"}, // without a rule in the shipped role
 	} {
 		out = append(out, &apiextensionsv1.CustomResourceDefinition{
 			ObjectMeta: metav1.ObjectMeta{Name: k.plural + "." + k.group, Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved, a fake"}},
@@ -55,14 +55,14 @@ func fakeCRDs() []*apiextensionsv1.CustomResourceDefinition {
 	return out
 }
 
-// alter is a difference from a plain AppWrapper.
+// alter changes an AppWrapper before its creation.
 type alter = func(*awv1beta2.AppWrapper)
 
-// wrap puts templates, in YAML, into an AppWrapper.
+// wrap returns an AppWrapper with the templates, in YAML, as components.
 func wrap(namespace, name string, templates []string, changes ...alter) *awv1beta2.AppWrapper {
 	GinkgoHelper()
 	aw := &awv1beta2.AppWrapper{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{},
-		Labels: map[string]string{awv1beta2.LabelUser: "admin"}}} // which the webhooks give
+		Labels: map[string]string{awv1beta2.LabelUser: "admin"}}} // set by the webhooks in a cluster
 	for _, template := range templates {
 		raw, err := yaml.YAMLToJSON([]byte(template))
 		Expect(err).NotTo(HaveOccurred())
@@ -74,7 +74,7 @@ func wrap(namespace, name string, templates []string, changes ...alter) *awv1bet
 	return aw
 }
 
-// with sets annotations: name and value in turn.
+// with sets annotations from pairs of name and value.
 func with(pairs ...string) alter {
 	return func(aw *awv1beta2.AppWrapper) {
 		for i := 0; i < len(pairs); i += 2 {
@@ -85,7 +85,7 @@ func with(pairs ...string) alter {
 
 func suspended(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true }
 
-// hasty makes failures show at once, and ends with the first.
+// hasty disables the grace period and the retries, so that the first failure is final.
 var hasty = with("failureGracePeriodDuration", "0s", "retryPausePeriodDuration", "0s", "retryLimit", "0", "successTTLDuration", "168h")
 
 func create(ctx context.Context, aw *awv1beta2.AppWrapper) *awv1beta2.AppWrapper {
@@ -108,7 +108,7 @@ func deployment(name string, replicas int) string {
   template: {metadata: {labels: {app: %s}}, spec: {containers: [{name: main, image: "%s"}]}}}}`, name, replicas, name, name, fine)
 }
 
-// reach waits until the AppWrapper is in a phase and the checks hold, and reads it.
+// reach waits until the AppWrapper has the phase and the checks pass, and reads it.
 func reach(ctx context.Context, aw *awv1beta2.AppWrapper, phase awv1beta2.AppWrapperPhase, checks ...func(Gomega)) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -122,7 +122,7 @@ func reach(ctx context.Context, aw *awv1beta2.AppWrapper, phase awv1beta2.AppWra
 	}).WithContext(ctx).WithTimeout(patience).WithPolling(often).Should(Succeed())
 }
 
-// says checks a condition, as "Type=Status" or "Type=Status/Reason".
+// says expects conditions, as "Type=Status" or "Type=Status/Reason".
 func says(aw *awv1beta2.AppWrapper, conditions ...string) func(Gomega) {
 	return func(g Gomega) {
 		GinkgoHelper()
@@ -133,7 +133,7 @@ func says(aw *awv1beta2.AppWrapper, conditions ...string) func(Gomega) {
 	}
 }
 
-// reported are the conditions of an AppWrapper in both forms.
+// reported returns each condition of an AppWrapper in both of these forms.
 func reported(aw *awv1beta2.AppWrapper) []string {
 	var have []string
 	for _, c := range aw.Status.Conditions {
@@ -142,8 +142,8 @@ func reported(aw *awv1beta2.AppWrapper) []string {
 	return have
 }
 
-// written are the phase and the conditions of an AppWrapper after each write of the manager since a mark. What passes by
-// itself within moments is looked for there.
+// written returns the phase and conditions of an AppWrapper after each write of the manager since a mark, short-lived states
+// included.
 func written(mark framework.Mark, aw *awv1beta2.AppWrapper) []awv1beta2.AppWrapperStatus {
 	GinkgoHelper()
 	var now awv1beta2.AppWrapperStatus
@@ -157,7 +157,7 @@ func written(mark framework.Mark, aw *awv1beta2.AppWrapper) []awv1beta2.AppWrapp
 		if patch.Status.Phase != "" {
 			now.Phase = patch.Status.Phase
 		}
-		if patch.Status.Conditions != nil { // a list is patched as a whole
+		if patch.Status.Conditions != nil { // a merge patch replaces the whole list
 			now.Conditions = patch.Status.Conditions
 		}
 		all = append(all, now)
@@ -165,8 +165,8 @@ func written(mark framework.Mark, aw *awv1beta2.AppWrapper) []awv1beta2.AppWrapp
 	return all
 }
 
-// passed waits until the manager has written a phase with these conditions, which need not last, and returns what it wrote.
-// The phase is empty as long as it has not changed since the mark.
+// passed waits until the manager has written the phase with these conditions, even if only briefly, and returns that status. The
+// phase is empty if it has not changed since the mark.
 func passed(ctx context.Context, mark framework.Mark, aw *awv1beta2.AppWrapper, phase awv1beta2.AppWrapperPhase, conditions ...string) *awv1beta2.AppWrapper {
 	GinkgoHelper()
 	seen := &awv1beta2.AppWrapper{}
@@ -182,7 +182,7 @@ func passed(ctx context.Context, mark framework.Mark, aw *awv1beta2.AppWrapper, 
 	return seen
 }
 
-// times counts how often the manager has brought an AppWrapper into a phase since a mark.
+// times returns how often the manager has set the phase of an AppWrapper since a mark.
 func times(mark framework.Mark, aw *awv1beta2.AppWrapper, phase awv1beta2.AppWrapperPhase) int {
 	GinkgoHelper()
 	count, last := 0, awv1beta2.AppWrapperPhase("")
@@ -195,7 +195,7 @@ func times(mark framework.Mark, aw *awv1beta2.AppWrapper, phase awv1beta2.AppWra
 	return count
 }
 
-// resume does what Kueue does when it admits a workload, and suspend when it takes that back.
+// resume does as Kueue does on admission, suspend as on eviction.
 func resume(ctx context.Context, aw *awv1beta2.AppWrapper) { setSuspend(ctx, aw, false) }
 
 func suspend(ctx context.Context, aw *awv1beta2.AppWrapper) { setSuspend(ctx, aw, true) }
@@ -205,7 +205,6 @@ func setSuspend(ctx context.Context, aw *awv1beta2.AppWrapper, value bool) {
 	env.Patch(ctx, aw, map[string]any{"spec": map[string]any{"suspend": value}})
 }
 
-// podsOf lists the pods of an AppWrapper.
 func podsOf(ctx context.Context, aw *awv1beta2.AppWrapper) []corev1.Pod {
 	GinkgoHelper()
 	list := &corev1.PodList{}
@@ -213,20 +212,19 @@ func podsOf(ctx context.Context, aw *awv1beta2.AppWrapper) []corev1.Pod {
 	return list.Items
 }
 
-// noPods waits until there are none.
 func noPods(ctx context.Context, aw *awv1beta2.AppWrapper) {
 	GinkgoHelper()
 	Eventually(func() []corev1.Pod { return podsOf(ctx, aw) }).WithContext(ctx).WithTimeout(patience).WithPolling(often).Should(BeEmpty())
 }
 
-// setPhase is what a kubelet does.
+// setPhase sets the phase of a pod, in place of a kubelet.
 func setPhase(ctx context.Context, namespace, name string, phase corev1.PodPhase) {
 	GinkgoHelper()
 	env.Patch(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}},
 		map[string]any{"status": map[string]any{"phase": phase}}, "status")
 }
 
-// running waits until a pod is Running.
+// running waits until the pods are Running.
 func running(ctx context.Context, namespace string, names ...string) {
 	GinkgoHelper()
 	for _, name := range names {
@@ -235,7 +233,6 @@ func running(ctx context.Context, namespace string, names ...string) {
 	}
 }
 
-// object is one of any kind.
 func object(apiVersion, kind, namespace, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(apiVersion)
@@ -245,7 +242,7 @@ func object(apiVersion, kind, namespace, name string) *unstructured.Unstructured
 	return u
 }
 
-// componentReason is the reason of the only condition of a component.
+// componentReason returns the reason of ResourcesDeployed of a component.
 func componentReason(aw *awv1beta2.AppWrapper, index int) string {
 	if c := meta.FindStatusCondition(aw.Status.ComponentStatus[index].Conditions, awv1beta2.ConditionResourcesDeployed); c != nil {
 		return c.Reason
@@ -253,7 +250,7 @@ func componentReason(aw *awv1beta2.AppWrapper, index int) string {
 	return ""
 }
 
-// asController does what the controller of a kind would: it makes a pod for the component of an AppWrapper.
+// asController creates a pod for a component, in place of the controller of its kind.
 func asController(ctx context.Context, apiVersion, kind, namespace, name, appWrapper string) {
 	GinkgoHelper()
 	owner := object(apiVersion, kind, namespace, name)
@@ -265,8 +262,8 @@ func asController(ctx context.Context, apiVersion, kind, namespace, name, appWra
 	})).To(Succeed())
 }
 
-// asJobSetController does what the controller of JobSets would: it makes a Job for each replica, with the pod template that is in
-// the JobSet. The pods are made by the real Job controller.
+// asJobSetController creates a Job for each replica from the pod template of a JobSet, in place of its controller. The real Job
+// controller creates the pods.
 func asJobSetController(ctx context.Context, namespace, name string) {
 	GinkgoHelper()
 	set := object("jobset.x-k8s.io/v1alpha2", "JobSet", namespace, name)
@@ -285,8 +282,8 @@ func asJobSetController(ctx context.Context, namespace, name string) {
 	}
 }
 
-// expectRestIn observes one namespace for a while and fails the spec at the first write or live read of the manager there;
-// what earlier specs left in others may still be on its way out.
+// expectRestIn fails the spec at the first write or live read of the manager in the namespace within a while. Objects of earlier
+// specs may still be terminating in other namespaces.
 func expectRestIn(namespace string) {
 	GinkgoHelper()
 	mark := env.Mark()

@@ -146,7 +146,7 @@ var _ = Describe("Kinds of components", func() {
 			g.Expect(ready).To(Equal(number))
 		}).WithContext(ctx).WithTimeout(2 * time.Minute).WithPolling(time.Second).Should(Succeed())
 		env.Settle(manager.User, quiet, specTimeout)
-		// What earlier specs left in their namespaces may still be on its way out.
+		// Objects of earlier specs may still be terminating in their namespaces.
 		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutDiscovery().Where(func(e framework.Entry) bool {
 			return e.Namespace == ns || e.Namespace == ""
 		})

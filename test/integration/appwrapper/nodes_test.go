@@ -14,7 +14,7 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// gpuNodes adds nodes with eight GPUs each for the spec.
+// gpuNodes creates nodes with eight GPUs each and deletes them at the end of the spec.
 func gpuNodes(ctx context.Context, names ...string) {
 	GinkgoHelper()
 	for _, name := range names {
@@ -37,14 +37,14 @@ func gpuNodes(ctx context.Context, names ...string) {
 	}
 }
 
-// tell sets the label by which a node tells about its GPUs.
+// tell sets the label by which Autopilot reports the health of the GPUs of a node.
 func tell(ctx context.Context, node, value string) {
 	GinkgoHelper()
 	env.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}},
 		map[string]any{"metadata": map[string]any{"labels": map[string]any{awv1beta2.LabelAutopilot: value}}})
 }
 
-// remove deletes an AppWrapper before its node goes.
+// remove deletes an AppWrapper, for use before its node is deleted.
 func remove(ctx context.Context, aw *awv1beta2.AppWrapper) {
 	GinkgoHelper()
 	Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
@@ -54,7 +54,7 @@ func remove(ctx context.Context, aw *awv1beta2.AppWrapper) {
 const gpuPod = `{apiVersion: v1, kind: Pod, metadata: {name: gpu}, spec: {restartPolicy: Never,
   containers: [{name: main, image: "` + fine + `", resources: {limits: {nvidia.com/gpu: 1}}}]}}`
 
-// Serial: the nodes and their labels are there for every spec.
+// Serial: nodes and their labels affect every spec.
 var _ = Describe("Unwell GPUs", Serial, func() {
 	It("move a workload to another node without counting a retry [appwrapper-46] [appwrapper-12]", func(ctx SpecContext) {
 		gpuNodes(ctx, "gpu-a", "gpu-b")
@@ -65,7 +65,7 @@ var _ = Describe("Unwell GPUs", Serial, func() {
 		Expect(before.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms).To(HaveLen(1))
 
 		By("a warning, which is no reason to move")
-		env.Settle(manager.User, quiet, specTimeout) // Events follow what they tell of
+		env.Settle(manager.User, quiet, specTimeout) // the Events are written after the status
 		tell(ctx, before.Spec.NodeName, "WARN")
 		expectRestIn(aw.Namespace)
 		Expect(podsOf(ctx, aw)).To(ConsistOf(HaveField("UID", before.UID)))
@@ -89,7 +89,7 @@ var _ = Describe("Unwell GPUs", Serial, func() {
 		aw := create(ctx, wrap(env.Namespace(ctx, "gpu"), "stays", []string{bound}))
 		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=True"))
 		before := podsOf(ctx, aw)[0]
-		env.Settle(manager.User, quiet, specTimeout) // Events follow what they tell of
+		env.Settle(manager.User, quiet, specTimeout) // the Events are written after the status
 		tell(ctx, "gpu-c", "EVICT")
 		expectRestIn(aw.Namespace)
 		Expect(podsOf(ctx, aw)).To(ConsistOf(HaveField("UID", before.UID)))

@@ -11,7 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// bare is an object as a backup without owner references keeps it.
+// bare returns an object as a backup without owner references stores it.
 func bare(live *unstructured.Unstructured) *unstructured.Unstructured {
 	o := live.DeepCopy()
 	for _, path := range [][]string{
@@ -20,7 +20,7 @@ func bare(live *unstructured.Unstructured) *unstructured.Unstructured {
 	} {
 		unstructured.RemoveNestedField(o.Object, path...)
 	}
-	if o.GetKind() == "Job" { // as Velero does: the cluster chooses them
+	if o.GetKind() == "Job" { // Velero removes these fields: the API server sets them
 		unstructured.RemoveNestedField(o.Object, "spec", "selector")
 		for _, label := range []string{"controller-uid", "batch.kubernetes.io/controller-uid"} {
 			unstructured.RemoveNestedField(o.Object, "metadata", "labels", label)

@@ -20,12 +20,12 @@ const (
 	specTimeout  = 5 * time.Minute
 	patience     = 2 * time.Minute
 	often        = 100 * time.Millisecond
-	// quiet is how long a spec watches that nothing is sent; the rest is checked at the end of the suite, see [framework.Env.ExpectAtRest].
+	// quiet is how long a spec observes that no request is sent; see [framework.Env.ExpectAtRest] for the check of the whole suite.
 	quiet = time.Second
 )
 
-// All specs share one control plane and one manager with exactly the shipped rights; each has its own namespace. There is no
-// Kueue: the specs suspend and resume.
+// All specs share one control plane and one manager with the shipped permissions; each spec has its own namespace. Without Kueue,
+// the specs suspend and resume the AppWrappers.
 var (
 	env     *framework.Env
 	account *operator.Installed
@@ -42,7 +42,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		Expect(env.Admin.Create(ctx, crd)).To(Succeed())
 		env.WaitForCondition(ctx, crd, "Established", "True", "")
 	}
-	// The webhooks have a suite of their own. The configurations stay: the manager looks after the certificate in them.
+	// Another suite covers the webhooks. The configurations stay because the manager maintains their CA bundle.
 	for _, object := range account.Objects {
 		if kind := object.GetKind(); kind == "MutatingWebhookConfiguration" || kind == "ValidatingWebhookConfiguration" {
 			Expect(env.Admin.Patch(ctx, object.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"webhooks":[]}`)))).To(Succeed())

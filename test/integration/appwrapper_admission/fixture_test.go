@@ -44,7 +44,7 @@ func job(parallelism, completions string) string {
 		", template: {spec: {restartPolicy: Never, containers: [{name: main, image: 'example.com/a:1'}]}}}}"
 }
 
-// start runs a manager on the webhook port that the configurations lead to.
+// start runs a manager on the webhook port of the configurations.
 func start(ctx context.Context, args ...string) *framework.Manager {
 	GinkgoHelper()
 	return env.StartManager(ctx, framework.ManagerOptions{
@@ -52,7 +52,7 @@ func start(ctx context.Context, args ...string) *framework.Manager {
 	})
 }
 
-// waitForWebhooks returns when the API server has got an answer of the webhooks.
+// waitForWebhooks waits until the API server reaches the webhooks.
 func waitForWebhooks(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -60,14 +60,13 @@ func waitForWebhooks(ctx context.Context) {
 	}).WithContext(ctx).WithTimeout(hooksTimeout).WithPolling(poll).Should(Succeed())
 }
 
-// away stops the manager for the rest of the spec.
 func away(ctx context.Context) {
 	GinkgoHelper()
 	DeferCleanup(waitForWebhooks, NodeTimeout(specTimeout))
 	manager.Away(ctx)
 }
 
-// component is one entry of spec.components; sets are the pod sets it declares.
+// component returns an entry of spec.components with the declared pod sets.
 func component(template string, sets ...string) string {
 	text := "- template: " + template + "\n"
 	if len(sets) > 0 {
@@ -76,7 +75,7 @@ func component(template string, sets ...string) string {
 	return text
 }
 
-// wrapper is a suspended AppWrapper.
+// wrapper returns a suspended AppWrapper.
 func wrapper(namespace string, components ...string) *v1beta2.AppWrapper {
 	GinkgoHelper()
 	aw := &v1beta2.AppWrapper{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "aw-"}}
@@ -86,14 +85,14 @@ func wrapper(namespace string, components ...string) *v1beta2.AppWrapper {
 	return aw
 }
 
-// created makes an AppWrapper that must be accepted.
+// created creates an AppWrapper and expects its admission.
 func created(ctx context.Context, aw *v1beta2.AppWrapper) *v1beta2.AppWrapper {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, aw)).To(Succeed())
 	return aw
 }
 
-// update changes an AppWrapper, again whenever the controller was faster, and returns what became of it.
+// update changes an AppWrapper, retried after a conflict.
 func update(ctx context.Context, who client.Client, aw *v1beta2.AppWrapper, change func(*v1beta2.AppWrapper)) error {
 	GinkgoHelper()
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -103,7 +102,7 @@ func update(ctx context.Context, who client.Client, aw *v1beta2.AppWrapper, chan
 	})
 }
 
-// as is a client for another user.
+// as returns a client that impersonates a user.
 func as(user rest.ImpersonationConfig) client.Client {
 	GinkgoHelper()
 	config := rest.CopyConfig(env.Config)
@@ -113,7 +112,8 @@ func as(user rest.ImpersonationConfig) client.Client {
 	return c
 }
 
-// limited is a user who may do anything with AppWrappers and Pods and only get Deployments, in one namespace.
+// limited returns a client of a user who has all permissions for AppWrappers and Pods of one namespace, and only get for
+// Deployments.
 func limited(ctx context.Context, namespace string) client.Client {
 	GinkgoHelper()
 	all := []string{"*"}
@@ -129,7 +129,7 @@ func limited(ctx context.Context, namespace string) client.Client {
 	return as(rest.ImpersonationConfig{UserName: "limited", UID: "uid:of/limited", Groups: []string{"team"}, Extra: map[string][]string{"department": {"research"}}})
 }
 
-// bind gives the user limited a role in a namespace.
+// bind grants a role in a namespace to the user limited.
 func bind(ctx context.Context, namespace, role, kind string) {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, &rbacv1.RoleBinding{
@@ -139,7 +139,7 @@ func bind(ctx context.Context, namespace, role, kind string) {
 	})).To(Succeed())
 }
 
-// fakeCRDs serve kinds that no module at hand has CRDs for.
+// fakeCRDs returns CRDs of kinds that no module of the repository contains.
 func fakeCRDs() []*apiextensionsv1.CustomResourceDefinition {
 	return []*apiextensionsv1.CustomResourceDefinition{
 		fakeCRD("kubeflow.org", "v1", "PyTorchJob", apiextensionsv1.NamespaceScoped),
@@ -165,13 +165,12 @@ func fakeCRD(group, version, kind string, scope apiextensionsv1.ResourceScope) *
 	}
 }
 
-// warnings collects what the API server warns of.
+// warnings collects the warnings of the API server.
 type warnings struct{ texts []string }
 
-// HandleWarningHeader implements rest.WarningHandler.
 func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
 
-// listening is an administrator who hears warnings.
+// listening returns a client of the administrator and the warnings that it receives.
 func listening() (client.Client, *warnings) {
 	GinkgoHelper()
 	heard := &warnings{}
@@ -182,7 +181,6 @@ func listening() (client.Client, *warnings) {
 	return c, heard
 }
 
-// raw encodes YAML for a template.
 func raw(text string) runtime.RawExtension {
 	GinkgoHelper()
 	content, err := yaml.YAMLToJSON([]byte(text))
@@ -190,7 +188,7 @@ func raw(text string) runtime.RawExtension {
 	return runtime.RawExtension{Raw: content}
 }
 
-// operatorOff is a manager without the component, on the same webhook port.
+// operatorOff returns the options of a manager with the component disabled, on the same webhook port.
 func operatorOff() framework.ManagerOptions {
 	return framework.ManagerOptions{
 		Name: "manager-off", ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort,

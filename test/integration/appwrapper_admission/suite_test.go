@@ -18,7 +18,7 @@ import (
 const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 4 * time.Minute
-	// hooksTimeout is how long the manager may take to publish its CA.
+	// hooksTimeout bounds how long the manager may take to publish its CA.
 	hooksTimeout = 2 * time.Minute
 	poll         = 100 * time.Millisecond
 
@@ -27,9 +27,8 @@ const (
 	defaultQueue      = "system-default-queue"
 )
 
-// All specs share one control plane and a manager with the shipped rights, whose webhooks the API server calls as it would
-// in a cluster: by their Service and with the CA that the manager wrote. Everything they create is suspended, so that
-// nothing but admission happens.
+// All specs share one control plane and a manager with the shipped permissions, whose webhooks the API server calls as in a
+// cluster: by their Service and with the published CA. All AppWrappers are suspended, so that only admission takes place.
 var (
 	env     *framework.Env
 	account *operator.Installed

@@ -22,7 +22,6 @@ import (
 
 const queues = "kueue.x-k8s.io/v1beta1"
 
-// object decodes YAML.
 func object(text string, args ...any) *unstructured.Unstructured {
 	GinkgoHelper()
 	u := &unstructured.Unstructured{}
@@ -30,27 +29,26 @@ func object(text string, args ...any) *unstructured.Unstructured {
 	return u
 }
 
-// eventuallyCreate creates an object as soon as the webhooks that look at it answer. An attempt whose answer was lost may
-// have created it.
+// eventuallyCreate retries until the admission webhooks respond. An attempt whose response was lost may have created the object.
 func eventuallyCreate(ctx context.Context, o client.Object) {
 	GinkgoHelper()
 	Eventually(func() error { return client.IgnoreAlreadyExists(env.Admin.Create(ctx, o)) }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
 }
 
-// furnish creates what all queues share.
+// furnish creates the objects that all queues share.
 func furnish(ctx context.Context) {
 	GinkgoHelper()
 	eventuallyCreate(ctx, object("{apiVersion: %s, kind: ResourceFlavor, metadata: {name: default-flavor}}", queues))
 	for name, value := range map[string]int{"low": 10, "high": 1000} {
 		eventuallyCreate(ctx, object("{apiVersion: %s, kind: WorkloadPriorityClass, metadata: {name: %s}, value: %d}", queues, name, value))
 	}
-	Eventually(func() error { // both admission servers answer
+	Eventually(func() error { // until the webhooks of Kueue and of the manager respond
 		return env.Admin.Create(ctx, wrap(metav1.NamespaceDefault, "probe", pod("p", "1")), client.DryRunAll)
 	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
 }
 
-// queue makes a namespace with the local queues `queue` and the default one, and a ClusterQueue of its name with a quota of
-// CPUs; it drops the ClusterQueue at the end of the spec.
+// queue creates a namespace with the LocalQueue `queue` and the default one, and a ClusterQueue of its name with a quota of CPUs.
+// The end of the spec deletes the ClusterQueue.
 func queue(ctx context.Context, cpus string) string {
 	GinkgoHelper()
 	namespace := env.Namespace(ctx, "kueue")
@@ -67,7 +65,8 @@ func queue(ctx context.Context, cpus string) string {
 	return namespace
 }
 
-// withoutDefaults keeps the mutating webhook away from a namespace for the rest of the spec: what names no queue there gets none.
+// withoutDefaults excludes a namespace from the mutating webhook for the rest of the spec: AppWrappers there get no default
+// queue.
 func withoutDefaults(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	selects := func(ctx context.Context, selector string) {
@@ -78,7 +77,7 @@ func withoutDefaults(ctx context.Context, namespace string) {
 	}
 	selects(ctx, `{"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["`+namespace+`"]}]}`)
 	DeferCleanup(selects, "{}", NodeTimeout(specTimeout))
-	Eventually(func(g Gomega) { // the API server takes it up a moment later
+	Eventually(func(g Gomega) { // the API server applies the changed selector with a delay
 		probe := wrap(namespace, "probe", pod("p", "1"))
 		probe.Labels = nil
 		g.Expect(env.Admin.Create(ctx, probe, client.DryRunAll)).To(Succeed())
@@ -90,7 +89,7 @@ func clusterQueue(name string) *unstructured.Unstructured {
 	return object("{apiVersion: %s, kind: ClusterQueue, metadata: {name: %s}}", queues, name)
 }
 
-// Templates of components.
+// Templates of components:
 func pod(name, cpu string) string {
 	return fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: %s}, spec: {restartPolicy: Never, containers: [{name: main, image: 'example.com/a:1', resources: {requests: {cpu: '%s'}}}]}}", name, cpu)
 }
@@ -121,7 +120,7 @@ func pyTorchJob(name string) string {
 		"Worker: {replicas: 4, template: {spec: {containers: [{name: pytorch, image: a, resources: {requests: {cpu: '1'}}}]}}}}}}", name)
 }
 
-// wrap is an AppWrapper in the queue of its namespace.
+// wrap returns an AppWrapper in the LocalQueue of its namespace.
 func wrap(namespace, name string, templates ...string) *v1beta2.AppWrapper {
 	GinkgoHelper()
 	aw := &v1beta2.AppWrapper{ObjectMeta: metav1.ObjectMeta{
@@ -135,7 +134,7 @@ func wrap(namespace, name string, templates ...string) *v1beta2.AppWrapper {
 	return aw
 }
 
-// created makes an AppWrapper and has it gone before the namespace goes.
+// created creates an AppWrapper and deletes it before its namespace.
 func created(ctx context.Context, aw *v1beta2.AppWrapper) *v1beta2.AppWrapper {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, aw)).To(Succeed())
@@ -152,7 +151,6 @@ func removed(ctx context.Context, aw *v1beta2.AppWrapper) {
 	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(BeTrue(), "%s is still there", aw.Name)
 }
 
-// reach waits for a phase.
 func reach(ctx context.Context, aw *v1beta2.AppWrapper, phase v1beta2.AppWrapperPhase) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -161,7 +159,6 @@ func reach(ctx context.Context, aw *v1beta2.AppWrapper, phase v1beta2.AppWrapper
 	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
 }
 
-// ready waits until an AppWrapper runs and its pods are ready.
 func ready(ctx context.Context, aw *v1beta2.AppWrapper) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -171,7 +168,7 @@ func ready(ctx context.Context, aw *v1beta2.AppWrapper) {
 	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
 }
 
-// staysSuspended watches that an AppWrapper gets no quota and makes no pods.
+// staysSuspended expects that an AppWrapper gets neither quota nor pods.
 func staysSuspended(ctx context.Context, aw *v1beta2.AppWrapper) {
 	GinkgoHelper()
 	reach(ctx, aw, v1beta2.PhaseSuspended)
@@ -189,7 +186,7 @@ func podsOf(ctx context.Context, g Gomega, aw *v1beta2.AppWrapper) []corev1.Pod 
 	return pods.Items
 }
 
-// workloads are what Kueue has queued in a namespace.
+// workloads returns the Workloads of Kueue in a namespace.
 func workloads(ctx context.Context, namespace string) []unstructured.Unstructured {
 	GinkgoHelper()
 	list := &unstructured.UnstructuredList{}
@@ -199,7 +196,7 @@ func workloads(ctx context.Context, namespace string) []unstructured.Unstructure
 	return list.Items
 }
 
-// pyTorchJobs serves the kind; nothing acts on it.
+// pyTorchJobs returns the CRD of PyTorchJobs, which have no controller here.
 func pyTorchJobs() *apiextensionsv1.CustomResourceDefinition {
 	anything := &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
 	return &apiextensionsv1.CustomResourceDefinition{

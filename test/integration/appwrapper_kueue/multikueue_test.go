@@ -20,7 +20,7 @@ import (
 
 const multiKueue = "kueue.x-k8s.io/multikueue"
 
-// startWorker runs a second control plane, with a manager and a Kueue of its own.
+// startWorker starts a second control plane with its own manager and Kueue.
 func startWorker(ctx context.Context) *framework.Env {
 	GinkgoHelper()
 	worker := framework.Start(ctx, "appwrapper-worker", cluster.Plain, framework.WithTypes(v1beta2.AddToScheme), framework.WithOperator("config/default"))
@@ -38,7 +38,7 @@ func startWorker(ctx context.Context) *framework.Env {
 	return worker
 }
 
-// dispatchesTo has a ClusterQueue of the shared control plane hand its workloads to the worker, whose queues have the same names.
+// dispatchesTo makes a ClusterQueue of the shared control plane dispatch to the worker, whose queues have the same names.
 func dispatchesTo(ctx context.Context, worker *framework.Env, namespace string) {
 	GinkgoHelper()
 	in := func(o client.Object) {

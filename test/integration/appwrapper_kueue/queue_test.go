@@ -78,13 +78,13 @@ var _ = Describe("AppWrappers in a queue", func() {
 		finished := wrap(namespace, "finished", job("finished", 1, "1", "example.com/a:1"))
 		withoutDefaults(ctx, namespace)
 		for _, aw := range []*v1beta2.AppWrapper{unmanaged, finished} {
-			aw.Labels = map[string]string{v1beta2.LabelUser: "admin"} // which the webhook would give
+			aw.Labels = map[string]string{v1beta2.LabelUser: "admin"} // set by the webhook in a cluster
 			created(ctx, aw)
 			Expect(aw.Spec.Suspend).To(BeFalse())
 		}
 		ready(ctx, unmanaged)
 		reach(ctx, finished, v1beta2.PhaseSucceeded)
-		env.Patch(ctx, finished, map[string]any{"spec": map[string]any{"suspend": true}}) // Kueue takes a new queue of suspended ones alone
+		env.Patch(ctx, finished, map[string]any{"spec": map[string]any{"suspend": true}}) // Kueue accepts a change of the queue only while suspended
 		env.Patch(ctx, finished, map[string]any{"metadata": map[string]any{"labels": map[string]any{v1beta2.LabelQueue: "queue"}}})
 		fresh := wrap(namespace, "fresh", pod("fresh", "1"))
 		fresh.Labels[v1beta2.LabelUser] = "admin"
@@ -103,9 +103,9 @@ var _ = Describe("AppWrappers in a queue", func() {
 	It("wait as a whole when their quota is too small, and count a Job of theirs once [appwrapper-42]", func(ctx SpecContext) {
 		namespace := queue(ctx, "2")
 		large := created(ctx, wrap(namespace, "large", pod("small", "1"), job("two", 2, "1", "testcluster.invalid/image-pull:1")))
-		staysSuspended(ctx, large) // though a part of it would fit
+		staysSuspended(ctx, large) // although a part of it fits the quota
 		whole := created(ctx, wrap(namespace, "whole", job("whole", 2, "1", "testcluster.invalid/image-pull:1")))
-		reach(ctx, whole, v1beta2.PhaseRunning) // were the Job counted too, it would not fit
+		reach(ctx, whole, v1beta2.PhaseRunning) // it fits only if the Job is not counted as well
 		Eventually(func(g Gomega) { g.Expect(podsOf(ctx, g, whole)).To(HaveLen(2)) }).
 			WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
 	}, SpecTimeout(specTimeout))

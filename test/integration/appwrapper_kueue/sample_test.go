@@ -17,7 +17,7 @@ var _ = Describe("The sample of queues", func() {
 			if object.GetKind() == "LocalQueue" {
 				object.SetNamespace("default")
 			}
-			object.SetName("sample-" + object.GetName()) // a dry run of a name that exists would be refused for that
+			object.SetName("sample-" + object.GetName()) // a dry run with an existing name is rejected
 			Expect(client.WithFieldValidation(env.Admin, "Strict").Create(ctx, object, client.DryRunAll)).To(Succeed(), object.GetKind())
 		}
 	}, SpecTimeout(specTimeout))

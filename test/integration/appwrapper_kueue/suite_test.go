@@ -22,16 +22,16 @@ const (
 	specTimeout  = 5 * time.Minute
 	patience     = 2 * time.Minute
 	poll         = 200 * time.Millisecond
-	// waits is how long an AppWrapper without quota is watched.
+	// waits is how long an AppWrapper without quota is observed.
 	waits = 10 * time.Second
-	// unready is after which time Kueue evicts what has pods that are not ready.
+	// unready is the time after which Kueue evicts a workload with pods that are not ready.
 	unready = time.Minute
 
 	defaultQueue = "team-default"
 )
 
-// All specs share one control plane on which the real Kueue and the real KubeRay run beside the manager, each with its own
-// role and Kueue with its webhooks. Each spec has a namespace and a ClusterQueue of its own.
+// All specs share one control plane with the real Kueue and KubeRay, each with its own role, and Kueue with its webhooks. Each
+// spec has a namespace and a ClusterQueue of its own.
 var (
 	env     *framework.Env
 	manager *framework.Manager
@@ -60,7 +60,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		"waitForPodsReady": map[string]any{
 			"timeout": unready.String(), "blockAdmission": false, "requeuingStrategy": map[string]any{"backoffBaseSeconds": 1, "backoffLimitCount": 5},
 		},
-		// Of those that are shipped, the ones that are served here: MultiKueue connects only to a cluster that serves all of them.
+		// The shipped frameworks without those that are not served here: MultiKueue connects only to a cluster that serves all of them.
 		"integrations": map[string]any{"frameworks": []string{
 			"batch/job", "ray.io/rayjob", "ray.io/raycluster", "kubeflow.org/pytorchjob", "workload.codeflare.dev/appwrapper",
 		}},

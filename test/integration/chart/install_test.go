@@ -19,7 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/parity"
 )
 
-// The roles for all namespaces have one name, so the specs run one after the other and leave nothing behind.
+// The cluster-scoped roles have a fixed name, so the specs run serially and delete all objects.
 var _ = Describe("The chart, in a namespace that enforces the restricted Pod Security level,", func() {
 	It("starts without any value, with its database on a volume that is bound [D41]", func(ctx SpecContext) {
 		namespace := restricted(ctx)
@@ -35,7 +35,7 @@ var _ = Describe("The chart, in a namespace that enforces the restricted Pod Sec
 		Expect(err).NotTo(HaveOccurred())
 		var values map[string]any
 		Expect(yaml.UnmarshalStrict(data, &values)).To(Succeed())
-		values["storage"] = map[string]any{} // the test cluster has the default class only
+		values["storage"] = map[string]any{} // the test cluster has only the default StorageClass
 		values["tolerations"] = []any{}
 		namespace := restricted(ctx)
 		install(ctx, namespace, values)
@@ -81,7 +81,7 @@ var _ = Describe("The chart, in a namespace that enforces the restricted Pod Sec
 	}, SpecTimeout(specTimeout))
 })
 
-// restricted makes a namespace that admits only what passes the restricted level.
+// restricted creates a namespace that enforces the restricted Pod Security level.
 func restricted(ctx context.Context) string {
 	GinkgoHelper()
 	namespace := env.Namespace(ctx, "chart")
@@ -90,7 +90,7 @@ func restricted(ctx context.Context) string {
 	return namespace
 }
 
-// install applies what the chart renders, as Helm does, first as a dry run, and removes it at the end of the spec.
+// install applies the rendered chart as Helm does, first as a dry run, and deletes it at the end of the spec.
 func install(ctx context.Context, namespace string, values map[string]any) {
 	GinkgoHelper()
 	release := parity.Release{Namespace: namespace, Cluster: env.Config, APIVersions: []string{"monitoring.coreos.com/v1"}}
@@ -104,7 +104,7 @@ func install(ctx context.Context, namespace string, values map[string]any) {
 			Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationForeground)))).To(Succeed())
 		}
 		for _, o := range objects {
-			env.WaitGone(ctx, o) // the claim goes when no pod uses it any more
+			env.WaitGone(ctx, o) // a PersistentVolumeClaim remains while a pod uses it
 		}
 	}, NodeTimeout(specTimeout))
 	for _, o := range objects {
@@ -112,7 +112,7 @@ func install(ctx context.Context, namespace string, values map[string]any) {
 	}
 }
 
-// applied sends an object with all its fields, of which none may be unknown.
+// applied applies an object with strict field validation.
 func applied(ctx context.Context, o *unstructured.Unstructured, options ...client.ApplyOption) error {
 	options = append(options, client.FieldOwner("helm"))
 	return env.Admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), options...)
@@ -124,7 +124,7 @@ func available(ctx context.Context, namespace string) {
 	env.WaitFor(ctx, deployment, func(g Gomega) { g.Expect(deployment.Status.AvailableReplicas).To(BeEquivalentTo(1)) })
 }
 
-// runNow does what `kubectl create job --from=cronjob/<name>` does.
+// runNow creates a Job as `kubectl create job --from=cronjob/<name>` does.
 func runNow(ctx context.Context, namespace, name string) *batchv1.Job {
 	GinkgoHelper()
 	cronJob := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}

@@ -1,4 +1,4 @@
-// Package chart_test puts what charts/mlflow renders into a real control plane.
+// Package chart_test installs charts/mlflow on a real control plane.
 package chart_test
 
 import (

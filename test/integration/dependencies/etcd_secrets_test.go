@@ -42,7 +42,7 @@ var _ = Describe("The Secrets of etcd", func() {
 			Expect(w.connection(ctx).Password).To(Equal(password))
 		}
 		denied := env.Since(mark).ByUser(w.user).Refused().Where(func(e framework.Entry) bool {
-			// kubectl looks for the namespace of what it does not find, for the sake of its message, and does without.
+			// When an object is not found, kubectl reads its namespace for the error message, and ignores a denial.
 			return e.Resource != "namespaces"
 		})
 		Expect(denied).To(BeEmpty(), "the script asked for more than its Role allows")

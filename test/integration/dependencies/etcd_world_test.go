@@ -35,8 +35,8 @@ const (
 	scriptPatience = time.Minute
 )
 
-// etcdWorld is the etcd of the components, or another Deployment, installed in a namespace of its own. There is no container
-// engine: its containers are run as processes with what the installed objects say, but for folders and ports.
+// etcdWorld is the etcd of the components, or another Deployment, in its own namespace. Its containers run as processes with the
+// commands and variables of the installed objects, but with folders and ports of this machine.
 type etcdWorld struct {
 	deployment, namespace, user, dir, kubeconfig string
 	ports                                        []int
@@ -44,7 +44,7 @@ type etcdWorld struct {
 	claims                                       []corev1.PersistentVolumeClaim
 }
 
-// objectsIn builds a kustomization and moves its objects into a namespace.
+// objectsIn builds a kustomization and sets the namespace of its objects.
 func objectsIn(ctx context.Context, dir, namespace string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	all, err := operator.Kustomize(dir)
@@ -67,7 +67,7 @@ func objectsIn(ctx context.Context, dir, namespace string) []*unstructured.Unstr
 	return all
 }
 
-// restricted makes a namespace whose pods have to pass the restricted level.
+// restricted creates a namespace that enforces the restricted Pod Security level.
 func restricted(ctx context.Context, prefix string) string {
 	GinkgoHelper()
 	namespace := env.Namespace(ctx, prefix)
@@ -81,7 +81,7 @@ func installEtcd(ctx context.Context) *etcdWorld {
 	return install(ctx, "test/integration/dependencies/testdata/etcd", "etcd")
 }
 
-// install creates the objects of a kustomization, whose containers of a Deployment can then be run.
+// install creates the objects of a kustomization and returns the world that runs the containers of the Deployment.
 func install(ctx context.Context, dir, deployment string) *etcdWorld {
 	GinkgoHelper()
 	w := &etcdWorld{deployment: deployment, namespace: restricted(ctx, deployment), dir: GinkgoT().TempDir()}
@@ -90,7 +90,7 @@ func install(ctx context.Context, dir, deployment string) *etcdWorld {
 	Expect(os.MkdirAll(filepath.Join(w.dir, "scripts"), 0o700)).To(Succeed())
 	for _, object := range objectsIn(ctx, dir, w.namespace) {
 		if object.GetKind() == "Predictor" {
-			continue // of a CRD that is not here
+			continue // its CRD is not installed
 		}
 		Expect(env.Admin.Create(ctx, object.DeepCopy())).To(Succeed(), "%s %s", object.GetKind(), object.GetName())
 		w.keep(object)
@@ -106,7 +106,7 @@ func install(ctx context.Context, dir, deployment string) *etcdWorld {
 	return w
 }
 
-// keep takes from an object what running a container needs.
+// keep stores the parts of an object that running a container requires.
 func (w *etcdWorld) keep(object *unstructured.Unstructured) {
 	GinkgoHelper()
 	convert := func(into any) {
@@ -140,7 +140,7 @@ func (w *etcdWorld) container(name string) corev1.Container {
 	return all[index]
 }
 
-// here puts folders and ports of this machine in the place of those of the pod.
+// here replaces folders and ports of the pod with those of this machine.
 func (w *etcdWorld) here(text string) string {
 	return strings.NewReplacer(
 		"$(NAMESPACE)", w.namespace, "/scripts/", w.dir+"/scripts/", "/run/"+w.deployment, w.dir+"/run", "/var/lib/etcd", w.dir+"/data",
@@ -148,7 +148,7 @@ func (w *etcdWorld) here(text string) string {
 		"127.0.0.1:2380", fmt.Sprintf("127.0.0.1:%d", w.ports[1])).Replace(text)
 }
 
-// command is a container as a process that leads a group, with folders before the PATH.
+// command returns a container as a process in its own process group; the folders before are prepended to PATH.
 func (w *etcdWorld) command(ctx context.Context, container string, before ...string) *exec.Cmd {
 	GinkgoHelper()
 	c := w.container(container)
@@ -176,7 +176,7 @@ func (w *etcdWorld) command(ctx context.Context, container string, before ...str
 	return command
 }
 
-// run runs a container to its end and returns what it said.
+// run runs a container to completion and returns its output.
 func (w *etcdWorld) run(ctx context.Context, container string, before ...string) (string, error) {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(ctx, scriptPatience)
@@ -192,8 +192,8 @@ func (w *etcdWorld) succeed(ctx context.Context, container string) string {
 	return output
 }
 
-// stopping makes a program end with everything that the script has started, as the kubelet's SIGKILL does, when it is called with
-// arguments that contain a text. It returns the folder to stand before the PATH.
+// stopping creates a program that kills its process group, as SIGKILL from the kubelet does, when an argument contains the text.
+// It returns the folder to prepend to PATH.
 func (w *etcdWorld) stopping(program, at string) string {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
@@ -206,7 +206,7 @@ func (w *etcdWorld) secret(name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
 }
 
-// have makes a Secret as a user would.
+// have creates a Secret, in place of a user.
 func (w *etcdWorld) have(ctx context.Context, name, key, value string) {
 	GinkgoHelper()
 	secret := w.secret(name)
@@ -231,7 +231,7 @@ func (w *etcdWorld) connection(ctx context.Context) meshetcd.Connection {
 	return connection
 }
 
-// handed is the password that the container which switches authentication on gets.
+// handed returns the password for the container that enables authentication.
 func (w *etcdWorld) handed() string {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join(w.dir, "run", "root-password"))
@@ -244,7 +244,7 @@ func (w *etcdWorld) hand(password string) {
 	Expect(os.WriteFile(filepath.Join(w.dir, "run", "root-password"), []byte(password), 0o600)).To(Succeed())
 }
 
-// serve runs the container etcd until the returned function is called, at the latest to the end of the spec.
+// serve runs the container etcd until the returned function is called, or the spec ends.
 func (w *etcdWorld) serve(ctx context.Context) (end func()) {
 	GinkgoHelper()
 	command := w.command(context.WithoutCancel(ctx), "etcd")
@@ -255,14 +255,14 @@ func (w *etcdWorld) serve(ctx context.Context) (end func()) {
 		if !ended {
 			ended = true
 			Expect(command.Process.Signal(syscall.SIGTERM)).To(Succeed())
-			_ = command.Wait() // etcd ends by the signal, which counts as a failure
+			_ = command.Wait() // exits by the signal, which Wait reports as an error
 		}
 	}
 	DeferCleanup(end)
 	return end
 }
 
-// list reads from etcd as a client that has the connection, at the address of this machine.
+// list reads from etcd with a connection of a client, at the address of this machine.
 func (w *etcdWorld) list(ctx context.Context, connection meshetcd.Connection) error {
 	GinkgoHelper()
 	connection.Endpoints = fmt.Sprintf("http://127.0.0.1:%d", w.ports[0])

@@ -24,14 +24,14 @@ import (
 
 const kindNamespace = "kind-test"
 
-// kindOptions are the four combinations of stores, each in a namespace of its own, and the one that is really deployed.
+// kindOptions returns options for one of the four combinations of stores.
 func kindOptions(backend, artifacts string) kind.Options {
 	o := kind.Defaults()
 	o.Namespace, o.BackendStore, o.ArtifactStorage = kindNamespace, backend, artifacts
 	return o
 }
 
-// podOf is what an object makes pods from, if it does.
+// podOf returns the pod template of a workload, nil for other kinds.
 func podOf(object client.Object) *corev1.PodSpec {
 	GinkgoHelper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
@@ -94,7 +94,7 @@ var _ = Describe("What make deploy-kind deploys", Ordered, func() {
 		By("again: nothing that was generated changes")
 		before := secrets(ctx)
 		Expect(deployer.Deploy(ctx, everything)).To(Succeed())
-		env.SpareMLflow(ctx) // the manager of this suite answers no webhooks
+		env.SpareMLflow(ctx) // the manager of this suite serves no webhooks
 		Expect(secrets(ctx)).To(Equal(before))
 	}, NodeTimeout(specTimeout))
 
@@ -133,7 +133,7 @@ var _ = Describe("What make deploy-kind deploys", Ordered, func() {
 			for _, object := range objects {
 				switch object.GetObjectKind().GroupVersionKind().Kind {
 				case "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding":
-					continue // these were applied, and are the same
+					continue // applied before and unchanged
 				}
 				Expect(deployer.Apply(ctx, object, client.ApplyOption(client.DryRunAll))).To(Succeed())
 				seen++

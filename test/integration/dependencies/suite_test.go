@@ -1,5 +1,5 @@
-// Package dependencies_test tries what can be installed beside the operator: the etcd of ModelMesh with its scripts, the
-// Templates of uploads, and the stores of MLflow in a cluster of kind.
+// Package dependencies_test covers the optional dependencies of the operator: the etcd of ModelMesh with its scripts, the
+// Templates of uploads, and the stores of MLflow in a kind cluster.
 package dependencies_test
 
 import (
@@ -19,10 +19,10 @@ import (
 
 const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 8 * time.Minute  // a busy machine links programs for minutes
+	specTimeout  = 8 * time.Minute  // linking the programs takes minutes on a loaded machine
 )
 
-// All specs share one control plane, in namespaces of their own.
+// All specs share one control plane and use their own namespaces.
 var (
 	env *framework.Env
 	// programs is a folder with kubectl, etcd and etcdctl.

@@ -19,7 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 )
 
-// template is what this suite reads of a Template.
+// template holds the fields of an OpenShift Template that this suite reads.
 type template struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -45,7 +45,7 @@ func readTemplate(file string) template {
 	return t
 }
 
-// process does what OpenShift does with a Template of one object: values in the place of references.
+// process renders a Template of one object as OpenShift does: parameters are replaced by values.
 func (t template) process(values map[string]string) *unstructured.Unstructured {
 	GinkgoHelper()
 	Expect(t.Objects).To(HaveLen(1))

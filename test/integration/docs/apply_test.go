@@ -25,10 +25,10 @@ import (
 // flux is the field manager of the kustomize-controller.
 const flux = "kustomize-controller"
 
-// olderProxy is a registry whose proxy the webhook moves.
+// olderProxy names a registry whose proxy field the webhook converts.
 const olderProxy = "empty registry, older proxy"
 
-// What was written with client-side apply is taken over by server-side apply: by kubectl, by Argo CD, which moves the managed fields as
+// Objects of client-side apply can be migrated to server-side apply: by kubectl, by Argo CD, which migrates managed fields as
 // kubectl does, and by Flux.
 var _ = Describe("What client-side apply made, server-side apply takes over:", func() {
 	all := manifests()
@@ -57,11 +57,11 @@ var _ = Describe("What client-side apply made, server-side apply takes over:", f
 			DeferCleanup(remove)
 
 			apply()
-			if object.GetKind() == "RayCluster" || name == olderProxy { // the webhook changes what is owned as one
+			if object.GetKind() == "RayCluster" || name == olderProxy { // the webhook changes an atomic field
 				apply("--server-side", "--force-conflicts")
 			}
 			apply("--server-side")
-			if object.GetKind() == "ModelRegistry" { // what is empty may have a meaning
+			if object.GetKind() == "ModelRegistry" { // an empty object may be significant
 				stored, kept := apply("--server-side"), "oauthProxy"
 				if object.GroupVersionKind().Version == "v1beta1" {
 					kept = "kubeRBACProxy"
@@ -71,7 +71,7 @@ var _ = Describe("What client-side apply made, server-side apply takes over:", f
 					Expect(stored.Object["spec"]).To(HaveKeyWithValue(key, Not(BeNil())))
 				}
 			}
-			Eventually(func() int64 { // the manager may move older fields meanwhile
+			Eventually(func() int64 { // the manager may still move deprecated fields
 				first := apply("--server-side").GetGeneration()
 				return apply("--server-side").GetGeneration() - first
 			}).WithContext(ctx).Should(BeZero())
@@ -86,7 +86,7 @@ var _ = Describe("What client-side apply made, server-side apply takes over:", f
 	}
 })
 
-// migrate makes the fields of kubectl those of Flux, as Flux does before it applies. It fails if others write meanwhile.
+// migrate transfers the managed fields of kubectl to Flux, as Flux does before it applies. It returns an error on a conflict.
 func migrate(ctx context.Context, object *unstructured.Unstructured) error {
 	if err := env.Admin.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 		return err
@@ -101,7 +101,7 @@ func migrate(ctx context.Context, object *unstructured.Unstructured) error {
 	return env.Admin.Update(ctx, object, client.FieldOwner(flux))
 }
 
-// manifests returns the custom resources of the samples and of the pages, and those that show an object as empty.
+// manifests returns the custom resources of the samples and of the documentation, and those that contain an empty object.
 func manifests() map[string]*unstructured.Unstructured {
 	all := map[string]*unstructured.Unstructured{}
 	samples, err := filepath.Glob("../../../config/samples/[^k]*.yaml")

@@ -34,7 +34,7 @@ var _ = Describe("The page of", func() {
 	}, NodeTimeout(pageTimeout))
 })
 
-// A cluster of its own: nothing is installed in it but this operator.
+// These specs use their own cluster, in which only this operator is installed.
 var _ = Describe("The first steps, where only this operator is installed,", Ordered, func() {
 	var fresh *framework.Env
 
@@ -52,7 +52,7 @@ var _ = Describe("The first steps, where only this operator is installed,", Orde
 	}, NodeTimeout(pageTimeout))
 })
 
-// open begins to read a page, and has what it leaves removed at the end of the spec.
+// open returns a Reader of a page, whose changes are undone at the end of the spec.
 func open(page string) *docs.Reader {
 	GinkgoHelper()
 	r := &docs.Reader{Page: page, Root: root, Folder: GinkgoT().TempDir(), Kubectl: kubectl, Kubeconfig: env.KubeconfigPath}

@@ -19,12 +19,12 @@ const (
 	pageTimeout  = 5 * time.Minute
 )
 
-// The commands of the pages, run by a shell as administrator of a real control plane, in the order of each page. Pods are made to
-// look as if they ran; KubeRay and the programs in pods are not there.
+// A shell runs the commands of each page in order, as administrator of a real control plane. A fake kubelet reports pods as
+// Running; KubeRay and the programs in pods do not run.
 var (
 	env     *framework.Env
 	manager *framework.Manager
-	// kubectl is the path of the program, and root that of the checkout.
+	// kubectl is the path of the program, root that of the checkout.
 	kubectl, root string
 )
 
@@ -49,8 +49,8 @@ func startOperator(ctx context.Context, e *framework.Env) *framework.Manager {
 	})
 }
 
-// awaitWebhooks returns when the API server can call the webhooks of the samples: a manager that has just got ready needs a moment to tell
-// it whom to trust. Nothing is stored.
+// awaitWebhooks waits until the API server can call the webhooks of the samples: it observes the published CA with a delay. It
+// creates nothing.
 func awaitWebhooks(ctx context.Context, e *framework.Env, samples ...string) {
 	GinkgoHelper()
 	for _, sample := range samples {

@@ -21,7 +21,8 @@ import (
 
 var widgetKind = schema.GroupVersionKind{Group: "apply.test.opendatahub.io", Version: "v1", Kind: "Widget"}
 
-// widgetCRD has what makes foreign kinds hard: lists with keys, defaults inside atomic lists, sets, numbers or text.
+// widgetCRD returns a CRD with the schemas that are hard to compare: lists with keys, defaults inside lists, sets, int-or-string
+// fields.
 func widgetCRD() *apiextensionsv1.CustomResourceDefinition {
 	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
 	item := apiextensionsv1.JSONSchemaProps{Type: "object", Required: []string{"name"},
@@ -70,7 +71,7 @@ func widget(namespace string) *unstructured.Unstructured {
 	})
 }
 
-// deployment fills many of the fields that a server has.
+// deployment returns a Deployment with many of the fields that components set.
 func deployment(namespace string) *appsv1ac.DeploymentApplyConfiguration {
 	labels := map[string]string{"app": "server"}
 	return appsv1ac.Deployment("server", namespace).WithLabels(labels).WithAnnotations(map[string]string{"note": "<&>"}).
@@ -175,7 +176,6 @@ func configMap(namespace, name string) *corev1ac.ConfigMapApplyConfiguration {
 	return corev1ac.ConfigMap(name, namespace).WithData(map[string]string{"a": "1", "b": ""})
 }
 
-// foreign returns an object of a kind without an apply configuration.
 func foreign(apiVersion, kind, namespace string, spec map[string]any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "spec": spec}}
 	u.SetNamespace(namespace)
@@ -183,7 +183,7 @@ func foreign(apiVersion, kind, namespace string, spec map[string]any) *unstructu
 	return u
 }
 
-// httpRoute leaves all to defaults that can be left: its lists are atomic and the API server fills them.
+// httpRoute omits all optional fields, in atomic lists whose items the API server defaults.
 func httpRoute(namespace string) *unstructured.Unstructured {
 	backend := map[string]any{"name": "server", "port": int64(8443)}
 	path := map[string]any{"type": "PathPrefix", "value": "/server"}
@@ -210,7 +210,7 @@ func serviceMonitor(namespace string) *unstructured.Unstructured {
 	})
 }
 
-// everything is one object of each kind that components write, in the order in which they depend on each other.
+// everything returns one object of each kind that components apply, in the order of their dependencies.
 func everything(namespace string) apply.Desired {
 	var d apply.Desired
 	d.Add(

@@ -21,7 +21,7 @@ import (
 
 var clusterRoleKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRole")
 
-// prune prunes and returns how many reads and writes that took.
+// prune returns the number of reads and writes that pruning took.
 func (w *world) prune(ctx context.Context, owner client.Object, desired apply.Desired, legacy client.ListOption, kinds ...schema.GroupVersionKind) (reads, writes int64) {
 	GinkgoHelper()
 	w.reads.Store(0)
@@ -122,7 +122,7 @@ var _ = Describe("Objects with several owners", func() {
 	})
 })
 
-// owners returns the uids of the owners of the shared role.
+// owners returns the UIDs of the owners of the shared ClusterRole.
 func (w *world) owners(ctx context.Context) []types.UID {
 	GinkgoHelper()
 	role := &rbacv1.ClusterRole{}
@@ -136,7 +136,7 @@ func (w *world) owners(ctx context.Context) []types.UID {
 	})
 }
 
-// olderConfigMap is an object as another program would create it.
+// olderConfigMap returns a ConfigMap as another operator would create it.
 func olderConfigMap(w *world, annotations map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "server", Annotations: annotations},

@@ -25,7 +25,7 @@ import (
 
 var secretKind = corev1.SchemeGroupVersion.WithKind("Secret")
 
-// sensitive is a Deployment with everything that strangers can exclude.
+// sensitive returns a Deployment with fields that exclude fields of another field manager.
 func sensitive(namespace string) apply.Object {
 	app := map[string]string{"app": "sensitive"}
 	key := corev1ac.EnvVarSource().WithSecretKeyRef(corev1ac.SecretKeySelector().WithName("keys").WithKey("key"))
@@ -51,7 +51,7 @@ var _ = Describe("The applier, where a stranger's field excludes ours,", func() 
 		Expect(content(w.live(ctx, deploymentKind, "sensitive"))).NotTo(Equal(before))
 
 		w.restart()
-		Eventually(func(ctx context.Context) error { // the Deployment controller may write at the same moment
+		Eventually(func(ctx context.Context) error { // the Deployment controller may cause a conflict
 			_, _, err := w.apply(ctx, desired)
 			if apierrors.IsInvalid(err) {
 				return StopTrying("a refusal is final").Wrap(err)
@@ -130,7 +130,7 @@ var _ = Describe("The applier, where a stranger's field excludes ours,", func() 
 	})
 })
 
-// content is what an object holds, without what every write moves.
+// content returns the spec as JSON, without the metadata that every write changes.
 func content(object *unstructured.Unstructured) string {
 	spec, err := json.Marshal(object.Object["spec"])
 	Expect(err).NotTo(HaveOccurred())

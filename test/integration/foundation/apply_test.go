@@ -25,7 +25,6 @@ var (
 	configMapKind  = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 )
 
-// one is a desired list of one controlled object.
 func one(object apply.Object) apply.Desired { return apply.Desired{object} }
 
 var _ = Describe("The applier", func() {
@@ -72,7 +71,7 @@ var _ = Describe("The applier", func() {
 		Expect(env.Admin.Status().Patch(ctx, thing, client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"x"}}`)))).To(Succeed())
 
 		w.caughtUp(ctx, desired)
-		w.expect(ctx, desired, 1, 0) // one look at the Deployment, whose generation has moved
+		w.expect(ctx, desired, 1, 0) // one read of the Deployment, whose generation has changed
 		w.expect(ctx, desired, 0, 0)
 		w.restart()
 		w.expect(ctx, desired, len(desired), 0)
@@ -234,7 +233,7 @@ var _ = Describe("Adoption by the applier", func() {
 
 			desired := one(apply.Object{Config: configMap(w.namespace, "server"),
 				AdoptIf: func(*unstructured.Unstructured) bool { return true }})
-			w.expect(ctx, desired, 1, 2) // ownership, then content
+			w.expect(ctx, desired, 1, 2) // field managers, then content
 			live := w.live(ctx, configMapKind, "server")
 			Expect(live.Object["data"]).To(Equal(map[string]any{"a": "1", "b": ""}))
 			Expect(live.GetAnnotations()).To(BeEmpty())
@@ -245,7 +244,7 @@ var _ = Describe("Adoption by the applier", func() {
 
 			w.patch(ctx, live, `{"data":{"later":"1"}}`, client.FieldOwner(manager))
 			w.restart("manager", "kubectl-client-side-apply")
-			w.expect(ctx, desired, 1, 0) // adopted once: what they add later is theirs
+			w.expect(ctx, desired, 1, 0) // fields that the manager sets after the adoption stay
 		},
 		Entry("by update", "manager", func(w *world) client.Object { return olderConfigMap(w, nil) }),
 		Entry("by client-side apply", "kubectl-client-side-apply", func(w *world) client.Object {
@@ -272,7 +271,7 @@ var _ = Describe("Adoption by the applier", func() {
 		restored.OwnerReferences = append(restored.OwnerReferences, controllerReference(w.owner.Name, "2d4c7c3e-gone"))
 		Expect(env.Admin.Create(ctx, restored, client.FieldOwner("velero"))).To(Succeed())
 		desired := one(apply.Object{Config: configMap(w.namespace, "server")})
-		Eventually(func(g Gomega) { // the garbage collector may be faster and delete it: then it is recreated
+		Eventually(func(g Gomega) { // the garbage collector may delete the object first: then it is recreated
 			g.Expect(w.applier.Apply(ctx, w.owner, desired)).To(Succeed())
 			object := &corev1.ConfigMap{}
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(restored), object)).To(Succeed())
@@ -308,12 +307,12 @@ var _ = Describe("Adoption by the applier", func() {
 
 		desired[0].Ownership = apply.Controlled
 		w.caughtUp(ctx, desired)
-		w.expect(ctx, desired, 2, 1) // the object, and its owner, which must not be on its way out
+		w.expect(ctx, desired, 2, 1) // the object, and its owner, which must not be terminating
 		Expect(w.live(ctx, configMapKind, "server").GetOwnerReferences()).To(HaveLen(1))
 	})
 })
 
-// environment returns the names of the variables of the first container.
+// environment returns the names of the environment variables of the first container.
 func environment(deployment *unstructured.Unstructured) []string {
 	GinkgoHelper()
 	containers, _, err := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")

@@ -33,8 +33,7 @@ const (
 	component  = "applytest"
 )
 
-// world is one namespace with an owner in it, a cache like that of the manager, and an applier whose requests are
-// counted.
+// world is a namespace with an owner, a cache like that of the manager, and an applier whose requests are counted.
 type world struct {
 	namespace     string
 	owner         *rbacv1.ClusterRole
@@ -71,7 +70,7 @@ func newWorld(ctx context.Context) *world {
 	return w
 }
 
-// newOwner makes an object of cluster scope, which may own objects everywhere.
+// newOwner creates a cluster-scoped object, which may own objects of every namespace.
 func (w *world) newOwner(ctx context.Context, name string) *rbacv1.ClusterRole {
 	owner := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-" + name}}
 	Expect(env.Admin.Create(ctx, owner)).To(Succeed())
@@ -81,14 +80,15 @@ func (w *world) newOwner(ctx context.Context, name string) *rbacv1.ClusterRole {
 	return owner
 }
 
-// early is a minute behind: timestamps of objects have whole seconds, so an owner could else look older than the applier.
+// early is a clock one minute behind: creationTimestamps have whole seconds, so an owner could otherwise look older than the
+// applier.
 type early struct{ clock.RealClock }
 
 func (c early) Now() time.Time { return c.RealClock.Now().Add(-time.Minute) }
 
 func (c early) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// restart replaces the applier by one that remembers nothing, and is younger than what exists.
+// restart replaces the applier by one with an empty state and a start time after the creation of all objects.
 func (w *world) restart(legacyManagers ...string) { w.start(clock.RealClock{}, legacyManagers...) }
 
 func (w *world) start(clk clock.PassiveClock, legacyManagers ...string) {
@@ -104,13 +104,13 @@ func (w *world) start(clk clock.PassiveClock, legacyManagers ...string) {
 	})
 }
 
-// counter counts the requests for objects; those of discovery do not matter.
+// counter counts the requests for objects, without those of discovery.
 type counter struct {
 	*world
 	next http.RoundTripper
 }
 
-// discovery matches the paths that ask which kinds are served.
+// discovery matches the paths of API discovery.
 var discovery = regexp.MustCompile(`^/api(/[^/]+)?$|^/apis(/[^/]+){0,2}$`)
 
 func (c counter) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -123,7 +123,7 @@ func (c counter) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// apply applies and returns how many reads and writes that took.
+// apply returns the number of reads and writes that applying took.
 func (w *world) apply(ctx context.Context, desired apply.Desired) (reads, writes int64, err error) {
 	w.reads.Store(0)
 	w.writes.Store(0)
@@ -131,8 +131,8 @@ func (w *world) apply(ctx context.Context, desired apply.Desired) (reads, writes
 	return w.reads.Load(), w.writes.Load(), err
 }
 
-// unowned is the number of objects without an owner reference in the lists of the specs. Before such an object is created, the owner
-// is read. Nothing else is.
+// unowned is the number of objects without an owner reference in the lists of the specs. Only before such an object is created is
+// the owner read.
 const unowned = 1
 
 // expect applies and checks the number of reads and writes.
@@ -144,7 +144,7 @@ func (w *world) expect(ctx context.Context, desired apply.Desired, reads, writes
 	Expect(gotWrites).To(BeEquivalentTo(writes), "writes")
 }
 
-// live reads an object past the cache.
+// live reads an object from the API server, not from the cache.
 func (w *world) live(ctx context.Context, kind schema.GroupVersionKind, name string) *unstructured.Unstructured {
 	GinkgoHelper()
 	object := &unstructured.Unstructured{}
@@ -153,7 +153,7 @@ func (w *world) live(ctx context.Context, kind schema.GroupVersionKind, name str
 	return object
 }
 
-// caughtUp waits until the cache holds every desired object as the API server has it now, or newer.
+// caughtUp waits until the cache holds the current version of every desired object, or a newer one.
 func (w *world) caughtUp(ctx context.Context, desired apply.Desired) {
 	GinkgoHelper()
 	rendered, err := apply.Render(desired, component, w.owner)
@@ -170,7 +170,7 @@ func (w *world) caughtUp(ctx context.Context, desired apply.Desired) {
 	}
 }
 
-// form is the form in which the cache holds a kind.
+// form returns the type as which the cache stores a kind.
 func (w *world) form(kind schema.GroupVersionKind) client.Object {
 	if kind.Kind == "Deployment" {
 		return &appsv1.Deployment{}
@@ -180,14 +180,13 @@ func (w *world) form(kind schema.GroupVersionKind) client.Object {
 	return held
 }
 
-// patch changes an object as another client, by a merge patch.
+// patch sends a merge patch as another field manager.
 func (w *world) patch(ctx context.Context, object client.Object, body string, options ...client.PatchOption) {
 	GinkgoHelper()
 	options = append([]client.PatchOption{client.FieldOwner("another-manager")}, options...)
 	Expect(env.Admin.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(body)), options...)).To(Succeed())
 }
 
-// installWidgets makes the foreign kind known.
 func installWidgets(ctx context.Context) {
 	Expect(client.IgnoreAlreadyExists(env.Admin.Create(ctx, widgetCRD()))).To(Succeed())
 	Eventually(func() error {

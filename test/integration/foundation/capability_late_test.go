@@ -9,12 +9,12 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// lateStart is how soon after its API a component must be at work; it is part of the contract, not of the test.
+// lateStart bounds the time from the creation of a CRD to the first reconcile of its component, a documented guarantee.
 const lateStart = 5 * time.Second
 
 var _ = Describe("A component whose API is missing", func() {
 	It("waits for it without a request, starts soon after it appears, ends with it, and waits again", func(ctx SpecContext) {
-		start(ctx, framework.ManagerOptions{}).Stop(ctx) // makes the installation
+		start(ctx, framework.ManagerOptions{}).Stop(ctx) // installs the operator
 		bringBack := withoutCRD(ctx)
 		mark := env.Mark()
 		manager := start(ctx, framework.ManagerOptions{})

@@ -15,10 +15,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// lease is how long one is valid: long enough for a leader that gets no processor for seconds.
+// lease is a lease duration that a leader survives without CPU time for seconds.
 const lease = 10 * time.Second
 
-// elected are the flags of one of several managers, whose lease is valid for the given time.
+// elected returns the leader election flags of a replica with the given lease duration.
 func elected(valid time.Duration) []string {
 	return []string{
 		"--leader-elect", "--leader-elect-lease-duration=" + valid.String(), "--leader-elect-renew-deadline=8s", "--leader-elect-retry-period=1s",
@@ -30,13 +30,13 @@ func replica(ctx context.Context, name string, valid time.Duration) *framework.M
 	return start(ctx, framework.ManagerOptions{Name: name, Args: elected(valid)})
 }
 
-// pod starts a manager as the shipped Deployment does, in a pod of that name.
+// pod starts a manager with the flags and POD_NAME of the shipped Deployment.
 func pod(ctx context.Context, name string) *framework.Manager {
 	GinkgoHelper()
 	return start(ctx, framework.ManagerOptions{Name: name, Args: []string{"--leader-elect"}, Env: []string{"POD_NAME=" + name}})
 }
 
-// office returns the lease, empty when there is none.
+// office returns the Lease, or an empty Lease if none exists.
 func office(ctx context.Context) *coordinationv1.Lease {
 	GinkgoHelper()
 	held := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: operands, Name: "odh-platform-operator"}}
@@ -44,7 +44,7 @@ func office(ctx context.Context) *coordinationv1.Lease {
 	return held
 }
 
-// leader returns who holds the lease; empty when no replica does.
+// leader returns the holder of the Lease, "" if it has no holder.
 func leader(ctx context.Context) string {
 	GinkgoHelper()
 	if holder := office(ctx).Spec.HolderIdentity; holder != nil {
@@ -53,7 +53,7 @@ func leader(ctx context.Context) string {
 	return ""
 }
 
-// tampered removes a child and returns the writes with which it was brought back.
+// tampered deletes a child and returns the writes that recreated it.
 func tampered(ctx context.Context, user string) framework.Entries {
 	GinkgoHelper()
 	mark := env.Mark()

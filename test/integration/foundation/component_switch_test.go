@@ -15,14 +15,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// neutral are the resources that a manager without components looks at: definitions, for what it may have to start, the
-// configurations that have to trust the certificate of its webhooks, and, once, the TLS profile of the cluster. The certificate itself is
-// a Secret.
+// neutral lists the resources that a manager without components reads: CRDs, to detect APIs, the webhook configurations, for the
+// CA bundle of its certificate, and, at its start, the TLS profile of the cluster. The certificate is stored in a Secret.
 var neutral = []string{"apiservers", "customresourcedefinitions", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
 
 const webhookCertificate = "odh-platform-operator-webhook-cert"
 
-// configured writes a configuration file and returns the flag that names it.
+// configured writes a configuration file and returns the flag with its path.
 func configured(text string) string {
 	GinkgoHelper()
 	path := filepath.Join(GinkgoT().TempDir(), "config.yaml")
@@ -31,7 +30,7 @@ func configured(text string) string {
 	return "--config=" + path
 }
 
-// others are the requests about anything else.
+// others returns the requests for resources that are not neutral.
 func others(mark framework.Mark, user string) framework.Entries {
 	GinkgoHelper()
 	return env.Since(mark).ByUser(user).WithoutDiscovery().Where(func(e framework.Entry) bool {

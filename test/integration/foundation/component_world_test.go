@@ -22,22 +22,22 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// The specs of whole managers take the component mlflow for an example of any.
+// The specs of whole managers use mlflow as the example of a component.
 const (
 	operands    = "opendatahub"
 	mlflowCRD   = "mlflows.mlflow.opendatahub.io"
 	defaultEnv  = "MLFLOW_IMAGE=quay.io/example/mlflow:v3"
 	specTimeout = 5 * time.Minute
-	quiet       = 5 * time.Second // longer than any timer of a manager that has nothing to do
+	quiet       = 5 * time.Second // longer than any timer of an idle manager
 )
 
-// alone are the flags that leave one component to look at.
+// alone returns the flags that disable all components but one.
 var alone = []string{
 	"--metrics-secure=false", "--enable-appwrapper=false", "--enable-modelcatalog=false", "--enable-modelmesh=false", "--enable-modelregistry=false",
 	"--enable-raycluster=false",
 }
 
-// shipped is the installation of which the managers have the rights; the first spec that needs it makes it.
+// shipped is the installation with the permissions of the managers; the first spec that needs it creates it.
 var shipped *operator.Installed
 
 func install(ctx context.Context) {
@@ -60,7 +60,7 @@ func start(ctx context.Context, options framework.ManagerOptions) *framework.Man
 	return m
 }
 
-// mlflow creates an MLflow that keeps nothing on volumes, and has it removed with its children.
+// mlflow creates an MLflow without volumes, and deletes it and its children at the end of the spec.
 func mlflow(ctx context.Context) *mlflowv1.MLflow {
 	GinkgoHelper()
 	m := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: mlflowv1.SingletonName}}
@@ -75,7 +75,7 @@ func mlflow(ctx context.Context) *mlflowv1.MLflow {
 	return m
 }
 
-// available waits until an MLflow is ready and its manager at rest.
+// available waits until an MLflow is available and its manager sends no more requests.
 func available(ctx context.Context, manager *framework.Manager, m *mlflowv1.MLflow) {
 	GinkgoHelper()
 	env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentReady")
@@ -90,7 +90,6 @@ func policy() *networkingv1.NetworkPolicy {
 	return &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: operands, Name: "mlflow"}}
 }
 
-// get reads a page of a listener of the manager.
 func get(ctx context.Context, url string) (status int, body string) {
 	GinkgoHelper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
@@ -103,7 +102,6 @@ func get(ctx context.Context, url string) (status int, body string) {
 	return response.StatusCode, string(text)
 }
 
-// metricsOf reads the metrics of a manager.
 func metricsOf(ctx context.Context, m *framework.Manager) string {
 	GinkgoHelper()
 	status, text := get(ctx, strings.Replace(m.MetricsURL, "https:", "http:", 1)+"/metrics")
@@ -111,7 +109,7 @@ func metricsOf(ctx context.Context, m *framework.Manager) string {
 	return text
 }
 
-// withoutCRD takes the definition of MLflow away for the rest of the spec, and returns what brings it back.
+// withoutCRD deletes the CRD of MLflow and returns a function that restores it; the end of the spec restores it too.
 func withoutCRD(ctx context.Context) (bringBack func(context.Context)) {
 	GinkgoHelper()
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: mlflowCRD}}

@@ -15,15 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// stuck is a namespace in which the manager can write nothing: each write gets no answer before a moment comes, and a refusal then, again
-// and again.
+// stuck is a namespace in which all writes to registries block until the context answers ends, and then fail.
 type stuck struct {
 	namespace string
-	answers   context.Context // ends when they come
+	answers   context.Context // ends when blocked writes are answered
 
 	mu      sync.Mutex
 	waiting int
-	tried   map[string]bool // registries, by name
+	tried   map[string]bool // names of the registries with a write
 }
 
 func (s *stuck) fault(r *http.Request) metav1.StatusReason {
@@ -45,7 +44,7 @@ func (s *stuck) note(more int, names ...string) {
 	}
 }
 
-// state returns how many writes wait, and how many registries were tried.
+// state returns the number of blocked writes and of registries with a write.
 func (s *stuck) state() [2]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +63,7 @@ var _ = Describe("One tenant with three hundred registries that hang and fail", 
 		admin := quietly()
 		DeferCleanup(func(ctx SpecContext) {
 			answer()
-			// All in one request take longer than the API server waits for, where the machine has other work.
+			// On a loaded machine a single request exceeds the timeout of the API server.
 			Eventually(admin.DeleteAllOf).WithContext(ctx).WithArguments(registry(s.namespace, ""), client.InNamespace(s.namespace)).WithTimeout(specTimeout).Should(Succeed())
 		}, NodeTimeout(specTimeout))
 		for i := range many {

@@ -26,15 +26,15 @@ import (
 
 const (
 	foreignSecrets = 8000
-	// largeWrappers have a template of a megabyte each. mayCostOfWrappers is less than half of what they take.
+	// largeWrappers have a template of one megabyte each. mayCostOfWrappers, in bytes, is less than half of their size.
 	largeWrappers, mayCostOfWrappers = 40, 15 << 20
-	// mayCost is what all of them together may cost the manager, in bytes.
+	// mayCost bounds the heap growth for all Secrets, in bytes.
 	mayCost = 5 << 20
-	// collections of the garbage between which the lowest heap is taken for what is alive.
+	// collections is the number of garbage collections over which the lowest heap size is measured.
 	collections = 3
 )
 
-// sample reads one series without labels, or the sum over all labels.
+// sample returns the value of a series without labels, or the sum over all labels.
 func sample(metrics, name string) float64 {
 	GinkgoHelper()
 	var sum float64
@@ -54,8 +54,8 @@ func sample(metrics, name string) float64 {
 	return sum
 }
 
-// liveHeap is what the manager holds on to, in bytes: the lowest heap seen while the garbage was collected several times.
-// Reading the metrics makes the garbage that brings the next collection on.
+// liveHeap returns the size of live objects on the heap of the manager, in bytes: the lowest size over several garbage
+// collections. Reading the metrics allocates the memory that triggers the next collection.
 func liveHeap(ctx context.Context, m *framework.Manager) float64 {
 	GinkgoHelper()
 	lowest, first := math.Inf(1), math.NaN()
@@ -65,7 +65,7 @@ func liveHeap(ctx context.Context, m *framework.Manager) float64 {
 		if math.IsNaN(first) {
 			first = cycles
 		}
-		if cycles > first { // a whole cycle lies between
+		if cycles > first { // a complete cycle has run since the first sample
 			lowest = min(lowest, sample(text, "go_memstats_heap_alloc_bytes"))
 		}
 		return cycles - first
@@ -73,7 +73,7 @@ func liveHeap(ctx context.Context, m *framework.Manager) float64 {
 	return lowest
 }
 
-// createSecrets makes Secrets as a package manager leaves them, in two namespaces.
+// createSecrets creates Secrets like those of Helm releases, spread over the namespaces.
 func createSecrets(ctx context.Context, count int, namespaces ...string) {
 	GinkgoHelper()
 	config := rest.CopyConfig(env.Config)

@@ -22,19 +22,18 @@ import (
 )
 
 const (
-	// learning is how long the nodes of a slow cluster still send connections to a pod that ends.
+	// learning is how long the nodes of a slow cluster still send connections to a terminating pod.
 	learning = 4 * time.Second
-	// several writes are enough to tell that all of the way works.
+	// several writes confirm that all parts of the path work.
 	several = 20
 )
 
-// endpoint is a manager that serves webhooks at a port of its own.
+// endpoint is a manager that serves webhooks on its own port.
 type endpoint struct {
 	*framework.Manager
 	port int
 }
 
-// endpointOf starts a manager with a port of its own for the webhooks.
 func endpointOf(ctx context.Context, name string) endpoint {
 	GinkgoHelper()
 	ports, err := env.Instance.ReservePorts(ctx, 1)
@@ -42,7 +41,6 @@ func endpointOf(ctx context.Context, name string) endpoint {
 	return endpoint{port: ports[0], Manager: startRegistries(ctx, name, ports[0], elected(lease)...)}
 }
 
-// startRegistries starts a manager with the component modelregistry.
 func startRegistries(ctx context.Context, name string, port int, args ...string) *framework.Manager {
 	GinkgoHelper()
 	return start(ctx, framework.ManagerOptions{
@@ -54,14 +52,14 @@ func startRegistries(ctx context.Context, name string, port int, args ...string)
 	})
 }
 
-// balancer is the address of the webhooks. As kube-proxy does, it forwards a connection to one of the endpoints and leaves it there, and
-// knows nothing of an endpoint but what it is sent.
+// balancer is the address of the webhooks. Like kube-proxy, it forwards each connection to one endpoint for its whole life,
+// without health checks.
 type balancer struct {
 	mu    sync.Mutex
-	ready []endpoint // the oldest first
+	ready []endpoint // oldest first
 }
 
-// balance listens where the API server looks for the webhooks, until the end of the spec.
+// balance listens on the webhook port of the installation until the end of the spec.
 func balance() *balancer {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", fmt.Sprintf("localhost:%d", shipped.WebhookPort))
@@ -80,7 +78,7 @@ func balance() *balancer {
 	return b
 }
 
-// forward takes the oldest endpoint, which is the worst one to take during a rollout.
+// forward chooses the oldest endpoint, the worst choice during a rollout.
 func (b *balancer) forward(caller net.Conn) {
 	defer caller.Close()
 	b.mu.Lock()
@@ -116,7 +114,7 @@ func (b *balancer) remove(e endpoint) {
 	b.ready = slices.DeleteFunc(b.ready, func(other endpoint) bool { return other == e })
 }
 
-// end does what follows the deletion of a pod: nodes learn late that its endpoint ends, and its process gets SIGTERM after the preStop hook.
+// end deletes an endpoint like a pod: nodes stop sending connections late, and the process gets SIGTERM after the preStop hook.
 func (b *balancer) end(ctx context.Context, e endpoint, preStop time.Duration) {
 	GinkgoHelper()
 	learnt := make(chan struct{})
@@ -129,7 +127,7 @@ func (b *balancer) end(ctx context.Context, e endpoint, preStop time.Duration) {
 	<-learnt
 }
 
-// writer changes an object all the time.
+// writer changes an object continuously.
 type writer struct {
 	mu      sync.Mutex
 	written int
@@ -170,7 +168,7 @@ func (w *writer) refusals() []error {
 	return slices.Clone(w.refused)
 }
 
-// goesOn waits for several writes more.
+// goesOn waits for several more writes.
 func (w *writer) goesOn() {
 	GinkgoHelper()
 	count := func() int {
@@ -181,7 +179,7 @@ func (w *writer) goesOn() {
 	Eventually(count).Should(BeNumerically(">", count()+several))
 }
 
-// registry is one in the old version: a change of it passes the conversion and both webhooks.
+// registry returns a ModelRegistry of the deprecated version, whose changes pass the conversion and both webhooks.
 func registry(namespace, name string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "modelregistry.opendatahub.io/v1alpha1", "kind": "ModelRegistry",
@@ -192,7 +190,7 @@ func registry(namespace, name string) *unstructured.Unstructured {
 	}}
 }
 
-// create makes a registry and has it removed at the end of the spec, by a manager that was started before.
+// create creates a registry and deletes it at the end of the spec; a manager must have been started before.
 func create(ctx context.Context, who client.Client, o *unstructured.Unstructured) {
 	GinkgoHelper()
 	Eventually(func() error { return who.Create(ctx, o.DeepCopy()) }).Should(Succeed(), "the API server learns a new CA a moment after it was written")
@@ -203,7 +201,7 @@ func create(ctx context.Context, who client.Client, o *unstructured.Unstructured
 	}, NodeTimeout(specTimeout))
 }
 
-// quietly is an administrator who does not repeat the warning of the old version.
+// quietly returns a client of the administrator that ignores the deprecation warning.
 func quietly() client.Client {
 	GinkgoHelper()
 	config := rest.CopyConfig(env.Config)
@@ -240,7 +238,7 @@ var _ = Describe("A rollout of the manager", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-// callers are the client configurations of an object with which the API server calls webhooks.
+// callers returns the webhook client configurations of an object.
 func callers(o *unstructured.Unstructured) []map[string]any {
 	var found []map[string]any
 	hooks, _, _ := unstructured.NestedFieldNoCopy(o.Object, "webhooks")

@@ -1,4 +1,4 @@
-// Package foundation proves the packages that every component stands on against a real API server.
+// Package foundation tests the shared packages of all components against a real API server.
 package foundation
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// suiteExpiry bounds the start of the control plane: the first run builds its programs.
+// suiteExpiry bounds the start of the control plane, whose programs the first run builds.
 const suiteExpiry = 20 * time.Minute
 
 func TestFoundation(t *testing.T) { framework.Run(t, "Foundation") }

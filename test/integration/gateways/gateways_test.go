@@ -14,13 +14,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// one is a resource, and what publishes it; the policy is nil where there is none.
+// one is a resource with its HTTPRoute and BackendTLSPolicy; policy is nil if the resource has none.
 type one struct {
 	published
 	object, route, policy *unstructured.Unstructured
 }
 
-// tells waits until one tells of something, or of nothing any more.
+// tells waits until the Event or the condition reports the reason with the text.
 func (o one) tells(ctx context.Context, status, reason, text string) {
 	GinkgoHelper()
 	if o.reason != "" {
@@ -34,7 +34,7 @@ func (o one) tells(ctx context.Context, status, reason, text string) {
 	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 }
 
-// content waits until a condition tells of nothing, and says whether the address is to be in the status.
+// content waits until the condition is absent and the status contains the address.
 func (o one) content(ctx context.Context) {
 	GinkgoHelper()
 	if o.reason != "" {
@@ -47,7 +47,7 @@ func (o one) content(ctx context.Context) {
 	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 }
 
-// answer writes what Envoy Gateway writes into the status of a route or policy.
+// answer sets the status of a route or policy as Envoy Gateway does.
 func answer(ctx context.Context, object *unstructured.Unstructured, accepted metav1.ConditionStatus, reason, message string) {
 	GinkgoHelper()
 	env.Get(ctx, object)

@@ -1,4 +1,4 @@
-// Package gateways_test holds every component against what Gateways say of the HTTPRoutes and BackendTLSPolicies that publish it.
+// Package gateways_test tests how every component handles the status that Gateways set on its HTTPRoutes and BackendTLSPolicies.
 package gateways_test
 
 import (
@@ -37,7 +37,7 @@ var (
 
 func TestGateways(t *testing.T) { framework.Run(t, "What Gateways say of published servers") }
 
-// No Gateway is there, and nothing answers but the specs.
+// No Gateway controller runs: the specs set its status.
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "gateways", cluster.Plain, framework.WithSets(cluster.KServe), framework.WithOperator("config/default"))
 	manager = env.StartManager(ctx, framework.ManagerOptions{
@@ -59,7 +59,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 var _ = AfterEach(func() { manager.ReportLog() })
 
-// sample is an object of config/samples.
+// sample returns the first object of a file in config/samples.
 func sample(file, namespace string) *unstructured.Unstructured {
 	GinkgoHelper()
 	root, err := cluster.RepositoryRoot()
@@ -70,16 +70,16 @@ func sample(file, namespace string) *unstructured.Unstructured {
 	return objects[0]
 }
 
-// published is a kind of resource whose server is published.
+// published is a kind of resource whose server is published by an HTTPRoute.
 type published struct {
 	file string
-	// namespaces: that of the resource, "" for a new one, and that of its HTTPRoute, "" for the same.
+	// namespace is that of the resource, "" for a new one; routes is that of its HTTPRoute, "" for the same.
 	namespace, routes string
-	// route and policy are the names of what publishes it.
+	// route and policy are the names of its HTTPRoute and BackendTLSPolicy.
 	route, policy string
-	// reason is that of the Event that tells of it; empty where a condition does.
+	// reason is that of the Event about a rejected route, "" if a condition reports it.
 	reason string
-	// address tells whether the status names the address at the Gateway; nil where none does.
+	// address reports whether the status contains the address at the Gateway, nil for kinds without it.
 	address func(*unstructured.Unstructured) bool
 }
 
@@ -110,7 +110,7 @@ func kinds() []published {
 	}
 }
 
-// warnings are the texts of the Warning Events about an object with a reason.
+// warnings returns the messages of the Warning Events about an object with a reason.
 func warnings(ctx context.Context, object client.Object, reason string) []string {
 	GinkgoHelper()
 	list := &corev1.EventList{}
@@ -124,7 +124,7 @@ func warnings(ctx context.Context, object client.Object, reason string) []string
 	return all
 }
 
-// condition is RouteAccepted as "status reason message"; empty where there is none.
+// condition returns RouteAccepted as "status reason message", "" if the condition is absent.
 func condition(u *unstructured.Unstructured) string {
 	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, item := range list {

@@ -24,7 +24,7 @@ var _ = Describe("the chart of a release", func() {
 		Expect(err).NotTo(HaveOccurred())
 		objects, err := parity.Render(ctx, chart, parity.Release{Namespace: place}, nil)
 		Expect(err).NotTo(HaveOccurred())
-		// Helm creates CRDs before the rest.
+		// Helm creates CRDs first.
 		slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
 		mustKubectl(ctx, "create", "namespace", place)
 		DeferCleanup(func(ctx SpecContext) {
@@ -57,7 +57,7 @@ var _ = Describe("the chart of a release", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// rank is low for what others need.
+// rank orders objects by dependency.
 func rank(object *unstructured.Unstructured) int {
 	switch object.GetKind() {
 	case "CustomResourceDefinition":

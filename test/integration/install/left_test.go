@@ -15,20 +15,20 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// passing are kinds of which objects come and go by themselves.
+// passing lists resources whose objects the control plane creates and deletes on its own.
 var passing = []string{"events", "leases", "pods", "replicasets", "endpoints", "endpointslices", "nodes", "csinodes", "controllerrevisions", "componentstatuses"}
 
-// ofEveryNamespace are objects that the control plane makes, a moment after a namespace.
+// ofEveryNamespace lists objects that the control plane creates in every namespace.
 var ofEveryNamespace = []string{"configmaps kube-root-ca.crt", "serviceaccounts default"}
 
-// everything lists what the cluster stores, but for what comes and goes by itself and what belongs to every namespace.
+// everything lists the stored objects, without those of passing and of ofEveryNamespace.
 func everything(ctx context.Context) map[string]bool {
 	GinkgoHelper()
 	finder, err := discovery.NewDiscoveryClientForConfig(env.Config)
 	Expect(err).NotTo(HaveOccurred())
 	reader, err := metadata.NewForConfig(env.Config)
 	Expect(err).NotTo(HaveOccurred())
-	// A kind that has just gone may still be listed: it has no objects.
+	// Discovery may still list a deleted resource.
 	lists, err := finder.ServerPreferredResources()
 	if !discovery.IsGroupDiscoveryFailedError(err) {
 		Expect(err).NotTo(HaveOccurred())
@@ -57,10 +57,10 @@ func everything(ctx context.Context) map[string]bool {
 	return found
 }
 
-// data is what holds data of users: claims and passwords, and the volumes behind the claims.
+// data matches the objects with data of users: PersistentVolumeClaims, their volumes, and passwords.
 var data = regexp.MustCompile("^(persistentvolumeclaims|secrets) opendatahub/(mlflow|modelregistry-sample)|^persistentvolumes /")
 
-// left are the objects that were not there before any installation, in order: those that hold data, and others.
+// left returns the objects created since the start of the suite, sorted: those with data of users, and others.
 func left(ctx context.Context) (kept, others []string) {
 	GinkgoHelper()
 	for name := range everything(ctx) {
@@ -77,7 +77,7 @@ func left(ctx context.Context) (kept, others []string) {
 	return kept, others
 }
 
-// nothingButData waits until only data is left, and returns that.
+// nothingButData waits until only objects with data of users are left, and returns them.
 func nothingButData(ctx context.Context) []string {
 	GinkgoHelper()
 	var kept []string

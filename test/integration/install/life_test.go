@@ -61,7 +61,6 @@ var _ = Describe("an installation", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// named finds an object of the manifests.
 func named(kind, name string, objects []*unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
 	for _, object := range objects {
@@ -80,7 +79,7 @@ func sample(name string) string {
 	return string(content)
 }
 
-// webhooksAnswer: the API server reaches the manager, trusts it, and gets the answers of its rules.
+// webhooksAnswer expects that the API server reaches the webhooks, trusts them, and enforces their rules.
 func webhooksAnswer(ctx context.Context) {
 	GinkgoHelper()
 	By("completing, refusing and converting at admission")
@@ -98,13 +97,13 @@ func webhooksAnswer(ctx context.Context) {
 	Expect(output).To(And(ContainSubstring("is invalid"), ContainSubstring("namespace")))
 }
 
-// servers: what users ask for comes about, and some of it is data.
+// servers creates an MLflow and a ModelRegistry, both with data, and waits until they run.
 func servers(ctx context.Context) {
 	GinkgoHelper()
 	mustKubectl(ctx, "-n", namespace, "apply", "--server-side", "-f", "config/samples/mlflow_minimal.yaml", "-f", "config/samples/modelregistry_generated.yaml")
 	env.WaitForCondition(ctx, &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: mlflowv1.SingletonName}}, "Available", metav1.ConditionTrue, "")
 	registry := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "modelregistry-sample"}}
-	// No router takes up its Route here.
+	// Without a router the Route is not admitted, so the registry does not become available.
 	for _, name := range []string{registry.Name, registry.Name + "-postgres"} {
 		deployment := deploymentOf(name)
 		env.WaitFor(ctx, deployment, func(g Gomega) { g.Expect(deployment.Status.AvailableReplicas).To(Equal(int32(1))) })
@@ -113,7 +112,7 @@ func servers(ctx context.Context) {
 	Expect(older).To(HaveSuffix("modelregistry.opendatahub.io/v1alpha1"), "behind the warning that this version is deprecated")
 }
 
-// switchedOff: with the variable off, objects pass with a warning and nothing acts on them; CRD and objects stay.
+// switchedOff disables the component by its variable: the API server accepts objects with a warning, and nothing reconciles them.
 func switchedOff(ctx context.Context, running *framework.Manager, objects []*unstructured.Unstructured) *framework.Manager {
 	GinkgoHelper()
 	By("switching a component off")
@@ -128,12 +127,12 @@ func switchedOff(ctx context.Context, running *framework.Manager, objects []*uns
 	}).WithContext(ctx).Should(Succeed())
 	Expect(output).To(ContainSubstring("Warning: the component appwrapper is switched off"))
 	labels := mustKubectl(ctx, "-n", namespace, "get", "appwrapper", "unheard", "-o", "jsonpath={.metadata.labels}{.status}")
-	Expect(labels).To(ContainSubstring("workload.codeflare.dev/user")) // it is not forged meanwhile
+	Expect(labels).To(ContainSubstring("workload.codeflare.dev/user")) // the user label is still enforced
 	mustKubectl(ctx, "-n", namespace, "get", "appwrapper", "sample-pod")
 	return running
 }
 
-// switchedOn: deploying again brings the variable back to what the manifests say, and the component takes up what it finds.
+// switchedOn resets the variable by deploying again, and expects that the component reconciles the existing objects.
 func switchedOn(ctx context.Context, running *framework.Manager, objects []*unstructured.Unstructured) {
 	GinkgoHelper()
 	By("switching it on again")

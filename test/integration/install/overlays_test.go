@@ -15,7 +15,7 @@ import (
 
 const host = "gateway.apps.example.org"
 
-// gateway is that of the platform, with an address or without.
+// gateway creates the Gateway of the platform, with the given addresses in its status.
 func gateway(ctx context.Context, name string, addresses ...any) {
 	GinkgoHelper()
 	object := &unstructured.Unstructured{Object: map[string]any{
@@ -101,7 +101,7 @@ var _ = Describe("an overlay", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// certificate is a folder with one, as a Secret of the service CA is mounted: that of the API server will do.
+// certificate returns a folder with the certificate of the API server, in place of a mounted Secret of the service CA.
 func certificate() string {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()

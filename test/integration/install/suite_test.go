@@ -1,4 +1,4 @@
-// Package install_test installs, changes and removes the operator as a user does, with make and kubectl, on a real control plane.
+// Package install_test installs, changes and removes the operator with make and kubectl, as a user does, on a real control plane.
 package install_test
 
 import (
@@ -19,11 +19,11 @@ const (
 	specTimeout  = 6 * time.Minute
 )
 
-// Every spec installs on the same control plane, which serves what OpenShift does, and leaves it as it was.
+// All specs share one control plane, which serves the APIs of OpenShift; each removes its installation.
 var (
 	env     *framework.Env
 	kubectl string
-	port    int // of the webhooks of whichever manager runs
+	port    int // of the webhooks of the running manager
 	before  map[string]bool
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// mesh plants a namespace with a runtime, as the older controller had served it.
+// mesh creates a namespace with a runtime, as the replaced controller leaves it.
 func (o *older) mesh(ctx context.Context, namespace string, recorded []*unstructured.Unstructured) {
 	GinkgoHelper()
 	own := object("v1", "Namespace", "", namespace, nil)
@@ -29,7 +29,7 @@ func (o *older) mesh(ctx context.Context, namespace string, recorded []*unstruct
 		child.SetOwnerReferences(references)
 		switch child.GetKind() {
 		case "ServiceMonitor", "ConfigMap":
-			continue // the text of the recording is for people
+			continue // recorded in a readable form, not as stored
 		case "Secret":
 			child.Object["stringData"] = map[string]any{
 				"etcd_connection": `{"endpoints":"http://etcd.modelmesh-serving.svc:2379","root_prefix":"modelmesh-serving/mm_ns/` + namespace + `"}`,
@@ -55,7 +55,7 @@ var _ = Describe("The page about the way", func() {
 		const runtime = "Deployment modelmesh-serving-mlserver-1.x"
 		o := arrange(ctx, "openshift")
 		o.mesh(ctx, "models", framework.Recording(controllers+"modelmesh/resources/testdata/recordings/custom-runtime-unix-sockets.yaml",
-			"audio", "models", "own-server", "mlserver-1.x", // with the images that stand in params.env of both
+			"audio", "models", "own-server", "mlserver-1.x", // with the images of params.env of both operators
 			"kserve/rest-proxy:latest", "quay.io/opendatahub/rest-proxy:odh-v2.32", "kserve/modelmesh-runtime-adapter:latest",
 			"quay.io/opendatahub/modelmesh-runtime-adapter:odh-v2.32", "kserve/modelmesh:latest", "quay.io/opendatahub/modelmesh:odh-v2.32",
 			"imagePullPolicy: Always", "imagePullPolicy: IfNotPresent"))
@@ -63,7 +63,7 @@ var _ = Describe("The page about the way", func() {
 			"spec": map[string]any{"modelType": map[string]any{"name": "own-format"}, "path": "speech", "storage": map[string]any{"s3": map[string]any{"secretKey": "any"}}},
 		}))
 		o.installed(ctx, "modelmesh.yaml")
-		o.meanwhile = func(ctx context.Context) { // before the page has the pods rolled
+		o.meanwhile = func(ctx context.Context) { // before the page rolls the pods
 			o.taken(ctx, "modelmesh", runtime, "spec", "template")
 			o.taken(ctx, "modelmesh", "Service modelmesh-serving", "spec", "clusterIP")
 			o.taken(ctx, "modelmesh", "Secret model-serving-etcd", "data")

@@ -26,7 +26,7 @@ const controllers = "../../../controllers/"
 var _ = Describe("The page about the way", func() {
 	It("from mlflow-operator says what works", func(ctx SpecContext) {
 		o := arrange(ctx, "odh")
-		minimal := framework.Recording("../takeover/testdata/minimal.yaml", // with what stands in params.env of both
+		minimal := framework.Recording("../takeover/testdata/minimal.yaml", // with the values of params.env of both operators
 			"quay.io/example/mlflow:v3", "quay.io/opendatahub/mlflow:odh-stable",
 			"https://mlflow.example.com", "https://www.gateway-hostname-placeholder-with-mlflow-path.com")
 		minimal[0].Object["status"] = map[string]any{"version": "3.14.0", "conditions": []any{
@@ -55,7 +55,7 @@ var _ = Describe("The page about the way", func() {
 		o.taken(ctx, "mlflow", "PersistentVolumeClaim mlflow-pvc", "spec")
 		Expect(o.now(ctx, "PersistentVolumeClaim mlflow-pvc").GetOwnerReferences()).To(BeEmpty())
 		env.WaitForCondition(ctx, &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: server.GetName()}}, "Available", metav1.ConditionTrue, "DeploymentReady")
-		o.expectGone(ctx, "mlflow-operator.yaml", "ClusterRole mlflow-operator-mlflow-view") // which is ours now
+		o.expectGone(ctx, "mlflow-operator.yaml", "ClusterRole mlflow-operator-mlflow-view") // belongs to this operator now
 
 		By("deleting the server, which leaves its data")
 		Expect(env.Admin.Delete(ctx, server)).To(Succeed())
@@ -73,7 +73,7 @@ var _ = Describe("The page about the way", func() {
 		o.planted(ctx, registry, recorded[1:]...)
 		o.installed(ctx, "model-registry-operator.yaml")
 
-		o.meanwhile = func(ctx context.Context) { // there is no router, and no service CA
+		o.meanwhile = func(ctx context.Context) { // in place of the router and the service CA
 			Expect(env.Admin.Create(ctx, object("v1", "Secret", registry.GetNamespace(), "team-a-kube-rbac-proxy", map[string]any{
 				"type": "kubernetes.io/tls", "stringData": map[string]any{"tls.crt": "certificate", "tls.key": "key"},
 			}))).To(Succeed())
@@ -100,7 +100,7 @@ var _ = Describe("The page about the way", func() {
 			o.taken(ctx, "modelregistry", name, part...)
 		}
 		o.expectGone(ctx, "model-registry-operator.yaml", "ServiceAccount model-registry-operator-controller-manager",
-			"ServiceAccount catalog-controller-manager", "ServiceAccount aihub-controller-manager", // they may do nothing any more
+			"ServiceAccount catalog-controller-manager", "ServiceAccount aihub-controller-manager", // their bindings are deleted
 			"MutatingWebhookConfiguration model-registry-operator-mutating-webhook-configuration",
 			"ValidatingWebhookConfiguration model-registry-operator-validating-webhook-configuration")
 
@@ -113,12 +113,12 @@ var _ = Describe("The page about the way", func() {
 
 	It("from codeflare-operator says what works", func(ctx SpecContext) {
 		o := arrange(ctx, "odh")
-		create(ctx, object("v1", "Namespace", "", "team2", nil)) // of which names bear the hash
+		create(ctx, object("v1", "Namespace", "", "team2", nil)) // names in the recording contain the hash of this namespace
 		recorded := framework.Recording(controllers + "raycluster/testdata/original/openshift-oauth-mtls.yaml")
 		at := slices.IndexFunc(recorded, func(u *unstructured.Unstructured) bool { return u.GetKind() == "RayCluster" })
 		cluster := o.owner(ctx, recorded[at])
 		children := slices.Delete(recorded, at, at+1)
-		o.writer = "codeflare-raycluster-controller" // as which it applied
+		o.writer = "codeflare-raycluster-controller" // the field manager of the replaced operator
 		o.planted(ctx, cluster, children...)
 		authority := o.before["Secret board-ca-secret-3b57509c"]
 		env.Patch(ctx, authority, map[string]any{"data": authorityData()})
@@ -181,7 +181,7 @@ var _ = Describe("The page about the way", func() {
 		By("suspending what runs, which the manager has to know of for that")
 		Expect(text(o.now(ctx, "AppWrapper batch-run"), "status", "resettingCount")).To(Equal("2\n"))
 		o.now(ctx, "Pod step")
-		Eventually(func() error { // the API server may still know the webhooks of before
+		Eventually(func() error { // the API server may still call the replaced webhooks
 			_, err := command(ctx, kubectl, "-n", jobs, "patch", "appwrapper", "batch-run", "--type=merge", "--patch", `{"spec":{"suspend":true}}`)
 			return err
 		}).WithContext(ctx).Should(Succeed())
@@ -192,12 +192,12 @@ var _ = Describe("The page about the way", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// condition is one as the operators before wrote them.
+// condition returns a condition as the replaced operators write it.
 func condition(kind, reason string) map[string]any {
 	return map[string]any{"type": kind, "status": "True", "reason": reason, "message": "", "lastTransitionTime": "2023-11-14T22:13:20Z"}
 }
 
-// object is one of a kind, with more fields than its name.
+// object returns an object with additional fields.
 func object(apiVersion, kind, namespace, name string, fields map[string]any) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{}}
 	for key, value := range fields {
@@ -210,7 +210,7 @@ func object(apiVersion, kind, namespace, name string, fields map[string]any) *un
 	return o
 }
 
-// authorityData is what the operator before stored of the authority of a cluster.
+// authorityData returns the Secret data of a cluster CA as the replaced operator stores it.
 func authorityData() map[string][]byte {
 	GinkgoHelper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)

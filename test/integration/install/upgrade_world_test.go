@@ -20,21 +20,23 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// older is a cluster in which the operator before runs, and what it made. Its program is not there: others play its pods.
+// older is a cluster with the replaced operator and its objects. The program of that operator does not run; a fake kubelet
+// reports its pods as Running.
 type older struct {
-	// objects are those that this operator consists of.
+	// objects are the manifests of this operator.
 	objects []*unstructured.Unstructured
-	// before are objects that have to stay, by kind and name, as they were before the page was read.
+	// before holds the objects that must be preserved, by kind and name, as they were before the upgrade.
 	before map[string]*unstructured.Unstructured
-	// writer is the name under which the operator before wrote, if that was not the usual one.
+	// writer is the field manager of the replaced operator, "manager" if empty.
 	writer string
-	// meanwhile is what else happens once the manager runs, before the next command of the page.
+	// Called, if set, when the manager runs, before the next command of the page.
 	meanwhile func(context.Context)
-	// running is the manager, once the page has deployed it.
+	// running is the manager, after the page has deployed it.
 	running *framework.Manager
 }
 
-// arrange makes the cluster of an administrator who is about to move to an overlay. The CRDs stand for those of the operator before.
+// arrange prepares the cluster of an administrator before the upgrade to an overlay. The installed CRDs represent those of the
+// replaced operator.
 func arrange(ctx context.Context, overlay string) *older {
 	GinkgoHelper()
 	o := &older{objects: rendered(ctx, overlay), before: map[string]*unstructured.Unstructured{}}
@@ -42,7 +44,7 @@ func arrange(ctx context.Context, overlay string) *older {
 	return o
 }
 
-// installed puts the operator before into the cluster, from a file of testdata. What its webhooks would see has to be there already.
+// installed creates the replaced operator from a file of testdata. Objects that its webhooks would validate must exist already.
 func (o *older) installed(ctx context.Context, file string) {
 	GinkgoHelper()
 	for _, object := range installation(file) {
@@ -58,14 +60,14 @@ func installation(file string) []*unstructured.Unstructured {
 	return framework.Recording(filepath.Join("testdata", file))
 }
 
-// create has an object removed at the end of the spec, if the spec itself has not.
+// create creates an object and deletes it at the end of the spec.
 func create(ctx context.Context, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	Eventually(func() error { return env.Admin.Create(ctx, object, client.FieldOwner("manager")) }).WithContext(ctx).Should(Succeed(), "%s %s", object.GetKind(), object.GetName())
 	removed(object)
 }
 
-// removed takes an object away at the end of the spec, if it is there.
+// removed deletes an object at the end of the spec, if it exists.
 func removed(object client.Object) {
 	GinkgoHelper()
 	DeferCleanup(func(ctx SpecContext) {
@@ -76,14 +78,13 @@ func removed(object client.Object) {
 	}, NodeTimeout(specTimeout))
 }
 
-// available waits until the pods of a Deployment run.
 func available(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName()}}
 	env.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Status.AvailableReplicas).To(Equal(*d.Spec.Replicas)) })
 }
 
-// owner creates a custom resource with the status that the operator before had reported.
+// owner creates a custom resource with the status that the replaced operator has set.
 func (o *older) owner(ctx context.Context, object *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
 	status, reported := object.Object["status"]
@@ -101,15 +102,15 @@ func (o *older) owner(ctx context.Context, object *unstructured.Unstructured) *u
 	return object
 }
 
-// planted puts there what the operator before had made for an owner, and remembers what it was.
+// planted creates the children that the replaced operator has created for an owner, and stores them in before.
 func (o *older) planted(ctx context.Context, owner client.Object, objects ...*unstructured.Unstructured) {
 	GinkgoHelper()
 	for _, object := range objects {
-		if left := live(ctx, object); left != nil { // the data of a spec before, which outlives what it was made for
+		if left := live(ctx, object); left != nil { // data of an earlier spec, which outlives its owner
 			Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, left))).To(Succeed())
 			env.WaitGone(ctx, left)
 		}
-		removed(object) // also those before one that cannot be created
+		removed(object) // registered first: creating a later object may fail
 	}
 	env.Plant(ctx, objects, framework.Planting{Owner: owner, Manager: cmp.Or(o.writer, "manager")})
 	for _, object := range objects {
@@ -120,7 +121,7 @@ func (o *older) planted(ctx context.Context, owner client.Object, objects ...*un
 	}
 }
 
-// read does what a page says. After `make deploy` the manager is started from what is deployed, as a kubelet would.
+// read runs the commands of a page. After `make deploy` it starts the manager as the deployed manifests specify.
 func (o *older) read(ctx context.Context, page string) *docs.Reader {
 	GinkgoHelper()
 	deployed := func(ctx context.Context) {
@@ -139,7 +140,7 @@ func (o *older) read(ctx context.Context, page string) *docs.Reader {
 	return r
 }
 
-// now reads an object that has to be the one that it was.
+// now reads an object and expects the UID that it had before.
 func (o *older) now(ctx context.Context, name string) *unstructured.Unstructured {
 	GinkgoHelper()
 	Expect(o.before).To(HaveKey(name))
@@ -148,7 +149,7 @@ func (o *older) now(ctx context.Context, name string) *unstructured.Unstructured
 	return live
 }
 
-// text is a part of an object, in YAML: what differs is seen at once.
+// text returns a part of an object as YAML, for a readable diff.
 func text(object *unstructured.Unstructured, path ...string) string {
 	GinkgoHelper()
 	value, found, err := unstructured.NestedFieldCopy(object.Object, path...)
@@ -159,7 +160,7 @@ func text(object *unstructured.Unstructured, path ...string) string {
 	return string(written)
 }
 
-// taken waits until the manager has made objects its own, and expects that parts of them are what they were.
+// taken waits until the manager has adopted an object, and expects that the part at path is unchanged.
 func (o *older) taken(ctx context.Context, component, name string, path ...string) {
 	GinkgoHelper()
 	Expect(o.before).To(HaveKey(name))
@@ -174,7 +175,7 @@ func (o *older) taken(ctx context.Context, component, name string, path ...strin
 	}
 }
 
-// expectGone expects that nothing of the installation of the operator before is left, but for what is named.
+// expectGone expects that no object of the replaced operator is left but those listed.
 func (o *older) expectGone(ctx context.Context, file string, but ...string) {
 	GinkgoHelper()
 	for _, object := range installation(file) {

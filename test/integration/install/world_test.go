@@ -36,7 +36,7 @@ const (
 	keep        = "odh-platform-operator/keep"
 )
 
-// restricted is a namespace that admits only pods of the restricted level.
+// restricted creates a namespace that enforces the restricted Pod Security level.
 func restricted(ctx context.Context, name string) {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
@@ -50,7 +50,7 @@ func root() string {
 	return dir
 }
 
-// command runs a program in the checkout, against the cluster of the suite, as a user of a shell of their own would.
+// command runs a program in the checkout with the environment of a user and the kubeconfig of the suite.
 func command(ctx context.Context, name string, args ...string) (string, error) {
 	GinkgoHelper()
 	program := exec.CommandContext(ctx, name, args...)
@@ -61,7 +61,6 @@ func command(ctx context.Context, name string, args ...string) (string, error) {
 	return string(output), err
 }
 
-// makeTarget runs targets of the Makefile, with variables among the arguments.
 func makeTarget(ctx context.Context, args ...string) (string, error) {
 	GinkgoHelper()
 	return command(ctx, "make", append(args, "KUBECTL="+kubectl)...)
@@ -81,7 +80,7 @@ func mustKubectl(ctx context.Context, args ...string) string {
 	return output
 }
 
-// applied hands an object to kubectl and returns what that says, warnings included.
+// applied applies a manifest by kubectl and returns its output, warnings included.
 func applied(ctx context.Context, namespace, manifest string) (string, error) {
 	GinkgoHelper()
 	program := exec.CommandContext(ctx, kubectl, "--kubeconfig="+env.KubeconfigPath, "-n", namespace, "apply", "--server-side", "-f", "-")
@@ -90,7 +89,7 @@ func applied(ctx context.Context, namespace, manifest string) (string, error) {
 	return string(bytes.TrimSpace(output)), err
 }
 
-// rendered says what an overlay consists of, and cleans up behind the spec whatever becomes of it.
+// rendered returns the objects of an overlay, and uninstalls them at the end of the spec.
 func rendered(ctx context.Context, overlay string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	objects, err := operator.Kustomize("config/overlays/" + overlay)
@@ -103,14 +102,14 @@ func rendered(ctx context.Context, overlay string) []*unstructured.Unstructured 
 	return objects
 }
 
-// finalized are kinds of which the manager holds objects by a finalizer.
+// finalized lists kinds to which the manager adds a finalizer.
 var finalized = []schema.GroupVersionKind{
 	{Group: "workload.codeflare.dev", Version: "v1beta2", Kind: "AppWrapper"},
 	{Group: "modelregistry.opendatahub.io", Version: "v1beta1", Kind: "ModelRegistry"},
 	{Group: "ray.io", Version: "v1", Kind: "RayCluster"},
 }
 
-// released takes the finalizers off what a failed spec left behind, since no manager is there to do it.
+// released removes the finalizers that a failed spec has left, because no manager runs.
 func released(ctx context.Context) {
 	GinkgoHelper()
 	for _, kind := range finalized {
@@ -128,7 +127,7 @@ func released(ctx context.Context) {
 	}
 }
 
-// live returns the object of the cluster, nil when there is none.
+// live returns the stored object, nil if it does not exist.
 func live(ctx context.Context, object *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
 	found := &unstructured.Unstructured{}
@@ -141,7 +140,7 @@ func live(ctx context.Context, object *unstructured.Unstructured) *unstructured.
 	return found
 }
 
-// settled waits until the pods of the manager's Deployment were admitted and run, and returns it.
+// settled waits until the rollout of the manager's Deployment is complete, and returns it.
 func settled(ctx context.Context, namespace string) *appsv1.Deployment {
 	GinkgoHelper()
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: managerName}}
@@ -152,10 +151,10 @@ func settled(ctx context.Context, namespace string) *appsv1.Deployment {
 	return deployment
 }
 
-// inPodsOnly are flags of which the value holds in a pod: listeners of fixed ports.
+// inPodsOnly lists flags with fixed ports, which are valid only in a pod.
 var inPodsOnly = []string{"--health-probe-bind-address", "--metrics-bind-address"}
 
-// manager starts the program with the arguments and variables of its Deployment in the cluster, and the rights of its account.
+// manager starts the program with the arguments, variables and ServiceAccount of its deployed Deployment.
 func manager(ctx context.Context, objects []*unstructured.Unstructured, deployment *appsv1.Deployment, files map[string]string) *framework.Manager {
 	GinkgoHelper()
 	route(ctx, objects)
@@ -185,7 +184,7 @@ func manager(ctx context.Context, objects []*unstructured.Unstructured, deployme
 	return started
 }
 
-// route leads the webhooks of the installation to the port of this machine where the manager answers.
+// route points the webhooks of the installation at the local port of the manager.
 func route(ctx context.Context, objects []*unstructured.Unstructured) {
 	GinkgoHelper()
 	var found []*unstructured.Unstructured
@@ -200,7 +199,7 @@ func route(ctx context.Context, objects []*unstructured.Unstructured) {
 	}
 }
 
-// fingerprint of the manifests of the checkout.
+// fingerprint returns a hash of the manifests in the checkout.
 func fingerprint() string {
 	GinkgoHelper()
 	hash := sha256.New()

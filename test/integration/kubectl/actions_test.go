@@ -21,7 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
-// hidden stands in everything that must not be collected.
+// hidden is the value of every field that must not be collected.
 const hidden = "hunter2"
 
 var _ = Describe("An MLflow with the annotation for a pause", func() {
@@ -163,7 +163,7 @@ spec:
 	}, SpecTimeout(specTimeout))
 })
 
-// unpacked are the files of an archive.
+// unpacked returns the files of an archive.
 func unpacked(path string) map[string]string {
 	GinkgoHelper()
 	file, err := os.Open(path)

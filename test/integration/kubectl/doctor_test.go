@@ -18,10 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// finding is what doctor says of one thing.
+// finding is an entry in the JSON output of doctor.
 type finding struct{ Check, Result, Subject, Found, Why, Fix string }
 
-// examine runs doctor and returns its exit code and what it found.
+// examine runs doctor and returns its exit code and findings.
 func examine(ctx context.Context, as user) (int, []finding) {
 	GinkgoHelper()
 	got := odh(ctx, as, "doctor", "-o", "json")
@@ -31,12 +31,12 @@ func examine(ctx context.Context, as user) (int, []finding) {
 	return got.code, report.Findings
 }
 
-// about are the findings of a check whose subject has the text.
+// about returns the findings of a check whose subject contains the text.
 func about(all []finding, check, subject string) []finding {
 	return slices.DeleteFunc(slices.Clone(all), func(f finding) bool { return f.Check != check || !strings.Contains(f.Subject, subject) })
 }
 
-// only is the one finding of a check about a subject.
+// only returns the single finding of a check about a subject.
 func only(all []finding, check, subject string) finding {
 	GinkgoHelper()
 	found := about(all, check, subject)
@@ -85,7 +85,7 @@ var _ = Describe("doctor", func() {
 	}, SpecTimeout(specTimeout))
 
 	It("sees a right that was taken away", func(ctx SpecContext) {
-		// Nothing in this suite is a RayCluster, so the manager does not miss it.
+		// The suite has no RayCluster, so the manager does not need the permission.
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "odh-platform-operator-raycluster"}}
 		env.Get(ctx, role)
 		whole := role.DeepCopy()
@@ -133,7 +133,7 @@ var _ = Describe("doctor", func() {
 				ClientConfig: admissionregistrationv1.WebhookClientConfig{
 					CABundle: env.Config.CAData, Service: &admissionregistrationv1.ServiceReference{Namespace: managerNamespace, Name: service},
 				},
-				// A resource that does not exist, so it is never called.
+				// The resource does not exist, so the webhook is never called.
 				Rules: []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{"CREATE"},
 					Rule: admissionregistrationv1.Rule{APIGroups: []string{"mlflow.opendatahub.io"}, APIVersions: []string{"v1"}, Resources: []string{"nothing"}}}},
 			}

@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// settled is how long the manager may take to make everything.
+// settled bounds the time until the manager has created all children.
 const settled = 90 * time.Second
 
 var _ = Describe("render", func() {

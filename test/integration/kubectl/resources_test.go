@@ -15,10 +15,10 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 )
 
-// badImage is one that the fake kubelet does not pull.
+// badImage is an image that the fake kubelet does not pull.
 const badImage = "testcluster.invalid/image-pull:1"
 
-// createResources makes resources whose states last: an MLflow that is well, and an AppWrapper whose pod never gets its image.
+// createResources creates resources in stable states: an available MLflow, and an AppWrapper with a pod in ImagePullBackOff.
 func createResources(ctx context.Context) {
 	GinkgoHelper()
 	mlflow := &mlflowv1.MLflow{}
@@ -38,7 +38,7 @@ func createResources(ctx context.Context) {
 		Name: "broken", Namespace: team, Annotations: map[string]string{awv1beta2.AnnotationWarmupGrace: "2h", awv1beta2.AnnotationFailureGrace: "2h"},
 	}}
 	wrapper.Spec.Components = []awv1beta2.AppWrapperComponent{{Template: runtime.RawExtension{Raw: template}}}
-	// API servers take up the CA of webhooks a moment after the manager wrote it.
+	// The API server observes the CA of the webhooks with a delay.
 	Eventually(ctx, func() error { return env.Admin.Create(ctx, wrapper) }).WithTimeout(settled).Should(Succeed())
 
 	env.WaitForCondition(ctx, mlflow, "Available", metav1.ConditionTrue, "")

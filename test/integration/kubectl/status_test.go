@@ -10,7 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// line is a resource as status shows it to programs.
+// line is a resource in the JSON output of status.
 type line struct {
 	Kind, Namespace, Name, State, Reason, Message string
 }

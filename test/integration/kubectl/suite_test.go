@@ -31,19 +31,19 @@ const (
 	specTimeout  = 3 * time.Minute
 )
 
-// The program kubectl-odh, as users run it: a process beside a cluster in which the manager looks after a few resources, some
-// of them broken, with the rights of the ClusterRole view and nothing else.
+// The specs run kubectl-odh as users do: as a process with only the permissions of the ClusterRole view, against a cluster in
+// which the manager reconciles a few resources, some of them broken.
 var (
 	env       *framework.Env
 	manager   *framework.Manager
 	installed *operator.Installed
 	program   string // path of kubectl-odh
 	plugins   string // folder on the PATH with the program
-	// viewer may look at everything that the role view shows, member at the namespace team only.
+	// viewer has the ClusterRole view in all namespaces, member only in the namespace team.
 	viewer, member user
 )
 
-// user is a person with a kubeconfig.
+// user is a user with a kubeconfig.
 type user struct {
 	kubeconfig string
 	name       string // in the audit log
@@ -57,7 +57,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
 	program, err = cluster.BuildProgram(ctx, "./cmd/kubectl-odh", []string{"grpcnotrace"}, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
-	// kubectl finds plugins by the name of their file.
+	// kubectl discovers plugins by file name.
 	plugins = filepath.Join(env.Instance.Dir(), "plugins")
 	Expect(os.Mkdir(plugins, 0o755)).To(Succeed())
 	Expect(os.Symlink(program, filepath.Join(plugins, "kubectl-odh"))).To(Succeed())
@@ -66,7 +66,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		ServiceAccount: installed.ServiceAccount, WebhookPort: installed.WebhookPort,
 		Env: []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3"},
 	})
-	// The pods of this Deployment do nothing; it tells the settings, as it does where the manager runs in the cluster.
+	// kubectl-odh reads the settings of the manager from this Deployment, whose pods do nothing.
 	Expect(env.Admin.Create(ctx, installed.Deployment)).To(Succeed())
 	Expect(env.Admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: team}})).To(Succeed())
 	viewer = newUser(ctx, "viewer")
@@ -84,7 +84,7 @@ var _ = AfterEach(func() { manager.ReportLog() })
 
 var view = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}
 
-// newUser makes an account in the namespace team, without rights.
+// newUser creates a ServiceAccount in the namespace team, without permissions.
 func newUser(ctx context.Context, name string) user {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: team}})).To(Succeed())
@@ -97,19 +97,18 @@ func (user) subjects(name string) []rbacv1.Subject {
 	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: team, Name: name}}
 }
 
-// result is what a call leaves behind.
 type result struct {
 	code           int
 	stdout, stderr string
 }
 
-// odh runs the program as a user, with its output in pipes.
+// odh runs kubectl-odh as a user, with its output in pipes.
 func odh(ctx context.Context, as user, args ...string) result {
 	GinkgoHelper()
 	return call(ctx, as, program, args...)
 }
 
-// externalDiff leaves out the generation: the API server counts it up for an empty list of egress rules, which it does not store.
+// externalDiff ignores the generation: the API server increments it for an empty list of egress rules, which it does not store.
 const externalDiff = "KUBECTL_EXTERNAL_DIFF=diff -u -N -I generation"
 
 func call(ctx context.Context, as user, path string, args ...string) result {

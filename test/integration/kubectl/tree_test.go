@@ -7,13 +7,13 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// branch is a part of a tree as programs read it.
+// branch is a node in the JSON output of tree.
 type branch struct {
 	Kind, Namespace, Name, Relation, State, Reason, Message string
 	Children                                                []branch
 }
 
-// kinds of a branch and of all below it, with their relations.
+// kinds returns the kinds and relations of a branch and of all its descendants.
 func (b branch) kinds() []string {
 	all := []string{b.Kind + " " + b.Relation}
 	for _, child := range b.Children {
