@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// Annotations with the versions of the objects that pods have read: on a Deployment and, after a change, on its pods.
+// Annotations with the hashes of the objects that pods have read: on a Deployment and, after a change, on its pods.
 const (
 	recorded = "platform.opendatahub.io/references"
 	rollout  = "platform.opendatahub.io/references-rollout"
