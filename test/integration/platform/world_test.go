@@ -125,7 +125,7 @@ func running(ctx context.Context, m *mlflowv1.MLflow) {
 	env.Get(ctx, m)
 }
 
-// settle waits until the manager is at rest, including its Events.
+// Waits until the manager is at rest, including its Events.
 func settle() {
 	GinkgoHelper()
 	env.Settle(manager.User, quiet, specTimeout)
