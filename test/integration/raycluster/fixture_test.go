@@ -147,7 +147,7 @@ func absent(ctx context.Context, objects ...client.Object) {
 	}
 }
 
-// secured waits until the NetworkPolicies and the Route of a cluster exist and nothing more is sent for it.
+// secured waits until the NetworkPolicies of a cluster exist and nothing more is sent for its namespace.
 func secured(ctx context.Context, u *unstructured.Unstructured) {
 	GinkgoHelper()
 	n := names(u)
@@ -155,7 +155,7 @@ func secured(ctx context.Context, u *unstructured.Unstructured) {
 	settled(ctx, u.GetNamespace())
 }
 
-// requests returns the writes and live reads of the manager since a mark, in a namespace and for objects of cluster scope with its name.
+// requests returns the writes and live reads of the manager in a namespace since a mark.
 func requests(mark framework.Mark, namespace string) framework.Entries {
 	return framework.AtRest(env.Since(mark), manager.User).Where(func(e framework.Entry) bool { return e.Namespace == namespace })
 }
