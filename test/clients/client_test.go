@@ -29,7 +29,7 @@ type client struct{ name, version string }
 
 func (c client) String() string { return c.name + " " + c.version }
 
-// install makes the environment of the client, unless an earlier run did.
+// install creates the environment of the client, unless it exists.
 func (c client) install(ctx context.Context) *machine.Python {
 	GinkgoHelper()
 	name := c.name + "-" + c.version
@@ -40,10 +40,10 @@ func (c client) install(ctx context.Context) *machine.Python {
 	return python
 }
 
-// ranges are the supported releases of the clients, as rows of docs/versions.md begin.
+// ranges are the expected rows of docs/versions.md for the clients.
 var ranges []string
 
-// releases are the newest release of a client and, if CLIENTS is all, the oldest supported one.
+// releases returns the newest release of a client and, if CLIENTS is all, the oldest supported one.
 func releases(name, newest, oldest string) []client {
 	ranges = append(ranges, fmt.Sprintf("\n| `%s` %s to %s |", name, oldest, newest))
 	all := []client{{name, newest}}
@@ -53,7 +53,7 @@ func releases(name, newest, oldest string) []client {
 	return all
 }
 
-// each makes a spec for each release.
+// each defines a spec for each release.
 func each(text string, of []client, body func(SpecContext, client)) {
 	for _, c := range of {
 		It(fmt.Sprintf("%s: %s", c, text), func(ctx SpecContext) { body(ctx, c) }, SpecTimeout(specTimeout))
@@ -69,19 +69,19 @@ var _ = It("runs the releases that docs/versions.md names", func() {
 	}
 })
 
-// task is what a client does.
+// task is a script that a client runs.
 type task struct {
 	script     string
 	namespace  string
 	kubeconfig string
-	// files are in the folder in which the script runs.
+	// files are written to the folder of the script.
 	files map[string]string
-	// services are addresses of Services as HOST:PORT, and the ports of the processes that stand for their pods.
+	// services maps addresses of Services as HOST:PORT to ports of processes.
 	services map[string]int
 	env      []string
 }
 
-// do runs a script of testdata as a user whose home has nothing but a kubeconfig, and notes the steps that it took.
+// do runs a script of testdata as a user with only a kubeconfig, and records its steps.
 func (c client) do(ctx context.Context, python *machine.Python, t task) {
 	GinkgoHelper()
 	home := GinkgoT().TempDir()
@@ -115,7 +115,7 @@ func (c client) do(ctx context.Context, python *machine.Python, t task) {
 	taken.note(c.String(), output.String())
 }
 
-// token is that of a kubeconfig.
+// token returns the token of a kubeconfig.
 func token(kubeconfig string) string {
 	GinkgoHelper()
 	config, err := clientcmd.LoadFromFile(kubeconfig)
@@ -123,7 +123,7 @@ func token(kubeconfig string) string {
 	return config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo].Token
 }
 
-// snippet is the block of Python in the section "Use it from Python" of a page.
+// snippet returns the Python code in the section "Use it from Python" of a page.
 func snippet(page string) string {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "components", page))
@@ -136,7 +136,7 @@ func snippet(page string) string {
 	return block + "\n"
 }
 
-// steps are what the clients did.
+// steps are the steps of all scripts.
 type steps struct {
 	lock  sync.Mutex
 	lines []string

@@ -1,10 +1,10 @@
-// Package clients does with the real Python clients of Ray clusters, models, registries and MLflow what their users do first: against
-// the manager with its shipped roles, as an account with the roles of a user. Pods are fake, except those of servers that a client
-// talks to: these run on this machine, with the commands and environments of the Deployments that the operator made.
+// Package clients runs the first steps of users with the real Python clients of Ray clusters, models, registries and MLflow. The manager
+// has the shipped roles, and the ServiceAccount has the roles of a user. Pods are fake, except the servers that a client calls: these run
+// as processes with the commands and environments of the operator's Deployments.
 //
-// Each client is in a Python environment of its own in the user's cache directory, with everything that it needs pinned in
-// requirements/CLIENT-VERSION.txt (in a fresh environment of Python 3.12: pip install CLIENT==VERSION, then pip freeze). `make
-// test-clients` runs the newest release of each, `make test-clients-all` the oldest that is supported too.
+// Each client has a Python environment in the user's cache directory with the pinned dependencies of requirements/CLIENT-VERSION.txt (in a
+// new environment of Python 3.12: pip install CLIENT==VERSION, then pip freeze). `make test-clients` runs the newest release of each, `make
+// test-clients-all` also the oldest supported one.
 //
-// Helm is not among them: the suites chart and install use it as a library. kubectl-ray is not served by the proxy of Go modules.
+// The suites chart and install use Helm as a library. kubectl-ray is missing, because the proxy of Go modules does not serve it.
 package clients

@@ -16,10 +16,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
 )
 
-// server is the oldest MLflow that the operator supports, with the plugins that images of the platform have.
+// server is the oldest supported MLflow, with the plugins that images of the platform have.
 var server = []string{"mlflow==3.14.0", "mlflow-kubernetes-plugins==1.7.1"}
 
-// installMLflow makes an environment with packages beside what every MLflow needs, which tests of operands share.
+// installMLflow creates an environment with packages, which imports the dependencies of MLflow from the environment of package operands.
 func installMLflow(ctx context.Context, name string, packages ...string) *machine.Python {
 	GinkgoHelper()
 	requirements, err := os.ReadFile(filepath.Join("..", "operands", "requirements.txt"))
@@ -31,9 +31,9 @@ func installMLflow(ctx context.Context, name string, packages ...string) *machin
 	return python
 }
 
-// The server runs with what the operator rendered, and asks the API server for namespaces and for what users may do.
+// The server runs with the rendered command and environment, and requests namespaces and access reviews from the API server.
 var _ = Describe("MLflow", Ordered, ContinueOnFailure, func() {
-	const namespace = "team-a" // that of the page
+	const namespace = "team-a" // as on the page
 	var t task
 
 	BeforeAll(func(ctx SpecContext) {

@@ -25,17 +25,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
 )
 
-// place is where the containers of a Deployment run on this machine, beside the fake pod that the control plane sees.
+// place runs the containers of a Deployment as processes, while the control plane has a fake pod.
 type place struct {
 	dir        string
 	deployment *appsv1.Deployment
 	// kubeconfig is that of the pod's ServiceAccount.
 	kubeconfig string
-	// moved are words of containers and their replacements on this machine.
+	// moved replaces words of containers for this machine.
 	moved *strings.Replacer
 }
 
-// newPlace waits for a Deployment, and writes what its pod mounts. In the replacements, {dir} is the folder of the pod.
+// newPlace waits for a Deployment, and writes the files that its pod mounts. In the replacements, {dir} is the folder of the pod.
 func newPlace(ctx context.Context, namespace, name string, moved ...string) *place {
 	GinkgoHelper()
 	p := &place{dir: GinkgoT().TempDir(), deployment: &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}}
@@ -77,7 +77,7 @@ func (p *place) mount(ctx context.Context, path string, volume corev1.VolumeSour
 	}
 }
 
-// secret is the data of a Secret, once it is there.
+// secret waits for a Secret, and returns its data.
 func secret(ctx context.Context, namespace, name string) map[string][]byte {
 	GinkgoHelper()
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
@@ -85,7 +85,8 @@ func secret(ctx context.Context, namespace, name string) map[string][]byte {
 	return maps.Clone(s.Data)
 }
 
-// start runs a container: program, unless empty, is the one of an image without a shell. It ends with the spec or container of specs.
+// start starts a container; program is the binary of an image without a shell, or "". It stops at the end of the spec or container of
+// specs.
 func (p *place) start(ctx context.Context, container, program string, python *machine.Python, more ...string) {
 	GinkgoHelper()
 	spec := p.deployment.Spec.Template.Spec
@@ -120,7 +121,7 @@ func (p *place) start(ctx context.Context, container, program string, python *ma
 	})
 }
 
-// ready waits until a server answers a probe with a certificate that the CA signed for the host.
+// ready waits until a server responds to a probe with a certificate of the CA for the host.
 func ready(ctx context.Context, port int, path string, ca []byte, host string) {
 	GinkgoHelper()
 	authorities := x509.NewCertPool()
@@ -136,7 +137,7 @@ func ready(ctx context.Context, port int, path string, ca []byte, host string) {
 	}).WithContext(ctx).WithTimeout(answerTimeout).Should(Succeed())
 }
 
-// reserve sets ports aside.
+// reserve reserves free ports.
 func reserve(ctx context.Context, count int) (numbers []int, words []string) {
 	GinkgoHelper()
 	numbers, err := env.Instance.ReservePorts(ctx, count)

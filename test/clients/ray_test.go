@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// oldestRay is of the last line with AppWrappers.
+// oldestRay is the last minor release that supports AppWrappers.
 const oldestRay = "0.32.2"
 
 var _ = Describe("Ray clusters", func() {
@@ -18,7 +18,7 @@ var _ = Describe("Ray clusters", func() {
 		namespace := env.Namespace(ctx, "team")
 		t := task{script: "ray_clusters.py", namespace: namespace, kubeconfig: user(ctx, namespace, "edit", "ray-user")}
 		if c.version == oldestRay {
-			// It looks for HTTPRoutes in all namespaces, or in those of the platform, as the page says.
+			// This release lists HTTPRoutes in all namespaces, or in those of the platform, as the page documents.
 			everywhere := &rbacv1.ClusterRoleBinding{
 				ObjectMeta: metav1.ObjectMeta{Name: namespace},
 				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "ray-user"},

@@ -27,15 +27,15 @@ const (
 	registry   = "team-registry"
 )
 
-// A registry as on its page, but with PostgreSQL on this machine. Server and proxy run with what the operator rendered. The server is
-// that of docs/versions.md, and so are the releases of the client.
+// A registry as on its page, but with PostgreSQL on this machine. Server and proxy run with the rendered commands and environments. The
+// releases of server and client are those of docs/versions.md.
 var _ = Describe("Model registries", Ordered, ContinueOnFailure, func() {
 	var t task
 
 	BeforeAll(func(ctx SpecContext) {
 		database := startDatabase(ctx)
 		Expect(env.Admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: registries}})).To(Succeed())
-		password := strings.ReplaceAll(url.QueryEscape(machine.Password), "+", "%20") // the server reads it in a URL
+		password := strings.ReplaceAll(url.QueryEscape(machine.Password), "+", "%20") // the server parses it as part of a URL
 		Expect(env.Admin.Create(ctx, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: registries, Name: "login"}, StringData: map[string]string{"password": password},
 		})).To(Succeed())
@@ -80,7 +80,7 @@ var _ = Describe("Model registries", Ordered, ContinueOnFailure, func() {
 	})
 })
 
-// named has the model of the page named after the client, because a registry deletes none.
+// named names the model of the page after the client, because registries delete no models.
 func named(t task, c client) task {
 	model := "demo-" + c.version
 	t.files = maps.Clone(t.files)
@@ -93,7 +93,7 @@ func named(t task, c client) task {
 func startDatabase(ctx SpecContext) *machine.Postgres {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
-	Expect(os.Chmod(dir, 0o755)).To(Succeed()) // PostgreSQL runs as another user below it
+	Expect(os.Chmod(dir, 0o755)).To(Succeed()) // PostgreSQL accesses its folder below as another user
 	certificates, err := machine.NewCertificates(dir)
 	Expect(err).NotTo(HaveOccurred())
 	database, err := machine.StartPostgres(ctx, dir, certificates)

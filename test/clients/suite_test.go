@@ -32,7 +32,7 @@ const (
 	answerTimeout = 4 * time.Minute
 	// own is the namespace of the manager.
 	own = "opendatahub"
-	// account is that of the user in every namespace.
+	// account is the ServiceAccount of the user in every namespace.
 	account = "ana"
 )
 
@@ -60,7 +60,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 var _ = AfterEach(func() { manager.ReportLog() })
 
-// startMesh brings what models of ModelMesh need: an etcd, and routing layers behind the fake pods of runtimes.
+// startMesh starts an etcd for ModelMesh, and fake routing layers for the pods of runtimes.
 func startMesh(ctx context.Context) *modelmesh.Network {
 	GinkgoHelper()
 	etcd, err := modelmesh.StartEtcd(ctx, env.Instance)
@@ -74,7 +74,7 @@ func startMesh(ctx context.Context) *modelmesh.Network {
 	return network
 }
 
-// create stores the objects of a file.
+// create creates the objects of a file.
 func create(ctx context.Context, file string) {
 	GinkgoHelper()
 	objects, err := framework.ReadObjects("testdata/" + file)
@@ -84,7 +84,7 @@ func create(ctx context.Context, file string) {
 	}
 }
 
-// user makes an account with the given ClusterRoles in a namespace, and returns its kubeconfig.
+// user creates a ServiceAccount with the given ClusterRoles in a namespace, and returns its kubeconfig.
 func user(ctx context.Context, namespace string, roles ...string) (kubeconfig string) {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}})).To(Succeed())

@@ -10,20 +10,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Scenario is a course of events that must end in the same way whatever goes wrong on the way.
+// Scenario is a sequence of reconciles that must end in the same state whatever fails.
 type Scenario struct {
-	// Server holds what there is at the beginning.
+	// Server returns the server with its initial objects.
 	Server func(testing.TB) *Server
-	// Start starts a reconciler that remembers nothing, and returns one reconciliation of it.
+	// Start starts a reconciler without state, and returns a function that reconciles once.
 	Start func(*Server) func() error
-	// Kubernetes does between reconciliations what other controllers do.
+	// Kubernetes acts for other controllers between reconciles.
 	Kubernetes func(*Server)
-	// Done reports that nothing is left to be done.
+	// Done reports whether the scenario is complete.
 	Done func(*Server) bool
 }
 
-// Exhaustive skips a test that tries a fault at every request when the race detector is on, which makes it five times slower.
-// `make test-unit` runs its package without the detector too.
+// Exhaustive skips a test of all faults under the race detector, which makes it five times slower. `make test-unit` also runs its package
+// without the detector.
 func Exhaustive(t testing.TB) {
 	t.Helper()
 	if raceDetector {
@@ -31,17 +31,17 @@ func Exhaustive(t testing.TB) {
 	}
 }
 
-// maxReconciliations is after how many reconciliations a scenario must have ended.
+// maxReconciliations bounds the reconciles of a scenario.
 const maxReconciliations = 40
 
-// SurvivesFaults runs a scenario once without a fault. Then it starts the reconciler again after the first write, as if it had been cut
-// off there, after the second, and so on, and runs the scenario again with each write refused once. All must end with the same objects.
+// SurvivesFaults runs a scenario without a fault, then with a restart of the reconciler after each write, and then with each write refused
+// once. All runs must end with the same objects.
 func (sc Scenario) SurvivesFaults(t *testing.T) {
 	t.Helper()
 	Exhaustive(t)
 	start := sc.Server(t)
 	start.Writes = nil
-	var after []*Server // each write
+	var after []*Server // after each write
 	undisturbed := start.clone(t)
 	undisturbed.written = func() { after = append(after, undisturbed.clone(t)) }
 	sc.run(t, undisturbed)
@@ -79,7 +79,7 @@ func (sc Scenario) run(t *testing.T, s *Server) {
 	t.Fatalf("it does not end: %v\nwrites: %v", last, s.Writes)
 }
 
-// Picture is all objects without what differs from run to run.
+// Picture returns all objects without the fields that differ between runs.
 func (s *Server) Picture() map[string]any {
 	s.t.Helper()
 	picture := map[string]any{}

@@ -17,8 +17,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// Scheme has the kinds of Kubernetes that the operator makes or reads, and more. Each write of the fake client goes through all kinds
-// of its scheme: with the one of client-go, which has all versions of all groups, that is most of what a test does.
+// Scheme contains the kinds of Kubernetes that the operator writes or reads, and more. Each write of the fake client iterates over all
+// kinds of its scheme, so the full scheme of client-go would dominate the time of a test.
 func Scheme(more ...func(*runtime.Scheme) error) *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range append([]func(*runtime.Scheme) error{
@@ -26,7 +26,7 @@ func Scheme(more ...func(*runtime.Scheme) error) *runtime.Scheme {
 	}, more...) {
 		utilruntime.Must(add(scheme))
 	}
-	// The fake client takes the form in which it meets another kind first, and drops the spec if that is metadata.
+	// The fake client registers an unknown kind in the form of its first request, and drops the spec if that form is PartialObjectMetadata.
 	for _, kind := range []schema.GroupVersionKind{capability.Route, capability.HTTPRoute, capability.Certificate} {
 		scheme.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
 	}

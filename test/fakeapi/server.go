@@ -1,5 +1,5 @@
-// Package fakeapi is an API server in memory for tests that run whole reconciliations: the fake client of controller-runtime
-// with UIDs and generations, which refuses chosen writes and can be copied after any of them.
+// Package fakeapi is an API server in memory for tests of whole reconciles: the fake client of controller-runtime with UIDs and
+// generations. It can refuse chosen writes and be copied after any write.
 package fakeapi
 
 import (
@@ -28,23 +28,22 @@ import (
 // Write is a request that changes an object.
 type Write struct{ Verb, Kind, Name string }
 
-// String is the form for names of tests and failures.
+// String formats the write for test names and failures.
 func (w Write) String() string { return w.Verb + " " + w.Kind + " " + w.Name }
 
-// Server keeps objects. Its embedded client is the one of the reconciler under test; what the test itself does with it passes
-// through the same checks.
+// Server stores objects. The reconciler under test and the test both use its embedded client.
 type Server struct {
 	client.WithWatch
-	// Refuse answers a write with an error; nil lets it through.
+	// Refuse returns the error of a refused write, or nil.
 	Refuse func(Write) error
-	// Writes are those that were carried out.
+	// Writes are the executed writes.
 	Writes []Write
 
 	t       testing.TB
 	builder func() *fake.ClientBuilder
-	stored  client.WithWatch // without the checks
-	objects map[object]int   // all that were ever there, and how often they were created
-	refused int              // the number of the write that is refused once; zero for none
+	stored  client.WithWatch // without interceptors
+	objects map[object]int   // number of creations of each object that ever existed
+	refused int              // index of the write that is refused once; 0 disables it
 	written func()           // called after each write
 }
 
@@ -53,7 +52,7 @@ type object struct {
 	client.ObjectKey
 }
 
-// New starts a server with objects. The builder has the scheme and the subresources.
+// New returns a server with objects. The builder has the scheme and the subresources.
 func New(t testing.TB, builder func() *fake.ClientBuilder, objects ...client.Object) *Server {
 	t.Helper()
 	s := start(t, builder, objects)
@@ -63,7 +62,7 @@ func New(t testing.TB, builder func() *fake.ClientBuilder, objects ...client.Obj
 	return s
 }
 
-// clone is another server with the same objects.
+// clone returns another server with the same objects.
 func (s *Server) clone(t testing.TB) *Server {
 	t.Helper()
 	var objects []client.Object
@@ -80,7 +79,7 @@ func (s *Server) clone(t testing.TB) *Server {
 func start(t testing.TB, builder func() *fake.ClientBuilder, objects []client.Object) *Server {
 	s := &Server{t: t, builder: builder, Refuse: func(Write) error { return nil }, objects: map[object]int{}, written: func() {}}
 	s.stored = builder().WithReturnManagedFields().WithObjects(objects...).
-		// The one of client-go refuses some objects half of the time: a port may be a number or a name.
+		// The converter of client-go refuses some objects at random, because a port may be a number or a name.
 		WithTypeConverters(managedfields.NewDeducedTypeConverter()).Build()
 	s.WithWatch = interceptor.NewClient(s.stored, interceptor.Funcs{
 		List: func(ctx context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
@@ -115,7 +114,7 @@ func start(t testing.TB, builder func() *fake.ClientBuilder, objects []client.Ob
 	return s
 }
 
-// list gives nothing of kinds that have no Go type, which the fake client cannot list.
+// list returns no objects for kinds without a Go type, which the fake client cannot list.
 func (s *Server) list(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if heads, is := list.(*metav1.PartialObjectMetadataList); is && strings.Contains(heads.APIVersion, ".") && !s.Scheme().Recognizes(heads.GroupVersionKind()) {
 		return nil
@@ -123,7 +122,7 @@ func (s *Server) list(ctx context.Context, list client.ObjectList, opts ...clien
 	return s.stored.List(ctx, list, opts...)
 }
 
-// write carries a request out. The answer is what the request is about, as the reconciler sees it afterwards.
+// write executes a request; answer is the object that the reconciler receives.
 func (s *Server) write(ctx context.Context, verb string, o object, answer metav1.Object, carryOut func() error) error {
 	w := Write{verb, o.Kind, o.Name}
 	if s.refused == len(s.Writes)+1 {
@@ -143,7 +142,7 @@ func (s *Server) write(ctx context.Context, verb string, o object, answer metav1
 	return nil
 }
 
-// complete sets what the fake client leaves out: the UID of a new object and the generation of a changed one.
+// complete sets the UID of a new object and the generation of a changed one, which the fake client does not.
 func (s *Server) complete(ctx context.Context, o object, before *unstructured.Unstructured, answer metav1.Object) {
 	s.t.Helper()
 	after := s.find(ctx, o)
@@ -170,7 +169,7 @@ func (s *Server) complete(ctx context.Context, o object, before *unstructured.Un
 	answer.SetResourceVersion(after.GetResourceVersion())
 }
 
-// find reads an object whatever it is, nil when it does not exist.
+// find returns an object of any kind; nil if it does not exist.
 func (s *Server) find(ctx context.Context, o object) *unstructured.Unstructured {
 	s.t.Helper()
 	found := &unstructured.Unstructured{}

@@ -24,18 +24,18 @@ type Kind struct {
 	Namespaced bool
 }
 
-// Request is one that the cluster has received.
+// Request is a request that the cluster received.
 type Request struct {
 	Verb                      string // get, list or patch
 	Resource, Namespace, Name string
-	// Metadata reports that no more was asked for.
+	// Metadata reports whether only metadata was requested.
 	Metadata bool
 	Selector string
 }
 
-// Cluster is a running one.
+// Cluster is a running fake API server.
 type Cluster struct {
-	// URL of the API server.
+	// URL of the server.
 	URL string
 
 	kinds   []Kind
@@ -60,7 +60,7 @@ func Start(t testing.TB, kinds []Kind, objects []unstructured.Unstructured) *Clu
 	return c
 }
 
-// Kubeconfig writes a kubeconfig with a context in a namespace, and returns its path.
+// Kubeconfig writes a kubeconfig for a namespace, and returns its path.
 func (c *Cluster) Kubeconfig(t testing.TB, namespace string) string {
 	t.Helper()
 	config := clientcmdapi.NewConfig()
@@ -78,42 +78,42 @@ func (c *Cluster) Kubeconfig(t testing.TB, namespace string) string {
 	return path
 }
 
-// Forbid answers requests with 403 from now on.
+// Forbid responds to matching requests with 403 from now on.
 func (c *Cluster) Forbid(which func(Request) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.forbidden = which
 }
 
-// Break answers requests with 500 from now on.
+// Break responds to matching requests with 500 from now on.
 func (c *Cluster) Break(which func(Request) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.broken = which
 }
 
-// Page bounds the objects of an answer, whatever the client asks for.
+// Page limits the number of objects of a response, whatever limit the client sets.
 func (c *Cluster) Page(size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.page = size
 }
 
-// Requests returns those for objects so far.
+// Requests returns the requests for objects so far.
 func (c *Cluster) Requests() []Request {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.requests)
 }
 
-// MostAtOnce is the largest number of requests that were there at the same time.
+// MostAtOnce returns the largest number of concurrent requests.
 func (c *Cluster) MostAtOnce() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.mostBusy
 }
 
-// kindOf finds the kind of a path such as ["apis", "apps", "v1"].
+// kind returns the kind of a group version and resource.
 func (c *Cluster) kind(version schema.GroupVersion, resource string) (Kind, bool) {
 	i := slices.IndexFunc(c.kinds, func(k Kind) bool { return k.GroupVersion() == version && k.Resource == resource })
 	if i < 0 {
@@ -122,7 +122,7 @@ func (c *Cluster) kind(version schema.GroupVersion, resource string) (Kind, bool
 	return c.kinds[i], true
 }
 
-// versions of a group, in the order of the kinds; the first one is preferred.
+// versions returns the versions of a group in the order of the kinds; the first is preferred.
 func (c *Cluster) versions(group string) []schema.GroupVersion {
 	var out []schema.GroupVersion
 	for _, k := range c.kinds {
@@ -133,7 +133,7 @@ func (c *Cluster) versions(group string) []schema.GroupVersion {
 	return out
 }
 
-// groups with a name.
+// groups returns the names of the API groups other than core.
 func (c *Cluster) groups() []string {
 	var out []string
 	for _, k := range c.kinds {

@@ -9,7 +9,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// Objects reads files of YAML documents.
+// Objects reads the objects of YAML files.
 func Objects(t testing.TB, paths ...string) []unstructured.Unstructured {
 	t.Helper()
 	var all []unstructured.Unstructured
@@ -25,7 +25,7 @@ func Objects(t testing.TB, paths ...string) []unstructured.Unstructured {
 	return all
 }
 
-// Kubernetes are the kinds of Kubernetes itself that matter here.
+// Kubernetes returns the built-in kinds that tests need.
 func Kubernetes() []Kind {
 	return []Kind{
 		kind("", "v1", "Pod", "pods", true, "po"),
@@ -46,7 +46,7 @@ func Kubernetes() []Kind {
 	}
 }
 
-// Ours are the kinds that components look after.
+// Ours returns the kinds of all components.
 func Ours() []Kind {
 	return []Kind{
 		kind("mlflow.opendatahub.io", "v1", "MLflow", "mlflows", false, "mlf"),

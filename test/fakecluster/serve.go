@@ -63,7 +63,7 @@ func (c *Cluster) groupList() *metav1.APIGroupList {
 	return list
 }
 
-// version serves what is below a group version.
+// version serves the paths of a group version.
 func (c *Cluster) version(w http.ResponseWriter, r *http.Request, version schema.GroupVersion, path []string) {
 	if len(path) == 0 {
 		if c.rejects(c.broken, Request{Verb: "discover", Resource: version.String()}) {
@@ -137,7 +137,7 @@ func (c *Cluster) find(kind Kind, r Request) *unstructured.Unstructured {
 	return &c.objects[i]
 }
 
-// patch applies a merge patch.
+// patch applies a JSON merge patch.
 func (c *Cluster) patch(w http.ResponseWriter, r *http.Request, kind Kind, request Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,7 +162,7 @@ func (c *Cluster) patch(w http.ResponseWriter, r *http.Request, kind Kind, reque
 	answer(w, u.Object)
 }
 
-// log answers with a text that names what was asked for.
+// log responds with a text that contains the parameters of the request.
 func (c *Cluster) log(w http.ResponseWriter, r *http.Request, request Request) {
 	query := r.URL.Query()
 	if query.Get("container") == "waiting" {
@@ -208,7 +208,7 @@ func (c *Cluster) list(w http.ResponseWriter, r *http.Request, kind Kind, reques
 	answer(w, list)
 }
 
-// shown is an object, or its metadata.
+// shown returns an object, or its metadata.
 func shown(u *unstructured.Unstructured, metadata bool) map[string]any {
 	if !metadata {
 		return u.Object
@@ -216,7 +216,7 @@ func shown(u *unstructured.Unstructured, metadata bool) map[string]any {
 	return map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": u.Object["metadata"]}
 }
 
-// pageOf reports which of the objects are in an answer, and how the client asks for the next ones.
+// pageOf returns the range of objects of a page, and the continue token of the next page.
 func (c *Cluster) pageOf(token, limit string, all int) (start, end int, next string) {
 	start, _ = strconv.Atoi(token)
 	size, _ := strconv.Atoi(limit)
@@ -236,7 +236,7 @@ func (c *Cluster) pageOf(token, limit string, all int) (start, end int, next str
 
 func answer(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json")
-	// The client has gone when this fails.
+	// The client may have disconnected.
 	_ = json.NewEncoder(w).Encode(value)
 }
 

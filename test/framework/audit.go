@@ -16,31 +16,31 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/rights"
 )
 
-// Entry is one answered request in the audit log.
+// Entry is one completed request in the audit log.
 type Entry struct {
-	// Verb of the request: create, update, patch, delete, deletecollection, get, list or watch.
+	// Verb is create, update, patch, delete, deletecollection, get, list or watch.
 	Verb string
-	// User that sent it, such as `system:serviceaccount:opendatahub:manager`.
+	// User is the client, such as `system:serviceaccount:opendatahub:manager`.
 	User string
-	// Group, Resource, Subresource, Namespace and Name of the object. Resource is empty for paths outside the API; Name
-	// is empty for lists and for creations under a generated name.
+	// Group, Resource, Subresource, Namespace and Name of the object. Resource is empty for non-resource paths; Name is empty for lists and
+	// for generateName.
 	Group, Resource, Subresource, Namespace, Name string
-	// URI that was asked.
+	// URI of the request.
 	URI string
-	// Code of the answer, and its message where it is a failure.
+	// Code of the response, and its message if the request failed.
 	Code    int
 	Message string
-	// DryRun says that nothing was to be stored.
+	// DryRun reports whether the request was a dry run.
 	DryRun bool
-	// UID and ResourceVersion of the object in the answer to a write; empty where the answer is not the object.
+	// UID and ResourceVersion of the object in the response to a write; empty if the response is not the object.
 	UID, ResourceVersion string
-	// Request is the body of a write as the server understood it.
+	// Request is the body of a write as the server decoded it.
 	Request json.RawMessage
-	// Received is when the request arrived, At when the answer was complete.
+	// Received is when the request arrived, At when the response was complete.
 	Received, At time.Time
 }
 
-// String is one line for failure messages.
+// String formats the entry as one line.
 func (e Entry) String() string {
 	resource := e.Resource
 	if e.Subresource != "" {
@@ -56,10 +56,10 @@ func (e Entry) String() string {
 	return line
 }
 
-// Entries is a part of the audit log in the order of the answers.
+// Entries is a part of the audit log, in the order of the responses.
 type Entries []Entry
 
-// String has one line per entry.
+// String formats each entry as one line.
 func (e Entries) String() string {
 	lines := make([]string, 0, len(e))
 	for _, entry := range e {
@@ -68,7 +68,7 @@ func (e Entries) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// Where keeps the entries for which keep is true.
+// Where returns the entries for which keep returns true.
 func (e Entries) Where(keep func(Entry) bool) Entries {
 	var kept Entries
 	for _, entry := range e {
@@ -79,28 +79,28 @@ func (e Entries) Where(keep func(Entry) bool) Entries {
 	return kept
 }
 
-// ByUser keeps what one user did.
+// ByUser returns the requests of one user.
 func (e Entries) ByUser(user string) Entries {
 	return e.Where(func(entry Entry) bool { return entry.User == user })
 }
 
-// Of keeps what was done to one resource in plural, such as `deployments`, its subresources included.
+// Of returns the requests for one resource in plural, such as `deployments`, including its subresources.
 func (e Entries) Of(resource string) Entries {
 	return e.Where(func(entry Entry) bool { return entry.Resource == resource })
 }
 
-// Writes keeps creations, updates, patches and deletions, dry runs included: they cost a request too.
+// Writes returns creations, updates, patches and deletions, including dry runs.
 func (e Entries) Writes() Entries {
 	return e.verbs("create", "update", "patch", "delete", "deletecollection")
 }
 
-// Reads keeps live reads: single objects and lists. Watches, with which caches are filled, are not among them.
+// Reads returns gets and lists, but no watches.
 func (e Entries) Reads() Entries { return e.verbs("get", "list") }
 
-// Watches keeps the watches.
+// Watches returns the watches.
 func (e Entries) Watches() Entries { return e.verbs("watch") }
 
-// Refused keeps what was refused for want of a right, but not what was only untimely, see rights.IsUntimely.
+// Refused returns the requests that failed for a missing right; see rights.IsUntimely for the exceptions.
 func (e Entries) Refused() Entries {
 	return e.Where(func(entry Entry) bool {
 		return entry.Code == http.StatusUnauthorized || entry.Code == http.StatusForbidden && !rights.IsUntimely(entry.Message)
@@ -111,31 +111,30 @@ func (e Entries) verbs(verbs ...string) Entries {
 	return e.Where(func(entry Entry) bool { return slices.Contains(verbs, entry.Verb) })
 }
 
-// WithoutLeases drops what leader election and heartbeats do.
+// WithoutLeases drops the requests of leader election and heartbeats.
 func (e Entries) WithoutLeases() Entries {
 	return e.Where(func(entry Entry) bool { return entry.Resource != "leases" })
 }
 
-// WithoutEvents drops what the event recorder writes.
+// WithoutEvents drops the requests of the event recorder.
 func (e Entries) WithoutEvents() Entries {
 	return e.Where(func(entry Entry) bool { return entry.Resource != "events" })
 }
 
-// WithoutReviews drops the questions that a server asks about its own callers: token and access reviews.
+// WithoutReviews drops token and access reviews.
 func (e Entries) WithoutReviews() Entries {
 	return e.Where(func(entry Entry) bool {
 		return entry.Resource != "tokenreviews" && !strings.HasSuffix(entry.Resource, "accessreviews")
 	})
 }
 
-// WithoutDiscovery drops reads of paths that name no resource: discovery, OpenAPI, health.
+// WithoutDiscovery drops requests for non-resource paths: discovery, OpenAPI, health.
 func (e Entries) WithoutDiscovery() Entries {
 	return e.Where(func(entry Entry) bool { return entry.Resource != "" })
 }
 
-// Unchanged keeps successful writes that changed nothing: their answer bears the resourceVersion which an earlier write
-// among these entries had left, whichever client sent it. A write whose predecessor is not among the entries is not counted, so
-// hand over the whole log from before the objects were created.
+// Unchanged returns successful writes that changed nothing: their response has the resourceVersion of an earlier write of any client. A
+// write is only counted if the entries contain its predecessor, so pass the log from before the creation of the objects.
 func (e Entries) Unchanged() Entries {
 	versions := map[string]string{}
 	return e.Where(func(entry Entry) bool {
@@ -148,8 +147,8 @@ func (e Entries) Unchanged() Entries {
 	})
 }
 
-// replaces reports whether the answer has another resourceVersion than the one that the request required. Of two writes at the same time, the
-// log may have the second one first.
+// replaces reports whether the response has another resourceVersion than the request required. The log may list two concurrent writes in
+// reverse order.
 func (e Entry) replaces() bool {
 	var request struct {
 		Metadata struct{ ResourceVersion string }
@@ -158,7 +157,7 @@ func (e Entry) replaces() bool {
 	return err == nil && request.Metadata.ResourceVersion != "" && request.Metadata.ResourceVersion != e.ResourceVersion
 }
 
-// Mark is a place in the audit log.
+// Mark is a position in the audit log.
 type Mark int64
 
 // Audit reads the audit log of an instance.
@@ -167,7 +166,7 @@ type Audit struct{ path string }
 // Audit returns the audit log of the instance.
 func (e *Env) Audit() *Audit { return &Audit{path: e.Instance.AuditLog()} }
 
-// Mark returns the end of the log now.
+// Mark returns the current end of the log.
 func (a *Audit) Mark() (Mark, error) {
 	file, err := os.Open(a.path)
 	if err != nil {
@@ -181,7 +180,7 @@ func (a *Audit) Mark() (Mark, error) {
 	return Mark(end), nil
 }
 
-// lastLineEnd is the offset behind the last newline, 0 without one: the line after it may still be on its way.
+// lastLineEnd returns the offset after the last newline, or 0. A line after it may be incomplete.
 func lastLineEnd(file *os.File) (int64, error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -202,7 +201,7 @@ func lastLineEnd(file *os.File) (int64, error) {
 	return 0, nil
 }
 
-// Since returns what was answered after a mark; the mark 0 is the start of the log.
+// Since returns the requests completed after a mark; mark 0 is the start of the log.
 func (a *Audit) Since(mark Mark) (Entries, error) {
 	file, err := os.Open(a.path)
 	if err != nil {
@@ -239,12 +238,12 @@ func parseAudit(log io.Reader) (Entries, error) {
 	}
 }
 
-// auditEvent is the part of audit.k8s.io/v1 Event which is used.
+// auditEvent has the fields of audit.k8s.io/v1 Event that are used.
 type auditEvent struct {
 	Stage      string
 	Verb       string
 	RequestURI string
-	// RequestReceivedTimestamp is when the request arrived, StageTimestamp the end of the stage.
+	// RequestReceivedTimestamp is when the request arrived, StageTimestamp when the stage ended.
 	RequestReceivedTimestamp, StageTimestamp time.Time
 	User                                     struct{ Username string }
 	ObjectRef                                struct{ APIGroup, Resource, Subresource, Namespace, Name string }
@@ -259,8 +258,7 @@ type auditEvent struct {
 	}
 }
 
-// parseEntry reads one line. A watch is logged at its start and at its end: the start counts, or the end of one that
-// was refused.
+// parseEntry parses one line. A watch is logged at its start and its end: the start counts, and the end only if the watch was refused.
 func parseEntry(line []byte) (Entry, bool, error) {
 	var event auditEvent
 	if err := json.Unmarshal(line, &event); err != nil {

@@ -119,7 +119,7 @@ func TestFilters(t *testing.T) {
 		"without events":    {entries.WithoutEvents(), 12},
 		"without reviews":   {entries.WithoutReviews(), 11},
 		"without discovery": {entries.WithoutDiscovery(), 12},
-		"at rest":           {AtRest(entries, "ann"), 5}, // without the patch of an event
+		"at rest":           {AtRest(entries, "ann"), 5}, // without the patch of an Event
 		"at rest, leases":   {AtRest(entries, "bob"), 2},
 	} {
 		if len(c.got) != c.want {
@@ -187,7 +187,7 @@ func TestMarkAndSince(t *testing.T) {
 	}
 }
 
-// A mark falls between lines, however little of the last one has been written.
+// Mark never returns a position inside a line that is being written.
 func TestMarkWhileALineIsWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	audit := &Audit{path: path}

@@ -2,7 +2,7 @@ package framework
 
 import "time"
 
-// fixedClock stands still.
+// fixedClock always returns the same time.
 type fixedClock struct{}
 
 func (fixedClock) Now() time.Time { return time.Unix(0, 0) }

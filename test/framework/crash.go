@@ -20,11 +20,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// crashQuiet is how long a manager must have been quiet after a run is done, for what follows it, such as Events.
+// crashQuiet is how long a manager must send nothing after a run is done, because requests such as Events can follow.
 const crashQuiet = time.Second
 
-// Crasher stands between the manager and the API server. It ends the manager after a chosen write has been carried out
-// and before its answer arrives, as a crash at the worst moment would. It can also answer in place of the API server.
+// Crasher is a proxy between the manager and the API server. It kills the manager after a chosen write was executed and before the response
+// is sent. It can also inject errors.
 type Crasher struct {
 	env     *Env
 	manager *Manager
@@ -32,28 +32,28 @@ type Crasher struct {
 	timeout time.Duration
 
 	mu      sync.Mutex
-	left    int           // writes until the crash; 0 for none
-	crashed chan struct{} // closed when the manager is dead
-	fault   Fault         // what answers in place of the API server
+	left    int           // writes until the crash; 0 disables it
+	crashed chan struct{} // closed when the manager was killed
+	fault   Fault         // injects errors
 }
 
-// Fault answers a request in place of the API server: the reason of the refusal, empty for those that pass.
+// Fault returns the reason with which a request is refused, or an empty reason to forward the request.
 type Fault func(*http.Request) metav1.StatusReason
 
-// FaultText is the message of every injected refusal.
+// FaultText is the message of each injected error.
 const FaultText = "injected by the test"
 
-// codes of the reasons that a Fault may give; any other is 500.
+// codes maps the reasons that a Fault returns to status codes; the default is 500.
 var codes = map[metav1.StatusReason]int{metav1.StatusReasonForbidden: http.StatusForbidden, metav1.StatusReasonInvalid: http.StatusUnprocessableEntity}
 
-// Inject has requests answered by a fault until it is replaced; nil ends it.
+// Inject sets the fault; nil removes it.
 func (c *Crasher) Inject(fault Fault) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.fault = fault
 }
 
-// refuse answers a request by the fault, if there is one for it.
+// refuse responds with the error of the fault, if any, and reports whether it did.
 func (c *Crasher) refuse(w http.ResponseWriter, r *http.Request) bool {
 	c.mu.Lock()
 	fault := c.fault
@@ -73,11 +73,11 @@ func (c *Crasher) refuse(w http.ResponseWriter, r *http.Request) bool {
 	w.WriteHeader(code)
 	answer := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
 		Reason: reason, Message: FaultText, Code: int32(code)}
-	_ = json.NewEncoder(w).Encode(answer) // a client that has gone needs no answer
+	_ = json.NewEncoder(w).Encode(answer) // the client may have disconnected
 	return true
 }
 
-// Interpose lets a manager work through a crasher until the end of the spec. A run of a scenario has the timeout.
+// Interpose routes the requests of a manager through a Crasher until the end of the spec. The timeout is for one run of a scenario.
 func (e *Env) Interpose(ctx context.Context, manager *Manager, timeout time.Duration) *Crasher {
 	ginkgo.GinkgoHelper()
 	config, err := clientcmd.LoadFromFile(manager.Kubeconfig)
@@ -107,7 +107,7 @@ func (e *Env) Interpose(ctx context.Context, manager *Manager, timeout time.Dura
 		c.crash(ctx)
 		panic(http.ErrAbortHandler)
 	}))
-	// A kubeconfig gives its token to TLS servers only.
+	// A kubeconfig sends its token only over TLS.
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.server.Certificate().Raw})
 	cluster.Server, cluster.CertificateAuthorityData = c.server.URL, authority
 	gomega.Expect(clientcmd.WriteToFile(*config, manager.Kubeconfig)).To(gomega.Succeed())
@@ -121,7 +121,7 @@ func (e *Env) Interpose(ctx context.Context, manager *Manager, timeout time.Dura
 	return c
 }
 
-// arm crashes the manager after so many writes from now; the channel is closed then.
+// arm kills the manager after the given number of writes, and returns a channel that is closed then.
 func (c *Crasher) arm(writes int) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,8 +129,7 @@ func (c *Crasher) arm(writes int) <-chan struct{} {
 	return c.crashed
 }
 
-// disarm lets all further writes pass, and reports whether the one of the crash has come: then the manager is dead, or about
-// to be.
+// disarm forwards all further writes, and reports whether the crash was reached: the manager was killed or will be.
 func (c *Crasher) disarm() (reached bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,7 +138,7 @@ func (c *Crasher) disarm() (reached bool) {
 	return reached
 }
 
-// counts reports whether a request is the write after which the manager ends.
+// counts reports whether a request is the write after which the manager is killed.
 func (c *Crasher) counts(r *http.Request) bool {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return false
@@ -164,8 +163,8 @@ func (c *Crasher) crash(ctx context.Context) {
 	c.manager.Kill(ctx)
 }
 
-// CrashAfterEvery runs a scenario again and again with a crash after its first write, its second, and so on, until one
-// run ends without a crash. Each run starts with begin and ends when done returns true. It returns the number of crashes.
+// CrashAfterEvery runs a scenario with a crash after its first write, then after its second, and so on, until a run ends without a crash.
+// Each run starts with begin and ends when done passes. CrashAfterEvery returns the number of crashes.
 func (c *Crasher) CrashAfterEvery(ctx context.Context, begin func(), done func(gomega.Gomega), check func(write int)) int {
 	ginkgo.GinkgoHelper()
 	for write := 1; ; write++ {
@@ -177,7 +176,7 @@ func (c *Crasher) CrashAfterEvery(ctx context.Context, begin func(), done func(g
 	}
 }
 
-// CrashAfter runs a scenario with a crash after one of its writes, and reports whether there were so many.
+// CrashAfter runs a scenario with a crash after the given write, and reports whether the scenario had so many writes.
 func (c *Crasher) CrashAfter(ctx context.Context, write int, begin func(), done func(gomega.Gomega)) bool {
 	ginkgo.GinkgoHelper()
 	crashed := c.arm(write)
@@ -198,7 +197,7 @@ func (c *Crasher) CrashAfter(ctx context.Context, write int, begin func(), done 
 	if !c.disarm() {
 		return false
 	}
-	gomega.Eventually(crashed).WithContext(ctx).WithTimeout(c.timeout).Should(gomega.BeClosed()) // also by its very last write
+	gomega.Eventually(crashed).WithContext(ctx).WithTimeout(c.timeout).Should(gomega.BeClosed()) // even if the crash was after the last write
 	c.manager.Restart(ctx)
 	gomega.Eventually(done).WithContext(ctx).WithTimeout(c.timeout).Should(gomega.Succeed(), "after a crash at write %d", write)
 	c.env.Settle(c.manager.User, crashQuiet, c.timeout)

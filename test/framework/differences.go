@@ -10,11 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Difference is a field in which objects of ours differ from recorded ones.
+// Difference is a field in which a rendered object differs from the recorded one.
 type Difference struct{ Path, Recorded, Ours string }
 
-// Differences compares what [Leaves] made of recorded objects and of ours. A recorded field that we leave to the API server, which
-// fills it in, is none.
+// Differences compares [Leaves] of recorded and of our objects. Recorded fields that the API server defaults are not reported.
 func Differences(recorded, ours map[string]string, filledIn *regexp.Regexp) []Difference {
 	const nothing = "nothing"
 	var all []Difference
@@ -51,7 +50,7 @@ func Leaves(objects []*unstructured.Unstructured) map[string]string {
 	return all
 }
 
-// Flatten puts the values of a tree into a map, each under its path behind that of the tree.
+// Flatten adds the values of a tree to a map by their paths, each with the given prefix.
 func Flatten(path string, value any, into map[string]string) {
 	switch v := value.(type) {
 	case map[string]any:

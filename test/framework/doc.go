@@ -1,7 +1,7 @@
-// Package framework is what Ginkgo suites against a real control plane have in common.
+// Package framework contains the helpers of Ginkgo suites that run against a real control plane.
 //
-// A suite starts its own instance, so that suites of several packages run side by side, and works on it as
-// administrator; the manager under test is the real program with the rights it is shipped with:
+// A suite starts its own instance, so that the suites of several packages can run in parallel. It works as administrator; the manager under
+// test is the real program with the shipped rights:
 //
 //	var env *framework.Env
 //
@@ -11,12 +11,11 @@
 //		env.StartManager(ctx, framework.ManagerOptions{ServiceAccount: installed.ServiceAccount})
 //	})
 //
-// Everything started is ended by DeferCleanup, the instance with all its files included. The log of the manager is
-// attached to the report of a spec that fails.
+// DeferCleanup stops all started processes and deletes the files of the instance. The log of the manager is attached to the report of a
+// spec that fails.
 //
-// [Audit] reads the API server's audit log: the proof that nothing is written or read at rest is what the server saw,
-// not what a client thinks it did. The API server writes an entry before it answers, so an entry of a request that has
-// returned is always there.
+// [Audit] reads the audit log of the API server, which proves that nothing is written or read at rest. The API server writes an entry
+// before it responds, so the log contains each request that has returned.
 //
-// [Golden] compares objects with YAML files; `go test <package> -update` writes the files again.
+// [Golden] compares objects with YAML files; `go test <package> -update` writes the files.
 package framework

@@ -23,41 +23,41 @@ import (
 
 const (
 	stopTimeout = time.Minute
-	// removeTimeout is longer: the folder of a real node has the files of all its images.
+	// removeTimeout is longer because the folder of a real node contains the files of all its images.
 	removeTimeout = 5 * time.Minute
 )
 
-// Env is a running control plane and an administrator's access to it.
+// Env is a running control plane with a client of its administrator.
 type Env struct {
 	// Instance of the control plane.
 	Instance *cluster.Instance
-	// Admin reads and writes without a cache. Its requests bear the user [cluster.AdminUser].
+	// Admin reads and writes without a cache, as user [cluster.AdminUser].
 	Admin client.Client
-	// Config of the administrator.
+	// Config is that of the administrator.
 	Config *rest.Config
-	// KubeconfigPath of the administrator.
+	// KubeconfigPath is that of the administrator.
 	KubeconfigPath string
-	// Scheme of Admin: the Kubernetes types, CustomResourceDefinition and those of WithTypes.
+	// Scheme of Admin contains the Kubernetes types, CustomResourceDefinition and those of WithTypes.
 	Scheme *runtime.Scheme
 
-	// Installed is what [WithOperator] installed.
+	// Installed is the operator of [WithOperator].
 	Installed *operator.Installed
 
-	// KeepNamespaces leaves the namespaces of specs until the control plane goes, in suites whose specs do not mind what others leave. To delete
-	// one with its objects takes a quarter of the processor time of kube-apiserver, etcd and kube-controller-manager.
+	// KeepNamespaces keeps the namespaces of specs until the control plane stops. Deleting a namespace with its objects takes a quarter of
+	// the processor time of kube-apiserver, etcd and kube-controller-manager.
 	KeepNamespaces bool
-	// Unstored is when the CRDs do not have all that managers write, so that a write may change nothing.
+	// Unstored is when the CRDs lack fields that managers write, so that a write may change nothing.
 	Unstored struct{ From, To time.Time }
 
 	clock   clock.PassiveClock
 	watched watched
-	// rests begin when specs found a user at rest, and disturbances are when managers started or ended.
+	// rests are set when specs found a user at rest, disturbances when managers started or ended.
 	rests        []resting
 	disturbances []time.Time
 }
 
-// WithOperator installs a kustomization of this checkout without the Deployment of the manager, as [Env.InstallOperator] does, and has
-// its CRDs served from the start, which costs the API server much less.
+// WithOperator installs a kustomization of this checkout like [Env.InstallOperator], but serves its CRDs from the start, which costs the
+// API server much less.
 func WithOperator(kustomizeDir string) Option {
 	return func(s *setup) { s.operator = kustomizeDir }
 }
@@ -70,16 +70,16 @@ type setup struct {
 	sets  []cluster.Set
 	nodes int
 	real  bool
-	// operator is the kustomization that is installed.
+	// operator is the kustomization to install.
 	operator string
 }
 
-// WithTypes adds types to the scheme of the administrator's client.
+// WithTypes adds types to the scheme of Admin.
 func WithTypes(add ...func(*runtime.Scheme) error) Option {
 	return func(s *setup) { s.types = append(s.types, add...) }
 }
 
-// WithSets serves further sets of CRDs, such as [cluster.KServe].
+// WithSets serves additional sets of CRDs, such as [cluster.KServe].
 func WithSets(sets ...cluster.Set) Option {
 	return func(s *setup) { s.sets = append(s.sets, sets...) }
 }
@@ -89,13 +89,13 @@ func WithNodes(count int) Option {
 	return func(s *setup) { s.nodes = count }
 }
 
-// WithRealNode lets pods run on one real node, see package node; a machine that cannot do that skips the suite.
+// WithRealNode runs pods on one real node, see package node. The suite is skipped on machines that do not support it.
 func WithRealNode() Option {
 	return func(s *setup) { s.real = true }
 }
 
-// Start starts an instance of its own for the calling suite and has it stopped at the end of the suite. It fails the
-// suite if the instance does not become ready.
+// Start starts an instance for the calling suite, and stops it at the end of the suite. The suite fails if the instance does not become
+// ready.
 func Start(ctx context.Context, name string, platform cluster.Platform, options ...Option) *Env {
 	ginkgo.GinkgoHelper()
 	var s setup
@@ -137,7 +137,7 @@ func Start(ctx context.Context, name string, platform cluster.Platform, options 
 	return env
 }
 
-// crds returns the CRDs of the operator that will be installed.
+// crds returns the CRDs of the operator to install.
 func (s *setup) crds() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	if s.operator == "" {
 		return nil, nil
@@ -149,8 +149,7 @@ func (s *setup) crds() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return operator.CRDs(objects)
 }
 
-// InstallOperator installs a kustomization of this checkout without the Deployment of the manager, see
-// [operator.Install], and returns what it found.
+// InstallOperator installs a kustomization of this checkout without the Deployment of the manager, see [operator.Install].
 func (e *Env) InstallOperator(ctx context.Context, kustomizeDir string) *operator.Installed {
 	ginkgo.GinkgoHelper()
 	installed, err := operator.Install(ctx, e.Instance, kustomizeDir)

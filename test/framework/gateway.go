@@ -12,13 +12,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// AbsentGateway is the name of a Gateway that answers nothing but what a spec writes.
+// AbsentGateway is the name of a Gateway without a controller: only specs write the status of its HTTPRoutes.
 const AbsentGateway = "absent"
 
-// answerAfter is how long specs have to answer for an HTTPRoute themselves, before the managers report that no Gateway does.
+// answerAfter is the age from which HTTPRoutes are accepted. Specs may write their status before; managers report a missing Gateway later.
 const answerAfter = 20 * time.Second
 
-// answerRoutes takes every HTTPRoute, as Gateways do, until the end of the suite. Kinds come and go, so errors are tried again.
+// answerRoutes accepts all HTTPRoutes, like a Gateway, until the end of the suite. It retries on errors, because the CRD may be missing for
+// a time.
 func (e *Env) answerRoutes() {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -40,7 +41,7 @@ func (e *Env) answerRoutes() {
 	ginkgo.DeferCleanup(func() { stop(); <-done })
 }
 
-// answerFor is the status of a route that is taken; nil where there is an answer, or another one shall be.
+// answerFor returns the status of an accepted route; nil if the route has a status or must not be accepted.
 func (e *Env) answerFor(route *unstructured.Unstructured) map[string]any {
 	answered, _, _ := unstructured.NestedSlice(route.Object, "status", "parents")
 	refs, _, _ := unstructured.NestedSlice(route.Object, "spec", "parentRefs")

@@ -23,14 +23,14 @@ var update = flag.Bool("update", false, "write golden files instead of comparing
 
 const yamlBuffer = 4096
 
-// TestingT is the part of testing.T and of ginkgo.GinkgoT that [Golden] needs.
+// TestingT contains the methods of testing.T and ginkgo.GinkgoT that [Golden] needs.
 type TestingT interface {
 	Helper()
 	Fatalf(format string, args ...any)
 }
 
-// Golden compares objects with the YAML documents in a file, without what differs from run to run, see [Normalize].
-// The order of the objects counts for nothing. With `-update` on the command line of go test the file is written.
+// Golden compares objects, in any order, with the YAML documents in a file. Fields that differ between runs are removed, see [Normalize].
+// `go test -update` writes the file.
 func Golden(t TestingT, path string, objects []*unstructured.Unstructured) {
 	t.Helper()
 	actual := normalized(objects)
@@ -50,7 +50,7 @@ func Golden(t TestingT, path string, objects []*unstructured.Unstructured) {
 	}
 }
 
-// compareObjects describes the differences between the documents of a golden file and objects; empty means none.
+// compareObjects returns the differences between a golden file and objects; "" if equal.
 func compareObjects(expected, actual []*unstructured.Unstructured) string {
 	byKey := func(objects []*unstructured.Unstructured) map[string]map[string]any {
 		result := map[string]map[string]any{}
@@ -62,8 +62,7 @@ func compareObjects(expected, actual []*unstructured.Unstructured) string {
 	return diff.Diff(byKey(expected), byKey(actual))
 }
 
-// Normalize removes what the API server or the run adds: uid, resourceVersion, generation, timestamps, managedFields,
-// self links, uids of owners and the status.
+// Normalize removes uid, resourceVersion, generation, timestamps, managedFields, self links, uids of owners and the status.
 func Normalize(object *unstructured.Unstructured) *unstructured.Unstructured {
 	clean := object.DeepCopy()
 	for _, field := range []string{
@@ -81,7 +80,7 @@ func Normalize(object *unstructured.Unstructured) *unstructured.Unstructured {
 		}
 	}
 	if len(owners) > 0 {
-		// The path was read as a list a moment ago, so writing it cannot fail.
+		// Cannot fail, because the path was read as a list above.
 		_ = unstructured.SetNestedSlice(clean.Object, owners, "metadata", "ownerReferences")
 	}
 	return clean
@@ -121,7 +120,7 @@ func writeGolden(path string, objects []*unstructured.Unstructured) error {
 	return nil
 }
 
-// ReadObjects reads the YAML documents of a file; Lists are taken apart.
+// ReadObjects reads the YAML documents of a file, and returns the items of Lists.
 func ReadObjects(path string) ([]*unstructured.Unstructured, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -143,10 +142,10 @@ func ReadObjects(path string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// objectsIn returns the object of a document, or those of the List that it is.
+// objectsIn returns the object of a document, or the items of a List.
 func objectsIn(document json.RawMessage) ([]*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
-	// Whole numbers become int64, as in objects that come from an API server.
+	// Whole numbers become int64, as in objects from an API server.
 	if len(document) > 0 {
 		if err := utiljson.Unmarshal(document, &object.Object); err != nil {
 			return nil, err
@@ -169,7 +168,7 @@ func objectsIn(document json.RawMessage) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// GoldenText compares a text with a file. With `-update` on the command line of go test the file is written.
+// GoldenText compares a text with a file. `go test -update` writes the file.
 func GoldenText(t TestingT, path, actual string) {
 	t.Helper()
 	if *update {

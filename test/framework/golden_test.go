@@ -17,7 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// live is an object as the API server returns it.
+// live returns an object as the API server returns it.
 func live(name, data string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"key": data}, "status": map[string]any{"seen": true},
@@ -54,7 +54,7 @@ func TestNormalize(t *testing.T) {
 	}
 }
 
-// recorder takes the place of testing.T.
+// recorder is a fake of testing.T.
 type recorder struct{ failure string }
 
 func (*recorder) Helper() {}
@@ -102,7 +102,7 @@ func setUpdate(t *testing.T, value bool) {
 	t.Cleanup(func() { *update = before })
 }
 
-// Numbers of a file have the type that they have in objects from an API server.
+// Numbers in a file have the same type as in objects from an API server.
 func TestGoldenComparesNumbers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "numbers.yaml")
 	object := live("a", "1")
@@ -182,5 +182,5 @@ func TestConditionsOf(t *testing.T) {
 	}
 }
 
-// unknown is a kind which no scheme knows.
+// unknown is a kind that no scheme contains.
 type unknown struct{ client.Object }

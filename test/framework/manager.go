@@ -15,13 +15,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 )
 
-// awayTimeout bounds the start of a manager after the spec that stopped it.
+// awayTimeout bounds the restart of a manager after the spec that stopped it.
 const awayTimeout = 2 * time.Minute
 
 // ManagerOptions are the options of a manager under test.
 type ManagerOptions = operator.Options
 
-// Manager is a manager under test. Its methods fail the spec instead of returning errors.
+// Manager is a manager under test. Its methods fail the spec on errors.
 type Manager struct {
 	*operator.Manager
 
@@ -29,9 +29,8 @@ type Manager struct {
 	ended bool // by Stop or Kill
 }
 
-// StartManager starts the real manager with the rights of a ServiceAccount, waits until it is ready and has it ended
-// with the suite or the spec it is called in. When a spec fails, the end of its log stands in the report. It fails the
-// spec if the manager does not become ready.
+// StartManager starts the real manager with the rights of a ServiceAccount, waits until it is ready, and stops it at the end of the calling
+// suite or spec. The report of a failed spec contains the end of its log.
 func (e *Env) StartManager(ctx context.Context, options ManagerOptions) *Manager {
 	ginkgo.GinkgoHelper()
 	if options.Progress == nil {
@@ -40,7 +39,7 @@ func (e *Env) StartManager(ctx context.Context, options ManagerOptions) *Manager
 	if options.WebhookPort == 0 {
 		e.SpareMLflow(ctx)
 	}
-	// As administrators of a cluster that is not OpenShift do; the suite overrides them.
+	// Set as administrators of a cluster other than OpenShift would; the suite can override them.
 	options.Env = append([]string{"MLFLOW_GATEWAY_NAMESPACE=openshift-ingress", "GATEWAY_NAMESPACE=openshift-ingress", "HTTPROUTE_NAMESPACE=redhat-ods-applications"}, options.Env...)
 	e.disturbed()
 	started, err := operator.Start(ctx, e.Instance, options)
@@ -55,9 +54,8 @@ func (e *Env) StartManager(ctx context.Context, options ManagerOptions) *Manager
 	return manager
 }
 
-// ReportLog attaches the end of the manager's log to the report of the current spec if that has failed. A manager that has
-// ended by itself fails the spec, and is started again so that the specs that follow need not wait for it in vain. Call it in
-// an AfterEach of the suite.
+// ReportLog attaches the end of the manager's log to the report of a failed spec. If the manager has exited, ReportLog fails the spec and
+// restarts the manager for the next specs. Call it in an AfterEach of the suite.
 func (m *Manager) ReportLog() {
 	ginkgo.GinkgoHelper()
 	if report := ginkgo.CurrentSpecReport(); report.Failed() {
@@ -70,7 +68,7 @@ func (m *Manager) ReportLog() {
 	}
 }
 
-// Stop ends the manager as a kubelet would; it must end with exit code 0.
+// Stop sends SIGTERM like a kubelet, and expects exit code 0.
 func (m *Manager) Stop(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	m.ended = true
@@ -78,8 +76,8 @@ func (m *Manager) Stop(ctx context.Context) {
 	gomega.Expect(m.Manager.Stop(ctx)).To(gomega.Succeed())
 }
 
-// Away stops the manager for a part of the spec. A spec that ends before it has started the manager again leaves none
-// that the next one, or its own second attempt, would miss: that is done for it, before what it created is removed.
+// Away stops the manager for a part of the spec. If the spec ends before it restarts the manager, a cleanup does, before objects of the
+// spec are deleted.
 func (m *Manager) Away(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	ginkgo.DeferCleanup(func(ctx context.Context) {
@@ -90,7 +88,7 @@ func (m *Manager) Away(ctx context.Context) {
 	m.Stop(ctx)
 }
 
-// Kill ends the manager as a crash would.
+// Kill sends SIGKILL.
 func (m *Manager) Kill(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	m.ended = true
@@ -98,7 +96,7 @@ func (m *Manager) Kill(ctx context.Context) {
 	gomega.Expect(m.Manager.Kill(ctx)).To(gomega.Succeed())
 }
 
-// Restart stops the manager, unless it has ended, and starts it again with the same arguments.
+// Restart stops the manager, unless it has exited, and starts it with the same arguments.
 func (m *Manager) Restart(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	m.env.disturbed()
@@ -106,7 +104,7 @@ func (m *Manager) Restart(ctx context.Context) {
 	m.ended = false
 }
 
-// AwaitEnd waits until the manager has ended by itself with exit code 0, and starts it again as the kubelet would.
+// AwaitEnd waits until the manager exits with code 0, and restarts it like a kubelet.
 func (m *Manager) AwaitEnd(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(m.Process.Running).WithContext(ctx).WithTimeout(stopTimeout).Should(gomega.BeFalse(), "the manager continues to run")
@@ -115,14 +113,14 @@ func (m *Manager) AwaitEnd(ctx context.Context) {
 	m.Restart(ctx)
 }
 
-// WaitReady returns when the manager is ready.
+// WaitReady waits until the manager is ready.
 func (m *Manager) WaitReady(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	gomega.Expect(m.Manager.WaitReady(ctx)).To(gomega.Succeed())
 }
 
-// SpareMLflow keeps the API server from calling the webhook of MLflow: for suites whose manager the webhooks of the installation do not
-// lead to, or which change an MLflow while no manager runs. What the webhook does the suite abuse shows.
+// SpareMLflow disables the webhook of MLflow by a match condition, for suites whose manager does not serve the webhook or which change an
+// MLflow while no manager runs. The suite abuse tests the webhook.
 func (e *Env) SpareMLflow(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "mlflow-validating-webhook-configuration"}}

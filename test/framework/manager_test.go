@@ -66,7 +66,7 @@ var _ = Describe("an installed operator", func() {
 	}, NodeTimeout(specExpiry))
 })
 
-// serveDenials is a webhook that says no.
+// serveDenials is a webhook that denies all requests.
 func serveDenials(ctx context.Context, port int, certificate, key []byte) {
 	GinkgoHelper()
 	pair, err := tls.X509KeyPair(certificate, key)
@@ -80,7 +80,7 @@ func serveDenials(ctx context.Context, port int, certificate, key []byte) {
 			return
 		}
 		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Result: &metav1.Status{Message: "denied by the test"}}
-		_ = json.NewEncoder(w).Encode(review) // the API server reports what it did not get
+		_ = json.NewEncoder(w).Encode(review) // the API server reports a missing response
 	})}
 	go func() { _ = server.Serve(listener) }()
 	DeferCleanup(func() error { return server.Shutdown(context.WithoutCancel(ctx)) })
@@ -157,7 +157,7 @@ var _ = Describe("a manager that several specs share", Ordered, func() {
 	}, NodeTimeout(specExpiry))
 })
 
-// AfterEachReport has the log of a manager attached when the spec fails.
+// AfterEachReport attaches the log of a manager to the report of a failed spec.
 func AfterEachReport(manager *framework.Manager) { DeferCleanup(manager.ReportLog) }
 
 var _ = Describe("the audit log", func() {

@@ -22,14 +22,13 @@ import (
 const (
 	waitTimeout = 2 * time.Minute
 	waitPoll    = 100 * time.Millisecond
-	// touchCondition is the type of the condition that a touch writes.
+	// touchCondition is the type of the condition that Touch writes.
 	touchCondition = "TouchedByTest"
-	// touchAnnotation marks a touch where the kind has no status with conditions.
+	// touchAnnotation is changed by Touch if the kind has no conditions.
 	touchAnnotation = "testcluster/touched"
 )
 
-// Namespace creates a namespace with a generated name, so that specs do not meet, and deletes it at the end of the spec or suite it is
-// called in, unless the suite sets KeepNamespaces.
+// Namespace creates a namespace with a generated name, and deletes it at the end of the calling spec or suite unless KeepNamespaces is set.
 func (e *Env) Namespace(ctx context.Context, prefix string) string {
 	ginkgo.GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-"}}
@@ -42,7 +41,7 @@ func (e *Env) Namespace(ctx context.Context, prefix string) string {
 	return namespace.Name
 }
 
-// Untyped is an object of a kind that may have no Go type here.
+// Untyped returns an object of a kind without a Go type.
 func Untyped(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(kind)
@@ -51,13 +50,13 @@ func Untyped(kind schema.GroupVersionKind, namespace, name string) *unstructured
 	return u
 }
 
-// Get reads an object by its name and namespace into it.
+// Get reads an object by its name and namespace.
 func (e *Env) Get(ctx context.Context, object client.Object) {
 	ginkgo.GinkgoHelper()
 	gomega.Expect(e.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)).To(gomega.Succeed())
 }
 
-// Without deletes objects for the rest of the spec. An API server takes a moment to forget a webhook.
+// Without deletes objects until the end of the spec. The API server drops a deleted webhook with a delay.
 func (e *Env) Without(ctx context.Context, objects ...client.Object) {
 	ginkgo.GinkgoHelper()
 	for _, object := range objects {
@@ -71,7 +70,7 @@ func (e *Env) Without(ctx context.Context, objects ...client.Object) {
 	}
 }
 
-// Patch sends a JSON merge patch of an object, or of a subresource such as `status`, and reads the result into it.
+// Patch sends a JSON merge patch of an object, or of a subresource such as `status`, and stores the response in the object.
 func (e *Env) Patch(ctx context.Context, object client.Object, patch map[string]any, subresource ...string) {
 	ginkgo.GinkgoHelper()
 	gomega.Expect(e.patch(ctx, object, patch, subresource...)).To(gomega.Succeed())
@@ -89,8 +88,8 @@ func (e *Env) patch(ctx context.Context, object client.Object, patch map[string]
 	return e.Admin.SubResource(subresource[0]).Patch(ctx, object, raw)
 }
 
-// Touch moves the resourceVersion of objects without changing anything a controller wants of them: a condition in the
-// status where the kind has one, else an annotation.
+// Touch changes the resourceVersion of objects without a change to reconcile: it writes a condition, or an annotation if the kind has no
+// conditions.
 func (e *Env) Touch(ctx context.Context, objects ...client.Object) {
 	ginkgo.GinkgoHelper()
 	for _, object := range objects {
@@ -113,7 +112,7 @@ func (e *Env) touch(ctx context.Context, object client.Object) error {
 	return e.patch(ctx, object, map[string]any{"metadata": map[string]any{"annotations": annotation}})
 }
 
-// touchedConditions returns the live conditions with ours changed, or nil for kinds without conditions.
+// touchedConditions returns the live conditions with a changed touchCondition, or nil for kinds without conditions.
 func (e *Env) touchedConditions(object client.Object) ([]any, error) {
 	kind, err := apiutil.GVKForObject(object, e.Scheme)
 	if err != nil {
@@ -145,8 +144,8 @@ func (e *Env) touchedConditions(object client.Object) ([]any, error) {
 	return result, nil
 }
 
-// WaitForCondition waits up to two minutes until a condition has the status, and, if reason is not empty, the reason, for
-// the current generation of the object, and reads the object into it.
+// WaitForCondition waits up to two minutes until a condition has the status and, if set, the reason for the current generation, and reads
+// the object.
 func (e *Env) WaitForCondition(ctx context.Context, object client.Object, kind string, status metav1.ConditionStatus, reason string) {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(func(g gomega.Gomega) {
@@ -165,7 +164,7 @@ func (e *Env) WaitForCondition(ctx context.Context, object client.Object, kind s
 	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(waitPoll).Should(gomega.Succeed())
 }
 
-// conditionsOf reads the conditions of any kind that has them in the usual place.
+// conditionsOf returns status.conditions of any kind.
 func conditionsOf(object client.Object) ([]metav1.Condition, error) {
 	content, err := json.Marshal(object)
 	if err != nil {
@@ -188,7 +187,7 @@ func (e *Env) WaitGone(ctx context.Context, object client.Object) {
 	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(waitPoll).Should(gomega.MatchError(gomega.ContainSubstring("not found")))
 }
 
-// WaitFor waits up to two minutes until an object exists and the check passes; check may be nil.
+// WaitFor waits up to two minutes until an object exists and the check, if any, passes.
 func (e *Env) WaitFor(ctx context.Context, object client.Object, check func(g gomega.Gomega)) {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(func(g gomega.Gomega) {
@@ -199,7 +198,7 @@ func (e *Env) WaitFor(ctx context.Context, object client.Object, check func(g go
 	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(waitPoll).Should(gomega.Succeed())
 }
 
-// Judged is what kstatus, by which Flux, Argo CD and helm --wait decide, says of the live object, and the reason of its condition Ready.
+// Judged returns the kstatus of the live object, as Flux, Argo CD and helm --wait compute it, and the reason of its condition Ready.
 func (e *Env) Judged(ctx context.Context, object client.Object) (string, error) {
 	kind, err := apiutil.GVKForObject(object, e.Scheme)
 	if err != nil {

@@ -13,17 +13,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Planting says how objects of a recording get into a cluster, as the operator that they were recorded from had left them.
+// Planting sets how Plant creates the objects of a recording.
 type Planting struct {
-	// Owner that references of its kind and name point at.
+	// Owner is the object whose UID owner references of its name get.
 	Owner client.Object
-	// Manager is the name under which they were written.
+	// Manager is the field manager of the writes.
 	Manager string
-	// Annotations that this operator left on each of them.
+	// Annotations are added to each object.
 	Annotations map[string]string
 }
 
-// Recording reads a file of objects with some texts replaced. It fails the spec if that cannot be done.
+// Recording reads the objects of a file after replacing texts, given as pairs.
 func Recording(path string, rename ...string) []*unstructured.Unstructured {
 	ginkgo.GinkgoHelper()
 	content, err := os.ReadFile(path)
@@ -35,7 +35,7 @@ func Recording(path string, rename ...string) []*unstructured.Unstructured {
 	return objects
 }
 
-// Plant creates objects of a recording. What the cluster assigns is left to it.
+// Plant creates the objects of a recording, without the fields that the cluster assigns.
 func (e *Env) Plant(ctx context.Context, objects []*unstructured.Unstructured, p Planting) {
 	ginkgo.GinkgoHelper()
 	for _, object := range objects {
@@ -61,13 +61,13 @@ func (e *Env) Plant(ctx context.Context, objects []*unstructured.Unstructured, p
 			annotations[key] = value
 		}
 		object.SetAnnotations(annotations)
-		gomega.Eventually(func() error { // one of a former attempt may still be on its way out
+		gomega.Eventually(func() error { // an object of an earlier attempt may still be terminating
 			return e.Admin.Create(ctx, object, client.FieldOwner(p.Manager))
 		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(waitPoll).Should(gomega.Succeed(), "%s %s", object.GetKind(), object.GetName())
 	}
 }
 
-// unmask gives the values of a Secret, which recordings mask, something that can be stored: the name of their key.
+// unmask sets each value of a Secret, which recordings mask, to the name of its key.
 func unmask(object *unstructured.Unstructured) {
 	data, found, err := unstructured.NestedMap(object.Object, "data")
 	if object.GetKind() != "Secret" || !found || err != nil {
@@ -79,7 +79,7 @@ func unmask(object *unstructured.Unstructured) {
 	object.Object["data"] = data
 }
 
-// Live reads an object of a recording again.
+// Live reads the live object of a recorded one.
 func (e *Env) Live(ctx context.Context, object *unstructured.Unstructured) *unstructured.Unstructured {
 	ginkgo.GinkgoHelper()
 	live := &unstructured.Unstructured{}
@@ -88,7 +88,7 @@ func (e *Env) Live(ctx context.Context, object *unstructured.Unstructured) *unst
 	return live
 }
 
-// Condition is a condition as older operators wrote them: without a generation.
+// Condition returns a condition without observedGeneration, as legacy operators wrote it.
 func Condition(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: reason, LastTransitionTime: metav1.Unix(1700000000, 0)}
 }

@@ -10,7 +10,7 @@ import (
 
 const observeEvery = 250 * time.Millisecond
 
-// Mark returns the end of the audit log now; it fails the spec if there is none.
+// Mark returns the current end of the audit log.
 func (e *Env) Mark() Mark {
 	ginkgo.GinkgoHelper()
 	mark, err := e.Audit().Mark()
@@ -18,7 +18,7 @@ func (e *Env) Mark() Mark {
 	return mark
 }
 
-// Since returns what was answered after a mark; it fails the spec if the log cannot be read.
+// Since returns the requests completed after a mark.
 func (e *Env) Since(mark Mark) Entries {
 	ginkgo.GinkgoHelper()
 	entries, err := e.Audit().Since(mark)
@@ -26,20 +26,19 @@ func (e *Env) Since(mark Mark) Entries {
 	return entries
 }
 
-// AtRest returns what of a user's requests breaks the rest: every write and every live read except leases, reviews of
-// callers, discovery, and the bookkeeping of event series. Watches do not count.
+// AtRest returns the requests of a user that a manager at rest must not send: writes and live reads, except of leases, reviews, discovery
+// and updates of event series.
 func AtRest(entries Entries, user string) Entries {
 	mine := entries.ByUser(user).WithoutLeases().WithoutReviews().WithoutDiscovery().withoutSeries()
 	return append(mine.Writes(), mine.Reads()...)
 }
 
-// withoutSeries leaves out what the event recorder does minutes after an event that has occurred twice: it patches the
-// count. Creating an event still counts.
+// withoutSeries drops the patches with which the event recorder updates the count of a repeated Event. Creations of Events remain.
 func (e Entries) withoutSeries() Entries {
 	return e.Where(func(entry Entry) bool { return entry.Resource != "events" || entry.Verb != "patch" })
 }
 
-// ExpectNoWrites observes the user for the duration and fails the spec at its first write other than to a lease.
+// ExpectNoWrites fails the spec if the user sends a write, other than to a lease, during the duration.
 func (e *Env) ExpectNoWrites(user string, duration time.Duration) {
 	ginkgo.GinkgoHelper()
 	mark := e.Mark()
@@ -51,8 +50,8 @@ func (e *Env) ExpectNoWrites(user string, duration time.Duration) {
 	}).WithTimeout(duration).WithPolling(observeEvery).Should(gomega.Succeed())
 }
 
-// ExpectAtRest observes the user for the duration and fails the spec at its first write or live read, see [AtRest]. At the end of the
-// suite, the user must have remained at rest until another client wrote.
+// ExpectAtRest fails the spec if the user sends a write or a live read during the duration, see [AtRest]. The end of the suite checks that
+// the user stayed at rest until another client wrote.
 func (e *Env) ExpectAtRest(user string, duration time.Duration) {
 	ginkgo.GinkgoHelper()
 	mark := e.Mark()
@@ -82,8 +81,8 @@ func (e *Env) Settle(user string, quiet, timeout time.Duration) {
 	}).WithTimeout(timeout).WithPolling(observeEvery).Should(gomega.Succeed())
 }
 
-// SettleOn waits until there were none of some requests since a mark for the quiet time, at most for the timeout. It is for suites
-// whose specs share a manager and look at a part of what it sends.
+// SettleOn waits until none of the given requests was sent for the quiet time, at most for the timeout. Use it in suites whose specs share
+// a manager.
 func (e *Env) SettleOn(ctx context.Context, requests func(Mark) Entries, quiet, timeout time.Duration) {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(func(g gomega.Gomega) {
@@ -92,7 +91,7 @@ func (e *Env) SettleOn(ctx context.Context, requests func(Mark) Entries, quiet, 
 	}).WithContext(ctx).WithTimeout(timeout).Should(gomega.Succeed())
 }
 
-// ExpectNone fails the spec at the first of some requests during the duration.
+// ExpectNone fails the spec if one of the given requests is sent during the duration.
 func (e *Env) ExpectNone(requests func(Mark) Entries, duration time.Duration) {
 	ginkgo.GinkgoHelper()
 	mark := e.Mark()

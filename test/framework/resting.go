@@ -10,18 +10,17 @@ import (
 	"github.com/onsi/gomega"
 )
 
-// resting is a time from which on a user must be silent, until the first request or process that could give it work, see
-// [Env.disturbed].
+// resting is a time from which a user must send nothing, until a request or process that may cause work, see [Env.disturbed].
 type resting struct {
 	user string
 	from time.Time
 }
 
-// disturbed notes that a manager starts or ends now.
+// disturbed records that a manager starts or ends.
 func (e *Env) disturbed() { e.disturbances = append(e.disturbances, e.now()) }
 
-// checkRest holds what managers sent during the whole life of the control plane against two promises. A user whom a spec found at rest
-// stays at rest until another client writes; specs look only for a moment. And no manager sends a write that changes nothing.
+// checkRest checks all requests of managers during the life of the control plane: a user at rest stays at rest until another client writes,
+// and no write leaves its object unchanged.
 func (e *Env) checkRest(context.Context) {
 	if len(e.watched.accounts) == 0 {
 		return
@@ -33,7 +32,7 @@ func (e *Env) checkRest(context.Context) {
 		gomega.Expect(requests).To(gomega.BeEmpty(), "%s was at rest, no other client wrote, and it sent:\n%s", r.user, requests)
 	}
 	unchanged := all.WithoutEvents().Unchanged().verbs("update", "patch").Where(func(entry Entry) bool {
-		// The answer to the removal of the last finalizer bears the old resourceVersion too.
+		// The response to the removal of the last finalizer has the old resourceVersion too.
 		return !bytes.Contains(entry.Request, []byte(`"finalizers"`)) && !onlyVersion.Match(entry.Request) &&
 			(entry.At.Before(e.Unstored.From) || entry.Received.After(e.Unstored.To)) &&
 			slices.ContainsFunc(e.watched.accounts, func(a account) bool { return a.user == entry.User })
@@ -44,11 +43,11 @@ func (e *Env) checkRest(context.Context) {
 	gomega.Expect(unchanged).To(gomega.BeEmpty(), "writes that changed nothing, with those of the same version:\n%s", before)
 }
 
-// onlyVersion is a patch that asks for nothing: admission looks at the object again, or the answer says whether the cache is up to date.
+// onlyVersion is a patch without changes, which runs admission or checks that the cache is current.
 var onlyVersion = regexp.MustCompile(`^\s*\{"metadata":\{"resourceVersion":"[0-9]+"\}\}\s*$`)
 
-// during returns the entries of a rest: what arrived before the next disturbance and the next write of another client, whose effect a
-// manager may see before the log has its answer. Leases and Events cause no work.
+// during returns the entries that arrived before the next disturbance and the next write of another client. A manager may react to that
+// write before the log has its response. Leases and Events cause no work.
 func (e Entries) during(r resting, disturbances []time.Time) Entries {
 	rest := e.Where(func(entry Entry) bool { return entry.At.After(r.from) })
 	var ends []time.Time

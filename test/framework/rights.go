@@ -15,27 +15,27 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/rights"
 )
 
-// usedRights is what the managers of this suite did, on all its control planes.
+// usedRights records the requests of the managers of this suite, on all its control planes.
 var usedRights rights.Record
 
-// watched is what is known of the managers on a control plane, for the record of their rights.
+// watched has the managers of a control plane whose rights are recorded.
 type watched struct {
 	accounts []account
-	// components of all of them; nil for all that there are.
+	// components of all managers; nil for all components.
 	components []string
 	expected   []expectation
 }
 
-// account of a manager.
+// account is the user of a manager and its namespace.
 type account struct{ user, namespace string }
 
-// expectation of refusals of a resource from a place in the audit log on.
+// expectation allows refusals of a resource from a position in the audit log.
 type expectation struct {
 	resource string
 	from     Mark
 }
 
-// add takes note of a manager.
+// add registers a manager.
 func (w *watched) add(user, namespace string, args []string) {
 	first := len(w.accounts) == 0
 	if who := (account{user: user, namespace: namespace}); !slices.Contains(w.accounts, who) {
@@ -51,7 +51,7 @@ func (w *watched) add(user, namespace string, args []string) {
 	w.components = slices.Compact(w.components)
 }
 
-// componentsOf are the components that the flag --components switches on; nil where it leaves that to other settings.
+// componentsOf returns the components of the flag --components; nil if it is not set or has a wildcard.
 func componentsOf(args []string) []string {
 	for _, arg := range args {
 		list, found := strings.CutPrefix(arg, "--components=")
@@ -62,14 +62,14 @@ func componentsOf(args []string) []string {
 	return nil
 }
 
-// ExpectRefusals says that from now on the manager may be refused what concerns a resource, such as `gadgets.test.example.com`: the
-// spec has taken a right away, or it never was given. Any other refusal fails the test of the shipped rights, see package rbac.
+// ExpectRefusals allows, from now on, refusals of the manager's requests for a resource, such as `gadgets.test.example.com`. Any other
+// refusal fails the test of the shipped rights, see package rbac.
 func (e *Env) ExpectRefusals(resource string) {
 	ginkgo.GinkgoHelper()
 	e.watched.expected = append(e.watched.expected, expectation{resource: resource, from: e.Mark()})
 }
 
-// expects reports whether a refusal was announced.
+// expects reports whether ExpectRefusals allows a refusal.
 func (w *watched) expects(use rights.Use, offset int64) bool {
 	resource, _, _ := strings.Cut(use.Resource, "/")
 	if use.Group != "" {
@@ -78,7 +78,7 @@ func (w *watched) expects(use rights.Use, offset int64) bool {
 	return slices.ContainsFunc(w.expected, func(x expectation) bool { return x.resource == resource && int64(x.from) <= offset })
 }
 
-// recordRights reads out of the audit log what the managers did; it goes away with the control plane.
+// recordRights reads the requests of the managers from the audit log, which is deleted with the control plane.
 func (e *Env) recordRights(context.Context) {
 	for _, who := range e.watched.accounts {
 		log, err := os.Open(e.Audit().path)
@@ -92,8 +92,8 @@ func (e *Env) recordRights(context.Context) {
 	}
 }
 
-// writeRights stores what was recorded, and says what was refused: `go test` fails for it in package rbac only, where all suites are
-// seen. A suite without a manager has no record.
+// writeRights stores the record and prints the refusals. Only package rbac, which reads the records of all suites, fails for them. A suite
+// without a manager has no record.
 func writeRights(report ginkgo.Report) error {
 	if len(usedRights.Runs) == 0 {
 		return nil
@@ -117,7 +117,7 @@ func writeRights(report ginkgo.Report) error {
 	return usedRights.Write(dir)
 }
 
-// allRan reports whether every spec ran to its end: none was left out by a flag or a focus, and none failed. One that skips itself has run.
+// allRan reports whether no spec was excluded by a flag or a focus, and none failed. Specs that skip themselves count as run.
 func allRan(report ginkgo.Report) bool {
 	return report.SuiteSucceeded && !report.SuiteHasProgrammaticFocus && !slices.ContainsFunc(report.SpecReports, func(spec ginkgo.SpecReport) bool {
 		return spec.State == types.SpecStateSkipped && spec.NumAttempts == 0

@@ -14,20 +14,19 @@ import (
 )
 
 const (
-	// ciVariable is set to "true" where no developer watches the tests, see .ci/run.
+	// ciVariable is "true" in CI, see .ci/run.
 	ciVariable = "CI"
-	// summaryVariable names the file of what CI prints at its end, to which a line for each unsteady spec is appended: `go test` shows
-	// nothing of a package that passes.
+	// summaryVariable names the file that CI prints at its end. Each flaky spec is appended to it, because `go test` prints nothing of a
+	// package that passes.
 	summaryVariable = "CI_SUMMARY"
-	// timingsVariable names the file to which the duration of each spec is appended, to see where the time of a run goes.
+	// timingsVariable names the file to which the duration of each spec is appended.
 	timingsVariable = "TIMINGS_FILE"
-	// attemptsInCI is how often a spec is tried in CI before it fails. Elsewhere it is tried once, so that the author of a
-	// spec that is not steady notices.
+	// attemptsInCI is the number of attempts of a spec in CI. Elsewhere a spec has one attempt, so that its author notices flakes.
 	attemptsInCI = 2
 )
 
-// Run runs the specs of the calling package in random order. Waiting has the same patience in every suite, which a spec may
-// exceed but seldom need undercut: two minutes, and ten looks a second, since the control plane shares the processors.
+// Run runs the specs of the calling package in random order. By default, Eventually polls ten times a second for two minutes, because the
+// control plane shares the processors.
 func Run(t *testing.T, name string) {
 	t.Helper()
 	gomega.RegisterFailHandler(ginkgo.Fail)
@@ -39,7 +38,7 @@ func Run(t *testing.T, name string) {
 	suite.RandomizeAllSpecs = true
 	suite.FlakeAttempts = attempts(suite.FlakeAttempts, os.Getenv(ciVariable))
 	if deadline, ok := t.Deadline(); ok {
-		// Where go test ends it, no spec is named, and what the suite started remains.
+		// If `go test` ended the suite, it would name no spec and leave processes running.
 		suite.Timeout = min(suite.Timeout, time.Until(deadline)*9/10)
 	}
 	ginkgo.ReportAfterSuite("unsteady specs", func(report ginkgo.Report) {
@@ -54,7 +53,7 @@ func Run(t *testing.T, name string) {
 	ginkgo.RunSpecs(t, name, suite, reporter)
 }
 
-// attempts is how often a spec is tried: as often as the flag -ginkgo.flake-attempts says, which is 0 when it is not given.
+// attempts returns the flag -ginkgo.flake-attempts, or its default for CI if the flag is not set.
 func attempts(flag int, ci string) int {
 	if flag == 0 && ci == "true" {
 		return attemptsInCI
@@ -62,7 +61,7 @@ func attempts(flag int, ci string) int {
 	return flag
 }
 
-// unsteady has one line for each spec or node that failed, or passed at a second attempt.
+// unsteady returns a line for each spec or node that failed, or passed at its second attempt.
 func unsteady(report ginkgo.Report) string {
 	var lines string
 	for _, spec := range report.SpecReports {
@@ -77,7 +76,7 @@ func unsteady(report ginkgo.Report) string {
 		}
 		name := spec.FullText()
 		if name == "" {
-			// Of a node around the specs nothing else tells what it looked for.
+			// The name of a node around the specs does not describe the failed check.
 			name = fmt.Sprintf("%s: %.1000s", spec.LeafNodeType, strings.Join(strings.Fields(spec.FailureMessage()), " "))
 		}
 		lines += fmt.Sprintf("%s: %s: %s (%s, attempt %d)\n",
@@ -86,7 +85,7 @@ func unsteady(report ginkgo.Report) string {
 	return lines
 }
 
-// timings has one line for each spec that ran and each node around them: seconds, suite and name, for sort -rn.
+// timings returns a line for each spec and node that ran: seconds, suite and name, for sort -rn.
 func timings(report ginkgo.Report) string {
 	var lines string
 	for _, spec := range report.SpecReports {
@@ -97,7 +96,7 @@ func timings(report ginkgo.Report) string {
 	return lines
 }
 
-// appendTo writes nothing where no file is named.
+// appendTo writes nothing if path is empty.
 func appendTo(path, text string) error {
 	if path == "" {
 		return nil

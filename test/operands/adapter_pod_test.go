@@ -31,7 +31,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/operands/programs"
 )
 
-// adapterPackages are the programs of github.com/kserve/modelmesh-runtime-adapter v0.12.0, by the command of the container.
+// adapterPackages maps the command of a container to its program in github.com/kserve/modelmesh-runtime-adapter v0.12.0.
 var adapterPackages = map[string]string{
 	"/opt/app/mlserver-adapter":   "model-mesh-mlserver-adapter",
 	"/opt/app/ovms-adapter":       "model-mesh-ovms-adapter",
@@ -40,7 +40,7 @@ var adapterPackages = map[string]string{
 	"/opt/app/puller":             "model-serving-puller",
 }
 
-// adapterPrograms builds all of them unless an earlier run did.
+// adapterPrograms builds the programs that are not in the cache.
 var adapterPrograms = sync.OnceValues(func() (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), buildExpiry)
 	defer cancel()
@@ -55,22 +55,22 @@ var adapterPrograms = sync.OnceValues(func() (map[string]string, error) {
 	return out, nil
 })
 
-// addedAdapter is what a container finds at its mounts, where adapters and puller look by default.
+// addedAdapter replaces the mounts of a container, which adapters and puller use by default.
 var addedAdapter = []struct{ name, value, why string }{
 	{"ROOT_MODEL_DIR", "{dir}/models", "the volume models-dir at /models"},
 	{"STORAGE_CONFIG_DIR", "{dir}/storage-config", "the volume storage-config at /storage-config"},
 }
 
-// adapterPod is a place on this machine where the sidecars of a runtime run.
+// adapterPod runs the sidecars of a runtime as processes.
 type adapterPod struct {
 	t    *testing.T
 	dir  string
 	spec corev1.PodSpec
-	// ports are free ones of this machine by those of the pod.
+	// ports maps ports of the pod to free ports of this machine.
 	ports map[string]string
 }
 
-// builtInRuntime reads a runtime that is shipped.
+// builtInRuntime reads a built-in ClusterServingRuntime.
 func builtInRuntime(t *testing.T, name string) *v1alpha1.ClusterServingRuntime {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "config", "runtimes", name+".yaml"))
@@ -84,11 +84,11 @@ func builtInRuntime(t *testing.T, name string) *v1alpha1.ClusterServingRuntime {
 	return r
 }
 
-// modelPath is the one model of the storage. Claims cannot be played: puller and adapters of v0.12.0 look for them at /pvc_mounts,
-// whatever their environment says.
+// modelPath is the only model of the storage. PersistentVolumeClaims are not tested: puller and adapters of v0.12.0 ignore their
+// environment and read them at /pvc_mounts.
 const modelPath = "digits/model.onnx"
 
-// newAdapterPod renders the pod of a runtime. The ports are those that have to differ on this machine.
+// newAdapterPod renders the pod of a runtime, and maps the given ports to free ports.
 func newAdapterPod(t *testing.T, name string, annotations map[string]string, spec *v1alpha1.ServingRuntimeSpec, ports ...string) *adapterPod {
 	t.Helper()
 	d, err := resources.BuildDeployment(resources.RuntimeInputs{
@@ -141,7 +141,7 @@ func (p *adapterPod) container(name string) *corev1.Container {
 	return &p.spec.Containers[at]
 }
 
-// environment is that of a container, with references filled in and ports that are free here.
+// environment returns the environment of a container, with expanded references and mapped ports.
 func (p *adapterPod) environment(c *corev1.Container) []string {
 	p.t.Helper()
 	var out []string
@@ -165,7 +165,7 @@ func (p *adapterPod) environment(c *corev1.Container) []string {
 	return out
 }
 
-// start starts a sidecar and returns a client of it when its gRPC port answers, or what it wrote when it does not.
+// start starts a sidecar, and returns a client of its gRPC port.
 func (p *adapterPod) start(name, port string) runtimepb.ModelRuntimeClient {
 	p.t.Helper()
 	c := p.container(name)
@@ -209,7 +209,7 @@ func (p *adapterPod) dial(port string) runtimepb.ModelRuntimeClient {
 	return runtimepb.NewModelRuntimeClient(conn)
 }
 
-// ready waits until a sidecar says that its server is ready.
+// ready waits until a sidecar reports its server as ready.
 func (p *adapterPod) ready(client runtimepb.ModelRuntimeClient) *runtimepb.RuntimeStatusResponse {
 	p.t.Helper()
 	var last string

@@ -24,7 +24,7 @@ import (
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// rawCodec passes messages as bytes: the servers of this file know no messages but those that they answer.
+// rawCodec passes messages as bytes, because the servers of this file have no types for their requests.
 type rawCodec struct{}
 
 func (rawCodec) Name() string { return "proto" }
@@ -40,10 +40,10 @@ func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 
 var _ encoding.CodecV2 = rawCodec{}
 
-// torchAnswer is what TorchServe says of itself and of its models.
+// torchAnswer is the response of TorchServe for its health and its models.
 const torchAnswer = `{"status": "Healthy", "models": []}`
 
-// modelServer is a placeholder for a model server: it says yes to everything, field 1 of whose answer is a bool where there is one.
+// modelServer is a fake of model servers that accepts every request; field 1 of most responses is a bool.
 type modelServer struct {
 	mu     sync.Mutex
 	called map[string]int
@@ -98,7 +98,7 @@ func serveGRPC(t *testing.T, server *grpc.Server, port string) {
 	t.Cleanup(server.Stop)
 }
 
-// request is what the routing layer sends for a Predictor in storage behind HTTP.
+// request returns the request of the routing layer for a Predictor with storage over HTTP.
 func request(t *testing.T, format string) *runtimepb.LoadModelRequest {
 	t.Helper()
 	p := &v1alpha1.Predictor{Spec: v1alpha1.PredictorSpec{
@@ -113,8 +113,7 @@ func request(t *testing.T, format string) *runtimepb.LoadModelRequest {
 	return &runtimepb.LoadModelRequest{ModelId: model.ID(), ModelType: model.Label(), ModelPath: model.Path(), ModelKey: key}
 }
 
-// Every adapter runs with the environment of the pod that is rendered for its built-in runtime, and tells the routing layer what
-// that environment says.
+// Every adapter runs with the environment of the rendered pod of its built-in runtime, and reports its settings to the routing layer.
 func TestAdaptersOfBuiltInRuntimes(t *testing.T) {
 	for name, c := range map[string]struct {
 		adapter, management string
@@ -136,12 +135,12 @@ func TestAdaptersOfBuiltInRuntimes(t *testing.T) {
 			}
 			client := p.start(c.adapter, "8085")
 			status := p.ready(client)
-			// 1Gi of the server's container, less memBufferBytes.
+			// 1Gi of the server's container minus memBufferBytes.
 			if status.GetCapacityInBytes() != 1<<30-134217728 || status.GetModelLoadingTimeoutMs() != 90000 || status.GetMaxLoadingConcurrency() != c.loads {
 				t.Errorf("the adapter says %v", status)
 			}
 			loaded, err := client.LoadModel(t.Context(), request(t, c.format))
-			sized := loaded.GetSizeInBytes() > 0 || name == "torchserve-0.x" // which reports it later
+			sized := loaded.GetSizeInBytes() > 0 || name == "torchserve-0.x" // which reports the size later
 			if err != nil || !sized || server.calls(c.loadCall) != 1 {
 				t.Errorf("loaded: %v, %v; the server was asked %v", loaded, err, server.called)
 			}
@@ -152,7 +151,7 @@ func TestAdaptersOfBuiltInRuntimes(t *testing.T) {
 	}
 }
 
-// The server of OpenVINO is managed over REST.
+// The server of OpenVINO has a REST API.
 func TestTheAdapterOfOpenVINO(t *testing.T) {
 	r := builtInRuntime(t, "ovms-1.x")
 	p := newAdapterPod(t, "ovms-1.x", r.Annotations, &r.Spec, "8085", "8888", "8001")
@@ -166,13 +165,13 @@ func TestTheAdapterOfOpenVINO(t *testing.T) {
 		var config struct {
 			List []struct{ Config struct{ Name string } } `json:"model_config_list"`
 		}
-		_ = json.Unmarshal(text, &config) // none yet
+		_ = json.Unmarshal(text, &config) // not written yet
 		for _, m := range config.List {
 			models[m.Config.Name] = map[string]any{"model_version_status": []any{
 				map[string]any{"version": "1", "state": "AVAILABLE", "status": map[string]any{"error_code": "OK", "error_message": "OK"}},
 			}}
 		}
-		_ = json.NewEncoder(w).Encode(models) // the client may have gone
+		_ = json.NewEncoder(w).Encode(models) // the client may have disconnected
 	})}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
@@ -187,7 +186,8 @@ func TestTheAdapterOfOpenVINO(t *testing.T) {
 	report.add("ModelMesh, ovms-1.x", "ovms-adapter is ready")
 }
 
-// A custom runtime speaks the protocol of the routing layer itself, and has a puller before it, which hands on where the model is.
+// A custom runtime implements the protocol of the routing layer. Its puller downloads the model and forwards the request with the local
+// path.
 func TestThePullerOfACustomRuntime(t *testing.T) {
 	spec := &v1alpha1.ServingRuntimeSpec{
 		MultiModel: new(true), GRPCEndpoint: new("port:9103"), Containers: []corev1.Container{{Name: "server", Image: "example.com/server:7"}},
@@ -210,7 +210,7 @@ func TestThePullerOfACustomRuntime(t *testing.T) {
 	if !strings.HasPrefix(got.GetModelPath(), p.dir) || key["storage_key"] != nil || key["disk_size_bytes"] == nil || key["model_type"] == nil {
 		t.Errorf("the runtime was asked to load %v", got)
 	}
-	// [modelmesh-83]: what a model without storage fails with, which the fake of the routing layer says too.
+	// [modelmesh-83]: the error for a model without storage, which the fake of the routing layer returns too.
 	_, err := client.LoadModel(t.Context(), &runtimepb.LoadModelRequest{ModelId: "none", ModelType: "mt:own", ModelKey: `{"model_type":{"name":"own"}}`})
 	if err == nil || !strings.Contains(err.Error(), "Predictor Storage field missing") {
 		t.Errorf("without storage: %v", err)
@@ -218,7 +218,7 @@ func TestThePullerOfACustomRuntime(t *testing.T) {
 	report.add("ModelMesh, custom runtime", "puller fetches a model and hands it on")
 }
 
-// customRuntime loads everything.
+// customRuntime loads every model.
 type customRuntime struct {
 	runtimepb.UnimplementedModelRuntimeServer
 	request *runtimepb.LoadModelRequest
@@ -233,7 +233,7 @@ func (c *customRuntime) RuntimeStatus(context.Context, *runtimepb.RuntimeStatusR
 	return &runtimepb.RuntimeStatusResponse{Status: runtimepb.RuntimeStatusResponse_READY, CapacityInBytes: 1 << 30}, nil
 }
 
-// UnloadModel gets all that an earlier life of the pod left.
+// UnloadModel is called for all models of an earlier process of the pod.
 func (c *customRuntime) UnloadModel(context.Context, *runtimepb.UnloadModelRequest) (*runtimepb.UnloadModelResponse, error) {
 	return &runtimepb.UnloadModelResponse{}, nil
 }

@@ -21,7 +21,7 @@ import (
 
 const (
 	backupUser, backupDatabase = "modelregistry", "model_registry"
-	// stored is what users have in the database: keys, sequences, references, and more than one type.
+	// stored is data with keys, sequences, references and several types.
 	stored = `CREATE TABLE models (id serial PRIMARY KEY, name varchar(255) NOT NULL UNIQUE, score double precision, made timestamptz DEFAULT '2026-01-01');
 CREATE TABLE versions (id bigserial PRIMARY KEY, model int NOT NULL REFERENCES models ON DELETE CASCADE, payload bytea);
 CREATE INDEX by_model ON versions (model);
@@ -30,7 +30,7 @@ INSERT INTO models (name, score) VALUES ('credit-risk', 0.5), ('fraud ''ü', NUL
 INSERT INTO versions (model, payload) SELECT 1, decode(md5(i::text), 'hex') FROM generate_series(1, 1000) i;`
 )
 
-// backups runs the pods of the CronJob that the operator makes, as processes of this machine.
+// backups runs the pods of the CronJob for backups as processes.
 type backups struct {
 	t         *testing.T
 	dir       string
@@ -50,7 +50,7 @@ func newBackups(t *testing.T) *backups {
 	return b
 }
 
-// run runs a pod, with variables in the place of those that it has.
+// run runs a pod; more variables override its own.
 func (b *backups) run(more ...string) (string, error) {
 	b.t.Helper()
 	var words []string
@@ -62,13 +62,13 @@ func (b *backups) run(more ...string) (string, error) {
 	for _, entry := range b.container.Env {
 		switch entry.Name {
 		case "PGHOST":
-			entry.Value = "localhost" // the Service
+			entry.Value = "localhost" // in place of the Service
 		case "PGUSER":
 			entry.Value = backupUser
 		case "PGPASSWORD":
 			entry.Value = machine.Password
 		case "PGSSLROOTCERT":
-			entry.Value = filepath.Join(b.dir, "ca.crt") // the Secret
+			entry.Value = filepath.Join(b.dir, "ca.crt") // in place of the Secret
 		}
 		command.Env = append(command.Env, entry.Name+"="+entry.Value)
 	}
@@ -99,7 +99,7 @@ func (b *backups) files() []string {
 	return names
 }
 
-// age renames the newest backup as if it had been made in a year.
+// age renames the newest backup to one of the given year.
 func (b *backups) age(year string) string {
 	b.t.Helper()
 	names := b.files()
@@ -124,8 +124,8 @@ func sql(t *testing.T, as, name, text string) string {
 const counted = `SELECT (SELECT count(*) FROM models), (SELECT count(*) FROM versions), (SELECT md5(string_agg(payload::text, ',' ORDER BY id)) FROM versions),
 (SELECT max FROM newest), (SELECT tableowner FROM pg_tables WHERE tablename = 'models'), nextval('versions_id_seq');`
 
-// TestBackupAndRestore runs the script of the CronJob of backups against a real PostgreSQL, over verified TLS, and restores what it
-// made: over a database that was changed since, and in an empty one.
+// TestBackupAndRestore runs the script of the CronJob for backups against a real PostgreSQL over verified TLS. It restores the backup into
+// a changed database and into an empty one.
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	sql(t, "mlflow", "postgres", "CREATE ROLE "+backupUser+" LOGIN PASSWORD '"+machine.Password+"'")

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// check is the argument with which the program changes nothing.
+// check is the argument for a run without changes.
 const check = "check"
 
-// TestCheckChangesNothing: the check says how a database is, and the database is afterwards what it was before.
+// TestCheckChangesNothing: the check reports the revision of a database and leaves the database unchanged.
 func TestCheckChangesNothing(t *testing.T) {
 	t.Parallel()
 	p := newPod(t)
@@ -41,7 +41,7 @@ func TestCheckChangesNothing(t *testing.T) {
 	}
 }
 
-// TestCheckFailures: what would have stopped a migration stops the check, before the server is stopped.
+// TestCheckFailures: the check reports the errors that would fail a migration, before the server is stopped.
 func TestCheckFailures(t *testing.T) {
 	t.Parallel()
 	newer := stores(t, newPod(t), "checkednewer")[0].uri

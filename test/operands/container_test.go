@@ -21,17 +21,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
 )
 
-// What a machine without a cluster has to change in what the operator rendered stands in three tables.
+// Three tables change the rendered objects for a machine without a cluster.
 
-// leftOut are arguments and variables that the public MLflow does not know. TestLeftOut shows that it does not.
+// leftOut are arguments and variables that the public MLflow does not support, as TestLeftOut proves.
 var leftOut = []struct{ rendered, why string }{
 	{"--app-name=kubernetes-auth", "the application that asks Kubernetes who may do what comes with the image"},
 	{"--workspace-store-uri=kubernetes://", "the provider that takes namespaces for workspaces comes with the image"},
 	{"MLFLOW_WORKSPACE_STORE_URI=kubernetes://", "the same; workspaces are then those of the database"},
 }
 
-// moved are the places that a pod has of its own, by the words before which they are recognized, and their replacements
-// on this machine. {dir} is the folder of the pod, {port} the port of its server.
+// moved maps the paths, ports and addresses of a pod to those of this machine. {dir} is the folder of the pod, {port} the port of its
+// server.
 var moved = []struct{ rendered, here, why string }{
 	{"/etc/tls/private", "{dir}/tls", "the Secret with the serving certificate"},
 	{"/etc/pki/tls/certs", "{dir}/pki", "the authorities of the image, of the platform and of the user"},
@@ -45,7 +45,7 @@ var moved = []struct{ rendered, here, why string }{
 	{"https://mlflow.opendatahub.svc:8443", "https://localhost:{port}", "the Service"},
 }
 
-// added is what an image and a kubelet add to the environment of a container. {bin} is the folder of MLflow's commands.
+// added are the variables that an image and a kubelet set. {bin} is the folder of MLflow's commands.
 var added = []struct{ name, value, why string }{
 	{"PATH", "{bin}:/usr/local/bin:/usr/bin:/bin", "the commands of the image, then those of the system"},
 	{"HOME", "{dir}", "a home"},
@@ -53,20 +53,20 @@ var added = []struct{ name, value, why string }{
 	{"KUBECONFIG", "{dir}/kubeconfig", "the token of the service account, which clients of the tracking server send"},
 }
 
-// pod is a place on this machine in which containers of one pod, or of pods with the same volumes, run.
+// pod runs the containers of one pod, or of pods with the same volumes, as processes.
 type pod struct {
 	t    *testing.T
 	dir  string
 	port string
-	// secrets are the values of secretKeyRef, by name and key as name/key.
+	// secrets maps name/key of a secretKeyRef to its value.
 	secrets map[string]string
-	// extra is added to the environment: what an image may have and this one lacks.
+	// extra is added to the environment, for variables of other images.
 	extra []string
-	// image stands for the image of MLflow.
+	// image replaces the image of MLflow.
 	image *image
 }
 
-// newPod has an image with the oldest MLflow.
+// newPod returns a pod with the oldest supported MLflow.
 func newPod(t *testing.T) *pod {
 	p := &pod{t: t, image: interpreters[oldest], dir: t.TempDir(), secrets: map[string]string{}}
 	for _, dir := range []string{"tls", "pki/custom", "pki/combined", "mlflow", "prometheus", "config", "tmp"} {
@@ -98,7 +98,7 @@ func (p *pod) write(name, text string) {
 	p.must(os.WriteFile(p.path(name), []byte(text), 0o600))
 }
 
-// read returns a file of the pod, "" if there is none.
+// read returns the content of a file of the pod, or "".
 func (p *pod) read(name string) string {
 	p.t.Helper()
 	content, err := os.ReadFile(p.path(name))
@@ -108,7 +108,7 @@ func (p *pod) read(name string) string {
 	return string(content)
 }
 
-// here translates places of the pod to those of this machine.
+// here replaces the paths, ports and addresses of the pod by those of this machine.
 func (p *pod) here(text string) string {
 	var pairs []string
 	for _, place := range moved {
@@ -121,10 +121,10 @@ func (p *pod) fill(text string) string {
 	return strings.NewReplacer("{dir}", p.dir, "{port}", p.port, "{bin}", p.image.Bin).Replace(text)
 }
 
-// address is where the server of this pod listens.
+// address returns the URL of the pod's server.
 func (p *pod) address() string { return "https://localhost:" + p.port }
 
-// command is what a kubelet would start for a container.
+// command returns the command that a kubelet would start for a container.
 func (p *pod) command(ctx context.Context, c *corev1.Container) *exec.Cmd {
 	p.t.Helper()
 	env := p.environment(c)
@@ -146,14 +146,14 @@ func (p *pod) command(ctx context.Context, c *corev1.Container) *exec.Cmd {
 	for _, entry := range env {
 		command.Env = append(command.Env, entry.Name+"="+p.here(entry.Value))
 	}
-	// The server has children, which must not outlive it.
+	// Kill the children of the server too.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	command.WaitDelay = 5 * time.Second
 	return command
 }
 
-// environment has references filled in, in the order in which the entries stand.
+// environment returns the variables of a container in order, with expanded references.
 func (p *pod) environment(c *corev1.Container) []corev1.EnvVar {
 	p.t.Helper()
 	var env []corev1.EnvVar
@@ -187,15 +187,15 @@ func isLeftOut(word string) bool {
 	return false
 }
 
-// ended is how a container ended.
+// ended is the result of a container.
 type ended struct {
 	code                        int
 	stdout, stderr, termination string
-	// found is what the migration program found.
+	// found is the report of the migration program.
 	found resources.ImageReport
 }
 
-// run runs a container to its end.
+// run runs a container until it exits.
 func (p *pod) run(ctx context.Context, c *corev1.Container) ended {
 	p.t.Helper()
 	var stdout, stderr bytes.Buffer

@@ -1,7 +1,7 @@
-// Package operands starts what the operator's pods would start, with the public release of MLflow and with PostgreSQL: the
-// migration program, the server, garbage collection, trace archival. It does the same with a Model Registry, PostgreSQL and
-// MariaDB. Commands and environments are those of the rendered objects. What a kubelet does to them, and what a machine
-// without a cluster has to change, is in tables. What pods show better is left to package e2e.
+// Package operands starts the programs of the operator's pods with the public release of MLflow and with PostgreSQL: the migration program,
+// the server, garbage collection, trace archival. It also starts a Model Registry with PostgreSQL and with MariaDB. Commands and
+// environments are those of the rendered objects; tables replace the effects of a kubelet and the parts that need a cluster. Package e2e
+// tests with pods.
 //
-// The tests need the build tag operands, because they install MLflow into the user's cache directory: run `make test-operands`.
+// The build tag operands is required, because the tests install MLflow into the user's cache directory: run `make test-operands`.
 package operands

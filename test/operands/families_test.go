@@ -17,13 +17,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 )
 
-// health asks for a URL and prints the status. The certificate is that of localhost, which may resolve to an address of the other family.
+// health requests a URL and prints the status. The certificate is for localhost, which may resolve to the other address family.
 const health = `import ssl, sys, urllib.request
 context = ssl.create_default_context(cafile=sys.argv[2])
 context.check_hostname = False
 print(urllib.request.urlopen(sys.argv[1], context=context, timeout=10).status)`
 
-// TestOneFamily starts MLflow in a network that has addresses of one family only, where the kubelet has no other to probe. [BR-F6]
+// TestOneFamily starts MLflow in a network with only one address family, where the kubelet has no other address to probe. [BR-F6]
 func TestOneFamily(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -36,7 +36,7 @@ func TestOneFamily(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newPod(t)
-			p.port = "8443" // of a network that nothing else uses
+			p.port = "8443" // free, because the process has its own network
 			spec := mlflowv1.MLflowSpec{BackendStoreURI: "sqlite:////mlflow/mlflow.db", ServeArtifacts: true, Storage: &corev1.PersistentVolumeClaimSpec{}}
 			if end := p.migrate(spec, oldest); end.code != 0 {
 				t.Fatalf("the migration: %+v", end)
@@ -65,7 +65,7 @@ func TestOneFamily(t *testing.T) {
 	}
 }
 
-// isolate gives a command a network of its own, with the loopback interface and without one of its addresses.
+// isolate runs a command in its own network namespace, with the loopback interface and without one of its addresses.
 func isolate(command *exec.Cmd, removed string) {
 	script := `export PATH="$PATH:/usr/sbin:/sbin"; ip link set lo up && ip address delete ` + removed + ` dev lo && exec "$@"`
 	command.Args = append([]string{"sh", "-c", script, "sh", command.Path}, command.Args[1:]...)

@@ -21,7 +21,7 @@ const installExpiry = 20 * time.Minute
 // buildExpiry bounds the first build of a program on a busy machine.
 const buildExpiry = 20 * time.Minute
 
-// The machine that all tests share.
+// Shared by all tests.
 var (
 	interpreters map[string]*image
 	database     *machine.Postgres
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// withMachine installs and starts what the tests need, and ends it after them.
+// withMachine installs and starts the programs that the tests need, and stops them after the tests.
 func withMachine(run func() int) (code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), installExpiry)
 	defer cancel()
@@ -50,7 +50,7 @@ func withMachine(run func() int) (code int, err error) {
 		return 1, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	// PostgreSQL runs as another user below it.
+	// PostgreSQL accesses its folder below as another user.
 	if err = os.Chmod(dir, 0o755); err != nil {
 		return 1, err
 	}
@@ -65,13 +65,13 @@ func withMachine(run func() int) (code int, err error) {
 	return run(), nil
 }
 
-// endings are what is to be ended after all tests, the newest first.
+// endings are called after all tests, in reverse order.
 var endings struct {
 	sync.Mutex
 	of []func()
 }
 
-// atTheEnd has something ended after all tests that one of them has started for the others too.
+// atTheEnd registers a function that stops a program that tests share.
 func atTheEnd(end func()) {
 	endings.Lock()
 	defer endings.Unlock()
@@ -86,7 +86,7 @@ func endAll() {
 	}
 }
 
-// answers collects what was started and what it answered.
+// answers collects the started programs and their results for the report.
 type answers struct {
 	lock  sync.Mutex
 	lines []string
@@ -106,5 +106,5 @@ func (a *answers) print() {
 	for _, line := range a.lines {
 		fmt.Fprintln(table, line)
 	}
-	_ = table.Flush() // to the standard output
+	_ = table.Flush() // written to the standard output
 }

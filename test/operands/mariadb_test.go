@@ -20,10 +20,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
 )
 
-// mariaPassword has what the address of a MySQL database uses itself.
+// mariaPassword contains the separators of a MySQL DSN.
 const mariaPassword = "hunter2 :%/@(x)?"
 
-// maria is a server of MariaDB on loopback. User `registry` needs TLS, user `plain` does not.
+// maria is a MariaDB server on loopback. User `registry` requires TLS, user `plain` does not.
 type maria struct {
 	dir    string
 	port   int
@@ -31,7 +31,7 @@ type maria struct {
 	server *exec.Cmd
 }
 
-// mariaDB starts the server, once for all tests, which ends with them.
+// mariaDB starts the server, which all tests share.
 var mariaDB = sync.OnceValues(func() (*maria, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), installExpiry)
 	defer cancel()
@@ -60,7 +60,7 @@ func startMaria(ctx context.Context) (*maria, error) {
 	if err := m.initialize(ctx); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	// Another program may take the port between the choice and the start.
+	// Another program may take the port before the server starts.
 	var failed error
 	for range 5 {
 		if err := m.start(server); err == nil {
@@ -74,7 +74,7 @@ func startMaria(ctx context.Context) (*maria, error) {
 
 func (m *maria) path(name string) string { return filepath.Join(m.dir, name) }
 
-// initialize makes the folder of the server, which does not run as root.
+// initialize creates the data directory of the server, which does not run as root.
 func (m *maria) initialize(ctx context.Context) error {
 	uid, gid := os.Getuid(), os.Getgid()
 	if uid == 0 {
@@ -89,7 +89,7 @@ func (m *maria) initialize(ctx context.Context) error {
 	if err := errors.Join(certErr, keyErr); err != nil {
 		return err
 	}
-	// One statement on a line, as --init-file wants them.
+	// --init-file requires one statement per line.
 	accounts := strings.Join([]string{
 		"CREATE DATABASE secured;",
 		"CREATE DATABASE opened;",
@@ -119,7 +119,7 @@ func (m *maria) initialize(ctx context.Context) error {
 	return nil
 }
 
-// start returns when the server says that it takes connections.
+// start starts the server, and waits until it accepts connections.
 func (m *maria) start(program string) error {
 	port, err := machine.FreePort()
 	if err != nil {
@@ -147,9 +147,9 @@ func (m *maria) start(program string) error {
 	return fmt.Errorf("MariaDB ended: %w\n%s", m.server.Wait(), strings.Join(said, "\n"))
 }
 
-// stop waits for no client.
+// stop does not wait for clients.
 func (m *maria) stop() {
-	_ = m.server.Process.Signal(syscall.SIGTERM) // it may have ended by itself
+	_ = m.server.Process.Signal(syscall.SIGTERM) // it may have exited
 	ended := make(chan struct{})
 	go func() { _ = m.server.Wait(); close(ended) }()
 	select {

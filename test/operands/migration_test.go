@@ -22,17 +22,17 @@ import (
 )
 
 const (
-	// runExpiry bounds a run of a container. MLflow itself gives a database that does not answer about 100 s.
+	// runExpiry bounds a run of a container. MLflow retries an unreachable database for about 100 s.
 	runExpiry = 6 * time.Minute
 	// revision3101 is the schema of MLflow 3.10.1, nine revisions before that of 3.14.0.
 	revision3101 = "1b5f0d9ad7c1"
-	// revision3140 is the schema of MLflow 3.14.0, and revisionBefore the one before it.
+	// revision3140 is the schema of MLflow 3.14.0, revisionBefore the previous one.
 	revision3140   = "b7e4c1a90f23"
 	revision3180   = "f4a9b2c7d1e6"
 	revisionBefore = "89d3d66ed43f"
 )
 
-// migrationContainer is the container of the migration Job.
+// migrationContainer returns the container of the migration Job.
 func migrationContainer(t *testing.T, spec mlflowv1.MLflowSpec, version string) corev1.Container {
 	t.Helper()
 	root, err := cluster.RepositoryRoot()
@@ -53,7 +53,7 @@ func migrationContainer(t *testing.T, spec mlflowv1.MLflowSpec, version string) 
 	return c
 }
 
-// fromSecret is an MLflow whose stores are in Secrets.
+// fromSecret returns an MLflow with the URIs of its stores in Secrets.
 func fromSecret(p *pod, backend, registry string) mlflowv1.MLflowSpec {
 	ref := func(name string) *corev1.SecretKeySelector {
 		return &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "stores"}, Key: name}
@@ -67,7 +67,7 @@ func fromSecret(p *pod, backend, registry string) mlflowv1.MLflowSpec {
 	return spec
 }
 
-// migrate runs the container, with further arguments of the program, and holds what every run has to keep: no part of a URI is seen.
+// migrate runs the container with additional arguments, and checks that its output contains no part of a URI.
 func (p *pod) migrate(spec mlflowv1.MLflowSpec, version string, args ...string) ended {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), runExpiry)
@@ -90,7 +90,7 @@ func (p *pod) migrate(spec mlflowv1.MLflowSpec, version string, args ...string) 
 	return end
 }
 
-// python runs a script of this test with the Python of the image.
+// python runs a script of testdata with the Python of the image.
 func (p *pod) python(script string, args ...string) string {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), runExpiry)
@@ -104,10 +104,10 @@ func (p *pod) python(script string, args ...string) string {
 	return strings.TrimSpace(end.stdout)
 }
 
-// store is a database of one dialect.
+// store is a database of a dialect.
 type store struct{ dialect, uri string }
 
-// stores makes a new database of every dialect that this machine has.
+// stores creates a database of each available dialect.
 func stores(t *testing.T, p *pod, name string) []store {
 	t.Helper()
 	if err := database.Create(t.Context(), name); err != nil {
@@ -119,7 +119,7 @@ func stores(t *testing.T, p *pod, name string) []store {
 	}
 }
 
-// brief is an end in one line, for the report.
+// brief formats the result as one line for the report.
 func (e ended) brief() string {
 	if e.code == 0 {
 		return "0: " + strings.ReplaceAll(strings.TrimSpace(e.stdout), "\n", "; ")
@@ -127,14 +127,13 @@ func (e ended) brief() string {
 	return fmt.Sprintf("%d: %s", e.code, e.termination)
 }
 
-// TestMigrationFailures runs the program into everything that an exit code stands for. Both dialects take part where
-// they may differ.
+// TestMigrationFailures tests each exit code of the program, with both dialects where they may differ.
 func TestMigrationFailures(t *testing.T) {
 	t.Parallel()
 	sqlite := func(p *pod, name string) string { return "sqlite:///" + p.path(name+".db") }
 	for _, c := range []struct {
 		name string
-		// uris are those of backend and registry.
+		// uris returns the URIs of backend and registry.
 		uris    func(p *pod) (backend, registry string)
 		version string
 		code    int
@@ -165,14 +164,14 @@ func TestMigrationFailures(t *testing.T) {
 	}
 }
 
-// unreachable is the URI of a server at a port on which nothing listens.
+// unreachable returns the URI of a server at a closed port.
 func unreachable(p *pod) string {
 	port, err := machine.FreePort()
 	p.must(err)
 	return fmt.Sprintf("postgresql://user:hunter2@localhost:%d/a", port)
 }
 
-// TestMigrationWithoutStores: nothing to do is no failure, whatever the version.
+// TestMigrationWithoutStores: a migration without a store succeeds at any version.
 func TestMigrationWithoutStores(t *testing.T) {
 	t.Parallel()
 	p := newPod(t)
@@ -183,8 +182,8 @@ func TestMigrationWithoutStores(t *testing.T) {
 	report.add("migration, no store", got.brief())
 }
 
-// TestMigration takes a database of each dialect from nothing to the present, from the schema of MLflow 3.10.1 to the
-// present, and from the present to the present; and then to the newest MLflow, after which the oldest refuses it.
+// TestMigration migrates an empty database, the schema of MLflow 3.10.1 and the current schema to the current schema, in each dialect. It
+// then migrates to the newest MLflow, which the oldest refuses afterwards.
 func TestMigration(t *testing.T) {
 	t.Parallel()
 	p := newPod(t)
@@ -247,7 +246,7 @@ func unknownRevision(revision string) string {
 	return "the backend store is at revision " + revision + ", which MLflow " + oldest + " of this image does not know: its newest is " + revision3140
 }
 
-// TestMigrationOfUnknownRevision: a database whose revision the image does not know is not touched.
+// TestMigrationOfUnknownRevision: a database at a revision that the image does not know is unchanged.
 func TestMigrationOfUnknownRevision(t *testing.T) {
 	t.Parallel()
 	for _, s := range stores(t, newPod(t), "newer") {
@@ -267,13 +266,13 @@ func TestMigrationOfUnknownRevision(t *testing.T) {
 	}
 }
 
-// dump is all that a database holds.
+// dump returns the content of a database.
 func (p *pod) dump(s store) string {
 	p.t.Helper()
 	return p.python("dump.py", s.uri)
 }
 
-// TestMigrationByANewImage: what a fresh database gets of the newest release, and that an older one than supported touches nothing.
+// TestMigrationByANewImage: the newest release migrates an empty database, and an unsupported old release does not change it.
 func TestMigrationByANewImage(t *testing.T) {
 	t.Parallel()
 	for _, s := range stores(t, newPod(t), "newest") {
@@ -299,7 +298,7 @@ func TestMigrationByANewImage(t *testing.T) {
 	}
 }
 
-// TestMigrationThatDoesNotArrive: the database takes the upgrade and stands elsewhere afterwards.
+// TestMigrationThatDoesNotArrive: the upgrade succeeds, but the database is at another revision.
 func TestMigrationThatDoesNotArrive(t *testing.T) {
 	t.Parallel()
 	p := newPod(t)
@@ -313,7 +312,7 @@ func TestMigrationThatDoesNotArrive(t *testing.T) {
 	report.add("migration, SQLite, database that stays behind", got.brief())
 }
 
-// TestMigrationGap: an image that ships the repair gets it called, for the backend only, and a registry of its own is migrated.
+// TestMigrationGap: the repair of an image runs for the backend only, and a separate registry is migrated.
 func TestMigrationGap(t *testing.T) {
 	t.Parallel()
 	p := newPod(t)

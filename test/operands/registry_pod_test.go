@@ -27,20 +27,20 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/operands/programs"
 )
 
-// movedRegistry are the places and ports that a pod of a registry has of its own, and their replacements on this machine.
+// movedRegistry maps the paths and ports of a registry's pod to those of this machine.
 var movedRegistry = []struct{ rendered, here, why string }{
 	{"--hostname=0.0.0.0", "--hostname=127.0.0.1", "all interfaces: here the local one only"},
 	{"--port=8080", "--port={rest}", "the port of the server: here one that is free"},
 	{"=/etc/", "={dir}/etc/", "volumes"},
 }
 
-// registryPod is a place on this machine where the server of a registry runs.
+// registryPod runs the server of a registry as a process.
 type registryPod struct {
 	t    *testing.T
 	dir  string
 	rest int
 	spec corev1.PodSpec
-	// content has the data of Secrets and ConfigMaps that volumes and variables name.
+	// content has the data of the Secrets and ConfigMaps that volumes and variables refer to.
 	content map[string]map[string]string
 }
 
@@ -65,7 +65,7 @@ func (p *registryPod) must(err error) {
 	}
 }
 
-// mount writes what a volume holds, with the mode that it has.
+// mount writes the files of a volume with its mode.
 func (p *registryPod) mount(mount corev1.VolumeMount) {
 	p.t.Helper()
 	at := slices.IndexFunc(p.spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
@@ -90,7 +90,7 @@ func (p *registryPod) mount(mount corev1.VolumeMount) {
 	}
 }
 
-// here translates the arguments of a container to those of a process of this machine.
+// here replaces the paths and ports in the arguments of a container by those of this machine.
 func (p *registryPod) here(text string) string {
 	var pairs []string
 	for _, place := range movedRegistry {
@@ -103,13 +103,13 @@ func (p *registryPod) fill(text string) string {
 	return strings.NewReplacer("{dir}", p.dir, "{rest}", strconv.Itoa(p.rest)).Replace(text)
 }
 
-// running is a process of a container.
+// running is the process of a container.
 type running struct {
 	log  string
 	stop func()
 }
 
-// start starts a container as a kubelet would, with these variables left out.
+// start starts a container like a kubelet, without the given variables.
 func (p *registryPod) start(container *corev1.Container, leftOut ...string) *running {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), buildExpiry)
@@ -136,7 +136,7 @@ func (p *registryPod) start(container *corev1.Container, leftOut ...string) *run
 	}
 	p.must(command.Start())
 	r.stop = sync.OnceFunc(func() {
-		_ = command.Process.Signal(syscall.SIGTERM) // it may have ended by itself
+		_ = command.Process.Signal(syscall.SIGTERM) // it may have exited
 		ended := make(chan struct{})
 		go func() { _ = command.Wait(); close(ended) }()
 		select {
@@ -150,7 +150,7 @@ func (p *registryPod) start(container *corev1.Container, leftOut ...string) *run
 	return r
 }
 
-// environment has references filled in.
+// environment returns the variables of a container with expanded references.
 func (p *registryPod) environment(container *corev1.Container, leftOut []string) []corev1.EnvVar {
 	p.t.Helper()
 	var env []corev1.EnvVar
@@ -179,7 +179,7 @@ func (r *running) read() string {
 	return string(text)
 }
 
-// ready waits until all probes of a container pass, as a kubelet asks them.
+// ready waits until all probes of a container succeed.
 func (p *registryPod) ready(container *corev1.Container, process *running) {
 	p.t.Helper()
 	for name, probe := range map[string]*corev1.Probe{
@@ -197,7 +197,7 @@ func (p *registryPod) ready(container *corev1.Container, process *running) {
 	}
 }
 
-// probed is the address that a probe asks.
+// probed returns the URL of a probe.
 func (p *registryPod) probed(container *corev1.Container, get *corev1.HTTPGetAction) string {
 	named := slices.ContainsFunc(container.Ports, func(c corev1.ContainerPort) bool { return c.Name == get.Port.StrVal })
 	if get.Port != intstr.FromString("http-api") || !named {
@@ -206,7 +206,7 @@ func (p *registryPod) probed(container *corev1.Container, get *corev1.HTTPGetAct
 	return fmt.Sprintf("http://localhost:%d%s", p.rest, get.Path)
 }
 
-// ask sends a request, with JSON if there is any.
+// ask sends a request, with a JSON body if any.
 func (p *registryPod) ask(method, url, body string) (status int, answer string, err error) {
 	ctx, cancel := context.WithTimeout(p.t.Context(), 30*time.Second)
 	defer cancel()

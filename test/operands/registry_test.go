@@ -26,18 +26,18 @@ import (
 const (
 	registryName = "team-a"
 	models       = "/api/model_registry/v1alpha3/registered_models"
-	// verifies is the variable by which the server verifies the name of the database, see TestVerifyFull.
+	// verifies is the variable that makes the server verify the host name of the database, see TestVerifyFull.
 	verifies = "MR_EMBEDMD_DATABASE_SSL_VERIFY_SERVER_CERT"
 )
 
-// theRegistry is a registry with what is rendered for it, and what its pods read.
+// theRegistry has the rendered objects of a registry, and the data of its Secrets and ConfigMaps.
 type theRegistry struct {
 	t       *testing.T
 	objects []*unstructured.Unstructured
 	content map[string]map[string]string
 }
 
-// renderRegistry renders a registry as `manager render` does for a plain cluster.
+// renderRegistry renders a registry like `manager render` for a plain cluster.
 func renderRegistry(t *testing.T, namespace string, spec v1beta1.ModelRegistrySpec) *theRegistry {
 	t.Helper()
 	m := &v1beta1.ModelRegistry{Spec: spec}
@@ -68,7 +68,7 @@ func renderRegistry(t *testing.T, namespace string, spec v1beta1.ModelRegistrySp
 	return r
 }
 
-// pod is the pod of the server.
+// pod returns the pod of the server.
 func (r *theRegistry) pod() corev1.PodSpec {
 	r.t.Helper()
 	var d appsv1.Deployment
@@ -83,7 +83,7 @@ func (r *theRegistry) run(leftOut ...string) (*registryPod, *running) {
 	return p, p.start(&p.spec.Containers[0], leftOut...)
 }
 
-// onPostgres is a registry whose database is on the test's PostgreSQL, which takes passwords over TLS only.
+// onPostgres returns a registry with a database in the test's PostgreSQL, which accepts passwords only over TLS.
 func onPostgres(name string) (v1beta1.ModelRegistrySpec, map[string]map[string]string) {
 	spec := v1beta1.ModelRegistrySpec{Postgres: &v1beta1.PostgresConfig{
 		Host: "localhost", Port: new(int32(database.Port)), Username: "mlflow", Database: name, SSLMode: "verify-full",
@@ -91,14 +91,14 @@ func onPostgres(name string) (v1beta1.ModelRegistrySpec, map[string]map[string]s
 		SSLRootCertificateConfigMap: &v1beta1.ConfigMapKeyValue{Name: "roots", Key: "ca.crt"},
 	}}
 	return spec, map[string]map[string]string{
-		// [S3] The kubelet puts the password into a URL, so a Secret holds it as URLs want it.
+		// [S3] The kubelet expands the password in a URL, so the Secret contains it URL-encoded.
 		"Secret/login": {"password": escapes.Replace(machine.Password)}, "ConfigMap/roots": {"ca.crt": string(authority.CA)},
 	}
 }
 
 var escapes = strings.NewReplacer("%", "%25", " ", "%20", "/", "%2F", "@", "%40")
 
-// onMaria is a registry whose database is on MariaDB.
+// onMaria returns a registry with a database in MariaDB.
 func onMaria(m *maria, user, name string) (v1beta1.ModelRegistrySpec, map[string]map[string]string) {
 	spec := v1beta1.ModelRegistrySpec{MySQL: &v1beta1.MySQLConfig{
 		Host: "localhost", Port: new(int32(m.port)), Username: user, Database: name, PasswordSecret: &v1beta1.SecretKeyValue{Name: "login", Key: "password"},
@@ -106,7 +106,7 @@ func onMaria(m *maria, user, name string) (v1beta1.ModelRegistrySpec, map[string
 	return spec, map[string]map[string]string{"Secret/login": {"password": mariaPassword}, "ConfigMap/roots": {"ca.crt": string(authority.CA)}}
 }
 
-// TestRegistry starts the server of a registry, with and without TLS to its database, and uses it.
+// TestRegistry starts the server of a registry, with and without TLS to its database, and uses its API.
 func TestRegistry(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]func(*testing.T) (v1beta1.ModelRegistrySpec, map[string]map[string]string){
@@ -151,7 +151,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// used stores a model and reads it again.
+// used stores a model and reads it.
 func used(t *testing.T, name string, p *registryPod, server *running) {
 	t.Helper()
 	expect := func(want int, method, path, body string) []byte {
@@ -174,8 +174,8 @@ func used(t *testing.T, name string, p *registryPod, server *running) {
 	}
 }
 
-// TestVerifyFull: the server replaces sslmode=verify-full by one that does not look at the name of the database as soon as it
-// is given a file for TLS. The variable makes it look. The certificate of the database is good for localhost only.
+// TestVerifyFull: with a file for TLS, the server replaces sslmode=verify-full by a mode that does not verify the host name. The variable
+// enables the verification. The certificate of the database is for localhost only.
 func TestVerifyFull(t *testing.T) {
 	t.Parallel()
 	must(t, database.Create(t.Context(), "verified"))
@@ -194,8 +194,8 @@ func TestVerifyFull(t *testing.T) {
 	report.add("registry, PostgreSQL of another name, verify-full", "refused; without the variable of the operator it is taken")
 }
 
-// TestCAFolder: the server reads what it is given as --embedmd-database-ssl-ca as one file, and the argument names a folder, as
-// it always did. When this fails, the server has learned to read folders.
+// TestCAFolder: the server reads --embedmd-database-ssl-ca as one file, but the argument has always been a folder. The test
+// fails once the server can read folders.
 func TestCAFolder(t *testing.T) {
 	t.Parallel()
 	spec, content := onMaria(&maria{port: 1}, "registry", "secured")
@@ -207,8 +207,8 @@ func TestCAFolder(t *testing.T) {
 	report.add("registry, MariaDB, a folder of authorities", "v0.2.22 does not read it")
 }
 
-// TestPasswordInURL: [S3] the server cannot read an address with such a password, and reports that in the words that the operator
-// looks for. It quotes the address, so the operator may not.
+// TestPasswordInURL: [S3] the server cannot parse a URL with such a password, and reports it with the message that the operator searches
+// for. The message contains the URL, so the operator must not copy it.
 func TestPasswordInURL(t *testing.T) {
 	t.Parallel()
 	spec, content := onPostgres("registry")

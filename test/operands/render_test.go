@@ -19,7 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
 )
 
-// rendered are the objects of an MLflow, as `manager render` prints them for a plain cluster with metrics, and with TLS 1.3 alone.
+// rendered has the objects of an MLflow from `manager render` for a plain cluster, with metrics and only TLS 1.3.
 type rendered struct {
 	t       *testing.T
 	objects []*unstructured.Unstructured
@@ -49,7 +49,7 @@ func render(t *testing.T, spec mlflowv1.MLflowSpec, changes ...func(*resources.I
 	return rendered{t, objects}
 }
 
-// read finds an object and reads it as a Go type, unknown fields refused.
+// read decodes an object into a Go type, and refuses unknown fields.
 func (r rendered) read(kind, name string, into any) {
 	r.t.Helper()
 	for _, o := range r.objects {

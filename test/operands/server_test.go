@@ -31,12 +31,12 @@ import (
 )
 
 const (
-	// startExpiry bounds the time until a server answers, on a busy machine.
+	// startExpiry bounds the start of a server on a busy machine.
 	startExpiry = 4 * time.Minute
 	poll        = 200 * time.Millisecond
 )
 
-// whole is an MLflow with everything that runs: server, garbage collection, trace archival, and authorities of its own.
+// whole returns an MLflow with all features: server, garbage collection, trace archival and custom authorities.
 func whole(spec mlflowv1.MLflowSpec, olderThan string) mlflowv1.MLflowSpec {
 	spec.Storage = &corev1.PersistentVolumeClaimSpec{}
 	spec.ServeArtifacts = true
@@ -48,8 +48,8 @@ func whole(spec mlflowv1.MLflowSpec, olderThan string) mlflowv1.MLflowSpec {
 	return spec
 }
 
-// TestServer starts everything of an MLflow in the order in which a cluster would: authorities, migration, server, jobs. With
-// SQLite the suite e2e does so on a node.
+// TestServer starts all programs of an MLflow in the order of a cluster: authorities, migration, server, jobs. The suite e2e does so with
+// SQLite on a node.
 func TestServer(t *testing.T) {
 	t.Parallel()
 	for _, release := range supported() {
@@ -68,7 +68,7 @@ func testServer(p *pod) {
 	p.port = strconv.Itoa(port)
 	name := "whole" + strings.ReplaceAll(p.image.release, ".", "")
 	p.must(database.Create(p.t.Context(), name))
-	// No option of the URI says anything about TLS: the environment asks for verification with the bundle.
+	// The URI has no TLS options: the environment sets verification with the bundle.
 	s := &served{pod: p, spec: fromSecret(p, database.URI(name), "")}
 	s.bundle()
 	s.migrated()
@@ -109,7 +109,7 @@ func (s *served) bundle() {
 	s.client = http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities}}}
 }
 
-// migrated runs the migration as whole would, over verified TLS to PostgreSQL.
+// migrated runs the migration over verified TLS to PostgreSQL.
 func (s *served) migrated() {
 	s.t.Helper()
 	end := s.migrate(whole(s.spec, ""), oldest)
@@ -119,7 +119,7 @@ func (s *served) migrated() {
 	s.said("migration over verified TLS", end.brief())
 }
 
-// started starts the server and waits for both probes.
+// started starts the server, and waits until both probes succeed.
 func (s *served) started() {
 	s.t.Helper()
 	all := render(s.t, whole(s.spec, ""))
@@ -156,7 +156,7 @@ func (s *served) started() {
 	}
 }
 
-// ask sends a request below the server's address: text as it is, anything else as JSON.
+// ask sends a request to the server: a string as it is, other bodies as JSON.
 func (s *served) ask(method, path string, body any) (status int, answer string, err error) {
 	content, isText := body.(string)
 	if !isText && body != nil {
@@ -182,7 +182,7 @@ func (s *served) ask(method, path string, body any) (status int, answer string, 
 	return response.StatusCode, string(text), err
 }
 
-// expect asks, and fails unless the status is the given one.
+// expect sends a request, and fails unless the response has the status.
 func (s *served) expect(want int, method, path string, body any) string {
 	s.t.Helper()
 	status, answer, err := s.ask(method, path, body)
@@ -193,7 +193,7 @@ func (s *served) expect(want int, method, path string, body any) string {
 	return answer
 }
 
-// answers asks what others rely on: metrics, the version, and which browsers may come.
+// answers tests the endpoints that others use: metrics, version and CORS.
 func (s *served) answers() {
 	s.t.Helper()
 	var monitor unstructured.Unstructured
@@ -205,7 +205,7 @@ func (s *served) answers() {
 	endpoints, _, err := unstructured.NestedSlice(monitor.Object, "spec", "endpoints")
 	s.must(err)
 	path := endpoints[0].(map[string]any)["path"].(string)
-	s.expect(http.StatusOK, http.MethodGet, "/mlflow/api/2.0/mlflow/experiments/search?max_results=1", nil) // the probes are not counted by all releases
+	s.expect(http.StatusOK, http.MethodGet, "/mlflow/api/2.0/mlflow/experiments/search?max_results=1", nil) // some releases do not count probes
 	metrics := s.expect(http.StatusOK, http.MethodGet, path, nil)
 	if !strings.Contains(metrics, "mlflow_http_request_total") {
 		s.t.Errorf("no counters of MLflow in\n%s", metrics)
@@ -227,7 +227,7 @@ func (s *served) answers() {
 	s.said("server, GET from a page elsewhere", "no Access-Control-Allow-Origin")
 }
 
-// readableFrom is what the server tells a browser that has a page of the origin: whose pages may read the answer.
+// readableFrom returns the Access-Control-Allow-Origin header for an origin.
 func (s *served) readableFrom(origin string) string {
 	s.t.Helper()
 	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.address()+"/mlflow/health", nil)
@@ -239,7 +239,7 @@ func (s *served) readableFrom(origin string) string {
 	return response.Header.Get("Access-Control-Allow-Origin")
 }
 
-// collected deletes a run with an artifact, and lets garbage collection remove both for good when the time has come.
+// collected deletes a run with an artifact, and checks that garbage collection deletes both only after the minimum age.
 func (s *served) collected() {
 	s.t.Helper()
 	var created struct {
@@ -272,7 +272,7 @@ func (s *served) collected() {
 	}
 	s.said("mlflow gc --older-than=30d", fmt.Sprintf("%d, the run deleted now is kept", young.code))
 
-	// The command itself takes longer to start than the age of the run has to be.
+	// The command takes longer to start than the minimum age.
 	old := s.collect("1s")
 	s.expect(http.StatusNotFound, http.MethodGet, api+"/runs/get?run_id="+id, nil)
 	if s.read(file) != "" {
@@ -289,7 +289,7 @@ func (s *served) collect(olderThan string) ended {
 	return s.chore("mlflow-gc", whole(s.spec, olderThan))
 }
 
-// chore runs the container of a CronJob, which has to succeed without showing the password.
+// chore runs the container of a CronJob, which must succeed without printing the password.
 func (s *served) chore(name string, spec mlflowv1.MLflowSpec) ended {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), runExpiry)
@@ -301,7 +301,7 @@ func (s *served) chore(name string, spec mlflowv1.MLflowSpec) ended {
 	return end
 }
 
-// archived runs the archiver, which has to find the terms, the database and the old trace in it, and to move its spans. [mlflow-97]
+// archived runs the archiver, which must archive the spans of an old trace. [mlflow-97]
 func (s *served) archived() {
 	s.t.Helper()
 	s.seedOldTrace()
@@ -313,7 +313,7 @@ func (s *served) archived() {
 	s.said("trace archival", "0: "+want)
 }
 
-// seedOldTrace puts a trace with one span into the database, by the ingestion of the server, that ended two hours ago.
+// seedOldTrace sends a trace to the server, with one span that ended two hours ago.
 func (s *served) seedOldTrace() {
 	s.t.Helper()
 	var made struct {
@@ -328,7 +328,7 @@ func (s *served) seedOldTrace() {
 	body, err := json.Marshal(map[string]any{"resourceSpans": []any{map[string]any{"scopeSpans": []any{map[string]any{"spans": []any{span}}}}}})
 	s.must(err)
 	path := "/v1/traces"
-	if s.image.release == newest { // and since 3.16, as the HTTPRoute has it
+	if s.image.release == newest { // since 3.16, and in the HTTPRoute
 		path = "/mlflow/v1/traces"
 	}
 	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.address()+path, bytes.NewReader(body))
@@ -343,7 +343,7 @@ func (s *served) seedOldTrace() {
 	}
 }
 
-// ended stops the server as a kubelet does.
+// ended stops the server like a kubelet.
 func (s *served) ended() {
 	s.t.Helper()
 	s.must(s.process.Process.Signal(syscall.SIGTERM))
@@ -358,7 +358,7 @@ func (s *served) ended() {
 	s.said("server, SIGTERM", "ended")
 }
 
-// TestLeftOut: the public MLflow refuses what these tests leave out; when it does not, the list has to shrink.
+// TestLeftOut: the public MLflow refuses the entries of leftOut. If it accepts one, remove the entry.
 func TestLeftOut(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ rendered, complaint string }{

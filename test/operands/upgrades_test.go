@@ -9,8 +9,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 )
 
-// TestUpgrades takes a database with data from each release to the next. The release before refuses it afterwards, without a change, if the
-// schema is another one. [mlflow-42]
+// TestUpgrades upgrades a database with data through all releases. After a change of the schema, the previous release refuses the database
+// and leaves it unchanged. [mlflow-42]
 func TestUpgrades(t *testing.T) {
 	t.Parallel()
 	for _, s := range stores(t, newPod(t), "upgrades") {
@@ -39,7 +39,7 @@ func TestUpgrades(t *testing.T) {
 	}
 }
 
-// refuses migrates a database of a later revision by an older release.
+// refuses runs the migration of an older release on a database of a later revision.
 func (p *pod) refuses(t *testing.T, s store, release, revision string) {
 	t.Helper()
 	p.image = interpreters[release]

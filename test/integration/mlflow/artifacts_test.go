@@ -18,7 +18,7 @@ import (
 
 const artifactsURL = external + "/mlflow-artifacts/api/2.0/mlflow-artifacts/artifacts"
 
-// apart has a server for artifacts, and its store in Secret db.
+// apart enables a server for artifacts, with its store in Secret db.
 func apart(m *mlflowv1.MLflow) {
 	remote(m)
 	m.Spec.ServeArtifacts, m.Spec.ArtifactsServer = false, &mlflowv1.ArtifactsServerConfig{Enabled: true, Replicas: new(int32(2))}
@@ -28,7 +28,7 @@ func artifactsDeployment() *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow-artifacts"}}
 }
 
-// artifactsServer is what a server for artifacts consists of, but for its certificate, which OpenShift makes.
+// artifactsServer returns the objects of a server for artifacts, except its certificate, which OpenShift creates.
 func artifactsServer() []client.Object {
 	return []client.Object{
 		artifactsDeployment(), framework.Untyped(httpRoutes, namespace, "mlflow-artifacts"),
@@ -115,7 +115,7 @@ var _ = Describe("A server for artifacts", func() {
 		Expect(conditionOf(m, "Available").Message).To(And(ContainSubstring("spec.backendStoreUriFrom: key uri of Secret opendatahub/db must hold a postgresql or mysql URI"),
 			Not(ContainSubstring("hidden"))))
 		Expect(conditionOf(m, "Progressing").Status).To(Equal(metav1.ConditionFalse))
-		env.Settle(manager.User, calm, specTimeout) // Events follow what they tell of
+		env.Settle(manager.User, calm, specTimeout) // Events are sent later
 		env.ExpectAtRest(manager.User, quiet)
 		Expect(env.Since(mark).ByUser(manager.User).Writes().Where(func(e framework.Entry) bool {
 			return e.Resource != "mlflows" && strings.HasPrefix(e.Name, "mlflow") && e.Resource != "events"

@@ -20,14 +20,14 @@ import (
 	mlflowconfigv1 "github.com/odh-platform/odh-platform-operator/apis/mlflowconfig/v1"
 )
 
-// vector is one object of testdata/admission.yaml.
+// vector is an object of testdata/admission.yaml.
 type vector struct {
 	Rule, Tag, Title, Kind, Name string
 	Refused                      string
 	Spec                         map[string]any
 }
 
-// object is the vector as a user would send it: nothing is dropped or defaulted by Go types.
+// object returns the vector as a user would send it, without fields dropped or defaulted by Go types.
 func (v vector) object() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": v.Spec}}
 	u.SetName("mlflow")
@@ -49,7 +49,7 @@ var _ = Describe("The schema", func() {
 		return data
 	}
 
-	// The file is read while the tree of specs is built, where only errors can be reported.
+	// The file is read during the construction of the tree, so a spec reports the error.
 	vectors, err := vectorsOf("testdata/admission.yaml")
 	It("has vectors for every rule", func() {
 		Expect(err).NotTo(HaveOccurred())
@@ -113,10 +113,10 @@ var _ = Describe("The schema", func() {
 		}}}
 		stored.SetGroupVersionKind(schema.GroupVersionKind{Group: older.Spec.Group, Version: "v1", Kind: "MLflow"})
 		stored.SetName("mlflow")
-		// A CRD is served a moment after it is established.
+		// The API server serves an established CRD with a delay.
 		Eventually(func() error { return env.Admin.Create(ctx, stored) }).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
 
-		// The rules arrive a moment after the update; a second object shows when.
+		// The API server applies the rules with a delay; a second object shows when.
 		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(older), older)).To(Succeed())
 		older.Spec.Versions = crd.Spec.Versions
 		Expect(env.Admin.Update(ctx, older)).To(Succeed())
@@ -152,7 +152,7 @@ func vectorsOf(path string) ([]vector, error) {
 	return vectors, yaml.UnmarshalStrict(data, &vectors)
 }
 
-// olderCRD serves the schema without its rules under a group of its own, so that the manager sees nothing of it.
+// olderCRD creates the CRD without its rules, under another group that the manager does not watch.
 func olderCRD(ctx context.Context, from *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	GinkgoHelper()
 	data, err := json.Marshal(from.Spec)

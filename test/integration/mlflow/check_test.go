@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// outdated makes the database of a server one of an older MLflow, and its next pods those of another image.
+// outdated sets the version of the database to an older MLflow, and changes the image while the manager is stopped.
 func outdated(ctx context.Context, m *mlflowv1.MLflow, image string) {
 	GinkgoHelper()
 	manager.Away(ctx)
@@ -22,7 +22,7 @@ func outdated(ctx context.Context, m *mlflowv1.MLflow, image string) {
 	manager.Restart(ctx)
 }
 
-// serves says that the server is as it was before an upgrade.
+// serves checks that the server runs as before an upgrade.
 func serves(ctx context.Context, m *mlflowv1.MLflow) {
 	GinkgoHelper()
 	env.Get(ctx, m)

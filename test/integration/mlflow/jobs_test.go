@@ -17,7 +17,7 @@ func cronJob(name string) *batchv1.CronJob {
 	return &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// collection and archival are what the two switches bring.
+// collection returns the CronJob of garbage collection with its objects, archival those of trace archival.
 func collection() []client.Object {
 	return []client.Object{
 		serviceAccount("mlflow-gc-sa"), cronJob("mlflow-gc"),

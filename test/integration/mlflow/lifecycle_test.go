@@ -50,7 +50,7 @@ var _ = Describe("An MLflow", Ordered, func() {
 
 	It("costs no write when the manager restarts, and a bounded number of reads [D20]", func(ctx SpecContext) {
 		available(ctx, m)
-		env.Settle(manager.User, quiet, specTimeout) // a repeated event is sent late
+		env.Settle(manager.User, quiet, specTimeout) // a repeated Event is sent later
 		mark := env.Mark()
 		manager.Restart(ctx)
 		env.Settle(manager.User, quiet, specTimeout)
@@ -119,10 +119,10 @@ var _ = Describe("An MLflow", Ordered, func() {
 
 var _ = Describe("An MLflow of its own spec", func() {
 	It("costs one write for each child and one for each status, in an order that does not vary [D20] [D21]", func(ctx SpecContext) {
-		env.Settle(manager.User, calm, specTimeout) // its cache may still show the Job of the spec before, which would be deleted
+		env.Settle(manager.User, calm, specTimeout) // its cache may still contain the Job of the previous spec, which would be deleted
 		mark := env.Mark()
 		ready(ctx, server())
-		// Other components and the certificate of the webhooks write as well while the manager is young.
+		// Other components and the certificate of the webhooks are written after the start of the manager too.
 		ours := func(e framework.Entry) bool { return strings.HasPrefix(e.Name, mlflowv1.SingletonName) }
 		all := env.Since(mark)
 		writes := all.ByUser(manager.User).WithoutEvents().Writes().Where(ours)
@@ -136,7 +136,7 @@ var _ = Describe("An MLflow of its own spec", func() {
 			"persistentvolumeclaims/mlflow-pvc", "serviceaccounts/mlflow-sa", "clusterroles/mlflow", "clusterrolebindings/mlflow",
 			"networkpolicies/mlflow", "networkpolicies/mlflow-migration", "deployments/mlflow", "jobs/mlflow-mg-3140-g1",
 			"services/mlflow", "servicemonitors/mlflow-metrics-monitor", "httproutes/mlflow", "consolelinks/mlflow",
-			"deployments/mlflow", // off while the database is migrated, then on
+			"deployments/mlflow", // scaled down for the migration, then up
 		}))
 		statuses := writes.Of("mlflows")
 		Expect(statuses.Where(func(e framework.Entry) bool { return e.Subresource != "status" })).To(BeEmpty())
@@ -165,7 +165,7 @@ var _ = Describe("An MLflow of its own spec", func() {
 			env.Get(ctx, part)
 			Expect(part.GetOwnerReferences()).To(BeEmpty(), "%T %s was taken back by an owner that goes", part, part.GetName())
 		}
-		own := func(e framework.Entry) bool { // other components write as well while the manager is young
+		own := func(e framework.Entry) bool { // other components write after the start of the manager too
 			return e.Resource != "mlflows" && strings.HasPrefix(e.Name, mlflowv1.SingletonName)
 		}
 		Expect(env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutEvents().WithoutReviews().Writes().Where(own)).To(BeEmpty())

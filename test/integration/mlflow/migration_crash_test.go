@@ -19,10 +19,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// crashTimeout is for three runs of a whole migration, each with a start of the manager.
+// crashTimeout is for three complete migrations, each with a start of the manager.
 const crashTimeout = 5 * time.Minute
 
-// picture is what a migration leaves behind, without what differs from life to life of an object.
+// picture returns the objects after a migration, without the fields that differ between runs.
 func picture(ctx context.Context, m *mlflowv1.MLflow) map[string]any {
 	GinkgoHelper()
 	env.Get(ctx, m)
@@ -47,7 +47,7 @@ func picture(ctx context.Context, m *mlflowv1.MLflow) map[string]any {
 	return seen
 }
 
-// essence is the part of an object that does not depend on when it was made.
+// essence returns the fields of an object that do not depend on the time of its creation.
 func essence(object client.Object) map[string]any {
 	GinkgoHelper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
@@ -64,7 +64,7 @@ func essence(object client.Object) map[string]any {
 	return content
 }
 
-// completed says that nothing of a migration is left to be done.
+// completed returns a check that the migration is complete.
 func completed(ctx context.Context, m *mlflowv1.MLflow) func(Gomega) {
 	return func(g Gomega) {
 		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
@@ -76,8 +76,8 @@ func completed(ctx context.Context, m *mlflowv1.MLflow) func(Gomega) {
 	}
 }
 
-// Crashes after every write are tested in controllers/mlflow with a fake API server. Here the manager is killed for real, at three
-// points that differ from run to run: while the guards of the server are written, about the creation of the Job, and after that.
+// The tests of controllers/mlflow crash after every write with a fake API server. Here the manager is killed at three random points: while
+// the guards of the server are written, during the creation of the Job, and after it.
 var _ = Describe("A manager that is killed during a forced migration", Serial, func() {
 	It("leads to the same end", func(ctx SpecContext) {
 		c := env.Interpose(ctx, manager, specTimeout)

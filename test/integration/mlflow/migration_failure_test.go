@@ -14,7 +14,7 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 )
 
-// strayJob is a Job as a user would make it.
+// strayJob returns a Job as a user would create it.
 func strayJob(name string, labels map[string]string) *batchv1.Job {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
 	job.Spec.Template.Spec = corev1.PodSpec{
@@ -38,7 +38,7 @@ var _ = Describe("A migration that fails for good", func() {
 		Expect(conditionOf(m, "Progressing").Status).To(Equal(metav1.ConditionFalse))
 		Expect(replicas(ctx)).To(BeZero())
 		Expect(jobs(ctx)[0].Status.Failed).To(Equal(int32(1)), "a code that repetition cannot mend is not tried again")
-		env.Settle(manager.User, calm, specTimeout) // Events follow what they report
+		env.Settle(manager.User, calm, specTimeout) // Events are sent later
 		env.ExpectAtRest(manager.User, quiet)
 
 		By("without its Job, in a new generation, and after a restart")
@@ -125,10 +125,10 @@ var _ = Describe("A migration that fails and may succeed later", func() {
 	}, NodeTimeout(2*specTimeout))
 })
 
-// pause is the time between a failure that may go away by itself and the next attempt.
+// pause is the time between a transient failure and the next attempt.
 const pause = 2 * time.Minute
 
-// failedAgo lets the failure of the Job have been so long ago, and returns when its pause is over.
+// failedAgo moves the failure of the Job into the past, and returns when the next attempt is due.
 func failedAgo(ctx context.Context, ago time.Duration) time.Time {
 	GinkgoHelper()
 	job := &jobs(ctx)[0]
@@ -145,7 +145,7 @@ func failedAgo(ctx context.Context, ago time.Duration) time.Time {
 	return due
 }
 
-// expire makes the attempts of the Job run out at once: the pauses between them grow up to a minute.
+// expire sets the backoffLimit of the Job to 0, because the backoff of its pods grows up to a minute.
 func expire(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -187,7 +187,7 @@ var _ = Describe("A migration Job that cannot start", func() {
 		misbehaving(ctx)
 		job := &jobs(ctx)[0]
 		Expect(job.Spec.ActiveDeadlineSeconds).To(HaveValue(BeEquivalentTo(60)))
-		env.Patch(ctx, job, map[string]any{"spec": map[string]any{"activeDeadlineSeconds": 1}}) // the shortest of an MLflow is a minute
+		env.Patch(ctx, job, map[string]any{"spec": map[string]any{"activeDeadlineSeconds": 1}}) // the minimum of an MLflow is a minute
 		says(ctx, m, metav1.ConditionUnknown, "MigrationRetrying", "deadline")
 	}, NodeTimeout(specTimeout))
 
@@ -205,8 +205,7 @@ var _ = Describe("A migration Job that cannot start", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-// misbehaving is the pod of the migration Job once its status says what it suffers from. What is patched before that is
-// overwritten.
+// misbehaving waits until the fake node has written the status of the migration Job's pod, which would overwrite earlier patches.
 func misbehaving(ctx context.Context) *corev1.Pod {
 	GinkgoHelper()
 	var pods []corev1.Pod

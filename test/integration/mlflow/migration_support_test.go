@@ -23,7 +23,7 @@ const (
 	checkJob  = "mlflow-migration-check"
 	forceKey  = "mlflow.opendatahub.io/force-migrate"
 
-	// What the pods of a Job do is decided by the image, which server and Job share.
+	// The image, which server and Job share, decides the behaviour of the Job's pods.
 	neverStarts = cluster.PodBehaviorRegistry + "image-pull:x"
 	neverEnds   = cluster.PodBehaviorRegistry + "not-ready:x"
 	endsWith11  = cluster.PodBehaviorRegistry + "exit-11:x"
@@ -39,7 +39,7 @@ func imagePatch(name string) map[string]any {
 	return map[string]any{"spec": map[string]any{"image": map[string]any{"image": name}}}
 }
 
-// force adds the annotation with a value, or removes it with nil.
+// force sets the annotation for a forced migration; nil removes it.
 func force(ctx context.Context, m *mlflowv1.MLflow, value any) {
 	GinkgoHelper()
 	env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"annotations": map[string]any{forceKey: value}}})
@@ -49,7 +49,7 @@ func unready(m *mlflowv1.MLflow) {
 	m.Spec.PodAnnotations = map[string]string{cluster.PodBehaviorAnnotation: "not-ready"}
 }
 
-// says waits until the condition Migration has a reason and its message a part.
+// says waits until the condition Migration has a status, a reason and a part of its message.
 func says(ctx context.Context, m *mlflowv1.MLflow, status metav1.ConditionStatus, reason, part string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -71,7 +71,7 @@ func conditionOf(m *mlflowv1.MLflow, kind string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// jobs are the migration Jobs that exist.
+// jobs returns the migration Jobs that exist.
 func jobs(ctx context.Context) []batchv1.Job {
 	GinkgoHelper()
 	list := &batchv1.JobList{}
@@ -79,7 +79,7 @@ func jobs(ctx context.Context) []batchv1.Job {
 	return list.Items
 }
 
-// jobPods are the pods of all migration Jobs, past ones too.
+// jobPods returns the pods of all migration Jobs, including deleted ones.
 func jobPods(ctx context.Context) []corev1.Pod {
 	GinkgoHelper()
 	list := &corev1.PodList{}
@@ -87,7 +87,7 @@ func jobPods(ctx context.Context) []corev1.Pod {
 	return list.Items
 }
 
-// made are the names of the migration Jobs that the manager made since a mark.
+// made returns the names of the migration Jobs that the manager created since a mark.
 func made(mark framework.Mark) []string {
 	GinkgoHelper()
 	var names []string
@@ -99,7 +99,7 @@ func made(mark framework.Mark) []string {
 	return names
 }
 
-// migrated waits until an MLflow is available and its database is at the supported version.
+// migrated waits until an MLflow is available, with its database at the supported version.
 func migrated(ctx context.Context, m *mlflowv1.MLflow) {
 	GinkgoHelper()
 	available(ctx, m)
@@ -107,7 +107,7 @@ func migrated(ctx context.Context, m *mlflowv1.MLflow) {
 	says(ctx, m, metav1.ConditionTrue, "MigrationSucceeded", "completed successfully")
 }
 
-// finish ends the pod of a Job that runs for ever, as its program would.
+// finish sets the pod of a running Job to terminated with an exit code.
 func finish(ctx context.Context, job string, code int32) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {

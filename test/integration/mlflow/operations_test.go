@@ -90,7 +90,7 @@ var _ = Describe("A manager that cannot work", func() {
 		Expect(env.Admin.SubResource("token").Create(ctx, stranger, request)).To(Succeed())
 		kubeconfig := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 		Expect(env.Instance.WriteTokenKubeconfig(kubeconfig, request.Status.Token, namespace)).To(Succeed())
-		// Of several components any may be the first to say what it lacks.
+		// Any of several components may be the first to report a missing API.
 		output := endsWithOne(ctx, kubeconfig, "--health-probe-bind-address=0", "--metrics-bind-address=0", "--components=mlflow")
 		Expect(output).To(ContainSubstring("mlflows"))
 		Expect(output).To(ContainSubstring("system:serviceaccount:opendatahub:stranger"))
@@ -106,7 +106,7 @@ var _ = Describe("A manager that cannot work", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-// endsWithOne runs the manager until it gives up, and returns what it said.
+// endsWithOne runs the manager until it exits with code 1, and returns its output.
 func endsWithOne(ctx context.Context, kubeconfig string, args ...string) string {
 	GinkgoHelper()
 	command := exec.CommandContext(ctx, manager.Process.Path, append([]string{"run", "--namespace=opendatahub", "--leader-elect=false"}, args...)...)
@@ -140,7 +140,7 @@ func metrics(ctx context.Context, token string) *http.Response {
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	// The certificate is made by the manager at its start; no one else knows its CA.
+	// The manager creates the certificate at its start, with a CA that no client knows.
 	insecure := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	response, err := insecure.Do(request)
 	Expect(err).NotTo(HaveOccurred())

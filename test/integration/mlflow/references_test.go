@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// template is the pod template of the server as a string: while it stays the same, no pod is replaced.
+// template returns the pod template of the server as a string. No pod is replaced while it is unchanged.
 func template(ctx context.Context) string {
 	GinkgoHelper()
 	d := deployment()
@@ -172,7 +172,7 @@ var _ = Describe("The Secret of an MLflowConfig", func() {
 		archive.Namespace = config.Namespace
 		create(ctx, archive)
 		expect(metav1.ConditionTrue, "ReferencesFound", "Secret mlflow-archive-secret names a bucket")
-		env.Settle(manager.User, calm, specTimeout) // Events follow what they tell of
+		env.Settle(manager.User, calm, specTimeout) // Events are sent later
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })

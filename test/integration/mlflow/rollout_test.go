@@ -18,7 +18,7 @@ func podAnnotations(value any) map[string]any {
 	return map[string]any{"spec": map[string]any{"podAnnotations": map[string]any{cluster.PodBehaviorAnnotation: value}}}
 }
 
-// transition is when the condition Available changed last.
+// transition returns the lastTransitionTime of the condition Available.
 func transition(m *mlflowv1.MLflow) metav1.Time {
 	return meta.FindStatusCondition(m.Status.Conditions, "Available").LastTransitionTime
 }
@@ -69,7 +69,7 @@ var _ = Describe("An object that takes the name of a child", func() {
 		env.Get(ctx, mine)
 		Expect(mine.Spec.Selector).To(Equal(map[string]string{"app": "something-else"}))
 		Expect(mine.Labels).To(BeEmpty())
-		env.Get(ctx, deployment()) // one failure does not keep the others from being written [D21]
+		env.Get(ctx, deployment()) // the other children are written despite one failure [D21]
 
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
 		env.WaitGone(ctx, deployment())

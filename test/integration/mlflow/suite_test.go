@@ -22,16 +22,16 @@ const (
 
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 5 * time.Minute
-	// quiet is how long a spec watches that nothing is sent; the rest is checked at the end of the suite, see [framework.Env.ExpectAtRest].
+	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
 	quiet = time.Second
-	// calm is how long the manager must have sent nothing before a spec changes something else.
+	// calm is how long the manager must send nothing before a spec makes the next change.
 	calm = time.Second
-	// collectionTime is how long the garbage collector of Kubernetes may take before a spec removes pods itself.
+	// collectionTime is how long the garbage collector of Kubernetes may take before a spec deletes pods itself.
 	collectionTime = 2 * time.Second
 )
 
-// All specs share one control plane with every optional API, and one manager with exactly the shipped rights. MLflow is a
-// singleton, so they run one after the other and leave nothing behind.
+// All specs share one control plane with every optional API and one manager with exactly the shipped rights. MLflow is a singleton, so the
+// specs are serial and delete all their objects.
 var (
 	env     *framework.Env
 	account *operator.Installed
@@ -43,7 +43,7 @@ func TestMLflow(t *testing.T) { framework.Run(t, "MLflow") }
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "mlflow", cluster.OpenShift, framework.WithTypes(mlflowv1.AddToScheme, mlflowconfigv1.AddToScheme), framework.WithOperator("config/default"))
 	account = env.Installed
-	// Whatever pod of ours does not pass the restricted level is not made, and its spec fails.
+	// The namespace enforces the restricted level of Pod Security, so specs fail if one of our pods violates it.
 	env.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, map[string]any{"metadata": map[string]any{
 		"labels": map[string]any{"pod-security.kubernetes.io/enforce": "restricted"}}})
 	manager = env.StartManager(ctx, framework.ManagerOptions{

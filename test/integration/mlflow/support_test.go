@@ -28,7 +28,7 @@ var (
 	consoleLinks    = schema.GroupVersionKind{Group: "console.openshift.io", Version: "v1", Kind: "ConsoleLink"}
 )
 
-// server is the smallest MLflow that keeps its data on a volume.
+// server returns a minimal MLflow with its data on a volume.
 func server(changes ...func(*mlflowv1.MLflow)) *mlflowv1.MLflow {
 	m := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: mlflowv1.SingletonName}}
 	m.Spec.BackendStoreURI = "sqlite:////mlflow/mlflow.db"
@@ -44,7 +44,7 @@ func server(changes ...func(*mlflowv1.MLflow)) *mlflowv1.MLflow {
 	return m
 }
 
-// remote keeps nothing on volumes.
+// remote removes all volumes.
 func remote(m *mlflowv1.MLflow) {
 	m.Spec.Storage = nil
 	m.Spec.BackendStoreURI = ""
@@ -52,14 +52,14 @@ func remote(m *mlflowv1.MLflow) {
 	m.Spec.ArtifactsDestination = "s3://bucket"
 }
 
-// create makes an object and has it removed, with all that it owns, at the end of the spec.
+// create creates an object, and deletes it with its dependents at the end of the spec.
 func create(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, object)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) { remove(ctx, object) }, NodeTimeout(specTimeout))
 }
 
-// remove deletes an object and, if it is an MLflow, what it owns.
+// remove deletes an object and, if it is an MLflow, its dependents.
 func remove(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground)))).To(Succeed())
@@ -69,12 +69,12 @@ func remove(ctx context.Context, object client.Object) {
 	}
 }
 
-// sweep removes what an MLflow owned, and its claim. The garbage collector of Kubernetes does as much, but after an API server
-// or a definition went and came it may take many minutes, and the next spec has the same names.
+// sweep deletes the dependents of an MLflow and its PersistentVolumeClaim. The garbage collector of Kubernetes may take minutes after a
+// restart of an API server or a change of a CRD, and the next spec uses the same names.
 func sweep(ctx context.Context) {
 	GinkgoHelper()
 	background := client.PropagationPolicy(metav1.DeletePropagationBackground)
-	migrations := client.MatchingLabels{"component": "mlflow-migration"} // and the Jobs that check before them
+	migrations := client.MatchingLabels{"component": "mlflow-migration"} // including the Jobs that run checks
 	Expect(env.Admin.DeleteAllOf(ctx, &batchv1.Job{}, client.InNamespace(namespace), migrations, background)).To(Succeed())
 	Expect(env.Admin.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(namespace), client.MatchingLabels{"component": "mlflow-migration"})).To(Succeed())
 	Eventually(func() []batchv1.Job { return jobs(ctx) }).WithContext(ctx).Should(BeEmpty())
@@ -82,8 +82,8 @@ func sweep(ctx context.Context) {
 		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, child))).To(Succeed())
 		env.WaitGone(ctx, child)
 	}
-	// A pod holds the claim. The garbage collector goes first: the Deployment controller would recreate a ReplicaSet that goes before
-	// it has seen its Deployment go, and that one would stay.
+	// Pods block the deletion of the PersistentVolumeClaim. Wait for the garbage collector first: the Deployment controller would recreate
+	// a deleted ReplicaSet until it observes the deletion of its Deployment.
 	collected := func(ctx context.Context) (bool, error) { return len(replicaSets(ctx))+len(serverPods(ctx)) == 0, nil }
 	if err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, collectionTime, true, collected); err != nil {
 		for _, left := range []client.Object{&appsv1.ReplicaSet{}, &corev1.Pod{}} {
@@ -95,7 +95,7 @@ func sweep(ctx context.Context) {
 	env.WaitGone(ctx, claim())
 }
 
-// ready creates an MLflow and waits until it is available and the manager is at rest.
+// ready creates an MLflow, and waits until it is available and the manager is at rest.
 func ready(ctx context.Context, m *mlflowv1.MLflow) *mlflowv1.MLflow {
 	GinkgoHelper()
 	create(ctx, m)
@@ -139,7 +139,7 @@ func httpRoute() *unstructured.Unstructured {
 }
 func consoleLink() *unstructured.Unstructured { return framework.Untyped(consoleLinks, "", "mlflow") }
 
-// children are the objects that an MLflow consists of where every API is served, but for the claim.
+// children returns the objects of an MLflow where every API is served, except the PersistentVolumeClaim.
 func children() []client.Object {
 	return []client.Object{
 		serviceAccount("mlflow-sa"),
@@ -158,5 +158,5 @@ func configMap(name string, data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
 }
 
-// refused are the requests of the manager that the API server did not allow.
+// refused reports whether a status code means that the request was not authorized.
 func refused(code int) bool { return code == 401 || code == 403 }

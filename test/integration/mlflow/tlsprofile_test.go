@@ -10,7 +10,7 @@ import (
 )
 
 var _ = Describe("The TLS profile of the cluster", func() {
-	// adhere sets policy and profile of the cluster.
+	// adhere sets the adherence policy and the TLS profile of the cluster.
 	adhere := func(ctx context.Context, spec map[string]any) {
 		GinkgoHelper()
 		api := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "config.openshift.io/v1", "kind": "APIServer"}}

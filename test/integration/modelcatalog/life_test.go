@@ -72,13 +72,13 @@ func legacyLabels(o client.Object) client.Object {
 	return o
 }
 
-// owned ties an object to another as the older operator did, without a controller.
+// owned adds an owner reference without controller, as the legacy operator did.
 func owned(o client.Object, apiVersion, kind string, owner metav1.Object) client.Object {
 	o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: owner.GetName(), UID: owner.GetUID()}})
 	return o
 }
 
-// legacyServer is the Deployment of an older operator, or one that a tenant made to look like it.
+// legacyServer returns a Deployment of the legacy operator, or a tenant's imitation.
 func legacyServer(ns string) *appsv1.Deployment {
 	server := deployment(ns, "model-catalog")
 	selector := map[string]string{"component": "model-catalog", "app": "model-catalog"}
@@ -89,7 +89,7 @@ func legacyServer(ns string) *appsv1.Deployment {
 	return server
 }
 
-// makeLegacy creates what an older operator left: Deployments, one with an older selector, and objects that they own.
+// makeLegacy creates the objects of the legacy operator: Deployments, one with an older selector, and objects that they own.
 func (w *world) makeLegacy(ctx context.Context, ns string) (server *appsv1.Deployment, database *corev1.Secret, kept *corev1.Service) {
 	GinkgoHelper()
 	platform := &metav1.ObjectMeta{Name: "default-modelregistry", UID: "6c1f5f3e-0000-4000-8000-000000000001"}
@@ -102,7 +102,7 @@ func (w *world) makeLegacy(ctx context.Context, ns string) (server *appsv1.Deplo
 	}
 	server = legacyServer(ns)
 	add(owner(server))
-	grant := delegation() // what makes this namespace that of the catalog
+	grant := delegation() // which marks this namespace as that of the catalog
 	grant.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"}
 	grant.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: "model-catalog"}}
 	add(legacyLabels(grant))

@@ -96,7 +96,7 @@ var _ = Describe("A new Catalog", func() {
 	It("is published on OpenShift by Route and gateway, and takes all of it back when it goes [modelregistry-78] [modelregistry-82] [modelregistry-83] [D25] [D26]", func(ctx SpecContext) {
 		w := onOpenShift
 		ns := w.namespace(ctx)
-		shared := framework.Untyped(capability.ReferenceGrant, ns, "allow-gateway-httproutes") // of the original, to every Service
+		shared := framework.Untyped(capability.ReferenceGrant, ns, "allow-gateway-httproutes") // of the replaced operator, for every Service
 		shared.SetLabels(map[string]string{"app.kubernetes.io/created-by": "model-registry-operator", "component": "model-registry"})
 		shared.Object["spec"] = map[string]any{
 			"from": []any{map[string]any{"group": capability.HTTPRoute.Group, "kind": "HTTPRoute", "namespace": routes}},
@@ -120,7 +120,7 @@ var _ = Describe("A new Catalog", func() {
 		s := service(ns, "model-catalog")
 		w.Get(ctx, s)
 		Expect(s.Annotations).To(HaveKeyWithValue("routing.opendatahub.io/external-address-rest", "gateway.example.com/catalog"))
-		w.absent(ctx, secret(ns, "model-catalog-kube-rbac-proxy")) // the platform makes it
+		w.absent(ctx, secret(ns, "model-catalog-kube-rbac-proxy")) // the platform creates it
 		w.absent(ctx, policy(ns, "model-catalog-ingress"))
 		w.ExpectAtRest(w.manager.User, quiet)
 

@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// proxyVariables are those of the server, as NAME=value.
+// proxyVariables returns the proxy variables of the server as NAME=value.
 func (w *world) proxyVariables(ctx context.Context, namespace string) []string {
 	d := deployment(namespace, "model-catalog")
 	if err := w.Admin.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {

@@ -17,13 +17,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// The annotations that say what pods have read, on a Deployment and, once that has changed, on its pods.
+// Annotations with the hashes of the objects that pods have read: on a Deployment and, after a change, on its pods.
 const (
 	recorded = "platform.opendatahub.io/references"
 	rollout  = "platform.opendatahub.io/references-rollout"
 )
 
-// labelled are the sources that the pods of the catalog mount beside the fixed ones, each with its argument.
+// labelled returns the labeled sources that the pods of the catalog mount in addition to the fixed ones, and checks their arguments.
 func (w *world) labelled(ctx context.Context, namespace string) []string {
 	d := deployment(namespace, "model-catalog")
 	if err := w.Admin.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {

@@ -1,5 +1,5 @@
-// Package modelcatalog_test holds the model catalog against its behaviours, on real control planes with the shipped rights: one
-// as OpenShift is, with a namespace for registries and a gateway, and one with nothing but Kubernetes.
+// Package modelcatalog_test tests the model catalog on real control planes with the shipped rights: on OpenShift, with a namespace for
+// registries and a gateway, and on plain Kubernetes.
 package modelcatalog_test
 
 import (
@@ -16,7 +16,7 @@ import (
 const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 3 * time.Minute
-	// quiet is how long a spec watches that nothing is sent; the rest is checked at the end of the suite, see [framework.Env.ExpectAtRest].
+	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
 	quiet = 4 * time.Second
 	// registries and routes are the namespaces of the manager on OpenShift.
 	registries = "odh-model-registries"
@@ -24,7 +24,7 @@ const (
 	domain     = "apps.example.com"
 )
 
-// onOpenShift and onKubernetes are shared by all specs, which make one Catalog at a time.
+// onOpenShift and onKubernetes are shared by all specs, which create one Catalog at a time.
 var onOpenShift, onKubernetes *world
 
 func TestModelCatalog(t *testing.T) { framework.Run(t, "Model catalog") }
@@ -40,7 +40,7 @@ var _ = AfterEach(func() {
 	onOpenShift.manager.ReportLog()
 })
 
-// begin starts a control plane with a manager that runs the catalog and nothing else.
+// begin starts a control plane with a manager that runs only the catalog.
 func begin(ctx SpecContext, name string, platform cluster.Platform, settings ...string) *world {
 	env := framework.Start(ctx, name, platform, framework.WithTypes(aihubv1alpha1.AddToScheme), framework.WithSets(cluster.PlatformServices), framework.WithOperator("config/default"))
 	env.KeepNamespaces = true

@@ -20,7 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// patience is how long a spec waits for something that crosses processes.
+// patience is how long a spec waits for the effect of another process.
 const patience = 90 * time.Second
 
 // world is one control plane with its manager.
@@ -30,7 +30,7 @@ type world struct {
 	manager *framework.Manager
 }
 
-// userSources are the ConfigMaps that outlive a Catalog.
+// userSources are the ConfigMaps that are retained after a Catalog.
 var userSources = []string{"model-catalog-sources", "mcp-catalog-sources", "agent-catalog-sources", "serving-runtime-catalog-sources"}
 
 func (w *world) ensureNamespace(ctx context.Context, name string) {
@@ -39,7 +39,7 @@ func (w *world) ensureNamespace(ctx context.Context, name string) {
 	Expect(client.IgnoreAlreadyExists(err)).To(Succeed())
 }
 
-// namespace is where the Catalog of a spec lives: a new one where that is free.
+// namespace returns the namespace for the Catalog of a spec: a new one, except on OpenShift.
 func (w *world) namespace(ctx context.Context) string {
 	GinkgoHelper()
 	if w == onOpenShift {
@@ -56,7 +56,7 @@ func catalog(namespace string, changes ...func(*aihubv1alpha1.CatalogSpec)) *aih
 	return c
 }
 
-// create makes an object and has it removed at the end of the spec.
+// create creates an object, and deletes it at the end of the spec.
 func (w *world) create(ctx context.Context, o client.Object) {
 	GinkgoHelper()
 	Expect(w.Admin.Create(ctx, o)).To(Succeed())
@@ -73,7 +73,7 @@ func (w *world) remove(ctx context.Context, o client.Object) {
 	}
 }
 
-// clear removes what outlives a Catalog, and waits for what goes with it.
+// clear deletes the ConfigMaps that are retained after a Catalog, and waits until its children are deleted.
 func (w *world) clear(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	for _, name := range userSources {
@@ -87,7 +87,7 @@ func (w *world) clear(ctx context.Context, namespace string) {
 	}
 }
 
-// ready creates a Catalog and waits until it is available and the manager is at rest.
+// ready creates a Catalog, and waits until it is available and the manager is at rest.
 func (w *world) ready(ctx context.Context, c *aihubv1alpha1.Catalog) *aihubv1alpha1.Catalog {
 	GinkgoHelper()
 	w.create(ctx, c)
@@ -120,7 +120,7 @@ func condition(c *aihubv1alpha1.Catalog) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// webhookAnswers waits until Catalogs are checked by a manager that is trusted.
+// webhookAnswers waits until the webhook of Catalogs responds and is trusted.
 func (w *world) webhookAnswers(ctx context.Context) {
 	GinkgoHelper()
 	misnamed := catalog(registries)
@@ -129,7 +129,7 @@ func (w *world) webhookAnswers(ctx context.Context) {
 		WithContext(ctx).WithTimeout(patience).Should(MatchError(ContainSubstring("must be 'catalog'")))
 }
 
-// withoutWebhook does something while no webhook checks Catalogs.
+// withoutWebhook calls do while no webhook validates Catalogs.
 func (w *world) withoutWebhook(ctx context.Context, do func()) {
 	GinkgoHelper()
 	hook := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "catalog-validating-webhook-configuration"}}
@@ -140,14 +140,14 @@ func (w *world) withoutWebhook(ctx context.Context, do func()) {
 		Expect(w.Admin.Create(ctx, hook)).To(Succeed())
 		w.webhookAnswers(ctx)
 	}()
-	// API servers take a moment to forget a webhook.
+	// The API server drops a deleted webhook with a delay.
 	probe := catalog(metav1.NamespaceDefault)
 	probe.Name = "probe"
 	Eventually(func() error { return w.Admin.Create(ctx, probe.DeepCopy(), client.DryRunAll) }).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 	do()
 }
 
-// absent expects that an object does not exist.
+// absent checks that an object does not exist.
 func (w *world) absent(ctx context.Context, o client.Object) {
 	GinkgoHelper()
 	err := w.Admin.Get(ctx, client.ObjectKeyFromObject(o), o)

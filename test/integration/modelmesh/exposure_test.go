@@ -28,7 +28,7 @@ func exposed(ctx context.Context, name string, more ...string) *framework.Manage
 	return other
 }
 
-// model is an InferenceService for the mesh.
+// model returns an InferenceService in ModelMesh mode.
 func model(ctx context.Context, namespace, name string) *v1beta1.InferenceService {
 	GinkgoHelper()
 	m := &v1beta1.InferenceService{ObjectMeta: at(namespace, name)}

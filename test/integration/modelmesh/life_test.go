@@ -176,7 +176,7 @@ var _ = Describe("Names that others have taken", func() {
 		ns := env.Namespace(ctx, "taken")
 		guards := []client.Object{
 			&networkingv1.NetworkPolicy{ObjectMeta: at(ns, "modelmesh-runtimes")},
-			&corev1.ConfigMap{ObjectMeta: at(ns, "tc-config"), Data: map[string]string{"theirs": "x"}}, // whose end wakes the manager
+			&corev1.ConfigMap{ObjectMeta: at(ns, "tc-config"), Data: map[string]string{"theirs": "x"}}, // whose deletion triggers a reconcile
 		}
 		theirs := []client.Object{
 			etcdSecret(ns, "http://theirs:2379"),
@@ -209,7 +209,7 @@ var _ = Describe("Names that others have taken", func() {
 		for _, o := range theirs {
 			before := o.GetResourceVersion()
 			env.Get(ctx, o)
-			if _, is := o.(*appsv1.Deployment); !is { // its status is written
+			if _, is := o.(*appsv1.Deployment); !is { // the status of a Deployment is written by others
 				Expect(o.GetResourceVersion()).To(Equal(before), "%T was written", o)
 			}
 			Expect(o.GetLabels()).NotTo(HaveKey("platform.opendatahub.io/operator"))

@@ -20,15 +20,15 @@ const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 4 * time.Minute
 	patience     = 90 * time.Second
-	// quiet is how long a spec watches that nothing is sent; the rest is checked at the end of the suite, see [framework.Env.ExpectAtRest].
+	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
 	quiet = time.Second
 	// own is the namespace of the manager.
 	own = "opendatahub"
 )
 
-// All specs share one control plane with the APIs of KServe and one manager with exactly the shipped rights; each has its own
-// namespaces. No pod of a runtime ever runs: they ask for nodes that there are not. Specs that change the settings of all
-// namespaces, or stop the manager, are serial.
+// All specs share one control plane with the APIs of KServe and one manager with exactly the shipped rights; each has its own namespaces.
+// No pod of a runtime runs, because no node matches its selector. Specs that change the settings of all namespaces, or stop the manager,
+// are serial.
 var (
 	env     *framework.Env
 	account *operator.Installed
@@ -50,8 +50,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	})
 }, NodeTimeout(startTimeout))
 
-// withoutWebhooks empties the webhook configurations: admission has a suite of its own, and the specs store runtimes that it would
-// not let through. The objects stay, because the manager looks after the certificate in them.
+// withoutWebhooks empties the webhook configurations, because the specs create runtimes that admission would deny; another suite tests
+// admission. The configurations remain, because the manager writes their CA.
 func withoutWebhooks(ctx SpecContext) {
 	GinkgoHelper()
 	empty := client.RawPatch(types.MergePatchType, []byte(`{"webhooks":[]}`))

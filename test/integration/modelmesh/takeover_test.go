@@ -18,11 +18,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// recordings are what the original left on a cluster.
+// recordings are the objects of the replaced operator on a cluster.
 const recordings = "../../../controllers/modelmesh/resources/testdata/recordings/"
 
-// plant stores a recording as the original had written it: by updates under the name of its program, with a copy of what it had
-// written in an annotation of Deployments.
+// plant creates the objects of a recording like the replaced operator: by updates with its field manager and, on Deployments, an annotation
+// with a copy of the written object.
 func plant(ctx context.Context, ns, file, from string) {
 	GinkgoHelper()
 	owners := map[string]types.UID{}

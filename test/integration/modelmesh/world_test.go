@@ -19,7 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// served makes a namespace in which models are served.
+// served creates a namespace that serves models.
 func served(ctx context.Context) string {
 	GinkgoHelper()
 	name := env.Namespace(ctx, "mesh")
@@ -27,7 +27,7 @@ func served(ctx context.Context) string {
 	return name
 }
 
-// label sets the label that decides whether a namespace is served; nil removes it.
+// label sets the label that enables a namespace for models; nil removes it.
 func label(ctx context.Context, namespace string, value any) {
 	GinkgoHelper()
 	env.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
@@ -43,7 +43,7 @@ func etcdSecret(namespace, endpoints string) *corev1.Secret {
 
 type change func(*v1alpha1.ServingRuntime)
 
-// spec of a runtime for a format, whose pods fit on no node.
+// spec returns a runtime for a format, whose pods fit on no node.
 func spec(format string) v1alpha1.ServingRuntimeSpec {
 	return v1alpha1.ServingRuntimeSpec{
 		MultiModel: new(true), GRPCEndpoint: new("port:8085"), GRPCDataEndpoint: new("port:8001"), ProtocolVersions: []string{"grpc-v2"},
@@ -63,12 +63,12 @@ func runtimeOf(ctx context.Context, namespace, name, format string, changes ...c
 	return r
 }
 
-// runtimeNamed is one that exists.
+// runtimeNamed returns a reference to an existing runtime.
 func runtimeNamed(namespace, name string) *v1alpha1.ServingRuntime {
 	return &v1alpha1.ServingRuntime{ObjectMeta: at(namespace, name)}
 }
 
-// clusterRuntime is there until the end of the spec, for all namespaces.
+// clusterRuntime creates a ClusterServingRuntime until the end of the spec.
 func clusterRuntime(ctx context.Context, name, format string) *v1alpha1.ClusterServingRuntime {
 	GinkgoHelper()
 	r := &v1alpha1.ClusterServingRuntime{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec(format)}
@@ -80,7 +80,7 @@ func clusterRuntime(ctx context.Context, name, format string) *v1alpha1.ClusterS
 	return r
 }
 
-// annotated gives a runtime annotations.
+// annotated adds annotations to a runtime.
 func annotated(pairs ...string) change {
 	return func(r *v1alpha1.ServingRuntime) {
 		r.Annotations = map[string]string{}
@@ -139,7 +139,7 @@ func appear(ctx context.Context, objects ...client.Object) {
 	}
 }
 
-// absent expects that objects do not exist now. Call it when something has happened that comes after them.
+// absent checks that objects do not exist. Call it after an event that would follow their creation.
 func absent(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
 	for _, o := range objects {
@@ -148,7 +148,7 @@ func absent(ctx context.Context, objects ...client.Object) {
 	}
 }
 
-// scaled waits until a runtime has a number of replicas.
+// scaled waits until the Deployment of a runtime has a number of replicas.
 func scaled(ctx context.Context, d *appsv1.Deployment, replicas int32) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -157,7 +157,7 @@ func scaled(ctx context.Context, d *appsv1.Deployment, replicas int32) {
 	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 }
 
-// container of the pod template.
+// container returns a container of the pod template.
 func container(d *appsv1.Deployment, name string) *corev1.Container {
 	GinkgoHelper()
 	for i := range d.Spec.Template.Spec.Containers {
@@ -169,7 +169,7 @@ func container(d *appsv1.Deployment, name string) *corev1.Container {
 	return nil
 }
 
-// variable of a container; "" where it has none.
+// variable returns the value of a container's variable, or "".
 func variable(c *corev1.Container, name string) string {
 	for _, v := range c.Env {
 		if v.Name == name {
@@ -179,24 +179,24 @@ func variable(c *corev1.Container, name string) string {
 	return ""
 }
 
-// requests are the writes and live reads of the manager in a namespace since a mark.
+// requests returns the writes and live reads of the manager in a namespace since a mark.
 func requests(mark framework.Mark, namespace string) framework.Entries {
 	return framework.AtRest(env.Since(mark), manager.User).Where(func(e framework.Entry) bool { return e.Namespace == namespace })
 }
 
-// settled waits until nothing has been sent for a while in a namespace.
+// settled waits until nothing is sent for a namespace.
 func settled(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	env.SettleOn(ctx, func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet, patience)
 }
 
-// expectRest expects that nothing is sent for a while in a namespace.
+// expectRest checks that nothing is sent for a namespace.
 func expectRest(namespace string) {
 	GinkgoHelper()
 	env.ExpectNone(func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet)
 }
 
-// expectEvent waits for an Event on an object whose note has a text in it.
+// expectEvent waits for an Event of an object whose note contains a text.
 func expectEvent(ctx context.Context, o client.Object, reason, text string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -212,7 +212,7 @@ func expectEvent(ctx context.Context, o client.Object, reason, text string) {
 	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 }
 
-// configure stores settings until the end of the spec: in the namespace of the manager for all, in another one for that one.
+// configure writes settings until the end of the spec: for all namespaces in the namespace of the manager, or else for the given namespace.
 func configure(ctx context.Context, namespace, text string) *corev1.ConfigMap {
 	GinkgoHelper()
 	m := &corev1.ConfigMap{ObjectMeta: at(namespace, "model-serving-config"), Data: map[string]string{"config.yaml": text}}

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// prefix is how the API server begins the message of a refusal; the name of the webhook is known to clients.
+// prefix is the start of a denial from the API server; clients know the name of the webhook.
 const prefix = `admission webhook "servingruntime.modelmesh-webhook-server.default" denied the request: `
 
 var _ = Describe("Runtimes at admission", func() {

@@ -25,8 +25,8 @@ const (
 	operatorNamespace = "opendatahub"
 )
 
-// All specs share one control plane with the CRDs of KServe, and a manager with the shipped rights, whose webhook the API server
-// calls as it would in a cluster. The manager is never elected, so that nothing but admission happens.
+// All specs share one control plane with the CRDs of KServe, and a manager with the shipped rights, whose webhook the API server calls. The
+// manager is never elected, so only admission runs.
 var (
 	env     *framework.Env
 	account *operator.Installed

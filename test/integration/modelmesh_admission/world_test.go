@@ -23,9 +23,9 @@ const (
 	// hpa are the annotations of behaviour 1.
 	hpa = "serving.kserve.io/autoscalerClass: hpa, serving.kserve.io/metrics: cpu, serving.kserve.io/targetUtilizationPercentage: '75', " +
 		"serving.kserve.io/min-scale: '2', serving.kserve.io/max-scale: '3'"
-	// multi is the spec of a runtime with which nothing is wrong.
+	// multi is the spec of a valid multi-model runtime.
 	multi = "multiModel: true, grpcEndpoint: 'port:9000', containers: [{name: server, image: i}]"
-	// single is that of a runtime of KServe itself, which ModelMesh could not run.
+	// single is the spec of a KServe runtime that ModelMesh cannot run.
 	single = "containers: [{name: kserve-container, image: i, readinessProbe: {tcpSocket: {port: 8080}}, ports: [{containerPort: 8080}]}]"
 )
 
@@ -36,11 +36,11 @@ func options(name, components string) framework.ManagerOptions {
 	}
 }
 
-// names of runtimes are never used twice: those of the cluster have one namespace.
+// names makes the names of runtimes unique, because ClusterServingRuntimes share one namespace.
 var names int
 
-// runtimeOf is a runtime under a new name. Annotations and spec are the members of a flow mapping in YAML; the namespace is left
-// out of those of the cluster.
+// runtimeOf returns a runtime with a new name. Annotations and spec are the members of a YAML flow mapping; ClusterServingRuntimes ignore
+// the namespace.
 func runtimeOf(kind, namespace, annotations, spec string) *unstructured.Unstructured {
 	GinkgoHelper()
 	names++
@@ -77,7 +77,7 @@ func annotate(key, value string) func(*unstructured.Unstructured) {
 	}
 }
 
-// waitForWebhooks returns when the API server has got an answer of the webhook, good or bad.
+// waitForWebhooks waits until the webhook responds, with or without an error.
 func waitForWebhooks(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func() string {
@@ -89,7 +89,7 @@ func waitForWebhooks(ctx context.Context) {
 	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(BeEmpty())
 }
 
-// switchedOff does something while the component is switched off.
+// switchedOff calls do while the component is disabled.
 func switchedOff(ctx context.Context, do func()) {
 	GinkgoHelper()
 	DeferCleanup(func(ctx SpecContext) { waitForWebhooks(ctx) }, NodeTimeout(specTimeout))
@@ -102,13 +102,13 @@ func switchedOff(ctx context.Context, do func()) {
 	waitForWebhooks(ctx)
 }
 
-// warnings collects what the API server warns of.
+// warnings collects the warnings of the API server.
 type warnings struct{ texts []string }
 
 // HandleWarningHeader implements rest.WarningHandler.
 func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
 
-// listening is an administrator who hears warnings.
+// listening returns an administrator's client that collects warnings.
 func listening() (client.Client, *warnings) {
 	GinkgoHelper()
 	heard := &warnings{}

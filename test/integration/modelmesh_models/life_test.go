@@ -14,8 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// written returns the statuses that the manager wrote for a Predictor since a mark. What was refused because the object had changed
-// was not written.
+// written returns the statuses that the manager wrote for a Predictor since a mark, without failed requests.
 func written(mark framework.Mark, p *v1alpha1.Predictor) []v1alpha1.PredictorStatus {
 	GinkgoHelper()
 	var out []v1alpha1.PredictorStatus

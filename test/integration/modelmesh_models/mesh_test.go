@@ -21,7 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// sklearn is a model that loads at once.
+// sklearn is a model that loads immediately.
 const sklearn = `{modelType: {name: sklearn}, storage: {key: k, path: a}}`
 
 var _ = Describe("an InferenceService", func() {
@@ -281,10 +281,10 @@ var _ = Describe("a namespace", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// asRecorded is a status in the form of the recordings, which have no reasons yet.
+// asRecorded returns a status in the form of the recordings, which lack reasons.
 func asRecorded(object *unstructured.Unstructured) map[string]any {
 	status, _ := object.DeepCopy().Object["status"].(map[string]any)
-	delete(status, "observedGeneration") // which the original did not write
+	delete(status, "observedGeneration") // which the replaced operator did not write
 	if object.GetKind() == v1alpha1.KindPredictor {
 		delete(status, "conditions")
 	}

@@ -25,15 +25,15 @@ const (
 	specTimeout  = 4 * time.Minute
 	patience     = 90 * time.Second
 	poll         = 100 * time.Millisecond
-	// quiet is how long a spec watches that nothing is sent; the rest is checked at the end of the suite, see [framework.Env.ExpectAtRest].
+	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
 	quiet = time.Second
 	// own is the namespace of the manager.
 	own = "opendatahub"
 )
 
-// All specs share one control plane with the APIs of KServe, one manager with exactly the shipped rights, and one fake of the
-// routing layers, behind pods that fake nodes make ready. Most also share one namespace with runtimes, in which each has models of
-// its own. Specs that stop the manager are serial.
+// All specs share one control plane with the APIs of KServe, one manager with exactly the shipped rights, and one fake of the routing
+// layers, behind pods that fake nodes make ready. Most share one namespace with runtimes, and each has its own models. Specs that stop the
+// manager are serial.
 var (
 	env     *framework.Env
 	account *operator.Installed
@@ -79,11 +79,11 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	} {
 		create(ctx, served, r)
 	}
-	env.Settle(manager.User, quiet, patience) // a load ends with the pod, and the first ones are replaced once
+	env.Settle(manager.User, quiet, patience) // a load ends with its pod, and the first pods are replaced once
 }, NodeTimeout(startTimeout))
 
-// withoutWebhooks empties the webhook configurations: admission has a suite of its own. The objects stay, because the manager looks
-// after the certificate in them.
+// withoutWebhooks empties the webhook configurations, because another suite tests admission. The configurations remain, because the manager
+// writes their CA.
 func withoutWebhooks(ctx SpecContext) {
 	GinkgoHelper()
 	empty := client.RawPatch(types.MergePatchType, []byte(`{"webhooks":[]}`))

@@ -19,7 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
 )
 
-// allGates hold up loads: those of a path that starts with the name of a gate wait until it is opened.
+// allGates block loads: a model whose path starts with the name of a gate loads after the gate is opened.
 type allGates struct {
 	mu    sync.Mutex
 	gates map[string]chan struct{}
@@ -27,7 +27,7 @@ type allGates struct {
 
 func newGates() *allGates { return &allGates{gates: map[string]chan struct{}{}} }
 
-// close makes a gate and returns how to open it; it is opened at the end of the spec at the latest.
+// close creates a gate, and returns a function that opens it; the end of the spec opens it too.
 func (g *allGates) close(name string) (open func()) {
 	gate := make(chan struct{})
 	g.mu.Lock()
@@ -54,7 +54,7 @@ func (g *allGates) load(ctx context.Context, l modelmesh.Load) error {
 	return modelmesh.ByPath(ctx, l)
 }
 
-// namespace makes one that is served.
+// namespace creates a namespace that serves models.
 func namespace(ctx SpecContext, prefix string) string {
 	GinkgoHelper()
 	name := env.Namespace(ctx, prefix)
@@ -63,7 +63,7 @@ func namespace(ctx SpecContext, prefix string) string {
 	return name
 }
 
-// runtime is a multi-model runtime for formats, each as name or name:version.
+// runtime returns a multi-model runtime for formats, each as name or name:version.
 func runtime(name string, formats ...string) *v1alpha1.ServingRuntime {
 	r := &v1alpha1.ServingRuntime{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	read(&r.Spec, `
@@ -83,13 +83,13 @@ containers: [{name: server, image: registry.example.com/server:1, resources: {li
 	return r
 }
 
-// read reads YAML.
+// read decodes YAML.
 func read(into any, text string) {
 	GinkgoHelper()
 	Expect(yaml.Unmarshal([]byte(text), into)).To(Succeed())
 }
 
-// create stores an object in a namespace until the end of the spec.
+// create creates an object in a namespace until the end of the spec.
 func create(ctx SpecContext, namespace string, object client.Object) {
 	GinkgoHelper()
 	object.SetNamespace(namespace)
@@ -97,7 +97,7 @@ func create(ctx SpecContext, namespace string, object client.Object) {
 	DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, object))).To(Succeed()) })
 }
 
-// predictor stores a Predictor in the namespace with runtimes.
+// predictor creates a Predictor in the namespace with runtimes.
 func predictor(ctx SpecContext, name, spec string) *v1alpha1.Predictor {
 	GinkgoHelper()
 	return predictorIn(ctx, served, name, spec)
@@ -111,7 +111,7 @@ func predictorIn(ctx SpecContext, namespace, name, spec string) *v1alpha1.Predic
 	return p
 }
 
-// service stores an InferenceService in ModelMesh mode.
+// service creates an InferenceService in ModelMesh mode.
 func service(ctx SpecContext, namespace, name, predictor string) *v1beta1.InferenceService {
 	GinkgoHelper()
 	s := &v1beta1.InferenceService{ObjectMeta: metav1.ObjectMeta{
@@ -122,7 +122,7 @@ func service(ctx SpecContext, namespace, name, predictor string) *v1beta1.Infere
 	return s
 }
 
-// state is the part of a status by which the behaviours of the chapter speak.
+// state has the fields of a status that the documented behaviours use.
 type state struct {
 	available      bool
 	active, target v1alpha1.ModelState
@@ -139,7 +139,7 @@ var (
 	broken = state{false, v1alpha1.FailedToLoad, v1alpha1.NoState, v1alpha1.UpToDate}
 )
 
-// becomes waits until a Predictor is in a state.
+// becomes waits until a Predictor has a state.
 func becomes(ctx SpecContext, p *v1alpha1.Predictor, want state) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -148,7 +148,7 @@ func becomes(ctx SpecContext, p *v1alpha1.Predictor, want state) {
 	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
 }
 
-// failsBy waits until the status of a Predictor gives a reason.
+// failsBy waits until the status of a Predictor has a failure reason.
 func failsBy(ctx SpecContext, p *v1alpha1.Predictor, reason v1alpha1.FailureReason) *v1alpha1.FailureInfo {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -159,12 +159,12 @@ func failsBy(ctx SpecContext, p *v1alpha1.Predictor, reason v1alpha1.FailureReas
 	return p.Status.LastFailureInfo
 }
 
-// vmodels returns the names of the vmodels that the mesh of a namespace has, as its etcd tells.
+// vmodels returns the names of the vmodels of a namespace in etcd.
 func vmodels(ctx SpecContext, namespace string) []string {
 	GinkgoHelper()
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{etcd.URL}, Logger: zap.NewNop()})
 	Expect(err).NotTo(HaveOccurred())
-	defer func() { _ = c.Close() }() // a reader
+	defer func() { _ = c.Close() }() // a read-only client
 	answer, err := c.Get(ctx, "", clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	Expect(err).NotTo(HaveOccurred())
 	names := []string{}
@@ -176,7 +176,7 @@ func vmodels(ctx SpecContext, namespace string) []string {
 	return names
 }
 
-// calls is how many there were in a namespace.
+// calls returns the number of calls to the routing layer of a namespace.
 func calls(namespace string) int {
 	sum := 0
 	for _, n := range network.Calls(namespace) {

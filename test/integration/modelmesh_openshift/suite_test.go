@@ -20,15 +20,15 @@ const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 4 * time.Minute
 	patience     = 90 * time.Second
-	// quiet is how long a spec watches that nothing is sent; the rest is checked at the end of the suite, see [framework.Env.ExpectAtRest].
+	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
 	quiet = time.Second
-	// own is the namespace of the manager, monitoring that of the Prometheus of the platform.
+	// own is the namespace of the manager, monitoring that of the platform's Prometheus.
 	own, monitoring = "opendatahub", "platform-monitoring"
 )
 
-// All specs share one control plane with the APIs of OpenShift and KServe and one manager with exactly the shipped rights; each has
-// its own namespaces. No pod of a runtime ever runs: they ask for nodes that there are not. There is no router and no controller that signs
-// certificates either. Specs that stop the manager are serial.
+// All specs share one control plane with the APIs of OpenShift and KServe and one manager with exactly the shipped rights; each has its own
+// namespaces. No pod of a runtime runs, because no node matches its selector. No router and no certificate signer run. Specs that stop the
+// manager are serial.
 var (
 	env     *framework.Env
 	account *operator.Installed
@@ -54,8 +54,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	})
 }, NodeTimeout(startTimeout))
 
-// withoutWebhooks empties the webhook configurations: admission has a suite of its own. The objects stay, because the manager looks
-// after the certificate in them.
+// withoutWebhooks empties the webhook configurations, because another suite tests admission. The configurations remain, because the manager
+// writes their CA.
 func withoutWebhooks(ctx SpecContext) {
 	GinkgoHelper()
 	empty := client.RawPatch(types.MergePatchType, []byte(`{"webhooks":[]}`))

@@ -24,10 +24,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// recording is what the original left on a cluster that is no OpenShift.
+// recording has the objects of the replaced operator on a cluster other than OpenShift.
 const recording = "../../../controllers/modelmesh/resources/testdata/recordings/builtin-triton-scaled-to-zero.yaml"
 
-// sidecar is the container that the Open Data Hub build of the original put into each pod, with NAMESPACE for the namespace.
+// sidecar is the container that the Open Data Hub build of the replaced operator added to each pod; NAMESPACE is a placeholder.
 const sidecar = `
 name: oauth-proxy
 image: registry.example.com/oauth-proxy@sha256:d3056b35d9a205b9f2c48d924f199c5ac23904eb18d526e4bff229e7c7181415
@@ -65,7 +65,7 @@ volumeMounts:
 - {name: proxy-tls, mountPath: /etc/tls/private}
 `
 
-// guarded gives a recorded Deployment what the build of Open Data Hub added.
+// guarded adds the changes of the Open Data Hub build to a recorded Deployment.
 func guarded(o *unstructured.Unstructured, namespace string) *appsv1.Deployment {
 	GinkgoHelper()
 	var d appsv1.Deployment
@@ -87,8 +87,8 @@ func guarded(o *unstructured.Unstructured, namespace string) *appsv1.Deployment 
 	return &d
 }
 
-// plant stores what the original had written into a namespace, by updates under the name of its program: the build of Open Data Hub, or
-// the one without guards.
+// plant creates the objects of the replaced operator in a namespace with its field manager: of the Open Data Hub build with the sidecar, or
+// of the build without it.
 func plant(ctx context.Context, ns string, withGuard bool) {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
@@ -103,7 +103,7 @@ func plant(ctx context.Context, ns string, withGuard bool) {
 		var stored client.Object = o
 		switch o.GetKind() {
 		case "ServiceMonitor", "ConfigMap", "Secret":
-			continue // what the recording has of them is for the reader
+			continue // recorded only for the reader
 		case "Service":
 			Expect(unstructured.SetNestedField(o.Object, "None", "spec", "clusterIP")).To(Succeed())
 			unstructured.RemoveNestedField(o.Object, "spec", "clusterIPs")
@@ -117,7 +117,7 @@ func plant(ctx context.Context, ns string, withGuard bool) {
 	}
 }
 
-// former stores an object under the name by which both original programs wrote.
+// former creates objects with the field manager of both builds of the replaced operator.
 func former(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
 	for _, o := range objects {
@@ -125,7 +125,7 @@ func former(ctx context.Context, objects ...client.Object) {
 	}
 }
 
-// taken waits until the Deployment that plant stored has had so many pod templates.
+// taken waits until the Deployment of plant has a revision.
 func taken(ctx context.Context, ns, revision string) *appsv1.Deployment {
 	GinkgoHelper()
 	d := &appsv1.Deployment{ObjectMeta: at(ns, "modelmesh-serving-triton-a")}
@@ -135,7 +135,7 @@ func taken(ctx context.Context, ns, revision string) *appsv1.Deployment {
 	return d
 }
 
-// written is the first write of the manager to an object since a mark.
+// written returns the first write of the manager to an object since a mark.
 func written(mark framework.Mark, ns, resource, name string) framework.Entry {
 	GinkgoHelper()
 	writes := requests(mark, ns).Writes().Where(func(e framework.Entry) bool { return e.Resource == resource && e.Name == name })
@@ -143,8 +143,8 @@ func written(mark framework.Mark, ns, resource, name string) framework.Entry {
 	return writes[0]
 }
 
-// unanswered waits until the status of a model reports that its mesh, of which no pod runs, does not answer. That is some seconds after the
-// first call, and the last write.
+// unanswered waits until the status of a model reports that its mesh, which has no running pod, does not respond. This is the last write,
+// some seconds after the first call.
 func unanswered(ctx context.Context, model *v1beta1.InferenceService) {
 	GinkgoHelper()
 	env.WaitFor(ctx, model, func(g Gomega) {

@@ -38,7 +38,7 @@ func settings(text string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: at(own, "model-serving-config"), Data: map[string]string{"config.yaml": text}}
 }
 
-// served makes a namespace in which models are served.
+// served creates a namespace that serves models.
 func served(ctx context.Context) string {
 	GinkgoHelper()
 	name := env.Namespace(ctx, "project")
@@ -46,14 +46,14 @@ func served(ctx context.Context) string {
 	return name
 }
 
-// label sets the label that decides whether a namespace is served.
+// label sets the label that enables a namespace for models.
 func label(ctx context.Context, namespace, value string) {
 	GinkgoHelper()
 	env.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
 		map[string]any{"metadata": map[string]any{"labels": map[string]any{"modelmesh-enabled": value}}})
 }
 
-// ovms is a runtime as the dashboard makes it, whose pods fit on no node. The pairs are annotations.
+// ovms creates a runtime like the dashboard, whose pods fit on no node. The pairs are annotations.
 func ovms(ctx context.Context, namespace string, pairs ...string) *v1alpha1.ServingRuntime {
 	GinkgoHelper()
 	r := &v1alpha1.ServingRuntime{ObjectMeta: at(namespace, "ovms"), Spec: v1alpha1.ServingRuntimeSpec{
@@ -71,18 +71,18 @@ func ovms(ctx context.Context, namespace string, pairs ...string) *v1alpha1.Serv
 	return r
 }
 
-// runtimeNamed is one that exists.
+// runtimeNamed returns a reference to an existing runtime.
 func runtimeNamed(namespace, name string) *v1alpha1.ServingRuntime {
 	return &v1alpha1.ServingRuntime{ObjectMeta: at(namespace, name)}
 }
 
-// annotate changes annotations of an object; nil removes one.
+// annotate sets annotations of an object; nil removes one.
 func annotate(ctx context.Context, o client.Object, annotations map[string]any) {
 	GinkgoHelper()
 	env.Patch(ctx, o, map[string]any{"metadata": map[string]any{"annotations": annotations}})
 }
 
-// inference makes an InferenceService for the mesh.
+// inference creates an InferenceService in ModelMesh mode.
 func inference(ctx context.Context, namespace, name string, finalizers ...string) *v1beta1.InferenceService {
 	GinkgoHelper()
 	s := &v1beta1.InferenceService{ObjectMeta: at(namespace, name), Spec: v1beta1.InferenceServiceSpec{Predictor: v1beta1.PredictorSpec{
@@ -96,7 +96,7 @@ func inference(ctx context.Context, namespace, name string, finalizers ...string
 	return s
 }
 
-// connection makes a data connection as the dashboard does.
+// connection creates a data connection like the dashboard.
 func connection(ctx context.Context, namespace, name, endpoint string) *corev1.Secret {
 	GinkgoHelper()
 	s := &corev1.Secret{ObjectMeta: at(namespace, name), StringData: map[string]string{
@@ -148,7 +148,7 @@ func policy(namespace string) *networkingv1.NetworkPolicy {
 	return &networkingv1.NetworkPolicy{ObjectMeta: at(namespace, "modelmesh-runtimes")}
 }
 
-// beside is what stands beside the models of a namespace, but for Routes and storage entries.
+// Returns the objects for the models of a namespace, except Routes and storage entries.
 func beside(namespace string) []client.Object {
 	return []client.Object{serviceAccount(namespace), delegator(namespace), cookie(namespace), prometheus(namespace), policy(namespace)}
 }
@@ -162,7 +162,7 @@ func appear(ctx context.Context, objects ...client.Object) {
 	}
 }
 
-// vanish waits until objects are gone.
+// vanish waits until objects are deleted.
 func vanish(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
 	for _, o := range objects {
@@ -170,7 +170,7 @@ func vanish(ctx context.Context, objects ...client.Object) {
 	}
 }
 
-// absent expects that objects do not exist now. Call it when something has happened that comes after them.
+// absent checks that objects do not exist. Call it after an event that would follow their creation.
 func absent(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
 	for _, o := range objects {
@@ -179,7 +179,7 @@ func absent(ctx context.Context, objects ...client.Object) {
 	}
 }
 
-// ours waits until objects bear the labels of the operator.
+// ours waits until objects have the labels of the operator.
 func ours(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
 	for _, o := range objects {
@@ -189,14 +189,14 @@ func ours(ctx context.Context, objects ...client.Object) {
 	}
 }
 
-// spec is a field of a Route.
+// spec returns a field of a Route's spec.
 func spec(r *unstructured.Unstructured, path ...string) any {
 	value, _, err := unstructured.NestedFieldNoCopy(r.Object, append([]string{"spec"}, path...)...)
 	Expect(err).NotTo(HaveOccurred())
 	return value
 }
 
-// entries are the storage entries of a namespace.
+// entries returns the storage entries of a namespace.
 func entries(g Gomega, s *corev1.Secret) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for name, text := range s.Data {
@@ -207,7 +207,7 @@ func entries(g Gomega, s *corev1.Secret) map[string]map[string]string {
 	return out
 }
 
-// container of the pod template; nil where there is none.
+// container returns a container of the pod template, or nil.
 func container(d *appsv1.Deployment, name string) *corev1.Container {
 	for i := range d.Spec.Template.Spec.Containers {
 		if c := &d.Spec.Template.Spec.Containers[i]; c.Name == name {
@@ -217,26 +217,26 @@ func container(d *appsv1.Deployment, name string) *corev1.Container {
 	return nil
 }
 
-// requests are the writes and live reads of the manager in a namespace since a mark.
+// requests returns the writes and live reads of the manager in a namespace since a mark.
 func requests(mark framework.Mark, namespace string) framework.Entries {
 	return framework.AtRest(env.Since(mark), manager.User).Where(func(e framework.Entry) bool {
 		return e.Namespace == namespace || e.Name == delegator(namespace).Name
 	})
 }
 
-// settled waits until nothing has been sent for a while in a namespace.
+// settled waits until nothing is sent for a namespace.
 func settled(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	env.SettleOn(ctx, func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet, patience)
 }
 
-// expectRest expects that nothing is sent for a while in a namespace.
+// expectRest checks that nothing is sent for a namespace.
 func expectRest(namespace string) {
 	GinkgoHelper()
 	env.ExpectNone(func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet)
 }
 
-// notForbidden expects that the rights have sufficed for a namespace since a mark.
+// notForbidden checks that no request in a namespace was refused since a mark.
 func notForbidden(mark framework.Mark, namespace string) {
 	GinkgoHelper()
 	Expect(env.Since(mark).ByUser(manager.User).Refused().Where(func(e framework.Entry) bool {
@@ -244,7 +244,7 @@ func notForbidden(mark framework.Mark, namespace string) {
 	})).To(BeEmpty())
 }
 
-// expectEvent waits for an Event on an object whose note has a text in it.
+// expectEvent waits for an Event of an object whose note contains a text.
 func expectEvent(ctx context.Context, o client.Object, reason, text string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {

@@ -27,7 +27,7 @@ const (
 	quiet        = time.Second
 )
 
-// One control plane that serves no optional API at first, and one manager whose rights on what runtimes consist of end with its
+// One control plane that serves no optional API at first, and one manager whose rights on the children of runtimes are limited to its
 // namespace.
 var (
 	env     *framework.Env
@@ -39,7 +39,7 @@ func TestModelMeshPlain(t *testing.T) { framework.Run(t, "ModelMesh in one names
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "modelmesh-plain", cluster.Bare, framework.WithTypes(v1alpha1.AddToScheme), framework.WithOperator("test/integration/modelmesh_plain/testdata/one-namespace"))
 	account := env.Installed
-	empty := client.RawPatch(types.MergePatchType, []byte(`{"webhooks":[]}`)) // admission has a suite of its own
+	empty := client.RawPatch(types.MergePatchType, []byte(`{"webhooks":[]}`)) // another suite tests admission
 	for _, object := range account.Objects {
 		if kind := object.GetKind(); kind == "MutatingWebhookConfiguration" || kind == "ValidatingWebhookConfiguration" {
 			Expect(env.Admin.Patch(ctx, object.DeepCopy(), empty)).To(Succeed())

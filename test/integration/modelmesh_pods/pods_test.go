@@ -22,7 +22,7 @@ import (
 
 var _ = Describe("Pods of runtimes", func() {
 	for _, base := range bases {
-		// Every list that is merged by a key has no doubles, every name and number is one that the API allows.
+		// Lists that are merged by a key have no duplicates, and all names and numbers are valid.
 		It("with "+base.name+" are taken by the API server in both forms, whatever comes on top, and change nothing when they are applied again [M41]", func(ctx SpecContext) {
 			for _, change := range changes {
 				for _, form := range []resources.Form{resources.Current, resources.Legacy} {
@@ -123,7 +123,7 @@ var _ = Describe("Objects of a namespace", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// namespaceOf owns what belongs to a whole namespace.
+// namespaceOf returns the owner of objects that are shared by a namespace.
 func namespaceOf(ctx SpecContext, name string) client.Object {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{}
@@ -131,8 +131,8 @@ func namespaceOf(ctx SpecContext, name string) client.Object {
 	return namespace
 }
 
-// versions are the resource versions of objects by their kinds. The controller of autoscalers writes their status meanwhile, so those
-// count by what we apply.
+// versions returns the resourceVersions of objects by kind. The status of HorizontalPodAutoscalers changes concurrently, so their applied
+// fields are returned instead.
 func versions(ctx SpecContext, desired apply.Desired) map[schema.GroupVersionKind]string {
 	GinkgoHelper()
 	all := map[schema.GroupVersionKind]string{}
@@ -150,14 +150,13 @@ func versions(ctx SpecContext, desired apply.Desired) map[schema.GroupVersionKin
 	return all
 }
 
-// takeOver applies the Deployment of a runtime. The status of it, which others write meanwhile, may stand in the way of an
-// adoption once.
+// takeOver applies the Deployment of a runtime, and retries on conflicts with writers of its status.
 func takeOver(ctx SpecContext, owner client.Object, in resources.RuntimeInputs) {
 	GinkgoHelper()
 	Eventually(func() error { return deployed(ctx, owner, in) }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
 }
 
-// addVariable puts a variable on the mesh as another operator would: by an update of the whole object.
+// addVariable adds a variable to the container of ModelMesh by an update of the whole object, like another operator.
 func addVariable(ctx SpecContext, in resources.RuntimeInputs, name, value string) {
 	GinkgoHelper()
 	Eventually(func() error {

@@ -13,13 +13,13 @@ import (
 const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 3 * time.Minute
-	// patience is how long a new namespace may take to get its account.
+	// patience is how long a new namespace may take to get its ServiceAccount.
 	patience = 90 * time.Second
 	poll     = 100 * time.Millisecond
 )
 
-// What the builders of runtimes make is handed to an API server, without a manager: what it takes, what it changes, and what Pod
-// Security says. Each spec has a namespace of its own.
+// The specs send the rendered objects of runtimes to an API server without a manager, to check validation, defaulting and Pod Security.
+// Each spec has its own namespace.
 var env *framework.Env
 
 func TestModelMeshPods(t *testing.T) { framework.Run(t, "Pods of ModelMesh") }

@@ -13,13 +13,13 @@ import (
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
-// variant changes a runtime or the settings around it.
+// variant is a change of a runtime or of its settings.
 type variant struct {
 	name   string
 	change func(*resources.RuntimeInputs)
 }
 
-// bases are the kinds of runtimes that there are.
+// bases are all types of runtimes.
 var bases = []variant{
 	{"a puller", func(*resources.RuntimeInputs) {}},
 	{"no puller", func(in *resources.RuntimeInputs) { in.Spec.StorageHelper = &v1alpha1.StorageHelper{Disabled: true} }},
@@ -34,7 +34,7 @@ var bases = []variant{
 	}},
 }
 
-// changes may come on top of each.
+// changes can be combined with each base.
 var changes = []variant{
 	{"nothing more", func(*resources.RuntimeInputs) {}},
 	{"TLS", func(in *resources.RuntimeInputs) {
@@ -81,7 +81,7 @@ func proxied(served capability.Set) func(*resources.RuntimeInputs) {
 	}
 }
 
-// inputs is a runtime of a kind with a change.
+// inputs returns the inputs of a base with a change.
 func inputs(namespace string, base, change variant) resources.RuntimeInputs {
 	in := resources.RuntimeInputs{
 		NamespaceInputs: resources.NamespaceInputs{Namespace: namespace, Settings: meshsettings.Default()}, Name: "own", Replicas: new(int32(0)),

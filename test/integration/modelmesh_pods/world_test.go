@@ -27,7 +27,7 @@ import (
 
 const recordingsDir = "../../../controllers/modelmesh/resources/testdata/recordings"
 
-// recordings are the names of the files that hold what the original made.
+// recordings returns the names of the files with objects of the replaced operator.
 func recordings() []string {
 	files, err := filepath.Glob(filepath.Join(recordingsDir, "*.yaml"))
 	if err != nil || len(files) < 6 {
@@ -40,7 +40,7 @@ func recordings() []string {
 	return names
 }
 
-// recorded is one recording, moved into a namespace of the cluster.
+// recorded is a recording, moved to a namespace of the cluster.
 type recorded struct {
 	runtime    *unstructured.Unstructured
 	deployment *unstructured.Unstructured
@@ -85,7 +85,7 @@ func record(name, namespace string) recorded {
 	return r
 }
 
-// planted creates the runtime of a recording and its Deployment, as the original had left them, and returns the owner.
+// planted creates the runtime of a recording and its Deployment as the replaced operator left them, and returns the owner.
 func planted(ctx context.Context, r recorded) client.Object {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, r.runtime)).To(Succeed())
@@ -97,7 +97,7 @@ func planted(ctx context.Context, r recorded) client.Object {
 	return r.runtime
 }
 
-// deploymentOf is the Deployment of a runtime as it is.
+// deploymentOf returns the live Deployment of a runtime.
 func deploymentOf(ctx context.Context, in resources.RuntimeInputs) *appsv1.Deployment {
 	GinkgoHelper()
 	d := &appsv1.Deployment{}
@@ -106,7 +106,7 @@ func deploymentOf(ctx context.Context, in resources.RuntimeInputs) *appsv1.Deplo
 	return d
 }
 
-// applier writes as the controller does. A new one remembers nothing, as after a restart.
+// applier returns a new applier, which has no state, as after a restart.
 func applier() *apply.Applier {
 	return apply.New(apply.Options{
 		Client: env.Admin, Live: env.Admin, FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName,
@@ -125,7 +125,7 @@ func deployed(ctx context.Context, owner client.Object, in resources.RuntimeInpu
 	return applier().Apply(ctx, owner, apply.Desired{{Config: built.Config, AdoptIf: anybodys}})
 }
 
-// restrictedNamespace refuses pods that Pod Security does not count as restricted.
+// restrictedNamespace creates a namespace that enforces the restricted level of Pod Security.
 func restrictedNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	name := env.Namespace(ctx, "restricted")
@@ -135,7 +135,7 @@ func restrictedNamespace(ctx context.Context) string {
 	return name
 }
 
-// admit asks whether a pod of a runtime would be let in. It waits for the account of the namespace, without which none is.
+// admit creates a pod of a runtime in a dry run. It first waits for the ServiceAccount of the namespace, which pods require.
 func admit(ctx context.Context, in resources.RuntimeInputs) error {
 	GinkgoHelper()
 	built, err := resources.BuildDeployment(in)

@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 )
 
-// registered returns the names of the vmodels that the routing layer of a namespace knows.
+// registered returns the names of the vmodels in the routing layer of a namespace.
 func registered(ctx context.Context, namespace string) func() ([]string, error) {
 	return func() ([]string, error) {
 		c, err := clientv3.New(clientv3.Config{Endpoints: []string{etcd.URL}, Logger: zap.NewNop()})
@@ -36,7 +36,7 @@ func registered(ctx context.Context, namespace string) func() ([]string, error) 
 	}
 }
 
-// create makes Predictors: name, then path.
+// create creates Predictors, each with a name and a path.
 func create(ctx context.Context, namespace string, models ...[2]string) {
 	GinkgoHelper()
 	for _, m := range models {
@@ -44,7 +44,7 @@ func create(ctx context.Context, namespace string, models ...[2]string) {
 	}
 }
 
-// update gives a Predictor another path.
+// update changes the path of a Predictor.
 func update(ctx context.Context, namespace, name, path string) {
 	GinkgoHelper()
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"storage":{"path":"`+path+`"}}}`))
@@ -56,7 +56,7 @@ func remove(ctx context.Context, namespace, name string) {
 	Expect(env.Admin.Delete(ctx, predictor(namespace, name, ""))).To(Succeed())
 }
 
-// The programs that end are shared by all specs, so these run one after the other. What happens meanwhile differs.
+// The specs are serial, because all share the stopped processes.
 var _ = Describe("Every model ends in the right state", Serial, func() {
 	It("when the pods of the routing layer die, while a model is loaded and others come, change and go [modelmesh-79] [modelmesh-84]", func(ctx SpecContext) {
 		const namespace = "layer-dies"
@@ -79,7 +79,7 @@ var _ = Describe("Every model ends in the right state", Serial, func() {
 			Eventually(state(ctx, namespace, name)).Should(Equal(loaded), name)
 		}
 		Eventually(state(ctx, namespace, "bad")).Should(Equal(failing))
-		// Whether the load that was lost is requested again depends on what was seen of the outage: otherwise the first use does it.
+		// Depending on when the outage was observed, the lost load is repeated immediately or at the first use.
 		Eventually(state(ctx, namespace, "loading")).Should(Or(Equal(loaded), Equal("available=true Standby/ UpToDate")))
 		Eventually(registered(ctx, namespace)).Should(Equal([]string{"bad", "changes", "late", "loading", "stays"}))
 	}, SpecTimeout(specTimeout))

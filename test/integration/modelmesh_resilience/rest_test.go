@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// quiet is how long a spec watches that nothing is sent; the timers of models that wait for something are shorter.
+	// quiet is how long a spec checks that nothing is sent; the timers of waiting models are shorter.
 	quiet = 10 * time.Second
-	// namespaces and models of the spec at rest; the bench has 1,000 models.
+	// namespaces and models are the counts of the spec at rest; the bench has 1,000 models.
 	namespaces = 5
 	models     = 12
 )
 
-// service is an InferenceService for the routing layer.
+// service returns an InferenceService in ModelMesh mode.
 func service(namespace, name, path string) *unstructured.Unstructured {
 	GinkgoHelper()
 	u := &unstructured.Unstructured{}
@@ -33,7 +33,7 @@ func service(namespace, name, path string) *unstructured.Unstructured {
 	return u
 }
 
-// transition is what an InferenceService says of its model.
+// transition returns the active model state and the failure reason of an InferenceService.
 func transition(ctx context.Context, u *unstructured.Unstructured) func() (string, error) {
 	return func() (string, error) {
 		live := u.DeepCopy()

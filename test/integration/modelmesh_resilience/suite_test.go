@@ -25,15 +25,15 @@ const (
 	etcdSecret   = "model-serving-etcd"
 )
 
-// All specs share one control plane, one etcd of the routing layers and one manager with exactly the shipped rights. Specs that
-// end processes run one after the other.
+// All specs share one control plane, one etcd of the routing layers and one manager with exactly the shipped rights. Specs that stop
+// processes are serial.
 var (
 	env     *framework.Env
 	manager *framework.Manager
 	account *operator.Installed
 	etcd    *modelmesh.Etcd
 	network *modelmesh.Network
-	// proxyAddress is kept over restarts of the network, since the manager knows it.
+	// proxyAddress is the same after restarts of the network, because the manager is configured with it.
 	proxyAddress string
 	loads        = &loader{}
 )
@@ -71,7 +71,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 var _ = AfterEach(func() { manager.ReportLog() })
 
-// A spec that failed half-way may have left something ended, which the next one needs.
+// Restart the processes that a failed spec left stopped.
 var _ = BeforeEach(func(ctx SpecContext) {
 	if !etcd.Running() {
 		Expect(etcd.Restart(ctx)).To(Succeed())
@@ -84,7 +84,7 @@ var _ = BeforeEach(func(ctx SpecContext) {
 	}
 }, NodeTimeout(stopTimeout))
 
-// stopNetwork ends all routing layers at once.
+// stopNetwork stops the routing layers of all namespaces.
 func stopNetwork(ctx SpecContext) {
 	GinkgoHelper()
 	ended := network
@@ -92,7 +92,7 @@ func stopNetwork(ctx SpecContext) {
 	Expect(ended.Stop(ctx)).To(Succeed())
 }
 
-// startNetwork starts the routing layers of all namespaces, at the address of before if there was one.
+// startNetwork starts the routing layers of all namespaces, at the previous address if any.
 func startNetwork(ctx SpecContext) {
 	GinkgoHelper()
 	var err error

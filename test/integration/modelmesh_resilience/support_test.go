@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
 )
 
-// loader loads by path, and holds loads while the spec wants it.
+// loader returns results by path, and can block loads.
 type loader struct {
 	mu   sync.Mutex
 	held chan struct{}
@@ -35,7 +35,7 @@ func (l *loader) load(ctx context.Context, what modelmesh.Load) error {
 	return modelmesh.ByPath(ctx, what)
 }
 
-// hold lets no load end until the returned function is called, or the spec is over.
+// hold blocks all loads until the returned function is called or the spec ends.
 func (l *loader) hold() (release func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +51,7 @@ func (l *loader) hold() (release func()) {
 	return release
 }
 
-// served makes a namespace that ModelMesh serves, with a runtime for models of the format onnx.
+// served creates a namespace that serves models, with a runtime for the format onnx.
 func served(ctx SpecContext, name string) {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"modelmesh-enabled": "true"}}}
@@ -64,7 +64,7 @@ func served(ctx SpecContext, name string) {
 			SupportedModelFormats: []v1alpha1.SupportedModelFormat{{Name: "onnx", AutoSelect: new(true)}},
 		},
 	}
-	// The first of all waits until the API server trusts the webhook.
+	// The first call waits until the API server trusts the webhook.
 	Eventually(func() error { return env.Admin.Create(ctx, runtime.DeepCopy()) }).Should(Succeed())
 }
 
@@ -78,7 +78,7 @@ func predictor(namespace, name, path string) *v1alpha1.Predictor {
 	}
 }
 
-// state is what a user sees of a Predictor in one line.
+// state returns the status of a Predictor in one line.
 func state(ctx context.Context, namespace, name string) func() (string, error) {
 	return func() (string, error) {
 		var p v1alpha1.Predictor

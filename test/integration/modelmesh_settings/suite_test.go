@@ -19,14 +19,14 @@ const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 4 * time.Minute
 	patience     = 90 * time.Second
-	// quiet is how long a spec watches that nothing is sent; the rest is checked at the end of the suite, see [framework.Env.ExpectAtRest].
+	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
 	quiet = time.Second
 	// own is the namespace of the manager.
 	own = "opendatahub"
 )
 
-// All specs share one control plane with the APIs of KServe and one manager with exactly the shipped rights. They are serial,
-// since they change the settings of all namespaces. No pod ever runs: there is no node.
+// All specs share one control plane with the APIs of KServe and one manager with exactly the shipped rights. They are serial, because they
+// change the settings of all namespaces. No pod runs, because there is no node.
 var (
 	env     *framework.Env
 	account *operator.Installed
@@ -47,8 +47,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	})
 }, NodeTimeout(startTimeout))
 
-// withoutWebhooks empties the webhook configurations: admission has a suite of its own. The objects stay, because the manager
-// looks after the certificate in them.
+// withoutWebhooks empties the webhook configurations, because another suite tests admission. The configurations remain, because the manager
+// writes their CA.
 func withoutWebhooks(ctx SpecContext) {
 	GinkgoHelper()
 	empty := client.RawPatch(types.MergePatchType, []byte(`{"webhooks":[]}`))

@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// awake keeps pods of runtimes without models.
+// awake keeps the pods of runtimes without models.
 const awake = "scaleToZero: {enabled: false}\n"
 
 func etcdSecret() *corev1.Secret {
@@ -27,7 +27,7 @@ func etcdSecret() *corev1.Secret {
 	}
 }
 
-// served makes a namespace in which models are served, with a runtime.
+// served creates a namespace that serves models, with a runtime.
 func served(ctx context.Context) string {
 	GinkgoHelper()
 	name := env.Namespace(ctx, "settings")
@@ -44,7 +44,7 @@ func served(ctx context.Context) string {
 	return name
 }
 
-// write stores a ConfigMap with one key, until the end of the spec.
+// write writes a ConfigMap with one key until the end of the spec.
 func write(ctx context.Context, namespace, name, key, text string) *corev1.ConfigMap {
 	GinkgoHelper()
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{key: text}}
@@ -58,7 +58,7 @@ func write(ctx context.Context, namespace, name, key, text string) *corev1.Confi
 	return m
 }
 
-// configure writes the settings of administrators, or in another namespace those of that namespace.
+// configure writes the settings of administrators, or of one namespace.
 func configure(ctx context.Context, namespace, text string) *corev1.ConfigMap {
 	GinkgoHelper()
 	return write(ctx, namespace, meshsettings.ConfigMapName, meshsettings.ConfigMapKey, text)
@@ -72,7 +72,7 @@ func service(namespace string) *corev1.Service {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: meshsettings.DefaultServiceName}}
 }
 
-// becomes waits until an object is as check wants it.
+// becomes waits until an object passes a check.
 func becomes(ctx context.Context, o client.Object, check func(g Gomega)) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -81,7 +81,7 @@ func becomes(ctx context.Context, o client.Object, check func(g Gomega)) {
 	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 }
 
-// scaled waits until the runtime of a namespace has a number of pods, and returns its Deployment.
+// scaled waits until the runtime of a namespace has a number of replicas, and returns its Deployment.
 func scaled(ctx context.Context, namespace string, replicas int32) *appsv1.Deployment {
 	GinkgoHelper()
 	d := deployment(namespace)
@@ -89,7 +89,7 @@ func scaled(ctx context.Context, namespace string, replicas int32) *appsv1.Deplo
 	return d
 }
 
-// container of the pod template.
+// container returns a container of the pod template.
 func container(d *appsv1.Deployment, name string) corev1.Container {
 	for _, c := range d.Spec.Template.Spec.Containers {
 		if c.Name == name {
@@ -99,7 +99,7 @@ func container(d *appsv1.Deployment, name string) corev1.Container {
 	return corev1.Container{}
 }
 
-// variable of a container; "" where it has none.
+// variable returns the value of a container's variable, or "".
 func variable(c corev1.Container, name string) string {
 	for _, v := range c.Env {
 		if v.Name == name {
@@ -109,7 +109,7 @@ func variable(c corev1.Container, name string) string {
 	return ""
 }
 
-// notes are those of the Events on an object.
+// notes returns the notes of the Events of an object.
 func notes(ctx context.Context, o client.Object) (all []string, err error) {
 	list := &eventsv1.EventList{}
 	if err := env.Admin.List(ctx, list, client.InNamespace(o.GetNamespace())); err != nil {
@@ -123,7 +123,7 @@ func notes(ctx context.Context, o client.Object) (all []string, err error) {
 	return all, nil
 }
 
-// expectEvent waits until the author of a ConfigMap gets an Event.
+// expectEvent waits for an Event of a ConfigMap whose note contains a part.
 func expectEvent(ctx context.Context, m *corev1.ConfigMap, reason, part string) {
 	GinkgoHelper()
 	env.Get(ctx, m)
@@ -131,27 +131,27 @@ func expectEvent(ctx context.Context, m *corev1.ConfigMap, reason, part string) 
 		Should(ContainElement(SatisfyAll(HavePrefix("Warning "+reason), ContainSubstring(part))))
 }
 
-// requests are the writes and live reads of the manager in a namespace since a mark.
+// requests returns the writes and live reads of the manager in a namespace since a mark.
 func requests(mark framework.Mark, namespace string) framework.Entries {
 	return framework.AtRest(env.Since(mark), manager.User).Where(func(e framework.Entry) bool { return e.Namespace == namespace })
 }
 
-// settled waits until nothing has been sent for a while in a namespace.
+// settled waits until nothing is sent for a namespace.
 func settled(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	env.SettleOn(ctx, func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet, patience)
 }
 
-// expectRest expects that nothing is sent for a while in a namespace.
+// expectRest checks that nothing is sent for a namespace.
 func expectRest(namespace string) {
 	GinkgoHelper()
 	env.ExpectNone(func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet)
 }
 
-// unmoved expects that an object is the one that it was.
+// unmoved checks that UID, generation and labels of an object are unchanged.
 func unmoved(ctx context.Context, o client.Object) {
 	GinkgoHelper()
-	// Its status is that of other controllers.
+	// Other controllers write the status.
 	ours := func() []any {
 		return []any{o.GetUID(), o.GetGeneration(), o.GetLabels()}
 	}

@@ -124,7 +124,7 @@ var _ = Describe("A generated database", func() {
 		backup := func(change any) {
 			env.Patch(ctx, m, map[string]any{"spec": map[string]any{"postgres": map[string]any{"backup": change}}})
 		}
-		backup(map[string]any{"schedule": "0 0 29 2 *"}) // which is due only in leap years: the CronJob controller catches up on what it missed
+		backup(map[string]any{"schedule": "0 0 29 2 *"}) // due only in leap years: the CronJob controller starts a missed Job
 		env.WaitForCondition(ctx, m, "BackupReady", metav1.ConditionUnknown, "BackupPending")
 		job, policy := child(m, &batchv1.CronJob{}, "-postgres-backup"), child(m, &networkingv1.NetworkPolicy{}, "-postgres-backup")
 		claim, certificate := child(m, &corev1.PersistentVolumeClaim{}, "-postgres-backup"), child(m, &corev1.Secret{}, "-postgres-tls")

@@ -28,14 +28,14 @@ var (
 	grantKind     = schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1beta1", Kind: "ReferenceGrant"}
 )
 
-// aside stops the shared manager for the rest of the spec. The next one finds it back, with webhooks that answer.
+// aside stops the shared manager until the end of the spec, then waits until its webhooks respond.
 func aside(ctx context.Context) {
 	GinkgoHelper()
 	DeferCleanup(webhooksAnswer, NodeTimeout(specTimeout))
 	manager.Away(ctx)
 }
 
-// webhooksAnswer waits until the API server reaches the webhooks of the manager, which a start takes away for a moment.
+// webhooksAnswer waits until the webhooks of the manager respond; they are unavailable during its start.
 func webhooksAnswer(ctx SpecContext) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -61,7 +61,7 @@ func grantOf(m *v1beta1.ModelRegistry) *unstructured.Unstructured {
 	return framework.Untyped(grantKind, m.Namespace, "allow-gateway-httproutes-"+m.Name)
 }
 
-// sharedGrant is the one that the original made once for all Services of a namespace.
+// sharedGrant is the ReferenceGrant that the replaced operator created for all Services of a namespace.
 func sharedGrant(namespace string) *unstructured.Unstructured {
 	g := framework.Untyped(grantKind, namespace, "allow-gateway-httproutes")
 	g.SetLabels(map[string]string{"component": "model-registry", "app.kubernetes.io/component": "model-registry", "app.kubernetes.io/part-of": "model-registry",
@@ -73,7 +73,7 @@ func sharedGrant(namespace string) *unstructured.Unstructured {
 	return g
 }
 
-// backend is the first one of the first rule of an HTTPRoute.
+// backend returns the first backend of the first rule of an HTTPRoute.
 func backend(route *unstructured.Unstructured) any {
 	rules, _, err := unstructured.NestedSlice(route.Object, "spec", "rules")
 	Expect(err).NotTo(HaveOccurred())
@@ -166,7 +166,7 @@ var _ = Describe("Gateway mode", func() {
 		elsewhere := env.Namespace(ctx, "theirs")
 		shared, theirs := sharedGrant(namespace), sharedGrant(elsewhere)
 		theirs.SetLabels(map[string]string{"app.kubernetes.io/created-by": "ann"})
-		published := httpRouteOf(asleep) // by the original
+		published := httpRouteOf(asleep) // by the replaced operator
 		published.SetLabels(map[string]string{"app": asleep.Name, "component": "model-registry", "app.kubernetes.io/created-by": "model-registry-operator"})
 		published.Object["spec"] = map[string]any{"rules": []any{map[string]any{
 			"backendRefs": []any{map[string]any{"name": asleep.Name, "namespace": namespace, "port": int64(8443)}},
@@ -178,13 +178,13 @@ var _ = Describe("Gateway mode", func() {
 		env.WaitFor(ctx, grantOf(m), nil)
 		env.WaitFor(ctx, grantOf(neighbour), nil)
 		env.Settle(other.User, quiet, specTimeout)
-		env.Get(ctx, shared) // the one that is paused is reached by it
+		env.Get(ctx, shared) // the paused registry needs it
 
 		webhooksAnswer(ctx)
 		env.Patch(ctx, asleep, map[string]any{"metadata": map[string]any{"annotations": map[string]any{paused: nil}}})
 		env.WaitFor(ctx, grantOf(asleep), nil)
 		env.WaitGone(ctx, shared)
-		env.Get(ctx, theirs) // it is not the original's
+		env.Get(ctx, theirs) // the replaced operator did not create it
 		available(ctx, asleep)
 	}, NodeTimeout(2*specTimeout))
 

@@ -202,6 +202,6 @@ var _ = Describe("A registry", func() {
 			Expect(condition(m, kind)).To(Equal(metav1.Condition{}), kind)
 		}
 		env.Settle(manager.User, quiet, specTimeout)
-		env.ExpectNoWrites(manager.User, quiet) // W3: no storm while it is not available
+		env.ExpectNoWrites(manager.User, quiet) // W3: no writes while it is not available
 	}, NodeTimeout(specTimeout))
 })

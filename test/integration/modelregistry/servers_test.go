@@ -59,7 +59,7 @@ var _ = Describe("The servers of a registry", func() {
 		m := registry(ns, "placed", func(m *v1beta1.ModelRegistry) { m.Spec.Pods = registrytest.Placed() })
 		create(ctx, password(ns, "first"), certificate(m), m)
 		older := &v1alpha1.ModelRegistry{}
-		Eventually(ctx, func(ctx context.Context) error { // the status may be written in between
+		Eventually(ctx, func(ctx context.Context) error { // the status may change concurrently
 			if err := env.Admin.Get(ctx, client.ObjectKeyFromObject(m), older); err != nil {
 				return err
 			}

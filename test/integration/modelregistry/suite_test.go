@@ -18,19 +18,18 @@ import (
 const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 3 * time.Minute
-	// quiet is how long a spec watches that nothing is sent; the rest is checked at the end of the suite, see [framework.Env.ExpectAtRest].
+	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
 	quiet = 3 * time.Second
-	// routeNamespace is where HTTPRoutes are.
+	// routeNamespace contains the HTTPRoutes.
 	routeNamespace = "opendatahub"
 )
 
-// All specs share one control plane with every optional API, and one manager with exactly the shipped rights. Each works in a
-// namespace of its own.
+// All specs share one control plane with every optional API and one manager with exactly the shipped rights. Each has its own namespace.
 var (
 	env     *framework.Env
 	manager *framework.Manager
 	account *operator.Installed
-	// domain of the cluster, which cannot be changed once it is set.
+	// domain of the cluster, which is immutable once set.
 	domain string
 )
 
@@ -50,7 +49,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	webhooksAnswer(ctx)
 }, NodeTimeout(startTimeout))
 
-// managerOptions are those of the shared manager, from which a spec's own may differ.
+// managerOptions returns the options of the shared manager, for specs that change some of them.
 func managerOptions() framework.ManagerOptions {
 	return framework.ManagerOptions{
 		ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort, Args: []string{"--components=modelregistry"},

@@ -22,14 +22,14 @@ const (
 	paused      = "platform.opendatahub.io/paused"
 )
 
-// scene is a registry as the original left it, before this operator has touched it.
+// scene is a registry as the replaced operator left it.
 type scene struct {
 	registry *v1beta1.ModelRegistry
 	children []*unstructured.Unstructured
 	before   []*unstructured.Unstructured
 }
 
-// plant writes what the original had made of a registry that exists already and is paused, and its status.
+// plant creates the children and the status that the replaced operator wrote for an existing, paused registry.
 func plant(ctx context.Context, m *v1beta1.ModelRegistry, file, recordedName string) *scene {
 	GinkgoHelper()
 	env.WaitForCondition(ctx, m, "Paused", metav1.ConditionTrue, "")
@@ -48,7 +48,7 @@ func plant(ctx context.Context, m *v1beta1.ModelRegistry, file, recordedName str
 	return s
 }
 
-// takeOver lets the manager at it, and waits until nothing more is sent.
+// takeOver resumes the registry, and waits until the manager is at rest.
 func (s *scene) takeOver(ctx context.Context) framework.Entries {
 	GinkgoHelper()
 	mark := env.Mark()
@@ -60,14 +60,14 @@ func (s *scene) takeOver(ctx context.Context) framework.Entries {
 	return env.Since(mark).ByUser(manager.User)
 }
 
-// field reads a field of an object, nil when it is not there.
+// field returns a field of an object, or nil.
 func field(object *unstructured.Unstructured, path ...string) any {
 	value, _, err := unstructured.NestedFieldCopy(object.Object, path...)
 	Expect(err).NotTo(HaveOccurred())
 	return value
 }
 
-// expectKept holds what clients and data depend on against what it was.
+// expectKept checks that the fields that clients and data depend on are unchanged.
 func (s *scene) expectKept(ctx context.Context, requests framework.Entries) {
 	GinkgoHelper()
 	for i, c := range s.children {
@@ -93,7 +93,7 @@ func (s *scene) expectKept(ctx context.Context, requests framework.Entries) {
 	Expect(condition(s.registry, "IstioAvailable")).To(Equal(metav1.Condition{}), "[D19]")
 }
 
-// images lists the containers of a Deployment with their images and arguments.
+// images returns the images and arguments of the containers of a Deployment.
 func images(d *unstructured.Unstructured) []any {
 	containers, _, err := unstructured.NestedSlice(d.Object, "spec", "template", "spec", "containers")
 	Expect(err).NotTo(HaveOccurred())
@@ -152,7 +152,7 @@ var _ = Describe("A registry of the original", func() {
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentAvailable")
 		env.Settle(manager.User, quiet, specTimeout)
 		env.Get(ctx, m)
-		env.Get(ctx, shared) // [modelregistry-37] it belongs to something else
+		env.Get(ctx, shared) // [modelregistry-37] another client owns it
 		requests := env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Verb != "delete" })
 		s.expectKept(ctx, requests)
 		Expect(m.Spec.OAuthProxy).To(BeNil())
@@ -191,7 +191,7 @@ var _ = Describe("A registry of the original", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-// registryDeployment is one with a selector of its own.
+// registryDeployment returns a Deployment with its own selector.
 func registryDeployment(m *v1beta1.ModelRegistry, name string) *appsv1.Deployment {
 	d := child(m, &appsv1.Deployment{}, "")
 	d.Name = name

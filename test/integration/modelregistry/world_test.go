@@ -25,7 +25,7 @@ var (
 	bindingKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
 )
 
-// registry is one with an existing PostgreSQL database, unless a change says otherwise.
+// registry returns a registry with an existing PostgreSQL database, after the changes.
 func registry(namespace, name string, changes ...func(*v1beta1.ModelRegistry)) *v1beta1.ModelRegistry {
 	m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	m.Spec.Postgres = &v1beta1.PostgresConfig{
@@ -37,7 +37,7 @@ func registry(namespace, name string, changes ...func(*v1beta1.ModelRegistry)) *
 	return m
 }
 
-// generated asks for a database of the registry's own.
+// generated requests a generated database.
 func generated(m *v1beta1.ModelRegistry) {
 	m.Spec.Postgres = &v1beta1.PostgresConfig{GenerateDeployment: new(true)}
 }
@@ -46,14 +46,14 @@ func password(namespace, value string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "db"}, StringData: map[string]string{"password": value, "other": "1"}}
 }
 
-// certificate is the Secret that the platform's certificate authority would fill.
+// certificate returns the Secret that the certificate authority of the platform would write.
 func certificate(m *v1beta1.ModelRegistry) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name + "-kube-rbac-proxy"},
 		StringData: map[string]string{"tls.crt": "c", "tls.key": "k"}}
 }
 
-// create makes objects and has the registries among them removed at the end of the spec: their namespace goes too, but without
-// their finalizers nothing of cluster scope would.
+// create creates objects, and deletes the registries among them at the end of the spec: only their finalizers delete objects of cluster
+// scope.
 func create(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
 	for _, object := range objects {
@@ -70,7 +70,7 @@ func remove(ctx context.Context, object client.Object) {
 	env.WaitGone(ctx, object)
 }
 
-// ready creates a registry with all foreign objects that it needs, and waits until it is available.
+// ready creates a registry with the foreign objects that it needs, and waits until it is available.
 func ready(ctx context.Context, m *v1beta1.ModelRegistry) *v1beta1.ModelRegistry {
 	GinkgoHelper()
 	if m.Spec.Postgres != nil && m.Spec.Postgres.PasswordSecret != nil {
@@ -80,7 +80,7 @@ func ready(ctx context.Context, m *v1beta1.ModelRegistry) *v1beta1.ModelRegistry
 	return available(ctx, m)
 }
 
-// available waits until a registry is available, with the part of the router played.
+// available waits until a registry is available; it acts for the router.
 func available(ctx context.Context, m *v1beta1.ModelRegistry) *v1beta1.ModelRegistry {
 	GinkgoHelper()
 	env.WaitFor(ctx, child(m, &appsv1.Deployment{}, ""), nil)
@@ -92,7 +92,7 @@ func available(ctx context.Context, m *v1beta1.ModelRegistry) *v1beta1.ModelRegi
 	return m
 }
 
-// admit does what a router does to the Route of a registry.
+// admit writes the status of a registry's Route, like a router.
 func admit(ctx context.Context, m *v1beta1.ModelRegistry) {
 	GinkgoHelper()
 	route := framework.Untyped(routeKind, m.Namespace, m.Name+"-https")
@@ -102,14 +102,14 @@ func admit(ctx context.Context, m *v1beta1.ModelRegistry) {
 	}}}}, "status")
 }
 
-// child returns an empty object of the registry's name, with a suffix.
+// child returns an object with the name of the registry and a suffix.
 func child[T client.Object](m *v1beta1.ModelRegistry, object T, suffix string) T {
 	object.SetNamespace(m.Namespace)
 	object.SetName(m.Name + suffix)
 	return object
 }
 
-// ingress is the configuration that names the domain of the cluster.
+// ingress returns the configuration with the domain of the cluster.
 func ingress() *unstructured.Unstructured { return framework.Untyped(ingressKind, "", "cluster") }
 
 func delegator(m *v1beta1.ModelRegistry) *rbacv1.ClusterRoleBinding {
@@ -120,8 +120,7 @@ func group(m *v1beta1.ModelRegistry) *unstructured.Unstructured {
 	return framework.Untyped(groupKind, "", m.Name+"-users")
 }
 
-// children are the objects of a registry with an existing database, on OpenShift without gateway mode, but for those of cluster
-// scope.
+// children returns the namespaced objects of a registry with an existing database, on OpenShift without gateway mode.
 func children(m *v1beta1.ModelRegistry) []client.Object {
 	return []client.Object{
 		child(m, &corev1.ServiceAccount{}, ""), child(m, &corev1.Service{}, ""), child(m, &appsv1.Deployment{}, ""),
@@ -132,7 +131,7 @@ func children(m *v1beta1.ModelRegistry) []client.Object {
 	}
 }
 
-// condition returns one of a registry's conditions, empty when it is not there.
+// condition returns a condition of a registry, empty if it is not set.
 func condition(m *v1beta1.ModelRegistry, kind string) metav1.Condition {
 	for _, c := range m.Status.Conditions {
 		if c.Type == kind {
@@ -142,7 +141,7 @@ func condition(m *v1beta1.ModelRegistry, kind string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// exists reads an object if it is there.
+// exists reads an object, and reports whether it exists.
 func exists(ctx context.Context, g Gomega, object client.Object) bool {
 	err := env.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)
 	g.Expect(client.IgnoreNotFound(err)).To(Succeed())

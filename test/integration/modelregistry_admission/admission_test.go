@@ -170,8 +170,7 @@ var _ = Describe("A registry that exists", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-// withoutRules does something while nothing validates registries, neither the schema nor the webhooks, as it was when older
-// objects were made.
+// withoutRules calls do while neither the schema nor the webhooks validate registries, as when older objects were created.
 func withoutRules(ctx SpecContext, do func()) {
 	GinkgoHelper()
 	crd := existing(ctx, "apiextensions.k8s.io/v1", "CustomResourceDefinition", webhook.ConvertedCRD)
@@ -200,7 +199,7 @@ func withoutRules(ctx SpecContext, do func()) {
 	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).ShouldNot(BeNil())
 }
 
-// verdict returns a question: whether a new registry would be accepted now.
+// verdict returns a function that creates a registry in a dry run.
 func verdict(ctx SpecContext, spec string) func() error {
 	return func() error { return env.Admin.Create(ctx, beta("default", spec), client.DryRunAll) }
 }
@@ -212,7 +211,7 @@ func existing(ctx context.Context, apiVersion, kind, name string) *unstructured.
 	return out
 }
 
-// forget removes a field wherever it stands.
+// forget removes a field at all levels of a value.
 func forget(value any, field string) {
 	switch v := value.(type) {
 	case map[string]any:

@@ -21,8 +21,8 @@ import (
 
 const marker = "storage-migration.opendatahub.io/migrated-v1alpha1-to-v1beta1"
 
-// elected starts a second manager that works on registries; the API server calls the first one. Registries of these specs
-// are paused, so that nothing but their version changes.
+// elected starts a second, elected manager; the API server calls the webhooks of the first one. The registries of these specs are paused,
+// so that only their version changes.
 func elected(ctx context.Context, variables ...string) *framework.Manager {
 	GinkgoHelper()
 	return env.StartManager(ctx, framework.ManagerOptions{
@@ -37,7 +37,7 @@ func definition(ctx context.Context) *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// storageHash stands for the version in which the API server stores registries, as its discovery says.
+// storageHash returns the hash of the storage version of registries from discovery.
 func storageHash() string {
 	GinkgoHelper()
 	served, err := discovery.NewDiscoveryClientForConfigOrDie(env.Config).ServerResourcesForGroupVersion(v1beta1.GroupVersion.String())
@@ -50,7 +50,7 @@ func storageHash() string {
 	return ""
 }
 
-// store makes the API server store registries in a version from now on. It takes note of a definition a moment after it was written.
+// store sets the storage version of registries. The API server applies a changed CRD with a delay.
 func store(ctx context.Context, version string) {
 	GinkgoHelper()
 	crd, before, changed := definition(ctx), storageHash(), false
@@ -67,7 +67,7 @@ func store(ctx context.Context, version string) {
 		Should(ContainElement(version))
 }
 
-// raw reads a registry without conversion: what is stored in the older version has the annotation of the older version.
+// raw reads a registry without conversion. Only objects stored in the older version have the annotation of the older version.
 func raw(ctx context.Context, m *unstructured.Unstructured, check func(g Gomega, stored *unstructured.Unstructured)) {
 	GinkgoHelper()
 	crd := existing(ctx, "apiextensions.k8s.io/v1", "CustomResourceDefinition", webhook.ConvertedCRD)
@@ -83,7 +83,7 @@ func raw(ctx context.Context, m *unstructured.Unstructured, check func(g Gomega,
 	Eventually(func() any { return at(as(ctx, v1alpha1.GroupVersion, m), "grpc") }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).ShouldNot(BeNil())
 }
 
-// inBothVersions makes registries that are stored in the older version and in the newer one.
+// inBothVersions creates one registry stored in the older version and one stored in the newer version.
 func inBothVersions(ctx context.Context) (older, newer *unstructured.Unstructured) {
 	GinkgoHelper()
 	namespace := env.Namespace(ctx, "storage")
@@ -105,7 +105,7 @@ func trimmed(ctx context.Context) AsyncAssertion {
 	return Eventually(func() []string { return definition(ctx).Status.StoredVersions }).WithContext(ctx).WithTimeout(patience).WithPolling(poll)
 }
 
-// leave removes registries while a manager runs that lets them go, and ends it.
+// leave deletes registries while the leader removes their finalizers, and stops the leader.
 func leave(ctx context.Context, leader *framework.Manager, registries ...*unstructured.Unstructured) {
 	GinkgoHelper()
 	for _, m := range registries {
@@ -126,7 +126,7 @@ var _ = Describe("Stored registries", func() {
 		for _, m := range []*unstructured.Unstructured{older, newer} {
 			moved := as(ctx, v1beta1.GroupVersion, m)
 			for _, object := range []*unstructured.Unstructured{moved, m} {
-				unstructured.RemoveNestedField(object.Object, "spec", "replicas") // the default of the version of today
+				unstructured.RemoveNestedField(object.Object, "spec", "replicas") // the default of the current version
 			}
 			Expect(moved.Object["spec"]).To(Equal(m.Object["spec"]))
 			Expect(moved.GetAnnotations()).To(HaveKey(marker))
@@ -135,7 +135,7 @@ var _ = Describe("Stored registries", func() {
 			g.Expect(stored.GetAnnotations()).NotTo(HaveKey(conversion.Annotation))
 			g.Expect(at(stored, "kubeRBACProxy", "port")).To(Equal(int64(9443)))
 		})
-		env.Settle(leader.User, poll*20, patience) // the pause is noted in the status
+		env.Settle(leader.User, poll*20, patience) // the status reports the pause
 		mark := env.Mark()
 		leader.Restart(ctx)
 		env.Settle(leader.User, poll*20, patience)

@@ -21,16 +21,15 @@ import (
 const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 2 * time.Minute
-	// patience is how long the manager may take to publish its CA, or to do what a spec waits for.
+	// patience is how long the manager may take to publish its CA or to reconcile.
 	patience = time.Minute
 	poll     = 100 * time.Millisecond
 
 	operatorNamespace = "opendatahub"
 )
 
-// All specs share one control plane and a manager with the shipped rights, whose webhooks the API server calls as it would
-// in a cluster. The manager is never elected, so that nothing but admission and conversion happens: what a spec reads stays
-// as it was stored.
+// All specs share one control plane and a manager with the shipped rights, whose webhooks the API server calls. The manager is never
+// elected, so only admission and conversion change objects.
 var (
 	env     *framework.Env
 	account *operator.Installed

@@ -58,7 +58,7 @@ var _ = Describe("A registry of v1alpha1", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-// rich has everything that v1alpha1 has no word for.
+// rich has all fields that v1alpha1 lacks.
 const rich = "{rest: {}, postgres: {generateDeployment: true, image: 'example.com/p:16', retentionPolicy: Delete, storage: {size: 7Gi}}, " +
 	"kubeRBACProxy: {port: 9443, domain: example.com, image: 'example.com/proxy:1'}}"
 

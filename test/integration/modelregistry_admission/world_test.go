@@ -25,10 +25,10 @@ const (
 	generated = "postgres: {generateDeployment: true}"
 )
 
-// names of registries are unique in a cluster.
+// names makes the names of registries unique in the cluster.
 var names int
 
-// registry is a ModelRegistry of a version under a new name, with a spec in YAML.
+// registry returns a ModelRegistry of a version with a new name and a spec in YAML.
 func registry(version schema.GroupVersion, namespace, spec string) *unstructured.Unstructured {
 	GinkgoHelper()
 	names++
@@ -52,7 +52,7 @@ func object(text string) *unstructured.Unstructured {
 	return out
 }
 
-// created makes an object that must be accepted, and removes it with the spec.
+// created creates an object, and deletes it at the end of the spec.
 func created(ctx context.Context, o *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, o)).To(Succeed())
@@ -60,7 +60,7 @@ func created(ctx context.Context, o *unstructured.Unstructured) *unstructured.Un
 	return o
 }
 
-// as reads the object in a version.
+// as reads an object in a version.
 func as(ctx context.Context, version schema.GroupVersion, o *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
 	out := &unstructured.Unstructured{}
@@ -69,7 +69,7 @@ func as(ctx context.Context, version schema.GroupVersion, o *unstructured.Unstru
 	return out
 }
 
-// at returns a field below spec, nil for none.
+// at returns a field of spec, or nil.
 func at(o *unstructured.Unstructured, path ...string) any {
 	GinkgoHelper()
 	value, _, err := unstructured.NestedFieldNoCopy(o.Object, append([]string{"spec"}, path...)...)
@@ -77,7 +77,7 @@ func at(o *unstructured.Unstructured, path ...string) any {
 	return value
 }
 
-// update changes an object as a client of its version does: it reads the whole, changes it and sends it back.
+// update reads an object in its version, changes it and updates it.
 func update(ctx context.Context, o *unstructured.Unstructured, change func(*unstructured.Unstructured)) error {
 	GinkgoHelper()
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -96,7 +96,7 @@ func remove(o *unstructured.Unstructured, path ...string) {
 	unstructured.RemoveNestedField(o.Object, append([]string{"spec"}, path...)...)
 }
 
-// start runs a manager that is never elected, on the webhook port that the configurations lead to.
+// start runs a manager that is never elected, on the port of the webhook configurations.
 func start(ctx context.Context, variables ...string) *framework.Manager {
 	GinkgoHelper()
 	return env.StartManager(ctx, framework.ManagerOptions{
@@ -108,7 +108,7 @@ func start(ctx context.Context, variables ...string) *framework.Manager {
 // components whose webhooks are under test.
 const components = "modelregistry,modelcatalog"
 
-// instead replaces the manager of the suite by another one until the end of the spec.
+// instead replaces the manager of the suite until the end of the spec.
 func instead(ctx context.Context, args []string, variables ...string) *framework.Manager {
 	GinkgoHelper()
 	DeferCleanup(func(ctx SpecContext) { waitForWebhooks(ctx, env.Admin) }, NodeTimeout(specTimeout))
@@ -118,7 +118,7 @@ func instead(ctx context.Context, args []string, variables ...string) *framework
 	})
 }
 
-// waitForWebhooks returns when the API server has got an answer of the webhooks and of the conversion, good or bad.
+// waitForWebhooks waits until the webhooks and the conversion respond, with or without an error.
 func waitForWebhooks(ctx context.Context, who client.Client) {
 	GinkgoHelper()
 	Eventually(func() string {
@@ -130,13 +130,13 @@ func waitForWebhooks(ctx context.Context, who client.Client) {
 	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(BeEmpty())
 }
 
-// warnings collects what the API server warns of.
+// warnings collects the warnings of the API server.
 type warnings struct{ texts []string }
 
 // HandleWarningHeader implements rest.WarningHandler.
 func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
 
-// listening is an administrator who hears warnings.
+// listening returns an administrator's client that collects warnings.
 func listening() (client.Client, *warnings) {
 	GinkgoHelper()
 	heard := &warnings{}

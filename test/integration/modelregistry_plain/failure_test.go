@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// ours says whether a request is about the objects of a registry, and not about leases, events, statuses or watches.
+// ours reports whether a request is for an object of a registry: no lease, Event, status or watch.
 func ours(r *http.Request) bool {
 	return strings.Contains(r.URL.Path, "/namespaces/"+namespace+"/") && r.URL.Query().Get("watch") == "" &&
 		!strings.Contains(r.URL.Path, "/events") && !strings.Contains(r.URL.Path, "/leases") && !strings.Contains(r.URL.Path, "/modelregistries") &&
@@ -79,7 +79,7 @@ var _ = Describe("Trouble with the API server", func() {
 			})
 			Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Verb == "delete" })).To(BeEmpty())
 			between.Inject(nil)
-			if reason == metav1.StatusReasonInvalid { // what is invalid is not sent again before something changes
+			if reason == metav1.StatusReasonInvalid { // an invalid object is not sent again before a change
 				env.Patch(ctx, m, map[string]any{"spec": map[string]any{"rest": map[string]any{"image": "quay.io/example/model-registry:corrected"}}})
 			}
 			available(ctx, m)

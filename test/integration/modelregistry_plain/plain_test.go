@@ -28,7 +28,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 		m := registry("proxied", proxied)
 		create(ctx, m)
 		available(ctx, m)
-		serving := certificate(m) // which the manager makes, where no platform does
+		serving := certificate(m) // which the manager creates where no platform does
 		env.Get(ctx, serving)
 		Expect(serving.Data).To(And(HaveKey("tls.crt"), HaveKey("tls.key"), HaveKey("ca.crt")))
 		Expect(metav1.IsControlledBy(serving, m)).To(BeTrue())
@@ -71,7 +71,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 		}
 		Expect(env.Admin.Delete(ctx, m, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
 		env.WaitGone(ctx, m)
-		for _, part := range parts { // the manager has seen all of it, and gave nothing back to what goes
+		for _, part := range parts { // the manager observed the deletion, and set no owner reference again
 			env.Get(ctx, part)
 			Expect(part.GetOwnerReferences()).To(BeEmpty(), "%T", part)
 		}
@@ -109,7 +109,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 			&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "model-registry-operator-validating-webhook-configuration"}})
 		m := registry("unchecked", func(m *v1beta1.ModelRegistry) {
 			m.Spec.Postgres = nil
-			m.Spec.Rest.Port = new(int32(8080)) // a spec without anything would not be sent
+			m.Spec.Rest.Port = new(int32(8080)) // an empty spec would not be sent
 		})
 		Eventually(func() error { return env.Admin.Create(ctx, m.DeepCopy(), client.DryRunAll) }).WithContext(ctx).Should(Succeed())
 		create(ctx, m)
@@ -132,8 +132,8 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 			children := objects[1:]
 			env.Plant(ctx, children, framework.Planting{Owner: m, Manager: "manager", Annotations: map[string]string{lastApplied: "UEsDBBQACAAIAA=="}})
 			DeferCleanup(func(ctx SpecContext) {
-				remove(ctx, m)               // it would bring its children back
-				for _, c := range children { // the data stays
+				remove(ctx, m)               // it would recreate its children
+				for _, c := range children { // the data is retained
 					Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, c))).To(Succeed())
 					env.WaitGone(ctx, c)
 				}
@@ -183,7 +183,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 		env.Settle(manager.User, quiet, specTimeout)
 		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery().WithoutEvents()
 		AddReportEntry("requests per registry", fmt.Sprintf("%d writes, %d reads", len(mine.Writes())/count, len(mine.Reads())/count))
-		// Four children, the finalizer, the note of what pods consume, and a handful of states.
+		// Four children, the finalizer, the hashes of the objects that pods consume, and a few statuses.
 		Expect(len(mine.Writes())).To(BeNumerically("<=", count*14), "writes")
 		Expect(len(mine.Reads())).To(BeNumerically("<=", count*14), "reads")
 		env.ExpectAtRest(manager.User, quiet)

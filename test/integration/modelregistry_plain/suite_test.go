@@ -26,12 +26,12 @@ const (
 	quiet        = 3 * time.Second
 )
 
-// All specs share one control plane that serves no optional API at all, and one manager whose rights beside registries end with
-// its namespace [S8].
+// All specs share one control plane without optional APIs and one manager. Its rights, except on registries, are limited to its namespace
+// [S8].
 var (
 	env     *framework.Env
 	manager *framework.Manager
-	// managerOptions are those of the manager.
+	// managerOptions returns the options of the manager.
 	managerOptions func() framework.ManagerOptions
 )
 
@@ -55,13 +55,13 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 var _ = AfterEach(func() { manager.ReportLog() })
 
-// webhooksAnswer waits until the API server reaches the webhooks of the manager, and trusts them.
+// webhooksAnswer waits until the API server reaches and trusts the webhooks of the manager.
 func webhooksAnswer(ctx SpecContext) {
 	GinkgoHelper()
 	Eventually(func() error { return env.Admin.Create(ctx, registry("probe"), client.DryRunAll) }).WithContext(ctx).Should(Succeed())
 }
 
-// registry is one with an existing PostgreSQL database and without a proxy, unless a change says otherwise.
+// registry returns a registry with an existing PostgreSQL database and no proxy, after the changes.
 func registry(name string, changes ...func(*v1beta1.ModelRegistry)) *v1beta1.ModelRegistry {
 	m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	m.Spec.Postgres = &v1beta1.PostgresConfig{Host: "db", Username: "u", Database: "d"}
@@ -77,7 +77,7 @@ func generated(m *v1beta1.ModelRegistry) {
 
 func proxied(m *v1beta1.ModelRegistry) { m.Spec.KubeRBACProxy = &v1beta1.ProxyConfig{} }
 
-// create makes objects and has them removed at the end of the spec.
+// create creates objects, and deletes them at the end of the spec.
 func create(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
 	for _, object := range objects {

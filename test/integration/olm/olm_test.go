@@ -30,7 +30,7 @@ func example(name string) *unstructured.Unstructured {
 	return framework.Untyped(capability.ConsoleYAMLSample, "", "odh-platform-operator-"+name)
 }
 
-// examples lists the examples that the manager created. Discovery lists their kind a moment after it is served.
+// examples lists the examples that the manager created. Discovery lists a new kind with a delay.
 func examples(ctx context.Context) ([]string, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(capability.ConsoleYAMLSample.GroupVersion().WithKind("ConsoleYAMLSampleList"))
@@ -62,7 +62,7 @@ var _ = Describe("The objects that a bundle cannot contain", Ordered, func() {
 		env.Get(ctx, serviceMonitor())
 	}, NodeTimeout(specTimeout))
 
-	// The manager of the spec before ended with it.
+	// The manager of the previous spec stopped with it.
 	It("go with what owns them", func(ctx SpecContext) {
 		Expect(env.Admin.Delete(ctx, env.Installed.Deployment.DeepCopy())).To(Succeed())
 		env.WaitGone(ctx, serviceMonitor())
@@ -111,7 +111,7 @@ func createsMonitors(ctx SpecContext) {
 	Expect(cluster.InstallSet(ctx, env.Config, cluster.Monitoring)).To(Succeed())
 	foreign := alerts()
 	foreign.Object["spec"] = map[string]any{"groups": []any{}}
-	// Discovery lists a kind a moment after it is served.
+	// Discovery lists a new kind with a delay.
 	Eventually(func() error { return env.Admin.Create(ctx, foreign) }).WithContext(ctx).Should(Succeed())
 	mark := env.Mark()
 	manager.Restart(ctx)

@@ -1,5 +1,5 @@
-// Package olm_test holds what the manager creates because an OLM bundle cannot contain it, on a real control plane. That OLM itself installs
-// the bundle shows package e2e.
+// Package olm_test checks on a real control plane the objects that the manager creates because an OLM bundle cannot contain them. Package
+// e2e tests the installation of the bundle by OLM.
 package olm_test
 
 import (
@@ -16,13 +16,13 @@ const (
 	namespace    = "opendatahub"
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 5 * time.Minute
-	// quiet is how long a spec watches that nothing is sent.
+	// quiet is how long a spec checks that nothing is sent.
 	quiet = 4 * time.Second
 	// allExamples is the number of examples for the console.
 	allExamples = 22
 )
 
-// One control plane that serves neither the kinds of monitoring nor those of the console of OpenShift at first.
+// One control plane that serves no kinds of monitoring and of the OpenShift console at first.
 var (
 	env     *framework.Env
 	manager *framework.Manager
@@ -33,7 +33,7 @@ func TestOLM(t *testing.T) { framework.Run(t, "What a bundle cannot contain") }
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "olm", cluster.Bare, framework.WithSets(cluster.GatewayAPI, cluster.KubeRay),
 		framework.WithOperator("test/integration/olm/testdata/operator"))
-	// It owns the monitors. No pod of it runs: the manager is a process.
+	// The Deployment owns the monitors. It has no pod, because the manager is a process.
 	deployment := env.Installed.Deployment.DeepCopy()
 	deployment.Spec.Replicas = new(int32(0))
 	if err := env.Admin.Create(ctx, deployment); err != nil {
@@ -44,7 +44,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 var _ = AfterEach(func() { manager.ReportLog() })
 
-// start runs the manager with variables, such as those of a Subscription.
+// start runs the manager with environment variables, such as those of a Subscription.
 func start(ctx SpecContext, name string, variables ...string) *framework.Manager {
 	GinkgoHelper()
 	return env.StartManager(ctx, framework.ManagerOptions{

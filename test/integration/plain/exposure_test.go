@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// optional is an object of a kind that has no Go type here.
+// optional returns an object of a kind without a Go type.
 func optional(kind schema.GroupVersionKind, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(kind)
@@ -127,7 +127,7 @@ var _ = Describe("A Gateway API of before timeouts", Serial, func() {
 			delete(rule.Properties, "timeouts")
 		}
 		Expect(env.Admin.Update(ctx, definition)).To(Succeed())
-		Eventually(func() error { // the API server takes the schema up after a moment
+		Eventually(func() error { // the API server serves a new schema with a delay
 			probe := optional(capability.HTTPRoute, "probe")
 			Expect(unstructured.SetNestedSlice(probe.Object, []any{map[string]any{"timeouts": map[string]any{"request": "0s"}}}, "spec", "rules")).To(Succeed())
 			return env.Admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(probe), client.FieldOwner("probe"), client.DryRunAll)

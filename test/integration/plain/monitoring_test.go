@@ -25,7 +25,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// endpoint is what a ServiceMonitor says of one.
+// endpoint is an endpoint of a ServiceMonitor.
 type endpoint struct {
 	Path      string
 	TLSConfig struct {
@@ -61,7 +61,7 @@ func monitored(ctx context.Context) endpoint {
 	return monitor.Spec.Endpoints[0]
 }
 
-// held waits for a key of a Secret.
+// held waits until a Secret has a key, and returns its value.
 func held(ctx context.Context, selector corev1.SecretKeySelector) []byte {
 	GinkgoHelper()
 	secret := &corev1.Secret{ObjectMeta: object(selector.Name)}
@@ -69,7 +69,7 @@ func held(ctx context.Context, selector corev1.SecretKeySelector) []byte {
 	return secret.Data[selector.Key]
 }
 
-// scrape reads the metrics as a Prometheus does that follows a ServiceMonitor.
+// scrape reads the metrics like a Prometheus that is configured by a ServiceMonitor.
 func scrape(ctx context.Context, from *framework.Manager, e endpoint, token string) (status int, text string) {
 	GinkgoHelper()
 	roots := x509.NewCertPool()
@@ -99,7 +99,7 @@ type described struct {
 	labels []string
 }
 
-// documented are the metrics of a section of docs/metrics.md.
+// documented returns the metrics of a section of docs/metrics.md.
 func documented(section string) map[string]described {
 	GinkgoHelper()
 	root, err := cluster.RepositoryRoot()
@@ -121,7 +121,7 @@ func documented(section string) map[string]described {
 	return out
 }
 
-// served are the metrics of an answer.
+// served returns the metrics of a response.
 func served(text string) map[string]described {
 	out := map[string]described{}
 	for _, t := range typed.FindAllStringSubmatch(text, -1) {
@@ -130,7 +130,7 @@ func served(text string) map[string]described {
 	for _, s := range sample.FindAllStringSubmatch(text, -1) {
 		d, found := out[s[1]]
 		if !found {
-			continue // a part of a histogram
+			continue // part of a histogram
 		}
 		d.labels = nil
 		for _, l := range label.FindAllStringSubmatch(s[2], -1) {
@@ -142,7 +142,7 @@ func served(text string) map[string]described {
 	return out
 }
 
-// needs are metrics that this suite has no cause to see: an election, and a request to a webhook.
+// needs are metrics that require an election or a request to a webhook, which this suite does not have.
 var needs = []string{"leader_election_master_status", "controller_runtime_webhook_latency_seconds"}
 
 var _ = Describe("Monitoring", func() {

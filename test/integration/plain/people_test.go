@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ask is a question about a right, and who has it, by the role that is bound in a namespace.
+// ask is a right, with the roles that grant it in a namespace.
 type ask struct {
 	group, resource, verb string
 	roles                 []string
@@ -37,8 +37,8 @@ var (
 	editors  = []string{"edit", "admin"}
 )
 
-// A namespace of its own for each role, with a user who has that role there and nothing else. Kubernetes aggregates shipped roles to view,
-// edit and admin; the others are bound by name.
+// Each role has a namespace with a user who has no other role. Kubernetes aggregates shipped roles to view, edit and admin; the others are
+// bound by name.
 var _ = Describe("People", func() {
 	asks := []ask{
 		{operators, "mlflows", "get", append([]string{"mlflow-operator-mlflow-view", "mlflow-operator-mlflow-edit", "mlflow-operator-mlflow-admin"}, allRoles...)},
@@ -113,7 +113,7 @@ var _ = Describe("People", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// person has a role in a namespace of its own.
+// person has a role in a namespace.
 type person struct {
 	client.Client
 	namespace string
@@ -122,7 +122,7 @@ type person struct {
 func personWith(ctx context.Context, role string) person {
 	GinkgoHelper()
 	who := person{namespace: env.Namespace(ctx, "person")}
-	name := who.namespace // of the user, too
+	name := who.namespace // also the name of the user
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: who.namespace, Name: name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
@@ -137,7 +137,7 @@ func personWith(ctx context.Context, role string) person {
 	return who
 }
 
-// may asks the API server in the name of the person. Roles are aggregated, and bindings known, a moment after they are written.
+// may reports whether the API server grants the person a right. Aggregated roles and bindings take effect with a delay.
 func (p person) may(ctx context.Context, a ask) (bool, error) {
 	resource, sub, _ := strings.Cut(a.resource, "/")
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{

@@ -55,7 +55,7 @@ func server(changes ...func(*mlflowv1.MLflowSpec)) *mlflowv1.MLflow {
 	return m
 }
 
-// create makes an object and has it removed, with what it owns, at the end of the spec.
+// create creates an object, and deletes it with its dependents at the end of the spec.
 func create(ctx context.Context, o client.Object) {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, o)).To(Succeed())
@@ -68,7 +68,7 @@ func remove(ctx context.Context, o client.Object) {
 	env.WaitGone(ctx, o)
 }
 
-// ready creates an MLflow and waits until it is available and the manager is at rest.
+// ready creates an MLflow, and waits until it is available and the manager is at rest.
 func ready(ctx context.Context, m *mlflowv1.MLflow) *mlflowv1.MLflow {
 	GinkgoHelper()
 	create(ctx, m)
@@ -85,7 +85,7 @@ func template(ctx context.Context) string {
 	return d.Spec.Template.String()
 }
 
-// valid expects that clients who know the authority beside a certificate accept it under the names of the Service.
+// valid checks that clients that trust the CA in a Secret accept its certificate for the names of the Service.
 func valid(s *corev1.Secret) {
 	GinkgoHelper()
 	pair, err := tls.X509KeyPair(s.Data["tls.crt"], s.Data["tls.key"])
@@ -258,7 +258,7 @@ var _ = Describe("The accounts of a server", func() {
 })
 
 var _ = Describe("The external URL", func() {
-	// answer is what a gateway writes into the status of the route.
+	// answer writes the status of the HTTPRoute, like a gateway.
 	answer := func(ctx context.Context, accepted metav1.ConditionStatus, reason string) {
 		GinkgoHelper()
 		r := route()
@@ -294,7 +294,7 @@ var _ = Describe("The external URL", func() {
 				Expect(c.Status).To(Equal(metav1.ConditionTrue), "the server itself answers")
 			}
 		}
-		env.Settle(manager.User, quiet, specTimeout) // Events follow what they tell of
+		env.Settle(manager.User, quiet, specTimeout) // Events are sent later
 		env.ExpectAtRest(manager.User, quiet)
 
 		By("the gateway thinking better of it")

@@ -17,11 +17,11 @@ const (
 
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 5 * time.Minute
-	// quiet is how long a spec watches that nothing is sent; the rest is checked at the end of the suite, see [framework.Env.ExpectAtRest].
+	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
 	quiet = 4 * time.Second
 )
 
-// What MLflow has to do itself where no OpenShift does it: its certificate. And what a gateway makes of its route. The
+// One control plane without the APIs of OpenShift, where MLflow issues its own certificate and a gateway may accept its HTTPRoute. The
 // manager has exactly the shipped rights.
 var (
 	env       *framework.Env

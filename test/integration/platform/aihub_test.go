@@ -43,7 +43,7 @@ var _ = Describe("An AIHub", func() {
 		Expect(c.Spec.Resources).To(BeNil())
 		Expect(c.Spec.Database).To(BeNil())
 
-		// Whatever happens to it that changes nothing costs nothing, also at the start of a manager.
+		// A change of labels and a restart of the manager cause no write.
 		mark = expectWrites(mark, 5)
 		env.Patch(ctx, a, map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/touched": "yes"}}})
 		manager.Restart(ctx)
@@ -97,7 +97,7 @@ var _ = Describe("An AIHub", func() {
 		c := waitHub(ctx, a, "Degraded", metav1.ConditionTrue, "GatewayDomainUnavailable")
 		Expect(c.Severity).To(Equal(platformv1alpha1.SeverityInfo))
 		Expect(a.Status.Phase).To(Equal(platformv1alpha1.PhaseReady))
-		env.WaitFor(ctx, catalogIn(namespace), nil) // registries may share the namespace of the programs
+		env.WaitFor(ctx, catalogIn(namespace), nil) // registries may share its namespace
 		env.Patch(ctx, a, map[string]any{"spec": map[string]any{"gateway": map[string]any{"domain": "hub.example.com"}}})
 		waitHub(ctx, a, "Degraded", metav1.ConditionFalse, "NoDegradation")
 	}, NodeTimeout(specTimeout))
@@ -276,8 +276,8 @@ var _ = Describe("Registries that an AIHub hands over", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-// expectWrites waits until the manager is at rest and counts what it wrote for the AIHub: finalizer, namespace, Catalog, and the
-// status once, or twice where webhooks had to hear of the namespace first.
+// expectWrites waits until the manager is at rest, and limits its writes for the AIHub: finalizer, namespace, Catalog, and the status once,
+// or twice if webhooks must first observe the namespace.
 func expectWrites(mark framework.Mark, most int) framework.Mark {
 	GinkgoHelper()
 	settle()

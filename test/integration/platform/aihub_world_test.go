@@ -26,7 +26,7 @@ const (
 	managementState    = "component.opendatahub.io/management-state"
 )
 
-// absentNamespace is the name of a namespace that is not there, and has it removed at the end of the spec.
+// absentNamespace returns the name of a namespace that does not exist, and deletes the namespace at the end of the spec.
 func absentNamespace() string {
 	GinkgoHelper()
 	name := "registries-" + rand.String(6)
@@ -36,7 +36,7 @@ func absentNamespace() string {
 	return name
 }
 
-// provided is a namespace that administrators chose for registries.
+// provided creates a namespace that administrators chose for registries.
 func provided(ctx context.Context) string {
 	GinkgoHelper()
 	name := env.Namespace(ctx, "registries")
@@ -44,7 +44,7 @@ func provided(ctx context.Context) string {
 	return name
 }
 
-// hub is the AIHub as the platform creates it.
+// hub returns the AIHub as the platform creates it.
 func hub(instances string, changes ...func(*platformv1alpha1.AIHub)) *platformv1alpha1.AIHub {
 	a := &platformv1alpha1.AIHub{ObjectMeta: metav1.ObjectMeta{Name: "default-aihub", Annotations: map[string]string{managementState: "Managed"}}}
 	a.Spec = platformv1alpha1.AIHubSpec{ApplicationNamespace: namespace, InstancesNamespace: instances}
@@ -58,14 +58,14 @@ func published(a *platformv1alpha1.AIHub) {
 	a.Spec.Gateway = &platformv1alpha1.AIHubGateway{Domain: "hub.example.com"}
 }
 
-// handOverHub creates an AIHub, which goes at the end of the spec with its Catalog.
+// handOverHub creates an AIHub, and deletes it with its Catalog at the end of the spec.
 func handOverHub(ctx context.Context, a *platformv1alpha1.AIHub) *platformv1alpha1.AIHub {
 	GinkgoHelper()
 	webhooksAnswer(ctx)
 	return create(ctx, a)
 }
 
-// webhooksAnswer waits until the API server reaches the webhooks of the manager, which a start takes away for a moment.
+// webhooksAnswer waits until the webhooks of the manager respond; they are unavailable during its start.
 func webhooksAnswer(ctx context.Context) {
 	GinkgoHelper()
 	misnamed := catalogIn(metav1.NamespaceDefault)
@@ -82,14 +82,14 @@ func namespaceNamed(name string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// registry is one with an existing database.
+// registry returns a registry with an existing database.
 func registry(namespace, name string) *v1beta1.ModelRegistry {
 	m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	m.Spec.Postgres = &v1beta1.PostgresConfig{Host: "db", Username: "u", Database: "d", PasswordSecret: &v1beta1.SecretKeyValue{Name: "db", Key: "password"}}
 	return m
 }
 
-// routeOf is the HTTPRoute of a registry.
+// routeOf returns the HTTPRoute of a registry.
 func routeOf(name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion("gateway.networking.k8s.io/v1")
@@ -99,12 +99,12 @@ func routeOf(name string) *unstructured.Unstructured {
 	return u
 }
 
-// versions is the ConfigMap in which the platform tells an AIHub its version.
+// versions returns the ConfigMap with which the platform sets the version of an AIHub.
 func versions(in, version string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: "odh-modelregistry-config"}, Data: map[string]string{"platformVersion": version}}
 }
 
-// childOf is a Deployment as the controller of the original's AIHub made it.
+// childOf returns a Deployment as the legacy controller of AIHubs created it.
 func childOf(a *platformv1alpha1.AIHub, name string) *appsv1.Deployment {
 	labels := map[string]string{"control-plane": name}
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"platform.opendatahub.io/part-of": "aihub"}}}
@@ -126,7 +126,7 @@ func hubCondition(a *platformv1alpha1.AIHub, kind string) platformv1alpha1.Condi
 	return a.Status.Conditions[i]
 }
 
-// waitHub waits until a condition of an AIHub says this about the present generation.
+// waitHub waits until a condition of an AIHub has the status and reason for the current generation.
 func waitHub(ctx context.Context, a *platformv1alpha1.AIHub, kind string, status metav1.ConditionStatus, reason string) platformv1alpha1.Condition {
 	GinkgoHelper()
 	env.WaitFor(ctx, a, func(g Gomega) {
@@ -138,7 +138,7 @@ func waitHub(ctx context.Context, a *platformv1alpha1.AIHub, kind string, status
 	return hubCondition(a, kind)
 }
 
-// hubWrites are what the manager wrote since a mark for the AIHub: what the catalog writes meanwhile is its own affair.
+// hubWrites returns the writes of the manager for the AIHub since a mark, without those of the catalog.
 func hubWrites(mark framework.Mark) framework.Entries {
 	GinkgoHelper()
 	return writes(mark).Where(func(e framework.Entry) bool {

@@ -17,7 +17,7 @@ import (
 
 const waitingFor = "Waiting for MLflowOperator to become ready before reconciling MLflow custom resources"
 
-// lateStart is how soon after its API a component must be at work.
+// lateStart bounds the start of a component after its API is served.
 const lateStart = 5 * time.Second
 
 func gatewayOf(r *unstructured.Unstructured) string {
@@ -44,7 +44,7 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 		env.ExpectAtRest(manager.User, quiet)
 		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(deployment()), deployment())).NotTo(Succeed())
 
-		// The MLflow goes first at the end of the spec, or it would keep the MLflowOperator.
+		// The MLflow is deleted first at the end of the spec, because it blocks the deletion of the MLflowOperator.
 		module := handOver(func(m *platformv1alpha1.MLflowOperator) { m.Spec.SectionTitle = "" })
 		Expect(env.Admin.Create(ctx, module)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { remove(ctx, m); remove(ctx, module) }, NodeTimeout(specTimeout))
@@ -97,7 +97,7 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 		settle()
 		env.ExpectAtRest(manager.User, quiet)
 
-		// What is removed or changed while the deletion waits comes back.
+		// Children that are deleted or changed while the deletion is blocked are restored.
 		Expect(env.Admin.Delete(ctx, policy())).To(Succeed())
 		env.WaitFor(ctx, policy(), nil)
 		env.Patch(ctx, deployment(), map[string]any{"spec": map[string]any{"replicas": 3}})
@@ -134,7 +134,7 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 		waitReady(ctx, module, metav1.ConditionTrue, "Ready")
 		running(ctx, m)
 
-		// And away again, with a server that runs: what runs keeps running.
+		// Remove the API again: the manager stays at rest.
 		remove(ctx, m)
 		remove(ctx, module)
 		withoutDefinition(ctx, definition)

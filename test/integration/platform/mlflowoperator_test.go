@@ -116,7 +116,7 @@ var _ = Describe("An MLflowOperator", func() {
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
 		settle()
 		theirs := map[string]any{"type": "ProvisioningSucceeded", "status": "False", "reason": "Theirs", "message": "m", "severity": "Info"}
-		// The platform overwrites the list as it likes; our part of it comes back, theirs stays.
+		// The platform overwrites the list; our conditions are restored, its conditions are kept.
 		env.Patch(ctx, m, map[string]any{"status": map[string]any{"phase": "Confused", "conditions": []any{theirs}}}, "status")
 		env.WaitFor(ctx, m, func(g Gomega) {
 			g.Expect(condition(m, "Ready")).NotTo(BeNil())
@@ -129,7 +129,7 @@ var _ = Describe("An MLflowOperator", func() {
 		settle()
 		env.ExpectAtRest(manager.User, quiet)
 
-		// Writes that race with ours cost a conflict at most, which no user sees.
+		// Concurrent writes cause at most a conflict, which no user sees.
 		for round := range 20 {
 			env.Patch(ctx, m, map[string]any{
 				"metadata": map[string]any{"annotations": map[string]any{"example.com/round": time.Duration(round).String()}},

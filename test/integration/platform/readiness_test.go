@@ -11,7 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// judged waits for what tools that know the rules of kstatus say of an object, and that it is still the same once nothing moves.
+// Waits until an object has a kstatus, and checks that it is unchanged at rest.
 func judged(ctx context.Context, object client.Object, want string) {
 	GinkgoHelper()
 	Eventually(env.Judged).WithContext(ctx).WithArguments(object).WithTimeout(specTimeout / 2).Should(Equal(want))
@@ -19,7 +19,7 @@ func judged(ctx context.Context, object client.Object, want string) {
 	Expect(env.Judged(ctx, object)).To(Equal(want), "at rest")
 }
 
-// The suite of all components has the other kinds.
+// The suite together tests the other kinds.
 var _ = Describe("Tools that know the rules of kstatus", func() {
 	It("see whether MLflowOperators are ready, and what only a user can mend", func(ctx SpecContext) {
 		samples, err := framework.ReadObjects("../../../config/samples/platform_mlflowoperator.yaml")
@@ -46,7 +46,7 @@ var _ = Describe("Tools that know the rules of kstatus", func() {
 		a := handOverHub(ctx, hub(absentNamespace(), published))
 		judged(ctx, a, "Current AllDependentsHealthy")
 		env.Patch(ctx, a, map[string]any{"spec": map[string]any{"gateway": nil}})
-		judged(ctx, a, "Current AllDependentsHealthy") // Degraded is only worth knowing
+		judged(ctx, a, "Current AllDependentsHealthy") // Degraded is informational
 		blocked := create(ctx, childOf(a, "model-registry-operator-controller-manager"))
 		env.WaitGone(ctx, blocked)
 		create(ctx, childOf(a, "model-registry-operator-controller-manager"))

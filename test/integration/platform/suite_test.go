@@ -1,4 +1,4 @@
-// Package platform_test holds the hand-over of MLflow, and that of model registries and the catalog, by the platform against its behaviours, on a real control plane.
+// Package platform_test tests on a real control plane how the platform hands over MLflow, model registries and the catalog.
 package platform_test
 
 import (
@@ -21,12 +21,12 @@ const (
 
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 5 * time.Minute
-	// quiet is how long a spec watches that nothing is sent; the rest is checked at the end of the suite, see [framework.Env.ExpectAtRest].
+	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
 	quiet = 4 * time.Second
 )
 
-// All specs share one control plane with every optional API, and one manager with the shipped rights and the switch of the
-// originals. A spec that needs a manager of another kind stops this one and brings it back.
+// All specs share one control plane with every optional API, and one manager with the shipped rights and the switch of the legacy
+// operators. A spec with other options stops this manager and restarts it.
 var (
 	env     *framework.Env
 	account *operator.Installed

@@ -25,7 +25,7 @@ const (
 	definition = "mlflowoperators.components.platform.opendatahub.io"
 )
 
-// handOver is the MLflowOperator as the platform creates it.
+// handOver returns the MLflowOperator as the platform creates it.
 func handOver(changes ...func(*platformv1alpha1.MLflowOperator)) *platformv1alpha1.MLflowOperator {
 	m := &platformv1alpha1.MLflowOperator{ObjectMeta: metav1.ObjectMeta{
 		Name: "default-mlflowoperator", Annotations: map[string]string{"component.opendatahub.io/management-state": "Managed"},
@@ -41,15 +41,15 @@ func withDomain(m *platformv1alpha1.MLflowOperator) {
 	m.Spec.Gateway = &platformv1alpha1.GatewaySpec{Domain: "apps.example.com/"}
 }
 
-// server keeps nothing on volumes.
+// server returns an MLflow without volumes.
 func server() *mlflowv1.MLflow {
 	m := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: mlflowv1.SingletonName}}
 	m.Spec.BackendStoreURI, m.Spec.ArtifactsDestination, m.Spec.ServeArtifacts = "postgresql://db/mlflow", "s3://bucket", true
 	return m
 }
 
-// create makes an object and has it removed at the end of the spec. Objects that were created later are removed earlier, so
-// the MLflow goes before the MLflowOperator that waits for it.
+// create creates an object, and deletes it at the end of the spec. Cleanups run in reverse order, so the MLflow is deleted before the
+// MLflowOperator that waits for it.
 func create[T client.Object](ctx context.Context, object T) T {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, object)).To(Succeed())
@@ -57,7 +57,7 @@ func create[T client.Object](ctx context.Context, object T) T {
 	return object
 }
 
-// remove deletes an object and waits for its end, and for that of the children of an MLflow.
+// remove deletes an object, and waits until it and the children of an MLflow are deleted.
 func remove(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, object))).To(Succeed())
@@ -87,7 +87,7 @@ func route() *unstructured.Unstructured {
 	return u
 }
 
-// config is the ConfigMap in which the platform tells its version.
+// config returns the ConfigMap with the version of the platform.
 func config(version string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "odh-mlflowoperator-config"},
@@ -95,7 +95,7 @@ func config(version string) *corev1.ConfigMap {
 	}
 }
 
-// condition finds a condition of the platform's shape.
+// condition returns a condition in the type of the platform.
 func condition(m *platformv1alpha1.MLflowOperator, kind string) *platformv1alpha1.Condition {
 	i := slices.IndexFunc(m.Status.Conditions, func(c platformv1alpha1.Condition) bool { return c.Type == kind })
 	if i < 0 {
@@ -104,7 +104,7 @@ func condition(m *platformv1alpha1.MLflowOperator, kind string) *platformv1alpha
 	return &m.Status.Conditions[i]
 }
 
-// waitReady waits until Ready has a status and a reason for the present generation.
+// waitReady waits until Ready has a status and a reason for the current generation.
 func waitReady(ctx context.Context, m *platformv1alpha1.MLflowOperator, status metav1.ConditionStatus, reason string) {
 	GinkgoHelper()
 	env.WaitFor(ctx, m, func(g Gomega) {
@@ -117,7 +117,7 @@ func waitReady(ctx context.Context, m *platformv1alpha1.MLflowOperator, status m
 	})
 }
 
-// running waits until a server is up and the manager at rest.
+// running waits until a server is available and the manager is at rest.
 func running(ctx context.Context, m *mlflowv1.MLflow) {
 	GinkgoHelper()
 	env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentReady")
@@ -125,25 +125,25 @@ func running(ctx context.Context, m *mlflowv1.MLflow) {
 	env.Get(ctx, m)
 }
 
-// settle waits until the manager is at rest: Events follow what they tell of.
+// Waits until the manager is at rest, including its Events.
 func settle() {
 	GinkgoHelper()
 	env.Settle(manager.User, quiet, specTimeout)
 }
 
-// writes are what the manager wrote since a mark.
+// writes returns the writes of the manager since a mark.
 func writes(mark framework.Mark) framework.Entries {
 	GinkgoHelper()
 	return env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutEvents().Writes()
 }
 
-// aside stops the manager of the suite for the rest of the spec.
+// aside stops the manager of the suite until the end of the spec.
 func aside(ctx context.Context) {
 	GinkgoHelper()
 	manager.Away(ctx)
 }
 
-// another runs a manager of another kind.
+// another runs a manager with other options.
 func another(ctx context.Context, options framework.ManagerOptions) *framework.Manager {
 	GinkgoHelper()
 	options.Name, options.ServiceAccount = "other", account.ServiceAccount
@@ -154,8 +154,8 @@ func another(ctx context.Context, options framework.ManagerOptions) *framework.M
 	return other
 }
 
-// withoutDefinition takes a definition that the manager requires away for the rest of the spec, and returns what brings it back. The
-// manager ends with it and is started again.
+// withoutDefinition deletes a CRD that the manager requires until the end of the spec, and returns a function that restores it. The manager
+// exits, and is restarted.
 func withoutDefinition(ctx context.Context, definition string) (bringBack func(context.Context)) {
 	GinkgoHelper()
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: definition}}

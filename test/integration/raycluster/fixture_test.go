@@ -24,7 +24,7 @@ var emptyWebhooks = client.RawPatch(types.MergePatchType, []byte(`{"webhooks":[]
 
 type change func(*unstructured.Unstructured)
 
-// rayCluster is a cluster as the SDK makes it.
+// rayCluster returns a RayCluster as the SDK creates it.
 func rayCluster(namespace, name string, changes ...change) *unstructured.Unstructured {
 	container := func(name string) []any {
 		return []any{map[string]any{"name": name, "image": "registry.example.com/ray:2.47.1"}}
@@ -49,19 +49,19 @@ func rayCluster(namespace, name string, changes ...change) *unstructured.Unstruc
 	return u
 }
 
-// set changes a field.
+// set sets a field.
 func set(value any, path ...string) change {
 	return func(u *unstructured.Unstructured) {
 		Expect(unstructured.SetNestedField(u.Object, value, path...)).To(Succeed())
 	}
 }
 
-// hashed gives the cluster the annotation that the webhook gives to new ones.
+// hashed adds the annotation that the webhook adds to new clusters.
 func hashed(u *unstructured.Unstructured) {
 	u.SetAnnotations(map[string]string{raycluster.AnnotationVersion: "1.0.0"})
 }
 
-// injected puts into the head what the webhook puts there, as far as the controller looks at it.
+// injected adds the fields of the head that the webhook injects and the controller reads.
 func injected(u *unstructured.Unstructured) {
 	spec := []string{"spec", "headGroupSpec", "template", "spec"}
 	containers, _, err := unstructured.NestedSlice(u.Object, append(spec, "containers")...)
@@ -78,7 +78,7 @@ func injected(u *unstructured.Unstructured) {
 	}, append(spec, "volumes")...)).To(Succeed())
 }
 
-// create stores a cluster, and has it removed at the end of the spec: KubeRay is not there then.
+// create creates a RayCluster, and deletes it at the end of the spec.
 func create(ctx context.Context, u *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
 	Eventually(func() error { return env.Admin.Create(ctx, u) }).WithContext(ctx).WithTimeout(patience).Should(Succeed())
@@ -89,7 +89,7 @@ func create(ctx context.Context, u *unstructured.Unstructured) *unstructured.Uns
 	return u
 }
 
-// names are those of the objects around a cluster.
+// names returns the names of the children of a cluster.
 func names(u *unstructured.Unstructured) raycluster.Names { return raycluster.View(u.Object).Names() }
 
 func inNamespace(u *unstructured.Unstructured, name string) metav1.ObjectMeta {
@@ -112,7 +112,7 @@ func policy(u *unstructured.Unstructured, name string) *networkingv1.NetworkPoli
 	return &networkingv1.NetworkPolicy{ObjectMeta: inNamespace(u, name)}
 }
 
-// guard are the objects that let users in, those of cluster scope last.
+// guard returns the objects of the proxy that authenticates users, those of cluster scope last.
 func guard(u *unstructured.Unstructured) []client.Object {
 	n := names(u)
 	return []client.Object{
@@ -130,7 +130,7 @@ func appear(ctx context.Context, objects ...client.Object) {
 	}
 }
 
-// vanish waits until objects are gone.
+// vanish waits until objects are deleted.
 func vanish(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
 	for _, o := range objects {
@@ -138,7 +138,7 @@ func vanish(ctx context.Context, objects ...client.Object) {
 	}
 }
 
-// absent expects that objects do not exist now. Call it when something has happened that comes after them.
+// absent checks that objects do not exist. Call it after an event that would follow their creation.
 func absent(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
 	for _, o := range objects {
@@ -147,7 +147,7 @@ func absent(ctx context.Context, objects ...client.Object) {
 	}
 }
 
-// secured waits until the policies of a cluster and its Route exist and nothing is sent for it any more.
+// secured waits until the NetworkPolicies of a cluster exist and nothing more is sent for its namespace.
 func secured(ctx context.Context, u *unstructured.Unstructured) {
 	GinkgoHelper()
 	n := names(u)
@@ -155,24 +155,24 @@ func secured(ctx context.Context, u *unstructured.Unstructured) {
 	settled(ctx, u.GetNamespace())
 }
 
-// requests are the writes and live reads of the manager in a namespace and around what has its name in it, since a mark.
+// requests returns the writes and live reads of the manager in a namespace since a mark.
 func requests(mark framework.Mark, namespace string) framework.Entries {
 	return framework.AtRest(env.Since(mark), manager.User).Where(func(e framework.Entry) bool { return e.Namespace == namespace })
 }
 
-// settled waits until nothing has been sent for a while in a namespace.
+// settled waits until nothing is sent for a namespace.
 func settled(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	env.SettleOn(ctx, func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet, patience)
 }
 
-// expectRest expects that nothing is sent for a while in a namespace.
+// expectRest checks that nothing is sent for a namespace.
 func expectRest(namespace string) {
 	GinkgoHelper()
 	env.ExpectNone(func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet)
 }
 
-// reported waits for an Event on a cluster and returns its note.
+// reported waits for an Event of a cluster, and returns its note.
 func reported(ctx context.Context, u *unstructured.Unstructured, reason string) string {
 	GinkgoHelper()
 	note := ""
@@ -189,7 +189,7 @@ func reported(ctx context.Context, u *unstructured.Unstructured, reason string) 
 	return note
 }
 
-// configure stores the ConfigMap of the CodeFlare operator until the end of the spec.
+// configure creates the ConfigMap of the CodeFlare operator until the end of the spec.
 func configure(ctx context.Context, text string) {
 	GinkgoHelper()
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "codeflare-operator-config"}, Data: map[string]string{"config.yaml": text}}

@@ -16,7 +16,7 @@ import (
 // stuck is an image that fake kubelets cannot pull.
 const stuck = "testcluster.invalid/image-pull:1"
 
-// pod is one that KubeRay would make for a cluster; it waits for its image from the start or runs.
+// pod creates a pod as KubeRay would, which runs or waits for its image.
 func pod(ctx context.Context, u *unstructured.Unstructured, nodeType, image string) *corev1.Pod {
 	GinkgoHelper()
 	p := &corev1.Pod{
@@ -29,7 +29,7 @@ func pod(ctx context.Context, u *unstructured.Unstructured, nodeType, image stri
 	return p
 }
 
-// addPullSecret does what OpenShift does a moment after an account was made.
+// addPullSecret adds a pull secret to a ServiceAccount, as OpenShift does after its creation.
 func addPullSecret(ctx context.Context, u *unstructured.Unstructured) {
 	GinkgoHelper()
 	account := &corev1.ServiceAccount{ObjectMeta: inNamespace(u, names(u).ServiceAccount)}

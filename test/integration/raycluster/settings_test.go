@@ -20,7 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// target is the Service that a Route leads to.
+// target returns the Service of a Route.
 func target(ctx context.Context, r *unstructured.Unstructured) (service string, err error) {
 	if err := env.Admin.Get(ctx, client.ObjectKeyFromObject(r), r); err != nil {
 		return "", err
@@ -42,7 +42,7 @@ var _ = Describe("The settings of Ray", Serial, func() {
 
 		By("OAuth being switched off")
 		configure(ctx, "kuberay: {rayDashboardOAuthEnabled: false, mTLSEnabled: false}")
-		vanish(ctx, objects...) // all who reach a dashboard without a guard could run code
+		vanish(ctx, objects...) // a dashboard without authentication allows remote code execution
 		env.WaitFor(ctx, u, func(g Gomega) { g.Expect(u.GetFinalizers()).To(BeEmpty()) })
 		env.Get(ctx, theirs)
 
@@ -119,7 +119,7 @@ var _ = Describe("The policies of a RayCluster", Serial, func() {
 	}, NodeTimeout(specTimeout))
 })
 
-// peers lists the namespaces that a policy names, rule by rule.
+// peers returns the namespaces of the rules of a NetworkPolicy.
 func peers(p *networkingv1.NetworkPolicy) string {
 	var out []string
 	for _, r := range p.Spec.Ingress {

@@ -16,14 +16,14 @@ const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 3 * time.Minute
 	patience     = 90 * time.Second
-	// quiet is how long a spec watches that nothing is sent; the rest is checked at the end of the suite, see [framework.Env.ExpectAtRest].
+	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
 	quiet = time.Second
 	// own is the namespace of the manager.
 	own = "opendatahub"
 )
 
-// All specs share one OpenShift control plane and one manager with exactly the shipped rights; each has its own namespace.
-// KubeRay does not run: the specs do what it would. Specs that change the settings of all clusters are serial.
+// All specs share one OpenShift control plane and one manager with exactly the shipped rights; each has its own namespace. KubeRay does not
+// run: the specs act for it. Specs that change the settings of all clusters are serial.
 var (
 	env     *framework.Env
 	account *operator.Installed
@@ -42,8 +42,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	})
 }, NodeTimeout(startTimeout))
 
-// withoutWebhooks empties the webhook configurations: admission has a suite of its own, and the specs store clusters in
-// forms that it would not let through. The objects stay, because the manager looks after the certificate in them.
+// withoutWebhooks empties the webhook configurations, because the specs create clusters that admission would deny; another suite tests
+// admission. The configurations remain, because the manager writes their CA.
 func withoutWebhooks(ctx SpecContext) {
 	GinkgoHelper()
 	for _, object := range account.Objects {

@@ -21,7 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// theirs writes as the CodeFlare operator: a forced server-side apply under its name.
+// theirs writes like the CodeFlare operator: a forced server-side apply with its field manager.
 func theirs(ctx context.Context, u *unstructured.Unstructured, content map[string]any) *unstructured.Unstructured {
 	GinkgoHelper()
 	o := &unstructured.Unstructured{Object: content}
@@ -39,7 +39,8 @@ func theirs(ctx context.Context, u *unstructured.Unstructured, content map[strin
 	return o
 }
 
-// originalName is the name that the CodeFlare operator gives an object, by section 2.3 of the chapter: hashed where the cluster bears a version.
+// originalName returns the name that the CodeFlare operator gives an object, see section 2.3 of the chapter: with a hash if the cluster has
+// its annotation of the version.
 func originalName(u *unstructured.Unstructured, base string) string {
 	if _, hashed := u.GetAnnotations()["ray.openshift.ai/version"]; !hashed {
 		return base
@@ -48,7 +49,7 @@ func originalName(u *unstructured.Unstructured, base string) string {
 	return base + "-" + hex.EncodeToString(sum[:])[:8]
 }
 
-// object is the frame of one.
+// object returns an object with a kind, a name and more fields.
 func object(apiVersion, kind, name string, more map[string]any) map[string]any {
 	out := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name}}
 	for key, value := range more {
@@ -57,7 +58,7 @@ func object(apiVersion, kind, name string, more map[string]any) map[string]any {
 	return out
 }
 
-// left is what the CodeFlare operator left around a cluster: as much as can go wrong.
+// left creates the children of a cluster as the CodeFlare operator wrote them.
 func left(ctx context.Context, u *unstructured.Unstructured, cookie string) {
 	GinkgoHelper()
 	name := u.GetName()

@@ -20,8 +20,8 @@ import (
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/raycluster"
 )
 
-// bypass is a label of clusters that the mutating webhook does not see in this suite, as if another webhook had changed them
-// after it. Both the object and what is stored have to bear it.
+// bypass is a label of clusters that skip the mutating webhook in this suite, as if another webhook had changed them later. Both the old
+// and the new object must have it.
 const bypass = "testcluster/bypass"
 
 // minimal is a cluster as users write it, in a restricted namespace.
@@ -61,7 +61,7 @@ spec:
 
 var (
 	headPod = []string{"spec", "headGroupSpec", "template", "spec"}
-	// workers are the groups of minimal.
+	// workers is the path of the worker groups of minimal.
 	workers = []string{"spec", "workerGroupSpecs"}
 )
 
@@ -72,7 +72,7 @@ func options(name string, extra ...string) framework.ManagerOptions {
 	}
 }
 
-// rayCluster reads a RayCluster and lets a spec change it.
+// rayCluster decodes a RayCluster and applies changes.
 func rayCluster(namespace, text string, changes ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
 	GinkgoHelper()
 	u := &unstructured.Unstructured{Object: map[string]any{}}
@@ -106,14 +106,14 @@ func annotated(key, value string) func(*unstructured.Unstructured) {
 	return set(value, "metadata", "annotations", key)
 }
 
-// created makes a RayCluster that must be accepted.
+// created creates a RayCluster that must be accepted.
 func created(ctx context.Context, u *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, u)).To(Succeed())
 	return u
 }
 
-// update changes a RayCluster, again whenever the controller was faster, and returns what became of it.
+// update changes a RayCluster, and retries on conflicts with the controller.
 func update(ctx context.Context, u *unstructured.Unstructured, changes ...func(*unstructured.Unstructured)) error {
 	GinkgoHelper()
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -125,7 +125,7 @@ func update(ctx context.Context, u *unstructured.Unstructured, changes ...func(*
 	})
 }
 
-// head is the pod spec of the head, and group that of workers.
+// head returns the pod spec of the head, and group that of workers.
 func head(u *unstructured.Unstructured) *corev1.PodSpec {
 	GinkgoHelper()
 	return podSpec(u.Object, headPod...)
@@ -195,7 +195,7 @@ func volumeNames(spec *corev1.PodSpec) []string {
 
 func namesOf(u *unstructured.Unstructured) raycluster.Names { return raycluster.View(u.Object).Names() }
 
-// waitForWebhooks returns when the API server has got an answer of both webhooks.
+// waitForWebhooks waits until both webhooks respond.
 func waitForWebhooks(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -203,14 +203,14 @@ func waitForWebhooks(ctx context.Context) {
 	}).WithContext(ctx).Should(Succeed())
 }
 
-// away stops the manager until the end of the spec, which then waits for its webhooks.
+// away stops the manager until the end of the spec, which waits for its webhooks.
 func away(ctx context.Context) {
 	GinkgoHelper()
 	DeferCleanup(waitForWebhooks, NodeTimeout(specTimeout))
 	manager.Away(ctx)
 }
 
-// bypassable lets clusters with the label past the mutating webhook, and returns when the API server does so.
+// bypassable excludes clusters with the label bypass from the mutating webhook, and waits until the API server applies it.
 func bypassable(ctx context.Context) {
 	GinkgoHelper()
 	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhook.MutatingConfiguration}}
@@ -226,13 +226,13 @@ func bypassable(ctx context.Context) {
 	}).WithContext(ctx).Should(MatchError(ContainSubstring("OAuth Proxy container is immutable")))
 }
 
-// warnings collects what the API server warns of.
+// warnings collects the warnings of the API server.
 type warnings struct{ texts []string }
 
 // HandleWarningHeader implements rest.WarningHandler.
 func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
 
-// listening is an administrator who hears warnings.
+// listening returns an administrator's client that collects warnings.
 func listening() (client.Client, *warnings) {
 	GinkgoHelper()
 	heard := &warnings{}

@@ -29,7 +29,7 @@ import (
 
 const trusted = "odh.ray.io/secure-trusted-network"
 
-// platformKubeRay installs the webhook of the platform's KubeRay, which answers as that does on OpenShift, and returns how to remove it.
+// platformKubeRay installs a webhook that responds like the platform's KubeRay on OpenShift, and returns a function that removes it.
 func platformKubeRay(ctx context.Context) (remove func()) {
 	GinkgoHelper()
 	patch, err := json.Marshal([]map[string]any{
@@ -47,7 +47,7 @@ func platformKubeRay(ctx context.Context) (remove func()) {
 		object := metav1.PartialObjectMetadata{}
 		_ = json.Unmarshal(review.Request.Object.Raw, &object)
 		answer := patch
-		if object.Annotations != nil { // what the patch adds to is there
+		if object.Annotations != nil { // skip the operation that adds the map of annotations
 			var operations []json.RawMessage
 			_ = json.Unmarshal(patch, &operations)
 			answer, _ = json.Marshal(operations[1:])
@@ -84,7 +84,7 @@ func platformKubeRay(ctx context.Context) (remove func()) {
 	return remove
 }
 
-// steppedAside returns when new clusters get nothing of ours any more.
+// steppedAside waits until the webhook injects nothing into new clusters.
 func steppedAside(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -95,7 +95,7 @@ func steppedAside(ctx context.Context) {
 	}).WithContext(ctx).Should(Succeed())
 }
 
-// ours are the objects around a cluster, by their names.
+// ours returns the children of a cluster by their names.
 func ours(u *unstructured.Unstructured) []client.Object {
 	n, at := namesOf(u), func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: name} }
 	dashboard := &unstructured.Unstructured{}
@@ -127,7 +127,7 @@ var _ = Describe("The KubeRay of the platform", Serial, func() {
 		By("its webhook appearing")
 		remove := platformKubeRay(ctx)
 		steppedAside(ctx)
-		env.WaitFor(ctx, stored, func(g Gomega) { // without a change of its user
+		env.WaitFor(ctx, stored, func(g Gomega) { // without a change by the user
 			g.Expect(containerNames(head(stored).Containers)).To(Equal([]string{"ray-head"}))
 			g.Expect(head(stored).InitContainers).To(BeEmpty())
 			g.Expect(head(stored).Volumes).To(BeEmpty())
@@ -188,7 +188,7 @@ var _ = Describe("The OAuth server of OpenShift", Serial, func() {
 		n := namesOf(stored)
 		hasSidecar := func(u *unstructured.Unstructured, name string) {
 			GinkgoHelper()
-			env.WaitFor(ctx, u, func(g Gomega) { // without a change of its user
+			env.WaitFor(ctx, u, func(g Gomega) { // without a change by the user
 				g.Expect(containerNames(head(u).Containers)).To(Equal([]string{"ray-head", name}))
 			})
 		}
@@ -215,7 +215,7 @@ var _ = Describe("The OAuth server of OpenShift", Serial, func() {
 	}, NodeTimeout(specTimeout))
 })
 
-// withoutUsers takes the API of users away for the rest of the spec, and returns what brings it back.
+// withoutUsers removes the API of users until the end of the spec, and returns a function that restores it.
 func withoutUsers(ctx context.Context) (bringBack func(context.Context)) {
 	GinkgoHelper()
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "groups.user.openshift.io"}}

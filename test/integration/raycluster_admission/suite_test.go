@@ -18,8 +18,8 @@ const (
 	operatorNamespace = "opendatahub"
 )
 
-// All specs share one control plane with the CRDs of KubeRay and of OpenShift, and a manager with the shipped rights, whose
-// webhooks the API server calls as it would in a cluster. KubeRay itself is not there.
+// All specs share one control plane with the CRDs of KubeRay and OpenShift, and a manager with the shipped rights, whose webhooks the API
+// server calls. KubeRay does not run.
 var (
 	env     *framework.Env
 	account *operator.Installed

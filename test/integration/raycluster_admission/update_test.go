@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster/raysettings"
 )
 
-// tampering is a change of what is ours, and the message about it.
+// tampering is a change of an injected field, with its denial.
 type tampering struct {
 	message string
 	change  func(*unstructured.Unstructured)
@@ -132,7 +132,7 @@ var _ = Describe("A RayCluster that exists", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-// legacy makes a copy of a cluster in another namespace as an operator before hashed names would have left it.
+// legacy copies a cluster to another namespace, as an operator without hashed names would have created it.
 func legacy(ctx context.Context, u *unstructured.Unstructured, namespace string) *unstructured.Unstructured {
 	GinkgoHelper()
 	hashed, plain := raycluster.View(u.Object).HashedNames(), raycluster.View(u.Object).LegacyNames()
@@ -230,7 +230,7 @@ func settingsObject() *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: raysettings.ConfigMapName}}
 }
 
-// settings writes the ConfigMap, and takes it away at the end of the spec, whereupon the defaults come back.
+// settings writes the ConfigMap, and deletes it at the end of the spec, which restores the defaults.
 func settings(ctx context.Context, text string) {
 	GinkgoHelper()
 	object := settingsObject()

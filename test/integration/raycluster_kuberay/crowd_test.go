@@ -16,10 +16,10 @@ import (
 
 type entry = framework.Entry
 
-// crowd is the number of clusters. test/bench takes more.
+// crowd is the number of clusters; test/bench creates more.
 const crowd = 40
 
-// allReady waits until KubeRay says that all clusters of a namespace are ready.
+// allReady waits until KubeRay reports all clusters of a namespace as ready.
 func allReady(ctx context.Context, namespace string, count int) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {

@@ -35,19 +35,19 @@ func object(text string, args ...any) *unstructured.Unstructured {
 	return u
 }
 
-// spec of a RayCluster with a head and two workers, as a user writes it.
+// spec is that of a RayCluster with a head and two workers, as a user writes it.
 const spec = `{rayVersion: 2.47.1, headGroupSpec: {enableIngress: false, rayStartParams: {dashboard-host: 0.0.0.0}, template: {spec: {containers: [
 	{name: ray-head, image: 'example.com/ray:1', resources: {requests: {cpu: '100m'}}, ports: [{containerPort: 6379, name: gcs},
 	{containerPort: 8265, name: dashboard}, {containerPort: 10001, name: client}]}]}}}, workerGroupSpecs: [{groupName: small, replicas: 2, minReplicas: 0, maxReplicas: 9,
 	rayStartParams: {}, template: {spec: {containers: [{name: ray-worker, image: 'example.com/ray:1', resources: {requests: {cpu: '100m'}}}]}}}]}`
 
-// rayCluster is one that is not created yet.
+// rayCluster returns a RayCluster without creating it.
 func rayCluster(namespace, name string) *unstructured.Unstructured {
 	GinkgoHelper()
 	return object("{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: %s, namespace: %s}, spec: %s}", name, namespace, spec)
 }
 
-// bare has the name of an object and nothing else.
+// bare returns an object with only kind and name.
 func bare(o client.Object) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(o.GetObjectKind().GroupVersionKind())
@@ -56,7 +56,7 @@ func bare(o client.Object) *unstructured.Unstructured {
 	return u
 }
 
-// created makes an object and has it gone before the namespace goes.
+// created creates an object, and deletes it before the namespace.
 func created(ctx context.Context, o *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, o)).To(Succeed())
@@ -73,13 +73,13 @@ func removed(ctx context.Context, o *unstructured.Unstructured) {
 	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(BeTrue(), "%s is still there", o.GetName())
 }
 
-// eventually waits with the patience of the suite.
+// eventually polls with the timeout of the suite.
 func eventually(ctx context.Context, check func(g Gomega)) {
 	GinkgoHelper()
 	Eventually(check).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
 }
 
-// ready waits until KubeRay says that a cluster is ready, and returns it.
+// ready waits until KubeRay reports a cluster as ready, and returns it.
 func ready(ctx context.Context, cluster *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
 	live := bare(cluster)
@@ -98,12 +98,12 @@ func podsOf(ctx context.Context, g Gomega, cluster *unstructured.Unstructured) [
 	return pods.Items
 }
 
-// names of what is around a live cluster.
+// names returns the names of the children of a live cluster.
 func names(live *unstructured.Unstructured) raycluster.Names {
 	return raycluster.View(live.Object).Names()
 }
 
-// certificate reads a certificate from a Secret.
+// certificate parses the certificate in a Secret.
 func certificate(ctx context.Context, g Gomega, namespace, secret string) *x509.Certificate {
 	var s corev1.Secret
 	g.Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: secret}, &s)).To(Succeed())
@@ -115,7 +115,7 @@ func certificate(ctx context.Context, g Gomega, namespace, secret string) *x509.
 	return c
 }
 
-// served waits until every pod of a cluster has an address, which is in the certificate of its role.
+// served waits until every pod of a cluster has an IP address that the certificate of its role contains.
 func served(ctx context.Context, live *unstructured.Unstructured, count int) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {
@@ -132,7 +132,7 @@ func served(ctx context.Context, live *unstructured.Unstructured, count int) {
 	})
 }
 
-// leftovers are the objects that bear the label of a cluster: none after its end.
+// leftovers returns the objects with the label of a cluster, which must be deleted with it.
 func leftovers(ctx context.Context, g Gomega, namespace, name string) []string {
 	var out []string
 	lists := []client.ObjectList{
@@ -156,7 +156,7 @@ func leftovers(ctx context.Context, g Gomega, namespace, name string) []string {
 	return out
 }
 
-// endsWithoutTrace deletes a cluster and waits until nothing of it is left.
+// endsWithoutTrace deletes a cluster, and waits until all its objects are deleted.
 func endsWithoutTrace(ctx context.Context, cluster *unstructured.Unstructured) {
 	GinkgoHelper()
 	removed(ctx, cluster)
@@ -166,7 +166,7 @@ func endsWithoutTrace(ctx context.Context, cluster *unstructured.Unstructured) {
 	})
 }
 
-// withSettings changes the settings of the CodeFlare operator until the end of the spec, and waits until admission follows.
+// withSettings changes the settings of the CodeFlare operator until the end of the spec, and waits until admission applies them.
 func withSettings(ctx context.Context, text, sidecar, inits string) {
 	GinkgoHelper()
 	set := func(ctx context.Context, text, sidecar, inits string) {
@@ -179,7 +179,7 @@ func withSettings(ctx context.Context, text, sidecar, inits string) {
 	DeferCleanup(func(ctx SpecContext) { set(ctx, settings, "", raycluster.InitCertificate) }, NodeTimeout(specTimeout))
 }
 
-// admitsWith waits until the head of a new cluster gets a certain sidecar and certain init containers; empty for none.
+// admitsWith waits until the head of a new cluster gets the sidecar and the init containers; empty for none.
 func admitsWith(ctx context.Context, sidecar, inits string) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {
@@ -190,7 +190,7 @@ func admitsWith(ctx context.Context, sidecar, inits string) {
 	})
 }
 
-// containers lists those of the head template.
+// containers returns the names of the containers of the head.
 func containers(cluster *unstructured.Unstructured, field string) string {
 	list, _, _ := unstructured.NestedSlice(cluster.Object, "spec", "headGroupSpec", "template", "spec", field)
 	var out []string
@@ -202,7 +202,7 @@ func containers(cluster *unstructured.Unstructured, field string) string {
 	return strings.Join(out, ",")
 }
 
-// furnish creates what all queues share, once the webhooks of all answer.
+// furnish creates the objects that all queues share, and waits until all webhooks respond.
 func furnish(ctx context.Context) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {
@@ -212,7 +212,7 @@ func furnish(ctx context.Context) {
 	admitsWith(ctx, "", raycluster.InitCertificate)
 }
 
-// queue makes a namespace with a local queue `queue` and quota.
+// queue creates a namespace with the local queue `queue` and quota.
 func queue(ctx context.Context) string {
 	GinkgoHelper()
 	namespace := env.Namespace(ctx, "queued")
@@ -232,7 +232,7 @@ func queue(ctx context.Context) string {
 	return namespace
 }
 
-// list reads all objects of a kind in a namespace.
+// list returns all objects of a kind in a namespace.
 func list(ctx context.Context, g Gomega, kind schema.GroupVersionKind, namespace string) []unstructured.Unstructured {
 	all := &unstructured.UnstructuredList{}
 	all.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))

@@ -21,11 +21,11 @@ const (
 	specTimeout  = 5 * time.Minute
 	patience     = 2 * time.Minute
 	poll         = 200 * time.Millisecond
-	// rest is how long it is watched that no request comes.
+	// rest is how long specs check that no request is sent.
 	rest = time.Second
 )
 
-// settings are what the CodeFlare operator of a KinD cluster left, with keys that mean nothing any more.
+// settings are those of the CodeFlare operator on a KinD cluster, including keys that are ignored.
 const settings = `
 clientConnection: {qps: 50, burst: 100}
 kuberay:
@@ -40,8 +40,8 @@ appwrapper:
   Config: {enableKueueIntegrations: true}
 `
 
-// All specs share one control plane on which the real KubeRay and the real Kueue run beside the manager, each with its own
-// role. Each spec has a namespace of its own, and puts the settings back that it changes.
+// All specs share one control plane with the real KubeRay, the real Kueue and the manager, each with its own role. Each spec has its own
+// namespace, and restores the settings that it changes.
 var (
 	env     *framework.Env
 	account *operator.Installed

@@ -41,7 +41,7 @@ var _ = Describe("What publishes the dashboard of a RayCluster", Serial, func() 
 		env.Get(ctx, secret)
 		Expect(authority.Data).To(HaveKeyWithValue("ca.crt", string(secret.Data["ca.crt"])))
 		Expect(route.Object["spec"]).To(HaveKeyWithValue("parentRefs", ConsistOf(And(HaveKeyWithValue("name", "public"), HaveKeyWithValue("namespace", "gateways")))))
-		found := &unstructured.UnstructuredList{} // as codeflare-sdk asks for it, in all namespaces
+		found := &unstructured.UnstructuredList{} // like codeflare-sdk, in all namespaces
 		found.SetGroupVersionKind(route.GroupVersionKind())
 		Expect(env.Admin.List(ctx, found, client.MatchingLabels{"ray.io/cluster-name": "demo", "ray.io/cluster-namespace": ns})).To(Succeed())
 		Expect(found.Items).To(ConsistOf(HaveField("GetName()", route.GetName())))

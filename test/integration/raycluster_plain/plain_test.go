@@ -21,7 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// cluster is one as a user writes it.
+// rayCluster returns a RayCluster as a user writes it.
 func rayCluster(namespace, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	Expect(yaml.Unmarshal([]byte(`
@@ -37,7 +37,7 @@ spec:
 	return u
 }
 
-// create makes a cluster once admission answers and has read the settings with which it adds this sidecar.
+// create creates a cluster once admission responds with the settings for this sidecar.
 func create(ctx context.Context, u *unstructured.Unstructured, sidecar raycluster.Auth) *unstructured.Unstructured {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -79,7 +79,7 @@ func appear(ctx context.Context, objects ...client.Object) {
 	}
 }
 
-// rested waits until nothing is sent for a namespace, and then expects that it stays so.
+// rested waits until nothing is sent for a namespace, and checks that it remains so.
 func rested(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	requests := func(mark framework.Mark) framework.Entries {

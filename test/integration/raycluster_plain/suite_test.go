@@ -15,13 +15,13 @@ const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 3 * time.Minute
 	patience     = 90 * time.Second
-	// quiet is how long a spec watches that nothing is sent; the rest is checked at the end of the suite, see [framework.Env.ExpectAtRest].
+	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
 	quiet = time.Second
 	own   = "opendatahub"
 )
 
-// Ray clusters where there is no OpenShift, with the webhooks and exactly the shipped rights. KubeRay does not run. Specs
-// change the settings of all clusters, and run one after the other.
+// Ray clusters without OpenShift, with the webhooks and exactly the shipped rights. KubeRay does not run. The specs change the settings of
+// all clusters, and are serial.
 var (
 	env     *framework.Env
 	options framework.ManagerOptions

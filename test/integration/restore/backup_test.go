@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// passing are kinds of which nothing is backed up: the cluster makes them again.
+// passing are the kinds that the cluster recreates, so backups exclude them.
 var passing = []string{"Event", "Endpoints", "EndpointSlice", "Lease", "PodMetrics"}
 
-// kinds are those of which a namespace can have objects.
+// kinds returns the namespaced kinds.
 func kinds() []schema.GroupVersionKind {
 	GinkgoHelper()
 	apis, err := discovery.NewDiscoveryClientForConfig(world.Config)
@@ -37,7 +37,7 @@ func kinds() []schema.GroupVersionKind {
 	return all
 }
 
-// objectsIn reads everything in a namespace, but for what the cluster puts into each and what KubeRay makes of a RayCluster.
+// objectsIn returns the objects of a namespace, except those that the cluster creates in each namespace or KubeRay for a RayCluster.
 func objectsIn(ctx context.Context, namespace string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	var all []*unstructured.Unstructured
@@ -57,14 +57,14 @@ func objectsIn(ctx context.Context, namespace string) []*unstructured.Unstructur
 	return all
 }
 
-// completed are Pods and Jobs that have ended, which Velero does not restore.
+// completed reports whether a Pod or Job has ended; Velero does not restore these.
 func completed(object *unstructured.Unstructured) bool {
 	phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
 	_, ended, _ := unstructured.NestedString(object.Object, "status", "completionTime")
 	return object.GetKind() == "Pod" && (phase == "Succeeded" || phase == "Failed") || object.GetKind() == "Job" && ended
 }
 
-// stripped is an object as a backup brings it back: under its name, without what the cluster assigns, its status and its owners.
+// stripped returns an object as it is restored: by name, without the fields that the cluster assigns, status and owners.
 func stripped(object *unstructured.Unstructured) *unstructured.Unstructured {
 	o := object.DeepCopy()
 	delete(o.Object, "status")
@@ -83,7 +83,7 @@ func stripped(object *unstructured.Unstructured) *unstructured.Unstructured {
 	return o
 }
 
-// assigned are fields that a restore leaves to the cluster, as Velero does.
+// assigned are fields that a restore removes because the cluster assigns them, like Velero.
 var assigned = map[string][][]string{
 	"Service": {{"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"spec", "healthCheckNodePort"}},
 	"PersistentVolumeClaim": {
@@ -96,7 +96,7 @@ var assigned = map[string][][]string{
 	"Pod": {{"spec", "nodeName"}, {"spec", "priority"}},
 }
 
-// withoutToken takes out of a Pod the volume with its token, whose name the cluster chose.
+// withoutToken removes the volume of the ServiceAccount token from a Pod, whose name the cluster generates.
 func withoutToken(pod *unstructured.Unstructured) {
 	isToken := func(item any) bool {
 		fields, _ := item.(map[string]any)

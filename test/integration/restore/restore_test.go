@@ -20,15 +20,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// roots are the kinds that users write, in the order in which they are restored: each after those that it may contain.
+// roots are the kinds that users write, in the order of the restore: dependencies first.
 var roots = []string{"Catalog", "InferenceService", "MLflow", "MLflowConfig", "ModelRegistry", "Predictor", "RayCluster", "ServingRuntime", "AppWrapper"}
 
 func title(object *unstructured.Unstructured) string {
 	return object.GetKind() + " " + object.GetName()
 }
 
-// childrenFirst puts what the operator made before what it was made for, and the rest into no order. Accounts come before Pods, which are
-// refused without.
+// childrenFirst sorts children before the resources of users. ServiceAccounts come before Pods, which require them.
 func childrenFirst(objects []*unstructured.Unstructured) {
 	rank := func(o *unstructured.Unstructured) int {
 		if o.GetKind() == "ServiceAccount" {
@@ -40,7 +39,7 @@ func childrenFirst(objects []*unstructured.Unstructured) {
 	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
 }
 
-// ofMLflow are the objects in the namespace of the manager that belong to the MLflow.
+// ofMLflow returns the objects of the MLflow in the namespace of the manager.
 func ofMLflow(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
 		owner := metav1.GetControllerOf(o)
@@ -48,7 +47,7 @@ func ofMLflow(objects []*unstructured.Unstructured) []*unstructured.Unstructured
 	})
 }
 
-// restore creates objects as they were, and returns the UIDs of those that did not exist yet.
+// restore creates objects, and returns the UIDs of those that did not exist.
 func restore(ctx context.Context, objects []*unstructured.Unstructured) map[string]types.UID {
 	GinkgoHelper()
 	restored := map[string]types.UID{}
@@ -69,7 +68,7 @@ func restore(ctx context.Context, objects []*unstructured.Unstructured) map[stri
 	return restored
 }
 
-// names are the objects by kind and name, but for Pods and ReplicaSets, of which a rollout leaves others.
+// names returns objects by kind and name, except Pods and ReplicaSets, which rollouts replace.
 func names(objects []*unstructured.Unstructured) []string {
 	var all []string
 	for _, o := range objects {
@@ -86,7 +85,7 @@ func ofAppWrapper(object *unstructured.Unstructured) bool {
 	return owner != nil && owner.Kind == "AppWrapper"
 }
 
-// expectTakenOver checks that what was restored is what runs, and that it belongs to the new resource in the way of the old one.
+// expectTakenOver checks that the restored objects are in use, with owner references to the new resource.
 func expectTakenOver(before, after []*unstructured.Unstructured, restored map[string]types.UID) {
 	GinkgoHelper()
 	now := map[string]*unstructured.Unstructured{}
@@ -100,7 +99,7 @@ func expectTakenOver(before, after []*unstructured.Unstructured, restored map[st
 		case old.GetKind() == "ReplicaSet" || old.GetKind() == "Pod" && !ofAppWrapper(old):
 		case live == nil:
 			wrong = append(wrong, title(old)+" is missing")
-		case old.GetLabels()["platform.opendatahub.io/component"] == "modelmesh": // it goes while there is no runtime, and has no data
+		case old.GetLabels()["platform.opendatahub.io/component"] == "modelmesh": // it is deleted while no runtime exists, and has no data
 		case restored[title(old)] != "" && live.GetUID() != restored[title(old)]:
 			wrong = append(wrong, title(old)+" was recreated")
 		case owner != nil && slices.Contains(roots, owner.Kind):

@@ -16,17 +16,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// dropped is a status field that the CRDs of the older release in this test do not have.
+// dropped is a status field that the CRDs of the older release in this test lack.
 const dropped = "observedGeneration"
 
-// ownKinds are the kinds of our CRDs that the resources are of.
+// ownKinds returns the resources of our CRDs.
 func ownKinds(resources []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(resources), func(o *unstructured.Unstructured) bool {
 		return !slices.Contains([]string{"MLflow", "MLflowConfig", "ModelRegistry", "Catalog", "Predictor", "AppWrapper"}, o.GetKind())
 	})
 }
 
-// changeCRD changes the status of the CRD of an object in all versions.
+// changeCRD changes the schema of the status in all versions of the CRD of an object.
 func changeCRD(ctx context.Context, object *unstructured.Unstructured, change func(status map[string]apiextensionsv1.JSONSchemaProps)) {
 	GinkgoHelper()
 	mapping, err := world.Admin.RESTMapper().RESTMapping(object.GroupVersionKind().GroupKind(), object.GroupVersionKind().Version)

@@ -1,4 +1,4 @@
-// Package restore_test takes a backup of everything that the operator made, loses it, and brings it back as Velero does.
+// Package restore_test backs up all objects that the operator created, deletes them, and restores them like Velero.
 package restore_test
 
 import (
@@ -17,11 +17,11 @@ const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 10 * time.Minute
 	patience     = 2 * time.Minute
-	// quiet is how long the manager must have sent nothing to count as at rest.
+	// quiet is how long a manager at rest has sent nothing.
 	quiet = 4 * time.Second
 )
 
-// One control plane, and one manager with every component on and exactly the shipped rights.
+// One control plane, and one manager with all components and exactly the shipped rights.
 var (
 	world   *everykind.World
 	manager *framework.Manager
@@ -36,7 +36,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 var _ = AfterEach(func() { manager.ReportLog() })
 
-// everything creates the resources that do not exist yet, and waits until all are ready and the manager is at rest.
+// everything creates the missing resources, and waits until all are ready and the manager is at rest.
 func everything(ctx context.Context) []*unstructured.Unstructured {
 	GinkgoHelper()
 	world.Namespace(ctx)

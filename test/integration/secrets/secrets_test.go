@@ -21,20 +21,20 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// word stands in every Secret, in places with characters that break addresses.
+// word is part of every Secret, next to characters that break URLs.
 const word = "zq7planted4f9a"
 
-// excerpt is how many bytes around the word a failure shows.
+// excerpt is the number of bytes around the word that a failure prints.
 const excerpt = 80
 
-// broken are the kinds of which objects stand in testdata/broken.yaml that get conditions.
+// broken are the kinds in testdata/broken.yaml that have conditions.
 var broken = []schema.GroupVersionKind{
 	{Group: "mlflow.opendatahub.io", Version: "v1", Kind: "MLflow"},
 	{Group: "modelregistry.opendatahub.io", Version: "v1beta1", Kind: "ModelRegistry"},
 	{Group: "workload.codeflare.dev", Version: "v1beta2", Kind: "AppWrapper"},
 }
 
-// kinds are what people read who may read no Secret.
+// kinds are readable by users without access to Secrets.
 var kinds = append([]schema.GroupVersionKind{
 	{Group: "aihub.opendatahub.io", Version: "v1alpha1", Kind: "Catalog"},
 	{Group: "serving.kserve.io", Version: "v1alpha1", Kind: "Predictor"},
@@ -52,7 +52,7 @@ func listed(ctx context.Context, kind schema.GroupVersionKind) []unstructured.Un
 	return list.Items
 }
 
-// leaks returns the places where the word stands.
+// leaks returns the places that contain the word.
 func leaks(ctx context.Context, mark framework.Mark) []string {
 	GinkgoHelper()
 	var out []string
@@ -110,7 +110,7 @@ var _ = It("shows no value of a Secret, whatever is broken", func(ctx SpecContex
 	}
 	env.Patch(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "database"}},
 		map[string]any{"stringData": map[string]any{"password": word + "-changed"}})
-	// It reads everything again, and knows no value from before.
+	// The manager reads everything again, with empty caches.
 	manager.Restart(ctx)
 	env.Settle(manager.User, quiet, time.Minute)
 	Expect(leaks(ctx, mark)).To(BeEmpty())
@@ -123,7 +123,7 @@ var _ = It("has a CA that was overwritten put right within two seconds", func(ct
 	right := hooks.Webhooks[0].ClientConfig.CABundle
 	Expect(right).NotTo(BeEmpty())
 	hooks.Webhooks[0].ClientConfig.CABundle = []byte("-----BEGIN CERTIFICATE-----\nnobody\n-----END CERTIFICATE-----\n")
-	if err := env.Admin.Update(ctx, hooks); err != nil { // the API server asks for PEM
+	if err := env.Admin.Update(ctx, hooks); err != nil { // the API server requires PEM
 		hooks.Webhooks[0].ClientConfig.CABundle = nil
 		Expect(env.Admin.Update(ctx, hooks)).To(Succeed())
 	}

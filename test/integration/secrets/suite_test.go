@@ -1,5 +1,5 @@
-// Package secrets_test breaks what can be broken with Secrets that hold one planted word, and looks for the word wherever
-// people look who may not read Secrets.
+// Package secrets_test breaks resources with Secrets that contain a word, and searches the word in everything that is readable without
+// access to Secrets.
 package secrets_test
 
 import (

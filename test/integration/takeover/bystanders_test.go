@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// bystander is an object that bears the label of the original but nothing else of it.
+// bystander is an object with the label of the replaced operator, but not created by it.
 func bystander(apiVersion, kind, name string, content map[string]any) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: content}
 	object.SetGroupVersionKind(schema.FromAPIVersionAndKind(apiVersion, kind))
@@ -48,7 +48,7 @@ var _ = Describe("What the original operator left behind", func() {
 				"text": "MLflow", "href": "https://mlflow.example.net", "location": "HelpMenu",
 			}}),
 		}
-		// Another object of the user owns this one, which the original would have called its own by its labels.
+		// Another object of the user owns this ServiceAccount; by its labels, the replaced operator would have managed it.
 		owned := bystander("v1", "ServiceAccount", "mlflow-of-another", map[string]any{})
 		for _, object := range alike {
 			Expect(env.Admin.Create(ctx, object, client.FieldOwner("another-manager"))).To(Succeed())

@@ -24,13 +24,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// originalManager is the field manager of the original's apply requests.
+// originalManager is the field manager of the replaced operator.
 const originalManager = "mlflow-operator"
 
-// writer is a way in which objects get into a cluster.
+// writer is a way in which objects are written.
 type writer func(ctx context.Context, object *unstructured.Unstructured)
 
-// scene is a server as the original operator left it.
+// scene is an MLflow server as the replaced operator left it.
 type scene struct {
 	server   *mlflowv1.MLflow
 	children []*unstructured.Unstructured
@@ -38,8 +38,8 @@ type scene struct {
 	mark     framework.Mark
 }
 
-// plant writes the objects of some files as the original did, waits until its server runs and reports that as the
-// original did. Everything is removed at the end of the spec.
+// plant writes the objects of files like the replaced operator, waits until its server runs, and writes its status. Everything is deleted
+// at the end of the spec.
 func plant(ctx context.Context, write writer, files ...string) *scene {
 	GinkgoHelper()
 	s := &scene{server: &mlflowv1.MLflow{}}
@@ -73,7 +73,7 @@ func plant(ctx context.Context, write writer, files ...string) *scene {
 	return s
 }
 
-// reference is the one that the original put on a kind.
+// reference returns the owner reference that the replaced operator set on a kind.
 func (s *scene) reference(kind string) metav1.OwnerReference {
 	if kind == "ClusterRole" || kind == "ClusterRoleBinding" {
 		return metav1.OwnerReference{APIVersion: mlflowv1.GroupVersion.String(), Kind: "MLflow", Name: s.server.Name, UID: s.server.UID}
@@ -81,7 +81,7 @@ func (s *scene) reference(kind string) metav1.OwnerReference {
 	return *metav1.NewControllerRef(s.server, mlflowv1.GroupVersion.WithKind("MLflow"))
 }
 
-// report writes the status of a server that is ready and migrated: the original put no generation on two conditions.
+// report writes the status of a ready, migrated server; two conditions of the replaced operator have no observedGeneration.
 func (s *scene) report(ctx context.Context) {
 	GinkgoHelper()
 	condition := func(kind string, status metav1.ConditionStatus, reason, message string, generation int64) metav1.Condition {
@@ -103,7 +103,7 @@ func (s *scene) report(ctx context.Context) {
 	Expect(env.Admin.Status().Update(ctx, s.server, client.FieldOwner("manager"))).To(Succeed())
 }
 
-// takeOver starts a manager, and waits until the server is reported ready and nothing more is sent.
+// takeOver starts a manager, and waits until the server is ready and the manager is at rest.
 func (s *scene) takeOver(ctx context.Context, variables ...string) {
 	GinkgoHelper()
 	s.mark = env.Mark()
@@ -117,13 +117,13 @@ func (s *scene) takeOver(ctx context.Context, variables ...string) {
 	Expect(s.server.Status.Migration).To(BeNil())
 }
 
-// writes are what the manager wrote since it was started, but for events.
+// writes returns the writes of the manager since its start, except Events.
 func (s *scene) writes() framework.Entries {
 	GinkgoHelper()
 	return env.Since(s.mark).ByUser(s.manager.User).WithoutLeases().WithoutReviews().WithoutEvents().Writes()
 }
 
-// live reads a child again.
+// live reads a live child.
 func (s *scene) live(ctx context.Context, child *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
 	live := &unstructured.Unstructured{}
@@ -132,7 +132,7 @@ func (s *scene) live(ctx context.Context, child *unstructured.Unstructured) *uns
 	return live
 }
 
-// remove takes away the manager, the server and all that it consisted of.
+// remove stops the manager, and deletes the server with all its objects.
 func (s *scene) remove(ctx SpecContext) {
 	if s.manager != nil && s.manager.Process.Running() {
 		s.manager.Stop(ctx)
@@ -148,24 +148,24 @@ func (s *scene) remove(ctx SpecContext) {
 		g.Expect(env.Admin.List(ctx, pods, client.InNamespace(namespace))).To(Succeed())
 		g.Expect(pods.Items).To(BeEmpty())
 	}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
-	// A claim goes after the last pod, also one that is not among the children any more.
+	// A PersistentVolumeClaim is deleted after the last pod, including pods that are not children any more.
 	env.WaitGone(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow-pvc"}})
 }
 
-// applied writes as the original: a forced server-side apply.
+// applied writes like the replaced operator: a forced server-side apply.
 func applied(ctx context.Context, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	config := client.ApplyConfigurationFromUnstructured(object.DeepCopy())
 	Expect(env.Admin.Apply(ctx, config, client.FieldOwner(originalManager), client.ForceOwnership)).To(Succeed())
 }
 
-// updated writes as an operator that creates and updates whole objects under the name of the original.
+// updated creates and updates whole objects with the field manager of the replaced operator.
 func updated(ctx context.Context, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, object.DeepCopy(), client.FieldOwner(originalManager))).To(Succeed())
 }
 
-// kubectlApplied writes as `kubectl apply` of a user who restores the objects from files.
+// kubectlApplied writes like `kubectl apply` by a user who restores objects from files.
 func kubectlApplied(ctx context.Context, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	programs, err := cluster.Build(ctx, GinkgoWriter)

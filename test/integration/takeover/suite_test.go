@@ -19,11 +19,11 @@ const (
 
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 5 * time.Minute
-	// quiet is how long a spec watches that nothing is sent; the rest is checked at the end of the suite, see [framework.Env.ExpectAtRest].
+	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
 	quiet = 4 * time.Second
 )
 
-// All specs share one control plane. Each plants what an original operator left, and starts a manager of its own on it.
+// All specs share one control plane. Each creates the objects of a replaced operator, and starts its own manager.
 var (
 	env     *framework.Env
 	account *operator.Installed
@@ -34,7 +34,7 @@ func TestTakeover(t *testing.T) { framework.Run(t, "Take-over") }
 func managerOptions(variables ...string) framework.ManagerOptions {
 	return framework.ManagerOptions{
 		ServiceAccount: account.ServiceAccount, Env: append([]string{"MLFLOW_IMAGE=" + image}, variables...),
-		Args: []string{"--components=mlflow"}, // what other components write at their first start is not counted here
+		Args: []string{"--components=mlflow"}, // first writes of other components are not counted
 	}
 }
 
@@ -43,7 +43,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	account = env.Installed
 	Eventually(func() error { return env.Admin.List(ctx, &mlflowv1.MLflowList{}) }).WithContext(ctx).WithTimeout(time.Minute).
 		Should(Succeed(), "discovery follows a moment after the definition")
-	// The first manager of a cluster also writes the certificate of the webhooks, which no spec may count.
+	// The first manager of a cluster also writes the certificate of the webhooks, which specs must not count.
 	manager := env.StartManager(ctx, managerOptions())
 	env.Settle(manager.User, quiet, specTimeout)
 	manager.Stop(ctx)

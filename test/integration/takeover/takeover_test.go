@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// running is what must not change while a server is taken over. Its pods are replaced once, by those that take a lock on the volume.
+// running has the state that must not change during a takeover. Pods are replaced once, by pods that lock the volume.
 type running struct {
 	Identities map[string]types.UID
 	ClusterIP  string
@@ -37,7 +37,7 @@ func (s *scene) running(ctx context.Context) running {
 	return r
 }
 
-// replicaSets returns how many there are.
+// replicaSets returns the number of ReplicaSets.
 func replicaSets(ctx context.Context) int {
 	GinkgoHelper()
 	sets := &appsv1.ReplicaSetList{}
@@ -45,7 +45,7 @@ func replicaSets(ctx context.Context) int {
 	return len(sets.Items)
 }
 
-// expectTakenOver checks every mark of a child.
+// expectTakenOver checks the labels and owner references of a child.
 func (s *scene) expectTakenOver(ctx context.Context, child *unstructured.Unstructured) {
 	GinkgoHelper()
 	live := s.live(ctx, child)
@@ -57,7 +57,7 @@ func (s *scene) expectTakenOver(ctx context.Context, child *unstructured.Unstruc
 	}
 	want := []metav1.OwnerReference{s.reference(child.GetKind())}
 	if child.GetKind() == "PersistentVolumeClaim" {
-		want = nil // [D23] data outlives its server
+		want = nil // [D23] data is retained after its server
 	}
 	Expect(live.GetOwnerReferences()).To(Equal(want), "%s %s", live.GetKind(), live.GetName())
 }
@@ -104,7 +104,7 @@ var _ = Describe("A server of the original operator", func() {
 					Expect(count).To(Equal(1), "writes of %s:\n%s", object, s.writes())
 				}
 			}
-			delete(counts, "poddisruptionbudgets/mlflow") // which the original has not; only several replicas get one
+			delete(counts, "poddisruptionbudgets/mlflow") // which the replaced operator lacks; only several replicas get one
 			Expect(counts).To(HaveLen(objects+1), "every object and the status:\n%s", s.writes())
 			env.ExpectAtRest(s.manager.User, quiet)
 		}, NodeTimeout(specTimeout))
@@ -171,7 +171,7 @@ var _ = Describe("A server of the original operator", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-// staleLabel stands for what a release of the original put on its objects and we do not.
+// staleLabel is a label that a release of the replaced operator set and this operator does not.
 const staleLabel = "example.com/release-of-the-original"
 
 func withStaleFields(write writer) writer {
@@ -185,8 +185,7 @@ func withStaleFields(write writer) writer {
 	}
 }
 
-// expectStale checks that the label is gone, or still there where nothing says that it was the original's. The claim is
-// never applied, so it keeps what it has.
+// expectStale checks whether the children still have staleLabel. PersistentVolumeClaims are never applied, and always keep it.
 func (s *scene) expectStale(ctx context.Context, kept bool) {
 	GinkgoHelper()
 	s.drop("ConsoleLink")
@@ -200,7 +199,7 @@ func (s *scene) expectStale(ctx context.Context, kept bool) {
 	}
 }
 
-// drop takes a kind out of what the scene consists of, and returns it.
+// drop removes a kind from the objects of the scene, and returns its objects.
 func (s *scene) drop(kind string) []*unstructured.Unstructured {
 	var dropped []*unstructured.Unstructured
 	s.children = slices.DeleteFunc(s.children, func(child *unstructured.Unstructured) bool {

@@ -19,24 +19,24 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// workload is a kind with pods in a namespace of its own or, where one is named, in that.
+// workload is a kind with pods, in its own namespace or the given one.
 type workload struct {
 	name, file, change, namespace string
-	// reporter is an object beside it whose status has the cause instead of its own.
+	// reporter is another object whose status has the cause in place of the workload's status.
 	reporter string
 	labels   map[string]string
-	// image and class are changes to a bad image and a StorageClass that does not exist, where the kind has them.
+	// image and class set a bad image and a missing StorageClass, for kinds with such fields.
 	image, class string
 }
 
 var withPods = []workload{
 	{name: "a registry", file: "modelregistry_proxy.yaml", image: `spec: {rest: {image: "` + badImage + `"}}`},
-	// A server ends without its database, which that on a fake node does not do by itself.
+	// A server exits without its database, but its pod on a fake node does not.
 	{name: "the database of a registry", file: "modelregistry_generated.yaml",
 		image: `spec: {postgres: {image: "` + badImage + `"}, rest: {image: "` + cluster.PodBehaviorRegistry + `crash-loop:1"}}`,
 		class: `spec: {postgres: {storage: {storageClassName: none}}, rest: {image: "` + cluster.PodBehaviorRegistry + `crash-loop:1"}}`},
 	{name: "a catalog", file: "aihub_catalog.yaml"},
-	// The next MLflow would take over a claim that is retained.
+	// The next MLflow would take over a retained PersistentVolumeClaim.
 	{name: "an MLflow", file: "mlflow.yaml", namespace: own, change: `spec: {storageRetentionPolicy: Delete}`,
 		image: `spec: {image: {image: "` + badImage + `"}}`, class: `spec: {storage: {storageClassName: none}}`},
 	{name: "a model", file: "modelmesh_runtime_custom.yaml", reporter: "Predictor", labels: map[string]string{"modelmesh-enabled": "true"},
@@ -45,9 +45,9 @@ var withPods = []workload{
 	{name: "a Job in an AppWrapper", file: "appwrapper_job.yaml", change: `metadata: {labels: null}`},
 }
 
-// situations keep pods from running. What the status says is the second column of the table in docs/troubleshooting.md.
+// situations prevent pods from running. Their messages are in the second column of the table in docs/troubleshooting.md.
 var situations = map[string]struct {
-	// limit acts on the namespace, edit on the object, which it leaves empty where the kind has nothing of the sort.
+	// limit changes the namespace, edit returns a change of the object, or "" if the kind has no such field.
 	limit func(ctx context.Context, namespace string)
 	edit  func(workload) string
 }{
@@ -84,7 +84,7 @@ func cordon(ctx context.Context, on bool) {
 	}
 }
 
-// documented returns what the page says that a status contains, by situation.
+// documented returns the documented message of each situation.
 func documented() map[string]string {
 	GinkgoHelper()
 	root, err := cluster.RepositoryRoot()

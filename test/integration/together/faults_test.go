@@ -13,18 +13,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// fault is a namespace in which writes fail, and the resource that meets them.
+// fault is a namespace in which writes fail, with an affected resource.
 type fault struct {
 	component
 
 	namespace string
 	object    *unstructured.Unstructured
 	refused   string
-	// foreign is in the place of a child of ours; nil for none.
+	// foreign has the name of one of our children; may be nil.
 	foreign *unstructured.Unstructured
-	// unguarded: a guard is refused, or a foreign object is in its place.
+	// unguarded reports whether a guard is refused or a foreign object has its name.
 	unguarded bool
-	// all is what the component makes where nothing is wrong.
+	// all are the children that the component creates without a fault.
 	all []child
 }
 
@@ -36,7 +36,7 @@ func (f fault) String() string {
 	return text
 }
 
-// undisturbed creates a resource of each component where nothing is wrong, and returns what the manager made of them.
+// undisturbed creates a resource of each component without a fault, and returns the children that the manager created.
 func undisturbed(ctx context.Context) map[string][]child {
 	GinkgoHelper()
 	mark := env.Mark()
@@ -58,7 +58,7 @@ func undisturbed(ctx context.Context) map[string][]child {
 	return all
 }
 
-// resources are the kinds of children, each once.
+// resources returns the resources of children without duplicates.
 func resources(all []child) []string {
 	var kinds []string
 	for _, c := range all {
@@ -69,7 +69,7 @@ func resources(all []child) []string {
 	return kinds
 }
 
-// occupy puts a foreign object in the place of a child of another kind than the one that is refused.
+// occupy creates a foreign object with the name of a child of another kind than the refused one.
 func (f *fault) occupy(ctx context.Context, from int) {
 	GinkgoHelper()
 	for i := range f.all {
@@ -85,7 +85,8 @@ func (f *fault) occupy(ctx context.Context, from int) {
 	}
 }
 
-// disturb creates one resource for each kind of child, with that kind refused and, where pairs are wanted, another one in the way.
+// disturb creates one resource for each kind of child, with that kind refused and, for pairs, a foreign object with the name of another
+// child.
 func (c component) disturb(ctx context.Context, all []child, pairs bool) []fault {
 	GinkgoHelper()
 	var faults []fault
@@ -103,14 +104,14 @@ func (c component) disturb(ctx context.Context, all []child, pairs bool) []fault
 	return faults
 }
 
-// expectNamed waits until a reader of the resource finds one of its causes.
+// expectNamed waits until the conditions or Events of the resource name one of the causes.
 func (f fault) expectNamed(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func() string { return said(ctx, f.object) }).WithContext(ctx).WithTimeout(patience).
 		Should(Or(ContainSubstring(refusal), ContainSubstring("was not made by this operator")), f.String())
 }
 
-// running names the Deployments that run without a guard of theirs. Databases have guards of their own.
+// running returns the Deployments that run without one of their guards. Databases have other guards.
 func (f fault) running(ctx context.Context) []string {
 	GinkgoHelper()
 	if !f.unguarded {
@@ -124,7 +125,7 @@ func (f fault) running(ctx context.Context) []string {
 	return names
 }
 
-// mend takes all faults away.
+// mend removes all faults.
 func (f fault) mend(ctx context.Context) {
 	GinkgoHelper()
 	annotate(ctx, f.namespace, "none")
@@ -146,14 +147,14 @@ func (f fault) expectWhole(ctx context.Context) {
 	}
 }
 
-// Faults of all kinds stand side by side, so that the pauses between attempts pass for all at once.
+// Faults of all kinds run in parallel, so that the backoffs elapse at the same time.
 var _ = Describe("Faults", func() {
 	It("one at each step and in pairs, are named, start no pod without its guards, stop no other component, and end without a trace", func(ctx SpecContext) {
 		process := manager.Process.PID
 		made := undisturbed(ctx)
 		var faults []fault
 		for _, c := range components {
-			if c.kind != "AppWrapper" { // what it wraps is retried by rules of its own
+			if c.kind != "AppWrapper" { // the AppWrapper retries its resources by its own rules
 				faults = append(append(faults, c.disturb(ctx, made[c.kind], false)...), c.disturb(ctx, made[c.kind], true)...)
 			}
 		}

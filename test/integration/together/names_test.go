@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// admitted creates an object, and tells whether admission let it pass. A refusal names what is wrong.
+// admitted creates an object, and reports whether admission accepted it. A denial must name the cause.
 func admitted(ctx context.Context, object *unstructured.Unstructured) bool {
 	GinkgoHelper()
 	err := env.Admin.Create(ctx, object)
@@ -29,7 +29,7 @@ func remove(ctx context.Context, objects []*unstructured.Unstructured) {
 	}
 }
 
-// What several components would make under one name, in one namespace and in several.
+// Names that several components would use, in one namespace or in several.
 var _ = Describe("Colliding names", func() {
 	It("end in rest, whatever things are called", func(ctx SpecContext) {
 		var created []*unstructured.Unstructured
@@ -45,7 +45,7 @@ var _ = Describe("Colliding names", func() {
 				}
 			}
 		}
-		env.Settle(manager.User, quiet, patience) // no object is written by two in turns
+		env.Settle(manager.User, quiet, patience) // no two owners overwrite each other's object
 		for _, object := range created {
 			Expect(env.Admin.Delete(ctx, object)).To(Succeed())
 		}

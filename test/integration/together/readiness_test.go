@@ -16,16 +16,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// example is a custom resource, and what tools that know the rules of kstatus have to say about it.
+// example is a custom resource with its expected kstatus.
 type example struct {
-	file      string // of config/samples
-	namespace string // one of its own where empty
+	file      string // in config/samples
+	namespace string // generated if empty
 	labels    map[string]string
-	// change is merged into the sample, and beside are other objects of its namespace.
+	// change is merged into the sample; the next field has other objects of its namespace.
 	change string
 	beside []client.Object
 	want   kstatus.Status
-	// reason of the condition Ready.
+	// reason is that of the condition Ready.
 	reason string
 }
 
@@ -37,7 +37,7 @@ func secret(name string, keys ...string) client.Object {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: data}
 }
 
-// create makes the example with what is beside it, and has it removed at the end of the spec.
+// create creates the example and its other objects, and deletes them at the end of the spec.
 func (e example) create(ctx context.Context) *unstructured.Unstructured {
 	GinkgoHelper()
 	object := sample(e.file)
@@ -90,7 +90,7 @@ func merge(into, change map[string]any) {
 	}
 }
 
-// expectJudged waits for the verdict, and that it is still the same once nothing moves.
+// expectJudged waits until the object has the expected kstatus, and checks that it is unchanged at rest.
 func (e example) expectJudged(ctx context.Context, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	want := string(e.want) + " " + e.reason
@@ -101,7 +101,7 @@ func (e example) expectJudged(ctx context.Context, object *unstructured.Unstruct
 
 const badImage = "testcluster.invalid/image-pull:1"
 
-// Flux, Argo CD and helm --wait decide by these rules whether a rollout has ended.
+// Flux, Argo CD and helm --wait decide by kstatus whether a rollout has ended.
 var _ = Describe("Tools that know the rules of kstatus", func() {
 	DescribeTable("see what is ready, what is on its way, and what a user has to mend", func(ctx SpecContext, e example) {
 		e.expectJudged(ctx, e.create(ctx))

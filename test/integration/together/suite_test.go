@@ -1,4 +1,4 @@
-// Package together_test holds all components at once against colliding names and against faults in pairs.
+// Package together_test runs all components together, with colliding names and with pairs of faults.
 package together_test
 
 import (
@@ -28,13 +28,13 @@ const (
 	patience     = 2 * time.Minute
 	quiet        = 4 * time.Second
 
-	// refuse lists, on a namespace, the resources that the manager may not write there.
+	// refuse is an annotation of namespaces with the resources that the manager must not write there.
 	refuse = "together.test/refuse"
-	// refusal is what the policy that reads the annotation says.
+	// refusal is the message of the policy that reads the annotation.
 	refusal = "refused by the policy of this namespace"
 )
 
-// One control plane, and one manager with every component on and exactly the shipped rights.
+// One control plane, and one manager with all components and exactly the shipped rights.
 var (
 	env     *framework.Env
 	account *operator.Installed
@@ -65,7 +65,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 var _ = AfterEach(func() { manager.ReportLog() })
 
-// installPolicy refuses what a namespace's annotation names to the manager, as Gatekeeper or Kyverno would.
+// installPolicy denies the manager's writes to the resources in the annotation of a namespace, like Gatekeeper or Kyverno.
 func installPolicy(ctx context.Context) {
 	GinkgoHelper()
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{

@@ -21,13 +21,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// component is a kind of custom resource of which there may be many.
+// component is a kind of custom resource that is not a singleton.
 type component struct {
 	kind   string
 	object func(namespace, name string) *unstructured.Unstructured
-	// labels of the namespaces that it needs.
+	// labels of the namespaces that the component requires.
 	labels map[string]string
-	// guards are resources without which none of its pods may start.
+	// guards are resources that must exist before a pod starts.
 	guards []string
 }
 
@@ -43,17 +43,17 @@ func fromSample(file string) func(string, string) *unstructured.Unstructured {
 var components = []component{
 	{kind: "ModelRegistry", object: fromSample("modelregistry_proxy.yaml"),
 		guards: []string{"serviceaccounts", "roles", "rolebindings", "networkpolicies", "configmaps", "secrets", "persistentvolumeclaims"}},
-	{kind: "RayCluster", object: fromSample("raycluster.yaml")}, // KubeRay makes its pods
+	{kind: "RayCluster", object: fromSample("raycluster.yaml")}, // KubeRay creates its pods
 	{kind: "ServingRuntime", object: fromSample("modelmesh_runtime_custom.yaml"), labels: map[string]string{"modelmesh-enabled": "true"},
 		guards: []string{"networkpolicies", "configmaps", "secrets"}},
 	{kind: "AppWrapper", object: func(namespace, name string) *unstructured.Unstructured {
 		object := fromSample("appwrapper_job.yaml")(namespace, name)
-		object.SetLabels(nil) // no queue: it starts at once
+		object.SetLabels(nil) // without a queue it starts immediately
 		return object
 	}},
 }
 
-// namespace creates one in which a component works.
+// namespace creates a namespace for a component.
 func (c component) namespace(ctx context.Context, prefix string) string {
 	GinkgoHelper()
 	namespace := env.Namespace(ctx, prefix)
@@ -61,7 +61,7 @@ func (c component) namespace(ctx context.Context, prefix string) string {
 	return namespace
 }
 
-// admit gives a namespace the labels that the component waits for.
+// admit sets the labels of a namespace that the component requires.
 func (c component) admit(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	if c.labels != nil {
@@ -84,16 +84,16 @@ func impersonating(user string) client.Client {
 	return as
 }
 
-// child is an object that the manager writes for a custom resource. Resources have the name of their namespace, since those of
-// registries are unique in the cluster; it is {} in the names of children.
+// child is an object that the manager writes for a custom resource. Resources are named after their namespace, because names of registries
+// are unique in the cluster; {} is the placeholder in the names of children.
 type child struct{ group, resource, name string }
 
 func (c child) String() string { return c.resource + "/" + c.name }
 
-// hashed names belong to one resource and cannot be foretold.
+// hashed matches names with a hash, which differ for each resource.
 var hashed = regexp.MustCompile(`-[0-9a-f]{8}(-|$)`)
 
-// in returns the name that a child has in a namespace.
+// in returns the name of a child in a namespace.
 func (c child) in(namespace string) string { return strings.ReplaceAll(c.name, "{}", namespace) }
 
 func (c child) kind() schema.GroupVersionKind {
@@ -103,7 +103,7 @@ func (c child) kind() schema.GroupVersionKind {
 	return kind
 }
 
-// children lists what the manager created in a namespace.
+// children returns the objects that the manager created in a namespace.
 func children(entries framework.Entries, namespace string) []child {
 	var found []child
 	for _, e := range entries.ByUser(manager.User).WithoutEvents().WithoutLeases().WithoutReviews().Writes() {
@@ -116,7 +116,7 @@ func children(entries framework.Entries, namespace string) []child {
 	return found
 }
 
-// said is everything that a reader of a custom resource finds: its conditions and its events.
+// said returns the conditions and Events of a custom resource as text.
 func said(ctx context.Context, object *unstructured.Unstructured) string {
 	GinkgoHelper()
 	live := object.DeepCopy()
@@ -135,7 +135,7 @@ func said(ctx context.Context, object *unstructured.Unstructured) string {
 	return strings.Join(text, "\n")
 }
 
-// workloads names the Deployments of a namespace.
+// workloads returns the names of the Deployments of a namespace.
 func workloads(ctx context.Context, namespace string) []string {
 	GinkgoHelper()
 	list := &appsv1.DeploymentList{}
@@ -147,7 +147,7 @@ func workloads(ctx context.Context, namespace string) []string {
 	return names
 }
 
-// foreign is an object of another client where a child of ours belongs; nil where there would be none.
+// foreign returns an object of another client with the name of a child; nil for hashed names and other kinds.
 func foreign(namespace string, c child) *unstructured.Unstructured {
 	GinkgoHelper()
 	object := &unstructured.Unstructured{Object: map[string]any{}}
@@ -171,14 +171,14 @@ func foreign(namespace string, c child) *unstructured.Unstructured {
 	return object
 }
 
-// nudge is what a user does who has removed the cause of a failure: a change of the resource, of no effect.
+// nudge changes a resource without effect, like a user who has removed the cause of a failure.
 func nudge(ctx context.Context, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"together.test/nudged":"yes"}}}`))
 	Expect(env.Admin.Patch(ctx, object.DeepCopy(), patch)).To(Succeed())
 }
 
-// ours counts the objects of a kind in a namespace that bear the label of this operator or are owned by a resource of that name.
+// ours counts the objects of a kind in a namespace with the label of this operator or an owner of that name.
 func ours(ctx context.Context, namespace string, kind schema.GroupVersionKind) (int, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind)

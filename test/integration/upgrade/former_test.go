@@ -16,12 +16,12 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/filelock"
 )
 
-// former is the version from which users upgrade: its sources, and the manager built of them.
+// former is the version from which users upgrade: its sources and its manager.
 type former struct{ tree, manager string }
 
 var errNotInClone = errors.New("is not in this clone, which may have only a part of the history: run git fetch --depth=1 origin")
 
-// fetchFormer takes the version of a commit out of the clone into the cache, and builds its manager there; what is there is used again.
+// fetchFormer extracts a commit of the clone into the cache and builds its manager, unless the cache has them.
 func fetchFormer(ctx context.Context, commit string) (*former, error) {
 	root, err := cluster.RepositoryRoot()
 	if err != nil {
@@ -61,7 +61,7 @@ func fetchFormer(ctx context.Context, commit string) (*former, error) {
 	return f, os.Rename(unfinished, f.manager)
 }
 
-// run returns what a command prints; its error has what it complains of.
+// run returns the standard output of a command, and an error with its standard error.
 func run(ctx context.Context, dir string, input []byte, name string, args ...string) ([]byte, error) {
 	command := exec.CommandContext(ctx, name, args...)
 	command.Dir, command.Stdin = dir, bytes.NewReader(input)

@@ -1,5 +1,4 @@
-// Package upgrade_test goes from an earlier version of the operator to this one and back, with a resource of every kind that serves
-// meanwhile.
+// Package upgrade_test upgrades the operator from an earlier version and downgrades it, with a resource of every kind in use.
 package upgrade_test
 
 import (
@@ -14,13 +13,14 @@ import (
 )
 
 const (
-	// formerCommit is the version from which users upgrade. A release replaces it by the one before, and empties the list in CHANGELOG.md.
+	// formerCommit is the version from which users upgrade. Each release sets it to the previous release, and empties the list in
+	// CHANGELOG.md.
 	formerCommit = "94407fc49cf01c223a3ce7ca93ab923e7900dae2"
 
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 10 * time.Minute
 	patience     = 2 * time.Minute
-	// quiet is how long the manager must have sent nothing to count as at rest.
+	// quiet is how long a manager at rest has sent nothing.
 	quiet = 4 * time.Second
 )
 

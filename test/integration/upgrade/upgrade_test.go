@@ -27,11 +27,11 @@ import (
 // child is an object that a manager created.
 type child struct {
 	UID types.UID
-	// Template is the pod template, or the whole spec of what has none.
+	// Template is spec.template as JSON; null for Jobs and for kinds without it.
 	Template string
 }
 
-// children reads what managers have created and did not delete since, by `Kind namespace/name`.
+// children returns the live objects that managers wrote, by `Kind namespace/name`.
 func children(ctx context.Context) map[string]child {
 	GinkgoHelper()
 	all := map[string]child{}
@@ -58,8 +58,8 @@ func children(ctx context.Context) map[string]child {
 	return all
 }
 
-// install applies a kustomization without the Deployment of the manager, as `kubectl apply --server-side` does, and deletes what only the
-// one before had, as GitOps does.
+// install applies a kustomization without the Deployment of the manager, like `kubectl apply --server-side`, and deletes objects that only
+// the previous version had, like GitOps.
 func install(ctx context.Context, dir string, before []*unstructured.Unstructured) []*unstructured.Unstructured {
 	GinkgoHelper()
 	objects, err := operator.Kustomize(dir)
@@ -81,7 +81,7 @@ func install(ctx context.Context, dir string, before []*unstructured.Unstructure
 	return objects
 }
 
-// allowed reads from the changelog which Deployments get new pods: the list below the heading for that, in the section that is not released.
+// allowed returns the Deployments whose pods are replaced, from the list in the unreleased section of the changelog.
 func allowed() []string {
 	GinkgoHelper()
 	root, err := cluster.RepositoryRoot()
@@ -98,7 +98,7 @@ func allowed() []string {
 	return names
 }
 
-// replaced are the Deployments whose pod template is another one.
+// replaced returns the Deployments whose pod template changed.
 func replaced(before, after map[string]child) []string {
 	var names []string
 	for title, was := range before {
@@ -110,7 +110,7 @@ func replaced(before, after map[string]child) []string {
 	return names
 }
 
-// expectKept checks that no child was lost or recreated.
+// expectKept checks that no child was deleted or recreated.
 func expectKept(before, after map[string]child) {
 	GinkgoHelper()
 	var lost []string
@@ -122,8 +122,8 @@ func expectKept(before, after map[string]child) {
 	Expect(lost).To(BeEmpty())
 }
 
-// repeated are the objects that the manager wrote more than once since a mark, with its requests. The status of custom resources follows
-// what happens, and does not count.
+// repeated returns the objects that the manager wrote more than once since a mark, with its requests. Writes of the status of custom
+// resources are not counted.
 func repeated(mark framework.Mark) map[string]framework.Entries {
 	GinkgoHelper()
 	all := map[string]framework.Entries{}
@@ -137,7 +137,7 @@ func repeated(mark framework.Mark) map[string]framework.Entries {
 	return all
 }
 
-// start runs the manager of a version, and waits until everything is ready and at rest.
+// start runs the manager of a version, and waits until all resources are ready and the manager is at rest.
 func start(ctx context.Context, binary string, resources []*unstructured.Unstructured) {
 	GinkgoHelper()
 	options := world.Options(world.Installed)
@@ -155,7 +155,7 @@ var _ = Describe("An upgrade", func() {
 		platform, resources := world.PlatformResources(), world.Resources()
 		world.Create(ctx, platform[:len(platform)-1]...)
 		world.AwaitReady(ctx, platform)
-		world.Create(ctx, resources...) // but for the Catalog, which exists
+		world.Create(ctx, resources...) // except the Catalog, which exists
 		resources = append(resources, platform...)
 		world.AwaitReady(ctx, resources)
 		world.Settle(manager.User, quiet, patience)

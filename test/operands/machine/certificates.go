@@ -13,16 +13,15 @@ import (
 	"time"
 )
 
-// Certificates are an unknown authority, and what it signed for this machine: a client that connects has been given
-// the authority by the bundle of the pod.
+// Certificates are a CA and a certificate that it signed for this machine. Only clients with the bundle of the pod trust the CA.
 type Certificates struct {
-	// CA is the certificate of the authority as PEM.
+	// CA is the certificate of the authority in PEM.
 	CA []byte
-	// Certificate and Key are the files of the certificate for localhost.
+	// Certificate and Key are the paths of the certificate for localhost and its key.
 	Certificate, Key string
 }
 
-// NewCertificates writes certificate and key into a folder.
+// NewCertificates writes certificate and key to a folder.
 func NewCertificates(dir string) (*Certificates, error) {
 	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -1,3 +1,3 @@
-// Package machine brings to the machine of a test what programs of pods need there without a cluster: Python with pinned packages,
-// PostgreSQL, certificates and free ports. What is missing is installed, into the user's cache directory or by Debian's packages.
+// Package machine provides the programs and files that pods need on a machine without a cluster: Python with pinned packages, PostgreSQL,
+// certificates and free ports. It installs missing ones into the user's cache directory or as packages of Debian.
 package machine

@@ -9,8 +9,8 @@ import (
 
 var references = regexp.MustCompile(`\$\$|\$\([-._a-zA-Z][-._a-zA-Z0-9]*\)`)
 
-// Expand fills in references as a kubelet does: $(NAME) is the value of a variable, $$ is one sign, and what cannot be
-// filled in stays.
+// Expand expands references like a kubelet: $(NAME) is the value of a variable, $$ is an escaped $, and unresolved references are
+// unchanged.
 func Expand(text string, env []corev1.EnvVar) string {
 	return references.ReplaceAllStringFunc(text, func(found string) string {
 		if found == "$$" {

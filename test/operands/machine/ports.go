@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// ports are those that were given away, and need not be taken yet.
+// ports are the ports that FreePort returned, which may not be in use yet.
 var ports struct {
 	sync.Mutex
 	given []int
 }
 
-// FreePort returns a port that nothing listened on a moment ago, and never the same one twice.
+// FreePort returns a free port, never the same one twice.
 func FreePort() (int, error) {
 	for {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")

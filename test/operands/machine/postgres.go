@@ -18,10 +18,10 @@ import (
 	"time"
 )
 
-// Password has what URIs and Alembic's files have to escape. It must never be seen.
+// Password has characters that URIs and Alembic's files must escape. It must not appear in any output.
 const Password = "hunter2 %/@"
 
-// Postgres is a server of PostgreSQL on loopback that takes passwords over TLS only.
+// Postgres is a PostgreSQL server on loopback that accepts passwords only over TLS.
 type Postgres struct {
 	Bin, Dir string
 	Port     int
@@ -29,7 +29,7 @@ type Postgres struct {
 	server   *exec.Cmd
 }
 
-// findPostgres returns the folder of the server's programs, "" if there is none.
+// findPostgres returns the folder of the server's programs, or "".
 func findPostgres() string {
 	if path, err := exec.LookPath("initdb"); err == nil {
 		if real, err := filepath.EvalSymlinks(path); err == nil {
@@ -43,7 +43,7 @@ func findPostgres() string {
 	return filepath.Dir(found[len(found)-1])
 }
 
-// StartPostgres starts one in a folder of its own below dir, and installs it on Debian where it is missing.
+// StartPostgres starts a server with a folder below dir. It installs a missing PostgreSQL on Debian.
 func StartPostgres(ctx context.Context, dir string, served *Certificates) (*Postgres, error) {
 	p := &Postgres{Bin: findPostgres(), Dir: filepath.Join(dir, "postgres")}
 	if p.Bin == "" {
@@ -57,7 +57,7 @@ func StartPostgres(ctx context.Context, dir string, served *Certificates) (*Post
 	if err := p.initialize(ctx, served); err != nil {
 		return nil, err
 	}
-	// Another program may take the port between the choice and the start.
+	// Another program may take the port before the server starts.
 	var failed error
 	for range 5 {
 		err := p.start()
@@ -69,7 +69,7 @@ func StartPostgres(ctx context.Context, dir string, served *Certificates) (*Post
 	return nil, failed
 }
 
-// installPostgres keeps Debian from starting a server of its own.
+// installPostgres installs PostgreSQL without the server that Debian would start.
 func installPostgres(ctx context.Context) error {
 	const settings = "/etc/postgresql-common/createcluster.d"
 	if os.Geteuid() == 0 {
@@ -83,7 +83,7 @@ func installPostgres(ctx context.Context) error {
 	return InstallPackages(ctx, "the server of PostgreSQL", "postgresql")
 }
 
-// initialize makes the folder of the server. PostgreSQL refuses to run as root.
+// initialize creates the data directory of the server. PostgreSQL refuses to run as root.
 func (p *Postgres) initialize(ctx context.Context, served *Certificates) error {
 	if err := os.Mkdir(p.Dir, 0o700); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (p *Postgres) initialize(ctx context.Context, served *Certificates) error {
 	return os.WriteFile(filepath.Join(p.Dir, "data", "pg_hba.conf"), []byte(strings.Join([]string{"hostssl", "all", "all", "127.0.0.1/32", "scram-sha-256\n"}, " ")), 0o644)
 }
 
-// Unprivileged is a user as whom databases run where we are root.
+// Unprivileged returns the user that runs databases if the current user is root.
 func Unprivileged() (uid, gid int, err error) {
 	for _, name := range []string{"postgres", "nobody"} {
 		account, err := user.Lookup(name)
@@ -139,7 +139,7 @@ func Unprivileged() (uid, gid int, err error) {
 	return 0, 0, errors.New("PostgreSQL does not run as root, and there is neither a user postgres nor a user nobody")
 }
 
-// Command is a client or server program of PostgreSQL.
+// Command returns the command of a PostgreSQL program.
 func (p *Postgres) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, filepath.Join(p.Bin, name), args...)
 	command.Dir = p.Dir
@@ -148,7 +148,7 @@ func (p *Postgres) Command(ctx context.Context, name string, args ...string) *ex
 	return command
 }
 
-// start returns when the server says that it takes connections.
+// start starts the server, and waits until it accepts connections.
 func (p *Postgres) start() error {
 	port, err := FreePort()
 	if err != nil {
@@ -180,9 +180,9 @@ func (p *Postgres) start() error {
 	return fmt.Errorf("PostgreSQL ended: %w\n%s", p.server.Wait(), strings.Join(said, "\n"))
 }
 
-// Stop waits for no client.
+// Stop does not wait for clients.
 func (p *Postgres) Stop() {
-	_ = p.server.Process.Signal(syscall.SIGQUIT) // it may have ended by itself
+	_ = p.server.Process.Signal(syscall.SIGQUIT) // it may have exited
 	ended := make(chan struct{})
 	go func() { _ = p.server.Wait(); close(ended) }()
 	select {
@@ -192,7 +192,7 @@ func (p *Postgres) Stop() {
 	}
 }
 
-// URI is that of a database. Options may be added as key=value.
+// URI returns the URI of a database, with options as key=value.
 func (p *Postgres) URI(name string, options ...string) string {
 	return (&url.URL{
 		Scheme: "postgresql", User: url.UserPassword("mlflow", Password), Host: net.JoinHostPort("localhost", strconv.Itoa(p.Port)),
@@ -200,7 +200,7 @@ func (p *Postgres) URI(name string, options ...string) string {
 	}).String()
 }
 
-// Create makes an empty database.
+// Create creates an empty database.
 func (p *Postgres) Create(ctx context.Context, name string) error {
 	output, err := p.Command(ctx, "createdb", "--host=localhost", "--port="+strconv.Itoa(p.Port), "--username=mlflow", name).CombinedOutput()
 	if err != nil {

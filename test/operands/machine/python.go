@@ -15,24 +15,24 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/filelock"
 )
 
-// Python is an environment with pinned packages, in the user's cache directory.
+// Python is an environment with pinned packages in the user's cache directory.
 type Python struct {
-	// Bin is the folder of its commands. As in the image of MLflow, python3.12 is one of them, whatever the version behind it.
+	// Bin is the folder of its commands. It contains python3.12 like the image of MLflow, whatever the actual version.
 	Bin string
-	// dir has everything of it.
+	// dir is the folder of the environment.
 	dir string
-	// interpreter made it.
+	// interpreter is the Python that created it.
 	interpreter string
 }
 
-// Path is that of a command.
+// Path returns the path of a command.
 func (p *Python) Path(command string) string { return filepath.Join(p.Bin, command) }
 
 func newPython(dir, interpreter string) *Python {
 	return &Python{Bin: filepath.Join(dir, "bin"), dir: dir, interpreter: interpreter}
 }
 
-// candidates are where interpreters are looked for, the version of the image first. Versions beside a pyenv are not on the path.
+// candidates returns the interpreters in order of preference, starting with the version of the image. Versions in pyenv are not in PATH.
 func candidates() []string {
 	names := []string{"python3.12", "python3.13", "python3.11", "python3"}
 	home, err := os.UserHomeDir()
@@ -46,7 +46,7 @@ func candidates() []string {
 	return append(managed, names...)
 }
 
-// findPython returns the first interpreter that the pinned packages work with and that can make environments.
+// findPython returns the first interpreter that supports the pinned packages and venv.
 func findPython(ctx context.Context) (path, version string) {
 	const probe = "import sys, venv, ensurepip; assert (3, 11) <= sys.version_info < (3, 14); print(sys.version.split()[0])"
 	for _, name := range candidates() {
@@ -58,8 +58,8 @@ func findPython(ctx context.Context) (path, version string) {
 	return "", ""
 }
 
-// InstallPython makes an environment with the packages of a list, which pins what they need too, unless an earlier run did. It is in a
-// folder of the cache, by a name to which the digest of the list is added.
+// InstallPython creates an environment, unless it exists, with a list of packages that includes all dependencies. Its folder in the cache
+// is named with the digest of the list.
 func InstallPython(ctx context.Context, folder, name string, requirements []byte) (*Python, error) {
 	found, version := findPython(ctx)
 	if found == "" {
@@ -79,13 +79,13 @@ func InstallPython(ctx context.Context, folder, name string, requirements []byte
 	return p, complete(ctx, p.dir, func() error { return p.fill(ctx, requirements) })
 }
 
-// Beside makes an environment of a name that has the given packages and those of p, without a copy of these.
+// Beside creates an environment with the given packages, which imports the packages of p without a copy.
 func (p *Python) Beside(ctx context.Context, name string, packages ...string) (*Python, error) {
 	own := newPython(p.dir+"-"+name, p.interpreter)
 	return own, complete(ctx, own.dir, func() error { return own.add(ctx, p, packages) })
 }
 
-// complete makes an environment in a folder. A run that was broken off left no mark, and is done again.
+// complete creates an environment in a folder, and marks it as complete. An interrupted run left no mark and is repeated.
 func complete(ctx context.Context, dir string, make func() error) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
@@ -109,19 +109,19 @@ func complete(ctx context.Context, dir string, make func() error) error {
 	return os.WriteFile(mark, nil, 0o644)
 }
 
-// fill installs a list.
+// fill installs a list of packages.
 func (p *Python) fill(ctx context.Context, requirements []byte) error {
 	if err := do(ctx, p.interpreter, "-m", "venv", p.dir); err != nil {
 		return err
 	}
-	list := filepath.Join(p.dir, "pinned.txt") // a package brings a folder requirements.txt
+	list := filepath.Join(p.dir, "pinned.txt") // a package contains a folder requirements.txt
 	if err := os.WriteFile(list, requirements, 0o644); err != nil {
 		return err
 	}
 	return do(ctx, p.Path("python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "--no-deps", "-r", list)
 }
 
-// add installs packages beside those of another environment.
+// add installs packages, and imports those of another environment.
 func (p *Python) add(ctx context.Context, needed *Python, packages []string) error {
 	if err := do(ctx, p.interpreter, "-m", "venv", "--without-pip", p.dir); err != nil {
 		return err
@@ -142,14 +142,14 @@ func (p *Python) add(ctx context.Context, needed *Python, packages []string) err
 	if err := do(ctx, needed.Path("python"), append(args, packages...)...); err != nil {
 		return err
 	}
-	// The links of an environment have to be inside it.
+	// The symbolic links of an environment must not leave it.
 	if err := os.Symlink("python", p.Path("python3.12")); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
 	return nil
 }
 
-// InstallPackages asks the package manager of Debian, if this is Debian and we may.
+// InstallPackages installs packages on Debian, if the user may.
 func InstallPackages(ctx context.Context, what string, packages ...string) error {
 	if _, err := exec.LookPath("apt-get"); err != nil || os.Geteuid() != 0 {
 		return fmt.Errorf("this machine lacks %s: install it (on Debian: apt-get install %v) and run again", what, packages)
@@ -162,7 +162,7 @@ func InstallPackages(ctx context.Context, what string, packages ...string) error
 	return do(ctx, "env", args...)
 }
 
-// do runs a command of the installation. Its output matters only if it fails.
+// do runs a command of the installation, and returns its output in the error.
 func do(ctx context.Context, name string, args ...string) error {
 	output, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package programs builds programs of other projects that pods of the operator run, from the modules in test/operands/binaries,
-// into the user's cache directory.
+// Package programs builds programs of other projects that run in the operator's pods, from the modules in test/operands/binaries, into the
+// user's cache directory.
 package programs
 
 import (
@@ -18,29 +18,28 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/filelock"
 )
 
-// openapi is where the package github.com/kubeflow/model-registry/pkg/openapi comes from. Of v0.2.22, whose server is run here,
-// it is a module of its own that was never published; in v0.2.19 it is part of the module. Both hold the same API, and the sum is
-// that of the checksum database.
+// openapi is the source of the package github.com/kubeflow/model-registry/pkg/openapi. In v0.2.22, whose server is built here, the package
+// is a separate module that was never published; v0.2.19 contains it with the same API. The sum is that of the checksum database.
 var openapi = struct{ module, version, sum string }{
 	"github.com/kubeflow/model-registry", "v0.2.19", "h1:w/3QuxZPc4BxwddQuWhfQe/+u/aPvcmbLvUtLjPF29Q=",
 }
 
-// ModelRegistry builds the server of Model Registry, v0.2.22, unless an earlier run did, and returns its path.
+// ModelRegistry builds the server of Model Registry v0.2.22, unless it exists, and returns its path.
 func ModelRegistry(ctx context.Context) (string, error) {
 	return build(ctx, "modelregistry", "github.com/kubeflow/model-registry", addOpenAPI)
 }
 
-// RuntimeAdapter builds a program of github.com/kserve/modelmesh-runtime-adapter, v0.12.0, by the name of its package, likewise.
+// RuntimeAdapter builds a program of github.com/kserve/modelmesh-runtime-adapter v0.12.0, unless it exists, and returns its path.
 func RuntimeAdapter(ctx context.Context, pkg string) (string, error) {
 	return build(ctx, "runtime-adapter", "github.com/kserve/modelmesh-runtime-adapter/"+pkg, nil)
 }
 
-// ObjectStore builds versitygw, v1.8.0, an object store that keeps objects as files, likewise.
+// ObjectStore builds versitygw v1.8.0, an object store on files, unless it exists, and returns its path.
 func ObjectStore(ctx context.Context) (string, error) {
 	return build(ctx, "versitygw", "github.com/versity/versitygw/cmd/versitygw", nil)
 }
 
-// build builds a package of a module in the cache, where furnish may add to it first.
+// build builds a package of a module in the cache, after furnish has added files to the module.
 func build(ctx context.Context, name, pkg string, furnish func(ctx context.Context, dir string) error) (string, error) {
 	root, err := cluster.RepositoryRoot()
 	if err != nil {
@@ -85,14 +84,14 @@ func build(ctx context.Context, name, pkg string, furnish func(ctx context.Conte
 			return "", err
 		}
 	}
-	// Renamed when it is whole, so that a build that was broken off leaves nothing that counts.
+	// The program is renamed after the build, so an interrupted build leaves no program.
 	if _, err := goCommand(ctx, dir, "build", "-buildvcs=false", "-ldflags", "-s -w", "-o", program+".partial", pkg); err != nil {
 		return "", err
 	}
 	return program, os.Rename(program+".partial", program)
 }
 
-// addOpenAPI puts the package beside the go.mod, which has it replaced by this folder.
+// addOpenAPI adds the package to the folder of the go.mod, which has a replace directive for it.
 func addOpenAPI(ctx context.Context, dir string) error {
 	answer, err := goCommand(ctx, dir, "mod", "download", "-json", openapi.module+"@"+openapi.version)
 	if err != nil {
