@@ -204,14 +204,14 @@ func (u *References) Remove(kind Kind, names ...string) {
 }
 
 // addedSince returns the references that before does not contain, without duplicates.
-func (r References) addedSince(before References) []Reference {
+func (u References) addedSince(before References) []Reference {
 	seen := map[Reference]bool{}
 	for _, reference := range before.items {
 		reference.path = ""
 		seen[reference] = true
 	}
 	var added []Reference
-	for _, reference := range r.items {
+	for _, reference := range u.items {
 		withoutPath := reference
 		withoutPath.path = ""
 		if !seen[withoutPath] {

@@ -48,8 +48,10 @@ func Parse(raw []byte) (Cluster, error) {
 // Object returns the object of the view. It must not be changed.
 func (c Cluster) Object() map[string]any { return c.object }
 
+// Name returns the name of the RayCluster.
 func (c Cluster) Name() string { return nested.String(c.object, "metadata", "name") }
 
+// Namespace returns the namespace of the RayCluster.
 func (c Cluster) Namespace() string { return nested.String(c.object, "metadata", "namespace") }
 
 // Annotation returns the value of an annotation, and whether it is set.

@@ -75,6 +75,7 @@ func variable(container any, name string) string {
 // or the CodeFlare operator.
 type Managed struct{ legacy, hashed Names }
 
+// Managed returns the Managed of the cluster.
 func (c Cluster) Managed() Managed { return Managed{c.LegacyNames(), c.HashedNames()} }
 
 func (m Managed) matchesName(value any, name func(Names) string) bool {

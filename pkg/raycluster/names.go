@@ -181,6 +181,7 @@ const (
 // defaultPorts are the ports of a head that does not declare them.
 var defaultPorts = map[Port]int32{PortDashboard: 8265, PortClient: 10001, PortMetrics: 8080, PortServe: 8000, PortAgent: 52365}
 
+// GVK is the kind RayCluster.
 var GVK = rayv1.GroupVersion.WithKind("RayCluster")
 
 // Keys of Secrets and ConfigMaps.

@@ -169,7 +169,7 @@ func ensure(ctx context.Context, k *servingcert.Issuer, owner reconciler.Object,
 	return k.Ensure(ctx, owner, *wanted)
 }
 
-// Authority returns the CA of the server certificate, nil if the operator did not issue it.
+// CABundle returns the CA of the server certificate, nil if the operator did not issue it.
 func (c *Certificates) CABundle(owner types.UID) []byte { return c.server.CABundle(owner) }
 
 // RequeueForRenewal requeues an owner when a certificate is to be renewed. It must be called in the last phase.

@@ -19,7 +19,6 @@ const (
 )
 
 // The webhook configurations. Kueue must see the default queue, and configurations are called in the order of their names.
-
 const (
 	MutatingConfiguration   = "appwrapper-mutating-webhook-configuration"
 	ValidatingConfiguration = "appwrapper-validating-webhook-configuration"

@@ -199,6 +199,7 @@ func (k Kinds) Names() []string {
 	return known
 }
 
+// DefaultPlatform is the platform that is rendered for by default.
 const DefaultPlatform = "plain"
 
 // Platforms returns the assumed clusters, from the fewest APIs to the most.

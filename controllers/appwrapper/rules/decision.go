@@ -15,6 +15,7 @@ import (
 type action int
 
 const (
+	// Nothing requires no operation.
 	Nothing action = iota
 	// CreateComponents creates components that are not deployed, in order, up to the first error.
 	CreateComponents

@@ -42,13 +42,13 @@ func (f *Facts) RequireRequeue(after time.Duration) {
 type Stage int
 
 const (
-	// NotCreated: no attempt since the last deletion. The status must change to Announced before the creation.
+	// NotCreated is the state without an attempt since the last deletion. The status must change to Announced before the creation.
 	NotCreated Stage = iota
-	// Announced: the object may exist.
+	// Announced is the state of an object that may exist.
 	Announced
-	// Errored: the API server rejected the object.
+	// Errored is the state of an object that the API server rejected.
 	Errored
-	// Deployed: the object was created.
+	// Deployed is the state of a created object.
 	Deployed
 )
 

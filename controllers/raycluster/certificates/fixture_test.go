@@ -131,7 +131,7 @@ func (w *fixture) reconcile(ctx context.Context, cluster *unstructured.Unstructu
 	if in.Pods, err = pods.List(ctx, w.server, cluster.GetNamespace(), cluster.GetUID()); err != nil {
 		return 0, err
 	}
-	return w.Reconciler.Reconcile(ctx, cluster, in, &w.memory)
+	return w.Reconcile(ctx, cluster, in, &w.memory)
 }
 
 // mustReconcile reconciles without an error.

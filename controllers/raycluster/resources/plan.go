@@ -81,7 +81,7 @@ func (in Inputs) clientPortEncrypted(c raycluster.Cluster) bool {
 type Exposure int
 
 const (
-	// Unpublished: no route.
+	// Unpublished creates no route.
 	Unpublished Exposure = iota
 	// Unchanged retains existing routes and creates none, as long as no pod shows which is right.
 	Unchanged

@@ -27,6 +27,7 @@ type NotReadySeries struct {
 	reasons map[types.NamespacedName]string
 }
 
+// NewNotReadySeries returns the series of a kind.
 func NewNotReadySeries(component, kind string) *NotReadySeries {
 	return &NotReadySeries{component: component, kind: kind, reasons: map[types.NamespacedName]string{}}
 }

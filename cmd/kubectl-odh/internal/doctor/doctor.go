@@ -50,6 +50,7 @@ var checks = []check{
 	{"runtimes", "models of the runtime are not served, or by the pods of an earlier spec", checkRuntimes, false},
 }
 
+// Result is the result of a check.
 type Result string
 
 // Results, from bad to good.
@@ -187,6 +188,7 @@ a permission. Warnings do not count. "status" shows the state of the resources.`
 const examples = `  kubectl odh doctor
   kubectl odh doctor -o json | jq '.findings[] | select(.result == "fail")'`
 
+// Command returns the command doctor.
 func Command(o *cli.Options) *cobra.Command {
 	c := &cobra.Command{
 		Use: "doctor", Short: "Check the installation, and show how to fix problems", Long: long, Example: examples, Args: cobra.NoArgs,

@@ -189,6 +189,7 @@ type Kind struct {
 	Namespaced, Listable bool
 }
 
+// GVR returns the resource of the kind.
 func (k Kind) GVR() schema.GroupVersionResource { return k.GroupVersion().WithResource(k.Resource) }
 
 // Served reports whether the cluster serves the kind.

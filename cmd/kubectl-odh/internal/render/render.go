@@ -58,6 +58,7 @@ type options struct {
 	cluster        bool
 }
 
+// Command returns the command render.
 func Command(common *cli.Options) *cobra.Command {
 	o := &options{Options: common}
 	c := &cobra.Command{

@@ -54,6 +54,7 @@ type Result struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
+// Command returns the command tree.
 func Command(o *cli.Options) *cobra.Command {
 	var selector string
 	c := &cobra.Command{
