@@ -47,6 +47,7 @@ What could not be read is listed in gaps.txt, and the exit code is then 3.`
 const examples = `  kubectl odh gather
   kubectl odh gather -n team --file team.tar.gz`
 
+// Command returns the command gather.
 func Command(o *cli.Options) *cobra.Command {
 	var file string
 	var timeout time.Duration

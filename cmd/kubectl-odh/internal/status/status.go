@@ -37,6 +37,7 @@ const examples = `  kubectl odh status
   kubectl odh status -o json | jq '.resources[] | select(.state == "Failed")'
   watch kubectl odh status`
 
+// Command returns the command status.
 func Command(o *cli.Options) *cobra.Command {
 	var selector string
 	c := &cobra.Command{
