@@ -99,7 +99,7 @@ func BuildAutoscaler(in RuntimeInputs, labels map[string]string, a mm.Autoscale)
 			WithScaleTargetRef(autoscalingv2ac.CrossVersionObjectReference().WithAPIVersion("apps/v1").WithKind("Deployment").WithName(name)).
 			WithMinReplicas(a.Min).
 			WithMaxReplicas(a.Max).
-			WithBehavior(autoscalingv2ac.HorizontalPodAutoscalerBehavior()).
+			WithBehavior(defaultBehavior()).
 			WithMetrics(autoscalingv2ac.MetricSpec().
 				WithType(autoscalingv2.ResourceMetricSourceType).
 				WithResource(autoscalingv2ac.ResourceMetricSource().
@@ -107,6 +107,21 @@ func BuildAutoscaler(in RuntimeInputs, labels map[string]string, a mm.Autoscale)
 					WithTarget(autoscalingv2ac.MetricTarget().
 						WithType(autoscalingv2.UtilizationMetricType).
 						WithAverageUtilization(a.Target)))))
+}
+
+// defaultBehavior returns the defaults of the API server for the empty behavior that the legacy operator applied. An empty object would
+// differ from the stored one in each comparison.
+func defaultBehavior() *autoscalingv2ac.HorizontalPodAutoscalerBehaviorApplyConfiguration {
+	policy := func(kind autoscalingv2.HPAScalingPolicyType, value int32) *autoscalingv2ac.HPAScalingPolicyApplyConfiguration {
+		return autoscalingv2ac.HPAScalingPolicy().WithType(kind).WithValue(value).WithPeriodSeconds(15)
+	}
+	rules := func() *autoscalingv2ac.HPAScalingRulesApplyConfiguration {
+		return autoscalingv2ac.HPAScalingRules().WithSelectPolicy(autoscalingv2.MaxChangePolicySelect)
+	}
+	return autoscalingv2ac.HorizontalPodAutoscalerBehavior().
+		WithScaleUp(rules().WithStabilizationWindowSeconds(0).
+			WithPolicies(policy(autoscalingv2.PodsScalingPolicy, 4), policy(autoscalingv2.PercentScalingPolicy, 100))).
+		WithScaleDown(rules().WithPolicies(policy(autoscalingv2.PercentScalingPolicy, 100)))
 }
 
 // scalingAnnotations returns the annotations of KServe. Other annotations of the runtime have no meaning on an autoscaler.

@@ -159,6 +159,8 @@ var _ = Describe("A namespace that is served", func() {
 			g.Expect(h.Spec.Metrics[0].Resource.Name).To(Equal(corev1.ResourceMemory))
 			g.Expect(h.Spec.Metrics[0].Resource.Target.AverageUtilization).To(HaveValue(Equal(int32(90))))
 		})
+		manager.Restart(ctx) // which writes nothing
+		settled(ctx, ns)
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
 		scaled(ctx, d, 0)
 		env.WaitGone(ctx, h)
