@@ -175,7 +175,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 	}
 }
 
-// Every image that the manager may run is an image of the CSV, and each stands among the related ones, which is what is mirrored.
+// Every image that the manager may run is an image of the CSV and one of its related images, which are mirrored.
 func TestEveryImageIsRelated(t *testing.T) {
 	c := csv(t)
 	related := map[string]bool{}
@@ -204,7 +204,7 @@ func looksLikeImage(value string) bool {
 		!strings.Contains(value, "://")
 }
 
-// What the CSV says about itself is what was decided, and true.
+// Name, versions and other claims of the CSV are correct.
 func TestWhatTheCSVClaims(t *testing.T) {
 	c := csv(t)
 	if c.Name != "odh-platform-operator.v"+c.Spec.Version.String() || c.Spec.MinKubeVersion != kubernetes+".0" {

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// dockerfile is what a small reader understands of one: no here-documents, no escapes but a backslash at the end of a line.
+// dockerfile is a parsed Dockerfile. Here-documents are not supported, and of escapes only a backslash at the end of a line.
 type dockerfile struct {
 	// arguments before the first stage, with their defaults.
 	arguments map[string]string
 	stages    []stage
 }
 
-// stage is what follows a FROM.
+// stage is a FROM with its instructions.
 type stage struct {
 	image, name, platform string
 	instructions          []instruction

@@ -49,8 +49,8 @@ func TestReadDockerfile(t *testing.T) {
 	}
 }
 
-// The compiler runs where the builder is, for the platform that is requested, without C, with the cryptographic module that is requested;
-// and what comes out runs as an unprivileged user, on a base that can be replaced.
+// The builder runs on its own platform, compiles for the target platform without cgo, and uses the requested cryptographic module.
+// The image runs as an unprivileged user on a base that a build argument replaces.
 func TestTheImageOfTheManager(t *testing.T) {
 	d := parse(t, "Dockerfile")
 	if len(d.stages) != 2 {
@@ -92,7 +92,7 @@ func (s stage) has(name, arguments string) bool {
 	return slices.ContainsFunc(s.instructions, func(i instruction) bool { return i.name == name && strings.Join(i.arguments, " ") == arguments })
 }
 
-// What the build copies is there, is let into the context, and is everything that the packages of the manager are in.
+// Every path that the build copies exists and is part of the build context, and the paths contain all packages of the manager.
 func TestTheImageHoldsItsSources(t *testing.T) {
 	context := strings.Fields(string(read(t, root+"/.dockerignore")))
 	var copied []string

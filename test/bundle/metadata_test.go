@@ -22,7 +22,7 @@ func annotations(t *testing.T) map[string]string {
 	return file.Annotations
 }
 
-// The labels of the image say what the annotations in it say: tools read the one or the other.
+// The labels of the image equal the annotations in it, because some tools read the labels and others the annotations.
 func TestLabelsAreTheAnnotations(t *testing.T) {
 	d := parse(t, "bundle.Dockerfile")
 	if labels := d.labels(); !maps.Equal(labels, annotations(t)) || len(labels) < 8 {

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The tests of the scorecard, which needs a cluster for its pods; each is described by what it checks.
+// scorecard maps the tests of the scorecard, which needs a cluster for its pods, to functions with the same checks.
 var scorecard = map[string]func(*testing.T){
 	"basic-check-spec":         specBlocks,
 	"olm-bundle-validation":    validBundle,
@@ -49,7 +49,7 @@ func TestScorecard(t *testing.T) {
 	}
 }
 
-// specBlocks: every example says what is wanted.
+// specBlocks checks that every example has a spec.
 func specBlocks(t *testing.T) {
 	for _, e := range examples(t) {
 		if spec, _ := e.Object["spec"].(map[string]any); len(spec) == 0 {

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// maxBundle is what the bundle may have at most, compressed.
+	// maxBundle is the largest compressed size of the bundle, in bytes.
 	maxBundle = 150_000
-	// maxObject is what etcd stores of one object, less a margin for what the API server adds.
+	// maxObject is the limit of etcd for one object, in bytes, less a margin for the fields that the API server adds.
 	maxObject = 1_000_000
-	// maxUnpacked is what OLM puts into one ConfigMap: all files of a bundle, each compressed and in base64.
+	// maxUnpacked limits the ConfigMap into which OLM unpacks a bundle: its files, each compressed and in base64.
 	maxUnpacked = 1 << 20
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// verdict is what the program of the validators prints.
+// verdict is the output of the program of the validators.
 type verdict struct {
 	Validators []string
 	Findings   []struct{ Validator, Level, Detail string }

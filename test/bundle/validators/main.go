@@ -19,9 +19,9 @@ type finding struct {
 	Detail    string `json:"detail"`
 }
 
-// report is what is printed.
+// report is the output of the program.
 type report struct {
-	// Validators that looked at something.
+	// Validators that examined at least one object.
 	Validators []string  `json:"validators"`
 	Findings   []finding `json:"findings"`
 }
