@@ -128,8 +128,8 @@ func buildAll(ctx context.Context, progress io.Writer, modules ...module) (Binar
 	return supply.all(ctx)
 }
 
-// startBuild builds what is missing of the modules in the background, and returns a supply that has what exists. A store
-// with published programs comes first.
+// startBuild builds the missing programs of the modules in the background and returns a supply of the programs that exist. Published
+// programs are preferred to compiled ones.
 func startBuild(ctx context.Context, progress io.Writer, published *store, modules ...module) (*supply, error) {
 	root, err := RepositoryRoot()
 	if err != nil {
@@ -235,7 +235,7 @@ func (b *builder) module(ctx context.Context, m module) error {
 	return b.programs(ctx, m, packages, target)
 }
 
-// ownSources returns the files of those packages that stand beside the requirements, in the folder of binaries.
+// ownSources returns the sources of the packages of the module that are in the folder of binaries, next to its go.mod.
 func (m module) ownSources(binaries string) ([]byte, error) {
 	var all []byte
 	for _, pkg := range m.packages {
@@ -303,7 +303,7 @@ func (b *builder) collect(partial, target string, packages []string) []string {
 	})
 }
 
-// share says which of the programs that have to be built come next.
+// share returns the range of the next programs to build, for the progress.
 func (b *builder) share(next int) string {
 	first := b.done + 1
 	b.done += next

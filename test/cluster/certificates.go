@@ -102,7 +102,7 @@ func (a *authority) write(s subject, template *x509.Certificate, key *ecdsa.Priv
 	if err != nil {
 		return fmt.Errorf("signing the certificate of %s: %w", s.file, err)
 	}
-	if template.IsCA { // with the key identifier that was filled in, which clients in Python look for in what it signs
+	if template.IsCA { // reparsed for the generated key identifier: clients in Python require it in the certificates that the CA signs
 		if a.certificate, err = x509.ParseCertificate(der); err != nil {
 			return fmt.Errorf("reading the certificate of %s: %w", s.file, err)
 		}

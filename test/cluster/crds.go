@@ -44,8 +44,8 @@ var fakes = map[string][]byte{
 	"templates.template.openshift.io":        templateCRD,
 }
 
-// InstallPlatform serves the third-party APIs of a platform and creates the configuration objects which every cluster
-// of that platform has. What exists already stays as it is.
+// InstallPlatform serves the third-party APIs of a platform and creates the configuration objects which every cluster of that platform
+// has. It does not change existing objects.
 func InstallPlatform(ctx context.Context, config *rest.Config, platform Platform) error {
 	if err := platform.validate(); err != nil {
 		return err
@@ -101,7 +101,7 @@ func InstallCRD(ctx context.Context, config *rest.Config, name string) error {
 	return InstallCRDs(ctx, config, crd)
 }
 
-// RemoveCRD removes a CRD with all its objects and returns when it is no longer served. One that is not there is fine.
+// RemoveCRD deletes a CRD with all its objects and returns when it is no longer served. It returns nil if the CRD does not exist.
 func RemoveCRD(ctx context.Context, config *rest.Config, name string) error {
 	client, err := apiextensions.NewForConfig(config)
 	if err != nil {

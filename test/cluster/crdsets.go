@@ -27,7 +27,7 @@ const (
 	KubeRay      Set = "kuberay"
 	OpenShiftAPI Set = "openshift-api"
 	KServe       Set = "kserve"
-	// PlatformServices is what the operator of the platform brings.
+	// PlatformServices are the APIs that the operator of the platform installs.
 	PlatformServices Set = "platform-services"
 )
 
@@ -92,7 +92,7 @@ var sources = map[Set]source{
 			"ingresses.config.openshift.io":           configManifests + "0000_10_config-operator_01_ingresses.crd.yaml",
 			"apiservers.config.openshift.io":          configManifests + "0000_10_config-operator_01_apiservers-TechPreviewNoUpgrade.crd.yaml", // with spec.tlsAdherence
 			"clusterversions.config.openshift.io":     configManifests + "0000_00_cluster-version-operator_01_clusterversions-Default.crd.yaml",
-			"groups.user.openshift.io":                "", // aggregated, has no CRD: ours stands in
+			"groups.user.openshift.io":                "", // an aggregated API without a CRD: replaced by our own CRD
 			"templates.template.openshift.io":         "", // likewise
 		},
 	},

@@ -14,8 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// StorageClass is the name of the default class, whose claims are bound at once. The name is the one kwok's own volume
-// stages select.
+// StorageClass is the name of the default class, whose claims are bound immediately. kwok's own volume stages select this name.
 const StorageClass = "kwok-volume"
 
 func (i *Instance) clientset() (kubernetes.Interface, error) {

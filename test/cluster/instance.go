@@ -24,10 +24,10 @@ const (
 	startTimeout = 4 * time.Minute
 )
 
-// ErrInUse says that an instance of that name runs and belongs to another client.
+// ErrInUse is returned when an instance of that name runs and belongs to another client.
 var ErrInUse = errors.New("instance is in use")
 
-// ErrNotFound says that there is no instance of that name.
+// ErrNotFound is returned when no instance of that name exists.
 var ErrNotFound = errors.New("no such instance")
 
 // Options of [Start].
@@ -36,9 +36,9 @@ type Options struct {
 	Name string
 	// Platform whose APIs are served; empty means [Plain].
 	Platform Platform
-	// Sets of CRDs that are served beside those of the platform.
+	// Sets of CRDs that are served in addition to those of the platform.
 	Sets []Set
-	// CRDs that are served besides, as if they had been there before.
+	// CRDs that are served in addition to the sets, from the start of the instance.
 	CRDs []*apiextensionsv1.CustomResourceDefinition
 	// Nodes is the number of fake nodes; 0 means 2.
 	Nodes int

@@ -65,7 +65,7 @@ func (o Options) describe() string {
 	return fmt.Sprintf("%d nodes", o.Nodes)
 }
 
-// kubelet is the process that says how pods are.
+// kubelet is the name of the process that reports the status of pods.
 func (i *Instance) kubelet() string {
 	if i.state.Real {
 		return RealNode
@@ -85,8 +85,8 @@ func nodeSubjects() []subject {
 	}
 }
 
-// nodeFlags let the API server talk to a real node and keep that to its own objects. What can be there once replaces the value
-// of an earlier flag; a list grows.
+// nodeFlags let the API server connect to a real node and restrict the node to its own objects. A flag with a single value replaces an
+// earlier one; a flag with a list extends it.
 func (i *Instance) nodeFlags() []string {
 	return []string{
 		"--bind-address=0.0.0.0", "--advertise-address=" + node.Address, "--endpoint-reconciler-type=lease",
@@ -128,7 +128,7 @@ func (i *Instance) networkReady(context.Context) error {
 	return nil
 }
 
-// Images returns the images that pods of an instance with a real node may name. One that is packed later is found at once.
+// Images returns the images that pods of an instance with a real node may use. Images that are packed later are available immediately.
 func (i *Instance) Images() (images.Store, error) {
 	content, err := ImageContent()
 	return images.Store{Content: content, Names: i.file("images")}, err

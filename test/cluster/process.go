@@ -24,7 +24,7 @@ const (
 )
 
 // Process is the record of a started process. It is kept in the state file of its instance, so that another program
-// can stop it, and holds what is needed to start it again.
+// can stop it, with all parameters of a restart.
 type Process struct {
 	Name  string   `json:"name"`
 	PID   int      `json:"pid"`
@@ -43,8 +43,8 @@ type Process struct {
 	code   *int
 }
 
-// inherited are the only variables of the caller that a started process sees: results must not depend on what else is
-// set in the shell.
+// inherited are the only variables of the caller that a started process gets: results must not depend on other variables of
+// the shell.
 var inherited = []string{"HOME", "PATH", "TMPDIR", "USER", "GOCOVERDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"}
 
 func baseEnvironment() []string {
@@ -129,10 +129,10 @@ func (p *Process) Signal(signal syscall.Signal) error {
 	return nil
 }
 
-// Terminate asks the process to end, as a kubelet does, and returns at once.
+// Terminate sends SIGTERM, as a kubelet does, and returns immediately.
 func (p *Process) Terminate() error { return p.Signal(syscall.SIGTERM) }
 
-// Stop asks the process to end and kills it after 20 s.
+// Stop terminates the process, kills it if it has not ended after 20 s, and returns when it has ended.
 func (p *Process) Stop(ctx context.Context) error {
 	if err := p.Terminate(); err != nil {
 		return err
@@ -143,7 +143,7 @@ func (p *Process) Stop(ctx context.Context) error {
 	return p.Kill(ctx)
 }
 
-// Kill ends the process at once, as a crash would.
+// Kill ends the process immediately, as a crash would, and waits for its end.
 func (p *Process) Kill(ctx context.Context) error {
 	if err := p.Signal(syscall.SIGKILL); err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 	"sync"
 )
 
-// built are the programs that this process has compiled: a checkout does not change while its tests run, and even a build
-// that finds nothing to do takes seconds beside other suites.
+// built are the programs that this process has compiled: a checkout does not change while its tests run, and even a build without
+// changes takes seconds when other suites run.
 var built sync.Map
 
 type builtProgram struct {

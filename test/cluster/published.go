@@ -162,7 +162,7 @@ func (t *transfer) Read(into []byte) (int, error) {
 	return count, err
 }
 
-// connect asks for all archives at once.
+// connect requests all archives in parallel.
 func (s *store) connect(ctx context.Context, archives []archive) (transfers []*transfer, errs []error) {
 	var group sync.WaitGroup
 	var mutex sync.Mutex

@@ -44,8 +44,8 @@ func (i *Instance) startAPI(ctx context.Context) error {
 	return nil
 }
 
-// serve starts etcd and the API server with some CRDs. The instances of tests start from what the first of them stored: after that, an API
-// server has half as much to do.
+// serve starts etcd and the API server with some CRDs. The instances of tests start from a snapshot of the first one, which halves the
+// work of a starting API server.
 func (i *Instance) serve(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	snapshot, restored, err := "", false, error(nil)
 	if i.options.Ephemeral {

@@ -12,7 +12,7 @@ import (
 
 const stateFile = "state.json"
 
-// state is what the state file of an instance holds: enough for any program to list, use and stop it.
+// state is the content of the state file of an instance: enough for any program to list, use and stop it.
 type state struct {
 	Name      string     `json:"name"`
 	Platform  Platform   `json:"platform"`

@@ -287,7 +287,7 @@ func TestStartProcess(t *testing.T) {
 	if err != nil || len(i.Processes()) != 1 || i.Process("extra") != again {
 		t.Errorf("starting again: %v, %v", err, i.Processes())
 	}
-	// Another client stops the instance by what is written down.
+	// Another client stops the instance by its state file.
 	other, err := Open("extra")
 	if err != nil {
 		t.Fatal(err)

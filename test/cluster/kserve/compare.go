@@ -9,12 +9,12 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Relation says how an installed CRD stands to ours.
+// Relation is the relation of an installed CRD to ours.
 type Relation string
 
 // The relations.
 const (
-	// Missing means that there is none.
+	// Missing means that the CRD is not installed.
 	Missing Relation = "missing"
 	// Same means that both have the same fields.
 	Same Relation = "same"
@@ -26,8 +26,8 @@ const (
 	Different Relation = "different"
 )
 
-// Compare reports how an installed CRD stands to ours, by the fields of the served versions: marks of versions in annotations are
-// lost on the way through other installers. Nil for one that is not there.
+// Compare compares the fields of the served versions of an installed CRD with those of ours: other installers drop version marks in
+// annotations. A nil live CRD is [Missing].
 func Compare(live, ours *apiextensionsv1.CustomResourceDefinition) Relation {
 	if live == nil {
 		return Missing

@@ -36,8 +36,8 @@ func Definitions(ctx context.Context, namespaced bool) ([]*apiextensionsv1.Custo
 	return wanted, nil
 }
 
-// Write makes a folder that kustomize builds, for those who install by other means. They must see for themselves that nothing
-// newer is overwritten. What the folder held before stays, but for files of the same names.
+// Write writes a folder that kustomize builds, for users who install by other means. They must check that no newer CRD is
+// overwritten. Other files in the folder are kept.
 func Write(dir string, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("making the folder: %w", err)

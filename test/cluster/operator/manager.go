@@ -37,8 +37,8 @@ type Options struct {
 	ServiceAccount types.NamespacedName
 	// Namespace of the manager, its POD_NAMESPACE; empty means the one of the ServiceAccount.
 	Namespace string
-	// Args after `run`. Listeners on reserved loopback ports and --leader-elect=false are added where no flag says
-	// otherwise: without an election a manager started after a killed one works at once.
+	// Args after `run`. Listeners on reserved loopback ports and --leader-elect=false are added unless a flag sets them:
+	// without leader election a manager that replaces a killed one works immediately.
 	Args []string
 	// Env are further variables, NAME=value.
 	Env []string

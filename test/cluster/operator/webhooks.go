@@ -37,7 +37,7 @@ func RouteWebhooks(objects []*unstructured.Unstructured, port int64) error {
 	return nil
 }
 
-// webhookReferences returns the service references of an object as they stand in it, so that changing them changes it.
+// webhookReferences returns the service references of an object without copies, so that changing them changes the object.
 func webhookReferences(object *unstructured.Unstructured) ([]map[string]any, error) {
 	var clients []map[string]any
 	switch object.GetKind() {

@@ -36,8 +36,8 @@ func StartKueue(ctx context.Context, instance *cluster.Instance, progress io.Wri
 // namespace can be deleted.
 func isAPIService(object *unstructured.Unstructured) bool { return object.GetKind() == "APIService" }
 
-// mountCertificate does what a kubelet would: it writes the certificate that Kueue issues for its webhooks into the folder in
-// which Kueue waits for it. Until there is one it does nothing.
+// mountCertificate replaces the kubelet: it writes the certificate that Kueue issues for its webhooks into the folder in
+// which Kueue waits for it. It does nothing until the certificate exists.
 func mountCertificate(ctx context.Context, l *launch) error {
 	config, err := l.instance.Config()
 	if err != nil {

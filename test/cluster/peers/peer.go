@@ -22,14 +22,14 @@ const (
 	readyPoll    = 200 * time.Millisecond
 )
 
-// peer is what is known of a peer before it runs.
+// peer describes how to run a peer.
 type peer struct {
 	name cluster.Peer
-	// drop says which of its objects are not installed.
+	// drop reports whether an object of the manifests is not installed.
 	drop func(*unstructured.Unstructured) bool
 	// args of the program, once its objects are installed and its ports known; it may write files for them.
 	args func(*launch) ([]string, error)
-	// mount is called again and again until the peer is ready, and brings it what a kubelet would.
+	// mount is called repeatedly until the peer is ready, and provides files that a kubelet would mount.
 	mount func(context.Context, *launch) error
 }
 
@@ -38,13 +38,13 @@ type launch struct {
 	instance  *cluster.Instance
 	objects   []*unstructured.Unstructured
 	installed *operator.Installed
-	// health and metrics are loopback addresses for its listeners, the webhook port stands in installed.
+	// health and metrics are loopback addresses for its listeners; the webhook port is in installed.
 	health, metrics string
 	// dir is a folder of its own in that of the instance.
 	dir string
 }
 
-// start builds, installs and runs a peer, and returns when its /readyz says that it is ready.
+// start builds, installs and runs a peer, and returns when its /readyz succeeds.
 func start(ctx context.Context, instance *cluster.Instance, p peer, progress io.Writer) (*cluster.Process, error) {
 	binary, err := cluster.BuildPeer(ctx, p.name, progress)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/kserve/kserve/pkg/apis/serving/v1beta1"
 )
 
-// answer is what became of one object.
+// answer is the result for one object.
 type answer struct {
-	// Object as KServe's type writes it.
+	// Object as KServe's type serializes it.
 	Object any `json:"object,omitempty"`
-	// Error says why KServe cannot read it.
+	// Error is the reason why KServe cannot decode the object.
 	Error string `json:"error,omitempty"`
 }
 
