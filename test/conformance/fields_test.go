@@ -17,7 +17,7 @@ import (
 // withoutEffect are the fields of a runtime that pods of ModelMesh cannot have. One that a newer KServe adds belongs here or in the view.
 var withoutEffect = []string{"hostIPC", "supportedModelFormats[0].priority", "workerSpec"}
 
-// [UP-F6] A view keeps each field of KServe's schema of runtimes, down to those of containers and volumes, or says that it has no effect.
+// [UP-F6] A view keeps each field of KServe's schema of runtimes, down to those of containers and volumes, or reports it as ineffective.
 func TestNoFieldOfARuntimeIsLostSilently(t *testing.T) {
 	for kind, schema := range schemas(t, v1alpha1.KindServingRuntime, v1alpha1.KindClusterServingRuntime) {
 		full, _ := everything(schema.Properties["spec"]).(map[string]any)
@@ -102,7 +102,7 @@ func schemas(t *testing.T, kinds ...string) map[string]*apiextensionsv1.JSONSche
 	return found
 }
 
-// everything is a value in which all fields of a schema are set, none to what would be left out.
+// everything returns a value in which all fields of a schema are set, none to a zero value that serialization omits.
 func everything(schema apiextensionsv1.JSONSchemaProps) any {
 	switch {
 	case schema.XIntOrString:

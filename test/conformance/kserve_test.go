@@ -104,7 +104,7 @@ func read(t *testing.T, patterns ...string) []*unstructured.Unstructured {
 // newer are fields of releases after the KServe that the test has.
 var newer = map[string]bool{"v1alpha1.ServingRuntimeSpec.ResourceClaims": true}
 
-// What our views hold of an object, KServe's types hold too, under the same names and with the same values.
+// The fields that our views keep of an object have the same names and values in KServe's types.
 func TestViewsAgreeWithKServe(t *testing.T) {
 	objects := read(t, "testdata/kserve.yaml", "../../config/runtimes/*.yaml", "../../config/samples/modelmesh_runtime_*.yaml",
 		"../../config/samples/modelmesh_inferenceservice*.yaml")
