@@ -1,8 +1,8 @@
-// Package docs holds the documentation against the code: what a page names must exist, and what it says to type must work.
+// Package docs checks the documentation against the code: everything that a page names must exist, and its commands must work.
 //
-// A block of commands is marked `sh`. One that cannot run in a test says what it needs, `sh needs=kind` for example; [Needs] lists the
-// words. A block of YAML that its reader is to save is marked `yaml file=<name>`. The suite test/integration/docs runs and applies
-// these in the order of the page, and test/integration/install those of the pages about operators before, see [Reader]; other blocks of
+// A block of commands is marked `sh`. A block that cannot run in a test declares its need, `sh needs=kind` for example; [Needs] lists
+// them. A block of YAML that its reader is to save is marked `yaml file=<name>`. The suite test/integration/docs runs and applies
+// these in the order of the page, and test/integration/install those of the pages about legacy operators, see [Reader]; other blocks of
 // a page are output or pictures.
 package docs
 

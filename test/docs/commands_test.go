@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// programs are what pages have a reader type, with what a block that calls them must say that it needs; empty for nothing.
+// programs are the commands that pages may use, each with the need that a block with it must declare; empty for no need.
 var programs = map[string]string{
 	"kubectl": "", "make": "", "go": "", "manager": "", "bin/manager": "", "bin/kubectl-odh": "", "config/manage": "",
 	"git": "", "export": "", "cd": "", "diff": "", "rm": "", "base64": "", "eval": "", "true": "", "jq": "", "curl": "", "kill": "",
@@ -78,7 +78,7 @@ func (c *checker) errorf(format string, args ...any) {
 }
 
 func (c *checker) exists(path string) {
-	// What is in dist is written by make release.
+	// Files in dist are written by make release.
 	if strings.ContainsAny(path, "<>$*{") || strings.HasPrefix(path, "dist/") || path == "-" || strings.Contains(path, "://") || c.saved[path] || path == "" || filepath.IsAbs(path) {
 		return
 	}
@@ -293,7 +293,7 @@ func plugin(t *testing.T) func(string) string {
 	}
 }
 
-// What pages have their readers type names what there is: targets, paths, kinds, flags; a block that cannot run here says why.
+// Commands on pages use only existing targets, paths, kinds and flags; a block that cannot run here declares its needs.
 func TestCommandsNameWhatThereIs(t *testing.T) {
 	base := checker{
 		t: t, makefile: read(t, "Makefile"), targets: makeTargets(t), kinds: kinds(t), flags: managerFlags(), plugin: plugin(t), overlays: map[string]bool{},

@@ -56,7 +56,7 @@ func targets(page string) []string {
 	return all
 }
 
-// anchors are what links may lead to inside a page.
+// anchors returns the anchors of a page to which links may point.
 func anchors(page string) []string {
 	var all []string
 	for _, found := range heading.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1) {

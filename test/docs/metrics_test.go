@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// metric is what a page or the code says of one.
+// metric is the type and the labels of a metric, from a page or from the code.
 type metric struct{ kind, labels string }
 
 var (
@@ -106,7 +106,7 @@ func TestLabelsAreBounded(t *testing.T) {
 
 var alertName = regexp.MustCompile(`(?m)^\s*- alert: (\S+)$`)
 
-// Every alert has a page that says what to do, and every page an alert.
+// Every alert has a runbook, and every runbook an alert.
 func TestRunbooks(t *testing.T) {
 	var alerts []string
 	for _, found := range alertName.FindAllStringSubmatch(read(t, "config/prometheus/rules.yaml"), -1) {

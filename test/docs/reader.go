@@ -30,9 +30,9 @@ type Reader struct {
 	Kubectl, Kubeconfig string
 	// Folder is where he saves files. It has to outlive Undo.
 	Folder string
-	// After are things to be done after commands that begin with a text, for what the cluster of the test does not do by itself.
+	// After has functions to call after commands with a prefix, to simulate actions that the cluster of the test lacks.
 	After map[string]func(context.Context)
-	// Replace puts what the reader has in the place of what a page has as an example, such as a registry; nil changes nothing.
+	// Replace replaces example values of the page, such as a registry, with those of the reader; nil changes nothing.
 	Replace *strings.Replacer
 	// Env has further variables of his shell.
 	Env []string
@@ -55,7 +55,7 @@ func Environment() []string {
 	})
 }
 
-// Read does what the page says, from its beginning to its end.
+// Read runs and applies all blocks of the page in order.
 func (r *Reader) Read(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	r.Saved, r.Typed = map[string]string{}, nil

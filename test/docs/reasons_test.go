@@ -42,8 +42,8 @@ func (c *collector) literal(e ast.Expr) {
 	}
 }
 
-// Visit looks for constants named as reasons or of the type of failures, for fields named Reason, for the literal that follows
-// the type of an Event, and for what functions return first as a reason.
+// Visit collects constants named as reasons or of the type of failures, fields named Reason, the literal after
+// the type of an Event, and the first results of functions that return a reason.
 func (c *collector) Visit(node ast.Node) ast.Visitor {
 	switch n := node.(type) {
 	case *ast.GenDecl:
