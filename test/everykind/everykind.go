@@ -1,5 +1,5 @@
-// Package everykind has one resource of every kind that the operator serves, for suites that look at all of them at once: with KubeRay, an
-// etcd, and a fake of the routing layers, each gets ready on fake nodes.
+// Package everykind has one resource of every kind that the operator serves, for suites that need all of them in one cluster: with KubeRay,
+// an etcd, and a fake of the routing layers, each gets ready on fake nodes.
 package everykind
 
 import (
@@ -34,7 +34,7 @@ const (
 	poll     = 200 * time.Millisecond
 )
 
-// World is a control plane with what the resources need, but without a manager.
+// World is a control plane with the dependencies of the resources, but without a manager.
 type World struct {
 	*framework.Env
 
@@ -110,7 +110,7 @@ func (w *World) Create(ctx context.Context, objects ...*unstructured.Unstructure
 	}
 }
 
-// AwaitReady waits until every resource is ready, by kstatus and by what it has instead of the condition Ready.
+// AwaitReady waits until every resource is ready, by kstatus and by its own state where its kind has no condition Ready.
 func (w *World) AwaitReady(ctx context.Context, objects []*unstructured.Unstructured) {
 	ginkgo.GinkgoHelper()
 	for _, object := range objects {
