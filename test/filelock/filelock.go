@@ -1,4 +1,4 @@
-// Package filelock keeps processes from doing the same work at once.
+// Package filelock prevents processes from doing the same work concurrently.
 package filelock
 
 import (
