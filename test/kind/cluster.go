@@ -13,7 +13,7 @@ import (
 // Runner runs a program and returns what it says on its standard output.
 type Runner func(ctx context.Context, name string, args ...string) ([]byte, error)
 
-// Exec returns a Runner of real programs. What they say on their standard error goes to a writer.
+// Exec returns a Runner of real programs. Their standard error goes to a writer.
 func Exec(progress io.Writer) Runner {
 	return func(ctx context.Context, name string, args ...string) ([]byte, error) {
 		command := exec.CommandContext(ctx, name, args...)

@@ -66,7 +66,7 @@ func rank(object client.Object) int {
 	}
 }
 
-// Objects are everything that Deploy applies, in order. What is known of the cluster is kept.
+// Objects returns all objects that Deploy applies, in order. Secrets that exist in the cluster keep their values.
 func (d *Deployer) Objects(ctx context.Context, o Options) ([]client.Object, error) {
 	rendered, err := Render(o)
 	if err != nil {
@@ -168,7 +168,7 @@ func (d *Deployer) Wait(ctx context.Context, o Options, patience time.Duration) 
 	return err
 }
 
-// missing says what MLflow waits for; nothing, when it is ready.
+// missing returns why MLflow is not ready, or an empty string when it is.
 func (d *Deployer) missing(ctx context.Context, o Options) (string, error) {
 	mlflow := &mlflowv1.MLflow{}
 	if err := d.Client.Get(ctx, client.ObjectKey{Name: mlflowv1.SingletonName}, mlflow); err != nil {

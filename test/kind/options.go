@@ -1,6 +1,6 @@
-// Package kind deploys the operator and an MLflow into a cluster of kind, with every combination of stores: what
-// `make deploy-kind` does. The steps that need a container engine are few and stand in cluster.go; everything else works on any
-// cluster, which is how it is tested.
+// Package kind deploys the operator and an MLflow into a cluster of kind, with every combination of stores; it implements
+// `make deploy-kind`. The few steps that need a container engine are in cluster.go; everything else works on any
+// cluster and is tested so.
 package kind
 
 import (
@@ -20,7 +20,7 @@ const (
 	S3       = "s3"
 )
 
-// Options are what a user may choose.
+// Options of a deployment.
 type Options struct {
 	// Namespace of everything.
 	Namespace string
@@ -54,13 +54,13 @@ func (o Options) database() bool { return o.BackendStore == Postgres || o.regist
 
 func (o Options) s3() bool { return o.ArtifactStorage == S3 }
 
-// direct says that clients reach the artifacts without MLflow.
+// direct reports whether clients reach the artifacts without MLflow.
 func (o Options) direct() bool { return o.s3() && !o.ServeArtifacts }
 
-// bundle says that a ConfigMap with CAs has to be made.
+// bundle reports whether a ConfigMap with CAs is needed.
 func (o Options) bundle() bool { return o.PostgresTLS || o.SeaweedFSTLS || o.CABundlePath != "" }
 
-// Validate names every option that is wrong, its value and what is right.
+// Validate returns an error for every invalid option, with its value and the valid ones.
 func (o Options) Validate() error {
 	var errs []error
 	if problems := validation.IsDNS1123Label(o.Namespace); len(problems) > 0 {

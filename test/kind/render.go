@@ -22,7 +22,7 @@ const (
 	fromWork   = "../../../config/kind/"
 )
 
-// kustomization is what of one is needed here.
+// kustomization has the fields of a kustomization that are needed here.
 type kustomization struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
@@ -61,7 +61,7 @@ func (o Options) patches() ([]patch, error) {
 	if o.Image != "" {
 		manager = append(manager,
 			operation{"replace", "/spec/template/spec/containers/0/image", o.Image},
-			// It is loaded into the nodes, and stands in no registry.
+			// The image is loaded into the nodes and is in no registry.
 			operation{"add", "/spec/template/spec/containers/0/imagePullPolicy", "IfNotPresent"})
 	}
 	var patches []patch
@@ -122,7 +122,7 @@ func Render(o Options) (objects []*unstructured.Unstructured, err error) {
 	}
 	objects, err = operator.Kustomize(dir)
 	for _, object := range objects {
-		if object.GetKind() == "MLflow" { // which kustomize cannot know to stand in no namespace
+		if object.GetKind() == "MLflow" { // kustomize does not know that the kind is cluster-scoped
 			object.SetNamespace("")
 		}
 	}

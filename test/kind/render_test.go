@@ -66,10 +66,10 @@ func read(t *testing.T, objects []*unstructured.Unstructured) rendered {
 	return r
 }
 
-// renders holds what was rendered: each combination takes a second, and two tests look at it.
+// renders caches the rendered combinations: each takes a second, and two tests need it.
 var renders sync.Map
 
-// render renders a combination once.
+// render returns a combination, rendered once.
 func render(t *testing.T, name string) []*unstructured.Unstructured {
 	t.Helper()
 	once, _ := renders.LoadOrStore(name, sync.OnceValues(func() ([]*unstructured.Unstructured, error) {

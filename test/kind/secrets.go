@@ -33,7 +33,7 @@ const (
 // Known returns the data of a Secret that is in the cluster, or nil.
 type Known func(name string) (map[string][]byte, error)
 
-// generated collects what is made for one cluster. What is known is kept: a database has its first password for ever.
+// generated collects the objects generated for one cluster. Known values are kept: a database keeps its first password.
 type generated struct {
 	options Options
 	known   Known
