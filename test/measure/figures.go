@@ -6,7 +6,7 @@ import (
 	"text/tabwriter"
 )
 
-// figure is one line of the table. Within says whether the value is in bounds.
+// figure is one line of the table.
 type figure struct {
 	name   string
 	value  float64

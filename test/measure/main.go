@@ -18,7 +18,7 @@ import (
 
 const module = "github.com/odh-platform/odh-platform-operator/"
 
-// sources is what was read of the tree.
+// sources are the measurements of the source tree.
 type sources struct {
 	functions, files, nestings []int
 	longest, deepest, largest  place
@@ -27,7 +27,7 @@ type sources struct {
 	imports                    map[string][]string
 }
 
-// place is where the largest value of a figure stands.
+// place is the largest value of a figure and its location.
 type place struct {
 	value int
 	where string
@@ -150,7 +150,7 @@ func codeLines(text string, files *token.FileSet, tree *ast.File) map[int]bool {
 	return lines
 }
 
-// nesting is how many control structures stand inside one another below n.
+// nesting returns the depth of nested control structures below n.
 func nesting(n ast.Node, depth int) int {
 	deepest := depth
 	ast.Inspect(n, func(child ast.Node) bool {
