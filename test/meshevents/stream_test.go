@@ -70,7 +70,7 @@ func TestEventsOfRealKeys(t *testing.T) {
 	}
 }
 
-// M32: what went while no watch was open is reported, whatever etcd has forgotten meanwhile.
+// M32: keys deleted while no watch was open are reported, even after a compaction of etcd.
 func TestWhatWentBeforeACompaction(t *testing.T) {
 	e := startEtcd(t)
 	c := e.client("", "")

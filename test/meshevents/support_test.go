@@ -172,7 +172,7 @@ func (e *etcd) secret(user, password string) map[string][]byte {
 	return map[string][]byte{meshetcd.ConnectionKey: fmt.Appendf(nil, `{"endpoints":%q,"root_prefix":"root","userid":%q,"password":%q}`, e.url(), user, password)}
 }
 
-// stream is a running stream and what it reported.
+// stream is a running Watcher and the events it reported.
 type stream struct {
 	*meshevents.Watcher
 	mu       sync.Mutex
