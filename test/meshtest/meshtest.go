@@ -1,4 +1,4 @@
-// Package meshtest has what the tests of several packages of ModelMesh use.
+// Package meshtest has helpers shared by the tests of several packages of ModelMesh.
 package meshtest
 
 import (
@@ -52,7 +52,7 @@ func Namespace(name, value string) *corev1.Namespace {
 	return n
 }
 
-// LabelledOnly is what the selection of the cache leaves.
+// LabelledOnly returns a client with the objects that pass the label selector of the cache.
 func LabelledOnly(objects ...client.Object) client.Client {
 	b := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme)
 	for _, o := range objects {
