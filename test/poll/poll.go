@@ -1,4 +1,4 @@
-// Package poll waits in unit tests for what has no event to wait for.
+// Package poll waits in unit tests for conditions that no event reports.
 package poll
 
 import (
