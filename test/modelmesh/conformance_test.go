@@ -24,7 +24,7 @@ type recording struct {
 	Steps                  []step
 }
 
-// step is a call with its answer, a write to etcd, what a runtime was asked, or what was done to the instances.
+// step is a call with its answer, a write to etcd, a request to a runtime, or a change of the instances.
 type step struct {
 	At, Until   float64
 	Times, Ms   int
@@ -52,8 +52,8 @@ func (r *refusal) UnmarshalYAML(node *yaml.Node) error {
 	return node.Decode((*plain)(r))
 }
 
-// leftOut are the situations in which the fake does something else, and why. What the manager meets in them it meets in others,
-// too: two copies in instance-dies, an etcd that was wiped in etcd-wiped, one that is away in etcd-stops and etcd-away-20s, a transition
+// leftOut are the situations in which the fake differs, each with the reason. Their aspects that matter to the manager are also in others:
+// two copies in instance-dies, a wiped etcd in etcd-wiped, an unreachable etcd in etcd-stops and etcd-away-20s, a transition
 // that does not end in replace-by-homeless.
 var leftOut = map[string]string{
 	// The pace of requests decides, by averages over minutes. The manager asks for no copies, it only counts those that are reported to it.
@@ -71,7 +71,7 @@ var running = map[string][]string{
 	"instance-dies": {"i1", "i2:onnx"}, "instance-died-long-ago": {"i1", "i2", "i4"}, "etcd-wiped-then-set-lazily": {"i1", "i4"},
 }
 
-// unsaid is what has happened in a recording beside what it says.
+// unsaid has the events that happened during a recording but are missing in it.
 var unsaid = map[string][]step{"long-run": {
 	{At: 238, Happens: "i2 joins"}, {At: 300, Happens: "i2 gets SIGTERM"}, {At: 365.8, Happens: "i3 joins"}, {At: 366.7, Happens: "i3 gets SIGTERM"},
 	{At: 420, Happens: "i4 joins"},
@@ -98,7 +98,7 @@ func TestTheFakeIsLikeTheRealOne(t *testing.T) {
 	}
 }
 
-// replay does what was done, when it was done. What the layer does by itself may be late.
+// replay repeats the actions of a recording at their times. Reactions of the layer may be late.
 func replay(t *testing.T, r recording) {
 	p := newReplayed(t, r)
 	defer p.close()
@@ -141,7 +141,7 @@ func timeline(steps []step) []step {
 	return out
 }
 
-// patiently tries until it succeeds. What the layer does by itself it may do later than it did then.
+// patiently retries until try succeeds or the limit ends. Reactions of the layer may be later than in the recording.
 func (p *replayed) patiently(try func() error) error {
 	const tick = 20 * time.Millisecond
 	limit := 5 * time.Second

@@ -19,7 +19,7 @@ const (
 	etcdPatient = time.Minute
 )
 
-// Etcd is an etcd for routing layers beside that of a control plane, so that it may go while Kubernetes stays.
+// Etcd is an etcd for routing layers, separate from that of a control plane, so that it can fail while Kubernetes runs.
 type Etcd struct {
 	// URL at which it listens, on loopback.
 	URL string
@@ -50,10 +50,10 @@ func etcdArgs(dir, own, peer string) []string {
 // Running reports whether it runs.
 func (e *Etcd) Running() bool { return e.instance.Process(etcdProcess).Running() }
 
-// Kill ends it as a crash would. What was written stays.
+// Kill kills etcd, as a crash would. Its data is kept.
 func (e *Etcd) Kill(ctx context.Context) error { return e.instance.Process(etcdProcess).Kill(ctx) }
 
-// Restart starts it again with what was written, and returns when it answers.
+// Restart starts etcd again with its data, and returns when it responds.
 func (e *Etcd) Restart(ctx context.Context) error {
 	if _, err := e.instance.StartProcess(etcdProcess, e.instance.Process(cluster.Etcd).Path, e.args, nil); err != nil {
 		return err

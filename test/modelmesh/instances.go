@@ -23,7 +23,7 @@ type instance struct {
 // alive reports whether it can answer, and can load.
 func (i *instance) alive() bool { return i.reachable && !i.ending && !i.dead }
 
-// SetInstances says which pods run. One that starts cannot be reached for a moment; one that goes hands its models over first.
+// SetInstances sets the running pods. A new instance is unreachable for a moment; a terminating one hands over its models first.
 func (l *Layer) SetInstances(_ context.Context, running []Instance) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,7 +60,7 @@ func (l *Layer) add(i Instance) error {
 	return nil
 }
 
-// reach makes an instance one that others can reach. What it had when the layer ended it loads again.
+// reach makes an instance reachable for others. It loads again the models that it had when the layer was closed.
 func (l *Layer) reach(id string) {
 	i := l.instances[id]
 	if i == nil || i.reachable {

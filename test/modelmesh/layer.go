@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 )
 
-// What the routing layer does by itself takes that long.
+// Intervals and delays of the routing layer.
 const (
 	failureExpiry = 15 * time.Minute // how long an instance that could not load a model is not asked again
 	failureCheck  = 6 * time.Minute  // how often an instance looks for failures that have expired
@@ -53,8 +53,8 @@ type LayerOptions struct {
 	Size     func(Load) int
 }
 
-// Layer is the routing layer of one namespace: all its instances together. What the store has is in its memory too; a new one
-// continues where a former one ended.
+// Layer is the routing layer of one namespace: all its instances together. It caches the store in memory; a new layer
+// continues from the stored state.
 type Layer struct {
 	meshpb.UnimplementedModelMeshServer
 
@@ -120,7 +120,7 @@ func defaults(o *LayerOptions) {
 	}
 }
 
-// Close ends all loads at once, as the death of the pods does.
+// Close aborts all loads immediately, as the death of the pods does.
 func (l *Layer) Close() error {
 	l.mu.Lock()
 	l.closed = true

@@ -48,8 +48,8 @@ type ghost struct {
 	until          time.Time
 }
 
-// order loads a model that no instance has, as the instance at was ordered to. It returns the answer where that differs from what every
-// question tells; used is the time of its last use, 0 to leave it.
+// order loads a model that no instance has, as an order to the instance at does. It returns a status only where that differs from the
+// usual answer; used is the time of its last use, 0 to keep it.
 func (l *Layer) order(id, at string, used int64) (*meshpb.ModelStatusInfo, error) {
 	m := l.models[id]
 	if m == nil || len(l.runs[id]) > 0 {
@@ -311,7 +311,7 @@ func (l *Layer) aim(id string) {
 	l.block(id)
 }
 
-// round is what the leader does now and then: it loads what no instance has, unless its records say that one does.
+// round is the periodic task of the leader: it loads each model without an instance, unless its records name an instance that has it.
 func (l *Layer) round() {
 	for id, m := range l.models {
 		if len(m.Instances) == 0 {
@@ -322,7 +322,7 @@ func (l *Layer) round() {
 	l.after(nextRound, l.round)
 }
 
-// await returns when a model is loaded or no instance loads it any more. The layer is locked before and afterwards, not meanwhile.
+// await returns when a model is loaded or no instance loads it any more. The caller holds the lock; await releases it while it waits.
 func (l *Layer) await(ctx context.Context, id string) error {
 	for {
 		loading, loaded := l.runningOf(id)

@@ -76,7 +76,7 @@ func (m *member) hangUp(runs func(pod string) bool) error {
 	return errors.Join(errs...)
 }
 
-// close ends everything at once.
+// close stops the server and the layer immediately.
 func (m *member) close() error {
 	m.server.Stop()
 	m.served.Wait()

@@ -189,7 +189,7 @@ func (n *Network) Calls(namespace string) map[string]int {
 	return out
 }
 
-// Stop ends all routing layers at once, as the death of all pods does, and the proxy. Their state stays in etcd.
+// Stop stops all routing layers immediately, as the death of all pods does, and the proxy. Their state stays in etcd.
 func (n *Network) Stop(context.Context) error {
 	var errs []error
 	if n.server != nil {

@@ -60,7 +60,7 @@ func runs(pod *corev1.Pod) bool {
 		})
 }
 
-// instanceOf is what the layer knows of a pod.
+// instanceOf returns the instance of a pod.
 func instanceOf(pod *corev1.Pod) Instance {
 	labels := strings.FieldsFunc(variable(container(pod), "MM_LABELS"), func(r rune) bool { return r == ',' })
 	return Instance{ID: InstanceID(pod.Name), Labels: labels}

@@ -13,7 +13,7 @@ type vmodel struct {
 	Owner  string `json:"o,omitempty"`
 	Active string `json:"amid,omitempty"`
 	Target string `json:"tmid,omitempty"`
-	// Failed says that the last attempt to load the target came to nothing.
+	// Failed reports that the last attempt to load the target failed.
 	Failed bool `json:"failed,omitempty"`
 }
 

@@ -92,7 +92,7 @@ func (p *replayed) close() {
 	p.waiting.Wait()
 }
 
-// join adds an instance that can be reached at once.
+// join adds an instance, reachable immediately if reachable is set.
 func (p *replayed) join(name string, reachable bool) {
 	p.layer.mu.Lock()
 	defer p.layer.mu.Unlock()

@@ -16,7 +16,7 @@ const (
 	usedLazily  = 6 * time.Hour
 )
 
-// View is the layer as one instance serves it. They differ in little: an instance knows what it loads itself at once.
+// View is the layer as one instance serves it. Views differ in one respect: an instance knows its own loads immediately.
 type View struct {
 	meshpb.UnimplementedModelMeshServer
 	layer *Layer
@@ -96,7 +96,7 @@ func (l *Layer) used(r *meshpb.SetVModelRequest) int64 {
 	return l.clock.Now().Add(-ago).UnixMilli()
 }
 
-// look finds what a request is about, and says why it cannot be followed. target is the model as it is to be.
+// look returns the vmodel and the desired target of a request, or an error if the request cannot be executed.
 func (l *Layer) look(r *meshpb.SetVModelRequest) (former *vmodel, target *model, err error) {
 	id, name := r.GetVModelId(), r.GetTargetModelId()
 	switch {
@@ -149,7 +149,7 @@ func (l *Layer) targetOf(former *vmodel, r *meshpb.SetVModelRequest) (*model, er
 	return target, nil
 }
 
-// refuse says why a request does not fit the vmodel that there is.
+// refuse returns an error if a request does not fit the existing vmodel.
 func refuse(former *vmodel, r *meshpb.SetVModelRequest) error {
 	id, expected := r.GetVModelId(), r.GetExpectedTargetModelId()
 	switch {
@@ -168,8 +168,8 @@ func refuse(former *vmodel, r *meshpb.SetVModelRequest) error {
 	}
 }
 
-// decide is what the vmodel becomes; the same as before where nothing changes. The target is active at once where there is nothing
-// that it would replace, or where it is there already.
+// decide returns the new state of the vmodel, or the old one where nothing changes. The target becomes active immediately with force,
+// when it is loaded, or when no instance runs the active model.
 func (l *Layer) decide(former *vmodel, r *meshpb.SetVModelRequest) *vmodel {
 	target := r.GetTargetModelId()
 	next := &vmodel{Owner: r.GetOwner(), Active: target, Target: target}

@@ -69,7 +69,7 @@ func noInstance(m *model, text string) *meshpb.ModelStatusInfo {
 	return &meshpb.ModelStatusInfo{Status: meshpb.ModelStatusInfo_LOADING_FAILED, Errors: []string{text}, ModelCopyInfos: copies(m)}
 }
 
-// describeV is the state of a vmodel. active is what an order for its active model came to, nil where there was none.
+// describeV returns the state of a vmodel. active is the result of an order for its active model, nil without an order.
 func (l *Layer) describeV(v *vmodel, active *meshpb.ModelStatusInfo) *meshpb.VModelStatusInfo {
 	if v == nil {
 		return &meshpb.VModelStatusInfo{Status: meshpb.VModelStatusInfo_NOT_FOUND}

@@ -47,8 +47,8 @@ type etcdStore struct {
 	base   string
 }
 
-// Dial connects as a pod with that Secret would, and returns what stands before the keys of its routing layer. What is wrong with
-// the address shows at the first request.
+// Dial connects with the data of a Secret, as a pod would, and returns the prefix of the keys of its routing layer. A wrong
+// address causes an error only at the first request.
 func Dial(data map[string][]byte, service string) (client *clientv3.Client, base string, err error) {
 	c, err := meshetcd.Parse(data)
 	if err != nil {
@@ -186,7 +186,7 @@ func (s *Memory) Commit(_ context.Context, values map[string][]byte) error {
 // Close implements Store.
 func (s *Memory) Close() error { return nil }
 
-// change is what one transaction does to the records; nil deletes.
+// change has the records written in a single transaction; nil deletes.
 type change struct {
 	vmodels map[string]*vmodel
 	models  map[string]*model
@@ -257,7 +257,7 @@ func (l *Layer) lookAgain() {
 	}
 }
 
-// has reports whether there is a key; an error says that the store is away, or has come back only now.
+// has reports whether a key exists. It returns an error while the store is unreachable or has just come back.
 func (l *Layer) has(key string) (bool, error) {
 	found, err := l.store.Has(l.ctx, key)
 	if err != nil {

@@ -46,7 +46,7 @@ func newFleet(i *instance) (*fleet, error) {
 	return f, err
 }
 
-// follow tells the layer which instances there are, and what the manager says of types of models.
+// follow reports to the layer the existing instances, and the types of models from the configuration of the manager.
 func (f *fleet) follow(ctx context.Context) error {
 	prefix := f.leader.base + keyPods
 	answer, err := f.leader.etcd.Get(ctx, prefix, clientv3.WithPrefix())
@@ -145,7 +145,7 @@ func manage(ctx context.Context, view *modelmesh.View, name string, request fram
 	return proto.Marshal(answer.(proto.Message))
 }
 
-// modelOf is the name of the model that a request is for: in a header, or where the manager says that it stands in the message.
+// modelOf returns the name of the model of a request: from a header, or from the field of the message that the manager configures.
 func (i *instance) modelOf(ctx context.Context, method string, request frame) (string, error) {
 	headers, _ := metadata.FromIncomingContext(ctx)
 	if names := headers.Get(vmodelHeader); len(names) > 0 {

@@ -29,11 +29,11 @@ const (
 	partTimeout = 30 * time.Second
 )
 
-// Keys below that of the Service, beside those of the records.
+// Keys below that of the Service, in addition to those of the records.
 const (
 	keyPods   = "pods/"
 	keyLeader = "leaderLatch"
-	// keyInstances is where a layer writes which instances it has.
+	// keyInstances is the prefix under which a layer stores its instances.
 	keyInstances = "instances/"
 )
 
@@ -140,8 +140,8 @@ func (i *instance) peer(address string) (*grpc.ClientConn, error) {
 	return conn, err
 }
 
-// awaitRuntime returns when the adapter says that its server is ready. Each question makes an adapter drop all models: it is
-// the last one.
+// awaitRuntime returns when the adapter reports its server as ready. It must not be called later, because an adapter drops all models
+// at every RuntimeStatus request.
 func (i *instance) awaitRuntime(ctx context.Context) error {
 	adapter := runtimepb.NewModelRuntimeClient(i.adapter)
 	for {

@@ -12,7 +12,7 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
-// member is what an instance tells the others of itself.
+// member is the record of an instance for the other instances.
 type member struct {
 	Address string   `json:"address"`
 	Labels  []string `json:"labels"`

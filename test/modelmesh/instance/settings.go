@@ -12,14 +12,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
 )
 
-// Ports of a pod, beside the one of the Service.
+// Ports of a pod, in addition to the one of the Service.
 const (
 	peerPort    = 8080
 	probePort   = 8089
 	preStopPort = 8090
 )
 
-// settings is what a pod says of the instance in it.
+// settings are the parameters of the instance from its pod.
 type settings struct {
 	id, service, address string
 	port                 int

@@ -33,7 +33,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return c.CodecV2.Unmarshal(data, v)
 }
 
-// split returns the value of a field and what the message has beside it.
+// split returns the value of a field and the remaining fields of the message.
 func split(message []byte, number protowire.Number) (value, rest []byte, err error) {
 	for len(message) > 0 {
 		found, kind, tag := protowire.ConsumeTag(message)
