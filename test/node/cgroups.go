@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// hierarchy is one tree of cgroups in which a process stands, a line of /proc/self/cgroup.
+// hierarchy is a tree of cgroups with the group of a process in it, a line of /proc/self/cgroup.
 type hierarchy struct {
 	controllers string // as the kernel writes them: `cpu,cpuacct`, `name=systemd`, empty for version 2
 	group       string // the folder of the process in it
@@ -101,7 +101,7 @@ func handingDown(group string) (string, error) {
 	}
 }
 
-// enter makes the groups, empties them of what an earlier node has left, and moves this process into them.
+// enter creates the groups, removes leftovers of an earlier node from them, and moves this process into them.
 func enter(groups []hierarchy) error {
 	for _, h := range groups {
 		if err := removeGroups(h.group); err != nil {
@@ -116,7 +116,7 @@ func enter(groups []hierarchy) error {
 			}
 		}
 		if slices.Contains(strings.Split(h.controllers, ","), "cpu") {
-			// The whole cluster counts as one task of its parent otherwise, and starves beside others.
+			// Otherwise the whole cluster has the weight of one task of its parent and starves under load.
 			if err := os.WriteFile(filepath.Join(h.group, "cpu.shares"), []byte(cpuShares), 0o600); err != nil {
 				return fmt.Errorf("preparing cgroup %s: %w", h.group, err)
 			}
@@ -128,7 +128,7 @@ func enter(groups []hierarchy) error {
 	return nil
 }
 
-// cpuShares is what three ordinary tasks weigh.
+// cpuShares is the weight of three ordinary tasks.
 const cpuShares = "3072"
 
 // inheritedValues are files without which a new group of version 1 takes no process.

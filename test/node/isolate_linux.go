@@ -21,7 +21,7 @@ func Isolate(s Settings) error {
 	if err := s.enterGroups(); err != nil {
 		return err
 	}
-	// What listens now listens outside; what is made after the next step is inside.
+	// These sockets listen in the network of the machine; sockets created after Unshare are in the new network.
 	listeners, err := s.listen()
 	if err != nil {
 		return err

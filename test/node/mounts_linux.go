@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mount makes what the programs of the node see: processes, cgroups and folders of their own.
+// mount gives the programs of the node their own processes, cgroups and folders.
 func (s Settings) mount() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("leaving the mounts of the machine: %w", err)
@@ -95,7 +95,7 @@ func mountVersion2() error {
 	return nil
 }
 
-// wantedProcessors is enough for the requests of every sample at once.
+// wantedProcessors is enough for the requests of all samples together.
 const wantedProcessors = 16
 
 // showProcessors lets the kubelet count the processors of the machine several times, so that what pods request fits. Their
@@ -190,7 +190,7 @@ func (s Settings) mountFolders() error {
 
 const kubeletFolder = "/var/lib/kubelet"
 
-// writeNames replaces how the machine finds hosts by what the cluster has.
+// writeNames replaces the name resolution of the machine by that of the cluster.
 func (s Settings) writeNames() error {
 	for file, content := range map[string]string{
 		"/etc/hosts":       "127.0.0.1 localhost\n" + Address + " " + s.Name + "\n",

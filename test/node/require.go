@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// ErrUnsupported says that this machine cannot run a real node; the error around it names what is missing.
+// ErrUnsupported is returned when this machine cannot run a real node; the error that wraps it names the missing parts.
 var ErrUnsupported = errors.New("this machine cannot run a real node")
 
-// tools are what a node needs of the machine: a command or a file, and the package of Debian that has it.
+// tools are the requirements of a node: a command or a file, and the package of Debian that has it.
 var tools = []struct{ command, file, pkg string }{
 	{command: "ip", pkg: "iproute2"},
 	{command: "nft", pkg: "nftables"},

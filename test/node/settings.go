@@ -82,7 +82,7 @@ func (s Settings) secret(name string) string { return s.file("certificates", nam
 // networkFile announces that the network exists.
 const networkFile = "network"
 
-// NetworkReady tells whether the network of the node in that folder exists, so that others may join it.
+// NetworkReady reports whether the network of the node in that folder exists, so that other processes may join it.
 func NetworkReady(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, networkFile))
 	return err == nil

@@ -25,7 +25,7 @@ type manifest struct {
 	Layers        []descriptor `json:"layers"`
 }
 
-// Process is what an image says of the process that runs in it.
+// Process is the configuration of the process in an image.
 type Process struct {
 	User       string   `json:",omitempty"`
 	Env        []string `json:",omitempty"`

@@ -14,7 +14,7 @@ const MLflowImage = "quay.io/opendatahub/mlflow:odh-stable"
 // release that takes the MLflow of the list.
 const mlflowPlugins = "mlflow-kubernetes-plugins==1.7.1"
 
-// mlflowRelease is the oldest MLflow that the operator supports; the list of what all releases need has none.
+// mlflowRelease is the oldest MLflow that the operator supports. The common list of requirements of all releases has no MLflow.
 const mlflowRelease = "mlflow==3.14.0\nmlflow-skinny==3.14.0\nmlflow-tracing==3.14.0\n"
 
 // EarlierMLflowImage has the release before last, whose database has to be migrated; its commands are not those of the release.

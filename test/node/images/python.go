@@ -23,7 +23,7 @@ const pythonPath = "PATH=/opt/app/bin:/usr/local/bin:/usr/bin:/bin"
 //go:embed python/install.sh
 var installPython string
 
-// pythonSystem is what an image with packages of PyPI is made of. They and Python are in /opt/app, whose commands are to be on
+// pythonSystem is the base of an image with packages of PyPI. The packages and Python are in /opt/app, whose commands are to be on
 // the PATH.
 type pythonSystem struct {
 	// suite of Debian; that of this machine if empty.

@@ -155,7 +155,7 @@ func (s Store) putJSON(mediaType string, document any) (descriptor, error) {
 	})
 }
 
-// find returns the manifest that a name or a digest means; ok is false where there is none.
+// find returns the digest of the manifest with a name or a digest; ok reports whether it exists.
 func (s Store) find(name, reference string) (digest Digest, ok bool) {
 	if strings.HasPrefix(reference, "sha256:") {
 		_, err := os.Stat(s.blob(Digest(reference)))

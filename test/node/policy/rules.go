@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// World is what rules depend on.
+// World is the input of rules.
 type World struct {
 	// Namespaces are the labels of each.
 	Namespaces map[string]labels.Set
@@ -32,7 +32,7 @@ var directions = []direction{
 	{networkingv1.PolicyTypeIngress, "ingress", 11, "daddr", "saddr"},
 }
 
-// rule is what a NetworkPolicy says for either direction.
+// rule is a rule of a NetworkPolicy for either direction.
 type rule struct {
 	peers []networkingv1.NetworkPolicyPeer
 	ports []networkingv1.NetworkPolicyPort
