@@ -41,7 +41,7 @@ func credentials(t *testing.T, secrets map[string]string, env ...string) (applie
 	return content(t, filepath.Join(dir, "applied")), err != nil
 }
 
-// What exists is never changed, also while the API server does not report what exists.
+// Existing Secrets are never changed, also when reading them fails.
 func TestCredentialsOfTheQuickStart(t *testing.T) {
 	minio := map[string]string{"minio-credentials.user": "u", "minio-credentials.password": "p"}
 	both := map[string]string{"minio-credentials.user": "u", "minio-credentials.password": "p", "storage-config.localMinIO": "{}"}
@@ -49,7 +49,7 @@ func TestCredentialsOfTheQuickStart(t *testing.T) {
 	for name, tc := range map[string]struct {
 		secrets map[string]string
 		env     []string
-		want    []string // what is applied has all of these; nothing is applied where there are none
+		want    []string // the applied text contains all of these; empty when nothing is applied
 		failed  bool
 	}{
 		"all there":                         {secrets: both},

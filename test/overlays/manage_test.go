@@ -55,7 +55,7 @@ func manageBy(t *testing.T, script, target string, env ...string) call {
 	return call{output: string(output), calls: content(t, calls), params: content(t, calls+".params"), failed: err != nil}
 }
 
-// content of a file, "" when there is none.
+// content returns the content of a file, "" if it does not exist.
 func content(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -65,7 +65,7 @@ func content(t *testing.T, path string) string {
 	return string(text)
 }
 
-// What is applied differs from the checkout in the values that were asked for, and in nothing else, whatever they hold.
+// The applied manifests differ from the checkout only in the requested values, whatever these contain.
 func TestManageSetsParameters(t *testing.T) {
 	const plain, gateway = "odh-platform-operator-image=", "mlflow-url=https://gate.example.org"
 	for name, tc := range map[string]struct {
@@ -246,7 +246,7 @@ func TestManageUninstalls(t *testing.T) {
 	}
 }
 
-// The manager ends before its rights do, and what has the label stays.
+// The manager is deleted before its roles, and objects with the label are kept.
 func TestManageUndeploys(t *testing.T) {
 	got := manage(t, "undeploy", "OVERLAY=rhoai")
 	calls := strings.Split(strings.TrimSpace(got.calls), "\n")

@@ -21,10 +21,10 @@ var clusterScoped = []string{
 	"ConsoleQuickStart",
 }
 
-// elsewhere are objects that stand in a namespace of OpenShift.
+// elsewhere are the objects whose namespace is one of OpenShift.
 var elsewhere = map[string]bool{}
 
-// Everything stands in the namespace of its overlay, and all that names a namespace names that one.
+// Every object is in the namespace of its overlay, and every reference to a namespace names the same one.
 func TestNamespaces(t *testing.T) {
 	eachOverlay(t, func(t *testing.T, name string) {
 		want := namespaces[name]
@@ -58,7 +58,7 @@ func references(object *unstructured.Unstructured) []string {
 	return found
 }
 
-// Each object stands once, under a name of ours or one that clusters know.
+// Each object exists once, under a name of ours or a well-known one.
 func TestNoObjectStandsTwice(t *testing.T) {
 	eachOverlay(t, func(t *testing.T, name string) {
 		seen := map[string]bool{}
@@ -75,7 +75,7 @@ func TestNoObjectStandsTwice(t *testing.T) {
 	})
 }
 
-// What a human or another transformer was to fill in is filled in.
+// No placeholder for a human or another transformer is left.
 func TestNoPlaceholderIsLeft(t *testing.T) {
 	placeholder := regexp.MustCompile(`(?i)\$\(|\$\{|placeholder|^system$|^controller(:latest)?$|REPLACE|TODO|CERTIFICATE_NAMESPACE`)
 	eachOverlay(t, func(t *testing.T, name string) {
@@ -113,7 +113,7 @@ const keep = "odh-platform-operator/keep"
 // kept are the kinds that hold data of users, or that users' objects are made of.
 var kept = map[string]string{"CustomResourceDefinition": "crd", "Namespace": "namespace", "PersistentVolumeClaim": "data"}
 
-// What `make undeploy` must leave has the label by which it does, and nothing else has it but where it says that it is data.
+// All objects that `make undeploy` must keep have the label for that, and no others, except objects labelled as data.
 func TestWhatOutlivesTheOperatorIsLabelled(t *testing.T) {
 	eachOverlay(t, func(t *testing.T, name string) {
 		for _, object := range shipped(t, name) {

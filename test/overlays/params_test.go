@@ -77,8 +77,8 @@ func documented(t *testing.T) map[string]string {
 
 const none = "none"
 
-// Each key reaches something beside the ConfigMap that holds it, or the page says that it has no effect; and the page names the
-// variables that it reaches.
+// Each key changes an object other than the ConfigMap of the keys, or is documented as ineffective; the page names the
+// variables that it sets.
 func TestEveryKeyHasAnEffect(t *testing.T) {
 	effects := documented(t)
 	found := map[string]bool{}
@@ -142,7 +142,7 @@ func marks(t *testing.T, overlay string) ([]param, objects) {
 	return values, all.(func() objects)()
 }
 
-// placesOf are the places that hold a value; those in the manager's environment bear the name of their variable.
+// placesOf returns the places that hold a value; those in the manager's environment are named by their variable.
 func placesOf(all objects, value string) []string {
 	var places []string
 	for _, object := range all {
@@ -192,7 +192,7 @@ func containersOf(value any) []map[string]any {
 	return found
 }
 
-// No image stands in the manifests that a key does not replace, and none in the program that no variable of the manager names.
+// Every image in the manifests is replaced by a key, and every image in the program is set by a variable of the manager.
 func TestNoImageWithoutAParameter(t *testing.T) {
 	known := regexp.MustCompile(`\$([A-Z0-9_]*IMAGE)\b`).FindAllStringSubmatch(config.Usage(config.Program{}), -1)
 	if len(known) < 15 {
@@ -322,8 +322,8 @@ func TestEmptyValues(t *testing.T) {
 	})
 }
 
-// What an overlay ships where nothing else is to be said is what the program would take without it, so that both say the same. Images are
-// the exception: those of the program are the names of the originals, and what is shipped names a release.
+// The values that an overlay ships by default equal the defaults of the program. Images are
+// the exception: those of the program are the names of the legacy operators, and the shipped ones name a release.
 func TestShippedValuesAreTheDefaults(t *testing.T) {
 	rendered := shipped(t, "kubernetes")
 	got := load(t, rendered).ModelRegistry
@@ -339,7 +339,7 @@ func TestShippedValuesAreTheDefaults(t *testing.T) {
 	}
 }
 
-// unversioned are the images whose projects tag no release; the page about versions says what to do about them.
+// unversioned are the images whose projects tag no release; docs/versions.md documents how to pin them.
 var unversioned = []string{"quay.io/opendatahub/mlflow:odh-stable", "quay.io/opendatahub/odh-model-metadata-collection:latest"}
 
 // Every image that the operator starts is one of a release, by tag or digest, and the page about versions lists it.

@@ -1,4 +1,4 @@
-// Package overlays holds what config/overlays renders against what it promises. No cluster is needed.
+// Package overlays checks the output of config/overlays without a cluster.
 package overlays
 
 import (
@@ -175,7 +175,7 @@ func (o objects) manager(t *testing.T) corev1.Container {
 	return containers[0]
 }
 
-// variables of the manager that stand in the manifest with their values.
+// variables of the manager that are set in the manifest, with their values.
 func (o objects) variables(t *testing.T) map[string]string {
 	t.Helper()
 	values := map[string]string{}
