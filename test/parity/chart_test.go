@@ -49,7 +49,7 @@ func rendered(t *testing.T, values string) map[string]*unstructured.Unstructured
 	return all
 }
 
-// container reads the server container of what values render.
+// container returns the server container of the chart rendered with values.
 func container(t *testing.T, values string) map[string]any {
 	t.Helper()
 	return first(t, rendered(t, values)["Deployment mlflow"], "spec", "template", "spec", "containers")
@@ -154,7 +154,7 @@ func TestBlocksReplace(t *testing.T) {
 	}
 }
 
-// TestRefusals: what the schema or the templates refuse names the value, and what cannot be seen from it, the fix.
+// TestRefusals: an error of the schema or of the templates names the value, and the fix where the value does not show it.
 func TestRefusals(t *testing.T) {
 	data, err := os.ReadFile("testdata/refusals.yaml")
 	if err != nil {

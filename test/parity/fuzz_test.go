@@ -30,7 +30,7 @@ var decisive = map[string]bool{
 	"mlflow.artifactsDestination": true, "mlflow.defaultArtifactRoot": true, "traceArchival.location": true, // paths use the volume
 }
 
-// meaningful are the texts that the chart acts on wherever they stand, so that another shape is right.
+// meaningful are the texts that the chart interprets in any value, so that another shape is right.
 var meaningful = []string{"", "*", "app", "component", "app.kubernetes.io/instance", "storage"}
 
 // FuzzChartValuesKeepStructure shows that no text in a value of the chart, or in a key that users choose, adds, removes or
@@ -120,7 +120,7 @@ var chosen = map[string]bool{
 	"service.annotations": true, "serviceAccount.annotations": true,
 }
 
-// filed are the values that stand in the file of the archival.
+// filed are the values that are rendered into the file of the archival.
 var filed = map[string]bool{
 	"traceArchival.location": true, "traceArchival.retention": true, "traceArchival.longRetentionAllowlist": true,
 }
@@ -172,7 +172,7 @@ func asStored(t testing.TB, text string) string {
 	return back
 }
 
-// shape lists the paths and types below a value. A key that is the text stands as KEY.
+// shape lists the paths and types below a value. A key that is the text is written as KEY.
 func shape(path string, value any, text string) []string {
 	var paths []string
 	switch v := value.(type) {

@@ -22,7 +22,7 @@ import (
 )
 
 // leftOut are the objects of the operator that the chart does not make, and why. The inventory of the reference marks them
-// as built beside its chart.
+// as built outside its chart.
 var leftOut = map[string]string{
 	"HTTPRoute mlflow-artifacts":     "the same",
 	"HTTPRoute mlflow":               "the parent is a Gateway of the platform, which only the configuration of the operator names",
@@ -73,8 +73,8 @@ func specs(t testing.TB) map[string]*mlflowv1.MLflow {
 	return all
 }
 
-// TestChartEqualsBuilders renders the chart for every spec on every platform and compares every object with what the
-// operator makes. [D41] [D42]
+// TestChartEqualsBuilders renders the chart for every spec on every platform and compares every object with that of the
+// operator. [D41] [D42]
 func TestChartEqualsBuilders(t *testing.T) {
 	chart, err := Load()
 	if err != nil {
@@ -115,8 +115,8 @@ func TestChartEqualsBuilders(t *testing.T) {
 	}
 }
 
-// expected is what the operator makes, but for what the chart leaves out, which is returned by name, and for what is set
-// in other words: who owns an object and the two labels of the operator. A claim without an owner outlives its MLflow, and
+// expected returns the objects of the operator, changed as the chart is meant to differ: without its owner references and its two
+// labels, and without the objects that the chart omits, whose names are returned. A claim without an owner outlives its MLflow, and
 // one with the annotation outlives its release.
 func expected(t *testing.T, m *mlflowv1.MLflow, in resources.Inputs) (want map[string]any, missing map[string]bool) {
 	t.Helper()

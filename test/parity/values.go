@@ -24,7 +24,7 @@ var refusedEnv = []string{
 	"MLFLOW_ENABLE_WORKSPACES", "MLFLOW_WORKSPACE_STORE_URI", "MLFLOW_SERVER_ALLOWED_HOSTS", "MLFLOW_TRACKING_INSECURE_TLS",
 }
 
-// Values are those with which the chart makes what the operator makes of an MLflow.
+// Values returns the values with which the chart renders the same objects as the operator builds for an MLflow.
 func Values(m *mlflowv1.MLflow, in resources.Inputs) (map[string]any, error) {
 	spec := &m.Spec
 	image := object{"name": in.Image, "tag": ""}
@@ -138,7 +138,7 @@ func allowedHosts(spec *mlflowv1.MLflowSpec, in resources.Inputs) []string {
 	return hosts
 }
 
-// placementValues say where pods run, and what is mounted into them.
+// placementValues sets the scheduling of pods and their volumes.
 func placementValues(values object, spec *mlflowv1.MLflowSpec) {
 	values["nodeSelector"], values["tolerations"], values["affinity"] = spec.NodeSelector, spec.Tolerations, spec.Affinity
 	values["topologySpreadConstraints"], values["priorityClassName"] = spec.TopologySpreadConstraints, spec.PriorityClassName
