@@ -78,7 +78,7 @@ func dashboards(t *testing.T, file string) []configMap {
 	}
 }
 
-// What is shown is understood by Prometheus, and made of metrics that exist; both formats show the same.
+// Every query of the dashboards is valid and uses existing metrics; both formats show the same.
 func TestDashboardsUseMetricsThatExist(t *testing.T) {
 	metrics := knownMetrics(t)
 	shown := map[string]map[string][]string{}

@@ -44,7 +44,7 @@ func (p point) FH() *histogram.FloatHistogram { return nil }
 func (p point) Type() chunkenc.ValueType      { return chunkenc.ValFloat }
 func (p point) Copy() chunks.Sample           { return p }
 
-// environment is a Prometheus with the series of one test and what its rules recorded.
+// environment is a Prometheus with the series of one test and the results of its recording rules.
 type environment struct {
 	engine *promql.Engine
 	lines  []*line
@@ -122,7 +122,7 @@ func (w *environment) query(t *testing.T, expr string, at time.Time) promql.Vect
 	return slices.Clone(vector)
 }
 
-// record evaluates a recording rule. What it does not return any more becomes stale, as in Prometheus.
+// record evaluates a recording rule. Series that it no longer returns become stale, as in Prometheus.
 func (w *environment) record(t *testing.T, r rulefmt.Rule, at time.Time) {
 	t.Helper()
 	missing := map[*line]bool{}

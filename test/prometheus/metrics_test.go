@@ -95,7 +95,7 @@ func TestRulesUseMetricsThatExist(t *testing.T) {
 	}
 }
 
-// An alert says what is wrong, what that means, how bad it is, and where to read on.
+// An alert has the problem, its effect, its severity and the link to its runbook.
 func TestAlertsTellWhatToDo(t *testing.T) {
 	for _, r := range shippedRules(t) {
 		if r.Alert == "" {

@@ -17,7 +17,7 @@ const (
 	rulesFile = root + "/config/prometheus/rules.yaml"
 )
 
-// language is what every Prometheus since 3.0 understands.
+// language is the language of Prometheus 3.0 and later.
 var language = parser.NewParser(parser.Options{})
 
 // shippedRules are those of the PrometheusRule, which is checked as Prometheus does when it loads rules: expressions, names of labels,
