@@ -31,11 +31,11 @@ func (g grant) neededBy(run rights.Run, all []grant) bool {
 		slices.ContainsFunc(run.Bound, func(bound rights.Bound) bool { return g.neededToBind(bound, all) })
 }
 
-// usedBy reports whether a grant was used. What is watched may be listed too: the client lists before it watches wherever the API server
-// does not send what there is at the start of a watch, as older ones do not.
+// usedBy reports whether a grant was used. A watch also uses list: the client lists before it watches if the API server
+// does not send the initial objects of a watch, as older servers do not.
 //
-// What is patched may be read too: pkg/apply reads what neither it nor the cache knows before it writes, and whether that happens in a
-// run depends on which event comes first.
+// A patch also uses get: pkg/apply reads an object that neither it nor the cache knows before it writes, and whether that happens in a
+// run depends on the order of events.
 func (g grant) usedBy(use rights.Use) bool {
 	if g.Verb == "list" && use.Verb == "watch" || g.Verb == "get" && use.Verb == "patch" {
 		use.Verb = g.Verb

@@ -19,7 +19,7 @@ import (
 
 const root = "../.."
 
-// rendered is what is shipped; it is read once.
+// rendered has the shipped roles; they are rendered once.
 var rendered struct {
 	sync.Once
 	roles []role

@@ -26,14 +26,14 @@ var parts = []string{"appwrapper", "mlflow", "modelcatalog", "modelmesh", "model
 // role of a rendered kustomization.
 type role struct {
 	kind, name string
-	// manager says that a binding gives it to the manager.
+	// manager reports whether a binding grants the role to the manager.
 	manager bool
-	// aggregated names the roles of Kubernetes that contain it: view, edit, admin.
+	// aggregated names the roles of Kubernetes that contain the role: view, edit, admin.
 	aggregated []string
 	rules      []rbacv1.PolicyRule
 }
 
-// component that the role belongs to; empty for what the manager needs whatever is switched on.
+// component of the role; empty for rights that the manager needs with any components.
 func (r role) component() string {
 	name := strings.TrimPrefix(r.name, prefix)
 	for _, part := range parts {
