@@ -21,7 +21,7 @@ const (
 	roles        = "roles"
 )
 
-// Collector reads an audit log for what one manager did.
+// Collector reads the requests of one manager from an audit log.
 type Collector struct {
 	// User is the manager in the audit log.
 	User string
@@ -55,7 +55,7 @@ type event struct {
 	Annotations    map[string]string
 }
 
-// object is what is checked in the answer to a write.
+// object has the fields of the answer to a write that are checked.
 type object struct {
 	Metadata struct {
 		Name, UID       string
@@ -76,8 +76,8 @@ func (e event) rules() []rbacv1.PolicyRule {
 	return rules
 }
 
-// Collect reads a log up to its last complete line. The roles of the cluster are read on the way, whichever client writes them: which names
-// matter, and what a binding gives away, depends on them.
+// Collect reads a log up to its last complete line. The roles of the cluster are read from it, whichever client writes them, because
+// the resource names to record and the rights granted by a binding depend on them.
 func (c *Collector) Collect(log io.Reader) (Run, error) {
 	c.owners = map[string][]metav1.OwnerReference{}
 	c.names, c.rules = map[string]bool{}, map[string][]rbacv1.PolicyRule{}
@@ -132,7 +132,7 @@ func (c *Collector) add(e event, offset int64) {
 	}
 }
 
-// owned keeps the owners of what was written.
+// owned stores the owner references of a written object.
 func (c *Collector) owned(e event) {
 	if answer := e.ResponseObject.Metadata; answer.UID != "" && e.ObjectRef.Subresource == "" {
 		c.owners[answer.UID] = answer.OwnerReferences
@@ -197,16 +197,16 @@ func refused(e event) (forbidden, byAdmission bool) {
 	return e.Annotations["authorization.k8s.io/decision"] == "forbid", false
 }
 
-// IsUntimely reports whether the message of a 403 says that a request came too early or too late, whatever the rights of its sender are.
-// Admission's view of the kinds of owners is refreshed every half minute only (OwnerReferencesPermissionEnforcement of k8s.io/apiserver),
-// so a client that is first to write for a CRD that has just been installed is turned away. And nothing can be created in a namespace that ends.
+// IsUntimely reports whether the message of a 403 is caused by the time of the request, not by the rights of its sender.
+// Admission refreshes its mapping of the kinds of owners only every half minute (OwnerReferencesPermissionEnforcement of k8s.io/apiserver)
+// and refuses earlier writes for a new CRD. And nothing can be created in a terminating namespace.
 func IsUntimely(message string) bool {
 	return strings.Contains(message, "cannot set blockOwnerDeletion in this case because cannot find RESTMapping") ||
 		strings.HasSuffix(message, "because it is being terminated")
 }
 
-// run is what was collected, without the names of objects that no role names. What was allowed at another time was not refused for want of
-// a right: an API server that has just been started knows no roles for a moment.
+// run returns the collected rights, without the names of objects that no role names. A refused use that was allowed at another time is
+// omitted, because an API server that has just started does not know the roles yet.
 func (c *Collector) run() Run {
 	var run Run
 	for use := range c.used {

@@ -78,21 +78,21 @@ type Refusal struct {
 	Use
 	// Message of the API server.
 	Message string `json:"message"`
-	// Expected says that a spec had taken the right away, or had never given it.
+	// Expected is true if a spec had removed the right, or had never granted it.
 	Expected bool `json:"expected,omitempty"`
 }
 
-// Run is what managers with the same components did.
+// Run has the rights that managers with the same components used.
 type Run struct {
 	// Components that were switched on, in alphabetical order; empty for all.
 	Components []string `json:"components,omitempty"`
 	// Used are the rights which were used.
 	Used []Use `json:"used"`
-	// Granted is what the rules of created and changed roles give to others.
+	// Granted are the rights that created and changed roles grant to others.
 	Granted []Use `json:"granted,omitempty"`
 	// Bound are the roles that bindings give to others.
 	Bound []Bound `json:"bound,omitempty"`
-	// Refused is what was not allowed.
+	// Refused are the refused requests.
 	Refused []Refusal `json:"refused,omitempty"`
 }
 
@@ -100,7 +100,7 @@ type Run struct {
 type Record struct {
 	// Suite is the folder of the suite.
 	Suite string `json:"suite"`
-	// Complete says that no spec was left out.
+	// Complete reports whether all specs ran.
 	Complete bool `json:"complete"`
 	// Runs by their components.
 	Runs []Run `json:"runs"`
@@ -142,8 +142,8 @@ func Dir() (string, error) {
 	return filepath.Join(root, "bin", "rights"), nil
 }
 
-// Write stores a record in a folder in one step. A complete one replaces an older one; one of chosen specs adds to it,
-// but for what was refused then: that may have been mended.
+// Write stores a record in a folder atomically. A complete record replaces an older one; a record of chosen specs is merged into it,
+// except for the older refusals, which may have been fixed.
 func (r *Record) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("creating the folder of the used rights: %w", err)
@@ -176,7 +176,7 @@ func (r *Record) Write(dir string) error {
 	return nil
 }
 
-// ReadAll returns the records of a folder by suite; there are none where there is no folder.
+// ReadAll returns the records in a folder, or none if the folder does not exist.
 func ReadAll(dir string) ([]*Record, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {
