@@ -28,7 +28,7 @@ type Etcd struct {
 	args     []string
 }
 
-// StartEtcd starts an etcd that ends with the instance, and returns when it answers.
+// StartEtcd starts an etcd that is stopped with the instance, and returns when it responds.
 func StartEtcd(ctx context.Context, instance *cluster.Instance) (*Etcd, error) {
 	ports, err := instance.ReservePorts(ctx, 2)
 	if err != nil {
@@ -47,7 +47,7 @@ func etcdArgs(dir, own, peer string) []string {
 	}
 }
 
-// Running reports whether it runs.
+// Running reports whether the process of etcd is running.
 func (e *Etcd) Running() bool { return e.instance.Process(etcdProcess).Running() }
 
 // Kill kills etcd, as a crash would. Its data is kept.
@@ -83,7 +83,7 @@ func awaitEtcd(ctx context.Context, url string) error {
 	return nil
 }
 
-// SecretData is the data of a Secret model-serving-etcd that leads to an etcd.
+// SecretData returns the data of a Secret model-serving-etcd for an etcd.
 func SecretData(url, rootPrefix string) (map[string][]byte, error) {
 	text, err := json.Marshal(meshetcd.Connection{Endpoints: url, RootPrefix: rootPrefix})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // Load is one attempt to load a concrete model.
 type Load struct {
 	Namespace, ID, Instance string
-	// Type is the label that decided where, Key the JSON for the puller.
+	// Type is the label that selects instances, Key the JSON for the puller.
 	Type, Path, Key string
 }
 

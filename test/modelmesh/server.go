@@ -10,7 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 )
 
-// A model that is registered has been used that long ago, ordered or not.
+// Ages of the last use of a newly registered model, ordered or not.
 const (
 	usedOrdered = time.Hour
 	usedLazily  = 6 * time.Hour
@@ -23,7 +23,7 @@ type View struct {
 	at    string
 }
 
-// At returns the view of an instance; "" is any.
+// At returns the view of an instance, of any for "".
 func (l *Layer) At(instance string) *View { return &View{layer: l, at: instance} }
 
 // SetVModel implements meshpb.ModelMeshServer.
@@ -87,7 +87,7 @@ func (l *Layer) awaitTarget(ctx context.Context, r *meshpb.SetVModelRequest) err
 	return l.await(ctx, r.GetTargetModelId())
 }
 
-// used is the last use that a registration stands for.
+// used returns the time of the last use that a registration sets.
 func (l *Layer) used(r *meshpb.SetVModelRequest) int64 {
 	ago := usedLazily
 	if r.GetLoadNow() {
@@ -124,7 +124,7 @@ func (l *Layer) look(r *meshpb.SetVModelRequest) (former *vmodel, target *model,
 	return former, target, err
 }
 
-// targetOf is the model that a request points to: a copy of the one that there is, or a new one as it describes it.
+// targetOf returns the model that a request names: a copy of the existing one, or a new one with the fields of the request.
 func (l *Layer) targetOf(former *vmodel, r *meshpb.SetVModelRequest) (*model, error) {
 	name, info := r.GetTargetModelId(), r.GetModelInfo()
 	target := l.models[name]
@@ -192,8 +192,8 @@ func (l *Layer) decide(former *vmodel, r *meshpb.SetVModelRequest) *vmodel {
 	}
 }
 
-// point writes a vmodel, nil to delete it, with the models that gain or lose it, in one transaction. To name what a transition has
-// already, the active model or by force the target, counts one reference too many: so does the routing layer.
+// point writes a vmodel, nil to delete it, with the models that gain or lose it, in one transaction. Like the routing layer, it counts
+// one reference too many if a request names the active model of a transition, or by force its target.
 func (l *Layer) point(id string, former, next *vmodel, target *model) error {
 	c := change{vmodels: map[string]*vmodel{id: next}, models: map[string]*model{}}
 	add := func(name string, count int) {
@@ -230,7 +230,7 @@ func (l *Layer) point(id string, former, next *vmodel, target *model) error {
 	return nil
 }
 
-// cancelDeleted ends the loads of the models that a change has deleted.
+// cancelDeleted cancels the loads of the models that a change has deleted.
 func (l *Layer) cancelDeleted(c change) {
 	for name, m := range c.models {
 		if m != nil {
@@ -242,7 +242,7 @@ func (l *Layer) cancelDeleted(c change) {
 	}
 }
 
-// registerAgain writes what a store has lost that was wiped, and nothing else: what is in memory stays as it is.
+// registerAgain writes the records that a wiped store has lost and leaves the memory unchanged.
 func (l *Layer) registerAgain(r *meshpb.SetVModelRequest) (*meshpb.VModelStatusInfo, error) {
 	v := &vmodel{Owner: r.GetOwner(), Active: r.GetTargetModelId(), Target: r.GetTargetModelId()}
 	written, err := l.has(keyVModels + r.GetVModelId())
@@ -338,7 +338,7 @@ func (v *View) EnsureLoaded(ctx context.Context, r *meshpb.EnsureLoadedRequest) 
 	return answer, nil
 }
 
-// UnregisterModel implements meshpb.ModelMeshServer. A model that a vmodel points to stays.
+// UnregisterModel implements meshpb.ModelMeshServer. It keeps a model that a vmodel references.
 func (v *View) UnregisterModel(_ context.Context, r *meshpb.UnregisterModelRequest) (*meshpb.UnregisterModelResponse, error) {
 	l := v.layer
 	defer l.mu.Unlock()

@@ -24,17 +24,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
 )
 
-// unloadTimeout bounds what a pod that died cannot do any more.
+// unloadTimeout bounds an unload in a pod that may have died.
 const unloadTimeout = 10 * time.Second
 
-// fleet is all instances, as the leader sees them.
+// fleet has all instances known to the leader.
 type fleet struct {
 	leader *instance
 	layer  *modelmesh.Layer
 	leases map[string]int64 // by id
 
 	mu        sync.Mutex
-	addresses map[string]string // by id; also of those that have gone, which unload what they had
+	addresses map[string]string // by id; also of removed instances, which unload their models
 }
 
 func newFleet(i *instance) (*fleet, error) {
@@ -60,7 +60,7 @@ func (f *fleet) follow(ctx context.Context) error {
 			return fmt.Errorf("reading instance %s: %w", entry.Key, err)
 		}
 		id := path.Base(string(entry.Key))
-		// One that was restarted has lost its models: it counts as gone for a moment.
+		// A restarted instance has lost its models: it is left out for one round.
 		if former := f.leases[id]; former == 0 || former == entry.Lease {
 			running = append(running, modelmesh.Instance{ID: id, Labels: m.Labels})
 		}
@@ -109,7 +109,7 @@ func (f *fleet) unload(ctx context.Context, l modelmesh.Load) {
 	f.leader.log.Info("A model was unloaded, or not", "model", l.ID, "instance", l.Instance, "error", fmt.Sprint(err))
 }
 
-// answer decides what becomes of a request of a client.
+// answer handles a request of a client.
 func (f *fleet) answer(ctx context.Context, method string, request frame) (frame, error) {
 	view := f.layer.At(f.leader.id)
 	if name, of := strings.CutPrefix(method, "/"+meshpb.ModelMesh_ServiceDesc.ServiceName+"/"); of {
@@ -130,7 +130,7 @@ func (f *fleet) answer(ctx context.Context, method string, request frame) (frame
 	return call(metadata.AppendToOutgoingContext(ctx, modelHeader, concrete), conn, method, request)
 }
 
-// manage calls a method of the service of the manager.
+// manage calls a method of mmesh.ModelMesh.
 func manage(ctx context.Context, view *modelmesh.View, name string, request frame) (frame, error) {
 	methods := meshpb.ModelMesh_ServiceDesc.Methods
 	at := slices.IndexFunc(methods, func(m grpc.MethodDesc) bool { return m.MethodName == name })

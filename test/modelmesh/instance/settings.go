@@ -65,7 +65,7 @@ func readSettings() (settings, error) {
 	return s, nil
 }
 
-// target is where another container of the pod listens; "" where neither variable is set.
+// target returns the target of another container of the pod; "" where neither variable is set.
 func target(port, socket string) string {
 	if number := os.Getenv(port); number != "" {
 		return "passthrough:///127.0.0.1:" + number
