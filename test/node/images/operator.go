@@ -16,8 +16,8 @@ import (
 // OperatorImage is the image in the overlay for any Kubernetes.
 const OperatorImage = "ghcr.io/odh-platform/odh-platform-operator:unreleased"
 
-// Operator makes the image of the manager as the Dockerfile of the checkout says: the program by the same target of make, and
-// the last stage instruction by instruction, on nothing instead of on a distroless base.
+// Operator makes the image of the manager from the Dockerfile of the checkout: it builds the program with the same make target and
+// executes the instructions of the last stage, on an empty base instead of a distroless one.
 func Operator(ctx context.Context, s Store, checkout string) error {
 	binary := filepath.Join(checkout, "bin", "image", "manager")
 	release, err := filelock.Take(ctx, binary+".lock", nil)

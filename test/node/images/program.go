@@ -1,6 +1,6 @@
 package images
 
-// Names that the settings of the operator give to images of single programs.
+// Names of images of single programs in the settings of the operator.
 const (
 	ModelRegistryImage = "quay.io/opendatahub/model-registry:v0.3.14"
 	KubeRBACProxyImage = "quay.io/openshift/origin-kube-rbac-proxy:4.19"
