@@ -14,11 +14,11 @@
 //
 // # Binaries
 //
-// [Build] compiles the programs from the module test/cluster/binaries, which is apart from the main module so that its
-// requirements do not leak into the operator. The Go toolchain is the only tool it needs. The result is
-// cached under a key made of go.mod, go.sum, flags and toolchain; a warm build costs a few stat calls. An instance starts with the
-// first programs while the others are still being built. With [Options.Published] programs are downloaded where that is
-// possible; the suites compile them, in the versions that they are for.
+// [Build] compiles the programs from the module test/cluster/binaries, which is separate from the main module so that its
+// requirements do not become those of the operator. It needs only the Go toolchain. The result is
+// cached under a key of go.mod, go.sum, flags and toolchain; a warm build costs a few stat calls. An instance starts with the
+// first programs while the others are still being built. With [Options.Published] programs are downloaded where
+// possible; the suites compile them, in the required versions.
 //
 // # Pods, claims and nodes
 //
@@ -48,7 +48,7 @@
 //
 // # Webhooks
 //
-// Nothing routes service addresses on loopback. A webhook configuration reaches a process on the same machine through
+// Service addresses are not routed on loopback. A webhook configuration reaches a process on the same machine through
 // a Service of type ExternalName with the name `localhost` and the port of the process in the webhook's service
 // reference; the certificate is still checked against `<service>.<namespace>.svc`.
 package cluster

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// KubernetesVersion is the version the control plane is built from and calls itself.
+// KubernetesVersion is the version that the control plane is built from and reports.
 const KubernetesVersion = "v1.37.2"
 
 // module is a group of programs that are built together.
@@ -77,7 +77,7 @@ const (
 	// Helm installs charts, and Registry keeps them and images, in memory.
 	Helm     Peer = "helm"
 	Registry Peer = "registry"
-	// KubeRBACProxy is the sidecar of servers that asks the API server who may do what.
+	// KubeRBACProxy is the sidecar of servers that authorizes requests with the API server.
 	KubeRBACProxy Peer = "kube-rbac-proxy"
 	// KServeTypes is a small program of ours around the types of KServe.
 	KServeTypes Peer = "kserve-types"
@@ -114,7 +114,7 @@ func versionStamp() string {
 	return strings.Join(flags, " ")
 }
 
-// programName is the name of a package's program.
+// programName returns the name of a package's program.
 func programName(pkg string) string {
 	if name := linkedName(pkg); name != "server" {
 		return name
@@ -122,7 +122,7 @@ func programName(pkg string) string {
 	return "etcd"
 }
 
-// linkedName is the file name that Go gives to a package's program: a major version at the end of the path is not a name.
+// linkedName returns the file name of a package's program in Go, which ignores a major version at the end of the path.
 func linkedName(pkg string) string {
 	name := path.Base(pkg)
 	if strings.Trim(name, "0123456789") == "v" {

@@ -1,5 +1,5 @@
-// Package kserve installs the CRDs of KServe that ModelMesh works with where nothing else does. They belong to KServe: what it, or
-// another client, has installed in a newer form stays.
+// Package kserve installs the CRDs of KServe that ModelMesh needs in clusters without KServe. The CRDs belong to KServe: newer
+// installed versions are not changed.
 package kserve
 
 import (
@@ -18,11 +18,11 @@ const (
 	Missing Relation = "missing"
 	// Same means that both have the same fields.
 	Same Relation = "same"
-	// Older means that it lacks fields of ours and has all others.
+	// Older means that the installed CRD lacks fields of ours and has all others.
 	Older Relation = "older"
-	// Newer means that it has all fields of ours and more.
+	// Newer means that the installed CRD has all fields of ours and more.
 	Newer Relation = "newer"
-	// Different means that each has fields that the other lacks.
+	// Different means that each CRD has fields that the other lacks.
 	Different Relation = "different"
 )
 
@@ -46,7 +46,7 @@ func Compare(live, ours *apiextensionsv1.CustomResourceDefinition) Relation {
 	}
 }
 
-// lacks reports whether a has not all that b has.
+// lacks reports whether a lacks an entry of b.
 func lacks(a, b map[string]string) bool {
 	for path, kind := range b {
 		if a[path] != kind {

@@ -58,7 +58,7 @@ func Operands(ctx context.Context, store images.Store) error {
 	return packRegistry(ctx, store)
 }
 
-// packRegistry makes the images of Model Registry and of the proxy before it.
+// packRegistry makes the images of Model Registry and of its proxy.
 func packRegistry(ctx context.Context, store images.Store) error {
 	server, err := programs.ModelRegistry(ctx)
 	if err != nil {

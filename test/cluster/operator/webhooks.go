@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// webhookHost is where the manager's webhook server listens, in the words of a Service.
+// webhookHost is the host of the manager's webhook server, as the externalName of a Service.
 const webhookHost = "localhost"
 
-// RouteWebhooks points every webhook of the objects, admission and conversion, at a port of this machine: the API server
-// takes host and port from a Service of type ExternalName and the port of the reference, and still checks the
+// RouteWebhooks routes every webhook of the objects, admission and conversion, to a port of this machine: the API server
+// uses the host of a Service of type ExternalName and the port of the reference, and still checks the
 // certificate against the name of the Service.
 func RouteWebhooks(objects []*unstructured.Unstructured, port int64) error {
 	var services []types.NamespacedName
