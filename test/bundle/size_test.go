@@ -73,7 +73,7 @@ func TestEveryManifestFitsIntoEtcd(t *testing.T) {
 		if len(stored) > maxObject {
 			t.Errorf("%s has %d bytes, etcd takes %d", file, len(stored), maxObject)
 		}
-		// An apply from the client keeps the whole object in an annotation, which may have 256 kB: it works for none of the large CRDs,
+		// A client-side apply stores the whole object in an annotation of at most 256 kB, which is too small for the large CRDs,
 		// and OLM does not need it.
 		if _, applied := object.GetAnnotations()["kubectl.kubernetes.io/last-applied-configuration"]; applied {
 			t.Errorf("%s holds itself once more", file)
