@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Needs are the things that a test has not, with the reason why.
+// Needs are the needs that a test cannot meet, with the reason.
 var Needs = map[string]string{
 	"container-engine": "images are built and pushed by docker or podman",
 	"kind":             "a cluster of kind runs in a container engine",
@@ -36,7 +36,7 @@ type Block struct {
 	Line int
 }
 
-// Value returns what the info says after `key=`, or "".
+// Value returns the value after `key=` in the info, or "".
 func (b Block) Value(key string) string {
 	for _, word := range b.Info {
 		if value, ok := strings.CutPrefix(word, key+"="); ok {
@@ -73,7 +73,7 @@ func Blocks(page string) []Block {
 }
 
 // Commands returns the commands of a block, one for each line; lines that end in a backslash continue, and those of a here-document
-// belong to the command that begins it. Comments are left out.
+// belong to its command. Comments are omitted.
 func (b Block) Commands() []string {
 	var all []string
 	var current strings.Builder

@@ -19,7 +19,7 @@ var (
 	registered = regexp.MustCompile(`metrics\.Registry\b`)
 )
 
-// documentedMetrics are those of a section of docs/metrics.md.
+// documentedMetrics returns the metrics in a section of docs/metrics.md.
 func documentedMetrics(t *testing.T, section string) map[string]metric {
 	t.Helper()
 	_, rest, found := strings.Cut(read(t, "docs/metrics.md"), "\n## "+section+"\n")
@@ -34,7 +34,7 @@ func documentedMetrics(t *testing.T, section string) map[string]metric {
 	return out
 }
 
-// definedMetrics are those that the code of the manager defines.
+// definedMetrics returns the metrics that the code of the manager defines.
 func definedMetrics(t *testing.T) map[string]metric {
 	t.Helper()
 	out := map[string]metric{}
@@ -86,7 +86,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	}
 }
 
-// Labels name neither users nor single objects, but for those whose series go with the object.
+// Labels contain neither users nor single objects, except for metrics whose series are deleted with the object.
 func TestLabelsAreBounded(t *testing.T) {
 	bounded := []string{
 		"version", "revision", "goversion", "component", "group", "kind", "condition", "status", "verb", "certificate", "webhook", "decision",
