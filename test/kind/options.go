@@ -28,17 +28,17 @@ type Options struct {
 	BackendStore, RegistryStore string
 	// ArtifactStorage is File or S3.
 	ArtifactStorage string
-	// ServeArtifacts lets clients reach artifacts through MLflow. Files can be reached in no other way.
+	// ServeArtifacts lets clients reach artifacts through MLflow. Files are reachable only through MLflow.
 	ServeArtifacts bool
-	// MLflowImage and Image, that of the manager, are those of the manifests where they are empty.
+	// MLflowImage and Image, that of the manager, default to those of the manifests.
 	MLflowImage, Image string
-	// PostgresTLS and SeaweedFSTLS make certificates for these servers, which MLflow verifies.
+	// PostgresTLS and SeaweedFSTLS generate certificates for these servers, which MLflow verifies.
 	PostgresTLS, SeaweedFSTLS bool
-	// CABundleConfigMap names a ConfigMap with CAs that is in the namespace already. CABundlePath is a file with CAs.
+	// CABundleConfigMap names an existing ConfigMap with CAs in the namespace. CABundlePath is a file with CAs.
 	CABundleConfigMap, CABundlePath string
 }
 
-// Defaults are the options of a user who chooses nothing.
+// Defaults returns the default options.
 func Defaults() Options {
 	return Options{Namespace: "opendatahub", BackendStore: SQLite, ArtifactStorage: File, ServeArtifacts: true}
 }
@@ -86,7 +86,7 @@ func (o Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// components lists the folders below config/kind that make the base what is requested, in the order in which they apply.
+// components lists the folders below config/kind that add the requested options to the base, in the order in which they apply.
 func (o Options) components() []string {
 	var all []string
 	for _, part := range []struct {

@@ -17,7 +17,7 @@ import (
 const (
 	managerName = "odh-platform-operator-controller-manager"
 	bundleName  = "mlflow-ca-bundle"
-	// kustomizations refer to others by relative paths only: below the root, two folders deep.
+	// kustomizations can reference others by relative paths only: below the root, two folders deep.
 	workFolder = "bin/kind"
 	fromWork   = "../../../config/kind/"
 )
@@ -42,14 +42,14 @@ type target struct {
 	Name string `json:"name"`
 }
 
-// operation is one of JSON Patch.
+// operation is an operation of JSON Patch.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value"`
 }
 
-// patches sets what is not a choice among components.
+// patches returns the patches for options without a component.
 func (o Options) patches() ([]patch, error) {
 	var mlflow, manager []operation
 	if o.MLflowImage != "" {
@@ -96,7 +96,7 @@ func (o Options) kustomization() ([]byte, error) {
 	return yaml.Marshal(k)
 }
 
-// Render returns the manifests, without the Secrets and the ConfigMap of CAs, which are made for each cluster.
+// Render returns the manifests, without the Secrets and the ConfigMap of CAs, which are generated for each cluster.
 func Render(o Options) (objects []*unstructured.Unstructured, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
