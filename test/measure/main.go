@@ -1,6 +1,6 @@
-// Command measure holds the code against the figures that the project set itself: lengths of functions and files, nesting,
+// Command measure checks the code against the limits of the project: lengths of functions and files, nesting,
 // depth of imports, lines of tests per line of production, suppressed findings and panics. It prints a table and exits 1
-// when a figure is out of bounds. Generated files do not count; types files count in the totals only. Totals are lines of
+// if a figure is out of bounds. Generated files do not count; types files count in the totals only. Totals are lines of
 // code, without blanks and comments.
 package main
 
@@ -130,7 +130,7 @@ func (s *sources) note(path string, tree *ast.File) {
 	}
 }
 
-// codeLines returns the numbers of the lines that hold more than blanks and comments.
+// codeLines returns the numbers of the lines that contain more than blanks and comments.
 func codeLines(text string, files *token.FileSet, tree *ast.File) map[int]bool {
 	lines := map[int]bool{}
 	for i, line := range strings.Split(text, "\n") {
@@ -203,7 +203,7 @@ func quantile(values []int, q float64) int {
 	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }
 
-// depth is the length of the longest chain of imports inside the module.
+// depth returns the length of the longest chain of imports inside the module.
 func (s *sources) depth() int {
 	memo := map[string]int{}
 	var of func(string) int
