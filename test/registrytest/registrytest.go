@@ -104,14 +104,14 @@ func Generated(s *v1beta1.ModelRegistrySpec) {
 	}
 }
 
-// SizedAndDeleted is a generated database with a size of its own, whose data goes with it.
+// SizedAndDeleted generates a database with its own size, whose data is deleted with it.
 func SizedAndDeleted(s *v1beta1.ModelRegistrySpec) {
 	s.Postgres.RetentionPolicy = v1beta1.DeleteData
 	s.Postgres.Storage = &v1beta1.PostgresStorage{Size: new(resource.MustParse("20Gi")), StorageClassName: new("fast")}
 	s.Postgres.Database = "team_models"
 }
 
-// Whole is a generated database with everything that it can have.
+// Whole generates a database with all its fields set.
 func Whole(s *v1beta1.ModelRegistrySpec) {
 	p := s.Postgres
 	p.ServerTLS, p.SSLMode, p.SSLRootCertificateSecret = v1beta1.Enabled, "verify-full", Secret("team-a-postgres-tls", "ca.crt")
@@ -126,7 +126,7 @@ func Whole(s *v1beta1.ModelRegistrySpec) {
 	}
 }
 
-// Everywhere sets what most specs leave to defaults.
+// Everywhere sets fields that most specs leave to defaults.
 func Everywhere(s *v1beta1.ModelRegistrySpec) {
 	s.Rest.ServiceRoute, s.Rest.Port = v1beta1.RouteEnabled, new(int32(9090))
 	s.Rest.Resources = &corev1.ResourceRequirements{
@@ -136,7 +136,7 @@ func Everywhere(s *v1beta1.ModelRegistrySpec) {
 	}
 }
 
-// Customised has certificate and key in two Secrets of the user. [modelregistry-31] [modelregistry-33]
+// Customised sets certificate and key from two Secrets of the user. [modelregistry-31] [modelregistry-33]
 func Customised(s *v1beta1.ModelRegistrySpec) {
 	p := s.KubeRBACProxy
 	p.TLSCertificateSecret, p.TLSKeySecret = Secret("own-cert", "cert.pem"), Secret("own-key", "key.pem")
