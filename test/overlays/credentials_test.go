@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// secretsKubectl has the Secrets of a folder, whose files are named <secret>.<key>. It notes what is applied. FAIL is a part of the
-// calls that fail.
+// secretsKubectl serves the Secrets in a folder, from files named <secret>.<key>, and records applied objects. FAIL is a substring of
+// the calls that fail.
 const secretsKubectl = `#!/usr/bin/env bash
 call=$*
 if [ -n "${FAIL:-}" ] && [[ $call == *"$FAIL"* ]]; then echo "no answer" >&2; exit 1; fi
@@ -22,7 +22,7 @@ case $call in
 esac
 `
 
-// credentials runs the script of the quick start, and returns what it applies and whether it failed.
+// credentials runs the script of the quick start, and returns the applied objects and whether the script failed.
 func credentials(t *testing.T, secrets map[string]string, env ...string) (applied string, failed bool) {
 	t.Helper()
 	dir := t.TempDir()

@@ -11,7 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 )
 
-// runtimes are those of a folder, by name.
+// runtimes returns the runtimes in a folder, by name.
 func runtimes(t *testing.T, folder string) map[string]*v1alpha1.ClusterServingRuntime {
 	t.Helper()
 	objects, err := operator.Kustomize(folder)
