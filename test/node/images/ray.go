@@ -13,7 +13,7 @@ const RayImage = "quay.io/modh/ray:2.47.1-py311-cu121"
 //go:embed python/ray.txt
 var rayRequirements string
 
-// rayPackages are what Ray needs of Debian.
+// rayPackages are the packages of Debian that Ray needs.
 var rayPackages = []string{"openssl", "wget"}
 
 // Ray makes an image of Ray. Probes of KubeRay call wget; bash, which runs its commands, is in every Debian.
