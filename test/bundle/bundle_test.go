@@ -1,4 +1,4 @@
-// Package bundle holds the OLM bundle against what OLM, its validators and its scorecard demand.
+// Package bundle checks the OLM bundle against the requirements of OLM, its validators and its scorecard.
 package bundle
 
 import (
@@ -21,7 +21,7 @@ const (
 	kubernetes = "1.30"
 )
 
-// csv reads the ClusterServiceVersion of the bundle, strictly: OLM would drop fields that it does not know.
+// csv returns the ClusterServiceVersion of the bundle. It refuses unknown fields, which OLM would drop.
 func csv(t *testing.T) *v1alpha1.ClusterServiceVersion {
 	t.Helper()
 	paths, err := filepath.Glob(root + "/bundle/manifests/*.clusterserviceversion.yaml")
@@ -44,7 +44,7 @@ func read(t *testing.T, path string) []byte {
 	return content
 }
 
-// Programs of the platform find the image of upload Jobs where overlays have it as well.
+// Programs of the platform read the image of upload Jobs from a ConfigMap, which has the value of the overlay.
 func TestTheImageOfUploadJobsCanBeRead(t *testing.T) {
 	for _, object := range manifests(t) {
 		if object.GetKind() == "ConfigMap" && object.GetName() == "model-registry-operator-parameters" {
@@ -58,7 +58,7 @@ func TestTheImageOfUploadJobsCanBeRead(t *testing.T) {
 	t.Error("no ConfigMap")
 }
 
-// manifests are the objects of the bundle, by their files.
+// manifests returns the objects of the bundle, by their files.
 func manifests(t *testing.T) map[string]*unstructured.Unstructured {
 	t.Helper()
 	paths, err := filepath.Glob(root + "/bundle/manifests/*.yaml")
@@ -76,7 +76,7 @@ func manifests(t *testing.T) map[string]*unstructured.Unstructured {
 	return out
 }
 
-// crds are the definitions in the bundle, by their names.
+// crds returns the CRDs in the bundle, by their names.
 func crds(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	out := map[string]*apiextensionsv1.CustomResourceDefinition{}
@@ -93,7 +93,7 @@ func crds(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition {
 	return out
 }
 
-// examples are the objects in the annotation alm-examples.
+// examples returns the objects in the annotation alm-examples.
 func examples(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	var out []*unstructured.Unstructured
@@ -107,7 +107,7 @@ func examples(t *testing.T) []*unstructured.Unstructured {
 	return out
 }
 
-// schema finds the one that an object has to fit, and the description of its kind in the CSV.
+// schema returns the schema of an object, and the description of its kind in the CSV.
 func schema(t *testing.T, object *unstructured.Unstructured) (*apiextensionsv1.JSONSchemaProps, v1alpha1.CRDDescription) {
 	t.Helper()
 	kind := object.GroupVersionKind()
@@ -126,7 +126,7 @@ func schema(t *testing.T, object *unstructured.Unstructured) (*apiextensionsv1.J
 	return nil, v1alpha1.CRDDescription{}
 }
 
-// Every CRD of the operator is in the bundle, with a text for people, and its newest version has an example.
+// Every CRD of the operator is in the bundle, with a description for people, and its newest version has an example.
 func TestEveryCRDIsOwned(t *testing.T) {
 	sources, err := filepath.Glob(root + "/config/crd/bases/*.yaml")
 	if err != nil {
@@ -151,7 +151,7 @@ func TestEveryCRDIsOwned(t *testing.T) {
 	}
 }
 
-// The fields of both halves have a name and a text, also those that no example has.
+// The fields of spec and status have a display name and a description, also those without an example.
 func TestEveryFieldIsDescribed(t *testing.T) {
 	for _, e := range examples(t) {
 		s, d := schema(t, e)
@@ -175,7 +175,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 	}
 }
 
-// Every image that the manager may run is an image of the CSV, and each stands among the related ones, which is what is mirrored.
+// Every image that the manager may run is an image of the CSV and one of its related images, which are mirrored.
 func TestEveryImageIsRelated(t *testing.T) {
 	c := csv(t)
 	related := map[string]bool{}
@@ -204,7 +204,7 @@ func looksLikeImage(value string) bool {
 		!strings.Contains(value, "://")
 }
 
-// What the CSV says about itself is what was decided, and true.
+// Name, versions and other claims of the CSV are correct.
 func TestWhatTheCSVClaims(t *testing.T) {
 	c := csv(t)
 	if c.Name != "odh-platform-operator.v"+c.Spec.Version.String() || c.Spec.MinKubeVersion != kubernetes+".0" {

@@ -5,26 +5,26 @@ import (
 	"strings"
 )
 
-// dockerfile is what a small reader understands of one: no here-documents, no escapes but a backslash at the end of a line.
+// dockerfile is a parsed Dockerfile. Here-documents are not supported, and of escapes only a backslash at the end of a line.
 type dockerfile struct {
 	// arguments before the first stage, with their defaults.
 	arguments map[string]string
 	stages    []stage
 }
 
-// stage is what follows a FROM.
+// stage is a FROM with its instructions.
 type stage struct {
 	image, name, platform string
 	instructions          []instruction
 }
 
-// instruction is one after FROM; arguments are separated by blanks.
+// instruction is an instruction after FROM, with its arguments separated by blanks.
 type instruction struct {
 	name      string
 	arguments []string
 }
 
-// readDockerfile reads the text of a Dockerfile. A line that it does not understand is an error.
+// readDockerfile parses a Dockerfile. It returns an error for an unsupported line.
 func readDockerfile(text string) (*dockerfile, error) {
 	d := &dockerfile{arguments: map[string]string{}}
 	var kept []string
@@ -81,7 +81,7 @@ func (d *dockerfile) from(words []string) error {
 	return nil
 }
 
-// labels are those of the last stage.
+// labels returns the labels of the last stage.
 func (d *dockerfile) labels() map[string]string {
 	out := map[string]string{}
 	for _, i := range d.stages[len(d.stages)-1].instructions {

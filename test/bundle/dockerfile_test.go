@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// parse reads a Dockerfile at the top of the checkout.
+// parse parses a Dockerfile in the root of the checkout.
 func parse(t *testing.T, name string) *dockerfile {
 	t.Helper()
 	d, err := readDockerfile(string(read(t, filepath.Join(root, name))))
@@ -19,7 +19,7 @@ func parse(t *testing.T, name string) *dockerfile {
 	return d
 }
 
-// exists reports whether there is a file or folder at a path below the top of the checkout.
+// exists reports whether a file or folder exists at a path below the root of the checkout.
 func exists(path string) bool {
 	_, err := os.Stat(filepath.Join(root, path))
 	return err == nil
@@ -49,8 +49,8 @@ func TestReadDockerfile(t *testing.T) {
 	}
 }
 
-// The compiler runs where the builder is, for the platform that is requested, without C, with the cryptographic module that is requested;
-// and what comes out runs as an unprivileged user, on a base that can be replaced.
+// The builder runs on its own platform, compiles for the target platform without cgo, and uses the requested cryptographic module.
+// The image runs as an unprivileged user on a base that a build argument replaces.
 func TestTheImageOfTheManager(t *testing.T) {
 	d := parse(t, "Dockerfile")
 	if len(d.stages) != 2 {
@@ -87,12 +87,12 @@ func TestTheImageOfTheManager(t *testing.T) {
 	}
 }
 
-// has reports whether there is an instruction with exactly these arguments.
+// has reports whether the stage has an instruction with exactly these arguments.
 func (s stage) has(name, arguments string) bool {
 	return slices.ContainsFunc(s.instructions, func(i instruction) bool { return i.name == name && strings.Join(i.arguments, " ") == arguments })
 }
 
-// What the build copies is there, is let into the context, and is everything that the packages of the manager are in.
+// Every path that the build copies exists and is part of the build context, and the paths contain all packages of the manager.
 func TestTheImageHoldsItsSources(t *testing.T) {
 	context := strings.Fields(string(read(t, root+"/.dockerignore")))
 	var copied []string
@@ -119,7 +119,7 @@ func TestTheImageHoldsItsSources(t *testing.T) {
 	}
 }
 
-// The platforms that the image is built for are those that the CSV names and that the pods of the manager accept.
+// The image is built for the platforms in the CSV and in the affinity of the manager's pods.
 func TestPlatforms(t *testing.T) {
 	platforms := ""
 	for line := range strings.Lines(string(read(t, root+"/Makefile"))) {

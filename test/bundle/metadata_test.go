@@ -22,7 +22,7 @@ func annotations(t *testing.T) map[string]string {
 	return file.Annotations
 }
 
-// The labels of the image say what the annotations in it say: tools read the one or the other.
+// The labels of the image equal the annotations in it, because some tools read the labels and others the annotations.
 func TestLabelsAreTheAnnotations(t *testing.T) {
 	d := parse(t, "bundle.Dockerfile")
 	if labels := d.labels(); !maps.Equal(labels, annotations(t)) || len(labels) < 8 {
@@ -61,7 +61,7 @@ func TestThePackage(t *testing.T) {
 	}
 }
 
-// OLM fails at a manifest of a kind that the cluster does not serve, and at kinds that it does not know. These are the kinds that it installs
+// OLM fails for manifests of kinds that the cluster does not serve or that OLM does not know. These are the kinds that it installs
 // and that every cluster serves.
 func TestEveryClusterServesTheManifests(t *testing.T) {
 	safe := []string{
@@ -80,7 +80,7 @@ func TestEveryClusterServesTheManifests(t *testing.T) {
 	}
 }
 
-// Each sample of our kinds is in the CSV, or the manager offers it in the console.
+// Each sample of our kinds is in the CSV, or the manager adds it to the console.
 func TestEverySampleIsOffered(t *testing.T) {
 	ours, offered := map[string]bool{}, map[string]bool{}
 	for _, e := range examples(t) {

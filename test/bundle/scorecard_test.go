@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The tests of the scorecard, which needs a cluster for its pods; each is described by what it checks.
+// scorecard maps the tests of the scorecard, which needs a cluster for its pods, to functions with the same checks.
 var scorecard = map[string]func(*testing.T){
 	"basic-check-spec":         specBlocks,
 	"olm-bundle-validation":    validBundle,
@@ -49,7 +49,7 @@ func TestScorecard(t *testing.T) {
 	}
 }
 
-// specBlocks: every example says what is wanted.
+// specBlocks checks that every example has a spec.
 func specBlocks(t *testing.T) {
 	for _, e := range examples(t) {
 		if spec, _ := e.Object["spec"].(map[string]any); len(spec) == 0 {
@@ -58,7 +58,7 @@ func specBlocks(t *testing.T) {
 	}
 }
 
-// validBundle: the format is that of a bundle, and the validators agree; for these see TestValidators.
+// validBundle checks the format of the bundle; for the validators see TestValidators.
 func validBundle(t *testing.T) {
 	found := 0
 	for file, object := range manifests(t) {
@@ -77,7 +77,7 @@ func validBundle(t *testing.T) {
 	}
 }
 
-// validatedFields: the schema knows every field of the examples.
+// validatedFields checks that the schema has every field of the examples.
 func validatedFields(t *testing.T) {
 	for _, e := range examples(t) {
 		s, _ := schema(t, e)
@@ -92,7 +92,7 @@ func validatedFields(t *testing.T) {
 	}
 }
 
-// resources: of every CRD the bundle lists what is made for it, by kinds that the console can find.
+// resources checks that the CSV lists for every CRD the resources created for it, with kinds known to the console.
 func resources(t *testing.T) {
 	builtin := []string{"CronJob", "Deployment", "Job", "NetworkPolicy", "PersistentVolumeClaim", "Pod", "Role", "Secret", "Service", "ServiceAccount", "ConfigMap"}
 	for _, d := range csv(t).Spec.CustomResourceDefinitions.Owned {
@@ -107,7 +107,7 @@ func resources(t *testing.T) {
 	}
 }
 
-// specDescriptors: every field of the examples has one.
+// specDescriptors checks that every field of the examples has a descriptor.
 func specDescriptors(t *testing.T) {
 	for _, e := range examples(t) {
 		_, d := schema(t, e)
@@ -123,7 +123,7 @@ func specDescriptors(t *testing.T) {
 	}
 }
 
-// statusDescriptors: a kind that has a status has descriptors of it.
+// statusDescriptors checks that a kind with a status has descriptors of it.
 func statusDescriptors(t *testing.T) {
 	for _, e := range examples(t) {
 		s, d := schema(t, e)

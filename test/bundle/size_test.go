@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// maxBundle is what the bundle may have at most, compressed.
+	// maxBundle is the largest compressed size of the bundle, in bytes.
 	maxBundle = 150_000
-	// maxObject is what etcd stores of one object, less a margin for what the API server adds.
+	// maxObject is the limit of etcd for one object, in bytes, less a margin for the fields that the API server adds.
 	maxObject = 1_000_000
-	// maxUnpacked is what OLM puts into one ConfigMap: all files of a bundle, each compressed and in base64.
+	// maxUnpacked limits the ConfigMap into which OLM unpacks a bundle: its files, each compressed and in base64.
 	maxUnpacked = 1 << 20
 )
 
@@ -73,7 +73,7 @@ func TestEveryManifestFitsIntoEtcd(t *testing.T) {
 		if len(stored) > maxObject {
 			t.Errorf("%s has %d bytes, etcd takes %d", file, len(stored), maxObject)
 		}
-		// An apply from the client keeps the whole object in an annotation, which may have 256 kB: it works for none of the large CRDs,
+		// A client-side apply stores the whole object in an annotation of at most 256 kB, which is too small for the large CRDs,
 		// and OLM does not need it.
 		if _, applied := object.GetAnnotations()["kubectl.kubernetes.io/last-applied-configuration"]; applied {
 			t.Errorf("%s holds itself once more", file)

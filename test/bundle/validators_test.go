@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// verdict is what the program of the validators prints.
+// verdict is the output of the program of the validators.
 type verdict struct {
 	Validators []string
 	Findings   []struct{ Validator, Level, Detail string }
 }
 
-// docker answers as an engine would that finds the image of every name for the platforms of the Dockerfile. There is no network in a
-// test; what is tried is that labels, affinity and images of the CSV agree.
+// docker responds as an engine that has every image for the platforms of the Dockerfile, because tests have no network.
+// The validator then compares labels, affinity and images of the CSV.
 const docker = `#!/bin/sh
 test "$1" = manifest || exit 0
 cat <<'END'
@@ -28,7 +28,7 @@ cat <<'END'
 END
 `
 
-// validate builds the program of the validators, which is a module of its own, and runs it.
+// validate builds the program of the validators and runs it.
 func validate(t *testing.T, folder string) verdict {
 	t.Helper()
 	tools := t.TempDir()
@@ -57,8 +57,8 @@ func validate(t *testing.T, folder string) verdict {
 	return v
 }
 
-// Every validator of the operator framework, the optional ones included, finds neither errors nor warnings. Two have nothing to look
-// at: there is no package manifest and no OperatorGroup in a bundle.
+// No validator of the operator framework, including the optional ones, finds errors or warnings. Two have no input: a bundle
+// has neither a package manifest nor an OperatorGroup.
 func TestValidators(t *testing.T) {
 	v := validate(t, root+"/bundle")
 	for _, f := range v.Findings {
@@ -69,7 +69,7 @@ func TestValidators(t *testing.T) {
 	}
 }
 
-// The validators do look: a bundle with mistakes of every sort is found out.
+// The validators find the mistakes in a bundle with mistakes of every kind.
 func TestValidatorsFindMistakes(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.CopyFS(folder, os.DirFS(root+"/bundle")); err != nil {

@@ -24,7 +24,7 @@ const (
 	keyLength     = 16
 )
 
-// key names the results of a build: equal keys mean equal binaries.
+// key identifies the results of a build: equal keys mean equal binaries.
 func (m module) key(goMod, goSum []byte, toolchain string) string {
 	hash := sha256.New()
 	for _, part := range [][]byte{goMod, goSum, []byte(toolchain), []byte(m.ldflags + m.cgoTags + m.tags), []byte(strings.Join(m.packages, " "))} {
@@ -38,19 +38,19 @@ func (m module) key(goMod, goSum []byte, toolchain string) string {
 // `kubectl`, `kwok`) to its path.
 type Binaries map[string]string
 
-// Build makes sure that every program of the control plane exists and returns their paths. It writes progress with the
-// time elapsed to progress, at least every 15 s while it compiles, and nothing when everything is there. Builders in
-// other processes are waited for. Errors carry the output of the compiler.
+// Build ensures that every program of the control plane exists and returns their paths. While it compiles, it writes progress with
+// the elapsed time at least every 15 s, otherwise nothing. It waits for builders in
+// other processes. Errors contain the output of the compiler.
 func Build(ctx context.Context, progress io.Writer) (Binaries, error) {
 	return buildAll(ctx, progress, binaryModules()...)
 }
 
-// BuildNode makes sure that the programs of a real node exist and returns their paths by name, as [Build] does.
+// BuildNode ensures that the programs of a real node exist and returns their paths by name, as [Build] does.
 func BuildNode(ctx context.Context, progress io.Writer) (Binaries, error) {
 	return buildAll(ctx, progress, nodeModules()...)
 }
 
-// Kubectl makes sure that kubectl exists, in the version of the control plane, and returns its path. It is built with the
+// Kubectl ensures that kubectl exists, in the version of the control plane, and returns its path. It is built with the
 // control plane, as [Build] does.
 func Kubectl(ctx context.Context, progress io.Writer) (string, error) {
 	binaries, err := Build(ctx, progress)
@@ -60,7 +60,7 @@ func Kubectl(ctx context.Context, progress io.Writer) (string, error) {
 	return binaries["kubectl"], nil
 }
 
-// BuildPeer makes sure that the program of a peer exists and returns its path, as [Build] does.
+// BuildPeer ensures that the program of a peer exists and returns its path, as [Build] does.
 func BuildPeer(ctx context.Context, peer Peer, progress io.Writer) (string, error) {
 	m, ok := peers[peer]
 	if !ok {
@@ -89,7 +89,7 @@ func DownloadPeer(ctx context.Context, peer Peer) error {
 	return command.Run()
 }
 
-// BuildOLM makes sure that the programs of the Operator Lifecycle Manager exist and returns their paths by name, as [Build] does.
+// BuildOLM ensures that the programs of the Operator Lifecycle Manager exist and returns their paths by name, as [Build] does.
 func BuildOLM(ctx context.Context, progress io.Writer) (Binaries, error) {
 	return buildAll(ctx, progress, olmModule())
 }
@@ -128,8 +128,8 @@ func buildAll(ctx context.Context, progress io.Writer, modules ...module) (Binar
 	return supply.all(ctx)
 }
 
-// startBuild builds what is missing of the modules in the background, and returns a supply that has what exists. A store
-// with published programs comes first.
+// startBuild builds the missing programs of the modules in the background and returns a supply of the programs that exist. Published
+// programs are preferred to compiled ones.
 func startBuild(ctx context.Context, progress io.Writer, published *store, modules ...module) (*supply, error) {
 	root, err := RepositoryRoot()
 	if err != nil {
@@ -153,13 +153,13 @@ type builder struct {
 	out           io.Writer
 	clock         clock.WithTicker
 	start         time.Time
-	published     *store // nil where everything is compiled
+	published     *store // nil if everything is compiled
 	supply        *supply
-	// total is how many programs did not exist at the start, and done how many of them this run has built.
+	// total is the number of programs missing at the start, and done the number of them built by this run.
 	total, done int
 }
 
-// all builds what is missing of the modules.
+// all builds the missing programs of the modules.
 func (b *builder) all(ctx context.Context, modules ...module) error {
 	for _, m := range modules {
 		target, err := b.target(m)
@@ -181,7 +181,7 @@ func (b *builder) say(format string, args ...any) {
 	fmt.Fprintf(b.out, "[%5s] %s\n", elapsed, fmt.Sprintf(format, args...))
 }
 
-// target is the folder of a module's programs.
+// target returns the folder of a module's programs.
 func (b *builder) target(m module) (string, error) {
 	source := filepath.Join(b.source, m.dir)
 	goMod, modErr := os.ReadFile(filepath.Join(source, "go.mod"))
@@ -235,7 +235,7 @@ func (b *builder) module(ctx context.Context, m module) error {
 	return b.programs(ctx, m, packages, target)
 }
 
-// ownSources returns the files of those packages that stand beside the requirements, in the folder of binaries.
+// ownSources returns the sources of the packages of the module that are in the folder of binaries, next to its go.mod.
 func (m module) ownSources(binaries string) ([]byte, error) {
 	var all []byte
 	for _, pkg := range m.packages {
@@ -258,8 +258,8 @@ func (m module) ownSources(binaries string) ([]byte, error) {
 	return all, nil
 }
 
-// programs builds those of a module with one command, which links one program while it compiles the next, and starts with
-// the first. Each is supplied as soon as it is linked.
+// programs builds the programs of a module with one command, which compiles and links in parallel, beginning with
+// the first. Each program is supplied as soon as it is linked.
 func (b *builder) programs(ctx context.Context, m module, packages []string, target string) error {
 	source, partial := filepath.Join(b.source, m.dir), target+".partial"
 	if err := errors.Join(os.RemoveAll(partial), os.MkdirAll(partial, 0o755), os.MkdirAll(target, 0o755)); err != nil {
@@ -276,7 +276,7 @@ func (b *builder) programs(ctx context.Context, m module, packages []string, tar
 		"build", "-buildvcs=false", "-tags", m.cgoTags + m.tags, "-ldflags", "-s -w " + m.ldflags, "-o", partial + "/",
 	}, packages...)...)
 	command.Dir = source
-	// Go moves a program into its place in one step within a file system only.
+	// Go renames a program atomically only within a file system.
 	command.Env = append(os.Environ(), cgo, "GOWORK=off", "GOTMPDIR="+partial)
 	said, err := b.run(command, partial, target, slices.Clone(packages))
 	if errors.Is(err, exec.ErrNotFound) {
@@ -291,7 +291,7 @@ func (b *builder) programs(ctx context.Context, m module, packages []string, tar
 	return nil
 }
 
-// collect supplies those programs that have been linked, and returns the packages of the others.
+// collect supplies the programs that are linked, and returns the packages of the others.
 func (b *builder) collect(partial, target string, packages []string) []string {
 	return slices.DeleteFunc(packages, func(pkg string) bool {
 		path := filepath.Join(target, programName(pkg))
@@ -303,18 +303,18 @@ func (b *builder) collect(partial, target string, packages []string) []string {
 	})
 }
 
-// share says which of the programs that have to be built come next.
+// share returns the numbers of the next programs to build, for the progress.
 func (b *builder) share(next int) string {
 	first := b.done + 1
 	b.done += next
-	b.total = max(b.total, b.done) // others may have removed some since
+	b.total = max(b.total, b.done) // other processes may have removed programs since
 	if next == 1 {
 		return fmt.Sprintf("program %d of %d", first, b.total)
 	}
 	return fmt.Sprintf("programs %d to %d of %d", first, b.done, b.total)
 }
 
-// run executes the compiler, supplies what it has linked and reports that it is alive.
+// run executes the compiler, supplies linked programs and writes progress.
 func (b *builder) run(command *exec.Cmd, partial, target string, packages []string) (string, error) {
 	alive, look := b.clock.NewTicker(progressEvery), b.clock.NewTicker(collectEvery)
 	defer alive.Stop()

@@ -184,7 +184,7 @@ func TestLockEndsWithContext(t *testing.T) {
 	}
 }
 
-// requirements reads the versions of a go.mod.
+// requirements returns the versions in a go.mod.
 func requirements(t *testing.T, file string) map[string]string {
 	t.Helper()
 	content, err := os.ReadFile(file)

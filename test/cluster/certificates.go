@@ -29,7 +29,7 @@ type authority struct {
 	now         time.Time
 }
 
-// subject of a certificate; hosts make it one of a server.
+// subject of a certificate; with hosts it is a server certificate.
 type subject struct {
 	file, name, group string
 	hosts             []string
@@ -57,8 +57,8 @@ func selfSigned(dir string, s subject, now time.Time) (*authority, error) {
 	return a, a.write(s, template, key)
 }
 
-// issueFrontProxy writes the certificate with which the API server hands on requests to servers of aggregated APIs, and its CA. That CA signs
-// nothing else: servers believe whatever user a client with such a certificate names.
+// issueFrontProxy writes the certificate with which the API server forwards requests to servers of aggregated APIs, and its CA. That CA signs
+// nothing else, because servers trust any user name in the requests of a client with such a certificate.
 func issueFrontProxy(dir string, now time.Time) error {
 	ca, err := selfSigned(dir, subject{file: "front-proxy-ca", name: "testcluster-front-proxy"}, now)
 	if err != nil {
@@ -102,7 +102,7 @@ func (a *authority) write(s subject, template *x509.Certificate, key *ecdsa.Priv
 	if err != nil {
 		return fmt.Errorf("signing the certificate of %s: %w", s.file, err)
 	}
-	if template.IsCA { // with the key identifier that was filled in, which clients in Python look for in what it signs
+	if template.IsCA { // reparsed for the generated key identifier: clients in Python require it in the certificates that the CA signs
 		if a.certificate, err = x509.ParseCertificate(der); err != nil {
 			return fmt.Errorf("reading the certificate of %s: %w", s.file, err)
 		}
@@ -113,7 +113,7 @@ func (a *authority) write(s subject, template *x509.Certificate, key *ecdsa.Priv
 	return a.writeKey(s.file+".key", key)
 }
 
-// signingKey writes the pair that signs and verifies service-account tokens.
+// signingKey writes the key pair for service-account tokens.
 func (a *authority) signingKey() error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

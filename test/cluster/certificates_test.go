@@ -56,7 +56,7 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// Servers believe whatever user a client with this certificate names, so its CA is trusted for nothing else.
+// Servers trust any user name from a client with this certificate, so its CA is trusted for nothing else.
 func TestFrontProxyHasAnAuthorityOfItsOwn(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
 	if _, err := newAuthority(dir, now); err != nil {

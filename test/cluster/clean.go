@@ -11,7 +11,7 @@ import (
 )
 
 // Clean removes everything that this package and the suites keep in the user's cache directory: binaries, images, installed operands.
-// It refuses while an instance is known, and returns how many bytes were freed. The next run builds what it needs again.
+// It returns the number of freed bytes, or an error if an instance exists. The next run rebuilds its dependencies.
 func Clean(ctx context.Context) (freed int64, err error) {
 	if err := sweep(ctx, ""); err != nil {
 		return 0, err

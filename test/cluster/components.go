@@ -19,7 +19,7 @@ const (
 	ControllerManager = "kube-controller-manager"
 	Scheduler         = "kube-scheduler"
 	Kwok              = "kwok"
-	// RealNode takes the place of [Kwok] in an instance whose pods run.
+	// RealNode replaces [Kwok] in an instance with a real node.
 	RealNode = "node"
 )
 
@@ -58,7 +58,7 @@ func (i *Instance) apiServer() *Process {
 		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
 		fmt.Sprintf("--secure-port=%d", i.state.Ports[apiPort]),
 		"--authorization-mode=RBAC", "--service-cluster-ip-range=10.96.0.0/16",
-		// As on OpenShift: references to owners need the rights to block, and to cause, a deletion.
+		// As on OpenShift: setting or changing owner references requires the rights to block and to cause a deletion.
 		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
 		"--client-ca-file=" + i.secret("ca.crt"),
 		"--tls-cert-file=" + i.secret("apiserver.crt"), "--tls-private-key-file=" + i.secret("apiserver.key"),
@@ -107,8 +107,8 @@ func (i *Instance) kwok() *Process {
 	}}
 }
 
-// subjects are the certificates of an instance. kwok has an administrator's rights under a name of its own, so that
-// the audit log tells its requests from those of tests.
+// subjects are the certificates of an instance. kwok has an administrator's rights under its own name, so that
+// its requests can be distinguished from those of tests in the audit log.
 func (i *Instance) subjects() []subject {
 	all := []subject{
 		{file: "apiserver", name: APIServer, hosts: []string{

@@ -37,15 +37,15 @@ var (
 	templateCRD []byte
 )
 
-// fakes are the CRDs that come in no file of a module.
+// fakes are the CRDs that are not part of a module.
 var fakes = map[string][]byte{
 	"groups.user.openshift.io":               groupCRD,
 	"auths.services.platform.opendatahub.io": authCRD,
 	"templates.template.openshift.io":        templateCRD,
 }
 
-// InstallPlatform serves the third-party APIs of a platform and creates the configuration objects which every cluster
-// of that platform has. What exists already stays as it is.
+// InstallPlatform serves the third-party APIs of a platform and creates the configuration objects which every cluster of that platform
+// has. It does not change existing objects.
 func InstallPlatform(ctx context.Context, config *rest.Config, platform Platform) error {
 	if err := platform.validate(); err != nil {
 		return err
@@ -56,7 +56,7 @@ func InstallPlatform(ctx context.Context, config *rest.Config, platform Platform
 	return configure(ctx, config, platform)
 }
 
-// InstallSet serves whole sets of CRDs and returns when all of them answer.
+// InstallSet serves whole sets of CRDs and returns when all of them are served.
 func InstallSet(ctx context.Context, config *rest.Config, sets ...Set) error {
 	crds, err := ReadSet(ctx, sets...)
 	if err != nil {
@@ -101,7 +101,7 @@ func InstallCRD(ctx context.Context, config *rest.Config, name string) error {
 	return InstallCRDs(ctx, config, crd)
 }
 
-// RemoveCRD removes a CRD with all its objects and returns when it is no longer served. One that is not there is fine.
+// RemoveCRD deletes a CRD with all its objects and returns when it is no longer served. It returns nil if the CRD does not exist.
 func RemoveCRD(ctx context.Context, config *rest.Config, name string) error {
 	client, err := apiextensions.NewForConfig(config)
 	if err != nil {
@@ -120,7 +120,7 @@ func RemoveCRD(ctx context.Context, config *rest.Config, name string) error {
 	return nil
 }
 
-// InstallCRDs creates CRDs side by side and waits until each is established and answers a list. Plain creation, because
+// InstallCRDs creates CRDs in parallel and waits until each is established and served. It uses create, because
 // server-side apply of a large CRD costs the API server seconds.
 func InstallCRDs(ctx context.Context, config *rest.Config, crds ...*apiextensionsv1.CustomResourceDefinition) error {
 	client, err := apiextensions.NewForConfig(config)
@@ -129,7 +129,7 @@ func InstallCRDs(ctx context.Context, config *rest.Config, crds ...*apiextension
 	}
 	err = eachCRD(crds, func(crd *apiextensionsv1.CustomResourceDefinition) error {
 		var last error
-		// On a busy machine an API server that has just started answers some requests with a timeout.
+		// Under load an API server that has just started answers some requests with a timeout.
 		err := wait.PollUntilContextTimeout(ctx, crdPoll, crdTimeout, true, func(ctx context.Context) (bool, error) {
 			_, last = client.CustomResourceDefinitions().Create(ctx, crd, metav1.CreateOptions{})
 			return !apierrors.IsTimeout(last) && !apierrors.IsServerTimeout(last) && !apierrors.IsTooManyRequests(last), nil
@@ -145,7 +145,7 @@ func InstallCRDs(ctx context.Context, config *rest.Config, crds ...*apiextension
 	return awaitCRDs(ctx, config, crds...)
 }
 
-// eachCRD handles the CRDs side by side.
+// eachCRD handles the CRDs in parallel.
 func eachCRD(crds []*apiextensionsv1.CustomResourceDefinition, handle func(*apiextensionsv1.CustomResourceDefinition) error) error {
 	errs := make([]error, len(crds))
 	var group sync.WaitGroup
@@ -156,7 +156,7 @@ func eachCRD(crds []*apiextensionsv1.CustomResourceDefinition, handle func(*apie
 	return errors.Join(errs...)
 }
 
-// awaitCRDs returns when each CRD answers a list.
+// awaitCRDs returns when each CRD can be listed.
 func awaitCRDs(ctx context.Context, config *rest.Config, crds ...*apiextensionsv1.CustomResourceDefinition) error {
 	client, err := apiextensions.NewForConfig(config)
 	if err != nil {
@@ -182,7 +182,7 @@ func awaitCRDs(ctx context.Context, config *rest.Config, crds ...*apiextensionsv
 }
 
 // answers reports whether every served version can be listed. A CRD is established a moment before it is served, and
-// reading large CRDs again and again would keep the API server busier than serving them.
+// polling large CRDs would cost the API server more than serving them.
 func answers(ctx context.Context, reader dynamic.Interface, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	for _, version := range crd.Spec.Versions {
 		if !version.Served {
@@ -196,8 +196,7 @@ func answers(ctx context.Context, reader dynamic.Interface, crd *apiextensionsv1
 	return true
 }
 
-// setDirs returns the folders of the modules of the sets. The versions of modules which the operator is compiled
-// against come from its go.mod.
+// setDirs returns the folders of the modules of the sets. The versions of modules that the operator imports come from its go.mod.
 func setDirs(ctx context.Context, sets []Set) (map[string]string, error) {
 	if len(sets) == 0 {
 		return nil, nil
@@ -232,7 +231,7 @@ func readCRD(dirs map[string]string, set Set, name string) (*apiextensionsv1.Cus
 	if crd.Name != name {
 		return nil, fmt.Errorf("decoding CustomResourceDefinition %s: the file holds %q", name, crd.Name)
 	}
-	// The webhook of a conversion is not here, and objects of tests are of one version.
+	// The conversion webhook does not run, and tests use a single version.
 	crd.Spec.Conversion = nil
 	return crd, nil
 }

@@ -16,18 +16,17 @@ const (
 	OpenShift Platform = "openshift" // Plain with Route, Group, kinds of the console and the cluster configuration
 )
 
-// Set names a group of CRDs that come from one project.
+// Set names a group of CRDs of one project.
 type Set string
 
-// The sets of CRDs. [KServe] and [PlatformServices] belong to no platform: they are added with [InstallSet] where they are
-// wanted.
+// The sets of CRDs. [KServe] and [PlatformServices] belong to no platform: tests add them with [InstallSet].
 const (
 	GatewayAPI   Set = "gateway-api"
 	Monitoring   Set = "monitoring"
 	KubeRay      Set = "kuberay"
 	OpenShiftAPI Set = "openshift-api"
 	KServe       Set = "kserve"
-	// PlatformServices is what the operator of the platform brings.
+	// PlatformServices are the APIs that the operator of the platform installs.
 	PlatformServices Set = "platform-services"
 )
 
@@ -44,8 +43,8 @@ var platformSets = map[Platform][]Set{
 	OpenShift: {GatewayAPI, Monitoring, KubeRay, OpenShiftAPI},
 }
 
-// source is where the CRDs of a set are: files of a module. An empty version is the one of the main module, so that
-// tests serve what the code is compiled against.
+// source is the location of the CRDs of a set: files of a module. An empty version means that of the main module, so that
+// tests serve the versions that the code is compiled against.
 type source struct {
 	module Module
 	crds   map[string]string // name of the CRD to file in the module
@@ -92,8 +91,8 @@ var sources = map[Set]source{
 			"ingresses.config.openshift.io":           configManifests + "0000_10_config-operator_01_ingresses.crd.yaml",
 			"apiservers.config.openshift.io":          configManifests + "0000_10_config-operator_01_apiservers-TechPreviewNoUpgrade.crd.yaml", // with spec.tlsAdherence
 			"clusterversions.config.openshift.io":     configManifests + "0000_00_cluster-version-operator_01_clusterversions-Default.crd.yaml",
-			"groups.user.openshift.io":                "", // aggregated, has no CRD: ours stands in
-			"templates.template.openshift.io":         "", // likewise
+			"groups.user.openshift.io":                "", // an aggregated API without a CRD: replaced by our own CRD
+			"templates.template.openshift.io":         "", // as for groups
 		},
 	},
 	PlatformServices: {
@@ -109,7 +108,7 @@ var sources = map[Set]source{
 	},
 }
 
-// inFolder follows the file names of controller-gen.
+// inFolder returns file names as controller-gen writes them.
 func inFolder(folder, group string, plurals ...string) map[string]string {
 	files := map[string]string{}
 	for _, plural := range plurals {

@@ -3,42 +3,41 @@
 // # What runs
 //
 // An [Instance] is etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok as plain processes on
-// loopback. RBAC is on, and owner references are checked as on OpenShift: who lets one hold up the deletion of an owner
-// must be allowed to update its finalizers, and who changes those of an object must be allowed to delete it. Every write
-// is audited with its request and its response, service-account tokens are signed and `default` accounts exist. kwok
-// plays the kubelets of a few fake nodes. Several instances run side by side: each
-// has its name, its own ports (20000 to 31999, reserved under a lock) and its own folder below the user's cache
-// directory. The processes are detached and survive the program that started them; [Instance.Stop] ends every recorded
-// process and removes the folder, so that only the binaries stay. Processes are identified by pid and start time, out of
-// /proc or, where there is none, from ps; a process that got the pid of an ended one is never touched.
+// loopback. RBAC is on, and owner references are checked as on OpenShift: setting blockOwnerDeletion requires permission to
+// update the finalizers of the owner, and changing the owner references of an object requires permission to delete it. Every
+// write is audited with its request and its response, service-account tokens are signed and `default` accounts exist. kwok
+// simulates the kubelets of a few fake nodes. Several instances can run in parallel: each has its name, its own ports (20000 to
+// 31999, reserved under a lock) and its own folder below the user's cache directory. The processes are detached and survive the
+// program that started them; [Instance.Stop] ends every recorded process and removes the folder, but keeps the binaries.
+// Processes are identified by pid and start time, from /proc or, on systems without /proc, from ps; a process that reuses the
+// pid of an ended one is never signalled.
 //
 // # Binaries
 //
-// [Build] compiles the programs from the module test/cluster/binaries, which is apart from the main module so that its
-// requirements do not leak into the operator. The Go toolchain is the only tool it needs. The result is
-// cached under a key made of go.mod, go.sum, flags and toolchain; a warm build costs a few stat calls. An instance starts with the
-// first programs while the others are still being built. With [Options.Published] programs are downloaded where that is
-// possible; the suites compile them, in the versions that they are for.
+// [Build] compiles the programs from the module test/cluster/binaries, which is separate from the main module so that its
+// requirements do not become those of the operator. It needs only the Go toolchain. The result is
+// cached under a key of go.mod, go.sum, flags and toolchain; a warm build costs a few stat calls. An instance starts with the
+// first programs while the others are still being built. With [Options.Published] programs are downloaded where
+// possible; the suites compile them, in the required versions.
 //
 // # Pods, claims and nodes
 //
-// A pod becomes Running and Ready at once. The annotation [PodBehaviorAnnotation] on a pod, or an image whose name
-// starts with [PodBehaviorRegistry] (`testcluster.invalid/crash-loop:1`), asks for something else: `not-ready`,
-// `crash-loop`, `image-pull` or `failed` (exit code 1; a pod that restarts for ever crash-loops instead); an image may ask
-// for another code too, `testcluster.invalid/exit-14:1`. Removing the annotation lets the pod recover. Pods of Jobs complete
-// at once, but for those that are `not-ready`, which run for ever.
+// A pod becomes Running and Ready immediately. The annotation [PodBehaviorAnnotation] on a pod, or an image whose name
+// starts with [PodBehaviorRegistry] (`testcluster.invalid/crash-loop:1`), selects another behaviour: `not-ready`,
+// `crash-loop`, `image-pull` or `failed` (exit code 1; a pod with restartPolicy Always crash-loops instead); an image may
+// select another exit code, `testcluster.invalid/exit-14:1`. Removing the annotation lets the pod recover. Pods of Jobs complete
+// immediately, except for `not-ready` ones, which run until they are deleted.
 //
-// A claim of the default StorageClass `kwok-volume` is bound at once and may grow: the capacity in its status follows
+// A claim of the default StorageClass `kwok-volume` is bound immediately and may grow: the capacity in its status follows
 // the request. No data is stored anywhere.
 //
 // The node lease is 40 s, never 0: with 0 the nodes go NotReady after 50 s and every later observation is wrong.
 //
 // # A real node
 //
-// With [Options.Real] pods run, on one node of which package node tells; kwok and its behaviours are not there. All processes
-// of the instance are in the network of that node then, also those of [Instance.StartProcess], and the ports of the control
-// plane are reached as ever. [Instance.Images] is where images for its pods go, and [Instance.RestartNode] cuts the power
-// for a moment.
+// With [Options.Real] pods run on one node, see package node, and kwok with its behaviours is off. All processes of the instance,
+// also those of [Instance.StartProcess], are then in the network of that node; the ports of the control plane stay reachable.
+// [Instance.Images] stores images for the pods, and [Instance.RestartNode] simulates a short power failure.
 //
 // # Third-party APIs
 //
@@ -49,7 +48,7 @@
 //
 // # Webhooks
 //
-// Nothing routes service addresses on loopback. A webhook configuration reaches a process on the same machine through
+// Service addresses are not routed on loopback. A webhook configuration reaches a process on the same machine through
 // a Service of type ExternalName with the name `localhost` and the port of the process in the webhook's service
 // reference; the certificate is still checked against `<service>.<namespace>.svc`.
 package cluster

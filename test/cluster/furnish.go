@@ -14,8 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// StorageClass is the name of the default class, whose claims are bound at once. The name is the one kwok's own volume
-// stages select.
+// StorageClass is the name of the default class, whose claims are bound immediately. kwok's own volume stages select this name.
 const StorageClass = "kwok-volume"
 
 func (i *Instance) clientset() (kubernetes.Interface, error) {
@@ -30,7 +29,7 @@ func (i *Instance) clientset() (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// furnish creates what a cluster has before it is used: nodes, a default storage class and the configuration of the
+// furnish creates the initial objects of a cluster: nodes, a default storage class and the configuration of the
 // platform. It returns when the seeded CRDs are served.
 func (i *Instance) furnish(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	if err := i.furnishNodes(ctx); err != nil {
@@ -125,7 +124,7 @@ func nodeReady(node corev1.Node) bool {
 	return false
 }
 
-// defaultAccount checks that the controllers have got as far as publishing accounts and root certificates, without
+// defaultAccount checks that the controllers have published ServiceAccounts and root certificates, without
 // which no pod is admitted.
 func (i *Instance) defaultAccount(ctx context.Context) error {
 	client, err := i.clientset()

@@ -24,10 +24,10 @@ const (
 	startTimeout = 4 * time.Minute
 )
 
-// ErrInUse says that an instance of that name runs and belongs to another client.
+// ErrInUse is returned when an instance of that name runs and belongs to another client.
 var ErrInUse = errors.New("instance is in use")
 
-// ErrNotFound says that there is no instance of that name.
+// ErrNotFound is returned when no instance of that name exists.
 var ErrNotFound = errors.New("no such instance")
 
 // Options of [Start].
@@ -36,25 +36,25 @@ type Options struct {
 	Name string
 	// Platform whose APIs are served; empty means [Plain].
 	Platform Platform
-	// Sets of CRDs that are served beside those of the platform.
+	// Sets of CRDs that are served in addition to those of the platform.
 	Sets []Set
-	// CRDs that are served besides, as if they had been there before.
+	// CRDs that are served in addition to the sets, from the start of the instance.
 	CRDs []*apiextensionsv1.CustomResourceDefinition
 	// Nodes is the number of fake nodes; 0 means 2.
 	Nodes int
-	// Real runs pods on one real node instead of pretending on fake ones, see package node. It needs root on Linux.
+	// Real runs pods on one real node in place of the fake nodes, see package node. It needs root on Linux.
 	Real bool
-	// Ports is the number of ports on 127.0.0.1 for programs that the caller starts in the name of the instance, see
-	// [Instance.Ports]. Those programs are in the network of a real node, and clients on the machine reach them there.
+	// Ports is the number of ports on 127.0.0.1 for programs that the caller starts as processes of the instance, see
+	// [Instance.Ports]. These programs are in the network of a real node, and clients on the machine reach them at the ports.
 	Ports int
-	// Memory is how much each program of the control plane may use before it collects garbage all the time, as GOMEMLIMIT has it; empty
+	// Memory is the soft memory limit of each program of the control plane, in the format of GOMEMLIMIT; empty
 	// means 1GiB, which is enough for some thousand objects.
 	Memory string
-	// Ephemeral ties the instance to the calling process: once that has ended, the next start of any instance by this
-	// user removes it. An instance that is not ephemeral stays until it is stopped.
+	// Ephemeral ties the instance to the calling process: when that has ended, the next start of any instance by this
+	// user removes it. Other instances run until they are stopped.
 	Ephemeral bool
-	// Published uses programs that their projects publish, or those of the user, where it can; else all are compiled, in the
-	// versions that tests are for.
+	// Published prefers programs of the user or published by their projects; otherwise all are compiled, in the
+	// versions required by the tests.
 	Published bool
 	// Progress receives one line per step; nil means none.
 	Progress io.Writer
@@ -69,16 +69,16 @@ type Instance struct {
 	clock clock.WithTicker
 	mutex sync.Mutex
 	state state
-	// programs, options and begin are known to the process that has started the instance.
+	// programs, options and begin are set only in the process that has started the instance.
 	programs *supply
 	options  Options
 	begin    time.Time
 }
 
-// Start builds what is missing, starts an instance and returns when all of it is ready: the API server, the controllers, the
-// scheduler, every node, and the APIs of the platform. A left-over of the same name, whose owner or whose API server
-// has ended, is removed first; one that is alive gives [ErrInUse]. On an error nothing stays running, and the error
-// carries the end of the log that explains it.
+// Start builds missing programs, starts an instance and returns when all of it is ready: the API server, the controllers, the
+// scheduler, every node, and the APIs of the platform. An instance of the same name is removed first if its owner or its API
+// server has ended; otherwise Start returns [ErrInUse]. After an error no process is left running, and the error
+// contains the end of the relevant log.
 func Start(ctx context.Context, options Options) (*Instance, error) {
 	i, err := StartAPI(ctx, options)
 	if err != nil {
@@ -90,7 +90,7 @@ func Start(ctx context.Context, options Options) (*Instance, error) {
 	return i, nil
 }
 
-// finishBuilt is [Instance.Finish] with every program built.
+// finishBuilt calls [Instance.Finish] once every program is built.
 func (i *Instance) finishBuilt(ctx context.Context) error {
 	if _, err := i.programs.all(ctx); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (i *Instance) finishBuilt(ctx context.Context) error {
 	return i.Finish(ctx)
 }
 
-// lockedWriter serves several goroutines.
+// lockedWriter is a writer for several goroutines.
 type lockedWriter struct {
 	mutex sync.Mutex
 	to    io.Writer
@@ -179,7 +179,7 @@ func (i *Instance) Finish(ctx context.Context) error {
 	return nil
 }
 
-// Program returns the path of a program of an instance that this process has started, once it is built.
+// Program returns the path of a program of an instance that this process has started, when it is built.
 func (i *Instance) Program(ctx context.Context, name string) (string, error) {
 	if i.programs == nil {
 		return "", fmt.Errorf("program %s: another process has started instance %s", name, i.Name)
@@ -191,7 +191,7 @@ func (i *Instance) say(format string, args ...any) {
 	fmt.Fprintf(i.options.Progress, "[%5s] %s\n", i.clock.Since(i.begin).Round(100*time.Millisecond), fmt.Sprintf(format, args...))
 }
 
-// disown lets the instance outlive the program that has started it.
+// disown removes the owner of the instance, so that the instance outlives the program that has started it.
 func (i *Instance) disown() error {
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
@@ -199,7 +199,7 @@ func (i *Instance) disown() error {
 	return i.state.write(i.dir)
 }
 
-// reserve claims name and ports in one step among all processes of this user.
+// reserve reserves name and ports atomically among all processes of this user.
 func reserve(ctx context.Context, options Options) (*Instance, error) {
 	dir, err := instanceDir(options.Name)
 	if err != nil {
@@ -238,8 +238,8 @@ func reserve(ctx context.Context, options Options) (*Instance, error) {
 	return i, i.state.write(dir)
 }
 
-// sweep removes what is not used any more: instances whose owner has ended, and an instance of the wanted name without
-// an owner whose API server has ended. The lock keeps it away from an instance that another process is about to reserve.
+// sweep removes unused instances: those whose owner has ended, and an instance of the wanted name without
+// an owner whose API server has ended. The lock protects instances that other processes are about to reserve.
 func sweep(ctx context.Context, wanted string) error {
 	unlock, err := lock(ctx, "instances", nil)
 	if err != nil {
@@ -307,7 +307,7 @@ func (i *Instance) Stop(ctx context.Context) error {
 	var errs []error
 	for _, p := range slices.Backward(i.state.Processes) {
 		if slices.Contains([]string{Etcd, Kwok, APIServer, RealNode}, p.Name) {
-			errs = append(errs, p.Kill(ctx)) // their data goes away with the folder: a graceful end only costs time
+			errs = append(errs, p.Kill(ctx)) // their data is removed with the folder: a graceful end only costs time
 			continue
 		}
 		errs = append(errs, p.Stop(ctx))
@@ -324,7 +324,7 @@ func (i *Instance) Stop(ctx context.Context) error {
 	return nil
 }
 
-// adopt takes over processes that another program has recorded since, and keeps the handles of our own.
+// adopt adds processes that another program has recorded since, and keeps the handles of our own.
 func (i *Instance) adopt(s state) {
 	for _, p := range s.Processes {
 		known := i.state.process(p.Name)
@@ -343,7 +343,7 @@ func (i *Instance) Running() bool {
 // Platform returns the platform the instance was started with.
 func (i *Instance) Platform() Platform { return i.state.Platform }
 
-// Dir returns the folder of the instance; everything in it goes away when the instance is stopped.
+// Dir returns the folder of the instance, which is removed when the instance is stopped.
 func (i *Instance) Dir() string { return i.dir }
 
 // URL returns the address of the API server.

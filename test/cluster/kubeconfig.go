@@ -14,7 +14,7 @@ const AdminUser = "testcluster:admin"
 
 const contextName = "testcluster"
 
-// prepare creates certificates, kubeconfigs and the files the processes read.
+// prepare creates certificates, kubeconfigs and the files that the processes read.
 func (i *Instance) prepare() error {
 	if err := os.MkdirAll(i.secret(""), 0o700); err != nil {
 		return fmt.Errorf("creating the folder of instance %s: %w", i.Name, err)
@@ -31,7 +31,7 @@ func (i *Instance) prepare() error {
 			return err
 		}
 		if len(s.hosts) > 0 {
-			continue // a server
+			continue // a server needs no kubeconfig
 		}
 		if err := i.certificateKubeconfig(i.secret(s.file+".kubeconfig"), s.file); err != nil {
 			return err
@@ -58,8 +58,8 @@ func (i *Instance) certificateKubeconfig(path, file string) error {
 	return i.writeKubeconfig(path, &clientcmdapi.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key}, "default")
 }
 
-// WriteTokenKubeconfig writes a kubeconfig that authenticates with a bearer token, for instance that of a service
-// account; namespace is the one of its context.
+// WriteTokenKubeconfig writes a kubeconfig with a bearer token, for example of a service
+// account; namespace is that of its context.
 func (i *Instance) WriteTokenKubeconfig(path, token, namespace string) error {
 	return i.writeKubeconfig(path, &clientcmdapi.AuthInfo{Token: token}, namespace)
 }

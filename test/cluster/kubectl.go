@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Kubectl runs kubectl as the administrator of an instance that this process has started, and returns what it prints. An error
-// has what it complained about.
+// Kubectl runs kubectl as the administrator of an instance that this process has started, and returns its standard output. The error
+// contains its standard error.
 func (i *Instance) Kubectl(ctx context.Context, input string, args ...string) (string, error) {
 	path, err := i.Program(ctx, "kubectl")
 	if err != nil {

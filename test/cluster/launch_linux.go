@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startIn starts the command in the namespaces that the process asks for.
+// startIn starts the command in the namespaces of the process p.
 func (p *Process) startIn(command *exec.Cmd) error {
 	if p.Isolated {
 		command.SysProcAttr.Cloneflags = syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS

@@ -17,7 +17,7 @@ const (
 
 var nameFormat = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`)
 
-// RepositoryRoot returns the folder of the operator's go.mod, searched from the working directory upwards, because the
+// RepositoryRoot returns the folder of the operator's go.mod, searched from the working directory upwards: the
 // modules of the binaries can only be built from a checkout.
 func RepositoryRoot() (string, error) {
 	start, err := os.Getwd()
@@ -39,7 +39,7 @@ func rootAbove(start string) (string, error) {
 	}
 }
 
-// CacheDir returns the folder that holds binaries and instances, and creates it.
+// CacheDir creates and returns the folder of binaries and instances.
 func CacheDir() (string, error) {
 	base, err := os.UserCacheDir()
 	if err != nil {
@@ -71,7 +71,7 @@ func instanceDir(name string) (string, error) {
 	return filepath.Join(dir, name), nil
 }
 
-// writeFile replaces a file in one step, so that a reader never sees half of it.
+// writeFile replaces a file atomically.
 func writeFile(path string, content []byte) error {
 	temporary, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {

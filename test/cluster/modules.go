@@ -15,9 +15,9 @@ import (
 type Module struct {
 	// Path of the module.
 	Path string
-	// Version; empty means the one which the go.mod at hand requires.
+	// Version of the module; empty means that of the go.mod.
 	Version string
-	// Sum is the checksum of the module's files in the form of go.sum; empty means that go.sum at hand has it.
+	// Sum is the checksum of the module's files in the form of go.sum; empty means that of the go.sum.
 	Sum string
 }
 
@@ -28,8 +28,8 @@ func (m Module) query() string {
 	return m.Path + "@" + m.Version
 }
 
-// moduleDirs downloads what is missing of the modules, as seen from the module in dir, and returns the folder of each
-// by path. A checksum that differs is an error.
+// moduleDirs downloads missing modules, as required by the module in dir, and returns their folders
+// by path. It returns an error if a checksum differs.
 func moduleDirs(ctx context.Context, dir string, modules []Module) (map[string]string, error) {
 	args := []string{"mod", "download", "-json"}
 	sums := map[string]string{}

@@ -13,10 +13,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/node/images"
 )
 
-// realNodeName is that of the only node of an instance whose pods run.
+// realNodeName is the name of the only node of an instance with a real node.
 const realNodeName = "node-0"
 
-// build makes sure that all programs of a real node exist, and starts to build those of another instance.
+// build ensures that all programs of a real node exist; for an instance without one it starts the build and does not wait.
 func (o Options) build(ctx context.Context) (*supply, error) {
 	var published *store
 	var err error
@@ -48,7 +48,7 @@ func (o Options) build(ctx context.Context) (*supply, error) {
 	return programs, nil
 }
 
-// RequireNode makes sure that this machine can run a real node, as [node.Require] does, in one process at a time.
+// RequireNode ensures that this machine can run a real node, as [node.Require] does, in one process at a time.
 func RequireNode(ctx context.Context, progress io.Writer) error {
 	unlock, err := lock(ctx, "packages", func() { fmt.Fprintln(progress, "another process is installing packages, waiting for it") })
 	if err != nil {
@@ -65,7 +65,7 @@ func (o Options) describe() string {
 	return fmt.Sprintf("%d nodes", o.Nodes)
 }
 
-// kubelet is the process that says how pods are.
+// kubelet is the name of the process that reports the status of pods.
 func (i *Instance) kubelet() string {
 	if i.state.Real {
 		return RealNode
@@ -85,8 +85,8 @@ func nodeSubjects() []subject {
 	}
 }
 
-// nodeFlags let the API server talk to a real node and keep that to its own objects. What can be there once replaces the value
-// of an earlier flag; a list grows.
+// nodeFlags let the API server connect to a real node and restrict the node to its own objects. A flag with a single value replaces an
+// earlier one; a flag with a list extends it.
 func (i *Instance) nodeFlags() []string {
 	return []string{
 		"--bind-address=0.0.0.0", "--advertise-address=" + node.Address, "--endpoint-reconciler-type=lease",
@@ -96,7 +96,7 @@ func (i *Instance) nodeFlags() []string {
 	}
 }
 
-// startNode starts what gives the instance its network, before anything else; kwok needs only its stages.
+// startNode starts the network of the instance before all other processes; kwok needs only its stages.
 func (i *Instance) startNode(ctx context.Context) error {
 	if !i.state.Real {
 		return i.writeStages(ctx)
@@ -128,7 +128,7 @@ func (i *Instance) networkReady(context.Context) error {
 	return nil
 }
 
-// Images returns the images that pods of an instance with a real node may name. One that is packed later is found at once.
+// Images returns the images that pods of an instance with a real node may use. Images that are packed later are available immediately.
 func (i *Instance) Images() (images.Store, error) {
 	content, err := ImageContent()
 	return images.Store{Content: content, Names: i.file("images")}, err
@@ -149,7 +149,7 @@ func packAddons(store images.Store, binaries Binaries) error {
 	return nil
 }
 
-// furnishNodes creates what the cluster has from the start.
+// furnishNodes creates the initial objects of the nodes.
 func (i *Instance) furnishNodes(ctx context.Context) error {
 	if !i.state.Real {
 		return i.createFakeNodes(ctx, i.options.Nodes)

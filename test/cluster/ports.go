@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// Ports below the range from which the kernel takes ports for outgoing connections, so that none of those can take a
-// reserved port away between reservation and use.
+// Ports below the range of the kernel for outgoing connections, so that no connection takes a
+// reserved port between reservation and use.
 const (
 	firstPort = 20000
 	lastPort  = 31999
@@ -17,7 +17,7 @@ const (
 
 var errNoPort = errors.New("no free port")
 
-// freePorts picks count ports that nothing listens on and no process has reserved, from start upwards and around.
+// freePorts returns count ports without listener or reservation, from start upwards, and then from the first port.
 func freePorts(count, start int, reserved []int, free func(port int) bool) ([]int, error) {
 	size := lastPort - firstPort + 1
 	var ports []int

@@ -24,27 +24,27 @@ const (
 )
 
 // Process is the record of a started process. It is kept in the state file of its instance, so that another program
-// can stop it, and holds what is needed to start it again.
+// can stop it, with all parameters of a restart.
 type Process struct {
 	Name  string   `json:"name"`
 	PID   int      `json:"pid"`
-	Start string   `json:"start"` // start time in the kernel's words: with the pid it identifies the process for ever
+	Start string   `json:"start"` // start time as the kernel reports it: with the pid it identifies the process uniquely
 	Path  string   `json:"path"`
 	Args  []string `json:"args,omitempty"`
 	Env   []string `json:"env,omitempty"`
 	Log   string   `json:"log"`
 	Port  int      `json:"port,omitempty"`
-	// Isolated makes it the first process of namespaces of its own.
+	// Isolated makes the process the first one of its own namespaces.
 	Isolated bool `json:"isolated,omitempty"`
-	// Network is the pid of the process whose network it joins; 0 means that of the machine.
+	// Network is the pid of the process whose network is joined; 0 means that of the machine.
 	Network int `json:"network,omitempty"`
 
 	exited chan struct{}
 	code   *int
 }
 
-// inherited are the only variables of the caller that a started process sees: results must not depend on what else is
-// set in the shell.
+// inherited are the only variables of the caller that a started process gets: results must not depend on other variables of
+// the shell.
 var inherited = []string{"HOME", "PATH", "TMPDIR", "USER", "GOCOVERDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"}
 
 func baseEnvironment() []string {
@@ -54,8 +54,8 @@ func baseEnvironment() []string {
 	})
 }
 
-// launch starts the process in a session of its own, so that neither the end of the caller nor a Ctrl-C meant for it
-// reaches the process. Output is appended to the log.
+// launch starts the process in its own session, so that neither the end of the caller nor a Ctrl-C in its terminal
+// ends the process. Output is appended to the log.
 func (p *Process) launch() error {
 	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -74,15 +74,15 @@ func (p *Process) launch() error {
 	p.Start, _ = startTime(p.PID)
 	p.exited, p.code = make(chan struct{}), new(-1)
 	go func(exited chan struct{}, code *int) {
-		_ = command.Wait() // the exit code says it all
+		_ = command.Wait() // the exit code has the result
 		*code = command.ProcessState.ExitCode()
 		close(exited)
 	}(p.exited, p.code)
 	return nil
 }
 
-// Running reports whether this very process still runs; another process that got the same pid does not count. Of a process
-// which this program started, it says no only when [Process.ExitCode] knows how it ended.
+// Running reports whether the process still runs; another process with the same pid does not count. A process
+// started by this program counts as running until [Process.ExitCode] is known.
 func (p *Process) Running() bool {
 	if p.exited == nil {
 		return p.alive()
@@ -95,7 +95,7 @@ func (p *Process) Running() bool {
 	}
 }
 
-// alive looks the process up in the list of the kernel.
+// alive reports whether the kernel still lists the process.
 func (p *Process) alive() bool {
 	if p.PID <= 0 || p.Start == "" {
 		return false
@@ -104,8 +104,8 @@ func (p *Process) alive() bool {
 	return err == nil && start == p.Start
 }
 
-// ExitCode returns the exit code of an ended process which this program started; ok is false while it runs and for
-// processes of other programs. A process ended by a signal has the code -1.
+// ExitCode returns the exit code of an ended process started by this program; ok is false while it runs and for
+// processes of other programs. The code of a process ended by a signal is -1.
 func (p *Process) ExitCode() (code int, ok bool) {
 	if p.exited == nil {
 		return 0, false
@@ -118,7 +118,7 @@ func (p *Process) ExitCode() (code int, ok bool) {
 	}
 }
 
-// Signal sends a signal to the process if it still is that process.
+// Signal sends a signal to the process, unless its pid belongs to another process.
 func (p *Process) Signal(signal syscall.Signal) error {
 	if !p.alive() {
 		return nil
@@ -129,10 +129,10 @@ func (p *Process) Signal(signal syscall.Signal) error {
 	return nil
 }
 
-// Terminate asks the process to end, as a kubelet does, and returns at once.
+// Terminate sends SIGTERM, as a kubelet does, and returns immediately.
 func (p *Process) Terminate() error { return p.Signal(syscall.SIGTERM) }
 
-// Stop asks the process to end and kills it after 20 s.
+// Stop terminates the process, kills it if it has not ended after 20 s, and returns when it has ended.
 func (p *Process) Stop(ctx context.Context) error {
 	if err := p.Terminate(); err != nil {
 		return err
@@ -143,7 +143,7 @@ func (p *Process) Stop(ctx context.Context) error {
 	return p.Kill(ctx)
 }
 
-// Kill ends the process at once, as a crash would.
+// Kill ends the process immediately, as a crash would, and waits for its end.
 func (p *Process) Kill(ctx context.Context) error {
 	if err := p.Signal(syscall.SIGKILL); err != nil {
 		return err
@@ -151,7 +151,7 @@ func (p *Process) Kill(ctx context.Context) error {
 	return p.Wait(ctx, stopGrace)
 }
 
-// Wait returns when the process has ended, or an error after the timeout.
+// Wait returns when the process has ended, or returns an error after the timeout.
 func (p *Process) Wait(ctx context.Context, timeout time.Duration) error {
 	err := wait.PollUntilContextTimeout(ctx, processPoll, timeout, true, func(context.Context) (bool, error) {
 		return !p.Running(), nil
@@ -176,7 +176,7 @@ func tail(text string, lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// startTime identifies the process behind a pid. A zombie counts as ended. Where there is no /proc, ps knows.
+// startTime identifies the process with a pid. A zombie counts as ended. Without /proc it calls ps.
 func startTime(pid int) (string, error) {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err == nil {
@@ -196,7 +196,7 @@ func startTime(pid int) (string, error) {
 	return strings.TrimSpace(start), nil
 }
 
-// parseStat reads state and start time out of proc(5)'s stat line, whose second field may hold spaces and parentheses.
+// parseStat returns the start time from a stat line, see proc(5), whose second field may contain spaces and parentheses.
 func parseStat(stat string) (string, error) {
 	end := strings.LastIndexByte(stat, ')')
 	fields := strings.Fields(stat[end+1:])

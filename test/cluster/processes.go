@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// ReservePorts sets free loopback ports aside for a further program of this instance. No other client gets them until the
+// ReservePorts reserves free loopback ports for a further program of this instance. No other client gets them until the
 // instance is stopped.
 func (i *Instance) ReservePorts(ctx context.Context, count int) ([]int, error) {
 	unlock, err := lock(ctx, "instances", nil)
@@ -30,9 +30,9 @@ func (i *Instance) ReservePorts(ctx context.Context, count int) ([]int, error) {
 	return ports, i.state.write(i.dir)
 }
 
-// StartProcess starts a further program in the name of the instance, such as the manager, so that [Instance.Stop] ends
-// it too. It sees HOME, PATH and a few others of the caller's variables, and env. A running process of that name is an
-// error; an ended one is replaced and its log continued in <dir>/<name>.log.
+// StartProcess starts a further program as a process of the instance, such as the manager; [Instance.Stop] ends
+// it too. Its environment has HOME, PATH and a few others of the caller's variables, and env. StartProcess returns an error if a process
+// of that name runs; it replaces an ended one and continues its log in <dir>/<name>.log.
 func (i *Instance) StartProcess(name, path string, args, env []string) (*Process, error) {
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
@@ -54,7 +54,7 @@ func (i *Instance) launch(p *Process) error {
 	return i.state.write(i.dir)
 }
 
-// relaunch starts an ended process as it was.
+// relaunch starts an ended process with the same parameters.
 func (i *Instance) relaunch(old *Process) error {
 	return i.launch(&Process{
 		Name: old.Name, Path: old.Path, Args: old.Args, Env: old.Env, Log: old.Log, Port: old.Port, Isolated: old.Isolated,
@@ -75,7 +75,7 @@ func (i *Instance) Processes() []*Process {
 	return slices.Clone(i.state.Processes)
 }
 
-// Halt ends a process of the instance for a while, for instance [APIServer] to see how clients take it.
+// Halt stops a process of the instance until [Instance.Resume], for example [APIServer] to test how clients handle an outage.
 func (i *Instance) Halt(ctx context.Context, name string) error {
 	p := i.Process(name)
 	if p == nil {

@@ -13,8 +13,8 @@ import (
 	"sync"
 )
 
-// built are the programs that this process has compiled: a checkout does not change while its tests run, and even a build
-// that finds nothing to do takes seconds beside other suites.
+// built are the programs that this process has compiled: a checkout does not change while its tests run, and even a build without
+// changes takes seconds when other suites run.
 var built sync.Map
 
 type builtProgram struct {
@@ -23,7 +23,7 @@ type builtProgram struct {
 }
 
 // BuildProgram compiles a package of this checkout and returns the path of the program in the cache directory, one per checkout. The
-// toolchain leaves the file alone when nothing has changed. BuildProgram reports to progress when it waits for another builder.
+// toolchain does not rewrite an unchanged program. BuildProgram reports to progress when it waits for another builder.
 func BuildProgram(ctx context.Context, pkg string, tags []string, progress io.Writer) (string, error) {
 	root, err := RepositoryRoot()
 	if err != nil {

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// KubernetesVersion is the version the control plane is built from and calls itself.
+// KubernetesVersion is the version that the control plane is built from and reports.
 const KubernetesVersion = "v1.37.2"
 
 // module is a group of programs that are built together.
 type module struct {
-	dir      string // of the Go module that requires them, below test/cluster/binaries; most stand in that folder itself
-	ldflags  string // beside those that every program has
+	dir      string // of the Go module that requires them, below test/cluster/binaries; most are in that folder itself
+	ldflags  string // in addition to those of every program
 	cgoTags  string // build tags of a program that needs the C compiler
 	tags     string // build tags of one that does not
 	packages []string
@@ -30,7 +30,7 @@ func binaryModules() []module {
 	}}}
 }
 
-// nodeModules lists the programs of a real node, beside the control plane.
+// nodeModules lists the programs of a real node, in addition to those of the control plane.
 func nodeModules() []module {
 	const plugins = "github.com/containernetworking/plugins/plugins/"
 	return []module{
@@ -45,11 +45,11 @@ func nodeModules() []module {
 	}
 }
 
-// olmVersion is what the Operator Lifecycle Manager calls itself, and the version of its module.
+// olmVersion is the version that the Operator Lifecycle Manager reports, and the version of its module.
 const olmVersion = "v0.46.0"
 
-// olmModule lists the programs of the Operator Lifecycle Manager and of its catalogs. The tags are those of its Makefile that do without
-// libraries in C.
+// olmModule lists the programs of the Operator Lifecycle Manager and of its catalogs. The tags are those of its Makefile that do
+// without libraries in C.
 func olmModule() module {
 	const repository = "github.com/operator-framework/operator-lifecycle-manager/"
 	return module{
@@ -61,7 +61,7 @@ func olmModule() module {
 	}
 }
 
-// Peer is a program of another project that tests run beside ours.
+// Peer is a program of another project that tests run together with ours.
 type Peer string
 
 // The peers. Most require an older Kubernetes than the control plane, and KServe a still older one.
@@ -77,7 +77,7 @@ const (
 	// Helm installs charts, and Registry keeps them and images, in memory.
 	Helm     Peer = "helm"
 	Registry Peer = "registry"
-	// KubeRBACProxy is the sidecar of servers that asks the API server who may do what.
+	// KubeRBACProxy is the sidecar of servers that authorizes requests with the API server.
 	KubeRBACProxy Peer = "kube-rbac-proxy"
 	// KServeTypes is a small program of ours around the types of KServe.
 	KServeTypes Peer = "kserve-types"
@@ -97,8 +97,8 @@ var peers = map[Peer]module{
 	KServeTypes:      {dir: "kserve", packages: []string{modulePath + "/test/cluster/binaries/kserve"}},
 }
 
-// versionStamp is what the release scripts of Kubernetes hand to the linker. Without it the server calls itself
-// v0.0.0-master and version checks of clients misbehave. The date is a constant to keep builds reproducible.
+// versionStamp returns the linker flags of the release scripts of Kubernetes. Without them the server reports
+// v0.0.0-master and version checks of clients fail. The date is a constant to keep builds reproducible.
 func versionStamp() string {
 	parts := strings.SplitN(strings.TrimPrefix(KubernetesVersion, "v"), ".", 3)
 	values := [][2]string{
@@ -114,7 +114,7 @@ func versionStamp() string {
 	return strings.Join(flags, " ")
 }
 
-// programName is the name of a package's program.
+// programName returns the name of a package's program.
 func programName(pkg string) string {
 	if name := linkedName(pkg); name != "server" {
 		return name
@@ -122,7 +122,7 @@ func programName(pkg string) string {
 	return "etcd"
 }
 
-// linkedName is the file name that Go gives to a package's program: a major version at the end of the path is not a name.
+// linkedName returns the file name of a package's program in Go, which ignores a major version at the end of the path.
 func linkedName(pkg string) string {
 	name := path.Base(pkg)
 	if strings.Trim(name, "0123456789") == "v" {

@@ -22,26 +22,26 @@ import (
 	"time"
 )
 
-// AssetsVariable names the folder with programs that envtest of controller-runtime reads too.
+// AssetsVariable names a folder with programs; envtest of controller-runtime reads the same variable.
 const AssetsVariable = "KUBEBUILDER_ASSETS"
 
 const (
-	// Programs are compiled if their servers do not answer within this time.
+	// Programs are compiled if their servers do not respond within this time.
 	answerTimeout = 3 * time.Second
 	// A slower download takes longer than compiling.
 	pacePeriod   = 10 * time.Second
 	minimumBytes = 8 << 20
 )
 
-// archive is a file that a project publishes.
+// archive is a file published by a project.
 type archive struct {
 	url, sum string
-	// programs are the paths of programs in it, which end in their names. A file that is no tar.gz is the program itself.
+	// programs are the paths of programs in it, which end in their names. A file other than a tar.gz is the program itself.
 	programs []string
 }
 
-// published lists the archives by operating system and architecture. Only checksums that can be looked up in public are here,
-// which is why Kubernetes and etcd are a patch release apart from those that are compiled, and Kubernetes for arm64 is not here.
+// published lists the archives by operating system and architecture. It contains only files with publicly documented checksums:
+// Kubernetes and etcd therefore differ by a patch release from the compiled ones, and Kubernetes for arm64 is missing.
 //
 //   - Kubernetes: https://dl.k8s.io/v1.37.1/kubernetes-server-linux-amd64.tar.gz.sha256
 //   - etcd: https://github.com/etcd-io/etcd/releases/download/v3.7.1/SHA256SUMS, which the etcd cookbook of Sous Chefs pins too
@@ -66,13 +66,13 @@ var published = map[string][]archive{
 	},
 }
 
-// store has programs that need not be compiled.
+// store has programs that are not compiled.
 type store struct {
 	assets   string // folder of the user
 	cache    string
 	archives []archive
 	client   *http.Client
-	// answer is how long servers may take until they send something, and pace the period in which minimum bytes have to come.
+	// answer bounds the time until a server sends the first byte, and pace is the period in which at least minimum bytes must arrive.
 	answer, pace time.Duration
 	minimum      int64
 }
@@ -93,7 +93,7 @@ func (s *store) folder(a archive) string {
 	return filepath.Join(s.cache, "downloaded-"+a.sum[:keyLength])
 }
 
-// program returns the path of a program of the user's, or of one that was downloaded before.
+// program returns the path of a program of the user or of a downloaded one.
 func (s *store) program(name string) (string, bool) {
 	if s == nil {
 		return "", false
@@ -115,8 +115,8 @@ func (s *store) program(name string) (string, bool) {
 	return places[at], true
 }
 
-// download supplies those of the programs that can be had, each as soon as it is here and its checksum is right. It reports
-// what it cannot download, in one line for all servers that do not answer.
+// download supplies the available programs, each as soon as it is downloaded and its checksum is verified. It reports
+// failed downloads, in one line for all servers that do not respond.
 func (s *store) download(ctx context.Context, programs []string, to *supply, say func(string, ...any)) {
 	var wanted []archive
 	for _, a := range s.archives {
@@ -147,7 +147,7 @@ func (s *store) download(ctx context.Context, programs []string, to *supply, say
 	group.Wait()
 }
 
-// transfer is a download that has begun.
+// transfer is a download in progress.
 type transfer struct {
 	archive
 	body   io.ReadCloser
@@ -162,7 +162,7 @@ func (t *transfer) Read(into []byte) (int, error) {
 	return count, err
 }
 
-// connect asks for all archives at once.
+// connect requests all archives in parallel.
 func (s *store) connect(ctx context.Context, archives []archive) (transfers []*transfer, errs []error) {
 	var group sync.WaitGroup
 	var mutex sync.Mutex
@@ -208,7 +208,7 @@ func (s *store) ask(ctx context.Context, a archive) (*transfer, error) {
 	return t, nil
 }
 
-// receive writes the programs of an archive. They can be executed, and have their place, once the checksum is right.
+// receive writes the programs of an archive. It makes them executable and moves them to their paths when the checksum is verified.
 func (s *store) receive(ctx context.Context, t *transfer, say func(string, ...any)) (err error) {
 	watched, done := make(chan struct{}), make(chan struct{})
 	var slow error
@@ -246,7 +246,7 @@ func (s *store) receive(ctx context.Context, t *transfer, say func(string, ...an
 	return errors.Join(os.RemoveAll(s.folder(t.archive)), os.Rename(partial, s.folder(t.archive)))
 }
 
-// watch reports how far a download is, and cancels one that hangs or is slow.
+// watch reports the progress of a download, and cancels one that hangs or is slow.
 func (s *store) watch(ctx context.Context, t *transfer, done chan struct{}, say func(string, ...any)) error {
 	ticker := time.NewTicker(s.pace)
 	defer ticker.Stop()
@@ -268,7 +268,7 @@ func (s *store) watch(ctx context.Context, t *transfer, done chan struct{}, say 
 	}
 }
 
-// unpack writes the programs of an archive into a folder. It reads no further than the last of them.
+// unpack writes the programs of an archive into a folder. It stops reading after the last of them.
 func (t *transfer) unpack(stream io.Reader, folder string) error {
 	if !strings.HasSuffix(t.url, ".tar.gz") {
 		return writeProgram(stream, filepath.Join(folder, path.Base(t.programs[0])))

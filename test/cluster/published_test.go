@@ -38,7 +38,7 @@ func compiled(t *testing.T, word string) []byte {
 	return content
 }
 
-// packed is a tar.gz of programs, after a file of no use.
+// packed returns a tar.gz of programs, after an unrelated file.
 func packed(t *testing.T, programs map[string][]byte) []byte {
 	t.Helper()
 	var all bytes.Buffer
@@ -80,7 +80,7 @@ func (l *lines) say(format string, args ...any) {
 	l.all = append(l.all, fmt.Sprintf(format, args...))
 }
 
-// publish serves files, and hangs where a path begins with /silent or, after the first byte, with /stuck.
+// publish serves files, and hangs for paths that begin with /silent or, after the first byte, with /stuck.
 func publish(t *testing.T, files map[string][]byte) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -163,7 +163,7 @@ func TestDownload(t *testing.T) {
 	}
 }
 
-// TestDownloadOrCompile wants what cannot be downloaded compiled, what can be not, and nothing a second time.
+// TestDownloadOrCompile checks that available programs are downloaded, others are compiled, and none is built twice.
 func TestDownloadOrCompile(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	prebuilt := compiled(t, "prebuilt")

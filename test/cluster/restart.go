@@ -12,7 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/node"
 )
 
-// RestartNode ends an instance with a real node as a power cut does, and starts it again with all that it has stored: its pods
+// RestartNode kills an instance with a real node, as a power failure does, and starts it again with all its stored state: its pods
 // with their volumes, the images, and the control plane, which is in the network of the node. It returns when the control plane
 // works and the kubelet has reported; pods may take longer.
 func (i *Instance) RestartNode(ctx context.Context) error {
@@ -49,7 +49,7 @@ func (i *Instance) RestartNode(ctx context.Context) error {
 	return i.waitReady(ctx)
 }
 
-// reported checks that the kubelet has said how the node is since a time.
+// reported checks that the kubelet has reported the status of the node since a time.
 func (i *Instance) reported(ctx context.Context, since time.Time) error {
 	client, err := i.clientset()
 	if err != nil {

@@ -20,11 +20,11 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// keptSnapshots is how many snapshots the cache keeps: one for each platform with each group of CRDs, and some of other checkouts.
+// keptSnapshots is the number of snapshots in the cache: one for each platform with each group of CRDs, and some of other checkouts.
 const keptSnapshots = 24
 
-// snapshot returns where the snapshot of etcd lies that an instance with these CRDs starts from: what an API server of this version has
-// stored when it serves them. It holds nothing that belongs to one instance.
+// snapshot returns the path of the snapshot of etcd for instances with these CRDs: the data that an API server of this version has
+// stored when it serves them. It contains nothing specific to an instance.
 func (i *Instance) snapshot(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) (string, error) {
 	cache, err := CacheDir()
 	if err != nil {
@@ -46,7 +46,7 @@ func (i *Instance) snapshot(ctx context.Context, crds []*apiextensionsv1.CustomR
 	return filepath.Join(cache, "snapshots", hex.EncodeToString(hash.Sum(nil))[:keyLength]+".db"), nil
 }
 
-// restore writes the data of etcd from a snapshot, before it starts, and reports whether there is one.
+// restore writes the data of etcd from a snapshot, before etcd starts, and reports whether the snapshot exists.
 func (i *Instance) restore(ctx context.Context, snapshot string) (bool, error) {
 	if _, err := os.Stat(snapshot); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -70,8 +70,8 @@ func (i *Instance) restore(ctx context.Context, snapshot string) (bool, error) {
 // addressKeys are the prefixes under which an API server of a real node stores its own address in etcd.
 var addressKeys = []string{"/registry/masterleases/", "/registry/services/endpoints/default/kubernetes", "/registry/endpointslices/default/kubernetes"}
 
-// forgetAddress removes the address of the API server that made a snapshot, which may have come so far: the next one has another port, and
-// corrects only the IP.
+// forgetAddress removes the address of the API server that made a snapshot, if it was stored: the next API server has another port,
+// and corrects only the IP.
 func (i *Instance) forgetAddress(ctx context.Context) error {
 	client, err := i.etcdClient()
 	if err != nil {
@@ -110,7 +110,7 @@ func (i *Instance) save(ctx context.Context, snapshot string) error {
 	return dropOldest(filepath.Dir(snapshot), keptSnapshots)
 }
 
-// dropOldest leaves the newest files of a folder.
+// dropOldest removes all but the newest files of a folder.
 func dropOldest(dir string, keep int) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// PodBehaviorAnnotation on a pod asks for a behaviour other than becoming ready, see the package comment.
+	// PodBehaviorAnnotation on a pod selects a behaviour other than becoming ready, see the package comment.
 	PodBehaviorAnnotation = "testcluster/behavior"
-	// PodBehaviorRegistry starts the name of an image that asks for the behaviour that follows it, where pods cannot be
+	// PodBehaviorRegistry is the prefix of image names that select a behaviour, for pods that cannot be
 	// annotated.
 	PodBehaviorRegistry = "testcluster.invalid/"
 )
@@ -20,8 +20,8 @@ const (
 //go:embed stages.yaml
 var ownStages []byte
 
-// kwokStages are the built-in stages we take over, below kustomize/stage of the kwok module. Stages in a file replace
-// all built-in ones, so they have to be handed over too.
+// kwokStages are the built-in stages that are kept, below kustomize/stage of the kwok module. Stages in a file replace
+// all built-in ones, so they must be in the file too.
 var kwokStages = []string{
 	"node/fast/node-initialize.yaml",
 	"node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",

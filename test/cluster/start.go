@@ -20,7 +20,7 @@ const (
 	probeExpiry = 5 * time.Second
 )
 
-// startAPI brings up what the API server needs, and that.
+// startAPI starts the API server and its dependencies.
 func (i *Instance) startAPI(ctx context.Context) error {
 	if err := i.prepare(); err != nil {
 		return err
@@ -44,8 +44,8 @@ func (i *Instance) startAPI(ctx context.Context) error {
 	return nil
 }
 
-// serve starts etcd and the API server with some CRDs. The instances of tests start from what the first of them stored: after that, an API
-// server has half as much to do.
+// serve starts etcd and the API server with some CRDs. The instances of tests start from a snapshot of the first one, which halves the
+// work of a starting API server.
 func (i *Instance) serve(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	snapshot, restored, err := "", false, error(nil)
 	if i.options.Ephemeral {
@@ -95,13 +95,13 @@ func (i *Instance) run(ctx context.Context, p *Process) error {
 		return err
 	}
 	p.Path, p.Log = path, i.file(p.Name+".log")
-	p.Env = append(p.Env, "GOGC=400", "GOMEMLIMIT="+cmp.Or(i.state.Memory, "1GiB")) // memory for processor time, of which a sixth goes into collections otherwise
+	p.Env = append(p.Env, "GOGC=400", "GOMEMLIMIT="+cmp.Or(i.state.Memory, "1GiB")) // trades memory for processor time, of which garbage collection otherwise takes a sixth
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
 	return i.launch(p)
 }
 
-// waitReady returns when every part of the control plane works.
+// waitReady returns when every part of the control plane is ready.
 func (i *Instance) waitReady(ctx context.Context) error {
 	checks := []struct {
 		process string
@@ -123,7 +123,7 @@ func (i *Instance) waitReady(ctx context.Context) error {
 	return nil
 }
 
-// waitFor polls a check of a process until it passes; it gives up as soon as the process has ended.
+// waitFor polls a check of a process until it passes; it returns an error when the process has ended.
 func (i *Instance) waitFor(ctx context.Context, name string, ready func(context.Context) error) error {
 	p := i.Process(name)
 	var last error
@@ -158,7 +158,7 @@ func (i *Instance) apiServerReady(ctx context.Context) error {
 	return probe(ctx, client, i.URL()+"/readyz")
 }
 
-// healthz asks controller manager or scheduler, whose serving certificates are self-signed.
+// healthz checks controller manager or scheduler, whose serving certificates are self-signed.
 func (i *Instance) healthz(ctx context.Context, port int) error {
 	client := &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, // health on loopback

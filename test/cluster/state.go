@@ -12,13 +12,13 @@ import (
 
 const stateFile = "state.json"
 
-// state is what the state file of an instance holds: enough for any program to list, use and stop it.
+// state is the content of the state file of an instance: enough for any program to list, use and stop it.
 type state struct {
 	Name      string     `json:"name"`
 	Platform  Platform   `json:"platform"`
-	Owner     *Process   `json:"owner,omitempty"` // the program to whose life the instance is tied; while it starts, the one that starts it
+	Owner     *Process   `json:"owner,omitempty"` // the program whose end ends the instance; during the start, the one that starts it
 	Ports     []int      `json:"ports"`
-	Real      bool       `json:"real,omitempty"` // pods run, on a real node in whose network all processes are
+	Real      bool       `json:"real,omitempty"` // pods run on a real node, in whose network all processes are
 	Memory    string     `json:"memory,omitempty"`
 	Processes []*Process `json:"processes"`
 }
@@ -58,8 +58,8 @@ func (s *state) process(name string) *Process {
 	return nil
 }
 
-// allStates reads every instance below dir. A folder without a readable state is a start that died early: it counts
-// with its name alone, so that it can still be removed.
+// allStates reads every instance below dir. A folder without a readable state is an interrupted start: its state has only
+// the name, so that it can still be removed.
 func allStates(dir string) ([]state, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// program finds a program of the operating system.
+// program returns the path of a program of the operating system.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -66,8 +66,8 @@ func TestProcessLife(t *testing.T) {
 	}
 }
 
-// The kernel forgets a process a moment before its exit code is known here: until then it counts as running, so that
-// the one that receives its end learns how it ended.
+// The process disappears from the kernel a moment before its exit code is known here: until then it counts as running, so that
+// a caller that sees its end also gets the exit code.
 func TestAnEndedProcessHasAnExitCode(t *testing.T) {
 	p := &Process{Name: "gone", PID: sleeper(t).PID, Start: "not that one", exited: make(chan struct{}), code: new(3)}
 	if _, ended := p.ExitCode(); !p.Running() || ended {
@@ -147,7 +147,7 @@ func TestStateRecord(t *testing.T) {
 	}
 }
 
-// folder makes an instance folder by hand.
+// folder creates the folder of an instance.
 func folder(t *testing.T, s state) string {
 	t.Helper()
 	dir, err := instanceDir(s.Name)
@@ -287,7 +287,7 @@ func TestStartProcess(t *testing.T) {
 	if err != nil || len(i.Processes()) != 1 || i.Process("extra") != again {
 		t.Errorf("starting again: %v, %v", err, i.Processes())
 	}
-	// Another client stops the instance by what is written down.
+	// Another client stops the instance by its state file.
 	other, err := Open("extra")
 	if err != nil {
 		t.Fatal(err)

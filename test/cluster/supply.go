@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// supply hands out programs by name, each as soon as it exists: while the last are still being built, the first run.
+// supply provides programs by name, each as soon as it exists: the first ones run while the last are still being built.
 type supply struct {
 	mutex   sync.Mutex
 	paths   Binaries
@@ -18,7 +18,7 @@ type supply struct {
 
 func newSupply() *supply { return &supply{paths: Binaries{}, changed: make(chan struct{})} }
 
-// update changes the supply and wakes everyone who waits.
+// update changes the supply and wakes all waiting callers.
 func (s *supply) update(change func()) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -29,10 +29,10 @@ func (s *supply) update(change func()) {
 
 func (s *supply) add(name, path string) { s.update(func() { s.paths[name] = path }) }
 
-// end reports that no more programs come, and why not.
+// end marks the supply as complete, with the error that ended the build.
 func (s *supply) end(err error) { s.update(func() { s.ended, s.err = true, err }) }
 
-// path returns the path of a program, once it exists.
+// path returns the path of a program when it exists.
 func (s *supply) path(ctx context.Context, name string) (string, error) {
 	for {
 		s.mutex.Lock()
@@ -55,7 +55,7 @@ func (s *supply) path(ctx context.Context, name string) (string, error) {
 	}
 }
 
-// all returns every program, once no more come.
+// all returns every program when the supply is complete.
 func (s *supply) all(ctx context.Context) (Binaries, error) {
 	for {
 		s.mutex.Lock()

@@ -10,11 +10,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// restored are kinds whose mutating webhook gives an applied {} back.
+// restored are kinds whose mutating webhook restores an applied {}.
 var restored = []string{"ModelRegistry"}
 
-// Server-side apply leaves null of an object that is applied as {} after another manager had set its children. It does so where all children
-// may have been set for the user, by their defaults. The schema must accept that null, or replace it by a default, or a webhook must.
+// Server-side apply leaves null in place of an object applied as {} after another manager had set its children. It does so if all children
+// may have been set by defaults. The schema must allow that null, or replace it by a default, or a webhook must.
 func TestAppliedObjectsMayBecomeNull(t *testing.T) {
 	paths, err := filepath.Glob("../../config/crd/bases/*.yaml")
 	if err != nil || len(paths) < 8 {
@@ -35,7 +35,7 @@ func TestAppliedObjectsMayBecomeNull(t *testing.T) {
 		}
 		for _, version := range crd.Spec.Versions {
 			eachEmptied(version.Schema.OpenAPIV3Schema.Properties["spec"], "spec", func(path string, schema apiextensionsv1.JSONSchemaProps) {
-				// An MLflow without a word in its spec is refused.
+				// An MLflow with an empty spec is refused.
 				if found++; !schema.Nullable && schema.Default == nil && (crd.Spec.Names.Kind != "MLflow" || path != "spec") {
 					t.Errorf("%s %s: %s has defaults only, and null is refused: mark it +nullable", crd.Spec.Names.Kind, version.Name, path)
 				}
@@ -48,7 +48,7 @@ func TestAppliedObjectsMayBecomeNull(t *testing.T) {
 }
 
 // eachEmptied visits objects that can be applied as {} and have children with defaults. Lists are owned as a whole or by entries with a key;
-// an empty default, as references to objects have it, means a child that is never left out.
+// an empty default, as in references to objects, means that the child is always set.
 func eachEmptied(schema apiextensionsv1.JSONSchemaProps, path string, visit func(string, apiextensionsv1.JSONSchemaProps)) {
 	defaulted := false
 	for name, child := range schema.Properties {

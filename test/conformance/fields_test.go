@@ -14,10 +14,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// withoutEffect are the fields of a runtime that pods of ModelMesh cannot have. One that a newer KServe adds belongs here or in the view.
+// withoutEffect are the fields of a runtime without effect on pods of ModelMesh. A field added by KServe belongs here or in the view.
 var withoutEffect = []string{"hostIPC", "supportedModelFormats[0].priority", "workerSpec"}
 
-// [UP-F6] A view keeps each field of KServe's schema of runtimes, down to those of containers and volumes, or says that it has no effect.
+// [UP-F6] A view keeps each field of KServe's schema of runtimes, down to those of containers and volumes, or reports it as ineffective.
 func TestNoFieldOfARuntimeIsLostSilently(t *testing.T) {
 	for kind, schema := range schemas(t, v1alpha1.KindServingRuntime, v1alpha1.KindClusterServingRuntime) {
 		full, _ := everything(schema.Properties["spec"]).(map[string]any)
@@ -45,7 +45,7 @@ var keptOfService = []string{
 	"predictor.tensorflow", "predictor.timeout", "predictor.triton", "predictor.xgboost", "transformer.timeout",
 }
 
-// [UP-F6] No field of KServe's schema of InferenceServices is lost without a notice, if it is the only one.
+// [UP-F6] Each field of KServe's schema of InferenceServices that the view drops is reported, if it is the only one.
 func TestNoFieldOfAnInferenceServiceIsLostSilently(t *testing.T) {
 	schema := schemas(t, v1beta1.KindInferenceService)[v1beta1.KindInferenceService]
 	var kept []string
@@ -72,7 +72,7 @@ func TestNoFieldOfAnInferenceServiceIsLostSilently(t *testing.T) {
 					reported++
 				}
 			}
-			if reported != min(len(missed), 10) || len(service.Ignored) != reported { // more are not listed
+			if reported != min(len(missed), 10) || len(service.Ignored) != reported { // the list is limited
 				t.Errorf("%q are lost, reported are %q", missed, service.Ignored)
 			}
 		}
@@ -83,7 +83,7 @@ func TestNoFieldOfAnInferenceServiceIsLostSilently(t *testing.T) {
 	}
 }
 
-// schemas returns the schemas of kinds, by their names.
+// schemas returns the schemas of kinds, by kind.
 func schemas(t *testing.T, kinds ...string) map[string]*apiextensionsv1.JSONSchemaProps {
 	t.Helper()
 	crds, err := cluster.ReadSet(t.Context(), cluster.KServe)
@@ -102,7 +102,7 @@ func schemas(t *testing.T, kinds ...string) map[string]*apiextensionsv1.JSONSche
 	return found
 }
 
-// everything is a value in which all fields of a schema are set, none to what would be left out.
+// everything returns a value in which all fields of a schema are set, none to a zero value that serialization omits.
 func everything(schema apiextensionsv1.JSONSchemaProps) any {
 	switch {
 	case schema.XIntOrString:
@@ -125,7 +125,7 @@ func everything(schema apiextensionsv1.JSONSchemaProps) any {
 	return all
 }
 
-// lost lists the fields of a document that a view of it does not write again.
+// lost lists the fields of a document that its view drops.
 func lost(t *testing.T, full map[string]any, view any) []string {
 	t.Helper()
 	raw, err := json.Marshal(view)

@@ -21,13 +21,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// answer is what KServe made of an object.
+// answer is the result of KServe for an object.
 type answer struct {
 	Object map[string]any
 	Error  string
 }
 
-// asked gives objects to the types of KServe.
+// asked converts objects with the types of KServe.
 func asked(t *testing.T, objects []*unstructured.Unstructured) []answer {
 	t.Helper()
 	path, err := cluster.BuildPeer(t.Context(), cluster.KServeTypes, os.Stderr)
@@ -52,7 +52,7 @@ func asked(t *testing.T, objects []*unstructured.Unstructured) []answer {
 	return answers
 }
 
-// view reads an object with our type.
+// view converts an object with our type.
 func view(t *testing.T, object map[string]any) any {
 	t.Helper()
 	raw, err := json.Marshal(object)
@@ -69,7 +69,7 @@ func view(t *testing.T, object map[string]any) any {
 	if err := json.Unmarshal(raw, into); err != nil {
 		t.Fatal(err)
 	}
-	// KServe's type writes this block, and some fields that the view has not, also when nothing was set in them.
+	// KServe's type encodes this block, and some fields that the view lacks, even if they are empty.
 	if service, ok := into.(*v1beta1.InferenceService); ok {
 		service.Ignored = nil
 		if service.Status.ModelStatus != nil && *service.Status.ModelStatus == (v1beta1.ModelStatus{}) {
@@ -101,10 +101,10 @@ func read(t *testing.T, patterns ...string) []*unstructured.Unstructured {
 	return objects
 }
 
-// newer are fields of releases after the KServe that the test has.
+// newer are fields added in releases after the KServe of the test.
 var newer = map[string]bool{"v1alpha1.ServingRuntimeSpec.ResourceClaims": true}
 
-// What our views hold of an object, KServe's types hold too, under the same names and with the same values.
+// The fields that our views keep of an object have the same names and values in KServe's types.
 func TestViewsAgreeWithKServe(t *testing.T) {
 	objects := read(t, "testdata/kserve.yaml", "../../config/runtimes/*.yaml", "../../config/samples/modelmesh_runtime_*.yaml",
 		"../../config/samples/modelmesh_inferenceservice*.yaml")
@@ -140,7 +140,7 @@ func TestViewsAgreeWithKServe(t *testing.T) {
 	}
 }
 
-// contains reports what is in part and not, or not so, in whole.
+// contains reports the fields of part that are missing or different in whole.
 func contains(t *testing.T, path string, whole, part any) {
 	t.Helper()
 	switch p := part.(type) {
@@ -169,7 +169,7 @@ func contains(t *testing.T, path string, whole, part any) {
 
 const ourPackages = "github.com/odh-platform/odh-platform-operator/apis/serving/"
 
-// fieldsOf lists the fields of a type of ours, and of the types of ours in it.
+// fieldsOf lists the fields of a type of ours, including nested types of ours.
 func fieldsOf(kind reflect.Type, known []string) []string {
 	for kind.Kind() == reflect.Pointer || kind.Kind() == reflect.Slice || kind.Kind() == reflect.Map {
 		kind = kind.Elem()
@@ -214,7 +214,7 @@ func note(set map[string]bool, value reflect.Value) {
 	}
 }
 
-// [M6] One number that the schema lets pass hides all runtimes from those who read lists with KServe's types, and none from us.
+// [M6] One number that the schema allows makes lists of runtimes unreadable with KServe's types, but not with ours.
 func TestOneNumberHidesAllRuntimesFromKServe(t *testing.T) {
 	list := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "serving.kserve.io/v1alpha1", "kind": "ServingRuntimeList", "items": []any{

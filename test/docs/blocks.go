@@ -1,8 +1,8 @@
-// Package docs holds the documentation against the code: what a page names must exist, and what it says to type must work.
+// Package docs checks the documentation against the code: everything that a page names must exist, and its commands must work.
 //
-// A block of commands is marked `sh`. One that cannot run in a test says what it needs, `sh needs=kind` for example; [Needs] lists the
-// words. A block of YAML that its reader is to save is marked `yaml file=<name>`. The suite test/integration/docs runs and applies
-// these in the order of the page, and test/integration/install those of the pages about operators before, see [Reader]; other blocks of
+// A block of commands is marked `sh`. A block that cannot run in a test declares its need, `sh needs=kind` for example; [Needs] lists
+// them. A block of YAML that its reader is to save is marked `yaml file=<name>`. The suite test/integration/docs runs and applies
+// these in the order of the page, and test/integration/install those of the pages about legacy operators, see [Reader]; other blocks of
 // a page are output or pictures.
 package docs
 
@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Needs are the things that a test has not, with the reason why.
+// Needs are the needs that a test cannot meet, with the reason.
 var Needs = map[string]string{
 	"container-engine": "images are built and pushed by docker or podman",
 	"kind":             "a cluster of kind runs in a container engine",
@@ -36,7 +36,7 @@ type Block struct {
 	Line int
 }
 
-// Value returns what the info says after `key=`, or "".
+// Value returns the value after `key=` in the info, or "".
 func (b Block) Value(key string) string {
 	for _, word := range b.Info {
 		if value, ok := strings.CutPrefix(word, key+"="); ok {
@@ -73,7 +73,7 @@ func Blocks(page string) []Block {
 }
 
 // Commands returns the commands of a block, one for each line; lines that end in a backslash continue, and those of a here-document
-// belong to the command that begins it. Comments are left out.
+// belong to its command. Comments are omitted.
 func (b Block) Commands() []string {
 	var all []string
 	var current strings.Builder

@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// programs are what pages have a reader type, with what a block that calls them must say that it needs; empty for nothing.
+// programs are the commands that pages may use, each with the need that a block with it must declare; empty for no need.
 var programs = map[string]string{
 	"kubectl": "", "make": "", "go": "", "manager": "", "bin/manager": "", "bin/kubectl-odh": "", "config/manage": "",
 	"git": "", "export": "", "cd": "", "diff": "", "rm": "", "base64": "", "eval": "", "true": "", "jq": "", "curl": "", "kill": "",
@@ -27,7 +27,7 @@ var programs = map[string]string{
 	"operator-sdk": "olm", "opm": "olm", "promtool": "prometheus", "amtool": "prometheus", "cosign": "registry", "grpcurl": "server",
 }
 
-// ranElsewhere are pages whose blocks without a need are run by the suites that are named.
+// ranElsewhere are pages whose blocks without a need are run by the named suites.
 var ranElsewhere = map[string]string{
 	"docs/kind.md": "test/integration/dependencies", "docs/upgrade/mlflow-operator.md": "test/integration/install",
 	"docs/upgrade/model-registry-operator.md": "test/integration/install", "docs/upgrade/codeflare-operator.md": "test/integration/install",
@@ -43,7 +43,7 @@ func isShell(b Block) bool {
 	return slices.Contains([]string{"sh", "bash", "shell", "console"}, b.Language)
 }
 
-// looksLikeShell reports that an unmarked block holds commands.
+// looksLikeShell reports whether an unmarked block contains commands.
 func looksLikeShell(b Block) bool {
 	if b.Language != "" {
 		return false
@@ -60,7 +60,7 @@ func looksLikeShell(b Block) bool {
 	return false
 }
 
-// checker looks at commands without running them.
+// checker checks commands without running them.
 type checker struct {
 	t        *testing.T
 	where    string
@@ -69,7 +69,7 @@ type checker struct {
 	kinds    map[string]bool // that kubectl knows
 	flags    []string        // of the manager
 	plugin   func(string) string
-	saved    map[string]bool // files that the page has its reader save, or that its commands write
+	saved    map[string]bool // files saved by the reader of the page, or written by its commands
 	overlays map[string]bool // folders to build
 }
 
@@ -78,7 +78,7 @@ func (c *checker) errorf(format string, args ...any) {
 }
 
 func (c *checker) exists(path string) {
-	// What is in dist is written by make release.
+	// Files in dist are written by make release.
 	if strings.ContainsAny(path, "<>$*{") || strings.HasPrefix(path, "dist/") || path == "-" || strings.Contains(path, "://") || c.saved[path] || path == "" || filepath.IsAbs(path) {
 		return
 	}
@@ -151,7 +151,7 @@ func (c *checker) manager(words []string) {
 	}
 }
 
-// odh holds words against what the plugin says of itself.
+// odh checks words against the commands that the plugin reports.
 func (c *checker) odh(words []string) {
 	if len(words) == 0 {
 		return
@@ -169,7 +169,7 @@ func (c *checker) odh(words []string) {
 	}
 }
 
-// verbs of kubectl that name a kind next.
+// verbs of kubectl that are followed by a kind.
 var verbs = []string{"get", "delete", "wait", "describe", "annotate", "label", "patch", "scale", "edit", "explain"}
 
 // valued are flags of kubectl whose value is the next word.
@@ -212,7 +212,7 @@ func (c *checker) kubectl(words []string) {
 	}
 }
 
-// kinds are the names under which kubectl knows kinds: those of Kubernetes and of projects that pages speak of, and our own.
+// kinds returns the names of kinds in kubectl: those of Kubernetes, of projects mentioned on pages, and our own.
 func kinds(t *testing.T) map[string]bool {
 	t.Helper()
 	all := map[string]bool{"all": true}
@@ -269,7 +269,7 @@ func managerFlags() []string {
 	return append(flags, slices.Collect(maps.Keys(config.LegacyFlags()))...)
 }
 
-// plugin returns what asks `kubectl odh` about its commands, or the empty string for one that it does not know.
+// plugin returns a function that returns the help of a command of `kubectl odh`, or the empty string for an unknown one.
 func plugin(t *testing.T) func(string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "kubectl-odh")
@@ -293,7 +293,7 @@ func plugin(t *testing.T) func(string) string {
 	}
 }
 
-// What pages have their readers type names what there is: targets, paths, kinds, flags; a block that cannot run here says why.
+// Commands on pages use only existing targets, paths, kinds and flags; a block that cannot run here declares its needs.
 func TestCommandsNameWhatThereIs(t *testing.T) {
 	base := checker{
 		t: t, makefile: read(t, "Makefile"), targets: makeTargets(t), kinds: kinds(t), flags: managerFlags(), plugin: plugin(t), overlays: map[string]bool{},
@@ -332,10 +332,10 @@ func TestCommandsNameWhatThereIs(t *testing.T) {
 	}
 }
 
-// assigned is a variable that gets the output of a command.
+// assigned matches a variable set to the output of a command.
 var assigned = regexp.MustCompile(`^[A-Z_]+=\$\((.*)\)$`)
 
-// block checks the commands of a block and returns how many there are.
+// block checks the commands of a block and returns their number.
 func (c *checker) block(page string, b Block, held map[string][]string) int {
 	need := b.Value("needs")
 	switch {

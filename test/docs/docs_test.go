@@ -13,7 +13,7 @@ import (
 
 const root = "../.."
 
-// tests is the text of all tests and their vectors, with a space between files.
+// tests returns the text of all tests and their vectors, with a space between files.
 func tests(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
@@ -50,7 +50,7 @@ var (
 	quoted    = regexp.MustCompile("`([^`]+)`")
 )
 
-// Every behaviour that its page does not put off has a test with its tag.
+// Every behaviour that its page does not postpone has a test with its tag.
 func TestBehavioursHaveTests(t *testing.T) {
 	all := tests(t)
 	for component, want := range map[string]int{"mlflow": 99, "appwrapper": 58, "modelmesh": 102, "modelregistry": 132, "raycluster": 33} {

@@ -12,7 +12,7 @@ import (
 	"unicode"
 )
 
-// pages are all pages of the checkout, by their paths below its root.
+// pages returns all pages of the checkout, by their paths below its root.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -45,7 +45,7 @@ var (
 	heading  = regexp.MustCompile(`(?m)^#+ +(.*)$`)
 )
 
-// targets are the relative links of a page.
+// targets returns the relative links of a page.
 func targets(page string) []string {
 	var all []string
 	for _, found := range link.FindAllStringSubmatch(codeSpan.ReplaceAllString(fence.ReplaceAllString(page, ""), ""), -1) {
@@ -56,7 +56,7 @@ func targets(page string) []string {
 	return all
 }
 
-// anchors are what links may lead to inside a page.
+// anchors returns the anchors of a page to which links may point.
 func anchors(page string) []string {
 	var all []string
 	for _, found := range heading.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1) {
@@ -65,7 +65,7 @@ func anchors(page string) []string {
 	return all
 }
 
-// slug is the anchor that a heading gets: small letters, digits, hyphens and underscores, blanks as hyphens.
+// slug returns the anchor of a heading: lower-case letters, digits, hyphens and underscores, with hyphens for blanks.
 func slug(title string) string {
 	title = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(title, "$1")
 	return strings.Map(func(r rune) rune {
@@ -80,7 +80,7 @@ func slug(title string) string {
 	}, strings.TrimSpace(title))
 }
 
-// Every relative link leads to a file or folder that is there, and its anchor to a heading.
+// Every relative link points to an existing file or folder, and its anchor to a heading.
 func TestLinks(t *testing.T) {
 	all := pages(t)
 	for name, page := range all {
@@ -101,7 +101,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// Every page below docs is reached from README.md or the index docs/README.md by links.
+// Every page below docs is linked, directly or through other pages, from README.md or the index docs/README.md.
 func TestEveryPageIsReached(t *testing.T) {
 	all := pages(t)
 	reached := map[string]bool{}

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// metric is what a page or the code says of one.
+// metric is the type and the labels of a metric, from a page or from the code.
 type metric struct{ kind, labels string }
 
 var (
@@ -19,7 +19,7 @@ var (
 	registered = regexp.MustCompile(`metrics\.Registry\b`)
 )
 
-// documentedMetrics are those of a section of docs/metrics.md.
+// documentedMetrics returns the metrics in a section of docs/metrics.md.
 func documentedMetrics(t *testing.T, section string) map[string]metric {
 	t.Helper()
 	_, rest, found := strings.Cut(read(t, "docs/metrics.md"), "\n## "+section+"\n")
@@ -34,7 +34,7 @@ func documentedMetrics(t *testing.T, section string) map[string]metric {
 	return out
 }
 
-// definedMetrics are those that the code of the manager defines.
+// definedMetrics returns the metrics that the code of the manager defines.
 func definedMetrics(t *testing.T) map[string]metric {
 	t.Helper()
 	out := map[string]metric{}
@@ -86,7 +86,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	}
 }
 
-// Labels name neither users nor single objects, but for those whose series go with the object.
+// Labels contain neither users nor single objects, except for metrics whose series are deleted with the object.
 func TestLabelsAreBounded(t *testing.T) {
 	bounded := []string{
 		"version", "revision", "goversion", "component", "group", "kind", "condition", "status", "verb", "certificate", "webhook", "decision",
@@ -106,7 +106,7 @@ func TestLabelsAreBounded(t *testing.T) {
 
 var alertName = regexp.MustCompile(`(?m)^\s*- alert: (\S+)$`)
 
-// Every alert has a page that says what to do, and every page an alert.
+// Every alert has a runbook, and every runbook an alert.
 func TestRunbooks(t *testing.T) {
 	var alerts []string
 	for _, found := range alertName.FindAllStringSubmatch(read(t, "config/prometheus/rules.yaml"), -1) {

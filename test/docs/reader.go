@@ -15,39 +15,38 @@ import (
 	"github.com/onsi/gomega"
 )
 
-// commandTimeout bounds one command of a page. Waits in pages that end by themselves have shorter ones; those that a page gives
-// more time must come about in this.
+// commandTimeout bounds one command of a page. Waits in pages have a shorter timeout, or must succeed within this one.
 const commandTimeout = 150 * time.Second
 
-// commandEnd is how long the end of a command that was stopped may take: what it left in the background may hold its output.
+// commandEnd bounds the end of a stopped command: its background processes may hold its output open.
 const commandEnd = 5 * time.Second
 
-// Reader is a user who types what a page says, in a shell in the checkout, as administrator of a cluster. Its methods fail the spec.
+// Reader runs the commands of a page in a shell in the checkout, as administrator of a cluster. Its methods fail the spec.
 type Reader struct {
-	// Page below Root, which is the checkout.
+	// Page is a path below Root, the root of the checkout.
 	Page, Root string
-	// Kubectl is the path of the program, and Kubeconfig that of the file that it works with.
+	// Kubectl is the path of the program, and Kubeconfig that of its kubeconfig.
 	Kubectl, Kubeconfig string
-	// Folder is where he saves files. It has to outlive Undo.
+	// Folder is the folder of saved files. It has to outlive Undo.
 	Folder string
-	// After are things to be done after commands that begin with a text, for what the cluster of the test does not do by itself.
+	// After has functions to call after commands with a prefix, to simulate actions that the cluster of the test lacks.
 	After map[string]func(context.Context)
-	// Replace puts what the reader has in the place of what a page has as an example, such as a registry; nil changes nothing.
+	// Replace replaces example values of the page, such as a registry, with those of the reader; nil changes nothing.
 	Replace *strings.Replacer
-	// Env has further variables of his shell.
+	// Env has additional variables of the shell.
 	Env []string
 	// Timeout of one command; 0 means 150 s.
 	Timeout time.Duration
-	// Meets are needs of blocks that the cluster meets, of those in [Needs].
+	// Meets are the needs, of those in [Needs], that the cluster meets.
 	Meets []string
 
-	// Saved are the files that the page had him save or write, by the names that it gives them.
+	// Saved are the files that the page saves or writes, by their names on the page.
 	Saved map[string]string
-	// Typed are the commands, with the names of those files replaced.
+	// Typed are the commands, with the names of these files replaced.
 	Typed []string
 }
 
-// Environment is that of a shell which a user opened: nothing of a make that runs the test reaches a make that the test runs.
+// Environment returns the environment of a user's shell: without the variables of a make that runs the test.
 func Environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
@@ -55,7 +54,7 @@ func Environment() []string {
 	})
 }
 
-// Read does what the page says, from its beginning to its end.
+// Read runs and applies all blocks of the page in order.
 func (r *Reader) Read(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	r.Saved, r.Typed = map[string]string{}, nil
@@ -73,13 +72,13 @@ func (r *Reader) Read(ctx context.Context) {
 	}
 }
 
-// Type types a command that is not on the page.
+// Type runs a command that is not on the page.
 func (r *Reader) Type(ctx context.Context, command string) {
 	ginkgo.GinkgoHelper()
 	r.run(ctx, command, 0)
 }
 
-// file returns where a file of the page is, from now on.
+// file returns the path of a file of the page and records it in Saved.
 func (r *Reader) file(name string) string {
 	r.Saved[name] = filepath.Join(r.Folder, name)
 	return r.Saved[name]
@@ -92,10 +91,10 @@ func (r *Reader) replaced(text string) string {
 	return r.Replace.Replace(text)
 }
 
-// written is a file that a command writes into the folder where its reader is.
+// written matches a file that a command writes into the working directory.
 var written = regexp.MustCompile(` > ([^\s/]+)(?:\s|$)`)
 
-// run types one command. Names of files are replaced by where they are.
+// run runs one command, with names of files replaced by their paths.
 func (r *Reader) run(ctx context.Context, command string, line int) {
 	ginkgo.GinkgoHelper()
 	for _, found := range written.FindAllStringSubmatch(command, -1) {
@@ -128,7 +127,7 @@ var (
 	applied = regexp.MustCompile(`^kubectl( -n \S+)? apply (-[fk] \S+)$`)
 )
 
-// Undo removes what a page left, so that another attempt and other pages find nothing of it.
+// Undo deletes the objects that commands of the page created or applied, so that it can be run again and other pages are not affected.
 func (r *Reader) Undo(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	for _, script := range slices.Backward(r.Typed) {

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// chapters of the page of troubleshooting, by the folder whose reasons they explain, with commas where several do. The longest
-// prefix counts.
+// chapters of the page of troubleshooting, by the folder whose reasons they explain, with commas between several folders. The longest
+// prefix applies.
 var chapters = map[string]string{
 	"apis/appwrapper": "AppWrapper", "apis/serving": "ModelMesh",
 	"controllers/appwrapper": "AppWrapper", "controllers/mlflow": "MLflow",
@@ -24,14 +24,14 @@ var chapters = map[string]string{
 	"pkg/status/serving": "Model Registry,Model Catalog",
 }
 
-// internal are folders whose reasons never reach an object: the states of a rollout become words of messages, and those of health
-// are words of kubectl odh.
+// internal are folders whose reasons are never set on an object: the states of a rollout are used in messages, and those of health
+// in the output of kubectl odh.
 var internal = []string{"pkg/status/conditions", "pkg/status/health"}
 
-// composed are reasons that no literal of the code is: a word and a state of a model.
+// composed are reasons that the code builds from a word and a state of a model.
 var composed = map[string][]string{"Every component": {"NotYetKnown", "Suspended"}, "ModelMesh": {"ModelStandby", "ModelLoading", "ModelFailedToLoad", "InProgress"}}
 
-// collector gathers the reasons of one file.
+// collector collects the reasons of one file.
 type collector struct{ found map[string]bool }
 
 func (c *collector) literal(e ast.Expr) {
@@ -42,8 +42,8 @@ func (c *collector) literal(e ast.Expr) {
 	}
 }
 
-// Visit looks for constants named as reasons or of the type of failures, for fields named Reason, for the literal that follows
-// the type of an Event, and for what functions return first as a reason.
+// Visit collects constants named as reasons or of the type of failures, fields named Reason, the literal after
+// the type of an Event, and the first results of functions that return a reason.
 func (c *collector) Visit(node ast.Node) ast.Visitor {
 	switch n := node.(type) {
 	case *ast.GenDecl:
@@ -97,7 +97,7 @@ func (c *collector) returned(f *ast.FuncDecl) {
 	})
 }
 
-// reasons of the code by chapter.
+// reasons returns the reasons of the code by chapter.
 func reasons(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	all := map[string]map[string]bool{}
@@ -149,7 +149,7 @@ func chaptersOf(t *testing.T, folder string, found map[string]bool) []string {
 
 var entry = regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| (.+) \\| (.+) \\| (.+) \\|$")
 
-// Every reason that the code knows has one entry in its chapter, with place, meaning and fix, and no entry is stale.
+// Every reason in the code has one entry in its chapter, with place, meaning and fix, and no entry is stale.
 func TestReasonsAreExplained(t *testing.T) {
 	want := reasons(t)
 	for chapter, more := range composed {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// words takes a command apart as a shell would, and splits it where another command begins. Here-documents are left out.
+// commandsOf splits a line into commands and their words, as a shell does. Here-documents are omitted.
 func commandsOf(line string) [][]string {
 	if head, _, found := strings.Cut(line, "<<"); found {
 		line, _, _ = strings.Cut(head, "\n")

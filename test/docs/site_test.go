@@ -9,8 +9,8 @@ import (
 // listed are pages in the navigation of the site: their paths below docs.
 var listed = regexp.MustCompile(`(?m)^ +- (?:[^:\n]+: )?(\S+\.md)$`)
 
-// Every page below docs is in the navigation of the site, once, or in the table of its folder; what maintainers need is apart from the
-// pages of users. `make docs` finds what is broken otherwise, and requires Python.
+// Every page below docs is once in the navigation of the site, or in the table of its folder; pages for maintainers are separate from
+// those for users. `make docs` finds other errors, and requires Python.
 func TestNavigationOfTheSite(t *testing.T) {
 	config := read(t, "docs/site/mkdocs.yml")
 	users, maintainers, found := strings.Cut(config[strings.Index(config, "\nnav:"):], "- Maintainers:")

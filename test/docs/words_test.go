@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// describesCheckout reports whether the words of a page that are in backquotes are about this checkout. Decisions and tables of
-// behaviours describe the past and other programs too.
+// describesCheckout reports whether the words in backquotes on a page refer to this checkout. Decisions and tables of
+// behaviours also describe the past and other programs.
 func describesCheckout(page string) bool {
 	for _, prefix := range []string{"docs/decisions/", "docs/behaviours/", "docs/reference/", "docs/upstream-defects.md", "docs/dependencies.md", "CHANGELOG.md"} {
 		if strings.HasPrefix(page, prefix) {
@@ -21,7 +21,7 @@ func describesCheckout(page string) bool {
 	return true
 }
 
-// sources is the text of everything that is neither a page nor a test.
+// sources returns the text of all files other than pages and tests.
 func sources(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
@@ -56,7 +56,7 @@ var (
 	place    = regexp.MustCompile(`^(apis|charts|cmd|config|controllers|docs|pkg|test|webhooks)/[A-Za-z0-9_./-]+$`)
 )
 
-// foreignVariables are variables that pages name because others set them and nothing here reads them.
+// foreignVariables are variables on pages that other programs set and nothing here reads.
 var foreignVariables = []string{"OPERATOR_CONDITION_NAME"}
 
 // Variables, targets and paths that pages name in passing exist.

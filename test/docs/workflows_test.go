@@ -33,7 +33,7 @@ var (
 	makes  = regexp.MustCompile(`(?m)^(?:\s*-? ?run: )?make ([a-z-]+(?: [a-z-]+)*)`)
 )
 
-// Actions are pinned by digest, workflows may only read unless a job grants more, and the targets that they make exist.
+// Actions are pinned by digest, workflows have read permissions unless a job grants more, and their make targets exist.
 func TestWorkflows(t *testing.T) {
 	paths, err := filepath.Glob("../../.github/workflows/*.yml")
 	if err != nil || len(paths) != 6 {
@@ -84,7 +84,7 @@ func TestWorkflows(t *testing.T) {
 	}
 }
 
-// Dependabot looks at every Go module.
+// Dependabot checks every Go module.
 func TestDependabot(t *testing.T) {
 	text, err := os.ReadFile("../../.github/dependabot.yml")
 	if err != nil {

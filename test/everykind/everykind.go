@@ -1,5 +1,5 @@
-// Package everykind has one resource of every kind that the operator serves, for suites that look at all of them at once: with KubeRay, an
-// etcd, and a fake of the routing layers, each gets ready on fake nodes.
+// Package everykind has one resource of every kind that the operator serves, for suites that need all of them in one cluster: with KubeRay,
+// an etcd, and a fake of the routing layers, each gets ready on fake nodes.
 package everykind
 
 import (
@@ -34,7 +34,7 @@ const (
 	poll     = 200 * time.Millisecond
 )
 
-// World is a control plane with what the resources need, but without a manager.
+// World is a control plane with the dependencies of the resources, but without a manager.
 type World struct {
 	*framework.Env
 
@@ -78,11 +78,11 @@ func (w *World) Namespace(ctx context.Context) {
 		"modelmesh-enabled": "true", "platform.opendatahub.io/registries": "true"}}}))).To(gomega.Succeed())
 }
 
-// Resources are the custom resources that users create, those of the cluster included, and before them their Secrets.
+// Resources returns the custom resources that users create, including cluster-scoped ones, preceded by their Secrets.
 func (w *World) Resources() []*unstructured.Unstructured { return w.read("resources.yaml") }
 
-// PlatformResources are those that the platform creates, for managers with the component platform, and last the Catalog that this one
-// makes of them.
+// PlatformResources returns the resources that the platform creates, for managers with the component platform, followed by the Catalog
+// that this component creates for them.
 func (w *World) PlatformResources() []*unstructured.Unstructured { return w.read("platform.yaml") }
 
 func (w *World) read(file string) []*unstructured.Unstructured {
@@ -101,7 +101,7 @@ func (w *World) read(file string) []*unstructured.Unstructured {
 	return objects
 }
 
-// Create stores objects, and waits for webhooks that do not answer yet.
+// Create creates objects, and retries while webhooks do not respond yet.
 func (w *World) Create(ctx context.Context, objects ...*unstructured.Unstructured) {
 	ginkgo.GinkgoHelper()
 	for _, object := range objects {
@@ -110,7 +110,7 @@ func (w *World) Create(ctx context.Context, objects ...*unstructured.Unstructure
 	}
 }
 
-// AwaitReady waits until every resource is ready, by kstatus and by what it has instead of the condition Ready.
+// AwaitReady waits until every resource is ready, by kstatus and by its own state where its kind has no condition Ready.
 func (w *World) AwaitReady(ctx context.Context, objects []*unstructured.Unstructured) {
 	ginkgo.GinkgoHelper()
 	for _, object := range objects {

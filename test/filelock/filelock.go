@@ -1,4 +1,4 @@
-// Package filelock keeps processes from doing the same work at once.
+// Package filelock prevents processes from doing the same work concurrently.
 package filelock
 
 import (
@@ -15,8 +15,8 @@ import (
 
 const poll = 100 * time.Millisecond
 
-// Take takes the lock that a file stands for and returns the function that gives it back. The kernel frees it when a process dies, so a
-// crash leaves nothing to clean. It waits until ctx ends; waiting, if set, is called once if another client holds the lock. Missing
+// Take locks a file and returns the function that unlocks it. The kernel unlocks it when a process dies, so no stale lock is left after a
+// crash. Take waits until ctx ends; waiting, if set, is called once if another client holds the lock. Missing
 // folders are created.
 func Take(ctx context.Context, path string, waiting func()) (release func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -41,6 +41,6 @@ func Take(ctx context.Context, path string, waiting func()) (release func(), err
 	if err != nil {
 		return nil, fmt.Errorf("taking lock %s: %w", path, errors.Join(err, file.Close()))
 	}
-	// Closing the descriptor gives the lock back; an error of it leaves nothing to do.
+	// Closing the descriptor unlocks the file, even if it returns an error.
 	return func() { _ = file.Close() }, nil
 }

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// Runner runs a program and returns what it says on its standard output.
+// Runner runs a program and returns its standard output.
 type Runner func(ctx context.Context, name string, args ...string) ([]byte, error)
 
-// Exec returns a Runner of real programs. What they say on their standard error goes to a writer.
+// Exec returns a Runner of real programs. Their standard error goes to a writer.
 func Exec(progress io.Writer) Runner {
 	return func(ctx context.Context, name string, args ...string) ([]byte, error) {
 		command := exec.CommandContext(ctx, name, args...)
@@ -29,7 +29,7 @@ func Exec(progress io.Writer) Runner {
 	}
 }
 
-// Cluster is one of kind.
+// Cluster is a cluster of kind.
 type Cluster struct {
 	// Program is kind, or its path.
 	Program string
@@ -43,7 +43,7 @@ func (c Cluster) exists(ctx context.Context) (bool, error) {
 	return err == nil && slices.Contains(strings.Fields(string(output)), c.Name), err
 }
 
-// Up makes sure that the cluster exists and has the image of the manager, if one is given, and returns its kubeconfig.
+// Up ensures that the cluster exists and has the image of the manager, if one is given, and returns its kubeconfig.
 func (c Cluster) Up(ctx context.Context, image string) ([]byte, error) {
 	found, err := c.exists(ctx)
 	if err != nil {
@@ -62,7 +62,7 @@ func (c Cluster) Up(ctx context.Context, image string) ([]byte, error) {
 	return c.Run(ctx, c.Program, "get", "kubeconfig", "--name", c.Name)
 }
 
-// Down deletes the cluster with all that is in it, if it exists.
+// Down deletes the cluster if it exists.
 func (c Cluster) Down(ctx context.Context) error {
 	found, err := c.exists(ctx)
 	if err != nil || !found {

@@ -28,16 +28,16 @@ const (
 	crdTimeout = time.Minute
 )
 
-// Deployer applies to one cluster.
+// Deployer deploys into one cluster.
 type Deployer struct {
-	// Client whose scheme has what [AddToScheme] adds.
+	// Client with a scheme prepared by [AddToScheme].
 	Client client.Client
 	Clock  clock.PassiveClock
 	// Out receives the progress.
 	Out io.Writer
 }
 
-// AddToScheme adds what a Deployer reads.
+// AddToScheme adds the types that a Deployer reads.
 func AddToScheme(s *runtime.Scheme) error {
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, apiextensionsv1.AddToScheme, mlflowv1.AddToScheme} {
 		if err := add(s); err != nil {
@@ -47,7 +47,7 @@ func AddToScheme(s *runtime.Scheme) error {
 	return nil
 }
 
-// rank orders the objects: kinds before their objects, Secrets before pods, and MLflow before the webhooks that a manager answers
+// rank orders the objects: CRDs before their objects, Secrets before pods, and MLflow before the webhooks of the manager,
 // which does not run yet.
 func rank(object client.Object) int {
 	switch object.GetObjectKind().GroupVersionKind().Kind {
@@ -66,7 +66,7 @@ func rank(object client.Object) int {
 	}
 }
 
-// Objects are everything that Deploy applies, in order. What is known of the cluster is kept.
+// Objects returns all objects that Deploy applies, in order. Secrets that exist in the cluster keep their values.
 func (d *Deployer) Objects(ctx context.Context, o Options) ([]client.Object, error) {
 	rendered, err := Render(o)
 	if err != nil {
@@ -95,7 +95,7 @@ func (d *Deployer) known(ctx context.Context, namespace, name string) (map[strin
 	return secret.Data, nil
 }
 
-// Deploy makes the cluster what the options ask for. It may be called again, with other options too.
+// Deploy deploys into the cluster with the options. It may be called again, with other options too.
 func (d *Deployer) Deploy(ctx context.Context, o Options) error {
 	all, err := d.Objects(ctx, o)
 	if err != nil {
@@ -116,7 +116,7 @@ func (d *Deployer) Deploy(ctx context.Context, o Options) error {
 	return nil
 }
 
-// Apply writes one object.
+// Apply applies one object.
 func (d *Deployer) Apply(ctx context.Context, object client.Object, options ...client.ApplyOption) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
@@ -150,8 +150,8 @@ func (d *Deployer) established(ctx context.Context, crds []client.Object) error 
 	return nil
 }
 
-// Wait returns when MLflow answers: its condition is read, and so is the number of pods, since a Deployment that is scaled to
-// zero for a migration is available too.
+// Wait returns when MLflow is ready: it checks the condition and the number of pods, because a Deployment that is scaled to
+// zero for a migration is also available.
 func (d *Deployer) Wait(ctx context.Context, o Options, patience time.Duration) error {
 	last := "the operator has not seen it yet"
 	err := wait.PollUntilContextTimeout(ctx, pollEvery, patience, true, func(ctx context.Context) (bool, error) {
@@ -168,7 +168,7 @@ func (d *Deployer) Wait(ctx context.Context, o Options, patience time.Duration) 
 	return err
 }
 
-// missing says what MLflow waits for; nothing, when it is ready.
+// missing returns why MLflow is not ready, or an empty string when it is.
 func (d *Deployer) missing(ctx context.Context, o Options) (string, error) {
 	mlflow := &mlflowv1.MLflow{}
 	if err := d.Client.Get(ctx, client.ObjectKey{Name: mlflowv1.SingletonName}, mlflow); err != nil {

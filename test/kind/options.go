@@ -1,6 +1,6 @@
-// Package kind deploys the operator and an MLflow into a cluster of kind, with every combination of stores: what
-// `make deploy-kind` does. The steps that need a container engine are few and stand in cluster.go; everything else works on any
-// cluster, which is how it is tested.
+// Package kind deploys the operator and an MLflow into a cluster of kind, with every combination of stores; it implements
+// `make deploy-kind`. The few steps that need a container engine are in cluster.go; everything else works on any
+// cluster and is tested so.
 package kind
 
 import (
@@ -20,7 +20,7 @@ const (
 	S3       = "s3"
 )
 
-// Options are what a user may choose.
+// Options of a deployment.
 type Options struct {
 	// Namespace of everything.
 	Namespace string
@@ -28,17 +28,17 @@ type Options struct {
 	BackendStore, RegistryStore string
 	// ArtifactStorage is File or S3.
 	ArtifactStorage string
-	// ServeArtifacts lets clients reach artifacts through MLflow. Files can be reached in no other way.
+	// ServeArtifacts lets clients reach artifacts through MLflow. Files are reachable only through MLflow.
 	ServeArtifacts bool
-	// MLflowImage and Image, that of the manager, are those of the manifests where they are empty.
+	// MLflowImage and Image, that of the manager, default to those of the manifests.
 	MLflowImage, Image string
-	// PostgresTLS and SeaweedFSTLS make certificates for these servers, which MLflow verifies.
+	// PostgresTLS and SeaweedFSTLS generate certificates for these servers, which MLflow verifies.
 	PostgresTLS, SeaweedFSTLS bool
-	// CABundleConfigMap names a ConfigMap with CAs that is in the namespace already. CABundlePath is a file with CAs.
+	// CABundleConfigMap names an existing ConfigMap with CAs in the namespace. CABundlePath is a file with CAs.
 	CABundleConfigMap, CABundlePath string
 }
 
-// Defaults are the options of a user who chooses nothing.
+// Defaults returns the default options.
 func Defaults() Options {
 	return Options{Namespace: "opendatahub", BackendStore: SQLite, ArtifactStorage: File, ServeArtifacts: true}
 }
@@ -54,13 +54,13 @@ func (o Options) database() bool { return o.BackendStore == Postgres || o.regist
 
 func (o Options) s3() bool { return o.ArtifactStorage == S3 }
 
-// direct says that clients reach the artifacts without MLflow.
+// direct reports whether clients reach the artifacts without MLflow.
 func (o Options) direct() bool { return o.s3() && !o.ServeArtifacts }
 
-// bundle says that a ConfigMap with CAs has to be made.
+// bundle reports whether a ConfigMap with CAs is needed.
 func (o Options) bundle() bool { return o.PostgresTLS || o.SeaweedFSTLS || o.CABundlePath != "" }
 
-// Validate names every option that is wrong, its value and what is right.
+// Validate returns an error for every invalid option, with its value and the valid ones.
 func (o Options) Validate() error {
 	var errs []error
 	if problems := validation.IsDNS1123Label(o.Namespace); len(problems) > 0 {
@@ -86,7 +86,7 @@ func (o Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// components lists the folders below config/kind that make the base what is requested, in the order in which they apply.
+// components lists the folders below config/kind that add the requested options to the base, in the order in which they apply.
 func (o Options) components() []string {
 	var all []string
 	for _, part := range []struct {

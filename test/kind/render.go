@@ -17,12 +17,12 @@ import (
 const (
 	managerName = "odh-platform-operator-controller-manager"
 	bundleName  = "mlflow-ca-bundle"
-	// kustomizations refer to others by relative paths only: below the root, two folders deep.
+	// kustomizations can reference others by relative paths only: below the root, two folders deep.
 	workFolder = "bin/kind"
 	fromWork   = "../../../config/kind/"
 )
 
-// kustomization is what of one is needed here.
+// kustomization has the fields of a kustomization that are needed here.
 type kustomization struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
@@ -42,14 +42,14 @@ type target struct {
 	Name string `json:"name"`
 }
 
-// operation is one of JSON Patch.
+// operation is an operation of JSON Patch.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value"`
 }
 
-// patches sets what is not a choice among components.
+// patches returns the patches for options without a component.
 func (o Options) patches() ([]patch, error) {
 	var mlflow, manager []operation
 	if o.MLflowImage != "" {
@@ -61,7 +61,7 @@ func (o Options) patches() ([]patch, error) {
 	if o.Image != "" {
 		manager = append(manager,
 			operation{"replace", "/spec/template/spec/containers/0/image", o.Image},
-			// It is loaded into the nodes, and stands in no registry.
+			// The image is loaded into the nodes and is in no registry.
 			operation{"add", "/spec/template/spec/containers/0/imagePullPolicy", "IfNotPresent"})
 	}
 	var patches []patch
@@ -96,7 +96,7 @@ func (o Options) kustomization() ([]byte, error) {
 	return yaml.Marshal(k)
 }
 
-// Render returns the manifests, without the Secrets and the ConfigMap of CAs, which are made for each cluster.
+// Render returns the manifests, without the Secrets and the ConfigMap of CAs, which are generated for each cluster.
 func Render(o Options) (objects []*unstructured.Unstructured, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func Render(o Options) (objects []*unstructured.Unstructured, err error) {
 	}
 	objects, err = operator.Kustomize(dir)
 	for _, object := range objects {
-		if object.GetKind() == "MLflow" { // which kustomize cannot know to stand in no namespace
+		if object.GetKind() == "MLflow" { // kustomize does not know that the kind is cluster-scoped
 			object.SetNamespace("")
 		}
 	}

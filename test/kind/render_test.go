@@ -18,7 +18,7 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 )
 
-// combinations are the four of stores, and those in which everything else occurs.
+// combinations are the four combinations of stores, and others that together cover all other options.
 func combinations() map[string]Options {
 	all := map[string]Options{"everything": everything()}
 	for _, backend := range []string{SQLite, Postgres} {
@@ -66,10 +66,10 @@ func read(t *testing.T, objects []*unstructured.Unstructured) rendered {
 	return r
 }
 
-// renders holds what was rendered: each combination takes a second, and two tests look at it.
+// renders caches the rendered combinations: each takes a second, and two tests need it.
 var renders sync.Map
 
-// render renders a combination once.
+// render returns a combination, rendered once.
 func render(t *testing.T, name string) []*unstructured.Unstructured {
 	t.Helper()
 	once, _ := renders.LoadOrStore(name, sync.OnceValues(func() ([]*unstructured.Unstructured, error) {
@@ -140,7 +140,7 @@ func TestWhatIsReferredToIsMade(t *testing.T) {
 	}
 }
 
-// leaks looks for generated values in the manifests.
+// leaks checks that the manifests contain no generated values.
 func leaks(t *testing.T, objects []*unstructured.Unstructured, made map[string]client.Object) {
 	t.Helper()
 	text, err := json.Marshal(objects)

@@ -30,10 +30,10 @@ const (
 	certificateLifetime = 365 * 24 * time.Hour
 )
 
-// Known returns the data of a Secret that is in the cluster, or nil.
+// Known returns the data of a Secret in the cluster, or nil.
 type Known func(name string) (map[string][]byte, error)
 
-// generated collects what is made for one cluster. What is known is kept: a database has its first password for ever.
+// generated collects the objects generated for one cluster. Known values are kept: a database keeps its first password.
 type generated struct {
 	options Options
 	known   Known
@@ -42,7 +42,7 @@ type generated struct {
 	bundle  bytes.Buffer
 }
 
-// Generate returns the Secrets that the rendered manifests refer to, and the ConfigMap with the CAs.
+// Generate returns the Secrets that the rendered manifests reference, and the ConfigMap with the CAs.
 func Generate(o Options, known Known, now time.Time) ([]client.Object, error) {
 	g := &generated{options: o, known: known, now: now}
 	if o.database() {
@@ -68,7 +68,7 @@ func (g *generated) secret(name string, kind corev1.SecretType, data map[string]
 	})
 }
 
-// keep makes a Secret of the values, of which those that are known count, and random ones where neither has any.
+// keep returns the data of a Secret with known values where they exist, otherwise the given ones, and random ones for empty values.
 func (g *generated) keep(name string, values map[string]string) (map[string][]byte, error) {
 	known, err := g.known(name)
 	if err != nil {
@@ -146,7 +146,7 @@ func (g *generated) store() error {
 	return g.certificate(storeTLS, storeService)
 }
 
-// certificate makes a certificate for a Service, and has its CA trusted.
+// certificate generates a certificate for a Service, and adds its CA to the bundle.
 func (g *generated) certificate(name, service string) error {
 	known, err := g.known(name)
 	if err != nil {

@@ -20,7 +20,7 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func nothing(string) (map[string][]byte, error) { return nil, nil }
 
-// everything asks for all that can be made.
+// everything returns options with which all objects are generated.
 func everything() Options {
 	return with(func(o *Options) {
 		o.BackendStore, o.ArtifactStorage, o.PostgresTLS, o.SeaweedFSTLS = Postgres, S3, true, true

@@ -1,6 +1,6 @@
-// Command measure holds the code against the figures that the project set itself: lengths of functions and files, nesting,
+// Command measure checks the code against the limits of the project: lengths of functions and files, nesting,
 // depth of imports, lines of tests per line of production, suppressed findings and panics. It prints a table and exits 1
-// when a figure is out of bounds. Generated files do not count; types files count in the totals only. Totals are lines of
+// if a figure is out of bounds. Generated files do not count; types files count in the totals only. Totals are lines of
 // code, without blanks and comments.
 package main
 
@@ -18,7 +18,7 @@ import (
 
 const module = "github.com/odh-platform/odh-platform-operator/"
 
-// sources is what was read of the tree.
+// sources are the measurements of the source tree.
 type sources struct {
 	functions, files, nestings []int
 	longest, deepest, largest  place
@@ -27,7 +27,7 @@ type sources struct {
 	imports                    map[string][]string
 }
 
-// place is where the largest value of a figure stands.
+// place is the largest value of a figure and its location.
 type place struct {
 	value int
 	where string
@@ -130,7 +130,7 @@ func (s *sources) note(path string, tree *ast.File) {
 	}
 }
 
-// codeLines returns the numbers of the lines that hold more than blanks and comments.
+// codeLines returns the numbers of the lines that contain more than blanks and comments.
 func codeLines(text string, files *token.FileSet, tree *ast.File) map[int]bool {
 	lines := map[int]bool{}
 	for i, line := range strings.Split(text, "\n") {
@@ -150,7 +150,7 @@ func codeLines(text string, files *token.FileSet, tree *ast.File) map[int]bool {
 	return lines
 }
 
-// nesting is how many control structures stand inside one another below n.
+// nesting returns the depth of nested control structures below n.
 func nesting(n ast.Node, depth int) int {
 	deepest := depth
 	ast.Inspect(n, func(child ast.Node) bool {
@@ -203,7 +203,7 @@ func quantile(values []int, q float64) int {
 	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }
 
-// depth is the length of the longest chain of imports inside the module.
+// depth returns the length of the longest chain of imports inside the module.
 func (s *sources) depth() int {
 	memo := map[string]int{}
 	var of func(string) int

@@ -12,7 +12,7 @@ import (
 	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
 )
 
-// A user of a namespace reaches its keys and no others, not even those of a namespace that begins with its name, and may not become more.
+// A user of a namespace can access only its keys, not those of a namespace whose name it is a prefix of, and cannot gain more rights.
 func TestAUserReachesTheKeysOfItsNamespace(t *testing.T) {
 	server := startEtcd(t)
 	enableAuth(t, server)
@@ -24,7 +24,7 @@ func TestAUserReachesTheKeysOfItsNamespace(t *testing.T) {
 	defer root.Close()
 	account, err := meshetcd.NewAccount(source, "team", "1")
 	must(t, err)
-	for range 2 { // the second one finds everything as it should be
+	for range 2 { // the second run changes nothing
 		must(t, root.Ensure(t.Context(), account))
 	}
 
@@ -44,7 +44,7 @@ func TestAUserReachesTheKeysOfItsNamespace(t *testing.T) {
 		t.Errorf("the user makes itself root: %v", err)
 	}
 
-	later, err := meshetcd.NewAccount(source, "team", "2") // a namespace of the same name
+	later, err := meshetcd.NewAccount(source, "team", "2") // a recreated namespace of the same name
 	must(t, err)
 	must(t, root.Ensure(t.Context(), later))
 	if _, err := user.Authenticate(t.Context(), account.Name, account.Password); !errors.Is(err, rpctypes.ErrAuthFailed) {
@@ -53,7 +53,7 @@ func TestAUserReachesTheKeysOfItsNamespace(t *testing.T) {
 	login(t, server, later.Name, later.Password)
 }
 
-// enableAuth makes root, as the bundled etcd does when it starts.
+// enableAuth creates root, as the bundled etcd does when it starts.
 func enableAuth(t *testing.T, server *etcd) {
 	t.Helper()
 	client := login(t, server, "", "")

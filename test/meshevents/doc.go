@@ -1,3 +1,3 @@
-// Package meshevents holds the stream of events of models against a real etcd, which is killed, loses its data, is compacted and
-// asks for passwords.
+// Package meshevents tests the stream of events of models with a real etcd, which is killed, loses its data, is compacted and
+// requires passwords.
 package meshevents

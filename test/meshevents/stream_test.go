@@ -38,7 +38,7 @@ func remove(t *testing.T, c *clientv3.Client, key string) {
 	must(t, err)
 }
 
-// following returns a stream that has reported the vmodel `first` and watches.
+// following returns a stream that has reported the vmodel `first` and is watching.
 func following(t *testing.T, e *etcd) *stream {
 	t.Helper()
 	put(t, e.client("", ""), vmodels+"first", `{}`)
@@ -70,7 +70,7 @@ func TestEventsOfRealKeys(t *testing.T) {
 	}
 }
 
-// M32: what went while no watch was open is reported, whatever etcd has forgotten meanwhile.
+// M32: keys deleted while no watch was open are reported, even after a compaction of etcd.
 func TestWhatWentBeforeACompaction(t *testing.T) {
 	e := startEtcd(t)
 	c := e.client("", "")
@@ -115,7 +115,7 @@ func TestACrashOfEtcd(t *testing.T) {
 	s.expect(t, predictor("first"), predictor("after-0"), predictor("after-1"))
 }
 
-// An etcd without a volume loses everything with its pod, and counts its revisions from one again.
+// An etcd without a volume loses all data with its pod, and restarts its revisions at one.
 func TestAnEtcdThatLostItsData(t *testing.T) {
 	e := startEtcd(t)
 	c := e.client("", "")
@@ -151,7 +151,7 @@ func TestPasswordsOfARealEtcd(t *testing.T) {
 	must(t, s.Connect(e.secret("root", "wrong")))
 	must(t, s.Connect(e.secret("root", "secret")))
 	s.expect(t, predictor("first"))
-	e.kill() // and with it the tokens that it gave
+	e.kill() // and invalidate its tokens
 	e.restart()
 	writer := e.client("root", "secret")
 	put(t, writer, vmodels+"second", `{}`)

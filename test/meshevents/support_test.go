@@ -24,7 +24,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// patience is how long anything may take on a busy machine.
+// patience bounds every wait, for machines under load.
 const patience = 90 * time.Second
 
 var binary string
@@ -67,12 +67,12 @@ func startEtcd(t *testing.T) *etcd {
 	return startEtcdWith(t, "http://")
 }
 
-// startEtcdWith adds arguments to those that every etcd here has.
+// startEtcdWith starts an etcd with additional arguments.
 func startEtcdWith(t *testing.T, scheme string, args ...string) *etcd {
 	t.Helper()
 	e := &etcd{t: t, dir: t.TempDir(), scheme: scheme, args: args}
 	t.Cleanup(e.kill)
-	// Between the search for a free port and its use another client may take it.
+	// Another process may take the free port before etcd listens on it.
 	var err error
 	for range 3 {
 		e.address, e.peer, e.health = free(t), "http://"+free(t), "http://"+free(t)
@@ -131,13 +131,13 @@ func (e *etcd) healthy() error {
 	return nil
 }
 
-// restart starts it again after a kill.
+// restart starts a killed etcd again.
 func (e *etcd) restart() {
 	e.t.Helper()
 	must(e.t, e.try())
 }
 
-// kill ends it as a crash would, and waits until its port is free.
+// kill kills etcd, as a crash would, and waits until its port is free.
 func (e *etcd) kill() {
 	if e.process == nil || e.process.Process == nil {
 		return
@@ -152,13 +152,13 @@ func (e *etcd) kill() {
 	}
 }
 
-// lose makes it start with nothing the next time.
+// lose makes the next start begin without data.
 func (e *etcd) lose() {
 	e.t.Helper()
 	e.dir = e.t.TempDir()
 }
 
-// client writes, as the routing layer does.
+// client returns a client that writes as the routing layer does.
 func (e *etcd) client(user, password string) *clientv3.Client {
 	e.t.Helper()
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{e.url()}, Username: user, Password: password, DialTimeout: patience, Logger: zap.NewNop()})
@@ -167,12 +167,12 @@ func (e *etcd) client(user, password string) *clientv3.Client {
 	return c
 }
 
-// secret is the data of the Secret that leads to it.
+// secret returns the data of the Secret for this etcd.
 func (e *etcd) secret(user, password string) map[string][]byte {
 	return map[string][]byte{meshetcd.ConnectionKey: fmt.Appendf(nil, `{"endpoints":%q,"root_prefix":"root","userid":%q,"password":%q}`, e.url(), user, password)}
 }
 
-// stream is a running stream and what it reported.
+// stream is a running Watcher and the events it reported.
 type stream struct {
 	*meshevents.Watcher
 	mu       sync.Mutex
@@ -197,7 +197,7 @@ func startStream(t *testing.T) *stream {
 	return s
 }
 
-// expect waits until these events were reported, and forgets what was reported.
+// expect waits until these events are reported, and then clears the reported events.
 func (s *stream) expect(t *testing.T, want ...meshevents.Event) {
 	t.Helper()
 	deadline := time.After(patience)
@@ -219,7 +219,7 @@ func (s *stream) expect(t *testing.T, want ...meshevents.Event) {
 	}
 }
 
-// among reports which of the events were reported since the last expectation.
+// among returns the candidates that were reported since the last call of expect.
 func (s *stream) among(candidates ...meshevents.Event) []meshevents.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()

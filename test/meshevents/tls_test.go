@@ -44,7 +44,7 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// sign returns a certificate with its key; the first one signs itself.
+// sign returns a certificate with its key; the first one is self-signed.
 func (a *authority) sign(template *x509.Certificate) (cert, key []byte) {
 	a.t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -76,7 +76,7 @@ func write(t *testing.T, name string, content []byte) string {
 	return path
 }
 
-// A Secret with certificates under other keys, as etcd with mutual TLS needs it, and its rotation.
+// A Secret with certificates under other keys, as for etcd with mutual TLS, and its rotation.
 func TestMutualTLSWithARealEtcd(t *testing.T) {
 	ca, clients := newAuthority(t), newAuthority(t)
 	cert, key := ca.leaf("etcd")
@@ -105,7 +105,7 @@ func TestMutualTLSWithARealEtcd(t *testing.T) {
 	s := startStream(t)
 	s.Ensure("fraud", "mesh")
 	foreignCert, foreignKey := ca.leaf("manager")
-	must(t, s.Connect(secret(ca.pem, foreignCert, foreignKey))) // etcd does not know who signed these
+	must(t, s.Connect(secret(ca.pem, foreignCert, foreignKey))) // signed by a CA that etcd does not trust
 	must(t, s.Connect(secret(ca.pem, clientCert, clientKey)))
 	s.expect(t, predictor("first"))
 

@@ -1,4 +1,4 @@
-// Package meshtest has what the tests of several packages of ModelMesh use.
+// Package meshtest has helpers shared by the tests of several packages of ModelMesh.
 package meshtest
 
 import (
@@ -27,7 +27,7 @@ import (
 // labelEnabled is the label of served namespaces, as users write it.
 const labelEnabled = "modelmesh-enabled"
 
-// Cache reads from a client.
+// Cache is a cache that reads from a client.
 type Cache struct {
 	cache.Cache
 	Reader client.Reader
@@ -43,7 +43,7 @@ func (f Cache) List(ctx context.Context, list client.ObjectList, opts ...client.
 	return f.Reader.List(ctx, list, opts...)
 }
 
-// Namespace has the given value of the label; "" is no label.
+// Namespace returns a namespace with a value of the label, without the label for "".
 func Namespace(name, value string) *corev1.Namespace {
 	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)}}
 	if value != "" {
@@ -52,7 +52,7 @@ func Namespace(name, value string) *corev1.Namespace {
 	return n
 }
 
-// LabelledOnly is what the selection of the cache leaves.
+// LabelledOnly returns a client with the objects that pass the label selector of the cache.
 func LabelledOnly(objects ...client.Object) client.Client {
 	b := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme)
 	for _, o := range objects {
@@ -63,7 +63,7 @@ func LabelledOnly(objects ...client.Object) client.Client {
 	return b.Build()
 }
 
-// Requests are those of a handler when something happens to an object.
+// Requests returns the requests of a handler for an event of an object.
 func Requests(t *testing.T, h handler.EventHandler, o client.Object) []reconcile.Request {
 	t.Helper()
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
@@ -77,7 +77,7 @@ func Requests(t *testing.T, h handler.EventHandler, o client.Object) []reconcile
 	return all
 }
 
-// Serve starts a gRPC server at an address and returns where it listens. It ends with the test, or when stop is called.
+// Serve starts a gRPC server at an address and returns its address. The server ends with the test, or when stop is called.
 func Serve(t *testing.T, at string, config *tls.Config, register func(*grpc.Server)) (address *net.TCPAddr, stop func()) {
 	t.Helper()
 	listener, err := net.Listen("tcp", at)

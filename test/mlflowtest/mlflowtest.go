@@ -1,4 +1,4 @@
-// Package mlflowtest has the MLflows that the tests of several packages use.
+// Package mlflowtest has the MLflows for the tests of several packages.
 package mlflowtest
 
 import (
@@ -9,8 +9,7 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 )
 
-// Server is an MLflow with a remote database and remote artifacts, changed by
-// the given functions.
+// Server returns an MLflow with a remote database and remote artifacts, changed by the given functions.
 func Server(change ...func(*mlflowv1.MLflowSpec)) *mlflowv1.MLflow {
 	m := &mlflowv1.MLflow{}
 	m.SetGroupVersionKind(mlflowv1.GroupVersion.WithKind("MLflow"))
@@ -27,7 +26,7 @@ func Server(change ...func(*mlflowv1.MLflowSpec)) *mlflowv1.MLflow {
 	return m
 }
 
-// Object finds one of the built objects by kind and name; nil when it is absent.
+// Object returns one of the built objects by kind and name, nil if it does not exist.
 func Object(objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
 	for _, o := range objects {
 		if o.GetKind() == kind && o.GetName() == name {
@@ -37,17 +36,17 @@ func Object(objects []*unstructured.Unstructured, kind, name string) *unstructur
 	return nil
 }
 
-// WithEnv gives an MLflow environment variables.
+// WithEnv adds environment variables to an MLflow.
 func WithEnv(env ...corev1.EnvVar) func(*mlflowv1.MLflowSpec) {
 	return func(s *mlflowv1.MLflowSpec) { s.Env = env }
 }
 
-// Collecting switches garbage collection on.
+// Collecting enables garbage collection.
 func Collecting(s *mlflowv1.MLflowSpec) {
 	s.GarbageCollection = &mlflowv1.GarbageCollectionConfig{Schedule: "15 3 * * 0", OlderThan: "30d"}
 }
 
-// Archiving switches the archival of traces on.
+// Archiving enables the archival of traces.
 func Archiving(s *mlflowv1.MLflowSpec) {
 	s.TraceArchival = &mlflowv1.TraceArchivalConfig{
 		Enabled: true, Schedule: "*/30 * * * *", Location: "s3://archive", Retention: "14d",
@@ -55,7 +54,7 @@ func Archiving(s *mlflowv1.MLflowSpec) {
 	}
 }
 
-// Storage is a request for so much of a volume.
+// Storage returns a request for the size of a volume.
 func Storage(size string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
 }
@@ -65,7 +64,7 @@ func WithStorageOf(claim corev1.PersistentVolumeClaimSpec) func(*mlflowv1.MLflow
 	return func(s *mlflowv1.MLflowSpec) { s.Storage, s.BackendStoreURI = &claim, "sqlite:////mlflow/mlflow.db" }
 }
 
-// KeyOf selects a key of a Secret.
+// KeyOf returns a selector of a key of a Secret.
 func KeyOf(name, key string) *corev1.SecretKeySelector {
 	return &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: name}, Key: key}
 }

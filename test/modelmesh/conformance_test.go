@@ -17,14 +17,14 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// recording is one situation of testdata/answers.yaml, what the real routing layer answered and wrote in it.
+// recording is one situation of testdata/answers.yaml, with the recorded answers and writes of the real routing layer.
 type recording struct {
 	Name, Before, Settings string
 	Of                     int
 	Steps                  []step
 }
 
-// step is a call with its answer, a write to etcd, what a runtime was asked, or what was done to the instances.
+// step is a call with its answer, a write to etcd, a request to a runtime, or a change of the instances.
 type step struct {
 	At, Until   float64
 	Times, Ms   int
@@ -43,7 +43,7 @@ type step struct {
 
 type refusal struct{ Code, Text string }
 
-// UnmarshalYAML passes over what a runtime says of a load that was cancelled: it has a text alone.
+// UnmarshalYAML ignores the text in place of an error, which is recorded when a runtime's load was cancelled.
 func (r *refusal) UnmarshalYAML(node *yaml.Node) error {
 	type plain refusal
 	if node.Kind != yaml.MappingNode {
@@ -52,32 +52,32 @@ func (r *refusal) UnmarshalYAML(node *yaml.Node) error {
 	return node.Decode((*plain)(r))
 }
 
-// leftOut are the situations in which the fake does something else, and why. What the manager meets in them it meets in others,
-// too: two copies in instance-dies, an etcd that was wiped in etcd-wiped, one that is away in etcd-stops and etcd-away-20s, a transition
+// leftOut are the situations in which the fake differs, each with the reason. Their aspects that matter to the manager are also in others:
+// two copies in instance-dies, a wiped etcd in etcd-wiped, an unreachable etcd in etcd-stops and etcd-away-20s, a transition
 // that does not end in replace-by-homeless.
 var leftOut = map[string]string{
-	// The pace of requests decides, by averages over minutes. The manager asks for no copies, it only counts those that are reported to it.
+	// It depends on average request rates over minutes. The manager does not request copies, it only counts the reported ones.
 	"used-much": "it makes no second copy of what is used much",
-	// Until the revision of the new etcd passes that of the old one an instance hears no change, so that neither its memory nor a
-	// transition follows what it writes itself. The store of the fake has no revisions.
+	// Until the revision of the new etcd passes that of the old one, watches of an instance deliver no changes, so that its memory and its
+	// transitions miss even its own writes. The store of the fake has no revisions.
 	"etcd-away-after-wipe":     "after a wipe it does not forget what is registered again while the store is away",
 	"replace-after-wipe":       "after a wipe it begins transitions",
 	"replace-after-wipe-later": "it continues replace-after-wipe",
 }
 
-// running are the instances at the beginning, where there is not i1 alone.
+// running are the instances at the beginning of a recording, if other than i1 alone.
 var running = map[string][]string{
 	"instance-starts": {}, "asked-at-another-instance": {"i1", "i2:onnx"}, "load-fails-on-two": {"i1", "i2"},
 	"instance-dies": {"i1", "i2:onnx"}, "instance-died-long-ago": {"i1", "i2", "i4"}, "etcd-wiped-then-set-lazily": {"i1", "i4"},
 }
 
-// unsaid is what has happened in a recording beside what it says.
+// unsaid has the events that happened during a recording but are missing in it.
 var unsaid = map[string][]step{"long-run": {
 	{At: 238, Happens: "i2 joins"}, {At: 300, Happens: "i2 gets SIGTERM"}, {At: 365.8, Happens: "i3 joins"}, {At: 366.7, Happens: "i3 gets SIGTERM"},
 	{At: 420, Happens: "i4 joins"},
 }}
 
-// The fake gives the answers that were recorded of model-mesh v0.12.0, and writes what it wrote.
+// The fake gives the recorded answers of model-mesh v0.12.0 and writes the same records.
 func TestTheFakeIsLikeTheRealOne(t *testing.T) {
 	text, err := os.ReadFile("testdata/answers.yaml")
 	if err != nil {
@@ -98,7 +98,7 @@ func TestTheFakeIsLikeTheRealOne(t *testing.T) {
 	}
 }
 
-// replay does what was done, when it was done. What the layer does by itself may be late.
+// replay repeats the actions of a recording at their times. Reactions of the layer may be late.
 func replay(t *testing.T, r recording) {
 	p := newReplayed(t, r)
 	defer p.close()
@@ -116,7 +116,7 @@ func replay(t *testing.T, r recording) {
 	p.leftovers()
 }
 
-// timeline spreads calls that were repeated.
+// timeline expands repeated calls into single ones.
 func timeline(steps []step) []step {
 	var out []step
 	for _, s := range steps {
@@ -141,7 +141,7 @@ func timeline(steps []step) []step {
 	return out
 }
 
-// patiently tries until it succeeds. What the layer does by itself it may do later than it did then.
+// patiently retries until try succeeds or the limit ends. Reactions of the layer may be later than in the recording.
 func (p *replayed) patiently(try func() error) error {
 	const tick = 20 * time.Millisecond
 	limit := 5 * time.Second
@@ -158,7 +158,7 @@ func (p *replayed) patiently(try func() error) error {
 	return err
 }
 
-// step does one thing, or looks whether the layer has done it.
+// step executes one step, or checks that the layer has done it.
 func (p *replayed) step(s step) error {
 	switch {
 	case s.Call == "GetVModelStatus" && s.Error.Code == "Unknown":
@@ -191,7 +191,7 @@ func codeOf(name string) codes.Code {
 	return codes.Unknown
 }
 
-// took takes an entry off a list.
+// took removes an entry from a list.
 func (p *replayed) took(list *[]string, what string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -203,7 +203,7 @@ func (p *replayed) took(list *[]string, what string) error {
 	return nil
 }
 
-// release ends a load as it ended then.
+// release ends a load with its recorded result.
 func (p *replayed) release(s step, err error) error {
 	p.mu.Lock()
 	gate := p.gates[s.Model+" on "+s.On]
@@ -217,7 +217,7 @@ func (p *replayed) release(s step, err error) error {
 	return nil
 }
 
-// load is the loader: it waits for the word of the recording.
+// load is the Loader: it waits until the recording ends the load.
 func (p *replayed) load(ctx context.Context, l Load) error {
 	what := l.ID + " on " + l.Instance
 	gate := make(chan error, 1)
@@ -263,7 +263,7 @@ func (p *replayed) happens(what string) error {
 	return nil
 }
 
-// sizeOf reads what the path says.
+// sizeOf returns the size from the path of a model.
 func sizeOf(l Load) int {
 	text, found := strings.CutPrefix(strings.Split(l.Path, "/")[0], "mib=")
 	size, err := strconv.Atoi(text)

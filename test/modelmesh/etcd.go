@@ -19,7 +19,7 @@ const (
 	etcdPatient = time.Minute
 )
 
-// Etcd is an etcd for routing layers beside that of a control plane, so that it may go while Kubernetes stays.
+// Etcd is an etcd for routing layers, separate from that of a control plane, so that it can fail while Kubernetes runs.
 type Etcd struct {
 	// URL at which it listens, on loopback.
 	URL string
@@ -28,7 +28,7 @@ type Etcd struct {
 	args     []string
 }
 
-// StartEtcd starts an etcd that ends with the instance, and returns when it answers.
+// StartEtcd starts an etcd that is stopped with the instance, and returns when it responds.
 func StartEtcd(ctx context.Context, instance *cluster.Instance) (*Etcd, error) {
 	ports, err := instance.ReservePorts(ctx, 2)
 	if err != nil {
@@ -47,13 +47,13 @@ func etcdArgs(dir, own, peer string) []string {
 	}
 }
 
-// Running reports whether it runs.
+// Running reports whether the process of etcd is running.
 func (e *Etcd) Running() bool { return e.instance.Process(etcdProcess).Running() }
 
-// Kill ends it as a crash would. What was written stays.
+// Kill kills etcd, as a crash would. Its data is kept.
 func (e *Etcd) Kill(ctx context.Context) error { return e.instance.Process(etcdProcess).Kill(ctx) }
 
-// Restart starts it again with what was written, and returns when it answers.
+// Restart starts etcd again with its data, and returns when it responds.
 func (e *Etcd) Restart(ctx context.Context) error {
 	if _, err := e.instance.StartProcess(etcdProcess, e.instance.Process(cluster.Etcd).Path, e.args, nil); err != nil {
 		return err
@@ -83,7 +83,7 @@ func awaitEtcd(ctx context.Context, url string) error {
 	return nil
 }
 
-// SecretData is the data of a Secret model-serving-etcd that leads to an etcd.
+// SecretData returns the data of a Secret model-serving-etcd for an etcd.
 func SecretData(url, rootPrefix string) (map[string][]byte, error) {
 	text, err := json.Marshal(meshetcd.Connection{Endpoints: url, RootPrefix: rootPrefix})
 	if err != nil {

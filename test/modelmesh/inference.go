@@ -9,7 +9,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 )
 
-// Use is an inference request: it loads what is not loaded, and waits for that.
+// Use is an inference request: it loads the model if necessary and waits for that.
 func (v *View) Use(ctx context.Context, id string) error {
 	_, _, err := v.Route(ctx, id)
 	return err

@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// goodbye is how long an instance takes to hand over its models once it has to end.
+// goodbye is the time from the termination of an instance to the handover of its models.
 const goodbye = 80 * time.Millisecond
 
-// instance is one that is in the records.
+// instance is an instance with a record.
 type instance struct {
 	Instance
-	number int // in the order in which they started
-	// reachable once others know its address, ending once it was stopped, dead once it was killed: its record stays for a while.
+	number int // in the order of their starts
+	// reachable: others know its address; ending: it was stopped; dead: it was killed, but its record is kept for a while.
 	reachable, ending, dead bool
 }
 
-// alive reports whether it can answer, and can load.
+// alive reports whether the instance can serve and load.
 func (i *instance) alive() bool { return i.reachable && !i.ending && !i.dead }
 
-// SetInstances says which pods run. One that starts cannot be reached for a moment; one that goes hands its models over first.
+// SetInstances sets the running pods. A new instance is unreachable for a moment; a terminating one hands over its models first.
 func (l *Layer) SetInstances(_ context.Context, running []Instance) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,7 +60,7 @@ func (l *Layer) add(i Instance) error {
 	return nil
 }
 
-// reach makes an instance one that others can reach. What it had when the layer ended it loads again.
+// reach makes an instance reachable for others. It loads again the models that it had when the layer was closed.
 func (l *Layer) reach(id string) {
 	i := l.instances[id]
 	if i == nil || i.reachable {
@@ -74,7 +74,7 @@ func (l *Layer) reach(id string) {
 	}
 }
 
-// end is what SIGTERM does: models that others may load are loaded there first.
+// end handles SIGTERM: models that other instances may load are loaded there first.
 func (l *Layer) end(id string) {
 	l.instances[id].ending = true
 	l.after(goodbye, func() {
@@ -97,7 +97,7 @@ func (l *Layer) handOver(name, from string) {
 	l.log(l.commit(change{models: map[string]*model{name: next}}), "A model was not taken off an instance")
 }
 
-// Kill ends an instance without warning: its models are gone, its record and theirs say otherwise.
+// Kill kills an instance: its models are lost, but its record and those of the models are kept.
 func (l *Layer) Kill(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,45 +16,44 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 )
 
-// What the routing layer does by itself takes that long.
+// Intervals and delays of the routing layer.
 const (
-	failureExpiry = 15 * time.Minute // how long an instance that could not load a model is not asked again
-	failureCheck  = 6 * time.Minute  // how often an instance looks for failures that have expired
-	afterOutage   = 16 * time.Second // how long nothing can be registered after the store has come back
+	failureExpiry = 15 * time.Minute // until an instance retries a model that it failed to load
+	failureCheck  = 6 * time.Minute  // interval of the check for expired failures
+	afterOutage   = 16 * time.Second // until models can be registered after an outage of the store
 	startDelay    = 500 * time.Millisecond
-	firstRound    = 105 * time.Second // the leader loads what is not loaded
+	firstRound    = 105 * time.Second // until the leader first loads models without an instance
 	nextRound     = 7 * time.Minute
 	leaseTime     = 23 * time.Second
 	loadThreads   = 4
 )
 
-// LayerOptions of [NewLayer]. Times that are zero are those of the routing layer.
+// LayerOptions of [NewLayer]. Zero durations default to those of the routing layer.
 type LayerOptions struct {
 	// Namespace is reported to the loader.
 	Namespace string
 	// Etcd is the data of the Secret model-serving-etcd of the pods, Service their MM_SERVICE_NAME.
 	Etcd    map[string][]byte
 	Service string
-	// Store is used instead of an etcd; nil for none.
+	// Store is used in place of an etcd; nil for none.
 	Store Store
-	// Loader decides what becomes of loads; nil means [ByPath].
+	// Loader loads models; nil means [ByPath].
 	Loader Loader
-	// Unload is called when an instance has to drop a model; nil for nothing. The context ends with the layer.
+	// Unload is called when an instance drops a model; may be nil. The context ends with the layer.
 	Unload func(context.Context, Load)
 	Clock  clock.Clock
 	Log    logr.Logger
 
-	// FailureExpiry and FailureCheck say when a failure is forgotten, AfterOutage how long nothing can be written after an outage,
-	// StartDelay how long an instance counts that no request can reach yet.
-	// FirstRound is when the leader loads for the first time what is not loaded.
+	// FailureExpiry and FailureCheck set when a failure is forgotten, AfterOutage how long writes fail after an outage,
+	// StartDelay how long a new instance is unreachable. FirstRound is the delay of the first round of the leader.
 	FailureExpiry, FailureCheck, AfterOutage, StartDelay, FirstRound time.Duration
 	// Capacity of an instance in MiB, 0 for no limit; Size of a model once it is loaded.
 	Capacity int
 	Size     func(Load) int
 }
 
-// Layer is the routing layer of one namespace: all its instances together. What the store has is in its memory too; a new one
-// continues where a former one ended.
+// Layer is the routing layer of one namespace: all its instances together. It caches the store in memory; a new layer
+// continues from the stored state.
 type Layer struct {
 	meshpb.UnimplementedModelMeshServer
 
@@ -75,12 +74,12 @@ type Layer struct {
 	runs        map[string]map[string]*run // by concrete model and instance
 	ghosts      map[string]ghost           // failures of models that an instance still has to unload
 	calls       map[string]int
-	// lost is when the store was away last; deaf reports that it was wiped, so that its changes are not noticed.
+	// lost is the time of the last failed request to the store; deaf reports that the store was wiped, so that its changes are not noticed.
 	lost          time.Time
 	looking, deaf bool
 }
 
-// NewLayer opens the routing layer of a namespace. It has no instances yet.
+// NewLayer opens the routing layer of a namespace, without instances.
 func NewLayer(options LayerOptions) (*Layer, error) {
 	defaults(&options)
 	l := &Layer{
@@ -120,7 +119,7 @@ func defaults(o *LayerOptions) {
 	}
 }
 
-// Close ends all loads at once, as the death of the pods does.
+// Close aborts all loads immediately, as the death of the pods does.
 func (l *Layer) Close() error {
 	l.mu.Lock()
 	l.closed = true
@@ -133,7 +132,7 @@ func (l *Layer) Close() error {
 	return nil
 }
 
-// after does something later, unless the layer has ended.
+// after runs a function after a delay, unless the layer has been closed.
 func (l *Layer) after(d time.Duration, do func()) {
 	l.running.Go(func() {
 		select {
@@ -155,7 +154,7 @@ func (l *Layer) Calls() map[string]int {
 	return maps.Clone(l.calls)
 }
 
-// SetConstraints takes the document type_constraints of the namespace. A broken one changes nothing.
+// SetConstraints sets the document type_constraints of the namespace. An invalid one changes nothing.
 func (l *Layer) SetConstraints(document []byte) error {
 	c, err := parseConstraints(document)
 	if err != nil {
@@ -167,7 +166,7 @@ func (l *Layer) SetConstraints(document []byte) error {
 	return nil
 }
 
-// enter counts a call and locks the layer; the caller unlocks it. A layer without instances answers no request.
+// enter counts a call and locks the layer; the caller unlocks it. It returns an error if the layer has no instances.
 func (l *Layer) enter(method string) error {
 	l.mu.Lock()
 	l.calls[method]++

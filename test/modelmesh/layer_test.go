@@ -48,7 +48,7 @@ func set(t *testing.T, l *Layer) {
 	}
 }
 
-// state is that of the model, and where it is.
+// state returns the state of the model and its instances.
 func state(t *testing.T, l *Layer) string {
 	t.Helper()
 	synctest.Wait()

@@ -9,18 +9,18 @@ import (
 // Load is one attempt to load a concrete model.
 type Load struct {
 	Namespace, ID, Instance string
-	// Type is the label that decided where, Key the JSON for the puller.
+	// Type is the label that selects instances, Key the JSON for the puller.
 	Type, Path, Key string
 }
 
-// Loader does what puller and runtime would: it returns when the model is loaded, or the error that users see. The context ends
-// when the model or the instance goes.
+// Loader replaces puller and runtime: it returns when the model is loaded, or the error that users see. The context ends
+// when the model or the instance is removed.
 type Loader func(context.Context, Load) error
 
-// pullFailed begins what the puller says.
+// pullFailed is the prefix of errors of the puller.
 const pullFailed = "Failed to pull model from storage due to error"
 
-// ByPath loads at once, unless there is no storage at all, or a part of the path says that nothing is there: `missing`, `invalid`.
+// ByPath loads immediately. It fails without any storage, or if a part of the path is `missing` or `invalid`.
 func ByPath(_ context.Context, l Load) error {
 	if !strings.Contains(l.Key, `"storage_key"`) && !strings.Contains(l.Key, `"storage_params"`) && l.Path == "" {
 		return fmt.Errorf("%s: Predictor Storage field missing", pullFailed)

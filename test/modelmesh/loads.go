@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// maxAttempts is on how many instances a load is tried, attemptDelay how long after a failure the next one tries.
+	// maxAttempts is the number of instances that try a load, attemptDelay the delay of the next attempt after a failure.
 	maxAttempts  = 3
 	attemptDelay = 600 * time.Millisecond
-	// writeDelay is between a failure and its record, and between that and the end of a transition.
+	// writeDelay is the delay between a failure and its record, and between the record and the end of a transition.
 	writeDelay = 150 * time.Millisecond
-	// targetDelay is between the answer that there is a transition and the load of its target.
+	// targetDelay is the delay between the answer that reports a transition and the load of its target.
 	targetDelay = 100 * time.Millisecond
-	// unloadDelay is how long after a failure an instance continues to have it.
+	// unloadDelay is how long an instance keeps a model after a failure.
 	unloadDelay = time.Second
-	// recordDelay is how long after an outage a failure is given up that could not be written.
+	// recordDelay is how long after an outage an unwritten failure is dropped.
 	recordDelay = 21 * time.Second
 )
 
@@ -34,22 +34,22 @@ const (
 	notRecorded = "ModelLoadException(message:KV store error attempting to prune model record: " + firstWords + "UNAVAILABLE: io exception, instanceId:"
 )
 
-// run is a model on an instance that loads it, has it, or will load it when a thread is free.
+// run is a model on an instance that has it, loads it, or waits for a free thread to load it.
 type run struct {
 	cancel          context.CancelFunc
 	loaded, waiting bool
 	size            int
-	order           int // of those that wait the newest begins first
+	order           int // among the waiting ones, the newest starts first
 }
 
-// ghost is a failure that an instance has not got rid of yet.
+// ghost is a failed model that an instance has not unloaded yet.
 type ghost struct {
 	instance, text string
 	until          time.Time
 }
 
-// order loads a model that no instance has, as the instance at was ordered to. It returns the answer where that differs from what every
-// question tells; used is the time of its last use, 0 to leave it.
+// order loads a model that no instance has, as an order to the instance at does. It returns a status only where that differs from the
+// usual answer; used is the time of its last use, 0 to keep it.
 func (l *Layer) order(id, at string, used int64) (*meshpb.ModelStatusInfo, error) {
 	m := l.models[id]
 	if m == nil || len(l.runs[id]) > 0 {
@@ -74,7 +74,7 @@ func (l *Layer) order(id, at string, used int64) (*meshpb.ModelStatusInfo, error
 	return before, nil
 }
 
-// start writes that an instance has a model, and lets it load.
+// start writes an instance into the record of a model and starts the load.
 func (l *Layer) start(id, instance string, used int64) error {
 	next := l.models[id].clone()
 	next.Instances[instance] = l.clock.Now().UnixMilli()
@@ -138,7 +138,7 @@ func (l *Layer) launch(id string, m *model, instance string, r *run) {
 	})
 }
 
-// next lets the newest of those that wait begin.
+// next starts the newest waiting load of an instance.
 func (l *Layer) next(instance string) {
 	var id string
 	var newest *run
@@ -152,7 +152,7 @@ func (l *Layer) next(instance string) {
 	}
 }
 
-// textOf is how the routing layer reports an error of the runtime: the name of its code before it.
+// textOf returns an error of the runtime as the routing layer reports it: prefixed with the name of its code.
 func textOf(err error) string {
 	s, is := status.FromError(err)
 	if !is {
@@ -162,7 +162,7 @@ func textOf(err error) string {
 	return strings.ToUpper(name) + ": " + s.Message()
 }
 
-// loaded ends a load. Nothing is written of it, but transitions end.
+// loaded completes a load. It writes no record of it, but ends transitions.
 func (l *Layer) loaded(id, instance string, r *run, what Load) {
 	r.loaded = true
 	if l.options.Size != nil {
@@ -176,7 +176,7 @@ func (l *Layer) loaded(id, instance string, r *run, what Load) {
 	}
 }
 
-// evict makes an instance drop what was used least recently until the rest fits.
+// evict drops the least recently used models of an instance until the rest fits.
 func (l *Layer) evict(instance string) {
 	for l.options.Capacity > 0 {
 		total, oldest := 0, ""
@@ -198,7 +198,7 @@ func (l *Layer) evict(instance string) {
 	}
 }
 
-// cancel ends what an instance does with a model.
+// cancel stops the load of a model on an instance, or unloads it.
 func (l *Layer) cancel(id, instance string) {
 	if r := l.runs[id][instance]; r != nil {
 		r.cancel()
@@ -217,7 +217,7 @@ func (l *Layer) cancel(id, instance string) {
 	}
 }
 
-// fail ends a load that came to nothing. For a moment only the instance knows.
+// fail completes a failed load. The failure is recorded only after a delay.
 func (l *Layer) fail(id, instance string, r *run, text string) {
 	r.loaded = true // its thread is free
 	l.cancel(id, instance)
@@ -230,7 +230,7 @@ func (l *Layer) fail(id, instance string, r *run, text string) {
 	l.after(writeDelay, func() { l.record(id, instance, now, text) })
 }
 
-// still returns a copy of a model that has a certain failure; nil if there is none.
+// still returns a copy of a model that has a certain failure, nil otherwise.
 func (l *Layer) still(id, instance string, failed time.Time) *model {
 	if m := l.models[id]; m != nil && m.FailedIn[instance] == failed.UnixMilli() {
 		return m.clone()
@@ -261,7 +261,7 @@ func (l *Layer) record(id, instance string, failed time.Time, text string) {
 	l.after(l.options.FailureExpiry+l.options.FailureCheck, func() { l.forget(id, instance, failed) })
 }
 
-// forget takes a failure off a model, unless the instance that had it is gone.
+// forget removes a failure from a model, unless its instance is gone.
 func (l *Layer) forget(id, instance string, failed time.Time) {
 	next := l.still(id, instance, failed)
 	if next == nil || l.instances[instance] == nil {
@@ -281,7 +281,7 @@ func (l *Layer) forget(id, instance string, failed time.Time) {
 	}
 }
 
-// giveUp forgets a failure that could not be written, some time after the store is back.
+// giveUp drops a failure that could not be written, some time after the store is back.
 func (l *Layer) giveUp(id, instance string, failed time.Time) {
 	if _, err := l.store.Has(l.ctx, keyModels+id); err != nil {
 		l.after(lookAgainAfter, func() { l.giveUp(id, instance, failed) })
@@ -311,7 +311,7 @@ func (l *Layer) aim(id string) {
 	l.block(id)
 }
 
-// round is what the leader does now and then: it loads what no instance has, unless its records say that one does.
+// round is the periodic task of the leader: it loads each model without an instance, unless its records name an instance that has it.
 func (l *Layer) round() {
 	for id, m := range l.models {
 		if len(m.Instances) == 0 {
@@ -322,7 +322,7 @@ func (l *Layer) round() {
 	l.after(nextRound, l.round)
 }
 
-// await returns when a model is loaded or no instance loads it any more. The layer is locked before and afterwards, not meanwhile.
+// await returns when a model is loaded or no instance loads it any more. The caller holds the lock; await releases it while it waits.
 func (l *Layer) await(ctx context.Context, id string) error {
 	for {
 		loading, loaded := l.runningOf(id)

@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// etcdURL is where the etcd of all tests of this package listens, once it is requested.
+// etcdURL is the URL of the etcd of all tests of this package, once one has started it.
 var (
 	etcdURL   string
 	etcdOnce  sync.Once
@@ -26,7 +26,7 @@ var (
 
 func TestMain(m *testing.M) { os.Exit(runAll(m)) }
 
-// runAll ends what the tests have started.
+// runAll runs the tests and stops the processes that they have started.
 func runAll(m *testing.M) int {
 	code := m.Run()
 	if leak := goleak.Find(); code == 0 && leak != nil {
@@ -62,7 +62,7 @@ func complain(err error) int {
 	return 1
 }
 
-// startEtcd tries three times: between the search for a free port and its use another client may take it.
+// startEtcd tries three times: another process may take a free port before etcd listens on it.
 func startEtcd(ctx context.Context, binary string) (stop func() error, err error) {
 	for range 3 {
 		if stop, err = tryEtcd(ctx, binary); err == nil {

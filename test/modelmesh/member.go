@@ -39,7 +39,7 @@ func newMember(options LayerOptions) (*member, error) {
 	return m, nil
 }
 
-// fits reports whether the layer is still the one that the pods ask for.
+// fits reports whether the layer has the Service and the etcd of the pods.
 func (m *member) fits(service string, etcd map[string][]byte) bool {
 	return m.service == service && maps.EqualFunc(m.etcd, etcd, bytes.Equal)
 }
@@ -59,7 +59,7 @@ func (m *member) release(pod string, conn net.Conn) {
 	delete(m.open[pod], conn)
 }
 
-// hangUp closes the connections of pods that are gone.
+// hangUp closes the connections of deleted pods.
 func (m *member) hangUp(runs func(pod string) bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -76,7 +76,7 @@ func (m *member) hangUp(runs func(pod string) bool) error {
 	return errors.Join(errs...)
 }
 
-// close ends everything at once.
+// close stops the server and the layer immediately.
 func (m *member) close() error {
 	m.server.Stop()
 	m.served.Wait()

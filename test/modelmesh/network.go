@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// headerTimeout is how long a client may take to say where it wants to.
+// headerTimeout bounds how long a client may take to send the header of its request.
 const headerTimeout = 10 * time.Second
 
 // Options of [Start].
@@ -31,7 +31,7 @@ type Options struct {
 	Config *rest.Config
 	// Address at which the proxy listens; empty means a free port on loopback.
 	Address string
-	// Loader decides what becomes of loads in every namespace; nil means [ByPath].
+	// Loader loads models in every namespace; nil means [ByPath].
 	Loader Loader
 	Log    logr.Logger
 }
@@ -49,10 +49,10 @@ type Network struct {
 
 	mu      sync.Mutex
 	members map[string]*member
-	calls   map[string]map[string]int // of layers that are no more
+	calls   map[string]map[string]int // of closed layers
 }
 
-// Start reads the pods of a cluster and returns when every routing layer whose pods are ready can be reached.
+// Start reads the pods of a cluster and returns when every routing layer with ready pods is reachable.
 func Start(ctx context.Context, options Options) (*Network, error) {
 	n := &Network{
 		options: options, members: map[string]*member{}, calls: map[string]map[string]int{},
@@ -98,7 +98,7 @@ func (n *Network) connect() error {
 	return nil
 }
 
-// begin looks at every namespace once, and then whenever something changes there.
+// begin refreshes every namespace once, and then after each change in it.
 func (n *Network) begin(ctx, running context.Context) error {
 	for _, kind := range []client.Object{&corev1.Pod{}, &corev1.ConfigMap{}} {
 		informer, err := n.cache.GetInformer(ctx, kind)
@@ -189,7 +189,7 @@ func (n *Network) Calls(namespace string) map[string]int {
 	return out
 }
 
-// Stop ends all routing layers at once, as the death of all pods does, and the proxy. Their state stays in etcd.
+// Stop stops all routing layers immediately, as the death of all pods does, and the proxy. Their state stays in etcd.
 func (n *Network) Stop(context.Context) error {
 	var errs []error
 	if n.server != nil {

@@ -15,13 +15,13 @@ type Instance struct {
 	Labels []string
 }
 
-// instanceIDLength is how much of the end of a pod's name makes the id of the instance.
+// instanceIDLength is the length of the id of an instance, the end of its pod's name.
 const instanceIDLength = 12
 
 // InstanceID is the id of the instance in a pod.
 func InstanceID(pod string) string { return pod[max(0, len(pod)-instanceIDLength):] }
 
-// constraints are the labels that models of a type need of an instance, the document type_constraints.
+// constraints are the labels that types of models require of an instance, the document type_constraints.
 type constraints map[string]struct {
 	Required []string `json:"required"`
 }
@@ -37,7 +37,7 @@ func parseConstraints(document []byte) (constraints, error) {
 	return out, nil
 }
 
-// required returns what a type needs. Of unknown types that is a label which no instance has, `_no_runtime`.
+// required returns the labels that a type requires. An unknown type requires a label that no instance has, `_no_runtime`.
 func (c constraints) required(kind string) []string {
 	if entry, found := c[kind]; found {
 		return entry.Required

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// serviceLabel is on the pods of all runtimes; its value is the name of the Service before them.
+	// serviceLabel is on the pods of all runtimes; its value is the name of their Service.
 	serviceLabel     = "modelmesh-service"
 	meshContainer    = "mm"
 	constraintsName  = "tc-config"
@@ -52,7 +52,7 @@ func secretOf(pod *corev1.Pod, volume string) string {
 	return ""
 }
 
-// runs reports whether a pod takes requests.
+// runs reports whether a pod accepts requests.
 func runs(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && container(pod) != nil &&
 		slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
@@ -60,7 +60,7 @@ func runs(pod *corev1.Pod) bool {
 		})
 }
 
-// instanceOf is what the layer knows of a pod.
+// instanceOf returns the instance of a pod.
 func instanceOf(pod *corev1.Pod) Instance {
 	labels := strings.FieldsFunc(variable(container(pod), "MM_LABELS"), func(r rune) bool { return r == ',' })
 	return Instance{ID: InstanceID(pod.Name), Labels: labels}
@@ -76,7 +76,7 @@ func listensOn(pod *corev1.Pod) int32 {
 	return 0
 }
 
-// serverTLS is how a pod secures its gRPC port; nil where it does not.
+// serverTLS returns the TLS configuration of the gRPC port of a pod; nil without TLS.
 func serverTLS(ctx context.Context, reader client.Reader, pod *corev1.Pod) (*tls.Config, error) {
 	mm := container(pod)
 	if variable(mm, "MM_TLS_KEY_CERT_PATH") == "" {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ServeHTTP implements http.Handler: it is a proxy that knows the method CONNECT and the gRPC ports of ready runtime pods.
+// ServeHTTP implements http.Handler: a proxy with the method CONNECT for the gRPC ports of ready runtime pods.
 func (n *Network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
 		http.Error(w, "only CONNECT", http.StatusMethodNotAllowed)
@@ -40,8 +40,8 @@ func (n *Network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// hand gives the connection of a request to a routing layer. It is taken over before the answer: a server that still has it would
-// read what the client sends as soon as it has one.
+// hand passes the connection of a request to a routing layer. It hijacks the connection before it responds: the HTTP server would
+// otherwise read the data that the client sends after the response.
 func hand(w http.ResponseWriter, m *member, pod *corev1.Pod, config *tls.Config) error {
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -61,7 +61,7 @@ func hand(w http.ResponseWriter, m *member, pod *corev1.Pod, config *tls.Config)
 	return m.listener.offer(held)
 }
 
-// podAt finds the ready pod behind an address.
+// podAt returns the ready pod with an address.
 func (n *Network) podAt(ctx context.Context, address string) (*corev1.Pod, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -80,7 +80,7 @@ func (n *Network) podAt(ctx context.Context, address string) (*corev1.Pod, error
 	return nil, fmt.Errorf("no ready runtime pod listens on %s", address)
 }
 
-// podConn tells its member when it is closed.
+// podConn is a connection that is removed from its member when it is closed.
 type podConn struct {
 	net.Conn
 	pod    string
@@ -93,7 +93,7 @@ func (c *podConn) Close() error {
 	return c.Conn.Close()
 }
 
-// connListener accepts what is offered to it.
+// connListener is a listener whose connections are passed to it.
 type connListener struct {
 	conns chan net.Conn
 	done  chan struct{}

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// defaultOwner is the owner of vmodels that name none, MM_DEFAULT_VMODEL_OWNER of the pods.
+// defaultOwner is the owner of vmodels without one, MM_DEFAULT_VMODEL_OWNER of the pods.
 const defaultOwner = "ksp"
 
 // vmodel is the value of vmodels/<id>.
@@ -13,11 +13,11 @@ type vmodel struct {
 	Owner  string `json:"o,omitempty"`
 	Active string `json:"amid,omitempty"`
 	Target string `json:"tmid,omitempty"`
-	// Failed says that the last attempt to load the target came to nothing.
+	// Failed reports that the last attempt to load the target failed.
 	Failed bool `json:"failed,omitempty"`
 }
 
-// answersTo reports whether requests of an owner are about the vmodel; none is any.
+// answersTo reports whether requests with an owner may access the vmodel; an empty owner may access any.
 func (v *vmodel) answersTo(owner string) bool { return owner == "" || v.Owner == owner }
 
 // points returns the concrete models that a vmodel keeps alive.
@@ -35,7 +35,7 @@ type model struct {
 	Type string `json:"type,omitempty"`
 	Key  string `json:"encKey,omitempty"`
 	Path string `json:"mPath,omitempty"`
-	// Instances have begun to load the model then. That they have ended is not written.
+	// Instances are the times at which instances started to load the model. The end of a load is not recorded.
 	Instances map[string]int64   `json:"instanceIds,omitempty"`
 	FailedIn  map[string]int64   `json:"failedIn,omitempty"`
 	Fails     map[string]failure `json:"fails,omitempty"`

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// refresh makes the routing layer of a namespace follow its pods: the layer begins with the first, and ends with the last.
+// refresh updates the routing layer of a namespace from its pods: the first pod opens the layer, and the last one closes it.
 func (n *Network) refresh(ctx context.Context, namespace string) error {
 	pods, err := n.ready(ctx, namespace)
 	if err != nil {
@@ -38,7 +38,7 @@ func (n *Network) refresh(ctx context.Context, namespace string) error {
 	return m.layer.SetInstances(ctx, running)
 }
 
-// ready returns the pods of a namespace that take requests.
+// ready returns the pods of a namespace that accept requests.
 func (n *Network) ready(ctx context.Context, namespace string) ([]corev1.Pod, error) {
 	var all corev1.PodList
 	if err := n.cache.List(ctx, &all, client.InNamespace(namespace), client.HasLabels{serviceLabel}); err != nil {
@@ -53,7 +53,7 @@ func (n *Network) ready(ctx context.Context, namespace string) ([]corev1.Pod, er
 	return out, nil
 }
 
-// ensure returns a layer with the settings of a pod: the one that there is, unless it has others.
+// ensure returns a layer with the settings of a pod: the existing one if it has the same settings, otherwise a new one.
 func (n *Network) ensure(ctx context.Context, pod *corev1.Pod, former *member) (*member, error) {
 	var secret corev1.Secret
 	if err := n.api.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: secretOf(pod, etcdVolume)}, &secret); err != nil {
@@ -90,7 +90,7 @@ func (n *Network) remember(namespace string, calls map[string]int) {
 	}
 }
 
-// constrain tells the layer what tc-config says.
+// constrain sets the constraints of the layer from tc-config.
 func (n *Network) constrain(ctx context.Context, namespace string, m *member) error {
 	var config corev1.ConfigMap
 	err := n.cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: constraintsName}, &config)

@@ -44,7 +44,7 @@ type replayed struct {
 // never is longer than any recording.
 const never = 1000 * time.Hour
 
-// labelsOf gives the instances of the recordings their labels: all but i1 have those of onnx, too.
+// labelsOf returns an instance of the recordings with its labels: all but i1 have also those of onnx.
 func labelsOf(name string) Instance {
 	id, onnx, _ := strings.Cut(name, ":")
 	labels := []string{"mt:sklearn", "mt:sklearn:0", "rt:mlserver-1.x"}
@@ -62,7 +62,7 @@ func newReplayed(t *testing.T, r recording) *replayed {
 		options.FailureExpiry, options.FailureCheck = time.Minute, 20*time.Second
 	}
 	if r.Name == "long-run" {
-		options.FailureCheck, options.FirstRound = 159*time.Second, 0 // as its checks happened to fall
+		options.FailureCheck, options.FirstRound = 159*time.Second, 0 // the times of the checks in the recordings
 	}
 	if strings.Contains(r.Settings, "1024 MiB") {
 		options.Capacity, options.Size = 1024, sizeOf
@@ -92,7 +92,7 @@ func (p *replayed) close() {
 	p.waiting.Wait()
 }
 
-// join adds an instance that can be reached at once.
+// join adds an instance, reachable immediately if reachable is set.
 func (p *replayed) join(name string, reachable bool) {
 	p.layer.mu.Lock()
 	defer p.layer.mu.Unlock()
@@ -106,7 +106,7 @@ func (p *replayed) join(name string, reachable bool) {
 	}
 }
 
-// arrange brings about what there was before.
+// arrange creates the state before the recording.
 func (p *replayed) arrange() {
 	names, special := running[p.recording.Name]
 	if !special {
@@ -150,7 +150,7 @@ func (p *replayed) loadedOn(name, kind string, instances ...string) {
 	}
 }
 
-// failedBefore registers a model that i1 has failed to load, which it forgets after a while.
+// failedBefore registers a model that i1 has failed to load; the failure is forgotten after a while.
 func (p *replayed) failedBefore(id string, forgotten time.Duration) {
 	p.loadedOn(strings.TrimSuffix(id, "__ksp-1"), "mt:sklearn")
 	p.layer.mu.Lock()
@@ -162,7 +162,7 @@ func (p *replayed) failedBefore(id string, forgotten time.Duration) {
 	p.layer.after(forgotten, func() { p.layer.forget(id, "i1", now) })
 }
 
-// committed notes what is written about models.
+// committed stores the writes to models.
 func (p *replayed) committed(values map[string][]byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -182,7 +182,7 @@ func (p *replayed) committed(values map[string][]byte) {
 	}
 }
 
-// plain is a value without its times: of the last use what it stands for, of the other ones that there is one.
+// plain returns a record with the last use as an age in hours, and without the other times.
 func plain(document map[string]any) string {
 	out := maps.Clone(document)
 	for _, name := range []string{"instanceIds", "failedIn"} {
@@ -209,7 +209,7 @@ func plain(document map[string]any) string {
 	return string(text)
 }
 
-// wrote takes the next write to a key, which has to be the one that was recorded.
+// wrote compares the next write to a key with the recorded one.
 func (p *replayed) wrote(s step) error {
 	if id, is := strings.CutPrefix(s.Key, keyInstances); is {
 		p.layer.mu.Lock()
@@ -227,10 +227,10 @@ func (p *replayed) wrote(s step) error {
 		return nil
 	}
 	if !strings.HasPrefix(s.Key, keyVModels) && !strings.HasPrefix(s.Key, keyModels) {
-		return nil // of the election of the leader
+		return nil // written by the election of the leader
 	}
 	if p.recording.Name == "memory-short" && s.At > 17.6 {
-		return nil // a model that would still fit is dropped seconds later, for a reason of the routing layer's own
+		return nil // the routing layer drops a model that would still fit seconds later, for internal reasons
 	}
 	want := "deleted"
 	if document, ok := s.Value.(map[string]any); ok && s.Etcd == "put" {
@@ -262,7 +262,7 @@ func (p *replayed) leftovers() {
 	}
 }
 
-// call sends a request and compares the answer. One that waits for a load is waited for when the recording has gone on.
+// call sends a request and compares the answer. If the request waits for a load, the answer is compared after later steps.
 func (p *replayed) call(s step) error {
 	if s.Class != "waits-for-load" {
 		return differs(s, p.send(s))
@@ -319,7 +319,7 @@ func ask[Q, A proto.Message](ctx context.Context, text []byte, request Q, method
 	return method(ctx, request)
 }
 
-// differs compares an answer with the one that was recorded.
+// differs compares an answer with the recorded one.
 func differs(s step, a answered) error {
 	if s.Error.Code != "" {
 		got := status.Convert(a.err)
@@ -348,8 +348,8 @@ func differs(s step, a answered) error {
 	return nil
 }
 
-// forgive takes the copy that loads the target of a transition off an answer, where the recording has none: it comes after the first
-// answer, and the recording machine was slow.
+// forgive removes the copy that loads the target of a transition from an answer if the recording lacks it: the recording machine was
+// slow, and the load starts only after the first answer.
 func forgive(want, got any) {
 	target := func(answer any) map[string]any {
 		whole, _ := answer.(map[string]any)
@@ -362,7 +362,7 @@ func forgive(want, got any) {
 	}
 }
 
-// timeless is an answer without times, and texts of failures without what is before them at first only.
+// timeless returns an answer without times and without the temporary prefix of texts of failures.
 func timeless(value any) any {
 	switch v := value.(type) {
 	case map[string]any:

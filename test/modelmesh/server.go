@@ -10,20 +10,20 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 )
 
-// A model that is registered has been used that long ago, ordered or not.
+// Ages of the last use of a newly registered model, ordered or not.
 const (
 	usedOrdered = time.Hour
 	usedLazily  = 6 * time.Hour
 )
 
-// View is the layer as one instance serves it. They differ in little: an instance knows what it loads itself at once.
+// View is the layer as one instance serves it. Views differ in one respect: an instance knows its own loads immediately.
 type View struct {
 	meshpb.UnimplementedModelMeshServer
 	layer *Layer
 	at    string
 }
 
-// At returns the view of an instance; "" is any.
+// At returns the view of an instance, of any for "".
 func (l *Layer) At(instance string) *View { return &View{layer: l, at: instance} }
 
 // SetVModel implements meshpb.ModelMeshServer.
@@ -87,7 +87,7 @@ func (l *Layer) awaitTarget(ctx context.Context, r *meshpb.SetVModelRequest) err
 	return l.await(ctx, r.GetTargetModelId())
 }
 
-// used is the last use that a registration stands for.
+// used returns the time of the last use that a registration sets.
 func (l *Layer) used(r *meshpb.SetVModelRequest) int64 {
 	ago := usedLazily
 	if r.GetLoadNow() {
@@ -96,7 +96,7 @@ func (l *Layer) used(r *meshpb.SetVModelRequest) int64 {
 	return l.clock.Now().Add(-ago).UnixMilli()
 }
 
-// look finds what a request is about, and says why it cannot be followed. target is the model as it is to be.
+// look returns the vmodel and the desired target of a request, or an error if the request cannot be executed.
 func (l *Layer) look(r *meshpb.SetVModelRequest) (former *vmodel, target *model, err error) {
 	id, name := r.GetVModelId(), r.GetTargetModelId()
 	switch {
@@ -124,7 +124,7 @@ func (l *Layer) look(r *meshpb.SetVModelRequest) (former *vmodel, target *model,
 	return former, target, err
 }
 
-// targetOf is the model that a request points to: a copy of the one that there is, or a new one as it describes it.
+// targetOf returns the model that a request names: a copy of the existing one, or a new one with the fields of the request.
 func (l *Layer) targetOf(former *vmodel, r *meshpb.SetVModelRequest) (*model, error) {
 	name, info := r.GetTargetModelId(), r.GetModelInfo()
 	target := l.models[name]
@@ -149,7 +149,7 @@ func (l *Layer) targetOf(former *vmodel, r *meshpb.SetVModelRequest) (*model, er
 	return target, nil
 }
 
-// refuse says why a request does not fit the vmodel that there is.
+// refuse returns an error if a request does not fit the existing vmodel.
 func refuse(former *vmodel, r *meshpb.SetVModelRequest) error {
 	id, expected := r.GetVModelId(), r.GetExpectedTargetModelId()
 	switch {
@@ -168,8 +168,8 @@ func refuse(former *vmodel, r *meshpb.SetVModelRequest) error {
 	}
 }
 
-// decide is what the vmodel becomes; the same as before where nothing changes. The target is active at once where there is nothing
-// that it would replace, or where it is there already.
+// decide returns the new state of the vmodel, or the old one where nothing changes. The target becomes active immediately with force,
+// when it is loaded, or when no instance runs the active model.
 func (l *Layer) decide(former *vmodel, r *meshpb.SetVModelRequest) *vmodel {
 	target := r.GetTargetModelId()
 	next := &vmodel{Owner: r.GetOwner(), Active: target, Target: target}
@@ -192,8 +192,8 @@ func (l *Layer) decide(former *vmodel, r *meshpb.SetVModelRequest) *vmodel {
 	}
 }
 
-// point writes a vmodel, nil to delete it, with the models that gain or lose it, in one transaction. To name what a transition has
-// already, the active model or by force the target, counts one reference too many: so does the routing layer.
+// point writes a vmodel, nil to delete it, with the models that gain or lose it, in one transaction. Like the routing layer, it counts
+// one reference too many if a request names the active model of a transition, or by force its target.
 func (l *Layer) point(id string, former, next *vmodel, target *model) error {
 	c := change{vmodels: map[string]*vmodel{id: next}, models: map[string]*model{}}
 	add := func(name string, count int) {
@@ -230,7 +230,7 @@ func (l *Layer) point(id string, former, next *vmodel, target *model) error {
 	return nil
 }
 
-// cancelDeleted ends the loads of the models that a change has deleted.
+// cancelDeleted cancels the loads of the models that a change has deleted.
 func (l *Layer) cancelDeleted(c change) {
 	for name, m := range c.models {
 		if m != nil {
@@ -242,7 +242,7 @@ func (l *Layer) cancelDeleted(c change) {
 	}
 }
 
-// registerAgain writes what a store has lost that was wiped, and nothing else: what is in memory stays as it is.
+// registerAgain writes the records that a wiped store has lost and leaves the memory unchanged.
 func (l *Layer) registerAgain(r *meshpb.SetVModelRequest) (*meshpb.VModelStatusInfo, error) {
 	v := &vmodel{Owner: r.GetOwner(), Active: r.GetTargetModelId(), Target: r.GetTargetModelId()}
 	written, err := l.has(keyVModels + r.GetVModelId())
@@ -338,7 +338,7 @@ func (v *View) EnsureLoaded(ctx context.Context, r *meshpb.EnsureLoadedRequest) 
 	return answer, nil
 }
 
-// UnregisterModel implements meshpb.ModelMeshServer. A model that a vmodel points to stays.
+// UnregisterModel implements meshpb.ModelMeshServer. It keeps a model that a vmodel references.
 func (v *View) UnregisterModel(_ context.Context, r *meshpb.UnregisterModelRequest) (*meshpb.UnregisterModelResponse, error) {
 	l := v.layer
 	defer l.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 )
 
-// describe is the state of a concrete model, as every answer describes it.
+// describe returns the state of a concrete model.
 func (l *Layer) describe(id string) *meshpb.ModelStatusInfo {
 	m := l.models[id]
 	if m == nil {
@@ -28,7 +28,7 @@ func (l *Layer) describe(id string) *meshpb.ModelStatusInfo {
 	return out
 }
 
-// runningOf reports whether a live instance loads a model, or has it.
+// runningOf reports whether a live instance loads a model, and whether one has loaded it.
 func (l *Layer) runningOf(id string) (loading, loaded bool) {
 	for _, r := range l.runs[id] {
 		loading, loaded = loading || !r.loaded, loaded || r.loaded
@@ -36,8 +36,8 @@ func (l *Layer) runningOf(id string) (loading, loaded bool) {
 	return loading, loaded
 }
 
-// copies lists the instances that have, load or failed to load a model, the newest first. Of those that did not fail the state is
-// not reported.
+// copies lists the instances that have, load or failed to load a model, the newest first. It reports the state only of failed
+// copies.
 func copies(m *model) []*meshpb.ModelStatusInfo_ModelCopyInfo {
 	var out []*meshpb.ModelStatusInfo_ModelCopyInfo
 	add := func(all map[string]int64, state meshpb.ModelStatusInfo_ModelStatus) {
@@ -53,7 +53,7 @@ func copies(m *model) []*meshpb.ModelStatusInfo_ModelCopyInfo {
 	return out
 }
 
-// problems are the texts of the failures, the newest first.
+// problems returns the texts of the failures, the newest first.
 func problems(m *model) []string {
 	var out []string
 	for _, c := range copies(m) {
@@ -64,12 +64,12 @@ func problems(m *model) []string {
 	return out
 }
 
-// noInstance is the answer to an order that no instance can follow.
+// noInstance returns the answer to an order that no instance can execute.
 func noInstance(m *model, text string) *meshpb.ModelStatusInfo {
 	return &meshpb.ModelStatusInfo{Status: meshpb.ModelStatusInfo_LOADING_FAILED, Errors: []string{text}, ModelCopyInfos: copies(m)}
 }
 
-// describeV is the state of a vmodel. active is what an order for its active model came to, nil where there was none.
+// describeV returns the state of a vmodel. active is the result of an order for its active model, nil without an order.
 func (l *Layer) describeV(v *vmodel, active *meshpb.ModelStatusInfo) *meshpb.VModelStatusInfo {
 	if v == nil {
 		return &meshpb.VModelStatusInfo{Status: meshpb.VModelStatusInfo_NOT_FOUND}
@@ -86,7 +86,7 @@ func (l *Layer) describeV(v *vmodel, active *meshpb.ModelStatusInfo) *meshpb.VMo
 	target := l.describe(v.Target)
 	failed := target.GetStatus() == meshpb.ModelStatusInfo_LOADING_FAILED
 	if target.GetStatus() == meshpb.ModelStatusInfo_NOT_LOADED || failed && !v.Failed {
-		target.Status = meshpb.ModelStatusInfo_LOADING // also where no instance can load it
+		target.Status = meshpb.ModelStatusInfo_LOADING // even if no instance can load it
 	}
 	out.TargetModelStatus = target
 	if out.Status = meshpb.VModelStatusInfo_TRANSITIONING; v.Failed {

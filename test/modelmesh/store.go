@@ -18,10 +18,10 @@ import (
 	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
 )
 
-// storeTimeout is how long one request to etcd may take.
+// storeTimeout bounds one request to etcd.
 const storeTimeout = 5 * time.Second
 
-// lookAgainAfter is how often a store is tried that is away.
+// lookAgainAfter is the retry interval while the store is unreachable.
 const lookAgainAfter = 500 * time.Millisecond
 
 const (
@@ -30,11 +30,11 @@ const (
 	keyInstances = "instances/"
 )
 
-// Store keeps the state of one routing layer. Keys are those below its service.
+// Store keeps the state of one routing layer. Keys are relative to the prefix of its service.
 type Store interface {
-	// List returns everything.
+	// List returns all keys and values.
 	List(ctx context.Context) (map[string][]byte, error)
-	// Has reports whether there is a key.
+	// Has reports whether a key exists.
 	Has(ctx context.Context, key string) (bool, error)
 	// Commit writes values in one transaction; nil deletes.
 	Commit(ctx context.Context, values map[string][]byte) error
@@ -47,8 +47,8 @@ type etcdStore struct {
 	base   string
 }
 
-// Dial connects as a pod with that Secret would, and returns what stands before the keys of its routing layer. What is wrong with
-// the address shows at the first request.
+// Dial connects with the data of a Secret, as a pod would, and returns the prefix of the keys of its routing layer. A wrong
+// address causes an error only at the first request.
 func Dial(data map[string][]byte, service string) (client *clientv3.Client, base string, err error) {
 	c, err := meshetcd.Parse(data)
 	if err != nil {
@@ -114,9 +114,9 @@ func (s *etcdStore) Commit(ctx context.Context, values map[string][]byte) error 
 	return nil
 }
 
-// Memory is a Store of this process.
+// Memory is a Store in memory.
 type Memory struct {
-	// OnCommit receives each transaction; nil for none. It must not call the layer.
+	// OnCommit receives each transaction; may be nil. It must not call the layer.
 	OnCommit func(values map[string][]byte)
 
 	mu   sync.Mutex
@@ -126,14 +126,14 @@ type Memory struct {
 
 var errAway = errors.New("the store is away")
 
-// SetAway makes the store fail, or answer again.
+// SetAway sets whether all requests to the store fail.
 func (s *Memory) SetAway(away bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.away = away
 }
 
-// Wipe loses everything.
+// Wipe deletes all keys.
 func (s *Memory) Wipe() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,13 +186,13 @@ func (s *Memory) Commit(_ context.Context, values map[string][]byte) error {
 // Close implements Store.
 func (s *Memory) Close() error { return nil }
 
-// change is what one transaction does to the records; nil deletes.
+// change has the records written in a single transaction; nil deletes.
 type change struct {
 	vmodels map[string]*vmodel
 	models  map[string]*model
 }
 
-// commit writes a change, and remembers it when it is written.
+// commit writes a change and then updates the memory.
 func (l *Layer) commit(c change) error {
 	values := map[string][]byte{}
 	for id, v := range c.vmodels {
@@ -239,7 +239,7 @@ func remember[T any](into, changed map[string]*T) {
 	}
 }
 
-// unavailable is the answer while the store is away, and notes that it is.
+// unavailable records an outage of the store and returns the error for it.
 func (l *Layer) unavailable() error {
 	l.lost = l.clock.Now()
 	if !l.looking {
@@ -249,7 +249,7 @@ func (l *Layer) unavailable() error {
 	return status.Error(codes.Unavailable, "io exception")
 }
 
-// lookAgain notes how long the store is away.
+// lookAgain retries the store until the outage ends.
 func (l *Layer) lookAgain() {
 	l.looking = false
 	if _, err := l.store.Has(l.ctx, keyInstances); err != nil {
@@ -257,7 +257,7 @@ func (l *Layer) lookAgain() {
 	}
 }
 
-// has reports whether there is a key; an error says that the store is away, or has come back only now.
+// has reports whether a key exists. It returns an error while the store is unreachable or has just come back.
 func (l *Layer) has(key string) (bool, error) {
 	found, err := l.store.Has(l.ctx, key)
 	if err != nil {
@@ -266,7 +266,7 @@ func (l *Layer) has(key string) (bool, error) {
 	return found, nil
 }
 
-// writable refuses to write while the store is away and for some time after.
+// writable returns an error during an outage of the store and for some time after it.
 func (l *Layer) writable() error {
 	if _, err := l.has(keyInstances); err != nil {
 		return err

@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// hierarchy is one tree of cgroups in which a process stands, a line of /proc/self/cgroup.
+// hierarchy is a tree of cgroups with the group of a process in it, a line of /proc/self/cgroup.
 type hierarchy struct {
-	controllers string // as the kernel writes them: `cpu,cpuacct`, `name=systemd`, empty for version 2
-	group       string // the folder of the process in it
+	controllers string // as in the kernel: `cpu,cpuacct`, `name=systemd`, empty for version 2
+	group       string // the folder of the group
 }
 
-// handedDown are the controllers that a kubelet cannot do without.
+// handedDown are the controllers that a kubelet requires.
 var handedDown = []string{"cpu", "memory", "pids"}
 
-// hierarchies finds the folders of the groups of this process. The version is the one that has the memory controller.
+// hierarchies returns the groups of this process, in the version of cgroups that has the memory controller.
 func hierarchies(cgroups, mounts string) ([]hierarchy, error) {
 	var first, second []hierarchy
 	memory := false
@@ -47,7 +47,7 @@ func hierarchies(cgroups, mounts string) ([]hierarchy, error) {
 	return second, nil
 }
 
-// groupFolder finds the mount of a hierarchy in mountinfo, see proc(5), and the group below it.
+// groupFolder returns the folder of a group below the mount of its hierarchy in mountinfo, see proc(5).
 func groupFolder(mounts, controllers, group string) (string, bool) {
 	for line := range strings.Lines(mounts) {
 		before, after, _ := strings.Cut(line, " - ")
@@ -71,8 +71,8 @@ func containsAll(all, wanted []string) bool {
 	return !slices.ContainsFunc(wanted, func(one string) bool { return !slices.Contains(all, one) })
 }
 
-// ownGroups returns where the groups of the cluster of that name go: below those of this process, so that its limits hold for the cluster
-// too. In version 2 a group with processes hands nothing down; then it is the nearest one above that does.
+// ownGroups returns the groups of the cluster of that name: below those of this process, so that its limits apply to the cluster
+// too. In version 2 a group with processes cannot delegate controllers; its nearest ancestor that delegates them is used.
 func ownGroups(found []hierarchy, name string) ([]hierarchy, error) {
 	var own []hierarchy
 	for _, h := range found {
@@ -101,7 +101,7 @@ func handingDown(group string) (string, error) {
 	}
 }
 
-// enter makes the groups, empties them of what an earlier node has left, and moves this process into them.
+// enter creates the groups, removes leftovers of an earlier node from them, and moves this process into them.
 func enter(groups []hierarchy) error {
 	for _, h := range groups {
 		if err := removeGroups(h.group); err != nil {
@@ -116,7 +116,7 @@ func enter(groups []hierarchy) error {
 			}
 		}
 		if slices.Contains(strings.Split(h.controllers, ","), "cpu") {
-			// The whole cluster counts as one task of its parent otherwise, and starves beside others.
+			// Otherwise the whole cluster has the weight of one task of its parent and starves under load.
 			if err := os.WriteFile(filepath.Join(h.group, "cpu.shares"), []byte(cpuShares), 0o600); err != nil {
 				return fmt.Errorf("preparing cgroup %s: %w", h.group, err)
 			}
@@ -128,10 +128,10 @@ func enter(groups []hierarchy) error {
 	return nil
 }
 
-// cpuShares is what three ordinary tasks weigh.
+// cpuShares is the weight of three ordinary tasks.
 const cpuShares = "3072"
 
-// inheritedValues are files without which a new group of version 1 takes no process.
+// inheritedValues returns the files that must be set before a new group of version 1 accepts a process.
 func inheritedValues(h hierarchy) []string {
 	if slices.Contains(strings.Split(h.controllers, ","), "cpuset") {
 		return []string{"cpuset.cpus", "cpuset.mems"}
@@ -147,7 +147,7 @@ func copyFile(from, to string) error {
 	return os.WriteFile(to, content, 0o600)
 }
 
-// removeGroups removes a group with all below it; those that still hold processes are an error.
+// removeGroups removes a group and its children; it returns an error if they contain processes.
 func removeGroups(group string) error {
 	var folders []string
 	err := filepath.WalkDir(group, func(path string, entry fs.DirEntry, err error) error {

@@ -10,13 +10,13 @@ import (
 //go:embed config
 var configFiles embed.FS
 
-// Provisioner of volumes and the name of its StorageClass, which is the default of the cluster.
+// Provisioner of volumes and the name of its StorageClass, the default of the cluster.
 const (
 	Provisioner  = "testcluster/local"
 	StorageClass = "local"
 )
 
-// Addons returns the objects that a cluster with a real node has from the start: CoreDNS and the StorageClass.
+// Addons returns the initial objects of a cluster with a real node: CoreDNS and the StorageClass.
 func Addons() ([]byte, error) { return Settings{}.expand("addons.yaml") }
 
 func (s Settings) expand(name string) ([]byte, error) {

@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Isolate turns this process, which is the first of a pid namespace with mounts, names and IPC of its own, into a node: it
-// makes the cgroups and the network, and runs `<this program> run <dir>` in them until that ends. The caller has locked its
-// goroutine to the main thread, because a network belongs to a thread.
+// Isolate turns this process, the first of a pid namespace with its own mounts, names and IPC, into a node: it
+// creates the cgroups and the network, and runs `<this program> run <dir>` in them until that ends. The caller must have locked its
+// goroutine to the main thread, because the network namespace is per thread.
 func Isolate(s Settings) error {
 	if err := s.enterGroups(); err != nil {
 		return err
 	}
-	// What listens now listens outside; what is made after the next step is inside.
+	// These sockets listen in the network of the machine; sockets created after Unshare are in the new network.
 	listeners, err := s.listen()
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (s Settings) enterGroups() error {
 	for _, h := range groups {
 		fmt.Fprintln(&record, h.group)
 	}
-	// Written first: Remove must know of groups that a failure leaves.
+	// Written first: Remove must find groups that a failure leaves.
 	if err := os.WriteFile(s.file(groupsFile), []byte(record.String()), 0o600); err != nil {
 		return fmt.Errorf("recording the cgroups: %w", err)
 	}
@@ -82,7 +82,7 @@ func (s Settings) listen() ([]*os.File, error) {
 	return files, nil
 }
 
-// makeNetwork gives the node a bridge with its address and a default route that leads nowhere.
+// makeNetwork gives the node a bridge with its address and a default route without a gateway behind it.
 func (s Settings) makeNetwork() error {
 	command := exec.Command("ip", "-batch", "-")
 	command.Stdin = strings.NewReader(strings.Join([]string{
@@ -103,7 +103,7 @@ func (s Settings) makeNetwork() error {
 	return nil
 }
 
-// supervise runs the node proper and reaps what it leaves; with this process everything in the namespace ends.
+// supervise runs the node and reaps orphans; when this process ends, all processes of the namespace end.
 func (s Settings) supervise(listeners []*os.File) error {
 	self, err := os.Executable()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// LimitMemory moves a running process into a cgroup of its own that may have so many bytes of memory more than it has by now, as a container
-// with a limit. It needs root. The group can be removed when the process has ended.
+// LimitMemory moves a running process into a cgroup of its own that allows the given number of bytes above its current usage, like a
+// container with a limit. It needs root. The group can be removed when the process has ended.
 func LimitMemory(pid int, name string, bytes int64) (remove func() error, err error) {
 	cgroups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -40,7 +40,7 @@ func LimitMemory(pid int, name string, bytes int64) (remove func() error, err er
 	remove = func() error { return removeGroups(group) }
 	for file, value := range map[string]int64{limit: bytes, "cgroup.procs": int64(pid)} {
 		if err := os.WriteFile(filepath.Join(group, file), strconv.AppendInt(nil, value, 10), 0o600); err != nil {
-			_ = remove() // the first error says more
+			_ = remove() // the first error is the relevant one
 			return nil, fmt.Errorf("limiting the memory of process %d: %w", pid, err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mount makes what the programs of the node see: processes, cgroups and folders of their own.
+// mount gives the programs of the node their own processes, cgroups and folders.
 func (s Settings) mount() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("leaving the mounts of the machine: %w", err)
@@ -37,7 +37,7 @@ func mountAll(points ...mountPoint) error {
 	return nil
 }
 
-// mountKernel mounts proc, sysfs and the cgroups as seen from our namespaces: our groups are the roots.
+// mountKernel mounts proc, sysfs and the cgroups of our namespaces: our groups are the roots.
 func mountKernel() error {
 	cgroups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -72,7 +72,7 @@ func mountKernel() error {
 	return mountAll(points...)
 }
 
-// mountVersion2 mounts the one hierarchy, and leaves its root: a group with processes hands down no controllers.
+// mountVersion2 mounts the single hierarchy and moves this process out of its root: a group with processes cannot delegate controllers.
 func mountVersion2() error {
 	if err := mountAll(mountPoint{"cgroup2", "/sys/fs/cgroup", "cgroup2", ""}); err != nil {
 		return err
@@ -95,10 +95,10 @@ func mountVersion2() error {
 	return nil
 }
 
-// wantedProcessors is enough for the requests of every sample at once.
+// wantedProcessors is enough for the requests of all samples together.
 const wantedProcessors = 16
 
-// showProcessors lets the kubelet count the processors of the machine several times, so that what pods request fits. Their
+// showProcessors makes the kubelet count the processors of the machine several times, so that the requests of pods fit. Their
 // numbers stay the real ones, because the kubelet writes them into cpusets; containers have a sysfs of their own.
 func (s Settings) showProcessors() error {
 	const nodes = "/sys/devices/system/node"
@@ -132,13 +132,13 @@ func (s Settings) showProcessors() error {
 	return bind(shown, nodes)
 }
 
-// wantedSysctls are values of the whole machine that a kubelet sets where it finds others.
+// wantedSysctls are values of the whole machine that a kubelet sets unless they are set.
 var wantedSysctls = map[string]string{
 	"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10", "kernel/panic_on_oops": "1",
 	"kernel/keys/root_maxkeys": "1000000", "kernel/keys/root_maxbytes": "25000000",
 }
 
-// keepSysctls shows files with these values to the kubelet instead, so that it leaves the machine alone.
+// keepSysctls presents files with these values to the kubelet, so that it does not change the machine.
 func (s Settings) keepSysctls() error {
 	if err := os.MkdirAll(s.file("sysctls"), 0o755); err != nil {
 		return fmt.Errorf("showing sysctls: %w", err)
@@ -162,7 +162,7 @@ func bind(source, target string) error {
 	return nil
 }
 
-// mountFolders hides what the programs write to folders of the machine; what lasts is in the folder of the cluster.
+// mountFolders mounts overlays over folders of the machine that the programs write to; persistent data is in the folder of the cluster.
 func (s Settings) mountFolders() error {
 	if err := mountAll(mountPoint{"tmpfs", "/run", "tmpfs", "mode=755"}); err != nil {
 		return err
@@ -179,7 +179,7 @@ func (s Settings) mountFolders() error {
 			return err
 		}
 	}
-	// The usual folder, because paths of sockets may not be long; its content lasts.
+	// The usual folder, because the paths of sockets have a length limit; its content is persistent.
 	for _, dir := range []string{s.file("kubelet"), kubeletFolder} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("making the folder of the kubelet: %w", err)
@@ -190,7 +190,7 @@ func (s Settings) mountFolders() error {
 
 const kubeletFolder = "/var/lib/kubelet"
 
-// writeNames replaces how the machine finds hosts by what the cluster has.
+// writeNames replaces the name resolution of the machine by that of the cluster.
 func (s Settings) writeNames() error {
 	for file, content := range map[string]string{
 		"/etc/hosts":       "127.0.0.1 localhost\n" + Address + " " + s.Name + "\n",

@@ -50,7 +50,7 @@ func TestTemplatesHaveNoUnknownVariable(t *testing.T) {
 	}
 }
 
-// Other errors are faults.
+// Other errors than ErrUnsupported are failures.
 func TestCheckNamesWhatThisMachineLacks(t *testing.T) {
 	if err := Check(); err != nil && !errors.Is(err, ErrUnsupported) {
 		t.Error(err)

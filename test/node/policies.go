@@ -14,9 +14,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/node/policy"
 )
 
-// enforcePolicies keeps the rules of nftables as the NetworkPolicies of the cluster demand. Packets between pods of one bridge
-// pass them because of bridge-nf-call-iptables; what the node itself sends, as probes of the kubelet, does not, and is
-// allowed, as every other engine allows it.
+// enforcePolicies keeps the rules of nftables equal to the NetworkPolicies of the cluster. Packets between pods of one bridge
+// pass the rules because of bridge-nf-call-iptables. Packets of the node itself, such as probes of the kubelet, do not and are
+// allowed, as in every other engine.
 func enforcePolicies(ctx context.Context, client kubernetes.Interface) error {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	namespaces, pods := factory.Core().V1().Namespaces(), factory.Core().V1().Pods()

@@ -19,7 +19,7 @@ const (
 	removalExpiry = 20 * time.Second
 )
 
-// Remove removes what an ended node leaves outside of its folder, its cgroups, so that it can be started again or its folder
+// Remove removes the cgroups of an ended node, so that it can be started again or its folder
 // removed. Mounts and network are gone with its processes.
 func Remove(ctx context.Context, dir string) error {
 	if err := os.Remove(filepath.Join(dir, networkFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -34,7 +34,7 @@ func Remove(ctx context.Context, dir string) error {
 	}
 	for _, group := range strings.Fields(string(record)) {
 		var last error
-		// The kernel counts an ended process a moment longer.
+		// The kernel counts an ended process for a moment.
 		err := wait.PollUntilContextTimeout(ctx, removalPoll, removalExpiry, true, func(context.Context) (bool, error) {
 			last = removeGroups(group)
 			return last == nil, nil

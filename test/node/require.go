@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// ErrUnsupported says that this machine cannot run a real node; the error around it names what is missing.
+// ErrUnsupported is returned when this machine cannot run a real node; the error that wraps it names the missing parts.
 var ErrUnsupported = errors.New("this machine cannot run a real node")
 
-// tools are what a node needs of the machine: a command or a file, and the package of Debian that has it.
+// tools are the requirements of a node: a command or a file, and the package of Debian that has it.
 var tools = []struct{ command, file, pkg string }{
 	{command: "ip", pkg: "iproute2"},
 	{command: "nft", pkg: "nftables"},
@@ -26,8 +26,8 @@ var tools = []struct{ command, file, pkg string }{
 
 const sysAdmin = 21 // CAP_SYS_ADMIN, see capabilities(7)
 
-// Check reports, with [ErrUnsupported], why this machine cannot run a real node. Packages that [Require] would install may be
-// missing.
+// Check returns an error that wraps [ErrUnsupported] if this machine cannot run a real node. It ignores missing packages that
+// [Require] would install.
 func Check() error {
 	if runtime.GOOS != "linux" {
 		return fmt.Errorf("%w: it needs Linux", ErrUnsupported)
@@ -56,7 +56,7 @@ func Check() error {
 	return nil
 }
 
-// Require makes sure that this machine can run a real node. As root on Debian it installs what is missing.
+// Require ensures that this machine can run a real node. As root on Debian it installs missing packages.
 func Require(ctx context.Context, progress io.Writer) error {
 	if err := Check(); err != nil {
 		return err
@@ -92,7 +92,7 @@ func missingPackages() []string {
 	return packages
 }
 
-// hasCapability reads the effective capabilities out of /proc/<pid>/status.
+// hasCapability reports whether /proc/<pid>/status has an effective capability.
 func hasCapability(status string, number int) bool {
 	for line := range strings.Lines(status) {
 		if value, ok := strings.CutPrefix(line, "CapEff:"); ok {

@@ -24,8 +24,8 @@ const (
 	firstInherited    = 3 // the descriptor of the first listener, after input, output and errors
 )
 
-// Run runs a node in the namespaces that [Isolate] has made: the registry and containerd, and as soon as the API server
-// answers the kubelet, kube-proxy, volumes and network policies. It returns when ctx ends or one of them does.
+// Run runs a node in the namespaces of [Isolate]: the registry and containerd, and, when the API server
+// responds, the kubelet, kube-proxy, volumes and network policies. It returns when ctx or one of them ends.
 func Run(ctx context.Context, s Settings) error {
 	if err := s.writeConfig(); err != nil {
 		return err
@@ -53,7 +53,7 @@ func Run(ctx context.Context, s Settings) error {
 	return group.Wait()
 }
 
-// program runs a program until it ends; it never should.
+// program runs a program until it ends, which is an error.
 func (s Settings) program(ctx context.Context, name string, args ...string) error {
 	log, err := os.OpenFile(s.file(name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -61,7 +61,7 @@ func (s Settings) program(ctx context.Context, name string, args ...string) erro
 	}
 	defer func() { _ = log.Close() }() // the program has its own descriptor
 	command := exec.CommandContext(ctx, s.Programs[name], args...)
-	// containerd looks for its shim there.
+	// containerd searches the PATH for its shim.
 	command.Env = append(os.Environ(), "PATH="+filepath.Dir(s.Programs["containerd"])+":"+os.Getenv("PATH"))
 	command.Stdout, command.Stderr = log, log
 	if err := command.Run(); err != nil {
@@ -75,7 +75,7 @@ func serveImages(s Settings) error {
 	return fmt.Errorf("serving images: %w", server.ListenAndServe())
 }
 
-// client returns a client of the API server as soon as that is ready.
+// client returns a client of the API server when that is ready.
 func (s Settings) client(ctx context.Context) (kubernetes.Interface, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", s.secret("node.kubeconfig"))
 	if err != nil {
@@ -94,8 +94,8 @@ func (s Settings) client(ctx context.Context) (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// forward hands connections to the ports of the machine on to the same ports in here. The listeners are inherited: a socket
-// stays in the network in which it was made.
+// forward forwards connections to the ports of the machine to the same ports in the namespace. The listeners are inherited: a socket
+// stays in the network in which it was created.
 func (s Settings) forward(ctx context.Context, group *errgroup.Group) error {
 	for number, port := range s.Ports {
 		file := os.NewFile(uintptr(firstInherited+number), "listener")
@@ -117,8 +117,8 @@ func (s Settings) forward(ctx context.Context, group *errgroup.Group) error {
 	return nil
 }
 
-// handOn connects two sides until both have said all. An unreachable target is the end of the connection, as it would be
-// without us.
+// handOn copies between two connections until both are closed. If the target is unreachable, the connection is closed, as
+// without a proxy.
 func handOn(ctx context.Context, outside net.Conn, target string) {
 	inside, err := (&net.Dialer{}).DialContext(ctx, "tcp", target)
 	if err != nil {
@@ -127,7 +127,7 @@ func handOn(ctx context.Context, outside net.Conn, target string) {
 	}
 	done := make(chan struct{})
 	pass := func(to, from net.Conn) {
-		_, _ = io.Copy(to, from) // both ends learn of a broken connection by its end
+		_, _ = io.Copy(to, from) // a broken connection ends the copy in both directions
 		_ = to.(*net.TCPConn).CloseWrite()
 		done <- struct{}{}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/node/images"
 )
 
-// Addresses of a cluster. Every cluster has the same ones, in a network of its own.
+// Addresses of a cluster. All clusters have the same ones, each in its own network.
 const (
 	// Address of the node, on which the API server listens too.
 	Address = "192.168.77.2"
@@ -19,36 +19,36 @@ const (
 	PodNetwork     = "10.244.0.0/24"
 
 	clusterDomain   = "cluster.local"
-	gateway         = "192.168.77.1" // leads nowhere: the cluster has no way out
+	gateway         = "192.168.77.1" // unreachable: the cluster has no route to other networks
 	registryAddress = "127.0.0.1:5000"
 )
 
 // Images of the cluster itself.
 const (
-	// PauseImage is that of the first process of every pod.
+	// PauseImage is the image of the first process of every pod.
 	PauseImage = "registry.k8s.io/pause:3.10"
-	// DNSImage is the one that the Deployment of CoreDNS names.
+	// DNSImage is the image in the Deployment of CoreDNS.
 	DNSImage = "registry.k8s.io/coredns/coredns:v1.14.6"
 )
 
-// Settings are all that the program of a node reads, from a file of its folder.
+// Settings are the parameters of a node, read from a file in its folder.
 type Settings struct {
 	// Name of the node.
 	Name string `json:"name"`
-	// Dir holds everything of the cluster, whose name it has. Its folder `certificates` has the CA and, for `kubelet`, `kube-proxy` and
+	// Dir is the folder of the cluster and has its name. Its folder `certificates` has the CA and, for `kubelet`, `kube-proxy` and
 	// `node`, a kubeconfig each.
 	Dir string `json:"dir"`
 	// Programs are the paths of containerd, its shim, runc, the CNI plugins, kubelet and kube-proxy by name.
 	Programs map[string]string `json:"programs"`
-	// Ports on 127.0.0.1 of the machine that lead to the same ports of the cluster.
+	// Ports on 127.0.0.1 of the machine that are forwarded to the same ports of the cluster.
 	Ports []int `json:"ports"`
-	// Images that pods may name.
+	// Images that pods may use.
 	Images images.Store `json:"images"`
 }
 
 const settingsFile = "node.json"
 
-// Write puts the settings where [Read] finds them.
+// Write writes the settings to the file that [Read] reads.
 func (s Settings) Write() error {
 	content, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
@@ -60,7 +60,7 @@ func (s Settings) Write() error {
 	return nil
 }
 
-// Read returns the settings of the node whose folder it gets.
+// Read returns the settings of the node in a folder.
 func Read(dir string) (Settings, error) {
 	content, err := os.ReadFile(filepath.Join(dir, settingsFile))
 	if err != nil {
@@ -79,10 +79,10 @@ func (s Settings) file(parts ...string) string {
 
 func (s Settings) secret(name string) string { return s.file("certificates", name) }
 
-// networkFile announces that the network exists.
+// networkFile exists once the network exists.
 const networkFile = "network"
 
-// NetworkReady tells whether the network of the node in that folder exists, so that others may join it.
+// NetworkReady reports whether the network of the node in that folder exists, so that other processes may join it.
 func NetworkReady(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, networkFile))
 	return err == nil

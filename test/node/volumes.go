@@ -17,13 +17,13 @@ import (
 
 const (
 	selectedNode = "volume.kubernetes.io/selected-node"
-	// provisionedBy has the controller manager leave the removal of a volume to us. Otherwise it may find a released volume first,
-	// and the phase is Failed from then on.
+	// provisionedBy makes the controller manager leave the deletion of volumes to us. Otherwise it may handle a released volume first
+	// and set its phase to Failed for good.
 	provisionedBy = "pv.kubernetes.io/provisioned-by"
 )
 
-// provideVolumes makes a volume for every claim of our StorageClass and removes it when no claim names it any more. A volume is
-// as a new block device is: it belongs to root, others only read it, and the kubelet applies fsGroup to it, which it does not
+// provideVolumes provisions a volume for every claim of our StorageClass and deletes it when its claim is deleted. A volume is
+// like a new block device: it belongs to root, others may only read it, and the kubelet applies fsGroup to it, which it does not
 // do to a hostPath.
 func (s Settings) provideVolumes(ctx context.Context, client kubernetes.Interface) error {
 	factory := informers.NewSharedInformerFactory(client, 0)

@@ -9,11 +9,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// retryAfter is how long a failed pass waits: something else may have to happen first.
+// retryAfter is the pause after a failed reconcile, which may depend on another change.
 const retryAfter = time.Second
 
-// onChange runs a reconcile whenever an object of the informers has changed, and again after a failure. Changes during a reconcile are
-// one more pass.
+// onChange calls a reconcile function whenever an object of the informers has changed, and again after an error. Changes during a
+// reconcile cause one more.
 func onChange(ctx context.Context, factory informers.SharedInformerFactory, pass func() error, watched ...cache.SharedIndexInformer) error {
 	changed := make(chan struct{}, 1)
 	signal := func() {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// secretsKubectl has the Secrets of a folder, whose files are named <secret>.<key>. It notes what is applied. FAIL is a part of the
-// calls that fail.
+// secretsKubectl serves the Secrets in a folder, from files named <secret>.<key>, and records applied objects. FAIL is a substring of
+// the calls that fail.
 const secretsKubectl = `#!/usr/bin/env bash
 call=$*
 if [ -n "${FAIL:-}" ] && [[ $call == *"$FAIL"* ]]; then echo "no answer" >&2; exit 1; fi
@@ -22,7 +22,7 @@ case $call in
 esac
 `
 
-// credentials runs the script of the quick start, and returns what it applies and whether it failed.
+// credentials runs the script of the quick start, and returns the applied objects and whether the script failed.
 func credentials(t *testing.T, secrets map[string]string, env ...string) (applied string, failed bool) {
 	t.Helper()
 	dir := t.TempDir()
@@ -41,7 +41,7 @@ func credentials(t *testing.T, secrets map[string]string, env ...string) (applie
 	return content(t, filepath.Join(dir, "applied")), err != nil
 }
 
-// What exists is never changed, also while the API server does not report what exists.
+// Existing Secrets are never changed, also when reading them fails.
 func TestCredentialsOfTheQuickStart(t *testing.T) {
 	minio := map[string]string{"minio-credentials.user": "u", "minio-credentials.password": "p"}
 	both := map[string]string{"minio-credentials.user": "u", "minio-credentials.password": "p", "storage-config.localMinIO": "{}"}
@@ -49,7 +49,7 @@ func TestCredentialsOfTheQuickStart(t *testing.T) {
 	for name, tc := range map[string]struct {
 		secrets map[string]string
 		env     []string
-		want    []string // what is applied has all of these; nothing is applied where there are none
+		want    []string // the applied text contains all of these; empty when nothing is applied
 		failed  bool
 	}{
 		"all there":                         {secrets: both},

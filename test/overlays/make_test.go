@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The commands of the README of mlflow-operator work: an image is built and pushed, and the platform is Open Data Hub without a word.
+// The commands in the README of mlflow-operator work: an image is built and pushed, and the default platform is Open Data Hub.
 func TestMakeTargetsOfTheOriginal(t *testing.T) {
-	content(t, "../../Makefile") // so that a cached result does not outlive a change
+	content(t, "../../Makefile") // invalidates a cached result after a change
 	for name, tc := range map[string]struct {
 		arguments []string
 		want      string
@@ -32,7 +32,7 @@ func TestMakeTargetsOfTheOriginal(t *testing.T) {
 	}
 }
 
-// Client-side apply writes each object as JSON into one annotation, whose size is limited.
+// Client-side apply writes each object as JSON into one annotation of limited size.
 func TestClientSideApplyHoldsEachCRD(t *testing.T) {
 	const limit = 256 << 10
 	files, err := filepath.Glob("../../config/crd/bases/*.yaml")

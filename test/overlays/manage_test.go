@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// fakeKubectl notes its arguments, keeps the params.env that it is to apply, and answers as the variables say. FAIL names a word of
+// fakeKubectl records its arguments and the applied params.env, and responds as the variables set it. FAIL is a substring of
 // the calls that fail.
 const fakeKubectl = `#!/usr/bin/env bash
 echo "$*" >>"$CALLS"
@@ -26,7 +26,7 @@ case "$*" in
 esac
 `
 
-// call is a run of config/manage with that kubectl.
+// call is a run of config/manage with fakeKubectl.
 type call struct {
 	output, calls, params string
 	failed                bool
@@ -55,7 +55,7 @@ func manageBy(t *testing.T, script, target string, env ...string) call {
 	return call{output: string(output), calls: content(t, calls), params: content(t, calls+".params"), failed: err != nil}
 }
 
-// content of a file, "" when there is none.
+// content returns the content of a file, "" if it does not exist.
 func content(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -65,13 +65,13 @@ func content(t *testing.T, path string) string {
 	return string(text)
 }
 
-// What is applied differs from the checkout in the values that were asked for, and in nothing else, whatever they hold.
+// The applied manifests differ from the checkout only in the requested values, whatever these contain.
 func TestManageSetsParameters(t *testing.T) {
 	const plain, gateway = "odh-platform-operator-image=", "mlflow-url=https://gate.example.org"
 	for name, tc := range map[string]struct {
 		target string
 		env    []string
-		want   []string // lines that are there, and are not in the checkout
+		want   []string // lines that are added to the checkout
 	}{
 		"an image":          {"deploy", []string{"OVERLAY=rhoai", "IMG=a:1"}, []string{plain + "a:1"}},
 		"an odd image":      {"deploy", []string{"OVERLAY=odh", `IMG=a&b\1 "c" $(d) 'e'`}, []string{plain + `a&b\1 "c" $(d) 'e'`}},
@@ -105,7 +105,7 @@ func TestManageSetsParameters(t *testing.T) {
 	}
 }
 
-// Namespaces for models get their label when everything else is there, and keep a Secret of their own.
+// Namespaces for models are labelled after everything else exists, and keep a Secret of their own.
 func TestManageServesModels(t *testing.T) {
 	const label, copied = " modelmesh-enabled=true --overwrite\n", "-n team create -f -\nthe copy\n"
 	for name, tc := range map[string]struct {
@@ -181,13 +181,13 @@ func TestManageRefuses(t *testing.T) {
 	}
 }
 
-// A key that a user has removed cannot be set, and nothing is deployed without it. Removed keys that are not set do not matter.
+// A removed key cannot be set, and nothing is deployed in that case. Removed keys that are not set are ignored.
 func TestManageMissesKeys(t *testing.T) {
 	const image, url = "odh-platform-operator-image", "mlflow-url"
 	for name, tc := range map[string]struct {
 		removed, target string
 		env             []string
-		want            string // key that is reported of
+		want            string // the reported key
 	}{
 		"of the image":   {image, "deploy", []string{"OVERLAY=odh", "IMG=a:1"}, image},
 		"of the address": {url, "deploy-to-platform", []string{"PLATFORM=odh", "ADDRESS=gate.example.org", "IMG=a:3"}, url},
@@ -195,7 +195,7 @@ func TestManageMissesKeys(t *testing.T) {
 		"of another use": {url, "deploy", []string{"OVERLAY=odh", "IMG=a:1"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// Not parallel: a script that was just written cannot be run while another process is being forked.
+			// Not parallel: a newly written script cannot be executed while another process forks.
 			dir := t.TempDir()
 			for _, file := range []string{"manage", "overlays/odh/kustomization.yaml", "overlays/odh/params.env"} {
 				text := content(t, "../../config/"+file)
@@ -221,7 +221,7 @@ func TestManageMissesKeys(t *testing.T) {
 	}
 }
 
-// The CRDs of ours, and their objects, go when nothing is in them, or by force.
+// Our CRDs are deleted if they have no objects, or with force together with their objects.
 func TestManageUninstalls(t *testing.T) {
 	for name, tc := range map[string]struct {
 		env  []string
@@ -246,7 +246,7 @@ func TestManageUninstalls(t *testing.T) {
 	}
 }
 
-// The manager ends before its rights do, and what has the label stays.
+// The manager is deleted before its roles, and objects with the label are kept.
 func TestManageUndeploys(t *testing.T) {
 	got := manage(t, "undeploy", "OVERLAY=rhoai")
 	calls := strings.Split(strings.TrimSpace(got.calls), "\n")
@@ -271,7 +271,7 @@ func TestManageUndeploys(t *testing.T) {
 	}
 }
 
-// A Service that still leads to runtimes stays.
+// A Service that still selects runtimes is kept.
 func TestManageLeavesTheServiceOfRuntimes(t *testing.T) {
 	got := manage(t, "undeploy", "OVERLAY=odh", "RUNTIMES=deployment.apps/modelmesh-serving-mlserver")
 	if got.failed || strings.Contains(got.calls, "delete services") || !strings.Contains(got.output, "Removed the operator.") {
@@ -279,7 +279,7 @@ func TestManageLeavesTheServiceOfRuntimes(t *testing.T) {
 	}
 }
 
-// Whether there are runtimes is not known while the API server does not answer: then their Service stays.
+// The Service of runtimes is kept while the API server cannot list runtimes.
 func TestManageLeavesTheServiceOfRuntimesItCannotList(t *testing.T) {
 	got := manage(t, "undeploy", "OVERLAY=odh", "FAIL=deployments")
 	if !got.failed || strings.Contains(got.calls, "delete services") || strings.Contains(got.output, "Removed the operator.") {
@@ -287,7 +287,7 @@ func TestManageLeavesTheServiceOfRuntimesItCannotList(t *testing.T) {
 	}
 }
 
-// The image of a release, which a tag of this repository may name, needs no IMG.
+// A checkout with a tag of a release uses the image of that release without IMG.
 func TestManageDeploysAReleasedCheckout(t *testing.T) {
 	dir := t.TempDir()
 	for _, file := range []string{"manage", "overlays/kubernetes/kustomization.yaml", "overlays/kubernetes/params.env"} {
@@ -305,7 +305,7 @@ func TestManageDeploysAReleasedCheckout(t *testing.T) {
 	}
 }
 
-// A namespace of a platform that is not there yet is created; one that is there stays as it is.
+// A missing namespace of a platform is created; an existing one is not changed.
 func TestManageMakesTheNamespace(t *testing.T) {
 	if got := manage(t, "deploy", "OVERLAY=rhoai", "IMG=a:1"); got.failed || strings.Contains(got.calls, "create") {
 		t.Errorf("calls %s", got.calls)

@@ -15,16 +15,16 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// clusterScoped are the kinds that have no namespace; what else is rendered has that of the overlay.
+// clusterScoped are the cluster-scoped kinds; all other objects are in the namespace of the overlay.
 var clusterScoped = []string{
 	"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "MutatingWebhookConfiguration", "Namespace", "ValidatingWebhookConfiguration",
 	"ConsoleQuickStart",
 }
 
-// elsewhere are objects that stand in a namespace of OpenShift.
+// elsewhere are the objects whose namespace is one of OpenShift.
 var elsewhere = map[string]bool{}
 
-// Everything stands in the namespace of its overlay, and all that names a namespace names that one.
+// Every object is in the namespace of its overlay, and every reference to a namespace names the same one.
 func TestNamespaces(t *testing.T) {
 	eachOverlay(t, func(t *testing.T, name string) {
 		want := namespaces[name]
@@ -47,7 +47,7 @@ func TestNamespaces(t *testing.T) {
 
 var servicePath = regexp.MustCompile(`(clientConfig\.service|^\.subjects\[\d+\])\.namespace$`)
 
-// references are the namespaces of the accounts and Services that an object names.
+// references returns the namespaces of the ServiceAccounts and Services that an object references.
 func references(object *unstructured.Unstructured) []string {
 	var found []string
 	walk(object.Object, "", func(path, text string) {
@@ -58,7 +58,7 @@ func references(object *unstructured.Unstructured) []string {
 	return found
 }
 
-// Each object stands once, under a name of ours or one that clusters know.
+// Each object exists once, under a name of ours or a well-known one.
 func TestNoObjectStandsTwice(t *testing.T) {
 	eachOverlay(t, func(t *testing.T, name string) {
 		seen := map[string]bool{}
@@ -75,17 +75,17 @@ func TestNoObjectStandsTwice(t *testing.T) {
 	})
 }
 
-// What a human or another transformer was to fill in is filled in.
+// No placeholder for a human or another transformer is left.
 func TestNoPlaceholderIsLeft(t *testing.T) {
 	placeholder := regexp.MustCompile(`(?i)\$\(|\$\{|placeholder|^system$|^controller(:latest)?$|REPLACE|TODO|CERTIFICATE_NAMESPACE`)
 	eachOverlay(t, func(t *testing.T, name string) {
 		for _, object := range shipped(t, name) {
 			switch object.GetKind() {
-			case "CustomResourceDefinition", "Template", "PrometheusRule", "ConfigMap": // their texts are for others to read
+			case "CustomResourceDefinition", "Template", "PrometheusRule", "ConfigMap": // their texts are input of other programs
 				continue
 			}
 			walk(object.Object, "", func(path, text string) {
-				// The program knows this one for a placeholder, and a kubelet fills in the variable.
+				// The program recognizes this placeholder, and the kubelet expands the variable.
 				text = strings.ReplaceAll(strings.ReplaceAll(text, config.PlaceholderURL, ""), "$(NAMESPACE)", "")
 				if placeholder.MatchString(text) {
 					t.Errorf("%s: %s is %q", title(object), path, text)
@@ -95,7 +95,7 @@ func TestNoPlaceholderIsLeft(t *testing.T) {
 	})
 }
 
-// A platform that applies an overlay owns what it applies: the namespace, with everything of users, must not go with it.
+// A platform that applies an overlay owns its objects: deleting them must not delete the namespace with the objects of users.
 func TestOnlyOverlaysWithoutAPlatformBringTheNamespace(t *testing.T) {
 	eachOverlay(t, func(t *testing.T, name string) {
 		namespace := shipped(t, name).find("Namespace", namespaces[name])
@@ -110,10 +110,10 @@ func TestOnlyOverlaysWithoutAPlatformBringTheNamespace(t *testing.T) {
 
 const keep = "odh-platform-operator/keep"
 
-// kept are the kinds that hold data of users, or that users' objects are made of.
+// kept are the kinds that contain data of users, or on which their objects depend.
 var kept = map[string]string{"CustomResourceDefinition": "crd", "Namespace": "namespace", "PersistentVolumeClaim": "data"}
 
-// What `make undeploy` must leave has the label by which it does, and nothing else has it but where it says that it is data.
+// All objects that `make undeploy` must keep have the label for that, and no others, except objects labelled as data.
 func TestWhatOutlivesTheOperatorIsLabelled(t *testing.T) {
 	eachOverlay(t, func(t *testing.T, name string) {
 		for _, object := range shipped(t, name) {
@@ -125,8 +125,8 @@ func TestWhatOutlivesTheOperatorIsLabelled(t *testing.T) {
 	})
 }
 
-// The selector of a Deployment never changes: labels of an overlay stay out of it, and out of the Services in front. One label is such
-// as no author of a custom resource can give to pods, so that no pod gets the traffic of the manager, or counts as one of its pods.
+// The selector of a Deployment is immutable: it, and the selectors of its Services, do not have the labels of an overlay. One label is
+// reserved, so that custom resources cannot set it on pods that would then get the traffic of the manager or count as its pods.
 func TestSelectorsAreThoseOfEveryOverlay(t *testing.T) {
 	want := map[string]string{"control-plane": "controller-manager", "app.kubernetes.io/name": "odh-platform-operator", "platform.opendatahub.io/manager": "odh-platform-operator"}
 	eachOverlay(t, func(t *testing.T, name string) {
@@ -169,7 +169,7 @@ func selectorOf(t *testing.T, all objects, name string) map[string]string {
 	return service.Spec.Selector
 }
 
-// On OpenShift the service CA makes the certificate of metrics, and the manager reads it; the webhooks keep the manager's own, and
+// On OpenShift the service CA issues the certificate of the metrics endpoint. The webhooks keep the manager's own certificate, and
 // no other client writes a CA into their configurations.
 func TestCertificatesOnOpenShift(t *testing.T) {
 	const annotation, secret, flag = "service.beta.openshift.io/serving-cert-secret-name", "odh-platform-operator-metrics-tls", "--metrics-cert-path=/etc/metrics-certs"

@@ -20,7 +20,7 @@ func noFile(path string) ([]byte, error) {
 	return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
 }
 
-// originals are the keys that the chapters name: mlflow 10.1, modelregistry 10.2 with 3.3, modelmesh 13.4, ray 10.4.
+// originals are the keys of the legacy operators: chapters mlflow 10.1, modelregistry 10.2 with 3.3, modelmesh 13.4, ray 10.4.
 var originals = []string{
 	"MLFLOW_IMAGE", "MLFLOW_OPERATOR_IMAGE", "gateway-name", "mlflow-url", "section-title",
 	"IMAGES_MODELREGISTRY_OPERATOR", "IMAGES_REST_SERVICE", "IMAGES_OAUTH_PROXY", "kube-rbac-proxy", "IMAGES_POSTGRES", "IMAGES_CATALOG_DATA",
@@ -33,7 +33,7 @@ var originals = []string{
 	"codeflare-operator-controller-image", "namespace",
 }
 
-// Every overlay has the same keys, in the same order, and all that platforms edit.
+// Every overlay has the same keys, in the same order, including all that platforms edit.
 func TestKeys(t *testing.T) {
 	first := keysOf(params(t, "kubernetes"))
 	for _, key := range originals {
@@ -59,7 +59,7 @@ func keysOf(all []param) []string {
 // row of the table of keys in docs/install.md: key, effect.
 var row = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (.*) \\|$")
 
-// documented are the effects that the page reports, by key.
+// documented returns the effects on the page, by key.
 func documented(t *testing.T) map[string]string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/install.md")
@@ -77,8 +77,8 @@ func documented(t *testing.T) map[string]string {
 
 const none = "none"
 
-// Each key reaches something beside the ConfigMap that holds it, or the page says that it has no effect; and the page names the
-// variables that it reaches.
+// Each key changes an object other than the ConfigMap of the keys, or is documented as ineffective; the page names the
+// variables that it sets.
 func TestEveryKeyHasAnEffect(t *testing.T) {
 	effects := documented(t)
 	found := map[string]bool{}
@@ -108,7 +108,7 @@ func TestEveryKeyHasAnEffect(t *testing.T) {
 	}
 }
 
-// Tests of Open Data Hub read the image of upload Jobs in a ConfigMap of the name that the replaced operator gave it.
+// Tests of Open Data Hub read the image of upload Jobs from the ConfigMap of the legacy operator, by its name.
 func TestTheImageOfUploadJobsCanBeRead(t *testing.T) {
 	for _, overlay := range []string{"odh", "openshift", "rhoai"} {
 		marked, rendered := marks(t, overlay)
@@ -127,7 +127,7 @@ func TestTheImageOfUploadJobsCanBeRead(t *testing.T) {
 	}
 }
 
-// marks renders an overlay in which every value can be distinguished from all others.
+// marks renders an overlay with distinct values.
 func marks(t *testing.T, overlay string) ([]param, objects) {
 	t.Helper()
 	values := params(t, overlay)
@@ -142,7 +142,7 @@ func marks(t *testing.T, overlay string) ([]param, objects) {
 	return values, all.(func() objects)()
 }
 
-// placesOf are the places that hold a value; those in the manager's environment bear the name of their variable.
+// placesOf returns the places that hold a value; those in the manager's environment are named by their variable.
 func placesOf(all objects, value string) []string {
 	var places []string
 	for _, object := range all {
@@ -167,7 +167,7 @@ func placesOf(all objects, value string) []string {
 	return places
 }
 
-// containersOf are the containers of a workload, whatever its kind.
+// containersOf returns the containers of a workload of any kind.
 func containersOf(value any) []map[string]any {
 	var found []map[string]any
 	switch v := value.(type) {
@@ -192,7 +192,7 @@ func containersOf(value any) []map[string]any {
 	return found
 }
 
-// No image stands in the manifests that a key does not replace, and none in the program that no variable of the manager names.
+// Every image in the manifests is replaced by a key, and every image in the program is set by a variable of the manager.
 func TestNoImageWithoutAParameter(t *testing.T) {
 	known := regexp.MustCompile(`\$([A-Z0-9_]*IMAGE)\b`).FindAllStringSubmatch(config.Usage(config.Program{}), -1)
 	if len(known) < 15 {
@@ -213,7 +213,7 @@ func TestNoImageWithoutAParameter(t *testing.T) {
 		}
 		variables := rendered.variables(t)
 		for _, match := range known {
-			// The newest platforms inject this one; MLFLOW_IMAGE is the same.
+			// The newest platforms set this variable; MLFLOW_IMAGE has the same effect.
 			if match[1] == "RELATED_IMAGE_ODH_MLFLOW_IMAGE" {
 				continue
 			}
@@ -224,7 +224,7 @@ func TestNoImageWithoutAParameter(t *testing.T) {
 	}
 }
 
-// Every variable that a key fills is one that the program reads.
+// Every variable that a key sets is one that the program reads.
 func TestVariablesAreKnown(t *testing.T) {
 	usage := config.Usage(config.Program{Components: append([]string{"platform"}, components...)})
 	for name := range shipped(t, "odh").variables(t) {
@@ -234,7 +234,7 @@ func TestVariablesAreKnown(t *testing.T) {
 	}
 }
 
-// A value may hold anything but a line break: it reaches the manager as it is, and nothing else changes.
+// A value may contain anything but a line break: the manager gets it unchanged, and nothing else changes.
 func TestOddValues(t *testing.T) {
 	odd := []string{
 		"true", "null", "~", "12", "1e3", "0x10", "yes", `"quoted"`, `'quoted'`, "a: b", "# no comment", "{a: b}", "[a]", "&a *b", "!tag", "|", ">-", "%x", "@x", "`x`",
@@ -281,7 +281,7 @@ func variablesOf(t *testing.T, overlay string) map[string]string {
 	return names
 }
 
-// An empty value leaves the default of the program in force, for every key but the two images that there is no default for.
+// An empty value keeps the default of the program, for every key but the two images without a default.
 func TestEmptyValues(t *testing.T) {
 	eachOverlay(t, func(t *testing.T, name string) {
 		empty := params(t, name)
@@ -322,8 +322,8 @@ func TestEmptyValues(t *testing.T) {
 	})
 }
 
-// What an overlay ships where nothing else is to be said is what the program would take without it, so that both say the same. Images are
-// the exception: those of the program are the names of the originals, and what is shipped names a release.
+// The values that an overlay ships by default equal the defaults of the program. Images are
+// the exception: those of the program are the names of the legacy operators, and the shipped ones name a release.
 func TestShippedValuesAreTheDefaults(t *testing.T) {
 	rendered := shipped(t, "kubernetes")
 	got := load(t, rendered).ModelRegistry
@@ -339,10 +339,10 @@ func TestShippedValuesAreTheDefaults(t *testing.T) {
 	}
 }
 
-// unversioned are the images whose projects tag no release; the page about versions says what to do about them.
+// unversioned are the images whose projects tag no release; docs/versions.md documents how to pin them.
 var unversioned = []string{"quay.io/opendatahub/mlflow:odh-stable", "quay.io/opendatahub/odh-model-metadata-collection:latest"}
 
-// Every image that the operator starts is one of a release, by tag or digest, and the page about versions lists it.
+// Every image that the operator starts is a release, by tag or digest, and is listed on the page about versions.
 func TestImagesAreReleases(t *testing.T) {
 	page, err := os.ReadFile("../../docs/versions.md")
 	if err != nil {

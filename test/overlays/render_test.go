@@ -1,4 +1,4 @@
-// Package overlays holds what config/overlays renders against what it promises. No cluster is needed.
+// Package overlays checks the output of config/overlays without a cluster.
 package overlays
 
 import (
@@ -75,7 +75,7 @@ func (c checkout) edit(t *testing.T, file string, change func(string) string) {
 	}
 }
 
-// set writes the whole params.env of an overlay.
+// set writes the complete params.env of an overlay.
 func (c checkout) set(t *testing.T, overlay string, params []param) {
 	t.Helper()
 	c.edit(t, "overlays/"+overlay+"/params.env", func(string) string {
@@ -92,10 +92,10 @@ func (c checkout) render(t *testing.T, overlay string) objects {
 	return render(t, c.overlay(overlay))
 }
 
-// rendered once, since each takes about a second: the overlays as they are, and with marks for values.
+// caches of rendered overlays, each of which takes about a second: unchanged, and with marks for values.
 var once, marked sync.Map
 
-// shipped are the objects of an overlay as it is. No user changes them.
+// shipped returns the objects of an unchanged overlay. Callers must not change them.
 func shipped(t *testing.T, overlay string) objects {
 	t.Helper()
 	all, _ := once.LoadOrStore(overlay, sync.OnceValue(func() objects { return render(t, "config/overlays/"+overlay) }))
@@ -113,7 +113,7 @@ func render(t *testing.T, dir string) objects {
 
 type param struct{ key, value string }
 
-// params are the lines of the params.env of an overlay, in their order.
+// params returns the lines of the params.env of an overlay, in their order.
 func params(t *testing.T, overlay string) []param {
 	t.Helper()
 	content, err := os.ReadFile("../../config/overlays/" + overlay + "/params.env")
@@ -133,7 +133,7 @@ func params(t *testing.T, overlay string) []param {
 
 type objects []*unstructured.Unstructured
 
-// title names an object in messages.
+// title returns the name of an object for messages.
 func title(object *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s %s", object.GetKind(), object.GetName())
 }
@@ -175,7 +175,7 @@ func (o objects) manager(t *testing.T) corev1.Container {
 	return containers[0]
 }
 
-// variables of the manager that stand in the manifest with their values.
+// variables of the manager that are set in the manifest, with their values.
 func (o objects) variables(t *testing.T) map[string]string {
 	t.Helper()
 	values := map[string]string{}
@@ -190,7 +190,7 @@ func (o objects) variables(t *testing.T) map[string]string {
 	return values
 }
 
-// walk calls visit for every text of a value, with the path that leads to it.
+// walk calls visit for every text in a value, with its path.
 func walk(value any, path string, visit func(path, text string)) {
 	switch v := value.(type) {
 	case map[string]any:

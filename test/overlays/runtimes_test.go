@@ -11,7 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 )
 
-// runtimes are those of a folder, by name.
+// runtimes returns the runtimes in a folder, by name.
 func runtimes(t *testing.T, folder string) map[string]*v1alpha1.ClusterServingRuntime {
 	t.Helper()
 	objects, err := operator.Kustomize(folder)
@@ -29,7 +29,7 @@ func runtimes(t *testing.T, folder string) map[string]*v1alpha1.ClusterServingRu
 	return all
 }
 
-// Later runtimes stand beside the old ones, and no model gets one that does not name it: those that are served keep their server.
+// Later runtimes do not replace the old ones, and only models that name one get it: served models keep their server.
 func TestLaterRuntimesTakeNoModels(t *testing.T) {
 	old, later := runtimes(t, "config/runtimes"), runtimes(t, "config/current-runtimes")
 	images := map[string]bool{}

@@ -8,10 +8,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// components are those that an overlay switches on by naming them.
+// components are those that an overlay enables by listing them.
 var components = []string{"appwrapper", "mlflow", "modelcatalog", "modelmesh", "modelregistry", "raycluster"}
 
-// load reads the settings that the manager of the overlay has, from the arguments and variables of its Deployment.
+// load returns the settings of the overlay's manager, from the arguments and variables of its Deployment.
 func load(t *testing.T, all objects) config.Config {
 	t.Helper()
 	cfg, err := loaded(t, all)
@@ -32,7 +32,7 @@ func loaded(t *testing.T, all objects) (config.Config, error) {
 	}, noFile)
 }
 
-// Every component is on in every overlay but the hand-over of the platform, which the platform switches on itself.
+// Every component is enabled in every overlay, except the hand-over of the platform, which the platform enables itself.
 func TestEveryComponentIsOn(t *testing.T) {
 	eachOverlay(t, func(t *testing.T, name string) {
 		cfg := load(t, shipped(t, name))
@@ -54,7 +54,7 @@ func TestEveryComponentIsOn(t *testing.T) {
 	})
 }
 
-// A component that is left out of an overlay is off, its roles and webhooks are gone, and its CRDs stay.
+// A component that an overlay omits is disabled, without roles and webhooks, but with its CRDs.
 func TestAComponentThatIsLeftOutIsOff(t *testing.T) {
 	names := map[string][]string{ // parts of the names of its webhook configurations
 		"appwrapper": {"appwrapper-"}, "mlflow": nil, "modelcatalog": {"catalog-validating"}, "modelmesh": {"modelmesh-"},
@@ -90,7 +90,7 @@ func TestAComponentThatIsLeftOutIsOff(t *testing.T) {
 	}
 }
 
-// The variable that the platform injects switches its hand-over on, since no overlay says otherwise.
+// The variable that the platform sets enables its hand-over, because no overlay disables it.
 func TestThePlatformSwitchesItsHandOverOn(t *testing.T) {
 	eachOverlay(t, func(t *testing.T, name string) {
 		all := shipped(t, name)

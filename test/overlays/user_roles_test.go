@@ -7,7 +7,7 @@ import (
 
 const aggregate = "rbac.authorization.k8s.io/aggregate-to-"
 
-// The roles for people are part of the built-in roles as far as one of two components says, and as the originals had it without both.
+// The roles for people are aggregated to the built-in roles as one of two components sets it, and as in the legacy operators without both.
 func TestRolesOfPeopleAreAggregatedOrNot(t *testing.T) {
 	const params = "  - ../../components/params\n"
 	for name, tc := range map[string]struct {

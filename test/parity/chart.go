@@ -1,4 +1,4 @@
-// Package parity holds charts/mlflow against the builders of the operator: both make the same objects.
+// Package parity checks that charts/mlflow and the builders of the operator make the same objects.
 package parity
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// Dir is where the chart is.
+// Dir returns the folder of the chart.
 func Dir() (string, error) {
 	root, err := cluster.RepositoryRoot()
 	return filepath.Join(root, "charts", "mlflow"), err
@@ -40,13 +40,13 @@ func Load() (*chart.Chart, error) {
 	return loaded, nil
 }
 
-// Release is what Helm knows of an installation besides the values.
+// Release has the parameters of an installation other than the values.
 type Release struct {
 	// Namespace of the release.
 	Namespace string
-	// APIVersions that the cluster serves beyond those of Kubernetes, such as monitoring.coreos.com/v1.
+	// APIVersions that the cluster serves in addition to those of Kubernetes, such as monitoring.coreos.com/v1.
 	APIVersions []string
-	// Cluster is where the chart may look things up; nil for nowhere.
+	// Cluster is the cluster for lookups of the chart; nil for none.
 	Cluster *rest.Config
 	// SkipSchema renders values that the schema refuses.
 	SkipSchema bool
@@ -76,7 +76,7 @@ func Texts(ctx context.Context, c *chart.Chart, release Release, values map[stri
 	return byFile, nil
 }
 
-// Render renders the chart into objects, in an order that does not vary.
+// Render renders the chart into objects, in a stable order.
 func Render(ctx context.Context, c *chart.Chart, release Release, values map[string]any) ([]*unstructured.Unstructured, error) {
 	texts, err := Texts(ctx, c, release, values)
 	if err != nil {
@@ -97,7 +97,7 @@ func Render(ctx context.Context, c *chart.Chart, release Release, values map[str
 	return objects, nil
 }
 
-// Key tells objects apart.
+// Key identifies an object by kind, namespace and name.
 func Key(o *unstructured.Unstructured) string {
 	return o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
 }

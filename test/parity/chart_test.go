@@ -49,7 +49,7 @@ func rendered(t *testing.T, values string) map[string]*unstructured.Unstructured
 	return all
 }
 
-// container reads the server container of what values render.
+// container returns the server container of the chart rendered with values.
 func container(t *testing.T, values string) map[string]any {
 	t.Helper()
 	return first(t, rendered(t, values)["Deployment mlflow"], "spec", "template", "spec", "containers")
@@ -64,7 +64,7 @@ func first(t *testing.T, o *unstructured.Unstructured, path ...string) map[strin
 	return list[0].(map[string]any)
 }
 
-// TestDefaults shows what `helm install` makes without any value: a server with its database on a volume of its own, in the
+// TestDefaults checks `helm install` without values: a server with its database on its own volume, in the
 // namespace of the release. [D41]
 func TestDefaults(t *testing.T) {
 	all := rendered(t, "")
@@ -106,7 +106,7 @@ func TestVersions(t *testing.T) {
 	if loaded.Metadata.AppVersion != supported {
 		t.Errorf("appVersion is %s, the operator supports %s", loaded.Metadata.AppVersion, supported)
 	}
-	// There is an image of this name, which cannot be said of every release of MLflow.
+	// An image of this name exists, unlike for some releases of MLflow.
 	wanted := firstMatch(t, "../../config/overlays/kubernetes/params.env", `(?m)^MLFLOW_IMAGE=(\S+)`)
 	if image := container(t, "")["image"]; image != wanted {
 		t.Errorf("the image is %s, that of the operator %s", image, wanted)
@@ -142,8 +142,8 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestBlocksReplace: what a user gives of security contexts is not mixed with the default, and of resources with none that
-// contradicts it. [D5]
+// TestBlocksReplace: values of security contexts replace the default as a whole, and values of resources drop defaults that
+// contradict them. [D5]
 func TestBlocksReplace(t *testing.T) {
 	got := container(t, "{resources: {requests: {memory: 8Gi}}, securityContext: {}}")
 	for field, want := range map[string]string{"resources": `{"limits":{"cpu":"4"},"requests":{"cpu":"1","memory":"8Gi"}}`, "securityContext": `{}`} {
@@ -154,7 +154,7 @@ func TestBlocksReplace(t *testing.T) {
 	}
 }
 
-// TestRefusals: what the schema or the templates refuse names the value, and what cannot be seen from it, the fix.
+// TestRefusals: an error of the schema or of the templates names the value, and the fix where the value does not show it.
 func TestRefusals(t *testing.T) {
 	data, err := os.ReadFile("testdata/refusals.yaml")
 	if err != nil {
@@ -177,7 +177,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestServiceMonitor: the kind may be absent from a cluster, and an install must not fail for it.
+// TestServiceMonitor: an install succeeds in a cluster without the kind.
 func TestServiceMonitor(t *testing.T) {
 	for values, want := range map[string][2]bool{ // without and with the API
 		"":                                  {false, true},
@@ -203,7 +203,7 @@ func TestServiceMonitor(t *testing.T) {
 	}
 }
 
-// TestAccountsOwnedByOthers: accounts that exist are used and not made.
+// TestForeignAccounts: existing ServiceAccounts are used and not created.
 func TestForeignAccounts(t *testing.T) {
 	all := rendered(t, "{serviceAccount: {create: false, name: theirs}, garbageCollection: {enabled: true}}")
 	for what := range all {
@@ -216,8 +216,7 @@ func TestForeignAccounts(t *testing.T) {
 	}
 }
 
-// TestScripts: the programs about certificate authorities are shipped with the chart, where a file that is missing would
-// render as nothing.
+// TestScripts: the scripts for certificate authorities are part of the chart, which would render a missing file as empty.
 func TestScripts(t *testing.T) {
 	for _, name := range []string{"files/ca-bundle.sh", "files/ca-bundle-watch.sh"} {
 		if !slices.ContainsFunc(load(t).Files, func(f *common.File) bool { return f.Name == name && len(f.Data) > 0 }) {
@@ -226,11 +225,11 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// encoders are the helpers whose output no text can break out of.
+// encoders are the helpers that escape every text in their output.
 var encoders = []string{"mlflow.json", "mlflow.items", "mlflow.metadata"}
 
 // TestManifestsPrintThroughEncoders reads the templates: a manifest prints through an encoder or through a helper that is
-// itself a piece of a manifest and held to the same rule. [D6]
+// itself a piece of a manifest and follows the same rule. [D6]
 func TestManifestsPrintThroughEncoders(t *testing.T) {
 	trees := map[string]*parse.Tree{}
 	for _, f := range load(t).Templates {
@@ -281,7 +280,7 @@ func checkPrints(t *testing.T, trees map[string]*parse.Tree, name string, seen m
 	return count
 }
 
-// prints lists the actions below a node that write something.
+// prints lists the actions below a node that produce output.
 func prints(node parse.Node) []string {
 	var found []string
 	switch n := node.(type) {

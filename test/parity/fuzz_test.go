@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// hostile texts mean something to YAML, to templates, or to Helm.
+// hostile texts have a special meaning in YAML, in templates, or in Helm.
 var hostile = []string{
 	"a\nhostNetwork: true", "a\n---\nkind: Pod", "---", "a\"\n  - --evil", "\"", "'{}'", "{{ .Values }}", "{{", "$(PATH)", "a: &b [*b]",
 	"\x00", "\xff\xfe", "\tx", " ", "a b\tc", "<script>", "<no value>", "<<", "ü", "\u0085", "\ufeff", "\u2028", "\x7f\u009f\uffff", "null", "~",
@@ -24,18 +24,18 @@ var hostile = []string{
 	"!!python/object:x", "\\", "\\u0041", "%s%d", "HELM_ERR_START x HELM_ERR_END", "\r\n", "=", ".inf", "0o17", "yes",
 }
 
-// decisive are the values that choose among shapes rather than appear in an object.
+// decisive are the values that select a shape and do not appear in an object.
 var decisive = map[string]bool{
 	"metrics.serviceMonitor": true, "storage.retentionPolicy": true, "image.digest": true, "mlflow.corsAllowedOrigins": true,
 	"mlflow.artifactsDestination": true, "mlflow.defaultArtifactRoot": true, "traceArchival.location": true, // paths use the volume
 }
 
-// meaningful are the texts that the chart acts on wherever they stand, so that another shape is right.
+// meaningful are the texts that the chart interprets in any value, so that another shape is right.
 var meaningful = []string{"", "*", "app", "component", "app.kubernetes.io/instance", "storage"}
 
-// FuzzChartValuesKeepStructure shows that no text in a value of the chart, or in a key that users choose, adds, removes or
-// moves a field of any object, or turns it into something else than text. The schema of the values, which refuses many of
-// them, is switched off. [D6]
+// FuzzChartValuesKeepStructure checks that no text in a value of the chart, or in a key that users choose, adds, removes or
+// moves a field of any object, or changes its type from text. The schema of the values, which refuses many of
+// them, is disabled. [D6]
 func FuzzChartValuesKeepStructure(f *testing.F) {
 	loaded, err := Load()
 	if err != nil {
@@ -61,12 +61,12 @@ func FuzzChartValuesKeepStructure(f *testing.F) {
 	})
 }
 
-// caVariables are names that the chart sets: as the name of a variable in env, one of them replaces it.
+// caVariables are variables that the chart sets: an entry of env with such a name replaces the variable.
 var caVariables = []string{
 	"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE", "PGSSLROOTCERT", "PGSSLMODE", "UVICORN_SSL_CIPHERS", "ReadWriteMany",
 }
 
-// shapes renders the chart with the text in all its values, and gives path and type of every field.
+// shapes renders the chart with the text in all its values, and returns path and type of every field.
 func shapes(t testing.TB, loaded *chart.Chart, text string) []string {
 	t.Helper()
 	values := filled(t, loaded, text)
@@ -89,7 +89,7 @@ func shapes(t testing.TB, loaded *chart.Chart, text string) []string {
 	return all
 }
 
-// filled are the values of the chart and those of rich.yaml with every text replaced, but for decisive ones, and the keys
+// filled returns the values of the chart and those of rich.yaml with every text replaced, except decisive ones, and with the keys
 // that users choose replaced as well.
 func filled(t testing.TB, loaded *chart.Chart, text string) map[string]any {
 	t.Helper()
@@ -109,7 +109,7 @@ func filled(t testing.TB, loaded *chart.Chart, text string) map[string]any {
 		if unicode.IsGraphic(r) || unicode.IsSpace(r) && r != '\u0085' {
 			return r
 		}
-		return 'x' // a file cannot hold it, and that is an error
+		return 'x' // not allowed in a file
 	}, text)
 	return replaced("", map[string]any(all), text, readable).(map[string]any)
 }
@@ -120,7 +120,7 @@ var chosen = map[string]bool{
 	"service.annotations": true, "serviceAccount.annotations": true,
 }
 
-// filed are the values that stand in the file of the archival.
+// filed are the values that are rendered into the file of the archival.
 var filed = map[string]bool{
 	"traceArchival.location": true, "traceArchival.retention": true, "traceArchival.longRetentionAllowlist": true,
 }
@@ -148,7 +148,7 @@ func replaced(path string, value any, text, readable string) any {
 		case decisive[path]:
 			return v
 		case path == "env.name":
-			return text + v // names are to differ
+			return text + v // names must differ
 		case filed[path]:
 			return readable
 		}
@@ -158,7 +158,7 @@ func replaced(path string, value any, text, readable string) any {
 	}
 }
 
-// asStored is the text after a way through JSON, which replaces bytes that are no letters.
+// asStored returns the text after a round trip through JSON, which replaces invalid bytes.
 func asStored(t testing.TB, text string) string {
 	t.Helper()
 	data, err := json.Marshal(text)
@@ -172,7 +172,7 @@ func asStored(t testing.TB, text string) string {
 	return back
 }
 
-// shape lists the paths and types below a value. A key that is the text stands as KEY.
+// shape lists the paths and types below a value. A key that is the text is written as KEY.
 func shape(path string, value any, text string) []string {
 	var paths []string
 	switch v := value.(type) {

@@ -22,7 +22,7 @@ import (
 )
 
 // leftOut are the objects of the operator that the chart does not make, and why. The inventory of the reference marks them
-// as built beside its chart.
+// as built outside its chart.
 var leftOut = map[string]string{
 	"HTTPRoute mlflow-artifacts":     "the same",
 	"HTTPRoute mlflow":               "the parent is a Gateway of the platform, which only the configuration of the operator names",
@@ -47,7 +47,7 @@ func on(in resources.Inputs) resources.Inputs {
 	return in
 }
 
-// specs are those that the builders are tested with, and those of this package.
+// specs returns the specs of the tests of the builders, and those of this package.
 func specs(t testing.TB) map[string]*mlflowv1.MLflow {
 	t.Helper()
 	all := map[string]*mlflowv1.MLflow{}
@@ -73,8 +73,8 @@ func specs(t testing.TB) map[string]*mlflowv1.MLflow {
 	return all
 }
 
-// TestChartEqualsBuilders renders the chart for every spec on every platform and compares every object with what the
-// operator makes. [D41] [D42]
+// TestChartEqualsBuilders renders the chart for every spec on every platform and compares every object with that of the
+// operator. [D41] [D42]
 func TestChartEqualsBuilders(t *testing.T) {
 	chart, err := Load()
 	if err != nil {
@@ -92,7 +92,7 @@ func TestChartEqualsBuilders(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// The namespace of the release is another one on purpose.
+				// The namespace of the release differs intentionally.
 				rendered, err := Render(t.Context(), chart, Release{Namespace: "elsewhere"}, values)
 				if err != nil {
 					t.Fatal(err)
@@ -115,8 +115,8 @@ func TestChartEqualsBuilders(t *testing.T) {
 	}
 }
 
-// expected is what the operator makes, but for what the chart leaves out, which is returned by name, and for what is set
-// in other words: who owns an object and the two labels of the operator. A claim without an owner outlives its MLflow, and
+// expected returns the objects of the operator, changed as the chart is meant to differ: without its owner references and its two
+// labels, and without the objects that the chart omits, whose names are returned. A claim without an owner outlives its MLflow, and
 // one with the annotation outlives its release.
 func expected(t *testing.T, m *mlflowv1.MLflow, in resources.Inputs) (want map[string]any, missing map[string]bool) {
 	t.Helper()
@@ -149,7 +149,7 @@ func expected(t *testing.T, m *mlflowv1.MLflow, in resources.Inputs) (want map[s
 	return byKey(t, made), missing
 }
 
-// byKey gives objects as JSON has them, by kind, namespace and name.
+// byKey returns objects decoded from JSON, by kind, namespace and name.
 func byKey(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
 	t.Helper()
 	all := map[string]any{}
@@ -170,7 +170,7 @@ func byKey(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
 	return all
 }
 
-// differences are those of single objects, by their keys.
+// differences returns the differences of single objects, by their keys.
 func differences(want, got map[string]any) map[string]string {
 	found := map[string]string{}
 	for _, objects := range []map[string]any{want, got} {
@@ -190,7 +190,7 @@ var operatorOnly = map[string]string{
 	"replicas":  "", // set in several specs, and one there means the default
 }
 
-// TestEveryFieldIsCompared shows that a field which the spec gains has to enter the comparison.
+// TestEveryFieldIsCompared checks that every field of the spec, including a new one, is part of the comparison.
 func TestEveryFieldIsCompared(t *testing.T) {
 	set := map[string]bool{}
 	for _, m := range specs(t) {
@@ -208,7 +208,7 @@ func TestEveryFieldIsCompared(t *testing.T) {
 	}
 }
 
-// walkTypes names the fields of our own types, nested ones with a dot.
+// walkTypes visits the names of the fields of our own types, nested ones with a dot.
 func walkTypes(of reflect.Type, prefix string, visit func(string)) {
 	for i := range of.NumField() {
 		name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
@@ -219,7 +219,7 @@ func walkTypes(of reflect.Type, prefix string, visit func(string)) {
 	}
 }
 
-// fieldsOf names those that are set.
+// fieldsOf returns the names of the fields that are set.
 func fieldsOf(value reflect.Value, prefix string) []string {
 	var set []string
 	for i := range value.NumField() {
@@ -236,7 +236,7 @@ func fieldsOf(value reflect.Value, prefix string) []string {
 	return set
 }
 
-// TestDifferencesAreSeen shows that the comparison above is not blind.
+// TestDifferencesAreSeen checks that the comparison reports differences.
 func TestDifferencesAreSeen(t *testing.T) {
 	chart, err := Load()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 type object = map[string]any
 
-// refusedEnv are the variables that neither the schema of MLflow nor the chart accepts. The operator passes over them in
+// refusedEnv are the variables that neither the schema of MLflow nor the chart accepts. The operator ignores them in
 // objects that were stored before its schema refused them.
 var refusedEnv = []string{
 	"MLFLOW_BACKEND_STORE_URI", "MLFLOW_K8S_AUTH_AUTHORIZATION_MODE",
@@ -24,7 +24,7 @@ var refusedEnv = []string{
 	"MLFLOW_ENABLE_WORKSPACES", "MLFLOW_WORKSPACE_STORE_URI", "MLFLOW_SERVER_ALLOWED_HOSTS", "MLFLOW_TRACKING_INSECURE_TLS",
 }
 
-// Values are those with which the chart makes what the operator makes of an MLflow.
+// Values returns the values with which the chart renders the same objects as the operator builds for an MLflow.
 func Values(m *mlflowv1.MLflow, in resources.Inputs) (map[string]any, error) {
 	spec := &m.Spec
 	image := object{"name": in.Image, "tag": ""}
@@ -66,7 +66,7 @@ func Values(m *mlflowv1.MLflow, in resources.Inputs) (map[string]any, error) {
 		"caBundle": caValues(m, in),
 	}
 	if in.OpenShift {
-		values["fsGroup"] = nil // the platform gives pods a group
+		values["fsGroup"] = nil // the platform sets the group of pods
 	}
 	if spec.Storage != nil {
 		if values["storage"], err = storageValues(spec); err != nil {
@@ -81,7 +81,7 @@ func Values(m *mlflowv1.MLflow, in resources.Inputs) (map[string]any, error) {
 	return plain(values)
 }
 
-// serverValues is the value mlflow.
+// serverValues returns the value mlflow.
 func serverValues(m *mlflowv1.MLflow, in resources.Inputs) (object, error) {
 	spec := &m.Spec
 	selector, err := metav1.LabelSelectorAsSelector(spec.WorkspaceLabelSelector)
@@ -96,7 +96,7 @@ func serverValues(m *mlflowv1.MLflow, in resources.Inputs) (object, error) {
 		"staticPrefix":         "/mlflow",
 		"extraAllowedOrigins":  append(origin(in.ExternalURL), spec.ExtraAllowedOrigins...),
 		"allowedHosts":         allowedHosts(spec, in),
-		// A Secret wins where an object that was stored long ago has both forms.
+		// The Secret takes precedence if an object stored by an earlier version has both forms.
 		"backendStoreUri":                orText(spec.BackendStoreURI, "sqlite:////mlflow/mlflow.db"),
 		"backendStoreUriFrom":            fromSecret(spec.BackendStoreURIFrom),
 		"readReplicaBackendStoreUri":     spec.ReadReplicaBackendStoreURI,
@@ -110,7 +110,7 @@ func serverValues(m *mlflowv1.MLflow, in resources.Inputs) (object, error) {
 	return server, nil
 }
 
-// artifactsValues is the value artifactsServer.
+// artifactsValues returns the value artifactsServer.
 func artifactsValues(spec *mlflowv1.MLflowSpec, in resources.Inputs) object {
 	values := object{
 		"enabled": resources.HasArtifactsServer(&mlflowv1.MLflow{Spec: *spec}), "url": in.ExternalURL,
@@ -123,7 +123,7 @@ func artifactsValues(spec *mlflowv1.MLflowSpec, in resources.Inputs) object {
 	return values
 }
 
-// allowedHosts are any, or the host of the external URL and those of the spec.
+// allowedHosts returns any host, or the host of the external URL and those of the spec.
 func allowedHosts(spec *mlflowv1.MLflowSpec, in resources.Inputs) []string {
 	if len(spec.AllowedHosts) == 0 {
 		return []string{"*"}
@@ -138,14 +138,14 @@ func allowedHosts(spec *mlflowv1.MLflowSpec, in resources.Inputs) []string {
 	return hosts
 }
 
-// placementValues say where pods run, and what is mounted into them.
+// placementValues sets the scheduling of pods and their volumes.
 func placementValues(values object, spec *mlflowv1.MLflowSpec) {
 	values["nodeSelector"], values["tolerations"], values["affinity"] = spec.NodeSelector, spec.Tolerations, spec.Affinity
 	values["topologySpreadConstraints"], values["priorityClassName"] = spec.TopologySpreadConstraints, spec.PriorityClassName
 	values["volumes"], values["volumeMounts"] = spec.Volumes, spec.VolumeMounts
 }
 
-// jobValues are garbageCollection and traceArchival.
+// jobValues sets garbageCollection and traceArchival.
 func jobValues(values object, spec *mlflowv1.MLflowSpec) {
 	if gc := spec.GarbageCollection; gc != nil {
 		values["garbageCollection"] = object{
@@ -161,7 +161,7 @@ func jobValues(values object, spec *mlflowv1.MLflowSpec) {
 	}
 }
 
-// tlsValues: on OpenShift pods share a group with their volumes, and the platform has ciphers and an authority.
+// tlsValues returns the TLS values: on OpenShift pods share a group with their volumes, and the platform sets ciphers and a CA.
 func tlsValues(in resources.Inputs) object {
 	if in.OpenShift {
 		return object{"defaultMode": 0o640, "ciphers": "PROFILE=SYSTEM", "caConfigMap": "openshift-service-ca.crt"}
@@ -195,7 +195,7 @@ func caValues(m *mlflowv1.MLflow, in resources.Inputs) object {
 	return object{"filePaths": []string{"/etc/pki/tls/certs/ca-bundle.crt"}, "configMaps": configMaps, "verifyPostgres": ref != nil}
 }
 
-// storageValues puts what has no value of its own under storage.spec.
+// storageValues returns the value storage; fields without a value of their own are under storage.spec.
 func storageValues(spec *mlflowv1.MLflowSpec) (object, error) {
 	storage := object{"enabled": true, "retentionPolicy": orText(string(spec.StorageRetentionPolicy), "Retain")}
 	rest, err := plain(spec.Storage)
@@ -234,7 +234,7 @@ func fromSecret(ref *corev1.SecretKeySelector) object {
 	return object{"secretKeyRef": ref}
 }
 
-// origin is scheme, host and port of a URL; none unless it has both.
+// origin returns scheme, host and port of a URL, or nil if scheme or host is missing.
 func origin(base string) []string {
 	parsed, err := url.Parse(base)
 	if err != nil || parsed.Scheme == "" || parsed.Host == "" {
@@ -263,7 +263,7 @@ func setUnlessEmpty(into object, key, text string) {
 	}
 }
 
-// plain is a value as a values file has it.
+// plain returns a value as decoded from a values file.
 func plain(value any) (map[string]any, error) {
 	data, err := json.Marshal(value)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// leaves lists the values below a path, with their defaults as JSON. Maps whose keys users choose, and those that hold a piece
+// leaves lists the values below a path, with their defaults as JSON. Maps whose keys users choose, and those with a piece
 // of a Kubernetes object, are one value.
 func leaves(t *testing.T, path string, value any) map[string]string {
 	t.Helper()
@@ -33,7 +33,7 @@ func leaves(t *testing.T, path string, value any) map[string]string {
 
 var row = regexp.MustCompile("(?m)^\\| `([A-Za-z.]+)` \\| `(.*?)` \\| (.+) \\|$")
 
-// TestReadmeListsTheValues: the table has every value with its default, and nothing else.
+// TestReadmeListsTheValues: the table has exactly the values of the chart, with their defaults.
 func TestReadmeListsTheValues(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "charts", "mlflow", "README.md"))
 	if err != nil {
@@ -59,7 +59,7 @@ func TestReadmeListsTheValues(t *testing.T) {
 	}
 }
 
-// TestSchemaKnowsTheValues: what the schema names is in the values, and no map that is the chart's own takes other names.
+// TestSchemaKnowsTheValues: every name in the schema is in the values, and the chart's own maps accept no other names.
 func TestSchemaKnowsTheValues(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "charts", "mlflow", "values.schema.json"))
 	if err != nil {
@@ -96,7 +96,7 @@ func compareNames(t *testing.T, path string, schema, values map[string]any) {
 	}
 }
 
-// TestNotes: after an installation on plain Kubernetes the status shows how to make the certificate that the pods wait for.
+// TestNotes: after an installation on plain Kubernetes the notes show how to create the certificate that the pods require.
 func TestNotes(t *testing.T) {
 	for name, c := range map[string]struct {
 		values map[string]any

@@ -1,4 +1,4 @@
-// Package poll waits in unit tests for what has no event to wait for.
+// Package poll waits in unit tests for conditions that no event reports.
 package poll
 
 import (
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Until looks each millisecond until ok, and ends the test after the patience.
+// Until calls ok every millisecond until it returns true, and fails the test after the patience.
 func Until(t testing.TB, patience time.Duration, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.After(patience)

@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// shownQueries are the queries of a dashboard, by the title of their panel.
+// shownQueries returns the queries of a dashboard, by the title of their panel.
 func shownQueries(t *testing.T, content string) map[string][]string {
 	t.Helper()
 	var page any
@@ -49,7 +49,7 @@ func shownQueries(t *testing.T, content string) map[string][]string {
 	return out
 }
 
-// configMap holds dashboards by their file names.
+// configMap has dashboards by their file names.
 type configMap struct {
 	Metadata struct {
 		Name, Namespace string
@@ -58,7 +58,7 @@ type configMap struct {
 	Data map[string]string
 }
 
-// dashboards are the ConfigMaps of a file in config/dashboards.
+// dashboards returns the ConfigMaps in a file of config/dashboards.
 func dashboards(t *testing.T, file string) []configMap {
 	t.Helper()
 	text, err := os.ReadFile(root + "/config/dashboards/" + file)
@@ -78,7 +78,7 @@ func dashboards(t *testing.T, file string) []configMap {
 	}
 }
 
-// What is shown is understood by Prometheus, and made of metrics that exist; both formats show the same.
+// Every query of the dashboards is valid and uses existing metrics; both formats show the same.
 func TestDashboardsUseMetricsThatExist(t *testing.T) {
 	metrics := knownMetrics(t)
 	shown := map[string]map[string][]string{}
@@ -100,8 +100,8 @@ func TestDashboardsUseMetricsThatExist(t *testing.T) {
 	}
 }
 
-// The ConfigMaps are in the namespace and have the label by which Grafana's sidecar and the console find them. Existing links lead to the
-// dashboard of ModelMesh by its uid.
+// The ConfigMaps have the namespace and the label by which Grafana's sidecar and the console find them. Existing links use the uid of the
+// dashboard of ModelMesh.
 func TestDashboardsAreWhereTheyAreLookedFor(t *testing.T) {
 	for file, want := range map[string]struct{ namespace, label, value string }{
 		"grafana.yaml":         {"system", "grafana_dashboard", "1"},
@@ -126,7 +126,7 @@ func TestDashboardsAreWhereTheyAreLookedFor(t *testing.T) {
 	}
 }
 
-// Panels of Grafana have ids and places of their own, inside the page.
+// Panels of Grafana have unique ids, do not overlap, and fit the width of the page.
 func TestPanelsDoNotOverlap(t *testing.T) {
 	for _, c := range dashboards(t, "grafana.yaml") {
 		for key, content := range c.Data {
@@ -160,7 +160,7 @@ func TestPanelsDoNotOverlap(t *testing.T) {
 	}
 }
 
-// The check itself refuses what does not exist.
+// The check refuses unknown metrics.
 func TestUnknownMetricsAreFound(t *testing.T) {
 	metrics := knownMetrics(t)
 	for _, name := range []string{"odh_platform_conditions", "up", "controller_runtime_webhook_latency_seconds", "modelmesh_loadmodel_failure"} {

@@ -21,7 +21,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// evaluation is how often groups of rules are evaluated.
+// evaluation is the evaluation interval of groups of rules.
 const evaluation = 30 * time.Second
 
 // line is a series in memory.
@@ -44,7 +44,7 @@ func (p point) FH() *histogram.FloatHistogram { return nil }
 func (p point) Type() chunkenc.ValueType      { return chunkenc.ValFloat }
 func (p point) Copy() chunks.Sample           { return p }
 
-// environment is a Prometheus with the series of one test and what its rules recorded.
+// environment is a Prometheus with the series of one test and the results of its recording rules.
 type environment struct {
 	engine *promql.Engine
 	lines  []*line
@@ -122,7 +122,7 @@ func (w *environment) query(t *testing.T, expr string, at time.Time) promql.Vect
 	return slices.Clone(vector)
 }
 
-// record evaluates a recording rule. What it does not return any more becomes stale, as in Prometheus.
+// record evaluates a recording rule. Series that it no longer returns become stale, as in Prometheus.
 func (w *environment) record(t *testing.T, r rulefmt.Rule, at time.Time) {
 	t.Helper()
 	missing := map[*line]bool{}
@@ -148,10 +148,10 @@ func (w *environment) record(t *testing.T, r rulefmt.Rule, at time.Time) {
 	}
 }
 
-// alert is one that fires.
+// alert is a firing alert.
 type alert struct{ labels, annotations map[string]string }
 
-// firing evaluates the recording rules and one alert from the start until a moment, and returns what fires then.
+// firing evaluates the recording rules and one alert from the start until a time, and returns the alerts that fire then.
 func (w *environment) firing(t *testing.T, rules []rulefmt.Rule, name string, until model.Duration) []alert {
 	t.Helper()
 	i := slices.IndexFunc(rules, func(r rulefmt.Rule) bool { return r.Alert == name })
@@ -185,7 +185,7 @@ func (w *environment) firing(t *testing.T, rules []rulefmt.Rule, name string, un
 	}
 }
 
-// alert fills in the templates.
+// alert expands the templates of an alert.
 func (w *environment) alert(t *testing.T, rule rulefmt.Rule, sample promql.Sample, now time.Time) alert {
 	t.Helper()
 	a := alert{labels: sample.Metric.Map(), annotations: map[string]string{}}

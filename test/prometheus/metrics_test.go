@@ -12,7 +12,7 @@ import (
 
 var documented = regexp.MustCompile("(?m)^\\| `([A-Za-z_:0-9]+)` \\| (?:(gauge|counter|histogram) \\| )?(?:((?:`[a-z]+`(?:, )?)*) \\| )?")
 
-// known are the metrics of docs/metrics.md with their types and labels; of those without a column for them, labels is nil.
+// known is a metric in docs/metrics.md with its type and labels; without a column for labels, labels is nil.
 type known struct {
 	kind   string
 	labels []string
@@ -38,13 +38,13 @@ func knownMetrics(t *testing.T) map[string]known {
 	return out
 }
 
-// histogramPart is what Prometheus makes of a histogram.
+// histogramPart matches the suffixes of the series of a histogram.
 var histogramPart = regexp.MustCompile(`_(bucket|sum|count)$`)
 
-// targetLabels are those that Prometheus adds.
+// targetLabels are the labels that Prometheus adds.
 var targetLabels = map[string]bool{"job": true, "namespace": true, "exported_namespace": true, "pod": true, "instance": true, "service": true, "le": true}
 
-// checkQuery fails the test unless an expression is understood, and uses documented metrics with labels that they have.
+// checkQuery fails the test unless an expression is valid and uses documented metrics with their labels.
 func checkQuery(t *testing.T, where, expr string, metrics map[string]known) {
 	t.Helper()
 	tree, err := language.ParseExpr(expr)
@@ -95,7 +95,7 @@ func TestRulesUseMetricsThatExist(t *testing.T) {
 	}
 }
 
-// An alert says what is wrong, what that means, how bad it is, and where to read on.
+// An alert has the problem, its effect, its severity and the link to its runbook.
 func TestAlertsTellWhatToDo(t *testing.T) {
 	for _, r := range shippedRules(t) {
 		if r.Alert == "" {

@@ -17,10 +17,10 @@ const (
 	rulesFile = root + "/config/prometheus/rules.yaml"
 )
 
-// language is what every Prometheus since 3.0 understands.
+// language is the language of Prometheus 3.0 and later.
 var language = parser.NewParser(parser.Options{})
 
-// shippedRules are those of the PrometheusRule, which is checked as Prometheus does when it loads rules: expressions, names of labels,
+// shippedRules returns the rules of the PrometheusRule. It checks them as Prometheus does when it loads rules: expressions, names of labels,
 // templates.
 func shippedRules(t *testing.T) []rulefmt.Rule {
 	t.Helper()
@@ -84,7 +84,7 @@ func vectors(t *testing.T) []ruleTest {
 	return file.Tests
 }
 
-// TestAlerts runs the vectors. Every alert must fire in one of them, and be looked at without firing in another moment.
+// TestAlerts runs the vectors. Every alert must fire in one of them, and be checked without firing at another time.
 func TestAlerts(t *testing.T) {
 	rules := shippedRules(t)
 	fired, silent := map[string]bool{}, map[string]bool{}
@@ -109,7 +109,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// compare holds alerts against the expected ones. Annotations are compared where a vector names them.
+// compare compares alerts with the expected ones. Annotations are compared if a vector names them.
 func compare(t *testing.T, what string, got []alert, want []expectedAlert) {
 	t.Helper()
 	if len(got) != len(want) {

@@ -1,4 +1,4 @@
-// Package raytest has the pods that the tests of several packages use.
+// Package raytest has the pods for the tests of several packages.
 package raytest
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// Pod is a pod of the cluster team/demo as KubeRay makes it.
+// Pod returns a pod of the RayCluster team/demo as KubeRay creates it.
 func Pod(name, role string, uid types.UID, ips ...string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "team", Name: name, UID: types.UID(name + "-uid"),
@@ -27,7 +27,7 @@ func Pod(name, role string, uid types.UID, ips ...string) *corev1.Pod {
 	return pod
 }
 
-// Waiting is a container that waits for a reason, and one that runs.
+// Waiting returns the statuses of a container that waits for a reason, and of a running one.
 func Waiting(reason string) []corev1.ContainerStatus {
 	return []corev1.ContainerStatus{{Name: "c", Image: "i", State: corev1.ContainerState{
 		Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "a long text"},

@@ -14,7 +14,7 @@ var (
 	ofPeople  = regexp.MustCompile("(?m)^\\| ((?:Cluster)?Role) `([^`]+)` \\| ([a-z, ]*?) ?\\|")
 )
 
-// The page names each role once, with its component, or with what it is aggregated to.
+// The page names each role once, with its component or with the roles that it is aggregated to.
 func TestRightsPage(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(root, "docs/rights.md"))
 	if err != nil {

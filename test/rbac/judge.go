@@ -8,7 +8,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/rights"
 )
 
-// unused are the grants for which no record shows a need.
+// unused returns the grants whose use no record shows.
 func unused(grants []grant, records []*rights.Record) []grant {
 	var left []grant
 	for _, g := range grants {
@@ -22,7 +22,7 @@ func unused(grants []grant, records []*rights.Record) []grant {
 	return left
 }
 
-// neededBy reports whether managers with the component of the grant used it, or gave it to others.
+// neededBy reports whether managers with the component of the grant used it or granted it to others.
 func (g grant) neededBy(run rights.Run, all []grant) bool {
 	if g.component != "" && len(run.Components) > 0 && !slices.Contains(run.Components, g.component) {
 		return false
@@ -31,11 +31,11 @@ func (g grant) neededBy(run rights.Run, all []grant) bool {
 		slices.ContainsFunc(run.Bound, func(bound rights.Bound) bool { return g.neededToBind(bound, all) })
 }
 
-// usedBy reports whether a grant was used. What is watched may be listed too: the client lists before it watches wherever the API server
-// does not send what there is at the start of a watch, as older ones do not.
+// usedBy reports whether a grant was used. A watch also uses list: the client lists before it watches if the API server
+// does not send the initial objects of a watch, as older servers do not.
 //
-// What is patched may be read too: pkg/apply reads what neither it nor the cache knows before it writes, and whether that happens in a
-// run depends on which event comes first.
+// A patch also uses get: pkg/apply reads an object that neither it nor the cache knows before it writes, and whether that happens in a
+// run depends on the order of events.
 func (g grant) usedBy(use rights.Use) bool {
 	if g.Verb == "list" && use.Verb == "watch" || g.Verb == "get" && use.Verb == "patch" {
 		use.Verb = g.Verb
@@ -43,8 +43,8 @@ func (g grant) usedBy(use rights.Use) bool {
 	return g.covers(use)
 }
 
-// neededToBind reports whether a grant lets the manager give a ClusterRole to others: by the verb bind, or, where no grant has that for
-// the role, by having what the role grants.
+// neededToBind reports whether a grant lets the manager bind a ClusterRole: by the verb bind or, if no grant has that verb for
+// the role, by containing a right of the role.
 func (g grant) neededToBind(bound rights.Bound, all []grant) bool {
 	bind := rights.Use{Verb: "bind", Group: rbacv1.GroupName, Resource: "clusterroles", Name: bound.Name, Namespace: bound.Namespace}
 	if slices.ContainsFunc(all, func(other grant) bool { return other.covers(bind) }) {
@@ -53,7 +53,7 @@ func (g grant) neededToBind(bound rights.Bound, all []grant) bool {
 	return slices.ContainsFunc(bound.Rules, g.covers)
 }
 
-// redundant are the grants that another one of the same role contains.
+// redundant returns the grants that another one of the same role contains.
 func redundant(grants []grant) []grant {
 	var left []grant
 	for _, g := range grants {
@@ -66,7 +66,7 @@ func redundant(grants []grant) []grant {
 	return left
 }
 
-// refused are the requests of all records that no spec expected to be refused.
+// refused returns the refused requests of all records that no spec expected.
 func refused(records []*rights.Record) []string {
 	var messages []string
 	for _, record := range records {
@@ -81,7 +81,7 @@ func refused(records []*rights.Record) []string {
 	return messages
 }
 
-// missing are the suites of which there is no record of a whole run.
+// missing returns the suites without a record of a complete run.
 func missing(suites []string, records []*rights.Record) []string {
 	var left []string
 	for _, suite := range suites {

@@ -1,6 +1,6 @@
 package rbac
 
-// rare are rights that no suite uses and that are needed all the same, with the reason; the key is the grant in one line.
+// rare are rights that are needed although no suite uses them, with the reason; the key is the grant in one line.
 var rare = map[string]string{
 	prefix + "mlflow: delete secrets mlflow-tls in its own namespace": "its owner changes like that of the other children, which are checked; " +
 		"the audit log holds nothing of the content of Secrets",

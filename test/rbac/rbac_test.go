@@ -19,14 +19,14 @@ import (
 
 const root = "../.."
 
-// rendered is what is shipped; it is read once.
+// rendered has the shipped roles; they are rendered once.
 var rendered struct {
 	sync.Once
 	roles []role
 	err   error
 }
 
-// shipped are the roles of the default, of the overlays, and of folders of roles that neither has, each once.
+// shipped returns the roles of the default, of the overlays, and of folders of roles that neither contains, each once.
 func shipped(t *testing.T) []role {
 	t.Helper()
 	rendered.Do(func() { rendered.roles, rendered.err = render(t.Context()) })
@@ -60,7 +60,7 @@ func render(ctx context.Context) ([]role, error) {
 	return all, err
 }
 
-// add adds the roles of a kustomization; one that is known must say the same.
+// add adds the roles of a kustomization; roles of the same name must be equal.
 func add(ctx context.Context, all []role, file string) ([]role, error) {
 	dir, err := filepath.Abs(filepath.Dir(file))
 	if err != nil {
@@ -117,7 +117,7 @@ func TestNoRoleHasMoreThanItMay(t *testing.T) {
 	}
 }
 
-// faults of a rule: what no role may have, of the manager or of people.
+// faults returns the rights in a rule that no role may grant, neither to the manager nor to people.
 func faults(rule rbacv1.PolicyRule) []string {
 	var found []string
 	for _, list := range [][]string{rule.Verbs, rule.APIGroups, rule.Resources, rule.ResourceNames, rule.NonResourceURLs} {
@@ -161,7 +161,6 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// Each component has a role of its own, with the name of its folder.
 func TestEachComponentHasItsRole(t *testing.T) {
 	all := shipped(t)
 	for _, part := range parts {

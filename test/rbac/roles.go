@@ -14,26 +14,25 @@ import (
 )
 
 const (
-	// managerAccount is the ServiceAccount of the manager, and prefix what the names of its roles begin with.
+	// managerAccount is the ServiceAccount of the manager, and prefix that of the names of its roles.
 	managerAccount = "odh-platform-operator-controller-manager"
 	prefix         = "odh-platform-operator-"
 )
 
-// parts are components of the table of components; a role belongs to the one that its name continues with after the prefix, and to the
-// manager itself if there is none.
+// parts are the components. A role belongs to the component that follows the prefix in its name, otherwise to the manager.
 var parts = []string{"appwrapper", "mlflow", "modelcatalog", "modelmesh", "modelregistry", "olm", "platform", "raycluster"}
 
 // role of a rendered kustomization.
 type role struct {
 	kind, name string
-	// manager says that a binding gives it to the manager.
+	// manager reports whether a binding grants the role to the manager.
 	manager bool
-	// aggregated names the roles of Kubernetes that contain it: view, edit, admin.
+	// aggregated names the roles of Kubernetes that contain the role: view, edit, admin.
 	aggregated []string
 	rules      []rbacv1.PolicyRule
 }
 
-// component that the role belongs to; empty for what the manager needs whatever is switched on.
+// component of the role; empty for rights that the manager needs with any components.
 func (r role) component() string {
 	name := strings.TrimPrefix(r.name, prefix)
 	for _, part := range parts {
@@ -44,7 +43,7 @@ func (r role) component() string {
 	return ""
 }
 
-// rolesOf reads roles and bindings out of manifests.
+// rolesOf returns the roles in manifests, with their bindings.
 func rolesOf(objects []*unstructured.Unstructured) ([]role, error) {
 	bound := map[string]bool{}
 	var found []role
@@ -72,7 +71,7 @@ func rolesOf(objects []*unstructured.Unstructured) ([]role, error) {
 	return found, nil
 }
 
-// aggregation reads out of labels which roles of Kubernetes a role becomes a part of.
+// aggregation returns the roles of Kubernetes to which labels aggregate a role.
 func aggregation(labels map[string]string) []string {
 	var into []string
 	for _, name := range []string{"admin", "edit", "view"} {
@@ -83,8 +82,8 @@ func aggregation(labels map[string]string) []string {
 	return into
 }
 
-// grant is a single right of a role of the manager. Its namespace is [rights.Own] for a Role, and empty for a ClusterRole, which holds
-// wherever it is bound.
+// grant is a single right of a role of the manager. Its namespace is [rights.Own] for a Role, and empty for a ClusterRole, which applies
+// in the scope of its bindings.
 type grant struct {
 	role string
 	// component of the role, see [role].
@@ -92,7 +91,7 @@ type grant struct {
 	rights.Use
 }
 
-// String is the grant in one line.
+// String returns the grant in one line.
 func (g grant) String() string { return g.role + ": " + g.Use.String() }
 
 // grantsOf lists the single rights of the manager, each once.
@@ -119,7 +118,7 @@ func grantsOf(roles []role) []grant {
 	return grants
 }
 
-// covers reports whether a grant allows what a use asks for.
+// covers reports whether a grant allows a use.
 func (g grant) covers(use rights.Use) bool {
 	return g.Verb == use.Verb && g.Group == use.Group && g.Resource == use.Resource && g.Path == use.Path &&
 		(g.Name == "" || g.Name == use.Name) && (g.Namespace == "" || g.Namespace == use.Namespace)

@@ -2,8 +2,8 @@ package rbac
 
 import "slices"
 
-// unproven are rights that no suite has used so far, with the reason. The keys are the grants of a group in one line each, without the
-// prefix of the roles. They are as few as could be reached: the author of a spec that uses one takes it out.
+// unproven are rights that no suite uses yet, with the reason. The keys are the grants of a group in one line each, without the
+// prefix of the roles. A spec that uses one of them removes it from the list.
 var unproven = map[string][]string{
 	"no cert-manager runs in the suites; the controller of RayClusters has it in unit tests, before a client of its own": {
 		"raycluster: create certificates.cert-manager.io", "raycluster: delete certificates.cert-manager.io",
@@ -82,7 +82,7 @@ var unproven = map[string][]string{
 	},
 }
 
-// isUnproven reports whether a grant is one of them.
+// isUnproven reports whether a grant is listed in unproven.
 func isUnproven(g grant) bool {
 	for _, group := range unproven {
 		if slices.Contains(group, g.String()[len(prefix):]) {

@@ -6,7 +6,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/server"
 )
 
-// Placed are two pods that are placed, pulled and mounted by every field that there is for that.
+// Placed returns two pods with every field for scheduling, image pulls and volumes.
 func Placed() server.Pods {
 	return server.Pods{
 		Replicas:         new(int32(2)),

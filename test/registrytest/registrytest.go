@@ -1,4 +1,4 @@
-// Package registrytest has the registries that the tests of several packages use.
+// Package registrytest has the registries for the tests of several packages.
 package registrytest
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 )
 
-// Registry is a registry with an external PostgreSQL as it is after defaults, changed by the given functions.
+// Registry returns a registry with an external PostgreSQL and all defaults, changed by the given functions.
 func Registry(change ...func(*v1beta1.ModelRegistrySpec)) *v1beta1.ModelRegistry {
 	m := &v1beta1.ModelRegistry{}
 	m.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(v1beta1.Kind))
@@ -34,7 +34,7 @@ func Registry(change ...func(*v1beta1.ModelRegistrySpec)) *v1beta1.ModelRegistry
 	return m
 }
 
-// Proxied has a proxy as it is after defaults.
+// Proxied adds a proxy with all defaults.
 func Proxied(s *v1beta1.ModelRegistrySpec) {
 	s.KubeRBACProxy = &v1beta1.ProxyConfig{
 		Image: "quay.io/example/kube-rbac-proxy:v1", Port: new(int32(8443)), RoutePort: new(int32(443)),
@@ -44,26 +44,26 @@ func Proxied(s *v1beta1.ModelRegistrySpec) {
 	}
 }
 
-// Unrouted has no Route.
+// Unrouted disables the Route.
 func Unrouted(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.ServiceRoute = v1beta1.RouteDisabled }
 
-// Called gives the registry a name.
+// Called sets the name of the registry.
 func Called(m *v1beta1.ModelRegistry, name string) *v1beta1.ModelRegistry {
 	m.Name = name
 	return m
 }
 
-// Secret refers to a key of a Secret.
+// Secret returns a reference to a key of a Secret.
 func Secret(name, key string) *v1beta1.SecretKeyValue {
 	return &v1beta1.SecretKeyValue{Name: name, Key: key}
 }
 
-// ConfigMap refers to a key of a ConfigMap.
+// ConfigMap returns a reference to a key of a ConfigMap.
 func ConfigMap(name, key string) *v1beta1.ConfigMapKeyValue {
 	return &v1beta1.ConfigMapKeyValue{Name: name, Key: key}
 }
 
-// PostgresTLS has every form of TLS with PostgreSQL that Secrets allow.
+// PostgresTLS sets every form of TLS with PostgreSQL that Secrets allow.
 func PostgresTLS(s *v1beta1.ModelRegistrySpec) {
 	p := s.Postgres
 	p.SSLMode = "verify-full"
@@ -72,7 +72,7 @@ func PostgresTLS(s *v1beta1.ModelRegistrySpec) {
 	p.SSLRootCertificateSecret = Secret("pg-root", "ca.crt")
 }
 
-// MySQL is a MySQL database instead, with every form of TLS that Secrets allow.
+// MySQL replaces the database by a MySQL with every form of TLS that Secrets allow.
 func MySQL(s *v1beta1.ModelRegistrySpec) {
 	s.Postgres = nil
 	s.MySQL = &v1beta1.MySQLConfig{
@@ -80,7 +80,7 @@ func MySQL(s *v1beta1.ModelRegistrySpec) {
 	}
 }
 
-// MySQLTLS has every form of TLS with MySQL that Secrets allow.
+// MySQLTLS sets every form of TLS with MySQL that Secrets allow.
 func MySQLTLS(s *v1beta1.ModelRegistrySpec) {
 	c := s.MySQL
 	c.SSLCertificateSecret, c.SSLKeySecret = Secret("my-client", "tls.crt"), Secret("my-client", "tls.key")
@@ -104,14 +104,14 @@ func Generated(s *v1beta1.ModelRegistrySpec) {
 	}
 }
 
-// SizedAndDeleted is a generated database with a size of its own, whose data goes with it.
+// SizedAndDeleted generates a database with its own size, whose data is deleted with it.
 func SizedAndDeleted(s *v1beta1.ModelRegistrySpec) {
 	s.Postgres.RetentionPolicy = v1beta1.DeleteData
 	s.Postgres.Storage = &v1beta1.PostgresStorage{Size: new(resource.MustParse("20Gi")), StorageClassName: new("fast")}
 	s.Postgres.Database = "team_models"
 }
 
-// Whole is a generated database with everything that it can have.
+// Whole generates a database with all its fields set.
 func Whole(s *v1beta1.ModelRegistrySpec) {
 	p := s.Postgres
 	p.ServerTLS, p.SSLMode, p.SSLRootCertificateSecret = v1beta1.Enabled, "verify-full", Secret("team-a-postgres-tls", "ca.crt")
@@ -126,7 +126,7 @@ func Whole(s *v1beta1.ModelRegistrySpec) {
 	}
 }
 
-// Everywhere sets what most specs leave to defaults.
+// Everywhere sets fields that most specs leave to defaults.
 func Everywhere(s *v1beta1.ModelRegistrySpec) {
 	s.Rest.ServiceRoute, s.Rest.Port = v1beta1.RouteEnabled, new(int32(9090))
 	s.Rest.Resources = &corev1.ResourceRequirements{
@@ -136,7 +136,7 @@ func Everywhere(s *v1beta1.ModelRegistrySpec) {
 	}
 }
 
-// Customised has certificate and key in two Secrets of the user. [modelregistry-31] [modelregistry-33]
+// Customised sets certificate and key from two Secrets of the user. [modelregistry-31] [modelregistry-33]
 func Customised(s *v1beta1.ModelRegistrySpec) {
 	p := s.KubeRBACProxy
 	p.TLSCertificateSecret, p.TLSKeySecret = Secret("own-cert", "cert.pem"), Secret("own-key", "key.pem")

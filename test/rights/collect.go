@@ -21,17 +21,17 @@ const (
 	roles        = "roles"
 )
 
-// Collector reads an audit log for what one manager did.
+// Collector reads the requests of one manager from an audit log.
 type Collector struct {
-	// User is the manager in the audit log.
+	// User is the name of the manager in the audit log.
 	User string
 	// Namespace of the manager.
 	Namespace string
-	// Expected tells refusals that a spec wanted; the offset is where their line starts in the log. Nil means none.
+	// Expected reports whether a spec expected a refusal; offset is the start of its line in the log. Nil means none.
 	Expected func(use Use, offset int64) bool
 
-	owners  map[string][]metav1.OwnerReference // by uid, of objects that have any
-	names   map[string]bool                    // names that a role of the cluster gives to its rules
+	owners  map[string][]metav1.OwnerReference // by uid, of objects with owners
+	names   map[string]bool                    // resource names in the rules of the roles of the cluster
 	rules   map[string][]rbacv1.PolicyRule     // of ClusterRoles by name
 	used    map[Use]bool
 	granted map[Use]bool
@@ -39,7 +39,7 @@ type Collector struct {
 	refused map[Refusal]bool // whether admission refused
 }
 
-// event is the part of audit.k8s.io/v1 Event which matters here.
+// event has the fields of audit.k8s.io/v1 Event that are needed.
 type event struct {
 	Stage      string
 	Verb       string
@@ -55,18 +55,18 @@ type event struct {
 	Annotations    map[string]string
 }
 
-// object is what is checked in the answer to a write.
+// object has the fields of the answer to a write that are checked.
 type object struct {
 	Metadata struct {
 		Name, UID       string
 		OwnerReferences []metav1.OwnerReference
 	}
-	// Rules and Spec have a meaning in some kinds only, RoleRef in bindings.
+	// Rules and Spec are decoded for some kinds only, RoleRef for bindings.
 	Rules, Spec json.RawMessage
 	RoleRef     struct{ Kind, Name string }
 }
 
-// rules of a role; nothing for other kinds.
+// rules returns the rules of a role, nil for other kinds.
 func (e event) rules() []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	isRole := e.ObjectRef.APIGroup == rbacv1.GroupName && (e.ObjectRef.Resource == roles || e.ObjectRef.Resource == clusterRoles)
@@ -76,8 +76,8 @@ func (e event) rules() []rbacv1.PolicyRule {
 	return rules
 }
 
-// Collect reads a log up to its last complete line. The roles of the cluster are read on the way, whichever client writes them: which names
-// matter, and what a binding gives away, depends on them.
+// Collect reads a log up to its last complete line. The roles of the cluster are read from it, whichever client writes them, because
+// the resource names to record and the rights granted by a binding depend on them.
 func (c *Collector) Collect(log io.Reader) (Run, error) {
 	c.owners = map[string][]metav1.OwnerReference{}
 	c.names, c.rules = map[string]bool{}, map[string][]rbacv1.PolicyRule{}
@@ -106,7 +106,7 @@ func (c *Collector) Collect(log io.Reader) (Run, error) {
 	}
 }
 
-// add takes an answered request into account. A watch that runs has been answered, but is logged again when it ends.
+// add records a request that was answered. A successful watch is recorded at its start, because it is logged again when it ends.
 func (c *Collector) add(e event, offset int64) {
 	ok := e.ResponseStatus.Code < http.StatusBadRequest
 	if e.Verb == "watch" && ok != (e.Stage == "ResponseStarted") || e.Verb != "watch" && e.Stage != "ResponseComplete" {
@@ -132,14 +132,14 @@ func (c *Collector) add(e event, offset int64) {
 	}
 }
 
-// owned keeps the owners of what was written.
+// owned stores the owner references of a written object.
 func (c *Collector) owned(e event) {
 	if answer := e.ResponseObject.Metadata; answer.UID != "" && e.ObjectRef.Subresource == "" {
 		c.owners[answer.UID] = answer.OwnerReferences
 	}
 }
 
-// remember keeps the rules of the roles of the cluster.
+// remember stores the rules of a role of the cluster.
 func (c *Collector) remember(e event) {
 	rules := e.rules()
 	if len(rules) == 0 {
@@ -158,7 +158,7 @@ func (c *Collector) remember(e event) {
 	}
 }
 
-// use is the right that a request needed.
+// use returns the right that a request needed.
 func (c *Collector) use(e event) Use {
 	ref := e.ObjectRef
 	if ref.Resource == "" {
@@ -183,8 +183,8 @@ func (c *Collector) scope(namespace string) string {
 	}
 }
 
-// refused reports whether a request failed for want of a right, and whether that was found out by admission, which asks for more than the
-// request itself.
+// refused reports whether a request failed for lack of a right, and whether admission refused it, which checks more rights than
+// authorization.
 func refused(e event) (forbidden, byAdmission bool) {
 	if e.ResponseStatus.Code != http.StatusForbidden || IsUntimely(e.ResponseStatus.Message) {
 		return false, false
@@ -197,16 +197,16 @@ func refused(e event) (forbidden, byAdmission bool) {
 	return e.Annotations["authorization.k8s.io/decision"] == "forbid", false
 }
 
-// IsUntimely reports whether the message of a 403 says that a request came too early or too late, whatever the rights of its sender are.
-// Admission's view of the kinds of owners is refreshed every half minute only (OwnerReferencesPermissionEnforcement of k8s.io/apiserver),
-// so a client that is first to write for a CRD that has just been installed is turned away. And nothing can be created in a namespace that ends.
+// IsUntimely reports whether the message of a 403 is caused by the time of the request, not by the rights of its sender.
+// Admission refreshes its mapping of the kinds of owners only every half minute (OwnerReferencesPermissionEnforcement of k8s.io/apiserver)
+// and refuses earlier writes for a new CRD. And nothing can be created in a terminating namespace.
 func IsUntimely(message string) bool {
 	return strings.Contains(message, "cannot set blockOwnerDeletion in this case because cannot find RESTMapping") ||
 		strings.HasSuffix(message, "because it is being terminated")
 }
 
-// run is what was collected, without the names of objects that no role names. What was allowed at another time was not refused for want of
-// a right: an API server that has just been started knows no roles for a moment.
+// run returns the collected rights, without the names of objects that no role names. A refused use that was allowed at another time is
+// omitted, because an API server that has just started does not know the roles yet.
 func (c *Collector) run() Run {
 	var run Run
 	for use := range c.used {
@@ -231,7 +231,7 @@ func (c *Collector) run() Run {
 	return run
 }
 
-// allowed reports whether a right was given at some time. Informers list by watching, and send a list only after such a watch has failed.
+// allowed reports whether a use was allowed at some time. Informers list by a watch, and send a list only after such a watch has failed.
 func (c *Collector) allowed(use Use) bool {
 	watch := use
 	watch.Verb = "watch"

@@ -13,7 +13,7 @@ const (
 	route = `{"resource":"routes","namespace":"ns","name":"x","apiGroup":"route.openshift.io"}`
 )
 
-// entry is one audit event.
+// entry returns one audit event.
 func entry(user, stage, verb, ref string, code int, rest string) string {
 	return fmt.Sprintf(`{"stage":%q,"verb":%q,"requestURI":"/asked?x=1","user":{"username":%q},"objectRef":%s,"responseStatus":{"code":%d}%s}`+"\n",
 		stage, verb, user, ref, code, rest)

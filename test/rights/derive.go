@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// derive adds what the API server asked for in the course of a successful request.
+// derive adds the rights that the API server checked in the course of a successful request.
 func (c *Collector) derive(e event, use Use) {
 	created := e.Verb == "create" || e.Verb == "patch" && e.ResponseStatus.Code == 201
 	if created {
@@ -27,7 +27,7 @@ func (c *Collector) derive(e event, use Use) {
 	}
 }
 
-// deriveContent adds what the content of a written object asks for: rights that it hands on, and the host of a Route.
+// deriveContent adds the rights that the content of a written object requires: those that it grants, and the host of a Route.
 func (c *Collector) deriveContent(e event, use Use, created bool) {
 	switch {
 	case use.Group == rbacv1.GroupName && (use.Resource == roles || use.Resource == clusterRoles):
@@ -44,8 +44,8 @@ func (c *Collector) deriveContent(e event, use Use, created bool) {
 	}
 }
 
-// blocking adds the right that references to owners need which block the deletion of the owner. An owner without a namespace
-// is counted without one.
+// blocking adds the right to update the finalizers of owners whose deletion an owner reference blocks. An owner without a namespace
+// is recorded without one.
 func (c *Collector) blocking(e event) {
 	for _, ref := range e.ResponseObject.Metadata.OwnerReferences {
 		if ref.BlockOwnerDeletion == nil || !*ref.BlockOwnerDeletion {
@@ -60,13 +60,13 @@ func (c *Collector) blocking(e event) {
 	}
 }
 
-// hosted reports whether the spec of a Route names a host.
+// hosted reports whether the spec of a Route has a host.
 func hosted(spec json.RawMessage) bool {
 	var route struct{ Host string }
 	return json.Unmarshal(spec, &route) == nil && route.Host != ""
 }
 
-// grants adds each single right of rules; namespace is where they hold.
+// grants adds each single right of rules in a namespace.
 func grants(rules []rbacv1.PolicyRule, namespace string, to map[Use]bool) {
 	for _, rule := range rules {
 		Expand(rule, func(use Use) {
@@ -76,7 +76,7 @@ func grants(rules []rbacv1.PolicyRule, namespace string, to map[Use]bool) {
 	}
 }
 
-// Expand calls a function with each single right of a rule, without a namespace.
+// Expand calls a function for each single right of a rule, without a namespace.
 func Expand(rule rbacv1.PolicyRule, each func(Use)) {
 	names := rule.ResourceNames
 	if len(names) == 0 {

@@ -14,10 +14,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// DirVariable names the folder of the records; without it that is bin/rights of the checkout.
+// DirVariable names the folder of the records; the default is bin/rights of the checkout.
 const DirVariable = "RIGHTS_DIR"
 
-// Namespaces of a [Use] which are not written out: their names vary.
+// Namespaces of a [Use] in place of names, which vary.
 const (
 	// Own is the namespace of the manager.
 	Own = "own"
@@ -25,21 +25,21 @@ const (
 	Other = "other"
 )
 
-// Use of a right.
+// Use is the use of a right.
 type Use struct {
 	Verb  string `json:"verb"`
 	Group string `json:"group,omitempty"`
-	// Resource in plural, with its subresource behind a slash.
+	// Resource in plural, with its subresource after a slash.
 	Resource string `json:"resource,omitempty"`
-	// Name of the object, if a role names it; otherwise it is left out.
+	// Name of the object, only if a role names it.
 	Name string `json:"name,omitempty"`
-	// Namespace is [Own], [Other], or empty for objects without and for requests across all.
+	// Namespace is [Own], [Other], or empty for cluster-scoped objects and for requests across all namespaces.
 	Namespace string `json:"namespace,omitempty"`
-	// Path that is no resource, such as /metrics.
+	// Path of a non-resource request, such as /metrics.
 	Path string `json:"path,omitempty"`
 }
 
-// String is the use in one line.
+// String returns the use in one line.
 func (u Use) String() string {
 	if u.Path != "" {
 		return u.Verb + " " + u.Path
@@ -64,7 +64,7 @@ func (u Use) String() string {
 	return text
 }
 
-// Bound is a ClusterRole to which a binding refers.
+// Bound is a ClusterRole that a binding references.
 type Bound struct {
 	Name string `json:"name"`
 	// Namespace of the binding as in [Use].
@@ -73,26 +73,26 @@ type Bound struct {
 	Rules []Use `json:"rules,omitempty"`
 }
 
-// Refusal is a request that the manager had no right to.
+// Refusal is a request that was refused for lack of a right.
 type Refusal struct {
 	Use
 	// Message of the API server.
 	Message string `json:"message"`
-	// Expected says that a spec had taken the right away, or had never given it.
+	// Expected is true if a spec had removed the right, or had never granted it.
 	Expected bool `json:"expected,omitempty"`
 }
 
-// Run is what managers with the same components did.
+// Run has the rights that managers with the same components used.
 type Run struct {
-	// Components that were switched on, in alphabetical order; empty for all.
+	// Components that were enabled, in alphabetical order; empty for all.
 	Components []string `json:"components,omitempty"`
 	// Used are the rights which were used.
 	Used []Use `json:"used"`
-	// Granted is what the rules of created and changed roles give to others.
+	// Granted are the rights that created and changed roles grant to others.
 	Granted []Use `json:"granted,omitempty"`
-	// Bound are the roles that bindings give to others.
+	// Bound are the roles that bindings grant to others.
 	Bound []Bound `json:"bound,omitempty"`
-	// Refused is what was not allowed.
+	// Refused are the refused requests.
 	Refused []Refusal `json:"refused,omitempty"`
 }
 
@@ -100,13 +100,13 @@ type Run struct {
 type Record struct {
 	// Suite is the folder of the suite.
 	Suite string `json:"suite"`
-	// Complete says that no spec was left out.
+	// Complete reports whether all specs ran.
 	Complete bool `json:"complete"`
 	// Runs by their components.
 	Runs []Run `json:"runs"`
 }
 
-// Add takes over what another control plane of the suite, or another start of it, has seen.
+// Add adds the runs of another control plane of the suite, or of another start of it.
 func (r *Record) Add(runs ...Run) {
 	for _, run := range runs {
 		at := slices.IndexFunc(r.Runs, func(known Run) bool { return slices.Equal(known.Components, run.Components) })
@@ -123,14 +123,14 @@ func (r *Record) Add(runs ...Run) {
 	slices.SortFunc(r.Runs, func(a, b Run) int { return slices.Compare(a.Components, b.Components) })
 }
 
-// sorted is a list in an order that does not vary, each element once.
+// sorted returns the elements sorted and without duplicates.
 func sorted[T any](list []T) []T {
 	key := func(element T) string { return fmt.Sprintf("%+v", element) }
 	slices.SortFunc(list, func(a, b T) int { return cmp.Compare(key(a), key(b)) })
 	return slices.CompactFunc(list, func(a, b T) bool { return key(a) == key(b) })
 }
 
-// Dir is the folder of the records.
+// Dir returns the folder of the records.
 func Dir() (string, error) {
 	if dir := os.Getenv(DirVariable); dir != "" {
 		return dir, nil
@@ -142,8 +142,8 @@ func Dir() (string, error) {
 	return filepath.Join(root, "bin", "rights"), nil
 }
 
-// Write stores a record in a folder in one step. A complete one replaces an older one; one of chosen specs adds to it,
-// but for what was refused then: that may have been mended.
+// Write stores a record in a folder atomically. A complete record replaces an older one; a record of chosen specs is merged into it,
+// except for the older refusals, which may have been fixed.
 func (r *Record) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("creating the folder of the used rights: %w", err)
@@ -176,7 +176,7 @@ func (r *Record) Write(dir string) error {
 	return nil
 }
 
-// ReadAll returns the records of a folder by suite; there are none where there is no folder.
+// ReadAll returns the records in a folder, or none if the folder does not exist.
 func ReadAll(dir string) ([]*Record, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {

@@ -30,7 +30,7 @@ func write(t *testing.T, dir string, r *Record) {
 	}
 }
 
-// Chosen specs add to what the whole suite has recorded before; the whole suite begins again.
+// A record of chosen specs adds to that of the whole suite; a record of the whole suite replaces it.
 func TestRecordsAreKept(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "rights")
 	if records, err := ReadAll(dir); err != nil || len(records) > 0 {

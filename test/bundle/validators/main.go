@@ -1,5 +1,5 @@
-// Command validators runs every validator of operator-framework/api over a bundle and prints what they find as JSON. It is a module of
-// its own: what the validators need would otherwise be requirements of the operator.
+// Command validators runs every validator of operator-framework/api on a bundle and prints the findings as JSON. It is a separate
+// module, so that the dependencies of the validators do not become those of the operator.
 package main
 
 import (
@@ -19,9 +19,9 @@ type finding struct {
 	Detail    string `json:"detail"`
 }
 
-// report is what is printed.
+// report is the output of the program.
 type report struct {
-	// Validators that looked at something.
+	// Validators that examined at least one object.
 	Validators []string  `json:"validators"`
 	Findings   []finding `json:"findings"`
 }
@@ -52,7 +52,7 @@ func run(args []string) error {
 	if len(names) != len(validation.AllValidators) {
 		return fmt.Errorf("there are %d validators and %d names", len(validation.AllValidators), len(names))
 	}
-	// The validator of architectures asks the docker of the PATH.
+	// The validator of architectures calls docker from the PATH.
 	objects := []any{bundle, bundle.CSV, map[string]string{"k8s-version": args[1]}}
 	for _, crd := range bundle.V1CRDs {
 		objects = append(objects, crd)

@@ -1,5 +1,5 @@
-// Package kserve installs the CRDs of KServe that ModelMesh works with where nothing else does. They belong to KServe: what it, or
-// another client, has installed in a newer form stays.
+// Package kserve installs the CRDs of KServe that ModelMesh needs in clusters without KServe. The CRDs belong to KServe: newer
+// installed versions are not changed.
 package kserve
 
 import (
@@ -9,25 +9,25 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Relation says how an installed CRD stands to ours.
+// Relation is the relation of an installed CRD to ours.
 type Relation string
 
 // The relations.
 const (
-	// Missing means that there is none.
+	// Missing means that the CRD is not installed.
 	Missing Relation = "missing"
 	// Same means that both have the same fields.
 	Same Relation = "same"
-	// Older means that it lacks fields of ours and has all others.
+	// Older means that the installed CRD lacks fields of ours and has all others.
 	Older Relation = "older"
-	// Newer means that it has all fields of ours and more.
+	// Newer means that the installed CRD has all fields of ours and more.
 	Newer Relation = "newer"
-	// Different means that each has fields that the other lacks.
+	// Different means that each CRD has fields that the other lacks.
 	Different Relation = "different"
 )
 
-// Compare reports how an installed CRD stands to ours, by the fields of the served versions: marks of versions in annotations are
-// lost on the way through other installers. Nil for one that is not there.
+// Compare compares the fields of the served versions of an installed CRD with those of ours: other installers drop version marks in
+// annotations. A nil live CRD is [Missing].
 func Compare(live, ours *apiextensionsv1.CustomResourceDefinition) Relation {
 	if live == nil {
 		return Missing
@@ -46,7 +46,7 @@ func Compare(live, ours *apiextensionsv1.CustomResourceDefinition) Relation {
 	}
 }
 
-// lacks reports whether a has not all that b has.
+// lacks reports whether a lacks an entry of b.
 func lacks(a, b map[string]string) bool {
 	for path, kind := range b {
 		if a[path] != kind {

@@ -18,10 +18,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// clusterRuntimes is of no use where the manager serves one namespace.
+// clusterRuntimes is not needed if the manager serves one namespace.
 const clusterRuntimes = "clusterservingruntimes.serving.kserve.io"
 
-// Definitions returns the CRDs as KServe publishes them; without that of ClusterServingRuntime for a single namespace.
+// Definitions returns the CRDs as published by KServe; without that of ClusterServingRuntime for a single namespace.
 func Definitions(ctx context.Context, namespaced bool) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	all, err := cluster.ReadSet(ctx, cluster.KServe)
 	if err != nil {
@@ -36,8 +36,8 @@ func Definitions(ctx context.Context, namespaced bool) ([]*apiextensionsv1.Custo
 	return wanted, nil
 }
 
-// Write makes a folder that kustomize builds, for those who install by other means. They must see for themselves that nothing
-// newer is overwritten. What the folder held before stays, but for files of the same names.
+// Write writes a folder that kustomize builds, for users who install by other means. They must check that no newer CRD is
+// overwritten. Other files in the folder are kept.
 func Write(dir string, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("making the folder: %w", err)
@@ -60,8 +60,8 @@ func Write(dir string, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	return nil
 }
 
-// Install creates what is missing, gives older CRDs the fields that they lack, and leaves all others alone. It says on out what it
-// did with each. One that is different is an error, and the others are installed all the same.
+// Install creates missing CRDs, updates older ones, and does not change others. It reports the result for each on out. A CRD
+// that is different causes an error, after the others are installed.
 func Install(
 	ctx context.Context, client apiextensions.CustomResourceDefinitionInterface, crds []*apiextensionsv1.CustomResourceDefinition, out io.Writer,
 ) error {
@@ -82,7 +82,7 @@ func Install(
 	return errors.Join(errs...)
 }
 
-// errDifferent leaves the decision to an administrator.
+// errDifferent is returned because only an administrator can choose between the CRDs.
 var errDifferent = errors.New("it has fields that ours lacks, and lacks some of ours: left as it is; bring KServe up to date, or remove it first if it is not used")
 
 func install(ctx context.Context, client apiextensions.CustomResourceDefinitionInterface, crd *apiextensionsv1.CustomResourceDefinition) (Relation, error) {

@@ -139,7 +139,7 @@ func TestInstallTellsWhatFailed(t *testing.T) {
 	}
 }
 
-// What is published can be built by kustomize's rules, has no trace of a webhook of KServe, and is the same for a second reader.
+// The published folder can be built by kustomize, contains no webhook of KServe, and is the same when it is written twice.
 func TestWrite(t *testing.T) {
 	for _, namespaced := range []bool{false, true} {
 		crds, err := Definitions(t.Context(), namespaced)

@@ -8,8 +8,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// managerVariable names a manager that exists. `make` sets it, so that the manager is built once for all suites, and with the race
-// detector if that is wanted.
+// managerVariable names an existing manager. `make` sets it, so that the manager is built once for all suites, optionally with the race
+// detector.
 const managerVariable = "TEST_MANAGER"
 
 // Build compiles ./cmd/manager of this checkout, unless the environment variable TEST_MANAGER names a program, and returns its path. The

@@ -31,11 +31,11 @@ const (
 	managerContainer = "manager"
 )
 
-// Installed is what [Install] found in the manifests.
+// Installed is the result of [Install].
 type Installed struct {
 	// ServiceAccount of the manager's pods, with its namespace.
 	ServiceAccount types.NamespacedName
-	// Deployment of the manager, which was not created.
+	// Deployment of the manager, which is not created.
 	Deployment *appsv1.Deployment
 	// WebhookPort is the loopback port to which the webhooks are routed; it is reserved for the manager.
 	WebhookPort int
@@ -44,7 +44,7 @@ type Installed struct {
 }
 
 // Install builds a kustomization below the root of the checkout and creates its objects: CRDs first, until they are
-// served, then namespaces, then the rest in the order of the manifests. Objects that exist already stay as they are.
+// served, then namespaces, then the rest in the order of the manifests. Existing objects are not changed.
 func Install(ctx context.Context, instance *cluster.Instance, kustomizeDir string) (*Installed, error) {
 	objects, err := Kustomize(kustomizeDir)
 	if err != nil {
@@ -57,7 +57,7 @@ func Install(ctx context.Context, instance *cluster.Instance, kustomizeDir strin
 	return installed, nil
 }
 
-// InstallObjects is [Install] for objects that the caller has read, and perhaps changed.
+// InstallObjects is [Install] for objects that the caller has read and possibly changed.
 func InstallObjects(ctx context.Context, instance *cluster.Instance, objects []*unstructured.Unstructured) (*Installed, error) {
 	installed, err := split(objects)
 	if err != nil {
@@ -128,7 +128,7 @@ func Encode(objects []*unstructured.Unstructured) (string, error) {
 	return text.String(), nil
 }
 
-// rank orders creation; kinds that others need come first.
+// rank is the order of creation; kinds that others need come first.
 func rank(object *unstructured.Unstructured) int {
 	switch object.GetKind() {
 	case "CustomResourceDefinition":
@@ -140,7 +140,7 @@ func rank(object *unstructured.Unstructured) int {
 	}
 }
 
-// managerOf finds the Deployment of the manager: the only one, or among several the one with a container of that name.
+// managerOf returns the Deployment of the manager: the only one, or among several the one with a container of that name.
 func managerOf(objects []*unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	deployments := slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool { return o.GetKind() != "Deployment" })
 	if len(deployments) > 1 {
@@ -164,7 +164,7 @@ func runsManager(deployment *unstructured.Unstructured) bool {
 	})
 }
 
-// split takes the manager's Deployment out of the objects and puts the others into the order of creation.
+// split removes the manager's Deployment from the objects and sorts the others into the order of creation.
 func split(objects []*unstructured.Unstructured) (*Installed, error) {
 	manager, err := managerOf(objects)
 	if err != nil {
@@ -186,7 +186,7 @@ func split(objects []*unstructured.Unstructured) (*Installed, error) {
 	return installed, nil
 }
 
-// CRDs returns those among the objects of a kustomization.
+// CRDs returns the CRDs among the objects of a kustomization.
 func CRDs(objects []*unstructured.Unstructured) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, object := range objects {
@@ -202,7 +202,7 @@ func CRDs(objects []*unstructured.Unstructured) ([]*apiextensionsv1.CustomResour
 	return crds, nil
 }
 
-// routeConversions points the conversion webhooks of CRDs that were there before at the port of the manager.
+// routeConversions routes the conversion webhooks of existing CRDs to the port of the manager.
 func routeConversions(ctx context.Context, writer client.Client, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	for _, crd := range crds {
 		if crd.Spec.Conversion == nil || crd.Spec.Conversion.Webhook == nil {

@@ -37,8 +37,8 @@ type Options struct {
 	ServiceAccount types.NamespacedName
 	// Namespace of the manager, its POD_NAMESPACE; empty means the one of the ServiceAccount.
 	Namespace string
-	// Args after `run`. Listeners on reserved loopback ports and --leader-elect=false are added where no flag says
-	// otherwise: without an election a manager started after a killed one works at once.
+	// Args after `run`. Listeners on reserved loopback ports and --leader-elect=false are added unless a flag sets them:
+	// without leader election a manager that replaces a killed one works immediately.
 	Args []string
 	// Env are further variables, NAME=value.
 	Env []string
@@ -52,11 +52,11 @@ type Options struct {
 type Manager struct {
 	// Process of the manager, replaced by Restart.
 	Process *cluster.Process
-	// User is its name in the audit log.
+	// User is the user name of the manager in the audit log.
 	User string
 	// HealthURL and MetricsURL are the addresses of its listeners, without a path.
 	HealthURL, MetricsURL string
-	// Kubeconfig it works with.
+	// Kubeconfig of the manager.
 	Kubeconfig string
 
 	instance  *cluster.Instance
@@ -66,7 +66,7 @@ type Manager struct {
 }
 
 // Start runs the manager against the instance with the rights of a ServiceAccount and returns when its /readyz
-// answers 200. An error carries the end of its log.
+// answers 200. An error contains the end of its log.
 func Start(ctx context.Context, instance *cluster.Instance, options Options) (*Manager, error) {
 	if options.Name == "" {
 		options.Name = "manager"
@@ -107,12 +107,12 @@ func Start(ctx context.Context, instance *cluster.Instance, options Options) (*M
 	return m, m.launch(ctx)
 }
 
-// User is the name of a ServiceAccount in the audit log.
+// User returns the user name of a ServiceAccount in the audit log.
 func User(account types.NamespacedName) string {
 	return fmt.Sprintf("system:serviceaccount:%s:%s", account.Namespace, account.Name)
 }
 
-// withDefaults adds flags of the form --name=value whose name is not among the arguments.
+// withDefaults adds default flags of the form --name=value that args does not set.
 func withDefaults(args []string, defaults ...string) []string {
 	result := slices.Clone(args)
 	for _, flag := range defaults {
@@ -125,8 +125,8 @@ func withDefaults(args []string, defaults ...string) []string {
 	return result
 }
 
-// Kubeconfig writes a kubeconfig with a token of a ServiceAccount, called after the process that it is for, and returns its
-// path; namespace is the one of its context.
+// Kubeconfig writes a kubeconfig with a token of a ServiceAccount, named after its process, and returns its
+// path; namespace is that of its context.
 func Kubeconfig(ctx context.Context, instance *cluster.Instance, account types.NamespacedName, process, namespace string) (string, error) {
 	config, err := instance.Config()
 	if err != nil {
@@ -147,7 +147,7 @@ func Kubeconfig(ctx context.Context, instance *cluster.Instance, account types.N
 	return path, instance.WriteTokenKubeconfig(path, token.Status.Token, namespace)
 }
 
-// Args are the arguments that the manager runs with, listeners included.
+// Args returns the arguments of the manager, listeners included.
 func (m *Manager) Args() []string { return slices.Clone(m.args) }
 
 func (m *Manager) launch(ctx context.Context) error {
@@ -159,7 +159,7 @@ func (m *Manager) launch(ctx context.Context) error {
 	return m.WaitReady(ctx)
 }
 
-// WaitReady returns when /readyz of the manager answers 200, and with an error as soon as the manager has ended.
+// WaitReady returns when /readyz of the manager answers 200, or with an error when the manager has ended.
 func (m *Manager) WaitReady(ctx context.Context) error {
 	err := wait.PollUntilContextTimeout(ctx, readyPoll, readyTimeout, true, func(ctx context.Context) (bool, error) {
 		if m.ready(ctx) {
@@ -188,7 +188,7 @@ func (m *Manager) ready(ctx context.Context) bool {
 	return errors.Join(response.Body.Close()) == nil && response.StatusCode == http.StatusOK
 }
 
-// Stop ends the manager as a kubelet would and returns an error unless it ends by itself with exit code 0.
+// Stop terminates the manager, as a kubelet does, and returns an error unless its exit code is 0.
 func (m *Manager) Stop(ctx context.Context) error {
 	if code, ended := m.Process.ExitCode(); ended {
 		return fmt.Errorf("stopping the manager: it has ended before with exit code %d\n%s", code, m.Process.LogTail())
@@ -205,10 +205,10 @@ func (m *Manager) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Kill ends the manager as a crash would.
+// Kill kills the manager, as a crash would.
 func (m *Manager) Kill(ctx context.Context) error { return m.Process.Kill(ctx) }
 
-// Restart stops the manager, unless it has ended already, starts it with the same arguments and waits until it is ready.
+// Restart stops the manager, unless it has already ended, starts it with the same arguments and waits until it is ready.
 func (m *Manager) Restart(ctx context.Context) error {
 	if m.Process.Running() {
 		if err := m.Stop(ctx); err != nil {

@@ -10,23 +10,23 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/operands/programs"
 )
 
-// What the manifests of [Pods] install the operator as.
+// The namespace and the Deployment of the operator in the manifests of [Pods].
 const (
 	PodNamespace  = "opendatahub"
 	PodDeployment = "odh-platform-operator-controller-manager"
 )
 
 const (
-	// SampleImage is what pods of samples run.
+	// SampleImage is the image of the pods of samples.
 	SampleImage = "quay.io/project-codeflare/busybox:1.36"
-	// certGenerator is what waits for the certificates of Ray's pods.
+	// certGenerator is the image that waits for the certificates of Ray's pods.
 	certGenerator = "registry.redhat.io/ubi9:latest"
 )
 
-// digests are those of images, which only their makers can make.
+// digests matches the digests of images, which cannot be reproduced here.
 var digests = regexp.MustCompile(`@sha256:[0-9a-f]{64}`)
 
-// Pods packs the images of the operator and of what it runs, except those of MLflow and Ray, and returns the manifests of the
+// Pods packs the images of the operator and of its operands, except those of MLflow and Ray, and returns the manifests of the
 // overlay for any Kubernetes, for a cluster with a real node.
 func Pods(ctx context.Context, store images.Store) (manifests string, err error) {
 	checkout, err := cluster.RepositoryRoot()
@@ -47,7 +47,7 @@ func Pods(ctx context.Context, store images.Store) (manifests string, err error)
 	return digests.ReplaceAllString(text, ":latest"), err
 }
 
-// Operands packs the images of what the operator runs, except those of MLflow and Ray.
+// Operands packs the images that the operator runs, except those of MLflow and Ray.
 func Operands(ctx context.Context, store images.Store) error {
 	if err := images.Base(ctx, store, SampleImage, certGenerator); err != nil {
 		return err
@@ -58,7 +58,7 @@ func Operands(ctx context.Context, store images.Store) error {
 	return packRegistry(ctx, store)
 }
 
-// packRegistry makes the images of Model Registry and of the proxy before it.
+// packRegistry makes the images of Model Registry and of its proxy.
 func packRegistry(ctx context.Context, store images.Store) error {
 	server, err := programs.ModelRegistry(ctx)
 	if err != nil {

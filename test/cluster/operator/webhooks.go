@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// webhookHost is where the manager's webhook server listens, in the words of a Service.
+// webhookHost is the host of the manager's webhook server, as the externalName of a Service.
 const webhookHost = "localhost"
 
-// RouteWebhooks points every webhook of the objects, admission and conversion, at a port of this machine: the API server
-// takes host and port from a Service of type ExternalName and the port of the reference, and still checks the
+// RouteWebhooks routes every webhook of the objects, admission and conversion, to a port of this machine: the API server
+// uses the host of a Service of type ExternalName and the port of the reference, and still checks the
 // certificate against the name of the Service.
 func RouteWebhooks(objects []*unstructured.Unstructured, port int64) error {
 	var services []types.NamespacedName
@@ -37,7 +37,7 @@ func RouteWebhooks(objects []*unstructured.Unstructured, port int64) error {
 	return nil
 }
 
-// webhookReferences returns the service references of an object as they stand in it, so that changing them changes it.
+// webhookReferences returns the service references of an object without copies, so that changing them changes the object.
 func webhookReferences(object *unstructured.Unstructured) ([]map[string]any, error) {
 	var clients []map[string]any
 	switch object.GetKind() {

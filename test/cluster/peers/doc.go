@@ -1,8 +1,8 @@
-// Package peers runs operators of other projects beside a test control plane: Kueue and the operator of KubeRay, compiled
+// Package peers runs operators of other projects next to a test control plane: Kueue and the operator of KubeRay, compiled
 // from their modules, with their own manifests, roles and webhooks.
 //
-// There is no network of Services on the test control plane. What a peer would have from its pod comes from here: ports on
-// loopback, a token of its ServiceAccount, and the certificate that it would find mounted.
+// The test control plane has no network of Services. This package therefore replaces the environment of a pod: ports on
+// loopback, a token of the ServiceAccount, and the mounted certificate.
 //
 // On a real node they are pods, see [Pods].
 package peers

@@ -25,19 +25,19 @@ const (
 	kueueConfigKey = "controller_manager_config.yaml"
 )
 
-// StartKueue runs Kueue with its webhooks and the frameworks of its shipped configuration. CRDs of frameworks that are to
-// be managed, AppWrapper among them, must be served before. Settings are written over those of its configuration.
+// StartKueue runs Kueue with its webhooks and the frameworks of its shipped configuration. CRDs of managed frameworks,
+// AppWrapper among them, must be served before. Settings override those of its configuration.
 func StartKueue(ctx context.Context, instance *cluster.Instance, progress io.Writer, settings ...map[string]any) (*cluster.Process, error) {
 	args := func(l *launch) ([]string, error) { return kueueArgs(l, settings) }
 	return start(ctx, instance, peer{name: cluster.Kueue, drop: isAPIService, args: args, mount: mountCertificate}, progress)
 }
 
-// isAPIService tells the aggregated API for looking at queues. Nothing routes to it here, and while it does not answer no
-// namespace can be deleted.
+// isAPIService reports whether an object is the aggregated API for reading queues. The API is not routed here, and while it is unavailable
+// no namespace can be deleted.
 func isAPIService(object *unstructured.Unstructured) bool { return object.GetKind() == "APIService" }
 
-// mountCertificate does what a kubelet would: it writes the certificate that Kueue issues for its webhooks into the folder in
-// which Kueue waits for it. Until there is one it does nothing.
+// mountCertificate replaces the kubelet: it writes the certificate that Kueue issues for its webhooks into the folder in
+// which Kueue waits for it. It does nothing until the certificate exists.
 func mountCertificate(ctx context.Context, l *launch) error {
 	config, err := l.instance.Config()
 	if err != nil {
@@ -76,7 +76,7 @@ func kueueArgs(l *launch, settings []map[string]any) ([]string, error) {
 	return []string{"--config=" + path, "--zap-log-level=2"}, err
 }
 
-// kueueConfig is the shipped configuration with other listeners, no election, and settings of a suite.
+// kueueConfig returns the shipped configuration with other listeners, without leader election, and with settings of a suite.
 func kueueConfig(shipped, health, certDir string, webhookPort int, settings ...map[string]any) ([]byte, error) {
 	var config map[string]any
 	if err := yaml.Unmarshal([]byte(shipped), &config); err != nil {
@@ -93,7 +93,7 @@ func kueueConfig(shipped, health, certDir string, webhookPort int, settings ...m
 	return yaml.Marshal(config)
 }
 
-// shippedKueueConfig finds the text of the configuration among the objects.
+// shippedKueueConfig returns the text of the configuration from the objects.
 func shippedKueueConfig(objects []*unstructured.Unstructured) (string, error) {
 	for _, object := range objects {
 		if object.GetKind() == "ConfigMap" && object.GetName() == kueueConfigMap {

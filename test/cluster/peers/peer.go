@@ -22,29 +22,29 @@ const (
 	readyPoll    = 200 * time.Millisecond
 )
 
-// peer is what is known of a peer before it runs.
+// peer describes how to run a peer.
 type peer struct {
 	name cluster.Peer
-	// drop says which of its objects are not installed.
+	// drop reports whether an object of the manifests is not installed.
 	drop func(*unstructured.Unstructured) bool
 	// args of the program, once its objects are installed and its ports known; it may write files for them.
 	args func(*launch) ([]string, error)
-	// mount is called again and again until the peer is ready, and brings it what a kubelet would.
+	// mount is called repeatedly until the peer is ready, and provides files that a kubelet would mount.
 	mount func(context.Context, *launch) error
 }
 
-// launch is a peer on its way up.
+// launch is a peer that is being started.
 type launch struct {
 	instance  *cluster.Instance
 	objects   []*unstructured.Unstructured
 	installed *operator.Installed
-	// health and metrics are loopback addresses for its listeners, the webhook port stands in installed.
+	// health and metrics are loopback addresses for its listeners; the webhook port is in installed.
 	health, metrics string
-	// dir is a folder of its own in that of the instance.
+	// dir is the folder of the peer below that of the instance.
 	dir string
 }
 
-// start builds, installs and runs a peer, and returns when its /readyz says that it is ready.
+// start builds, installs and runs a peer, and returns when its /readyz succeeds.
 func start(ctx context.Context, instance *cluster.Instance, p peer, progress io.Writer) (*cluster.Process, error) {
 	binary, err := cluster.BuildPeer(ctx, p.name, progress)
 	if err != nil {
@@ -79,7 +79,7 @@ func start(ctx context.Context, instance *cluster.Instance, p peer, progress io.
 	return process, l.waitReady(ctx, p, process)
 }
 
-// shippedObjects reads the objects out of the files of a peer's module.
+// shippedObjects returns the objects in the files of a peer's module.
 func shippedObjects(ctx context.Context, name cluster.Peer) ([]*unstructured.Unstructured, error) {
 	files, err := cluster.PeerFiles(ctx, name)
 	if err != nil {
@@ -109,7 +109,7 @@ func (l *launch) read(ctx context.Context, p peer) error {
 	return nil
 }
 
-// write puts a file into the peer's folder and returns its path.
+// write writes a file into the peer's folder and returns its path.
 func (l *launch) write(name string, content []byte) (string, error) {
 	path := filepath.Join(l.dir, name)
 	if err := os.WriteFile(path, content, 0o600); err != nil {
@@ -140,7 +140,7 @@ func (l *launch) waitReady(ctx context.Context, p peer, process *cluster.Process
 	return nil
 }
 
-// answers reports whether a request gets 200; until the peer listens it gets an error.
+// answers reports whether a request returns 200.
 func answers(request *http.Request) bool {
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {

@@ -66,7 +66,7 @@ func TestShippedKueueConfig(t *testing.T) {
 	}
 }
 
-// The arguments of Kueue lead to the configuration that was written for it.
+// The arguments of Kueue name the configuration file written for it.
 func TestKueueArgs(t *testing.T) {
 	config := named("ConfigMap", kueueConfigMap, map[string]any{"data": map[string]any{kueueConfigKey: configuration}})
 	l := &launch{

@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/node/images"
 )
 
-// Pods builds a peer, packs the image that its shipped manifests name, and returns the manifests, for a cluster with a real node.
+// Pods builds a peer, packs the image in its shipped manifests, and returns the manifests, for a cluster with a real node.
 func Pods(ctx context.Context, peer cluster.Peer, store images.Store, progress io.Writer) (manifests string, err error) {
 	binary, err := cluster.BuildPeer(ctx, peer, progress)
 	if err != nil {
@@ -42,7 +42,7 @@ func Pods(ctx context.Context, peer cluster.Peer, store images.Store, progress i
 	return operator.Encode(objects)
 }
 
-// pyTorchOnly leaves out the other kinds of the training operator, whose definitions are larger than those of all other peers.
+// pyTorchOnly removes the other kinds of the training operator, whose CRDs are larger than those of all other peers.
 func pyTorchOnly(objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	var kept []*unstructured.Unstructured
 	for _, object := range objects {

@@ -24,17 +24,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
 )
 
-// unloadTimeout bounds what a pod that died cannot do any more.
+// unloadTimeout bounds an unload in a pod that may have died.
 const unloadTimeout = 10 * time.Second
 
-// fleet is all instances, as the leader sees them.
+// fleet has all instances known to the leader.
 type fleet struct {
 	leader *instance
 	layer  *modelmesh.Layer
 	leases map[string]int64 // by id
 
 	mu        sync.Mutex
-	addresses map[string]string // by id; also of those that have gone, which unload what they had
+	addresses map[string]string // by id; also of removed instances, which unload their models
 }
 
 func newFleet(i *instance) (*fleet, error) {
@@ -46,7 +46,7 @@ func newFleet(i *instance) (*fleet, error) {
 	return f, err
 }
 
-// follow tells the layer which instances there are, and what the manager says of types of models.
+// follow reports to the layer the existing instances, and the types of models from the configuration of the manager.
 func (f *fleet) follow(ctx context.Context) error {
 	prefix := f.leader.base + keyPods
 	answer, err := f.leader.etcd.Get(ctx, prefix, clientv3.WithPrefix())
@@ -60,7 +60,7 @@ func (f *fleet) follow(ctx context.Context) error {
 			return fmt.Errorf("reading instance %s: %w", entry.Key, err)
 		}
 		id := path.Base(string(entry.Key))
-		// One that was restarted has lost its models: it counts as gone for a moment.
+		// A restarted instance has lost its models: it is left out for one round.
 		if former := f.leases[id]; former == 0 || former == entry.Lease {
 			running = append(running, modelmesh.Instance{ID: id, Labels: m.Labels})
 		}
@@ -109,7 +109,7 @@ func (f *fleet) unload(ctx context.Context, l modelmesh.Load) {
 	f.leader.log.Info("A model was unloaded, or not", "model", l.ID, "instance", l.Instance, "error", fmt.Sprint(err))
 }
 
-// answer decides what becomes of a request of a client.
+// answer handles a request of a client.
 func (f *fleet) answer(ctx context.Context, method string, request frame) (frame, error) {
 	view := f.layer.At(f.leader.id)
 	if name, of := strings.CutPrefix(method, "/"+meshpb.ModelMesh_ServiceDesc.ServiceName+"/"); of {
@@ -130,7 +130,7 @@ func (f *fleet) answer(ctx context.Context, method string, request frame) (frame
 	return call(metadata.AppendToOutgoingContext(ctx, modelHeader, concrete), conn, method, request)
 }
 
-// manage calls a method of the service of the manager.
+// manage calls a method of mmesh.ModelMesh.
 func manage(ctx context.Context, view *modelmesh.View, name string, request frame) (frame, error) {
 	methods := meshpb.ModelMesh_ServiceDesc.Methods
 	at := slices.IndexFunc(methods, func(m grpc.MethodDesc) bool { return m.MethodName == name })
@@ -145,7 +145,7 @@ func manage(ctx context.Context, view *modelmesh.View, name string, request fram
 	return proto.Marshal(answer.(proto.Message))
 }
 
-// modelOf is the name of the model that a request is for: in a header, or where the manager says that it stands in the message.
+// modelOf returns the name of the model of a request: from a header, or from the field of the message that the manager configures.
 func (i *instance) modelOf(ctx context.Context, method string, request frame) (string, error) {
 	headers, _ := metadata.FromIncomingContext(ctx)
 	if names := headers.Get(vmodelHeader); len(names) > 0 {

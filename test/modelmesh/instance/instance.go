@@ -20,20 +20,20 @@ import (
 )
 
 const (
-	// leaseSeconds is how long an instance that died is counted.
+	// leaseSeconds is how long the record of an instance outlives its death.
 	leaseSeconds = 5
-	// askEvery is between two questions whether the runtime is ready, and followEvery between two looks at the other instances.
+	// askEvery is the interval of RuntimeStatus requests, followEvery that of reading the other instances.
 	askEvery    = time.Second
 	followEvery = 250 * time.Millisecond
-	// partTimeout bounds how long an instance that ends waits for its models to be handed over.
+	// partTimeout bounds how long a terminating instance waits for the handover of its models.
 	partTimeout = 30 * time.Second
 )
 
-// Keys below that of the Service, beside those of the records.
+// Keys below that of the Service, in addition to those of the records.
 const (
 	keyPods   = "pods/"
 	keyLeader = "leaderLatch"
-	// keyInstances is where a layer writes which instances it has.
+	// keyInstances is the prefix under which a layer stores its instances.
 	keyInstances = "instances/"
 )
 
@@ -45,7 +45,7 @@ type instance struct {
 	base string // of the keys in etcd
 	// adapter and server are other containers of the pod.
 	adapter, server *grpc.ClientConn
-	// methods are those in whose requests the server finds the id of a model.
+	// methods are those whose requests have the id of a model.
 	methods map[string]*runtimepb.RuntimeStatusResponse_MethodInfo
 	parting sync.Once
 	parted  chan struct{}
@@ -60,7 +60,7 @@ type instance struct {
 	loads   map[string]*loading // by model
 }
 
-// Run runs an instance until the context ends or something fails that only a new process mends.
+// Run runs an instance until the context ends or an error occurs that requires a restart.
 func Run(ctx context.Context, log logr.Logger) error {
 	s, err := readSettings()
 	if err != nil {
@@ -91,7 +91,7 @@ func Run(ctx context.Context, log logr.Logger) error {
 	}
 	select {
 	case <-ctx.Done():
-		i.part(context.WithoutCancel(ctx)) // where no hook of the pod has done so
+		i.part(context.WithoutCancel(ctx)) // if no hook of the pod has done so
 		return nil
 	case err := <-i.failed:
 		return err
@@ -140,8 +140,8 @@ func (i *instance) peer(address string) (*grpc.ClientConn, error) {
 	return conn, err
 }
 
-// awaitRuntime returns when the adapter says that its server is ready. Each question makes an adapter drop all models: it is
-// the last one.
+// awaitRuntime returns when the adapter reports its server as ready. It must not be called later, because an adapter drops all models
+// at every RuntimeStatus request.
 func (i *instance) awaitRuntime(ctx context.Context) error {
 	adapter := runtimepb.NewModelRuntimeClient(i.adapter)
 	for {

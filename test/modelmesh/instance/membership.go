@@ -12,13 +12,13 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
-// member is what an instance tells the others of itself.
+// member is the record of an instance for the other instances.
 type member struct {
 	Address string   `json:"address"`
 	Labels  []string `json:"labels"`
 }
 
-// join makes the instance known, and has it follow the leader or lead itself.
+// join writes the record of the instance and starts its candidacy for leader.
 func (i *instance) join(ctx context.Context) (*concurrency.Session, error) {
 	session, err := concurrency.NewSession(i.etcd, concurrency.WithTTL(leaseSeconds))
 	if err != nil {
@@ -46,7 +46,7 @@ func (i *instance) join(ctx context.Context) (*concurrency.Session, error) {
 	return session, nil
 }
 
-// observe notes who leads.
+// observe stores the address of each new leader.
 func (i *instance) observe(ctx context.Context, election *concurrency.Election) {
 	for ctx.Err() == nil {
 		for leader := range election.Observe(ctx) {
@@ -61,7 +61,7 @@ func (i *instance) observe(ctx context.Context, election *concurrency.Election) 
 	}
 }
 
-// lead decides for all instances from its election on.
+// lead runs the layer of all instances once this instance is elected.
 func (i *instance) lead(ctx context.Context, election *concurrency.Election) error {
 	if err := election.Campaign(ctx, i.peerAddress()); err != nil {
 		return fmt.Errorf("waiting to lead: %w", err)
@@ -98,14 +98,14 @@ func (i *instance) setFleet(f *fleet) {
 	i.fleet = f
 }
 
-// ready reports whether requests find a leader.
+// ready reports whether a leader is known.
 func (i *instance) ready() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.leader != ""
 }
 
-// part takes the instance out, once: its models are handed to others first, and another one leads. It continues to forward requests.
+// part removes the instance, once: it hands over its models first and resigns as leader. It continues to forward requests.
 func (i *instance) part(ctx context.Context) {
 	i.parting.Do(func() {
 		defer close(i.parted)
@@ -127,7 +127,7 @@ func (i *instance) part(ctx context.Context) {
 	<-i.parted
 }
 
-// forgotten returns when no layer counts this instance any more.
+// forgotten returns when no layer lists this instance any more.
 func (i *instance) forgotten(ctx context.Context) error {
 	for {
 		answer, err := i.etcd.Get(ctx, i.base+keyInstances+i.id, clientv3.WithCountOnly())

@@ -7,15 +7,15 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// loading is what became of the load of a model; done is closed when that is known.
+// loading is the result of loading a model; done is closed when the result is known.
 type loading struct {
 	done   chan struct{}
 	answer frame
 	err    error
 }
 
-// manageModels has the adapter of this pod load and unload models. A load is not broken off, and what is loaded, or is being
-// loaded, is not loaded again: another leader takes up what the former one began.
+// manageModels has the adapter of this pod load and unload models. A load is not cancelled, and a loaded or loading model is
+// not loaded again: a new leader continues with the loads of its predecessor.
 func (i *instance) manageModels(ctx context.Context, method string, request frame) (frame, error) {
 	id, err := extract(request, []uint32{1})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/runtimepb"
 )
 
-// Headers of requests: what clients call a model, and the concrete model that a server of this pod has.
+// Headers of requests: the name of a model for clients, and its concrete model for a server of this pod.
 const (
 	vmodelHeader = "mm-vmodel-id"
 	modelHeader  = "mm-model-id"
@@ -26,7 +26,7 @@ const (
 
 const headerTimeout = 5 * time.Second
 
-// front hands requests of clients to the leader.
+// front forwards requests of clients to the leader.
 func (i *instance) front(_ any, stream grpc.ServerStream) error {
 	return respond(stream, func(ctx context.Context, method string, request frame) (frame, error) {
 		i.mu.Lock()
@@ -47,7 +47,7 @@ func (i *instance) front(_ any, stream grpc.ServerStream) error {
 	})
 }
 
-// answerPeer answers other instances: what is for this pod by its own containers, and the rest as their leader.
+// answerPeer handles requests of other instances: those for this pod with its own containers, the others as the leader.
 func (i *instance) answerPeer(_ any, stream grpc.ServerStream) error {
 	return respond(stream, func(ctx context.Context, method string, request frame) (frame, error) {
 		if strings.HasPrefix(method, "/"+runtimepb.ModelRuntime_ServiceDesc.ServiceName+"/") {
@@ -67,7 +67,7 @@ func (i *instance) answerPeer(_ any, stream grpc.ServerStream) error {
 	})
 }
 
-// infer asks the model server of this pod.
+// infer sends a request to the model server of this pod.
 func (i *instance) infer(ctx context.Context, model, method string, request frame) (frame, error) {
 	if info := i.methods[strings.TrimPrefix(method, "/")]; info != nil {
 		message, err := inject(request, info.GetIdInjectionPath(), model)
@@ -79,7 +79,7 @@ func (i *instance) infer(ctx context.Context, model, method string, request fram
 	return call(metadata.AppendToOutgoingContext(ctx, modelHeader, model), i.server, method, request)
 }
 
-// respond answers one request of any method.
+// respond handles one request of any method.
 func respond(stream grpc.ServerStream, answer func(ctx context.Context, method string, request frame) (frame, error)) error {
 	method, _ := grpc.MethodFromServerStream(stream)
 	var request frame
@@ -99,7 +99,7 @@ func call(ctx context.Context, conn *grpc.ClientConn, method string, request fra
 	return response, err
 }
 
-// serveProbes answers the kubelet. The hook of every container ends when the models of the pod are elsewhere.
+// serveProbes serves the probes and the preStop hook of every container, which ends when the models are on other pods.
 func (i *instance) serveProbes(ctx context.Context) error {
 	probes, hooks := http.NewServeMux(), http.NewServeMux()
 	probes.HandleFunc("/live", func(http.ResponseWriter, *http.Request) {})
@@ -120,7 +120,7 @@ func (i *instance) serveProbes(ctx context.Context) error {
 	return nil
 }
 
-// Stop has the instance in this pod part, as the program stop.sh of the original does for a hook of the kubelet.
+// Stop removes the instance in this pod, as the program stop.sh of model-mesh does for a preStop hook.
 func Stop(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/prestop", preStopPort), http.NoBody)
 	if err != nil {

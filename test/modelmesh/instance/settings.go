@@ -12,14 +12,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
 )
 
-// Ports of a pod, beside the one of the Service.
+// Ports of a pod, in addition to the one of the Service.
 const (
 	peerPort    = 8080
 	probePort   = 8089
 	preStopPort = 8090
 )
 
-// settings is what a pod says of the instance in it.
+// settings are the parameters of the instance from its pod.
 type settings struct {
 	id, service, address string
 	port                 int
@@ -65,7 +65,7 @@ func readSettings() (settings, error) {
 	return s, nil
 }
 
-// target is where another container of the pod listens; "" where neither variable is set.
+// target returns the target of another container of the pod; "" where neither variable is set.
 func target(port, socket string) string {
 	if number := os.Getenv(port); number != "" {
 		return "passthrough:///127.0.0.1:" + number

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// frame is a message that is handed on as it is.
+// frame is a message that is forwarded unchanged.
 type frame []byte
 
 // codec passes frames through, and treats other messages as gRPC does.
@@ -33,7 +33,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return c.CodecV2.Unmarshal(data, v)
 }
 
-// split returns the value of a field and what the message has beside it.
+// split returns the value of a field and the remaining fields of the message.
 func split(message []byte, number protowire.Number) (value, rest []byte, err error) {
 	for len(message) > 0 {
 		found, kind, tag := protowire.ConsumeTag(message)
@@ -54,7 +54,7 @@ func split(message []byte, number protowire.Number) (value, rest []byte, err err
 	return value, rest, nil
 }
 
-// extract returns the text to which numbers of fields lead.
+// extract returns the text in the field with a path of field numbers.
 func extract(message []byte, path []uint32) (string, error) {
 	if len(path) == 0 {
 		return "", errors.New("no path leads to the name of the model")
@@ -69,7 +69,7 @@ func extract(message []byte, path []uint32) (string, error) {
 	return string(message), nil
 }
 
-// inject returns a message with another text there.
+// inject returns a copy of the message with another text in that field.
 func inject(message []byte, path []uint32, text string) ([]byte, error) {
 	if len(path) == 0 {
 		return []byte(text), nil

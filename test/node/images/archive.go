@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// archive writes files as a tar, which is the same for the same files: times count as none.
+// archive writes files as a tar without timestamps, so that equal files give equal archives.
 func archive(w io.Writer, files []File) error {
 	out := tar.NewWriter(w)
 	for _, file := range files {

@@ -2,11 +2,11 @@ package images
 
 import "context"
 
-// CatalogDataImage is what the settings of the operator name for the data of the catalog and for measurements of its models.
+// CatalogDataImage is the image in the settings of the operator for the data of the catalog and for measurements of its models.
 const CatalogDataImage = "quay.io/opendatahub/odh-model-metadata-collection:latest"
 
 // Catalog makes the images of a catalog: that of its data, and one of a server in Python, which has the name of the image of Model Registry.
-// Other commands than `catalog` run in the latter as they do in the image of the registry alone.
+// Other commands than `catalog` run in the image of the server as they do in the image of the registry alone.
 func Catalog(ctx context.Context, s Store, registry, server string) error {
 	layer, err := s.base(ctx)
 	if err != nil {

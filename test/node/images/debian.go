@@ -12,18 +12,18 @@ import (
 	"strings"
 )
 
-// Names of the images that recipes make unless others are set.
+// Default names of images.
 const (
 	// BaseImage is the system of this machine with Python and openssl.
 	BaseImage = "localhost/base:latest"
-	// PostgresImage is the one that the settings of the operator name.
+	// PostgresImage is the one in the settings of the operator.
 	PostgresImage = "quay.io/sclorg/postgresql-16-c10s:20260610"
 )
 
 // postgresUser is the user of the images of sclorg.
 const postgresUser = 26
 
-// Scripts that images of sclorg have, as far as the manifests of the operator need them.
+// Scripts of images of sclorg, as far as the manifests of the operator need them.
 var (
 	//go:embed postgres/run-postgresql
 	runPostgres string
@@ -33,7 +33,7 @@ var (
 	postgresEntrypoint string
 )
 
-// Base makes an image of the system of this machine, which has more names if wanted; user 1001 runs in it.
+// Base makes an image of the system of this machine, with additional names; it runs as user 1001.
 func Base(ctx context.Context, s Store, names ...string) error {
 	layer, err := s.base(ctx)
 	if err != nil {
@@ -46,8 +46,8 @@ func (s Store) base(ctx context.Context) (Digest, error) {
 	return s.debian(ctx, "ca-certificates", "openssl", "python3")
 }
 
-// Postgres makes an image of the PostgreSQL of this machine's distribution that starts as those of sclorg do; the names are PostgresImage
-// unless others are given.
+// Postgres makes an image of the PostgreSQL of this machine's distribution that starts like those of sclorg; the names default to
+// PostgresImage.
 func Postgres(ctx context.Context, s Store, names ...string) error {
 	if len(names) == 0 {
 		names = []string{PostgresImage}
@@ -63,7 +63,7 @@ func Postgres(ctx context.Context, s Store, names ...string) error {
 			{Target: "/usr/bin/run-postgresql", Content: runPostgres, Mode: 0o755},
 			{Target: "/usr/bin/container-entrypoint", Content: postgresEntrypoint, Mode: 0o755},
 			{Target: "/usr/libexec/check-container", Content: checkPostgres, Mode: 0o755},
-			// Users are looked up by initdb.
+			// initdb looks up the user.
 			{Target: "/etc/passwd", Content: "root:x:0:0::/root:/bin/bash\npostgres:x:26:26::/var/lib/pgsql:/bin/bash\n", Mode: 0o644},
 			{Target: "/etc/group", Content: "root:x:0:\npostgres:x:26:\n", Mode: 0o644},
 			{Target: home, Mode: 0o775, UID: postgresUser},
@@ -77,13 +77,13 @@ func Postgres(ctx context.Context, s Store, names ...string) error {
 	}, names...)
 }
 
-// debian returns a layer with the smallest system of this machine's distribution and the packages.
+// debian returns a layer with the minimal system of this machine's distribution and the packages.
 func (s Store) debian(ctx context.Context, packages ...string) (Digest, error) {
 	return s.suite(ctx, "", packages...)
 }
 
-// suite returns a layer with the smallest system of a suite of Debian and the packages. Without a name, and on a machine that
-// is not Debian, it is that of the machine. Where packages come from stays out of the image.
+// suite returns a layer with the minimal system of a suite of Debian and the packages. Without a name, and on a machine that
+// is not Debian, it uses the suite of the machine. The sources of packages are not part of the image.
 func (s Store) suite(ctx context.Context, suite string, packages ...string) (Digest, error) {
 	release, err := os.ReadFile("/etc/os-release")
 	if err != nil {
@@ -104,7 +104,7 @@ func (s Store) suite(ctx context.Context, suite string, packages ...string) (Dig
 	args := []string{
 		"--quiet", "--variant=minbase", "--format=tar", "--include=" + strings.Join(packages, ","),
 		`--dpkgopt=path-exclude=/usr/share/doc/*`, `--dpkgopt=path-exclude=/usr/share/man/*`, `--dpkgopt=path-exclude=/usr/share/locale/*`,
-		// No cluster of PostgreSQL is made while the package is installed.
+		// Prevents the package from creating a cluster of PostgreSQL.
 		`--essential-hook=mkdir -p "$1/etc/postgresql-common" && echo "create_main_cluster = false" > "$1/etc/postgresql-common/createcluster.conf"`,
 		`--customize-hook=rm -rf "$1"/etc/apt/sources.list* "$1"/etc/resolv.conf "$1"/etc/hostname`,
 		suite, "-",
@@ -121,7 +121,7 @@ func (s Store) suite(ctx context.Context, suite string, packages ...string) (Dig
 	})
 }
 
-// field returns a value of a file like /etc/os-release.
+// field returns the value of a field of a file like /etc/os-release.
 func field(release, name string) string {
 	for line := range strings.Lines(release) {
 		if value, ok := strings.CutPrefix(strings.TrimSpace(line), name+"="); ok {
@@ -131,7 +131,7 @@ func field(release, name string) string {
 	return ""
 }
 
-// aptSources returns the file that says where this machine gets its packages.
+// aptSources returns the file with the package sources of this machine.
 func aptSources() (string, error) {
 	for _, file := range []string{"/etc/apt/sources.list.d/debian.sources", "/etc/apt/sources.list.d/ubuntu.sources", "/etc/apt/sources.list"} {
 		if _, err := os.Stat(file); err == nil {

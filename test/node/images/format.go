@@ -9,7 +9,7 @@ const (
 	layerType    = "application/vnd.oci.image.layer.v1.tar"
 )
 
-// Digest names a content: `sha256:` and its sum in hexadecimal digits.
+// Digest identifies content: `sha256:` and its sum in hexadecimal digits.
 type Digest string
 
 type descriptor struct {
@@ -25,7 +25,7 @@ type manifest struct {
 	Layers        []descriptor `json:"layers"`
 }
 
-// Process is what an image says of the process that runs in it.
+// Process is the configuration of the process in an image.
 type Process struct {
 	User       string   `json:",omitempty"`
 	Env        []string `json:",omitempty"`
@@ -46,7 +46,7 @@ type configuration struct {
 	RootFS       rootFS  `json:"rootfs"`
 }
 
-// describe returns the two documents of an image, the second without the digest of the first.
+// describe returns the configuration and the manifest of an image; the manifest lacks the digest of the configuration.
 func describe(process Process, layers []descriptor) (configuration, manifest) {
 	config := configuration{
 		Architecture: runtime.GOARCH, OS: "linux", Config: process, RootFS: rootFS{Type: "layers", Diffs: []Digest{}},

@@ -7,14 +7,14 @@ import (
 	"path/filepath"
 )
 
-// MLflowImage is the one that the settings of the operator name.
+// MLflowImage is the one in the settings of the operator.
 const MLflowImage = "quay.io/opendatahub/mlflow:odh-stable"
 
-// mlflowPlugins is the application `kubernetes-auth` and the workspaces of `kubernetes://`, which need Python 3.12: the latest
-// release that takes the MLflow of the list.
+// mlflowPlugins has the application `kubernetes-auth` and the workspaces of `kubernetes://`. It requires Python 3.12 and is the latest
+// release that supports the MLflow of the list.
 const mlflowPlugins = "mlflow-kubernetes-plugins==1.7.1"
 
-// mlflowRelease is the oldest MLflow that the operator supports; the list of what all releases need has none.
+// mlflowRelease is the oldest MLflow that the operator supports. The common list of requirements of all releases has no MLflow.
 const mlflowRelease = "mlflow==3.14.0\nmlflow-skinny==3.14.0\nmlflow-tracing==3.14.0\n"
 
 // EarlierMLflowImage has the release before last, whose database has to be migrated; its commands are not those of the release.
@@ -33,7 +33,7 @@ func MLflow(ctx context.Context, s Store, checkout string, names ...string) erro
 	}
 	return s.Pack(Image{
 		Layers: layers,
-		// The manifests call Python by the version of the images of the platform.
+		// The manifests call Python by the version in the images of the platform.
 		Files:   []File{{Target: "/opt/app/bin/python3.12", Content: "#!/bin/sh\nexec /opt/app/bin/python3 \"$@\"\n", Mode: 0o755}},
 		Process: Process{User: "1001:0", Env: []string{pythonPath}, WorkingDir: "/"},
 	}, names...)

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Names that the settings of the operator, its runtimes and its quickstart give to images around ModelMesh.
+// Names of images around ModelMesh in the settings of the operator, its runtimes and its quickstart.
 const (
 	ModelMeshImage      = "docker.io/kserve/modelmesh:v0.12.0"
 	RuntimeAdapterImage = "docker.io/kserve/modelmesh-runtime-adapter:v0.12.0"
@@ -23,11 +23,11 @@ const (
 	KubectlImage        = "quay.io/openshift/origin-cli:4.19"
 )
 
-// pythonOfMLServer is a suite of Debian with the latest Python that MLServer takes, which is not that of the next suite.
+// pythonOfMLServer is a suite of Debian with the latest Python that MLServer supports; the next suite has a later one.
 const pythonOfMLServer = "bookworm"
 
 var (
-	// mlserverRequirements is MLServer with all that it needs.
+	// mlserverRequirements is MLServer with all its dependencies.
 	//
 	//go:embed python/mlserver.txt
 	mlserverRequirements string
@@ -41,7 +41,7 @@ var (
 	serveModels string
 )
 
-// ModelMesh makes the image of the fake of the routing layer, test/modelmesh/cmd/mm, which is the program of its hook too.
+// ModelMesh makes the image of the fake of the routing layer, test/modelmesh/cmd/mm, which is also the program of its hook.
 func ModelMesh(s Store, binary string) error {
 	const folder = "/opt/kserve/mmesh/"
 	return s.Pack(Image{
@@ -50,7 +50,7 @@ func ModelMesh(s Store, binary string) error {
 	}, ModelMeshImage)
 }
 
-// RuntimeAdapter makes the image that has programs of the project of that name, by the names which pods call.
+// RuntimeAdapter makes the image with programs of the runtime adapter, by the names that pods call.
 func RuntimeAdapter(s Store, programs map[string]string) error {
 	image := Image{Process: Process{User: "2000:0"}}
 	for name, binary := range programs {
@@ -59,7 +59,7 @@ func RuntimeAdapter(s Store, programs map[string]string) error {
 	return s.Pack(image, RuntimeAdapterImage)
 }
 
-// MLServer makes the image of a later release than the one that the runtime names, whose Python no longer comes with Debian, and of a
+// MLServer makes the image of a later release than the one that the runtime names, whose Python Debian no longer has, and of a
 // program in place of the REST proxy, whose module is not published; clients may import that.
 func MLServer(ctx context.Context, s Store) error {
 	layers, err := s.mlserver(ctx)
@@ -88,7 +88,7 @@ func MLServer(ctx context.Context, s Store) error {
 
 func (s Store) mlserver(ctx context.Context) ([]Digest, error) {
 	return s.python(ctx, pythonSystem{
-		suite: pythonOfMLServer, debian: rayPackages, // the system of Ray's image, which is there already
+		suite: pythonOfMLServer, debian: rayPackages, // the system of Ray's image, which is cached
 		requirements: mlserverRequirements, options: []string{"--no-deps"},
 	})
 }
@@ -112,7 +112,7 @@ func ExampleModels(ctx context.Context, s Store, gateway string) error {
 	}, ExampleModelsImage)
 }
 
-// exampleModels returns the layer with the models, which are trained with the packages of MLServer: other releases may not read them.
+// exampleModels returns the layer with the models. They are trained with the packages of MLServer: other releases may not read them.
 func (s Store) exampleModels(ctx context.Context) (Digest, error) {
 	system, err := s.mlserver(ctx)
 	if err != nil {
@@ -125,7 +125,7 @@ func (s Store) exampleModels(ctx context.Context) (Digest, error) {
 		if err != nil {
 			return fmt.Errorf("training a model: %w", err)
 		}
-		defer func() { _ = os.RemoveAll(root) }() // of no use any more
+		defer func() { _ = os.RemoveAll(root) }()
 		args = append(args, root)
 		for _, layer := range system {
 			args = append(args, s.blob(layer))
@@ -140,7 +140,7 @@ func (s Store) exampleModels(ctx context.Context) (Digest, error) {
 	})
 }
 
-// Commands makes an image of the system of this machine with more programs on its PATH, which have the names of their files.
+// Commands makes an image of the system of this machine with additional programs on its PATH, named like their files.
 func Commands(ctx context.Context, s Store, name string, programs ...string) error {
 	base, err := s.base(ctx)
 	if err != nil {

@@ -2,7 +2,7 @@ package images
 
 import "context"
 
-// Images that the chart of the Operator Lifecycle Manager names: that of its own programs, and that of the server of catalogs, which also
+// Images in the chart of the Operator Lifecycle Manager: that of its programs, and that of the server of catalogs, which also
 // unpacks bundles.
 const (
 	OLMImage = "quay.io/operator-framework/olm:v0.46.0"

@@ -13,11 +13,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/filelock"
 )
 
-// OperatorImage is what the overlay for any Kubernetes names.
+// OperatorImage is the image in the overlay for any Kubernetes.
 const OperatorImage = "ghcr.io/odh-platform/odh-platform-operator:unreleased"
 
-// Operator makes the image of the manager as the Dockerfile of the checkout says: the program by the same target of make, and
-// the last stage instruction by instruction, on nothing instead of on a distroless base.
+// Operator makes the image of the manager from the Dockerfile of the checkout: it builds the program with the same make target and
+// executes the instructions of the last stage, on an empty base instead of a distroless one.
 func Operator(ctx context.Context, s Store, checkout string) error {
 	binary := filepath.Join(checkout, "bin", "image", "manager")
 	release, err := filelock.Take(ctx, binary+".lock", nil)
@@ -41,7 +41,7 @@ func Operator(ctx context.Context, s Store, checkout string) error {
 	return s.Pack(image, OperatorImage)
 }
 
-// lastStage reads the instructions after the last FROM. What an earlier stage built is the binary.
+// lastStage returns the image of the last stage. The only file that it copies from an earlier stage is the binary.
 func lastStage(dockerfile, checkout, binary string) (Image, error) {
 	image := Image{Files: []File{{Target: "/tmp/", Mode: 0o1777}}}
 	scanner := bufio.NewScanner(strings.NewReader(dockerfile))

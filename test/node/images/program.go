@@ -1,12 +1,12 @@
 package images
 
-// Names that the settings of the operator give to images of single programs.
+// Names of images of single programs in the settings of the operator.
 const (
 	ModelRegistryImage = "quay.io/opendatahub/model-registry:v0.3.14"
 	KubeRBACProxyImage = "quay.io/openshift/origin-kube-rbac-proxy:4.19"
 )
 
-// Program makes an image of one static program, which lies at the path in it and is what a container runs unless it says otherwise.
+// Program makes an image of one static program, which is at path in the image and is its entrypoint.
 func Program(s Store, binary, path string, names ...string) error {
 	return s.Pack(Image{
 		Files:   []File{{Target: "/tmp/", Mode: 0o1777}, {Target: path, Source: binary, Mode: 0o755}},

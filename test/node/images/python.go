@@ -23,20 +23,20 @@ const pythonPath = "PATH=/opt/app/bin:/usr/local/bin:/usr/bin:/bin"
 //go:embed python/install.sh
 var installPython string
 
-// pythonSystem is what an image with packages of PyPI is made of. They and Python are in /opt/app, whose commands are to be on
+// pythonSystem is the base of an image with packages of PyPI. The packages and Python are in /opt/app, whose commands are to be on
 // the PATH.
 type pythonSystem struct {
-	// suite of Debian; that of this machine if empty.
+	// suite of Debian; empty means that of this machine.
 	suite string
-	// debian are further packages of it.
+	// debian are additional packages of Debian.
 	debian []string
-	// requirements are a list for pip.
+	// requirements is a requirements file of pip.
 	requirements string
-	// options of pip install, such as --no-deps where the list is complete.
+	// options of pip install, such as --no-deps for a complete list.
 	options []string
 }
 
-// python returns the layers of a system, from below.
+// python returns the layers of a system, the lowest first.
 func (s Store) python(ctx context.Context, p pythonSystem) ([]Digest, error) {
 	system, err := s.suite(ctx, p.suite, append([]string{"ca-certificates", "python3", "python3-venv"}, p.debian...)...)
 	if err != nil {
@@ -50,13 +50,13 @@ func (s Store) python(ctx context.Context, p pythonSystem) ([]Digest, error) {
 	return []Digest{system, app}, nil
 }
 
-// pip writes the layer with the packages of PyPI.
+// pip writes the layer with the packages from PyPI.
 func (s Store) pip(ctx context.Context, w io.Writer, system Digest, p pythonSystem) error {
 	root, err := os.MkdirTemp(s.Content, "root")
 	if err != nil {
 		return fmt.Errorf("installing packages of PyPI: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(root) }() // of no use any more
+	defer func() { _ = os.RemoveAll(root) }()
 	authorities := cmp.Or(os.Getenv("SSL_CERT_FILE"), "/etc/ssl/certs/ca-certificates.crt")
 	command := exec.CommandContext(ctx, "sh", append([]string{"-c", installPython, "sh", s.blob(system), root, authorities}, p.options...)...)
 	command.Env = pipEnv()
@@ -68,7 +68,7 @@ func (s Store) pip(ctx context.Context, w io.Writer, system Digest, p pythonSyst
 	return nil
 }
 
-// pipEnv says where packages come from. Anything else in the environment of this machine may name files that the system has not.
+// pipEnv returns the variables with the sources of packages. Other variables of this machine may name files that the system lacks.
 func pipEnv() []string {
 	env := []string{"HOME=/tmp", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
 	for _, name := range []string{

@@ -5,15 +5,15 @@ import (
 	_ "embed"
 )
 
-// RayImage is what samples of RayClusters name.
+// RayImage is the image in the samples of RayClusters.
 const RayImage = "quay.io/modh/ray:2.47.1-py311-cu121"
 
-// rayRequirements is Ray with all that it needs.
+// rayRequirements is Ray with all its dependencies.
 //
 //go:embed python/ray.txt
 var rayRequirements string
 
-// rayPackages are what Ray needs of Debian.
+// rayPackages are the packages of Debian that Ray needs.
 var rayPackages = []string{"openssl", "wget"}
 
 // Ray makes an image of Ray. Probes of KubeRay call wget; bash, which runs its commands, is in every Debian.

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// ServeHTTP answers as every registry. The client queries the mirror of a host at `/v2/<name>/manifests/<reference>?ns=<host>`.
+// ServeHTTP serves as a mirror of every registry. The client requests `/v2/<name>/manifests/<reference>?ns=<host>`.
 func (s Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/v2/"), "/")
-	if len(parts) < 3 { // only asks whether this is a registry
+	if len(parts) < 3 { // a check whether this is a registry
 		w.WriteHeader(http.StatusOK)
 		return
 	}
@@ -17,7 +17,7 @@ func (s Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	digest, ok := s.find(path.Join(r.URL.Query().Get("ns"), repository), reference)
 	if !ok {
 		w.WriteHeader(http.StatusNotFound)
-		_, _ = w.Write([]byte(`{"errors":[{"code":"MANIFEST_UNKNOWN"}]}`)) // who asked has gone
+		_, _ = w.Write([]byte(`{"errors":[{"code":"MANIFEST_UNKNOWN"}]}`)) // an error means that the client has disconnected
 		return
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")

@@ -29,7 +29,7 @@ type Store struct {
 // File of an image; a Target that ends with a slash is a folder.
 type File struct {
 	Target string
-	// Source is the file on this machine; empty means that Content counts.
+	// Source is the file on this machine; if it is empty, Content is used.
 	Source  string
 	Content string
 	Mode    int64
@@ -37,14 +37,14 @@ type File struct {
 	UID, GID int
 }
 
-// Image is what [Store.Pack] puts together: layers from below, then single files.
+// Image is the input of [Store.Pack]: layers from the lowest up, then single files.
 type Image struct {
 	Layers []Digest
 	Files  []File
 	Process
 }
 
-// Pack makes an image and gives it the names, such as `quay.io/opendatahub/mlflow:odh-stable`.
+// Pack makes an image and sets its names, such as `quay.io/opendatahub/mlflow:odh-stable`.
 func (s Store) Pack(image Image, names ...string) error {
 	var layers []descriptor
 	for _, digest := range image.Layers {
@@ -78,7 +78,7 @@ func (s Store) Pack(image Image, names ...string) error {
 	return nil
 }
 
-// Layer returns the layer that a recipe makes. The key stands for everything that the recipe depends on: with a known key
+// Layer returns the layer of a recipe. The key covers everything that the recipe depends on: with a known key
 // the recipe does not run, and with the same key it runs in one process at a time.
 func (s Store) Layer(ctx context.Context, key string, recipe func(io.Writer) error) (Digest, error) {
 	sum := sha256.Sum256([]byte(key))
@@ -109,7 +109,7 @@ func (s Store) blob(digest Digest) string {
 
 func (s Store) named(name string) string { return filepath.Join(s.Names, url.PathEscape(name)) }
 
-// name records which manifest a name means, in one step: the registry may be asked at any time.
+// name stores the manifest of a name atomically, because the registry may read it at any time.
 func (s Store) name(name string, digest Digest) error {
 	if err := os.MkdirAll(s.Names, 0o755); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (s Store) name(name string, digest Digest) error {
 	return os.Rename(fresh, s.named(name))
 }
 
-// put stores what write writes under its digest.
+// put stores the output of write under its digest.
 func (s Store) put(mediaType string, write func(io.Writer) error) (descriptor, error) {
 	if err := os.MkdirAll(filepath.Join(s.Content, "sha256"), 0o755); err != nil {
 		return descriptor{}, err
@@ -130,7 +130,7 @@ func (s Store) put(mediaType string, write func(io.Writer) error) (descriptor, e
 	if err != nil {
 		return descriptor{}, err
 	}
-	defer func() { _ = os.Remove(file.Name()) }() // gone already when all went well
+	defer func() { _ = os.Remove(file.Name()) }() // already renamed on success
 	sum := sha256.New()
 	writeErr := write(io.MultiWriter(file, sum))
 	info, statErr := file.Stat()
@@ -155,7 +155,7 @@ func (s Store) putJSON(mediaType string, document any) (descriptor, error) {
 	})
 }
 
-// find returns the manifest that a name or a digest means; ok is false where there is none.
+// find returns the digest of the manifest with a name or a digest; ok reports whether it exists.
 func (s Store) find(name, reference string) (digest Digest, ok bool) {
 	if strings.HasPrefix(reference, "sha256:") {
 		_, err := os.Stat(s.blob(Digest(reference)))

@@ -2,10 +2,10 @@ package images
 
 import "context"
 
-// workerImage is the one in which the training operator has workers wait for their master.
+// workerImage is the image in which workers of the training operator wait for their master.
 const workerImage = "docker.io/library/alpine:3.10"
 
-// Training makes the image that the training operator puts before workers of a PyTorchJob, with the one command that runs in it.
+// Training makes the image of the init container that the training operator adds to workers of a PyTorchJob, with its only command.
 func Training(ctx context.Context, s Store) error {
 	layer, err := s.base(ctx)
 	if err != nil {

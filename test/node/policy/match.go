@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// side is the other side of a packet: how nft matches it, and the pods among it.
+// side is a peer of a rule: its match in nft and its pods.
 type side struct {
 	match string
 	pods  []*corev1.Pod
@@ -22,7 +22,7 @@ func selectorOf(selector *metav1.LabelSelector) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(selector)
 }
 
-// peers returns the other sides that a rule names. A selector that finds no pod names no peer.
+// peers returns the peers that a rule selects. A selector that matches no pod selects no peer.
 func (w World) peers(namespace string, d direction, peers []networkingv1.NetworkPolicyPeer) ([]side, error) {
 	if len(peers) == 0 {
 		return []side{{pods: w.Pods}}, nil
@@ -80,7 +80,7 @@ func blockMatch(d direction, block *networkingv1.IPBlock) string {
 	return match
 }
 
-// portMatches returns a match for every port. A named port is one of the receiver: each number goes with the pods that use it.
+// portMatches returns a match for every port. A named port is one of the receiver: each number is matched with the pods that use it.
 func portMatches(ports []networkingv1.NetworkPolicyPort, receivers []*corev1.Pod, d direction) []string {
 	if len(ports) == 0 {
 		return []string{""}
@@ -119,7 +119,7 @@ func namedMatches(match, name string, protocol corev1.Protocol, receivers []*cor
 	}
 	var matches []string
 	for number, pods := range users {
-		// The receiver of a packet is where it goes, whichever side is isolated.
+		// The receiver of a packet is its destination, whichever side is isolated.
 		narrowed := ""
 		if d.kind == networkingv1.PolicyTypeEgress {
 			narrowed = addressMatch("daddr", pods)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// World is what rules depend on.
+// World is the input of rules.
 type World struct {
 	// Namespaces are the labels of each.
 	Namespaces map[string]labels.Set
@@ -19,12 +19,12 @@ type World struct {
 	Policies   []*networkingv1.NetworkPolicy
 }
 
-// direction of a packet, as its pod sees it.
+// direction of a packet, from the view of its pod.
 type direction struct {
 	kind       networkingv1.PolicyType
 	chain      string
 	priority   int
-	pod, other string // where a packet has the address of the isolated pod, and that of the other side
+	pod, other string // the address of a packet that is the isolated pod's, and that of the other side
 }
 
 var directions = []direction{
@@ -32,7 +32,7 @@ var directions = []direction{
 	{networkingv1.PolicyTypeIngress, "ingress", 11, "daddr", "saddr"},
 }
 
-// rule is what a NetworkPolicy says for either direction.
+// rule is a rule of a NetworkPolicy for either direction.
 type rule struct {
 	peers []networkingv1.NetworkPolicyPeer
 	ports []networkingv1.NetworkPolicyPort
@@ -52,7 +52,7 @@ func rulesOf(p *networkingv1.NetworkPolicy, d direction) []rule {
 	return rules
 }
 
-// Rules returns the whole of our table, which replaces an earlier one in one step when nft reads it.
+// Rules returns our complete table, which replaces an earlier one atomically when nft reads it.
 func Rules(w World) (string, error) {
 	w.Pods = slices.DeleteFunc(slices.Clone(w.Pods), func(p *corev1.Pod) bool {
 		return p.Status.PodIP == "" || p.Spec.HostNetwork || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
@@ -86,7 +86,7 @@ func chainName(d direction, address string) string {
 	return d.chain + "_" + strings.ReplaceAll(address, ".", "_")
 }
 
-// chains returns what each isolated pod accepts, by address. A pod that no policy selects has no chain.
+// chains returns the matches that each isolated pod accepts, by address. A pod that no policy selects has no chain.
 func (w World) chains(d direction) (map[string][]string, error) {
 	chains := map[string][]string{}
 	for _, p := range w.Policies {
@@ -115,7 +115,7 @@ func (w World) chains(d direction) (map[string][]string, error) {
 	return chains, nil
 }
 
-// appliesTo follows the defaults: a policy without types is one for ingress, and for egress if it has rules for that.
+// appliesTo applies the defaults: a policy without types applies to ingress, and to egress if it has rules for that.
 func appliesTo(p *networkingv1.NetworkPolicy, kind networkingv1.PolicyType) bool {
 	if len(p.Spec.PolicyTypes) > 0 {
 		return slices.Contains(p.Spec.PolicyTypes, kind)
@@ -123,7 +123,7 @@ func appliesTo(p *networkingv1.NetworkPolicy, kind networkingv1.PolicyType) bool
 	return kind == networkingv1.PolicyTypeIngress || len(p.Spec.Egress) > 0
 }
 
-// lines returns the matches of a rule: every peer with every port. No peers means all of them, and no ports likewise.
+// lines returns the matches of a rule: every peer with every port. Without peers it matches all, and likewise without ports.
 func (w World) lines(namespace string, pod *corev1.Pod, d direction, r rule) ([]string, error) {
 	others, err := w.peers(namespace, d, r.peers)
 	if err != nil {

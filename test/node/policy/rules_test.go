@@ -48,7 +48,7 @@ func ingress(peers []networkingv1.NetworkPolicyPeer, ports ...networkingv1.Netwo
 	}
 }
 
-// chain returns what a chain of the rules accepts, and whether there is one.
+// chain returns the matches that a chain of the rules accepts, and whether the chain exists.
 func chain(t *testing.T, w World, name string) ([]string, bool) {
 	t.Helper()
 	rules, err := Rules(w)
@@ -172,7 +172,7 @@ func TestBadSelectors(t *testing.T) {
 	}
 }
 
-// TestRulesAreUnderstood lets nft read what we write, without loading it.
+// TestRulesAreUnderstood checks our rules with nft, without loading them.
 func TestRulesAreUnderstood(t *testing.T) {
 	nft, err := exec.LookPath("nft")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command kserve reads objects with the types of KServe and writes them again, so that tests can hold views of these types against
-// them. On standard input is a JSON array of objects, on standard output one of answers in the same order.
+// Command kserve decodes objects into the types of KServe and encodes them again, so that tests can compare views of these types with
+// them. It reads a JSON array of objects from standard input and writes an array of answers in the same order to standard output.
 package main
 
 import (
@@ -12,11 +12,11 @@ import (
 	"github.com/kserve/kserve/pkg/apis/serving/v1beta1"
 )
 
-// answer is what became of one object.
+// answer is the result for one object.
 type answer struct {
-	// Object as KServe's type writes it.
+	// Object as KServe's type serializes it.
 	Object any `json:"object,omitempty"`
-	// Error says why KServe cannot read it.
+	// Error is the reason why KServe cannot decode the object.
 	Error string `json:"error,omitempty"`
 }
 
@@ -43,7 +43,7 @@ func run() error {
 	return json.NewEncoder(os.Stdout).Encode(answers)
 }
 
-// read decodes an object by its kind. Fields that the kind does not have are errors.
+// read decodes an object by its kind. It returns an error for unknown fields.
 func read(raw []byte) (any, error) {
 	var head struct{ Kind string }
 	if err := json.Unmarshal(raw, &head); err != nil {

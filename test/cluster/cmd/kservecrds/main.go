@@ -1,6 +1,6 @@
-// Command kservecrds brings the CRDs of KServe that ModelMesh works with to where KServe itself is not installed. `write <folder>`
-// writes them as a kustomization; `install` puts them into the cluster of the current kubeconfig, and leaves those alone that
-// a user has installed in a newer form.
+// Command kservecrds provides the CRDs of KServe that ModelMesh needs, for clusters without KServe. `write <folder>`
+// writes them as a kustomization; `install` installs them into the cluster of the current kubeconfig, except those that are
+// already installed in a newer version.
 package main
 
 import (

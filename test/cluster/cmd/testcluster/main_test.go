@@ -12,7 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// emptyCache keeps a test away from the instances of the user who runs it.
+// emptyCache hides the instances of the current user from a test.
 func emptyCache(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -52,7 +52,7 @@ func TestRunTellsOfForcedServing(t *testing.T) {
 	}
 }
 
-// What kind hands over as a kubeconfig may be anything.
+// The output of kind is not necessarily a kubeconfig.
 func TestUpNeedsAKubeconfig(t *testing.T) {
 	odd := func(context.Context, string, ...string) ([]byte, error) { return []byte("odh-platform-operator"), nil }
 	var out, progress bytes.Buffer

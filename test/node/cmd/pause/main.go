@@ -1,4 +1,4 @@
-// Command pause is the first process of every pod: it holds the namespaces of the pod and reaps what its containers leave.
+// Command pause is the first process of every pod: it holds the namespaces of the pod and reaps orphans of its containers.
 package main
 
 import (

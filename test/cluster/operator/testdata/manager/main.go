@@ -1,5 +1,5 @@
-// Command manager is a placeholder for the operator's manager: it takes the same listeners and the same environment, writes
-// one ConfigMap with the rights it was given, and ends with exit code 0 when asked.
+// Command manager is a placeholder for the operator's manager: it has the same listeners and the same environment, writes
+// one ConfigMap with its rights, and ends with exit code 0 on SIGTERM.
 package main
 
 import (
