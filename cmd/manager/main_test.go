@@ -192,7 +192,7 @@ func withoutOpenShift(next http.HandlerFunc) http.Handler {
 	return mux
 }
 
-// startWithWidgets runs a manager whose only component does what is given to it, until that returns.
+// startWithWidgets runs a manager with one component, whose controllers the caller provides, until ctx ends.
 func startWithWidgets(t *testing.T, server string, do func(context.Context, ctrl.Manager) error) started {
 	t.Helper()
 	kubeconfig(t, server)

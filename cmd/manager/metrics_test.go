@@ -110,7 +110,7 @@ func TestPanicsOfWebhooksAreFailures(t *testing.T) {
 	}
 }
 
-// What is no admission webhook, such as a conversion, is registered as it is.
+// A handler that is not an admission webhook, such as the conversion, is registered unchanged.
 func TestOtherHooksAreNotWrapped(t *testing.T) {
 	server := instrumentedServer{webhook.NewServer(webhook.Options{})}
 	server.Register("/convert-judged", http.NotFoundHandler())

@@ -17,7 +17,7 @@ import (
 
 const injectedByServiceCA = "service.beta.openshift.io/inject-cabundle"
 
-// hook is what the two kinds of configurations have in common.
+// hook has the fields that both kinds of configurations share.
 type hook struct {
 	admissionregistrationv1.ValidatingWebhook
 	configuration string

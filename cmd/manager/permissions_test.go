@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 )
 
-// refusal is the answer of the API server to what no role allows.
+// refusal is the response of the API server to a request that no role allows.
 func refusal(verb, resource, group string) *apierrors.StatusError {
 	return apierrors.NewForbidden(schema.GroupResource{Group: group, Resource: resource}, "",
 		fmt.Errorf(`User "system:serviceaccount:a:b" cannot %s resource %q in API group %q at the cluster scope`, verb, resource, group))

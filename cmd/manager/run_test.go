@@ -206,7 +206,7 @@ func TestWebhookCertificateSource(t *testing.T) {
 	}
 }
 
-// The manifests of what is switched off may be gone.
+// The manifests of a disabled component may be absent.
 func TestCABundleTargetsOfDisabledComponentsAreOptional(t *testing.T) {
 	env := &Env{Config: load(t), Clock: clock.RealClock{}}
 	rows := append(withHooks(env), componentSpec{Component: component.Component{Name: "off"}, CABundleTargets: []certs.Target{{Kind: certs.Mutating, Name: "other"}}})

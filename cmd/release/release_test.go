@@ -36,10 +36,10 @@ import (
 
 const checkout = "../.."
 
-// sources are what a release is made of.
+// sources are the inputs of a release.
 var sources = []string{"CHANGELOG.md", "LICENSE", "Makefile", "apis", "bundle", "cmd", "config", "controllers", "go.mod", "go.sum", "pkg", "webhooks"}
 
-// small is a release for this machine alone, which is what a test has the time for.
+// small is a release for this machine only, to save time.
 func small(t *testing.T, root, registry string) *release {
 	t.Helper()
 	absolute, err := filepath.Abs(root)
@@ -272,7 +272,7 @@ func runProgram(t *testing.T, r *release, found v1.Image) {
 	}
 }
 
-// What kubectl and Helm install names the image by its digest.
+// The manifests for kubectl and Helm name the image by its digest.
 func manifests(t *testing.T, r *release) {
 	index, _ := image(t, r, operatorName)
 	digest, err := index.Digest()

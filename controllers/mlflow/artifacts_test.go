@@ -164,7 +164,7 @@ func TestMigrationWaitsForTerminatingArtifactsServer(t *testing.T) {
 	}
 }
 
-// What has the names of the server for artifacts and is not ours stays, and no migration waits for its pods. [mlflow-85]
+// Foreign objects with the names of the server for artifacts stay, and no migration waits for their pods. [mlflow-85]
 func TestForeignArtifactsServer(t *testing.T) {
 	theirs := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "mlflow-artifacts"},
 		Spec: appsv1.DeploymentSpec{Replicas: new(int32(1))}, Status: appsv1.DeploymentStatus{Replicas: 1}}
@@ -207,7 +207,7 @@ func TestCertificatesOfTwoServers(t *testing.T) {
 	}
 }
 
-// Without the API that leads to it, nothing is made of an MLflow with a server for artifacts. [mlflow-86]
+// Without the HTTPRoute API, no object is created for an MLflow with a server for artifacts. [mlflow-86]
 func TestArtifactsServerNeedsRoutes(t *testing.T) {
 	w := newFixture(t, split())
 	in := on["bare"]
@@ -283,7 +283,7 @@ func TestStoresOfTwoServers(t *testing.T) {
 	}
 }
 
-// A Secret is read once for each of its versions, and what cannot be read is no verdict. [mlflow-88]
+// A Secret is read once per version. A failed read changes no condition. [mlflow-88]
 func TestStoresAreReadOnce(t *testing.T) {
 	reads, broken := 0, error(nil)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db"}, Data: map[string][]byte{"uri": []byte("mysql://a/x")}}
@@ -329,7 +329,7 @@ func TestStoresAreReadOnce(t *testing.T) {
 	}
 }
 
-// A gateway that refuses one of the routes takes the URL of that one back. [mlflow-89]
+// If a Gateway rejects one of the routes, the URL of that route is removed. [mlflow-89]
 func TestRejectedArtifactsRoute(t *testing.T) {
 	m := split()
 	m.Status.URL, m.Status.ArtifactsURL = "https://a/mlflow", "https://a/mlflow-artifacts"

@@ -83,10 +83,10 @@ func current(t testing.TB, s client.Client) *mlflowv1.MLflow {
 	return m
 }
 
-// runWorkloads is what the controllers of Kubernetes do: each Deployment has the replicas that it wants, and a Job succeeds.
+// runWorkloads does the work of the Kubernetes controllers: each Deployment gets its replicas, and Jobs succeed.
 func runWorkloads(t testing.TB, s client.Client) { workloads{}.run(t, s) }
 
-// workloads says how those controllers fare.
+// workloads selects the results of these controllers.
 type workloads struct {
 	// unready: no replica of the server becomes ready.
 	unready bool

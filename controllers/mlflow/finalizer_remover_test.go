@@ -64,7 +64,7 @@ func TestFinalizerRemover(t *testing.T) {
 	}
 }
 
-// A conflict is tried again, and an object that went meanwhile is fine.
+// A conflict is retried, and a deleted object is not an error.
 func TestFinalizerRemoverErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error

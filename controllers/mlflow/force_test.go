@@ -115,7 +115,7 @@ func TestForcedMigrationFailsTerminally(t *testing.T) {
 	}
 }
 
-// A value that comes while the annotation is being removed is another wish [D10].
+// A value that is set while the annotation is being removed requests another migration [D10].
 func TestForcedAgainWhileAnnotationIsRemoved(t *testing.T) {
 	w := newFixture(t, everything())
 	w.until("ready", workloads{}, migratedAndReady)

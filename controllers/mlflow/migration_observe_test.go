@@ -44,7 +44,7 @@ func observer(t *testing.T, broken client.ObjectList, there ...client.Object) *m
 	}
 }
 
-// involvedUID is what the API server selects Events by.
+// involvedUID is the field by which the API server selects Events.
 func involvedUID(o client.Object) []string {
 	if e, ok := o.(*corev1.Event); ok {
 		return []string{string(e.InvolvedObject.UID)}

@@ -122,7 +122,7 @@ func (w *fixture) condition(kind string) metav1.Condition {
 	return c
 }
 
-// fault is one child that cannot be written, and what has to be done in spite of that.
+// fault is one child that cannot be written, and the steps that are required nevertheless.
 type fault struct {
 	kind, name string
 	// serves: the Deployment is written; migrates: so is the Job.
@@ -344,7 +344,7 @@ func TestMigrationWithUnsuspendableCronJob(t *testing.T) {
 	}
 }
 
-// The server stops only after the Job beside it has gone.
+// The server stops only after the running Job has ended.
 func TestServerRunsUntilCronJobRunsEnd(t *testing.T) {
 	m := everything()
 	m.Status.Version = "3.13.0"

@@ -91,7 +91,7 @@ func TestRolloutHashOfUncachedDeployment(t *testing.T) {
 	}
 }
 
-// What the spec names and does not exist is reported at once, not when pods fail of it.
+// A missing object that the spec names is reported immediately, before pods fail.
 func TestMissingReferences(t *testing.T) {
 	m := mlflowtest.Server(func(s *mlflowv1.MLflowSpec) {
 		s.BackendStoreURI, s.BackendStoreURIFrom = "", mlflowtest.KeyOf("db", "uri")

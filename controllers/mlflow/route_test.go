@@ -22,7 +22,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
-// said is what a gateway says in one condition.
+// One condition as a Gateway writes it.
 func said(kind string, status metav1.ConditionStatus, generation int64) map[string]any {
 	return map[string]any{
 		"type": kind, "status": string(status), "reason": "NotAllowedByListeners", "message": "no listener fits",

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// facts are what users rely on, field by field: type, bounds, enumeration and required fields.
+// facts are the types, bounds, enumerations and required fields that users rely on.
 var facts = map[string]string{
 	"spec.resources.catalog.limits":     "object",
 	"spec.resources.postgres.requests":  "object",

@@ -43,7 +43,7 @@ func TestSamplesAreUnderstood(t *testing.T) {
 	}
 }
 
-// What is not set is not written: a patch of ours must not add fields that a user never saw.
+// Unset fields are omitted: a patch must not add fields that the user has not set.
 func TestNothingIsWrittenThatWasNotSet(t *testing.T) {
 	m := &ModelRegistry{}
 	m.Generation = 3

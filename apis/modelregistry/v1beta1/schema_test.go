@@ -14,7 +14,7 @@ import (
 
 const definition = "../../../config/crd/bases/modelregistry.opendatahub.io_modelregistries.yaml"
 
-// fact is what users rely on about one field.
+// fact is a property of one field that users rely on.
 type fact struct {
 	path string
 	// versions that have the field: a for v1alpha1, b for v1beta1.
@@ -169,7 +169,7 @@ func TestSchemaHasWhatUsersRelyOn(t *testing.T) {
 	}
 }
 
-// hasFact tells whether another line says that a version has the field.
+// hasFact reports whether another line contains the field for a version.
 func hasFact(path string, version rune) bool {
 	return slices.ContainsFunc(facts, func(f fact) bool { return f.path == path && strings.ContainsRune(f.versions, version) })
 }
@@ -277,7 +277,7 @@ func messages(value any, into map[string]bool) {
 	}
 }
 
-// The pattern of domains, word for word and by what it accepts. Hosts of Routes begin with more, so an empty one is no domain at all.
+// The pattern of domains, as text and by the values that it accepts. Hosts of Routes have a prefix, so an empty domain is invalid.
 func TestPatternOfDomains(t *testing.T) {
 	_, byName := crd(t)
 	label := strings.Repeat("a", 63)

@@ -74,7 +74,7 @@ func TestSchemaOfAIHub(t *testing.T) {
 	}
 }
 
-// What names the patterns let pass.
+// Names that the patterns accept and reject.
 func TestPatternsOfAIHub(t *testing.T) {
 	_, version := aihubVersion(t)
 	root := version["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)

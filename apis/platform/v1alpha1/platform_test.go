@@ -35,7 +35,7 @@ func TestSampleIsUnderstood(t *testing.T) {
 	}
 }
 
-// What is not set is not written: a time of zero would be refused by the schema.
+// Unset fields are omitted: the schema would reject a zero time.
 func TestConditionIsWrittenAsThePlatformReadsIt(t *testing.T) {
 	m := &MLflowOperator{}
 	m.Generation = 4

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// schemaNode is what the test reads of a schema.
+// schemaNode has the parts of a schema that the test reads.
 type schemaNode struct {
 	Type, Format         string
 	Default              any

@@ -135,7 +135,7 @@ func wrapped(err error) error {
 	return &apply.Error{Kind: "RoleBinding", Namespace: "team", Name: ViewBinding, Err: err}
 }
 
-// What passes by itself is no failure, and what is one stays one in whatever company.
+// Errors that pass without a change are not failures, also together with failures.
 func TestIgnoreTransient(t *testing.T) {
 	terminating := apierrors.NewForbidden(schema.GroupResource{Resource: "rolebindings"}, ViewBinding, errors.New("terminating"))
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// authWorld is an API server with Auths, and what a follower said of them.
+// authWorld is an API server with Auths, and the notifications of a watcher.
 type authWorld struct {
 	*testing.T
 	client *fake.FakeDynamicClient
@@ -75,7 +75,7 @@ func (w *authWorld) is(state authState, admins string, heard int32) {
 	}
 }
 
-// must takes what a request to the API server returned.
+// must fails the test if a request to the API server failed.
 func (w *authWorld) must(_ any, err error) {
 	w.Helper()
 	if err != nil {

@@ -67,7 +67,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// What cannot be read is neither there nor missing. [mlflow-98]
+// A Secret that cannot be read is neither found nor missing. [mlflow-98]
 func TestReportKeepsWhatItKnows(t *testing.T) {
 	refused := errors.New("refused")
 	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{

@@ -107,7 +107,7 @@ func scheduling(f *Facts) { f.Observed.CronJobsActive = true }
 func ready(f *Facts)      { f.Observed.ServerReady = true }
 func overdue(f *Facts)    { f.Observed.CronJobRuns[0].StartedAt = noon.Add(-2 * cronJobDeadline) }
 
-// beside is a Job of the garbage collection.
+// A Job of the garbage collection.
 func beside(changes ...func(*JobState)) change {
 	return func(f *Facts) {
 		c := JobState{Name: "mlflow-gc-1", UID: "gc", Phase: JobRunning, StartedAt: noon, Cause: "pod gc"}
@@ -118,7 +118,7 @@ func beside(changes ...func(*JobState)) change {
 	}
 }
 
-// ruleCase is one situation and what is decided in it.
+// ruleCase is a situation and the expected decision.
 type ruleCase struct {
 	name    string
 	facts   *Facts
@@ -139,7 +139,7 @@ const (
 	done    = mlflowv1.MigrationCompleted
 )
 
-// ruleCases cover every rule, and what one could take for it.
+// ruleCases cover every rule and the situations that resemble it.
 var ruleCases = slices.Concat(workCases, checkCases)
 
 var workCases = []ruleCase{

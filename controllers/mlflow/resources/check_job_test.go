@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
-// The Job of a check is that of the migration, with the differences that stand here.
+// The Job of a check equals that of the migration, except for the listed fields.
 func TestCheckJob(t *testing.T) {
 	for _, c := range goldenCases(t) {
 		t.Run(c.Name, func(t *testing.T) {

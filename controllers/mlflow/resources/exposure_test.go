@@ -12,7 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
-// One setting decides what leads to the server; without it that is what it has always been.
+// One setting selects the exposure of the server. The default is unchanged.
 func TestExposure(t *testing.T) {
 	ingress := config.Exposure{Kind: config.ExposeIngress, IngressDomain: "apps.example.org"}
 	issued := map[string][]byte{"mlflow": []byte("PEM")}

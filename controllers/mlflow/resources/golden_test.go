@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files again")
 
-// platformInputs are what the three platforms differ in.
+// platformInputs are the inputs that differ between the three platforms.
 var platformInputs = map[string]Inputs{
 	"bare":      onPlatform(Inputs{}),
 	"plain":     onPlatform(Inputs{HTTPRoutes: true, ServiceMonitors: true}),
@@ -127,7 +127,7 @@ func called(m *mlflowv1.MLflow, name string) *mlflowv1.MLflow {
 	return m
 }
 
-// built is what would be written for an MLflow.
+// built returns the objects that would be applied for an MLflow.
 func built(t testing.TB, m *mlflowv1.MLflow, in Inputs) []*unstructured.Unstructured {
 	t.Helper()
 	p := NewPlan(m, in)

@@ -112,7 +112,7 @@ func TestMigrationJobName(t *testing.T) {
 	}
 }
 
-// What names the databases changes the hash; what does not, does not.
+// Only fields that identify the databases change the hash.
 func TestStoresHash(t *testing.T) {
 	hash := func(change ...func(*mlflowv1.MLflowSpec)) string {
 		return StoresHash(mlflowtest.Server(change...))

@@ -149,7 +149,7 @@ func TestMigrationProgram(t *testing.T) {
 		env    map[string]string
 		code   int
 		stdout string
-		// failure is what stderr and the termination log have in common.
+		// failure is the common text of stderr and the termination log.
 		failure string
 	}{
 		"an empty database gets its tables":     {env: map[string]string{backend: uri("postgresql", "a")}, stdout: created("backend", "a")},
@@ -203,7 +203,7 @@ func TestMigrationProgram(t *testing.T) {
 	}
 }
 
-// TestMigrationReport: the last line of the termination log says what the program found, whatever came of it.
+// TestMigrationReport: the last line of the termination log has the report of the program, whether it succeeded or failed.
 func TestMigrationReport(t *testing.T) {
 	backend, registry := uri("postgresql", "a"), uri("mysql", "b")
 	for name, c := range map[string]struct {

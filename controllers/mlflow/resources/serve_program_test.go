@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
-// fakeServer is a server that says that it has started, and ends at a signal.
+// fakeServer is a server that reports its start and ends at a signal.
 type fakeServer struct {
 	t       *testing.T
 	process *exec.Cmd

@@ -36,7 +36,7 @@ func TestAMeshThatDoesNotAnswerIsLeftAlone(t *testing.T) {
 	}
 }
 
-// call makes one that ends at once.
+// call makes a call that ends immediately.
 func call(t *testing.T, b *circuitBreakers, result error) {
 	t.Helper()
 	if err := b.allow("ns", now); err != nil {

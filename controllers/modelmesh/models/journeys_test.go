@@ -200,7 +200,7 @@ func (j *journey) begin(t testing.TB) {
 	j.relist(t)
 }
 
-// relist is what the stream of events does when it gets through to etcd.
+// relist reports a new listing of etcd, as the watcher does after a connection.
 func (j *journey) relist(t testing.TB) {
 	all, err := j.mesh.store.List(context.Background())
 	if err != nil {

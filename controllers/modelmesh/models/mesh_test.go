@@ -195,7 +195,7 @@ func TestALostCopyIsLoadedAgain(t *testing.T) {
 	})
 }
 
-// A target that no runtime supports stays in transition without an error from the mesh; the status says why.
+// A target without a supporting runtime stays in transition without an error from the mesh; the status has the cause.
 func TestAnUnsupportedTargetIsReported(t *testing.T) {
 	onJourney(t, func(t *testing.T, j *journey) {
 		j.edit(t, "p1", "a", "good", false)

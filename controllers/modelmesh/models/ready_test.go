@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
 
-// What tools that know the rules of kstatus have to see of a Predictor of generation 3.
+// Tools that implement the rules of kstatus must get this result for a Predictor of generation 3.
 func TestReady(t *testing.T) {
 	failed := func(reason v1alpha1.FailureReason, text string) func(*v1alpha1.PredictorStatus) {
 		return func(s *v1alpha1.PredictorStatus) {
@@ -88,7 +88,7 @@ func TestSummarizedTwice(t *testing.T) {
 	}
 }
 
-// What is missing is named before a pod fails, and a model that is served is not ready without it.
+// A missing reference is reported before a pod fails, and a served model is not ready without it.
 func TestMissingReferences(t *testing.T) {
 	w := newWorld(t, predictor())
 	w.mesh.answer = says("x", concrete(loaded))
