@@ -93,7 +93,8 @@ func isModelMesh(s *v1beta1.InferenceService) bool {
 	return s.Annotations[v1beta1.AnnotationDeploymentMode] == v1beta1.DeploymentModeModelMesh
 }
 
-// removeLegacyFinalizer removes the finalizer of the legacy controller if it is the only one.
+// removeLegacyFinalizer removes the finalizer of the legacy controller if it is the only one. Nothing else must be deleted: the objects of the
+// InferenceService have owner references, and shared objects are deleted with the last InferenceService of the namespace.
 func (r *inferenceServiceReconciler) removeLegacyFinalizer(ctx context.Context, s *v1beta1.InferenceService) error {
 	if !hasOnlyLegacyFinalizer(s) {
 		return nil
