@@ -80,8 +80,9 @@ func (r *clusterReconciler) hostTaken(ctx context.Context, cluster *unstructured
 		if err != nil {
 			return false, err
 		}
+		host := c.DashboardHost()
 		for i := range others.Items {
-			if other := &others.Items[i]; raycluster.View(other.Object).DashboardHost() == c.DashboardHost() && older(other, cluster) {
+			if other := &others.Items[i]; older(other, cluster) && raycluster.View(other.Object).DashboardHost() == host {
 				return true, nil
 			}
 		}
