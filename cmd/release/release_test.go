@@ -369,8 +369,8 @@ func plugin(t *testing.T, r *release) {
 			t.Errorf("%s is missing among %v", want, found)
 		}
 	}
-	text, err := exec.CommandContext(t.Context(), program, "version", "--help").CombinedOutput()
-	if err != nil {
+	text, err := exec.CommandContext(t.Context(), program, "--version").CombinedOutput()
+	if err != nil || !strings.Contains(string(text), " version 1.2.3\n") {
 		t.Errorf("%v: %s", err, text)
 	}
 	var manifest struct {
