@@ -86,6 +86,11 @@ RACED = $(filter-out $(UNRACED),$(if $(filter all,$(RACE)),$(UNIT_TESTS),$(CONCU
 # The tests of what tests are made of.
 TOOLS = ./test/chaos ./test/cluster/... ./test/filelock ./test/framework ./test/measure ./test/modelmesh/... ./test/node/... ./test/poll ./test/rights
 
+# The longest suites start first, so that none of them runs alone at the end, and this many run at a time: most of the time, they wait.
+LONGEST = $(addprefix ./test/integration/,install together modelcatalog mlflow modelregistry_plain platform)
+SUITES ?= 7
+SUITE_PACKAGES = $(LONGEST) $(filter-out ./test/rbac $(LONGEST) $(call with-tests,$(TOOLS)),$(call with-tests,./test/...))
+
 ##@ Use
 
 .PHONY: demo
@@ -348,12 +353,12 @@ test-release: ## Build a small release twice and check its files, in a separate 
 	cd cmd/release && go test -shuffle=on ./...
 
 .PHONY: test-integration
-test-integration: cluster-build ## Run the suites against real control planes, five at a time; then compare the shipped roles with the permissions that were used
+test-integration: cluster-build ## Run the suites against real control planes, SUITES= at a time; then compare the shipped roles with the permissions that were used
 	@# With RACE=all the manager has the race detector. The tests do not: they contain almost no code of the product.
 	rm -rf '$(RIGHTS_DIR)'
 	CGO_ENABLED=$(if $(RACE),1,0) go build $(if $(RACE),-race) -tags $(TAGS) -o '$(TEST_MANAGER)' ./cmd/manager
 	@export RIGHTS_DIR='$(RIGHTS_DIR)' TEST_MANAGER='$(TEST_MANAGER)'; \
-	$(call run-tests,$(filter-out ./test/rbac $(call with-tests,$(TOOLS)),$(call with-tests,./test/...)),-timeout 40m -p 5)
+	$(call run-tests,$(SUITE_PACKAGES),-timeout 40m -p $(SUITES))
 	@export RIGHTS_DIR='$(RIGHTS_DIR)'; $(call run-tests,./test/rbac)
 
 .PHONY: test-operands
