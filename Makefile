@@ -271,7 +271,7 @@ generate: ## Regenerate deep copies, CRDs, roles, protocols, reference pages, da
 	for c in $(COMPONENTS); do \
 	  go tool controller-gen rbac:roleName=odh-platform-operator-$${c//\//-} paths=./controllers/$${c/mlflowaccess/mlflow\/access} output:rbac:dir=config/rbac/$$c; \
 	done
-	go run ./cmd/generate/reference config/crd/bases docs/reference
+	go run ./cmd/generate/reference config/crd/bases config/samples docs/reference
 	go run ./cmd/generate/configuration docs/configuration.md
 	cd config/dashboards && go run github.com/google/go-jsonnet/cmd/jsonnet@$(JSONNET_VERSION) -S -m . dashboards.jsonnet
 	$(MAKE) --no-print-directory bundle-files
