@@ -157,7 +157,7 @@ func TestContentIsReadOnce(t *testing.T) {
 	if err := b.server.Update(t.Context(), changed); err != nil {
 		t.Fatal(err)
 	}
-	if c := judge(); c.contentProblem != "it has 262145 bytes, and is checked up to 262144" || judge() != c || reads.lists != 2 {
+	if c := judge(); c.contentProblem != "it has 262145 bytes, and at most 262144 are checked" || judge() != c || reads.lists != 2 {
 		t.Errorf("%+v after %d reads", c, reads.lists)
 	}
 }

@@ -55,10 +55,10 @@ func TestAIHubWaitsForComponents(t *testing.T) {
 			"child deployment catalog-controller-manager not found: the component modelcatalog, which replaces it, is disabled; enable it with --enable-modelcatalog",
 			[]string{"ModelRegistryReady"}, []string{makesNamespace}},
 		"its kind is not served": {func(b *hubBench) { b.served = capability.NewSet(aihubKind, registryKind) }, "CatalogReady",
-			"child deployment catalog-controller-manager not yet Available: the component modelcatalog, which takes its place, waits for the cluster to serve Catalog.aihub.opendatahub.io; install the definition",
+			"child deployment catalog-controller-manager not yet Available: the component modelcatalog, which replaces it, waits for the API Catalog.aihub.opendatahub.io; install its CustomResourceDefinition",
 			[]string{"ModelRegistryReady"}, []string{makesNamespace}},
 		"registries rest": {func(b *hubBench) { b.served = capability.NewSet(aihubKind, catalogKind) }, "ModelRegistryReady",
-			"child deployment model-registry-operator-controller-manager not yet Available: the component modelregistry, which takes its place, waits for the cluster to serve ModelRegistry.modelregistry.opendatahub.io; install the definition",
+			"child deployment model-registry-operator-controller-manager not yet Available: the component modelregistry, which replaces it, waits for the API ModelRegistry.modelregistry.opendatahub.io; install its CustomResourceDefinition",
 			[]string{"CatalogReady"}, []string{makesNamespace, makesCatalog}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -73,7 +73,7 @@ var checkCases = []ruleCase{
 	{"the image is another with the same schema", upgrade(exchanged, check(JobSucceeded, found("same", "same"))), "the check found the schema of the image", RunAsSpecified, StepNone,
 		ReasonMigrationRunning, "The database is migrated to version 3.18.0; waiting", pending, 0},
 	{"the image is another with a newer schema", upgrade(exchanged, check(JobSucceeded, found("new", "old"))), "pods still use the database", ScaleToZero, StepNone,
-		ReasonMigrationScalingDown, "because the image is another", "", ShortRequeue},
+		ReasonMigrationScalingDown, "because the image differs", "", ShortRequeue},
 	{"the image is another, and the database a file", upgrade(exchanged, check(JobSucceeded, found("new", ""))), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown, "", "", ShortRequeue},
 	{"mode Always migrates although there is nothing to do", upgrade(always, check(JobSucceeded, found("same", "same"))), "pods still use the database", ScaleToZero, StepNone,
 		ReasonMigrationScalingDown, "", "", ShortRequeue},

@@ -45,7 +45,7 @@ func TestClassifyFailure(t *testing.T) {
 		pods []corev1.Pod
 		want Failure
 	}{
-		"[mlflow-43] 10": {backoff, []corev1.Pod{ending(0, migrate(10), writing("this image is old\nmlflow=3.13.0 schema=- database=-"))}, Failure{true, "migration image reports an unexpected MLflow version 3.13.0; expected 3.14.0 or newer: use an image that holds one"}},
+		"[mlflow-43] 10": {backoff, []corev1.Pod{ending(0, migrate(10), writing("this image is old\nmlflow=3.13.0 schema=- database=-"))}, Failure{true, "migration image reports an unexpected MLflow version 3.13.0; expected 3.14.0 or newer: set spec.image to such an image"}},
 		"[mlflow-43] 11": {backoff, []corev1.Pod{ending(0, migrate(11))}, Failure{true, "operator-managed migration only supports SQL backend store URIs: use one that begins with sqlite, postgresql or mysql"}},
 		"[mlflow-43] 12": {backoff, []corev1.Pod{ending(0, migrate(12))}, Failure{true, "operator-managed migration only supports SQL registry store URIs: use one that begins with sqlite, postgresql or mysql"}},
 		"[mlflow-43] 13": {backoff, []corev1.Pod{ending(0, migrate(13))}, Failure{true, "migration completed but the resulting schema revision does not match the image's Alembic head: another program may have changed the schema; restore a backup, or run mlflow db upgrade with this image"}},

@@ -23,7 +23,7 @@ func TestMigrationExits(t *testing.T) {
 		Terminal bool
 	}
 	want := map[int32]meaning{
-		10: {"migration image reports an unexpected MLflow version unknown; expected 3.14.0 or newer: use an image that holds one", true},
+		10: {"migration image reports an unexpected MLflow version unknown; expected 3.14.0 or newer: set spec.image to such an image", true},
 		11: {"operator-managed migration only supports SQL backend store URIs: use one that begins with sqlite, postgresql or mysql", true},
 		12: {"operator-managed migration only supports SQL registry store URIs: use one that begins with sqlite, postgresql or mysql", true},
 		13: {"migration completed but the resulting schema revision does not match the image's Alembic head: another program may have changed the schema; restore a backup, or run mlflow db upgrade with this image", true},

@@ -169,8 +169,8 @@ func TestSelectKeys(t *testing.T) {
 		"with a hyphen": {
 			[]keySecret{good("a", "my-team"), good("b", "")}, nil,
 			[]string{
-				`Secret a: its label hub.kubeflow.org/hf-source is "my-team", and may have letters, digits and underscores only; change it`,
-				`Secret b: its label hub.kubeflow.org/hf-source is "", and may have letters, digits and underscores only; change it`,
+				`Secret a: the label hub.kubeflow.org/hf-source is "my-team"; use only letters, digits and underscores`,
+				`Secret b: the label hub.kubeflow.org/hf-source is ""; use only letters, digits and underscores`,
 			},
 		},
 	} {
