@@ -180,7 +180,7 @@ func awaitOtherJob(f *Facts) Decision {
 	other := &f.Observed.OtherJobs[0]
 	until, retry := "finish", JobPollInterval
 	if other.Terminating {
-		until, retry = "be gone", ShortRequeue
+		until, retry = "be deleted", ShortRequeue
 	}
 	text := f.withTrigger("Waiting for migration Job %s to %s", other.description(), until)
 	return scaledDownDecision(f, ReasonMigrationRunning, WithCause(text, other.Cause), retry)
