@@ -32,7 +32,7 @@ func TestEvents(t *testing.T) {
 		"Warning Unhealthy FoundFailedPods: 1 failed pods; pod a: container main ended with exit code 3 (Error)",
 		"Normal Running All components are created",
 		"Warning Unhealthy FoundFailedPods: 1 failed pods; pod a: container main ended with exit code 3 (Error)",
-		"Warning Failed Failed for good after 1 retries: FoundFailedPods: 1 failed pods; pod a: container main ended with exit code 3 (Error)",
+		"Warning Failed Failed permanently after 1 retries: FoundFailedPods: 1 failed pods; pod a: container main ended with exit code 3 (Error)",
 	}
 	if !slices.Equal(reported, want) {
 		t.Errorf("reported:\n%s\nwant:\n%s", strings.Join(reported, "\n"), strings.Join(want, "\n"))

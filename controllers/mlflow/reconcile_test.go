@@ -85,7 +85,7 @@ func everything() *mlflowv1.MLflow {
 	return m
 }
 
-// settle reconciles a few times, between which the Deployment controller sees what it should.
+// It reconciles a few times, and updates the status of the Deployment in between as its controller would.
 func (w *fixture) settle() (last ctrl.Result, err error) {
 	w.t.Helper()
 	for range 5 {
@@ -191,7 +191,7 @@ func TestOneFault(t *testing.T) {
 		t.Run("foreign "+f.kind+" "+f.name, func(t *testing.T) {
 			w := newFixture(t, everything(), foreign(t, f.kind, f.name))
 			f.serves = f.serves || f.kind == "Deployment" // a foreign one is there
-			w.expect(f, "exists and was not made by this operator")
+			w.expect(f, "exists and was not created by this operator")
 		})
 	}
 }

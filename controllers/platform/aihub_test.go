@@ -43,7 +43,8 @@ func TestAIHubFirstReconcile(t *testing.T) {
 	b.rests()
 }
 
-// What does not run is named with the remedy, and a Catalog waits for the one that reads it. [modelregistry-107] [modelregistry-108]
+// A component that does not run is reported with the fix, and a Catalog waits for its component. [modelregistry-107]
+// [modelregistry-108]
 func TestAIHubWaitsForComponents(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change         func(*hubBench)
@@ -51,13 +52,13 @@ func TestAIHubWaitsForComponents(t *testing.T) {
 		others, writes []string
 	}{
 		"the catalog is switched off": {func(b *hubBench) { b.logic.settings.Catalog.Enabled = false }, "CatalogReady",
-			"child deployment catalog-controller-manager not found: the component modelcatalog, which takes its place, is switched off; switch it on with --enable-modelcatalog",
+			"child deployment catalog-controller-manager not found: the component modelcatalog, which replaces it, is disabled; enable it with --enable-modelcatalog",
 			[]string{"ModelRegistryReady"}, []string{makesNamespace}},
 		"its kind is not served": {func(b *hubBench) { b.served = capability.NewSet(aihubKind, registryKind) }, "CatalogReady",
-			"child deployment catalog-controller-manager not yet Available: the component modelcatalog, which takes its place, waits for the cluster to serve Catalog.aihub.opendatahub.io; install the definition",
+			"child deployment catalog-controller-manager not yet Available: the component modelcatalog, which replaces it, waits for the API Catalog.aihub.opendatahub.io; install its CustomResourceDefinition",
 			[]string{"ModelRegistryReady"}, []string{makesNamespace}},
 		"registries rest": {func(b *hubBench) { b.served = capability.NewSet(aihubKind, catalogKind) }, "ModelRegistryReady",
-			"child deployment model-registry-operator-controller-manager not yet Available: the component modelregistry, which takes its place, waits for the cluster to serve ModelRegistry.modelregistry.opendatahub.io; install the definition",
+			"child deployment model-registry-operator-controller-manager not yet Available: the component modelregistry, which replaces it, waits for the API ModelRegistry.modelregistry.opendatahub.io; install its CustomResourceDefinition",
 			[]string{"CatalogReady"}, []string{makesNamespace, makesCatalog}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -170,7 +171,7 @@ func TestAIHubNamespaceConflict(t *testing.T) {
 	b.reconciles(makesCatalog)
 }
 
-// [modelregistry-110] The Catalog goes first, and the AIHub when that is gone; no one asks again meanwhile.
+// [modelregistry-110] The Catalog is deleted first, then the AIHub; nothing is polled in between.
 func TestAIHubDeletion(t *testing.T) {
 	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"), catalogOf("registries", "hub"), catalogOf("older", "hub"), catalogOf("foreign", "another"))
 	b.change(func(a *platformv1alpha1.AIHub) { a.Finalizers = []string{platformv1alpha1.AIHubFinalizer} })
@@ -178,7 +179,7 @@ func TestAIHubDeletion(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.reconciles("delete Catalog older/catalog", "delete Catalog registries/catalog")
-	want := "this AIHub is being deleted and waits for Catalog older/catalog, Catalog registries/catalog to be gone"
+	want := "this AIHub is being deleted and waits for Catalog older/catalog, Catalog registries/catalog to be deleted"
 	if c := b.condition("ProvisioningSucceeded"); c.Message != want {
 		t.Errorf("%q, want %q", c.Message, want)
 	}
@@ -202,7 +203,7 @@ func TestAIHubDeletion(t *testing.T) {
 	}
 }
 
-// Without the API of Catalog there can be none; while the API server does not say so, the AIHub stays.
+// Without the API of Catalog no Catalog can exist; until the API server confirms this, the AIHub stays.
 func TestAIHubDeletionWithoutCatalogAPI(t *testing.T) {
 	b := newHubBench(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Finalizers = []string{platformv1alpha1.AIHubFinalizer} }))
 	if err := b.server.Delete(t.Context(), b.get()); err != nil {
@@ -241,7 +242,7 @@ func TestAIHubNamespaceChange(t *testing.T) {
 	}
 	b.change(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = "new" })
 	b.reconciles("create Namespace /new", "delete Catalog registries/catalog")
-	if c := b.condition("ProvisioningSucceeded"); c.Status != "False" || c.Message != "waiting for Catalog registries/catalog to be gone" {
+	if c := b.condition("ProvisioningSucceeded"); c.Status != "False" || c.Message != "waiting for Catalog registries/catalog to be deleted" {
 		t.Errorf("%+v", c)
 	}
 	b.rests()
@@ -309,7 +310,7 @@ func TestAIHubManagementState(t *testing.T) {
 		"Removed":   {"delete Catalog older/catalog"},
 	} {
 		older := catalogOf("older", "hub")
-		older.Finalizers = nil // it goes at once
+		older.Finalizers = nil // it is deleted immediately
 		b := newHubBench(t, aiHubWith(in(state)), older)
 		var got []string
 		for range 3 {
@@ -358,7 +359,7 @@ func TestAIHubDeletesLegacyDeployments(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.reconciles()
-	if c := b.condition("Degraded"); c.Status != "True" || c.Reason != ReasonLegacyOperator || !strings.Contains(c.Message, "delete Deployment aihub-controller-manager, which makes it, and then this one") {
+	if c := b.condition("Degraded"); c.Status != "True" || c.Reason != ReasonLegacyOperator || !strings.Contains(c.Message, "delete Deployment aihub-controller-manager, which creates it, and then this one") {
 		t.Errorf("%+v", c)
 	}
 	if c := b.condition("Ready"); c.Status != "True" {
@@ -370,7 +371,7 @@ func TestAIHubDeletesLegacyDeployments(t *testing.T) {
 	}
 }
 
-// The version is read where the AIHub says that the platform is. [modelregistry-111]
+// The version is read in the namespace of the platform that the AIHub names. [modelregistry-111]
 func TestHubReleaseOfThePlatform(t *testing.T) {
 	reports := func(namespace, version string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "odh-modelregistry-config", UID: "config"}, Data: map[string]string{"platformVersion": version}}

@@ -194,7 +194,7 @@ func (u unknownKey) Error() string {
 func readFile(path string, read func(string) ([]byte, error), table []setting) (map[string]value, error) {
 	raw, err := read(path)
 	if errors.Is(err, fs.ErrNotExist) && !strings.Contains(path, "/") {
-		return nil, fmt.Errorf("reading the configuration file: %w: --config takes a file; the former operators took the name of a ConfigMap: "+
+		return nil, fmt.Errorf("reading the configuration file: %w: --config takes a file; the replaced operators took the name of a ConfigMap: "+
 			"leave the flag out, ConfigMap codeflare-operator-config of the manager's namespace is read without it", err)
 	}
 	if err != nil {

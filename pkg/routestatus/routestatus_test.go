@@ -55,7 +55,7 @@ func by(ref, list string, gateway resources.Gateway, conditions ...any) any {
 func parent(conditions ...any) any   { return by("parentRef", "parents", public, conditions...) }
 func ancestor(conditions ...any) any { return by("ancestorRef", "ancestors", public, conditions...) }
 
-// routers are what routers say, as that of OpenShift writes it.
+// routers returns statuses in the format of OpenShift's router.
 func routers(statuses ...string) any {
 	var all []any
 	for _, status := range statuses {
@@ -105,18 +105,18 @@ func TestRead(t *testing.T) {
 		message string
 	}{
 		"a route that is taken":              {stored(http, 90, parent(taken...)), 0, false, "", ""},
-		"not allowed":                        {stored(http, 90, parent(says("Accepted", "False", "NotAllowedByListeners", 2))), 0, true, "NotAllowedByListeners", "Gateway gateways/public does not take HTTPRoute team/x (Accepted is False): the words of the Gateway; let a listener of the Gateway allow routes of namespace team, or configure another Gateway"},
-		"without generation":                 {stored(http, 90, parent(says("Accepted", "False", "NoMatchingParent", 0))), 0, true, "NoMatchingParent", "Gateway gateways/public does not take HTTPRoute team/x (Accepted is False): the words of the Gateway"},
+		"not allowed":                        {stored(http, 90, parent(says("Accepted", "False", "NotAllowedByListeners", 2))), 0, true, "NotAllowedByListeners", "Gateway gateways/public rejects HTTPRoute team/x (Accepted is False): the words of the Gateway; let a listener of the Gateway allow routes of namespace team, or configure another Gateway"},
+		"without generation":                 {stored(http, 90, parent(says("Accepted", "False", "NoMatchingParent", 0))), 0, true, "NoMatchingParent", "Gateway gateways/public rejects HTTPRoute team/x (Accepted is False): the words of the Gateway"},
 		"without reason":                     {stored(http, 90, parent(says("Accepted", "False", "", 2))), 0, true, ReasonNotAccepted, "the words"},
 		"its server cannot be found":         {stored(http, 90, parent(taken[0], says("ResolvedRefs", "False", "RefNotPermitted", 2))), 0, true, "RefNotPermitted", "ResolvedRefs is False"},
 		"an older one was refused":           {stored(http, 0, parent(says("Accepted", "False", "NotAllowedByListeners", 1))), 0, false, "", ""},
 		"not known":                          {stored(http, 90, parent(says("Accepted", "Unknown", "Pending", 2))), 0, false, "", ""},
 		"no one has answered yet":            {stored(http, 20, nil), 40 * time.Second, false, "", ""},
-		"no one has answered":                {stored(http, 60, nil), 0, false, ReasonNotSeen, "no Gateway has answered for HTTPRoute team/x: check that Gateway gateways/public exists, and that the controller of its class runs"},
+		"no one has answered":                {stored(http, 60, nil), 0, false, ReasonNotSeen, "no Gateway has reported a status for HTTPRoute team/x: check that Gateway gateways/public exists, and that the controller of its class runs"},
 		"only another Gateway refuses":       {stored(http, 90, by("parentRef", "parents", resources.Gateway{Name: "public", Namespace: "team"}, says("Accepted", "False", "X", 2))), 0, false, ReasonNotSeen, "gateways/public"},
 		"a policy that is taken":             {stored(policy, 90, ancestor(taken...)), 0, false, "", ""},
 		"a policy that no one has looked at": {stored(policy, 90, nil), 0, false, "", ""},
-		"a policy that is refused":           {stored(policy, 90, ancestor(says("Accepted", "False", "NoValidCACertificate", 2))), 0, true, "NoValidCACertificate", "Gateway gateways/public does not take BackendTLSPolicy team/x (Accepted is False): the words of the Gateway"},
+		"a policy that is refused":           {stored(policy, 90, ancestor(says("Accepted", "False", "NoValidCACertificate", 2))), 0, true, "NoValidCACertificate", "Gateway gateways/public rejects BackendTLSPolicy team/x (Accepted is False): the words of the Gateway"},
 		"a Route that is admitted":           {stored(route, 90, routers("True")), 0, false, "", ""},
 		"a Route by one of two":              {stored(route, 90, routers("False", "True")), 0, false, "", ""},
 		"a Route that no one has looked at":  {stored(route, 90, nil), 0, false, "", ""},

@@ -21,7 +21,7 @@ func TestQueuedAppWrappers(t *testing.T) {
 	suspended := strings.Replace(rayCluster, "spec: {", "spec: {suspend: true, ", 1)
 	for name, tc := range map[string]struct{ template, place, says string }{
 		"a RayCluster that is suspended":   {suspended, "spec.components[0].template.spec.suspend: ", "use spec.suspend of the AppWrapper"},
-		"a RayJob that leaves its cluster": {rayJob, "spec.components[0].template.spec.shutdownAfterJobFinishes: ", "must be true in a queue: otherwise the pods of the cluster run on"},
+		"a RayJob that leaves its cluster": {rayJob, "spec.components[0].template.spec.shutdownAfterJobFinishes: ", "must be true in a queue: otherwise the pods of the cluster keep running"},
 		"a RayCluster that grows":          {growing, "spec.components[0].template.spec.enableInTreeAutoscaling: ", "must not be true in a queue"},
 		"a field of a newer Kubernetes":    {future, "spec.components[0]: ", `unknown field "tomorrow"`},
 	} {

@@ -95,7 +95,7 @@ func TestValidatorAnswers(t *testing.T) {
 	if answer := (&validator{source(Settings{Namespace: "ns"}), failingFinder}).Handle(t.Context(), request(t, admissionv1.Create, object(t, beta, goodSpec), nil)); answer.Allowed {
 		t.Error("a name was not looked for")
 	}
-	// What is stored elsewhere can change although the namespace of registries has moved.
+	// A registry stored in another namespace can change although the namespace of registries has moved.
 	moved := &validator{source(Settings{Namespace: "other"}), failingFinder}
 	if answer := moved.Handle(t.Context(), request(t, admissionv1.Update, object(t, beta, goodSpec), object(t, beta, goodSpec))); !answer.Allowed {
 		t.Errorf("%+v", answer.Result)
@@ -187,7 +187,7 @@ func TestCatalogs(t *testing.T) {
 		{"catalog", "ns", "", registriesByName{"catalog": {"elsewhere"}}},                                             // [modelregistry-73]
 		{"other", "", "metadata.name: Invalid value: \"other\": catalog resource name must be 'catalog'", nil},        // [modelregistry-72]
 		{"catalog", "registries", "metadata.namespace: Invalid value: \"ns\": namespace must be registries", nil},     // [modelregistry-74]
-		{"catalog", "", "it exists in namespace elsewhere already", registriesByName{"catalog": {"ns", "elsewhere"}}}, // D23
+		{"catalog", "", "a cluster has only one Catalog, which exists in namespace elsewhere", registriesByName{"catalog": {"ns", "elsewhere"}}}, // D23
 		{"catalog", "", "looking for another Catalog: away", nil},
 	} {
 		others := c.others.find

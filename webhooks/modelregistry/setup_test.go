@@ -98,7 +98,7 @@ func TestWebhooksAreServed(t *testing.T) {
 		t.Errorf("%+v", answer.Result)
 	}
 	catalog := decoded(t, "{apiVersion: aihub.opendatahub.io/v1alpha1, kind: Catalog, metadata: {name: catalog, namespace: ns}}")
-	if answer := s.ask(t, ValidateCatalogPath, catalog); answer.Allowed || !strings.Contains(answer.Result.Message, "it exists in namespace elsewhere already") {
+	if answer := s.ask(t, ValidateCatalogPath, catalog); answer.Allowed || !strings.Contains(answer.Result.Message, "a cluster has only one Catalog, which exists in namespace elsewhere") {
 		t.Errorf("%+v", answer)
 	}
 	nestedMap(catalog, "metadata")["name"] = "other"

@@ -47,9 +47,9 @@ func TestNames(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("a", n) }
 	for _, c := range []struct{ name, spec, want string }{
 		{"demo-1", external, ""},
-		{"1demo", external, "metadata.name: Invalid value: \"1demo\": the Service of the registry bears its name: a DNS-1035 label must"},
-		{"a.b", external, "the Service of the registry bears its name"},
-		{"-a", external, "the Service of the registry bears its name"},
+		{"1demo", external, "metadata.name: Invalid value: \"1demo\": the Service of the registry has the same name: a DNS-1035 label must"},
+		{"a.b", external, "the Service of the registry has the same name"},
+		{"-a", external, "the Service of the registry has the same name"},
 		{long(58), external, ""},
 		{long(59), external, "must be at most 58 characters, because the host of its Route begins with the name and -rest; this one has 59"},
 		{long(54), "{rest: {}, postgres: {generateDeployment: true}}", ""},
@@ -121,17 +121,17 @@ func TestWarnings(t *testing.T) {
 		"{rest: {}, enable_database_upgrade: false, postgres: {host: h}}":                     "spec.enable_database_upgrade: has no effect",
 		"{rest: {}, downgrade_db_schema_version: 1, postgres: {host: h}}":                     "spec.downgrade_db_schema_version: has no effect",
 		"{rest: {resources: {claims: [{name: c}]}}, postgres: {host: h}}":                     "spec.rest.resources.claims: has no effect",
-		"{rest: {}, postgres: {host: h}, mysql: {host: h}}":                                   "spec.mysql: has no effect beside spec.postgres",
+		"{rest: {}, postgres: {host: h}, mysql: {host: h}}":                                   "spec.mysql: has no effect together with spec.postgres",
 		"{rest: {}, postgres: {host: h, skipDBCreation: true}}":                               "spec.postgres.skipDBCreation: has no effect",
 		"{rest: {}, mysql: {host: h, skipDBCreation: true}}":                                  "spec.mysql.skipDBCreation: has no effect",
 		"{rest: {}, postgres: {host: h, sslPasswordSecret: {name: s, key: k}}}":               "spec.postgres.sslPasswordSecret: has no effect",
-		"{rest: {}, postgres: {host: h, hostAddress: 10.0.0.1}}":                              "spec.postgres.hostAddress: has no effect beside spec.postgres.host",
+		"{rest: {}, postgres: {host: h, hostAddress: 10.0.0.1}}":                              "spec.postgres.hostAddress: has no effect together with spec.postgres.host",
 		"{rest: {}, postgres: {generateDeployment: true, passwordSecret: {name: s, key: k}}}": "spec.postgres.passwordSecret: has no effect on a generated database",
 		"{rest: {}, postgres: {host: h, image: i}}":                                           "spec.postgres.image: has no effect on an existing database",
 		"{rest: {}, postgres: {host: h, storage: {}}}":                                        "spec.postgres.storage: has no effect on an existing database",
 		"{rest: {}, postgres: {host: h, retentionPolicy: Retain}}":                            "spec.postgres.retentionPolicy: has no effect on an existing database",
 		"{rest: {serviceRoute: enabled}, postgres: {host: h}}":                                "",
-		"{rest: {serviceRoute: enabled}, postgres: {host: h}, kubeRBACProxy: {}}":             "spec.rest.serviceRoute: the server is reached through its proxy only",
+		"{rest: {serviceRoute: enabled}, postgres: {host: h}, kubeRBACProxy: {}}":             "spec.rest.serviceRoute: clients can reach the server only through its proxy",
 	} {
 		m := registry(t, spec)
 		got := warnings(m, nil)

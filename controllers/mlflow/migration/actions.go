@@ -54,7 +54,7 @@ func keepFailure(f *Facts) Decision {
 }
 
 func awaitDeletion(f *Facts) Decision {
-	return scaledDownDecision(f, ReasonMigrationRunning, f.withTrigger("Waiting for migration Job %s to be gone", f.Observed.Job.Name), ShortRequeue)
+	return scaledDownDecision(f, ReasonMigrationRunning, f.withTrigger("Waiting for migration Job %s to be deleted", f.Observed.Job.Name), ShortRequeue)
 }
 
 func recreateJob(f *Facts) Decision {
@@ -180,7 +180,7 @@ func awaitOtherJob(f *Facts) Decision {
 	other := &f.Observed.OtherJobs[0]
 	until, retry := "finish", JobPollInterval
 	if other.Terminating {
-		until, retry = "be gone", ShortRequeue
+		until, retry = "be deleted", ShortRequeue
 	}
 	text := f.withTrigger("Waiting for migration Job %s to %s", other.description(), until)
 	return scaledDownDecision(f, ReasonMigrationRunning, WithCause(text, other.Cause), retry)

@@ -45,14 +45,14 @@ func TestClassifyFailure(t *testing.T) {
 		pods []corev1.Pod
 		want Failure
 	}{
-		"[mlflow-43] 10": {backoff, []corev1.Pod{ending(0, migrate(10), writing("this image is old\nmlflow=3.13.0 schema=- database=-"))}, Failure{true, "migration image reports an unexpected MLflow version 3.13.0; expected 3.14.0 or newer: use an image that holds one"}},
-		"[mlflow-43] 11": {backoff, []corev1.Pod{ending(0, migrate(11))}, Failure{true, "operator-managed migration only supports SQL backend store URIs"}},
-		"[mlflow-43] 12": {backoff, []corev1.Pod{ending(0, migrate(12))}, Failure{true, "operator-managed migration only supports SQL registry store URIs"}},
-		"[mlflow-43] 13": {backoff, []corev1.Pod{ending(0, migrate(13))}, Failure{true, "migration completed but the resulting schema revision does not match the image's Alembic head"}},
-		"[mlflow-43] 14": {backoff, []corev1.Pod{ending(0, migrate(14))}, Failure{true, "migration failed because Alembic could not resolve the schema revision graph"}},
+		"[mlflow-43] 10": {backoff, []corev1.Pod{ending(0, migrate(10), writing("this image is old\nmlflow=3.13.0 schema=- database=-"))}, Failure{true, "migration image reports an unexpected MLflow version 3.13.0; expected 3.14.0 or newer: set spec.image to such an image"}},
+		"[mlflow-43] 11": {backoff, []corev1.Pod{ending(0, migrate(11))}, Failure{true, "operator-managed migration only supports SQL backend store URIs: use one that begins with sqlite, postgresql or mysql"}},
+		"[mlflow-43] 12": {backoff, []corev1.Pod{ending(0, migrate(12))}, Failure{true, "operator-managed migration only supports SQL registry store URIs: use one that begins with sqlite, postgresql or mysql"}},
+		"[mlflow-43] 13": {backoff, []corev1.Pod{ending(0, migrate(13))}, Failure{true, "migration completed but the resulting schema revision does not match the image's Alembic head: another program may have changed the schema; restore a backup, or run mlflow db upgrade with this image"}},
+		"[mlflow-43] 14": {backoff, []corev1.Pod{ending(0, migrate(14))}, Failure{true, "migration failed because Alembic could not resolve the schema revision graph: a newer MLflow has probably migrated the database; use an image of that version, or restore a backup"}},
 		"[mlflow-43] 17": {backoff, []corev1.Pod{ending(0, migrate(17), writing("hunter2\nmlflow=3.14.0 schema=b7e4c1a90f23 database=f4a9b2c7d1e6"))},
 			Failure{true, "the database has schema f4a9b2c7d1e6 of a newer MLflow, and the image holds MLflow 3.14.0, which knows schemas up to b7e4c1a90f23: " +
-				"use an image with the MLflow that migrated the database, or a newer one, or restore a backup of before"}},
+				"use an image with the MLflow version that migrated the database, or a newer one, or restore an older backup"}},
 		"[mlflow-43] 15": {backoff, []corev1.Pod{ending(0, migrate(15))}, Failure{false, "migration failed due to a retryable database or migration error"}},
 		"[mlflow-43] [mlflow-44] an unknown code": {backoff, []corev1.Pod{ending(0, migrate(1))},
 			Failure{false, "migration Job container exited with code 1"}},
@@ -63,13 +63,13 @@ func TestClassifyFailure(t *testing.T) {
 		"the newest pod counts": {backoff, []corev1.Pod{ending(5, migrate(14)), ending(9, migrate(15)), ending(1, migrate(11))},
 			Failure{false, "migration failed due to a retryable database or migration error"}},
 		"the program counts, not what ran before": {backoff, []corev1.Pod{ending(0, map[string]int32{resources.MigrationContainer: 13, "combine-ca-bundles": 2})},
-			Failure{true, "migration completed but the resulting schema revision does not match the image's Alembic head"}},
+			Failure{true, "migration completed but the resulting schema revision does not match the image's Alembic head: another program may have changed the schema; restore a backup, or run mlflow db upgrade with this image"}},
 		"what ran before failed": {backoff, []corev1.Pod{ending(0, map[string]int32{"combine-ca-bundles": 2})},
 			Failure{false, "migration Job container exited with code 2"}},
 		"what ran before ended well": {backoff, []corev1.Pod{ending(0, map[string]int32{"combine-ca-bundles": 0})},
 			Failure{false, "Job has reached the specified backoff limit"}},
 		"[mlflow-51] no pod":       {backoff, nil, Failure{false, "Job has reached the specified backoff limit"}},
-		"[D15] no pod, but a code": {policy, nil, Failure{true, "operator-managed migration only supports SQL backend store URIs"}},
+		"[D15] no pod, but a code": {policy, nil, Failure{true, "operator-managed migration only supports SQL backend store URIs: use one that begins with sqlite, postgresql or mysql"}},
 		"a policy of another text": {failedJob("PodFailurePolicy", "some other rule"), nil, Failure{false, "some other rule"}},
 		"a reason only":            {failedJob("DeadlineExceeded", ""), nil, Failure{false, "DeadlineExceeded"}},
 		"counted failures":         {&batchv1.Job{Status: batchv1.JobStatus{Failed: 4}}, nil, Failure{false, "migration Job failed after 4 attempt(s)"}},
@@ -87,7 +87,7 @@ func writing(message string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Terminated.Message = message }
 }
 
-// TestReportFromPods: nothing of what a program wrote is read but words of three forms in the last line. [mlflow-44]
+// TestReportFromPods: only words of three forms in the last line of a program's output are read. [mlflow-44]
 func TestReportFromPods(t *testing.T) {
 	end := func(message string) []corev1.Pod {
 		return []corev1.Pod{ending(0, map[string]int32{resources.MigrationContainer: 17}, writing(message))}

@@ -149,10 +149,10 @@ var workCases = []ruleCase{
 	{"a rollout is pending for another image", situation(unseen, wrote(pending, func(r *mlflowv1.MigrationStatus) { r.Image = "other" })), "look", ScaleToZero, StepObserve, "", "", "", 0},
 	{"[D16] the newer image is back", situation(unseen, recorded("3.14.0"), always, mentioned(metav1.ConditionFalse, ReasonDowngradeRefused, 2)),
 		"nothing is requested", RunAsSpecified, StepNone, ReasonMigrationSucceeded, "Migration for generation 2 completed successfully", "", 0},
-	{"the image is another", situation(unseen, recorded("3.14.0"), wrote(done, func(r *mlflowv1.MigrationStatus) { r.Image = "other" })), "look", ScaleToZero, StepObserve, "", "", "", 0},
+	{"the image differs", situation(unseen, recorded("3.14.0"), wrote(done, func(r *mlflowv1.MigrationStatus) { r.Image = "other" })), "look", ScaleToZero, StepObserve, "", "", "", 0},
 	{"a Job of another image proves nothing", situation(recorded("3.14.0"), job(JobSucceeded, func(j *JobState) { j.Image = "other" }), wrote(done, func(r *mlflowv1.MigrationStatus) { r.Image = "other" })),
 		"the Job does not answer what is requested", ScaleToZero, StepDeleteJob, ReasonMigrationRunning,
-		"Deleted completed migration Job mlflow-mg-3140-g2 to create it again because the image is another than the one that migrated the database", "", fallbackRequeue},
+		"Deleted completed migration Job mlflow-mg-3140-g2 to create it again because the image differs from the image that migrated the database", "", fallbackRequeue},
 	{"[mlflow-36] the version is recorded", situation(unseen, recorded("3.14.0")), "nothing is requested", RunAsSpecified, StepNone, "", "", "", 0},
 	{"[mlflow-36] this generation is done", situation(unseen, recorded("3.14.0"), always, mentioned(metav1.ConditionTrue, ReasonMigrationSucceeded, 2)),
 		"nothing is requested", RunAsSpecified, StepNone, "", "", "", 0},
@@ -180,7 +180,7 @@ var workCases = []ruleCase{
 		"a Job is needed", ScaleToZero, StepCreateJob, ReasonMigrationRunning, "", running, JobPollInterval},
 	{"[D11] the Job that failed with another image goes", situation(job(JobFailed, terminal), wrote(failed, func(r *mlflowv1.MigrationStatus) { r.Image = "broken" })),
 		"the Job failed under other settings", ScaleToZero, StepDeleteJob, ReasonMigrationRunning, "Deleted failed migration Job mlflow-mg-3140-g2", "", fallbackRequeue},
-	{"a Job that is being deleted", situation(job(JobRunning, leaving)), "the Job is on its way out", ScaleToZero, StepNone, ReasonMigrationRunning, "to be gone", "", ShortRequeue},
+	{"a Job that is being deleted", situation(job(JobRunning, leaving)), "the Job is being deleted", ScaleToZero, StepNone, ReasonMigrationRunning, "to be deleted", "", ShortRequeue},
 	{"[mlflow-48] the annotation came after the success", situation(forced("a"), job(JobSucceeded), mentioned(unknown, ReasonMigrationRunning, 2)),
 		"the Job does not answer what is requested", ScaleToZero, StepDeleteJob, ReasonForceMigrationRestart,
 		"Deleted completed migration Job mlflow-mg-3140-g2 so the force-migrate annotation can create a fresh Job with the same generated name because the mlflow.opendatahub.io/force-migrate annotation is present", "", fallbackRequeue},
@@ -197,16 +197,16 @@ var workCases = []ruleCase{
 	{"[mlflow-37] the annotation came while the Job ran, as the original does it", situation(forced("a"), job(JobSucceeded), mentioned(unknown, ReasonForceMigrationRunning, 2)),
 		"the Job has migrated", RunAsSpecified, StepNone, ReasonForceMigrationRunning, "", pending, 0},
 	{"[D10] a forced Job that failed for good consumes the annotation", situation(forced("a"), job(JobFailed, terminal, forcedBy("a"))),
-		"the Job failed for good", ScaleToZero, StepRemoveAnnotation, "", "", "", ShortRequeue},
+		"the Job failed permanently", ScaleToZero, StepRemoveAnnotation, "", "", "", ShortRequeue},
 	{"[D10] and its failure is recorded like any other", situation(job(JobFailed, terminal, forcedBy("a")), wrote(running), mentioned(unknown, ReasonForceMigrationRunning, 2)),
-		"the Job failed for good", ScaleToZero, StepNone, ReasonMigrationFailed, "it broke. After fixing the issue, add the mlflow.opendatahub.io/force-migrate annotation to the MLflow resource to force a rerun.", failed, 0},
+		"the Job failed permanently", ScaleToZero, StepNone, ReasonMigrationFailed, "it broke. After fixing the issue, add the mlflow.opendatahub.io/force-migrate annotation to the MLflow resource to force a rerun.", failed, 0},
 	{"[D10] a forced Job that may succeed later is not replaced at once", situation(forced("a"), job(JobFailed, forcedBy("a"))),
-		"the Job failed and is tried again", ScaleToZero, StepNone, ReasonMigrationRetrying, "it broke Retrying automatically after 2026-11-21T12:01:00Z.", "", time.Minute},
-	{"[mlflow-50] a terminal failure", situation(job(JobFailed, terminal)), "the Job failed for good", ScaleToZero, StepNone, ReasonMigrationFailed,
+		"the Job failed and is retried", ScaleToZero, StepNone, ReasonMigrationRetrying, "it broke Retrying automatically after 2026-11-21T12:01:00Z.", "", time.Minute},
+	{"[mlflow-50] a terminal failure", situation(job(JobFailed, terminal)), "the Job failed permanently", ScaleToZero, StepNone, ReasonMigrationFailed,
 		"to force a rerun", failed, 0},
-	{"[mlflow-51] a failure that may go away", situation(job(JobFailed)), "the Job failed and is tried again", ScaleToZero, StepNone, ReasonMigrationRetrying,
+	{"[mlflow-51] a failure that may go away", situation(job(JobFailed)), "the Job failed and is retried", ScaleToZero, StepNone, ReasonMigrationRetrying,
 		"If you want to rerun immediately after fixing the issue, add the mlflow.opendatahub.io/force-migrate annotation.", "", time.Minute},
-	{"[mlflow-52] the delay has passed", situation(job(JobFailed, longAgo)), "the Job failed and is tried again", ScaleToZero, StepDeleteJob, ReasonMigrationRetrying,
+	{"[mlflow-52] the delay has passed", situation(job(JobFailed, longAgo)), "the Job failed and is retried", ScaleToZero, StepDeleteJob, ReasonMigrationRetrying,
 		"Retrying automatically after 2026-11-21T12:00:02Z", "", ShortRequeue},
 	{"[mlflow-46] the Job succeeded", situation(job(JobSucceeded)), "the Job has migrated", RunAsSpecified, StepNone, ReasonMigrationRunning, "", pending, 0},
 	{"[mlflow-53] a failure of the original stays", situation(mentioned(metav1.ConditionFalse, ReasonMigrationFailed, 1)),
@@ -216,9 +216,9 @@ var workCases = []ruleCase{
 	{"[mlflow-53] until it is forced", situation(mentioned(metav1.ConditionFalse, ReasonMigrationFailed, 1), forced("a")),
 		"a Job is needed", ScaleToZero, StepCreateJob, ReasonForceMigrationRunning, "", running, JobPollInterval},
 	{"[D8] the Job that could not start has the wrong image", situation(job(JobRunning, withImage("missing"))),
-		"the Job cannot be what is wanted and never started", ScaleToZero, StepDeleteJob, ReasonMigrationRunning, "which never started", "", fallbackRequeue},
+		"the Job differs from the desired Job and never started", ScaleToZero, StepDeleteJob, ReasonMigrationRunning, "which never started", "", fallbackRequeue},
 	{"[D8] the Job that could not start is forced again", situation(forced("a"), job(JobRunning)),
-		"the Job cannot be what is wanted and never started", ScaleToZero, StepDeleteJob, ReasonForceMigrationRestart, "", "", fallbackRequeue},
+		"the Job differs from the desired Job and never started", ScaleToZero, StepDeleteJob, ReasonForceMigrationRestart, "", "", fallbackRequeue},
 	{"the Job of another image runs already", situation(job(JobRunning, withImage("other"), started)), "the Job runs", ScaleToZero, StepNone,
 		ReasonMigrationRunning, "", running, JobPollInterval},
 	{"a finished Job that an earlier MLflow left is in the way", situation(leftover()), "a Job of another generation, or of an earlier MLflow, is idle", ScaleToZero, StepDeleteJob,
@@ -226,7 +226,7 @@ var workCases = []ruleCase{
 	{"nor does it answer an annotation", situation(leftover(), forced("a"), busy(1)), "a Job of another generation, or of an earlier MLflow, is idle", ScaleToZero, StepDeleteJob,
 		ReasonForceMigrationRunning, "", "", ShortRequeue},
 	{"it is on its way out", situation(leftover(leaving)), "another Job has not ended", ScaleToZero, StepNone,
-		ReasonMigrationRunning, "Waiting for migration Job mlflow-mg-3140-g2 of an earlier MLflow to be gone because", "", ShortRequeue},
+		ReasonMigrationRunning, "Waiting for migration Job mlflow-mg-3140-g2 of an earlier MLflow to be deleted because", "", ShortRequeue},
 	{"a Job that an earlier MLflow left never started", situation(other(left)), "a Job of another generation, or of an earlier MLflow, is idle", ScaleToZero, StepDeleteJob,
 		ReasonMigrationRunning, "Deleted migration Job mlflow-mg-3140-g1 of an earlier MLflow, which never started,", "", ShortRequeue},
 	{"a Job that an earlier MLflow left runs", situation(other(left, started)), "another Job has not ended", ScaleToZero, StepNone, ReasonMigrationRunning,
@@ -244,7 +244,7 @@ var workCases = []ruleCase{
 		ReasonMigrationScalingDown, "Deleted Job mlflow-gc-1, which never started, because status.version is empty during bootstrap: pod gc", "", ShortRequeue},
 	{"one that hangs goes", situation(beside(started), overdue), "a Job beside the server never ran or overstays", Drain, StepDeleteJob,
 		ReasonMigrationScalingDown, "Deleted Job mlflow-gc-1, which runs for longer than 2h0m0s,", "", ShortRequeue},
-	{"the server is not stopped for a Job that goes either", situation(beside(started), job(JobFailed, longAgo)), "the Job failed and is tried again", Drain, StepDeleteJob,
+	{"the server is not stopped for a Job that goes either", situation(beside(started), job(JobFailed, longAgo)), "the Job failed and is retried", Drain, StepDeleteJob,
 		ReasonMigrationRetrying, "", "", ShortRequeue},
 	{"[D14] no replica, but no controller has seen that yet", situation(func(f *Facts) { f.Observed.ScaledDown = false }), "pods still use the database", ScaleToZero, StepNone,
 		ReasonMigrationScalingDown, "is being stopped", "", ShortRequeue},
@@ -264,7 +264,7 @@ var workCases = []ruleCase{
 	{"[mlflow-56] upgrade", situation(recorded("3.10.1")), "a Job is needed", ScaleToZero, StepCreateJob, ReasonMigrationRunning,
 		`because status.version="3.10.1" is older than the oldest supported version 3.14.0`, running, JobPollInterval},
 	{"the stores have moved", situation(recorded("3.14.0"), wrote(done, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })), "a Job is needed", ScaleToZero, StepCreateJob,
-		ReasonMigrationRunning, "because the stores are others than those that were migrated", running, JobPollInterval},
+		ReasonMigrationRunning, "because a store URI, or the Secret that contains it, has changed since the last migration", running, JobPollInterval},
 	{"mode Always", situation(recorded("3.14.0"), always), "a Job is needed", ScaleToZero, StepCreateJob, ReasonMigrationRunning,
 		"because spec.migration.mode=Always and desired generation 2 has not completed migration yet", running, JobPollInterval},
 	{"a migration that was cut short and edited away", situation(recorded("3.14.0"), wrote(running)), "a Job is needed", ScaleToZero, StepCreateJob, ReasonMigrationRunning,
@@ -303,7 +303,7 @@ func TestMigrationRules(t *testing.T) {
 	}
 }
 
-// TestMigratedRecord: the image says what it holds. Without the pod of the Job, no version is claimed that is not known.
+// TestMigratedRecord: the image reports its version of MLflow. Without the pod of the Job, no version is recorded.
 func TestMigratedRecord(t *testing.T) {
 	reported := func(j *JobState) {
 		j.ImageReport = resources.ImageReport{MLflow: "3.18.0", Schema: "new", Database: "new"}
@@ -325,8 +325,8 @@ func TestMigratedRecord(t *testing.T) {
 	}
 }
 
-// TestMigrationRuleOrder shows that each rule matters where it stands: there is a situation in which it and a later one
-// fit, and it decides.
+// TestMigrationRuleOrder shows that the position of each rule matters: for each rule there are facts that match it and a
+// later rule, and it decides.
 func TestMigrationRuleOrder(t *testing.T) {
 	last := len(migrationRules) - 1
 	if !migrationRules[last].when(&Facts{}) {

@@ -164,13 +164,13 @@ func TestSelectKeys(t *testing.T) {
 		},
 		"without a key": {
 			[]keySecret{{"ns", "a", "team", ""}, good("b", "team")}, []resources.HuggingFaceKey{key("b", "HF_API_KEY_TEAM")},
-			[]string{"Secret a: it has no key apiKey; add it, or take the label hub.kubeflow.org/hf-source away"},
+			[]string{"Secret a: it has no key apiKey; add it, or remove the label hub.kubeflow.org/hf-source"},
 		},
 		"with a hyphen": {
 			[]keySecret{good("a", "my-team"), good("b", "")}, nil,
 			[]string{
-				`Secret a: its label hub.kubeflow.org/hf-source is "my-team", and may have letters, digits and underscores only; change it`,
-				`Secret b: its label hub.kubeflow.org/hf-source is "", and may have letters, digits and underscores only; change it`,
+				`Secret a: the label hub.kubeflow.org/hf-source is "my-team"; use only letters, digits and underscores`,
+				`Secret b: the label hub.kubeflow.org/hf-source is ""; use only letters, digits and underscores`,
 			},
 		},
 	} {

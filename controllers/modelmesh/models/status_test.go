@@ -90,7 +90,8 @@ func TestReadingOfAModel(t *testing.T) {
 		"no home for a runtime": {concrete(loadFailed, home+"rt:SomeRuntime: [rt:SomeRuntime]"),
 			concreteStatus{v1alpha1.Loading, v1alpha1.RuntimeUnhealthy, "Waiting for supporting runtime Pod to become available", true}},
 		"no such runtime": {concrete(loadFailed, home+"rt:SomeRuntime: [_no_runtime]"),
-			concreteStatus{v1alpha1.FailedToLoad, v1alpha1.RuntimeNotRecognized, "Specified runtime name not recognized", true}},
+			concreteStatus{v1alpha1.FailedToLoad, v1alpha1.RuntimeNotRecognized,
+				"Specified runtime name not recognized: create or enable the runtime SomeRuntime, or name another one", true}},
 		"no runtime for a type": {concrete(loadFailed, home+"mt:SomeType: [_no_runtime]"),
 			concreteStatus{v1alpha1.FailedToLoad, v1alpha1.NoSupportingRuntime, "No ServingRuntime supports specified model type and/or protocol", true}},
 		"the text elsewhere": {concrete(loadFailed, "x: "+home+"mt:a: [_no_runtime]"),
@@ -332,7 +333,7 @@ func TestAnswersSettle(t *testing.T) {
 	})
 }
 
-// Credentials in what the mesh says are found before the text is cut: half of an address shows no password to look for.
+// Credentials in messages of the mesh are redacted before the text is truncated: a password in half of an address is not found.
 func TestTroubleIsReportedWithoutCredentials(t *testing.T) {
 	for name, before := range map[string]int{"whole": 10, "cut behind the password": modelmeshcontroller.MaxEventNoteBytes - 24} {
 		e := &modelState{failures: maxFailures, lastError: strings.Repeat("x", before) + " https://user:hunter2@mesh.example.com"}

@@ -91,7 +91,7 @@ status:
   conditions:
   - {type: Ready, status: "True", reason: Fine, observedGeneration: 2}
 `,
-			want: Verdict{State: Progressing, Reason: "Fine", Message: "the last change is being taken up"},
+			want: Verdict{State: Progressing, Reason: "Fine", Message: "the controller has not processed the last change yet"},
 		},
 		{
 			name: "the status is about an older generation",
@@ -280,7 +280,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestNothingBreaksIt gives every judge objects whose fields have any type.
+// TestNothingBreaksIt calls every check with objects whose fields have arbitrary types.
 func TestNothingBreaksIt(t *testing.T) {
 	kinds := []schema.GroupKind{{Group: "example.com", Kind: "Thing"}}
 	for kind := range evaluators {
