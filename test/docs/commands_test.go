@@ -36,7 +36,7 @@ var ranElsewhere = map[string]string{
 
 // runHere reports whether test/integration/docs runs a page.
 func runHere(page string) bool {
-	return strings.HasPrefix(page, "docs/components/") || page == "README.md" || page == "docs/upgrade/README.md"
+	return strings.HasPrefix(page, "docs/components/") || slices.Contains([]string{"README.md", "docs/getting-started.md", "docs/upgrade/README.md"}, page)
 }
 
 func isShell(b Block) bool {
