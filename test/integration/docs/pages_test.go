@@ -27,11 +27,14 @@ var _ = Describe("The page of", func() {
 		}, NodeTimeout(pageTimeout))
 	}
 
-	It("the way from an operator before says what works", func(ctx SpecContext) {
-		r := open("docs/upgrade/README.md")
+	DescribeTable("upgrades says what works", func(ctx SpecContext, page string) {
+		r := open(page)
 		r.Read(ctx)
 		Expect(len(r.Typed)).To(BeNumerically(">=", 3))
-	}, NodeTimeout(pageTimeout))
+	},
+		Entry("from another operator", NodeTimeout(pageTimeout), "docs/migrate/README.md"),
+		Entry("from another version", NodeTimeout(pageTimeout), "docs/upgrade/README.md"),
+	)
 })
 
 // These specs use their own cluster, in which only this operator is installed.
