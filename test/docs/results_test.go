@@ -62,6 +62,10 @@ func TestResultsAreThoseOfTheEvidence(t *testing.T) {
 	for _, number := range behavioursOf {
 		behaviours += number
 	}
+	sizing := fmt.Sprintf("the manager uses %s after a restart, which takes %s and", figures["Resident memory after a restart"][1], figures["Restart"][1])
+	if !strings.Contains(read(t, "docs/production.md"), sizing) {
+		t.Errorf("docs/production.md does not contain %q", sizing)
+	}
 	for _, want := range []string{
 		fmt.Sprintf("Of %d scenarios, %d recovered", total, resilient),
 		rounds + " rounds of random",
