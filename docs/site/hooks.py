@@ -14,6 +14,7 @@ OUTSIDE = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "vulnerabilities.md",
+    "ADOPTERS.md": "adopters.md",
     "charts/mlflow/README.md": "mlflow-chart.md",
 }
 
