@@ -287,15 +287,21 @@ pictures: ## Render the diagrams of the documentation (docs/images/*.d2)
 
 # The environment with MkDocs, which writes the site.
 DOCS_ENV := bin/docs-env
-$(DOCS_ENV)/installed: docs/site/requirements.txt
+MERMAID_VERSION := 11.12.0
+MERMAID_SHA256 := 93492e4d609be83653a41c435f4cbd7e74419f7fa6b4fc90a8c983195f64af82
+$(DOCS_ENV)/installed: docs/site/requirements.txt Makefile
 	python3 -m venv --clear $(DOCS_ENV)
 	$(DOCS_ENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r $<
+	curl -fsSLo $(DOCS_ENV)/mermaid.tgz https://registry.npmjs.org/mermaid/-/mermaid-$(MERMAID_VERSION).tgz
+	echo "$(MERMAID_SHA256)  $(DOCS_ENV)/mermaid.tgz" | sha256sum --check --quiet
+	tar -xzOf $(DOCS_ENV)/mermaid.tgz package/dist/mermaid.min.js > $(DOCS_ENV)/mermaid.min.js
+	rm $(DOCS_ENV)/mermaid.tgz
 	touch $@
 
 docs docs-serve: export NO_MKDOCS_2_WARNING := 1
 
 .PHONY: docs
-docs: $(DOCS_ENV)/installed ## Write the documentation as a site with search to bin/site; requires Python 3.11 or later with venv (on Debian: python3-venv)
+docs: $(DOCS_ENV)/installed ## Write the documentation as a site with search to bin/site; requires curl, and Python 3.11 or later with venv (on Debian: python3-venv)
 	$(DOCS_ENV)/bin/mkdocs build --strict --config-file docs/site/mkdocs.yml
 
 .PHONY: docs-serve

@@ -5,11 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
-// notes writes the instructions to install this version, and its section of the changelog.
+// upgradePage is the page with a section for the upgrade to each version, below the root of the checkout.
+const upgradePage = "docs/upgrade/README.md"
+
+// notes writes what to do before an upgrade to this version, how to install and verify it, and its section of the changelog.
 func (r *release) notes(context.Context) error {
 	changelog, err := os.ReadFile(filepath.Join(r.root, "CHANGELOG.md"))
 	if err != nil {
@@ -19,7 +24,13 @@ func (r *release) notes(context.Context) error {
 	if err != nil {
 		return err
 	}
+	page, err := os.ReadFile(filepath.Join(r.root, upgradePage))
+	if err != nil {
+		return err
+	}
 	text := fmt.Sprintf(`# odh-platform-operator %[1]s
+
+%[6]s## Install
 
     helm install odh-platform-operator oci://%[2]s/charts/odh-platform-operator --version %[1]s -n opendatahub --create-namespace --wait
 
@@ -27,11 +38,36 @@ or
 
     kubectl apply --server-side -f %[3]s
 
-Image: %[4]s. For OpenShift, Open Data Hub and OLM, see docs/install.md and docs/olm.md. The files' checksums are in checksums.txt.
+Image: %[4]s. [Install](docs/install.md) describes OpenShift and Open Data Hub, [OLM](docs/olm.md) the catalog, and [verify](docs/release.md#verify)
+how to check signatures and checksums.
+
+## Changes
 
 %[5]s
-`, r.version, r.registry, r.download("install-kubernetes.yaml"), "`"+r.reference(operatorName)+"`", changes)
-	return r.write("RELEASE_NOTES.md", []byte(text))
+`, r.version, r.registry, r.download("install-kubernetes.yaml"), "`"+r.reference(operatorName)+"`", changes,
+		absoluteLinks(upgradeSection(string(page), r.version), r.version, path.Dir(upgradePage)))
+	return r.write("RELEASE_NOTES.md", []byte(absoluteLinks(text, r.version, ".")))
+}
+
+// upgradeSection returns what the page about upgrades describes for a version, with a title, or "".
+func upgradeSection(page, version string) string {
+	for _, text := range strings.Split(page, "\n### From ")[1:] {
+		title, text, _ := strings.Cut(text, "\n")
+		if text, _, _ = strings.Cut(text, "\n## "); strings.HasSuffix(title, " to "+version) {
+			return "## Before you upgrade from " + title + "\n\n" + strings.TrimSpace(text) + "\n\n"
+		}
+	}
+	return ""
+}
+
+var relativeLink = regexp.MustCompile(`\]\(([^():#]+)([^():]*)\)`)
+
+// absoluteLinks replaces links relative to a folder of the checkout by those to the repository at a version: the notes are in no folder.
+func absoluteLinks(text, version, folder string) string {
+	return relativeLink.ReplaceAllStringFunc(text, func(link string) string {
+		parts := relativeLink.FindStringSubmatch(link)
+		return "](" + repository + "/blob/v" + version + "/" + path.Join(folder, parts[1]) + parts[2] + ")"
+	})
 }
 
 // section returns what the changelog says about a version; for one that it does not name yet, what is unreleased.

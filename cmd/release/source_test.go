@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -97,5 +98,34 @@ func TestCommandsThatAreWrong(t *testing.T) {
 		if err := run(t.Context(), strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", args, err)
 		}
+	}
+}
+
+func TestUpgradeSection(t *testing.T) {
+	const page = "# Upgrade\n\n## From version to version\n\n### From 0.2.0 to 0.3.0\n\nRead [a](../a.md#b).\n\n### From 0.1.0 to 0.2.0\n\nNothing.\n\n## End\n"
+	for version, want := range map[string]string{
+		"0.3.0": "## Before you upgrade from 0.2.0 to 0.3.0\n\nRead [a](../a.md#b).\n\n", "0.2.0": "## Before you upgrade from 0.1.0 to 0.2.0\n\nNothing.\n\n", "0.1.0": "",
+	} {
+		if got := upgradeSection(page, version); got != want {
+			t.Errorf("%s: %q", version, got)
+		}
+	}
+	const text = "[a](../a.md#b) [c](https://d/e) [f](#g) `h](i)`"
+	want := "[a](" + repository + "/blob/v1.0.0/docs/a.md#b) [c](https://d/e) [f](#g) `h](" + repository + "/blob/v1.0.0/docs/upgrade/i)`"
+	if got := absoluteLinks(text, "1.0.0", "docs/upgrade"); got != want {
+		t.Errorf("got %s", got)
+	}
+}
+
+// The page about upgrades has a section for the version that README.md installs.
+func TestUpgradeToTheNextVersion(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	page, err2 := os.ReadFile("../../" + upgradePage)
+	if err != nil || err2 != nil {
+		t.Fatal(err, err2)
+	}
+	version := regexp.MustCompile(`make release VERSION=(\S+)`).FindSubmatch(readme)
+	if version == nil || upgradeSection(string(page), string(version[1])) == "" {
+		t.Errorf("%s has no section for %s", upgradePage, version)
 	}
 }

@@ -14,28 +14,40 @@ OUTSIDE = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "vulnerabilities.md",
+    "ADOPTERS.md": "adopters.md",
     "charts/mlflow/README.md": "mlflow-chart.md",
 }
 
 CODE = re.compile(r"(^ *```.*?^ *```[ \t]*$|`[^`\n]*`)", re.M | re.S)
 LINK = re.compile(r"\]\(([^)\s#]+)(#[^)\s]*)?\)")
 INFO = re.compile(r"^( *```\w+)[ \t].*$", re.M)
+ALERT = re.compile(r"^( *)> \[!(NOTE|TIP|IMPORTANT|WARNING|CAUTION)\]\n((?:\1>.*(?:\n|$))+)", re.M)
+KINDS = {"IMPORTANT": "info", "CAUTION": "danger"}
 
 
 def on_files(files, config):
     for source, name in OUTSIDE.items():
         files.append(File.generated(config, name, abs_src_path=str(ROOT / source)))
+    files.append(File.generated(config, "assets/mermaid.min.js", abs_src_path=str(ROOT / "bin/docs-env/mermaid.min.js")))
     return files
 
 
 def on_page_markdown(markdown, page, config, files):
     name = page.file.src_uri
     path = next((source for source, other in OUTSIDE.items() if other == name), "docs/" + name)
-    parts = CODE.split(markdown)
+    parts = CODE.split(ALERT.sub(admonition, markdown))
     # Odd parts are code. Words after the language of a block are for the tests of the documentation.
     parts[1::2] = [INFO.sub(r"\1", part) for part in parts[1::2]]
     parts[::2] = [LINK.sub(lambda found: rewrite(found, path, name, config, files), part) for part in parts[::2]]
     return "".join(parts)
+
+
+def admonition(found):
+    """Returns a warning as the theme shows it, for one as GitHub shows it."""
+    indent, kind, text = found.groups()
+    lines = [line[len(indent) + 1 :].removeprefix(" ").rstrip("\n") for line in text.splitlines()]
+    body = "\n".join(f"{indent}    {line}".rstrip() for line in lines)
+    return f"{indent}!!! {KINDS.get(kind, kind.lower())}\n\n{body}\n"
 
 
 def rewrite(found, path, name, config, files):

@@ -269,7 +269,7 @@ func (c *campaign) disturb(ctx context.Context, d disturbance) error {
 func (c *campaign) note(r row) {
 	r = r.judge()
 	c.report.Rows = append(c.report.Rows, r)
-	c.say("%s: %s, whole again after %s, %d writes %s", r.Scenario, r.Verdict, seconds(r.Recovery), r.Writes, shorten(r.Deviations, 5))
+	c.say("%s: %s, recovered after %s, %d writes %s", r.Scenario, r.Verdict, seconds(r.Recovery), r.Writes, shorten(r.Deviations, 5))
 }
 
 // mend recreates the population after a scenario that has damaged it.

@@ -37,9 +37,9 @@ func certificates() []scenario {
 	return []scenario{
 		{name: "wrong-ca", run: (*campaign).wrongCA},
 		secret("certificate-deleted", "the Secret of the webhooks' certificate is deleted", false, nil),
-		secret("certificate-deleted-restart", "the Secret is deleted while the manager is away", true, nil),
+		secret("certificate-deleted-restart", "the Secret is deleted while the manager is down", true, nil),
 		secret("ca-key-broken", "the key of the CA is broken", false, junk("ca.key")),
-		secret("certificate-broken-restart", "certificate and key are broken while the manager is away", true, junk("tls.crt", "tls.key")),
+		secret("certificate-broken-restart", "certificate and key are broken while the manager is down", true, junk("tls.crt", "tls.key")),
 		{name: "slow-webhook", run: (*campaign).slowWebhook},
 	}
 }
@@ -65,7 +65,7 @@ func (c *campaign) admission(ctx context.Context, d disturbance) error {
 		return err
 	}
 	r := &c.report.Rows[rows]
-	r.Recovery, r.Remark, r.Verdict = took, "the time is that until all webhooks answered", ""
+	r.Recovery, r.Remark, r.Verdict = took, "the time until all webhooks answered", ""
 	*r = r.judge()
 	return nil
 }

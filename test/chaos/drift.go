@@ -34,11 +34,11 @@ var classes = map[string][]string{
 var explained = []struct {
 	class, kind, field, why string
 }{
-	{"", "PersistentVolumeClaim", "", "a claim belongs to its user once it is made: data is never replaced"},
-	{"deletion", "Job", "", "the Job of a finished migration is not made again"},
-	{"ownerReferences", "Job", "", "likewise, nor is it written again"},
-	{"data", "Secret", "", "passwords and keys are made once; another value is a user's rotation"},
-	{"annotations", "Deployment", "database-pod", "a mark in which the controller of the catalog remembers a pod: what stands there is what it saw last"},
+	{"", "PersistentVolumeClaim", "", "a claim belongs to its user once it is created: data is never replaced"},
+	{"deletion", "Job", "", "the Job of a finished migration is not created again"},
+	{"ownerReferences", "Job", "", "the operator never writes this field again"},
+	{"data", "Secret", "", "passwords and keys are created once; another value is a rotation by a user"},
+	{"annotations", "Deployment", "database-pod", "an annotation in which the controller of the catalog records the last database pod that it saw"},
 }
 
 // changesOf returns the changes to try on a child: some of each class of applied fields, and its deletion.

@@ -41,7 +41,7 @@ func (c *campaign) platform(ctx context.Context) (err error) {
 	c.subjects = slices.Concat(handedOver, []subject{mlflow})
 	kill := disturbance{name: "platform-kill", fault: "kill -9 with the component platform, back after 2 s", injections: []string{"PodKill"}, lasts: downTime, bound: restarted,
 		begin: func(ctx context.Context) (func(context.Context) error, error) { return c.restart, c.manager.Kill(ctx) }}
-	storm := disturbance{name: "platform-storm", fault: "a tenth each of 500, 409, reset, and carried out and lost, with the component platform", injections: []string{"ClientFault"},
+	storm := disturbance{name: "platform-storm", fault: "a tenth each of 500, 409, reset, and a lost response, with the component platform", injections: []string{"ClientFault"},
 		lasts: stormTime, bound: slow, begin: c.ruled(
 			rule{share: 0.1, fault: answer(500)}, rule{match: match{writes: true}, share: 0.1, fault: answer(409)}, rule{share: 0.1, fault: reset},
 			rule{match: match{writes: true}, share: 0.1, fault: doneThen(reset)})}

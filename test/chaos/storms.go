@@ -16,7 +16,7 @@ func storms() []scenario {
 			return c.disturb(ctx, disturbance{name: name, fault: fault, injections: injections, lasts: stormTime, bound: bound, begin: c.ruled(rules...)})
 		}})
 	}
-	add("partition", "everything is lost on the way, watches too", partition, slow,
+	add("partition", "all traffic is dropped, including watches", partition, slow,
 		rule{fault: silence, streams: true})
 	add("resets", "every connection is reset", partition, slow,
 		rule{fault: reset})
@@ -24,22 +24,22 @@ func storms() []scenario {
 		rule{match: match{verbs: notWatch}, fault: delay(2 * time.Second)})
 	for _, code := range []int{http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable} {
 		text := http.StatusText(code)
-		add(strings.ToLower(strings.ReplaceAll(text, " ", "-")), "half of all requests are answered "+text, clientFault, slow,
+		add(strings.ToLower(strings.ReplaceAll(text, " ", "-")), "half of all requests return "+text, clientFault, slow,
 			rule{share: 0.5, fault: answer(code)})
 	}
-	add("conflicts", "half of the writes are answered Conflict", clientFault, slow,
+	add("conflicts", "half of the writes return Conflict", clientFault, slow,
 		rule{match: match{writes: true}, share: 0.5, fault: answer(409)})
-	add("done-then-504", "half of the writes are carried out and answered Gateway Timeout", clientFault, slow,
+	add("done-then-504", "half of the writes succeed and return Gateway Timeout", clientFault, slow,
 		rule{match: match{writes: true}, share: 0.5, fault: doneThen(answer(504))})
-	add("done-then-reset", "half of the writes are carried out, and their answer is lost", clientFault, slow,
+	add("done-then-reset", "half of the writes succeed, and their response is lost", clientFault, slow,
 		rule{match: match{writes: true}, share: 0.5, fault: doneThen(reset)})
-	add("storm", "a tenth each of 429, 500, 503, 409, reset, and carried out and lost", clientFault, slow,
+	add("storm", "a tenth each of 429, 500, 503, 409, reset, and a lost response", clientFault, slow,
 		rule{share: 0.1, fault: answer(429)}, rule{share: 0.1, fault: answer(500)}, rule{share: 0.1, fault: answer(503)},
 		rule{match: match{writes: true}, share: 0.1, fault: answer(409)}, rule{share: 0.1, fault: reset},
 		rule{match: match{writes: true}, share: 0.1, fault: doneThen(reset)})
-	add("outage", "nine of ten requests are answered Service Unavailable", clientFault, slow,
+	add("outage", "nine of ten requests return Service Unavailable", clientFault, slow,
 		rule{share: 0.9, fault: answer(503)})
-	add("late-watches", "what watches bring comes at the end", clientFault, slow,
+	add("late-watches", "watch events are held back until the fault ends", clientFault, slow,
 		rule{match: watches(), fault: silence, streams: true})
 	return append(all, scenario{name: "dropped-watches", run: (*campaign).droppedWatches}, scenario{name: "gone", run: (*campaign).goneWatches},
 		scenario{name: "api-server-restart", run: (*campaign).apiServerRestart})

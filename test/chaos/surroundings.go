@@ -34,7 +34,7 @@ func surroundings() []scenario {
 
 // rightsRevoked removes the subjects of every binding of the manager's ServiceAccount.
 func (c *campaign) rightsRevoked(ctx context.Context) error {
-	return c.disturb(ctx, disturbance{name: "rights-revoked", fault: "all bindings of the manager are empty for 10 s", injections: []string{"RBACRevoke"},
+	return c.disturb(ctx, disturbance{name: "rights-revoked", fault: "all bindings of the manager have no subjects for 10 s", injections: []string{"RBACRevoke"},
 		lasts: stormTime, bound: slow,
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
 			cluster, namespaced := &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleBindingList{}
@@ -76,7 +76,7 @@ func (c *campaign) names(subjects []rbacv1.Subject) bool {
 
 // quotaExhausted adds quotas that allow no further Services, ConfigMaps, Secrets, Deployments or NetworkPolicies.
 func (c *campaign) quotaExhausted(ctx context.Context) error {
-	return c.disturb(ctx, disturbance{name: "quota-exhausted", fault: "a quota lets no Service, ConfigMap, Secret or Deployment be made for 10 s", injections: []string{"QuotaExhaustion"},
+	return c.disturb(ctx, disturbance{name: "quota-exhausted", fault: "a quota refuses every Service, ConfigMap, Secret and Deployment for 10 s", injections: []string{"QuotaExhaustion"},
 		lasts: stormTime, bound: slow,
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
 			none := resource.MustParse("0")
@@ -190,7 +190,7 @@ func (c *campaign) aggregatedAPI(ctx context.Context) error {
 
 // apiServerRestart stops the API server and compacts etcd, so that its next process serves no earlier resourceVersion.
 func (c *campaign) apiServerRestart(ctx context.Context) error {
-	return c.disturb(ctx, disturbance{name: "api-server-restart", fault: "the API server is away, and versions before are compacted: watches end with 410 Gone",
+	return c.disturb(ctx, disturbance{name: "api-server-restart", fault: "the API server is down, and older revisions are compacted: watches end with 410 Gone",
 		injections: []string{"NetworkPartition"}, bound: slow, calm: true,
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
 			if err := c.provoke(ctx); err != nil {
@@ -210,8 +210,8 @@ func (c *campaign) apiServerRestart(ctx context.Context) error {
 
 // namespaceDeleted deletes the namespaces of most custom resources, and recreates everything as a user.
 func (c *campaign) namespaceDeleted(ctx context.Context) error {
-	return c.disturb(ctx, disturbance{name: "namespace-deleted", fault: "namespaces are deleted with all that is in them, and made again by a user",
-		injections: []string{"NamespaceDeletion"}, bound: patience, calm: true, remark: "the time is that of making everything again",
+	return c.disturb(ctx, disturbance{name: "namespace-deleted", fault: "namespaces are deleted with everything in them, and created again by a user",
+		injections: []string{"NamespaceDeletion"}, bound: patience, calm: true, remark: "the time until everything is created again",
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
 			for _, p := range c.plots {
 				if p.fixed == own {

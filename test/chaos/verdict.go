@@ -80,7 +80,7 @@ func seconds(d time.Duration) string {
 
 // markdown writes the rows as a table.
 func (r report) markdown(out io.Writer) {
-	fmt.Fprintln(out, "| Scenario | Fault | Verdict | Whole again | Bound | Writes | Remark |")
+	fmt.Fprintln(out, "| Scenario | Fault | Verdict | Recovery time | Bound | Writes | Remark |")
 	fmt.Fprintln(out, "|---|---|---|---|---|---|---|")
 	cell := strings.NewReplacer("|", `\|`, "\n", " ")
 	for _, one := range r.Rows {

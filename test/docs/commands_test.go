@@ -22,21 +22,21 @@ var programs = map[string]string{
 	"kubectl": "", "make": "", "go": "", "manager": "", "bin/manager": "", "bin/kubectl-odh": "", "config/manage": "",
 	"git": "", "export": "", "cd": "", "diff": "", "rm": "", "base64": "", "eval": "", "true": "", "jq": "", "curl": "", "kill": "",
 	"head": "", "tail": "", "wc": "", "tar": "", "sort": "", "cp": "", "cat": "", "install": "", "openssl": "", "grep": "", "mkdir": "", "ln": "",
-	"cut": "", "sed": "", "xargs": "",
+	"cut": "", "sed": "", "xargs": "", "uniq": "",
 	"helm": "registry", "oc": "openshift", "docker": "container-engine", "podman": "container-engine", "kind": "kind",
 	"operator-sdk": "olm", "opm": "olm", "promtool": "prometheus", "amtool": "prometheus", "cosign": "registry", "grpcurl": "server",
 }
 
 // ranElsewhere are pages whose blocks without a need are run by the named suites.
 var ranElsewhere = map[string]string{
-	"docs/kind.md": "test/integration/dependencies", "docs/upgrade/mlflow-operator.md": "test/integration/install",
-	"docs/upgrade/model-registry-operator.md": "test/integration/install", "docs/upgrade/codeflare-operator.md": "test/integration/install",
-	"docs/upgrade/appwrapper.md": "test/integration/install", "docs/upgrade/modelmesh.md": "test/integration/install",
+	"docs/kind.md": "test/integration/dependencies", "docs/migrate/mlflow-operator.md": "test/integration/install",
+	"docs/migrate/model-registry-operator.md": "test/integration/install", "docs/migrate/codeflare-operator.md": "test/integration/install",
+	"docs/migrate/appwrapper.md": "test/integration/install", "docs/migrate/modelmesh.md": "test/integration/install",
 }
 
 // runHere reports whether test/integration/docs runs a page.
 func runHere(page string) bool {
-	return strings.HasPrefix(page, "docs/components/") || page == "README.md" || page == "docs/upgrade/README.md"
+	return strings.HasPrefix(page, "docs/components/") || slices.Contains([]string{"README.md", "docs/getting-started.md", "docs/migrate/README.md", "docs/upgrade/README.md"}, page)
 }
 
 func isShell(b Block) bool {
@@ -221,7 +221,7 @@ func kinds(t *testing.T) map[string]bool {
 		httproute gateway route servicemonitor prometheusrule consolelink consoleplugin validatingwebhookconfiguration mutatingwebhookconfiguration
 		clusterservingruntime servingruntime inferenceservice isvc raycluster rayjob workload localqueue clusterqueue auth poddisruptionbudget pdb
 		statefulset replicaset subscription clusterserviceversion csv catalogsource installplan operatorgroup horizontalpodautoscaler hpa
-		group template persistentvolume endpointslice dashboard apiservice flowschema prioritylevelconfiguration`) {
+		group template persistentvolume resourceflavor endpointslice dashboard apiservice flowschema prioritylevelconfiguration`) {
 		all[name], all[name+"s"] = true, true
 	}
 	for _, name := range []string{"networkpolicy", "networkpolicies", "ingress", "ingresses"} {

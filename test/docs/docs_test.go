@@ -50,10 +50,13 @@ var (
 	quoted    = regexp.MustCompile("`([^`]+)`")
 )
 
+// behavioursOf are the numbers of behaviours on the pages of the components.
+var behavioursOf = map[string]int{"mlflow": 99, "appwrapper": 58, "modelmesh": 102, "modelregistry": 132, "raycluster": 33}
+
 // Every behaviour that its page does not postpone has a test with its tag.
 func TestBehavioursHaveTests(t *testing.T) {
 	all := tests(t)
-	for component, want := range map[string]int{"mlflow": 99, "appwrapper": 58, "modelmesh": 102, "modelregistry": 132, "raycluster": 33} {
+	for component, want := range behavioursOf {
 		t.Run(component, func(t *testing.T) { checkBehaviours(t, all, component, want) })
 	}
 }

@@ -2,6 +2,7 @@ package docs
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -9,8 +10,11 @@ import (
 // listed are pages in the navigation of the site: their paths below docs.
 var listed = regexp.MustCompile(`(?m)^ +- (?:[^:\n]+: )?(\S+\.md)$`)
 
-// Every page below docs is once in the navigation of the site, or in the table of its folder; pages for maintainers are separate from
-// those for users. `make docs` finds other errors, and requires Python.
+// evidence are pages that the navigation leaves out: results.md has a summary of them and their links.
+var evidence = regexp.MustCompile(`^behaviours/|^(upstream-defects|reliability|performance)\.md$`)
+
+// Every page below docs is once in the navigation of the site, in the table of its folder, or evidence; pages for maintainers are separate
+// from those for users. `make docs` finds other errors, and requires Python.
 func TestNavigationOfTheSite(t *testing.T) {
 	config := read(t, "docs/site/mkdocs.yml")
 	users, maintainers, found := strings.Cut(config[strings.Index(config, "\nnav:"):], "- Maintainers:")
@@ -24,10 +28,17 @@ func TestNavigationOfTheSite(t *testing.T) {
 	for name := range pages(t) {
 		page := strings.TrimPrefix(name, "docs/")
 		inTable := strings.HasPrefix(page, "decisions/0") || strings.HasPrefix(page, "runbooks/ODH")
-		if name != page && !inTable && times[name] != 1 {
-			t.Errorf("mkdocs.yml lists %s %d times, want once", page, times[name])
+		want := 1
+		if evidence.MatchString(page) {
+			want = 0
+			if !slices.Contains(targets(read(t, "docs/results.md")), page) {
+				t.Errorf("docs/results.md does not link %s", page)
+			}
 		}
-		internal := regexp.MustCompile(`^(behaviours|decisions)/|^(upstream-defects|dependencies|architecture)\.md$`).MatchString(page)
+		if name != page && !inTable && times[name] != want {
+			t.Errorf("mkdocs.yml lists %s %d times, want %d", page, times[name], want)
+		}
+		internal := regexp.MustCompile(`^decisions/|^(dependencies|architecture)\.md$`).MatchString(page)
 		if internal && strings.Contains(users, page) {
 			t.Errorf("%s is for maintainers, and mkdocs.yml lists it for users", page)
 		}

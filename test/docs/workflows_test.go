@@ -36,7 +36,7 @@ var (
 // Actions are pinned by digest, workflows have read permissions unless a job grants more, and their make targets exist.
 func TestWorkflows(t *testing.T) {
 	paths, err := filepath.Glob("../../.github/workflows/*.yml")
-	if err != nil || len(paths) != 6 {
+	if err != nil || len(paths) != 7 {
 		t.Fatalf("%v, %v", paths, err)
 	}
 	makefile, err := os.ReadFile("../../Makefile")

@@ -28,6 +28,6 @@ func (t mlflowTeam) expectPages(ctx context.Context) {
 	page.url = url + "?workspace=" + t.namespace
 	page.open(ctx, t.namespace, "credit-risk", "gradient-boosting", run, "auc\n0.94", "max_depth\n6")
 
-	page.url, page.picture = url+"/model-metrics?workspace="+t.namespace, "mlflow.png"
+	page.url = url + "/model-metrics?workspace=" + t.namespace
 	page.open(ctx, t.namespace, "gradient-boosting (loss)", "auc\n0.94", "accuracy\n0\n20\n40", "loss\n0\n20\n40") // charts with their axes
 }

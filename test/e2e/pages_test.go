@@ -21,10 +21,10 @@ var _ = Describe("The page of", func() {
 		typePage(ctx, "docs/components/mlflow.md")
 	}, SpecTimeout(specTimeout))
 
-	It("the first steps ends with a server that answers", func(ctx SpecContext) {
+	It("getting started ends with a server that answers", func(ctx SpecContext) {
 		Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
 		DeferCleanup(removeMLflow)
-		typePage(ctx, "README.md", "server")
+		typePage(ctx, "docs/getting-started.md", "server")
 	}, SpecTimeout(specTimeout))
 
 	It("registries says what works", func(ctx SpecContext) { typePage(ctx, "docs/components/modelregistry.md") }, SpecTimeout(specTimeout))

@@ -220,10 +220,6 @@ var _ = Describe("A release", func() {
 				// The page creates a registry of the same name, and these names are unique in the cluster.
 				r.kubectl(ctx, "-n", kept, "delete", "modelregistry", sample, "--timeout=120s")
 			},
-			"kubectl -n demo get events": func(ctx context.Context) { // the page itself waits for MLflow and the registry
-				r.kubectl(ctx, "-n", "demo", "wait", "catalogs.aihub.opendatahub.io/catalog", "--for=condition=Available", fmt.Sprint("--timeout=", podTimeout))
-				r.kubectl(ctx, "-n", "demo", "wait", "pod", "--selector=job-name=sample-job", "--for=condition=Ready", fmt.Sprint("--timeout=", podTimeout))
-			},
 		}
 		r.page.Read(ctx)
 		Expect(before).NotTo(BeEmpty(), "the page has no installation by Helm")

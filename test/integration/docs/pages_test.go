@@ -27,15 +27,18 @@ var _ = Describe("The page of", func() {
 		}, NodeTimeout(pageTimeout))
 	}
 
-	It("the way from an operator before says what works", func(ctx SpecContext) {
-		r := open("docs/upgrade/README.md")
+	DescribeTable("upgrades says what works", func(ctx SpecContext, page string) {
+		r := open(page)
 		r.Read(ctx)
 		Expect(len(r.Typed)).To(BeNumerically(">=", 3))
-	}, NodeTimeout(pageTimeout))
+	},
+		Entry("from another operator", NodeTimeout(pageTimeout), "docs/migrate/README.md"),
+		Entry("from another version", NodeTimeout(pageTimeout), "docs/upgrade/README.md"),
+	)
 })
 
 // These specs use their own cluster, in which only this operator is installed.
-var _ = Describe("The first steps, where only this operator is installed,", Ordered, func() {
+var _ = Describe("Where only this operator is installed, the first steps", Ordered, func() {
 	var fresh *framework.Env
 
 	BeforeAll(func(ctx SpecContext) {
@@ -44,12 +47,15 @@ var _ = Describe("The first steps, where only this operator is installed,", Orde
 		awaitWebhooks(ctx, fresh, "mlflow")
 	}, NodeTimeout(startTimeout))
 
-	It("work", func(ctx SpecContext) {
-		r := open("README.md")
+	DescribeTable("work", func(ctx SpecContext, page string, commands int) {
+		r := open(page)
 		r.Kubeconfig = fresh.KubeconfigPath
 		r.Read(ctx)
-		Expect(len(r.Typed)).To(BeNumerically(">=", 12))
-	}, NodeTimeout(pageTimeout))
+		Expect(len(r.Typed)).To(BeNumerically(">=", commands))
+	},
+		Entry("of README.md", NodeTimeout(pageTimeout), "README.md", 3),
+		Entry("of docs/getting-started.md", NodeTimeout(pageTimeout), "docs/getting-started.md", 12),
+	)
 })
 
 // open returns a Reader of a page, whose changes are undone at the end of the spec.

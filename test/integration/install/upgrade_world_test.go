@@ -131,7 +131,7 @@ func (o *older) read(ctx context.Context, page string) *docs.Reader {
 		}
 	}
 	r := &docs.Reader{
-		Page: "docs/upgrade/" + page, Root: root(), Folder: GinkgoT().TempDir(), Kubectl: kubectl, Kubeconfig: env.KubeconfigPath,
+		Page: "docs/migrate/" + page, Root: root(), Folder: GinkgoT().TempDir(), Kubectl: kubectl, Kubeconfig: env.KubeconfigPath,
 		After: map[string]func(context.Context){"make deploy": deployed},
 	}
 	DeferCleanup(func(ctx SpecContext) { r.Undo(ctx) }, NodeTimeout(specTimeout))

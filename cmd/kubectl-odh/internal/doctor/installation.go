@@ -158,7 +158,7 @@ func checkLegacyOperators(ctx context.Context, e *checker) (fine string) {
 			idle := ptr.Deref(d.Spec.Replicas, 1) == 0 && holders[d.Namespace] == ""
 			if !idle && (!e.manager.Known() || slices.ContainsFunc(o.components, e.manager.IsEnabled)) {
 				e.report(Fail, "Deployment "+d.Namespace+"/"+d.Name, "a former operator that does the work of "+components+" runs beside this one", "",
-					"kubectl -n "+d.Namespace+" scale deployment "+d.Name+" --replicas=0; docs/upgrade says how to hand over")
+					"kubectl -n "+d.Namespace+" scale deployment "+d.Name+" --replicas=0; docs/migrate describes how to hand over")
 			}
 			delete(holders, d.Namespace)
 		}

@@ -1,0 +1,154 @@
+package docs
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/kserve/kserve/pkg/constants"
+)
+
+var (
+	// qualified matches a key with a prefix, and named the names of constants that hold keys.
+	qualified = regexp.MustCompile(`^[a-z0-9-]+(\.[a-z0-9-]+)+/[A-Za-z][A-Za-z0-9._-]*-?$`)
+	named     = regexp.MustCompile(`(?i)label|annotation|finalizer`)
+	keyValue  = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9.-]+$`)
+	keyRow    = regexp.MustCompile("(?m)^\\| ((?:`[^`]+`(?:, )?)+) \\|")
+)
+
+// noKeys are strings in the code with the form of a key, or in a constant named like one, that are no key of a label, an annotation or a
+// finalizer.
+var noKeys = []string{
+	"apiextensions.k8s.io/v1", "config.platform.opendatahub.io/v1alpha1", // API versions
+	"kueue.x-k8s.io/multikueue", "ray.io/kuberay-operator", "workload.codeflare.dev/appwrapper-controller", // values of spec.managedBy
+	"labeled-", "true", "webhook-ca", "webhook-serving", // a prefix of file names, a value, and labels of a metric
+}
+
+// inOtherFiles are keys in the manifests, and those whose constants are in modules of KServe.
+var inOtherFiles = []string{
+	"platform.opendatahub.io/manager", "platform.opendatahub.io/metrics", "odh-platform-operator/keep",
+	constants.AutoscalerClass, constants.AutoscalerMetrics, constants.TargetUtilizationPercentage,
+}
+
+// keys returns the keys of labels, annotations and finalizers that the code contains.
+func keys(t *testing.T) map[string]bool {
+	t.Helper()
+	all := map[string]bool{}
+	for _, top := range []string{"apis", "controllers", "pkg", "webhooks"} {
+		err := filepath.WalkDir(filepath.Join(root, top), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			keysOf(file, all)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, key := range noKeys {
+		delete(all, key)
+	}
+	return all
+}
+
+// keysOf adds the keys of a file.
+func keysOf(file *ast.File, all map[string]bool) {
+	prefix := ""
+	ast.Inspect(file, func(node ast.Node) bool {
+		switch n := node.(type) {
+		case *ast.ImportSpec:
+			return false
+		case *ast.ValueSpec:
+			for i, name := range n.Names {
+				if i >= len(n.Values) || !named.MatchString(name.Name) {
+					continue
+				}
+				switch value := n.Values[i].(type) {
+				case *ast.BasicLit:
+					text, err := strconv.Unquote(value.Value)
+					if strings.HasSuffix(text, "/") {
+						prefix = text
+					} else if err == nil && keyValue.MatchString(text) {
+						all[text] = true
+					}
+				case *ast.BinaryExpr: // a constant prefix and a name
+					if last, ok := value.Y.(*ast.BasicLit); ok && value.Op == token.ADD {
+						text, _ := strconv.Unquote(last.Value)
+						first := prefix
+						if strings.HasPrefix(text, "/") { // after a constant of KServe
+							first = "serving.kserve.io"
+						}
+						all[first+text] = true
+					}
+				}
+			}
+		case *ast.BasicLit:
+			if text, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil && qualified.MatchString(text) {
+				all[text] = true
+			}
+		}
+		return true
+	})
+}
+
+// Every key in the code, and every one of ours in the manifests, is in one row of docs/labels.md, and no row is stale.
+func TestKeysAreOnThePage(t *testing.T) {
+	want := keys(t)
+	for _, key := range inOtherFiles {
+		want[key] = true
+	}
+	rows := map[string]int{}
+	for _, row := range keyRow.FindAllStringSubmatch(read(t, "docs/labels.md"), -1) {
+		for _, key := range quoted.FindAllStringSubmatch(row[1], -1) {
+			rows[key[1]]++
+		}
+	}
+	for key, number := range rows {
+		if number != 1 || !want[key] {
+			t.Errorf("docs/labels.md has %s %d times; in the code: %t", key, number, want[key])
+		}
+	}
+	for key := range want {
+		if rows[key] == 0 {
+			t.Errorf("docs/labels.md does not have %s", key)
+		}
+	}
+	if len(rows) < 100 {
+		t.Errorf("%d keys are too few: the page is read wrongly", len(rows))
+	}
+}
+
+// The search finds each way in which the code names a key, and nothing else.
+func TestKeysOf(t *testing.T) {
+	source := `package x
+import "a.io/b"
+const (
+	AnnotationPrefix = "c.io/"
+	AnnotationA = AnnotationPrefix + "d"
+	labelB = "enable-e"
+	other = "enable-f"
+)
+var g = map[string]string{"h.io/i": "j", "k": "not a key"}
+`
+	file, err := parser.ParseFile(token.NewFileSet(), "x.go", source, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	keysOf(file, found)
+	if want := map[string]bool{"c.io/d": true, "enable-e": true, "h.io/i": true}; !maps.Equal(found, want) {
+		t.Errorf("got %v, want %v", found, want)
+	}
+}

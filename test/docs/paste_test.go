@@ -1,0 +1,81 @@
+package docs
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// harmful are commands that mislead a reader who pastes a whole block, with the reason.
+var harmful = map[string]*regexp.Regexp{
+	"its output is lost":                        regexp.MustCompile(`> */dev/null`),
+	"an error is hidden":                        regexp.MustCompile(`\|\| *true\b`),
+	"the next command may find the old objects": regexp.MustCompile(`--wait=false`),
+}
+
+// problemOf returns the reason why a block should not be pasted whole, or the empty string.
+func problemOf(b Block) string {
+	for reason, pattern := range harmful {
+		if pattern.MatchString(b.Text) {
+			return reason
+		}
+	}
+	_, after, pauses := strings.Cut(b.Text, "platform.opendatahub.io/paused=true")
+	if between, _, resumes := strings.Cut(after, "platform.opendatahub.io/paused-"); pauses && resumes {
+		if lines := strings.Split(strings.TrimSpace(between), "\n"); !strings.Contains(between, "scale ") || len(lines) < 4 {
+			return "nothing happens while the resource is paused: split the block where the reader has something to do"
+		}
+	}
+	return ""
+}
+
+// A reader can paste each block of commands whole.
+func TestBlocksCanBePastedWhole(t *testing.T) {
+	for name, page := range pages(t) {
+		for _, b := range Blocks(page) {
+			if problem := problemOf(b); isShell(b) && problem != "" {
+				t.Errorf("%s:%d: %s", name, b.Line, problem)
+			}
+		}
+	}
+	const pause, resume = "kubectl annotate mlflow mlflow platform.opendatahub.io/paused=true\n", "kubectl annotate mlflow mlflow platform.opendatahub.io/paused-\n"
+	for text, harms := range map[string]bool{
+		"base64 -d > /dev/null\n": true, "diff a b || true\n": true, "kubectl delete ns a --wait=false\n": true, pause + "kubectl scale deployment a\n" + resume: true,
+		pause: false, resume: false, "base64 -d > ca.crt\n": false, pause + "kubectl scale deployment a\nb\nc\nd\n" + resume: false,
+	} {
+		if got := problemOf(Block{Text: text}); (got != "") != harms {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+}
+
+// alert matches the first line of a warning in the form of GitHub, which docs/site/hooks.py converts.
+var alert = regexp.MustCompile(`(?m)^> \[!(\w+)\]$`)
+
+// Warnings have a kind that GitHub and the site show, and the dangers of users have one.
+func TestWarnings(t *testing.T) {
+	total := 0
+	for name, page := range pages(t) {
+		for _, found := range alert.FindAllStringSubmatch(page, -1) {
+			total++
+			if !regexp.MustCompile(`^(NOTE|TIP|IMPORTANT|WARNING|CAUTION)$`).MatchString(found[1]) {
+				t.Errorf("%s has a warning of the kind %s", name, found[1])
+			}
+		}
+		if strings.Count(page, "[!") != len(alert.FindAllString(page, -1)) && !strings.HasPrefix(name, "docs/decisions") && strings.Contains(page, "> [!") {
+			t.Errorf("%s has a warning that is not at the beginning of a line", name)
+		}
+	}
+	if total < 15 {
+		t.Errorf("%d warnings are too few", total)
+	}
+	for page, danger := range map[string]string{
+		"docs/install.md": "FORCE=1", "docs/migrate/README.md": "CRD", "docs/modelmesh-etcd.md": "root", "docs/gitops.md": "force-migrate",
+		"docs/components/modelmesh.md": "enable-auth", "docs/components/modelregistry.md": "kubeRBACProxy", "docs/components/mlflow.md": "storageRetentionPolicy",
+		"docs/production.md": "SQLite", "SECURITY.md": "run code", "docs/multi-tenancy.md": "etcdUserPerNamespace", "docs/concepts.md": "storageRetentionPolicy",
+	} {
+		if !regexp.MustCompile(`(?m)^> (?:.*\n> )*.*` + regexp.QuoteMeta(danger)).MatchString(read(t, page)) {
+			t.Errorf("%s does not warn of %s", page, danger)
+		}
+	}
+}
