@@ -424,6 +424,7 @@ fuzz-mesh: ## Fuzz the input of ModelMesh users for about a minute; longer with 
 .PHONY: bench
 bench: cluster-build ## Measure size, memory, requests and writes, and print them next to their limits
 	go run -tags $(TAGS) ./test/bench
+	go run -tags $(TAGS) ./test/bench -bursts
 
 .PHONY: scale
 scale: cluster-build ## Measure requests, memory and restarts with SIZES objects of each kind, and 50,000 unrelated Secrets and pods

@@ -56,10 +56,12 @@ func TestExistingObjects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, wrapper([]string{wrappedPod("a")}, annotated("deletionOnFailureGracePeriodDuration", "1h", "retryLimit", "0")), tc.pod)
-			for range 12 { // until something has to be waited for
-				if result, err := w.pass(); err != nil || result.RequeueAfter != rules.Immediately {
+			for range 12 {
+				result, err := w.pass()
+				if err != nil || result.RequeueAfter > time.Second {
 					break
 				}
+				w.clock.Step(result.RequeueAfter)
 			}
 			aw := w.get()
 			if aw.Status.Phase != tc.phase {

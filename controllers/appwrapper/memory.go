@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
 // creationLag is the maximum delay of the cache after a creation.
@@ -25,7 +27,10 @@ type workloadState struct {
 	objects   map[int]componentObject // by component index
 	minReady  map[int]int             // by component index
 	succeeded map[types.UID]bool
-	refusal   creationRefusal
+	// deferred is the state of created components until it is stored; nil for none. Without it, as after a restart, the creation is repeated and
+	// finds the objects.
+	deferred []awv1beta2.AppWrapperComponentStatus
+	refusal  creationRefusal
 }
 
 // creationRefusal is the reason why pods could not be created, and the time at which it was read.
@@ -60,6 +65,22 @@ func (m *memory) withState(aw types.UID, do func(*workloadState)) {
 // setCreated stores the object that was created for a component.
 func (m *memory) setCreated(aw types.UID, index int, uid types.UID) {
 	m.withState(aw, func(r *workloadState) { r.objects[index] = componentObject{uid: uid, createdAt: m.clock.Now()} })
+}
+
+// setDeferred stores the state of the created components of a resuming AppWrapper.
+func (m *memory) setDeferred(aw types.UID, components []awv1beta2.AppWrapperComponentStatus) {
+	m.withState(aw, func(r *workloadState) { r.deferred = components })
+}
+
+// restoreDeferred sets the state of created components that is not stored yet, and drops it once the AppWrapper is in another phase.
+func (m *memory) restoreDeferred(aw *awv1beta2.AppWrapper) {
+	m.withState(aw.UID, func(r *workloadState) {
+		if aw.Status.Phase != awv1beta2.PhaseResuming || aw.DeletionTimestamp != nil {
+			r.deferred = nil
+		} else if len(r.deferred) == len(aw.Status.ComponentStatus) {
+			aw.Status.ComponentStatus = (&awv1beta2.AppWrapperStatus{ComponentStatus: r.deferred}).DeepCopy().ComponentStatus
+		}
+	})
 }
 
 // setAdopted stores the restored object that was adopted for a component.

@@ -209,7 +209,8 @@ func TestChangedComponentsFail(t *testing.T) {
 	} {
 		for _, from := range []awv1beta2.AppWrapperPhase{awv1beta2.PhaseSuspended, awv1beta2.PhaseResuming, awv1beta2.PhaseRunning, awv1beta2.PhaseResetting} {
 			t.Run(name+" while "+string(from), func(t *testing.T) {
-				w := newFixture(t, wrapper([]string{wrappedPod("a"), wrappedPod("b")}, annotated("retryPausePeriodDuration", "1h")))
+				w := newFixture(t, wrapper([]string{wrappedPod("a"), wrappedPod("b")}, annotated("retryPausePeriodDuration", "1h"),
+					func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = from == awv1beta2.PhaseSuspended }))
 				if from == awv1beta2.PhaseResuming {
 					w.before = func(request string) error {
 						if request == "create Pod b" {
@@ -225,6 +226,7 @@ func TestChangedComponentsFail(t *testing.T) {
 					if _, err := w.pass(); err != nil {
 						t.Fatal(err)
 					}
+					w.clock.Step(time.Second)
 					if from == awv1beta2.PhaseResetting && w.get().Status.Phase == awv1beta2.PhaseRunning {
 						w.play(corev1.PodFailed)
 						w.clock.Step(time.Minute)
@@ -233,7 +235,10 @@ func TestChangedComponentsFail(t *testing.T) {
 				if got := w.get().Status.Phase; got != from {
 					t.Fatalf("phase %s, want %s", got, from)
 				}
-				w.spec(change)
+				w.spec(func(aw *awv1beta2.AppWrapper) {
+					aw.Spec.Suspend = false
+					change(aw)
+				})
 				w.clock.Step(2 * time.Hour)
 				aw := w.settled()
 				if aw.Status.Phase != awv1beta2.PhaseFailed || aw.Status.LastFailure.Reason != awv1beta2.ReasonComponentsChanged {

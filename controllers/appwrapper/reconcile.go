@@ -47,7 +47,7 @@ func (w *workloadReconciler) logic() reconciler.Logic[*awv1beta2.AppWrapper] {
 
 // needsFinalizer reports whether the AppWrapper runs or is about to run.
 func needsFinalizer(aw *awv1beta2.AppWrapper) bool {
-	starts := aw.Status.Phase == awv1beta2.PhaseSuspended && !aw.Spec.Suspend
+	starts := (aw.Status.Phase == awv1beta2.PhaseEmpty || aw.Status.Phase == awv1beta2.PhaseSuspended) && !aw.Spec.Suspend
 	return aw.Ours() && (starts || meta.IsStatusConditionTrue(aw.Status.Conditions, awv1beta2.ConditionResourcesDeployed))
 }
 
@@ -76,6 +76,8 @@ func (w *workloadReconciler) finalize(ctx context.Context, aw *awv1beta2.AppWrap
 
 // decideAndExecute collects facts, evaluates the rules, executes the requested action, and applies the final decision to the status.
 func (w *workloadReconciler) decideAndExecute(ctx context.Context, aw *awv1beta2.AppWrapper, list []rules.Rule) (rules.Decision, error) {
+	stored := aw.Status.DeepCopy().ComponentStatus
+	w.memory.restoreDeferred(aw)
 	f, err := w.collectFacts(ctx, aw)
 	if err != nil {
 		return rules.Decision{}, err
@@ -100,6 +102,10 @@ func (w *workloadReconciler) decideAndExecute(ctx context.Context, aw *awv1beta2
 		if err := w.loadTemplates(ctx, aw); err != nil {
 			return rules.Decision{}, err
 		}
+	}
+	if d.Defer {
+		w.memory.setDeferred(aw.UID, aw.Status.ComponentStatus)
+		aw.Status.ComponentStatus = stored
 	}
 	ctrl.LoggerFrom(ctx).V(2).Info("Decided", "rule", d.Rule, "from", aw.Status.Phase, "to", d.NextPhase)
 	if d.NextPhase == "" && aw.Status.Phase == awv1beta2.PhaseRunning {

@@ -47,10 +47,12 @@ func (r *registryReconciler) ensureData(ctx context.Context, m *v1beta1.ModelReg
 		c := meta.FindStatusCondition(m.Status.Conditions, ConditionAvailable)
 		// The legacy operator leaves both at 0.
 		reconciled := m.Status.ObservedGeneration == m.Generation && c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == m.Generation
-		if (reconciled || s.orphanedGeneration == m.Generation) && !r.hasOwnedRetainedData(ctx, m) {
-			return nil
+		isFirst := m.Generation == 1 // no earlier spec of this registry generated a database
+		owned, err := r.hasOwnedRetainedData(ctx, m)
+		if err != nil || !owned && (isFirst || reconciled || s.orphanedGeneration == m.Generation) {
+			return err
 		}
-		_, err := r.updateDataOwners(ctx, m)
+		_, err = r.updateDataOwners(ctx, m)
 		if err == nil {
 			s.orphanedGeneration = m.Generation
 		}
@@ -138,14 +140,17 @@ func (r *registryReconciler) storeCredentials(ctx context.Context, m *v1beta1.Mo
 }
 
 // hasOwnedRetainedData reports whether retained data has an owner reference to a registry in the cache, and would be deleted with it.
-func (r *registryReconciler) hasOwnedRetainedData(ctx context.Context, m *v1beta1.ModelRegistry) bool {
+func (r *registryReconciler) hasOwnedRetainedData(ctx context.Context, m *v1beta1.ModelRegistry) (bool, error) {
 	for name, kind := range map[string]schema.GroupVersionKind{resources.CredentialsName(m): registry.Secret, resources.ClaimName(m): registry.Claim} {
 		object, err := capability.GetMetadata(ctx, r.cached, kind, client.ObjectKey{Namespace: m.Namespace, Name: name})
-		if err == nil && object != nil && retainsData(m) && slices.ContainsFunc(object.OwnerReferences, isRegistryReference) {
-			return true
+		if err != nil {
+			return false, err
+		}
+		if object != nil && retainsData(m) && slices.ContainsFunc(object.OwnerReferences, isRegistryReference) {
+			return true, nil
 		}
 	}
-	return false
+	return false, nil
 }
 
 // updateDataOwners removes or sets the owner references of volume and credentials by the retention policy. stays reports whether any of

@@ -125,7 +125,11 @@ func (r *registryReconciler) observeServer(ctx context.Context, m *v1beta1.Model
 	if err := errors.Join(r.reportUnusedDatabase(ctx, m), r.reportBackup(ctx, m)); err != nil {
 		return err
 	}
-	d, err := registry.FindDeployment(ctx, r.cached, r.apiReader, m.Namespace, resources.ServiceName(m))
+	live := r.apiReader
+	if uid, _ := r.applier.Version(m.UID, registry.Deployment, client.ObjectKey{Namespace: m.Namespace, Name: resources.ServiceName(m)}); uid != "" {
+		live = r.cached // it has our label, so the cache will show it
+	}
+	d, err := registry.FindDeployment(ctx, r.cached, live, m.Namespace, resources.ServiceName(m))
 	if err != nil {
 		return err
 	}

@@ -90,6 +90,8 @@ type Options struct {
 	LegacyManagers []string
 	// StripAnnotations are annotations of legacy operators that are removed from adopted objects, whichever client owns them.
 	StripAnnotations []string
+	// Finalizer is the finalizer with which this component deletes Unowned objects; empty for none.
+	Finalizer string
 	// FullObjectKinds lists the kinds that the cache holds as typed objects; it holds metadata of all others.
 	FullObjectKinds []schema.GroupVersionKind
 	// Indexed reports whether the cache has the index OwnerIndex.

@@ -23,6 +23,7 @@ type owner struct {
 	types.NamespacedName
 	uid          types.UID
 	creationTime time.Time
+	finalizers   []string
 	// terminating returns ownerTerminating, with one request for a whole Apply; nil for other calls.
 	terminating func() (bool, error)
 }
@@ -35,7 +36,10 @@ func newOwner(object client.Object, scheme *runtime.Scheme) (owner, error) {
 			return owner{}, fmt.Errorf("finding the kind of the owner: %w", err)
 		}
 	}
-	return owner{GroupVersionKind: gvk, NamespacedName: client.ObjectKeyFromObject(object), uid: object.GetUID(), creationTime: object.GetCreationTimestamp().Time}, nil
+	return owner{
+		GroupVersionKind: gvk, NamespacedName: client.ObjectKeyFromObject(object), uid: object.GetUID(), creationTime: object.GetCreationTimestamp().Time,
+		finalizers: object.GetFinalizers(),
+	}, nil
 }
 
 // ownerReference returns the owner reference of an object with the given ownership; nil for Unowned.

@@ -113,9 +113,11 @@ func (a *Applier) isOrphaned(ctx context.Context, o owner, c child, live metav1.
 // shows it. An Unowned object would be leaked; others would be collected and recreated until the cache catches up. An existing
 // owner is safe: its finalizer deletes every object that is created now.
 //
-// The read of the owner is skipped if the object never existed and the owner was created after this process started.
+// The read of the owner is skipped if the object never existed and the owner was created after this process started. For an Unowned object
+// the owner must also have Finalizer.
 func (a *Applier) skipsCreate(ctx context.Context, o owner, c child, existed bool) (bool, error) {
-	isNew := c.Ownership != Unowned && !existed && !a.predatesProcess(o)
+	isDeleted := c.Ownership != Unowned || a.Finalizer != "" && slices.Contains(o.finalizers, a.Finalizer)
+	isNew := isDeleted && !existed && !a.predatesProcess(o)
 	if isNew || o.GroupKind() == namespaceKind && o.Name == c.key.Namespace {
 		return false, nil
 	}

@@ -86,6 +86,32 @@ func TestApplyAddsNoReferenceToDeletedOwner(t *testing.T) {
 	}
 }
 
+// A new owner with the finalizer of the component cannot be deleted before the component has deleted its Unowned objects.
+func TestApplyTrustsItsFinalizer(t *testing.T) {
+	for name, tc := range map[string]struct {
+		finalizer string
+		lists     int
+	}{"its own": {"test/finalizer", 0}, "another": {"other/finalizer", 1}} {
+		t.Run(name, func(t *testing.T) {
+			b := newTestApplier(t)
+			b.Finalizer = "test/finalizer"
+			b.owner.Finalizers = []string{tc.finalizer}
+			unowned := settings("a", "1")
+			unowned.Ownership = Unowned
+			b.seen = map[string]int{}
+			b.must(b.Apply(t.Context(), b.owner, Desired{unowned}))
+			if b.get("a"); b.seen["list"] != tc.lists {
+				t.Errorf("requests: %v", b.seen)
+			}
+			b.must(b.server.Delete(t.Context(), b.get("a")))
+			b.must(b.Apply(t.Context(), b.owner, Desired{unowned}))
+			if b.seen["list"] != tc.lists+1 {
+				t.Errorf("the owner is not read before an object is created again: %v", b.seen)
+			}
+		})
+	}
+}
+
 // The owner is read only to create an Unowned object, and never for a foreign object, which never had the reference.
 func TestApplyReadsOwnerOnlyForLostReferences(t *testing.T) {
 	b := newTestApplier(t, existingConfigMap(func(*corev1.ConfigMap) {}))

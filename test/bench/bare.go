@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,27 @@ const secretSize = 2 << 10
 
 // isCreation reports whether a request created an object.
 func isCreation(e framework.Entry) bool { return e.Code == http.StatusCreated && e.Subresource == "" }
+
+// compareAll compares a burst of each of the kinds with the bare client, and then restarts the manager.
+func (b *bench) compareAll(ctx context.Context) error {
+	kinds, count := strings.Split(b.kinds, ","), 0
+	for _, c := range b.populations() {
+		if !slices.Contains(kinds, c.name) {
+			continue
+		}
+		if err := c.prepare(ctx); err != nil {
+			return err
+		}
+		if err := b.untilAtRest(ctx); err != nil {
+			return err
+		}
+		if err := b.compare(ctx, c); err != nil {
+			return err
+		}
+		count++
+	}
+	return b.restarted(ctx, fmt.Sprintf("restart with %d of %d kinds", burst, count), "lists only, 0 writes", "")
+}
 
 // compare creates a burst of a population, and then, without a manager, the same children in another namespace by a bare client,
 // together with ConfigMaps of the size of the custom resources.

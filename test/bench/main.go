@@ -55,6 +55,9 @@ type bench struct {
 	// list enables printing of each counted request.
 	list    bool
 	figures []figure
+	// bursts enables the comparison with the bare client instead of all other figures, and kinds limits it.
+	bursts bool
+	kinds  string
 	// sizes, if set, are the numbers of objects of each kind for which growth is measured instead of all other figures.
 	sizes sizes
 	curve []usage
@@ -76,6 +79,8 @@ func main() {
 	flag.IntVar(&b.models, "predictors", 1000, "Predictors to load in ten namespaces, by a fake of the routing layer")
 	flag.DurationVar(&b.window, "window", time.Minute, "how long to watch a manager at rest")
 	flag.BoolVar(&b.list, "list", false, "print each read and write of objects that is counted")
+	flag.BoolVar(&b.bursts, "bursts", false, "compare bursts of each kind with a bare client instead")
+	flag.StringVar(&b.kinds, "kinds", "ModelRegistry,RayCluster,AppWrapper,Predictor", "the kinds that -bursts compares")
 	flag.Var(&b.sizes, "scale", "measure with these numbers of objects of each kind instead, such as 1000,5000; -secrets is then the number of foreign Secrets and pods")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -105,7 +110,7 @@ func (b *bench) run(ctx context.Context, progress io.Writer) (err error) {
 		return err
 	}
 	platform, memory := cluster.OpenShift, ""
-	if len(b.sizes) > 0 {
+	if b.bursts || len(b.sizes) > 0 {
 		platform, memory = cluster.Plain, "8GiB" // registries would wait for the router of OpenShift
 	}
 	b.instance, err = cluster.Start(ctx, cluster.Options{
@@ -134,7 +139,10 @@ func (b *bench) run(ctx context.Context, progress io.Writer) (err error) {
 		{"bringing up RayClusters", b.rayClusters},
 		{"loading models", b.loadedModels},
 	}
-	if len(b.sizes) > 0 {
+	switch {
+	case b.bursts:
+		steps = []step{{"starting without objects", b.idle}, {"comparing with a bare client", b.compareAll}}
+	case len(b.sizes) > 0:
 		steps = []step{{"starting without objects", b.idle}, {"growing", b.grow}}
 	}
 	for _, step := range steps {

@@ -41,6 +41,8 @@ type Decision struct {
 	Conditions []metav1.Condition
 	// Announce sets every component that is not deployed to Announced.
 	Announce bool
+	// Defer leaves the state of created components to the next decision, which stores it.
+	Defer bool
 	// Retry is added to the number of retries.
 	Retry          int32
 	CompletionTime *time.Time

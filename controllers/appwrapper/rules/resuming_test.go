@@ -11,22 +11,25 @@ import (
 )
 
 func TestRulesWhileNewAndSuspended(t *testing.T) {
-	runCases(t, awv1beta2.PhaseEmpty, whileNew, []ruleCase{
-		{"first reconcile", nil, want{rule: "take it up", next: awv1beta2.PhaseSuspended, again: Immediately}},
-		{"first reconcile of a suspended one", []change{suspend}, want{rule: "take it up", next: awv1beta2.PhaseSuspended, again: Immediately}},
-	})
-	runCases(t, awv1beta2.PhaseSuspended, whileSuspended, []ruleCase{
-		{"suspended", []change{suspend}, want{rule: "kept suspended"}},
+	starts := []ruleCase{
 		{"unsuspended", nil, want{rule: "start", next: awv1beta2.PhaseResuming, again: Immediately,
 			sets: []string{"QuotaReserved=True/Resuming", "ResourcesDeployed=True/Resuming", "PodsReady=False/Resuming", "Unhealthy=False/Resuming"}}},
 		{"components were added", []change{changed}, want{rule: "components were changed", next: awv1beta2.PhaseFailed, again: Immediately,
 			sets: []string{"Unhealthy=True/ComponentsChanged"}}},
 		{"stored while no webhook was there", []change{func(f *Facts) { f.Unreviewed = true }}, want{rule: "not reviewed",
 			next: awv1beta2.PhaseFailed, again: Immediately, sets: []string{"Unhealthy=True/NotReviewed"}}},
+	}
+	runCases(t, awv1beta2.PhaseEmpty, whileNew, append([]ruleCase{
+		{"first reconcile of a suspended one", []change{suspend}, want{rule: "take it up", next: awv1beta2.PhaseSuspended, again: Immediately}},
+	}, starts...))
+	runCases(t, awv1beta2.PhaseSuspended, whileSuspended, append([]ruleCase{
+		{"suspended", []change{suspend}, want{rule: "kept suspended"}},
 		{"the same, but suspended", []change{suspend, changed}, want{rule: "kept suspended"}},
-	})
-	if d := Decide(whileSuspended, usual(awv1beta2.PhaseSuspended)); !d.Announce {
-		t.Error("what will be created is not announced")
+	}, starts...))
+	for _, phase := range []awv1beta2.AppWrapperPhase{awv1beta2.PhaseEmpty, awv1beta2.PhaseSuspended} {
+		if d := Decide(ByPhase[phase], usual(phase)); !d.Announce {
+			t.Errorf("phase %q: what will be created is not announced", phase)
+		}
 	}
 }
 
@@ -41,9 +44,18 @@ func TestRulesWhileResuming(t *testing.T) {
 		{"all there", []change{staged(Deployed)}, want{rule: "run", next: awv1beta2.PhaseRunning, again: Immediately}},
 		{"announced", nil, want{rule: "create", act: CreateComponents}},
 		{"refused before", []change{staged(Errored)}, want{rule: "create", act: CreateComponents}},
-		{"created", []change{made(nil, false)}, want{rule: "run what was just created", next: awv1beta2.PhaseRunning, again: Immediately}},
-		{"created at last", []change{made(nil, false), condition(awv1beta2.ConditionPodsReady, metav1.ConditionFalse, awv1beta2.ReasonCreateFailed, time.Second)}, want{
-			rule: "run what was just created", next: awv1beta2.PhaseRunning, again: Immediately, sets: []string{"PodsReady=False/Resuming"}}},
+		{"created", []change{made(nil, false)}, want{rule: "wait for what was just created", again: time.Second}},
+		{"created, and needs no pods", []change{made(nil, false), func(f *Facts) { f.Components[0].Replicas, f.Components[0].MinReady = 0, 0 }}, want{
+			rule: "run what was just created", next: awv1beta2.PhaseRunning, again: Immediately, sets: []string{"PodsReady=True/SufficientPodsReady"}}},
+		{"created a moment ago", []change{staged(Deployed), deployedFor(400 * time.Millisecond)}, want{rule: "wait for the first pods", again: 600 * time.Millisecond}},
+		{"created a second ago", []change{staged(Deployed), deployedFor(time.Second)}, want{rule: "run", next: awv1beta2.PhaseRunning, again: Immediately}},
+		{"created at last", []change{staged(Deployed), condition(awv1beta2.ConditionPodsReady, metav1.ConditionFalse, awv1beta2.ReasonCreateFailed, time.Second)}, want{
+			rule: "run", next: awv1beta2.PhaseRunning, again: Immediately, sets: []string{"PodsReady=False/Resuming"}}},
+		{"ready in the first second", []change{staged(Deployed), deployedFor(0), pods(0, 2, 0, 0)}, want{rule: "run", next: awv1beta2.PhaseRunning, again: Immediately,
+			sets: []string{"PodsReady=True/SufficientPodsReady"}}},
+		{"ended in the first second", []change{staged(Deployed), deployedFor(0), judging(Succeeded)}, want{rule: "run", next: awv1beta2.PhaseSucceeded, again: Immediately,
+			sets: []string{"QuotaReserved=False/Succeeded", "ResourcesDeployed=True/Succeeded", "PodsReady=True/SufficientPodsReady"}}},
+		{"failed in the first second", []change{staged(Deployed), deployedFor(0), judging(Failed)}, want{rule: "run", next: awv1beta2.PhaseRunning, again: Immediately}},
 		{"fatal", []change{made(broken, true)}, want{rule: "creation failed permanently", next: awv1beta2.PhaseFailed, again: Immediately,
 			sets: []string{"Unhealthy=True/CreateFailed"}, unhealthy: failed}},
 		{"at first again after a second", []change{made(broken, false), deployedFor(time.Second)},

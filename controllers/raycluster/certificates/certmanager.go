@@ -39,7 +39,7 @@ func (p *reconciliation) reconcileCertManager(ctx context.Context) error {
 
 // recordIssued reads each version of an issued certificate once, and makes the cluster the owner of its Secret.
 func (p *reconciliation) recordIssued(ctx context.Context, plan leafPlan) error {
-	state, upToDate, err := p.isUpToDate(ctx, plan.secret)
+	state, upToDate, err := p.isUpToDate(ctx, plan)
 	if err != nil || upToDate && state.covers(plan.options) {
 		return err
 	}

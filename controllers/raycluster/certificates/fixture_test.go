@@ -44,6 +44,8 @@ type fixture struct {
 	settings config.RayCluster
 	served   capability.Set
 	domain   string
+	// publishes reports whether the CA of the proxy is published.
+	publishes bool
 	// hidden are names of Secrets that the cache does not hold.
 	hidden map[string]bool
 	// reads counts reads of Secrets, writes all writes.
@@ -121,7 +123,7 @@ spec: {headGroupSpec: {}, workerGroupSpecs: [{groupName: small}]}`), &u.Object)
 }
 
 func (w *fixture) inputs(mode raycluster.Mode) Inputs {
-	return Inputs{RayCluster: w.settings, Mode: mode, Domain: w.domain, CertManager: w.served.Has(capability.Certificate)}
+	return Inputs{RayCluster: w.settings, Mode: mode, Domain: w.domain, CertManager: w.served.Has(capability.Certificate), PublishesAuthority: w.publishes}
 }
 
 // reconcile reconciles the certificates of a cluster with its pods.

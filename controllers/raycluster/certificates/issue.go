@@ -1,7 +1,6 @@
 package certificates
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -32,11 +31,11 @@ const (
 
 // reconcileOperatorCA checks the CA and its certificates. It reads the key of the CA only to issue a certificate.
 func (p *reconciliation) reconcileOperatorCA(ctx context.Context) error {
-	_, upToDate, err := p.isUpToDate(ctx, p.plan.authority)
+	ca, upToDate, err := p.isUpToDate(ctx, leafPlan{role: roleAuthority, secret: p.plan.authority})
 	if err != nil {
 		return err
 	}
-	due, err := p.dueLeaves(ctx)
+	due, err := p.dueLeaves(ctx, ca)
 	if err != nil || upToDate && len(due) == 0 {
 		return err
 	}
@@ -45,7 +44,7 @@ func (p *reconciliation) reconcileOperatorCA(ctx context.Context) error {
 		return err
 	}
 	for _, leaf := range p.plan.leaves {
-		if !slices.Contains(due, leaf.secret) && bytes.Equal(p.memory.secrets[leaf.secret].authority, root.Data[raycluster.KeyCACert]) {
+		if !slices.Contains(due, leaf.secret) && p.memory.secrets[leaf.secret].authorityHash == hashContent(root.Data[raycluster.KeyCACert]) {
 			continue
 		}
 		keep := func(data map[string][]byte) (certs.Leaf, error) { return root.EnsureLeaf(data, leaf.options, p.now) }
@@ -56,18 +55,21 @@ func (p *reconciliation) reconcileOperatorCA(ctx context.Context) error {
 	return nil
 }
 
-// dueLeaves returns the Secrets of certificates that must be checked. If only addresses are missing, it waits for addressBatchWindow since
-// the last issuance.
-func (p *reconciliation) dueLeaves(ctx context.Context) ([]string, error) {
+// dueLeaves returns the Secrets of certificates that must be checked, such as those of another CA. If only addresses are missing, it waits
+// for addressBatchWindow since the last issuance.
+func (p *reconciliation) dueLeaves(ctx context.Context, ca secretState) ([]string, error) {
 	var due []string
 	for _, leaf := range p.plan.leaves {
-		state, upToDate, err := p.isUpToDate(ctx, leaf.secret)
+		state, upToDate, err := p.isUpToDate(ctx, leaf)
 		if err != nil {
 			return nil, err
 		}
 		p.capacityEvent(leaf)
 		switch batchEnd := state.issued.Add(addressBatchWindow); {
-		case upToDate && (state.foreign || state.covers(leaf.options)):
+		case upToDate && state.foreign:
+		case upToDate && ca.authorityHash != "" && state.authorityHash != ca.authorityHash:
+			due = append(due, leaf.secret)
+		case upToDate && state.covers(leaf.options):
 		case upToDate && p.now.Before(batchEnd):
 			p.requeueAt(batchEnd)
 		default:
@@ -105,7 +107,8 @@ func (p *reconciliation) ensureRoot(ctx context.Context) (*certs.Root, error) {
 	if err != nil {
 		return nil, fmt.Errorf("keeping the CA in Secret %s: %w", p.key(p.plan.authority), err)
 	}
-	err = p.applySecret(ctx, p.plan.authority, "", root.Data, secretState{role: roleAuthority, checkAt: root.Next, expires: root.Expires})
+	err = p.applySecret(ctx, p.plan.authority, "", root.Data,
+		secretState{role: roleAuthority, checkAt: root.Next, expires: root.Expires, authorityHash: hashContent(root.Data[raycluster.KeyCACert])})
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +162,9 @@ func (p *reconciliation) loadForeignCA(live *corev1.Secret) *certs.Root {
 	if remaining := root.Expires.Sub(p.now); !known && remaining < expiryWarning {
 		p.event(corev1.EventTypeWarning, reasonExpiring, "the CA in Secret %s, which was not created by this operator, expires at %s", live.Name, root.Expires.Format(time.RFC3339))
 	}
-	p.memory.store(live.Name, secretState{role: roleAuthority, foreign: true, checkAt: p.now.Add(foreignRecheck), expires: root.Expires})
+	p.memory.store(live.Name, secretState{
+		role: roleAuthority, foreign: true, checkAt: p.now.Add(foreignRecheck), expires: root.Expires, authorityHash: hashContent(root.Data[raycluster.KeyCACert]),
+	})
 	return &root
 }
 
@@ -184,8 +189,11 @@ func (p *reconciliation) reconcileLeaf(ctx context.Context, secret, role string,
 		return fmt.Errorf("keeping the certificate in Secret %s: %w", p.key(secret), err)
 	}
 	s := secretState{
-		role: role, checkAt: leaf.Next, expires: leaf.Expires, authority: leaf.Data[raycluster.KeyCACert],
+		role: role, checkAt: leaf.Next, expires: leaf.Expires, authorityHash: hashContent(leaf.Data[raycluster.KeyCACert]),
 		names: sets.New(leaf.Names...), addresses: sets.New(leaf.Addresses...),
+	}
+	if role == roleProxy {
+		s.authority = leaf.Data[raycluster.KeyCACert]
 	}
 	if leaf.Cause != "" {
 		s.issued = p.now
@@ -205,15 +213,20 @@ func (p *reconciliation) reconcileProxy(ctx context.Context) error {
 	if p.plan.proxy == "" {
 		return nil
 	}
-	_, upToDate, err := p.isUpToDate(ctx, p.plan.proxy)
-	if !upToDate && err == nil {
+	plan := leafPlan{role: roleProxy, secret: p.plan.proxy, options: certs.LeafOptions{DNSNames: p.plan.serving.DNSNames}}
+	state, upToDate, err := p.isUpToDate(ctx, plan)
+	unread := state.authority == nil && !state.foreign
+	if err == nil && (!upToDate || unread && p.plan.publishesAuthority) {
 		err = p.reconcileLeaf(ctx, p.plan.proxy, roleProxy, func(data map[string][]byte) (certs.Leaf, error) {
 			return certs.EnsureServing(data, p.plan.serving, p.now)
 		})
 	}
-	if s, known := p.memory.secrets[p.plan.proxy]; known && s.foreign {
+	s, known := p.memory.secrets[p.plan.proxy]
+	switch {
+	case !known:
+	case s.foreign:
 		p.memory.trust = certs.Trust{}
-	} else if known {
+	case s.authority != nil:
 		p.memory.trust.Update(s.authority, p.now)
 		p.requeueAt(p.now.Add(p.memory.trust.RequeueAfter(s.checkAt.Sub(p.now), p.now)))
 	}

@@ -60,6 +60,8 @@ type certificatePlan struct {
 	// proxy is the name of the Secret of the dashboard's proxy; "" if the platform issues its certificate.
 	proxy   string
 	serving certs.ServingOptions
+	// publishesAuthority reports whether the CA of the proxy is published.
+	publishesAuthority bool
 }
 
 func planCertificates(c raycluster.Cluster, in Inputs) certificatePlan {
@@ -84,7 +86,7 @@ func planCertificates(c raycluster.Cluster, in Inputs) certificatePlan {
 	}
 	if m.Auth == raycluster.AuthProxy && !in.OpenShift {
 		service := names.ProxyService + "." + c.Namespace() + ".svc"
-		p.proxy = names.ProxyTLS
+		p.proxy, p.publishesAuthority = names.ProxyTLS, in.PublishesAuthority
 		p.serving = certs.ServingOptions{
 			CACommonName: proxyAuthority, Lifetime: leafLifetime, Algorithm: algorithm,
 			DNSNames: []string{service, service + "." + in.ClusterDomain, names.ProxyService, "localhost"},

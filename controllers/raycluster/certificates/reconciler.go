@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/sets"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,6 +65,8 @@ type Inputs struct {
 	Domain string
 	// CertManager reports whether the API of cert-manager is served.
 	CertManager bool
+	// PublishesAuthority reports whether the CA of the proxy is published.
+	PublishesAuthority bool
 	// Pods are the pods that the RayCluster controls.
 	Pods []corev1.Pod
 }
@@ -127,10 +128,14 @@ func (p *reconciliation) run(ctx context.Context) error {
 }
 
 // isUpToDate returns the state of a Secret, and whether the Secret is unchanged since it was checked and not due.
-func (p *reconciliation) isUpToDate(ctx context.Context, secret string) (state secretState, upToDate bool, err error) {
+func (p *reconciliation) isUpToDate(ctx context.Context, plan leafPlan) (state secretState, upToDate bool, err error) {
+	secret := plan.secret
 	state, ok := p.memory.secrets[secret]
-	if !ok || !p.now.Before(state.checkAt) || state.foreign {
-		return state, ok && p.now.Before(state.checkAt), nil
+	if !ok {
+		return p.restore(ctx, plan)
+	}
+	if !p.now.Before(state.checkAt) || state.foreign {
+		return state, p.now.Before(state.checkAt), nil
 	}
 	metadata, err := capability.GetMetadata(ctx, p.Cached, secretGVK, p.key(secret))
 	if err != nil {
@@ -201,15 +206,14 @@ func (p *reconciliation) isManaged(secret *corev1.Secret) bool {
 
 // applySecret applies a Secret, without a request if nothing changes, and stores its state. With nil data it applies only labels and owner.
 func (p *reconciliation) applySecret(ctx context.Context, name string, kind corev1.SecretType, data map[string][]byte, s secretState) error {
-	config := corev1ac.Secret(name, p.cluster.GetNamespace()).
-		WithLabels(map[string]string{raycluster.LabelClusterName: p.cluster.GetName()})
-	if data != nil {
-		config.WithData(data)
+	annotation := ""
+	if s.authorityHash != "" {
+		var err error
+		if annotation, err = s.summarize(data); err != nil {
+			return fmt.Errorf("describing Secret %s: %w", p.key(name), err)
+		}
 	}
-	if kind != "" {
-		config.WithType(kind)
-	}
-	object := apply.Object{Config: config, NeverDelete: true}
+	object := apply.Object{Config: p.secretConfig(name, kind, data, annotation), NeverDelete: true}
 	if live := p.live[name]; live != nil {
 		object.Existing = live
 	}
@@ -244,8 +248,9 @@ type secretState struct {
 	checkAt, expires, issued, written time.Time
 	// cached reports whether the cache has shown the Secret since the last apply.
 	cached bool
-	// authority is the ca.crt of the Secret.
-	authority []byte
+	// authority is the ca.crt of a Secret of the proxy; nil if it was not read. authorityHash is its hash in any Secret that is filled here.
+	authority     []byte
+	authorityHash string
 	// names and addresses are those of the certificate.
 	names     sets.Set[string]
 	addresses sets.Set[netip.Addr]

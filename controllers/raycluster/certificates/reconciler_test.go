@@ -423,7 +423,7 @@ func TestChangedSecretsAreCheckedOnce(t *testing.T) {
 	w.mustReconcile(cluster, byOperator)
 	for _, name := range []string{ca, head, worker} {
 		s := w.secret(name)
-		s.Annotations = map[string]string{"touched": "yes"}
+		s.Annotations["touched"] = "yes"
 		w.update(s)
 	}
 	writes, before := w.writes, w.secret(head).Data
