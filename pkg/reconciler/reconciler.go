@@ -131,15 +131,16 @@ func (r *baseReconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	if r.tracker.isStale(obj) {
 		return ctrl.Result{RequeueAfter: staleCacheRetry}, nil
 	}
-	result, err := withRequeueAfter(ctx, func(ctx context.Context) (ctrl.Result, error) { return r.reconcileObject(ctx, obj) })
+	ctx, changes := apply.RecordChanges(ctx)
+	result, err := r.reconcileObject(ctx, obj, changes)
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctrl.Result{}, nil // the manager is stopping: an interrupted reconcile is not an error
 	}
-	return result, err
+	return requeueSooner(result, changes.RequeueAfter(), err), err
 }
 
 // reconcileObject runs one reconcile of an object that exists.
-func (r *baseReconciler[T]) reconcileObject(ctx context.Context, obj T) (ctrl.Result, error) {
+func (r *baseReconciler[T]) reconcileObject(ctx context.Context, obj T, changes *apply.Changes) (ctrl.Result, error) {
 	if !obj.GetDeletionTimestamp().IsZero() {
 		return r.reconcileDelete(ctx, obj)
 	}
@@ -159,7 +160,6 @@ func (r *baseReconciler[T]) reconcileObject(ctx context.Context, obj T) (ctrl.Re
 		return requeueOnConflict(err)
 	}
 	original := clone(obj)
-	ctx, changes := apply.CountChanges(ctx)
 	r.setOrRemoveCondition(obj, !valid, metav1.Condition{
 		Type: ConditionPaused, Status: metav1.ConditionFalse, Reason: "AnnotationInvalid",
 		Message: fmt.Sprintf("annotation %s: %q is neither true nor false, and the object is not paused; set true or remove it",
@@ -178,8 +178,8 @@ func (r *baseReconciler[T]) reconcileObject(ctx context.Context, obj T) (ctrl.Re
 	rollout := r.readyCondition() != conditions.Ready && changes.Any() && r.readyGeneration(original) != obj.GetGeneration()
 	r.summarize(obj, err, rollout)
 	result, err := toResult(err, r.patchStatus(ctx, original, obj))
-	if rollout && err == nil && (result.RequeueAfter == 0 || result.RequeueAfter > rolloutPollInterval) {
-		result.RequeueAfter = rolloutPollInterval // normally an event of the child arrives first
+	if rollout {
+		result = requeueSooner(result, rolloutPollInterval, err) // normally an event of the child arrives first
 	}
 	return result, err
 }
