@@ -48,7 +48,7 @@ func (r *clusterReconciler) inputs(ctx context.Context, cluster *unstructured.Un
 	in := newInputs(c, settings, r.served(), r.domain())
 	var known bool
 	if in.KubeRay, known = r.kubeRayNamespaces(settings); !known {
-		return in, &reconciler.Wait{For: "the namespaces of KubeRay", Retry: shortRequeue}
+		return in, &reconciler.Wait{For: "the namespaces of KubeRay", Retry: reconciler.RequeueSoon}
 	}
 	if in.HostTaken, err = r.hostTaken(ctx, cluster, c, in); err != nil {
 		return in, err

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,10 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
-
-// rejectedStatusRetry is the shortest pause after the API server dropped status fields: reconciles cannot make progress until the object or
-// its CRD changes.
-const rejectedStatusRetry = time.Minute
 
 var errStatusRejected = errors.New("the API server does not store this status")
 

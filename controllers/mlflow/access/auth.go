@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -94,10 +93,6 @@ func (f *authWatcher) current() auth {
 	}
 	return value
 }
-
-// authRequeueAfter is the pause before the next reconcile until Auth is read for the first time. The first read enqueues all
-// namespaces, except one whose reconcile is just running.
-const authRequeueAfter = 5 * time.Second
 
 // Reasons of the condition NamespaceRBACReady of MLflow.
 const (
