@@ -40,11 +40,10 @@ func newPlatformKubeRay(o Options) *singleton.Value[bool] {
 	if o.KubeRay == nil {
 		return &singleton.Value[bool]{}
 	}
-	var v *singleton.Value[bool]
-	v = singleton.NewValue(singleton.Options{
+	v := singleton.NewValue(singleton.Options{
 		Client: o.KubeRay.Resource(mutatingConfigurations), Resource: mutatingConfigurations.GroupResource(), Name: PlatformKubeRayConfiguration,
-		Clock: o.Clock, Log: o.Log, OnUnavailable: func() { v.OnUpdate(nil) },
-	}, IsPlatformKubeRay)
+		Clock: o.Clock, Log: o.Log,
+	}, singleton.Absent, IsPlatformKubeRay)
 	v.SetServed(true)
 	return v
 }

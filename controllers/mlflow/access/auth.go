@@ -79,7 +79,7 @@ type authWatcher struct {
 func newAuthWatcher(client dynamic.Interface, served func() capability.Set, clk clock.Clock, log logr.Logger) *authWatcher {
 	return &authWatcher{served: served, Value: singleton.NewValue(singleton.Options{
 		Client: client.Resource(auths), Resource: auths.GroupResource(), Name: authName, Clock: clk, Log: log,
-	}, readAuth)}
+	}, singleton.Unknown, readAuth)}
 }
 
 // current returns the observed Auth, without a request.
