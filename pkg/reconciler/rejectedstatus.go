@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -86,17 +87,14 @@ func (s *RejectedStatuses) Forget(name types.NamespacedName) {
 	delete(s.objects, name)
 }
 
-// resourceName returns the name of the CRD of an object, or its kind if the mapping is unknown.
+// resourceName returns the name of the CRD of an object.
 func resourceName(c client.Client, object client.Object) string {
 	kind, err := c.GroupVersionKindFor(object)
 	if err != nil {
 		return fmt.Sprintf("%T", object)
 	}
-	mapping, err := c.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-	if err != nil {
-		return kind.GroupKind().String()
-	}
-	return mapping.Resource.GroupResource().String()
+	resource, _ := meta.UnsafeGuessKindToResource(kind) // correct for all our kinds
+	return resource.GroupResource().String()
 }
 
 // statusDiff returns the paths of the status fields in which two objects differ, such as "status.conditions[].reason".
