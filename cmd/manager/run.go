@@ -149,7 +149,8 @@ func startManager(ctx context.Context, env *Env, specs []componentSpec, restConf
 	if err != nil {
 		return err
 	}
-	options := managerOptions(env.Config, enabledSpecs(specs, env.Config.Enabled), scheme, listener)
+	enabled := enabledSpecs(specs, env.Config.Enabled)
+	options := managerOptions(env.Config, enabled, scheme, listener)
 	options.WebhookServer, options.Cache.DefaultWatchErrorHandler = hooks.server, permissions.handle
 	cacheFactory := &capability.CacheFactory{}
 	options.NewCache = cacheFactory.NewCache
@@ -164,14 +165,14 @@ func startManager(ctx context.Context, env *Env, specs []componentSpec, restConf
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := addCapabilities(ctx, mgr, env, listener, cancel, component.WatchedKinds(component.Enabled(components, env.Config.Enabled))); err != nil {
+	if err := addCapabilities(ctx, mgr, env, listener, cancel, component.WatchedKinds(componentsOf(enabled))); err != nil {
 		return err
 	}
 	cacheFactory.SetWatcher(env.Capabilities)
 	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("capabilities", env.Capabilities.Ready), hooks.addToManager(mgr)); err != nil {
 		return fmt.Errorf("adding to the manager: %w", err)
 	}
-	env.FullObjectKinds = component.FullObjectKinds(component.Enabled(components, env.Config.Enabled))
+	env.FullObjectKinds = component.FullObjectKinds(componentsOf(enabled))
 	if err := component.Setup(ctx, mgr, env.Capabilities, components, env.Config.Enabled); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/migration"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
@@ -149,7 +150,7 @@ func TestForeignJobHasTheName(t *testing.T) {
 	stray := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "mlflow-mg-3140-g1"}}
 	w := newFixture(t, everything(), stray)
 	last, err := w.settle()
-	if err != nil || last.RequeueAfter != diagnoseInterval {
+	if err != nil || last.RequeueAfter != reconciler.RequeueUnavailable {
 		t.Errorf("it is tried again after %s, error %v", last.RequeueAfter, err)
 	}
 	const text = "Job opendatahub/mlflow-mg-3140-g1 exists and was not created by this operator; delete it or recreate it under another name"

@@ -125,7 +125,7 @@ func (r *mlflowReconciler) executeStep(ctx context.Context, m *mlflowv1.MLflow, 
 func (r *mlflowReconciler) createJob(ctx context.Context, m *mlflowv1.MLflow, job *batchv1ac.JobApplyConfiguration) error {
 	err := r.applier.Create(ctx, m, apply.Object{Config: job})
 	if _, foreign := errors.AsType[*apply.ForeignError](err); foreign {
-		return &reconciler.Wait{For: failMigration(m, err).Error(), Retry: diagnoseInterval}
+		return &reconciler.Wait{For: failMigration(m, err).Error(), Retry: reconciler.RequeueUnavailable}
 	}
 	if err != nil {
 		return failMigration(m, err)

@@ -29,9 +29,6 @@ import (
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/mlflow"
 )
 
-// diagnoseInterval is how often the pods of an unready server are listed for the cause. A waiting pod causes no Deployment event.
-const diagnoseInterval = 30 * time.Second
-
 // mlflowReconciler reconciles the children of an MLflow.
 type mlflowReconciler struct {
 	cached      client.Client
@@ -88,9 +85,6 @@ func (r *mlflowReconciler) reconcileObjects(ctx context.Context, m *mlflowv1.MLf
 	return renewals
 }
 
-// refusalRequeueAfter is the pause after the API server rejected a write: no event reports when it would accept the write.
-const refusalRequeueAfter = time.Minute
-
 // nonFatalErrors collects the errors of a reconcile that do not block its other steps. Each has its own condition.
 type nonFatalErrors []error
 
@@ -110,7 +104,7 @@ func (t *nonFatalErrors) join(ctx context.Context, result error) error {
 			err = wait
 		case apply.AllErrorsMatch(err, isRefusal):
 			log.FromContext(ctx).Info("The API server rejected an object; the other objects are applied", "error", err.Error())
-			err = &reconciler.Wait{For: "rejected objects: " + err.Error(), Retry: refusalRequeueAfter}
+			err = &reconciler.Wait{For: "rejected objects: " + err.Error(), Retry: reconciler.RequeueBlocked}
 		}
 		result = errors.Join(result, err)
 	}
@@ -340,7 +334,7 @@ func (r *mlflowReconciler) observeServer(ctx context.Context, m *mlflowv1.MLflow
 		return false, err
 	}
 	return false, &reconciler.Wait{
-		For: "Deployment " + s.Name + " to become ready", Retry: diagnoseInterval, Stalled: state.Reason == conditions.ReasonDeadlineExceeded,
+		For: "Deployment " + s.Name + " to become ready", Retry: reconciler.RequeueUnavailable, Stalled: state.Reason == conditions.ReasonDeadlineExceeded,
 	}
 }
 

@@ -209,7 +209,7 @@ func (w *fixture) expect(f fault, words string) {
 	if c.Status != metav1.ConditionFalse || c.Reason != f.reason || !strings.Contains(c.Message, words) {
 		w.t.Errorf("%s=%s %s: %s", f.condition, c.Status, c.Reason, c.Message)
 	}
-	if err == nil && (last.RequeueAfter == 0 || last.RequeueAfter > refusalRequeueAfter) {
+	if err == nil && (last.RequeueAfter == 0 || last.RequeueAfter > reconciler.RequeueBlocked) {
 		w.t.Errorf("nothing brings the next reconciliation in time: %+v", last)
 	}
 }

@@ -32,7 +32,7 @@ func TestReconcileWaitsForAIHub(t *testing.T) {
 			return r.finalize(t.Context(), &aihubv1alpha1.Catalog{ObjectMeta: metav1.ObjectMeta{Name: aihubv1alpha1.CatalogName}})
 		},
 	} {
-		if wait, ok := errors.AsType[*reconciler.Wait](phase()); !ok || wait.Retry != shortRequeueAfter {
+		if wait, ok := errors.AsType[*reconciler.Wait](phase()); !ok || wait.Retry != reconciler.RequeueSoon {
 			t.Errorf("%s waits %+v", name, wait)
 		}
 	}

@@ -129,7 +129,7 @@ func (r *catalogReconciler) recreateOutdated(ctx context.Context, c *aihubv1alph
 			return err
 		}
 	}
-	return &reconciler.Wait{For: "Deployment " + outdated[0].Name + " of an older release to be deleted", Retry: shortRequeueAfter}
+	return &reconciler.Wait{For: "Deployment " + outdated[0].Name + " of an older release to be deleted", Retry: reconciler.RequeueSoon}
 }
 
 // isOutdated reports whether a Deployment cannot be updated: its selector is immutable, and the database cannot change its strategy while

@@ -37,11 +37,6 @@ import (
 )
 
 const (
-	// unavailableRequeueAfter is the poll interval for pods of an unavailable catalog: a waiting pod does not change its Deployment, so
-	// there is no event.
-	unavailableRequeueAfter = 30 * time.Second
-	// shortRequeueAfter is the poll interval for changes expected within seconds.
-	shortRequeueAfter = time.Second
 	// maxSourceAdditions is the burst limit for additions of sources, each of which replaces the pod.
 	maxSourceAdditions = 6
 	// sourceAdditionsPerSecond refills the limit: one a minute.
@@ -193,12 +188,12 @@ func (r *catalogReconciler) collectInputs(ctx context.Context, c *aihubv1alpha1.
 	}
 	groups, known := r.admins.Current()
 	if !known {
-		return in, &reconciler.Wait{For: "the groups of administrators", Retry: shortRequeueAfter}
+		return in, &reconciler.Wait{For: "the groups of administrators", Retry: reconciler.RequeueSoon}
 	}
 	in.AdminGroups, in.Authority = groups, r.certificates.CABundle(c.UID)
 	if !resources.HasEgressProxy(c) {
 		if in.Proxy, known = r.proxy.Current(); !known {
-			return in, &reconciler.Wait{For: "the proxy of the cluster", Retry: shortRequeueAfter}
+			return in, &reconciler.Wait{For: "the proxy of the cluster", Retry: reconciler.RequeueSoon}
 		}
 	}
 	if err := r.addHuggingFaceKeys(c, &in); err != nil {
@@ -227,7 +222,7 @@ func (r *catalogReconciler) collectInputs(ctx context.Context, c *aihubv1alpha1.
 func (r *catalogReconciler) addHuggingFaceKeys(c *aihubv1alpha1.Catalog, in *resources.Inputs) error {
 	selected, known := r.keys.KeysIn(c.Namespace)
 	if !known {
-		return &reconciler.Wait{For: "the keys for Hugging Face", Retry: shortRequeueAfter}
+		return &reconciler.Wait{For: "the keys for Hugging Face", Retry: reconciler.RequeueSoon}
 	}
 	in.HuggingFaceKeys, in.HuggingFaceKeysHash = selected.Keys, selected.Hash
 	if len(selected.Problems) == 0 {
@@ -279,7 +274,7 @@ func withRetained(c *aihubv1alpha1.Catalog, in resources.Inputs, desired apply.D
 // status.
 func (r *catalogReconciler) reportApplyError(c *aihubv1alpha1.Catalog, err error) error {
 	if apply.IsTerminating(err) {
-		return &reconciler.Wait{For: "deletions to finish", Retry: shortRequeueAfter}
+		return &reconciler.Wait{For: "deletions to finish", Retry: reconciler.RequeueSoon}
 	}
 	_, foreign := errors.AsType[*apply.ForeignError](err)
 	_, terminating := errors.AsType[*apply.TerminatingError](err)
@@ -318,13 +313,13 @@ func (r *catalogReconciler) observeServer(ctx context.Context, c *aihubv1alpha1.
 	case state.Retry > 0:
 		return &reconciler.Wait{For: "the catalog to stay available", Retry: state.Retry}
 	case state.Status != metav1.ConditionTrue:
-		return &reconciler.Wait{For: "the catalog to become available", Retry: unavailableRequeueAfter, Stalled: conditions.ProgressDeadlineExceeded(d)}
+		return &reconciler.Wait{For: "the catalog to become available", Retry: reconciler.RequeueUnavailable, Stalled: conditions.ProgressDeadlineExceeded(d)}
 	case state.CheckPods:
-		return &reconciler.Wait{For: "the rollout to end", Retry: unavailableRequeueAfter, Unready: true, Stalled: conditions.ProgressDeadlineExceeded(d)}
+		return &reconciler.Wait{For: "the rollout to end", Retry: reconciler.RequeueUnavailable, Unready: true, Stalled: conditions.ProgressDeadlineExceeded(d)}
 	case r.stateOf(c.UID).postponed:
-		return &reconciler.Wait{For: "sources that were postponed", Retry: unavailableRequeueAfter}
+		return &reconciler.Wait{For: "sources that were postponed", Retry: reconciler.RequeueUnavailable}
 	case meta.IsStatusConditionFalse(c.Status.Conditions, reference.Condition):
-		return &reconciler.Wait{For: "what the pods refer to", Retry: unavailableRequeueAfter}
+		return &reconciler.Wait{For: "what the pods refer to", Retry: reconciler.RequeueUnavailable}
 	}
 	return nil
 }

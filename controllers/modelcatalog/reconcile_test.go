@@ -269,7 +269,7 @@ func TestAdministrators(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.reconcileUntilStable()
 	unread := func() { // as a new process begins
-		b.r.admins = singleton.NewValue(singleton.Options{}, adminGroups)
+		b.r.admins = singleton.NewValue(singleton.Options{}, singleton.Unknown, adminGroups)
 		b.r.admins.SetServed(true)
 	}
 	unread()

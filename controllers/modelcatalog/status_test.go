@@ -16,6 +16,7 @@ import (
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
@@ -53,7 +54,7 @@ func (b *testEnv) rollOut(since time.Duration) {
 func TestStatusFollowsTheRollout(t *testing.T) {
 	b := newTestEnv(t, sample())
 	result, err := b.reconcile()
-	if err != nil || result.RequeueAfter != unavailableRequeueAfter || b.available().Reason != serving.ReasonStarting {
+	if err != nil || result.RequeueAfter != reconciler.RequeueUnavailable || b.available().Reason != serving.ReasonStarting {
 		t.Errorf("at first: %+v, %v, %+v", result, err, b.available())
 	}
 	b.rollOut(time.Second)
@@ -102,7 +103,7 @@ func TestStatusWaitsForTheDeploymentController(t *testing.T) {
 	b.changeStatus(d, func() { d.Status.UnavailableReplicas = 1 })
 	b.update(d, func() { d.Generation = d.Status.ObservedGeneration + 1 })
 	result, err := b.reconcile()
-	if err != nil || result.RequeueAfter != shortRequeueAfter || b.available().Status != metav1.ConditionTrue {
+	if err != nil || result.RequeueAfter != reconciler.RequeueSoon || b.available().Status != metav1.ConditionTrue {
 		t.Errorf("%+v, %v, %+v", result, err, b.available())
 	}
 }

@@ -102,7 +102,7 @@ func newAdminGroupsWatcher(ctx context.Context, dyn dynamic.Interface, served *c
 	resource := capability.PlatformAuth.GroupVersion().WithResource("auths")
 	groups := singleton.NewValue(singleton.Options{
 		Client: dyn.Resource(resource), Resource: resource.GroupResource(), Name: authName, Clock: clk, Log: log.WithName("auth"),
-	}, adminGroups)
+	}, singleton.Unknown, adminGroups)
 	served.OnChange(ctx, func(s capability.Set) { groups.SetServed(s.Has(capability.PlatformAuth)) })
 	return groups
 }
@@ -114,14 +114,7 @@ const clusterProxyName = "cluster"
 // lost later, the last value is kept, because a change would replace the pod.
 func newClusterProxyWatcher(dyn dynamic.Interface, clk clock.Clock, log logr.Logger) *singleton.Value[resources.EgressProxy] {
 	resource := capability.OpenShiftProxy.GroupVersion().WithResource("proxies")
-	var proxy *singleton.Value[resources.EgressProxy]
-	proxy = singleton.NewValue(singleton.Options{
+	return singleton.NewValue(singleton.Options{
 		Client: dyn.Resource(resource), Resource: resource.GroupResource(), Name: clusterProxyName, Clock: clk, Log: log.WithName("proxy"),
-		OnUnavailable: func() {
-			if _, synced := proxy.Current(); !synced {
-				proxy.OnUpdate(nil)
-			}
-		},
-	}, resources.ClusterProxy)
-	return proxy
+	}, singleton.AbsentUnlessKnown, resources.ClusterProxy)
 }

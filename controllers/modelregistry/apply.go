@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	userv1 "github.com/openshift/api/user/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -29,9 +28,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 )
-
-// recreateRequeueAfter is the poll interval while a Deployment is deleted to be recreated.
-const recreateRequeueAfter = 2 * time.Second
 
 // The catalog has objects of the same kinds, whose names can equal those of a registry.
 const (
@@ -64,7 +60,7 @@ func (r *registryReconciler) recreateOnSelectorChange(ctx context.Context, m *v1
 			return err
 		}
 	}
-	return &reconciler.Wait{For: "a Deployment to be recreated", Retry: recreateRequeueAfter, Unready: true}
+	return &reconciler.Wait{For: "a Deployment to be recreated", Retry: reconciler.RequeueSoon, Unready: true}
 }
 
 // proxyTransition is the state of a registry whose proxy is being added or removed. The exposure must match the pods that serve, not the

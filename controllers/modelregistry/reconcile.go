@@ -168,7 +168,7 @@ func (r *registryReconciler) requeueForRenewal(_ context.Context, m *v1beta1.Mod
 
 // applyObjects applies all objects but the data, deletes those no longer desired and sets the hosts in the status.
 func (r *registryReconciler) applyObjects(ctx context.Context, m *v1beta1.ModelRegistry) error {
-	ctx, changes := apply.CountChanges(ctx)
+	ctx, changes := apply.RecordChanges(ctx)
 	s := r.stateOf(m)
 	effective := withDefaults(cmp.Or(s.defaulted, m), &s.platform, s.credentials)
 	r.pinDatabaseImage(m, effective)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -117,9 +116,6 @@ func reportSpec(m, effective *v1beta1.ModelRegistry, in resources.Inputs) error 
 	return nil
 }
 
-// unavailableRequeueAfter is the poll interval while the server is unavailable: changes of container logs are no events.
-const unavailableRequeueAfter = 30 * time.Second
-
 // observeServer sets the conditions by the state of the server.
 func (r *registryReconciler) observeServer(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	if err := errors.Join(r.reportUnusedDatabase(ctx, m), r.reportBackup(ctx, m)); err != nil {
@@ -141,7 +137,7 @@ func (r *registryReconciler) observeServer(ctx context.Context, m *v1beta1.Model
 	if s.Status != metav1.ConditionTrue {
 		reportUnavailable(m, finding{s.Reason, s.Message})
 		return &reconciler.Wait{
-			For: "the server to become available", Retry: cmp.Or(s.Retry, unavailableRequeueAfter), Stalled: conditions.ProgressDeadlineExceeded(d),
+			For: "the server to become available", Retry: cmp.Or(s.Retry, reconciler.RequeueUnavailable), Stalled: conditions.ProgressDeadlineExceeded(d),
 		}
 	}
 	return r.reportRollout(ctx, m, d, s.CheckPods)
@@ -195,7 +191,7 @@ func (r *registryReconciler) reportRollout(ctx context.Context, m *v1beta1.Model
 		rollout = f.message
 	}
 	reportAvailable(m, rollout)
-	return &reconciler.Wait{For: "the rollout to end", Retry: unavailableRequeueAfter, Unready: true, Stalled: conditions.ProgressDeadlineExceeded(d)}
+	return &reconciler.Wait{For: "the rollout to end", Retry: reconciler.RequeueUnavailable, Unready: true, Stalled: conditions.ProgressDeadlineExceeded(d)}
 }
 
 // reportEarlierData sets condition EarlierData if the claim is older than the registry: it then contains models of an earlier registry.

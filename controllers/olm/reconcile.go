@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,8 +23,6 @@ import (
 const (
 	// ReasonNotApplied is the reason of the Event for a foreign object of the same name.
 	ReasonNotApplied = "AddonNotApplied"
-	// foreignRequeueAfter is the pause before the next attempt to apply over a foreign object, which the cache omits.
-	foreignRequeueAfter = 2 * time.Minute
 	// maxEventNoteBytes is the limit of the events API for the note.
 	maxEventNoteBytes = 1000
 )
@@ -99,5 +96,5 @@ func (r *addonReconciler) toResult(owner client.Object, err error) (reconcile.Re
 		r.reported.Set(owner.GetUID(), err.Error())
 		r.recorder.Eventf(owner, nil, corev1.EventTypeWarning, ReasonNotApplied, "Reconcile", "%s", conditions.Clip(err.Error(), maxEventNoteBytes))
 	}
-	return reconcile.Result{RequeueAfter: foreignRequeueAfter}, nil
+	return reconcile.Result{RequeueAfter: reconciler.RequeueBlocked}, nil
 }

@@ -16,6 +16,7 @@ import (
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 const (
@@ -96,7 +97,7 @@ func TestAIHubNamespace(t *testing.T) {
 		b := newHubBench(t, aiHubWith(), theirs)
 		others, result, err := b.reconcile()
 		failed := b.condition("ProvisioningSucceeded")
-		if err != nil || result.RequeueAfter != labelRequeueAfter || len(others) > 0 || failed.Reason != "DeployFailed" || !strings.Contains(failed.Message, "kubectl label namespace registries platform.opendatahub.io/registries=true") {
+		if err != nil || result.RequeueAfter != reconciler.RequeueBlocked || len(others) > 0 || failed.Reason != "DeployFailed" || !strings.Contains(failed.Message, "kubectl label namespace registries platform.opendatahub.io/registries=true") {
 			t.Errorf("%+v", failed)
 		}
 		theirs.Labels = map[string]string{LabelRegistries: "true"}
@@ -272,7 +273,7 @@ func TestAIHubIgnoresForeignCatalogs(t *testing.T) {
 func TestAIHubWaitsForWebhooks(t *testing.T) {
 	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"))
 	b.decided = "older"
-	if others, result, err := b.reconcile(); err != nil || result.RequeueAfter != shortRequeue || len(others) > 0 {
+	if others, result, err := b.reconcile(); err != nil || result.RequeueAfter != reconciler.RequeueSoon || len(others) > 0 {
 		t.Errorf("wrote %q, result %+v, error %v", others, result, err)
 	}
 	b.decided = ""

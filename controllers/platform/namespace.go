@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,9 +23,6 @@ const (
 	labelGenerated = "opendatahub.io/generated-namespace"
 	labelTrue      = "true"
 )
-
-// labelRequeueAfter is the pause before the labels of a namespace are read again, whose changes cause no event.
-const labelRequeueAfter = time.Minute
 
 // reservedNamespaceProblem returns why a namespace must not be used, or "".
 func reservedNamespaceProblem(name string) string {
@@ -69,7 +65,7 @@ func (r *aiHub) checkNamespaceLabels(ctx context.Context, name string) error {
 		if n.Labels[LabelRegistries] != labelTrue && n.Labels[labelGenerated] != labelTrue {
 			return &reconciler.Wait{For: fmt.Sprintf("namespace %s (spec.instancesNamespace) exists and was not created by this operator: its users would get the database "+
 				"of the catalog; if administrators provide it, run kubectl label namespace %s %s=%s, else name another one", name, name, LabelRegistries, labelTrue),
-				Stalled: true, Retry: labelRequeueAfter}
+				Stalled: true, Retry: reconciler.RequeueBlocked}
 		}
 		r.acceptedUID = n.UID
 	}
@@ -90,7 +86,7 @@ func (r *aiHub) createNamespace(ctx context.Context, name string) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{LabelRegistries: labelTrue}}}
 	switch err := r.cached.Create(ctx, namespace, client.FieldOwner(AIHubFieldOwner)); {
 	case apierrors.IsAlreadyExists(err):
-		return &reconciler.Wait{For: "namespace " + name + " to be known", Retry: shortRequeue}
+		return &reconciler.Wait{For: "namespace " + name + " to be known", Retry: reconciler.RequeueSoon}
 	case err != nil:
 		return fmt.Errorf("creating namespace %s (spec.instancesNamespace): %w", name, err)
 	}

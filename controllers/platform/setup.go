@@ -3,7 +3,6 @@ package platform
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -40,9 +39,6 @@ const (
 	configMapName      = "odh-mlflowoperator-config"
 	aihubConfigMapName = "odh-modelregistry-config"
 )
-
-// shortRequeue is the pause while a cache is stale.
-const shortRequeue = time.Second
 
 // +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=mlflowoperators,verbs=list;watch
 // +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=mlflowoperators;mlflowoperators/status,resourceNames=default-mlflowoperator,verbs=patch

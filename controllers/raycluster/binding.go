@@ -33,7 +33,7 @@ func (r *clusterReconciler) ensureBinding(ctx context.Context, cluster *unstruct
 	case metadata != nil && !hasClusterLabels(metadata, c):
 		r.warningEvent(cluster, topicBinding, ReasonBindingTaken, fmt.Sprintf(
 			"ClusterRoleBinding %s belongs to another RayCluster of a similar name: recreate this RayCluster under another name, because its sidecar rejects every request", name))
-		return &reconciler.Wait{For: "the other ClusterRoleBinding to be deleted", Retry: foreignObjectRequeue}
+		return &reconciler.Wait{For: "the other ClusterRoleBinding to be deleted", Retry: reconciler.RequeueBlocked}
 	}
 	if !controllerutil.ContainsFinalizer(cluster, raycluster.Finalizer) {
 		add := func(metadata *metav1.PartialObjectMetadata) {

@@ -48,7 +48,7 @@ func (r *clusterReconciler) inputs(ctx context.Context, cluster *unstructured.Un
 	in := newInputs(c, settings, r.served(), r.domain())
 	var known bool
 	if in.KubeRay, known = r.kubeRayNamespaces(settings); !known {
-		return in, &reconciler.Wait{For: "the namespaces of KubeRay", Retry: shortRequeue}
+		return in, &reconciler.Wait{For: "the namespaces of KubeRay", Retry: reconciler.RequeueSoon}
 	}
 	if in.HostTaken, err = r.hostTaken(ctx, cluster, c, in); err != nil {
 		return in, err
@@ -122,12 +122,9 @@ type kubeRayLocator struct {
 func newKubeRayLocator(client dynamic.Interface, clk clock.Clock, log logr.Logger, operatorNamespace string) *kubeRayLocator {
 	type object = *unstructured.Unstructured
 	source := func(name, namespace string, kind schema.GroupVersionResource, read func(object) []string) *singleton.Value[[]string] {
-		var v *singleton.Value[[]string]
-		v = singleton.NewValue(singleton.Options{
+		return singleton.NewValue(singleton.Options{
 			Client: client.Resource(kind).Namespace(namespace), Resource: kind.GroupResource(), Name: name, Clock: clk, Log: log,
-			OnUnavailable: func() { v.OnUpdate(nil) },
-		}, read)
-		return v
+		}, singleton.Absent, read)
 	}
 	l := &kubeRayLocator{
 		binding: source(raycluster.KubeRayName, "", rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings"),

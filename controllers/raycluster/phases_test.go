@@ -19,6 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/test/raytest"
 )
 
@@ -127,7 +128,7 @@ func TestHostTaken(t *testing.T) {
 	}
 	younger, older := put("c-x", "rest", 2000), put("c", "x-rest", 1000)
 	s.mustReconcile(older)
-	if writes, again, err := s.reconcile(younger); err != nil || again != foreignObjectRequeue || strings.Contains(strings.Join(writes, "\n"), "Ingress") {
+	if writes, again, err := s.reconcile(younger); err != nil || again != reconciler.RequeueBlocked || strings.Contains(strings.Join(writes, "\n"), "Ingress") {
 		t.Errorf("writes %q, again after %s, error %v", writes, again, err)
 	}
 	if said := s.eventsSince(); !strings.Contains(said, "an older RayCluster has the host ray-dashboard-c-x-rest.apps.example.org") {

@@ -30,12 +30,6 @@ import (
 )
 
 const (
-	// shortRequeue is the interval for changes that send no event: an API that is removed, namespaces of KubeRay not discovered yet.
-	shortRequeue = time.Second
-	// foreignObjectRequeue is the interval while a foreign object has a required name. Its deletion sends no event.
-	foreignObjectRequeue = time.Minute
-	// pauseRequeue is the interval of reading the namespace of a paused cluster. Changes of the namespace send no event.
-	pauseRequeue = time.Minute
 	// sidecarRequeue is the interval of triggering admission to replace a sidecar.
 	sidecarRequeue = time.Minute
 	// sidecarTimeout is how long that is repeated: other replicas poll aggregated APIs every ten minutes.
@@ -88,7 +82,7 @@ func (r *clusterReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 	}
 	_, waiting := reconciler.AsWait(err)
 	if !waiting && isConflict(err) {
-		return ctrl.Result{RequeueAfter: shortRequeue}, nil // the cache is stale
+		return ctrl.Result{RequeueAfter: reconciler.RequeueSoon}, nil // the cache is stale
 	}
 	if err != nil && !waiting && ctx.Err() == nil {
 		r.warningEvent(cluster, topicApply, ReasonNotApplied, err.Error())
@@ -133,7 +127,7 @@ func (r *clusterReconciler) reconcileNormal(ctx context.Context, cluster *unstru
 		r.emitEvents(cluster, c, in, routes)
 	}
 	if in.HostTaken {
-		errs = append(errs, &reconciler.Wait{For: "the host of the dashboard to be free", Retry: foreignObjectRequeue})
+		errs = append(errs, &reconciler.Wait{For: "the host of the dashboard to be free", Retry: reconciler.RequeueBlocked})
 	}
 	err = errors.Join(errs...)
 	if _, waiting := reconciler.AsWait(err); err != nil && !waiting {
@@ -201,7 +195,7 @@ func (r *clusterReconciler) paused(ctx context.Context, cluster *unstructured.Un
 		r.memory.of(cluster).clearMessage(topicPaused)
 		return false, nil, nil
 	}
-	wait = &reconciler.Wait{For: "the pause to be allowed or to end", Retry: pauseRequeue}
+	wait = &reconciler.Wait{For: "the pause to be allowed or to end", Retry: reconciler.RequeueBlocked}
 	allowed := in.AllowPause
 	if !allowed {
 		namespace, err := capability.GetMetadata(ctx, r.live, corev1.SchemeGroupVersion.WithKind("Namespace"), client.ObjectKey{Name: cluster.GetNamespace()})

@@ -24,6 +24,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 const hashedVersion = "ray.openshift.ai/version: '1'"
@@ -98,7 +99,7 @@ func TestConflicts(t *testing.T) {
 		}
 		return nil
 	}
-	if _, retry, err := s.reconcile(u); err != nil || retry != shortRequeue {
+	if _, retry, err := s.reconcile(u); err != nil || retry != reconciler.RequeueSoon {
 		t.Errorf("retry %s, error %v", retry, err)
 	}
 	s = newScene(t)
@@ -136,7 +137,7 @@ func TestReconcileReportsForeignNetworkPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, retry, err := s.reconcile(u)
-	if err != nil || retry != foreignObjectRequeue {
+	if err != nil || retry != reconciler.RequeueBlocked {
 		t.Errorf("retry %s, error %v", retry, err)
 	}
 	if said := s.eventsSince(); !strings.Contains(said, "delete it or recreate it under another name") {
@@ -192,7 +193,7 @@ func TestReconcileWaitsForKubeRayNamespaces(t *testing.T) {
 	s.kubeRayKnown = false
 	u := s.create(demoCluster(hashedVersion, plainHead))
 	writes, retry, err := s.reconcile(u)
-	if len(writes) > 0 || retry != shortRequeue || err != nil {
+	if len(writes) > 0 || retry != reconciler.RequeueSoon || err != nil {
 		t.Errorf("writes %q, retry %s, error %v", writes, retry, err)
 	}
 }
@@ -352,7 +353,7 @@ func TestEnsureBindingReportsForeignBinding(t *testing.T) {
 	if err := s.server.Create(t.Context(), u); err != nil {
 		t.Fatal(err)
 	}
-	if _, retry, err := s.reconcile(u); err != nil || retry != foreignObjectRequeue {
+	if _, retry, err := s.reconcile(u); err != nil || retry != reconciler.RequeueBlocked {
 		t.Errorf("retry %s, error %v", retry, err)
 	}
 	if said := s.eventsSince(); !strings.Contains(said, ReasonBindingTaken) {

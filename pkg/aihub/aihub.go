@@ -63,12 +63,9 @@ type Watcher struct {
 
 // NewWatcher returns a Watcher that is inactive until SetServed.
 func NewWatcher(client dynamic.Interface, clk clock.Clock, log logr.Logger) *Watcher {
-	w := &Watcher{}
-	w.value = singleton.NewValue(singleton.Options{
+	return &Watcher{value: singleton.NewValue(singleton.Options{
 		Client: client.Resource(resource), Resource: resource.GroupResource(), Name: platformv1alpha1.AIHubName, Clock: clk, Log: log,
-		OnUnavailable: func() { w.value.OnUpdate(nil) },
-	}, specOf)
-	return w
+	}, singleton.Absent, specOf)}
 }
 
 // specOf returns the spec of an AIHub, or nil. An AIHub that cannot be decoded, which its schema prevents, counts as missing.

@@ -23,7 +23,7 @@ import (
 // but all later ones: see Stage. The result joins one *Error for each failed object, in a *StageError if later stages were skipped.
 //
 // A terminating object is not written. It is an error only after deletionGracePeriod: its deletion event starts the next reconcile, see
-// also WithRequeue. An object that lost its reference to a terminating owner is not written either. No object is recreated, or
+// also Changes. An object that lost its reference to a terminating owner is not written either. No object is recreated, or
 // created without an owner reference, for an owner that is terminating or deleted.
 func (a *Applier) Apply(ctx context.Context, owner client.Object, desired Desired) error {
 	o, err := newOwner(owner, a.Client.Scheme())

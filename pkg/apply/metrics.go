@@ -2,7 +2,8 @@ package apply
 
 import (
 	"context"
-	"sync/atomic"
+	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
@@ -38,10 +39,12 @@ func (a *Applier) countSkipped(kind string) {
 	skipped.WithLabelValues(a.Component, kind).Inc()
 }
 
-// Changes counts the successful writes in one context. It is safe for concurrent use.
+// Changes records the successful writes in one context, and when Apply must be called again. It is safe for concurrent use.
 type Changes struct {
-	counts [3]atomic.Int32
-	// outer is the Changes of the parent context, which counts the same writes.
+	mu           sync.Mutex
+	counts       [3]int
+	requeueAfter time.Duration
+	// outer is the Changes of the parent context, which records the same.
 	outer *Changes
 }
 
@@ -54,28 +57,57 @@ const (
 
 type changesKey struct{}
 
-// CountChanges returns a context that counts its successful writes.
-func CountChanges(ctx context.Context) (context.Context, *Changes) {
+// RecordChanges returns a context that records changes.
+func RecordChanges(ctx context.Context) (context.Context, *Changes) {
 	outer, _ := ctx.Value(changesKey{}).(*Changes)
 	c := &Changes{outer: outer}
 	return context.WithValue(ctx, changesKey{}, c), c
 }
 
 // Created returns the number of created objects.
-func (c *Changes) Created() int { return int(c.counts[created].Load()) }
+func (c *Changes) Created() int { return c.count(created) }
 
 // Updated returns the number of updated objects.
-func (c *Changes) Updated() int { return int(c.counts[updated].Load()) }
+func (c *Changes) Updated() int { return c.count(updated) }
 
 // Deleted returns the number of deleted objects.
-func (c *Changes) Deleted() int { return int(c.counts[deleted].Load()) }
+func (c *Changes) Deleted() int { return c.count(deleted) }
 
 // Any reports whether an object was written.
 func (c *Changes) Any() bool { return c.Created()+c.Updated()+c.Deleted() > 0 }
 
-// countChange counts one write in all Changes of the context.
-func countChange(ctx context.Context, index int) {
+// RequeueAfter returns the time after which Apply must be called again although no watch event may arrive; 0 for none.
+func (c *Changes) RequeueAfter() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.requeueAfter
+}
+
+func (c *Changes) count(index int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.counts[index]
+}
+
+// recordChange updates all Changes of the context.
+func recordChange(ctx context.Context, update func(*Changes)) {
 	for c, _ := ctx.Value(changesKey{}).(*Changes); c != nil; c = c.outer {
-		c.counts[index].Add(1)
+		c.mu.Lock()
+		update(c)
+		c.mu.Unlock()
 	}
+}
+
+// countChange counts one write.
+func countChange(ctx context.Context, index int) {
+	recordChange(ctx, func(c *Changes) { c.counts[index]++ })
+}
+
+// requeueAfter records when Apply must be called again. The shortest time counts.
+func requeueAfter(ctx context.Context, after time.Duration) {
+	recordChange(ctx, func(c *Changes) {
+		if c.requeueAfter == 0 || after < c.requeueAfter {
+			c.requeueAfter = after
+		}
+	})
 }

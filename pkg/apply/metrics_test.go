@@ -12,7 +12,7 @@ func TestCount(t *testing.T) {
 	b := newTestApplier(t)
 	counted := func(what string, created, updated, removed int, do func(context.Context)) {
 		t.Helper()
-		ctx, changes := CountChanges(t.Context())
+		ctx, changes := RecordChanges(t.Context())
 		do(ctx)
 		if changes.Created() != created || changes.Updated() != updated || changes.Deleted() != removed {
 			t.Errorf("%s: created %d, updated %d, removed %d", what, changes.Created(), changes.Updated(), changes.Deleted())

@@ -32,9 +32,8 @@ type record struct {
 	ownFields   digest    // of the managed fields entry of FieldOwner
 	// generation is 0 for kinds without one. Mutating webhooks of other clients raise it without a change of ownFields.
 	generation int64
-	// mutationHash is the hash of a response that differs from the request, and mutationCount the number of equal responses.
-	mutationHash  uint64
-	mutationCount int
+	// mutationHash is the hash of a response that differs from the request; 0 for none.
+	mutationHash uint64
 }
 
 // exists reports whether the record holds a response, and not only an attempted write.
@@ -102,10 +101,8 @@ func (a *Applier) Version(owner types.UID, kind schema.GroupVersionKind, name ty
 	return last.uid, last.version
 }
 
-// maxMutations is how often an object is applied although another client modifies each apply in the same way. Mutating webhooks leave no
-// trace in ownFields, so each foreign change of the generation is compared, and applied again if it differs. After
-// maxMutations equal responses the object is left until its content or the desired object changes.
-const maxMutations = 2
+// Mutating webhooks leave no trace in ownFields, so an object whose generation changed is compared, and applied again if it differs. If it is
+// what the last apply resulted in, another apply would result in the same: the object is left until its content or the desired object changes.
 
 // hashMutation returns the hash of a response that differs from the request; 0 if it does not.
 func (a *Applier) hashMutation(o owner, c child, response *unstructured.Unstructured) uint64 {
@@ -130,7 +127,7 @@ func hashContent(object *unstructured.Unstructured) uint64 {
 // suppressApply reports whether a live object that differs from the desired one is left, because another client modifies each apply.
 func (a *Applier) suppressApply(ctx context.Context, o owner, c child, live *unstructured.Unstructured) bool {
 	last, ok := a.records.get(o.uid, c.key)
-	if !ok || last.desiredHash != c.desiredHash || last.mutationCount < maxMutations || last.mutationHash != hashContent(live) ||
+	if !ok || last.desiredHash != c.desiredHash || last.mutationHash == 0 || last.mutationHash != hashContent(live) ||
 		!a.hasLabels(live) || !hasExpectedReference(live, o, c.Ownership) {
 		return false
 	}
@@ -141,7 +138,7 @@ func (a *Applier) suppressApply(ctx context.Context, o owner, c child, live *uns
 }
 
 func (a *Applier) storeRecord(o owner, c child, response *unstructured.Unstructured, mutationHash uint64) {
-	current := record{
+	a.records.set(o.uid, c.key, record{
 		desiredHash:  c.desiredHash,
 		uid:          response.GetUID(),
 		version:      response.GetResourceVersion(),
@@ -149,12 +146,5 @@ func (a *Applier) storeRecord(o owner, c child, response *unstructured.Unstructu
 		ownFields:    digestOf(response.GetManagedFields(), a.FieldOwner),
 		generation:   response.GetGeneration(),
 		mutationHash: mutationHash,
-	}
-	if mutationHash != 0 {
-		current.mutationCount = 1
-		if last, ok := a.records.get(o.uid, c.key); ok && last.mutationHash == mutationHash && last.desiredHash == c.desiredHash {
-			current.mutationCount = last.mutationCount + 1
-		}
-	}
-	a.records.set(o.uid, c.key, current)
+	})
 }

@@ -3,10 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -14,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -41,7 +37,7 @@ func (a *Applier) repair(ctx context.Context, o owner, c child, rejection error)
 		}
 		return &applyRequest{create: true}, a.deleteByUID(ctx, o, c.key, live.GetUID(), metav1.DeletePropagationBackground)
 	}
-	patch := buildConflictPatch(desired.Object, live.Object, invalidParents(rejection))
+	patch := buildConflictPatch(desired, rejection)
 	if len(patch) == 0 {
 		return nil, nil
 	}
@@ -67,95 +63,24 @@ func hasImmutableConflict(desired, live *unstructured.Unstructured) bool {
 	return live.Object["immutable"] == true && desired.Object["immutable"] != true || differs("type")
 }
 
-// invalidParents returns the structs with invalid fields as paths without list indexes, such as "spec.template.spec.containers.env".
-func invalidParents(rejection error) sets.Set[string] {
-	paths := sets.New[string]()
+// buildConflictPatch returns a JSON patch that replaces the fields directly below the spec in which a rejection found invalid fields, such as
+// the whole pod template, with the desired ones.
+func buildConflictPatch(desired *unstructured.Unstructured, rejection error) []operation {
 	status, ok := errors.AsType[*apierrors.StatusError](rejection)
 	if !ok || status.ErrStatus.Details == nil {
-		return paths
+		return nil
 	}
+	spec, _ := desired.Object["spec"].(map[string]any)
+	var patch []operation
 	for _, cause := range status.ErrStatus.Details.Causes {
-		path := listIndex.ReplaceAllString(cause.Field, "")
-		if i := strings.LastIndex(path, "."); i > 0 {
-			paths.Insert(path[:i])
-		}
-	}
-	return paths
-}
-
-var listIndex = regexp.MustCompile(`\[[^\]]*\]`)
-
-// buildConflictPatch returns a JSON patch that makes the structs at paths equal to the desired ones: it removes undesired fields and
-// adds the desired values. Structs that have all desired values are unchanged.
-func buildConflictPatch(desired, live map[string]any, paths sets.Set[string]) []operation {
-	p := conflictPatch{paths: paths}
-	p.addFields("", "", desired, live)
-	return p.operations
-}
-
-// conflictPatch collects the operations of buildConflictPatch.
-type conflictPatch struct {
-	paths      sets.Set[string]
-	operations []operation
-}
-
-// addFields walks a struct. path is its path in conflictPatch.paths, pointer its JSON pointer.
-func (p *conflictPatch) addFields(path, pointer string, desired, live map[string]any) {
-	if p.paths.Has(path) {
-		p.addStruct(pointer, desired, live)
-		return
-	}
-	for _, name := range slices.Sorted(maps.Keys(desired)) {
-		childPath, childPointer := strings.TrimPrefix(path+"."+name, "."), pointer+"/"+jsonPointerEscaper.Replace(name)
-		switch field := desired[name].(type) {
-		case map[string]any:
-			if liveField, ok := live[name].(map[string]any); ok {
-				p.addFields(childPath, childPointer, field, liveField)
-			}
-		case []any:
-			liveField, _ := live[name].([]any)
-			p.addItems(childPath, childPointer, field, liveField)
-		}
-	}
-}
-
-// addItems walks the items of two lists, matched by name.
-func (p *conflictPatch) addItems(path, pointer string, desired, live []any) {
-	for _, item := range desired {
-		fields, ok := item.(map[string]any)
-		if !ok || fields["name"] == nil {
+		path := strings.FieldsFunc(cause.Field, func(r rune) bool { return r == '.' || r == '[' })
+		if len(path) < 2 || path[0] != "spec" || spec[path[1]] == nil {
 			continue
 		}
-		i := slices.IndexFunc(live, func(other any) bool { return lookup(other, "name") == fields["name"] })
-		if i < 0 {
-			continue
-		}
-		if liveFields, ok := live[i].(map[string]any); ok {
-			p.addFields(path, fmt.Sprintf("%s/%d", pointer, i), fields, liveFields)
+		pointer := "/spec/" + path[1]
+		if !slices.ContainsFunc(patch, func(o operation) bool { return o.Path == pointer }) {
+			patch = append(patch, operation{Operation: "replace", Path: pointer, Value: spec[path[1]]})
 		}
 	}
-}
-
-// addStruct adds the operations that make a live struct equal to the desired one. Existing lists and maps are left to the next apply.
-func (p *conflictPatch) addStruct(pointer string, desired, live map[string]any) {
-	var operations []operation
-	differs := false
-	for _, name := range slices.Sorted(maps.Keys(live)) {
-		if _, found := desired[name]; !found {
-			operations = append(operations, operation{Operation: "remove", Path: pointer + "/" + jsonPointerEscaper.Replace(name)})
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(desired)) {
-		liveField, found := live[name]
-		_, isMap := liveField.(map[string]any)
-		_, isList := liveField.([]any)
-		if found && (isMap || isList || equal(desired[name], liveField)) {
-			continue
-		}
-		differs = true
-		operations = append(operations, operation{Operation: "add", Path: pointer + "/" + jsonPointerEscaper.Replace(name), Value: desired[name]})
-	}
-	if differs {
-		p.operations = append(p.operations, operations...)
-	}
+	return patch
 }

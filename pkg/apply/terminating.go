@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,7 +45,7 @@ func (e *TerminatingError) Error() string {
 	return text + " and the operator recreates it afterwards"
 }
 
-// handleTerminating returns an error if the deletion timed out or the cache will not show its end, and sets requeueAfter otherwise.
+// handleTerminating returns an error if the deletion timed out or the cache will not show its end, and records otherwise when to look again.
 func (a *Applier) handleTerminating(ctx context.Context, o owner, c child, object metav1.Object) error {
 	a.records.delete(o.uid, c.key)
 	err := NewTerminatingError(c.key.Kind, object)
@@ -54,35 +53,8 @@ func (a *Applier) handleTerminating(ctx context.Context, o owner, c child, objec
 	if err.TimedOut = remaining <= 0; err.TimedOut || !a.hasLabels(object) {
 		return err
 	}
-	if timer, ok := ctx.Value(requeueTimerKey{}).(*requeueTimer); ok {
-		timer.shorten(remaining)
-	}
+	requeueAfter(ctx, remaining)
 	return nil
-}
-
-// requeueTimer holds the shortest requeueAfter of one reconcile.
-type requeueTimer struct {
-	mu    sync.Mutex
-	after time.Duration // 0 for no requeue
-}
-
-type requeueTimerKey struct{}
-
-// WithRequeue returns a context in which Apply records when it must be called again without a watch event, and a function that returns that
-// time as requeueAfter; 0 for none.
-func WithRequeue(ctx context.Context) (context.Context, func() time.Duration) {
-	timer := &requeueTimer{}
-	return context.WithValue(ctx, requeueTimerKey{}, timer), func() time.Duration { return timer.shorten(0) }
-}
-
-// shorten lowers the recorded time to after, unless that is 0, and returns it.
-func (t *requeueTimer) shorten(after time.Duration) time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if after > 0 && (t.after == 0 || after < t.after) {
-		t.after = after
-	}
-	return t.after
 }
 
 // A client that deletes an owner with orphan propagation lets the garbage collector remove the owner references of the children while the

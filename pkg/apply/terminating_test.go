@@ -27,19 +27,19 @@ func TestApplyReportsTerminatingObjectAfterGracePeriod(t *testing.T) {
 	since := b.clock.Now()
 	for name, step := range map[string]time.Duration{"known": 0, "after a restart": 20 * time.Second} {
 		b.clock.SetTime(since.Add(step))
-		ctx, left := WithRequeue(t.Context())
+		ctx, changes := RecordChanges(t.Context())
 		b.must(b.Apply(ctx, b.owner, Desired{settings("a", "2")}))
-		if left() != time.Minute-step {
-			t.Errorf("%s: looked at again after %s", name, left())
+		if changes.RequeueAfter() != time.Minute-step {
+			t.Errorf("%s: looked at again after %s", name, changes.RequeueAfter())
 		}
 		b.restart()
 	}
 	b.clock.SetTime(since.Add(time.Minute))
 	for range 2 {
-		ctx, left := WithRequeue(t.Context())
+		ctx, changes := RecordChanges(t.Context())
 		err := b.Apply(ctx, b.owner, Desired{settings("a", "2"), settings("b", "1")})
 		going, ok := errors.AsType[*TerminatingError](err)
-		if !ok || !going.TimedOut || !IsBlocked(err) || IsTerminating(err) || left() != 0 {
+		if !ok || !going.TimedOut || !IsBlocked(err) || IsTerminating(err) || changes.RequeueAfter() != 0 {
 			t.Fatalf("error %v", err)
 		}
 		for _, part := range []string{"ConfigMap ns/a", since.UTC().Format(time.RFC3339), "example.com/backup, example.com/audit"} {
@@ -82,16 +82,17 @@ func TestTerminatingErrorWithoutFinalizers(t *testing.T) {
 	}
 }
 
-// The shortest time counts.
-func TestWithRequeueReturnsShortestTime(t *testing.T) {
-	_, left := WithRequeue(t.Context())
-	if left() != 0 {
-		t.Errorf("nothing is due, and yet %s", left())
+// The shortest time counts, in the outer context too.
+func TestRequeueAfterIsShortestTime(t *testing.T) {
+	ctx, outer := RecordChanges(t.Context())
+	ctx, inner := RecordChanges(ctx)
+	if got := inner.RequeueAfter(); got != 0 {
+		t.Errorf("nothing is due, and yet %s", got)
 	}
-	v := &requeueTimer{}
-	v.shorten(time.Minute)
-	v.shorten(time.Second)
-	if got := v.shorten(time.Hour); got != time.Second {
-		t.Errorf("after %s", got)
+	for _, after := range []time.Duration{time.Minute, time.Second, time.Hour} {
+		requeueAfter(ctx, after)
+	}
+	if inner.RequeueAfter() != time.Second || outer.RequeueAfter() != time.Second {
+		t.Errorf("after %s and %s", inner.RequeueAfter(), outer.RequeueAfter())
 	}
 }

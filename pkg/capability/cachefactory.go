@@ -2,7 +2,6 @@ package capability
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// CacheFactory creates a cache whose reads of optional kinds return a NoKindMatchError when the kind is not served, or is removed during
-// the read. Caches of controller-runtime start an informer for each read, which never syncs for a removed kind and blocks the worker.
+// CacheFactory creates a cache whose reads of optional kinds return a NoKindMatchError when the kind is not served. Caches of
+// controller-runtime start an informer for each read, which never syncs for such a kind and blocks the worker until its timeout.
 type CacheFactory struct {
 	watcher atomic.Pointer[Watcher]
 }
@@ -42,34 +41,23 @@ type servedOnlyCache struct {
 
 // Get implements client.Reader.
 func (c *servedOnlyCache) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
-	return c.whileServed(ctx, object, func(ctx context.Context) error { return c.Cache.Get(ctx, key, object, opts...) })
+	return c.ifServed(object, func() error { return c.Cache.Get(ctx, key, object, opts...) })
 }
 
 // List implements client.Reader.
 func (c *servedOnlyCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	return c.whileServed(ctx, list, func(ctx context.Context) error { return c.Cache.List(ctx, list, opts...) })
+	return c.ifServed(list, func() error { return c.Cache.List(ctx, list, opts...) })
 }
 
-func (c *servedOnlyCache) whileServed(ctx context.Context, object runtime.Object, read func(context.Context) error) error {
+func (c *servedOnlyCache) ifServed(object runtime.Object, read func() error) error {
 	kind, err := apiutil.GVKForObject(object, c.scheme)
 	kind.Kind = strings.TrimSuffix(kind.Kind, "List")
 	w := c.factory.watcher.Load()
 	if err != nil || w == nil || !slices.Contains(w.options.Kinds, kind) {
-		return read(ctx)
+		return read()
 	}
-	noKindMatch := &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	w.OnChange(ctx, func(s Set) {
-		if !s.Has(kind) {
-			stop(noKindMatch)
-		}
-	})
-	if err = ctx.Err(); err == nil {
-		err = read(ctx)
+	if !w.Current().Has(kind) {
+		return &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
 	}
-	if errors.Is(context.Cause(ctx), noKindMatch) {
-		return noKindMatch
-	}
-	return err
+	return read()
 }

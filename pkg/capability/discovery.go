@@ -1,15 +1,13 @@
 package capability
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
 )
 
@@ -17,12 +15,9 @@ import (
 type discoveryResult struct {
 	// plurals holds the plural name of each kind.
 	plurals map[schema.GroupVersionKind]string
-	// failed holds the versions that are listed but whose resources could not be read.
-	failed map[schema.GroupVersion]error
+	// failed holds the versions that are listed without their resources: these could not be read, or are not collected yet.
+	failed sets.Set[schema.GroupVersion]
 }
-
-// errUndescribed is used for a version that the aggregated document lists before it has collected the resources.
-var errUndescribed = errors.New("its resources are not known yet")
 
 // readDiscovery returns the served kinds of the given groups. Failures of single versions are part of the result.
 func readDiscovery(ctx context.Context, client discovery.DiscoveryInterfaceWithContext, groups map[string]bool) (discoveryResult, error) {
@@ -31,13 +26,21 @@ func readDiscovery(ctx context.Context, client discovery.DiscoveryInterfaceWithC
 	if err != nil && !partly {
 		return discoveryResult{}, fmt.Errorf("reading discovery: %w", err)
 	}
-	result := discoveryResult{plurals: map[schema.GroupVersionKind]string{}, failed: undescribedVersions(list, groups, failed)}
+	result := discoveryResult{plurals: map[schema.GroupVersionKind]string{}, failed: sets.New[schema.GroupVersion]()}
+	for _, group := range list {
+		for _, version := range group.Versions {
+			gv := schema.GroupVersion{Group: group.Name, Version: version.Version}
+			if groups[gv.Group] && !apierrors.IsNotFound(failed[gv]) { // NotFound: removed between two requests
+				result.failed.Insert(gv)
+			}
+		}
+	}
 	for _, resourceList := range resources {
 		gv, err := schema.ParseGroupVersion(resourceList.GroupVersion)
 		if err != nil || !groups[gv.Group] {
 			continue
 		}
-		delete(result.failed, gv)
+		result.failed.Delete(gv)
 		for _, r := range resourceList.APIResources {
 			if !strings.Contains(r.Name, "/") { // the kind of a subresource is that of its response
 				result.plurals[gv.WithKind(r.Kind)] = r.Name
@@ -45,20 +48,6 @@ func readDiscovery(ctx context.Context, client discovery.DiscoveryInterfaceWithC
 		}
 	}
 	return result, nil
-}
-
-// undescribedVersions returns the listed versions of the groups whose resources could not be read, with the cause as far as it is known.
-func undescribedVersions(list []*metav1.APIGroup, groups map[string]bool, failed map[schema.GroupVersion]error) map[schema.GroupVersion]error {
-	undescribed := map[schema.GroupVersion]error{}
-	for _, group := range list {
-		for _, version := range group.Versions {
-			gv := schema.GroupVersion{Group: group.Name, Version: version.Version}
-			if cause := failed[gv]; groups[gv.Group] && !apierrors.IsNotFound(cause) { // NotFound: removed between two requests
-				undescribed[gv] = fmt.Errorf("reading the resources of %s: %w", gv, cmp.Or(cause, errUndescribed))
-			}
-		}
-	}
-	return undescribed
 }
 
 // mayServe reports whether any version of the group serves the resource, or could not be read.

@@ -3,7 +3,6 @@ package capability
 import (
 	"net/url"
 	"slices"
-	"sync/atomic"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,51 +34,16 @@ func IsPlatformKubeRay(configuration *unstructured.Unstructured) bool {
 		})
 }
 
-// platformKubeRay watches the KubeRay of the platform. A nil one is never present.
-type platformKubeRay struct {
-	*singleton.Watcher
-	present atomic.Pointer[bool] // nil until it is known
-	changed chan struct{}
-}
-
-// newPlatformKubeRay returns a watcher of the webhook configuration. Without the permission KubeRay counts as absent.
-func newPlatformKubeRay(options Options) *platformKubeRay {
-	if options.KubeRay == nil {
-		return nil
+// newPlatformKubeRay returns a watcher of the presence of the platform's KubeRay. Without the permission it counts as absent, and so it does
+// if no component needs it.
+func newPlatformKubeRay(o Options) *singleton.Value[bool] {
+	if o.KubeRay == nil {
+		return &singleton.Value[bool]{}
 	}
-	p := &platformKubeRay{changed: make(chan struct{}, 1)}
-	p.Watcher = singleton.New(singleton.Options{
-		Client: options.KubeRay.Resource(mutatingConfigurations), Resource: mutatingConfigurations.GroupResource(), Name: PlatformKubeRayConfiguration,
-		Clock: options.Clock, Log: options.Log, OnUnavailable: func() { p.set(false) },
-		OnUpdate: func(configuration *unstructured.Unstructured) { p.set(IsPlatformKubeRay(configuration)) },
-	})
-	p.SetServed(true)
-	return p
-}
-
-func (p *platformKubeRay) set(present bool) {
-	if previous := p.present.Swap(&present); previous != nil && *previous == present {
-		return
-	}
-	select {
-	case p.changed <- struct{}{}:
-	default: // an earlier change is still unread
-	}
-}
-
-// changes returns the channel of changes, nil for a nil platformKubeRay.
-func (p *platformKubeRay) changes() <-chan struct{} {
-	if p == nil {
-		return nil
-	}
-	return p.changed
-}
-
-// current returns whether the platform's KubeRay is present, and whether that is known.
-func (p *platformKubeRay) current() (present, known bool) {
-	if p == nil {
-		return false, true
-	}
-	found := p.present.Load()
-	return found != nil && *found, found != nil
+	v := singleton.NewValue(singleton.Options{
+		Client: o.KubeRay.Resource(mutatingConfigurations), Resource: mutatingConfigurations.GroupResource(), Name: PlatformKubeRayConfiguration,
+		Clock: o.Clock, Log: o.Log,
+	}, singleton.Absent, IsPlatformKubeRay)
+	v.SetServed(true)
+	return v
 }

@@ -73,7 +73,8 @@ type Watcher struct {
 
 	listeners singleton.Listeners[Set]
 
-	kubeRay *platformKubeRay
+	kubeRay        *singleton.Value[bool]
+	kubeRayChanged chan struct{}
 
 	// The fields below are used only by New and by the goroutine of Start.
 	crds           *crdWatcher
@@ -91,13 +92,15 @@ type Watcher struct {
 func New(options Options) *Watcher {
 	options.Clock = cmp.Or[clock.Clock](options.Clock, clock.RealClock{})
 	w := &Watcher{
-		options:       options,
-		discovery:     discovery.ToDiscoveryInterfaceWithContext(options.Discovery),
-		groups:        map[string]bool{},
-		events:        make(chan struct{}, 1),
-		knownVersions: map[schema.GroupVersion]bool{},
-		resources:     map[schema.GroupVersionKind]schema.GroupResource{},
-		omittedSince:  map[schema.GroupVersionKind]time.Time{},
+		options:        options,
+		discovery:      discovery.ToDiscoveryInterfaceWithContext(options.Discovery),
+		groups:         map[string]bool{},
+		events:         make(chan struct{}, 1),
+		kubeRay:        newPlatformKubeRay(options),
+		kubeRayChanged: make(chan struct{}, 1),
+		knownVersions:  map[schema.GroupVersion]bool{},
+		resources:      map[schema.GroupVersionKind]schema.GroupResource{},
+		omittedSince:   map[schema.GroupVersionKind]time.Time{},
 	}
 	for _, k := range options.Kinds {
 		w.groups[k.Group] = true
@@ -106,7 +109,7 @@ func New(options Options) *Watcher {
 	w.resetBackoff()
 	ctx, cancel := context.WithTimeout(context.Background(), initialTimeout)
 	defer cancel()
-	if w.kubeRay = newPlatformKubeRay(w.options); w.kubeRay != nil {
+	if options.KubeRay != nil {
 		w.kubeRay.Read(ctx)
 	}
 	w.refresh(ctx)
@@ -157,14 +160,15 @@ func (w *Watcher) Start(ctx context.Context) error {
 	defer watchers.Wait()
 	defer cancel()
 	if w.options.Metadata != nil {
-		crds, err := newCRDWatcher(w.options.Metadata, w.groups, w.options.Log, w.notifyEvent)
+		crds, err := newCRDWatcher(w.options.Metadata, w.groups, w.options.Log, func() { notify(w.events) })
 		if err != nil {
 			return err
 		}
 		w.crds = crds
 		watchers.Go(func() { crds.informer.RunWithContext(ctx) })
 	}
-	if w.kubeRay != nil {
+	if w.options.KubeRay != nil {
+		w.kubeRay.Subscribe(ctx, func(bool) { notify(w.kubeRayChanged) })
 		watchers.Go(func() { _ = w.kubeRay.Start(ctx) }) // always returns nil
 	}
 
@@ -181,7 +185,7 @@ func (w *Watcher) Start(ctx context.Context) error {
 			if debounced := w.options.Clock.Now().Add(debounce); debounced.Before(due) {
 				due = debounced
 			}
-		case <-w.kubeRay.changes():
+		case <-w.kubeRayChanged:
 			if w.served != nil {
 				w.publish(*w.served)
 			}
@@ -193,10 +197,10 @@ func (w *Watcher) Start(ctx context.Context) error {
 	}
 }
 
-// notifyEvent records an event without blocking; concurrent events are combined.
-func (w *Watcher) notifyEvent() {
+// notify records an event without blocking; concurrent events are combined.
+func notify(events chan<- struct{}) {
 	select {
-	case w.events <- struct{}{}:
+	case events <- struct{}{}:
 	default:
 	}
 }
@@ -216,9 +220,8 @@ func (w *Watcher) refresh(ctx context.Context) {
 		}
 		return
 	}
-	for gv, cause := range result.failed {
-		w.options.Log.V(1).Info("Keeping the last known state of an API that discovery could not describe",
-			"groupVersion", gv.String(), "cause", cause.Error())
+	for gv := range result.failed {
+		w.options.Log.V(1).Info("Keeping the last known state of an API that discovery could not describe", "groupVersion", gv.String())
 	}
 	next, held := w.servedKinds(result)
 	w.consistent = len(result.failed) == 0 && !held && (w.crds.agreesWith(result) || !w.options.Clock.Now().Before(w.gracePeriodEnd))
@@ -235,7 +238,7 @@ func (w *Watcher) servedKinds(result discoveryResult) (next Set, held bool) {
 	var kinds []schema.GroupVersionKind
 	for _, k := range w.options.Kinds {
 		plural, listed := result.plurals[k]
-		_, failed := result.failed[k.GroupVersion()]
+		failed := result.failed.Has(k.GroupVersion())
 		unknown := !w.knownVersions[k.GroupVersion()]
 		if listed {
 			w.resources[k] = schema.GroupResource{Group: k.Group, Resource: plural}
@@ -251,7 +254,7 @@ func (w *Watcher) servedKinds(result discoveryResult) (next Set, held bool) {
 		delete(w.omittedSince, k)
 	}
 	for _, k := range w.options.Kinds {
-		if _, failed := result.failed[k.GroupVersion()]; !failed {
+		if !result.failed.Has(k.GroupVersion()) {
 			w.knownVersions[k.GroupVersion()] = true
 		}
 	}
@@ -270,7 +273,7 @@ func (w *Watcher) inGracePeriod(k schema.GroupVersionKind, now time.Time) bool {
 // kind is added, so that watches start with new ones, and after a kind is removed, so that no watch starts them again.
 func (w *Watcher) publish(served Set) {
 	w.served = &served
-	platformKubeRay, known := w.kubeRay.current()
+	platformKubeRay, known := w.kubeRay.Current()
 	if !known {
 		return
 	}

@@ -443,7 +443,7 @@ func TestAggregatedVersionWithoutResources(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, failed := answer.failed[Route.GroupVersion()]; !failed || len(answer.plurals) != 0 {
+	if !answer.failed.Has(Route.GroupVersion()) || len(answer.plurals) != 0 {
 		t.Errorf("a version that is listed without resources has to count as unknown: %+v", answer)
 	}
 }

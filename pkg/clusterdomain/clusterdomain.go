@@ -3,7 +3,6 @@ package clusterdomain
 
 import (
 	"strings"
-	"sync"
 
 	"github.com/go-logr/logr"
 	configv1 "github.com/openshift/api/config/v1"
@@ -46,54 +45,24 @@ func trimDots(domain string) string { return strings.Trim(strings.TrimSpace(doma
 
 // Watcher watches the Ingress configuration of OpenShift. It is a manager Runnable that runs on every replica and is idle until SetServed(true).
 // Without the API, or without list and watch of ingresses.config.openshift.io, the domain is empty.
-type Watcher struct {
-	*singleton.Watcher
-	singleton.Listeners[string] // called with each new domain
-
-	mu      sync.Mutex
-	domain  string
-	settled bool
-}
+type Watcher struct{ *singleton.Value[string] }
 
 // NewWatcher returns a Watcher without a domain.
 func NewWatcher(client dynamic.Interface, clk clock.Clock, log logr.Logger) *Watcher {
-	w := &Watcher{}
-	w.Watcher = singleton.New(singleton.Options{
+	return &Watcher{singleton.NewValue(singleton.Options{
 		Client: client.Resource(resource), Resource: resource.GroupResource(), Name: objectName, Clock: clk, Log: log,
-		OnUpdate: w.onUpdate, OnUnavailable: w.setSettled,
-	})
-	return w
+	}, singleton.AbsentUnlessKnown, FromIngress)}
 }
 
 // Domain returns the current domain without dots around it; empty if it is unknown.
 func (w *Watcher) Domain() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.domain
+	domain, _ := w.Current()
+	return domain
 }
 
 // Settled reports whether the API server has responded, even if there is no domain or permission. Before that, no object with the domain may be
 // applied if the API is served, because the domain would be removed temporarily.
 func (w *Watcher) Settled() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.settled
-}
-
-func (w *Watcher) setSettled() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.settled = true
-}
-
-// onUpdate stores the domain of the object and notifies the listeners.
-func (w *Watcher) onUpdate(config *unstructured.Unstructured) {
-	domain := FromIngress(config)
-	w.mu.Lock()
-	changed := w.domain != domain
-	w.domain, w.settled = domain, true
-	w.mu.Unlock()
-	if changed {
-		w.Notify(domain)
-	}
+	_, known := w.Current()
+	return known
 }

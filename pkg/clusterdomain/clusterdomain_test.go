@@ -100,11 +100,12 @@ func TestFollowsTheCluster(t *testing.T) {
 // A domain that has not been read yet is not mistaken for none.
 func TestSettled(t *testing.T) {
 	for name, answer := range map[string]func(*Watcher){
-		"a domain":      func(w *Watcher) { w.onUpdate(ingress(map[string]any{"domain": "one.example.org"})) },
-		"no object":     func(w *Watcher) { w.onUpdate(nil) },
+		"a domain":      func(w *Watcher) { w.OnUpdate(ingress(map[string]any{"domain": "one.example.org"})) },
+		"no object":     func(w *Watcher) { w.OnUpdate(nil) },
 		"no permission": func(w *Watcher) { w.OnUnavailable() },
 	} {
 		w, _ := newWatcher()
+		w.SetServed(true)
 		if w.Settled() {
 			t.Errorf("%s: settled before the cluster was asked", name)
 		}
@@ -116,20 +117,21 @@ func TestSettled(t *testing.T) {
 
 func TestChangesWakeAController(t *testing.T) {
 	w, _ := newWatcher()
+	w.SetServed(true)
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
 	anything := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b"}}
 	if err := w.EventSource(anything, &handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
 		t.Fatal(err)
 	}
-	w.onUpdate(ingress(map[string]any{"domain": "one.example.org"}))
+	w.OnUpdate(ingress(map[string]any{"domain": "one.example.org"}))
 	poll.Until(t, 10*time.Second, "the controller is woken", func() bool { return queue.Len() == 1 })
 	got, _ := queue.Get()
 	if got.Name != "b" || got.Namespace != "a" {
 		t.Errorf("request %v", got)
 	}
 	queue.Done(got)
-	w.onUpdate(ingress(map[string]any{"domain": "one.example.org"})) // the same again
-	w.onUpdate(ingress(map[string]any{"domain": "two.example.org"}))
+	w.OnUpdate(ingress(map[string]any{"domain": "one.example.org"})) // the same again
+	w.OnUpdate(ingress(map[string]any{"domain": "two.example.org"}))
 	poll.Until(t, 10*time.Second, "the controller is woken again", func() bool { return queue.Len() == 1 })
 }

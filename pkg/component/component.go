@@ -61,17 +61,6 @@ func AddToScheme(s *runtime.Scheme, all []Component) error {
 	return nil
 }
 
-// Enabled returns the components for which enabled returns true, in order.
-func Enabled(all []Component, enabled func(name string) bool) []Component {
-	var out []Component
-	for _, c := range all {
-		if enabled(c.Name) {
-			out = append(out, c)
-		}
-	}
-	return out
-}
-
 // WatchedKinds returns the kinds whose API is watched: those of package capability, and those that the components require or use.
 func WatchedKinds(enabled []Component) []schema.GroupVersionKind {
 	kinds := capability.Known()

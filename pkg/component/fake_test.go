@@ -16,7 +16,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -31,7 +30,6 @@ type fakeManager struct {
 	ctrl.Manager
 	t       *testing.T
 	elected chan struct{}
-	indexer client.FieldIndexer
 	cache   cache.Cache
 
 	mu    sync.Mutex
@@ -49,8 +47,7 @@ func (m *fakeManager) Elected() <-chan struct{} { return m.elected }
 func (m *fakeManager) GetControllerOptions() config.Controller {
 	return config.Controller{GroupKindConcurrency: map[string]int{"kept": 3}}
 }
-func (m *fakeManager) GetFieldIndexer() client.FieldIndexer { return m.indexer }
-func (m *fakeManager) GetScheme() *runtime.Scheme           { return clientgoscheme.Scheme }
+func (m *fakeManager) GetScheme() *runtime.Scheme { return clientgoscheme.Scheme }
 
 func (m *fakeManager) GetCache() cache.Cache { return m.cache }
 

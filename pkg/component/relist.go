@@ -24,59 +24,28 @@ func isCustomResource(obj runtime.Object) bool {
 	return err != nil
 }
 
-// withRelist makes reflectors relist when the API server closes a watch early, as it does after a change of the CRD schema. Unchanged
-// objects would stay cached without newly added fields otherwise.
+// withRelist makes a reflector relist after the API server closed a watch before its timeout, as it does after a change of the CRD schema.
+// Unchanged objects would stay cached without newly added fields otherwise.
 func withRelist(lw toolscache.ListerWatcher, clk clock.PassiveClock) toolscache.ListerWatcher {
 	inner := toolscache.ToListerWatcherWithContext(lw)
+	var timeout time.Time // of the last watch; a reflector sends one request at a time
 	return toolscache.ToListWatcherWithWatchListSemantics(&toolscache.ListWatch{
-		ListWithContextFunc: inner.ListWithContext,
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			timeout = time.Time{}
+			return inner.ListWithContext(ctx, options)
+		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			started := clk.Now()
-			events, err := inner.WatchWithContext(ctx, options)
-			if err != nil || options.TimeoutSeconds == nil {
-				return events, err
+			if lists := options.SendInitialEvents != nil; !lists && started.Before(timeout) {
+				reconciler.RecordRelist()
+				return nil, apierrors.NewResourceExpired("the API server closed the watch early")
 			}
-			timeout := time.Duration(*options.TimeoutSeconds) * time.Second
-			return expireIfClosedEarly(events, func() bool { return clk.Since(started) < timeout }), nil
+			timeout = time.Time{}
+			events, err := inner.WatchWithContext(ctx, options)
+			if err == nil && options.TimeoutSeconds != nil {
+				timeout = started.Add(time.Duration(*options.TimeoutSeconds) * time.Second)
+			}
+			return events, err
 		},
 	}, lw)
-}
-
-// expireIfClosedEarly ends a watch that was closed early with the error that makes a reflector relist.
-func expireIfClosedEarly(inner watch.Interface, closedEarly func() bool) watch.Interface {
-	events := make(chan watch.Event)
-	outer := watch.NewProxyWatcher(events)
-	go func() {
-		defer close(events)
-		defer inner.Stop()
-		if forward(inner, events, outer.StopChan()) || !closedEarly() {
-			return
-		}
-		reconciler.RecordRelist()
-		expired := apierrors.NewResourceExpired("the API server closed the watch early")
-		select {
-		case events <- watch.Event{Type: watch.Error, Object: &expired.ErrStatus}:
-		case <-outer.StopChan():
-		}
-	}()
-	return outer
-}
-
-// forward copies the events of a watch, and reports whether it was stopped before it was closed.
-func forward(from watch.Interface, to chan<- watch.Event, stop <-chan struct{}) (stopped bool) {
-	for {
-		select {
-		case event, open := <-from.ResultChan():
-			if !open {
-				return false
-			}
-			select {
-			case to <- event:
-			case <-stop:
-				return true
-			}
-		case <-stop:
-			return true
-		}
-	}
 }

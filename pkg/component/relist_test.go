@@ -1,6 +1,7 @@
 package component
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -33,55 +34,54 @@ func TestIsCustomResource(t *testing.T) {
 	}
 }
 
-// watched starts a watch with a timeout through withRelist.
-func watched(t *testing.T, inner watch.Interface, seconds *int64) watch.Interface {
-	t.Helper()
-	lw := withRelist(&toolscache.ListWatch{WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return inner, nil }}, clocktesting.NewFakePassiveClock(time.Unix(0, 0)))
-	w, err := toolscache.ToListerWatcherWithContext(lw).WatchWithContext(t.Context(), metav1.ListOptions{TimeoutSeconds: seconds})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
-}
-
+// A reflector that watches again gets the error that makes it list, if the API server closed the last watch before its timeout.
 func TestWatchClosedEarlyRelists(t *testing.T) {
-	inner := watch.NewFake()
-	w := watched(t, inner, new(int64(600)))
-	go func() {
-		inner.Add(&corev1.Pod{})
-		inner.Stop()
-	}()
-	if event := <-w.ResultChan(); event.Type != watch.Added {
-		t.Errorf("got %v, want the event of the server", event)
-	}
-	event := <-w.ResultChan()
-	if err := apierrors.FromObject(event.Object); event.Type != watch.Error || !apierrors.IsResourceExpired(err) {
-		t.Errorf("got %v %v, want the error that makes a reflector list again", event.Type, err)
-	}
-	if _, open := <-w.ResultChan(); open {
-		t.Error("want the end after the error")
+	for name, c := range map[string]struct {
+		seconds *int64
+		passes  time.Duration
+		between func(toolscache.ListerWatcherWithContext) error
+		expired bool
+	}{
+		"closed early":             {new(int64(600)), 599 * time.Second, nil, true},
+		"its time is over":         {new(int64(600)), 600 * time.Second, nil, false},
+		"no time was asked for":    {nil, time.Second, nil, false},
+		"a list came between them": {new(int64(600)), time.Second, list, false},
+		"a watch that lists, too":  {new(int64(600)), time.Second, watchList, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+			lw := toolscache.ToListerWatcherWithContext(withRelist(&toolscache.ListWatch{
+				ListFunc:  func(metav1.ListOptions) (runtime.Object, error) { return &corev1.PodList{}, nil },
+				WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
+			}, clk))
+			for round := range 2 {
+				if _, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{TimeoutSeconds: c.seconds}); err != nil {
+					t.Fatal(err)
+				}
+				clk.SetTime(clk.Now().Add(c.passes))
+				if c.between != nil {
+					if err := c.between(lw); err != nil {
+						t.Fatal(err)
+					}
+				}
+				_, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{TimeoutSeconds: c.seconds})
+				if apierrors.IsResourceExpired(err) != c.expired {
+					t.Errorf("round %d: got %v", round, err)
+				}
+				if err := list(lw); err != nil { // as the reflector does then
+					t.Fatal(err)
+				}
+			}
+		})
 	}
 }
 
-func TestWatchTimeoutDoesNotRelist(t *testing.T) {
-	for name, seconds := range map[string]*int64{"its time is over": new(int64(0)), "no time was asked for": nil} {
-		inner := watch.NewFake()
-		w := watched(t, inner, seconds)
-		inner.Stop()
-		if event, open := <-w.ResultChan(); open {
-			t.Errorf("%s: got %v, want the end", name, event)
-		}
-	}
+func list(lw toolscache.ListerWatcherWithContext) error {
+	_, err := lw.ListWithContext(context.Background(), metav1.ListOptions{})
+	return err
 }
 
-func TestStoppedWatchStopsServerWatch(t *testing.T) {
-	inner := watch.NewFake()
-	w := expireIfClosedEarly(inner, func() bool { return true })
-	w.Stop()
-	for range w.ResultChan() {
-		t.Error("want no event after the end")
-	}
-	if !inner.IsStopped() {
-		t.Error("the watch of the server was not stopped")
-	}
+func watchList(lw toolscache.ListerWatcherWithContext) error {
+	_, err := lw.WatchWithContext(context.Background(), metav1.ListOptions{SendInitialEvents: new(true)})
+	return err
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -34,11 +33,10 @@ type supervisor struct {
 	mgr       *instrumentedManager
 	caps      CapabilitySource
 	log       logr.Logger
-	indexed   map[string]bool
 }
 
 func newSupervisor(c Component, mgr *instrumentedManager, caps CapabilitySource) *supervisor {
-	return &supervisor{component: c, mgr: mgr, caps: caps, log: mgr.GetLogger().WithValues("component", c.Name), indexed: map[string]bool{}}
+	return &supervisor{component: c, mgr: mgr, caps: caps, log: mgr.GetLogger().WithValues("component", c.Name)}
 }
 
 // watchRequired returns channels that are closed when all required kinds are served, and when one of them is removed later.
@@ -77,7 +75,7 @@ func (s *supervisor) Start(ctx context.Context) error {
 		s.log.Error(err, "The component failed; restarting it", "after", pause)
 		select {
 		case <-time.After(pause):
-		case <-removed: // informers that the failed attempt indexed cannot be used again
+		case <-removed: // the informers of the failed attempt were removed
 			return s.apiRemovedError()
 		case <-ctx.Done():
 			return nil
@@ -89,7 +87,7 @@ func (s *supervisor) Start(ctx context.Context) error {
 func (s *supervisor) runControllers(ctx context.Context, removed <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the subscriptions of a failed attempt
-	buffered := &bufferedManager{Manager: s.mgr, indexed: s.indexed}
+	buffered := &bufferedManager{Manager: s.mgr}
 	if err := s.component.Controllers(ctx, buffered); err != nil {
 		return fmt.Errorf("setting up controllers: %w", err)
 	}
@@ -111,10 +109,10 @@ func (s *supervisor) apiRemovedError() error {
 }
 
 // bufferedManager is the manager for one attempt to set up a component. It adds runnables only after the attempt succeeded, and allows later
-// attempts to reuse controller names and indexes.
+// attempts to reuse controller names. Informers of the manager's cache remain after a failed attempt and reject a second index of the same
+// name, so components index caches of their own.
 type bufferedManager struct {
 	ctrl.Manager
-	indexed map[string]bool
 
 	mu        sync.Mutex
 	flushed   bool
@@ -149,18 +147,4 @@ func (s *bufferedManager) GetControllerOptions() config.Controller {
 	options := s.Manager.GetControllerOptions()
 	options.SkipNameValidation = new(true)
 	return options
-}
-
-// GetFieldIndexer implements cluster.Cluster.
-func (s *bufferedManager) GetFieldIndexer() client.FieldIndexer { return s }
-
-// IndexField implements client.FieldIndexer. Informers remain after a failed attempt and reject a second index of the same name.
-func (s *bufferedManager) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
-	key := fmt.Sprintf("%T %s %s", obj, obj.GetObjectKind().GroupVersionKind(), field)
-	if s.indexed[key] {
-		return nil
-	}
-	err := s.Manager.GetFieldIndexer().IndexField(ctx, obj, field, extract)
-	s.indexed[key] = err == nil
-	return err
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -64,25 +65,22 @@ func classify(err error) error {
 // not retried, and waiting for terminating objects and namespaces is not an error.
 func ClassifyErrors(r reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-		return withRequeueAfter(ctx, func(ctx context.Context) (reconcile.Result, error) {
-			result, err := r.Reconcile(ctx, request)
-			if wait, waiting := AsWait(err); waiting {
-				log.FromContext(ctx).V(1).Info("Waiting", "for", wait.For)
-				return reconcile.Result{RequeueAfter: max(wait.Retry, 0)}, nil
-			}
-			return result, classify(err)
-		})
+		ctx, changes := apply.RecordChanges(ctx)
+		result, err := r.Reconcile(ctx, request)
+		if wait, waiting := AsWait(err); waiting {
+			log.FromContext(ctx).V(1).Info("Waiting", "for", wait.For)
+			result, err = reconcile.Result{RequeueAfter: max(wait.Retry, 0)}, nil
+		}
+		return requeueSooner(result, changes.RequeueAfter(), err), classify(err)
 	})
 }
 
-// withRequeueAfter runs a reconcile and requeues it for the time at which the objects that it deleted should be gone.
-func withRequeueAfter(ctx context.Context, run func(context.Context) (reconcile.Result, error)) (reconcile.Result, error) {
-	ctx, requeueAfter := apply.WithRequeue(ctx)
-	result, err := run(ctx)
-	if after := requeueAfter(); err == nil && after > 0 && (result.RequeueAfter == 0 || after < result.RequeueAfter) {
+// requeueSooner returns a result that requeues after the given time at the latest, unless that is 0 or an error causes a retry anyway.
+func requeueSooner(result reconcile.Result, after time.Duration, err error) reconcile.Result {
+	if err == nil && after > 0 && (result.RequeueAfter == 0 || after < result.RequeueAfter) {
 		result.RequeueAfter = after
 	}
-	return result, err
+	return result
 }
 
 // reportError sets Stalled or Reconciled for an error that no other condition reports, and removes them otherwise.

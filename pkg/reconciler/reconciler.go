@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,19 +22,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
-)
-
-const (
-	// ConflictRetry is the pause after an update conflict. Normally the watch event of the other change arrives first; the pause covers an
-	// event that arrived before the update, and conflicts that the API server did not report.
-	ConflictRetry = 250 * time.Millisecond
-	// staleCacheRetry is the pause while the cache lacks the last status update: patching the older version would only conflict.
-	staleCacheRetry = 25 * time.Millisecond
-	// notFoundRetry is the pause after a status patch returned NotFound. The deletion event can take long when the cache was filled by
-	// an API server that lags behind the others.
-	notFoundRetry = time.Second
-	// rolloutPollInterval is the pause after a change of the spec was applied to child objects.
-	rolloutPollInterval = time.Second
 )
 
 var errNotFound = errors.New("the object is gone")
@@ -131,15 +117,16 @@ func (r *baseReconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	if r.tracker.isStale(obj) {
 		return ctrl.Result{RequeueAfter: staleCacheRetry}, nil
 	}
-	result, err := withRequeueAfter(ctx, func(ctx context.Context) (ctrl.Result, error) { return r.reconcileObject(ctx, obj) })
+	ctx, changes := apply.RecordChanges(ctx)
+	result, err := r.reconcileObject(ctx, obj, changes)
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctrl.Result{}, nil // the manager is stopping: an interrupted reconcile is not an error
 	}
-	return result, err
+	return requeueSooner(result, changes.RequeueAfter(), err), err
 }
 
 // reconcileObject runs one reconcile of an object that exists.
-func (r *baseReconciler[T]) reconcileObject(ctx context.Context, obj T) (ctrl.Result, error) {
+func (r *baseReconciler[T]) reconcileObject(ctx context.Context, obj T, changes *apply.Changes) (ctrl.Result, error) {
 	if !obj.GetDeletionTimestamp().IsZero() {
 		return r.reconcileDelete(ctx, obj)
 	}
@@ -159,7 +146,6 @@ func (r *baseReconciler[T]) reconcileObject(ctx context.Context, obj T) (ctrl.Re
 		return requeueOnConflict(err)
 	}
 	original := clone(obj)
-	ctx, changes := apply.CountChanges(ctx)
 	r.setOrRemoveCondition(obj, !valid, metav1.Condition{
 		Type: ConditionPaused, Status: metav1.ConditionFalse, Reason: "AnnotationInvalid",
 		Message: fmt.Sprintf("annotation %s: %q is neither true nor false, and the object is not paused; set true or remove it",
@@ -178,8 +164,8 @@ func (r *baseReconciler[T]) reconcileObject(ctx context.Context, obj T) (ctrl.Re
 	rollout := r.readyCondition() != conditions.Ready && changes.Any() && r.readyGeneration(original) != obj.GetGeneration()
 	r.summarize(obj, err, rollout)
 	result, err := toResult(err, r.patchStatus(ctx, original, obj))
-	if rollout && err == nil && (result.RequeueAfter == 0 || result.RequeueAfter > rolloutPollInterval) {
-		result.RequeueAfter = rolloutPollInterval // normally an event of the child arrives first
+	if rollout {
+		result = requeueSooner(result, RequeueSoon, err) // normally an event of the child arrives first
 	}
 	return result, err
 }
@@ -200,12 +186,12 @@ func (r *baseReconciler[T]) runPhases(ctx context.Context, obj T) error {
 func toResult(err, patchErr error) (ctrl.Result, error) {
 	wait, waiting := AsWait(err)
 	switch {
-	case errors.Is(patchErr, errNotFound):
-		return ctrl.Result{RequeueAfter: notFoundRetry}, nil
+	case errors.Is(patchErr, errNotFound): // the cache may show the object for long, if an API server that lags behind the others filled it
+		return ctrl.Result{RequeueAfter: RequeueSoon}, nil
 	case errors.Is(patchErr, errStatusRejected):
 		result, err := toResult(err, nil)
 		if result.RequeueAfter > 0 {
-			result.RequeueAfter = max(result.RequeueAfter, rejectedStatusRetry)
+			result.RequeueAfter = max(result.RequeueAfter, RequeueBlocked)
 		}
 		return result, err
 	case patchErr != nil && (err == nil || waiting):

@@ -356,7 +356,7 @@ func TestObjectMissingOnServerIsRequeuedWithPause(t *testing.T) {
 		logic.Phases = append(logic.Phases, Phase[*widget]{Name: "ending", Run: func(context.Context, *widget) error { return end }})
 		b := newBench(t, logic, newWidget())
 		b.failing = func(string) error { return apierrors.NewNotFound(schema.GroupResource{}, key.Name) }
-		if result, err := b.reconcile(); err != nil || result.RequeueAfter != notFoundRetry {
+		if result, err := b.reconcile(); err != nil || result.RequeueAfter != RequeueSoon {
 			t.Errorf("%s: result %+v, error %v", name, result, err)
 		}
 	}
@@ -413,7 +413,7 @@ func TestDeletedDuringTheReconcile(t *testing.T) {
 	logic := sized()
 	logic.Phases = append(logic.Phases, phase("deleting", func(*widget) error { b.delete(); return nil }))
 	b = newBench(t, logic, newWidget())
-	if result, err := b.reconcile(); err != nil || result.RequeueAfter != notFoundRetry {
+	if result, err := b.reconcile(); err != nil || result.RequeueAfter != RequeueSoon {
 		t.Errorf("result %+v, error %v", result, err)
 	}
 	if len(b.events()) != 0 {

@@ -10,18 +10,14 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
-
-// rejectedStatusRetry is the shortest pause after the API server dropped status fields: reconciles cannot make progress until the object or
-// its CRD changes.
-const rejectedStatusRetry = time.Minute
 
 var errStatusRejected = errors.New("the API server does not store this status")
 
@@ -91,17 +87,14 @@ func (s *RejectedStatuses) Forget(name types.NamespacedName) {
 	delete(s.objects, name)
 }
 
-// resourceName returns the name of the CRD of an object, or its kind if the mapping is unknown.
+// resourceName returns the name of the CRD of an object.
 func resourceName(c client.Client, object client.Object) string {
 	kind, err := c.GroupVersionKindFor(object)
 	if err != nil {
 		return fmt.Sprintf("%T", object)
 	}
-	mapping, err := c.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-	if err != nil {
-		return kind.GroupKind().String()
-	}
-	return mapping.Resource.GroupResource().String()
+	resource, _ := meta.UnsafeGuessKindToResource(kind) // correct for all our kinds
+	return resource.GroupResource().String()
 }
 
 // statusDiff returns the paths of the status fields in which two objects differ, such as "status.conditions[].reason".

@@ -25,7 +25,7 @@ func TestRejectedFieldIsSentOnce(t *testing.T) {
 			b.older = true
 			for range 10 {
 				result, err := b.reconcile()
-				if wait, waits := AsWait(end); waits && wait.Retry > 0 && reconciles > 1 && result.RequeueAfter < rejectedStatusRetry || !waits && end != nil && err == nil {
+				if wait, waits := AsWait(end); waits && wait.Retry > 0 && reconciles > 1 && result.RequeueAfter < RequeueBlocked || !waits && end != nil && err == nil {
 					t.Fatalf("result %+v, error %v", result, err)
 				}
 			}

@@ -25,14 +25,6 @@ type Wait struct {
 // Error implements error.
 func (w *Wait) Error() string { return "waiting for " + w.For }
 
-const (
-	// blockedRetry is the pause while a foreign or undeletable object blocks a name, or the namespace terminates: their deletion may
-	// trigger no event for the waiting object.
-	blockedRetry = time.Minute
-	// terminatingRetry is the pause while a terminating object blocks a name.
-	terminatingRetry = time.Second
-)
-
 // AsWait returns the wait that an error consists of, or represents: terminating objects, blocked names and terminating namespaces. Joined
 // errors are a wait only if each of them is one. The shortest positive Retry is returned, and Unready and Stalled if any wait has them.
 func AsWait(err error) (*Wait, bool) {
@@ -52,9 +44,9 @@ func AsWait(err error) (*Wait, bool) {
 	}
 	switch {
 	case apply.IsTerminating(err):
-		return &Wait{For: "deletions to finish: " + err.Error(), Retry: terminatingRetry}, true
+		return &Wait{For: "deletions to finish: " + err.Error(), Retry: RequeueSoon}, true
 	case apply.IsBlocked(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return &Wait{For: "a conflict to be resolved: " + err.Error(), Retry: blockedRetry}, true
+		return &Wait{For: "a conflict to be resolved: " + err.Error(), Retry: RequeueBlocked}, true
 	}
 	return nil, false
 }

@@ -18,11 +18,28 @@ type Value[T any] struct {
 	current       T
 }
 
+// Unreadable is the state of a Value whose object cannot be read, because its API is not served or reading it is forbidden.
+type Unreadable int
+
+const (
+	// Unknown leaves the value as it is.
+	Unknown Unreadable = iota
+	// Absent sets the value of a missing object.
+	Absent
+	// AbsentUnlessKnown sets the value of a missing object if none was read before.
+	AbsentUnlessKnown
+)
+
 // NewValue returns a Value that is idle until SetServed. parse returns the value of an object, which is nil if it does not exist.
-// OnUpdate of the options is overwritten.
-func NewValue[T any](o Options, parse func(*unstructured.Unstructured) T) *Value[T] {
+// OnUpdate and OnUnavailable of the options are overwritten.
+func NewValue[T any](o Options, unreadable Unreadable, parse func(*unstructured.Unstructured) T) *Value[T] {
 	v := &Value[T]{parse: parse}
 	o.OnUpdate = v.onUpdate
+	o.OnUnavailable = func() {
+		if _, known := v.Current(); unreadable == Absent || unreadable == AbsentUnlessKnown && !known {
+			v.onUpdate(nil)
+		}
+	}
 	v.Watcher = New(o)
 	return v
 }

@@ -6,15 +6,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
+// textOf is the parser of the tests.
+func textOf(u *unstructured.Unstructured) string {
+	if u == nil {
+		return ""
+	}
+	text, _, _ := unstructured.NestedString(u.Object, "data", "k")
+	return text
+}
+
 // A value is unknown until the object is read. Only changes are notified. It is reset when the API is removed.
 func TestValue(t *testing.T) {
-	v := NewValue(Options{Name: "settings"}, func(u *unstructured.Unstructured) string {
-		if u == nil {
-			return ""
-		}
-		text, _, _ := unstructured.NestedString(u.Object, "data", "k")
-		return text
-	})
+	v := NewValue(Options{Name: "settings"}, Unknown, textOf)
 	notified := 0
 	v.Subscribe(t.Context(), func(string) { notified++ })
 	expect := func(step, want string, known bool, calls int) {
@@ -41,4 +44,23 @@ func TestValue(t *testing.T) {
 	expect("the API has gone", "", true, 1)
 	v.SetServed(true)
 	expect("it is back", "", false, 0)
+}
+
+func TestUnreadableValue(t *testing.T) {
+	for unreadable, want := range map[Unreadable]struct {
+		known bool
+		later string
+	}{Unknown: {false, "1"}, Absent: {true, ""}, AbsentUnlessKnown: {true, "1"}} {
+		v := NewValue(Options{Name: "settings"}, unreadable, textOf)
+		v.SetServed(true)
+		v.OnUnavailable()
+		if got, known := v.Current(); got != "" || known != want.known {
+			t.Errorf("%d, not read before: %q, known %v", unreadable, got, known)
+		}
+		v.OnUpdate(object("settings", "1"))
+		v.OnUnavailable()
+		if got, known := v.Current(); got != want.later || !known {
+			t.Errorf("%d, read before: %q, known %v", unreadable, got, known)
+		}
+	}
 }

@@ -15,6 +15,7 @@ import (
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 // namespaceReconciler reconciles the RoleBindings of a namespace.
@@ -80,7 +81,7 @@ func (r *namespaceReconciler) reconcileNamespace(ctx context.Context, name strin
 	a := r.auth.current()
 	switch decide(namespace, m, a) {
 	case decideRequeue:
-		return reconcile.Result{RequeueAfter: authRequeueAfter}, nil
+		return reconcile.Result{RequeueAfter: reconciler.RequeueSoon}, nil
 	case decideDelete:
 		return reconcile.Result{}, r.deleteBindings(ctx, name)
 	case decideApply:

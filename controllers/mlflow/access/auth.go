@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,7 +79,7 @@ type authWatcher struct {
 func newAuthWatcher(client dynamic.Interface, served func() capability.Set, clk clock.Clock, log logr.Logger) *authWatcher {
 	return &authWatcher{served: served, Value: singleton.NewValue(singleton.Options{
 		Client: client.Resource(auths), Resource: auths.GroupResource(), Name: authName, Clock: clk, Log: log,
-	}, readAuth)}
+	}, singleton.Unknown, readAuth)}
 }
 
 // current returns the observed Auth, without a request.
@@ -94,10 +93,6 @@ func (f *authWatcher) current() auth {
 	}
 	return value
 }
-
-// authRequeueAfter is the pause before the next reconcile until Auth is read for the first time. The first read enqueues all
-// namespaces, except one whose reconcile is just running.
-const authRequeueAfter = 5 * time.Second
 
 // Reasons of the condition NamespaceRBACReady of MLflow.
 const (

@@ -26,6 +26,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
@@ -75,7 +76,7 @@ func (r *inferenceServiceReconciler) Reconcile(ctx context.Context, request ctrl
 	if s.DeletionTimestamp != nil {
 		err := r.removeLegacyFinalizer(ctx, s)
 		if apierrors.IsConflict(err) { // the cached object is stale, and updates of the status send no event
-			return ctrl.Result{RequeueAfter: pollInterval}, nil
+			return ctrl.Result{RequeueAfter: reconciler.RequeueSoon}, nil
 		}
 		return ctrl.Result{}, err
 	}

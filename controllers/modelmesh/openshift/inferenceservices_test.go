@@ -19,6 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
@@ -176,7 +177,7 @@ func TestForeignRoute(t *testing.T) {
 	theirs.SetName("digits")
 	s.create(theirs)
 	_, again, err := s.reconcile(s.routes, "team", "digits")
-	if err != nil || again != foreignObjectRetry || !strings.Contains(s.said(), "was not created by this operator") {
+	if err != nil || again != reconciler.RequeueBlocked || !strings.Contains(s.said(), "was not created by this operator") {
 		t.Errorf("again after %s, error %v", again, err)
 	}
 }
@@ -261,7 +262,7 @@ func TestRouteErrors(t *testing.T) {
 	s.refuse = func(string, string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "routes"}, "digits", errors.New("custom resource definition is terminating"))
 	}
-	if _, again, err := s.reconcile(s.routes, "team", "digits"); err != nil || again != pollInterval {
+	if _, again, err := s.reconcile(s.routes, "team", "digits"); err != nil || again != reconciler.RequeueSoon {
 		t.Errorf("an API that goes: again after %s, error %v", again, err)
 	}
 	s.remove(model)

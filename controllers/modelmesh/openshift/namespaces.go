@@ -25,15 +25,12 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 const (
-	// foreignObjectRetry is the pause after a name conflict with a foreign object, whose deletion sends no event.
-	foreignObjectRetry = time.Minute
-	// pollInterval is the pause until conditions without events are checked again, such as the removal of an API.
-	pollInterval = time.Second
 	// eventAction is the action of the Events of both controllers.
 	eventAction = "Reconcile"
 	// ReasonNotApplied is the reason of Events about objects that could not be applied.
@@ -171,9 +168,9 @@ func (r *baseReconciler) apply(ctx context.Context, owner client.Object, desired
 	case err == nil, isNamespaceTerminating(err):
 		return "", 0, nil
 	case apply.IsTerminating(err):
-		return "", pollInterval, nil
+		return "", reconciler.RequeueSoon, nil
 	case apply.IsBlocked(err):
-		return err.Error(), foreignObjectRetry, nil
+		return err.Error(), reconciler.RequeueBlocked, nil
 	}
 	return "", 0, err
 }

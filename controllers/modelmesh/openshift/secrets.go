@@ -20,6 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 const (
@@ -199,7 +200,7 @@ func (r *namespaceReconciler) renewalDelay(state *namespaceState) time.Duration 
 	if state.renewalTime.IsZero() {
 		return 0
 	}
-	return max(state.trust.RequeueAfter(state.renewalTime.Sub(r.clock.Now()), r.clock.Now()), pollInterval)
+	return max(state.trust.RequeueAfter(state.renewalTime.Sub(r.clock.Now()), r.clock.Now()), reconciler.RequeueSoon)
 }
 
 // connectionFields maps the keys of a data connection to the members of a storage entry.

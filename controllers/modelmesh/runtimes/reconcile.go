@@ -22,11 +22,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
-
-// foreignObjectRequeue is the delay after which a name used by a foreign object, or an object that the API server rejected, is tried
-// again: no event shows that it has become possible.
-const foreignObjectRequeue = 2 * time.Minute
 
 // pool and stream are the methods of meshclient.Pool and meshevents.Stream that a reconcile calls.
 type (
@@ -150,13 +147,13 @@ func (r *runtimeReconciler) isUnused(state *namespaceState) bool {
 	return state.Namespace == state.OperatorNamespace && !state.SingleNamespace && len(state.runtimes) == 0 && len(state.models) == 0
 }
 
-// toResult requeues errors that a user must fix after foreignObjectRequeue, and returns other errors for a retry with back-off.
+// toResult requeues errors that a user must fix after reconciler.RequeueBlocked, and returns other errors for a retry with back-off.
 func toResult(requeueAfter time.Duration, err error) (ctrl.Result, error) {
 	switch {
 	case err == nil, apply.IsTerminating(err):
 		return ctrl.Result{RequeueAfter: requeueAfter}, nil
 	case apply.AllErrorsMatch(err, needsUserAction):
-		return ctrl.Result{RequeueAfter: modelmesh.MinNonZero(requeueAfter, foreignObjectRequeue)}, nil
+		return ctrl.Result{RequeueAfter: modelmesh.MinNonZero(requeueAfter, reconciler.RequeueBlocked)}, nil
 	}
 	return ctrl.Result{}, err
 }

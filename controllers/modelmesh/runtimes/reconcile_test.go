@@ -22,6 +22,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 func TestReconcileCreatesNamespaceObjects(t *testing.T) {
@@ -219,7 +220,7 @@ func TestDeleteAllKeepsForeignObjects(t *testing.T) {
 // [M11] Foreign objects with the names of managed objects are not changed, and an Event on the runtime reports them.
 func TestForeignObjectsAreReported(t *testing.T) {
 	w := newWorld(t, append(foreignObjects(), localRuntime("r", "onnx"), predictorOf("m", "onnx"))...)
-	if again := w.reconcileOnce("ns"); again != foreignObjectRequeue {
+	if again := w.reconcileOnce("ns"); again != reconciler.RequeueBlocked {
 		t.Errorf("tried again after %s", again)
 	}
 	for _, write := range w.takeWrites() {
@@ -246,7 +247,7 @@ func TestForeignObjectsAreReported(t *testing.T) {
 func TestForeignServiceIsReported(t *testing.T) {
 	theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "modelmesh-serving"}}
 	w := newWorld(t, theirs, localRuntime("r", "onnx"), clusterRuntime("shared", "onnx"), localRuntime("off", "onnx", disabled))
-	if again := w.reconcileOnce("ns"); again != foreignObjectRequeue {
+	if again := w.reconcileOnce("ns"); again != reconciler.RequeueBlocked {
 		t.Errorf("tried again after %s", again)
 	}
 	said := recordedEvents(w.events)
@@ -534,10 +535,10 @@ func TestToResult(t *testing.T) {
 	}{
 		"fine":               {0, nil, 0, false},
 		"a period":           {time.Second, nil, time.Second, false},
-		"foreign":            {0, errors.Join(foreign, nil), foreignObjectRequeue, false},
+		"foreign":            {0, errors.Join(foreign, nil), reconciler.RequeueBlocked, false},
 		"foreign and sooner": {time.Second, errors.Join(errors.Join(foreign, foreign)), time.Second, false},
-		"foreign and later":  {time.Hour, foreign, foreignObjectRequeue, false},
-		"refused":            {0, &apply.Error{Kind: "Deployment", Err: apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "d", nil)}, foreignObjectRequeue, false},
+		"foreign and later":  {time.Hour, foreign, reconciler.RequeueBlocked, false},
+		"refused":            {0, &apply.Error{Kind: "Deployment", Err: apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "d", nil)}, reconciler.RequeueBlocked, false},
 		"forbidden":          {0, apierrors.NewForbidden(schema.GroupResource{}, "d", nil), 0, true},
 		"both":               {0, errors.Join(foreign, other), 0, true},
 		"another":            {time.Second, other, 0, true},
@@ -568,7 +569,7 @@ func TestRejectedDeploymentsAreReportedOnce(t *testing.T) {
 		return nil
 	}
 	for range 3 {
-		if again := w.reconcileOnce("ns"); again != foreignObjectRequeue {
+		if again := w.reconcileOnce("ns"); again != reconciler.RequeueBlocked {
 			t.Errorf("tried again after %s", again)
 		}
 	}

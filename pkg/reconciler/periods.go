@@ -1,0 +1,20 @@
+package reconciler
+
+import "time"
+
+// The times after which an object is reconciled again although no event may report a change.
+const (
+	// ConflictRetry is the pause after an update conflict. Normally the watch event of the other change arrives first; the pause covers an
+	// event that arrived before the update, and conflicts that the API server did not report.
+	ConflictRetry = 250 * time.Millisecond
+	// staleCacheRetry is the pause while the cache lacks the last status update: patching the older version would only conflict.
+	staleCacheRetry = 25 * time.Millisecond
+	// RequeueSoon is the pause for a change that is expected within seconds: a stale cache, an object that is being deleted, a value that is
+	// about to be read.
+	RequeueSoon = time.Second
+	// RequeueUnavailable is how often the pods of an unavailable server are read for the cause. A waiting pod does not change its Deployment.
+	RequeueUnavailable = 30 * time.Second
+	// RequeueBlocked is the pause while only a user or another program can resolve a problem: a foreign object has the name, the API server
+	// rejects a write or drops fields of a status, a namespace terminates. The cache does not show the end of it.
+	RequeueBlocked = time.Minute
+)
