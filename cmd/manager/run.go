@@ -25,7 +25,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -153,7 +152,7 @@ func startManager(ctx context.Context, env *Env, specs []componentSpec, restConf
 	options.WebhookServer, options.Cache.DefaultWatchErrorHandler = hooks.server, permissions.handle
 	cacheFactory := &capability.CacheFactory{}
 	options.NewCache = cacheFactory.NewCache
-	if options.LeaderElectionResourceLockInterface, err = leaderLock(env.Config.LeaderElection, restConfig); err != nil {
+	if options.LeaderElectionResourceLockInterface, err = leaderLock(env.Config.LeaderElection, restConfig, env.Clock); err != nil {
 		return err
 	}
 	hooks.setMetricsCertificate(&options.Metrics)
@@ -348,18 +347,4 @@ func checkPorts(ctx context.Context, cfg config.Config, webhooks bool) error {
 		}
 	}
 	return nil
-}
-
-// leaderLock returns a Lease lock whose holder is the pod name, or nil for the default lock with a random holder. A restarted container of
-// the same pod still holds the Lease and need not wait. Pod names are unique.
-func leaderLock(le config.LeaderElection, restConfig *rest.Config) (resourcelock.Interface, error) {
-	if !le.Enabled || le.Identity == "" {
-		return nil, nil //nolint:nilnil // nil selects the default lock
-	}
-	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, le.Namespace, names.OperatorName,
-		resourcelock.ResourceLockConfig{Identity: le.Identity}, rest.AddUserAgent(restConfig, "leader-election"), le.RenewDeadline)
-	if err != nil {
-		return nil, fmt.Errorf("building the lock of the leader: %w", err)
-	}
-	return lock, nil
 }
