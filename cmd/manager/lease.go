@@ -77,7 +77,7 @@ func (l *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionReco
 		}
 		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 			logr.FromContextOrDiscard(ctx).Info("The Lease cannot be acquired yet", "lock", l.Describe(), "reason", err.Error())
-			l.pause(ctx)
+			l.clock.Sleep(lockRetryPeriod)
 		}
 	}
 	return l.Interface.Get(ctx)
@@ -115,7 +115,7 @@ func (l *watchedLock) remaining() time.Duration {
 func (l *watchedLock) wait(ctx context.Context) {
 	watcher, err := l.leases.Watch(ctx, metav1.SingleObject(metav1.ObjectMeta{Name: names.OperatorName}))
 	if err != nil {
-		l.pause(ctx)
+		l.clock.Sleep(lockRetryPeriod)
 		return
 	}
 	defer watcher.Stop()
@@ -128,17 +128,10 @@ func (l *watchedLock) wait(ctx context.Context) {
 		case event := <-watcher.ResultChan():
 			lease, isLease := event.Object.(*coordinationv1.Lease)
 			if !isLease { // an error, or the end of the watch
-				l.pause(ctx)
+				l.clock.Sleep(lockRetryPeriod)
 				return
 			}
 			held = event.Type != watch.Deleted && l.isHeld(resourcelock.LeaseSpecToLeaderElectionRecord(&lease.Spec))
 		}
-	}
-}
-
-func (l *watchedLock) pause(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-l.clock.After(lockRetryPeriod):
 	}
 }

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -28,6 +30,8 @@ const (
 	// maxConnections is more than API servers open. Each connection takes memory before it sends a request.
 	maxConnections = 1000
 	maxHeaderBytes = 16 << 10
+	// listenerVariable is the environment variable with the file descriptor of the listener after a restart.
+	listenerVariable = "ODH_PLATFORM_WEBHOOK_LISTENER"
 )
 
 // limitedServer is a webhook server with limits for connections and slow clients, because every pod can reach the port. The server of the
@@ -37,6 +41,8 @@ type limitedServer struct {
 	address string
 	tls     []func(*tls.Config)
 	started atomic.Bool
+	// socket is a duplicate of the listener, which stays open when the server has stopped.
+	socket *os.File
 }
 
 func newLimitedServer(port int, options ...func(*tls.Config)) *limitedServer {
@@ -62,7 +68,10 @@ func (b *limitedServer) Start(ctx context.Context) error {
 	}
 	// API servers call webhooks with HTTP/1.1. With HTTP/2, bodies are buffered before a handler reads them.
 	config.NextProtos = []string{"http/1.1"}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", b.address)
+	listener, err := listen(ctx, b.address)
+	if err == nil {
+		b.socket, err = listener.(*net.TCPListener).File()
+	}
 	if err != nil {
 		return fmt.Errorf("listening for webhooks: %w", err)
 	}
@@ -82,6 +91,24 @@ func (b *limitedServer) Start(ctx context.Context) error {
 		return fmt.Errorf("serving webhooks: %w", err)
 	}
 	return <-ended
+}
+
+// listen returns the listener that the process has kept over a restart, or a new one.
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	if fd, err := strconv.Atoi(os.Getenv(listenerVariable)); err == nil {
+		return net.FileListener(os.NewFile(uintptr(fd), address))
+	}
+	return new(net.ListenConfig).Listen(ctx, "tcp", address)
+}
+
+// restart runs the program again in the same process, which keeps listening: connections wait until the webhooks are served again, instead of
+// being refused until nodes no longer route to this pod. It returns only if that fails.
+func (b *limitedServer) restart() error {
+	fd, err := syscall.Dup(int(b.socket.Fd())) // remains open in the new program
+	if err == nil {
+		err = errors.Join(os.Setenv(listenerVariable, strconv.Itoa(fd)), syscall.Exec("/proc/self/exe", os.Args, os.Environ()))
+	}
+	return fmt.Errorf("starting again: %w", err)
 }
 
 // StartedChecker implements webhook.Server. It checks that the server accepts a TLS connection.
