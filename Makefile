@@ -47,6 +47,7 @@ BUNDLE_IMG ?= $(REGISTRY)/odh-platform-operator-bundle:v$(VERSION)
 GOFIPS140 ?= off
 IMAGE_ARGS = --build-arg VERSION='$(VERSION)' --build-arg GOFIPS140='$(GOFIPS140)'
 FUZZTIME ?= 20s
+HISTORY ?=
 SIZES ?= 1000,5000
 # The number of real nodes on which specs run side by side.
 E2E_NODES ?= 3
@@ -84,7 +85,7 @@ CONCURRENT = $(filter $(call matching,$(GOROUTINE)),$(UNIT_TESTS))
 UNRACED = $(call matching,fakeapi\.(Exhaustive|Scenario)) ./cmd/generate/%
 RACED = $(filter-out $(UNRACED),$(if $(filter all,$(RACE)),$(UNIT_TESTS),$(CONCURRENT)))
 # The tests of what tests are made of.
-TOOLS = ./test/chaos ./test/cluster/... ./test/filelock ./test/framework ./test/measure ./test/modelmesh/... ./test/node/... ./test/poll ./test/rights
+TOOLS = ./test/bench ./test/chaos ./test/cluster/... ./test/filelock ./test/framework ./test/measure ./test/modelmesh/... ./test/node/... ./test/poll ./test/rights
 
 ##@ Use
 
@@ -409,8 +410,8 @@ fuzz-mesh: ## Fuzz the input of ModelMesh users for about a minute; longer with 
 	go test -run '^$$' -fuzz '^FuzzDocuments$$' -fuzztime $(MESH_FUZZ) ./pkg/modelmesh/settings
 
 .PHONY: bench
-bench: cluster-build ## Measure size, memory, requests and writes, and print them next to their limits
-	go run -tags $(TAGS) ./test/bench
+bench: cluster-build ## Measure size, memory, requests, writes and changes of the leader, and print them next to their limits (HISTORY= file with former ratios, with which new ones are compared)
+	go run -tags $(TAGS) ./test/bench$(if $(HISTORY), -history '$(HISTORY)')
 
 .PHONY: scale
 scale: cluster-build ## Measure requests, memory and restarts with SIZES objects of each kind, and 50,000 unrelated Secrets and pods
