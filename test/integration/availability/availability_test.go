@@ -40,8 +40,15 @@ var _ = Describe("Two replicas refuse no write", func() {
 		first, second = newPod(ctx, service, "manager-1"), newPod(ctx, service, "manager-2")
 		writes = write(ctx)
 		writes.goesOn(ctx)
-		DeferCleanup(writes.report)
 	}, NodeTimeout(specTimeout))
+
+	AfterEach(func() {
+		if writes != nil {
+			writes.stop()
+			writes.report()
+			writes = nil
+		}
+	})
 
 	It("during an upgrade, which replaces both", func(ctx SpecContext) {
 		third := newPod(ctx, service, "manager-3")

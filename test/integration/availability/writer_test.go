@@ -48,6 +48,8 @@ type writer struct {
 	done    map[string]int
 	refused []refusal
 	began   time.Time
+	// stop ends the writes.
+	stop func()
 }
 
 // write creates each kind perSecond times a second, as a dry run: the API server calls all webhooks, and nothing is left to reconcile. Likewise it
@@ -65,9 +67,10 @@ func write(ctx context.Context) *writer {
 		"spec": map[string]any{"rest": map[string]any{}, "grpc": map[string]any{}, "postgres": map[string]any{"host": "db", "username": "u", "database": "d"}},
 	}}
 	Eventually(func() error { return who.Create(ctx, stored.DeepCopy()) }).WithContext(ctx).Should(Succeed(), "the API server learns a new CA a moment after it was written")
+	background := context.WithoutCancel(ctx)
 	writes := map[string]func(n int) error{"change": func(n int) error {
 		patch := fmt.Appendf(nil, `{"metadata": {"annotations": {"example.com/change": "%d"}}}`, n)
-		return who.Patch(ctx, stored.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
+		return who.Patch(background, stored.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
 	}}
 	for kind, file := range samples {
 		object := sample(file)
@@ -75,27 +78,28 @@ func write(ctx context.Context) *writer {
 		if kind != "MLflow" {
 			object.SetNamespace(namespace)
 		}
-		writes[kind] = func(int) error { return who.Create(ctx, object.DeepCopy(), client.DryRunAll) }
+		writes[kind] = func(int) error { return who.Create(background, object.DeepCopy(), client.DryRunAll) }
 		Eventually(func() error { return writes[kind](0) }).WithContext(ctx).Should(Succeed(), kind)
 	}
-	return writeAll(ctx, writes)
+	return writeAll(writes)
 }
 
-func writeAll(ctx context.Context, writes map[string]func(n int) error) *writer {
-	ctx, cancel := context.WithCancel(ctx)
-	w := &writer{done: map[string]int{}, began: time.Now()}
+// writeAll calls each function perSecond times a second until stop is called; the context of a setup node would end earlier.
+func writeAll(writes map[string]func(n int) error) *writer {
+	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
-	DeferCleanup(func() {
+	w := &writer{done: map[string]int{}, began: time.Now(), stop: func() {
 		cancel()
 		all.Wait()
-	})
+	}}
+	for kind := range writes {
+		w.done[kind] = 0
+	}
 	for kind, attempt := range writes {
 		all.Go(func() {
 			limit := flowcontrol.NewTokenBucketRateLimiter(perSecond, 1)
 			for n := 0; limit.Wait(ctx) == nil; n++ {
-				if err := attempt(n); ctx.Err() == nil {
-					w.note(kind, err)
-				}
+				w.note(kind, attempt(n))
 			}
 		})
 	}
@@ -146,7 +150,7 @@ func (w *writer) refusals(since time.Time) []string {
 	return found
 }
 
-// report adds the number of writes and refusals to the report of the spec.
+// report adds the number of writes and refusals to the report of the spec. Writes must have ended before the pods do.
 func (w *writer) report() {
 	counts, total := w.counts(), 0
 	for _, count := range counts {
@@ -157,7 +161,7 @@ func (w *writer) report() {
 
 // isConnectionError reports whether the API server could not reach the webhook of a pod.
 func isConnectionError(text string) bool {
-	return strings.Contains(text, "failed calling webhook") || strings.Contains(text, "conversion webhook for")
+	return slices.ContainsFunc([]string{"connection refused", "connection reset", ": EOF"}, func(part string) bool { return strings.Contains(text, part) })
 }
 
 func sample(file string) *unstructured.Unstructured {
