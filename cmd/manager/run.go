@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math"
 	"net"
-	"os"
 	"runtime/debug"
 	"strconv"
 	"time"
@@ -316,7 +315,7 @@ func addCapabilities(ctx context.Context, mgr ctrl.Manager, env *Env, listener *
 // checkPorts binds every listener briefly: the errors of the library do not name the setting.
 func checkPorts(ctx context.Context, cfg config.Config, webhooks bool) error {
 	listeners := []struct{ setting, address string }{{"--metrics-bind-address", cfg.Metrics.BindAddress}, {"--health-probe-bind-address", cfg.Health.BindAddress}}
-	if webhooks && os.Getenv(listenerVariable) == "" {
+	if webhooks && cfg.Webhook.Listener == 0 {
 		listeners = append(listeners, struct{ setting, address string }{"--webhook-port", ":" + strconv.Itoa(cfg.Webhook.Port)})
 	}
 	for _, l := range listeners {

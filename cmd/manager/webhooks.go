@@ -59,9 +59,8 @@ func newWebhooks(env *Env, specs []componentSpec, restConfig *rest.Config, schem
 	if err != nil {
 		return webhooks{}, err
 	}
-	server := newLimitedServer(env.Config.Webhook.Port, func(c *tls.Config) { c.GetCertificate = source.GetCertificate }, listener.Configure)
-	drained := &drainingServer{Server: server, clock: env.Clock}
-	return webhooks{server: instrumentedServer{budgetedServer{drained, admission.NewBudget()}}, limited: server, certificate: source}, nil
+	server := newLimitedServer(env.Config.Webhook, func(c *tls.Config) { c.GetCertificate = source.GetCertificate }, listener.Configure)
+	return webhooks{server: instrumentedServer{budgetedServer{&drainingServer{Server: server, clock: env.Clock}, admission.NewBudget()}}, limited: server, certificate: source}, nil
 }
 
 func newCertificate(env *Env, specs []componentSpec, restConfig *rest.Config, scheme *runtime.Scheme) (certificate, error) {

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
 const (
@@ -30,8 +31,6 @@ const (
 	// maxConnections is more than API servers open. Each connection takes memory before it sends a request.
 	maxConnections = 1000
 	maxHeaderBytes = 16 << 10
-	// listenerVariable is the environment variable with the file descriptor of the listener after a restart.
-	listenerVariable = "ODH_PLATFORM_WEBHOOK_LISTENER"
 )
 
 // limitedServer is a webhook server with limits for connections and slow clients, because every pod can reach the port. The server of the
@@ -40,13 +39,15 @@ type limitedServer struct {
 	webhook.Server
 	address string
 	tls     []func(*tls.Config)
-	started atomic.Bool
+	// inherited is the file descriptor of the listener that the process has kept over a restart, or 0.
+	inherited int
+	started   atomic.Bool
 	// socket is a duplicate of the listener, which stays open when the server has stopped.
 	socket *os.File
 }
 
-func newLimitedServer(port int, options ...func(*tls.Config)) *limitedServer {
-	return &limitedServer{Server: webhook.NewServer(webhook.Options{}), address: net.JoinHostPort("", strconv.Itoa(port)), tls: options}
+func newLimitedServer(w config.Webhook, options ...func(*tls.Config)) *limitedServer {
+	return &limitedServer{Server: webhook.NewServer(webhook.Options{}), address: net.JoinHostPort("", strconv.Itoa(w.Port)), tls: options, inherited: w.Listener}
 }
 
 // budgetedServer is a webhook server whose requests share a memory budget.
@@ -62,13 +63,13 @@ func (g budgetedServer) Register(path string, hook http.Handler) {
 
 // Start implements manager.Runnable.
 func (b *limitedServer) Start(ctx context.Context) error {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12}
 	for _, set := range b.tls {
-		set(config)
+		set(tlsConfig)
 	}
 	// API servers call webhooks with HTTP/1.1. With HTTP/2, bodies are buffered before a handler reads them.
-	config.NextProtos = []string{"http/1.1"}
-	listener, err := listen(ctx, b.address)
+	tlsConfig.NextProtos = []string{"http/1.1"}
+	listener, err := b.listen(ctx)
 	if err == nil {
 		b.socket, err = listener.(*net.TCPListener).File()
 	}
@@ -87,18 +88,18 @@ func (b *limitedServer) Start(ctx context.Context) error {
 		ended <- server.Shutdown(last)
 	})()
 	b.started.Store(true)
-	if err := server.Serve(tls.NewListener(listener, config)); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(tls.NewListener(listener, tlsConfig)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving webhooks: %w", err)
 	}
 	return <-ended
 }
 
-// listen returns the listener that the process has kept over a restart, or a new one.
-func listen(ctx context.Context, address string) (net.Listener, error) {
-	if fd, err := strconv.Atoi(os.Getenv(listenerVariable)); err == nil {
-		return net.FileListener(os.NewFile(uintptr(fd), address))
+// listen returns the inherited listener or a new one.
+func (b *limitedServer) listen(ctx context.Context) (net.Listener, error) {
+	if b.inherited > 0 {
+		return net.FileListener(os.NewFile(uintptr(b.inherited), b.address))
 	}
-	return new(net.ListenConfig).Listen(ctx, "tcp", address)
+	return new(net.ListenConfig).Listen(ctx, "tcp", b.address)
 }
 
 // restart runs the program again in the same process, which keeps listening: connections wait until the webhooks are served again, instead of
@@ -106,7 +107,8 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 func (b *limitedServer) restart() error {
 	fd, err := syscall.Dup(int(b.socket.Fd())) // remains open in the new program
 	if err == nil {
-		err = errors.Join(os.Setenv(listenerVariable, strconv.Itoa(fd)), syscall.Exec("/proc/self/exe", os.Args, os.Environ()))
+		_ = os.Setenv(config.ListenerVariable, strconv.Itoa(fd))    // fails only for invalid names
+		err = syscall.Exec("/proc/self/exe", os.Args, os.Environ()) //nolint:forbidigo // passed on, and not read
 	}
 	return fmt.Errorf("starting again: %w", err)
 }

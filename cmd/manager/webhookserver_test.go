@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -79,7 +78,7 @@ func TestMemoryLimitIsLowered(t *testing.T) {
 
 // A connection that arrives while the program starts again waits for the new server.
 func TestListenerIsKeptOverARestart(t *testing.T) {
-	before, err := listen(t.Context(), "127.0.0.1:0")
+	before, err := (&limitedServer{address: "127.0.0.1:0"}).listen(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,13 +95,13 @@ func TestListenerIsKeptOverARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer caller.Close()
-	t.Setenv(listenerVariable, strconv.Itoa(int(socket.Fd())))
-	after, err := listen(t.Context(), "127.0.0.1:1")
+	webhook := config.Webhook{Port: before.Addr().(*net.TCPAddr).Port, Listener: int(socket.Fd())}
+	after, err := newLimitedServer(webhook).listen(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer after.Close()
-	if err := checkPorts(t.Context(), config.Config{Webhook: config.Webhook{Port: after.Addr().(*net.TCPAddr).Port}, Metrics: config.Metrics{BindAddress: "0"}, Health: config.Health{BindAddress: "0"}}, true); err != nil {
+	if err := checkPorts(t.Context(), config.Config{Webhook: webhook, Metrics: config.Metrics{BindAddress: "0"}, Health: config.Health{BindAddress: "0"}}, true); err != nil {
 		t.Errorf("the port of the listener counts as used: %v", err)
 	}
 	called, err := after.Accept()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -107,7 +108,12 @@ type Webhook struct {
 	Port    int
 	CertDir string
 	Mode    WebhookMode
+	// Listener is the file descriptor of the listener that a process keeps when the program starts again in it; 0 for none.
+	Listener int
 }
+
+// ListenerVariable is the environment variable with [Webhook.Listener]. It is not a setting.
+const ListenerVariable = "ODH_PLATFORM_WEBHOOK_LISTENER"
 
 // WebhookMode is the source of the serving certificate of the webhook server.
 type WebhookMode string
@@ -232,6 +238,7 @@ func (c *Config) resolveNamespaces(src sources, read func(string) ([]byte, error
 		}
 	}
 	c.LeaderElection.Identity = src.env("POD_NAME")
+	c.Webhook.Listener, _ = strconv.Atoi(src.env(ListenerVariable))
 	c.OperatorNamespace = src.env("POD_NAMESPACE")
 	if c.OperatorNamespace == "" {
 		if raw, err := read(namespaceFile); err == nil {
