@@ -31,6 +31,8 @@ const (
 	// maxConnections is more than API servers open. Each connection takes memory before it sends a request.
 	maxConnections = 1000
 	maxHeaderBytes = 16 << 10
+	// certificatePoll is the interval of checks whether the certificate has been read after a restart.
+	certificatePoll = 20 * time.Millisecond
 )
 
 // limitedServer is a webhook server with limits for connections and slow clients, because every pod can reach the port. The server of the
@@ -78,7 +80,7 @@ func (b *limitedServer) Start(ctx context.Context) error {
 	}
 	open := connectionLimiter{open: map[net.Conn]struct{}{}}
 	server := &http.Server{
-		Handler: b.WebhookMux(), BaseContext: func(net.Listener) context.Context { return ctx }, ConnState: open.onStateChange,
+		Handler: b.WebhookMux(), BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) }, ConnState: open.onStateChange,
 		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleConnectionTimeout, MaxHeaderBytes: maxHeaderBytes,
 	}
 	ended := make(chan error, 1)
@@ -87,6 +89,10 @@ func (b *limitedServer) Start(ctx context.Context) error {
 		defer cancel()
 		ended <- server.Shutdown(last)
 	})()
+	// Connections that wait since before a restart would fail without the certificate.
+	for _, err := tlsConfig.GetCertificate(nil); err != nil && b.inherited > 0 && ctx.Err() == nil; _, err = tlsConfig.GetCertificate(nil) {
+		<-time.After(certificatePoll)
+	}
 	b.started.Store(true)
 	if err := server.Serve(tls.NewListener(listener, tlsConfig)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving webhooks: %w", err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -296,12 +297,7 @@ func (c *Config) validate() error {
 
 // EnabledComponents returns the names of the enabled components in alphabetical order.
 func (c Config) EnabledComponents() []string {
-	var names []string
-	for name, enabled := range c.enabled {
-		if enabled {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
+	enabled := maps.Clone(c.enabled)
+	maps.DeleteFunc(enabled, func(_ string, on bool) bool { return !on })
+	return slices.Sorted(maps.Keys(enabled))
 }

@@ -14,6 +14,9 @@ import (
 // Service is the address of the webhooks of several managers. Like kube-proxy, it forwards each connection to one endpoint for its whole life,
 // without health checks.
 type Service struct {
+	// Oldest makes the Service choose the oldest endpoint instead of each in turn: the worst choice during a rollout. Set it before Add.
+	Oldest bool
+
 	mu    sync.Mutex
 	ports []int // of the endpoints
 	next  int
@@ -38,12 +41,15 @@ func Serve(port int) *Service {
 	return s
 }
 
-// choose returns the port of the next endpoint in turn, or 0 without endpoints.
+// choose returns the port of the endpoint for a new connection, or 0 without endpoints.
 func (s *Service) choose() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.ports) == 0 {
 		return 0
+	}
+	if s.Oldest {
+		return s.ports[0]
 	}
 	s.next++
 	return s.ports[s.next%len(s.ports)]
