@@ -48,6 +48,7 @@ BUNDLE_IMG ?= $(REGISTRY)/odh-platform-operator-bundle:v$(VERSION)
 GOFIPS140 ?= off
 IMAGE_ARGS = --build-arg VERSION='$(VERSION)' --build-arg GOFIPS140='$(GOFIPS140)'
 FUZZTIME ?= 20s
+HISTORY ?=
 SIZES ?= 1000,5000
 # The number of real nodes on which specs run side by side.
 E2E_NODES ?= 3
@@ -85,7 +86,7 @@ CONCURRENT = $(filter $(call matching,$(GOROUTINE)),$(UNIT_TESTS))
 UNRACED = $(call matching,fakeapi\.(Exhaustive|Scenario)) ./cmd/generate/%
 RACED = $(filter-out $(UNRACED),$(if $(filter all,$(RACE)),$(UNIT_TESTS),$(CONCURRENT)))
 # The tests of what tests are made of.
-TOOLS = ./test/chaos ./test/cluster/... ./test/filelock ./test/framework ./test/measure ./test/modelmesh/... ./test/node/... ./test/poll ./test/rights
+TOOLS = ./test/bench ./test/chaos ./test/cluster/... ./test/filelock ./test/framework ./test/measure ./test/modelmesh/... ./test/node/... ./test/poll ./test/rights
 
 # The longest suites start first, so that none of them runs alone at the end, and this many run at a time: most of the time, they wait.
 LONGEST = $(addprefix ./test/integration/,install together modelcatalog mlflow modelregistry_plain platform)
@@ -422,8 +423,8 @@ fuzz-mesh: ## Fuzz the input of ModelMesh users for about a minute; longer with 
 	go test -run '^$$' -fuzz '^FuzzDocuments$$' -fuzztime $(MESH_FUZZ) ./pkg/modelmesh/settings
 
 .PHONY: bench
-bench: cluster-build ## Measure size, memory, requests and writes, and print them next to their limits
-	go run -tags $(TAGS) ./test/bench
+bench: cluster-build ## Measure size, memory, requests, writes and changes of the leader, and print them next to their limits (HISTORY= file with former ratios, with which new ones are compared)
+	go run -tags $(TAGS) ./test/bench$(if $(HISTORY), -history '$(HISTORY)')
 	go run -tags $(TAGS) ./test/bench -bursts
 
 .PHONY: scale

@@ -13,7 +13,7 @@ import (
 const (
 	// drainIdle is the time without requests after which a draining server closes its connections, maxDrain the longest wait for that.
 	drainIdle = 500 * time.Millisecond
-	maxDrain  = 2 * time.Second
+	maxDrain  = 3 * time.Second
 	// idleConnectionTimeout is how long the server keeps a connection without requests.
 	idleConnectionTimeout = 90 * time.Second
 )

@@ -50,11 +50,17 @@ func TestManifestsAroundThePodsOfTheManager(t *testing.T) {
 	if budget.Spec.MinAvailable != nil || budget.Spec.MaxUnavailable.IntValue() != 1 || *budget.Spec.UnhealthyPodEvictionPolicy != policyv1.AlwaysAllow {
 		t.Errorf("a node with the only replica cannot be drained: %v", budget.Spec)
 	}
-	terms := deployment.Spec.Template.Spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+	if *deployment.Spec.Replicas != 2 {
+		t.Errorf("%d replicas", *deployment.Spec.Replicas)
+	}
 	var keys []string
-	for _, term := range terms {
-		selects(t, "the anti-affinity", term.PodAffinityTerm.LabelSelector, pods)
-		keys = append(keys, term.PodAffinityTerm.TopologyKey)
+	for _, spread := range deployment.Spec.Template.Spec.TopologySpreadConstraints {
+		selects(t, "the spread", spread.LabelSelector, pods)
+		keys = append(keys, spread.TopologyKey)
+		// Otherwise a cluster with one node or zone could not complete a rollout.
+		if spread.WhenUnsatisfiable != corev1.ScheduleAnyway || !slices.Equal(spread.MatchLabelKeys, []string{appsv1.DefaultDeploymentUniqueLabelKey}) {
+			t.Errorf("%s: %s, by %v", spread.TopologyKey, spread.WhenUnsatisfiable, spread.MatchLabelKeys)
+		}
 	}
 	if !slices.Equal(keys, []string{corev1.LabelHostname, corev1.LabelTopologyZone}) {
 		t.Errorf("replicas are spread over %v", keys)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -8,7 +9,6 @@ import (
 	"fmt"
 	"math"
 	"net"
-	"net/url"
 	"runtime/debug"
 	"strconv"
 	"time"
@@ -25,7 +25,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -60,6 +59,9 @@ const (
 	minConnectBackoff = time.Second
 	maxConnectBackoff = 15 * time.Second
 )
+
+// errTLSChanged is the reason to start again if servers in pods require another TLS profile.
+var errTLSChanged = errors.New("the TLS profile for servers in pods has changed")
 
 // runManager runs the manager until ctx ends.
 func runManager(ctx context.Context, p process) error {
@@ -114,11 +116,8 @@ func runManager(ctx context.Context, p process) error {
 	return err
 }
 
-const (
-	// heapGrowth is the garbage collection target in percent, below the default to save memory: the manager is mostly idle. GOGC overrides it.
-	heapGrowth        = 50
-	defaultHeapGrowth = 100
-)
+// heapGrowth is the garbage collection target in percent, below the default to save memory: the manager is mostly idle. GOGC overrides it.
+const heapGrowth, defaultHeapGrowth = 50, 100
 
 func limitHeapGrowth() {
 	if percent := debug.SetGCPercent(heapGrowth); percent != defaultHeapGrowth {
@@ -154,7 +153,7 @@ func startManager(ctx context.Context, env *Env, specs []componentSpec, restConf
 	options.WebhookServer, options.Cache.DefaultWatchErrorHandler = hooks.server, permissions.handle
 	cacheFactory := &capability.CacheFactory{}
 	options.NewCache = cacheFactory.NewCache
-	if options.LeaderElectionResourceLockInterface, err = leaderLock(env.Config.LeaderElection, restConfig); err != nil {
+	if options.LeaderElectionResourceLockInterface, err = leaderLock(env.Config.LeaderElection, restConfig, env.Clock); err != nil {
 		return err
 	}
 	hooks.setMetricsCertificate(&options.Metrics)
@@ -163,9 +162,9 @@ func startManager(ctx context.Context, env *Env, specs []componentSpec, restConf
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if err := addCapabilities(ctx, mgr, env, listener, cancel, component.WatchedKinds(componentsOf(enabled))); err != nil {
+	running, restart := context.WithCancelCause(ctx)
+	defer restart(nil)
+	if err := addCapabilities(running, mgr, env, listener, restart, component.WatchedKinds(componentsOf(enabled))); err != nil {
 		return err
 	}
 	cacheFactory.SetWatcher(env.Capabilities)
@@ -173,15 +172,15 @@ func startManager(ctx context.Context, env *Env, specs []componentSpec, restConf
 		return fmt.Errorf("adding to the manager: %w", err)
 	}
 	env.FullObjectKinds = component.FullObjectKinds(componentsOf(enabled))
-	if err := component.Setup(ctx, mgr, env.Capabilities, components, env.Config.Enabled); err != nil {
+	if err := component.Setup(running, mgr, env.Capabilities, components, env.Config.Enabled); err != nil {
 		return err
 	}
-	err = mgr.Start(ctx)
-	if errors.Is(err, component.ErrAPIRemoved) {
-		log.Info("Ending, to be started again without what is gone", "reason", err.Error())
-		return nil
+	err = mgr.Start(running)
+	if reason := cmp.Or(err, context.Cause(running)); ctx.Err() == nil && (errors.Is(reason, component.ErrAPIRemoved) || errors.Is(reason, errTLSChanged)) {
+		log.Info("Starting again", "reason", reason.Error())
+		return hooks.limited.restart()
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, component.ErrAPIRemoved) {
 		return fmt.Errorf("running: %w", err)
 	}
 	log.Info("Stopped")
@@ -211,10 +210,7 @@ func newRESTConfig(cfg config.Config) (*rest.Config, error) {
 
 func managerOptions(cfg config.Config, enabled []componentSpec, scheme *runtime.Scheme, listener *tlsprofile.Listener) ctrl.Options {
 	le, m := cfg.LeaderElection, cfg.Metrics
-	metrics := metricsserver.Options{
-		BindAddress: m.BindAddress, SecureServing: m.Secure,
-		CertDir: m.CertPath, CertName: m.CertName, KeyName: m.CertKey,
-	}
+	metrics := metricsserver.Options{BindAddress: m.BindAddress, SecureServing: m.Secure, CertDir: m.CertPath, CertName: m.CertName, KeyName: m.CertKey}
 	if m.Secure {
 		metrics.FilterProvider = metricsAuthFilter
 		if m.Pprof {
@@ -265,10 +261,7 @@ func retryUntilReachable(ctx context.Context, clk clock.Clock, log logr.Logger, 
 
 // isUnreachable reports whether an error is transient.
 func isUnreachable(err error) bool {
-	if _, ok := errors.AsType[*url.Error](err); ok {
-		return true
-	}
-	if _, ok := errors.AsType[net.Error](err); ok {
+	if _, ok := errors.AsType[net.Error](err); ok { // *url.Error is one too
 		return true
 	}
 	return apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
@@ -283,20 +276,16 @@ func isRetryableStartError(err error) bool {
 }
 
 // addCapabilities adds the watchers of the served APIs, of OpenShift's TLS profile and domain, and of the platform's AIHub. When the TLS
-// profile for servers in pods changes, the manager is stopped and must be restarted.
-func addCapabilities(ctx context.Context, mgr ctrl.Manager, env *Env, listener *tlsprofile.Listener, stop func(), kinds []schema.GroupVersionKind) error {
+// profile for servers in pods changes, the manager starts again.
+func addCapabilities(ctx context.Context, mgr ctrl.Manager, env *Env, listener *tlsprofile.Listener, restart context.CancelCauseFunc, kinds []schema.GroupVersionKind) error {
 	restConfig, httpClient, log := mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetLogger()
-	discoveryClient, err := discovery.NewDiscoveryClientForConfigAndClient(restConfig, httpClient)
-	if err != nil {
-		return fmt.Errorf("building the discovery client: %w", err)
+	discoveryClient, discoveryErr := discovery.NewDiscoveryClientForConfigAndClient(restConfig, httpClient)
+	metadataClient, metadataErr := metadata.NewForConfigAndClient(restConfig, httpClient)
+	dynamicClient, dynamicErr := dynamic.NewForConfigAndClient(restConfig, httpClient)
+	if err := errors.Join(discoveryErr, metadataErr, dynamicErr); err != nil {
+		return fmt.Errorf("building the clients for discovery, metadata and untyped objects: %w", err)
 	}
-	metadataClient, err := metadata.NewForConfigAndClient(restConfig, httpClient)
-	if err != nil {
-		return fmt.Errorf("building the metadata client: %w", err)
-	}
-	if env.Dynamic, err = dynamic.NewForConfigAndClient(restConfig, httpClient); err != nil {
-		return fmt.Errorf("building the dynamic client: %w", err)
-	}
+	env.Dynamic = dynamicClient
 	options := capability.Options{
 		Discovery: discoveryClient, Metadata: metadataClient, Cache: mgr.GetCache(), Scheme: mgr.GetScheme(), Clock: env.Clock,
 		Log: log.WithName("capability"), Kinds: kinds,
@@ -307,10 +296,7 @@ func addCapabilities(ctx context.Context, mgr ctrl.Manager, env *Env, listener *
 	env.Capabilities = capability.New(options)
 	profile := tlsprofile.NewWatcher(tlsprofile.Options{
 		Listener: listener, Client: env.Dynamic, Clock: env.Clock, Log: log.WithName("tlsprofile"), Pods: env.Config.TLS,
-		PodsChanged: func() {
-			log.Info("Ending, to be started again with another TLS profile for servers in pods")
-			stop()
-		},
+		PodsChanged: func() { restart(errTLSChanged) },
 	})
 	env.Domain = clusterdomain.NewWatcher(env.Dynamic, env.Clock, log.WithName("clusterdomain"))
 	if env.Config.Enabled(platform.ComponentName) {
@@ -329,11 +315,8 @@ func addCapabilities(ctx context.Context, mgr ctrl.Manager, env *Env, listener *
 
 // checkPorts binds every listener briefly: the errors of the library do not name the setting.
 func checkPorts(ctx context.Context, cfg config.Config, webhooks bool) error {
-	listeners := []struct{ setting, address string }{
-		{"--metrics-bind-address", cfg.Metrics.BindAddress},
-		{"--health-probe-bind-address", cfg.Health.BindAddress},
-	}
-	if webhooks {
+	listeners := []struct{ setting, address string }{{"--metrics-bind-address", cfg.Metrics.BindAddress}, {"--health-probe-bind-address", cfg.Health.BindAddress}}
+	if webhooks && cfg.Webhook.Listener == 0 {
 		listeners = append(listeners, struct{ setting, address string }{"--webhook-port", ":" + strconv.Itoa(cfg.Webhook.Port)})
 	}
 	for _, l := range listeners {
@@ -349,18 +332,4 @@ func checkPorts(ctx context.Context, cfg config.Config, webhooks bool) error {
 		}
 	}
 	return nil
-}
-
-// leaderLock returns a Lease lock whose holder is the pod name, or nil for the default lock with a random holder. A restarted container of
-// the same pod still holds the Lease and need not wait. Pod names are unique.
-func leaderLock(le config.LeaderElection, restConfig *rest.Config) (resourcelock.Interface, error) {
-	if !le.Enabled || le.Identity == "" {
-		return nil, nil //nolint:nilnil // nil selects the default lock
-	}
-	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, le.Namespace, names.OperatorName,
-		resourcelock.ResourceLockConfig{Identity: le.Identity}, rest.AddUserAgent(restConfig, "leader-election"), le.RenewDeadline)
-	if err != nil {
-		return nil, fmt.Errorf("building the lock of the leader: %w", err)
-	}
-	return lock, nil
 }

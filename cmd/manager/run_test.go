@@ -46,9 +46,8 @@ func TestManagerOptions(t *testing.T) {
 	if o.LeaderElectionID != "odh-platform-operator" || !o.LeaderElection || o.LeaderElectionNamespace != "here" || !o.LeaderElectionReleaseOnCancel {
 		t.Errorf("leader election %+v", o)
 	}
-	// A minute without an API server costs no replica the leadership.
-	if *o.RenewDeadline <= time.Minute || *o.LeaseDuration <= *o.RenewDeadline {
-		t.Errorf("lease %s, deadline %s", o.LeaseDuration, o.RenewDeadline)
+	if *o.LeaseDuration != 15*time.Second || *o.RenewDeadline != 10*time.Second || *o.RetryPeriod != 2*time.Second {
+		t.Errorf("lease %s, deadline %s, retry %s: not those of client-go", o.LeaseDuration, o.RenewDeadline, o.RetryPeriod)
 	}
 	if o.Controller.CacheSyncTimeout < 24*time.Hour {
 		t.Errorf("controllers give up after %s", o.Controller.CacheSyncTimeout)

@@ -35,6 +35,7 @@ const (
 // webhooks is the admission and conversion server with its certificate; the zero value is used if no component has webhooks.
 type webhooks struct {
 	server      webhook.Server
+	limited     *limitedServer
 	certificate certificate
 }
 
@@ -52,14 +53,14 @@ func needsWebhooks(specs []componentSpec) bool {
 
 func newWebhooks(env *Env, specs []componentSpec, restConfig *rest.Config, scheme *runtime.Scheme, listener *tlsprofile.Listener) (webhooks, error) {
 	if !needsWebhooks(specs) {
-		return webhooks{}, nil
+		return webhooks{limited: &limitedServer{}}, nil
 	}
 	source, err := newCertificate(env, specs, restConfig, scheme)
 	if err != nil {
 		return webhooks{}, err
 	}
-	server := newLimitedServer(env.Config.Webhook.Port, func(c *tls.Config) { c.GetCertificate = source.GetCertificate }, listener.Configure)
-	return webhooks{server: instrumentedServer{budgetedServer{&drainingServer{Server: server, clock: env.Clock}, admission.NewBudget()}}, certificate: source}, nil
+	server := newLimitedServer(env.Config.Webhook, func(c *tls.Config) { c.GetCertificate = source.GetCertificate }, listener.Configure)
+	return webhooks{server: instrumentedServer{budgetedServer{&drainingServer{Server: server, clock: env.Clock}, admission.NewBudget()}}, limited: server, certificate: source}, nil
 }
 
 func newCertificate(env *Env, specs []componentSpec, restConfig *rest.Config, scheme *runtime.Scheme) (certificate, error) {

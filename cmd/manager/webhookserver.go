@@ -7,15 +7,18 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
 const (
@@ -28,6 +31,8 @@ const (
 	// maxConnections is more than API servers open. Each connection takes memory before it sends a request.
 	maxConnections = 1000
 	maxHeaderBytes = 16 << 10
+	// certificatePoll is the interval of checks whether the certificate has been read after a restart.
+	certificatePoll = 20 * time.Millisecond
 )
 
 // limitedServer is a webhook server with limits for connections and slow clients, because every pod can reach the port. The server of the
@@ -36,11 +41,15 @@ type limitedServer struct {
 	webhook.Server
 	address string
 	tls     []func(*tls.Config)
-	started atomic.Bool
+	// inherited is the file descriptor of the listener that the process has kept over a restart, or 0.
+	inherited int
+	started   atomic.Bool
+	// socket is a duplicate of the listener, which stays open when the server has stopped.
+	socket *os.File
 }
 
-func newLimitedServer(port int, options ...func(*tls.Config)) *limitedServer {
-	return &limitedServer{Server: webhook.NewServer(webhook.Options{}), address: net.JoinHostPort("", strconv.Itoa(port)), tls: options}
+func newLimitedServer(w config.Webhook, options ...func(*tls.Config)) *limitedServer {
+	return &limitedServer{Server: webhook.NewServer(webhook.Options{}), address: net.JoinHostPort("", strconv.Itoa(w.Port)), tls: options, inherited: w.Listener}
 }
 
 // budgetedServer is a webhook server whose requests share a memory budget.
@@ -56,19 +65,22 @@ func (g budgetedServer) Register(path string, hook http.Handler) {
 
 // Start implements manager.Runnable.
 func (b *limitedServer) Start(ctx context.Context) error {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12}
 	for _, set := range b.tls {
-		set(config)
+		set(tlsConfig)
 	}
 	// API servers call webhooks with HTTP/1.1. With HTTP/2, bodies are buffered before a handler reads them.
-	config.NextProtos = []string{"http/1.1"}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", b.address)
+	tlsConfig.NextProtos = []string{"http/1.1"}
+	listener, err := b.listen(ctx)
+	if err == nil {
+		b.socket, err = listener.(*net.TCPListener).File()
+	}
 	if err != nil {
 		return fmt.Errorf("listening for webhooks: %w", err)
 	}
 	open := connectionLimiter{open: map[net.Conn]struct{}{}}
 	server := &http.Server{
-		Handler: b.WebhookMux(), BaseContext: func(net.Listener) context.Context { return ctx }, ConnState: open.onStateChange,
+		Handler: b.WebhookMux(), BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) }, ConnState: open.onStateChange,
 		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleConnectionTimeout, MaxHeaderBytes: maxHeaderBytes,
 	}
 	ended := make(chan error, 1)
@@ -77,11 +89,34 @@ func (b *limitedServer) Start(ctx context.Context) error {
 		defer cancel()
 		ended <- server.Shutdown(last)
 	})()
+	// Connections that wait since before a restart would fail without the certificate.
+	for _, err := tlsConfig.GetCertificate(nil); err != nil && b.inherited > 0 && ctx.Err() == nil; _, err = tlsConfig.GetCertificate(nil) {
+		<-time.After(certificatePoll)
+	}
 	b.started.Store(true)
-	if err := server.Serve(tls.NewListener(listener, config)); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(tls.NewListener(listener, tlsConfig)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving webhooks: %w", err)
 	}
 	return <-ended
+}
+
+// listen returns the inherited listener or a new one.
+func (b *limitedServer) listen(ctx context.Context) (net.Listener, error) {
+	if b.inherited > 0 {
+		return net.FileListener(os.NewFile(uintptr(b.inherited), b.address))
+	}
+	return new(net.ListenConfig).Listen(ctx, "tcp", b.address)
+}
+
+// restart runs the program again in the same process, which keeps listening: connections wait until the webhooks are served again, instead of
+// being refused until nodes no longer route to this pod. It returns only if that fails.
+func (b *limitedServer) restart() error {
+	fd, err := syscall.Dup(int(b.socket.Fd())) // remains open in the new program
+	if err == nil {
+		_ = os.Setenv(config.ListenerVariable, strconv.Itoa(fd))    // fails only for invalid names
+		err = syscall.Exec("/proc/self/exe", os.Args, os.Environ()) //nolint:forbidigo // passed on, and not read
+	}
+	return fmt.Errorf("starting again: %w", err)
 }
 
 // StartedChecker implements webhook.Server. It checks that the server accepts a TLS connection.

@@ -8,11 +8,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime/debug"
+	"strings"
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
 // One connection above the limit closes an older one, and closed connections do not count.
@@ -71,5 +73,50 @@ func TestMemoryLimitIsLowered(t *testing.T) {
 		if got := debug.SetMemoryLimit(-1); got != want {
 			t.Errorf("%d became %d, want %d", given, got, want)
 		}
+	}
+}
+
+// A connection that arrives while the program starts again waits for the new server.
+func TestListenerIsKeptOverARestart(t *testing.T) {
+	before, err := (&limitedServer{address: "127.0.0.1:0"}).listen(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket, err := before.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := before.Addr().String()
+	if err := before.Close(); err != nil { // as the server that stops
+		t.Fatal(err)
+	}
+	caller, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer caller.Close()
+	webhook := config.Webhook{Port: before.Addr().(*net.TCPAddr).Port, Listener: int(socket.Fd())}
+	after, err := newLimitedServer(webhook).listen(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer after.Close()
+	if err := checkPorts(t.Context(), config.Config{Webhook: webhook, Metrics: config.Metrics{BindAddress: "0"}, Health: config.Health{BindAddress: "0"}}, true); err != nil {
+		t.Errorf("the port of the listener counts as used: %v", err)
+	}
+	called, err := after.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer called.Close()
+	if called.RemoteAddr().String() != caller.LocalAddr().String() {
+		t.Errorf("accepted %s, want %s", called.RemoteAddr(), caller.LocalAddr())
+	}
+}
+
+// Without a listener the container ends, and the kubelet starts it.
+func TestRestartWithoutAListener(t *testing.T) {
+	if err := new(limitedServer).restart(); err == nil || !strings.Contains(err.Error(), "starting again") {
+		t.Errorf("error %v", err)
 	}
 }

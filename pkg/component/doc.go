@@ -2,5 +2,5 @@
 // the enabled ones.
 //
 // The controllers of a component that requires kinds are added on the leader when the kinds are served. When one of the kinds is removed,
-// the manager returns ErrAPIRemoved and must be restarted.
+// the manager returns ErrAPIRemoved, and the program starts again.
 package component

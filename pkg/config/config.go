@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -107,7 +109,12 @@ type Webhook struct {
 	Port    int
 	CertDir string
 	Mode    WebhookMode
+	// Listener is the file descriptor of the listener that a process keeps when the program starts again in it; 0 for none.
+	Listener int
 }
+
+// ListenerVariable is the environment variable with [Webhook.Listener]. It is not a setting.
+const ListenerVariable = "ODH_PLATFORM_WEBHOOK_LISTENER"
 
 // WebhookMode is the source of the serving certificate of the webhook server.
 type WebhookMode string
@@ -232,6 +239,7 @@ func (c *Config) resolveNamespaces(src sources, read func(string) ([]byte, error
 		}
 	}
 	c.LeaderElection.Identity = src.env("POD_NAME")
+	c.Webhook.Listener, _ = strconv.Atoi(src.env(ListenerVariable))
 	c.OperatorNamespace = src.env("POD_NAMESPACE")
 	if c.OperatorNamespace == "" {
 		if raw, err := read(namespaceFile); err == nil {
@@ -289,12 +297,7 @@ func (c *Config) validate() error {
 
 // EnabledComponents returns the names of the enabled components in alphabetical order.
 func (c Config) EnabledComponents() []string {
-	var names []string
-	for name, enabled := range c.enabled {
-		if enabled {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
+	enabled := maps.Clone(c.enabled)
+	maps.DeleteFunc(enabled, func(_ string, on bool) bool { return !on })
+	return slices.Sorted(maps.Keys(enabled))
 }

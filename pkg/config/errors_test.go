@@ -46,8 +46,8 @@ func TestRefusals(t *testing.T) {
 		"webhook mode":      {args("--webhook-cert-mode=magic"), []string{`"magic"`, "auto, mounted or self"}},
 		"duration":          {args("--leader-elect-retry-period=5"), []string{`"5"`, "30s"}},
 		"negative duration": {args("--leader-elect-retry-period=-5s"), []string{`"-5s"`, "above zero"}},
-		"lease too short":   {args("--leader-elect-lease-duration=60s"), []string{"1m0s", "--leader-elect-lease-duration"}},
-		"retry too long":    {args("--leader-elect-retry-period=106s"), []string{"1m46s", "--leader-elect-retry-period"}},
+		"lease too short":   {args("--leader-elect-lease-duration=10s"), []string{"10s", "--leader-elect-lease-duration"}},
+		"retry too long":    {args("--leader-elect-retry-period=9s"), []string{"9s", "--leader-elect-retry-period"}},
 		"log level":         {args("--zap-log-level=loud"), []string{"--zap-log-level", "loud"}},
 		"log file key":      {file("logging: {encoder: xml}"), []string{"logging.encoder", "xml"}},
 

@@ -48,12 +48,12 @@ func processSettings(c *Config) []setting {
 			set: boolean(&le.Enabled), help: "elect one replica that reconciles"},
 		{flag: "leader-election-namespace", key: "leaderElection.namespace", set: text(&le.Namespace),
 			help: "namespace of the Lease; default: the namespace of the manager"},
-		{flag: "leader-elect-lease-duration", key: "leaderElection.leaseDuration", defaultValue: "137s",
-			set: duration(&le.LeaseDuration), help: "how long other replicas wait for a leader that no longer renews its Lease"},
-		{flag: "leader-elect-renew-deadline", key: "leaderElection.renewDeadline", defaultValue: "107s",
-			set: duration(&le.RenewDeadline), help: "how long the leader tries to renew its Lease before it gives up"},
-		{flag: "leader-elect-retry-period", key: "leaderElection.retryPeriod", defaultValue: "26s",
-			set: duration(&le.RetryPeriod), help: "pause between two attempts to acquire or renew the Lease"},
+		{flag: "leader-elect-lease-duration", key: "leaderElection.leaseDuration", defaultValue: "15s",
+			set: duration(&le.LeaseDuration), help: "how long other replicas wait for a leader that no longer renews its Lease; the manifests for OpenShift set 137s"},
+		{flag: "leader-elect-renew-deadline", key: "leaderElection.renewDeadline", defaultValue: "10s",
+			set: duration(&le.RenewDeadline), help: "how long the leader tries to renew its Lease before it gives up; on OpenShift 107s"},
+		{flag: "leader-elect-retry-period", key: "leaderElection.retryPeriod", defaultValue: "2s",
+			set: duration(&le.RetryPeriod), help: "pause between two renewals of the Lease; on OpenShift 26s"},
 	}
 }
 

@@ -79,6 +79,7 @@ func (b *bench) compare(ctx context.Context, c *population) error {
 	}
 	b.note(fmt.Sprintf("%d of %s with %d children: until the last child", burst, c.name, len(objects)),
 		fmt.Sprintf("%.2f s; bare client %.2f s: %.2f times", ours.Seconds(), bare.Seconds(), ours.Seconds()/bare.Seconds()), "<= 1.5 times", "")
+	b.noteRatio(fmt.Sprintf("%d of %s", burst, c.name), ours.Seconds()/bare.Seconds())
 	b.noteEntries("requests for each", burst, entries, c.target)
 	return nil
 }

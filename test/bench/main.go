@@ -1,6 +1,6 @@
 // Command bench measures the manager against the targets of the project, and prints a table. It starts its own control plane and
 // the stripped program with the shipped permissions. A missed target is not a failure: times depend on the machine. The exit code
-// is 1 only if a measurement fails.
+// is 1 only if a measurement fails, or with -history if a ratio has become a fifth worse.
 package main
 
 import (
@@ -58,6 +58,14 @@ type bench struct {
 	// bursts enables the comparison with the bare client instead of all other figures, and kinds limits it.
 	bursts bool
 	kinds  string
+	// ratios are those that the history compares, by name.
+	ratios map[string]float64
+	// history is the file with former ratios; empty for none.
+	history string
+	// leader enables the measurement of leader changes alone.
+	leader bool
+	// options of the manager.
+	options operator.Options
 	// sizes, if set, are the numbers of objects of each kind for which growth is measured instead of all other figures.
 	sizes sizes
 	curve []usage
@@ -70,9 +78,12 @@ func (b *bench) note(name, value, target, originals string) {
 	b.figures = append(b.figures, figure{name, value, target, originals})
 }
 
+// noteRatio adds a ratio of which a smaller one is better.
+func (b *bench) noteRatio(name string, ratio float64) { b.ratios[name] = ratio }
+
 func main() {
 	log.SetLogger(logr.Discard()) // otherwise controller-runtime logs a warning after 30 seconds
-	b := &bench{clock: clock.RealClock{}}
+	b := &bench{clock: clock.RealClock{}, ratios: map[string]float64{}}
 	flag.IntVar(&b.secrets, "secrets", 8000, "foreign Secrets to create, half of them in the operand namespace")
 	flag.IntVar(&b.workloads, "appwrappers", 500, "AppWrappers of two pods to run to success")
 	flag.IntVar(&b.clusters, "rayclusters", 200, "RayClusters of one pod to bring up beside KubeRay")
@@ -82,6 +93,8 @@ func main() {
 	flag.BoolVar(&b.bursts, "bursts", false, "compare bursts of each kind with a bare client instead")
 	flag.StringVar(&b.kinds, "kinds", "ModelRegistry,RayCluster,AppWrapper,Predictor", "the kinds that -bursts compares")
 	flag.Var(&b.sizes, "scale", "measure with these numbers of objects of each kind instead, such as 1000,5000; -secrets is then the number of foreign Secrets and pods")
+	flag.StringVar(&b.history, "history", "", "file of JSON lines with former ratios: the new ones are added, and the exit code is 1 if one is more than a fifth above the median")
+	flag.BoolVar(&b.leader, "leader", false, "measure only how long a change of the leader takes")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
@@ -89,6 +102,9 @@ func main() {
 	defer stop()
 	err := b.run(ctx, os.Stderr)
 	b.print(os.Stdout)
+	if err == nil && b.history != "" {
+		err = remember(b.history, measurement{Time: b.clock.Now().UTC(), Ratios: b.ratios})
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -138,12 +154,16 @@ func (b *bench) run(ctx context.Context, progress io.Writer) (err error) {
 		{"running AppWrappers", b.appWrappers},
 		{"bringing up RayClusters", b.rayClusters},
 		{"loading models", b.loadedModels},
+		{"changing the leader", b.leaderChanges},
 	}
 	switch {
 	case b.bursts:
 		steps = []step{{"starting without objects", b.idle}, {"comparing with a bare client", b.compareAll}}
 	case len(b.sizes) > 0:
 		steps = []step{{"starting without objects", b.idle}, {"growing", b.grow}}
+	}
+	if b.leader {
+		steps = []step{{"starting without objects", b.idle}, {"creating an MLflow", b.creation}, {"changing the leader", b.leaderChanges}}
 	}
 	for _, step := range steps {
 		fmt.Fprintln(progress, step.title)

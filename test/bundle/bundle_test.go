@@ -235,3 +235,25 @@ func TestWhatTheCSVClaims(t *testing.T) {
 		}
 	}
 }
+
+// As in the overlays for OpenShift, two replicas serve webhooks, and one pod at a time may be evicted.
+func TestReplicas(t *testing.T) {
+	deployment := csv(t).Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec
+	if *deployment.Replicas != 2 {
+		t.Errorf("%d replicas", *deployment.Replicas)
+	}
+	var keys []string
+	for _, spread := range deployment.Template.Spec.TopologySpreadConstraints {
+		keys = append(keys, spread.TopologyKey+" "+string(spread.WhenUnsatisfiable))
+	}
+	if !slices.Equal(keys, []string{"kubernetes.io/hostname ScheduleAnyway", "topology.kubernetes.io/zone ScheduleAnyway"}) {
+		t.Errorf("spread over %v", keys)
+	}
+	if args := deployment.Template.Spec.Containers[0].Args; !slices.Contains(args, "--leader-elect-lease-duration=137s") {
+		t.Errorf("arguments %v", args)
+	}
+	budget := manifests(t)["odh-platform-operator-controller-manager_policy_v1_poddisruptionbudget.yaml"]
+	if most, _, _ := unstructured.NestedInt64(budget.Object, "spec", "maxUnavailable"); most != 1 {
+		t.Errorf("disruption budget %v", budget.Object["spec"])
+	}
+}

@@ -29,6 +29,8 @@ func processes() []scenario {
 				begin: func(ctx context.Context) (func(context.Context) error, error) { return c.restart, c.manager.Stop(ctx) }})
 		}},
 		{name: "killed-leader", run: (*campaign).killedLeader},
+		{name: "terminated-leader", run: (*campaign).terminatedLeader},
+		{name: "lost-leader", run: (*campaign).lostLeader},
 		{name: "frozen-leader", run: (*campaign).frozenLeader},
 		{name: "stolen-lease", run: (*campaign).stolenLease},
 	}
@@ -105,6 +107,50 @@ func (c *campaign) killedLeader(ctx context.Context) error {
 			begin: func(ctx context.Context) (func(context.Context) error, error) {
 				return p.first.Restart, p.first.Kill(ctx)
 			}})
+	})
+}
+
+// openShiftLease sets the Lease of the manifests for OpenShift, whose retry period is longer than a scenario.
+var openShiftLease = []string{"--leader-elect-lease-duration=137s", "--leader-elect-renew-deadline=107s", "--leader-elect-retry-period=26s"}
+
+// terminatedLeader ends the leader in order beside another replica, which watches the Lease.
+func (c *campaign) terminatedLeader(ctx context.Context) error {
+	return c.succeeded(ctx, disturbance{name: "terminated-leader", fault: "SIGTERM of the leader beside another replica; the Lease of OpenShift", bound: restarted},
+		openShiftLease, func(ctx context.Context, leader *operator.Manager) error { return leader.Stop(ctx) })
+}
+
+// lostLeader kills the leader beside another replica, and does not restart it.
+func (c *campaign) lostLeader(ctx context.Context) error {
+	return c.succeeded(ctx, disturbance{name: "lost-leader", fault: "kill -9 of the leader beside another replica, as when its node is lost; the Lease as shipped for Kubernetes", bound: slow},
+		nil, func(ctx context.Context, leader *operator.Manager) error { return leader.Kill(ctx) })
+}
+
+// succeeded ends the leader of two replicas, and notes when the other one led.
+func (c *campaign) succeeded(ctx context.Context, d disturbance, args []string, end func(context.Context, *operator.Manager) error) error {
+	if err := c.populate(ctx); err != nil {
+		return err
+	}
+	return c.elected(ctx, 2, args, func(p pair) error {
+		var led time.Duration
+		d.injections = []string{"PodKill", "LeaderElectionDisrupt"}
+		d.begin = func(ctx context.Context) (func(context.Context) error, error) {
+			began := c.clock.Now()
+			if err := end(ctx, p.first); err != nil {
+				return nil, err
+			}
+			return func(ctx context.Context) error {
+				err := c.until(ctx, patience, func() (string, error) { return c.heldBy(ctx, "follower") })
+				led = c.clock.Since(began)
+				return err
+			}, nil
+		}
+		err := c.disturb(ctx, d)
+		if err == nil {
+			r := &c.report.Rows[len(c.report.Rows)-1]
+			r.Remark = fmt.Sprintf("the other one led %s after the signal", seconds(led))
+			c.say("%s: %s", d.name, r.Remark)
+		}
+		return err
 	})
 }
 

@@ -199,13 +199,13 @@ var _ = Describe("A ModelRegistry with a database of its own", Ordered, Label("c
 		}
 		before, err := restarts(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		manager := managerPod(ctx)
+		managers := podsOfManager(ctx)
 		Expect(env.Instance.RestartNode(ctx)).To(Succeed())
 		Eventually(ctx, restarts, podTimeout).Should(BeNumerically(">", before), "otherwise nothing was restarted")
 		Eventually(ctx, client.names, podTimeout).Should(ContainElement("credit-risk"))
 		By("the operator")
 		expectLeader(ctx, namespace, podTimeout)
-		Expect(managerPod(ctx)).To(Equal(manager), "the pod is another one")
+		Expect(podsOfManager(ctx)).To(Equal(managers), "the pods are others")
 	}, SpecTimeout(specTimeout))
 
 	describeOperator(client)

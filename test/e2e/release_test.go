@@ -144,10 +144,11 @@ func (r *release) runsPacked(ctx context.Context, version string) {
 	image := r.registry + "/odh-platform-operator"
 	Expect(r.kubectl(ctx, "-n", operatorNamespace, "get", managerDeployment, "-o", "jsonpath={.spec.template.spec.containers[*].image}")).
 		To(Equal(image + ":v" + version + "@" + r.digest()))
+	running := image + "@" + r.digest() + " true" // in each replica
 	Eventually(ctx, func(ctx context.Context) string {
 		return r.kubectl(ctx, "-n", operatorNamespace, "get", "pods", managerPods, "-o",
 			`jsonpath={range .items[*].status.containerStatuses[*]}{.imageID} {.ready}{"\n"}{end}`)
-	}, podTimeout).Should(Equal(image + "@" + r.digest() + " true"))
+	}, podTimeout).Should(Equal(running + "\n" + running))
 }
 
 // repairs expects that a running operator recreates a child of the sample registry in the namespace.

@@ -1,8 +1,10 @@
 package framework
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
@@ -27,6 +29,8 @@ type Manager struct {
 
 	env   *Env
 	ended bool // by Stop or Kill
+	// restarts is the number of restarts that AwaitRestart has seen.
+	restarts int
 }
 
 // StartManager starts the real manager with the rights of a ServiceAccount, waits until it is ready, and stops it at the end of the calling
@@ -104,13 +108,18 @@ func (m *Manager) Restart(ctx context.Context) {
 	m.ended = false
 }
 
-// AwaitEnd waits until the manager exits with code 0, and restarts it like a kubelet.
-func (m *Manager) AwaitEnd(ctx context.Context) {
+// AwaitRestart waits until the program has started again in its process, as it does when a required API is removed.
+func (m *Manager) AwaitRestart(ctx context.Context) {
 	ginkgo.GinkgoHelper()
-	gomega.Eventually(m.Process.Running).WithContext(ctx).WithTimeout(stopTimeout).Should(gomega.BeFalse(), "the manager continues to run")
-	code, _ := m.Process.ExitCode()
-	gomega.Expect(code).To(gomega.BeZero())
-	m.Restart(ctx)
+	count := func() int {
+		log, err := os.ReadFile(m.Process.Log)
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		return bytes.Count(log, []byte("Starting again"))
+	}
+	gomega.Eventually(count).WithContext(ctx).WithTimeout(stopTimeout).Should(gomega.BeNumerically(">", m.restarts), "the manager does not start again")
+	m.restarts = count()
+	m.env.disturbed()
+	m.WaitReady(ctx)
 }
 
 // WaitReady waits until the manager is ready.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -196,6 +197,25 @@ func TestCertificatesOnOpenShift(t *testing.T) {
 		}
 		if annotations := all.find("Service", "odh-platform-operator-webhook").GetAnnotations(); len(annotations) > 0 {
 			t.Errorf("the webhook Service has %v", annotations)
+		}
+	})
+}
+
+// Two replicas serve webhooks. On OpenShift the leader keeps its Lease while the API server is away for a minute; elsewhere the Lease has the
+// durations of client-go.
+func TestReplicasAndLease(t *testing.T) {
+	eachOverlay(t, func(t *testing.T, name string) {
+		all := shipped(t, name)
+		if replicas := *all.deployment(t).Spec.Replicas; replicas != 2 {
+			t.Errorf("%d replicas", replicas)
+		}
+		want := config.LeaderElection{LeaseDuration: 137 * time.Second, RenewDeadline: 107 * time.Second, RetryPeriod: 26 * time.Second}
+		if name == "kubernetes" {
+			want = config.LeaderElection{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}
+		}
+		got := load(t, all).LeaderElection
+		if !got.Enabled || got.LeaseDuration != want.LeaseDuration || got.RenewDeadline != want.RenewDeadline || got.RetryPeriod != want.RetryPeriod {
+			t.Errorf("leader election %+v", got)
 		}
 	})
 }

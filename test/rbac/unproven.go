@@ -24,9 +24,6 @@ var unproven = map[string][]string{
 		"appwrapper: patch podgroups.scheduling.k8s.io", "appwrapper: patch podgroups.scheduling.sigs.k8s.io",
 		"appwrapper: patch podgroups.scheduling.x-k8s.io",
 	},
-	"the recorder writes an event of the election again only when the same one happens twice": {
-		"leader-election: patch events in its own namespace",
-	},
 	"taking a Route over whose host differs asks for it, and which Routes do so depends on the suite": {
 		"raycluster: update routes.route.openshift.io/custom-host",
 		"modelcatalog-beside: update routes.route.openshift.io/custom-host model-catalog-https",

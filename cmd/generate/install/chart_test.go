@@ -215,13 +215,14 @@ func TestValues(t *testing.T) {
 	var values map[string]any
 	err := yaml.Unmarshal([]byte(`
 image: example.org/manager:2
-replicas: 2
+replicas: 3
 imagePullSecrets: [{name: pull}]
 images: {mlflow: "example.org/mlflow:1", postgres: ""}
 env: {MLFLOW_URL: 'https://{{ mlflow }}.example.org/"x"', HTTPROUTE_NAMESPACE: routes, SECTION_TITLE: ""}
 extraArgs: [--v=2]
 resources: {limits: {memory: 1Gi}}
-affinity: {}
+affinity: {nodeAffinity: {}}
+topologySpreadConstraints: []
 nodeSelector: {disk: fast}
 tolerations: [{operator: Exists}]
 priorityClassName: system-cluster-critical
@@ -241,7 +242,7 @@ priorityClassName: system-cluster-critical
 	args := container["args"].([]any)
 	for what, pair := range map[string][2]any{
 		"image":       {container["image"], "example.org/manager:2"},
-		"replicas":    {after[key]["spec"].(map[string]any)["replicas"], 2.0},
+		"replicas":    {after[key]["spec"].(map[string]any)["replicas"], 3.0},
 		"pull":        {spec["imagePullSecrets"], []any{map[string]any{"name": "pull"}}},
 		"mlflow":      {set("MLFLOW_IMAGE"), "example.org/mlflow:1"},
 		"postgres":    {set("POSTGRES_IMAGE"), nil},
@@ -253,6 +254,8 @@ priorityClassName: system-cluster-critical
 		"limits":      {container["resources"].(map[string]any)["limits"].(map[string]any)["memory"], "1Gi"},
 		"selector":    {spec["nodeSelector"], map[string]any{"disk": "fast"}},
 		"tolerations": {spec["tolerations"], []any{map[string]any{"operator": "Exists"}}},
+		"affinity":    {spec["affinity"], map[string]any{"nodeAffinity": map[string]any{}}},
+		"spread":      {spec["topologySpreadConstraints"], nil},
 		"priority":    {spec["priorityClassName"], "system-cluster-critical"},
 	} {
 		if diff := cmp.Diff(pair[1], pair[0]); diff != "" {

@@ -28,7 +28,7 @@ var imageValues = map[string]string{
 type manager struct {
 	deployment *unstructured.Unstructured
 	container  corev1.Container
-	affinity   *corev1.Affinity
+	spread     []corev1.TopologySpreadConstraint
 	// fixed variables refer to the pod, in the order of the Deployment.
 	fixed []corev1.EnvVar
 	// switches enable components, by variable.
@@ -48,7 +48,7 @@ func readManager(deployment *unstructured.Unstructured) (*manager, error) {
 		return nil, fmt.Errorf("the pod of the manager has %d containers, want one", len(pod.Containers))
 	}
 	m := &manager{
-		deployment: deployment, container: pod.Containers[0], affinity: pod.Affinity,
+		deployment: deployment, container: pod.Containers[0], spread: pod.TopologySpreadConstraints,
 		switches: map[string]string{}, images: map[string]string{}, settings: map[string]string{},
 	}
 	for _, v := range m.container.Env {
@@ -94,7 +94,7 @@ func (m *manager) withPlaceholders() *unstructured.Unstructured {
 	for _, name := range []string{"args", "env", "image", "resources"} {
 		container[name] = valuePlaceholder + name
 	}
-	for _, name := range []string{"affinity", "imagePullSecrets", "nodeSelector", "priorityClassName", "tolerations"} {
+	for _, name := range []string{"affinity", "imagePullSecrets", "nodeSelector", "priorityClassName", "tolerations", "topologySpreadConstraints"} {
 		pod[name] = valuePlaceholder + name
 	}
 	nested.Map(out.Object, "spec")["replicas"] = valuePlaceholder + "replicas"

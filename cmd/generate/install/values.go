@@ -35,7 +35,7 @@ func (m *manager) values(s *sources) []value {
 	return []value{
 		{"image", "Image of the manager.", m.container.Image, map[string]any{"type": "string", "minLength": 1}},
 		{"imagePullSecrets", "Secrets with which the image of the manager is pulled, such as {name: pull}.", []any{}, list},
-		{"replicas", "Replicas of the manager. One of them reconciles; all of them answer webhooks.", 1, map[string]any{"type": "integer", "minimum": 0}},
+		{"replicas", "Replicas of the manager. One of them reconciles; all of them answer webhooks.", 2, map[string]any{"type": "integer", "minimum": 0}},
 		{"components", "Components to enable. A disabled component has no roles and no webhooks; its custom resources stay. mlflowaccess and platform only add " +
 			"permissions; monitoring requires the Prometheus operator.", components, object(switches)},
 		{"crds", "Install the CRDs. They stay when the release is uninstalled.", true, map[string]any{"type": "boolean"}},
@@ -46,7 +46,8 @@ func (m *manager) values(s *sources) []value {
 		}},
 		{"extraArgs", "Additional flags of the manager.", []any{}, map[string]any{"type": "array", "items": text}},
 		{"resources", "Resources of the manager.", m.container.Resources, anyObject},
-		{"affinity", "Affinity of its pods. By default, replicas are spread across nodes and zones, if there are several.", m.affinity, anyObject},
+		{"topologySpreadConstraints", "Spread of its pods. By default, replicas are spread across nodes and zones, if there are several.", m.spread, list},
+		{"affinity", "Affinity of its pods.", map[string]any{}, anyObject},
 		{"nodeSelector", "Nodes on which its pods can run.", map[string]any{}, anyObject},
 		{"tolerations", "Taints that its pods tolerate.", []any{}, list},
 		{"priorityClassName", "Priority class of its pods.", "", text},

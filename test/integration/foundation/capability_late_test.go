@@ -34,7 +34,7 @@ var _ = Describe("A component whose API is missing", func() {
 			Expect(env.Admin.Delete(ctx, m)).To(Succeed())
 			env.WaitGone(ctx, server())
 			bringBack = withoutCRD(ctx)
-			manager.AwaitEnd(ctx)
+			manager.AwaitRestart(ctx)
 			env.Settle(manager.User, quiet/2, specTimeout)
 			env.ExpectAtRest(manager.User, quiet)
 		}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"io"
-	"net"
 	"slices"
 	"sync"
 	"time"
@@ -52,74 +50,12 @@ func startRegistries(ctx context.Context, name string, port int, args ...string)
 	})
 }
 
-// balancer is the address of the webhooks. Like kube-proxy, it forwards each connection to one endpoint for its whole life,
-// without health checks.
-type balancer struct {
-	mu    sync.Mutex
-	ready []endpoint // oldest first
-}
-
-// balance listens on the webhook port of the installation until the end of the spec.
-func balance() *balancer {
-	GinkgoHelper()
-	listener, err := net.Listen("tcp", fmt.Sprintf("localhost:%d", shipped.WebhookPort))
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(listener.Close)
-	b := &balancer{}
-	go func() {
-		for {
-			connection, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go b.forward(connection)
-		}
-	}()
-	return b
-}
-
-// forward chooses the oldest endpoint, the worst choice during a rollout.
-func (b *balancer) forward(caller net.Conn) {
-	defer caller.Close()
-	b.mu.Lock()
-	ready := slices.Clone(b.ready)
-	b.mu.Unlock()
-	if len(ready) == 0 {
-		return
-	}
-	called, err := net.Dial("tcp", fmt.Sprintf("localhost:%d", ready[0].port))
-	if err != nil {
-		return
-	}
-	defer called.Close()
-	var both sync.WaitGroup
-	for to, from := range map[net.Conn]net.Conn{caller: called, called: caller} {
-		both.Go(func() {
-			_, _ = io.Copy(to, from)
-			_ = to.(*net.TCPConn).CloseWrite()
-		})
-	}
-	both.Wait()
-}
-
-func (b *balancer) add(e endpoint) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.ready = append(b.ready, e)
-}
-
-func (b *balancer) remove(e endpoint) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.ready = slices.DeleteFunc(b.ready, func(other endpoint) bool { return other == e })
-}
-
 // end deletes an endpoint like a pod: nodes stop sending connections late, and the process gets SIGTERM after the preStop hook.
-func (b *balancer) end(ctx context.Context, e endpoint, preStop time.Duration) {
+func end(ctx context.Context, service *framework.Service, e endpoint, preStop time.Duration) {
 	GinkgoHelper()
 	learnt := make(chan struct{})
 	time.AfterFunc(learning, func() {
-		b.remove(e)
+		service.Remove(e.port)
 		close(learnt)
 	})
 	<-time.After(preStop)
@@ -214,25 +150,26 @@ func quietly() client.Client {
 var _ = Describe("A rollout of the manager", func() {
 	It("refuses no write, thanks to readiness and the preStop hook", func(ctx SpecContext) {
 		first := endpointOf(ctx, "manager-a")
-		service := balance()
-		service.add(first)
+		service := framework.Serve(shipped.WebhookPort)
+		service.Oldest = true
+		service.Add(first.port)
 		admin, object := quietly(), registry(env.Namespace(ctx, "rollout"), "written")
 		create(ctx, admin, object)
 		writes := write(ctx, admin, object)
 		writes.goesOn()
 
 		second := endpointOf(ctx, "manager-b")
-		service.add(second)
+		service.Add(second.port)
 		hook := shipped.Deployment.Spec.Template.Spec.Containers[0].Lifecycle.PreStop.Sleep
-		service.end(ctx, first, time.Duration(hook.Seconds)*time.Second)
+		end(ctx, service, first, time.Duration(hook.Seconds)*time.Second)
 		writes.goesOn()
 		Expect(writes.refusals()).To(BeEmpty())
 		Eventually(leader).WithContext(ctx).Should(Equal("manager-b"))
 
 		By("ending the next one as if there were no hook: otherwise the spec could not fail")
 		first.Restart(ctx)
-		service.add(first)
-		service.end(ctx, second, 0)
+		service.Add(first.port)
+		end(ctx, service, second, 0)
 		writes.goesOn()
 		Expect(writes.refusals()).NotTo(BeEmpty())
 	}, NodeTimeout(specTimeout))

@@ -146,7 +146,7 @@ func settled(ctx context.Context, namespace string) *appsv1.Deployment {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: managerName}}
 	env.WaitFor(ctx, deployment, func(g Gomega) {
 		g.Expect(deployment.Status.ObservedGeneration).To(Equal(deployment.Generation))
-		g.Expect(deployment.Status.AvailableReplicas).To(Equal(int32(1)), "%+v", deployment.Status)
+		g.Expect(deployment.Status.AvailableReplicas).To(Equal(*deployment.Spec.Replicas), "%+v", deployment.Status)
 	})
 	return deployment
 }

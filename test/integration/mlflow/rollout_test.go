@@ -149,14 +149,14 @@ var _ = Describe("Optional APIs that come and go at run time [D31]", func() {
 		}
 		DeferCleanup(func(ctx SpecContext) { bringBack(ctx) }, NodeTimeout(specTimeout))
 		remove(ctx, definition.DeepCopy())
-		manager.AwaitEnd(ctx)
+		manager.AwaitRestart(ctx)
 		env.ExpectNoWrites(manager.User, quiet)
 		bringBack(ctx)
 		ready(ctx, server())
 
 		By("going away under a running server, with all that it owns")
 		remove(ctx, definition.DeepCopy())
-		manager.AwaitEnd(ctx)
+		manager.AwaitRestart(ctx)
 		env.Settle(manager.User, quiet, specTimeout)
 		Expect(manager.Process.Running()).To(BeTrue())
 		sweep(ctx)

@@ -44,10 +44,10 @@ var _ = Describe("The TLS profile of the cluster", func() {
 		By("all having to follow it: the manager starts again")
 		DeferCleanup(func(ctx SpecContext) {
 			adhere(ctx, reset)
-			manager.AwaitEnd(ctx)
+			manager.AwaitRestart(ctx)
 		}, NodeTimeout(specTimeout))
 		adhere(ctx, modern)
-		manager.AwaitEnd(ctx)
+		manager.AwaitRestart(ctx)
 		Eventually(func(g Gomega) {
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
 			g.Expect(ciphers(ctx)).To(HavePrefix("PSK-"))

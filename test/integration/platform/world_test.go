@@ -163,7 +163,7 @@ func withoutDefinition(ctx context.Context, definition string) (bringBack func(c
 	fresh := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd.Name}, Spec: crd.Spec}
 	Expect(env.Admin.Delete(ctx, crd)).To(Succeed())
 	env.WaitGone(ctx, crd)
-	manager.AwaitEnd(ctx)
+	manager.AwaitRestart(ctx)
 	bringBack = func(ctx context.Context) {
 		GinkgoHelper()
 		Expect(cluster.InstallCRDs(ctx, env.Config, fresh.DeepCopy())).To(Succeed())

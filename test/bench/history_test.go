@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func measured(ratios ...float64) []measurement {
+	var all []measurement
+	for i, ratio := range ratios {
+		all = append(all, measurement{Time: time.Unix(int64(i), 0).UTC(), Ratios: map[string]float64{"burst": ratio, "steady": 1}})
+	}
+	return all
+}
+
+func TestWorse(t *testing.T) {
+	for name, tc := range map[string]struct {
+		former []measurement
+		now    float64
+		worse  bool
+	}{
+		"the first one":                {nil, 9, false},
+		"the same":                     {measured(2), 2, false},
+		"better":                       {measured(2, 2, 2), 0.5, false},
+		"a fifth":                      {measured(2, 2, 2), 2.4, false},
+		"more than a fifth":            {measured(2, 2, 2), 2.41, true},
+		"one bad night changes little": {measured(2, 9, 2), 2.5, true},
+		"one good night too":           {measured(2, 0.1, 2), 2.3, false},
+		"an even number":               {measured(1, 3), 2.4, false},
+		"worse than an even number":    {measured(1, 3), 2.5, true},
+		"most nights are as bad":       {measured(1, 3, 3), 3.1, false},
+	} {
+		got := measured(tc.now)[0].worse(tc.former)
+		if (len(got) > 0) != tc.worse || tc.worse && !strings.HasPrefix(got[0], "burst: ") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if got := measured(9)[0].worse([]measurement{{Ratios: map[string]float64{"another": 1}}}); got != nil {
+		t.Errorf("a ratio that is new is compared: %q", got)
+	}
+}
+
+func TestRemember(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history.jsonl")
+	for _, m := range measured(slices.Repeat([]float64{2}, remembered+5)...) {
+		if err := remember(path, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := remember(path, measured(3)[0]); !errors.Is(err, errWorse) || !strings.Contains(err.Error(), "burst: 3.00, median of 30 former ones 2.00") {
+		t.Errorf("error %v", err)
+	}
+	all, err := readHistory(path)
+	if err != nil || len(all) != remembered+1 || all[remembered].Ratios["burst"] != 3 || !all[0].Time.Equal(time.Unix(5, 0)) {
+		t.Errorf("%d lines, %v", len(all), err)
+	}
+	if err := os.WriteFile(path, []byte("{}\nnone\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := remember(path, measured(1)[0]); err == nil || !strings.Contains(err.Error(), "line 2") {
+		t.Errorf("a damaged history: %v", err)
+	}
+	if text, _ := os.ReadFile(path); string(text) != "{}\nnone\n" {
+		t.Errorf("it was overwritten with %q", text)
+	}
+}

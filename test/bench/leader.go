@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+)
+
+// openShiftLease are the flags in the manifests for OpenShift.
+var openShiftLease = []string{"--leader-elect-lease-duration=137s", "--leader-elect-renew-deadline=107s", "--leader-elect-retry-period=26s"}
+
+// handover is a way in which a leader ends.
+type handover struct {
+	name, before string
+	args         []string
+	end          func(context.Context, *operator.Manager) error
+	limit        time.Duration
+}
+
+// leaderChanges measures how long it takes until another replica leads, and until it has repaired a child of the MLflow.
+func (b *bench) leaderChanges(ctx context.Context) error {
+	if err := b.manager.Stop(ctx); err != nil {
+		return err
+	}
+	terminate := func(_ context.Context, m *operator.Manager) error { return m.Process.Terminate() }
+	for _, h := range []handover{
+		{"leader exits in order", "26 to 57 s before", nil, terminate, 5 * time.Second},
+		{"leader exits in order, Lease of OpenShift", "26 to 57 s before", openShiftLease, terminate, 5 * time.Second},
+		{"leader is killed", "137 to 194 s before", nil, func(ctx context.Context, m *operator.Manager) error { return m.Kill(ctx) }, 30 * time.Second},
+	} {
+		if err := b.measureHandover(ctx, h); err != nil {
+			return fmt.Errorf("%s: %w", h.name, err)
+		}
+	}
+	return b.manager.Restart(ctx)
+}
+
+// measureHandover lets one of two replicas end several times. The one that ended is started again each time.
+func (b *bench) measureHandover(ctx context.Context, h handover) (err error) {
+	replicas := map[string]*operator.Manager{}
+	for _, name := range []string{"replica-a", "replica-b"} {
+		options := b.options
+		options.Name, options.WebhookPort = name, 0
+		options.Args = append(append(slices.Clone(options.Args), "--leader-elect"), h.args...)
+		options.Env = append(slices.Clone(options.Env), "POD_NAME="+name)
+		if replicas[name], err = operator.Start(ctx, b.instance, options); err != nil {
+			return err
+		}
+	}
+	var led, repaired []time.Duration
+	for range rounds {
+		holder, err := b.awaitLeader(ctx, "")
+		if err != nil {
+			return err
+		}
+		began := b.clock.Now()
+		if err := h.end(ctx, replicas[holder]); err != nil {
+			return err
+		}
+		if _, err := b.awaitLeader(ctx, holder); err != nil {
+			return err
+		}
+		led = append(led, b.clock.Since(began))
+		if err := b.awaitRepair(ctx); err != nil {
+			return err
+		}
+		repaired = append(repaired, b.clock.Since(began))
+		if err := replicas[holder].Process.Wait(ctx, time.Minute); err != nil {
+			return err
+		}
+		if err := replicas[holder].Restart(ctx); err != nil {
+			return err
+		}
+	}
+	b.note(h.name+": until another one leads", fmt.Sprintf("%.2f s, longest %.2f s; until it repaired a child %.2f s; medians of %d",
+		median(led).Seconds(), slices.Max(led).Seconds(), median(repaired).Seconds(), rounds), fmt.Sprintf("<= %.0f s", h.limit.Seconds()), h.before)
+	b.noteRatio(h.name, median(led).Seconds()/h.limit.Seconds())
+	for _, replica := range replicas {
+		if err := replica.Stop(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitLeader returns the holder of the Lease as soon as there is one other than the given one.
+func (b *bench) awaitLeader(ctx context.Context, other string) (holder string, err error) {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "odh-platform-operator"}}
+	err = b.until(ctx, poll, func() (bool, error) {
+		if err := b.admin.Get(ctx, client.ObjectKeyFromObject(lease), lease); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		if lease.Spec.HolderIdentity != nil {
+			holder = *lease.Spec.HolderIdentity
+		}
+		return holder != "" && holder != other, nil
+	})
+	return holder, err
+}
+
+// awaitRepair deletes a child of the MLflow and waits until it exists again.
+func (b *bench) awaitRepair(ctx context.Context) error {
+	child := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow"}}
+	if err := b.admin.Delete(ctx, child); err != nil {
+		return fmt.Errorf("deleting a child: %w", err)
+	}
+	return b.until(ctx, poll, func() (bool, error) {
+		err := b.admin.Get(ctx, client.ObjectKeyFromObject(child), child)
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+}

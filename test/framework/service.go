@@ -1,0 +1,87 @@
+package framework
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+)
+
+// Service is the address of the webhooks of several managers. Like kube-proxy, it forwards each connection to one endpoint for its whole life,
+// without health checks.
+type Service struct {
+	// Oldest makes the Service choose the oldest endpoint instead of each in turn: the worst choice during a rollout. Set it before Add.
+	Oldest bool
+
+	mu    sync.Mutex
+	ports []int // of the endpoints
+	next  int
+}
+
+// Serve listens on a loopback port until the end of the calling spec or suite.
+func Serve(port int) *Service {
+	ginkgo.GinkgoHelper()
+	listener, err := net.Listen("tcp", fmt.Sprintf("localhost:%d", port))
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	ginkgo.DeferCleanup(listener.Close)
+	s := &Service{}
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go s.forward(connection)
+		}
+	}()
+	return s
+}
+
+// choose returns the port of the endpoint for a new connection, or 0 without endpoints.
+func (s *Service) choose() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.ports) == 0 {
+		return 0
+	}
+	if s.Oldest {
+		return s.ports[0]
+	}
+	s.next++
+	return s.ports[s.next%len(s.ports)]
+}
+
+func (s *Service) forward(caller net.Conn) {
+	defer caller.Close()
+	called, err := net.Dial("tcp", fmt.Sprintf("localhost:%d", s.choose()))
+	if err != nil {
+		return
+	}
+	defer called.Close()
+	var both sync.WaitGroup
+	for to, from := range map[net.Conn]net.Conn{caller: called, called: caller} {
+		both.Go(func() {
+			_, _ = io.Copy(to, from)
+			_ = to.(*net.TCPConn).CloseWrite()
+		})
+	}
+	both.Wait()
+}
+
+// Add adds the endpoint that listens on a port.
+func (s *Service) Add(port int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ports = append(s.ports, port)
+}
+
+// Remove removes an endpoint. Existing connections continue.
+func (s *Service) Remove(port int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ports = slices.DeleteFunc(s.ports, func(other int) bool { return other == port })
+}

@@ -1,0 +1,176 @@
+package availability
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	// perSecond is the number of writes of each kind in a second.
+	perSecond = 10
+	// several writes of each kind confirm that all parts of the path work.
+	several = 20
+)
+
+// samples has a resource of each kind that has webhooks of the operator.
+var samples = map[string]string{
+	"AppWrapper": "appwrapper_job.yaml", "Catalog": "aihub_catalog.yaml", "MLflow": "mlflow_minimal.yaml", "ModelRegistry": "modelregistry_postgres.yaml",
+	"RayCluster": "raycluster.yaml", "ServingRuntime": "modelmesh_runtime_custom.yaml",
+}
+
+// refusal is a write that failed.
+type refusal struct {
+	when time.Time
+	kind string
+	err  error
+}
+
+// writer writes resources of all kinds continuously.
+type writer struct {
+	mu      sync.Mutex
+	done    map[string]int
+	refused []refusal
+	began   time.Time
+	// stop ends the writes.
+	stop func()
+}
+
+// write creates each kind perSecond times a second, as a dry run: the API server calls all webhooks, and nothing is left to reconcile. Likewise it
+// changes a stored ModelRegistry of the deprecated version, which is converted too.
+func write(ctx context.Context) *writer {
+	GinkgoHelper()
+	config := rest.CopyConfig(env.Config)
+	config.WarningHandler, config.QPS = rest.NoWarnings{}, -1
+	who, err := client.New(config, client.Options{})
+	Expect(err).NotTo(HaveOccurred())
+	namespace := env.Namespace(ctx, "writes")
+	env.Patch(ctx, framework.Untyped(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, "", namespace), map[string]any{"metadata": map[string]any{"labels": map[string]any{"modelmesh-enabled": "true"}}})
+	stored := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "modelregistry.opendatahub.io/v1alpha1", "kind": "ModelRegistry", "metadata": map[string]any{"namespace": namespace, "name": "stored"},
+		"spec": map[string]any{"rest": map[string]any{}, "grpc": map[string]any{}, "postgres": map[string]any{"host": "db", "username": "u", "database": "d"}},
+	}}
+	Eventually(func() error { return who.Create(ctx, stored.DeepCopy()) }).WithContext(ctx).Should(Succeed(), "the API server learns a new CA a moment after it was written")
+	background := context.WithoutCancel(ctx)
+	writes := map[string]func(n int) error{"change": func(n int) error {
+		patch := fmt.Appendf(nil, `{"metadata": {"annotations": {"example.com/change": "%d"}}}`, n)
+		return who.Patch(background, stored.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
+	}}
+	for kind, file := range samples {
+		object := sample(file)
+		Expect(object.GetKind()).To(Equal(kind))
+		if kind != "MLflow" {
+			object.SetNamespace(namespace)
+		}
+		writes[kind] = func(int) error { return who.Create(background, object.DeepCopy(), client.DryRunAll) }
+		Eventually(func() error { return writes[kind](0) }).WithContext(ctx).Should(Succeed(), kind)
+	}
+	return writeAll(writes)
+}
+
+// writeAll calls each function perSecond times a second until stop is called; the context of a setup node would end earlier.
+func writeAll(writes map[string]func(n int) error) *writer {
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	w := &writer{done: map[string]int{}, began: time.Now(), stop: func() {
+		cancel()
+		all.Wait()
+	}}
+	for kind := range writes {
+		w.done[kind] = 0
+	}
+	for kind, attempt := range writes {
+		all.Go(func() {
+			limit := flowcontrol.NewTokenBucketRateLimiter(perSecond, 1)
+			for n := 0; limit.Wait(ctx) == nil; n++ {
+				w.note(kind, attempt(n))
+			}
+		})
+	}
+	return w
+}
+
+func (w *writer) note(kind string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.done[kind]++
+	if err != nil {
+		w.refused = append(w.refused, refusal{time.Now(), kind, err})
+	}
+}
+
+// counts returns how often each kind was written.
+func (w *writer) counts() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	counts := map[string]int{}
+	for kind, count := range w.done {
+		counts[kind] = count
+	}
+	return counts
+}
+
+// goesOn waits for several more writes of each kind.
+func (w *writer) goesOn(ctx context.Context) {
+	GinkgoHelper()
+	before := w.counts()
+	Eventually(func(g Gomega) {
+		for kind, count := range w.counts() {
+			g.Expect(count).To(BeNumerically(">", before[kind]+several), kind)
+		}
+	}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
+}
+
+// refusals returns the writes that failed after a moment, and reports how many were made.
+func (w *writer) refusals(since time.Time) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var found []string
+	for _, r := range w.refused {
+		if r.when.After(since) {
+			found = append(found, fmt.Sprintf("%s after %s: %v", r.kind, r.when.Sub(w.began), r.err))
+		}
+	}
+	return found
+}
+
+// report adds the number of writes and refusals to the report of the spec. Writes must have ended before the pods do.
+func (w *writer) report() {
+	counts, total := w.counts(), 0
+	for _, count := range counts {
+		total += count
+	}
+	AddReportEntry("writes", fmt.Sprintf("%d in %s, %d refused", total, time.Since(w.began).Round(time.Second), len(w.refusals(time.Time{}))), ReportEntryVisibilityAlways)
+}
+
+// isConnectionError reports whether the API server could not reach the webhook of a pod.
+func isConnectionError(text string) bool {
+	return slices.ContainsFunc([]string{"connection refused", "connection reset", ": EOF"}, func(part string) bool { return strings.Contains(text, part) })
+}
+
+func sample(file string) *unstructured.Unstructured {
+	GinkgoHelper()
+	root, err := cluster.RepositoryRoot()
+	Expect(err).NotTo(HaveOccurred())
+	objects, err := framework.ReadObjects(filepath.Join(root, "config", "samples", file))
+	Expect(err).NotTo(HaveOccurred())
+	found := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return samples[o.GetKind()] == file })
+	Expect(found).NotTo(Equal(-1), file)
+	return objects[found]
+}
