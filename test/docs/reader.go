@@ -3,6 +3,8 @@ package docs
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -63,13 +65,14 @@ func Environment() []string {
 	})
 }
 
-// Read runs and applies all blocks of the page in order, and compares outputs with those of the page.
+// Read runs and applies all blocks of the page in order, and fails at the end if outputs differ from those of the page.
 func (r *Reader) Read(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	r.Saved, r.Typed = map[string]string{}, nil
 	text, err := os.ReadFile(filepath.Join(r.Root, r.Page))
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	blocks := Blocks(string(text))
+	var differ error
 	for i, block := range blocks {
 		switch {
 		case block.Language != "sh" && block.Value("file") != "":
@@ -79,13 +82,25 @@ func (r *Reader) Read(ctx context.Context) {
 			if i+1 < len(blocks) && blocks[i+1].IsOutput() {
 				want = &blocks[i+1]
 			}
-			r.block(ctx, block, want)
+			if output := r.block(ctx, block, want); want != nil {
+				differ = errors.Join(differ, r.compare(want, output))
+			}
 		}
 	}
+	gomega.Expect(differ).NotTo(gomega.HaveOccurred())
 }
 
-// block runs the commands of a block and compares their output, unless want is nil.
-func (r *Reader) block(ctx context.Context, block Block, want *Block) {
+// compare returns an error if an output differs from that of the page.
+func (r *Reader) compare(want *Block, output string) error {
+	if err := Similar(r.replaced(want.Text), output); err != nil {
+		return fmt.Errorf("%s:%d: %w", r.Page, want.Line, err)
+	}
+	return nil
+}
+
+// block runs the commands of a block and returns their output. For a command in the background it waits until the output is that of the
+// page, unless want is nil.
+func (r *Reader) block(ctx context.Context, block Block, want *Block) string {
 	ginkgo.GinkgoHelper()
 	var output strings.Builder
 	for _, command := range block.Commands() {
@@ -101,12 +116,10 @@ func (r *Reader) block(ctx context.Context, block Block, want *Block) {
 			if err != nil || want == nil {
 				return err
 			}
-			return Similar(r.replaced(want.Text), output.String())
+			return r.compare(want, output.String())
 		}, backgroundTimeout).Should(gomega.Succeed(), "%s:%d: %s", r.Page, block.Line, command)
 	}
-	if want != nil {
-		gomega.Expect(Similar(r.replaced(want.Text), output.String())).To(gomega.Succeed(), "%s:%d", r.Page, want.Line)
-	}
+	return output.String()
 }
 
 // Type runs a command that is not on the page.
