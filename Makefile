@@ -10,6 +10,7 @@ JSONNET_VERSION ?= v0.21.0
 GOTESTSUM_VERSION ?= v1.13.0
 D2_VERSION ?= v0.7.1
 VALE_VERSION ?= v3.22.0
+VALE = CGO_ENABLED=1 go run github.com/vale-cli/vale/v3/cmd/vale@$(VALE_VERSION) --config=test/docs/vale/vale.ini
 # grpcnotrace keeps a tracing package with templates out of the binary, which is 11 MB smaller for it.
 TAGS := grpcnotrace
 # The commit, if the tool chain does not know it; see cmd/release.
@@ -270,7 +271,7 @@ generate: ## Regenerate deep copies, CRDs, roles, protocols, reference pages, da
 	for c in $(COMPONENTS); do \
 	  go tool controller-gen rbac:roleName=odh-platform-operator-$${c//\//-} paths=./controllers/$${c/mlflowaccess/mlflow\/access} output:rbac:dir=config/rbac/$$c; \
 	done
-	go run ./cmd/generate/reference config/crd/bases docs/reference
+	go run ./cmd/generate/reference config/crd/bases config/samples docs/reference
 	go run ./cmd/generate/configuration docs/configuration.md
 	cd config/dashboards && go run github.com/google/go-jsonnet/cmd/jsonnet@$(JSONNET_VERSION) -S -m . dashboards.jsonnet
 	$(MAKE) --no-print-directory bundle-files
@@ -312,8 +313,9 @@ verify: generate ## Fail if a generated file is stale or the module files are no
 .PHONY: lint
 lint: ## Run golangci-lint, which includes go vet, check the words of pages and comments, and the limits of the project
 	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION) run ./...
-	CGO_ENABLED=1 go run github.com/vale-cli/vale/v3/cmd/vale@$(VALE_VERSION) --config=test/docs/vale/vale.ini --glob='!{*_test.go,*.pb.go}' \
-	  *.md docs charts/mlflow/README.md apis cmd controllers pkg webhooks
+	$(VALE) --glob='!*.pb.go' *.md docs charts/mlflow/README.md config/prometheus apis cmd controllers pkg webhooks
+	@test "$$($(VALE) --output=line test/docs/vale/testdata | cut -d: -f2 | sort -u | wc -l)" -eq "$$(wc -l < test/docs/vale/testdata/sentences.md)" \
+	  || { echo 'a line of test/docs/vale/testdata/sentences.md breaks no rule of Vale'; exit 1; }
 	go run ./test/measure
 
 .PHONY: test

@@ -34,7 +34,7 @@ func (s *fakeServer) connection() string {
 // Answers ask clients to close their connections while requests come, within bounds; without requests nothing is waited for.
 func TestServerDrainsBeforeStop(t *testing.T) {
 	for name, tc := range map[string]struct {
-		before, after int // requests, the latter a little more often than is quiet
+		before, after int // requests; those after the signal come a little more often than the quiet period allows
 		pause         time.Duration
 		want          time.Duration
 	}{

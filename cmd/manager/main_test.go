@@ -211,7 +211,7 @@ func startWithWidgets(t *testing.T, server string, do func(context.Context, ctrl
 	return given{table: table}.run(ctx, "--health-probe-bind-address=0", "--metrics-bind-address=0", "--leader-elect=false", "--namespace=here")
 }
 
-// What the shipped binary is made of: no templates (they switch off the linker's dead-code removal), no Helm, no
+// The shipped binary does not contain templates (they switch off the linker's dead-code removal), no Helm, no
 // KServe types, no Kueue, no API server library, and nothing of the plugin of kubectl.
 func TestImportGraph(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-tags", "grpcnotrace", ".").Output()

@@ -24,7 +24,7 @@ func selects(t *testing.T, what string, selector *metav1.LabelSelector, pods map
 	}
 }
 
-// What may reach the manager are its listeners, by the names of their ports; what may be evicted is one pod, also the only one.
+// The NetworkPolicy opens only the ports of the listeners, by name. The disruption budget allows the eviction of one pod, even the only one.
 func TestManifestsAroundThePodsOfTheManager(t *testing.T) {
 	deployment := manifest[appsv1.Deployment](t, "manager/deployment.yaml")[0]
 	pods, ports := deployment.Spec.Template.Labels, map[string]corev1.ContainerPort{}

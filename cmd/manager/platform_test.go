@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// What an AIHub says of a component is what the table knows of it: the kinds that its supervisor waits for, and its switch.
+// The settings of AIHub name the same kinds and the same switch for each component as the table of components.
 func TestHubSettingsAgreeWithTheTable(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args              []string
@@ -86,7 +86,7 @@ func TestPlatformSubcontrollers(t *testing.T) {
 	}
 }
 
-// Nothing is built from what discovery has not said yet: each component waits for a kind, and so for its first answer.
+// Each component waits for a kind, so it starts only after the first discovery.
 func TestEveryComponentWaitsForDiscovery(t *testing.T) {
 	for _, c := range componentsOf(componentSpecs(&Env{})) {
 		if len(c.Requires) == 0 && c.Controllers != nil && c.Name != platform.ComponentName { // which consists of the parts

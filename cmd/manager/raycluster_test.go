@@ -8,7 +8,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// [R36] The role holds what is used: of RayClusters no status, no wildcards, and names where only some objects are read.
+// [R36] The role contains only permissions that are used: no status of RayClusters, no wildcards, and names where only some
+// objects are read.
 func TestRightsOfRay(t *testing.T) {
 	roles := manifest[rbacv1.ClusterRole](t, "rbac/raycluster/role.yaml")
 	named := map[string][]string{
@@ -47,7 +48,7 @@ func TestRightsOfRay(t *testing.T) {
 	}
 }
 
-// The row is that of the CodeFlare operator's field owner: what that one set and we do not is removed.
+// The row names the field owner of the CodeFlare operator: fields that only the CodeFlare operator set are removed.
 func TestRayClusterSpec(t *testing.T) {
 	r := rayClusterSpec(&Env{})
 	if r.Name != "raycluster" || r.FieldOwner != "codeflare-raycluster-controller" {

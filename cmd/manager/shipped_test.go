@@ -207,8 +207,8 @@ func allows(rules []rbacv1.PolicyRule, group, resource, name, verb string) bool 
 	})
 }
 
-// What a component keeps in memory it lists and watches: its own role, or that of the manager, allows both. A kind that is held
-// as a whole is read in all namespaces.
+// A component lists and watches each kind that it caches: its own role or the role of the manager allows both. A kind that is
+// cached as a whole is read in all namespaces.
 func TestEveryRoleCoversItsWatches(t *testing.T) {
 	always := rulesBelow(t, "manager")
 	for _, r := range componentSpecs(&Env{}) {

@@ -49,7 +49,7 @@ type started struct {
 	stdout, stderr *output
 }
 
-// given is what the program finds around it.
+// given is the environment of the program.
 type given struct {
 	env   map[string]string
 	stdin string

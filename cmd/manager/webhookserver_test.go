@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-// One connection too many ends one of those before, and what has ended counts no longer.
+// One connection above the limit closes an older one, and closed connections do not count.
 func TestConnectionsAreLimited(t *testing.T) {
 	c := connectionLimiter{open: map[net.Conn]struct{}{}}
 	peers := make([]net.Conn, 0, maxConnections)

@@ -187,7 +187,7 @@ func walk(t *testing.T, in io.Reader, visit func(*tar.Header, []byte)) {
 	}
 }
 
-// The image is what the last stage of the Dockerfile describes, on a base of ours.
+// The image equals the last stage of the Dockerfile, on a base image of the test.
 func operatorImage(t *testing.T, r *release) {
 	_, found := image(t, r, operatorName)
 	config, err := found.ConfigFile()
@@ -452,7 +452,7 @@ func sums(t *testing.T, r *release) {
 	}
 }
 
-// What is pushed can be pulled, by Helm as well; it is not replaced, and does not go where it is not looked for.
+// A pushed artifact can be pulled, with Helm as well. A second push does not replace it, and nothing is pushed elsewhere.
 func pushed(t *testing.T, r *release, target string) {
 	for range 2 {
 		if err := push(t.Context(), r.dist, target, io.Discard); err != nil {

@@ -23,7 +23,7 @@ func TestRequestCounts(t *testing.T) {
 	want := []string{
 		"patch status AppWrapper train", // Suspended
 		"patch AppWrapper train",        // the finalizer
-		"patch status AppWrapper train", // Resuming, and what will be created
+		"patch status AppWrapper train", // Resuming, and the components to create
 		"create Pod a", "create Pod b",
 		"patch status AppWrapper train", // Running
 		"patch status AppWrapper train", // PodsReady

@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// A server runs on as it is while the check of its successor fails, and what it does is reported. A change of the image is checked
+// A server keeps running unchanged while the check of the new image fails, and its status is reported. Another image is checked
 // again, and then the database is migrated.
 func TestServerKeepsRunningWhileCheckFails(t *testing.T) {
 	w := newFixture(t, everything())
@@ -94,7 +94,7 @@ func TestWaitForCheckWritesNoStatus(t *testing.T) {
 	}
 }
 
-// A second wish that comes before the server is ready again is checked as well, and is not taken for the first.
+// A second change before the server is ready again is checked as well, and is not confused with the first.
 func TestCheckBeforeARolloutIsDone(t *testing.T) {
 	w := newFixture(t, everything())
 	w.until("migrated", workloads{unready: true}, rolloutPending)

@@ -100,8 +100,8 @@ func (fixed) Source(h handler.EventHandler) source.Source {
 	return source.Channel(make(chan event.GenericEvent), h)
 }
 
-// What the controller of namespace RBAC says is shown in the status of MLflow while it is on; what is not known yet changes
-// nothing.
+// The status of MLflow includes the report of the controller of namespace RBAC while that controller runs; a missing report
+// changes nothing.
 func TestRelay(t *testing.T) {
 	old := "NamespaceRBACReady=True Old: old"
 	for name, c := range map[string]struct {

@@ -55,8 +55,8 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// A Deployment that has lost our label is not in memory. It keeps what its annotations say of its pods all the same, and only a
-// rotation changes that. [D19]
+// A Deployment without our label is not in the cache. The annotations of its pods are kept nevertheless, and only a rotation
+// changes them. [D19]
 func TestRolloutHashOfUncachedDeployment(t *testing.T) {
 	m := watched()
 	m.Spec.BackendStoreURI = ""

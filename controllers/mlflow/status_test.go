@@ -78,7 +78,7 @@ func TestReportRollout(t *testing.T) {
 	}
 }
 
-// Who was available stays so while a pod serves; only Progressing says what the rollout lacks.
+// Available stays True while a pod serves; only Progressing reports the cause of an incomplete rollout.
 func TestAvailableStaysInARollout(t *testing.T) {
 	for name, c := range map[string]struct {
 		serving bool

@@ -94,8 +94,8 @@ func TestClusterProxy(t *testing.T) {
 	}
 }
 
-// The server is not applied before the proxy of the cluster is known, which would restart it. Without permission there is none.
-// [modelregistry-118]
+// The server is not applied before the proxy of the cluster is known, because the proxy would restart it. Without permission,
+// no proxy is set. [modelregistry-118]
 func TestReconcileWaitsForTheClusterProxy(t *testing.T) {
 	b := newTestEnv(t, sample())
 	proxy := newClusterProxyWatcher(dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), b.clock, logr.Discard())

@@ -36,7 +36,7 @@ func TestReconcileWaitsForAIHub(t *testing.T) {
 			t.Errorf("%s waits %+v", name, wait)
 		}
 	}
-	hub.SetServed(false) // there is none
+	hub.SetServed(false) // the API of AIHub is missing
 	if err := r.waitForPlatform(&aihubv1alpha1.Catalog{}); err != nil || r.stateOf("").platform.Namespace != "set" {
 		t.Errorf("error %v, settings %+v", err, r.stateOf("").platform)
 	}

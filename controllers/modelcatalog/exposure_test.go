@@ -10,7 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// One setting selects the exposure on plain Kubernetes; the default is none.
+// One setting selects the exposure on plain Kubernetes; by default, nothing is exposed.
 func TestExposure(t *testing.T) {
 	for kind, want := range map[string][]string{
 		config.ExposeAuto:    nil,

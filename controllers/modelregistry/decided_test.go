@@ -32,7 +32,7 @@ func TestReconcileWaitsForAIHub(t *testing.T) {
 			t.Errorf("%s waits %+v", name, wait)
 		}
 	}
-	hub.SetServed(false) // there is none
+	hub.SetServed(false) // the API of AIHub is missing
 	m := &v1beta1.ModelRegistry{}
 	if err := r.waitForPlatform(t.Context(), m); err != nil || r.stateOf(m).platform.Namespace != "set" {
 		t.Errorf("error %v, settings %+v", err, r.stateOf(m).platform)

@@ -75,7 +75,7 @@ func TestLegacyObjectsAreDeleted(t *testing.T) {
 	}
 }
 
-// [W5] Objects that are no longer desired are deleted, without requests if there are none.
+// [W5] Objects that are no longer desired are deleted, and without such objects no request is sent.
 func TestUnwantedObjectsArePruned(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo", registrytest.Proxied)

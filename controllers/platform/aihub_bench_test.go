@@ -153,7 +153,7 @@ func (b *hubBench) writing() interceptor.Funcs {
 	}
 }
 
-// reconcile runs one reconcile and returns what it wrote beside the AIHub itself.
+// reconcile runs one reconcile and returns its writes to other objects than the AIHub.
 func (b *hubBench) reconcile() (others []string, result ctrl.Result, err error) {
 	b.Helper()
 	b.writes = nil
@@ -166,7 +166,7 @@ func (b *hubBench) reconcile() (others []string, result ctrl.Result, err error) 
 	return others, result, err
 }
 
-// reconciles runs a reconcile that must end well, without a timer, and with these writes beside those of the AIHub itself.
+// reconciles runs a reconcile that must succeed, without a requeue, and with only these writes to other objects than the AIHub.
 func (b *hubBench) reconciles(others ...string) {
 	b.Helper()
 	got, result, err := b.reconcile()

@@ -133,7 +133,8 @@ func TestAIHubConverges(t *testing.T) {
 	})
 }
 
-// A component that does not run says why and what to do, and begins as the message of the original does. [modelregistry-108]
+// The message of a component that does not run names the cause and the fix, and begins as the legacy message does.
+// [modelregistry-108]
 func TestProgramProblem(t *testing.T) {
 	all := capability.NewSet(aihubKind, catalogKind, registryKind)
 	for name, tc := range map[string]struct {

@@ -11,7 +11,7 @@ import (
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 )
 
-// said is what of a condition tests compare.
+// said contains the fields of a condition that tests compare.
 type said struct {
 	kind     string
 	status   metav1.ConditionStatus
@@ -27,7 +27,7 @@ func saidBy(list []platformv1alpha1.Condition) []said {
 	return out
 }
 
-// The status of an AIHub by what is known: conditions in their order, the phase in the words of the platform.
+// The status of an AIHub has its conditions in a fixed order and a phase in the words of the platform.
 // [modelregistry-107] [modelregistry-108] [modelregistry-109] [modelregistry-112]
 func TestReportHub(t *testing.T) {
 	const info = platformv1alpha1.SeverityInfo

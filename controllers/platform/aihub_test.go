@@ -43,7 +43,8 @@ func TestAIHubFirstReconcile(t *testing.T) {
 	b.rests()
 }
 
-// What does not run is named with the remedy, and a Catalog waits for the one that reads it. [modelregistry-107] [modelregistry-108]
+// A component that does not run is reported with the fix, and a Catalog waits for its component. [modelregistry-107]
+// [modelregistry-108]
 func TestAIHubWaitsForComponents(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change         func(*hubBench)
@@ -170,7 +171,7 @@ func TestAIHubNamespaceConflict(t *testing.T) {
 	b.reconciles(makesCatalog)
 }
 
-// [modelregistry-110] The Catalog goes first, and the AIHub when that is gone; no one asks again meanwhile.
+// [modelregistry-110] The Catalog is deleted first, then the AIHub; nothing is polled in between.
 func TestAIHubDeletion(t *testing.T) {
 	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"), catalogOf("registries", "hub"), catalogOf("older", "hub"), catalogOf("foreign", "another"))
 	b.change(func(a *platformv1alpha1.AIHub) { a.Finalizers = []string{platformv1alpha1.AIHubFinalizer} })
@@ -202,7 +203,7 @@ func TestAIHubDeletion(t *testing.T) {
 	}
 }
 
-// Without the API of Catalog there can be none; while the API server does not say so, the AIHub stays.
+// Without the API of Catalog no Catalog can exist; until the API server confirms this, the AIHub stays.
 func TestAIHubDeletionWithoutCatalogAPI(t *testing.T) {
 	b := newHubBench(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Finalizers = []string{platformv1alpha1.AIHubFinalizer} }))
 	if err := b.server.Delete(t.Context(), b.get()); err != nil {
@@ -309,7 +310,7 @@ func TestAIHubManagementState(t *testing.T) {
 		"Removed":   {"delete Catalog older/catalog"},
 	} {
 		older := catalogOf("older", "hub")
-		older.Finalizers = nil // it goes at once
+		older.Finalizers = nil // it is deleted immediately
 		b := newHubBench(t, aiHubWith(in(state)), older)
 		var got []string
 		for range 3 {
@@ -370,7 +371,7 @@ func TestAIHubDeletesLegacyDeployments(t *testing.T) {
 	}
 }
 
-// The version is read where the AIHub says that the platform is. [modelregistry-111]
+// The version is read in the namespace of the platform that the AIHub names. [modelregistry-111]
 func TestHubReleaseOfThePlatform(t *testing.T) {
 	reports := func(namespace, version string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "odh-modelregistry-config", UID: "config"}, Data: map[string]string{"platformVersion": version}}

@@ -18,7 +18,7 @@ func at(minutes int) metav1.Time {
 	return metav1.NewTime(began.Add(time.Duration(minutes) * time.Minute))
 }
 
-// The times of a condition move only with what they stand for.
+// Each time of a condition changes only with the field that it describes.
 func TestSetConditionTimes(t *testing.T) {
 	base := platformv1alpha1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "R", Message: "m", ObservedGeneration: 1}
 	for name, tc := range map[string]struct {

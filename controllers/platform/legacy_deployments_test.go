@@ -21,7 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
-// Which Deployments of an older operator go, and what is reported of them.
+// The rules decide which Deployments of a legacy operator are deleted, and how this is reported.
 func TestLegacyDeployments(t *testing.T) {
 	for name, tc := range map[string]struct {
 		namespace string

@@ -128,7 +128,7 @@ func TestReleases(t *testing.T) {
 	}
 }
 
-// The version follows the ConfigMap; a failure keeps what is known and is tried again.
+// The version follows the ConfigMap; after a failure the last known version is kept, and the read is retried.
 func TestVersionFollowsTheConfigMap(t *testing.T) {
 	b := newBench(t, mlflowOperatorWith(), configMap("soon"))
 	b.reconciles(2)
@@ -288,7 +288,7 @@ func TestVersionSelection(t *testing.T) {
 	}
 }
 
-// What an MLflow says of itself changes nothing about how many there are.
+// A change of the spec or status of an MLflow does not change the number of MLflow resources.
 func TestComesAndGoes(t *testing.T) {
 	p := createDeletePredicate()
 	if !p.Create(event.CreateEvent{Object: instance()}) || !p.Delete(event.DeleteEvent{Object: instance()}) ||

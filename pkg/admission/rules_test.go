@@ -62,7 +62,7 @@ func TestReview(t *testing.T) {
 	for name, tc := range map[string]struct {
 		now, before string
 		rights      []string
-		refused     string // part of the message; empty for what passes
+		refused     string // part of the message; empty if the object is allowed
 	}{
 		"an image":                                {now: plain, refused: `spec.containers[0].image: Forbidden: user "eve" cannot let pods use image "a", because that requires permission to ` + pods},
 		"an image of who may create pods":         {now: plain, rights: []string{pods}},
@@ -222,7 +222,8 @@ func TestRightsAreReviewedOnce(t *testing.T) {
 	}
 }
 
-// Thousands of mistakes do not cause thousands of reviews, and what belongs to the manager is found among them in every mode.
+// Thousands of invalid fields do not cause thousands of reviews, and references to objects of the manager are found among them in
+// every mode.
 func TestReviewsStopAfterMaxErrors(t *testing.T) {
 	uses := References{Namespace: "home"}
 	for i := range 1000 {

@@ -42,8 +42,8 @@ func spec(domain string) *platformv1alpha1.AIHubSpec {
 	return s
 }
 
-// What the original wrote into the variables of its child programs comes out of the AIHub; all else stays as it is set, images and
-// whatever has no value included. [modelregistry-104] [modelregistry-105] [modelregistry-106] [modelregistry-112]
+// The settings that the legacy operator wrote into variables of its child programs are read from the AIHub. All other settings
+// stay unchanged, including images and empty values. [modelregistry-104] [modelregistry-105] [modelregistry-106] [modelregistry-112]
 func TestOver(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec   *platformv1alpha1.AIHubSpec
@@ -158,7 +158,7 @@ func TestForbidden(t *testing.T) {
 	<-done
 }
 
-// What arrives late about an API that is gone does not count, and the decisions end with the API.
+// Late events about a removed API are ignored, and the decisions are reset with the API.
 func TestAPIGoes(t *testing.T) {
 	w, _ := newWatcher()
 	w.SetServed(true)

@@ -51,7 +51,7 @@ func TestPruneDeletesUndesiredObjects(t *testing.T) {
 		t.Error("the wrong objects were deleted")
 	}
 	b.prunes(none, nil, settings("keep", "1"))
-	b.applies(blind, settings("drop", "1")) // nothing is remembered of what is gone
+	b.applies(blind, settings("drop", "1")) // the memory of deleted objects is empty
 }
 
 func TestPruneDeletesOnlyManagedObjects(t *testing.T) {

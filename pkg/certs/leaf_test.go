@@ -211,7 +211,7 @@ func TestProcessesTrustEachOtherForYears(t *testing.T) {
 			alive = append(alive, process{started: now, leaf: current})
 		}
 		alive = slices.DeleteFunc(alive, func(p process) bool { return now.After(p.leaf.Expires) })
-		for _, p := range alive { // the oldest has the oldest bundle, the files of today are what the next will have
+		for _, p := range alive { // the oldest process has the oldest bundle, and the next process will have the current files
 			for _, other := range []process{alive[0], {started: now, leaf: current}} {
 				handshakes++
 				if err := verify(p.leaf.Data, other.leaf.Data[dataKeyCACert], "localhost", now); err != nil {

@@ -103,7 +103,7 @@ func TestWatchRestoresSecret(t *testing.T) {
 			harm(w)
 			begun := w.clock.Now()
 			waitFor(t, func() bool {
-				// An event of the Secret, since the fakes of the two clients know nothing of each other.
+				// An event of the Secret, since the fakes of the two clients are not connected.
 				empty := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret"}}
 				empty.SetNamespace(secretKey.Namespace)
 				empty.SetName(secretKey.Name)

@@ -100,7 +100,7 @@ func appWrapperSettings(w *AppWrapper) []setting {
 		{key: "appwrapper.faultTolerance.deletionGracePeriod", defaultValue: "10m", valueType: typeDuration, set: legacyDuration(&f.DeletionGracePeriod),
 			help: "how long objects may take to be deleted before they are force-deleted"},
 		{key: "appwrapper.faultTolerance.gracePeriodCeiling", defaultValue: "24h", valueType: typeDuration, set: legacyDuration(&f.GracePeriodCeiling),
-			help: "maximum of every period above, also of one in an annotation"},
+			help: "maximum of every period above, including one in an annotation"},
 		{key: "appwrapper.faultTolerance.successTTLCeiling", defaultValue: "168h", valueType: typeDuration, set: legacyDuration(&f.SuccessTTLCeiling),
 			help: "how long the objects of a successful AppWrapper are kept; annotations can shorten this time"},
 	}

@@ -162,7 +162,7 @@ func TestDurationsInWordsAndNanoseconds(t *testing.T) {
 	}
 }
 
-// Old keys stand in many ConfigMaps and must not be reported; others that have no effect must.
+// Old keys exist in many ConfigMaps and are not reported; other keys without effect are.
 func TestKeysWithoutEffect(t *testing.T) {
 	old := "enableKueueIntegrations: true\nkueueJobReconciller: {manageJobsWithoutQueueName: true, waitForPodsReady: {enable: true}}\nslackQueueName: \"\""
 	for name, tc := range map[string]struct {

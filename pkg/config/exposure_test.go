@@ -47,7 +47,7 @@ func TestExposure(t *testing.T) {
 	}
 }
 
-// What the settings of Ray clusters leave open, the exposure of all servers decides, except on OpenShift.
+// The exposure of all servers is the default of unset settings of Ray clusters, except on OpenShift.
 func TestExposureOfRayClusters(t *testing.T) {
 	const gateway, ingress = "exposure: {kind: gateway}\n", "exposure: {kind: ingress, ingressDomain: apps.example.org, ingressClass: edge}\n"
 	type published struct{ Publish, Domain, Gateway, Class string }

@@ -277,8 +277,8 @@ func TestApplicationsNamespaceMLflow3(t *testing.T) {
 	}
 }
 
-// [mlflow-66] The originals' switch of the module turns the component platform on, and cannot turn it off: it may be wanted
-// for more than MLflow.
+// [mlflow-66] The legacy switch of the module enables the component platform, and cannot disable it, because the component does
+// more than MLflow needs.
 func TestTheOriginalsSwitchOfThePlatform(t *testing.T) {
 	const module = "ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER"
 	for name, tc := range map[string]struct {
@@ -307,7 +307,7 @@ func TestTheOriginalsSwitchOfThePlatform(t *testing.T) {
 	}
 }
 
-// [mlflow-5] RELATED_IMAGE_ODH_MLFLOW_IMAGE beats MLFLOW_IMAGE; with only the latter nothing else changes.
+// [mlflow-5] RELATED_IMAGE_ODH_MLFLOW_IMAGE takes precedence over MLFLOW_IMAGE, and MLFLOW_IMAGE changes nothing but the image.
 func TestImagesMLflow5(t *testing.T) {
 	both := map[string]string{"RELATED_IMAGE_ODH_MLFLOW_IMAGE": "related:1", "MLFLOW_IMAGE": "legacy:1"}
 	if got := mustLoad(t, given{env: both}).MLflow.Image; got != "related:1" {

@@ -15,7 +15,7 @@ func defaultModelMesh() ModelMesh {
 	}
 }
 
-// meshVariables are all variables of the component with a value each, and what comes of it.
+// meshVariables returns all variables of the component with a value each, and the resulting settings.
 func meshVariables() (map[string]string, ModelMesh) {
 	return map[string]string{
 			"NAMESPACE": " serving ", "NAMESPACE_SCOPE": "true", "CONTROLLER_DEPLOYMENT": "deployed", "ETCD_SECRET_NAME": "etcd",
@@ -162,7 +162,7 @@ func TestDevModeLogging(t *testing.T) {
 	}
 }
 
-// What an older program understood is accepted under its name, or refused with what to do (M35).
+// Flags of legacy programs are accepted under their names, or rejected with the fix (M35).
 func TestModelMeshFlags(t *testing.T) {
 	cfg := mustLoad(t, given{args: []string{
 		"--metrics-addr=:1", "--health-probe-bind-address=:2", "--enable-leader-election", "--leader-elect-type=lease",

@@ -23,7 +23,7 @@ func defaultRegistry() ModelRegistry {
 	}
 }
 
-// registryVariables are all variables of the two components with a value each, and what comes of it.
+// registryVariables returns all variables of the two components with a value each, and the resulting settings.
 func registryVariables() (map[string]string, ModelRegistry) {
 	return map[string]string{
 			"REGISTRIES_NAMESPACE": " registries ", "DEFAULT_DOMAIN": "apps.example.org", "GATEWAY_DOMAIN": "Gateway.example.org",
@@ -168,7 +168,7 @@ func TestGatewayDomainWithScheme(t *testing.T) {
 	}
 }
 
-// A start says what is not published for want of a Gateway.
+// At its start, the manager logs which servers it does not publish because no Gateway is set.
 func TestNoticeOfAGateway(t *testing.T) {
 	for _, tc := range []struct {
 		env     map[string]string

@@ -14,7 +14,7 @@ import (
 func TestEveryKeyOfTheChapter(t *testing.T) {
 	nothing := func(*RayCluster, *AppWrapper) {}
 	for text, want := range map[string]func(*RayCluster, *AppWrapper){
-		// What flags of the manager say now.
+		// Flags of the manager have replaced these keys.
 		"clientConnection: {qps: 12.5}":                                      nothing,
 		"clientConnection: {burst: 7}":                                       nothing,
 		"metrics: {bindAddress: '0'}":                                        nothing,
@@ -94,7 +94,7 @@ func TestTheKeyOfTheMap(t *testing.T) {
 	}
 }
 
-// raySources are the places a setting may stand in, the strongest first; each says its own value.
+// raySources are the sources of a setting, in their order of precedence; each has its own value.
 var raySources = []struct {
 	name string
 	say  func(g *given, older *string)

@@ -29,7 +29,7 @@ func loadAs(selection []string, environment map[string]string, file string, args
 	return Load(p, args, lookup, read)
 }
 
-// A selection takes the place of what runs by default, and of nothing that is configured.
+// A selection replaces the default components, and none that are configured.
 func TestSelection(t *testing.T) {
 	for name, tc := range map[string]struct {
 		selection []string

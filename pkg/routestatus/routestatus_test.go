@@ -55,7 +55,7 @@ func by(ref, list string, gateway resources.Gateway, conditions ...any) any {
 func parent(conditions ...any) any   { return by("parentRef", "parents", public, conditions...) }
 func ancestor(conditions ...any) any { return by("ancestorRef", "ancestors", public, conditions...) }
 
-// routers are what routers say, as that of OpenShift writes it.
+// routers returns statuses in the format of OpenShift's router.
 func routers(statuses ...string) any {
 	var all []any
 	for _, status := range statuses {

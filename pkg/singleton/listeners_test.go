@@ -47,7 +47,7 @@ func TestListenerIsRemovedWithItsContext(t *testing.T) {
 		a, b, c := listen("a"), listen("b"), listen("c")
 		tell("a", "b", "c")
 		b()
-		tell("a", "c") // at once, by a listener that cleans up
+		tell("a", "c") // immediately, by a listener that cleans up
 		synctest.Wait()
 		if l.Len() != 2 {
 			t.Errorf("%d listen, want 2", l.Len())

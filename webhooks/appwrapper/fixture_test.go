@@ -135,7 +135,7 @@ var alice = authenticationv1.UserInfo{
 	Extra: map[string]authenticationv1.ExtraValue{"scopes": {"user:full"}},
 }
 
-// judge validates a creation by alice.
+// It validates a creation by alice.
 func (c *cluster) judge(t *testing.T, components ...string) field.ErrorList {
 	t.Helper()
 	request := &creation{wrapper: wrapperOf(t, components...), namespace: home, user: alice, mapper: c.mapper, access: c.may, maxPodSets: always(maxPodSets)}

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// workloads returns the CRD of Workloads with these maxima by version; 0 is none, a negative one is of an unserved version.
+// workloads returns the CRD of Workloads with these maxima by version; 0 means no maximum, a negative one an unserved version.
 func workloads(bounds ...int64) *apiextensionsv1.CustomResourceDefinition {
 	d := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "workloads.kueue.x-k8s.io"}}
 	for _, bound := range bounds {

@@ -95,7 +95,7 @@ func TestValidatorAnswers(t *testing.T) {
 	if answer := (&validator{source(Settings{Namespace: "ns"}), failingFinder}).Handle(t.Context(), request(t, admissionv1.Create, object(t, beta, goodSpec), nil)); answer.Allowed {
 		t.Error("a name was not looked for")
 	}
-	// What is stored elsewhere can change although the namespace of registries has moved.
+	// A registry stored in another namespace can change although the namespace of registries has moved.
 	moved := &validator{source(Settings{Namespace: "other"}), failingFinder}
 	if answer := moved.Handle(t.Context(), request(t, admissionv1.Update, object(t, beta, goodSpec), object(t, beta, goodSpec))); !answer.Allowed {
 		t.Errorf("%+v", answer.Result)

@@ -80,7 +80,7 @@ func TestWeightsCoverHandlerMemory(t *testing.T) {
 			"conversion": {converter{}, conversion, converter{}.Weigh([]byte(conversion))},
 		} {
 			took := int64(math.MaxInt64)
-			// What is allocated while the collector runs counts as alive. On a busy machine, that is more.
+			// Allocations during a garbage collection count as live. On a busy machine, there are more of them.
 			for try := 0; try < 10 && took > tc.weight+fixed; try++ {
 				request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(tc.body))
 				request.Header.Set("Content-Type", "application/json")

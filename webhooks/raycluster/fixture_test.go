@@ -172,7 +172,7 @@ func defaulted(t testing.TB, s Settings, object, old map[string]any) map[string]
 	return c.Object()
 }
 
-// judged returns the response of the validating webhook.
+// It returns the response of the validating webhook.
 func judged(t testing.TB, s Settings, object, old map[string]any) admission.Response {
 	t.Helper()
 	return (&validator{s.source}).Handle(t.Context(), requestOf(t, object, old))

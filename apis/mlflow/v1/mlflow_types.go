@@ -480,7 +480,7 @@ type MigrationConfig struct {
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 
 	// activeDeadlineSeconds is the maximum duration of a migration Job, in seconds. A Job that exceeds it is terminated,
-	// and the migration is tried again. If it is not set, the duration is not limited. Set it with care: migrating large
+	// and the migration is retried. If it is not set, the duration is not limited. Set it with care: migrating large
 	// tables can take hours, and MySQL cannot roll back an interrupted change of a table.
 	// +optional
 	// +kubebuilder:validation:Minimum=60

@@ -51,7 +51,7 @@ func definition(t *testing.T) definitionFile {
 
 const states = `enum=["" Pending Standby Loading Loaded FailedToLoad]`
 
-// Sections 2.1 and 2.2: every field that users rely on, with its type and what is about it. Nothing else is checked at admission:
+// Sections 2.1 and 2.2: every field that users rely on, with its type and its validation. Admission checks nothing else:
 // contradictions are reported in the status.
 var predictorFields = map[string]string{
 	"spec":                                         "object required=[modelType]",

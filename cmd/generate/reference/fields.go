@@ -15,6 +15,12 @@ type line struct {
 	rules                              []string
 }
 
+// isBelow reports whether the field is a descendant of another one.
+func (l line) isBelow(other line) bool {
+	rest, below := strings.CutPrefix(l.path, other.path)
+	return below && strings.ContainsAny(rest[:1], ".[{")
+}
+
 // kubernetesType is a type of Kubernetes. CRDs do not name types, so a type is recognized by the name of the field and by a typical child.
 type kubernetesType struct{ typ, typical string }
 
@@ -28,6 +34,12 @@ var kubernetesTypes = map[string]kubernetesType{
 	"workspaceLabelSelector": {"LabelSelector", "matchLabels"}, "selector": {"LabelSelector", "matchLabels"},
 	"dataSource": {"TypedLocalObjectReference", "apiGroup"}, "dataSourceRef": {"TypedObjectReference", "apiGroup"},
 	"imagePullSecrets": {"LocalObjectReference", "name"}, "schedulingGates": {"PodSchedulingGate", "name"},
+	"topologySpreadConstraints": {"TopologySpreadConstraint", "topologyKey"}, "volumeMounts": {"VolumeMount", "mountPath"},
+	"projected": {"ProjectedVolumeSource", "sources"}, "csi": {"CSIVolumeSource", "driver"}, "emptyDir": {"EmptyDirVolumeSource", "sizeLimit"},
+	"configMap": {"ConfigMapVolumeSource", "items"}, "secret": {"SecretVolumeSource", "items"},
+	"persistentVolumeClaim": {"PersistentVolumeClaimVolumeSource", "claimName"},
+	"catalog":               {"ResourceRequirements", "requests"}, "init": {"ResourceRequirements", "requests"},
+	"kubeRBACProxy": {"ResourceRequirements", "requests"}, "postgres": {"ResourceRequirements", "requests"},
 }
 
 // kubernetesTypeOf returns the Kubernetes type of a field, or "".

@@ -1,6 +1,6 @@
 // Command reference writes the reference of the custom resources, one page for each API group, from their definitions.
 //
-//	reference CRD-FOLDER PAGE-FOLDER
+//	reference CRD-FOLDER SAMPLE-FOLDER PAGE-FOLDER
 package main
 
 import (
@@ -12,8 +12,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -25,16 +27,20 @@ func main() {
 }
 
 func run(args []string) error {
-	if len(args) != 2 {
-		return errors.New("usage: reference CRD-FOLDER PAGE-FOLDER")
+	if len(args) != 3 {
+		return errors.New("usage: reference CRD-FOLDER SAMPLE-FOLDER PAGE-FOLDER")
 	}
 	crds, err := readCRDs(args[0])
 	if err != nil {
 		return err
 	}
-	pages := pages(crds)
+	examples, err := readExamples(args[1])
+	if err != nil {
+		return err
+	}
+	pages := pages(crds, examples)
 	for _, name := range slices.Sorted(maps.Keys(pages)) {
-		if err := os.WriteFile(filepath.Join(args[1], name), pages[name], 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(args[2], name), pages[name], 0o644); err != nil {
 			return err
 		}
 	}
@@ -65,8 +71,31 @@ func readCRDs(dir string) ([]apiextensionsv1.CustomResourceDefinition, error) {
 	return crds, nil
 }
 
+// readExamples returns the shortest sample of each kind in a folder, by "apiVersion kind".
+func readExamples(dir string) (map[string]string, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	examples := map[string]string{}
+	for _, path := range paths {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		for document := range strings.SplitSeq(string(raw), "\n---\n") {
+			var kind metav1.TypeMeta
+			if err := yaml.Unmarshal([]byte(document), &kind); err != nil {
+				return nil, fmt.Errorf("%s: %w", path, err)
+			}
+			name, text := kind.APIVersion+" "+kind.Kind, strings.TrimSpace(document)
+			if best, found := examples[name]; !found || len(text) < len(best) {
+				examples[name] = text
+			}
+		}
+	}
+	return examples, err
+}
+
 // pages returns the text of each page by file name.
-func pages(crds []apiextensionsv1.CustomResourceDefinition) map[string][]byte {
+func pages(crds []apiextensionsv1.CustomResourceDefinition, examples map[string]string) map[string][]byte {
 	pages := map[string][]byte{}
 	index := bytes.NewBufferString(indexHead)
 	for _, crd := range crds {
@@ -75,7 +104,7 @@ func pages(crds []apiextensionsv1.CustomResourceDefinition) map[string][]byte {
 		if page.Len() == 0 {
 			fmt.Fprintf(page, groupHead, crd.Spec.Group)
 		}
-		writeKind(page, crd)
+		writeKind(page, crd, examples)
 		pages[name] = page.Bytes()
 		fmt.Fprintln(index, indexLine(crd))
 	}

@@ -16,7 +16,7 @@ const (
 		"| Kind | Group | Versions | Scope |\n|---|---|---|---|\n"
 	groupHead = written + "# %s\n\n" +
 		"In column \"Field\" `[]` stands for the items of a list and `{}` for the values of a map. A star marks what must be set where its\n" +
-		"parent is. Types of Kubernetes are named and not opened; see its API reference.\n"
+		"parent is. Types of Kubernetes have only their names here: see\n[the API reference of Kubernetes](https://kubernetes.io/docs/reference/kubernetes-api/).\n"
 )
 
 func indexLine(crd apiextensionsv1.CustomResourceDefinition) string {
@@ -36,13 +36,16 @@ func indexLine(crd apiextensionsv1.CustomResourceDefinition) string {
 func anchor(kind, version string) string { return strings.ToLower(kind) + "-" + version }
 
 // writeKind writes a chapter for each version of a kind.
-func writeKind(page *bytes.Buffer, crd apiextensionsv1.CustomResourceDefinition) {
+func writeKind(page *bytes.Buffer, crd apiextensionsv1.CustomResourceDefinition, examples map[string]string) {
 	for _, version := range crd.Spec.Versions {
 		schema := version.Schema.OpenAPIV3Schema
 		fmt.Fprintf(page, "\n## %s %s\n\n%s\n\n", crd.Spec.Names.Kind, version.Name, oneLine(schema.Description))
 		fmt.Fprintf(page, "%s\n", facts(crd, version))
 		for _, rule := range schema.XValidations {
 			fmt.Fprintf(page, "- Rule: %s\n", ruleText(rule))
+		}
+		if example := examples[crd.Spec.Group+"/"+version.Name+" "+crd.Spec.Names.Kind]; example != "" {
+			fmt.Fprintf(page, "\n```yaml\n%s\n```\n", example)
 		}
 		for _, part := range []string{"spec", "status"} {
 			if property, ok := schema.Properties[part]; ok {
@@ -86,6 +89,29 @@ func writeTable(page *bytes.Buffer, part string, schema *apiextensionsv1.JSONSch
 	lines := fields(part, schema)
 	if len(lines) == 0 {
 		fmt.Fprintln(page, "No fields.")
+		return
+	}
+	var single []line
+	var groups [][]line
+	for n := 1; len(lines) > 0; lines, n = lines[n:], 1 {
+		for n < len(lines) && lines[n].isBelow(lines[0]) {
+			n++
+		}
+		if n == 1 {
+			single = append(single, lines[0])
+		} else {
+			groups = append(groups, lines[:n])
+		}
+	}
+	writeRows(page, single)
+	for _, group := range groups {
+		fmt.Fprintf(page, "\n#### %s\n\n", group[0].path)
+		writeRows(page, group)
+	}
+}
+
+func writeRows(page *bytes.Buffer, lines []line) {
+	if len(lines) == 0 {
 		return
 	}
 	fmt.Fprintf(page, "| Field | Type | Default | Rules | Meaning |\n|---|---|---|---|---|\n")

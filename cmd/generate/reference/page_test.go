@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	bases = "../../../config/crd/bases"
-	docs  = "../../../docs/reference"
+	bases   = "../../../config/crd/bases"
+	samples = "../../../config/samples"
+	docs    = "../../../docs/reference"
 )
 
 func shipped(t *testing.T) []apiextensionsv1.CustomResourceDefinition {
@@ -26,7 +27,11 @@ func shipped(t *testing.T) []apiextensionsv1.CustomResourceDefinition {
 
 // The pages in the checkout equal the generated ones.
 func TestPagesAreFresh(t *testing.T) {
-	want := pages(shipped(t))
+	examples, err := readExamples(samples)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := pages(shipped(t), examples)
 	for name, text := range want {
 		have, err := os.ReadFile(filepath.Join(docs, name))
 		if err != nil || string(have) != string(text) {
@@ -157,21 +162,21 @@ func TestCell(t *testing.T) {
 }
 
 func TestRun(t *testing.T) {
-	if run(nil) == nil || run([]string{t.TempDir(), t.TempDir()}) == nil {
-		t.Error("run needs two folders, and definitions in the first")
+	if run(nil) == nil || run([]string{t.TempDir(), samples, t.TempDir()}) == nil {
+		t.Error("run needs three folders, and definitions in the first")
 	}
-	if run([]string{bases, filepath.Join(t.TempDir(), "missing")}) == nil {
+	if run([]string{bases, samples, filepath.Join(t.TempDir(), "missing")}) == nil {
 		t.Error("a page that cannot be written is an error")
 	}
 	broken := t.TempDir()
 	if err := os.WriteFile(filepath.Join(broken, "a.yaml"), []byte("kind: CustomResourceDefinition\nspecs: {}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if run([]string{broken, t.TempDir()}) == nil {
+	if run([]string{broken, samples, t.TempDir()}) == nil {
 		t.Error("what is no definition is refused")
 	}
 	target := t.TempDir()
-	if err := run([]string{bases, target}); err != nil {
+	if err := run([]string{bases, samples, target}); err != nil {
 		t.Fatal(err)
 	}
 	if written, err := filepath.Glob(filepath.Join(target, "*.md")); err != nil || len(written) != 8 {

@@ -14,7 +14,7 @@ func runs(f *Facts) {
 	f.Observed.ServerEnabled, f.Observed.ServerReady, f.Observed.DatabaseUsers, f.Observed.ScaledDown = true, true, 1, false
 }
 
-// check is the Job of a check for what would be migrated, as the facts say it before this change.
+// check is the Job of a check for the migration that the facts describe before this change.
 func check(phase jobPhase, changes ...func(*JobState)) change {
 	return func(f *Facts) {
 		c := aJob("mlflow-migration-check", phase)

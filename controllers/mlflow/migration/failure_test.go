@@ -87,7 +87,7 @@ func writing(message string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Terminated.Message = message }
 }
 
-// TestReportFromPods: nothing of what a program wrote is read but words of three forms in the last line. [mlflow-44]
+// TestReportFromPods: only words of three forms in the last line of a program's output are read. [mlflow-44]
 func TestReportFromPods(t *testing.T) {
 	end := func(message string) []corev1.Pod {
 		return []corev1.Pod{ending(0, map[string]int32{resources.MigrationContainer: 17}, writing(message))}

@@ -85,7 +85,7 @@ func anyFacts(t *rapid.T) *Facts {
 	return f
 }
 
-// A decision is whole: it has a rule, it does at most one thing, and it says what clients have to know.
+// A decision is complete: it has a rule, takes at most one step, and has a message for clients.
 func checkDecision(t *rapid.T, f *Facts, d Decision) {
 	if d.Rule == "" || d.Workloads == "" || d.Step == StepObserve {
 		t.Fatalf("nothing is decided: %+v", d)
@@ -112,8 +112,8 @@ func checkDecision(t *rapid.T, f *Facts, d Decision) {
 	}
 }
 
-// checkSafety: no two programs at a time, none beside a server, none that was not asked for, none that is cut short, no server that is stopped under the Jobs beside
-// it, and none that runs before a check has succeeded.
+// checkSafety: at most one Job runs at a time, none runs while a server does, none starts without a request, none is
+// interrupted, no server is stopped while its Jobs run, and no migration starts before a check has succeeded.
 func checkSafety(t *rapid.T, f *Facts, d Decision) {
 	unseen := *f
 	unseen.Observed = nil

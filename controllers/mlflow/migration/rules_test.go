@@ -303,7 +303,7 @@ func TestMigrationRules(t *testing.T) {
 	}
 }
 
-// TestMigratedRecord: the image says what it holds. Without the pod of the Job, no version is claimed that is not known.
+// TestMigratedRecord: the image reports its version of MLflow. Without the pod of the Job, no version is recorded.
 func TestMigratedRecord(t *testing.T) {
 	reported := func(j *JobState) {
 		j.ImageReport = resources.ImageReport{MLflow: "3.18.0", Schema: "new", Database: "new"}
@@ -325,8 +325,8 @@ func TestMigratedRecord(t *testing.T) {
 	}
 }
 
-// TestMigrationRuleOrder shows that each rule matters where it stands: there is a situation in which it and a later one
-// fit, and it decides.
+// TestMigrationRuleOrder shows that the position of each rule matters: for each rule there are facts that match it and a
+// later rule, and it decides.
 func TestMigrationRuleOrder(t *testing.T) {
 	last := len(migrationRules) - 1
 	if !migrationRules[last].when(&Facts{}) {

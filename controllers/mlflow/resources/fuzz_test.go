@@ -33,8 +33,7 @@ func FuzzStringsKeepStructure(f *testing.F) {
 	})
 }
 
-// shapes builds an MLflow that carries the text wherever text may stand, and
-// gives the path and type of every field.
+// shapes builds an MLflow with the text in every field that accepts text, and returns the path and type of every field.
 func shapes(t testing.TB, text string) []string {
 	t.Helper()
 	text = "x" + strings.ReplaceAll(text, ",", ";") // an origin with a comma is ignored, and that is right

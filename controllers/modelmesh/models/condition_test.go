@@ -208,7 +208,7 @@ func anyStatus(t *rapid.T) v1alpha1.PredictorStatus {
 	return s
 }
 
-// What is written is read again as it was, and brought once more it changes nothing: the status comes to rest.
+// A written status is read back unchanged, and writing it again changes nothing: the status is stable.
 func TestInferenceServiceStatusSettles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var status v1beta1.InferenceServiceStatus

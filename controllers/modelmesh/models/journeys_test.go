@@ -34,7 +34,7 @@ import (
 type layered struct {
 	*modelmesh.Layer
 	store *modelmesh.Memory
-	// silent tells that a call gets nowhere although there are addresses; pods that there are any.
+	// silent makes calls fail although there are addresses; pods reports whether any pod exists.
 	silent, pods bool
 	// taking is how long a load takes, and loads are those that began, by path.
 	taking time.Duration
@@ -150,7 +150,7 @@ func newJourney(t *testing.T, change ...func(*modelmesh.LayerOptions)) *journey 
 	return j
 }
 
-// wrote is what the stream of events tells.
+// wrote delivers the values as events of the stream.
 func (j *journey) wrote(values map[string][]byte) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -380,7 +380,7 @@ func (j *journey) switchPods(t testing.TB) {
 	j.onEndpointsChanged()
 }
 
-// onEndpointsChanged is what the pool tells when addresses come or go.
+// onEndpointsChanged is the callback of the pool when addresses are added or removed.
 func (j *journey) onEndpointsChanged() {
 	j.breakers.reset("ns")
 	j.enqueue(j.states.markPodsChanged("ns")...)

@@ -58,8 +58,8 @@ func waitForPodCondition(s v1alpha1.PredictorStatus) bool {
 	return s.ActiveModelState == v1alpha1.Loading && !s.Available && s.LastFailureInfo != nil && s.LastFailureInfo.Reason == v1alpha1.RuntimeUnhealthy
 }
 
-// [modelmesh-68] [modelmesh-85] Only an order makes the mesh tell that no runtime supports a model. A status that is right for a
-// moment is not enough.
+// [modelmesh-68] [modelmesh-85] Only an order to load makes the mesh report that no runtime supports a model. A status that is
+// correct only briefly is not enough.
 func TestAnUnsupportedModelStaysFailed(t *testing.T) {
 	onJourney(t, func(t *testing.T, j *journey) {
 		j.edit(t, "p1", "unheard", "good", false)

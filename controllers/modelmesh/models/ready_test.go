@@ -109,7 +109,7 @@ func TestMissingReferences(t *testing.T) {
 		t.Errorf("condition %+v", c)
 	}
 	w.rests(aPredictor)
-	w.missing, w.unknown = nil, true // after a restart nothing is known yet, and nothing was mended
+	w.missing, w.unknown = nil, true // after a restart the state is unknown, and nothing was repaired
 	w.rests(aPredictor)
 	w.unknown = false
 	w.reconcile(aPredictor)

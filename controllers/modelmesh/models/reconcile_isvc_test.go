@@ -65,7 +65,7 @@ func TestTheStatusOfAnInferenceServiceNamesItsGeneration(t *testing.T) {
 	w.rests(aService)
 }
 
-// As in the recording: a conflict with what is not known costs nothing but the failure, and the transition stays open.
+// As in the recording: a conflict with an unknown model reports only the failure, and the transition stays open.
 func TestAnInferenceServiceWithoutPods(t *testing.T) {
 	w := newWorld(t, service(t, aModel))
 	w.mesh.fault = meshclient.ErrNoAddress

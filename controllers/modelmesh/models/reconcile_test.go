@@ -189,7 +189,7 @@ func TestNoPods(t *testing.T) {
 	}
 }
 
-// What cannot be said of the model now keeps what was said; the order to load is not spent on a call that failed.
+// If a call fails, the status of the model stays as it was, and the order to load is kept for the next call.
 func TestCallsThatFail(t *testing.T) {
 	w := newWorld(t, predictor())
 	w.mesh.fault = status.Error(codes.Unavailable, "connection refused")
@@ -412,7 +412,7 @@ func TestRemoval(t *testing.T) {
 	w.rests(aPredictor)
 }
 
-// What the mesh lists without a resource behind it was left over while the manager was down.
+// A model of the mesh without a resource was left behind while the manager was down.
 func TestOrphans(t *testing.T) {
 	for name, tc := range map[string]struct {
 		key   types.NamespacedName

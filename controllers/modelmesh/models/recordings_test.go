@@ -16,8 +16,8 @@ import (
 	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
 )
 
-// Each file of testdata/recordings holds a resource and the status that the original controller gave it while no pod of the mesh
-// was ready. What is fixed is taken out before the comparison: conditions say why now.
+// Each file of testdata/recordings contains a resource and the status that the legacy controller gave it while no pod of the mesh
+// was ready. Fields that differ on purpose are removed before the comparison: conditions report the cause now.
 func TestRecordings(t *testing.T) {
 	files, err := filepath.Glob("testdata/recordings/*.yaml")
 	if err != nil || len(files) < 3 {

@@ -332,7 +332,7 @@ func TestAnswersSettle(t *testing.T) {
 	})
 }
 
-// Credentials in what the mesh says are found before the text is cut: half of an address shows no password to look for.
+// Credentials in messages of the mesh are redacted before the text is truncated: a password in half of an address is not found.
 func TestTroubleIsReportedWithoutCredentials(t *testing.T) {
 	for name, before := range map[string]int{"whole": 10, "cut behind the password": modelmeshcontroller.MaxEventNoteBytes - 24} {
 		e := &modelState{failures: maxFailures, lastError: strings.Repeat("x", before) + " https://user:hunter2@mesh.example.com"}

@@ -105,7 +105,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// What is learnt during a reconcile does not cover what happens meanwhile.
+// The result of a reconcile does not hide events that arrive during the reconcile.
 func TestMemoryKeepsNews(t *testing.T) {
 	m := newStateCache()
 	e := m.getAndClearDirty(aPredictor)

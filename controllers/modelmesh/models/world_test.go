@@ -33,7 +33,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// fakeMesh answers with what the test sets, also what no mesh would say. See layered for one that behaves like the real one.
+// fakeMesh returns the answers that the test sets, even answers that no mesh would give. See layered for a mesh that behaves like
+// the real one.
 type fakeMesh struct {
 	// answer to SetVModel and GetVModelStatus; fault is an error instead of either, and clash one of SetVModel alone.
 	answer       *meshpb.VModelStatusInfo
@@ -42,7 +43,7 @@ type fakeMesh struct {
 	gets         []*meshpb.GetVModelStatusRequest
 	deletes      []*meshpb.DeleteVModelRequest
 	http         string
-	// meanwhile happens during the next call.
+	// It runs during the next call.
 	meanwhile func()
 }
 
@@ -79,7 +80,7 @@ func (f *fakeMesh) URLs() (grpc, http string) { return grpcAddress, f.http }
 // calls is how many there were.
 func (f *fakeMesh) calls() int { return len(f.sets) + len(f.gets) + len(f.deletes) }
 
-// loads tells for each SetVModel whether it ordered to load at once.
+// loads reports for each SetVModel whether it ordered to load immediately.
 func (f *fakeMesh) loads() []bool {
 	out := make([]bool, 0, len(f.sets))
 	for _, s := range f.sets {
@@ -97,7 +98,7 @@ type world struct {
 	clock    *clocktesting.FakePassiveClock
 	recorder *events.FakeRecorder
 	kinds    capability.Set
-	// connected tells that the namespace has a client, enabled that it is served, supports that it has runtimes.
+	// connected: the namespace has a client; served: it is enabled; supports: it has runtimes.
 	connected, served, supports bool
 	patches                     []string
 	patchFault                  error

@@ -12,7 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// One setting selects the exposure on plain Kubernetes; without it there is none.
+// One setting selects the exposure on plain Kubernetes; by default, nothing is exposed.
 func TestExposure(t *testing.T) {
 	gateway := config.RegistryGateway{Domain: "gateway.example.com", Name: "front", Namespace: "edge", RouteNamespace: "routes"}
 	served := Inputs{ServingCertificate: true, Publishing: registry.Publishing{

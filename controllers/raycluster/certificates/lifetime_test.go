@@ -213,7 +213,7 @@ func (l *life) step() {
 		}
 	case 2:
 		l.client()
-	default: // another leader, which knows nothing: it reads, and has nothing to write
+	default: // a new leader with an empty cache reads, and has nothing to write
 		writes := l.writes
 		l.memory = Memory{}
 		l.wake()

@@ -94,7 +94,7 @@ func (s *story) somePod(t *rapid.T) *corev1.Pod {
 	return pod
 }
 
-// settle reconciles until nothing is due, as the work queue does.
+// It reconciles until nothing is due, as the work queue does.
 func (s *story) settle(t *rapid.T) {
 	for range 5 {
 		after, err := s.reconcile(s.t.Context(), s.cluster, byOperator)

@@ -64,8 +64,8 @@ func queueOf(t *testing.T, f *fixture) workqueue.TypedRateLimitingInterface[reco
 	return queue
 }
 
-// [R24] Each way in which a ConfigMap can be wrong is reported where its author looks, and what held before holds on; the next good
-// one takes effect by itself.
+// [R24] Each kind of invalid ConfigMap is reported in an Event of the ConfigMap, and the previous settings stay in effect; the next
+// valid ConfigMap takes effect without a restart.
 func TestUpdateReportsInvalidConfigMap(t *testing.T) {
 	for name, tc := range map[string]struct {
 		data map[string]string
@@ -108,7 +108,7 @@ func TestUpdateReportsInvalidConfigMap(t *testing.T) {
 	}
 }
 
-// Only changes wake, each wakes all listeners, and what the other component's keys say changes nothing here.
+// Only changes notify listeners, each change notifies all of them, and keys of the other component have no effect.
 func TestNotifiesOnlyChanges(t *testing.T) {
 	f := newFixture(t, stored("kuberay: {ingressDomain: one.example.org}"))
 	f.domain(t)
@@ -177,7 +177,7 @@ func TestConcurrentGet(t *testing.T) {
 	askers.Wait()
 }
 
-// What cannot be read at first is read again with the next need; what was never read is no default.
+// A failed first read is retried at the next use; settings that were never read are not replaced by defaults.
 func TestGetFailsWithoutAPIServer(t *testing.T) {
 	f := newFixture(t, stored("kuberay: {mTLSEnabled: false}"))
 	f.broken = errors.New("no connection")

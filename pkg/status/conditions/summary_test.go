@@ -18,7 +18,7 @@ func stated(kind string, status metav1.ConditionStatus, reason string) metav1.Co
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: "because " + reason}
 }
 
-// computed is what kstatus says of an object with the conditions.
+// computed returns the kstatus of an object with the conditions.
 func computed(t *testing.T, list []metav1.Condition) kstatus.Status {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&struct {

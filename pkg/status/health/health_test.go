@@ -280,7 +280,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestNothingBreaksIt gives every judge objects whose fields have any type.
+// TestNothingBreaksIt calls every check with objects whose fields have arbitrary types.
 func TestNothingBreaksIt(t *testing.T) {
 	kinds := []schema.GroupKind{{Group: "example.com", Kind: "Thing"}}
 	for kind := range evaluators {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// said is an object, and what is to be said of it; the message as far as it matters.
+// said is an object and its expected health; the message only as far as it matters.
 type said struct {
 	object  string
 	state   State

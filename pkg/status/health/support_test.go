@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// example is an object and what is to be said of it.
+// example is an object and its expected health.
 type example struct {
 	name   string
 	object string
@@ -30,7 +30,7 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
-// check judges each example, and sees that judging changes nothing.
+// check evaluates each example, and verifies that the evaluation does not change the object.
 func check(t *testing.T, examples []example) {
 	t.Helper()
 	for _, e := range examples {

@@ -91,7 +91,7 @@ func TestReview(t *testing.T) {
 	}
 }
 
-// What was available stays so while a pod of it serves: in a rollout that gets stuck, when a node goes, and with more replicas.
+// Available stays True while a pod serves: in a rollout that is stuck, when a node is lost, and with more replicas.
 func TestJudgeKeepsWhatServes(t *testing.T) {
 	ready := endpoints(new(true), "10.0.0.1")
 	below := &appsv1.Deployment{}
