@@ -212,9 +212,9 @@ func (w *workloadReconciler) adoptExisting(ctx context.Context, aw *awv1beta2.Ap
 	case observed.unreadable != nil:
 		return notSentError{fmt.Errorf("%s exists and may not be read: grant the service account of the operator get on it", title)}
 	case observed.object == nil:
-		return fmt.Errorf("%s went just now", title)
+		return fmt.Errorf("%s was deleted just now", title)
 	case observed.object.GetDeletionTimestamp() != nil:
-		return notSentError{fmt.Errorf("%s exists and is being deleted: waiting for it to go", title)}
+		return notSentError{fmt.Errorf("%s exists and is being deleted: waiting until it is deleted", title)}
 	case controls(aw, observed.object):
 		w.memory.setCreated(aw.UID, index, observed.object.GetUID())
 		return nil
@@ -222,7 +222,7 @@ func (w *workloadReconciler) adoptExisting(ctx context.Context, aw *awv1beta2.Ap
 	owner := metav1.GetControllerOf(observed.object)
 	switch {
 	case owner != nil && isAppWrapper(owner) && owner.Name == aw.Name:
-		return notSentError{fmt.Errorf("%s belongs to an earlier AppWrapper of this name: waiting for it to go", title)}
+		return notSentError{fmt.Errorf("%s belongs to an earlier AppWrapper of this name: waiting until it is deleted", title)}
 	case owner == nil && observed.object.GetLabels()[awv1beta2.LabelAppWrapper] == aw.Name:
 		if err := w.adoptObject(ctx, aw, index, object); !errors.Is(err, apply.ErrNotAdoptable) {
 			return err

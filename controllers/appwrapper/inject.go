@@ -91,7 +91,7 @@ func injectTemplate(template map[string]any, label map[string]string, info awv1b
 		return "", nil
 	}
 	if err := injectAffinity(spec, settings.Autopilot); err != nil {
-		return fmt.Sprintf("nothing was added to keep pods away from unwell nodes: %v", err), nil
+		return fmt.Sprintf("the pods are not kept away from unhealthy nodes: %v", err), nil
 	}
 	return "", nil
 }
@@ -275,7 +275,7 @@ func Render(settings Settings, object *unstructured.Unstructured) (objects []*un
 		objects = append(objects, u)
 	}
 	if aw.Spec.Suspend {
-		notes = append(notes, "nothing of this exists while spec.suspend is true: Kueue sets it to false when there is quota")
+		notes = append(notes, "the components do not exist while spec.suspend is true: Kueue sets it to false when there is quota")
 	}
 	return objects, notes, nil
 }

@@ -120,7 +120,7 @@ func TestBuildObjectRejects(t *testing.T) {
 		{"another label on the object (D28)", one("", `{apiVersion: v1, kind: ConfigMap, metadata: {labels: {workload.codeflare.dev/appwrapper: other}}}`),
 			"conflict updating labels: conflict for key=workload.codeflare.dev/appwrapper, value1=other, value2=aw"},
 		{"labels that are no map", one("", `{apiVersion: v1, kind: ConfigMap, metadata: {labels: [x]}}`), "labels is [x]: write a map"},
-		{"metadata that is no map", one("", `{apiVersion: v1, kind: ConfigMap, metadata: x}`), "metadata is x: write a map"},
+		{"metadata that is not a map", one("", `{apiVersion: v1, kind: ConfigMap, metadata: x}`), "metadata is x: write a map"},
 		{"annotation", one("podSetInfos: [{annotations: {a: '2'}}], ", podTemplate), "pod template at template: conflict updating annotations: conflict for key=a, value1=1, value2=2"},
 		{"label", one("podSetInfos: [{labels: {l: '2'}}], ", podTemplate), "pod template at template: conflict updating labels: conflict for key=l, value1=1, value2=2"},
 		{"our label in an info", one("podSetInfos: [{labels: {workload.codeflare.dev/appwrapper: x}}], ", podTemplate), "conflict updating labels: conflict for key=workload.codeflare.dev/appwrapper, value1=aw, value2=x"},
@@ -164,7 +164,7 @@ func TestMalformedAffinity(t *testing.T) {
 			t.Fatal(err)
 		}
 		u, warnings, err := buildObject(aw, 0, defaultSettings())
-		if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "pod template at template: nothing was added to keep pods away") {
+		if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "pod template at template: the pods are not kept away") {
 			t.Errorf("%s: warnings %q, %v", affinity, warnings, err)
 			continue
 		}

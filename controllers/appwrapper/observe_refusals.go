@@ -47,7 +47,7 @@ func (w *workloadReconciler) creationRefusal(ctx context.Context, aw *awv1beta2.
 	list := &corev1.EventList{}
 	err := w.kinds.live.List(ctx, list, client.InNamespace(aw.Namespace), client.MatchingFields{"type": corev1.EventTypeWarning}, client.Limit(maxEvents))
 	if err != nil {
-		ctrl.LoggerFrom(ctx).V(1).Info("The Events that say why there are no pods cannot be read", "reason", err.Error())
+		ctrl.LoggerFrom(ctx).V(1).Info("Cannot read the Events that explain why pods are missing", "reason", err.Error())
 	}
 	text := conditions.PodCreationFailure(list.Items, aw.CreationTimestamp.Time, func(name string) bool { return isComponent(aw, name) })
 	w.memory.withState(aw.UID, func(r *workloadState) { r.refusal = creationRefusal{w.settings.Clock.Now(), text} })

@@ -51,7 +51,7 @@ func TestReady(t *testing.T) {
 	failed := &awv1beta2.AppWrapper{}
 	failed.Status.Phase = awv1beta2.PhaseFailed
 	failed.Status.LastFailure = &awv1beta2.AppWrapperFailure{Reason: "FoundFailedPods", Message: "exit 3"}
-	if got := readyCondition(failed).Message; got != "the workload failed for good: FoundFailedPods: exit 3" {
+	if got := readyCondition(failed).Message; got != "the workload failed: FoundFailedPods: exit 3" {
 		t.Errorf("message %q", got)
 	}
 }

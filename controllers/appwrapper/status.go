@@ -116,14 +116,14 @@ func readyCondition(aw *awv1beta2.AppWrapper) metav1.Condition {
 	case awv1beta2.PhaseSucceeded:
 		return rules.NewCondition("", metav1.ConditionTrue, phase, "the workload succeeded")
 	case awv1beta2.PhaseSuspended:
-		waiting.Message = "nothing is deployed: it waits for Kueue, or for spec.suspend to become false"
+		waiting.Message = "nothing is deployed: the AppWrapper waits for Kueue, or for spec.suspend to become false"
 	case awv1beta2.PhaseFailed:
 		if f := aw.Status.LastFailure; f != nil {
-			waiting.Message = "the workload failed for good: " + f.Reason + ": " + f.Message
+			waiting.Message = "the workload failed: " + f.Reason + ": " + f.Message
 		}
 	case awv1beta2.PhaseResuming:
 		if pods := meta.FindStatusCondition(aw.Status.Conditions, awv1beta2.ConditionPodsReady); pods != nil && pods.Reason == awv1beta2.ReasonCreateFailed {
-			return rules.NewCondition("", metav1.ConditionFalse, pods.Reason, pods.Message+"; it is tried again until the admission grace period ends")
+			return rules.NewCondition("", metav1.ConditionFalse, pods.Reason, pods.Message+"; creation is retried until the admission grace period ends")
 		}
 	case awv1beta2.PhaseRunning:
 		unhealthy := meta.FindStatusCondition(aw.Status.Conditions, awv1beta2.ConditionUnhealthy)
@@ -193,7 +193,7 @@ func transitionEvents(original, aw *awv1beta2.AppWrapper) []eventRecord {
 			transition.note = c.Message
 		}
 	case awv1beta2.PhaseFailed:
-		transition.severity, transition.note = corev1.EventTypeWarning, fmt.Sprintf("Failed for good after %d retries", aw.Status.Retries)
+		transition.severity, transition.note = corev1.EventTypeWarning, fmt.Sprintf("Failed permanently after %d retries", aw.Status.Retries)
 		if failure != nil {
 			transition.note += ": " + failure.Reason + ": " + failure.Message
 		}

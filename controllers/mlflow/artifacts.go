@@ -87,7 +87,7 @@ func (c *storeChecker) check(ctx context.Context, namespace string, store resour
 		result.problem = missingStoreMessage(namespace, store, store.From.Key)
 	} else if !resources.IsSQLServer(string(uri)) {
 		result.problem = fmt.Sprintf("spec.%sFrom: key %s of Secret %s must hold a postgresql or mysql URI, because with "+
-			"spec.artifactsServer.enabled two servers use the store at once: write such a URI, or set spec.artifactsServer.enabled to false",
+			"spec.artifactsServer.enabled two servers use the store at the same time: write such a URI, or set spec.artifactsServer.enabled to false",
 			store.Field, store.From.Key, name)
 	}
 	c.results.Store(store.Field, result)

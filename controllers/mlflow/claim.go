@@ -110,13 +110,13 @@ func expandClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
 
 // claimDifference returns a message about the first field of spec.storage that the claim cannot follow, or "".
 func claimDifference(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) string {
-	fix := "; a claim cannot change that: set the value of the claim, or move the data to a new claim"
+	fix := "; Kubernetes cannot change this field of a claim: set the field to the value of the claim, or move the data to a new claim"
 	spec := m.Spec.Storage
 	if common.IsUnbound(claim) {
 		fix = "; " + common.UnboundHint(claim)
 	}
 	if claim.DeletionTimestamp != nil {
-		return apply.NewTerminatingError(claimKind.Kind, claim).Error() + ", without its data: copy them while there are pods that use it"
+		return apply.NewTerminatingError(claimKind.Kind, claim).Error() + ", without its data: copy the data while pods still use the claim"
 	}
 	current := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	if desired, set := spec.Resources.Requests[corev1.ResourceStorage]; set && (desired.Cmp(current) < 0 || common.IsUnbound(claim) && desired.Cmp(current) != 0) {

@@ -116,7 +116,7 @@ func TestUpdateClaim(t *testing.T) {
 
 // [D23] What a claim cannot follow is reported, with the field, both values and the fix.
 func TestClaimDifference(t *testing.T) {
-	const fix = "; a claim cannot change that: set the value of the claim, or move the data to a new claim"
+	const fix = "; Kubernetes cannot change this field of a claim: set the field to the value of the claim, or move the data to a new claim"
 	for name, c := range map[string]struct {
 		mlflow *mlflowv1.MLflow
 		want   string
@@ -150,7 +150,7 @@ func TestClaimDifference(t *testing.T) {
 	going := liveClaim(func(c *corev1.PersistentVolumeClaim) {
 		c.DeletionTimestamp, c.Finalizers = &metav1.Time{Time: time.Now()}, []string{"kubernetes.io/pvc-protection"}
 	})
-	if got := claimDifference(going, withStorageSpec("7Gi")); !strings.Contains(got, "held by finalizers kubernetes.io/pvc-protection") || !strings.Contains(got, "copy them") {
+	if got := claimDifference(going, withStorageSpec("7Gi")); !strings.Contains(got, "held by finalizers kubernetes.io/pvc-protection") || !strings.Contains(got, "copy the data") {
 		t.Errorf("a claim that is being deleted: %q", got)
 	}
 }

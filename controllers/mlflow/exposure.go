@@ -86,7 +86,7 @@ func (r *mlflowReconciler) checkRoutes(ctx context.Context, m *mlflowv1.MLflow, 
 	case err != nil:
 		setCondition(m, ConditionRoute, metav1.ConditionUnknown, ReasonRouteUnknown, err.Error())
 	case in.LacksGateway() && in.ExternalURL != "": // without a URL no route is requested
-		setCondition(m, ConditionRoute, metav1.ConditionFalse, ReasonGatewayNotNamed, "no Gateway is named, so there is no HTTPRoute: set MLFLOW_GATEWAY_NAMESPACE "+
+		setCondition(m, ConditionRoute, metav1.ConditionFalse, ReasonGatewayNotNamed, "no Gateway is configured, so there is no HTTPRoute: set MLFLOW_GATEWAY_NAMESPACE "+
 			"(mlflow.gatewayNamespace), or publish the server by an Ingress (--exposure=ingress)")
 	default:
 		report.Set(&m.Status.Conditions, m.Generation)

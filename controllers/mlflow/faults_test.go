@@ -152,7 +152,7 @@ func TestForeignJobHasTheName(t *testing.T) {
 	if err != nil || last.RequeueAfter != diagnoseInterval {
 		t.Errorf("it is tried again after %s, error %v", last.RequeueAfter, err)
 	}
-	const text = "Job opendatahub/mlflow-mg-3140-g1 exists and was not made by this operator; delete it or recreate it under another name"
+	const text = "Job opendatahub/mlflow-mg-3140-g1 exists and was not created by this operator; delete it or recreate it under another name"
 	if c := w.condition(migration.ConditionMigration); c.Reason != migration.ReasonMigrationError || !strings.Contains(c.Message, text) {
 		t.Errorf("Migration=%s %s: %s", c.Status, c.Reason, c.Message)
 	}

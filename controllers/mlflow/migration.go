@@ -143,7 +143,7 @@ func (r *mlflowReconciler) removeForceAnnotation(ctx context.Context, m *mlflowv
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		return failMigration(m, fmt.Errorf("removing the annotation %s: %w", migration.ForceAnnotation, err))
 	}
-	return &reconciler.Wait{For: "the annotation " + migration.ForceAnnotation + " to be gone", Retry: migration.ShortRequeue}
+	return &reconciler.Wait{For: "the annotation " + migration.ForceAnnotation + " to be deleted", Retry: migration.ShortRequeue}
 }
 
 // concludeMigration reports success once the server is ready: it first removes the force annotation, then sets version, condition

@@ -68,7 +68,7 @@ func closedGate(reason, detail string) gateState {
 // while it waits for MLflow objects, so that their servers are still reconciled.
 func gateStateOf(operator *platformv1alpha1.MLflowOperator) gateState {
 	if operator == nil {
-		return closedGate(ReasonMLflowOperatorMissing, "there is no MLflowOperator "+platformv1alpha1.MLflowOperatorName)
+		return closedGate(ReasonMLflowOperatorMissing, "MLflowOperator "+platformv1alpha1.MLflowOperatorName+" does not exist; create it")
 	}
 	var ready platformv1alpha1.Condition
 	if i := slices.IndexFunc(operator.Status.Conditions, func(c platformv1alpha1.Condition) bool { return c.Type == "Ready" }); i >= 0 {
@@ -81,7 +81,7 @@ func gateStateOf(operator *platformv1alpha1.MLflowOperator) gateState {
 	case terminating && isReady: // the status does not report the deletion yet
 		return gateState{open: true}
 	case observed > 0 && observed < operator.Generation:
-		return closedGate(ReasonMLflowOperatorStale, fmt.Sprintf("its status is about generation %d, and it has generation %d", observed, operator.Generation))
+		return closedGate(ReasonMLflowOperatorStale, fmt.Sprintf("its status describes generation %d, and the MLflowOperator has generation %d: check the log of the manager", observed, operator.Generation))
 	case isReady:
 		return gateState{open: true, ready: metav1.ConditionTrue, reason: ReasonMLflowOperatorReady, message: messageMLflowOperatorReady}
 	}
@@ -122,7 +122,7 @@ func (g *platformGate) wait(ctx context.Context, m *mlflowv1.MLflow) error {
 func (g *platformGate) currentState(ctx context.Context) (gateState, error) {
 	g.spec.Store(nil)
 	if !g.served().Has(mlflowOperatorKind) {
-		return closedGate(ReasonMLflowOperatorMissing, "the cluster does not serve "+mlflowOperatorKind.GroupKind().String()+"; install its definition"), nil
+		return closedGate(ReasonMLflowOperatorMissing, "the cluster does not serve "+mlflowOperatorKind.GroupKind().String()+"; install its CustomResourceDefinition"), nil
 	}
 	found := &platformv1alpha1.MLflowOperator{}
 	err := g.cached.Get(ctx, client.ObjectKey{Name: platformv1alpha1.MLflowOperatorName}, found)
@@ -204,7 +204,7 @@ func (r *finalizerRemover) Reconcile(ctx context.Context, request reconcile.Requ
 	if operator.DeletionTimestamp == nil || !controllerutil.RemoveFinalizer(operator, platformv1alpha1.MLflowOperatorFinalizer) {
 		return reconcile.Result{}, nil
 	}
-	ctrl.LoggerFrom(ctx).Info("Letting go of an MLflowOperator, since the component platform is switched off")
+	ctrl.LoggerFrom(ctx).Info("Removing the finalizer of an MLflowOperator, because the component platform is disabled")
 	err := r.client.Patch(ctx, operator, client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{}))
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("taking the finalizer off MLflowOperator %s: %w", request.Name, err)

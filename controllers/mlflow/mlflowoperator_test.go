@@ -63,11 +63,11 @@ func TestGateStateOf(t *testing.T) {
 		module *platformv1alpha1.MLflowOperator
 		want   gateState
 	}{
-		"missing": {nil, shut("MLflowOperatorMissing", waiting+": there is no MLflowOperator default-mlflowoperator")},
+		"missing": {nil, shut("MLflowOperatorMissing", waiting+": MLflowOperator default-mlflowoperator does not exist; create it")},
 		"ready": {moduleWith(), gateState{open: true, ready: metav1.ConditionTrue, reason: "Ready",
 			message: "MLflowOperator is ready to manage MLflow custom resources"}},
-		"stale":                   {moduleWith(observed(2)), shut("MLflowOperatorStatusStale", waiting+": its status is about generation 2, and it has generation 3")},
-		"stale comes first":       {moduleWith(observed(2), readyIs("False", "ConfigPending", "x")), shut("MLflowOperatorStatusStale", waiting+": its status is about generation 2, and it has generation 3")},
+		"stale":                   {moduleWith(observed(2)), shut("MLflowOperatorStatusStale", waiting+": its status describes generation 2, and the MLflowOperator has generation 3: check the log of the manager")},
+		"stale comes first":       {moduleWith(observed(2), readyIs("False", "ConfigPending", "x")), shut("MLflowOperatorStatusStale", waiting+": its status describes generation 2, and the MLflowOperator has generation 3: check the log of the manager")},
 		"generation not reported": {moduleWith(observed(0)), gateState{open: true, ready: metav1.ConditionTrue, reason: "Ready", message: "MLflowOperator is ready to manage MLflow custom resources"}},
 		"no condition": {moduleWith(func(m *platformv1alpha1.MLflowOperator) { m.Status.Conditions = m.Status.Conditions[:1] }),
 			shut("MLflowOperatorNotReady", waiting)},
@@ -118,13 +118,13 @@ func TestPlatformGateWait(t *testing.T) {
 			"Available=False ConfigPending: " + waiting + ": m", "MLflowOperatorReady=False ConfigPending: " + waiting + ": m",
 			"Progressing=True ConfigPending: " + waiting + ": m"}, false},
 		"missing": {gateOn(t, handedOver), []string{
-			"Available=False MLflowOperatorMissing: " + waiting + ": there is no MLflowOperator default-mlflowoperator",
-			"MLflowOperatorReady=False MLflowOperatorMissing: " + waiting + ": there is no MLflowOperator default-mlflowoperator",
-			"Progressing=True MLflowOperatorMissing: " + waiting + ": there is no MLflowOperator default-mlflowoperator"}, false},
+			"Available=False MLflowOperatorMissing: " + waiting + ": MLflowOperator default-mlflowoperator does not exist; create it",
+			"MLflowOperatorReady=False MLflowOperatorMissing: " + waiting + ": MLflowOperator default-mlflowoperator does not exist; create it",
+			"Progressing=True MLflowOperatorMissing: " + waiting + ": MLflowOperator default-mlflowoperator does not exist; create it"}, false},
 		"API missing": {gateOn(t, capability.NewSet(), moduleWith()), []string{
-			"Available=False MLflowOperatorMissing: " + waiting + ": the cluster does not serve MLflowOperator.components.platform.opendatahub.io; install its definition",
-			"MLflowOperatorReady=False MLflowOperatorMissing: " + waiting + ": the cluster does not serve MLflowOperator.components.platform.opendatahub.io; install its definition",
-			"Progressing=True MLflowOperatorMissing: " + waiting + ": the cluster does not serve MLflowOperator.components.platform.opendatahub.io; install its definition"}, false},
+			"Available=False MLflowOperatorMissing: " + waiting + ": the cluster does not serve MLflowOperator.components.platform.opendatahub.io; install its CustomResourceDefinition",
+			"MLflowOperatorReady=False MLflowOperatorMissing: " + waiting + ": the cluster does not serve MLflowOperator.components.platform.opendatahub.io; install its CustomResourceDefinition",
+			"Progressing=True MLflowOperatorMissing: " + waiting + ": the cluster does not serve MLflowOperator.components.platform.opendatahub.io; install its CustomResourceDefinition"}, false},
 		"deletion waits": {gateOn(t, handedOver, moduleWith(moduleDeleting, readyIs("False", "MLflowInstancesPresent", "m"))),
 			[]string{before, "MLflowOperatorReady=False MLflowInstancesPresent: m"}, true},
 		"being deleted": {gateOn(t, handedOver, moduleWith(moduleDeleting)), []string{before}, true},
@@ -147,7 +147,7 @@ func TestPlatformGateWait(t *testing.T) {
 				t.Errorf("conditions differ (-want +got):\n%s", diff)
 			}
 			if got, ok := conditions.Get(m.Status.Conditions, ConditionMLflowOperator); ok && got.ObservedGeneration != 5 {
-				t.Errorf("%s is about generation %d", ConditionMLflowOperator, got.ObservedGeneration)
+				t.Errorf("%s describes generation %d", ConditionMLflowOperator, got.ObservedGeneration)
 			}
 		})
 	}

@@ -109,8 +109,8 @@ func (t *nonFatalErrors) join(ctx context.Context, result error) error {
 		case waits:
 			err = wait
 		case apply.AllErrorsMatch(err, isRefusal):
-			log.FromContext(ctx).Info("Something was refused, and everything else continues", "error", err.Error())
-			err = &reconciler.Wait{For: "what was refused: " + err.Error(), Retry: refusalRequeueAfter}
+			log.FromContext(ctx).Info("The API server rejected an object; the other objects are applied", "error", err.Error())
+			err = &reconciler.Wait{For: "rejected objects: " + err.Error(), Retry: refusalRequeueAfter}
 		}
 		result = errors.Join(result, err)
 	}
@@ -171,7 +171,7 @@ func (r *mlflowReconciler) checkCABundle(ctx context.Context, m *mlflowv1.MLflow
 	}
 	text := fmt.Sprintf("Failed to get CA bundle ConfigMap %q: %v", name, err)
 	if err == nil {
-		text = fmt.Sprintf("CA bundle ConfigMap %q not found in namespace %q", name, namespace)
+		text = fmt.Sprintf("CA bundle ConfigMap %q not found in namespace %q: create it, or correct spec.caBundleConfigMap", name, namespace)
 		err = &reconciler.Wait{For: "ConfigMap " + namespace + "/" + name}
 	}
 	setCondition(m, ConditionAvailable, metav1.ConditionFalse, ReasonCABundleConfigMap, text)
@@ -216,8 +216,8 @@ func (r *mlflowReconciler) applyObjects(ctx context.Context, m *mlflowv1.MLflow,
 	}
 	nonFatal.add("scheduling jobs", reportNonFatal(m, ConditionCronJobs, ReasonScheduledJobsFailed,
 		"Garbage collection or trace archival could not be set up", r.applier.Apply(ctx, m, cronJobs)))
-	nonFatal.add("removing objects that are no longer wanted", reportNonFatal(m, ConditionPruned, ReasonRemovalFailed,
-		"An object that is no longer wanted could not be removed", r.prune(ctx, m, in, p.All(), &d)))
+	nonFatal.add("deleting objects that are no longer desired", reportNonFatal(m, ConditionPruned, ReasonRemovalFailed,
+		"Deleting an object that is no longer desired failed", r.prune(ctx, m, in, p.All(), &d)))
 	result := r.executeDecision(ctx, m, in, &d)
 	if result == nil {
 		result = r.waitForRollout(ctx, m, &d)
@@ -252,7 +252,7 @@ func reportApplyError(m *mlflowv1.MLflow, err error) error {
 		return nil
 	}
 	if apply.IsTerminating(err) {
-		return &reconciler.Wait{For: "what is being deleted to be gone", Retry: time.Second}
+		return &reconciler.Wait{For: "deletions to finish", Retry: time.Second}
 	}
 	failApply(m, err)
 	return err
@@ -331,7 +331,7 @@ func (r *mlflowReconciler) observeServer(ctx context.Context, m *mlflowv1.MLflow
 	cause, err := r.diagnose(ctx, m, s)
 	switch {
 	case err != nil:
-		cause = fmt.Sprintf("the cause could not be looked up: %v", err)
+		cause = fmt.Sprintf("the cause could not be determined: %v", err)
 	case cause == "" && state.Failed: // the messages of a healthy rollout would cause a status write each
 		cause = state.Message
 	}

@@ -191,7 +191,7 @@ func TestOneFault(t *testing.T) {
 		t.Run("foreign "+f.kind+" "+f.name, func(t *testing.T) {
 			w := newFixture(t, everything(), foreign(t, f.kind, f.name))
 			f.serves = f.serves || f.kind == "Deployment" // a foreign one is there
-			w.expect(f, "exists and was not made by this operator")
+			w.expect(f, "exists and was not created by this operator")
 		})
 	}
 }

@@ -106,7 +106,7 @@ func (r *mlflowReconciler) reconcileCertificates(ctx context.Context, m *mlflowv
 		unused.Forget(m.UID)
 	}
 	if err := errors.Join(errs...); err != nil || condition == nil {
-		return reportNonFatal(m, ConditionCertificate, ReasonCertificateFailed, "The serving certificate could not be kept", err)
+		return reportNonFatal(m, ConditionCertificate, ReasonCertificateFailed, "Maintaining the serving certificate failed", err)
 	}
 	setCondition(m, ConditionCertificate, condition.Status, condition.Reason, condition.Message)
 	return nil

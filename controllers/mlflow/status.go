@@ -127,7 +127,7 @@ func reportRollout(m *mlflowv1.MLflow, s resources.Server, r conditions.RolloutS
 	if r.Desired > 0 {
 		text = fmt.Sprintf("%s not ready: %d/%d replicas ready", what, r.ReadyReplicas, r.Desired)
 		if r.ReadyReplicas >= r.Desired { // pods of an earlier template
-			text = what + " not ready: the new replicas are not ready, those of before still serve"
+			text = what + " not ready: the new replicas are not ready, and the previous replicas still serve"
 		}
 	}
 	if cause != "" {

@@ -111,7 +111,7 @@ func TestFailApply(t *testing.T) {
 		"joined":   {errors.Join(&apply.Error{Kind: "Service", Name: "mlflow", Err: cause}, &apply.Error{Kind: "Secret", Name: "mlflow", Err: cause}), "apply Service/mlflow: no"},
 		"other":    {cause, "Failed to apply resources: no"},
 		"foreign": {&apply.Error{Kind: "Service", Name: "mlflow", Err: &apply.ForeignError{Kind: "Service", Namespace: "ns", Name: "mlflow"}},
-			"Service ns/mlflow exists and was not made by this operator; delete it or recreate it under another name"},
+			"Service ns/mlflow exists and was not created by this operator; delete it or recreate it under another name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &mlflowv1.MLflow{}

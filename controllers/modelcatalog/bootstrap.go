@@ -54,7 +54,7 @@ type bootstrap struct {
 // Start implements manager.Runnable. It retries until it succeeds or ctx ends.
 func (b *bootstrap) Start(ctx context.Context) error {
 	registry.Retry(ctx, b.clock, minBootstrapBackoff, maxBootstrapBackoff, b.run, func(err error, after time.Duration) {
-		b.log.Info("The start of the catalog failed and is tried again", "reason", err.Error(), "after", after)
+		b.log.Info("Creating the default Catalog failed; retrying", "reason", err.Error(), "after", after)
 	})
 	return nil
 }

@@ -129,7 +129,7 @@ func (r *catalogReconciler) recreateOutdated(ctx context.Context, c *aihubv1alph
 			return err
 		}
 	}
-	return &reconciler.Wait{For: "Deployment " + outdated[0].Name + " of an older release to be gone", Retry: shortRequeueAfter}
+	return &reconciler.Wait{For: "Deployment " + outdated[0].Name + " of an older release to be deleted", Retry: shortRequeueAfter}
 }
 
 // isOutdated reports whether a Deployment cannot be updated: its selector is immutable, and the database cannot change its strategy while
@@ -156,7 +156,7 @@ func cleanUserSources(ctx context.Context, m *corev1.ConfigMap) {
 	m.OwnerReferences = slices.DeleteFunc(m.OwnerReferences, isLegacyOwner)
 	text, err := withoutLegacyDefault(m.Data[resources.SourcesKey])
 	if err != nil {
-		log.FromContext(ctx).Info("Sources are not understood and left alone", "configMap", m.Name, "reason", err.Error())
+		log.FromContext(ctx).Info("The sources are not valid and do not change", "configMap", m.Name, "reason", err.Error())
 		return
 	}
 	if text != "" {
@@ -184,7 +184,7 @@ func withoutLegacyDefault(text string) (string, error) {
 			continue
 		}
 		if list.Kind != yaml.SequenceNode {
-			return "", fmt.Errorf("%s is no list", section)
+			return "", fmt.Errorf("%s is not a list", section)
 		}
 		before := len(list.Content)
 		list.Content = slices.DeleteFunc(list.Content, isLegacyDefault)

@@ -123,7 +123,7 @@ func (r *catalogReconciler) phases() []reconciler.Phase[*aihubv1alpha1.Catalog] 
 		{Name: "keeping the Secret of the database", Run: r.ensureDatabaseSecret},
 		{Name: "keeping the certificates", Run: r.ensureCertificates},
 		{Name: "applying objects", Run: r.applyObjects},
-		{Name: "removing what is not wanted", Run: r.deleteUnwanted},
+		{Name: "deleting objects that are no longer desired", Run: r.deleteUnwanted},
 		{Name: "observing the rollout", Run: r.observeServer},
 		{Name: "awaiting the renewal of the certificates", Run: r.requeueForRenewal},
 	}
@@ -261,7 +261,7 @@ func (r *catalogReconciler) applyObjects(ctx context.Context, c *aihubv1alpha1.C
 		return r.reportApplyError(c, err)
 	}
 	if err := r.applier.Prune(ctx, c, withRetained(c, in, desired), in.Prunable(registry.RoleBinding), nil); err != nil {
-		return fmt.Errorf("removing objects that are no longer wanted: %w", err)
+		return fmt.Errorf("deleting objects that are no longer desired: %w", err)
 	}
 	return nil
 }
@@ -279,7 +279,7 @@ func withRetained(c *aihubv1alpha1.Catalog, in resources.Inputs, desired apply.D
 // status.
 func (r *catalogReconciler) reportApplyError(c *aihubv1alpha1.Catalog, err error) error {
 	if apply.IsTerminating(err) {
-		return &reconciler.Wait{For: "what is being deleted to be gone", Retry: shortRequeueAfter}
+		return &reconciler.Wait{For: "deletions to finish", Retry: shortRequeueAfter}
 	}
 	_, foreign := errors.AsType[*apply.ForeignError](err)
 	_, terminating := errors.AsType[*apply.TerminatingError](err)

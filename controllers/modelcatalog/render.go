@@ -35,10 +35,10 @@ func Render(settings Settings, served capability.Set, domain string, object *uns
 	}
 	if resources.OwnsDatabase(c, in) {
 		desired.Add(databaseSecret(c, corev1.SecretTypeOpaque, nil))
-		notes = append(notes, "the data of Secret "+resources.DatabaseName+" is made at random in the cluster")
+		notes = append(notes, "the data of Secret "+resources.DatabaseName+" is generated in the cluster")
 	}
 	if issuesCertificate(c, in) {
-		notes = append(notes, "Secret "+resources.ServingSecret(c)+" with the certificate of the proxy is made at random in the cluster")
+		notes = append(notes, "Secret "+resources.ServingSecret(c)+" with the certificate of the proxy is generated in the cluster")
 	}
 	if served.Has(capability.PlatformAuth) {
 		notes = append(notes, "the groups of administrators come from the Auth of the platform; no binding is shown for them")

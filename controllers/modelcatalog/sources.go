@@ -112,7 +112,7 @@ func (s *extraCaches) checkContent(ctx context.Context, m *corev1.ConfigMap) (st
 // know them.
 func contentProblem(text string) string {
 	if len(text) > maxCheckedBytes {
-		return fmt.Sprintf("it has %d bytes, and is checked up to %d", len(text), maxCheckedBytes)
+		return fmt.Sprintf("it has %d bytes, and at most %d are checked", len(text), maxCheckedBytes)
 	}
 	document, err := parseSources(text)
 	switch {
@@ -127,11 +127,11 @@ func contentProblem(text string) string {
 			continue
 		}
 		if list.Kind != yaml.SequenceNode {
-			return section + " is no list"
+			return section + " is not a list"
 		}
 		for i, entry := range list.Content {
 			if entry.Kind != yaml.MappingNode && entry.Kind != yaml.AliasNode {
-				return fmt.Sprintf("%s[%d] is no map", section, i)
+				return fmt.Sprintf("%s[%d] is not a map", section, i)
 			}
 		}
 	}
@@ -164,13 +164,13 @@ func selectSources(candidates []sourceCandidate, current []string, mayAdd func()
 		case flaw != nil:
 			s.Reason, s.Message = flaw.reason, flaw.message
 		case !slices.Contains(usable, c):
-			s.Reason, s.Message = ReasonTooMany, fmt.Sprintf("there are more than %d sources; join some of them", maxSources)
+			s.Reason, s.Message = ReasonTooMany, fmt.Sprintf("only %d sources can be mounted; merge some of them", maxSources)
 		case selection.postponed && isNew(c):
-			s.Reason, s.Message = ReasonPostponed, "sources were added too often of late; this one follows by itself within minutes"
+			s.Reason, s.Message = ReasonPostponed, "too many sources were added recently; this one is mounted automatically within a few minutes"
 		default:
 			s.State, s.Reason = aihubv1alpha1.SourceAccepted, ReasonMounted
 			if c.contentProblem != "" {
-				s.Reason, s.Message = ReasonContent, "it is mounted, but "+resources.SourcesKey+" is not understood: "+c.contentProblem
+				s.Reason, s.Message = ReasonContent, "the ConfigMap is mounted, but its key "+resources.SourcesKey+" is not valid: "+c.contentProblem
 			}
 			selection.mounted = append(selection.mounted, c.name)
 		}
@@ -189,11 +189,11 @@ type sourceError struct{ reason, message string }
 func (c sourceCandidate) mountError() *sourceError {
 	switch {
 	case !c.hasKey:
-		return &sourceError{ReasonMissingKey, "it has no key " + resources.SourcesKey + "; add it, or remove the label " + resources.SourceLabel}
+		return &sourceError{ReasonMissingKey, "the ConfigMap has no key " + resources.SourcesKey + "; add it, or remove the label " + resources.SourceLabel}
 	case len(c.name) > maxSourceNameLength:
-		return &sourceError{ReasonNameTooLong, fmt.Sprintf("its name has %d characters and may have %d; choose a shorter one", len(c.name), maxSourceNameLength)}
+		return &sourceError{ReasonNameTooLong, fmt.Sprintf("the name of the ConfigMap has %d characters and can have at most %d; recreate it under a shorter name", len(c.name), maxSourceNameLength)}
 	case len(validation.IsDNS1123Label(c.name)) > 0:
-		return &sourceError{ReasonNameInvalid, "its name has to consist of lower-case letters, digits and hyphens; choose one without dots"}
+		return &sourceError{ReasonNameInvalid, "the name of the ConfigMap must consist of lower-case letters, digits and hyphens; recreate it under a name without dots"}
 	}
 	return nil
 }
@@ -217,17 +217,17 @@ func parseSources(text string) (document *yaml.Node, err error) {
 	case errors.Is(err, io.EOF):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("it is no valid YAML: %w", err)
+		return nil, fmt.Errorf("the key is not valid YAML: %w", err)
 	}
 	root := document.Content[0]
 	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
 		return nil, nil
 	}
 	if root.Kind != yaml.MappingNode {
-		return nil, errors.New("it is no map of sections such as catalogs")
+		return nil, errors.New("the key is not a map of sections such as catalogs:")
 	}
 	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		return nil, errors.New("it holds more than one document")
+		return nil, errors.New("the key contains more than one YAML document")
 	}
 	return document, nil
 }

@@ -97,13 +97,13 @@ func TestContentProblem(t *testing.T) {
 		"future: 1":                         "",
 		"catalogs:":                         "",
 		"":                                  "it is empty",
-		"catalogs: {}":                      "catalogs is no list",
-		"mcp_catalogs: [a]":                 "mcp_catalogs[0] is no map",
-		"serving_runtime_catalogs: x":       "serving_runtime_catalogs is no list",
-		"labels: [{name: a}, b]":            "labels[1] is no map",
-		"catalogs: [":                       "it is no valid YAML",
-		"- a":                               "it is no map of sections such as catalogs",
-		"agent_catalogs: &a [{}]\nx: *nope": "it is no valid YAML",
+		"catalogs: {}":                      "catalogs is not a list",
+		"mcp_catalogs: [a]":                 "mcp_catalogs[0] is not a map",
+		"serving_runtime_catalogs: x":       "serving_runtime_catalogs is not a list",
+		"labels: [{name: a}, b]":            "labels[1] is not a map",
+		"catalogs: [":                       "the key is not valid YAML",
+		"- a":                               "the key is not a map of sections such as catalogs:",
+		"agent_catalogs: &a [{}]\nx: *nope": "the key is not valid YAML",
 	} {
 		got := contentProblem(text)
 		if (want == "") != (got == "") || !strings.HasPrefix(got, want) || len(got) > maxProblemBytes {
@@ -150,7 +150,7 @@ func TestContentIsReadOnce(t *testing.T) {
 		}
 		return all[0]
 	}
-	if c := judge(); !c.hasKey || !strings.HasPrefix(c.contentProblem, "it is no valid YAML") || judge() != c || reads.lists != 1 {
+	if c := judge(); !c.hasKey || !strings.HasPrefix(c.contentProblem, "the key is not valid YAML") || judge() != c || reads.lists != 1 {
 		t.Errorf("%+v after %d reads", c, reads.lists)
 	}
 	changed := labelled("home", strings.Repeat("#", maxCheckedBytes+1))

@@ -90,13 +90,13 @@ func TestCommentsAndStyleArePreserved(t *testing.T) {
 // [modelregistry-95] Invalid sources are not changed, and the reason is logged.
 func TestInvalidSourcesAreNotChanged(t *testing.T) {
 	for name, c := range map[string]struct{ given, want string }{
-		"no YAML":             {"catalogs: [", "no valid YAML"},
-		"tabs":                {"catalogs:\n\t- id: x", "no valid YAML"},
+		"no YAML":             {"catalogs: [", "not valid YAML"},
+		"tabs":                {"catalogs:\n\t- id: x", "not valid YAML"},
 		"a list":              {"- id: default_catalog\n", "no map"},
 		"a word":              {"catalogs", "no map"},
-		"catalogs is a map":   {"catalogs: {id: default_catalog}\n", "catalogs is no list"},
-		"models is a word":    {"catalogs: []\nmodel_catalogs: x\n", "model_catalogs is no list"},
-		"two documents":       {"catalogs: []\n---\ncatalogs: []\n", "more than one document"},
+		"catalogs is a map":   {"catalogs: {id: default_catalog}\n", "catalogs is not a list"},
+		"models is a word":    {"catalogs: []\nmodel_catalogs: x\n", "model_catalogs is not a list"},
+		"two documents":       {"catalogs: []\n---\ncatalogs: []\n", "more than one YAML document"},
 		"a user refers to it": {"catalogs:\n- &d\n  id: default_catalog\nmcp_catalogs:\n- *d\n", "cannot be removed"},
 	} {
 		if got, err := withoutLegacyDefault(c.given); got != "" || err == nil || !strings.Contains(err.Error(), c.want) {

@@ -47,12 +47,12 @@ func inactiveState(c *aihubv1alpha1.Catalog, all []aihubv1alpha1.Catalog, namesp
 		problem.Message = fmt.Sprintf("a Catalog must be named %q; delete this one, and create one of that name if there is none", aihubv1alpha1.CatalogName)
 		return problem
 	case namespace != "" && c.Namespace != namespace:
-		problem.Message = fmt.Sprintf("catalogs belong into namespace %s (REGISTRIES_NAMESPACE); delete this one and create it there", namespace)
+		problem.Message = fmt.Sprintf("Catalogs must be in namespace %s (REGISTRIES_NAMESPACE); delete this Catalog and create it there", namespace)
 		return problem
 	}
 	if active := activeCatalog(all, namespace); active != nil && active.UID != c.UID {
 		problem.Reason = ReasonNotActive
-		problem.Message = fmt.Sprintf("there is one catalog in a cluster, and that of namespace %s was there first; delete one of them", active.Namespace)
+		problem.Message = fmt.Sprintf("a cluster has only one Catalog, and the Catalog in namespace %s is older; delete one of them", active.Namespace)
 		return problem
 	}
 	return serving.State{}
@@ -86,7 +86,7 @@ func addPodCause(state serving.State, d *appsv1.Deployment, pods []corev1.Pod) s
 			switch {
 			case text == "":
 			case state.Status == metav1.ConditionTrue:
-				state.Message += "; pods of its present spec are not: " + text
+				state.Message += "; the rollout of the current spec is not finished: " + text
 				return state
 			default:
 				return serving.State{Status: metav1.ConditionFalse, Reason: ReasonConfiguration, Message: text}

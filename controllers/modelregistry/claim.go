@@ -91,7 +91,7 @@ func (r *registryReconciler) expandClaim(ctx context.Context, m *v1beta1.ModelRe
 	requested *v1beta1.PostgresStorage, field string,
 ) (string, error) {
 	if claim.DeletionTimestamp != nil {
-		return apply.NewTerminatingError(registry.Claim.Kind, claim).Error() + ", without its data: copy them while there are pods that use it", nil
+		return apply.NewTerminatingError(registry.Claim.Kind, claim).Error() + ", without its data: copy the data while pods still use the claim", nil
 	}
 	if requested == nil {
 		return "", nil
@@ -140,7 +140,7 @@ func (r *registryReconciler) resizeClaim(ctx context.Context, m *v1beta1.ModelRe
 			claim.Name, &size, &requested, field), nil
 	}
 	if !isManaged(claim) {
-		return fmt.Sprintf("PersistentVolumeClaim %s was not made by this operator and stays at %s: raise it to %s by hand", claim.Name, &size, &requested), nil
+		return fmt.Sprintf("PersistentVolumeClaim %s was not created by this operator and stays at %s: raise it to %s by hand", claim.Name, &size, &requested), nil
 	}
 	rejected := r.stateOf(m).rejectedSizes
 	if last := rejected[field]; last.resourceVersion == claim.ResourceVersion && last.size == requested.String() {
@@ -212,7 +212,7 @@ func (r *registryReconciler) ensureBackupClaim(ctx context.Context, m *v1beta1.M
 		return "", r.applier.Create(ctx, m, resources.BackupClaim(m))
 	case !isManaged(claim):
 		r.stateOf(m).backupBlocked = &metav1.Condition{Status: metav1.ConditionFalse, Reason: database.ReasonForeign, Message: fmt.Sprintf(
-			"PersistentVolumeClaim %s was not made by this operator, so nothing is written to it: delete it, recreate it under another name, or let the operator use it with the label %s=%s",
+			"PersistentVolumeClaim %s was not created by this operator, so nothing is written to it: delete it, recreate it under another name, or let the operator use it with the label %s=%s",
 			claim.Name, resources.LabelCreatedBy, resources.CreatedBy)}
 		return "", nil
 	}

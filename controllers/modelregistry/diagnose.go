@@ -127,7 +127,7 @@ func (r *registryReconciler) missingReference(m *v1beta1.ModelRegistry, d *appsv
 		return nil
 	}
 	if name := missing[0].Name; name == resources.ServingSecretName(m) && managesCertificate(m) && !serving.RolloutFailed(d.Status) {
-		return &finding{serving.ReasonStarting, "Deployment is unavailable: Secret " + name + " has not been made yet"}
+		return &finding{serving.ReasonStarting, "Deployment is unavailable: Secret " + name + " does not exist yet"}
 	}
 	return &finding{serving.ReasonUnavailable, "Deployment is unavailable: " + missing[0].String()}
 }
@@ -340,8 +340,8 @@ var connectionErrorLine = regexp.MustCompile(`(?:Retrying connection to \w+ \(at
 var unparsableURLLine = regexp.MustCompile(`failed to parse PostgreSQL URL DSN|failed to parse as URL|cannot parse .?postgres`)
 
 // unparsableURLMessage explains how to escape a password that the kubelet inserts into a URL.
-const unparsableURLMessage = "the address of the database cannot be read: where the password has one of / ? # % or a space, " +
-	"let its Secret hold %2F %3F %23 %25 or %20 instead"
+const unparsableURLMessage = "the address of the database cannot be parsed: percent-encode / ? # % and spaces of the password, " +
+	"as %2F %3F %23 %25 and %20, in its Secret"
 
 // connectionError returns the database error of a log line, "" if there is none. It never returns a URL, which may contain a password.
 func connectionError(line string) string {

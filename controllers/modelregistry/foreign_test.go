@@ -36,7 +36,7 @@ func TestForeignSecurityObjectsBlockTheServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newTestEnv(t, nil, foreign)
 			m := newRegistry("demo", registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) { s.Rest.Image = "any:1" })
-			w.requireWait(w.reconcile(m), "to be removed")
+			w.requireWait(w.reconcile(m), "to be resolved")
 			if w.get(&appsv1.Deployment{}, "ns", "demo") || w.get(&corev1.Service{}, "ns", "demo") {
 				t.Errorf("the server was started or exposed:\n%s", w.takeWrites())
 			}

@@ -127,7 +127,7 @@ func TestGroupUsersAreNotChanged(t *testing.T) {
 	stranger := wholeObject(capability.UserGroup)
 	stranger.SetName("foreign-users")
 	w.requireNoError(w.server.Create(t.Context(), stranger))
-	if err := w.applyUnowned(t.Context(), newRegistry("foreign"), group(newRegistry("foreign"))); err == nil || !strings.Contains(err.Error(), "was not made by this operator") {
+	if err := w.applyUnowned(t.Context(), newRegistry("foreign"), group(newRegistry("foreign"))); err == nil || !strings.Contains(err.Error(), "was not created by this operator") {
 		t.Errorf("a Group of another client: %v", err)
 	}
 }

@@ -185,7 +185,7 @@ func TestBackupFailuresAreReported(t *testing.T) {
 		w := newTestEnv(t, nil, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-backup"}})
 		m := newRegistry("demo", withBackups)
 		w.requireWait(w.reconcile(m), "available")
-		w.says(m, ConditionBackup, database.ReasonForeign, "PersistentVolumeClaim demo-postgres-backup was not made by this operator")
+		w.says(m, ConditionBackup, database.ReasonForeign, "PersistentVolumeClaim demo-postgres-backup was not created by this operator")
 		if w.get(&batchv1.CronJob{}, "ns", "demo-postgres-backup") {
 			t.Error("its pods would write to a foreign claim")
 		}

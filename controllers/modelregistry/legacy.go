@@ -182,7 +182,7 @@ type legacyCleaner struct {
 // Start implements manager.Runnable. It retries failures and always returns nil.
 func (s *legacyCleaner) Start(ctx context.Context) error {
 	registry.Retry(ctx, s.clock, legacyCleanerRetryInterval, legacyCleanerRetryInterval, s.clean, func(err error, after time.Duration) {
-		s.log.Error(err, "Removing what is left of registries that are gone; trying again", "after", after)
+		s.log.Error(err, "Removing objects of deleted registries failed; retrying", "after", after)
 	})
 	return nil
 }
@@ -230,6 +230,6 @@ func (s *legacyCleaner) deleteOrphan(ctx context.Context, o client.Object, kind 
 	} else if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("reading ModelRegistry %s: %w", key, err)
 	}
-	s.log.Info("Removing what is left of a registry that is gone", "kind", kind, "object", o.GetName(), "registry", key.String())
+	s.log.Info("Removing an object of a deleted registry", "kind", kind, "object", o.GetName(), "registry", key.String())
 	return s.applier.DeleteOwned(ctx, "", o)
 }

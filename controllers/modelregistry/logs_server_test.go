@@ -29,11 +29,11 @@ func TestServerLogs(t *testing.T) {
 		"refused by the database":      {[]string{harmless, refused}, ReasonConfiguration, "database configuration error: Error 1045 (28000): Access denied for user 'plain'@'127.0.0.1' (using password: YES)"},
 		"the newest attempt":           {[]string{refused, unreachable, harmless}, ReasonConfiguration, "connection refused"},
 		"given up":                     {[]string{refused, ended}, ReasonConfiguration, "failed to connect to MySQL: dial tcp 127.0.0.1:1"},
-		"a password that needs care":   {[]string{broken}, ReasonConfiguration, "let its Secret hold %2F"},
+		"a password that needs care":   {[]string{broken}, ReasonConfiguration, "as %2F"},
 		"an older server":              {[]string{refused, older, unreachable}, ReasonConfiguration, "Metadata store creation failed: INTERNAL: no such table"},
 		"an alert":                     {[]string{refused, alert, ended}, ReasonAlert, "the schema is dirty"},
 		"an address":                   {[]string{leaking}, "", ""},
-		"an alert about a password":    {[]string{brokenAlert}, ReasonConfiguration, "let its Secret hold %2F"},
+		"an alert about a password":    {[]string{brokenAlert}, ReasonConfiguration, "as %2F"},
 		"an alert with an address":     {[]string{leakAlert}, ReasonAlert, "something about postgresql://[redacted]@pg/models"},
 		"an older one with an address": {[]string{leakCheck}, ReasonConfiguration, "postgresql://[redacted]@pg/models"},
 	} {

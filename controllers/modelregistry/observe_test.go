@@ -114,7 +114,7 @@ func TestAvailableStaysInARollout(t *testing.T) {
 	}{
 		{"more replicas", 1, 1, deploymentCondition(appsv1.DeploymentAvailable, corev1.ConditionFalse, "few"), metav1.ConditionTrue, "Deployment is available", "the rollout to end"},
 		{"no room for the next pod", 1, 0, deploymentCondition(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "exceeded quota"), metav1.ConditionTrue,
-			"Deployment is available; pods of its present spec are not: Deployment is unavailable: pods cannot be created: exceeded quota", "the rollout to end"},
+			"Deployment is available; the rollout of the current spec is not finished: Deployment is unavailable: pods cannot be created: exceeded quota", "the rollout to end"},
 		{"nothing serves", 0, 1, deploymentCondition(appsv1.DeploymentAvailable, corev1.ConditionFalse, "none"), metav1.ConditionFalse,
 			"Deployment is unavailable: 1 containers unavailable", "become available"},
 		{"the first of several comes back", 1, 1, deploymentCondition(appsv1.DeploymentAvailable, corev1.ConditionFalse, "few"), metav1.ConditionFalse,

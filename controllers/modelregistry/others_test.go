@@ -221,7 +221,7 @@ func TestErrorIsReportedWithForeignObject(t *testing.T) {
 		t.Errorf("ended with %v", err)
 	}
 	c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
-	for _, part := range []string{"exceeded quota", "was not made by this operator"} {
+	for _, part := range []string{"exceeded quota", "was not created by this operator"} {
 		if !strings.Contains(c.Message, part) {
 			t.Errorf("%q is not in %q", part, c.Message)
 		}

@@ -126,7 +126,7 @@ func (r *registryReconciler) reportErrors(run func(context.Context, *v1beta1.Mod
 			return err
 		}
 		if apply.IsTerminating(err) {
-			return &reconciler.Wait{For: "what is being deleted to be gone", Retry: time.Second}
+			return &reconciler.Wait{For: "deletions to finish", Retry: time.Second}
 		}
 		if apply.AllErrorsMatch(err, apierrors.IsConflict) {
 			return err // the event of the other write starts the next reconcile

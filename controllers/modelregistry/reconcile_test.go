@@ -148,7 +148,7 @@ func TestNamesOfClusterScope(t *testing.T) {
 	w.requireWait(w.reconcile(other.DeepCopy()), "available")
 	w.takeWrites()
 	m := newRegistry("demo", registrytest.Proxied)
-	w.requireWait(w.reconcile(m), "to be removed")
+	w.requireWait(w.reconcile(m), "to be resolved")
 	message, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
 	if !strings.Contains(message.Message, "belongs to ModelRegistry elsewhere/demo") {
 		t.Errorf("message %q", message.Message)

@@ -48,10 +48,10 @@ func (r *registryReconciler) prune(ctx context.Context, m *v1beta1.ModelRegistry
 		err = errors.Join(err, r.deleteUnowned(ctx, m, kind, desiredKeys))
 	}
 	if err != nil {
-		return fmt.Errorf("removing objects that are no longer wanted: %w", err)
+		return fmt.Errorf("deleting objects that are no longer desired: %w", err)
 	}
 	if err := r.deleteLegacyObjects(ctx, m, desiredKeys, in); err != nil {
-		return fmt.Errorf("removing what the original left: %w", err)
+		return fmt.Errorf("removing objects of the legacy operator: %w", err)
 	}
 	return nil
 }

@@ -40,8 +40,8 @@ func (r *registryReconciler) validateNamespace(_ context.Context, m *v1beta1.Mod
 	if namespace == "" || m.Namespace == namespace {
 		return nil
 	}
-	setCondition(m, ConditionAvailable, metav1.ConditionUnknown, ReasonMisplaced, fmt.Sprintf("registries live in namespace %s "+
-		"(REGISTRIES_NAMESPACE, or spec.instancesNamespace of the AIHub); nothing of this one is watched or changed: create it there, or change the setting", namespace))
+	setCondition(m, ConditionAvailable, metav1.ConditionUnknown, ReasonMisplaced, fmt.Sprintf("registries must be in namespace %s "+
+		"(REGISTRIES_NAMESPACE, or spec.instancesNamespace of the AIHub); the operator ignores this registry: create it there, or change the setting", namespace))
 	if m.Spec.KubeRBACProxy != nil {
 		setCondition(m, ConditionProxy, metav1.ConditionUnknown, ReasonMisplaced, "the registry is not in namespace "+namespace)
 	}

@@ -97,7 +97,7 @@ func reportUnavailable(m *v1beta1.ModelRegistry, f finding) {
 func reportAvailable(m *v1beta1.ModelRegistry, rollout string) {
 	message := "Deployment is available"
 	if rollout != "" {
-		message += "; pods of its present spec are not: " + rollout
+		message += "; the rollout of the current spec is not finished: " + rollout
 	}
 	setCondition(m, ConditionAvailable, metav1.ConditionTrue, serving.ReasonAvailable, message)
 	if m.Spec.KubeRBACProxy != nil {
@@ -222,6 +222,6 @@ func (r *registryReconciler) reportUnusedDatabase(ctx context.Context, m *v1beta
 		return nil
 	}
 	setCondition(m, ConditionUnusedDatabase, metav1.ConditionTrue, ReasonKept, fmt.Sprintf(
-		"Deployment %s is not used any more: move its data, then delete Deployment, Service, NetworkPolicy and PersistentVolumeClaim of the database", d.Name))
+		"Deployment %s is no longer used: move its data, then delete Deployment, Service, NetworkPolicy and PersistentVolumeClaim of the database", d.Name))
 	return nil
 }

@@ -47,7 +47,7 @@ type Program struct {
 // problem returns why the component does not run, or "". The message starts like that of the legacy operator.
 func (p Program) problem(served capability.Set) string {
 	if !p.Enabled {
-		return fmt.Sprintf("child deployment %s not found: the component %s, which takes its place, is switched off; switch it on with --enable-%s",
+		return fmt.Sprintf("child deployment %s not found: the component %s, which replaces it, is disabled; enable it with --enable-%s",
 			p.Deployment, p.Component, p.Component)
 	}
 	var missing []string
@@ -57,7 +57,7 @@ func (p Program) problem(served capability.Set) string {
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Sprintf("child deployment %s not yet Available: the component %s, which takes its place, waits for the cluster to serve %s; install the definition",
+		return fmt.Sprintf("child deployment %s not yet Available: the component %s, which replaces it, waits for the API %s; install its CustomResourceDefinition",
 			p.Deployment, p.Component, strings.Join(missing, ", "))
 	}
 	return ""
@@ -139,7 +139,7 @@ func (r *aiHub) facts(a *platformv1alpha1.AIHub) aihubFacts {
 func (r *aiHub) reconcileObjects(ctx context.Context, a *platformv1alpha1.AIHub, f *aihubFacts) error {
 	state := a.Annotations[ManagementState]
 	if state == stateUnmanaged {
-		f.provisionedMessage = "nothing is made or removed: the annotation " + ManagementState + " is " + stateUnmanaged
+		f.provisionedMessage = "nothing is created or deleted: the annotation " + ManagementState + " is " + stateUnmanaged
 		return nil
 	}
 	if problem := namespaceConflict(r.settings.RegistriesNamespace, a.Spec.InstancesNamespace); problem != "" {
@@ -164,7 +164,7 @@ func namespaceConflict(setting, desired string) string {
 	if setting == "" || setting == desired {
 		return ""
 	}
-	return fmt.Sprintf("spec.instancesNamespace is %q, and this program looks after namespace %q only (REGISTRIES_NAMESPACE); "+
+	return fmt.Sprintf("spec.instancesNamespace is %q, and the operator manages only namespace %q (REGISTRIES_NAMESPACE); "+
 		"leave REGISTRIES_NAMESPACE empty or set it to %q, or change spec.instancesNamespace", desired, setting, desired)
 }
 
@@ -183,7 +183,7 @@ func (r *aiHub) reconcileCatalog(ctx context.Context, a *platformv1alpha1.AIHub,
 		return err
 	}
 	if len(terminating) > 0 {
-		return &reconciler.Wait{For: strings.Join(terminating, ", ") + " to be gone"}
+		return &reconciler.Wait{For: strings.Join(terminating, ", ") + " to be deleted"}
 	}
 	if removed || f.catalog != "" {
 		return nil
@@ -247,10 +247,10 @@ func (r *aiHub) finalize(ctx context.Context, a *platformv1alpha1.AIHub) error {
 	}
 	a.ObserveGeneration()
 	f := r.facts(a)
-	f.failure = "this AIHub is being deleted and waits for " + strings.Join(terminating, ", ") + " to be gone"
+	f.failure = "this AIHub is being deleted and waits for " + strings.Join(terminating, ", ") + " to be deleted"
 	if f.catalog != "" {
 		f.failure += "; " + f.catalog
 	}
 	reportAIHub(&a.Status, r.now(), f)
-	return &reconciler.Wait{For: "the Catalog to be gone"}
+	return &reconciler.Wait{For: "the Catalog to be deleted"}
 }

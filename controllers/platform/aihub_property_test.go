@@ -147,7 +147,7 @@ func TestProgramProblem(t *testing.T) {
 		"switched off": {Program{Deployment: "d", Component: "c", Requires: []schema.GroupVersionKind{catalogKind}}, all,
 			[]string{"child deployment d not found: ", "component c", "--enable-c"}},
 		"one is missing": {Program{Deployment: "d", Component: "c", Enabled: true, Requires: []schema.GroupVersionKind{catalogKind, registryKind}}, capability.NewSet(catalogKind),
-			[]string{"child deployment d not yet Available: ", "ModelRegistry.modelregistry.opendatahub.io", "install the definition"}},
+			[]string{"child deployment d not yet Available: ", "ModelRegistry.modelregistry.opendatahub.io", "install its CustomResourceDefinition"}},
 		"both are missing": {Program{Deployment: "d", Component: "c", Enabled: true, Requires: []schema.GroupVersionKind{catalogKind, registryKind}}, capability.Set{},
 			[]string{"Catalog.aihub.opendatahub.io, ModelRegistry.modelregistry.opendatahub.io"}},
 	} {

@@ -52,7 +52,7 @@ func TestAIHubWaitsForComponents(t *testing.T) {
 		others, writes []string
 	}{
 		"the catalog is switched off": {func(b *hubBench) { b.logic.settings.Catalog.Enabled = false }, "CatalogReady",
-			"child deployment catalog-controller-manager not found: the component modelcatalog, which takes its place, is switched off; switch it on with --enable-modelcatalog",
+			"child deployment catalog-controller-manager not found: the component modelcatalog, which replaces it, is disabled; enable it with --enable-modelcatalog",
 			[]string{"ModelRegistryReady"}, []string{makesNamespace}},
 		"its kind is not served": {func(b *hubBench) { b.served = capability.NewSet(aihubKind, registryKind) }, "CatalogReady",
 			"child deployment catalog-controller-manager not yet Available: the component modelcatalog, which takes its place, waits for the cluster to serve Catalog.aihub.opendatahub.io; install the definition",
@@ -179,7 +179,7 @@ func TestAIHubDeletion(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.reconciles("delete Catalog older/catalog", "delete Catalog registries/catalog")
-	want := "this AIHub is being deleted and waits for Catalog older/catalog, Catalog registries/catalog to be gone"
+	want := "this AIHub is being deleted and waits for Catalog older/catalog, Catalog registries/catalog to be deleted"
 	if c := b.condition("ProvisioningSucceeded"); c.Message != want {
 		t.Errorf("%q, want %q", c.Message, want)
 	}
@@ -242,7 +242,7 @@ func TestAIHubNamespaceChange(t *testing.T) {
 	}
 	b.change(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = "new" })
 	b.reconciles("create Namespace /new", "delete Catalog registries/catalog")
-	if c := b.condition("ProvisioningSucceeded"); c.Status != "False" || c.Message != "waiting for Catalog registries/catalog to be gone" {
+	if c := b.condition("ProvisioningSucceeded"); c.Status != "False" || c.Message != "waiting for Catalog registries/catalog to be deleted" {
 		t.Errorf("%+v", c)
 	}
 	b.rests()
@@ -359,7 +359,7 @@ func TestAIHubDeletesLegacyDeployments(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.reconciles()
-	if c := b.condition("Degraded"); c.Status != "True" || c.Reason != ReasonLegacyOperator || !strings.Contains(c.Message, "delete Deployment aihub-controller-manager, which makes it, and then this one") {
+	if c := b.condition("Degraded"); c.Status != "True" || c.Reason != ReasonLegacyOperator || !strings.Contains(c.Message, "delete Deployment aihub-controller-manager, which creates it, and then this one") {
 		t.Errorf("%+v", c)
 	}
 	if c := b.condition("Ready"); c.Status != "True" {

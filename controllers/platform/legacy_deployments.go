@@ -89,13 +89,13 @@ func (f *legacyDeployments) deleteOne(ctx context.Context, applier *apply.Applie
 	case d == nil || !metav1.IsControlledBy(d, a):
 		return "", nil
 	case d.DeletionTimestamp == nil && !f.isFirstDeletion(key, d.UID):
-		return fmt.Sprintf("Deployment %s of an older operator, which does the same work, was deleted and has been created again; "+
-			"delete Deployment %s, which makes it, and then this one", key, legacyAIHubDeployment), nil
+		return fmt.Sprintf("Deployment %s of a legacy operator, which this operator replaces, was deleted and has been created again; "+
+			"delete Deployment %s, which creates it, and then this one", key, legacyAIHubDeployment), nil
 	}
 	if err := applier.DeleteForeground(ctx, a.UID, d); err != nil {
 		return "", err
 	}
-	return "", &reconciler.Wait{For: fmt.Sprintf("Deployment %s of an older operator, which does the same work, to be gone", key)}
+	return "", &reconciler.Wait{For: fmt.Sprintf("Deployment %s of a legacy operator, which this operator replaces, to be deleted", key)}
 }
 
 // isFirstDeletion reports whether no Deployment with the key but another UID was deleted before, and stores the UID.

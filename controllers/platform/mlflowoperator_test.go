@@ -100,7 +100,7 @@ func TestReleases(t *testing.T) {
 		"a version":    {[]client.Object{configMap("2.30.0")}, []platformv1alpha1.Release{theirs("2.30.0"), ours}, ""},
 		"with a v":     {[]client.Object{configMap(" v2.30.0\n")}, []platformv1alpha1.Release{theirs("v2.30.0"), ours}, ""},
 		"no version": {[]client.Object{configMap("newest")}, []platformv1alpha1.Release{ours},
-			`invalid platform version in apps/odh-mlflowoperator-config: platformVersion "newest": it is no semantic version; write a semantic version such as 2.30.0 or v2.30.0`},
+			`invalid platform version in apps/odh-mlflowoperator-config: platformVersion "newest": it is not a semantic version; write a semantic version such as 2.30.0 or v2.30.0`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, append(tc.objects, mlflowOperatorWith())...)

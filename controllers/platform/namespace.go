@@ -67,7 +67,7 @@ func (r *aiHub) checkNamespaceLabels(ctx context.Context, name string) error {
 	}
 	for _, n := range list.Items {
 		if n.Labels[LabelRegistries] != labelTrue && n.Labels[labelGenerated] != labelTrue {
-			return &reconciler.Wait{For: fmt.Sprintf("namespace %s (spec.instancesNamespace) exists and was not made by this operator: its users would get the database "+
+			return &reconciler.Wait{For: fmt.Sprintf("namespace %s (spec.instancesNamespace) exists and was not created by this operator: its users would get the database "+
 				"of the catalog; if administrators provide it, run kubectl label namespace %s %s=%s, else name another one", name, name, LabelRegistries, labelTrue),
 				Stalled: true, Retry: labelRequeueAfter}
 		}

@@ -31,7 +31,7 @@ func RenderAIHub(registriesNamespace string, catalog bool, object *unstructured.
 	}
 	switch state := a.Annotations[ManagementState]; state {
 	case stateUnmanaged, stateRemoved:
-		return nil, []string{"nothing is made: the annotation " + ManagementState + " is " + state}, nil
+		return nil, []string{"nothing is created: the annotation " + ManagementState + " is " + state}, nil
 	}
 	if name := a.Spec.InstancesNamespace; name != a.Spec.ApplicationNamespace {
 		namespace := &unstructured.Unstructured{Object: map[string]any{}}
@@ -46,7 +46,7 @@ func RenderAIHub(registriesNamespace string, catalog bool, object *unstructured.
 		notes = append(notes, "they are published under "+domain)
 	}
 	if !catalog {
-		return objects, append(notes, "no Catalog is made: the component modelcatalog is switched off"), nil
+		return objects, append(notes, "no Catalog is created: the component modelcatalog is disabled"), nil
 	}
 	key := types.NamespacedName{Namespace: a.Spec.InstancesNamespace, Name: aihubv1alpha1.CatalogName}
 	rendered, err := apply.Render(apply.Desired{{Config: catalogConfig(key)}}, ComponentName, a)

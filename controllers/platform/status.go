@@ -133,7 +133,7 @@ func aihubConditions(f aihubFacts) []platformv1alpha1.Condition {
 	registry := child(ConditionRegistryReady, "the controllers of model registries run", f.registry)
 	catalog := child(ConditionCatalogReady, "the controllers of the catalog run", f.catalog)
 	provisioned := condition(ConditionProvisioned, metav1.ConditionTrue, ReasonApplied,
-		cmp.Or(f.provisionedMessage, "everything that registries and the catalog need was made"))
+		cmp.Or(f.provisionedMessage, "all objects that registries and the catalog need exist"))
 	// Degraded is informational unless the reconcile failed, which Ready reports too.
 	degraded := condition(ConditionDegraded, metav1.ConditionFalse, ReasonNoDegradation, "nothing is degraded")
 	severity := platformv1alpha1.SeverityInfo

@@ -32,8 +32,8 @@ func (r *clusterReconciler) ensureBinding(ctx context.Context, cluster *unstruct
 		return err
 	case metadata != nil && !hasClusterLabels(metadata, c):
 		r.warningEvent(cluster, topicBinding, ReasonBindingTaken, fmt.Sprintf(
-			"ClusterRoleBinding %s belongs to another RayCluster of a similar name: name this one otherwise, or its sidecar refuses every request", name))
-		return &reconciler.Wait{For: "the other ClusterRoleBinding to go", Retry: foreignObjectRequeue}
+			"ClusterRoleBinding %s belongs to another RayCluster of a similar name: recreate this RayCluster under another name, because its sidecar rejects every request", name))
+		return &reconciler.Wait{For: "the other ClusterRoleBinding to be deleted", Retry: foreignObjectRequeue}
 	}
 	if !controllerutil.ContainsFinalizer(cluster, raycluster.Finalizer) {
 		add := func(metadata *metav1.PartialObjectMetadata) {

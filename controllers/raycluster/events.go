@@ -86,7 +86,7 @@ func (r *clusterReconciler) emitKubeRayEvents(cluster *unstructured.Unstructured
 	state.clearMessage(topicPublication)
 	state.clearMessage(topicKubeRay)
 	r.normalEvent(cluster, topicPlatform, ReasonSecuredByKubeRay, "the KubeRay of the platform secures this cluster: the operator adds nothing to its pods, "+
-		"publishes nothing, and removes what it made before")
+		"publishes nothing, and deletes the objects that it created")
 	text := ""
 	if in.Mounted.MTLS || slices.ContainsFunc(in.Heads, func(head raycluster.Injected) bool { return head.Sidecar.Sidecar() }) {
 		text = "pods still have the sidecar or the certificates of the operator, which do not fit those of the KubeRay of the platform: " +
@@ -108,13 +108,13 @@ func unpublishedReason(c raycluster.Cluster, in resources.Inputs) (reason, text 
 		return ReasonNotPublished, fmt.Sprintf("the dashboard has no Ingress, because an older RayCluster has the host %s.%s: "+
 			"create this RayCluster under another name", c.DashboardHost(), in.Domain)
 	case in.EffectiveAuth(c).Sidecar() && in.ViaGateway() && in.Exposure(c) == resources.Unpublished:
-		return ReasonNotPublished, "an HTTPRoute cannot route to the TLS port of the sidecar: serve the kind BackendTLSPolicy of the Gateway API, " +
+		return ReasonNotPublished, "a Gateway cannot verify the certificate of the sidecar: install the CustomResourceDefinition BackendTLSPolicy of the Gateway API, " +
 			"which works except on OpenShift, publish dashboards in another way, or set rayDashboardOAuthEnabled to false"
 	case in.Mode.Auth == raycluster.AuthRay && in.Exposure(c) != resources.Direct:
 		return ReasonNotPublished, "a dashboard that a Ray token protects is published once all head pods require the token: " +
 			"delete head pods that were created before spec.authOptions was set, so that they are recreated"
 	case in.Exposure(c) == resources.Unpublished:
-		return ReasonNotPublished, "OAuth is disabled, and a dashboard without authentication is published only if raycluster.publish is open"
+		return ReasonNotPublished, "OAuth is disabled, and a dashboard without authentication is published only if raycluster.publish is open: enable OAuth, or set raycluster.publish to open, which lets anyone run code"
 	}
 	return "", ""
 }

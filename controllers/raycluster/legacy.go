@@ -46,7 +46,7 @@ func (r *clusterReconciler) deleteLegacyObjects(ctx context.Context, cluster *un
 		errs = append(errs, r.applier.DeleteOwned(ctx, cluster.GetUID(), object))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("removing what the CodeFlare operator left: %w", err)
+		return fmt.Errorf("removing objects of the CodeFlare operator: %w", err)
 	}
 	r.legacyObjects.forget(client.ObjectKeyFromObject(cluster))
 	return nil
@@ -190,6 +190,6 @@ func (o *legacyWebhookCleaner) cleanConfiguration(ctx context.Context, kind, nam
 	if err := o.writer.Patch(ctx, object, client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{})); err != nil {
 		return remaining, fmt.Errorf("removing dead webhooks of %s: %w", name, err)
 	}
-	o.log.Info("Removed webhooks that call the CodeFlare operator, whose Service is gone", "configuration", name, "webhooks", len(webhooks)-len(kept))
+	o.log.Info("Removed webhooks of the CodeFlare operator, whose Service does not exist", "configuration", name, "webhooks", len(webhooks)-len(kept))
 	return remaining, nil
 }

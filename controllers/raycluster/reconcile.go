@@ -146,9 +146,9 @@ func (r *clusterReconciler) reconcileNormal(ctx context.Context, cluster *unstru
 // the errors, and a wait for the next renewal.
 func (r *clusterReconciler) reconcileSecurity(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs,
 	p resources.Plan, paused bool) (errs []error, renewalWait error) {
-	errs = append(errs, r.apply(ctx, cluster, "the cluster is not published before its NetworkPolicies stand", p.Policies))
+	errs = append(errs, r.apply(ctx, cluster, "the cluster is not published until its NetworkPolicies exist", p.Policies))
 	if !paused {
-		errs = append(errs, r.apply(ctx, cluster, "the dashboard is not published before its guard stands", p.SidecarObjects), r.ensureBinding(ctx, cluster, c, p.Binding))
+		errs = append(errs, r.apply(ctx, cluster, "the dashboard is not published until the objects of its authentication proxy exist", p.SidecarObjects), r.ensureBinding(ctx, cluster, c, p.Binding))
 	}
 	if in.Mode.Active() {
 		after, err := r.certificates.Reconcile(ctx, cluster, certificateInputs(in, c), &r.memory.of(cluster).certificates)
@@ -161,7 +161,7 @@ func (r *clusterReconciler) reconcileSecurity(ctx context.Context, cluster *unst
 func (r *clusterReconciler) reconcileExposure(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs,
 	p resources.Plan, errs []error) []error {
 	if errors.Join(errs...) == nil {
-		errs = append(errs, r.apply(ctx, cluster, "not everything around the cluster could be made", p.Exposure))
+		errs = append(errs, r.apply(ctx, cluster, "some objects of the cluster could not be created", p.Exposure))
 	}
 	if errors.Join(errs...) == nil {
 		r.memory.of(cluster).clearMessage(topicApply)
@@ -189,7 +189,7 @@ func (r *clusterReconciler) apply(ctx context.Context, cluster *unstructured.Uns
 // prune deletes the objects that are not desired, those of the CodeFlare operator included.
 func (r *clusterReconciler) prune(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, desired apply.Desired) error {
 	if err := r.applier.Prune(ctx, cluster, desired, prunedKinds(r.served()), nil); err != nil {
-		return fmt.Errorf("removing what is not wanted: %w", err)
+		return fmt.Errorf("deleting objects that are no longer desired: %w", err)
 	}
 	return r.deleteLegacyObjects(ctx, cluster, c, desired)
 }

@@ -79,7 +79,7 @@ func TestReconcileExposesNothingWithoutNetworkPolicies(t *testing.T) {
 	if len(s.certificates.modes) != 1 {
 		t.Error("certificates are not renewed")
 	}
-	if said := s.eventsSince(); !strings.Contains(said, ReasonNotApplied) || !strings.Contains(said, "not published before its NetworkPolicies stand") {
+	if said := s.eventsSince(); !strings.Contains(said, ReasonNotApplied) || !strings.Contains(said, "not published until its NetworkPolicies exist") {
 		t.Errorf("reported %q", said)
 	}
 	if _, _, err := s.reconcile(u); err == nil || s.eventsSince() != "" {

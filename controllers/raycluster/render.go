@@ -39,10 +39,10 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 	c := raycluster.View(admitted)
 	inputs := in.inputs(c)
 	if !inputs.Mode.Active() {
-		return []*unstructured.Unstructured{cluster}, append(notes, "nothing is made for RayCluster "+c.Name()+": "+inputs.Mode.Skip), nil
+		return []*unstructured.Unstructured{cluster}, append(notes, "no objects are created for RayCluster "+c.Name()+": "+inputs.Mode.Skip), nil
 	}
 	if inputs.Mode.ByKubeRay {
-		return []*unstructured.Unstructured{cluster}, append(notes, "nothing is made for RayCluster "+c.Name()+": the KubeRay of the platform secures it"), nil
+		return []*unstructured.Unstructured{cluster}, append(notes, "no objects are created for RayCluster "+c.Name()+": the KubeRay of the platform secures it"), nil
 	}
 	p := resources.Build(c, inputs)
 	desired := slices.Concat(p.Policies, p.SidecarObjects)
@@ -60,7 +60,7 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 		secrets = append(secrets, c.Names().CookieSecret)
 	}
 	if len(secrets) > 0 {
-		notes = append(notes, "the data of these Secrets is made at random in the cluster: "+strings.Join(secrets, ", "))
+		notes = append(notes, "the data of these Secrets is generated in the cluster: "+strings.Join(secrets, ", "))
 	}
 	if inputs.MissingDomain(c) {
 		notes = append(notes, "the dashboard is not published: the domain of the cluster is unknown; set raycluster.ingressDomain")

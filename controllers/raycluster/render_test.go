@@ -51,7 +51,7 @@ func TestRender(t *testing.T) {
 	}{
 		"plain": {served: plain, domain: "apps.example.org",
 			want: []string{"RayCluster c", "NetworkPolicy head", "NetworkPolicy workers", "ServiceAccount oauth", "Service oauth", "ConfigMap proxy", "ClusterRoleBinding team", "Ingress ray"},
-			not:  []string{"Route ray"}, notes: "made at random"},
+			not:  []string{"Route ray"}, notes: "generated"},
 		"openshift": {served: openshift, want: []string{"Route ray", "Secret oauth", "Secret ca", "Secret head"}, not: []string{"Ingress ray", "ConfigMap proxy"}, notes: "c-oauth-config"},
 		"OpenShift without OAuth": {served: capability.NewSet(capability.RayCluster, capability.Route, capability.OpenShiftIngress),
 			want: []string{"Route ray", "ConfigMap proxy", "ServiceAccount oauth", "Secret ca", "Secret head"}, not: []string{"Secret oauth", "Secret proxy"}},
@@ -62,7 +62,7 @@ func TestRender(t *testing.T) {
 		"cert-manager": {served: capability.NewSet(capability.RayCluster, capability.Certificate), metadata: ", annotations: {ray.openshift.ai/certificates: cert-manager}",
 			want: []string{"Certificate head", "Secret proxy"}, not: []string{"Secret head"}},
 		"no cert-manager": {served: plain, metadata: ", annotations: {ray.openshift.ai/certificates: cert-manager}", want: []string{"Secret head"}, not: []string{"Certificate head"}},
-		"elsewhere":       {served: plain, spec: "managedBy: kueue.x-k8s.io/multikueue, ", want: []string{"RayCluster c"}, not: []string{"NetworkPolicy head"}, notes: "nothing is made for RayCluster c"},
+		"elsewhere":       {served: plain, spec: "managedBy: kueue.x-k8s.io/multikueue, ", want: []string{"RayCluster c"}, not: []string{"NetworkPolicy head"}, notes: "no objects are created for RayCluster c"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			settings := config.DefaultRayCluster()

@@ -46,7 +46,7 @@ func (r *clusterReconciler) deletePodsMissingPullSecret(ctx context.Context, clu
 		}
 		state.deletedPods[pod.UID] = true
 		r.recorder.Eventf(cluster, nil, corev1.EventTypeNormal, ReasonPullSecrets, eventAction,
-			"pod %s is recreated: it was made before account %s had the pull secret %s", pod.Name, pod.Spec.ServiceAccountName, missing)
+			"pod %s is recreated: it was created before account %s had the pull secret %s", pod.Name, pod.Spec.ServiceAccountName, missing)
 	}
 	return nil
 }

@@ -40,9 +40,9 @@ func TestCheckForeign(t *testing.T) {
 		want      string // the error, empty when it is ours
 	}{
 		"made by another client": {change: func(*corev1.ConfigMap) {},
-			want: "ConfigMap ns/a exists and was not made by this operator; delete it or recreate it under another name, and the operator will create its own"},
+			want: "ConfigMap ns/a exists and was not created by this operator; delete it or recreate it under another name, and the operator will create its own"},
 		"a legacy manager alone proves nothing": {change: func(*corev1.ConfigMap) {}, manager: "old",
-			want: "ConfigMap ns/a exists and was not made by this operator; delete it or recreate it under another name, and the operator will create its own"},
+			want: "ConfigMap ns/a exists and was not created by this operator; delete it or recreate it under another name, and the operator will create its own"},
 		"made by another client, may be adopted": {change: func(*corev1.ConfigMap) {}, adopts: true},
 		"controlled by the owner": {change: func(c *corev1.ConfigMap) {
 			c.OwnerReferences = []metav1.OwnerReference{ownerReference("owner", "owner-uid", true)}
@@ -55,7 +55,7 @@ func TestCheckForeign(t *testing.T) {
 		}},
 		"with our labels": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("test") }},
 		"with the labels of another component": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("other") },
-			want: "ConfigMap ns/a exists and was not made by this operator; delete it or recreate it under another name, and the operator will create its own"},
+			want: "ConfigMap ns/a exists and was not created by this operator; delete it or recreate it under another name, and the operator will create its own"},
 		"written under our name": {change: func(*corev1.ConfigMap) {}, manager: us},
 		"another component's, though written under our name": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("mlflow") }, manager: us,
 			want: "ConfigMap ns/a exists and belongs to component mlflow; delete it or recreate it under another name, and the operator will create its own"},
@@ -74,7 +74,7 @@ func TestCheckForeign(t *testing.T) {
 			ref := ownerReference("owner", "another-uid", false)
 			ref.APIVersion = "example.com/v1"
 			c.OwnerReferences = []metav1.OwnerReference{ref}
-		}, want: "ConfigMap ns/a exists and was not made by this operator; delete it or recreate it under another name, and the operator will create its own"},
+		}, want: "ConfigMap ns/a exists and was not created by this operator; delete it or recreate it under another name, and the operator will create its own"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestApplier(t)

@@ -49,7 +49,7 @@ func (a *Applier) applyStage(ctx context.Context, o owner, desired Desired) erro
 		if err == nil {
 			err = a.applyOne(ctx, o, c)
 		}
-		errs = append(errs, c.key.wrapError(err))
+		errs = append(errs, c.key.wrapError("", err))
 	}
 	return errors.Join(errs...)
 }

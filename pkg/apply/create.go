@@ -26,7 +26,7 @@ func (a *Applier) Create(ctx context.Context, owner client.Object, object Object
 	if err == nil {
 		err = a.create(ctx, o, c)
 	}
-	return c.key.wrapError(err)
+	return c.key.wrapError("", err)
 }
 
 func (a *Applier) create(ctx context.Context, o owner, c child) error {
@@ -185,12 +185,12 @@ func (a *Applier) PatchExisting(ctx context.Context, live client.Object, mutate 
 		return nil
 	}
 	if skip, err := a.addsTerminatingOwner(ctx, original, live); err != nil || skip {
-		return key{gvk, client.ObjectKeyFromObject(live)}.wrapError(err)
+		return key{gvk, client.ObjectKeyFromObject(live)}.wrapError("", err)
 	}
 	patch := client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{})
 	a.countWrite(gvk.Kind, verbPatch)
 	if err := a.Client.Patch(ctx, live, patch, client.FieldOwner(a.FieldOwner)); err != nil {
-		return key{gvk, client.ObjectKeyFromObject(live)}.wrapError(err)
+		return key{gvk, client.ObjectKeyFromObject(live)}.wrapError("", err)
 	}
 	countChange(ctx, updated)
 	return nil

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,23 +11,25 @@ import (
 
 // Error is the failure of one object. Err is an unwrapped error of the API server, a *ForeignError or a *TerminatingError.
 type Error struct {
+	// Action is deleting, or empty for applying.
+	Action                string
 	Kind, Namespace, Name string
 	// Stage is the stage of the object.
 	Stage Stage
 	Err   error
 }
 
-// wrapError returns the failure of an object as an *Error; nil for nil.
-func (k key) wrapError(err error) error {
+// wrapError returns the failure of an action on an object as an *Error; nil for nil.
+func (k key) wrapError(action string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &Error{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name, Stage: StageOf(k.GroupKind()), Err: err}
+	return &Error{Action: action, Kind: k.Kind, Namespace: k.Namespace, Name: k.Name, Stage: StageOf(k.GroupKind()), Err: err}
 }
 
 // Error implements error.
 func (e *Error) Error() string {
-	return fmt.Sprintf("applying %s: %v", objectTitle(e.Kind, e.Namespace, e.Name), e.Err)
+	return fmt.Sprintf("%s %s: %v", cmp.Or(e.Action, "applying"), objectTitle(e.Kind, e.Namespace, e.Name), e.Err)
 }
 
 // Unwrap returns the cause.
@@ -44,7 +47,7 @@ type ForeignError struct {
 
 // Error implements error. The message includes the fix.
 func (e *ForeignError) Error() string {
-	because := "was not made by this operator"
+	because := "was not created by this operator"
 	if e.Controller != "" {
 		because = "belongs to " + e.Controller
 	}

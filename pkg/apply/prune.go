@@ -101,7 +101,7 @@ func (a *Applier) pruneKind(ctx context.Context, o owner, keep map[unversionedKe
 			continue
 		}
 		if err := a.pruneObject(ctx, o, key{kind, name}, object); err != nil {
-			errs = append(errs, fmt.Errorf("removing %s: %w", name, err))
+			errs = append(errs, fmt.Errorf("deleting %s: %w", name, err))
 		}
 	}
 	return errors.Join(errs...)
@@ -240,7 +240,7 @@ func (a *Applier) deleteOwned(ctx context.Context, forOwner types.UID, object cl
 	if k.GroupVersionKind, err = apiutil.GVKForObject(object, a.Client.Scheme()); err == nil {
 		err = a.deleteByUID(ctx, owner{uid: forOwner}, k, object.GetUID(), policy)
 	}
-	return k.wrapError(err)
+	return k.wrapError("deleting", err)
 }
 
 // DeleteByLabels deletes the objects of a kind in all namespaces that have the labels of the component and the given ones, unless keep
@@ -254,7 +254,7 @@ func (a *Applier) DeleteByLabels(ctx context.Context, forOwner types.UID, kind s
 	for _, object := range objects {
 		if object.GetDeletionTimestamp() == nil && !keep(object) {
 			k := key{kind, client.ObjectKeyFromObject(object)}
-			errs = append(errs, k.wrapError(a.deleteByUID(ctx, owner{uid: forOwner}, k, object.GetUID(), metav1.DeletePropagationBackground)))
+			errs = append(errs, k.wrapError("deleting", a.deleteByUID(ctx, owner{uid: forOwner}, k, object.GetUID(), metav1.DeletePropagationBackground)))
 		}
 	}
 	return errors.Join(errs...)

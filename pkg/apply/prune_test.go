@@ -147,7 +147,7 @@ func TestPruneReportsErrors(t *testing.T) {
 	b.applies(blind, settings("a", "1"))
 	b.failing["delete"] = errors.New("no")
 	err := b.Prune(t.Context(), b.owner, nil, []schema.GroupVersionKind{configMapKind}, nil)
-	if want := "pruning ConfigMap: removing ns/a: no"; err == nil || err.Error() != want {
+	if want := "pruning ConfigMap: deleting ns/a: no"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	b.failing["delete"] = apierrors.NewNotFound(corev1.Resource("configmaps"), "a")

@@ -136,7 +136,7 @@ func (a *Applier) suppressApply(ctx context.Context, o owner, c child, live *uns
 	}
 	a.countSkipped(c.key.Kind)
 	a.storeRecord(o, c, live, last.mutationHash)
-	log.FromContext(ctx).Info("Another client changes this object whenever it is written; it is left as it is", "object", objectTitle(c.key.Kind, c.key.Namespace, c.key.Name))
+	log.FromContext(ctx).Info("Another client changes this object after every write; the operator no longer writes it", "object", objectTitle(c.key.Kind, c.key.Namespace, c.key.Name))
 	return true
 }
 

@@ -98,7 +98,7 @@ func TestStageErrorNamesFailedPrerequisite(t *testing.T) {
 	b, _ := newStageTest(t, "")
 	b.must(b.server.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "server"}}))
 	err := b.Apply(t.Context(), b.owner, serverInStages())
-	const want = "applying ServiceAccount ns/server: ServiceAccount ns/server exists and was not made by this operator; delete it or recreate it under another name, " +
+	const want = "applying ServiceAccount ns/server: ServiceAccount ns/server exists and was not created by this operator; delete it or recreate it under another name, " +
 		"and the operator will create its own; until then not written: Deployment ns/server, Route ns/server, Service ns/server"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %q, want %q", err, want)

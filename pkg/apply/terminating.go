@@ -39,11 +39,11 @@ func NewTerminatingError(kind string, object metav1.Object) *TerminatingError {
 
 // Error implements error.
 func (e *TerminatingError) Error() string {
-	text := objectTitle(e.Kind, e.Namespace, e.Name) + " is being deleted since " + e.Since.UTC().Format(time.RFC3339)
+	text := objectTitle(e.Kind, e.Namespace, e.Name) + " has been terminating since " + e.Since.UTC().Format(time.RFC3339)
 	if len(e.Finalizers) > 0 {
 		text += ", held by finalizers " + strings.Join(e.Finalizers, ", ") + " until their controllers remove them,"
 	}
-	return text + " and will be made again when it is gone"
+	return text + " and the operator recreates it afterwards"
 }
 
 // handleTerminating returns an error if the deletion timed out or the cache will not show its end, and sets requeueAfter otherwise.

@@ -77,7 +77,7 @@ func TestTerminatingErrorWithoutFinalizers(t *testing.T) {
 	b := newTerminating(t)
 	object := b.get("a")
 	object.Finalizers = nil
-	if text := NewTerminatingError("ConfigMap", object).Error(); strings.Contains(text, "held") || !strings.Contains(text, "will be made again") {
+	if text := NewTerminatingError("ConfigMap", object).Error(); strings.Contains(text, "held") || !strings.Contains(text, "recreates it afterwards") {
 		t.Error(text)
 	}
 }

@@ -209,7 +209,7 @@ func TestReadyAfterInjectionTimeout(t *testing.T) {
 			t.Errorf("not ready: %v", err)
 		}
 	}
-	if strings.Count(log.String(), "Not waiting any longer") != 1 {
+	if strings.Count(log.String(), "Serving before all webhook configurations") != 1 {
 		t.Errorf("log:\n%s", log.String())
 	}
 }

@@ -63,7 +63,7 @@ func (a *Authority) onTargetUpdate(target Target, obj *unstructured.Unstructured
 		return
 	}
 	recordInjection(target, false)
-	a.Log.Info("The CA in a webhook configuration was changed and will be put right", "kind", target.Kind.Kind, "name", target.Name)
+	a.Log.Info("The CA in a webhook configuration was changed and will be restored", "kind", target.Kind.Kind, "name", target.Name)
 	a.triggerSync()
 }
 

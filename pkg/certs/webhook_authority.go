@@ -92,7 +92,7 @@ func (a *Authority) Ready(*http.Request) error {
 		return errors.New("not all webhook configurations contain the CA of the serving certificate yet")
 	}
 	if a.injected.CompareAndSwap(false, true) {
-		a.Log.Info("Not waiting any longer for the CA to stand in all webhook configurations; calls of the others fail until it does", "after", injectionTimeout)
+		a.Log.Info("Serving before all webhook configurations contain the CA; calls to the other webhooks fail until they do", "after", injectionTimeout)
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func (a *Authority) Start(ctx context.Context) error {
 		if err != nil {
 			backoff = min(max(2*backoff, minBackoff), maxBackoff)
 			pause = backoff
-			a.Log.Error(err, "Keeping the webhook certificate failed and will be tried again", "after", pause)
+			a.Log.Error(err, "Maintaining the webhook certificate failed; retrying", "after", pause)
 		} else {
 			backoff = 0
 		}

@@ -20,7 +20,7 @@ import (
 
 // ErrAPIRemoved is returned by the manager when a kind that a running component requires is removed: informers and controllers cannot be
 // removed from a manager. The process should exit successfully and restart without the component.
-var ErrAPIRemoved = errors.New("an API that it requires is gone")
+var ErrAPIRemoved = errors.New("an API that it requires was removed")
 
 const (
 	minBackoff = time.Second
@@ -74,7 +74,7 @@ func (s *supervisor) Start(ctx context.Context) error {
 		}
 		pause := backoff.Step()
 		failuresCounter.WithLabelValues(s.component.Name).Inc()
-		s.log.Error(err, "The component failed and will be started again", "after", pause)
+		s.log.Error(err, "The component failed; restarting it", "after", pause)
 		select {
 		case <-time.After(pause):
 		case <-removed: // informers that the failed attempt indexed cannot be used again

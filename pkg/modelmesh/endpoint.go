@@ -103,7 +103,7 @@ func managementEndpoint(spec *v1alpha1.ServingRuntimeSpec) (Endpoint, error) {
 	text := stringValue(spec.GRPCEndpoint)
 	if text == "" {
 		if spec.BuiltInAdapter == nil {
-			return Endpoint{}, errors.New("spec.grpcEndpoint is missing: say where the server loads models, as port:<number> or unix:<absolute path>")
+			return Endpoint{}, errors.New("spec.grpcEndpoint is missing: set the address at which the server loads models, as port:<number> or unix:<absolute path>")
 		}
 		text = DefaultEndpoint
 	}

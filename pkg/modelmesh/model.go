@@ -120,7 +120,7 @@ func (m Model) pathTraversalMessage() string {
 		{"parameters[" + parameterClaimName + "]", m.Parameters()[parameterClaimName]},
 	} {
 		if slices.Contains(strings.Split(parameter.text, "/"), "..") {
-			return fmt.Sprintf("spec.storage.%s %.200q leads out of the storage: leave out every '..'", parameter.field, parameter.text)
+			return fmt.Sprintf("spec.storage.%s %.200q points outside the storage: remove every '..'", parameter.field, parameter.text)
 		}
 	}
 	return ""

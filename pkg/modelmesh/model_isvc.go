@@ -108,7 +108,7 @@ func convertStorage(extension *v1beta1.PredictorExtension, annotations map[strin
 	case storageSpec.Path != nil:
 		storage.Path = storageSpec.Path
 	default:
-		return nil, errors.New("says nowhere where the model is: set storageUri or storage.path")
+		return nil, errors.New("has no location of the model: set storageUri or storage.path")
 	}
 	return storage, nil
 }

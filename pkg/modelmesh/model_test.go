@@ -176,11 +176,11 @@ func TestValidationMessage(t *testing.T) {
 		"s3 and key":        {`{modelType: {name: a}, storage: {key: p, s3: {secretKey: k}}}`, "spec.storage.s3 cannot be specified with any other keys in spec.storage"},
 		"s3 and parameters": {`{modelType: {name: a}, storage: {parameters: {}, s3: {secretKey: k}}}`, "spec.storage.s3 cannot be specified with any other keys in spec.storage"},
 		"dots in names":     {`{modelType: {name: a}, storage: {path: a..b/..c/d.., schemaPath: ..., key: .k}}`, ""},
-		"path astray":       {`{modelType: {name: a}, storage: {path: a/../../b}}`, `spec.storage.path "a/../../b" leads out of the storage: leave out every '..'`},
-		"older path astray": {`{modelType: {name: a}, path: .., storage: {}}`, `spec.storage.path ".." leads out of the storage: leave out every '..'`},
-		"schema astray":     {`{modelType: {name: a}, schemaPath: ../s, storage: {}}`, `spec.storage.schemaPath "../s" leads out of the storage: leave out every '..'`},
-		"key astray":        {`{modelType: {name: a}, storage: {s3: {secretKey: ../k}}}`, `spec.storage.key "../k" leads out of the storage: leave out every '..'`},
-		"claim astray":      {`{modelType: {name: a}, storage: {parameters: {type: pvc, name: ..}}}`, `spec.storage.parameters[name] ".." leads out of the storage: leave out every '..'`},
+		"path astray":       {`{modelType: {name: a}, storage: {path: a/../../b}}`, `spec.storage.path "a/../../b" points outside the storage: remove every '..'`},
+		"older path astray": {`{modelType: {name: a}, path: .., storage: {}}`, `spec.storage.path ".." points outside the storage: remove every '..'`},
+		"schema astray":     {`{modelType: {name: a}, schemaPath: ../s, storage: {}}`, `spec.storage.schemaPath "../s" points outside the storage: remove every '..'`},
+		"key astray":        {`{modelType: {name: a}, storage: {s3: {secretKey: ../k}}}`, `spec.storage.key "../k" points outside the storage: remove every '..'`},
+		"claim astray":      {`{modelType: {name: a}, storage: {parameters: {type: pvc, name: ..}}}`, `spec.storage.parameters[name] ".." points outside the storage: remove every '..'`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := predictor(t, "m", tc.spec).ValidationMessage(); got != tc.want {

@@ -130,7 +130,7 @@ var (
 func Warnings(spec *v1alpha1.ServingRuntimeSpec, serverTypes []string) []string {
 	var warnings []string
 	if err := Validate(spec, serverTypes); err != nil {
-		warnings = append(warnings, "no pods will be made: "+err.Error())
+		warnings = append(warnings, "no pods are created: "+err.Error())
 	}
 	warnings = append(warnings, IgnoredFieldWarnings(spec)...)
 	for i := range spec.Containers {

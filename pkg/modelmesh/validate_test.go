@@ -106,7 +106,7 @@ func TestValidateErrors(t *testing.T) {
 		"prefix of volumes": {validRuntime(volume("mm-own")), "volume mm-own is reserved for internal use"},
 		"no container":      {validRuntime(adapted("triton")), "must include runtime container with name triton"},
 		"unknown type":      {validRuntime(adapted("other"), named("other")), "unrecognized built-in runtime server type other"},
-		"[M1] no endpoint":  {validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = nil }), "spec.grpcEndpoint is missing: say where the server loads models, as port:<number> or unix:<absolute path>"},
+		"[M1] no endpoint":  {validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = nil }), "spec.grpcEndpoint is missing: set the address at which the server loads models, as port:<number> or unix:<absolute path>"},
 		"[M43] no address":  {validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = new("8085") }), `spec.grpcEndpoint "8085" is neither port:<number> nor unix:<absolute path>: write one of them`},
 		"[M6] replicas":     {validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.Replicas = new(int64(70000)) }), "spec.replicas 70000 is not between 0 and 65535"},
 		"[M6] below zero":   {validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.Replicas = new(int64(-1)) }), "spec.replicas -1 is not between 0 and 65535"},
@@ -144,7 +144,7 @@ func TestWarnings(t *testing.T) {
 		"fields that others read": {&v1alpha1.ServingRuntimeSpec{
 			GRPCEndpoint: validRuntime().GRPCEndpoint, Containers: validRuntime().Containers, SupportedModelFormats: validRuntime().SupportedModelFormats, Ignored: []string{"workerSpec"},
 		}, []string{"spec.workerSpec has no effect on pods of ModelMesh: remove it"}},
-		"what is refused as well": {validRuntime(named("mm")), []string{"no pods will be made: container spec for mm is invalid: container name mm is reserved for internal use"}},
+		"what is refused as well": {validRuntime(named("mm")), []string{"no pods are created: container spec for mm is invalid: container name mm is reserved for internal use"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, Warnings(c.spec, serverTypes)); diff != "" {

@@ -111,7 +111,7 @@ func (r *baseReconciler[T]) summarize(obj T, err error, rollout bool) {
 	case waiting && (wait.Unready || wait.Stalled):
 		waitingFor, options.Stalled = wait.For, wait.Stalled
 	case rollout, ready != nil && ready.ObservedGeneration != obj.GetGeneration():
-		waitingFor = "the change of the spec to be taken up"
+		waitingFor = "the change of the spec to be processed"
 	}
 	if waitingFor != "" && ready != nil {
 		options.Pending = &conditions.Pending{Reason: reasonRolloutInProgress, Message: ready.Message + "; waiting for " + waitingFor}

@@ -52,9 +52,9 @@ func AsWait(err error) (*Wait, bool) {
 	}
 	switch {
 	case apply.IsTerminating(err):
-		return &Wait{For: "what is being deleted to be gone: " + err.Error(), Retry: terminatingRetry}, true
+		return &Wait{For: "deletions to finish: " + err.Error(), Retry: terminatingRetry}, true
 	case apply.IsBlocked(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return &Wait{For: "what is in the way to be removed: " + err.Error(), Retry: blockedRetry}, true
+		return &Wait{For: "a conflict to be resolved: " + err.Error(), Retry: blockedRetry}, true
 	}
 	return nil, false
 }

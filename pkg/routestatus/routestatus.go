@@ -113,7 +113,7 @@ func (r *Report) readHTTPRoute(object *unstructured.Unstructured, gateway resour
 		return nil
 	}
 	r.Problems = append(r.Problems, Problem{Kind: route.Kind, Name: route.Name, Reason: ReasonNotSeen, Message: fmt.Sprintf(
-		"no Gateway has answered for HTTPRoute %s/%s: check that Gateway %s/%s exists, and that the controller of its class runs",
+		"no Gateway has reported a status for HTTPRoute %s/%s: check that Gateway %s/%s exists, and that the controller of its class runs",
 		route.Namespace, route.Name, gateway.Namespace, gateway.Name)})
 	return nil
 }
@@ -139,7 +139,7 @@ func (r *Report) addRejection(object *unstructured.Unstructured, gateway resourc
 		if !found || c.Status != metav1.ConditionFalse || c.ObservedGeneration != 0 && c.ObservedGeneration < object.GetGeneration() {
 			continue
 		}
-		message := fmt.Sprintf("Gateway %s/%s does not take %s %s/%s (%s is False): %s",
+		message := fmt.Sprintf("Gateway %s/%s rejects %s %s/%s (%s is False): %s",
 			gateway.Namespace, gateway.Name, object.GetKind(), object.GetNamespace(), object.GetName(), kind, c.Message)
 		if c.Reason == string(gatewayv1.RouteReasonNotAllowedByListeners) {
 			message += "; let a listener of the Gateway allow routes of namespace " + object.GetNamespace() + ", or configure another Gateway"

@@ -191,9 +191,9 @@ func (k *Issuer) setCondition(owner reconciler.Object, spec Spec) {
 		conditions.Remove(owner.ConditionsRef(), k.conditionType())
 		return
 	}
-	text := fmt.Sprintf("The certificate in Secret %s, which the operator did not issue, is good until %s: renew it", spec.Name, state.expires.UTC().Format(time.RFC3339))
+	text := fmt.Sprintf("The certificate in Secret %s, which the operator did not issue, is valid until %s: renew it", spec.Name, state.expires.UTC().Format(time.RFC3339))
 	if !spec.External {
-		text += "; or delete the Secret, and one is issued in its place"
+		text += "; or delete the Secret, and the operator issues a certificate"
 	}
 	conditions.Set(owner.ConditionsRef(), k.conditionType(), metav1.ConditionFalse, ReasonExpires, text, owner.GetGeneration())
 }

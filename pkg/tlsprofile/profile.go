@@ -171,7 +171,7 @@ func profileOf(server *configv1.APIServer) (Profile, []string, error) {
 	case chosen.Type != configv1.TLSProfileCustomType:
 		return newProfile(chosen.Type, configv1.TLSProfiles[chosen.Type])
 	case chosen.Custom == nil:
-		return Intermediate(), nil, errors.New("the Custom profile has no body: fill spec.tlsSecurityProfile.custom")
+		return Intermediate(), nil, errors.New("the profile Custom is empty: set spec.tlsSecurityProfile.custom")
 	default:
 		return newProfile(chosen.Type, &chosen.Custom.TLSProfileSpec)
 	}

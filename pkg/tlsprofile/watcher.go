@@ -57,7 +57,7 @@ func (w *Watcher) onUpdate(obj *unstructured.Unstructured) {
 	}
 	profile, unknown, err := FromAPIServer(obj)
 	if err != nil {
-		w.Log.Info("The cluster's TLS profile is not usable, Intermediate takes its place", "reason", err.Error())
+		w.Log.Info("Cannot use the TLS profile of the cluster; using the profile Intermediate", "reason", err.Error())
 	}
 	if before := w.Listener.Current(); !before.Equal(profile) {
 		w.Listener.Set(profile)

@@ -114,7 +114,7 @@ func decodeTemplate(component *v1beta2.AppWrapperComponent) (*unstructured.Unstr
 	}
 	if metadata := object.Object["metadata"]; metadata != nil {
 		if _, isMap := metadata.(map[string]any); !isMap {
-			return nil, errors.New("metadata is no object")
+			return nil, errors.New("metadata is not an object")
 		}
 	}
 	return object, nil

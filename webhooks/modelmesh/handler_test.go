@@ -27,7 +27,7 @@ const (
 	quantity = `{"metadata":{"name":"r"},"spec":{"multiModel":true,"containers":[{"name":"c","resources":{"limits":{"cpu":"x"}}}]}}`
 
 	kedaText     = "[keda] is not a supported autoscaler class type.\n"
-	reservedText = "no pods will be made: container spec for mm is invalid: container name mm is reserved for internal use"
+	reservedText = "no pods are created: container spec for mm is invalid: container name mm is reserved for internal use"
 	httpsText    = "spec.containers[mm]: ModelMesh has a port named https: choose another name"
 )
 
@@ -77,9 +77,9 @@ func TestAnswers(t *testing.T) {
 		"a warning that the runtime never was given":    {object: reserved, old: strings.Replace(reserved, "true", "false", 1), warnings: []string{reservedText}},
 		"all warnings were given before":                {object: reserved, old: https},
 		"several warnings":                              {object: https, warnings: []string{reservedText, httpsText}},
-		"[M1] without grpcEndpoint":                     {object: strings.Replace(good, `"grpcEndpoint":"port:9000",`, "", 1), warnings: []string{"no pods will be made: "}},
-		"[M43] an endpoint that is a number":            {object: strings.Replace(good, "port:9000", "8085", 1), warnings: []string{"no pods will be made: "}},
-		"an adapter that the settings do not know":      {object: strings.Replace(good, `"multiModel"`, `"builtInAdapter":{"serverType":"c"},"multiModel"`, 1), warnings: []string{"no pods will be made: unrecognized built-in runtime server type c"}},
+		"[M1] without grpcEndpoint":                     {object: strings.Replace(good, `"grpcEndpoint":"port:9000",`, "", 1), warnings: []string{"no pods are created: "}},
+		"[M43] an endpoint that is a number":            {object: strings.Replace(good, "port:9000", "8085", 1), warnings: []string{"no pods are created: "}},
+		"an adapter that the settings do not know":      {object: strings.Replace(good, `"multiModel"`, `"builtInAdapter":{"serverType":"c"},"multiModel"`, 1), warnings: []string{"no pods are created: unrecognized built-in runtime server type c"}},
 		"an adapter that the settings know":             {object: strings.ReplaceAll(strings.Replace(good, `"multiModel"`, `"builtInAdapter":{"serverType":"c"},"multiModel"`, 1), `"c"`, `"ovms"`)},
 		"class none beside the reserved name of a port": {object: strings.Replace(https, `"name":"r"`, `"annotations":{"serving.kserve.io/autoscalerClass":"none"}`, 1), warnings: []string{reservedText, httpsText}},
 	}

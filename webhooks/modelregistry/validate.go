@@ -29,7 +29,7 @@ const noDatabase = "required one of `postgres` or `mysql` database: set spec.pos
 // Validate returns the errors of a registry, new or existing. It needs neither the old object nor a client, so that the controller can call
 // it.
 func Validate(registry *v1beta1.ModelRegistry, s Settings) field.ErrorList {
-	errs := namespaceErrors(registry.Namespace, s.Namespace, "registries live in")
+	errs := namespaceErrors(registry.Namespace, s.Namespace, "registries must be in")
 	spec := field.NewPath("spec")
 	postgres := registry.Spec.Postgres
 	if postgres == nil && registry.Spec.MySQL == nil {
@@ -113,7 +113,7 @@ func nameErrors(registry, old *v1beta1.ModelRegistry) field.ErrorList {
 		errs = append(errs, field.Invalid(path, registry.Name, detail))
 	}
 	if problems := validation.IsDNS1035Label(registry.Name); len(problems) > 0 && length <= maxLength {
-		errs = append(errs, field.Invalid(path, registry.Name, "the Service of the registry bears its name: "+strings.Join(problems, "; ")))
+		errs = append(errs, field.Invalid(path, registry.Name, "the Service of the registry has the same name: "+strings.Join(problems, "; ")))
 	}
 	return errs
 }
@@ -149,7 +149,7 @@ func ReservedName(name string) string {
 	hasPrefix := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
 	hasSuffix := func(suffix string) bool { return strings.HasSuffix(name, suffix) }
 	if slices.Contains(reservedNames, name) || slices.ContainsFunc(reservedPrefixes, hasPrefix) || slices.ContainsFunc(reservedSuffixes, hasSuffix) {
-		return fmt.Sprintf("objects called %s belong to something else, or may one day: choose another name", name)
+		return fmt.Sprintf("the name %s is reserved for other objects: choose another name", name)
 	}
 	return ""
 }
@@ -278,7 +278,7 @@ func ignoredChanges(now *v1beta1.ModelRegistrySpec, old *v1beta1.ModelRegistry) 
 	}
 	var texts []string
 	oldPostgres, newPostgres := old.Spec.Postgres, now.Postgres
-	const fixed = "has no effect on a database that exists, which keeps what it was made with: set it back"
+	const fixed = "has no effect on an existing database, which keeps its original value: restore the previous value"
 	if oldPostgres.Username != newPostgres.Username {
 		texts = append(texts, "spec.postgres.username: "+fixed)
 	}
@@ -287,10 +287,10 @@ func ignoredChanges(now *v1beta1.ModelRegistrySpec, old *v1beta1.ModelRegistry) 
 	}
 	oldStorage, newStorage := storageOf(oldPostgres), storageOf(newPostgres)
 	if oldStorage.Size != nil && newStorage.Size != nil && newStorage.Size.Cmp(*oldStorage.Size) < 0 {
-		texts = append(texts, "spec.postgres.storage.size: a claim cannot shrink: set it back")
+		texts = append(texts, "spec.postgres.storage.size: a claim cannot shrink: restore the previous value")
 	}
 	if class := ptr.Deref(newStorage.StorageClassName, ""); class != "" && class != ptr.Deref(oldStorage.StorageClassName, "") {
-		texts = append(texts, "spec.postgres.storage.storageClassName: has no effect on a claim that exists: set it back")
+		texts = append(texts, "spec.postgres.storage.storageClassName: has no effect on an existing claim: restore the previous value")
 	}
 	return texts
 }
@@ -316,9 +316,9 @@ func ineffective(s *v1beta1.ModelRegistrySpec) map[string]string {
 	addIf(s.EnableDatabaseUpgrade != nil, "spec.enable_database_upgrade", ignored)
 	addIf(s.DowngradeDbSchemaVersion != nil, "spec.downgrade_db_schema_version", ignored)
 	addIf(len(ptr.Deref(s.Rest.Resources, corev1.ResourceRequirements{}).Claims) > 0, "spec.rest.resources.claims", ignored)
-	addIf(s.Postgres != nil && s.MySQL != nil, "spec.mysql", "has no effect beside spec.postgres, which is preferred: remove one of them")
+	addIf(s.Postgres != nil && s.MySQL != nil, "spec.mysql", "has no effect together with spec.postgres, which takes precedence: remove one of them")
 	addIf(s.Rest.ServiceRoute == v1beta1.RouteEnabled && (s.KubeRBACProxy != nil || s.OAuthProxy != nil), "spec.rest.serviceRoute",
-		"the server is reached through its proxy only: the Route of spec.kubeRBACProxy.serviceRoute leads there")
+		"clients can reach the server only through its proxy: use the Route of spec.kubeRBACProxy.serviceRoute")
 	if s.Postgres != nil {
 		ineffectivePostgres(s.Postgres, addIf)
 	}
@@ -332,7 +332,7 @@ func ineffectivePostgres(p *v1beta1.PostgresConfig, addIf func(bool, string, str
 	const ignored = "has no effect: remove it"
 	addIf(isTrue(p.SkipDBCreation), "spec.postgres.skipDBCreation", ignored)
 	addIf(p.SSLPasswordSecret != nil, "spec.postgres.sslPasswordSecret", "has no effect, the server takes keys without a password only: remove it")
-	addIf(p.Host != "" && p.HostAddress != "", "spec.postgres.hostAddress", "has no effect beside spec.postgres.host, which is used: remove one of them")
+	addIf(p.Host != "" && p.HostAddress != "", "spec.postgres.hostAddress", "has no effect together with spec.postgres.host, which takes precedence: remove one of them")
 	if isTrue(p.GenerateDeployment) {
 		addIf(p.PasswordSecret != nil, "spec.postgres.passwordSecret", "has no effect on a generated database, whose password is generated too: remove it")
 		return

@@ -47,9 +47,9 @@ func TestNames(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("a", n) }
 	for _, c := range []struct{ name, spec, want string }{
 		{"demo-1", external, ""},
-		{"1demo", external, "metadata.name: Invalid value: \"1demo\": the Service of the registry bears its name: a DNS-1035 label must"},
-		{"a.b", external, "the Service of the registry bears its name"},
-		{"-a", external, "the Service of the registry bears its name"},
+		{"1demo", external, "metadata.name: Invalid value: \"1demo\": the Service of the registry has the same name: a DNS-1035 label must"},
+		{"a.b", external, "the Service of the registry has the same name"},
+		{"-a", external, "the Service of the registry has the same name"},
 		{long(58), external, ""},
 		{long(59), external, "must be at most 58 characters, because the host of its Route begins with the name and -rest; this one has 59"},
 		{long(54), "{rest: {}, postgres: {generateDeployment: true}}", ""},

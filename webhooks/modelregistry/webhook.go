@@ -261,14 +261,14 @@ func catalogErrors(name, namespace string, s Settings) field.ErrorList {
 		detail := fmt.Sprintf("catalog resource name must be '%s'", aihubv1alpha1.CatalogName)
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), name, detail))
 	}
-	return append(errs, namespaceErrors(namespace, s.Namespace, "the catalog lives in")...)
+	return append(errs, namespaceErrors(namespace, s.Namespace, "the Catalog must be in")...)
 }
 
 // duplicateCatalogErrors rejects a Catalog if one exists in another namespace: both would have the same host and cluster-scoped objects.
 func duplicateCatalogErrors(name, namespace string, namespaces []string) field.ErrorList {
 	for _, other := range namespaces {
 		if other != namespace {
-			detail := fmt.Sprintf("there is one Catalog in a cluster, and it exists in namespace %s already: use it, or delete it first", other)
+			detail := fmt.Sprintf("a cluster has only one Catalog, which exists in namespace %s: use it, or delete it first", other)
 			return field.ErrorList{field.Forbidden(field.NewPath("metadata", "name"), fmt.Sprintf("%s: %s", name, detail))}
 		}
 	}

@@ -57,7 +57,7 @@ func parseRequest(request admission.Request) (*reviewRequest, bool, error) {
 	return a, true, nil
 }
 
-var errNoObject = errors.New("reading the RayCluster: it is no JSON object")
+var errNoObject = errors.New("reading the RayCluster: it is not a JSON object")
 
 func parseCluster(raw []byte, namespace string) (raycluster.Cluster, error) {
 	c, err := raycluster.Parse(raw)

@@ -15,8 +15,8 @@ import (
 
 // Messages that clients compare.
 const (
-	noIngress = "RayCluster with enableIngress set to true is not allowed: KubeRay would publish the dashboard without a guard; " +
-		"leave it out, and the operator publishes the guarded dashboard"
+	noIngress = "RayCluster with enableIngress set to true is not allowed: KubeRay would publish the dashboard without authentication; " +
+		"remove it, and the operator publishes the dashboard with authentication"
 	sidecarImmutable    = "OAuth Proxy container is immutable"
 	sidecarVolumes      = "OAuth Proxy TLS Secret volume is immutable"
 	accountImmutable    = "RayCluster head group service account is immutable"
@@ -24,7 +24,7 @@ const (
 	variablesImmutable  = "RAY_TLS related environment variables are immutable"
 	volumesImmutable    = "ca-vol and server-cert Secret volumes are immutable"
 	mountsImmutable     = "ca-vol and server-cert volume mounts are immutable"
-	autoscalerImmutable = "what the autoscaler needs to reach Ray and Kubernetes is immutable"
+	autoscalerImmutable = "the fields with which the autoscaler reaches Ray and Kubernetes are immutable"
 	versionImmutable    = "selects the names of objects that exist already, so it cannot be set or removed: recreate the RayCluster"
 )
 
@@ -33,7 +33,7 @@ const (
 	noContainer   = "needs the container in which Ray runs as its first entry: add it"
 	sidecarFirst  = "the first container is the one in which Ray runs: put it before "
 	kubeRayDenied = "the setting raycluster.kubeRaySecurity of the operator denies it: leave it out, and the operator secures the cluster"
-	unknownIssuer = `must be "operator", "cert-manager" or "pod", or absent for the setting of the operator`
+	unknownIssuer = `must be "operator", "cert-manager" or "pod", or not set, for the setting of the operator`
 )
 
 // violations returns the differences of a new or updated cluster from its plan.

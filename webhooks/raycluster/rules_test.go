@@ -216,7 +216,7 @@ func TestGeneratedNames(t *testing.T) {
 
 func TestAnnotations(t *testing.T) {
 	s := onOpenShift()
-	const want = `metadata.annotations[ray.openshift.ai/certificates]: Invalid value: "x": must be "operator", "cert-manager" or "pod", or absent for the setting of the operator`
+	const want = `metadata.annotations[ray.openshift.ai/certificates]: Invalid value: "x": must be "operator", "cert-manager" or "pod", or not set, for the setting of the operator`
 	annotated := parse(t, minimal, put("x", "metadata", "annotations", raycluster.AnnotationCertificates))
 	refused(t, s, defaulted(t, s, annotated, nil), nil, want)
 	stored := defaulted(t, s, annotated, nil)

@@ -176,7 +176,7 @@ func TestSettingsOfACluster(t *testing.T) {
 func TestRenderNotes(t *testing.T) {
 	for name, tc := range map[string]struct{ object, want string }{
 		"another manager's cluster": {`{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a}, spec: {managedBy: kueue.x-k8s.io/multikueue, headGroupSpec: {template: {spec: {containers: [{name: h, image: i}]}}}}}`,
-			"nothing is made for RayCluster a: spec.managedBy gives it to kueue.x-k8s.io/multikueue"},
+			"no objects are created for RayCluster a: spec.managedBy gives it to kueue.x-k8s.io/multikueue"},
 		"one model each":        {`{apiVersion: serving.kserve.io/v1alpha1, kind: ServingRuntime, metadata: {name: a}, spec: {containers: [{name: c}]}}`, "spec.multiModel is not true"},
 		"KServe's":              {`{apiVersion: serving.kserve.io/v1beta1, kind: InferenceService, metadata: {name: a}, spec: {predictor: {}}}`, "KServe serves it: annotation serving.kserve.io/deploymentMode is not ModelMesh"},
 		"removed by annotation": {`{apiVersion: components.platform.opendatahub.io/v1alpha1, kind: AIHub, metadata: {name: default-aihub, annotations: {component.opendatahub.io/management-state: Removed}}, spec: {instancesNamespace: a, applicationNamespace: b}}`, "component.opendatahub.io/management-state is Removed"},

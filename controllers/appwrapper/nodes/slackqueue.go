@@ -92,7 +92,7 @@ func (s *slackQueue) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	if !hasCohort(queue) {
-		ctrl.LoggerFrom(ctx).Info("The slack queue is in no cohort, so there is no queue to lend to: give it a cohort, or name another queue", "queue", s.name)
+		ctrl.LoggerFrom(ctx).Info("The slack queue has no cohort, so it cannot lend quota: set its cohort, or configure another slack queue", "queue", s.name)
 		return reconcile.Result{}, nil
 	}
 	nodes := &corev1.NodeList{}

@@ -17,7 +17,7 @@ var whileSuspended = []Rule{
 	{"kept suspended", suspended, stay},
 	{"components were changed", componentsChanged, (*Facts).failComponentsChanged},
 	{"not reviewed", func(f *Facts) bool { return f.Unreviewed }, func(f *Facts) Decision {
-		return f.fail(awv1beta2.ReasonNotReviewed, "no webhook of this operator has seen who created the AppWrapper, so it is not known what it may create: "+
+		return f.fail(awv1beta2.ReasonNotReviewed, "no webhook of this operator has seen who created the AppWrapper, so the permissions of its author are unknown: "+
 			"delete it and create it again", "")
 	}},
 	{"start", always, func(*Facts) Decision {
@@ -39,7 +39,7 @@ var whileResuming = []Rule{
 	{"run", allDeployed, (*Facts).run},
 	{"create", func(f *Facts) bool { return f.Created == nil }, func(*Facts) Decision { return Decision{Action: CreateComponents} }},
 	{"run what was just created", func(f *Facts) bool { return f.Created.Err == nil }, (*Facts).run},
-	{"creation failed for good", func(f *Facts) bool { return f.Created.Fatal }, func(f *Facts) Decision {
+	{"creation failed permanently", func(f *Facts) bool { return f.Created.Fatal }, func(f *Facts) Decision {
 		return f.fail(awv1beta2.ReasonCreateFailed, createFailed(f), "")
 	}},
 	{"try creation again", func(f *Facts) bool { return f.until(f.admissionDeadline()) > 0 }, func(f *Facts) Decision {

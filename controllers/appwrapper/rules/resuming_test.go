@@ -44,7 +44,7 @@ func TestRulesWhileResuming(t *testing.T) {
 		{"created", []change{made(nil, false)}, want{rule: "run what was just created", next: awv1beta2.PhaseRunning, again: Immediately}},
 		{"created at last", []change{made(nil, false), condition(awv1beta2.ConditionPodsReady, metav1.ConditionFalse, awv1beta2.ReasonCreateFailed, time.Second)}, want{
 			rule: "run what was just created", next: awv1beta2.PhaseRunning, again: Immediately, sets: []string{"PodsReady=False/Resuming"}}},
-		{"fatal", []change{made(broken, true)}, want{rule: "creation failed for good", next: awv1beta2.PhaseFailed, again: Immediately,
+		{"fatal", []change{made(broken, true)}, want{rule: "creation failed permanently", next: awv1beta2.PhaseFailed, again: Immediately,
 			sets: []string{"Unhealthy=True/CreateFailed"}, unhealthy: failed}},
 		{"at first again after a second", []change{made(broken, false), deployedFor(time.Second)},
 			want{rule: "try creation again", again: time.Second, sets: []string{"PodsReady=False/CreateFailed"}}},

@@ -22,7 +22,7 @@ var whileRunning = []Rule{
 	}},
 	{"succeed, but not before its pods have ended", func(f *Facts) bool { return isComplete(f) && f.Pods.Active > 0 }, func(f *Facts) Decision {
 		return Decision{Conditions: append(f.clearUnhealthy(), trueCondition(awv1beta2.ConditionQuotaReserved, awv1beta2.ReasonPodsRunning,
-			"The components have succeeded, and pods of them still run: the quota is given back when these have ended"))}
+			"The components have succeeded, but some of their pods still run: the quota is released when these pods have ended"))}
 	}},
 	{"succeed", isComplete, func(f *Facts) Decision {
 		message := f.successMessage()

@@ -66,7 +66,7 @@ func groupList(object *unstructured.Unstructured, field string) ([]string, error
 	}
 	list, _, err := unstructured.NestedStringSlice(object.Object, "spec", field)
 	if err != nil {
-		return nil, fmt.Errorf("spec.%s of Auth %s is no list of strings: name the groups one by one", field, authName)
+		return nil, fmt.Errorf("spec.%s of Auth %s is not a list of strings: list each group as a string", field, authName)
 	}
 	return slices.DeleteFunc(list, func(name string) bool { return name == "" }), nil
 }

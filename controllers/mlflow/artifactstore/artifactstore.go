@@ -110,7 +110,7 @@ func (r *configReconciler) report(ctx context.Context, config *mlflowv1.MLflowCo
 	}
 	status, reason, message := metav1.ConditionTrue, ReasonFound, strings.Join(names, "; ")
 	if len(names) == 0 {
-		message = "No Secret is named; artifacts and archived traces go to the buckets of the server"
+		message = "No Secret is configured; artifacts and archived traces go to the buckets of the server"
 	}
 	if len(resolved.Missing) > 0 {
 		var affected []string

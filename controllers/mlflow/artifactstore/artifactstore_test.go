@@ -44,7 +44,7 @@ func TestReport(t *testing.T) {
 			"In namespace team: Secret mlflow-archive-secret does not exist; create it; Secret mlflow-artifact-connection does not exist; create it; " +
 				"until then artifacts and archived traces go to the bucket of the server"},
 		"a retention alone": {mlflowv1.MLflowConfigSpec{TraceArchivalRetention: "7d"}, nil, metav1.ConditionTrue, ReasonFound,
-			"No Secret is named; artifacts and archived traces go to the buckets of the server"},
+			"No Secret is configured; artifacts and archived traces go to the buckets of the server"},
 	} {
 		b := fake.NewClientBuilder().WithObjects(
 			// That of another namespace counts for nothing.

@@ -54,7 +54,7 @@ func keepFailure(f *Facts) Decision {
 }
 
 func awaitDeletion(f *Facts) Decision {
-	return scaledDownDecision(f, ReasonMigrationRunning, f.withTrigger("Waiting for migration Job %s to be gone", f.Observed.Job.Name), ShortRequeue)
+	return scaledDownDecision(f, ReasonMigrationRunning, f.withTrigger("Waiting for migration Job %s to be deleted", f.Observed.Job.Name), ShortRequeue)
 }
 
 func recreateJob(f *Facts) Decision {

@@ -43,13 +43,13 @@ func whenCheckNeeded(when func(*Facts, *JobState) bool) func(*Facts) bool {
 
 // checkRules are a part of migrationRules.
 var checkRules = []migrationRule{
-	{"the check is for another migration, or goes",
+	{"the check is for another migration, or is being deleted",
 		whenCheckNeeded(func(f *Facts, c *JobState) bool { return c.Terminating || c.RequestHash != f.checkHash() }), replaceCheck},
 	{"the database is newer than the image",
 		whenCheckNeeded(func(_ *Facts, c *JobState) bool {
 			return c.Phase == JobFailed && c.ExitCode == resources.ExitNewerDatabase
 		}), refuseDowngrade},
-	{"the check failed for good",
+	{"the check failed permanently",
 		whenCheckNeeded(func(_ *Facts, c *JobState) bool { return c.Phase == JobFailed && c.Failure.Terminal }), reportTerminalCheck},
 	{"the check failed and is repeated",
 		whenCheckNeeded(func(_ *Facts, c *JobState) bool { return c.Phase == JobFailed }), repeatCheck},
@@ -73,7 +73,7 @@ func recordUpToDate(f *Facts) Decision {
 }
 
 func refuseDowngrade(f *Facts) Decision {
-	text := fmt.Sprintf("Server and CronJobs are left as they are, because with image %s %s", f.Image, f.Observed.Check.Failure.Message)
+	text := fmt.Sprintf("The server and the CronJobs do not change, because with image %s %s", f.Image, f.Observed.Check.Failure.Message)
 	if f.Recorded != "" {
 		text += fmt.Sprintf("; status.version is %s", f.Recorded)
 	}
@@ -84,14 +84,14 @@ func refuseDowngrade(f *Facts) Decision {
 
 func replaceCheck(f *Facts) Decision {
 	if f.Observed.Check.Terminating {
-		return keepRunningDecision(ReasonMigrationChecking, "Waiting for check Job "+f.Observed.Check.Name+" to be gone", ShortRequeue)
+		return keepRunningDecision(ReasonMigrationChecking, "Waiting for check Job "+f.Observed.Check.Name+" to be deleted", ShortRequeue)
 	}
-	return deleteCheckDecision(f, ReasonMigrationChecking, "Deleted check Job "+f.Observed.Check.Name+", which was made for another migration")
+	return deleteCheckDecision(f, ReasonMigrationChecking, "Deleted check Job "+f.Observed.Check.Name+", which was created for another migration")
 }
 
 // reportTerminalCheck waits for the user to change image, stores or annotation.
 func reportTerminalCheck(f *Facts) Decision {
-	d := keepRunningDecision(ReasonMigrationCheckFailed, f.checkFailureMessage()+" Correct the spec, or run an operator with another MLflow.", 0)
+	d := keepRunningDecision(ReasonMigrationCheckFailed, f.checkFailureMessage()+" Correct spec.image or the store URI, or install the release of the operator that supports this MLflow version.", 0)
 	d.Report.Status, d.Report.Progressing = metav1.ConditionFalse, false
 	return d
 }

@@ -58,18 +58,18 @@ var checkCases = []ruleCase{
 		"check Job mlflow-migration-check does not succeed: no such image", "", JobPollInterval},
 	{"the check succeeded", upgrade(check(JobSucceeded)), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown, "", "", ShortRequeue},
 	{"the check succeeded, and Jobs beside the server continue", upgrade(check(JobSucceeded), beside(started)), "Jobs beside the server continue", Drain, StepNone, ReasonMigrationScalingDown, "", "", ShortRequeue},
-	{"the check was for another image", upgrade(check(JobSucceeded), func(f *Facts) { f.Image = "fixed" }), "the check is for another migration, or goes", KeepRunning, StepDeleteJob,
-		ReasonMigrationChecking, "Deleted check Job mlflow-migration-check, which was made for another migration", "", fallbackRequeue},
-	{"the check was for another generation", upgrade(check(JobRunning, started), func(f *Facts) { f.Generation++ }), "the check is for another migration, or goes", KeepRunning, StepDeleteJob,
+	{"the check was for another image", upgrade(check(JobSucceeded), func(f *Facts) { f.Image = "fixed" }), "the check is for another migration, or is being deleted", KeepRunning, StepDeleteJob,
+		ReasonMigrationChecking, "Deleted check Job mlflow-migration-check, which was created for another migration", "", fallbackRequeue},
+	{"the check was for another generation", upgrade(check(JobRunning, started), func(f *Facts) { f.Generation++ }), "the check is for another migration, or is being deleted", KeepRunning, StepDeleteJob,
 		ReasonMigrationChecking, "", "", fallbackRequeue},
-	{"the check was for the migration before", upgrade(check(JobSucceeded), func(f *Facts) { f.Record.JobUID = "later" }), "the check is for another migration, or goes", KeepRunning, StepDeleteJob,
+	{"the check was for the migration before", upgrade(check(JobSucceeded), func(f *Facts) { f.Record.JobUID = "later" }), "the check is for another migration, or is being deleted", KeepRunning, StepDeleteJob,
 		ReasonMigrationChecking, "", "", fallbackRequeue},
-	{"an earlier MLflow left a check", upgrade(check(JobSucceeded, left), func(f *Facts) { f.Observed.Check.RequestHash = "" }), "the check is for another migration, or goes", KeepRunning, StepDeleteJob,
+	{"an earlier MLflow left a check", upgrade(check(JobSucceeded, left), func(f *Facts) { f.Observed.Check.RequestHash = "" }), "the check is for another migration, or is being deleted", KeepRunning, StepDeleteJob,
 		ReasonMigrationChecking, "", "", ShortRequeue},
-	{"the check is on its way out", upgrade(check(JobSucceeded, leaving)), "the check is for another migration, or goes", KeepRunning, StepNone, ReasonMigrationChecking, "to be gone", "", ShortRequeue},
+	{"the check is being deleted", upgrade(check(JobSucceeded, leaving)), "the check is for another migration, or is being deleted", KeepRunning, StepNone, ReasonMigrationChecking, "to be deleted", "", ShortRequeue},
 	{"[D16] the database is newer than the image", upgrade(recorded("3.18.0"), wrote(done, func(r *mlflowv1.MigrationStatus) { r.Image = "newer" }), check(JobFailed, terminal, code(17))),
 		"the database is newer than the image", KeepRunning, StepNone, ReasonDowngradeRefused,
-		"Server and CronJobs are left as they are, because with image mlflow:v3 it broke; status.version is 3.18.0", "", 0},
+		"The server and the CronJobs do not change, because with image mlflow:v3 it broke; status.version is 3.18.0", "", 0},
 	{"the image is another with the same schema", upgrade(exchanged, check(JobSucceeded, found("same", "same"))), "the check found the schema of the image", RunAsSpecified, StepNone,
 		ReasonMigrationRunning, "The database is migrated to version 3.18.0; waiting", pending, 0},
 	{"the image is another with a newer schema", upgrade(exchanged, check(JobSucceeded, found("new", "old"))), "pods still use the database", ScaleToZero, StepNone,
@@ -77,8 +77,8 @@ var checkCases = []ruleCase{
 	{"the image is another, and the database a file", upgrade(exchanged, check(JobSucceeded, found("new", ""))), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown, "", "", ShortRequeue},
 	{"mode Always migrates although there is nothing to do", upgrade(always, check(JobSucceeded, found("same", "same"))), "pods still use the database", ScaleToZero, StepNone,
 		ReasonMigrationScalingDown, "", "", ShortRequeue},
-	{"the check failed for good", upgrade(check(JobFailed, terminal)), "the check failed for good", KeepRunning, StepNone, ReasonMigrationCheckFailed,
-		"The server was not stopped, because the check of image mlflow:v3 and the databases before the migration failed: it broke. Correct the spec", "", 0},
+	{"the check failed permanently", upgrade(check(JobFailed, terminal)), "the check failed permanently", KeepRunning, StepNone, ReasonMigrationCheckFailed,
+		"The server was not stopped, because the check of image mlflow:v3 and the databases before the migration failed: it broke. Correct spec.image", "", 0},
 	{"the check failed", upgrade(check(JobFailed)), "the check failed and is repeated", KeepRunning, StepNone, ReasonMigrationCheckFailed, "failed: it broke. It is repeated", "", failureRetryDelay / 2},
 	{"the check failed some time ago", upgrade(check(JobFailed, longAgo)), "the check failed and is repeated", KeepRunning, StepDeleteJob, ReasonMigrationCheckFailed, "failed: it broke. It is repeated", "", fallbackRequeue},
 	{"the request is gone with a change of the spec", situation(recorded("3.14.0"), runs, mentioned(unknown, ReasonMigrationCheckFailed, 1)), "nothing is requested",
@@ -97,7 +97,7 @@ func TestFailedCheckKeepsMessage(t *testing.T) {
 		t.Errorf("%+v, then %+v", before.Report, after.Report)
 	}
 	ends := Decide(upgrade(check(JobFailed, terminal))).Report
-	if ends.Status != metav1.ConditionFalse || ends.Progressing || !strings.Contains(ends.Message, "Correct the spec") {
+	if ends.Status != metav1.ConditionFalse || ends.Progressing || !strings.Contains(ends.Message, "Correct spec.image") {
 		t.Errorf("%+v", ends)
 	}
 }

@@ -240,9 +240,9 @@ func (f *Facts) trigger() string {
 	case olderVersion(f.Recorded, f.Supported):
 		return fmt.Sprintf("status.version=%q is older than the oldest supported version %s", f.Recorded, f.Supported)
 	case f.imageChanged():
-		return "the image is another than the one that migrated the database"
+		return "the image differs from the image that migrated the database"
 	case f.storesChanged():
-		return "the stores are others than those that were migrated"
+		return "a store URI, or the Secret that contains it, has changed since the last migration"
 	default:
 		return fmt.Sprintf("an earlier migration to version %s or newer has not been completed", f.Supported)
 	}

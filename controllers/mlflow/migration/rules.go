@@ -151,7 +151,7 @@ var idleRules = []migrationRule{
 
 // jobRules stop the server and run the migration Job.
 var jobRules = []migrationRule{
-	{"the Job is on its way out",
+	{"the Job is being deleted",
 		func(f *Facts) bool { return f.Observed.Job != nil && f.Observed.Job.Terminating }, awaitDeletion},
 	{"the Job does not answer what is requested",
 		func(f *Facts) bool { return f.jobFinished() && !f.satisfiesRequest(f.Observed.Job) }, recreateJob},
@@ -159,15 +159,15 @@ var jobRules = []migrationRule{
 		func(f *Facts) bool {
 			return f.jobFailed() && f.Record.JobUID == string(f.Observed.Job.UID) && f.changedSinceFailure()
 		}, recreateChangedJob},
-	{"the Job failed for good",
+	{"the Job failed permanently",
 		func(f *Facts) bool { return f.jobFailed() && f.Observed.Job.Failure.Terminal }, recordFailure},
-	{"the Job failed and is tried again",
+	{"the Job failed and is retried",
 		func(f *Facts) bool { return f.jobFailed() }, retryJob},
 	{"the Job has migrated",
 		func(f *Facts) bool { return f.jobFinished() }, recordSuccess},
 	{"a failure that the original recorded holds",
 		func(f *Facts) bool { return f.Force == "" && f.hasLegacyFailure() }, keepFailure},
-	{"the Job cannot be what is wanted and never started",
+	{"the Job differs from the desired Job and never started",
 		func(f *Facts) bool { return f.Observed.Job != nil && f.isSuperseded(f.Observed.Job) }, replaceJob},
 	{"a Job of another generation, or of an earlier MLflow, is idle",
 		func(f *Facts) bool { return f.Observed.Job == nil && f.idleOther() != nil }, deleteOtherJob},

@@ -30,7 +30,7 @@ func Check(m *mlflowv1.MLflow, in Inputs) error {
 		wrong("serviceAccountName", name, "cannot be the name of a ServiceAccount: use lower-case letters, digits, - and .")
 	}
 	if spec.Image != nil && spec.Image.Image != "" && !imagePattern.MatchString(spec.Image.Image) {
-		wrong("image.image", spec.Image.Image, "is no image reference: write one such as quay.io/example/mlflow:v3")
+		wrong("image.image", spec.Image.Image, "is not an image reference: write one such as quay.io/example/mlflow:v3")
 	}
 	for i, e := range spec.Env {
 		if len(validation.IsRelaxedEnvVarName(e.Name)) > 0 {
@@ -107,6 +107,6 @@ func checkStorage(storage *corev1.PersistentVolumeClaimSpec, wrong func(string, 
 		}
 	}
 	if size, found := storage.Resources.Requests[corev1.ResourceStorage]; found && size.Sign() <= 0 {
-		wrong("storage.resources.requests.storage", size.String(), "is no size: write one such as 10Gi")
+		wrong("storage.resources.requests.storage", size.String(), "is not a size: write one such as 10Gi")
 	}
 }

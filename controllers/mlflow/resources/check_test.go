@@ -25,10 +25,10 @@ func TestCheck(t *testing.T) {
 	}{
 		"account": {func(s *mlflowv1.MLflowSpec) { s.ServiceAccountName = "My Account" },
 			`spec.serviceAccountName: "My Account" cannot be the name of a ServiceAccount: use lower-case letters, digits, - and .`},
-		"image":             {image("bad image:??"), `spec.image.image: "bad image:??" is no image reference: write one such as quay.io/example/mlflow:v3`},
+		"image":             {image("bad image:??"), `spec.image.image: "bad image:??" is not an image reference: write one such as quay.io/example/mlflow:v3`},
 		"image of a port":   {image("registry.example.com:5000/team_a/mlflow"), ""},
 		"image of a digest": {image("mlflow:v3@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"), ""},
-		"image of a host":   {image("localhost/Team/mlflow"), `spec.image.image: "localhost/Team/mlflow" is no image reference: write one such as quay.io/example/mlflow:v3`},
+		"image of a host":   {image("localhost/Team/mlflow"), `spec.image.image: "localhost/Team/mlflow" is not an image reference: write one such as quay.io/example/mlflow:v3`},
 		"variable": {mlflowtest.WithEnv(corev1.EnvVar{Name: "FINE"}, corev1.EnvVar{Name: "A=B"}),
 			`spec.env[1].name: "A=B" cannot be the name of an environment variable: use printable characters without =`},
 		"variable with a dot": {mlflowtest.WithEnv(corev1.EnvVar{Name: "a.b-c"}), ""},
@@ -43,7 +43,7 @@ func TestCheck(t *testing.T) {
 		"everything":        {tolerating(corev1.Toleration{Operator: "Exists"}), ""},
 		"access mode":       {mode("ReadWriteSometimes"), `spec.storage.accessModes[0]: "ReadWriteSometimes" is unknown: use ReadWriteOnce, ReadWriteMany or ReadWriteOncePod`},
 		"size": {mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.Storage("-5Gi")}}),
-			`spec.storage.resources.requests.storage: "-5Gi" is no size: write one such as 10Gi`},
+			`spec.storage.resources.requests.storage: "-5Gi" is not a size: write one such as 10Gi`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""

@@ -38,15 +38,15 @@ const ExitNewerDatabase = 17
 
 // migrationExits lists the exit codes of the program. Other codes are retryable.
 var migrationExits = []migrationExit{
-	{10, true, "migration image reports an unexpected MLflow version {mlflow}; expected {oldest} or newer: use an image that holds one"},
-	{11, true, "operator-managed migration only supports SQL backend store URIs"},
-	{12, true, "operator-managed migration only supports SQL registry store URIs"},
-	{13, true, "migration completed but the resulting schema revision does not match the image's Alembic head"},
-	{14, true, "migration failed because Alembic could not resolve the schema revision graph"},
+	{10, true, "migration image reports an unexpected MLflow version {mlflow}; expected {oldest} or newer: set spec.image to such an image"},
+	{11, true, "operator-managed migration only supports SQL backend store URIs: use one that begins with sqlite, postgresql or mysql"},
+	{12, true, "operator-managed migration only supports SQL registry store URIs: use one that begins with sqlite, postgresql or mysql"},
+	{13, true, "migration completed but the resulting schema revision does not match the image's Alembic head: another program may have changed the schema; restore a backup, or run mlflow db upgrade with this image"},
+	{14, true, "migration failed because Alembic could not resolve the schema revision graph: a newer MLflow has probably migrated the database; use an image of that version, or restore a backup"},
 	{15, false, "migration failed due to a retryable database or migration error{cause}"},
 	{16, false, "a database cannot be opened or read; check its address, its user and its password{cause}"},
 	{ExitNewerDatabase, true, "the database has schema {database} of a newer MLflow, and the image holds MLflow {mlflow}, which knows schemas up to {schema}: " +
-		"use an image with the MLflow that migrated the database, or a newer one, or restore a backup of before"},
+		"use an image with the MLflow version that migrated the database, or a newer one, or restore an older backup"},
 }
 
 // causeTexts maps ImageReport.Cause to messages.

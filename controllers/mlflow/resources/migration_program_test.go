@@ -24,14 +24,14 @@ func TestMigrationExits(t *testing.T) {
 	}
 	want := map[int32]meaning{
 		10: {"migration image reports an unexpected MLflow version unknown; expected 3.14.0 or newer: use an image that holds one", true},
-		11: {"operator-managed migration only supports SQL backend store URIs", true},
-		12: {"operator-managed migration only supports SQL registry store URIs", true},
-		13: {"migration completed but the resulting schema revision does not match the image's Alembic head", true},
-		14: {"migration failed because Alembic could not resolve the schema revision graph", true},
+		11: {"operator-managed migration only supports SQL backend store URIs: use one that begins with sqlite, postgresql or mysql", true},
+		12: {"operator-managed migration only supports SQL registry store URIs: use one that begins with sqlite, postgresql or mysql", true},
+		13: {"migration completed but the resulting schema revision does not match the image's Alembic head: another program may have changed the schema; restore a backup, or run mlflow db upgrade with this image", true},
+		14: {"migration failed because Alembic could not resolve the schema revision graph: a newer MLflow has probably migrated the database; use an image of that version, or restore a backup", true},
 		15: {"migration failed due to a retryable database or migration error", false},
 		16: {"a database cannot be opened or read; check its address, its user and its password", false},
 		17: {"the database has schema unknown of a newer MLflow, and the image holds MLflow unknown, which knows schemas up to unknown: " +
-			"use an image with the MLflow that migrated the database, or a newer one, or restore a backup of before", true},
+			"use an image with the MLflow version that migrated the database, or a newer one, or restore an older backup", true},
 	}
 	got := map[int32]meaning{}
 	for code := int32(-1); code <= 256; code++ {

@@ -126,13 +126,13 @@ func selectKeys(secrets []keySecret) Selection {
 		problem := ""
 		switch {
 		case !sourcePattern.MatchString(s.source):
-			problem = fmt.Sprintf("its label %s is %q, and may have letters, digits and underscores only; change it", Label, s.source)
+			problem = fmt.Sprintf("the label %s is %q; use only letters, digits and underscores", Label, s.source)
 		case s.hash == "":
-			problem = "it has no key " + Key + "; add it, or take the label " + Label + " away"
+			problem = "it has no key " + Key + "; add it, or remove the label " + Label
 		case secretOf[variable] != "":
 			problem = fmt.Sprintf("%s comes from Secret %s already; give its label %s another value", variable, secretOf[variable], Label)
 		case len(selection.Keys) == maxKeys:
-			problem = fmt.Sprintf("there are %d keys before it, and no more are taken; remove some", maxKeys)
+			problem = fmt.Sprintf("only %d keys can be used; remove the label from other Secrets", maxKeys)
 		}
 		if problem != "" {
 			selection.Problems = append(selection.Problems, "Secret "+s.name+": "+problem)

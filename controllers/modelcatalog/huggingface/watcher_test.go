@@ -164,7 +164,7 @@ func TestSelectKeys(t *testing.T) {
 		},
 		"without a key": {
 			[]keySecret{{"ns", "a", "team", ""}, good("b", "team")}, []resources.HuggingFaceKey{key("b", "HF_API_KEY_TEAM")},
-			[]string{"Secret a: it has no key apiKey; add it, or take the label hub.kubeflow.org/hf-source away"},
+			[]string{"Secret a: it has no key apiKey; add it, or remove the label hub.kubeflow.org/hf-source"},
 		},
 		"with a hyphen": {
 			[]keySecret{good("a", "my-team"), good("b", "")}, nil,

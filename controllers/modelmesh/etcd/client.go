@@ -142,7 +142,7 @@ const (
 )
 
 // ErrTooLarge means that a prefix holds more data than the state of ModelMesh can have.
-var ErrTooLarge = fmt.Errorf("more than %d keys or %d MiB are not a state of ModelMesh", MaxKeys, maxListingBytes>>20)
+var ErrTooLarge = fmt.Errorf("more than %d keys or %d MiB cannot be the state of ModelMesh: check root_prefix and endpoints in Secret model-serving-etcd", MaxKeys, maxListingBytes>>20)
 
 // Entry is a key-value pair.
 type Entry struct {

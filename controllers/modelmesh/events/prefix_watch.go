@@ -87,7 +87,7 @@ func (w *prefixWatch) run(ctx context.Context) {
 func (w *prefixWatch) logError(err error) {
 	if text := err.Error(); text != w.lastError {
 		w.lastError = text
-		w.log.Info("The models of a namespace cannot be watched in etcd for now; it is tried again", "prefix", w.prefix, "reason", text)
+		w.log.Info("Watching the models of a namespace in etcd failed; retrying", "prefix", w.prefix, "reason", text)
 	}
 }
 
@@ -163,7 +163,7 @@ func (w *prefixWatch) onPut(entry meshetcd.Entry, previous knownKey) {
 	event, err := w.parseEvent(id, entry.Value)
 	if err != nil {
 		w.known[id] = knownKey{revision: entry.Revision}
-		w.log.Info("An entry of etcd is not understood and has no effect", "key", entry.Key, "reason", err.Error())
+		w.log.Info("Ignoring an invalid entry of etcd", "key", entry.Key, "reason", err.Error())
 		w.onDelete(previous)
 		return
 	}

@@ -159,7 +159,7 @@ func (w *Watcher) closeConnection(l connection) {
 		return
 	}
 	if err := l.client.Close(); err != nil {
-		w.Log.Error(err, "The former connection to etcd was not closed cleanly")
+		w.Log.Error(err, "Closing the previous connection to etcd failed")
 	}
 }
 

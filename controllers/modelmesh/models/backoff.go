@@ -99,8 +99,8 @@ const (
 )
 
 var (
-	errCircuitOpen  = errors.New("it did not answer a moment ago")
-	errTooManyCalls = errors.New("other calls to it are under way")
+	errCircuitOpen  = errors.New("the last call failed a moment ago")
+	errTooManyCalls = errors.New("other calls are in progress")
 )
 
 // circuitBreakers isolate namespaces: a mesh that fails or is slow does not delay models of other namespaces. The zero value is ready.

@@ -108,7 +108,7 @@ func unavailableReason(s v1alpha1.PredictorStatus) (reason, message string) {
 	}
 	switch s.ActiveModelState {
 	case v1alpha1.Pending, v1alpha1.NoState:
-		return "ModelPending", "The model is not registered with the mesh yet"
+		return "ModelPending", "The model is not registered with ModelMesh yet"
 	default:
 		return "Model" + string(s.ActiveModelState), "The model is in state " + string(s.ActiveModelState)
 	}
@@ -138,7 +138,7 @@ func withConditions(s v1alpha1.PredictorStatus, generation int64) v1alpha1.Predi
 	s.Conditions = slices.Clone(s.Conditions)
 	status, reason, message := metav1.ConditionFalse, "", ""
 	if s.Available {
-		status, reason, message = metav1.ConditionTrue, "Model"+string(s.ActiveModelState), "Requests are answered"
+		status, reason, message = metav1.ConditionTrue, "Model"+string(s.ActiveModelState), "The model is loaded and serves requests"
 	} else {
 		reason, message = unavailableReason(s)
 	}
@@ -152,16 +152,16 @@ func pendingSpec(s v1alpha1.PredictorStatus, generation int64) *conditions.Pendi
 	switch {
 	case isStuck(s):
 		reason, message := unavailableReason(s)
-		return &conditions.Pending{Reason: cmp.Or(reason, string(s.TransitionStatus)), Message: "The former model answers: " + message}
+		return &conditions.Pending{Reason: cmp.Or(reason, string(s.TransitionStatus)), Message: "The previous model serves requests: " + message}
 	case isMeshUnreachable(s.LastFailureInfo):
 		return &conditions.Pending{Reason: string(s.LastFailureInfo.Reason), Message: s.LastFailureInfo.Message}
 	case s.ObservedGeneration != generation:
-		return &conditions.Pending{Reason: string(v1alpha1.InProgress), Message: "The mesh has not answered for the present spec yet"}
+		return &conditions.Pending{Reason: string(v1alpha1.InProgress), Message: "ModelMesh has not reported the state of the current spec yet"}
 	case s.ActiveModelState == v1alpha1.Loading: // requests wait until it is loaded, and loading may fail
 		reason, message := unavailableReason(s)
 		return &conditions.Pending{Reason: cmp.Or(reason, "ModelLoading"), Message: message}
 	case s.TransitionStatus != v1alpha1.UpToDate:
-		return &conditions.Pending{Reason: string(v1alpha1.InProgress), Message: "The former model answers until the new one does"}
+		return &conditions.Pending{Reason: string(v1alpha1.InProgress), Message: "The previous model serves requests until the new one is loaded"}
 	}
 	return nil
 }

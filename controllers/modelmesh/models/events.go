@@ -37,7 +37,7 @@ func transitionEvents(original, updated v1alpha1.PredictorStatus) []event {
 	case updated.ActiveModelState == v1alpha1.Loaded && original.ActiveModelState != v1alpha1.Loaded:
 		out = append(out, event{corev1.EventTypeNormal, "ModelLoaded", "The model is in memory"})
 	case updated.TransitionStatus == v1alpha1.UpToDate && (original.TransitionStatus == v1alpha1.InProgress || original.TransitionStatus == v1alpha1.BlockedByFailedLoad):
-		out = append(out, event{corev1.EventTypeNormal, "ModelReplaced", "The model of the present spec answers requests"})
+		out = append(out, event{corev1.EventTypeNormal, "ModelReplaced", "The model of the current spec serves requests"})
 	}
 	return out
 }

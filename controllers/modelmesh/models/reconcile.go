@@ -121,7 +121,7 @@ func scheduleNextCall(ctx context.Context, state *modelState, next v1alpha1.Pred
 	case errors.Is(failure, errTooManyCalls):
 		state.nextCall = now.Add(backoff(maxConcurrentCalls, busyBackoff, minBackoff))
 	case failure != nil:
-		log.FromContext(ctx).Info("The mesh did not answer; it is called again", "reason", failure.Error())
+		log.FromContext(ctx).Info("ModelMesh did not answer; retrying the call", "reason", failure.Error())
 		state.recordFailure(failure)
 		state.scheduleCall(now, maxBackoff)
 	case state.result == idConflict || state.result == specMismatch:
@@ -210,7 +210,7 @@ func (r *modelReconciler) deleteModel(ctx context.Context, key types.NamespacedN
 		r.states.store(key, state)
 		return 0, nil
 	default:
-		log.FromContext(ctx).Info("The model was not removed from the mesh; it is tried again", "reason", err.Error())
+		log.FromContext(ctx).Info("Removing the model from ModelMesh failed; retrying", "reason", err.Error())
 		now := r.clock.Now()
 		state.scheduleCall(now, maxBackoff)
 		r.states.store(key, state)

@@ -27,7 +27,7 @@ import (
 )
 
 // errSourceUnavailable is returned while the API of a source is not served, and the existence of its models is unknown.
-var errSourceUnavailable = errors.New("the source of the model is away")
+var errSourceUnavailable = errors.New("the source of the model is missing")
 
 // resourceModel is the model and the status of one resource.
 type resourceModel struct {
@@ -95,7 +95,7 @@ func (p *predictorSource) updateStatus(ctx context.Context, r *resourceModel, st
 	}
 	status = withConditions(status, original.Generation)
 	if r.isPaused() {
-		conditions.Set(&status.Conditions, reconciler.ConditionPaused, metav1.ConditionTrue, "Annotation", "the mesh is left as it is until the annotation "+
+		conditions.Set(&status.Conditions, reconciler.ConditionPaused, metav1.ConditionTrue, "Annotation", "the models in ModelMesh do not change until the annotation "+
 			names.PausedAnnotation+" is removed", original.Generation)
 	} else {
 		meta.RemoveStatusCondition(&status.Conditions, reconciler.ConditionPaused)

@@ -176,7 +176,7 @@ func TestForeignRoute(t *testing.T) {
 	theirs.SetName("digits")
 	s.create(theirs)
 	_, again, err := s.reconcile(s.routes, "team", "digits")
-	if err != nil || again != foreignObjectRetry || !strings.Contains(s.said(), "was not made by this operator") {
+	if err != nil || again != foreignObjectRetry || !strings.Contains(s.said(), "was not created by this operator") {
 		t.Errorf("again after %s, error %v", again, err)
 	}
 }

@@ -324,7 +324,7 @@ func TestAdoptsObjectsOfLegacyController(t *testing.T) {
 			var got corev1.ServiceAccount
 			s.has(&got, "modelmesh-serving-sa")
 			formers := manager == "manager"
-			if isManaged(&got) != formers || (again > 0) == formers || strings.Contains(s.said(), "was not made by this operator") == formers {
+			if isManaged(&got) != formers || (again > 0) == formers || strings.Contains(s.said(), "was not created by this operator") == formers {
 				t.Errorf("labels %v, again after %s", got.Labels, again)
 			}
 			s.remove(p)

@@ -202,7 +202,7 @@ func Render(namespace string, s meshsettings.Settings, served capability.Set, mo
 	for _, o := range rendered {
 		if o.GetKind() == secretKind.Kind {
 			unstructured.RemoveNestedField(o.Object, "data")
-			notes = append(notes, "the data of Secret "+o.GetName()+" is made at random in the cluster")
+			notes = append(notes, "the data of Secret "+o.GetName()+" is generated in the cluster")
 		}
 	}
 	if in.Proxy != nil && in.Proxy.NeedsCertificate() {

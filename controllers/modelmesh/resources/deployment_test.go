@@ -149,8 +149,8 @@ func TestDuplicateVariablesAndPorts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{
-		"spec.containers[server].env: A stands there more than once, the last one counts: remove the others",
-		"spec.containers[server].ports: 1 stands there more than once, the first one counts: remove the others",
+		"spec.containers[server].env: A is set more than once, and the last value is used: remove the others",
+		"spec.containers[server].ports: 1 is listed more than once, and the first entry is used: remove the others",
 	}, d.Notices); diff != "" {
 		t.Errorf("notices (-want +got):\n%s", diff)
 	}

@@ -184,7 +184,7 @@ func (p *podBuilder) dedupEnv(container string, env []corev1ac.EnvVarApplyConfig
 			deduplicated = append(deduplicated, v)
 			continue
 		}
-		p.addNotice("spec.containers[%s].env: %s stands there more than once, the last one counts: remove the others", container, *v.Name)
+		p.addNotice("spec.containers[%s].env: %s is set more than once, and the last value is used: remove the others", container, *v.Name)
 	}
 	return deduplicated
 }
@@ -214,7 +214,7 @@ func (p *podBuilder) dedupPorts(container string, ports []corev1ac.ContainerPort
 			k.protocol = *port.Protocol
 		}
 		if seen[k] {
-			p.addNotice("spec.containers[%s].ports: %d stands there more than once, the first one counts: remove the others", container, k.number)
+			p.addNotice("spec.containers[%s].ports: %d is listed more than once, and the first entry is used: remove the others", container, k.number)
 			continue
 		}
 		seen[k] = true

@@ -124,7 +124,7 @@ func (l *legacyCleaner) Start(ctx context.Context) error {
 		if err == nil || ctx.Err() != nil {
 			return nil
 		}
-		l.log.Error(err, "Removing what the original left; trying again", "after", legacyCleanupRetry)
+		l.log.Error(err, "Removing objects of the legacy operator failed; retrying", "after", legacyCleanupRetry)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -175,7 +175,7 @@ func (l *legacyCleaner) deleteUnlessDesired(ctx context.Context, kind schema.Gro
 	if err != nil || desired {
 		return err
 	}
-	l.log.Info("Removing what the original left and is not wanted", "kind", kind.Kind, "namespace", o.Namespace, "name", o.Name)
+	l.log.Info("Deleting an object of the legacy operator that is no longer desired", "kind", kind.Kind, "namespace", o.Namespace, "name", o.Name)
 	o.SetGroupVersionKind(kind)
 	return l.applier.DeleteOwned(ctx, controllerUID(o), o)
 }

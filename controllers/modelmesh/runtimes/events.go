@@ -80,7 +80,7 @@ func (r *reporter) reportPaused(namespace string, object client.Object) bool {
 	message := ""
 	paused, _ := names.Paused(object.GetAnnotations())
 	if paused = paused && object.GetDeletionTimestamp().IsZero(); paused {
-		message = "annotation " + names.PausedAnnotation + " is set: its Deployment is left as it is"
+		message = "annotation " + names.PausedAnnotation + " is set: its Deployment does not change"
 	}
 	r.event(corev1.EventTypeNormal, namespace, object, actionPause, ReasonPaused, message)
 	return paused

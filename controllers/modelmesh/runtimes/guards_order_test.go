@@ -27,7 +27,7 @@ func newWorldWithGuards(t *testing.T, objects ...client.Object) *world {
 // [M34] No Deployment is created or changed before all guards of the namespace were applied. If one cannot be applied, for example
 // because of a quota or a foreign object, an Event on each runtime names it.
 func TestNoDeploymentWithoutGuards(t *testing.T) {
-	const foreign, passing = "exists and was not made by this operator", "the API server is away"
+	const foreign, passing = "exists and was not created by this operator", "the API server is away"
 	for _, guard := range []client.Object{
 		&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "modelmesh-runtimes"}},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "model-serving-proxy-rules"}},

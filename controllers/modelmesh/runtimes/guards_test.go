@@ -53,7 +53,7 @@ func TestNoGuardsInSingleNamespace(t *testing.T) {
 		if pods, service, account := w.hasProxy(); pods || service || account != "" {
 			t.Errorf("%s in one namespace: %t, %t, account %q", mode, pods, service, account)
 		}
-		if said := strings.Join(recordedEvents(w.events), "\n"); strings.Contains(said, "REST is not guarded") != warned {
+		if said := strings.Join(recordedEvents(w.events), "\n"); strings.Contains(said, "REST has no authentication") != warned {
 			t.Errorf("%s: events %s", mode, said)
 		}
 	}

@@ -129,7 +129,7 @@ func (r *runtimeReconciler) proxyReplacedMessage(in resources.RuntimeInputs, liv
 	text := fmt.Sprintf("Deployment %s is replaced once: the earlier controller gave its OAuth proxy a public cookie key; ", live.Name)
 	switch {
 	case in.Proxy == nil:
-		return text + "there is no proxy any more, and REST is not guarded"
+		return text + "the proxy was removed, and REST has no authentication"
 	case in.Proxy.NeedsCookieSecret():
 		return text + "the new key is in Secret " + authproxy.CookieSecret
 	default:

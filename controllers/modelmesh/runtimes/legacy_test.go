@@ -224,7 +224,7 @@ func TestAdoptionReplacesLegacyOAuthProxy(t *testing.T) {
 		"an OpenShift without OAuth": {world: func(w *world) {
 			w.kinds = capability.NewSet(append(plainKinds, capability.Route, capability.OpenShiftIngress)...)
 		}, model: true, note: "the new proxy has no cookies"},
-		"a proxy is not wanted at all": {world: func(w *world) { w.settings.AuthProxy.Mode = meshsettings.AuthProxyNever }, model: true, note: "REST is not guarded"},
+		"a proxy is not wanted at all": {world: func(w *world) { w.settings.AuthProxy.Mode = meshsettings.AuthProxyNever }, model: true, note: "REST has no authentication"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := localRuntime("r", "onnx")

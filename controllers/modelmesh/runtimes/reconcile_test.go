@@ -229,7 +229,7 @@ func TestForeignObjectsAreReported(t *testing.T) {
 	}
 	said := strings.Join(recordedEvents(w.events), "\n")
 	for _, want := range []string{"ConfigMap ns/tc-config", "Deployment ns/modelmesh-serving-r"} { // the Deployment is blocked by the ConfigMap
-		if !strings.Contains(said, "RuntimeRefused applying "+want+": "+want+" exists and was not made by this operator; delete it or recreate it under another name") {
+		if !strings.Contains(said, "RuntimeRefused applying "+want+": "+want+" exists and was not created by this operator; delete it or recreate it under another name") {
 			t.Errorf("nothing about %s in %s", want, said)
 		}
 		w.reconcileOnce("ns")
@@ -252,7 +252,7 @@ func TestForeignServiceIsReported(t *testing.T) {
 	said := recordedEvents(w.events)
 	var reported int
 	for _, event := range said {
-		if strings.Contains(event, "Service ns/modelmesh-serving exists and was not made by this operator") {
+		if strings.Contains(event, "Service ns/modelmesh-serving exists and was not created by this operator") {
 			reported++
 		}
 	}

@@ -40,7 +40,7 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 		return nil, nil, err
 	}
 	if !rt.NeedsDeployment() {
-		return nil, []string{"ModelMesh makes nothing for this runtime: spec.multiModel is not true, or spec.disabled is"}, nil
+		return nil, []string{"the operator creates no objects for this runtime: spec.multiModel is not true, or spec.disabled is"}, nil
 	}
 	if problem := in.validateSpec(rt); problem != nil {
 		return nil, nil, problem
@@ -61,7 +61,7 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 	}
 	rendered, err := apply.Render(runtimeObjects, modelmesh.ComponentName, rt.Object)
 	notes = append(notes,
-		fmt.Sprintf("namespace %s has to bear the label %s=true", in.Namespace, modelmesh.LabelEnabled),
+		fmt.Sprintf("namespace %s needs the label %s=true", in.Namespace, modelmesh.LabelEnabled),
 		fmt.Sprintf("ConfigMap %s lists this runtime alone; in the cluster it lists all runtimes of the namespace", resources.ConstraintsName),
 		fmt.Sprintf("Secret %s is a copy of that in the namespace of the manager and is not shown", in.Settings.EtcdSecretName))
 	return append(objects, rendered...), notes, err

@@ -228,6 +228,6 @@ func (in RenderInputs) authProxyWarnings() []string {
 	if in.Settings.AuthProxy.Mode != meshsettings.AuthProxyAlways || !in.SingleNamespace {
 		return nil
 	}
-	return []string{"setting authProxy.mode always has no effect where the manager serves its own namespace only, and REST is not guarded: " +
+	return []string{"setting authProxy.mode always has no effect where the manager serves its own namespace only, and REST has no authentication: " +
 		"serve all namespaces, or close the port by a NetworkPolicy"}
 }

@@ -139,7 +139,7 @@ func (r *runtimeReconciler) serviceOwner(ctx context.Context, namespace string) 
 		return nil, false, err
 	}
 	if metadata == nil {
-		return nil, false, fmt.Errorf("namespace %s, which owns the Service, is gone", namespace)
+		return nil, false, fmt.Errorf("namespace %s, which owns the Service, was deleted", namespace)
 	}
 	return metadata, metadata.Labels[modelmesh.LabelEnforce] == "restricted", nil
 }

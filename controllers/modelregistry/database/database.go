@@ -93,12 +93,12 @@ func CheckImage(desired, dataVersion Image, claim, field string) (reason, messag
 	}
 	pinnedMessage := fmt.Sprintf("The database stays at image %s.", dataVersion.Name)
 	if desired.Major == 0 {
-		return ReasonMajorUnknown, fmt.Sprintf("%s is %s, whose name does not tell its major version of PostgreSQL, and PostgreSQL %d wrote the data in "+
+		return ReasonMajorUnknown, fmt.Sprintf("%s is %s, whose name does not include its major version of PostgreSQL, and PostgreSQL %d wrote the data in "+
 			"PersistentVolumeClaim %s, which no other major version can read. %s Set spec.postgres.majorVersion to the version in the image",
 			field, desired.Name, dataVersion.Major, claim, pinnedMessage)
 	}
 	return ReasonMajorDiffers, fmt.Sprintf("%s is %s with PostgreSQL %d, which cannot read the data in PersistentVolumeClaim %s that PostgreSQL %d wrote. "+
-		"%s Set spec.postgres.image to an image of PostgreSQL %d, or move the data: see \"Change the major version of PostgreSQL\" in docs/production.md",
+		"%s Set spec.postgres.image to an image of PostgreSQL %d, or move the data: see https://github.com/odh-platform/odh-platform-operator/blob/main/docs/production.md#change-the-major-version-of-postgresql",
 		field, desired.Name, desired.Major, claim, dataVersion.Major, pinnedMessage, dataVersion.Major)
 }
 
@@ -124,7 +124,7 @@ func BackupCondition(cronJob *batchv1.CronJob) *metav1.Condition {
 		return &metav1.Condition{Status: metav1.ConditionFalse, Reason: ReasonSuspended, Message: "No backups are made (" + last + "): remove spec.postgres.backup.suspend"}
 	case started != nil && len(cronJob.Status.Active) == 0 && (succeeded == nil || succeeded.Before(started)):
 		return &metav1.Condition{Status: metav1.ConditionFalse, Reason: ReasonFailed, Message: fmt.Sprintf(
-			"The backup of %s failed (%s): its log says why, see kubectl -n %s logs -l app.kubernetes.io/name=%s",
+			"The backup of %s failed (%s): for the cause, run kubectl -n %s logs -l app.kubernetes.io/name=%s",
 			started.UTC().Format(time.RFC3339), last, cronJob.Namespace, cronJob.Name)}
 	case succeeded == nil:
 		return &metav1.Condition{Status: metav1.ConditionUnknown, Reason: ReasonPending, Message: "No backup has been made yet; the schedule is " + cronJob.Spec.Schedule}

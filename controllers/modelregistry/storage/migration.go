@@ -46,7 +46,7 @@ type Migration struct {
 func (m *Migration) Start(ctx context.Context) error {
 	if m.Source != m.Target && m.Source != "" && m.Target != "" {
 		registry.Retry(ctx, m.Clock, minRetryInterval, maxRetryInterval, m.run, func(err error, after time.Duration) {
-			m.Log.Error(err, "Moving stored ModelRegistry objects failed and will be tried again", "after", after)
+			m.Log.Error(err, "Migrating stored ModelRegistry objects failed; retrying", "after", after)
 		})
 	}
 	return nil
@@ -82,7 +82,7 @@ func (m *Migration) getCRD(ctx context.Context) (*unstructured.Unstructured, err
 	for _, version := range versions {
 		fields, _ := version.(map[string]any)
 		if fields["storage"] == true && fields["name"] != m.Target {
-			return nil, fmt.Errorf("CustomResourceDefinition %s stores %v and not %s: apply the one that comes with this program",
+			return nil, fmt.Errorf("CustomResourceDefinition %s stores %v and not %s: apply the CustomResourceDefinition of this release",
 				crdName, fields["name"], m.Target)
 		}
 	}
@@ -114,7 +114,7 @@ func (m *Migration) trimStoredVersions(ctx context.Context) error {
 	if err := m.Client.Status().Patch(ctx, crd, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("removing %s from status.storedVersions of CustomResourceDefinition %s: %w", m.Source, crdName, err)
 	}
-	m.Log.Info("Stored objects are moved", "kind", v1beta1.Kind, "from", m.Source, "to", m.Target)
+	m.Log.Info("Migrated the stored objects", "kind", v1beta1.Kind, "from", m.Source, "to", m.Target)
 	return nil
 }
 

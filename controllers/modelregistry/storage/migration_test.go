@@ -232,7 +232,7 @@ func TestOtherStorageVersionIsAnError(t *testing.T) {
 		w := newTestEnv(t, crd("v1alpha1", "v1alpha1"), registryOf("a"))
 		w.run(w.migration(), time.Hour)
 		w.mustWrite()
-		if err := w.migration().run(t.Context()); err == nil || !strings.Contains(err.Error(), "apply the one that comes with this program") {
+		if err := w.migration().run(t.Context()); err == nil || !strings.Contains(err.Error(), "apply the CustomResourceDefinition of this release") {
 			t.Error(err)
 		}
 	})

@@ -151,13 +151,13 @@ func (p *reconciliation) loadForeignCA(live *corev1.Secret) *certs.Root {
 	root, err := certs.LoadRoot(live.Data, p.now)
 	if err != nil {
 		p.event(corev1.EventTypeWarning, reasonNotUsable,
-			"Secret %s was not made by this operator and cannot be used: %v; fix it, or delete it so that the operator creates one", live.Name, err)
+			"Secret %s was not created by this operator and cannot be used: %v; fix it, or delete it so that the operator creates one", live.Name, err)
 		p.requeueAt(p.now.Add(foreignRecheck))
 		delete(p.memory.secrets, live.Name)
 		return nil
 	}
 	if remaining := root.Expires.Sub(p.now); !known && remaining < expiryWarning {
-		p.event(corev1.EventTypeWarning, reasonExpiring, "the CA in Secret %s, which was not made by this operator, expires at %s", live.Name, root.Expires.Format(time.RFC3339))
+		p.event(corev1.EventTypeWarning, reasonExpiring, "the CA in Secret %s, which was not created by this operator, expires at %s", live.Name, root.Expires.Format(time.RFC3339))
 	}
 	p.memory.store(live.Name, secretState{role: roleAuthority, foreign: true, checkAt: p.now.Add(foreignRecheck), expires: root.Expires})
 	return &root

@@ -71,7 +71,7 @@ func (p *reconciliation) annotatePod(ctx context.Context, pod *corev1.Pod) error
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("telling pod %s of its certificate: %w", pod.Name, err)
+		return fmt.Errorf("annotating pod %s with its certificate: %w", pod.Name, err)
 	}
 	return nil
 }

@@ -27,11 +27,11 @@ func QuotaErrors(u *unstructured.Unstructured, path *field.Path) field.ErrorList
 	}
 	if u.GetKind() == "RayJob" {
 		reject("spec.shutdownAfterJobFinishes", false,
-			"must be true in a queue: otherwise the pods of the cluster run on when the job has ended, and keep their quota: set it to true")
+			"must be true in a queue: otherwise the pods of the cluster keep running and keep their quota when the job has ended: set it to true")
 		reject("spec.suspend", true, neverResumed)
 	}
 	reject(cluster+".enableInTreeAutoscaling", true,
-		"must not be true in a queue: Ray's autoscaler makes pods for which no quota was requested: remove the field, and set replicas")
+		"must not be true in a queue: Ray's autoscaler creates pods for which no quota was requested: remove the field, and set replicas")
 	reject(cluster+".suspend", true, neverResumed)
 	return errs
 }
@@ -62,6 +62,6 @@ func RaiseTTL(u *unstructured.Unstructured) string {
 		return ""
 	}
 	parent[path[last]] = int64(minTTLSeconds)
-	return fmt.Sprintf("ttlSecondsAfterFinished is %d and will be %d, so that the outcome can be seen: the annotation %s says how long objects stay after success",
+	return fmt.Sprintf("ttlSecondsAfterFinished is %d and will be %d, so that the outcome can be seen: the annotation %s sets how long objects stay after success",
 		seconds, minTTLSeconds, awv1beta2.AnnotationSuccessTTL)
 }

@@ -170,11 +170,11 @@ func (r *parser) refuse(path string, raw any, expected string) {
 }
 
 func (r *parser) fail(format string, args ...any) {
-	r.errs = appendLimited(r.errs, fmt.Errorf(format, args...), errors.New("there are more mistakes"))
+	r.errs = appendLimited(r.errs, fmt.Errorf(format, args...), errors.New("there are more errors"))
 }
 
 func (r *parser) note(format string, args ...any) {
-	r.notes = appendLimited(r.notes, fmt.Sprintf(format, args...), "more is without effect")
+	r.notes = appendLimited(r.notes, fmt.Sprintf(format, args...), "more keys have no effect")
 }
 
 // appendLimited appends up to maxFindings findings, and then once a finding that represents the others.

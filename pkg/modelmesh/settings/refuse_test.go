@@ -128,7 +128,7 @@ restProxy: {image: {command: [x]}}
 		"modelMeshResources.limits.ephemeral-storage is unknown and has no effect",
 		"podsPerRuntimes is unknown and has no effect (did you mean podsPerRuntime?)",
 		"restProxy.image.command is unknown and has no effect",
-		`tls.clientAuth "REQUIRE" is handed on as it is: the programs know require and optional`,
+		`tls.clientAuth "REQUIRE" is passed on unchanged: ModelMesh supports only require and optional`,
 	}
 	slices.Sort(notes)
 	if err != nil || !slices.Equal(notes, slices.Sorted(slices.Values(want))) {

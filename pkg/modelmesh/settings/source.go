@@ -38,8 +38,8 @@ const (
 
 // The consequences of an invalid document, in messages.
 const (
-	keptPrevious = "the settings before stay in force"
-	keptNone     = "no model is served until it is right"
+	keptPrevious = "the previous settings stay in effect"
+	keptNone     = "no model is served until it is corrected"
 )
 
 // maxEventNoteBytes limits the note of an Event, with a margin to the limit of the API server.
@@ -324,7 +324,7 @@ func (s *Source) report(doc *document, notes []string, err error, consequence st
 	}
 	if doc == nil {
 		if message != "" {
-			s.Log.Info("The defaults of ModelMesh have mistakes", "reason", message)
+			s.Log.Info("The defaults of ModelMesh contain errors", "reason", message)
 		}
 		return
 	}
@@ -333,7 +333,7 @@ func (s *Source) report(doc *document, notes []string, err error, consequence st
 	if known || message == "" {
 		return
 	}
-	s.Log.Info("A ConfigMap of settings has mistakes", "configMap", client.ObjectKeyFromObject(doc).String(), "reason", message)
+	s.Log.Info("A ConfigMap with settings contains errors", "configMap", client.ObjectKeyFromObject(doc).String(), "reason", message)
 	s.Recorder.Eventf(doc.ConfigMap, nil, corev1.EventTypeWarning, reason, "Configure", "%s", conditions.Clip(message, maxEventNoteBytes))
 }
 

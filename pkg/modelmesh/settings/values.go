@@ -37,7 +37,7 @@ func clientAuth(target *string) setter {
 	return func(r *parser, path string, raw any) {
 		text(target, "require, optional or empty", hasNoSpace)(r, path, raw)
 		if !oneOf("", "require", "optional")(*target) {
-			r.note("%s %q is handed on as it is: the programs know require and optional", path, *target)
+			r.note("%s %q is passed on unchanged: ModelMesh supports only require and optional", path, *target)
 		}
 	}
 }

@@ -100,8 +100,8 @@ func (s *Source) update(object *unstructured.Unstructured) {
 		s.lastError = ""
 	} else if text := err.Error(); text != s.lastError { // each new watch delivers the ConfigMap again
 		s.lastError = text
-		s.options.Log.Error(err, "The settings of Ray are refused; those before stay in force")
-		s.options.Recorder.Eventf(stored, nil, corev1.EventTypeWarning, ReasonRefused, "Configure", "%s", "the settings before stay in force: "+text)
+		s.options.Log.Error(err, "The settings of Ray are invalid; the previous settings stay in effect")
+		s.options.Recorder.Eventf(stored, nil, corev1.EventTypeWarning, ReasonRefused, "Configure", "%s", "the previous settings stay in effect: "+text)
 	}
 }
 

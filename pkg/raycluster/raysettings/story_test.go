@@ -88,7 +88,7 @@ func TestUpdateReportsInvalidConfigMap(t *testing.T) {
 			defer end()
 			f.edits(t, tc.data)
 			said := <-f.recorder.Events
-			for _, part := range []string{"Warning " + ReasonRefused, "the settings before stay in force", "ConfigMap opendatahub/" + ConfigMapName, tc.want} {
+			for _, part := range []string{"Warning " + ReasonRefused, "the previous settings stay in effect", "ConfigMap opendatahub/" + ConfigMapName, tc.want} {
 				if !strings.Contains(said, part) {
 					t.Errorf("%q lacks %q", said, part)
 				}

@@ -100,7 +100,7 @@ func diagnoseCrash(status corev1.ContainerStatus) []finding {
 	case end == nil && !looping, end != nil && end.ExitCode == 0 && !looping:
 		return nil
 	case end == nil:
-		return []finding{{rankCrash, fmt.Sprintf("container %s ends again and again; see its log", status.Name)}}
+		return []finding{{rankCrash, fmt.Sprintf("container %s keeps crashing; see its log", status.Name)}}
 	case end.Reason == "OOMKilled":
 		return []finding{{rankCrash, fmt.Sprintf(
 			"container %s was killed because it used more memory than its limit; raise resources.limits.memory", status.Name)}}

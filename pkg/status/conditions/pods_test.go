@@ -142,7 +142,7 @@ func TestDiagnose(t *testing.T) {
 		},
 		"crash loop without history": {
 			[]corev1.Pod{pod(container("mlflow", waiting("CrashLoopBackOff", "")))},
-			"container mlflow ends again and again; see its log",
+			"container mlflow keeps crashing; see its log",
 		},
 		"crash, running again": {
 			[]corev1.Pod{pod(container("mlflow", running, endedBefore(3, "Error")))},

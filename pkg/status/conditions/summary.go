@@ -89,7 +89,7 @@ func deriveReady(list []metav1.Condition, o SummaryOptions) (ready metav1.Condit
 	switch {
 	case readyCondition == nil:
 		return metav1.Condition{Type: Ready, Status: metav1.ConditionUnknown, Reason: NotYetKnown,
-			Message: "it is not known yet whether the object does what it is for"}, true
+			Message: "the operator has not determined the state of the object yet"}, true
 	case o.Pending != nil:
 		return metav1.Condition{Type: Ready, Status: metav1.ConditionFalse, Reason: o.Pending.Reason, Message: o.Pending.Message}, true
 	}

@@ -55,7 +55,7 @@ func rollout(d *appsv1.Deployment, desired int32) (reason, message string) {
 	failure := DeploymentCondition(d, appsv1.DeploymentReplicaFailure)
 	switch status := d.Status; {
 	case status.ObservedGeneration < d.Generation:
-		return ReasonNotObserved, "the last change of the Deployment is being taken up"
+		return ReasonNotObserved, "the Deployment controller has not processed the last change yet"
 	case failure.Status == corev1.ConditionTrue:
 		return ReasonReplicaFailure, "pods cannot be created: " + StableMessage(failure.Message)
 	case DeploymentCondition(d, appsv1.DeploymentProgressing).Reason == ReasonDeadlineExceeded:
@@ -75,7 +75,7 @@ func rollout(d *appsv1.Deployment, desired int32) (reason, message string) {
 
 func notAvailable(d *appsv1.Deployment) string {
 	if d.Status.ReadyReplicas >= d.Status.UpdatedReplicas {
-		return "replicas are ready and have to stay so for minReadySeconds"
+		return "replicas are ready and must stay ready for minReadySeconds"
 	}
 	return "replicas are not ready yet"
 }

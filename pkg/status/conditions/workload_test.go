@@ -59,17 +59,17 @@ func TestRollout(t *testing.T) {
 		},
 		"just created": {
 			&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Generation: 1}},
-			RolloutState{Desired: 1, Reason: ReasonNotObserved, Message: "the last change of the Deployment is being taken up"},
+			RolloutState{Desired: 1, Reason: ReasonNotObserved, Message: "the Deployment controller has not processed the last change yet"},
 		},
 		// D18: right after a change of the spec the old pods still look fine
 		"the change is not observed yet": {
 			rolledOut(1, func(d *appsv1.Deployment) { d.Generation++ }),
-			RolloutState{Serving: true, Desired: 1, ReadyReplicas: 1, Reason: ReasonNotObserved, Message: "the last change of the Deployment is being taken up"},
+			RolloutState{Serving: true, Desired: 1, ReadyReplicas: 1, Reason: ReasonNotObserved, Message: "the Deployment controller has not processed the last change yet"},
 		},
 		"an old failure does not count before the change is observed": {
 			rolledOut(1, withCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, ReasonDeadlineExceeded, ""),
 				func(d *appsv1.Deployment) { d.Generation++ }),
-			RolloutState{Serving: true, Desired: 1, ReadyReplicas: 1, Reason: ReasonNotObserved, Message: "the last change of the Deployment is being taken up"},
+			RolloutState{Serving: true, Desired: 1, ReadyReplicas: 1, Reason: ReasonNotObserved, Message: "the Deployment controller has not processed the last change yet"},
 		},
 		"old pods serve while new ones come": {
 			rolledOut(1, withStatus(func(s *appsv1.DeploymentStatus) { s.UpdatedReplicas = 0 })),
@@ -85,7 +85,7 @@ func TestRollout(t *testing.T) {
 		},
 		"new pods are ready for too short a time": {
 			rolledOut(1, withStatus(func(s *appsv1.DeploymentStatus) { s.AvailableReplicas = 0 })),
-			RolloutState{Desired: 1, ReadyReplicas: 1, Reason: ReasonNotAvailable, Message: "replicas are ready and have to stay so for minReadySeconds"},
+			RolloutState{Desired: 1, ReadyReplicas: 1, Reason: ReasonNotAvailable, Message: "replicas are ready and must stay ready for minReadySeconds"},
 		},
 		"the deadline passed": {
 			rolledOut(1, withCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, ReasonDeadlineExceeded, `ReplicaSet "x-5b6c" has timed out`),

@@ -197,7 +197,7 @@ func (s status) evaluate(ready metav1.Condition, generation int64) Verdict {
 	inProgress := s.isTrue("Progressing") || ready.Status == metav1.ConditionUnknown || transientReasons[ready.Reason]
 	switch {
 	case observed < generation:
-		return Verdict{State: Progressing, Reason: ready.Reason, Message: "the last change is being taken up", Since: ready.LastTransitionTime.Time}
+		return Verdict{State: Progressing, Reason: ready.Reason, Message: "the controller has not processed the last change yet", Since: ready.LastTransitionTime.Time}
 	case ready.Status == metav1.ConditionTrue:
 		return s.withWarning(verdictOf(ready, Healthy))
 	case idleReasons[ready.Reason]:

@@ -91,7 +91,7 @@ status:
   conditions:
   - {type: Ready, status: "True", reason: Fine, observedGeneration: 2}
 `,
-			want: Verdict{State: Progressing, Reason: "Fine", Message: "the last change is being taken up"},
+			want: Verdict{State: Progressing, Reason: "Fine", Message: "the controller has not processed the last change yet"},
 		},
 		{
 			name: "the status is about an older generation",

@@ -76,7 +76,7 @@ func inferenceService(u *unstructured.Unstructured) Verdict {
 		verdict.State = Progressing
 	}
 	verdict.Reason = cmp.Or(nested.String(model, "lastFailureInfo", "reason"), string(transition))
-	verdict.Message = "the former model answers: " + cmp.Or(nested.String(model, "lastFailureInfo", "message"), "the new one is not loaded yet")
+	verdict.Message = "the previous model serves requests: " + cmp.Or(nested.String(model, "lastFailureInfo", "message"), "the new one is not loaded yet")
 	return verdict
 }
 
@@ -188,7 +188,7 @@ func routeAccepted(list string) func(*unstructured.Unstructured) Verdict {
 			}
 		}
 		if len(parents) == 0 {
-			return Verdict{State: Idle, Message: "no router or gateway has taken it up"}
+			return Verdict{State: Idle, Message: "no router or gateway has accepted it"}
 		}
 		return Verdict{State: Healthy, Message: nested.String(u.Object, "spec", "host")}
 	}

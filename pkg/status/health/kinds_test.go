@@ -41,7 +41,7 @@ func ours() map[string]said {
 	return map[string]said{
 		"nothing reported":       {mlflow(`{}`), Unknown, "", "no controller has reported on it yet"},
 		"ready":                  {mlflow(`{conditions: [{type: Ready, status: "True", reason: DeploymentReady}]}`), Healthy, "DeploymentReady", ""},
-		"about an older spec":    {mlflow(`{conditions: [{type: Ready, status: "True", reason: DeploymentReady, observedGeneration: 1}]}`), Progressing, "DeploymentReady", "being taken up"},
+		"about an older spec":    {mlflow(`{conditions: [{type: Ready, status: "True", reason: DeploymentReady, observedGeneration: 1}]}`), Progressing, "DeploymentReady", "not processed the last change yet"},
 		"a Secret is missing":    {mlflow(`{conditions: [{type: Available, status: "False"}, {type: Ready, status: "False", reason: SecretMissing, message: no Secret db}, {type: Reconciling, status: "True"}]}`), Failed, "SecretMissing", "no Secret db"},
 		"rolling out":            {mlflow(`{conditions: [{type: Progressing, status: "True"}, {type: Ready, status: "False", reason: Rollout, message: wait}]}`), Progressing, "Rollout", "wait"},
 		"not known":              {mlflow(`{conditions: [{type: Ready, status: Unknown, reason: NotYetKnown, message: not known yet}]}`), Progressing, "NotYetKnown", "not known yet"},
@@ -81,7 +81,7 @@ func mesh() map[string]said {
 
 		"a service":                   {service(`conditions: [{type: Ready, status: "True"}], modelStatus: {transitionStatus: UpToDate}`), Healthy, "", ""},
 		"a service of KServe":         {service(`conditions: [{type: Ready, status: "False", reason: Bad, message: no route}]`), Failed, "Bad", "no route"},
-		"a service with a new model":  {service(`conditions: [{type: Ready, status: "True"}], modelStatus: {transitionStatus: InProgress}`), Progressing, "InProgress", "the former model answers"},
+		"a service with a new model":  {service(`conditions: [{type: Ready, status: "True"}], modelStatus: {transitionStatus: InProgress}`), Progressing, "InProgress", "the previous model serves requests"},
 		"a service with a bad update": {service(`conditions: [{type: Ready, status: "True"}], modelStatus: {transitionStatus: BlockedByFailedLoad, lastFailureInfo: {reason: ModelLoadFailed, message: no such key}}`), Degraded, "ModelLoadFailed", "no such key"},
 
 		"a runtime":             {runtime(`multiModel: true, grpcEndpoint: "port:8085", containers: [{name: a, image: x}]`), Healthy, "", ""},

@@ -122,18 +122,18 @@ var _ = Describe("An editor of MLflow and of nothing else", func() {
 var _ = Describe("An editor of registries and of nothing else", func() {
 	external := func(more string) string { return "{postgres: {host: db, username: u, database: d, " + more + "}}" }
 	for what, attempt := range map[string]struct{ namespace, name, spec, message string }{
-		"the account pipeline":                {"", "pipeline", "{rest: {image: quay.io/evil/image}}", "belong to something else"},
-		"the account default":                 {"", "default", "{rest: {image: quay.io/evil/image}}", "belong to something else"},
-		"the account of MLflow":               {operatorNamespace, "mlflow-sa", "{}", "belong to something else"},
-		"the account of the manager, by name": {operatorNamespace, managerAccount, "{}", "belong to something else"},
-		"the name of the catalog":             {"", "model-catalog", "{}", "belong to something else"},
-		"the name of a catalog of another":    {"", "demo-catalog", "{}", "belong to something else"},
-		"the name of another's database":      {"", "demo-postgres", "{}", "belong to something else"},
-		"the host of a Ray dashboard [B-5]":   {"", "ray-dashboard-c-x", "{}", "belong to something else"},
-		"the host of a Ray client [B-5]":      {"", "rayclient-c-x", "{}", "belong to something else"},
-		"the name of the webhooks":            {operatorNamespace, "odh-platform-operator-webhook", "{}", "belong to something else"},
-		"the name of ModelMesh":               {"", "modelmesh-serving", "{}", "belong to something else"},
-		"the Service of a Ray head":           {"", "demo-head-svc", "{}", "belong to something else"},
+		"the account pipeline":                {"", "pipeline", "{rest: {image: quay.io/evil/image}}", "is reserved for other objects"},
+		"the account default":                 {"", "default", "{rest: {image: quay.io/evil/image}}", "is reserved for other objects"},
+		"the account of MLflow":               {operatorNamespace, "mlflow-sa", "{}", "is reserved for other objects"},
+		"the account of the manager, by name": {operatorNamespace, managerAccount, "{}", "is reserved for other objects"},
+		"the name of the catalog":             {"", "model-catalog", "{}", "is reserved for other objects"},
+		"the name of a catalog of another":    {"", "demo-catalog", "{}", "is reserved for other objects"},
+		"the name of another's database":      {"", "demo-postgres", "{}", "is reserved for other objects"},
+		"the host of a Ray dashboard [B-5]":   {"", "ray-dashboard-c-x", "{}", "is reserved for other objects"},
+		"the host of a Ray client [B-5]":      {"", "rayclient-c-x", "{}", "is reserved for other objects"},
+		"the name of the webhooks":            {operatorNamespace, "odh-platform-operator-webhook", "{}", "is reserved for other objects"},
+		"the name of ModelMesh":               {"", "modelmesh-serving", "{}", "is reserved for other objects"},
+		"the Service of a Ray head":           {"", "demo-head-svc", "{}", "is reserved for other objects"},
 		"an image for the server":             {"", "demo", "{rest: {image: quay.io/evil/image}}", "create pods"},
 		"an image for the proxy":              {"", "demo", "{kubeRBACProxy: {image: quay.io/evil/image}}", "create pods"},
 		"an image for the database":           {"", "demo", "{postgres: {generateDeployment: true, image: quay.io/evil/image}}", "create pods"},
@@ -165,7 +165,7 @@ var _ = Describe("An editor of registries and of nothing else", func() {
 		begun := object(team, registry("x", "{}"))
 		begun.SetName("")
 		begun.SetGenerateName("modelmesh-serving-")
-		Expect(as(registryEditor).Create(ctx, begun, client.DryRunAll)).To(MatchError(ContainSubstring("belong to something else")))
+		Expect(as(registryEditor).Create(ctx, begun, client.DryRunAll)).To(MatchError(ContainSubstring("is reserved for other objects")))
 		kept := object(team, registry("older", "{grpc: {}, kubeRBACProxy: null}"))
 		kept.SetAPIVersion("modelregistry.opendatahub.io/v1alpha1")
 		kept.SetAnnotations(map[string]string{"modelregistry.opendatahub.io/v1beta1-fields": `{"postgres":{"image":"quay.io/evil/image"}}`})

@@ -78,7 +78,7 @@ var _ = Describe("An editor of Catalogs and of nothing else", func() {
 			Expect(container.Image).NotTo(ContainSubstring("evil"))
 		}
 		By("a second one in another namespace, which would share host and rights")
-		refused(catalogEditor, operatorNamespace, catalog("catalog", "{}"), "there is one Catalog in a cluster")(ctx)
+		refused(catalogEditor, operatorNamespace, catalog("catalog", "{}"), "a cluster has only one Catalog")(ctx)
 		By("a developer giving it a database, to which its password may be sent, and to no other")
 		Expect(as(developer).Patch(ctx, c, merge(`{"spec":{"database":{"external":{"host":"db","secretName":"other-credentials"}}}}`))).To(Succeed())
 		for _, change := range []string{`"host":"evil.example.com"`, `"host":"169.254.169.254"`, `"host":"kubernetes.default.svc"`, `"port":1234`} {

@@ -62,7 +62,7 @@ func expectFailures(ctx context.Context, who string, attempts map[string]string,
 	}
 }
 
-const astray = "leads out of the storage: leave out every '..'"
+const astray = "points outside the storage: remove every '..'"
 
 var _ = Describe("An editor of Predictors and of nothing else", func() {
 	It("does not get out of the storage, nor what a Predictor has no right to name", func(ctx SpecContext) {

@@ -202,7 +202,7 @@ var _ = Describe("Adoption by the applier", func() {
 		Expect(writes).To(BeZero())
 		refused, ok := errors.AsType[*apply.ForeignError](err)
 		Expect(ok).To(BeTrue(), "%v", err)
-		Expect(refused.Error()).To(Equal("ConfigMap " + w.namespace + "/server exists and was not made by this operator; " +
+		Expect(refused.Error()).To(Equal("ConfigMap " + w.namespace + "/server exists and was not created by this operator; " +
 			"delete it or recreate it under another name, and the operator will create its own"))
 
 		desired[0].AdoptIf = func(live *unstructured.Unstructured) bool { return live.GetName() == "server" }

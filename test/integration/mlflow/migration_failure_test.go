@@ -33,7 +33,7 @@ var _ = Describe("A migration that fails for good", func() {
 		m := server(withImage(endsWith11))
 		create(ctx, m)
 		const hint = ". After fixing the issue, add the mlflow.opendatahub.io/force-migrate annotation to the MLflow resource to force a rerun."
-		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", "operator-managed migration only supports SQL backend store URIs"+hint)
+		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", "operator-managed migration only supports SQL backend store URIs: use one that begins with sqlite, postgresql or mysql"+hint)
 		Expect(conditionOf(m, "Available").Reason).To(Equal("MigrationFailed"))
 		Expect(conditionOf(m, "Progressing").Status).To(Equal(metav1.ConditionFalse))
 		Expect(replicas(ctx)).To(BeZero())

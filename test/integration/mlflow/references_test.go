@@ -98,7 +98,7 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 		m := server(func(m *mlflowv1.MLflow) { m.Spec.CABundleConfigMap = &mlflowv1.CABundleConfigMapRef{Name: "corporate"} })
 		create(ctx, m)
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "CABundleConfigMapError")
-		Expect(message(m, "Available")).To(Equal(`CA bundle ConfigMap "corporate" not found in namespace "opendatahub"`))
+		Expect(message(m, "Available")).To(Equal(`CA bundle ConfigMap "corporate" not found in namespace "opendatahub": create it, or correct spec.caBundleConfigMap`))
 		Expect(client.IgnoreNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(deployment()), deployment()))).To(Succeed())
 		env.Settle(manager.User, quiet, specTimeout)
 

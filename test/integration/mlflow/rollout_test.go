@@ -65,7 +65,7 @@ var _ = Describe("An object that takes the name of a child", func() {
 		m := server()
 		create(ctx, m)
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "ApplyFailed")
-		Expect(message(m, "Available")).To(ContainSubstring("Service opendatahub/mlflow exists and was not made by this operator; delete it or recreate it under another name"))
+		Expect(message(m, "Available")).To(ContainSubstring("Service opendatahub/mlflow exists and was not created by this operator; delete it or recreate it under another name"))
 		env.Get(ctx, mine)
 		Expect(mine.Spec.Selector).To(Equal(map[string]string{"app": "something-else"}))
 		Expect(mine.Labels).To(BeEmpty())

@@ -194,8 +194,8 @@ var _ = Describe("Names that others have taken", func() {
 		r := runtimeOf(ctx, ns, "r", "onnx")
 		label(ctx, ns, "true")
 		for _, text := range []string{
-			"NetworkPolicy " + ns + "/modelmesh-runtimes exists and was not made by this operator",
-			"ConfigMap " + ns + "/tc-config exists and was not made by this operator", "until then not written: Deployment " + ns + "/modelmesh-serving-r",
+			"NetworkPolicy " + ns + "/modelmesh-runtimes exists and was not created by this operator",
+			"ConfigMap " + ns + "/tc-config exists and was not created by this operator", "until then not written: Deployment " + ns + "/modelmesh-serving-r",
 		} {
 			expectEvent(ctx, r, "RuntimeRefused", text)
 		}
@@ -206,7 +206,7 @@ var _ = Describe("Names that others have taken", func() {
 			Expect(o.GetResourceVersion()).To(Equal(before), "%T was written", o)
 			Expect(env.Admin.Delete(ctx, o)).To(Succeed())
 		}
-		expectEvent(ctx, r, "RuntimeRefused", "Deployment "+ns+"/modelmesh-serving-r exists and was not made by this operator")
+		expectEvent(ctx, r, "RuntimeRefused", "Deployment "+ns+"/modelmesh-serving-r exists and was not created by this operator")
 		settled(ctx, ns)
 		for _, o := range theirs {
 			before := o.GetResourceVersion()

@@ -145,7 +145,7 @@ var _ = Describe("a Predictor", func() {
 		Entry("unknown protocol", "protocol", `{modelType: {name: sklearn}, protocolVersion: v9, storage: {key: k, path: a}}`,
 			v1alpha1.NoSupportingRuntime, "No ServingRuntime supports specified model type and/or protocol", SpecTimeout(specTimeout)),
 		Entry("unknown runtime", "runtime", `{modelType: {name: sklearn}, runtime: {name: missing}, storage: {key: k, path: a}}`,
-			v1alpha1.RuntimeNotRecognized, "Specified runtime name not recognized", SpecTimeout(specTimeout)),
+			v1alpha1.RuntimeNotRecognized, "Specified runtime name not recognized: create or enable the runtime missing, or name another one", SpecTimeout(specTimeout)),
 	)
 
 	It("that contradicts itself is not registered, and is when it is mended", func(ctx SpecContext) {

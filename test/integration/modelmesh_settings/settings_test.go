@@ -164,7 +164,7 @@ serviceAccountName: runner
 		m := configure(ctx, own, "podsPerRuntime: none")
 		mark := env.Mark()
 		manager.Restart(ctx)
-		expectEvent(ctx, m, meshsettings.ReasonRefused, "no model is served until it is right")
+		expectEvent(ctx, m, meshsettings.ReasonRefused, "no model is served until it is corrected")
 		unmoved(ctx, d)
 		Expect(requests(mark, ns).Writes()).To(BeEmpty())
 

@@ -44,7 +44,7 @@ var _ = Describe("The servers of a registry", func() {
 		env.WaitForCondition(ctx, m, "Ready", metav1.ConditionFalse, "")
 		Eventually(func(g Gomega) {
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
-			g.Expect(condition(m, "Available").Message).To(ContainSubstring("pods of its present spec are not"))
+			g.Expect(condition(m, "Available").Message).To(ContainSubstring("the rollout of the current spec is not finished"))
 		}).WithContext(ctx).Should(Succeed())
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"rest": map[string]any{"image": nil}, "replicas": 1}})
 		env.WaitGone(ctx, budget)

@@ -123,7 +123,7 @@ var _ = Describe("A new registry", func() {
 
 	It("has a name that a Service can have, D32", func(ctx SpecContext) {
 		for name, text := range map[string]string{
-			"a.b": "the Service of the registry bears its name", "1a": "the Service of the registry bears its name",
+			"a.b": "the Service of the registry has the same name", "1a": "the Service of the registry has the same name",
 			strings.Repeat("a", 59): "must be at most 58 characters",
 		} {
 			m := beta(namespace, "{rest: {}, "+external+"}")

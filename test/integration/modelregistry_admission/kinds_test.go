@@ -27,7 +27,7 @@ var _ = Describe("A Catalog", func() {
 		Expect(env.Admin.Create(ctx, catalog(namespace, "other"))).To(MatchError(ContainSubstring("catalog resource name must be 'catalog'")))
 		c := created(ctx, catalog(namespace, "catalog"))
 		env.Patch(ctx, c, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"touched": "yes"}}})
-		Expect(env.Admin.Create(ctx, catalog(elsewhere, "catalog"))).To(MatchError(ContainSubstring("it exists in namespace " + namespace + " already")))
+		Expect(env.Admin.Create(ctx, catalog(elsewhere, "catalog"))).To(MatchError(ContainSubstring("which exists in namespace " + namespace + " already")))
 		Expect(env.Admin.Delete(ctx, c)).To(Succeed())
 		env.WaitGone(ctx, c)
 		Expect(env.Admin.Create(ctx, catalog(elsewhere, "catalog"), client.DryRunAll)).To(Succeed())

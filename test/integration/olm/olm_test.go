@@ -131,7 +131,7 @@ func createsMonitors(ctx SpecContext) {
 		events := &corev1.EventList{}
 		g.Expect(env.Admin.List(ctx, events, client.InNamespace(namespace))).To(Succeed())
 		g.Expect(events.Items).To(ContainElement(And(HaveField("Reason", controller.ReasonNotApplied), HaveField("InvolvedObject.Name", env.Installed.Deployment.Name),
-			HaveField("Message", ContainSubstring("PrometheusRule opendatahub/odh-platform-operator exists and was not made by this operator")))))
+			HaveField("Message", ContainSubstring("PrometheusRule opendatahub/odh-platform-operator exists and was not created by this operator")))))
 	}).WithContext(ctx).Should(Succeed())
 	env.Settle(manager.User, quiet/2, specTimeout)
 	written := env.Since(mark).ByUser(manager.User).Writes()

@@ -170,7 +170,7 @@ var _ = Describe("The binding of a RayCluster", func() {
 		appear(ctx, b)
 		second := create(ctx, rayCluster(inner.Name, "a", hashed))
 		Expect(binding(second).Name).To(Equal(b.Name))
-		Expect(reported(ctx, second, "ClusterRoleBindingTaken")).To(ContainSubstring("name this one otherwise"))
+		Expect(reported(ctx, second, "ClusterRoleBindingTaken")).To(ContainSubstring("recreate this RayCluster under another name"))
 		env.Get(ctx, b)
 		Expect(b.Subjects).To(Equal([]rbacv1.Subject{{Kind: "ServiceAccount", Name: names(first).ServiceAccount, Namespace: outer}}))
 		Expect(env.Admin.Delete(ctx, second)).To(Succeed())

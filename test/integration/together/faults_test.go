@@ -108,7 +108,7 @@ func (c component) disturb(ctx context.Context, all []child, pairs bool) []fault
 func (f fault) expectNamed(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func() string { return said(ctx, f.object) }).WithContext(ctx).WithTimeout(patience).
-		Should(Or(ContainSubstring(refusal), ContainSubstring("was not made by this operator")), f.String())
+		Should(Or(ContainSubstring(refusal), ContainSubstring("was not created by this operator")), f.String())
 }
 
 // running returns the Deployments that run without one of their guards. Databases have other guards.
