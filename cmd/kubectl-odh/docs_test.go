@@ -17,7 +17,7 @@ func TestPageShowsRealOutput(t *testing.T) {
 	cluster := whole(t)
 	for _, command := range []string{"status", "tree mlflow/mlflow aw/train"} {
 		got := run(t, cluster, command)
-		if !strings.Contains(string(page), "```\n$ kubectl odh "+command+"\n"+got.stdout+"```\n") {
+		if !strings.Contains(string(page), "```text\n$ kubectl odh "+command+"\n"+got.stdout+"```\n") {
 			t.Errorf("docs/kubectl-odh.md does not show what `kubectl odh %s` prints:\n%s", command, got.stdout)
 		}
 	}

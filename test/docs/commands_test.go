@@ -223,7 +223,7 @@ func kinds(t *testing.T) map[string]bool {
 		httproute gateway route servicemonitor prometheusrule consolelink consoleplugin validatingwebhookconfiguration mutatingwebhookconfiguration
 		clusterservingruntime servingruntime inferenceservice isvc raycluster rayjob workload localqueue clusterqueue auth poddisruptionbudget pdb
 		statefulset replicaset subscription clusterserviceversion csv catalogsource installplan operatorgroup horizontalpodautoscaler hpa
-		group template persistentvolume endpointslice dashboard apiservice flowschema prioritylevelconfiguration`) {
+		group template persistentvolume resourceflavor endpointslice dashboard apiservice flowschema prioritylevelconfiguration`) {
 		all[name], all[name+"s"] = true, true
 	}
 	for _, name := range []string{"networkpolicy", "networkpolicies", "ingress", "ingresses"} {
