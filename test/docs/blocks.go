@@ -1,9 +1,11 @@
 // Package docs checks the documentation against the code: everything that a page names must exist, and its commands must work.
 //
 // A block of commands is marked `sh`. A block that cannot run in a test declares its need, `sh needs=kind` for example; [Needs] lists
-// them. A block of YAML that its reader is to save is marked `yaml file=<name>`. The suite test/integration/docs runs and applies
-// these in the order of the page, and test/integration/install those of the pages about legacy operators, see [Reader]; other blocks of
-// a page are output or pictures.
+// them. A block that its reader is to save is marked `yaml file=<name>` or `python file=<name>`. The suite test/integration/docs runs and
+// applies these in the order of the page, test/integration/install those of the pages about legacy operators, and test/e2e the tutorials,
+// see [Reader]; other blocks of a page are output or pictures.
+//
+// A block after the line [OutputFollows] is compared with the output of the commands before it, see [Similar].
 package docs
 
 import (
@@ -24,7 +26,11 @@ var Needs = map[string]string{
 	"long":             "it takes minutes and is run by CI or a suite of its own",
 	"trouble":          "it is about a cluster with a fault",
 	"example":          "it stands for what the reader fills in",
+	"pypi":             "packages of PyPI are in an environment of the test",
 }
+
+// OutputFollows is the line between commands and the block with their output.
+const OutputFollows = "The output is similar to:"
 
 // Block is a fenced block of a page.
 type Block struct {
@@ -34,7 +40,12 @@ type Block struct {
 	Text     string
 	// Line of the page in which the block begins, counted from 1.
 	Line int
+	// Before is the last line before the block that is not empty.
+	Before string
 }
+
+// IsOutput reports whether the block is the output of the commands before it.
+func (b Block) IsOutput() bool { return b.Language == "text" && b.Before == OutputFollows }
 
 // Value returns the value after `key=` in the info, or "".
 func (b Block) Value(key string) string {
@@ -50,7 +61,7 @@ func (b Block) Value(key string) string {
 func Blocks(page string) []Block {
 	var all []Block
 	var open *Block
-	number := 0
+	number, before := 0, ""
 	for line := range strings.Lines(page) {
 		number++
 		trimmed := strings.TrimSpace(line)
@@ -58,15 +69,17 @@ func Blocks(page string) []Block {
 		switch {
 		case fenced && open == nil:
 			words := strings.Fields(strings.TrimPrefix(trimmed, "```"))
-			open = &Block{Line: number}
+			open = &Block{Line: number, Before: before}
 			if len(words) > 0 {
 				open.Language, open.Info = words[0], words[1:]
 			}
 		case fenced:
 			all = append(all, *open)
-			open = nil
+			open, before = nil, ""
 		case open != nil:
 			open.Text += line
+		case trimmed != "":
+			before = trimmed
 		}
 	}
 	return all

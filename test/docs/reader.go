@@ -3,12 +3,15 @@ package docs
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
@@ -20,6 +23,9 @@ const commandTimeout = 150 * time.Second
 
 // commandEnd bounds the end of a stopped command: its background processes may hold its output open.
 const commandEnd = 5 * time.Second
+
+// backgroundTimeout bounds the time until a command in the background has the output of the page.
+const backgroundTimeout = 30 * time.Second
 
 // Reader runs the commands of a page in a shell in the checkout, as administrator of a cluster. Its methods fail the spec.
 type Reader struct {
@@ -40,6 +46,11 @@ type Reader struct {
 	// Meets are the needs, of those in [Needs], that the cluster meets.
 	Meets []string
 
+	// state is the file with the exported variables of the previous commands.
+	state string
+	// running are the process groups of commands that run in the background.
+	running []int
+
 	// Saved are the files that the page saves or writes, by their names on the page.
 	Saved map[string]string
 	// Typed are the commands, with the names of these files replaced.
@@ -54,22 +65,61 @@ func Environment() []string {
 	})
 }
 
-// Read runs and applies all blocks of the page in order.
+// Read runs and applies all blocks of the page in order, and fails at the end if outputs differ from those of the page.
 func (r *Reader) Read(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	r.Saved, r.Typed = map[string]string{}, nil
 	text, err := os.ReadFile(filepath.Join(r.Root, r.Page))
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
-	for _, block := range Blocks(string(text)) {
+	blocks := Blocks(string(text))
+	var differ error
+	for i, block := range blocks {
 		switch {
-		case block.Language == "yaml" && block.Value("file") != "":
+		case block.Language != "sh" && block.Value("file") != "":
 			gomega.Expect(os.WriteFile(r.file(block.Value("file")), []byte(r.replaced(block.Text)), 0o600)).To(gomega.Succeed())
 		case block.Language == "sh" && (block.Value("needs") == "" || slices.Contains(r.Meets, block.Value("needs"))):
-			for _, command := range block.Commands() {
-				r.run(ctx, command, block.Line)
+			var want *Block
+			if i+1 < len(blocks) && blocks[i+1].IsOutput() {
+				want = &blocks[i+1]
+			}
+			if output := r.block(ctx, block, want); want != nil {
+				differ = errors.Join(differ, r.compare(want, output))
 			}
 		}
 	}
+	gomega.Expect(differ).NotTo(gomega.HaveOccurred())
+}
+
+// compare returns an error if an output differs from that of the page.
+func (r *Reader) compare(want *Block, output string) error {
+	if err := Similar(r.replaced(want.Text), output); err != nil {
+		return fmt.Errorf("%s:%d: %w", r.Page, want.Line, err)
+	}
+	return nil
+}
+
+// block runs the commands of a block and returns their output. For a command in the background it waits until the output is that of the
+// page, unless want is nil.
+func (r *Reader) block(ctx context.Context, block Block, want *Block) string {
+	ginkgo.GinkgoHelper()
+	var output strings.Builder
+	for _, command := range block.Commands() {
+		if !strings.HasSuffix(command, " &") {
+			output.WriteString(r.run(ctx, command, block.Line))
+			continue
+		}
+		before, background := output.String(), r.start(command, block.Line)
+		gomega.Eventually(ctx, func() error {
+			text, err := os.ReadFile(background)
+			output.Reset()
+			output.WriteString(before + string(text))
+			if err != nil || want == nil {
+				return err
+			}
+			return r.compare(want, output.String())
+		}, backgroundTimeout).Should(gomega.Succeed(), "%s:%d: %s", r.Page, block.Line, command)
+	}
+	return output.String()
 }
 
 // Type runs a command that is not on the page.
@@ -94,23 +144,13 @@ func (r *Reader) replaced(text string) string {
 // written matches a file that a command writes into the working directory.
 var written = regexp.MustCompile(` > ([^\s/]+)(?:\s|$)`)
 
-// run runs one command, with names of files replaced by their paths.
-func (r *Reader) run(ctx context.Context, command string, line int) {
+// run runs one command, with names of files replaced by their paths, and returns its output.
+func (r *Reader) run(ctx context.Context, command string, line int) string {
 	ginkgo.GinkgoHelper()
-	for _, found := range written.FindAllStringSubmatch(command, -1) {
-		r.file(found[1])
-	}
-	script := r.replaced(command)
-	for name, path := range r.Saved {
-		script = regexp.MustCompile(`([\s=])`+regexp.QuoteMeta(name)+`(\s|$)`).ReplaceAllString(script, "${1}"+path+"${2}")
-	}
 	limited, cancel := context.WithTimeout(ctx, cmp.Or(r.Timeout, commandTimeout))
 	defer cancel()
-	shell := exec.CommandContext(limited, "bash", "-euo", "pipefail", "-c", script)
-	shell.Dir = r.Root
-	shell.Env = append(Environment(), "PATH="+filepath.Dir(r.Kubectl)+":"+os.Getenv("PATH"), "KUBECONFIG="+r.Kubeconfig)
-	shell.Env = append(shell.Env, r.Env...)
-	shell.WaitDelay = commandEnd
+	script := r.script(command)
+	shell := r.shell(limited, script)
 	ginkgo.By(command)
 	output, err := shell.CombinedOutput()
 	gomega.Expect(err).NotTo(gomega.HaveOccurred(), "%s:%d: %s\n%s", r.Page, line, command, output)
@@ -120,16 +160,66 @@ func (r *Reader) run(ctx context.Context, command string, line int) {
 			do(ctx)
 		}
 	}
+	return string(output)
+}
+
+// start starts a command that ends in `&`, and returns the file with its output. Undo ends it.
+func (r *Reader) start(command string, line int) (output string) {
+	ginkgo.GinkgoHelper()
+	file, err := os.CreateTemp(r.Folder, "output")
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	defer func() { _ = file.Close() }()
+	shell := r.shell(context.Background(), strings.TrimSuffix(r.script(command), "&"))
+	shell.Stdout, shell.Stderr = file, file
+	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	ginkgo.By(command)
+	gomega.Expect(shell.Start()).To(gomega.Succeed(), "%s:%d: %s", r.Page, line, command)
+	go func() { _ = shell.Wait() }() // it is killed
+	r.running = append(r.running, shell.Process.Pid)
+	return file.Name()
+}
+
+// script returns a command with the paths of files in place of their names.
+func (r *Reader) script(command string) string {
+	for _, found := range written.FindAllStringSubmatch(command, -1) {
+		r.file(found[1])
+	}
+	script := r.replaced(command)
+	for name, path := range r.Saved {
+		script = regexp.MustCompile(`([\s=])`+regexp.QuoteMeta(name)+`(\s|$)`).ReplaceAllString(script, "${1}"+path+"${2}")
+	}
+	return script
+}
+
+// shell returns a shell for a script, which has the exported variables of the previous ones.
+func (r *Reader) shell(ctx context.Context, script string) *exec.Cmd {
+	ginkgo.GinkgoHelper()
+	if r.state == "" {
+		r.state = filepath.Join(r.Folder, ".exported")
+		gomega.Expect(os.WriteFile(r.state, nil, 0o600)).To(gomega.Succeed())
+	}
+	const keep = `. "$0"; trap 'export -p > "$0"' EXIT` + "\n"
+	shell := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", keep+script, r.state)
+	shell.Dir = r.Root
+	shell.Env = append(Environment(), "PATH="+filepath.Dir(r.Kubectl)+":"+os.Getenv("PATH"), "KUBECONFIG="+r.Kubeconfig)
+	shell.Env = append(shell.Env, r.Env...)
+	shell.WaitDelay = commandEnd
+	return shell
 }
 
 var (
 	created = regexp.MustCompile(`^kubectl( -n \S+)? create (namespace|configmap|secret generic) (\S+)`)
-	applied = regexp.MustCompile(`^kubectl( -n \S+)? apply (-[fk] \S+)$`)
+	applied = regexp.MustCompile(`^kubectl( -n \S+)? apply(?: --server-side)? (-[fk] \S+)$`)
 )
 
-// Undo deletes the objects that commands of the page created or applied, so that it can be run again and other pages are not affected.
+// Undo ends commands in the background, and deletes the objects that commands of the page created or applied, so that it can be run again and
+// other pages are not affected.
 func (r *Reader) Undo(ctx context.Context) {
 	ginkgo.GinkgoHelper()
+	for _, group := range r.running {
+		_ = syscall.Kill(-group, syscall.SIGKILL) // it may have ended
+	}
+	r.running = nil
 	for _, script := range slices.Backward(r.Typed) {
 		if made := created.FindStringSubmatch(script); made != nil {
 			kind, _, _ := strings.Cut(made[2], " ")

@@ -4,6 +4,8 @@
 // requires root on Linux and has the build tag e2e, so that only `make e2e` and, in part, `make ci` run it; a machine that cannot run a
 // real node skips it and reports the missing requirement.
 //
+// The specs of docs/tutorials type their commands on the machine, with clients in an environment of Python, and compare every output.
+//
 // Chromium in a pod opens web pages. E2E_PICTURES names a folder of the checkout for screenshots.
 //
 // Kueue, JobSet, KubeRay and the training operator run as pods of their own manifests, see package peers. The server of the catalog is a

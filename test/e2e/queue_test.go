@@ -60,6 +60,7 @@ var _ = Describe("Queued work", Ordered, ContinueOnFailure, SpecPriority(1), fun
 	Describe("An AppWrapper with a PyTorchJob", describePyTorchJobs)
 	Describe("A RayCluster", describeRayClusters)
 	Describe("The page of", describeQueuedPages)
+	Describe("The tutorial of", describeQueuedTutorials)
 })
 
 // peer is the operator of another project.

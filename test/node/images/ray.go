@@ -8,7 +8,7 @@ import (
 // RayImage is the image in the samples of RayClusters.
 const RayImage = "quay.io/modh/ray:2.47.1-py311-cu121"
 
-// rayRequirements is Ray with all its dependencies.
+// rayRequirements is Ray with all its dependencies and the packages of a tutorial, because pods cannot reach PyPI.
 //
 //go:embed python/ray.txt
 var rayRequirements string

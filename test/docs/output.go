@@ -1,0 +1,59 @@
+package docs
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// varying are the parts of an output that differ between two runs, with a name for each. The order matters: times contain numbers.
+var varying = []struct {
+	pattern *regexp.Regexp
+	name    string
+}{
+	{regexp.MustCompile(`\b\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d([.,]\d+)?( ?UTC|Z|[+-]\d\d:?\d\d)?`), "<time>"},
+	{regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`), "<id>"},
+	// Suffixes of the names that Kubernetes generates.
+	{regexp.MustCompile(`(-[bcdfghjklmnpqrstvwxz2456789]{5,10}){1,2}\b`), "-<id>"},
+	{regexp.MustCompile(`\b[0-9a-f]{10,64}\b`), "<id>"},
+	{regexp.MustCompile(`\b\d{1,3}(\.\d{1,3}){3}\b`), "<address>"},
+	{regexp.MustCompile(`\b(\d+[dhms]){1,2}\b`), "<age>"},
+}
+
+// anyLines is a line of an expected output that matches any number of lines.
+const anyLines = "..."
+
+// Similar returns an error if an output differs from that of a page in more than times, ages, addresses, generated IDs and white space. A
+// line of three dots on the page matches any lines.
+func Similar(page, output string) error {
+	want, got := significant(page), significant(output)
+	if matches(want, got) {
+		return nil
+	}
+	return fmt.Errorf("the output is\n%s\nand not similar to\n%s", output, page)
+}
+
+// significant returns the lines of an output without what varies.
+func significant(text string) []string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		line = strings.Join(strings.Fields(line), " ")
+		for _, v := range varying {
+			line = v.pattern.ReplaceAllString(line, v.name)
+		}
+		if line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+func matches(want, got []string) bool {
+	if len(want) == 0 {
+		return len(got) == 0
+	}
+	if want[0] == anyLines {
+		return matches(want[1:], got) || len(got) > 0 && matches(want, got[1:])
+	}
+	return len(got) > 0 && want[0] == got[0] && matches(want[1:], got[1:])
+}

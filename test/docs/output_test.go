@@ -1,0 +1,84 @@
+package docs
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestSimilar(t *testing.T) {
+	for name, c := range map[string]struct {
+		page, output string
+		want         bool
+	}{
+		"the same":            {"a b\n", "a b\n", true},
+		"nothing":             {"", "\n", true},
+		"another word":        {"a b\n", "a c\n", false},
+		"another number":      {"accuracy 0.98", "accuracy 0.97", false},
+		"columns":             {"NAME   READY\nx      True\n", "NAME READY\n\nx  True", true},
+		"an age":              {"x Running 42s", "x Running 5m3s", true},
+		"a missing age":       {"x Running 42s", "x Running", false},
+		"a time":              {"2026-11-29T10:00:00Z done", "2027-01-02T03:04:05Z done", true},
+		"a time of a log":     {"2026/11/29 10:00:00 INFO", "2027/01/02 03:04:05 INFO", true},
+		"a pod":               {"pod/demo-7d4b9c6f5-x2v4z Running", "pod/demo-59bcf8d6d7-qwxrt Running", true},
+		"a pod of another":    {"pod/demo-7d4b9c6f5-x2v4z Running", "pod/other-59bcf8d6d7-qwxrt Running", false},
+		"an ID":               {"run 0123456789abcdef0123456789abcdef", "run ffffffff0123456789abcdefffffffff", true},
+		"an ID and a word":    {"run 0123456789abcdef0123456789abcdef", "run failed", false},
+		"a UUID":              {"123e4567-e89b-12d3-a456-426614174000", "00000000-0000-0000-0000-000000000000", true},
+		"any lines":           {"a\n...\nd\n", "a\nb\nc\nd\n", true},
+		"no lines":            {"a\n...\nd\n", "a\nd\n", true},
+		"lines after the end": {"a\n", "a\nb\n", false},
+		"a line is missing":   {"...\nb\n", "a\n", false},
+		"any lines at last":   {"a\n...\n", "a\nb\n", true},
+	} {
+		err := Similar(c.page, c.output)
+		if (err == nil) != c.want {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), strings.TrimSpace(c.output)) {
+			t.Errorf("%s: the error has no output: %v", name, err)
+		}
+	}
+}
+
+func TestOutputFollows(t *testing.T) {
+	blocks := Blocks("```sh\na\n```\n\n" + OutputFollows + "\n\n```text\nb\n```\n\n```text\nc\n```\n")
+	if len(blocks) != 3 || blocks[0].IsOutput() || !blocks[1].IsOutput() || blocks[2].IsOutput() {
+		t.Errorf("got %+v", blocks)
+	}
+}
+
+// Tutorials show the output of every command that prints something, except those with a need.
+func TestTutorialsShowOutputs(t *testing.T) {
+	silent := func(command string) bool {
+		return strings.HasPrefix(command, "export ") || written.MatchString(command)
+	}
+	found := 0
+	for name, page := range pages(t) {
+		if !strings.HasPrefix(name, "docs/tutorials/") || strings.HasSuffix(name, "/README.md") {
+			continue
+		}
+		found++
+		if !strings.Contains(page, "\n## Before you begin\n") || !strings.Contains(page, "\n## Clean up\n") {
+			t.Errorf("%s: a section about the beginning or the end is missing", name)
+		}
+		blocks := Blocks(page)
+		for i, b := range blocks {
+			shown := i+1 < len(blocks) && blocks[i+1].IsOutput()
+			if b.Language == "sh" && b.Value("needs") == "" && !shown && !allOf(b.Commands(), silent) {
+				t.Errorf("%s:%d: the output of these commands is missing", name, b.Line)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("there are no tutorials")
+	}
+}
+
+func allOf(commands []string, is func(string) bool) bool {
+	for _, command := range commands {
+		if !is(command) {
+			return false
+		}
+	}
+	return true
+}

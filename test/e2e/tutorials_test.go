@@ -1,0 +1,79 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/odh-platform/odh-platform-operator/test/docs"
+	"github.com/odh-platform/odh-platform-operator/test/node/images"
+	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
+)
+
+// tutorialTimeout bounds one command of a tutorial, which may wait for images, pods and training.
+const tutorialTimeout = 16 * time.Minute
+
+// These specs type every command of a tutorial and compare its output with that on the page. The tutorials with Kueue require the
+// operators of "Queued work".
+var _ = Describe("The tutorial of", func() {
+	It("MLflow ends with a prediction", func(ctx SpecContext) {
+		Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
+		DeferCleanup(removeMLflow)
+		python, err := installPython(ctx, "operands", "python", "test/operands/requirements.txt").
+			Beside(ctx, "mlflow-3.14.0", "mlflow==3.14.0")
+		Expect(err).NotTo(HaveOccurred())
+		followTutorial(ctx, "mlflow.md", python)
+	}, SpecTimeout(specTimeout))
+
+	It("Model Registry ends with a version that is found", func(ctx SpecContext) {
+		followTutorial(ctx, "modelregistry.md", installPython(ctx, "clients", "model-registry-0.3.14", "test/clients/requirements/model-registry-0.3.14.txt"))
+	}, SpecTimeout(specTimeout))
+
+	It("ModelMesh ends with predictions over REST and gRPC", func(ctx SpecContext) {
+		packModelMesh(ctx)
+		followTutorial(ctx, "modelmesh.md", installPython(ctx, "tutorials", "modelmesh", "test/e2e/testdata/python/modelmesh.txt"), "long")
+	}, SpecTimeout(specTimeout))
+})
+
+func describeQueuedTutorials() {
+	It("AppWrappers ends with a workload that has waited", func(ctx SpecContext) { followTutorial(ctx, "appwrapper.md", nil) }, SpecTimeout(specTimeout))
+
+	It("the whole journey ends with a prediction from the model that Ray trained", func(ctx SpecContext) {
+		Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
+		Expect(images.Ray(ctx, store)).To(Succeed())
+		packModelMesh(ctx)
+		DeferCleanup(removeMLflow)
+		followTutorial(ctx, "journey.md", installPython(ctx, "tutorials", "journey", "test/e2e/testdata/python/journey.txt"), "long")
+	}, SpecTimeout(specTimeout))
+}
+
+// installPython creates an environment with the packages of a file of the checkout, unless it exists.
+func installPython(ctx context.Context, folder, name, requirements string) *machine.Python {
+	GinkgoHelper()
+	list, err := os.ReadFile(filepath.Join(checkout, filepath.FromSlash(requirements)))
+	Expect(err).NotTo(HaveOccurred())
+	python, err := machine.InstallPython(ctx, folder, name, list)
+	Expect(err).NotTo(HaveOccurred())
+	return python
+}
+
+// followTutorial types the commands of a tutorial in an environment of Python, if it needs one.
+func followTutorial(ctx context.Context, page string, python *machine.Python, meets ...string) {
+	GinkgoHelper()
+	path := filepath.Dir(kubectlPath) + ":" + os.Getenv("PATH")
+	if python != nil {
+		path = python.Bin + ":" + path
+	}
+	r := &docs.Reader{
+		Page: "docs/tutorials/" + page, Root: checkout, Folder: GinkgoT().TempDir(), Kubectl: kubectlPath, Kubeconfig: env.KubeconfigPath,
+		Meets: meets, Timeout: tutorialTimeout, Env: []string{"PATH=" + path, "PYTHONDONTWRITEBYTECODE=1", "GIT_PYTHON_REFRESH=quiet"},
+	}
+	DeferCleanup(func(ctx SpecContext) { r.Undo(ctx) }, NodeTimeout(podTimeout))
+	r.Read(ctx)
+}
