@@ -75,7 +75,7 @@ func TestTwoServers(t *testing.T) {
 	if want := "https://gateway.apps.example.com/mlflow-artifacts/api/2.0/mlflow-artifacts/artifacts"; m.Status.ArtifactsURL != want {
 		t.Errorf("artifactsUrl %q", m.Status.ArtifactsURL)
 	}
-	route := framework.Untyped(capability.HTTPRoute, "", "")
+	route := framework.Unstructured(capability.HTTPRoute, "", "")
 	d := &appsv1.Deployment{}
 	if !w.get("mlflow-artifacts", d) || *d.Spec.Replicas != 2 || !w.get("mlflow-artifacts", &corev1.Service{}) || !w.get("mlflow-artifacts", route) {
 		t.Errorf("Deployment %+v", d.Spec.Replicas)

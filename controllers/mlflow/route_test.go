@@ -40,7 +40,7 @@ func parent(name, namespace string, conditions ...any) map[string]any {
 
 func checked(t *testing.T, in resources.Inputs, status any) *mlflowv1.MLflow {
 	t.Helper()
-	route := framework.Untyped(capability.HTTPRoute, in.Namespace, "mlflow")
+	route := framework.Unstructured(capability.HTTPRoute, in.Namespace, "mlflow")
 	route.SetGeneration(2)
 	route.SetCreationTimestamp(metav1.NewTime(midday.Add(-20 * time.Second)))
 	if status != nil {
@@ -143,7 +143,7 @@ func TestRouteRefusal(t *testing.T) {
 		}
 	})
 	t.Run("[D30] a status that cannot be read", func(t *testing.T) {
-		route := framework.Untyped(capability.HTTPRoute, "opendatahub", "mlflow")
+		route := framework.Unstructured(capability.HTTPRoute, "opendatahub", "mlflow")
 		route.Object["status"] = map[string]any{"parents": "x"}
 		r := &mlflowReconciler{fullObjects: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(route).Build(), clock: clocktesting.NewFakePassiveClock(midday)}
 		m := mlflowtest.Server()

@@ -21,7 +21,7 @@ func TestRouterRefuses(t *testing.T) {
 	name := raycluster.View(u.Object).Names().Dashboard
 	answers := func(status string) {
 		t.Helper()
-		route := framework.Untyped(capability.Route, "", "")
+		route := framework.Unstructured(capability.Route, "", "")
 		if !s.exists(route, u.GetNamespace(), name) {
 			t.Fatal("no Route")
 		}

@@ -58,7 +58,6 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 }, NodeTimeout(startTimeout))
 
-var _ = AfterEach(func() { manager.ReportLog() })
 
 // startMesh starts an etcd for ModelMesh, and fake routing layers for the pods of runtimes.
 func startMesh(ctx context.Context) *modelmesh.Network {

@@ -109,7 +109,7 @@ var _ = Describe("An editor of MLflow and of nothing else", func() {
 			}).
 				WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(MatchError(ContainSubstring("create pods")))
 		}, NodeTimeout(specTimeout))
-		env.Without(ctx, configuration)
+		env.DeleteTemporarily(ctx, configuration)
 		m := object("", mlflow("{serviceAccountName: "+managerAccount+"}"))
 		Eventually(func() error { return as(mlflowEditor).Create(ctx, m) }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, m))).To(Succeed()) }, NodeTimeout(specTimeout))

@@ -7,6 +7,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 var _ = Describe("A namespace that asks for MLflow", func() {
@@ -17,7 +19,7 @@ var _ = Describe("A namespace that asks for MLflow", func() {
 		env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionFalse, "AuthMissing")
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "")
 		settle()
-		Expect(exists(ctx, binding(namespace, view))).To(BeFalse())
+		Expect(env.Exists(ctx, binding(namespace, view))).To(BeFalse())
 
 		mark := env.Mark()
 		create(ctx, a)
@@ -31,7 +33,7 @@ var _ = Describe("A namespace that asks for MLflow", func() {
 		}
 		env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionTrue, "RoleBindingsReady")
 		settle()
-		Expect(writes(mark).Of("rolebindings")).To(HaveLen(2))
+		Expect(env.Since(mark).ChildWrites(manager.User).Of("rolebindings")).To(HaveLen(2))
 		env.ExpectAtRest(manager.User, quiet)
 
 		Expect(env.Admin.Delete(ctx, a)).To(Succeed())
@@ -65,10 +67,10 @@ var _ = Describe("A namespace that asks for MLflow", func() {
 		before := binds(ctx, second, view, "users", "admins").ResourceVersion
 		ask(ctx, first, nil)
 		bothGone(ctx, first)
-		Expect(env.Admin.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: first}})).To(Succeed())
+		Expect(env.Admin.Delete(ctx, framework.NamespaceNamed(first))).To(Succeed())
 		settle()
 		Expect(binds(ctx, second, view, "users", "admins").ResourceVersion).To(Equal(before))
-		Expect(exists(ctx, binding(other, view))).To(BeFalse(), "it asks for an MLflow that does not exist")
+		Expect(env.Exists(ctx, binding(other, view))).To(BeFalse(), "it asks for an MLflow that does not exist")
 	}, NodeTimeout(specTimeout))
 
 	It("follows the groups, in whatever number [mlflow-73] [mlflow-75]", func(ctx SpecContext) {
@@ -104,12 +106,12 @@ var _ = Describe("A namespace that asks for MLflow", func() {
 		env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionFalse, "AuthInvalid")
 		late := team(ctx, "mlflow")
 		settle()
-		Expect(exists(ctx, binding(late, view))).To(BeFalse())
+		Expect(env.Exists(ctx, binding(late, view))).To(BeFalse())
 		binds(ctx, namespace, view, "users", "admins")
 		env.ExpectAtRest(manager.User, quiet)
 		env.Patch(ctx, ofAuth(a), map[string]any{"spec": map[string]any{"allowedGroups": 7, "adminGroups": list("admins")}})
 		settle()
-		Expect(exists(ctx, binding(late, view))).To(BeFalse())
+		Expect(env.Exists(ctx, binding(late, view))).To(BeFalse())
 		env.Patch(ctx, ofAuth(a), map[string]any{"spec": map[string]any{"allowedGroups": list("users")}})
 		binds(ctx, late, view, "users", "admins")
 		env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionTrue, "")
@@ -138,7 +140,7 @@ var _ = Describe("A namespace that asks for MLflow", func() {
 		binds(ctx, namespace, edit, "admins")
 		settle()
 
-		manager.Away(ctx)
+		manager.StopTemporarily(ctx)
 		env.Patch(ctx, binding(namespace, view), rogue)
 		wrong()
 		held := binding(namespace, edit)
@@ -181,7 +183,7 @@ var _ = Describe("A RoleBinding of one of the names", func() {
 		plant(ctx, made(namespace, edit, func(b *rbacv1.RoleBinding) {
 			b.Labels = map[string]string{"app.kubernetes.io/managed-by": "mlflow-operator"}
 		}))
-		env.WaitGone(ctx, binding(namespace, edit))
+		env.WaitDeleted(ctx, binding(namespace, edit))
 		settle()
 		left := binding(namespace, view)
 		env.Get(ctx, left)
@@ -198,7 +200,7 @@ var _ = Describe("A RoleBinding of one of the names", func() {
 		namespace := team(ctx, "mlflow")
 		binds(ctx, namespace, view, "users", "admins")
 		settle()
-		manager.Away(ctx)
+		manager.StopTemporarily(ctx)
 		env.Patch(ctx, binding(namespace, view), map[string]any{"metadata": map[string]any{"labels": nil, "ownerReferences": nil}})
 		ask(ctx, namespace, nil)
 		manager.Restart(ctx)

@@ -78,16 +78,16 @@ var _ = Describe("Namespace RBAC", func() {
 		held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "held", Finalizers: []string{"example.com/hold"}}}
 		Expect(env.Admin.Create(ctx, held)).To(Succeed())
 		mark := env.Mark()
-		Expect(env.Admin.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
+		Expect(env.Admin.Delete(ctx, framework.NamespaceNamed(namespace))).To(Succeed())
 		bothGone(ctx, namespace)
 		env.Patch(ctx, ofAuth(a), map[string]any{"spec": map[string]any{"allowedGroups": list("others")}})
 		settle()
 		env.ExpectAtRest(manager.User, quiet)
-		Expect(writes(mark)).To(BeEmpty())
+		Expect(env.Since(mark).ChildWrites(manager.User)).To(BeEmpty())
 		env.Get(ctx, m)
 		Expect(conditions.IsTrue(m.Status.Conditions, "NamespaceRBACReady")).To(BeTrue())
 		env.Patch(ctx, held, map[string]any{"metadata": map[string]any{"finalizers": nil}})
-		env.WaitGone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+		env.WaitDeleted(ctx, framework.NamespaceNamed(namespace))
 	}, NodeTimeout(specTimeout))
 
 	It("costs two writes for each of 200 namespaces when the groups change, and nothing otherwise [D33]", func(ctx SpecContext) {
@@ -120,22 +120,22 @@ var _ = Describe("Namespace RBAC", func() {
 		env.Patch(ctx, ofAuth(a), map[string]any{"spec": map[string]any{"adminGroups": list("root")}})
 		all(crowd, "users", "root")
 		settle()
-		Expect(writes(mark)).To(HaveLen(2*crowd), "two RoleBindings each")
+		Expect(env.Since(mark).ChildWrites(manager.User)).To(HaveLen(2*crowd), "two RoleBindings each")
 		Expect(env.Since(mark).ByUser(manager.User).Reads()).To(BeEmpty())
 
 		// The status of MLflow, and fields of Auth other than the groups, cause no request.
 		for _, url := range []any{"https://elsewhere.example.com", nil} {
 			env.Patch(ctx, m, map[string]any{"status": map[string]any{"url": url}}, "status")
 		}
-		env.Patch(ctx, ofAuth(a), map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/touched": "yes"}}})
+		env.SetLabel(ctx, ofAuth(a), "example.com/touched", "yes")
 		settle()
 		mark = env.Mark()
 		env.ExpectAtRest(manager.User, quiet)
-		Expect(writes(mark)).To(BeEmpty())
+		Expect(env.Since(mark).ChildWrites(manager.User)).To(BeEmpty())
 
 		mark = env.Mark()
 		manager.Restart(ctx)
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
 		Expect(mine.Writes()).To(BeEmpty())
 		Expect(len(mine.Of("rolebindings").Reads())).To(BeNumerically("<=", 2*crowd+2), "one get for each child, one list for each name")
@@ -166,7 +166,7 @@ var _ = Describe("Namespace RBAC", func() {
 		namespace := team(ctx, "mlflow")
 		binds(ctx, namespace, view, "users", "admins")
 		settle()
-		manager.Away(ctx)
+		manager.StopTemporarily(ctx)
 		off := options
 		off.Name, off.Env = "off", []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3"}
 		mark := env.Mark()

@@ -6,7 +6,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,9 +55,9 @@ func remove(ctx context.Context, object client.Object) {
 		return
 	}
 	Expect(err).NotTo(HaveOccurred())
-	env.WaitGone(ctx, object)
+	env.WaitDeleted(ctx, object)
 	if _, isServer := object.(*mlflowv1.MLflow); isServer {
-		env.WaitGone(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "mlflow"}})
+		env.WaitDeleted(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "mlflow"}})
 	}
 }
 
@@ -83,8 +82,7 @@ func team(ctx context.Context, mlflow string) string {
 
 func ask(ctx context.Context, namespace string, value any) {
 	GinkgoHelper()
-	env.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
-		map[string]any{"metadata": map[string]any{"labels": map[string]any{label: value}}})
+	env.SetLabel(ctx, framework.NamespaceNamed(namespace), label, value)
 }
 
 func binding(namespace, name string) *rbacv1.RoleBinding {
@@ -130,26 +128,12 @@ func plant(ctx context.Context, b *rbacv1.RoleBinding) *rbacv1.RoleBinding {
 
 func bothGone(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	env.WaitGone(ctx, binding(namespace, view))
-	env.WaitGone(ctx, binding(namespace, edit))
-}
-
-func exists(ctx context.Context, object client.Object) bool {
-	GinkgoHelper()
-	err := env.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)
-	Expect(client.IgnoreNotFound(err)).To(Succeed())
-	return err == nil
+	env.WaitDeleted(ctx, binding(namespace, view), binding(namespace, edit))
 }
 
 func settle() {
 	GinkgoHelper()
-	env.Settle(manager.User, quiet/2, specTimeout)
-}
-
-// writes returns the writes of the manager since the mark.
-func writes(mark framework.Mark) framework.Entries {
-	GinkgoHelper()
-	return env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutEvents().Writes()
+	env.WaitIdle(manager.User, quiet/2, specTimeout)
 }
 
 func ofAuth(a *unstructured.Unstructured) *unstructured.Unstructured {

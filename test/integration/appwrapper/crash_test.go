@@ -28,7 +28,7 @@ var _ = Describe("A manager that is killed after any write", Serial, func() {
 	} {
 		It(run.title, func(ctx SpecContext) {
 			ns := env.Namespace(ctx, "killed")
-			crasher := env.Interpose(ctx, manager, specTimeout)
+			crasher := env.StartCrasher(ctx, manager, specTimeout)
 			var aw *awv1beta2.AppWrapper
 			var mark framework.Mark
 			count := 0

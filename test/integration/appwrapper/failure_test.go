@@ -122,7 +122,7 @@ var _ = Describe("A workload that fails", func() {
 		env.Patch(ctx, held, map[string]any{"metadata": map[string]any{"finalizers": []string{"test.example.com/hold"}}})
 		env.Patch(ctx, first, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 		Expect(env.Admin.Delete(ctx, first, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
-		env.WaitGone(ctx, first)
+		env.WaitDeleted(ctx, first)
 		second := create(ctx, wrap(ns, "same", []string{deployment("web", 2)}))
 		reach(ctx, second, awv1beta2.PhaseRunning, says(second, "PodsReady=True"))
 		Expect(second.Status.Retries).To(BeZero())

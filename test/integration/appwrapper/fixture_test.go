@@ -11,7 +11,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,31 +28,6 @@ const (
 	stuck   = "testcluster.invalid/image-pull:1"
 	endless = "testcluster.invalid/not-ready:1"
 )
-
-// fakeCRDs returns CRDs of kinds whose controllers the specs simulate.
-func fakeCRDs() []*apiextensionsv1.CustomResourceDefinition {
-	anything := &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
-	var out []*apiextensionsv1.CustomResourceDefinition
-	for _, k := range []struct{ group, version, kind, plural string }{
-		{"kubeflow.org", "v1", "PyTorchJob", "pytorchjobs"},
-		{"jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets"},
-		{"scheduling.x-k8s.io", "v1alpha1", "PodGroup", "podgroups"},
-		{"test.example.com", "v1", "Gadget", "gadgets"}, // without a rule in the shipped role
-	} {
-		out = append(out, &apiextensionsv1.CustomResourceDefinition{
-			ObjectMeta: metav1.ObjectMeta{Name: k.plural + "." + k.group, Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved, a fake"}},
-			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-				Group: k.group, Scope: apiextensionsv1.NamespaceScoped,
-				Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: k.kind, ListKind: k.kind + "List", Plural: k.plural, Singular: k.plural[:len(k.plural)-1]},
-				Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-					Name: k.version, Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: anything},
-					Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-				}},
-			},
-		})
-	}
-	return out
-}
 
 // alter changes an AppWrapper before its creation.
 type alter = func(*awv1beta2.AppWrapper)
@@ -111,15 +85,14 @@ func deployment(name string, replicas int) string {
 // reach waits until the AppWrapper has the phase and the checks pass, and reads it.
 func reach(ctx context.Context, aw *awv1beta2.AppWrapper, phase awv1beta2.AppWrapperPhase, checks ...func(Gomega)) {
 	GinkgoHelper()
-	Eventually(func(g Gomega) {
-		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(aw), aw)).To(Succeed())
+	env.WaitFor(ctx, aw, func(g Gomega) {
 		status, err := json.Marshal(aw.Status)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(aw.Status.Phase).To(Equal(phase), "%s", status)
 		for _, check := range checks {
 			check(g)
 		}
-	}).WithContext(ctx).WithTimeout(patience).WithPolling(often).Should(Succeed())
+	})
 }
 
 // says expects conditions, as "Type=Status" or "Type=Status/Reason".

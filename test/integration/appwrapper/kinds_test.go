@@ -2,7 +2,6 @@ package appwrapper_test
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -10,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,11 +22,11 @@ var _ = Describe("Kinds of components", func() {
 		group := []string{`{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: PodGroup, metadata: {name: group}, spec: {minMember: 1}}`, pod("member", fine)}
 		aw := create(ctx, wrap(ns, "gang", group))
 		reach(ctx, aw, awv1beta2.PhaseRunning)
-		definition := fakeCRDs()[slices.IndexFunc(fakeCRDs(), func(c *apiextensionsv1.CustomResourceDefinition) bool { return c.Spec.Names.Kind == "PodGroup" })]
+		definition := framework.SampleCRD("scheduling.x-k8s.io", "v1alpha1", "PodGroup")
 		Expect(env.Admin.Delete(ctx, definition.DeepCopy())).To(Succeed())
-		env.WaitGone(ctx, definition.DeepCopy())
+		env.WaitDeleted(ctx, definition.DeepCopy())
 		Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
-		env.WaitGone(ctx, aw)
+		env.WaitDeleted(ctx, aw)
 
 		Expect(env.Admin.Create(ctx, definition)).To(Succeed())
 		env.WaitForCondition(ctx, definition, "Established", "True", "")
@@ -57,7 +55,7 @@ var _ = Describe("Kinds of components", func() {
 		reach(ctx, batch, awv1beta2.PhaseRunning, says(batch, "PodsReady=True"))
 		Expect(podsOf(ctx, batch)).To(HaveLen(4))
 
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		expectRestIn(ns)
 		By("touching what is deployed")
 		env.Touch(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}})
@@ -100,7 +98,7 @@ var _ = Describe("Kinds of components", func() {
 	}, SpecTimeout(specTimeout))
 
 	It("need a role when the shipped one does not know them, and do not block others when they cannot be watched [D14]", func(ctx SpecContext) {
-		env.ExpectRefusals("gadgets.test.example.com")
+		env.AllowForbidden("gadgets.test.example.com")
 		ns := env.Namespace(ctx, "gadget")
 		gadget := `{apiVersion: test.example.com/v1, kind: Gadget, metadata: {name: g}}`
 		aw := create(ctx, wrap(ns, "gadgets", []string{gadget, pod("p", fine)}))
@@ -111,7 +109,7 @@ var _ = Describe("Kinds of components", func() {
 		By("granting all but list and watch")
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "gadgets-" + ns}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"test.example.com"}, Resources: []string{"gadgets"}, Verbs: []string{"get", "create", "delete"}}}}
 		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: account.ServiceAccount.Namespace, Name: account.ServiceAccount.Name}}}
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: env.Installed.ServiceAccount.Namespace, Name: env.Installed.ServiceAccount.Name}}}
 		for _, granted := range []client.Object{role, binding} {
 			Expect(env.Admin.Create(ctx, granted)).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, granted)).To(Succeed()) }, NodeTimeout(specTimeout))
@@ -120,7 +118,7 @@ var _ = Describe("Kinds of components", func() {
 		other := create(ctx, wrap(ns, "other", []string{pod("q", fine)}))
 		reach(ctx, other, awv1beta2.PhaseRunning, says(other, "PodsReady=True"))
 		Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
-		env.WaitGone(ctx, aw)
+		env.WaitDeleted(ctx, aw)
 		Expect(client.IgnoreNotFound(env.Admin.Get(ctx, client.ObjectKey{Namespace: ns, Name: "g"}, object("test.example.com/v1", "Gadget", ns, "g")))).To(Succeed())
 	}, SpecTimeout(specTimeout))
 
@@ -145,7 +143,7 @@ var _ = Describe("Kinds of components", func() {
 			}
 			g.Expect(ready).To(Equal(number))
 		}).WithContext(ctx).WithTimeout(2 * time.Minute).WithPolling(time.Second).Should(Succeed())
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		// Objects of earlier specs may still be terminating in their namespaces.
 		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutDiscovery().Where(func(e framework.Entry) bool {
 			return e.Namespace == ns || e.Namespace == ""
@@ -159,7 +157,7 @@ var _ = Describe("Kinds of components", func() {
 		By("deleting them in the foreground")
 		Expect(env.Admin.DeleteAllOf(ctx, &awv1beta2.AppWrapper{}, client.InNamespace(ns), client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
 		for _, aw := range all {
-			env.WaitGone(ctx, aw)
+			env.WaitDeleted(ctx, aw)
 		}
 		list := &corev1.PodList{}
 		Expect(env.Admin.List(ctx, list, client.InNamespace(ns))).To(Succeed())

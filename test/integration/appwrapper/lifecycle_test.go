@@ -58,7 +58,7 @@ var _ = Describe("The life of an AppWrapper", func() {
 		resume(ctx, aw)
 		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=True"))
 		Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
-		env.WaitGone(ctx, aw)
+		env.WaitDeleted(ctx, aw)
 		noPods(ctx, aw)
 	}, SpecTimeout(specTimeout))
 
@@ -101,7 +101,7 @@ var _ = Describe("The life of an AppWrapper", func() {
 		aw := create(ctx, wrap(env.Namespace(ctx, "never"), "idle", []string{pod("p", fine)}, suspended))
 		reach(ctx, aw, awv1beta2.PhaseSuspended)
 		Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
-		env.WaitGone(ctx, aw)
+		env.WaitDeleted(ctx, aw)
 	}, SpecTimeout(specTimeout))
 
 	It("is left to another manager, and let go all the same [D36]", func(ctx SpecContext) {
@@ -115,6 +115,6 @@ var _ = Describe("The life of an AppWrapper", func() {
 		env.Get(ctx, aw)
 		Expect(aw.Status.Phase).To(BeEmpty())
 		Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
-		env.WaitGone(ctx, aw)
+		env.WaitDeleted(ctx, aw)
 	}, SpecTimeout(specTimeout))
 })

@@ -48,7 +48,7 @@ func tell(ctx context.Context, node, value string) {
 func remove(ctx context.Context, aw *awv1beta2.AppWrapper) {
 	GinkgoHelper()
 	Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
-	env.WaitGone(ctx, aw)
+	env.WaitDeleted(ctx, aw)
 }
 
 const gpuPod = `{apiVersion: v1, kind: Pod, metadata: {name: gpu}, spec: {restartPolicy: Never,
@@ -65,7 +65,7 @@ var _ = Describe("Unwell GPUs", Serial, func() {
 		Expect(before.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms).To(HaveLen(1))
 
 		By("a warning, which is no reason to move")
-		env.Settle(manager.User, quiet, specTimeout) // the Events are written after the status
+		env.WaitIdle(manager.User, quiet, specTimeout) // the Events are written after the status
 		tell(ctx, before.Spec.NodeName, "WARN")
 		expectRestIn(aw.Namespace)
 		Expect(podsOf(ctx, aw)).To(ConsistOf(HaveField("UID", before.UID)))
@@ -89,7 +89,7 @@ var _ = Describe("Unwell GPUs", Serial, func() {
 		aw := create(ctx, wrap(env.Namespace(ctx, "gpu"), "stays", []string{bound}))
 		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=True"))
 		before := podsOf(ctx, aw)[0]
-		env.Settle(manager.User, quiet, specTimeout) // the Events are written after the status
+		env.WaitIdle(manager.User, quiet, specTimeout) // the Events are written after the status
 		tell(ctx, "gpu-c", "EVICT")
 		expectRestIn(aw.Namespace)
 		Expect(podsOf(ctx, aw)).To(ConsistOf(HaveField("UID", before.UID)))

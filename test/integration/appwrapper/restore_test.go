@@ -52,11 +52,11 @@ var _ = Describe("A restore without owner references", func() {
 			backup = append(backup, bare(live))
 		}
 		Expect(env.Admin.Delete(ctx, first)).To(Succeed())
-		env.WaitGone(ctx, first)
+		env.WaitDeleted(ctx, first)
 
 		restored := map[string]types.UID{}
 		for _, o := range backup {
-			env.WaitGone(ctx, o.DeepCopy())
+			env.WaitDeleted(ctx, o.DeepCopy())
 			Expect(env.Admin.Create(ctx, o)).To(Succeed())
 			restored[o.GetKind()] = o.GetUID()
 		}
@@ -84,8 +84,7 @@ var _ = Describe("A restore without owner references", func() {
 		changed := bare(live)
 		Expect(unstructured.SetNestedField(changed.Object, int64(3), "spec", "replicas")).To(Succeed())
 		Expect(env.Admin.Delete(ctx, first)).To(Succeed())
-		env.WaitGone(ctx, first)
-		env.WaitGone(ctx, live)
+		env.WaitDeleted(ctx, first, live)
 		Expect(env.Admin.Create(ctx, changed)).To(Succeed())
 		second := create(ctx, wrap(ns, "web", []string{deployment("web", 1)}, hasty))
 		reach(ctx, second, awv1beta2.PhaseFailed)

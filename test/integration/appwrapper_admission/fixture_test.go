@@ -8,11 +8,9 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -48,22 +46,20 @@ func job(parallelism, completions string) string {
 func start(ctx context.Context, args ...string) *framework.Manager {
 	GinkgoHelper()
 	return env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, Args: args, WebhookPort: account.WebhookPort,
+		Args: args, WebhookPort: env.Installed.WebhookPort,
 	})
 }
 
 // waitForWebhooks waits until the API server reaches the webhooks.
 func waitForWebhooks(ctx context.Context) {
 	GinkgoHelper()
-	Eventually(func() error {
-		return env.Admin.Create(ctx, wrapper(metav1.NamespaceDefault, component(pod)), client.DryRunAll)
-	}).WithContext(ctx).WithTimeout(hooksTimeout).WithPolling(poll).Should(Succeed())
+	env.WaitAdmitted(ctx, wrapper(metav1.NamespaceDefault, component(pod)))
 }
 
 func away(ctx context.Context) {
 	GinkgoHelper()
 	DeferCleanup(waitForWebhooks, NodeTimeout(specTimeout))
-	manager.Away(ctx)
+	manager.StopTemporarily(ctx)
 }
 
 // component returns an entry of spec.components with the declared pod sets.
@@ -95,21 +91,7 @@ func created(ctx context.Context, aw *v1beta2.AppWrapper) *v1beta2.AppWrapper {
 // update changes an AppWrapper, retried after a conflict.
 func update(ctx context.Context, who client.Client, aw *v1beta2.AppWrapper, change func(*v1beta2.AppWrapper)) error {
 	GinkgoHelper()
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		env.Get(ctx, aw)
-		change(aw)
-		return who.Update(ctx, aw)
-	})
-}
-
-// as returns a client that impersonates a user.
-func as(user rest.ImpersonationConfig) client.Client {
-	GinkgoHelper()
-	config := rest.CopyConfig(env.Config)
-	config.Impersonate = user
-	c, err := client.New(config, client.Options{Scheme: env.Scheme})
-	Expect(err).NotTo(HaveOccurred())
-	return c
+	return env.Update(ctx, who, aw, func() { change(aw) })
 }
 
 // limited returns a client of a user who has all permissions for AppWrappers and Pods of one namespace, and only get for
@@ -126,7 +108,7 @@ func limited(ctx context.Context, namespace string) client.Client {
 		},
 	})).To(Succeed())
 	bind(ctx, namespace, "limited", "Role")
-	return as(rest.ImpersonationConfig{UserName: "limited", UID: "uid:of/limited", Groups: []string{"team"}, Extra: map[string][]string{"department": {"research"}}})
+	return env.Impersonate(rest.ImpersonationConfig{UserName: "limited", UID: "uid:of/limited", Groups: []string{"team"}, Extra: map[string][]string{"department": {"research"}}})
 }
 
 // bind grants a role in a namespace to the user limited.
@@ -139,48 +121,6 @@ func bind(ctx context.Context, namespace, role, kind string) {
 	})).To(Succeed())
 }
 
-// fakeCRDs returns CRDs of kinds that no module of the repository contains.
-func fakeCRDs() []*apiextensionsv1.CustomResourceDefinition {
-	return []*apiextensionsv1.CustomResourceDefinition{
-		fakeCRD("kubeflow.org", "v1", "PyTorchJob", apiextensionsv1.NamespaceScoped),
-		fakeCRD("jobset.x-k8s.io", "v1alpha2", "JobSet", apiextensionsv1.NamespaceScoped),
-		fakeCRD("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", apiextensionsv1.NamespaceScoped),
-	}
-}
-
-func fakeCRD(group, version, kind string, scope apiextensionsv1.ResourceScope) *apiextensionsv1.CustomResourceDefinition {
-	singular := strings.ToLower(kind)
-	anything := &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
-	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: singular + "s." + group, Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved, a fake"},
-		},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: group, Scope: scope,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, ListKind: kind + "List", Plural: singular + "s", Singular: singular},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: version, Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: anything},
-			}},
-		},
-	}
-}
-
-// warnings collects the warnings of the API server.
-type warnings struct{ texts []string }
-
-func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
-
-// listening returns a client of the administrator and the warnings that it receives.
-func listening() (client.Client, *warnings) {
-	GinkgoHelper()
-	heard := &warnings{}
-	config := rest.CopyConfig(env.Config)
-	config.WarningHandler = heard
-	c, err := client.New(config, client.Options{Scheme: env.Scheme})
-	Expect(err).NotTo(HaveOccurred())
-	return c, heard
-}
-
 func raw(text string) runtime.RawExtension {
 	GinkgoHelper()
 	content, err := yaml.YAMLToJSON([]byte(text))
@@ -191,7 +131,7 @@ func raw(text string) runtime.RawExtension {
 // operatorOff returns the options of a manager with the component disabled, on the same webhook port.
 func operatorOff() framework.ManagerOptions {
 	return framework.ManagerOptions{
-		Name: "manager-off", ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort,
+		Name: "manager-off", WebhookPort: env.Installed.WebhookPort,
 		Args: []string{"--components=*,-appwrapper"}, Env: []string{"MLFLOW_IMAGE=example.com/mlflow:1"},
 	}
 }

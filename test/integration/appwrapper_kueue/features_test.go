@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 var _ = Describe("Kueue", func() {
@@ -31,14 +32,14 @@ var _ = Describe("Kueue", func() {
 
 	It("places the pods of an AppWrapper by their topology", func(ctx SpecContext) {
 		for _, shared := range []*unstructured.Unstructured{
-			object("{apiVersion: %s, kind: Topology, metadata: {name: hosts}, spec: {levels: [{nodeLabel: %s}]}}", queues, corev1.LabelHostname),
-			object("{apiVersion: %s, kind: ResourceFlavor, metadata: {name: placed}, spec: {topologyName: hosts, nodeLabels: {%s: linux}}}", queues, corev1.LabelOSStable),
+			framework.Manifest("{apiVersion: %s, kind: Topology, metadata: {name: hosts}, spec: {levels: [{nodeLabel: %s}]}}", queues, corev1.LabelHostname),
+			framework.Manifest("{apiVersion: %s, kind: ResourceFlavor, metadata: {name: placed}, spec: {topologyName: hosts, nodeLabels: {%s: linux}}}", queues, corev1.LabelOSStable),
 		} {
 			eventuallyCreate(ctx, shared)
 			DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, shared)).To(Succeed()) }, NodeTimeout(specTimeout))
 		}
 		namespace := queue(ctx, "0")
-		env.Patch(ctx, clusterQueue(namespace), object(`{spec: {resourceGroups: [
+		env.Patch(ctx, clusterQueue(namespace), framework.Manifest(`{spec: {resourceGroups: [
 			{coveredResources: [cpu], flavors: [{name: placed, resources: [{name: cpu, nominalQuota: "2"}]}]}]}}`).Object)
 		template := strings.Replace(deployment("web", 2, "1"), "{labels: {app: web}}", fmt.Sprintf(
 			"{labels: {app: web}, annotations: {kueue.x-k8s.io/podset-required-topology: %s}}", corev1.LabelHostname), 1)

@@ -8,7 +8,6 @@ import (
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,16 +17,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 const queues = "kueue.x-k8s.io/v1beta1"
-
-func object(text string, args ...any) *unstructured.Unstructured {
-	GinkgoHelper()
-	u := &unstructured.Unstructured{}
-	Expect(yaml.Unmarshal([]byte(fmt.Sprintf(text, args...)), &u.Object)).To(Succeed())
-	return u
-}
 
 // eventuallyCreate retries until the admission webhooks respond. An attempt whose response was lost may have created the object.
 func eventuallyCreate(ctx context.Context, o client.Object) {
@@ -38,9 +31,9 @@ func eventuallyCreate(ctx context.Context, o client.Object) {
 // furnish creates the objects that all queues share.
 func furnish(ctx context.Context) {
 	GinkgoHelper()
-	eventuallyCreate(ctx, object("{apiVersion: %s, kind: ResourceFlavor, metadata: {name: default-flavor}}", queues))
+	eventuallyCreate(ctx, framework.Manifest("{apiVersion: %s, kind: ResourceFlavor, metadata: {name: default-flavor}}", queues))
 	for name, value := range map[string]int{"low": 10, "high": 1000} {
-		eventuallyCreate(ctx, object("{apiVersion: %s, kind: WorkloadPriorityClass, metadata: {name: %s}, value: %d}", queues, name, value))
+		eventuallyCreate(ctx, framework.Manifest("{apiVersion: %s, kind: WorkloadPriorityClass, metadata: {name: %s}, value: %d}", queues, name, value))
 	}
 	Eventually(func() error { // until the webhooks of Kueue and of the manager respond
 		return env.Admin.Create(ctx, wrap(metav1.NamespaceDefault, "probe", pod("p", "1")), client.DryRunAll)
@@ -53,14 +46,14 @@ func queue(ctx context.Context, cpus string) string {
 	GinkgoHelper()
 	namespace := env.Namespace(ctx, "kueue")
 	cq := clusterQueue(namespace)
-	cq.Object["spec"] = object(`{namespaceSelector: {}, preemption: {withinClusterQueue: LowerPriority}, resourceGroups: [
+	cq.Object["spec"] = framework.Manifest(`{namespaceSelector: {}, preemption: {withinClusterQueue: LowerPriority}, resourceGroups: [
 		{coveredResources: [cpu], flavors: [{name: default-flavor, resources: [{name: cpu, nominalQuota: "%s"}]}]}]}`, cpus).Object
 	eventuallyCreate(ctx, cq)
 	DeferCleanup(func(ctx SpecContext) {
 		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, cq))).To(Succeed())
 	}, NodeTimeout(specTimeout))
 	for _, name := range []string{"queue", defaultQueue} {
-		eventuallyCreate(ctx, object("{apiVersion: %s, kind: LocalQueue, metadata: {name: %s, namespace: %s}, spec: {clusterQueue: %s}}", queues, name, namespace, namespace))
+		eventuallyCreate(ctx, framework.Manifest("{apiVersion: %s, kind: LocalQueue, metadata: {name: %s, namespace: %s}, spec: {clusterQueue: %s}}", queues, name, namespace, namespace))
 	}
 	return namespace
 }
@@ -86,7 +79,7 @@ func withoutDefaults(ctx context.Context, namespace string) {
 }
 
 func clusterQueue(name string) *unstructured.Unstructured {
-	return object("{apiVersion: %s, kind: ClusterQueue, metadata: {name: %s}}", queues, name)
+	return framework.Manifest("{apiVersion: %s, kind: ClusterQueue, metadata: {name: %s}}", queues, name)
 }
 
 // Templates of components:
@@ -153,19 +146,15 @@ func removed(ctx context.Context, aw *v1beta2.AppWrapper) {
 
 func reach(ctx context.Context, aw *v1beta2.AppWrapper, phase v1beta2.AppWrapperPhase) {
 	GinkgoHelper()
-	Eventually(func(g Gomega) {
-		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(aw), aw)).To(Succeed())
-		g.Expect(aw.Status.Phase).To(Equal(phase), "%+v", aw.Status.Conditions)
-	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+	env.WaitFor(ctx, aw, func(g Gomega) { g.Expect(aw.Status.Phase).To(Equal(phase), "%+v", aw.Status.Conditions) })
 }
 
 func ready(ctx context.Context, aw *v1beta2.AppWrapper) {
 	GinkgoHelper()
-	Eventually(func(g Gomega) {
-		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(aw), aw)).To(Succeed())
+	env.WaitFor(ctx, aw, func(g Gomega) {
 		g.Expect(aw.Status.Phase).To(Equal(v1beta2.PhaseRunning), "%+v", aw.Status.Conditions)
 		g.Expect(meta.IsStatusConditionTrue(aw.Status.Conditions, v1beta2.ConditionPodsReady)).To(BeTrue(), "%+v", aw.Status.Conditions)
-	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+	})
 }
 
 // staysSuspended expects that an AppWrapper gets neither quota nor pods.
@@ -194,20 +183,4 @@ func workloads(ctx context.Context, namespace string) []unstructured.Unstructure
 	list.SetKind("WorkloadList")
 	Expect(env.Admin.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
 	return list.Items
-}
-
-// pyTorchJobs returns the CRD of PyTorchJobs, which have no controller here.
-func pyTorchJobs() *apiextensionsv1.CustomResourceDefinition {
-	anything := &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
-	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "pytorchjobs.kubeflow.org"},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: "kubeflow.org", Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "PyTorchJob", ListKind: "PyTorchJobList", Plural: "pytorchjobs", Singular: "pytorchjob"},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: anything},
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-			}},
-		},
-	}
 }

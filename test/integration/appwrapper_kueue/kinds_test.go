@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 var _ = Describe("What a queued AppWrapper holds", func() {
@@ -47,14 +48,14 @@ var _ = Describe("What a queued AppWrapper holds", func() {
 		ready(ctx, aw)
 		Expect(podsOf(ctx, Default, aw)).To(HaveLen(3))
 		Expect(workloads(ctx, namespace)).To(HaveLen(1), "the RayCluster is not queued by itself")
-		ray := object("{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: ray, namespace: %s}}", namespace)
+		ray := framework.Manifest("{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: ray, namespace: %s}}", namespace)
 		env.WaitFor(ctx, ray, func(g Gomega) {
 			state, _, _ := unstructured.NestedString(ray.Object, "status", "state")
 			g.Expect(state).To(Equal("ready"))
 		})
 		env.Patch(ctx, clusterQueue(namespace), map[string]any{"spec": map[string]any{"stopPolicy": "HoldAndDrain"}})
 		reach(ctx, aw, v1beta2.PhaseSuspended)
-		env.WaitGone(ctx, ray)
+		env.WaitDeleted(ctx, ray)
 		env.Patch(ctx, clusterQueue(namespace), map[string]any{"spec": map[string]any{"stopPolicy": "None"}})
 		ready(ctx, aw)
 		Expect(env.Admin.Delete(ctx, aw, client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())

@@ -24,6 +24,7 @@ import (
 
 	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 const (
@@ -71,7 +72,7 @@ func objectsIn(ctx context.Context, dir, namespace string) []*unstructured.Unstr
 func restricted(ctx context.Context, prefix string) string {
 	GinkgoHelper()
 	namespace := env.Namespace(ctx, prefix)
-	env.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, map[string]any{
+	env.Patch(ctx, framework.NamespaceNamed(namespace), map[string]any{
 		"metadata": map[string]any{"labels": map[string]any{"pod-security.kubernetes.io/enforce": "restricted"}}})
 	return namespace
 }

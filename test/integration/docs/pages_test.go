@@ -42,7 +42,7 @@ var _ = Describe("The first steps, where only this operator is installed,", Orde
 		fresh = framework.Start(ctx, "docs-bare", cluster.Bare, framework.WithOperator("config/default"))
 		startOperator(ctx, fresh)
 		awaitWebhooks(ctx, fresh, "mlflow")
-	}, NodeTimeout(startTimeout))
+	}, NodeTimeout(framework.StartTimeout))
 
 	It("work", func(ctx SpecContext) {
 		r := open("README.md")

@@ -59,7 +59,7 @@ func tampered(ctx context.Context, user string) framework.Entries {
 	mark := env.Mark()
 	Expect(env.Admin.Delete(ctx, policy())).To(Succeed())
 	env.WaitFor(ctx, policy(), nil)
-	env.Settle(user, quiet/2, specTimeout)
+	env.WaitIdle(user, quiet/2, specTimeout)
 	return env.Since(mark).ByUser(user).WithoutLeases().WithoutEvents().Writes()
 }
 

@@ -65,8 +65,8 @@ var _ = Describe("A component that is switched off", func() {
 			Expect(env.Admin.Delete(ctx, policy())).To(Succeed())
 			env.Get(ctx, m)
 			version := m.ResourceVersion
-			env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/touched": "yes"}}})
-			env.Settle(off.User, quiet/2, specTimeout)
+			env.SetAnnotation(ctx, m, "example.com/touched", "yes")
+			env.WaitIdle(off.User, quiet/2, specTimeout)
 			env.ExpectAtRest(off.User, quiet)
 			Expect(others(mark, off.User)).To(BeEmpty())
 			env.Get(ctx, m)
@@ -101,7 +101,7 @@ var _ = Describe("The configuration", func() {
 			if c.runs {
 				Eventually(func() framework.Entries { return others(mark, m.User).Of("mlflows").Watches() }).Should(HaveLen(1), "%v %v", c.args, c.env)
 			} else {
-				env.Settle(m.User, quiet/2, specTimeout)
+				env.WaitIdle(m.User, quiet/2, specTimeout)
 				Expect(others(mark, m.User)).To(BeEmpty(), "%v %v", c.args, c.env)
 			}
 			m.Stop(ctx)

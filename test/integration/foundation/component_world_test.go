@@ -12,12 +12,10 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
-	"github.com/odh-platform/odh-platform-operator/test/cluster"
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
@@ -56,7 +54,6 @@ func start(ctx context.Context, options framework.ManagerOptions) *framework.Man
 	options.Env = append([]string{defaultEnv}, options.Env...)
 	options.Args = append(slices.Clone(alone), options.Args...)
 	m := env.StartManager(ctx, options)
-	DeferCleanup(m.ReportLog)
 	return m
 }
 
@@ -68,9 +65,7 @@ func mlflow(ctx context.Context) *mlflowv1.MLflow {
 	Expect(env.Admin.Create(ctx, m)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
 		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, m))).To(Succeed())
-		env.WaitGone(ctx, m)
-		env.WaitGone(ctx, server())
-		env.WaitGone(ctx, policy())
+		env.WaitDeleted(ctx, m, server(), policy())
 	}, NodeTimeout(specTimeout))
 	return m
 }
@@ -79,7 +74,7 @@ func mlflow(ctx context.Context) *mlflowv1.MLflow {
 func available(ctx context.Context, manager *framework.Manager, m *mlflowv1.MLflow) {
 	GinkgoHelper()
 	env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentReady")
-	env.Settle(manager.User, quiet/2, specTimeout)
+	env.WaitIdle(manager.User, quiet/2, specTimeout)
 }
 
 func server() *appsv1.Deployment {
@@ -107,26 +102,4 @@ func metricsOf(ctx context.Context, m *framework.Manager) string {
 	status, text := get(ctx, strings.Replace(m.MetricsURL, "https:", "http:", 1)+"/metrics")
 	Expect(status).To(Equal(http.StatusOK))
 	return text
-}
-
-// withoutCRD deletes the CRD of MLflow and returns a function that restores it; the end of the spec restores it too.
-func withoutCRD(ctx context.Context) (bringBack func(context.Context)) {
-	GinkgoHelper()
-	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: mlflowCRD}}
-	env.Get(ctx, crd)
-	fresh := &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: crd.Name, Annotations: crd.Annotations, Labels: crd.Labels}, Spec: crd.Spec,
-	}
-	Expect(env.Admin.Delete(ctx, crd)).To(Succeed())
-	env.WaitGone(ctx, crd)
-	bringBack = func(ctx context.Context) {
-		GinkgoHelper()
-		Expect(cluster.InstallCRDs(ctx, env.Config, fresh.DeepCopy())).To(Succeed())
-	}
-	DeferCleanup(func(ctx SpecContext) {
-		if client.IgnoreNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(fresh), crd)) == nil {
-			bringBack(ctx)
-		}
-	}, NodeTimeout(specTimeout))
-	return bringBack
 }

@@ -274,7 +274,7 @@ var _ = Describe("The CA of the webhooks", func() {
 		}
 		Eventually(bundles).Should(And(HaveLen(1), Not(HaveKey(BeNil()))))
 		right := bundles()
-		env.Settle(manager.User, quiet/2, specTimeout)
+		env.WaitIdle(manager.User, quiet/2, specTimeout)
 
 		mark := env.Mark()
 		for _, target := range targets {
@@ -284,7 +284,7 @@ var _ = Describe("The CA of the webhooks", func() {
 			Expect(env.Admin.Update(ctx, target)).To(Succeed())
 		}
 		Eventually(bundles).WithTimeout(10 * time.Second).Should(Equal(right))
-		env.Settle(manager.User, quiet/2, specTimeout)
+		env.WaitIdle(manager.User, quiet/2, specTimeout)
 		written, metrics := env.Since(mark).ByUser(manager.User).Writes(), metricsOf(ctx, manager)
 		for _, target := range targets {
 			Expect(written.Where(func(e framework.Entry) bool { return e.Name == target.GetName() })).To(HaveLen(1))

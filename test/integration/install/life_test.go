@@ -146,9 +146,7 @@ func switchedOn(ctx context.Context, running *framework.Manager, objects []*unst
 
 func gone(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
-	for _, object := range objects {
-		env.WaitGone(ctx, object)
-	}
+	env.WaitDeleted(ctx, objects...)
 }
 
 func deploymentOf(name string) *appsv1.Deployment {

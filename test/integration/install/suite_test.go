@@ -14,10 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-const (
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 6 * time.Minute
-)
+const specTimeout = 6 * time.Minute
 
 // All specs share one control plane, which serves the APIs of OpenShift; each removes its installation.
 var (
@@ -42,4 +39,4 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		restricted(ctx, namespace)
 	}
 	before = everything(ctx)
-}, NodeTimeout(startTimeout))
+}, NodeTimeout(framework.StartTimeout))

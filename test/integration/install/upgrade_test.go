@@ -59,7 +59,7 @@ var _ = Describe("The page about the way", func() {
 
 		By("deleting the server, which leaves its data")
 		Expect(env.Admin.Delete(ctx, server)).To(Succeed())
-		env.WaitGone(ctx, o.before["Deployment mlflow"])
+		env.WaitDeleted(ctx, o.before["Deployment mlflow"])
 		o.now(ctx, "PersistentVolumeClaim mlflow-pvc")
 	}, SpecTimeout(specTimeout))
 
@@ -106,8 +106,7 @@ var _ = Describe("The page about the way", func() {
 
 		By("deleting the registry, which leaves its data")
 		Expect(env.Admin.Delete(ctx, registry)).To(Succeed())
-		env.WaitGone(ctx, o.before["Deployment team-a"])
-		env.WaitGone(ctx, registry)
+		env.WaitDeleted(ctx, o.before["Deployment team-a"], registry)
 		o.now(ctx, "PersistentVolumeClaim team-a-postgres-storage")
 	}, SpecTimeout(specTimeout))
 
@@ -139,9 +138,9 @@ var _ = Describe("The page about the way", func() {
 
 		By("deleting the cluster, with which goes what is not in its namespace")
 		Expect(env.Admin.Delete(ctx, cluster)).To(Succeed())
-		env.WaitGone(ctx, cluster)
+		env.WaitDeleted(ctx, cluster)
 		for _, child := range children {
-			env.WaitGone(ctx, child)
+			env.WaitDeleted(ctx, child)
 		}
 	}, SpecTimeout(specTimeout))
 
@@ -186,9 +185,9 @@ var _ = Describe("The page about the way", func() {
 			return err
 		}).WithContext(ctx).Should(Succeed())
 		mustKubectl(ctx, "-n", jobs, "wait", "appwrapper/batch-run", "--for=jsonpath={.status.phase}=Suspended", "--timeout=120s")
-		env.WaitGone(ctx, o.before["Pod step"])
+		env.WaitDeleted(ctx, o.before["Pod step"])
 		Expect(env.Admin.Delete(ctx, wrapper)).To(Succeed())
-		env.WaitGone(ctx, wrapper)
+		env.WaitDeleted(ctx, wrapper)
 	}, SpecTimeout(specTimeout))
 })
 

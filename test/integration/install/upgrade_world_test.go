@@ -108,11 +108,11 @@ func (o *older) planted(ctx context.Context, owner client.Object, objects ...*un
 	for _, object := range objects {
 		if left := live(ctx, object); left != nil { // data of an earlier spec, which outlives its owner
 			Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, left))).To(Succeed())
-			env.WaitGone(ctx, left)
+			env.WaitDeleted(ctx, left)
 		}
 		removed(object) // registered first: creating a later object may fail
 	}
-	env.Plant(ctx, objects, framework.Planting{Owner: owner, Manager: cmp.Or(o.writer, "manager")})
+	env.CreateRecording(ctx, objects, framework.RecordingOptions{Owner: owner, Manager: cmp.Or(o.writer, "manager")})
 	for _, object := range objects {
 		if object.GetKind() == "Deployment" {
 			available(ctx, object)
@@ -182,7 +182,7 @@ func (o *older) expectGone(ctx context.Context, file string, but ...string) {
 		if slices.Contains(but, object.GetKind()+" "+object.GetName()) {
 			Expect(live(ctx, object)).NotTo(BeNil(), "%s %s", object.GetKind(), object.GetName())
 		} else {
-			env.WaitGone(ctx, object)
+			env.WaitDeleted(ctx, object)
 		}
 	}
 }

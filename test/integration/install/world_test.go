@@ -180,7 +180,6 @@ func manager(ctx context.Context, objects []*unstructured.Unstructured, deployme
 		ServiceAccount: types.NamespacedName{Namespace: deployment.Namespace, Name: pod.ServiceAccountName},
 		WebhookPort:    port, Args: args, Env: variables,
 	})
-	DeferCleanup(started.ReportLog)
 	return started
 }
 

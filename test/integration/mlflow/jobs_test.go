@@ -55,7 +55,7 @@ var _ = Describe("Garbage collection and trace archival", func() {
 		By("a restart")
 		mark = env.Mark()
 		manager.Restart(ctx)
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
 		Expect(mine.Writes()).To(BeEmpty(), "writes after a restart:\n%s", mine.Writes())
 
@@ -81,7 +81,7 @@ var _ = Describe("Garbage collection and trace archival", func() {
 		mark := env.Mark()
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"garbageCollection": nil, "traceArchival": map[string]any{"enabled": false}}})
 		for _, child := range append(collection(), archival()...) {
-			env.WaitGone(ctx, child)
+			env.WaitDeleted(ctx, child)
 		}
 		available(ctx, m)
 		for _, child := range append(children(), claim(), lookalike) {
@@ -101,7 +101,7 @@ var _ = Describe("Garbage collection and trace archival", func() {
 		create(ctx, theirs)
 		m := ready(ctx, server(withJobs))
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"garbageCollection": nil}})
-		env.WaitGone(ctx, cronJob("mlflow-gc"))
+		env.WaitDeleted(ctx, cronJob("mlflow-gc"))
 		env.Get(ctx, theirs)
 		Expect(theirs.DeletionTimestamp).To(BeNil())
 		Expect(theirs.OwnerReferences).To(BeEmpty())

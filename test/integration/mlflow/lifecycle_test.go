@@ -50,10 +50,10 @@ var _ = Describe("An MLflow", Ordered, func() {
 
 	It("costs no write when the manager restarts, and a bounded number of reads [D20]", func(ctx SpecContext) {
 		available(ctx, m)
-		env.Settle(manager.User, quiet, specTimeout) // a repeated Event is sent later
+		env.WaitIdle(manager.User, quiet, specTimeout) // a repeated Event is sent later
 		mark := env.Mark()
 		manager.Restart(ctx)
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
 		Expect(mine.Writes()).To(BeEmpty(), "writes after a restart:\n%s", mine.Writes())
 		Expect(len(mine.Reads())).To(BeNumerically("<=", len(children())+70),
@@ -78,7 +78,7 @@ var _ = Describe("An MLflow", Ordered, func() {
 		}
 		Eventually(repaired).WithContext(ctx).Should(Succeed())
 
-		manager.Away(ctx)
+		manager.StopTemporarily(ctx)
 		env.Patch(ctx, deployment(), map[string]any{"spec": map[string]any{"replicas": 3}})
 		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())
 		manager.Restart(ctx)
@@ -87,7 +87,7 @@ var _ = Describe("An MLflow", Ordered, func() {
 
 	It("leaves what others add", func(ctx SpecContext) {
 		available(ctx, m)
-		env.Patch(ctx, service(), map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/mesh": "on"}}})
+		env.SetAnnotation(ctx, service(), "example.com/mesh", "on")
 		env.ExpectAtRest(manager.User, quiet)
 		s := service()
 		env.Get(ctx, s)
@@ -98,19 +98,16 @@ var _ = Describe("An MLflow", Ordered, func() {
 		available(ctx, m)
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}}
 		env.Patch(ctx, role, map[string]any{"rules": []any{}})
-		Eventually(func(g Gomega) {
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(role), role)).To(Succeed())
-			g.Expect(role.Rules).To(HaveLen(3))
-		}).WithContext(ctx).Should(Succeed())
+		env.WaitFor(ctx, role, func(g Gomega) { g.Expect(role.Rules).To(HaveLen(3)) })
 	}, NodeTimeout(specTimeout))
 
 	It("is left alone while it is paused", func(ctx SpecContext) {
-		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"platform.opendatahub.io/paused": "true"}}})
+		env.SetAnnotation(ctx, m, "platform.opendatahub.io/paused", "true")
 		env.WaitForCondition(ctx, m, "Paused", metav1.ConditionTrue, "")
-		env.Settle(manager.User, calm, specTimeout)
+		env.WaitIdle(manager.User, calm, specTimeout)
 		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())
 		env.ExpectNoWrites(manager.User, quiet)
-		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"platform.opendatahub.io/paused": nil}}})
+		env.SetAnnotation(ctx, m, "platform.opendatahub.io/paused", nil)
 		Eventually(func() error {
 			return env.Admin.Get(ctx, client.ObjectKeyFromObject(networkPolicy("mlflow")), networkPolicy("mlflow"))
 		}).WithContext(ctx).Should(Succeed())
@@ -119,7 +116,7 @@ var _ = Describe("An MLflow", Ordered, func() {
 
 var _ = Describe("An MLflow of its own spec", func() {
 	It("costs one write for each child and one for each status, in an order that does not vary [D20] [D21]", func(ctx SpecContext) {
-		env.Settle(manager.User, calm, specTimeout) // its cache may still contain the Job of the previous spec, which would be deleted
+		env.WaitIdle(manager.User, calm, specTimeout) // its cache may still contain the Job of the previous spec, which would be deleted
 		mark := env.Mark()
 		ready(ctx, server())
 		// Other components and the certificate of the webhooks are written after the start of the manager too.
@@ -159,8 +156,8 @@ var _ = Describe("An MLflow of its own spec", func() {
 
 		mark := env.Mark()
 		Expect(env.Admin.Delete(ctx, m, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
-		env.WaitGone(ctx, m)
-		env.Settle(manager.User, calm, specTimeout)
+		env.WaitDeleted(ctx, m)
+		env.WaitIdle(manager.User, calm, specTimeout)
 		for _, part := range parts {
 			env.Get(ctx, part)
 			Expect(part.GetOwnerReferences()).To(BeEmpty(), "%T %s was taken back by an owner that goes", part, part.GetName())
@@ -168,7 +165,7 @@ var _ = Describe("An MLflow of its own spec", func() {
 		own := func(e framework.Entry) bool { // other components write after the start of the manager too
 			return e.Resource != "mlflows" && strings.HasPrefix(e.Name, mlflowv1.SingletonName)
 		}
-		Expect(env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutEvents().WithoutReviews().Writes().Where(own)).To(BeEmpty())
+		Expect(env.Since(mark).ChildWrites(manager.User).Where(own)).To(BeEmpty())
 
 		mark = env.Mark()
 		m = server(withJobs)
@@ -190,11 +187,11 @@ var _ = Describe("An MLflow of its own spec", func() {
 	It("removes the service account of the old name when it gets a new one", func(ctx SpecContext) {
 		m := ready(ctx, server())
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"serviceAccountName": "tracking"}})
-		env.WaitGone(ctx, serviceAccount("mlflow-sa"))
+		env.WaitDeleted(ctx, serviceAccount("mlflow-sa"))
 		available(ctx, m)
 		env.Get(ctx, serviceAccount("tracking"))
 		remove(ctx, m)
-		env.WaitGone(ctx, serviceAccount("tracking"))
+		env.WaitDeleted(ctx, serviceAccount("tracking"))
 	}, NodeTimeout(specTimeout))
 
 	It("never asks for a right that the shipped roles do not give", func(ctx SpecContext) {

@@ -37,13 +37,10 @@ var _ = Describe("Availability [D18]", func() {
 		d := deployment()
 		env.Get(ctx, d)
 		Expect(d.Status.ReadyReplicas).To(Equal(int32(1)), "the old pod")
-		Eventually(func(g Gomega) {
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
-			g.Expect(message(m, "Available")).To(ContainSubstring("image"), "the cause")
-		}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
+		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(message(m, "Available")).To(ContainSubstring("image"), "the cause") })
 
 		By("nothing being written while it stays so")
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.ExpectNoWrites(manager.User, quiet)
 
 		By("mending it")
@@ -72,7 +69,7 @@ var _ = Describe("An object that takes the name of a child", func() {
 		env.Get(ctx, deployment()) // the other children are written despite one failure [D21]
 
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
-		env.WaitGone(ctx, deployment())
+		env.WaitDeleted(ctx, deployment())
 		env.Get(ctx, mine)
 		Expect(mine.DeletionTimestamp).To(BeNil(), "what we did not make is never deleted")
 
@@ -149,15 +146,15 @@ var _ = Describe("Optional APIs that come and go at run time [D31]", func() {
 		}
 		DeferCleanup(func(ctx SpecContext) { bringBack(ctx) }, NodeTimeout(specTimeout))
 		remove(ctx, definition.DeepCopy())
-		manager.AwaitEnd(ctx)
+		manager.WaitForExit(ctx)
 		env.ExpectNoWrites(manager.User, quiet)
 		bringBack(ctx)
 		ready(ctx, server())
 
 		By("going away under a running server, with all that it owns")
 		remove(ctx, definition.DeepCopy())
-		manager.AwaitEnd(ctx)
-		env.Settle(manager.User, quiet, specTimeout)
+		manager.WaitForExit(ctx)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		Expect(manager.Process.Running()).To(BeTrue())
 		sweep(ctx)
 		bringBack(ctx)

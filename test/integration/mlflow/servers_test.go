@@ -27,17 +27,14 @@ var _ = Describe("Several replicas of MLflow", func() {
 		Expect(env.Admin.SubResource("scale").Update(ctx, m, client.WithSubResourceBody(scale))).To(Succeed())
 		env.WaitFor(ctx, budget, nil)
 		Expect(budget.Spec.Selector.MatchLabels).To(Equal(map[string]string{"app": "mlflow"}))
-		Eventually(func(g Gomega) {
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
-			g.Expect(m.Status.Replicas).To(Equal(int32(3)))
-		}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
+		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(m.Status.Replicas).To(Equal(int32(3))) })
 		env.WaitForCondition(ctx, m, "Ready", metav1.ConditionTrue, "DeploymentReady")
 		available(ctx, m)
 		env.ExpectAtRest(manager.User, quiet)
 
 		By("scaling down")
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"replicas": 1}})
-		env.WaitGone(ctx, budget)
+		env.WaitDeleted(ctx, budget)
 		available(ctx, m)
 		Expect(transition(m)).To(Equal(since), "it was available all the time")
 

@@ -63,7 +63,7 @@ func create(ctx context.Context, object client.Object) {
 func remove(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground)))).To(Succeed())
-	env.WaitGone(ctx, object)
+	env.WaitDeleted(ctx, object)
 	if _, isServer := object.(*mlflowv1.MLflow); isServer {
 		sweep(ctx)
 	}
@@ -80,7 +80,7 @@ func sweep(ctx context.Context) {
 	Eventually(func() []batchv1.Job { return jobs(ctx) }).WithContext(ctx).Should(BeEmpty())
 	for _, child := range children() {
 		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, child))).To(Succeed())
-		env.WaitGone(ctx, child)
+		env.WaitDeleted(ctx, child)
 	}
 	// Pods block the deletion of the PersistentVolumeClaim. Wait for the garbage collector first: the Deployment controller would recreate
 	// a deleted ReplicaSet until it observes the deletion of its Deployment.
@@ -92,7 +92,7 @@ func sweep(ctx context.Context) {
 		Eventually(collected).WithContext(ctx).Should(BeTrue())
 	}
 	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, claim()))).To(Succeed())
-	env.WaitGone(ctx, claim())
+	env.WaitDeleted(ctx, claim())
 }
 
 // ready creates an MLflow, and waits until it is available and the manager is at rest.
@@ -106,7 +106,7 @@ func available(ctx context.Context, m *mlflowv1.MLflow) *mlflowv1.MLflow {
 	GinkgoHelper()
 	env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentReady")
 	env.WaitForCondition(ctx, m, "Progressing", metav1.ConditionFalse, "ReconcileComplete")
-	env.Settle(manager.User, calm, specTimeout)
+	env.WaitIdle(manager.User, calm, specTimeout)
 	env.Get(ctx, m)
 	return m
 }
@@ -132,12 +132,14 @@ func networkPolicy(name string) *networkingv1.NetworkPolicy {
 }
 
 func serviceMonitor() *unstructured.Unstructured {
-	return framework.Untyped(serviceMonitors, namespace, "mlflow-metrics-monitor")
+	return framework.Unstructured(serviceMonitors, namespace, "mlflow-metrics-monitor")
 }
 func httpRoute() *unstructured.Unstructured {
-	return framework.Untyped(httpRoutes, namespace, "mlflow")
+	return framework.Unstructured(httpRoutes, namespace, "mlflow")
 }
-func consoleLink() *unstructured.Unstructured { return framework.Untyped(consoleLinks, "", "mlflow") }
+func consoleLink() *unstructured.Unstructured {
+	return framework.Unstructured(consoleLinks, "", "mlflow")
+}
 
 // children returns the objects of an MLflow where every API is served, except the PersistentVolumeClaim.
 func children() []client.Object {

@@ -22,7 +22,7 @@ import (
 )
 
 func auth(groups ...string) *unstructured.Unstructured {
-	u := framework.Untyped(capability.PlatformAuth, "", "auth")
+	u := framework.Unstructured(capability.PlatformAuth, "", "auth")
 	list := []any{}
 	for _, g := range groups {
 		list = append(list, g)
@@ -54,12 +54,12 @@ var _ = Describe("The administrators", func() {
 		w.Patch(ctx, a, map[string]any{"spec": map[string]any{"adminGroups": []any{"one", "two"}}})
 		w.WaitFor(ctx, binding, func(g Gomega) { g.Expect(binding.Subjects).To(HaveLen(2)) })
 		Expect(w.Admin.Delete(ctx, a)).To(Succeed())
-		w.WaitGone(ctx, binding)
+		w.WaitDeleted(ctx, binding)
 
 		By("the API going and coming back, without a restart")
 		definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "auths.services.platform.opendatahub.io"}}
 		Expect(w.Admin.Delete(ctx, definition)).To(Succeed())
-		w.WaitGone(ctx, definition)
+		w.WaitDeleted(ctx, definition)
 		Expect(cluster.InstallSet(ctx, w.Config, cluster.PlatformServices)).To(Succeed())
 		w.create(ctx, auth("back"))
 		w.WaitFor(ctx, binding, func(g Gomega) { g.Expect(binding.Subjects).To(ConsistOf(HaveField("Name", "back"))) })
@@ -205,7 +205,7 @@ var _ = Describe("A Deployment with the labels of an older operator's catalog", 
 		for _, place := range []struct {
 			*world
 			namespace string
-		}{{onKubernetes, w.account.ServiceAccount.Namespace}, {onOpenShift, registries}} {
+		}{{onKubernetes, w.Installed.ServiceAccount.Namespace}, {onOpenShift, registries}} {
 			By("namespace " + place.namespace)
 			place.manager.Stop(ctx)
 			place.create(ctx, legacyServer(place.namespace))
@@ -226,7 +226,7 @@ var _ = Describe("A manager that is killed", func() {
 		c := w.ready(ctx, catalog(ns))
 		password := secret(ns, "model-catalog-postgres")
 		w.Get(ctx, password)
-		crasher := w.Interpose(ctx, w.manager, specTimeout)
+		crasher := w.StartCrasher(ctx, w.manager, specTimeout)
 		mode, containers := "Enabled", 2
 		begin := func() {
 			if mode == "Enabled" {

@@ -15,6 +15,7 @@ import (
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 // Annotations with the hashes of the objects that pods have read: on a Deployment and, after a change, on its pods.
@@ -134,8 +135,7 @@ var _ = Describe("Sources", func() {
 
 		By("the Catalog going")
 		Expect(w.Admin.Delete(ctx, c)).To(Succeed())
-		w.WaitGone(ctx, c)
-		w.WaitGone(ctx, defaults)
+		w.WaitDeleted(ctx, c, defaults)
 		w.Get(ctx, old)
 		Expect(old.Data["sources.yaml"]).To(Equal(custom))
 	}, NodeTimeout(specTimeout))
@@ -187,7 +187,7 @@ var _ = Describe("What is tampered with", func() {
 		mark := w.Mark()
 		w.manager.Restart(ctx)
 		w.settle()
-		writes := w.Since(mark).ByUser(w.manager.User).WithoutLeases().WithoutReviews().WithoutEvents().Writes()
+		writes := w.Since(mark).ChildWrites(w.manager.User)
 		Expect(writes).To(BeEmpty(), "writes after a restart:\n%s", writes)
 	}, NodeTimeout(specTimeout))
 })
@@ -202,8 +202,8 @@ var _ = Describe("A second Catalog", func() {
 		other = catalog(second)
 		w.withoutWebhook(ctx, func() { w.create(ctx, other) })
 		w.WaitFor(ctx, other, func(g Gomega) {
-			g.Expect(condition(other).Reason).To(Equal("AnotherCatalogActive"))
-			g.Expect(condition(other).Message).To(ContainSubstring(first))
+			g.Expect(framework.FindCondition(other.Status.Conditions, "Available").Reason).To(Equal("AnotherCatalogActive"))
+			g.Expect(framework.FindCondition(other.Status.Conditions, "Available").Message).To(ContainSubstring(first))
 		})
 		w.absent(ctx, deployment(second, "model-catalog"))
 		binding := delegation()
@@ -217,7 +217,7 @@ var _ = Describe("A second Catalog", func() {
 		w.available(ctx, other)
 		w.Get(ctx, binding)
 		Expect(binding.Subjects[0].Namespace).To(Equal(second))
-		Expect(condition(other).Status).To(BeEquivalentTo("True"))
+		Expect(framework.FindCondition(other.Status.Conditions, "Available").Status).To(BeEquivalentTo("True"))
 	}, NodeTimeout(specTimeout))
 })
 
@@ -268,7 +268,7 @@ var _ = Describe("The pods of a Catalog", func() {
 				said, _ := conditions.Get(c.Status.Conditions, "ReferencesReady")
 				g.Expect(said.Message).To(Equal(message))
 			})
-			Expect(condition(c).Status).To(Equal(metav1.ConditionTrue), "its pods run on")
+			Expect(framework.FindCondition(c.Status.Conditions, "Available").Status).To(Equal(metav1.ConditionTrue), "its pods run on")
 			w.settle()
 			w.ExpectAtRest(w.manager.User, quiet)
 		}
@@ -297,7 +297,7 @@ var _ = Describe("The pods of a Catalog", func() {
 			uids[part], generations[part] = part.GetUID(), part.GetGeneration()
 		}
 		Expect(w.Admin.Delete(ctx, c, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
-		w.WaitGone(ctx, c)
+		w.WaitDeleted(ctx, c)
 		for _, part := range parts {
 			w.Get(ctx, part)
 			Expect(part.GetOwnerReferences()).To(BeEmpty(), "%T %s", part, part.GetName())
@@ -325,11 +325,9 @@ var _ = Describe("The switches of a Catalog", func() {
 			"proxy":    map[string]any{"mode": "Disabled"},
 			"database": map[string]any{"external": map[string]any{"host": "db.example.com", "secretName": "db"}},
 		}})
-		w.WaitGone(ctx, roleBinding(ns, "model-catalog-authenticated"))
-		w.WaitGone(ctx, delegation())
-		w.WaitGone(ctx, configMap(ns, "model-catalog-kube-rbac-proxy-config"))
-		w.WaitGone(ctx, deployment(ns, "model-catalog-postgres"))
-		w.WaitGone(ctx, service(ns, "model-catalog-postgres"))
+		w.WaitDeleted(ctx, roleBinding(ns, "model-catalog-authenticated"), delegation())
+		w.WaitDeleted(ctx, configMap(ns, "model-catalog-kube-rbac-proxy-config"), deployment(ns, "model-catalog-postgres"))
+		w.WaitDeleted(ctx, service(ns, "model-catalog-postgres"))
 		d, s := deployment(ns, "model-catalog"), service(ns, "model-catalog")
 		w.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Spec.Template.Spec.Containers).To(HaveLen(1)) })
 		w.Get(ctx, s)

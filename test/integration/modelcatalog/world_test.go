@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
-	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
@@ -26,7 +25,6 @@ const patience = 90 * time.Second
 // world is one control plane with its manager.
 type world struct {
 	*framework.Env
-	account *operator.Installed
 	manager *framework.Manager
 }
 
@@ -35,7 +33,7 @@ var userSources = []string{"model-catalog-sources", "mcp-catalog-sources", "agen
 
 func (w *world) ensureNamespace(ctx context.Context, name string) {
 	GinkgoHelper()
-	err := w.Admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	err := w.Admin.Create(ctx, framework.NamespaceNamed(name))
 	Expect(client.IgnoreAlreadyExists(err)).To(Succeed())
 }
 
@@ -67,7 +65,7 @@ func (w *world) remove(ctx context.Context, o client.Object) {
 	GinkgoHelper()
 	err := w.Admin.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	Expect(client.IgnoreNotFound(err)).To(Succeed())
-	w.WaitGone(ctx, o)
+	w.WaitDeleted(ctx, o)
 	if _, is := o.(*aihubv1alpha1.Catalog); is {
 		w.clear(ctx, o.GetNamespace())
 	}
@@ -79,12 +77,8 @@ func (w *world) clear(ctx context.Context, namespace string) {
 	for _, name := range userSources {
 		Expect(client.IgnoreNotFound(w.Admin.Delete(ctx, configMap(namespace, name)))).To(Succeed())
 	}
-	for _, o := range []client.Object{
-		deployment(namespace, "model-catalog"), deployment(namespace, "model-catalog-postgres"), secret(namespace, "model-catalog-postgres"),
-		configMap(namespace, "default-catalog-sources"), configMap(namespace, "model-catalog-sources"), delegation(),
-	} {
-		w.WaitGone(ctx, o)
-	}
+	w.WaitDeleted(ctx, deployment(namespace, "model-catalog"), deployment(namespace, "model-catalog-postgres"), secret(namespace, "model-catalog-postgres"),
+		configMap(namespace, "default-catalog-sources"), configMap(namespace, "model-catalog-sources"), delegation())
 }
 
 // ready creates a Catalog, and waits until it is available and the manager is at rest.
@@ -97,27 +91,17 @@ func (w *world) ready(ctx context.Context, c *aihubv1alpha1.Catalog) *aihubv1alp
 
 func (w *world) available(ctx context.Context, c *aihubv1alpha1.Catalog) {
 	GinkgoHelper()
-	Eventually(func(g Gomega) {
-		g.Expect(w.Admin.Get(ctx, client.ObjectKeyFromObject(c), c)).To(Succeed())
-		g.Expect(condition(c).Reason).To(Equal("DeploymentAvailable"), condition(c).Message)
+	w.WaitFor(ctx, c, func(g Gomega) {
+		g.Expect(framework.FindCondition(c.Status.Conditions, "Available").Reason).To(Equal("DeploymentAvailable"), framework.FindCondition(c.Status.Conditions, "Available").Message)
 		g.Expect(c.Status.ObservedGeneration).To(Equal(c.Generation))
-	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+	})
 	w.settle()
 	w.Get(ctx, c)
 }
 
 func (w *world) settle() {
 	GinkgoHelper()
-	w.Settle(w.manager.User, quiet, specTimeout)
-}
-
-func condition(c *aihubv1alpha1.Catalog) metav1.Condition {
-	for _, known := range c.Status.Conditions {
-		if known.Type == "Available" {
-			return known
-		}
-	}
-	return metav1.Condition{}
+	w.WaitIdle(w.manager.User, quiet, specTimeout)
 }
 
 // webhookAnswers waits until the webhook of Catalogs responds and is trusted.
@@ -157,8 +141,7 @@ func (w *world) absent(ctx context.Context, o client.Object) {
 // appears waits until an object exists.
 func (w *world) appears(ctx context.Context, o client.Object) {
 	GinkgoHelper()
-	Eventually(func() error { return w.Admin.Get(ctx, client.ObjectKeyFromObject(o), o) }).
-		WithContext(ctx).WithTimeout(patience).Should(Succeed())
+	w.WaitExists(ctx, o)
 }
 
 func meta(namespace, name string) metav1.ObjectMeta {

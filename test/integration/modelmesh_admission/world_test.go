@@ -3,13 +3,10 @@ package modelmesh_admission_test
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -31,7 +28,7 @@ const (
 
 func options(name, components string) framework.ManagerOptions {
 	return framework.ManagerOptions{
-		Name: name, ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort,
+		Name: name, WebhookPort: env.Installed.WebhookPort,
 		Args: []string{"--components=" + components, "--leader-elect=true"},
 	}
 }
@@ -56,11 +53,7 @@ func runtimeOf(kind, namespace, annotations, spec string) *unstructured.Unstruct
 // change updates a stored object.
 func change(ctx context.Context, who client.Client, o *unstructured.Unstructured, do func(*unstructured.Unstructured)) error {
 	GinkgoHelper()
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		env.Get(ctx, o)
-		do(o)
-		return who.Update(ctx, o)
-	})
+	return env.Update(ctx, who, o, func() { do(o) })
 }
 
 // annotate sets an annotation; "" removes it.
@@ -80,41 +73,18 @@ func annotate(key, value string) func(*unstructured.Unstructured) {
 // waitForWebhooks waits until the webhook responds, with or without an error.
 func waitForWebhooks(ctx context.Context) {
 	GinkgoHelper()
-	Eventually(func() string {
-		err := env.Admin.Create(ctx, runtimeOf(clusterWide, "", "", multi), client.DryRunAll)
-		if err != nil && strings.Contains(err.Error(), "failed calling webhook") {
-			return err.Error()
-		}
-		return ""
-	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(BeEmpty())
+	env.WaitForWebhooks(ctx, runtimeOf(clusterWide, "", "", multi))
 }
 
 // switchedOff calls do while the component is disabled.
 func switchedOff(ctx context.Context, do func()) {
 	GinkgoHelper()
 	DeferCleanup(func(ctx SpecContext) { waitForWebhooks(ctx) }, NodeTimeout(specTimeout))
-	manager.Away(ctx)
+	manager.StopTemporarily(ctx)
 	without := env.StartManager(ctx, options("manager-without", "raycluster"))
 	waitForWebhooks(ctx)
 	do()
 	without.Stop(ctx)
 	manager.Restart(ctx)
 	waitForWebhooks(ctx)
-}
-
-// warnings collects the warnings of the API server.
-type warnings struct{ texts []string }
-
-// HandleWarningHeader implements rest.WarningHandler.
-func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
-
-// listening returns an administrator's client that collects warnings.
-func listening() (client.Client, *warnings) {
-	GinkgoHelper()
-	heard := &warnings{}
-	config := rest.CopyConfig(env.Config)
-	config.WarningHandler = heard
-	c, err := client.New(config, client.Options{Scheme: env.Scheme})
-	Expect(err).NotTo(HaveOccurred())
-	return c, heard
 }

@@ -103,10 +103,7 @@ var _ = Describe("a Predictor", func() {
 		env.Patch(ctx, p, map[string]any{"spec": map[string]any{
 			"modelType": map[string]any{"name": "xgboost"}, "storage": map[string]any{"path": "xgb"},
 		}})
-		Eventually(func(g Gomega) {
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
-			g.Expect(events(ctx, p)).To(ContainElement("ModelReplaced"))
-		}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+		env.WaitFor(ctx, p, func(g Gomega) { g.Expect(events(ctx, p)).To(ContainElement("ModelReplaced")) })
 		becomes(ctx, p, ready)
 	}, SpecTimeout(specTimeout))
 

@@ -9,13 +9,13 @@ import (
 	. "github.com/onsi/gomega"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
 )
 
@@ -58,8 +58,7 @@ func (g *allGates) load(ctx context.Context, l modelmesh.Load) error {
 func namespace(ctx SpecContext, prefix string) string {
 	GinkgoHelper()
 	name := env.Namespace(ctx, prefix)
-	env.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
-		map[string]any{"metadata": map[string]any{"labels": map[string]any{"modelmesh-enabled": "true"}}})
+	env.SetLabel(ctx, framework.NamespaceNamed(name), "modelmesh-enabled", "true")
 	return name
 }
 
@@ -142,20 +141,16 @@ var (
 // becomes waits until a Predictor has a state.
 func becomes(ctx SpecContext, p *v1alpha1.Predictor, want state) {
 	GinkgoHelper()
-	Eventually(func(g Gomega) {
-		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
-		g.Expect(stateOf(p.Status)).To(Equal(want), "failure: %+v", p.Status.LastFailureInfo)
-	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+	env.WaitFor(ctx, p, func(g Gomega) { g.Expect(stateOf(p.Status)).To(Equal(want), "failure: %+v", p.Status.LastFailureInfo) })
 }
 
 // failsBy waits until the status of a Predictor has a failure reason.
 func failsBy(ctx SpecContext, p *v1alpha1.Predictor, reason v1alpha1.FailureReason) *v1alpha1.FailureInfo {
 	GinkgoHelper()
-	Eventually(func(g Gomega) {
-		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
+	env.WaitFor(ctx, p, func(g Gomega) {
 		g.Expect(p.Status.LastFailureInfo).NotTo(BeNil())
 		g.Expect(p.Status.LastFailureInfo.Reason).To(Equal(reason))
-	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+	})
 	return p.Status.LastFailureInfo
 }
 

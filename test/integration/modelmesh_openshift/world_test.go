@@ -8,10 +8,8 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,29 +26,8 @@ func at(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-func etcdSecret() *corev1.Secret {
-	return &corev1.Secret{
-		ObjectMeta: at(own, "model-serving-etcd"), StringData: map[string]string{"etcd_connection": `{"endpoints":"http://127.0.0.1:1","root_prefix":"models"}`},
-	}
-}
-
 func settings(text string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: at(own, "model-serving-config"), Data: map[string]string{"config.yaml": text}}
-}
-
-// served creates a namespace that serves models.
-func served(ctx context.Context) string {
-	GinkgoHelper()
-	name := env.Namespace(ctx, "project")
-	label(ctx, name, "true")
-	return name
-}
-
-// label sets the label that enables a namespace for models.
-func label(ctx context.Context, namespace, value string) {
-	GinkgoHelper()
-	env.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
-		map[string]any{"metadata": map[string]any{"labels": map[string]any{"modelmesh-enabled": value}}})
 }
 
 // ovms creates a runtime like the dashboard, whose pods fit on no node. The pairs are annotations.
@@ -117,11 +94,7 @@ func service(namespace string) *corev1.Service {
 }
 
 func route(namespace, name string) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(capability.Route)
-	u.SetNamespace(namespace)
-	u.SetName(name)
-	return u
+	return framework.Unstructured(capability.Route, namespace, name)
 }
 
 func serviceAccount(namespace string) *corev1.ServiceAccount {
@@ -153,32 +126,6 @@ func beside(namespace string) []client.Object {
 	return []client.Object{serviceAccount(namespace), delegator(namespace), cookie(namespace), prometheus(namespace), policy(namespace)}
 }
 
-// appear waits until objects exist, and reads them.
-func appear(ctx context.Context, objects ...client.Object) {
-	GinkgoHelper()
-	for _, o := range objects {
-		Eventually(func() error { return env.Admin.Get(ctx, client.ObjectKeyFromObject(o), o) }).WithContext(ctx).WithTimeout(patience).
-			Should(Succeed(), "%T %s", o, o.GetName())
-	}
-}
-
-// vanish waits until objects are deleted.
-func vanish(ctx context.Context, objects ...client.Object) {
-	GinkgoHelper()
-	for _, o := range objects {
-		env.WaitGone(ctx, o)
-	}
-}
-
-// absent checks that objects do not exist. Call it after an event that would follow their creation.
-func absent(ctx context.Context, objects ...client.Object) {
-	GinkgoHelper()
-	for _, o := range objects {
-		err := env.Admin.Get(ctx, client.ObjectKeyFromObject(o), o)
-		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%T %s: %v", o, o.GetName(), err)
-	}
-}
-
 // ours waits until objects have the labels of the operator.
 func ours(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
@@ -207,16 +154,6 @@ func entries(g Gomega, s *corev1.Secret) map[string]map[string]string {
 	return out
 }
 
-// container returns a container of the pod template, or nil.
-func container(d *appsv1.Deployment, name string) *corev1.Container {
-	for i := range d.Spec.Template.Spec.Containers {
-		if c := &d.Spec.Template.Spec.Containers[i]; c.Name == name {
-			return c
-		}
-	}
-	return nil
-}
-
 // requests returns the writes and live reads of the manager in a namespace since a mark.
 func requests(mark framework.Mark, namespace string) framework.Entries {
 	return framework.AtRest(env.Since(mark), manager.User).Where(func(e framework.Entry) bool {
@@ -227,13 +164,13 @@ func requests(mark framework.Mark, namespace string) framework.Entries {
 // settled waits until nothing is sent for a namespace.
 func settled(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	env.SettleOn(ctx, func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet, patience)
+	env.WaitNoRequests(ctx, func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet, patience)
 }
 
 // expectRest checks that nothing is sent for a namespace.
 func expectRest(namespace string) {
 	GinkgoHelper()
-	env.ExpectNone(func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet)
+	env.ExpectNoRequests(func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet)
 }
 
 // notForbidden checks that no request in a namespace was refused since a mark.
@@ -242,20 +179,4 @@ func notForbidden(mark framework.Mark, namespace string) {
 	Expect(env.Since(mark).ByUser(manager.User).Refused().Where(func(e framework.Entry) bool {
 		return e.Code == 401 || e.Namespace == "" || e.Namespace == namespace
 	})).To(BeEmpty())
-}
-
-// expectEvent waits for an Event of an object whose note contains a text.
-func expectEvent(ctx context.Context, o client.Object, reason, text string) {
-	GinkgoHelper()
-	Eventually(func(g Gomega) {
-		list := &eventsv1.EventList{}
-		g.Expect(env.Admin.List(ctx, list)).To(Succeed())
-		var notes []string
-		for _, e := range list.Items {
-			if e.Reason == reason && e.Regarding.UID == o.GetUID() {
-				notes = append(notes, e.Note)
-			}
-		}
-		g.Expect(notes).To(ContainElement(ContainSubstring(text)), "no event %s", reason)
-	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 }

@@ -10,7 +10,6 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -91,7 +90,7 @@ func planted(ctx context.Context, r recorded) client.Object {
 	Expect(env.Admin.Create(ctx, r.runtime)).To(Succeed())
 	before, err := json.Marshal(r.deployment.Object)
 	Expect(err).NotTo(HaveOccurred())
-	env.Plant(ctx, []*unstructured.Unstructured{r.deployment}, framework.Planting{
+	env.CreateRecording(ctx, []*unstructured.Unstructured{r.deployment}, framework.RecordingOptions{
 		Owner: r.runtime, Manager: modelmesh.LegacyManagers()[0], Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: string(before)},
 	})
 	return r.runtime
@@ -129,7 +128,7 @@ func deployed(ctx context.Context, owner client.Object, in resources.RuntimeInpu
 func restrictedNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	name := env.Namespace(ctx, "restricted")
-	env.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, map[string]any{
+	env.Patch(ctx, framework.NamespaceNamed(name), map[string]any{
 		"metadata": map[string]any{"labels": map[string]any{"pod-security.kubernetes.io/enforce": "restricted"}},
 	})
 	return name

@@ -32,15 +32,13 @@ var (
 func aside(ctx context.Context) {
 	GinkgoHelper()
 	DeferCleanup(webhooksAnswer, NodeTimeout(specTimeout))
-	manager.Away(ctx)
+	manager.StopTemporarily(ctx)
 }
 
 // webhooksAnswer waits until the webhooks of the manager respond; they are unavailable during its start.
 func webhooksAnswer(ctx SpecContext) {
 	GinkgoHelper()
-	Eventually(func() error {
-		return env.Admin.Create(ctx, registry(metav1.NamespaceDefault, "probe"), client.DryRunAll)
-	}).WithContext(ctx).Should(Succeed())
+	env.WaitAdmitted(ctx, registry(metav1.NamespaceDefault, "probe"))
 }
 
 // behindGateway runs a manager in gateway mode.
@@ -49,21 +47,20 @@ func behindGateway(ctx context.Context, more ...string) *framework.Manager {
 	options := managerOptions()
 	options.Name, options.Env = "gateway", append(append(options.Env, "GATEWAY_DOMAIN="+gatewayDomain), more...)
 	other := env.StartManager(ctx, options)
-	DeferCleanup(other.ReportLog)
 	return other
 }
 
 func httpRouteOf(m *v1beta1.ModelRegistry) *unstructured.Unstructured {
-	return framework.Untyped(httpRouteKind, routeNamespace, "model-registry-"+m.Name)
+	return framework.Unstructured(httpRouteKind, routeNamespace, "model-registry-"+m.Name)
 }
 
 func grantOf(m *v1beta1.ModelRegistry) *unstructured.Unstructured {
-	return framework.Untyped(grantKind, m.Namespace, "allow-gateway-httproutes-"+m.Name)
+	return framework.Unstructured(grantKind, m.Namespace, "allow-gateway-httproutes-"+m.Name)
 }
 
 // sharedGrant is the ReferenceGrant that the replaced operator created for all Services of a namespace.
 func sharedGrant(namespace string) *unstructured.Unstructured {
-	g := framework.Untyped(grantKind, namespace, "allow-gateway-httproutes")
+	g := framework.Unstructured(grantKind, namespace, "allow-gateway-httproutes")
 	g.SetLabels(map[string]string{"component": "model-registry", "app.kubernetes.io/component": "model-registry", "app.kubernetes.io/part-of": "model-registry",
 		"app.kubernetes.io/created-by": "model-registry-operator", "app.kubernetes.io/managed-by": "model-registry-operator"})
 	g.Object["spec"] = map[string]any{
@@ -94,7 +91,7 @@ var _ = Describe("Gateway mode", func() {
 
 	It("comes beside the Routes, and its HTTPRoute goes when it is switched off [modelregistry-38] [modelregistry-39] [modelregistry-40] [D25]", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace, twoRoutes))
-		routes := []*unstructured.Unstructured{framework.Untyped(routeKind, namespace, m.Name+"-https"), framework.Untyped(routeKind, namespace, m.Name+"-http")}
+		routes := []*unstructured.Unstructured{framework.Unstructured(routeKind, namespace, m.Name+"-https"), framework.Unstructured(routeKind, namespace, m.Name+"-http")}
 		before := []*unstructured.Unstructured{env.Live(ctx, routes[0]), env.Live(ctx, routes[1])}
 		aside(ctx)
 		other := behindGateway(ctx)
@@ -125,15 +122,13 @@ var _ = Describe("Gateway mode", func() {
 		single := registry(env.Namespace(ctx, "single"), namespace+"-s")
 		webhooksAnswer(ctx)
 		ready(ctx, single)
-		Expect(exists(ctx, Default, framework.Untyped(routeKind, single.Namespace, single.Name+"-http"))).To(BeFalse())
+		Expect(env.Exists(ctx, framework.Unstructured(routeKind, single.Namespace, single.Name+"-http"))).To(BeFalse())
 		env.Get(ctx, httpRouteOf(single))
-		env.Settle(other.User, quiet, specTimeout)
+		env.WaitIdle(other.User, quiet, specTimeout)
 
 		other.Stop(ctx)
 		manager.Restart(ctx)
-		for _, o := range []client.Object{route, grant, httpRouteOf(single), grantOf(single)} {
-			env.WaitGone(ctx, o)
-		}
+		env.WaitDeleted(ctx, route, grant, httpRouteOf(single), grantOf(single))
 		env.WaitFor(ctx, m, func(g Gomega) {
 			g.Expect(m.Status.Hosts).To(HaveLen(4))
 			g.Expect(m.Status.Hosts[0]).To(Equal(m.Name + "-rest." + domain))
@@ -152,9 +147,9 @@ var _ = Describe("Gateway mode", func() {
 		other := route.DeepCopy()
 		other.SetName(route.GetName() + "-other")
 		create(ctx, route, other)
-		DeferCleanup(func(ctx SpecContext) { remove(ctx, other) }, NodeTimeout(specTimeout))
-		remove(ctx, m)
-		env.WaitGone(ctx, route)
+		DeferCleanup(func(ctx SpecContext) { env.Delete(ctx, other) }, NodeTimeout(specTimeout))
+		env.Delete(ctx, m)
+		env.WaitDeleted(ctx, route)
 		env.Get(ctx, other)
 	}, NodeTimeout(specTimeout))
 
@@ -177,13 +172,13 @@ var _ = Describe("Gateway mode", func() {
 		other := behindGateway(ctx)
 		env.WaitFor(ctx, grantOf(m), nil)
 		env.WaitFor(ctx, grantOf(neighbour), nil)
-		env.Settle(other.User, quiet, specTimeout)
+		env.WaitIdle(other.User, quiet, specTimeout)
 		env.Get(ctx, shared) // the paused registry needs it
 
 		webhooksAnswer(ctx)
-		env.Patch(ctx, asleep, map[string]any{"metadata": map[string]any{"annotations": map[string]any{paused: nil}}})
+		env.SetAnnotation(ctx, asleep, paused, nil)
 		env.WaitFor(ctx, grantOf(asleep), nil)
-		env.WaitGone(ctx, shared)
+		env.WaitDeleted(ctx, shared)
 		env.Get(ctx, theirs) // the replaced operator did not create it
 		available(ctx, asleep)
 	}, NodeTimeout(2*specTimeout))
@@ -192,29 +187,29 @@ var _ = Describe("Gateway mode", func() {
 		shared := sharedGrant(namespace)
 		create(ctx, shared)
 		ready(ctx, registry(namespace, namespace))
-		env.WaitGone(ctx, shared)
+		env.WaitDeleted(ctx, shared)
 	}, NodeTimeout(specTimeout))
 
 	It("gives a name of cluster scope to one registry only, where no webhook could refuse the other [D30]", func(ctx SpecContext) {
 		aside(ctx)
 		other := behindGateway(ctx, "ENABLE_WEBHOOKS=false")
-		env.Without(ctx,
+		env.DeleteTemporarily(ctx,
 			&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "model-registry-operator-mutating-webhook-configuration"}},
 			&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "model-registry-operator-validating-webhook-configuration"}})
 		m := ready(ctx, registry(namespace, namespace))
 		var kept []*unstructured.Unstructured
-		for _, o := range []*unstructured.Unstructured{group(m), httpRouteOf(m), framework.Untyped(bindingKind, "", m.Name+"-auth-delegator")} {
+		for _, o := range []*unstructured.Unstructured{group(m), httpRouteOf(m), framework.Unstructured(bindingKind, "", m.Name+"-auth-delegator")} {
 			env.WaitFor(ctx, o, nil)
 			kept = append(kept, o)
 		}
 		second := registry(env.Namespace(ctx, "second"), m.Name)
 		create(ctx, password(second.Namespace, "first"), certificate(second), second)
 		env.WaitFor(ctx, second, func(g Gomega) {
-			c := condition(second, "Available")
+			c := framework.FindCondition(second.Status.Conditions, "Available")
 			g.Expect(c.Status).To(Equal(metav1.ConditionFalse))
 			g.Expect(c.Message).To(ContainSubstring("belongs to ModelRegistry " + namespace + "/" + m.Name))
 		})
-		env.Settle(other.User, quiet, specTimeout)
+		env.WaitIdle(other.User, quiet, specTimeout)
 		server := child(second, &appsv1.Deployment{}, "")
 		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(server), server)).To(MatchError(apierrors.IsNotFound, "is not found"), "its proxy could not authenticate callers")
 		unchanged := func() {
@@ -226,7 +221,7 @@ var _ = Describe("Gateway mode", func() {
 			}
 		}
 		unchanged()
-		remove(ctx, second)
+		env.Delete(ctx, second)
 		unchanged()
 	}, NodeTimeout(2*specTimeout))
 })

@@ -59,15 +59,9 @@ func create(ctx context.Context, objects ...client.Object) {
 	for _, object := range objects {
 		Expect(env.Admin.Create(ctx, object)).To(Succeed())
 		if m, ok := object.(*v1beta1.ModelRegistry); ok {
-			DeferCleanup(func(ctx SpecContext) { remove(ctx, m) }, NodeTimeout(specTimeout))
+			DeferCleanup(func(ctx SpecContext) { env.Delete(ctx, m) }, NodeTimeout(specTimeout))
 		}
 	}
-}
-
-func remove(ctx context.Context, object client.Object) {
-	GinkgoHelper()
-	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, object))).To(Succeed())
-	env.WaitGone(ctx, object)
 }
 
 // ready creates a registry with the foreign objects that it needs, and waits until it is available.
@@ -95,7 +89,7 @@ func available(ctx context.Context, m *v1beta1.ModelRegistry) *v1beta1.ModelRegi
 // admit writes the status of a registry's Route, like a router.
 func admit(ctx context.Context, m *v1beta1.ModelRegistry) {
 	GinkgoHelper()
-	route := framework.Untyped(routeKind, m.Namespace, m.Name+"-https")
+	route := framework.Unstructured(routeKind, m.Namespace, m.Name+"-https")
 	env.WaitFor(ctx, route, nil)
 	env.Patch(ctx, route, map[string]any{"status": map[string]any{"ingress": []any{map[string]any{
 		"host": "h", "routerName": "default", "conditions": []any{map[string]any{"type": "Admitted", "status": "True"}},
@@ -110,14 +104,14 @@ func child[T client.Object](m *v1beta1.ModelRegistry, object T, suffix string) T
 }
 
 // ingress returns the configuration with the domain of the cluster.
-func ingress() *unstructured.Unstructured { return framework.Untyped(ingressKind, "", "cluster") }
+func ingress() *unstructured.Unstructured { return framework.Unstructured(ingressKind, "", "cluster") }
 
 func delegator(m *v1beta1.ModelRegistry) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: m.Name + "-auth-delegator"}}
 }
 
 func group(m *v1beta1.ModelRegistry) *unstructured.Unstructured {
-	return framework.Untyped(groupKind, "", m.Name+"-users")
+	return framework.Unstructured(groupKind, "", m.Name+"-users")
 }
 
 // children returns the namespaced objects of a registry with an existing database, on OpenShift without gateway mode.
@@ -127,25 +121,8 @@ func children(m *v1beta1.ModelRegistry) []client.Object {
 		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: "registry-user-" + m.Name}},
 		child(m, &rbacv1.RoleBinding{}, "-users"), child(m, &corev1.ConfigMap{}, "-kube-rbac-proxy-config"),
 		child(m, &networkingv1.NetworkPolicy{}, "-https-route"), child(m, &networkingv1.NetworkPolicy{}, "-ingress"),
-		framework.Untyped(routeKind, m.Namespace, m.Name+"-https"),
+		framework.Unstructured(routeKind, m.Namespace, m.Name+"-https"),
 	}
-}
-
-// condition returns a condition of a registry, empty if it is not set.
-func condition(m *v1beta1.ModelRegistry, kind string) metav1.Condition {
-	for _, c := range m.Status.Conditions {
-		if c.Type == kind {
-			return c
-		}
-	}
-	return metav1.Condition{}
-}
-
-// exists reads an object, and reports whether it exists.
-func exists(ctx context.Context, g Gomega, object client.Object) bool {
-	err := env.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)
-	g.Expect(client.IgnoreNotFound(err)).To(Succeed())
-	return err == nil
 }
 
 func containers(image string) []corev1.Container {

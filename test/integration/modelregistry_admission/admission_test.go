@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
@@ -133,14 +134,14 @@ var _ = Describe("A new registry", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is warned of what has no effect, once, D13, D20", func(ctx SpecContext) {
-		admin, heard := listening()
+		admin, heard := env.WithWarnings()
 		m := beta(namespace, "{rest: {serviceRoute: enabled}, grpc: {port: 1}, enable_database_upgrade: true, "+external+"}")
 		Expect(admin.Create(ctx, m)).To(Succeed())
-		Expect(heard.texts).To(ConsistOf(HavePrefix("spec.grpc.port: "), HavePrefix("spec.enable_database_upgrade: "), HavePrefix("spec.rest.serviceRoute: ")))
-		heard.texts = nil
+		Expect(heard.Texts).To(ConsistOf(HavePrefix("spec.grpc.port: "), HavePrefix("spec.enable_database_upgrade: "), HavePrefix("spec.rest.serviceRoute: ")))
+		heard.Texts = nil
 		m.SetAnnotations(map[string]string{"touched": "yes"})
 		Expect(admin.Update(ctx, m)).To(Succeed())
-		Expect(heard.texts).To(BeEmpty())
+		Expect(heard.Texts).To(BeEmpty())
 		Expect(admin.Delete(ctx, m)).To(Succeed())
 	}, NodeTimeout(specTimeout))
 })
@@ -152,7 +153,7 @@ var _ = Describe("A registry that exists", func() {
 		m.SetName("an.old.name-" + m.GetName())
 		withoutRules(ctx, func() { created(ctx, m) })
 		Expect(at(as(ctx, m.GroupVersionKind().GroupVersion(), m), "oauthProxy")).NotTo(BeNil())
-		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"touched": "yes"}}})
+		env.SetAnnotation(ctx, m, "touched", "yes")
 		Expect(at(m, "oauthProxy")).To(BeNil())
 		Expect(at(m, "kubeRBACProxy", "port")).To(Equal(int64(2)))
 	}, NodeTimeout(specTimeout))
@@ -166,7 +167,7 @@ var _ = Describe("A registry that exists", func() {
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"mysql": nil}, "metadata": map[string]any{"finalizers": []any{"example.com/held"}}})
 		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"finalizers": nil}})
-		env.WaitGone(ctx, m)
+		env.WaitDeleted(ctx, m)
 	}, NodeTimeout(specTimeout))
 })
 
@@ -206,7 +207,7 @@ func verdict(ctx SpecContext, spec string) func() error {
 
 func existing(ctx context.Context, apiVersion, kind, name string) *unstructured.Unstructured {
 	GinkgoHelper()
-	out := object("{apiVersion: " + apiVersion + ", kind: " + kind + ", metadata: {name: " + name + "}}")
+	out := framework.Manifest("{apiVersion: " + apiVersion + ", kind: " + kind + ", metadata: {name: " + name + "}}")
 	env.Get(ctx, out)
 	return out
 }

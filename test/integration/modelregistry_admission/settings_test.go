@@ -20,7 +20,7 @@ var _ = Describe("With a namespace of registries", Ordered, func() {
 		stranger.SetFinalizers([]string{"example.com/held"})
 		created(ctx, stranger)
 		instead(ctx, []string{"--components=" + components, notElected}, "REGISTRIES_NAMESPACE="+home)
-		waitForWebhooks(ctx, env.Admin)
+		waitForWebhooks(ctx)
 	}, NodeTimeout(specTimeout))
 
 	It("registries live there and nowhere else [modelregistry-1] [modelregistry-2] [modelregistry-15] [modelregistry-17]", func(ctx SpecContext) {
@@ -35,7 +35,7 @@ var _ = Describe("With a namespace of registries", Ordered, func() {
 		Expect(update(ctx, stranger, func(m *unstructured.Unstructured) { set(m, int64(8081), "rest", "port") })).To(Succeed())
 		Expect(env.Admin.Delete(ctx, stranger)).To(Succeed())
 		env.Patch(ctx, stranger, map[string]any{"metadata": map[string]any{"finalizers": nil}})
-		env.WaitGone(ctx, stranger)
+		env.WaitDeleted(ctx, stranger)
 	}, NodeTimeout(specTimeout))
 
 	It("the catalog lives there and nowhere else [modelregistry-74]", func(ctx SpecContext) {
@@ -48,10 +48,10 @@ var _ = Describe("While the component is off", func() {
 	It("everything passes with a warning, the schema has its word, and versions are converted", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "off")
 		instead(ctx, []string{"--components=*,-modelregistry,-modelcatalog", notElected}, "MLFLOW_IMAGE=example.com/mlflow:1")
-		admin, heard := listening()
+		admin, heard := env.WithWarnings()
 		m := beta(namespace, "{rest: {}}")
 		Eventually(func() error { return admin.Create(ctx, m) }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
-		Expect(heard.texts).To(ContainElement(ContainSubstring("the component modelregistry is switched off")))
+		Expect(heard.Texts).To(ContainElement(ContainSubstring("the component modelregistry is switched off")))
 		Eventually(func() error {
 			return admin.Create(ctx, alpha(namespace, "{rest: {}, grpc: {}, mysql: {host: h, username: u, database: d}, istio: {}}"))
 		}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())

@@ -26,7 +26,7 @@ const marker = "storage-migration.opendatahub.io/migrated-v1alpha1-to-v1beta1"
 func elected(ctx context.Context, variables ...string) *framework.Manager {
 	GinkgoHelper()
 	return env.StartManager(ctx, framework.ManagerOptions{
-		Name: "manager-elected", ServiceAccount: account.ServiceAccount, Args: []string{"--components=modelregistry"}, Env: variables,
+		Name: "manager-elected", Args: []string{"--components=modelregistry"}, Env: variables,
 	})
 }
 
@@ -110,7 +110,7 @@ func leave(ctx context.Context, leader *framework.Manager, registries ...*unstru
 	GinkgoHelper()
 	for _, m := range registries {
 		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, m))).To(Succeed())
-		env.WaitGone(ctx, m)
+		env.WaitDeleted(ctx, m)
 	}
 	leader.Stop(ctx)
 }
@@ -135,10 +135,10 @@ var _ = Describe("Stored registries", func() {
 			g.Expect(stored.GetAnnotations()).NotTo(HaveKey(conversion.Annotation))
 			g.Expect(at(stored, "kubeRBACProxy", "port")).To(Equal(int64(9443)))
 		})
-		env.Settle(leader.User, poll*20, patience) // the status reports the pause
+		env.WaitIdle(leader.User, poll*20, patience) // the status reports the pause
 		mark := env.Mark()
 		leader.Restart(ctx)
-		env.Settle(leader.User, poll*20, patience)
+		env.WaitIdle(leader.User, poll*20, patience)
 		again := env.Since(mark).ByUser(leader.User)
 		Expect(again.Of("customresourcedefinitions").Writes()).To(BeEmpty())
 		Expect(again.Of("modelregistries").Writes()).To(BeEmpty())
@@ -166,7 +166,7 @@ var _ = Describe("Stored registries", func() {
 		older, newer := inBothVersions(ctx)
 		mark := env.Mark()
 		leader := elected(ctx, "STORAGE_MIGRATION_SOURCE_VERSION=v1beta1", "STORAGE_MIGRATION_TARGET_VERSION=v1beta1")
-		env.Settle(leader.User, poll*20, patience)
+		env.WaitIdle(leader.User, poll*20, patience)
 		Expect(env.Since(mark).ByUser(leader.User).Of("customresourcedefinitions").Where(func(e framework.Entry) bool { return e.Subresource != "" })).To(BeEmpty())
 		Expect(definition(ctx).Status.StoredVersions).To(ContainElement("v1alpha1"))
 		leader.Stop(ctx)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 	"github.com/odh-platform/odh-platform-operator/webhooks/modelregistry/conversion"
 )
 
@@ -52,9 +53,9 @@ var _ = Describe("A registry of v1alpha1", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is warned that the version is deprecated", func(ctx SpecContext) {
-		admin, heard := listening()
+		admin, heard := env.WithWarnings()
 		Expect(admin.Create(ctx, alpha(namespace, "{rest: {}, grpc: {}, "+mysql+"}"), client.DryRunAll)).To(Succeed())
-		Expect(heard.texts).To(ContainElement(And(ContainSubstring("v1alpha1"), ContainSubstring("Please use v1beta1 instead"))))
+		Expect(heard.Texts).To(ContainElement(And(ContainSubstring("v1alpha1"), ContainSubstring("Please use v1beta1 instead"))))
 	}, NodeTimeout(specTimeout))
 })
 
@@ -108,7 +109,7 @@ var _ = Describe("A client of v1alpha1", func() {
 		env.Patch(ctx, seen, map[string]any{"spec": map[string]any{"rest": map[string]any{"port": int64(8081)}}})
 		set(m, int64(8081), "rest", "port")
 		unchanged(ctx)
-		applied := object("{apiVersion: " + v1alpha1.GroupVersion.String() + ", kind: ModelRegistry, spec: {rest: {port: 8082}, grpc: {port: 9090}}}")
+		applied := framework.Manifest("{apiVersion: " + v1alpha1.GroupVersion.String() + ", kind: ModelRegistry, spec: {rest: {port: 8082}, grpc: {port: 9090}}}")
 		applied.SetName(m.GetName())
 		applied.SetNamespace(m.GetNamespace())
 		text, err := json.Marshal(applied)

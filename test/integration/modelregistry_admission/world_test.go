@@ -3,16 +3,12 @@ package modelregistry_admission_test
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
@@ -32,7 +28,7 @@ var names int
 func registry(version schema.GroupVersion, namespace, spec string) *unstructured.Unstructured {
 	GinkgoHelper()
 	names++
-	return object(fmt.Sprintf("{apiVersion: %s, kind: ModelRegistry, metadata: {name: registry-%d, namespace: %s}, spec: %s}", version, names, namespace, spec))
+	return framework.Manifest(fmt.Sprintf("{apiVersion: %s, kind: ModelRegistry, metadata: {name: registry-%d, namespace: %s}, spec: %s}", version, names, namespace, spec))
 }
 
 func beta(namespace, spec string) *unstructured.Unstructured {
@@ -43,13 +39,6 @@ func beta(namespace, spec string) *unstructured.Unstructured {
 func alpha(namespace, spec string) *unstructured.Unstructured {
 	GinkgoHelper()
 	return registry(v1alpha1.GroupVersion, namespace, spec)
-}
-
-func object(text string) *unstructured.Unstructured {
-	GinkgoHelper()
-	out := &unstructured.Unstructured{}
-	Expect(yaml.Unmarshal([]byte(text), &out.Object)).To(Succeed())
-	return out
 }
 
 // created creates an object, and deletes it at the end of the spec.
@@ -80,11 +69,7 @@ func at(o *unstructured.Unstructured, path ...string) any {
 // update reads an object in its version, changes it and updates it.
 func update(ctx context.Context, o *unstructured.Unstructured, change func(*unstructured.Unstructured)) error {
 	GinkgoHelper()
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		env.Get(ctx, o)
-		change(o)
-		return env.Admin.Update(ctx, o)
-	})
+	return env.Update(ctx, env.Admin, o, func() { change(o) })
 }
 
 func set(o *unstructured.Unstructured, value any, path ...string) {
@@ -100,7 +85,7 @@ func remove(o *unstructured.Unstructured, path ...string) {
 func start(ctx context.Context, variables ...string) *framework.Manager {
 	GinkgoHelper()
 	return env.StartManager(ctx, framework.ManagerOptions{
-		Name: fmt.Sprintf("manager-%d", len(variables)), ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort,
+		Name: fmt.Sprintf("manager-%d", len(variables)), WebhookPort: env.Installed.WebhookPort,
 		Args: []string{"--components=" + components, "--leader-elect=true"}, Env: variables,
 	})
 }
@@ -111,38 +96,15 @@ const components = "modelregistry,modelcatalog"
 // instead replaces the manager of the suite until the end of the spec.
 func instead(ctx context.Context, args []string, variables ...string) *framework.Manager {
 	GinkgoHelper()
-	DeferCleanup(func(ctx SpecContext) { waitForWebhooks(ctx, env.Admin) }, NodeTimeout(specTimeout))
-	manager.Away(ctx)
+	DeferCleanup(func(ctx SpecContext) { waitForWebhooks(ctx) }, NodeTimeout(specTimeout))
+	manager.StopTemporarily(ctx)
 	return env.StartManager(ctx, framework.ManagerOptions{
-		Name: "manager-instead", ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort, Args: args, Env: variables,
+		Name: "manager-instead", WebhookPort: env.Installed.WebhookPort, Args: args, Env: variables,
 	})
 }
 
 // waitForWebhooks waits until the webhooks and the conversion respond, with or without an error.
-func waitForWebhooks(ctx context.Context, who client.Client) {
+func waitForWebhooks(ctx context.Context) {
 	GinkgoHelper()
-	Eventually(func() string {
-		err := who.Create(ctx, alpha("default", "{rest: {}, grpc: {}, "+external+"}"), client.DryRunAll)
-		if err != nil && (strings.Contains(err.Error(), "failed calling webhook") || strings.Contains(err.Error(), "conversion webhook")) {
-			return err.Error()
-		}
-		return ""
-	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(BeEmpty())
-}
-
-// warnings collects the warnings of the API server.
-type warnings struct{ texts []string }
-
-// HandleWarningHeader implements rest.WarningHandler.
-func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
-
-// listening returns an administrator's client that collects warnings.
-func listening() (client.Client, *warnings) {
-	GinkgoHelper()
-	heard := &warnings{}
-	config := rest.CopyConfig(env.Config)
-	config.WarningHandler = heard
-	c, err := client.New(config, client.Options{Scheme: env.Scheme})
-	Expect(err).NotTo(HaveOccurred())
-	return c, heard
+	env.WaitForWebhooks(ctx, alpha("default", "{rest: {}, grpc: {}, "+external+"}"))
 }

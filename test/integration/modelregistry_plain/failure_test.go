@@ -26,7 +26,7 @@ func ours(r *http.Request) bool {
 
 var _ = Describe("Trouble with the API server", func() {
 	It("is reported as it came, and is over when it is over [modelregistry-100] [modelregistry-102]", func(ctx SpecContext) {
-		between := env.Interpose(ctx, manager, specTimeout)
+		between := env.StartCrasher(ctx, manager, specTimeout)
 		for name, method := range map[string]string{"reads": http.MethodGet, "creates": http.MethodPost} {
 			between.Inject(func(r *http.Request) metav1.StatusReason {
 				if r.Method == method && ours(r) {
@@ -35,9 +35,9 @@ var _ = Describe("Trouble with the API server", func() {
 				return ""
 			})
 			m := registry("no-"+name, generated)
-			create(ctx, m)
+			env.Create(ctx, m)
 			env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "DeploymentUnavailable")
-			Expect(condition(m, "Available").Message).To(And(HavePrefix("unexpected reconcile error: "), ContainSubstring(framework.FaultText)), name)
+			Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(And(HavePrefix("unexpected reconcile error: "), ContainSubstring(framework.FaultText)), name)
 			between.Inject(nil)
 			available(ctx, m)
 		}
@@ -52,19 +52,19 @@ var _ = Describe("Trouble with the API server", func() {
 			return ""
 		})
 		m := registry("sometimes", generated, proxied)
-		create(ctx, certificate(m), m)
+		env.Create(ctx, certificate(m), m)
 		available(ctx, m)
 	}, NodeTimeout(specTimeout))
 
 	It("is no reason to delete a Deployment [D9]", func(ctx SpecContext) {
 		m := registry("forbidden", generated)
-		create(ctx, m)
+		env.Create(ctx, m)
 		available(ctx, m)
 		server, database := deployment(m), deployment(m)
 		database.Name += "-postgres"
 		env.Get(ctx, server)
 		env.Get(ctx, database)
-		between := env.Interpose(ctx, manager, specTimeout)
+		between := env.StartCrasher(ctx, manager, specTimeout)
 		for _, reason := range []metav1.StatusReason{metav1.StatusReasonForbidden, metav1.StatusReasonInvalid} {
 			between.Inject(func(r *http.Request) metav1.StatusReason {
 				if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/deployments/") {
@@ -75,7 +75,7 @@ var _ = Describe("Trouble with the API server", func() {
 			mark := env.Mark()
 			env.Patch(ctx, m, map[string]any{"spec": map[string]any{"rest": map[string]any{"image": "quay.io/example/model-registry:" + strings.ToLower(string(reason))}}})
 			env.WaitFor(ctx, m, func(g Gomega) {
-				g.Expect(condition(m, "Available").Message).To(ContainSubstring(framework.FaultText), "%s", reason)
+				g.Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(ContainSubstring(framework.FaultText), "%s", reason)
 			})
 			Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Verb == "delete" })).To(BeEmpty())
 			between.Inject(nil)
@@ -92,19 +92,19 @@ var _ = Describe("Trouble with the API server", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("may come after any write: a manager that is killed continues where it was", func(ctx SpecContext) {
-		between := env.Interpose(ctx, manager, specTimeout)
+		between := env.StartCrasher(ctx, manager, specTimeout)
 		m := registry("killed")
 		crashes := between.CrashAfterEvery(ctx, func() {
 			Expect(env.Admin.Create(ctx, registry("killed", generated))).To(Succeed())
 		}, func(g Gomega) {
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
 			g.Expect(m.Finalizers).To(ContainElement(v1beta1.Finalizer))
-			g.Expect(condition(m, "Available").Status).To(Equal(metav1.ConditionTrue))
+			g.Expect(framework.FindCondition(m.Status.Conditions, "Available").Status).To(Equal(metav1.ConditionTrue))
 		}, func(int) {
 			secrets := &corev1.SecretList{}
 			Expect(env.Admin.List(ctx, secrets, client.InNamespace(namespace), client.MatchingLabels{"platform.opendatahub.io/component": "modelregistry"})).To(Succeed())
 			Expect(secrets.Items).To(HaveLen(1))
-			remove(ctx, m)
+			env.Delete(ctx, m)
 			for _, data := range []client.Object{child(m, &corev1.PersistentVolumeClaim{}, "-postgres-storage"), child(m, &corev1.Secret{}, "-postgres-credentials")} {
 				Eventually(func() bool {
 					return apierrors.IsNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(data), data))

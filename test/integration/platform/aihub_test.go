@@ -34,7 +34,7 @@ var _ = Describe("An AIHub", func() {
 		Expect(a.Status.Releases[0].Name).To(Equal("Kubeflow Model Registry"))
 		Expect(a.Status.Releases[1].Name).To(Equal("Open Data Hub Model Registry Operator"))
 
-		home := namespaceNamed(instances)
+		home := framework.NamespaceNamed(instances)
 		env.Get(ctx, home)
 		Expect(home.OwnerReferences).To(BeEmpty())
 		c := catalogIn(instances)
@@ -45,9 +45,9 @@ var _ = Describe("An AIHub", func() {
 
 		// A change of labels and a restart of the manager cause no write.
 		mark = expectWrites(mark, 5)
-		env.Patch(ctx, a, map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/touched": "yes"}}})
+		env.SetLabel(ctx, a, "example.com/touched", "yes")
 		manager.Restart(ctx)
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		expectWrites(mark, 0)
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
@@ -80,8 +80,8 @@ var _ = Describe("An AIHub", func() {
 		env.WaitFor(ctx, c, nil)
 		waitHub(ctx, a, "ProvisioningSucceeded", metav1.ConditionTrue, "AllResourcesApplied")
 		remove(ctx, a)
-		env.WaitGone(ctx, c)
-		env.Get(ctx, namespaceNamed(instances))
+		env.WaitDeleted(ctx, c)
+		env.Get(ctx, framework.NamespaceNamed(instances))
 
 		foreign := create(ctx, catalogIn(instances))
 		a = handOverHub(ctx, hub(instances))
@@ -124,7 +124,7 @@ var _ = Describe("An AIHub", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("says that the catalog does not run while its API is not there, and makes the Catalog when it is [modelregistry-108]", func(ctx SpecContext) {
-		bringBack := withoutDefinition(ctx, catalogsDefinition)
+		restore := deleteCRD(ctx, catalogsDefinition)
 		instances := absentNamespace()
 		a := create(ctx, hub(instances, published))
 		c := waitHub(ctx, a, "CatalogReady", metav1.ConditionFalse, "ChildDeploymentNotReady")
@@ -134,9 +134,9 @@ var _ = Describe("An AIHub", func() {
 		Expect(ready.Status).To(Equal(metav1.ConditionFalse))
 		Expect(ready.Message).To(Equal(c.Message))
 		Expect(a.Status.Phase).To(Equal(platformv1alpha1.PhaseNotReady))
-		env.Get(ctx, namespaceNamed(instances))
+		env.Get(ctx, framework.NamespaceNamed(instances))
 
-		bringBack(ctx)
+		restore(ctx)
 		waitHub(ctx, a, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
 		env.WaitFor(ctx, catalogIn(instances), nil)
 	}, NodeTimeout(specTimeout))
@@ -147,13 +147,13 @@ var _ = Describe("An AIHub", func() {
 		env.WaitFor(ctx, catalogIn(first), nil)
 		env.Patch(ctx, a, map[string]any{"spec": map[string]any{"instancesNamespace": second}})
 		env.WaitFor(ctx, catalogIn(second), nil)
-		env.WaitGone(ctx, catalogIn(first))
+		env.WaitDeleted(ctx, catalogIn(first))
 		waitHub(ctx, a, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
-		env.Get(ctx, namespaceNamed(first))
+		env.Get(ctx, framework.NamespaceNamed(first))
 
-		env.Patch(ctx, a, map[string]any{"metadata": map[string]any{"annotations": map[string]any{managementState: "Removed"}}})
-		env.WaitGone(ctx, catalogIn(second))
-		env.Patch(ctx, a, map[string]any{"metadata": map[string]any{"annotations": map[string]any{managementState: "Managed"}}})
+		env.SetAnnotation(ctx, a, managementState, "Removed")
+		env.WaitDeleted(ctx, catalogIn(second))
+		env.SetAnnotation(ctx, a, managementState, "Managed")
 		env.WaitFor(ctx, catalogIn(second), nil)
 	}, NodeTimeout(specTimeout))
 
@@ -162,7 +162,7 @@ var _ = Describe("An AIHub", func() {
 		a := handOverHub(ctx, hub(absentNamespace()))
 		waitHub(ctx, a, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
 		old := create(ctx, childOf(a, "model-registry-operator-controller-manager"))
-		env.WaitGone(ctx, old)
+		env.WaitDeleted(ctx, old)
 		waitHub(ctx, a, "ProvisioningSucceeded", metav1.ConditionTrue, "AllResourcesApplied")
 
 		again := create(ctx, childOf(a, "model-registry-operator-controller-manager"))
@@ -230,7 +230,7 @@ var _ = Describe("Registries that an AIHub hands over", func() {
 		})
 		remove(ctx, a)
 		for _, name := range []string{"before", "after"} {
-			env.WaitGone(ctx, routeOf(name))
+			env.WaitDeleted(ctx, routeOf(name))
 		}
 		Expect(manager.Process.PID).To(Equal(pid))
 	}, NodeTimeout(specTimeout))
@@ -265,8 +265,8 @@ var _ = Describe("Registries that an AIHub hands over", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("cannot be elsewhere than the settings of the program say, which is reported", func(ctx SpecContext) {
-		aside(ctx)
-		another(ctx, framework.ManagerOptions{WebhookPort: account.WebhookPort, Args: []string{"--components=platform,modelregistry,modelcatalog"}, Env: []string{"REGISTRIES_NAMESPACE=set-namespace"}})
+		manager.StopTemporarily(ctx)
+		another(ctx, framework.ManagerOptions{WebhookPort: env.Installed.WebhookPort, Args: []string{"--components=platform,modelregistry,modelcatalog"}, Env: []string{"REGISTRIES_NAMESPACE=set-namespace"}})
 		instances := env.Namespace(ctx, "registries")
 		a := handOverHub(ctx, hub(instances))
 		c := waitHub(ctx, a, "ProvisioningSucceeded", metav1.ConditionFalse, "DeployFailed")

@@ -17,6 +17,7 @@ import (
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
@@ -31,7 +32,7 @@ func absentNamespace() string {
 	GinkgoHelper()
 	name := "registries-" + rand.String(6)
 	DeferCleanup(func(ctx SpecContext) {
-		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))).To(Succeed())
+		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, framework.NamespaceNamed(name)))).To(Succeed())
 	}, NodeTimeout(specTimeout))
 	return name
 }
@@ -40,7 +41,7 @@ func absentNamespace() string {
 func provided(ctx context.Context) string {
 	GinkgoHelper()
 	name := env.Namespace(ctx, "registries")
-	env.Patch(ctx, namespaceNamed(name), map[string]any{"metadata": map[string]any{"labels": map[string]any{"platform.opendatahub.io/registries": "true"}}})
+	env.SetLabel(ctx, framework.NamespaceNamed(name), "platform.opendatahub.io/registries", "true")
 	return name
 }
 
@@ -78,10 +79,6 @@ func catalogIn(namespace string) *aihubv1alpha1.Catalog {
 	return &aihubv1alpha1.Catalog{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "catalog"}}
 }
 
-func namespaceNamed(name string) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-}
-
 // registry returns a registry with an existing database.
 func registry(namespace, name string) *v1beta1.ModelRegistry {
 	m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
@@ -91,12 +88,7 @@ func registry(namespace, name string) *v1beta1.ModelRegistry {
 
 // routeOf returns the HTTPRoute of a registry.
 func routeOf(name string) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetAPIVersion("gateway.networking.k8s.io/v1")
-	u.SetKind("HTTPRoute")
-	u.SetNamespace(namespace)
-	u.SetName("model-registry-" + name)
-	return u
+	return framework.Unstructured(capability.HTTPRoute, namespace, "model-registry-"+name)
 }
 
 // versions returns the ConfigMap with which the platform sets the version of an AIHub.
@@ -141,7 +133,7 @@ func waitHub(ctx context.Context, a *platformv1alpha1.AIHub, kind string, status
 // hubWrites returns the writes of the manager for the AIHub since a mark, without those of the catalog.
 func hubWrites(mark framework.Mark) framework.Entries {
 	GinkgoHelper()
-	return writes(mark).Where(func(e framework.Entry) bool {
+	return env.Since(mark).ChildWrites(manager.User).Where(func(e framework.Entry) bool {
 		return slices.Contains([]string{"aihubs", "namespaces"}, e.Resource) || e.Resource == "catalogs" && (e.Verb == "create" || e.Verb == "delete")
 	})
 }

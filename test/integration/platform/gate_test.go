@@ -108,11 +108,11 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 		}).WithContext(ctx).Should(Succeed())
 
 		remove(ctx, m)
-		env.WaitGone(ctx, module)
+		env.WaitDeleted(ctx, module)
 	}, NodeTimeout(specTimeout))
 
 	It("waits while the cluster does not serve MLflowOperator, and continues soon after it does [mlflow-4] [mlflow-65]", func(ctx SpecContext) {
-		bringBack := withoutDefinition(ctx, definition)
+		restore := deleteCRD(ctx, definition)
 		m := create(ctx, server())
 		env.WaitForCondition(ctx, m, "MLflowOperatorReady", metav1.ConditionFalse, "MLflowOperatorMissing")
 		Eventually(func(g Gomega) {
@@ -124,7 +124,7 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 		env.ExpectAtRest(manager.User, quiet)
 
 		mark := env.Mark()
-		bringBack(ctx)
+		restore(ctx)
 		module := handOver()
 		Expect(env.Admin.Create(ctx, module)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { remove(ctx, m); remove(ctx, module) }, NodeTimeout(specTimeout))
@@ -137,7 +137,7 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 		// Remove the API again: the manager stays at rest.
 		remove(ctx, m)
 		remove(ctx, module)
-		withoutDefinition(ctx, definition)
+		deleteCRD(ctx, definition)
 		settle()
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(2*specTimeout))
@@ -160,26 +160,26 @@ var _ = Describe("The component platform", func() {
 		module := create(ctx, handOver())
 		m := create(ctx, server())
 		running(ctx, m)
-		aside(ctx)
+		manager.StopTemporarily(ctx)
 		other := another(ctx, framework.ManagerOptions{})
 		env.WaitFor(ctx, m, func(g Gomega) {
 			_, reported := conditions.Get(m.Status.Conditions, "MLflowOperatorReady")
 			g.Expect(reported).To(BeFalse())
 		})
-		env.Settle(other.User, quiet, specTimeout)
+		env.WaitIdle(other.User, quiet, specTimeout)
 		env.Get(ctx, module)
 		Expect(module.Finalizers).To(ContainElement(finalizer), "it is not touched until it is deleted")
 		Expect(env.Admin.Delete(ctx, module)).To(Succeed())
-		env.WaitGone(ctx, module)
+		env.WaitDeleted(ctx, module)
 		env.Get(ctx, m)
 		Expect(conditions.IsTrue(m.Status.Conditions, "Available")).To(BeTrue())
-		env.Settle(other.User, quiet, specTimeout)
+		env.WaitIdle(other.User, quiet, specTimeout)
 		env.ExpectAtRest(other.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("is off unless it is switched on, in any of four ways [mlflow-66]", func(ctx SpecContext) {
 		m := create(ctx, handOver())
-		aside(ctx)
+		manager.StopTemporarily(ctx)
 		for _, way := range []struct {
 			options framework.ManagerOptions
 			on      bool
@@ -196,7 +196,7 @@ var _ = Describe("The component platform", func() {
 			if way.on {
 				waitReady(ctx, m, metav1.ConditionTrue, "Ready")
 			} else {
-				env.Settle(other.User, quiet, specTimeout)
+				env.WaitIdle(other.User, quiet, specTimeout)
 				env.ExpectAtRest(other.User, quiet)
 				Expect(env.Since(mark).ByUser(other.User).Of("mlflowoperators").Writes()).To(BeEmpty())
 				env.Get(ctx, m)

@@ -37,7 +37,7 @@ var _ = Describe("An MLflowOperator", func() {
 		Expect(ready.LastHeartbeatTime).NotTo(BeNil())
 		settle()
 		env.ExpectAtRest(manager.User, quiet)
-		Expect(writes(mark)).To(HaveLen(2), "the finalizer and one status:\n%s", writes(mark))
+		Expect(env.Since(mark).ChildWrites(manager.User)).To(HaveLen(2), "the finalizer and one status:\n%s", env.Since(mark).ChildWrites(manager.User))
 	}, NodeTimeout(specTimeout))
 
 	It("waits for what the platform has to decide, and names it [mlflow-58]", func(ctx SpecContext) {
@@ -146,7 +146,7 @@ var _ = Describe("An MLflowOperator", func() {
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
 		settle()
 		before := *condition(m, "Ready")
-		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/touched": "yes"}}})
+		env.SetLabel(ctx, m, "example.com/touched", "yes")
 		env.ExpectAtRest(manager.User, quiet)
 		env.Get(ctx, m)
 		Expect(*condition(m, "Ready")).To(Equal(before))
@@ -169,7 +169,7 @@ var _ = Describe("An MLflowOperator", func() {
 		settle()
 		mark := env.Mark()
 		manager.Restart(ctx)
-		env.Settle(manager.User, quiet, specTimeout)
-		Expect(writes(mark)).To(BeEmpty())
+		env.WaitIdle(manager.User, quiet, specTimeout)
+		Expect(env.Since(mark).ChildWrites(manager.User)).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 })

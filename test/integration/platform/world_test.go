@@ -9,14 +9,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
-	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
@@ -61,13 +60,11 @@ func create[T client.Object](ctx context.Context, object T) T {
 func remove(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, object))).To(Succeed())
-	env.WaitGone(ctx, object)
+	env.WaitDeleted(ctx, object)
 	if _, isServer := object.(*mlflowv1.MLflow); !isServer {
 		return
 	}
-	for _, child := range []client.Object{deployment(), policy(), route()} {
-		env.WaitGone(ctx, child)
-	}
+	env.WaitDeleted(ctx, deployment(), policy(), route())
 }
 
 func deployment() *appsv1.Deployment {
@@ -79,12 +76,7 @@ func policy() *networkingv1.NetworkPolicy {
 }
 
 func route() *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetAPIVersion("gateway.networking.k8s.io/v1")
-	u.SetKind("HTTPRoute")
-	u.SetNamespace(namespace)
-	u.SetName("mlflow")
-	return u
+	return framework.Unstructured(capability.HTTPRoute, namespace, "mlflow")
 }
 
 // config returns the ConfigMap with the version of the platform.
@@ -128,50 +120,24 @@ func running(ctx context.Context, m *mlflowv1.MLflow) {
 // Waits until the manager is at rest, including its Events.
 func settle() {
 	GinkgoHelper()
-	env.Settle(manager.User, quiet, specTimeout)
-}
-
-// writes returns the writes of the manager since a mark.
-func writes(mark framework.Mark) framework.Entries {
-	GinkgoHelper()
-	return env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutEvents().Writes()
-}
-
-// aside stops the manager of the suite until the end of the spec.
-func aside(ctx context.Context) {
-	GinkgoHelper()
-	manager.Away(ctx)
+	env.WaitIdle(manager.User, quiet, specTimeout)
 }
 
 // another runs a manager with other options.
 func another(ctx context.Context, options framework.ManagerOptions) *framework.Manager {
 	GinkgoHelper()
-	options.Name, options.ServiceAccount = "other", account.ServiceAccount
+	options.Name = "other"
 	options.Args = append([]string{"--metrics-secure=false"}, options.Args...)
 	options.Env = append([]string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3"}, options.Env...)
 	other := env.StartManager(ctx, options)
-	DeferCleanup(other.ReportLog)
 	return other
 }
 
-// withoutDefinition deletes a CRD that the manager requires until the end of the spec, and returns a function that restores it. The manager
-// exits, and is restarted.
-func withoutDefinition(ctx context.Context, definition string) (bringBack func(context.Context)) {
+// deleteCRD deletes a CRD that the manager requires until the end of the spec, and returns a function that restores it. The manager exits,
+// and is restarted.
+func deleteCRD(ctx context.Context, name string) (restore func(context.Context)) {
 	GinkgoHelper()
-	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: definition}}
-	env.Get(ctx, crd)
-	fresh := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd.Name}, Spec: crd.Spec}
-	Expect(env.Admin.Delete(ctx, crd)).To(Succeed())
-	env.WaitGone(ctx, crd)
-	manager.AwaitEnd(ctx)
-	bringBack = func(ctx context.Context) {
-		GinkgoHelper()
-		Expect(cluster.InstallCRDs(ctx, env.Config, fresh.DeepCopy())).To(Succeed())
-	}
-	DeferCleanup(func(ctx SpecContext) {
-		if env.Admin.Get(ctx, client.ObjectKeyFromObject(fresh), crd) != nil {
-			bringBack(ctx)
-		}
-	}, NodeTimeout(specTimeout))
-	return bringBack
+	restore = env.DeleteCRD(ctx, name)
+	manager.WaitForExit(ctx)
+	return restore
 }

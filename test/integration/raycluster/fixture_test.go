@@ -9,18 +9,14 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
-
-var emptyWebhooks = client.RawPatch(types.MergePatchType, []byte(`{"webhooks":[]}`))
 
 type change func(*unstructured.Unstructured)
 
@@ -84,7 +80,7 @@ func create(ctx context.Context, u *unstructured.Unstructured) *unstructured.Uns
 	Eventually(func() error { return env.Admin.Create(ctx, u) }).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
 		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, u))).To(Succeed())
-		env.WaitGone(ctx, u)
+		env.WaitDeleted(ctx, u)
 	}, NodeTimeout(specTimeout))
 	return u
 }
@@ -97,11 +93,7 @@ func inNamespace(u *unstructured.Unstructured, name string) metav1.ObjectMeta {
 }
 
 func route(u *unstructured.Unstructured, name string) *unstructured.Unstructured {
-	r := &unstructured.Unstructured{}
-	r.SetGroupVersionKind(capability.Route)
-	r.SetNamespace(u.GetNamespace())
-	r.SetName(name)
-	return r
+	return framework.Unstructured(capability.Route, u.GetNamespace(), name)
 }
 
 func binding(u *unstructured.Unstructured) *rbacv1.ClusterRoleBinding {
@@ -121,55 +113,12 @@ func guard(u *unstructured.Unstructured) []client.Object {
 	}
 }
 
-// appear waits until objects exist, and reads them.
-func appear(ctx context.Context, objects ...client.Object) {
-	GinkgoHelper()
-	for _, o := range objects {
-		Eventually(func() error { return env.Admin.Get(ctx, client.ObjectKeyFromObject(o), o) }).WithContext(ctx).WithTimeout(patience).
-			Should(Succeed(), "%T %s", o, o.GetName())
-	}
-}
-
-// vanish waits until objects are deleted.
-func vanish(ctx context.Context, objects ...client.Object) {
-	GinkgoHelper()
-	for _, o := range objects {
-		env.WaitGone(ctx, o)
-	}
-}
-
-// absent checks that objects do not exist. Call it after an event that would follow their creation.
-func absent(ctx context.Context, objects ...client.Object) {
-	GinkgoHelper()
-	for _, o := range objects {
-		err := env.Admin.Get(ctx, client.ObjectKeyFromObject(o), o)
-		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%T %s: %v", o, o.GetName(), err)
-	}
-}
-
 // secured waits until the NetworkPolicies of a cluster exist and nothing more is sent for its namespace.
 func secured(ctx context.Context, u *unstructured.Unstructured) {
 	GinkgoHelper()
 	n := names(u)
-	appear(ctx, policy(u, n.HeadPolicy), policy(u, n.WorkerPolicy))
-	settled(ctx, u.GetNamespace())
-}
-
-// requests returns the writes and live reads of the manager in a namespace since a mark.
-func requests(mark framework.Mark, namespace string) framework.Entries {
-	return framework.AtRest(env.Since(mark), manager.User).Where(func(e framework.Entry) bool { return e.Namespace == namespace })
-}
-
-// settled waits until nothing is sent for a namespace.
-func settled(ctx context.Context, namespace string) {
-	GinkgoHelper()
-	env.SettleOn(ctx, func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet, patience)
-}
-
-// expectRest checks that nothing is sent for a namespace.
-func expectRest(namespace string) {
-	GinkgoHelper()
-	env.ExpectNone(func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet)
+	env.WaitExists(ctx, policy(u, n.HeadPolicy), policy(u, n.WorkerPolicy))
+	env.WaitNoRequests(ctx, env.RequestsIn(manager.User, u.GetNamespace()), quiet, patience)
 }
 
 // reported waits for an Event of a cluster, and returns its note.
@@ -187,17 +136,4 @@ func reported(ctx context.Context, u *unstructured.Unstructured, reason string) 
 		g.Expect(note).NotTo(BeEmpty(), "no event %s", reason)
 	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 	return note
-}
-
-// configure creates the ConfigMap of the CodeFlare operator until the end of the spec.
-func configure(ctx context.Context, text string) {
-	GinkgoHelper()
-	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "codeflare-operator-config"}, Data: map[string]string{"config.yaml": text}}
-	err := env.Admin.Create(ctx, m)
-	if apierrors.IsAlreadyExists(err) {
-		env.Patch(ctx, m, map[string]any{"data": map[string]any{"config.yaml": text}})
-		return
-	}
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, m)).To(Succeed()) }, NodeTimeout(specTimeout))
 }

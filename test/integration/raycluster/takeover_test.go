@@ -83,7 +83,7 @@ func left(ctx context.Context, u *unstructured.Unstructured, cookie string) {
 
 var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 	It("keeps what is wanted, removes what is not, and changes no pod template [R8] [R9] [R28]", func(ctx SpecContext) {
-		manager.Away(ctx)
+		manager.StopTemporarily(ctx)
 		ns := env.Namespace(ctx, "takeover")
 		finalized := func(u *unstructured.Unstructured) { u.SetFinalizers([]string{raycluster.Finalizer}) }
 		legacy := create(ctx, rayCluster(ns, "legacy", finalized, injected))
@@ -109,7 +109,7 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 		for _, u := range []*unstructured.Unstructured{legacy, renamed} {
 			before := u.DeepCopy()
 			secured(ctx, u)
-			appear(ctx, guard(u)...)
+			env.WaitExists(ctx, guard(u)...)
 			s := &corev1.Secret{ObjectMeta: inNamespace(u, names(u).CookieSecret)}
 			env.Get(ctx, s)
 			Expect(string(s.Data[raycluster.KeyCookie])).To(HaveLen(44), "owners of clusters of the same name know the other one")
@@ -119,19 +119,19 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 			Expect(u.Object["spec"]).To(Equal(before.Object["spec"]), "no pod is recreated")
 			Expect(u.GetAnnotations()).To(Equal(before.GetAnnotations()), "the names stay")
 		}
-		vanish(ctx, &corev1.Service{ObjectMeta: inNamespace(renamed, oldService)},
+		env.WaitDeleted(ctx, &corev1.Service{ObjectMeta: inNamespace(renamed, oldService)},
 			&networkingv1.NetworkPolicy{ObjectMeta: inNamespace(renamed, oldPolicy)},
 			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: oldBinding}},
 			binding(suspended), route(suspended, names(suspended).Dashboard))
 		env.WaitFor(ctx, suspended, func(g Gomega) { g.Expect(suspended.GetFinalizers()).To(BeEmpty()) })
-		settled(ctx, ns)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
-		expectRest(ns)
+		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 
 		By("a restart")
 		mark = env.Mark()
 		manager.Restart(ctx)
-		settled(ctx, ns)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
 		writes := env.Since(mark).ByUser(manager.User).WithoutEvents().WithoutReviews().WithoutLeases().Writes().Where(func(e framework.Entry) bool { return e.Namespace == ns })
 		Expect(writes).To(BeEmpty(), "writes after a restart:\n%s", writes)
 	}, NodeTimeout(specTimeout))
@@ -152,7 +152,7 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 		configuration.Webhooks = append(configuration.Webhooks, entry("mappwrapper.kb.io", dead),
 			entry("other.example.com", &admissionv1.ServiceReference{Namespace: own, Name: alive.Name}))
 		Expect(env.Admin.Update(ctx, configuration)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Patch(ctx, configuration, emptyWebhooks)).To(Succeed()) }, NodeTimeout(specTimeout))
+		DeferCleanup(func(ctx SpecContext) { env.DisableWebhooks(ctx) }, NodeTimeout(specTimeout))
 		manager.Restart(ctx)
 		env.WaitFor(ctx, configuration, func(g Gomega) {
 			g.Expect(configuration.Webhooks).To(HaveLen(1))

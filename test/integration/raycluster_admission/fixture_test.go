@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -67,7 +66,7 @@ var (
 
 func options(name string, extra ...string) framework.ManagerOptions {
 	return framework.ManagerOptions{
-		Name: name, ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort,
+		Name: name, WebhookPort: env.Installed.WebhookPort,
 		Args: []string{"--components=raycluster"}, Env: append([]string{"OAUTH_PROXY_IMAGE=example.com/oauth:1"}, extra...),
 	}
 }
@@ -116,12 +115,10 @@ func created(ctx context.Context, u *unstructured.Unstructured) *unstructured.Un
 // update changes a RayCluster, and retries on conflicts with the controller.
 func update(ctx context.Context, u *unstructured.Unstructured, changes ...func(*unstructured.Unstructured)) error {
 	GinkgoHelper()
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		env.Get(ctx, u)
+	return env.Update(ctx, env.Admin, u, func() {
 		for _, change := range changes {
 			change(u)
 		}
-		return env.Admin.Update(ctx, u)
 	})
 }
 
@@ -198,16 +195,14 @@ func namesOf(u *unstructured.Unstructured) raycluster.Names { return raycluster.
 // waitForWebhooks waits until both webhooks respond.
 func waitForWebhooks(ctx context.Context) {
 	GinkgoHelper()
-	Eventually(func() error {
-		return env.Admin.Create(ctx, rayCluster(metav1.NamespaceDefault, minimal), client.DryRunAll)
-	}).WithContext(ctx).Should(Succeed())
+	env.WaitAdmitted(ctx, rayCluster(metav1.NamespaceDefault, minimal))
 }
 
 // away stops the manager until the end of the spec, which waits for its webhooks.
 func away(ctx context.Context) {
 	GinkgoHelper()
 	DeferCleanup(waitForWebhooks, NodeTimeout(specTimeout))
-	manager.Away(ctx)
+	manager.StopTemporarily(ctx)
 }
 
 // bypassable excludes clusters with the label bypass from the mutating webhook, and waits until the API server applies it.
@@ -224,21 +219,4 @@ func bypassable(ctx context.Context) {
 	Eventually(func() error {
 		return env.Admin.Create(ctx, rayCluster(metav1.NamespaceDefault, minimal, labelled(bypass, "")), client.DryRunAll)
 	}).WithContext(ctx).Should(MatchError(ContainSubstring("OAuth Proxy container is immutable")))
-}
-
-// warnings collects the warnings of the API server.
-type warnings struct{ texts []string }
-
-// HandleWarningHeader implements rest.WarningHandler.
-func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
-
-// listening returns an administrator's client that collects warnings.
-func listening() (client.Client, *warnings) {
-	GinkgoHelper()
-	heard := &warnings{}
-	config := rest.CopyConfig(env.Config)
-	config.WarningHandler = heard
-	c, err := client.New(config, client.Options{Scheme: env.Scheme})
-	Expect(err).NotTo(HaveOccurred())
-	return c, heard
 }

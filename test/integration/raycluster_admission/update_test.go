@@ -186,7 +186,7 @@ var _ = Describe("The webhooks", func() {
 		Expect(update(ctx, u, annotated(raycluster.AnnotationVersion, "x"))).To(MatchError(ContainSubstring("failed calling webhook")))
 		Expect(env.Admin.Delete(ctx, u)).To(Succeed())
 		env.Patch(ctx, u, map[string]any{"metadata": map[string]any{"finalizers": nil}})
-		env.WaitGone(ctx, u)
+		env.WaitDeleted(ctx, u)
 	}, NodeTimeout(specTimeout))
 
 	It("leave images as they are after an upgrade to a program with others until a template changes, R34 [raycluster-29]", func(ctx SpecContext) {
@@ -208,12 +208,12 @@ var _ = Describe("The webhooks", func() {
 		o.Args = []string{"--components=*,-raycluster"}
 		off := env.StartManager(ctx, o)
 		DeferCleanup(func(ctx SpecContext) { off.Stop(ctx) }, NodeTimeout(specTimeout))
-		admin, heard := listening()
+		admin, heard := env.WithWarnings()
 		namespace := env.Namespace(ctx, "ray")
 		Eventually(func() error {
 			return admin.Create(ctx, rayCluster(namespace, minimal, set(true, "spec", "headGroupSpec", "enableIngress")))
 		}).WithContext(ctx).Should(Succeed())
-		Expect(heard.texts).To(ContainElement(ContainSubstring("the component raycluster is switched off")))
+		Expect(heard.Texts).To(ContainElement(ContainSubstring("the component raycluster is switched off")))
 	}, NodeTimeout(specTimeout))
 
 	It("refuse while the settings are wrong from the start, and say what is, R4 R24", func(ctx SpecContext) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 var _ = Describe("A RayCluster beside the real KubeRay", func() {
@@ -63,7 +64,7 @@ var _ = Describe("A RayCluster beside the real KubeRay", func() {
 		Expect(dashboard.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Name).To(Equal("queued-head-svc"))
 
 		By("selecting it for a RayJob: KubeRay makes no other cluster and submits to this one")
-		job := created(ctx, object("{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: job, namespace: %s}, spec: {entrypoint: 'python x.py', clusterSelector: {ray.io/cluster: queued}}}", namespace))
+		job := created(ctx, framework.Manifest("{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: job, namespace: %s}, spec: {entrypoint: 'python x.py', clusterSelector: {ray.io/cluster: queued}}}", namespace))
 		eventually(ctx, func(g Gomega) {
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(job), job)).To(Succeed())
 			chosen, _, _ := unstructured.NestedString(job.Object, "status", "rayClusterName")
@@ -130,8 +131,8 @@ var _ = Describe("A RayCluster beside the real KubeRay", func() {
 
 	It("may be made by a RayJob or a RayService", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "ray")
-		created(ctx, object("{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: job, namespace: %s}, spec: {entrypoint: 'python x.py', rayClusterSpec: %s}}", namespace, spec))
-		created(ctx, object("{apiVersion: ray.io/v1, kind: RayService, metadata: {name: service, namespace: %s}, spec: {rayClusterConfig: %s}}", namespace, spec))
+		created(ctx, framework.Manifest("{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: job, namespace: %s}, spec: {entrypoint: 'python x.py', rayClusterSpec: %s}}", namespace, spec))
+		created(ctx, framework.Manifest("{apiVersion: ray.io/v1, kind: RayService, metadata: {name: service, namespace: %s}, spec: {rayClusterConfig: %s}}", namespace, spec))
 		eventually(ctx, func(g Gomega) {
 			owners := map[string]int{}
 			for _, cluster := range list(ctx, g, raycluster.GVK, namespace) {

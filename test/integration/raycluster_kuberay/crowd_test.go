@@ -49,7 +49,7 @@ var _ = Describe("Many RayClusters", func() {
 			Expect(env.Admin.Create(ctx, cluster)).To(Succeed())
 		}
 		allReady(ctx, namespace, crowd)
-		env.Settle(manager.User, rest, patience)
+		env.WaitIdle(manager.User, rest, patience)
 
 		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
 		writes, reads := len(mine.WithoutEvents().Writes()), len(mine.Reads())

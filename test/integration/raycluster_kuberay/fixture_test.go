@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 const (
@@ -26,14 +27,6 @@ const (
 	queues    = "kueue.x-k8s.io/v1beta1"
 	queueName = "kueue.x-k8s.io/queue-name"
 )
-
-// object decodes YAML.
-func object(text string, args ...any) *unstructured.Unstructured {
-	GinkgoHelper()
-	u := &unstructured.Unstructured{}
-	Expect(yaml.Unmarshal([]byte(fmt.Sprintf(text, args...)), &u.Object)).To(Succeed())
-	return u
-}
 
 // spec is that of a RayCluster with a head and two workers, as a user writes it.
 const spec = `{rayVersion: 2.47.1, headGroupSpec: {enableIngress: false, rayStartParams: {dashboard-host: 0.0.0.0}, template: {spec: {containers: [
@@ -44,16 +37,12 @@ const spec = `{rayVersion: 2.47.1, headGroupSpec: {enableIngress: false, rayStar
 // rayCluster returns a RayCluster without creating it.
 func rayCluster(namespace, name string) *unstructured.Unstructured {
 	GinkgoHelper()
-	return object("{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: %s, namespace: %s}, spec: %s}", name, namespace, spec)
+	return framework.Manifest("{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: %s, namespace: %s}, spec: %s}", name, namespace, spec)
 }
 
 // bare returns an object with only kind and name.
 func bare(o client.Object) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(o.GetObjectKind().GroupVersionKind())
-	u.SetNamespace(o.GetNamespace())
-	u.SetName(o.GetName())
-	return u
+	return framework.Unstructured(o.GetObjectKind().GroupVersionKind(), o.GetNamespace(), o.GetName())
 }
 
 // created creates an object, and deletes it before the namespace.
@@ -171,7 +160,7 @@ func withSettings(ctx context.Context, text, sidecar, inits string) {
 	GinkgoHelper()
 	set := func(ctx context.Context, text, sidecar, inits string) {
 		GinkgoHelper()
-		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: account.ServiceAccount.Namespace, Name: configMap}}
+		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: env.Installed.ServiceAccount.Namespace, Name: configMap}}
 		env.Patch(ctx, config, map[string]any{"data": map[string]any{"config.yaml": text}})
 		admitsWith(ctx, sidecar, inits)
 	}
@@ -206,7 +195,7 @@ func containers(cluster *unstructured.Unstructured, field string) string {
 func furnish(ctx context.Context) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {
-		flavor := object("{apiVersion: %s, kind: ResourceFlavor, metadata: {name: default-flavor}}", queues)
+		flavor := framework.Manifest("{apiVersion: %s, kind: ResourceFlavor, metadata: {name: default-flavor}}", queues)
 		g.Expect(client.IgnoreAlreadyExists(env.Admin.Create(ctx, flavor))).To(Succeed())
 	})
 	admitsWith(ctx, "", raycluster.InitCertificate)
@@ -216,8 +205,8 @@ func furnish(ctx context.Context) {
 func queue(ctx context.Context) string {
 	GinkgoHelper()
 	namespace := env.Namespace(ctx, "queued")
-	quota := object("{apiVersion: %s, kind: ClusterQueue, metadata: {name: %s}}", queues, namespace)
-	quota.Object["spec"] = object(`{namespaceSelector: {}, resourceGroups: [{coveredResources: [cpu, memory],
+	quota := framework.Manifest("{apiVersion: %s, kind: ClusterQueue, metadata: {name: %s}}", queues, namespace)
+	quota.Object["spec"] = framework.Manifest(`{namespaceSelector: {}, resourceGroups: [{coveredResources: [cpu, memory],
 		flavors: [{name: default-flavor, resources: [{name: cpu, nominalQuota: "9"}, {name: memory, nominalQuota: 9Gi}]}]}]}`).Object
 	eventually(ctx, func(g Gomega) {
 		g.Expect(client.IgnoreAlreadyExists(env.Admin.Create(ctx, quota.DeepCopy()))).To(Succeed())
@@ -225,7 +214,7 @@ func queue(ctx context.Context) string {
 	DeferCleanup(func(ctx SpecContext) {
 		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, quota))).To(Succeed())
 	}, NodeTimeout(specTimeout))
-	local := object("{apiVersion: %s, kind: LocalQueue, metadata: {name: queue, namespace: %s}, spec: {clusterQueue: %s}}", queues, namespace, namespace)
+	local := framework.Manifest("{apiVersion: %s, kind: LocalQueue, metadata: {name: queue, namespace: %s}, spec: {clusterQueue: %s}}", queues, namespace, namespace)
 	eventually(ctx, func(g Gomega) {
 		g.Expect(client.IgnoreAlreadyExists(env.Admin.Create(ctx, local.DeepCopy()))).To(Succeed())
 	})

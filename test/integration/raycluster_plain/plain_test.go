@@ -48,7 +48,7 @@ func create(ctx context.Context, u *unstructured.Unstructured, sidecar raycluste
 	Expect(env.Admin.Create(ctx, u)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
 		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, u))).To(Succeed())
-		env.WaitGone(ctx, u)
+		env.WaitDeleted(ctx, u)
 	}, NodeTimeout(specTimeout))
 	return u
 }
@@ -73,10 +73,7 @@ func meta(u *unstructured.Unstructured, name string) metav1.ObjectMeta {
 
 func appear(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
-	for _, o := range objects {
-		Eventually(func() error { return env.Admin.Get(ctx, client.ObjectKeyFromObject(o), o) }).WithContext(ctx).WithTimeout(patience).
-			Should(Succeed(), "%T %s", o, o.GetName())
-	}
+	env.WaitExists(ctx, objects...)
 }
 
 // rested waits until nothing is sent for a namespace, and checks that it remains so.
@@ -170,9 +167,7 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 
 		By("the pods being recreated")
 		env.Patch(ctx, u, map[string]any{"spec": map[string]any{"suspend": true}})
-		for _, o := range []client.Object{b, secret, account, &networkingv1.Ingress{ObjectMeta: meta(u, n.Client)}} {
-			env.WaitGone(ctx, o)
-		}
+		env.WaitDeleted(ctx, b, secret, account, &networkingv1.Ingress{ObjectMeta: meta(u, n.Client)})
 		env.WaitFor(ctx, u, func(g Gomega) {
 			g.Expect(raycluster.View(u.Object).Injected()).To(Equal(raycluster.Injected{}))
 			g.Expect(u.GetFinalizers()).To(BeEmpty())

@@ -9,7 +9,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -118,8 +117,8 @@ func expectTakenOver(before, after []*unstructured.Unstructured, restored map[st
 var _ = Describe("A restore of everything", func() {
 	It("is taken over in an order that does not suit, with one set of children", func(ctx SpecContext) {
 		resources := everything(ctx)
-		before, ofServer := objectsIn(ctx, everykind.Workshop), ofMLflow(objectsIn(ctx, everykind.Own))
-		server := framework.Untyped(resources[slices.IndexFunc(resources, func(o *unstructured.Unstructured) bool { return o.GetKind() == "MLflow" })].GroupVersionKind(), "", "mlflow")
+		before, ofServer := objectsIn(ctx, everykind.UserNamespace), ofMLflow(objectsIn(ctx, everykind.OperatorNamespace))
+		server := framework.Unstructured(resources[slices.IndexFunc(resources, func(o *unstructured.Unstructured) bool { return o.GetKind() == "MLflow" })].GroupVersionKind(), "", "mlflow")
 		world.Get(ctx, server)
 		AddReportEntry("backed up", fmt.Sprint(names(before), names(ofServer)))
 
@@ -131,10 +130,10 @@ var _ = Describe("A restore of everything", func() {
 		backup := append(slices.Concat(before, ofServer), server)
 		childrenFirst(backup)
 		restored := restore(ctx, backup)
-		world.AwaitReady(ctx, resources)
-		world.Settle(manager.User, quiet, patience)
+		world.WaitReady(ctx, resources)
+		world.WaitIdle(manager.User, quiet, patience)
 
-		after, server2 := append(objectsIn(ctx, everykind.Workshop), ofMLflow(objectsIn(ctx, everykind.Own))...), server.DeepCopy()
+		after, server2 := append(objectsIn(ctx, everykind.UserNamespace), ofMLflow(objectsIn(ctx, everykind.OperatorNamespace))...), server.DeepCopy()
 		Expect(names(after)).To(Equal(names(slices.Concat(before, ofServer))), "one set of children")
 		world.Get(ctx, server2)
 		expectTakenOver(append(slices.Concat(before, ofServer), server), append(after, server2), restored)
@@ -146,14 +145,14 @@ var _ = Describe("A restore of everything", func() {
 func lose(ctx context.Context, server *unstructured.Unstructured, ofServer []*unstructured.Unstructured) {
 	GinkgoHelper()
 	Expect(world.Admin.Delete(ctx, server.DeepCopy())).To(Succeed())
-	workshop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: everykind.Workshop}}
+	workshop := framework.NamespaceNamed(everykind.UserNamespace)
 	Expect(world.Admin.Delete(ctx, workshop)).To(Succeed())
-	world.WaitGone(ctx, server.DeepCopy())
+	world.WaitDeleted(ctx, server.DeepCopy())
 	for _, object := range ofServer {
 		if object.GetKind() == "PersistentVolumeClaim" {
 			Expect(world.Admin.Delete(ctx, object.DeepCopy())).To(Succeed())
 		}
-		world.WaitGone(ctx, object.DeepCopy())
+		world.WaitDeleted(ctx, object.DeepCopy())
 	}
 	Eventually(func() error { return world.Admin.Get(ctx, client.ObjectKeyFromObject(workshop), workshop) }).
 		WithContext(ctx).WithTimeout(patience).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))

@@ -50,7 +50,7 @@ var _ = Describe("CRDs of an older release", func() {
 		own := ownKinds(resources)
 		have := func(object *unstructured.Unstructured, want bool) {
 			GinkgoHelper()
-			live := framework.Untyped(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
+			live := framework.Unstructured(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
 			world.WaitFor(ctx, live, func(g Gomega) {
 				_, found, err := unstructured.NestedInt64(live.Object, "status", dropped)
 				g.Expect(err).NotTo(HaveOccurred())
@@ -70,10 +70,10 @@ var _ = Describe("CRDs of an older release", func() {
 		}
 		for _, object := range own {
 			have(object, false)
-			live := framework.Untyped(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
+			live := framework.Unstructured(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
 			world.Patch(ctx, live, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/touched": metav1.Now().String()}}})
 		}
-		world.Settle(manager.User, quiet, patience)
+		world.WaitIdle(manager.User, quiet, patience)
 		world.ExpectAtRest(manager.User, quiet)
 
 		By("putting back those of this release")
@@ -87,8 +87,8 @@ var _ = Describe("CRDs of an older release", func() {
 			have(object, true)
 		}
 		world.Unstored.To = time.Now()
-		world.Settle(manager.User, quiet, patience)
-		world.AwaitReady(ctx, resources)
+		world.WaitIdle(manager.User, quiet, patience)
+		world.WaitReady(ctx, resources)
 		world.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })

@@ -14,16 +14,15 @@ import (
 )
 
 const (
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 10 * time.Minute
-	patience     = 2 * time.Minute
+	specTimeout = 10 * time.Minute
+	patience    = 2 * time.Minute
 	// quiet is how long a manager at rest has sent nothing.
 	quiet = 4 * time.Second
 )
 
 // One control plane, and one manager with all components and exactly the shipped rights.
 var (
-	world   *everykind.World
+	world   *everykind.Cluster
 	manager *framework.Manager
 )
 
@@ -32,9 +31,7 @@ func TestRestore(t *testing.T) { framework.Run(t, "Restore") }
 var _ = BeforeSuite(func(ctx SpecContext) {
 	world = everykind.Start(ctx, "restore", "config/default")
 	manager = world.StartManager(ctx, world.Options(world.Installed))
-}, NodeTimeout(startTimeout))
-
-var _ = AfterEach(func() { manager.ReportLog() })
+}, NodeTimeout(framework.StartTimeout))
 
 // everything creates the missing resources, and waits until all are ready and the manager is at rest.
 func everything(ctx context.Context) []*unstructured.Unstructured {
@@ -42,7 +39,7 @@ func everything(ctx context.Context) []*unstructured.Unstructured {
 	world.Namespace(ctx)
 	resources := world.Resources()
 	world.Create(ctx, resources...)
-	world.AwaitReady(ctx, resources)
-	world.Settle(manager.User, quiet, patience)
+	world.WaitReady(ctx, resources)
+	world.WaitIdle(manager.User, quiet, patience)
 	return resources
 }

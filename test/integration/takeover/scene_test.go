@@ -108,10 +108,9 @@ func (s *scene) takeOver(ctx context.Context, variables ...string) {
 	GinkgoHelper()
 	s.mark = env.Mark()
 	s.manager = env.StartManager(ctx, managerOptions(variables...))
-	DeferCleanup(s.manager.ReportLog)
 	env.WaitFor(ctx, s.server, func(g Gomega) { g.Expect(s.server.Status.ObservedGeneration).To(Equal(s.server.Generation)) })
 	env.WaitForCondition(ctx, s.server, "Available", metav1.ConditionTrue, "DeploymentReady")
-	env.Settle(s.manager.User, quiet, specTimeout)
+	env.WaitIdle(s.manager.User, quiet, specTimeout)
 	env.Get(ctx, s.server)
 	Expect(s.writes().Of("jobs")).To(BeEmpty(), "a database that the original migrated is not migrated again")
 	Expect(s.server.Status.Migration).To(BeNil())
@@ -120,7 +119,7 @@ func (s *scene) takeOver(ctx context.Context, variables ...string) {
 // writes returns the writes of the manager since its start, except Events.
 func (s *scene) writes() framework.Entries {
 	GinkgoHelper()
-	return env.Since(s.mark).ByUser(s.manager.User).WithoutLeases().WithoutReviews().WithoutEvents().Writes()
+	return env.Since(s.mark).ChildWrites(s.manager.User)
 }
 
 // live reads a live child.
@@ -138,10 +137,10 @@ func (s *scene) remove(ctx SpecContext) {
 		s.manager.Stop(ctx)
 	}
 	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, s.server))).To(Succeed())
-	env.WaitGone(ctx, s.server)
+	env.WaitDeleted(ctx, s.server)
 	for _, child := range s.children {
 		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, child))).To(Succeed())
-		env.WaitGone(ctx, child)
+		env.WaitDeleted(ctx, child)
 	}
 	Eventually(func(g Gomega) {
 		pods := &corev1.PodList{}
@@ -149,7 +148,7 @@ func (s *scene) remove(ctx SpecContext) {
 		g.Expect(pods.Items).To(BeEmpty())
 	}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
 	// A PersistentVolumeClaim is deleted after the last pod, including pods that are not children any more.
-	env.WaitGone(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow-pvc"}})
+	env.WaitDeleted(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow-pvc"}})
 }
 
 // applied writes like the replaced operator: a forced server-side apply.

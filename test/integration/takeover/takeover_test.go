@@ -83,7 +83,7 @@ var _ = Describe("A server of the original operator", func() {
 			if len(c.variables) == 0 {
 				Expect(s.server.Status.URL).To(BeEmpty(), "the original took its example for a configured URL")
 				for _, link := range s.drop("ConsoleLink") {
-					env.WaitGone(ctx, link)
+					env.WaitDeleted(ctx, link)
 				}
 				delete(before.Identities, "ConsoleLink/mlflow")
 			}
@@ -144,7 +144,7 @@ var _ = Describe("A server of the original operator", func() {
 			By("a restart, which finds everything settled")
 			s.mark = env.Mark()
 			s.manager.Restart(ctx)
-			env.Settle(s.manager.User, quiet, specTimeout)
+			env.WaitIdle(s.manager.User, quiet, specTimeout)
 			Expect(s.writes()).To(BeEmpty())
 		}, NodeTimeout(specTimeout))
 
@@ -158,7 +158,7 @@ var _ = Describe("A server of the original operator", func() {
 	It("loses the fields that only the original wanted, and no others", func(ctx SpecContext) {
 		s := plant(ctx, withStaleFields(applied), "common.yaml", "minimal.yaml")
 		for _, child := range s.children {
-			env.Patch(ctx, child, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/added": "by the user"}}})
+			env.SetAnnotation(ctx, child, "example.com/added", "by the user")
 		}
 		s.drop("ConsoleLink")
 		before := s.running(ctx)

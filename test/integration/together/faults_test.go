@@ -49,7 +49,7 @@ func undisturbed(ctx context.Context) map[string][]child {
 	for _, c := range components {
 		Eventually(made).WithContext(ctx).WithArguments(c.kind).WithTimeout(patience).ShouldNot(BeEmpty())
 	}
-	env.Settle(manager.User, quiet, patience)
+	env.WaitIdle(manager.User, quiet, patience)
 	all := map[string][]child{}
 	for _, c := range components {
 		all[c.kind] = made(c.kind)
@@ -187,6 +187,6 @@ var _ = Describe("Faults", func() {
 		}
 		Expect(manager.Process.Running()).To(BeTrue())
 		Expect(manager.Process.PID).To(Equal(process), "the manager did not restart")
-		env.Settle(manager.User, quiet, patience)
+		env.WaitIdle(manager.User, quiet, patience)
 	}, NodeTimeout(specTimeout))
 })

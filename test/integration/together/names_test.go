@@ -6,7 +6,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 // admitted creates an object, and reports whether admission accepted it. A denial must name the cause.
@@ -25,7 +26,7 @@ func remove(ctx context.Context, objects []*unstructured.Unstructured) {
 		Expect(env.Admin.Delete(ctx, object)).To(Succeed())
 	}
 	for _, object := range objects {
-		env.WaitGone(ctx, object)
+		env.WaitDeleted(ctx, object)
 	}
 }
 
@@ -35,7 +36,7 @@ var _ = Describe("Colliding names", func() {
 		var created []*unstructured.Unstructured
 		for _, name := range []string{"demo", "mlflow", "modelmesh-serving", "model-serving-etcd"} {
 			namespace := env.Namespace(ctx, "collide")
-			env.Patch(ctx, namespaceObject(namespace), map[string]any{"metadata": map[string]any{"labels": map[string]any{"modelmesh-enabled": "true"}}})
+			env.SetLabel(ctx, framework.NamespaceNamed(namespace), "modelmesh-enabled", "true")
 			elsewhere := env.Namespace(ctx, "collide")
 			for _, at := range []string{namespace, elsewhere} {
 				for _, c := range components {
@@ -45,14 +46,14 @@ var _ = Describe("Colliding names", func() {
 				}
 			}
 		}
-		env.Settle(manager.User, quiet, patience) // no two owners overwrite each other's object
+		env.WaitIdle(manager.User, quiet, patience) // no two owners overwrite each other's object
 		for _, object := range created {
 			Expect(env.Admin.Delete(ctx, object)).To(Succeed())
 		}
 	}, NodeTimeout(specTimeout))
 
 	It("leave the shared catalog its binding and its server when registries are called as it is", func(ctx SpecContext) {
-		catalog := sample("aihub_catalog.yaml")
+		catalog := framework.Sample("aihub_catalog.yaml")
 		catalog.SetNamespace(env.Namespace(ctx, "catalog"))
 		Expect(env.Admin.Create(ctx, catalog)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { remove(ctx, []*unstructured.Unstructured{catalog}) }, NodeTimeout(specTimeout))
@@ -61,9 +62,9 @@ var _ = Describe("Colliding names", func() {
 		server := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}}
 		server.SetNamespace(catalog.GetNamespace())
 		server.SetName("model-catalog")
-		Eventually(func() error { return env.Admin.Get(ctx, client.ObjectKeyFromObject(server), server) }).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+		env.WaitExists(ctx, server)
 		env.Get(ctx, binding)
-		env.Settle(manager.User, quiet, patience)
+		env.WaitIdle(manager.User, quiet, patience)
 		uids := []string{string(binding.GetUID()), string(server.GetUID())}
 
 		for _, at := range []string{catalog.GetNamespace(), env.Namespace(ctx, "tenant")} {
@@ -73,7 +74,7 @@ var _ = Describe("Colliding names", func() {
 					created = append(created, object)
 				}
 			}
-			env.Settle(manager.User, quiet, patience)
+			env.WaitIdle(manager.User, quiet, patience)
 			remove(ctx, created)
 		}
 		env.Get(ctx, binding)

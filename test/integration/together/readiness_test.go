@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 // example is a custom resource with its expected kstatus.
@@ -40,7 +42,7 @@ func secret(name string, keys ...string) client.Object {
 // create creates the example and its other objects, and deletes them at the end of the spec.
 func (e example) create(ctx context.Context) *unstructured.Unstructured {
 	GinkgoHelper()
-	object := sample(e.file)
+	object := framework.Sample(e.file)
 	for _, document := range strings.Split(e.change, "\n---\n") {
 		var change map[string]any
 		Expect(yaml.Unmarshal([]byte(document), &change)).To(Succeed())
@@ -71,7 +73,7 @@ func stored(ctx context.Context, o client.Object) {
 	Expect(env.Admin.Create(ctx, o)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
 		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationForeground)))).To(Succeed())
-		env.WaitGone(ctx, o)
+		env.WaitDeleted(ctx, o)
 	}, NodeTimeout(specTimeout))
 }
 
@@ -94,9 +96,9 @@ func merge(into, change map[string]any) {
 func (e example) expectJudged(ctx context.Context, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	want := string(e.want) + " " + e.reason
-	Eventually(env.Judged).WithContext(ctx).WithArguments(object).WithTimeout(patience).Should(Equal(want))
-	env.Settle(manager.User, quiet, patience)
-	Expect(env.Judged(ctx, object)).To(Equal(want), "at rest")
+	Eventually(env.KStatus).WithContext(ctx).WithArguments(object).WithTimeout(patience).Should(Equal(want))
+	env.WaitIdle(manager.User, quiet, patience)
+	Expect(env.KStatus(ctx, object)).To(Equal(want), "at rest")
 }
 
 const badImage = "testcluster.invalid/image-pull:1"

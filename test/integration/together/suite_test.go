@@ -3,7 +3,6 @@ package together_test
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -12,21 +11,19 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
-	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 const (
 	own = "opendatahub"
 
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 5 * time.Minute
-	patience     = 2 * time.Minute
-	quiet        = 4 * time.Second
+	specTimeout = 5 * time.Minute
+	patience    = 2 * time.Minute
+	quiet       = 4 * time.Second
 
 	// refuse is an annotation of namespaces with the resources that the manager must not write there.
 	refuse = "together.test/refuse"
@@ -37,7 +34,6 @@ const (
 // One control plane, and one manager with all components and exactly the shipped rights.
 var (
 	env     *framework.Env
-	account *operator.Installed
 	manager *framework.Manager
 )
 
@@ -45,25 +41,17 @@ func TestTogether(t *testing.T) { framework.Run(t, "All components together") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "together", cluster.Plain, framework.WithSets(cluster.KServe), framework.WithOperator("config/default"))
-	account = env.Installed
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort,
-		Args: []string{"--metrics-bind-address=127.0.0.1:0"},
-		Env:  []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3"},
+		WebhookPort: env.Installed.WebhookPort,
+		Args:        []string{"--metrics-bind-address=127.0.0.1:0"},
+		Env:         []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3"},
 	})
-	Expect(env.Admin.Create(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "model-serving-etcd"},
-		StringData: map[string]string{"etcd_connection": `{"endpoints": "http://127.0.0.1:1", "root_prefix": "together"}`},
-	})).To(Succeed())
+	Expect(env.Admin.Create(ctx, framework.EtcdSecret(own))).To(Succeed())
 	for _, c := range components {
-		Eventually(func() error {
-			return env.Admin.Create(ctx, c.object(metav1.NamespaceDefault, "ready"), client.DryRunAll)
-		}).WithContext(ctx).WithTimeout(patience).Should(Succeed(), "the webhooks answer")
+		env.WaitAdmitted(ctx, c.object(metav1.NamespaceDefault, "ready"))
 	}
 	installPolicy(ctx)
-}, NodeTimeout(startTimeout))
-
-var _ = AfterEach(func() { manager.ReportLog() })
+}, NodeTimeout(framework.StartTimeout))
 
 // installPolicy denies the manager's writes to the resources in the annotation of a namespace, like Gatekeeper or Kyverno.
 func installPolicy(ctx context.Context) {
@@ -97,18 +85,8 @@ func installPolicy(ctx context.Context) {
 	})).To(Succeed())
 	probe := env.Namespace(ctx, "probe")
 	annotate(ctx, probe, "configmaps")
-	as := impersonating(manager.User)
+	as := env.Impersonate(rest.ImpersonationConfig{UserName: manager.User})
 	Eventually(func() error {
 		return as.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: probe, Name: "probe"}}, client.DryRunAll)
 	}).WithContext(ctx).WithTimeout(patience).Should(MatchError(ContainSubstring(refusal)), "the policy is in force")
-}
-
-// sample reads an object of config/samples.
-func sample(file string) *unstructured.Unstructured {
-	GinkgoHelper()
-	root, err := cluster.RepositoryRoot()
-	Expect(err).NotTo(HaveOccurred())
-	objects, err := framework.ReadObjects(filepath.Join(root, "config", "samples", file))
-	Expect(err).NotTo(HaveOccurred())
-	return objects[0]
 }

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/test/framework"
@@ -33,7 +32,7 @@ type component struct {
 
 func fromSample(file string) func(string, string) *unstructured.Unstructured {
 	return func(namespace, name string) *unstructured.Unstructured {
-		object := sample(file)
+		object := framework.Sample(file)
 		object.SetNamespace(namespace)
 		object.SetName(name)
 		return object
@@ -65,23 +64,14 @@ func (c component) namespace(ctx context.Context, prefix string) string {
 func (c component) admit(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	if c.labels != nil {
-		env.Patch(ctx, namespaceObject(namespace), map[string]any{"metadata": map[string]any{"labels": c.labels}})
+		env.Patch(ctx, framework.NamespaceNamed(namespace), map[string]any{"metadata": map[string]any{"labels": c.labels}})
 	}
 }
 
 func annotate(ctx context.Context, namespace string, refused ...string) {
 	GinkgoHelper()
-	env.Patch(ctx, namespaceObject(namespace),
+	env.Patch(ctx, framework.NamespaceNamed(namespace),
 		map[string]any{"metadata": map[string]any{"annotations": map[string]any{refuse: strings.Join(refused, ",")}}})
-}
-
-func impersonating(user string) client.Client {
-	GinkgoHelper()
-	config := rest.CopyConfig(env.Config)
-	config.Impersonate.UserName = user
-	as, err := client.New(config, client.Options{Scheme: env.Scheme, Mapper: env.Admin.RESTMapper()})
-	Expect(err).NotTo(HaveOccurred())
-	return as
 }
 
 // child is an object that the manager writes for a custom resource. Resources are named after their namespace, because names of registries
@@ -106,7 +96,7 @@ func (c child) kind() schema.GroupVersionKind {
 // children returns the objects that the manager created in a namespace.
 func children(entries framework.Entries, namespace string) []child {
 	var found []child
-	for _, e := range entries.ByUser(manager.User).WithoutEvents().WithoutLeases().WithoutReviews().Writes() {
+	for _, e := range entries.ChildWrites(manager.User) {
 		c := child{e.Group, e.Resource, strings.ReplaceAll(e.Name, namespace, "{}")}
 		created := e.Code == 201
 		if e.Namespace == namespace && created && e.Subresource == "" && !slices.Contains(found, c) {
@@ -193,8 +183,4 @@ func ours(ctx context.Context, namespace string, kind schema.GroupVersionKind) (
 		}
 	}
 	return count, nil
-}
-
-func namespaceObject(name string) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }

@@ -17,16 +17,15 @@ const (
 	// CHANGELOG.md.
 	formerCommit = "94407fc49cf01c223a3ce7ca93ab923e7900dae2"
 
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 10 * time.Minute
-	patience     = 2 * time.Minute
+	specTimeout = 10 * time.Minute
+	patience    = 2 * time.Minute
 	// quiet is how long a manager at rest has sent nothing.
 	quiet = 4 * time.Second
 )
 
 var (
 	old     *former
-	world   *everykind.World
+	world   *everykind.Cluster
 	manager *framework.Manager
 )
 
@@ -37,10 +36,4 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	old, err = fetchFormer(ctx, formerCommit)
 	Expect(err).NotTo(HaveOccurred())
 	world = everykind.Start(ctx, "upgrade", old.tree+"/config/default")
-}, NodeTimeout(startTimeout))
-
-var _ = AfterEach(func() {
-	if manager != nil {
-		manager.ReportLog()
-	}
-})
+}, NodeTimeout(framework.StartTimeout))

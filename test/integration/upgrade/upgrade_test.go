@@ -35,13 +35,13 @@ type child struct {
 func children(ctx context.Context) map[string]child {
 	GinkgoHelper()
 	all := map[string]child{}
-	for _, e := range world.Since(0).ByUser(manager.User).WithoutEvents().WithoutLeases().WithoutReviews().Writes() {
+	for _, e := range world.Since(0).ChildWrites(manager.User) {
 		if e.Verb == "create" && e.Code != 201 || e.Subresource != "" || e.DryRun || e.Verb == "delete" {
 			continue
 		}
 		kind, err := world.Admin.RESTMapper().KindFor(schema.GroupVersionResource{Group: e.Group, Resource: e.Resource})
 		Expect(err).NotTo(HaveOccurred())
-		live := framework.Untyped(kind, e.Namespace, e.Name)
+		live := framework.Unstructured(kind, e.Namespace, e.Name)
 		err = world.Admin.Get(ctx, client.ObjectKeyFromObject(live), live)
 		if apierrors.IsNotFound(err) {
 			continue
@@ -127,7 +127,7 @@ func expectKept(before, after map[string]child) {
 func repeated(mark framework.Mark) map[string]framework.Entries {
 	GinkgoHelper()
 	all := map[string]framework.Entries{}
-	for _, e := range world.Since(mark).ByUser(manager.User).WithoutEvents().WithoutLeases().WithoutReviews().Writes() {
+	for _, e := range world.Since(mark).ChildWrites(manager.User) {
 		if e.Subresource != "status" {
 			title := fmt.Sprintf("%s %s/%s", e.Resource, e.Namespace, e.Name)
 			all[title] = append(all[title], e)
@@ -143,8 +143,8 @@ func start(ctx context.Context, binary string, resources []*unstructured.Unstruc
 	options := world.Options(world.Installed)
 	options.Binary, options.Env = binary, append(options.Env, "ENABLE_PLATFORM=true")
 	manager = world.StartManager(ctx, options)
-	world.AwaitReady(ctx, resources)
-	world.Settle(manager.User, quiet, patience)
+	world.WaitReady(ctx, resources)
+	world.WaitIdle(manager.User, quiet, patience)
 }
 
 var _ = Describe("An upgrade", func() {
@@ -154,11 +154,11 @@ var _ = Describe("An upgrade", func() {
 		start(ctx, old.manager, nil)
 		platform, resources := world.PlatformResources(), world.Resources()
 		world.Create(ctx, platform[:len(platform)-1]...)
-		world.AwaitReady(ctx, platform)
+		world.WaitReady(ctx, platform)
 		world.Create(ctx, resources...) // except the Catalog, which exists
 		resources = append(resources, platform...)
-		world.AwaitReady(ctx, resources)
-		world.Settle(manager.User, quiet, patience)
+		world.WaitReady(ctx, resources)
+		world.WaitIdle(manager.User, quiet, patience)
 		before := children(ctx)
 		Expect(len(before)).To(BeNumerically(">", 40))
 

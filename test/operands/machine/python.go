@@ -79,8 +79,8 @@ func InstallPython(ctx context.Context, folder, name string, requirements []byte
 	return p, complete(ctx, p.dir, func() error { return p.fill(ctx, requirements) })
 }
 
-// Beside creates an environment with the given packages, which imports the packages of p without a copy.
-func (p *Python) Beside(ctx context.Context, name string, packages ...string) (*Python, error) {
+// Extend creates an environment with the given packages, which imports the packages of p without a copy.
+func (p *Python) Extend(ctx context.Context, name string, packages ...string) (*Python, error) {
 	own := newPython(p.dir+"-"+name, p.interpreter)
 	return own, complete(ctx, own.dir, func() error { return own.add(ctx, p, packages) })
 }

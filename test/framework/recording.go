@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Planting sets how Plant creates the objects of a recording.
-type Planting struct {
+// RecordingOptions sets how CreateRecording creates the objects of a recording.
+type RecordingOptions struct {
 	// Owner is the object whose UID owner references of its name get.
 	Owner client.Object
 	// Manager is the field manager of the writes.
@@ -35,8 +35,8 @@ func Recording(path string, rename ...string) []*unstructured.Unstructured {
 	return objects
 }
 
-// Plant creates the objects of a recording, without the fields that the cluster assigns.
-func (e *Env) Plant(ctx context.Context, objects []*unstructured.Unstructured, p Planting) {
+// CreateRecording creates the objects of a recording, without the fields that the cluster assigns.
+func (e *Env) CreateRecording(ctx context.Context, objects []*unstructured.Unstructured, p RecordingOptions) {
 	ginkgo.GinkgoHelper()
 	for _, object := range objects {
 		object.SetUID("")
