@@ -14,7 +14,7 @@ import (
 
 // The rejection of the dashboard's Route by a router is reported in one Event, and its end in another.
 func TestRouterRefuses(t *testing.T) {
-	s := newScene(t)
+	s := newTestEnv(t)
 	u := s.create(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
 	s.mustReconcile(u)
 	s.eventsSince()

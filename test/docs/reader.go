@@ -37,8 +37,8 @@ type Reader struct {
 	Env []string
 	// Timeout of one command; 0 means 150 s.
 	Timeout time.Duration
-	// Meets are the needs, of those in [Needs], that the cluster meets.
-	Meets []string
+	// Satisfied are the needs, of those in [Needs], that the cluster meets.
+	Satisfied []string
 
 	// Saved are the files that the page saves or writes, by their names on the page.
 	Saved map[string]string
@@ -64,7 +64,7 @@ func (r *Reader) Read(ctx context.Context) {
 		switch {
 		case block.Language == "yaml" && block.Value("file") != "":
 			gomega.Expect(os.WriteFile(r.file(block.Value("file")), []byte(r.replaced(block.Text)), 0o600)).To(gomega.Succeed())
-		case block.Language == "sh" && (block.Value("needs") == "" || slices.Contains(r.Meets, block.Value("needs"))):
+		case block.Language == "sh" && (block.Value("needs") == "" || slices.Contains(r.Satisfied, block.Value("needs"))):
 			for _, command := range block.Commands() {
 				r.run(ctx, command, block.Line)
 			}

@@ -188,7 +188,7 @@ func list(ctx context.Context) int {
 // post sends the body repeatedly from a number of callers. The returned function stops them and returns the number of requests.
 func post(ctx context.Context, url, body string, callers int, chunked bool) func() int64 {
 	ctx, cancel := context.WithCancel(ctx)
-	stranger := &http.Client{Timeout: mostRefused, Transport: &http.Transport{
+	foreign := &http.Client{Timeout: mostRefused, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: callers, //nolint:gosec // the certificate is for other names
 	}}
 	var all sync.WaitGroup
@@ -204,7 +204,7 @@ func post(ctx context.Context, url, body string, callers int, chunked bool) func
 					request.ContentLength = -1
 				}
 				request.Header.Set("Content-Type", "application/json")
-				if response, err := stranger.Do(request); err == nil {
+				if response, err := foreign.Do(request); err == nil {
 					_, _ = io.Copy(io.Discard, response.Body) // the status code is irrelevant
 					_ = response.Body.Close()
 				}

@@ -19,9 +19,9 @@ import (
 var _ = Describe("Kinds of components", func() {
 	It("do not hold up a deletion when their API was deleted, and are watched again when it is back", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "api-gone")
-		group := []string{`{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: PodGroup, metadata: {name: group}, spec: {minMember: 1}}`, pod("member", fine)}
+		group := []string{`{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: PodGroup, metadata: {name: group}, spec: {minMember: 1}}`, pod("member", runningImage)}
 		aw := create(ctx, wrap(ns, "gang", group))
-		reach(ctx, aw, awv1beta2.PhaseRunning)
+		waitForPhase(ctx, aw, awv1beta2.PhaseRunning)
 		definition := framework.SampleCRD("scheduling.x-k8s.io", "v1alpha1", "PodGroup")
 		Expect(env.Admin.Delete(ctx, definition.DeepCopy())).To(Succeed())
 		env.WaitDeleted(ctx, definition.DeepCopy())
@@ -31,9 +31,9 @@ var _ = Describe("Kinds of components", func() {
 		Expect(env.Admin.Create(ctx, definition)).To(Succeed())
 		env.WaitForCondition(ctx, definition, "Established", "True", "")
 		again := create(ctx, wrap(ns, "again", group))
-		reach(ctx, again, awv1beta2.PhaseRunning)
+		waitForPhase(ctx, again, awv1beta2.PhaseRunning)
 		Expect(env.Admin.Delete(ctx, object("scheduling.x-k8s.io/v1alpha1", "PodGroup", ns, "group"))).To(Succeed())
-		reach(ctx, again, awv1beta2.PhaseFailed, says(again, "Unhealthy=True/MissingComponent"))
+		waitForPhase(ctx, again, awv1beta2.PhaseFailed, hasConditions(again, "Unhealthy=True/MissingComponent"))
 	}, SpecTimeout(specTimeout))
 
 	It("get ready and stay so, at no cost [appwrapper-38] [D13] [D15]", func(ctx SpecContext) {
@@ -41,18 +41,18 @@ var _ = Describe("Kinds of components", func() {
 		set := `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, spec: {replicas: 2, serviceName: db, selector: {matchLabels: {app: db}},
   template: {metadata: {labels: {app: db}}, spec: {containers: [{name: main, image: "registry.example.com/db:1"}]}}}}`
 		service := `{apiVersion: v1, kind: Service, metadata: {name: db}, spec: {clusterIP: None, selector: {app: db}, ports: [{port: 80}]}}`
-		mixed := create(ctx, wrap(ns, "mixed", []string{service, set, deployment("web", 2), pod("extra", fine)}))
-		reach(ctx, mixed, awv1beta2.PhaseRunning, says(mixed, "PodsReady=True"))
+		mixed := create(ctx, wrap(ns, "mixed", []string{service, set, deployment("web", 2), pod("extra", runningImage)}))
+		waitForPhase(ctx, mixed, awv1beta2.PhaseRunning, hasConditions(mixed, "PodsReady=True"))
 		Expect(podsOf(ctx, mixed)).To(HaveLen(5))
 		torch := create(ctx, wrap(ns, "torch", []string{`{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: torch}, spec: {pytorchReplicaSpecs: {Master: {template: {spec: {containers: [{name: pytorch, image: i}]}}}}}}`}))
-		reach(ctx, torch, awv1beta2.PhaseRunning)
+		waitForPhase(ctx, torch, awv1beta2.PhaseRunning)
 		asController(ctx, "kubeflow.org/v1", "PyTorchJob", ns, "torch", "torch")
-		reach(ctx, torch, awv1beta2.PhaseRunning, says(torch, "PodsReady=True"))
-		batch := create(ctx, wrap(ns, "batch", []string{job("steady", endless, 2), `{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: set}, spec: {replicatedJobs: [
+		waitForPhase(ctx, torch, awv1beta2.PhaseRunning, hasConditions(torch, "PodsReady=True"))
+		batch := create(ctx, wrap(ns, "batch", []string{job("steady", neverReadyImage, 2), `{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: set}, spec: {replicatedJobs: [
   {name: w, replicas: 2, template: {spec: {parallelism: 1, completions: 1, template: {spec: {restartPolicy: Never, containers: [{name: main, image: "testcluster.invalid/not-ready:1"}]}}}}}]}}`}))
-		reach(ctx, batch, awv1beta2.PhaseRunning)
+		waitForPhase(ctx, batch, awv1beta2.PhaseRunning)
 		asJobSetController(ctx, ns, "set")
-		reach(ctx, batch, awv1beta2.PhaseRunning, says(batch, "PodsReady=True"))
+		waitForPhase(ctx, batch, awv1beta2.PhaseRunning, hasConditions(batch, "PodsReady=True"))
 		Expect(podsOf(ctx, batch)).To(HaveLen(4))
 
 		env.WaitIdle(manager.User, quiet, specTimeout)
@@ -66,43 +66,43 @@ var _ = Describe("Kinds of components", func() {
 		ns := env.Namespace(ctx, "ray")
 		cluster := create(ctx, wrap(ns, "cluster", []string{`{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: c}, spec: {headGroupSpec: {rayStartParams: {}, template: {spec: {containers: [{name: head, image: i}]}}}}}`}))
 		job := create(ctx, wrap(ns, "job", []string{rayJob("j")}))
-		reach(ctx, cluster, awv1beta2.PhaseRunning)
-		reach(ctx, job, awv1beta2.PhaseRunning)
+		waitForPhase(ctx, cluster, awv1beta2.PhaseRunning)
+		waitForPhase(ctx, job, awv1beta2.PhaseRunning)
 	}, SpecTimeout(specTimeout))
 
 	It("complete by their own word, whatever becomes of their pods [D4] [appwrapper-43]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "done")
-		plain := create(ctx, wrap(ns, "job", []string{job("plain", fine, 2)}))
+		plain := create(ctx, wrap(ns, "job", []string{job("plain", runningImage, 2)}))
 		waves := create(ctx, wrap(ns, "waves", []string{`{apiVersion: batch/v1, kind: Job, metadata: {name: waves}, spec: {ttlSecondsAfterFinished: 0, parallelism: 1, completions: 3,
   template: {spec: {restartPolicy: Never, containers: [{name: main, image: "registry.example.com/app:1"}]}}}}`}))
 		ray := create(ctx, wrap(ns, "ray", []string{rayJob("ray")}))
-		reach(ctx, plain, awv1beta2.PhaseSucceeded, says(plain, "QuotaReserved=False/Succeeded"))
-		reach(ctx, waves, awv1beta2.PhaseSucceeded)
+		waitForPhase(ctx, plain, awv1beta2.PhaseSucceeded, hasConditions(plain, "QuotaReserved=False/Succeeded"))
+		waitForPhase(ctx, waves, awv1beta2.PhaseSucceeded)
 		Expect(waves.Status.Retries).To(BeZero())
-		reach(ctx, ray, awv1beta2.PhaseRunning)
+		waitForPhase(ctx, ray, awv1beta2.PhaseRunning)
 		env.Patch(ctx, object("ray.io/v1", "RayJob", ns, "ray"), map[string]any{"status": map[string]any{"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}}, "status")
-		reach(ctx, ray, awv1beta2.PhaseSucceeded)
+		waitForPhase(ctx, ray, awv1beta2.PhaseSucceeded)
 	}, SpecTimeout(specTimeout))
 
 	It("may leave their names open [appwrapper-40] [D10]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "open")
 		aw := create(ctx, wrap(ns, "open", []string{`{apiVersion: batch/v1, kind: Job, metadata: {generateName: run-}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: "registry.example.com/app:1"}]}}}}`}))
-		reach(ctx, aw, awv1beta2.PhaseSucceeded)
+		waitForPhase(ctx, aw, awv1beta2.PhaseSucceeded)
 		Expect(aw.Status.ComponentStatus[0].Name).To(MatchRegexp("^run-[0-9a-f]{10}$"))
 		env.Get(ctx, object("batch/v1", "Job", ns, aw.Status.ComponentStatus[0].Name))
 	}, SpecTimeout(specTimeout))
 
 	It("may have no pods without being done [appwrapper-55]", func(ctx SpecContext) {
 		aw := create(ctx, wrap(env.Namespace(ctx, "zero"), "zero", []string{deployment("none", 0)}))
-		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=True"))
+		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=True"))
 	}, SpecTimeout(specTimeout))
 
 	It("need a role when the shipped one does not know them, and do not block others when they cannot be watched [D14]", func(ctx SpecContext) {
 		env.AllowForbidden("gadgets.test.example.com")
 		ns := env.Namespace(ctx, "gadget")
 		gadget := `{apiVersion: test.example.com/v1, kind: Gadget, metadata: {name: g}}`
-		aw := create(ctx, wrap(ns, "gadgets", []string{gadget, pod("p", fine)}))
-		reach(ctx, aw, awv1beta2.PhaseResuming, func(g Gomega) {
+		aw := create(ctx, wrap(ns, "gadgets", []string{gadget, pod("p", runningImage)}))
+		waitForPhase(ctx, aw, awv1beta2.PhaseResuming, func(g Gomega) {
 			g.Expect(aw.Status.ComponentStatus[0].Conditions).To(ConsistOf(And(HaveField("Reason", "ComponentCreationErrored"),
 				HaveField("Message", ContainSubstring(`bind a ClusterRole with the verbs get, list, watch, create and delete on "gadgets" of the API group "test.example.com"`)))))
 		})
@@ -114,9 +114,9 @@ var _ = Describe("Kinds of components", func() {
 			Expect(env.Admin.Create(ctx, granted)).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, granted)).To(Succeed()) }, NodeTimeout(specTimeout))
 		}
-		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=True"))
-		other := create(ctx, wrap(ns, "other", []string{pod("q", fine)}))
-		reach(ctx, other, awv1beta2.PhaseRunning, says(other, "PodsReady=True"))
+		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=True"))
+		other := create(ctx, wrap(ns, "other", []string{pod("q", runningImage)}))
+		waitForPhase(ctx, other, awv1beta2.PhaseRunning, hasConditions(other, "PodsReady=True"))
 		Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
 		env.WaitDeleted(ctx, aw)
 		Expect(client.IgnoreNotFound(env.Admin.Get(ctx, client.ObjectKey{Namespace: ns, Name: "g"}, object("test.example.com/v1", "Gadget", ns, "g")))).To(Succeed())
@@ -128,7 +128,7 @@ var _ = Describe("Kinds of components", func() {
 		mark := env.Mark()
 		var all []*awv1beta2.AppWrapper
 		for i := range number {
-			all = append(all, create(ctx, wrap(ns, fmt.Sprintf("w%d", i), []string{pod(fmt.Sprintf("a%d", i), fine), pod(fmt.Sprintf("b%d", i), fine)})))
+			all = append(all, create(ctx, wrap(ns, fmt.Sprintf("w%d", i), []string{pod(fmt.Sprintf("a%d", i), runningImage), pod(fmt.Sprintf("b%d", i), runningImage)})))
 		}
 		Eventually(func(g Gomega) {
 			list := &awv1beta2.AppWrapperList{}

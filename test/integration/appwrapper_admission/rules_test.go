@@ -234,7 +234,7 @@ var _ = Describe("The webhooks", Ordered, func() {
 		aw := wrapper(namespace, component(pod))
 		aw.Finalizers = []string{"example.com/held"}
 		created(ctx, aw)
-		away(ctx)
+		stopManager(ctx)
 		Expect(env.Admin.Create(ctx, wrapper(namespace, component(pod)))).To(MatchError(ContainSubstring("failed calling webhook")))
 		Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
 		env.Patch(ctx, aw, map[string]any{"metadata": map[string]any{"finalizers": nil}})
@@ -243,8 +243,8 @@ var _ = Describe("The webhooks", Ordered, func() {
 
 	It("judge all the same, with a warning, while the component is off, D17", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "admission")
-		away(ctx)
-		env.StartManager(ctx, operatorOff())
+		stopManager(ctx)
+		env.StartManager(ctx, disabledOptions())
 		admin, heard := env.WithWarnings()
 		Eventually(func() error {
 			return admin.Create(ctx, wrapper(namespace, component(pod)))

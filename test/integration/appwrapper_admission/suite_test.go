@@ -44,6 +44,6 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		Data: map[string]string{"config.yaml": "appwrapper:\n  defaultQueueName: " + defaultQueue + "\n  shedulerName: misspelt\n" +
 			"  enableKueueIntegrations: true\n  faultTolerance: {resetPause: 90000000000}\n"},
 	})).To(Succeed())
-	manager = start(ctx, "--components=appwrapper")
+	manager = startManager(ctx, "--components=appwrapper")
 	waitForWebhooks(ctx)
 }, NodeTimeout(framework.StartTimeout))

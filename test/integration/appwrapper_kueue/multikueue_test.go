@@ -75,7 +75,7 @@ var _ = Describe("MultiKueue", func() {
 		aw := wrap(namespace, "away", pod("a", "1"), deployment("b", 1, "1"))
 		aw.Spec.ManagedBy = new(multiKueue)
 		created(ctx, aw)
-		ready(ctx, aw)
+		waitReady(ctx, aw)
 		pods, remote := &corev1.PodList{}, &v1beta2.AppWrapper{}
 		Expect(worker.Admin.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{v1beta2.LabelAppWrapper: aw.Name})).To(Succeed())
 		Expect(pods.Items).To(HaveLen(2))

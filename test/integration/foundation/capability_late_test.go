@@ -29,7 +29,7 @@ var _ = Describe("A component whose API is missing", func() {
 				return env.Since(mark).ByUser(manager.User).Of("mlflows").Watches()
 			}).WithContext(ctx).WithTimeout(lateStart).ShouldNot(BeEmpty())
 			m := mlflow(ctx)
-			available(ctx, manager, m)
+			waitAvailable(ctx, manager, m)
 
 			Expect(env.Admin.Delete(ctx, m)).To(Succeed())
 			env.WaitDeleted(ctx, server())

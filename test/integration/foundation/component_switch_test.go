@@ -57,7 +57,7 @@ var _ = Describe("A component that is switched off", func() {
 		It("asks for nothing, leaves its objects alone, and works when it is switched on again: "+way.title, func(ctx SpecContext) {
 			on := start(ctx, framework.ManagerOptions{})
 			m := mlflow(ctx)
-			available(ctx, on, m)
+			waitAvailable(ctx, on, m)
 			on.Stop(ctx)
 
 			mark := env.Mark()
@@ -77,7 +77,7 @@ var _ = Describe("A component that is switched off", func() {
 
 			on = start(ctx, framework.ManagerOptions{})
 			env.WaitFor(ctx, policy(), nil)
-			available(ctx, on, m)
+			waitAvailable(ctx, on, m)
 		}, NodeTimeout(specTimeout))
 	}
 })
@@ -117,7 +117,7 @@ var _ = Describe("The configuration", func() {
 		file := configured(image)
 		manager := start(ctx, framework.ManagerOptions{Args: []string{file}, Env: []string{"MLFLOW_IMAGE="}})
 		m := mlflow(ctx)
-		available(ctx, manager, m)
+		waitAvailable(ctx, manager, m)
 		Expect(imageOf()).To(Equal("registry.example.com/from-the-file:1"))
 		manager.Stop(ctx)
 

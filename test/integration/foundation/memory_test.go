@@ -97,14 +97,14 @@ var _ = Describe("Memory", func() {
 	It("hardly grows with Secrets that are none of our business", func(ctx SpecContext) {
 		manager := start(ctx, framework.ManagerOptions{Env: []string{"GOGC=20"}})
 		m := mlflow(ctx)
-		available(ctx, manager, m)
+		waitAvailable(ctx, manager, m)
 		reconciled := func() float64 { return sample(metricsOf(ctx, manager), "controller_runtime_reconcile_total") }
 		manager.Restart(ctx)
 		Eventually(reconciled).Should(BeNumerically(">", 0))
 		before := liveHeap(ctx, manager)
 
-		elsewhere := env.Namespace(ctx, "elsewhere")
-		createSecrets(ctx, foreignSecrets, operands, elsewhere)
+		otherNamespace := env.Namespace(ctx, "elsewhere")
+		createSecrets(ctx, foreignSecrets, operands, otherNamespace)
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(env.Admin.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(operands), client.MatchingLabels{"foreign": "secret"})).To(Succeed())
 		}, NodeTimeout(specTimeout))

@@ -62,7 +62,7 @@ type balancer struct {
 // balance listens on the webhook port of the installation until the end of the spec.
 func balance() *balancer {
 	GinkgoHelper()
-	listener, err := net.Listen("tcp", fmt.Sprintf("localhost:%d", shipped.WebhookPort))
+	listener, err := net.Listen("tcp", fmt.Sprintf("localhost:%d", installation.WebhookPort))
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(listener.Close)
 	b := &balancer{}
@@ -223,7 +223,7 @@ var _ = Describe("A rollout of the manager", func() {
 
 		second := endpointOf(ctx, "manager-b")
 		service.add(second)
-		hook := shipped.Deployment.Spec.Template.Spec.Containers[0].Lifecycle.PreStop.Sleep
+		hook := installation.Deployment.Spec.Template.Spec.Containers[0].Lifecycle.PreStop.Sleep
 		service.end(ctx, first, time.Duration(hook.Seconds)*time.Second)
 		writes.goesOn()
 		Expect(writes.refusals()).To(BeEmpty())
@@ -256,7 +256,7 @@ var _ = Describe("The CA of the webhooks", func() {
 	It("is put right wherever it is overwritten, and not at the next check five minutes later", func(ctx SpecContext) {
 		manager := start(ctx, framework.ManagerOptions{})
 		var targets []*unstructured.Unstructured
-		for _, o := range shipped.Objects {
+		for _, o := range installation.Objects {
 			if len(callers(o)) > 0 {
 				targets = append(targets, o.DeepCopy())
 			}

@@ -55,15 +55,15 @@ func answer(ctx context.Context, object *unstructured.Unstructured, accepted met
 	if object.GetKind() == capability.BackendTLSPolicy.Kind {
 		list, ref = "ancestors", "ancestorRef"
 	}
-	said := func(kind string, status metav1.ConditionStatus, reason, message string) any {
+	wantCondition := func(kind string, status metav1.ConditionStatus, reason, message string) any {
 		return map[string]any{"type": kind, "status": string(status), "reason": reason, "message": message,
 			"observedGeneration": object.GetGeneration(), "lastTransitionTime": "2026-01-01T00:00:00Z"}
 	}
 	env.Patch(ctx, object, map[string]any{"status": map[string]any{list: []any{map[string]any{
 		ref:              map[string]any{"group": "gateway.networking.k8s.io", "kind": "Gateway", "namespace": "gateways", "name": framework.AbsentGateway},
 		"controllerName": "gateway.envoyproxy.io/gatewayclass-controller",
-		"conditions": []any{said("Accepted", accepted, reason, message),
-			said("ResolvedRefs", metav1.ConditionTrue, "ResolvedRefs", "Resolved all the Object references for the Route")},
+		"conditions": []any{wantCondition("Accepted", accepted, reason, message),
+			wantCondition("ResolvedRefs", metav1.ConditionTrue, "ResolvedRefs", "Resolved all the Object references for the Route")},
 	}}}}, "status")
 }
 

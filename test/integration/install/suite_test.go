@@ -36,7 +36,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	port = ports[0]
 	for _, namespace := range []string{"opendatahub", "redhat-ods-applications", "openshift-config-managed", "openshift-ingress"} {
-		restricted(ctx, namespace)
+		createRestrictedNamespace(ctx, namespace)
 	}
 	before = everything(ctx)
 }, NodeTimeout(framework.StartTimeout))

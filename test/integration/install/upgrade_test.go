@@ -25,7 +25,7 @@ const controllers = "../../../controllers/"
 
 var _ = Describe("The page about the way", func() {
 	It("from mlflow-operator says what works", func(ctx SpecContext) {
-		o := arrange(ctx, "odh")
+		o := prepareLegacyCluster(ctx, "odh")
 		minimal := framework.Recording("../takeover/testdata/minimal.yaml", // with the values of params.env of both operators
 			"quay.io/example/mlflow:v3", "quay.io/opendatahub/mlflow:odh-stable",
 			"https://mlflow.example.com", "https://www.gateway-hostname-placeholder-with-mlflow-path.com")
@@ -64,7 +64,7 @@ var _ = Describe("The page about the way", func() {
 	}, SpecTimeout(specTimeout))
 
 	It("from model-registry-operator says what works", func(ctx SpecContext) {
-		o := arrange(ctx, "odh")
+		o := prepareLegacyCluster(ctx, "odh")
 		recorded := framework.Recording(controllers+"modelregistry/resources/testdata/recordings/generated-database-plain.yaml",
 			"lab-registries", env.Namespace(ctx, "registries"), "auto-db", "team-a",
 			"quay.io/example/model-registry:v1", "quay.io/opendatahub/model-registry:v0.3.14",
@@ -111,7 +111,7 @@ var _ = Describe("The page about the way", func() {
 	}, SpecTimeout(specTimeout))
 
 	It("from codeflare-operator says what works", func(ctx SpecContext) {
-		o := arrange(ctx, "odh")
+		o := prepareLegacyCluster(ctx, "odh")
 		create(ctx, object("v1", "Namespace", "", "team2", nil)) // names in the recording contain the hash of this namespace
 		recorded := framework.Recording(controllers + "raycluster/testdata/original/openshift-oauth-mtls.yaml")
 		at := slices.IndexFunc(recorded, func(u *unstructured.Unstructured) bool { return u.GetKind() == "RayCluster" })
@@ -145,7 +145,7 @@ var _ = Describe("The page about the way", func() {
 	}, SpecTimeout(specTimeout))
 
 	It("from the AppWrapper operator says what works", func(ctx SpecContext) {
-		o := arrange(ctx, "odh")
+		o := prepareLegacyCluster(ctx, "odh")
 		jobs := env.Namespace(ctx, "jobs")
 		template := object("v1", "Pod", "", "step", map[string]any{"spec": map[string]any{
 			"restartPolicy": "Never", "containers": []any{map[string]any{"name": "step", "image": "registry.example.com/step:1"}},

@@ -20,7 +20,7 @@ const artifactsURL = external + "/mlflow-artifacts/api/2.0/mlflow-artifacts/arti
 
 // apart enables a server for artifacts, with its store in Secret db.
 func apart(m *mlflowv1.MLflow) {
-	remote(m)
+	withoutVolumes(m)
 	m.Spec.ServeArtifacts, m.Spec.ArtifactsServer = false, &mlflowv1.ArtifactsServerConfig{Enabled: true, Replicas: new(int32(2))}
 }
 
@@ -89,7 +89,7 @@ var _ = Describe("A server for artifacts", func() {
 		By("switching it off")
 		env.Patch(ctx, m, united())
 		env.WaitDeleted(ctx, artifactsServer()...)
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		Expect(m.Status.ArtifactsURL).To(BeEmpty())
 		Expect(template(ctx)).To(ContainSubstring("--artifacts-destination=s3://bucket"))
 		for _, child := range children() {
@@ -116,7 +116,7 @@ var _ = Describe("A server for artifacts", func() {
 			return e.Resource != "mlflows" && strings.HasPrefix(e.Name, "mlflow") && e.Resource != "events"
 		})).To(BeEmpty())
 		env.Patch(ctx, db, map[string]any{"stringData": map[string]any{"uri": "mysql+pymysql://tracker@db/x"}})
-		available(ctx, m)
+		waitAvailable(ctx, m)
 	}, NodeTimeout(specTimeout))
 
 	It("is stopped for a migration, also when it is to go, and the Job waits for it [mlflow-84]", func(ctx SpecContext) {
@@ -155,14 +155,14 @@ var _ = Describe("A server for artifacts", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("leaves what others call the same alone [mlflow-85]", func(ctx SpecContext) {
-		theirs := foreignService()
-		create(ctx, theirs)
+		foreign := foreignService()
+		create(ctx, foreign)
 		m := ready(ctx, server())
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"workers": 2}})
-		available(ctx, m)
-		env.Get(ctx, theirs)
-		Expect(theirs.OwnerReferences).To(BeEmpty())
-		Expect(theirs.Spec.Ports[0].Port).To(Equal(int32(1)))
+		waitAvailable(ctx, m)
+		env.Get(ctx, foreign)
+		Expect(foreign.OwnerReferences).To(BeEmpty())
+		Expect(foreign.Spec.Ports[0].Port).To(Equal(int32(1)))
 	}, NodeTimeout(specTimeout))
 })
 

@@ -42,14 +42,14 @@ var _ = Describe("An MLflow", Ordered, func() {
 	}, NodeTimeout(specTimeout))
 
 	It("costs nothing at rest, nor when every child is touched [D20]", func(ctx SpecContext) {
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		env.ExpectAtRest(manager.User, quiet)
 		env.Touch(ctx, append(children(), claim())...)
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("costs no write when the manager restarts, and a bounded number of reads [D20]", func(ctx SpecContext) {
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		env.WaitIdle(manager.User, quiet, specTimeout) // a repeated Event is sent later
 		mark := env.Mark()
 		manager.Restart(ctx)
@@ -62,7 +62,7 @@ var _ = Describe("An MLflow", Ordered, func() {
 	}, NodeTimeout(specTimeout))
 
 	It("repairs what others change or remove, also what happened while it was away", func(ctx SpecContext) {
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		env.Patch(ctx, deployment(), map[string]any{"spec": map[string]any{"replicas": 4}})
 		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())
 		env.Patch(ctx, networkPolicy("mlflow-migration"), map[string]any{"spec": map[string]any{"ingress": []any{map[string]any{}}}})
@@ -86,7 +86,7 @@ var _ = Describe("An MLflow", Ordered, func() {
 	}, NodeTimeout(specTimeout))
 
 	It("leaves what others add", func(ctx SpecContext) {
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		env.SetAnnotation(ctx, service(), "example.com/mesh", "on")
 		env.ExpectAtRest(manager.User, quiet)
 		s := service()
@@ -95,7 +95,7 @@ var _ = Describe("An MLflow", Ordered, func() {
 	}, NodeTimeout(specTimeout))
 
 	It("restores the shared roles [mlflow-35]", func(ctx SpecContext) {
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}}
 		env.Patch(ctx, role, map[string]any{"rules": []any{}})
 		env.WaitFor(ctx, role, func(g Gomega) { g.Expect(role.Rules).To(HaveLen(3)) })
@@ -120,9 +120,9 @@ var _ = Describe("An MLflow of its own spec", func() {
 		mark := env.Mark()
 		ready(ctx, server())
 		// Other components and the certificate of the webhooks are written after the start of the manager too.
-		ours := func(e framework.Entry) bool { return strings.HasPrefix(e.Name, mlflowv1.SingletonName) }
+		managed := func(e framework.Entry) bool { return strings.HasPrefix(e.Name, mlflowv1.SingletonName) }
 		all := env.Since(mark)
-		writes := all.ByUser(manager.User).WithoutEvents().Writes().Where(ours)
+		writes := all.ByUser(manager.User).WithoutEvents().Writes().Where(managed)
 		var order []string
 		for _, w := range writes {
 			if w.Resource != "mlflows" {
@@ -137,7 +137,7 @@ var _ = Describe("An MLflow of its own spec", func() {
 		}))
 		statuses := writes.Of("mlflows")
 		Expect(statuses.Where(func(e framework.Entry) bool { return e.Subresource != "status" })).To(BeEmpty())
-		Expect(all.Unchanged().ByUser(manager.User).Where(ours)).To(BeEmpty(), "each says something new")
+		Expect(all.Unchanged().ByUser(manager.User).Where(managed)).To(BeEmpty(), "each says something new")
 		Expect(len(statuses)).To(BeNumerically("<=", 6), "Job made, Job waits for the certificate, Job runs, not ready for want of the certificate, "+
 			"not ready, ready; how many of these are seen is up to the cluster:\n%s", statuses)
 	}, NodeTimeout(specTimeout))
@@ -188,7 +188,7 @@ var _ = Describe("An MLflow of its own spec", func() {
 		m := ready(ctx, server())
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"serviceAccountName": "tracking"}})
 		env.WaitDeleted(ctx, serviceAccount("mlflow-sa"))
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		env.Get(ctx, serviceAccount("tracking"))
 		remove(ctx, m)
 		env.WaitDeleted(ctx, serviceAccount("tracking"))

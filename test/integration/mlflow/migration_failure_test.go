@@ -173,7 +173,7 @@ var _ = Describe("A migration Job that cannot start", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("names the Secret that it lacks [D9]", func(ctx SpecContext) {
-		m := server(withImage(neverStarts), remote)
+		m := server(withImage(neverStarts), withoutVolumes)
 		create(ctx, m)
 		env.Patch(ctx, misbehaving(ctx), map[string]any{"status": map[string]any{"containerStatuses": nil}}, "status")
 		says(ctx, m, metav1.ConditionUnknown, "MigrationRunning", "Secret db does not exist; create it in namespace opendatahub")

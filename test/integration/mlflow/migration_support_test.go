@@ -92,7 +92,7 @@ func made(mark framework.Mark) []string {
 // migrated waits until an MLflow is available, with its database at the supported version.
 func migrated(ctx context.Context, m *mlflowv1.MLflow) {
 	GinkgoHelper()
-	available(ctx, m)
+	waitAvailable(ctx, m)
 	Expect(m.Status.Version).To(Equal(supported))
 	says(ctx, m, metav1.ConditionTrue, "MigrationSucceeded", "completed successfully")
 }

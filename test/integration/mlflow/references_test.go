@@ -40,7 +40,7 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 	It("roll the pods when they change, and only then", func(ctx SpecContext) {
 		db := secret("db", map[string]string{"uri": "postgresql://a", "unused": "x"})
 		create(ctx, db)
-		ready(ctx, server(remote))
+		ready(ctx, server(withoutVolumes))
 		before := template(ctx)
 
 		By("the serving certificate appearing after the server")
@@ -84,7 +84,7 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("are named, with the fix, when they are missing", func(ctx SpecContext) {
-		m := server(remote, func(m *mlflowv1.MLflow) {
+		m := server(withoutVolumes, func(m *mlflowv1.MLflow) {
 			m.Spec.PodAnnotations = map[string]string{cluster.PodBehaviorAnnotation: "not-ready"}
 		})
 		create(ctx, m)
@@ -102,7 +102,7 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 		env.WaitIdle(manager.User, quiet, specTimeout)
 
 		create(ctx, configMap("corporate", map[string]string{"root.crt": "x"}))
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		before := template(ctx)
 		Expect(before).To(ContainSubstring("corporate"))
 

@@ -48,7 +48,7 @@ var _ = Describe("The TLS profile of the cluster", func() {
 		adhere(ctx, modern)
 		manager.WaitForExit(ctx)
 		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(ciphers(ctx)).To(HavePrefix("PSK-")) })
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.ExpectAtRest(manager.User, quiet)
 		Expect(manager.Process.Running()).To(BeTrue())

@@ -39,7 +39,7 @@ var _ = Describe("The administrators", func() {
 		w.create(ctx, a)
 		w.ready(ctx, catalog(ns))
 		binding := roleBinding(ns, "model-catalog-admin-binding")
-		w.appears(ctx, binding)
+		w.WaitExists(ctx, binding)
 		Expect(binding.Subjects).To(ConsistOf(HaveField("Name", "odh-admins")))
 		r := role(ns, "model-catalog-admin")
 		w.Get(ctx, r)
@@ -90,7 +90,7 @@ func legacyServer(ns string) *appsv1.Deployment {
 }
 
 // makeLegacy creates the objects of the legacy operator: Deployments, one with an older selector, and objects that they own.
-func (w *world) makeLegacy(ctx context.Context, ns string) (server *appsv1.Deployment, database *corev1.Secret, kept *corev1.Service) {
+func (w *controlPlane) makeLegacy(ctx context.Context, ns string) (server *appsv1.Deployment, database *corev1.Secret, kept *corev1.Service) {
 	GinkgoHelper()
 	platform := &metav1.ObjectMeta{Name: "default-modelregistry", UID: "6c1f5f3e-0000-4000-8000-000000000001"}
 	owner := func(o client.Object) client.Object {
@@ -135,7 +135,7 @@ var _ = Describe("The catalog of an older operator", func() {
 		mark := w.Mark()
 		w.manager.Restart(ctx)
 		c := catalog(ns)
-		w.appears(ctx, c)
+		w.WaitExists(ctx, c)
 		DeferCleanup(func(ctx SpecContext) { w.remove(ctx, c) }, NodeTimeout(specTimeout))
 		w.available(ctx, c)
 
@@ -164,8 +164,8 @@ var _ = Describe("The catalog of an older operator", func() {
 		if w.Admin.Get(ctx, client.ObjectKeyFromObject(claim), claim) == nil {
 			Expect(claim.DeletionTimestamp).NotTo(BeNil())
 		}
-		w.absent(ctx, secret(ns, "model-catalog-oauth-cookie-secret"))
-		w.absent(ctx, configMap(ns, "model-catalog-default-sources"))
+		w.ExpectAbsent(ctx, secret(ns, "model-catalog-oauth-cookie-secret"))
+		w.ExpectAbsent(ctx, configMap(ns, "model-catalog-default-sources"))
 		all := &appsv1.DeploymentList{}
 		Expect(w.Admin.List(ctx, all, client.InNamespace(ns))).To(Succeed())
 		var names []string
@@ -179,7 +179,7 @@ var _ = Describe("The catalog of an older operator", func() {
 		By("being deleted: it stays away until the next start")
 		w.remove(ctx, c)
 		w.settle()
-		w.absent(ctx, catalog(ns))
+		w.ExpectAbsent(ctx, catalog(ns))
 	}, NodeTimeout(specTimeout))
 })
 
@@ -198,12 +198,12 @@ var _ = Describe("A Deployment with the labels of an older operator's catalog", 
 				HaveField("Note", ContainSubstring("set REGISTRIES_NAMESPACE to "+forged.Namespace)))))
 		}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 		w.settle()
-		w.absent(ctx, catalog(forged.Namespace))
-		w.absent(ctx, delegation())
+		w.ExpectAbsent(ctx, catalog(forged.Namespace))
+		w.ExpectAbsent(ctx, delegation())
 		Expect(w.Since(mark).ByUser(w.manager.User).Refused()).To(BeEmpty())
 
 		for _, place := range []struct {
-			*world
+			*controlPlane
 			namespace string
 		}{{onKubernetes, w.Installed.ServiceAccount.Namespace}, {onOpenShift, registries}} {
 			By("namespace " + place.namespace)
@@ -211,11 +211,11 @@ var _ = Describe("A Deployment with the labels of an older operator's catalog", 
 			place.create(ctx, legacyServer(place.namespace))
 			place.manager.Restart(ctx)
 			c := catalog(place.namespace)
-			place.appears(ctx, c)
+			place.WaitExists(ctx, c)
 			DeferCleanup(func(ctx SpecContext) { place.remove(ctx, c) }, NodeTimeout(specTimeout))
 			place.available(ctx, c)
 		}
-		w.absent(ctx, catalog(forged.Namespace))
+		w.ExpectAbsent(ctx, catalog(forged.Namespace))
 	}, NodeTimeout(2*specTimeout))
 })
 

@@ -47,7 +47,7 @@ var _ = Describe("A new Catalog", func() {
 		w.Get(ctx, binding)
 		Expect(binding.OwnerReferences).To(BeEmpty())
 		Expect(binding.Labels).To(HaveKeyWithValue("modelregistry.opendatahub.io/namespace", ns))
-		w.absent(ctx, roleBinding(ns, "model-catalog-admin-binding"))
+		w.ExpectAbsent(ctx, roleBinding(ns, "model-catalog-admin-binding"))
 		Expect(c.Status.ObservedGeneration).To(Equal(c.Generation))
 
 		mine := w.Since(mark).ByUser(w.manager.User)
@@ -120,8 +120,8 @@ var _ = Describe("A new Catalog", func() {
 		s := service(ns, "model-catalog")
 		w.Get(ctx, s)
 		Expect(s.Annotations).To(HaveKeyWithValue("routing.opendatahub.io/external-address-rest", "gateway.example.com/catalog"))
-		w.absent(ctx, secret(ns, "model-catalog-kube-rbac-proxy")) // the platform creates it
-		w.absent(ctx, policy(ns, "model-catalog-ingress"))
+		w.ExpectAbsent(ctx, secret(ns, "model-catalog-kube-rbac-proxy")) // the platform creates it
+		w.ExpectAbsent(ctx, policy(ns, "model-catalog-ingress"))
 		w.ExpectAtRest(w.manager.User, quiet)
 
 		w.remove(ctx, c)

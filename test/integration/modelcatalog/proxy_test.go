@@ -14,7 +14,7 @@ import (
 )
 
 // proxyVariables returns the proxy variables of the server as NAME=value.
-func (w *world) proxyVariables(ctx context.Context, namespace string) []string {
+func (w *controlPlane) proxyVariables(ctx context.Context, namespace string) []string {
 	d := deployment(namespace, "model-catalog")
 	if err := w.Admin.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
 		return []string{err.Error()}

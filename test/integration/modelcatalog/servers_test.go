@@ -24,7 +24,7 @@ var _ = Describe("The servers of the catalog", func() {
 			s.VolumeMounts = []corev1.VolumeMount{{Name: "login", MountPath: "/etc/login"}}
 		}))
 		budget := &policyv1.PodDisruptionBudget{ObjectMeta: meta(ns, "model-catalog")}
-		w.absent(ctx, budget)
+		w.ExpectAbsent(ctx, budget)
 		since := apimeta.FindStatusCondition(c.Status.Conditions, "Available").LastTransitionTime
 		scale := &autoscalingv1.Scale{}
 		Expect(w.Admin.SubResource("scale").Get(ctx, c, scale)).To(Succeed())
@@ -32,7 +32,7 @@ var _ = Describe("The servers of the catalog", func() {
 		Expect(scale.Status.Selector).To(Equal("app.kubernetes.io/name=model-catalog,app=model-catalog,component=model-catalog"))
 		scale.Spec.Replicas = 2
 		Expect(w.Admin.SubResource("scale").Update(ctx, c, client.WithSubResourceBody(scale))).To(Succeed())
-		w.appears(ctx, budget)
+		w.WaitExists(ctx, budget)
 		w.WaitFor(ctx, c, func(g Gomega) { g.Expect(c.Status.Replicas).To(Equal(int32(2))) })
 		w.WaitForCondition(ctx, c, "Ready", metav1.ConditionTrue, "DeploymentAvailable")
 

@@ -24,21 +24,21 @@ const (
 )
 
 // onOpenShift and onKubernetes are shared by all specs, which create one Catalog at a time.
-var onOpenShift, onKubernetes *world
+var onOpenShift, onKubernetes *controlPlane
 
 func TestModelCatalog(t *testing.T) { framework.Run(t, "Model catalog") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	onKubernetes = begin(ctx, "catalog-plain", cluster.Bare, "ENABLE_WEBHOOKS=false")
-	onOpenShift = begin(ctx, "catalog-ocp", cluster.OpenShift, "ENABLE_WEBHOOKS=false", "REGISTRIES_NAMESPACE="+registries,
+	onKubernetes = startControlPlane(ctx, "catalog-plain", cluster.Bare, "ENABLE_WEBHOOKS=false")
+	onOpenShift = startControlPlane(ctx, "catalog-ocp", cluster.OpenShift, "ENABLE_WEBHOOKS=false", "REGISTRIES_NAMESPACE="+registries,
 		"DEFAULT_DOMAIN="+domain, "GATEWAY_DOMAIN=gateway.example.com", "HTTPROUTE_NAMESPACE="+routes)
 }, NodeTimeout(framework.StartTimeout))
 
-// begin starts a control plane with a manager that runs only the catalog.
-func begin(ctx SpecContext, name string, platform cluster.Platform, settings ...string) *world {
+// startControlPlane starts a control plane with a manager that runs only the catalog.
+func startControlPlane(ctx SpecContext, name string, platform cluster.Platform, settings ...string) *controlPlane {
 	env := framework.Start(ctx, name, platform, framework.WithTypes(aihubv1alpha1.AddToScheme), framework.WithSets(cluster.PlatformServices), framework.WithOperator("config/default"))
 	env.KeepNamespaces = true
-	w := &world{Env: env}
+	w := &controlPlane{Env: env}
 	for _, namespace := range []string{registries, routes} {
 		w.ensureNamespace(ctx, namespace)
 	}

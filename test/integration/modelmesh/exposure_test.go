@@ -17,8 +17,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// exposed runs a manager with a setting in place of the shared one.
-func exposed(ctx context.Context, name string, more ...string) *framework.Manager {
+// startExposedManager runs a manager with a setting in place of the shared one.
+func startExposedManager(ctx context.Context, name string, more ...string) *framework.Manager {
 	GinkgoHelper()
 	other := env.StartManager(ctx, framework.ManagerOptions{
 		Name: name, Env: more,
@@ -30,7 +30,7 @@ func exposed(ctx context.Context, name string, more ...string) *framework.Manage
 // model returns an InferenceService in ModelMesh mode.
 func model(ctx context.Context, namespace, name string) *v1beta1.InferenceService {
 	GinkgoHelper()
-	m := &v1beta1.InferenceService{ObjectMeta: at(namespace, name)}
+	m := &v1beta1.InferenceService{ObjectMeta: objectMeta(namespace, name)}
 	m.Annotations = map[string]string{v1beta1.AnnotationDeploymentMode: v1beta1.DeploymentModeModelMesh}
 	m.Spec.Predictor.Model = &v1beta1.ModelSpec{ModelFormat: v1beta1.ModelFormat{Name: "onnx"}}
 	m.Spec.Predictor.Model.Storage = &v1beta1.ModelStorage{Path: new("models/" + name)}
@@ -44,12 +44,12 @@ var _ = Describe("What publishes models", Serial, func() {
 		r := runtimeOf(ctx, ns, "r", "onnx", annotated(mm.AnnotationRoute, "true"))
 		digits := model(ctx, ns, "digits")
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
-		ingress, route := &networkingv1.Ingress{ObjectMeta: at(ns, "digits")}, framework.Unstructured(capability.HTTPRoute, ns, "digits")
+		ingress, route := &networkingv1.Ingress{ObjectMeta: objectMeta(ns, "digits")}, framework.Unstructured(capability.HTTPRoute, ns, "digits")
 		env.ExpectAbsent(ctx, ingress, route)
 		manager.StopTemporarily(ctx)
 
 		By("an Ingress")
-		other := exposed(ctx, "ingress", "EXPOSURE=ingress", "INGRESS_DOMAIN=apps.example.org", "INGRESS_CLASS=edge")
+		other := startExposedManager(ctx, "ingress", "EXPOSURE=ingress", "INGRESS_DOMAIN=apps.example.org", "INGRESS_CLASS=edge")
 		env.WaitExists(ctx, ingress)
 		Expect(ingress.Spec.Rules).To(HaveLen(1))
 		Expect(ingress.Spec.Rules[0].Host).To(Equal("digits-" + ns + ".apps.example.org"))
@@ -62,9 +62,9 @@ var _ = Describe("What publishes models", Serial, func() {
 		By("a Gateway, which trusts the proxy that guards the model")
 		env.SetAnnotation(ctx, r, mm.AnnotationAuth, "true")
 		settings := env.SetConfigMap(ctx, own, "model-serving-config", "config.yaml", "authProxy: {mode: always}\n")
-		other = exposed(ctx, "gateway", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")
-		policy, authority := framework.Unstructured(capability.BackendTLSPolicy, ns, openshift.CAObjectName), &corev1.ConfigMap{ObjectMeta: at(ns, openshift.CAObjectName)}
-		issued := &corev1.Secret{ObjectMeta: at(ns, authproxy.TLSSecret)}
+		other = startExposedManager(ctx, "gateway", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")
+		policy, authority := framework.Unstructured(capability.BackendTLSPolicy, ns, openshift.CAObjectName), &corev1.ConfigMap{ObjectMeta: objectMeta(ns, openshift.CAObjectName)}
+		issued := &corev1.Secret{ObjectMeta: objectMeta(ns, authproxy.TLSSecret)}
 		env.WaitExists(ctx, route, policy, authority, issued)
 		env.WaitDeleted(ctx, ingress)
 		Expect(authority.Data).To(HaveKeyWithValue("ca.crt", string(issued.Data["ca.crt"])))

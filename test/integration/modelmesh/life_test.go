@@ -29,7 +29,7 @@ var _ = Describe("A namespace that is served", func() {
 		predictor(ctx, ns, "m", "onnx")
 		d, s := deployment(ns, "local"), service(ns)
 		env.WaitExists(ctx, s, constraints(ns), etcdCopy(ns), monitor(ns), d, deployment(ns, shared.Name))
-		scaled(ctx, d, 2)
+		waitForReplicas(ctx, d, 2)
 		Expect(metav1.GetControllerOf(d).UID).To(Equal(local.UID))
 		Expect(metav1.GetControllerOf(s).Kind).To(Equal("Namespace"))
 		Expect(d.Spec.Template.Labels).To(HaveKeyWithValue("app.kubernetes.io/managed-by", "modelmesh-controller"))
@@ -47,15 +47,15 @@ var _ = Describe("A namespace that is served", func() {
 		env.Get(ctx, of)
 		env.Patch(ctx, of, map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"serviceAccountName": "intruder"}}}})
 		env.Patch(ctx, of, map[string]any{"spec": map[string]any{"replicas": 7}})
-		scaled(ctx, of, 0)
+		waitForReplicas(ctx, of, 0)
 
 		By("leaving it [M11]")
-		theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "theirs", Labels: map[string]string{"modelmesh-service": "theirs"}},
+		foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "theirs", Labels: map[string]string{"modelmesh-service": "theirs"}},
 			Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
-		Expect(env.Admin.Create(ctx, theirs)).To(Succeed())
+		Expect(env.Admin.Create(ctx, foreign)).To(Succeed())
 		env.SetLabel(ctx, framework.NamespaceNamed(ns), "modelmesh-enabled", "false")
 		env.WaitDeleted(ctx, s, constraints(ns), copied, d, of)
-		env.Get(ctx, theirs)
+		env.Get(ctx, foreign)
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
 
 		By("and coming back")
@@ -128,10 +128,10 @@ var _ = Describe("A namespace that is served", func() {
 		env.WaitExists(ctx, d)
 		Expect(d.Spec.Replicas).To(HaveValue(Equal(int32(0))))
 		m := predictor(ctx, ns, "m", "onnx")
-		scaled(ctx, d, 3)
+		waitForReplicas(ctx, d, 3)
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
 		env.WaitDeleted(ctx, m)
-		scaled(ctx, d, 0)
+		waitForReplicas(ctx, d, 0)
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 	}, NodeTimeout(specTimeout))
@@ -142,17 +142,17 @@ var _ = Describe("A namespace that is served", func() {
 		const class = "serving.kserve.io/autoscalerClass"
 		r := runtimeOf(ctx, ns, "r", "onnx", annotated(class, "hpa"))
 		d, h := deployment(ns, "r"), autoscaler(ns, "r")
-		scaled(ctx, d, 0)
+		waitForReplicas(ctx, d, 0)
 		env.ExpectAbsent(ctx, h)
 		m := predictor(ctx, ns, "m", "onnx")
 		env.WaitExists(ctx, h)
 		Expect(h.Spec.MinReplicas).To(HaveValue(Equal(int32(1))))
-		scaled(ctx, d, 1)
+		waitForReplicas(ctx, d, 1)
 		env.Patch(ctx, r, map[string]any{"metadata": map[string]any{"annotations": map[string]any{
 			"serving.kserve.io/min-scale": "2", "serving.kserve.io/max-scale": "4",
 			"serving.kserve.io/targetUtilizationPercentage": "90", "serving.kserve.io/metrics": "memory",
 		}}})
-		scaled(ctx, d, 2)
+		waitForReplicas(ctx, d, 2)
 		env.WaitFor(ctx, h, func(g Gomega) {
 			g.Expect(h.Spec.MaxReplicas).To(Equal(int32(4)))
 			g.Expect(h.Spec.Metrics[0].Resource.Name).To(Equal(corev1.ResourceMemory))
@@ -161,7 +161,7 @@ var _ = Describe("A namespace that is served", func() {
 		manager.Restart(ctx) // which writes nothing
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
-		scaled(ctx, d, 0)
+		waitForReplicas(ctx, d, 0)
 		env.WaitDeleted(ctx, h)
 		predictor(ctx, ns, "again", "onnx")
 		env.WaitExists(ctx, autoscaler(ns, "r"))
@@ -176,18 +176,18 @@ var _ = Describe("Names that others have taken", func() {
 	It("are left to them, and the runtime gets an Event [M11]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "taken")
 		guards := []client.Object{
-			&networkingv1.NetworkPolicy{ObjectMeta: at(ns, "modelmesh-runtimes")},
-			&corev1.ConfigMap{ObjectMeta: at(ns, "tc-config"), Data: map[string]string{"theirs": "x"}}, // whose deletion triggers a reconcile
+			&networkingv1.NetworkPolicy{ObjectMeta: objectMeta(ns, "modelmesh-runtimes")},
+			&corev1.ConfigMap{ObjectMeta: objectMeta(ns, "tc-config"), Data: map[string]string{"theirs": "x"}}, // whose deletion triggers a reconcile
 		}
-		theirs := []client.Object{
+		foreign := []client.Object{
 			etcdSecret(ns, "http://theirs:2379"),
-			&appsv1.Deployment{ObjectMeta: at(ns, "modelmesh-serving-r"), Spec: appsv1.DeploymentSpec{
+			&appsv1.Deployment{ObjectMeta: objectMeta(ns, "modelmesh-serving-r"), Spec: appsv1.DeploymentSpec{
 				Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
 				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Spec: corev1.PodSpec{
 					Containers: []corev1.Container{{Name: "theirs", Image: "registry.example.com/theirs:1"}}}},
 			}},
 		}
-		for _, o := range append(guards, theirs...) {
+		for _, o := range append(guards, foreign...) {
 			Expect(env.Admin.Create(ctx, o)).To(Succeed())
 		}
 		r := runtimeOf(ctx, ns, "r", "onnx")
@@ -207,7 +207,7 @@ var _ = Describe("Names that others have taken", func() {
 		}
 		env.WaitForEvent(ctx, r, "RuntimeRefused", "Deployment "+ns+"/modelmesh-serving-r exists and was not made by this operator")
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
-		for _, o := range theirs {
+		for _, o := range foreign {
 			before := o.GetResourceVersion()
 			env.Get(ctx, o)
 			if _, is := o.(*appsv1.Deployment); !is { // the status of a Deployment is written by others

@@ -105,7 +105,7 @@ var _ = Describe("an InferenceService", func() {
 
 	It("waits for a name that a Predictor has", func(ctx SpecContext) {
 		p := predictor(ctx, "contested", sklearn)
-		becomes(ctx, p, ready)
+		waitForState(ctx, p, ready)
 		s := service(ctx, served, "contested", `{model: {modelFormat: {name: sklearn}, storageUri: "s3://bucket/a"}}`)
 		env.WaitFor(ctx, s, func(g Gomega) {
 			g.Expect(conditionOf(s, "Ready").Message).To(Equal("Predictor already exists with the same name from a different source"))
@@ -142,7 +142,7 @@ var _ = Describe("a namespace", func() {
 		single.Spec.MultiModel = new(false)
 		create(ctx, ns, single)
 		p := predictorIn(ctx, ns, "waiting", sklearn)
-		f := failsBy(ctx, p, v1alpha1.RuntimeUnhealthy)
+		f := waitForFailure(ctx, p, v1alpha1.RuntimeUnhealthy)
 		Expect(stateOf(p.Status)).To(Equal(fresh))
 		Expect(*f).To(Equal(v1alpha1.FailureInfo{
 			Reason: v1alpha1.RuntimeUnhealthy, Message: "Waiting for runtime Pod to become available", ModelID: f.ModelID,
@@ -153,7 +153,7 @@ var _ = Describe("a namespace", func() {
 
 		By("a runtime coming")
 		create(ctx, ns, runtime("multi", "sklearn:0"))
-		becomes(ctx, p, ready)
+		waitForState(ctx, p, ready)
 		Expect(p.Status.LastFailureInfo).To(BeNil())
 	}, SpecTimeout(specTimeout))
 
@@ -171,7 +171,7 @@ var _ = Describe("a namespace", func() {
 		for name, cause := range models {
 			p := predictorIn(ctx, ns, name, strings.ReplaceAll(sklearn, "sklearn", name))
 			Eventually(func(g Gomega) {
-				g.Expect(failsBy(ctx, p, v1alpha1.RuntimeUnhealthy).Message).To(And(HavePrefix("Waiting for"), ContainSubstring(cause)))
+				g.Expect(waitForFailure(ctx, p, v1alpha1.RuntimeUnhealthy).Message).To(And(HavePrefix("Waiting for"), ContainSubstring(cause)))
 				g.Expect(meta.IsStatusConditionTrue(p.Status.Conditions, "Stalled")).To(Equal(name == "onnx"))
 			}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
 		}
@@ -179,7 +179,7 @@ var _ = Describe("a namespace", func() {
 		invalid.Spec.GRPCEndpoint = new("port:8085")
 		Expect(env.Admin.Update(ctx, invalid)).To(Succeed())
 		for name := range models {
-			becomes(ctx, &v1alpha1.Predictor{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}, ready)
+			waitForState(ctx, &v1alpha1.Predictor{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}, ready)
 		}
 	}, SpecTimeout(specTimeout))
 
@@ -187,9 +187,9 @@ var _ = Describe("a namespace", func() {
 		ns := env.Namespace(ctx, "unserved")
 		create(ctx, ns, runtime("multi", "sklearn:0"))
 		p := predictorIn(ctx, ns, "early", sklearn)
-		Expect(failsBy(ctx, p, v1alpha1.RuntimeUnhealthy).Message).To(ContainSubstring("modelmesh-enabled=true"))
+		Expect(waitForFailure(ctx, p, v1alpha1.RuntimeUnhealthy).Message).To(ContainSubstring("modelmesh-enabled=true"))
 		env.SetLabel(ctx, framework.NamespaceNamed(ns), "modelmesh-enabled", "true")
-		becomes(ctx, p, ready)
+		waitForState(ctx, p, ready)
 	}, SpecTimeout(specTimeout))
 
 	It("without pods gives models the statuses of the original's recordings", func(ctx SpecContext) {
@@ -245,9 +245,9 @@ var _ = Describe("a namespace", func() {
 		b := predictorIn(ctx, ns, "failed", `{modelType: {name: sklearn}, storage: {key: k, path: missing}}`)
 		c := predictorIn(ctx, ns, "homeless", `{modelType: {name: unheard-of}, storage: {key: k, path: a}}`)
 		s := service(ctx, ns, "service", `{model: {modelFormat: {name: sklearn}, storageUri: "s3://bucket/a"}}`)
-		becomes(ctx, a, ready)
-		becomes(ctx, b, broken)
-		becomes(ctx, c, broken)
+		waitForState(ctx, a, ready)
+		waitForState(ctx, b, broken)
+		waitForState(ctx, c, broken)
 		becomesReady(ctx, s)
 		inNamespace := func(mark framework.Mark) framework.Entries {
 			return framework.AtRest(env.Since(mark), manager.User).Where(func(e framework.Entry) bool { return e.Namespace == ns })
@@ -265,7 +265,7 @@ var _ = Describe("a namespace", func() {
 		ns := namespace(ctx, "going")
 		create(ctx, ns, runtime("multi", "sklearn:0"))
 		p := predictorIn(ctx, ns, "in-it", sklearn)
-		becomes(ctx, p, ready)
+		waitForState(ctx, p, ready)
 		Expect(p.Finalizers).To(BeEmpty())
 		gone := framework.NamespaceNamed(ns)
 		Expect(env.Admin.Delete(ctx, gone)).To(Succeed())
@@ -295,9 +295,9 @@ var _ = Describe("the manager", Serial, func() {
 		p := predictor(ctx, "orphan", sklearn)
 		s := service(ctx, served, "orphaned-service", `{model: {modelFormat: {name: sklearn}, storageUri: "s3://bucket/a"}}`)
 		stays := predictor(ctx, "stays", sklearn)
-		becomes(ctx, p, ready)
+		waitForState(ctx, p, ready)
 		becomesReady(ctx, s)
-		becomes(ctx, stays, ready)
+		waitForState(ctx, stays, ready)
 		manager.StopTemporarily(ctx)
 		Expect(env.Admin.Delete(ctx, p)).To(Succeed())
 		Expect(env.Admin.Delete(ctx, s)).To(Succeed())
@@ -312,9 +312,9 @@ var _ = Describe("the manager", Serial, func() {
 		r := runtime("multi", "sklearn:0")
 		create(ctx, ns, r)
 		p := predictorIn(ctx, ns, "left-over", sklearn)
-		becomes(ctx, p, ready)
+		waitForState(ctx, p, ready)
 		Expect(env.Admin.Delete(ctx, r)).To(Succeed())
-		failsBy(ctx, p, v1alpha1.RuntimeUnhealthy)
+		waitForFailure(ctx, p, v1alpha1.RuntimeUnhealthy)
 		Expect(p.Status.Available).To(BeFalse())
 		Expect(env.Admin.Delete(ctx, p)).To(Succeed())
 		env.WaitDeleted(ctx, p)

@@ -50,8 +50,8 @@ var _ = Describe("A namespace on OpenShift", func() {
 		Expect(binding.Subjects).To(Equal([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: "modelmesh-serving-sa"}}))
 		Expect(binding.RoleRef.Name).To(Equal("system:auth-delegator"))
 		Expect(access.Subjects).To(Equal([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: monitoring, Name: "prometheus-custom"}}))
-		env.WaitExists(ctx, &rbacv1.ClusterRole{ObjectMeta: at("", access.RoleRef.Name)})
-		notForbidden(mark, ns)
+		env.WaitExists(ctx, &rbacv1.ClusterRole{ObjectMeta: objectMeta("", access.RoleRef.Name)})
+		expectNotForbidden(mark, ns)
 	}, NodeTimeout(specTimeout))
 
 	It("has a cookie of its own in each namespace [O2]", func(ctx SpecContext) {
@@ -101,7 +101,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 			}}))
 		})
 		Expect(s.Labels).To(HaveKeyWithValue(openshift.LabelManaged, "true"))
-		Expect(env.Admin.Create(ctx, &corev1.ConfigMap{ObjectMeta: at(ns, openshift.BundleConfigMap), Data: map[string]string{openshift.BundleKey: "PEM"}})).To(Succeed())
+		Expect(env.Admin.Create(ctx, &corev1.ConfigMap{ObjectMeta: objectMeta(ns, openshift.BundleConfigMap), Data: map[string]string{openshift.BundleKey: "PEM"}})).To(Succeed())
 		minio := connection(ctx, ns, "minio", "http://minio:9000")
 		env.WaitFor(ctx, s, func(g Gomega) {
 			got := entries(g, s)
@@ -162,7 +162,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		ovms(ctx, ns, mm.AnnotationRoute, "true")
 		model := inference(ctx, ns, "digits")
-		user := &corev1.ServiceAccount{ObjectMeta: at(ns, "users")}
+		user := &corev1.ServiceAccount{ObjectMeta: objectMeta(ns, "users")}
 		Expect(env.Admin.Create(ctx, user)).To(Succeed())
 		env.WaitExists(ctx, append(beside(ns), route(ns, "digits"))...)
 		env.SetLabel(ctx, framework.NamespaceNamed(ns), "modelmesh-enabled", "false")

@@ -128,7 +128,7 @@ func former(ctx context.Context, objects ...client.Object) {
 // taken waits until the Deployment of plant has a revision.
 func taken(ctx context.Context, ns, revision string) *appsv1.Deployment {
 	GinkgoHelper()
-	d := &appsv1.Deployment{ObjectMeta: at(ns, "modelmesh-serving-triton-a")}
+	d := &appsv1.Deployment{ObjectMeta: objectMeta(ns, "modelmesh-serving-triton-a")}
 	env.WaitFor(ctx, d, func(g Gomega) {
 		g.Expect(d.Annotations).To(HaveKeyWithValue("deployment.kubernetes.io/revision", revision))
 	})
@@ -169,7 +169,7 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 		keys := map[string]bool{}
 		for _, ns := range guards {
 			d := taken(ctx, ns, "2")
-			ours(ctx, d, service(ns))
+			waitManaged(ctx, d, service(ns))
 			env.WaitExists(ctx, beside(ns)...)
 			c := cookie(ns)
 			env.Get(ctx, c)
@@ -191,13 +191,13 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 		}
 		Expect(keys).To(HaveLen(len(guards)), "each namespace has its own key")
 		kept := taken(ctx, open, "1")
-		ours(ctx, kept)
+		waitManaged(ctx, kept)
 		Expect(kept.Spec.Template).To(Equal(before[open].Spec.Template), "pods without a guard roll")
 		Expect(kept.Annotations).To(HaveKey(runtimes.AnnotationLegacyTemplate))
 		for ns, model := range models {
 			unanswered(ctx, model)
 			settled(ctx, ns)
-			notForbidden(mark, ns)
+			expectNotForbidden(mark, ns)
 			expectRest(ns)
 		}
 
@@ -247,7 +247,7 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 
 		manager.Restart(ctx)
 		env.WaitDeleted(ctx, unpublished)
-		ours(ctx, account, binding, entries, published)
+		waitManaged(ctx, account, binding, entries, published)
 		for _, o := range all[:4] {
 			Expect(o.GetUID()).To(Equal(made[o]), "%T %s is a new one", o, o.GetName())
 		}

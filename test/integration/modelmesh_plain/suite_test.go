@@ -60,8 +60,8 @@ var _ = Describe("The namespace of the manager", func() {
 
 		By("KServe comes")
 		Expect(cluster.InstallSet(ctx, env.Config, cluster.KServe)).To(Succeed())
-		elsewhere := env.Namespace(ctx, "elsewhere")
-		env.SetLabel(ctx, framework.NamespaceNamed(elsewhere), "modelmesh-enabled", "true")
+		otherNamespace := env.Namespace(ctx, "elsewhere")
+		env.SetLabel(ctx, framework.NamespaceNamed(otherNamespace), "modelmesh-enabled", "true")
 		spec := v1alpha1.ServingRuntimeSpec{
 			MultiModel: new(true), GRPCEndpoint: new("port:8085"), NodeSelector: map[string]string{"example.com/none": "such"},
 			SupportedModelFormats: []v1alpha1.SupportedModelFormat{{Name: "onnx", AutoSelect: new(true)}},
@@ -69,7 +69,7 @@ var _ = Describe("The namespace of the manager", func() {
 		}
 		for _, object := range []client.Object{
 			&v1alpha1.ClusterServingRuntime{ObjectMeta: metav1.ObjectMeta{Name: "of-the-cluster"}, Spec: spec},
-			&v1alpha1.ServingRuntime{ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere, Name: "r"}, Spec: spec},
+			&v1alpha1.ServingRuntime{ObjectMeta: metav1.ObjectMeta{Namespace: otherNamespace, Name: "r"}, Spec: spec},
 			&v1alpha1.ServingRuntime{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "r", Annotations: map[string]string{
 				"serving.kserve.io/autoscalerClass": "hpa"}}, Spec: spec},
 		} {

@@ -28,15 +28,15 @@ var (
 	grantKind     = schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1beta1", Kind: "ReferenceGrant"}
 )
 
-// aside stops the shared manager until the end of the spec, then waits until its webhooks respond.
-func aside(ctx context.Context) {
+// stopManager stops the shared manager until the end of the spec, then waits until its webhooks respond.
+func stopManager(ctx context.Context) {
 	GinkgoHelper()
-	DeferCleanup(webhooksAnswer, NodeTimeout(specTimeout))
+	DeferCleanup(waitForWebhooks, NodeTimeout(specTimeout))
 	manager.StopTemporarily(ctx)
 }
 
-// webhooksAnswer waits until the webhooks of the manager respond; they are unavailable during its start.
-func webhooksAnswer(ctx SpecContext) {
+// waitForWebhooks waits until the webhooks of the manager respond; they are unavailable during its start.
+func waitForWebhooks(ctx SpecContext) {
 	GinkgoHelper()
 	env.WaitAdmitted(ctx, registry(metav1.NamespaceDefault, "probe"))
 }
@@ -93,7 +93,7 @@ var _ = Describe("Gateway mode", func() {
 		m := ready(ctx, registry(namespace, namespace, twoRoutes))
 		routes := []*unstructured.Unstructured{framework.Unstructured(routeKind, namespace, m.Name+"-https"), framework.Unstructured(routeKind, namespace, m.Name+"-http")}
 		before := []*unstructured.Unstructured{env.Live(ctx, routes[0]), env.Live(ctx, routes[1])}
-		aside(ctx)
+		stopManager(ctx)
 		other := behindGateway(ctx)
 
 		route, grant := httpRouteOf(m), grantOf(m)
@@ -120,7 +120,7 @@ var _ = Describe("Gateway mode", func() {
 			Expect(field(now, "spec")).To(Equal(field(before[i], "spec")))
 		}
 		single := registry(env.Namespace(ctx, "single"), namespace+"-s")
-		webhooksAnswer(ctx)
+		waitForWebhooks(ctx)
 		ready(ctx, single)
 		Expect(env.Exists(ctx, framework.Unstructured(routeKind, single.Namespace, single.Name+"-http"))).To(BeFalse())
 		env.Get(ctx, httpRouteOf(single))
@@ -133,7 +133,7 @@ var _ = Describe("Gateway mode", func() {
 			g.Expect(m.Status.Hosts).To(HaveLen(4))
 			g.Expect(m.Status.Hosts[0]).To(Equal(m.Name + "-rest." + domain))
 		})
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		for i, r := range routes {
 			Expect(env.Live(ctx, r).GetUID()).To(Equal(before[i].GetUID()))
 		}
@@ -158,29 +158,29 @@ var _ = Describe("Gateway mode", func() {
 		asleep := registry(namespace, namespace+"-2", func(m *v1beta1.ModelRegistry) { m.Annotations = map[string]string{paused: "true"} })
 		create(ctx, certificate(asleep), asleep)
 		env.WaitForCondition(ctx, asleep, "Paused", metav1.ConditionTrue, "")
-		elsewhere := env.Namespace(ctx, "theirs")
-		shared, theirs := sharedGrant(namespace), sharedGrant(elsewhere)
-		theirs.SetLabels(map[string]string{"app.kubernetes.io/created-by": "ann"})
+		otherNamespace := env.Namespace(ctx, "theirs")
+		shared, foreign := sharedGrant(namespace), sharedGrant(otherNamespace)
+		foreign.SetLabels(map[string]string{"app.kubernetes.io/created-by": "ann"})
 		published := httpRouteOf(asleep) // by the replaced operator
 		published.SetLabels(map[string]string{"app": asleep.Name, "component": "model-registry", "app.kubernetes.io/created-by": "model-registry-operator"})
 		published.Object["spec"] = map[string]any{"rules": []any{map[string]any{
 			"backendRefs": []any{map[string]any{"name": asleep.Name, "namespace": namespace, "port": int64(8443)}},
 		}}}
-		create(ctx, shared, theirs, published)
-		neighbour := ready(ctx, registry(elsewhere, elsewhere))
-		aside(ctx)
+		create(ctx, shared, foreign, published)
+		neighbour := ready(ctx, registry(otherNamespace, otherNamespace))
+		stopManager(ctx)
 		other := behindGateway(ctx)
 		env.WaitFor(ctx, grantOf(m), nil)
 		env.WaitFor(ctx, grantOf(neighbour), nil)
 		env.WaitIdle(other.User, quiet, specTimeout)
 		env.Get(ctx, shared) // the paused registry needs it
 
-		webhooksAnswer(ctx)
+		waitForWebhooks(ctx)
 		env.SetAnnotation(ctx, asleep, paused, nil)
 		env.WaitFor(ctx, grantOf(asleep), nil)
 		env.WaitDeleted(ctx, shared)
-		env.Get(ctx, theirs) // the replaced operator did not create it
-		available(ctx, asleep)
+		env.Get(ctx, foreign) // the replaced operator did not create it
+		waitAvailable(ctx, asleep)
 	}, NodeTimeout(2*specTimeout))
 
 	It("that is off needs no grant of the original", func(ctx SpecContext) {
@@ -191,7 +191,7 @@ var _ = Describe("Gateway mode", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("gives a name of cluster scope to one registry only, where no webhook could refuse the other [D30]", func(ctx SpecContext) {
-		aside(ctx)
+		stopManager(ctx)
 		other := behindGateway(ctx, "ENABLE_WEBHOOKS=false")
 		env.DeleteTemporarily(ctx,
 			&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "model-registry-operator-mutating-webhook-configuration"}},

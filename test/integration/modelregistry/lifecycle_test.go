@@ -144,7 +144,7 @@ var _ = Describe("A registry", func() {
 		env.WaitDeleted(ctx, framework.Unstructured(routeKind, namespace, m.Name+"-https"))
 		env.WaitDeleted(ctx, child(m, &networkingv1.NetworkPolicy{}, "-https-route"))
 		env.WaitFor(ctx, framework.Unstructured(routeKind, namespace, m.Name+"-http"), nil)
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		Expect(m.Status.Hosts).To(HaveLen(3))
 		env.Get(ctx, delegator(m))
 		env.Get(ctx, child(m, &networkingv1.NetworkPolicy{}, "-ingress")) // [S1]

@@ -42,7 +42,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(domain).NotTo(BeEmpty())
 	manager = env.StartManager(ctx, managerOptions())
-	webhooksAnswer(ctx)
+	waitForWebhooks(ctx)
 }, NodeTimeout(framework.StartTimeout))
 
 // managerOptions returns the options of the shared manager, for specs that change some of them.

@@ -22,18 +22,18 @@ const (
 	paused      = "platform.opendatahub.io/paused"
 )
 
-// scene is a registry as the replaced operator left it.
-type scene struct {
+// legacyRegistry is a registry as the replaced operator left it.
+type legacyRegistry struct {
 	registry *v1beta1.ModelRegistry
 	children []*unstructured.Unstructured
 	before   []*unstructured.Unstructured
 }
 
 // plant creates the children and the status that the replaced operator wrote for an existing, paused registry.
-func plant(ctx context.Context, m *v1beta1.ModelRegistry, file, recordedName string) *scene {
+func plant(ctx context.Context, m *v1beta1.ModelRegistry, file, recordedName string) *legacyRegistry {
 	GinkgoHelper()
 	env.WaitForCondition(ctx, m, "Paused", metav1.ConditionTrue, "")
-	s := &scene{registry: m, children: framework.Recording(recorded+file, "lab-registries", m.Namespace, recordedName, m.Name)[1:]}
+	s := &legacyRegistry{registry: m, children: framework.Recording(recorded+file, "lab-registries", m.Namespace, recordedName, m.Name)[1:]}
 	env.CreateRecording(ctx, s.children, framework.RecordingOptions{Owner: m, Manager: "manager", Annotations: map[string]string{lastApplied: "UEsDBBQACAAIAA=="}})
 	m.Status.Conditions = append(m.Status.Conditions,
 		framework.Condition("Available", metav1.ConditionTrue, "DeploymentAvailable"),
@@ -41,7 +41,7 @@ func plant(ctx context.Context, m *v1beta1.ModelRegistry, file, recordedName str
 	Expect(env.Admin.Status().Update(ctx, m)).To(Succeed())
 	d := child(m, &appsv1.Deployment{}, "")
 	env.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Status.AvailableReplicas).To(Equal(int32(1))) })
-	admit(ctx, m)
+	admitRoute(ctx, m)
 	for _, c := range s.children {
 		s.before = append(s.before, env.Live(ctx, c))
 	}
@@ -49,7 +49,7 @@ func plant(ctx context.Context, m *v1beta1.ModelRegistry, file, recordedName str
 }
 
 // takeOver resumes the registry, and waits until the manager is at rest.
-func (s *scene) takeOver(ctx context.Context) framework.Entries {
+func (s *legacyRegistry) takeOver(ctx context.Context) framework.Entries {
 	GinkgoHelper()
 	mark := env.Mark()
 	env.SetAnnotation(ctx, s.registry, paused, nil)
@@ -70,7 +70,7 @@ func field(object *unstructured.Unstructured, path ...string) any {
 }
 
 // expectKept checks that the fields that clients and data depend on are unchanged.
-func (s *scene) expectKept(ctx context.Context, requests framework.Entries) {
+func (s *legacyRegistry) expectKept(ctx context.Context, requests framework.Entries) {
 	GinkgoHelper()
 	for i, c := range s.children {
 		now := env.Live(ctx, c)
@@ -173,7 +173,7 @@ var _ = Describe("A registry of the original", func() {
 			g.Expect(d.UID).NotTo(Equal(old.UID))
 			g.Expect(d.Spec.Selector.MatchLabels).To(HaveKeyWithValue("component", "model-registry"))
 		})
-		available(ctx, m)
+		waitAvailable(ctx, m)
 	}, NodeTimeout(specTimeout))
 
 	It("that is gone leaves no rights behind: its ClusterRoleBinding is swept [D1]", func(ctx SpecContext) {

@@ -23,14 +23,14 @@ func catalog(namespace, name string) *unstructured.Unstructured {
 
 var _ = Describe("A Catalog", func() {
 	It("has one name, and there is one [modelregistry-72] [modelregistry-73], D23", func(ctx SpecContext) {
-		namespace, elsewhere := env.Namespace(ctx, "catalog"), env.Namespace(ctx, "catalog")
+		namespace, otherNamespace := env.Namespace(ctx, "catalog"), env.Namespace(ctx, "catalog")
 		Expect(env.Admin.Create(ctx, catalog(namespace, "other"))).To(MatchError(ContainSubstring("catalog resource name must be 'catalog'")))
 		c := created(ctx, catalog(namespace, "catalog"))
 		env.SetAnnotation(ctx, c, "touched", "yes")
-		Expect(env.Admin.Create(ctx, catalog(elsewhere, "catalog"))).To(MatchError(ContainSubstring("it exists in namespace " + namespace + " already")))
+		Expect(env.Admin.Create(ctx, catalog(otherNamespace, "catalog"))).To(MatchError(ContainSubstring("it exists in namespace " + namespace + " already")))
 		Expect(env.Admin.Delete(ctx, c)).To(Succeed())
 		env.WaitDeleted(ctx, c)
-		Expect(env.Admin.Create(ctx, catalog(elsewhere, "catalog"), client.DryRunAll)).To(Succeed())
+		Expect(env.Admin.Create(ctx, catalog(otherNamespace, "catalog"), client.DryRunAll)).To(Succeed())
 	}, NodeTimeout(specTimeout))
 
 	It("has one database", func(ctx SpecContext) {
@@ -104,7 +104,7 @@ var _ = Describe("Samples", func() {
 			}
 			Expect(env.Admin.Create(ctx, sample, client.DryRunAll)).To(Succeed(), "%v", sample.Object)
 			if sample.GroupVersionKind().Group == v1beta1.GroupVersion.Group {
-				Expect(at(sample, "kubeRBACProxy")).NotTo(BeNil(), "this is OpenShift")
+				Expect(specField(sample, "kubeRBACProxy")).NotTo(BeNil(), "this is OpenShift")
 			}
 		}
 	},

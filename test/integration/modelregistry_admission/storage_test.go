@@ -71,7 +71,7 @@ func store(ctx context.Context, version string) {
 func raw(ctx context.Context, m *unstructured.Unstructured, check func(g Gomega, stored *unstructured.Unstructured)) {
 	GinkgoHelper()
 	crd := existing(ctx, "apiextensions.k8s.io/v1", "CustomResourceDefinition", webhook.ConvertedCRD)
-	conversionStanza := at(crd, "conversion")
+	conversionStanza := specField(crd, "conversion")
 	env.Patch(ctx, crd.DeepCopy(), map[string]any{"spec": map[string]any{"conversion": map[string]any{"strategy": "None", "webhook": nil}}})
 	Eventually(func(g Gomega) {
 		out := &unstructured.Unstructured{}
@@ -80,7 +80,7 @@ func raw(ctx context.Context, m *unstructured.Unstructured, check func(g Gomega,
 		check(g, out)
 	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
 	env.Patch(ctx, crd.DeepCopy(), map[string]any{"spec": map[string]any{"conversion": conversionStanza}})
-	Eventually(func() any { return at(as(ctx, v1alpha1.GroupVersion, m), "grpc") }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).ShouldNot(BeNil())
+	Eventually(func() any { return specField(inVersion(ctx, v1alpha1.GroupVersion, m), "grpc") }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).ShouldNot(BeNil())
 }
 
 // inBothVersions creates one registry stored in the older version and one stored in the newer version.
@@ -124,7 +124,7 @@ var _ = Describe("Stored registries", func() {
 		leader := elected(ctx)
 		trimmed(ctx).Should(Equal([]string{"v1beta1"}))
 		for _, m := range []*unstructured.Unstructured{older, newer} {
-			moved := as(ctx, v1beta1.GroupVersion, m)
+			moved := inVersion(ctx, v1beta1.GroupVersion, m)
 			for _, object := range []*unstructured.Unstructured{moved, m} {
 				unstructured.RemoveNestedField(object.Object, "spec", "replicas") // the default of the current version
 			}
@@ -133,7 +133,7 @@ var _ = Describe("Stored registries", func() {
 		}
 		raw(ctx, older, func(g Gomega, stored *unstructured.Unstructured) {
 			g.Expect(stored.GetAnnotations()).NotTo(HaveKey(conversion.Annotation))
-			g.Expect(at(stored, "kubeRBACProxy", "port")).To(Equal(int64(9443)))
+			g.Expect(specField(stored, "kubeRBACProxy", "port")).To(Equal(int64(9443)))
 		})
 		env.WaitIdle(leader.User, poll*20, patience) // the status reports the pause
 		mark := env.Mark()
@@ -158,7 +158,7 @@ var _ = Describe("Stored registries", func() {
 		patches := env.Since(mark).ByUser(leader.User).Of("modelregistries").Where(func(e framework.Entry) bool { return e.Name == lacking.GetName() && e.Verb == "patch" })
 		Expect(patches).To(ContainElement(And(HaveField("Subresource", ""), HaveField("Code", 422))))
 		Expect(patches).To(ContainElement(And(HaveField("Subresource", "status"), HaveField("Code", 200))))
-		Expect(as(ctx, v1beta1.GroupVersion, lacking).GetAnnotations()).NotTo(HaveKey(marker))
+		Expect(inVersion(ctx, v1beta1.GroupVersion, lacking).GetAnnotations()).NotTo(HaveKey(marker))
 		leave(ctx, leader, lacking)
 	}, NodeTimeout(specTimeout))
 

@@ -20,8 +20,8 @@ var _ = Describe("A registry on a cluster without Gateways", Serial, func() {
 		env.WaitExists(ctx, published)
 		Expect(published.Spec.Rules[0].Host).To(Equal("closed-rest.apps.example.org"))
 		Expect(published.Annotations).To(HaveKeyWithValue("nginx.ingress.kubernetes.io/backend-protocol", "HTTPS"))
-		available(ctx, open)
-		available(ctx, closed)
+		waitAvailable(ctx, open)
+		waitAvailable(ctx, closed)
 		env.WaitIdle(other.User, quiet, specTimeout)
 		env.ExpectAtRest(other.User, quiet)
 		all := &networkingv1.IngressList{}

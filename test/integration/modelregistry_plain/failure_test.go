@@ -18,7 +18,7 @@ import (
 )
 
 // ours reports whether a request is for an object of a registry: no lease, Event, status or watch.
-func ours(r *http.Request) bool {
+func managed(r *http.Request) bool {
 	return strings.Contains(r.URL.Path, "/namespaces/"+namespace+"/") && r.URL.Query().Get("watch") == "" &&
 		!strings.Contains(r.URL.Path, "/events") && !strings.Contains(r.URL.Path, "/leases") && !strings.Contains(r.URL.Path, "/modelregistries") &&
 		!strings.Contains(r.URL.Path, "webhook-cert")
@@ -29,7 +29,7 @@ var _ = Describe("Trouble with the API server", func() {
 		between := env.StartCrasher(ctx, manager, specTimeout)
 		for name, method := range map[string]string{"reads": http.MethodGet, "creates": http.MethodPost} {
 			between.Inject(func(r *http.Request) metav1.StatusReason {
-				if r.Method == method && ours(r) {
+				if r.Method == method && managed(r) {
 					return metav1.StatusReasonInternalError
 				}
 				return ""
@@ -39,27 +39,27 @@ var _ = Describe("Trouble with the API server", func() {
 			env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "DeploymentUnavailable")
 			Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(And(HavePrefix("unexpected reconcile error: "), ContainSubstring(framework.FaultText)), name)
 			between.Inject(nil)
-			available(ctx, m)
+			waitAvailable(ctx, m)
 		}
 		var mu sync.Mutex
 		random := rand.New(rand.NewPCG(1, 2))
 		between.Inject(func(r *http.Request) metav1.StatusReason {
 			mu.Lock()
 			defer mu.Unlock()
-			if ours(r) && random.IntN(100) < 15 {
+			if managed(r) && random.IntN(100) < 15 {
 				return metav1.StatusReasonInternalError
 			}
 			return ""
 		})
 		m := registry("sometimes", generated, proxied)
 		env.Create(ctx, certificate(m), m)
-		available(ctx, m)
+		waitAvailable(ctx, m)
 	}, NodeTimeout(specTimeout))
 
 	It("is no reason to delete a Deployment [D9]", func(ctx SpecContext) {
 		m := registry("forbidden", generated)
 		env.Create(ctx, m)
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		server, database := deployment(m), deployment(m)
 		database.Name += "-postgres"
 		env.Get(ctx, server)
@@ -82,7 +82,7 @@ var _ = Describe("Trouble with the API server", func() {
 			if reason == metav1.StatusReasonInvalid { // an invalid object is not sent again before a change
 				env.Patch(ctx, m, map[string]any{"spec": map[string]any{"rest": map[string]any{"image": "quay.io/example/model-registry:corrected"}}})
 			}
-			available(ctx, m)
+			waitAvailable(ctx, m)
 		}
 		for _, d := range []client.Object{server, database} {
 			uid := d.GetUID()

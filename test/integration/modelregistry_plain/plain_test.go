@@ -27,7 +27,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 		mark := env.Mark()
 		m := registry("proxied", proxied)
 		env.Create(ctx, m)
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		serving := certificate(m) // which the manager creates where no platform does
 		env.Get(ctx, serving)
 		Expect(serving.Data).To(And(HaveKey("tls.crt"), HaveKey("tls.key"), HaveKey("ca.crt")))
@@ -49,20 +49,20 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 	It("loses all of its proxy when the spec has none any more", func(ctx SpecContext) {
 		m := registry("stripped", proxied)
 		env.Create(ctx, certificate(m), m)
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"kubeRBACProxy": nil}})
 		env.WaitDeleted(ctx, delegator(m), child(m, &corev1.ConfigMap{}, "-kube-rbac-proxy-config"))
 		env.WaitDeleted(ctx, child(m, &networkingv1.NetworkPolicy{}, "-ingress"))
 		env.WaitFor(ctx, m, func(g Gomega) {
 			g.Expect(framework.FindCondition(m.Status.Conditions, "KubeRBACProxyAvailable")).To(Equal(metav1.Condition{}))
 		})
-		available(ctx, m)
+		waitAvailable(ctx, m)
 	}, NodeTimeout(specTimeout))
 
 	It("takes back what a deletion has orphaned, with no more rights than OpenShift asks for", func(ctx SpecContext) {
 		m := registry("orphaned", generated)
 		env.Create(ctx, m)
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		parts := []client.Object{deployment(m), child(m, &appsv1.Deployment{}, "-postgres"), child(m, &corev1.PersistentVolumeClaim{}, "-postgres-storage"), child(m, &corev1.ServiceAccount{}, "")}
 		uids := map[client.Object]types.UID{}
 		for _, part := range parts {
@@ -79,7 +79,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 		mark := env.Mark()
 		m = registry("orphaned", generated)
 		env.Create(ctx, m)
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		for _, part := range parts {
 			env.WaitFor(ctx, part, func(g Gomega) { g.Expect(metav1.IsControlledBy(part, m)).To(BeTrue(), "%T", part) })
 			Expect(part.GetUID()).To(Equal(uids[part]), "%T", part)
@@ -93,7 +93,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 			m.Spec.MySQL = &v1beta1.MySQLConfig{Host: "db", Username: "u", Database: "d"}
 		})
 		env.Create(ctx, m)
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		Expect(client.IgnoreNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(delegator(m)), delegator(m)))).To(Succeed())
 		service := child(m, &corev1.Service{}, "")
 		env.Get(ctx, service)
@@ -117,7 +117,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "DeploymentUnavailable")
 		Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(ContainSubstring("postgres"))
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"postgres": map[string]any{"host": "db"}}})
-		available(ctx, m)
+		waitAvailable(ctx, m)
 	}, NodeTimeout(specTimeout))
 
 	for _, file := range []string{"generated-database-plain.yaml", "custom-proxy-plain.yaml", "mysql-tls-plain.yaml"} {
@@ -150,7 +150,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 			env.WaitFor(ctx, m, func(g Gomega) {
 				g.Expect(framework.FindCondition(m.Status.Conditions, "Paused")).To(Equal(metav1.Condition{}))
 			})
-			available(ctx, m)
+			waitAvailable(ctx, m)
 			env.WaitIdle(manager.User, quiet, specTimeout)
 			for i, c := range children {
 				now := env.Live(ctx, c)
@@ -181,7 +181,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 		for _, o := range all {
 			m, ok := o.(*v1beta1.ModelRegistry)
 			Expect(ok).To(BeTrue())
-			available(ctx, m)
+			waitAvailable(ctx, m)
 		}
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery().WithoutEvents()

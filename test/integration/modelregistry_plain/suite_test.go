@@ -47,11 +47,11 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		}
 	}
 	manager = env.StartManager(ctx, managerOptions())
-	webhooksAnswer(ctx)
+	waitForWebhooks(ctx)
 }, NodeTimeout(framework.StartTimeout))
 
-// webhooksAnswer waits until the API server reaches and trusts the webhooks of the manager.
-func webhooksAnswer(ctx SpecContext) {
+// waitForWebhooks waits until the API server reaches and trusts the webhooks of the manager.
+func waitForWebhooks(ctx SpecContext) {
 	GinkgoHelper()
 	env.WaitAdmitted(ctx, registry("probe"))
 }
@@ -72,7 +72,7 @@ func generated(m *v1beta1.ModelRegistry) {
 
 func proxied(m *v1beta1.ModelRegistry) { m.Spec.KubeRBACProxy = &v1beta1.ProxyConfig{} }
 
-func available(ctx context.Context, m *v1beta1.ModelRegistry) *v1beta1.ModelRegistry {
+func waitAvailable(ctx context.Context, m *v1beta1.ModelRegistry) *v1beta1.ModelRegistry {
 	GinkgoHelper()
 	env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentAvailable")
 	env.WaitForCondition(ctx, m, "Progressing", metav1.ConditionFalse, "CreatedDeployment")

@@ -192,16 +192,16 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("of the user is left alone and outlives the MLflow", func(ctx SpecContext) {
-		theirs := certificate()
-		theirs.StringData = map[string]string{"tls.crt": "one", "tls.key": "two"}
-		create(ctx, theirs)
+		foreign := certificate()
+		foreign.StringData = map[string]string{"tls.crt": "one", "tls.key": "two"}
+		create(ctx, foreign)
 		m := ready(ctx, server())
 		env.ExpectAtRest(manager.User, quiet)
 		remove(ctx, m)
 		now := certificate()
 		env.Get(ctx, now)
-		Expect(now.UID).To(Equal(theirs.UID))
-		Expect(now.ResourceVersion).To(Equal(theirs.ResourceVersion))
+		Expect(now.UID).To(Equal(foreign.UID))
+		Expect(now.ResourceVersion).To(Equal(foreign.ResourceVersion))
 	}, NodeTimeout(specTimeout))
 
 	It("is not issued when the user wants to provide it", func(ctx SpecContext) {
@@ -215,9 +215,9 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 
 var _ = Describe("The accounts of a server", func() {
 	It("carry the annotations of the spec, one that exists is used as it is, and an old one of ours goes [D36]", func(ctx SpecContext) {
-		theirs := account("team-identity")
-		theirs.Annotations = map[string]string{"example.com/role": "theirs"}
-		create(ctx, theirs)
+		foreign := account("team-identity")
+		foreign.Annotations = map[string]string{"example.com/role": "theirs"}
+		create(ctx, foreign)
 		annotated := func(s *mlflowv1.MLflowSpec) {
 			s.ServiceAccountAnnotations = map[string]string{"example.com/role": "ours"}
 			s.GarbageCollection = &mlflowv1.GarbageCollectionConfig{Schedule: "@daily"}
@@ -235,7 +235,7 @@ var _ = Describe("The accounts of a server", func() {
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		a := account("team-identity")
 		env.Get(ctx, a)
-		Expect(a.ResourceVersion).To(Equal(theirs.ResourceVersion))
+		Expect(a.ResourceVersion).To(Equal(foreign.ResourceVersion))
 
 		By("and ours again")
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"serviceAccountName": "mlflow-sa"}})
@@ -245,7 +245,7 @@ var _ = Describe("The accounts of a server", func() {
 			WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
 		remove(ctx, m)
 		env.Get(ctx, a)
-		Expect(a.ResourceVersion).To(Equal(theirs.ResourceVersion))
+		Expect(a.ResourceVersion).To(Equal(foreign.ResourceVersion))
 		Expect(a.DeletionTimestamp).To(BeNil())
 	}, NodeTimeout(specTimeout))
 })

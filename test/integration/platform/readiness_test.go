@@ -15,7 +15,7 @@ import (
 func judged(ctx context.Context, object client.Object, want string) {
 	GinkgoHelper()
 	Eventually(env.KStatus).WithContext(ctx).WithArguments(object).WithTimeout(specTimeout / 2).Should(Equal(want))
-	settle()
+	waitIdle()
 	Expect(env.KStatus(ctx, object)).To(Equal(want), "at rest")
 }
 
@@ -33,7 +33,7 @@ var _ = Describe("Tools that know the rules of kstatus", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("see that an MLflowOperator goes that MLflows keep", func(ctx SpecContext) {
-		m := create(ctx, handOver())
+		m := create(ctx, mlflowOperator())
 		judged(ctx, m, "Current Ready")
 		s := create(ctx, server())
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
@@ -43,7 +43,7 @@ var _ = Describe("Tools that know the rules of kstatus", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("see whether AIHubs are ready, with or without a gateway", func(ctx SpecContext) {
-		a := handOverHub(ctx, hub(absentNamespace(), published))
+		a := createHub(ctx, hub(absentNamespace(), published))
 		judged(ctx, a, "Current AllDependentsHealthy")
 		env.Patch(ctx, a, map[string]any{"spec": map[string]any{"gateway": nil}})
 		judged(ctx, a, "Current AllDependentsHealthy") // Degraded is informational

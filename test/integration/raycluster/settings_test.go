@@ -33,18 +33,18 @@ var _ = Describe("The settings of Ray", Serial, func() {
 	It("take effect without a restart: what is switched off goes, and comes back [R16] [R24] [R28]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "settings")
 		u := create(ctx, rayCluster(ns, "demo", hashed))
-		objects := guard(u)
+		objects := proxyObjects(u)
 		env.WaitExists(ctx, objects...)
 		dashboard := objects[3].(*unstructured.Unstructured)
-		theirs := &corev1.Secret{ObjectMeta: inNamespace(u, "theirs")}
-		theirs.Labels = map[string]string{raycluster.LabelClusterName: "demo"}
-		Expect(env.Admin.Create(ctx, theirs)).To(Succeed())
+		foreign := &corev1.Secret{ObjectMeta: inNamespace(u, "theirs")}
+		foreign.Labels = map[string]string{raycluster.LabelClusterName: "demo"}
+		Expect(env.Admin.Create(ctx, foreign)).To(Succeed())
 
 		By("OAuth being switched off")
 		env.SetConfigMap(ctx, own, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: false, mTLSEnabled: false}")
 		env.WaitDeleted(ctx, objects...) // a dashboard without authentication allows remote code execution
 		env.WaitFor(ctx, u, func(g Gomega) { g.Expect(u.GetFinalizers()).To(BeEmpty()) })
-		env.Get(ctx, theirs)
+		env.Get(ctx, foreign)
 
 		By("a user making a mistake")
 		env.SetConfigMap(ctx, own, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: perhaps}")
@@ -60,7 +60,7 @@ var _ = Describe("The settings of Ray", Serial, func() {
 
 		By("OAuth being switched on")
 		env.SetConfigMap(ctx, own, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: true}")
-		env.WaitExists(ctx, guard(u)...)
+		env.WaitExists(ctx, proxyObjects(u)...)
 		Eventually(target).WithContext(ctx).WithArguments(ctx, dashboard).WithTimeout(patience).Should(Equal(names(u).ProxyService))
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
@@ -71,7 +71,7 @@ var _ = Describe("The settings of Ray", Serial, func() {
 		u := create(ctx, rayCluster(ns, "demo", hashed, injected))
 		b := binding(u)
 		env.WaitExists(ctx, b)
-		secured(ctx, u)
+		waitSecured(ctx, u)
 		env.SetConfigMap(ctx, own, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: false}")
 		Expect(env.Admin.Delete(ctx, u)).To(Succeed())
 		env.WaitDeleted(ctx, b, u)
@@ -93,9 +93,9 @@ var _ = Describe("The policies of a RayCluster", Serial, func() {
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/app:1"}}}}
 		Expect(env.Admin.Create(ctx, pod)).To(Succeed())
 		u := create(ctx, rayCluster(ns, "demo", hashed))
-		secured(ctx, u)
+		waitSecured(ctx, u)
 		Expect(admitted(ctx, u)).NotTo(Or(ContainSubstring(ns), ContainSubstring("ray-system"), ContainSubstring("opendatahub")), "it is nowhere")
-		Expect(reported(ctx, u, "KubeRayNotFound")).To(ContainSubstring("raycluster.kubeRayNamespaces"))
+		Expect(env.WaitForEvent(ctx, u, "KubeRayNotFound", "")).To(ContainSubstring("raycluster.kubeRayNamespaces"))
 
 		By("KubeRay being installed by Helm, in whatever namespace")
 		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "kuberay-operator"},

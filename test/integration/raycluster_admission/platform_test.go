@@ -94,7 +94,7 @@ func steppedAside(ctx context.Context) {
 }
 
 // ours returns the children of a cluster by their names.
-func ours(u *unstructured.Unstructured) []client.Object {
+func managed(u *unstructured.Unstructured) []client.Object {
 	n, at := namesOf(u), func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: name} }
 	dashboard := &unstructured.Unstructured{}
 	dashboard.SetGroupVersionKind(capability.Route)
@@ -117,7 +117,7 @@ var _ = Describe("The KubeRay of the platform", Serial, func() {
 	It("is stepped aside for while it is there: nothing in pods, nothing around clusters, and both come back after it", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "platform")
 		stored := created(ctx, rayCluster(namespace, minimal, set("mine", append(headPod, "serviceAccountName")...)))
-		around := ours(stored)
+		around := managed(stored)
 		exist(ctx, around)
 
 		By("its webhook appearing")
@@ -152,7 +152,7 @@ var _ = Describe("The KubeRay of the platform", Serial, func() {
 		By("it going")
 		remove()
 		waitForWebhooks(ctx)
-		exist(ctx, ours(fresh)[:2])
+		exist(ctx, managed(fresh)[:2])
 		Eventually(func(g Gomega) {
 			g.Expect(update(ctx, stored, changeHead(func(p *corev1.PodSpec) { p.Containers[0].Image = "example.com/ray:2" }))).To(Succeed())
 			g.Expect(containerNames(head(stored).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
@@ -165,7 +165,7 @@ var _ = Describe("The KubeRay of the platform", Serial, func() {
 		u := created(ctx, rayCluster(namespace, minimal, annotated(trusted, "true"),
 			func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"ray.io/authentication-resources"}) }))
 		Expect(containerNames(head(u).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
-		exist(ctx, ours(u))
+		exist(ctx, managed(u))
 		Expect(update(ctx, u, func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })).To(Succeed())
 	}, NodeTimeout(specTimeout))
 })
@@ -175,7 +175,7 @@ var _ = Describe("The OAuth server of OpenShift", Serial, func() {
 		namespace := env.Namespace(ctx, "oidc")
 		stored := created(ctx, rayCluster(namespace, minimal))
 		Expect(containerNames(head(stored).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
-		exist(ctx, ours(stored))
+		exist(ctx, managed(stored))
 
 		By("the API of users going")
 		restore := env.DeleteCRD(ctx, "groups.user.openshift.io")
@@ -191,7 +191,7 @@ var _ = Describe("The OAuth server of OpenShift", Serial, func() {
 		hasSidecar(fresh, "kube-rbac-proxy")
 		for _, u := range []*unstructured.Unstructured{stored, fresh} {
 			n := namesOf(u)
-			around := slices.DeleteFunc(ours(u), func(o client.Object) bool { return o.GetName() == n.CookieSecret })
+			around := slices.DeleteFunc(managed(u), func(o client.Object) bool { return o.GetName() == n.CookieSecret })
 			exist(ctx, append(around, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: n.ProxyConfig}}))
 		}
 		env.WaitDeleted(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: n.CookieSecret}})
@@ -205,6 +205,6 @@ var _ = Describe("The OAuth server of OpenShift", Serial, func() {
 		restore(ctx)
 		hasSidecar(stored, "oauth-proxy")
 		hasSidecar(fresh, "oauth-proxy")
-		exist(ctx, ours(stored))
+		exist(ctx, managed(stored))
 	}, NodeTimeout(specTimeout))
 })

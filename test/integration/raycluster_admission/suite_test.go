@@ -29,5 +29,5 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "raycluster-admission", cluster.OpenShift, framework.WithOperator("config/default"))
 	manager = env.StartManager(ctx, options("manager"))
 	waitForWebhooks(ctx)
-	bypassable(ctx)
+	excludeBypassed(ctx)
 }, NodeTimeout(framework.StartTimeout))

@@ -177,7 +177,7 @@ var _ = Describe("The webhooks", func() {
 	It("let the end of a cluster and finalizers pass while the manager is away, and nothing else, R29", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "ray")
 		u := created(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"example.com/held"}) }))
-		away(ctx)
+		stopManager(ctx)
 		Expect(env.Admin.Create(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetName("other") }))).To(MatchError(ContainSubstring("failed calling webhook")))
 		Expect(update(ctx, u, func(u *unstructured.Unstructured) {
 			u.SetFinalizers(append(u.GetFinalizers(), "ray.io/gcs-ft-redis-cleanup-finalizer"))
@@ -191,7 +191,7 @@ var _ = Describe("The webhooks", func() {
 
 	It("leave images as they are after an upgrade to a program with others until a template changes, R34 [raycluster-29]", func(ctx SpecContext) {
 		u := created(ctx, rayCluster(env.Namespace(ctx, "ray"), minimal))
-		away(ctx)
+		stopManager(ctx)
 		upgraded := env.StartManager(ctx, options("upgraded", "OAUTH_PROXY_IMAGE=example.com/oauth:2"))
 		DeferCleanup(func(ctx SpecContext) { upgraded.Stop(ctx) }, NodeTimeout(specTimeout))
 		waitForWebhooks(ctx)
@@ -203,7 +203,7 @@ var _ = Describe("The webhooks", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("let everything pass with a warning while the component is off", func(ctx SpecContext) {
-		away(ctx)
+		stopManager(ctx)
 		o := options("manager-off", "MLFLOW_IMAGE=example.com/mlflow:1")
 		o.Args = []string{"--components=*,-raycluster"}
 		off := env.StartManager(ctx, o)
@@ -217,7 +217,7 @@ var _ = Describe("The webhooks", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("refuse while the settings are wrong from the start, and say what is, R4 R24", func(ctx SpecContext) {
-		away(ctx)
+		stopManager(ctx)
 		settings(ctx, "kuberay: {mTLSEnabled: perhaps}")
 		manager.Restart(ctx)
 		Eventually(func() error {

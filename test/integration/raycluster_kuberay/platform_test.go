@@ -38,9 +38,9 @@ var _ = Describe("A RayCluster with other settings", func() {
 	It("is published by a Route with OAuth on OpenShift, whose host is in its status [raycluster-28]", func(ctx SpecContext) {
 		onOpenShift(ctx)
 		withSettings(ctx, strings.Replace(settings, "rayDashboardOAuthEnabled: false", "rayDashboardOAuthEnabled: true", 1), string(raycluster.AuthOAuth), raycluster.InitCertificate)
-		live := ready(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "oauth")))
+		live := waitReady(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "oauth")))
 		Expect(containers(live, "containers")).To(Equal("ray-head,oauth-proxy"))
-		served(ctx, live, 3)
+		waitForCertificates(ctx, live, 3)
 		route := &unstructured.Unstructured{}
 		route.SetGroupVersionKind(capability.Route)
 		route.SetNamespace(live.GetNamespace())
@@ -56,36 +56,36 @@ var _ = Describe("A RayCluster with other settings", func() {
 		Expect(admitted).To(HaveLen(1))
 		Expect(admitted[0].(map[string]any)["host"]).To(Equal(host), "the router's word stands")
 		Expect(env.Admin.Get(ctx, client.ObjectKey{Name: names(live).ClusterRoleBinding}, &rbacv1.ClusterRoleBinding{})).To(Succeed())
-		endsWithoutTrace(ctx, live)
+		deleteCompletely(ctx, live)
 		env.WaitDeleted(ctx, route)
 	}, SpecTimeout(specTimeout))
 
 	It("is guarded by a proxy of ours with OAuth on plain Kubernetes, which has a certificate", func(ctx SpecContext) {
 		withSettings(ctx, strings.Replace(settings, "rayDashboardOAuthEnabled: false", "rayDashboardOAuthEnabled: true", 1), string(raycluster.AuthProxy), raycluster.InitCertificate)
-		live := ready(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "guarded")))
+		live := waitReady(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "guarded")))
 		Expect(containers(live, "containers")).To(Equal("ray-head,kube-rbac-proxy"))
-		served(ctx, live, 3)
+		waitForCertificates(ctx, live, 3)
 		eventually(ctx, func(g Gomega) {
 			var secret corev1.Secret
 			g.Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: live.GetNamespace(), Name: names(live).ProxyTLS}, &secret)).To(Succeed())
 			g.Expect(secret.Type).To(Equal(corev1.SecretTypeTLS))
 		})
-		endsWithoutTrace(ctx, live)
+		deleteCompletely(ctx, live)
 	}, SpecTimeout(specTimeout))
 
 	It("has no certificates with mutual TLS off", func(ctx SpecContext) {
 		withSettings(ctx, strings.Replace(settings, "mTLSEnabled: true", "mTLSEnabled: false", 1), "", "")
-		live := ready(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "open")))
+		live := waitReady(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "open")))
 		env.WaitIdle(manager.User, rest, patience)
 		var secrets corev1.SecretList
 		Expect(env.Admin.List(ctx, &secrets, client.InNamespace(live.GetNamespace()), client.MatchingLabels{raycluster.LabelClusterName: "open"})).To(Succeed())
 		Expect(secrets.Items).To(BeEmpty())
-		endsWithoutTrace(ctx, live)
+		deleteCompletely(ctx, live)
 	}, SpecTimeout(specTimeout))
 
 	It("is what it was after an upgrade with the ConfigMap of the CodeFlare operator, which stays as it is [raycluster-29]", func(ctx SpecContext) {
-		live := ready(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "kept")))
-		served(ctx, live, 3)
+		live := waitReady(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "kept")))
+		waitForCertificates(ctx, live, 3)
 		env.WaitIdle(manager.User, rest, patience)
 		env.Get(ctx, live)
 		version, ca := live.GetResourceVersion(), &corev1.Secret{}

@@ -63,7 +63,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	kubeRay, err = peers.StartKubeRay(ctx, env.Instance, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
-	furnish(ctx)
+	createQueueDefaults(ctx)
 }, NodeTimeout(framework.StartTimeout))
 
 var _ = AfterEach(func() {

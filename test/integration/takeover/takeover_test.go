@@ -21,7 +21,7 @@ type running struct {
 	Volume     string
 }
 
-func (s *scene) running(ctx context.Context) running {
+func (s *legacyServer) running(ctx context.Context) running {
 	GinkgoHelper()
 	r := running{Identities: map[string]types.UID{}}
 	for _, child := range s.children {
@@ -46,7 +46,7 @@ func replicaSets(ctx context.Context) int {
 }
 
 // expectTakenOver checks the labels and owner references of a child.
-func (s *scene) expectTakenOver(ctx context.Context, child *unstructured.Unstructured) {
+func (s *legacyServer) expectTakenOver(ctx context.Context, child *unstructured.Unstructured) {
 	GinkgoHelper()
 	live := s.live(ctx, child)
 	Expect(live.GetLabels()).To(And(
@@ -186,7 +186,7 @@ func withStaleFields(write writer) writer {
 }
 
 // expectStale checks whether the children still have staleLabel. PersistentVolumeClaims are never applied, and always keep it.
-func (s *scene) expectStale(ctx context.Context, kept bool) {
+func (s *legacyServer) expectStale(ctx context.Context, kept bool) {
 	GinkgoHelper()
 	s.drop("ConsoleLink")
 	for _, child := range s.drop("PersistentVolumeClaim") {
@@ -199,8 +199,8 @@ func (s *scene) expectStale(ctx context.Context, kept bool) {
 	}
 }
 
-// drop removes a kind from the objects of the scene, and returns its objects.
-func (s *scene) drop(kind string) []*unstructured.Unstructured {
+// drop removes a kind from the objects of the installation, and returns its objects.
+func (s *legacyServer) drop(kind string) []*unstructured.Unstructured {
 	var dropped []*unstructured.Unstructured
 	s.children = slices.DeleteFunc(s.children, func(child *unstructured.Unstructured) bool {
 		if child.GetKind() == kind {
@@ -212,7 +212,7 @@ func (s *scene) drop(kind string) []*unstructured.Unstructured {
 }
 
 // writeCounts counts the manager's writes by resource and name.
-func (s *scene) writeCounts() map[string]int {
+func (s *legacyServer) writeCounts() map[string]int {
 	GinkgoHelper()
 	counts := map[string]int{}
 	for _, write := range s.writes() {

@@ -127,7 +127,7 @@ func (p *Python) add(ctx context.Context, needed *Python, packages []string) err
 		return err
 	}
 	const folder = "import sysconfig; print(sysconfig.get_path('purelib'))"
-	theirs, err := exec.CommandContext(ctx, needed.Path("python"), "-c", folder).Output()
+	foreign, err := exec.CommandContext(ctx, needed.Path("python"), "-c", folder).Output()
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (p *Python) add(ctx context.Context, needed *Python, packages []string) err
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(string(bytes.TrimSpace(own)), "needed.pth"), theirs, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(string(bytes.TrimSpace(own)), "needed.pth"), foreign, 0o644); err != nil {
 		return err
 	}
 	args := []string{"-m", "pip", "--python", p.Path("python"), "install", "--quiet", "--disable-pip-version-check", "--no-compile", "--no-deps"}

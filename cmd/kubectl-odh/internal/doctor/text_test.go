@@ -42,7 +42,7 @@ func golden(t *testing.T, name, got string) {
 var _ = flag.Bool("update", false, "write the golden files")
 
 // sick is an installation with one finding of each result.
-func sick(t *testing.T) *world {
+func sick(t *testing.T) *clusterState {
 	w := healthy(t)
 	w.documents(former(installed.DeploymentName, "other", 1) + "\n---\n" + former("model-registry-operator-controller-manager", "old", 1))
 	edit(w, "CustomResourceDefinition", "mlflowconfigs.mlflow.kubeflow.org", func(c *apiextensionsv1.CustomResourceDefinition) { c.Status.Conditions = nil })
