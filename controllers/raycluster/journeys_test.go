@@ -181,7 +181,7 @@ func (s *testEnv) take(title string) {
 
 // restart replaces the controller, so that its memory is lost.
 func (s *testEnv) restart() {
-	s.memory, s.legacyObjects = memory{}, legacyObjects{}
+	s.memory = memory{}
 	s.applier = apply.New(s.applier.Options)
 }
 

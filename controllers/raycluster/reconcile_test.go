@@ -451,36 +451,3 @@ func TestDisabledObjectsArePruned(t *testing.T) {
 		t.Errorf("the Route leads to %s", to)
 	}
 }
-
-// [R8] [R28] The first reconcile deletes undesired objects of the CodeFlare operator and adopts desired ones.
-func TestDeleteLegacyObjects(t *testing.T) {
-	u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
-	old := func(name string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: "team1", Name: name, Labels: map[string]string{raycluster.LabelClusterName: "demo"},
-			UID: "uid", OwnerReferences: []metav1.OwnerReference{{APIVersion: "ray.io/v1", Kind: "RayCluster", Name: "demo", UID: u.GetUID(), Controller: new(true)}}}
-	}
-	stranger := old("stranger")
-	stranger.OwnerReferences = nil
-	s := newTestEnv(t,
-		&corev1.Service{ObjectMeta: old("demo-oauth")}, &corev1.Service{ObjectMeta: old("demo-oauth-7a6da8e2")},
-		&networkingv1.NetworkPolicy{ObjectMeta: old("demo-head")}, &corev1.Secret{ObjectMeta: stranger},
-		bindingOf("demo-team1-auth", "demo", "team1"),
-	)
-	if err := s.server.Create(t.Context(), u); err != nil {
-		t.Fatal(err)
-	}
-	s.mustReconcile(u)
-	for name, there := range map[string]bool{"demo-oauth": false, "demo-oauth-7a6da8e2": true} {
-		if s.exists(&corev1.Service{}, "team1", name) != there {
-			t.Errorf("Service %s is there: %t", name, !there)
-		}
-	}
-	if s.exists(&networkingv1.NetworkPolicy{}, "team1", "demo-head") || s.exists(&rbacv1.ClusterRoleBinding{}, "", "demo-team1-auth") {
-		t.Error("policy or binding of the older names are still there")
-	}
-	if !s.exists(&corev1.Secret{}, "team1", "stranger") {
-		t.Error("an object without an owner is gone")
-	}
-	s.mustReconcile(u)
-	s.expectIdle(u)
-}

@@ -1,4 +1,4 @@
-package raycluster
+package takeover
 
 import (
 	"context"
@@ -24,13 +24,13 @@ func calling(service string) admissionv1.WebhookClientConfig {
 // configurations contain webhooks of both operators, as an apply of another field manager leaves them.
 func configurations() []client.Object {
 	return []client.Object{
-		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: legacyMutatingConfiguration}, Webhooks: []admissionv1.MutatingWebhook{
+		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: mutatingConfiguration}, Webhooks: []admissionv1.MutatingWebhook{
 			{Name: "mraycluster.ray.openshift.ai", ClientConfig: calling("odh-platform-operator-webhook")},
-			{Name: "mappwrapper.kb.io", ClientConfig: calling(legacyWebhookService)},
+			{Name: "mappwrapper.kb.io", ClientConfig: calling(webhookService)},
 			{Name: "by-url", ClientConfig: admissionv1.WebhookClientConfig{URL: new("https://x")}},
 		}},
-		&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: legacyValidatingConfiguration}, Webhooks: []admissionv1.ValidatingWebhook{
-			{Name: "vappwrapper.kb.io", ClientConfig: calling(legacyWebhookService)},
+		&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: validatingConfiguration}, Webhooks: []admissionv1.ValidatingWebhook{
+			{Name: "vappwrapper.kb.io", ClientConfig: calling(webhookService)},
 			{Name: "vraycluster.ray.openshift.ai", ClientConfig: calling("odh-platform-operator-webhook")},
 		}},
 	}
@@ -39,7 +39,7 @@ func configurations() []client.Object {
 func webhookNames(t *testing.T, reader client.Reader) []string {
 	t.Helper()
 	m, v := &admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}
-	if err := errors.Join(reader.Get(t.Context(), client.ObjectKey{Name: legacyMutatingConfiguration}, m), reader.Get(t.Context(), client.ObjectKey{Name: legacyValidatingConfiguration}, v)); err != nil {
+	if err := errors.Join(reader.Get(t.Context(), client.ObjectKey{Name: mutatingConfiguration}, m), reader.Get(t.Context(), client.ObjectKey{Name: validatingConfiguration}, v)); err != nil {
 		t.Fatal(err)
 	}
 	var out []string
@@ -55,9 +55,9 @@ func webhookNames(t *testing.T, reader client.Reader) []string {
 var oursOnly = []string{"mraycluster.ray.openshift.ai", "by-url", "vraycluster.ray.openshift.ai"}
 
 // Only webhooks of the CodeFlare operator are removed, after its Service is deleted.
-func TestLegacyWebhookCleanerRemovesWebhooksWithoutService(t *testing.T) {
+func TestWebhookCleanerRemovesWebhooksWithoutService(t *testing.T) {
 	c := fake.NewClientBuilder().WithObjects(configurations()...).Build()
-	o := &legacyWebhookCleaner{live: c, writer: c, clock: clocktesting.NewFakeClock(time.Unix(0, 0)), log: logr.Discard()}
+	o := &webhookCleaner{live: c, writer: c, clock: clocktesting.NewFakeClock(time.Unix(0, 0)), log: logr.Discard()}
 	if err := o.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -66,20 +66,20 @@ func TestLegacyWebhookCleanerRemovesWebhooksWithoutService(t *testing.T) {
 	}
 }
 
-func TestLegacyWebhookCleanerReturnsWithoutWebhooks(t *testing.T) {
+func TestWebhookCleanerReturnsWithoutWebhooks(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
-	o := &legacyWebhookCleaner{live: c, writer: c, clock: clocktesting.NewFakeClock(time.Unix(0, 0)), log: logr.Discard()}
+	o := &webhookCleaner{live: c, writer: c, clock: clocktesting.NewFakeClock(time.Unix(0, 0)), log: logr.Discard()}
 	if left, err := o.clean(t.Context()); left != 0 || err != nil {
 		t.Errorf("%d left, error %v", left, err)
 	}
 }
 
 // While the Service exists the webhooks stay, and are checked periodically.
-func TestLegacyWebhookCleanerKeepsWebhooksWithService(t *testing.T) {
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "old", Name: legacyWebhookService}}
+func TestWebhookCleanerKeepsWebhooksWithService(t *testing.T) {
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "old", Name: webhookService}}
 	c := fake.NewClientBuilder().WithObjects(append(configurations(), service)...).Build()
 	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
-	o := &legacyWebhookCleaner{live: c, writer: c, clock: clk, log: logr.Discard()}
+	o := &webhookCleaner{live: c, writer: c, clock: clk, log: logr.Discard()}
 	done := make(chan error, 1)
 	go func() { done <- o.Start(t.Context()) }()
 	awaitWaiter(t, clk)
@@ -89,7 +89,7 @@ func TestLegacyWebhookCleanerKeepsWebhooksWithService(t *testing.T) {
 	if err := c.Delete(t.Context(), service); err != nil {
 		t.Fatal(err)
 	}
-	clk.Step(legacyWebhookInterval)
+	clk.Step(webhookInterval)
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
@@ -98,7 +98,7 @@ func TestLegacyWebhookCleanerKeepsWebhooksWithService(t *testing.T) {
 	}
 }
 
-func TestLegacyWebhookCleanerRetries(t *testing.T) {
+func TestWebhookCleanerRetries(t *testing.T) {
 	trouble := errors.New("refused")
 	c := fake.NewClientBuilder().WithObjects(configurations()...).WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
@@ -109,13 +109,13 @@ func TestLegacyWebhookCleanerRetries(t *testing.T) {
 		},
 	}).Build()
 	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
-	o := &legacyWebhookCleaner{live: c, writer: c, clock: clk, log: logr.Discard()}
+	o := &webhookCleaner{live: c, writer: c, clock: clk, log: logr.Discard()}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- o.Start(ctx) }()
 	awaitWaiter(t, clk)
 	trouble = nil
-	clk.Step(legacyWebhookInterval)
+	clk.Step(webhookInterval)
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
