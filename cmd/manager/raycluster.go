@@ -8,6 +8,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster"
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/takeover"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
@@ -66,7 +67,7 @@ func (r *rayCluster) webhooks(mgr ctrl.Manager, enabled bool, guards admission.G
 func (r *rayCluster) controllers(ctx context.Context, mgr ctrl.Manager) error {
 	return raycluster.Setup(ctx, mgr, raycluster.Deps{
 		OperatorNamespace: r.env.Config.OperatorNamespace, Settings: r.source, Served: r.env.Capabilities, Domain: r.env.Domain,
-		Dynamic: r.env.Dynamic, Clock: r.env.Clock,
+		Dynamic: r.env.Dynamic, Clock: r.env.Clock, TakeOver: takeover.Add,
 		Applier: r.env.Applier(apply.Options{
 			FieldOwner: raycluster.FieldOwner, Component: raycluster.ComponentName, Finalizer: ray.Finalizer,
 		})(mgr),

@@ -22,9 +22,9 @@ func TestConnectionsAreLimited(t *testing.T) {
 	c := connectionLimiter{open: map[net.Conn]struct{}{}}
 	peers := make([]net.Conn, 0, maxConnections)
 	for range maxConnections {
-		ours, peer := net.Pipe()
+		managed, peer := net.Pipe()
 		peers = append(peers, peer)
-		c.onStateChange(ours, http.StateNew)
+		c.onStateChange(managed, http.StateNew)
 	}
 	last, _ := net.Pipe()
 	c.onStateChange(last, http.StateNew)

@@ -185,7 +185,7 @@ func TestGeneratedNames(t *testing.T) {
 
 // The CodeFlare operator announced objects with generateName without a name: they are found by label.
 func TestAnObjectOfTheOriginalWithAGeneratedNameIsFound(t *testing.T) {
-	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "settings-x7k2p", UID: "theirs", Labels: map[string]string{awv1beta2.LabelAppWrapper: "train"},
+	foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "settings-x7k2p", UID: "theirs", Labels: map[string]string{awv1beta2.LabelAppWrapper: "train"},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: awv1beta2.GroupVersion.String(), Kind: "AppWrapper", Name: "train", UID: "aw-uid", Controller: new(true)}}}}
 	interrupted := wrapper([]string{mapTemplate}, func(aw *awv1beta2.AppWrapper) {
 		aw.Finalizers = []string{awv1beta2.Finalizer}
@@ -198,7 +198,7 @@ func TestAnObjectOfTheOriginalWithAGeneratedNameIsFound(t *testing.T) {
 	for _, suspended := range []bool{false, true} {
 		aw := interrupted.DeepCopy()
 		aw.Spec.Suspend = suspended
-		w := newFixture(t, aw, theirs.DeepCopy())
+		w := newFixture(t, aw, foreign.DeepCopy())
 		none := false
 		w.surviving(&none)
 		got := w.get()

@@ -2,7 +2,6 @@ package appwrapper
 
 import (
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -10,7 +9,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -18,9 +16,8 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // wrapped parses an AppWrapper and sets the pod sets in its status, as the first reconcile does.
 func wrapped(t testing.TB, text string) *awv1beta2.AppWrapper {
@@ -56,24 +53,6 @@ func withScheduler() Settings {
 	return settings
 }
 
-// golden compares with a file, or updates it.
-func golden(t *testing.T, file string, got []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v (run with -update to write it)", err)
-	}
-	if difference := cmp.Diff(string(want), string(got)); difference != "" {
-		t.Errorf("%s differs (-file +result), run with -update if that is meant:\n%s", file, difference)
-	}
-}
-
 // [appwrapper-11] [appwrapper-12] [appwrapper-13] [appwrapper-14] D28 D29: created objects with all additions, for each AppWrapper.
 func TestBuildObjectGolden(t *testing.T) {
 	cases, err := filepath.Glob("testdata/inject/*/appwrapper.yaml")
@@ -106,7 +85,7 @@ func TestBuildObjectGolden(t *testing.T) {
 				}
 				out = append(append(out, "---\n"...), object...)
 			}
-			golden(t, filepath.Join(filepath.Dir(file), "objects.yaml"), out)
+			framework.GoldenText(t, filepath.Join(filepath.Dir(file), "objects.yaml"), string(out))
 		})
 	}
 }

@@ -168,9 +168,9 @@ func TestAGeneratedNameIsNotTakenFromAnother(t *testing.T) {
 
 // An object of the CodeFlare operator is used only if its name has the prefix and is not announced for another component.
 func TestLegacyObjectIsMatchedByName(t *testing.T) {
-	ours := []metav1.OwnerReference{{APIVersion: awv1beta2.GroupVersion.String(), Kind: "AppWrapper", Name: "train", UID: "aw-uid", Controller: new(true)}}
-	theirs := func(name string) *corev1.ConfigMap {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(name), OwnerReferences: ours,
+	managed := []metav1.OwnerReference{{APIVersion: awv1beta2.GroupVersion.String(), Kind: "AppWrapper", Name: "train", UID: "aw-uid", Controller: new(true)}}
+	foreign := func(name string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(name), OwnerReferences: managed,
 			Labels: map[string]string{awv1beta2.LabelAppWrapper: "train"}}}
 	}
 	for name, tc := range map[string]struct {
@@ -182,7 +182,7 @@ func TestLegacyObjectIsMatchedByName(t *testing.T) {
 	} {
 		aw := wrapper([]string{mapTemplate, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings-fixed"}}`})
 		aw.Status.ComponentStatus = []awv1beta2.AppWrapperComponentStatus{{Kind: "ConfigMap", APIVersion: "v1"}, {Kind: "ConfigMap", APIVersion: "v1", Name: "settings-fixed"}}
-		w := newFixture(t, aw, theirs(tc.exists))
+		w := newFixture(t, aw, foreign(tc.exists))
 		got, err := w.findExisting(t.Context(), aw, 0, instantiated(t, aw, 0), "settings-")
 		if err != nil || got != tc.want {
 			t.Errorf("%s: %q, %v", name, got, err)
@@ -398,7 +398,7 @@ func TestLateEventsOfDeletedAppWrapper(t *testing.T) {
 func TestAPhaseTerminatingThatWasRestored(t *testing.T) {
 	aw := wrapper([]string{wrappedPod("a")}, original(awv1beta2.PhaseTerminating, awv1beta2.ReasonComponentCreated,
 		rules.NewCondition(qr, metav1.ConditionTrue, "Resuming", ""), rules.NewCondition(rd, metav1.ConditionTrue, "Resuming", "")))
-	w := newFixture(t, aw, theirs(corev1.PodRunning))
+	w := newFixture(t, aw, foreign(corev1.PodRunning))
 	if got := w.settled(); got.Status.Phase != awv1beta2.PhaseRunning || created(w, "a") != 1 || !slices.Contains(w.writes, "delete Pod a") {
 		t.Errorf("phase %s, writes %q", got.Status.Phase, w.writes)
 	}

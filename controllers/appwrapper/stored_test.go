@@ -36,7 +36,7 @@ func original(phase awv1beta2.AppWrapperPhase, component string, conditions ...m
 }
 
 // theirs is the pod that the CodeFlare operator created.
-func theirs(phase corev1.PodPhase) *corev1.Pod {
+func foreign(phase corev1.PodPhase) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "a", UID: "pod-uid", CreationTimestamp: metav1.NewTime(noon), Labels: map[string]string{awv1beta2.LabelAppWrapper: "train"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: awv1beta2.GroupVersion.String(), Kind: "AppWrapper", Name: "train", UID: "aw-uid", Controller: new(true)}}},
@@ -67,18 +67,18 @@ func TestPhasesOfTheOriginalAreContinued(t *testing.T) {
 		"resumed before":             {original(awv1beta2.PhaseSuspended, awv1beta2.ReasonComponentDeletedTypo, no(qr, "Suspended"), no(rd, "Suspended")), nil, false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
 		"resuming, nothing tried":    {original(awv1beta2.PhaseResuming, "", deployed...), nil, false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
 		"resuming, announced":        {original(awv1beta2.PhaseResuming, awv1beta2.ReasonComponentInitiated, deployed...), nil, false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
-		"resuming, created":          {original(awv1beta2.PhaseResuming, awv1beta2.ReasonComponentInitiated, deployed...), theirs(corev1.PodRunning), false, awv1beta2.PhaseRunning, 0, []string{qr, rd, awv1beta2.ConditionPodsReady}},
+		"resuming, created":          {original(awv1beta2.PhaseResuming, awv1beta2.ReasonComponentInitiated, deployed...), foreign(corev1.PodRunning), false, awv1beta2.PhaseRunning, 0, []string{qr, rd, awv1beta2.ConditionPodsReady}},
 		"resuming after a reset":     {original(awv1beta2.PhaseResuming, awv1beta2.ReasonComponentDeletedTypo, deployed...), nil, false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
-		"running":                    {original(awv1beta2.PhaseRunning, awv1beta2.ReasonComponentCreated, deployed...), theirs(corev1.PodRunning), false, awv1beta2.PhaseRunning, 0, []string{qr, rd, awv1beta2.ConditionPodsReady}},
-		"running, ended meanwhile":   {original(awv1beta2.PhaseRunning, awv1beta2.ReasonComponentCreated, deployed...), theirs(corev1.PodSucceeded), false, awv1beta2.PhaseSucceeded, 0, []string{rd, awv1beta2.ConditionPodsReady}},
-		"resetting":                  {original(awv1beta2.PhaseResetting, awv1beta2.ReasonComponentCreated, sick...), theirs(corev1.PodFailed), false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
-		"suspending":                 {original(awv1beta2.PhaseSuspending, awv1beta2.ReasonComponentCreated, deployed...), theirs(corev1.PodRunning), true, awv1beta2.PhaseSuspended, 0, nil},
-		"suspending, resumed since":  {original(awv1beta2.PhaseSuspending, awv1beta2.ReasonComponentCreated, deployed...), theirs(corev1.PodRunning), false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
-		"succeeded, kept":            {original(awv1beta2.PhaseSucceeded, awv1beta2.ReasonComponentCreated, no(qr, "Succeeded"), yes(rd), yes(awv1beta2.ConditionPodsReady)), theirs(corev1.PodSucceeded), false, awv1beta2.PhaseSucceeded, 0, []string{rd, awv1beta2.ConditionPodsReady}},
+		"running":                    {original(awv1beta2.PhaseRunning, awv1beta2.ReasonComponentCreated, deployed...), foreign(corev1.PodRunning), false, awv1beta2.PhaseRunning, 0, []string{qr, rd, awv1beta2.ConditionPodsReady}},
+		"running, ended meanwhile":   {original(awv1beta2.PhaseRunning, awv1beta2.ReasonComponentCreated, deployed...), foreign(corev1.PodSucceeded), false, awv1beta2.PhaseSucceeded, 0, []string{rd, awv1beta2.ConditionPodsReady}},
+		"resetting":                  {original(awv1beta2.PhaseResetting, awv1beta2.ReasonComponentCreated, sick...), foreign(corev1.PodFailed), false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
+		"suspending":                 {original(awv1beta2.PhaseSuspending, awv1beta2.ReasonComponentCreated, deployed...), foreign(corev1.PodRunning), true, awv1beta2.PhaseSuspended, 0, nil},
+		"suspending, resumed since":  {original(awv1beta2.PhaseSuspending, awv1beta2.ReasonComponentCreated, deployed...), foreign(corev1.PodRunning), false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
+		"succeeded, kept":            {original(awv1beta2.PhaseSucceeded, awv1beta2.ReasonComponentCreated, no(qr, "Succeeded"), yes(rd), yes(awv1beta2.ConditionPodsReady)), foreign(corev1.PodSucceeded), false, awv1beta2.PhaseSucceeded, 0, []string{rd, awv1beta2.ConditionPodsReady}},
 		"succeeded, cleaned up":      {original(awv1beta2.PhaseSucceeded, awv1beta2.ReasonComponentDeletedTypo, no(qr, "Succeeded"), no(rd, "Succeeded")), nil, false, awv1beta2.PhaseSucceeded, 0, nil},
-		"failed, to be cleaned up":   {original(awv1beta2.PhaseFailed, awv1beta2.ReasonComponentCreated, sick...), theirs(corev1.PodFailed), false, awv1beta2.PhaseFailed, 0, []string{awv1beta2.ConditionUnhealthy}},
+		"failed, to be cleaned up":   {original(awv1beta2.PhaseFailed, awv1beta2.ReasonComponentCreated, sick...), foreign(corev1.PodFailed), false, awv1beta2.PhaseFailed, 0, []string{awv1beta2.ConditionUnhealthy}},
 		"failed, cleaned up":         {original(awv1beta2.PhaseFailed, awv1beta2.ReasonComponentDeletedTypo, no(qr, "Failed"), no(rd, "Failed")), nil, false, awv1beta2.PhaseFailed, 0, nil},
-		"failed while being deleted": {original(awv1beta2.PhaseFailed, awv1beta2.ReasonComponentCreated, append(sick, yes(awv1beta2.ConditionDeletingResources))...), theirs(corev1.PodFailed), false, awv1beta2.PhaseFailed, 0, []string{awv1beta2.ConditionUnhealthy}},
+		"failed while being deleted": {original(awv1beta2.PhaseFailed, awv1beta2.ReasonComponentCreated, append(sick, yes(awv1beta2.ConditionDeletingResources))...), foreign(corev1.PodFailed), false, awv1beta2.PhaseFailed, 0, []string{awv1beta2.ConditionUnhealthy}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			aw := wrapper([]string{wrappedPod("a")}, tc.stored)
@@ -120,7 +120,7 @@ func TestPhasesOfTheOriginalAreContinued(t *testing.T) {
 func TestStoredPodSetsAreTrusted(t *testing.T) {
 	aw := wrapper([]string{wrappedPod("a")}, original(awv1beta2.PhaseRunning, awv1beta2.ReasonComponentCreated, rules.NewCondition(rd, metav1.ConditionTrue, "Resuming", ""), rules.NewCondition(qr, metav1.ConditionTrue, "Resuming", "")))
 	aw.Status.ComponentStatus[0].PodSets[0].Replicas = new(int32(2))
-	w := newFixture(t, aw, theirs(corev1.PodRunning))
+	w := newFixture(t, aw, foreign(corev1.PodRunning))
 	w.must(awv1beta2.PhaseRunning)
 	f, err := w.collectFacts(t.Context(), aw)
 	if err != nil || f.Expected() != 2 {

@@ -75,7 +75,7 @@ func TestTwoServers(t *testing.T) {
 	if want := "https://gateway.apps.example.com/mlflow-artifacts/api/2.0/mlflow-artifacts/artifacts"; m.Status.ArtifactsURL != want {
 		t.Errorf("artifactsUrl %q", m.Status.ArtifactsURL)
 	}
-	route := framework.Untyped(capability.HTTPRoute, "", "")
+	route := framework.Unstructured(capability.HTTPRoute, "", "")
 	d := &appsv1.Deployment{}
 	if !w.get("mlflow-artifacts", d) || *d.Spec.Replicas != 2 || !w.get("mlflow-artifacts", &corev1.Service{}) || !w.get("mlflow-artifacts", route) {
 		t.Errorf("Deployment %+v", d.Spec.Replicas)
@@ -166,24 +166,24 @@ func TestMigrationWaitsForTerminatingArtifactsServer(t *testing.T) {
 
 // Foreign objects with the names of the server for artifacts stay, and no migration waits for their pods. [mlflow-85]
 func TestForeignArtifactsServer(t *testing.T) {
-	theirs := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "mlflow-artifacts"},
+	foreign := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "mlflow-artifacts"},
 		Spec: appsv1.DeploymentSpec{Replicas: new(int32(1))}, Status: appsv1.DeploymentStatus{Replicas: 1}}
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "mlflow-artifacts"}}
 	certificate := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "mlflow-artifacts-tls"}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "theirs", Labels: map[string]string{"app": "mlflow-artifacts"}},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning}}
-	w := newFixture(t, everything(), theirs, service, certificate, pod)
+	w := newFixture(t, everything(), foreign, service, certificate, pod)
 	w.rest()
 	if c := w.condition(ConditionAvailable); c.Status != metav1.ConditionTrue {
 		t.Errorf("Available=%s: %s", c.Status, c.Message)
 	}
-	for name, o := range map[string]client.Object{"mlflow-artifacts": theirs, "mlflow-artifacts-tls": certificate} {
+	for name, o := range map[string]client.Object{"mlflow-artifacts": foreign, "mlflow-artifacts-tls": certificate} {
 		if !w.get(name, o) || len(o.GetOwnerReferences()) > 0 {
 			t.Errorf("%T %s: owners %v", o, name, o.GetOwnerReferences())
 		}
 	}
-	if !w.get("mlflow-artifacts", service) || *theirs.Spec.Replicas != 1 {
-		t.Errorf("the Deployment has %d replicas", *theirs.Spec.Replicas)
+	if !w.get("mlflow-artifacts", service) || *foreign.Spec.Replicas != 1 {
+		t.Errorf("the Deployment has %d replicas", *foreign.Spec.Replicas)
 	}
 }
 

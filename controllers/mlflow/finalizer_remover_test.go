@@ -26,17 +26,17 @@ func TestFinalizerRemover(t *testing.T) {
 	held := func(finalizers ...string) func(*platformv1alpha1.MLflowOperator) {
 		return func(m *platformv1alpha1.MLflowOperator) { m.Finalizers = finalizers }
 	}
-	const ours, theirs = platformv1alpha1.MLflowOperatorFinalizer, "example.com/hold"
+	const managed, foreign = platformv1alpha1.MLflowOperatorFinalizer, "example.com/hold"
 	for name, c := range map[string]struct {
 		module *platformv1alpha1.MLflowOperator
 		want   []string // the finalizers that stay
 		writes int
 	}{
 		"gone":                        {nil, nil, 0},
-		"in use":                      {moduleWith(held(ours)), []string{ours}, 0},
-		"being deleted":               {moduleWith(moduleDeleting, held(ours, theirs)), []string{theirs}, 1},
+		"in use":                      {moduleWith(held(managed)), []string{managed}, 0},
+		"being deleted":               {moduleWith(moduleDeleting, held(managed, foreign)), []string{foreign}, 1},
 		"being deleted, held by ours": {moduleWith(moduleDeleting), nil, 1},
-		"held by others":              {moduleWith(moduleDeleting, held(theirs)), []string{theirs}, 0},
+		"held by others":              {moduleWith(moduleDeleting, held(foreign)), []string{foreign}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects []client.Object

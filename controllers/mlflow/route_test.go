@@ -40,7 +40,7 @@ func parent(name, namespace string, conditions ...any) map[string]any {
 
 func checked(t *testing.T, in resources.Inputs, status any) *mlflowv1.MLflow {
 	t.Helper()
-	route := framework.Untyped(capability.HTTPRoute, in.Namespace, "mlflow")
+	route := framework.Unstructured(capability.HTTPRoute, in.Namespace, "mlflow")
 	route.SetGeneration(2)
 	route.SetCreationTimestamp(metav1.NewTime(midday.Add(-20 * time.Second)))
 	if status != nil {
@@ -61,7 +61,7 @@ func checked(t *testing.T, in resources.Inputs, status any) *mlflowv1.MLflow {
 
 func TestRouteRefusal(t *testing.T) {
 	no, yes := metav1.ConditionFalse, metav1.ConditionTrue
-	ours := func(conditions ...any) any {
+	managed := func(conditions ...any) any {
 		return map[string]any{"parents": []any{parent("data-science-gateway", "openshift-ingress", conditions...)}}
 	}
 	for name, c := range map[string]struct {
@@ -70,13 +70,13 @@ func TestRouteRefusal(t *testing.T) {
 	}{
 		"[D30] no gateway has answered":          {nil, false},
 		"[D30] no parent":                        {map[string]any{"parents": []any{}}, false},
-		"[D30] accepted":                         {ours(said("Accepted", yes, 2), said("ResolvedRefs", yes, 2)), false},
-		"[D30] not accepted":                     {ours(said("Accepted", no, 2)), true},
-		"[D30] not accepted, without generation": {ours(said("Accepted", no, 0)), true},
-		"[D30] the server cannot be found":       {ours(said("Accepted", yes, 2), said("ResolvedRefs", no, 2)), true},
-		"[D30] an older route was not accepted":  {ours(said("Accepted", no, 1)), false},
-		"[D30] not known":                        {ours(said("Accepted", metav1.ConditionUnknown, 2)), false},
-		"[D30] something else is wrong":          {ours(said("PartiallyInvalid", no, 2)), false},
+		"[D30] accepted":                         {managed(said("Accepted", yes, 2), said("ResolvedRefs", yes, 2)), false},
+		"[D30] not accepted":                     {managed(said("Accepted", no, 2)), true},
+		"[D30] not accepted, without generation": {managed(said("Accepted", no, 0)), true},
+		"[D30] the server cannot be found":       {managed(said("Accepted", yes, 2), said("ResolvedRefs", no, 2)), true},
+		"[D30] an older route was not accepted":  {managed(said("Accepted", no, 1)), false},
+		"[D30] not known":                        {managed(said("Accepted", metav1.ConditionUnknown, 2)), false},
+		"[D30] something else is wrong":          {managed(said("PartiallyInvalid", no, 2)), false},
 		"[D30] another gateway refuses":          {map[string]any{"parents": []any{parent("other", "openshift-ingress", said("Accepted", no, 2))}}, false},
 		"[D30] one of the same name elsewhere":   {map[string]any{"parents": []any{parent("data-science-gateway", "other", said("Accepted", no, 2))}}, false},
 		"[D30] one of the same name beside it":   {map[string]any{"parents": []any{parent("data-science-gateway", "", said("Accepted", no, 2))}}, false},
@@ -137,13 +137,13 @@ func TestRouteRefusal(t *testing.T) {
 	t.Run("[D30] a refusal without a reason", func(t *testing.T) {
 		condition := said("Accepted", no, 2)
 		delete(condition, "reason")
-		got, _ := conditions.Get(checked(t, on["plain"], ours(condition)).Status.Conditions, ConditionRoute)
+		got, _ := conditions.Get(checked(t, on["plain"], managed(condition)).Status.Conditions, ConditionRoute)
 		if got.Reason != routestatus.ReasonNotAccepted {
 			t.Errorf("condition %v", got)
 		}
 	})
 	t.Run("[D30] a status that cannot be read", func(t *testing.T) {
-		route := framework.Untyped(capability.HTTPRoute, "opendatahub", "mlflow")
+		route := framework.Unstructured(capability.HTTPRoute, "opendatahub", "mlflow")
 		route.Object["status"] = map[string]any{"parents": "x"}
 		r := &mlflowReconciler{fullObjects: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(route).Build(), clock: clocktesting.NewFakePassiveClock(midday)}
 		m := mlflowtest.Server()

@@ -161,8 +161,8 @@ func TestBootstrapDeletesOrphanedBinding(t *testing.T) {
 func TestBootstrapDeletesLegacyObjects(t *testing.T) {
 	off := func(s *Settings) { s.EnableModelCatalog, s.Namespace = false, "lab-registries" }
 	users := marked(&corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}, resources.Name)
-	theirs := &corev1.Service{ObjectMeta: nameMeta(resources.Name)} // no managed labels
-	b := newTestEnv(t, append(legacy(), users, theirs)...)
+	foreign := &corev1.Service{ObjectMeta: nameMeta(resources.Name)} // no managed labels
+	b := newTestEnv(t, append(legacy(), users, foreign)...)
 	for range 2 {
 		if err := b.start(off).run(t.Context()); err != nil {
 			t.Fatal(err)
@@ -174,7 +174,7 @@ func TestBootstrapDeletesLegacyObjects(t *testing.T) {
 		}
 	}
 	must(b, users)
-	must(b, theirs)
+	must(b, foreign)
 
 	b = newTestEnv(t, legacy()...)
 	if err := b.start(func(s *Settings) { s.EnableModelCatalog, s.SkipCatalogDatabase = false, true }).run(t.Context()); err != nil {
@@ -187,14 +187,14 @@ func TestBootstrapDeletesLegacyObjects(t *testing.T) {
 
 // If disabled, objects that users may have created are kept: users can set labels.
 func TestBootstrapKeepsObjectsOfUsers(t *testing.T) {
-	theirs := []client.Object{
+	foreign := []client.Object{
 		marked(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}, resources.Name), marked(&corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName),
 	}
-	b := newTestEnv(t, theirs...)
+	b := newTestEnv(t, foreign...)
 	if err := b.start(func(s *Settings) { s.EnableModelCatalog = false }).run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range theirs {
+	for _, o := range foreign {
 		must(b, o)
 	}
 }

@@ -132,9 +132,9 @@ func TestLegacyObjectsAreDeleted(t *testing.T) {
 
 // An object with a foreign controller is not changed; the condition names it.
 func TestForeignObjectsAreReported(t *testing.T) {
-	theirs := &corev1.Service{ObjectMeta: nameMeta(resources.Name)}
-	theirs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "modelregistry.opendatahub.io/v1beta1", Kind: "ModelRegistry", Name: resources.Name, UID: "mr", Controller: new(true)}}
-	b := newTestEnv(t, sample(), theirs)
+	foreign := &corev1.Service{ObjectMeta: nameMeta(resources.Name)}
+	foreign.OwnerReferences = []metav1.OwnerReference{{APIVersion: "modelregistry.opendatahub.io/v1beta1", Kind: "ModelRegistry", Name: resources.Name, UID: "mr", Controller: new(true)}}
+	b := newTestEnv(t, sample(), foreign)
 	result, err := b.reconcile()
 	if err != nil || result.RequeueAfter != time.Minute {
 		t.Errorf("%+v, %v", result, err)
@@ -143,7 +143,7 @@ func TestForeignObjectsAreReported(t *testing.T) {
 	if got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "belongs to ModelRegistry model-catalog") {
 		t.Errorf("condition %+v", got)
 	}
-	if len(must(b, theirs).OwnerReferences) != 1 || len(theirs.Labels) > 0 {
+	if len(must(b, foreign).OwnerReferences) != 1 || len(foreign.Labels) > 0 {
 		t.Error("it was touched")
 	}
 }

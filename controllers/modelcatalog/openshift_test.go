@@ -165,9 +165,9 @@ func TestFinalizeOnOpenShift(t *testing.T) {
 
 // A foreign HTTPRoute is only adopted with labels of the legacy operator.
 func TestForeignHTTPRoute(t *testing.T) {
-	theirs := httpRouteIn("redhat-ods-applications")
-	theirs.SetLabels(map[string]string{"app": "a user"})
-	b := newTestEnv(t, sample(), theirs).onOpenShift()
+	foreign := httpRouteIn("redhat-ods-applications")
+	foreign.SetLabels(map[string]string{"app": "a user"})
+	b := newTestEnv(t, sample(), foreign).onOpenShift()
 	b.r.settings.Gateway.Domain = "gateway.example.com"
 	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
@@ -175,7 +175,7 @@ func TestForeignHTTPRoute(t *testing.T) {
 	if got := must(b, sample()).Status.Conditions[0].Message; !strings.Contains(got, "HTTPRoute redhat-ods-applications/model-catalog") {
 		t.Errorf("condition %q", got)
 	}
-	if must(b, theirs).GetLabels()["app"] != "a user" {
+	if must(b, foreign).GetLabels()["app"] != "a user" {
 		t.Error("it was taken over")
 	}
 }

@@ -177,9 +177,9 @@ func TestDrift(t *testing.T) {
 	b.reconcileUntilStable()
 	edited := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.DefaultSources)}
 	b.update(edited, func() { edited.Data[resources.SourcesKey] = "catalogs: []" })
-	theirs := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}
+	foreign := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}
 	custom := "# ours\ncatalogs:\n    - {id:   mine, name: \"x\"}\n"
-	b.update(theirs, func() { theirs.Data[resources.SourcesKey] = custom })
+	b.update(foreign, func() { foreign.Data[resources.SourcesKey] = custom })
 	rule := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.ProxyConfig)}
 	b.update(rule, func() { rule.Data = map[string]string{"config-file.yaml": "authorization: {}"} })
 	policy := must(b, &networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.DatabaseName)})
@@ -190,8 +190,8 @@ func TestDrift(t *testing.T) {
 	if must(b, edited).Data[resources.SourcesKey] != resources.DefaultSourcesText {
 		t.Error("the default sources were not put back")
 	}
-	if must(b, theirs).Data[resources.SourcesKey] != custom {
-		t.Errorf("sources of users became %q", theirs.Data[resources.SourcesKey])
+	if must(b, foreign).Data[resources.SourcesKey] != custom {
+		t.Errorf("sources of users became %q", foreign.Data[resources.SourcesKey])
 	}
 	if !strings.Contains(must(b, rule).Data["config-file.yaml"], "services") {
 		t.Error("W1: the rule of the proxy was not put back")
@@ -426,10 +426,10 @@ func TestCertificate(t *testing.T) {
 	if err != nil || result.RequeueAfter <= 0 {
 		t.Errorf("no one comes back for the renewal: %+v, %v", result, err)
 	}
-	theirs := &corev1.Secret{ObjectMeta: nameMeta(resources.CertificateSecret), Data: map[string][]byte{"tls.crt": []byte("theirs")}}
-	b = newTestEnv(t, sample(), theirs)
+	foreign := &corev1.Secret{ObjectMeta: nameMeta(resources.CertificateSecret), Data: map[string][]byte{"tls.crt": []byte("theirs")}}
+	b = newTestEnv(t, sample(), foreign)
 	b.reconcileUntilStable()
-	if string(must(b, theirs).Data["tls.crt"]) != "theirs" || len(theirs.OwnerReferences) > 0 {
+	if string(must(b, foreign).Data["tls.crt"]) != "theirs" || len(foreign.OwnerReferences) > 0 {
 		t.Error("the certificate of the user was touched")
 	}
 }

@@ -48,26 +48,26 @@ func newCountingReader(objects ...client.Object) *countingReader {
 func TestSecretCacheReadsChangedSecrets(t *testing.T) {
 	name := types.NamespacedName{Namespace: "ns", Name: "s"}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "1"}, Data: map[string][]byte{"k": []byte("a")}}
-	world := newCountingReader(secret)
-	c := NewSecretCache(world, world, func(s *corev1.Secret) string { return string(s.Data["k"]) })
+	reader := newCountingReader(secret)
+	c := NewSecretCache(reader, reader, func(s *corev1.Secret) string { return string(s.Data["k"]) })
 	expect := func(what, want string, there bool, reads int) {
 		t.Helper()
 		got, found, err := c.Get(t.Context(), name)
-		if err != nil || found != there || got != want || world.live != reads {
-			t.Errorf("%s: %q, %v, %v after %d live reads, want %q after %d", what, got, found, err, world.live, want, reads)
+		if err != nil || found != there || got != want || reader.live != reads {
+			t.Errorf("%s: %q, %v, %v after %d live reads, want %q after %d", what, got, found, err, reader.live, want, reads)
 		}
 	}
 	expect("first", "a", true, 1)
 	expect("again", "a", true, 1)
 	secret.Data["k"] = []byte("b")
-	if err := world.Update(t.Context(), secret); err != nil {
+	if err := reader.Update(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
 	expect("changed", "b", true, 2)
 	expect("and again", "b", true, 2)
-	world.failLive = errors.New("away")
+	reader.failLive = errors.New("away")
 	expect("nothing moved, so nothing is read", "b", true, 2)
-	if err := world.Delete(t.Context(), secret); err != nil {
+	if err := reader.Delete(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
 	expect("gone", "", false, 2)
@@ -78,13 +78,13 @@ func TestSecretCacheReadsChangedSecrets(t *testing.T) {
 
 func TestSecretCacheReturnsReadErrors(t *testing.T) {
 	name := types.NamespacedName{Namespace: "ns", Name: "s"}
-	world := newCountingReader(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}})
-	c := NewSecretCache(world, world, func(*corev1.Secret) int { return 1 })
-	world.failLive = errors.New("away")
+	reader := newCountingReader(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}})
+	c := NewSecretCache(reader, reader, func(*corev1.Secret) int { return 1 })
+	reader.failLive = errors.New("away")
 	if _, _, err := c.Get(t.Context(), name); err == nil || !strings.Contains(err.Error(), "ns/s") {
 		t.Errorf("error %v", err)
 	}
-	world.failLive, world.failCached = nil, errors.New("no cache")
+	reader.failLive, reader.failCached = nil, errors.New("no cache")
 	if _, _, err := c.Get(t.Context(), name); err == nil || !strings.Contains(err.Error(), "no cache") {
 		t.Errorf("error %v", err)
 	}
@@ -105,8 +105,8 @@ func TestSecretCacheForgetsNamespace(t *testing.T) {
 	secret := func(namespace string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s", UID: "1"}, Data: map[string][]byte{"k": []byte("a")}}
 	}
-	world := newCountingReader(secret("ns"), secret("other"))
-	c := NewSecretCache(world, world, func(s *corev1.Secret) string { return string(s.Data["k"]) })
+	reader := newCountingReader(secret("ns"), secret("other"))
+	c := NewSecretCache(reader, reader, func(s *corev1.Secret) string { return string(s.Data["k"]) })
 	for _, namespace := range []string{"ns", "other"} {
 		if _, found, err := c.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "s"}); !found || err != nil {
 			t.Fatal(namespace, err)

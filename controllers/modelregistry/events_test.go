@@ -44,7 +44,7 @@ func withLabels(o client.Object, namespace, name string, labels map[string]strin
 
 // Objects without an owner reference enqueue their registry by labels; those of other components enqueue nothing.
 func TestEventsByLabels(t *testing.T) {
-	ours := names.Labels(ComponentName)
+	managed := names.Labels(ComponentName)
 	with := func(labels map[string]string, more ...string) map[string]string {
 		all := map[string]string{}
 		for key, value := range labels {
@@ -60,14 +60,14 @@ func TestEventsByLabels(t *testing.T) {
 		object  client.Object
 		want    []string
 	}{
-		"of cluster scope":    {enqueueByLabels(), withLabels(&corev1.ConfigMap{}, "", "x", with(ours, resources.LabelApp, "demo", resources.LabelNamespace, "ns")), []string{"ns/demo"}},
-		"without a namespace": {enqueueByLabels(), withLabels(&corev1.ConfigMap{}, "", "x", with(ours, resources.LabelApp, "demo")), nil},
+		"of cluster scope":    {enqueueByLabels(), withLabels(&corev1.ConfigMap{}, "", "x", with(managed, resources.LabelApp, "demo", resources.LabelNamespace, "ns")), []string{"ns/demo"}},
+		"without a namespace": {enqueueByLabels(), withLabels(&corev1.ConfigMap{}, "", "x", with(managed, resources.LabelApp, "demo")), nil},
 		"of the catalog": {enqueueByLabels(), withLabels(&corev1.ConfigMap{}, "", "x",
 			with(names.Labels("modelcatalog"), resources.LabelApp, "demo", resources.LabelNamespace, "ns")), nil},
 		"a pod":                  {enqueueByAppLabel(), withLabels(&corev1.Pod{}, "ns", "demo-1", map[string]string{resources.LabelApp: "demo"}), []string{"ns/demo"}},
 		"a pod of its database":  {enqueueByAppLabel(), withLabels(&corev1.Pod{}, "ns", "demo-postgres-1", resources.DatabaseSelector(newRegistry("demo"))), []string{"ns/demo"}},
 		"a pod of something":     {enqueueByAppLabel(), withLabels(&corev1.Pod{}, "ns", "x", nil), nil},
-		"endpoints":              {enqueueByServiceName(), withLabels(&discoveryv1.EndpointSlice{}, "ns", "x", with(ours, discoveryv1.LabelServiceName, "demo")), []string{"ns/demo"}},
+		"endpoints":              {enqueueByServiceName(), withLabels(&discoveryv1.EndpointSlice{}, "ns", "x", with(managed, discoveryv1.LabelServiceName, "demo")), []string{"ns/demo"}},
 		"endpoints of another's": {enqueueByServiceName(), withLabels(&discoveryv1.EndpointSlice{}, "ns", "x", map[string]string{discoveryv1.LabelServiceName: "demo"}), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,9 +80,9 @@ func TestEventsByLabels(t *testing.T) {
 
 // [W2] Secrets, ConfigMaps and claims enqueue the registries of their namespace that use them.
 func TestEventsOfReferencedObjects(t *testing.T) {
-	elsewhere := newRegistry("demo")
-	elsewhere.Namespace = "elsewhere"
-	w := newTestEnv(t, nil, newRegistry("demo", registrytest.Proxied), newRegistry("own", withGeneratedDatabase), newRegistry("tls", registrytest.PostgresTLS), elsewhere)
+	otherRegistry := newRegistry("demo")
+	otherRegistry.Namespace = "elsewhere"
+	w := newTestEnv(t, nil, newRegistry("demo", registrytest.Proxied), newRegistry("own", withGeneratedDatabase), newRegistry("tls", registrytest.PostgresTLS), otherRegistry)
 	secret := func(name string) client.Object { return withLabels(&corev1.Secret{}, "ns", name, nil) }
 	for name, test := range map[string]struct {
 		uses   func(*v1beta1.ModelRegistry, string) bool

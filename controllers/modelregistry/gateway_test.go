@@ -124,9 +124,9 @@ func TestGroupUsersAreNotChanged(t *testing.T) {
 	if err := w.applyUnowned(t.Context(), other, group(other)); err == nil || !strings.Contains(err.Error(), "belongs to ModelRegistry ns/demo") {
 		t.Errorf("D30: %v", err)
 	}
-	stranger := wholeObject(capability.UserGroup)
-	stranger.SetName("foreign-users")
-	w.requireNoError(w.server.Create(t.Context(), stranger))
+	foreign := wholeObject(capability.UserGroup)
+	foreign.SetName("foreign-users")
+	w.requireNoError(w.server.Create(t.Context(), foreign))
 	if err := w.applyUnowned(t.Context(), newRegistry("foreign"), group(newRegistry("foreign"))); err == nil || !strings.Contains(err.Error(), "was not created by this operator") {
 		t.Errorf("a Group of another client: %v", err)
 	}

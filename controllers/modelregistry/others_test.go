@@ -85,9 +85,9 @@ func TestAdoptedLegacyObjectIsNotDeleted(t *testing.T) {
 }
 
 // catalogBinding returns the ClusterRoleBinding of the catalog's proxy, of this or the legacy operator.
-func catalogBinding(namespace string, ours bool) *rbacv1.ClusterRoleBinding {
+func catalogBinding(namespace string, managed bool) *rbacv1.ClusterRoleBinding {
 	labels := map[string]string{resources.LabelNamespace: namespace, resources.LabelApp: "model-catalog", resources.LabelComponent: "model-catalog", resources.LabelCreatedBy: resources.CreatedBy}
-	if ours {
+	if managed {
 		for key, value := range names.Labels("modelcatalog") {
 			labels[key] = value
 		}
@@ -134,12 +134,12 @@ func TestBindingOfTheCatalogIsNotDeleted(t *testing.T) {
 
 // Unused data must not be deleted by an earlier owner reference: a foreground deletion would delete it before the finalizer runs.
 func TestUnusedDataIsOrphaned(t *testing.T) {
-	elsewhere := &v1beta1.PostgresConfig{Host: "db", Username: "u"}
+	otherDatabase := &v1beta1.PostgresConfig{Host: "db", Username: "u"}
 	t.Run("of this registry", func(t *testing.T) {
 		w := newTestEnv(t, nil)
 		m := newRegistry("demo", withGeneratedDatabase, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.RetentionPolicy = v1beta1.DeleteData })
 		w.requireWait(w.reconcile(m), "available")
-		m.Spec.Postgres = elsewhere
+		m.Spec.Postgres = otherDatabase
 		w.requireWait(w.reconcile(m), "available")
 		w.dataWithoutOwner()
 		w.takeWrites()
@@ -149,13 +149,13 @@ func TestUnusedDataIsOrphaned(t *testing.T) {
 		}
 	})
 	t.Run("that the original made", func(t *testing.T) {
-		m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.Postgres = elsewhere })
+		m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.Postgres = otherDatabase })
 		w := newTestEnv(t, nil, left(m, &corev1.PersistentVolumeClaim{}, "demo-postgres-storage", true), left(m, &corev1.Secret{}, "demo-postgres-credentials", true))
 		w.requireWait(w.reconcile(m), "available")
 		w.dataWithoutOwner()
 	})
 	t.Run("of another client", func(t *testing.T) {
-		m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.Postgres = elsewhere })
+		m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.Postgres = otherDatabase })
 		w := newTestEnv(t, nil, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-storage"}})
 		w.requireWait(w.reconcile(m), "available")
 		if got := w.takeWrites(); strings.Contains(got, "PersistentVolumeClaim") {
@@ -285,7 +285,7 @@ func TestRegistryInAnotherNamespace(t *testing.T) {
 
 // A registry that admission has not seen gets no objects under reserved names and no references to objects of the manager.
 func TestForbiddenReferencesAndNames(t *testing.T) {
-	theirs := admission.Rules{Mode: admission.Off, Namespace: "ns", Account: "manager"}
+	foreign := admission.Rules{Mode: admission.Off, Namespace: "ns", Account: "manager"}
 	for name, tc := range map[string]struct {
 		m    *v1beta1.ModelRegistry
 		want string
@@ -297,7 +297,7 @@ func TestForbiddenReferencesAndNames(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTestEnv(t, nil)
-			w.settings.Authors = theirs
+			w.settings.Authors = foreign
 			for range 2 { // the rejection does not change
 				w.requireWait(w.reconcile(tc.m), "a valid spec")
 				if c, _ := conditions.Get(tc.m.Status.Conditions, ConditionAvailable); !strings.Contains(c.Message, tc.want) {

@@ -125,8 +125,8 @@ func TestHubStatusIsConsistent(t *testing.T) {
 	text := rapid.SampledFrom([]string{"", "something"})
 	rapid.Check(t, func(t *rapid.T) {
 		status := &platformv1alpha1.AIHubStatus{}
-		theirs := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"Alpha", "Paused", "Zulu", "Middle"}), 0, 4, rapid.ID[string]).Draw(t, "theirs")
-		for _, kind := range theirs {
+		foreign := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"Alpha", "Paused", "Zulu", "Middle"}), 0, 4, rapid.ID[string]).Draw(t, "theirs")
+		for _, kind := range foreign {
 			status.Conditions = append(status.Conditions, platformv1alpha1.Condition{Type: kind, Status: "False", Message: kind})
 		}
 		for step := range rapid.IntRange(1, 5).Draw(t, "steps") {
@@ -144,7 +144,7 @@ func TestHubStatusIsConsistent(t *testing.T) {
 		for _, c := range status.Conditions {
 			kinds = append(kinds, c.Type)
 		}
-		rest := append([]string{"Degraded"}, theirs...)
+		rest := append([]string{"Degraded"}, foreign...)
 		slices.Sort(rest)
 		if want := append([]string{"Ready", "ProvisioningSucceeded", "ModelRegistryReady", "CatalogReady"}, rest...); !slices.Equal(kinds, want) {
 			t.Fatalf("order %v, want %v", kinds, want)
@@ -159,7 +159,7 @@ func TestHubReleases(t *testing.T) {
 	}
 	fallback := platformv1alpha1.Release{Name: "model-registry-operator", Version: "unknown", RepoURL: "https://github.com/opendatahub-io/model-registry-operator"}
 	for name, tc := range map[string]struct {
-		ours     []platformv1alpha1.Release
+		managed  []platformv1alpha1.Release
 		platform string
 		want     []platformv1alpha1.Release
 	}{
@@ -173,7 +173,7 @@ func TestHubReleases(t *testing.T) {
 		"its name is the last's": {[]platformv1alpha1.Release{r("platform", "1")}, "2", []platformv1alpha1.Release{fallback, r("platform", "2")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, aihubReleases(tc.ours, tc.platform)); diff != "" {
+			if diff := cmp.Diff(tc.want, aihubReleases(tc.managed, tc.platform)); diff != "" {
 				t.Errorf("releases differ (-want +got):\n%s", diff)
 			}
 		})

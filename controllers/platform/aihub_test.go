@@ -92,24 +92,24 @@ func TestAIHubWaitsForComponents(t *testing.T) {
 // [modelregistry-113]
 func TestAIHubNamespace(t *testing.T) {
 	t.Run("is there", func(t *testing.T) {
-		theirs := namespaceNamed("registries")
-		theirs.Labels = map[string]string{"team": "a"}
-		b := newHubBench(t, aiHubWith(), theirs)
+		foreign := namespaceNamed("registries")
+		foreign.Labels = map[string]string{"team": "a"}
+		b := newHubBench(t, aiHubWith(), foreign)
 		others, result, err := b.reconcile()
 		failed := b.condition("ProvisioningSucceeded")
 		if err != nil || result.RequeueAfter != reconciler.RequeueBlocked || len(others) > 0 || failed.Reason != "DeployFailed" || !strings.Contains(failed.Message, "kubectl label namespace registries platform.opendatahub.io/registries=true") {
 			t.Errorf("%+v", failed)
 		}
-		theirs.Labels = map[string]string{LabelRegistries: "true"}
-		if err := b.server.Update(t.Context(), theirs); err != nil {
+		foreign.Labels = map[string]string{LabelRegistries: "true"}
+		if err := b.server.Update(t.Context(), foreign); err != nil {
 			t.Fatal(err)
 		}
 		b.reconciles(makesCatalog)
 	})
 	t.Run("was made by the platform", func(t *testing.T) {
-		theirs := namespaceNamed("registries")
-		theirs.Labels = map[string]string{labelGenerated: "true"}
-		newHubBench(t, aiHubWith(), theirs).reconciles(makesCatalog)
+		foreign := namespaceNamed("registries")
+		foreign.Labels = map[string]string{labelGenerated: "true"}
+		newHubBench(t, aiHubWith(), foreign).reconciles(makesCatalog)
 	})
 	t.Run("has the Catalog since the original", func(t *testing.T) {
 		b := newHubBench(t, aiHubWith(), namespaceNamed("registries"), catalogOf("registries", "hub"))
@@ -378,9 +378,9 @@ func TestHubReleaseOfThePlatform(t *testing.T) {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "odh-modelregistry-config", UID: "config"}, Data: map[string]string{"platformVersion": version}}
 	}
 	b := newHubBench(t, aiHubWith(), reports("elsewhere", "9.9.9"))
-	ours := platformv1alpha1.Release{Name: "Kubeflow Model Registry", Version: "v1"}
+	managed := platformv1alpha1.Release{Name: "Kubeflow Model Registry", Version: "v1"}
 	b.reconciles(makesNamespace, makesCatalog)
-	if diff := cmp.Diff([]platformv1alpha1.Release{ours}, b.get().Status.Releases); diff != "" {
+	if diff := cmp.Diff([]platformv1alpha1.Release{managed}, b.get().Status.Releases); diff != "" {
 		t.Error(diff)
 	}
 	reported := reports("apps", " 2.30.0\n")
@@ -388,7 +388,7 @@ func TestHubReleaseOfThePlatform(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.reconciles()
-	if diff := cmp.Diff([]platformv1alpha1.Release{ours, theirs("2.30.0")}, b.get().Status.Releases); diff != "" {
+	if diff := cmp.Diff([]platformv1alpha1.Release{managed, foreign("2.30.0")}, b.get().Status.Releases); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(&platformv1alpha1.Distribution{Version: "2.30.0"}, b.get().Status.Distribution); diff != "" {
@@ -403,7 +403,7 @@ func TestHubReleaseOfThePlatform(t *testing.T) {
 	if got := b.get().Status.Distribution; got != nil {
 		t.Errorf("the distribution %+v is still reported", got)
 	}
-	if diff := cmp.Diff([]platformv1alpha1.Release{ours}, b.get().Status.Releases); diff != "" {
+	if diff := cmp.Diff([]platformv1alpha1.Release{managed}, b.get().Status.Releases); diff != "" {
 		t.Error(diff)
 	}
 }

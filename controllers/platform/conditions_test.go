@@ -62,10 +62,10 @@ func TestSetConditionTimes(t *testing.T) {
 // Whatever we set and remove, the conditions owned by others keep their place and every field.
 func TestForeignConditionsSurvive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		theirs := rapid.SliceOfNDistinct(rapid.StringMatching(`Theirs[A-Z][a-z]{0,5}`), 0, 5, rapid.ID[string]).Draw(t, "theirs")
+		foreign := rapid.SliceOfNDistinct(rapid.StringMatching(`Theirs[A-Z][a-z]{0,5}`), 0, 5, rapid.ID[string]).Draw(t, "theirs")
 		status := &platformv1alpha1.Status{}
 		var want []platformv1alpha1.Condition
-		for _, kind := range theirs {
+		for _, kind := range foreign {
 			c := platformv1alpha1.Condition{
 				Type: kind, Status: metav1.ConditionUnknown, Severity: platformv1alpha1.SeverityInfo, Message: rapid.String().Draw(t, "message"),
 				LastTransitionTime: at(-9), LastHeartbeatTime: new(at(-8)), ObservedGeneration: 7,

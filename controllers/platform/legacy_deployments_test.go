@@ -46,15 +46,15 @@ func TestLegacyDeployments(t *testing.T) {
 			if tc.before != "" {
 				b.logic.legacy.isFirstDeletion(client.ObjectKeyFromObject(program), tc.before)
 			}
-			said, err := b.logic.legacy.deleteAll(t.Context(), b.logic.applier, b.get())
+			message, err := b.logic.legacy.deleteAll(t.Context(), b.logic.applier, b.get())
 			if _, waits := errors.AsType[*reconciler.Wait](err); waits != tc.deletes {
 				t.Errorf("error %v", err)
 			}
 			if err != nil {
-				said = err.Error()
+				message = err.Error()
 			}
-			if !strings.Contains(said, tc.says) || tc.says == "" && said != "" {
-				t.Errorf("it says %q, want %q", said, tc.says)
+			if !strings.Contains(message, tc.says) || tc.says == "" && message != "" {
+				t.Errorf("it says %q, want %q", message, tc.says)
 			}
 			if deleted := !b.exists(program); deleted != tc.deletes {
 				t.Errorf("deleted %t, want %t", deleted, tc.deletes)

@@ -24,8 +24,8 @@ import (
 )
 
 var (
-	ours   = platformv1alpha1.Release{Name: "MLflow", Version: "3.14.0", RepoURL: "https://github.com/mlflow/mlflow"}
-	theirs = func(version string) platformv1alpha1.Release {
+	managed = platformv1alpha1.Release{Name: "MLflow", Version: "3.14.0", RepoURL: "https://github.com/mlflow/mlflow"}
+	foreign = func(version string) platformv1alpha1.Release {
 		return platformv1alpha1.Release{Name: "platform", Version: version}
 	}
 )
@@ -39,7 +39,7 @@ func TestMLflowOperatorFirstReconcile(t *testing.T) {
 		t.Errorf("finalizers %v", m.Finalizers)
 	}
 	want := platformv1alpha1.Status{
-		Phase: "Ready", ObservedGeneration: 1, Releases: []platformv1alpha1.Release{theirs("2.30.0"), ours},
+		Phase: "Ready", ObservedGeneration: 1, Releases: []platformv1alpha1.Release{foreign("2.30.0"), managed},
 		Distribution: &platformv1alpha1.Distribution{Name: "Open Data Hub", Version: "2.30.0"},
 		Conditions: []platformv1alpha1.Condition{{
 			Type: "Ready", Status: "True", Reason: "Ready", Message: "MLflowOperator is ready to manage MLflow custom resources",
@@ -95,11 +95,11 @@ func TestReleases(t *testing.T) {
 		want    []platformv1alpha1.Release
 		message string // of the condition, "" for none
 	}{
-		"no ConfigMap": {nil, []platformv1alpha1.Release{ours}, ""},
-		"no key":       {[]client.Object{configMap("")}, []platformv1alpha1.Release{ours}, ""},
-		"a version":    {[]client.Object{configMap("2.30.0")}, []platformv1alpha1.Release{theirs("2.30.0"), ours}, ""},
-		"with a v":     {[]client.Object{configMap(" v2.30.0\n")}, []platformv1alpha1.Release{theirs("v2.30.0"), ours}, ""},
-		"no version": {[]client.Object{configMap("newest")}, []platformv1alpha1.Release{ours},
+		"no ConfigMap": {nil, []platformv1alpha1.Release{managed}, ""},
+		"no key":       {[]client.Object{configMap("")}, []platformv1alpha1.Release{managed}, ""},
+		"a version":    {[]client.Object{configMap("2.30.0")}, []platformv1alpha1.Release{foreign("2.30.0"), managed}, ""},
+		"with a v":     {[]client.Object{configMap(" v2.30.0\n")}, []platformv1alpha1.Release{foreign("v2.30.0"), managed}, ""},
+		"no version": {[]client.Object{configMap("newest")}, []platformv1alpha1.Release{managed},
 			`invalid platform version in apps/odh-mlflowoperator-config: platformVersion "newest": it is not a semantic version; write a semantic version such as 2.30.0 or v2.30.0`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,13 +154,13 @@ func TestVersionFollowsTheConfigMap(t *testing.T) {
 	}
 	b.logic.versions = working
 	b.reconciles(1)
-	if m := b.get(); !slices.Equal(m.Status.Releases, []platformv1alpha1.Release{theirs("2.31.0"), ours}) || conditionOf(m, ConditionVersion).Type != "" {
+	if m := b.get(); !slices.Equal(m.Status.Releases, []platformv1alpha1.Release{foreign("2.31.0"), managed}) || conditionOf(m, ConditionVersion).Type != "" {
 		t.Errorf("status %+v", m.Status)
 	}
 	b.reconciles(0)
 	b.logic.versions = nil // the namespace of the platform is not known
 	b.reconciles(1)
-	if m := b.get(); !slices.Equal(m.Status.Releases, []platformv1alpha1.Release{ours}) {
+	if m := b.get(); !slices.Equal(m.Status.Releases, []platformv1alpha1.Release{managed}) {
 		t.Errorf("status %+v", m.Status)
 	}
 }

@@ -212,32 +212,32 @@ func recorded(t *testing.T, name string) (*unstructured.Unstructured, map[string
 
 // differences lists the fields of one value that are missing or different in the other. Additional fields of the other are ignored,
 // since the API server adds defaults.
-func differences(path string, ours, theirs any) []string {
-	switch ours := ours.(type) {
+func differences(path string, managed, foreign any) []string {
+	switch managed := managed.(type) {
 	case map[string]any:
-		fields, _ := theirs.(map[string]any)
+		fields, _ := foreign.(map[string]any)
 		var out []string
-		for key, value := range ours {
+		for key, value := range managed {
 			out = append(out, differences(path+"."+key, value, fields[key])...)
 		}
 		slices.Sort(out)
 		return out
 	case []any:
-		items, _ := theirs.([]any)
+		items, _ := foreign.([]any)
 		var out []string
-		for i, value := range ours {
+		for i, value := range managed {
 			if i >= len(items) {
 				out = append(out, fmt.Sprintf("%s[%d] is new", path, i))
 				continue
 			}
 			out = append(out, differences(fmt.Sprintf("%s[%d]", path, i), value, items[i])...)
 		}
-		if len(items) > len(ours) {
-			out = append(out, fmt.Sprintf("%s has %d items less", path, len(items)-len(ours)))
+		if len(items) > len(managed) {
+			out = append(out, fmt.Sprintf("%s has %d items less", path, len(items)-len(managed)))
 		}
 		return out
 	default:
-		if fmt.Sprint(ours) != fmt.Sprint(theirs) {
+		if fmt.Sprint(managed) != fmt.Sprint(foreign) {
 			return []string{path}
 		}
 		return nil
@@ -264,12 +264,12 @@ func TestBuildEqualsCodeFlareOperator(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cluster, theirs := recorded(t, name)
+			cluster, foreign := recorded(t, name)
 			var got []string
 			for _, o := range buildObjects(t, cluster, inputsFor(cluster, tc.openShift, tc.changes...)) {
 				key := o.GetKind() + " " + o.GetName()
-				other := theirs[key]
-				delete(theirs, key)
+				other := foreign[key]
+				delete(foreign, key)
 				if other == nil {
 					got = append(got, key+" is new")
 					continue
@@ -277,7 +277,7 @@ func TestBuildEqualsCodeFlareOperator(t *testing.T) {
 				unmark(o)
 				got = append(got, prefixed(key, differences("", o.Object, other.Object))...)
 			}
-			for key := range theirs {
+			for key := range foreign {
 				got = append(got, key+" is not made")
 			}
 			slices.Sort(got)

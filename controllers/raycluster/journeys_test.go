@@ -26,7 +26,7 @@ import (
 )
 
 // around returns "Kind name" of the managed objects.
-func (s *scene) around() []string {
+func (s *testEnv) around() []string {
 	s.t.Helper()
 	var out []string
 	for _, kind := range append(prunedKinds(capability.NewSet(optionalKinds...)), bindingKind) {
@@ -44,7 +44,7 @@ func (s *scene) around() []string {
 }
 
 // desiredObjects returns "Kind name" of the objects that a new controller would create for a cluster.
-func (s *scene) desiredObjects(u *unstructured.Unstructured) []string {
+func (s *testEnv) desiredObjects(u *unstructured.Unstructured) []string {
 	s.t.Helper()
 	c := raycluster.View(u.Object)
 	in, err := s.inputs(s.t.Context(), u, c)
@@ -69,7 +69,7 @@ func (s *scene) desiredObjects(u *unstructured.Unstructured) []string {
 }
 
 // keeps returns "Kind name" of the objects that are retained but not created.
-func (s *scene) keeps(u *unstructured.Unstructured) []string {
+func (s *testEnv) keeps(u *unstructured.Unstructured) []string {
 	s.t.Helper()
 	c := raycluster.View(u.Object)
 	in, err := s.inputs(s.t.Context(), u, c)
@@ -92,7 +92,7 @@ func (s *scene) keeps(u *unstructured.Unstructured) []string {
 }
 
 // reconcileUntilIdle reconciles until nothing is written.
-func (s *scene) reconcileUntilIdle(u *unstructured.Unstructured) {
+func (s *testEnv) reconcileUntilIdle(u *unstructured.Unstructured) {
 	s.t.Helper()
 	for range 6 {
 		if len(s.mustReconcile(u)) == 0 {
@@ -106,13 +106,13 @@ func (s *scene) reconcileUntilIdle(u *unstructured.Unstructured) {
 var templates = []string{plainHead, mutualHead, fmt.Sprintf(injectedHead, "oauth-proxy"), fmt.Sprintf(injectedHead, "kube-rbac-proxy")}
 
 // turns are random events; each returns its name.
-var turns = map[string]func(dice *rand.Rand, s *scene, u *unstructured.Unstructured){
-	"OAuth": func(_ *rand.Rand, s *scene, _ *unstructured.Unstructured) { s.settings.OAuth = !s.settings.OAuth },
-	"mTLS":  func(_ *rand.Rand, s *scene, _ *unstructured.Unstructured) { s.settings.MTLS = !s.settings.MTLS },
-	"policies": func(_ *rand.Rand, s *scene, _ *unstructured.Unstructured) {
+var turns = map[string]func(dice *rand.Rand, s *testEnv, u *unstructured.Unstructured){
+	"OAuth": func(_ *rand.Rand, s *testEnv, _ *unstructured.Unstructured) { s.settings.OAuth = !s.settings.OAuth },
+	"mTLS":  func(_ *rand.Rand, s *testEnv, _ *unstructured.Unstructured) { s.settings.MTLS = !s.settings.MTLS },
+	"policies": func(_ *rand.Rand, s *testEnv, _ *unstructured.Unstructured) {
 		s.settings.OpenToNamespace = !s.settings.OpenToNamespace
 	},
-	"platform": func(dice *rand.Rand, s *scene, _ *unstructured.Unstructured) {
+	"platform": func(dice *rand.Rand, s *testEnv, _ *unstructured.Unstructured) {
 		s.served = oneOf(dice, []capability.Set{openShift, {}, capability.NewSet(capability.HTTPRoute), openShift.WithPlatformKubeRay(true)})
 		for _, o := range s.around() { // with an API its objects go
 			if strings.HasPrefix(o, "Route ") && !s.served.Has(capability.Route) || strings.HasPrefix(o, "HTTPRoute ") && !s.served.Has(capability.HTTPRoute) {
@@ -120,34 +120,36 @@ var turns = map[string]func(dice *rand.Rand, s *scene, u *unstructured.Unstructu
 			}
 		}
 	},
-	"publish": func(dice *rand.Rand, s *scene, _ *unstructured.Unstructured) {
+	"publish": func(dice *rand.Rand, s *testEnv, _ *unstructured.Unstructured) {
 		s.settings.Publish = oneOf(dice, []string{"auto", "open", "gateway", "none"})
 	},
-	"domain": func(dice *rand.Rand, s *scene, _ *unstructured.Unstructured) {
+	"domain": func(dice *rand.Rand, s *testEnv, _ *unstructured.Unstructured) {
 		s.settings.IngressDomain = oneOf(dice, []string{"", "one.example.org", "two.example.org"})
 	},
-	"suspend": func(dice *rand.Rand, s *scene, u *unstructured.Unstructured) {
+	"suspend": func(dice *rand.Rand, s *testEnv, u *unstructured.Unstructured) {
 		s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, dice.IntN(2) == 0, "spec", "suspend") })
 	},
-	"managed": func(dice *rand.Rand, s *scene, u *unstructured.Unstructured) {
+	"managed": func(dice *rand.Rand, s *testEnv, u *unstructured.Unstructured) {
 		by := oneOf(dice, []string{"", raycluster.ManagerMultiKueue, raycluster.ManagerKubeRay})
 		s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, by, "spec", "managedBy") })
 	},
-	"template": func(dice *rand.Rand, s *scene, u *unstructured.Unstructured) {
+	"template": func(dice *rand.Rand, s *testEnv, u *unstructured.Unstructured) {
 		head := clusterFrom(s.t, oneOf(dice, templates)).Object["spec"].(map[string]any)["headGroupSpec"]
 		s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, head, "spec", "headGroupSpec") })
 	},
-	"drift": func(dice *rand.Rand, s *scene, _ *unstructured.Unstructured) {
+	"drift": func(dice *rand.Rand, s *testEnv, _ *unstructured.Unstructured) {
 		if all := s.around(); len(all) > 0 {
 			s.take(oneOf(dice, all))
 		}
 	},
-	"finalizer": func(_ *rand.Rand, s *scene, u *unstructured.Unstructured) { s.edit(u, func() { u.SetFinalizers(nil) }) },
-	"restart":   func(_ *rand.Rand, s *scene, _ *unstructured.Unstructured) { s.restart() },
+	"finalizer": func(_ *rand.Rand, s *testEnv, u *unstructured.Unstructured) {
+		s.edit(u, func() { u.SetFinalizers(nil) })
+	},
+	"restart": func(_ *rand.Rand, s *testEnv, _ *unstructured.Unstructured) { s.restart() },
 }
 
 // edit changes the stored cluster like a user.
-func (s *scene) edit(u *unstructured.Unstructured, change func()) {
+func (s *testEnv) edit(u *unstructured.Unstructured, change func()) {
 	s.t.Helper()
 	s.reread(u)
 	change()
@@ -158,7 +160,7 @@ func (s *scene) edit(u *unstructured.Unstructured, change func()) {
 }
 
 // take deletes a managed object.
-func (s *scene) take(title string) {
+func (s *testEnv) take(title string) {
 	s.t.Helper()
 	kind, name, _ := strings.Cut(title, " ")
 	for _, gvk := range append(prunedKinds(capability.NewSet(optionalKinds...)), bindingKind) {
@@ -178,8 +180,8 @@ func (s *scene) take(title string) {
 }
 
 // restart replaces the controller, so that its memory is lost.
-func (s *scene) restart() {
-	s.memory, s.legacyObjects = memory{}, legacyObjects{}
+func (s *testEnv) restart() {
+	s.memory = memory{}
 	s.applier = apply.New(s.applier.Options)
 }
 
@@ -189,7 +191,7 @@ func TestJourneys(t *testing.T) {
 	const journeys = 25
 	for seed := range uint64(journeys) {
 		dice := rand.New(rand.NewPCG(seed, 1))
-		s := newScene(t)
+		s := newTestEnv(t)
 		u := s.create(demoCluster(oneOf(dice, []string{"", hashedVersion}), oneOf(dice, templates)))
 		var story []string
 		for range 1 + dice.IntN(8) {
@@ -232,7 +234,7 @@ func without(all, these []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(one string) bool { return slices.Contains(these, one) })
 }
 
-func (s *scene) anyBinding() bool {
+func (s *testEnv) anyBinding() bool {
 	list := &rbacv1.ClusterRoleBindingList{}
 	if err := s.server.List(s.t.Context(), list); err != nil {
 		s.t.Fatal(err)
@@ -244,16 +246,16 @@ func (s *scene) anyBinding() bool {
 var errCrash = errors.New("the process ends")
 
 // scenarios must succeed despite crashes.
-var scenarios = map[string]func(s *scene, u *unstructured.Unstructured){
-	"is made":    func(*scene, *unstructured.Unstructured) {},
-	"OAuth goes": func(s *scene, _ *unstructured.Unstructured) { s.settings.OAuth = false },
-	"is suspended": func(s *scene, u *unstructured.Unstructured) {
+var scenarios = map[string]func(s *testEnv, u *unstructured.Unstructured){
+	"is made":    func(*testEnv, *unstructured.Unstructured) {},
+	"OAuth goes": func(s *testEnv, _ *unstructured.Unstructured) { s.settings.OAuth = false },
+	"is suspended": func(s *testEnv, u *unstructured.Unstructured) {
 		s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, true, "spec", "suspend") })
 	},
-	"goes to another": func(s *scene, u *unstructured.Unstructured) {
+	"goes to another": func(s *testEnv, u *unstructured.Unstructured) {
 		s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, raycluster.ManagerMultiKueue, "spec", "managedBy") })
 	},
-	"is deleted": func(s *scene, u *unstructured.Unstructured) {
+	"is deleted": func(s *testEnv, u *unstructured.Unstructured) {
 		s.edit(u, func() { u.SetFinalizers(append(u.GetFinalizers(), "example.com/other")) })
 		if err := s.server.Delete(s.t.Context(), u); err != nil {
 			s.t.Fatal(err)
@@ -287,9 +289,9 @@ type outcome struct {
 }
 
 // endOf runs a scenario with a crash at the given write; 0 for none.
-func endOf(t *testing.T, scenario func(*scene, *unstructured.Unstructured), at int, made bool) outcome {
+func endOf(t *testing.T, scenario func(*testEnv, *unstructured.Unstructured), at int, made bool) outcome {
 	t.Helper()
-	s := newScene(t)
+	s := newTestEnv(t)
 	u := s.create(demoCluster(hashedVersion, plainHead))
 	if scenario != nil {
 		s.reconcileUntilIdle(u)

@@ -50,7 +50,7 @@ func TestPullSecretRepair(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec    string
 		pod     *corev1.Pod
-		change  func(*scene)
+		change  func(*testEnv)
 		deleted bool
 	}{
 		"stuck without the secret":    {plainHead, podWith("head", "ErrImagePull"), nil, true},
@@ -62,8 +62,8 @@ func TestPullSecretRepair(t *testing.T) {
 		"of another owner":            {plainHead, foreign, nil, false},
 		"it ends":                     {plainHead, ending, nil, false},
 		"the user lists secrets":      {pulls, podWith("head", "ErrImagePull"), nil, false},
-		"no OpenShift":                {plainHead, podWith("head", "ErrImagePull"), func(s *scene) { s.served = capability.Set{} }, false},
-		"no sidecar":                  {plainHead, podWith("head", "ErrImagePull"), func(s *scene) { s.settings.OAuth = false }, false},
+		"no OpenShift":                {plainHead, podWith("head", "ErrImagePull"), func(s *testEnv) { s.served = capability.Set{} }, false},
+		"no sidecar":                  {plainHead, podWith("head", "ErrImagePull"), func(s *testEnv) { s.settings.OAuth = false }, false},
 		"the account is not there":    {plainHead, func() *corev1.Pod { p := podWith("head", "ErrImagePull"); p.Spec.ServiceAccountName = "none"; return p }(), nil, false},
 		"suspended":                   {strings.Replace(plainHead, "spec: {", "spec: {suspend: true, ", 1), podWith("head", "ErrImagePull"), nil, false},
 		"init container cannot be made": {plainHead, func() *corev1.Pod {
@@ -73,7 +73,7 @@ func TestPullSecretRepair(t *testing.T) {
 		}(), nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, account.DeepCopy(), tc.pod.DeepCopy())
+			s := newTestEnv(t, account.DeepCopy(), tc.pod.DeepCopy())
 			if tc.change != nil {
 				tc.change(s)
 			}
@@ -95,7 +95,7 @@ func TestPullSecretRepair(t *testing.T) {
 }
 
 func TestAPodIsRepairedOnce(t *testing.T) {
-	s := newScene(t, podWith("head", "ErrImagePull"), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team1", Name: "robot"},
+	s := newTestEnv(t, podWith("head", "ErrImagePull"), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team1", Name: "robot"},
 		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "late"}}})
 	u := s.create(demoCluster(hashedVersion, plainHead))
 	s.refuse = func(verb, _ string) error {
@@ -120,7 +120,7 @@ func TestAPodIsRepairedOnce(t *testing.T) {
 
 // [B-5] If two clusters have the same host, only the older one has an Ingress until it is deleted.
 func TestHostTaken(t *testing.T) {
-	s := newScene(t)
+	s := newTestEnv(t)
 	s.served = capability.Set{}
 	put := func(name, namespace string, created int64) *unstructured.Unstructured {
 		return s.create(fmt.Sprintf("metadata: {name: %s, namespace: %s, uid: %s-uid, creationTimestamp: %q, annotations: {%s}}\n%s",
@@ -147,38 +147,38 @@ func TestHostTaken(t *testing.T) {
 func TestEmitEvents(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec   string
-		change func(*scene)
+		change func(*testEnv)
 		want   string
 	}{
-		"all is well":         {fmt.Sprintf(injectedHead, "oauth-proxy"), func(*scene) {}, ""},
-		"no domain is normal": {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *scene) { s.served = capability.Set{}; s.domain = func() string { return "" } }, "Normal "},
-		"no domain":           {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *scene) { s.served = capability.Set{}; s.domain = func() string { return "" } }, ReasonNoDomain},
-		"no sidecar":          {mutualHead, func(*scene) {}, ReasonNotSecured},
-		"no certificates":     {plainHead, func(s *scene) { s.settings.OAuth = false }, ReasonNotSecured},
-		"OAuth is off":        {mutualHead, func(s *scene) { s.settings.OAuth = false }, "Normal " + ReasonNotPublished},
-		"OAuth off and open":  {mutualHead, func(s *scene) { s.settings.OAuth, s.settings.Publish = false, config.PublishOpen }, ""},
-		"sidecar by gateway": {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *scene) {
+		"all is well":         {fmt.Sprintf(injectedHead, "oauth-proxy"), func(*testEnv) {}, ""},
+		"no domain is normal": {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *testEnv) { s.served = capability.Set{}; s.domain = func() string { return "" } }, "Normal "},
+		"no domain":           {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *testEnv) { s.served = capability.Set{}; s.domain = func() string { return "" } }, ReasonNoDomain},
+		"no sidecar":          {mutualHead, func(*testEnv) {}, ReasonNotSecured},
+		"no certificates":     {plainHead, func(s *testEnv) { s.settings.OAuth = false }, ReasonNotSecured},
+		"OAuth is off":        {mutualHead, func(s *testEnv) { s.settings.OAuth = false }, "Normal " + ReasonNotPublished},
+		"OAuth off and open":  {mutualHead, func(s *testEnv) { s.settings.OAuth, s.settings.Publish = false, config.PublishOpen }, ""},
+		"sidecar by gateway": {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *testEnv) {
 			s.served, s.settings.Publish = capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.HTTPRoute), config.PublishGateway
 		}, "Normal " + ReasonNotPublished},
-		"sidecar by a gateway that cannot verify it": {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *scene) {
+		"sidecar by a gateway that cannot verify it": {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *testEnv) {
 			s.served, s.settings.Exposure = capability.NewSet(capability.HTTPRoute), config.Exposure{Kind: config.ExposeGateway}
 		}, "Normal " + ReasonNotPublished},
-		"sidecar by a gateway that verifies it": {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *scene) {
+		"sidecar by a gateway that verifies it": {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *testEnv) {
 			s.served, s.settings.Exposure = capability.NewSet(capability.HTTPRoute, capability.BackendTLSPolicy), config.Exposure{Kind: config.ExposeGateway}
 		}, ""},
-		"no gateway is named": {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *scene) {
+		"no gateway is named": {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *testEnv) {
 			s.served, s.settings.Exposure = capability.NewSet(capability.HTTPRoute, capability.BackendTLSPolicy), config.Exposure{Kind: config.ExposeGateway}
 			s.settings.GatewayNamespace, s.domain = "", func() string { return "" }
 		}, "no Gateway is named: set raycluster.gatewayNamespace"},
-		"token, no pod yet": {tokenHead, func(s *scene) { s.settings.KubeRaySecurity = config.KubeRaySecurityTrust }, "Normal " + ReasonNotPublished},
-		"KubeRay not found": {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *scene) {
+		"token, no pod yet": {tokenHead, func(s *testEnv) { s.settings.KubeRaySecurity = config.KubeRaySecurityTrust }, "Normal " + ReasonNotPublished},
+		"KubeRay not found": {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *testEnv) {
 			s.kubeRayNamespaces = func(config.RayCluster) ([]string, bool) { return nil, true }
 		}, "Warning " + ReasonNoKubeRay},
-		"OAuth switched off": {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *scene) { s.settings.OAuth = false }, ReasonOutdated},
-		"mTLS switched off":  {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *scene) { s.settings.MTLS = false }, ReasonOutdated},
+		"OAuth switched off": {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *testEnv) { s.settings.OAuth = false }, ReasonOutdated},
+		"mTLS switched off":  {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *testEnv) { s.settings.MTLS = false }, ReasonOutdated},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
+			s := newTestEnv(t)
 			tc.change(s)
 			u := s.create(demoCluster(hashedVersion, tc.spec))
 			s.mustReconcile(u)
@@ -192,7 +192,7 @@ func TestEmitEvents(t *testing.T) {
 			}
 		})
 	}
-	s := newScene(t)
+	s := newTestEnv(t)
 	s.served, s.domain = capability.Set{}, func() string { return "" }
 	u := s.create(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "kube-rbac-proxy")))
 	s.mustReconcile(u)
@@ -207,7 +207,7 @@ func TestEmitEvents(t *testing.T) {
 // [R28] Disabled injections and their objects stay while pods use them; for a suspended cluster admission is triggered once for each
 // generation to remove them.
 func TestTriggerAdmissionOfSuspendedCluster(t *testing.T) {
-	s := newScene(t)
+	s := newTestEnv(t)
 	u := s.create(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
 	n := raycluster.View(u.Object).Names()
 	s.mustReconcile(u)

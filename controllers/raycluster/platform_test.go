@@ -21,7 +21,7 @@ import (
 // If the KubeRay of the platform is enabled and disabled, the objects are deleted and created again. Objects of a running sidecar are
 // retained, but not created.
 func TestTheKubeRayOfThePlatformComesAndGoes(t *testing.T) {
-	s := newScene(t)
+	s := newTestEnv(t)
 	sidecar := fmt.Sprintf(injectedHead, "oauth-proxy")
 	u := s.create(demoCluster(hashedVersion, sidecar))
 	old := s.run("old", sidecar)
@@ -70,7 +70,7 @@ func TestTheKubeRayOfThePlatformComesAndGoes(t *testing.T) {
 // If the OAuth server is removed and added again, admission replaces the sidecar; it is triggered repeatedly because another replica may
 // detect that later. The Route stays.
 func TestTheOAuthServerGoesAndComesBack(t *testing.T) {
-	s, now := newScene(t), testclock.NewFakePassiveClock(time.Now())
+	s, now := newTestEnv(t), testclock.NewFakePassiveClock(time.Now())
 	s.clock = now
 	oauth, proxy := fmt.Sprintf(injectedHead, "oauth-proxy"), fmt.Sprintf(injectedHead, "kube-rbac-proxy")
 	u := s.create(demoCluster(hashedVersion, oauth))

@@ -60,7 +60,8 @@ type clusterReconciler struct {
 	recorder          events.EventRecorder
 	clock             clock.PassiveClock
 	memory            memory
-	legacyObjects     legacyObjects
+	// deleteLegacy deletes objects of a legacy operator; nil without package takeover.
+	deleteLegacy func(context.Context, *unstructured.Unstructured, apply.Desired) error
 }
 
 // Reconcile implements reconcile.Reconciler. It returns a *reconciler.Wait while it waits for a change.
@@ -160,7 +161,7 @@ func (r *clusterReconciler) reconcileExposure(ctx context.Context, cluster *unst
 	if errors.Join(errs...) == nil {
 		r.memory.of(cluster).clearMessage(topicApply)
 	}
-	errs = append(errs, r.prune(ctx, cluster, c, append(p.All(), certificates.Desired(c, certificateInputs(in, c))...)))
+	errs = append(errs, r.prune(ctx, cluster, append(p.All(), certificates.Desired(c, certificateInputs(in, c))...)))
 	if p.Binding == nil {
 		errs = append(errs, r.removeBindingAndFinalizer(ctx, cluster, c))
 	}
@@ -180,12 +181,15 @@ func (r *clusterReconciler) apply(ctx context.Context, cluster *unstructured.Uns
 	return err
 }
 
-// prune deletes the objects that are not desired, those of the CodeFlare operator included.
-func (r *clusterReconciler) prune(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, desired apply.Desired) error {
+// prune deletes the objects that are not desired.
+func (r *clusterReconciler) prune(ctx context.Context, cluster *unstructured.Unstructured, desired apply.Desired) error {
 	if err := r.applier.Prune(ctx, cluster, desired, prunedKinds(r.served()), nil); err != nil {
 		return fmt.Errorf("deleting objects that are no longer desired: %w", err)
 	}
-	return r.deleteLegacyObjects(ctx, cluster, c, desired)
+	if r.deleteLegacy == nil {
+		return nil
+	}
+	return r.deleteLegacy(ctx, cluster, desired)
 }
 
 // paused reports whether reconciliation is limited to NetworkPolicies and certificates, and returns the wait for the next check. All editors

@@ -31,7 +31,7 @@ const hashedVersion = "ray.openshift.ai/version: '1'"
 
 // [R3] [R7] [R21] NetworkPolicies are applied first, the finalizer before the binding, and a second reconcile sends no request.
 func TestReconcileCreatesObjects(t *testing.T) {
-	s := newScene(t)
+	s := newTestEnv(t)
 	u := s.create(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
 	n := raycluster.View(u.Object).Names()
 	want := []string{
@@ -62,7 +62,7 @@ func TestReconcileCreatesObjects(t *testing.T) {
 
 // [R3] Without NetworkPolicies the cluster is not exposed, and the error is retried.
 func TestReconcileExposesNothingWithoutNetworkPolicies(t *testing.T) {
-	s := newScene(t)
+	s := newTestEnv(t)
 	s.refuse = func(_, kind string) error {
 		if kind == "NetworkPolicy" {
 			return errors.New("admission says no")
@@ -91,7 +91,7 @@ func TestReconcileExposesNothingWithoutNetworkPolicies(t *testing.T) {
 // A conflict is no failure, unless it is joined with another error.
 func TestConflicts(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Group: "ray.io", Resource: "rayclusters"}, "demo", errors.New("changed"))
-	s := newScene(t)
+	s := newTestEnv(t)
 	u := s.create(demoCluster(hashedVersion, plainHead))
 	s.refuse = func(verb, kind string) error {
 		if kind == "RayCluster" {
@@ -102,7 +102,7 @@ func TestConflicts(t *testing.T) {
 	if _, retry, err := s.reconcile(u); err != nil || retry != reconciler.RequeueSoon {
 		t.Errorf("retry %s, error %v", retry, err)
 	}
-	s = newScene(t)
+	s = newTestEnv(t)
 	u = s.create(demoCluster(hashedVersion, plainHead))
 	s.refuse = func(_, kind string) error {
 		switch kind {
@@ -130,10 +130,10 @@ func TestConflicts(t *testing.T) {
 }
 
 func TestReconcileReportsForeignNetworkPolicy(t *testing.T) {
-	s := newScene(t)
+	s := newTestEnv(t)
 	u := s.create(demoCluster(hashedVersion, plainHead))
-	theirs := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "team1", Name: raycluster.View(u.Object).Names().HeadPolicy}}
-	if err := s.server.Create(t.Context(), theirs); err != nil {
+	foreign := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "team1", Name: raycluster.View(u.Object).Names().HeadPolicy}}
+	if err := s.server.Create(t.Context(), foreign); err != nil {
 		t.Fatal(err)
 	}
 	_, retry, err := s.reconcile(u)
@@ -160,7 +160,7 @@ func TestReconcileExposesNothingWithoutSidecarObjects(t *testing.T) {
 	for kind, made := range map[string]string{
 		"ClusterRoleBinding": "apply ServiceAccount ", "Secret": "apply ServiceAccount ", "ServiceAccount": "apply Secret ", "RayCluster": "apply Secret ",
 	} {
-		s := newScene(t)
+		s := newTestEnv(t)
 		s.refuse = func(_, what string) error {
 			if what == kind {
 				return errors.New("no " + kind)
@@ -180,7 +180,7 @@ func TestReconcileExposesNothingWithoutSidecarObjects(t *testing.T) {
 			t.Errorf("with %s again writes %q", kind, writes)
 		}
 	}
-	s := newScene(t)
+	s := newTestEnv(t)
 	s.certificates.err = errors.New("no certificates")
 	if writes, _, err := s.reconcile(s.create(demoCluster(hashedVersion, plainHead))); err == nil || slices.ContainsFunc(writes, exposes) {
 		t.Errorf("without certificates writes %q, error %v", writes, err)
@@ -189,7 +189,7 @@ func TestReconcileExposesNothingWithoutSidecarObjects(t *testing.T) {
 
 // [R18] NetworkPolicies are not written during the discovery of KubeRay.
 func TestReconcileWaitsForKubeRayNamespaces(t *testing.T) {
-	s := newScene(t)
+	s := newTestEnv(t)
 	s.kubeRayKnown = false
 	u := s.create(demoCluster(hashedVersion, plainHead))
 	writes, retry, err := s.reconcile(u)
@@ -215,9 +215,9 @@ func TestPaused(t *testing.T) {
 		"another value":           {"false", namespace, true, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
+			s := newTestEnv(t)
 			if tc.namespace != nil {
-				s = newScene(t, tc.namespace.DeepCopy())
+				s = newTestEnv(t, tc.namespace.DeepCopy())
 			}
 			s.settings.AllowPause = tc.allowed
 			u := s.create(demoCluster(hashedVersion+", "+paused+": '"+tc.value+"'", fmt.Sprintf(injectedHead, "oauth-proxy")))
@@ -248,7 +248,7 @@ func TestPaused(t *testing.T) {
 }
 
 func TestReconcileFailsWithoutSettings(t *testing.T) {
-	s := newScene(t)
+	s := newTestEnv(t)
 	u := s.create(demoCluster(hashedVersion, plainHead))
 	s.kubeRayKnown = true
 	s.clusterReconciler.settings = brokenSettings
@@ -259,7 +259,7 @@ func TestReconcileFailsWithoutSettings(t *testing.T) {
 
 // [R9] The cookie key is random and existing keys are kept, except for the predictable key of the CodeFlare operator.
 func TestCookie(t *testing.T) {
-	s := newScene(t)
+	s := newTestEnv(t)
 	one, other := s.create(demoCluster(hashedVersion, plainHead)), s.create(strings.ReplaceAll(demoCluster(hashedVersion, plainHead), "team1", "team2"))
 	n := raycluster.View(one.Object).Names()
 	s.mustReconcile(one)
@@ -283,7 +283,7 @@ func TestCookie(t *testing.T) {
 		old := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "team3", Name: n.CookieSecret, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(one, raycluster.GVK)},
 		}, Data: map[string][]byte{raycluster.KeyCookie: []byte(stored)}}
-		s = newScene(t, old)
+		s = newTestEnv(t, old)
 		third := s.create(strings.ReplaceAll(demoCluster(hashedVersion, plainHead), "team1", "team3"))
 		s.reconcileUntilIdle(third)
 		if !s.exists(a, "team3", n.CookieSecret) || (string(a.Data[raycluster.KeyCookie]) == stored) != stays || len(a.Data[raycluster.KeyCookie]) != 44 {
@@ -299,20 +299,20 @@ func TestCookie(t *testing.T) {
 func TestDeletion(t *testing.T) {
 	const hashed, legacy = "demo-team1-auth-28b12466", "demo-team1-auth" // by section 2.3 of the chapter
 	for name, tc := range map[string]struct {
-		set        func(*scene)
+		set        func(*testEnv)
 		finalizers []string
 		left       []string // bindings
 	}{
-		"as it was":          {func(*scene) {}, []string{raycluster.Finalizer}, nil},
-		"OAuth is off":       {func(s *scene) { s.settings.OAuth = false }, []string{raycluster.Finalizer}, nil},
-		"no OpenShift":       {func(s *scene) { s.served = capability.Set{} }, []string{raycluster.Finalizer}, nil},
-		"others wait too":    {func(*scene) {}, []string{"example.com/redis", raycluster.Finalizer}, nil},
-		"no settings":        {func(s *scene) { s.clusterReconciler.settings = brokenSettings }, []string{raycluster.Finalizer}, nil},
-		"without finalizer":  {func(*scene) {}, []string{"example.com/redis"}, []string{hashed, legacy}},
-		"KubeRay not looked": {func(s *scene) { s.kubeRayKnown = false }, []string{raycluster.Finalizer}, nil},
+		"as it was":          {func(*testEnv) {}, []string{raycluster.Finalizer}, nil},
+		"OAuth is off":       {func(s *testEnv) { s.settings.OAuth = false }, []string{raycluster.Finalizer}, nil},
+		"no OpenShift":       {func(s *testEnv) { s.served = capability.Set{} }, []string{raycluster.Finalizer}, nil},
+		"others wait too":    {func(*testEnv) {}, []string{"example.com/redis", raycluster.Finalizer}, nil},
+		"no settings":        {func(s *testEnv) { s.clusterReconciler.settings = brokenSettings }, []string{raycluster.Finalizer}, nil},
+		"without finalizer":  {func(*testEnv) {}, []string{"example.com/redis"}, []string{hashed, legacy}},
+		"KubeRay not looked": {func(s *testEnv) { s.kubeRayKnown = false }, []string{raycluster.Finalizer}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, bindingOf(hashed, "demo", "team1"), bindingOf(legacy, "demo", "team1"))
+			s := newTestEnv(t, bindingOf(hashed, "demo", "team1"), bindingOf(legacy, "demo", "team1"))
 			tc.set(s)
 			u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
 			u.SetFinalizers(tc.finalizers)
@@ -348,8 +348,8 @@ func TestDeletion(t *testing.T) {
 func TestEnsureBindingReportsForeignBinding(t *testing.T) {
 	u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
 	name := raycluster.View(u.Object).Names().ClusterRoleBinding
-	theirs := bindingOf(name, "demo-team1", "x")
-	s := newScene(t, theirs)
+	foreign := bindingOf(name, "demo-team1", "x")
+	s := newTestEnv(t, foreign)
 	if err := s.server.Create(t.Context(), u); err != nil {
 		t.Fatal(err)
 	}
@@ -366,7 +366,7 @@ func TestEnsureBindingReportsForeignBinding(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.mustReconcile(u)
-	if !s.exists(theirs, "", name) {
+	if !s.exists(foreign, "", name) {
 		t.Error("the binding of the other is gone")
 	}
 }
@@ -375,7 +375,7 @@ func TestEnsureBindingReportsForeignBinding(t *testing.T) {
 func TestDeleteOrphanedBindings(t *testing.T) {
 	u := clusterFrom(t, demoCluster("", plainHead))
 	name := raycluster.View(u.Object).Names().ClusterRoleBinding
-	s := newScene(t, bindingOf(name, "demo", "team1"))
+	s := newTestEnv(t, bindingOf(name, "demo", "team1"))
 	s.mustReconcile(u)
 	if s.exists(&rbacv1.ClusterRoleBinding{}, "", name) {
 		t.Error("it is still there")
@@ -384,7 +384,7 @@ func TestDeleteOrphanedBindings(t *testing.T) {
 
 // [R6] No cluster-scoped object is created if the cache still holds a deleted cluster.
 func TestEnsureBindingSkipsDeletedCluster(t *testing.T) {
-	s := newScene(t)
+	s := newTestEnv(t)
 	u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
 	c := raycluster.View(u.Object)
 	p := resources.Build(c, inputsFor(u, true))
@@ -408,12 +408,12 @@ func TestEnsureBindingSkipsDeletedCluster(t *testing.T) {
 
 // [R28] Objects of disabled features are deleted, including those of the CodeFlare operator; foreign objects stay.
 func TestDisabledObjectsArePruned(t *testing.T) {
-	s := newScene(t)
+	s := newTestEnv(t)
 	u := s.create(demoCluster(hashedVersion, plainHead))
 	n := raycluster.View(u.Object).Names()
 	s.mustReconcile(u)
-	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team1", Name: "theirs", Labels: map[string]string{raycluster.LabelClusterName: "demo"}}}
-	if err := s.server.Create(t.Context(), theirs); err != nil {
+	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team1", Name: "theirs", Labels: map[string]string{raycluster.LabelClusterName: "demo"}}}
+	if err := s.server.Create(t.Context(), foreign); err != nil {
 		t.Fatal(err)
 	}
 	s.settings.OAuth = false
@@ -432,7 +432,7 @@ func TestDisabledObjectsArePruned(t *testing.T) {
 	if s.reread(u); len(u.GetFinalizers()) > 0 {
 		t.Error("the finalizer is still there")
 	}
-	if !s.exists(theirs, "team1", "theirs") {
+	if !s.exists(foreign, "team1", "theirs") {
 		t.Error("a foreign object is gone")
 	}
 	route := &unstructured.Unstructured{}
@@ -451,37 +451,4 @@ func TestDisabledObjectsArePruned(t *testing.T) {
 	if to, _, _ := unstructured.NestedString(route.Object, "spec", "to", "name"); to != "demo-head-svc" {
 		t.Errorf("the Route leads to %s", to)
 	}
-}
-
-// [R8] [R28] The first reconcile deletes undesired objects of the CodeFlare operator and adopts desired ones.
-func TestDeleteLegacyObjects(t *testing.T) {
-	u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
-	old := func(name string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: "team1", Name: name, Labels: map[string]string{raycluster.LabelClusterName: "demo"},
-			UID: "uid", OwnerReferences: []metav1.OwnerReference{{APIVersion: "ray.io/v1", Kind: "RayCluster", Name: "demo", UID: u.GetUID(), Controller: new(true)}}}
-	}
-	stranger := old("stranger")
-	stranger.OwnerReferences = nil
-	s := newScene(t,
-		&corev1.Service{ObjectMeta: old("demo-oauth")}, &corev1.Service{ObjectMeta: old("demo-oauth-7a6da8e2")},
-		&networkingv1.NetworkPolicy{ObjectMeta: old("demo-head")}, &corev1.Secret{ObjectMeta: stranger},
-		bindingOf("demo-team1-auth", "demo", "team1"),
-	)
-	if err := s.server.Create(t.Context(), u); err != nil {
-		t.Fatal(err)
-	}
-	s.mustReconcile(u)
-	for name, there := range map[string]bool{"demo-oauth": false, "demo-oauth-7a6da8e2": true} {
-		if s.exists(&corev1.Service{}, "team1", name) != there {
-			t.Errorf("Service %s is there: %t", name, !there)
-		}
-	}
-	if s.exists(&networkingv1.NetworkPolicy{}, "team1", "demo-head") || s.exists(&rbacv1.ClusterRoleBinding{}, "", "demo-team1-auth") {
-		t.Error("policy or binding of the older names are still there")
-	}
-	if !s.exists(&corev1.Secret{}, "team1", "stranger") {
-		t.Error("an object without an owner is gone")
-	}
-	s.mustReconcile(u)
-	s.expectIdle(u)
 }

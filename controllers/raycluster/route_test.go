@@ -14,14 +14,14 @@ import (
 
 // The rejection of the dashboard's Route by a router is reported in one Event, and its end in another.
 func TestRouterRefuses(t *testing.T) {
-	s := newScene(t)
+	s := newTestEnv(t)
 	u := s.create(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
 	s.mustReconcile(u)
 	s.eventsSince()
 	name := raycluster.View(u.Object).Names().Dashboard
 	answers := func(status string) {
 		t.Helper()
-		route := framework.Untyped(capability.Route, "", "")
+		route := framework.Unstructured(capability.Route, "", "")
 		if !s.exists(route, u.GetNamespace(), name) {
 			t.Fatal("no Route")
 		}

@@ -19,7 +19,7 @@ import (
 )
 
 // run starts a head with the pod spec of a template and additional variables.
-func (s *scene) run(name, template string, env ...corev1.EnvVar) *corev1.Pod {
+func (s *testEnv) run(name, template string, env ...corev1.EnvVar) *corev1.Pod {
 	s.t.Helper()
 	pod := podWith(name, "")
 	spec := nested.At(clusterFrom(s.t, template).Object, "spec", "headGroupSpec", "template", "spec").(map[string]any)
@@ -33,7 +33,7 @@ func (s *scene) run(name, template string, env ...corev1.EnvVar) *corev1.Pod {
 	return pod
 }
 
-func (s *scene) stop(pod *corev1.Pod) {
+func (s *testEnv) stop(pod *corev1.Pod) {
 	s.t.Helper()
 	if err := s.server.Delete(s.t.Context(), pod); err != nil {
 		s.t.Fatal(err)
@@ -41,7 +41,7 @@ func (s *scene) stop(pod *corev1.Pod) {
 }
 
 // leadsTo returns the backend of the dashboard's Route, or "".
-func (s *scene) leadsTo(u *unstructured.Unstructured) string {
+func (s *testEnv) leadsTo(u *unstructured.Unstructured) string {
 	s.t.Helper()
 	route := &unstructured.Unstructured{}
 	route.SetGroupVersionKind(capability.Route)
@@ -53,7 +53,7 @@ func (s *scene) leadsTo(u *unstructured.Unstructured) string {
 }
 
 // opens reports whether the head's NetworkPolicy opens a port to routers or everyone.
-func (s *scene) opens(u *unstructured.Unstructured, port int32) bool {
+func (s *testEnv) opens(u *unstructured.Unstructured, port int32) bool {
 	s.t.Helper()
 	policy := &networkingv1.NetworkPolicy{}
 	if !s.exists(policy, "team1", raycluster.View(u.Object).Names().HeadPolicy) {
@@ -78,7 +78,7 @@ var asksForToken = corev1.EnvVar{Name: "RAY_AUTH_MODE", Value: "token"}
 // [R29] [R32] A dashboard with only a Ray token is published with the consent of an administrator while every running head requires the
 // token. Until then it stays behind the sidecar of its pods.
 func TestExposureRequiresRayTokenInPods(t *testing.T) {
-	s := newScene(t)
+	s := newTestEnv(t)
 	sidecar := fmt.Sprintf(injectedHead, "oauth-proxy")
 	u := s.create(demoCluster(hashedVersion, sidecar))
 	guarded := raycluster.View(u.Object).Names().ProxyService
@@ -131,7 +131,7 @@ func TestExposureIgnoresRayTokenOfOldImage(t *testing.T) {
 
 // [R32] The client port is published when every running head serves TLS, regardless of settings and template.
 func TestClientPortFollowsThePods(t *testing.T) {
-	s := newScene(t)
+	s := newTestEnv(t)
 	sidecar := fmt.Sprintf(injectedHead, "oauth-proxy")
 	u := s.create(demoCluster(hashedVersion, sidecar))
 	route := &unstructured.Unstructured{}
@@ -163,7 +163,7 @@ func TestClientPortFollowsThePods(t *testing.T) {
 
 // [R28] Certificates are retained and renewed while any pod mounts them.
 func TestCertificatesStayWhilePodsMountThem(t *testing.T) {
-	s := newScene(t)
+	s := newTestEnv(t)
 	s.settings.MTLS = false
 	u := s.create(demoCluster(hashedVersion, plainHead))
 	inForce := func() raycluster.Mode {
@@ -201,7 +201,7 @@ func TestReconcileCreatesNoBindingForUserSidecar(t *testing.T) {
 		"kube-rbac-proxy like ours":   fmt.Sprintf(injectedHead, "kube-rbac-proxy"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
+			s := newTestEnv(t)
 			s.settings.OAuth, s.settings.MTLS = false, false
 			u := s.create(demoCluster(hashedVersion, spec))
 			s.run("head", spec)

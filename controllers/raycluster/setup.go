@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -97,7 +98,9 @@ type Deps struct {
 	Domain            *clusterdomain.Watcher
 	Dynamic           dynamic.Interface
 	Clock             clock.Clock
-	Applier           *apply.Applier
+	// TakeOver, if set, adds the clean-up after a legacy operator, see takeover.Add.
+	TakeOver func(ctrl.Manager, *apply.Applier, func() []schema.GroupVersionKind, clock.Clock) (func(context.Context, *unstructured.Unstructured, apply.Desired) error, error)
+	Applier  *apply.Applier
 }
 
 // Setup registers the controller with a manager.
@@ -115,6 +118,12 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 		cached: mgr.GetClient(), cacheReader: mgr.GetCache(), live: mgr.GetAPIReader(), pods: podCache, applier: d.Applier,
 		settings: d.Settings.Get, served: d.Served.Current, domain: d.Domain.Domain, kubeRayNamespaces: kubeRay.Namespaces,
 		recorder: mgr.GetEventRecorder(ComponentName), clock: d.Clock,
+	}
+	if d.TakeOver != nil {
+		kinds := func() []schema.GroupVersionKind { return append(prunedKinds(r.served()), bindingKind) }
+		if r.deleteLegacy, err = d.TakeOver(mgr, d.Applier, kinds, d.Clock); err != nil {
+			return err
+		}
 	}
 	r.certificates = &certificates.Reconciler{
 		Cached: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Applier: d.Applier, Clock: d.Clock, Recorder: r.recorder,
@@ -134,8 +143,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 		d.Served.WatchMetadata(ctx, c, kind, owned)
 	}
 	routestatus.Watch(ctx, d.Served, mgr.GetCache(), c, routestatus.Kinds, owned)
-	webhooks := &legacyWebhookCleaner{live: mgr.GetAPIReader(), writer: mgr.GetClient(), clock: d.Clock, log: mgr.GetLogger().WithName("webhooks")}
-	for _, runnable := range []interface{ Start(context.Context) error }{podCache, kubeRay, webhooks} {
+	for _, runnable := range []interface{ Start(context.Context) error }{podCache, kubeRay} {
 		if err := mgr.Add(runnable); err != nil {
 			return fmt.Errorf("adding to the manager: %w", err)
 		}

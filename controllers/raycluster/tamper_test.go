@@ -19,19 +19,19 @@ import (
 // platforms determine the objects; the pod templates have injections.
 var platforms = map[string]struct {
 	spec string
-	set  func(*scene)
+	set  func(*testEnv)
 }{
-	"OpenShift":             {fmt.Sprintf(injectedHead, "oauth-proxy"), func(*scene) {}},
-	"OpenShift, no sidecar": {mutualHead, func(s *scene) { s.settings.OAuth, s.settings.Publish = false, "open" }},
-	"plain":                 {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *scene) { s.served = capability.Set{} }},
-	"plain, no sidecar":     {mutualHead, func(s *scene) { s.served, s.settings.OAuth = capability.Set{}, false }},
-	"gateway": {mutualHead, func(s *scene) {
+	"OpenShift":             {fmt.Sprintf(injectedHead, "oauth-proxy"), func(*testEnv) {}},
+	"OpenShift, no sidecar": {mutualHead, func(s *testEnv) { s.settings.OAuth, s.settings.Publish = false, "open" }},
+	"plain":                 {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *testEnv) { s.served = capability.Set{} }},
+	"plain, no sidecar":     {mutualHead, func(s *testEnv) { s.served, s.settings.OAuth = capability.Set{}, false }},
+	"gateway": {mutualHead, func(s *testEnv) {
 		s.served, s.settings.OAuth, s.settings.Publish = capability.NewSet(capability.HTTPRoute), false, "gateway"
 	}},
 }
 
 // managedObjects returns the objects of the cluster by "Kind name".
-func (s *scene) managedObjects() map[string]*unstructured.Unstructured {
+func (s *testEnv) managedObjects() map[string]*unstructured.Unstructured {
 	s.t.Helper()
 	out := map[string]*unstructured.Unstructured{}
 	for _, title := range s.around() {
@@ -41,7 +41,7 @@ func (s *scene) managedObjects() map[string]*unstructured.Unstructured {
 }
 
 // fetch returns an object by "Kind name", or nil.
-func (s *scene) fetch(title string) *unstructured.Unstructured {
+func (s *testEnv) fetch(title string) *unstructured.Unstructured {
 	s.t.Helper()
 	kind, name, _ := strings.Cut(title, " ")
 	for _, gvk := range append(prunedKinds(capability.NewSet(optionalKinds...)), bindingKind) {
@@ -94,7 +94,7 @@ func scalars(value any, path []string) [][]string {
 func TestDeletedObjectsAreRecreated(t *testing.T) {
 	for name, platform := range platforms {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
+			s := newTestEnv(t)
 			platform.set(s)
 			u := s.create(demoCluster(hashedVersion, platform.spec))
 			s.reconcileUntilIdle(u)
@@ -123,7 +123,7 @@ func TestDeletedObjectsAreRecreated(t *testing.T) {
 func TestChangedObjectsAreReverted(t *testing.T) {
 	for name, platform := range platforms {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
+			s := newTestEnv(t)
 			platform.set(s)
 			u := s.create(demoCluster(hashedVersion, platform.spec))
 			s.reconcileUntilIdle(u)
@@ -189,23 +189,23 @@ func permutations(items []string, with func([]string)) {
 // [R6] [R7] For any order of deletion of the cluster, of its binding, a restart and a change of settings: no binding is created after the
 // deletion started, none is left, and the deletion completes.
 func TestDeletionInAnyOrder(t *testing.T) {
-	ends := map[string]func(*scene, *unstructured.Unstructured){
-		"the cluster": func(s *scene, u *unstructured.Unstructured) {
+	ends := map[string]func(*testEnv, *unstructured.Unstructured){
+		"the cluster": func(s *testEnv, u *unstructured.Unstructured) {
 			if err := s.server.Delete(s.t.Context(), u); err != nil {
 				s.t.Fatal(err)
 			}
 		},
-		"the binding": func(s *scene, u *unstructured.Unstructured) {
+		"the binding": func(s *testEnv, u *unstructured.Unstructured) {
 			if title := "ClusterRoleBinding " + raycluster.View(u.Object).Names().ClusterRoleBinding; s.fetch(title) != nil {
 				s.take(title)
 			}
 		},
-		"the process": func(s *scene, _ *unstructured.Unstructured) { s.restart() },
-		"OAuth":       func(s *scene, _ *unstructured.Unstructured) { s.settings.OAuth = false },
+		"the process": func(s *testEnv, _ *unstructured.Unstructured) { s.restart() },
+		"OAuth":       func(s *testEnv, _ *unstructured.Unstructured) { s.settings.OAuth = false },
 	}
 	for version, platform := range map[string]capability.Set{"": openShift, hashedVersion: {}} { // as it is, or OpenShift ends first
 		permutations(slices.Sorted(maps.Keys(ends)), func(order []string) {
-			s := newScene(t)
+			s := newTestEnv(t)
 			u := s.create(demoCluster(version, fmt.Sprintf(injectedHead, "oauth-proxy")))
 			s.reconcileUntilIdle(u)
 			s.served = platform
@@ -231,7 +231,7 @@ func TestDeletionInAnyOrder(t *testing.T) {
 func TestAClusterIsRecreated(t *testing.T) {
 	for name, sweptBefore := range map[string]bool{"before the end was seen": false, "after it": true} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
+			s := newTestEnv(t)
 			u := s.create(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
 			s.reconcileUntilIdle(u)
 			s.edit(u, func() { u.SetFinalizers(nil) }) // by force: the binding stays
@@ -274,7 +274,7 @@ func TestAClusterIsRecreated(t *testing.T) {
 
 // Two clusters with similar names share no object, and the deletion of one does not affect the other.
 func TestClustersWithSimilarNames(t *testing.T) {
-	s := newScene(t)
+	s := newTestEnv(t)
 	text := fmt.Sprintf(injectedHead, "oauth-proxy")
 	clusters := map[string]*unstructured.Unstructured{}
 	for _, name := range []string{"demo", "demo-oauth", "demo-head", "ray-dashboard-demo"} {
@@ -327,7 +327,7 @@ func TestClustersWithSimilarNames(t *testing.T) {
 
 // Requests for unknown clusters send no requests.
 func TestRequestsWithoutACluster(t *testing.T) {
-	s := newScene(t)
+	s := newTestEnv(t)
 	u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
 	s.expectIdle(u)
 	if err := s.server.Get(t.Context(), client.ObjectKeyFromObject(u), u); err == nil {

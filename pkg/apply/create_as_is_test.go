@@ -74,7 +74,7 @@ func TestDeleteHasUIDPrecondition(t *testing.T) {
 
 func TestAdoptAsIsAddsOnlyAControllerReference(t *testing.T) {
 	friend := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "friend", UID: "friend-uid"}
-	stranger := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "other", Controller: new(true)}
+	foreign := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "other", Controller: new(true)}
 	for name, tc := range map[string]struct {
 		live func(*unstructured.Unstructured)
 		want error
@@ -84,7 +84,7 @@ func TestAdoptAsIsAddsOnlyAControllerReference(t *testing.T) {
 		"of a friend":       {func(u *unstructured.Unstructured) { u.SetOwnerReferences([]metav1.OwnerReference{friend}) }, nil},
 		"another value":     {func(u *unstructured.Unstructured) { u.Object["data"] = map[string]any{"key": "2"} }, ErrNotAdoptable},
 		"without the value": {func(u *unstructured.Unstructured) { delete(u.Object, "data") }, ErrNotAdoptable},
-		"controlled":        {func(u *unstructured.Unstructured) { u.SetOwnerReferences([]metav1.OwnerReference{stranger}) }, ErrNotAdoptable},
+		"controlled":        {func(u *unstructured.Unstructured) { u.SetOwnerReferences([]metav1.OwnerReference{foreign}) }, ErrNotAdoptable},
 		"leaving": {func(u *unstructured.Unstructured) {
 			u.SetFinalizers([]string{"example.com/hold"})
 			u.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1700000000, 0)})

@@ -29,8 +29,8 @@ func TestApplyRemovesForeignAdditions(t *testing.T) {
 		pods    = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: ns}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: server, image: i, args: [serve]}]}}}}"
 	)
 	for name, c := range map[string]struct {
-		ours, path, value string
-		stays             bool
+		managed, path, value string
+		stays                bool
 	}{
 		"a rule of a policy":              {open, "/spec/ingress/-", "{}", false},
 		"a peer in the rule of a policy":  {open, "/spec/ingress/0/from/-", "{namespaceSelector: {}}", false},
@@ -46,19 +46,19 @@ func TestApplyRemovesForeignAdditions(t *testing.T) {
 		"a label":                         {pods, "/metadata/labels/c", "d", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, ours := newTestApplier(t), &unstructured.Unstructured{}
-			b.must(yaml.Unmarshal([]byte(c.ours), &ours.Object))
-			desired := Desired{{Config: client.ApplyConfigurationFromUnstructured(ours)}}
+			b, managed := newTestApplier(t), &unstructured.Unstructured{}
+			b.must(yaml.Unmarshal([]byte(c.managed), &managed.Object))
+			desired := Desired{{Config: client.ApplyConfigurationFromUnstructured(managed)}}
 			b.must(b.Apply(t.Context(), b.owner, desired))
-			before := b.getUnstructured(ours)
+			before := b.getUnstructured(managed)
 			var value any
 			b.must(yaml.Unmarshal([]byte(c.value), &value))
 			patch, err := json.Marshal([]operation{{Operation: "add", Path: c.path, Value: value}})
 			b.must(err)
 			b.must(b.server.Patch(t.Context(), before.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner("them")))
-			added := hashContent(b.getUnstructured(ours))
+			added := hashContent(b.getUnstructured(managed))
 			b.must(b.Apply(t.Context(), b.owner, desired))
-			after := b.getUnstructured(ours)
+			after := b.getUnstructured(managed)
 			if c.path == "/metadata/labels/c" {
 				if _, there := after.GetLabels()["c"]; !there {
 					t.Error("the label is gone")

@@ -11,7 +11,7 @@ import (
 )
 
 func TestIdentity(t *testing.T) {
-	type answers struct{ ours, written, another bool }
+	type answers struct{ managed, written, another bool }
 	entry := func(operation metav1.ManagedFieldsOperationType, subresource string) []metav1.ManagedFieldsEntry {
 		return []metav1.ManagedFieldsEntry{{Manager: us, Operation: operation, Subresource: subresource}}
 	}
@@ -43,18 +43,18 @@ func TestIdentity(t *testing.T) {
 }
 
 func TestManagedByPredicate(t *testing.T) {
-	ours := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: names.Labels("mlflow")}}
+	managed := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: names.Labels("mlflow")}}
 	lost, others := &corev1.Service{}, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: names.Labels("platform")}}
 	admits := ManagedByPredicate("mlflow")
 	for name, test := range map[string]struct{ got, want bool }{
-		"created":             {admits.Create(event.CreateEvent{Object: ours}), true},
+		"created":             {admits.Create(event.CreateEvent{Object: managed}), true},
 		"another's created":   {admits.Create(event.CreateEvent{Object: others}), false},
-		"changed":             {admits.Update(event.UpdateEvent{ObjectOld: ours, ObjectNew: ours}), true},
-		"label lost":          {admits.Update(event.UpdateEvent{ObjectOld: ours, ObjectNew: lost}), true},
-		"label back":          {admits.Update(event.UpdateEvent{ObjectOld: lost, ObjectNew: ours}), true},
-		"taken by another":    {admits.Update(event.UpdateEvent{ObjectOld: ours, ObjectNew: others}), true},
+		"changed":             {admits.Update(event.UpdateEvent{ObjectOld: managed, ObjectNew: managed}), true},
+		"label lost":          {admits.Update(event.UpdateEvent{ObjectOld: managed, ObjectNew: lost}), true},
+		"label back":          {admits.Update(event.UpdateEvent{ObjectOld: lost, ObjectNew: managed}), true},
+		"taken by another":    {admits.Update(event.UpdateEvent{ObjectOld: managed, ObjectNew: others}), true},
 		"another's changed":   {admits.Update(event.UpdateEvent{ObjectOld: others, ObjectNew: others}), false},
-		"gone":                {admits.Delete(event.DeleteEvent{Object: ours}), true},
+		"gone":                {admits.Delete(event.DeleteEvent{Object: managed}), true},
 		"gone without labels": {admits.Delete(event.DeleteEvent{Object: lost}), true},
 	} {
 		if test.got != test.want {

@@ -34,9 +34,9 @@ func TestPatchExistingIgnoresTerminatingObject(t *testing.T) {
 
 func TestPatchExistingReportsConflict(t *testing.T) {
 	b := newTestApplier(t, existingConfigMap(func(*corev1.ConfigMap) {}))
-	live, theirs := b.get("a"), b.get("a")
-	theirs.Data["key"] = "theirs"
-	b.must(b.server.Update(t.Context(), theirs))
+	live, foreign := b.get("a"), b.get("a")
+	foreign.Data["key"] = "theirs"
+	b.must(b.server.Update(t.Context(), foreign))
 	err := b.PatchExisting(t.Context(), live, func() { live.Data["key"] = "1" })
 	if failed, ok := errors.AsType[*Error](err); !ok || failed.Name != "a" || !apierrors.IsConflict(err) {
 		t.Errorf("got %v, want a conflict that names the object", err)

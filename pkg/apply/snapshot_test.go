@@ -127,9 +127,9 @@ func TestOwnerIndex(t *testing.T) {
 	for _, name := range []string{"owner", "a0", "a1"} {
 		b.must(index.Add(b.get(name)))
 	}
-	stranger := b.get("a0")
-	stranger.Name, stranger.Labels = "stranger", nil
-	b.must(index.Add(stranger))
+	foreign := b.get("a0")
+	foreign.Name, foreign.Labels = "stranger", nil
+	b.must(index.Add(foreign))
 	found, err := index.IndexKeys("field:"+OwnerIndex, "ns/owner-uid")
 	if err != nil || len(found) != 2 {
 		t.Errorf("found %v, %v", found, err)

@@ -79,7 +79,7 @@ func TestANewLeaf(t *testing.T) {
 }
 
 func TestWhenALeafIsIssued(t *testing.T) {
-	root, stranger := ensureRoot(t, nil, epoch), ensureRoot(t, nil, epoch)
+	root, foreign := ensureRoot(t, nil, epoch), ensureRoot(t, nil, epoch)
 	good := ensureLeaf(t, &root, nil, leafOptions, epoch)
 	add := func(o LeafOptions, names []string, addresses ...string) LeafOptions {
 		o.DNSNames = append(names, o.DNSNames...)
@@ -110,7 +110,7 @@ func TestWhenALeafIsIssued(t *testing.T) {
 		"a cut certificate":    {options: leafOptions, damage: func(d map[string][]byte) { d[dataKeyCert] = d[dataKeyCert][:60] }, issued: true},
 		"everything is gone":   {options: leafOptions, damage: func(d map[string][]byte) { clear(d) }, issued: true},
 		"no bundle":            {options: leafOptions, damage: func(d map[string][]byte) { delete(d, dataKeyCACert) }, keyKept: true},
-		"of another authority": {options: leafOptions, signer: &stranger, issued: true, keyKept: true},
+		"of another authority": {options: leafOptions, signer: &foreign, issued: true, keyKept: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			signer := &root

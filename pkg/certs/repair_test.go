@@ -97,7 +97,7 @@ func TestAnyDamageToALeafIsMended(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		stage := all[rapid.SampledFrom(names).Draw(t, "stage")]
 		other := all[rapid.SampledFrom(names).Draw(t, "other stage")]
-		theirs, err := other.root.EnsureLeaf(nil, leafOptions, stage.now)
+		foreign, err := other.root.EnsureLeaf(nil, leafOptions, stage.now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func TestAnyDamageToALeafIsMended(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		data := drawDamage(t, own.Data, theirs.Data)
+		data := drawDamage(t, own.Data, foreign.Data)
 		now := stage.now.Add(time.Duration(rapid.IntRange(0, 365).Draw(t, "days")) * 24 * time.Hour)
 		l, err := stage.root.EnsureLeaf(data, leafOptions, now)
 		if err != nil {

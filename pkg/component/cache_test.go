@@ -134,8 +134,8 @@ func TestStripForeign(t *testing.T) {
 		if err != nil || !equality.Semantic.DeepEqual(out, want) {
 			t.Errorf("of a foreign object remains %+v, error %v", out, err)
 		}
-		ours := map[string]string{"platform.opendatahub.io/operator": "odh-platform-operator"}
-		if out, err := chainTransforms(stripForeign, next)(head(ours)); err != nil || !equality.Semantic.DeepEqual(out, head(ours)) {
+		managed := map[string]string{"platform.opendatahub.io/operator": "odh-platform-operator"}
+		if out, err := chainTransforms(stripForeign, next)(head(managed)); err != nil || !equality.Semantic.DeepEqual(out, head(managed)) {
 			t.Errorf("of ours remains %+v, error %v", out, err)
 		}
 	}

@@ -35,12 +35,12 @@ func FuzzInferenceService(f *testing.F) {
 		s.Namespace, s.Name = "ns", "name"
 		s.Annotations = map[string]string{annotation: value, v1beta1.AnnotationDeploymentMode: v1beta1.DeploymentModeModelMesh}
 		before := s.DeepCopy()
-		m, ours, err := FromInferenceService(s)
+		m, managed, err := FromInferenceService(s)
 		if !reflect.DeepEqual(before, s) {
 			t.Error("the object was changed")
 		}
-		if !ours || m.Namespace != "ns" || m.Name != "name" || (err != nil && err.Error() == "") {
-			t.Errorf("%t, %+v, %v", ours, m, err)
+		if !managed || m.Namespace != "ns" || m.Name != "name" || (err != nil && err.Error() == "") {
+			t.Errorf("%t, %+v, %v", managed, m, err)
 		}
 		if err == nil {
 			if m.Spec.Storage == nil || m.Spec.Storage.Path == nil || m.Spec.Storage.Parameters == nil {

@@ -53,7 +53,7 @@ func TestInferenceServiceErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec        string
 		annotations []string
-		ours        bool
+		managed     bool
 		want        string
 	}{
 		"no mode":         {`{model: {modelFormat: {name: a}` + anyStorage + `}}`, nil, false, ""},
@@ -76,9 +76,9 @@ func TestInferenceServiceErrors(t *testing.T) {
 		"what is no host": {`{model: {modelFormat: {name: a}, storageUri: "s3://b:c/d"}}`, mode, true, "parsing storageUri"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, ours, err := FromInferenceService(service(t, "name", tc.spec, tc.annotations...))
-			if ours != tc.ours || (err == nil) != (tc.want == "") {
-				t.Fatalf("ours %t, error %v", ours, err)
+			m, managed, err := FromInferenceService(service(t, "name", tc.spec, tc.annotations...))
+			if managed != tc.managed || (err == nil) != (tc.want == "") {
+				t.Fatalf("ours %t, error %v", managed, err)
 			}
 			if err != nil && (!strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "InferenceService name")) {
 				t.Errorf("error %v does not say %q", err, tc.want)

@@ -39,9 +39,9 @@ func service(t *testing.T, name, spec string, annotations ...string) *v1beta1.In
 // convertedModel returns the model of an InferenceService in ModelMesh mode.
 func convertedModel(t *testing.T, name, spec string, annotations ...string) Model {
 	t.Helper()
-	m, ours, err := FromInferenceService(service(t, name, spec, append(annotations, v1beta1.AnnotationDeploymentMode, v1beta1.DeploymentModeModelMesh)...))
-	if err != nil || !ours {
-		t.Fatalf("ours %t, error %v", ours, err)
+	m, managed, err := FromInferenceService(service(t, name, spec, append(annotations, v1beta1.AnnotationDeploymentMode, v1beta1.DeploymentModeModelMesh)...))
+	if err != nil || !managed {
+		t.Fatalf("ours %t, error %v", managed, err)
 	}
 	return m
 }

@@ -43,7 +43,7 @@ func TestWaitCommand(t *testing.T) {
 	if _, err := exec.LookPath("openssl"); err != nil {
 		t.Skip("no openssl: the command runs in a container that has one")
 	}
-	authority, stranger := newAuthority(t), newAuthority(t)
+	authority, foreign := newAuthority(t), newAuthority(t)
 	soon := time.Now().Add(time.Hour)
 	for name, test := range map[string]struct {
 		trusted, issuer *testAuthority
@@ -56,7 +56,7 @@ func TestWaitCommand(t *testing.T) {
 		"this address, IPv6":   {authority, authority, []net.IP{net.ParseIP("fd00::7")}, soon, "fd00::7", "worker", true},
 		"another address":      {authority, authority, []net.IP{{10, 0, 0, 1}}, soon, "10.0.0.2", "head", false},
 		"no address":           {authority, authority, nil, soon, "10.0.0.2", "head", false},
-		"of another authority": {authority, stranger, []net.IP{{10, 0, 0, 2}}, soon, "10.0.0.2", "head", false},
+		"of another authority": {authority, foreign, []net.IP{{10, 0, 0, 2}}, soon, "10.0.0.2", "head", false},
 		"expired":              {authority, authority, []net.IP{{10, 0, 0, 2}}, time.Now().Add(-time.Minute), "10.0.0.2", "head", false},
 		"cleaning up a Redis":  {authority, authority, nil, soon, "10.0.0.2", "redis-cleanup", true},
 	} {

@@ -210,10 +210,10 @@ func TestEnsureRepairsSecret(t *testing.T) {
 }
 
 func TestEnsureKeepsForeignSecret(t *testing.T) {
-	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "serving"}, Data: map[string][]byte{"tls.crt": []byte("x")}}
-	another := theirs.DeepCopy()
+	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "serving"}, Data: map[string][]byte{"tls.crt": []byte("x")}}
+	another := foreign.DeepCopy()
 	another.Labels = names.Labels("mlflow")
-	for name, existing := range map[string]*corev1.Secret{"without a label": theirs, "of another component": another} {
+	for name, existing := range map[string]*corev1.Secret{"without a label": foreign, "of another component": another} {
 		b := newTestIssuer(t, existing.DeepCopy())
 		b.ensure()
 		if pause := b.ensure(); pause != 0 || b.reads != 1 || b.writes != 0 {
@@ -221,7 +221,7 @@ func TestEnsureKeepsForeignSecret(t *testing.T) {
 		}
 	}
 	t.Run("nor one that the cache does not show yet", func(t *testing.T) {
-		b := newTestIssuer(t, theirs.DeepCopy())
+		b := newTestIssuer(t, foreign.DeepCopy())
 		b.Cached = newTestIssuer(t).server
 		if b.ensure(); b.writes != 0 {
 			t.Error("it was written")
@@ -257,14 +257,14 @@ func TestEnsureReportsExpiringForeignCertificate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newTestIssuer(t)
 			b.ensure()
-			theirs := b.secret()
-			theirs.Data = b.foreignCertificate("team", lifetime)
+			foreign := b.secret()
+			foreign.Data = b.foreignCertificate("team", lifetime)
 			if !labelled {
-				theirs.Labels = nil
+				foreign.Labels = nil
 			}
-			b.update(theirs)
+			b.update(foreign)
 			pause := b.ensure()
-			if b.writes != 1 || !bytes.Equal(b.secret().Data["tls.crt"], theirs.Data["tls.crt"]) {
+			if b.writes != 1 || !bytes.Equal(b.secret().Data["tls.crt"], foreign.Data["tls.crt"]) {
 				t.Error("it was replaced by one of ours")
 			}
 			if pause < lifetime-expiryWarning || pause > lifetime || len(b.owner.Status.Conditions) != 0 {
@@ -311,9 +311,9 @@ func TestEnsureRenewsRestoredCertificate(t *testing.T) {
 func TestConditionsOfTwoIssuers(t *testing.T) {
 	b := newTestIssuer(t)
 	b.ensure()
-	theirs := b.secret()
-	theirs.Data = b.foreignCertificate("team", 90*24*time.Hour)
-	b.update(theirs)
+	foreign := b.secret()
+	foreign.Data = b.foreignCertificate("team", 90*24*time.Hour)
+	b.update(foreign)
 	b.Condition = "DatabaseCertificateReady"
 	b.clock.Step(b.ensure())
 	b.ensure()

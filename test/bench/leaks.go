@@ -94,11 +94,11 @@ func (b *bench) made(ctx context.Context, c *population) (int, error) {
 	} {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		var ours client.ListOption = client.HasLabels{names.OperatorLabel}
+		var managed client.ListOption = client.HasLabels{names.OperatorLabel}
 		if kind.Kind == "Job" {
-			ours = client.MatchingLabels{} // wrapped by a user, without our label
+			managed = client.MatchingLabels{} // wrapped by a user, without our label
 		}
-		if err := b.admin.List(ctx, list, client.InNamespace(c.namespace), ours); err != nil {
+		if err := b.admin.List(ctx, list, client.InNamespace(c.namespace), managed); err != nil {
 			return 0, fmt.Errorf("listing each %s: %w", kind.Kind, err)
 		}
 		count += len(list.Items)

@@ -129,7 +129,7 @@ func (b *bench) creation(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var bare, ours []time.Duration
+	var bare, managed []time.Duration
 	var writes int
 	for range rounds {
 		if err := b.clear(ctx, append([]*unstructured.Unstructured{wrapped(server())}, objects...)); err != nil {
@@ -146,12 +146,12 @@ func (b *bench) creation(ctx context.Context) error {
 		if took, writes, err = b.createServer(ctx, objects); err != nil {
 			return err
 		}
-		ours = append(ours, took)
+		managed = append(managed, took)
 	}
 	b.note("creating one MLflow: writes", fmt.Sprintf("%d for %d objects", writes, len(objects)), "children + 1 for the server, which follows the migration + 4 to 6 status", "114")
 	b.note("creating one MLflow: until all objects exist", fmt.Sprintf("%d ms; bare client %d ms: %.2f times; medians of %d",
-		median(ours).Milliseconds(), median(bare).Milliseconds(), median(ours).Seconds()/median(bare).Seconds(), rounds), "<= 1.5 times", "")
-	b.noteRatio("creating one MLflow", median(ours).Seconds()/median(bare).Seconds())
+		median(managed).Milliseconds(), median(bare).Milliseconds(), median(managed).Seconds()/median(bare).Seconds(), rounds), "<= 1.5 times", "")
+	b.noteRatio("creating one MLflow", median(managed).Seconds()/median(bare).Seconds())
 	return nil
 }
 

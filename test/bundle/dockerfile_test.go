@@ -131,16 +131,16 @@ func TestPlatforms(t *testing.T) {
 	for platform := range strings.SplitSeq(platforms, ",") {
 		built = append(built, strings.TrimPrefix(platform, "linux/"))
 	}
-	var said []string
+	var labelled []string
 	for label := range csv(t).Labels {
 		if name, found := strings.CutPrefix(label, "operatorframework.io/arch."); found {
-			said = append(said, name)
+			labelled = append(labelled, name)
 		}
 	}
-	slices.Sort(said)
+	slices.Sort(labelled)
 	affinity := csv(t).Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Affinity
 	accepted := affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0].Values
-	if !slices.Equal(built, said) || !slices.Equal(built, accepted) {
-		t.Errorf("built for %q, said %q, accepted %q", built, said, accepted)
+	if !slices.Equal(built, labelled) || !slices.Equal(built, accepted) {
+		t.Errorf("built for %q, said %q, accepted %q", built, labelled, accepted)
 	}
 }

@@ -82,9 +82,9 @@ func TestEveryClusterServesTheManifests(t *testing.T) {
 
 // Each sample of our kinds is in the CSV, or the manager adds it to the console.
 func TestEverySampleIsOffered(t *testing.T) {
-	ours, offered := map[string]bool{}, map[string]bool{}
+	managed, offered := map[string]bool{}, map[string]bool{}
 	for _, e := range examples(t) {
-		ours[e.GetAPIVersion()+e.GetKind()] = true
+		managed[e.GetAPIVersion()+e.GetKind()] = true
 		offered[e.GetAPIVersion()+e.GetKind()+e.GetName()] = true
 	}
 	files, err := filepath.Glob(root + "/config/samples/*.yaml")
@@ -100,7 +100,7 @@ func TestEverySampleIsOffered(t *testing.T) {
 		name := "samples/" + filepath.Base(file)
 		_, err = shipped.Examples.Open(name)
 		inConsole := err == nil
-		single := len(objects) == 1 && ours[objects[0].GetAPIVersion()+objects[0].GetKind()]
+		single := len(objects) == 1 && managed[objects[0].GetAPIVersion()+objects[0].GetKind()]
 		inCSV := single && offered[objects[0].GetAPIVersion()+objects[0].GetKind()+objects[0].GetName()]
 		if inConsole && !single || single && !inConsole && !inCSV {
 			t.Errorf("%s: in the console %v, in the CSV %v; add it to Examples in config/embed.go, and its name to the permissions in controllers/olm", name, inConsole, inCSV)

@@ -18,7 +18,7 @@ import (
 
 // campaign injects faults into a population of custom resources of every kind, and compares their state before and after.
 type campaign struct {
-	*world
+	*testCluster
 
 	seed     uint64
 	random   *rand.Rand
@@ -58,7 +58,7 @@ func (c *campaign) populate(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := p.createAll(ctx, c.world); err != nil {
+		if err := p.createAll(ctx, c.testCluster); err != nil {
 			return err
 		}
 		c.plots = append(c.plots, p)
@@ -92,7 +92,7 @@ func (c *campaign) remember(ctx context.Context) (err error) {
 	if c.data, err = c.uids(ctx, []string{"PersistentVolumeClaim"}, c.namespaces()...); err != nil {
 		return err
 	}
-	live, err := c.list(ctx, c.base.kinds(), ours)
+	live, err := c.list(ctx, c.base.kinds(), managed)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (c *campaign) plotOf(key id) *plot {
 
 func (c *campaign) unreadyPlot(ctx context.Context) (string, error) {
 	for _, p := range c.plots {
-		if what, err := p.wrong(ctx, c.world, p.ready); what != "" || err != nil {
+		if what, err := p.wrong(ctx, c.testCluster, p.ready); what != "" || err != nil {
 			return what, err
 		}
 	}
@@ -288,12 +288,12 @@ func (c *campaign) mend(ctx context.Context, needed bool) error {
 // depopulate deletes the population and all objects that it leaves.
 func (c *campaign) depopulate(ctx context.Context) error {
 	for _, p := range c.plots {
-		if err := p.remove(ctx, c.world); err != nil {
+		if err := p.remove(ctx, c.testCluster); err != nil {
 			return err
 		}
 	}
 	for _, p := range c.plots {
-		if err := c.until(ctx, patience, func() (string, error) { return p.gone(ctx, c.world) }); err != nil {
+		if err := c.until(ctx, patience, func() (string, error) { return p.gone(ctx, c.testCluster) }); err != nil {
 			return fmt.Errorf("removing the population: %w", err)
 		}
 	}
@@ -302,7 +302,7 @@ func (c *campaign) depopulate(ctx context.Context) error {
 	return err
 }
 
-func (w *world) createNamespace(ctx context.Context, p *plot) error {
+func (w *testCluster) createNamespace(ctx context.Context, p *plot) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace, Labels: p.labels}}
 	if err := client.IgnoreAlreadyExists(w.admin.Create(ctx, namespace)); err != nil {
 		return fmt.Errorf("creating namespace %s: %w", p.namespace, err)
@@ -311,7 +311,7 @@ func (w *world) createNamespace(ctx context.Context, p *plot) error {
 }
 
 // clear deletes namespaces and waits until they are gone.
-func (w *world) clear(ctx context.Context, namespaces ...string) error {
+func (w *testCluster) clear(ctx context.Context, namespaces ...string) error {
 	named := func(name string) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
 		o.SetName(name)

@@ -82,9 +82,9 @@ func (c *campaign) admits(ctx context.Context) error {
 func (c *campaign) wrongCA(ctx context.Context) error {
 	return c.admission(ctx, disturbance{name: "wrong-ca", fault: "all webhook configurations have a wrong CA", injections: []string{"WebhookDisrupt"}, bound: restarted, calm: true,
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
-			stranger := httptest.NewTLSServer(http.NotFoundHandler())
-			defer stranger.Close()
-			wrong := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: stranger.Certificate().Raw})
+			foreign := httptest.NewTLSServer(http.NotFoundHandler())
+			defer foreign.Close()
+			wrong := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: foreign.Certificate().Raw})
 			patched := 0
 			for _, o := range c.installed.Objects {
 				if o.GetKind() != "MutatingWebhookConfiguration" && o.GetKind() != "ValidatingWebhookConfiguration" {

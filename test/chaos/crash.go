@@ -20,18 +20,18 @@ import (
 // phase is a part of the life cycle of a custom resource in which the manager is killed after one of its writes.
 type phase struct {
 	name  string
-	begin func(*plot, context.Context, *world) error
+	begin func(*plot, context.Context, *testCluster) error
 	// wrong returns why the phase has not ended.
-	wrong func(*plot, context.Context, *world) (string, error)
+	wrong func(*plot, context.Context, *testCluster) (string, error)
 	skips func(*plot) bool
 }
 
 var phases = []phase{
 	{name: "creation", begin: (*plot).createAll,
-		wrong: func(p *plot, ctx context.Context, w *world) (string, error) { return p.wrong(ctx, w, p.ready) }},
+		wrong: func(p *plot, ctx context.Context, w *testCluster) (string, error) { return p.wrong(ctx, w, p.ready) }},
 	{name: "change", skips: func(p *plot) bool { return p.change == "" },
-		begin: func(p *plot, ctx context.Context, w *world) error { return p.patch(ctx, w, p.change) },
-		wrong: func(p *plot, ctx context.Context, w *world) (string, error) {
+		begin: func(p *plot, ctx context.Context, w *testCluster) error { return p.patch(ctx, w, p.change) },
+		wrong: func(p *plot, ctx context.Context, w *testCluster) (string, error) {
 			if p.changed != "" {
 				return p.wrong(ctx, w, p.changed)
 			}
@@ -196,7 +196,7 @@ func (s *sieve) phase(ctx context.Context, ph phase, title string, all []*plot) 
 	lift := s.proxy.with(rule{match: match{writes: true}, fault: k.fault})
 	defer lift()
 	for _, p := range plots {
-		if err := ph.begin(p, ctx, s.world); err != nil {
+		if err := ph.begin(p, ctx, s.testCluster); err != nil {
 			return err
 		}
 	}
@@ -208,7 +208,7 @@ func (s *sieve) phase(ctx context.Context, ph phase, title string, all []*plot) 
 		}
 	}
 	ended := s.clock.Now()
-	wrong := s.until(ctx, patience, func() (string, error) { return first(ctx, s.world, ph, plots) })
+	wrong := s.until(ctx, patience, func() (string, error) { return first(ctx, s.testCluster, ph, plots) })
 	took := s.clock.Since(ended)
 	if err := s.settle(ctx); err != nil {
 		return err
@@ -238,7 +238,7 @@ func (s *sieve) learn(ctx context.Context, ph phase, plots []*plot, counts map[*
 }
 
 // first returns why the first unfinished plot has not ended a phase.
-func first(ctx context.Context, w *world, ph phase, plots []*plot) (string, error) {
+func first(ctx context.Context, w *testCluster, ph phase, plots []*plot) (string, error) {
 	for _, p := range plots {
 		if what, err := ph.wrong(p, ctx, w); what != "" || err != nil {
 			return what, err
@@ -255,7 +255,7 @@ func (s *sieve) kill(ctx context.Context, ph phase, k *crash, lift func()) ([]*p
 			return "", nil
 		}
 		rest := slices.DeleteFunc(slices.Clone(k.plots), func(p *plot) bool { return slices.Contains(dead, p) })
-		what, err := first(ctx, s.world, ph, rest)
+		what, err := first(ctx, s.testCluster, ph, rest)
 		if what == "" && since < lull {
 			what = "it still writes"
 		}
@@ -307,7 +307,7 @@ func (s *sieve) compare(ctx context.Context, ph phase, plots []*plot, took time.
 		r.Recovery = max(r.Recovery, took)
 		r.Remark = "slowest; writes are crashes"
 		if late {
-			what, err := ph.wrong(p, ctx, s.world)
+			what, err := ph.wrong(p, ctx, s.testCluster)
 			if err != nil {
 				return err
 			}

@@ -17,7 +17,7 @@ import (
 var kept = []string{"PersistentVolumeClaim", "Secret"}
 
 // orphans returns the children in a namespace with an owner that does not exist, or has another UID.
-func (w *world) orphans(ctx context.Context, namespace string) ([]string, error) {
+func (w *testCluster) orphans(ctx context.Context, namespace string) ([]string, error) {
 	objects, err := w.list(ctx, w.kinds, func(o *unstructured.Unstructured) bool {
 		return o.GetNamespace() == namespace || o.GetNamespace() == ""
 	})
@@ -30,7 +30,7 @@ func (w *world) orphans(ctx context.Context, namespace string) ([]string, error)
 	}
 	var all []string
 	for key, o := range objects {
-		if o.GetNamespace() != namespace || !ours(o) {
+		if o.GetNamespace() != namespace || !managed(o) {
 			continue
 		}
 		for _, owner := range o.GetOwnerReferences() {
@@ -47,12 +47,12 @@ func (w *world) orphans(ctx context.Context, namespace string) ([]string, error)
 var passingOwners = []string{"Namespace", "Pod", "ReplicaSet"}
 
 // leftOver returns the children of a deleted custom resource that should have been deleted with it.
-func (w *world) leftOver(ctx context.Context, p *plot) ([]string, error) {
+func (w *testCluster) leftOver(ctx context.Context, p *plot) ([]string, error) {
 	all, err := w.take(ctx, w.kinds, p.namespace)
 	if err != nil {
 		return nil, err
 	}
-	live, err := w.list(ctx, all.kinds(), ours)
+	live, err := w.list(ctx, all.kinds(), managed)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (w *world) leftOver(ctx context.Context, p *plot) ([]string, error) {
 }
 
 // isInstalled reports whether an object is part of the manifests.
-func (w *world) isInstalled(key id) bool {
+func (w *testCluster) isInstalled(key id) bool {
 	return slices.ContainsFunc(w.installed.Objects, func(o *unstructured.Unstructured) bool {
 		return o.GetKind() == key.Kind && o.GetName() == key.name && o.GetNamespace() == key.namespace
 	})
@@ -89,7 +89,7 @@ type foreigner struct {
 }
 
 // plantForeigners creates foreign objects in a namespace.
-func (w *world) plantForeigners(ctx context.Context, namespace string) ([]foreigner, error) {
+func (w *testCluster) plantForeigners(ctx context.Context, namespace string) ([]foreigner, error) {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: "of-another-client", Labels: map[string]string{"app": "elsewhere"}}
 	policy := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "spec": map[string]any{"podSelector": map[string]any{"matchLabels": map[string]any{"app": "elsewhere"}}}}}
@@ -118,7 +118,7 @@ func (w *world) plantForeigners(ctx context.Context, namespace string) ([]foreig
 }
 
 // touched returns the foreign objects that have changed.
-func (w *world) touched(ctx context.Context, all []foreigner) ([]string, error) {
+func (w *testCluster) touched(ctx context.Context, all []foreigner) ([]string, error) {
 	var changed []string
 	for _, f := range all {
 		now := f.object.DeepCopy()

@@ -101,13 +101,13 @@ func (o options) run(ctx context.Context, out, progress io.Writer) (err error) {
 		o.seed = rand.Uint64()
 	}
 	fmt.Fprintf(progress, "seed %d\n", o.seed)
-	w, err := newWorld(ctx, o.seed, progress)
+	w, err := newTestCluster(ctx, o.seed, progress)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.close(context.WithoutCancel(ctx))) }()
 	c := &campaign{
-		world: w, seed: o.seed, random: rand.New(rand.NewPCG(o.seed, 0)), duration: o.duration, fields: o.fields, subjects: subjects,
+		testCluster: w, seed: o.seed, random: rand.New(rand.NewPCG(o.seed, 0)), duration: o.duration, fields: o.fields, subjects: subjects,
 		report: report{Seed: o.seed, Started: clock.RealClock{}.Now()},
 	}
 	failures := c.runAll(ctx, scenarios)

@@ -72,7 +72,7 @@ func (i id) String() string { return strings.TrimSuffix(i.Kind+" "+i.namespace, 
 type picture map[id]map[string]string
 
 // ours reports whether the manager has created an object.
-func ours(o *unstructured.Unstructured) bool {
+func managed(o *unstructured.Unstructured) bool {
 	return o.GetLabels()[names.OperatorLabel] == names.OperatorName || slices.ContainsFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		return e.Operation == metav1.ManagedFieldsOperationApply && slices.Contains(fieldOwners, e.Manager)
 	})
@@ -84,13 +84,13 @@ var fieldOwners = []string{
 }
 
 // take returns a picture of all objects in the namespaces, and of the cluster-scoped objects of the manager.
-func (w *world) take(ctx context.Context, kinds []kind, namespaces ...string) (picture, error) {
+func (w *testCluster) take(ctx context.Context, kinds []kind, namespaces ...string) (picture, error) {
 	objects, err := w.list(ctx, kinds, func(o *unstructured.Unstructured) bool {
 		switch {
 		case o.GetName() == "kube-root-ca.crt", o.GetKind() == "ServiceAccount" && o.GetName() == "default":
 			return false
 		case o.GetNamespace() == "" || o.GetNamespace() == own:
-			return ours(o) || slices.Contains([]string{"MLflow", "MLflowOperator", "AIHub"}, o.GetKind())
+			return managed(o) || slices.Contains([]string{"MLflow", "MLflowOperator", "AIHub"}, o.GetKind())
 		}
 		return slices.Contains(namespaces, o.GetNamespace())
 	})
@@ -102,7 +102,7 @@ func (w *world) take(ctx context.Context, kinds []kind, namespaces ...string) (p
 }
 
 // list returns the objects of the kinds for which want returns true.
-func (w *world) list(ctx context.Context, kinds []kind, want func(*unstructured.Unstructured) bool) (map[id]*unstructured.Unstructured, error) {
+func (w *testCluster) list(ctx context.Context, kinds []kind, want func(*unstructured.Unstructured) bool) (map[id]*unstructured.Unstructured, error) {
 	var mu sync.Mutex
 	var failed error
 	all := map[id]*unstructured.Unstructured{}
@@ -256,7 +256,7 @@ func unsteady(one, other picture) mask {
 }
 
 // uids returns the UIDs of the objects of core kinds, by kind and name.
-func (w *world) uids(ctx context.Context, kinds []string, namespaces ...string) (map[string]string, error) {
+func (w *testCluster) uids(ctx context.Context, kinds []string, namespaces ...string) (map[string]string, error) {
 	all := map[string]string{}
 	for _, namespace := range namespaces {
 		for _, name := range kinds {

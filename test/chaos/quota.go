@@ -48,7 +48,7 @@ func (c *campaign) startKueue(ctx context.Context) error {
 	return c.createYAML(ctx, flavor)
 }
 
-func (w *world) createYAML(ctx context.Context, text string) error {
+func (w *testCluster) createYAML(ctx context.Context, text string) error {
 	for document := range strings.SplitSeq(text, "\n---\n") {
 		o := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(document), &o.Object); err != nil {
@@ -63,12 +63,12 @@ func (w *world) createYAML(ctx context.Context, text string) error {
 
 // queue is a namespace with a quota and AppWrappers that share it.
 type queue struct {
-	world *world
-	name  string
+	testCluster *testCluster
+	name        string
 }
 
 func (c *campaign) newQueue(ctx context.Context, title string) (*queue, error) {
-	q := &queue{c.world, title + "-queue"}
+	q := &queue{c.testCluster, title + "-queue"}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: q.name}}
 	if err := client.IgnoreAlreadyExists(c.admin.Create(ctx, namespace)); err != nil {
 		return nil, fmt.Errorf("creating a namespace: %w", err)
@@ -89,16 +89,16 @@ func (q *queue) move(ctx context.Context, random *rand.Rand) {
 		return
 	}
 	if random.IntN(3) == 0 {
-		_ = q.world.admin.Delete(ctx, o)
+		_ = q.testCluster.admin.Delete(ctx, o)
 		return
 	}
-	_ = q.world.admin.Create(ctx, o)
+	_ = q.testCluster.admin.Create(ctx, o)
 }
 
 func (q *queue) remove(ctx context.Context) {
 	for number := range queued {
 		if o, err := q.wrapper(number); err == nil {
-			_ = q.world.admin.Delete(ctx, o) // clear reports objects that remain
+			_ = q.testCluster.admin.Delete(ctx, o) // clear reports objects that remain
 		}
 	}
 }
@@ -110,8 +110,8 @@ func (q *queue) clear(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := q.world.until(ctx, patience, func() (string, error) {
-			err := q.world.admin.Get(ctx, client.ObjectKeyFromObject(o), o)
+		if err := q.testCluster.until(ctx, patience, func() (string, error) {
+			err := q.testCluster.admin.Get(ctx, client.ObjectKeyFromObject(o), o)
 			if err == nil {
 				return o.GetName() + " is still there", nil
 			}
@@ -122,7 +122,7 @@ func (q *queue) clear(ctx context.Context) error {
 	}
 	cluster := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "ClusterQueue"}}
 	cluster.SetName(q.name)
-	return errors.Join(q.world.clear(ctx, q.name), client.IgnoreNotFound(q.world.admin.Delete(ctx, cluster)))
+	return errors.Join(q.testCluster.clear(ctx, q.name), client.IgnoreNotFound(q.testCluster.admin.Delete(ctx, cluster)))
 }
 
 // checkQuota adds a violation if running pods request more CPUs than the quota.

@@ -134,11 +134,11 @@ func (g *game) take(ctx context.Context, s step) error {
 			}
 		}
 	case "change":
-		if p.change != "" && p.patch(ctx, g.world, p.change) == nil {
+		if p.change != "" && p.patch(ctx, g.testCluster, p.change) == nil {
 			g.changed[s.On] = true
 		}
 	case "delete":
-		_ = p.remove(ctx, g.world) // a rejection is ignored
+		_ = p.remove(ctx, g.testCluster) // a rejection is ignored
 	case "drop":
 		return g.drop(ctx, p, random)
 	case "queue":
@@ -178,7 +178,7 @@ func (g *game) drop(ctx context.Context, p *plot, random *rand.Rand) error {
 	if p.resource().GetKind() == "AppWrapper" {
 		return nil
 	}
-	live, err := g.world.take(ctx, g.kinds, p.namespace)
+	live, err := g.testCluster.take(ctx, g.kinds, p.namespace)
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (g *game) quieten(ctx context.Context) (time.Duration, error) {
 // untrue returns why the first existing custom resource is not ready.
 func (g *game) untrue(ctx context.Context) (string, error) {
 	for name, p := range g.plots {
-		if gone, err := p.gone(ctx, g.world); err != nil {
+		if gone, err := p.gone(ctx, g.testCluster); err != nil {
 			return "", err
 		} else if gone == "" {
 			continue
@@ -237,7 +237,7 @@ func (g *game) untrue(ctx context.Context) (string, error) {
 		if g.changed[name] && p.changed != "" {
 			ready = p.changed
 		}
-		if what, err := p.wrong(ctx, g.world, ready); what != "" || err != nil {
+		if what, err := p.wrong(ctx, g.testCluster, ready); what != "" || err != nil {
 			return what, client.IgnoreNotFound(err)
 		}
 	}
@@ -296,7 +296,7 @@ func (g *game) cleanUp(ctx context.Context) error {
 	for _, p := range g.plots {
 		plots = append(plots, p)
 		err := g.until(ctx, patience, func() (string, error) {
-			if what, err := p.gone(ctx, g.world); what != "" || err != nil {
+			if what, err := p.gone(ctx, g.testCluster); what != "" || err != nil {
 				return what, err
 			}
 			left, err := g.leftOver(ctx, p)

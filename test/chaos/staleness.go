@@ -51,7 +51,7 @@ func (c *campaign) alone(ctx context.Context, name, scenario string, run func(*p
 	}
 	err = run(p)
 	one := &sieve{campaign: c}
-	return errors.Join(err, p.remove(ctx, c.world), c.until(ctx, patience, func() (string, error) { return p.gone(ctx, c.world) }), one.sweep(ctx, []*plot{p}))
+	return errors.Join(err, p.remove(ctx, c.testCluster), c.until(ctx, patience, func() (string, error) { return p.gone(ctx, c.testCluster) }), one.sweep(ctx, []*plot{p}))
 }
 
 var errUnknown = errors.New("there is no such subject")
@@ -86,25 +86,25 @@ func (c *campaign) lateCache(ctx context.Context, name, of, resource string) err
 
 // comeAndGo creates a custom resource, deletes it after its first children were created, and creates it again.
 func (c *campaign) comeAndGo(ctx context.Context, p *plot) error {
-	if err := p.createAll(ctx, c.world); err != nil {
+	if err := p.createAll(ctx, c.testCluster); err != nil {
 		return err
 	}
 	if err := c.pause(ctx, lateness/4); err != nil {
 		return err
 	}
-	if err := p.remove(ctx, c.world); err != nil {
+	if err := p.remove(ctx, c.testCluster); err != nil {
 		return err
 	}
-	if err := c.until(ctx, patience, func() (string, error) { return p.gone(ctx, c.world) }); err != nil {
+	if err := c.until(ctx, patience, func() (string, error) { return p.gone(ctx, c.testCluster) }); err != nil {
 		return err
 	}
-	return p.createAll(ctx, c.world)
+	return p.createAll(ctx, c.testCluster)
 }
 
 // single waits until a custom resource is ready and adds its row. Duplicate Jobs and orphans are deviations.
 func (c *campaign) single(ctx context.Context, p *plot, r row, mark framework.Mark) error {
 	ended := c.clock.Now()
-	if err := c.until(ctx, patience, func() (string, error) { return p.wrong(ctx, c.world, p.ready) }); err != nil {
+	if err := c.until(ctx, patience, func() (string, error) { return p.wrong(ctx, c.testCluster, p.ready) }); err != nil {
 		r.Deviations = append(r.Deviations, err.Error())
 	}
 	r.Recovery = c.clock.Since(ended)
@@ -143,10 +143,10 @@ func (c *campaign) jobsAtOnce(ctx context.Context, namespace string) (int, error
 func (c *campaign) timeTravel(ctx context.Context, name, of, resource string, deleted bool) error {
 	return c.alone(ctx, of, name, func(p *plot) error {
 		if deleted {
-			if err := p.createAll(ctx, c.world); err != nil {
+			if err := p.createAll(ctx, c.testCluster); err != nil {
 				return err
 			}
-			if err := c.until(ctx, patience, func() (string, error) { return p.wrong(ctx, c.world, p.ready) }); err != nil {
+			if err := c.until(ctx, patience, func() (string, error) { return p.wrong(ctx, c.testCluster, p.ready) }); err != nil {
 				return err
 			}
 		}
@@ -158,9 +158,9 @@ func (c *campaign) timeTravel(ctx context.Context, name, of, resource string, de
 			return err
 		}
 		if deleted {
-			err = errors.Join(p.remove(ctx, c.world), c.until(ctx, patience, func() (string, error) { return p.gone(ctx, c.world) }))
+			err = errors.Join(p.remove(ctx, c.testCluster), c.until(ctx, patience, func() (string, error) { return p.gone(ctx, c.testCluster) }))
 		} else {
-			err = p.createAll(ctx, c.world)
+			err = p.createAll(ctx, c.testCluster)
 		}
 		if err != nil {
 			return err

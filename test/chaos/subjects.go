@@ -179,7 +179,7 @@ func (p *plot) owns(q request) bool {
 }
 
 // createAll creates the namespace and all objects of the plot, retried until the webhooks are reachable.
-func (p *plot) createAll(ctx context.Context, w *world) error {
+func (p *plot) createAll(ctx context.Context, w *testCluster) error {
 	if err := w.createNamespace(ctx, p); err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (p *plot) createAll(ctx context.Context, w *world) error {
 }
 
 // create creates an object, retried until its webhooks and namespace are ready.
-func (w *world) create(ctx context.Context, o *unstructured.Unstructured) error {
+func (w *testCluster) create(ctx context.Context, o *unstructured.Unstructured) error {
 	err := w.until(ctx, patience, func() (string, error) {
 		return "", client.IgnoreAlreadyExists(w.admin.Create(ctx, o.DeepCopy()))
 	})
@@ -202,14 +202,14 @@ func (w *world) create(ctx context.Context, o *unstructured.Unstructured) error 
 	return nil
 }
 
-func (p *plot) patch(ctx context.Context, w *world, body string) error {
+func (p *plot) patch(ctx context.Context, w *testCluster, body string) error {
 	if err := w.admin.Patch(ctx, p.resource().DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(body))); err != nil {
 		return fmt.Errorf("changing %s: %w", p.name, err)
 	}
 	return nil
 }
 
-func (p *plot) remove(ctx context.Context, w *world) error {
+func (p *plot) remove(ctx context.Context, w *testCluster) error {
 	if err := w.admin.Delete(ctx, p.resource().DeepCopy()); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting %s: %w", p.name, err)
 	}
@@ -217,7 +217,7 @@ func (p *plot) remove(ctx context.Context, w *world) error {
 }
 
 // wrong returns why the custom resource is not ready, "" if it is.
-func (p *plot) wrong(ctx context.Context, w *world, ready string) (string, error) {
+func (p *plot) wrong(ctx context.Context, w *testCluster, ready string) (string, error) {
 	live := p.resource().DeepCopy()
 	if err := w.admin.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
 		return p.name + " cannot be read", err
@@ -242,7 +242,7 @@ func (p *plot) wrong(ctx context.Context, w *world, ready string) (string, error
 }
 
 // gone returns why the custom resource still exists, "" if it does not.
-func (p *plot) gone(ctx context.Context, w *world) (string, error) {
+func (p *plot) gone(ctx context.Context, w *testCluster) (string, error) {
 	live := p.resource().DeepCopy()
 	err := w.admin.Get(ctx, client.ObjectKeyFromObject(live), live)
 	if apierrors.IsNotFound(err) {

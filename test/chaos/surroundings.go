@@ -224,7 +224,7 @@ func (c *campaign) namespaceDeleted(ctx context.Context) error {
 			}
 			return func(ctx context.Context) error {
 				for _, p := range c.plots {
-					if err := p.createAll(ctx, c.world); err != nil {
+					if err := p.createAll(ctx, c.testCluster); err != nil {
 						return err
 					}
 				}

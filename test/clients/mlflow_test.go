@@ -26,7 +26,7 @@ func installMLflow(ctx context.Context, name string, packages ...string) *machin
 	Expect(err).NotTo(HaveOccurred())
 	needed, err := machine.InstallPython(ctx, "operands", "python", requirements)
 	Expect(err).NotTo(HaveOccurred())
-	python, err := needed.Beside(ctx, name, packages...)
+	python, err := needed.Extend(ctx, name, packages...)
 	Expect(err).NotTo(HaveOccurred())
 	return python
 }

@@ -47,7 +47,7 @@ func TestClients(t *testing.T) { framework.Run(t, "Clients") }
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "clients", cluster.Plain, framework.WithSets(cluster.KServe), framework.WithNodes(2), framework.WithOperator("config/default"),
 		framework.WithTypes(v1alpha1.AddToScheme, mlflowv1.AddToScheme, registryv1beta1.AddToScheme))
-	create(ctx, "world.yaml")
+	create(ctx, "resources.yaml")
 	network := startMesh(ctx)
 	installed := env.Installed
 	manager = env.StartManager(ctx, framework.ManagerOptions{
@@ -57,8 +57,6 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	_, err := peers.StartKubeRay(ctx, env.Instance, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 }, NodeTimeout(startTimeout))
-
-var _ = AfterEach(func() { manager.ReportLog() })
 
 // startMesh starts an etcd for ModelMesh, and fake routing layers for the pods of runtimes.
 func startMesh(ctx context.Context) *modelmesh.Network {

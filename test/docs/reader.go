@@ -43,8 +43,8 @@ type Reader struct {
 	Env []string
 	// Timeout of one command; 0 means 150 s.
 	Timeout time.Duration
-	// Meets are the needs, of those in [Needs], that the cluster meets.
-	Meets []string
+	// Satisfied are the needs, of those in [Needs], that the cluster meets.
+	Satisfied []string
 
 	// state is the file with the exported variables of the previous commands.
 	state string
@@ -77,7 +77,7 @@ func (r *Reader) Read(ctx context.Context) {
 		switch {
 		case block.Language != "sh" && block.Value("file") != "":
 			gomega.Expect(os.WriteFile(r.file(block.Value("file")), []byte(r.replaced(block.Text)), 0o600)).To(gomega.Succeed())
-		case block.Language == "sh" && (block.Value("needs") == "" || slices.Contains(r.Meets, block.Value("needs"))):
+		case block.Language == "sh" && (block.Value("needs") == "" || slices.Contains(r.Satisfied, block.Value("needs"))):
 			var want *Block
 			if i+1 < len(blocks) && blocks[i+1].IsOutput() {
 				want = &blocks[i+1]

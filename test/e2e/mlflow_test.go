@@ -52,12 +52,12 @@ var _ = Describe("MLflow with SQLite on a volume", Ordered, func() {
 
 	It("lets in who has rights in the namespace, by token", func(ctx SpecContext) {
 		const create = "/api/2.0/mlflow/experiments/create"
-		ana, stranger, body := team.token(ctx, "ana"), team.token(ctx, "stranger"), `{"name": "login"}`
+		ana, foreign, body := team.token(ctx, "ana"), team.token(ctx, "stranger"), `{"name": "login"}`
 		Expect(team.status(ctx, "", create, body)).To(Equal("401"))
 		Expect(team.status(ctx, "not-a-token", create, body)).To(Equal("401"))
-		Expect(team.status(ctx, stranger, create, body)).To(Equal("403"))
+		Expect(team.status(ctx, foreign, create, body)).To(Equal("403"))
 		Expect(team.status(ctx, ana, create, body)).To(Equal("200"))
-		Expect(team.status(ctx, stranger, "/api/2.0/mlflow/experiments/get-by-name?experiment_name=login")).To(Equal("403"))
+		Expect(team.status(ctx, foreign, "/api/2.0/mlflow/experiments/get-by-name?experiment_name=login")).To(Equal("403"))
 		_, err := team.python(ctx, "default", mlflowWrite)
 		Expect(err).To(MatchError(ContainSubstring("PERMISSION_DENIED")), "a foreign workspace")
 	}, SpecTimeout(specTimeout))

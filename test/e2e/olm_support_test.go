@@ -49,7 +49,7 @@ func newOLM(ctx context.Context) *olmCluster {
 	// of servers and would roll them during an upgrade.
 	o.page.Replace = strings.NewReplacer(exampleRegistry, o.registry, "openshift-marketplace", olmNamespace,
 		"      - {name: MLFLOW_URL, value: \"https://mlflow.apps.example.com\"}\n", "")
-	o.page.Meets = append(o.page.Meets, "olm")
+	o.page.Satisfied = append(o.page.Satisfied, "olm")
 	programs, err := cluster.BuildOLM(ctx, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	store, err := o.Images()

@@ -18,34 +18,34 @@ var _ = Describe("The page of", func() {
 	It("MLflow says what works", func(ctx SpecContext) {
 		Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
 		DeferCleanup(removeMLflow)
-		typePage(ctx, "docs/components/mlflow.md")
+		runPage(ctx, "docs/components/mlflow.md")
 	}, SpecTimeout(specTimeout))
 
 	It("getting started ends with a server that answers", func(ctx SpecContext) {
 		Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
 		DeferCleanup(removeMLflow)
-		typePage(ctx, "docs/getting-started.md", "server")
+		runPage(ctx, "docs/getting-started.md", "server")
 	}, SpecTimeout(specTimeout))
 
-	It("registries says what works", func(ctx SpecContext) { typePage(ctx, "docs/components/modelregistry.md") }, SpecTimeout(specTimeout))
+	It("registries says what works", func(ctx SpecContext) { runPage(ctx, "docs/components/modelregistry.md") }, SpecTimeout(specTimeout))
 
-	It("catalogs says what works", func(ctx SpecContext) { typePage(ctx, "docs/components/modelcatalog.md") }, SpecTimeout(specTimeout))
+	It("catalogs says what works", func(ctx SpecContext) { runPage(ctx, "docs/components/modelcatalog.md") }, SpecTimeout(specTimeout))
 })
 
 func describeQueuedPages() {
-	It("AppWrappers says what works", func(ctx SpecContext) { typePage(ctx, "docs/components/appwrapper.md") }, SpecTimeout(specTimeout))
+	It("AppWrappers says what works", func(ctx SpecContext) { runPage(ctx, "docs/components/appwrapper.md") }, SpecTimeout(specTimeout))
 
 	It("RayClusters says what works", func(ctx SpecContext) {
 		Expect(images.Ray(ctx, store)).To(Succeed())
-		typePage(ctx, "docs/components/raycluster.md", "server")
+		runPage(ctx, "docs/components/raycluster.md", "server")
 	}, SpecTimeout(specTimeout))
 }
 
-// typePage runs the commands of a page in order, including those that require the given conditions.
-func typePage(ctx context.Context, page string, meets ...string) {
+// runPage runs the commands of a page in order, including those that require the given conditions.
+func runPage(ctx context.Context, page string, meets ...string) {
 	GinkgoHelper()
 	r := &docs.Reader{
-		Page: page, Root: checkout, Folder: GinkgoT().TempDir(), Kubectl: kubectlPath, Kubeconfig: env.KubeconfigPath, Meets: meets,
+		Page: page, Root: checkout, Folder: GinkgoT().TempDir(), Kubectl: kubectlPath, Kubeconfig: env.KubeconfigPath, Satisfied: meets,
 	}
 	DeferCleanup(func(ctx SpecContext) { r.Undo(ctx) }, NodeTimeout(podTimeout))
 	r.Read(ctx)

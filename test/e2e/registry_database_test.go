@@ -13,8 +13,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-//go:embed testdata/elsewhere.yaml
-var elsewhere string
+//go:embed testdata/other-namespace.yaml
+var otherNamespace string
 
 // expectEncryptedDatabase expects that all connections of the registry late to its database use TLS.
 func expectEncryptedDatabase(ctx context.Context, namespace string) {
@@ -48,7 +48,7 @@ func expectRegistryElsewhere(ctx context.Context, namespace string) {
 		Host: "late-postgres." + namespace + ".svc:5432", Path: "model_registry",
 	}
 	kubectl(ctx, "-n", namespace, "create", "secret", "generic", "late-app", "--from-literal=uri="+uri.String())
-	apply(ctx, namespace, elsewhere)
+	apply(ctx, namespace, otherNamespace)
 	kubectl(ctx, "-n", namespace, "wait", "--for=condition=Available", "modelregistry/elsewhere", fmt.Sprint("--timeout=", podTimeout))
 	server.base = "http://elsewhere:8080"
 	Expect(server.names(ctx)).To(ConsistOf("by-tls"))

@@ -98,7 +98,7 @@ func (r *release) reader(ctx context.Context, page string) *docs.Reader {
 	}
 	here := "linux/" + runtime.GOARCH
 	return &docs.Reader{
-		Page: page, Root: checkout, Folder: folder, Kubectl: filepath.Join(folder, "kubectl"), Kubeconfig: r.Kubeconfig(), Meets: []string{"registry"},
+		Page: page, Root: checkout, Folder: folder, Kubectl: filepath.Join(folder, "kubectl"), Kubeconfig: r.Kubeconfig(), Satisfied: []string{"registry"},
 		Replace: strings.NewReplacer(exampleRegistry, r.registry, "dist/", r.dist+"/", "helm install ", "helm install --plain-http "),
 		Env: []string{
 			"DIST=" + r.dist, "PLATFORMS=" + here, "SYSTEMS=" + here, "ALLOW_DIRTY=1",

@@ -25,31 +25,31 @@ import (
 )
 
 const (
-	// Own is the namespace of the manager and of the MLflow.
-	Own = "opendatahub"
-	// Workshop is the namespace of the other resources.
-	Workshop = "workshop"
+	// OperatorNamespace is the namespace of the manager and of the MLflow.
+	OperatorNamespace = "opendatahub"
+	// UserNamespace is the namespace of the other resources.
+	UserNamespace = "workshop"
 
 	patience = 90 * time.Second
 	poll     = 200 * time.Millisecond
 )
 
-// World is a control plane with the dependencies of the resources, but without a manager.
-type World struct {
+// Cluster is a control plane with the dependencies of the resources, but without a manager.
+type Cluster struct {
 	*framework.Env
 
 	network *modelmesh.Network
 }
 
 // Start starts a control plane on which a kustomization is installed.
-func Start(ctx context.Context, name, kustomizeDir string) *World {
+func Start(ctx context.Context, name, kustomizeDir string) *Cluster {
 	ginkgo.GinkgoHelper()
-	w := &World{Env: framework.Start(ctx, name, cluster.Plain, framework.WithSets(cluster.KServe), framework.WithOperator(kustomizeDir))}
+	w := &Cluster{Env: framework.Start(ctx, name, cluster.Plain, framework.WithSets(cluster.KServe), framework.WithOperator(kustomizeDir))}
 	etcd, err := modelmesh.StartEtcd(ctx, w.Instance)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	data, err := modelmesh.SecretData(etcd.URL, "modelmesh-serving")
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
-	gomega.Expect(w.Admin.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: Own, Name: "model-serving-etcd"}, Data: data})).To(gomega.Succeed())
+	gomega.Expect(w.Admin.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: OperatorNamespace, Name: "model-serving-etcd"}, Data: data})).To(gomega.Succeed())
 	w.network, err = modelmesh.Start(ctx, modelmesh.Options{Config: w.Config, Log: logr.Discard()})
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) { gomega.Expect(w.network.Stop(ctx)).To(gomega.Succeed()) })
@@ -64,7 +64,7 @@ func Start(ctx context.Context, name, kustomizeDir string) *World {
 }
 
 // Options of a manager for the resources.
-func (w *World) Options(installed *operator.Installed) framework.ManagerOptions {
+func (w *Cluster) Options(installed *operator.Installed) framework.ManagerOptions {
 	return framework.ManagerOptions{
 		ServiceAccount: installed.ServiceAccount, WebhookPort: installed.WebhookPort, Args: []string{"--metrics-bind-address=127.0.0.1:0"},
 		Env: append([]string{"MLFLOW_IMAGE=registry.example.com/mlflow:v3", "DEFAULT_DOMAIN=apps.example.com"}, w.network.Env()...),
@@ -72,20 +72,20 @@ func (w *World) Options(installed *operator.Installed) framework.ManagerOptions 
 }
 
 // Namespace makes the namespace of the resources if it does not exist.
-func (w *World) Namespace(ctx context.Context) {
+func (w *Cluster) Namespace(ctx context.Context) {
 	ginkgo.GinkgoHelper()
-	gomega.Expect(client.IgnoreAlreadyExists(w.Admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Workshop, Labels: map[string]string{
+	gomega.Expect(client.IgnoreAlreadyExists(w.Admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: UserNamespace, Labels: map[string]string{
 		"modelmesh-enabled": "true", "platform.opendatahub.io/registries": "true"}}}))).To(gomega.Succeed())
 }
 
 // Resources returns the custom resources that users create, including cluster-scoped ones, preceded by their Secrets.
-func (w *World) Resources() []*unstructured.Unstructured { return w.read("resources.yaml") }
+func (w *Cluster) Resources() []*unstructured.Unstructured { return w.read("resources.yaml") }
 
 // PlatformResources returns the resources that the platform creates, for managers with the component platform, followed by the Catalog
 // that this component creates for them.
-func (w *World) PlatformResources() []*unstructured.Unstructured { return w.read("platform.yaml") }
+func (w *Cluster) PlatformResources() []*unstructured.Unstructured { return w.read("platform.yaml") }
 
-func (w *World) read(file string) []*unstructured.Unstructured {
+func (w *Cluster) read(file string) []*unstructured.Unstructured {
 	ginkgo.GinkgoHelper()
 	root, err := cluster.RepositoryRoot()
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
@@ -95,14 +95,14 @@ func (w *World) read(file string) []*unstructured.Unstructured {
 		mapping, err := w.Admin.RESTMapper().RESTMapping(object.GroupVersionKind().GroupKind(), object.GroupVersionKind().Version)
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-			object.SetNamespace(Workshop)
+			object.SetNamespace(UserNamespace)
 		}
 	}
 	return objects
 }
 
 // Create creates objects, and retries while webhooks do not respond yet.
-func (w *World) Create(ctx context.Context, objects ...*unstructured.Unstructured) {
+func (w *Cluster) Create(ctx context.Context, objects ...*unstructured.Unstructured) {
 	ginkgo.GinkgoHelper()
 	for _, object := range objects {
 		gomega.Eventually(func() error { return client.IgnoreAlreadyExists(w.Admin.Create(ctx, object)) }).
@@ -110,14 +110,14 @@ func (w *World) Create(ctx context.Context, objects ...*unstructured.Unstructure
 	}
 }
 
-// AwaitReady waits until every resource is ready, by kstatus and by its own state where its kind has no condition Ready.
-func (w *World) AwaitReady(ctx context.Context, objects []*unstructured.Unstructured) {
+// WaitReady waits until every resource is ready, by kstatus and by its own state where its kind has no condition Ready.
+func (w *Cluster) WaitReady(ctx context.Context, objects []*unstructured.Unstructured) {
 	ginkgo.GinkgoHelper()
 	for _, object := range objects {
 		gomega.Eventually(func(g gomega.Gomega) {
-			live := framework.Untyped(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
+			live := framework.Unstructured(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
 			g.Expect(w.Admin.Get(ctx, client.ObjectKeyFromObject(live), live)).To(gomega.Succeed())
-			verdict, err := w.Judged(ctx, live)
+			verdict, err := w.KStatus(ctx, live)
 			g.Expect(err).NotTo(gomega.HaveOccurred())
 			g.Expect(strings.HasPrefix(verdict, "Current ")).To(gomega.BeTrue(), "%s: %v", verdict, live.Object["status"])
 			switch object.GetKind() {

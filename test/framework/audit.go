@@ -94,6 +94,11 @@ func (e Entries) Writes() Entries {
 	return e.verbs("create", "update", "patch", "delete", "deletecollection")
 }
 
+// ChildWrites returns the writes of a user, without those of leases, reviews and Events.
+func (e Entries) ChildWrites(user string) Entries {
+	return e.ByUser(user).WithoutLeases().WithoutReviews().WithoutEvents().Writes()
+}
+
 // Reads returns gets and lists, but no watches.
 func (e Entries) Reads() Entries { return e.verbs("get", "list") }
 

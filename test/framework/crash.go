@@ -77,8 +77,8 @@ func (c *Crasher) refuse(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// Interpose routes the requests of a manager through a Crasher until the end of the spec. The timeout is for one run of a scenario.
-func (e *Env) Interpose(ctx context.Context, manager *Manager, timeout time.Duration) *Crasher {
+// StartCrasher routes the requests of a manager through a Crasher until the end of the spec. The timeout is for one run of a scenario.
+func (e *Env) StartCrasher(ctx context.Context, manager *Manager, timeout time.Duration) *Crasher {
 	ginkgo.GinkgoHelper()
 	config, err := clientcmd.LoadFromFile(manager.Kubeconfig)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
@@ -192,7 +192,7 @@ func (c *Crasher) CrashAfter(ctx context.Context, write int, begin func(), done 
 		}
 	}).WithContext(ctx).WithTimeout(c.timeout).Should(gomega.Succeed())
 	if survived {
-		c.env.Settle(c.manager.User, crashQuiet, c.timeout)
+		c.env.WaitIdle(c.manager.User, crashQuiet, c.timeout)
 	}
 	if !c.disarm() {
 		return false
@@ -200,6 +200,6 @@ func (c *Crasher) CrashAfter(ctx context.Context, write int, begin func(), done 
 	gomega.Eventually(crashed).WithContext(ctx).WithTimeout(c.timeout).Should(gomega.BeClosed()) // even if the crash was after the last write
 	c.manager.Restart(ctx)
 	gomega.Eventually(done).WithContext(ctx).WithTimeout(c.timeout).Should(gomega.Succeed(), "after a crash at write %d", write)
-	c.env.Settle(c.manager.User, crashQuiet, c.timeout)
+	c.env.WaitIdle(c.manager.User, crashQuiet, c.timeout)
 	return true
 }

@@ -14,11 +14,11 @@ import (
 type Difference struct{ Path, Recorded, Ours string }
 
 // Differences compares [Leaves] of recorded and of our objects. Recorded fields that the API server defaults are not reported.
-func Differences(recorded, ours map[string]string, filledIn *regexp.Regexp) []Difference {
+func Differences(recorded, managed map[string]string, filledIn *regexp.Regexp) []Difference {
 	const nothing = "nothing"
 	var all []Difference
 	for _, path := range slices.Sorted(maps.Keys(recorded)) {
-		value, found := ours[path]
+		value, found := managed[path]
 		switch {
 		case !found && !filledIn.MatchString(path):
 			all = append(all, Difference{path, recorded[path], nothing})
@@ -26,9 +26,9 @@ func Differences(recorded, ours map[string]string, filledIn *regexp.Regexp) []Di
 			all = append(all, Difference{path, recorded[path], value})
 		}
 	}
-	for _, path := range slices.Sorted(maps.Keys(ours)) {
+	for _, path := range slices.Sorted(maps.Keys(managed)) {
 		if _, found := recorded[path]; !found {
-			all = append(all, Difference{path, nothing, ours[path]})
+			all = append(all, Difference{path, nothing, managed[path]})
 		}
 	}
 	return all

@@ -6,10 +6,9 @@
 //	var env *framework.Env
 //
 //	var _ = BeforeSuite(func(ctx SpecContext) {
-//		env = framework.Start(ctx, "mlflow", cluster.OpenShift, framework.WithTypes(mlflowv1.AddToScheme))
-//		installed := env.InstallOperator(ctx, "config/default")
-//		env.StartManager(ctx, framework.ManagerOptions{ServiceAccount: installed.ServiceAccount})
-//	})
+//		env = framework.Start(ctx, "mlflow", cluster.OpenShift, framework.WithTypes(mlflowv1.AddToScheme), framework.WithOperator("config/default"))
+//		manager = env.StartManager(ctx, framework.ManagerOptions{})
+//	}, NodeTimeout(framework.StartTimeout))
 //
 // DeferCleanup stops all started processes and deletes the files of the instance. The log of the manager is attached to the report of a
 // spec that fails.

@@ -10,6 +10,7 @@ import (
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -22,6 +23,9 @@ import (
 )
 
 const (
+	// StartTimeout bounds a BeforeSuite. The first run on a machine builds the control plane and the programs.
+	StartTimeout = 30 * time.Minute
+
 	stopTimeout = time.Minute
 	// removeTimeout is longer because the folder of a real node contains the files of all its images.
 	removeTimeout = 5 * time.Minute
@@ -40,7 +44,7 @@ type Env struct {
 	// Scheme of Admin contains the Kubernetes types, CustomResourceDefinition and those of WithTypes.
 	Scheme *runtime.Scheme
 
-	// Installed is the operator of [WithOperator].
+	// Installed is the operator of [WithOperator], whose ServiceAccount is the default of [Env.StartManager].
 	Installed *operator.Installed
 
 	// KeepNamespaces keeps the namespaces of specs until the control plane stops. Deleting a namespace with its objects takes a quarter of
@@ -72,6 +76,8 @@ type setup struct {
 	real  bool
 	// operator is the kustomization to install.
 	operator string
+	// objects of the kustomization.
+	objects []*unstructured.Unstructured
 }
 
 // WithTypes adds types to the scheme of Admin.
@@ -128,25 +134,26 @@ func Start(ctx context.Context, name string, platform cluster.Platform, options 
 		Instance: instance, Admin: admin, Config: config, KubeconfigPath: instance.Kubeconfig(), Scheme: scheme,
 		clock: clock.RealClock{},
 	}
-	env.answerRoutes()
+	env.acceptRoutes()
 	ginkgo.DeferCleanup(env.recordRights, ginkgo.NodeTimeout(removeTimeout))
 	ginkgo.DeferCleanup(env.checkRest, ginkgo.NodeTimeout(removeTimeout))
 	if s.operator != "" {
-		env.Installed = env.InstallOperator(ctx, s.operator)
+		env.Installed, err = operator.InstallObjects(ctx, instance, s.objects)
+		gomega.Expect(err).NotTo(gomega.HaveOccurred(), "installing %s", s.operator)
 	}
 	return env
 }
 
-// crds returns the CRDs of the operator to install.
+// crds builds the kustomization of the operator to install, and returns its CRDs.
 func (s *setup) crds() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	if s.operator == "" {
 		return nil, nil
 	}
-	objects, err := operator.Kustomize(s.operator)
-	if err != nil {
+	var err error
+	if s.objects, err = operator.Kustomize(s.operator); err != nil {
 		return nil, err
 	}
-	return operator.CRDs(objects)
+	return operator.CRDs(s.objects)
 }
 
 // InstallOperator installs a kustomization of this checkout without the Deployment of the manager, see [operator.Install].

@@ -15,12 +15,12 @@ import (
 // AbsentGateway is the name of a Gateway without a controller: only specs write the status of its HTTPRoutes.
 const AbsentGateway = "absent"
 
-// answerAfter is the age from which HTTPRoutes are accepted. Specs may write their status before; managers report a missing Gateway later.
-const answerAfter = 20 * time.Second
+// acceptDelay is the age from which HTTPRoutes are accepted. Specs may write their status before; managers report a missing Gateway later.
+const acceptDelay = 20 * time.Second
 
-// answerRoutes accepts all HTTPRoutes, like a Gateway, until the end of the suite. It retries on errors, because the CRD may be missing for
+// acceptRoutes accepts all HTTPRoutes, like a Gateway, until the end of the suite. It retries on errors, because the CRD may be missing for
 // a time.
-func (e *Env) answerRoutes() {
+func (e *Env) acceptRoutes() {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -32,7 +32,7 @@ func (e *Env) answerRoutes() {
 				return
 			}
 			for i := range list.Items {
-				if patch := e.answerFor(&list.Items[i]); patch != nil {
+				if patch := e.acceptedStatus(&list.Items[i]); patch != nil {
 					_ = e.patch(ctx, &list.Items[i], patch, "status")
 				}
 			}
@@ -41,11 +41,11 @@ func (e *Env) answerRoutes() {
 	ginkgo.DeferCleanup(func() { stop(); <-done })
 }
 
-// answerFor returns the status of an accepted route; nil if the route has a status or must not be accepted.
-func (e *Env) answerFor(route *unstructured.Unstructured) map[string]any {
+// acceptedStatus returns the status of an accepted route; nil if the route has a status or must not be accepted.
+func (e *Env) acceptedStatus(route *unstructured.Unstructured) map[string]any {
 	answered, _, _ := unstructured.NestedSlice(route.Object, "status", "parents")
 	refs, _, _ := unstructured.NestedSlice(route.Object, "spec", "parentRefs")
-	if len(answered) > 0 || e.now().Sub(route.GetCreationTimestamp().Time) < answerAfter {
+	if len(answered) > 0 || e.now().Sub(route.GetCreationTimestamp().Time) < acceptDelay {
 		return nil
 	}
 	var parents []any

@@ -8,17 +8,15 @@ import (
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
 	"github.com/onsi/gomega"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 )
 
-// awayTimeout bounds the restart of a manager after the spec that stopped it.
-const awayTimeout = 2 * time.Minute
+// restartTimeout bounds the restart of a manager after the spec that stopped it.
+const restartTimeout = 2 * time.Minute
 
 // ManagerOptions are the options of a manager under test.
 type ManagerOptions = operator.Options
@@ -33,15 +31,22 @@ type Manager struct {
 	restarts int
 }
 
-// StartManager starts the real manager with the rights of a ServiceAccount, waits until it is ready, and stops it at the end of the calling
-// suite or spec. The report of a failed spec contains the end of its log.
+// sharedManagers are the managers that a BeforeSuite started; [Run] reports their logs after each spec.
+var sharedManagers []*Manager
+
+// StartManager starts the real manager with the rights of a ServiceAccount, by default the installed one, waits until it is ready, and stops
+// it at the end of the calling suite or spec. The report of a failed spec contains the end of its log, and a spec fails if the manager exits
+// by itself.
 func (e *Env) StartManager(ctx context.Context, options ManagerOptions) *Manager {
 	ginkgo.GinkgoHelper()
 	if options.Progress == nil {
 		options.Progress = ginkgo.GinkgoWriter
 	}
+	if options.ServiceAccount.Name == "" && e.Installed != nil {
+		options.ServiceAccount = e.Installed.ServiceAccount
+	}
 	if options.WebhookPort == 0 {
-		e.SpareMLflow(ctx)
+		e.DisableMLflowWebhook(ctx)
 	}
 	// Set as administrators of a cluster other than OpenShift would; the suite can override them.
 	options.Env = append([]string{"MLFLOW_GATEWAY_NAMESPACE=openshift-ingress", "GATEWAY_NAMESPACE=openshift-ingress", "HTTPROUTE_NAMESPACE=redhat-ods-applications"}, options.Env...)
@@ -55,20 +60,30 @@ func (e *Env) StartManager(ctx context.Context, options ManagerOptions) *Manager
 			manager.Stop(ctx)
 		}
 	}, ginkgo.NodeTimeout(stopTimeout))
+	if ginkgo.CurrentSpecReport().LeafNodeType == types.NodeTypeIt {
+		ginkgo.DeferCleanup(manager.reportLog)
+	} else {
+		sharedManagers = append(sharedManagers, manager)
+	}
 	return manager
 }
 
-// ReportLog attaches the end of the manager's log to the report of a failed spec. If the manager has exited, ReportLog fails the spec and
-// restarts the manager for the next specs. Call it in an AfterEach of the suite.
-func (m *Manager) ReportLog() {
+// reportLog attaches the end of the manager's log to the report of a failed spec. If the manager has exited, reportLog fails the spec and
+// restarts the manager for the next specs.
+func (m *Manager) reportLog() {
 	ginkgo.GinkgoHelper()
-	if report := ginkgo.CurrentSpecReport(); report.Failed() {
-		ginkgo.AddReportEntry(fmt.Sprintf("log of %s", m.Process.Name), m.Process.LogTail(), ginkgo.ReportEntryVisibilityFailureOrVerbose)
-	}
+	ReportLog(m.Process)
 	if !m.ended && !m.Process.Running() {
-		ginkgo.DeferCleanup(m.Restart, ginkgo.NodeTimeout(awayTimeout))
+		ginkgo.DeferCleanup(m.Restart, ginkgo.NodeTimeout(restartTimeout))
 		code, _ := m.Process.ExitCode()
 		ginkgo.Fail(fmt.Sprintf("%s has ended by itself with exit code %d", m.Process.Name, code))
+	}
+}
+
+// ReportLog attaches the end of a process's log to the report of a failed spec.
+func ReportLog(process *cluster.Process) {
+	if ginkgo.CurrentSpecReport().Failed() {
+		ginkgo.AddReportEntry("log of "+process.Name, process.LogTail(), ginkgo.ReportEntryVisibilityFailureOrVerbose)
 	}
 }
 
@@ -80,15 +95,15 @@ func (m *Manager) Stop(ctx context.Context) {
 	gomega.Expect(m.Manager.Stop(ctx)).To(gomega.Succeed())
 }
 
-// Away stops the manager for a part of the spec. If the spec ends before it restarts the manager, a cleanup does, before objects of the
+// StopTemporarily stops the manager for a part of the spec. If the spec ends before it restarts the manager, a cleanup does, before objects of the
 // spec are deleted.
-func (m *Manager) Away(ctx context.Context) {
+func (m *Manager) StopTemporarily(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	ginkgo.DeferCleanup(func(ctx context.Context) {
 		if !m.Process.Running() {
 			m.Restart(ctx)
 		}
-	}, ginkgo.NodeTimeout(awayTimeout))
+	}, ginkgo.NodeTimeout(restartTimeout))
 	m.Stop(ctx)
 }
 
@@ -126,18 +141,4 @@ func (m *Manager) AwaitRestart(ctx context.Context) {
 func (m *Manager) WaitReady(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	gomega.Expect(m.Manager.WaitReady(ctx)).To(gomega.Succeed())
-}
-
-// SpareMLflow disables the webhook of MLflow by a match condition, for suites whose manager does not serve the webhook or which change an
-// MLflow while no manager runs. The suite abuse tests the webhook.
-func (e *Env) SpareMLflow(ctx context.Context) {
-	ginkgo.GinkgoHelper()
-	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "mlflow-validating-webhook-configuration"}}
-	err := e.Admin.Get(ctx, client.ObjectKeyFromObject(configuration), configuration)
-	gomega.Expect(client.IgnoreNotFound(err)).To(gomega.Succeed())
-	if err != nil || len(configuration.Webhooks) == 0 {
-		return // not installed, or emptied by the suite
-	}
-	patch := client.RawPatch(types.JSONPatchType, []byte(`[{"op": "replace", "path": "/webhooks/0/matchConditions", "value": [{"name": "never", "expression": "false"}]}]`))
-	gomega.Expect(e.Admin.Patch(ctx, configuration, patch)).To(gomega.Succeed())
 }

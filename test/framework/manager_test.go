@@ -96,7 +96,6 @@ var _ = Describe("a manager", func() {
 	It("works with the rights of its service account", func(ctx SpecContext) {
 		mark := env.Mark()
 		manager := env.StartManager(ctx, options("rights"))
-		AfterEachReport(manager)
 		Expect(manager.User).To(Equal("system:serviceaccount:test-system:manager"))
 		writes := env.Since(mark).ByUser(manager.User).Writes().Of("configmaps")
 		Expect(writes).To(HaveLen(1), "%s", writes)
@@ -145,20 +144,17 @@ var _ = Describe("a manager that several specs share", Ordered, func() {
 	}, NodeTimeout(specExpiry))
 
 	It("may be away until the end of a spec", func(ctx SpecContext) {
-		shared.Away(ctx)
+		shared.StopTemporarily(ctx)
 		Expect(shared.Process.Running()).To(BeFalse())
 	}, NodeTimeout(specExpiry))
 
 	It("is there again in the next, where it may be away for a while", func(ctx SpecContext) {
 		Expect(shared.Process.Running()).To(BeTrue())
-		shared.Away(ctx)
+		shared.StopTemporarily(ctx)
 		shared.Restart(ctx)
 		shared.WaitReady(ctx)
 	}, NodeTimeout(specExpiry))
 })
-
-// AfterEachReport attaches the log of a manager to the report of a failed spec.
-func AfterEachReport(manager *framework.Manager) { DeferCleanup(manager.ReportLog) }
 
 var _ = Describe("the audit log", func() {
 	It("tells writes that change nothing, dry runs, reads and watches apart", func(ctx SpecContext) {
@@ -189,7 +185,7 @@ var _ = Describe("the audit log", func() {
 	It("shows who is at rest and who is not", func(ctx SpecContext) {
 		env.ExpectNoWrites("nobody", time.Second)
 		env.ExpectAtRest("nobody", time.Second)
-		env.Settle("nobody", time.Second, time.Minute)
+		env.WaitIdle("nobody", time.Second, time.Minute)
 		stop := make(chan struct{})
 		stopped := make(chan error, 1)
 		namespace := env.Namespace(ctx, "busy")
@@ -257,6 +253,6 @@ var _ = Describe("objects", func() {
 		env.Patch(ctx, object, map[string]any{"status": map[string]any{"conditions": []any{condition}}}, "status")
 		env.WaitForCondition(ctx, object, "Ready", metav1.ConditionTrue, "Done")
 		Expect(env.Admin.Delete(ctx, object)).To(Succeed())
-		env.WaitGone(ctx, object)
+		env.WaitDeleted(ctx, object)
 	}, NodeTimeout(specExpiry))
 })

@@ -6,15 +6,16 @@ import (
 	"fmt"
 	"time"
 
-	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
@@ -28,10 +29,14 @@ const (
 	touchAnnotation = "testcluster/touched"
 )
 
-// Namespace creates a namespace with a generated name, and deletes it at the end of the calling spec or suite unless KeepNamespaces is set.
-func (e *Env) Namespace(ctx context.Context, prefix string) string {
+// Namespace creates a namespace with a generated name and labels given as pairs, and deletes it at the end of the calling spec or suite unless
+// KeepNamespaces is set.
+func (e *Env) Namespace(ctx context.Context, prefix string, labels ...string) string {
 	ginkgo.GinkgoHelper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-"}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-", Labels: map[string]string{}}}
+	for i := 0; i < len(labels); i += 2 {
+		namespace.Labels[labels[i]] = labels[i+1]
+	}
 	gomega.Expect(e.Admin.Create(ctx, namespace)).To(gomega.Succeed())
 	if !e.KeepNamespaces {
 		ginkgo.DeferCleanup(func(ctx context.Context) {
@@ -41,13 +46,18 @@ func (e *Env) Namespace(ctx context.Context, prefix string) string {
 	return namespace.Name
 }
 
-// Untyped returns an object of a kind without a Go type.
-func Untyped(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
+// Unstructured returns an object of a kind without a Go type.
+func Unstructured(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(kind)
 	u.SetNamespace(namespace)
 	u.SetName(name)
 	return u
+}
+
+// NamespaceNamed returns a namespace without fields.
+func NamespaceNamed(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
 // Get reads an object by its name and namespace.
@@ -56,8 +66,8 @@ func (e *Env) Get(ctx context.Context, object client.Object) {
 	gomega.Expect(e.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)).To(gomega.Succeed())
 }
 
-// Without deletes objects until the end of the spec. The API server drops a deleted webhook with a delay.
-func (e *Env) Without(ctx context.Context, objects ...client.Object) {
+// DeleteTemporarily deletes objects until the end of the spec. The API server drops a deleted webhook with a delay.
+func (e *Env) DeleteTemporarily(ctx context.Context, objects ...client.Object) {
 	ginkgo.GinkgoHelper()
 	for _, object := range objects {
 		e.Get(ctx, object)
@@ -86,6 +96,12 @@ func (e *Env) patch(ctx context.Context, object client.Object, patch map[string]
 		return e.Admin.Patch(ctx, object, raw)
 	}
 	return e.Admin.SubResource(subresource[0]).Patch(ctx, object, raw)
+}
+
+// SetAnnotation sets an annotation of an object; nil removes it.
+func (e *Env) SetAnnotation(ctx context.Context, object client.Object, key string, value any) {
+	ginkgo.GinkgoHelper()
+	e.Patch(ctx, object, map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
 }
 
 // Touch changes the resourceVersion of objects without a change to reconcile: it writes a condition, or an annotation if the kind has no
@@ -179,12 +195,86 @@ func conditionsOf(object client.Object) ([]metav1.Condition, error) {
 	return view.Status.Conditions, nil
 }
 
-// WaitGone waits up to two minutes until an object does not exist.
-func (e *Env) WaitGone(ctx context.Context, object client.Object) {
+// WaitDeleted waits up to two minutes for each object until it does not exist.
+func (e *Env) WaitDeleted(ctx context.Context, objects ...client.Object) {
 	ginkgo.GinkgoHelper()
-	gomega.Eventually(func() error {
-		return e.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)
-	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(waitPoll).Should(gomega.MatchError(gomega.ContainSubstring("not found")))
+	for _, object := range objects {
+		gomega.Eventually(func() error { return e.Admin.Get(ctx, client.ObjectKeyFromObject(object), object) }).
+			WithContext(ctx).WithTimeout(waitTimeout).WithPolling(waitPoll).
+			Should(gomega.MatchError(gomega.ContainSubstring("not found")), "%T %s", object, object.GetName())
+	}
+}
+
+// WaitExists waits up to two minutes for each object until it exists, and reads it.
+func (e *Env) WaitExists(ctx context.Context, objects ...client.Object) {
+	ginkgo.GinkgoHelper()
+	for _, object := range objects {
+		e.WaitFor(ctx, object, nil)
+	}
+}
+
+// Exists reads an object, and reports whether it exists.
+func (e *Env) Exists(ctx context.Context, object client.Object) bool {
+	ginkgo.GinkgoHelper()
+	err := e.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)
+	gomega.Expect(client.IgnoreNotFound(err)).To(gomega.Succeed())
+	return err == nil
+}
+
+// ExpectAbsent checks that objects do not exist. Call it after an event that would follow their creation.
+func (e *Env) ExpectAbsent(ctx context.Context, objects ...client.Object) {
+	ginkgo.GinkgoHelper()
+	for _, object := range objects {
+		gomega.Expect(e.Exists(ctx, object)).To(gomega.BeFalse(), "%T %s", object, object.GetName())
+	}
+}
+
+// Create creates objects, and deletes them at the end of the calling spec or suite.
+func (e *Env) Create(ctx context.Context, objects ...client.Object) {
+	ginkgo.GinkgoHelper()
+	for _, object := range objects {
+		gomega.Expect(e.Admin.Create(ctx, object)).To(gomega.Succeed())
+		ginkgo.DeferCleanup(func(ctx context.Context) { e.Delete(ctx, object) }, ginkgo.NodeTimeout(waitTimeout))
+	}
+}
+
+// Delete deletes objects that may be deleted already, and waits until they do not exist.
+func (e *Env) Delete(ctx context.Context, objects ...client.Object) {
+	ginkgo.GinkgoHelper()
+	for _, object := range objects {
+		gomega.Expect(client.IgnoreNotFound(e.Admin.Delete(ctx, object))).To(gomega.Succeed())
+		e.WaitDeleted(ctx, object)
+	}
+}
+
+// SetConfigMap writes a ConfigMap with one key. If it did not exist, the end of the spec deletes it.
+func (e *Env) SetConfigMap(ctx context.Context, namespace, name, key, text string) *corev1.ConfigMap {
+	ginkgo.GinkgoHelper()
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{key: text}}
+	err := e.Admin.Create(ctx, object)
+	if apierrors.IsAlreadyExists(err) {
+		e.Patch(ctx, object, map[string]any{"data": map[string]any{key: text}})
+		return object
+	}
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	ginkgo.DeferCleanup(func(ctx context.Context) { e.Delete(ctx, object) }, ginkgo.NodeTimeout(stopTimeout))
+	return object
+}
+
+// Update reads an object, changes it and updates it as a client, and retries after a conflict.
+func (e *Env) Update(ctx context.Context, as client.Client, object client.Object, change func()) error {
+	ginkgo.GinkgoHelper()
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		e.Get(ctx, object)
+		change()
+		return as.Update(ctx, object)
+	})
+}
+
+// SetLabel sets a label of an object; nil removes it.
+func (e *Env) SetLabel(ctx context.Context, object client.Object, key string, value any) {
+	ginkgo.GinkgoHelper()
+	e.Patch(ctx, object, map[string]any{"metadata": map[string]any{"labels": map[string]any{key: value}}})
 }
 
 // WaitFor waits up to two minutes until an object exists and the check, if any, passes.
@@ -196,28 +286,4 @@ func (e *Env) WaitFor(ctx context.Context, object client.Object, check func(g go
 			check(g)
 		}
 	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(waitPoll).Should(gomega.Succeed())
-}
-
-// Judged returns the kstatus of the live object, as Flux, Argo CD and helm --wait compute it, and the reason of its condition Ready.
-func (e *Env) Judged(ctx context.Context, object client.Object) (string, error) {
-	kind, err := apiutil.GVKForObject(object, e.Scheme)
-	if err != nil {
-		return "", fmt.Errorf("finding the kind of %T: %w", object, err)
-	}
-	live := Untyped(kind, object.GetNamespace(), object.GetName())
-	if err := e.Admin.Get(ctx, client.ObjectKeyFromObject(object), live); err != nil {
-		return "", fmt.Errorf("reading %s %s: %w", kind.Kind, object.GetName(), err)
-	}
-	result, err := kstatus.Compute(live)
-	if err != nil {
-		return "", fmt.Errorf("judging %s %s: %w", kind.Kind, object.GetName(), err)
-	}
-	list, _, err := unstructured.NestedSlice(live.Object, "status", "conditions")
-	reason := "no condition Ready"
-	for _, c := range list {
-		if condition, ok := c.(map[string]any); ok && condition["type"] == "Ready" {
-			reason, _ = condition["reason"].(string)
-		}
-	}
-	return string(result.Status) + " " + reason, err
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/onsi/gomega"
 )
 
-const observeEvery = 250 * time.Millisecond
+const idlePoll = 250 * time.Millisecond
 
 // Mark returns the current end of the audit log.
 func (e *Env) Mark() Mark {
@@ -47,7 +47,7 @@ func (e *Env) ExpectNoWrites(user string, duration time.Duration) {
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 		writes := entries.ByUser(user).WithoutLeases().WithoutReviews().withoutSeries().Writes()
 		g.Expect(writes).To(gomega.BeEmpty(), "writes at rest:\n%s", writes)
-	}).WithTimeout(duration).WithPolling(observeEvery).Should(gomega.Succeed())
+	}).WithTimeout(duration).WithPolling(idlePoll).Should(gomega.Succeed())
 }
 
 // ExpectAtRest fails the spec if the user sends a write or a live read during the duration, see [AtRest]. The end of the suite checks that
@@ -61,11 +61,11 @@ func (e *Env) ExpectAtRest(user string, duration time.Duration) {
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 		requests := AtRest(entries, user)
 		g.Expect(requests).To(gomega.BeEmpty(), "requests at rest:\n%s", requests)
-	}).WithTimeout(duration).WithPolling(observeEvery).Should(gomega.Succeed())
+	}).WithTimeout(duration).WithPolling(idlePoll).Should(gomega.Succeed())
 }
 
-// Settle waits until the user has sent no write and no live read for the quiet time, at most for the timeout.
-func (e *Env) Settle(user string, quiet, timeout time.Duration) {
+// WaitIdle waits until the user has sent no write and no live read for the quiet time, at most for the timeout.
+func (e *Env) WaitIdle(user string, quiet, timeout time.Duration) {
 	ginkgo.GinkgoHelper()
 	mark, since := e.Mark(), e.now()
 	gomega.Eventually(func(g gomega.Gomega) {
@@ -78,24 +78,32 @@ func (e *Env) Settle(user string, quiet, timeout time.Duration) {
 			g.Expect(err).NotTo(gomega.HaveOccurred())
 		}
 		g.Expect(e.now().Sub(since)).To(gomega.BeNumerically(">=", quiet), "still busy:\n%s", entries)
-	}).WithTimeout(timeout).WithPolling(observeEvery).Should(gomega.Succeed())
+	}).WithTimeout(timeout).WithPolling(idlePoll).Should(gomega.Succeed())
 }
 
-// SettleOn waits until none of the given requests was sent for the quiet time, at most for the timeout. Use it in suites whose specs share
+// WaitNoRequests waits until none of the given requests was sent for the quiet time, at most for the timeout. Use it in suites whose specs share
 // a manager.
-func (e *Env) SettleOn(ctx context.Context, requests func(Mark) Entries, quiet, timeout time.Duration) {
+func (e *Env) WaitNoRequests(ctx context.Context, requests func(Mark) Entries, quiet, timeout time.Duration) {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(func(g gomega.Gomega) {
 		mark := e.Mark()
-		g.Consistently(func() Entries { return requests(mark) }).WithContext(ctx).WithTimeout(quiet).WithPolling(observeEvery).Should(gomega.BeEmpty())
+		g.Consistently(func() Entries { return requests(mark) }).WithContext(ctx).WithTimeout(quiet).WithPolling(idlePoll).Should(gomega.BeEmpty())
 	}).WithContext(ctx).WithTimeout(timeout).Should(gomega.Succeed())
 }
 
-// ExpectNone fails the spec if one of the given requests is sent during the duration.
-func (e *Env) ExpectNone(requests func(Mark) Entries, duration time.Duration) {
+// RequestsIn returns a function for [Env.WaitNoRequests] and [Env.ExpectNoRequests]: the requests of a user in a namespace since a mark that
+// a manager at rest must not send.
+func (e *Env) RequestsIn(user, namespace string) func(Mark) Entries {
+	return func(mark Mark) Entries {
+		return AtRest(e.Since(mark), user).Where(func(entry Entry) bool { return entry.Namespace == namespace })
+	}
+}
+
+// ExpectNoRequests fails the spec if one of the given requests is sent during the duration.
+func (e *Env) ExpectNoRequests(requests func(Mark) Entries, duration time.Duration) {
 	ginkgo.GinkgoHelper()
 	mark := e.Mark()
-	gomega.Consistently(func() Entries { return requests(mark) }).WithTimeout(duration).WithPolling(observeEvery).Should(gomega.BeEmpty())
+	gomega.Consistently(func() Entries { return requests(mark) }).WithTimeout(duration).WithPolling(idlePoll).Should(gomega.BeEmpty())
 }
 
 func (e *Env) now() time.Time { return e.clock.Now() }

@@ -62,14 +62,14 @@ func componentsOf(args []string) []string {
 	return nil
 }
 
-// ExpectRefusals allows, from now on, refusals of the manager's requests for a resource, such as `gadgets.test.example.com`. Any other
+// AllowForbidden allows, from now on, refusals of the manager's requests for a resource, such as `gadgets.test.example.com`. Any other
 // refusal fails the test of the shipped rights, see package rbac.
-func (e *Env) ExpectRefusals(resource string) {
+func (e *Env) AllowForbidden(resource string) {
 	ginkgo.GinkgoHelper()
 	e.watched.expected = append(e.watched.expected, expectation{resource: resource, from: e.Mark()})
 }
 
-// expects reports whether ExpectRefusals allows a refusal.
+// expects reports whether AllowForbidden allows a refusal.
 func (w *watched) expects(use rights.Use, offset int64) bool {
 	resource, _, _ := strings.Cut(use.Resource, "/")
 	if use.Group != "" {

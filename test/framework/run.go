@@ -41,8 +41,13 @@ func Run(t *testing.T, name string) {
 		// If `go test` ended the suite, it would name no spec and leave processes running.
 		suite.Timeout = min(suite.Timeout, time.Until(deadline)*9/10)
 	}
+	ginkgo.AfterEach(func() {
+		for _, manager := range sharedManagers {
+			manager.reportLog()
+		}
+	})
 	ginkgo.ReportAfterSuite("unsteady specs", func(report ginkgo.Report) {
-		lines := unsteady(report)
+		lines := unsteadySpecs(report)
 		fmt.Print(lines)
 		gomega.Expect(appendTo(os.Getenv(summaryVariable), lines)).To(gomega.Succeed())
 		gomega.Expect(appendTo(os.Getenv(timingsVariable), timings(report))).To(gomega.Succeed())
@@ -61,8 +66,8 @@ func attempts(flag int, ci string) int {
 	return flag
 }
 
-// unsteady returns a line for each spec or node that failed, or passed at its second attempt.
-func unsteady(report ginkgo.Report) string {
+// unsteadySpecs returns a line for each spec or node that failed, or passed at its second attempt.
+func unsteadySpecs(report ginkgo.Report) string {
 	var lines string
 	for _, spec := range report.SpecReports {
 		what := ""

@@ -31,7 +31,7 @@ func TestUnsteadySpecsGetOneLineEach(t *testing.T) {
 			NumAttempts: attempts, MaxFlakeAttempts: most, RunTime: 61 * time.Second,
 		}
 	}
-	got := unsteady(ginkgo.Report{SuiteDescription: "Suite", SpecReports: types.SpecReports{
+	got := unsteadySpecs(ginkgo.Report{SuiteDescription: "Suite", SpecReports: types.SpecReports{
 		spec("is steady", types.SpecStatePassed, 1, 2),
 		spec("needs a second attempt", types.SpecStatePassed, 2, 2),
 		spec("fails", types.SpecStateFailed, 2, 2),

@@ -124,7 +124,7 @@ func (s *sources) function(path string, files *token.FileSet, f *ast.FuncDecl) {
 func (s *sources) note(path string, tree *ast.File) {
 	from := filepath.ToSlash(filepath.Dir(path))
 	for _, i := range tree.Imports {
-		if to, ours := strings.CutPrefix(strings.Trim(i.Path.Value, `"`), module); ours {
+		if to, managed := strings.CutPrefix(strings.Trim(i.Path.Value, `"`), module); managed {
 			s.imports[from] = append(s.imports[from], to)
 		}
 	}

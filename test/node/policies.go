@@ -23,22 +23,22 @@ func enforcePolicies(ctx context.Context, client kubernetes.Interface) error {
 	policies := factory.Networking().V1().NetworkPolicies()
 	last := ""
 	return onChange(ctx, factory, func() error {
-		var world policy.World
+		var objects policy.Objects
 		var errs [3]error
 		var listed []*corev1.Namespace
 		listed, errs[0] = namespaces.Lister().List(labels.Everything())
-		world.Pods, errs[1] = pods.Lister().List(labels.Everything())
-		world.Policies, errs[2] = policies.Lister().List(labels.Everything())
+		objects.Pods, errs[1] = pods.Lister().List(labels.Everything())
+		objects.Policies, errs[2] = policies.Lister().List(labels.Everything())
 		for _, err := range errs {
 			if err != nil {
 				return err
 			}
 		}
-		world.Namespaces = map[string]labels.Set{}
+		objects.Namespaces = map[string]labels.Set{}
 		for _, namespace := range listed {
-			world.Namespaces[namespace.Name] = namespace.Labels
+			objects.Namespaces[namespace.Name] = namespace.Labels
 		}
-		rules, err := policy.Rules(world)
+		rules, err := policy.Rules(objects)
 		if err != nil || rules == last {
 			return err
 		}

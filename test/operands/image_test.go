@@ -46,7 +46,7 @@ func installMLflow(ctx context.Context) (map[string]*image, error) {
 	}
 	all := map[string]*image{}
 	for _, release := range append(supported(), tooOld) {
-		p, err := needed.Beside(ctx, "mlflow-"+release, "mlflow=="+release)
+		p, err := needed.Extend(ctx, "mlflow-"+release, "mlflow=="+release)
 		if err != nil {
 			return nil, err
 		}

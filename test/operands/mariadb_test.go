@@ -137,14 +137,14 @@ func (m *maria) start(program string) error {
 	if err := m.server.Start(); err != nil {
 		return err
 	}
-	var said []string
+	var logLines []string
 	for lines := bufio.NewScanner(output); lines.Scan(); {
-		if said = append(said, lines.Text()); strings.Contains(lines.Text(), "ready for connections") {
+		if logLines = append(logLines, lines.Text()); strings.Contains(lines.Text(), "ready for connections") {
 			go func() { _, _ = io.Copy(io.Discard, output) }()
 			return nil
 		}
 	}
-	return fmt.Errorf("MariaDB ended: %w\n%s", m.server.Wait(), strings.Join(said, "\n"))
+	return fmt.Errorf("MariaDB ended: %w\n%s", m.server.Wait(), strings.Join(logLines, "\n"))
 }
 
 // stop does not wait for clients.

@@ -23,7 +23,7 @@ var clusterScoped = []string{
 }
 
 // elsewhere are the objects whose namespace is one of OpenShift.
-var elsewhere = map[string]bool{}
+var outsideTree = map[string]bool{}
 
 // Every object is in the namespace of its overlay, and every reference to a namespace names the same one.
 func TestNamespaces(t *testing.T) {
@@ -34,11 +34,11 @@ func TestNamespaces(t *testing.T) {
 				if object.GetNamespace() != "" {
 					t.Errorf("%s has namespace %s", title(object), object.GetNamespace())
 				}
-			} else if object.GetNamespace() != want && !elsewhere[title(object)] {
+			} else if object.GetNamespace() != want && !outsideTree[title(object)] {
 				t.Errorf("%s is in %q", title(object), object.GetNamespace())
 			}
 			for _, place := range references(object) {
-				if place != want && !elsewhere[title(object)] {
+				if place != want && !outsideTree[title(object)] {
 					t.Errorf("%s leads to namespace %q", title(object), place)
 				}
 			}

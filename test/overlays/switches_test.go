@@ -79,10 +79,10 @@ func TestAComponentThatIsLeftOutIsOff(t *testing.T) {
 					t.Errorf("%s is gone", title(object))
 				}
 				name := object.GetName()
-				theirs := name == "odh-platform-operator-"+component || slices.ContainsFunc(names[component], func(part string) bool {
+				foreign := name == "odh-platform-operator-"+component || slices.ContainsFunc(names[component], func(part string) bool {
 					return strings.HasSuffix(object.GetKind(), "WebhookConfiguration") && strings.HasPrefix(name, part)
 				})
-				if theirs && !gone {
+				if foreign && !gone {
 					t.Errorf("%s is still there", title(object))
 				}
 			}

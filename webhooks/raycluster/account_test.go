@@ -48,10 +48,10 @@ func TestAccountOfTheUser(t *testing.T) {
 	account := func(object map[string]any) [2]any {
 		return [2]any{at(object, in(headPod, "serviceAccountName")...), at(object, "metadata", "annotations", raycluster.AnnotationServiceAccount)}
 	}
-	const ours = "full-oauth-proxy-"
+	const managed = "full-oauth-proxy-"
 	stored := defaulted(t, s, parse(t, full), nil)
 	names := raycluster.View(stored).Names()
-	if got := account(stored); got != [2]any{names.ServiceAccount, "mine"} || len(names.ServiceAccount) != len(ours)+8 {
+	if got := account(stored); got != [2]any{names.ServiceAccount, "mine"} || len(names.ServiceAccount) != len(managed)+8 {
 		t.Errorf("%v", got)
 	}
 	for name, test := range map[string]struct {

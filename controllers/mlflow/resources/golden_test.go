@@ -3,21 +3,18 @@ package resources
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
-
-var update = flag.Bool("update", false, "write the golden files again")
 
 // platformInputs are the inputs that differ between the three platforms.
 var platformInputs = map[string]Inputs{
@@ -88,19 +85,7 @@ func golden(t *testing.T, name string, objects []*unstructured.Unstructured) {
 		got.WriteString("---\n")
 		got.Write(document)
 	}
-	file := filepath.Join("testdata", "golden", name+".yaml")
-	if *update {
-		if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v (run the test with -update to write it)", err)
-	}
-	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
+	framework.GoldenText(t, filepath.Join("testdata", "golden", name+".yaml"), got.String())
 }
 
 // withoutProgram names the migration program, which has a file of its own, in the place of its text.

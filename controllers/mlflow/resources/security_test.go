@@ -52,7 +52,7 @@ func TestSSLMode(t *testing.T) {
 
 // [D34] Who was protected before the take-over stays so.
 func TestVerifiesPostgres(t *testing.T) {
-	theirs := func(mode string, changes ...func(*appsv1.Deployment)) *appsv1.Deployment {
+	foreign := func(mode string, changes ...func(*appsv1.Deployment)) *appsv1.Deployment {
 		d := &appsv1.Deployment{}
 		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "mlflow", Env: []corev1.EnvVar{{Name: envSSLMode, Value: mode}}}}
 		for _, change := range changes {
@@ -60,15 +60,15 @@ func TestVerifiesPostgres(t *testing.T) {
 		}
 		return d
 	}
-	ours := func(d *appsv1.Deployment) { d.Labels = names.Labels("mlflow") }
+	managed := func(d *appsv1.Deployment) { d.Labels = names.Labels("mlflow") }
 	noted := func(d *appsv1.Deployment) { d.Annotations = map[string]string{verifyAnnotation: "verify-full"} }
 	for name, c := range map[string]struct {
 		live *appsv1.Deployment
 		want bool
 	}{
-		"none": {&appsv1.Deployment{}, false}, "of the original": {theirs("verify-full"), true}, "of the original, weaker": {theirs("require"), false},
-		"ours, for authorities that are not named any more": {theirs("verify-full", ours), false},
-		"ours, taken over": {theirs("verify-full", ours, noted), true},
+		"none": {&appsv1.Deployment{}, false}, "of the original": {foreign("verify-full"), true}, "of the original, weaker": {foreign("require"), false},
+		"ours, for authorities that are not named any more": {foreign("verify-full", managed), false},
+		"ours, taken over": {foreign("verify-full", managed, noted), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := platformInputs["plain"]
@@ -83,7 +83,7 @@ func TestVerifiesPostgres(t *testing.T) {
 
 func TestAllowedHosts(t *testing.T) {
 	plain := platformInputs["plain"]
-	ours := "mlflow,mlflow:8443,mlflow.opendatahub,mlflow.opendatahub:8443,mlflow.opendatahub.svc,mlflow.opendatahub.svc:8443," +
+	managed := "mlflow,mlflow:8443,mlflow.opendatahub,mlflow.opendatahub:8443,mlflow.opendatahub.svc,mlflow.opendatahub.svc:8443," +
 		"mlflow.opendatahub.svc.cluster.local,mlflow.opendatahub.svc.cluster.local:8443,localhost,localhost:8443"
 	hosts := func(list ...mlflowv1.AllowedHost) func(*mlflowv1.MLflowSpec) {
 		return func(s *mlflowv1.MLflowSpec) { s.AllowedHosts = list }
@@ -96,11 +96,11 @@ func TestAllowedHosts(t *testing.T) {
 	}{
 		"[mlflow-27] no list":        {mlflowtest.Server(), plain, "*", ""},
 		"[mlflow-27] an empty list":  {mlflowtest.Server(hosts()), plain, "*", ""},
-		"[D35] a list":               {mlflowtest.Server(hosts("ml.example.com", "*.lab.example.com")), plain, ours + ",gateway.apps.example.com,ml.example.com,*.lab.example.com", "mlflow"},
-		"[D35] nothing twice":        {mlflowtest.Server(hosts("localhost", "gateway.apps.example.com")), plain, ours + ",gateway.apps.example.com", "mlflow"},
-		"[D35] no external URL":      {mlflowtest.Server(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "" }), ours + ",a", "mlflow"},
-		"[D35] a URL with a port":    {mlflowtest.Server(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "https://gw.example.com:9443/base" }), ours + ",gw.example.com:9443,a", "mlflow"},
-		"[D35] an unreadable URL":    {mlflowtest.Server(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "https://[" }), ours + ",a", "mlflow"},
+		"[D35] a list":               {mlflowtest.Server(hosts("ml.example.com", "*.lab.example.com")), plain, managed + ",gateway.apps.example.com,ml.example.com,*.lab.example.com", "mlflow"},
+		"[D35] nothing twice":        {mlflowtest.Server(hosts("localhost", "gateway.apps.example.com")), plain, managed + ",gateway.apps.example.com", "mlflow"},
+		"[D35] no external URL":      {mlflowtest.Server(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "" }), managed + ",a", "mlflow"},
+		"[D35] a URL with a port":    {mlflowtest.Server(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "https://gw.example.com:9443/base" }), managed + ",gw.example.com:9443,a", "mlflow"},
+		"[D35] an unreadable URL":    {mlflowtest.Server(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "https://[" }), managed + ",a", "mlflow"},
 		"[D35] everything, in words": {mlflowtest.Server(hosts("a", "*")), plain, "*", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// world is a watch and the prefix that it watches. The expected events are computed from the changes that it received.
-type world struct {
+// modelState is a watch and the prefix that it watches. The expected events are computed from the changes that it received.
+type modelState struct {
 	watch   *prefixWatch
 	entries map[string]meshetcd.Entry
 	// seen is the state that the watch received: the revision and the owner of each vmodel, "" for an invalid value.
@@ -29,14 +29,14 @@ type owned struct {
 	owner    string
 }
 
-func newWorld() *world {
-	w := &world{entries: map[string]meshetcd.Entry{}, seen: map[string]owned{}, emitted: map[Event]bool{}}
+func newModelState() *modelState {
+	w := &modelState{entries: map[string]meshetcd.Entry{}, seen: map[string]owned{}, emitted: map[Event]bool{}}
 	w.watch = &prefixWatch{prefix: "p/", log: logr.Discard(), notify: func(e Event) { w.emitted[e] = true }, parseEvent: vmodelEventParser("n"), clusterID: 1}
 	return w
 }
 
 // change writes or deletes a vmodel, and delivers it to the watch if that is connected.
-func (w *world) change(t *rapid.T) {
+func (w *modelState) change(t *rapid.T) {
 	name := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "name")
 	value := rapid.SampledFrom([]string{`{}`, `{"o":"isvc"}`, `{"o":"ksp","failed":true}`, `broken`, ""}).Draw(t, "value")
 	w.revision++
@@ -54,10 +54,10 @@ func (w *world) change(t *rapid.T) {
 }
 
 // leave breaks the connection.
-func (w *world) leave(*rapid.T) { w.away = true }
+func (w *modelState) leave(*rapid.T) { w.away = true }
 
 // back lists again, after a broken connection or a compaction.
-func (w *world) back(t *rapid.T) {
+func (w *modelState) back(t *rapid.T) {
 	w.away = false
 	w.watch.handleListing(w.listing())
 	changed := map[string]bool{}
@@ -75,7 +75,7 @@ func (w *world) back(t *rapid.T) {
 }
 
 // lose replaces the store by one with other revisions, possibly with the same entries.
-func (w *world) lose(t *rapid.T) {
+func (w *modelState) lose(t *rapid.T) {
 	w.watch.clusterID += 100
 	w.revision = int64(rapid.IntRange(0, 3).Draw(t, "revision"))
 	for name, entry := range w.entries {
@@ -98,12 +98,12 @@ func (w *world) lose(t *rapid.T) {
 	w.verify(t, changed)
 }
 
-func (w *world) listing() meshetcd.Listing {
+func (w *modelState) listing() meshetcd.Listing {
 	return meshetcd.Listing{Entries: slices.Collect(maps.Values(w.entries)), Revision: w.revision, ClusterID: 1}
 }
 
 // verify compares the emitted events with the changes: they name the previous and the current owner of a vmodel, and no other.
-func (w *world) verify(t *rapid.T, changed map[string]bool) {
+func (w *modelState) verify(t *rapid.T, changed map[string]bool) {
 	want := map[Event]bool{}
 	for name := range changed {
 		before, known := w.seen[name]
@@ -133,7 +133,7 @@ func (w *world) verify(t *rapid.T, changed map[string]bool) {
 // M32: for any changes during a watch and between watches, it emits an event for every owner whose vmodel changed, and for no other.
 func TestEventsMatchChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld()
+		w := newModelState()
 		w.back(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"change": w.change, "change more": w.change, "leave": w.leave, "back": w.back, "lose": w.lose,

@@ -87,7 +87,7 @@ func TestASlowMeshDoesNotHoldAllWorkers(t *testing.T) {
 	if err := b.allow("ns", now); err != nil {
 		t.Errorf("error %v", err)
 	}
-	w := newWorld(t, predictor())
+	w := newTestEnv(t, predictor())
 	w.mesh.answer = says("x", concrete(loaded))
 	for range maxConcurrentCalls {
 		if err := w.breakers.allow("ns", now); err != nil {
@@ -106,7 +106,7 @@ func TestASlowMeshDoesNotHoldAllWorkers(t *testing.T) {
 
 // The models of a namespace whose mesh does not answer make one call between them.
 func TestModelsOfASilentMesh(t *testing.T) {
-	w := newWorld(t, predictor(), predictor(func(p *v1alpha1.Predictor) { p.Name = "other" }))
+	w := newTestEnv(t, predictor(), predictor(func(p *v1alpha1.Predictor) { p.Name = "other" }))
 	w.mesh.fault = status.Error(codes.DeadlineExceeded, "too slow")
 	w.reconcile(aPredictor)
 	other := aPredictor

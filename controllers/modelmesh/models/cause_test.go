@@ -21,7 +21,7 @@ func TestWhyAModelWaits(t *testing.T) {
 		messageNoSupportingPod: {answer: one(&meshpb.ModelStatusInfo{Status: meshpb.ModelStatusInfo_LOADING_FAILED, Errors: []string{noInstancePrefix + "mt:sklearn"}})},
 	} {
 		t.Run(text, func(t *testing.T) {
-			w := newWorld(t, predictor())
+			w := newTestEnv(t, predictor())
 			w.mesh, w.supports = &mesh, true
 			says := func(want string) *v1alpha1.FailureInfo {
 				t.Helper()

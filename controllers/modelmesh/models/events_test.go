@@ -53,7 +53,7 @@ func TestTransitions(t *testing.T) {
 // One failure after the other: the status before must not be the one that the answer to the write was read into.
 func TestEachFailureIsReported(t *testing.T) {
 	for _, key := range []types.NamespacedName{aPredictor, aService} {
-		w := newWorld(t, predictor(), service(t, aModel))
+		w := newTestEnv(t, predictor(), service(t, aModel))
 		w.mesh.fault = meshclient.ErrNoAddress
 		w.reconcile(key)
 		w.oneEvent("Normal RuntimeUnhealthy") // no pod has come yet, and nothing is wrong

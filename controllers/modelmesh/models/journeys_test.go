@@ -127,9 +127,9 @@ func (m *layered) GetVModelStatus(ctx context.Context, r *meshpb.GetVModelStatus
 	return m.Layer.GetVModelStatus(ctx, r)
 }
 
-// journey is a world with a mesh, a queue and timers, in a time of its own.
+// journey is a test environment with a mesh, a queue and timers, in a time of its own.
 type journey struct {
-	*world
+	*testEnv
 	mesh   *layered
 	timers map[types.NamespacedName]time.Time
 	// created counts resources, each of which has a uid of its own.
@@ -141,7 +141,7 @@ type journey struct {
 }
 
 func newJourney(t *testing.T, change ...func(*modelmesh.LayerOptions)) *journey {
-	j := &journey{world: newWorld(t), queue: map[types.NamespacedName]bool{}, timers: map[types.NamespacedName]time.Time{}, listening: true}
+	j := &journey{testEnv: newTestEnv(t), queue: map[types.NamespacedName]bool{}, timers: map[types.NamespacedName]time.Time{}, listening: true}
 	j.mesh = newLayered(t, change...)
 	j.mesh.store.OnCommit = j.wrote
 	j.modelReconciler.client = func(string) (meshclient.Client, bool) { return j.mesh, true }

@@ -90,7 +90,7 @@ func TestSummarizedTwice(t *testing.T) {
 
 // A missing reference is reported before a pod fails, and a served model is not ready without it.
 func TestMissingReferences(t *testing.T) {
-	w := newWorld(t, predictor())
+	w := newTestEnv(t, predictor())
 	w.mesh.answer = says("x", concrete(loaded))
 	w.missing = []reference.Missing{{Reference: reference.Reference{Kind: reference.Secret, Name: "storage-config"}, Key: "localMinIO"}}
 	conditions := func() []metav1.Condition {

@@ -31,7 +31,7 @@ func TestAnInferenceServiceBecomesReady(t *testing.T) {
 		"framework": `{sklearn: {storage: {key: localMinIO, path: sklearn/mnist-svm.joblib}}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, service(t, spec))
+			w := newTestEnv(t, service(t, spec))
 			w.mesh.answer = says(serviceID, concrete(loading))
 			w.reconcile(aService)
 			w.mesh.answer = says(serviceID, with(concrete(loaded), copyAt("a", loaded, 1)))
@@ -56,7 +56,7 @@ func TestAnInferenceServiceBecomesReady(t *testing.T) {
 func TestTheStatusOfAnInferenceServiceNamesItsGeneration(t *testing.T) {
 	s := service(t, aModel)
 	s.Generation = 3
-	w := newWorld(t, s)
+	w := newTestEnv(t, s)
 	w.mesh.answer = says(serviceID, concrete(loading))
 	w.reconcile(aService)
 	if got := w.service().Status.ObservedGeneration; got != 3 {
@@ -67,7 +67,7 @@ func TestTheStatusOfAnInferenceServiceNamesItsGeneration(t *testing.T) {
 
 // As in the recording: a conflict with an unknown model reports only the failure, and the transition stays open.
 func TestAnInferenceServiceWithoutPods(t *testing.T) {
-	w := newWorld(t, service(t, aModel))
+	w := newTestEnv(t, service(t, aModel))
 	w.mesh.fault = meshclient.ErrNoAddress
 	w.reconcile(aService)
 	m := w.service().Status.ModelStatus
@@ -83,7 +83,7 @@ func TestAnInferenceServiceWithoutPods(t *testing.T) {
 
 // A runtime that has more to say than an object may hold does not keep the status from being written.
 func TestLongFailures(t *testing.T) {
-	w := newWorld(t, service(t, aModel))
+	w := newTestEnv(t, service(t, aModel))
 	w.mesh.answer = says(serviceID, with(concrete(loadFailed, strings.Repeat("ä", 1<<20)), copyAt("a", loadFailed, at(0))))
 	w.reconcile(aService)
 	s := w.service()
@@ -103,7 +103,7 @@ func TestLongFailures(t *testing.T) {
 
 // The failure of a load is written once: its time is kept in seconds.
 func TestAFailedInferenceServiceIsWrittenOnce(t *testing.T) {
-	w := newWorld(t, service(t, aModel))
+	w := newTestEnv(t, service(t, aModel))
 	w.mesh.answer = says(serviceID, with(concrete(loadFailed, "broken"), copyAt("a", loadFailed, at(0))))
 	w.reconcile(aService)
 	before := condition(w.service(), "Ready")
@@ -129,7 +129,7 @@ func TestPatchesHaveOurFieldsOnly(t *testing.T) {
 	s.Status.ObservedGeneration, s.Status.DeploymentMode = 7, "ModelMesh"
 	s.Status.Components = map[string]v1beta1.ComponentStatus{"transformer": {URL: "http://t"}}
 	s.Status.URL = "http://t.example.com"
-	w := newWorld(t, s)
+	w := newTestEnv(t, s)
 	w.mesh.answer = says(serviceID, concrete(loaded))
 	w.reconcile(aService)
 	for _, foreign := range []string{"transformer", "observedGeneration", "deploymentMode", `"url":"http`, "spec"} {
@@ -144,7 +144,7 @@ func TestPatchesHaveOurFieldsOnly(t *testing.T) {
 
 // An InferenceService that cannot be converted reports it, and serves what it served.
 func TestConversionErrors(t *testing.T) {
-	w := newWorld(t, service(t, `{model: {modelFormat: {name: a}, storageUri: "hdfs://b/p"}}`))
+	w := newTestEnv(t, service(t, `{model: {modelFormat: {name: a}, storageUri: "hdfs://b/p"}}`))
 	w.mesh.fault = meshclient.ErrNoAddress
 	w.reconcile(aService)
 	s := w.service()
@@ -176,7 +176,7 @@ func TestConversionErrors(t *testing.T) {
 func TestForeignInferenceServices(t *testing.T) {
 	s := service(t, aModel)
 	s.Annotations = nil
-	w := newWorld(t, s)
+	w := newTestEnv(t, s)
 	w.connected = false
 	for range 3 {
 		if again := w.reconcile(aService); again != 0 {
@@ -186,7 +186,7 @@ func TestForeignInferenceServices(t *testing.T) {
 	if w.mesh.calls() != 0 || len(w.patches) != 0 || len(w.states.entries) != 0 {
 		t.Errorf("%d calls, %d writes, %d entries", w.mesh.calls(), len(w.patches), len(w.states.entries))
 	}
-	w = newWorld(t, service(t, aModel))
+	w = newTestEnv(t, service(t, aModel))
 	w.mesh.answer = says(serviceID, concrete(loaded))
 	w.reconcile(aService)
 	s = w.service()
@@ -205,7 +205,7 @@ func TestForeignInferenceServices(t *testing.T) {
 func TestIgnoredFieldsOfAnInferenceService(t *testing.T) {
 	s := service(t, aModel)
 	s.Ignored = []string{"spec.predictor.logger", "spec.predictor.minReplicas"}
-	w := newWorld(t)
+	w := newTestEnv(t)
 	before := v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Pending}
 	after := v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Loading}
 	w.recordEvents(&resourceModel{object: s, status: before}, after)

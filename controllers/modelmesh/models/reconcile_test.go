@@ -27,7 +27,7 @@ import (
 )
 
 func TestRegistration(t *testing.T) {
-	w := newWorld(t, predictor())
+	w := newTestEnv(t, predictor())
 	id := modelID(t, w)
 	w.mesh.answer = says(id, with(concrete(loading), copyAt("a", loading, 1)))
 	if again := w.reconcile(aPredictor); again < minBackoff || again > 2*minBackoff {
@@ -66,7 +66,7 @@ func TestRegistration(t *testing.T) {
 
 // A paused model stays in the mesh as it is, whatever its spec becomes; when it is resumed, its spec takes effect. Its deletion is not held up.
 func TestPausing(t *testing.T) {
-	w := newWorld(t, predictor())
+	w := newTestEnv(t, predictor())
 	id := modelID(t, w)
 	w.mesh.answer = says(id, with(concrete(loaded), copyAt("a", loaded, 1)))
 	w.reconcile(aPredictor)
@@ -113,7 +113,7 @@ func TestPausing(t *testing.T) {
 func TestPausingAnInferenceService(t *testing.T) {
 	s := service(t, aModel)
 	s.Annotations[names.PausedAnnotation] = "true"
-	w := newWorld(t, s)
+	w := newTestEnv(t, s)
 	w.reconcile(aService)
 	w.rests(aService)
 	if w.mesh.calls() != 0 {
@@ -122,7 +122,7 @@ func TestPausingAnInferenceService(t *testing.T) {
 }
 
 // modelID is the id of the Predictor's model.
-func modelID(t *testing.T, w *world) string {
+func modelID(t *testing.T, w *testEnv) string {
 	t.Helper()
 	rec, err := w.sources["ksp"].get(t.Context(), inCluster)
 	if err != nil {
@@ -134,7 +134,7 @@ func modelID(t *testing.T, w *world) string {
 // The state of a model on its way is queried often: nothing tells when a load has ended. That of one which waits for a pod is
 // queried less often after a while.
 func TestPausesGrow(t *testing.T) {
-	w := newWorld(t, predictor())
+	w := newTestEnv(t, predictor())
 	w.mesh.answer = says(modelID(t, w), concrete(loading))
 	least := minBackoff
 	for range 10 {
@@ -154,7 +154,7 @@ func TestPausesGrow(t *testing.T) {
 }
 
 func TestNoPods(t *testing.T) {
-	w := newWorld(t, predictor())
+	w := newTestEnv(t, predictor())
 	w.mesh.fault = meshclient.ErrNoAddress
 	if again := w.reconcile(aPredictor); again != 0 {
 		t.Errorf("again in %s: addresses that come start the next reconcile", again)
@@ -191,7 +191,7 @@ func TestNoPods(t *testing.T) {
 
 // If a call fails, the status of the model stays as it was, and the order to load is kept for the next call.
 func TestCallsThatFail(t *testing.T) {
-	w := newWorld(t, predictor())
+	w := newTestEnv(t, predictor())
 	w.mesh.fault = status.Error(codes.Unavailable, "connection refused")
 	again := w.reconcile(aPredictor)
 	if again < minBackoff || len(w.patches) != 1 { // that it is not ready
@@ -212,7 +212,7 @@ func TestCallsThatFail(t *testing.T) {
 }
 
 func TestNewsDuringACall(t *testing.T) {
-	w := newWorld(t, predictor())
+	w := newTestEnv(t, predictor())
 	w.mesh.answer = says(modelID(t, w), concrete(loading))
 	w.mesh.meanwhile = func() { w.states.markDirty(aPredictor) }
 	w.reconcile(aPredictor)
@@ -234,7 +234,7 @@ func TestNewsDuringACall(t *testing.T) {
 }
 
 func TestReplacing(t *testing.T) {
-	w := newWorld(t, predictor())
+	w := newTestEnv(t, predictor())
 	old := modelID(t, w)
 	w.mesh.answer = says(old, with(concrete(loaded), copyAt("a", loaded, 1)))
 	w.reconcile(aPredictor)
@@ -266,7 +266,7 @@ func TestReplacing(t *testing.T) {
 
 // An invalid spec leaves the old model in service, and its state is kept up.
 func TestInvalidSpec(t *testing.T) {
-	w := newWorld(t, predictor())
+	w := newTestEnv(t, predictor())
 	old := modelID(t, w)
 	w.mesh.answer = says(old, with(concrete(loaded), copyAt("a", loaded, 1)))
 	w.reconcile(aPredictor)
@@ -299,15 +299,15 @@ func TestInvalidSpec(t *testing.T) {
 }
 
 func TestInvalidSpecOfANewModel(t *testing.T) {
-	for name, arrange := range map[string]func(*world){
-		"without pods":    func(w *world) { w.mesh.fault = meshclient.ErrNoAddress },
-		"without answer":  func(w *world) { w.mesh.fault = status.Error(codes.Unavailable, "refused") },
-		"without client":  func(w *world) { w.connected = false },
-		"not served":      func(w *world) { w.connected, w.served = false, false },
-		"with everything": func(w *world) { w.mesh.answer = &meshpb.VModelStatusInfo{ActiveModelStatus: concrete(notFound)} },
+	for name, arrange := range map[string]func(*testEnv){
+		"without pods":    func(w *testEnv) { w.mesh.fault = meshclient.ErrNoAddress },
+		"without answer":  func(w *testEnv) { w.mesh.fault = status.Error(codes.Unavailable, "refused") },
+		"without client":  func(w *testEnv) { w.connected = false },
+		"not served":      func(w *testEnv) { w.connected, w.served = false, false },
+		"with everything": func(w *testEnv) { w.mesh.answer = &meshpb.VModelStatusInfo{ActiveModelStatus: concrete(notFound)} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, predictor(func(p *v1alpha1.Predictor) { p.Spec.Path = "x" }))
+			w := newTestEnv(t, predictor(func(p *v1alpha1.Predictor) { p.Spec.Path = "x" }))
 			arrange(w)
 			w.reconcile(aPredictor)
 			s := w.status()
@@ -322,7 +322,7 @@ func TestInvalidSpecOfANewModel(t *testing.T) {
 }
 
 func TestNamesThatAreTaken(t *testing.T) {
-	w := newWorld(t, predictor())
+	w := newTestEnv(t, predictor())
 	w.mesh.clash = alreadyExists()
 	w.mesh.answer = &meshpb.VModelStatusInfo{ActiveModelStatus: concrete(notFound)} // nothing of ours
 	if again := w.reconcile(aPredictor); again == 0 {
@@ -360,7 +360,7 @@ func TestNamesThatAreTaken(t *testing.T) {
 }
 
 func TestNamespacesThatAreNotServed(t *testing.T) {
-	w := newWorld(t, predictor())
+	w := newTestEnv(t, predictor())
 	w.connected = false
 	if again := w.reconcile(aPredictor); again != 0 || len(w.patches) != 1 {
 		t.Errorf("again in %s, writes %v: it is about to be served, and not ready", again, w.patches)
@@ -382,7 +382,7 @@ func TestNamespacesThatAreNotServed(t *testing.T) {
 }
 
 func TestRemoval(t *testing.T) {
-	w := newWorld(t, predictor())
+	w := newTestEnv(t, predictor())
 	w.mesh.answer = says(modelID(t, w), concrete(loaded))
 	w.reconcile(aPredictor)
 	if err := w.client.Delete(t.Context(), predictor()); err != nil {
@@ -419,7 +419,7 @@ func TestOrphans(t *testing.T) {
 		owner string
 	}{"of a Predictor": {aPredictor, "ksp"}, "of an InferenceService": {aService, "isvc"}} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newTestEnv(t)
 			w.reconcile(tc.key)
 			if w.mesh.calls() != 0 {
 				t.Error("nothing says that the mesh has it")
@@ -432,7 +432,7 @@ func TestOrphans(t *testing.T) {
 			w.rests(tc.key)
 		})
 	}
-	w := newWorld(t)
+	w := newTestEnv(t)
 	w.connected = false
 	w.states.markDirty(aPredictor)
 	w.reconcile(aPredictor)
@@ -448,7 +448,7 @@ func TestOrphans(t *testing.T) {
 
 // A source that is away says nothing about its models.
 func TestNothingIsRemovedWhileASourceIsAway(t *testing.T) {
-	w := newWorld(t)
+	w := newTestEnv(t)
 	w.kinds = capability.NewSet()
 	w.states.markDirty(aService)
 	w.reconcile(aService)
@@ -458,7 +458,7 @@ func TestNothingIsRemovedWhileASourceIsAway(t *testing.T) {
 }
 
 func TestDeletionIsNotLoaded(t *testing.T) {
-	w := newWorld(t, predictor(func(p *v1alpha1.Predictor) {
+	w := newTestEnv(t, predictor(func(p *v1alpha1.Predictor) {
 		p.Finalizers, p.DeletionTimestamp = []string{"example.com/wait"}, &metav1.Time{Time: now}
 	}))
 	w.mesh.answer = says(modelID(t, w), concrete(notLoaded))
@@ -470,7 +470,7 @@ func TestDeletionIsNotLoaded(t *testing.T) {
 
 // A runtime that is there and that the mesh does not know yet is waited for, but not for ever.
 func TestRuntimesThatTheMeshLearnsLater(t *testing.T) {
-	w := newWorld(t, predictor())
+	w := newTestEnv(t, predictor())
 	w.supports = true
 	w.mesh.answer = says(modelID(t, w), concrete(loadFailed, noInstancePrefix+"mt:sklearn: [_no_runtime]"))
 	if again := w.reconcile(aPredictor); again == 0 || w.status().ActiveModelState != v1alpha1.Loading {
@@ -486,7 +486,7 @@ func TestRuntimesThatTheMeshLearnsLater(t *testing.T) {
 		t.Errorf("%d writes for two states", len(w.patches))
 	}
 
-	w = newWorld(t, predictor())
+	w = newTestEnv(t, predictor())
 	w.mesh.answer = says(modelID(t, w), concrete(loadFailed, noInstancePrefix+"mt:sklearn: [_no_runtime]"))
 	w.reconcile(aPredictor)
 	if s := w.status(); s.ActiveModelState != v1alpha1.FailedToLoad || s.LastFailureInfo.Message != messageUnsupported || s.LastFailureInfo.Location != "" || s.LastFailureInfo.Time == nil {
@@ -496,7 +496,7 @@ func TestRuntimesThatTheMeshLearnsLater(t *testing.T) {
 
 // A status that another client changed is mended without calling the mesh.
 func TestStatusIsMended(t *testing.T) {
-	w := newWorld(t, predictor())
+	w := newTestEnv(t, predictor())
 	w.mesh.answer = says(modelID(t, w), concrete(loaded))
 	w.reconcile(aPredictor)
 	p := predictor()
@@ -515,7 +515,7 @@ func TestStatusIsMended(t *testing.T) {
 }
 
 func TestWritesThatFail(t *testing.T) {
-	w := newWorld(t, predictor())
+	w := newTestEnv(t, predictor())
 	w.mesh.answer = says(modelID(t, w), concrete(loaded))
 	group := schema.GroupResource{Resource: "predictors"}
 	w.patchFault = apierrors.NewConflict(group, "digits", errors.New("changed"))
@@ -537,14 +537,14 @@ func TestWritesThatFail(t *testing.T) {
 }
 
 func TestErrorsOfTheWorldAround(t *testing.T) {
-	w := newWorld(t, predictor())
+	w := newTestEnv(t, predictor())
 	broken := errors.New("broken")
 	w.enabled = func(_ context.Context, _ string) (bool, error) { return false, broken }
 	w.connected = false
 	if _, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: aPredictor}); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
 	}
-	w = newWorld(t, predictor())
+	w = newTestEnv(t, predictor())
 	w.supported = func(context.Context, string, string) (bool, error) { return false, broken }
 	w.mesh.answer = says(modelID(t, w), concrete(loadFailed, noInstancePrefix+"mt:sklearn: [_no_runtime]"))
 	if _, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: aPredictor}); !errors.Is(err, broken) {
@@ -558,7 +558,7 @@ func TestErrorsOfTheWorldAround(t *testing.T) {
 // [modelmesh-71] The fields that have no effect are reported once.
 func TestIgnoredFields(t *testing.T) {
 	gpu, account := v1alpha1.GPURequest("required"), "robot"
-	w := newWorld(t, predictor(func(p *v1alpha1.Predictor) { p.Spec.GPU, p.Spec.ServiceAccountName = &gpu, &account }))
+	w := newTestEnv(t, predictor(func(p *v1alpha1.Predictor) { p.Spec.GPU, p.Spec.ServiceAccountName = &gpu, &account }))
 	w.mesh.answer = says(modelID(t, w), concrete(loading))
 	w.reconcile(aPredictor)
 	got := w.newEvents()
@@ -573,7 +573,7 @@ func TestIgnoredFields(t *testing.T) {
 
 // A resource that comes again under its old name is a new one, whatever was learnt about the old one.
 func TestAModelThatComesAgainIsLoaded(t *testing.T) {
-	w := newWorld(t, predictor())
+	w := newTestEnv(t, predictor())
 	w.mesh.answer = says(modelID(t, w), concrete(loading))
 	w.reconcile(aPredictor)
 	if err := w.client.Delete(t.Context(), predictor()); err != nil {

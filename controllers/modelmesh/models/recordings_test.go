@@ -31,7 +31,7 @@ func TestRecordings(t *testing.T) {
 			}
 			input, status, _ := bytes.Cut(text, []byte("---\n"))
 			object, source := recorded(t, input)
-			w := newWorld(t, object)
+			w := newTestEnv(t, object)
 			w.mesh.fault = meshclient.ErrNoAddress
 			w.reconcile(types.NamespacedName{Namespace: source + "_" + object.GetNamespace(), Name: object.GetName()})
 			if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {

@@ -41,7 +41,7 @@ func annotated(name string, annotations map[string]string) *v1alpha1.ServingRunt
 // A Route is created, updated and deleted with the annotation of the runtime.
 func TestRouteFollowsTheRuntime(t *testing.T) {
 	runtime, model := annotated("ovms", nil), inference("digits", func(s *v1beta1.InferenceService) { s.UID = "uid-of-digits" })
-	s := newScene(t, serving15, runtime, model)
+	s := newTestEnv(t, serving15, runtime, model)
 	if writes := s.route("digits"); len(writes) > 0 {
 		t.Fatalf("without the annotation %q", writes)
 	}
@@ -70,20 +70,20 @@ func TestRouteFollowsTheRuntime(t *testing.T) {
 // A model does not get a reserved name of registries and Ray clusters, unless it is published already.
 func TestReservedNamesOfRoutes(t *testing.T) {
 	for _, name := range []string{"ray-dashboard-vic", "rayclient-vic", "reg-https", "reg-http"} {
-		s := newScene(t, serving15, annotated("ovms", routed), inference(name, func(s *v1beta1.InferenceService) { s.UID = "uid" }))
+		s := newTestEnv(t, serving15, annotated("ovms", routed), inference(name, func(s *v1beta1.InferenceService) { s.UID = "uid" }))
 		if writes := s.route(name); len(writes) > 0 {
 			t.Errorf("%s: %q", name, writes)
 		}
-		if said := s.said(); !strings.Contains(said, "registries and Ray clusters have names such as "+name) {
+		if said := s.takeEvents(); !strings.Contains(said, "registries and Ray clusters have names such as "+name) {
 			t.Errorf("%s: said %q", name, said)
 		}
 		before := routeObject()
 		before.SetNamespace("team")
 		before.SetName(name)
 		before.SetLabels(map[string]string{LabelInferenceService: name})
-		s = newScene(t, serving15, annotated("ovms", routed), inference(name, func(s *v1beta1.InferenceService) { s.UID = "uid" }))
+		s = newTestEnv(t, serving15, annotated("ovms", routed), inference(name, func(s *v1beta1.InferenceService) { s.UID = "uid" }))
 		s.create(before)
-		if _, _, err := s.reconcile(s.routes, "team", name); err != nil || strings.Contains(s.said(), "names such as") {
+		if _, _, err := s.reconcile(s.routes, "team", name); err != nil || strings.Contains(s.takeEvents(), "names such as") {
 			t.Errorf("%s: one that was published before: %v", name, err)
 		}
 	}
@@ -91,20 +91,22 @@ func TestReservedNamesOfRoutes(t *testing.T) {
 
 // A Route requires the deployment mode, an enabled namespace, the Route API and a runtime.
 func TestNoRouteWithoutPrerequisites(t *testing.T) {
-	for name, change := range map[string]func(*scene, *v1beta1.InferenceService){
-		"not served": func(s *scene, _ *v1beta1.InferenceService) { s.enabled = false },
-		"no Routes":  func(s *scene, _ *v1beta1.InferenceService) { s.served = capability.NewSet(capability.InferenceService) },
-		"not for us": func(_ *scene, m *v1beta1.InferenceService) {
+	for name, change := range map[string]func(*testEnv, *v1beta1.InferenceService){
+		"not served": func(s *testEnv, _ *v1beta1.InferenceService) { s.enabled = false },
+		"no Routes": func(s *testEnv, _ *v1beta1.InferenceService) {
+			s.served = capability.NewSet(capability.InferenceService)
+		},
+		"not for us": func(_ *testEnv, m *v1beta1.InferenceService) {
 			m.Annotations = map[string]string{v1beta1.AnnotationDeploymentMode: "RawDeployment"}
 		},
-		"no storage": func(_ *scene, m *v1beta1.InferenceService) { m.Spec.Predictor.Model.Storage = nil },
-		"no runtimes": func(s *scene, _ *v1beta1.InferenceService) {
+		"no storage": func(_ *testEnv, m *v1beta1.InferenceService) { m.Spec.Predictor.Model.Storage = nil },
+		"no runtimes": func(s *testEnv, _ *v1beta1.InferenceService) {
 			s.served = capability.NewSet(capability.Route, capability.InferenceService)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			model := inference("digits")
-			s := newScene(t, serving15, annotated("ovms", routed))
+			s := newTestEnv(t, serving15, annotated("ovms", routed))
 			change(s, model)
 			s.create(model)
 			if writes := s.route("digits"); len(writes) > 0 {
@@ -117,7 +119,7 @@ func TestNoRouteWithoutPrerequisites(t *testing.T) {
 // A Route that is not desired is deleted.
 func TestDeletesRouteWhenNotDesired(t *testing.T) {
 	model := inference("digits", func(s *v1beta1.InferenceService) { s.UID = "uid-of-digits" })
-	s := newScene(t, serving15, annotated("ovms", routed), model)
+	s := newTestEnv(t, serving15, annotated("ovms", routed), model)
 	s.route("digits")
 	model.Annotations[v1beta1.AnnotationDeploymentMode] = "RawDeployment"
 	s.update(model)
@@ -130,7 +132,7 @@ func TestDeletesRouteWhenNotDesired(t *testing.T) {
 func TestAdoptsLegacyRoutes(t *testing.T) {
 	for _, annotations := range []map[string]string{routed, nil} {
 		model := inference("digits", func(s *v1beta1.InferenceService) { s.UID = "uid-of-digits" })
-		s := newScene(t, serving15, annotated("ovms", annotations), model)
+		s := newTestEnv(t, serving15, annotated("ovms", annotations), model)
 		old := routeObject()
 		old.SetNamespace("team")
 		old.SetName("digits")
@@ -154,30 +156,30 @@ func TestAdoptsLegacyRoutes(t *testing.T) {
 // One Event reports why no Route is created.
 func TestProblemsAreReported(t *testing.T) {
 	model := inference("digits")
-	s := newScene(t, serving15, annotated("ovms", routed), model)
+	s := newTestEnv(t, serving15, annotated("ovms", routed), model)
 	s.settings.RESTProxy.Enabled = false
 	s.route("digits")
 	s.route("digits")
-	if said := s.said(); strings.Count(said, ReasonNoRoute) != 1 || !strings.Contains(said, "restProxy.enabled is false") {
+	if said := s.takeEvents(); strings.Count(said, ReasonNoRoute) != 1 || !strings.Contains(said, "restProxy.enabled is false") {
 		t.Errorf("said %q", said)
 	}
 	s.settings.RESTProxy.Enabled = true
 	s.route("digits")
 	s.settings.RESTProxy.Enabled = false
 	s.route("digits")
-	if said := s.said(); strings.Count(said, ReasonNoRoute) != 1 {
+	if said := s.takeEvents(); strings.Count(said, ReasonNoRoute) != 1 {
 		t.Errorf("the same after a while: %q", said)
 	}
 }
 
 func TestForeignRoute(t *testing.T) {
-	s := newScene(t, serving15, annotated("ovms", routed), inference("digits"))
-	theirs := routeObject()
-	theirs.SetNamespace("team")
-	theirs.SetName("digits")
-	s.create(theirs)
+	s := newTestEnv(t, serving15, annotated("ovms", routed), inference("digits"))
+	foreign := routeObject()
+	foreign.SetNamespace("team")
+	foreign.SetName("digits")
+	s.create(foreign)
 	_, again, err := s.reconcile(s.routes, "team", "digits")
-	if err != nil || again != reconciler.RequeueBlocked || !strings.Contains(s.said(), "was not created by this operator") {
+	if err != nil || again != reconciler.RequeueBlocked || !strings.Contains(s.takeEvents(), "was not created by this operator") {
 		t.Errorf("again after %s, error %v", again, err)
 	}
 }
@@ -185,10 +187,10 @@ func TestForeignRoute(t *testing.T) {
 // [O3] The Route verifies a mesh with TLS by the CA in its Secret, which is read again after changes.
 func TestRouteTrustsMeshCA(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "mesh-tls"}, Data: map[string][]byte{"tls.crt": []byte("LEAF")}}
-	s := newScene(t, serving15, annotated("ovms", routed), inference("digits"))
+	s := newTestEnv(t, serving15, annotated("ovms", routed), inference("digits"))
 	meshTLS("")(&s.settings)
 	s.route("digits")
-	if said := s.said(); !strings.Contains(said, "Secret mesh-tls holds no certificate") {
+	if said := s.takeEvents(); !strings.Contains(said, "Secret mesh-tls holds no certificate") {
 		t.Errorf("said %q", said)
 	}
 	trust := func() string {
@@ -233,7 +235,7 @@ func TestRemovesLegacyFinalizer(t *testing.T) {
 				served = capability.NewSet(capability.InferenceService)
 			}
 			model := inference("digits", func(s *v1beta1.InferenceService) { s.Finalizers = c.finalizers }, c.change)
-			s := newScene(t, served, model)
+			s := newTestEnv(t, served, model)
 			if c.deleted {
 				s.remove(model)
 			}
@@ -247,7 +249,7 @@ func TestRemovesLegacyFinalizer(t *testing.T) {
 
 func TestRouteErrors(t *testing.T) {
 	model := inference("digits", func(s *v1beta1.InferenceService) { s.Finalizers = []string{Finalizer} })
-	s := newScene(t, serving15, annotated("ovms", routed), model)
+	s := newTestEnv(t, serving15, annotated("ovms", routed), model)
 	for name, set := range map[string]*error{"settings": &s.broken, "whether it is served": &s.unknown} {
 		*set = errDown
 		if writes, _, err := s.reconcile(s.routes, "team", "digits"); !errors.Is(err, errDown) || len(writes) > 0 {
@@ -278,7 +280,7 @@ func TestRouteErrors(t *testing.T) {
 // State of a deleted InferenceService is discarded: one of the same name starts without state.
 func TestForgetsDeletedInferenceService(t *testing.T) {
 	model := inference("digits", func(s *v1beta1.InferenceService) { s.UID = "one" })
-	s := newScene(t, serving15, annotated("ovms", routed), model)
+	s := newTestEnv(t, serving15, annotated("ovms", routed), model)
 	s.settings.RESTProxy.Enabled = false
 	s.route("digits")
 	s.remove(model)
@@ -288,11 +290,11 @@ func TestForgetsDeletedInferenceService(t *testing.T) {
 	}
 	s.create(inference("digits", func(s *v1beta1.InferenceService) { s.UID = "two" }))
 	s.route("digits")
-	s.said()
+	s.takeEvents()
 	s.remove(model)
 	s.create(inference("digits", func(s *v1beta1.InferenceService) { s.UID = "three" })) // with no reconcile in between
 	s.route("digits")
-	if said := s.said(); !strings.Contains(said, ReasonNoRoute) {
+	if said := s.takeEvents(); !strings.Contains(said, ReasonNoRoute) {
 		t.Errorf("no Event on the third: %q", said)
 	}
 }
@@ -300,7 +302,7 @@ func TestForgetsDeletedInferenceService(t *testing.T) {
 // Without Routes, the exposure determines the kind of object, and those of another kind are deleted.
 func TestRoutesFollowExposure(t *testing.T) {
 	runtime, model := annotated("ovms", routed), inference("digits", func(s *v1beta1.InferenceService) { s.UID = "uid-of-digits" })
-	s := newScene(t, capability.NewSet(capability.HTTPRoute, capability.InferenceService, capability.ServingRuntime), runtime, model)
+	s := newTestEnv(t, capability.NewSet(capability.HTTPRoute, capability.InferenceService, capability.ServingRuntime), runtime, model)
 	for _, step := range []struct {
 		kind string
 		want []string
@@ -320,7 +322,7 @@ func TestRoutesFollowExposure(t *testing.T) {
 
 // Only Gateways receive the CA of an issued certificate.
 func TestGatewaysTrustIssuedCA(t *testing.T) {
-	s := newScene(t, capability.NewSet(capability.BackendTLSPolicy, capability.HTTPRoute), deployment(1))
+	s := newTestEnv(t, capability.NewSet(capability.BackendTLSPolicy, capability.HTTPRoute), deployment(1))
 	s.settings.AuthProxy.Mode = meshsettings.AuthProxyAlways
 	s.namespaces.exposure.Kind = config.ExposeIngress
 	if writes := s.must(); slices.Contains(writes, "apply BackendTLSPolicy "+CAObjectName) {

@@ -39,7 +39,7 @@ func kinds(writes []string, verb string) []string {
 // The first model creates all objects, later reconciles write nothing, and after the last model the unused objects are deleted.
 func TestCreatesAndDeletesObjectsWithModels(t *testing.T) {
 	served := openShift.Kinds()
-	s := newScene(t, capability.NewSet(append(served, capability.InferenceService)...))
+	s := newTestEnv(t, capability.NewSet(append(served, capability.InferenceService)...))
 	if writes := s.must(); len(writes) > 0 {
 		t.Fatalf("without anything %q", writes)
 	}
@@ -73,7 +73,7 @@ func TestCreatesAndDeletesObjectsWithModels(t *testing.T) {
 
 type usage struct{ used, runtimes bool }
 
-func (s *scene) usage(namespace string) (usage, error) {
+func (s *testEnv) usage(namespace string) (usage, error) {
 	used, runtimes, err := s.namespaces.getUsage(s.t.Context(), namespace)
 	return usage{used, runtimes}, err
 }
@@ -103,7 +103,7 @@ func TestNamespaceUsage(t *testing.T) {
 		}()}, usage{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, capability.NewSet(capability.InferenceService), c.existing...)
+			s := newTestEnv(t, capability.NewSet(capability.InferenceService), c.existing...)
 			got, err := s.usage("team")
 			if err != nil || got != c.want {
 				t.Errorf("%+v, error %v; want %+v", got, err, c.want)
@@ -113,13 +113,13 @@ func TestNamespaceUsage(t *testing.T) {
 			}
 		})
 	}
-	s := newScene(t, plain, inference("i"))
+	s := newTestEnv(t, plain, inference("i"))
 	if got, err := s.usage("team"); err != nil || got.used {
 		t.Errorf("of an API that is not served: %+v, error %v", got, err)
 	}
 }
 
-func entriesOf(t *testing.T, s *scene) map[string]map[string]string {
+func entriesOf(t *testing.T, s *testEnv) map[string]map[string]string {
 	t.Helper()
 	var secret corev1.Secret
 	if !s.has(&secret, "storage-config") {
@@ -142,7 +142,7 @@ func entriesOf(t *testing.T, s *scene) map[string]map[string]string {
 // storage-config follows the data connections and the CAs. Without changes nothing is read.
 func TestStorageFollowsConnections(t *testing.T) {
 	a, b := connection("a", "s3", s3("https://s3")), connection("b", "s3", s3("http://minio:9000"))
-	s := newScene(t, plain, predictor("p"), &a)
+	s := newTestEnv(t, plain, predictor("p"), &a)
 	s.must()
 	if got := entriesOf(t, s); len(got) != 1 || got["a"]["certificate"] != "" {
 		t.Fatalf("entries %v", got)
@@ -185,7 +185,7 @@ func TestStorageFollowsConnections(t *testing.T) {
 // Connections of other types are read once and create no Secret.
 func TestIgnoresConnectionsOfOtherTypes(t *testing.T) {
 	uri := connection("model", "uri", map[string]string{"URI": "x"})
-	s := newScene(t, plain, predictor("p"), &uri)
+	s := newTestEnv(t, plain, predictor("p"), &uri)
 	s.must()
 	if got := entriesOf(t, s); got != nil {
 		t.Errorf("entries %v", got)
@@ -197,16 +197,16 @@ func TestIgnoresConnectionsOfOtherTypes(t *testing.T) {
 func TestKeepsForeignStorageSecret(t *testing.T) {
 	a := connection("a", "s3", s3("http://minio:9000"))
 	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "storage-config"}, Data: map[string][]byte{"localMinIO": []byte("{}")}}
-	s := newScene(t, plain, predictor("p"), &a, own)
+	s := newTestEnv(t, plain, predictor("p"), &a, own)
 	if writes := s.must(); len(writes) > 0 {
 		t.Errorf("written %q", writes)
 	}
-	if said := s.said(); !strings.Contains(said, ReasonNotApplied) || !strings.Contains(said, "label it opendatahub.io/managed=true") {
-		t.Errorf("said %q", said)
+	if events := s.takeEvents(); !strings.Contains(events, ReasonNotApplied) || !strings.Contains(events, "label it opendatahub.io/managed=true") {
+		t.Errorf("said %q", events)
 	}
 	s.expectNoRequests("a Secret of the user", s.must)
-	if said := s.said(); said != "" {
-		t.Errorf("said again %q", said)
+	if events := s.takeEvents(); events != "" {
+		t.Errorf("said again %q", events)
 	}
 	own.Labels = map[string]string{LabelManaged: "true"}
 	s.update(own)
@@ -223,7 +223,7 @@ func TestKeepsForeignStorageSecret(t *testing.T) {
 // A data connection with the name of the storage Secret is kept.
 func TestKeepsConnectionNamedLikeStorageSecret(t *testing.T) {
 	odd := connection("storage-config", "s3", s3("http://minio:9000"))
-	s := newScene(t, plain, predictor("p"), &odd)
+	s := newTestEnv(t, plain, predictor("p"), &odd)
 	if writes := s.must(); len(writes) > 0 {
 		t.Errorf("written %q", writes)
 	}
@@ -232,7 +232,7 @@ func TestKeepsConnectionNamedLikeStorageSecret(t *testing.T) {
 // The entries move when the name in the settings changes.
 func TestRenamesStorageSecret(t *testing.T) {
 	a := connection("a", "s3", s3("http://minio:9000"))
-	s := newScene(t, plain, predictor("p"), &a)
+	s := newTestEnv(t, plain, predictor("p"), &a)
 	s.must()
 	s.settings.StorageSecretName = "elsewhere"
 	writes := s.must()
@@ -243,7 +243,7 @@ func TestRenamesStorageSecret(t *testing.T) {
 
 // [O4] Without a platform CA, the operator issues and renews the certificate of the sidecar, and keeps the Secret of a user.
 func TestCertificate(t *testing.T) {
-	s := newScene(t, plain, predictor("p"))
+	s := newTestEnv(t, plain, predictor("p"))
 	always(&s.settings)
 	if got := kinds(s.must(), "apply"); !slices.Contains(got, "Secret model-serving-proxy-tls") {
 		t.Fatalf("made %q", got)
@@ -287,7 +287,7 @@ func TestCertificate(t *testing.T) {
 
 func TestKeepsForeignCertificate(t *testing.T) {
 	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "model-serving-proxy-tls"}}
-	s := newScene(t, plain, predictor("p"), own)
+	s := newTestEnv(t, plain, predictor("p"), own)
 	always(&s.settings)
 	if got := s.must(); slices.Contains(got, "apply Secret model-serving-proxy-tls") {
 		t.Errorf("written %q", got)
@@ -309,7 +309,7 @@ func TestAdoptsObjectsOfLegacyController(t *testing.T) {
 	}
 	for _, manager := range []string{"manager", "kubectl-create"} {
 		t.Run(manager, func(t *testing.T) {
-			s := newScene(t, openShift)
+			s := newTestEnv(t, openShift)
 			p := predictor("p")
 			s.create(p)
 			for _, o := range []client.Object{account.DeepCopy(), delegator.DeepCopy()} {
@@ -324,7 +324,7 @@ func TestAdoptsObjectsOfLegacyController(t *testing.T) {
 			var got corev1.ServiceAccount
 			s.has(&got, "modelmesh-serving-sa")
 			formers := manager == "manager"
-			if isManaged(&got) != formers || (again > 0) == formers || strings.Contains(s.said(), "was not created by this operator") == formers {
+			if isManaged(&got) != formers || (again > 0) == formers || strings.Contains(s.takeEvents(), "was not created by this operator") == formers {
 				t.Errorf("labels %v, again after %s", got.Labels, again)
 			}
 			s.remove(p)
@@ -338,7 +338,7 @@ func TestAdoptsObjectsOfLegacyController(t *testing.T) {
 
 // Errors are returned, and nothing is deleted while the desired objects are unknown.
 func TestNamespaceErrors(t *testing.T) {
-	s := newScene(t, openShift, predictor("p"))
+	s := newTestEnv(t, openShift, predictor("p"))
 	s.must()
 	for name, set := range map[string]*error{"settings": &s.broken, "whether it is served": &s.unknown} {
 		*set = errDown
@@ -359,7 +359,7 @@ func TestNamespaceErrors(t *testing.T) {
 	if !errors.Is(err, errDown) || !slices.Contains(writes, "apply RoleBinding prometheus-ns-access") {
 		t.Errorf("one that fails: written %q, error %v", writes, err)
 	}
-	s.said()
+	s.takeEvents()
 	s.refuse = func(verb, kind string) error {
 		if kind != "ServiceAccount" {
 			return nil
@@ -368,7 +368,7 @@ func TestNamespaceErrors(t *testing.T) {
 			Reason: metav1.StatusReasonForbidden, Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}},
 		}}
 	}
-	if _, again, err := s.reconcile(s.namespaces, "", "team"); err != nil || again != 0 || s.said() != "" {
+	if _, again, err := s.reconcile(s.namespaces, "", "team"); err != nil || again != 0 || s.takeEvents() != "" {
 		t.Errorf("a namespace on its way out: again after %s, error %v", again, err)
 	}
 	s.refuse = func(string, string) error { return nil }

@@ -9,7 +9,7 @@ import (
 
 // The rejection of a Route by a router is reported in one Event.
 func TestReportsRejectedRoute(t *testing.T) {
-	s := newScene(t, serving15, annotated("ovms", routed), inference("digits"))
+	s := newTestEnv(t, serving15, annotated("ovms", routed), inference("digits"))
 	s.route("digits")
 	answers := func(status string) string {
 		t.Helper()
@@ -23,9 +23,9 @@ func TestReportsRejectedRoute(t *testing.T) {
 		}
 		s.update(route)
 		s.route("digits")
-		said := s.said()
+		said := s.takeEvents()
 		s.expectNoRequests("answered", func() []string { return s.route("digits") })
-		return said + s.said()
+		return said + s.takeEvents()
 	}
 	for _, status := range []string{"False", "True", "False"} {
 		said := answers(status)

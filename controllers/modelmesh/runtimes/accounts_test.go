@@ -21,7 +21,7 @@ func etcdSecretWithRoot() *corev1.Secret {
 
 // Pods get the user of their namespace, which is verified every minute, because an etcd without a volume loses it.
 func TestEtcdUserPerNamespace(t *testing.T) {
-	w := newWorld(t, localRuntime("r", "onnx"))
+	w := newTestEnv(t, localRuntime("r", "onnx"))
 	w.must(w.api.Update(t.Context(), etcdSecretWithRoot()))
 	w.settings.EtcdUserPerNamespace = true
 	w.reconcileUntilStable("ns")
@@ -41,7 +41,7 @@ func TestEtcdUserPerNamespace(t *testing.T) {
 
 // Without the user neither its Secret nor a Deployment is created, because pods could not start.
 func TestNoDeploymentWithoutEtcdUser(t *testing.T) {
-	w := newWorld(t, localRuntime("r", "onnx"))
+	w := newTestEnv(t, localRuntime("r", "onnx"))
 	w.must(w.api.Update(t.Context(), etcdSecretWithRoot()))
 	w.settings.EtcdUserPerNamespace, w.mesh.failGrant = true, errors.New("etcd is away")
 	if _, err := w.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err == nil || !strings.Contains(err.Error(), "creating the user of namespace ns: etcd is away") {
@@ -56,7 +56,7 @@ func TestNoDeploymentWithoutEtcdUser(t *testing.T) {
 
 // A connection without root user is reported and not copied.
 func TestEtcdUserPerNamespaceNeedsRootUser(t *testing.T) {
-	w := newWorld(t, localRuntime("r", "onnx"))
+	w := newTestEnv(t, localRuntime("r", "onnx"))
 	w.settings.EtcdUserPerNamespace = true
 	w.reconcileUntilStable("ns")
 	if said := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(said, "etcdUserPerNamespace needs the user root") {

@@ -14,7 +14,7 @@ import (
 )
 
 // catalogCause returns the cause for models with a label.
-func (w *world) catalogCause(label string) modelmesh.Cause {
+func (w *testEnv) catalogCause(label string) modelmesh.Cause {
 	w.Helper()
 	cause, known, err := w.Cause(w.Context(), "ns", label)
 	if err != nil || !known {
@@ -27,7 +27,7 @@ func (w *world) catalogCause(label string) modelmesh.Cause {
 func TestFindCause(t *testing.T) {
 	broken := localRuntime("broken", "onnx")
 	broken.Spec.GRPCEndpoint = nil
-	w := newWorld(t, localRuntime("local", "sklearn"), broken, predictorOf("m", "sklearn"))
+	w := newTestEnv(t, localRuntime("local", "sklearn"), broken, predictorOf("m", "sklearn"))
 	if _, known, err := w.Cause(t.Context(), "ns", "mt:sklearn"); known || err != nil {
 		t.Errorf("known %v before the first reconcile, %v", known, err)
 	}
@@ -78,7 +78,7 @@ func TestFindCause(t *testing.T) {
 	}
 }
 
-func (w *world) updateStatus(o client.Object) {
+func (w *testEnv) updateStatus(o client.Object) {
 	w.Helper()
 	if err := w.api.Status().Update(w.Context(), o); err != nil {
 		w.Fatal(err)
@@ -86,7 +86,7 @@ func (w *world) updateStatus(o client.Object) {
 }
 
 func TestCauseOfMultipleRuntimes(t *testing.T) {
-	w := newWorld(t, localRuntime("a", "onnx"), localRuntime("b", "onnx"), localRuntime("c", "sklearn"))
+	w := newTestEnv(t, localRuntime("a", "onnx"), localRuntime("b", "onnx"), localRuntime("c", "sklearn"))
 	invalid, refused := modelmesh.Cause{Message: "no container", Invalid: true}, modelmesh.Cause{Message: "quota"}
 	for _, c := range []struct {
 		causes map[string]modelmesh.Cause

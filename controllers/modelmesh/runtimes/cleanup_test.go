@@ -40,7 +40,7 @@ func TestLegacyCleanerDeletesUnusedObjects(t *testing.T) {
 	}
 	scaled := localRuntime("scaled", "onnx")
 	scaled.Annotations = map[string]string{"serving.kserve.io/autoscalerClass": "hpa"}
-	w := newWorld(t, localRuntime("r", "onnx"), scaled, localRuntime("off", "onnx", disabled), meshtest.Namespace("no", "false"),
+	w := newTestEnv(t, localRuntime("r", "onnx"), scaled, localRuntime("off", "onnx", disabled), meshtest.Namespace("no", "false"),
 		&appsv1.Deployment{ObjectMeta: legacyMeta("ns", "modelmesh-serving-r", "ServingRuntime", svc, "modelmesh-serving")},
 		&appsv1.Deployment{ObjectMeta: legacyMeta("ns", "modelmesh-serving-off", "ServingRuntime", svc, "modelmesh-serving")},
 		&appsv1.Deployment{ObjectMeta: legacyMeta("ns", "older-r", "ClusterServingRuntime", svc, "older")},
@@ -70,7 +70,7 @@ func TestLegacyCleanerDeletesUnusedObjects(t *testing.T) {
 // Errors are retried until the cleanup succeeds or the operator stops.
 func TestLegacyCleanerRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, &appsv1.Deployment{ObjectMeta: legacyMeta("ns", "modelmesh-serving-r", "ServingRuntime", resources.LabelService, "modelmesh-serving")})
+		w := newTestEnv(t, &appsv1.Deployment{ObjectMeta: legacyMeta("ns", "modelmesh-serving-r", "ServingRuntime", resources.LabelService, "modelmesh-serving")})
 		w.fail = func(verb, _, _ string) error {
 			if verb == "delete" {
 				return errors.New("not now")

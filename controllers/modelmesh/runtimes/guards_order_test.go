@@ -17,9 +17,9 @@ import (
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
-// newWorldWithGuards enables kube-rbac-proxy in ns, which needs all guards.
-func newWorldWithGuards(t *testing.T, objects ...client.Object) *world {
-	w := newWorld(t, append(objects, localRuntime("r", "onnx"), clusterRuntime("shared", "onnx"), predictorOf("m", "onnx"))...)
+// newTestEnvWithGuards enables kube-rbac-proxy in ns, which needs all guards.
+func newTestEnvWithGuards(t *testing.T, objects ...client.Object) *testEnv {
+	w := newTestEnv(t, append(objects, localRuntime("r", "onnx"), clusterRuntime("shared", "onnx"), predictorOf("m", "onnx"))...)
 	guardREST(&w.settings)
 	return w
 }
@@ -37,7 +37,7 @@ func TestNoDeploymentWithoutGuards(t *testing.T) {
 		for why, refusal := range map[string]error{
 			foreign: nil, "exceeded quota": apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("exceeded quota")), passing: errors.New(passing),
 		} {
-			w := newWorldWithGuards(t)
+			w := newTestEnvWithGuards(t)
 			if refusal == nil {
 				w.create(guard.DeepCopyObject().(client.Object))
 			}
@@ -76,7 +76,7 @@ func TestNoDeploymentWithoutGuards(t *testing.T) {
 
 // An existing Deployment is not changed while the NetworkPolicy is missing, which may have to protect the change.
 func TestNoDeploymentUpdateWithoutGuards(t *testing.T) {
-	w := newWorldWithGuards(t)
+	w := newTestEnvWithGuards(t)
 	w.reconcileUntilStable("ns")
 	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "modelmesh-runtimes"}}
 	w.must(w.api.Delete(t.Context(), policy.DeepCopy()))
@@ -95,7 +95,7 @@ func TestNoDeploymentUpdateWithoutGuards(t *testing.T) {
 
 // A NetworkPolicy whose labels a user removed is not cached but still managed; it does not block the runtimes.
 func TestGuardWithoutManagedLabels(t *testing.T) {
-	w := newWorldWithGuards(t)
+	w := newTestEnvWithGuards(t)
 	w.reconcileUntilStable("ns")
 	policy := &networkingv1.NetworkPolicy{}
 	w.get(policy, "ns", "modelmesh-runtimes")
@@ -114,19 +114,19 @@ func TestGuardWithoutManagedLabels(t *testing.T) {
 // Guards are deleted after the last Deployment: when the last runtime is deleted, the label is removed, or a setting disables them.
 func TestGuardsAreDeletedLast(t *testing.T) {
 	gone := []string{"delete ConfigMap ns/model-serving-proxy-rules", "delete NetworkPolicy ns/modelmesh-runtimes"}
-	for name, c := range map[string]func(*world){
-		"runtimes": func(w *world) {
+	for name, c := range map[string]func(*testEnv){
+		"runtimes": func(w *testEnv) {
 			w.must(w.api.Delete(t.Context(), localRuntime("r", "onnx")))
 			w.must(w.api.Delete(t.Context(), clusterRuntime("shared", "onnx")))
 		},
-		"label": func(w *world) {
+		"label": func(w *testEnv) {
 			namespace := &corev1.Namespace{}
 			w.get(namespace, "", "ns")
 			namespace.Labels[modelmesh.LabelEnabled] = "false"
 			w.must(w.api.Update(t.Context(), namespace))
 		},
 	} {
-		w := newWorldWithGuards(t)
+		w := newTestEnvWithGuards(t)
 		w.reconcileUntilStable("ns")
 		c(w)
 		w.reconcileOnce("ns")
@@ -135,7 +135,7 @@ func TestGuardsAreDeletedLast(t *testing.T) {
 		}
 		w.expect(name+": then", w.reconcileUntilStable("ns"), gone)
 	}
-	w := newWorldWithGuards(t)
+	w := newTestEnvWithGuards(t)
 	w.reconcileUntilStable("ns")
 	w.settings.NetworkPolicy = false
 	w.expect("switched off", w.reconcileUntilStable("ns"), gone[1:])

@@ -14,14 +14,14 @@ import (
 )
 
 // newOpenShiftWorld returns a platform with OAuth and a runtime with a model in ns.
-func newOpenShiftWorld(t *testing.T) *world {
-	w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
+func newOpenShiftWorld(t *testing.T) *testEnv {
+	w := newTestEnv(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
 	w.kinds = capability.NewSet(append(plainKinds, capability.Route, capability.OpenShiftIngress, capability.UserGroup)...)
 	return w
 }
 
 // hasProxy reports whether the pods and the Service of ns have the sidecar, and returns the service account of the pods.
-func (w *world) hasProxy() (pods, service bool, account string) {
+func (w *testEnv) hasProxy() (pods, service bool, account string) {
 	w.Helper()
 	spec := w.deploymentOf("r").Spec.Template.Spec
 	for _, c := range spec.Containers {

@@ -23,7 +23,7 @@ import (
 
 // namespaceModel applies random changes to a namespace and computes the expected objects.
 type namespaceModel struct {
-	*world
+	*testEnv
 	rapid *rapid.T
 	// local are ServingRuntimes and shared ClusterServingRuntimes by name; models count Predictors by format.
 	local, shared map[string]*v1alpha1.ServingRuntimeSpec
@@ -173,8 +173,8 @@ func (j *namespaceModel) check() {
 	if !maps.Equal(got, want) {
 		j.rapid.Fatalf("there is\n%s\nand there should be\n%s", sortedLines(got), sortedLines(want))
 	}
-	theirs := &corev1.Service{}
-	if !j.get(theirs, "ns", "theirs") || isManaged(theirs) {
+	foreign := &corev1.Service{}
+	if !j.get(foreign, "ns", "theirs") || isManaged(foreign) {
 		j.rapid.Fatalf("a foreign Service is gone or taken over")
 	}
 }
@@ -219,7 +219,7 @@ func sortedLines(m map[string]bool) string { return strings.Join(slices.Sorted(m
 func TestRandomNamespaceChangesConverge(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		j := &namespaceModel{
-			world: newWorld(t, &corev1.Service{ObjectMeta: legacyMeta("ns", "theirs", "", resources.LabelService, "theirs")}), rapid: r,
+			testEnv: newTestEnv(t, &corev1.Service{ObjectMeta: legacyMeta("ns", "theirs", "", resources.LabelService, "theirs")}), rapid: r,
 			local: map[string]*v1alpha1.ServingRuntimeSpec{}, shared: map[string]*v1alpha1.ServingRuntimeSpec{},
 			scaled: map[string]bool{}, models: map[string]bool{}, on: true, service: "modelmesh-serving",
 		}

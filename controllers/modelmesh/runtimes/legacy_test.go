@@ -108,7 +108,7 @@ type rawJSON string
 func (r rawJSON) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
 // newLegacyDeployment returns the Deployment of the legacy controller for a runtime in ns, with a third-party container.
-func newLegacyDeployment(t *testing.T, w *world, r *v1alpha1.ServingRuntime) *appsv1.Deployment {
+func newLegacyDeployment(t *testing.T, w *testEnv, r *v1alpha1.ServingRuntime) *appsv1.Deployment {
 	t.Helper()
 	f, err := w.collectState(t.Context(), "ns")
 	if err != nil {
@@ -137,7 +137,7 @@ func newLegacyDeployment(t *testing.T, w *world, r *v1alpha1.ServingRuntime) *ap
 }
 
 // hasCurrentForm reports whether the pod template of a runtime has the current form.
-func (w *world) hasCurrentForm(runtime string) bool {
+func (w *testEnv) hasCurrentForm(runtime string) bool {
 	w.Helper()
 	for _, c := range w.deploymentOf(runtime).Spec.Template.Spec.Containers {
 		if c.Name == "rest-proxy" {
@@ -152,29 +152,29 @@ func (w *world) hasCurrentForm(runtime string) bool {
 func TestFormOfAdoptedDeployment(t *testing.T) {
 	for name, tc := range map[string]struct {
 		// beforeAdoption changes the legacy Deployment, afterAdoption the adopted one, the runtime or the settings.
-		beforeAdoption, afterAdoption func(*world, *v1alpha1.ServingRuntime, *appsv1.Deployment)
+		beforeAdoption, afterAdoption func(*testEnv, *v1alpha1.ServingRuntime, *appsv1.Deployment)
 		// The fields report whether the pods have the current form.
 		currentAfterAdoption, currentAfterChange bool
 	}{
 		"nothing happens": {},
-		"the runtime changes": {afterAdoption: func(w *world, r *v1alpha1.ServingRuntime, _ *appsv1.Deployment) {
+		"the runtime changes": {afterAdoption: func(w *testEnv, r *v1alpha1.ServingRuntime, _ *appsv1.Deployment) {
 			r.Spec.Containers[0].Image = "registry.example.com/server:2"
 			w.must(w.api.Update(w.Context(), r))
 		}, currentAfterChange: true},
-		"the settings change": {afterAdoption: func(w *world, _ *v1alpha1.ServingRuntime, _ *appsv1.Deployment) {
+		"the settings change": {afterAdoption: func(w *testEnv, _ *v1alpha1.ServingRuntime, _ *appsv1.Deployment) {
 			w.settings.EnableAccessLogging = true
 		}, currentAfterChange: true},
-		"a user removes the annotation": {afterAdoption: func(w *world, _ *v1alpha1.ServingRuntime, d *appsv1.Deployment) {
+		"a user removes the annotation": {afterAdoption: func(w *testEnv, _ *v1alpha1.ServingRuntime, d *appsv1.Deployment) {
 			w.must(w.api.Patch(w.Context(), d, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+AnnotationLegacyTemplate+`":null}}}`))))
 		}, currentAfterChange: true},
-		"a restart": {afterAdoption: func(w *world, _ *v1alpha1.ServingRuntime, _ *appsv1.Deployment) { w.restart() }},
-		"pods roll anyway": {beforeAdoption: func(_ *world, _ *v1alpha1.ServingRuntime, d *appsv1.Deployment) {
+		"a restart": {afterAdoption: func(w *testEnv, _ *v1alpha1.ServingRuntime, _ *appsv1.Deployment) { w.restart() }},
+		"pods roll anyway": {beforeAdoption: func(_ *testEnv, _ *v1alpha1.ServingRuntime, d *appsv1.Deployment) {
 			d.Spec.Template.Spec.TerminationGracePeriodSeconds = new(int64(30))
 		}, currentAfterAdoption: true, currentAfterChange: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := localRuntime("r", "onnx")
-			w := newWorld(t, r, predictorOf("m", "onnx"))
+			w := newTestEnv(t, r, predictorOf("m", "onnx"))
 			d := newLegacyDeployment(t, w, r)
 			if tc.beforeAdoption != nil {
 				tc.beforeAdoption(w, r, d)
@@ -197,7 +197,7 @@ func TestFormOfAdoptedDeployment(t *testing.T) {
 }
 
 // newLegacyDeploymentWithProxy is newLegacyDeployment with the OAuth proxy of Open Data Hub, whose cookie key is "SECRET".
-func newLegacyDeploymentWithProxy(t *testing.T, w *world, r *v1alpha1.ServingRuntime) *appsv1.Deployment {
+func newLegacyDeploymentWithProxy(t *testing.T, w *testEnv, r *v1alpha1.ServingRuntime) *appsv1.Deployment {
 	t.Helper()
 	d := newLegacyDeployment(t, w, r)
 	d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers, corev1.Container{
@@ -209,31 +209,31 @@ func newLegacyDeploymentWithProxy(t *testing.T, w *world, r *v1alpha1.ServingRun
 // [M7] [O2] Pods whose proxy has a public cookie key are replaced once the cookie Secret exists, and an Event reports it. No other pod is
 // replaced, and nothing is written or reported twice.
 func TestAdoptionReplacesLegacyOAuthProxy(t *testing.T) {
-	always := func(*world) {}
+	always := func(*testEnv) {}
 	for name, tc := range map[string]struct {
 		managed bool // adopted by an earlier release
-		world   func(*world)
+		prepare func(*testEnv)
 		model   bool
 		// waits: nothing is written until the Secret is there. note is how the Event describes the new proxy.
 		waits bool
 		note  string
 	}{
-		"a model waits for it": {world: always, model: true, waits: true, note: "the new key is in Secret model-serving-proxy-cookie"},
-		"no model":             {world: always, note: "the new key is in Secret model-serving-proxy-cookie"},
-		"taken over earlier":   {managed: true, world: always, model: true, waits: true, note: "the new key is in Secret model-serving-proxy-cookie"},
-		"an OpenShift without OAuth": {world: func(w *world) {
+		"a model waits for it": {prepare: always, model: true, waits: true, note: "the new key is in Secret model-serving-proxy-cookie"},
+		"no model":             {prepare: always, note: "the new key is in Secret model-serving-proxy-cookie"},
+		"taken over earlier":   {managed: true, prepare: always, model: true, waits: true, note: "the new key is in Secret model-serving-proxy-cookie"},
+		"an OpenShift without OAuth": {prepare: func(w *testEnv) {
 			w.kinds = capability.NewSet(append(plainKinds, capability.Route, capability.OpenShiftIngress)...)
 		}, model: true, note: "the new proxy has no cookies"},
-		"a proxy is not wanted at all": {world: func(w *world) { w.settings.AuthProxy.Mode = meshsettings.AuthProxyNever }, model: true, note: "REST has no authentication"},
+		"a proxy is not wanted at all": {prepare: func(w *testEnv) { w.settings.AuthProxy.Mode = meshsettings.AuthProxyNever }, model: true, note: "REST has no authentication"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := localRuntime("r", "onnx")
-			w := newWorld(t, r)
+			w := newTestEnv(t, r)
 			if tc.model {
 				w.create(predictorOf("m", "onnx"))
 			}
 			w.kinds = capability.NewSet(append(plainKinds, capability.Route, capability.OpenShiftIngress, capability.UserGroup)...)
-			tc.world(w)
+			tc.prepare(w)
 			d := newLegacyDeploymentWithProxy(t, w, r)
 			if tc.managed {
 				maps.Copy(d.Labels, names.Labels(modelmesh.ComponentName))
@@ -277,7 +277,7 @@ func TestRuntimeContainerNamedLikeProxy(t *testing.T) {
 	r := localRuntime("r", "onnx", func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Containers = append(s.Containers, corev1.Container{Name: "oauth-proxy", Image: "registry.example.com/own:1"})
 	})
-	w := newWorld(t, r, predictorOf("m", "onnx"))
+	w := newTestEnv(t, r, predictorOf("m", "onnx"))
 	w.must(w.api.Create(t.Context(), newLegacyDeployment(t, w, r), client.FieldOwner("manager")))
 	w.restart()
 	w.reconcileUntilStable("ns")
@@ -289,15 +289,15 @@ func TestRuntimeContainerNamedLikeProxy(t *testing.T) {
 // [M40] Reconciles with a stale cache after an adoption change neither template nor replicas. For a new Deployment there is one additional
 // read from the API server.
 func TestAdoptionWithStaleCache(t *testing.T) {
-	for name, leave := range map[string]func(*world, *v1alpha1.ServingRuntime){
-		"pods that run": func(*world, *v1alpha1.ServingRuntime) {},
-		"pods that no model needs any more": func(w *world, _ *v1alpha1.ServingRuntime) {
+	for name, leave := range map[string]func(*testEnv, *v1alpha1.ServingRuntime){
+		"pods that run": func(*testEnv, *v1alpha1.ServingRuntime) {},
+		"pods that no model needs any more": func(w *testEnv, _ *v1alpha1.ServingRuntime) {
 			w.must(w.api.Delete(w.Context(), predictorOf("m", "onnx")))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := localRuntime("r", "onnx")
-			w := newWorld(t, r, predictorOf("m", "onnx"))
+			w := newTestEnv(t, r, predictorOf("m", "onnx"))
 			w.must(w.api.Create(t.Context(), newLegacyDeployment(t, w, r), client.FieldOwner("manager")))
 			leave(w, r)
 			w.restart()
@@ -318,7 +318,7 @@ func TestAdoptionWithStaleCache(t *testing.T) {
 		})
 	}
 	t.Run("a new one", func(t *testing.T) {
-		w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
+		w := newTestEnv(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
 		w.behind = true
 		for range 3 {
 			w.reconcileOnce("ns")
@@ -338,7 +338,7 @@ func TestAdoptionWithStaleCache(t *testing.T) {
 
 // A Deployment whose label a user removed keeps the current form, because managedFields show that it is managed.
 func TestRemovedLabelKeepsCurrentForm(t *testing.T) {
-	w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
+	w := newTestEnv(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
 	w.reconcileUntilStable("ns")
 	before := w.deploymentOf("r")
 	if !w.hasCurrentForm("r") {

@@ -26,7 +26,7 @@ import (
 )
 
 func TestReconcileCreatesNamespaceObjects(t *testing.T) {
-	w := newWorld(t, clusterRuntime("shared", "sklearn"), localRuntime("local", "onnx"), predictorOf("m", "onnx"))
+	w := newTestEnv(t, clusterRuntime("shared", "sklearn"), localRuntime("local", "onnx"), predictorOf("m", "onnx"))
 	w.expect("writes", w.reconcileUntilStable("ns"), []string{
 		"apply ConfigMap ns/tc-config", "apply Deployment ns/modelmesh-serving-local", "apply Deployment ns/modelmesh-serving-shared",
 		"apply NetworkPolicy ns/modelmesh-runtimes", "apply Secret ns/model-serving-etcd", "apply Service ns/modelmesh-serving", "apply ServiceMonitor ns/modelmesh-metrics-monitor",
@@ -71,7 +71,7 @@ func TestSingleModelRuntimesAreIgnored(t *testing.T) {
 	odd := func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Containers[0].Name, s.Containers[0].Ports = "mm", []corev1.ContainerPort{{ContainerPort: 8080}}
 	}
-	w := newWorld(t, localRuntime("single", "onnx", singleModel, odd), clusterRuntime("single-too", "onnx", singleModel, odd),
+	w := newTestEnv(t, localRuntime("single", "onnx", singleModel, odd), clusterRuntime("single-too", "onnx", singleModel, odd),
 		clusterRuntime("hidden", "onnx"), localRuntime("hidden", "onnx", disabled), predictorOf("m", "onnx"))
 	w.reconcileUntilStable("ns")
 	for _, name := range []string{"single", "single-too", "hidden"} {
@@ -87,7 +87,7 @@ func TestSingleModelRuntimesAreIgnored(t *testing.T) {
 // [M1] [M28] An invalid runtime is reported and not retried; its pods are kept, and other runtimes are reconciled.
 func TestInvalidRuntimeDoesNotBlockOthers(t *testing.T) {
 	broken := localRuntime("broken", "onnx", func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = nil })
-	w := newWorld(t, broken, localRuntime("good", "onnx"), predictorOf("m", "onnx"))
+	w := newTestEnv(t, broken, localRuntime("good", "onnx"), predictorOf("m", "onnx"))
 	if again := w.reconcileOnce("ns"); again != 0 {
 		t.Errorf("it is tried again after %s", again)
 	}
@@ -115,7 +115,7 @@ func TestInvalidRuntimeDoesNotBlockOthers(t *testing.T) {
 // The Deployment of a paused runtime is neither repaired, updated nor deleted. Other runtimes are reconciled.
 func TestPausedRuntimeIsNotReconciled(t *testing.T) {
 	r := localRuntime("r", "onnx")
-	w := newWorld(t, r, predictorOf("m", "onnx"))
+	w := newTestEnv(t, r, predictorOf("m", "onnx"))
 	w.reconcileUntilStable("ns")
 	image := w.deploymentOf("r").Spec.Template.Spec.Containers
 	recordedEvents(w.events)
@@ -147,7 +147,7 @@ func TestPausedRuntimeIsNotReconciled(t *testing.T) {
 
 // [M6] A field that cannot be decoded affects one runtime only.
 func TestMalformedRuntimeIsReported(t *testing.T) {
-	w := newWorld(t)
+	w := newTestEnv(t)
 	odd := localRuntime("odd", "onnx")
 	text := RenderInputs{}.validateSpec(modelmesh.Runtime{Object: odd, Spec: &odd.Spec, Malformed: "spec.replicas cannot be read"})
 	if text == nil || text.Error() != "Invalid runtime Spec: spec.replicas cannot be read" {
@@ -164,7 +164,7 @@ func TestMalformedRuntimeIsReported(t *testing.T) {
 func TestProductConfigMapMustExist(t *testing.T) {
 	r := localRuntime("r", "onnx")
 	r.Annotations = map[string]string{"productConfig": "product"}
-	w := newWorld(t, r)
+	w := newTestEnv(t, r)
 	w.reconcileUntilStable("ns")
 	if said := recordedEvents(w.events); w.hasDeployment("r") || len(said) != 1 || !strings.Contains(said[0], "Unable to access ConfigMap 'product'") {
 		t.Errorf("events %q", said)
@@ -191,7 +191,7 @@ func foreignObjects() []client.Object {
 
 // [M11] In a disabled namespace managed objects are deleted; foreign objects are kept, whatever their names and labels.
 func TestDeleteAllKeepsForeignObjects(t *testing.T) {
-	w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
+	w := newTestEnv(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
 	w.reconcileUntilStable("ns")
 	namespace := &corev1.Namespace{}
 	w.get(namespace, "", "ns")
@@ -210,7 +210,7 @@ func TestDeleteAllKeepsForeignObjects(t *testing.T) {
 		t.Errorf("still connected: %v, %v", w.mesh.targets, w.mesh.services)
 	}
 
-	w = newWorld(t, append(foreignObjects(), localRuntime("r", "onnx"))...)
+	w = newTestEnv(t, append(foreignObjects(), localRuntime("r", "onnx"))...)
 	w.get(namespace, "", "ns")
 	namespace.Labels[modelmesh.LabelEnabled] = "false"
 	w.must(w.api.Update(t.Context(), namespace))
@@ -219,7 +219,7 @@ func TestDeleteAllKeepsForeignObjects(t *testing.T) {
 
 // [M11] Foreign objects with the names of managed objects are not changed, and an Event on the runtime reports them.
 func TestForeignObjectsAreReported(t *testing.T) {
-	w := newWorld(t, append(foreignObjects(), localRuntime("r", "onnx"), predictorOf("m", "onnx"))...)
+	w := newTestEnv(t, append(foreignObjects(), localRuntime("r", "onnx"), predictorOf("m", "onnx"))...)
 	if again := w.reconcileOnce("ns"); again != reconciler.RequeueBlocked {
 		t.Errorf("tried again after %s", again)
 	}
@@ -246,7 +246,7 @@ func TestForeignObjectsAreReported(t *testing.T) {
 // [M11] A foreign Service with the name of the managed one is reported by an Event on each runtime until it is deleted.
 func TestForeignServiceIsReported(t *testing.T) {
 	theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "modelmesh-serving"}}
-	w := newWorld(t, theirs, localRuntime("r", "onnx"), clusterRuntime("shared", "onnx"), localRuntime("off", "onnx", disabled))
+	w := newTestEnv(t, theirs, localRuntime("r", "onnx"), clusterRuntime("shared", "onnx"), localRuntime("off", "onnx", disabled))
 	if again := w.reconcileOnce("ns"); again != reconciler.RequeueBlocked {
 		t.Errorf("tried again after %s", again)
 	}
@@ -272,7 +272,7 @@ func TestForeignServiceIsReported(t *testing.T) {
 
 // [M19] Changes of a user to the Deployment of a ClusterServingRuntime are reverted.
 func TestDeploymentDriftIsReverted(t *testing.T) {
-	w := newWorld(t, clusterRuntime("shared", "onnx"), predictorOf("m", "onnx"))
+	w := newTestEnv(t, clusterRuntime("shared", "onnx"), predictorOf("m", "onnx"))
 	w.reconcileUntilStable("ns")
 	w.must(w.api.Patch(t.Context(), w.deploymentOf("shared"), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":7}}`)), client.FieldOwner("kubectl")))
 	w.reconcileUntilStable("ns")
@@ -283,7 +283,7 @@ func TestDeploymentDriftIsReverted(t *testing.T) {
 
 // A ServingRuntime takes over the Deployment of a ClusterServingRuntime in one reconcile, also with an autoscaler.
 func TestServingRuntimeReplacesClusterServingRuntime(t *testing.T) {
-	w := newWorld(t, clusterRuntime("r", "onnx"), predictorOf("m", "onnx"))
+	w := newTestEnv(t, clusterRuntime("r", "onnx"), predictorOf("m", "onnx"))
 	w.reconcileUntilStable("ns")
 	r := localRuntime("r", "onnx")
 	r.Annotations = map[string]string{"serving.kserve.io/autoscalerClass": "hpa"}
@@ -296,7 +296,7 @@ func TestServingRuntimeReplacesClusterServingRuntime(t *testing.T) {
 
 // [M20] After a rename of the Service the Deployments and the Service with the old name are deleted.
 func TestServiceRename(t *testing.T) {
-	w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
+	w := newTestEnv(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
 	w.reconcileUntilStable("ns")
 	w.settings.ServiceName = "other"
 	w.reconcileUntilStable("ns")
@@ -314,7 +314,7 @@ func TestServiceRename(t *testing.T) {
 
 // clusterIP is immutable, so the Service is recreated.
 func TestHeadlessServiceIsRecreated(t *testing.T) {
-	w := newWorld(t, localRuntime("r", "onnx"))
+	w := newTestEnv(t, localRuntime("r", "onnx"))
 	w.reconcileUntilStable("ns")
 	for range 2 {
 		w.settings.HeadlessService = !w.settings.HeadlessService
@@ -331,14 +331,14 @@ func TestHeadlessServiceIsRecreated(t *testing.T) {
 
 // The ServiceMonitor exists while metrics are enabled; it is not requested if its API is not served.
 func TestServiceMonitor(t *testing.T) {
-	w := newWorld(t, localRuntime("r", "onnx"))
+	w := newTestEnv(t, localRuntime("r", "onnx"))
 	w.reconcileUntilStable("ns")
 	w.settings.Metrics.DisablePrometheusOperatorSupport = true
 	w.expect("switched off", w.reconcileUntilStable("ns"), []string{"delete ServiceMonitor ns/modelmesh-metrics-monitor"})
 	w.settings.Metrics.DisablePrometheusOperatorSupport = false
 	w.expect("switched on", w.reconcileUntilStable("ns"), []string{"apply ServiceMonitor ns/modelmesh-metrics-monitor"})
 
-	w = newWorld(t, localRuntime("r", "onnx"))
+	w = newTestEnv(t, localRuntime("r", "onnx"))
 	w.kinds = capability.NewSet(capability.ServingRuntime)
 	for _, write := range w.reconcileUntilStable("ns") {
 		if strings.Contains(write, "ServiceMonitor") {
@@ -349,7 +349,7 @@ func TestServiceMonitor(t *testing.T) {
 
 // Without the APIs of KServe only the Service is created.
 func TestReconcileWithoutKServeAPIs(t *testing.T) {
-	w := newWorld(t)
+	w := newTestEnv(t)
 	w.kinds = capability.NewSet()
 	w.expect("writes", w.reconcileUntilStable("ns"), []string{"apply Service ns/modelmesh-serving"})
 	w.kinds = capability.NewSet(plainKinds...)
@@ -364,7 +364,7 @@ func TestReconcileWithoutKServeAPIs(t *testing.T) {
 func TestAutoscaler(t *testing.T) {
 	r := localRuntime("r", "onnx")
 	r.Annotations = map[string]string{"serving.kserve.io/autoscalerClass": "hpa"}
-	w := newWorld(t, r)
+	w := newTestEnv(t, r)
 	hpa := func() *autoscalingv2.HorizontalPodAutoscaler {
 		h := &autoscalingv2.HorizontalPodAutoscaler{}
 		if !w.get(h, "ns", "modelmesh-serving-r") {
@@ -435,7 +435,7 @@ func TestAutoscaler(t *testing.T) {
 
 // [modelmesh-98] [M25] Existing pods keep the grace period, also after a restart of the operator; a runtime at zero stays there.
 func TestScaleToZero(t *testing.T) {
-	w := newWorld(t, localRuntime("r", "onnx"))
+	w := newTestEnv(t, localRuntime("r", "onnx"))
 	model := predictorOf("m", "onnx")
 	w.reconcileUntilStable("ns")
 	if got := w.replicasOf("r"); got != 0 {
@@ -481,7 +481,7 @@ func TestModelsKeepRuntimeScaled(t *testing.T) {
 		return s
 	}
 	mesh := map[string]string{"serving.kserve.io/deploymentMode": "ModelMesh"}
-	w := newWorld(t, localRuntime("r", "onnx"), localRuntime("other", "sklearn"), service("a-broken", "", mesh),
+	w := newTestEnv(t, localRuntime("r", "onnx"), localRuntime("other", "sklearn"), service("a-broken", "", mesh),
 		service("b-not-ours", "sklearn", nil), service("c", "onnx", mesh))
 	w.reconcileUntilStable("ns")
 	if w.replicasOf("r") != 2 || w.replicasOf("other") != 0 {
@@ -505,7 +505,7 @@ func TestModelsKeepRuntimeScaled(t *testing.T) {
 func TestErrorsDoNotBlockOtherObjects(t *testing.T) {
 	broken := errors.New("not now")
 	for _, kind := range []string{"Service", "ConfigMap", "Secret", "Deployment"} {
-		w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
+		w := newTestEnv(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
 		w.fail = func(verb, k, _ string) error {
 			if verb == "apply" && k == kind {
 				return broken
@@ -561,7 +561,7 @@ func TestRejectedDeploymentsAreReportedOnce(t *testing.T) {
 		s.Volumes = []corev1.Volume{{Name: "same"}, {Name: "same"}}
 	})
 	refused := localRuntime("refused", "onnx")
-	w := newWorld(t, clash, refused, localRuntime("good", "onnx"))
+	w := newTestEnv(t, clash, refused, localRuntime("good", "onnx"))
 	w.fail = func(verb, kind, name string) error {
 		if verb == "apply" && kind == "Deployment" && strings.HasSuffix(name, "-refused") {
 			return apierrors.NewInvalid(schema.GroupKind{Kind: kind}, name, nil)
@@ -592,7 +592,7 @@ func TestRejectedDeploymentsAreReportedOnce(t *testing.T) {
 
 // The operator's namespace is enabled without a label, but gets no objects unless it has runtimes or models.
 func TestUnusedOperatorNamespace(t *testing.T) {
-	w := newWorld(t)
+	w := newTestEnv(t)
 	w.expect("writes", w.reconcileUntilStable("own"), nil)
 	if _, connected := w.mesh.targets["own"]; connected {
 		t.Error("the manager connects to a namespace without pods")

@@ -26,12 +26,12 @@ import (
 func TestRolesAllowBlockOwnerDeletion(t *testing.T) {
 	scaled := localRuntime("r", "onnx")
 	scaled.Annotations = map[string]string{mm.AnnotationAutoscalerClass: mm.AutoscalerHPA}
-	w := newWorld(t, scaled, clusterRuntime("shared", "onnx"), predictorOf("m", "onnx"))
+	w := newTestEnv(t, scaled, clusterRuntime("shared", "onnx"), predictorOf("m", "onnx"))
 	w.reconcileUntilStable("ns")
 	owners := w.blockingOwners("ns", "modelmesh-serving", "modelmesh-serving-r", "modelmesh-serving-shared", resources.MonitorName)
 
 	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: "modelmesh-controller", UID: "uid-of-the-manager"}}
-	w = newWorld(t, manager)
+	w = newTestEnv(t, manager)
 	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own"}
 	w.reconcileUntilStable("own")
 	owners = append(owners, w.blockingOwners("own", "modelmesh-serving")...)
@@ -48,7 +48,7 @@ func TestRolesAllowBlockOwnerDeletion(t *testing.T) {
 }
 
 // blockingOwners returns the resources of owners in owner references with blockOwnerDeletion.
-func (w *world) blockingOwners(namespace string, names ...string) []string {
+func (w *testEnv) blockingOwners(namespace string, names ...string) []string {
 	w.Helper()
 	monitor := &unstructured.Unstructured{}
 	monitor.SetGroupVersionKind(capability.ServiceMonitor)

@@ -15,7 +15,7 @@ import (
 )
 
 // copiedEtcdSecret returns the etcd Secret in ns.
-func (w *world) copiedEtcdSecret() *corev1.Secret {
+func (w *testEnv) copiedEtcdSecret() *corev1.Secret {
 	w.Helper()
 	s := &corev1.Secret{}
 	if !w.get(s, "ns", "model-serving-etcd") {
@@ -26,7 +26,7 @@ func (w *world) copiedEtcdSecret() *corev1.Secret {
 
 // [M30] The copy follows the source with its referenced keys, and keeps metadata of other clients.
 func TestEtcdSecretIsCopied(t *testing.T) {
-	w := newWorld(t, localRuntime("r", "onnx"))
+	w := newTestEnv(t, localRuntime("r", "onnx"))
 	w.reconcileUntilStable("ns")
 	if got := string(w.copiedEtcdSecret().Data["etcd_connection"]); !strings.Contains(got, `"root_prefix":"models/mm_ns/ns"`) || !strings.Contains(got, "http://etcd.own:2379") {
 		t.Errorf("copy %s", got)
@@ -60,8 +60,8 @@ func TestEtcdSecretIsCopied(t *testing.T) {
 
 // [M30] A foreign etcd Secret in a namespace is kept; one of the legacy controller is adopted.
 func TestEtcdSecretAdoption(t *testing.T) {
-	theirs := etcdSecret("ns")
-	w := newWorld(t, localRuntime("r", "onnx"), theirs)
+	foreign := etcdSecret("ns")
+	w := newTestEnv(t, localRuntime("r", "onnx"), foreign)
 	w.settings.AllowNamespaceEtcd = true
 	for _, write := range w.reconcileUntilStable("ns") {
 		if strings.Contains(write, "Secret") {
@@ -77,7 +77,7 @@ func TestEtcdSecretAdoption(t *testing.T) {
 
 	left := etcdSecret("ns")
 	left.Labels = map[string]string{"app.kubernetes.io/managed-by": "modelmesh-controller"}
-	w = newWorld(t, localRuntime("r", "onnx"), left)
+	w = newTestEnv(t, localRuntime("r", "onnx"), left)
 	w.reconcileUntilStable("ns")
 	if got := w.copiedEtcdSecret(); !isManaged(got) || !strings.Contains(string(got.Data["etcd_connection"]), "mm_ns/ns") {
 		t.Errorf("%v %q", got.Labels, got.Data)
@@ -89,8 +89,8 @@ func TestEtcdSecretAdoption(t *testing.T) {
 
 // [M30] A namespace with its own etcd Secret does not need that of the operator, which is copied when its own is deleted.
 func TestNamespaceEtcdSecretTakesPrecedence(t *testing.T) {
-	theirs := etcdSecret("ns")
-	w := newWorld(t, localRuntime("r", "onnx"), theirs)
+	foreign := etcdSecret("ns")
+	w := newTestEnv(t, localRuntime("r", "onnx"), foreign)
 	w.settings.AllowNamespaceEtcd = true
 	w.must(w.api.Delete(t.Context(), etcdSecret("own")))
 	w.reconcileUntilStable("ns")
@@ -106,7 +106,7 @@ func TestNamespaceEtcdSecretTakesPrecedence(t *testing.T) {
 		t.Errorf("events %s", said)
 	}
 	w.mesh.failOwn = nil
-	w.must(w.api.Delete(t.Context(), theirs))
+	w.must(w.api.Delete(t.Context(), foreign))
 	w.create(etcdSecret("own"))
 	w.reconcileUntilStable("ns")
 	if w.mesh.own["ns"] != nil || w.mesh.data == nil || !isManaged(w.copiedEtcdSecret()) {
@@ -116,7 +116,7 @@ func TestNamespaceEtcdSecretTakesPrecedence(t *testing.T) {
 
 // The operator connects to the etcd of a namespace only if the administrator allows it.
 func TestNamespaceEtcdMustBeAllowed(t *testing.T) {
-	w := newWorld(t, localRuntime("r", "onnx"), etcdSecret("ns"))
+	w := newTestEnv(t, localRuntime("r", "onnx"), etcdSecret("ns"))
 	w.reconcileUntilStable("ns")
 	if said := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(said, "allowNamespaceEtcd") || len(w.mesh.own["ns"]) != 0 {
 		t.Errorf("the stream got %q, events %s", w.mesh.own, said)
@@ -139,14 +139,14 @@ func TestForeignSecretData(t *testing.T) {
 
 // The operator's namespace uses the source Secret, and a namespace without runtimes needs no copy.
 func TestNoEtcdSecretCopy(t *testing.T) {
-	w := newWorld(t, clusterRuntime("c", "onnx"))
+	w := newTestEnv(t, clusterRuntime("c", "onnx"))
 	for _, write := range w.reconcileUntilStable("own") {
 		if strings.Contains(write, "Secret") {
 			t.Error(write)
 		}
 	}
 	r := localRuntime("r", "onnx")
-	w = newWorld(t, r)
+	w = newTestEnv(t, r)
 	w.reconcileUntilStable("ns")
 	w.must(w.api.Delete(t.Context(), r))
 	w.expect("the last runtime goes", w.reconcileUntilStable("ns"), []string{
@@ -173,7 +173,7 @@ func tlsSecret(t *testing.T, namespace, name string, more map[string][]byte) *co
 
 // [M31] Pods and operator use the TLS Secret of the namespace; for the operator that of its own namespace is the fallback.
 func TestTLSSecretOfNamespace(t *testing.T) {
-	w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
+	w := newTestEnv(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
 	w.settings.TLS.SecretName = "mesh-tls"
 	w.reconcileUntilStable("ns")
 	said := strings.Join(recordedEvents(w.events), "\n")
@@ -209,7 +209,7 @@ func TestTLSSecretOfNamespace(t *testing.T) {
 
 // [M31] Each invalid TLS Secret is reported once, with the message of the legacy controller.
 func TestInvalidTLSSecretsAreReported(t *testing.T) {
-	w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
+	w := newTestEnv(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
 	w.settings.TLS.SecretName = "mesh-tls"
 	for _, namespace := range []string{"own", "ns"} {
 		w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mesh-tls"}, Data: map[string][]byte{"ca.crt": []byte("x")}})
@@ -236,7 +236,7 @@ func claim(name string) *corev1.PersistentVolumeClaim {
 }
 
 // mountedClaims returns the claims that the pods of a runtime mount, and whether they are read-only.
-func (w *world) mountedClaims(runtime string) map[string]bool {
+func (w *testEnv) mountedClaims(runtime string) map[string]bool {
 	w.Helper()
 	out := map[string]bool{}
 	for _, v := range w.deploymentOf(runtime).Spec.Template.Spec.Volumes {
@@ -256,7 +256,7 @@ func TestMountedClaims(t *testing.T) {
 	model.Spec.Storage = &v1alpha1.Storage{Parameters: map[string]string{"type": "pvc", "name": "named"}}
 	ghost := predictorOf("ghost", "onnx")
 	ghost.Spec.Storage = &v1alpha1.Storage{Parameters: map[string]string{"type": "pvc", "name": "missing"}}
-	w := newWorld(t, localRuntime("r", "onnx"), listed, claim("listed"), claim("named"), model, ghost)
+	w := newTestEnv(t, localRuntime("r", "onnx"), listed, claim("listed"), claim("named"), model, ghost)
 	w.reconcileUntilStable("ns")
 	if got := w.mountedClaims("r"); len(got) != 1 || !got["listed"] {
 		t.Errorf("mounted %v", got)
@@ -278,7 +278,7 @@ func TestMountedClaims(t *testing.T) {
 
 // [modelmesh-97]
 func TestStorageSecretIsOptional(t *testing.T) {
-	w := newWorld(t, localRuntime("r", "onnx"))
+	w := newTestEnv(t, localRuntime("r", "onnx"))
 	w.reconcileUntilStable("ns")
 	volumes := w.deploymentOf("r").Spec.Template.Spec.Volumes
 	at := slices.IndexFunc(volumes, func(v corev1.Volume) bool { return v.Name == "storage-config" })

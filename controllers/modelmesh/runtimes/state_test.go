@@ -20,7 +20,7 @@ import (
 )
 
 // failReads makes cached reads of a kind fail; the kind of lists ends with List.
-func (w *world) failReads(kind string) {
+func (w *testEnv) failReads(kind string) {
 	broken := errors.New(kind + " cannot be read")
 	w.Cached = interceptor.NewClient(w.Cached.(client.WithWatch), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -55,7 +55,7 @@ func typeName(l client.ObjectList) string {
 func TestReadErrorEndsReconcile(t *testing.T) {
 	for _, kind := range []string{"ClusterServingRuntimeList", "ServingRuntimeList", "PredictorList", "InferenceServiceList"} {
 		t.Run(kind, func(t *testing.T) {
-			w := newWorld(t, localRuntime("r", "sklearn"))
+			w := newTestEnv(t, localRuntime("r", "sklearn"))
 			w.reconcileUntilStable("ns")
 			w.failReads(kind)
 			if _, err := w.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err == nil || !strings.Contains(err.Error(), "cannot be read") {
@@ -64,7 +64,7 @@ func TestReadErrorEndsReconcile(t *testing.T) {
 			w.expect("writes", w.takeWrites(), nil)
 		})
 	}
-	w := newWorld(t, localRuntime("r", "sklearn"))
+	w := newTestEnv(t, localRuntime("r", "sklearn"))
 	w.reconcileUntilStable("ns")
 	w.Settings = func(context.Context, string) (meshsettings.Settings, error) {
 		return meshsettings.Settings{}, errors.New("no good ones yet")
@@ -77,7 +77,7 @@ func TestReadErrorEndsReconcile(t *testing.T) {
 
 func TestSecretReadErrorEndsReconcile(t *testing.T) {
 	for _, name := range []string{"own/" + meshsettings.DefaultEtcdSecret, "ns/" + meshsettings.DefaultStorageSecret, "ns/serving-tls", "own/serving-tls"} {
-		w := newWorld(t, localRuntime("r", "sklearn"))
+		w := newTestEnv(t, localRuntime("r", "sklearn"))
 		w.settings.TLS.SecretName = "serving-tls"
 		w.create(secretNamed("ns", meshsettings.DefaultStorageSecret), secretNamed("ns", "serving-tls"), secretNamed("own", "serving-tls"))
 		w.fail = func(verb, kind, which string) error {
@@ -96,7 +96,7 @@ func TestSecretReadErrorEndsReconcile(t *testing.T) {
 // In a single-namespace installation the operator's Deployment owns the Service; it is read once.
 func TestServiceOwnerInSingleNamespace(t *testing.T) {
 	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: "modelmesh-controller", UID: "uid-of-the-manager"}}
-	w := newWorld(t, manager)
+	w := newTestEnv(t, manager)
 	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own"}
 	for range 3 {
 		owner, restricted, err := w.serviceOwner(t.Context(), "own")
@@ -106,7 +106,7 @@ func TestServiceOwnerInSingleNamespace(t *testing.T) {
 	}
 	w.expect("reads", w.reads, []string{"get Deployment own/modelmesh-controller"})
 
-	w = newWorld(t)
+	w = newTestEnv(t)
 	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own"}
 	if _, _, err := w.serviceOwner(t.Context(), "own"); err == nil || !strings.Contains(err.Error(), "reading *v1.Deployment own/modelmesh-controller, which owns the Service") {
 		t.Errorf("%v", err)
@@ -117,7 +117,7 @@ func TestServiceOwnerInSingleNamespace(t *testing.T) {
 
 // The operator's namespace may have no label and is then read once. The Pod Security label is read from the metadata.
 func TestServiceOwnerIsNamespace(t *testing.T) {
-	w := newWorld(t)
+	w := newTestEnv(t)
 	for range 3 {
 		owner, restricted, err := w.serviceOwner(t.Context(), "own")
 		if err != nil || restricted || owner.GetUID() != "uid-of-own" {
@@ -152,7 +152,7 @@ func TestServiceOwnerIsNamespace(t *testing.T) {
 
 // Runtimes support models in enabled namespaces only.
 func TestHasSupportingRuntime(t *testing.T) {
-	w := newWorld(t, localRuntime("r", "sklearn"), localRuntime("off", "onnx", disabled), localRuntime("one", "pmml", singleModel), clusterRuntime("c", "xgboost"))
+	w := newTestEnv(t, localRuntime("r", "sklearn"), localRuntime("off", "onnx", disabled), localRuntime("one", "pmml", singleModel), clusterRuntime("c", "xgboost"))
 	for label, want := range map[string]bool{
 		"mt:sklearn": true, "rt:r": true, "mt:xgboost": true, "mt:onnx": false, "rt:off": false, "mt:pmml": false, "mt:sklearn|pv:v2": false, "mt:other": false,
 	} {
@@ -170,7 +170,7 @@ func TestHasSupportingRuntime(t *testing.T) {
 	if _, err := w.HasSupportingRuntime(t.Context(), "ns", "mt:xgboost"); err == nil {
 		t.Error("an answer without settings")
 	}
-	w = newWorld(t)
+	w = newTestEnv(t)
 	w.failReads("ServingRuntimeList")
 	if _, err := w.HasSupportingRuntime(t.Context(), "ns", "mt:xgboost"); err == nil {
 		t.Error("an answer without runtimes")
@@ -179,7 +179,7 @@ func TestHasSupportingRuntime(t *testing.T) {
 
 // A valid runtime that cannot be built gets one Event.
 func TestBuildErrorIsReportedOnce(t *testing.T) {
-	w := newWorld(t, localRuntime("r", "sklearn", func(s *v1alpha1.ServingRuntimeSpec) {
+	w := newTestEnv(t, localRuntime("r", "sklearn", func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "not-there", MountPath: "/x"}}
 	}))
 	for range 4 {

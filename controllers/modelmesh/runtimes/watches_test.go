@@ -38,9 +38,9 @@ func enqueuedNamespaces(t *testing.T, h handler.EventHandler, o client.Object) [
 }
 
 // newWatchWorld enables own, ns and other; stranger has no label, and closed is disabled by its label.
-func newWatchWorld(t *testing.T) *world {
+func newWatchWorld(t *testing.T) *testEnv {
 	t.Helper()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: meshtest.LabelledOnly(meshtest.Namespace("own", ""), meshtest.Namespace("ns", "true"),
 		meshtest.Namespace("other", "true"), meshtest.Namespace("stranger", ""), meshtest.Namespace("closed", "false"))}}
 	return w
@@ -53,7 +53,7 @@ func secretNamed(namespace, name string) *corev1.Secret {
 // Objects of users are enqueued in enabled namespaces only, managed objects everywhere, because they are deleted in disabled ones.
 func TestObjectsEnqueueNamespaces(t *testing.T) {
 	w := newWatchWorld(t)
-	for namespace, want := range map[string]struct{ users, ours []string }{
+	for namespace, want := range map[string]struct{ users, managed []string }{
 		"ns":       {[]string{"ns"}, []string{"ns"}},
 		"own":      {[]string{"own"}, []string{"own"}},
 		"stranger": {nil, []string{"stranger"}},
@@ -61,7 +61,7 @@ func TestObjectsEnqueueNamespaces(t *testing.T) {
 		"gone":     {nil, []string{"gone"}},
 	} {
 		w.expect("an object of a user in "+namespace, enqueuedNamespaces(t, w.Namespaces.EnqueueEnabled(), secretNamed(namespace, "x")), want.users)
-		w.expect("an object of ours in "+namespace, enqueuedNamespaces(t, modelmesh.EnqueueNamespace(), secretNamed(namespace, "x")), want.ours)
+		w.expect("an object of ours in "+namespace, enqueuedNamespaces(t, modelmesh.EnqueueNamespace(), secretNamed(namespace, "x")), want.managed)
 	}
 	w.expect("a namespace", enqueuedNamespaces(t, &handler.EnqueueRequestForObject{}, meshtest.Namespace("closed", "false")), []string{"closed"})
 	w.expect("something of the cluster", enqueuedNamespaces(t, w.Namespaces.EnqueueAllEnabled(), clusterRuntime("r", "f")), []string{"ns", "other", "own"})

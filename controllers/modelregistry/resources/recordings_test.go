@@ -158,12 +158,12 @@ func TestRecordings(t *testing.T) {
 	for _, r := range recordings(t) {
 		t.Run(r.name, func(t *testing.T) {
 			m := r.completed(t)
-			ours := built(t, m, r.in)
+			managed := built(t, m, r.in)
 			if r.generates() {
 				m.Spec.Postgres.Image = "quay.io/example/postgresql:16"
-				ours = append(ours, builtDatabase(t, m, r.in)...)
+				managed = append(managed, builtDatabase(t, m, r.in)...)
 			}
-			for _, d := range framework.Differences(framework.Leaves(r.objects), framework.Leaves(ours), filledIn) {
+			for _, d := range framework.Differences(framework.Leaves(r.objects), framework.Leaves(managed), filledIn) {
 				at := slices.IndexFunc(accepted, func(a struct {
 					path *regexp.Regexp
 					why  string

@@ -59,17 +59,17 @@ func TestPeersThatAreRefused(t *testing.T) {
 	head, worker := w.machine(raycluster.NodeTypeHead, headIP, raycluster.IssuerOperator), w.machine(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerOperator)
 	other := newFixture(t).withPods(headIP, workerIP) // another cluster of the same name
 	other.mustReconcile(demo(t), byOperator)
-	stranger := other.machine(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerOperator).process()
+	foreign := other.machine(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerOperator).process()
 
 	bare := worker.process().client(headIP, now)
 	bare.Certificates = nil
 	if err := head.process().dial(bare, now); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("a peer without certificate: %v", err)
 	}
-	if err := stranger.dial(worker.process().client(workerIP, now), now); err == nil {
+	if err := foreign.dial(worker.process().client(workerIP, now), now); err == nil {
 		t.Error("a server of another cluster")
 	}
-	trusting := stranger.client(headIP, now)
+	trusting := foreign.client(headIP, now)
 	trusting.RootCAs = head.process().trusted // it may know whom to trust, it is not trusted
 	if err := head.process().dial(trusting, now); err == nil {
 		t.Error("a client of another cluster")

@@ -90,19 +90,19 @@ func TestAddresses(t *testing.T) {
 
 // Pods belong to the cluster that controls them; labels do not count.
 func TestList(t *testing.T) {
-	own, older, stranger := raytest.Pod("own", "head", "u", "10.0.0.1"), raytest.Pod("older", "head", "old", "10.0.0.2"), raytest.Pod("stranger", "worker", "u", "10.0.0.3")
-	stranger.OwnerReferences = nil
+	own, older, foreign := raytest.Pod("own", "head", "u", "10.0.0.1"), raytest.Pod("older", "head", "old", "10.0.0.2"), raytest.Pod("stranger", "worker", "u", "10.0.0.3")
+	foreign.OwnerReferences = nil
 	ofJob := raytest.Pod("job", "worker", "u", "10.0.0.4")
 	ofJob.OwnerReferences[0].Kind = "Job"
 	elsewhere := raytest.Pod("elsewhere", "head", "u", "10.0.0.5")
 	elsewhere.Namespace = "other"
-	pods := fake.NewClientBuilder().WithObjects(own, older, stranger, ofJob, elsewhere).
+	pods := fake.NewClientBuilder().WithObjects(own, older, foreign, ofJob, elsewhere).
 		WithIndex(&corev1.Pod{}, Index, IndexValue).Build()
 	got, err := List(t.Context(), pods, "team", "u")
 	if err != nil || len(got) != 1 || got[0].Name != "own" {
 		t.Errorf("%v, %v", got, err)
 	}
-	for _, pod := range []client.Object{stranger, ofJob} {
+	for _, pod := range []client.Object{foreign, ofJob} {
 		if requests := ToCluster(context.Background(), pod); requests != nil {
 			t.Errorf("%s wakes %v", pod.GetName(), requests)
 		}

@@ -15,7 +15,7 @@ type said struct {
 
 func TestKinds(t *testing.T) {
 	for group, examples := range map[string]map[string]said{
-		"ours": ours(), "mesh": mesh(), "ray": rayClusters(), "workloads": workloads(), "others": others(),
+		"ours": managed(), "mesh": mesh(), "ray": rayClusters(), "workloads": workloads(), "others": others(),
 	} {
 		for name, e := range examples {
 			t.Run(group+"/"+name, func(t *testing.T) {
@@ -28,7 +28,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-func ours() map[string]said {
+func managed() map[string]said {
 	mlflow := func(status string) string {
 		return `{apiVersion: mlflow.opendatahub.io/v1, kind: MLflow, metadata: {name: mlflow, generation: 2}, status: ` + status + `}`
 	}

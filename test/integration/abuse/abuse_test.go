@@ -109,7 +109,7 @@ var _ = Describe("An editor of MLflow and of nothing else", func() {
 			}).
 				WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(MatchError(ContainSubstring("create pods")))
 		}, NodeTimeout(specTimeout))
-		env.Without(ctx, configuration)
+		env.DeleteTemporarily(ctx, configuration)
 		m := object("", mlflow("{serviceAccountName: "+managerAccount+"}"))
 		Eventually(func() error { return as(mlflowEditor).Create(ctx, m) }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, m))).To(Succeed()) }, NodeTimeout(specTimeout))
@@ -275,7 +275,7 @@ var _ = Describe("An editor of ServingRuntimes and of nothing else", func() {
 var _ = Describe("An editor of AppWrappers and of nothing else", func() {
 	const pod = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}"
 	const rolebinding = "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: r}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin}}"
-	theirs := func() string { return registry("wrapped", "{}") }
+	foreign := func() string { return registry("wrapped", "{}") }
 	for what, attempt := range map[string]struct {
 		who, namespace string
 		components     func() []string
@@ -312,7 +312,7 @@ var _ = Describe("An editor of AppWrappers and of nothing else", func() {
 		"the key of the CA, by a driver": {admin, operatorNamespace, func() []string {
 			return []string{job("j", "{volumes: [{name: v, csi: {driver: d, nodePublishSecretRef: {name: "+webhookSecret+"}}}]}")}
 		}, "it belongs to the manager"},
-		"a registry of the manager's": {admin, "", func() []string { return []string{pod, flow(theirs())} }, "depends on who creates it"},
+		"a registry of the manager's": {admin, "", func() []string { return []string{pod, flow(foreign())} }, "depends on who creates it"},
 		"a runtime of the manager's":  {admin, "", func() []string { return []string{pod, flow(runtime("wrapped", "{}"))} }, "depends on who creates it"},
 		"the account of the manager":  {admin, operatorNamespace, func() []string { return []string{job("j", "{serviceAccountName: "+managerAccount+"}")} }, "it is the account of the manager"},
 		"the key of the CA": {admin, operatorNamespace, func() []string {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/test/docs"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 // policy returns the manifests of the ValidatingAdmissionPolicy in docs/security.md.
@@ -41,7 +42,7 @@ var _ = Describe("An editor of Secrets, under the admission policy of the page a
 		}
 		Eventually(secret).WithContext(ctx).WithTimeout(patience).WithArguments("mlflow-artifact-connection", "everybodys", client.DryRunAll).
 			Should(MatchError(ContainSubstring("an administrator must list AWS_S3_BUCKET")))
-		Expect(env.Admin.Patch(ctx, &corev1.Namespace{ObjectMeta: meta("", namespace)},
+		Expect(env.Admin.Patch(ctx, framework.NamespaceNamed(namespace),
 			merge(`{"metadata": {"annotations": {"example.com/mlflow-buckets": "`+
 				base64.StdEncoding.EncodeToString([]byte("ours"))+","+base64.StdEncoding.EncodeToString([]byte("archive-of-ours"))+`"}}}`))).To(Succeed())
 		Eventually(secret).WithContext(ctx).WithTimeout(patience).WithArguments("mlflow-artifact-connection", "ours").Should(Succeed())

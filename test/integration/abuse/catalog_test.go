@@ -62,7 +62,7 @@ var _ = Describe("An editor of Catalogs and of nothing else", func() {
 		Expect(as(catalogEditor).Create(ctx, c)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, c))).To(Succeed())
-			env.WaitGone(ctx, c)
+			env.WaitDeleted(ctx, c)
 		}, NodeTimeout(specTimeout))
 		Expect(c.Object).NotTo(HaveKey("status"))
 		Expect(c.Object["spec"]).To(HaveLen(2), "only resources are a field of a Catalog, and replicas have a default")

@@ -45,14 +45,14 @@ var _ = Describe("A pod that posts to the webhook port", Ordered, func() {
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		limit = account.Deployment.Spec.Template.Spec.Containers[0].Resources.Limits.Memory().Value()
-		manager.Away(ctx)
+		limit = env.Installed.Deployment.Spec.Template.Spec.Containers[0].Resources.Limits.Memory().Value()
+		manager.StopTemporarily(ctx)
 		withoutWebhooks(ctx, makeRegistries)
 		// Built without the race detector, which multiplies the memory and time that the limits are about.
 		binary, err := cluster.BuildProgram(ctx, "./cmd/manager", []string{"grpcnotrace"}, GinkgoWriter)
 		Expect(err).NotTo(HaveOccurred())
 		limited = env.StartManager(ctx, framework.ManagerOptions{
-			Name: "limited", Binary: binary, ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort,
+			Name: "limited", Binary: binary, WebhookPort: env.Installed.WebhookPort,
 			Env: append([]string{"GOMEMLIMIT=" + strconv.FormatInt(limit, 10)}, images...),
 		})
 		if remove, err := node.LimitMemory(limited.Process.PID, filepath.Base(GinkgoT().TempDir()), limit-memory(limited, "VmRSS")); err == nil {
@@ -84,7 +84,7 @@ var _ = Describe("A pod that posts to the webhook port", Ordered, func() {
 		"small reviews of admission":            {mutate, func() string { return admissionReview(objects(60 << 10)) }, 32, false},
 	} {
 		It("does not end the manager, nor keep out writes: "+what, func(ctx SpecContext) {
-			stop := post(ctx, fmt.Sprintf("https://127.0.0.1:%d%s", account.WebhookPort, flood.path), flood.body(), flood.posters, flood.chunked)
+			stop := post(ctx, fmt.Sprintf("https://127.0.0.1:%d%s", env.Installed.WebhookPort, flood.path), flood.body(), flood.posters, flood.chunked)
 			defer stop()
 			for range writes {
 				Expect(write(ctx)).To(Succeed())
@@ -188,7 +188,7 @@ func list(ctx context.Context) int {
 // post sends the body repeatedly from a number of callers. The returned function stops them and returns the number of requests.
 func post(ctx context.Context, url, body string, callers int, chunked bool) func() int64 {
 	ctx, cancel := context.WithCancel(ctx)
-	stranger := &http.Client{Timeout: mostRefused, Transport: &http.Transport{
+	foreign := &http.Client{Timeout: mostRefused, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: callers, //nolint:gosec // the certificate is for other names
 	}}
 	var all sync.WaitGroup
@@ -204,7 +204,7 @@ func post(ctx context.Context, url, body string, callers int, chunked bool) func
 					request.ContentLength = -1
 				}
 				request.Header.Set("Content-Type", "application/json")
-				if response, err := stranger.Do(request); err == nil {
+				if response, err := foreign.Do(request); err == nil {
 					_, _ = io.Copy(io.Discard, response.Body) // the status code is irrelevant
 					_ = response.Body.Close()
 				}

@@ -29,11 +29,11 @@ var _ = Describe("An editor who keeps from its end what was deleted", func() {
 			Expect(as(attempt.who).Create(ctx, o)).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) {
 				Expect(env.Admin.Patch(ctx, o, merge(`{"metadata":{"finalizers":null}}`))).To(Succeed())
-				env.WaitGone(ctx, o)
+				env.WaitDeleted(ctx, o)
 			}, NodeTimeout(specTimeout))
 			Expect(as(attempt.who).Delete(ctx, o)).To(Succeed())
 			Expect(as(attempt.who).Patch(ctx, o, merge(`{"spec":`+attempt.change+`}`))).To(Succeed())
-			env.Settle(manager.User, quiet, patience)
+			env.WaitIdle(manager.User, quiet, patience)
 			namespace := o.GetNamespace()
 			if namespace == "" {
 				namespace = operatorNamespace

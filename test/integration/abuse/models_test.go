@@ -8,7 +8,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -162,7 +161,7 @@ var _ = Describe("A user who makes thousands of mistakes", func() {
 var _ = Describe("Editors of models", func() {
 	It("change nothing of pods, accounts, Secrets and Services, whatever they write", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "served")
-		env.Patch(ctx, &corev1.Namespace{ObjectMeta: meta("", namespace)}, map[string]any{"metadata": map[string]any{"labels": map[string]any{"modelmesh-enabled": "true"}}})
+		env.SetLabel(ctx, framework.NamespaceNamed(namespace), "modelmesh-enabled", "true")
 		bind(ctx, namespace, predictorEditor, "modelmesh-predictor-editor-role")
 		bind(ctx, namespace, serviceEditor, "modelmesh-inferenceservice-editor-role")
 		Expect(env.Admin.Create(ctx, object(namespace, claim("others")))).To(Succeed())
@@ -174,7 +173,7 @@ var _ = Describe("Editors of models", func() {
 			g.Expect(env.Admin.Get(ctx, server, d)).To(Succeed())
 			g.Expect(d.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
 		}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
-		env.Settle(manager.User, quiet, patience)
+		env.WaitIdle(manager.User, quiet, patience)
 
 		mark := env.Mark()
 		for i, spec := range []string{
@@ -210,8 +209,8 @@ var _ = Describe("Editors of models", func() {
 		} {
 			Expect(as(serviceEditor).Create(ctx, object(namespace, service(fmt.Sprintf("service-%d", i), spec)))).To(Succeed(), spec)
 		}
-		env.Settle(manager.User, quiet, patience)
-		written := env.Since(mark).ByUser(manager.User).WithoutEvents().WithoutLeases().WithoutReviews().Writes()
+		env.WaitIdle(manager.User, quiet, patience)
+		written := env.Since(mark).ChildWrites(manager.User)
 		Expect(written.Where(func(e framework.Entry) bool {
 			return e.Namespace == namespace && (e.Subresource != "status" || e.Resource != "predictors" && e.Resource != "inferenceservices")
 		})).To(BeEmpty(), "all that follows models is their status")

@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
-	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
@@ -29,8 +28,7 @@ const (
 	managerAccount    = "odh-platform-operator-controller-manager"
 	webhookSecret     = "odh-platform-operator-webhook-cert"
 
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 2 * time.Minute
+	specTimeout = 2 * time.Minute
 	// patience bounds how long the manager may take to publish its CA.
 	patience = time.Minute
 	poll     = 200 * time.Millisecond
@@ -41,8 +39,6 @@ const (
 var (
 	env     *framework.Env
 	manager *framework.Manager
-	// account holds the ServiceAccount and the manifests of the manager.
-	account *operator.Installed
 	// team is the namespace of a tenant.
 	team string
 )
@@ -51,7 +47,6 @@ func TestAbuse(t *testing.T) { framework.Run(t, "Abuse") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "abuse", cluster.Bare, framework.WithSets(cluster.KServe, cluster.KubeRay), framework.WithOperator("config/default"))
-	account = env.Installed
 	team = env.Namespace(ctx, "team")
 	for _, namespace := range []string{team, operatorNamespace} {
 		for _, role := range []string{
@@ -76,23 +71,17 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		Expect(env.Admin.Create(ctx, &corev1.Secret{ObjectMeta: meta(team, name)})).To(Succeed())
 	}
 	Expect(env.Admin.Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta(team, "pipeline")})).To(Succeed())
-	Expect(env.Admin.Create(ctx, &corev1.Secret{
-		ObjectMeta: meta(operatorNamespace, "model-serving-etcd"),
-		StringData: map[string]string{"etcd_connection": `{"endpoints": "http://127.0.0.1:1", "root_prefix": "abuse"}`},
-	})).To(Succeed())
+	Expect(env.Admin.Create(ctx, framework.EtcdSecret(operatorNamespace))).To(Succeed())
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort,
-		Env: images,
+		WebhookPort: env.Installed.WebhookPort,
+		Env:         images,
 	})
 	for _, text := range []string{
 		mlflow("{}"), registry("probe", "{}"), runtime("probe", "{}"), wrapper(job("probe", "{}")), rayCluster("probe", "{}"), catalog("catalog", "{}"),
 	} {
-		Eventually(func() error { return as(admin).Create(ctx, object(team, text), client.DryRunAll) }).
-			WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+		env.WaitAdmitted(ctx, object(team, text))
 	}
-}, NodeTimeout(startTimeout))
-
-var _ = AfterEach(func() { manager.ReportLog() })
+}, NodeTimeout(framework.StartTimeout))
 
 // images that the manager requires.
 var images = []string{
@@ -112,14 +101,11 @@ func as(name string) client.Client {
 	if c, known := clients[name]; known {
 		return c
 	}
-	config := rest.CopyConfig(env.Config)
-	if name != admin {
-		config.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: []string{"system:authenticated"}}
+	if name == admin {
+		return env.Admin
 	}
-	c, err := client.New(config, client.Options{Scheme: env.Scheme, Mapper: env.Admin.RESTMapper()})
-	Expect(err).NotTo(HaveOccurred())
-	clients[name] = c
-	return c
+	clients[name] = env.Impersonate(rest.ImpersonationConfig{UserName: name, Groups: []string{"system:authenticated"}})
+	return clients[name]
 }
 
 func user(name string) []rbacv1.Subject {

@@ -7,22 +7,24 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 var _ = Describe("A namespace that asks for MLflow", func() {
 	It("lets the groups of the platform in, as long as everything is there [mlflow-69] [mlflow-70] [mlflow-71]", func(ctx SpecContext) {
-		namespace := team(ctx, "mlflow")
+		namespace := createTeamNamespace(ctx, "mlflow")
 		a := auth(list("users", "admins"), list("admins"))
 		m := create(ctx, server())
 		env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionFalse, "AuthMissing")
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "")
-		settle()
-		Expect(exists(ctx, binding(namespace, view))).To(BeFalse())
+		waitIdle()
+		Expect(env.Exists(ctx, binding(namespace, view))).To(BeFalse())
 
 		mark := env.Mark()
 		create(ctx, a)
-		v := binds(ctx, namespace, view, "users", "admins")
-		e := binds(ctx, namespace, edit, "admins")
+		v := waitForBinding(ctx, namespace, view, "users", "admins")
+		e := waitForBinding(ctx, namespace, edit, "admins")
 		for _, b := range []*rbacv1.RoleBinding{v, e} {
 			Expect(b.Labels).To(HaveKeyWithValue("app.kubernetes.io/managed-by", "mlflow-operator"))
 			Expect(b.OwnerReferences).To(HaveLen(1))
@@ -30,96 +32,96 @@ var _ = Describe("A namespace that asks for MLflow", func() {
 			Expect(b.ManagedFields).To(ContainElement(HaveField("Manager", "mlflow-operator")))
 		}
 		env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionTrue, "RoleBindingsReady")
-		settle()
-		Expect(writes(mark).Of("rolebindings")).To(HaveLen(2))
+		waitIdle()
+		Expect(env.Since(mark).ChildWrites(manager.User).Of("rolebindings")).To(HaveLen(2))
 		env.ExpectAtRest(manager.User, quiet)
 
 		Expect(env.Admin.Delete(ctx, a)).To(Succeed())
-		bothGone(ctx, namespace)
+		waitBindingsDeleted(ctx, namespace)
 		env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionFalse, "AuthMissing")
 		create(ctx, auth(list("users"), list("admins")))
-		binds(ctx, namespace, view, "users", "admins")
+		waitForBinding(ctx, namespace, view, "users", "admins")
 
 		remove(ctx, m)
-		bothGone(ctx, namespace)
-		settle()
+		waitBindingsDeleted(ctx, namespace)
+		waitIdle()
 		env.ExpectAtRest(manager.User, quiet)
 		create(ctx, server())
-		binds(ctx, namespace, view, "users", "admins")
+		waitForBinding(ctx, namespace, view, "users", "admins")
 
 		for _, value := range []any{nil, "", "another"} {
-			ask(ctx, namespace, value)
-			bothGone(ctx, namespace)
-			ask(ctx, namespace, "mlflow")
-			binds(ctx, namespace, edit, "admins")
+			setWorkspaceLabel(ctx, namespace, value)
+			waitBindingsDeleted(ctx, namespace)
+			setWorkspaceLabel(ctx, namespace, "mlflow")
+			waitForBinding(ctx, namespace, edit, "admins")
 		}
 	}, NodeTimeout(specTimeout))
 
 	It("does not decide about another, and its end is no error [mlflow-71] [mlflow-72] [mlflow-75]", func(ctx SpecContext) {
-		world(ctx)
-		first, second, other := team(ctx, "mlflow"), team(ctx, "mlflow"), team(ctx, "another")
+		createServerAndAuth(ctx)
+		first, second, other := createTeamNamespace(ctx, "mlflow"), createTeamNamespace(ctx, "mlflow"), createTeamNamespace(ctx, "another")
 		for _, namespace := range []string{first, second} {
-			binds(ctx, namespace, view, "users", "admins")
-			binds(ctx, namespace, edit, "admins")
+			waitForBinding(ctx, namespace, view, "users", "admins")
+			waitForBinding(ctx, namespace, edit, "admins")
 		}
-		before := binds(ctx, second, view, "users", "admins").ResourceVersion
-		ask(ctx, first, nil)
-		bothGone(ctx, first)
-		Expect(env.Admin.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: first}})).To(Succeed())
-		settle()
-		Expect(binds(ctx, second, view, "users", "admins").ResourceVersion).To(Equal(before))
-		Expect(exists(ctx, binding(other, view))).To(BeFalse(), "it asks for an MLflow that does not exist")
+		before := waitForBinding(ctx, second, view, "users", "admins").ResourceVersion
+		setWorkspaceLabel(ctx, first, nil)
+		waitBindingsDeleted(ctx, first)
+		Expect(env.Admin.Delete(ctx, framework.NamespaceNamed(first))).To(Succeed())
+		waitIdle()
+		Expect(waitForBinding(ctx, second, view, "users", "admins").ResourceVersion).To(Equal(before))
+		Expect(env.Exists(ctx, binding(other, view))).To(BeFalse(), "it asks for an MLflow that does not exist")
 	}, NodeTimeout(specTimeout))
 
 	It("follows the groups, in whatever number [mlflow-73] [mlflow-75]", func(ctx SpecContext) {
-		_, a := world(ctx)
-		namespace := team(ctx, "mlflow")
-		binds(ctx, namespace, view, "users", "admins")
+		_, a := createServerAndAuth(ctx)
+		namespace := createTeamNamespace(ctx, "mlflow")
+		waitForBinding(ctx, namespace, view, "users", "admins")
 		set := func(allowed, admin any) {
 			GinkgoHelper()
 			env.Patch(ctx, ofAuth(a), map[string]any{"spec": map[string]any{"allowedGroups": allowed, "adminGroups": admin}})
 		}
 		set(list("b", "a", "b"), list("c", "a"))
-		binds(ctx, namespace, view, "b", "a", "c")
-		binds(ctx, namespace, edit, "c", "a")
+		waitForBinding(ctx, namespace, view, "b", "a", "c")
+		waitForBinding(ctx, namespace, edit, "c", "a")
 		set(list(), list())
-		binds(ctx, namespace, view)
-		binds(ctx, namespace, edit)
-		settle()
+		waitForBinding(ctx, namespace, view)
+		waitForBinding(ctx, namespace, edit)
+		waitIdle()
 		env.ExpectAtRest(manager.User, quiet)
 
 		// A managed RoleBinding without subjects is repaired as well.
 		env.Patch(ctx, binding(namespace, edit), map[string]any{"subjects": []any{map[string]any{"kind": "Group", "name": "rogue", "apiGroup": rbacv1.GroupName}}})
-		binds(ctx, namespace, edit)
+		waitForBinding(ctx, namespace, edit)
 		set(nil, list("only"))
-		binds(ctx, namespace, view, "only")
-		binds(ctx, namespace, edit, "only")
+		waitForBinding(ctx, namespace, view, "only")
+		waitForBinding(ctx, namespace, edit, "only")
 	}, NodeTimeout(specTimeout))
 
 	It("keeps what it has when the groups make no sense, gets nothing new, and reports why [mlflow-73]", func(ctx SpecContext) {
-		m, a := world(ctx)
-		namespace := team(ctx, "mlflow")
-		binds(ctx, namespace, view, "users", "admins")
+		m, a := createServerAndAuth(ctx)
+		namespace := createTeamNamespace(ctx, "mlflow")
+		waitForBinding(ctx, namespace, view, "users", "admins")
 		env.Patch(ctx, ofAuth(a), map[string]any{"spec": map[string]any{"adminGroups": "everyone"}})
 		env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionFalse, "AuthInvalid")
-		late := team(ctx, "mlflow")
-		settle()
-		Expect(exists(ctx, binding(late, view))).To(BeFalse())
-		binds(ctx, namespace, view, "users", "admins")
+		late := createTeamNamespace(ctx, "mlflow")
+		waitIdle()
+		Expect(env.Exists(ctx, binding(late, view))).To(BeFalse())
+		waitForBinding(ctx, namespace, view, "users", "admins")
 		env.ExpectAtRest(manager.User, quiet)
 		env.Patch(ctx, ofAuth(a), map[string]any{"spec": map[string]any{"allowedGroups": 7, "adminGroups": list("admins")}})
-		settle()
-		Expect(exists(ctx, binding(late, view))).To(BeFalse())
+		waitIdle()
+		Expect(env.Exists(ctx, binding(late, view))).To(BeFalse())
 		env.Patch(ctx, ofAuth(a), map[string]any{"spec": map[string]any{"allowedGroups": list("users")}})
-		binds(ctx, late, view, "users", "admins")
+		waitForBinding(ctx, late, view, "users", "admins")
 		env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionTrue, "")
 	}, NodeTimeout(specTimeout))
 
 	It("gets back what was removed or changed, also what happened while no manager ran [mlflow-74] [mlflow-75]", func(ctx SpecContext) {
-		world(ctx)
-		namespace := team(ctx, "mlflow")
-		binds(ctx, namespace, view, "users", "admins")
-		binds(ctx, namespace, edit, "admins")
+		createServerAndAuth(ctx)
+		namespace := createTeamNamespace(ctx, "mlflow")
+		waitForBinding(ctx, namespace, view, "users", "admins")
+		waitForBinding(ctx, namespace, edit, "admins")
 		rogue := map[string]any{"subjects": []any{map[string]any{"kind": "Group", "name": "rogue", "apiGroup": rbacv1.GroupName}}}
 		wrong := func() {
 			GinkgoHelper()
@@ -129,37 +131,37 @@ var _ = Describe("A namespace that asks for MLflow", func() {
 			Expect(client.IgnoreAlreadyExists(env.Admin.Create(ctx, b))).To(Succeed())
 		}
 		Expect(env.Admin.Delete(ctx, binding(namespace, view))).To(Succeed())
-		binds(ctx, namespace, view, "users", "admins")
+		waitForBinding(ctx, namespace, view, "users", "admins")
 		env.Patch(ctx, binding(namespace, view), rogue)
-		binds(ctx, namespace, view, "users", "admins")
+		waitForBinding(ctx, namespace, view, "users", "admins")
 		env.Patch(ctx, binding(namespace, view), map[string]any{"metadata": map[string]any{"labels": nil}})
 		env.WaitFor(ctx, binding(namespace, view), nil)
 		wrong()
-		binds(ctx, namespace, edit, "admins")
-		settle()
+		waitForBinding(ctx, namespace, edit, "admins")
+		waitIdle()
 
-		manager.Away(ctx)
+		manager.StopTemporarily(ctx)
 		env.Patch(ctx, binding(namespace, view), rogue)
 		wrong()
 		held := binding(namespace, edit)
 		env.Get(ctx, held)
 		Expect(held.RoleRef.Name).To(Equal("view"), "or the spec is worth nothing")
 		manager.Restart(ctx)
-		binds(ctx, namespace, view, "users", "admins")
-		renewed := binds(ctx, namespace, edit, "admins")
+		waitForBinding(ctx, namespace, view, "users", "admins")
+		renewed := waitForBinding(ctx, namespace, edit, "admins")
 		Expect(renewed.UID).NotTo(Equal(held.UID))
-		settle()
+		waitIdle()
 	}, NodeTimeout(specTimeout))
 
 	It("takes over a binding of the name that a user made before [mlflow-74]", func(ctx SpecContext) {
-		m, _ := world(ctx)
+		m, _ := createServerAndAuth(ctx)
 		namespace := env.Namespace(ctx, "team")
 		before := binding(namespace, view)
 		before.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "mlflow-operator-mlflow-view"}
 		before.Subjects = []rbacv1.Subject{{Kind: "User", Name: "another-user", APIGroup: rbacv1.GroupName}}
-		plant(ctx, before)
-		ask(ctx, namespace, "mlflow")
-		after := binds(ctx, namespace, view, "users", "admins")
+		createForeign(ctx, before)
+		setWorkspaceLabel(ctx, namespace, "mlflow")
+		after := waitForBinding(ctx, namespace, view, "users", "admins")
 		Expect(after.UID).To(Equal(before.UID))
 		Expect(metav1.IsControlledBy(after, m)).To(BeTrue())
 		Expect(after.Labels).To(HaveKeyWithValue("app.kubernetes.io/managed-by", "mlflow-operator"))
@@ -175,55 +177,55 @@ var _ = Describe("A RoleBinding of one of the names", func() {
 	}
 
 	It("that no operator made is never removed, and one of the original is [mlflow-74] [D33]", func(ctx SpecContext) {
-		world(ctx)
+		createServerAndAuth(ctx)
 		namespace := env.Namespace(ctx, "team")
-		theirs := plant(ctx, made(namespace, view, func(*rbacv1.RoleBinding) {}))
-		plant(ctx, made(namespace, edit, func(b *rbacv1.RoleBinding) {
+		foreign := createForeign(ctx, made(namespace, view, func(*rbacv1.RoleBinding) {}))
+		createForeign(ctx, made(namespace, edit, func(b *rbacv1.RoleBinding) {
 			b.Labels = map[string]string{"app.kubernetes.io/managed-by": "mlflow-operator"}
 		}))
-		env.WaitGone(ctx, binding(namespace, edit))
-		settle()
+		env.WaitDeleted(ctx, binding(namespace, edit))
+		waitIdle()
 		left := binding(namespace, view)
 		env.Get(ctx, left)
-		Expect(left.UID).To(Equal(theirs.UID))
+		Expect(left.UID).To(Equal(foreign.UID))
 
-		ask(ctx, namespace, "another") // the MLflow of this name does not exist either
-		settle()
+		setWorkspaceLabel(ctx, namespace, "another") // the MLflow of this name does not exist either
+		waitIdle()
 		env.Get(ctx, left)
-		Expect(left.UID).To(Equal(theirs.UID))
+		Expect(left.UID).To(Equal(foreign.UID))
 	}, NodeTimeout(specTimeout))
 
 	It("is removed by us when only its label has been taken away", func(ctx SpecContext) {
-		world(ctx)
-		namespace := team(ctx, "mlflow")
-		binds(ctx, namespace, view, "users", "admins")
-		settle()
-		manager.Away(ctx)
+		createServerAndAuth(ctx)
+		namespace := createTeamNamespace(ctx, "mlflow")
+		waitForBinding(ctx, namespace, view, "users", "admins")
+		waitIdle()
+		manager.StopTemporarily(ctx)
 		env.Patch(ctx, binding(namespace, view), map[string]any{"metadata": map[string]any{"labels": nil, "ownerReferences": nil}})
-		ask(ctx, namespace, nil)
+		setWorkspaceLabel(ctx, namespace, nil)
 		manager.Restart(ctx)
-		bothGone(ctx, namespace)
+		waitBindingsDeleted(ctx, namespace)
 	}, NodeTimeout(specTimeout))
 
 	It("that something else controls is left alone, named in the status of MLflow, and replaced when it is gone [D33]", func(ctx SpecContext) {
-		m, _ := world(ctx)
+		m, _ := createServerAndAuth(ctx)
 		namespace := env.Namespace(ctx, "team")
 		boss := create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "boss"}})
-		theirs := plant(ctx, made(namespace, view, func(b *rbacv1.RoleBinding) {
+		foreign := createForeign(ctx, made(namespace, view, func(b *rbacv1.RoleBinding) {
 			b.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: boss.Name, UID: boss.UID, Controller: new(true)}}
 		}))
-		ask(ctx, namespace, "mlflow")
-		binds(ctx, namespace, edit, "admins")
+		setWorkspaceLabel(ctx, namespace, "mlflow")
+		waitForBinding(ctx, namespace, edit, "admins")
 		env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionFalse, "RoleBindingsFailed")
 		for _, c := range m.Status.Conditions {
 			if c.Type == "NamespaceRBACReady" {
 				Expect(c.Message).To(And(ContainSubstring("in 1 namespace(s)"), ContainSubstring(namespace+"/"+view), ContainSubstring("belongs to ConfigMap boss")))
 			}
 		}
-		settle()
+		waitIdle()
 		env.ExpectAtRest(manager.User, quiet)
-		Expect(env.Admin.Delete(ctx, theirs, client.Preconditions{UID: new(theirs.UID)})).To(Succeed())
-		binds(ctx, namespace, view, "users", "admins")
+		Expect(env.Admin.Delete(ctx, foreign, client.Preconditions{UID: new(foreign.UID)})).To(Succeed())
+		waitForBinding(ctx, namespace, view, "users", "admins")
 		env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionTrue, "RoleBindingsReady")
 	}, NodeTimeout(specTimeout))
 })

@@ -27,8 +27,8 @@ const (
 
 func isNoMatch(err error) bool { return meta.IsNoMatchError(err) }
 
-// withoutDefinition deletes the CRD of Auth and returns a function that restores it; the end of the spec restores it too.
-func withoutDefinition(ctx context.Context) (bringBack func(context.Context)) {
+// deleteAuthCRD deletes the CRD of Auth and returns a function that restores it; the end of the spec restores it too.
+func deleteAuthCRD(ctx context.Context) (bringBack func(context.Context)) {
 	GinkgoHelper()
 	Expect(cluster.RemoveCRD(ctx, env.Config, definition)).To(Succeed())
 	bringBack = func(ctx context.Context) {
@@ -41,13 +41,13 @@ func withoutDefinition(ctx context.Context) (bringBack func(context.Context)) {
 
 var _ = Describe("Namespace RBAC", func() {
 	It("waits for the API of Auth without a request, starts soon after it appears, and takes access away when it goes [mlflow-4] [mlflow-70]", func(ctx SpecContext) {
-		bringBack := withoutDefinition(ctx)
+		bringBack := deleteAuthCRD(ctx)
 		pid := manager.Process.PID
-		namespace := team(ctx, "mlflow")
+		namespace := createTeamNamespace(ctx, "mlflow")
 		m := create(ctx, server())
 		env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionFalse, "AuthAPIMissing")
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "")
-		settle()
+		waitIdle()
 		env.ExpectAtRest(manager.User, quiet)
 		for range 2 {
 			mark := env.Mark()
@@ -57,13 +57,13 @@ var _ = Describe("Namespace RBAC", func() {
 			}).WithContext(ctx).WithTimeout(lateStart).ShouldNot(BeEmpty())
 			env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionFalse, "AuthMissing")
 			Expect(env.Admin.Create(ctx, auth(list("users"), list("admins")))).To(Succeed())
-			binds(ctx, namespace, view, "users", "admins")
+			waitForBinding(ctx, namespace, view, "users", "admins")
 			env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionTrue, "")
 
 			Expect(cluster.RemoveCRD(ctx, env.Config, definition)).To(Succeed())
-			bothGone(ctx, namespace)
+			waitBindingsDeleted(ctx, namespace)
 			env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionFalse, "AuthAPIMissing")
-			settle()
+			waitIdle()
 			env.ExpectAtRest(manager.User, quiet)
 		}
 		Expect(manager.Process.PID).To(Equal(pid))
@@ -71,27 +71,27 @@ var _ = Describe("Namespace RBAC", func() {
 	}, NodeTimeout(2*specTimeout))
 
 	It("leaves a namespace alone that is being deleted, without errors [D33]", func(ctx SpecContext) {
-		m, a := world(ctx)
-		namespace := team(ctx, "mlflow")
-		binds(ctx, namespace, view, "users", "admins")
-		settle()
+		m, a := createServerAndAuth(ctx)
+		namespace := createTeamNamespace(ctx, "mlflow")
+		waitForBinding(ctx, namespace, view, "users", "admins")
+		waitIdle()
 		held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "held", Finalizers: []string{"example.com/hold"}}}
 		Expect(env.Admin.Create(ctx, held)).To(Succeed())
 		mark := env.Mark()
-		Expect(env.Admin.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
-		bothGone(ctx, namespace)
+		Expect(env.Admin.Delete(ctx, framework.NamespaceNamed(namespace))).To(Succeed())
+		waitBindingsDeleted(ctx, namespace)
 		env.Patch(ctx, ofAuth(a), map[string]any{"spec": map[string]any{"allowedGroups": list("others")}})
-		settle()
+		waitIdle()
 		env.ExpectAtRest(manager.User, quiet)
-		Expect(writes(mark)).To(BeEmpty())
+		Expect(env.Since(mark).ChildWrites(manager.User)).To(BeEmpty())
 		env.Get(ctx, m)
 		Expect(conditions.IsTrue(m.Status.Conditions, "NamespaceRBACReady")).To(BeTrue())
 		env.Patch(ctx, held, map[string]any{"metadata": map[string]any{"finalizers": nil}})
-		env.WaitGone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+		env.WaitDeleted(ctx, framework.NamespaceNamed(namespace))
 	}, NodeTimeout(specTimeout))
 
 	It("costs two writes for each of 200 namespaces when the groups change, and nothing otherwise [D33]", func(ctx SpecContext) {
-		m, a := world(ctx)
+		m, a := createServerAndAuth(ctx)
 		for i := range crowd {
 			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("crowd-%03d", i), Labels: map[string]string{label: "mlflow"}}}
 			Expect(env.Admin.Create(ctx, namespace)).To(Succeed())
@@ -104,7 +104,7 @@ var _ = Describe("Namespace RBAC", func() {
 				g.Expect(env.Admin.List(ctx, found)).To(Succeed())
 				n := 0
 				for i := range found.Items {
-					if b := &found.Items[i]; b.Name == view && fmt.Sprint(groupsOf(b)) == fmt.Sprint(asGroups(groups...)) {
+					if b := &found.Items[i]; b.Name == view && fmt.Sprint(groupsOf(b)) == fmt.Sprint(groupSubjects(groups...)) {
 						n++
 					}
 				}
@@ -113,29 +113,29 @@ var _ = Describe("Namespace RBAC", func() {
 		}
 		all(crowd, "users", "admins")
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "")
-		settle()
+		waitIdle()
 		env.ExpectAtRest(manager.User, quiet)
 
 		mark := env.Mark()
 		env.Patch(ctx, ofAuth(a), map[string]any{"spec": map[string]any{"adminGroups": list("root")}})
 		all(crowd, "users", "root")
-		settle()
-		Expect(writes(mark)).To(HaveLen(2*crowd), "two RoleBindings each")
+		waitIdle()
+		Expect(env.Since(mark).ChildWrites(manager.User)).To(HaveLen(2*crowd), "two RoleBindings each")
 		Expect(env.Since(mark).ByUser(manager.User).Reads()).To(BeEmpty())
 
 		// The status of MLflow, and fields of Auth other than the groups, cause no request.
 		for _, url := range []any{"https://elsewhere.example.com", nil} {
 			env.Patch(ctx, m, map[string]any{"status": map[string]any{"url": url}}, "status")
 		}
-		env.Patch(ctx, ofAuth(a), map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/touched": "yes"}}})
-		settle()
+		env.SetLabel(ctx, ofAuth(a), "example.com/touched", "yes")
+		waitIdle()
 		mark = env.Mark()
 		env.ExpectAtRest(manager.User, quiet)
-		Expect(writes(mark)).To(BeEmpty())
+		Expect(env.Since(mark).ChildWrites(manager.User)).To(BeEmpty())
 
 		mark = env.Mark()
 		manager.Restart(ctx)
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
 		Expect(mine.Writes()).To(BeEmpty())
 		Expect(len(mine.Of("rolebindings").Reads())).To(BeNumerically("<=", 2*crowd+2), "one get for each child, one list for each name")
@@ -145,11 +145,11 @@ var _ = Describe("Namespace RBAC", func() {
 	It("never asks for a right that the shipped roles do not give, and sees only the two names and the one Auth", func(ctx SpecContext) {
 		mark := env.Mark()
 		manager.Restart(ctx)
-		m, _ := world(ctx)
-		namespace := team(ctx, "mlflow")
-		binds(ctx, namespace, view, "users", "admins")
-		ask(ctx, namespace, nil)
-		bothGone(ctx, namespace)
+		m, _ := createServerAndAuth(ctx)
+		namespace := createTeamNamespace(ctx, "mlflow")
+		waitForBinding(ctx, namespace, view, "users", "admins")
+		setWorkspaceLabel(ctx, namespace, nil)
+		waitBindingsDeleted(ctx, namespace)
 		remove(ctx, m)
 		mine := env.Since(mark).ByUser(manager.User)
 		Expect(mine.Refused()).To(BeEmpty())
@@ -162,11 +162,11 @@ var _ = Describe("Namespace RBAC", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is off unless it is switched on: no request is sent, no condition is set", func(ctx SpecContext) {
-		m, _ := world(ctx)
-		namespace := team(ctx, "mlflow")
-		binds(ctx, namespace, view, "users", "admins")
-		settle()
-		manager.Away(ctx)
+		m, _ := createServerAndAuth(ctx)
+		namespace := createTeamNamespace(ctx, "mlflow")
+		waitForBinding(ctx, namespace, view, "users", "admins")
+		waitIdle()
+		manager.StopTemporarily(ctx)
 		off := options
 		off.Name, off.Env = "off", []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3"}
 		mark := env.Mark()
@@ -175,11 +175,11 @@ var _ = Describe("Namespace RBAC", func() {
 			_, reported := conditions.Get(m.Status.Conditions, "NamespaceRBACReady")
 			g.Expect(reported).To(BeFalse())
 		})
-		settle()
+		waitIdle()
 		for _, resource := range []string{"rolebindings", "auths", "namespaces"} {
 			Expect(env.Since(mark).ByUser(other.User).Of(resource)).To(BeEmpty())
 		}
-		binds(ctx, namespace, view, "users", "admins") // existing RoleBindings stay
+		waitForBinding(ctx, namespace, view, "users", "admins") // existing RoleBindings stay
 		other.Stop(ctx)
 	}, NodeTimeout(specTimeout))
 })

@@ -10,13 +10,11 @@ import (
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
-	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 const (
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 5 * time.Minute
+	specTimeout = 5 * time.Minute
 	// quiet is the time without a request that a spec observes; it exceeds the timer of a reconcile that waits for Auth.
 	quiet = 6 * time.Second
 )
@@ -24,7 +22,6 @@ const (
 // All specs share one control plane, one manager with the shipped permissions, and one MLflow at a time.
 var (
 	env     *framework.Env
-	account *operator.Installed
 	manager *framework.Manager
 )
 
@@ -37,9 +34,6 @@ var options = framework.ManagerOptions{
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "access", cluster.Bare, framework.WithTypes(mlflowv1.AddToScheme), framework.WithSets(cluster.PlatformServices), framework.WithOperator("config/default"))
-	account = env.Installed
-	options.ServiceAccount = account.ServiceAccount
+	options.ServiceAccount = env.Installed.ServiceAccount
 	manager = env.StartManager(ctx, options)
-}, NodeTimeout(startTimeout))
-
-var _ = AfterEach(func() { manager.ReportLog() })
+}, NodeTimeout(framework.StartTimeout))

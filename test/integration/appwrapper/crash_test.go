@@ -23,12 +23,12 @@ var _ = Describe("A manager that is killed after any write", Serial, func() {
 		// retries is the expected count in the status; made is how often each component is created.
 		retries, made int
 	}{
-		{"brings a workload to success and cleans up", fine, awv1beta2.PhaseSucceeded, 0, 1},
-		{"tries a workload again and fails it once", failing, awv1beta2.PhaseFailed, 1, 2},
+		{"brings a workload to success and cleans up", runningImage, awv1beta2.PhaseSucceeded, 0, 1},
+		{"tries a workload again and fails it once", failingImage, awv1beta2.PhaseFailed, 1, 2},
 	} {
 		It(run.title, func(ctx SpecContext) {
 			ns := env.Namespace(ctx, "killed")
-			crasher := env.Interpose(ctx, manager, specTimeout)
+			crasher := env.StartCrasher(ctx, manager, specTimeout)
 			var aw *awv1beta2.AppWrapper
 			var mark framework.Mark
 			count := 0
@@ -37,12 +37,12 @@ var _ = Describe("A manager that is killed after any write", Serial, func() {
 				mark = env.Mark()
 				service := fmt.Sprintf(`{apiVersion: v1, kind: Service, metadata: {name: front-%d}, spec: {selector: {app: a}, ports: [{port: 80}]}}`, count)
 				aw = create(ctx, wrap(ns, fmt.Sprintf("aw-%d", count), []string{service, job(fmt.Sprintf("job-%d", count), run.image, 2)},
-					with("failureGracePeriodDuration", "0s", "retryPausePeriodDuration", "0s", "retryLimit", "1", "successTTLDuration", "1s")))
+					withAnnotations("failureGracePeriodDuration", "0s", "retryPausePeriodDuration", "0s", "retryLimit", "1", "successTTLDuration", "1s")))
 			}
 			ended := func(g Gomega) {
 				g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(aw), aw)).To(Succeed())
 				g.Expect(aw.Status.Phase).To(Equal(run.end))
-				says(aw, "QuotaReserved=False", "ResourcesDeployed=False")(g)
+				hasConditions(aw, "QuotaReserved=False", "ResourcesDeployed=False")(g)
 			}
 			crashes := crasher.CrashAfterEvery(ctx, begin, ended, func(write int) {
 				Expect(aw.Status.Retries).To(BeEquivalentTo(run.retries), "write %d", write)

@@ -20,11 +20,11 @@ var _ = Describe("A workload that fails", func() {
 	It("fails at once without retries, and keeps an account of it [appwrapper-9]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "once")
 		mark := env.Mark()
-		aw := create(ctx, wrap(ns, "doomed", []string{pod("good", fine), pod("bad", failing)},
-			with("failureGracePeriodDuration", "0s", "retryLimit", "0", "deletionOnFailureGracePeriodDuration", "4s")))
-		early := passed(ctx, mark, aw, awv1beta2.PhaseFailed, "ResourcesDeployed=True", "QuotaReserved=True", "Unhealthy=True/FoundFailedPods", "PodsReady=False")
+		aw := create(ctx, wrap(ns, "doomed", []string{pod("good", runningImage), pod("bad", failingImage)},
+			withAnnotations("failureGracePeriodDuration", "0s", "retryLimit", "0", "deletionOnFailureGracePeriodDuration", "4s")))
+		early := waitForPassedPhase(ctx, mark, aw, awv1beta2.PhaseFailed, "ResourcesDeployed=True", "QuotaReserved=True", "Unhealthy=True/FoundFailedPods", "PodsReady=False")
 		Expect(meta.FindStatusCondition(early.Status.Conditions, "Unhealthy").Message).To(BeEmpty())
-		reach(ctx, aw, awv1beta2.PhaseFailed, says(aw, "ResourcesDeployed=False/Failed", "QuotaReserved=False/Failed", "DeletingResources=False/DeletionComplete"))
+		waitForPhase(ctx, aw, awv1beta2.PhaseFailed, hasConditions(aw, "ResourcesDeployed=False/Failed", "QuotaReserved=False/Failed", "DeletingResources=False/DeletionComplete"))
 		Expect(aw.Spec.Suspend).To(BeFalse())
 		Expect(podsOf(ctx, aw)).To(BeEmpty())
 		Expect(aw.Status.LastFailure.Message).To(And(ContainSubstring("1 failed pods; pod bad on node node-"), ContainSubstring("container main ended with exit code 1 (Error)")))
@@ -45,30 +45,30 @@ var _ = Describe("A workload that fails", func() {
 
 	It("is retried as often as it may, with a pause between [appwrapper-44]", func(ctx SpecContext) {
 		mark := env.Mark()
-		aw := create(ctx, wrap(env.Namespace(ctx, "retries"), "job", []string{job("crash", failing, 1)},
-			with("failureGracePeriodDuration", "0s", "retryLimit", "2", "retryPausePeriodDuration", "3s")))
-		reach(ctx, aw, awv1beta2.PhaseFailed, says(aw, "ResourcesDeployed=False/Failed"))
+		aw := create(ctx, wrap(env.Namespace(ctx, "retries"), "job", []string{job("crash", failingImage, 1)},
+			withAnnotations("failureGracePeriodDuration", "0s", "retryLimit", "2", "retryPausePeriodDuration", "3s")))
+		waitForPhase(ctx, aw, awv1beta2.PhaseFailed, hasConditions(aw, "ResourcesDeployed=False/Failed"))
 		Expect(aw.Status.Retries).To(BeEquivalentTo(2))
-		Expect(times(mark, aw, awv1beta2.PhaseResetting)).To(Equal(2))
-		Expect(times(mark, aw, awv1beta2.PhaseRunning)).To(Equal(3))
+		Expect(countTransitions(mark, aw, awv1beta2.PhaseResetting)).To(Equal(2))
+		Expect(countTransitions(mark, aw, awv1beta2.PhaseRunning)).To(Equal(3))
 		noPods(ctx, aw)
 	}, SpecTimeout(specTimeout))
 
 	It("fails when a component vanishes [appwrapper-45]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "missing")
 		aw := create(ctx, wrap(ns, "torch", []string{`{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: torch}, spec: {pytorchReplicaSpecs: {Master: {template: {spec: {containers: [{name: pytorch, image: i}]}}}}}}`}))
-		reach(ctx, aw, awv1beta2.PhaseRunning)
+		waitForPhase(ctx, aw, awv1beta2.PhaseRunning)
 		Expect(env.Admin.Delete(ctx, object("kubeflow.org/v1", "PyTorchJob", ns, "torch"))).To(Succeed())
-		reach(ctx, aw, awv1beta2.PhaseFailed, says(aw, "Unhealthy=True/MissingComponent"))
+		waitForPhase(ctx, aw, awv1beta2.PhaseFailed, hasConditions(aw, "Unhealthy=True/MissingComponent"))
 		Expect(meta.FindStatusCondition(aw.Status.Conditions, "Unhealthy").Message).To(Equal("Only found 0 deployed components, but was expecting 1"))
 		Expect(aw.Status.LastFailure.Message).To(ContainSubstring("PyTorchJob torch"))
 	}, SpecTimeout(specTimeout))
 
 	It("is reset when its pods do not get ready in time, as those that stay in an init container [appwrapper-47]", func(ctx SpecContext) {
 		mark := env.Mark()
-		waiting := strings.Replace(job("stuck", stuck, 1), "containers: [", `initContainers: [{name: wait, image: "`+fine+`"}], containers: [`, 1)
+		waiting := strings.Replace(job("stuck", unpullableImage, 1), "containers: [", `initContainers: [{name: wait, image: "`+runningImage+`"}], containers: [`, 1)
 		aw := create(ctx, wrap(env.Namespace(ctx, "stuck"), "init", []string{waiting},
-			with("warmupGracePeriodDuration", "4s", "admissionGracePeriodDuration", "3s", "retryLimit", "1", "retryPausePeriodDuration", "0s")))
+			withAnnotations("warmupGracePeriodDuration", "4s", "admissionGracePeriodDuration", "3s", "retryLimit", "1", "retryPausePeriodDuration", "0s")))
 		Eventually(func(g Gomega) {
 			for _, p := range podsOf(ctx, aw) {
 				if p.Status.Phase == corev1.PodPending && len(p.Status.ContainerStatuses) > 0 && len(p.Status.InitContainerStatuses) == 0 {
@@ -78,37 +78,37 @@ var _ = Describe("A workload that fails", func() {
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(aw), aw)).To(Succeed())
 			g.Expect(aw.Status.Phase).To(Equal(awv1beta2.PhaseFailed))
 		}).WithContext(ctx).WithTimeout(patience).WithPolling(often).Should(Succeed())
-		reach(ctx, aw, awv1beta2.PhaseFailed, says(aw, "Unhealthy=True/InsufficientPodsReady"))
-		Expect(times(mark, aw, awv1beta2.PhaseResetting)).To(Equal(1))
+		waitForPhase(ctx, aw, awv1beta2.PhaseFailed, hasConditions(aw, "Unhealthy=True/InsufficientPodsReady"))
+		Expect(countTransitions(mark, aw, awv1beta2.PhaseResetting)).To(Equal(1))
 		Expect(aw.Status.Retries).To(BeEquivalentTo(1))
 		Expect(aw.Status.LastFailure.Message).To(ContainSubstring("1 pods pending; 0 pods running; 0 pods succeeded"))
 	}, SpecTimeout(specTimeout))
 
 	It("gets the failure grace period when a pod that was ready is replaced [appwrapper-54] [D3]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "dip")
-		aw := create(ctx, wrap(ns, "steady", []string{pod("one", fine), pod("two", fine)},
-			with("warmupGracePeriodDuration", "10m", "failureGracePeriodDuration", "6s", "retryLimit", "0", "deletionOnFailureGracePeriodDuration", "1h")))
-		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=True"))
+		aw := create(ctx, wrap(ns, "steady", []string{pod("one", runningImage), pod("two", runningImage)},
+			withAnnotations("warmupGracePeriodDuration", "10m", "failureGracePeriodDuration", "6s", "retryLimit", "0", "deletionOnFailureGracePeriodDuration", "1h")))
+		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=True"))
 		mark := env.Mark()
 		setPhase(ctx, ns, "one", corev1.PodUnknown)
-		dipped := passed(ctx, mark, aw, "", "PodsReady=False/InsufficientPodsReady")
+		dipped := waitForPassedPhase(ctx, mark, aw, "", "PodsReady=False/InsufficientPodsReady")
 		dip := meta.FindStatusCondition(dipped.Status.Conditions, "PodsReady").LastTransitionTime
-		reach(ctx, aw, awv1beta2.PhaseFailed, says(aw, "Unhealthy=True/InsufficientPodsReady"))
+		waitForPhase(ctx, aw, awv1beta2.PhaseFailed, hasConditions(aw, "Unhealthy=True/InsufficientPodsReady"))
 		Expect(aw.Status.CompletionTime.Sub(dip.Time)).To(BeNumerically(">=", 5*time.Second))
 	}, SpecTimeout(specTimeout))
 
 	It("fails by the word of a JobSet and of a RayJob [D5]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "word")
-		set := create(ctx, wrap(ns, "set", []string{`{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: set}, spec: {replicatedJobs: [{name: w, template: {spec: {template: {spec: {containers: [{name: c, image: i}]}}}}}]}}`}, hasty))
-		ray := create(ctx, wrap(ns, "ray", []string{rayJob("ray")}, hasty))
+		set := create(ctx, wrap(ns, "set", []string{`{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: set}, spec: {replicatedJobs: [{name: w, template: {spec: {template: {spec: {containers: [{name: c, image: i}]}}}}}]}}`}, failFast))
+		ray := create(ctx, wrap(ns, "ray", []string{rayJob("ray")}, failFast))
 		for _, aw := range []*awv1beta2.AppWrapper{set, ray} {
-			reach(ctx, aw, awv1beta2.PhaseRunning)
+			waitForPhase(ctx, aw, awv1beta2.PhaseRunning)
 		}
 		env.Patch(ctx, object("jobset.x-k8s.io/v1alpha2", "JobSet", ns, "set"), map[string]any{"status": map[string]any{"conditions": []any{
 			map[string]any{"type": "Failed", "status": "True", "reason": "FailedJobs", "message": "jobset failed"}}}}, "status")
 		env.Patch(ctx, object("ray.io/v1", "RayJob", ns, "ray"), map[string]any{"status": map[string]any{"jobDeploymentStatus": "Failed", "jobStatus": "FAILED", "reason": "AppFailed"}}, "status")
 		for _, aw := range []*awv1beta2.AppWrapper{set, ray} {
-			reach(ctx, aw, awv1beta2.PhaseFailed, says(aw, "Unhealthy=True/FailedComponent"))
+			waitForPhase(ctx, aw, awv1beta2.PhaseFailed, hasConditions(aw, "Unhealthy=True/FailedComponent"))
 		}
 		Expect(set.Status.LastFailure.Message).To(ContainSubstring("JobSet set (FailedJobs: jobset failed)"))
 	}, SpecTimeout(specTimeout))
@@ -116,22 +116,22 @@ var _ = Describe("A workload that fails", func() {
 	It("is not failed by a cache that was late, and waits for what an earlier one of its name left [D7] [D9] [appwrapper-56]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "again")
 		first := create(ctx, wrap(ns, "same", []string{deployment("web", 2)}))
-		reach(ctx, first, awv1beta2.PhaseRunning, says(first, "PodsReady=True"))
+		waitForPhase(ctx, first, awv1beta2.PhaseRunning, hasConditions(first, "PodsReady=True"))
 		By("deleting it and creating another one of the name while its objects are still there")
 		held := &corev1.Pod{ObjectMeta: podsOf(ctx, first)[0].ObjectMeta}
 		env.Patch(ctx, held, map[string]any{"metadata": map[string]any{"finalizers": []string{"test.example.com/hold"}}})
 		env.Patch(ctx, first, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 		Expect(env.Admin.Delete(ctx, first, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
-		env.WaitGone(ctx, first)
+		env.WaitDeleted(ctx, first)
 		second := create(ctx, wrap(ns, "same", []string{deployment("web", 2)}))
-		reach(ctx, second, awv1beta2.PhaseRunning, says(second, "PodsReady=True"))
+		waitForPhase(ctx, second, awv1beta2.PhaseRunning, hasConditions(second, "PodsReady=True"))
 		Expect(second.Status.Retries).To(BeZero())
 		env.Patch(ctx, held, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 
 		By("refusing what has another owner")
-		Expect(env.Admin.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "taken"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: fine}}}})).To(Succeed())
-		third := create(ctx, wrap(ns, "robber", []string{pod("taken", fine)}))
-		reach(ctx, third, awv1beta2.PhaseFailed, says(third, "Unhealthy=True/CreateFailed", "ResourcesDeployed=False"))
+		Expect(env.Admin.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "taken"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: runningImage}}}})).To(Succeed())
+		third := create(ctx, wrap(ns, "robber", []string{pod("taken", runningImage)}))
+		waitForPhase(ctx, third, awv1beta2.PhaseFailed, hasConditions(third, "Unhealthy=True/CreateFailed", "ResourcesDeployed=False"))
 		env.Get(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "taken"}})
 	}, SpecTimeout(specTimeout))
 })
@@ -139,7 +139,7 @@ var _ = Describe("A workload that fails", func() {
 // stayInInit sets the status that a kubelet reports for a pod whose first init container never ends.
 func stayInInit(ctx context.Context, p *corev1.Pod) error {
 	before := p.DeepCopy()
-	p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "wait", Image: fine, State: corev1.ContainerState{
+	p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "wait", Image: runningImage, State: corev1.ContainerState{
 		Running: &corev1.ContainerStateRunning{StartedAt: p.CreationTimestamp}}}}
 	for i := range p.Status.ContainerStatuses {
 		p.Status.ContainerStatuses[i].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}

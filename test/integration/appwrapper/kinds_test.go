@@ -2,7 +2,6 @@ package appwrapper_test
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -10,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,21 +19,21 @@ import (
 var _ = Describe("Kinds of components", func() {
 	It("do not hold up a deletion when their API was deleted, and are watched again when it is back", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "api-gone")
-		group := []string{`{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: PodGroup, metadata: {name: group}, spec: {minMember: 1}}`, pod("member", fine)}
+		group := []string{`{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: PodGroup, metadata: {name: group}, spec: {minMember: 1}}`, pod("member", runningImage)}
 		aw := create(ctx, wrap(ns, "gang", group))
-		reach(ctx, aw, awv1beta2.PhaseRunning)
-		definition := fakeCRDs()[slices.IndexFunc(fakeCRDs(), func(c *apiextensionsv1.CustomResourceDefinition) bool { return c.Spec.Names.Kind == "PodGroup" })]
+		waitForPhase(ctx, aw, awv1beta2.PhaseRunning)
+		definition := framework.SampleCRD("scheduling.x-k8s.io", "v1alpha1", "PodGroup")
 		Expect(env.Admin.Delete(ctx, definition.DeepCopy())).To(Succeed())
-		env.WaitGone(ctx, definition.DeepCopy())
+		env.WaitDeleted(ctx, definition.DeepCopy())
 		Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
-		env.WaitGone(ctx, aw)
+		env.WaitDeleted(ctx, aw)
 
 		Expect(env.Admin.Create(ctx, definition)).To(Succeed())
 		env.WaitForCondition(ctx, definition, "Established", "True", "")
 		again := create(ctx, wrap(ns, "again", group))
-		reach(ctx, again, awv1beta2.PhaseRunning)
+		waitForPhase(ctx, again, awv1beta2.PhaseRunning)
 		Expect(env.Admin.Delete(ctx, object("scheduling.x-k8s.io/v1alpha1", "PodGroup", ns, "group"))).To(Succeed())
-		reach(ctx, again, awv1beta2.PhaseFailed, says(again, "Unhealthy=True/MissingComponent"))
+		waitForPhase(ctx, again, awv1beta2.PhaseFailed, hasConditions(again, "Unhealthy=True/MissingComponent"))
 	}, SpecTimeout(specTimeout))
 
 	It("get ready and stay so, at no cost [appwrapper-38] [D13] [D15]", func(ctx SpecContext) {
@@ -43,21 +41,21 @@ var _ = Describe("Kinds of components", func() {
 		set := `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, spec: {replicas: 2, serviceName: db, selector: {matchLabels: {app: db}},
   template: {metadata: {labels: {app: db}}, spec: {containers: [{name: main, image: "registry.example.com/db:1"}]}}}}`
 		service := `{apiVersion: v1, kind: Service, metadata: {name: db}, spec: {clusterIP: None, selector: {app: db}, ports: [{port: 80}]}}`
-		mixed := create(ctx, wrap(ns, "mixed", []string{service, set, deployment("web", 2), pod("extra", fine)}))
-		reach(ctx, mixed, awv1beta2.PhaseRunning, says(mixed, "PodsReady=True"))
+		mixed := create(ctx, wrap(ns, "mixed", []string{service, set, deployment("web", 2), pod("extra", runningImage)}))
+		waitForPhase(ctx, mixed, awv1beta2.PhaseRunning, hasConditions(mixed, "PodsReady=True"))
 		Expect(podsOf(ctx, mixed)).To(HaveLen(5))
 		torch := create(ctx, wrap(ns, "torch", []string{`{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: torch}, spec: {pytorchReplicaSpecs: {Master: {template: {spec: {containers: [{name: pytorch, image: i}]}}}}}}`}))
-		reach(ctx, torch, awv1beta2.PhaseRunning)
+		waitForPhase(ctx, torch, awv1beta2.PhaseRunning)
 		asController(ctx, "kubeflow.org/v1", "PyTorchJob", ns, "torch", "torch")
-		reach(ctx, torch, awv1beta2.PhaseRunning, says(torch, "PodsReady=True"))
-		batch := create(ctx, wrap(ns, "batch", []string{job("steady", endless, 2), `{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: set}, spec: {replicatedJobs: [
+		waitForPhase(ctx, torch, awv1beta2.PhaseRunning, hasConditions(torch, "PodsReady=True"))
+		batch := create(ctx, wrap(ns, "batch", []string{job("steady", neverReadyImage, 2), `{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: set}, spec: {replicatedJobs: [
   {name: w, replicas: 2, template: {spec: {parallelism: 1, completions: 1, template: {spec: {restartPolicy: Never, containers: [{name: main, image: "testcluster.invalid/not-ready:1"}]}}}}}]}}`}))
-		reach(ctx, batch, awv1beta2.PhaseRunning)
+		waitForPhase(ctx, batch, awv1beta2.PhaseRunning)
 		asJobSetController(ctx, ns, "set")
-		reach(ctx, batch, awv1beta2.PhaseRunning, says(batch, "PodsReady=True"))
+		waitForPhase(ctx, batch, awv1beta2.PhaseRunning, hasConditions(batch, "PodsReady=True"))
 		Expect(podsOf(ctx, batch)).To(HaveLen(4))
 
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		expectRestIn(ns)
 		By("touching what is deployed")
 		env.Touch(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}})
@@ -68,59 +66,59 @@ var _ = Describe("Kinds of components", func() {
 		ns := env.Namespace(ctx, "ray")
 		cluster := create(ctx, wrap(ns, "cluster", []string{`{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: c}, spec: {headGroupSpec: {rayStartParams: {}, template: {spec: {containers: [{name: head, image: i}]}}}}}`}))
 		job := create(ctx, wrap(ns, "job", []string{rayJob("j")}))
-		reach(ctx, cluster, awv1beta2.PhaseRunning)
-		reach(ctx, job, awv1beta2.PhaseRunning)
+		waitForPhase(ctx, cluster, awv1beta2.PhaseRunning)
+		waitForPhase(ctx, job, awv1beta2.PhaseRunning)
 	}, SpecTimeout(specTimeout))
 
 	It("complete by their own word, whatever becomes of their pods [D4] [appwrapper-43]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "done")
-		plain := create(ctx, wrap(ns, "job", []string{job("plain", fine, 2)}))
+		plain := create(ctx, wrap(ns, "job", []string{job("plain", runningImage, 2)}))
 		waves := create(ctx, wrap(ns, "waves", []string{`{apiVersion: batch/v1, kind: Job, metadata: {name: waves}, spec: {ttlSecondsAfterFinished: 0, parallelism: 1, completions: 3,
   template: {spec: {restartPolicy: Never, containers: [{name: main, image: "registry.example.com/app:1"}]}}}}`}))
 		ray := create(ctx, wrap(ns, "ray", []string{rayJob("ray")}))
-		reach(ctx, plain, awv1beta2.PhaseSucceeded, says(plain, "QuotaReserved=False/Succeeded"))
-		reach(ctx, waves, awv1beta2.PhaseSucceeded)
+		waitForPhase(ctx, plain, awv1beta2.PhaseSucceeded, hasConditions(plain, "QuotaReserved=False/Succeeded"))
+		waitForPhase(ctx, waves, awv1beta2.PhaseSucceeded)
 		Expect(waves.Status.Retries).To(BeZero())
-		reach(ctx, ray, awv1beta2.PhaseRunning)
+		waitForPhase(ctx, ray, awv1beta2.PhaseRunning)
 		env.Patch(ctx, object("ray.io/v1", "RayJob", ns, "ray"), map[string]any{"status": map[string]any{"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}}, "status")
-		reach(ctx, ray, awv1beta2.PhaseSucceeded)
+		waitForPhase(ctx, ray, awv1beta2.PhaseSucceeded)
 	}, SpecTimeout(specTimeout))
 
 	It("may leave their names open [appwrapper-40] [D10]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "open")
 		aw := create(ctx, wrap(ns, "open", []string{`{apiVersion: batch/v1, kind: Job, metadata: {generateName: run-}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: "registry.example.com/app:1"}]}}}}`}))
-		reach(ctx, aw, awv1beta2.PhaseSucceeded)
+		waitForPhase(ctx, aw, awv1beta2.PhaseSucceeded)
 		Expect(aw.Status.ComponentStatus[0].Name).To(MatchRegexp("^run-[0-9a-f]{10}$"))
 		env.Get(ctx, object("batch/v1", "Job", ns, aw.Status.ComponentStatus[0].Name))
 	}, SpecTimeout(specTimeout))
 
 	It("may have no pods without being done [appwrapper-55]", func(ctx SpecContext) {
 		aw := create(ctx, wrap(env.Namespace(ctx, "zero"), "zero", []string{deployment("none", 0)}))
-		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=True"))
+		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=True"))
 	}, SpecTimeout(specTimeout))
 
 	It("need a role when the shipped one does not know them, and do not block others when they cannot be watched [D14]", func(ctx SpecContext) {
-		env.ExpectRefusals("gadgets.test.example.com")
+		env.AllowForbidden("gadgets.test.example.com")
 		ns := env.Namespace(ctx, "gadget")
 		gadget := `{apiVersion: test.example.com/v1, kind: Gadget, metadata: {name: g}}`
-		aw := create(ctx, wrap(ns, "gadgets", []string{gadget, pod("p", fine)}))
-		reach(ctx, aw, awv1beta2.PhaseResuming, func(g Gomega) {
+		aw := create(ctx, wrap(ns, "gadgets", []string{gadget, pod("p", runningImage)}))
+		waitForPhase(ctx, aw, awv1beta2.PhaseResuming, func(g Gomega) {
 			g.Expect(aw.Status.ComponentStatus[0].Conditions).To(ConsistOf(And(HaveField("Reason", "ComponentCreationErrored"),
 				HaveField("Message", ContainSubstring(`bind a ClusterRole with the verbs get, list, watch, create and delete on "gadgets" of the API group "test.example.com"`)))))
 		})
 		By("granting all but list and watch")
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "gadgets-" + ns}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"test.example.com"}, Resources: []string{"gadgets"}, Verbs: []string{"get", "create", "delete"}}}}
 		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: account.ServiceAccount.Namespace, Name: account.ServiceAccount.Name}}}
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: env.Installed.ServiceAccount.Namespace, Name: env.Installed.ServiceAccount.Name}}}
 		for _, granted := range []client.Object{role, binding} {
 			Expect(env.Admin.Create(ctx, granted)).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, granted)).To(Succeed()) }, NodeTimeout(specTimeout))
 		}
-		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=True"))
-		other := create(ctx, wrap(ns, "other", []string{pod("q", fine)}))
-		reach(ctx, other, awv1beta2.PhaseRunning, says(other, "PodsReady=True"))
+		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=True"))
+		other := create(ctx, wrap(ns, "other", []string{pod("q", runningImage)}))
+		waitForPhase(ctx, other, awv1beta2.PhaseRunning, hasConditions(other, "PodsReady=True"))
 		Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
-		env.WaitGone(ctx, aw)
+		env.WaitDeleted(ctx, aw)
 		Expect(client.IgnoreNotFound(env.Admin.Get(ctx, client.ObjectKey{Namespace: ns, Name: "g"}, object("test.example.com/v1", "Gadget", ns, "g")))).To(Succeed())
 	}, SpecTimeout(specTimeout))
 
@@ -130,7 +128,7 @@ var _ = Describe("Kinds of components", func() {
 		mark := env.Mark()
 		var all []*awv1beta2.AppWrapper
 		for i := range number {
-			all = append(all, create(ctx, wrap(ns, fmt.Sprintf("w%d", i), []string{pod(fmt.Sprintf("a%d", i), fine), pod(fmt.Sprintf("b%d", i), fine)})))
+			all = append(all, create(ctx, wrap(ns, fmt.Sprintf("w%d", i), []string{pod(fmt.Sprintf("a%d", i), runningImage), pod(fmt.Sprintf("b%d", i), runningImage)})))
 		}
 		Eventually(func(g Gomega) {
 			list := &awv1beta2.AppWrapperList{}
@@ -145,7 +143,7 @@ var _ = Describe("Kinds of components", func() {
 			}
 			g.Expect(ready).To(Equal(number))
 		}).WithContext(ctx).WithTimeout(2 * time.Minute).WithPolling(time.Second).Should(Succeed())
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		// Objects of earlier specs may still be terminating in their namespaces.
 		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutDiscovery().Where(func(e framework.Entry) bool {
 			return e.Namespace == ns || e.Namespace == ""
@@ -159,7 +157,7 @@ var _ = Describe("Kinds of components", func() {
 		By("deleting them in the foreground")
 		Expect(env.Admin.DeleteAllOf(ctx, &awv1beta2.AppWrapper{}, client.InNamespace(ns), client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
 		for _, aw := range all {
-			env.WaitGone(ctx, aw)
+			env.WaitDeleted(ctx, aw)
 		}
 		list := &corev1.PodList{}
 		Expect(env.Admin.List(ctx, list, client.InNamespace(ns))).To(Succeed())

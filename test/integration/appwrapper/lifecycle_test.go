@@ -13,64 +13,64 @@ var _ = Describe("The life of an AppWrapper", func() {
 	It("goes from suspended through pods that get ready to success, and lets the quota go [appwrapper-1] [appwrapper-2] [appwrapper-3] [appwrapper-4] [appwrapper-5] [appwrapper-6] [appwrapper-7]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "life")
 		mark := env.Mark()
-		aw := create(ctx, wrap(ns, "two", []string{pod("one", fine), pod("other", stuck)}, suspended, with("successTTLDuration", "3s")))
-		reach(ctx, aw, awv1beta2.PhaseSuspended)
+		aw := create(ctx, wrap(ns, "two", []string{pod("one", runningImage), pod("other", unpullableImage)}, suspended, withAnnotations("successTTLDuration", "3s")))
+		waitForPhase(ctx, aw, awv1beta2.PhaseSuspended)
 		Expect(aw.Status.ComponentStatus).To(HaveLen(2))
 		Expect(aw.Status.ComponentStatus[0].PodSets).To(HaveLen(1))
 		Expect(aw.Finalizers).To(BeEmpty())
 
 		resume(ctx, aw)
-		passed(ctx, mark, aw, awv1beta2.PhaseRunning, "QuotaReserved=True/Resuming", "ResourcesDeployed=True/Resuming", "PodsReady=False/Resuming", "Unhealthy=False/Resuming")
-		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=False"))
+		waitForPassedPhase(ctx, mark, aw, awv1beta2.PhaseRunning, "QuotaReserved=True/Resuming", "ResourcesDeployed=True/Resuming", "PodsReady=False/Resuming", "Unhealthy=False/Resuming")
+		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=False"))
 		Expect(aw.Finalizers).To(ConsistOf(awv1beta2.Finalizer))
 		Expect(podsOf(ctx, aw)).To(HaveLen(2))
 
 		running(ctx, ns, "one")
-		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=False"))
+		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=False"))
 		setPhase(ctx, ns, "other", corev1.PodRunning)
-		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=True/SufficientPodsReady"))
+		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=True/SufficientPodsReady"))
 		setPhase(ctx, ns, "one", corev1.PodSucceeded)
-		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=True"), func(g Gomega) {
+		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=True"), func(g Gomega) {
 			g.Expect(meta.FindStatusCondition(aw.Status.Conditions, "PodsReady").Message).To(Equal("1 pods running; 1 pods succeeded"))
 		})
 		setPhase(ctx, ns, "other", corev1.PodSucceeded)
-		passed(ctx, mark, aw, awv1beta2.PhaseSucceeded, "ResourcesDeployed=True/Succeeded", "QuotaReserved=False/Succeeded", "PodsReady=True/SufficientPodsReady")
-		reach(ctx, aw, awv1beta2.PhaseSucceeded)
+		waitForPassedPhase(ctx, mark, aw, awv1beta2.PhaseSucceeded, "ResourcesDeployed=True/Succeeded", "QuotaReserved=False/Succeeded", "PodsReady=True/SufficientPodsReady")
+		waitForPhase(ctx, aw, awv1beta2.PhaseSucceeded)
 		Expect(aw.Status.CompletionTime).NotTo(BeNil())
-		reach(ctx, aw, awv1beta2.PhaseSucceeded, says(aw, "ResourcesDeployed=False/Succeeded", "DeletingResources=False/DeletionComplete"))
+		waitForPhase(ctx, aw, awv1beta2.PhaseSucceeded, hasConditions(aw, "ResourcesDeployed=False/Succeeded", "DeletingResources=False/DeletionComplete"))
 		Expect(podsOf(ctx, aw)).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
 	It("is suspended with all that belongs to it, and deleted without remains [appwrapper-8] [appwrapper-15] [appwrapper-14]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "suspend")
-		aw := wrap(ns, "mixed", []string{pod("declared", fine), pod("inferred", fine)})
+		aw := wrap(ns, "mixed", []string{pod("declared", runningImage), pod("inferred", runningImage)})
 		aw.Spec.Components[0].PodSets = []awv1beta2.AppWrapperPodSet{{Path: "template", Replicas: new(int32(1))}}
 		create(ctx, aw)
-		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=True"))
+		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=True"))
 
 		mark := env.Mark()
 		suspend(ctx, aw)
-		passed(ctx, mark, aw, awv1beta2.PhaseSuspending, "QuotaReserved=True", "ResourcesDeployed=True", "DeletingResources=True")
-		reach(ctx, aw, awv1beta2.PhaseSuspended, says(aw, "QuotaReserved=False/Suspended", "ResourcesDeployed=False/Suspended", "PodsReady=False/Suspended"))
+		waitForPassedPhase(ctx, mark, aw, awv1beta2.PhaseSuspending, "QuotaReserved=True", "ResourcesDeployed=True", "DeletingResources=True")
+		waitForPhase(ctx, aw, awv1beta2.PhaseSuspended, hasConditions(aw, "QuotaReserved=False/Suspended", "ResourcesDeployed=False/Suspended", "PodsReady=False/Suspended"))
 		Expect(podsOf(ctx, aw)).To(BeEmpty())
 		Expect(componentReason(aw, 0)).To(Equal("CompononetDeleted"))
 
 		resume(ctx, aw)
-		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=True"))
+		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=True"))
 		Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
-		env.WaitGone(ctx, aw)
+		env.WaitDeleted(ctx, aw)
 		noPods(ctx, aw)
 	}, SpecTimeout(specTimeout))
 
 	It("carries what Kueue says to its pods [appwrapper-11]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "infos")
-		aw := wrap(ns, "reported", []string{pod("p", fine)})
+		aw := wrap(ns, "reported", []string{pod("p", runningImage)})
 		aw.Spec.Components[0].PodSetInfos = []awv1beta2.AppWrapperPodSetInfo{{
 			Labels: map[string]string{"quota": "granted"}, Annotations: map[string]string{"flavor": "a"}, NodeSelector: map[string]string{"kubernetes.io/os": "linux"},
 			Tolerations: []corev1.Toleration{{Key: "spot", Operator: corev1.TolerationOpExists}}, SchedulingGates: []corev1.PodSchedulingGate{{Name: "example.com/gate"}},
 		}}
 		create(ctx, aw)
-		reach(ctx, aw, awv1beta2.PhaseRunning)
+		waitForPhase(ctx, aw, awv1beta2.PhaseRunning)
 		p := podsOf(ctx, aw)[0]
 		Expect(p.Labels).To(And(HaveKeyWithValue("quota", "granted"), HaveKeyWithValue(awv1beta2.LabelAppWrapper, "reported")))
 		Expect(p.Annotations).To(HaveKeyWithValue("flavor", "a"))
@@ -82,9 +82,9 @@ var _ = Describe("The life of an AppWrapper", func() {
 
 	It("fails for good with a component that the API refuses, and keeps what exists until then [appwrapper-10]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "invalid")
-		aw := create(ctx, wrap(ns, "half", []string{pod("first", fine), `{apiVersion: v1, kind: Pod, metadata: {name: second}, spec: {containers: [{name: main}]}}`},
-			with("deletionOnFailureGracePeriodDuration", "1h")))
-		reach(ctx, aw, awv1beta2.PhaseFailed, says(aw, "ResourcesDeployed=True", "QuotaReserved=True", "Unhealthy=True/CreateFailed", "DeletingResources=False/DeletionPaused"))
+		aw := create(ctx, wrap(ns, "half", []string{pod("first", runningImage), `{apiVersion: v1, kind: Pod, metadata: {name: second}, spec: {containers: [{name: main}]}}`},
+			withAnnotations("deletionOnFailureGracePeriodDuration", "1h")))
+		waitForPhase(ctx, aw, awv1beta2.PhaseFailed, hasConditions(aw, "ResourcesDeployed=True", "QuotaReserved=True", "Unhealthy=True/CreateFailed", "DeletingResources=False/DeletionPaused"))
 		Expect(meta.FindStatusCondition(aw.Status.Conditions, "Unhealthy").Message).To(HavePrefix("error creating components: "))
 		Expect(podsOf(ctx, aw)).To(ConsistOf(HaveField("Name", "first")))
 		Expect(aw.Status.Retries).To(BeZero())
@@ -92,29 +92,29 @@ var _ = Describe("The life of an AppWrapper", func() {
 
 		By("suspending, which ends the delay [appwrapper-53]")
 		suspend(ctx, aw)
-		reach(ctx, aw, awv1beta2.PhaseFailed, says(aw, "ResourcesDeployed=False/Failed", "QuotaReserved=False/Failed"))
+		waitForPhase(ctx, aw, awv1beta2.PhaseFailed, hasConditions(aw, "ResourcesDeployed=False/Failed", "QuotaReserved=False/Failed"))
 		Expect(meta.FindStatusCondition(aw.Status.Conditions, "ResourcesDeployed").Message).To(Equal("Kueue forced resource deletion by suspending AppWrapper"))
 		Expect(podsOf(ctx, aw)).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
 	It("goes at once if it never ran", func(ctx SpecContext) {
-		aw := create(ctx, wrap(env.Namespace(ctx, "never"), "idle", []string{pod("p", fine)}, suspended))
-		reach(ctx, aw, awv1beta2.PhaseSuspended)
+		aw := create(ctx, wrap(env.Namespace(ctx, "never"), "idle", []string{pod("p", runningImage)}, suspended))
+		waitForPhase(ctx, aw, awv1beta2.PhaseSuspended)
 		Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
-		env.WaitGone(ctx, aw)
+		env.WaitDeleted(ctx, aw)
 	}, SpecTimeout(specTimeout))
 
 	It("is left to another manager, and let go all the same [D36]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "elsewhere")
-		aw := create(ctx, wrap(ns, "theirs", []string{pod("p", fine)}, func(aw *awv1beta2.AppWrapper) {
+		aw := create(ctx, wrap(ns, "theirs", []string{pod("p", runningImage)}, func(aw *awv1beta2.AppWrapper) {
 			aw.Spec.ManagedBy = new("kueue.x-k8s.io/multikueue")
 			aw.Finalizers = []string{awv1beta2.Finalizer}
 		}))
-		mine := create(ctx, wrap(ns, "ours", []string{pod("q", fine)}))
-		reach(ctx, mine, awv1beta2.PhaseRunning)
+		mine := create(ctx, wrap(ns, "ours", []string{pod("q", runningImage)}))
+		waitForPhase(ctx, mine, awv1beta2.PhaseRunning)
 		env.Get(ctx, aw)
 		Expect(aw.Status.Phase).To(BeEmpty())
 		Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
-		env.WaitGone(ctx, aw)
+		env.WaitDeleted(ctx, aw)
 	}, SpecTimeout(specTimeout))
 })

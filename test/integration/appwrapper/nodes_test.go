@@ -48,31 +48,31 @@ func tell(ctx context.Context, node, value string) {
 func remove(ctx context.Context, aw *awv1beta2.AppWrapper) {
 	GinkgoHelper()
 	Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
-	env.WaitGone(ctx, aw)
+	env.WaitDeleted(ctx, aw)
 }
 
 const gpuPod = `{apiVersion: v1, kind: Pod, metadata: {name: gpu}, spec: {restartPolicy: Never,
-  containers: [{name: main, image: "` + fine + `", resources: {limits: {nvidia.com/gpu: 1}}}]}}`
+  containers: [{name: main, image: "` + runningImage + `", resources: {limits: {nvidia.com/gpu: 1}}}]}}`
 
 // Serial: nodes and their labels affect every spec.
 var _ = Describe("Unwell GPUs", Serial, func() {
 	It("move a workload to another node without counting a retry [appwrapper-46] [appwrapper-12]", func(ctx SpecContext) {
 		gpuNodes(ctx, "gpu-a", "gpu-b")
-		aw := create(ctx, wrap(env.Namespace(ctx, "gpu"), "moves", []string{gpuPod}, with("retryPausePeriodDuration", "0s", "retryLimit", "1")))
-		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=True"))
+		aw := create(ctx, wrap(env.Namespace(ctx, "gpu"), "moves", []string{gpuPod}, withAnnotations("retryPausePeriodDuration", "0s", "retryLimit", "1")))
+		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=True"))
 		before := podsOf(ctx, aw)[0]
 		Expect(before.Spec.NodeName).To(HavePrefix("gpu-"))
 		Expect(before.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms).To(HaveLen(1))
 
 		By("a warning, which is no reason to move")
-		env.Settle(manager.User, quiet, specTimeout) // the Events are written after the status
+		env.WaitIdle(manager.User, quiet, specTimeout) // the Events are written after the status
 		tell(ctx, before.Spec.NodeName, "WARN")
 		expectRestIn(aw.Namespace)
 		Expect(podsOf(ctx, aw)).To(ConsistOf(HaveField("UID", before.UID)))
 
 		By("an eviction")
 		tell(ctx, before.Spec.NodeName, "EVICT")
-		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=True", "Unhealthy=False"), func(g Gomega) {
+		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=True", "Unhealthy=False"), func(g Gomega) {
 			pods := podsOf(ctx, aw)
 			g.Expect(pods).To(HaveLen(1))
 			g.Expect(pods[0].UID).NotTo(Equal(before.UID))
@@ -85,11 +85,11 @@ var _ = Describe("Unwell GPUs", Serial, func() {
 
 	It("leave pods without GPUs alone", func(ctx SpecContext) {
 		gpuNodes(ctx, "gpu-c")
-		bound := `{apiVersion: v1, kind: Pod, metadata: {name: cpu}, spec: {restartPolicy: Never, nodeSelector: {kubernetes.io/hostname: gpu-c}, containers: [{name: main, image: "` + fine + `"}]}}`
+		bound := `{apiVersion: v1, kind: Pod, metadata: {name: cpu}, spec: {restartPolicy: Never, nodeSelector: {kubernetes.io/hostname: gpu-c}, containers: [{name: main, image: "` + runningImage + `"}]}}`
 		aw := create(ctx, wrap(env.Namespace(ctx, "gpu"), "stays", []string{bound}))
-		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=True"))
+		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=True"))
 		before := podsOf(ctx, aw)[0]
-		env.Settle(manager.User, quiet, specTimeout) // the Events are written after the status
+		env.WaitIdle(manager.User, quiet, specTimeout) // the Events are written after the status
 		tell(ctx, "gpu-c", "EVICT")
 		expectRestIn(aw.Namespace)
 		Expect(podsOf(ctx, aw)).To(ConsistOf(HaveField("UID", before.UID)))

@@ -37,14 +37,14 @@ var _ = Describe("A restore without owner references", func() {
 			`{apiVersion: v1, kind: Service, metadata: {name: db}, spec: {clusterIP: None, selector: {app: db}, ports: [{port: 80}]}}`,
 			`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, spec: {replicas: 1, serviceName: db, selector: {matchLabels: {app: db}},
   template: {metadata: {labels: {app: db}}, spec: {containers: [{name: main, image: "registry.example.com/db:1"}]}}}}`,
-			deployment("web", 2), pod("extra", fine), job("steady", endless, 1),
+			deployment("web", 2), pod("extra", runningImage), job("steady", neverReadyImage, 1),
 			`{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: torch}, spec: {pytorchReplicaSpecs: {Master: {template: {spec: {containers: [{name: pytorch, image: i}]}}}}}}`,
 			`{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: set}, spec: {replicatedJobs: [{name: w, template: {spec: {template: {spec: {containers: [{name: c, image: i}]}}}}}]}}`,
 			`{apiVersion: ray.io/v1, kind: RayCluster, metadata: {generateName: c-}, spec: {headGroupSpec: {rayStartParams: {}, template: {spec: {containers: [{name: head, image: i}]}}}}}`,
 			rayJob("ray"),
 		}
 		first := create(ctx, wrap(ns, "all", templates))
-		reach(ctx, first, awv1beta2.PhaseRunning)
+		waitForPhase(ctx, first, awv1beta2.PhaseRunning)
 		var backup []*unstructured.Unstructured
 		for _, c := range first.Status.ComponentStatus {
 			live := object(c.APIVersion, c.Kind, ns, c.Name)
@@ -52,17 +52,17 @@ var _ = Describe("A restore without owner references", func() {
 			backup = append(backup, bare(live))
 		}
 		Expect(env.Admin.Delete(ctx, first)).To(Succeed())
-		env.WaitGone(ctx, first)
+		env.WaitDeleted(ctx, first)
 
 		restored := map[string]types.UID{}
 		for _, o := range backup {
-			env.WaitGone(ctx, o.DeepCopy())
+			env.WaitDeleted(ctx, o.DeepCopy())
 			Expect(env.Admin.Create(ctx, o)).To(Succeed())
 			restored[o.GetKind()] = o.GetUID()
 		}
 		mark := env.Mark()
 		second := create(ctx, wrap(ns, "all", templates))
-		reach(ctx, second, awv1beta2.PhaseRunning)
+		waitForPhase(ctx, second, awv1beta2.PhaseRunning)
 		for _, c := range second.Status.ComponentStatus {
 			live := object(c.APIVersion, c.Kind, ns, c.Name)
 			env.Get(ctx, live)
@@ -78,17 +78,16 @@ var _ = Describe("A restore without owner references", func() {
 	It("is left alone where it differs from the template", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "restore")
 		first := create(ctx, wrap(ns, "web", []string{deployment("web", 1)}))
-		reach(ctx, first, awv1beta2.PhaseRunning)
+		waitForPhase(ctx, first, awv1beta2.PhaseRunning)
 		live := object("apps/v1", "Deployment", ns, "web")
 		env.Get(ctx, live)
 		changed := bare(live)
 		Expect(unstructured.SetNestedField(changed.Object, int64(3), "spec", "replicas")).To(Succeed())
 		Expect(env.Admin.Delete(ctx, first)).To(Succeed())
-		env.WaitGone(ctx, first)
-		env.WaitGone(ctx, live)
+		env.WaitDeleted(ctx, first, live)
 		Expect(env.Admin.Create(ctx, changed)).To(Succeed())
-		second := create(ctx, wrap(ns, "web", []string{deployment("web", 1)}, hasty))
-		reach(ctx, second, awv1beta2.PhaseFailed)
+		second := create(ctx, wrap(ns, "web", []string{deployment("web", 1)}, failFast))
+		waitForPhase(ctx, second, awv1beta2.PhaseFailed)
 		Expect(second.Status.LastFailure.Message).To(ContainSubstring("exists, but is not controlled by appwrapper"))
 		before := changed.GetUID()
 		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(changed), changed)).To(Succeed())

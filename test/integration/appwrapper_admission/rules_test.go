@@ -17,6 +17,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 var _ = Describe("A new AppWrapper", func() {
@@ -66,7 +67,7 @@ var _ = Describe("A new AppWrapper", func() {
 	It("may have as many pod sets as the Kueue of the cluster takes", Serial, func(ctx SpecContext) {
 		podSets := apiextensionsv1.JSONSchemaProps{Type: "array", MaxItems: new(int64(18)), Items: &apiextensionsv1.JSONSchemaPropsOrArray{
 			Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}}}
-		crd := fakeCRD("kueue.x-k8s.io", "v1beta1", "Workload", apiextensionsv1.NamespaceScoped)
+		crd := framework.SampleCRD("kueue.x-k8s.io", "v1beta1", "Workload")
 		crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties = map[string]apiextensionsv1.JSONSchemaProps{
 			"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"podSets": podSets}}}
 		Expect(env.Admin.Create(ctx, crd)).To(Succeed())
@@ -137,7 +138,7 @@ var _ = Describe("A new AppWrapper", func() {
 	It("is judged by what the cluster serves now, D30", func(ctx SpecContext) {
 		template := "{apiVersion: late.example.com/v1, kind: Late, metadata: {name: x}}"
 		Expect(env.Admin.Create(ctx, wrapper(namespace, component(template), component(pod)))).To(MatchError(ContainSubstring("the cluster serves no Late")))
-		crd := fakeCRD("late.example.com", "v1", "Late", apiextensionsv1.NamespaceScoped)
+		crd := framework.SampleCRD("late.example.com", "v1", "Late")
 		Expect(env.Admin.Create(ctx, crd)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, crd)).To(Succeed()) }, NodeTimeout(specTimeout))
 		Eventually(func() error {
@@ -146,12 +147,12 @@ var _ = Describe("A new AppWrapper", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is warned of what has no effect, D24, and of fields of pods that are not known here, D19", func(ctx SpecContext) {
-		admin, heard := listening()
+		admin, heard := env.WithWarnings()
 		aw := wrapper(namespace, component(strings.Replace(pod, "spec: {", "spec: {fieldOfTomorrow: 1, ", 1)))
 		aw.Labels = map[string]string{v1beta2.LabelQueue: ""}
 		aw.Annotations = map[string]string{v1beta2.AnnotationPrefix + "retryLimits": "1", v1beta2.AnnotationRetryLimit: "many"}
 		Expect(admin.Create(ctx, aw)).To(Succeed())
-		Expect(heard.texts).To(ContainElements(ContainSubstring("retryLimits"), ContainSubstring("fieldOfTomorrow"), ContainSubstring("a whole number")))
+		Expect(heard.Texts).To(ContainElements(ContainSubstring("retryLimits"), ContainSubstring("fieldOfTomorrow"), ContainSubstring("a whole number")))
 		By("and refused with such a field in a queue, where it would never start")
 		aw = wrapper(namespace, component(strings.Replace(pod, "spec: {", "spec: {fieldOfTomorrow: 1, ", 1)))
 		Expect(admin.Create(ctx, aw)).To(MatchError(ContainSubstring("fieldOfTomorrow")))
@@ -170,9 +171,9 @@ var _ = Describe("A new AppWrapper", func() {
 			Expect(yaml.Unmarshal(content, &sample.Object)).To(Succeed(), file)
 			sample.SetNamespace(namespace)
 			Expect(unstructured.SetNestedField(sample.Object, true, "spec", "suspend")).To(Succeed())
-			admin, heard := listening()
+			admin, heard := env.WithWarnings()
 			Expect(admin.Create(ctx, sample)).To(Succeed(), file)
-			misspelt := slices.ContainsFunc(heard.texts, func(text string) bool { return strings.Contains(text, "delectionOnFailureGracePeriodDuration") })
+			misspelt := slices.ContainsFunc(heard.Texts, func(text string) bool { return strings.Contains(text, "delectionOnFailureGracePeriodDuration") })
 			Expect(misspelt).To(Equal(strings.Contains(string(content), "delectionOnFailure")), file)
 		}
 	}, NodeTimeout(specTimeout))
@@ -186,7 +187,7 @@ var _ = Describe("An AppWrapper that exists", func() {
 		user := limited(ctx, namespace)
 		aw := wrapper(namespace, component(pod))
 		Expect(user.Create(ctx, aw)).To(Succeed())
-		other := as(rest.ImpersonationConfig{UserName: "other", Groups: []string{"system:masters"}})
+		other := env.Impersonate(rest.ImpersonationConfig{UserName: "other", Groups: []string{"system:masters"}})
 		Expect(update(ctx, other, aw, func(aw *v1beta2.AppWrapper) { aw.Annotations = map[string]string{"free": "x"} })).To(Succeed())
 		Expect(aw.Labels).To(HaveKeyWithValue(v1beta2.LabelUser, "limited"))
 		for _, label := range []string{v1beta2.LabelUser, v1beta2.LabelUserID} {
@@ -200,7 +201,7 @@ var _ = Describe("An AppWrapper that exists", func() {
 		Expect(update(ctx, env.Admin, aw, func(aw *v1beta2.AppWrapper) {
 			aw.Spec.Components[0].PodSetInfos = []v1beta2.AppWrapperPodSetInfo{{Labels: map[string]string{"a": "b"}}}
 		})).To(Succeed())
-		env.Patch(ctx, aw, map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1beta2.AnnotationRetryLimit: "1"}}})
+		env.SetAnnotation(ctx, aw, v1beta2.AnnotationRetryLimit, "1")
 	}, NodeTimeout(specTimeout))
 
 	DescribeTable("may not be changed in [appwrapper-32]", func(ctx SpecContext, field string, change func(*v1beta2.AppWrapper)) {
@@ -233,23 +234,23 @@ var _ = Describe("The webhooks", Ordered, func() {
 		aw := wrapper(namespace, component(pod))
 		aw.Finalizers = []string{"example.com/held"}
 		created(ctx, aw)
-		away(ctx)
+		stopManager(ctx)
 		Expect(env.Admin.Create(ctx, wrapper(namespace, component(pod)))).To(MatchError(ContainSubstring("failed calling webhook")))
 		Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
 		env.Patch(ctx, aw, map[string]any{"metadata": map[string]any{"finalizers": nil}})
-		env.WaitGone(ctx, aw)
+		env.WaitDeleted(ctx, aw)
 	}, NodeTimeout(specTimeout))
 
 	It("judge all the same, with a warning, while the component is off, D17", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "admission")
-		away(ctx)
-		env.StartManager(ctx, operatorOff())
-		admin, heard := listening()
+		stopManager(ctx)
+		env.StartManager(ctx, disabledOptions())
+		admin, heard := env.WithWarnings()
 		Eventually(func() error {
 			return admin.Create(ctx, wrapper(namespace, component(pod)))
 		}).WithContext(ctx).WithTimeout(hooksTimeout).WithPolling(poll).Should(Succeed())
 		Expect(admin.Create(ctx, wrapper(namespace, component(service)))).To(MatchError(ContainSubstring("components contains no podspecs")))
-		Expect(heard.texts).To(ContainElement(ContainSubstring("the component appwrapper is switched off")))
+		Expect(heard.Texts).To(ContainElement(ContainSubstring("the component appwrapper is switched off")))
 	}, NodeTimeout(specTimeout))
 
 	It("refuse new AppWrappers while the older ConfigMap is wrong, and say what is", func(ctx SpecContext) {
@@ -278,7 +279,7 @@ var _ = Describe("The webhooks", Ordered, func() {
 	}, NodeTimeout(specTimeout))
 
 	It("cost no request at rest", func(ctx SpecContext) {
-		env.Settle(manager.User, poll*20, specTimeout)
+		env.WaitIdle(manager.User, poll*20, specTimeout)
 		env.ExpectAtRest(manager.User, poll*50)
 	}, NodeTimeout(specTimeout))
 })

@@ -11,13 +11,11 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
-	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 const (
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 4 * time.Minute
+	specTimeout = 4 * time.Minute
 	// hooksTimeout bounds how long the manager may take to publish its CA.
 	hooksTimeout = 2 * time.Minute
 	poll         = 100 * time.Millisecond
@@ -31,7 +29,6 @@ const (
 // cluster: by their Service and with the published CA. All AppWrappers are suspended, so that only admission takes place.
 var (
 	env     *framework.Env
-	account *operator.Installed
 	manager *framework.Manager
 )
 
@@ -40,18 +37,13 @@ func TestAppWrapperAdmission(t *testing.T) { framework.Run(t, "AppWrapper admiss
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "appwrapper-admission", cluster.Plain, framework.WithTypes(v1beta2.AddToScheme), framework.WithOperator("config/default"))
 	env.KeepNamespaces = true
-	account = env.Installed
-	for _, crd := range fakeCRDs() {
-		Expect(env.Admin.Create(ctx, crd)).To(Succeed())
-		env.WaitForCondition(ctx, crd, "Established", metav1.ConditionTrue, "")
-	}
+	env.InstallCRDs(ctx, framework.SampleCRD("kubeflow.org", "v1", "PyTorchJob"), framework.SampleCRD("jobset.x-k8s.io", "v1alpha2", "JobSet"),
+		framework.SampleCRD("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet"))
 	Expect(env.Admin.Create(ctx, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: olderConfig},
 		Data: map[string]string{"config.yaml": "appwrapper:\n  defaultQueueName: " + defaultQueue + "\n  shedulerName: misspelt\n" +
 			"  enableKueueIntegrations: true\n  faultTolerance: {resetPause: 90000000000}\n"},
 	})).To(Succeed())
-	manager = start(ctx, "--components=appwrapper")
+	manager = startManager(ctx, "--components=appwrapper")
 	waitForWebhooks(ctx)
-}, NodeTimeout(startTimeout))
-
-var _ = AfterEach(func() { manager.ReportLog() })
+}, NodeTimeout(framework.StartTimeout))

@@ -10,40 +10,41 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 var _ = Describe("Kueue", func() {
 	It("evicts an AppWrapper whose pods do not get ready, and gives its quota to the next", func(ctx SpecContext) {
 		namespace := queue(ctx, "1")
 		stuck := created(ctx, wrap(namespace, "stuck", job("stuck", 1, "1", "testcluster.invalid/image-pull:1")))
-		reach(ctx, stuck, v1beta2.PhaseRunning)
+		waitForPhase(ctx, stuck, v1beta2.PhaseRunning)
 		next := created(ctx, wrap(namespace, "next", pod("next", "1")))
-		staysSuspended(ctx, next)
-		ready(ctx, next)
-		reach(ctx, stuck, v1beta2.PhaseSuspended)
+		expectSuspended(ctx, next)
+		waitReady(ctx, next)
+		waitForPhase(ctx, stuck, v1beta2.PhaseSuspended)
 		Expect(podsOf(ctx, Default, stuck)).To(BeEmpty())
 		Expect(stuck.Status.Retries).To(BeZero(), "it did not fail")
 		Expect(workloads(ctx, namespace)).To(ContainElement(HaveField("Object", HaveKeyWithValue("status", HaveKeyWithValue("conditions",
 			ContainElement(And(HaveKeyWithValue("type", "Evicted"), HaveKeyWithValue("reason", "PodsReadyTimeout"))))))))
 		removed(ctx, next)
-		reach(ctx, stuck, v1beta2.PhaseRunning)
+		waitForPhase(ctx, stuck, v1beta2.PhaseRunning)
 	}, SpecTimeout(specTimeout))
 
 	It("places the pods of an AppWrapper by their topology", func(ctx SpecContext) {
 		for _, shared := range []*unstructured.Unstructured{
-			object("{apiVersion: %s, kind: Topology, metadata: {name: hosts}, spec: {levels: [{nodeLabel: %s}]}}", queues, corev1.LabelHostname),
-			object("{apiVersion: %s, kind: ResourceFlavor, metadata: {name: placed}, spec: {topologyName: hosts, nodeLabels: {%s: linux}}}", queues, corev1.LabelOSStable),
+			framework.Manifest("{apiVersion: %s, kind: Topology, metadata: {name: hosts}, spec: {levels: [{nodeLabel: %s}]}}", queues, corev1.LabelHostname),
+			framework.Manifest("{apiVersion: %s, kind: ResourceFlavor, metadata: {name: placed}, spec: {topologyName: hosts, nodeLabels: {%s: linux}}}", queues, corev1.LabelOSStable),
 		} {
 			eventuallyCreate(ctx, shared)
 			DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, shared)).To(Succeed()) }, NodeTimeout(specTimeout))
 		}
 		namespace := queue(ctx, "0")
-		env.Patch(ctx, clusterQueue(namespace), object(`{spec: {resourceGroups: [
+		env.Patch(ctx, clusterQueue(namespace), framework.Manifest(`{spec: {resourceGroups: [
 			{coveredResources: [cpu], flavors: [{name: placed, resources: [{name: cpu, nominalQuota: "2"}]}]}]}}`).Object)
 		template := strings.Replace(deployment("web", 2, "1"), "{labels: {app: web}}", fmt.Sprintf(
 			"{labels: {app: web}, annotations: {kueue.x-k8s.io/podset-required-topology: %s}}", corev1.LabelHostname), 1)
 		aw := created(ctx, wrap(namespace, "placed", template))
-		ready(ctx, aw)
+		waitReady(ctx, aw)
 		all := workloads(ctx, namespace)
 		Expect(all).To(HaveLen(1))
 		sets, _, err := unstructured.NestedSlice(all[0].Object, "spec", "podSets")

@@ -8,13 +8,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 var _ = Describe("What a queued AppWrapper holds", func() {
 	It("may be Pods, Deployments and a Service, which run and stay [appwrapper-38] [appwrapper-50]", func(ctx SpecContext) {
 		namespace := queue(ctx, "4")
 		aw := created(ctx, wrap(namespace, "mix", pod("a", "1"), pod("b", "1"), deployment("web", 2, "1"), service("web")))
-		ready(ctx, aw)
+		waitReady(ctx, aw)
 		Consistently(func(g Gomega) {
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(aw), aw)).To(Succeed())
 			g.Expect(aw.Status.Phase).To(Equal(v1beta2.PhaseRunning))
@@ -24,9 +25,9 @@ var _ = Describe("What a queued AppWrapper holds", func() {
 	It("may be a Job, whose success is that of the AppWrapper and frees the quota [appwrapper-40] [appwrapper-43] [appwrapper-50]", func(ctx SpecContext) {
 		namespace := queue(ctx, "2")
 		done := created(ctx, wrap(namespace, "done", job("done", 2, "1", "example.com/a:1")))
-		reach(ctx, done, v1beta2.PhaseSucceeded)
+		waitForPhase(ctx, done, v1beta2.PhaseSucceeded)
 		next := created(ctx, wrap(namespace, "next", job("next", 2, "1", "example.com/a:1")))
-		reach(ctx, next, v1beta2.PhaseSucceeded)
+		waitForPhase(ctx, next, v1beta2.PhaseSucceeded)
 	}, SpecTimeout(specTimeout))
 
 	It("may be a Job that fails, which is tried again and then given up [appwrapper-44]", func(ctx SpecContext) {
@@ -35,28 +36,28 @@ var _ = Describe("What a queued AppWrapper holds", func() {
 		aw.Annotations[v1beta2.AnnotationFailureGrace], aw.Annotations[v1beta2.AnnotationRetryLimit] = "0s", "2"
 		aw.Annotations[v1beta2.AnnotationRetryPause] = "1s"
 		created(ctx, aw)
-		reach(ctx, aw, v1beta2.PhaseFailed)
+		waitForPhase(ctx, aw, v1beta2.PhaseFailed)
 		Expect(aw.Status.Retries).To(Equal(int32(2)))
 		free := created(ctx, wrap(namespace, "free", pod("free", "2")))
-		ready(ctx, free)
+		waitReady(ctx, free)
 	}, SpecTimeout(specTimeout))
 
 	It("may be a RayCluster, which KubeRay brings up, and which goes and comes with its quota [appwrapper-39] [appwrapper-50]", func(ctx SpecContext) {
 		namespace := queue(ctx, "3")
 		aw := created(ctx, wrap(namespace, "ray", rayCluster("ray")))
-		ready(ctx, aw)
+		waitReady(ctx, aw)
 		Expect(podsOf(ctx, Default, aw)).To(HaveLen(3))
 		Expect(workloads(ctx, namespace)).To(HaveLen(1), "the RayCluster is not queued by itself")
-		ray := object("{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: ray, namespace: %s}}", namespace)
+		ray := framework.Manifest("{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: ray, namespace: %s}}", namespace)
 		env.WaitFor(ctx, ray, func(g Gomega) {
 			state, _, _ := unstructured.NestedString(ray.Object, "status", "state")
 			g.Expect(state).To(Equal("ready"))
 		})
 		env.Patch(ctx, clusterQueue(namespace), map[string]any{"spec": map[string]any{"stopPolicy": "HoldAndDrain"}})
-		reach(ctx, aw, v1beta2.PhaseSuspended)
-		env.WaitGone(ctx, ray)
+		waitForPhase(ctx, aw, v1beta2.PhaseSuspended)
+		env.WaitDeleted(ctx, ray)
 		env.Patch(ctx, clusterQueue(namespace), map[string]any{"spec": map[string]any{"stopPolicy": "None"}})
-		ready(ctx, aw)
+		waitReady(ctx, aw)
 		Expect(env.Admin.Delete(ctx, aw, client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
 		removed(ctx, aw)
 		Expect(podsOf(ctx, Default, aw)).To(BeEmpty())

@@ -24,12 +24,10 @@ const multiKueue = "kueue.x-k8s.io/multikueue"
 func startWorker(ctx context.Context) *framework.Env {
 	GinkgoHelper()
 	worker := framework.Start(ctx, "appwrapper-worker", cluster.Plain, framework.WithTypes(v1beta2.AddToScheme), framework.WithOperator("config/default"))
-	account := worker.Installed
-	Expect(worker.Admin.Create(ctx, pyTorchJobs())).To(Succeed())
-	other := worker.StartManager(ctx, framework.ManagerOptions{
-		Name: "worker", ServiceAccount: account.ServiceAccount, Args: []string{"--components=appwrapper"}, WebhookPort: account.WebhookPort,
+	worker.InstallCRDs(ctx, framework.SampleCRD("kubeflow.org", "v1", "PyTorchJob"))
+	worker.StartManager(ctx, framework.ManagerOptions{
+		Name: "worker", Args: []string{"--components=appwrapper"}, WebhookPort: worker.Installed.WebhookPort,
 	})
-	DeferCleanup(other.ReportLog)
 	process, err := peers.StartKueue(ctx, worker.Instance, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {
@@ -45,11 +43,11 @@ func dispatchesTo(ctx context.Context, worker *framework.Env, namespace string) 
 		GinkgoHelper()
 		Eventually(func() error { return client.IgnoreAlreadyExists(worker.Admin.Create(ctx, o)) }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
 	}
-	in(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-	in(object("{apiVersion: %s, kind: ResourceFlavor, metadata: {name: default-flavor}}", queues))
-	in(object(`{apiVersion: %s, kind: ClusterQueue, metadata: {name: %s}, spec: {namespaceSelector: {}, resourceGroups: [
+	in(framework.NamespaceNamed(namespace))
+	in(framework.Manifest("{apiVersion: %s, kind: ResourceFlavor, metadata: {name: default-flavor}}", queues))
+	in(framework.Manifest(`{apiVersion: %s, kind: ClusterQueue, metadata: {name: %s}, spec: {namespaceSelector: {}, resourceGroups: [
 		{coveredResources: [cpu], flavors: [{name: default-flavor, resources: [{name: cpu, nominalQuota: "2"}]}]}]}}`, queues, namespace))
-	in(object("{apiVersion: %s, kind: LocalQueue, metadata: {name: queue, namespace: %s}, spec: {clusterQueue: %s}}", queues, namespace, namespace))
+	in(framework.Manifest("{apiVersion: %s, kind: LocalQueue, metadata: {name: queue, namespace: %s}, spec: {clusterQueue: %s}}", queues, namespace, namespace))
 
 	config, err := clientcmd.LoadFromFile(worker.KubeconfigPath)
 	Expect(err).NotTo(HaveOccurred())
@@ -58,9 +56,9 @@ func dispatchesTo(ctx context.Context, worker *framework.Env, namespace string) 
 	Expect(err).NotTo(HaveOccurred())
 	for _, o := range []client.Object{
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kueue-system", Name: "worker"}, Data: map[string][]byte{"kubeconfig": text}},
-		object("{apiVersion: %s, kind: MultiKueueCluster, metadata: {name: worker}, spec: {kubeConfig: {locationType: Secret, location: worker}}}", queues),
-		object("{apiVersion: %s, kind: MultiKueueConfig, metadata: {name: workers}, spec: {clusters: [worker]}}", queues),
-		object("{apiVersion: %s, kind: AdmissionCheck, metadata: {name: workers}, spec: {controllerName: %s, parameters: {apiGroup: kueue.x-k8s.io, kind: MultiKueueConfig, name: workers}}}",
+		framework.Manifest("{apiVersion: %s, kind: MultiKueueCluster, metadata: {name: worker}, spec: {kubeConfig: {locationType: Secret, location: worker}}}", queues),
+		framework.Manifest("{apiVersion: %s, kind: MultiKueueConfig, metadata: {name: workers}, spec: {clusters: [worker]}}", queues),
+		framework.Manifest("{apiVersion: %s, kind: AdmissionCheck, metadata: {name: workers}, spec: {controllerName: %s, parameters: {apiGroup: kueue.x-k8s.io, kind: MultiKueueConfig, name: workers}}}",
 			queues, multiKueue),
 	} {
 		eventuallyCreate(ctx, o)
@@ -77,7 +75,7 @@ var _ = Describe("MultiKueue", func() {
 		aw := wrap(namespace, "away", pod("a", "1"), deployment("b", 1, "1"))
 		aw.Spec.ManagedBy = new(multiKueue)
 		created(ctx, aw)
-		ready(ctx, aw)
+		waitReady(ctx, aw)
 		pods, remote := &corev1.PodList{}, &v1beta2.AppWrapper{}
 		Expect(worker.Admin.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{v1beta2.LabelAppWrapper: aw.Name})).To(Succeed())
 		Expect(pods.Items).To(HaveLen(2))
@@ -91,5 +89,5 @@ var _ = Describe("MultiKueue", func() {
 			return apierrors.IsNotFound(worker.Admin.Get(ctx, client.ObjectKeyFromObject(aw), remote))
 		}).WithContext(ctx).
 			WithTimeout(patience).WithPolling(poll).Should(BeTrue(), "the copy goes with it")
-	}, NodeTimeout(startTimeout))
+	}, NodeTimeout(framework.StartTimeout))
 })

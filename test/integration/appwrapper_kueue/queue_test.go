@@ -13,37 +13,37 @@ var _ = Describe("AppWrappers in a queue", func() {
 		namespace := queue(ctx, "2")
 		first := created(ctx, wrap(namespace, "first", pod("first", "1")))
 		second := created(ctx, wrap(namespace, "second", deployment("second", 1, "1")))
-		ready(ctx, first)
-		ready(ctx, second)
+		waitReady(ctx, first)
+		waitReady(ctx, second)
 		third := created(ctx, wrap(namespace, "third", pod("third", "1")))
-		staysSuspended(ctx, third)
+		expectSuspended(ctx, third)
 		removed(ctx, first)
-		ready(ctx, third)
+		waitReady(ctx, third)
 	}, SpecTimeout(specTimeout))
 
 	It("give way to a higher priority without remains, and resume after it", func(ctx SpecContext) {
 		namespace := queue(ctx, "2")
 		low := wrap(namespace, "low", deployment("low", 2, "1"))
 		low.Labels["kueue.x-k8s.io/priority-class"] = "low"
-		ready(ctx, created(ctx, low))
+		waitReady(ctx, created(ctx, low))
 		high := wrap(namespace, "high", deployment("high", 2, "1"))
 		high.Labels["kueue.x-k8s.io/priority-class"] = "high"
 		created(ctx, high)
-		reach(ctx, low, v1beta2.PhaseSuspended)
+		waitForPhase(ctx, low, v1beta2.PhaseSuspended)
 		Expect(podsOf(ctx, Default, low)).To(BeEmpty())
-		ready(ctx, high)
+		waitReady(ctx, high)
 		removed(ctx, high)
-		ready(ctx, low)
+		waitReady(ctx, low)
 	}, SpecTimeout(specTimeout))
 
 	It("are evicted when the queue is drained, and resumed when it opens", func(ctx SpecContext) {
 		namespace := queue(ctx, "3")
 		aw := created(ctx, wrap(namespace, "drained", pod("alone", "1"), deployment("two", 2, "1"), service("three")))
-		ready(ctx, aw)
+		waitReady(ctx, aw)
 		env.Patch(ctx, clusterQueue(namespace), map[string]any{"spec": map[string]any{"stopPolicy": "HoldAndDrain"}})
-		staysSuspended(ctx, aw)
+		expectSuspended(ctx, aw)
 		env.Patch(ctx, clusterQueue(namespace), map[string]any{"spec": map[string]any{"stopPolicy": "None"}})
-		ready(ctx, aw)
+		waitReady(ctx, aw)
 	}, SpecTimeout(specTimeout))
 
 	It("are in the default queue when they name none, already as Kueue sees them [appwrapper-26]", func(ctx SpecContext) {
@@ -53,13 +53,13 @@ var _ = Describe("AppWrappers in a queue", func() {
 		created(ctx, aw)
 		Expect(aw.Spec.Suspend).To(BeTrue(), "Kueue's webhook suspends what is queued, in the request that creates it")
 		Expect(aw.Labels).To(HaveKeyWithValue(v1beta2.LabelQueue, defaultQueue))
-		ready(ctx, aw)
+		waitReady(ctx, aw)
 	}, SpecTimeout(specTimeout))
 
 	It("have a workload with a pod set for each of theirs, and their children have none [appwrapper-36] [appwrapper-42]", func(ctx SpecContext) {
 		namespace := queue(ctx, "7")
 		aw := created(ctx, wrap(namespace, "aw", pyTorchJob("torch"), service("none"), job("job", 2, "1", "testcluster.invalid/image-pull:1")))
-		reach(ctx, aw, v1beta2.PhaseRunning)
+		waitForPhase(ctx, aw, v1beta2.PhaseRunning)
 		var counts []string
 		for _, workload := range workloads(ctx, namespace) {
 			sets, _, err := unstructured.NestedSlice(workload.Object, "spec", "podSets")
@@ -82,13 +82,13 @@ var _ = Describe("AppWrappers in a queue", func() {
 			created(ctx, aw)
 			Expect(aw.Spec.Suspend).To(BeFalse())
 		}
-		ready(ctx, unmanaged)
-		reach(ctx, finished, v1beta2.PhaseSucceeded)
+		waitReady(ctx, unmanaged)
+		waitForPhase(ctx, finished, v1beta2.PhaseSucceeded)
 		env.Patch(ctx, finished, map[string]any{"spec": map[string]any{"suspend": true}}) // Kueue accepts a change of the queue only while suspended
 		env.Patch(ctx, finished, map[string]any{"metadata": map[string]any{"labels": map[string]any{v1beta2.LabelQueue: "queue"}}})
 		fresh := wrap(namespace, "fresh", pod("fresh", "1"))
 		fresh.Labels[v1beta2.LabelUser] = "admin"
-		ready(ctx, created(ctx, fresh))
+		waitReady(ctx, created(ctx, fresh))
 		Consistently(func(g Gomega) {
 			var owners []string
 			for _, workload := range workloads(ctx, namespace) {
@@ -103,9 +103,9 @@ var _ = Describe("AppWrappers in a queue", func() {
 	It("wait as a whole when their quota is too small, and count a Job of theirs once [appwrapper-42]", func(ctx SpecContext) {
 		namespace := queue(ctx, "2")
 		large := created(ctx, wrap(namespace, "large", pod("small", "1"), job("two", 2, "1", "testcluster.invalid/image-pull:1")))
-		staysSuspended(ctx, large) // although a part of it fits the quota
+		expectSuspended(ctx, large) // although a part of it fits the quota
 		whole := created(ctx, wrap(namespace, "whole", job("whole", 2, "1", "testcluster.invalid/image-pull:1")))
-		reach(ctx, whole, v1beta2.PhaseRunning) // it fits only if the Job is not counted as well
+		waitForPhase(ctx, whole, v1beta2.PhaseRunning) // it fits only if the Job is not counted as well
 		Eventually(func(g Gomega) { g.Expect(podsOf(ctx, g, whole)).To(HaveLen(2)) }).
 			WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
 	}, SpecTimeout(specTimeout))

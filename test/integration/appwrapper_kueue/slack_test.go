@@ -7,13 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 var _ = Describe("The slack queue", func() {
 	It("lends what is left of its quota while a node is out of service, with the rights of its component", func(ctx SpecContext) {
 		const quota = 1000
 		slack := clusterQueue("slack")
-		slack.Object["spec"] = object(`{namespaceSelector: {}, cohort: all, resourceGroups: [
+		slack.Object["spec"] = framework.Manifest(`{namespaceSelector: {}, cohort: all, resourceGroups: [
 			{coveredResources: [cpu], flavors: [{name: default-flavor, resources: [{name: cpu, nominalQuota: "%d"}]}]}]}`, quota).Object
 		eventuallyCreate(ctx, slack)
 		DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, slack)).To(Succeed()) }, NodeTimeout(specTimeout))

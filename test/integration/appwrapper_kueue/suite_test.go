@@ -18,10 +18,9 @@ import (
 )
 
 const (
-	startTimeout = 30 * time.Minute // the first run builds the control plane and the peers
-	specTimeout  = 5 * time.Minute
-	patience     = 2 * time.Minute
-	poll         = 200 * time.Millisecond
+	specTimeout = 5 * time.Minute
+	patience    = 2 * time.Minute
+	poll        = 200 * time.Millisecond
 	// waits is how long an AppWrapper without quota is observed.
 	waits = 10 * time.Second
 	// unready is the time after which Kueue evicts a workload with pods that are not ready.
@@ -43,17 +42,16 @@ func TestAppWrapperWithKueue(t *testing.T) { framework.Run(t, "AppWrapper with K
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "appwrapper-kueue", cluster.Plain, framework.WithTypes(v1beta2.AddToScheme), framework.WithOperator("test/integration/appwrapper_kueue/testdata/slack-queue"))
-	account := env.Installed
-	Expect(env.Admin.Create(ctx, pyTorchJobs())).To(Succeed())
+	env.InstallCRDs(ctx, framework.SampleCRD("kubeflow.org", "v1", "PyTorchJob")) // without a controller
 	Expect(env.Admin.Create(ctx, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: account.ServiceAccount.Namespace, Name: "codeflare-operator-config"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: env.Installed.ServiceAccount.Namespace, Name: "codeflare-operator-config"},
 		Data:       map[string]string{"config.yaml": "appwrapper:\n  enabled: true\n  Config:\n    defaultQueueName: " + defaultQueue + "\n"},
 	})).To(Succeed())
 	configuration := filepath.Join(GinkgoT().TempDir(), "config.yaml")
 	Expect(os.WriteFile(configuration, []byte("apiVersion: config.platform.opendatahub.io/v1alpha1\nkind: PlatformOperatorConfiguration\n"+
 		"appwrapper: {slackQueueName: slack}\n"), 0o600)).To(Succeed())
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, Args: []string{"--components=appwrapper", "--config=" + configuration}, WebhookPort: account.WebhookPort,
+		Args: []string{"--components=appwrapper", "--config=" + configuration}, WebhookPort: env.Installed.WebhookPort,
 	})
 	var err error
 	kueue, err = peers.StartKueue(ctx, env.Instance, GinkgoWriter, map[string]any{
@@ -68,14 +66,10 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	kubeRay, err = peers.StartKubeRay(ctx, env.Instance, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
-	furnish(ctx)
-}, NodeTimeout(startTimeout))
+	createQueueDefaults(ctx)
+}, NodeTimeout(framework.StartTimeout))
 
 var _ = AfterEach(func() {
-	manager.ReportLog()
-	for _, process := range []*cluster.Process{kueue, kubeRay} {
-		if CurrentSpecReport().Failed() {
-			AddReportEntry("log of "+process.Name, process.LogTail(), ReportEntryVisibilityFailureOrVerbose)
-		}
-	}
+	framework.ReportLog(kueue)
+	framework.ReportLog(kubeRay)
 })

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 	"github.com/odh-platform/odh-platform-operator/test/parity"
 )
 
@@ -85,8 +86,7 @@ var _ = Describe("The chart, in a namespace that enforces the restricted Pod Sec
 func restricted(ctx context.Context) string {
 	GinkgoHelper()
 	namespace := env.Namespace(ctx, "chart")
-	env.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, map[string]any{"metadata": map[string]any{
-		"labels": map[string]any{"pod-security.kubernetes.io/enforce": "restricted"}}})
+	env.SetLabel(ctx, framework.NamespaceNamed(namespace), "pod-security.kubernetes.io/enforce", "restricted")
 	return namespace
 }
 
@@ -104,7 +104,7 @@ func install(ctx context.Context, namespace string, values map[string]any) {
 			Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationForeground)))).To(Succeed())
 		}
 		for _, o := range objects {
-			env.WaitGone(ctx, o) // a PersistentVolumeClaim remains while a pod uses it
+			env.WaitDeleted(ctx, o) // a PersistentVolumeClaim remains while a pod uses it
 		}
 	}, NodeTimeout(specTimeout))
 	for _, o := range objects {
@@ -136,7 +136,7 @@ func runNow(ctx context.Context, namespace, name string) *batchv1.Job {
 	Expect(env.Admin.Create(ctx, job)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
 		Expect(env.Admin.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
-		env.WaitGone(ctx, job)
+		env.WaitDeleted(ctx, job)
 	}, NodeTimeout(specTimeout))
 	return job
 }

@@ -14,10 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/parity"
 )
 
-const (
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 5 * time.Minute
-)
+const specTimeout = 5 * time.Minute
 
 var (
 	env   *framework.Env
@@ -31,4 +28,4 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	chart, err = parity.Load()
 	Expect(err).NotTo(HaveOccurred())
 	env = framework.Start(ctx, "chart", cluster.Plain)
-}, NodeTimeout(startTimeout))
+}, NodeTimeout(framework.StartTimeout))

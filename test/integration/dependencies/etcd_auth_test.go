@@ -13,7 +13,7 @@ import (
 )
 
 var _ = Describe("etcd", func() {
-	var w *etcdWorld
+	var w *etcdInstance
 	BeforeEach(func(ctx SpecContext) { w = installEtcd(ctx) }, NodeTimeout(specTimeout))
 
 	It("lets in clients that have the Secret, from the first moment, and after restarts", func(ctx SpecContext) {

@@ -17,7 +17,7 @@ import (
 )
 
 var _ = Describe("The Secrets of etcd", func() {
-	var w *etcdWorld
+	var w *etcdInstance
 	BeforeEach(func(ctx SpecContext) { w = installEtcd(ctx) }, NodeTimeout(specTimeout))
 
 	It("are made once, each from the other when one is missing, and never changed", func(ctx SpecContext) {

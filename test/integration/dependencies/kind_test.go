@@ -77,11 +77,10 @@ var _ = Describe("What make deploy-kind deploys", Ordered, func() {
 		Expect(env.Admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 			Name: kindNamespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}})).To(Succeed())
 		Expect(deployer.Deploy(ctx, everything)).To(Succeed())
-		manager := env.StartManager(ctx, framework.ManagerOptions{
+		env.StartManager(ctx, framework.ManagerOptions{
 			ServiceAccount: types.NamespacedName{Namespace: kindNamespace, Name: "odh-platform-operator-controller-manager"},
 			Args:           []string{"--components=mlflow"}, Env: []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3"},
 		})
-		DeferCleanup(manager.ReportLog)
 		Expect(deployer.Wait(ctx, everything, specTimeout)).To(Succeed())
 		server := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: kindNamespace, Name: "mlflow"}}
 		env.Get(ctx, server)
@@ -94,7 +93,7 @@ var _ = Describe("What make deploy-kind deploys", Ordered, func() {
 		By("again: nothing that was generated changes")
 		before := secrets(ctx)
 		Expect(deployer.Deploy(ctx, everything)).To(Succeed())
-		env.SpareMLflow(ctx) // the manager of this suite serves no webhooks
+		env.DisableMLflowWebhook(ctx) // the manager of this suite serves no webhooks
 		Expect(secrets(ctx)).To(Equal(before))
 	}, NodeTimeout(specTimeout))
 

@@ -15,7 +15,7 @@ import (
 )
 
 var _ = Describe("The quick start of ModelMesh", func() {
-	var w *etcdWorld
+	var w *etcdInstance
 	BeforeEach(func(ctx SpecContext) { w = install(ctx, "config/quickstart", "minio") }, NodeTimeout(specTimeout))
 	read := func(ctx SpecContext, name string) map[string][]byte {
 		GinkgoHelper()

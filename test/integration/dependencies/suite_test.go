@@ -17,10 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-const (
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 8 * time.Minute  // linking the programs takes minutes on a loaded machine
-)
+const specTimeout = 8 * time.Minute // linking the programs takes minutes on a loaded machine
 
 // All specs share one control plane and use their own namespaces.
 var (
@@ -43,4 +40,4 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	for _, path := range []string{etcdctl, kubectl, env.Instance.Process(cluster.Etcd).Path} {
 		Expect(os.Symlink(path, filepath.Join(programs, filepath.Base(path)))).To(Succeed())
 	}
-}, NodeTimeout(startTimeout))
+}, NodeTimeout(framework.StartTimeout))

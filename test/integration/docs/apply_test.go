@@ -52,7 +52,7 @@ var _ = Describe("What client-side apply made, server-side apply takes over:", f
 			}
 			remove := func(ctx context.Context) {
 				Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, object.DeepCopy()))).To(Succeed())
-				env.WaitGone(ctx, object.DeepCopy())
+				env.WaitDeleted(ctx, object.DeepCopy())
 			}
 			DeferCleanup(remove)
 

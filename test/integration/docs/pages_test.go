@@ -45,7 +45,7 @@ var _ = Describe("Where only this operator is installed, the first steps", Order
 		fresh = framework.Start(ctx, "docs-bare", cluster.Bare, framework.WithOperator("config/default"))
 		startOperator(ctx, fresh)
 		awaitWebhooks(ctx, fresh, "mlflow")
-	}, NodeTimeout(startTimeout))
+	}, NodeTimeout(framework.StartTimeout))
 
 	DescribeTable("work", func(ctx SpecContext, page string, commands int) {
 		r := open(page)

@@ -8,16 +8,12 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-const (
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	pageTimeout  = 5 * time.Minute
-)
+const pageTimeout = 5 * time.Minute
 
 // A shell runs the commands of each page in order, as administrator of a real control plane. A fake kubelet reports pods as
 // Running; KubeRay and the programs in pods do not run.
@@ -39,7 +35,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	manager = startOperator(ctx, env)
 	awaitWebhooks(ctx, env, "modelregistry_generated", "aihub_catalog", "appwrapper_job", "raycluster", "modelmesh_runtime_custom")
-}, NodeTimeout(startTimeout))
+}, NodeTimeout(framework.StartTimeout))
 
 func startOperator(ctx context.Context, e *framework.Env) *framework.Manager {
 	GinkgoHelper()
@@ -60,9 +56,7 @@ func awaitWebhooks(ctx context.Context, e *framework.Env, samples ...string) {
 			if object.GetKind() != "MLflow" {
 				object.SetNamespace("default")
 			}
-			Eventually(func() error { return e.Admin.Create(ctx, object.DeepCopy(), client.DryRunAll) }).WithContext(ctx).Should(Succeed(), sample)
+			e.WaitAdmitted(ctx, object)
 		}
 	}
 }
-
-var _ = AfterEach(func() { manager.ReportLog() })

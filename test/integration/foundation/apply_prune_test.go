@@ -22,7 +22,7 @@ import (
 var clusterRoleKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRole")
 
 // prune returns the number of reads and writes that pruning took.
-func (w *world) prune(ctx context.Context, owner client.Object, desired apply.Desired, legacy client.ListOption, kinds ...schema.GroupVersionKind) (reads, writes int64) {
+func (w *applyEnv) prune(ctx context.Context, owner client.Object, desired apply.Desired, legacy client.ListOption, kinds ...schema.GroupVersionKind) (reads, writes int64) {
 	GinkgoHelper()
 	w.reads.Store(0)
 	w.writes.Store(0)
@@ -32,7 +32,7 @@ func (w *world) prune(ctx context.Context, owner client.Object, desired apply.De
 
 var _ = Describe("Pruning by the applier", func() {
 	It("deletes what is no longer desired, and nothing else", func(ctx context.Context) {
-		w := newWorld(ctx)
+		w := newApplyEnv(ctx)
 		data := apply.Object{Config: configMap(w.namespace, "data"), Ownership: apply.Unowned}
 		keep, drop := apply.Object{Config: configMap(w.namespace, "keep")}, apply.Object{Config: configMap(w.namespace, "drop")}
 		server := apply.Object{Config: deployment(w.namespace)}
@@ -59,7 +59,7 @@ var _ = Describe("Pruning by the applier", func() {
 	})
 
 	It("finds the objects of older operators once", func(ctx context.Context) {
-		w := newWorld(ctx)
+		w := newApplyEnv(ctx)
 		older := olderConfigMap(w, nil)
 		older.Labels = map[string]string{"app": "older"}
 		older.OwnerReferences = []metav1.OwnerReference{controllerReference(w.owner.Name, w.owner.UID)}
@@ -80,7 +80,7 @@ var _ = Describe("Pruning by the applier", func() {
 
 var _ = Describe("Objects with several owners", func() {
 	It("keep every owner, settle, and go with the last", func(ctx context.Context) {
-		w := newWorld(ctx)
+		w := newApplyEnv(ctx)
 		first, second := w.owner, w.newOwner(ctx, "second")
 		shared := apply.Desired{{Ownership: apply.Shared, Config: rbacv1ac.ClusterRole(w.namespace).WithRules(
 			rbacv1ac.PolicyRule().WithAPIGroups("").WithResources("pods").WithVerbs("get"))}}
@@ -123,7 +123,7 @@ var _ = Describe("Objects with several owners", func() {
 })
 
 // owners returns the UIDs of the owners of the shared ClusterRole.
-func (w *world) owners(ctx context.Context) []types.UID {
+func (w *applyEnv) owners(ctx context.Context) []types.UID {
 	GinkgoHelper()
 	role := &rbacv1.ClusterRole{}
 	Expect(env.Admin.Get(ctx, client.ObjectKey{Name: w.namespace}, role)).To(Succeed())
@@ -137,7 +137,7 @@ func (w *world) owners(ctx context.Context) []types.UID {
 }
 
 // olderConfigMap returns a ConfigMap as another operator would create it.
-func olderConfigMap(w *world, annotations map[string]string) *corev1.ConfigMap {
+func olderConfigMap(w *applyEnv, annotations map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "server", Annotations: annotations},
 		Data:       map[string]string{"a": "old", "old": "1"},

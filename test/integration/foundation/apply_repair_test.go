@@ -42,12 +42,12 @@ func sensitive(namespace string) apply.Object {
 
 var _ = Describe("The applier, where a stranger's field excludes ours,", func() {
 	DescribeTable("puts a Deployment right in one reconcile, and then rests", func(ctx context.Context, patch string) {
-		w := newWorld(ctx)
+		w := newApplyEnv(ctx)
 		desired := one(sensitive(w.namespace))
 		w.expect(ctx, desired, 0, 1)
 		before := content(w.live(ctx, deploymentKind, "sensitive"))
-		stranger := w.live(ctx, deploymentKind, "sensitive")
-		Expect(env.Admin.Patch(ctx, stranger, client.RawPatch(types.JSONPatchType, []byte(patch)), client.FieldOwner("kubectl-edit"))).To(Succeed())
+		foreign := w.live(ctx, deploymentKind, "sensitive")
+		Expect(env.Admin.Patch(ctx, foreign, client.RawPatch(types.JSONPatchType, []byte(patch)), client.FieldOwner("kubectl-edit"))).To(Succeed())
 		Expect(content(w.live(ctx, deploymentKind, "sensitive"))).NotTo(Equal(before))
 
 		w.restart()
@@ -72,7 +72,7 @@ var _ = Describe("The applier, where a stranger's field excludes ours,", func() 
 	)
 
 	It("recreates what cannot be changed: a binding of another role, a Secret of another type, what is immutable", func(ctx context.Context) {
-		w := newWorld(ctx)
+		w := newApplyEnv(ctx)
 		role := func(name string) *rbacv1ac.RoleRefApplyConfiguration {
 			return rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(name)
 		}
@@ -118,7 +118,7 @@ var _ = Describe("The applier, where a stranger's field excludes ours,", func() 
 	})
 
 	It("never recreates what keeps data, and says what is wrong", func(ctx context.Context) {
-		w := newWorld(ctx)
+		w := newApplyEnv(ctx)
 		password := apply.Object{Config: corev1ac.Secret("password", w.namespace).WithData(map[string][]byte{"key": []byte("1")}), NeverDelete: true}
 		w.expect(ctx, one(password), 0, 1)
 		live := w.live(ctx, secretKind, "password")

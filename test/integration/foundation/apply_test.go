@@ -29,7 +29,7 @@ func one(object apply.Object) apply.Desired { return apply.Desired{object} }
 
 var _ = Describe("The applier", func() {
 	It("writes each object once, then nothing, and nothing after a restart", func(ctx context.Context) {
-		w := newWorld(ctx)
+		w := newApplyEnv(ctx)
 		desired := everything(w.namespace)
 		w.expect(ctx, desired, unowned, len(desired))
 		w.caughtUp(ctx, desired)
@@ -41,7 +41,7 @@ var _ = Describe("The applier", func() {
 	})
 
 	It("spends nothing while the cache has not seen its own writes", func(ctx context.Context) {
-		w := newWorld(ctx)
+		w := newApplyEnv(ctx)
 		desired := everything(w.namespace)
 		w.expect(ctx, desired, unowned, len(desired))
 		for range 5 {
@@ -52,7 +52,7 @@ var _ = Describe("The applier", func() {
 	})
 
 	It("spends nothing on status and on what others add, and leaves that in place", func(ctx context.Context) {
-		w := newWorld(ctx)
+		w := newApplyEnv(ctx)
 		desired := everything(w.namespace)
 		w.expect(ctx, desired, unowned, len(desired))
 		foreign := `{"metadata":{"labels":{"foreign":"1"},"annotations":{"foreign":"1"},"finalizers":["test.opendatahub.io/hold"]}}`
@@ -81,7 +81,7 @@ var _ = Describe("The applier", func() {
 
 	DescribeTable("repairs our fields that others changed",
 		func(ctx context.Context, down bool) {
-			w := newWorld(ctx)
+			w := newApplyEnv(ctx)
 			desired := one(apply.Object{Config: deployment(w.namespace)})
 			w.expect(ctx, desired, 0, 1)
 			server := w.live(ctx, deploymentKind, "server")
@@ -104,7 +104,7 @@ var _ = Describe("The applier", func() {
 	)
 
 	It("repairs a scale through the subresource", func(ctx context.Context) {
-		w := newWorld(ctx)
+		w := newApplyEnv(ctx)
 		desired := one(apply.Object{Config: deployment(w.namespace)})
 		w.expect(ctx, desired, 0, 1)
 		server := w.live(ctx, deploymentKind, "server")
@@ -118,7 +118,7 @@ var _ = Describe("The applier", func() {
 
 	DescribeTable("prunes the fields that we no longer want",
 		func(ctx context.Context, down bool) {
-			w := newWorld(ctx)
+			w := newApplyEnv(ctx)
 			before := deployment(w.namespace).WithLabels(map[string]string{"gone": "1"})
 			before.Spec.Template.Spec.Containers[0].WithEnv(corev1ac.EnvVar().WithName("GONE").WithValue("1"))
 			w.expect(ctx, one(apply.Object{Config: before}), 0, 1)
@@ -141,7 +141,7 @@ var _ = Describe("The applier", func() {
 	)
 
 	It("sees a field dropped inside an atomic list while we were down", func(ctx context.Context) {
-		w := newWorld(ctx)
+		w := newApplyEnv(ctx)
 		before := networkPolicy(w.namespace)
 		before.Spec.Ingress[0].From[0].WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(map[string]string{"a": "b"}))
 		w.expect(ctx, one(apply.Object{Config: before}), 0, 1)
@@ -157,7 +157,7 @@ var _ = Describe("The applier", func() {
 	})
 
 	It("makes a deleted object again and leaves one alone that is being deleted", func(ctx context.Context) {
-		w := newWorld(ctx)
+		w := newApplyEnv(ctx)
 		desired := one(apply.Object{Config: configMap(w.namespace, "held")})
 		w.expect(ctx, desired, 0, 1)
 		held := w.live(ctx, configMapKind, "held")
@@ -174,7 +174,7 @@ var _ = Describe("The applier", func() {
 	})
 
 	It("returns an error of an immutable field as it is, and continues with the rest", func(ctx context.Context) {
-		w := newWorld(ctx)
+		w := newApplyEnv(ctx)
 		w.expect(ctx, one(apply.Object{Config: deployment(w.namespace)}), 0, 1)
 		changed := deployment(w.namespace)
 		changed.Spec.Selector.WithMatchLabels(map[string]string{"more": "1"})
@@ -191,7 +191,7 @@ var _ = Describe("The applier", func() {
 
 var _ = Describe("Adoption by the applier", func() {
 	It("refuses an object that another client made, and writes nothing", func(ctx context.Context) {
-		w := newWorld(ctx)
+		w := newApplyEnv(ctx)
 		w.restart()
 		foreign := &corev1.ConfigMap{Data: map[string]string{"a": "theirs"}}
 		foreign.Namespace, foreign.Name = w.namespace, "server"
@@ -211,7 +211,7 @@ var _ = Describe("Adoption by the applier", func() {
 	})
 
 	It("finds an object that another client made by its first write, which changes nothing, and only looks from then on", func(ctx context.Context) {
-		w := newWorld(ctx)
+		w := newApplyEnv(ctx)
 		foreign := &corev1.ConfigMap{Data: map[string]string{"a": "theirs"}}
 		foreign.Namespace, foreign.Name = w.namespace, "server"
 		Expect(env.Admin.Create(ctx, foreign)).To(Succeed())
@@ -226,8 +226,8 @@ var _ = Describe("Adoption by the applier", func() {
 	})
 
 	DescribeTable("takes over what older operators wrote, with all their fields",
-		func(ctx context.Context, manager string, subject func(*world) client.Object) {
-			w := newWorld(ctx)
+		func(ctx context.Context, manager string, subject func(*applyEnv) client.Object) {
+			w := newApplyEnv(ctx)
 			w.restart("manager", "kubectl-client-side-apply")
 			Expect(env.Admin.Create(ctx, subject(w), client.FieldOwner(manager))).To(Succeed())
 
@@ -246,15 +246,15 @@ var _ = Describe("Adoption by the applier", func() {
 			w.restart("manager", "kubectl-client-side-apply")
 			w.expect(ctx, desired, 1, 0) // fields that the manager sets after the adoption stay
 		},
-		Entry("by update", "manager", func(w *world) client.Object { return olderConfigMap(w, nil) }),
-		Entry("by client-side apply", "kubectl-client-side-apply", func(w *world) client.Object {
+		Entry("by update", "manager", func(w *applyEnv) client.Object { return olderConfigMap(w, nil) }),
+		Entry("by client-side apply", "kubectl-client-side-apply", func(w *applyEnv) client.Object {
 			return olderConfigMap(w, map[string]string{corev1.LastAppliedConfigAnnotation: "{}"})
 		}),
-		Entry("by update under our own name", fieldOwner, func(w *world) client.Object { return olderConfigMap(w, nil) }),
+		Entry("by update under our own name", fieldOwner, func(w *applyEnv) client.Object { return olderConfigMap(w, nil) }),
 	)
 
 	It("takes over what was applied under our name without our labels with one write", func(ctx context.Context) {
-		w := newWorld(ctx)
+		w := newApplyEnv(ctx)
 		w.restart()
 		older := configMap(w.namespace, "server").WithData(map[string]string{"old": "1"})
 		Expect(env.Admin.Apply(ctx, older, client.FieldOwner(fieldOwner))).To(Succeed())
@@ -266,7 +266,7 @@ var _ = Describe("Adoption by the applier", func() {
 	})
 
 	It("takes back what a backup restored with a reference to an earlier life of the owner", func(ctx context.Context) {
-		w := newWorld(ctx)
+		w := newApplyEnv(ctx)
 		restored := olderConfigMap(w, nil)
 		restored.OwnerReferences = append(restored.OwnerReferences, controllerReference(w.owner.Name, "2d4c7c3e-gone"))
 		Expect(env.Admin.Create(ctx, restored, client.FieldOwner("velero"))).To(Succeed())
@@ -281,7 +281,7 @@ var _ = Describe("Adoption by the applier", func() {
 	})
 
 	It("refuses an object that another owner controls, and names that owner", func(ctx context.Context) {
-		w := newWorld(ctx)
+		w := newApplyEnv(ctx)
 		desired := one(apply.Object{Config: configMap(w.namespace, "server")})
 		w.expect(ctx, desired, 0, 1)
 		w.owner = w.newOwner(ctx, "other")
@@ -294,7 +294,7 @@ var _ = Describe("Adoption by the applier", func() {
 	})
 
 	It("cuts the reference of data that shall outlive its owner", func(ctx context.Context) {
-		w := newWorld(ctx)
+		w := newApplyEnv(ctx)
 		w.restart()
 		older := olderConfigMap(w, nil)
 		older.OwnerReferences = append(older.OwnerReferences, controllerReference(w.owner.Name, w.owner.UID))

@@ -15,29 +15,29 @@ const lateStart = 5 * time.Second
 var _ = Describe("A component whose API is missing", func() {
 	It("waits for it without a request, starts soon after it appears, ends with it, and waits again", func(ctx SpecContext) {
 		start(ctx, framework.ManagerOptions{}).Stop(ctx) // installs the operator
-		bringBack := withoutCRD(ctx)
+		restore := env.DeleteCRD(ctx, mlflowCRD)
 		mark := env.Mark()
 		manager := start(ctx, framework.ManagerOptions{})
-		env.Settle(manager.User, quiet/2, specTimeout)
+		env.WaitIdle(manager.User, quiet/2, specTimeout)
 		env.ExpectAtRest(manager.User, quiet)
 		Expect(others(mark, manager.User)).To(BeEmpty())
 
 		for range 2 {
 			mark = env.Mark()
-			bringBack(ctx)
+			restore(ctx)
 			Eventually(func() framework.Entries {
 				return env.Since(mark).ByUser(manager.User).Of("mlflows").Watches()
 			}).WithContext(ctx).WithTimeout(lateStart).ShouldNot(BeEmpty())
 			m := mlflow(ctx)
-			available(ctx, manager, m)
+			waitAvailable(ctx, manager, m)
 
 			Expect(env.Admin.Delete(ctx, m)).To(Succeed())
-			env.WaitGone(ctx, server())
-			bringBack = withoutCRD(ctx)
+			env.WaitDeleted(ctx, server())
+			restore = env.DeleteCRD(ctx, mlflowCRD)
 			manager.AwaitRestart(ctx)
-			env.Settle(manager.User, quiet/2, specTimeout)
+			env.WaitIdle(manager.User, quiet/2, specTimeout)
 			env.ExpectAtRest(manager.User, quiet)
 		}
-		bringBack(ctx)
+		restore(ctx)
 	}, NodeTimeout(2*specTimeout))
 })

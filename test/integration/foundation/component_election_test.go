@@ -61,7 +61,7 @@ func tampered(ctx context.Context, user string) framework.Entries {
 	mark := env.Mark()
 	Expect(env.Admin.Delete(ctx, policy())).To(Succeed())
 	env.WaitFor(ctx, policy(), nil)
-	env.Settle(user, quiet/2, specTimeout)
+	env.WaitIdle(user, quiet/2, specTimeout)
 	return env.Since(mark).ByUser(user).WithoutLeases().WithoutEvents().Writes()
 }
 
@@ -69,7 +69,7 @@ var _ = Describe("Two replicas", func() {
 	It("agree on one that works; when it is killed, the other continues", func(ctx SpecContext) {
 		first := replica(ctx, "first", lease)
 		m := mlflow(ctx)
-		available(ctx, first, m)
+		waitAvailable(ctx, first, m)
 		Expect(leader(ctx)).NotTo(BeEmpty())
 		before := leader(ctx)
 
@@ -88,7 +88,7 @@ var _ = Describe("Two replicas", func() {
 		}
 		first := start(ctx, framework.ManagerOptions{Name: "first", Args: longerThanTheSpec})
 		m := mlflow(ctx)
-		available(ctx, first, m)
+		waitAvailable(ctx, first, m)
 		before := leader(ctx)
 		second := start(ctx, framework.ManagerOptions{Name: "second", Args: longerThanTheSpec})
 		first.Stop(ctx)
@@ -100,7 +100,7 @@ var _ = Describe("Two replicas", func() {
 
 	It("leave the lease to the pod that holds it: restarted in it after a crash, a manager leads at once", func(ctx SpecContext) {
 		first := pod(ctx, "manager-0")
-		available(ctx, first, mlflow(ctx))
+		waitAvailable(ctx, first, mlflow(ctx))
 		Expect(leader(ctx)).To(Equal("manager-0"))
 		first.Kill(ctx)
 		held := office(ctx)
@@ -134,7 +134,7 @@ var _ = Describe("The listeners of a manager", func() {
 		m := mlflow(ctx)
 		const own = "a-name-that-only-users-know"
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"serviceAccountName": own}})
-		available(ctx, manager, m)
+		waitAvailable(ctx, manager, m)
 		text := metricsOf(ctx, manager)
 		for _, series := range []string{
 			`odh_platform_conditions{component="mlflow",condition="Available",kind="MLflow",status="True"} 1`,

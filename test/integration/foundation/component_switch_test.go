@@ -57,7 +57,7 @@ var _ = Describe("A component that is switched off", func() {
 		It("asks for nothing, leaves its objects alone, and works when it is switched on again: "+way.title, func(ctx SpecContext) {
 			on := start(ctx, framework.ManagerOptions{})
 			m := mlflow(ctx)
-			available(ctx, on, m)
+			waitAvailable(ctx, on, m)
 			on.Stop(ctx)
 
 			mark := env.Mark()
@@ -65,8 +65,8 @@ var _ = Describe("A component that is switched off", func() {
 			Expect(env.Admin.Delete(ctx, policy())).To(Succeed())
 			env.Get(ctx, m)
 			version := m.ResourceVersion
-			env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/touched": "yes"}}})
-			env.Settle(off.User, quiet/2, specTimeout)
+			env.SetAnnotation(ctx, m, "example.com/touched", "yes")
+			env.WaitIdle(off.User, quiet/2, specTimeout)
 			env.ExpectAtRest(off.User, quiet)
 			Expect(others(mark, off.User)).To(BeEmpty())
 			env.Get(ctx, m)
@@ -77,7 +77,7 @@ var _ = Describe("A component that is switched off", func() {
 
 			on = start(ctx, framework.ManagerOptions{})
 			env.WaitFor(ctx, policy(), nil)
-			available(ctx, on, m)
+			waitAvailable(ctx, on, m)
 		}, NodeTimeout(specTimeout))
 	}
 })
@@ -101,7 +101,7 @@ var _ = Describe("The configuration", func() {
 			if c.runs {
 				Eventually(func() framework.Entries { return others(mark, m.User).Of("mlflows").Watches() }).Should(HaveLen(1), "%v %v", c.args, c.env)
 			} else {
-				env.Settle(m.User, quiet/2, specTimeout)
+				env.WaitIdle(m.User, quiet/2, specTimeout)
 				Expect(others(mark, m.User)).To(BeEmpty(), "%v %v", c.args, c.env)
 			}
 			m.Stop(ctx)
@@ -117,7 +117,7 @@ var _ = Describe("The configuration", func() {
 		file := configured(image)
 		manager := start(ctx, framework.ManagerOptions{Args: []string{file}, Env: []string{"MLFLOW_IMAGE="}})
 		m := mlflow(ctx)
-		available(ctx, manager, m)
+		waitAvailable(ctx, manager, m)
 		Expect(imageOf()).To(Equal("registry.example.com/from-the-file:1"))
 		manager.Stop(ctx)
 

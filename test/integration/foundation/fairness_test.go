@@ -56,7 +56,7 @@ var _ = Describe("One tenant with three hundred registries that hang and fail", 
 
 	It("leaves a worker to the others, who do not wait for any of them", func(ctx SpecContext) {
 		install(ctx)
-		crasher := env.Interpose(ctx, startRegistries(ctx, "manager", shipped.WebhookPort), specTimeout)
+		crasher := env.StartCrasher(ctx, startRegistries(ctx, "manager", installation.WebhookPort), specTimeout)
 		answers, answer := context.WithCancel(ctx)
 		s := &stuck{namespace: env.Namespace(ctx, "many"), answers: answers, tried: map[string]bool{}}
 		crasher.Inject(s.fault)

@@ -97,14 +97,14 @@ var _ = Describe("Memory", func() {
 	It("hardly grows with Secrets that are none of our business", func(ctx SpecContext) {
 		manager := start(ctx, framework.ManagerOptions{Env: []string{"GOGC=20"}})
 		m := mlflow(ctx)
-		available(ctx, manager, m)
+		waitAvailable(ctx, manager, m)
 		reconciled := func() float64 { return sample(metricsOf(ctx, manager), "controller_runtime_reconcile_total") }
 		manager.Restart(ctx)
 		Eventually(reconciled).Should(BeNumerically(">", 0))
 		before := liveHeap(ctx, manager)
 
-		elsewhere := env.Namespace(ctx, "elsewhere")
-		createSecrets(ctx, foreignSecrets, operands, elsewhere)
+		otherNamespace := env.Namespace(ctx, "elsewhere")
+		createSecrets(ctx, foreignSecrets, operands, otherNamespace)
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(env.Admin.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(operands), client.MatchingLabels{"foreign": "secret"})).To(Succeed())
 		}, NodeTimeout(specTimeout))
@@ -120,7 +120,7 @@ var _ = Describe("Memory", func() {
 
 	It("hardly grows with the templates of AppWrappers [A-15]", func(ctx SpecContext) {
 		manager := start(ctx, framework.ManagerOptions{Args: []string{"--enable-mlflow=false", "--enable-appwrapper=true"}, Env: []string{"GOGC=20"}})
-		env.Without(ctx,
+		env.DeleteTemporarily(ctx,
 			&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhook.MutatingConfiguration}},
 			&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhook.ValidatingConfiguration}})
 		namespace := env.Namespace(ctx, "large")
@@ -129,7 +129,7 @@ var _ = Describe("Memory", func() {
 		}
 		before := liveHeap(ctx, manager)
 		for i := range largeWrappers {
-			wrapper := framework.Untyped(awv1beta2.GroupVersion.WithKind(awv1beta2.Kind), namespace, fmt.Sprintf("w%d", i))
+			wrapper := framework.Unstructured(awv1beta2.GroupVersion.WithKind(awv1beta2.Kind), namespace, fmt.Sprintf("w%d", i))
 			template := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c"}, "data": map[string]any{"x": strings.Repeat("x", 1<<20)}}
 			wrapper.Object["spec"] = map[string]any{"suspend": true, "components": []any{map[string]any{"template": template}}}
 			Expect(env.Admin.Create(ctx, wrapper)).To(Succeed())

@@ -160,7 +160,7 @@ var _ = Describe("A rollout of the manager", func() {
 
 		second := endpointOf(ctx, "manager-b")
 		service.Add(second.port)
-		hook := shipped.Deployment.Spec.Template.Spec.Containers[0].Lifecycle.PreStop.Sleep
+		hook := installation.Deployment.Spec.Template.Spec.Containers[0].Lifecycle.PreStop.Sleep
 		end(ctx, service, first, time.Duration(hook.Seconds)*time.Second)
 		writes.goesOn()
 		Expect(writes.refusals()).To(BeEmpty())
@@ -193,7 +193,7 @@ var _ = Describe("The CA of the webhooks", func() {
 	It("is put right wherever it is overwritten, and not at the next check five minutes later", func(ctx SpecContext) {
 		manager := start(ctx, framework.ManagerOptions{})
 		var targets []*unstructured.Unstructured
-		for _, o := range shipped.Objects {
+		for _, o := range installation.Objects {
 			if len(callers(o)) > 0 {
 				targets = append(targets, o.DeepCopy())
 			}
@@ -211,7 +211,7 @@ var _ = Describe("The CA of the webhooks", func() {
 		}
 		Eventually(bundles).Should(And(HaveLen(1), Not(HaveKey(BeNil()))))
 		right := bundles()
-		env.Settle(manager.User, quiet/2, specTimeout)
+		env.WaitIdle(manager.User, quiet/2, specTimeout)
 
 		mark := env.Mark()
 		for _, target := range targets {
@@ -221,7 +221,7 @@ var _ = Describe("The CA of the webhooks", func() {
 			Expect(env.Admin.Update(ctx, target)).To(Succeed())
 		}
 		Eventually(bundles).WithTimeout(10 * time.Second).Should(Equal(right))
-		env.Settle(manager.User, quiet/2, specTimeout)
+		env.WaitIdle(manager.User, quiet/2, specTimeout)
 		written, metrics := env.Since(mark).ByUser(manager.User).Writes(), metricsOf(ctx, manager)
 		for _, target := range targets {
 			Expect(written.Where(func(e framework.Entry) bool { return e.Name == target.GetName() })).To(HaveLen(1))

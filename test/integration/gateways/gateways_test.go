@@ -55,15 +55,15 @@ func answer(ctx context.Context, object *unstructured.Unstructured, accepted met
 	if object.GetKind() == capability.BackendTLSPolicy.Kind {
 		list, ref = "ancestors", "ancestorRef"
 	}
-	said := func(kind string, status metav1.ConditionStatus, reason, message string) any {
+	wantCondition := func(kind string, status metav1.ConditionStatus, reason, message string) any {
 		return map[string]any{"type": kind, "status": string(status), "reason": reason, "message": message,
 			"observedGeneration": object.GetGeneration(), "lastTransitionTime": "2026-01-01T00:00:00Z"}
 	}
 	env.Patch(ctx, object, map[string]any{"status": map[string]any{list: []any{map[string]any{
 		ref:              map[string]any{"group": "gateway.networking.k8s.io", "kind": "Gateway", "namespace": "gateways", "name": framework.AbsentGateway},
 		"controllerName": "gateway.envoyproxy.io/gatewayclass-controller",
-		"conditions": []any{said("Accepted", accepted, reason, message),
-			said("ResolvedRefs", metav1.ConditionTrue, "ResolvedRefs", "Resolved all the Object references for the Route")},
+		"conditions": []any{wantCondition("Accepted", accepted, reason, message),
+			wantCondition("ResolvedRefs", metav1.ConditionTrue, "ResolvedRefs", "Resolved all the Object references for the Route")},
 	}}}}, "status")
 }
 
@@ -78,9 +78,9 @@ var _ = Describe("What Gateways say of a published server", Ordered, func() {
 			}
 			o := one{published: p, object: p.object(namespace)}
 			if p.reason == "RouteNotPublished" {
-				env.Patch(ctx, framework.Untyped(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, "", namespace),
-					map[string]any{"metadata": map[string]any{"labels": map[string]any{"modelmesh-enabled": "true"}}})
-				serving := sample("modelmesh_runtime_custom.yaml", namespace)
+				env.SetLabel(ctx, framework.Unstructured(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, "", namespace), "modelmesh-enabled", "true")
+				serving := framework.Sample("modelmesh_runtime_custom.yaml")
+				serving.SetNamespace(namespace)
 				serving.SetAnnotations(map[string]string{"enable-route": "true"})
 				Expect(env.Admin.Create(ctx, serving)).To(Succeed())
 			}
@@ -89,9 +89,9 @@ var _ = Describe("What Gateways say of a published server", Ordered, func() {
 			if routes == "" {
 				routes = namespace
 			}
-			o.route = framework.Untyped(capability.HTTPRoute, routes, p.route)
+			o.route = framework.Unstructured(capability.HTTPRoute, routes, p.route)
 			if p.policy != "" {
-				o.policy = framework.Untyped(capability.BackendTLSPolicy, namespace, p.policy)
+				o.policy = framework.Unstructured(capability.BackendTLSPolicy, namespace, p.policy)
 			}
 			all = append(all, o)
 		}
@@ -104,7 +104,7 @@ var _ = Describe("What Gateways say of a published server", Ordered, func() {
 		DeferCleanup(func(ctx SpecContext) {
 			for _, o := range all {
 				Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, o.object))).To(Succeed())
-				env.WaitGone(ctx, o.object)
+				env.WaitDeleted(ctx, o.object)
 			}
 		}, NodeTimeout(specTimeout))
 	}, NodeTimeout(specTimeout))
@@ -114,7 +114,7 @@ var _ = Describe("What Gateways say of a published server", Ordered, func() {
 			o.tells(ctx, "Unknown", "NotSeen", "check that Gateway gateways/"+framework.AbsentGateway+" exists")
 			Expect(o.address == nil || o.address(o.object)).To(BeTrue(), "%s", o.object.GetKind())
 		}
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
@@ -126,7 +126,7 @@ var _ = Describe("What Gateways say of a published server", Ordered, func() {
 			o.tells(ctx, "False", "NotAllowedByListeners", "No listeners included by this parent ref allowed this attachment.; let a listener")
 			Expect(o.address != nil && o.address(o.object)).To(BeFalse(), "%s", o.object.GetKind())
 		}
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.ExpectAtRest(manager.User, quiet)
 
 		By("the Gateway thinking better of it")
@@ -136,7 +136,7 @@ var _ = Describe("What Gateways say of a published server", Ordered, func() {
 		for _, o := range all {
 			o.content(ctx)
 		}
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 

@@ -3,7 +3,6 @@ package gateways_test
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -24,10 +23,9 @@ import (
 const (
 	own = "opendatahub"
 
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 5 * time.Minute
-	patience     = 2 * time.Minute
-	quiet        = 3 * time.Second
+	specTimeout = 5 * time.Minute
+	patience    = 2 * time.Minute
+	quiet       = 3 * time.Second
 )
 
 var (
@@ -41,34 +39,17 @@ func TestGateways(t *testing.T) { framework.Run(t, "What Gateways say of publish
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "gateways", cluster.Plain, framework.WithSets(cluster.KServe), framework.WithOperator("config/default"))
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: env.Installed.ServiceAccount, WebhookPort: env.Installed.WebhookPort, Args: []string{"--metrics-bind-address=127.0.0.1:0"},
+		WebhookPort: env.Installed.WebhookPort, Args: []string{"--metrics-bind-address=127.0.0.1:0"},
 		Env: []string{
 			"EXPOSURE=gateway", "GATEWAY_NAME=" + framework.AbsentGateway, "GATEWAY_NAMESPACE=gateways", "GATEWAY_DOMAIN=ai.example.org", "HTTPROUTE_NAMESPACE=" + own,
 			"MLFLOW_GATEWAY_NAMESPACE=gateways", "MLFLOW_URL=https://ai.example.org", "MLFLOW_IMAGE=quay.io/example/mlflow:v3",
 		},
 	})
-	Expect(env.Admin.Create(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "model-serving-etcd"},
-		StringData: map[string]string{"etcd_connection": `{"endpoints": "http://127.0.0.1:1", "root_prefix": "gateways"}`},
-	})).To(Succeed())
+	Expect(env.Admin.Create(ctx, framework.EtcdSecret(own))).To(Succeed())
 	for _, k := range kinds() {
-		Eventually(func() error { return env.Admin.Create(ctx, k.object("default"), client.DryRunAll) }).
-			WithContext(ctx).WithTimeout(specTimeout).Should(Succeed(), "the webhooks answer")
+		env.WaitAdmitted(ctx, k.object("default"))
 	}
-}, NodeTimeout(startTimeout))
-
-var _ = AfterEach(func() { manager.ReportLog() })
-
-// sample returns the first object of a file in config/samples.
-func sample(file, namespace string) *unstructured.Unstructured {
-	GinkgoHelper()
-	root, err := cluster.RepositoryRoot()
-	Expect(err).NotTo(HaveOccurred())
-	objects, err := framework.ReadObjects(filepath.Join(root, "config", "samples", file))
-	Expect(err).NotTo(HaveOccurred())
-	objects[0].SetNamespace(namespace)
-	return objects[0]
-}
+}, NodeTimeout(framework.StartTimeout))
 
 // published is a kind of resource whose server is published by an HTTPRoute.
 type published struct {
@@ -84,7 +65,8 @@ type published struct {
 }
 
 func (p published) object(namespace string) *unstructured.Unstructured {
-	object := sample(p.file, namespace)
+	object := framework.Sample(p.file)
+	object.SetNamespace(namespace)
 	if object.GetKind() == "MLflow" {
 		object.SetNamespace("")
 	}

@@ -33,7 +33,7 @@ var _ = Describe("the chart of a release", func() {
 					Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, object))).To(Succeed())
 				}
 			}
-			released(ctx)
+			removeFinalizers(ctx)
 			mustMake(ctx, "uninstall", "FORCE=1")
 			mustKubectl(ctx, "delete", "namespace", place, "--timeout=2m")
 		}, NodeTimeout(specTimeout))
@@ -45,7 +45,7 @@ var _ = Describe("the chart of a release", func() {
 			Expect(output).NotTo(ContainSubstring("Warning"))
 		}
 
-		deployment := settled(ctx, place)
+		deployment := waitRolledOut(ctx, place)
 		Expect(deployment.Spec.Template.Spec.Containers[0].Image).To(Equal(image))
 		running := manager(ctx, objects, deployment, nil)
 		Eventually(func() error {

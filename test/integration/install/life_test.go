@@ -32,7 +32,7 @@ var _ = Describe("an installation", func() {
 		Expect(live(ctx, named("Deployment", managerName, objects))).To(BeNil(), "the CRDs are all that install makes")
 
 		mustMake(ctx, "deploy", "IMG="+image)
-		deployment := settled(ctx, namespace)
+		deployment := waitRolledOut(ctx, namespace)
 		Expect(deployment.Spec.Template.Spec.Containers[0].Image).To(Equal(image))
 		running := manager(ctx, objects, deployment, nil)
 
@@ -118,7 +118,7 @@ func switchedOff(ctx context.Context, running *framework.Manager, objects []*uns
 	By("switching a component off")
 	running.Stop(ctx)
 	mustKubectl(ctx, "-n", namespace, "set", "env", "deployment/"+managerName, "ENABLE_APPWRAPPER=false")
-	running = manager(ctx, objects, settled(ctx, namespace), nil)
+	running = manager(ctx, objects, waitRolledOut(ctx, namespace), nil)
 	unheard := strings.Replace(sample("appwrapper_pod.yaml"), "name: sample-pod\n  labels", "name: unheard\n  labels", 1)
 	var output string
 	Eventually(func() (err error) {
@@ -138,7 +138,7 @@ func switchedOn(ctx context.Context, running *framework.Manager, objects []*unst
 	By("switching it on again")
 	running.Stop(ctx)
 	mustMake(ctx, "deploy", "IMG="+image)
-	manager(ctx, objects, settled(ctx, namespace), nil)
+	manager(ctx, objects, waitRolledOut(ctx, namespace), nil)
 	Eventually(func() string {
 		return mustKubectl(ctx, "-n", namespace, "get", "appwrapper", "unheard", "-o", "jsonpath={.status.phase}")
 	}).WithContext(ctx).ShouldNot(BeEmpty())
@@ -146,9 +146,7 @@ func switchedOn(ctx context.Context, running *framework.Manager, objects []*unst
 
 func gone(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
-	for _, object := range objects {
-		env.WaitGone(ctx, object)
-	}
+	env.WaitDeleted(ctx, objects...)
 }
 
 func deploymentOf(name string) *appsv1.Deployment {

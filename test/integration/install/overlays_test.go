@@ -38,7 +38,7 @@ var _ = Describe("an overlay", func() {
 			for _, object := range objects {
 				Expect(live(ctx, object)).NotTo(BeNil(), "%s %s", object.GetKind(), object.GetName())
 			}
-			deployment := settled(ctx, namespace)
+			deployment := waitRolledOut(ctx, namespace)
 			running := manager(ctx, objects, deployment, map[string]string{"/etc/metrics-certs": certificate()})
 
 			By("serving metrics with the certificate that is mounted")
@@ -80,7 +80,7 @@ var _ = Describe("an overlay", func() {
 
 		gateway(ctx, "own", map[string]any{"type": "Hostname", "value": host}, map[string]any{"type": "Hostname", "value": "second.example.org"})
 		mustMake(ctx, "deploy-to-platform", "PLATFORM=odh", "ODH_GATEWAY_NAME=own", "IMG="+image)
-		container := settled(ctx, namespace).Spec.Template.Spec.Containers[0]
+		container := waitRolledOut(ctx, namespace).Spec.Template.Spec.Containers[0]
 		variables := map[string]string{}
 		for _, variable := range container.Env {
 			variables[variable.Name] = variable.Value

@@ -14,10 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-const (
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 6 * time.Minute
-)
+const specTimeout = 6 * time.Minute
 
 // All specs share one control plane, which serves the APIs of OpenShift; each removes its installation.
 var (
@@ -39,7 +36,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	port = ports[0]
 	for _, namespace := range []string{"opendatahub", "redhat-ods-applications", "openshift-config-managed", "openshift-ingress"} {
-		restricted(ctx, namespace)
+		createRestrictedNamespace(ctx, namespace)
 	}
 	before = everything(ctx)
-}, NodeTimeout(startTimeout))
+}, NodeTimeout(framework.StartTimeout))

@@ -15,7 +15,7 @@ import (
 )
 
 // mesh creates a namespace with a runtime, as the replaced controller leaves it.
-func (o *older) mesh(ctx context.Context, namespace string, recorded []*unstructured.Unstructured) {
+func (o *legacyCluster) mesh(ctx context.Context, namespace string, recorded []*unstructured.Unstructured) {
 	GinkgoHelper()
 	own := object("v1", "Namespace", "", namespace, nil)
 	own.SetLabels(map[string]string{"modelmesh-enabled": "true"})
@@ -53,7 +53,7 @@ func (o *older) mesh(ctx context.Context, namespace string, recorded []*unstruct
 var _ = Describe("The page about the way", func() {
 	It("from ModelMesh Serving says what works", func(ctx SpecContext) {
 		const runtime = "Deployment modelmesh-serving-mlserver-1.x"
-		o := arrange(ctx, "openshift")
+		o := prepareLegacyCluster(ctx, "openshift")
 		o.mesh(ctx, "models", framework.Recording(controllers+"modelmesh/resources/testdata/recordings/custom-runtime-unix-sockets.yaml",
 			"audio", "models", "own-server", "mlserver-1.x", // with the images of params.env of both operators
 			"kserve/rest-proxy:latest", "quay.io/opendatahub/rest-proxy:odh-v2.32", "kserve/modelmesh-runtime-adapter:latest",

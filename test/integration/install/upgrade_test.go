@@ -25,7 +25,7 @@ const controllers = "../../../controllers/"
 
 var _ = Describe("The page about the way", func() {
 	It("from mlflow-operator says what works", func(ctx SpecContext) {
-		o := arrange(ctx, "odh")
+		o := prepareLegacyCluster(ctx, "odh")
 		minimal := framework.Recording("../takeover/testdata/minimal.yaml", // with the values of params.env of both operators
 			"quay.io/example/mlflow:v3", "quay.io/opendatahub/mlflow:odh-stable",
 			"https://mlflow.example.com", "https://www.gateway-hostname-placeholder-with-mlflow-path.com")
@@ -59,12 +59,12 @@ var _ = Describe("The page about the way", func() {
 
 		By("deleting the server, which leaves its data")
 		Expect(env.Admin.Delete(ctx, server)).To(Succeed())
-		env.WaitGone(ctx, o.before["Deployment mlflow"])
+		env.WaitDeleted(ctx, o.before["Deployment mlflow"])
 		o.now(ctx, "PersistentVolumeClaim mlflow-pvc")
 	}, SpecTimeout(specTimeout))
 
 	It("from model-registry-operator says what works", func(ctx SpecContext) {
-		o := arrange(ctx, "odh")
+		o := prepareLegacyCluster(ctx, "odh")
 		recorded := framework.Recording(controllers+"modelregistry/resources/testdata/recordings/generated-database-plain.yaml",
 			"lab-registries", env.Namespace(ctx, "registries"), "auto-db", "team-a",
 			"quay.io/example/model-registry:v1", "quay.io/opendatahub/model-registry:v0.3.14",
@@ -106,13 +106,12 @@ var _ = Describe("The page about the way", func() {
 
 		By("deleting the registry, which leaves its data")
 		Expect(env.Admin.Delete(ctx, registry)).To(Succeed())
-		env.WaitGone(ctx, o.before["Deployment team-a"])
-		env.WaitGone(ctx, registry)
+		env.WaitDeleted(ctx, o.before["Deployment team-a"], registry)
 		o.now(ctx, "PersistentVolumeClaim team-a-postgres-storage")
 	}, SpecTimeout(specTimeout))
 
 	It("from codeflare-operator says what works", func(ctx SpecContext) {
-		o := arrange(ctx, "odh")
+		o := prepareLegacyCluster(ctx, "odh")
 		create(ctx, object("v1", "Namespace", "", "team2", nil)) // names in the recording contain the hash of this namespace
 		recorded := framework.Recording(controllers + "raycluster/testdata/original/openshift-oauth-mtls.yaml")
 		at := slices.IndexFunc(recorded, func(u *unstructured.Unstructured) bool { return u.GetKind() == "RayCluster" })
@@ -139,14 +138,14 @@ var _ = Describe("The page about the way", func() {
 
 		By("deleting the cluster, with which goes what is not in its namespace")
 		Expect(env.Admin.Delete(ctx, cluster)).To(Succeed())
-		env.WaitGone(ctx, cluster)
+		env.WaitDeleted(ctx, cluster)
 		for _, child := range children {
-			env.WaitGone(ctx, child)
+			env.WaitDeleted(ctx, child)
 		}
 	}, SpecTimeout(specTimeout))
 
 	It("from the AppWrapper operator says what works", func(ctx SpecContext) {
-		o := arrange(ctx, "odh")
+		o := prepareLegacyCluster(ctx, "odh")
 		jobs := env.Namespace(ctx, "jobs")
 		template := object("v1", "Pod", "", "step", map[string]any{"spec": map[string]any{
 			"restartPolicy": "Never", "containers": []any{map[string]any{"name": "step", "image": "registry.example.com/step:1"}},
@@ -186,9 +185,9 @@ var _ = Describe("The page about the way", func() {
 			return err
 		}).WithContext(ctx).Should(Succeed())
 		mustKubectl(ctx, "-n", jobs, "wait", "appwrapper/batch-run", "--for=jsonpath={.status.phase}=Suspended", "--timeout=120s")
-		env.WaitGone(ctx, o.before["Pod step"])
+		env.WaitDeleted(ctx, o.before["Pod step"])
 		Expect(env.Admin.Delete(ctx, wrapper)).To(Succeed())
-		env.WaitGone(ctx, wrapper)
+		env.WaitDeleted(ctx, wrapper)
 	}, SpecTimeout(specTimeout))
 })
 

@@ -28,7 +28,7 @@ var _ = Describe("An MLflow with the annotation for a pause", func() {
 	It("is left alone and shown so, until it is removed", func(ctx SpecContext) {
 		mlflow := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}}
 		annotate := func(value any) {
-			env.Patch(ctx, mlflow, map[string]any{"metadata": map[string]any{"annotations": map[string]any{names.PausedAnnotation: value}}})
+			env.SetAnnotation(ctx, mlflow, names.PausedAnnotation, value)
 		}
 		annotate("true")
 		env.WaitForCondition(ctx, mlflow, reconciler.ConditionPaused, metav1.ConditionTrue, "Annotation")
@@ -138,7 +138,7 @@ spec:
 			"cluster/customresourcedefinitions.apiextensions.k8s.io.yaml":               {"name: mlflows.mlflow.opendatahub.io", "storedVersions"},
 			"cluster/validatingwebhookconfigurations.admissionregistration.k8s.io.yaml": {"model-registry-operator-validating-webhook-configuration"},
 			"cluster/nodes.yaml": {"kind: Node"},
-			"namespaces/" + managerNamespace + "/deployments.apps.yaml":       {"name: mlflow\n", installed.Deployment.Name},
+			"namespaces/" + managerNamespace + "/deployments.apps.yaml":       {"name: mlflow\n", env.Installed.Deployment.Name},
 			"namespaces/" + managerNamespace + "/secrets.yaml":                {"name: a-secret", "password: '[redacted]'", "name: mlflow-tls"},
 			"namespaces/" + team + "/appwrappers.workload.codeflare.dev.yaml": {"name: broken", "name: leaky", "name: DB_PASSWORD"},
 			"namespaces/" + team + "/pods.yaml":                               {"name: broken"},

@@ -27,7 +27,7 @@ var _ = Describe("render", func() {
 		Eventually(ctx, func() error { return env.Admin.Create(ctx, u) }).WithTimeout(settled).Should(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(env.Admin.Delete(ctx, u)).To(Succeed())
-			env.WaitGone(ctx, u)
+			env.WaitDeleted(ctx, u)
 		})
 		kubectl, err := cluster.Kubectl(ctx, GinkgoWriter)
 		Expect(err).NotTo(HaveOccurred())

@@ -51,7 +51,7 @@ func createResources(ctx context.Context) {
 	deployment := &unstructured.Unstructured{}
 	deployment.SetAPIVersion("apps/v1")
 	deployment.SetKind("Deployment")
-	deployment.SetNamespace(installed.Deployment.Namespace)
-	deployment.SetName(installed.Deployment.Name)
+	deployment.SetNamespace(env.Installed.Deployment.Namespace)
+	deployment.SetName(env.Installed.Deployment.Name)
 	env.WaitForCondition(ctx, deployment, "Available", metav1.ConditionTrue, "")
 }

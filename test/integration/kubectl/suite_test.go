@@ -27,18 +27,16 @@ const (
 	managerNamespace = "opendatahub"
 	team             = "team"
 
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 3 * time.Minute
+	specTimeout = 3 * time.Minute
 )
 
 // The specs run kubectl-odh as users do: as a process with only the permissions of the ClusterRole view, against a cluster in
 // which the manager reconciles a few resources, some of them broken.
 var (
-	env       *framework.Env
-	manager   *framework.Manager
-	installed *operator.Installed
-	program   string // path of kubectl-odh
-	plugins   string // folder on the PATH with the program
+	env     *framework.Env
+	manager *framework.Manager
+	program string // path of kubectl-odh
+	plugins string // folder on the PATH with the program
 	// viewer has the ClusterRole view in all namespaces, member only in the namespace team.
 	viewer, member user
 )
@@ -61,14 +59,13 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	plugins = filepath.Join(env.Instance.Dir(), "plugins")
 	Expect(os.Mkdir(plugins, 0o755)).To(Succeed())
 	Expect(os.Symlink(program, filepath.Join(plugins, "kubectl-odh"))).To(Succeed())
-	installed = env.Installed
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: installed.ServiceAccount, WebhookPort: installed.WebhookPort,
-		Env: []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3"},
+		WebhookPort: env.Installed.WebhookPort,
+		Env:         []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3"},
 	})
 	// kubectl-odh reads the settings of the manager from this Deployment, whose pods do nothing.
-	Expect(env.Admin.Create(ctx, installed.Deployment)).To(Succeed())
-	Expect(env.Admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: team}})).To(Succeed())
+	Expect(env.Admin.Create(ctx, env.Installed.Deployment)).To(Succeed())
+	Expect(env.Admin.Create(ctx, framework.NamespaceNamed(team))).To(Succeed())
 	viewer = newUser(ctx, "viewer")
 	Expect(env.Admin.Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "viewer"}, Subjects: viewer.subjects("viewer"), RoleRef: view,
@@ -78,9 +75,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		ObjectMeta: metav1.ObjectMeta{Name: "member", Namespace: team}, Subjects: member.subjects("member"), RoleRef: view,
 	})).To(Succeed())
 	createResources(ctx)
-}, NodeTimeout(startTimeout))
-
-var _ = AfterEach(func() { manager.ReportLog() })
+}, NodeTimeout(framework.StartTimeout))
 
 var view = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}
 

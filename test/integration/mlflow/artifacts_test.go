@@ -20,7 +20,7 @@ const artifactsURL = external + "/mlflow-artifacts/api/2.0/mlflow-artifacts/arti
 
 // apart enables a server for artifacts, with its store in Secret db.
 func apart(m *mlflowv1.MLflow) {
-	remote(m)
+	withoutVolumes(m)
 	m.Spec.ServeArtifacts, m.Spec.ArtifactsServer = false, &mlflowv1.ArtifactsServerConfig{Enabled: true, Replicas: new(int32(2))}
 }
 
@@ -31,7 +31,7 @@ func artifactsDeployment() *appsv1.Deployment {
 // artifactsServer returns the objects of a server for artifacts, except its certificate, which OpenShift creates.
 func artifactsServer() []client.Object {
 	return []client.Object{
-		artifactsDeployment(), framework.Untyped(httpRoutes, namespace, "mlflow-artifacts"),
+		artifactsDeployment(), framework.Unstructured(httpRoutes, namespace, "mlflow-artifacts"),
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow-artifacts"}},
 	}
 }
@@ -46,7 +46,7 @@ var _ = Describe("A server for artifacts", func() {
 		DeferCleanup(func(ctx SpecContext) {
 			for _, child := range artifactsServer() {
 				Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, child))).To(Succeed())
-				env.WaitGone(ctx, child)
+				env.WaitDeleted(ctx, child)
 			}
 		}, NodeTimeout(specTimeout))
 	}, NodeTimeout(specTimeout))
@@ -55,7 +55,7 @@ var _ = Describe("A server for artifacts", func() {
 		mark := env.Mark()
 		m := ready(ctx, server(apart))
 		Expect(m.Status.ArtifactsURL).To(Equal(artifactsURL))
-		Expect(conditionOf(m, "Available").Message).To(Equal("MLflow and MLflow artifacts deployments are ready and available"))
+		Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(Equal("MLflow and MLflow artifacts deployments are ready and available"))
 		for _, child := range artifactsServer() {
 			env.Get(ctx, child)
 			Expect(metav1.IsControlledBy(child, m)).To(BeTrue(), "%T", child)
@@ -78,23 +78,18 @@ var _ = Describe("A server for artifacts", func() {
 		env.ExpectAtRest(manager.User, quiet)
 		mid := env.Mark()
 		manager.Restart(ctx)
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		mine := env.Since(mid).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
 		Expect(mine.Writes()).To(BeEmpty(), "writes after a restart:\n%s", mine.Writes())
 
 		By("repairing it")
 		env.Patch(ctx, artifactsDeployment(), map[string]any{"spec": map[string]any{"replicas": 5}})
-		Eventually(func(g Gomega) {
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(d), d)).To(Succeed())
-			g.Expect(*d.Spec.Replicas).To(Equal(int32(2)))
-		}).WithContext(ctx).Should(Succeed())
+		env.WaitFor(ctx, d, func(g Gomega) { g.Expect(*d.Spec.Replicas).To(Equal(int32(2))) })
 
 		By("switching it off")
 		env.Patch(ctx, m, united())
-		for _, child := range artifactsServer() {
-			env.WaitGone(ctx, child)
-		}
-		available(ctx, m)
+		env.WaitDeleted(ctx, artifactsServer()...)
+		waitAvailable(ctx, m)
 		Expect(m.Status.ArtifactsURL).To(BeEmpty())
 		Expect(template(ctx)).To(ContainSubstring("--artifacts-destination=s3://bucket"))
 		for _, child := range children() {
@@ -112,16 +107,16 @@ var _ = Describe("A server for artifacts", func() {
 		mark := env.Mark()
 		create(ctx, m)
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "MetadataStoreValidationFailed")
-		Expect(conditionOf(m, "Available").Message).To(And(ContainSubstring("spec.backendStoreUriFrom: key uri of Secret opendatahub/db must hold a postgresql or mysql URI"),
+		Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(And(ContainSubstring("spec.backendStoreUriFrom: key uri of Secret opendatahub/db must hold a postgresql or mysql URI"),
 			Not(ContainSubstring("hidden"))))
-		Expect(conditionOf(m, "Progressing").Status).To(Equal(metav1.ConditionFalse))
-		env.Settle(manager.User, calm, specTimeout) // Events are sent later
+		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Status).To(Equal(metav1.ConditionFalse))
+		env.WaitIdle(manager.User, calm, specTimeout) // Events are sent later
 		env.ExpectAtRest(manager.User, quiet)
 		Expect(env.Since(mark).ByUser(manager.User).Writes().Where(func(e framework.Entry) bool {
 			return e.Resource != "mlflows" && strings.HasPrefix(e.Name, "mlflow") && e.Resource != "events"
 		})).To(BeEmpty())
 		env.Patch(ctx, db, map[string]any{"stringData": map[string]any{"uri": "mysql+pymysql://tracker@db/x"}})
-		available(ctx, m)
+		waitAvailable(ctx, m)
 	}, NodeTimeout(specTimeout))
 
 	It("is stopped for a migration, also when it is to go, and the Job waits for it [mlflow-84]", func(ctx SpecContext) {
@@ -139,7 +134,7 @@ var _ = Describe("A server for artifacts", func() {
 			Expect(client.IgnoreNotFound(env.Admin.Patch(ctx, held, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))))).To(Succeed())
 		}, NodeTimeout(specTimeout))
 
-		manager.Away(ctx)
+		manager.StopTemporarily(ctx)
 		env.Patch(ctx, m, map[string]any{"status": map[string]any{"version": "3.10.1"}}, "status")
 		env.Patch(ctx, m, united())
 		for _, job := range jobs(ctx) {
@@ -155,21 +150,19 @@ var _ = Describe("A server for artifacts", func() {
 		hold(ctx, nil)
 		migrated(ctx, m)
 		Expect(made(mark)).To(HaveLen(1))
-		for _, child := range artifactsServer() {
-			env.WaitGone(ctx, child)
-		}
+		env.WaitDeleted(ctx, artifactsServer()...)
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("leaves what others call the same alone [mlflow-85]", func(ctx SpecContext) {
-		theirs := foreignService()
-		create(ctx, theirs)
+		foreign := foreignService()
+		create(ctx, foreign)
 		m := ready(ctx, server())
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"workers": 2}})
-		available(ctx, m)
-		env.Get(ctx, theirs)
-		Expect(theirs.OwnerReferences).To(BeEmpty())
-		Expect(theirs.Spec.Ports[0].Port).To(Equal(int32(1)))
+		waitAvailable(ctx, m)
+		env.Get(ctx, foreign)
+		Expect(foreign.OwnerReferences).To(BeEmpty())
+		Expect(foreign.Spec.Ports[0].Port).To(Equal(int32(1)))
 	}, NodeTimeout(specTimeout))
 })
 

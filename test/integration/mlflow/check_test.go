@@ -16,7 +16,7 @@ import (
 // outdated sets the version of the database to an older MLflow, and changes the image while the manager is stopped.
 func outdated(ctx context.Context, m *mlflowv1.MLflow, image string) {
 	GinkgoHelper()
-	manager.Away(ctx)
+	manager.StopTemporarily(ctx)
 	env.Patch(ctx, m, map[string]any{"status": map[string]any{"version": "3.10.1"}}, "status")
 	env.Patch(ctx, m, imagePatch(image))
 	manager.Restart(ctx)
@@ -26,7 +26,7 @@ func outdated(ctx context.Context, m *mlflowv1.MLflow, image string) {
 func serves(ctx context.Context, m *mlflowv1.MLflow) {
 	GinkgoHelper()
 	env.Get(ctx, m)
-	Expect(conditionOf(m, "Available").Status).To(Equal(metav1.ConditionTrue))
+	Expect(framework.FindCondition(m.Status.Conditions, "Available").Status).To(Equal(metav1.ConditionTrue))
 	d := deployment()
 	env.Get(ctx, d)
 	Expect(d.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
@@ -40,7 +40,7 @@ var _ = Describe("Before a migration stops a server", func() {
 		outdated(ctx, m, neverStarts)
 		says(ctx, m, metav1.ConditionUnknown, "MigrationCheckFailed", `The server was not stopped, because check Job mlflow-migration-check does not succeed: image "testcluster.invalid/image-pull:x"`)
 		serves(ctx, m)
-		Expect(conditionOf(m, "Progressing").Reason).To(Equal("MigrationCheckFailed"))
+		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Reason).To(Equal("MigrationCheckFailed"))
 		check := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: checkJob}}
 		env.Get(ctx, check)
 		for _, v := range check.Spec.Template.Spec.Volumes {
@@ -48,7 +48,7 @@ var _ = Describe("Before a migration stops a server", func() {
 		}
 		waiting := env.Mark()
 		Consistently(func() framework.Entries {
-			return env.Since(waiting).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutEvents().Writes()
+			return env.Since(waiting).ChildWrites(manager.User)
 		}).WithContext(ctx).WithTimeout(quiet).Should(BeEmpty())
 		Expect(made(mark)).To(BeEmpty())
 
@@ -68,8 +68,8 @@ var _ = Describe("Before a migration stops a server", func() {
 		outdated(ctx, m, cluster.PodBehaviorRegistry+"exit-14:x")
 		says(ctx, m, metav1.ConditionFalse, "MigrationCheckFailed", "Alembic could not resolve the schema revision graph. Correct the spec")
 		serves(ctx, m)
-		Expect(conditionOf(m, "Progressing").Status).To(Equal(metav1.ConditionFalse))
-		env.Settle(manager.User, calm, specTimeout)
+		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Status).To(Equal(metav1.ConditionFalse))
+		env.WaitIdle(manager.User, calm, specTimeout)
 		env.ExpectAtRest(manager.User, quiet)
 
 		By("a server that is stopped by hand, which needs no check")

@@ -55,7 +55,7 @@ var _ = Describe("Garbage collection and trace archival", func() {
 		By("a restart")
 		mark = env.Mark()
 		manager.Restart(ctx)
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
 		Expect(mine.Writes()).To(BeEmpty(), "writes after a restart:\n%s", mine.Writes())
 
@@ -81,9 +81,9 @@ var _ = Describe("Garbage collection and trace archival", func() {
 		mark := env.Mark()
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"garbageCollection": nil, "traceArchival": map[string]any{"enabled": false}}})
 		for _, child := range append(collection(), archival()...) {
-			env.WaitGone(ctx, child)
+			env.WaitDeleted(ctx, child)
 		}
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		for _, child := range append(children(), claim(), lookalike) {
 			env.Get(ctx, child)
 			Expect(child.GetDeletionTimestamp()).To(BeNil())
@@ -96,15 +96,15 @@ var _ = Describe("Garbage collection and trace archival", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("use the accounts that a user made for them, and leave them behind", func(ctx SpecContext) {
-		theirs := serviceAccount("mlflow-gc-sa")
-		theirs.Annotations = map[string]string{"example.com/role": "cleaner"}
-		create(ctx, theirs)
+		foreign := serviceAccount("mlflow-gc-sa")
+		foreign.Annotations = map[string]string{"example.com/role": "cleaner"}
+		create(ctx, foreign)
 		m := ready(ctx, server(withJobs))
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"garbageCollection": nil}})
-		env.WaitGone(ctx, cronJob("mlflow-gc"))
-		env.Get(ctx, theirs)
-		Expect(theirs.DeletionTimestamp).To(BeNil())
-		Expect(theirs.OwnerReferences).To(BeEmpty())
+		env.WaitDeleted(ctx, cronJob("mlflow-gc"))
+		env.Get(ctx, foreign)
+		Expect(foreign.DeletionTimestamp).To(BeNil())
+		Expect(foreign.OwnerReferences).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("roll the server when the terms of archival change, and only then [D19]", func(ctx SpecContext) {

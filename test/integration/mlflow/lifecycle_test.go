@@ -42,18 +42,18 @@ var _ = Describe("An MLflow", Ordered, func() {
 	}, NodeTimeout(specTimeout))
 
 	It("costs nothing at rest, nor when every child is touched [D20]", func(ctx SpecContext) {
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		env.ExpectAtRest(manager.User, quiet)
 		env.Touch(ctx, append(children(), claim())...)
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("costs no write when the manager restarts, and a bounded number of reads [D20]", func(ctx SpecContext) {
-		available(ctx, m)
-		env.Settle(manager.User, quiet, specTimeout) // a repeated Event is sent later
+		waitAvailable(ctx, m)
+		env.WaitIdle(manager.User, quiet, specTimeout) // a repeated Event is sent later
 		mark := env.Mark()
 		manager.Restart(ctx)
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
 		Expect(mine.Writes()).To(BeEmpty(), "writes after a restart:\n%s", mine.Writes())
 		Expect(len(mine.Reads())).To(BeNumerically("<=", len(children())+70),
@@ -62,7 +62,7 @@ var _ = Describe("An MLflow", Ordered, func() {
 	}, NodeTimeout(specTimeout))
 
 	It("repairs what others change or remove, also what happened while it was away", func(ctx SpecContext) {
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		env.Patch(ctx, deployment(), map[string]any{"spec": map[string]any{"replicas": 4}})
 		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())
 		env.Patch(ctx, networkPolicy("mlflow-migration"), map[string]any{"spec": map[string]any{"ingress": []any{map[string]any{}}}})
@@ -78,7 +78,7 @@ var _ = Describe("An MLflow", Ordered, func() {
 		}
 		Eventually(repaired).WithContext(ctx).Should(Succeed())
 
-		manager.Away(ctx)
+		manager.StopTemporarily(ctx)
 		env.Patch(ctx, deployment(), map[string]any{"spec": map[string]any{"replicas": 3}})
 		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())
 		manager.Restart(ctx)
@@ -86,8 +86,8 @@ var _ = Describe("An MLflow", Ordered, func() {
 	}, NodeTimeout(specTimeout))
 
 	It("leaves what others add", func(ctx SpecContext) {
-		available(ctx, m)
-		env.Patch(ctx, service(), map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/mesh": "on"}}})
+		waitAvailable(ctx, m)
+		env.SetAnnotation(ctx, service(), "example.com/mesh", "on")
 		env.ExpectAtRest(manager.User, quiet)
 		s := service()
 		env.Get(ctx, s)
@@ -95,22 +95,19 @@ var _ = Describe("An MLflow", Ordered, func() {
 	}, NodeTimeout(specTimeout))
 
 	It("restores the shared roles [mlflow-35]", func(ctx SpecContext) {
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}}
 		env.Patch(ctx, role, map[string]any{"rules": []any{}})
-		Eventually(func(g Gomega) {
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(role), role)).To(Succeed())
-			g.Expect(role.Rules).To(HaveLen(3))
-		}).WithContext(ctx).Should(Succeed())
+		env.WaitFor(ctx, role, func(g Gomega) { g.Expect(role.Rules).To(HaveLen(3)) })
 	}, NodeTimeout(specTimeout))
 
 	It("is left alone while it is paused", func(ctx SpecContext) {
-		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"platform.opendatahub.io/paused": "true"}}})
+		env.SetAnnotation(ctx, m, "platform.opendatahub.io/paused", "true")
 		env.WaitForCondition(ctx, m, "Paused", metav1.ConditionTrue, "")
-		env.Settle(manager.User, calm, specTimeout)
+		env.WaitIdle(manager.User, calm, specTimeout)
 		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())
 		env.ExpectNoWrites(manager.User, quiet)
-		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"platform.opendatahub.io/paused": nil}}})
+		env.SetAnnotation(ctx, m, "platform.opendatahub.io/paused", nil)
 		Eventually(func() error {
 			return env.Admin.Get(ctx, client.ObjectKeyFromObject(networkPolicy("mlflow")), networkPolicy("mlflow"))
 		}).WithContext(ctx).Should(Succeed())
@@ -119,13 +116,13 @@ var _ = Describe("An MLflow", Ordered, func() {
 
 var _ = Describe("An MLflow of its own spec", func() {
 	It("costs one write for each child and one for each status, in an order that does not vary [D20] [D21]", func(ctx SpecContext) {
-		env.Settle(manager.User, calm, specTimeout) // its cache may still contain the Job of the previous spec, which would be deleted
+		env.WaitIdle(manager.User, calm, specTimeout) // its cache may still contain the Job of the previous spec, which would be deleted
 		mark := env.Mark()
 		ready(ctx, server())
 		// Other components and the certificate of the webhooks are written after the start of the manager too.
-		ours := func(e framework.Entry) bool { return strings.HasPrefix(e.Name, mlflowv1.SingletonName) }
+		managed := func(e framework.Entry) bool { return strings.HasPrefix(e.Name, mlflowv1.SingletonName) }
 		all := env.Since(mark)
-		writes := all.ByUser(manager.User).WithoutEvents().Writes().Where(ours)
+		writes := all.ByUser(manager.User).WithoutEvents().Writes().Where(managed)
 		var order []string
 		for _, w := range writes {
 			if w.Resource != "mlflows" {
@@ -140,7 +137,7 @@ var _ = Describe("An MLflow of its own spec", func() {
 		}))
 		statuses := writes.Of("mlflows")
 		Expect(statuses.Where(func(e framework.Entry) bool { return e.Subresource != "status" })).To(BeEmpty())
-		Expect(all.Unchanged().ByUser(manager.User).Where(ours)).To(BeEmpty(), "each says something new")
+		Expect(all.Unchanged().ByUser(manager.User).Where(managed)).To(BeEmpty(), "each says something new")
 		Expect(len(statuses)).To(BeNumerically("<=", 6), "Job made, Job waits for the certificate, Job runs, not ready for want of the certificate, "+
 			"not ready, ready; how many of these are seen is up to the cluster:\n%s", statuses)
 	}, NodeTimeout(specTimeout))
@@ -159,8 +156,8 @@ var _ = Describe("An MLflow of its own spec", func() {
 
 		mark := env.Mark()
 		Expect(env.Admin.Delete(ctx, m, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
-		env.WaitGone(ctx, m)
-		env.Settle(manager.User, calm, specTimeout)
+		env.WaitDeleted(ctx, m)
+		env.WaitIdle(manager.User, calm, specTimeout)
 		for _, part := range parts {
 			env.Get(ctx, part)
 			Expect(part.GetOwnerReferences()).To(BeEmpty(), "%T %s was taken back by an owner that goes", part, part.GetName())
@@ -168,7 +165,7 @@ var _ = Describe("An MLflow of its own spec", func() {
 		own := func(e framework.Entry) bool { // other components write after the start of the manager too
 			return e.Resource != "mlflows" && strings.HasPrefix(e.Name, mlflowv1.SingletonName)
 		}
-		Expect(env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutEvents().WithoutReviews().Writes().Where(own)).To(BeEmpty())
+		Expect(env.Since(mark).ChildWrites(manager.User).Where(own)).To(BeEmpty())
 
 		mark = env.Mark()
 		m = server(withJobs)
@@ -190,11 +187,11 @@ var _ = Describe("An MLflow of its own spec", func() {
 	It("removes the service account of the old name when it gets a new one", func(ctx SpecContext) {
 		m := ready(ctx, server())
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"serviceAccountName": "tracking"}})
-		env.WaitGone(ctx, serviceAccount("mlflow-sa"))
-		available(ctx, m)
+		env.WaitDeleted(ctx, serviceAccount("mlflow-sa"))
+		waitAvailable(ctx, m)
 		env.Get(ctx, serviceAccount("tracking"))
 		remove(ctx, m)
-		env.WaitGone(ctx, serviceAccount("tracking"))
+		env.WaitDeleted(ctx, serviceAccount("tracking"))
 	}, NodeTimeout(specTimeout))
 
 	It("never asks for a right that the shipped roles do not give", func(ctx SpecContext) {

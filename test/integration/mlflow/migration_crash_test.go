@@ -69,8 +69,8 @@ func completed(ctx context.Context, m *mlflowv1.MLflow) func(Gomega) {
 	return func(g Gomega) {
 		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
 		g.Expect(m.Annotations).NotTo(HaveKey(forceKey))
-		g.Expect(conditionOf(m, "Available").Status).To(Equal(metav1.ConditionTrue))
-		g.Expect(conditionOf(m, "Migration").Status).To(Equal(metav1.ConditionTrue))
+		g.Expect(framework.FindCondition(m.Status.Conditions, "Available").Status).To(Equal(metav1.ConditionTrue))
+		g.Expect(framework.FindCondition(m.Status.Conditions, "Migration").Status).To(Equal(metav1.ConditionTrue))
 		g.Expect(m.Status.Version).To(Equal(supported))
 		g.Expect(m.Status.Migration).To(HaveField("Outcome", mlflowv1.MigrationCompleted))
 	}
@@ -80,7 +80,7 @@ func completed(ctx context.Context, m *mlflowv1.MLflow) func(Gomega) {
 // the guards of the server are written, during the creation of the Job, and after it.
 var _ = Describe("A manager that is killed during a forced migration", Serial, func() {
 	It("leads to the same end", func(ctx SpecContext) {
-		c := env.Interpose(ctx, manager, specTimeout)
+		c := env.StartCrasher(ctx, manager, specTimeout)
 		var m *mlflowv1.MLflow
 		var mark framework.Mark
 		var want map[string]any

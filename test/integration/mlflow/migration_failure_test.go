@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 // strayJob returns a Job as a user would create it.
@@ -34,21 +35,21 @@ var _ = Describe("A migration that fails for good", func() {
 		create(ctx, m)
 		const hint = ". After fixing the issue, add the mlflow.opendatahub.io/force-migrate annotation to the MLflow resource to force a rerun."
 		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", "operator-managed migration only supports SQL backend store URIs: use one that begins with sqlite, postgresql or mysql"+hint)
-		Expect(conditionOf(m, "Available").Reason).To(Equal("MigrationFailed"))
-		Expect(conditionOf(m, "Progressing").Status).To(Equal(metav1.ConditionFalse))
+		Expect(framework.FindCondition(m.Status.Conditions, "Available").Reason).To(Equal("MigrationFailed"))
+		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Status).To(Equal(metav1.ConditionFalse))
 		Expect(replicas(ctx)).To(BeZero())
 		Expect(jobs(ctx)[0].Status.Failed).To(Equal(int32(1)), "a code that repetition cannot mend is not tried again")
-		env.Settle(manager.User, calm, specTimeout) // Events are sent later
+		env.WaitIdle(manager.User, calm, specTimeout) // Events are sent later
 		env.ExpectAtRest(manager.User, quiet)
 
 		By("without its Job, in a new generation, and after a restart")
 		job := jobs(ctx)[0]
 		Expect(env.Admin.Delete(ctx, &job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
-		env.WaitGone(ctx, &job)
+		env.WaitDeleted(ctx, &job)
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"workers": 2}})
 		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", hint)
 		manager.Restart(ctx)
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		Expect(made(mark)).To(Equal([]string{firstJob}))
 		Expect(replicas(ctx)).To(BeZero())
 
@@ -84,7 +85,7 @@ var _ = Describe("A migration that fails for good", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("that the original operator recorded stays, and is recorded here [mlflow-53] [D11]", func(ctx SpecContext) {
-		manager.Away(ctx)
+		manager.StopTemporarily(ctx)
 		m := server()
 		create(ctx, m)
 		env.Patch(ctx, m, map[string]any{"status": map[string]any{"conditions": []map[string]any{{
@@ -93,12 +94,11 @@ var _ = Describe("A migration that fails for good", func() {
 		}}}}, "status")
 		mark := env.Mark()
 		manager.Restart(ctx)
-		Eventually(func(g Gomega) {
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
+		env.WaitFor(ctx, m, func(g Gomega) {
 			g.Expect(m.Status.Migration).NotTo(BeNil())
 			g.Expect(m.Status.Migration.Outcome).To(Equal(mlflowv1.MigrationFailed))
-		}).WithContext(ctx).Should(Succeed())
-		Expect(conditionOf(m, "Available").Message).To(Equal("as the original said"))
+		})
+		Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(Equal("as the original said"))
 		Expect(made(mark)).To(BeEmpty())
 		env.Patch(ctx, m, imagePatch("quay.io/example/mlflow:v4"))
 		migrated(ctx, m)
@@ -113,7 +113,7 @@ var _ = Describe("A migration that fails and may succeed later", func() {
 		create(ctx, m)
 		expire(ctx)
 		says(ctx, m, metav1.ConditionUnknown, "MigrationRetrying", "Retrying automatically after ")
-		Expect(conditionOf(m, "Migration").Message).To(ContainSubstring(
+		Expect(framework.FindCondition(m.Status.Conditions, "Migration").Message).To(ContainSubstring(
 			"If you want to rerun immediately after fixing the issue, add the mlflow.opendatahub.io/force-migrate annotation."))
 		Expect(replicas(ctx)).To(BeZero())
 		mark := env.Mark()
@@ -165,7 +165,7 @@ var _ = Describe("A migration Job that cannot start", func() {
 		m := server(withImage(neverStarts))
 		create(ctx, m)
 		says(ctx, m, metav1.ConditionUnknown, "MigrationRunning", `image "testcluster.invalid/image-pull:x" of container db-migrate cannot be pulled`)
-		Expect(conditionOf(m, "Available").Message).To(ContainSubstring("cannot be pulled"))
+		Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(ContainSubstring("cannot be pulled"))
 		env.Patch(ctx, m, imagePatch(image))
 		migrated(ctx, m)
 		Expect(made(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}))
@@ -173,7 +173,7 @@ var _ = Describe("A migration Job that cannot start", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("names the Secret that it lacks [D9]", func(ctx SpecContext) {
-		m := server(withImage(neverStarts), remote)
+		m := server(withImage(neverStarts), withoutVolumes)
 		create(ctx, m)
 		env.Patch(ctx, misbehaving(ctx), map[string]any{"status": map[string]any{"containerStatuses": nil}}, "status")
 		says(ctx, m, metav1.ConditionUnknown, "MigrationRunning", "Secret db does not exist; create it in namespace opendatahub")
@@ -192,7 +192,7 @@ var _ = Describe("A migration Job that cannot start", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("of the original operator is replaced, although the cache does not know it [D8]", func(ctx SpecContext) {
-		manager.Away(ctx)
+		manager.StopTemporarily(ctx)
 		m := server()
 		create(ctx, m)
 		old := strayJob("mlflow-mg-3130-g1", map[string]string{
@@ -200,7 +200,7 @@ var _ = Describe("A migration Job that cannot start", func() {
 		old.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(m, mlflowv1.GroupVersion.WithKind("MLflow"))}
 		create(ctx, old)
 		manager.Restart(ctx)
-		env.WaitGone(ctx, old)
+		env.WaitDeleted(ctx, old)
 		migrated(ctx, m)
 	}, NodeTimeout(specTimeout))
 })

@@ -42,7 +42,7 @@ func imagePatch(name string) map[string]any {
 // force sets the annotation for a forced migration; nil removes it.
 func force(ctx context.Context, m *mlflowv1.MLflow, value any) {
 	GinkgoHelper()
-	env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"annotations": map[string]any{forceKey: value}}})
+	env.SetAnnotation(ctx, m, forceKey, value)
 }
 
 func unready(m *mlflowv1.MLflow) {
@@ -52,23 +52,13 @@ func unready(m *mlflowv1.MLflow) {
 // says waits until the condition Migration has a status, a reason and a part of its message.
 func says(ctx context.Context, m *mlflowv1.MLflow, status metav1.ConditionStatus, reason, part string) {
 	GinkgoHelper()
-	Eventually(func(g Gomega) {
-		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
-		c := conditionOf(m, "Migration")
+	env.WaitFor(ctx, m, func(g Gomega) {
+		c := framework.FindCondition(m.Status.Conditions, "Migration")
 		g.Expect(c.Status).To(Equal(status), "%s: %s", c.Reason, c.Message)
 		g.Expect(c.Reason).To(Equal(reason), c.Message)
 		g.Expect(c.Message).To(ContainSubstring(part))
 		g.Expect(c.ObservedGeneration).To(Equal(m.Generation))
-	}).WithContext(ctx).Should(Succeed())
-}
-
-func conditionOf(m *mlflowv1.MLflow, kind string) metav1.Condition {
-	for _, c := range m.Status.Conditions {
-		if c.Type == kind {
-			return c
-		}
-	}
-	return metav1.Condition{}
+	})
 }
 
 // jobs returns the migration Jobs that exist.
@@ -102,7 +92,7 @@ func made(mark framework.Mark) []string {
 // migrated waits until an MLflow is available, with its database at the supported version.
 func migrated(ctx context.Context, m *mlflowv1.MLflow) {
 	GinkgoHelper()
-	available(ctx, m)
+	waitAvailable(ctx, m)
 	Expect(m.Status.Version).To(Equal(supported))
 	says(ctx, m, metav1.ConditionTrue, "MigrationSucceeded", "completed successfully")
 }

@@ -20,8 +20,8 @@ var _ = Describe("The database of a new MLflow", func() {
 		Expect(replicas(ctx)).To(BeZero())
 		Expect(m.Status.Address.URL).To(Equal("https://mlflow.opendatahub.svc:8443/mlflow"), "[D37] addresses are not lost meanwhile")
 		Expect(m.Status.URL).To(Equal(external+"/mlflow"), "[D37]")
-		Expect(conditionOf(m, "Available").Reason).To(Equal("MigrationRunning"))
-		Expect(conditionOf(m, "Progressing").Status).To(Equal(metav1.ConditionTrue))
+		Expect(framework.FindCondition(m.Status.Conditions, "Available").Reason).To(Equal("MigrationRunning"))
+		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Status).To(Equal(metav1.ConditionTrue))
 		for _, name := range []string{"mlflow-gc", "mlflow-trace-archival"} {
 			job := cronJob(name)
 			env.Get(ctx, job)
@@ -32,11 +32,11 @@ var _ = Describe("The database of a new MLflow", func() {
 		Eventually(replicas).WithContext(ctx).WithArguments(ctx).Should(Equal(int32(1)))
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "DeploymentNotReady")
 		Expect(m.Status.Version).To(BeEmpty(), "the server is not ready")
-		Expect(conditionOf(m, "Migration").Status).To(Equal(metav1.ConditionUnknown))
+		Expect(framework.FindCondition(m.Status.Conditions, "Migration").Status).To(Equal(metav1.ConditionUnknown))
 
 		env.Patch(ctx, m, imagePatch(image))
 		migrated(ctx, m)
-		Expect(conditionOf(m, "Progressing").Reason).To(Equal("ReconcileComplete"))
+		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Reason).To(Equal("ReconcileComplete"))
 		Expect(made(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}), "another image may hold another MLflow")
 		for _, name := range []string{"mlflow-gc", "mlflow-trace-archival"} {
 			job := cronJob(name)
@@ -57,13 +57,13 @@ var _ = Describe("The database of a new MLflow", func() {
 		Expect(m.Status.Migration.Outcome).To(Equal(mlflowv1.MigrationRolloutPending))
 		job := jobs(ctx)[0]
 		Expect(env.Admin.Delete(ctx, &job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
-		env.WaitGone(ctx, &job)
+		env.WaitDeleted(ctx, &job)
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"workers": 2}})
 		Eventually(func() string { return template(ctx) }).WithContext(ctx).Should(ContainSubstring("--workers=2"))
 		env.Patch(ctx, m, podAnnotations(nil))
 		migrated(ctx, m)
 		Expect(made(mark)).To(Equal([]string{firstJob}))
-		Expect(conditionOf(m, "Migration").Message).To(Equal("Migration for generation 3 completed successfully"))
+		Expect(framework.FindCondition(m.Status.Conditions, "Migration").Message).To(Equal("Migration for generation 3 completed successfully"))
 	}, NodeTimeout(specTimeout))
 
 	It("is migrated once for each generation when the spec requests it [mlflow-36]", func(ctx SpecContext) {
@@ -84,7 +84,7 @@ var _ = Describe("The database of an older MLflow", func() {
 		m := ready(ctx, server(withJobs, func(m *mlflowv1.MLflow) {
 			m.Spec.Replicas, m.Spec.Storage.AccessModes = new(int32(2)), []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 		}))
-		manager.Away(ctx)
+		manager.StopTemporarily(ctx)
 		for _, job := range jobs(ctx) {
 			Expect(env.Admin.Delete(ctx, &job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 		}
@@ -95,7 +95,7 @@ var _ = Describe("The database of an older MLflow", func() {
 		migrated(ctx, m)
 		Expect(replicas(ctx)).To(Equal(int32(2)))
 		var order []string
-		for _, w := range env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutEvents().Writes() {
+		for _, w := range env.Since(mark).ChildWrites(manager.User) {
 			if w.Resource != "mlflows" {
 				order = append(order, w.Resource+"/"+w.Name)
 			}
@@ -137,16 +137,16 @@ var _ = Describe("The database of an older MLflow", func() {
 			"workers": 3, "garbageCollection": map[string]any{"schedule": "1 1 * * *"}, "image": map[string]any{"image": endsWith17},
 		}})
 		says(ctx, m, metav1.ConditionFalse, "DowngradeRefused", "the database has schema")
-		Expect(conditionOf(m, "Migration").Message).To(ContainSubstring("status.version is " + supported))
+		Expect(framework.FindCondition(m.Status.Conditions, "Migration").Message).To(ContainSubstring("status.version is " + supported))
 		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())
 		Eventually(func() error {
 			policy := networkPolicy("mlflow")
 			return env.Admin.Get(ctx, client.ObjectKeyFromObject(policy), policy)
 		}).WithContext(ctx).Should(Succeed(), "other objects are kept up")
-		env.Settle(manager.User, calm, specTimeout)
+		env.WaitIdle(manager.User, calm, specTimeout)
 		env.Get(ctx, m)
-		Expect(conditionOf(m, "Available").Status).To(Equal(metav1.ConditionTrue))
-		Expect(conditionOf(m, "Progressing").Reason).To(Equal("DowngradeRefused"))
+		Expect(framework.FindCondition(m.Status.Conditions, "Available").Status).To(Equal(metav1.ConditionTrue))
+		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Reason).To(Equal("DowngradeRefused"))
 		writes := env.Since(mark).ByUser(manager.User).Writes()
 		Expect(append(writes.Of("deployments"), writes.Of("cronjobs")...)).To(BeEmpty())
 		Expect(made(mark)).To(BeEmpty())

@@ -46,7 +46,7 @@ var _ = Describe("The manager", func() {
 			policy := networkPolicy("mlflow")
 			return env.Admin.Get(ctx, client.ObjectKeyFromObject(policy), policy)
 		}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		Expect(manager.Process.PID).To(Equal(pid))
 	}, NodeTimeout(2*specTimeout))
 
@@ -84,10 +84,10 @@ var _ = Describe("The manager", func() {
 
 var _ = Describe("A manager that cannot work", func() {
 	It("names the right that it lacks, and ends with 1", func(ctx SpecContext) {
-		stranger := serviceAccount("stranger")
-		create(ctx, stranger)
+		foreign := serviceAccount("stranger")
+		create(ctx, foreign)
 		request := &authenticationv1.TokenRequest{}
-		Expect(env.Admin.SubResource("token").Create(ctx, stranger, request)).To(Succeed())
+		Expect(env.Admin.SubResource("token").Create(ctx, foreign, request)).To(Succeed())
 		kubeconfig := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 		Expect(env.Instance.WriteTokenKubeconfig(kubeconfig, request.Status.Token, namespace)).To(Succeed())
 		// Any of several components may be the first to report a missing API.

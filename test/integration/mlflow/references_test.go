@@ -27,12 +27,12 @@ func template(ctx context.Context) string {
 func rolls(ctx context.Context, before string) {
 	GinkgoHelper()
 	Eventually(template).WithContext(ctx).WithArguments(ctx).WithTimeout(specTimeout).ShouldNot(Equal(before))
-	env.Settle(manager.User, calm, specTimeout)
+	env.WaitIdle(manager.User, calm, specTimeout)
 }
 
 func doesNotRoll(ctx context.Context, before string) {
 	GinkgoHelper()
-	env.Settle(manager.User, calm, specTimeout)
+	env.WaitIdle(manager.User, calm, specTimeout)
 	Expect(template(ctx)).To(Equal(before))
 }
 
@@ -40,7 +40,7 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 	It("roll the pods when they change, and only then", func(ctx SpecContext) {
 		db := secret("db", map[string]string{"uri": "postgresql://a", "unused": "x"})
 		create(ctx, db)
-		ready(ctx, server(remote))
+		ready(ctx, server(withoutVolumes))
 		before := template(ctx)
 
 		By("the serving certificate appearing after the server")
@@ -53,7 +53,7 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 		doesNotRoll(ctx, before)
 
 		By("a label")
-		env.Patch(ctx, db, map[string]any{"metadata": map[string]any{"labels": map[string]any{"touched": "yes"}}})
+		env.SetLabel(ctx, db, "touched", "yes")
 		doesNotRoll(ctx, before)
 
 		By("the database password")
@@ -74,7 +74,7 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 
 		By("a restart of the manager, with a rotation meanwhile")
 		before = template(ctx)
-		manager.Away(ctx)
+		manager.StopTemporarily(ctx)
 		env.Patch(ctx, db, map[string]any{"stringData": map[string]any{"uri": "postgresql://c"}})
 		manager.Restart(ctx)
 		rolls(ctx, before)
@@ -84,14 +84,13 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("are named, with the fix, when they are missing", func(ctx SpecContext) {
-		m := server(remote, func(m *mlflowv1.MLflow) {
+		m := server(withoutVolumes, func(m *mlflowv1.MLflow) {
 			m.Spec.PodAnnotations = map[string]string{cluster.PodBehaviorAnnotation: "not-ready"}
 		})
 		create(ctx, m)
-		Eventually(func(g Gomega) {
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
+		env.WaitFor(ctx, m, func(g Gomega) {
 			g.Expect(message(m, "Available")).To(ContainSubstring("Secret db does not exist; create it in namespace opendatahub"))
-		}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
+		})
 	}, NodeTimeout(specTimeout))
 
 	It("wait for the ConfigMap with the certificate authorities, and continue when it comes [mlflow-12]", func(ctx SpecContext) {
@@ -100,10 +99,10 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "CABundleConfigMapError")
 		Expect(message(m, "Available")).To(Equal(`CA bundle ConfigMap "corporate" not found in namespace "opendatahub": create it, or correct spec.caBundleConfigMap`))
 		Expect(client.IgnoreNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(deployment()), deployment()))).To(Succeed())
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 
 		create(ctx, configMap("corporate", map[string]string{"root.crt": "x"}))
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		before := template(ctx)
 		Expect(before).To(ContainSubstring("corporate"))
 
@@ -159,7 +158,7 @@ var _ = Describe("The Secret of an MLflowConfig", func() {
 		expect(metav1.ConditionFalse, "ReferencesMissing", "has no key AWS_S3_BUCKET; add it")
 		env.Patch(ctx, s, map[string]any{"stringData": map[string]any{"AWS_S3_BUCKET": "experiments"}})
 		expect(metav1.ConditionTrue, "ReferencesFound", "names a bucket")
-		env.Settle(manager.User, calm, specTimeout)
+		env.WaitIdle(manager.User, calm, specTimeout)
 		env.Patch(ctx, s, map[string]any{"stringData": map[string]any{"AWS_S3_BUCKET": "others"}})
 		env.ExpectNoWrites(manager.User, quiet)
 		Expect(env.Admin.Delete(ctx, s)).To(Succeed())
@@ -172,7 +171,7 @@ var _ = Describe("The Secret of an MLflowConfig", func() {
 		archive.Namespace = config.Namespace
 		create(ctx, archive)
 		expect(metav1.ConditionTrue, "ReferencesFound", "Secret mlflow-archive-secret names a bucket")
-		env.Settle(manager.User, calm, specTimeout) // Events are sent later
+		env.WaitIdle(manager.User, calm, specTimeout) // Events are sent later
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })

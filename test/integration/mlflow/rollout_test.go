@@ -27,7 +27,7 @@ var _ = Describe("Availability [D18]", func() {
 	It("stays while a rollout keeps serving, and the rollout is not taken for ready", func(ctx SpecContext) {
 		db := secret("db", map[string]string{"uri": "postgresql://a"})
 		create(ctx, db)
-		m := ready(ctx, server(remote))
+		m := ready(ctx, server(withoutVolumes))
 
 		By("rolling out pods that do not start, beside the old one that serves on")
 		env.Patch(ctx, m, podAnnotations("image-pull"))
@@ -37,19 +37,16 @@ var _ = Describe("Availability [D18]", func() {
 		d := deployment()
 		env.Get(ctx, d)
 		Expect(d.Status.ReadyReplicas).To(Equal(int32(1)), "the old pod")
-		Eventually(func(g Gomega) {
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
-			g.Expect(message(m, "Available")).To(ContainSubstring("image"), "the cause")
-		}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
+		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(message(m, "Available")).To(ContainSubstring("image"), "the cause") })
 
 		By("nothing being written while it stays so")
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.ExpectNoWrites(manager.User, quiet)
 
 		By("mending it")
 		env.Patch(ctx, m, podAnnotations(nil))
 		env.WaitForCondition(ctx, m, "Ready", metav1.ConditionTrue, "DeploymentReady")
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		Expect(m.Status.ObservedGeneration).To(Equal(m.Generation))
 		Expect(transition(m)).To(Equal(since), "it was available all the time")
 	}, NodeTimeout(specTimeout))
@@ -72,7 +69,7 @@ var _ = Describe("An object that takes the name of a child", func() {
 		env.Get(ctx, deployment()) // the other children are written despite one failure [D21]
 
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
-		env.WaitGone(ctx, deployment())
+		env.WaitDeleted(ctx, deployment())
 		env.Get(ctx, mine)
 		Expect(mine.DeletionTimestamp).To(BeNil(), "what we did not make is never deleted")
 
@@ -83,9 +80,9 @@ var _ = Describe("An object that takes the name of a child", func() {
 
 var _ = Describe("A service account that a user made", func() {
 	It("is used as it is, never changed, and outlives the server", func(ctx SpecContext) {
-		theirs := serviceAccount("cloud-identity")
-		theirs.Annotations = map[string]string{"example.com/role": "tracking"}
-		create(ctx, theirs)
+		foreign := serviceAccount("cloud-identity")
+		foreign.Annotations = map[string]string{"example.com/role": "tracking"}
+		create(ctx, foreign)
 		mark := env.Mark()
 		m := ready(ctx, server(func(m *mlflowv1.MLflow) { m.Spec.ServiceAccountName = "cloud-identity" }))
 		d := deployment()
@@ -93,9 +90,9 @@ var _ = Describe("A service account that a user made", func() {
 		Expect(d.Spec.Template.Spec.ServiceAccountName).To(Equal("cloud-identity"))
 		remove(ctx, m)
 		Expect(env.Since(mark).ByUser(manager.User).Of("serviceaccounts").Writes()).To(BeEmpty())
-		env.Get(ctx, theirs)
-		Expect(theirs.DeletionTimestamp).To(BeNil())
-		Expect(theirs.OwnerReferences).To(BeEmpty())
+		env.Get(ctx, foreign)
+		Expect(foreign.DeletionTimestamp).To(BeNil())
+		Expect(foreign.OwnerReferences).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 })
 
@@ -122,7 +119,7 @@ var _ = Describe("Optional APIs that come and go at run time [D31]", func() {
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
 			g.Expect(m.Status.URL).To(BeEmpty(), "[mlflow-31]")
 		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed(), "a reconcile that waits for an informer of them ends after two minutes")
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		env.ExpectAtRest(manager.User, quiet)
 
 		bringBack(ctx)
@@ -131,7 +128,7 @@ var _ = Describe("Optional APIs that come and go at run time [D31]", func() {
 				return env.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)
 			}).WithContext(ctx).Should(Succeed())
 		}
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		Expect(m.Status.URL).To(Equal(external + "/mlflow"))
 		Expect(manager.Process.PID).To(Equal(pid), "without a restart")
 		after := deployment()
@@ -157,9 +154,9 @@ var _ = Describe("Optional APIs that come and go at run time [D31]", func() {
 		By("going away under a running server, with all that it owns")
 		remove(ctx, definition.DeepCopy())
 		manager.AwaitRestart(ctx)
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		Expect(manager.Process.Running()).To(BeTrue())
-		sweep(ctx)
+		deleteChildren(ctx)
 		bringBack(ctx)
 		ready(ctx, server(func(m *mlflowv1.MLflow) { m.Spec.Workers = new(int32(2)) }))
 	}, NodeTimeout(2*specTimeout))

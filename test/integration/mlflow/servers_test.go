@@ -12,7 +12,7 @@ import (
 var _ = Describe("Several replicas of MLflow", func() {
 	It("follow the scale subresource, and are protected from evictions while there are several", func(ctx SpecContext) {
 		create(ctx, secret("db", map[string]string{"uri": "postgresql://a"}))
-		m := ready(ctx, server(remote))
+		m := ready(ctx, server(withoutVolumes))
 		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow"}}
 		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(budget), budget)).NotTo(Succeed(), "it would block the drain of the one node")
 		since := transition(m)
@@ -27,18 +27,15 @@ var _ = Describe("Several replicas of MLflow", func() {
 		Expect(env.Admin.SubResource("scale").Update(ctx, m, client.WithSubResourceBody(scale))).To(Succeed())
 		env.WaitFor(ctx, budget, nil)
 		Expect(budget.Spec.Selector.MatchLabels).To(Equal(map[string]string{"app": "mlflow"}))
-		Eventually(func(g Gomega) {
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
-			g.Expect(m.Status.Replicas).To(Equal(int32(3)))
-		}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
+		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(m.Status.Replicas).To(Equal(int32(3))) })
 		env.WaitForCondition(ctx, m, "Ready", metav1.ConditionTrue, "DeploymentReady")
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		env.ExpectAtRest(manager.User, quiet)
 
 		By("scaling down")
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"replicas": 1}})
-		env.WaitGone(ctx, budget)
-		available(ctx, m)
+		env.WaitDeleted(ctx, budget)
+		waitAvailable(ctx, m)
 		Expect(transition(m)).To(Equal(since), "it was available all the time")
 
 		By("asking for none")

@@ -30,7 +30,7 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 
 			Expect(env.Admin.Delete(ctx, m, client.PropagationPolicy(propagation))).To(Succeed())
 			for _, gone := range append(children(), m) {
-				env.WaitGone(ctx, gone)
+				env.WaitDeleted(ctx, gone)
 			}
 			env.Get(ctx, kept)
 			Expect(kept.DeletionTimestamp).To(BeNil())
@@ -50,7 +50,7 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 		env.Get(ctx, c)
 		Expect(metav1.IsControlledBy(c, m)).To(BeTrue())
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
-		env.WaitGone(ctx, claim())
+		env.WaitDeleted(ctx, claim())
 	}, NodeTimeout(specTimeout))
 
 	It("changes hands when the policy changes", func(ctx SpecContext) {
@@ -78,12 +78,9 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 		env.Patch(ctx, m, storageSize("2Gi"))
 		env.WaitForCondition(ctx, m, "StorageInSync", metav1.ConditionFalse, "ClaimDiffers")
 		Expect(message(m, "StorageInSync")).To(ContainSubstring("spec.storage.resources.requests.storage is 2Gi and PersistentVolumeClaim mlflow-pvc has 3Gi"))
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		env.Patch(ctx, m, storageSize("3Gi"))
-		Eventually(func(g Gomega) {
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
-			g.Expect(message(m, "StorageInSync")).To(BeEmpty())
-		}).WithContext(ctx).Should(Succeed())
+		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(message(m, "StorageInSync")).To(BeEmpty()) })
 	}, NodeTimeout(specTimeout))
 
 	It("of a user is used as it is, and never touched", func(ctx SpecContext) {
@@ -97,15 +94,13 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 		m := ready(ctx, server(func(m *mlflowv1.MLflow) { m.Spec.StorageRetentionPolicy = mlflowv1.StorageDelete }))
 		Expect(env.Since(mark).ByUser(manager.User).Of("persistentvolumeclaims").Writes()).To(BeEmpty())
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
-		for _, child := range children() {
-			env.WaitGone(ctx, child)
-		}
+		env.WaitDeleted(ctx, children()...)
 		env.Get(ctx, restored)
 		Expect(restored.DeletionTimestamp).To(BeNil())
 	}, NodeTimeout(specTimeout))
 
 	It("of the original operator is released at once", func(ctx SpecContext) {
-		manager.Away(ctx)
+		manager.StopTemporarily(ctx)
 		m := server()
 		create(ctx, m)
 		original := claim()
@@ -114,7 +109,7 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 		original.Spec = *m.Spec.Storage.DeepCopy()
 		Expect(env.Admin.Create(ctx, original, client.FieldOwner("mlflow-operator"))).To(Succeed())
 		manager.Restart(ctx)
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		env.Get(ctx, original)
 		Expect(original.OwnerReferences).To(BeEmpty())
 		Expect(original.Labels).To(HaveKeyWithValue("platform.opendatahub.io/component", "mlflow"))

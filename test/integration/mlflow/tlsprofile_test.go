@@ -6,7 +6,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 var _ = Describe("The TLS profile of the cluster", func() {
@@ -38,7 +37,7 @@ var _ = Describe("The TLS profile of the cluster", func() {
 
 		By("a profile that only other components have to follow")
 		adhere(ctx, map[string]any{"tlsSecurityProfile": modern["tlsSecurityProfile"]})
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		Expect(ciphers(ctx)).To(Equal("PROFILE=SYSTEM"))
 
 		By("all having to follow it: the manager starts again")
@@ -48,12 +47,9 @@ var _ = Describe("The TLS profile of the cluster", func() {
 		}, NodeTimeout(specTimeout))
 		adhere(ctx, modern)
 		manager.AwaitRestart(ctx)
-		Eventually(func(g Gomega) {
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
-			g.Expect(ciphers(ctx)).To(HavePrefix("PSK-"))
-		}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
-		available(ctx, m)
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(ciphers(ctx)).To(HavePrefix("PSK-")) })
+		waitAvailable(ctx, m)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.ExpectAtRest(manager.User, quiet)
 		Expect(manager.Process.Running()).To(BeTrue())
 	}, NodeTimeout(2*specTimeout))

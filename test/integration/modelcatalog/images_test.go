@@ -35,7 +35,7 @@ var _ = Describe("The data of the catalog", func() {
 
 	DescribeTable("is chosen by nothing else [modelregistry-122]", func(ctx SpecContext, value string) {
 		for _, field := range []string{"catalogDataImage", "benchmarkDataImage"} {
-			c := framework.Untyped(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), registries, aihubv1alpha1.CatalogName)
+			c := framework.Unstructured(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), registries, aihubv1alpha1.CatalogName)
 			c.Object["spec"] = map[string]any{field: value}
 			err := onKubernetes.Admin.Create(ctx, c, client.DryRunAll)
 			Expect(err).To(MatchError(And(ContainSubstring("spec."+field), ContainSubstring(field+` is "`+value+`"; it must be the digest of an image`))))

@@ -22,7 +22,7 @@ import (
 )
 
 func auth(groups ...string) *unstructured.Unstructured {
-	u := framework.Untyped(capability.PlatformAuth, "", "auth")
+	u := framework.Unstructured(capability.PlatformAuth, "", "auth")
 	list := []any{}
 	for _, g := range groups {
 		list = append(list, g)
@@ -39,7 +39,7 @@ var _ = Describe("The administrators", func() {
 		w.create(ctx, a)
 		w.ready(ctx, catalog(ns))
 		binding := roleBinding(ns, "model-catalog-admin-binding")
-		w.appears(ctx, binding)
+		w.WaitExists(ctx, binding)
 		Expect(binding.Subjects).To(ConsistOf(HaveField("Name", "odh-admins")))
 		r := role(ns, "model-catalog-admin")
 		w.Get(ctx, r)
@@ -54,12 +54,12 @@ var _ = Describe("The administrators", func() {
 		w.Patch(ctx, a, map[string]any{"spec": map[string]any{"adminGroups": []any{"one", "two"}}})
 		w.WaitFor(ctx, binding, func(g Gomega) { g.Expect(binding.Subjects).To(HaveLen(2)) })
 		Expect(w.Admin.Delete(ctx, a)).To(Succeed())
-		w.WaitGone(ctx, binding)
+		w.WaitDeleted(ctx, binding)
 
 		By("the API going and coming back, without a restart")
 		definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "auths.services.platform.opendatahub.io"}}
 		Expect(w.Admin.Delete(ctx, definition)).To(Succeed())
-		w.WaitGone(ctx, definition)
+		w.WaitDeleted(ctx, definition)
 		Expect(cluster.InstallSet(ctx, w.Config, cluster.PlatformServices)).To(Succeed())
 		w.create(ctx, auth("back"))
 		w.WaitFor(ctx, binding, func(g Gomega) { g.Expect(binding.Subjects).To(ConsistOf(HaveField("Name", "back"))) })
@@ -90,7 +90,7 @@ func legacyServer(ns string) *appsv1.Deployment {
 }
 
 // makeLegacy creates the objects of the legacy operator: Deployments, one with an older selector, and objects that they own.
-func (w *world) makeLegacy(ctx context.Context, ns string) (server *appsv1.Deployment, database *corev1.Secret, kept *corev1.Service) {
+func (w *controlPlane) makeLegacy(ctx context.Context, ns string) (server *appsv1.Deployment, database *corev1.Secret, kept *corev1.Service) {
 	GinkgoHelper()
 	platform := &metav1.ObjectMeta{Name: "default-modelregistry", UID: "6c1f5f3e-0000-4000-8000-000000000001"}
 	owner := func(o client.Object) client.Object {
@@ -135,7 +135,7 @@ var _ = Describe("The catalog of an older operator", func() {
 		mark := w.Mark()
 		w.manager.Restart(ctx)
 		c := catalog(ns)
-		w.appears(ctx, c)
+		w.WaitExists(ctx, c)
 		DeferCleanup(func(ctx SpecContext) { w.remove(ctx, c) }, NodeTimeout(specTimeout))
 		w.available(ctx, c)
 
@@ -164,8 +164,8 @@ var _ = Describe("The catalog of an older operator", func() {
 		if w.Admin.Get(ctx, client.ObjectKeyFromObject(claim), claim) == nil {
 			Expect(claim.DeletionTimestamp).NotTo(BeNil())
 		}
-		w.absent(ctx, secret(ns, "model-catalog-oauth-cookie-secret"))
-		w.absent(ctx, configMap(ns, "model-catalog-default-sources"))
+		w.ExpectAbsent(ctx, secret(ns, "model-catalog-oauth-cookie-secret"))
+		w.ExpectAbsent(ctx, configMap(ns, "model-catalog-default-sources"))
 		all := &appsv1.DeploymentList{}
 		Expect(w.Admin.List(ctx, all, client.InNamespace(ns))).To(Succeed())
 		var names []string
@@ -179,7 +179,7 @@ var _ = Describe("The catalog of an older operator", func() {
 		By("being deleted: it stays away until the next start")
 		w.remove(ctx, c)
 		w.settle()
-		w.absent(ctx, catalog(ns))
+		w.ExpectAbsent(ctx, catalog(ns))
 	}, NodeTimeout(specTimeout))
 })
 
@@ -198,24 +198,24 @@ var _ = Describe("A Deployment with the labels of an older operator's catalog", 
 				HaveField("Note", ContainSubstring("set REGISTRIES_NAMESPACE to "+forged.Namespace)))))
 		}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 		w.settle()
-		w.absent(ctx, catalog(forged.Namespace))
-		w.absent(ctx, delegation())
+		w.ExpectAbsent(ctx, catalog(forged.Namespace))
+		w.ExpectAbsent(ctx, delegation())
 		Expect(w.Since(mark).ByUser(w.manager.User).Refused()).To(BeEmpty())
 
 		for _, place := range []struct {
-			*world
+			*controlPlane
 			namespace string
-		}{{onKubernetes, w.account.ServiceAccount.Namespace}, {onOpenShift, registries}} {
+		}{{onKubernetes, w.Installed.ServiceAccount.Namespace}, {onOpenShift, registries}} {
 			By("namespace " + place.namespace)
 			place.manager.Stop(ctx)
 			place.create(ctx, legacyServer(place.namespace))
 			place.manager.Restart(ctx)
 			c := catalog(place.namespace)
-			place.appears(ctx, c)
+			place.WaitExists(ctx, c)
 			DeferCleanup(func(ctx SpecContext) { place.remove(ctx, c) }, NodeTimeout(specTimeout))
 			place.available(ctx, c)
 		}
-		w.absent(ctx, catalog(forged.Namespace))
+		w.ExpectAbsent(ctx, catalog(forged.Namespace))
 	}, NodeTimeout(2*specTimeout))
 })
 
@@ -226,7 +226,7 @@ var _ = Describe("A manager that is killed", func() {
 		c := w.ready(ctx, catalog(ns))
 		password := secret(ns, "model-catalog-postgres")
 		w.Get(ctx, password)
-		crasher := w.Interpose(ctx, w.manager, specTimeout)
+		crasher := w.StartCrasher(ctx, w.manager, specTimeout)
 		mode, containers := "Enabled", 2
 		begin := func() {
 			if mode == "Enabled" {

@@ -47,7 +47,7 @@ var _ = Describe("A new Catalog", func() {
 		w.Get(ctx, binding)
 		Expect(binding.OwnerReferences).To(BeEmpty())
 		Expect(binding.Labels).To(HaveKeyWithValue("modelregistry.opendatahub.io/namespace", ns))
-		w.absent(ctx, roleBinding(ns, "model-catalog-admin-binding"))
+		w.ExpectAbsent(ctx, roleBinding(ns, "model-catalog-admin-binding"))
 		Expect(c.Status.ObservedGeneration).To(Equal(c.Generation))
 
 		mine := w.Since(mark).ByUser(w.manager.User)
@@ -69,7 +69,7 @@ var _ = Describe("A new Catalog", func() {
 		w.settle()
 		w.ExpectAtRest(w.manager.User, quiet)
 		w.Patch(ctx, c, map[string]any{"spec": map[string]any{"database": map[string]any{"serverTLS": nil, "connection": map[string]any{"secretName": "catalog-app"}}}})
-		w.WaitGone(ctx, deployment(ns, "model-catalog-postgres"))
+		w.WaitDeleted(ctx, deployment(ns, "model-catalog-postgres"))
 		w.WaitFor(ctx, server, func(g Gomega) {
 			g.Expect(server.Spec.Template.Spec.Containers[0].Env).To(ContainElement(HaveField("ValueFrom.SecretKeyRef.Key", "dbname")))
 		})
@@ -96,7 +96,7 @@ var _ = Describe("A new Catalog", func() {
 	It("is published on OpenShift by Route and gateway, and takes all of it back when it goes [modelregistry-78] [modelregistry-82] [modelregistry-83] [D25] [D26]", func(ctx SpecContext) {
 		w := onOpenShift
 		ns := w.namespace(ctx)
-		shared := framework.Untyped(capability.ReferenceGrant, ns, "allow-gateway-httproutes") // of the replaced operator, for every Service
+		shared := framework.Unstructured(capability.ReferenceGrant, ns, "allow-gateway-httproutes") // of the replaced operator, for every Service
 		shared.SetLabels(map[string]string{"app.kubernetes.io/created-by": "model-registry-operator", "component": "model-registry"})
 		shared.Object["spec"] = map[string]any{
 			"from": []any{map[string]any{"group": capability.HTTPRoute.Group, "kind": "HTTPRoute", "namespace": routes}},
@@ -104,30 +104,28 @@ var _ = Describe("A new Catalog", func() {
 		}
 		Expect(w.Admin.Create(ctx, shared)).To(Succeed())
 		c := w.ready(ctx, catalog(ns))
-		w.WaitGone(ctx, shared)
-		route := framework.Untyped(capability.Route, ns, "model-catalog-https")
+		w.WaitDeleted(ctx, shared)
+		route := framework.Unstructured(capability.Route, ns, "model-catalog-https")
 		w.Get(ctx, route)
 		spec := route.Object["spec"].(map[string]any)
 		Expect(spec["host"]).To(Equal("model-catalog." + domain))
 		Expect(spec["tls"]).To(HaveKeyWithValue("termination", "reencrypt"))
 		w.Get(ctx, policy(ns, "model-catalog-https-route"))
-		published := framework.Untyped(capability.HTTPRoute, routes, "model-catalog")
+		published := framework.Unstructured(capability.HTTPRoute, routes, "model-catalog")
 		w.Get(ctx, published)
 		Expect(published.GetOwnerReferences()).To(BeEmpty())
-		grant := framework.Untyped(capability.ReferenceGrant, ns, "allow-gateway-model-catalog")
+		grant := framework.Unstructured(capability.ReferenceGrant, ns, "allow-gateway-model-catalog")
 		w.Get(ctx, grant)
 		Expect(grant.Object["spec"].(map[string]any)["to"]).To(ConsistOf(HaveKeyWithValue("name", "model-catalog")))
 		s := service(ns, "model-catalog")
 		w.Get(ctx, s)
 		Expect(s.Annotations).To(HaveKeyWithValue("routing.opendatahub.io/external-address-rest", "gateway.example.com/catalog"))
-		w.absent(ctx, secret(ns, "model-catalog-kube-rbac-proxy")) // the platform creates it
-		w.absent(ctx, policy(ns, "model-catalog-ingress"))
+		w.ExpectAbsent(ctx, secret(ns, "model-catalog-kube-rbac-proxy")) // the platform creates it
+		w.ExpectAbsent(ctx, policy(ns, "model-catalog-ingress"))
 		w.ExpectAtRest(w.manager.User, quiet)
 
 		w.remove(ctx, c)
-		w.WaitGone(ctx, published)
-		w.WaitGone(ctx, delegation())
-		w.WaitGone(ctx, route)
+		w.WaitDeleted(ctx, published, delegation(), route)
 	}, NodeTimeout(specTimeout))
 
 	It("publishes no address of something that is not there [D22]", func(ctx SpecContext) {

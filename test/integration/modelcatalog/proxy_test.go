@@ -14,7 +14,7 @@ import (
 )
 
 // proxyVariables returns the proxy variables of the server as NAME=value.
-func (w *world) proxyVariables(ctx context.Context, namespace string) []string {
+func (w *controlPlane) proxyVariables(ctx context.Context, namespace string) []string {
 	d := deployment(namespace, "model-catalog")
 	if err := w.Admin.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
 		return []string{err.Error()}
@@ -32,7 +32,7 @@ var _ = Describe("The way of the server out of the cluster", func() {
 	It("is by the proxy of the cluster on OpenShift, unless the Catalog names its own or none [modelregistry-116]", func(ctx SpecContext) {
 		w := onOpenShift
 		ns := w.namespace(ctx)
-		ofCluster := framework.Untyped(capability.OpenShiftProxy, "", "cluster")
+		ofCluster := framework.Unstructured(capability.OpenShiftProxy, "", "cluster")
 		report := func(ctx context.Context, status map[string]any) {
 			GinkgoHelper()
 			w.Get(ctx, ofCluster)
@@ -67,7 +67,7 @@ var _ = Describe("The way of the server out of the cluster", func() {
 
 	DescribeTable("is refused where it cannot be one [modelregistry-120]", func(ctx SpecContext, field, value, why string) {
 		c := catalog(registries)
-		refused := framework.Untyped(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), c.Namespace, c.Name)
+		refused := framework.Unstructured(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), c.Namespace, c.Name)
 		refused.Object["spec"] = map[string]any{"proxy": map[string]any{field: value}}
 		err := onKubernetes.Admin.Create(ctx, refused, client.DryRunAll)
 		if why == "" {

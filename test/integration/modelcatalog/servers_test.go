@@ -24,7 +24,7 @@ var _ = Describe("The servers of the catalog", func() {
 			s.VolumeMounts = []corev1.VolumeMount{{Name: "login", MountPath: "/etc/login"}}
 		}))
 		budget := &policyv1.PodDisruptionBudget{ObjectMeta: meta(ns, "model-catalog")}
-		w.absent(ctx, budget)
+		w.ExpectAbsent(ctx, budget)
 		since := apimeta.FindStatusCondition(c.Status.Conditions, "Available").LastTransitionTime
 		scale := &autoscalingv1.Scale{}
 		Expect(w.Admin.SubResource("scale").Get(ctx, c, scale)).To(Succeed())
@@ -32,17 +32,14 @@ var _ = Describe("The servers of the catalog", func() {
 		Expect(scale.Status.Selector).To(Equal("app.kubernetes.io/name=model-catalog,app=model-catalog,component=model-catalog"))
 		scale.Spec.Replicas = 2
 		Expect(w.Admin.SubResource("scale").Update(ctx, c, client.WithSubResourceBody(scale))).To(Succeed())
-		w.appears(ctx, budget)
-		Eventually(func(g Gomega) {
-			g.Expect(w.Admin.Get(ctx, client.ObjectKeyFromObject(c), c)).To(Succeed())
-			g.Expect(c.Status.Replicas).To(Equal(int32(2)))
-		}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+		w.WaitExists(ctx, budget)
+		w.WaitFor(ctx, c, func(g Gomega) { g.Expect(c.Status.Replicas).To(Equal(int32(2))) })
 		w.WaitForCondition(ctx, c, "Ready", metav1.ConditionTrue, "DeploymentAvailable")
 
 		By("asking for a Secret that does not exist")
 		w.Patch(ctx, c, map[string]any{"spec": map[string]any{"replicas": 1, "imagePullSecrets": []any{map[string]any{"name": "mirror"}}}})
 		w.WaitForCondition(ctx, c, "ReferencesReady", metav1.ConditionFalse, "ReferencesMissing")
-		w.WaitGone(ctx, budget)
+		w.WaitDeleted(ctx, budget)
 		w.create(ctx, secret(ns, "mirror"))
 		w.WaitForCondition(ctx, c, "Ready", metav1.ConditionTrue, "DeploymentAvailable")
 		Expect(apimeta.FindStatusCondition(c.Status.Conditions, "Available").LastTransitionTime).To(Equal(since), "it was available all the time")
@@ -51,7 +48,7 @@ var _ = Describe("The servers of the catalog", func() {
 	}, NodeTimeout(specTimeout))
 
 	DescribeTable("are refused where their fields are wrong", func(ctx SpecContext, fields map[string]any, refusal string) {
-		c := framework.Untyped(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), registries, aihubv1alpha1.CatalogName)
+		c := framework.Unstructured(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), registries, aihubv1alpha1.CatalogName)
 		c.Object["spec"] = fields
 		Expect(onKubernetes.Admin.Create(ctx, c, client.DryRunAll)).To(MatchError(ContainSubstring(refusal)))
 	},

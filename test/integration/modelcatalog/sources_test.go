@@ -15,6 +15,7 @@ import (
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 // Annotations with the hashes of the objects that pods have read: on a Deployment and, after a change, on its pods.
@@ -24,7 +25,7 @@ const (
 )
 
 // labelled returns the labeled sources that the pods of the catalog mount in addition to the fixed ones, and checks their arguments.
-func (w *world) labelled(ctx context.Context, namespace string) []string {
+func (w *controlPlane) labelled(ctx context.Context, namespace string) []string {
 	d := deployment(namespace, "model-catalog")
 	if err := w.Admin.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
 		return []string{err.Error()}
@@ -57,11 +58,11 @@ var _ = Describe("Sources", func() {
 		w.create(ctx, source(ns, "dotted.name", "catalogs: []"))
 		Eventually(w.labelled).WithContext(ctx).WithArguments(ctx, ns).WithTimeout(patience).Should(Equal([]string{"alpha", "zebra"}))
 		w.WaitFor(ctx, c, func(g Gomega) {
-			said := map[string]string{}
+			states := map[string]string{}
 			for _, s := range c.Status.Sources {
-				said[s.Name] = string(s.State) + " " + s.Reason
+				states[s.Name] = string(s.State) + " " + s.Reason
 			}
-			g.Expect(said).To(Equal(map[string]string{
+			g.Expect(states).To(Equal(map[string]string{
 				"alpha": "Accepted ContentNotUnderstood", "dotted.name": "Rejected NameInvalid",
 				"keyless": "Rejected KeyMissing", "zebra": "Accepted Mounted",
 			}))
@@ -134,8 +135,7 @@ var _ = Describe("Sources", func() {
 
 		By("the Catalog going")
 		Expect(w.Admin.Delete(ctx, c)).To(Succeed())
-		w.WaitGone(ctx, c)
-		w.WaitGone(ctx, defaults)
+		w.WaitDeleted(ctx, c, defaults)
 		w.Get(ctx, old)
 		Expect(old.Data["sources.yaml"]).To(Equal(custom))
 	}, NodeTimeout(specTimeout))
@@ -164,7 +164,7 @@ var _ = Describe("What is tampered with", func() {
 		w.WaitFor(ctx, rule, func(g Gomega) { g.Expect(rule.Data).To(Equal(shipped)) })
 		binding := delegation()
 		Expect(w.Admin.Delete(ctx, binding)).To(Succeed())
-		w.appears(ctx, delegation())
+		w.WaitExists(ctx, delegation())
 		s := secret(ns, "model-catalog-postgres")
 		w.Patch(ctx, s, map[string]any{"data": map[string]any{"database-user": nil}})
 		w.WaitFor(ctx, s, func(g Gomega) { g.Expect(string(s.Data["database-user"])).To(Equal("catalog_user")) })
@@ -187,7 +187,7 @@ var _ = Describe("What is tampered with", func() {
 		mark := w.Mark()
 		w.manager.Restart(ctx)
 		w.settle()
-		writes := w.Since(mark).ByUser(w.manager.User).WithoutLeases().WithoutReviews().WithoutEvents().Writes()
+		writes := w.Since(mark).ChildWrites(w.manager.User)
 		Expect(writes).To(BeEmpty(), "writes after a restart:\n%s", writes)
 	}, NodeTimeout(specTimeout))
 })
@@ -202,10 +202,10 @@ var _ = Describe("A second Catalog", func() {
 		other = catalog(second)
 		w.withoutWebhook(ctx, func() { w.create(ctx, other) })
 		w.WaitFor(ctx, other, func(g Gomega) {
-			g.Expect(condition(other).Reason).To(Equal("AnotherCatalogActive"))
-			g.Expect(condition(other).Message).To(ContainSubstring(first))
+			g.Expect(framework.FindCondition(other.Status.Conditions, "Available").Reason).To(Equal("AnotherCatalogActive"))
+			g.Expect(framework.FindCondition(other.Status.Conditions, "Available").Message).To(ContainSubstring(first))
 		})
-		w.absent(ctx, deployment(second, "model-catalog"))
+		w.ExpectAbsent(ctx, deployment(second, "model-catalog"))
 		binding := delegation()
 		w.Get(ctx, binding)
 		Expect(binding.Subjects[0].Namespace).To(Equal(first))
@@ -217,7 +217,7 @@ var _ = Describe("A second Catalog", func() {
 		w.available(ctx, other)
 		w.Get(ctx, binding)
 		Expect(binding.Subjects[0].Namespace).To(Equal(second))
-		Expect(condition(other).Status).To(BeEquivalentTo("True"))
+		Expect(framework.FindCondition(other.Status.Conditions, "Available").Status).To(BeEquivalentTo("True"))
 	}, NodeTimeout(specTimeout))
 })
 
@@ -262,25 +262,25 @@ var _ = Describe("The pods of a Catalog", func() {
 			s.Database = &aihubv1alpha1.CatalogDatabase{External: &aihubv1alpha1.ExternalDatabase{Host: "db.example.com", SecretName: login.Name}}
 		}))
 		DeferCleanup(func(ctx SpecContext) { w.remove(ctx, login) }, NodeTimeout(specTimeout))
-		says := func(message string) {
+		expectMessage := func(message string) {
 			GinkgoHelper()
 			w.WaitFor(ctx, c, func(g Gomega) {
-				said, _ := conditions.Get(c.Status.Conditions, "ReferencesReady")
-				g.Expect(said.Message).To(Equal(message))
+				ready, _ := conditions.Get(c.Status.Conditions, "ReferencesReady")
+				g.Expect(ready.Message).To(Equal(message))
 			})
-			Expect(condition(c).Status).To(Equal(metav1.ConditionTrue), "its pods run on")
+			Expect(framework.FindCondition(c.Status.Conditions, "Available").Status).To(Equal(metav1.ConditionTrue), "its pods run on")
 			w.settle()
 			w.ExpectAtRest(w.manager.User, quiet)
 		}
-		says("")
+		expectMessage("")
 		w.remove(ctx, login.DeepCopy())
-		says("In namespace " + ns + ": Secret model-catalog-postgres does not exist; create it")
+		expectMessage("In namespace " + ns + ": Secret model-catalog-postgres does not exist; create it")
 		sources := configMap(ns, "model-catalog-sources")
 		w.Patch(ctx, sources, map[string]any{"data": map[string]any{"sources.yaml": nil, "other": "x"}})
-		says("In namespace " + ns + ": ConfigMap model-catalog-sources has no key sources.yaml; add it; Secret model-catalog-postgres does not exist; create it")
+		expectMessage("In namespace " + ns + ": ConfigMap model-catalog-sources has no key sources.yaml; add it; Secret model-catalog-postgres does not exist; create it")
 		Expect(w.Admin.Create(ctx, login.DeepCopy())).To(Succeed())
 		w.Patch(ctx, sources, map[string]any{"data": map[string]any{"sources.yaml": "catalogs: []\n"}})
-		says("")
+		expectMessage("")
 	}, NodeTimeout(specTimeout))
 
 	It("continue when their Catalog is deleted without them, and are taken up by the next", func(ctx SpecContext) {
@@ -297,7 +297,7 @@ var _ = Describe("The pods of a Catalog", func() {
 			uids[part], generations[part] = part.GetUID(), part.GetGeneration()
 		}
 		Expect(w.Admin.Delete(ctx, c, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
-		w.WaitGone(ctx, c)
+		w.WaitDeleted(ctx, c)
 		for _, part := range parts {
 			w.Get(ctx, part)
 			Expect(part.GetOwnerReferences()).To(BeEmpty(), "%T %s", part, part.GetName())
@@ -325,11 +325,9 @@ var _ = Describe("The switches of a Catalog", func() {
 			"proxy":    map[string]any{"mode": "Disabled"},
 			"database": map[string]any{"external": map[string]any{"host": "db.example.com", "secretName": "db"}},
 		}})
-		w.WaitGone(ctx, roleBinding(ns, "model-catalog-authenticated"))
-		w.WaitGone(ctx, delegation())
-		w.WaitGone(ctx, configMap(ns, "model-catalog-kube-rbac-proxy-config"))
-		w.WaitGone(ctx, deployment(ns, "model-catalog-postgres"))
-		w.WaitGone(ctx, service(ns, "model-catalog-postgres"))
+		w.WaitDeleted(ctx, roleBinding(ns, "model-catalog-authenticated"), delegation())
+		w.WaitDeleted(ctx, configMap(ns, "model-catalog-kube-rbac-proxy-config"), deployment(ns, "model-catalog-postgres"))
+		w.WaitDeleted(ctx, service(ns, "model-catalog-postgres"))
 		d, s := deployment(ns, "model-catalog"), service(ns, "model-catalog")
 		w.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Spec.Template.Spec.Containers).To(HaveLen(1)) })
 		w.Get(ctx, s)

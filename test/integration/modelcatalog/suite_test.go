@@ -14,8 +14,7 @@ import (
 )
 
 const (
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 3 * time.Minute
+	specTimeout = 3 * time.Minute
 	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
 	quiet = 4 * time.Second
 	// registries and routes are the namespaces of the manager on OpenShift.
@@ -25,26 +24,21 @@ const (
 )
 
 // onOpenShift and onKubernetes are shared by all specs, which create one Catalog at a time.
-var onOpenShift, onKubernetes *world
+var onOpenShift, onKubernetes *controlPlane
 
 func TestModelCatalog(t *testing.T) { framework.Run(t, "Model catalog") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	onKubernetes = begin(ctx, "catalog-plain", cluster.Bare, "ENABLE_WEBHOOKS=false")
-	onOpenShift = begin(ctx, "catalog-ocp", cluster.OpenShift, "ENABLE_WEBHOOKS=false", "REGISTRIES_NAMESPACE="+registries,
+	onKubernetes = startControlPlane(ctx, "catalog-plain", cluster.Bare, "ENABLE_WEBHOOKS=false")
+	onOpenShift = startControlPlane(ctx, "catalog-ocp", cluster.OpenShift, "ENABLE_WEBHOOKS=false", "REGISTRIES_NAMESPACE="+registries,
 		"DEFAULT_DOMAIN="+domain, "GATEWAY_DOMAIN=gateway.example.com", "HTTPROUTE_NAMESPACE="+routes)
-}, NodeTimeout(startTimeout))
+}, NodeTimeout(framework.StartTimeout))
 
-var _ = AfterEach(func() {
-	onKubernetes.manager.ReportLog()
-	onOpenShift.manager.ReportLog()
-})
-
-// begin starts a control plane with a manager that runs only the catalog.
-func begin(ctx SpecContext, name string, platform cluster.Platform, settings ...string) *world {
+// startControlPlane starts a control plane with a manager that runs only the catalog.
+func startControlPlane(ctx SpecContext, name string, platform cluster.Platform, settings ...string) *controlPlane {
 	env := framework.Start(ctx, name, platform, framework.WithTypes(aihubv1alpha1.AddToScheme), framework.WithSets(cluster.PlatformServices), framework.WithOperator("config/default"))
 	env.KeepNamespaces = true
-	w := &world{Env: env, account: env.Installed}
+	w := &controlPlane{Env: env}
 	for _, namespace := range []string{registries, routes} {
 		w.ensureNamespace(ctx, namespace)
 	}
@@ -54,7 +48,7 @@ func begin(ctx SpecContext, name string, platform cluster.Platform, settings ...
 		"BENCHMARK_DATA_IMAGE=quay.io/example/benchmark-data:v1",
 	}
 	w.manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: w.account.ServiceAccount, WebhookPort: w.account.WebhookPort, Args: []string{"--components=modelcatalog", "--metrics-secure=false"},
+		WebhookPort: w.Installed.WebhookPort, Args: []string{"--components=modelcatalog", "--metrics-secure=false"},
 		Env: append(images, settings...),
 	})
 	w.webhookAnswers(ctx)

@@ -17,21 +17,20 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// exposed runs a manager with a setting in place of the shared one.
-func exposed(ctx context.Context, name string, more ...string) *framework.Manager {
+// startExposedManager runs a manager with a setting in place of the shared one.
+func startExposedManager(ctx context.Context, name string, more ...string) *framework.Manager {
 	GinkgoHelper()
 	other := env.StartManager(ctx, framework.ManagerOptions{
-		Name: name, ServiceAccount: account.ServiceAccount, Env: more,
+		Name: name, Env: more,
 		Args: []string{"--components=modelmesh", "--metrics-bind-address=127.0.0.1:0"},
 	})
-	DeferCleanup(other.ReportLog)
 	return other
 }
 
 // model returns an InferenceService in ModelMesh mode.
 func model(ctx context.Context, namespace, name string) *v1beta1.InferenceService {
 	GinkgoHelper()
-	m := &v1beta1.InferenceService{ObjectMeta: at(namespace, name)}
+	m := &v1beta1.InferenceService{ObjectMeta: objectMeta(namespace, name)}
 	m.Annotations = map[string]string{v1beta1.AnnotationDeploymentMode: v1beta1.DeploymentModeModelMesh}
 	m.Spec.Predictor.Model = &v1beta1.ModelSpec{ModelFormat: v1beta1.ModelFormat{Name: "onnx"}}
 	m.Spec.Predictor.Model.Storage = &v1beta1.ModelStorage{Path: new("models/" + name)}
@@ -41,37 +40,37 @@ func model(ctx context.Context, namespace, name string) *v1beta1.InferenceServic
 
 var _ = Describe("What publishes models", Serial, func() {
 	It("follows the setting and the runtime, and what another setting left goes", func(ctx SpecContext) {
-		ns := served(ctx)
+		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
 		r := runtimeOf(ctx, ns, "r", "onnx", annotated(mm.AnnotationRoute, "true"))
 		digits := model(ctx, ns, "digits")
-		settled(ctx, ns)
-		ingress, route := &networkingv1.Ingress{ObjectMeta: at(ns, "digits")}, framework.Untyped(capability.HTTPRoute, ns, "digits")
-		absent(ctx, ingress, route)
-		manager.Away(ctx)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		ingress, route := &networkingv1.Ingress{ObjectMeta: objectMeta(ns, "digits")}, framework.Unstructured(capability.HTTPRoute, ns, "digits")
+		env.ExpectAbsent(ctx, ingress, route)
+		manager.StopTemporarily(ctx)
 
 		By("an Ingress")
-		other := exposed(ctx, "ingress", "EXPOSURE=ingress", "INGRESS_DOMAIN=apps.example.org", "INGRESS_CLASS=edge")
-		appear(ctx, ingress)
+		other := startExposedManager(ctx, "ingress", "EXPOSURE=ingress", "INGRESS_DOMAIN=apps.example.org", "INGRESS_CLASS=edge")
+		env.WaitExists(ctx, ingress)
 		Expect(ingress.Spec.Rules).To(HaveLen(1))
 		Expect(ingress.Spec.Rules[0].Host).To(Equal("digits-" + ns + ".apps.example.org"))
 		Expect(ingress.Spec.Rules[0].HTTP.Paths[0].Path).To(Equal("/v2/models/digits"))
 		Expect(ingress.OwnerReferences).To(ContainElement(HaveField("UID", digits.UID)))
-		env.Settle(other.User, quiet, specTimeout)
+		env.WaitIdle(other.User, quiet, specTimeout)
 		env.ExpectAtRest(other.User, quiet)
 		other.Stop(ctx)
 
 		By("a Gateway, which trusts the proxy that guards the model")
-		env.Patch(ctx, r, map[string]any{"metadata": map[string]any{"annotations": map[string]any{mm.AnnotationAuth: "true"}}})
-		settings := configure(ctx, own, "authProxy: {mode: always}\n")
-		other = exposed(ctx, "gateway", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")
-		policy, authority := framework.Untyped(capability.BackendTLSPolicy, ns, openshift.CAObjectName), &corev1.ConfigMap{ObjectMeta: at(ns, openshift.CAObjectName)}
-		issued := &corev1.Secret{ObjectMeta: at(ns, authproxy.TLSSecret)}
-		appear(ctx, route, policy, authority, issued)
-		env.WaitGone(ctx, ingress)
+		env.SetAnnotation(ctx, r, mm.AnnotationAuth, "true")
+		settings := env.SetConfigMap(ctx, own, "model-serving-config", "config.yaml", "authProxy: {mode: always}\n")
+		other = startExposedManager(ctx, "gateway", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")
+		policy, authority := framework.Unstructured(capability.BackendTLSPolicy, ns, openshift.CAObjectName), &corev1.ConfigMap{ObjectMeta: objectMeta(ns, openshift.CAObjectName)}
+		issued := &corev1.Secret{ObjectMeta: objectMeta(ns, authproxy.TLSSecret)}
+		env.WaitExists(ctx, route, policy, authority, issued)
+		env.WaitDeleted(ctx, ingress)
 		Expect(authority.Data).To(HaveKeyWithValue("ca.crt", string(issued.Data["ca.crt"])))
 		rules, _, _ := unstructured.NestedSlice(route.Object, "spec", "rules")
 		Expect(rules).To(ConsistOf(HaveKeyWithValue("backendRefs", ConsistOf(HaveKeyWithValue("port", BeEquivalentTo(authproxy.Port))))))
-		env.Settle(other.User, quiet, specTimeout)
+		env.WaitIdle(other.User, quiet, specTimeout)
 		env.ExpectAtRest(other.User, quiet)
 		other.Stop(ctx)
 
@@ -79,8 +78,8 @@ var _ = Describe("What publishes models", Serial, func() {
 		Expect(env.Admin.Delete(ctx, settings)).To(Succeed())
 		manager.Restart(ctx)
 		for _, gone := range []*unstructured.Unstructured{route, policy} {
-			env.WaitGone(ctx, gone)
+			env.WaitDeleted(ctx, gone)
 		}
-		env.WaitGone(ctx, authority)
+		env.WaitDeleted(ctx, authority)
 	}, NodeTimeout(2*specTimeout))
 })

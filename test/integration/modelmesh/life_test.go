@@ -13,12 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 var _ = Describe("A namespace that is served", func() {
 	It("has a Service, what pods read, and a Deployment for each runtime, and then rest [modelmesh-31] [modelmesh-88] [M12] [M16]", func(ctx SpecContext) {
 		mark := env.Mark()
-		ns := served(ctx)
+		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
 		shared := clusterRuntime(ctx, "shared-"+ns, "sklearn")
 		local := runtimeOf(ctx, ns, "local", "onnx")
 		runtimeOf(ctx, ns, "single", "onnx", func(r *v1alpha1.ServingRuntime) {
@@ -27,18 +28,18 @@ var _ = Describe("A namespace that is served", func() {
 		})
 		predictor(ctx, ns, "m", "onnx")
 		d, s := deployment(ns, "local"), service(ns)
-		appear(ctx, s, constraints(ns), etcdCopy(ns), monitor(ns), d, deployment(ns, shared.Name))
-		scaled(ctx, d, 2)
+		env.WaitExists(ctx, s, constraints(ns), etcdCopy(ns), monitor(ns), d, deployment(ns, shared.Name))
+		waitForReplicas(ctx, d, 2)
 		Expect(metav1.GetControllerOf(d).UID).To(Equal(local.UID))
 		Expect(metav1.GetControllerOf(s).Kind).To(Equal("Namespace"))
 		Expect(d.Spec.Template.Labels).To(HaveKeyWithValue("app.kubernetes.io/managed-by", "modelmesh-controller"))
-		Expect(variable(container(d, "mm"), "MM_LABELS")).To(Equal("mt:onnx,mt:onnx:1,pv:grpc-v2,pv:v2,rt:local"))
+		Expect(framework.Variable(framework.Container(d, "mm"), "MM_LABELS")).To(Equal("mt:onnx,mt:onnx:1,pv:grpc-v2,pv:v2,rt:local"))
 		copied := etcdCopy(ns)
-		appear(ctx, copied)
+		env.WaitExists(ctx, copied)
 		Expect(string(copied.Data["etcd_connection"])).To(ContainSubstring(`"root_prefix":"models/mm_ns/` + ns + `"`))
-		absent(ctx, deployment(ns, "single"))
-		settled(ctx, ns)
-		expectRest(ns)
+		env.ExpectAbsent(ctx, deployment(ns, "single"))
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 
 		By("drift of what a ClusterServingRuntime owns [M19]")
@@ -46,48 +47,46 @@ var _ = Describe("A namespace that is served", func() {
 		env.Get(ctx, of)
 		env.Patch(ctx, of, map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"serviceAccountName": "intruder"}}}})
 		env.Patch(ctx, of, map[string]any{"spec": map[string]any{"replicas": 7}})
-		scaled(ctx, of, 0)
+		waitForReplicas(ctx, of, 0)
 
 		By("leaving it [M11]")
-		theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "theirs", Labels: map[string]string{"modelmesh-service": "theirs"}},
+		foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "theirs", Labels: map[string]string{"modelmesh-service": "theirs"}},
 			Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
-		Expect(env.Admin.Create(ctx, theirs)).To(Succeed())
-		label(ctx, ns, "false")
-		for _, o := range []client.Object{s, constraints(ns), copied, d, of} {
-			env.WaitGone(ctx, o)
-		}
-		env.Get(ctx, theirs)
-		settled(ctx, ns)
+		Expect(env.Admin.Create(ctx, foreign)).To(Succeed())
+		env.SetLabel(ctx, framework.NamespaceNamed(ns), "modelmesh-enabled", "false")
+		env.WaitDeleted(ctx, s, constraints(ns), copied, d, of)
+		env.Get(ctx, foreign)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
 
 		By("and coming back")
-		label(ctx, ns, "true")
-		appear(ctx, service(ns), deployment(ns, "local"))
+		env.SetLabel(ctx, framework.NamespaceNamed(ns), "modelmesh-enabled", "true")
+		env.WaitExists(ctx, service(ns), deployment(ns, "local"))
 	}, NodeTimeout(specTimeout))
 
 	It("survives runtimes that cannot be served, and reports them in Events [M1] [M6] [M28]", func(ctx SpecContext) {
-		ns := served(ctx)
+		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
 		odd := runtimeOf(ctx, ns, "odd", "onnx", func(r *v1alpha1.ServingRuntime) { r.Spec.Replicas = new(int64(70000)) })
 		less := runtimeOf(ctx, ns, "less", "onnx", func(r *v1alpha1.ServingRuntime) { r.Spec.Replicas = new(int64(-1)) })
 		bare := runtimeOf(ctx, ns, "bare", "onnx", func(r *v1alpha1.ServingRuntime) { r.Spec.GRPCEndpoint = nil })
 		runtimeOf(ctx, ns, "good", "onnx")
-		appear(ctx, deployment(ns, "good"))
-		expectEvent(ctx, odd, "InvalidRuntime", "70000")
-		expectEvent(ctx, less, "InvalidRuntime", "-1")
-		expectEvent(ctx, bare, "InvalidRuntime", "grpcEndpoint")
-		absent(ctx, deployment(ns, "odd"), deployment(ns, "less"), deployment(ns, "bare"))
-		settled(ctx, ns)
-		expectRest(ns)
+		env.WaitExists(ctx, deployment(ns, "good"))
+		env.WaitForEvent(ctx, odd, "InvalidRuntime", "70000")
+		env.WaitForEvent(ctx, less, "InvalidRuntime", "-1")
+		env.WaitForEvent(ctx, bare, "InvalidRuntime", "grpcEndpoint")
+		env.ExpectAbsent(ctx, deployment(ns, "odd"), deployment(ns, "less"), deployment(ns, "bare"))
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 		env.Patch(ctx, bare, map[string]any{"spec": map[string]any{"grpcEndpoint": "port:8085"}})
-		appear(ctx, deployment(ns, "bare"))
-		expectEvent(ctx, bare, "ValidRuntime", "valid again")
+		env.WaitExists(ctx, deployment(ns, "bare"))
+		env.WaitForEvent(ctx, bare, "ValidRuntime", "valid again")
 	}, NodeTimeout(specTimeout))
 
 	It("keeps what third parties patch into its Deployments [modelmesh-28]", func(ctx SpecContext) {
-		ns := served(ctx)
+		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
 		r := runtimeOf(ctx, ns, "r", "onnx")
 		d := deployment(ns, "r")
-		appear(ctx, d)
-		settled(ctx, ns)
+		env.WaitExists(ctx, d)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
 		patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{
 			"metadata": map[string]any{"annotations": map[string]any{"trustyai.example.com/patched": "yes"}},
 			"spec": map[string]any{
@@ -104,11 +103,11 @@ var _ = Describe("A namespace that is served", func() {
 		survives := func(g Gomega) {
 			template := d.Spec.Template
 			g.Expect(template.Annotations).To(HaveKeyWithValue("trustyai.example.com/patched", "yes"))
-			g.Expect(variable(container(d, "mm"), "MM_PAYLOAD_PROCESSORS")).To(Equal("http://trustyai/consumer"))
-			g.Expect(container(d, "mm").VolumeMounts).To(ContainElement(HaveField("MountPath", "/etc/trusty")))
+			g.Expect(framework.Variable(framework.Container(d, "mm"), "MM_PAYLOAD_PROCESSORS")).To(Equal("http://trustyai/consumer"))
+			g.Expect(framework.Container(d, "mm").VolumeMounts).To(ContainElement(HaveField("MountPath", "/etc/trusty")))
 			g.Expect(template.Spec.Volumes).To(ContainElement(HaveField("Name", "trusty")))
 		}
-		settled(ctx, ns)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
 		env.Get(ctx, d)
 		survives(Default)
 		By("a change of the runtime")
@@ -117,59 +116,59 @@ var _ = Describe("A namespace that is served", func() {
 			g.Expect(d.Spec.Template.Labels).To(HaveKeyWithValue("more", "labels"))
 			survives(g)
 		})
-		settled(ctx, ns)
-		expectRest(ns)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("lets runtimes rest that no model needs [modelmesh-98] [M25]", func(ctx SpecContext) {
-		ns := served(ctx)
-		configure(ctx, ns, "scaleToZero: {gracePeriodSeconds: 5}\npodsPerRuntime: 3\n")
+		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
+		env.SetConfigMap(ctx, ns, "model-serving-config", "config.yaml", "scaleToZero: {gracePeriodSeconds: 5}\npodsPerRuntime: 3\n")
 		runtimeOf(ctx, ns, "r", "onnx")
 		d := deployment(ns, "r")
-		appear(ctx, d)
+		env.WaitExists(ctx, d)
 		Expect(d.Spec.Replicas).To(HaveValue(Equal(int32(0))))
 		m := predictor(ctx, ns, "m", "onnx")
-		scaled(ctx, d, 3)
+		waitForReplicas(ctx, d, 3)
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
-		env.WaitGone(ctx, m)
-		scaled(ctx, d, 0)
-		settled(ctx, ns)
-		expectRest(ns)
+		env.WaitDeleted(ctx, m)
+		waitForReplicas(ctx, d, 0)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("scales as the annotations of the runtime say [modelmesh-99] [modelmesh-100] [modelmesh-101] [M17] [M18]", func(ctx SpecContext) {
-		ns := served(ctx)
-		configure(ctx, ns, "scaleToZero: {gracePeriodSeconds: 1}\n")
+		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
+		env.SetConfigMap(ctx, ns, "model-serving-config", "config.yaml", "scaleToZero: {gracePeriodSeconds: 1}\n")
 		const class = "serving.kserve.io/autoscalerClass"
 		r := runtimeOf(ctx, ns, "r", "onnx", annotated(class, "hpa"))
 		d, h := deployment(ns, "r"), autoscaler(ns, "r")
-		scaled(ctx, d, 0)
-		absent(ctx, h)
+		waitForReplicas(ctx, d, 0)
+		env.ExpectAbsent(ctx, h)
 		m := predictor(ctx, ns, "m", "onnx")
-		appear(ctx, h)
+		env.WaitExists(ctx, h)
 		Expect(h.Spec.MinReplicas).To(HaveValue(Equal(int32(1))))
-		scaled(ctx, d, 1)
+		waitForReplicas(ctx, d, 1)
 		env.Patch(ctx, r, map[string]any{"metadata": map[string]any{"annotations": map[string]any{
 			"serving.kserve.io/min-scale": "2", "serving.kserve.io/max-scale": "4",
 			"serving.kserve.io/targetUtilizationPercentage": "90", "serving.kserve.io/metrics": "memory",
 		}}})
-		scaled(ctx, d, 2)
+		waitForReplicas(ctx, d, 2)
 		env.WaitFor(ctx, h, func(g Gomega) {
 			g.Expect(h.Spec.MaxReplicas).To(Equal(int32(4)))
 			g.Expect(h.Spec.Metrics[0].Resource.Name).To(Equal(corev1.ResourceMemory))
 			g.Expect(h.Spec.Metrics[0].Resource.Target.AverageUtilization).To(HaveValue(Equal(int32(90))))
 		})
 		manager.Restart(ctx) // which writes nothing
-		settled(ctx, ns)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
-		scaled(ctx, d, 0)
-		env.WaitGone(ctx, h)
+		waitForReplicas(ctx, d, 0)
+		env.WaitDeleted(ctx, h)
 		predictor(ctx, ns, "again", "onnx")
-		appear(ctx, autoscaler(ns, "r"))
-		env.Patch(ctx, r, map[string]any{"metadata": map[string]any{"annotations": map[string]any{class: nil}}})
-		env.WaitGone(ctx, autoscaler(ns, "r"))
-		settled(ctx, ns)
-		expectRest(ns)
+		env.WaitExists(ctx, autoscaler(ns, "r"))
+		env.SetAnnotation(ctx, r, class, nil)
+		env.WaitDeleted(ctx, autoscaler(ns, "r"))
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 	}, NodeTimeout(specTimeout))
 })
 
@@ -177,38 +176,38 @@ var _ = Describe("Names that others have taken", func() {
 	It("are left to them, and the runtime gets an Event [M11]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "taken")
 		guards := []client.Object{
-			&networkingv1.NetworkPolicy{ObjectMeta: at(ns, "modelmesh-runtimes")},
-			&corev1.ConfigMap{ObjectMeta: at(ns, "tc-config"), Data: map[string]string{"theirs": "x"}}, // whose deletion triggers a reconcile
+			&networkingv1.NetworkPolicy{ObjectMeta: objectMeta(ns, "modelmesh-runtimes")},
+			&corev1.ConfigMap{ObjectMeta: objectMeta(ns, "tc-config"), Data: map[string]string{"theirs": "x"}}, // whose deletion triggers a reconcile
 		}
-		theirs := []client.Object{
+		foreign := []client.Object{
 			etcdSecret(ns, "http://theirs:2379"),
-			&appsv1.Deployment{ObjectMeta: at(ns, "modelmesh-serving-r"), Spec: appsv1.DeploymentSpec{
+			&appsv1.Deployment{ObjectMeta: objectMeta(ns, "modelmesh-serving-r"), Spec: appsv1.DeploymentSpec{
 				Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
 				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Spec: corev1.PodSpec{
 					Containers: []corev1.Container{{Name: "theirs", Image: "registry.example.com/theirs:1"}}}},
 			}},
 		}
-		for _, o := range append(guards, theirs...) {
+		for _, o := range append(guards, foreign...) {
 			Expect(env.Admin.Create(ctx, o)).To(Succeed())
 		}
 		r := runtimeOf(ctx, ns, "r", "onnx")
-		label(ctx, ns, "true")
+		env.SetLabel(ctx, framework.NamespaceNamed(ns), "modelmesh-enabled", "true")
 		for _, text := range []string{
 			"NetworkPolicy " + ns + "/modelmesh-runtimes exists and was not created by this operator",
 			"ConfigMap " + ns + "/tc-config exists and was not created by this operator", "until then not written: Deployment " + ns + "/modelmesh-serving-r",
 		} {
-			expectEvent(ctx, r, "RuntimeRefused", text)
+			env.WaitForEvent(ctx, r, "RuntimeRefused", text)
 		}
-		settled(ctx, ns)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
 		for _, o := range guards {
 			before := o.GetResourceVersion()
 			env.Get(ctx, o)
 			Expect(o.GetResourceVersion()).To(Equal(before), "%T was written", o)
 			Expect(env.Admin.Delete(ctx, o)).To(Succeed())
 		}
-		expectEvent(ctx, r, "RuntimeRefused", "Deployment "+ns+"/modelmesh-serving-r exists and was not created by this operator")
-		settled(ctx, ns)
-		for _, o := range theirs {
+		env.WaitForEvent(ctx, r, "RuntimeRefused", "Deployment "+ns+"/modelmesh-serving-r exists and was not created by this operator")
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		for _, o := range foreign {
 			before := o.GetResourceVersion()
 			env.Get(ctx, o)
 			if _, is := o.(*appsv1.Deployment); !is { // the status of a Deployment is written by others

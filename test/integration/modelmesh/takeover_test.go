@@ -9,7 +9,6 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,7 +25,7 @@ const recordings = "../../../controllers/modelmesh/resources/testdata/recordings
 func plant(ctx context.Context, ns, file, from string) {
 	GinkgoHelper()
 	owners := map[string]types.UID{}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
+	namespace := framework.NamespaceNamed(ns)
 	env.Get(ctx, namespace)
 	owners[ns] = namespace.UID
 	for _, o := range framework.Recording(recordings+file, from, ns) {
@@ -64,8 +63,8 @@ func plant(ctx context.Context, ns, file, from string) {
 
 var _ = Describe("A take-over from the original", Serial, func() {
 	It("rolls no pod, keeps what third parties patched, and renders better pods at the next change [modelmesh-31] [M40]", func(ctx SpecContext) {
-		manager.Away(ctx)
-		ns := served(ctx)
+		manager.StopTemporarily(ctx)
+		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
 		plant(ctx, ns, "custom-runtime-unix-sockets.yaml", "audio")
 		predictor(ctx, ns, "speech", "own-format")
 		d := deployment(ns, "own-server")
@@ -81,7 +80,7 @@ var _ = Describe("A take-over from the original", Serial, func() {
 				g.Expect(o.GetLabels()).To(HaveKeyWithValue("platform.opendatahub.io/component", "modelmesh"), o.GetName())
 			})
 		}
-		settled(ctx, ns)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
 		env.Get(ctx, d)
 		Expect(d.Spec.Template).To(Equal(before.Spec.Template), "pods roll")
 		Expect(d.UID).To(Equal(before.UID))
@@ -95,12 +94,12 @@ var _ = Describe("A take-over from the original", Serial, func() {
 		env.Get(ctx, s)
 		Expect(s.Spec.ClusterIP).To(Equal(corev1.ClusterIPNone))
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
-		expectRest(ns)
+		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 
 		By("a restart")
 		mark = env.Mark()
 		manager.Restart(ctx)
-		settled(ctx, ns)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
 		writes := env.Since(mark).ByUser(manager.User).WithoutEvents().Writes().Where(func(e framework.Entry) bool { return e.Namespace == ns })
 		Expect(writes).To(BeEmpty(), "writes after a restart:\n%s", writes)
 
@@ -108,10 +107,10 @@ var _ = Describe("A take-over from the original", Serial, func() {
 		r := runtimeNamed(ns, "own-server")
 		env.Patch(ctx, r, map[string]any{"spec": map[string]any{"labels": map[string]any{"more": "labels"}}})
 		env.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Spec.Template.Labels).To(HaveKeyWithValue("more", "labels")) })
-		settled(ctx, ns)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
 		env.Get(ctx, d)
 		Expect(d.Annotations).NotTo(HaveKey(runtimes.AnnotationLegacyTemplate))
-		Expect(variable(container(d, "mm"), "MM_PAYLOAD_PROCESSORS")).To(Equal("http://trustyai/consumer"))
+		Expect(framework.Variable(framework.Container(d, "mm"), "MM_PAYLOAD_PROCESSORS")).To(Equal("http://trustyai/consumer"))
 		for _, c := range d.Spec.Template.Spec.Containers {
 			Expect(c.SecurityContext).NotTo(BeNil(), c.Name)
 			Expect(c.SecurityContext.AllowPrivilegeEscalation).To(HaveValue(BeFalse()), c.Name)
@@ -119,51 +118,52 @@ var _ = Describe("A take-over from the original", Serial, func() {
 	}, NodeTimeout(specTimeout))
 
 	It("renders better pods at once where pods roll anyway [M40]", func(ctx SpecContext) {
-		manager.Away(ctx)
-		ns := served(ctx)
+		manager.StopTemporarily(ctx)
+		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
 		plant(ctx, ns, "builtin-triton-scaled-to-zero.yaml", "vision")
 		d := deployment(ns, "triton-a")
 		patch := `{"spec":{"template":{"spec":{"containers":[{"name":"mm","image":"registry.example.com/mm:older"}]}}}}`
 		env.Get(ctx, d)
 		Expect(env.Admin.Patch(ctx, d, client.RawPatch(types.StrategicMergePatchType, []byte(patch)), client.FieldOwner("manager"))).To(Succeed())
 		manager.Restart(ctx)
-		env.WaitFor(ctx, d, func(g Gomega) { g.Expect(container(d, "mm").Image).NotTo(Equal("registry.example.com/mm:older")) })
+		env.WaitFor(ctx, d, func(g Gomega) {
+			g.Expect(framework.Container(d, "mm").Image).NotTo(Equal("registry.example.com/mm:older"))
+		})
 		Expect(d.Annotations).NotTo(HaveKey(runtimes.AnnotationLegacyTemplate))
-		Expect(container(d, "mm").SecurityContext.AllowPrivilegeEscalation).To(HaveValue(BeFalse()))
+		Expect(framework.Container(d, "mm").SecurityContext.AllowPrivilegeEscalation).To(HaveValue(BeFalse()))
 	}, NodeTimeout(specTimeout))
 })
 
 var _ = Describe("Settings of the administrator", Serial, func() {
 	It("hold without a restart, and a mistake changes nothing [M20] [M36]", func(ctx SpecContext) {
-		ns := served(ctx)
+		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
 		r := runtimeOf(ctx, ns, "r", "onnx")
 		predictor(ctx, ns, "m", "onnx")
 		d := deployment(ns, "r")
-		scaled(ctx, d, 2)
-		m := configure(ctx, own, "podsPerRuntime: 4\n")
-		scaled(ctx, d, 4)
-		configure(ctx, own, "podsPerRuntime: none\n")
+		waitForReplicas(ctx, d, 2)
+		m := env.SetConfigMap(ctx, own, "model-serving-config", "config.yaml", "podsPerRuntime: 4\n")
+		waitForReplicas(ctx, d, 4)
+		env.SetConfigMap(ctx, own, "model-serving-config", "config.yaml", "podsPerRuntime: none\n")
 		env.Get(ctx, m)
-		expectEvent(ctx, m, "ConfigurationRefused", "podsPerRuntime")
-		settled(ctx, ns)
-		scaled(ctx, d, 4)
+		env.WaitForEvent(ctx, m, "ConfigurationRefused", "podsPerRuntime")
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		waitForReplicas(ctx, d, 4)
 
 		By("another name of the Service")
-		configure(ctx, own, "inferenceServiceName: other\nruntimePodLabels: {Team.Example: A}\n")
-		renamed := &appsv1.Deployment{ObjectMeta: at(ns, "other-r")}
-		appear(ctx, renamed, &corev1.Service{ObjectMeta: at(ns, "other")})
+		env.SetConfigMap(ctx, own, "model-serving-config", "config.yaml", "inferenceServiceName: other\nruntimePodLabels: {Team.Example: A}\n")
+		renamed := &appsv1.Deployment{ObjectMeta: objectMeta(ns, "other-r")}
+		env.WaitExists(ctx, renamed, &corev1.Service{ObjectMeta: objectMeta(ns, "other")})
 		Expect(renamed.Spec.Template.Labels).To(HaveKeyWithValue("Team.Example", "A"))
-		env.WaitGone(ctx, d)
-		env.WaitGone(ctx, service(ns))
+		env.WaitDeleted(ctx, d, service(ns))
 
 		By("TLS, of which the Secret comes later [modelmesh-90]")
-		configure(ctx, own, "tls: {secretName: mesh-tls}\n")
-		expectEvent(ctx, r, "InvalidRuntime", "unable to access TLS secret 'mesh-tls'")
-		Expect(env.Admin.Create(ctx, &corev1.Secret{ObjectMeta: at(ns, "mesh-tls"), StringData: map[string]string{"tls.crt": "x", "tls.key": "y"}})).To(Succeed())
+		env.SetConfigMap(ctx, own, "model-serving-config", "config.yaml", "tls: {secretName: mesh-tls}\n")
+		env.WaitForEvent(ctx, r, "InvalidRuntime", "unable to access TLS secret 'mesh-tls'")
+		Expect(env.Admin.Create(ctx, &corev1.Secret{ObjectMeta: objectMeta(ns, "mesh-tls"), StringData: map[string]string{"tls.crt": "x", "tls.key": "y"}})).To(Succeed())
 		d = deployment(ns, "r")
-		appear(ctx, d)
+		env.WaitExists(ctx, d)
 		Expect(d.Spec.Template.Spec.Volumes).To(ContainElement(HaveField("Name", "tls-certs")))
-		Expect(variable(container(d, "mm"), "MM_TLS_KEY_CERT_PATH")).To(Equal("/opt/kserve/mmesh/tls/tls.crt"))
+		Expect(framework.Variable(framework.Container(d, "mm"), "MM_TLS_KEY_CERT_PATH")).To(Equal("/opt/kserve/mmesh/tls/tls.crt"))
 
 		By("none")
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
@@ -171,7 +171,7 @@ var _ = Describe("Settings of the administrator", Serial, func() {
 			g.Expect(d.Spec.Template.Spec.Volumes).NotTo(ContainElement(HaveField("Name", "tls-certs")))
 			g.Expect(d.Spec.Replicas).To(HaveValue(Equal(int32(2))))
 		})
-		settled(ctx, ns)
-		expectRest(ns)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 	}, NodeTimeout(specTimeout))
 })

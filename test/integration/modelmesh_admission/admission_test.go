@@ -62,51 +62,51 @@ var _ = Describe("Runtimes at admission", func() {
 		Expect(env.Admin.Create(ctx, kept)).To(Succeed())
 		Expect(env.Admin.Delete(ctx, kept)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { waitForWebhooks(ctx) }, NodeTimeout(specTimeout))
-		manager.Away(ctx)
+		manager.StopTemporarily(ctx)
 		err := env.Admin.Create(ctx, runtimeOf(namespaced, namespace, "", multi), client.DryRunAll)
 		Expect(err).To(MatchError(ContainSubstring(`failed calling webhook "servingruntime.modelmesh-webhook-server.default"`)))
 		Expect(env.Admin.Create(ctx, runtimeOf(namespaced, namespace, "", single))).To(Succeed())
 		Expect(env.Admin.Create(ctx, runtimeOf(clusterWide, "", "", single+", multiModel: false"), client.DryRunAll)).To(Succeed())
 		Expect(change(ctx, env.Admin, kept, func(o *unstructured.Unstructured) { o.SetFinalizers(nil) })).To(Succeed())
-		env.WaitGone(ctx, kept)
+		env.WaitDeleted(ctx, kept)
 	}, NodeTimeout(specTimeout))
 
 	It("that were stored against the rules may be changed, mended and not made worse", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "stored")
-		who, heard := listening()
+		who, heard := env.WithWarnings()
 		stored := runtimeOf(namespaced, namespace, "serving.kserve.io/autoscalerClass: keda", multi+", replicas: 70000")
 		switchedOff(ctx, func() {
 			Expect(who.Create(ctx, stored)).To(Succeed())
-			Expect(heard.texts).To(ConsistOf(ContainSubstring("the component modelmesh is switched off")))
+			Expect(heard.Texts).To(ConsistOf(ContainSubstring("the component modelmesh is switched off")))
 		})
 
-		heard.texts = nil
+		heard.Texts = nil
 		Expect(change(ctx, who, stored, annotate("example.com/note", "x"))).To(Succeed())
-		Expect(heard.texts).To(ConsistOf(
+		Expect(heard.Texts).To(ConsistOf(
 			ContainSubstring("spec.replicas: Invalid value: 70000"), ContainSubstring("[keda] is not a supported autoscaler class type.")))
 		Expect(change(ctx, who, stored, annotate("serving.kserve.io/autoscalerClass", "test"))).
 			To(MatchError(prefix + "[test] is not a supported autoscaler class type.\n"))
 		Expect(change(ctx, who, stored, func(o *unstructured.Unstructured) {
 			Expect(unstructured.SetNestedField(o.Object, int64(-1), "spec", "replicas")).To(Succeed())
 		})).To(MatchError(ContainSubstring("spec.replicas: Invalid value: -1")))
-		heard.texts = nil
+		heard.Texts = nil
 		Expect(change(ctx, who, stored, func(o *unstructured.Unstructured) {
 			annotate("serving.kserve.io/autoscalerClass", "")(o)
 			unstructured.RemoveNestedField(o.Object, "spec", "replicas")
 		})).To(Succeed())
-		Expect(heard.texts).To(BeEmpty())
+		Expect(heard.Texts).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 })
 
 var _ = Describe("Warnings about runtimes", func() {
 	DescribeTable("tell what keeps pods from being made", func(ctx SpecContext, spec, text string) {
-		who, heard := listening()
+		who, heard := env.WithWarnings()
 		Expect(who.Create(ctx, runtimeOf(clusterWide, "", "", "multiModel: true, grpcEndpoint: 'port:9000', "+spec), client.DryRunAll)).To(Succeed())
 		if text == "" {
-			Expect(heard.texts).To(BeEmpty())
+			Expect(heard.Texts).To(BeEmpty())
 			return
 		}
-		Expect(heard.texts).To(ContainElement(ContainSubstring(text)))
+		Expect(heard.Texts).To(ContainElement(ContainSubstring(text)))
 	},
 		Entry("[modelmesh-29] nothing of a container of one's own",
 			"containers: [{name: server, securityContext: {capabilities: {add: [CHOWN]}}, ports: [{name: own, containerPort: 54321}], volumeMounts: [{name: own, mountPath: /own}]}], volumes: [{name: own, emptyDir: {}}]", ""),

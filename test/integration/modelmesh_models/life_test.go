@@ -34,7 +34,7 @@ var _ = Describe("a Predictor", func() {
 		mark := env.Mark()
 		p := predictor(ctx, "new-"+name, `{modelType: `+format+`, storage: {key: k, path: `+name+`/model}}`)
 		Expect(stateOf(p.Status)).To(Equal(fresh), "the defaults of the schema")
-		becomes(ctx, p, ready)
+		waitForState(ctx, p, ready)
 		Expect(p.Status.GRPCEndpoint).To(Equal("grpc://modelmesh-serving." + served + ":8033"))
 		Expect(p.Status.HTTPEndpoint).To(Equal("http://modelmesh-serving." + served + ":8008"))
 		order := []v1alpha1.ModelState{v1alpha1.Pending, v1alpha1.Loading, v1alpha1.Standby, v1alpha1.FailedToLoad, v1alpha1.Loaded}
@@ -56,8 +56,8 @@ var _ = Describe("a Predictor", func() {
 	)
 
 	It("[modelmesh-78] with a schema, and in the deprecated form, loads as well", func(ctx SpecContext) {
-		becomes(ctx, predictor(ctx, "schema", `{modelType: {name: onnx}, storage: {key: k, path: a, schemaPath: s.json}}`), ready)
-		becomes(ctx, predictor(ctx, "deprecated", `{modelType: {name: onnx}, path: a, schemaPath: s.json, storage: {s3: {secretKey: k, bucket: b}}}`), ready)
+		waitForState(ctx, predictor(ctx, "schema", `{modelType: {name: onnx}, storage: {key: k, path: a, schemaPath: s.json}}`), ready)
+		waitForState(ctx, predictor(ctx, "deprecated", `{modelType: {name: onnx}, path: a, schemaPath: s.json, storage: {s3: {secretKey: k, bucket: b}}}`), ready)
 	}, SpecTimeout(specTimeout))
 
 	It("[modelmesh-79] stands beside others of the same and of another type", func(ctx SpecContext) {
@@ -65,18 +65,18 @@ var _ = Describe("a Predictor", func() {
 		b := predictor(ctx, "other-sklearn", `{modelType: {name: sklearn}, storage: {key: k, path: two}}`)
 		c := predictor(ctx, "one-onnx", `{modelType: {name: onnx}, storage: {key: k, path: three}}`)
 		for _, p := range []*v1alpha1.Predictor{a, b, c} {
-			becomes(ctx, p, ready)
+			waitForState(ctx, p, ready)
 		}
 	}, SpecTimeout(specTimeout))
 
 	It("[modelmesh-80] that is updated stays available until the new model has taken over", func(ctx SpecContext) {
 		p := predictor(ctx, "updated", `{modelType: {name: sklearn}, storage: {key: k, path: one}}`)
-		becomes(ctx, p, ready)
+		waitForState(ctx, p, ready)
 		mark, open := env.Mark(), gates.close("updated-slowly")
 		env.Patch(ctx, p, map[string]any{"spec": map[string]any{"storage": map[string]any{"path": "updated-slowly/two"}}})
-		becomes(ctx, p, state{true, v1alpha1.Loaded, v1alpha1.Loading, v1alpha1.InProgress})
+		waitForState(ctx, p, state{true, v1alpha1.Loaded, v1alpha1.Loading, v1alpha1.InProgress})
 		open()
-		becomes(ctx, p, ready)
+		waitForState(ctx, p, ready)
 		for _, s := range written(mark, p) {
 			Expect(s.Available).To(BeTrue())
 		}
@@ -84,36 +84,33 @@ var _ = Describe("a Predictor", func() {
 
 	It("[modelmesh-81] that is updated to what cannot be loaded continues with the old model", func(ctx SpecContext) {
 		p := predictor(ctx, "updated-badly", `{modelType: {name: sklearn}, storage: {key: k, path: one}}`)
-		becomes(ctx, p, ready)
+		waitForState(ctx, p, ready)
 		env.Patch(ctx, p, map[string]any{"spec": map[string]any{"storage": map[string]any{"path": "invalid/two"}}})
-		becomes(ctx, p, state{true, v1alpha1.Loaded, v1alpha1.FailedToLoad, v1alpha1.BlockedByFailedLoad})
+		waitForState(ctx, p, state{true, v1alpha1.Loaded, v1alpha1.FailedToLoad, v1alpha1.BlockedByFailedLoad})
 		f := p.Status.LastFailureInfo
 		Expect(f.Reason).To(Equal(v1alpha1.ModelLoadFailed))
 		Expect(f.Location).NotTo(BeEmpty())
 		Expect(f.Time).NotTo(BeNil())
 		Expect(f.ModelID).To(HavePrefix("updated-badly__ksp-"))
 		env.Patch(ctx, p, map[string]any{"spec": map[string]any{"storage": map[string]any{"path": "one"}}})
-		becomes(ctx, p, ready)
+		waitForState(ctx, p, ready)
 		Expect(p.Status.LastFailureInfo).To(BeNil())
 	}, SpecTimeout(specTimeout))
 
 	It("[modelmesh-82] changes path and type in one step", func(ctx SpecContext) {
 		p := predictor(ctx, "converted", `{modelType: {name: tensorflow}, storage: {key: k, path: tf}}`)
-		becomes(ctx, p, ready)
+		waitForState(ctx, p, ready)
 		env.Patch(ctx, p, map[string]any{"spec": map[string]any{
 			"modelType": map[string]any{"name": "xgboost"}, "storage": map[string]any{"path": "xgb"},
 		}})
-		Eventually(func(g Gomega) {
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
-			g.Expect(events(ctx, p)).To(ContainElement("ModelReplaced"))
-		}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
-		becomes(ctx, p, ready)
+		env.WaitFor(ctx, p, func(g Gomega) { g.Expect(events(ctx, p)).To(ContainElement("ModelReplaced")) })
+		waitForState(ctx, p, ready)
 	}, SpecTimeout(specTimeout))
 
 	DescribeTable("[modelmesh-83] [modelmesh-84] that cannot be loaded says where, when and why, once", func(ctx SpecContext, name, storage, message string) {
 		mark := env.Mark()
 		p := predictor(ctx, "bad-"+name, `{modelType: {name: sklearn}`+storage+`}`)
-		becomes(ctx, p, broken)
+		waitForState(ctx, p, broken)
 		f := p.Status.LastFailureInfo
 		Expect(f.Reason).To(Equal(v1alpha1.ModelLoadFailed))
 		Expect(f.Message).To(ContainSubstring(message))
@@ -131,7 +128,7 @@ var _ = Describe("a Predictor", func() {
 
 	DescribeTable("[modelmesh-85] [modelmesh-86] that no runtime can serve has this in its status", func(ctx SpecContext, name, spec string, reason v1alpha1.FailureReason, message string) {
 		p := predictor(ctx, "homeless-"+name, spec)
-		becomes(ctx, p, broken)
+		waitForState(ctx, p, broken)
 		f := p.Status.LastFailureInfo
 		Expect(f.Reason).To(Equal(reason))
 		Expect(f.Message).To(Equal(message))
@@ -150,16 +147,16 @@ var _ = Describe("a Predictor", func() {
 
 	It("that contradicts itself is not registered, and is when it is mended", func(ctx SpecContext) {
 		p := predictor(ctx, "contradiction", `{modelType: {name: sklearn}, path: a, storage: {key: k, path: b}}`)
-		becomes(ctx, p, state{false, v1alpha1.Pending, v1alpha1.NoState, v1alpha1.InvalidSpec})
+		waitForState(ctx, p, state{false, v1alpha1.Pending, v1alpha1.NoState, v1alpha1.InvalidSpec})
 		Expect(p.Status.LastFailureInfo.Message).To(Equal("Only one of spec.path and spec.storage.path can be specified"))
 		Expect(vmodels(ctx, served)).NotTo(ContainElement("contradiction"))
 		env.Patch(ctx, p, map[string]any{"spec": map[string]any{"path": ""}})
-		becomes(ctx, p, ready)
+		waitForState(ctx, p, ready)
 	}, SpecTimeout(specTimeout))
 
 	It("that goes is taken out of the mesh", func(ctx SpecContext) {
 		p := predictor(ctx, "short-lived", `{modelType: {name: sklearn}, storage: {key: k, path: a}}`)
-		becomes(ctx, p, ready)
+		waitForState(ctx, p, ready)
 		Expect(vmodels(ctx, served)).To(ContainElement("short-lived"))
 		Expect(env.Admin.Delete(ctx, p)).To(Succeed())
 		Eventually(func() []string { return vmodels(ctx, served) }).WithContext(ctx).WithTimeout(patience).ShouldNot(ContainElement("short-lived"))

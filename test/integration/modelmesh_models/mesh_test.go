@@ -49,10 +49,9 @@ var _ = Describe("an InferenceService", func() {
 			"components": map[string]any{"predictor": map[string]any{"latestReadyRevision": "r1"}},
 		}}, "status")
 		env.Patch(ctx, s, map[string]any{"spec": map[string]any{"predictor": map[string]any{"model": map[string]any{"storageUri": "s3://bucket/invalid/b"}}}})
-		Eventually(func(g Gomega) {
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(s), s)).To(Succeed())
+		env.WaitFor(ctx, s, func(g Gomega) {
 			g.Expect(s.Status.ModelStatus.TransitionStatus).To(Equal(v1alpha1.BlockedByFailedLoad))
-		}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+		})
 		whole := &unstructured.Unstructured{}
 		whole.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(v1beta1.KindInferenceService))
 		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(s), whole)).To(Succeed())
@@ -82,14 +81,13 @@ var _ = Describe("an InferenceService", func() {
 
 	It("that cannot be converted says why", func(ctx SpecContext) {
 		s := service(ctx, served, "unconvertible", `{model: {modelFormat: {name: sklearn}, storageUri: "hdfs://bucket/a"}}`)
-		Eventually(func(g Gomega) {
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(s), s)).To(Succeed())
+		env.WaitFor(ctx, s, func(g Gomega) {
 			c := conditionOf(s, "PredictorReady")
 			g.Expect(c.Status).To(Equal(corev1.ConditionFalse))
 			g.Expect(c.Reason).To(Equal("InvalidPredictorSpec"))
 			g.Expect(c.Message).To(ContainSubstring("unsupported storageUri scheme"))
 			g.Expect(events(ctx, s)).To(ContainElement("InvalidPredictorSpec"))
-		}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+		})
 	}, SpecTimeout(specTimeout))
 
 	It("of another mode is left alone, and one that leaves the mode is taken out of the mesh", func(ctx SpecContext) {
@@ -99,7 +97,7 @@ var _ = Describe("an InferenceService", func() {
 		leaving := service(ctx, served, "leaving", `{model: {modelFormat: {name: sklearn}, storageUri: "s3://bucket/a"}}`)
 		becomesReady(ctx, leaving)
 		Expect(vmodels(ctx, served)).To(And(ContainElement("leaving"), Not(ContainElement("of-others"))))
-		env.Patch(ctx, leaving, map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1beta1.AnnotationDeploymentMode: "RawDeployment"}}})
+		env.SetAnnotation(ctx, leaving, v1beta1.AnnotationDeploymentMode, "RawDeployment")
 		Eventually(func() []string { return vmodels(ctx, served) }).WithContext(ctx).WithTimeout(patience).ShouldNot(ContainElement("leaving"))
 		env.Get(ctx, other)
 		Expect(other.Status.ModelStatus).To(BeNil())
@@ -107,13 +105,12 @@ var _ = Describe("an InferenceService", func() {
 
 	It("waits for a name that a Predictor has", func(ctx SpecContext) {
 		p := predictor(ctx, "contested", sklearn)
-		becomes(ctx, p, ready)
+		waitForState(ctx, p, ready)
 		s := service(ctx, served, "contested", `{model: {modelFormat: {name: sklearn}, storageUri: "s3://bucket/a"}}`)
-		Eventually(func(g Gomega) {
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(s), s)).To(Succeed())
+		env.WaitFor(ctx, s, func(g Gomega) {
 			g.Expect(conditionOf(s, "Ready").Message).To(Equal("Predictor already exists with the same name from a different source"))
 			g.Expect(s.Status.ModelStatus.TransitionStatus).To(Equal(v1alpha1.InvalidSpec))
-		}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+		})
 		Expect(env.Admin.Delete(ctx, p)).To(Succeed())
 		becomesReady(ctx, s)
 	}, SpecTimeout(specTimeout))
@@ -121,13 +118,12 @@ var _ = Describe("an InferenceService", func() {
 
 func becomesReady(ctx SpecContext, s *v1beta1.InferenceService) {
 	GinkgoHelper()
-	Eventually(func(g Gomega) {
-		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(s), s)).To(Succeed())
+	env.WaitFor(ctx, s, func(g Gomega) {
 		for _, c := range []string{"PredictorReady", "Ready"} {
 			g.Expect(conditionOf(s, c).Status).To(Equal(corev1.ConditionTrue), "%+v", s.Status)
 		}
 		g.Expect(s.Status.ModelStatus.States.ActiveModelState).To(Equal(v1alpha1.Loaded))
-	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+	})
 }
 
 func conditionOf(s *v1beta1.InferenceService, name string) v1beta1.Condition {
@@ -146,7 +142,7 @@ var _ = Describe("a namespace", func() {
 		single.Spec.MultiModel = new(false)
 		create(ctx, ns, single)
 		p := predictorIn(ctx, ns, "waiting", sklearn)
-		f := failsBy(ctx, p, v1alpha1.RuntimeUnhealthy)
+		f := waitForFailure(ctx, p, v1alpha1.RuntimeUnhealthy)
 		Expect(stateOf(p.Status)).To(Equal(fresh))
 		Expect(*f).To(Equal(v1alpha1.FailureInfo{
 			Reason: v1alpha1.RuntimeUnhealthy, Message: "Waiting for runtime Pod to become available", ModelID: f.ModelID,
@@ -157,7 +153,7 @@ var _ = Describe("a namespace", func() {
 
 		By("a runtime coming")
 		create(ctx, ns, runtime("multi", "sklearn:0"))
-		becomes(ctx, p, ready)
+		waitForState(ctx, p, ready)
 		Expect(p.Status.LastFailureInfo).To(BeNil())
 	}, SpecTimeout(specTimeout))
 
@@ -175,7 +171,7 @@ var _ = Describe("a namespace", func() {
 		for name, cause := range models {
 			p := predictorIn(ctx, ns, name, strings.ReplaceAll(sklearn, "sklearn", name))
 			Eventually(func(g Gomega) {
-				g.Expect(failsBy(ctx, p, v1alpha1.RuntimeUnhealthy).Message).To(And(HavePrefix("Waiting for"), ContainSubstring(cause)))
+				g.Expect(waitForFailure(ctx, p, v1alpha1.RuntimeUnhealthy).Message).To(And(HavePrefix("Waiting for"), ContainSubstring(cause)))
 				g.Expect(meta.IsStatusConditionTrue(p.Status.Conditions, "Stalled")).To(Equal(name == "onnx"))
 			}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
 		}
@@ -183,7 +179,7 @@ var _ = Describe("a namespace", func() {
 		invalid.Spec.GRPCEndpoint = new("port:8085")
 		Expect(env.Admin.Update(ctx, invalid)).To(Succeed())
 		for name := range models {
-			becomes(ctx, &v1alpha1.Predictor{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}, ready)
+			waitForState(ctx, &v1alpha1.Predictor{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}, ready)
 		}
 	}, SpecTimeout(specTimeout))
 
@@ -191,10 +187,9 @@ var _ = Describe("a namespace", func() {
 		ns := env.Namespace(ctx, "unserved")
 		create(ctx, ns, runtime("multi", "sklearn:0"))
 		p := predictorIn(ctx, ns, "early", sklearn)
-		Expect(failsBy(ctx, p, v1alpha1.RuntimeUnhealthy).Message).To(ContainSubstring("modelmesh-enabled=true"))
-		env.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}},
-			map[string]any{"metadata": map[string]any{"labels": map[string]any{"modelmesh-enabled": "true"}}})
-		becomes(ctx, p, ready)
+		Expect(waitForFailure(ctx, p, v1alpha1.RuntimeUnhealthy).Message).To(ContainSubstring("modelmesh-enabled=true"))
+		env.SetLabel(ctx, framework.NamespaceNamed(ns), "modelmesh-enabled", "true")
+		waitForState(ctx, p, ready)
 	}, SpecTimeout(specTimeout))
 
 	It("without pods gives models the statuses of the original's recordings", func(ctx SpecContext) {
@@ -205,10 +200,7 @@ var _ = Describe("a namespace", func() {
 			input, recorded := objects[0], objects[1]
 			create(ctx, ns, input)
 			want, _ := recorded.Object["status"].(map[string]any)
-			Eventually(func(g Gomega) {
-				g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(input), input)).To(Succeed())
-				g.Expect(asRecorded(input)).To(Equal(want))
-			}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+			env.WaitFor(ctx, input, func(g Gomega) { g.Expect(asRecorded(input)).To(Equal(want)) })
 		}
 	}, SpecTimeout(specTimeout))
 
@@ -253,9 +245,9 @@ var _ = Describe("a namespace", func() {
 		b := predictorIn(ctx, ns, "failed", `{modelType: {name: sklearn}, storage: {key: k, path: missing}}`)
 		c := predictorIn(ctx, ns, "homeless", `{modelType: {name: unheard-of}, storage: {key: k, path: a}}`)
 		s := service(ctx, ns, "service", `{model: {modelFormat: {name: sklearn}, storageUri: "s3://bucket/a"}}`)
-		becomes(ctx, a, ready)
-		becomes(ctx, b, broken)
-		becomes(ctx, c, broken)
+		waitForState(ctx, a, ready)
+		waitForState(ctx, b, broken)
+		waitForState(ctx, c, broken)
 		becomesReady(ctx, s)
 		inNamespace := func(mark framework.Mark) framework.Entries {
 			return framework.AtRest(env.Since(mark), manager.User).Where(func(e framework.Entry) bool { return e.Namespace == ns })
@@ -273,11 +265,11 @@ var _ = Describe("a namespace", func() {
 		ns := namespace(ctx, "going")
 		create(ctx, ns, runtime("multi", "sklearn:0"))
 		p := predictorIn(ctx, ns, "in-it", sklearn)
-		becomes(ctx, p, ready)
+		waitForState(ctx, p, ready)
 		Expect(p.Finalizers).To(BeEmpty())
-		gone := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
+		gone := framework.NamespaceNamed(ns)
 		Expect(env.Admin.Delete(ctx, gone)).To(Succeed())
-		env.WaitGone(ctx, gone)
+		env.WaitDeleted(ctx, gone)
 	}, SpecTimeout(specTimeout))
 })
 
@@ -303,10 +295,10 @@ var _ = Describe("the manager", Serial, func() {
 		p := predictor(ctx, "orphan", sklearn)
 		s := service(ctx, served, "orphaned-service", `{model: {modelFormat: {name: sklearn}, storageUri: "s3://bucket/a"}}`)
 		stays := predictor(ctx, "stays", sklearn)
-		becomes(ctx, p, ready)
+		waitForState(ctx, p, ready)
 		becomesReady(ctx, s)
-		becomes(ctx, stays, ready)
-		manager.Away(ctx)
+		waitForState(ctx, stays, ready)
+		manager.StopTemporarily(ctx)
 		Expect(env.Admin.Delete(ctx, p)).To(Succeed())
 		Expect(env.Admin.Delete(ctx, s)).To(Succeed())
 		Expect(vmodels(ctx, served)).To(ContainElements("orphan", "orphaned-service", "stays"))
@@ -320,12 +312,12 @@ var _ = Describe("the manager", Serial, func() {
 		r := runtime("multi", "sklearn:0")
 		create(ctx, ns, r)
 		p := predictorIn(ctx, ns, "left-over", sklearn)
-		becomes(ctx, p, ready)
+		waitForState(ctx, p, ready)
 		Expect(env.Admin.Delete(ctx, r)).To(Succeed())
-		failsBy(ctx, p, v1alpha1.RuntimeUnhealthy)
+		waitForFailure(ctx, p, v1alpha1.RuntimeUnhealthy)
 		Expect(p.Status.Available).To(BeFalse())
 		Expect(env.Admin.Delete(ctx, p)).To(Succeed())
-		env.WaitGone(ctx, p)
+		env.WaitDeleted(ctx, p)
 		Expect(vmodels(ctx, ns)).To(ContainElement("left-over"))
 		create(ctx, ns, runtime("again", "sklearn:0"))
 		Eventually(func() []string { return vmodels(ctx, ns) }).WithContext(ctx).WithTimeout(patience).Should(BeEmpty())

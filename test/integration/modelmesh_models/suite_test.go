@@ -9,22 +9,18 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
-	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
 )
 
 const (
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 4 * time.Minute
-	patience     = 90 * time.Second
-	poll         = 100 * time.Millisecond
+	specTimeout = 4 * time.Minute
+	patience    = 90 * time.Second
+	poll        = 100 * time.Millisecond
 	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
 	quiet = time.Second
 	// own is the namespace of the manager.
@@ -36,7 +32,6 @@ const (
 // manager are serial.
 var (
 	env     *framework.Env
-	account *operator.Installed
 	manager *framework.Manager
 	network *modelmesh.Network
 	etcd    *modelmesh.Etcd
@@ -50,8 +45,7 @@ func TestModelMeshModels(t *testing.T) { framework.Run(t, "ModelMesh models") }
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "modelmesh-models", cluster.Plain, framework.WithSets(cluster.KServe), framework.WithNodes(1), framework.WithOperator("config/default"),
 		framework.WithTypes(v1alpha1.AddToScheme, v1beta1.AddToScheme))
-	account = env.Installed
-	withoutWebhooks(ctx)
+	env.DisableWebhooks(ctx)
 	var err error
 	etcd, err = modelmesh.StartEtcd(ctx, env.Instance)
 	Expect(err).NotTo(HaveOccurred())
@@ -68,7 +62,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) { Expect(network.Stop(ctx)).To(Succeed()) })
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, Env: network.Env(),
+		Env:  network.Env(),
 		Args: []string{"--components=modelmesh", "--metrics-bind-address=127.0.0.1:0"},
 	})
 	served = namespace(ctx, "served")
@@ -79,19 +73,5 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	} {
 		create(ctx, served, r)
 	}
-	env.Settle(manager.User, quiet, patience) // a load ends with its pod, and the first pods are replaced once
-}, NodeTimeout(startTimeout))
-
-// withoutWebhooks empties the webhook configurations, because another suite tests admission. The configurations remain, because the manager
-// writes their CA.
-func withoutWebhooks(ctx SpecContext) {
-	GinkgoHelper()
-	empty := client.RawPatch(types.MergePatchType, []byte(`{"webhooks":[]}`))
-	for _, object := range account.Objects {
-		if kind := object.GetKind(); kind == "MutatingWebhookConfiguration" || kind == "ValidatingWebhookConfiguration" {
-			Expect(env.Admin.Patch(ctx, object.DeepCopy(), empty)).To(Succeed())
-		}
-	}
-}
-
-var _ = AfterEach(func() { manager.ReportLog() })
+	env.WaitIdle(manager.User, quiet, patience) // a load ends with its pod, and the first pods are replaced once
+}, NodeTimeout(framework.StartTimeout))

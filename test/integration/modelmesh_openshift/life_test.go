@@ -11,16 +11,17 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/openshift"
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 var _ = Describe("A namespace on OpenShift", func() {
 	It("serves a model behind a guarded Route, with two pods that have what they need [modelmesh-102] [M7] [M34]", func(ctx SpecContext) {
 		mark := env.Mark()
-		ns := served(ctx)
+		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		ovms(ctx, ns, mm.AnnotationRoute, "true", mm.AnnotationAuth, "true")
 		model := inference(ctx, ns, "digits")
 		r, d, s := route(ns, "digits"), deployment(ns), service(ns)
-		appear(ctx, append(beside(ns), r, s)...)
+		env.WaitExists(ctx, append(beside(ns), r, s)...)
 		env.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Spec.Replicas).To(HaveValue(BeEquivalentTo(2))) })
 
 		By("a Route that leads to the sidecar")
@@ -37,7 +38,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 
 		By("pods with the sidecar and its account")
 		Expect(d.Spec.Template.Spec.ServiceAccountName).To(Equal("modelmesh-serving-sa"))
-		proxy := container(d, "oauth-proxy")
+		proxy := framework.Container(d, "oauth-proxy")
 		Expect(proxy).NotTo(BeNil())
 		Expect(proxy.Args).To(ContainElement("--cookie-secret=$(COOKIE_SECRET)"))
 		Expect(proxy.Env).To(ContainElement(HaveField("ValueFrom.SecretKeyRef.Name", "model-serving-proxy-cookie")))
@@ -45,21 +46,21 @@ var _ = Describe("A namespace on OpenShift", func() {
 
 		By("what the sidecar and a Prometheus may do")
 		binding, access := delegator(ns), prometheus(ns)
-		appear(ctx, binding, access)
+		env.WaitExists(ctx, binding, access)
 		Expect(binding.Subjects).To(Equal([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: "modelmesh-serving-sa"}}))
 		Expect(binding.RoleRef.Name).To(Equal("system:auth-delegator"))
 		Expect(access.Subjects).To(Equal([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: monitoring, Name: "prometheus-custom"}}))
-		appear(ctx, &rbacv1.ClusterRole{ObjectMeta: at("", access.RoleRef.Name)})
-		notForbidden(mark, ns)
+		env.WaitExists(ctx, &rbacv1.ClusterRole{ObjectMeta: objectMeta("", access.RoleRef.Name)})
+		expectNotForbidden(mark, ns)
 	}, NodeTimeout(specTimeout))
 
 	It("has a cookie of its own in each namespace [O2]", func(ctx SpecContext) {
 		var cookies []string
 		for range 2 {
-			ns := served(ctx)
+			ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 			inference(ctx, ns, "digits")
 			c := cookie(ns)
-			appear(ctx, c)
+			env.WaitExists(ctx, c)
 			cookies = append(cookies, string(c.Data["cookie_secret"]))
 		}
 		Expect(cookies[0]).To(HaveLen(44))
@@ -67,12 +68,12 @@ var _ = Describe("A namespace on OpenShift", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("publishes while the runtime has the setting, and no longer [O10]", func(ctx SpecContext) {
-		ns := served(ctx)
+		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		r := ovms(ctx, ns, mm.AnnotationRoute, "true")
 		model := inference(ctx, ns, "digits")
 		inference(ctx, ns, "letters")
 		digits, letters := route(ns, "digits"), route(ns, "letters")
-		appear(ctx, digits, letters)
+		env.WaitExists(ctx, digits, letters)
 		Expect(spec(digits, "port", "targetPort")).To(BeEquivalentTo(8008))
 		Expect(spec(digits, "tls", "termination")).To(Equal("edge"))
 		Expect(digits.GetAnnotations()).To(HaveKeyWithValue(openshift.AnnotationTimeout, "30s"))
@@ -85,11 +86,11 @@ var _ = Describe("A namespace on OpenShift", func() {
 			env.WaitFor(ctx, published, func(g Gomega) { g.Expect(spec(published, "port", "targetPort")).To(BeEquivalentTo(8443)) })
 		}
 		annotate(ctx, r, map[string]any{mm.AnnotationRoute: nil})
-		vanish(ctx, digits, letters)
+		env.WaitDeleted(ctx, digits, letters)
 	}, NodeTimeout(specTimeout))
 
 	It("gathers data connections while there are models [O9]", func(ctx SpecContext) {
-		ns := served(ctx)
+		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		aws := connection(ctx, ns, "aws", "https://s3.example.com")
 		model := inference(ctx, ns, "digits")
 		s := storage(ns)
@@ -100,7 +101,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 			}}))
 		})
 		Expect(s.Labels).To(HaveKeyWithValue(openshift.LabelManaged, "true"))
-		Expect(env.Admin.Create(ctx, &corev1.ConfigMap{ObjectMeta: at(ns, openshift.BundleConfigMap), Data: map[string]string{openshift.BundleKey: "PEM"}})).To(Succeed())
+		Expect(env.Admin.Create(ctx, &corev1.ConfigMap{ObjectMeta: objectMeta(ns, openshift.BundleConfigMap), Data: map[string]string{openshift.BundleKey: "PEM"}})).To(Succeed())
 		minio := connection(ctx, ns, "minio", "http://minio:9000")
 		env.WaitFor(ctx, s, func(g Gomega) {
 			got := entries(g, s)
@@ -115,67 +116,67 @@ var _ = Describe("A namespace on OpenShift", func() {
 		settled(ctx, ns)
 		expectRest(ns)
 		Expect(env.Admin.Delete(ctx, model)).To(Succeed())
-		vanish(ctx, s)
+		env.WaitDeleted(ctx, s)
 		env.Get(ctx, aws)
 	}, NodeTimeout(specTimeout))
 
 	It("leaves the storage Secret of a user alone, and reports it", func(ctx SpecContext) {
-		ns := served(ctx)
+		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		s := storage(ns)
 		s.StringData = map[string]string{"localMinIO": `{"type":"s3"}`}
 		Expect(env.Admin.Create(ctx, s)).To(Succeed())
 		connection(ctx, ns, "aws", "http://minio:9000")
 		model := inference(ctx, ns, "digits")
-		expectEvent(ctx, s, openshift.ReasonNotApplied, "label it opendatahub.io/managed=true")
+		env.WaitForEvent(ctx, s, openshift.ReasonNotApplied, "label it opendatahub.io/managed=true")
 		settled(ctx, ns)
 		expectRest(ns)
 		Expect(env.Admin.Delete(ctx, model)).To(Succeed())
-		vanish(ctx, serviceAccount(ns))
+		env.WaitDeleted(ctx, serviceAccount(ns))
 		env.Get(ctx, s)
 		Expect(s.Data).To(HaveLen(1))
 		Expect(s.Data).To(HaveKey("localMinIO"))
 	}, NodeTimeout(specTimeout))
 
 	It("is tidied up with its last model, even when another kind came first [O5]", func(ctx SpecContext) {
-		ns := served(ctx)
+		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		ovms(ctx, ns)
 		first, last := inference(ctx, ns, "digits"), inference(ctx, ns, "letters")
-		appear(ctx, beside(ns)...)
+		env.WaitExists(ctx, beside(ns)...)
 		Expect(env.Admin.Delete(ctx, first)).To(Succeed())
-		vanish(ctx, first)
+		env.WaitDeleted(ctx, first)
 		settled(ctx, ns)
-		appear(ctx, beside(ns)...)
+		env.WaitExists(ctx, beside(ns)...)
 		Expect(env.Admin.Delete(ctx, last)).To(Succeed())
-		vanish(ctx, serviceAccount(ns), delegator(ns), cookie(ns))
+		env.WaitDeleted(ctx, serviceAccount(ns), delegator(ns), cookie(ns))
 		d := deployment(ns)
 		env.Get(ctx, d)
 		Expect(d.Spec.Replicas).To(HaveValue(BeEquivalentTo(0)), "pods go before their account does")
 		env.Get(ctx, prometheus(ns))
-		label(ctx, ns, "false")
-		vanish(ctx, prometheus(ns), policy(ns))
+		env.SetLabel(ctx, framework.NamespaceNamed(ns), "modelmesh-enabled", "false")
+		env.WaitDeleted(ctx, prometheus(ns), policy(ns))
 		settled(ctx, ns)
 		expectRest(ns)
 	}, NodeTimeout(specTimeout))
 
 	It("is left with everything when the label is taken from it, but for what we made", func(ctx SpecContext) {
-		ns := served(ctx)
+		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		ovms(ctx, ns, mm.AnnotationRoute, "true")
 		model := inference(ctx, ns, "digits")
-		user := &corev1.ServiceAccount{ObjectMeta: at(ns, "users")}
+		user := &corev1.ServiceAccount{ObjectMeta: objectMeta(ns, "users")}
 		Expect(env.Admin.Create(ctx, user)).To(Succeed())
-		appear(ctx, append(beside(ns), route(ns, "digits"))...)
-		label(ctx, ns, "false")
-		vanish(ctx, append(beside(ns), route(ns, "digits"))...)
+		env.WaitExists(ctx, append(beside(ns), route(ns, "digits"))...)
+		env.SetLabel(ctx, framework.NamespaceNamed(ns), "modelmesh-enabled", "false")
+		env.WaitDeleted(ctx, append(beside(ns), route(ns, "digits"))...)
 		env.Get(ctx, model)
 		env.Get(ctx, user)
 	}, NodeTimeout(specTimeout))
 
 	It("rests, and repairs what others change or remove", func(ctx SpecContext) {
-		ns := served(ctx)
+		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		ovms(ctx, ns, mm.AnnotationRoute, "true")
 		inference(ctx, ns, "digits")
 		published := route(ns, "digits")
-		appear(ctx, append(beside(ns), published)...)
+		env.WaitExists(ctx, append(beside(ns), published)...)
 		settled(ctx, ns)
 		env.Touch(ctx, append(beside(ns), published)...)
 		expectRest(ns)
@@ -187,11 +188,11 @@ var _ = Describe("A namespace on OpenShift", func() {
 		env.WaitFor(ctx, published, func(g Gomega) { g.Expect(spec(published, "port", "targetPort")).To(BeEquivalentTo(8008)) })
 		guard := policy(ns)
 		env.WaitFor(ctx, guard, func(g Gomega) { g.Expect(guard.Spec.Ingress).To(HaveLen(3)) })
-		appear(ctx, serviceAccount(ns), delegator(ns))
+		env.WaitExists(ctx, serviceAccount(ns), delegator(ns))
 	}, NodeTimeout(specTimeout))
 
 	It("lets an InferenceService end that the former companion holds, and no other [O8]", func(ctx SpecContext) {
-		ns := served(ctx)
+		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		held := inference(ctx, ns, "held", openshift.Finalizer)
 		both := inference(ctx, ns, "both", openshift.Finalizer, "example.com/hold")
 		other := inference(ctx, ns, "other", openshift.Finalizer)
@@ -199,13 +200,13 @@ var _ = Describe("A namespace on OpenShift", func() {
 		for _, s := range []client.Object{other, both, held} {
 			Expect(env.Admin.Delete(ctx, s)).To(Succeed())
 		}
-		vanish(ctx, held)
+		env.WaitDeleted(ctx, held)
 		settled(ctx, ns)
 		env.Get(ctx, both)
 		Expect(both.Finalizers).To(ContainElement(openshift.Finalizer))
 		env.Get(ctx, other)
 		env.Patch(ctx, both, map[string]any{"metadata": map[string]any{"finalizers": []any{openshift.Finalizer}}})
-		vanish(ctx, both)
+		env.WaitDeleted(ctx, both)
 		env.Patch(ctx, other, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 	}, NodeTimeout(specTimeout))
 
@@ -213,9 +214,9 @@ var _ = Describe("A namespace on OpenShift", func() {
 		plain := env.Namespace(ctx, "project")
 		inference(ctx, plain, "digits")
 		connection(ctx, plain, "aws", "http://minio:9000")
-		ns := served(ctx)
+		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		inference(ctx, ns, "digits")
-		appear(ctx, serviceAccount(ns))
-		absent(ctx, append(beside(plain), storage(plain), route(plain, "digits"))...)
+		env.WaitExists(ctx, serviceAccount(ns))
+		env.ExpectAbsent(ctx, append(beside(plain), storage(plain), route(plain, "digits"))...)
 	}, NodeTimeout(specTimeout))
 })

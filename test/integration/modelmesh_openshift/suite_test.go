@@ -6,20 +6,17 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
-	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 const (
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 4 * time.Minute
-	patience     = 90 * time.Second
+	specTimeout = 4 * time.Minute
+	patience    = 90 * time.Second
 	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
 	quiet = time.Second
 	// own is the namespace of the manager, monitoring that of the platform's Prometheus.
@@ -31,7 +28,6 @@ const (
 // manager are serial.
 var (
 	env     *framework.Env
-	account *operator.Installed
 	manager *framework.Manager
 )
 
@@ -40,30 +36,15 @@ func TestModelMeshOnOpenShift(t *testing.T) { framework.Run(t, "ModelMesh on Ope
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "modelmesh-openshift", cluster.OpenShift, framework.WithSets(cluster.KServe), framework.WithOperator("config/default"),
 		framework.WithTypes(v1alpha1.AddToScheme, v1beta1.AddToScheme))
-	account = env.Installed
-	withoutWebhooks(ctx)
-	Expect(env.Admin.Create(ctx, etcdSecret())).To(Succeed())
+	env.DisableWebhooks(ctx)
+	Expect(env.Admin.Create(ctx, framework.EtcdSecret(own))).To(Succeed())
 	Expect(env.Admin.Create(ctx, settings("scaleToZero: {gracePeriodSeconds: 1}"))).To(Succeed())
 	for _, list := range []client.ObjectList{&v1alpha1.ServingRuntimeList{}, &v1beta1.InferenceServiceList{}, &v1alpha1.PredictorList{}} {
 		Eventually(func() error { return env.Admin.List(ctx, list) }).WithContext(ctx).WithTimeout(patience).
 			Should(Succeed(), "discovery follows a moment after the definition")
 	}
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, Args: []string{"--components=modelmesh", "--metrics-bind-address=127.0.0.1:0"},
-		Env: []string{"MONITORING_NAMESPACE=" + monitoring},
+		Args: []string{"--components=modelmesh", "--metrics-bind-address=127.0.0.1:0"},
+		Env:  []string{"MONITORING_NAMESPACE=" + monitoring},
 	})
-}, NodeTimeout(startTimeout))
-
-// withoutWebhooks empties the webhook configurations, because another suite tests admission. The configurations remain, because the manager
-// writes their CA.
-func withoutWebhooks(ctx SpecContext) {
-	GinkgoHelper()
-	empty := client.RawPatch(types.MergePatchType, []byte(`{"webhooks":[]}`))
-	for _, object := range account.Objects {
-		if kind := object.GetKind(); kind == "MutatingWebhookConfiguration" || kind == "ValidatingWebhookConfiguration" {
-			Expect(env.Admin.Patch(ctx, object.DeepCopy(), empty)).To(Succeed())
-		}
-	}
-}
-
-var _ = AfterEach(func() { manager.ReportLog() })
+}, NodeTimeout(framework.StartTimeout))

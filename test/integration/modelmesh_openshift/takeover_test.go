@@ -91,7 +91,7 @@ func guarded(o *unstructured.Unstructured, namespace string) *appsv1.Deployment 
 // of the build without it.
 func plant(ctx context.Context, ns string, withGuard bool) {
 	GinkgoHelper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
+	namespace := framework.NamespaceNamed(ns)
 	env.Get(ctx, namespace)
 	owners := map[string]types.UID{ns: namespace.UID}
 	for _, o := range framework.Recording(recording, "vision", ns) {
@@ -128,7 +128,7 @@ func former(ctx context.Context, objects ...client.Object) {
 // taken waits until the Deployment of plant has a revision.
 func taken(ctx context.Context, ns, revision string) *appsv1.Deployment {
 	GinkgoHelper()
-	d := &appsv1.Deployment{ObjectMeta: at(ns, "modelmesh-serving-triton-a")}
+	d := &appsv1.Deployment{ObjectMeta: objectMeta(ns, "modelmesh-serving-triton-a")}
 	env.WaitFor(ctx, d, func(g Gomega) {
 		g.Expect(d.Annotations).To(HaveKeyWithValue("deployment.kubernetes.io/revision", revision))
 	})
@@ -156,8 +156,8 @@ func unanswered(ctx context.Context, model *v1beta1.InferenceService) {
 
 var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 	It("rolls each guarded pod once, for a random key, and no other [M7] [O2] [O4] [O7]", func(ctx SpecContext) {
-		manager.Away(ctx)
-		guards, open := []string{served(ctx), served(ctx)}, served(ctx)
+		manager.StopTemporarily(ctx)
+		guards, open := []string{env.Namespace(ctx, "project", "modelmesh-enabled", "true"), env.Namespace(ctx, "project", "modelmesh-enabled", "true")}, env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		models, before := map[string]*v1beta1.InferenceService{}, map[string]*appsv1.Deployment{}
 		for _, ns := range append(guards, open) {
 			plant(ctx, ns, ns != open)
@@ -169,20 +169,20 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 		keys := map[string]bool{}
 		for _, ns := range guards {
 			d := taken(ctx, ns, "2")
-			ours(ctx, d, service(ns))
-			appear(ctx, beside(ns)...)
+			waitManaged(ctx, d, service(ns))
+			env.WaitExists(ctx, beside(ns)...)
 			c := cookie(ns)
 			env.Get(ctx, c)
 			Expect(c.Data["cookie_secret"]).To(HaveLen(44))
 			keys[string(c.Data["cookie_secret"])] = true
-			proxy := container(d, "oauth-proxy")
+			proxy := framework.Container(d, "oauth-proxy")
 			Expect(proxy).NotTo(BeNil())
 			Expect(proxy.Args).To(ContainElement("--cookie-secret=$(COOKIE_SECRET)"))
 			Expect(proxy.Args).NotTo(ContainElement(ContainSubstring("=SECRET")))
 			Expect(proxy.Env).To(ContainElement(HaveField("ValueFrom.SecretKeyRef.Name", c.Name)))
 			r := runtimeNamed(ns, "triton-a")
 			env.Get(ctx, r)
-			expectEvent(ctx, r, runtimes.ReasonReplaced, "a public cookie key; the new key is in Secret "+c.Name)
+			env.WaitForEvent(ctx, r, runtimes.ReasonReplaced, "a public cookie key; the new key is in Secret "+c.Name)
 			s := service(ns)
 			env.Get(ctx, s)
 			Expect(s.Annotations).To(HaveKeyWithValue("service.alpha.openshift.io/serving-cert-secret-name", "model-serving-proxy-tls"))
@@ -191,13 +191,13 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 		}
 		Expect(keys).To(HaveLen(len(guards)), "each namespace has its own key")
 		kept := taken(ctx, open, "1")
-		ours(ctx, kept)
+		waitManaged(ctx, kept)
 		Expect(kept.Spec.Template).To(Equal(before[open].Spec.Template), "pods without a guard roll")
 		Expect(kept.Annotations).To(HaveKey(runtimes.AnnotationLegacyTemplate))
 		for ns, model := range models {
 			unanswered(ctx, model)
 			settled(ctx, ns)
-			notForbidden(mark, ns)
+			expectNotForbidden(mark, ns)
 			expectRest(ns)
 		}
 
@@ -217,8 +217,8 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 	}, NodeTimeout(specTimeout))
 
 	It("takes over what the companion made, without recreating it", func(ctx SpecContext) {
-		manager.Away(ctx)
-		ns := served(ctx)
+		manager.StopTemporarily(ctx)
+		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		ovms(ctx, ns, mm.AnnotationRoute, "true")
 		connection(ctx, ns, "aws", "http://minio:9000")
 		model := inference(ctx, ns, "digits", openshift.Finalizer)
@@ -246,8 +246,8 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 		env.Patch(ctx, letters, map[string]any{"spec": map[string]any{"predictor": map[string]any{"model": map[string]any{"runtime": "elsewhere"}}}})
 
 		manager.Restart(ctx)
-		vanish(ctx, unpublished)
-		ours(ctx, account, binding, entries, published)
+		env.WaitDeleted(ctx, unpublished)
+		waitManaged(ctx, account, binding, entries, published)
 		for _, o := range all[:4] {
 			Expect(o.GetUID()).To(Equal(made[o]), "%T %s is a new one", o, o.GetName())
 		}
@@ -260,6 +260,6 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 		for _, s := range []client.Object{model, letters} {
 			Expect(env.Admin.Delete(ctx, s)).To(Succeed())
 		}
-		vanish(ctx, model, letters, published, account, binding, entries)
+		env.WaitDeleted(ctx, model, letters, published, account, binding, entries)
 	}, NodeTimeout(specTimeout))
 })

@@ -10,7 +10,6 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
@@ -21,10 +20,9 @@ import (
 const (
 	own = "opendatahub"
 
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 4 * time.Minute
-	patience     = 90 * time.Second
-	quiet        = time.Second
+	specTimeout = 4 * time.Minute
+	patience    = 90 * time.Second
+	quiet       = time.Second
 )
 
 // One control plane that serves no optional API at first, and one manager whose rights on the children of runtimes are limited to its
@@ -38,13 +36,7 @@ func TestModelMeshPlain(t *testing.T) { framework.Run(t, "ModelMesh in one names
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "modelmesh-plain", cluster.Bare, framework.WithTypes(v1alpha1.AddToScheme), framework.WithOperator("test/integration/modelmesh_plain/testdata/one-namespace"))
-	account := env.Installed
-	empty := client.RawPatch(types.MergePatchType, []byte(`{"webhooks":[]}`)) // another suite tests admission
-	for _, object := range account.Objects {
-		if kind := object.GetKind(); kind == "MutatingWebhookConfiguration" || kind == "ValidatingWebhookConfiguration" {
-			Expect(env.Admin.Patch(ctx, object.DeepCopy(), empty)).To(Succeed())
-		}
-	}
+	env.DisableWebhooks(ctx)
 	labels := map[string]string{"of": "the-manager"}
 	Expect(env.Admin.Create(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "controller"}, Spec: appsv1.DeploymentSpec{
 		Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -52,27 +44,24 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 			Containers: []corev1.Container{{Name: "manager", Image: "registry.example.com/manager:1"}}}},
 	}})).To(Succeed())
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, Args: []string{"--components=modelmesh", "--metrics-bind-address=127.0.0.1:0"},
-		Env: []string{"NAMESPACE_SCOPE=true", "CONTROLLER_DEPLOYMENT=controller"},
+		Args: []string{"--components=modelmesh", "--metrics-bind-address=127.0.0.1:0"},
+		Env:  []string{"NAMESPACE_SCOPE=true", "CONTROLLER_DEPLOYMENT=controller"},
 	})
-}, NodeTimeout(startTimeout))
-
-var _ = AfterEach(func() { manager.ReportLog() })
+}, NodeTimeout(framework.StartTimeout))
 
 var _ = Describe("The namespace of the manager", func() {
 	It("is served alone, with rights that end there, as soon as KServe is there", func(ctx SpecContext) {
 		mark := env.Mark()
 		at := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: own, Name: name} }
 		service := &corev1.Service{ObjectMeta: at("modelmesh-serving")}
-		Eventually(func() error { return env.Admin.Get(ctx, client.ObjectKeyFromObject(service), service) }).WithTimeout(patience).Should(Succeed())
+		env.WaitExists(ctx, service)
 		Expect(metav1.GetControllerOf(service)).To(HaveField("Name", "controller"))
-		env.Settle(manager.User, quiet, patience)
+		env.WaitIdle(manager.User, quiet, patience)
 
 		By("KServe comes")
 		Expect(cluster.InstallSet(ctx, env.Config, cluster.KServe)).To(Succeed())
-		elsewhere := env.Namespace(ctx, "elsewhere")
-		env.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: elsewhere}},
-			map[string]any{"metadata": map[string]any{"labels": map[string]any{"modelmesh-enabled": "true"}}})
+		otherNamespace := env.Namespace(ctx, "elsewhere")
+		env.SetLabel(ctx, framework.NamespaceNamed(otherNamespace), "modelmesh-enabled", "true")
 		spec := v1alpha1.ServingRuntimeSpec{
 			MultiModel: new(true), GRPCEndpoint: new("port:8085"), NodeSelector: map[string]string{"example.com/none": "such"},
 			SupportedModelFormats: []v1alpha1.SupportedModelFormat{{Name: "onnx", AutoSelect: new(true)}},
@@ -80,7 +69,7 @@ var _ = Describe("The namespace of the manager", func() {
 		}
 		for _, object := range []client.Object{
 			&v1alpha1.ClusterServingRuntime{ObjectMeta: metav1.ObjectMeta{Name: "of-the-cluster"}, Spec: spec},
-			&v1alpha1.ServingRuntime{ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere, Name: "r"}, Spec: spec},
+			&v1alpha1.ServingRuntime{ObjectMeta: metav1.ObjectMeta{Namespace: otherNamespace, Name: "r"}, Spec: spec},
 			&v1alpha1.ServingRuntime{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "r", Annotations: map[string]string{
 				"serving.kserve.io/autoscalerClass": "hpa"}}, Spec: spec},
 		} {
@@ -90,10 +79,8 @@ var _ = Describe("The namespace of the manager", func() {
 		model.Spec.ModelType.Name = "onnx"
 		Expect(env.Admin.Create(ctx, model)).To(Succeed())
 		served, scaled := &appsv1.Deployment{ObjectMeta: at("modelmesh-serving-r")}, &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: at("modelmesh-serving-r")}
-		for _, object := range []client.Object{served, scaled, &corev1.ConfigMap{ObjectMeta: at("tc-config")}} {
-			Eventually(func() error { return env.Admin.Get(ctx, client.ObjectKeyFromObject(object), object) }).WithContext(ctx).WithTimeout(patience).Should(Succeed())
-		}
-		env.Settle(manager.User, quiet, patience)
+		env.WaitExists(ctx, served, scaled, &corev1.ConfigMap{ObjectMeta: at("tc-config")})
+		env.WaitIdle(manager.User, quiet, patience)
 		all := &appsv1.DeploymentList{}
 		Expect(env.Admin.List(ctx, all, client.HasLabels{"modelmesh-service"})).To(Succeed())
 		Expect(all.Items).To(HaveLen(1), "runtimes of the cluster and of other namespaces are not served")

@@ -30,9 +30,9 @@ var _ = Describe("Pods of runtimes", func() {
 					in := inputs(env.Namespace(ctx, "pods"), base, change)
 					in.Form = form
 					owner := namespaceOf(ctx, in.Namespace)
-					Expect(deployed(ctx, owner, in)).To(Succeed())
+					Expect(applyDeployment(ctx, owner, in)).To(Succeed())
 					first := deploymentOf(ctx, in)
-					Expect(deployed(ctx, owner, in)).To(Succeed())
+					Expect(applyDeployment(ctx, owner, in)).To(Succeed())
 					second := deploymentOf(ctx, in)
 					Expect(second.Generation).To(Equal(first.Generation))
 					Expect(second.Spec).To(Equal(first.Spec))
@@ -46,11 +46,11 @@ var _ = Describe("Pods of runtimes", func() {
 				By(change.name)
 				in := inputs(namespace, base, change)
 				in.Restricted = true
-				Expect(admit(ctx, in)).To(Succeed())
+				Expect(dryRunPod(ctx, in)).To(Succeed())
 			}
 			in := inputs(namespace, base, changes[0])
 			in.Form = resources.Legacy
-			Expect(admit(ctx, in)).To(MatchError(ContainSubstring("violates PodSecurity")))
+			Expect(dryRunPod(ctx, in)).To(MatchError(ContainSubstring("violates PodSecurity")))
 		}, SpecTimeout(specTimeout))
 	}
 
@@ -58,7 +58,7 @@ var _ = Describe("Pods of runtimes", func() {
 		in := inputs(restrictedNamespace(ctx), bases[0], changes[0])
 		in.Restricted = true
 		in.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsNonRoot: new(false)}
-		Expect(admit(ctx, in)).To(MatchError(ContainSubstring("runAsNonRoot")))
+		Expect(dryRunPod(ctx, in)).To(MatchError(ContainSubstring("runAsNonRoot")))
 	}, SpecTimeout(specTimeout))
 })
 
@@ -66,7 +66,7 @@ var _ = Describe("Deployments of the original", func() {
 	for _, name := range recordings() {
 		It("are taken over without a rollout: "+name, func(ctx SpecContext) {
 			r := record(name, env.Namespace(ctx, "takeover"))
-			owner := planted(ctx, r)
+			owner := createLegacyRuntime(ctx, r)
 			before := deploymentOf(ctx, r.in)
 			takeOver(ctx, owner, r.in)
 			after := deploymentOf(ctx, r.in)
@@ -81,7 +81,7 @@ var _ = Describe("Deployments of the original", func() {
 
 	It("keep what others put into them, before and after they are taken over", func(ctx SpecContext) {
 		r := record("custom-runtime-unix-sockets", env.Namespace(ctx, "thirdparty"))
-		owner := planted(ctx, r)
+		owner := createLegacyRuntime(ctx, r)
 		addVariable(ctx, r.in, "MM_PAYLOAD_PROCESSORS", "https://trusty:4443/consumer")
 		takeOver(ctx, owner, r.in)
 		addVariable(ctx, r.in, "ANOTHER", "1")
@@ -153,7 +153,7 @@ func versions(ctx SpecContext, desired apply.Desired) map[schema.GroupVersionKin
 // takeOver applies the Deployment of a runtime, and retries on conflicts with writers of its status.
 func takeOver(ctx SpecContext, owner client.Object, in resources.RuntimeInputs) {
 	GinkgoHelper()
-	Eventually(func() error { return deployed(ctx, owner, in) }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+	Eventually(func() error { return applyDeployment(ctx, owner, in) }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
 }
 
 // addVariable adds a variable to the container of ModelMesh by an update of the whole object, like another operator.

@@ -11,8 +11,7 @@ import (
 )
 
 const (
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 3 * time.Minute
+	specTimeout = 3 * time.Minute
 	// patience is how long a new namespace may take to get its ServiceAccount.
 	patience = 90 * time.Second
 	poll     = 100 * time.Millisecond
@@ -27,4 +26,4 @@ func TestModelMeshPods(t *testing.T) { framework.Run(t, "Pods of ModelMesh") }
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "modelmesh-pods", cluster.Plain, framework.WithSets(cluster.KServe))
 	env.KeepNamespaces = true
-}, NodeTimeout(startTimeout))
+}, NodeTimeout(framework.StartTimeout))

@@ -77,7 +77,7 @@ var _ = Describe("Models at rest", Serial, func() {
 		}
 		Eventually(transition(ctx, bad)).Should(Equal("FailedToLoad ModelLoadFailed"))
 		Eventually(transition(ctx, good)).Should(Equal("Loaded "))
-		env.Settle(manager.User, 4*time.Second, time.Minute)
+		env.WaitIdle(manager.User, 4*time.Second, time.Minute)
 		calls := func() map[string]map[string]int {
 			out := map[string]map[string]int{}
 			for _, namespace := range names {

@@ -13,16 +13,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
-	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
 )
 
 const (
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 4 * time.Minute
-	stopTimeout  = time.Minute
-	etcdSecret   = "model-serving-etcd"
+	specTimeout = 4 * time.Minute
+	stopTimeout = time.Minute
+	etcdSecret  = "model-serving-etcd"
 )
 
 // All specs share one control plane, one etcd of the routing layers and one manager with exactly the shipped rights. Specs that stop
@@ -30,7 +28,6 @@ const (
 var (
 	env     *framework.Env
 	manager *framework.Manager
-	account *operator.Installed
 	etcd    *modelmesh.Etcd
 	network *modelmesh.Network
 	// proxyAddress is the same after restarts of the network, because the manager is configured with it.
@@ -43,15 +40,14 @@ func TestResilience(t *testing.T) { framework.Run(t, "Models while programs end"
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "modelmesh-resilience", cluster.Plain, framework.WithSets(cluster.KServe), framework.WithOperator("config/default"),
 		framework.WithTypes(v1alpha1.AddToScheme, v1beta1.AddToScheme))
-	account = env.Installed
 	var err error
 	etcd, err = modelmesh.StartEtcd(ctx, env.Instance)
 	Expect(err).NotTo(HaveOccurred())
 	data, err := modelmesh.SecretData(etcd.URL, "modelmesh-serving")
 	Expect(err).NotTo(HaveOccurred())
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: account.ServiceAccount.Namespace, Name: etcdSecret}, Data: data}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: env.Installed.ServiceAccount.Namespace, Name: etcdSecret}, Data: data}
 	config := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: account.ServiceAccount.Namespace, Name: "model-serving-config"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: env.Installed.ServiceAccount.Namespace, Name: "model-serving-config"},
 		Data:       map[string]string{"config.yaml": "podsPerRuntime: 1\nscaleToZero: {enabled: true, gracePeriodSeconds: 60}\n"},
 	}
 	for _, object := range []client.Object{secret, config} {
@@ -64,12 +60,10 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		}
 	}, NodeTimeout(stopTimeout))
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort, Args: []string{"--components=modelmesh"},
+		WebhookPort: env.Installed.WebhookPort, Args: []string{"--components=modelmesh"},
 		Env: network.Env(),
 	})
-}, NodeTimeout(startTimeout))
-
-var _ = AfterEach(func() { manager.ReportLog() })
+}, NodeTimeout(framework.StartTimeout))
 
 // Restart the processes that a failed spec left stopped.
 var _ = BeforeEach(func(ctx SpecContext) {

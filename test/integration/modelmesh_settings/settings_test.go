@@ -7,13 +7,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 var _ = Describe("The settings of ModelMesh", Serial, func() {
 	It("take effect without a restart [modelmesh-36] [M36]", func(ctx SpecContext) {
 		configure(ctx, own, awake)
 		ns := served(ctx)
-		scaled(ctx, ns, 2)
+		waitForReplicas(ctx, ns, 2)
 
 		By("the pods and the Service being described again")
 		configure(ctx, own, awake+`
@@ -32,15 +33,15 @@ runtimePodLabels: {example.com/Cost.Centre: "42"}
 runtimePodAnnotations: {Example.com/Note: kept as Written}
 serviceAccountName: runner
 `)
-		d := scaled(ctx, ns, 3)
+		d := waitForReplicas(ctx, ns, 3)
 		template := d.Spec.Template
 		Expect(template.Labels).To(HaveKeyWithValue("example.com/Cost.Centre", "42"))
 		Expect(template.Annotations).To(SatisfyAll(
 			HaveKeyWithValue("Example.com/Note", "kept as Written"), HaveKeyWithValue("prometheus.io/port", "2222"), HaveKeyWithValue("prometheus.io/scheme", "http")))
 		Expect(template.Spec.ServiceAccountName).To(Equal("runner"))
 		Expect(template.Spec.ImagePullSecrets).To(ConsistOf(corev1.LocalObjectReference{Name: "pull"}))
-		Expect(container(d, "rest-proxy").Name).To(BeEmpty())
-		mm := container(d, "mm")
+		Expect(framework.Container(d, "rest-proxy").Name).To(BeEmpty())
+		mm := framework.Container(d, "mm")
 		Expect(mm.Image).To(Equal("kserve/modelmesh:v9"))
 		Expect(mm.Resources.Limits.Cpu().String()).To(Equal("4"))
 		Expect(mm.Resources.Limits.Memory().String()).To(Equal("448Mi"), "what is not said keeps its default")
@@ -48,30 +49,30 @@ serviceAccountName: runner
 			"MM_SVC_GRPC_PORT": "8034", "MM_LOG_EACH_INVOKE": "true", "MM_SVC_GRPC_MAX_MSG_SIZE": "33554432", "EXTRA": "1.10",
 			"MM_METRICS": "prometheus:port=2222;scheme=http", "MM_PAYLOAD_PROCESSORS": "example:8080/consumer/kserve/v2 example2:8080/consumer/kserve/v2",
 		} {
-			Expect(variable(mm, name)).To(Equal(value), name)
+			Expect(framework.Variable(mm, name)).To(Equal(value), name)
 		}
 		s := service(ns)
-		becomes(ctx, s, func(g Gomega) {
+		env.WaitFor(ctx, s, func(g Gomega) {
 			ports := map[string]int32{}
 			for _, p := range s.Spec.Ports {
 				ports[p.Name] = p.Port
 			}
 			g.Expect(ports).To(Equal(map[string]int32{"grpc": 8034, "prometheus": 2222}))
 		})
-		settled(ctx, ns)
-		expectRest(ns)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 
 		By("no ConfigMap having settings any more")
 		configure(ctx, own, awake)
-		scaled(ctx, ns, 2)
-		settled(ctx, ns)
+		waitForReplicas(ctx, ns, 2)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
 	}, NodeTimeout(specTimeout))
 
 	It("stay as they were while the document has a mistake, and say so [modelmesh-37] [modelmesh-41] [M36]", func(ctx SpecContext) {
 		configure(ctx, own, awake+"podsPerRuntime: 1")
 		ns := served(ctx)
-		d := scaled(ctx, ns, 1)
-		settled(ctx, ns)
+		d := waitForReplicas(ctx, ns, 1)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
 		env.Get(ctx, d)
 		for text, part := range map[string]string{
 			`podsPerRuntime: "none"`:      `podsPerRuntime "none": must be a whole number from 0 to 65535`,
@@ -82,74 +83,74 @@ serviceAccountName: runner
 			m := configure(ctx, own, awake+text)
 			expectEvent(ctx, m, meshsettings.ReasonRefused, part)
 		}
-		settled(ctx, ns)
-		unmoved(ctx, d)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		expectUnchanged(ctx, d)
 
 		By("an unknown key")
 		m := configure(ctx, own, awake+"podsPerRuntime: 4\npodPerRuntimes: 5")
-		scaled(ctx, ns, 4)
+		waitForReplicas(ctx, ns, 4)
 		expectEvent(ctx, m, meshsettings.ReasonIgnored, "podPerRuntimes is unknown and has no effect (did you mean podsPerRuntime?)")
 	}, NodeTimeout(specTimeout))
 
 	It("are laid over a ConfigMap of defaults, which is followed as well", func(ctx SpecContext) {
 		defaults := func(text string) *corev1.ConfigMap {
-			return write(ctx, own, meshsettings.DefaultsName, meshsettings.DefaultsKey, awake+text)
+			return env.SetConfigMap(ctx, own, meshsettings.DefaultsName, meshsettings.DefaultsKey, awake+text)
 		}
 		defaults("podsPerRuntime: 3\nmodelMeshImage: {name: example.com/mm, tag: v1, digest: 'sha256:aa'}\nrestProxy: {enabled: true}")
 		ns := served(ctx)
-		Expect(container(scaled(ctx, ns, 3), "mm").Image).To(Equal("example.com/mm@sha256:aa"))
+		Expect(framework.Container(waitForReplicas(ctx, ns, 3), "mm").Image).To(Equal("example.com/mm@sha256:aa"))
 
 		configure(ctx, own, "modelMeshImage: {tag: v2}")
 		d := deployment(ns)
-		becomes(ctx, d, func(g Gomega) { g.Expect(container(d, "mm").Image).To(Equal("example.com/mm:v2")) })
+		env.WaitFor(ctx, d, func(g Gomega) { g.Expect(framework.Container(d, "mm").Image).To(Equal("example.com/mm:v2")) })
 
 		m := defaults("podsPerRuntime: many")
 		expectEvent(ctx, m, meshsettings.ReasonRefused, `podsPerRuntime "many"`)
 		configure(ctx, own, "modelMeshImage: {tag: v3}")
-		becomes(ctx, d, func(g Gomega) { g.Expect(container(d, "mm").Image).To(Equal("example.com/mm:v3")) })
+		env.WaitFor(ctx, d, func(g Gomega) { g.Expect(framework.Container(d, "mm").Image).To(Equal("example.com/mm:v3")) })
 		Expect(d.Spec.Replicas).To(HaveValue(Equal(int32(3))), "the last good defaults hold")
 		defaults("podsPerRuntime: 1")
-		scaled(ctx, ns, 1)
+		waitForReplicas(ctx, ns, 1)
 	}, NodeTimeout(specTimeout))
 
 	It("may be other ones in one namespace, as far as that is its own affair [M36]", func(ctx SpecContext) {
 		configure(ctx, own, awake+"podsPerRuntime: 1")
-		ours, theirs := served(ctx), served(ctx)
-		d := scaled(ctx, ours, 1)
-		scaled(ctx, theirs, 1)
-		settled(ctx, ours)
+		managed, foreign := served(ctx), served(ctx)
+		d := waitForReplicas(ctx, managed, 1)
+		waitForReplicas(ctx, foreign, 1)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, managed), quiet, patience)
 		env.Get(ctx, d)
 
 		By("one namespace saying something")
-		m := configure(ctx, theirs, "podsPerRuntime: 4\nenableAccessLogging: true")
-		scaled(ctx, theirs, 4)
-		settled(ctx, theirs)
-		expectRest(theirs)
-		unmoved(ctx, d)
+		m := configure(ctx, foreign, "podsPerRuntime: 4\nenableAccessLogging: true")
+		waitForReplicas(ctx, foreign, 4)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, foreign), quiet, patience)
+		env.ExpectNoRequests(env.RequestsIn(manager.User, foreign), quiet)
+		expectUnchanged(ctx, d)
 
 		By("it wanting more than it may")
-		configure(ctx, theirs, "podsPerRuntime: 5\nserviceAccountName: admin\nruntimePodAnnotations: {sidecar.istio.io/userVolume: x}")
+		configure(ctx, foreign, "podsPerRuntime: 5\nserviceAccountName: admin\nruntimePodAnnotations: {sidecar.istio.io/userVolume: x}")
 		expectEvent(ctx, m, meshsettings.ReasonRefused, "serviceAccountName may not be set for one namespace")
-		settled(ctx, theirs)
-		template := scaled(ctx, theirs, 4).Spec.Template
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, foreign), quiet, patience)
+		template := waitForReplicas(ctx, foreign, 4).Spec.Template
 		Expect(template.Spec.ServiceAccountName).NotTo(Equal("admin"))
 		Expect(template.Annotations).NotTo(HaveKey("sidecar.istio.io/userVolume"))
-		unmoved(ctx, d)
+		expectUnchanged(ctx, d)
 
 		By("it having nothing to say any more")
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
-		scaled(ctx, theirs, 1)
+		waitForReplicas(ctx, foreign, 1)
 	}, NodeTimeout(specTimeout))
 
 	It("are none of our business where nothing is served", func(ctx SpecContext) {
 		configure(ctx, own, awake+"podsPerRuntime: 1")
 		ns := served(ctx)
-		scaled(ctx, ns, 1)
+		waitForReplicas(ctx, ns, 1)
 		stranger := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: env.Namespace(ctx, "stranger")}}
 		m := configure(ctx, stranger.Name, "[this is, no: settings")
 		configure(ctx, own, awake+"podsPerRuntime: 2")
-		scaled(ctx, ns, 2)
-		settled(ctx, stranger.Name)
+		waitForReplicas(ctx, ns, 2)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, stranger.Name), quiet, patience)
 		env.Get(ctx, m)
 		Expect(notes(ctx, m)).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
@@ -157,18 +158,18 @@ serviceAccountName: runner
 	It("that are wrong at the start move nothing until they are right", func(ctx SpecContext) {
 		configure(ctx, own, awake+"podsPerRuntime: 3")
 		ns := served(ctx)
-		d := scaled(ctx, ns, 3)
-		settled(ctx, ns)
+		d := waitForReplicas(ctx, ns, 3)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
 		env.Get(ctx, d)
-		manager.Away(ctx)
+		manager.StopTemporarily(ctx)
 		m := configure(ctx, own, "podsPerRuntime: none")
 		mark := env.Mark()
 		manager.Restart(ctx)
 		expectEvent(ctx, m, meshsettings.ReasonRefused, "no model is served until it is corrected")
-		unmoved(ctx, d)
-		Expect(requests(mark, ns).Writes()).To(BeEmpty())
+		expectUnchanged(ctx, d)
+		Expect(env.RequestsIn(manager.User, ns)(mark).Writes()).To(BeEmpty())
 
 		configure(ctx, own, awake+"podsPerRuntime: 1")
-		scaled(ctx, ns, 1)
+		waitForReplicas(ctx, ns, 1)
 	}, NodeTimeout(specTimeout))
 })

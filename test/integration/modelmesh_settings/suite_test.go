@@ -6,19 +6,15 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
-	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 const (
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 4 * time.Minute
-	patience     = 90 * time.Second
+	specTimeout = 4 * time.Minute
+	patience    = 90 * time.Second
 	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
 	quiet = time.Second
 	// own is the namespace of the manager.
@@ -29,7 +25,6 @@ const (
 // change the settings of all namespaces. No pod runs, because there is no node.
 var (
 	env     *framework.Env
-	account *operator.Installed
 	manager *framework.Manager
 )
 
@@ -37,26 +32,11 @@ func TestModelMeshSettings(t *testing.T) { framework.Run(t, "ModelMesh settings"
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "modelmesh-settings", cluster.Bare, framework.WithSets(cluster.KServe), framework.WithTypes(v1alpha1.AddToScheme), framework.WithOperator("config/default"))
-	account = env.Installed
-	withoutWebhooks(ctx)
-	Expect(env.Admin.Create(ctx, etcdSecret())).To(Succeed())
+	env.DisableWebhooks(ctx)
+	Expect(env.Admin.Create(ctx, framework.EtcdSecret(own))).To(Succeed())
 	Eventually(func() error { return env.Admin.List(ctx, &v1alpha1.ServingRuntimeList{}) }).WithContext(ctx).WithTimeout(patience).
 		Should(Succeed(), "discovery follows a moment after the definition")
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, Args: []string{"--components=modelmesh", "--metrics-bind-address=127.0.0.1:0"},
+		Args: []string{"--components=modelmesh", "--metrics-bind-address=127.0.0.1:0"},
 	})
-}, NodeTimeout(startTimeout))
-
-// withoutWebhooks empties the webhook configurations, because another suite tests admission. The configurations remain, because the manager
-// writes their CA.
-func withoutWebhooks(ctx SpecContext) {
-	GinkgoHelper()
-	empty := client.RawPatch(types.MergePatchType, []byte(`{"webhooks":[]}`))
-	for _, object := range account.Objects {
-		if kind := object.GetKind(); kind == "MutatingWebhookConfiguration" || kind == "ValidatingWebhookConfiguration" {
-			Expect(env.Admin.Patch(ctx, object.DeepCopy(), empty)).To(Succeed())
-		}
-	}
-}
-
-var _ = AfterEach(func() { manager.ReportLog() })
+}, NodeTimeout(framework.StartTimeout))

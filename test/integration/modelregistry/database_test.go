@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 var _ = Describe("A generated database", func() {
@@ -45,16 +46,16 @@ var _ = Describe("A generated database", func() {
 			Expect(metav1.IsControlledBy(c, m)).To(BeTrue(), "%T", c)
 		}
 		before, uid := credentials(ctx, m), claim.UID
-		remove(ctx, m)
+		env.Delete(ctx, m)
 		env.Get(ctx, claim)
 		again := registry(namespace, namespace, generated, unrouted)
 		create(ctx, again)
-		available(ctx, again)
+		waitAvailable(ctx, again)
 		env.Get(ctx, claim)
 		Expect(claim.UID).To(Equal(uid))
 		Expect(credentials(ctx, again).Data).To(Equal(before.Data))
 		env.WaitForCondition(ctx, again, "EarlierData", metav1.ConditionTrue, "DataTakenUp")
-		Expect(condition(m, "EarlierData")).To(Equal(metav1.Condition{}))
+		Expect(framework.FindCondition(m.Status.Conditions, "EarlierData")).To(Equal(metav1.Condition{}))
 	}, NodeTimeout(specTimeout))
 
 	It("calls no one, whatever another client allows it [modelregistry-132]", func(ctx SpecContext) {
@@ -66,7 +67,7 @@ var _ = Describe("A generated database", func() {
 		open := child(m, &networkingv1.NetworkPolicy{}, "-egress")
 		env.Patch(ctx, open, map[string]any{"spec": map[string]any{"egress": nil}})
 		env.WaitFor(ctx, open, func(g Gomega) { g.Expect(open.Spec.Egress).To(Equal([]networkingv1.NetworkPolicyEgressRule{{}})) })
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
@@ -77,7 +78,7 @@ var _ = Describe("A generated database", func() {
 		secret := credentials(ctx, m)
 		Expect(secret.Data).To(And(HaveKeyWithValue("username", []byte("ann")), HaveKeyWithValue("database", []byte("models"))))
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"postgres": map[string]any{"database": "other"}}})
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		d := child(m, &appsv1.Deployment{}, "")
 		env.Get(ctx, d)
 		Expect(d.Spec.Template.Spec.Containers[0].Args).To(ContainElement(ContainSubstring("postgresql://ann:$(POSTGRES_PASSWORD)@" + m.Name + "-postgres:5432/models")))
@@ -93,7 +94,9 @@ var _ = Describe("A generated database", func() {
 		env.WaitForCondition(ctx, m, "UnusedDatabase", metav1.ConditionTrue, "DatabaseKept")
 		env.Get(ctx, child(m, &appsv1.Deployment{}, "-postgres"))
 		Expect(env.Admin.Delete(ctx, child(m, &appsv1.Deployment{}, "-postgres"))).To(Succeed())
-		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(condition(m, "UnusedDatabase")).To(Equal(metav1.Condition{})) })
+		env.WaitFor(ctx, m, func(g Gomega) {
+			g.Expect(framework.FindCondition(m.Status.Conditions, "UnusedDatabase")).To(Equal(metav1.Condition{}))
+		})
 	}, NodeTimeout(specTimeout))
 
 	It("is never respecified: only marks of its volume and its credentials are put right [D7] [S2]", func(ctx SpecContext) {
@@ -120,7 +123,7 @@ var _ = Describe("A generated database", func() {
 			m.Spec.Postgres.Backup = &v1beta1.PostgresBackup{Schedule: "99 3 * * *"}
 		}))
 		env.WaitForCondition(ctx, m, "BackupReady", metav1.ConditionFalse, "BackupRefused")
-		Expect(condition(m, "BackupReady").Message).To(ContainSubstring("correct spec.postgres.backup"))
+		Expect(framework.FindCondition(m.Status.Conditions, "BackupReady").Message).To(ContainSubstring("correct spec.postgres.backup"))
 		backup := func(change any) {
 			env.Patch(ctx, m, map[string]any{"spec": map[string]any{"postgres": map[string]any{"backup": change}}})
 		}
@@ -133,7 +136,7 @@ var _ = Describe("A generated database", func() {
 			Expect(metav1.IsControlledBy(o, m)).To(Equal(o != client.Object(claim)), "%T", o)
 		}
 		Expect(certificate.Data).To(And(HaveKey("tls.crt"), HaveKey("tls.key"), HaveKey("ca.crt")))
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.ExpectAtRest(manager.User, quiet)
 
 		By("a failure and a success of the CronJob")
@@ -146,10 +149,11 @@ var _ = Describe("A generated database", func() {
 
 		By("the removal of the field, and of the registry")
 		backup(nil)
-		env.WaitGone(ctx, job)
-		env.WaitGone(ctx, policy)
-		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(condition(m, "BackupReady")).To(Equal(metav1.Condition{})) })
-		remove(ctx, m)
+		env.WaitDeleted(ctx, job, policy)
+		env.WaitFor(ctx, m, func(g Gomega) {
+			g.Expect(framework.FindCondition(m.Status.Conditions, "BackupReady")).To(Equal(metav1.Condition{}))
+		})
+		env.Delete(ctx, m)
 		env.Get(ctx, claim)
 	}, NodeTimeout(specTimeout))
 
@@ -181,7 +185,7 @@ var _ = Describe("A generated database", func() {
 		postgres(map[string]any{"image": "quay.io/example/postgresql:17", "storage": map[string]any{"size": "1Gi"}, "resources": map[string]any{"requests": map[string]any{"cpu": "1"}}})
 		env.WaitForCondition(ctx, m, "DatabaseImageInSync", metav1.ConditionFalse, "MajorVersionDiffers")
 		env.WaitForCondition(ctx, m, "StorageInSync", metav1.ConditionFalse, "ClaimDiffers")
-		Expect(condition(m, "StorageInSync").Message).To(ContainSubstring("cannot shrink to 1Gi"))
+		Expect(framework.FindCondition(m.Status.Conditions, "StorageInSync").Message).To(ContainSubstring("cannot shrink to 1Gi"))
 		env.WaitFor(ctx, d, func(g Gomega) {
 			c := d.Spec.Template.Spec.Containers[0]
 			g.Expect(c.Image + " " + c.Resources.Requests.Cpu().String()).To(Equal("quay.io/example/postgresql:16 1"))
@@ -191,8 +195,8 @@ var _ = Describe("A generated database", func() {
 		env.WaitFor(ctx, claim, func(g Gomega) { g.Expect(claim.Spec.Resources.Requests.Storage().String()).To(Equal("50Gi")) })
 		postgres(map[string]any{"majorVersion": 16})
 		env.WaitFor(ctx, m, func(g Gomega) {
-			g.Expect(condition(m, "DatabaseImageInSync")).To(Equal(metav1.Condition{}))
-			g.Expect(condition(m, "StorageInSync")).To(Equal(metav1.Condition{}))
+			g.Expect(framework.FindCondition(m.Status.Conditions, "DatabaseImageInSync")).To(Equal(metav1.Condition{}))
+			g.Expect(framework.FindCondition(m.Status.Conditions, "StorageInSync")).To(Equal(metav1.Condition{}))
 		})
 		env.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Spec.Template.Spec.Containers[0].Image).To(Equal("example.com/mine")) })
 	}, NodeTimeout(specTimeout))
@@ -203,9 +207,9 @@ var _ = Describe("A generated database", func() {
 		})
 		create(ctx, certificate(m), m)
 		env.WaitForCondition(ctx, m, "ReferencesReady", metav1.ConditionFalse, "ReferencesMissing")
-		Expect(condition(m, "ReferencesReady").Message).To(ContainSubstring("Secret models-app does not exist"))
+		Expect(framework.FindCondition(m.Status.Conditions, "ReferencesReady").Message).To(ContainSubstring("Secret models-app does not exist"))
 		create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "models-app"}, StringData: map[string]string{"uri": "postgresql://u:p@h:5432/d"}})
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		d := child(m, &appsv1.Deployment{}, "")
 		env.Get(ctx, d)
 		Expect(d.Spec.Template.Spec.Containers[0].Args).To(ContainElement("--embedmd-database-dsn=$(POSTGRES_URI)?sslmode=require"))

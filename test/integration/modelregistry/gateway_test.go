@@ -28,19 +28,17 @@ var (
 	grantKind     = schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1beta1", Kind: "ReferenceGrant"}
 )
 
-// aside stops the shared manager until the end of the spec, then waits until its webhooks respond.
-func aside(ctx context.Context) {
+// stopManager stops the shared manager until the end of the spec, then waits until its webhooks respond.
+func stopManager(ctx context.Context) {
 	GinkgoHelper()
-	DeferCleanup(webhooksAnswer, NodeTimeout(specTimeout))
-	manager.Away(ctx)
+	DeferCleanup(waitForWebhooks, NodeTimeout(specTimeout))
+	manager.StopTemporarily(ctx)
 }
 
-// webhooksAnswer waits until the webhooks of the manager respond; they are unavailable during its start.
-func webhooksAnswer(ctx SpecContext) {
+// waitForWebhooks waits until the webhooks of the manager respond; they are unavailable during its start.
+func waitForWebhooks(ctx SpecContext) {
 	GinkgoHelper()
-	Eventually(func() error {
-		return env.Admin.Create(ctx, registry(metav1.NamespaceDefault, "probe"), client.DryRunAll)
-	}).WithContext(ctx).Should(Succeed())
+	env.WaitAdmitted(ctx, registry(metav1.NamespaceDefault, "probe"))
 }
 
 // behindGateway runs a manager in gateway mode.
@@ -49,21 +47,20 @@ func behindGateway(ctx context.Context, more ...string) *framework.Manager {
 	options := managerOptions()
 	options.Name, options.Env = "gateway", append(append(options.Env, "GATEWAY_DOMAIN="+gatewayDomain), more...)
 	other := env.StartManager(ctx, options)
-	DeferCleanup(other.ReportLog)
 	return other
 }
 
 func httpRouteOf(m *v1beta1.ModelRegistry) *unstructured.Unstructured {
-	return framework.Untyped(httpRouteKind, routeNamespace, "model-registry-"+m.Name)
+	return framework.Unstructured(httpRouteKind, routeNamespace, "model-registry-"+m.Name)
 }
 
 func grantOf(m *v1beta1.ModelRegistry) *unstructured.Unstructured {
-	return framework.Untyped(grantKind, m.Namespace, "allow-gateway-httproutes-"+m.Name)
+	return framework.Unstructured(grantKind, m.Namespace, "allow-gateway-httproutes-"+m.Name)
 }
 
 // sharedGrant is the ReferenceGrant that the replaced operator created for all Services of a namespace.
 func sharedGrant(namespace string) *unstructured.Unstructured {
-	g := framework.Untyped(grantKind, namespace, "allow-gateway-httproutes")
+	g := framework.Unstructured(grantKind, namespace, "allow-gateway-httproutes")
 	g.SetLabels(map[string]string{"component": "model-registry", "app.kubernetes.io/component": "model-registry", "app.kubernetes.io/part-of": "model-registry",
 		"app.kubernetes.io/created-by": "model-registry-operator", "app.kubernetes.io/managed-by": "model-registry-operator"})
 	g.Object["spec"] = map[string]any{
@@ -94,9 +91,9 @@ var _ = Describe("Gateway mode", func() {
 
 	It("comes beside the Routes, and its HTTPRoute goes when it is switched off [modelregistry-38] [modelregistry-39] [modelregistry-40] [D25]", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace, twoRoutes))
-		routes := []*unstructured.Unstructured{framework.Untyped(routeKind, namespace, m.Name+"-https"), framework.Untyped(routeKind, namespace, m.Name+"-http")}
+		routes := []*unstructured.Unstructured{framework.Unstructured(routeKind, namespace, m.Name+"-https"), framework.Unstructured(routeKind, namespace, m.Name+"-http")}
 		before := []*unstructured.Unstructured{env.Live(ctx, routes[0]), env.Live(ctx, routes[1])}
-		aside(ctx)
+		stopManager(ctx)
 		other := behindGateway(ctx)
 
 		route, grant := httpRouteOf(m), grantOf(m)
@@ -123,22 +120,20 @@ var _ = Describe("Gateway mode", func() {
 			Expect(field(now, "spec")).To(Equal(field(before[i], "spec")))
 		}
 		single := registry(env.Namespace(ctx, "single"), namespace+"-s")
-		webhooksAnswer(ctx)
+		waitForWebhooks(ctx)
 		ready(ctx, single)
-		Expect(exists(ctx, Default, framework.Untyped(routeKind, single.Namespace, single.Name+"-http"))).To(BeFalse())
+		Expect(env.Exists(ctx, framework.Unstructured(routeKind, single.Namespace, single.Name+"-http"))).To(BeFalse())
 		env.Get(ctx, httpRouteOf(single))
-		env.Settle(other.User, quiet, specTimeout)
+		env.WaitIdle(other.User, quiet, specTimeout)
 
 		other.Stop(ctx)
 		manager.Restart(ctx)
-		for _, o := range []client.Object{route, grant, httpRouteOf(single), grantOf(single)} {
-			env.WaitGone(ctx, o)
-		}
+		env.WaitDeleted(ctx, route, grant, httpRouteOf(single), grantOf(single))
 		env.WaitFor(ctx, m, func(g Gomega) {
 			g.Expect(m.Status.Hosts).To(HaveLen(4))
 			g.Expect(m.Status.Hosts[0]).To(Equal(m.Name + "-rest." + domain))
 		})
-		available(ctx, m)
+		waitAvailable(ctx, m)
 		for i, r := range routes {
 			Expect(env.Live(ctx, r).GetUID()).To(Equal(before[i].GetUID()))
 		}
@@ -152,9 +147,9 @@ var _ = Describe("Gateway mode", func() {
 		other := route.DeepCopy()
 		other.SetName(route.GetName() + "-other")
 		create(ctx, route, other)
-		DeferCleanup(func(ctx SpecContext) { remove(ctx, other) }, NodeTimeout(specTimeout))
-		remove(ctx, m)
-		env.WaitGone(ctx, route)
+		DeferCleanup(func(ctx SpecContext) { env.Delete(ctx, other) }, NodeTimeout(specTimeout))
+		env.Delete(ctx, m)
+		env.WaitDeleted(ctx, route)
 		env.Get(ctx, other)
 	}, NodeTimeout(specTimeout))
 
@@ -163,58 +158,58 @@ var _ = Describe("Gateway mode", func() {
 		asleep := registry(namespace, namespace+"-2", func(m *v1beta1.ModelRegistry) { m.Annotations = map[string]string{paused: "true"} })
 		create(ctx, certificate(asleep), asleep)
 		env.WaitForCondition(ctx, asleep, "Paused", metav1.ConditionTrue, "")
-		elsewhere := env.Namespace(ctx, "theirs")
-		shared, theirs := sharedGrant(namespace), sharedGrant(elsewhere)
-		theirs.SetLabels(map[string]string{"app.kubernetes.io/created-by": "ann"})
+		otherNamespace := env.Namespace(ctx, "theirs")
+		shared, foreign := sharedGrant(namespace), sharedGrant(otherNamespace)
+		foreign.SetLabels(map[string]string{"app.kubernetes.io/created-by": "ann"})
 		published := httpRouteOf(asleep) // by the replaced operator
 		published.SetLabels(map[string]string{"app": asleep.Name, "component": "model-registry", "app.kubernetes.io/created-by": "model-registry-operator"})
 		published.Object["spec"] = map[string]any{"rules": []any{map[string]any{
 			"backendRefs": []any{map[string]any{"name": asleep.Name, "namespace": namespace, "port": int64(8443)}},
 		}}}
-		create(ctx, shared, theirs, published)
-		neighbour := ready(ctx, registry(elsewhere, elsewhere))
-		aside(ctx)
+		create(ctx, shared, foreign, published)
+		neighbour := ready(ctx, registry(otherNamespace, otherNamespace))
+		stopManager(ctx)
 		other := behindGateway(ctx)
 		env.WaitFor(ctx, grantOf(m), nil)
 		env.WaitFor(ctx, grantOf(neighbour), nil)
-		env.Settle(other.User, quiet, specTimeout)
+		env.WaitIdle(other.User, quiet, specTimeout)
 		env.Get(ctx, shared) // the paused registry needs it
 
-		webhooksAnswer(ctx)
-		env.Patch(ctx, asleep, map[string]any{"metadata": map[string]any{"annotations": map[string]any{paused: nil}}})
+		waitForWebhooks(ctx)
+		env.SetAnnotation(ctx, asleep, paused, nil)
 		env.WaitFor(ctx, grantOf(asleep), nil)
-		env.WaitGone(ctx, shared)
-		env.Get(ctx, theirs) // the replaced operator did not create it
-		available(ctx, asleep)
+		env.WaitDeleted(ctx, shared)
+		env.Get(ctx, foreign) // the replaced operator did not create it
+		waitAvailable(ctx, asleep)
 	}, NodeTimeout(2*specTimeout))
 
 	It("that is off needs no grant of the original", func(ctx SpecContext) {
 		shared := sharedGrant(namespace)
 		create(ctx, shared)
 		ready(ctx, registry(namespace, namespace))
-		env.WaitGone(ctx, shared)
+		env.WaitDeleted(ctx, shared)
 	}, NodeTimeout(specTimeout))
 
 	It("gives a name of cluster scope to one registry only, where no webhook could refuse the other [D30]", func(ctx SpecContext) {
-		aside(ctx)
+		stopManager(ctx)
 		other := behindGateway(ctx, "ENABLE_WEBHOOKS=false")
-		env.Without(ctx,
+		env.DeleteTemporarily(ctx,
 			&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "model-registry-operator-mutating-webhook-configuration"}},
 			&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "model-registry-operator-validating-webhook-configuration"}})
 		m := ready(ctx, registry(namespace, namespace))
 		var kept []*unstructured.Unstructured
-		for _, o := range []*unstructured.Unstructured{group(m), httpRouteOf(m), framework.Untyped(bindingKind, "", m.Name+"-auth-delegator")} {
+		for _, o := range []*unstructured.Unstructured{group(m), httpRouteOf(m), framework.Unstructured(bindingKind, "", m.Name+"-auth-delegator")} {
 			env.WaitFor(ctx, o, nil)
 			kept = append(kept, o)
 		}
 		second := registry(env.Namespace(ctx, "second"), m.Name)
 		create(ctx, password(second.Namespace, "first"), certificate(second), second)
 		env.WaitFor(ctx, second, func(g Gomega) {
-			c := condition(second, "Available")
+			c := framework.FindCondition(second.Status.Conditions, "Available")
 			g.Expect(c.Status).To(Equal(metav1.ConditionFalse))
 			g.Expect(c.Message).To(ContainSubstring("belongs to ModelRegistry " + namespace + "/" + m.Name))
 		})
-		env.Settle(other.User, quiet, specTimeout)
+		env.WaitIdle(other.User, quiet, specTimeout)
 		server := child(second, &appsv1.Deployment{}, "")
 		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(server), server)).To(MatchError(apierrors.IsNotFound, "is not found"), "its proxy could not authenticate callers")
 		unchanged := func() {
@@ -226,7 +221,7 @@ var _ = Describe("Gateway mode", func() {
 			}
 		}
 		unchanged()
-		remove(ctx, second)
+		env.Delete(ctx, second)
 		unchanged()
 	}, NodeTimeout(2*specTimeout))
 })

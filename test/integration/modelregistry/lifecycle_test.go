@@ -47,19 +47,19 @@ var _ = Describe("A registry", func() {
 
 	It("costs nothing at rest, nor when its children are touched, and no write when the manager restarts [modelregistry-101] [W5] [W6]", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace))
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.Touch(ctx, append(children(m), delegator(m), group(m))...)
 		env.ExpectAtRest(manager.User, quiet)
 		mark := env.Mark()
 		manager.Restart(ctx)
-		env.Settle(manager.User, quiet, specTimeout)
-		writes := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutEvents().Writes()
+		env.WaitIdle(manager.User, quiet, specTimeout)
+		writes := env.Since(mark).ChildWrites(manager.User)
 		Expect(writes).To(BeEmpty(), "writes after a restart:\n%s", writes)
 	}, NodeTimeout(specTimeout))
 
 	It("repairs what others change, remove or unlabel [D8] [W1]", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace))
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		proxy, policy := child(m, &corev1.ConfigMap{}, "-kube-rbac-proxy-config"), child(m, &networkingv1.NetworkPolicy{}, "-ingress")
 		env.Get(ctx, proxy)
 		data := proxy.Data["config-file.yaml"]
@@ -97,12 +97,12 @@ var _ = Describe("A registry", func() {
 
 	It("rolls its pods when a password is rotated, and for nothing else of the Secret [W2]", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace))
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		d := child(m, &appsv1.Deployment{}, "")
 		env.Get(ctx, d)
 		generation := d.Generation
 		env.Patch(ctx, password(namespace, ""), map[string]any{"data": map[string]any{"other": "Mg=="}})
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.Get(ctx, d)
 		Expect(d.Generation).To(Equal(generation), "a key that the pods do not consume")
 		env.Patch(ctx, password(namespace, ""), map[string]any{"data": map[string]any{"password": "c2Vjb25k"}})
@@ -113,42 +113,46 @@ var _ = Describe("A registry", func() {
 
 	It("says what is missing that its spec names, while its pods run on, and no longer when it is back", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace))
-		Expect(condition(m, "ReferencesReady").Type).To(BeEmpty())
+		Expect(framework.FindCondition(m.Status.Conditions, "ReferencesReady").Type).To(BeEmpty())
 		says := func(message string) {
 			GinkgoHelper()
-			env.WaitFor(ctx, m, func(g Gomega) { g.Expect(condition(m, "ReferencesReady").Message).To(Equal(message)) })
-			Expect(condition(m, "ReferencesReady").Reason).To(Equal("ReferencesMissing"))
-			Expect(condition(m, "Available").Status).To(Equal(metav1.ConditionTrue), "its pods run on")
-			env.Settle(manager.User, quiet, specTimeout)
+			env.WaitFor(ctx, m, func(g Gomega) {
+				g.Expect(framework.FindCondition(m.Status.Conditions, "ReferencesReady").Message).To(Equal(message))
+			})
+			Expect(framework.FindCondition(m.Status.Conditions, "ReferencesReady").Reason).To(Equal("ReferencesMissing"))
+			Expect(framework.FindCondition(m.Status.Conditions, "Available").Status).To(Equal(metav1.ConditionTrue), "its pods run on")
+			env.WaitIdle(manager.User, quiet, specTimeout)
 			env.ExpectAtRest(manager.User, quiet)
 		}
-		remove(ctx, password(namespace, ""))
+		env.Delete(ctx, password(namespace, ""))
 		says("In namespace " + namespace + ": Secret db does not exist; create it")
 		another := password(namespace, "")
 		another.StringData = map[string]string{"other": "1"}
 		create(ctx, another)
 		says("In namespace " + namespace + ": Secret db has no key password; add it")
 		env.Patch(ctx, another, map[string]any{"data": map[string]any{"password": "c2Vjb25k"}})
-		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(condition(m, "ReferencesReady").Type).To(BeEmpty()) })
+		env.WaitFor(ctx, m, func(g Gomega) {
+			g.Expect(framework.FindCondition(m.Status.Conditions, "ReferencesReady").Type).To(BeEmpty())
+		})
 	}, NodeTimeout(specTimeout))
 
 	It("loses Route and policy where the spec wants none, and gets them back [modelregistry-29] [modelregistry-32]", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace))
-		Expect(exists(ctx, Default, framework.Untyped(routeKind, namespace, m.Name+"-http"))).To(BeFalse())
+		Expect(env.Exists(ctx, framework.Unstructured(routeKind, namespace, m.Name+"-http"))).To(BeFalse())
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{
 			"kubeRBACProxy": map[string]any{"serviceRoute": "disabled"}, "rest": map[string]any{"serviceRoute": "enabled"}}})
-		env.WaitGone(ctx, framework.Untyped(routeKind, namespace, m.Name+"-https"))
-		env.WaitGone(ctx, child(m, &networkingv1.NetworkPolicy{}, "-https-route"))
-		env.WaitFor(ctx, framework.Untyped(routeKind, namespace, m.Name+"-http"), nil)
-		available(ctx, m)
+		env.WaitDeleted(ctx, framework.Unstructured(routeKind, namespace, m.Name+"-https"))
+		env.WaitDeleted(ctx, child(m, &networkingv1.NetworkPolicy{}, "-https-route"))
+		env.WaitFor(ctx, framework.Unstructured(routeKind, namespace, m.Name+"-http"), nil)
+		waitAvailable(ctx, m)
 		Expect(m.Status.Hosts).To(HaveLen(3))
 		env.Get(ctx, delegator(m))
 		env.Get(ctx, child(m, &networkingv1.NetworkPolicy{}, "-ingress")) // [S1]
 		env.Get(ctx, group(m))
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{
 			"kubeRBACProxy": map[string]any{"serviceRoute": "enabled"}, "rest": map[string]any{"serviceRoute": "disabled"}}})
-		env.WaitGone(ctx, framework.Untyped(routeKind, namespace, m.Name+"-http"))
-		env.WaitFor(ctx, framework.Untyped(routeKind, namespace, m.Name+"-https"), nil)
+		env.WaitDeleted(ctx, framework.Unstructured(routeKind, namespace, m.Name+"-http"))
+		env.WaitFor(ctx, framework.Unstructured(routeKind, namespace, m.Name+"-https"), nil)
 		env.WaitFor(ctx, child(m, &networkingv1.NetworkPolicy{}, "-https-route"), nil)
 	}, NodeTimeout(specTimeout))
 
@@ -160,7 +164,7 @@ var _ = Describe("A registry", func() {
 			env.WaitFor(ctx, m, func(g Gomega) { g.Expect(m.Status.Hosts).To(ContainElement(m.Name + "-rest." + domain)) })
 		}, NodeTimeout(specTimeout))
 		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(m.Status.Hosts).To(ContainElement(m.Name + "-rest.new.example.com")) })
-		route := framework.Untyped(routeKind, namespace, m.Name+"-https")
+		route := framework.Unstructured(routeKind, namespace, m.Name+"-https")
 		env.WaitFor(ctx, route, func(g Gomega) {
 			host, _, err := unstructured.NestedString(route.Object, "spec", "host")
 			g.Expect(err).NotTo(HaveOccurred())
@@ -172,14 +176,13 @@ var _ = Describe("A registry", func() {
 		m := ready(ctx, registry(namespace, namespace, func(m *v1beta1.ModelRegistry) { m.Finalizers = []string{"example.com/other"} }))
 		mark := env.Mark()
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
-		env.WaitGone(ctx, delegator(m))
-		env.WaitGone(ctx, group(m))
+		env.WaitDeleted(ctx, delegator(m), group(m))
 		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(m.Finalizers).To(Equal([]string{"example.com/other"})) })
-		Expect(condition(m, "Degraded").Reason).To(Equal("Finalizing"))
-		env.Settle(manager.User, quiet, specTimeout)
+		Expect(framework.FindCondition(m.Status.Conditions, "Degraded").Reason).To(Equal("Finalizing"))
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Code >= 422 })).To(BeEmpty(), "[D4] no finalizer is added now")
 		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"finalizers": nil}})
-		env.WaitGone(ctx, m)
+		env.WaitDeleted(ctx, m)
 	}, NodeTimeout(specTimeout))
 
 	It("has its conditions of older releases removed, and stale ones put right [modelregistry-52] [D19]", func(ctx SpecContext) {
@@ -193,15 +196,15 @@ var _ = Describe("A registry", func() {
 			m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Old", LastTransitionTime: metav1.Unix(1, 0)})
 		}
 		env.Patch(ctx, m, map[string]any{"status": map[string]any{"conditions": m.Status.Conditions}}, "status")
-		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"platform.opendatahub.io/paused": nil}}})
+		env.SetAnnotation(ctx, m, "platform.opendatahub.io/paused", nil)
 		env.WaitForCondition(ctx, m, "KubeRBACProxyAvailable", metav1.ConditionFalse, "ResourcesUnavailable")
 		env.WaitFor(ctx, m, func(g Gomega) {
-			g.Expect(condition(m, "Available").Message).To(MatchRegexp(`^Deployment is unavailable: pod \S+ has unready containers \[.*rest-container: \{waiting: \{reason: ImagePullBackOff`))
+			g.Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(MatchRegexp(`^Deployment is unavailable: pod \S+ has unready containers \[.*rest-container: \{waiting: \{reason: ImagePullBackOff`))
 		})
 		for _, kind := range []string{"OAuthProxyAvailable", "IstioAvailable", "GatewayAvailable", "Paused"} {
-			Expect(condition(m, kind)).To(Equal(metav1.Condition{}), kind)
+			Expect(framework.FindCondition(m.Status.Conditions, kind)).To(Equal(metav1.Condition{}), kind)
 		}
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.ExpectNoWrites(manager.User, quiet) // W3: no writes while it is not available
 	}, NodeTimeout(specTimeout))
 })

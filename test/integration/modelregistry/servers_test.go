@@ -33,24 +33,20 @@ var _ = Describe("The servers of a registry", func() {
 		scale.Spec.Replicas = 2
 		Expect(env.Admin.SubResource("scale").Update(ctx, m, client.WithSubResourceBody(scale))).To(Succeed())
 		env.WaitFor(ctx, budget, nil)
-		Eventually(func(g Gomega) {
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
-			g.Expect(m.Status.Replicas).To(Equal(int32(2)))
-		}).WithContext(ctx).Should(Succeed())
+		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(m.Status.Replicas).To(Equal(int32(2))) })
 		env.WaitForCondition(ctx, m, "Ready", metav1.ConditionTrue, "DeploymentAvailable")
 
 		By("rolling out pods that do not start, beside those that serve")
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"rest": map[string]any{"image": "testcluster.invalid/image-pull:1"}}})
 		env.WaitForCondition(ctx, m, "Ready", metav1.ConditionFalse, "")
-		Eventually(func(g Gomega) {
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
-			g.Expect(condition(m, "Available").Message).To(ContainSubstring("the rollout of the current spec is not finished"))
-		}).WithContext(ctx).Should(Succeed())
+		env.WaitFor(ctx, m, func(g Gomega) {
+			g.Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(ContainSubstring("the rollout of the current spec is not finished"))
+		})
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"rest": map[string]any{"image": nil}, "replicas": 1}})
-		env.WaitGone(ctx, budget)
+		env.WaitDeleted(ctx, budget)
 		env.WaitForCondition(ctx, m, "Ready", metav1.ConditionTrue, "DeploymentAvailable")
 		Expect(meta.FindStatusCondition(m.Status.Conditions, "Available").LastTransitionTime).To(Equal(since), "it was available all the time")
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
@@ -72,7 +68,7 @@ var _ = Describe("The servers of a registry", func() {
 		env.WaitFor(ctx, d, nil)
 		Expect(d.Spec.Template.Spec.PriorityClassName).To(Equal("important"))
 		env.WaitForCondition(ctx, m, "ReferencesReady", metav1.ConditionFalse, "ReferencesMissing")
-		Expect(condition(m, "ReferencesReady").Message).To(Equal("In namespace " + ns +
+		Expect(framework.FindCondition(m.Status.Conditions, "ReferencesReady").Message).To(Equal("In namespace " + ns +
 			": ConfigMap authorities does not exist; create it; Secret client does not exist; create it; Secret mirror does not exist; create it"))
 	}, NodeTimeout(specTimeout))
 
@@ -81,7 +77,7 @@ var _ = Describe("The servers of a registry", func() {
 		Expect(yaml.UnmarshalStrict([]byte(fields), &m.Spec.Pods)).To(Succeed())
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
 		Expect(err).NotTo(HaveOccurred())
-		u := framework.Untyped(v1beta1.GroupVersion.WithKind("ModelRegistry"), "default", "wrong")
+		u := framework.Unstructured(v1beta1.GroupVersion.WithKind("ModelRegistry"), "default", "wrong")
 		u.Object["spec"] = content["spec"]
 		Expect(env.Admin.Create(ctx, u, client.DryRunAll)).To(MatchError(ContainSubstring(refusal)))
 	},

@@ -11,13 +11,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
-	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 const (
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 3 * time.Minute
+	specTimeout = 3 * time.Minute
 	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
 	quiet = 3 * time.Second
 	// routeNamespace contains the HTTPRoutes.
@@ -28,7 +26,6 @@ const (
 var (
 	env     *framework.Env
 	manager *framework.Manager
-	account *operator.Installed
 	// domain of the cluster, which is immutable once set.
 	domain string
 )
@@ -38,7 +35,6 @@ func TestModelRegistry(t *testing.T) { framework.Run(t, "Model registries on Ope
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "modelregistry", cluster.OpenShift, framework.WithTypes(v1beta1.AddToScheme, v1alpha1.AddToScheme), framework.WithOperator("config/default"))
 	env.KeepNamespaces = true
-	account = env.Installed
 	config := ingress()
 	env.Get(ctx, config)
 	var err error
@@ -46,18 +42,16 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(domain).NotTo(BeEmpty())
 	manager = env.StartManager(ctx, managerOptions())
-	webhooksAnswer(ctx)
-}, NodeTimeout(startTimeout))
+	waitForWebhooks(ctx)
+}, NodeTimeout(framework.StartTimeout))
 
 // managerOptions returns the options of the shared manager, for specs that change some of them.
 func managerOptions() framework.ManagerOptions {
 	return framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort, Args: []string{"--components=modelregistry"},
+		WebhookPort: env.Installed.WebhookPort, Args: []string{"--components=modelregistry"},
 		Env: []string{
 			"REST_IMAGE=quay.io/example/model-registry:v1", "KUBE_RBAC_PROXY_IMAGE=quay.io/example/kube-rbac-proxy:v1",
 			"POSTGRES_IMAGE=quay.io/example/postgresql:16", "HTTPROUTE_NAMESPACE=" + routeNamespace,
 		},
 	}
 }
-
-var _ = AfterEach(func() { manager.ReportLog() })

@@ -22,26 +22,26 @@ const (
 	paused      = "platform.opendatahub.io/paused"
 )
 
-// scene is a registry as the replaced operator left it.
-type scene struct {
+// legacyRegistry is a registry as the replaced operator left it.
+type legacyRegistry struct {
 	registry *v1beta1.ModelRegistry
 	children []*unstructured.Unstructured
 	before   []*unstructured.Unstructured
 }
 
 // plant creates the children and the status that the replaced operator wrote for an existing, paused registry.
-func plant(ctx context.Context, m *v1beta1.ModelRegistry, file, recordedName string) *scene {
+func plant(ctx context.Context, m *v1beta1.ModelRegistry, file, recordedName string) *legacyRegistry {
 	GinkgoHelper()
 	env.WaitForCondition(ctx, m, "Paused", metav1.ConditionTrue, "")
-	s := &scene{registry: m, children: framework.Recording(recorded+file, "lab-registries", m.Namespace, recordedName, m.Name)[1:]}
-	env.Plant(ctx, s.children, framework.Planting{Owner: m, Manager: "manager", Annotations: map[string]string{lastApplied: "UEsDBBQACAAIAA=="}})
+	s := &legacyRegistry{registry: m, children: framework.Recording(recorded+file, "lab-registries", m.Namespace, recordedName, m.Name)[1:]}
+	env.CreateRecording(ctx, s.children, framework.RecordingOptions{Owner: m, Manager: "manager", Annotations: map[string]string{lastApplied: "UEsDBBQACAAIAA=="}})
 	m.Status.Conditions = append(m.Status.Conditions,
 		framework.Condition("Available", metav1.ConditionTrue, "DeploymentAvailable"),
 		framework.Condition("IstioAvailable", metav1.ConditionTrue, "ResourcesAvailable"))
 	Expect(env.Admin.Status().Update(ctx, m)).To(Succeed())
 	d := child(m, &appsv1.Deployment{}, "")
 	env.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Status.AvailableReplicas).To(Equal(int32(1))) })
-	admit(ctx, m)
+	admitRoute(ctx, m)
 	for _, c := range s.children {
 		s.before = append(s.before, env.Live(ctx, c))
 	}
@@ -49,13 +49,15 @@ func plant(ctx context.Context, m *v1beta1.ModelRegistry, file, recordedName str
 }
 
 // takeOver resumes the registry, and waits until the manager is at rest.
-func (s *scene) takeOver(ctx context.Context) framework.Entries {
+func (s *legacyRegistry) takeOver(ctx context.Context) framework.Entries {
 	GinkgoHelper()
 	mark := env.Mark()
-	env.Patch(ctx, s.registry, map[string]any{"metadata": map[string]any{"annotations": map[string]any{paused: nil}}})
-	env.WaitFor(ctx, s.registry, func(g Gomega) { g.Expect(condition(s.registry, "Paused")).To(Equal(metav1.Condition{})) })
+	env.SetAnnotation(ctx, s.registry, paused, nil)
+	env.WaitFor(ctx, s.registry, func(g Gomega) {
+		g.Expect(framework.FindCondition(s.registry.Status.Conditions, "Paused")).To(Equal(metav1.Condition{}))
+	})
 	env.WaitForCondition(ctx, s.registry, "Available", metav1.ConditionTrue, "DeploymentAvailable")
-	env.Settle(manager.User, quiet, specTimeout)
+	env.WaitIdle(manager.User, quiet, specTimeout)
 	env.Get(ctx, s.registry)
 	return env.Since(mark).ByUser(manager.User)
 }
@@ -68,7 +70,7 @@ func field(object *unstructured.Unstructured, path ...string) any {
 }
 
 // expectKept checks that the fields that clients and data depend on are unchanged.
-func (s *scene) expectKept(ctx context.Context, requests framework.Entries) {
+func (s *legacyRegistry) expectKept(ctx context.Context, requests framework.Entries) {
 	GinkgoHelper()
 	for i, c := range s.children {
 		now := env.Live(ctx, c)
@@ -90,7 +92,7 @@ func (s *scene) expectKept(ctx context.Context, requests framework.Entries) {
 	}
 	Expect(requests.Where(func(e framework.Entry) bool { return e.Verb == "delete" })).To(BeEmpty())
 	Expect(requests.Of("deployments").Writes()).NotTo(BeEmpty())
-	Expect(condition(s.registry, "IstioAvailable")).To(Equal(metav1.Condition{}), "[D19]")
+	Expect(framework.FindCondition(s.registry.Status.Conditions, "IstioAvailable")).To(Equal(metav1.Condition{}), "[D19]")
 }
 
 // images returns the images and arguments of the containers of a Deployment.
@@ -124,7 +126,7 @@ var _ = Describe("A registry of the original", func() {
 		older.Spec.Istio = &v1alpha1.IstioConfig{Gateway: &v1alpha1.GatewayConfig{Domain: "old.example.com"}}
 		Expect(env.Admin.Create(ctx, older)).To(Succeed())
 		m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namespace}}
-		DeferCleanup(func(ctx SpecContext) { remove(ctx, m) }, NodeTimeout(specTimeout))
+		DeferCleanup(func(ctx SpecContext) { env.Delete(ctx, m) }, NodeTimeout(specTimeout))
 		s := plant(ctx, m, "v1alpha1-istio-openshift.yaml", "old-mesh")
 		s.expectKept(ctx, s.takeOver(ctx))
 	}, NodeTimeout(specTimeout))
@@ -146,11 +148,10 @@ var _ = Describe("A registry of the original", func() {
 		shared.Labels = marks
 		create(ctx, cookie, catalog, shared)
 		mark := env.Mark()
-		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"annotations": map[string]any{paused: nil}}})
-		env.WaitGone(ctx, cookie)
-		env.WaitGone(ctx, catalog)
+		env.SetAnnotation(ctx, m, paused, nil)
+		env.WaitDeleted(ctx, cookie, catalog)
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentAvailable")
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.Get(ctx, m)
 		env.Get(ctx, shared) // [modelregistry-37] another client owns it
 		requests := env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Verb != "delete" })
@@ -166,13 +167,13 @@ var _ = Describe("A registry of the original", func() {
 		old := registryDeployment(m, m.Name)
 		old.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(m, v1beta1.GroupVersion.WithKind("ModelRegistry"))}
 		create(ctx, old)
-		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"annotations": map[string]any{paused: nil}}})
+		env.SetAnnotation(ctx, m, paused, nil)
 		d := child(m, &appsv1.Deployment{}, "")
 		env.WaitFor(ctx, d, func(g Gomega) {
 			g.Expect(d.UID).NotTo(Equal(old.UID))
 			g.Expect(d.Spec.Selector.MatchLabels).To(HaveKeyWithValue("component", "model-registry"))
 		})
-		available(ctx, m)
+		waitAvailable(ctx, m)
 	}, NodeTimeout(specTimeout))
 
 	It("that is gone leaves no rights behind: its ClusterRoleBinding is swept [D1]", func(ctx SpecContext) {
@@ -184,9 +185,9 @@ var _ = Describe("A registry of the original", func() {
 		bystander := orphan.DeepCopy()
 		bystander.Name = gone.Name + "-other"
 		create(ctx, orphan, bystander)
-		DeferCleanup(func(ctx SpecContext) { remove(ctx, bystander) }, NodeTimeout(specTimeout))
+		DeferCleanup(func(ctx SpecContext) { env.Delete(ctx, bystander) }, NodeTimeout(specTimeout))
 		manager.Restart(ctx)
-		env.WaitGone(ctx, orphan)
+		env.WaitDeleted(ctx, orphan)
 		env.Get(ctx, bystander)
 	}, NodeTimeout(specTimeout))
 })

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
@@ -22,50 +23,50 @@ var _ = Describe("A new registry", func() {
 
 	It("gets a proxy on OpenShift, and its defaults [modelregistry-6] [modelregistry-7]", func(ctx SpecContext) {
 		m := created(ctx, beta(namespace, "{rest: {}, "+external+", mysql: {host: '', username: '', database: ''}}"))
-		Expect(at(m, "kubeRBACProxy")).To(Equal(map[string]any{"port": int64(8443), "routePort": int64(443), "serviceRoute": "enabled"}))
-		Expect(at(m, "rest")).To(Equal(map[string]any{"port": int64(8080), "serviceRoute": "disabled"}))
-		Expect(at(m, "mysql")).To(BeNil())
-		Expect(at(m, "grpc")).To(BeNil(), "nothing is added that was not requested")
+		Expect(specField(m, "kubeRBACProxy")).To(Equal(map[string]any{"port": int64(8443), "routePort": int64(443), "serviceRoute": "enabled"}))
+		Expect(specField(m, "rest")).To(Equal(map[string]any{"port": int64(8080), "serviceRoute": "disabled"}))
+		Expect(specField(m, "mysql")).To(BeNil())
+		Expect(specField(m, "grpc")).To(BeNil(), "nothing is added that was not requested")
 	}, NodeTimeout(specTimeout))
 
 	DescribeTable("is accepted with", func(ctx SpecContext, spec string, check func(*unstructured.Unstructured)) {
 		check(created(ctx, beta(namespace, spec)))
 	},
 		Entry("an older proxy, which is moved [modelregistry-9] [modelregistry-16]", "{rest: {}, "+external+", oauthProxy: {port: 9443, domain: example.com, image: old}}", func(m *unstructured.Unstructured) {
-			Expect(at(m, "kubeRBACProxy")).To(Equal(map[string]any{"port": int64(9443), "routePort": int64(443), "serviceRoute": "enabled", "domain": "example.com"}))
-			Expect(at(m, "oauthProxy")).To(BeNil())
+			Expect(specField(m, "kubeRBACProxy")).To(Equal(map[string]any{"port": int64(9443), "routePort": int64(443), "serviceRoute": "enabled", "domain": "example.com"}))
+			Expect(specField(m, "oauthProxy")).To(BeNil())
 		}),
 		Entry("an empty proxy [modelregistry-16]", "{rest: {}, "+external+", kubeRBACProxy: {}}", func(m *unstructured.Unstructured) {
-			Expect(at(m, "kubeRBACProxy", "serviceRoute")).To(Equal("enabled"))
+			Expect(specField(m, "kubeRBACProxy", "serviceRoute")).To(Equal("enabled"))
 		}),
 		Entry("a generated database [modelregistry-4]", "{rest: {}, "+generated+"}", func(m *unstructured.Unstructured) {
-			Expect(at(m, "postgres", "generateDeployment")).To(BeTrue())
+			Expect(specField(m, "postgres", "generateDeployment")).To(BeTrue())
 		}),
 		Entry("a default image, which is not stored [modelregistry-11]", "{rest: {image: 'quay.io/opendatahub/model-registry:latest'}, "+external+"}", func(m *unstructured.Unstructured) {
-			Expect(at(m, "rest", "image")).To(BeNil())
+			Expect(specField(m, "rest", "image")).To(BeNil())
 		}),
 		Entry("another tag of it, which is, D14", "{rest: {image: 'quay.io/opendatahub/model-registry:v0.3', resources: {requests: {cpu: 1}}}, "+external+"}", func(m *unstructured.Unstructured) {
-			Expect(at(m, "rest", "image")).To(Equal("quay.io/opendatahub/model-registry:v0.3"))
-			Expect(at(m, "rest", "resources")).NotTo(BeNil())
+			Expect(specField(m, "rest", "image")).To(Equal("quay.io/opendatahub/model-registry:v0.3"))
+			Expect(specField(m, "rest", "resources")).NotTo(BeNil())
 		}),
 		Entry("a block of v1alpha1, which is ignored", "{rest: {}, "+external+", istio: {gateway: {domain: example.com}}}", func(m *unstructured.Unstructured) {
-			Expect(at(m, "istio")).To(BeNil())
+			Expect(specField(m, "istio")).To(BeNil())
 		}),
 		Entry("a Secret with the connection", "{rest: {}, postgres: {connectionSecretName: app, sslMode: require}}", func(m *unstructured.Unstructured) {
-			Expect(at(m, "postgres", "connectionSecretName")).To(Equal("app"))
+			Expect(specField(m, "postgres", "connectionSecretName")).To(Equal("app"))
 		}),
 		Entry("all that a generated database can have, which the older version keeps", "{rest: {}, postgres: {generateDeployment: true, resources: {requests: {cpu: 1}}, serverTLS: Enabled, "+
 			"majorVersion: 16, backup: {schedule: '*/15 3,4 * JAN-MAR 1-5', keep: 3, suspend: true, storage: {size: 1Gi}}}}", func(m *unstructured.Unstructured) {
-			Expect(at(m, "postgres", "backup", "schedule")).To(Equal("*/15 3,4 * JAN-MAR 1-5"))
+			Expect(specField(m, "postgres", "backup", "schedule")).To(Equal("*/15 3,4 * JAN-MAR 1-5"))
 			older := m.DeepCopy()
 			older.SetAPIVersion("modelregistry.opendatahub.io/v1alpha1")
 			env.Patch(context.Background(), older, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"touched": "yes"}}})
 			env.Get(context.Background(), m)
-			Expect(at(m, "postgres", "backup", "keep")).To(Equal(int64(3)))
-			Expect(at(m, "postgres", "serverTLS")).To(Equal("Enabled"))
+			Expect(specField(m, "postgres", "backup", "keep")).To(Equal(int64(3)))
+			Expect(specField(m, "postgres", "serverTLS")).To(Equal("Enabled"))
 		}),
 		Entry("retention and storage of its database", "{rest: {}, postgres: {generateDeployment: true, retentionPolicy: Delete, storage: {size: 10Gi, storageClassName: fast}}}", func(m *unstructured.Unstructured) {
-			Expect(at(m, "postgres", "storage", "size")).To(Equal("10Gi"))
+			Expect(specField(m, "postgres", "storage", "size")).To(Equal("10Gi"))
 		}),
 	)
 
@@ -112,8 +113,8 @@ var _ = Describe("A new registry", func() {
 
 	It("has a name that no other has in the cluster [modelregistry-13], D30", func(ctx SpecContext) {
 		first := created(ctx, beta(namespace, "{rest: {}, "+external+"}"))
-		elsewhere := env.Namespace(ctx, "admission")
-		second := beta(elsewhere, "{rest: {}, "+external+"}")
+		otherNamespace := env.Namespace(ctx, "admission")
+		second := beta(otherNamespace, "{rest: {}, "+external+"}")
 		free := second.GetName()
 		second.SetName(first.GetName())
 		Expect(env.Admin.Create(ctx, second)).To(MatchError(ContainSubstring("registry named " + first.GetName() + " already exists in namespace " + namespace)))
@@ -133,14 +134,14 @@ var _ = Describe("A new registry", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is warned of what has no effect, once, D13, D20", func(ctx SpecContext) {
-		admin, heard := listening()
+		admin, heard := env.WithWarnings()
 		m := beta(namespace, "{rest: {serviceRoute: enabled}, grpc: {port: 1}, enable_database_upgrade: true, "+external+"}")
 		Expect(admin.Create(ctx, m)).To(Succeed())
-		Expect(heard.texts).To(ConsistOf(HavePrefix("spec.grpc.port: "), HavePrefix("spec.enable_database_upgrade: "), HavePrefix("spec.rest.serviceRoute: ")))
-		heard.texts = nil
+		Expect(heard.Texts).To(ConsistOf(HavePrefix("spec.grpc.port: "), HavePrefix("spec.enable_database_upgrade: "), HavePrefix("spec.rest.serviceRoute: ")))
+		heard.Texts = nil
 		m.SetAnnotations(map[string]string{"touched": "yes"})
 		Expect(admin.Update(ctx, m)).To(Succeed())
-		Expect(heard.texts).To(BeEmpty())
+		Expect(heard.Texts).To(BeEmpty())
 		Expect(admin.Delete(ctx, m)).To(Succeed())
 	}, NodeTimeout(specTimeout))
 })
@@ -151,10 +152,10 @@ var _ = Describe("A registry that exists", func() {
 		m := beta(namespace, "{rest: {}, "+external+", oauthProxy: {port: 1}, kubeRBACProxy: {port: 2}}")
 		m.SetName("an.old.name-" + m.GetName())
 		withoutRules(ctx, func() { created(ctx, m) })
-		Expect(at(as(ctx, m.GroupVersionKind().GroupVersion(), m), "oauthProxy")).NotTo(BeNil())
-		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"touched": "yes"}}})
-		Expect(at(m, "oauthProxy")).To(BeNil())
-		Expect(at(m, "kubeRBACProxy", "port")).To(Equal(int64(2)))
+		Expect(specField(inVersion(ctx, m.GroupVersionKind().GroupVersion(), m), "oauthProxy")).NotTo(BeNil())
+		env.SetAnnotation(ctx, m, "touched", "yes")
+		Expect(specField(m, "oauthProxy")).To(BeNil())
+		Expect(specField(m, "kubeRBACProxy", "port")).To(Equal(int64(2)))
 	}, NodeTimeout(specTimeout))
 
 	It("ends though no rule would let it pass and no webhook answers, D3", func(ctx SpecContext) {
@@ -166,7 +167,7 @@ var _ = Describe("A registry that exists", func() {
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"mysql": nil}, "metadata": map[string]any{"finalizers": []any{"example.com/held"}}})
 		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"finalizers": nil}})
-		env.WaitGone(ctx, m)
+		env.WaitDeleted(ctx, m)
 	}, NodeTimeout(specTimeout))
 })
 
@@ -181,10 +182,10 @@ func withoutRules(ctx SpecContext, do func()) {
 	}
 	loose := crd.DeepCopy()
 	forget(loose.Object["spec"], "x-kubernetes-validations")
-	env.Patch(ctx, crd.DeepCopy(), map[string]any{"spec": map[string]any{"versions": at(loose, "versions")}})
+	env.Patch(ctx, crd.DeepCopy(), map[string]any{"spec": map[string]any{"versions": specField(loose, "versions")}})
 	Eventually(verdict(ctx, "{rest: {}, oauthProxy: {}, kubeRBACProxy: {}}")).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
 	do()
-	env.Patch(ctx, crd.DeepCopy(), map[string]any{"spec": map[string]any{"versions": at(crd, "versions")}})
+	env.Patch(ctx, crd.DeepCopy(), map[string]any{"spec": map[string]any{"versions": specField(crd, "versions")}})
 	for _, configuration := range []*unstructured.Unstructured{mutating, validating} {
 		env.Patch(ctx, configuration.DeepCopy(), map[string]any{"webhooks": configuration.Object["webhooks"]})
 	}
@@ -195,7 +196,7 @@ func withoutRules(ctx SpecContext, do func()) {
 	Eventually(func() any {
 		probe := beta("default", "{rest: {}, "+external+"}")
 		Expect(env.Admin.Create(ctx, probe, client.DryRunAll)).To(Succeed())
-		return at(probe, "kubeRBACProxy")
+		return specField(probe, "kubeRBACProxy")
 	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).ShouldNot(BeNil())
 }
 
@@ -206,7 +207,7 @@ func verdict(ctx SpecContext, spec string) func() error {
 
 func existing(ctx context.Context, apiVersion, kind, name string) *unstructured.Unstructured {
 	GinkgoHelper()
-	out := object("{apiVersion: " + apiVersion + ", kind: " + kind + ", metadata: {name: " + name + "}}")
+	out := framework.Manifest("{apiVersion: " + apiVersion + ", kind: " + kind + ", metadata: {name: " + name + "}}")
 	env.Get(ctx, out)
 	return out
 }

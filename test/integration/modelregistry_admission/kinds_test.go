@@ -18,19 +18,19 @@ func inNamespace(namespace string) client.DeleteAllOfOption { return client.InNa
 
 func catalog(namespace, name string) *unstructured.Unstructured {
 	GinkgoHelper()
-	return object("{apiVersion: " + aihubv1alpha1.GroupVersion.String() + ", kind: Catalog, metadata: {name: " + name + ", namespace: " + namespace + "}}")
+	return framework.Manifest("{apiVersion: " + aihubv1alpha1.GroupVersion.String() + ", kind: Catalog, metadata: {name: " + name + ", namespace: " + namespace + "}}")
 }
 
 var _ = Describe("A Catalog", func() {
 	It("has one name, and there is one [modelregistry-72] [modelregistry-73], D23", func(ctx SpecContext) {
-		namespace, elsewhere := env.Namespace(ctx, "catalog"), env.Namespace(ctx, "catalog")
+		namespace, otherNamespace := env.Namespace(ctx, "catalog"), env.Namespace(ctx, "catalog")
 		Expect(env.Admin.Create(ctx, catalog(namespace, "other"))).To(MatchError(ContainSubstring("catalog resource name must be 'catalog'")))
 		c := created(ctx, catalog(namespace, "catalog"))
-		env.Patch(ctx, c, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"touched": "yes"}}})
-		Expect(env.Admin.Create(ctx, catalog(elsewhere, "catalog"))).To(MatchError(ContainSubstring("which exists in namespace " + namespace + " already")))
+		env.SetAnnotation(ctx, c, "touched", "yes")
+		Expect(env.Admin.Create(ctx, catalog(otherNamespace, "catalog"))).To(MatchError(ContainSubstring("which exists in namespace " + namespace + " already")))
 		Expect(env.Admin.Delete(ctx, c)).To(Succeed())
-		env.WaitGone(ctx, c)
-		Expect(env.Admin.Create(ctx, catalog(elsewhere, "catalog"), client.DryRunAll)).To(Succeed())
+		env.WaitDeleted(ctx, c)
+		Expect(env.Admin.Create(ctx, catalog(otherNamespace, "catalog"), client.DryRunAll)).To(Succeed())
 	}, NodeTimeout(specTimeout))
 
 	It("has one database", func(ctx SpecContext) {
@@ -48,7 +48,7 @@ var _ = Describe("A Catalog", func() {
 			"{serverTLS: 'true'}":                                                     "spec.database.serverTLS",
 		} {
 			c := catalog("default", "catalog")
-			Expect(unstructured.SetNestedMap(c.Object, object(spec).Object, "spec", "database")).To(Succeed())
+			Expect(unstructured.SetNestedMap(c.Object, framework.Manifest(spec).Object, "spec", "database")).To(Succeed())
 			err := env.Admin.Create(ctx, c, client.DryRunAll)
 			if text == "" {
 				Expect(err).NotTo(HaveOccurred(), spec)
@@ -61,7 +61,7 @@ var _ = Describe("A Catalog", func() {
 	It("has a volume of some size", func(ctx SpecContext) {
 		for size, ok := range map[string]bool{"10Gi": true, "1": true, "0": false, "'0'": false, "-1Gi": false} {
 			c := catalog("default", "catalog")
-			Expect(unstructured.SetNestedMap(c.Object, object("{volume: {sizeLimit: "+size+"}}").Object, "spec", "database")).To(Succeed())
+			Expect(unstructured.SetNestedMap(c.Object, framework.Manifest("{volume: {sizeLimit: "+size+"}}").Object, "spec", "database")).To(Succeed())
 			err := env.Admin.Create(ctx, c, client.DryRunAll)
 			if ok {
 				Expect(err).NotTo(HaveOccurred(), size)
@@ -74,7 +74,7 @@ var _ = Describe("A Catalog", func() {
 
 var _ = Describe("An AIHub", func() {
 	DescribeTable("is refused with [modelregistry-103]", func(ctx SpecContext, name, spec, text string) {
-		hub := object("{apiVersion: " + platformv1alpha1.GroupVersion.String() + ", kind: AIHub, metadata: {name: " + name + "}" + spec + "}")
+		hub := framework.Manifest("{apiVersion: " + platformv1alpha1.GroupVersion.String() + ", kind: AIHub, metadata: {name: " + name + "}" + spec + "}")
 		err := env.Admin.Create(ctx, hub, client.DryRunAll)
 		if text == "" {
 			Expect(err).NotTo(HaveOccurred())
@@ -104,7 +104,7 @@ var _ = Describe("Samples", func() {
 			}
 			Expect(env.Admin.Create(ctx, sample, client.DryRunAll)).To(Succeed(), "%v", sample.Object)
 			if sample.GroupVersionKind().Group == v1beta1.GroupVersion.Group {
-				Expect(at(sample, "kubeRBACProxy")).NotTo(BeNil(), "this is OpenShift")
+				Expect(specField(sample, "kubeRBACProxy")).NotTo(BeNil(), "this is OpenShift")
 			}
 		}
 	},

@@ -12,34 +12,34 @@ import (
 const notElected = "--leader-elect=true"
 
 var _ = Describe("With a namespace of registries", Ordered, func() {
-	var home, elsewhere string
-	var stranger *unstructured.Unstructured
+	var home, otherNamespace string
+	var foreign *unstructured.Unstructured
 	BeforeAll(func(ctx SpecContext) {
-		home, elsewhere = env.Namespace(ctx, "home"), env.Namespace(ctx, "elsewhere")
-		stranger = beta(elsewhere, "{rest: {}, "+external+"}")
-		stranger.SetFinalizers([]string{"example.com/held"})
-		created(ctx, stranger)
-		instead(ctx, []string{"--components=" + components, notElected}, "REGISTRIES_NAMESPACE="+home)
-		waitForWebhooks(ctx, env.Admin)
+		home, otherNamespace = env.Namespace(ctx, "home"), env.Namespace(ctx, "elsewhere")
+		foreign = beta(otherNamespace, "{rest: {}, "+external+"}")
+		foreign.SetFinalizers([]string{"example.com/held"})
+		created(ctx, foreign)
+		replaceManager(ctx, []string{"--components=" + components, notElected}, "REGISTRIES_NAMESPACE="+home)
+		waitForWebhooks(ctx)
 	}, NodeTimeout(specTimeout))
 
 	It("registries live there and nowhere else [modelregistry-1] [modelregistry-2] [modelregistry-15] [modelregistry-17]", func(ctx SpecContext) {
 		created(ctx, beta(home, "{rest: {}, "+external+"}"))
-		for _, m := range []*unstructured.Unstructured{beta(elsewhere, "{rest: {}, "+external+"}"), alpha(elsewhere, "{rest: {}, grpc: {}, mysql: {host: h, username: u, database: d}}")} {
+		for _, m := range []*unstructured.Unstructured{beta(otherNamespace, "{rest: {}, "+external+"}"), alpha(otherNamespace, "{rest: {}, grpc: {}, mysql: {host: h, username: u, database: d}}")} {
 			Expect(env.Admin.Create(ctx, m)).To(MatchError(And(
-				ContainSubstring("metadata.namespace: Invalid value: \""+elsewhere+"\": namespace must be "+home), ContainSubstring("REGISTRIES_NAMESPACE"))))
+				ContainSubstring("metadata.namespace: Invalid value: \""+otherNamespace+"\": namespace must be "+home), ContainSubstring("REGISTRIES_NAMESPACE"))))
 		}
 	}, NodeTimeout(specTimeout))
 
 	It("one that lives elsewhere may be changed, and may end, D3", func(ctx SpecContext) {
-		Expect(update(ctx, stranger, func(m *unstructured.Unstructured) { set(m, int64(8081), "rest", "port") })).To(Succeed())
-		Expect(env.Admin.Delete(ctx, stranger)).To(Succeed())
-		env.Patch(ctx, stranger, map[string]any{"metadata": map[string]any{"finalizers": nil}})
-		env.WaitGone(ctx, stranger)
+		Expect(update(ctx, foreign, func(m *unstructured.Unstructured) { set(m, int64(8081), "rest", "port") })).To(Succeed())
+		Expect(env.Admin.Delete(ctx, foreign)).To(Succeed())
+		env.Patch(ctx, foreign, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+		env.WaitDeleted(ctx, foreign)
 	}, NodeTimeout(specTimeout))
 
 	It("the catalog lives there and nowhere else [modelregistry-74]", func(ctx SpecContext) {
-		Expect(env.Admin.Create(ctx, catalog(elsewhere, "catalog"))).To(MatchError(ContainSubstring("namespace must be " + home)))
+		Expect(env.Admin.Create(ctx, catalog(otherNamespace, "catalog"))).To(MatchError(ContainSubstring("namespace must be " + home)))
 		created(ctx, catalog(home, "catalog"))
 	}, NodeTimeout(specTimeout))
 })
@@ -47,15 +47,15 @@ var _ = Describe("With a namespace of registries", Ordered, func() {
 var _ = Describe("While the component is off", func() {
 	It("everything passes with a warning, the schema has its word, and versions are converted", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "off")
-		instead(ctx, []string{"--components=*,-modelregistry,-modelcatalog", notElected}, "MLFLOW_IMAGE=example.com/mlflow:1")
-		admin, heard := listening()
+		replaceManager(ctx, []string{"--components=*,-modelregistry,-modelcatalog", notElected}, "MLFLOW_IMAGE=example.com/mlflow:1")
+		admin, heard := env.WithWarnings()
 		m := beta(namespace, "{rest: {}}")
 		Eventually(func() error { return admin.Create(ctx, m) }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
-		Expect(heard.texts).To(ContainElement(ContainSubstring("the component modelregistry is switched off")))
+		Expect(heard.Texts).To(ContainElement(ContainSubstring("the component modelregistry is switched off")))
 		Eventually(func() error {
 			return admin.Create(ctx, alpha(namespace, "{rest: {}, grpc: {}, mysql: {host: h, username: u, database: d}, istio: {}}"))
 		}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
-		Expect(at(as(ctx, v1alpha1.GroupVersion, m), "grpc")).NotTo(BeNil())
+		Expect(specField(inVersion(ctx, v1alpha1.GroupVersion, m), "grpc")).NotTo(BeNil())
 
 		By("telling what a database lacks, though the defaulter leaves it in")
 		for _, postgres := range []string{"{}", "{database: d, username: u}", "{host: ''}", "{hostAddress: ''}", "{generateDeployment: false, host: '', hostAddress: ''}"} {

@@ -26,7 +26,7 @@ const marker = "storage-migration.opendatahub.io/migrated-v1alpha1-to-v1beta1"
 func elected(ctx context.Context, variables ...string) *framework.Manager {
 	GinkgoHelper()
 	return env.StartManager(ctx, framework.ManagerOptions{
-		Name: "manager-elected", ServiceAccount: account.ServiceAccount, Args: []string{"--components=modelregistry"}, Env: variables,
+		Name: "manager-elected", Args: []string{"--components=modelregistry"}, Env: variables,
 	})
 }
 
@@ -71,7 +71,7 @@ func store(ctx context.Context, version string) {
 func raw(ctx context.Context, m *unstructured.Unstructured, check func(g Gomega, stored *unstructured.Unstructured)) {
 	GinkgoHelper()
 	crd := existing(ctx, "apiextensions.k8s.io/v1", "CustomResourceDefinition", webhook.ConvertedCRD)
-	conversionStanza := at(crd, "conversion")
+	conversionStanza := specField(crd, "conversion")
 	env.Patch(ctx, crd.DeepCopy(), map[string]any{"spec": map[string]any{"conversion": map[string]any{"strategy": "None", "webhook": nil}}})
 	Eventually(func(g Gomega) {
 		out := &unstructured.Unstructured{}
@@ -80,7 +80,7 @@ func raw(ctx context.Context, m *unstructured.Unstructured, check func(g Gomega,
 		check(g, out)
 	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
 	env.Patch(ctx, crd.DeepCopy(), map[string]any{"spec": map[string]any{"conversion": conversionStanza}})
-	Eventually(func() any { return at(as(ctx, v1alpha1.GroupVersion, m), "grpc") }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).ShouldNot(BeNil())
+	Eventually(func() any { return specField(inVersion(ctx, v1alpha1.GroupVersion, m), "grpc") }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).ShouldNot(BeNil())
 }
 
 // inBothVersions creates one registry stored in the older version and one stored in the newer version.
@@ -110,7 +110,7 @@ func leave(ctx context.Context, leader *framework.Manager, registries ...*unstru
 	GinkgoHelper()
 	for _, m := range registries {
 		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, m))).To(Succeed())
-		env.WaitGone(ctx, m)
+		env.WaitDeleted(ctx, m)
 	}
 	leader.Stop(ctx)
 }
@@ -124,7 +124,7 @@ var _ = Describe("Stored registries", func() {
 		leader := elected(ctx)
 		trimmed(ctx).Should(Equal([]string{"v1beta1"}))
 		for _, m := range []*unstructured.Unstructured{older, newer} {
-			moved := as(ctx, v1beta1.GroupVersion, m)
+			moved := inVersion(ctx, v1beta1.GroupVersion, m)
 			for _, object := range []*unstructured.Unstructured{moved, m} {
 				unstructured.RemoveNestedField(object.Object, "spec", "replicas") // the default of the current version
 			}
@@ -133,12 +133,12 @@ var _ = Describe("Stored registries", func() {
 		}
 		raw(ctx, older, func(g Gomega, stored *unstructured.Unstructured) {
 			g.Expect(stored.GetAnnotations()).NotTo(HaveKey(conversion.Annotation))
-			g.Expect(at(stored, "kubeRBACProxy", "port")).To(Equal(int64(9443)))
+			g.Expect(specField(stored, "kubeRBACProxy", "port")).To(Equal(int64(9443)))
 		})
-		env.Settle(leader.User, poll*20, patience) // the status reports the pause
+		env.WaitIdle(leader.User, poll*20, patience) // the status reports the pause
 		mark := env.Mark()
 		leader.Restart(ctx)
-		env.Settle(leader.User, poll*20, patience)
+		env.WaitIdle(leader.User, poll*20, patience)
 		again := env.Since(mark).ByUser(leader.User)
 		Expect(again.Of("customresourcedefinitions").Writes()).To(BeEmpty())
 		Expect(again.Of("modelregistries").Writes()).To(BeEmpty())
@@ -158,7 +158,7 @@ var _ = Describe("Stored registries", func() {
 		patches := env.Since(mark).ByUser(leader.User).Of("modelregistries").Where(func(e framework.Entry) bool { return e.Name == lacking.GetName() && e.Verb == "patch" })
 		Expect(patches).To(ContainElement(And(HaveField("Subresource", ""), HaveField("Code", 422))))
 		Expect(patches).To(ContainElement(And(HaveField("Subresource", "status"), HaveField("Code", 200))))
-		Expect(as(ctx, v1beta1.GroupVersion, lacking).GetAnnotations()).NotTo(HaveKey(marker))
+		Expect(inVersion(ctx, v1beta1.GroupVersion, lacking).GetAnnotations()).NotTo(HaveKey(marker))
 		leave(ctx, leader, lacking)
 	}, NodeTimeout(specTimeout))
 
@@ -166,7 +166,7 @@ var _ = Describe("Stored registries", func() {
 		older, newer := inBothVersions(ctx)
 		mark := env.Mark()
 		leader := elected(ctx, "STORAGE_MIGRATION_SOURCE_VERSION=v1beta1", "STORAGE_MIGRATION_TARGET_VERSION=v1beta1")
-		env.Settle(leader.User, poll*20, patience)
+		env.WaitIdle(leader.User, poll*20, patience)
 		Expect(env.Since(mark).ByUser(leader.User).Of("customresourcedefinitions").Where(func(e framework.Entry) bool { return e.Subresource != "" })).To(BeEmpty())
 		Expect(definition(ctx).Status.StoredVersions).To(ContainElement("v1alpha1"))
 		leader.Stop(ctx)

@@ -5,22 +5,17 @@ import (
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
-	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 const (
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 2 * time.Minute
+	specTimeout = 2 * time.Minute
 	// patience is how long the manager may take to publish its CA or to reconcile.
 	patience = time.Minute
 	poll     = 100 * time.Millisecond
@@ -32,7 +27,6 @@ const (
 // elected, so only admission and conversion change objects.
 var (
 	env     *framework.Env
-	account *operator.Installed
 	manager *framework.Manager
 )
 
@@ -42,16 +36,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "modelregistry-admission", cluster.OpenShift, framework.WithOperator("config/default"), framework.WithTypes(
 		v1alpha1.AddToScheme, v1beta1.AddToScheme, aihubv1alpha1.AddToScheme, platformv1alpha1.AddToScheme))
 	env.KeepNamespaces = true
-	account = env.Installed
-	now := metav1.NowMicro()
-	Expect(env.Admin.Create(ctx, &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "odh-platform-operator"},
-		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: new("another-manager"), LeaseDurationSeconds: new(int32(24 * 60 * 60)), AcquireTime: &now, RenewTime: &now,
-		},
-	})).To(Succeed())
+	env.HoldLease(ctx)
 	manager = start(ctx)
-	waitForWebhooks(ctx, env.Admin)
-}, NodeTimeout(startTimeout))
-
-var _ = AfterEach(func() { manager.ReportLog() })
+	waitForWebhooks(ctx)
+}, NodeTimeout(framework.StartTimeout))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 	"github.com/odh-platform/odh-platform-operator/webhooks/modelregistry/conversion"
 )
 
@@ -22,21 +23,21 @@ var _ = Describe("A registry of v1alpha1", func() {
 
 	It("with Istio is one with a proxy, in both versions [modelregistry-18] [modelregistry-22] [modelregistry-23]", func(ctx SpecContext) {
 		m := created(ctx, alpha(namespace, "{rest: {}, grpc: {}, "+mysql+", istio: {authProvider: p, gateway: {domain: example.com, rest: {}, grpc: {}}}}"))
-		stored := as(ctx, v1beta1.GroupVersion, m)
-		Expect(at(stored, "rest")).To(Equal(map[string]any{"port": int64(8080), "serviceRoute": "disabled"}))
-		Expect(at(stored, "grpc", "port")).To(Equal(int64(9090)))
-		Expect(at(stored, "mysql", "port")).To(Equal(int64(3306)))
-		Expect(at(stored, "oauthProxy")).To(Equal(map[string]any{"port": int64(8443), "routePort": int64(443), "serviceRoute": "enabled", "domain": "example.com"}))
-		Expect(at(stored, "istio")).To(BeNil())
-		Expect(as(ctx, v1alpha1.GroupVersion, m).Object).To(Equal(m.Object))
+		stored := inVersion(ctx, v1beta1.GroupVersion, m)
+		Expect(specField(stored, "rest")).To(Equal(map[string]any{"port": int64(8080), "serviceRoute": "disabled"}))
+		Expect(specField(stored, "grpc", "port")).To(Equal(int64(9090)))
+		Expect(specField(stored, "mysql", "port")).To(Equal(int64(3306)))
+		Expect(specField(stored, "oauthProxy")).To(Equal(map[string]any{"port": int64(8443), "routePort": int64(443), "serviceRoute": "enabled", "domain": "example.com"}))
+		Expect(specField(stored, "istio")).To(BeNil())
+		Expect(inVersion(ctx, v1alpha1.GroupVersion, m).Object).To(Equal(m.Object))
 	}, NodeTimeout(specTimeout))
 
 	It("keeps its values [modelregistry-24]", func(ctx SpecContext) {
 		m := created(ctx, alpha(namespace, "{rest: {image: 'example.com/r:1'}, grpc: {port: 9091}, "+mysql+"}"))
-		stored := as(ctx, v1beta1.GroupVersion, m)
-		Expect(at(stored, "rest", "image")).To(Equal("example.com/r:1"))
-		Expect(at(stored, "grpc", "port")).To(Equal(int64(9091)))
-		Expect(at(stored, "mysql", "host")).To(Equal("db"))
+		stored := inVersion(ctx, v1beta1.GroupVersion, m)
+		Expect(specField(stored, "rest", "image")).To(Equal("example.com/r:1"))
+		Expect(specField(stored, "grpc", "port")).To(Equal(int64(9091)))
+		Expect(specField(stored, "mysql", "host")).To(Equal("db"))
 	}, NodeTimeout(specTimeout))
 
 	It("is judged as one of v1beta1 [modelregistry-17] [modelregistry-22]", func(ctx SpecContext) {
@@ -52,9 +53,9 @@ var _ = Describe("A registry of v1alpha1", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is warned that the version is deprecated", func(ctx SpecContext) {
-		admin, heard := listening()
+		admin, heard := env.WithWarnings()
 		Expect(admin.Create(ctx, alpha(namespace, "{rest: {}, grpc: {}, "+mysql+"}"), client.DryRunAll)).To(Succeed())
-		Expect(heard.texts).To(ContainElement(And(ContainSubstring("v1alpha1"), ContainSubstring("Please use v1beta1 instead"))))
+		Expect(heard.Texts).To(ContainElement(And(ContainSubstring("v1alpha1"), ContainSubstring("Please use v1beta1 instead"))))
 	}, NodeTimeout(specTimeout))
 })
 
@@ -66,21 +67,21 @@ var _ = Describe("A client of v1alpha1", func() {
 	var m, seen *unstructured.Unstructured
 	BeforeEach(func(ctx SpecContext) {
 		m = created(ctx, beta(env.Namespace(ctx, "versions"), rich))
-		seen = as(ctx, v1alpha1.GroupVersion, m)
+		seen = inVersion(ctx, v1alpha1.GroupVersion, m)
 	}, NodeTimeout(specTimeout))
 
 	unchanged := func(ctx SpecContext) {
 		GinkgoHelper()
-		stored := as(ctx, v1beta1.GroupVersion, m)
+		stored := inVersion(ctx, v1beta1.GroupVersion, m)
 		Expect(stored.Object["spec"]).To(Equal(m.Object["spec"]))
 		Expect(stored.GetAnnotations()).NotTo(HaveKey(conversion.Annotation))
 	}
 
 	It("sees the proxy under its older name, and may send all back as it is, D6", func(ctx SpecContext) {
-		Expect(at(seen, "oauthProxy", "port")).To(Equal(int64(9443)))
+		Expect(specField(seen, "oauthProxy", "port")).To(Equal(int64(9443)))
 		Expect(update(ctx, seen, func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{"touched": "yes"}) })).To(Succeed())
 		unchanged(ctx)
-		Expect(as(ctx, v1beta1.GroupVersion, m).GetLabels()).To(HaveKeyWithValue("touched", "yes"))
+		Expect(inVersion(ctx, v1beta1.GroupVersion, m).GetLabels()).To(HaveKeyWithValue("touched", "yes"))
 	}, NodeTimeout(specTimeout))
 
 	It("loses nothing by leaving out annotations that it does not know, D6", func(ctx SpecContext) {
@@ -100,22 +101,22 @@ var _ = Describe("A client of v1alpha1", func() {
 		Expect(update(ctx, seen, func(o *unstructured.Unstructured) {
 			set(o, map[string]any{"host": "db", "username": "u", "database": "d"}, "postgres")
 		})).To(Succeed())
-		Expect(at(as(ctx, v1beta1.GroupVersion, m), "postgres", "generateDeployment")).To(BeNil())
-		Expect(at(as(ctx, v1beta1.GroupVersion, m), "postgres", "host")).To(Equal("db"))
+		Expect(specField(inVersion(ctx, v1beta1.GroupVersion, m), "postgres", "generateDeployment")).To(BeNil())
+		Expect(specField(inVersion(ctx, v1beta1.GroupVersion, m), "postgres", "host")).To(Equal("db"))
 	}, NodeTimeout(specTimeout))
 
 	It("may patch and apply, D6", func(ctx SpecContext) {
 		env.Patch(ctx, seen, map[string]any{"spec": map[string]any{"rest": map[string]any{"port": int64(8081)}}})
 		set(m, int64(8081), "rest", "port")
 		unchanged(ctx)
-		applied := object("{apiVersion: " + v1alpha1.GroupVersion.String() + ", kind: ModelRegistry, spec: {rest: {port: 8082}, grpc: {port: 9090}}}")
+		applied := framework.Manifest("{apiVersion: " + v1alpha1.GroupVersion.String() + ", kind: ModelRegistry, spec: {rest: {port: 8082}, grpc: {port: 9090}}}")
 		applied.SetName(m.GetName())
 		applied.SetNamespace(m.GetNamespace())
 		text, err := json.Marshal(applied)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(env.Admin.Patch(ctx, seen, client.RawPatch(types.ApplyPatchType, text), client.FieldOwner("older"), client.ForceOwnership)).To(Succeed())
-		Expect(at(as(ctx, v1beta1.GroupVersion, m), "rest", "port")).To(Equal(int64(8082)))
-		Expect(at(as(ctx, v1beta1.GroupVersion, m), "postgres", "storage", "size")).To(Equal("7Gi"))
+		Expect(specField(inVersion(ctx, v1beta1.GroupVersion, m), "rest", "port")).To(Equal(int64(8082)))
+		Expect(specField(inVersion(ctx, v1beta1.GroupVersion, m), "postgres", "storage", "size")).To(Equal("7Gi"))
 	}, NodeTimeout(specTimeout))
 
 	It("lists what v1beta1 lists", func(ctx SpecContext) {

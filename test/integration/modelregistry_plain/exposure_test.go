@@ -10,26 +10,25 @@ import (
 
 var _ = Describe("A registry on a cluster without Gateways", Serial, func() {
 	It("is published by an Ingress to its proxy with the setting, and not without it", func(ctx SpecContext) {
-		manager.Away(ctx)
+		manager.StopTemporarily(ctx)
 		options := managerOptions()
 		options.Name, options.Env = "ingress", append(options.Env, "EXPOSURE=ingress", "INGRESS_DOMAIN=apps.example.org")
 		other := env.StartManager(ctx, options)
-		DeferCleanup(other.ReportLog)
 		open, closed := registry("open"), registry("closed", proxied)
-		create(ctx, open, closed)
+		env.Create(ctx, open, closed)
 		published := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "closed-https"}}
-		Eventually(func() error { return env.Admin.Get(ctx, client.ObjectKeyFromObject(published), published) }).WithContext(ctx).Should(Succeed())
+		env.WaitExists(ctx, published)
 		Expect(published.Spec.Rules[0].Host).To(Equal("closed-rest.apps.example.org"))
 		Expect(published.Annotations).To(HaveKeyWithValue("nginx.ingress.kubernetes.io/backend-protocol", "HTTPS"))
-		available(ctx, open)
-		available(ctx, closed)
-		env.Settle(other.User, quiet, specTimeout)
+		waitAvailable(ctx, open)
+		waitAvailable(ctx, closed)
+		env.WaitIdle(other.User, quiet, specTimeout)
 		env.ExpectAtRest(other.User, quiet)
 		all := &networkingv1.IngressList{}
 		Expect(env.Admin.List(ctx, all, client.InNamespace(namespace))).To(Succeed())
 		Expect(all.Items).To(HaveLen(1), "a registry that does not authenticate its users is not published")
 		other.Stop(ctx)
 		manager.Restart(ctx)
-		env.WaitGone(ctx, published)
+		env.WaitDeleted(ctx, published)
 	}, NodeTimeout(2*specTimeout))
 })

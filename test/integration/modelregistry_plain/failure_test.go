@@ -18,7 +18,7 @@ import (
 )
 
 // ours reports whether a request is for an object of a registry: no lease, Event, status or watch.
-func ours(r *http.Request) bool {
+func managed(r *http.Request) bool {
 	return strings.Contains(r.URL.Path, "/namespaces/"+namespace+"/") && r.URL.Query().Get("watch") == "" &&
 		!strings.Contains(r.URL.Path, "/events") && !strings.Contains(r.URL.Path, "/leases") && !strings.Contains(r.URL.Path, "/modelregistries") &&
 		!strings.Contains(r.URL.Path, "webhook-cert")
@@ -26,45 +26,45 @@ func ours(r *http.Request) bool {
 
 var _ = Describe("Trouble with the API server", func() {
 	It("is reported as it came, and is over when it is over [modelregistry-100] [modelregistry-102]", func(ctx SpecContext) {
-		between := env.Interpose(ctx, manager, specTimeout)
+		between := env.StartCrasher(ctx, manager, specTimeout)
 		for name, method := range map[string]string{"reads": http.MethodGet, "creates": http.MethodPost} {
 			between.Inject(func(r *http.Request) metav1.StatusReason {
-				if r.Method == method && ours(r) {
+				if r.Method == method && managed(r) {
 					return metav1.StatusReasonInternalError
 				}
 				return ""
 			})
 			m := registry("no-"+name, generated)
-			create(ctx, m)
+			env.Create(ctx, m)
 			env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "DeploymentUnavailable")
-			Expect(condition(m, "Available").Message).To(And(HavePrefix("unexpected reconcile error: "), ContainSubstring(framework.FaultText)), name)
+			Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(And(HavePrefix("unexpected reconcile error: "), ContainSubstring(framework.FaultText)), name)
 			between.Inject(nil)
-			available(ctx, m)
+			waitAvailable(ctx, m)
 		}
 		var mu sync.Mutex
 		random := rand.New(rand.NewPCG(1, 2))
 		between.Inject(func(r *http.Request) metav1.StatusReason {
 			mu.Lock()
 			defer mu.Unlock()
-			if ours(r) && random.IntN(100) < 15 {
+			if managed(r) && random.IntN(100) < 15 {
 				return metav1.StatusReasonInternalError
 			}
 			return ""
 		})
 		m := registry("sometimes", generated, proxied)
-		create(ctx, certificate(m), m)
-		available(ctx, m)
+		env.Create(ctx, certificate(m), m)
+		waitAvailable(ctx, m)
 	}, NodeTimeout(specTimeout))
 
 	It("is no reason to delete a Deployment [D9]", func(ctx SpecContext) {
 		m := registry("forbidden", generated)
-		create(ctx, m)
-		available(ctx, m)
+		env.Create(ctx, m)
+		waitAvailable(ctx, m)
 		server, database := deployment(m), deployment(m)
 		database.Name += "-postgres"
 		env.Get(ctx, server)
 		env.Get(ctx, database)
-		between := env.Interpose(ctx, manager, specTimeout)
+		between := env.StartCrasher(ctx, manager, specTimeout)
 		for _, reason := range []metav1.StatusReason{metav1.StatusReasonForbidden, metav1.StatusReasonInvalid} {
 			between.Inject(func(r *http.Request) metav1.StatusReason {
 				if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/deployments/") {
@@ -75,14 +75,14 @@ var _ = Describe("Trouble with the API server", func() {
 			mark := env.Mark()
 			env.Patch(ctx, m, map[string]any{"spec": map[string]any{"rest": map[string]any{"image": "quay.io/example/model-registry:" + strings.ToLower(string(reason))}}})
 			env.WaitFor(ctx, m, func(g Gomega) {
-				g.Expect(condition(m, "Available").Message).To(ContainSubstring(framework.FaultText), "%s", reason)
+				g.Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(ContainSubstring(framework.FaultText), "%s", reason)
 			})
 			Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Verb == "delete" })).To(BeEmpty())
 			between.Inject(nil)
 			if reason == metav1.StatusReasonInvalid { // an invalid object is not sent again before a change
 				env.Patch(ctx, m, map[string]any{"spec": map[string]any{"rest": map[string]any{"image": "quay.io/example/model-registry:corrected"}}})
 			}
-			available(ctx, m)
+			waitAvailable(ctx, m)
 		}
 		for _, d := range []client.Object{server, database} {
 			uid := d.GetUID()
@@ -92,19 +92,19 @@ var _ = Describe("Trouble with the API server", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("may come after any write: a manager that is killed continues where it was", func(ctx SpecContext) {
-		between := env.Interpose(ctx, manager, specTimeout)
+		between := env.StartCrasher(ctx, manager, specTimeout)
 		m := registry("killed")
 		crashes := between.CrashAfterEvery(ctx, func() {
 			Expect(env.Admin.Create(ctx, registry("killed", generated))).To(Succeed())
 		}, func(g Gomega) {
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
 			g.Expect(m.Finalizers).To(ContainElement(v1beta1.Finalizer))
-			g.Expect(condition(m, "Available").Status).To(Equal(metav1.ConditionTrue))
+			g.Expect(framework.FindCondition(m.Status.Conditions, "Available").Status).To(Equal(metav1.ConditionTrue))
 		}, func(int) {
 			secrets := &corev1.SecretList{}
 			Expect(env.Admin.List(ctx, secrets, client.InNamespace(namespace), client.MatchingLabels{"platform.opendatahub.io/component": "modelregistry"})).To(Succeed())
 			Expect(secrets.Items).To(HaveLen(1))
-			remove(ctx, m)
+			env.Delete(ctx, m)
 			for _, data := range []client.Object{child(m, &corev1.PersistentVolumeClaim{}, "-postgres-storage"), child(m, &corev1.Secret{}, "-postgres-credentials")} {
 				Eventually(func() bool {
 					return apierrors.IsNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(data), data))

@@ -26,8 +26,8 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 	It("becomes available behind a proxy without waiting for a Route [modelregistry-27] [modelregistry-31] [D33]", func(ctx SpecContext) {
 		mark := env.Mark()
 		m := registry("proxied", proxied)
-		create(ctx, m)
-		available(ctx, m)
+		env.Create(ctx, m)
+		waitAvailable(ctx, m)
 		serving := certificate(m) // which the manager creates where no platform does
 		env.Get(ctx, serving)
 		Expect(serving.Data).To(And(HaveKey("tls.crt"), HaveKey("tls.key"), HaveKey("ca.crt")))
@@ -41,27 +41,28 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 		env.Get(ctx, config)
 		Expect(config.Data["config-file.yaml"]).To(And(ContainSubstring("authorization"), ContainSubstring("resourceAttributes")))
 		env.Get(ctx, child(m, &networkingv1.NetworkPolicy{}, "-ingress")) // [S1]
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.ExpectAtRest(manager.User, quiet)
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty(), "[S8]")
 	}, NodeTimeout(specTimeout))
 
 	It("loses all of its proxy when the spec has none any more", func(ctx SpecContext) {
 		m := registry("stripped", proxied)
-		create(ctx, certificate(m), m)
-		available(ctx, m)
+		env.Create(ctx, certificate(m), m)
+		waitAvailable(ctx, m)
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"kubeRBACProxy": nil}})
-		env.WaitGone(ctx, delegator(m))
-		env.WaitGone(ctx, child(m, &corev1.ConfigMap{}, "-kube-rbac-proxy-config"))
-		env.WaitGone(ctx, child(m, &networkingv1.NetworkPolicy{}, "-ingress"))
-		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(condition(m, "KubeRBACProxyAvailable")).To(Equal(metav1.Condition{})) })
-		available(ctx, m)
+		env.WaitDeleted(ctx, delegator(m), child(m, &corev1.ConfigMap{}, "-kube-rbac-proxy-config"))
+		env.WaitDeleted(ctx, child(m, &networkingv1.NetworkPolicy{}, "-ingress"))
+		env.WaitFor(ctx, m, func(g Gomega) {
+			g.Expect(framework.FindCondition(m.Status.Conditions, "KubeRBACProxyAvailable")).To(Equal(metav1.Condition{}))
+		})
+		waitAvailable(ctx, m)
 	}, NodeTimeout(specTimeout))
 
 	It("takes back what a deletion has orphaned, with no more rights than OpenShift asks for", func(ctx SpecContext) {
 		m := registry("orphaned", generated)
-		create(ctx, m)
-		available(ctx, m)
+		env.Create(ctx, m)
+		waitAvailable(ctx, m)
 		parts := []client.Object{deployment(m), child(m, &appsv1.Deployment{}, "-postgres"), child(m, &corev1.PersistentVolumeClaim{}, "-postgres-storage"), child(m, &corev1.ServiceAccount{}, "")}
 		uids := map[client.Object]types.UID{}
 		for _, part := range parts {
@@ -70,15 +71,15 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 			uids[part] = part.GetUID()
 		}
 		Expect(env.Admin.Delete(ctx, m, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
-		env.WaitGone(ctx, m)
+		env.WaitDeleted(ctx, m)
 		for _, part := range parts { // the manager observed the deletion, and set no owner reference again
 			env.Get(ctx, part)
 			Expect(part.GetOwnerReferences()).To(BeEmpty(), "%T", part)
 		}
 		mark := env.Mark()
 		m = registry("orphaned", generated)
-		create(ctx, m)
-		available(ctx, m)
+		env.Create(ctx, m)
+		waitAvailable(ctx, m)
 		for _, part := range parts {
 			env.WaitFor(ctx, part, func(g Gomega) { g.Expect(metav1.IsControlledBy(part, m)).To(BeTrue(), "%T", part) })
 			Expect(part.GetUID()).To(Equal(uids[part]), "%T", part)
@@ -91,8 +92,8 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 			m.Spec.Postgres = nil
 			m.Spec.MySQL = &v1beta1.MySQLConfig{Host: "db", Username: "u", Database: "d"}
 		})
-		create(ctx, m)
-		available(ctx, m)
+		env.Create(ctx, m)
+		waitAvailable(ctx, m)
 		Expect(client.IgnoreNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(delegator(m)), delegator(m)))).To(Succeed())
 		service := child(m, &corev1.Service{}, "")
 		env.Get(ctx, service)
@@ -100,11 +101,11 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 		Expect(service.Spec.Ports[0].Name).To(Equal("http-api"))
 		Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "mysql-postgres"}, deployment(m))).NotTo(Succeed())
 		Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "mysql-users"}, &rbacv1.RoleBinding{})).NotTo(Succeed())
-		remove(ctx, m)
+		env.Delete(ctx, m)
 	}, NodeTimeout(specTimeout))
 
 	It("is checked in every reconcile where webhooks are off, and its status shows what is wrong", func(ctx SpecContext) {
-		env.Without(ctx,
+		env.DeleteTemporarily(ctx,
 			&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "model-registry-operator-mutating-webhook-configuration"}},
 			&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "model-registry-operator-validating-webhook-configuration"}})
 		m := registry("unchecked", func(m *v1beta1.ModelRegistry) {
@@ -112,11 +113,11 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 			m.Spec.Rest.Port = new(int32(8080)) // an empty spec would not be sent
 		})
 		Eventually(func() error { return env.Admin.Create(ctx, m.DeepCopy(), client.DryRunAll) }).WithContext(ctx).Should(Succeed())
-		create(ctx, m)
+		env.Create(ctx, m)
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "DeploymentUnavailable")
-		Expect(condition(m, "Available").Message).To(ContainSubstring("postgres"))
+		Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(ContainSubstring("postgres"))
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"postgres": map[string]any{"host": "db"}}})
-		available(ctx, m)
+		waitAvailable(ctx, m)
 	}, NodeTimeout(specTimeout))
 
 	for _, file := range []string{"generated-database-plain.yaml", "custom-proxy-plain.yaml", "mysql-tls-plain.yaml"} {
@@ -127,15 +128,15 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 			stored := &v1beta1.ModelRegistry{}
 			Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(objects[0].Object, stored)).To(Succeed())
 			m.Spec = stored.Spec
-			create(ctx, m)
+			env.Create(ctx, m)
 			env.WaitForCondition(ctx, m, "Paused", metav1.ConditionTrue, "")
 			children := objects[1:]
-			env.Plant(ctx, children, framework.Planting{Owner: m, Manager: "manager", Annotations: map[string]string{lastApplied: "UEsDBBQACAAIAA=="}})
+			env.CreateRecording(ctx, children, framework.RecordingOptions{Owner: m, Manager: "manager", Annotations: map[string]string{lastApplied: "UEsDBBQACAAIAA=="}})
 			DeferCleanup(func(ctx SpecContext) {
-				remove(ctx, m)               // it would recreate its children
+				env.Delete(ctx, m)           // it would recreate its children
 				for _, c := range children { // the data is retained
 					Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, c))).To(Succeed())
-					env.WaitGone(ctx, c)
+					env.WaitDeleted(ctx, c)
 				}
 			}, NodeTimeout(specTimeout))
 			d := deployment(m)
@@ -145,10 +146,12 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 				before = append(before, env.Live(ctx, c))
 			}
 			mark := env.Mark()
-			env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"platform.opendatahub.io/paused": nil}}})
-			env.WaitFor(ctx, m, func(g Gomega) { g.Expect(condition(m, "Paused")).To(Equal(metav1.Condition{})) })
-			available(ctx, m)
-			env.Settle(manager.User, quiet, specTimeout)
+			env.SetAnnotation(ctx, m, "platform.opendatahub.io/paused", nil)
+			env.WaitFor(ctx, m, func(g Gomega) {
+				g.Expect(framework.FindCondition(m.Status.Conditions, "Paused")).To(Equal(metav1.Condition{}))
+			})
+			waitAvailable(ctx, m)
+			env.WaitIdle(manager.User, quiet, specTimeout)
 			for i, c := range children {
 				now := env.Live(ctx, c)
 				name := c.GetKind() + " " + c.GetName()
@@ -174,13 +177,13 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 		for i := range count {
 			all = append(all, registry(fmt.Sprintf("many-%03d", i)))
 		}
-		create(ctx, all...)
+		env.Create(ctx, all...)
 		for _, o := range all {
 			m, ok := o.(*v1beta1.ModelRegistry)
 			Expect(ok).To(BeTrue())
-			available(ctx, m)
+			waitAvailable(ctx, m)
 		}
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery().WithoutEvents()
 		AddReportEntry("requests per registry", fmt.Sprintf("%d writes, %d reads", len(mine.Writes())/count, len(mine.Reads())/count))
 		// Four children, the finalizer, the hashes of the objects that pods consume, and a few statuses.

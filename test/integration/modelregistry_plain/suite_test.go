@@ -6,7 +6,6 @@ import (
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -21,9 +20,8 @@ import (
 const (
 	namespace = "opendatahub"
 
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 5 * time.Minute
-	quiet        = 3 * time.Second
+	specTimeout = 5 * time.Minute
+	quiet       = 3 * time.Second
 )
 
 // All specs share one control plane without optional APIs and one manager. Its rights, except on registries, are limited to its namespace
@@ -39,10 +37,9 @@ func TestModelRegistryPlain(t *testing.T) { framework.Run(t, "Model registries o
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "modelregistry-plain", cluster.Bare, framework.WithTypes(v1beta1.AddToScheme), framework.WithOperator("test/integration/modelregistry_plain/testdata/one-namespace"))
-	account := env.Installed
 	managerOptions = func() framework.ManagerOptions {
 		return framework.ManagerOptions{
-			ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort, Args: []string{"--components=modelregistry"},
+			WebhookPort: env.Installed.WebhookPort, Args: []string{"--components=modelregistry"},
 			Env: []string{
 				"REGISTRIES_NAMESPACE=" + namespace, "ENABLE_WEBHOOKS=false", "REST_IMAGE=quay.io/example/model-registry:v1",
 				"KUBE_RBAC_PROXY_IMAGE=quay.io/example/kube-rbac-proxy:v1", "POSTGRES_IMAGE=quay.io/example/postgresql:16",
@@ -50,15 +47,13 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		}
 	}
 	manager = env.StartManager(ctx, managerOptions())
-	webhooksAnswer(ctx)
-}, NodeTimeout(startTimeout))
+	waitForWebhooks(ctx)
+}, NodeTimeout(framework.StartTimeout))
 
-var _ = AfterEach(func() { manager.ReportLog() })
-
-// webhooksAnswer waits until the API server reaches and trusts the webhooks of the manager.
-func webhooksAnswer(ctx SpecContext) {
+// waitForWebhooks waits until the API server reaches and trusts the webhooks of the manager.
+func waitForWebhooks(ctx SpecContext) {
 	GinkgoHelper()
-	Eventually(func() error { return env.Admin.Create(ctx, registry("probe"), client.DryRunAll) }).WithContext(ctx).Should(Succeed())
+	env.WaitAdmitted(ctx, registry("probe"))
 }
 
 // registry returns a registry with an existing PostgreSQL database and no proxy, after the changes.
@@ -77,22 +72,7 @@ func generated(m *v1beta1.ModelRegistry) {
 
 func proxied(m *v1beta1.ModelRegistry) { m.Spec.KubeRBACProxy = &v1beta1.ProxyConfig{} }
 
-// create creates objects, and deletes them at the end of the spec.
-func create(ctx context.Context, objects ...client.Object) {
-	GinkgoHelper()
-	for _, object := range objects {
-		Expect(env.Admin.Create(ctx, object)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { remove(ctx, object) }, NodeTimeout(specTimeout))
-	}
-}
-
-func remove(ctx context.Context, object client.Object) {
-	GinkgoHelper()
-	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, object))).To(Succeed())
-	env.WaitGone(ctx, object)
-}
-
-func available(ctx context.Context, m *v1beta1.ModelRegistry) *v1beta1.ModelRegistry {
+func waitAvailable(ctx context.Context, m *v1beta1.ModelRegistry) *v1beta1.ModelRegistry {
 	GinkgoHelper()
 	env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentAvailable")
 	env.WaitForCondition(ctx, m, "Progressing", metav1.ConditionFalse, "CreatedDeployment")
@@ -117,13 +97,4 @@ func certificate(m *v1beta1.ModelRegistry) *corev1.Secret {
 
 func delegator(m *v1beta1.ModelRegistry) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: m.Name + "-auth-delegator"}}
-}
-
-func condition(m *v1beta1.ModelRegistry, kind string) metav1.Condition {
-	for _, c := range m.Status.Conditions {
-		if c.Type == kind {
-			return c
-		}
-	}
-	return metav1.Condition{}
 }

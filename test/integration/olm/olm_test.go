@@ -19,15 +19,15 @@ import (
 )
 
 func serviceMonitor() *unstructured.Unstructured {
-	return framework.Untyped(capability.ServiceMonitor, namespace, "odh-platform-operator-metrics")
+	return framework.Unstructured(capability.ServiceMonitor, namespace, "odh-platform-operator-metrics")
 }
 
 func alerts() *unstructured.Unstructured {
-	return framework.Untyped(capability.PrometheusRule, namespace, "odh-platform-operator")
+	return framework.Unstructured(capability.PrometheusRule, namespace, "odh-platform-operator")
 }
 
 func example(name string) *unstructured.Unstructured {
-	return framework.Untyped(capability.ConsoleYAMLSample, "", "odh-platform-operator-"+name)
+	return framework.Unstructured(capability.ConsoleYAMLSample, "", "odh-platform-operator-"+name)
 }
 
 // examples lists the examples that the manager created. Discovery lists a new kind with a delay.
@@ -65,13 +65,12 @@ var _ = Describe("The objects that a bundle cannot contain", Ordered, func() {
 	// The manager of the previous spec stopped with it.
 	It("go with what owns them", func(ctx SpecContext) {
 		Expect(env.Admin.Delete(ctx, env.Installed.Deployment.DeepCopy())).To(Succeed())
-		env.WaitGone(ctx, serviceMonitor())
-		env.WaitGone(ctx, alerts())
+		env.WaitDeleted(ctx, serviceMonitor(), alerts())
 	}, NodeTimeout(specTimeout))
 })
 
 func createsNothing(context.Context) {
-	env.Settle(manager.User, quiet/2, specTimeout)
+	env.WaitIdle(manager.User, quiet/2, specTimeout)
 	requests := env.Since(0).ByUser(manager.User)
 	Expect(requests.Refused()).To(BeEmpty())
 	for _, resource := range []string{"consoleyamlsamples", "servicemonitors", "prometheusrules"} {
@@ -102,7 +101,7 @@ func createsExamples(ctx SpecContext) {
 		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(again), again)).To(Succeed())
 		g.Expect(again.GetUID()).NotTo(Equal(uid))
 	}).WithContext(ctx).Should(Succeed())
-	env.Settle(manager.User, quiet/2, specTimeout)
+	env.WaitIdle(manager.User, quiet/2, specTimeout)
 	env.ExpectAtRest(manager.User, quiet)
 }
 
@@ -133,7 +132,7 @@ func createsMonitors(ctx SpecContext) {
 		g.Expect(events.Items).To(ContainElement(And(HaveField("Reason", controller.ReasonNotApplied), HaveField("InvolvedObject.Name", env.Installed.Deployment.Name),
 			HaveField("Message", ContainSubstring("PrometheusRule opendatahub/odh-platform-operator exists and was not created by this operator")))))
 	}).WithContext(ctx).Should(Succeed())
-	env.Settle(manager.User, quiet/2, specTimeout)
+	env.WaitIdle(manager.User, quiet/2, specTimeout)
 	written := env.Since(mark).ByUser(manager.User).Writes()
 	Expect(written.Of("prometheusrules")).To(BeEmpty())
 	Expect(written.Of("consoleyamlsamples")).To(BeEmpty(), "a restart writes nothing")

@@ -13,9 +13,8 @@ import (
 )
 
 const (
-	namespace    = "opendatahub"
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 5 * time.Minute
+	namespace   = "opendatahub"
+	specTimeout = 5 * time.Minute
 	// quiet is how long a spec checks that nothing is sent.
 	quiet = 4 * time.Second
 	// allExamples is the number of examples for the console.
@@ -40,14 +39,12 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		Fail(err.Error())
 	}
 	manager = start(ctx, "manager")
-}, NodeTimeout(startTimeout))
-
-var _ = AfterEach(func() { manager.ReportLog() })
+}, NodeTimeout(framework.StartTimeout))
 
 // start runs the manager with environment variables, such as those of a Subscription.
 func start(ctx SpecContext, name string, variables ...string) *framework.Manager {
 	GinkgoHelper()
 	return env.StartManager(ctx, framework.ManagerOptions{
-		Name: name, ServiceAccount: env.Installed.ServiceAccount, WebhookPort: env.Installed.WebhookPort, Env: append([]string{"ENABLE_OLM=true", "MLFLOW_IMAGE=quay.io/example/mlflow:v3"}, variables...),
+		Name: name, WebhookPort: env.Installed.WebhookPort, Env: append([]string{"ENABLE_OLM=true", "MLFLOW_IMAGE=quay.io/example/mlflow:v3"}, variables...),
 	})
 }

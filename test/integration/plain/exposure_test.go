@@ -20,18 +20,14 @@ import (
 
 // optional returns an object of a kind without a Go type.
 func optional(kind schema.GroupVersionKind, name string) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(kind)
-	u.SetNamespace(namespace)
-	u.SetName(name)
-	return u
+	return framework.Unstructured(kind, namespace, name)
 }
 
 func ingress() *networkingv1.Ingress { return &networkingv1.Ingress{ObjectMeta: object("mlflow")} }
 
 func there(ctx context.Context, o client.Object) {
 	GinkgoHelper()
-	Eventually(func() error { return env.Admin.Get(ctx, client.ObjectKeyFromObject(o), o) }).WithContext(ctx).Should(Succeed())
+	env.WaitExists(ctx, o)
 }
 
 func gone(ctx context.Context, o client.Object) {
@@ -45,7 +41,6 @@ func exposed(ctx context.Context, name string, more ...string) *framework.Manage
 	options := managerOptions()
 	options.Name, options.Env = name, append(options.Env, more...)
 	other := env.StartManager(ctx, options)
-	DeferCleanup(other.ReportLog)
 	return other
 }
 
@@ -54,7 +49,7 @@ var _ = Describe("What publishes MLflow", Serial, func() {
 		m := server()
 		create(ctx, m)
 		there(ctx, route())
-		manager.Away(ctx)
+		manager.StopTemporarily(ctx)
 
 		By("a Gateway that verifies the server")
 		other := exposed(ctx, "gateway", "EXPOSURE=gateway")
@@ -68,7 +63,7 @@ var _ = Describe("What publishes MLflow", Serial, func() {
 		monitor := optional(capability.ServiceMonitor, "mlflow-metrics-monitor")
 		env.Get(ctx, monitor)
 		Expect(monitor.Object["spec"]).To(HaveKeyWithValue("endpoints", ConsistOf(HaveKeyWithValue("tlsConfig", HaveKeyWithValue("serverName", "mlflow.opendatahub.svc")))))
-		env.Settle(other.User, quiet, specTimeout)
+		env.WaitIdle(other.User, quiet, specTimeout)
 		env.ExpectAtRest(other.User, quiet)
 
 		By("the Secret of its certificate being deleted: Gateways trust the pods that serve the old one, and those that serve the new one")
@@ -82,7 +77,7 @@ var _ = Describe("What publishes MLflow", Serial, func() {
 			g.Expect(authority.Data["ca.crt"]).To(Equal(string(secret.Data["ca.crt"]) + string(old.Data["ca.crt"])))
 			g.Expect(secret.UID).NotTo(Equal(old.UID))
 		}).WithContext(ctx).Should(Succeed())
-		env.Settle(other.User, quiet, specTimeout)
+		env.WaitIdle(other.User, quiet, specTimeout)
 		other.Stop(ctx)
 
 		By("an Ingress")
@@ -91,16 +86,13 @@ var _ = Describe("What publishes MLflow", Serial, func() {
 		for _, o := range []client.Object{route(), policy, authority} {
 			gone(ctx, o)
 		}
-		Eventually(func(g Gomega) {
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
-			g.Expect(m.Status.URL).To(Equal("https://mlflow.apps.example.org/mlflow"))
-		}).WithContext(ctx).Should(Succeed())
+		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(m.Status.URL).To(Equal("https://mlflow.apps.example.org/mlflow")) })
 		published := ingress()
 		env.Get(ctx, published)
 		Expect(published.Spec.Rules[0].Host).To(Equal("mlflow.apps.example.org"))
 		Expect(published.Spec.IngressClassName).To(HaveValue(Equal("edge")))
 		Expect(metav1.IsControlledBy(published, m)).To(BeTrue())
-		env.Settle(other.User, quiet, specTimeout)
+		env.WaitIdle(other.User, quiet, specTimeout)
 		env.ExpectAtRest(other.User, quiet)
 		other.Stop(ctx)
 
@@ -138,12 +130,12 @@ var _ = Describe("A Gateway API of before timeouts", Serial, func() {
 		env.Get(ctx, published)
 		Expect(published.Object["spec"]).To(HaveKeyWithValue("rules", HaveEach(Not(HaveKey("timeouts")))))
 		Expect(m.Status.URL).NotTo(BeEmpty())
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.ExpectAtRest(manager.User, quiet)
 
 		By("a restart")
 		manager.Restart(ctx)
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.ExpectAtRest(manager.User, quiet)
 		again := route()
 		env.Get(ctx, again)

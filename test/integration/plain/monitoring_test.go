@@ -199,11 +199,10 @@ var _ = Describe("Monitoring", func() {
 			Expect(status).To(Equal(http.StatusNotFound))
 		}
 
-		manager.Away(ctx)
+		manager.StopTemporarily(ctx)
 		options := managerOptions()
 		options.Name, options.Args = "profiled", append(options.Args, "--pprof")
 		other := env.StartManager(ctx, options)
-		DeferCleanup(other.ReportLog)
 		for _, e.Path = range paths {
 			status, _ := scrape(ctx, other, e, "invalid")
 			Expect(status).To(Equal(http.StatusUnauthorized))

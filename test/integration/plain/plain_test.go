@@ -23,6 +23,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 func object(name string) metav1.ObjectMeta {
@@ -38,11 +39,7 @@ func account(name string) *corev1.ServiceAccount {
 }
 
 func route() *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(capability.HTTPRoute)
-	u.SetNamespace(namespace)
-	u.SetName("mlflow")
-	return u
+	return framework.Unstructured(capability.HTTPRoute, namespace, "mlflow")
 }
 
 func server(changes ...func(*mlflowv1.MLflowSpec)) *mlflowv1.MLflow {
@@ -65,7 +62,7 @@ func create(ctx context.Context, o client.Object) {
 func remove(ctx context.Context, o client.Object) {
 	GinkgoHelper()
 	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationForeground)))).To(Succeed())
-	env.WaitGone(ctx, o)
+	env.WaitDeleted(ctx, o)
 }
 
 // ready creates an MLflow, and waits until it is available and the manager is at rest.
@@ -73,7 +70,7 @@ func ready(ctx context.Context, m *mlflowv1.MLflow) *mlflowv1.MLflow {
 	GinkgoHelper()
 	create(ctx, m)
 	env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentReady")
-	env.Settle(manager.User, quiet, specTimeout)
+	env.WaitIdle(manager.User, quiet, specTimeout)
 	env.Get(ctx, m)
 	return m
 }
@@ -115,7 +112,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		before := template(ctx)
 
 		By("a label of another client")
-		env.Patch(ctx, s, map[string]any{"metadata": map[string]any{"labels": map[string]any{"touched": "yes"}}})
+		env.SetLabel(ctx, s, "touched", "yes")
 		env.ExpectNoWrites(manager.User, quiet)
 
 		By("its labels and its owner being taken away")
@@ -127,18 +124,18 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 			g.Expect(now.Labels).To(HaveKeyWithValue(names.ComponentLabel, "mlflow"))
 			g.Expect(now.Data).To(Equal(s.Data))
 		}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 
 		By("a restart")
 		mark = env.Mark()
 		manager.Restart(ctx)
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
 		Expect(mine.Writes()).To(BeEmpty(), "writes after a restart:\n%s", mine.Writes())
 		Expect(template(ctx)).To(Equal(before))
 
 		remove(ctx, m)
-		env.WaitGone(ctx, s)
+		env.WaitDeleted(ctx, s)
 	}, NodeTimeout(specTimeout))
 
 	It("is renewed when it is due, and the pods take it up", func(ctx SpecContext) {
@@ -158,19 +155,16 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 			data[k] = v
 		}
 		env.Patch(ctx, s, map[string]any{"data": data})
-		Eventually(func(g Gomega) {
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(s), s)).To(Succeed())
-			g.Expect(s.Data["tls.crt"]).NotTo(Equal(short.Data["tls.crt"]))
-		}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
+		env.WaitFor(ctx, s, func(g Gomega) { g.Expect(s.Data["tls.crt"]).NotTo(Equal(short.Data["tls.crt"])) })
 		valid(s)
 		Expect(bytes.Contains(s.Data["ca.crt"], short.Data["ca.crt"])).To(BeTrue(), "clients still trust pods with the old certificate")
 		Eventually(template).WithContext(ctx).WithArguments(ctx).WithTimeout(specTimeout).ShouldNot(Equal(before))
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 
 		By("deleting it")
 		Expect(env.Admin.Delete(ctx, certificate())).To(Succeed())
-		Eventually(func() error { return env.Admin.Get(ctx, client.ObjectKeyFromObject(s), s) }).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitExists(ctx, s)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
@@ -190,25 +184,24 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 
 		By("switching that server off")
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"defaultArtifactRoot": "s3://bucket", "artifactsServer": nil}})
-		env.WaitGone(ctx, second)
-		env.WaitGone(ctx, &appsv1.Deployment{ObjectMeta: object("mlflow-artifacts")})
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitDeleted(ctx, second, &appsv1.Deployment{ObjectMeta: object("mlflow-artifacts")})
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.Get(ctx, certificate())
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("of the user is left alone and outlives the MLflow", func(ctx SpecContext) {
-		theirs := certificate()
-		theirs.StringData = map[string]string{"tls.crt": "one", "tls.key": "two"}
-		create(ctx, theirs)
+		foreign := certificate()
+		foreign.StringData = map[string]string{"tls.crt": "one", "tls.key": "two"}
+		create(ctx, foreign)
 		m := ready(ctx, server())
 		env.ExpectAtRest(manager.User, quiet)
 		remove(ctx, m)
 		now := certificate()
 		env.Get(ctx, now)
-		Expect(now.UID).To(Equal(theirs.UID))
-		Expect(now.ResourceVersion).To(Equal(theirs.ResourceVersion))
+		Expect(now.UID).To(Equal(foreign.UID))
+		Expect(now.ResourceVersion).To(Equal(foreign.ResourceVersion))
 	}, NodeTimeout(specTimeout))
 
 	It("is not issued when the user wants to provide it", func(ctx SpecContext) {
@@ -222,9 +215,9 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 
 var _ = Describe("The accounts of a server", func() {
 	It("carry the annotations of the spec, one that exists is used as it is, and an old one of ours goes [D36]", func(ctx SpecContext) {
-		theirs := account("team-identity")
-		theirs.Annotations = map[string]string{"example.com/role": "theirs"}
-		create(ctx, theirs)
+		foreign := account("team-identity")
+		foreign.Annotations = map[string]string{"example.com/role": "theirs"}
+		create(ctx, foreign)
 		annotated := func(s *mlflowv1.MLflowSpec) {
 			s.ServiceAccountAnnotations = map[string]string{"example.com/role": "ours"}
 			s.GarbageCollection = &mlflowv1.GarbageCollectionConfig{Schedule: "@daily"}
@@ -238,11 +231,11 @@ var _ = Describe("The accounts of a server", func() {
 
 		By("another account being named")
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"serviceAccountName": "team-identity"}})
-		env.WaitGone(ctx, account("mlflow-sa"))
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitDeleted(ctx, account("mlflow-sa"))
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		a := account("team-identity")
 		env.Get(ctx, a)
-		Expect(a.ResourceVersion).To(Equal(theirs.ResourceVersion))
+		Expect(a.ResourceVersion).To(Equal(foreign.ResourceVersion))
 
 		By("and ours again")
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"serviceAccountName": "mlflow-sa"}})
@@ -252,7 +245,7 @@ var _ = Describe("The accounts of a server", func() {
 			WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
 		remove(ctx, m)
 		env.Get(ctx, a)
-		Expect(a.ResourceVersion).To(Equal(theirs.ResourceVersion))
+		Expect(a.ResourceVersion).To(Equal(foreign.ResourceVersion))
 		Expect(a.DeletionTimestamp).To(BeNil())
 	}, NodeTimeout(specTimeout))
 })
@@ -294,7 +287,7 @@ var _ = Describe("The external URL", func() {
 				Expect(c.Status).To(Equal(metav1.ConditionTrue), "the server itself answers")
 			}
 		}
-		env.Settle(manager.User, quiet, specTimeout) // Events are sent later
+		env.WaitIdle(manager.User, quiet, specTimeout) // Events are sent later
 		env.ExpectAtRest(manager.User, quiet)
 
 		By("the gateway thinking better of it")

@@ -18,15 +18,15 @@ var _ = Describe("An AIHub", func() {
 	It("has its namespace and its Catalog made, reports it, and rests [modelregistry-107] [modelregistry-109] [modelregistry-113]", func(ctx SpecContext) {
 		instances := absentNamespace()
 		mark := env.Mark()
-		a := handOverHub(ctx, hub(instances, published))
+		a := createHub(ctx, hub(instances, published))
 		waitHub(ctx, a, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
 		Expect(a.Finalizers).To(ContainElement(hubFinalizer))
 		Expect(a.Status.Phase).To(Equal(platformv1alpha1.PhaseReady))
-		var said []string
+		var summary []string
 		for _, c := range a.Status.Conditions {
-			said = append(said, c.Type+" "+string(c.Status)+" "+c.Reason+" "+string(c.Severity))
+			summary = append(summary, c.Type+" "+string(c.Status)+" "+c.Reason+" "+string(c.Severity))
 		}
-		Expect(said).To(Equal([]string{
+		Expect(summary).To(Equal([]string{
 			"Ready True AllDependentsHealthy ", "ProvisioningSucceeded True AllResourcesApplied ", "ModelRegistryReady True AllDeploymentsAvailable ",
 			"CatalogReady True AllDeploymentsAvailable ", "Degraded False NoDegradation Info",
 		}))
@@ -34,7 +34,7 @@ var _ = Describe("An AIHub", func() {
 		Expect(a.Status.Releases[0].Name).To(Equal("Kubeflow Model Registry"))
 		Expect(a.Status.Releases[1].Name).To(Equal("Open Data Hub Model Registry Operator"))
 
-		home := namespaceNamed(instances)
+		home := framework.NamespaceNamed(instances)
 		env.Get(ctx, home)
 		Expect(home.OwnerReferences).To(BeEmpty())
 		c := catalogIn(instances)
@@ -45,9 +45,9 @@ var _ = Describe("An AIHub", func() {
 
 		// A change of labels and a restart of the manager cause no write.
 		mark = expectWrites(mark, 5)
-		env.Patch(ctx, a, map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/touched": "yes"}}})
+		env.SetLabel(ctx, a, "example.com/touched", "yes")
 		manager.Restart(ctx)
-		env.Settle(manager.User, quiet, specTimeout)
+		env.WaitIdle(manager.User, quiet, specTimeout)
 		expectWrites(mark, 0)
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
@@ -75,16 +75,16 @@ var _ = Describe("An AIHub", func() {
 
 	It("goes after its Catalog, and leaves what others have [modelregistry-110]", func(ctx SpecContext) {
 		instances := absentNamespace()
-		a := handOverHub(ctx, hub(instances))
+		a := createHub(ctx, hub(instances))
 		c := catalogIn(instances)
 		env.WaitFor(ctx, c, nil)
 		waitHub(ctx, a, "ProvisioningSucceeded", metav1.ConditionTrue, "AllResourcesApplied")
 		remove(ctx, a)
-		env.WaitGone(ctx, c)
-		env.Get(ctx, namespaceNamed(instances))
+		env.WaitDeleted(ctx, c)
+		env.Get(ctx, framework.NamespaceNamed(instances))
 
 		foreign := create(ctx, catalogIn(instances))
-		a = handOverHub(ctx, hub(instances))
+		a = createHub(ctx, hub(instances))
 		waitHub(ctx, a, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
 		remove(ctx, a)
 		env.Get(ctx, foreign)
@@ -93,7 +93,7 @@ var _ = Describe("An AIHub", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is ready without a gateway, and says that there is none [modelregistry-112]", func(ctx SpecContext) {
-		a := handOverHub(ctx, hub(namespace))
+		a := createHub(ctx, hub(namespace))
 		c := waitHub(ctx, a, "Degraded", metav1.ConditionTrue, "GatewayDomainUnavailable")
 		Expect(c.Severity).To(Equal(platformv1alpha1.SeverityInfo))
 		Expect(a.Status.Phase).To(Equal(platformv1alpha1.PhaseReady))
@@ -103,9 +103,9 @@ var _ = Describe("An AIHub", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("tells the version of the platform, and only that of its namespace [modelregistry-111]", func(ctx SpecContext) {
-		elsewhere := env.Namespace(ctx, "elsewhere")
-		create(ctx, versions(elsewhere, "9.9.9"))
-		a := handOverHub(ctx, hub(absentNamespace()))
+		otherNamespace := env.Namespace(ctx, "elsewhere")
+		create(ctx, versions(otherNamespace, "9.9.9"))
+		a := createHub(ctx, hub(absentNamespace()))
 		waitHub(ctx, a, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
 		Expect(a.Status.Releases).To(HaveLen(2))
 		platformIs := func(version string) {
@@ -124,7 +124,7 @@ var _ = Describe("An AIHub", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("says that the catalog does not run while its API is not there, and makes the Catalog when it is [modelregistry-108]", func(ctx SpecContext) {
-		bringBack := withoutDefinition(ctx, catalogsDefinition)
+		restore := deleteCRD(ctx, catalogsDefinition)
 		instances := absentNamespace()
 		a := create(ctx, hub(instances, published))
 		c := waitHub(ctx, a, "CatalogReady", metav1.ConditionFalse, "ChildDeploymentNotReady")
@@ -134,35 +134,35 @@ var _ = Describe("An AIHub", func() {
 		Expect(ready.Status).To(Equal(metav1.ConditionFalse))
 		Expect(ready.Message).To(Equal(c.Message))
 		Expect(a.Status.Phase).To(Equal(platformv1alpha1.PhaseNotReady))
-		env.Get(ctx, namespaceNamed(instances))
+		env.Get(ctx, framework.NamespaceNamed(instances))
 
-		bringBack(ctx)
+		restore(ctx)
 		waitHub(ctx, a, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
 		env.WaitFor(ctx, catalogIn(instances), nil)
 	}, NodeTimeout(specTimeout))
 
 	It("moves its Catalog with its namespace, and removes it when the platform asks for it [D27]", func(ctx SpecContext) {
 		first, second := absentNamespace(), absentNamespace()
-		a := handOverHub(ctx, hub(first))
+		a := createHub(ctx, hub(first))
 		env.WaitFor(ctx, catalogIn(first), nil)
 		env.Patch(ctx, a, map[string]any{"spec": map[string]any{"instancesNamespace": second}})
 		env.WaitFor(ctx, catalogIn(second), nil)
-		env.WaitGone(ctx, catalogIn(first))
+		env.WaitDeleted(ctx, catalogIn(first))
 		waitHub(ctx, a, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
-		env.Get(ctx, namespaceNamed(first))
+		env.Get(ctx, framework.NamespaceNamed(first))
 
-		env.Patch(ctx, a, map[string]any{"metadata": map[string]any{"annotations": map[string]any{managementState: "Removed"}}})
-		env.WaitGone(ctx, catalogIn(second))
-		env.Patch(ctx, a, map[string]any{"metadata": map[string]any{"annotations": map[string]any{managementState: "Managed"}}})
+		env.SetAnnotation(ctx, a, managementState, "Removed")
+		env.WaitDeleted(ctx, catalogIn(second))
+		env.SetAnnotation(ctx, a, managementState, "Managed")
 		env.WaitFor(ctx, catalogIn(second), nil)
 	}, NodeTimeout(specTimeout))
 
 	It("takes the programs away that the original ran for it, and no others", func(ctx SpecContext) {
 		theirs := create(ctx, childOf(nil, "catalog-controller-manager"))
-		a := handOverHub(ctx, hub(absentNamespace()))
+		a := createHub(ctx, hub(absentNamespace()))
 		waitHub(ctx, a, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
 		old := create(ctx, childOf(a, "model-registry-operator-controller-manager"))
-		env.WaitGone(ctx, old)
+		env.WaitDeleted(ctx, old)
 		waitHub(ctx, a, "ProvisioningSucceeded", metav1.ConditionTrue, "AllResourcesApplied")
 
 		again := create(ctx, childOf(a, "model-registry-operator-controller-manager"))
@@ -177,7 +177,7 @@ var _ = Describe("An AIHub", func() {
 
 	It("leaves a Deployment of a tenant alone that calls itself one of them, and stays ready", func(ctx SpecContext) {
 		team, instances := env.Namespace(ctx, "team"), absentNamespace()
-		a := handOverHub(ctx, hub(instances))
+		a := createHub(ctx, hub(instances))
 		waitHub(ctx, a, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
 		for _, name := range []string{"catalog-controller-manager", "model-registry-operator-controller-manager"} {
 			forged := childOf(a, name)
@@ -201,7 +201,7 @@ var _ = Describe("An AIHub", func() {
 		samples, err := framework.ReadObjects("../../../config/samples/platform_aihub.yaml")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(samples).To(HaveLen(1))
-		webhooksAnswer(ctx)
+		waitForWebhooks(ctx)
 		create(ctx, samples[0])
 		waitHub(ctx, hub("odh-model-registries"), "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
 	}, NodeTimeout(specTimeout))
@@ -210,10 +210,10 @@ var _ = Describe("An AIHub", func() {
 var _ = Describe("Registries that an AIHub hands over", func() {
 	It("are published as it says, without a restart, and again as before when it is gone [modelregistry-104] [modelregistry-112]", func(ctx SpecContext) {
 		pid := manager.Process.PID
-		instances := provided(ctx)
-		webhooksAnswer(ctx)
+		instances := createRegistriesNamespace(ctx)
+		waitForWebhooks(ctx)
 		create(ctx, registry(instances, "before"))
-		a := handOverHub(ctx, hub(instances, published))
+		a := createHub(ctx, hub(instances, published))
 		for _, name := range []string{"before", "after"} {
 			if name == "after" {
 				create(ctx, registry(instances, name))
@@ -230,14 +230,14 @@ var _ = Describe("Registries that an AIHub hands over", func() {
 		})
 		remove(ctx, a)
 		for _, name := range []string{"before", "after"} {
-			env.WaitGone(ctx, routeOf(name))
+			env.WaitDeleted(ctx, routeOf(name))
 		}
 		Expect(manager.Process.PID).To(Equal(pid))
 	}, NodeTimeout(specTimeout))
 
 	It("are not put into a namespace that a tenant made, nor into one of the cluster", func(ctx SpecContext) {
 		squatted := env.Namespace(ctx, "squatted")
-		a := handOverHub(ctx, hub(squatted))
+		a := createHub(ctx, hub(squatted))
 		c := waitHub(ctx, a, "ProvisioningSucceeded", metav1.ConditionFalse, "DeployFailed")
 		Expect(c.Message).To(ContainSubstring("kubectl label namespace " + squatted + " platform.opendatahub.io/registries=true"))
 		Expect(apierrors.IsNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(catalogIn(squatted)), catalogIn(squatted)))).To(BeTrue())
@@ -255,20 +255,20 @@ var _ = Describe("Registries that an AIHub hands over", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("live in its namespace only, as long as it is there [modelregistry-104]", func(ctx SpecContext) {
-		elsewhere := env.Namespace(ctx, "elsewhere")
-		a := handOverHub(ctx, hub(provided(ctx)))
+		otherNamespace := env.Namespace(ctx, "elsewhere")
+		a := createHub(ctx, hub(createRegistriesNamespace(ctx)))
 		waitHub(ctx, a, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
-		try := func() error { return env.Admin.Create(ctx, registry(elsewhere, "stray"), client.DryRunAll) }
+		try := func() error { return env.Admin.Create(ctx, registry(otherNamespace, "stray"), client.DryRunAll) }
 		Expect(try()).To(MatchError(ContainSubstring(a.Spec.InstancesNamespace)))
 		remove(ctx, a)
 		Eventually(try).WithContext(ctx).Should(Succeed())
 	}, NodeTimeout(specTimeout))
 
 	It("cannot be elsewhere than the settings of the program say, which is reported", func(ctx SpecContext) {
-		aside(ctx)
-		another(ctx, framework.ManagerOptions{WebhookPort: account.WebhookPort, Args: []string{"--components=platform,modelregistry,modelcatalog"}, Env: []string{"REGISTRIES_NAMESPACE=set-namespace"}})
+		manager.StopTemporarily(ctx)
+		startAnotherManager(ctx, framework.ManagerOptions{WebhookPort: env.Installed.WebhookPort, Args: []string{"--components=platform,modelregistry,modelcatalog"}, Env: []string{"REGISTRIES_NAMESPACE=set-namespace"}})
 		instances := env.Namespace(ctx, "registries")
-		a := handOverHub(ctx, hub(instances))
+		a := createHub(ctx, hub(instances))
 		c := waitHub(ctx, a, "ProvisioningSucceeded", metav1.ConditionFalse, "DeployFailed")
 		Expect(c.Message).To(And(ContainSubstring(instances), ContainSubstring("set-namespace"), ContainSubstring("REGISTRIES_NAMESPACE")))
 		Expect(apierrors.IsNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(catalogIn(instances)), catalogIn(instances)))).To(BeTrue())
@@ -280,7 +280,7 @@ var _ = Describe("Registries that an AIHub hands over", func() {
 // or twice if webhooks must first observe the namespace.
 func expectWrites(mark framework.Mark, most int) framework.Mark {
 	GinkgoHelper()
-	settle()
+	waitIdle()
 	found := hubWrites(mark)
 	Expect(len(found)).To(BeNumerically("<=", most), "%s", found)
 	return env.Mark()

@@ -40,12 +40,12 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 		gate, _ := conditions.Get(m.Status.Conditions, "MLflowOperatorReady")
 		Expect(gate.Message).To(HavePrefix(waitingFor))
 		Expect(gate.ObservedGeneration).To(Equal(m.Generation))
-		settle()
+		waitIdle()
 		env.ExpectAtRest(manager.User, quiet)
 		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(deployment()), deployment())).NotTo(Succeed())
 
 		// The MLflow is deleted first at the end of the spec, because it blocks the deletion of the MLflowOperator.
-		module := handOver(func(m *platformv1alpha1.MLflowOperator) { m.Spec.SectionTitle = "" })
+		module := mlflowOperator(func(m *platformv1alpha1.MLflowOperator) { m.Spec.SectionTitle = "" })
 		Expect(env.Admin.Create(ctx, module)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { remove(ctx, m); remove(ctx, module) }, NodeTimeout(specTimeout))
 		env.WaitForCondition(ctx, m, "MLflowOperatorReady", metav1.ConditionFalse, "ConfigPending")
@@ -54,14 +54,14 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 
 		env.Patch(ctx, module, map[string]any{"spec": map[string]any{"sectionTitle": "Now"}})
 		env.WaitForCondition(ctx, m, "MLflowOperatorReady", metav1.ConditionTrue, "Ready")
-		running(ctx, m)
+		waitAvailable(ctx, m)
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("is published as the platform decides, and follows its decisions [mlflow-66] [mlflow-67]", func(ctx SpecContext) {
-		module := create(ctx, handOver(withDomain, func(m *platformv1alpha1.MLflowOperator) { m.Spec.GatewayName = "first" }))
+		module := create(ctx, mlflowOperator(withDomain, func(m *platformv1alpha1.MLflowOperator) { m.Spec.GatewayName = "first" }))
 		m := create(ctx, server())
-		running(ctx, m)
+		waitAvailable(ctx, m)
 		Expect(m.Status.URL).To(Equal("https://apps.example.com/mlflow"))
 		r := route()
 		env.Get(ctx, r)
@@ -84,9 +84,9 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("keeps the MLflowOperator until it is gone, and is looked after meanwhile [mlflow-64] [D32]", func(ctx SpecContext) {
-		module := create(ctx, handOver())
+		module := create(ctx, mlflowOperator())
 		m := create(ctx, server())
-		running(ctx, m)
+		waitAvailable(ctx, m)
 		Expect(env.Admin.Delete(ctx, module)).To(Succeed())
 		waitReady(ctx, module, metav1.ConditionFalse, "MLflowInstancesPresent")
 		Expect(condition(module, "Ready").Message).To(Equal("cannot delete MLflowOperator while 1 MLflow instance(s) still exist"))
@@ -94,7 +94,7 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 		Expect(module.Finalizers).To(ContainElement(finalizer))
 		env.WaitForCondition(ctx, m, "MLflowOperatorReady", metav1.ConditionFalse, "MLflowInstancesPresent")
 		Expect(conditions.IsTrue(m.Status.Conditions, "Available")).To(BeTrue(), "the end of the server was not requested")
-		settle()
+		waitIdle()
 		env.ExpectAtRest(manager.User, quiet)
 
 		// Children that are deleted or changed while the deletion is blocked are restored.
@@ -108,11 +108,11 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 		}).WithContext(ctx).Should(Succeed())
 
 		remove(ctx, m)
-		env.WaitGone(ctx, module)
+		env.WaitDeleted(ctx, module)
 	}, NodeTimeout(specTimeout))
 
 	It("waits while the cluster does not serve MLflowOperator, and continues soon after it does [mlflow-4] [mlflow-65]", func(ctx SpecContext) {
-		bringBack := withoutDefinition(ctx, definition)
+		restore := deleteCRD(ctx, definition)
 		m := create(ctx, server())
 		env.WaitForCondition(ctx, m, "MLflowOperatorReady", metav1.ConditionFalse, "MLflowOperatorMissing")
 		Eventually(func(g Gomega) {
@@ -120,25 +120,25 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 			gate, _ := conditions.Get(m.Status.Conditions, "MLflowOperatorReady")
 			g.Expect(gate.Message).To(ContainSubstring("does not serve MLflowOperator"))
 		}).WithContext(ctx).Should(Succeed())
-		settle()
+		waitIdle()
 		env.ExpectAtRest(manager.User, quiet)
 
 		mark := env.Mark()
-		bringBack(ctx)
-		module := handOver()
+		restore(ctx)
+		module := mlflowOperator()
 		Expect(env.Admin.Create(ctx, module)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { remove(ctx, m); remove(ctx, module) }, NodeTimeout(specTimeout))
 		Eventually(func() framework.Entries {
 			return env.Since(mark).ByUser(manager.User).Of("mlflowoperators").Watches()
 		}).WithContext(ctx).WithTimeout(lateStart).ShouldNot(BeEmpty())
 		waitReady(ctx, module, metav1.ConditionTrue, "Ready")
-		running(ctx, m)
+		waitAvailable(ctx, m)
 
 		// Remove the API again: the manager stays at rest.
 		remove(ctx, m)
 		remove(ctx, module)
-		withoutDefinition(ctx, definition)
-		settle()
+		deleteCRD(ctx, definition)
+		waitIdle()
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(2*specTimeout))
 })
@@ -148,38 +148,38 @@ var _ = Describe("The component platform", func() {
 		mark := env.Mark()
 		manager.Restart(ctx)
 		create(ctx, config("2.30.0"))
-		module := create(ctx, handOver(withDomain))
+		module := create(ctx, mlflowOperator(withDomain))
 		m := create(ctx, server())
-		running(ctx, m)
+		waitAvailable(ctx, m)
 		remove(ctx, m)
 		remove(ctx, module)
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("lets go of what it held when it is switched off: the deletion of the MLflowOperator ends [D32]", func(ctx SpecContext) {
-		module := create(ctx, handOver())
+		module := create(ctx, mlflowOperator())
 		m := create(ctx, server())
-		running(ctx, m)
-		aside(ctx)
-		other := another(ctx, framework.ManagerOptions{})
+		waitAvailable(ctx, m)
+		manager.StopTemporarily(ctx)
+		other := startAnotherManager(ctx, framework.ManagerOptions{})
 		env.WaitFor(ctx, m, func(g Gomega) {
 			_, reported := conditions.Get(m.Status.Conditions, "MLflowOperatorReady")
 			g.Expect(reported).To(BeFalse())
 		})
-		env.Settle(other.User, quiet, specTimeout)
+		env.WaitIdle(other.User, quiet, specTimeout)
 		env.Get(ctx, module)
 		Expect(module.Finalizers).To(ContainElement(finalizer), "it is not touched until it is deleted")
 		Expect(env.Admin.Delete(ctx, module)).To(Succeed())
-		env.WaitGone(ctx, module)
+		env.WaitDeleted(ctx, module)
 		env.Get(ctx, m)
 		Expect(conditions.IsTrue(m.Status.Conditions, "Available")).To(BeTrue())
-		env.Settle(other.User, quiet, specTimeout)
+		env.WaitIdle(other.User, quiet, specTimeout)
 		env.ExpectAtRest(other.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("is off unless it is switched on, in any of four ways [mlflow-66]", func(ctx SpecContext) {
-		m := create(ctx, handOver())
-		aside(ctx)
+		m := create(ctx, mlflowOperator())
+		manager.StopTemporarily(ctx)
 		for _, way := range []struct {
 			options framework.ManagerOptions
 			on      bool
@@ -192,11 +192,11 @@ var _ = Describe("The component platform", func() {
 		} {
 			env.Patch(ctx, m, map[string]any{"status": nil}, "status")
 			mark := env.Mark()
-			other := another(ctx, way.options)
+			other := startAnotherManager(ctx, way.options)
 			if way.on {
 				waitReady(ctx, m, metav1.ConditionTrue, "Ready")
 			} else {
-				env.Settle(other.User, quiet, specTimeout)
+				env.WaitIdle(other.User, quiet, specTimeout)
 				env.ExpectAtRest(other.User, quiet)
 				Expect(env.Since(mark).ByUser(other.User).Of("mlflowoperators").Writes()).To(BeEmpty())
 				env.Get(ctx, m)

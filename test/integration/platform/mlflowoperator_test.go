@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	ours     = platformv1alpha1.Release{Name: "MLflow", Version: "3.14.0", RepoURL: "https://github.com/mlflow/mlflow"}
+	managed  = platformv1alpha1.Release{Name: "MLflow", Version: "3.14.0", RepoURL: "https://github.com/mlflow/mlflow"}
 	platform = func(version string) platformv1alpha1.Release {
 		return platformv1alpha1.Release{Name: "platform", Version: version}
 	}
@@ -23,25 +23,25 @@ var (
 var _ = Describe("An MLflowOperator", func() {
 	It("is held by a finalizer and reported ready with two releases, the platform first [mlflow-57] [mlflow-59]", func(ctx SpecContext) {
 		create(ctx, config("2.30.0"))
-		m := handOver()
+		m := mlflowOperator()
 		mark := env.Mark()
 		create(ctx, m)
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
 		Expect(m.Finalizers).To(ContainElement(finalizer))
 		Expect(m.Status.Phase).To(Equal(platformv1alpha1.PhaseReady))
-		Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{platform("2.30.0"), ours}))
+		Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{platform("2.30.0"), managed}))
 		ready := condition(m, "Ready")
 		Expect(ready.Message).To(Equal("MLflowOperator is ready to manage MLflow custom resources"))
 		Expect(ready.Severity).To(BeEmpty())
 		Expect(ready.LastTransitionTime.IsZero()).To(BeFalse())
 		Expect(ready.LastHeartbeatTime).NotTo(BeNil())
-		settle()
+		waitIdle()
 		env.ExpectAtRest(manager.User, quiet)
-		Expect(writes(mark)).To(HaveLen(2), "the finalizer and one status:\n%s", writes(mark))
+		Expect(env.Since(mark).ChildWrites(manager.User)).To(HaveLen(2), "the finalizer and one status:\n%s", env.Since(mark).ChildWrites(manager.User))
 	}, NodeTimeout(specTimeout))
 
 	It("waits for what the platform has to decide, and names it [mlflow-58]", func(ctx SpecContext) {
-		m := create(ctx, handOver(func(m *platformv1alpha1.MLflowOperator) { m.Spec.SectionTitle = "" }))
+		m := create(ctx, mlflowOperator(func(m *platformv1alpha1.MLflowOperator) { m.Spec.SectionTitle = "" }))
 		waitReady(ctx, m, metav1.ConditionFalse, "ConfigPending")
 		Expect(condition(m, "Ready").Message).To(Equal("Waiting for MLflowOperator spec fields before managing MLflow custom resources: spec.sectionTitle"))
 		Expect(m.Status.Phase).To(Equal(platformv1alpha1.PhaseProgressing))
@@ -55,69 +55,69 @@ var _ = Describe("An MLflowOperator", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("lists only MLflow while the platform tells no version, and follows it when it does [mlflow-60]", func(ctx SpecContext) {
-		m := create(ctx, handOver())
+		m := create(ctx, mlflowOperator())
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
-		Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{ours}))
+		Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{managed}))
 
 		c := create(ctx, config("v2.30.0\n"))
 		released := func(want ...platformv1alpha1.Release) {
 			GinkgoHelper()
 			env.WaitFor(ctx, m, func(g Gomega) { g.Expect(m.Status.Releases).To(Equal(want)) })
 		}
-		released(platform("v2.30.0"), ours)
+		released(platform("v2.30.0"), managed)
 		env.Patch(ctx, c, map[string]any{"data": map[string]any{"platformVersion": "2.31.0-rc.1"}})
-		released(platform("2.31.0-rc.1"), ours)
+		released(platform("2.31.0-rc.1"), managed)
 		env.Patch(ctx, c, map[string]any{"data": map[string]any{"platformVersion": nil}})
-		released(ours)
+		released(managed)
 		env.Patch(ctx, c, map[string]any{"data": map[string]any{"platformVersion": "2.32.0"}})
-		released(platform("2.32.0"), ours)
+		released(platform("2.32.0"), managed)
 		Expect(env.Admin.Delete(ctx, c)).To(Succeed())
-		released(ours)
+		released(managed)
 	}, NodeTimeout(specTimeout))
 
 	It("reports a version that is none, without keeping the rest of its status back [mlflow-61] [D32]", func(ctx SpecContext) {
 		c := create(ctx, config("tomorrow"))
-		m := create(ctx, handOver())
+		m := create(ctx, mlflowOperator())
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
-		Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{ours}))
+		Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{managed}))
 		invalid := condition(m, "PlatformVersionValid")
 		Expect(invalid).NotTo(BeNil())
 		Expect(invalid.Status).To(Equal(metav1.ConditionFalse))
 		Expect(invalid.Severity).To(Equal(platformv1alpha1.SeverityInfo))
 		Expect(invalid.Message).To(And(HavePrefix("invalid platform version in opendatahub/odh-mlflowoperator-config: "),
 			ContainSubstring(`platformVersion "tomorrow"`), ContainSubstring("write a semantic version")))
-		settle()
+		waitIdle()
 		env.ExpectAtRest(manager.User, quiet)
 
 		env.Patch(ctx, c, map[string]any{"data": map[string]any{"platformVersion": "2.30.0"}})
 		env.WaitFor(ctx, m, func(g Gomega) {
-			g.Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{platform("2.30.0"), ours}))
+			g.Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{platform("2.30.0"), managed}))
 			g.Expect(condition(m, "PlatformVersionValid")).To(BeNil())
 		})
 	}, NodeTimeout(specTimeout))
 
 	It("listens only to the ConfigMap of the applications namespace [mlflow-62]", func(ctx SpecContext) {
-		m := create(ctx, handOver())
+		m := create(ctx, mlflowOperator())
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
-		settle()
+		waitIdle()
 		mark := env.Mark()
-		elsewhere := config("2.30.0")
-		elsewhere.Namespace = env.Namespace(ctx, "elsewhere")
-		create(ctx, elsewhere)
+		otherNamespaceConfig := config("2.30.0")
+		otherNamespaceConfig.Namespace = env.Namespace(ctx, "elsewhere")
+		create(ctx, otherNamespaceConfig)
 		create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "another"}, Data: map[string]string{"platformVersion": "2.30.0"}})
 		env.ExpectAtRest(manager.User, quiet)
 		Expect(env.Since(mark).ByUser(manager.User).Of("configmaps").Reads()).To(BeEmpty())
 		env.Get(ctx, m)
-		Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{ours}))
+		Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{managed}))
 	}, NodeTimeout(specTimeout))
 
 	It("keeps the conditions of the platform, bears its writes, and puts ours right [D32]", func(ctx SpecContext) {
-		m := create(ctx, handOver())
+		m := create(ctx, mlflowOperator())
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
-		settle()
-		theirs := map[string]any{"type": "ProvisioningSucceeded", "status": "False", "reason": "Theirs", "message": "m", "severity": "Info"}
+		waitIdle()
+		foreign := map[string]any{"type": "ProvisioningSucceeded", "status": "False", "reason": "Theirs", "message": "m", "severity": "Info"}
 		// The platform overwrites the list; our conditions are restored, its conditions are kept.
-		env.Patch(ctx, m, map[string]any{"status": map[string]any{"phase": "Confused", "conditions": []any{theirs}}}, "status")
+		env.Patch(ctx, m, map[string]any{"status": map[string]any{"phase": "Confused", "conditions": []any{foreign}}}, "status")
 		env.WaitFor(ctx, m, func(g Gomega) {
 			g.Expect(condition(m, "Ready")).NotTo(BeNil())
 			g.Expect(m.Status.Phase).To(Equal(platformv1alpha1.PhaseReady))
@@ -126,7 +126,7 @@ var _ = Describe("An MLflowOperator", func() {
 		Expect(kept).NotTo(BeNil())
 		Expect(kept.Reason).To(Equal("Theirs"))
 		Expect(kept.Severity).To(Equal(platformv1alpha1.SeverityInfo))
-		settle()
+		waitIdle()
 		env.ExpectAtRest(manager.User, quiet)
 
 		// Concurrent writes cause at most a conflict, which no user sees.
@@ -138,22 +138,22 @@ var _ = Describe("An MLflowOperator", func() {
 		}
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
 		Expect(condition(m, "ProvisioningSucceeded")).NotTo(BeNil())
-		settle()
+		waitIdle()
 	}, NodeTimeout(specTimeout))
 
 	It("keeps the times of a condition that says the same", func(ctx SpecContext) {
-		m := create(ctx, handOver())
+		m := create(ctx, mlflowOperator())
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
-		settle()
+		waitIdle()
 		before := *condition(m, "Ready")
-		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/touched": "yes"}}})
+		env.SetLabel(ctx, m, "example.com/touched", "yes")
 		env.ExpectAtRest(manager.User, quiet)
 		env.Get(ctx, m)
 		Expect(*condition(m, "Ready")).To(Equal(before))
 	}, NodeTimeout(specTimeout))
 
 	It("has one name only", func(ctx SpecContext) {
-		other := handOver(func(m *platformv1alpha1.MLflowOperator) { m.Name = "another" })
+		other := mlflowOperator(func(m *platformv1alpha1.MLflowOperator) { m.Name = "another" })
 		err := env.Admin.Create(ctx, other)
 		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
 		Expect(err).To(MatchError(ContainSubstring("MLflowOperator name must be default-mlflowoperator")))
@@ -164,12 +164,12 @@ var _ = Describe("An MLflowOperator", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(samples).To(HaveLen(1))
 		create(ctx, samples[0])
-		m := handOver()
+		m := mlflowOperator()
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
-		settle()
+		waitIdle()
 		mark := env.Mark()
 		manager.Restart(ctx)
-		env.Settle(manager.User, quiet, specTimeout)
-		Expect(writes(mark)).To(BeEmpty())
+		env.WaitIdle(manager.User, quiet, specTimeout)
+		Expect(env.Since(mark).ChildWrites(manager.User)).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 })

@@ -14,9 +14,9 @@ import (
 // Waits until an object has a kstatus, and checks that it is unchanged at rest.
 func judged(ctx context.Context, object client.Object, want string) {
 	GinkgoHelper()
-	Eventually(env.Judged).WithContext(ctx).WithArguments(object).WithTimeout(specTimeout / 2).Should(Equal(want))
-	settle()
-	Expect(env.Judged(ctx, object)).To(Equal(want), "at rest")
+	Eventually(env.KStatus).WithContext(ctx).WithArguments(object).WithTimeout(specTimeout / 2).Should(Equal(want))
+	waitIdle()
+	Expect(env.KStatus(ctx, object)).To(Equal(want), "at rest")
 }
 
 // The suite together tests the other kinds.
@@ -33,32 +33,32 @@ var _ = Describe("Tools that know the rules of kstatus", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("see that an MLflowOperator goes that MLflows keep", func(ctx SpecContext) {
-		m := create(ctx, handOver())
+		m := create(ctx, mlflowOperator())
 		judged(ctx, m, "Current Ready")
 		s := create(ctx, server())
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
 		judged(ctx, m, "Terminating MLflowInstancesPresent")
 		remove(ctx, s)
-		env.WaitGone(ctx, m)
+		env.WaitDeleted(ctx, m)
 	}, NodeTimeout(specTimeout))
 
 	It("see whether AIHubs are ready, with or without a gateway", func(ctx SpecContext) {
-		a := handOverHub(ctx, hub(absentNamespace(), published))
+		a := createHub(ctx, hub(absentNamespace(), published))
 		judged(ctx, a, "Current AllDependentsHealthy")
 		env.Patch(ctx, a, map[string]any{"spec": map[string]any{"gateway": nil}})
 		judged(ctx, a, "Current AllDependentsHealthy") // Degraded is informational
 		blocked := create(ctx, childOf(a, "model-registry-operator-controller-manager"))
-		env.WaitGone(ctx, blocked)
+		env.WaitDeleted(ctx, blocked)
 		create(ctx, childOf(a, "model-registry-operator-controller-manager"))
 		waitHub(ctx, a, "Degraded", metav1.ConditionTrue, "EarlierOperatorRuns")
 		judged(ctx, a, "Current AllDependentsHealthy")
 	}, NodeTimeout(specTimeout))
 
 	It("do not take an AIHub for ready whose Catalog cannot be made", func(ctx SpecContext) {
-		bringBack := withoutDefinition(ctx, catalogsDefinition)
+		restore := deleteCRD(ctx, catalogsDefinition)
 		a := create(ctx, hub(absentNamespace()))
 		judged(ctx, a, "InProgress ChildDeploymentNotReady")
-		bringBack(ctx)
+		restore(ctx)
 		judged(ctx, a, "Current AllDependentsHealthy")
 	}, NodeTimeout(specTimeout))
 })

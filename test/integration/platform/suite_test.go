@@ -12,15 +12,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
-	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 const (
 	namespace = "opendatahub"
 
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 5 * time.Minute
+	specTimeout = 5 * time.Minute
 	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
 	quiet = 4 * time.Second
 )
@@ -29,7 +27,6 @@ const (
 // operators. A spec with other options stops this manager and restarts it.
 var (
 	env     *framework.Env
-	account *operator.Installed
 	manager *framework.Manager
 )
 
@@ -37,15 +34,12 @@ func TestPlatform(t *testing.T) { framework.Run(t, "Platform") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "platform", cluster.OpenShift, framework.WithTypes(mlflowv1.AddToScheme, platformv1alpha1.AddToScheme, aihubv1alpha1.AddToScheme, v1beta1.AddToScheme), framework.WithOperator("config/default"))
-	account = env.Installed
-	env.SpareMLflow(ctx)
+	env.DisableMLflowWebhook(ctx)
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort, Args: []string{"--metrics-secure=false"},
+		WebhookPort: env.Installed.WebhookPort, Args: []string{"--metrics-secure=false"},
 		Env: []string{
 			"MLFLOW_IMAGE=quay.io/example/mlflow:v3", "MLFLOW_URL=https://env.example.com",
 			"ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER=true", "APPLICATIONS_NAMESPACE=" + namespace,
 		},
 	})
-}, NodeTimeout(startTimeout))
-
-var _ = AfterEach(func() { manager.ReportLog() })
+}, NodeTimeout(framework.StartTimeout))

@@ -47,13 +47,13 @@ func waitsForImage(ctx context.Context, p *corev1.Pod) {
 var _ = Describe("A pod of Ray that was made before its account had pull secrets", func() {
 	It("is recreated when it cannot get its image, workers too [raycluster-5] [R22]", func(ctx SpecContext) {
 		u := create(ctx, rayCluster(env.Namespace(ctx, "pull"), "demo", hashed))
-		appear(ctx, guard(u)...)
+		env.WaitExists(ctx, proxyObjects(u)...)
 		head, worker := pod(ctx, u, raycluster.NodeTypeHead, stuck), pod(ctx, u, raycluster.NodeTypeWorker, stuck)
 		waitsForImage(ctx, head)
 		waitsForImage(ctx, worker)
 		addPullSecret(ctx, u)
-		vanish(ctx, head, worker)
-		Expect(reported(ctx, u, "PullSecretsMissing")).To(ContainSubstring("late-dockercfg"))
+		env.WaitDeleted(ctx, head, worker)
+		Expect(env.WaitForEvent(ctx, u, "PullSecretsMissing", "")).To(ContainSubstring("late-dockercfg"))
 	}, NodeTimeout(specTimeout))
 
 	It("stays when it runs, or when its user lists pull secrets [raycluster-6] [R22]", func(ctx SpecContext) {
@@ -61,14 +61,14 @@ var _ = Describe("A pod of Ray that was made before its account had pull secrets
 		running := create(ctx, rayCluster(ns, "running", hashed))
 		listed := create(ctx, rayCluster(ns, "listed", hashed,
 			set([]any{map[string]any{"name": "mine"}}, "spec", "headGroupSpec", "template", "spec", "imagePullSecrets")))
-		appear(ctx, append(guard(running), guard(listed)...)...)
+		env.WaitExists(ctx, append(proxyObjects(running), proxyObjects(listed)...)...)
 		runs, waits := pod(ctx, running, raycluster.NodeTypeHead, "registry.example.com/ray:1"), pod(ctx, listed, raycluster.NodeTypeHead, stuck)
 		env.WaitFor(ctx, runs, func(g Gomega) { g.Expect(runs.Status.Phase).To(Equal(corev1.PodRunning)) })
 		waitsForImage(ctx, waits)
 		mark := env.Mark()
 		addPullSecret(ctx, running)
 		addPullSecret(ctx, listed)
-		settled(ctx, ns)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
 		Expect(env.Since(mark).ByUser(manager.User).Of("pods").Writes()).To(BeEmpty())
 		for _, p := range []*corev1.Pod{runs, waits} {
 			env.Get(ctx, p)

@@ -33,21 +33,21 @@ var _ = Describe("The settings of Ray", Serial, func() {
 	It("take effect without a restart: what is switched off goes, and comes back [R16] [R24] [R28]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "settings")
 		u := create(ctx, rayCluster(ns, "demo", hashed))
-		objects := guard(u)
-		appear(ctx, objects...)
+		objects := proxyObjects(u)
+		env.WaitExists(ctx, objects...)
 		dashboard := objects[3].(*unstructured.Unstructured)
-		theirs := &corev1.Secret{ObjectMeta: inNamespace(u, "theirs")}
-		theirs.Labels = map[string]string{raycluster.LabelClusterName: "demo"}
-		Expect(env.Admin.Create(ctx, theirs)).To(Succeed())
+		foreign := &corev1.Secret{ObjectMeta: inNamespace(u, "theirs")}
+		foreign.Labels = map[string]string{raycluster.LabelClusterName: "demo"}
+		Expect(env.Admin.Create(ctx, foreign)).To(Succeed())
 
 		By("OAuth being switched off")
-		configure(ctx, "kuberay: {rayDashboardOAuthEnabled: false, mTLSEnabled: false}")
-		vanish(ctx, objects...) // a dashboard without authentication allows remote code execution
+		env.SetConfigMap(ctx, own, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: false, mTLSEnabled: false}")
+		env.WaitDeleted(ctx, objects...) // a dashboard without authentication allows remote code execution
 		env.WaitFor(ctx, u, func(g Gomega) { g.Expect(u.GetFinalizers()).To(BeEmpty()) })
-		env.Get(ctx, theirs)
+		env.Get(ctx, foreign)
 
 		By("a user making a mistake")
-		configure(ctx, "kuberay: {rayDashboardOAuthEnabled: perhaps}")
+		env.SetConfigMap(ctx, own, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: perhaps}")
 		Eventually(func(g Gomega) {
 			list := &eventsv1.EventList{}
 			g.Expect(env.Admin.List(ctx, list, client.InNamespace(own))).To(Succeed())
@@ -55,26 +55,26 @@ var _ = Describe("The settings of Ray", Serial, func() {
 				return e.Reason == "ConfigurationRefused" && strings.Contains(e.Note, `kuberay.rayDashboardOAuthEnabled "perhaps": must be true or false`)
 			})).To(BeTrue(), "the mistake is reported")
 		}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
-		settled(ctx, ns)
-		absent(ctx, objects[0])
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.ExpectAbsent(ctx, objects[0])
 
 		By("OAuth being switched on")
-		configure(ctx, "kuberay: {rayDashboardOAuthEnabled: true}")
-		appear(ctx, guard(u)...)
+		env.SetConfigMap(ctx, own, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: true}")
+		env.WaitExists(ctx, proxyObjects(u)...)
 		Eventually(target).WithContext(ctx).WithArguments(ctx, dashboard).WithTimeout(patience).Should(Equal(names(u).ProxyService))
-		settled(ctx, ns)
-		expectRest(ns)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("end a cluster that was secured while OAuth was on [R6] [R7]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "endoff")
 		u := create(ctx, rayCluster(ns, "demo", hashed, injected))
 		b := binding(u)
-		appear(ctx, b)
-		secured(ctx, u)
-		configure(ctx, "kuberay: {rayDashboardOAuthEnabled: false}")
+		env.WaitExists(ctx, b)
+		waitSecured(ctx, u)
+		env.SetConfigMap(ctx, own, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: false}")
 		Expect(env.Admin.Delete(ctx, u)).To(Succeed())
-		vanish(ctx, b, u)
+		env.WaitDeleted(ctx, b, u)
 	}, NodeTimeout(specTimeout))
 })
 
@@ -93,9 +93,9 @@ var _ = Describe("The policies of a RayCluster", Serial, func() {
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/app:1"}}}}
 		Expect(env.Admin.Create(ctx, pod)).To(Succeed())
 		u := create(ctx, rayCluster(ns, "demo", hashed))
-		secured(ctx, u)
+		waitSecured(ctx, u)
 		Expect(admitted(ctx, u)).NotTo(Or(ContainSubstring(ns), ContainSubstring("ray-system"), ContainSubstring("opendatahub")), "it is nowhere")
-		Expect(reported(ctx, u, "KubeRayNotFound")).To(ContainSubstring("raycluster.kubeRayNamespaces"))
+		Expect(env.WaitForEvent(ctx, u, "KubeRayNotFound", "")).To(ContainSubstring("raycluster.kubeRayNamespaces"))
 
 		By("KubeRay being installed by Helm, in whatever namespace")
 		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "kuberay-operator"},
@@ -114,8 +114,8 @@ var _ = Describe("The policies of a RayCluster", Serial, func() {
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, kubeRay))).To(Succeed()) }, NodeTimeout(specTimeout))
 		Eventually(admitted).WithContext(ctx).WithArguments(ctx, u).WithTimeout(patience).
 			Should(And(ContainSubstring("default "+own), Not(ContainSubstring(ns))))
-		settled(ctx, ns)
-		expectRest(ns)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 	}, NodeTimeout(specTimeout))
 })
 

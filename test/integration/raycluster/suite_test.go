@@ -5,17 +5,14 @@ import (
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
-	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 const (
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 3 * time.Minute
-	patience     = 90 * time.Second
+	specTimeout = 3 * time.Minute
+	patience    = 90 * time.Second
 	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
 	quiet = time.Second
 	// own is the namespace of the manager.
@@ -26,7 +23,6 @@ const (
 // run: the specs act for it. Specs that change the settings of all clusters are serial.
 var (
 	env     *framework.Env
-	account *operator.Installed
 	manager *framework.Manager
 )
 
@@ -35,22 +31,8 @@ func TestRayCluster(t *testing.T) { framework.Run(t, "RayCluster") }
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "raycluster", cluster.OpenShift, framework.WithOperator("config/default"))
 	env.KeepNamespaces = true
-	account = env.Installed
-	withoutWebhooks(ctx)
+	env.DisableWebhooks(ctx)
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, Args: []string{"--components=raycluster", "--metrics-bind-address=127.0.0.1:0"},
+		Args: []string{"--components=raycluster", "--metrics-bind-address=127.0.0.1:0"},
 	})
-}, NodeTimeout(startTimeout))
-
-// withoutWebhooks empties the webhook configurations, because the specs create clusters that admission would deny; another suite tests
-// admission. The configurations remain, because the manager writes their CA.
-func withoutWebhooks(ctx SpecContext) {
-	GinkgoHelper()
-	for _, object := range account.Objects {
-		if kind := object.GetKind(); kind == "MutatingWebhookConfiguration" || kind == "ValidatingWebhookConfiguration" {
-			Expect(env.Admin.Patch(ctx, object.DeepCopy(), emptyWebhooks)).To(Succeed())
-		}
-	}
-}
-
-var _ = AfterEach(func() { manager.ReportLog() })
+}, NodeTimeout(framework.StartTimeout))

@@ -22,7 +22,7 @@ import (
 )
 
 // theirs writes like the CodeFlare operator: a forced server-side apply with its field manager.
-func theirs(ctx context.Context, u *unstructured.Unstructured, content map[string]any) *unstructured.Unstructured {
+func foreign(ctx context.Context, u *unstructured.Unstructured, content map[string]any) *unstructured.Unstructured {
 	GinkgoHelper()
 	o := &unstructured.Unstructured{Object: content}
 	if o.GetKind() != "ClusterRoleBinding" {
@@ -63,13 +63,13 @@ func left(ctx context.Context, u *unstructured.Unstructured, cookie string) {
 	GinkgoHelper()
 	name := u.GetName()
 	serviceAccount := originalName(u, name+"-oauth-proxy")
-	theirs(ctx, u, object("v1", "Secret", originalName(u, name+"-oauth-config"), map[string]any{"stringData": map[string]any{"cookie_secret": cookie}}))
+	foreign(ctx, u, object("v1", "Secret", originalName(u, name+"-oauth-config"), map[string]any{"stringData": map[string]any{"cookie_secret": cookie}}))
 	account := object("v1", "ServiceAccount", serviceAccount, nil)
 	account["metadata"].(map[string]any)["annotations"] = map[string]any{
 		"serviceaccounts.openshift.io/oauth-redirectreference.first": `{"kind":"OAuthRedirectReference","apiVersion":"v1","reference":{"kind":"Route","name":"ray-dashboard-` + name + `"}}`,
 	}
-	theirs(ctx, u, account)
-	theirs(ctx, u, object("route.openshift.io/v1", "Route", "ray-dashboard-"+name, map[string]any{"spec": map[string]any{
+	foreign(ctx, u, account)
+	foreign(ctx, u, object("route.openshift.io/v1", "Route", "ray-dashboard-"+name, map[string]any{"spec": map[string]any{
 		"to": map[string]any{"kind": "Service", "name": originalName(u, name+"-oauth")}, "port": map[string]any{"targetPort": "oauth-proxy"},
 		"tls": map[string]any{"termination": "reencrypt", "insecureEdgeTerminationPolicy": "Redirect"},
 	}}))
@@ -78,12 +78,12 @@ func left(ctx context.Context, u *unstructured.Unstructured, cookie string) {
 		"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": serviceAccount, "namespace": u.GetNamespace()}},
 	})
 	b["metadata"].(map[string]any)["labels"] = map[string]any{raycluster.LabelClusterNamespace: u.GetNamespace()}
-	theirs(ctx, u, b)
+	foreign(ctx, u, b)
 }
 
 var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 	It("keeps what is wanted, removes what is not, and changes no pod template [R8] [R9] [R28]", func(ctx SpecContext) {
-		manager.Away(ctx)
+		manager.StopTemporarily(ctx)
 		ns := env.Namespace(ctx, "takeover")
 		finalized := func(u *unstructured.Unstructured) { u.SetFinalizers([]string{raycluster.Finalizer}) }
 		legacy := create(ctx, rayCluster(ns, "legacy", finalized, injected))
@@ -95,43 +95,43 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 		}
 		By("the live renaming of a cluster that had the names of old")
 		oldService, oldPolicy, oldBinding := "renamed-oauth", "renamed-head", "renamed-"+ns+"-auth"
-		theirs(ctx, renamed, object("v1", "Service", oldService, map[string]any{"spec": map[string]any{
+		foreign(ctx, renamed, object("v1", "Service", oldService, map[string]any{"spec": map[string]any{
 			"ports": []any{map[string]any{"name": "oauth-proxy", "port": int64(443), "protocol": "TCP", "targetPort": "oauth-proxy"}}}}))
-		theirs(ctx, renamed, object("networking.k8s.io/v1", "NetworkPolicy", oldPolicy, map[string]any{"spec": map[string]any{"podSelector": map[string]any{}}}))
+		foreign(ctx, renamed, object("networking.k8s.io/v1", "NetworkPolicy", oldPolicy, map[string]any{"spec": map[string]any{"podSelector": map[string]any{}}}))
 		stale := object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", oldBinding, map[string]any{
 			"roleRef": map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:auth-delegator"}})
 		stale["metadata"].(map[string]any)["labels"] = map[string]any{raycluster.LabelClusterNamespace: ns}
-		theirs(ctx, renamed, stale)
+		foreign(ctx, renamed, stale)
 
 		By("the take-over")
 		mark := env.Mark()
 		manager.Restart(ctx)
 		for _, u := range []*unstructured.Unstructured{legacy, renamed} {
 			before := u.DeepCopy()
-			secured(ctx, u)
-			appear(ctx, guard(u)...)
+			waitSecured(ctx, u)
+			env.WaitExists(ctx, proxyObjects(u)...)
 			s := &corev1.Secret{ObjectMeta: inNamespace(u, names(u).CookieSecret)}
 			env.Get(ctx, s)
 			Expect(string(s.Data[raycluster.KeyCookie])).To(HaveLen(44), "owners of clusters of the same name know the other one")
-			Expect(reported(ctx, u, "CookieKeyReplaced")).To(ContainSubstring("delete its pod"))
+			Expect(env.WaitForEvent(ctx, u, "CookieKeyReplaced", "")).To(ContainSubstring("delete its pod"))
 			Expect(s.Labels).To(HaveKeyWithValue("platform.opendatahub.io/component", "raycluster"))
 			env.Get(ctx, u)
 			Expect(u.Object["spec"]).To(Equal(before.Object["spec"]), "no pod is recreated")
 			Expect(u.GetAnnotations()).To(Equal(before.GetAnnotations()), "the names stay")
 		}
-		vanish(ctx, &corev1.Service{ObjectMeta: inNamespace(renamed, oldService)},
+		env.WaitDeleted(ctx, &corev1.Service{ObjectMeta: inNamespace(renamed, oldService)},
 			&networkingv1.NetworkPolicy{ObjectMeta: inNamespace(renamed, oldPolicy)},
 			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: oldBinding}},
 			binding(suspended), route(suspended, names(suspended).Dashboard))
 		env.WaitFor(ctx, suspended, func(g Gomega) { g.Expect(suspended.GetFinalizers()).To(BeEmpty()) })
-		settled(ctx, ns)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
-		expectRest(ns)
+		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 
 		By("a restart")
 		mark = env.Mark()
 		manager.Restart(ctx)
-		settled(ctx, ns)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
 		writes := env.Since(mark).ByUser(manager.User).WithoutEvents().WithoutReviews().WithoutLeases().Writes().Where(func(e framework.Entry) bool { return e.Namespace == ns })
 		Expect(writes).To(BeEmpty(), "writes after a restart:\n%s", writes)
 	}, NodeTimeout(specTimeout))
@@ -152,7 +152,7 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 		configuration.Webhooks = append(configuration.Webhooks, entry("mappwrapper.kb.io", dead),
 			entry("other.example.com", &admissionv1.ServiceReference{Namespace: own, Name: alive.Name}))
 		Expect(env.Admin.Update(ctx, configuration)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Patch(ctx, configuration, emptyWebhooks)).To(Succeed()) }, NodeTimeout(specTimeout))
+		DeferCleanup(func(ctx SpecContext) { env.DisableWebhooks(ctx) }, NodeTimeout(specTimeout))
 		manager.Restart(ctx)
 		env.WaitFor(ctx, configuration, func(g Gomega) {
 			g.Expect(configuration.Webhooks).To(HaveLen(1))

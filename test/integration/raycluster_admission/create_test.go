@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 var tlsVariables = []string{"MY_POD_IP", "RAY_USE_TLS", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT"}
@@ -24,10 +25,10 @@ var _ = Describe("A new RayCluster", func() {
 	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "ray") })
 
 	It("is completed [raycluster-10] [raycluster-11] [raycluster-12] [raycluster-13] [raycluster-14]", func(ctx SpecContext) {
-		admin, heard := listening()
+		admin, heard := env.WithWarnings()
 		u := rayCluster(namespace, minimal)
 		Expect(admin.Create(ctx, u)).To(Succeed())
-		Expect(heard.texts).To(BeEmpty())
+		Expect(heard.Texts).To(BeEmpty())
 		Expect(u.GetAnnotations()).To(HaveKey(raycluster.AnnotationVersion))
 		h := head(u)
 		Expect(h.ServiceAccountName).To(Equal("test-raycluster-oauth-proxy-ecaffa62"))
@@ -81,10 +82,10 @@ var _ = Describe("A new RayCluster", func() {
 	)
 
 	It("may have the longest name that KubeRay takes, and hears of a host that is cut, R19", func(ctx SpecContext) {
-		admin, heard := listening()
+		admin, heard := env.WithWarnings()
 		u := rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetName(strings.Repeat("a", 53)) })
 		Expect(admin.Create(ctx, u)).To(Succeed())
-		Expect(heard.texts).To(ContainElement(ContainSubstring("the dashboard gets the host")))
+		Expect(heard.Texts).To(ContainElement(ContainSubstring("the dashboard gets the host")))
 		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namesOf(u).ProxyService}}
 		env.WaitFor(ctx, service, func(g Gomega) { g.Expect(service.Spec.Ports).To(HaveLen(1)) })
 	}, NodeTimeout(specTimeout))
@@ -150,7 +151,7 @@ var _ = Describe("A new RayCluster", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("has pods that a restricted namespace with a quota admits, R15", func(ctx SpecContext) {
-		env.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, map[string]any{"metadata": map[string]any{
+		env.Patch(ctx, framework.NamespaceNamed(namespace), map[string]any{"metadata": map[string]any{
 			"labels": map[string]any{"pod-security.kubernetes.io/enforce": "restricted"},
 		}})
 		many := resource.MustParse("100")

@@ -16,7 +16,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,7 +23,6 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
-	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
 const trusted = "odh.ray.io/secure-trusted-network"
@@ -96,7 +94,7 @@ func steppedAside(ctx context.Context) {
 }
 
 // ours returns the children of a cluster by their names.
-func ours(u *unstructured.Unstructured) []client.Object {
+func managed(u *unstructured.Unstructured) []client.Object {
 	n, at := namesOf(u), func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: name} }
 	dashboard := &unstructured.Unstructured{}
 	dashboard.SetGroupVersionKind(capability.Route)
@@ -112,16 +110,14 @@ func ours(u *unstructured.Unstructured) []client.Object {
 
 func exist(ctx context.Context, objects []client.Object) {
 	GinkgoHelper()
-	for _, o := range objects {
-		Eventually(func() error { return env.Admin.Get(ctx, client.ObjectKeyFromObject(o), o) }).WithContext(ctx).Should(Succeed(), "%T %s", o, o.GetName())
-	}
+	env.WaitExists(ctx, objects...)
 }
 
 var _ = Describe("The KubeRay of the platform", Serial, func() {
 	It("is stepped aside for while it is there: nothing in pods, nothing around clusters, and both come back after it", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "platform")
 		stored := created(ctx, rayCluster(namespace, minimal, set("mine", append(headPod, "serviceAccountName")...)))
-		around := ours(stored)
+		around := managed(stored)
 		exist(ctx, around)
 
 		By("its webhook appearing")
@@ -135,9 +131,7 @@ var _ = Describe("The KubeRay of the platform", Serial, func() {
 			g.Expect(group(stored, 1).InitContainers).To(BeEmpty())
 			g.Expect(stored.GetFinalizers()).To(BeEmpty())
 		})
-		for _, o := range around {
-			env.WaitGone(ctx, o)
-		}
+		env.WaitDeleted(ctx, around...)
 		Eventually(func(g Gomega) {
 			list := &eventsv1.EventList{}
 			g.Expect(env.Admin.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
@@ -158,7 +152,7 @@ var _ = Describe("The KubeRay of the platform", Serial, func() {
 		By("it going")
 		remove()
 		waitForWebhooks(ctx)
-		exist(ctx, ours(fresh)[:2])
+		exist(ctx, managed(fresh)[:2])
 		Eventually(func(g Gomega) {
 			g.Expect(update(ctx, stored, changeHead(func(p *corev1.PodSpec) { p.Containers[0].Image = "example.com/ray:2" }))).To(Succeed())
 			g.Expect(containerNames(head(stored).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
@@ -171,7 +165,7 @@ var _ = Describe("The KubeRay of the platform", Serial, func() {
 		u := created(ctx, rayCluster(namespace, minimal, annotated(trusted, "true"),
 			func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"ray.io/authentication-resources"}) }))
 		Expect(containerNames(head(u).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
-		exist(ctx, ours(u))
+		exist(ctx, managed(u))
 		Expect(update(ctx, u, func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })).To(Succeed())
 	}, NodeTimeout(specTimeout))
 })
@@ -181,10 +175,10 @@ var _ = Describe("The OAuth server of OpenShift", Serial, func() {
 		namespace := env.Namespace(ctx, "oidc")
 		stored := created(ctx, rayCluster(namespace, minimal))
 		Expect(containerNames(head(stored).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
-		exist(ctx, ours(stored))
+		exist(ctx, managed(stored))
 
 		By("the API of users going")
-		bringBack := withoutUsers(ctx)
+		restore := env.DeleteCRD(ctx, "groups.user.openshift.io")
 		n := namesOf(stored)
 		hasSidecar := func(u *unstructured.Unstructured, name string) {
 			GinkgoHelper()
@@ -197,10 +191,10 @@ var _ = Describe("The OAuth server of OpenShift", Serial, func() {
 		hasSidecar(fresh, "kube-rbac-proxy")
 		for _, u := range []*unstructured.Unstructured{stored, fresh} {
 			n := namesOf(u)
-			around := slices.DeleteFunc(ours(u), func(o client.Object) bool { return o.GetName() == n.CookieSecret })
+			around := slices.DeleteFunc(managed(u), func(o client.Object) bool { return o.GetName() == n.CookieSecret })
 			exist(ctx, append(around, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: n.ProxyConfig}}))
 		}
-		env.WaitGone(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: n.CookieSecret}})
+		env.WaitDeleted(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: n.CookieSecret}})
 		certificate := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: n.ProxyTLS}}
 		Expect(apierrors.IsNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(certificate), certificate))).To(BeTrue(), "OpenShift issues it")
 		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: n.ProxyService}}
@@ -208,25 +202,9 @@ var _ = Describe("The OAuth server of OpenShift", Serial, func() {
 		Expect(service.Annotations).To(HaveKeyWithValue(oauthproxy.ServingCertAnnotation, n.ProxyTLS))
 
 		By("it coming back")
-		bringBack(ctx)
+		restore(ctx)
 		hasSidecar(stored, "oauth-proxy")
 		hasSidecar(fresh, "oauth-proxy")
-		exist(ctx, ours(stored))
+		exist(ctx, managed(stored))
 	}, NodeTimeout(specTimeout))
 })
-
-// withoutUsers removes the API of users until the end of the spec, and returns a function that restores it.
-func withoutUsers(ctx context.Context) (bringBack func(context.Context)) {
-	GinkgoHelper()
-	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "groups.user.openshift.io"}}
-	env.Get(ctx, crd)
-	fresh := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd.Name}, Spec: crd.Spec}
-	Expect(env.Admin.Delete(ctx, crd)).To(Succeed())
-	env.WaitGone(ctx, crd)
-	bringBack = func(ctx context.Context) {
-		GinkgoHelper()
-		Expect(cluster.InstallCRDs(ctx, env.Config, fresh.DeepCopy())).To(Succeed())
-	}
-	DeferCleanup(func(ctx SpecContext) { bringBack(ctx) }, NodeTimeout(specTimeout))
-	return bringBack
-}

@@ -7,13 +7,11 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
-	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 const (
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 5 * time.Minute
+	specTimeout = 5 * time.Minute
 
 	operatorNamespace = "opendatahub"
 )
@@ -22,7 +20,6 @@ const (
 // server calls. KubeRay does not run.
 var (
 	env     *framework.Env
-	account *operator.Installed
 	manager *framework.Manager
 )
 
@@ -30,10 +27,7 @@ func TestRayClusterAdmission(t *testing.T) { framework.Run(t, "RayCluster admiss
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "raycluster-admission", cluster.OpenShift, framework.WithOperator("config/default"))
-	account = env.Installed
 	manager = env.StartManager(ctx, options("manager"))
 	waitForWebhooks(ctx)
-	bypassable(ctx)
-}, NodeTimeout(startTimeout))
-
-var _ = AfterEach(func() { manager.ReportLog() })
+	excludeBypassed(ctx)
+}, NodeTimeout(framework.StartTimeout))

@@ -177,7 +177,7 @@ var _ = Describe("The webhooks", func() {
 	It("let the end of a cluster and finalizers pass while the manager is away, and nothing else, R29", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "ray")
 		u := created(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"example.com/held"}) }))
-		away(ctx)
+		stopManager(ctx)
 		Expect(env.Admin.Create(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetName("other") }))).To(MatchError(ContainSubstring("failed calling webhook")))
 		Expect(update(ctx, u, func(u *unstructured.Unstructured) {
 			u.SetFinalizers(append(u.GetFinalizers(), "ray.io/gcs-ft-redis-cleanup-finalizer"))
@@ -186,12 +186,12 @@ var _ = Describe("The webhooks", func() {
 		Expect(update(ctx, u, annotated(raycluster.AnnotationVersion, "x"))).To(MatchError(ContainSubstring("failed calling webhook")))
 		Expect(env.Admin.Delete(ctx, u)).To(Succeed())
 		env.Patch(ctx, u, map[string]any{"metadata": map[string]any{"finalizers": nil}})
-		env.WaitGone(ctx, u)
+		env.WaitDeleted(ctx, u)
 	}, NodeTimeout(specTimeout))
 
 	It("leave images as they are after an upgrade to a program with others until a template changes, R34 [raycluster-29]", func(ctx SpecContext) {
 		u := created(ctx, rayCluster(env.Namespace(ctx, "ray"), minimal))
-		away(ctx)
+		stopManager(ctx)
 		upgraded := env.StartManager(ctx, options("upgraded", "OAUTH_PROXY_IMAGE=example.com/oauth:2"))
 		DeferCleanup(func(ctx SpecContext) { upgraded.Stop(ctx) }, NodeTimeout(specTimeout))
 		waitForWebhooks(ctx)
@@ -203,21 +203,21 @@ var _ = Describe("The webhooks", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("let everything pass with a warning while the component is off", func(ctx SpecContext) {
-		away(ctx)
+		stopManager(ctx)
 		o := options("manager-off", "MLFLOW_IMAGE=example.com/mlflow:1")
 		o.Args = []string{"--components=*,-raycluster"}
 		off := env.StartManager(ctx, o)
 		DeferCleanup(func(ctx SpecContext) { off.Stop(ctx) }, NodeTimeout(specTimeout))
-		admin, heard := listening()
+		admin, heard := env.WithWarnings()
 		namespace := env.Namespace(ctx, "ray")
 		Eventually(func() error {
 			return admin.Create(ctx, rayCluster(namespace, minimal, set(true, "spec", "headGroupSpec", "enableIngress")))
 		}).WithContext(ctx).Should(Succeed())
-		Expect(heard.texts).To(ContainElement(ContainSubstring("the component raycluster is switched off")))
+		Expect(heard.Texts).To(ContainElement(ContainSubstring("the component raycluster is switched off")))
 	}, NodeTimeout(specTimeout))
 
 	It("refuse while the settings are wrong from the start, and say what is, R4 R24", func(ctx SpecContext) {
-		away(ctx)
+		stopManager(ctx)
 		settings(ctx, "kuberay: {mTLSEnabled: perhaps}")
 		manager.Restart(ctx)
 		Eventually(func() error {

@@ -14,12 +14,13 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 var _ = Describe("A RayCluster beside the real KubeRay", func() {
 	It("gets pods from the mutated template, and each finds its address in the certificate of its role", func(ctx SpecContext) {
-		live := ready(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "demo")))
-		served(ctx, live, 3)
+		live := waitReady(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "demo")))
+		waitForCertificates(ctx, live, 3)
 		for _, pod := range podsOf(ctx, Default, live) {
 			Expect(pod.Spec.InitContainers).NotTo(BeEmpty(), pod.Name)
 			Expect(pod.Spec.InitContainers[0].Name).To(Equal(raycluster.InitCertificate))
@@ -38,23 +39,23 @@ var _ = Describe("A RayCluster beside the real KubeRay", func() {
 		before := podsOf(ctx, Default, live)
 		Expect(env.Admin.Patch(ctx, live, client.RawPatch("application/json-patch+json",
 			[]byte(`[{"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": 4}]`)))).To(Succeed())
-		served(ctx, live, 5)
+		waitForCertificates(ctx, live, 5)
 		workers := certificate(ctx, Default, live.GetNamespace(), names(live).WorkerTLS)
 		for _, pod := range before {
 			if pod.Labels[raycluster.LabelNodeType] == raycluster.NodeTypeWorker {
 				Expect(workers.VerifyHostname(pod.Status.PodIP)).To(Succeed())
 			}
 		}
-		endsWithoutTrace(ctx, live)
+		deleteCompletely(ctx, live)
 	}, SpecTimeout(specTimeout))
 
 	It("waits for its quota in Kueue, and is reached at an Ingress [raycluster-25]", func(ctx SpecContext) {
 		namespace := queue(ctx)
 		queued := rayCluster(namespace, "queued")
 		queued.SetLabels(map[string]string{queueName: "queue"})
-		live := ready(ctx, created(ctx, queued))
+		live := waitReady(ctx, created(ctx, queued))
 		Expect(list(ctx, Default, schema.GroupVersionKind{Group: "kueue.x-k8s.io", Version: "v1beta1", Kind: "Workload"}, namespace)).To(HaveLen(1))
-		served(ctx, live, 3)
+		waitForCertificates(ctx, live, 3)
 		var dashboard networkingv1.Ingress
 		eventually(ctx, func(g Gomega) {
 			g.Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "ray-dashboard-queued"}, &dashboard)).To(Succeed())
@@ -63,7 +64,7 @@ var _ = Describe("A RayCluster beside the real KubeRay", func() {
 		Expect(dashboard.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Name).To(Equal("queued-head-svc"))
 
 		By("selecting it for a RayJob: KubeRay makes no other cluster and submits to this one")
-		job := created(ctx, object("{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: job, namespace: %s}, spec: {entrypoint: 'python x.py', clusterSelector: {ray.io/cluster: queued}}}", namespace))
+		job := created(ctx, framework.Manifest("{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: job, namespace: %s}, spec: {entrypoint: 'python x.py', clusterSelector: {ray.io/cluster: queued}}}", namespace))
 		eventually(ctx, func(g Gomega) {
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(job), job)).To(Succeed())
 			chosen, _, _ := unstructured.NestedString(job.Object, "status", "rayClusterName")
@@ -71,7 +72,7 @@ var _ = Describe("A RayCluster beside the real KubeRay", func() {
 		})
 		Expect(list(ctx, Default, raycluster.GVK, namespace)).To(HaveLen(1))
 		removed(ctx, job)
-		endsWithoutTrace(ctx, live)
+		deleteCompletely(ctx, live)
 	}, SpecTimeout(specTimeout))
 
 	It("may be wrapped, with the queue on the AppWrapper alone [raycluster-26]", func(ctx SpecContext) {
@@ -86,8 +87,8 @@ var _ = Describe("A RayCluster beside the real KubeRay", func() {
 		aw.SetLabels(map[string]string{queueName: "queue"})
 		aw.Spec.Components = []v1beta2.AppWrapperComponent{{Template: runtime.RawExtension{Raw: raw}}}
 		eventually(ctx, func(g Gomega) { g.Expect(client.IgnoreAlreadyExists(env.Admin.Create(ctx, aw))).To(Succeed()) })
-		live := ready(ctx, rayCluster(namespace, "wrapped"))
-		served(ctx, live, 3)
+		live := waitReady(ctx, rayCluster(namespace, "wrapped"))
+		waitForCertificates(ctx, live, 3)
 		eventually(ctx, func(g Gomega) {
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(aw), aw)).To(Succeed())
 			g.Expect(aw.Status.Phase).To(Equal(v1beta2.PhaseRunning))
@@ -106,8 +107,8 @@ var _ = Describe("A RayCluster beside the real KubeRay", func() {
 		cluster := rayCluster(env.Namespace(ctx, "ray"), "pulling")
 		Expect(unstructured.SetNestedSlice(cluster.Object, []any{map[string]any{"name": "not-there"}},
 			"spec", "headGroupSpec", "template", "spec", "imagePullSecrets")).To(Succeed())
-		live := ready(ctx, created(ctx, cluster))
-		served(ctx, live, 3)
+		live := waitReady(ctx, created(ctx, cluster))
+		waitForCertificates(ctx, live, 3)
 		for _, pod := range podsOf(ctx, Default, live) {
 			if pod.Labels[raycluster.LabelNodeType] == raycluster.NodeTypeHead {
 				Expect(pod.Spec.ImagePullSecrets).To(Equal([]corev1.LocalObjectReference{{Name: "not-there"}}))
@@ -123,15 +124,15 @@ var _ = Describe("A RayCluster beside the real KubeRay", func() {
 			g.Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: live.GetNamespace(), Name: names(live).CASecret}, &corev1.Secret{})).To(Succeed())
 		})
 		Expect(podsOf(ctx, Default, live)).To(BeEmpty())
-		env.Patch(ctx, bare(live), map[string]any{"spec": map[string]any{"suspend": false}})
-		served(ctx, ready(ctx, live), 3)
-		endsWithoutTrace(ctx, live)
+		env.Patch(ctx, reference(live), map[string]any{"spec": map[string]any{"suspend": false}})
+		waitForCertificates(ctx, waitReady(ctx, live), 3)
+		deleteCompletely(ctx, live)
 	}, SpecTimeout(specTimeout))
 
 	It("may be made by a RayJob or a RayService", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "ray")
-		created(ctx, object("{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: job, namespace: %s}, spec: {entrypoint: 'python x.py', rayClusterSpec: %s}}", namespace, spec))
-		created(ctx, object("{apiVersion: ray.io/v1, kind: RayService, metadata: {name: service, namespace: %s}, spec: {rayClusterConfig: %s}}", namespace, spec))
+		created(ctx, framework.Manifest("{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: job, namespace: %s}, spec: {entrypoint: 'python x.py', rayClusterSpec: %s}}", namespace, spec))
+		created(ctx, framework.Manifest("{apiVersion: ray.io/v1, kind: RayService, metadata: {name: service, namespace: %s}, spec: {rayClusterConfig: %s}}", namespace, spec))
 		eventually(ctx, func(g Gomega) {
 			owners := map[string]int{}
 			for _, cluster := range list(ctx, g, raycluster.GVK, namespace) {
@@ -142,13 +143,13 @@ var _ = Describe("A RayCluster beside the real KubeRay", func() {
 			g.Expect(owners).To(Equal(map[string]int{"RayJob": 1, "RayService": 1}))
 		})
 		for _, cluster := range list(ctx, Default, raycluster.GVK, namespace) {
-			served(ctx, ready(ctx, &cluster), 3)
+			waitForCertificates(ctx, waitReady(ctx, &cluster), 3)
 		}
 	}, SpecTimeout(specTimeout))
 
 	It("gets a new CA when that of its Secret is of no use, with a word about it, and old pods are still trusted (R11)", func(ctx SpecContext) {
-		live := ready(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "broken")))
-		served(ctx, live, 3)
+		live := waitReady(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "broken")))
+		waitForCertificates(ctx, live, 3)
 		secret := &corev1.Secret{}
 		secret.SetNamespace(live.GetNamespace())
 		secret.SetName(names(live).CASecret)
@@ -172,6 +173,6 @@ var _ = Describe("A RayCluster beside the real KubeRay", func() {
 			}
 			g.Expect(strings.Join(reported, "\n")).To(ContainSubstring("CertificateAuthority a new CA signs, because reading ca.key"))
 		})
-		served(ctx, live, 3)
+		waitForCertificates(ctx, live, 3)
 	}, SpecTimeout(specTimeout))
 })

@@ -49,7 +49,7 @@ var _ = Describe("Many RayClusters", func() {
 			Expect(env.Admin.Create(ctx, cluster)).To(Succeed())
 		}
 		allReady(ctx, namespace, crowd)
-		env.Settle(manager.User, rest, patience)
+		env.WaitIdle(manager.User, rest, patience)
 
 		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
 		writes, reads := len(mine.WithoutEvents().Writes()), len(mine.Reads())
@@ -67,7 +67,7 @@ var _ = Describe("Many RayClusters", func() {
 		By("letting KubeRay write every status again")
 		mark = env.Mark()
 		for i := range crowd {
-			cluster := bare(rayCluster(namespace, fmt.Sprintf("c%d", i)))
+			cluster := reference(rayCluster(namespace, fmt.Sprintf("c%d", i)))
 			env.Patch(ctx, cluster, map[string]any{"status": map[string]any{"lastUpdateTime": "2026-01-01T00:00:00Z", "reason": "touched"}}, "status")
 		}
 		eventually(ctx, func(g Gomega) {

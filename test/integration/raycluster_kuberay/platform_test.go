@@ -38,9 +38,9 @@ var _ = Describe("A RayCluster with other settings", func() {
 	It("is published by a Route with OAuth on OpenShift, whose host is in its status [raycluster-28]", func(ctx SpecContext) {
 		onOpenShift(ctx)
 		withSettings(ctx, strings.Replace(settings, "rayDashboardOAuthEnabled: false", "rayDashboardOAuthEnabled: true", 1), string(raycluster.AuthOAuth), raycluster.InitCertificate)
-		live := ready(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "oauth")))
+		live := waitReady(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "oauth")))
 		Expect(containers(live, "containers")).To(Equal("ray-head,oauth-proxy"))
-		served(ctx, live, 3)
+		waitForCertificates(ctx, live, 3)
 		route := &unstructured.Unstructured{}
 		route.SetGroupVersionKind(capability.Route)
 		route.SetNamespace(live.GetNamespace())
@@ -50,43 +50,43 @@ var _ = Describe("A RayCluster with other settings", func() {
 		env.Patch(ctx, route, map[string]any{"status": map[string]any{"ingress": []any{map[string]any{
 			"host": host, "routerName": "default", "conditions": []any{map[string]any{"type": "Admitted", "status": "True"}},
 		}}}}, "status")
-		env.Settle(manager.User, rest, patience)
+		env.WaitIdle(manager.User, rest, patience)
 		env.Get(ctx, route)
 		admitted, _, _ := unstructured.NestedSlice(route.Object, "status", "ingress")
 		Expect(admitted).To(HaveLen(1))
 		Expect(admitted[0].(map[string]any)["host"]).To(Equal(host), "the router's word stands")
 		Expect(env.Admin.Get(ctx, client.ObjectKey{Name: names(live).ClusterRoleBinding}, &rbacv1.ClusterRoleBinding{})).To(Succeed())
-		endsWithoutTrace(ctx, live)
-		env.WaitGone(ctx, route)
+		deleteCompletely(ctx, live)
+		env.WaitDeleted(ctx, route)
 	}, SpecTimeout(specTimeout))
 
 	It("is guarded by a proxy of ours with OAuth on plain Kubernetes, which has a certificate", func(ctx SpecContext) {
 		withSettings(ctx, strings.Replace(settings, "rayDashboardOAuthEnabled: false", "rayDashboardOAuthEnabled: true", 1), string(raycluster.AuthProxy), raycluster.InitCertificate)
-		live := ready(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "guarded")))
+		live := waitReady(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "guarded")))
 		Expect(containers(live, "containers")).To(Equal("ray-head,kube-rbac-proxy"))
-		served(ctx, live, 3)
+		waitForCertificates(ctx, live, 3)
 		eventually(ctx, func(g Gomega) {
 			var secret corev1.Secret
 			g.Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: live.GetNamespace(), Name: names(live).ProxyTLS}, &secret)).To(Succeed())
 			g.Expect(secret.Type).To(Equal(corev1.SecretTypeTLS))
 		})
-		endsWithoutTrace(ctx, live)
+		deleteCompletely(ctx, live)
 	}, SpecTimeout(specTimeout))
 
 	It("has no certificates with mutual TLS off", func(ctx SpecContext) {
 		withSettings(ctx, strings.Replace(settings, "mTLSEnabled: true", "mTLSEnabled: false", 1), "", "")
-		live := ready(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "open")))
-		env.Settle(manager.User, rest, patience)
+		live := waitReady(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "open")))
+		env.WaitIdle(manager.User, rest, patience)
 		var secrets corev1.SecretList
 		Expect(env.Admin.List(ctx, &secrets, client.InNamespace(live.GetNamespace()), client.MatchingLabels{raycluster.LabelClusterName: "open"})).To(Succeed())
 		Expect(secrets.Items).To(BeEmpty())
-		endsWithoutTrace(ctx, live)
+		deleteCompletely(ctx, live)
 	}, SpecTimeout(specTimeout))
 
 	It("is what it was after an upgrade with the ConfigMap of the CodeFlare operator, which stays as it is [raycluster-29]", func(ctx SpecContext) {
-		live := ready(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "kept")))
-		served(ctx, live, 3)
-		env.Settle(manager.User, rest, patience)
+		live := waitReady(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "kept")))
+		waitForCertificates(ctx, live, 3)
+		env.WaitIdle(manager.User, rest, patience)
 		env.Get(ctx, live)
 		version, ca := live.GetResourceVersion(), &corev1.Secret{}
 		ca.SetNamespace(live.GetNamespace())
@@ -94,15 +94,15 @@ var _ = Describe("A RayCluster with other settings", func() {
 		env.Get(ctx, ca)
 		mark := env.Mark()
 		manager.Restart(ctx)
-		env.Settle(manager.User, rest, patience)
-		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutEvents().WithoutReviews().Writes()
+		env.WaitIdle(manager.User, rest, patience)
+		mine := env.Since(mark).ChildWrites(manager.User)
 		Expect(mine.Where(func(e entry) bool { return e.Namespace == live.GetNamespace() })).To(BeEmpty(), "%s", mine)
 		before := ca.ResourceVersion
 		env.Get(ctx, ca)
 		env.Get(ctx, live)
 		Expect(ca.ResourceVersion).To(Equal(before))
 		Expect(live.GetResourceVersion()).To(Equal(version))
-		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: account.ServiceAccount.Namespace, Name: configMap}}
+		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: env.Installed.ServiceAccount.Namespace, Name: configMap}}
 		env.Get(ctx, config)
 		Expect(config.Data).To(Equal(map[string]string{"config.yaml": settings}))
 		admitsWith(ctx, "", raycluster.InitCertificate)

@@ -11,16 +11,14 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
-	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/cluster/peers"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 const (
-	startTimeout = 30 * time.Minute // the first run builds the control plane and the peers
-	specTimeout  = 5 * time.Minute
-	patience     = 2 * time.Minute
-	poll         = 200 * time.Millisecond
+	specTimeout = 5 * time.Minute
+	patience    = 2 * time.Minute
+	poll        = 200 * time.Millisecond
 	// rest is how long specs check that no request is sent.
 	rest = time.Second
 )
@@ -44,7 +42,6 @@ appwrapper:
 // namespace, and restores the settings that it changes.
 var (
 	env     *framework.Env
-	account *operator.Installed
 	manager *framework.Manager
 	kueue   *cluster.Process
 	kubeRay *cluster.Process
@@ -54,27 +51,22 @@ func TestRayClustersWithKubeRay(t *testing.T) { framework.Run(t, "RayClusters wi
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "raycluster-kuberay", cluster.Plain, framework.WithTypes(v1beta2.AddToScheme), framework.WithOperator("config/default"))
-	account = env.Installed
 	Expect(env.Admin.Create(ctx, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: account.ServiceAccount.Namespace, Name: configMap},
+		ObjectMeta: metav1.ObjectMeta{Namespace: env.Installed.ServiceAccount.Namespace, Name: configMap},
 		Data:       map[string]string{"config.yaml": settings},
 	})).To(Succeed())
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, Args: []string{"--components=raycluster,appwrapper"}, WebhookPort: account.WebhookPort,
+		Args: []string{"--components=raycluster,appwrapper"}, WebhookPort: env.Installed.WebhookPort,
 	})
 	var err error
 	kueue, err = peers.StartKueue(ctx, env.Instance, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	kubeRay, err = peers.StartKubeRay(ctx, env.Instance, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
-	furnish(ctx)
-}, NodeTimeout(startTimeout))
+	createQueueDefaults(ctx)
+}, NodeTimeout(framework.StartTimeout))
 
 var _ = AfterEach(func() {
-	manager.ReportLog()
-	for _, process := range []*cluster.Process{kueue, kubeRay} {
-		if CurrentSpecReport().Failed() {
-			AddReportEntry("log of "+process.Name, process.LogTail(), ReportEntryVisibilityFailureOrVerbose)
-		}
-	}
+	framework.ReportLog(kueue)
+	framework.ReportLog(kubeRay)
 })

@@ -21,7 +21,6 @@ func exposed(ctx context.Context, name string, more ...string) *framework.Manage
 	o := options
 	o.Name, o.Env = name, more
 	other := env.StartManager(ctx, o)
-	DeferCleanup(other.ReportLog)
 	return other
 }
 
@@ -30,14 +29,14 @@ var _ = Describe("What publishes the dashboard of a RayCluster", Serial, func() 
 		ns := env.Namespace(ctx, "exposed")
 		u := create(ctx, rayCluster(ns, "demo"), raycluster.AuthProxy)
 		n := names(u)
-		manager.Away(ctx)
+		manager.StopTemporarily(ctx)
 		DeferCleanup(func(ctx SpecContext) { manager.Restart(ctx) }, NodeTimeout(specTimeout))
 
 		By("a Gateway that verifies the sidecar")
 		other := exposed(ctx, "gateway", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")
-		route, policy := framework.Untyped(capability.HTTPRoute, u.GetNamespace(), n.Dashboard), framework.Untyped(capability.BackendTLSPolicy, u.GetNamespace(), n.Dashboard+"-ca")
+		route, policy := framework.Unstructured(capability.HTTPRoute, u.GetNamespace(), n.Dashboard), framework.Unstructured(capability.BackendTLSPolicy, u.GetNamespace(), n.Dashboard+"-ca")
 		authority, secret := &corev1.ConfigMap{ObjectMeta: meta(u, n.Dashboard+"-ca")}, &corev1.Secret{ObjectMeta: meta(u, n.ProxyTLS)}
-		appear(ctx, route, policy, authority)
+		env.WaitExists(ctx, route, policy, authority)
 		env.Get(ctx, secret)
 		Expect(authority.Data).To(HaveKeyWithValue("ca.crt", string(secret.Data["ca.crt"])))
 		Expect(route.Object["spec"]).To(HaveKeyWithValue("parentRefs", ConsistOf(And(HaveKeyWithValue("name", "public"), HaveKeyWithValue("namespace", "gateways")))))
@@ -45,14 +44,14 @@ var _ = Describe("What publishes the dashboard of a RayCluster", Serial, func() 
 		found.SetGroupVersionKind(route.GroupVersionKind())
 		Expect(env.Admin.List(ctx, found, client.MatchingLabels{"ray.io/cluster-name": "demo", "ray.io/cluster-namespace": ns})).To(Succeed())
 		Expect(found.Items).To(ConsistOf(HaveField("GetName()", route.GetName())))
-		env.Settle(other.User, quiet, specTimeout)
+		env.WaitIdle(other.User, quiet, specTimeout)
 		env.ExpectAtRest(other.User, quiet)
 
 		By("a restart, with which nothing goes for a moment")
 		uid := policy.GetUID()
 		other.Stop(ctx)
 		other = exposed(ctx, "gateway-again", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")
-		env.Settle(other.User, quiet, specTimeout)
+		env.WaitIdle(other.User, quiet, specTimeout)
 		env.Get(ctx, policy)
 		Expect(policy.GetUID()).To(Equal(uid))
 		other.Stop(ctx)
@@ -60,13 +59,11 @@ var _ = Describe("What publishes the dashboard of a RayCluster", Serial, func() 
 		By("an Ingress")
 		other = exposed(ctx, "ingress", "EXPOSURE=ingress", "INGRESS_DOMAIN=ai.example.org", "INGRESS_CLASS=edge")
 		dashboard := &networkingv1.Ingress{ObjectMeta: meta(u, n.Dashboard)}
-		appear(ctx, dashboard)
+		env.WaitExists(ctx, dashboard)
 		Expect(dashboard.Spec.Rules[0].Host).To(Equal("ray-dashboard-demo-" + ns + ".ai.example.org"))
 		Expect(dashboard.Spec.IngressClassName).To(HaveValue(Equal("edge")))
-		for _, o := range []client.Object{route, policy, authority} {
-			env.WaitGone(ctx, o)
-		}
-		env.Settle(other.User, quiet, specTimeout)
+		env.WaitDeleted(ctx, route, policy, authority)
+		env.WaitIdle(other.User, quiet, specTimeout)
 		env.ExpectAtRest(other.User, quiet)
 		other.Stop(ctx)
 	}, NodeTimeout(2*specTimeout))

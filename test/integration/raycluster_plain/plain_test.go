@@ -3,7 +3,6 @@ package raycluster_plain_test
 import (
 	"context"
 	"crypto/tls"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -18,7 +17,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
-	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 // rayCluster returns a RayCluster as a user writes it.
@@ -48,47 +46,15 @@ func create(ctx context.Context, u *unstructured.Unstructured, sidecar raycluste
 	Expect(env.Admin.Create(ctx, u)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
 		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, u))).To(Succeed())
-		env.WaitGone(ctx, u)
+		env.WaitDeleted(ctx, u)
 	}, NodeTimeout(specTimeout))
 	return u
-}
-
-func configure(ctx context.Context, text string) {
-	GinkgoHelper()
-	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "codeflare-operator-config"}, Data: map[string]string{"config.yaml": text}}
-	err := env.Admin.Create(ctx, m)
-	if apierrors.IsAlreadyExists(err) {
-		env.Patch(ctx, m, map[string]any{"data": map[string]any{"config.yaml": text}})
-		return
-	}
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, m)).To(Succeed()) }, NodeTimeout(specTimeout))
 }
 
 func names(u *unstructured.Unstructured) raycluster.Names { return raycluster.View(u.Object).Names() }
 
 func meta(u *unstructured.Unstructured, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: name}
-}
-
-func appear(ctx context.Context, objects ...client.Object) {
-	GinkgoHelper()
-	for _, o := range objects {
-		Eventually(func() error { return env.Admin.Get(ctx, client.ObjectKeyFromObject(o), o) }).WithContext(ctx).WithTimeout(patience).
-			Should(Succeed(), "%T %s", o, o.GetName())
-	}
-}
-
-// rested waits until nothing is sent for a namespace, and checks that it remains so.
-func rested(ctx context.Context, namespace string) {
-	GinkgoHelper()
-	requests := func(mark framework.Mark) framework.Entries {
-		return framework.AtRest(env.Since(mark), manager.User).Where(func(e framework.Entry) bool { return e.Namespace == namespace })
-	}
-	Eventually(func(g Gomega) {
-		mark := env.Mark()
-		g.Consistently(func() framework.Entries { return requests(mark) }).WithTimeout(quiet).WithPolling(time.Second / 4).Should(BeEmpty())
-	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 }
 
 func reasons(ctx context.Context, u *unstructured.Unstructured) []string {
@@ -112,7 +78,7 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 		u := create(ctx, rayCluster(ns, "demo"), raycluster.AuthProxy)
 		n := names(u)
 		certificate := &corev1.Secret{ObjectMeta: meta(u, n.ProxyTLS)}
-		appear(ctx, &corev1.ConfigMap{ObjectMeta: meta(u, n.ProxyConfig)}, &corev1.Service{ObjectMeta: meta(u, n.ProxyService)},
+		env.WaitExists(ctx, &corev1.ConfigMap{ObjectMeta: meta(u, n.ProxyConfig)}, &corev1.Service{ObjectMeta: meta(u, n.ProxyService)},
 			&corev1.ServiceAccount{ObjectMeta: meta(u, n.ServiceAccount)}, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: n.ClusterRoleBinding}}, certificate)
 		_, err := tls.X509KeyPair(certificate.Data[corev1.TLSCertKey], certificate.Data[corev1.TLSPrivateKeyKey])
 		Expect(err).NotTo(HaveOccurred())
@@ -121,26 +87,26 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 
 		By("a domain being set")
-		configure(ctx, "kuberay: {ingressDomain: apps.example.org}")
+		env.SetConfigMap(ctx, own, "codeflare-operator-config", "config.yaml", "kuberay: {ingressDomain: apps.example.org}")
 		dashboard, front := &networkingv1.Ingress{ObjectMeta: meta(u, n.Dashboard)}, &networkingv1.Ingress{ObjectMeta: meta(u, n.Client)}
-		appear(ctx, dashboard, front)
+		env.WaitExists(ctx, dashboard, front)
 		Expect(dashboard.Spec.Rules[0].Host).To(Equal("ray-dashboard-demo-" + ns + ".apps.example.org"))
 		Expect(dashboard.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Name).To(Equal(n.ProxyService))
 		Expect(*front.Spec.IngressClassName).To(Equal("nginx"))
 		Eventually(reasons).WithContext(ctx).WithArguments(ctx, u).WithTimeout(patience).Should(ContainElement("DashboardPublished"))
-		rested(ctx, ns)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
 	}, NodeTimeout(specTimeout))
 
 	It("is as the CodeFlare operator had it without OAuth and mTLS, but for a client port that no client could reach [R17] [R32]", func(ctx SpecContext) {
-		configure(ctx, "kuberay: {rayDashboardOAuthEnabled: false, mTLSEnabled: false, ingressDomain: apps.example.org}")
+		env.SetConfigMap(ctx, own, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: false, mTLSEnabled: false, ingressDomain: apps.example.org}")
 		ns := env.Namespace(ctx, "open")
 		u := create(ctx, rayCluster(ns, "demo"), raycluster.AuthNone)
 		n := names(u)
 		dashboard, head := &networkingv1.Ingress{ObjectMeta: meta(u, n.Dashboard)}, &networkingv1.NetworkPolicy{ObjectMeta: meta(u, n.HeadPolicy)}
-		appear(ctx, dashboard, head)
+		env.WaitExists(ctx, dashboard, head)
 		Expect(dashboard.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Name).To(Equal("demo-head-svc"))
 		Expect(dashboard.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Port.Name).To(Equal("dashboard"))
-		rested(ctx, ns)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
 		err := env.Admin.Get(ctx, client.ObjectKey{Namespace: ns, Name: n.Client}, &networkingv1.Ingress{})
 		Expect(apierrors.IsNotFound(err)).To(BeTrue())
 		for _, rule := range head.Spec.Ingress {
@@ -155,14 +121,14 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 	}, NodeTimeout(specTimeout))
 
 	It("loses sidecar and certificates when they are switched off, and all that was made for them [R28]", func(ctx SpecContext) {
-		configure(ctx, "kuberay: {ingressDomain: apps.example.org}")
+		env.SetConfigMap(ctx, own, "codeflare-operator-config", "config.yaml", "kuberay: {ingressDomain: apps.example.org}")
 		ns := env.Namespace(ctx, "off")
 		u := create(ctx, rayCluster(ns, "demo"), raycluster.AuthProxy)
 		n := names(u)
 		b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: n.ClusterRoleBinding}}
 		secret, account := &corev1.Secret{ObjectMeta: meta(u, n.CASecret)}, &corev1.ServiceAccount{ObjectMeta: meta(u, n.ServiceAccount)}
-		appear(ctx, b, secret, account)
-		configure(ctx, "kuberay: {rayDashboardOAuthEnabled: false, mTLSEnabled: false, ingressDomain: apps.example.org}")
+		env.WaitExists(ctx, b, secret, account)
+		env.SetConfigMap(ctx, own, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: false, mTLSEnabled: false, ingressDomain: apps.example.org}")
 		Eventually(reasons).WithContext(ctx).WithArguments(ctx, u).WithTimeout(patience).Should(ContainElement("PodTemplatesOutdated"))
 		env.Get(ctx, u)
 		Expect(raycluster.View(u.Object).Injected().MTLS).To(BeTrue(), "pods that run keep what they have")
@@ -170,13 +136,11 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 
 		By("the pods being recreated")
 		env.Patch(ctx, u, map[string]any{"spec": map[string]any{"suspend": true}})
-		for _, o := range []client.Object{b, secret, account, &networkingv1.Ingress{ObjectMeta: meta(u, n.Client)}} {
-			env.WaitGone(ctx, o)
-		}
+		env.WaitDeleted(ctx, b, secret, account, &networkingv1.Ingress{ObjectMeta: meta(u, n.Client)})
 		env.WaitFor(ctx, u, func(g Gomega) {
 			g.Expect(raycluster.View(u.Object).Injected()).To(Equal(raycluster.Injected{}))
 			g.Expect(u.GetFinalizers()).To(BeEmpty())
 		})
-		rested(ctx, ns)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
 	}, NodeTimeout(specTimeout))
 })

@@ -12,9 +12,8 @@ import (
 )
 
 const (
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 3 * time.Minute
-	patience     = 90 * time.Second
+	specTimeout = 3 * time.Minute
+	patience    = 90 * time.Second
 	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
 	quiet = time.Second
 	own   = "opendatahub"
@@ -32,13 +31,10 @@ func TestRayClusterPlain(t *testing.T) { framework.Run(t, "RayCluster on plain K
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "rayplain", cluster.Plain, framework.WithOperator("config/default"))
-	account := env.Installed
 	options = framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort,
-		Args: []string{"--components=raycluster", "--metrics-bind-address=127.0.0.1:0"},
+		WebhookPort: env.Installed.WebhookPort,
+		Args:        []string{"--components=raycluster", "--metrics-bind-address=127.0.0.1:0"},
 	}
 	manager = env.StartManager(ctx, options)
 	Expect(manager.Process.Running()).To(BeTrue())
-}, NodeTimeout(startTimeout))
-
-var _ = AfterEach(func() { manager.ReportLog() })
+}, NodeTimeout(framework.StartTimeout))

@@ -19,7 +19,7 @@ var passing = []string{"Event", "Endpoints", "EndpointSlice", "Lease", "PodMetri
 // kinds returns the namespaced kinds.
 func kinds() []schema.GroupVersionKind {
 	GinkgoHelper()
-	apis, err := discovery.NewDiscoveryClientForConfig(world.Config)
+	apis, err := discovery.NewDiscoveryClientForConfig(env.Config)
 	Expect(err).NotTo(HaveOccurred())
 	lists, err := apis.ServerPreferredNamespacedResources()
 	Expect(err).NotTo(HaveOccurred())
@@ -44,7 +44,7 @@ func objectsIn(ctx context.Context, namespace string) []*unstructured.Unstructur
 	for _, kind := range kinds() {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		Expect(world.Admin.List(ctx, list, client.InNamespace(namespace))).To(Succeed(), kind.String())
+		Expect(env.Admin.List(ctx, list, client.InNamespace(namespace))).To(Succeed(), kind.String())
 		for i := range list.Items {
 			object := &list.Items[i]
 			given := kind.Kind == "ServiceAccount" && object.GetName() == "default" || object.GetName() == "kube-root-ca.crt" || object.GetName() == "openshift-service-ca.crt"

@@ -9,7 +9,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -55,7 +54,7 @@ func restore(ctx context.Context, objects []*unstructured.Unstructured) map[stri
 		o := stripped(object)
 		var exists bool
 		Eventually(func() error {
-			err := world.Admin.Create(ctx, o)
+			err := env.Admin.Create(ctx, o)
 			if exists = apierrors.IsAlreadyExists(err); exists {
 				return nil
 			}
@@ -117,44 +116,44 @@ func expectTakenOver(before, after []*unstructured.Unstructured, restored map[st
 
 var _ = Describe("A restore of everything", func() {
 	It("is taken over in an order that does not suit, with one set of children", func(ctx SpecContext) {
-		resources := everything(ctx)
-		before, ofServer := objectsIn(ctx, everykind.Workshop), ofMLflow(objectsIn(ctx, everykind.Own))
-		server := framework.Untyped(resources[slices.IndexFunc(resources, func(o *unstructured.Unstructured) bool { return o.GetKind() == "MLflow" })].GroupVersionKind(), "", "mlflow")
-		world.Get(ctx, server)
+		resources := createAndWaitReady(ctx)
+		before, ofServer := objectsIn(ctx, everykind.UserNamespace), ofMLflow(objectsIn(ctx, everykind.OperatorNamespace))
+		server := framework.Unstructured(resources[slices.IndexFunc(resources, func(o *unstructured.Unstructured) bool { return o.GetKind() == "MLflow" })].GroupVersionKind(), "", "mlflow")
+		env.Get(ctx, server)
 		AddReportEntry("backed up", fmt.Sprint(names(before), names(ofServer)))
 
 		By("losing all of it")
 		lose(ctx, server, ofServer)
 
 		By("restoring it")
-		world.Namespace(ctx)
+		env.Namespace(ctx)
 		backup := append(slices.Concat(before, ofServer), server)
 		childrenFirst(backup)
 		restored := restore(ctx, backup)
-		world.AwaitReady(ctx, resources)
-		world.Settle(manager.User, quiet, patience)
+		env.WaitReady(ctx, resources)
+		env.WaitIdle(manager.User, quiet, patience)
 
-		after, server2 := append(objectsIn(ctx, everykind.Workshop), ofMLflow(objectsIn(ctx, everykind.Own))...), server.DeepCopy()
+		after, server2 := append(objectsIn(ctx, everykind.UserNamespace), ofMLflow(objectsIn(ctx, everykind.OperatorNamespace))...), server.DeepCopy()
 		Expect(names(after)).To(Equal(names(slices.Concat(before, ofServer))), "one set of children")
-		world.Get(ctx, server2)
+		env.Get(ctx, server2)
 		expectTakenOver(append(slices.Concat(before, ofServer), server), append(after, server2), restored)
-		world.ExpectAtRest(manager.User, quiet)
+		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })
 
 // lose deletes the namespace, and the MLflow with its data.
 func lose(ctx context.Context, server *unstructured.Unstructured, ofServer []*unstructured.Unstructured) {
 	GinkgoHelper()
-	Expect(world.Admin.Delete(ctx, server.DeepCopy())).To(Succeed())
-	workshop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: everykind.Workshop}}
-	Expect(world.Admin.Delete(ctx, workshop)).To(Succeed())
-	world.WaitGone(ctx, server.DeepCopy())
+	Expect(env.Admin.Delete(ctx, server.DeepCopy())).To(Succeed())
+	workshop := framework.NamespaceNamed(everykind.UserNamespace)
+	Expect(env.Admin.Delete(ctx, workshop)).To(Succeed())
+	env.WaitDeleted(ctx, server.DeepCopy())
 	for _, object := range ofServer {
 		if object.GetKind() == "PersistentVolumeClaim" {
-			Expect(world.Admin.Delete(ctx, object.DeepCopy())).To(Succeed())
+			Expect(env.Admin.Delete(ctx, object.DeepCopy())).To(Succeed())
 		}
-		world.WaitGone(ctx, object.DeepCopy())
+		env.WaitDeleted(ctx, object.DeepCopy())
 	}
-	Eventually(func() error { return world.Admin.Get(ctx, client.ObjectKeyFromObject(workshop), workshop) }).
+	Eventually(func() error { return env.Admin.Get(ctx, client.ObjectKeyFromObject(workshop), workshop) }).
 		WithContext(ctx).WithTimeout(patience).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
 }

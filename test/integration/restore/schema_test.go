@@ -29,29 +29,29 @@ func ownKinds(resources []*unstructured.Unstructured) []*unstructured.Unstructur
 // changeCRD changes the schema of the status in all versions of the CRD of an object.
 func changeCRD(ctx context.Context, object *unstructured.Unstructured, change func(status map[string]apiextensionsv1.JSONSchemaProps)) {
 	GinkgoHelper()
-	mapping, err := world.Admin.RESTMapper().RESTMapping(object.GroupVersionKind().GroupKind(), object.GroupVersionKind().Version)
+	mapping, err := env.Admin.RESTMapper().RESTMapping(object.GroupVersionKind().GroupKind(), object.GroupVersionKind().Version)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := world.Admin.Get(ctx, client.ObjectKey{Name: mapping.Resource.GroupResource().String()}, crd); err != nil {
+		if err := env.Admin.Get(ctx, client.ObjectKey{Name: mapping.Resource.GroupResource().String()}, crd); err != nil {
 			return err
 		}
 		for i := range crd.Spec.Versions {
 			change(crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties["status"].Properties)
 		}
-		return world.Admin.Update(ctx, crd)
+		return env.Admin.Update(ctx, crd)
 	})).To(Succeed())
 }
 
 var _ = Describe("CRDs of an older release", func() {
 	It("end in rest, and what they drop returns with those of this release", func(ctx SpecContext) {
-		resources := everything(ctx)
-		world.Unstored.From = time.Now()
+		resources := createAndWaitReady(ctx)
+		env.Unstored.From = time.Now()
 		own := ownKinds(resources)
 		have := func(object *unstructured.Unstructured, want bool) {
 			GinkgoHelper()
-			live := framework.Untyped(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
-			world.WaitFor(ctx, live, func(g Gomega) {
+			live := framework.Unstructured(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
+			env.WaitFor(ctx, live, func(g Gomega) {
 				_, found, err := unstructured.NestedInt64(live.Object, "status", dropped)
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(found).To(Equal(want), "%s: %v", title(object), live.Object["status"])
@@ -70,11 +70,11 @@ var _ = Describe("CRDs of an older release", func() {
 		}
 		for _, object := range own {
 			have(object, false)
-			live := framework.Untyped(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
-			world.Patch(ctx, live, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/touched": metav1.Now().String()}}})
+			live := framework.Unstructured(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
+			env.Patch(ctx, live, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/touched": metav1.Now().String()}}})
 		}
-		world.Settle(manager.User, quiet, patience)
-		world.ExpectAtRest(manager.User, quiet)
+		env.WaitIdle(manager.User, quiet, patience)
+		env.ExpectAtRest(manager.User, quiet)
 
 		By("putting back those of this release")
 		for _, object := range own {
@@ -86,9 +86,9 @@ var _ = Describe("CRDs of an older release", func() {
 		for _, object := range own {
 			have(object, true)
 		}
-		world.Unstored.To = time.Now()
-		world.Settle(manager.User, quiet, patience)
-		world.AwaitReady(ctx, resources)
-		world.ExpectAtRest(manager.User, quiet)
+		env.Unstored.To = time.Now()
+		env.WaitIdle(manager.User, quiet, patience)
+		env.WaitReady(ctx, resources)
+		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })

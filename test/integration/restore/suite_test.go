@@ -14,35 +14,32 @@ import (
 )
 
 const (
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 10 * time.Minute
-	patience     = 2 * time.Minute
+	specTimeout = 10 * time.Minute
+	patience    = 2 * time.Minute
 	// quiet is how long a manager at rest has sent nothing.
 	quiet = 4 * time.Second
 )
 
 // One control plane, and one manager with all components and exactly the shipped rights.
 var (
-	world   *everykind.World
+	env     *everykind.Cluster
 	manager *framework.Manager
 )
 
 func TestRestore(t *testing.T) { framework.Run(t, "Restore") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	world = everykind.Start(ctx, "restore", "config/default")
-	manager = world.StartManager(ctx, world.Options(world.Installed))
-}, NodeTimeout(startTimeout))
+	env = everykind.Start(ctx, "restore", "config/default")
+	manager = env.StartManager(ctx, env.Options(env.Installed))
+}, NodeTimeout(framework.StartTimeout))
 
-var _ = AfterEach(func() { manager.ReportLog() })
-
-// everything creates the missing resources, and waits until all are ready and the manager is at rest.
-func everything(ctx context.Context) []*unstructured.Unstructured {
+// createAndWaitReady creates the missing resources, and waits until all are ready and the manager is at rest.
+func createAndWaitReady(ctx context.Context) []*unstructured.Unstructured {
 	GinkgoHelper()
-	world.Namespace(ctx)
-	resources := world.Resources()
-	world.Create(ctx, resources...)
-	world.AwaitReady(ctx, resources)
-	world.Settle(manager.User, quiet, patience)
+	env.Namespace(ctx)
+	resources := env.Resources()
+	env.Create(ctx, resources...)
+	env.WaitReady(ctx, resources)
+	env.WaitIdle(manager.User, quiet, patience)
 	return resources
 }

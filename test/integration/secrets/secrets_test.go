@@ -112,7 +112,7 @@ var _ = It("shows no value of a Secret, whatever is broken", func(ctx SpecContex
 		map[string]any{"stringData": map[string]any{"password": word + "-changed"}})
 	// The manager reads everything again, with empty caches.
 	manager.Restart(ctx)
-	env.Settle(manager.User, quiet, time.Minute)
+	env.WaitIdle(manager.User, quiet, time.Minute)
 	Expect(leaks(ctx, mark)).To(BeEmpty())
 }, NodeTimeout(specTimeout))
 

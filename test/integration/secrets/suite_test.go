@@ -12,20 +12,17 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
-	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 const (
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 3 * time.Minute
-	quiet        = time.Second
+	specTimeout = 3 * time.Minute
+	quiet       = time.Second
 )
 
 var (
-	env       *framework.Env
-	installed *operator.Installed
-	manager   *framework.Manager
+	env     *framework.Env
+	manager *framework.Manager
 )
 
 func TestSecrets(t *testing.T) { framework.Run(t, "Secrets") }
@@ -33,12 +30,9 @@ func TestSecrets(t *testing.T) { framework.Run(t, "Secrets") }
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "secrets", cluster.Plain, framework.WithSets(cluster.KServe), framework.WithOperator("config/default"),
 		framework.WithTypes(mlflowv1.AddToScheme, aihubv1alpha1.AddToScheme, v1beta1.AddToScheme))
-	installed = env.Installed
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: installed.ServiceAccount, WebhookPort: installed.WebhookPort,
-		Args: []string{"--metrics-secure=false", "--zap-log-level=debug"},
-		Env:  []string{"MLFLOW_IMAGE=testcluster.invalid/exit-3"},
+		WebhookPort: env.Installed.WebhookPort,
+		Args:        []string{"--metrics-secure=false", "--zap-log-level=debug"},
+		Env:         []string{"MLFLOW_IMAGE=testcluster.invalid/exit-3"},
 	})
-}, NodeTimeout(startTimeout))
-
-var _ = AfterEach(func() { manager.ReportLog() })
+}, NodeTimeout(framework.StartTimeout))

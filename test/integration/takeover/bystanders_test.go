@@ -31,7 +31,7 @@ var _ = Describe("What the original operator left behind", func() {
 		}, NodeTimeout(specTimeout))
 		before := s.running(ctx)
 		s.takeOver(ctx, "MLFLOW_URL=https://gateway.apps.lab.example.com")
-		env.WaitGone(ctx, old)
+		env.WaitDeleted(ctx, old)
 		Expect(s.running(ctx)).To(Equal(before))
 	}, NodeTimeout(specTimeout))
 
@@ -71,7 +71,7 @@ var _ = Describe("What the original operator left behind", func() {
 
 		By("the end of the server")
 		Expect(env.Admin.Delete(ctx, s.server)).To(Succeed())
-		env.WaitGone(ctx, deployment())
+		env.WaitDeleted(ctx, deployment())
 		for _, object := range append(alike, owned) {
 			Expect(s.live(ctx, object).GetDeletionTimestamp()).To(BeNil(), "%s %s", object.GetKind(), object.GetName())
 		}

@@ -9,7 +9,6 @@ import (
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
-	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
@@ -17,34 +16,31 @@ const (
 	namespace = "opendatahub"
 	image     = "quay.io/example/mlflow:v3"
 
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 5 * time.Minute
+	specTimeout = 5 * time.Minute
 	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
 	quiet = 4 * time.Second
 )
 
 // All specs share one control plane. Each creates the objects of a replaced operator, and starts its own manager.
 var (
-	env     *framework.Env
-	account *operator.Installed
+	env *framework.Env
 )
 
 func TestTakeover(t *testing.T) { framework.Run(t, "Take-over") }
 
 func managerOptions(variables ...string) framework.ManagerOptions {
 	return framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, Env: append([]string{"MLFLOW_IMAGE=" + image}, variables...),
+		Env:  append([]string{"MLFLOW_IMAGE=" + image}, variables...),
 		Args: []string{"--components=mlflow"}, // first writes of other components are not counted
 	}
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "takeover", cluster.OpenShift, framework.WithTypes(mlflowv1.AddToScheme), framework.WithOperator("config/default"))
-	account = env.Installed
 	Eventually(func() error { return env.Admin.List(ctx, &mlflowv1.MLflowList{}) }).WithContext(ctx).WithTimeout(time.Minute).
 		Should(Succeed(), "discovery follows a moment after the definition")
 	// The first manager of a cluster also writes the certificate of the webhooks, which specs must not count.
 	manager := env.StartManager(ctx, managerOptions())
-	env.Settle(manager.User, quiet, specTimeout)
+	env.WaitIdle(manager.User, quiet, specTimeout)
 	manager.Stop(ctx)
-}, NodeTimeout(startTimeout))
+}, NodeTimeout(framework.StartTimeout))

@@ -21,7 +21,7 @@ type running struct {
 	Volume     string
 }
 
-func (s *scene) running(ctx context.Context) running {
+func (s *legacyServer) running(ctx context.Context) running {
 	GinkgoHelper()
 	r := running{Identities: map[string]types.UID{}}
 	for _, child := range s.children {
@@ -46,7 +46,7 @@ func replicaSets(ctx context.Context) int {
 }
 
 // expectTakenOver checks the labels and owner references of a child.
-func (s *scene) expectTakenOver(ctx context.Context, child *unstructured.Unstructured) {
+func (s *legacyServer) expectTakenOver(ctx context.Context, child *unstructured.Unstructured) {
 	GinkgoHelper()
 	live := s.live(ctx, child)
 	Expect(live.GetLabels()).To(And(
@@ -83,7 +83,7 @@ var _ = Describe("A server of the original operator", func() {
 			if len(c.variables) == 0 {
 				Expect(s.server.Status.URL).To(BeEmpty(), "the original took its example for a configured URL")
 				for _, link := range s.drop("ConsoleLink") {
-					env.WaitGone(ctx, link)
+					env.WaitDeleted(ctx, link)
 				}
 				delete(before.Identities, "ConsoleLink/mlflow")
 			}
@@ -144,7 +144,7 @@ var _ = Describe("A server of the original operator", func() {
 			By("a restart, which finds everything settled")
 			s.mark = env.Mark()
 			s.manager.Restart(ctx)
-			env.Settle(s.manager.User, quiet, specTimeout)
+			env.WaitIdle(s.manager.User, quiet, specTimeout)
 			Expect(s.writes()).To(BeEmpty())
 		}, NodeTimeout(specTimeout))
 
@@ -158,7 +158,7 @@ var _ = Describe("A server of the original operator", func() {
 	It("loses the fields that only the original wanted, and no others", func(ctx SpecContext) {
 		s := plant(ctx, withStaleFields(applied), "common.yaml", "minimal.yaml")
 		for _, child := range s.children {
-			env.Patch(ctx, child, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/added": "by the user"}}})
+			env.SetAnnotation(ctx, child, "example.com/added", "by the user")
 		}
 		s.drop("ConsoleLink")
 		before := s.running(ctx)
@@ -186,7 +186,7 @@ func withStaleFields(write writer) writer {
 }
 
 // expectStale checks whether the children still have staleLabel. PersistentVolumeClaims are never applied, and always keep it.
-func (s *scene) expectStale(ctx context.Context, kept bool) {
+func (s *legacyServer) expectStale(ctx context.Context, kept bool) {
 	GinkgoHelper()
 	s.drop("ConsoleLink")
 	for _, child := range s.drop("PersistentVolumeClaim") {
@@ -199,8 +199,8 @@ func (s *scene) expectStale(ctx context.Context, kept bool) {
 	}
 }
 
-// drop removes a kind from the objects of the scene, and returns its objects.
-func (s *scene) drop(kind string) []*unstructured.Unstructured {
+// drop removes a kind from the objects of the installation, and returns its objects.
+func (s *legacyServer) drop(kind string) []*unstructured.Unstructured {
 	var dropped []*unstructured.Unstructured
 	s.children = slices.DeleteFunc(s.children, func(child *unstructured.Unstructured) bool {
 		if child.GetKind() == kind {
@@ -212,7 +212,7 @@ func (s *scene) drop(kind string) []*unstructured.Unstructured {
 }
 
 // writeCounts counts the manager's writes by resource and name.
-func (s *scene) writeCounts() map[string]int {
+func (s *legacyServer) writeCounts() map[string]int {
 	GinkgoHelper()
 	counts := map[string]int{}
 	for _, write := range s.writes() {

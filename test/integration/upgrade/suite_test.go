@@ -13,34 +13,27 @@ import (
 )
 
 const (
-	// formerCommit is the version from which users upgrade. Each release sets it to the previous release, and empties the list in
+	// previousCommit is the version from which users upgrade. Each release sets it to the previous release, and empties the list in
 	// CHANGELOG.md.
-	formerCommit = "94407fc49cf01c223a3ce7ca93ab923e7900dae2"
+	previousCommit = "94407fc49cf01c223a3ce7ca93ab923e7900dae2"
 
-	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 10 * time.Minute
-	patience     = 2 * time.Minute
+	specTimeout = 10 * time.Minute
+	patience    = 2 * time.Minute
 	// quiet is how long a manager at rest has sent nothing.
 	quiet = 4 * time.Second
 )
 
 var (
-	old     *former
-	world   *everykind.World
-	manager *framework.Manager
+	previous *previousRelease
+	env      *everykind.Cluster
+	manager  *framework.Manager
 )
 
 func TestUpgrade(t *testing.T) { framework.Run(t, "Upgrade") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
-	old, err = fetchFormer(ctx, formerCommit)
+	previous, err = fetchPreviousRelease(ctx, previousCommit)
 	Expect(err).NotTo(HaveOccurred())
-	world = everykind.Start(ctx, "upgrade", old.tree+"/config/default")
-}, NodeTimeout(startTimeout))
-
-var _ = AfterEach(func() {
-	if manager != nil {
-		manager.ReportLog()
-	}
-})
+	env = everykind.Start(ctx, "upgrade", previous.tree+"/config/default")
+}, NodeTimeout(framework.StartTimeout))

@@ -35,14 +35,14 @@ type child struct {
 func children(ctx context.Context) map[string]child {
 	GinkgoHelper()
 	all := map[string]child{}
-	for _, e := range world.Since(0).ByUser(manager.User).WithoutEvents().WithoutLeases().WithoutReviews().Writes() {
+	for _, e := range env.Since(0).ChildWrites(manager.User) {
 		if e.Verb == "create" && e.Code != 201 || e.Subresource != "" || e.DryRun || e.Verb == "delete" {
 			continue
 		}
-		kind, err := world.Admin.RESTMapper().KindFor(schema.GroupVersionResource{Group: e.Group, Resource: e.Resource})
+		kind, err := env.Admin.RESTMapper().KindFor(schema.GroupVersionResource{Group: e.Group, Resource: e.Resource})
 		Expect(err).NotTo(HaveOccurred())
-		live := framework.Untyped(kind, e.Namespace, e.Name)
-		err = world.Admin.Get(ctx, client.ObjectKeyFromObject(live), live)
+		live := framework.Unstructured(kind, e.Namespace, e.Name)
+		err = env.Admin.Get(ctx, client.ObjectKeyFromObject(live), live)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -65,9 +65,9 @@ func install(ctx context.Context, dir string, before []*unstructured.Unstructure
 	objects, err := operator.Kustomize(dir)
 	Expect(err).NotTo(HaveOccurred())
 	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
-	Expect(operator.RouteWebhooks(objects, int64(world.Installed.WebhookPort))).To(Succeed())
+	Expect(operator.RouteWebhooks(objects, int64(env.Installed.WebhookPort))).To(Succeed())
 	for _, o := range objects {
-		Expect(world.Admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), client.FieldOwner("kubectl"), client.ForceOwnership)).
+		Expect(env.Admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), client.FieldOwner("kubectl"), client.ForceOwnership)).
 			To(Succeed(), "%s %s", o.GetKind(), o.GetName())
 	}
 	for _, gone := range before {
@@ -75,7 +75,7 @@ func install(ctx context.Context, dir string, before []*unstructured.Unstructure
 			return o.GetKind() == gone.GetKind() && o.GetName() == gone.GetName() && o.GetNamespace() == gone.GetNamespace()
 		})
 		if !still && gone.GetKind() != "Namespace" && gone.GetKind() != "CustomResourceDefinition" {
-			Expect(client.IgnoreNotFound(world.Admin.Delete(ctx, gone.DeepCopy()))).To(Succeed())
+			Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, gone.DeepCopy()))).To(Succeed())
 		}
 	}
 	return objects
@@ -127,7 +127,7 @@ func expectKept(before, after map[string]child) {
 func repeated(mark framework.Mark) map[string]framework.Entries {
 	GinkgoHelper()
 	all := map[string]framework.Entries{}
-	for _, e := range world.Since(mark).ByUser(manager.User).WithoutEvents().WithoutLeases().WithoutReviews().Writes() {
+	for _, e := range env.Since(mark).ChildWrites(manager.User) {
 		if e.Subresource != "status" {
 			title := fmt.Sprintf("%s %s/%s", e.Resource, e.Namespace, e.Name)
 			all[title] = append(all[title], e)
@@ -140,32 +140,32 @@ func repeated(mark framework.Mark) map[string]framework.Entries {
 // start runs the manager of a version, and waits until all resources are ready and the manager is at rest.
 func start(ctx context.Context, binary string, resources []*unstructured.Unstructured) {
 	GinkgoHelper()
-	options := world.Options(world.Installed)
+	options := env.Options(env.Installed)
 	options.Binary, options.Env = binary, append(options.Env, "ENABLE_PLATFORM=true")
-	manager = world.StartManager(ctx, options)
-	world.AwaitReady(ctx, resources)
-	world.Settle(manager.User, quiet, patience)
+	manager = env.StartManager(ctx, options)
+	env.WaitReady(ctx, resources)
+	env.WaitIdle(manager.User, quiet, patience)
 }
 
 var _ = Describe("An upgrade", func() {
 	It("keeps every kind serving, with one write for each object, and so does the way back", func(ctx SpecContext) {
-		world.Namespace(ctx)
-		objects := install(ctx, old.tree+"/config/default", nil)
-		start(ctx, old.manager, nil)
-		platform, resources := world.PlatformResources(), world.Resources()
-		world.Create(ctx, platform[:len(platform)-1]...)
-		world.AwaitReady(ctx, platform)
-		world.Create(ctx, resources...) // except the Catalog, which exists
+		env.Namespace(ctx)
+		objects := install(ctx, previous.tree+"/config/default", nil)
+		start(ctx, previous.manager, nil)
+		platform, resources := env.PlatformResources(), env.Resources()
+		env.Create(ctx, platform[:len(platform)-1]...)
+		env.WaitReady(ctx, platform)
+		env.Create(ctx, resources...) // except the Catalog, which exists
 		resources = append(resources, platform...)
-		world.AwaitReady(ctx, resources)
-		world.Settle(manager.User, quiet, patience)
+		env.WaitReady(ctx, resources)
+		env.WaitIdle(manager.User, quiet, patience)
 		before := children(ctx)
 		Expect(len(before)).To(BeNumerically(">", 40))
 
 		By("the upgrade")
 		manager.Stop(ctx)
 		objects = install(ctx, "config/default", objects)
-		mark := world.Mark()
+		mark := env.Mark()
 		start(ctx, "", resources)
 		after := children(ctx)
 		expectKept(before, after)
@@ -175,15 +175,15 @@ var _ = Describe("An upgrade", func() {
 
 		By("the way back")
 		manager.Stop(ctx)
-		install(ctx, old.tree+"/config/default", objects)
-		mark = world.Mark()
-		start(ctx, old.manager, resources)
+		install(ctx, previous.tree+"/config/default", objects)
+		mark = env.Mark()
+		start(ctx, previous.manager, resources)
 		back := children(ctx)
 		expectKept(before, back)
 		Expect(replaced(before, back)).To(BeEmpty(), "the former version has its own pods again")
-		deleted := world.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return strings.HasPrefix(e.Verb, "delete") && e.Code < 300 })
+		deleted := env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return strings.HasPrefix(e.Verb, "delete") && e.Code < 300 })
 		Expect(deleted).To(BeEmpty())
-		world.ExpectAtRest(manager.User, quiet)
+		env.ExpectAtRest(manager.User, quiet)
 		Expect(manager.Process.Running()).To(BeTrue())
 	}, NodeTimeout(specTimeout))
 })

@@ -23,7 +23,7 @@ func selectorOf(selector *metav1.LabelSelector) (labels.Selector, error) {
 }
 
 // peers returns the peers that a rule selects. A selector that matches no pod selects no peer.
-func (w World) peers(namespace string, d direction, peers []networkingv1.NetworkPolicyPeer) ([]side, error) {
+func (w Objects) peers(namespace string, d direction, peers []networkingv1.NetworkPolicyPeer) ([]side, error) {
 	if len(peers) == 0 {
 		return []side{{pods: w.Pods}}, nil
 	}
@@ -44,7 +44,7 @@ func (w World) peers(namespace string, d direction, peers []networkingv1.Network
 	return sides, nil
 }
 
-func (w World) selected(namespace string, peer networkingv1.NetworkPolicyPeer) ([]*corev1.Pod, error) {
+func (w Objects) selected(namespace string, peer networkingv1.NetworkPolicyPeer) ([]*corev1.Pod, error) {
 	inNamespace := labels.SelectorFromSet(labels.Set{corev1.LabelMetadataName: namespace})
 	pods := labels.Everything()
 	var err error

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// World is the input of rules.
-type World struct {
+// Objects is the input of rules.
+type Objects struct {
 	// Namespaces are the labels of each.
 	Namespaces map[string]labels.Set
 	Pods       []*corev1.Pod
@@ -53,7 +53,7 @@ func rulesOf(p *networkingv1.NetworkPolicy, d direction) []rule {
 }
 
 // Rules returns our complete table, which replaces an earlier one atomically when nft reads it.
-func Rules(w World) (string, error) {
+func Rules(w Objects) (string, error) {
 	w.Pods = slices.DeleteFunc(slices.Clone(w.Pods), func(p *corev1.Pod) bool {
 		return p.Status.PodIP == "" || p.Spec.HostNetwork || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	})
@@ -87,7 +87,7 @@ func chainName(d direction, address string) string {
 }
 
 // chains returns the matches that each isolated pod accepts, by address. A pod that no policy selects has no chain.
-func (w World) chains(d direction) (map[string][]string, error) {
+func (w Objects) chains(d direction) (map[string][]string, error) {
 	chains := map[string][]string{}
 	for _, p := range w.Policies {
 		if !appliesTo(p, d.kind) {
@@ -124,7 +124,7 @@ func appliesTo(p *networkingv1.NetworkPolicy, kind networkingv1.PolicyType) bool
 }
 
 // lines returns the matches of a rule: every peer with every port. Without peers it matches all, and likewise without ports.
-func (w World) lines(namespace string, pod *corev1.Pod, d direction, r rule) ([]string, error) {
+func (w Objects) lines(namespace string, pod *corev1.Pod, d direction, r rule) ([]string, error) {
 	others, err := w.peers(namespace, d, r.peers)
 	if err != nil {
 		return nil, err

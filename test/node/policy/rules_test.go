@@ -24,10 +24,10 @@ func labelled(app string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
 }
 
-func world(policies ...networkingv1.NetworkPolicySpec) World {
+func objectsWith(policies ...networkingv1.NetworkPolicySpec) Objects {
 	done := pod("a", "web", "10.0.0.9")
 	done.Status.Phase = corev1.PodSucceeded
-	w := World{
+	w := Objects{
 		Namespaces: map[string]labels.Set{
 			"a": {corev1.LabelMetadataName: "a"}, "b": {corev1.LabelMetadataName: "b", "team": "blue"},
 		},
@@ -49,7 +49,7 @@ func ingress(peers []networkingv1.NetworkPolicyPeer, ports ...networkingv1.Netwo
 }
 
 // chain returns the matches that a chain of the rules accepts, and whether the chain exists.
-func chain(t *testing.T, w World, name string) ([]string, bool) {
+func chain(t *testing.T, w Objects, name string) ([]string, bool) {
 	t.Helper()
 	rules, err := Rules(w)
 	if err != nil {
@@ -110,7 +110,7 @@ func TestRules(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			accepted, found := chain(t, world(c.spec), c.chain)
+			accepted, found := chain(t, objectsWith(c.spec), c.chain)
 			if !found || len(accepted) != 1 || accepted[0] != c.want {
 				t.Errorf("accepted are %q, want %q", accepted, c.want)
 			}
@@ -125,7 +125,7 @@ func TestNoPeerIsLetIn(t *testing.T) {
 		"a named port of no pod":   ingress(nil, networkingv1.NetworkPolicyPort{Port: new(intstr.FromString("absent"))}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if accepted, found := chain(t, world(spec), "ingress_10_0_0_1"); !found || len(accepted) > 0 {
+			if accepted, found := chain(t, objectsWith(spec), "ingress_10_0_0_1"); !found || len(accepted) > 0 {
 				t.Errorf("the chain exists: %t, and accepts %q", found, accepted)
 			}
 		})
@@ -145,14 +145,14 @@ func TestDirections(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for direction, want := range map[string]bool{"ingress": c.ingress, "egress": c.egress} {
-				if _, found := chain(t, world(c.spec), direction+"_10_0_0_1"); found != want {
+				if _, found := chain(t, objectsWith(c.spec), direction+"_10_0_0_1"); found != want {
 					t.Errorf("%s is isolated: %t", direction, found)
 				}
 			}
-			if _, found := chain(t, world(c.spec), "ingress_10_0_0_3"); found {
+			if _, found := chain(t, objectsWith(c.spec), "ingress_10_0_0_3"); found {
 				t.Error("a pod of another namespace is isolated")
 			}
-			if _, found := chain(t, world(c.spec), "ingress_10_0_0_9"); found {
+			if _, found := chain(t, objectsWith(c.spec), "ingress_10_0_0_9"); found {
 				t.Error("a pod that has ended is isolated")
 			}
 		})
@@ -166,7 +166,7 @@ func TestBadSelectors(t *testing.T) {
 		"peers":      ingress([]networkingv1.NetworkPolicyPeer{{PodSelector: &bad}}),
 		"namespaces": ingress([]networkingv1.NetworkPolicyPeer{{NamespaceSelector: &bad}}),
 	} {
-		if _, err := Rules(world(spec)); err == nil || !strings.Contains(err.Error(), "NetworkPolicy a/p") {
+		if _, err := Rules(objectsWith(spec)); err == nil || !strings.Contains(err.Error(), "NetworkPolicy a/p") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -178,7 +178,7 @@ func TestRulesAreUnderstood(t *testing.T) {
 	if err != nil {
 		t.Skip("nft is not installed")
 	}
-	rules, err := Rules(world(ingress([]networkingv1.NetworkPolicyPeer{
+	rules, err := Rules(objectsWith(ingress([]networkingv1.NetworkPolicyPeer{
 		{NamespaceSelector: &metav1.LabelSelector{}}, {IPBlock: &networkingv1.IPBlock{CIDR: "10.1.0.0/16", Except: []string{"10.1.2.0/24"}}},
 	}, networkingv1.NetworkPolicyPort{}, networkingv1.NetworkPolicyPort{Port: new(intstr.FromString("http"))})))
 	if err != nil {

@@ -79,8 +79,8 @@ func InstallPython(ctx context.Context, folder, name string, requirements []byte
 	return p, complete(ctx, p.dir, func() error { return p.fill(ctx, requirements) })
 }
 
-// Beside creates an environment with the given packages, which imports the packages of p without a copy.
-func (p *Python) Beside(ctx context.Context, name string, packages ...string) (*Python, error) {
+// Extend creates an environment with the given packages, which imports the packages of p without a copy.
+func (p *Python) Extend(ctx context.Context, name string, packages ...string) (*Python, error) {
 	own := newPython(p.dir+"-"+name, p.interpreter)
 	return own, complete(ctx, own.dir, func() error { return own.add(ctx, p, packages) })
 }
@@ -127,7 +127,7 @@ func (p *Python) add(ctx context.Context, needed *Python, packages []string) err
 		return err
 	}
 	const folder = "import sysconfig; print(sysconfig.get_path('purelib'))"
-	theirs, err := exec.CommandContext(ctx, needed.Path("python"), "-c", folder).Output()
+	foreign, err := exec.CommandContext(ctx, needed.Path("python"), "-c", folder).Output()
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (p *Python) add(ctx context.Context, needed *Python, packages []string) err
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(string(bytes.TrimSpace(own)), "needed.pth"), theirs, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(string(bytes.TrimSpace(own)), "needed.pth"), foreign, 0o644); err != nil {
 		return err
 	}
 	args := []string{"-m", "pip", "--python", p.Path("python"), "install", "--quiet", "--disable-pip-version-check", "--no-compile", "--no-deps"}

@@ -21,31 +21,34 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-func onOpenShift(w *world) {
+func onOpenShift(w *clusterState) {
 	w.served = append(w.served, capability.Route, capability.OpenShiftIngress)
 }
 
 func TestAHealthyInstallation(t *testing.T) {
-	for name, change := range map[string]func(*world){
-		"plain": func(*world) {}, "openshift": onOpenShift,
-		"a former operator that does no harm": func(w *world) { w.documents(former("codeflare-operator-manager", "old", 0)) },
-		"one whose components are off": func(w *world) {
+	for name, change := range map[string]func(*clusterState){
+		"plain": func(*clusterState) {}, "openshift": onOpenShift,
+		"a former operator that does no harm": func(w *clusterState) { w.documents(former("codeflare-operator-manager", "old", 0)) },
+		"one whose components are off": func(w *clusterState) {
 			w.args("--enable-modelmesh=false")
 			w.documents(former("modelmesh-controller", "old", 1))
 		},
-		"leader election is off": func(w *world) { w.drop("Lease", ""); w.args("--leader-elect=false") },
-		"a mounted certificate":  func(w *world) { w.drop("Secret", certificateSecret); w.args("--webhook-cert-mode=mounted") },
-		"a CRD of a component that is off": func(w *world) {
+		"leader election is off": func(w *clusterState) { w.drop("Lease", ""); w.args("--leader-elect=false") },
+		"a mounted certificate":  func(w *clusterState) { w.drop("Secret", certificateSecret); w.args("--webhook-cert-mode=mounted") },
+		"a CRD of a component that is off": func(w *clusterState) {
 			w.drop("CustomResourceDefinition", "predictors.serving.kserve.io")
 			w.args("--enable-modelmesh=false")
 		},
-		"webhooks behind the name of a host": func(w *world) { w.set("Service", "", "localhost", "spec", "externalName"); w.drop("EndpointSlice", "") },
-		"installed by OLM":                   byOLM,
-		"foreign webhooks": func(w *world) {
+		"webhooks behind the name of a host": func(w *clusterState) {
+			w.set("Service", "", "localhost", "spec", "externalName")
+			w.drop("EndpointSlice", "")
+		},
+		"installed by OLM": byOLM,
+		"foreign webhooks": func(w *clusterState) {
 			w.documents(`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: pods}, webhooks: [{name: w, rules: [{apiGroups: [""], resources: [pods]}], clientConfig: {service: {namespace: x, name: gone}}}]}`)
 		},
-		"a manager of the same release, pinned": func(w *world) { w.manager(func(c *corev1.Container) { c.Image += "@sha256:0123456789abcdef" }) },
-		"a manager of no release":               func(w *world) { w.manager(func(c *corev1.Container) { c.Image = "quay.io/x/manager:latest" }) },
+		"a manager of the same release, pinned": func(w *clusterState) { w.manager(func(c *corev1.Container) { c.Image += "@sha256:0123456789abcdef" }) },
+		"a manager of no release":               func(w *clusterState) { w.manager(func(c *corev1.Container) { c.Image = "quay.io/x/manager:latest" }) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := healthy(t)
@@ -66,7 +69,7 @@ func TestAHealthyInstallation(t *testing.T) {
 
 // fault is a faulty installation with the expected finding.
 type fault struct {
-	change     func(*world)
+	change     func(*clusterState)
 	check      string
 	result     Result
 	found, fix string
@@ -104,16 +107,16 @@ func TestFaults(t *testing.T) {
 }
 
 // without removes a served kind and adds others.
-func without(kind schema.GroupVersionKind, more ...schema.GroupVersionKind) func(*world) {
-	return func(w *world) {
+func without(kind schema.GroupVersionKind, more ...schema.GroupVersionKind) func(*clusterState) {
+	return func(w *clusterState) {
 		w.served = append(slices.DeleteFunc(w.served, func(k schema.GroupVersionKind) bool { return k == kind }), more...)
 	}
 }
 
 func clusterFaults() map[string]fault {
 	return map[string]fault{
-		"old server":     {func(w *world) { w.server = "v1.29.4+abc" }, "server", Fail, "older than 1.30", "upgrade"},
-		"odd server":     {func(w *world) { w.server = "" }, "server", Unknown, `reports version ""`, "kubectl version"},
+		"old server":     {func(w *clusterState) { w.server = "v1.29.4+abc" }, "server", Fail, "older than 1.30", "upgrade"},
+		"odd server":     {func(w *clusterState) { w.server = "" }, "server", Unknown, `reports version ""`, "kubectl version"},
 		"half installed": {without(capability.HTTPRoute, capability.HTTPRoute.GroupKind().WithVersion("v1alpha0")), "capabilities", Warn, "served as v1alpha0 and not as v1", "install a release"},
 		"no KubeRay":     {without(capability.RayCluster), "capabilities", Warn, "component raycluster: on, and waits for RayCluster.ray.io/v1", "KubeRay"},
 		"no Kueue":       {without(capability.KueueWorkload), "capabilities", Warn, "Kueue: not installed", "Kueue"},
@@ -121,17 +124,17 @@ func clusterFaults() map[string]fault {
 }
 
 func managerFaults() map[string]fault {
-	status := func(change func(*appsv1.DeploymentStatus)) func(*world) {
-		return func(w *world) {
+	status := func(change func(*appsv1.DeploymentStatus)) func(*clusterState) {
+		return func(w *clusterState) {
 			edit(w, "Deployment", installed.DeploymentName, func(d *appsv1.Deployment) { change(&d.Status) })
 		}
 	}
-	lease := func(change func(*coordinationv1.LeaseSpec)) func(*world) {
-		return func(w *world) { edit(w, "Lease", "", func(l *coordinationv1.Lease) { change(&l.Spec) }) }
+	lease := func(change func(*coordinationv1.LeaseSpec)) func(*clusterState) {
+		return func(w *clusterState) { edit(w, "Lease", "", func(l *coordinationv1.Lease) { change(&l.Spec) }) }
 	}
 	return map[string]fault{
-		"gone": {func(w *world) { w.drop("Deployment", ""); w.drop("Lease", "") }, "manager", Fail, "does not exist in any namespace", "make deploy OVERLAY=<overlay> IMG="},
-		"not to be seen": {func(w *world) {
+		"gone": {func(w *clusterState) { w.drop("Deployment", ""); w.drop("Lease", "") }, "manager", Fail, "does not exist in any namespace", "make deploy OVERLAY=<overlay> IMG="},
+		"not to be seen": {func(w *clusterState) {
 			w.set("Deployment", "", "elsewhere", "metadata", "namespace")
 			w.fails = func(_, resource, namespace string) error {
 				if namespace == "" && (resource == "deployments" || resource == "leases") {
@@ -140,7 +143,7 @@ func managerFaults() map[string]fault {
 				return nil
 			}
 		}, "manager", Unknown, "not allowed to list deployments.apps in all namespaces", "--manager-namespace names the namespace"},
-		"scaled down": {func(w *world) {
+		"scaled down": {func(w *clusterState) {
 			w.set("Deployment", "", int64(0), "spec", "replicas")
 			status(func(s *appsv1.DeploymentStatus) { *s = appsv1.DeploymentStatus{ObservedGeneration: 1} })(w)
 		}, "manager", Fail, "scaled to zero", "kubectl -n opendatahub scale deployment odh-platform-operator-controller-manager --replicas=1"},
@@ -148,21 +151,21 @@ func managerFaults() map[string]fault {
 		"broken": {status(func(s *appsv1.DeploymentStatus) {
 			s.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "no quota"}}
 		}), "manager", Fail, "no quota", "describe pods"},
-		"leaderless": {func(w *world) { w.drop("Lease", "") }, "manager", Warn, "no replica holds the Lease", "logs"},
+		"leaderless": {func(w *clusterState) { w.drop("Lease", "") }, "manager", Warn, "no replica holds the Lease", "logs"},
 		"lost lease": {lease(func(l *coordinationv1.LeaseSpec) { *l.LeaseDurationSeconds = 0 }), "manager", Warn, "no replica holds the Lease", "logs"},
-		"two": {func(w *world) { w.documents(former(installed.DeploymentName, "other", 1)) }, "manager", Fail,
+		"two": {func(w *clusterState) { w.documents(former(installed.DeploymentName, "other", 1)) }, "manager", Fail,
 			"Deployment other/odh-platform-operator-controller-manager: a second manager", "kubectl -n other delete deployment"},
-		"skew":         {func(w *world) { w.plugin = "1.1.0" }, "version", Warn, "this program is 1.1.0, the manager 1.2.9", "release 1.2.9"},
-		"bad settings": {func(w *world) { w.args("--leader-elect=2") }, "settings", Fail, "--leader-elect", "docs/configuration.md"},
-		"no image":     {func(w *world) { w.manager(func(c *corev1.Container) { c.Env[1].Value = "" }) }, "settings", Fail, "mlflow has no default image", "see"},
-		"no URL":       {func(w *world) { w.manager(func(c *corev1.Container) { c.Env = c.Env[:2] }) }, "settings", Warn, "mlflow-url: no external address", "deploy-to-platform"},
-		"nothing on": {func(w *world) {
+		"skew":         {func(w *clusterState) { w.plugin = "1.1.0" }, "version", Warn, "this program is 1.1.0, the manager 1.2.9", "release 1.2.9"},
+		"bad settings": {func(w *clusterState) { w.args("--leader-elect=2") }, "settings", Fail, "--leader-elect", "docs/configuration.md"},
+		"no image":     {func(w *clusterState) { w.manager(func(c *corev1.Container) { c.Env[1].Value = "" }) }, "settings", Fail, "mlflow has no default image", "see"},
+		"no URL":       {func(w *clusterState) { w.manager(func(c *corev1.Container) { c.Env = c.Env[:2] }) }, "settings", Warn, "mlflow-url: no external address", "deploy-to-platform"},
+		"nothing on": {func(w *clusterState) {
 			for _, name := range kinds.Names() {
 				w.args("--enable-" + name + "=false")
 			}
 		}, "settings", Warn, "no component is on", "ENABLE_"},
-		"no domain": {func(w *world) { onOpenShift(w); w.args("--enable-platform=false") }, "settings", Warn, "GATEWAY_DOMAIN: empty", "params.env"},
-		"a hidden setting": {func(w *world) {
+		"no domain": {func(w *clusterState) { onOpenShift(w); w.args("--enable-platform=false") }, "settings", Warn, "GATEWAY_DOMAIN: empty", "params.env"},
+		"a hidden setting": {func(w *clusterState) {
 			w.manager(func(c *corev1.Container) {
 				c.Env = append(c.Env, corev1.EnvVar{Name: "MLFLOW_URL", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 					LocalObjectReference: corev1.LocalObjectReference{Name: "params"}, Key: "a"}}})
@@ -181,13 +184,13 @@ func originalFaults() map[string]fault {
 		return `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {namespace: old, name: ` + name + `}, spec: {holderIdentity: pod_1, renewTime: "2026-05-04T11:59:50.000000Z", leaseDurationSeconds: 15}}`
 	}
 	faults := map[string]fault{
-		"a Lease alone": {func(w *world) { w.documents(lease("catalog.opendatahub.io")) }, "originals", Fail, "Lease old/catalog.opendatahub.io: held by pod_1", "stop"},
-		"still leading": {func(w *world) {
+		"a Lease alone": {func(w *clusterState) { w.documents(lease("catalog.opendatahub.io")) }, "originals", Fail, "Lease old/catalog.opendatahub.io: held by pod_1", "stop"},
+		"still leading": {func(w *clusterState) {
 			w.documents(former("mlflow-operator-controller-manager", "old", 0) + "\n---\n" + lease("a5eb1b3b.opendatahub.io"))
 		}, "originals", Fail, "runs beside this one", "--replicas=0"},
 	}
 	for _, o := range legacyOperators {
-		faults[o.deployment] = fault{func(w *world) { w.documents(former(o.deployment, "old", 1)) }, "originals", Fail,
+		faults[o.deployment] = fault{func(w *clusterState) { w.documents(former(o.deployment, "old", 1)) }, "originals", Fail,
 			"Deployment old/" + o.deployment + ": a former operator that does the work of " + strings.Join(o.components, ", "), "kubectl -n old scale deployment " + o.deployment + " --replicas=0"}
 	}
 	return faults
@@ -195,11 +198,11 @@ func originalFaults() map[string]fault {
 
 func crdFaults() map[string]fault {
 	const name, kind = "mlflows.mlflow.opendatahub.io", "CustomResourceDefinition"
-	on := func(name string, c func(*apiextensionsv1.CustomResourceDefinition)) func(*world) {
-		return func(w *world) { edit(w, kind, name, c) }
+	on := func(name string, c func(*apiextensionsv1.CustomResourceDefinition)) func(*clusterState) {
+		return func(w *clusterState) { edit(w, kind, name, c) }
 	}
 	return map[string]fault{
-		"missing":         {func(w *world) { w.drop(kind, name) }, "crds", Fail, "CRD " + name + ": does not exist", "make install"},
+		"missing":         {func(w *clusterState) { w.drop(kind, name) }, "crds", Fail, "CRD " + name + ": does not exist", "make install"},
 		"not established": {on(name, func(c *apiextensionsv1.CustomResourceDefinition) { c.Status.Conditions = nil }), "crds", Fail, "not established", "describe crd " + name},
 		"older": {on(name, func(c *apiextensionsv1.CustomResourceDefinition) {
 			delete(c.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties, "replicas")
@@ -220,8 +223,8 @@ func crdFaults() map[string]fault {
 	}
 }
 
-func refuse(resource string) func(*world) {
-	return func(w *world) {
+func refuse(resource string) func(*clusterState) {
+	return func(w *clusterState) {
 		w.fails = func(_, r, _ string) error {
 			if r == resource {
 				return forbidden(resource)
@@ -233,7 +236,7 @@ func refuse(resource string) func(*world) {
 
 func rightsFaults() map[string]fault {
 	return map[string]fault{
-		"a verb less": {func(w *world) {
+		"a verb less": {func(w *clusterState) {
 			edit(w, "ClusterRole", "a", func(role *rbacv1.ClusterRole) {
 				for i, r := range role.Rules {
 					if slices.Contains(r.Resources, "rayclusters") {
@@ -242,42 +245,42 @@ func rightsFaults() map[string]fault {
 				}
 			})
 		}, "rights", Fail, "role odh-platform-operator-raycluster: account odh-platform-operator-controller-manager may not watch rayclusters.ray.io", "of component raycluster"},
-		"no binding": {func(w *world) { w.drop("ClusterRoleBinding", "") }, "rights", Fail, "more", "make deploy OVERLAY=<overlay> IMG="},
+		"no binding": {func(w *clusterState) { w.drop("ClusterRoleBinding", "") }, "rights", Fail, "more", "make deploy OVERLAY=<overlay> IMG="},
 		// Local roles may be bound only in the namespaces of the resources.
-		"no Leases":       {func(w *world) { w.drop("RoleBinding", "") }, "rights", Fail, "leases.coordination.k8s.io", "of component manager"},
+		"no Leases":       {func(w *clusterState) { w.drop("RoleBinding", "") }, "rights", Fail, "leases.coordination.k8s.io", "of component manager"},
 		"may not be read": {refuse("clusterrolebindings"), "rights", Unknown, "not allowed to list clusterrolebindings.rbac.authorization.k8s.io", "as a user who may"},
 	}
 }
 
 func webhookFaults() map[string]fault {
 	const kind = "ValidatingWebhookConfiguration"
-	first := func(c func(*admissionregistrationv1.ValidatingWebhook)) func(*world) {
-		return func(w *world) {
+	first := func(c func(*admissionregistrationv1.ValidatingWebhook)) func(*clusterState) {
+		return func(w *clusterState) {
 			edit(w, kind, "", func(v *admissionregistrationv1.ValidatingWebhookConfiguration) { c(&v.Webhooks[0]) })
 		}
 	}
-	stranger := func(policy string) func(*world) {
-		return func(w *world) {
+	foreign := func(policy string) func(*clusterState) {
+		return func(w *clusterState) {
 			w.documents(`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: left-behind}, webhooks: [{name: w, failurePolicy: ` + policy +
 				`, rules: [{apiGroups: [mlflow.opendatahub.io], resources: ["*"]}], clientConfig: {service: {namespace: old, name: gone}}}]}`)
 		}
 	}
 	return map[string]fault{
-		"left behind":       {stranger("Fail"), "webhooks", Fail, "calls Service old/gone, which does not exist", "kubectl delete validatingwebhookconfiguration left-behind"},
-		"left, but ignored": {stranger("Ignore"), "webhooks", Warn, "which does not exist", "kubectl delete validatingwebhookconfiguration left-behind"},
+		"left behind":       {foreign("Fail"), "webhooks", Fail, "calls Service old/gone, which does not exist", "kubectl delete validatingwebhookconfiguration left-behind"},
+		"left, but ignored": {foreign("Ignore"), "webhooks", Warn, "which does not exist", "kubectl delete validatingwebhookconfiguration left-behind"},
 		"led elsewhere": {first(func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.Service.Name = "codeflare" }), "webhooks", Fail,
 			"codeflare, which does not exist", "make deploy OVERLAY=<overlay> IMG="},
 		"no CA":      {first(func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.CABundle = nil }), "webhooks", Fail, "has no caBundle", "rollout restart"},
 		"damaged CA": {first(func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.CABundle = []byte("x") }), "webhooks", Fail, "holds no certificate", "rollout restart"},
-		"another CA": {func(w *world) {
+		"another CA": {func(w *clusterState) {
 			other := authority(w.t, noon).Data[corev1.ServiceAccountRootCAKey]
 			first(func(h *admissionregistrationv1.ValidatingWebhook) { h.ClientConfig.CABundle = other })(w)
 		}, "webhooks", Fail, "does not verify", "rollout restart"},
 		"ignored": {first(func(w *admissionregistrationv1.ValidatingWebhook) {
 			w.FailurePolicy = new(admissionregistrationv1.Ignore)
 		}), "webhooks", Warn, "has failurePolicy Ignore", "make deploy OVERLAY=<overlay> IMG="},
-		"missing": {func(w *world) { w.drop(kind, "appwrapper-validating-webhook-configuration") }, "webhooks", Fail, "does not exist, and the component appwrapper is on", "make deploy OVERLAY=<overlay> IMG="},
-		"OLM, one less": {func(w *world) {
+		"missing": {func(w *clusterState) { w.drop(kind, "appwrapper-validating-webhook-configuration") }, "webhooks", Fail, "does not exist, and the component appwrapper is on", "make deploy OVERLAY=<overlay> IMG="},
+		"OLM, one less": {func(w *clusterState) {
 			byOLM(w)
 			w.drop(kind, "")
 		}, "webhooks", Fail, "does not exist, and the component", "make deploy OVERLAY=<overlay> IMG="},
@@ -286,7 +289,7 @@ func webhookFaults() map[string]fault {
 }
 
 // byOLM converts an installation as OLM does: one configuration and Service per webhook with other names, and a mounted certificate.
-func byOLM(w *world) {
+func byOLM(w *clusterState) {
 	s := ships(w.t)
 	for _, name := range slices.Sorted(maps.Keys(s.calls)) {
 		kind, configuration, _ := strings.Cut(name, " ")
@@ -306,17 +309,17 @@ func byOLM(w *world) {
 
 func certificateFaults() map[string]fault {
 	return map[string]fault{
-		"expired": {func(w *world) {
+		"expired": {func(w *clusterState) {
 			w.drop("Secret", certificateSecret)
 			w.add("v1", "Secret", authority(w.t, noon.AddDate(-11, 0, 0)))
 			w.manager(func(c *corev1.Container) { c.Args = []string{"--components=platform"} }) // which has no webhooks
 			edit(w, "CustomResourceDefinition", converted, func(c *apiextensionsv1.CustomResourceDefinition) { c.Spec.Conversion = nil })
 			w.objects = slices.DeleteFunc(w.objects, func(u *unstructured.Unstructured) bool { return strings.HasSuffix(u.GetKind(), "WebhookConfiguration") })
 		}, "certificate", Fail, "expired on", "delete secret"},
-		"empty": {func(w *world) {
+		"empty": {func(w *clusterState) {
 			edit(w, "Secret", certificateSecret, func(s *corev1.Secret) { s.Data[corev1.TLSCertKey] = nil })
 		}, "certificate", Fail, "holds no certificate", "delete secret"},
-		"nowhere":         {func(w *world) { w.drop("Secret", certificateSecret) }, "certificate", Warn, "does not exist", "logs"},
+		"nowhere":         {func(w *clusterState) { w.drop("Secret", certificateSecret) }, "certificate", Warn, "does not exist", "logs"},
 		"may not be read": {refuse("secrets"), "certificate", Unknown, "not allowed to get secrets/" + certificateSecret + " in namespace opendatahub", "as a user who may"},
 	}
 }
@@ -331,15 +334,15 @@ const withReferences = `
 `
 
 func referenceFaults() map[string]fault {
-	there := func(w *world) { w.documents(withReferences) }
+	there := func(w *clusterState) { w.documents(withReferences) }
 	return map[string]fault{
 		"a key less": {there, "references", Fail, "MLflow mlflow: Secret opendatahub/db has no key uri", "kubectl -n opendatahub edit secret db, and add what is missing"},
 		"missing":    {there, "references", Fail, "MLflow mlflow: Secret opendatahub/gone does not exist", "kubectl -n opendatahub create secret generic gone"},
-		"may not be read": {func(w *world) {
+		"may not be read": {func(w *clusterState) {
 			there(w)
 			refuse("configmaps")(w)
 		}, "references", Unknown, "not allowed to get configmaps/ca in namespace opendatahub", "as a user who may"},
-		"a runtime": {func(w *world) {
+		"a runtime": {func(w *clusterState) {
 			w.documents(`{apiVersion: serving.kserve.io/v1alpha1, kind: ServingRuntime, metadata: {namespace: models, name: r}, spec: {multiModel: true, grpcEndpoint: "port:8085", containers: [{name: c, image: x}], imagePullSecrets: [{name: pull}]}}`)
 		}, "references", Fail, "ServingRuntime models/r: Secret models/pull does not exist", "kubectl -n models create secret generic pull"},
 	}
@@ -397,10 +400,10 @@ func TestChecksWithFailingRequests(t *testing.T) {
 // The KubeRay of the platform is no fault. It is reported if Routes are served, without which it secures nothing.
 func TestTheKubeRayOfThePlatformIsReported(t *testing.T) {
 	for name, c := range map[string]struct {
-		change   func(*world)
+		change   func(*clusterState)
 		reported bool
 	}{
-		"there":          {func(w *world) { onOpenShift(w); platformKubeRay(w) }, true},
+		"there":          {func(w *clusterState) { onOpenShift(w); platformKubeRay(w) }, true},
 		"without Routes": {platformKubeRay, false},
 		"not there":      {onOpenShift, false},
 	} {
@@ -413,6 +416,6 @@ func TestTheKubeRayOfThePlatformIsReported(t *testing.T) {
 	}
 }
 
-func platformKubeRay(w *world) {
+func platformKubeRay(w *clusterState) {
 	w.documents(`{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: ` + capability.PlatformKubeRayConfiguration + `}, webhooks: [{name: mraycluster.kb.io, clientConfig: {url: "https://x/mutate-ray-io-v1-raycluster"}}]}`)
 }

@@ -71,8 +71,8 @@ func authority(t *testing.T, at time.Time) *corev1.Secret {
 	return s
 }
 
-// world is the cluster of a test.
-type world struct {
+// clusterState is the cluster of a test.
+type clusterState struct {
 	t       *testing.T
 	objects []*unstructured.Unstructured
 	served  []schema.GroupVersionKind
@@ -93,7 +93,7 @@ func gvk(version, kind string) schema.GroupVersionKind {
 }
 
 // add adds a typed object with its kind, or one in YAML.
-func (w *world) add(version, kind string, object any) {
+func (w *clusterState) add(version, kind string, object any) {
 	w.t.Helper()
 	u := &unstructured.Unstructured{}
 	if text, is := object.(string); is {
@@ -115,7 +115,7 @@ func (w *world) add(version, kind string, object any) {
 	w.objects = append(w.objects, u)
 }
 
-func (w *world) documents(text string) {
+func (w *clusterState) documents(text string) {
 	for document := range strings.SplitSeq(text, "---\n") {
 		if strings.TrimSpace(document) != "" {
 			w.add("", "", document)
@@ -123,8 +123,8 @@ func (w *world) documents(text string) {
 	}
 }
 
-// find returns an object of a kind, by name if given, for changes in this world only.
-func (w *world) find(kind, name string) *unstructured.Unstructured {
+// find returns an object of a kind, by name if given, for changes in this state only.
+func (w *clusterState) find(kind, name string) *unstructured.Unstructured {
 	w.t.Helper()
 	i := slices.IndexFunc(w.objects, func(u *unstructured.Unstructured) bool {
 		return u.GetKind() == kind && (name == "" || u.GetName() == name)
@@ -136,12 +136,12 @@ func (w *world) find(kind, name string) *unstructured.Unstructured {
 	return w.objects[i]
 }
 
-func (w *world) drop(kind, name string) {
+func (w *clusterState) drop(kind, name string) {
 	gone := w.find(kind, name)
 	w.objects = slices.DeleteFunc(w.objects, func(u *unstructured.Unstructured) bool { return u == gone })
 }
 
-func (w *world) set(kind, name string, value any, path ...string) {
+func (w *clusterState) set(kind, name string, value any, path ...string) {
 	w.t.Helper()
 	if err := unstructured.SetNestedField(w.find(kind, name).Object, value, path...); err != nil {
 		w.t.Fatal(err)
@@ -149,7 +149,7 @@ func (w *world) set(kind, name string, value any, path ...string) {
 }
 
 // edit changes an object in its type.
-func edit[T any](w *world, kind, name string, change func(*T)) {
+func edit[T any](w *clusterState, kind, name string, change func(*T)) {
 	w.t.Helper()
 	u, typed := w.find(kind, name), new(T)
 	err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed)
@@ -162,17 +162,17 @@ func edit[T any](w *world, kind, name string, change func(*T)) {
 }
 
 // manager changes the manager's container.
-func (w *world) manager(change func(*corev1.Container)) {
+func (w *clusterState) manager(change func(*corev1.Container)) {
 	edit(w, "Deployment", installed.DeploymentName, func(d *appsv1.Deployment) { change(&d.Spec.Template.Spec.Containers[0]) })
 }
 
 // args adds arguments of the manager.
-func (w *world) args(more ...string) {
+func (w *clusterState) args(more ...string) {
 	w.manager(func(c *corev1.Container) { c.Args = append(c.Args, more...) })
 }
 
 // examine runs all checks.
-func (w *world) examine() []Finding {
+func (w *clusterState) examine() []Finding {
 	w.t.Helper()
 	lists, listKinds := map[string]*metav1.APIResourceList{}, map[schema.GroupVersionResource]string{}
 	resources := &clienttesting.Fake{}
@@ -278,10 +278,10 @@ roleRef: {kind: Role, name: a}
 const converted = "modelregistries.modelregistry.opendatahub.io"
 
 // base has the objects of a healthy installation, which all tests share.
-var base *world
+var base *clusterState
 
 // healthy returns an installation without findings.
-func healthy(t *testing.T) *world {
+func healthy(t *testing.T) *clusterState {
 	t.Helper()
 	if base == nil {
 		base = installation(t)
@@ -291,9 +291,9 @@ func healthy(t *testing.T) *world {
 	return &w
 }
 
-func installation(t *testing.T) *world {
+func installation(t *testing.T) *clusterState {
 	t.Helper()
-	w := &world{t: t, server: "v1.34.1", plugin: "1.2.3", served: []schema.GroupVersionKind{
+	w := &clusterState{t: t, server: "v1.34.1", plugin: "1.2.3", served: []schema.GroupVersionKind{
 		gvk("v1", "Service"), gvk("v1", "Secret"), gvk("v1", "ConfigMap"), gvk("apps/v1", "Deployment"), gvk("coordination.k8s.io/v1", "Lease"),
 		gvk("rbac.authorization.k8s.io/v1", "ClusterRole"), gvk("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
 		gvk("rbac.authorization.k8s.io/v1", "Role"), gvk("rbac.authorization.k8s.io/v1", "RoleBinding"), gvk("discovery.k8s.io/v1", "EndpointSlice"),

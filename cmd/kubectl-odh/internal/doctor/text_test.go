@@ -2,47 +2,29 @@ package doctor
 
 import (
 	"encoding/json"
-	"flag"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/installed"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 // counted matches numbers of shipped objects, which may grow.
 var counted = regexp.MustCompile(`\d+( roles| webhooks| CRDs)`)
 
-// golden compares a text with a file, or updates it.
+// golden compares a text with a file.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	got = counted.ReplaceAllString(got, "N$1")
-	file := filepath.Join("testdata", name)
-	if flag.Lookup("update").Value.String() == "true" {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v (run with -update to create it)", err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-file +got), run with -update if that is meant:\n%s", name, diff)
-	}
+	framework.GoldenText(t, filepath.Join("testdata", name), counted.ReplaceAllString(got, "N$1"))
 }
 
-var _ = flag.Bool("update", false, "write the golden files")
-
 // sick is an installation with one finding of each result.
-func sick(t *testing.T) *world {
+func sick(t *testing.T) *clusterState {
 	w := healthy(t)
 	w.documents(former(installed.DeploymentName, "other", 1) + "\n---\n" + former("model-registry-operator-controller-manager", "old", 1))
 	edit(w, "CustomResourceDefinition", "mlflowconfigs.mlflow.kubeflow.org", func(c *apiextensionsv1.CustomResourceDefinition) { c.Status.Conditions = nil })

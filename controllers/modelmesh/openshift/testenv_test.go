@@ -1,0 +1,281 @@
+package openshift
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/tools/events"
+	testclock "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
+)
+
+// testEnv runs both controllers on a fake API server without cache delay.
+type testEnv struct {
+	t          *testing.T
+	server     client.WithWatch
+	namespaces *namespaceReconciler
+	routes     *inferenceServiceReconciler
+	events     *events.FakeRecorder
+	clock      *testclock.FakePassiveClock
+	settings   meshsettings.Settings
+	served     capability.Set
+	enabled    bool
+	// broken is the error of the settings, unknown the error of the check whether a namespace is enabled.
+	broken, unknown error
+	// writes contains "verb Kind name" of each write; reads counts live reads.
+	writes []string
+	reads  int
+	refuse func(verb, kind string) error
+}
+
+func newTestEnv(t *testing.T, served capability.Set, existing ...client.Object) *testEnv {
+	t.Helper()
+	s := &testEnv{t: t, events: events.NewFakeRecorder(100), settings: meshsettings.Default(), served: served, enabled: true,
+		clock: testclock.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), refuse: func(string, string) error { return nil }}
+	scheme := fakeapi.Scheme(v1alpha1.AddToScheme, v1beta1.AddToScheme)
+	existing = append(existing, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "uid-of-team"}})
+	s.server = fake.NewClientBuilder().WithScheme(scheme).WithObjects(existing...).WithReturnManagedFields().
+		WithRESTMapper(mapper(scheme)).WithTypeConverters(managedfields.NewDeducedTypeConverter()).Build()
+	writer, live := s.writer(), s.live()
+	base := baseReconciler{
+		Catalog: &modelmesh.Catalog{
+			Cached: writer, Namespaces: &modelmesh.Namespaces{OperatorNamespace: "own", APIReader: live, Cache: everyone{reader: s.server}},
+			Served:   func() capability.Set { return s.served },
+			Settings: func(context.Context, string) (meshsettings.Settings, error) { return s.settings, s.broken },
+		},
+		cached: writer, live: live, recorder: s.events,
+		applier: apply.New(apply.Options{Client: writer, Live: live, FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName,
+			LegacyManagers: modelmesh.LegacyManagers(), StripAnnotations: modelmesh.LegacyAnnotations()}),
+		enabled: func(context.Context, string) (bool, error) { return s.enabled, s.unknown },
+	}
+	s.namespaces = &namespaceReconciler{baseReconciler: base, monitoring: "monitoring", clock: s.clock, connections: labelled{s.server}}
+	base.applier = routeApplier(base.applier)
+	s.routes = newInferenceServiceReconciler(base, s.server, s.clock)
+	return s
+}
+
+// everyone is a cache of all namespaces.
+type everyone struct {
+	cache.Cache
+	reader client.Reader
+}
+
+func (e everyone) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	return e.reader.Get(ctx, key, o, opts...)
+}
+
+// labelled is a cache of data connections.
+type labelled struct{ client.Reader }
+
+func (l labelled) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return l.Reader.List(ctx, list, append(opts, client.MatchingLabels{LabelManaged: "true", LabelDashboard: "true"})...)
+}
+
+func (s *testEnv) writer() client.Client {
+	return interceptor.NewClient(s.server, interceptor.Funcs{
+		List: listHeads,
+		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			named, _ := o.(interface {
+				GetKind() string
+				GetName() string
+			})
+			if err := s.sent("apply", named.GetKind(), named.GetName()); err != nil {
+				return err
+			}
+			return c.Apply(ctx, o, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if err := s.sent("patch", kindOf(o), o.GetName()); err != nil {
+				return err
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			if err := s.sent("delete", kindOf(o), o.GetName()); err != nil {
+				return err
+			}
+			return c.Delete(ctx, o, opts...)
+		},
+	})
+}
+
+func kindOf(o client.Object) string {
+	if kind := o.GetObjectKind().GroupVersionKind().Kind; kind != "" {
+		return kind
+	}
+	return "InferenceService" // the only one that is typed
+}
+
+func (s *testEnv) live() client.Reader {
+	return interceptor.NewClient(s.server, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			s.reads++
+			return c.Get(ctx, key, o, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+			s.reads++
+			return listHeads(ctx, c, l, opts...)
+		},
+	})
+}
+
+func (s *testEnv) sent(verb, kind, name string) error {
+	s.writes = append(s.writes, verb+" "+kind+" "+name)
+	return s.refuse(verb, kind)
+}
+
+// reconcile runs one reconcile and returns its writes and requeueAfter.
+func (s *testEnv) reconcile(r reconcile.Reconciler, namespace, name string) ([]string, time.Duration, error) {
+	s.t.Helper()
+	s.writes = nil
+	result, err := r.Reconcile(s.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+	return s.writes, result.RequeueAfter, err
+}
+
+// must reconciles the namespace without an error.
+func (s *testEnv) must() []string {
+	s.t.Helper()
+	writes, _, err := s.reconcile(s.namespaces, "", "team")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return writes
+}
+
+// route reconciles an InferenceService without an error.
+func (s *testEnv) route(name string) []string {
+	s.t.Helper()
+	writes, _, err := s.reconcile(s.routes, "team", name)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return writes
+}
+
+// expectNoRequests expects that a reconcile sends no request.
+func (s *testEnv) expectNoRequests(what string, pass func() []string) {
+	s.t.Helper()
+	before := s.reads
+	if writes := pass(); len(writes) > 0 || s.reads != before {
+		s.t.Errorf("%s: at rest %q and %d reads", what, writes, s.reads-before)
+	}
+}
+
+func (s *testEnv) create(objects ...client.Object) {
+	s.t.Helper()
+	for _, o := range objects {
+		if err := s.server.Create(s.t.Context(), o); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+func (s *testEnv) update(o client.Object) {
+	s.t.Helper()
+	if err := s.server.Update(s.t.Context(), o); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *testEnv) remove(o client.Object) {
+	s.t.Helper()
+	if err := s.server.Delete(s.t.Context(), o); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// has reads an object of the namespace and reports whether it exists.
+func (s *testEnv) has(o client.Object, name string) bool {
+	s.t.Helper()
+	err := s.server.Get(s.t.Context(), client.ObjectKey{Namespace: "team", Name: name}, o)
+	if client.IgnoreNotFound(err) != nil {
+		s.t.Fatal(err)
+	}
+	return err == nil
+}
+
+// takeEvents returns the Events since the last call.
+func (s *testEnv) takeEvents() string {
+	var out []string
+	for {
+		select {
+		case e := <-s.events.Events:
+			out = append(out, e)
+		default:
+			return strings.Join(out, "\n")
+		}
+	}
+}
+
+// deployment returns the Deployment of a runtime.
+func deployment(replicas int32) *appsv1.Deployment {
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "modelmesh-serving-ovms", Labels: names.Labels(modelmesh.ComponentName)},
+		Spec:       appsv1.DeploymentSpec{Replicas: &replicas},
+	}
+}
+
+var errDown = errors.New("the API server is away")
+
+// listHeads lists metadata, including kinds that the fake API server has no types for.
+func listHeads(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+	heads, ok := l.(*metav1.PartialObjectMetadataList)
+	if !ok || c.Scheme().Recognizes(heads.GroupVersionKind()) {
+		return c.List(ctx, l, opts...)
+	}
+	whole := &unstructured.UnstructuredList{}
+	whole.SetGroupVersionKind(heads.GroupVersionKind())
+	if err := c.List(ctx, whole, opts...); err != nil {
+		return err
+	}
+	for i := range whole.Items {
+		head := metav1.PartialObjectMetadata{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(whole.Items[i].Object, &head); err != nil {
+			return err
+		}
+		heads.Items = append(heads.Items, head)
+	}
+	return nil
+}
+
+// mapper returns a RESTMapper with the scopes of the kinds.
+func mapper(scheme *runtime.Scheme) meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	for kind := range scheme.AllKnownTypes() {
+		scope := meta.RESTScopeNamespace
+		if kind == delegatorKind || kind.Kind == "Namespace" || kind.Kind == "ClusterServingRuntime" {
+			scope = meta.RESTScopeRoot
+		}
+		m.Add(kind, scope)
+	}
+	for _, kind := range []schema.GroupVersionKind{capability.Route, capability.HTTPRoute, capability.BackendTLSPolicy} {
+		m.Add(kind, meta.RESTScopeNamespace)
+	}
+	return m
+}

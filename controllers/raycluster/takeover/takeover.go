@@ -1,0 +1,215 @@
+// Package takeover deletes what the CodeFlare operator left: its objects of Ray clusters, and its webhooks. The manager registers it in one
+// line, and works without it. Version 1.0 can delete it, unless it supports a direct upgrade from that operator.
+package takeover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+)
+
+// DeleteFunc deletes undesired objects of the CodeFlare operator for a cluster.
+type DeleteFunc = func(ctx context.Context, cluster *unstructured.Unstructured, desired apply.Desired) error
+
+// Add adds the clean-up of webhooks to the manager, and returns the function that deletes objects of the given kinds.
+func Add(mgr ctrl.Manager, applier *apply.Applier, kinds func() []schema.GroupVersionKind, clk clock.Clock) (DeleteFunc, error) {
+	o := &objects{live: mgr.GetAPIReader(), applier: applier, kinds: kinds}
+	webhooks := &webhookCleaner{live: mgr.GetAPIReader(), writer: mgr.GetClient(), clock: clk, log: mgr.GetLogger().WithName("webhooks")}
+	if err := mgr.Add(webhooks); err != nil {
+		return nil, fmt.Errorf("adding the clean-up of webhooks to the manager: %w", err)
+	}
+	return o.delete, nil
+}
+
+// objects are those of the CodeFlare operator that are not adopted. The cache does not hold them, since they lack the label of this operator.
+// They are listed once per process, for all clusters.
+type objects struct {
+	live    client.Reader
+	applier *apply.Applier
+	kinds   func() []schema.GroupVersionKind
+
+	mu     sync.Mutex
+	listed map[types.NamespacedName][]metav1.PartialObjectMetadata // nil until listed
+}
+
+// delete implements DeleteFunc.
+func (o *objects) delete(ctx context.Context, cluster *unstructured.Unstructured, desired apply.Desired) error {
+	legacy, err := o.of(ctx, client.ObjectKeyFromObject(cluster))
+	if err != nil {
+		return err
+	}
+	binding := raycluster.View(cluster.Object).Names().ClusterRoleBinding
+	var errs []error
+	for i := range legacy {
+		object := &legacy[i]
+		// Objects of cluster scope were listed by the labels with name and namespace of the cluster.
+		belongs := object.Namespace == "" || metav1.IsControlledBy(object, cluster)
+		if !belongs || object.Namespace != "" && isDesired(desired, object) || object.Name == binding {
+			continue
+		}
+		errs = append(errs, o.applier.DeleteOwned(ctx, cluster.GetUID(), object))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("removing objects of the CodeFlare operator: %w", err)
+	}
+	o.forget(client.ObjectKeyFromObject(cluster))
+	return nil
+}
+
+func isDesired(desired apply.Desired, object *metav1.PartialObjectMetadata) bool {
+	return slices.ContainsFunc(desired, func(d apply.Object) bool {
+		kind, name, err := d.Key()
+		return err == nil && kind.Kind == object.Kind && name.Name == object.Name
+	})
+}
+
+// of returns the objects of a cluster.
+func (o *objects) of(ctx context.Context, cluster types.NamespacedName) ([]metav1.PartialObjectMetadata, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.listed == nil {
+		listed, err := list(ctx, o.live, o.kinds())
+		if err != nil {
+			return nil, err
+		}
+		o.listed = listed
+	}
+	return o.listed[cluster], nil
+}
+
+// forget drops the objects of a cluster after their deletion.
+func (o *objects) forget(cluster types.NamespacedName) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.listed, cluster)
+}
+
+func list(ctx context.Context, live client.Reader, kinds []schema.GroupVersionKind) (map[types.NamespacedName][]metav1.PartialObjectMetadata, error) {
+	selector, err := labels.Parse(raycluster.LabelClusterName + ",!" + names.OperatorLabel)
+	if err != nil {
+		return nil, fmt.Errorf("selecting by label: %w", err)
+	}
+	out := map[types.NamespacedName][]metav1.PartialObjectMetadata{}
+	for _, kind := range kinds {
+		items := &metav1.PartialObjectMetadataList{}
+		items.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		err := live.List(ctx, items, client.MatchingLabelsSelector{Selector: selector})
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			continue // the API was removed after discovery
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing what the CodeFlare operator left of %s: %w", kind.Kind, err)
+		}
+		for _, object := range items.Items {
+			object.SetGroupVersionKind(kind)
+			cluster := types.NamespacedName{Namespace: object.Namespace, Name: object.Labels[raycluster.LabelClusterName]}
+			if object.Namespace == "" {
+				cluster.Namespace = object.Labels[raycluster.LabelClusterNamespace]
+			}
+			out[cluster] = append(out[cluster], object)
+		}
+	}
+	return out, nil
+}
+
+// Names of the CodeFlare operator's webhooks. The configurations of this operator have the same names in order to replace them, but an
+// apply leaves the webhooks of other field managers in the object.
+const (
+	mutatingConfiguration   = "codeflare-operator-mutating-webhook-configuration"
+	validatingConfiguration = "codeflare-operator-validating-webhook-configuration"
+	webhookService          = "codeflare-operator-webhook-service"
+)
+
+// webhookInterval is the interval of checking webhooks whose Service still exists.
+const webhookInterval = 10 * time.Minute
+
+// webhookCleaner removes the webhooks of the CodeFlare operator after its Service is deleted: with failurePolicy Fail they would reject
+// every RayCluster and AppWrapper. It is a manager Runnable of the leader, and returns when none is left.
+type webhookCleaner struct {
+	live   client.Reader
+	writer client.Client
+	clock  clock.Clock
+	log    logr.Logger
+}
+
+// Start implements manager.Runnable. It never fails.
+func (w *webhookCleaner) Start(ctx context.Context) error {
+	for {
+		remaining, err := w.clean(ctx)
+		if err != nil && ctx.Err() == nil {
+			w.log.Error(err, "Removing webhooks of the CodeFlare operator", "retryAfter", webhookInterval)
+		}
+		if err == nil && remaining == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.clock.After(webhookInterval):
+		}
+	}
+}
+
+// clean removes webhooks without a Service and returns the number of those with one.
+func (w *webhookCleaner) clean(ctx context.Context) (int, error) {
+	mutating, err := w.cleanConfiguration(ctx, "MutatingWebhookConfiguration", mutatingConfiguration)
+	validating, validatingErr := w.cleanConfiguration(ctx, "ValidatingWebhookConfiguration", validatingConfiguration)
+	return mutating + validating, errors.Join(err, validatingErr)
+}
+
+// cleanConfiguration removes the webhooks without a Service from one configuration, with optimistic locking. It returns the number of
+// webhooks of the CodeFlare operator with a Service.
+func (w *webhookCleaner) cleanConfiguration(ctx context.Context, kind, name string) (remaining int, err error) {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind(kind))
+	if err := w.live.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
+		return 0, client.IgnoreNotFound(err)
+	}
+	original, webhooks := object.DeepCopy(), nested.List(object.Object, "webhooks")
+	var errs []error
+	kept := slices.DeleteFunc(slices.Clone(webhooks), func(webhook any) bool {
+		service := nested.Map(webhook, "clientConfig", "service")
+		if service["name"] != webhookService {
+			return false
+		}
+		key := client.ObjectKey{Namespace: nested.String(service, "namespace"), Name: webhookService}
+		existing, err := capability.GetMetadata(ctx, w.live, corev1.SchemeGroupVersion.WithKind("Service"), key)
+		if existing == nil && err == nil {
+			return true
+		}
+		remaining, errs = remaining+1, append(errs, err)
+		return false
+	})
+	if err := errors.Join(errs...); err != nil || len(kept) == len(webhooks) {
+		return remaining, err
+	}
+	object.Object["webhooks"] = kept
+	if err := w.writer.Patch(ctx, object, client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{})); err != nil {
+		return remaining, fmt.Errorf("removing dead webhooks of %s: %w", name, err)
+	}
+	w.log.Info("Removed webhooks of the CodeFlare operator, whose Service does not exist", "configuration", name, "webhooks", len(webhooks)-len(kept))
+	return remaining, nil
+}

@@ -1,0 +1,143 @@
+package access_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	label = "opendatahub.io/global-mlflow-workspace"
+	view  = "odh-group-mlflow-view"
+	edit  = "odh-group-mlflow-edit"
+)
+
+// server returns an MLflow without volumes.
+func server() *mlflowv1.MLflow {
+	m := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: mlflowv1.SingletonName}}
+	m.Spec.BackendStoreURI, m.Spec.ArtifactsDestination, m.Spec.ServeArtifacts = "postgresql://db/mlflow", "s3://bucket", true
+	return m
+}
+
+// auth returns the singleton Auth with the given lists.
+func auth(allowed, admin any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"allowedGroups": allowed, "adminGroups": admin}}}
+	u.SetAPIVersion("services.platform.opendatahub.io/v1alpha1")
+	u.SetKind("Auth")
+	u.SetName("auth")
+	return u
+}
+
+func list(names ...any) []any { return append([]any{}, names...) }
+
+// create creates an object and deletes it at the end of the spec.
+func create[T client.Object](ctx context.Context, object T) T {
+	GinkgoHelper()
+	Expect(env.Admin.Create(ctx, object)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { remove(ctx, object) }, NodeTimeout(specTimeout))
+	return object
+}
+
+func remove(ctx context.Context, object client.Object) {
+	GinkgoHelper()
+	err := env.Admin.Delete(ctx, object)
+	if apierrors.IsNotFound(err) || isNoMatch(err) {
+		return
+	}
+	Expect(err).NotTo(HaveOccurred())
+	env.WaitDeleted(ctx, object)
+	if _, isServer := object.(*mlflowv1.MLflow); isServer {
+		env.WaitDeleted(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "mlflow"}})
+	}
+}
+
+// createServerAndAuth creates an MLflow and an Auth with one group of users and one of admins, and waits until both conditions are True: until
+// the server runs, the manager keeps updating the status.
+func createServerAndAuth(ctx context.Context) (*mlflowv1.MLflow, *unstructured.Unstructured) {
+	GinkgoHelper()
+	a := create(ctx, auth(list("users"), list("admins")))
+	m := create(ctx, server())
+	env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionTrue, "RoleBindingsReady")
+	env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "")
+	return m, a
+}
+
+// createTeamNamespace creates a namespace labelled for an MLflow.
+func createTeamNamespace(ctx context.Context, mlflow string) string {
+	GinkgoHelper()
+	name := env.Namespace(ctx, "team")
+	setWorkspaceLabel(ctx, name, mlflow)
+	return name
+}
+
+func setWorkspaceLabel(ctx context.Context, namespace string, value any) {
+	GinkgoHelper()
+	env.SetLabel(ctx, framework.NamespaceNamed(namespace), label, value)
+}
+
+func binding(namespace, name string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+// groupsOf returns the subjects of a RoleBinding.
+func groupsOf(b *rbacv1.RoleBinding) []string {
+	var out []string
+	for _, s := range b.Subjects {
+		out = append(out, s.Kind+" "+s.Name)
+	}
+	return out
+}
+
+func groupSubjects(names ...string) []string {
+	var out []string
+	for _, name := range names {
+		out = append(out, "Group "+name)
+	}
+	return out
+}
+
+// waitForBinding waits until a RoleBinding has exactly these groups and the role that belongs to its name.
+func waitForBinding(ctx context.Context, namespace, name string, groups ...string) *rbacv1.RoleBinding {
+	GinkgoHelper()
+	b := binding(namespace, name)
+	role := map[string]string{view: "mlflow-operator-mlflow-view", edit: "mlflow-operator-mlflow-edit"}[name]
+	env.WaitFor(ctx, b, func(g Gomega) {
+		g.Expect(groupsOf(b)).To(Equal(groupSubjects(groups...)))
+		g.Expect(b.RoleRef).To(Equal(rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}))
+	})
+	return b
+}
+
+// createForeign creates a RoleBinding as another client. The namespace deletes it: by the end of the spec the name may belong to a new
+// object.
+func createForeign(ctx context.Context, b *rbacv1.RoleBinding) *rbacv1.RoleBinding {
+	GinkgoHelper()
+	Expect(env.Admin.Create(ctx, b)).To(Succeed())
+	return b
+}
+
+func waitBindingsDeleted(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	env.WaitDeleted(ctx, binding(namespace, view), binding(namespace, edit))
+}
+
+func waitIdle() {
+	GinkgoHelper()
+	env.WaitIdle(manager.User, quiet/2, specTimeout)
+}
+
+func ofAuth(a *unstructured.Unstructured) *unstructured.Unstructured {
+	u := auth(nil, nil)
+	u.Object["metadata"] = map[string]any{"name": a.GetName()}
+	return u
+}

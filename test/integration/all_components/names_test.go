@@ -1,0 +1,87 @@
+package all_components_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// admitted creates an object, and reports whether admission accepted it. A denial must name the cause.
+func admitted(ctx context.Context, object *unstructured.Unstructured) bool {
+	GinkgoHelper()
+	err := env.Admin.Create(ctx, object)
+	if err != nil {
+		Expect(err.Error()).To(ContainSubstring(object.GetName()))
+	}
+	return err == nil
+}
+
+func remove(ctx context.Context, objects []*unstructured.Unstructured) {
+	GinkgoHelper()
+	for _, object := range objects {
+		Expect(env.Admin.Delete(ctx, object)).To(Succeed())
+	}
+	for _, object := range objects {
+		env.WaitDeleted(ctx, object)
+	}
+}
+
+// Names that several components would use, in one namespace or in several.
+var _ = Describe("Colliding names", func() {
+	It("end in rest, whatever things are called", func(ctx SpecContext) {
+		var created []*unstructured.Unstructured
+		for _, name := range []string{"demo", "mlflow", "modelmesh-serving", "model-serving-etcd"} {
+			namespace := env.Namespace(ctx, "collide")
+			env.SetLabel(ctx, framework.NamespaceNamed(namespace), "modelmesh-enabled", "true")
+			otherNamespace := env.Namespace(ctx, "collide")
+			for _, at := range []string{namespace, otherNamespace} {
+				for _, c := range components {
+					if object := c.object(at, name); admitted(ctx, object) {
+						created = append(created, object)
+					}
+				}
+			}
+		}
+		env.WaitIdle(manager.User, quiet, patience) // no two owners overwrite each other's object
+		for _, object := range created {
+			Expect(env.Admin.Delete(ctx, object)).To(Succeed())
+		}
+	}, NodeTimeout(specTimeout))
+
+	It("leave the shared catalog its binding and its server when registries are called as it is", func(ctx SpecContext) {
+		catalog := framework.Sample("aihub_catalog.yaml")
+		catalog.SetNamespace(env.Namespace(ctx, "catalog"))
+		Expect(env.Admin.Create(ctx, catalog)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { remove(ctx, []*unstructured.Unstructured{catalog}) }, NodeTimeout(specTimeout))
+		binding := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding"}}
+		binding.SetName("model-catalog-auth-delegator")
+		server := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}}
+		server.SetNamespace(catalog.GetNamespace())
+		server.SetName("model-catalog")
+		env.WaitExists(ctx, server)
+		env.Get(ctx, binding)
+		env.WaitIdle(manager.User, quiet, patience)
+		uids := []string{string(binding.GetUID()), string(server.GetUID())}
+
+		for _, at := range []string{catalog.GetNamespace(), env.Namespace(ctx, "tenant")} {
+			var created []*unstructured.Unstructured
+			for _, registry := range []string{"model", "model-catalog"} {
+				if object := components[0].object(at, registry); admitted(ctx, object) {
+					created = append(created, object)
+				}
+			}
+			env.WaitIdle(manager.User, quiet, patience)
+			remove(ctx, created)
+		}
+		env.Get(ctx, binding)
+		env.Get(ctx, server)
+		Expect([]string{string(binding.GetUID()), string(server.GetUID())}).To(Equal(uids))
+		subjects, _, _ := unstructured.NestedSlice(binding.Object, "subjects")
+		Expect(subjects).To(HaveLen(1))
+		Expect(subjects[0]).To(HaveKeyWithValue("namespace", catalog.GetNamespace()))
+	}, NodeTimeout(specTimeout))
+})

@@ -1,0 +1,277 @@
+package dependencies_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	passwords   = "etcd-passwords"
+	connections = "model-serving-etcd"
+	creator     = "etcd-secret-creator"
+	enabler     = "enable-auth"
+
+	scriptPatience = time.Minute
+)
+
+// etcdInstance is the etcd of the components, or another Deployment, in its own namespace. Its containers run as processes with the
+// commands and variables of the installed objects, but with folders and ports of this machine.
+type etcdInstance struct {
+	deployment, namespace, user, dir, kubeconfig string
+	ports                                        []int
+	pods                                         corev1.PodSpec
+	claims                                       []corev1.PersistentVolumeClaim
+}
+
+// objectsIn builds a kustomization and sets the namespace of its objects.
+func objectsIn(ctx context.Context, dir, namespace string) []*unstructured.Unstructured {
+	GinkgoHelper()
+	all, err := operator.Kustomize(dir)
+	Expect(err).NotTo(HaveOccurred())
+	all = slices.DeleteFunc(all, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Namespace" })
+	for _, object := range all {
+		Expect(object.GetNamespace()).To(Equal("opendatahub"), "%s %s", object.GetKind(), object.GetName())
+		object.SetNamespace(namespace)
+		subjects, found, err := unstructured.NestedSlice(object.Object, "subjects")
+		Expect(err).NotTo(HaveOccurred())
+		if !found {
+			continue
+		}
+		for _, subject := range subjects {
+			Expect(subject).To(HaveKeyWithValue("namespace", "opendatahub"))
+			subject.(map[string]any)["namespace"] = namespace
+		}
+		Expect(unstructured.SetNestedSlice(object.Object, subjects, "subjects")).To(Succeed())
+	}
+	return all
+}
+
+// restricted creates a namespace that enforces the restricted Pod Security level.
+func restricted(ctx context.Context, prefix string) string {
+	GinkgoHelper()
+	namespace := env.Namespace(ctx, prefix)
+	env.Patch(ctx, framework.NamespaceNamed(namespace), map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{"pod-security.kubernetes.io/enforce": "restricted"}}})
+	return namespace
+}
+
+func installEtcd(ctx context.Context) *etcdInstance {
+	GinkgoHelper()
+	return install(ctx, "test/integration/dependencies/testdata/etcd", "etcd")
+}
+
+// install creates the objects of a kustomization and returns the instance that runs the containers of the Deployment.
+func install(ctx context.Context, dir, deployment string) *etcdInstance {
+	GinkgoHelper()
+	w := &etcdInstance{deployment: deployment, namespace: restricted(ctx, deployment), dir: GinkgoT().TempDir()}
+	w.kubeconfig = filepath.Join(w.dir, "kubeconfig")
+	Expect(os.MkdirAll(filepath.Join(w.dir, "run"), 0o700)).To(Succeed())
+	Expect(os.MkdirAll(filepath.Join(w.dir, "scripts"), 0o700)).To(Succeed())
+	for _, object := range objectsIn(ctx, dir, w.namespace) {
+		if object.GetKind() == "Predictor" {
+			continue // its CRD is not installed
+		}
+		Expect(env.Admin.Create(ctx, object.DeepCopy())).To(Succeed(), "%s %s", object.GetKind(), object.GetName())
+		w.keep(object)
+	}
+	w.user = "system:serviceaccount:" + w.namespace + ":" + w.pods.ServiceAccountName
+	token := &authenticationv1.TokenRequest{}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: w.pods.ServiceAccountName}}
+	Expect(env.Admin.SubResource("token").Create(ctx, account, token)).To(Succeed())
+	Expect(env.Instance.WriteTokenKubeconfig(w.kubeconfig, token.Status.Token, "default")).To(Succeed())
+	ports, err := env.Instance.ReservePorts(ctx, 2)
+	Expect(err).NotTo(HaveOccurred())
+	w.ports = ports
+	return w
+}
+
+// keep stores the parts of an object that running a container requires.
+func (w *etcdInstance) keep(object *unstructured.Unstructured) {
+	GinkgoHelper()
+	convert := func(into any) {
+		Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into)).To(Succeed())
+	}
+	switch object.GetKind() {
+	case "Deployment":
+		var deployment appsv1.Deployment
+		convert(&deployment)
+		if deployment.Name == w.deployment {
+			w.pods = deployment.Spec.Template.Spec
+		}
+	case "ConfigMap":
+		var scripts corev1.ConfigMap
+		convert(&scripts)
+		for name, text := range scripts.Data {
+			Expect(os.WriteFile(filepath.Join(w.dir, "scripts", name), []byte(text), 0o600)).To(Succeed())
+		}
+	case "PersistentVolumeClaim":
+		var claim corev1.PersistentVolumeClaim
+		convert(&claim)
+		w.claims = append(w.claims, claim)
+	}
+}
+
+func (w *etcdInstance) container(name string) corev1.Container {
+	GinkgoHelper()
+	all := slices.Concat(w.pods.InitContainers, w.pods.Containers)
+	index := slices.IndexFunc(all, func(c corev1.Container) bool { return c.Name == name })
+	Expect(index).NotTo(BeNumerically("<", 0), "no container %s", name)
+	return all[index]
+}
+
+// here replaces folders and ports of the pod with those of this machine.
+func (w *etcdInstance) here(text string) string {
+	return strings.NewReplacer(
+		"$(NAMESPACE)", w.namespace, "/scripts/", w.dir+"/scripts/", "/run/"+w.deployment, w.dir+"/run", "/var/lib/etcd", w.dir+"/data",
+		"0.0.0.0:2379", fmt.Sprintf("127.0.0.1:%d", w.ports[0]), "127.0.0.1:2379", fmt.Sprintf("127.0.0.1:%d", w.ports[0]),
+		"127.0.0.1:2380", fmt.Sprintf("127.0.0.1:%d", w.ports[1])).Replace(text)
+}
+
+// command returns a container as a process in its own process group; the folders before are prepended to PATH.
+func (w *etcdInstance) command(ctx context.Context, container string, before ...string) *exec.Cmd {
+	GinkgoHelper()
+	c := w.container(container)
+	path := strings.Join(append(before, programs, "/usr/bin", "/bin"), ":")
+	variables := []string{"PATH=" + path, "KUBECONFIG=" + w.kubeconfig}
+	for _, variable := range c.Env {
+		value := w.here(variable.Value)
+		if variable.ValueFrom != nil {
+			Expect(variable.ValueFrom.FieldRef.FieldPath).To(Equal("metadata.namespace"))
+			value = w.namespace
+		}
+		variables = append(variables, variable.Name+"="+value)
+	}
+	program, args := c.Command[0], []string(nil)
+	for _, argument := range c.Command[1:] {
+		args = append(args, w.here(argument))
+	}
+	if !strings.Contains(program, "/") {
+		program = filepath.Join(programs, program)
+	}
+	command := exec.CommandContext(ctx, program, args...)
+	command.Env, command.Dir = variables, w.dir
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
+	return command
+}
+
+// run runs a container to completion and returns its output.
+func (w *etcdInstance) run(ctx context.Context, container string, before ...string) (string, error) {
+	GinkgoHelper()
+	ctx, cancel := context.WithTimeout(ctx, scriptPatience)
+	defer cancel()
+	output, err := w.command(ctx, container, before...).CombinedOutput()
+	return string(output), err
+}
+
+func (w *etcdInstance) succeed(ctx context.Context, container string) string {
+	GinkgoHelper()
+	output, err := w.run(ctx, container)
+	Expect(err).NotTo(HaveOccurred(), "%s", output)
+	return output
+}
+
+// stopping creates a program that kills its process group, as SIGKILL from the kubelet does, when an argument contains the text.
+// It returns the folder to prepend to PATH.
+func (w *etcdInstance) stopping(program, at string) string {
+	GinkgoHelper()
+	dir := GinkgoT().TempDir()
+	text := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *%q*) kill -9 0 ;; esac\nexec %s \"$@\"\n", at, filepath.Join(programs, program))
+	Expect(os.WriteFile(filepath.Join(dir, program), []byte(text), 0o700)).To(Succeed())
+	return dir
+}
+
+func (w *etcdInstance) secret(name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+}
+
+// have creates a Secret, in place of a user.
+func (w *etcdInstance) have(ctx context.Context, name, key, value string) {
+	GinkgoHelper()
+	secret := w.secret(name)
+	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, w.secret(name)))).To(Succeed())
+	secret.Data = map[string][]byte{key: []byte(value)}
+	Expect(env.Admin.Create(ctx, secret)).To(Succeed())
+}
+
+func (w *etcdInstance) password(ctx context.Context) string {
+	GinkgoHelper()
+	secret := w.secret(passwords)
+	env.Get(ctx, secret)
+	return string(secret.Data["root"])
+}
+
+func (w *etcdInstance) connection(ctx context.Context) meshetcd.Connection {
+	GinkgoHelper()
+	secret := w.secret(connections)
+	env.Get(ctx, secret)
+	connection, err := meshetcd.Parse(secret.Data)
+	Expect(err).NotTo(HaveOccurred())
+	return connection
+}
+
+// handed returns the password for the container that enables authentication.
+func (w *etcdInstance) handed() string {
+	GinkgoHelper()
+	text, err := os.ReadFile(filepath.Join(w.dir, "run", "root-password"))
+	Expect(err).NotTo(HaveOccurred())
+	return string(text)
+}
+
+func (w *etcdInstance) hand(password string) {
+	GinkgoHelper()
+	Expect(os.WriteFile(filepath.Join(w.dir, "run", "root-password"), []byte(password), 0o600)).To(Succeed())
+}
+
+// serve runs the container etcd until the returned function is called, or the spec ends.
+func (w *etcdInstance) serve(ctx context.Context) (end func()) {
+	GinkgoHelper()
+	command := w.command(context.WithoutCancel(ctx), "etcd")
+	command.Stdout, command.Stderr = GinkgoWriter, GinkgoWriter
+	Expect(command.Start()).To(Succeed())
+	ended := false
+	end = func() {
+		if !ended {
+			ended = true
+			Expect(command.Process.Signal(syscall.SIGTERM)).To(Succeed())
+			_ = command.Wait() // exits by the signal, which Wait reports as an error
+		}
+	}
+	DeferCleanup(end)
+	return end
+}
+
+// list reads from etcd with a connection of a client, at the address of this machine.
+func (w *etcdInstance) list(ctx context.Context, connection meshetcd.Connection) error {
+	GinkgoHelper()
+	connection.Endpoints = fmt.Sprintf("http://127.0.0.1:%d", w.ports[0])
+	text, err := json.Marshal(connection)
+	Expect(err).NotTo(HaveOccurred())
+	reader, err := meshetcd.New(map[string][]byte{meshetcd.ConnectionKey: text})
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { Expect(reader.Close()).To(Succeed()) }()
+	_, err = reader.List(ctx, "mm/", true)
+	return err
+}

@@ -1,0 +1,197 @@
+package foundation
+
+import (
+	"context"
+	"net/http"
+	"regexp"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+const (
+	fieldOwner = "apply-test"
+	component  = "applytest"
+)
+
+// applyEnv is a namespace with an owner, a cache like that of the manager, and an applier whose requests are counted.
+type applyEnv struct {
+	namespace     string
+	owner         *rbacv1.ClusterRole
+	applier       *apply.Applier
+	cache         cache.Cache
+	config        *rest.Config
+	reads, writes *atomic.Int64
+}
+
+func newApplyEnv(ctx context.Context) *applyEnv {
+	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "apply-"}}
+	Expect(env.Admin.Create(ctx, space)).To(Succeed())
+	w := &applyEnv{namespace: space.Name, reads: &atomic.Int64{}, writes: &atomic.Int64{}}
+	w.owner = w.newOwner(ctx, "owner")
+	w.config = rest.CopyConfig(env.Config)
+	w.config.QPS, w.config.Burst = 1000, 1000
+
+	var err error
+	w.cache, err = cache.New(w.config, cache.Options{
+		Scheme:               scheme.Scheme,
+		DefaultTransform:     apply.Transform(fieldOwner),
+		DefaultLabelSelector: labels.SelectorFromSet(names.Labels(component)),
+	})
+	Expect(err).NotTo(HaveOccurred())
+	running, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.cache.Start(running) }()
+	DeferCleanup(func() {
+		stop()
+		Eventually(done).Should(Receive())
+	})
+	Expect(w.cache.WaitForCacheSync(ctx)).To(BeTrue())
+	w.start(earlyClock{})
+	return w
+}
+
+// newOwner creates a cluster-scoped object, which may own objects of every namespace.
+func (w *applyEnv) newOwner(ctx context.Context, name string) *rbacv1.ClusterRole {
+	owner := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-" + name}}
+	Expect(env.Admin.Create(ctx, owner)).To(Succeed())
+	DeferCleanup(func(ctx context.Context) {
+		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, owner))).To(Succeed())
+	})
+	return owner
+}
+
+// earlyClock is a clock one minute behind: creationTimestamps have whole seconds, so an owner could otherwise look older than the
+// applier.
+type earlyClock struct{ clock.RealClock }
+
+func (c earlyClock) Now() time.Time { return c.RealClock.Now().Add(-time.Minute) }
+
+func (c earlyClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
+// restart replaces the applier by one with an empty state and a start time after the creation of all objects.
+func (w *applyEnv) restart(legacyManagers ...string) { w.start(clock.RealClock{}, legacyManagers...) }
+
+func (w *applyEnv) start(clk clock.PassiveClock, legacyManagers ...string) {
+	counted := rest.CopyConfig(w.config)
+	counted.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{w, next} })
+	live, err := client.New(counted, client.Options{Scheme: scheme.Scheme})
+	Expect(err).NotTo(HaveOccurred())
+	cached, err := client.New(counted, client.Options{Scheme: scheme.Scheme, Cache: &client.CacheOptions{Reader: w.cache}})
+	Expect(err).NotTo(HaveOccurred())
+	w.applier = apply.New(apply.Options{
+		Client: cached, Live: live, FieldOwner: fieldOwner, Component: component, LegacyManagers: legacyManagers, Clock: clk,
+		FullObjectKinds: []schema.GroupVersionKind{{Group: "apps", Version: "v1", Kind: "Deployment"}},
+	})
+}
+
+// counter counts the requests for objects, without those of discovery.
+type counter struct {
+	*applyEnv
+	next http.RoundTripper
+}
+
+// discovery matches the paths of API discovery.
+var discovery = regexp.MustCompile(`^/api(/[^/]+)?$|^/apis(/[^/]+){0,2}$`)
+
+func (c counter) RoundTrip(r *http.Request) (*http.Response, error) {
+	switch {
+	case r.Method != http.MethodGet:
+		c.writes.Add(1)
+	case !discovery.MatchString(r.URL.Path):
+		c.reads.Add(1)
+	}
+	return c.next.RoundTrip(r)
+}
+
+// apply returns the number of reads and writes that applying took.
+func (w *applyEnv) apply(ctx context.Context, desired apply.Desired) (reads, writes int64, err error) {
+	w.reads.Store(0)
+	w.writes.Store(0)
+	err = w.applier.Apply(ctx, w.owner, desired)
+	return w.reads.Load(), w.writes.Load(), err
+}
+
+// unowned is the number of objects without an owner reference in the lists of the specs. Only before such an object is created is
+// the owner read.
+const unowned = 1
+
+// expect applies and checks the number of reads and writes.
+func (w *applyEnv) expect(ctx context.Context, desired apply.Desired, reads, writes int) {
+	GinkgoHelper()
+	gotReads, gotWrites, err := w.apply(ctx, desired)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(gotReads).To(BeEquivalentTo(reads), "reads")
+	Expect(gotWrites).To(BeEquivalentTo(writes), "writes")
+}
+
+// live reads an object from the API server, not from the cache.
+func (w *applyEnv) live(ctx context.Context, kind schema.GroupVersionKind, name string) *unstructured.Unstructured {
+	GinkgoHelper()
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(kind)
+	Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, object)).To(Succeed())
+	return object
+}
+
+// caughtUp waits until the cache holds the current version of every desired object, or a newer one.
+func (w *applyEnv) caughtUp(ctx context.Context, desired apply.Desired) {
+	GinkgoHelper()
+	rendered, err := apply.Render(desired, component, w.owner)
+	Expect(err).NotTo(HaveOccurred())
+	for _, object := range rendered {
+		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
+		held := w.form(object.GroupVersionKind())
+		Eventually(func() (int, error) {
+			if err := w.cache.Get(ctx, client.ObjectKeyFromObject(object), held); err != nil {
+				return -1, client.IgnoreNotFound(err)
+			}
+			return resourceversion.CompareResourceVersion(held.GetResourceVersion(), object.GetResourceVersion())
+		}).Should(BeNumerically(">=", 0), "%s in the cache", object.GetKind())
+	}
+}
+
+// form returns the type as which the cache stores a kind.
+func (w *applyEnv) form(kind schema.GroupVersionKind) client.Object {
+	if kind.Kind == "Deployment" {
+		return &appsv1.Deployment{}
+	}
+	held := &metav1.PartialObjectMetadata{}
+	held.SetGroupVersionKind(kind)
+	return held
+}
+
+// patch sends a merge patch as another field manager.
+func (w *applyEnv) patch(ctx context.Context, object client.Object, body string, options ...client.PatchOption) {
+	GinkgoHelper()
+	options = append([]client.PatchOption{client.FieldOwner("another-manager")}, options...)
+	Expect(env.Admin.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(body)), options...)).To(Succeed())
+}
+
+func installWidgets(ctx context.Context) {
+	Expect(client.IgnoreAlreadyExists(env.Admin.Create(ctx, widgetCRD()))).To(Succeed())
+	Eventually(func() error {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(widgetKind)
+		return env.Admin.List(ctx, list)
+	}).Should(Succeed())
+}

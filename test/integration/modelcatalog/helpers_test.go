@@ -1,0 +1,174 @@
+package modelcatalog_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// patience is how long a spec waits for the effect of another process.
+const patience = 90 * time.Second
+
+// controlPlane is one control plane with its manager.
+type controlPlane struct {
+	*framework.Env
+	manager *framework.Manager
+}
+
+// userSources are the ConfigMaps that are retained after a Catalog.
+var userSources = []string{"model-catalog-sources", "mcp-catalog-sources", "agent-catalog-sources", "serving-runtime-catalog-sources"}
+
+func (w *controlPlane) ensureNamespace(ctx context.Context, name string) {
+	GinkgoHelper()
+	err := w.Admin.Create(ctx, framework.NamespaceNamed(name))
+	Expect(client.IgnoreAlreadyExists(err)).To(Succeed())
+}
+
+// namespace returns the namespace for the Catalog of a spec: a new one, except on OpenShift.
+func (w *controlPlane) namespace(ctx context.Context) string {
+	GinkgoHelper()
+	if w == onOpenShift {
+		return registries
+	}
+	return w.Namespace(ctx, "catalog")
+}
+
+func catalog(namespace string, changes ...func(*aihubv1alpha1.CatalogSpec)) *aihubv1alpha1.Catalog {
+	c := &aihubv1alpha1.Catalog{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: aihubv1alpha1.CatalogName}}
+	for _, change := range changes {
+		change(&c.Spec)
+	}
+	return c
+}
+
+// create creates an object, and deletes it at the end of the spec.
+func (w *controlPlane) create(ctx context.Context, o client.Object) {
+	GinkgoHelper()
+	Expect(w.Admin.Create(ctx, o)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { w.remove(ctx, o) }, NodeTimeout(specTimeout))
+}
+
+func (w *controlPlane) remove(ctx context.Context, o client.Object) {
+	GinkgoHelper()
+	err := w.Admin.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	Expect(client.IgnoreNotFound(err)).To(Succeed())
+	w.WaitDeleted(ctx, o)
+	if _, is := o.(*aihubv1alpha1.Catalog); is {
+		w.clear(ctx, o.GetNamespace())
+	}
+}
+
+// clear deletes the ConfigMaps that are retained after a Catalog, and waits until its children are deleted.
+func (w *controlPlane) clear(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	for _, name := range userSources {
+		Expect(client.IgnoreNotFound(w.Admin.Delete(ctx, configMap(namespace, name)))).To(Succeed())
+	}
+	w.WaitDeleted(ctx, deployment(namespace, "model-catalog"), deployment(namespace, "model-catalog-postgres"), secret(namespace, "model-catalog-postgres"),
+		configMap(namespace, "default-catalog-sources"), configMap(namespace, "model-catalog-sources"), delegation())
+}
+
+// ready creates a Catalog, and waits until it is available and the manager is at rest.
+func (w *controlPlane) ready(ctx context.Context, c *aihubv1alpha1.Catalog) *aihubv1alpha1.Catalog {
+	GinkgoHelper()
+	w.create(ctx, c)
+	w.available(ctx, c)
+	return c
+}
+
+func (w *controlPlane) available(ctx context.Context, c *aihubv1alpha1.Catalog) {
+	GinkgoHelper()
+	w.WaitFor(ctx, c, func(g Gomega) {
+		g.Expect(framework.FindCondition(c.Status.Conditions, "Available").Reason).To(Equal("DeploymentAvailable"), framework.FindCondition(c.Status.Conditions, "Available").Message)
+		g.Expect(c.Status.ObservedGeneration).To(Equal(c.Generation))
+	})
+	w.settle()
+	w.Get(ctx, c)
+}
+
+func (w *controlPlane) settle() {
+	GinkgoHelper()
+	w.WaitIdle(w.manager.User, quiet, specTimeout)
+}
+
+// webhookAnswers waits until the webhook of Catalogs responds and is trusted.
+func (w *controlPlane) webhookAnswers(ctx context.Context) {
+	GinkgoHelper()
+	misnamed := catalog(registries)
+	misnamed.Name = "probe"
+	Eventually(func() error { return w.Admin.Create(ctx, misnamed.DeepCopy(), client.DryRunAll) }).
+		WithContext(ctx).WithTimeout(patience).Should(MatchError(ContainSubstring("must be 'catalog'")))
+}
+
+// withoutWebhook calls do while no webhook validates Catalogs.
+func (w *controlPlane) withoutWebhook(ctx context.Context, do func()) {
+	GinkgoHelper()
+	hook := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "catalog-validating-webhook-configuration"}}
+	w.Get(ctx, hook)
+	Expect(w.Admin.Delete(ctx, hook.DeepCopy())).To(Succeed())
+	defer func() {
+		hook.ResourceVersion, hook.UID = "", ""
+		Expect(w.Admin.Create(ctx, hook)).To(Succeed())
+		w.webhookAnswers(ctx)
+	}()
+	// The API server drops a deleted webhook with a delay.
+	probe := catalog(metav1.NamespaceDefault)
+	probe.Name = "probe"
+	Eventually(func() error { return w.Admin.Create(ctx, probe.DeepCopy(), client.DryRunAll) }).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+	do()
+}
+
+func meta(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
+}
+
+func deployment(namespace, name string) *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: meta(namespace, name)}
+}
+
+func secret(namespace, name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: meta(namespace, name)}
+}
+
+func configMap(namespace, name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: meta(namespace, name)}
+}
+
+func service(namespace, name string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: meta(namespace, name)}
+}
+
+func policy(namespace, name string) *networkingv1.NetworkPolicy {
+	return &networkingv1.NetworkPolicy{ObjectMeta: meta(namespace, name)}
+}
+
+func role(namespace, name string) *rbacv1.Role {
+	return &rbacv1.Role{ObjectMeta: meta(namespace, name)}
+}
+
+func roleBinding(namespace, name string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{ObjectMeta: meta(namespace, name)}
+}
+
+func delegation() *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "model-catalog-auth-delegator"}}
+}
+
+func source(namespace, name, content string) *corev1.ConfigMap {
+	m := configMap(namespace, name)
+	m.Labels = map[string]string{"opendatahub.io/catalog-source": "true"}
+	m.Data = map[string]string{"sources.yaml": content}
+	return m
+}

@@ -1,0 +1,181 @@
+package modelmesh_models_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
+)
+
+// allGates block loads: a model whose path starts with the name of a gate loads after the gate is opened.
+type allGates struct {
+	mu    sync.Mutex
+	gates map[string]chan struct{}
+}
+
+func newGates() *allGates { return &allGates{gates: map[string]chan struct{}{}} }
+
+// close creates a gate, and returns a function that opens it; the end of the spec opens it too.
+func (g *allGates) close(name string) (open func()) {
+	gate := make(chan struct{})
+	g.mu.Lock()
+	g.gates[name] = gate
+	g.mu.Unlock()
+	open = sync.OnceFunc(func() { close(gate) })
+	DeferCleanup(open)
+	return open
+}
+
+// load is the loader of the fake.
+func (g *allGates) load(ctx context.Context, l modelmesh.Load) error {
+	name, _, _ := strings.Cut(l.Path, "/")
+	g.mu.Lock()
+	gate := g.gates[name]
+	g.mu.Unlock()
+	if gate != nil {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return modelmesh.ByPath(ctx, l)
+}
+
+// namespace creates a namespace that serves models.
+func namespace(ctx SpecContext, prefix string) string {
+	GinkgoHelper()
+	name := env.Namespace(ctx, prefix)
+	env.SetLabel(ctx, framework.NamespaceNamed(name), "modelmesh-enabled", "true")
+	return name
+}
+
+// runtime returns a multi-model runtime for formats, each as name or name:version.
+func runtime(name string, formats ...string) *v1alpha1.ServingRuntime {
+	r := &v1alpha1.ServingRuntime{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	read(&r.Spec, `
+multiModel: true
+grpcEndpoint: "port:8085"
+grpcDataEndpoint: "port:8001"
+protocolVersions: [grpc-v2]
+containers: [{name: server, image: registry.example.com/server:1, resources: {limits: {memory: 64Mi}}}]`)
+	for _, f := range formats {
+		format, version, found := strings.Cut(f, ":")
+		supported := v1alpha1.SupportedModelFormat{Name: format, AutoSelect: new(true)}
+		if found {
+			supported.Version = new(version)
+		}
+		r.Spec.SupportedModelFormats = append(r.Spec.SupportedModelFormats, supported)
+	}
+	return r
+}
+
+// read decodes YAML.
+func read(into any, text string) {
+	GinkgoHelper()
+	Expect(yaml.Unmarshal([]byte(text), into)).To(Succeed())
+}
+
+// create creates an object in a namespace until the end of the spec.
+func create(ctx SpecContext, namespace string, object client.Object) {
+	GinkgoHelper()
+	object.SetNamespace(namespace)
+	Expect(env.Admin.Create(ctx, object)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, object))).To(Succeed()) })
+}
+
+// predictor creates a Predictor in the namespace with runtimes.
+func predictor(ctx SpecContext, name, spec string) *v1alpha1.Predictor {
+	GinkgoHelper()
+	return predictorIn(ctx, served, name, spec)
+}
+
+func predictorIn(ctx SpecContext, namespace, name, spec string) *v1alpha1.Predictor {
+	GinkgoHelper()
+	p := &v1alpha1.Predictor{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	read(&p.Spec, spec)
+	create(ctx, namespace, p)
+	return p
+}
+
+// service creates an InferenceService in ModelMesh mode.
+func service(ctx SpecContext, namespace, name, predictor string) *v1beta1.InferenceService {
+	GinkgoHelper()
+	s := &v1beta1.InferenceService{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Annotations: map[string]string{v1beta1.AnnotationDeploymentMode: v1beta1.DeploymentModeModelMesh},
+	}}
+	read(&s.Spec.Predictor, predictor)
+	create(ctx, namespace, s)
+	return s
+}
+
+// state has the fields of a status that the documented behaviours use.
+type state struct {
+	available      bool
+	active, target v1alpha1.ModelState
+	transition     v1alpha1.TransitionStatus
+}
+
+func stateOf(s v1alpha1.PredictorStatus) state {
+	return state{s.Available, s.ActiveModelState, s.TargetModelState, s.TransitionStatus}
+}
+
+var (
+	fresh  = state{false, v1alpha1.Pending, v1alpha1.NoState, v1alpha1.UpToDate}
+	ready  = state{true, v1alpha1.Loaded, v1alpha1.NoState, v1alpha1.UpToDate}
+	broken = state{false, v1alpha1.FailedToLoad, v1alpha1.NoState, v1alpha1.UpToDate}
+)
+
+// waitForState waits until a Predictor has a state.
+func waitForState(ctx SpecContext, p *v1alpha1.Predictor, want state) {
+	GinkgoHelper()
+	env.WaitFor(ctx, p, func(g Gomega) { g.Expect(stateOf(p.Status)).To(Equal(want), "failure: %+v", p.Status.LastFailureInfo) })
+}
+
+// waitForFailure waits until the status of a Predictor has a failure reason.
+func waitForFailure(ctx SpecContext, p *v1alpha1.Predictor, reason v1alpha1.FailureReason) *v1alpha1.FailureInfo {
+	GinkgoHelper()
+	env.WaitFor(ctx, p, func(g Gomega) {
+		g.Expect(p.Status.LastFailureInfo).NotTo(BeNil())
+		g.Expect(p.Status.LastFailureInfo.Reason).To(Equal(reason))
+	})
+	return p.Status.LastFailureInfo
+}
+
+// vmodels returns the names of the vmodels of a namespace in etcd.
+func vmodels(ctx SpecContext, namespace string) []string {
+	GinkgoHelper()
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{etcd.URL}, Logger: zap.NewNop()})
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = c.Close() }() // a read-only client
+	answer, err := c.Get(ctx, "", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	Expect(err).NotTo(HaveOccurred())
+	names := []string{}
+	for _, kv := range answer.Kvs {
+		if place, name, found := strings.Cut(string(kv.Key), "/vmodels/"); found && strings.Contains(place, "/mm_ns/"+namespace+"/") {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// calls returns the number of calls to the routing layer of a namespace.
+func calls(namespace string) int {
+	sum := 0
+	for _, n := range network.Calls(namespace) {
+		sum += n
+	}
+	return sum
+}

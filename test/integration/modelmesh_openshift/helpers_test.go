@@ -1,0 +1,182 @@
+package modelmesh_openshift_test
+
+import (
+	"context"
+	"encoding/json"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/openshift"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+func objectMeta(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
+}
+
+func settings(text string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: objectMeta(own, "model-serving-config"), Data: map[string]string{"config.yaml": text}}
+}
+
+// ovms creates a runtime like the dashboard, whose pods fit on no node. The pairs are annotations.
+func ovms(ctx context.Context, namespace string, pairs ...string) *v1alpha1.ServingRuntime {
+	GinkgoHelper()
+	r := &v1alpha1.ServingRuntime{ObjectMeta: objectMeta(namespace, "ovms"), Spec: v1alpha1.ServingRuntimeSpec{
+		MultiModel: new(true), GRPCEndpoint: new("port:8085"), GRPCDataEndpoint: new("port:8001"), ProtocolVersions: []string{"grpc-v1"},
+		SupportedModelFormats: []v1alpha1.SupportedModelFormat{{Name: "onnx", Version: new("1"), AutoSelect: new(true)}},
+		BuiltInAdapter:        &v1alpha1.BuiltInAdapter{ServerType: "ovms", RuntimeManagementPort: 8888},
+		Containers:            []corev1.Container{{Name: "ovms", Image: "registry.example.com/ovms:1"}},
+		NodeSelector:          map[string]string{"example.com/none": "such"},
+	}}
+	r.Annotations = map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		r.Annotations[pairs[i]] = pairs[i+1]
+	}
+	Expect(env.Admin.Create(ctx, r)).To(Succeed())
+	return r
+}
+
+// runtimeNamed returns a reference to an existing runtime.
+func runtimeNamed(namespace, name string) *v1alpha1.ServingRuntime {
+	return &v1alpha1.ServingRuntime{ObjectMeta: objectMeta(namespace, name)}
+}
+
+// annotate sets annotations of an object; nil removes one.
+func annotate(ctx context.Context, o client.Object, annotations map[string]any) {
+	GinkgoHelper()
+	env.Patch(ctx, o, map[string]any{"metadata": map[string]any{"annotations": annotations}})
+}
+
+// inference creates an InferenceService in ModelMesh mode.
+func inference(ctx context.Context, namespace, name string, finalizers ...string) *v1beta1.InferenceService {
+	GinkgoHelper()
+	s := &v1beta1.InferenceService{ObjectMeta: objectMeta(namespace, name), Spec: v1beta1.InferenceServiceSpec{Predictor: v1beta1.PredictorSpec{
+		Model: &v1beta1.ModelSpec{
+			ModelFormat:        v1beta1.ModelFormat{Name: "onnx", Version: new("1")},
+			PredictorExtension: v1beta1.PredictorExtension{Storage: &v1beta1.ModelStorage{Key: new("aws"), Path: new("onnx/" + name)}},
+		},
+	}}}
+	s.Annotations, s.Finalizers = map[string]string{v1beta1.AnnotationDeploymentMode: v1beta1.DeploymentModeModelMesh}, finalizers
+	Expect(env.Admin.Create(ctx, s)).To(Succeed())
+	return s
+}
+
+// connection creates a data connection like the dashboard.
+func connection(ctx context.Context, namespace, name, endpoint string) *corev1.Secret {
+	GinkgoHelper()
+	s := &corev1.Secret{ObjectMeta: objectMeta(namespace, name), StringData: map[string]string{
+		"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_S3_ENDPOINT": endpoint, "AWS_S3_BUCKET": "models", "AWS_DEFAULT_REGION": "here",
+	}}
+	s.Labels = map[string]string{openshift.LabelManaged: "true", openshift.LabelDashboard: "true"}
+	s.Annotations = map[string]string{openshift.AnnotationConnection: "s3"}
+	Expect(env.Admin.Create(ctx, s)).To(Succeed())
+	return s
+}
+
+func deployment(namespace string) *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: objectMeta(namespace, "modelmesh-serving-ovms")}
+}
+
+func service(namespace string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: objectMeta(namespace, "modelmesh-serving")}
+}
+
+func route(namespace, name string) *unstructured.Unstructured {
+	return framework.Unstructured(capability.Route, namespace, name)
+}
+
+func serviceAccount(namespace string) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{ObjectMeta: objectMeta(namespace, authproxy.DefaultServiceAccount)}
+}
+
+func delegator(namespace string) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{ObjectMeta: objectMeta("", namespace+"-modelmesh-serving-sa-auth-delegator")}
+}
+
+func cookie(namespace string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: objectMeta(namespace, authproxy.CookieSecret)}
+}
+
+func storage(namespace string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: objectMeta(namespace, "storage-config")}
+}
+
+func prometheus(namespace string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{ObjectMeta: objectMeta(namespace, "prometheus-ns-access")}
+}
+
+func policy(namespace string) *networkingv1.NetworkPolicy {
+	return &networkingv1.NetworkPolicy{ObjectMeta: objectMeta(namespace, "modelmesh-runtimes")}
+}
+
+// Returns the objects for the models of a namespace, except Routes and storage entries.
+func beside(namespace string) []client.Object {
+	return []client.Object{serviceAccount(namespace), delegator(namespace), cookie(namespace), prometheus(namespace), policy(namespace)}
+}
+
+// waitManaged waits until objects have the labels of the operator.
+func waitManaged(ctx context.Context, objects ...client.Object) {
+	GinkgoHelper()
+	for _, o := range objects {
+		env.WaitFor(ctx, o, func(g Gomega) {
+			g.Expect(o.GetLabels()).To(HaveKeyWithValue("platform.opendatahub.io/component", "modelmesh"), "%T %s", o, o.GetName())
+		})
+	}
+}
+
+// spec returns a field of a Route's spec.
+func spec(r *unstructured.Unstructured, path ...string) any {
+	value, _, err := unstructured.NestedFieldNoCopy(r.Object, append([]string{"spec"}, path...)...)
+	Expect(err).NotTo(HaveOccurred())
+	return value
+}
+
+// entries returns the storage entries of a namespace.
+func entries(g Gomega, s *corev1.Secret) map[string]map[string]string {
+	out := map[string]map[string]string{}
+	for name, text := range s.Data {
+		members := map[string]string{}
+		g.Expect(json.Unmarshal(text, &members)).To(Succeed())
+		out[name] = members
+	}
+	return out
+}
+
+// requests returns the writes and live reads of the manager in a namespace since a mark.
+func requests(mark framework.Mark, namespace string) framework.Entries {
+	return framework.AtRest(env.Since(mark), manager.User).Where(func(e framework.Entry) bool {
+		return e.Namespace == namespace || e.Name == delegator(namespace).Name
+	})
+}
+
+// settled waits until nothing is sent for a namespace.
+func settled(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	env.WaitNoRequests(ctx, func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet, patience)
+}
+
+// expectRest checks that nothing is sent for a namespace.
+func expectRest(namespace string) {
+	GinkgoHelper()
+	env.ExpectNoRequests(func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet)
+}
+
+// expectNotForbidden checks that no request in a namespace was refused since a mark.
+func expectNotForbidden(mark framework.Mark, namespace string) {
+	GinkgoHelper()
+	Expect(env.Since(mark).ByUser(manager.User).Refused().Where(func(e framework.Entry) bool {
+		return e.Code == 401 || e.Namespace == "" || e.Namespace == namespace
+	})).To(BeEmpty())
+}
