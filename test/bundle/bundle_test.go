@@ -253,7 +253,7 @@ func TestReplicas(t *testing.T) {
 		t.Errorf("arguments %v", args)
 	}
 	budget := manifests(t)["odh-platform-operator-controller-manager_policy_v1_poddisruptionbudget.yaml"]
-	if most, _, _ := unstructured.NestedInt64(budget.Object, "spec", "maxUnavailable"); most != 1 {
+	if most, _, _ := unstructured.NestedFieldNoCopy(budget.Object, "spec", "maxUnavailable"); most != 1.0 { // numbers are decoded as float64
 		t.Errorf("disruption budget %v", budget.Object["spec"])
 	}
 }
