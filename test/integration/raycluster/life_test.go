@@ -205,3 +205,18 @@ var _ = Describe("The binding of a RayCluster", func() {
 		vanish(ctx, b)
 	}, NodeTimeout(specTimeout))
 })
+
+var _ = Describe("A restart of the operator", func() {
+	It("reads no Secret of a cluster and writes none", func(ctx SpecContext) {
+		ns := env.Namespace(ctx, "remembered")
+		u := create(ctx, rayCluster(ns, "demo", hashed))
+		secured(ctx, u)
+		mark := env.Mark()
+		manager.Restart(ctx)
+		lost := policy(u, names(u).HeadPolicy)
+		Expect(env.Admin.Delete(ctx, lost)).To(Succeed())
+		secured(ctx, u) // so the new process has reconciled the cluster
+		secrets := requests(mark, ns).Where(func(e framework.Entry) bool { return e.Resource == "secrets" })
+		Expect(secrets).To(BeEmpty(), "requests:\n%s", secrets)
+	}, NodeTimeout(specTimeout))
+})
