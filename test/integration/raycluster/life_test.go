@@ -2,6 +2,7 @@ package raycluster_test
 
 import (
 	"encoding/base64"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -207,7 +208,7 @@ var _ = Describe("The binding of a RayCluster", func() {
 })
 
 var _ = Describe("A restart of the operator", func() {
-	It("reads no Secret of a cluster and writes none", func(ctx SpecContext) {
+	It("neither reads nor writes the Secrets with the certificates of a cluster", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "remembered")
 		u := create(ctx, rayCluster(ns, "demo", hashed))
 		secured(ctx, u)
@@ -216,7 +217,8 @@ var _ = Describe("A restart of the operator", func() {
 		lost := policy(u, names(u).HeadPolicy)
 		Expect(env.Admin.Delete(ctx, lost)).To(Succeed())
 		secured(ctx, u) // so the new process has reconciled the cluster
-		secrets := requests(mark, ns).Where(func(e framework.Entry) bool { return e.Resource == "secrets" })
+		certificates := []string{names(u).CASecret, names(u).HeadTLS, names(u).WorkerTLS}
+		secrets := requests(mark, ns).Where(func(e framework.Entry) bool { return e.Resource == "secrets" && slices.Contains(certificates, e.Name) })
 		Expect(secrets).To(BeEmpty(), "requests:\n%s", secrets)
 	}, NodeTimeout(specTimeout))
 })
