@@ -131,8 +131,7 @@ func (w *workloadReconciler) componentFact(ctx context.Context, aw *awv1beta2.Ap
 	kind := kindOf(status)
 	owner := podSelector{kind: status.Kind, name: status.Name}
 	out := storedFact(status)
-	resumed := aw.Status.Phase == awv1beta2.PhaseResuming && out.Stage == rules.Deployed
-	if aw.Status.Phase != awv1beta2.PhaseRunning && !resumed || aw.DeletionTimestamp != nil || out.Completed && kind != rayJobKind {
+	if aw.Status.Phase != awv1beta2.PhaseRunning || aw.DeletionTimestamp != nil || out.Completed && kind != rayJobKind {
 		return out, owner, nil
 	}
 	if status.Name == "" || status.Kind == "" {

@@ -165,22 +165,12 @@ func (w *workloadReconciler) recordTransition(original, aw *awv1beta2.AppWrapper
 	if original.Status.Phase == aw.Status.Phase {
 		return
 	}
-	if succeededAtOnce(original.Status.Phase, aw.Status.Phase) {
-		phaseTransitions.WithLabelValues(aw.Namespace, string(awv1beta2.PhaseRunning)).Inc()
-	}
 	phaseTransitions.WithLabelValues(aw.Namespace, string(aw.Status.Phase)).Inc()
 	ctrl.Log.WithName("appwrapper").Info("The AppWrapper has entered another phase", "namespace", aw.Namespace,
 		"name", aw.Name, "from", original.Status.Phase, "to", aw.Status.Phase)
 	for _, e := range transitionEvents(original, aw) {
 		w.recorder.Eventf(aw, nil, e.severity, e.reason, action, "%s", conditions.Clip(e.note, maxNote))
 	}
-}
-
-var runningEvent = eventRecord{corev1.EventTypeNormal, string(awv1beta2.PhaseRunning), "All components are created"}
-
-// succeededAtOnce reports whether a workload succeeded before it was stored that it runs.
-func succeededAtOnce(from, to awv1beta2.AppWrapperPhase) bool {
-	return from == awv1beta2.PhaseResuming && to == awv1beta2.PhaseSucceeded
 }
 
 // transitionEvents returns the Events of a transition.
@@ -191,15 +181,12 @@ func transitionEvents(original, aw *awv1beta2.AppWrapper) []eventRecord {
 	if failure != nil && (to == awv1beta2.PhaseResetting || to == awv1beta2.PhaseFailed) {
 		out = append(out, eventRecord{corev1.EventTypeWarning, awv1beta2.ConditionUnhealthy, failure.Reason + ": " + failure.Message})
 	}
-	if succeededAtOnce(from, to) {
-		out = append(out, runningEvent)
-	}
 	transition := eventRecord{corev1.EventTypeNormal, string(to), ""}
 	switch to {
 	case awv1beta2.PhaseSuspending:
 		transition.note = fmt.Sprintf("Externally suspended while in the %s phase", from)
 	case awv1beta2.PhaseRunning:
-		transition = runningEvent
+		transition.note = "All components are created"
 	case awv1beta2.PhaseSucceeded:
 		transition.note = "The workload succeeded"
 		if c := meta.FindStatusCondition(aw.Status.Conditions, awv1beta2.ConditionQuotaReserved); c != nil && c.Message != "" {

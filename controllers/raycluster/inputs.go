@@ -107,10 +107,8 @@ func (r *clusterReconciler) list(ctx context.Context) (*unstructured.Unstructure
 
 // certificateInputs returns the inputs of the certificates, in the effective mode.
 func certificateInputs(in resources.Inputs, c raycluster.Cluster) certificates.Inputs {
-	return certificates.Inputs{
-		RayCluster: in.RayCluster, Mode: in.EffectiveMode(c), OpenShift: in.OpenShift, Domain: in.Domain, CertManager: in.CertManager, Pods: in.Pods,
-		PublishesAuthority: in.ViaGateway() && in.BackendTLSPolicies,
-	}
+	publishes := in.ViaGateway() && in.BackendTLSPolicies
+	return certificates.Inputs{RayCluster: in.RayCluster, Mode: in.EffectiveMode(c), OpenShift: in.OpenShift, Domain: in.Domain, CertManager: in.CertManager, Pods: in.Pods, PublishesAuthority: publishes}
 }
 
 // kubeRayLocator finds the namespaces from which KubeRay connects to the heads, see raycluster.KubeRayNamespaces. It is a manager Runnable.

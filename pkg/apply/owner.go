@@ -36,10 +36,8 @@ func newOwner(object client.Object, scheme *runtime.Scheme) (owner, error) {
 			return owner{}, fmt.Errorf("finding the kind of the owner: %w", err)
 		}
 	}
-	return owner{
-		GroupVersionKind: gvk, NamespacedName: client.ObjectKeyFromObject(object), uid: object.GetUID(), creationTime: object.GetCreationTimestamp().Time,
-		finalizers: object.GetFinalizers(),
-	}, nil
+	name, created := client.ObjectKeyFromObject(object), object.GetCreationTimestamp().Time
+	return owner{GroupVersionKind: gvk, NamespacedName: name, uid: object.GetUID(), creationTime: created, finalizers: object.GetFinalizers()}, nil
 }
 
 // ownerReference returns the owner reference of an object with the given ownership; nil for Unowned.

@@ -31,12 +31,11 @@ import (
 type serving struct {
 	ctrl.Manager
 	server webhook.Server
-	reader client.Client
+	reader client.Reader
 }
 
 func (s *serving) GetWebhookServer() webhook.Server { return s.server }
 func (s *serving) GetAPIReader() client.Reader      { return s.reader }
-func (s *serving) GetClient() client.Client         { return s.reader }
 
 // trusted allows all references of every author.
 var trusted = author.Guards{Access: func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
@@ -121,41 +120,6 @@ func TestWebhooksOfDisabledComponents(t *testing.T) {
 		alpha, mustJSON(t, object(t, beta, "{rest: {}, kubeRBACProxy: {}}")))
 	if code, body := s.post(t, ConvertPath, review); code != http.StatusOK || !strings.Contains(string(body), `"oauthProxy":{}`) {
 		t.Errorf("conversion continues: %d %s", code, body)
-	}
-}
-
-// A new name costs no request. A name that the cache has, or that was looked up before, is looked up in the API server.
-func TestNewNamesAreNotLookedUpLive(t *testing.T) {
-	m := newServing(t, true, Settings{}, &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "stored"}})
-	asked := 0
-	find := newRegistryFinder(m.reader, func(context.Context, string) ([]string, error) {
-		asked++
-		return []string{"live"}, nil
-	})
-	for i, tc := range []struct {
-		name string
-		live int
-	}{{"new", 0}, {"stored", 1}, {"new", 2}, {"other", 2}, {"new", 3}} {
-		found, err := find(t.Context(), tc.name)
-		if err != nil || asked != tc.live {
-			t.Errorf("look-up %d of %s: %d live, want %d, %v, %v", i, tc.name, asked, tc.live, found, err)
-		}
-	}
-	for i := range maxReviewedNames {
-		if _, err := find(t.Context(), fmt.Sprintf("many-%d", i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := find(t.Context(), "many-999"); err != nil || asked != 5 {
-		t.Errorf("%d live look-ups, %v", asked, err)
-	}
-	away := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
-		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
-			return errors.New("away")
-		},
-	})
-	if _, err := newRegistryFinder(away, nil)(t.Context(), "new"); err == nil {
-		t.Error("the error is lost")
 	}
 }
 

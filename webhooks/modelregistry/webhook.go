@@ -4,15 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
-	"sync"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -62,7 +59,7 @@ func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, settings Sou
 	const off = author.DisabledComponent("the component modelregistry is switched off: the ModelRegistry is stored unchanged, but the operator does not reconcile it")
 	var mutating, validating admission.Handler = off, off
 	if enabled {
-		mutating, validating = &defaulter{settings}, &validator{settings, newRegistryFinder(mgr.GetClient(), newNamespaceFinder(mgr.GetAPIReader(), kind))}
+		mutating, validating = &defaulter{settings}, &validator{settings, newNamespaceFinder(mgr.GetAPIReader(), kind)}
 	}
 	server.Register(MutatePath, &admission.Webhook{Handler: mutating})
 	server.Register(ValidatePath, &admission.Webhook{Handler: guards.Wrap(validating, kind.GroupKind(), referencesOf)})
@@ -82,34 +79,6 @@ func RegisterCatalog(mgr ctrl.Manager, enabled bool, guards author.Guards, setti
 
 // namespaceFinder returns the namespaces with an object of the name.
 type namespaceFinder func(ctx context.Context, name string) ([]string, error)
-
-// maxReviewedNames limits the names that newRegistryFinder stores.
-const maxReviewedNames = 1000
-
-// newRegistryFinder returns a namespaceFinder for registries that reads from the API server only if the cache has a registry of the name, which
-// may be gone, or if the name was looked up before, since the cache may lack a new registry.
-func newRegistryFinder(cached client.Reader, live namespaceFinder) namespaceFinder {
-	var mu sync.Mutex
-	reviewed := sets.New[string]()
-	return func(ctx context.Context, name string) ([]string, error) {
-		list := &v1beta1.ModelRegistryList{}
-		if err := cached.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, err
-		}
-		mu.Lock()
-		known := reviewed.Has(name) || slices.ContainsFunc(list.Items, func(m v1beta1.ModelRegistry) bool { return m.Name == name })
-		if reviewed.Len() >= maxReviewedNames {
-			reviewed.Clear()
-			known = true
-		}
-		reviewed.Insert(name)
-		mu.Unlock()
-		if !known {
-			return nil, nil
-		}
-		return live(ctx, name)
-	}
-}
 
 // newNamespaceFinder returns a namespaceFinder that lists from the API server, because the cache may lack a new object.
 func newNamespaceFinder(reader client.Reader, kind schema.GroupVersionKind) namespaceFinder {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
@@ -37,15 +36,11 @@ var whileResuming = []Rule{
 	{"suspend", suspended, toSuspending},
 	{"components were changed", componentsChanged, (*Facts).failComponentsChanged},
 	{"announce what will be created", needsAnnouncement, func(*Facts) Decision { return Decision{Announce: true, RequeueAfter: Immediately} }},
-	{"wait for the first pods", func(f *Facts) bool { return allDeployed(f) && f.until(f.settleDeadline()) > 0 && !f.conclusive() }, func(f *Facts) Decision {
-		return Decision{Defer: true, RequeueAfter: f.until(f.settleDeadline())}
-	}},
-	{"run", allDeployed, (*Facts).run},
+	{"wait for the first pods", func(f *Facts) bool {
+		return allCreated(f) && !f.enoughPods() && (f.Created != nil || f.until(f.startTime().Add(settleTime)) > 0)
+	}, func(*Facts) Decision { return Decision{Defer: true, RequeueAfter: settleTime} }},
+	{"run", allCreated, (*Facts).run},
 	{"create", func(f *Facts) bool { return f.Created == nil }, func(*Facts) Decision { return Decision{Action: CreateComponents} }},
-	{"run what was just created", func(f *Facts) bool { return f.Created.Err == nil && f.conclusive() }, (*Facts).run},
-	{"wait for what was just created", func(f *Facts) bool { return f.Created.Err == nil }, func(*Facts) Decision {
-		return Decision{Defer: true, RequeueAfter: settleTime}
-	}},
 	{"creation failed permanently", func(f *Facts) bool { return f.Created.Fatal }, func(f *Facts) Decision {
 		return f.fail(awv1beta2.ReasonCreateFailed, createFailed(f), "")
 	}},
@@ -73,33 +68,20 @@ func needsAnnouncement(f *Facts) bool {
 	return f.Created == nil && f.count(func(c ComponentFact) bool { return c.Stage == NotCreated }) > 0
 }
 
-func allDeployed(f *Facts) bool {
-	return f.count(func(c ComponentFact) bool { return c.Stage != Deployed }) == 0
+// allCreated reports whether all components were created, in this reconcile or before.
+func allCreated(f *Facts) bool {
+	return f.Created != nil && f.Created.Err == nil || f.count(func(c ComponentFact) bool { return c.Stage != Deployed }) == 0
 }
 
-// settleTime is how long Running waits for the first pods, so that most workloads need one status update for both, and a short one only that
-// of its success.
+// settleTime is how long Running waits for the first pods, so that many workloads need one status update for both.
 const settleTime = time.Second
 
-// settleDeadline returns when the workload is Running, whatever its pods do.
-func (f *Facts) settleDeadline() time.Time { return f.startTime().Add(settleTime) }
-
-// conclusive reports whether the workload is ready, or has ended or failed.
-func (f *Facts) conclusive() bool {
-	return f.enoughPods() || f.isUnhealthy() || f.count(hasFailed) > 0 || isComplete(f) || f.count(isMissing) > 0
-}
-
-// run enters Running, or the state in which a workload that is ready or has succeeded is already.
 func (f *Facts) run() Decision {
-	running := *f
-	running.Phase = awv1beta2.PhaseRunning
-	if next := Decide(whileRunning, &running); meta.IsStatusConditionTrue(next.Conditions, awv1beta2.ConditionPodsReady) {
-		if next.NextPhase == "" {
-			next.NextPhase, next.RequeueAfter = awv1beta2.PhaseRunning, Immediately
-		}
-		return next
+	d := transitionTo(awv1beta2.PhaseRunning).withConditions(f.clearCreateFailed(awv1beta2.ReasonResuming, "The components have been created"))
+	if f.enoughPods() && !f.isUnhealthy() {
+		return d.withConditions(f.podsReady())
 	}
-	return transitionTo(awv1beta2.PhaseRunning).withConditions(f.clearCreateFailed(awv1beta2.ReasonResuming, "The components have been created"))
+	return d
 }
 
 // clearCreateFailed replaces the reason CreateFailed in PodsReady.

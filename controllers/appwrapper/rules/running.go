@@ -45,10 +45,7 @@ var whileRunning = []Rule{
 		// The workload did not cause this: retries and exit codes do not count.
 		return f.resetWithinLimit(awv1beta2.ReasonAutopilotNoExecute, message, "", 0)
 	}},
-	{"pods are ready", (*Facts).enoughPods, func(f *Facts) Decision {
-		message := fmt.Sprintf("%d pods running; %d pods succeeded", f.Pods.Running, f.Pods.Succeeded)
-		return Decision{Conditions: append(f.clearUnhealthy(), trueCondition(awv1beta2.ConditionPodsReady, awv1beta2.ReasonSufficientPodsReady, message))}
-	}},
+	{"pods are ready", (*Facts).enoughPods, func(f *Facts) Decision { return Decision{Conditions: append(f.clearUnhealthy(), f.podsReady()...)} }},
 	{"too few pods, for a while", func(f *Facts) bool { return f.until(f.readyDeadline()) > 0 }, func(f *Facts) Decision {
 		podsReady := f.clearCondition(awv1beta2.ConditionPodsReady, awv1beta2.ReasonInsufficientPods, f.podCountsWithDiagnosis())
 		if reason := f.reason(awv1beta2.ConditionPodsReady); reason != "" && f.Pods.Diagnosis != "" && !f.isTrue(awv1beta2.ConditionPodsReady) {
@@ -129,6 +126,11 @@ func (f *Facts) failureDeadline() time.Time {
 }
 
 func (f *Facts) enoughPods() bool { return f.Pods.Running+f.Pods.Succeeded >= f.minReady() }
+
+func (f *Facts) podsReady() []metav1.Condition {
+	message := fmt.Sprintf("%d pods running; %d pods succeeded", f.Pods.Running, f.Pods.Succeeded)
+	return []metav1.Condition{trueCondition(awv1beta2.ConditionPodsReady, awv1beta2.ReasonSufficientPodsReady, message)}
+}
 
 // readyDeadline returns when pods must be ready: at the end of the warm-up period, or of the shorter admission period while pods are not
 // created. A workload that was ready has at least the failure grace period since then.

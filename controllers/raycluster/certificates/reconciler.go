@@ -206,14 +206,7 @@ func (p *reconciliation) isManaged(secret *corev1.Secret) bool {
 
 // applySecret applies a Secret, without a request if nothing changes, and stores its state. With nil data it applies only labels and owner.
 func (p *reconciliation) applySecret(ctx context.Context, name string, kind corev1.SecretType, data map[string][]byte, s secretState) error {
-	annotation := ""
-	if s.authorityHash != "" {
-		var err error
-		if annotation, err = s.summarize(data); err != nil {
-			return fmt.Errorf("describing Secret %s: %w", p.key(name), err)
-		}
-	}
-	object := apply.Object{Config: p.secretConfig(name, kind, data, annotation), NeverDelete: true}
+	object := apply.Object{Config: p.secretConfig(name, kind, data, s.summarize(data)), NeverDelete: true}
 	if live := p.live[name]; live != nil {
 		object.Existing = live
 	}

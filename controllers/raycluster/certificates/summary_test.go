@@ -108,7 +108,7 @@ func TestChangesBeforeARestart(t *testing.T) {
 		}, 3, 1, true},
 		"a forged annotation": {func(w *fixture) {
 			s := w.secret(ca)
-			s.Annotations[AnnotationSummary] = strings.Replace(s.Annotations[AnnotationSummary], "20", "30", 1)
+			s.Annotations[AnnotationSummary] = strings.Replace(s.Annotations[AnnotationSummary], " 1", " 2", 1)
 			w.update(s)
 		}, 2, 1, true},
 		"no annotation, as by earlier versions": {func(w *fixture) {
