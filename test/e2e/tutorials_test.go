@@ -72,7 +72,7 @@ func followTutorial(ctx context.Context, page string, python *machine.Python, me
 	}
 	r := &docs.Reader{
 		Page: "docs/tutorials/" + page, Root: checkout, Folder: GinkgoT().TempDir(), Kubectl: kubectlPath, Kubeconfig: env.KubeconfigPath,
-		Meets: meets, Timeout: tutorialTimeout, Env: []string{"PATH=" + path, "PYTHONDONTWRITEBYTECODE=1", "GIT_PYTHON_REFRESH=quiet"},
+		Satisfied: meets, Timeout: tutorialTimeout, Env: []string{"PATH=" + path, "PYTHONDONTWRITEBYTECODE=1", "GIT_PYTHON_REFRESH=quiet"},
 	}
 	DeferCleanup(func(ctx SpecContext) { r.Undo(ctx) }, NodeTimeout(podTimeout))
 	r.Read(ctx)

@@ -183,10 +183,10 @@ func TestCatalogs(t *testing.T) {
 		name, setting, want string
 		others              registriesByName
 	}{
-		{"catalog", "", "", registriesByName{}},                                                                       // [modelregistry-73]
-		{"catalog", "ns", "", registriesByName{"catalog": {"elsewhere"}}},                                             // [modelregistry-73]
-		{"other", "", "metadata.name: Invalid value: \"other\": catalog resource name must be 'catalog'", nil},        // [modelregistry-72]
-		{"catalog", "registries", "metadata.namespace: Invalid value: \"ns\": namespace must be registries", nil},     // [modelregistry-74]
+		{"catalog", "", "", registriesByName{}},                                                                                                  // [modelregistry-73]
+		{"catalog", "ns", "", registriesByName{"catalog": {"elsewhere"}}},                                                                        // [modelregistry-73]
+		{"other", "", "metadata.name: Invalid value: \"other\": catalog resource name must be 'catalog'", nil},                                   // [modelregistry-72]
+		{"catalog", "registries", "metadata.namespace: Invalid value: \"ns\": namespace must be registries", nil},                                // [modelregistry-74]
 		{"catalog", "", "a cluster has only one Catalog, which exists in namespace elsewhere", registriesByName{"catalog": {"ns", "elsewhere"}}}, // D23
 		{"catalog", "", "looking for another Catalog: away", nil},
 	} {

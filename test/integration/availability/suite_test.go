@@ -56,7 +56,6 @@ func newPod(ctx context.Context, service *framework.Service, name string) *pod {
 		}
 	}
 	p := &pod{Manager: env.StartManager(ctx, options), name: name, port: ports[0]}
-	DeferCleanup(p.ReportLog)
 	service.Add(p.port)
 	return p
 }

@@ -61,7 +61,7 @@ func write(ctx context.Context) *writer {
 	who, err := client.New(config, client.Options{})
 	Expect(err).NotTo(HaveOccurred())
 	namespace := env.Namespace(ctx, "writes")
-	env.Patch(ctx, framework.Untyped(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, "", namespace), map[string]any{"metadata": map[string]any{"labels": map[string]any{"modelmesh-enabled": "true"}}})
+	env.Patch(ctx, framework.Unstructured(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, "", namespace), map[string]any{"metadata": map[string]any{"labels": map[string]any{"modelmesh-enabled": "true"}}})
 	stored := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "modelregistry.opendatahub.io/v1alpha1", "kind": "ModelRegistry", "metadata": map[string]any{"namespace": namespace, "name": "stored"},
 		"spec": map[string]any{"rest": map[string]any{}, "grpc": map[string]any{}, "postgres": map[string]any{"host": "db", "username": "u", "database": "d"}},

@@ -150,7 +150,7 @@ func quietly() client.Client {
 var _ = Describe("A rollout of the manager", func() {
 	It("refuses no write, thanks to readiness and the preStop hook", func(ctx SpecContext) {
 		first := endpointOf(ctx, "manager-a")
-		service := framework.Serve(shipped.WebhookPort)
+		service := framework.Serve(installation.WebhookPort)
 		service.Oldest = true
 		service.Add(first.port)
 		admin, object := quietly(), registry(env.Namespace(ctx, "rollout"), "written")

@@ -210,14 +210,14 @@ var _ = Describe("A restart of the operator", func() {
 	It("neither reads nor writes the Secrets with the certificates of a cluster", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "remembered")
 		u := create(ctx, rayCluster(ns, "demo", hashed))
-		secured(ctx, u)
+		waitSecured(ctx, u)
 		mark := env.Mark()
 		manager.Restart(ctx)
 		lost := policy(u, names(u).HeadPolicy)
 		Expect(env.Admin.Delete(ctx, lost)).To(Succeed())
-		secured(ctx, u) // so the new process has reconciled the cluster
+		waitSecured(ctx, u) // so the new process has reconciled the cluster
 		certificates := []string{names(u).CASecret, names(u).HeadTLS, names(u).WorkerTLS}
-		secrets := requests(mark, ns).Where(func(e framework.Entry) bool { return e.Resource == "secrets" && slices.Contains(certificates, e.Name) })
+		secrets := env.RequestsIn(manager.User, ns)(mark).Where(func(e framework.Entry) bool { return e.Resource == "secrets" && slices.Contains(certificates, e.Name) })
 		Expect(secrets).To(BeEmpty(), "requests:\n%s", secrets)
 	}, NodeTimeout(specTimeout))
 })
