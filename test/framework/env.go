@@ -128,7 +128,9 @@ func Start(ctx context.Context, name string, platform cluster.Platform, options 
 		Instance: instance, Admin: admin, Config: config, KubeconfigPath: instance.Kubeconfig(), Scheme: scheme,
 		clock: clock.RealClock{},
 	}
-	env.answerRoutes()
+	if !s.real { // a controller of Gateways can run there
+		env.answerRoutes()
+	}
 	ginkgo.DeferCleanup(env.recordRights, ginkgo.NodeTimeout(removeTimeout))
 	ginkgo.DeferCleanup(env.checkRest, ginkgo.NodeTimeout(removeTimeout))
 	if s.operator != "" {
