@@ -65,6 +65,42 @@ var _ = Describe("Through a Gateway", Ordered, func() {
 		})
 		e.expectStrangers(ctx, url+"/")
 	}, SpecTimeout(specTimeout))
+
+	It("nothing is reached that it refuses, which the operator reports, and all is again that it takes", func(ctx SpecContext) {
+		allow := func(from string) {
+			GinkgoHelper()
+			kubectl(ctx, "-n", gatewayNamespace, "patch", "gateway", "public", "--type=json", "-p",
+				fmt.Sprintf(`[{"op": "replace", "path": "/spec/listeners/0/allowedRoutes/namespaces/from", "value": %q}]`, from))
+		}
+		accepted := func(ctx context.Context) []string {
+			const path = `jsonpath={.items[*].status.conditions[?(@.type=="RouteAccepted")].reason}`
+			return []string{
+				kubectl(ctx, "get", "mlflow", "-o", path),
+				kubectl(ctx, "-n", t.team, "get", "modelregistry", "-o", path),
+				kubectl(ctx, "-n", t.team, "get", "catalogs.aihub.opendatahub.io", "-o", path),
+			}
+		}
+		Expect(accepted(ctx)).To(HaveEach(""))
+		allow("Same")
+		Eventually(ctx, accepted, podTimeout).Should(HaveEach("NotAllowedByListeners"))
+		Expect(mlflowField(ctx, ".status.url")).NotTo(ContainSubstring(gatewayHost))
+		Expect(kubectl(ctx, "-n", t.team, "get", "modelregistry", sample, "-o", "jsonpath={.status.hosts}")).NotTo(ContainSubstring(gatewayHost))
+		Eventually(ctx, e.send).WithArguments(call{url: registryURL}).Should(HavePrefix("404 "))
+		allow("All")
+		Eventually(ctx, accepted, podTimeout).Should(HaveEach(""))
+		t.expectRegistry(ctx, e, registryURL)
+		Expect(mlflowField(ctx, ".status.url")).To(Equal(gatewayURL + "/mlflow"))
+	}, SpecTimeout(specTimeout))
+
+	It("the dashboard of a Ray cluster is reached by those who may", func(ctx SpecContext) {
+		t.startRay(ctx)
+		url := gatewayURL + "/ray/" + t.team + "/demo"
+		e.expect(ctx, []exchange{{call{url: url}, "302 " + url + "/"}})
+		t.expectDashboard(ctx, e, url)
+		e.expectStrangers(ctx, url+"/")
+	}, SpecTimeout(specTimeout))
+
+	It("a Ray cluster is reached by clients with a certificate of its CA", func(ctx SpecContext) { t.expectRayClient(ctx, e) }, SpecTimeout(specTimeout))
 })
 
 // exchange is a request with the beginning of its response.
