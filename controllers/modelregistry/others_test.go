@@ -112,7 +112,7 @@ func TestBindingOfTheCatalogIsNotDeleted(t *testing.T) {
 			m := newRegistry("model-catalog", registrytest.Proxied)
 			setCondition(m, ConditionAvailable, metav1.ConditionTrue, serving.ReasonAvailable, "") // a new one is refused
 			w := newTestEnv(t, nil, binding)
-			w.requireWait(w.reconcile(m), "removed")
+			w.requireWait(w.reconcile(m), "a conflict to be resolved")
 			c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
 			if !strings.Contains(c.Message, "Catalog ") || !strings.Contains(c.Message, "model-catalog-auth-delegator") {
 				t.Errorf("message %q", c.Message)
@@ -290,7 +290,7 @@ func TestForbiddenReferencesAndNames(t *testing.T) {
 		m    *v1beta1.ModelRegistry
 		want string
 	}{
-		"a name of something else": {newRegistry("a-catalog"), "metadata.name: objects called a-catalog belong to something else"},
+		"a name of something else": {newRegistry("a-catalog"), "metadata.name: the name a-catalog is reserved for other objects"},
 		"the key of the CA": {newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) {
 			s.Postgres = &v1beta1.PostgresConfig{Host: "h", PasswordSecret: &v1beta1.SecretKeyValue{Name: "odh-platform-operator-webhook-cert", Key: "ca.key"}}
 		}), "spec.postgres.passwordSecret.name: Secret"},

@@ -162,7 +162,7 @@ func TestAIHubNamespaceConflict(t *testing.T) {
 	if c.Status != "False" || c.Reason != "DeployFailed" {
 		t.Errorf("%+v", c)
 	}
-	for _, part := range []string{`spec.instancesNamespace is "registries"`, `namespace "elsewhere" only (REGISTRIES_NAMESPACE)`, "leave REGISTRIES_NAMESPACE empty"} {
+	for _, part := range []string{`spec.instancesNamespace is "registries"`, `only namespace "elsewhere" (REGISTRIES_NAMESPACE)`, "leave REGISTRIES_NAMESPACE empty"} {
 		if !strings.Contains(c.Message, part) {
 			t.Errorf("%q lacks %q", c.Message, part)
 		}

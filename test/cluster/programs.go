@@ -81,6 +81,8 @@ const (
 	KubeRBACProxy Peer = "kube-rbac-proxy"
 	// KServeTypes is a small program of ours around the types of KServe.
 	KServeTypes Peer = "kserve-types"
+	// EnvoyGateway is a controller of the Gateway API. Its proxy, Envoy, is a package of PyPI.
+	EnvoyGateway Peer = "envoy-gateway"
 )
 
 // peers lists the program of each peer. They are built when a suite asks for them.
@@ -95,6 +97,7 @@ var peers = map[Peer]module{
 	Registry:         {packages: []string{"github.com/google/go-containerregistry/cmd/registry"}},
 	KubeRBACProxy:    {dir: "peers", packages: []string{"github.com/brancz/kube-rbac-proxy/cmd/kube-rbac-proxy"}},
 	KServeTypes:      {dir: "kserve", packages: []string{modulePath + "/test/cluster/binaries/kserve"}},
+	EnvoyGateway:     {dir: "gateway", packages: []string{"github.com/envoyproxy/gateway/cmd/envoy-gateway"}},
 }
 
 // versionStamp returns the linker flags of the release scripts of Kubernetes. Without them the server reports

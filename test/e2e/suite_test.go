@@ -55,11 +55,34 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	checkout, err = cluster.RepositoryRoot()
 	Expect(err).NotTo(HaveOccurred())
 	prepareImages(ctx)
-	env = framework.Start(ctx, "e2e", cluster.Bare, framework.WithRealNode(), framework.WithTypes(v1beta1.AddToScheme, awv1beta2.AddToScheme))
+	startCluster(ctx, "e2e")
 	kubectlPath, err = cluster.Kubectl(ctx, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
+	installOperator(ctx)
+}, NodeTimeout(startTimeout))
+
+// startCluster starts a cluster with a real node, on which the functions of this package then act.
+func startCluster(ctx context.Context, name string, sets ...cluster.Set) {
+	GinkgoHelper()
+	env = framework.Start(ctx, name, cluster.Bare, framework.WithRealNode(), framework.WithSets(sets...), framework.WithTypes(v1beta1.AddToScheme, awv1beta2.AddToScheme))
+	var err error
 	store, err = env.Instance.Images()
 	Expect(err).NotTo(HaveOccurred())
+}
+
+// ownCluster starts another cluster with the operator, in place of that of the suite until the end of the container.
+func ownCluster(ctx context.Context, name string, sets ...cluster.Set) {
+	GinkgoHelper()
+	common, packed := env, store
+	DeferCleanup(func() { env, store = common, packed })
+	startCluster(ctx, "e2e-"+name, sets...)
+	installOperator(ctx)
+}
+
+// installOperator packs the images of the operator and of operands, and waits for the operator.
+func installOperator(ctx context.Context) {
+	GinkgoHelper()
+	var err error
 	manifests, err = operator.Pods(ctx, store)
 	Expect(err).NotTo(HaveOccurred())
 	// Registries and catalogs share an image, which a node pulls only once.
@@ -69,7 +92,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	_, err = tryKubectl(ctx, manifests, "apply", "--server-side", "-f", "-")
 	Expect(err).NotTo(HaveOccurred())
 	rolledOut(ctx, operatorNamespace, managerDeployment)
-}, NodeTimeout(startTimeout))
+}
 
 var _ = AfterEach(func(ctx SpecContext) {
 	if !CurrentSpecReport().Failed() {

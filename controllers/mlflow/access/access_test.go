@@ -74,7 +74,7 @@ func TestReadAuth(t *testing.T) {
 		"no spec":      {&unstructured.Unstructured{Object: map[string]any{}}, authKnown, "", "", nil},
 		"blank names":  {object(map[string]any{"allowedGroups": []any{"", "b"}, "adminGroups": []any{""}}), authKnown, "b", "", nil},
 		"a string":     {object(map[string]any{"allowedGroups": "a", "adminGroups": []any{"c"}}), authInvalid, "", "", []string{"spec.allowedGroups of Auth auth"}},
-		"numbers":      {object(map[string]any{"allowedGroups": []any{"a"}, "adminGroups": []any{int64(1)}}), authInvalid, "", "", []string{"spec.adminGroups of Auth auth", "name the groups"}},
+		"numbers":      {object(map[string]any{"allowedGroups": []any{"a"}, "adminGroups": []any{int64(1)}}), authInvalid, "", "", []string{"spec.adminGroups of Auth auth", "list each group as a string"}},
 		"both wrong":   {object(map[string]any{"allowedGroups": true, "adminGroups": map[string]any{}}), authInvalid, "", "", []string{"spec.allowedGroups", "spec.adminGroups"}},
 		"spec a list":  {object([]any{}), authInvalid, "", "", []string{"spec.allowedGroups"}},
 		"null is none": {object(map[string]any{"allowedGroups": nil, "adminGroups": []any{"c"}}), authKnown, "", "c", nil},

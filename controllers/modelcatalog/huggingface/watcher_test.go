@@ -186,7 +186,7 @@ func TestSelectKeys(t *testing.T) {
 	for i := range maxKeys + 2 {
 		many = append(many, good(fmt.Sprintf("s%02d", i), fmt.Sprintf("s%02d", i)))
 	}
-	if v := selectKeys(many); len(v.Keys) != maxKeys || len(v.Problems) != 2 || !strings.HasPrefix(v.Problems[0], "Secret s50: there are 50 keys before it") {
+	if v := selectKeys(many); len(v.Keys) != maxKeys || len(v.Problems) != 2 || !strings.HasPrefix(v.Problems[0], "Secret s50: only 50 keys can be used") {
 		t.Errorf("%d keys, problems %v", len(v.Keys), v.Problems)
 	}
 }

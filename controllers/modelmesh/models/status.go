@@ -94,7 +94,7 @@ func waitingForPod() concreteStatus {
 // unsupportedLabel returns the status of a model with a label that no runtime supports.
 func unsupportedLabel(label string) concreteStatus {
 	r := concreteStatus{state: v1alpha1.FailedToLoad, reason: v1alpha1.NoSupportingRuntime, message: messageUnsupported, known: true}
-	if name, found := strings.CutPrefix(label, "rt:"); found {
+	if name, found := strings.CutPrefix(strings.TrimSuffix(label, ": "+noRuntimeSuffix), "rt:"); found {
 		r.reason, r.message = v1alpha1.RuntimeNotRecognized, messageUnknownRuntime+": create or enable the runtime "+name+", or name another one"
 	}
 	return r

@@ -67,18 +67,21 @@ func serviceAccount(c raycluster.Cluster) *corev1ac.ServiceAccountApplyConfigura
 	return account
 }
 
-// proxyService returns the Service of the sidecar. OpenShift issues its certificate.
+// proxyService returns the Service of the sidecar. OpenShift issues its certificate. Elsewhere, the protocol of the port keeps Gateways from
+// HTTP/2, over which the sidecar refuses the web sockets of logs.
 func proxyService(c raycluster.Cluster, in Inputs) *corev1ac.ServiceApplyConfiguration {
 	service := corev1ac.Service(c.Names().ProxyService, c.Namespace()).WithLabels(clusterLabels(c))
+	port := corev1ac.ServicePort().WithName(raycluster.PortProxyName).WithPort(portHTTPS).
+		WithTargetPort(intstr.FromString(raycluster.PortProxyName)).WithProtocol(corev1.ProtocolTCP)
 	if in.OpenShift {
 		service.WithAnnotations(map[string]string{oauthproxy.ServingCertAnnotation: c.Names().ProxyTLS})
+	} else {
+		port.WithAppProtocol("kubernetes.io/wss")
 	}
-	return service.
-		WithSpec(corev1ac.ServiceSpec().
-			WithType(corev1.ServiceTypeClusterIP).
-			WithSelector(map[string]string{raycluster.LabelCluster: c.Name(), raycluster.LabelNodeType: raycluster.NodeTypeHead}).
-			WithPorts(corev1ac.ServicePort().WithName(raycluster.PortProxyName).WithPort(portHTTPS).
-				WithTargetPort(intstr.FromString(raycluster.PortProxyName)).WithProtocol(corev1.ProtocolTCP)))
+	return service.WithSpec(corev1ac.ServiceSpec().
+		WithType(corev1.ServiceTypeClusterIP).
+		WithSelector(map[string]string{raycluster.LabelCluster: c.Name(), raycluster.LabelNodeType: raycluster.NodeTypeHead}).
+		WithPorts(port))
 }
 
 // clusterRoleBinding returns the right of the sidecar to review tokens and access. A cluster-scoped object cannot have a namespaced owner,

@@ -13,16 +13,19 @@ import (
 	"time"
 )
 
-// Certificates are a CA and a certificate that it signed for this machine. Only clients with the bundle of the pod trust the CA.
+// Certificates are a CA and a certificate that it signed. Only clients with the bundle of the pod trust the CA.
 type Certificates struct {
 	// CA is the certificate of the authority in PEM.
 	CA []byte
-	// Certificate and Key are the paths of the certificate for localhost and its key.
+	// Certificate and Key are the paths of the certificate and its key.
 	Certificate, Key string
 }
 
-// NewCertificates writes certificate and key to a folder.
-func NewCertificates(dir string) (*Certificates, error) {
+// NewCertificates writes certificate and key to a folder. Without names, the certificate is for localhost.
+func NewCertificates(dir string, names ...string) (*Certificates, error) {
+	if len(names) == 0 {
+		names = []string{"localhost"}
+	}
 	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -41,7 +44,7 @@ func NewCertificates(dir string) (*Certificates, error) {
 		return nil, err
 	}
 	leaf := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"},
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: names[0]}, DNSNames: names,
 		NotBefore: root.NotBefore, NotAfter: root.NotAfter, AuthorityKeyId: root.SubjectKeyId,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}

@@ -1,18 +1,19 @@
-# Prints whether the port of the Ray client of a host, the first argument, talks to a client with a certificate or without: the
-# second is `with` or `without`.
+# Prints whether the Ray client at an address, the first argument, talks to a client with a certificate or without: the second is
+# `with` or `without`.
 import os
 import socket
 import ssl
 import sys
 
-host, certificate = sys.argv[1:]
+address, certificate = sys.argv[1:]
+host, port = address.split(":")
 context = ssl.create_default_context(cafile=os.environ["RAY_TLS_CA_CERT"])
 context.set_alpn_protocols(["h2"])
 if certificate == "with":
     context.load_cert_chain(os.environ["RAY_TLS_SERVER_CERT"], os.environ["RAY_TLS_SERVER_KEY"])
 try:
-    with context.wrap_socket(socket.create_connection((host, 10001), 5), server_hostname=host) as connection:
+    with context.wrap_socket(socket.create_connection((host, port), 5), server_hostname=host) as connection:
         connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0")  # an empty frame of settings
         print("talks" if connection.recv(9) else "closes")
-except ssl.SSLError:
+except (ssl.SSLError, ConnectionResetError):
     print("refuses")

@@ -1,0 +1,84 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/node/images"
+)
+
+//go:embed testdata/ray/tlsroute.yaml
+var rayRoute string
+
+// rayDomain is that of a listener which passes TLS through.
+const rayDomain = "ray.example.org"
+
+// script matches the program of a dashboard in its page.
+var script = regexp.MustCompile(`\./static/js/main\.[0-9a-f]+\.js`)
+
+// startRay runs a cluster with a head alone in the namespace of the team, whose client port has a name below rayDomain in its certificate.
+func (t tenants) startRay(ctx context.Context) {
+	GinkgoHelper()
+	Expect(images.Ray(ctx, store)).To(Succeed())
+	kubeRay := peer{cluster.KubeRayOperator, "default", "kuberay-operator"}
+	kubeRay.start(ctx)
+	kubeRay.waitReady(ctx)
+	kubectl(ctx, "-n", operatorNamespace, "create", "configmap", "codeflare-operator-config", "--from-literal=config.yaml=kuberay: {ingressDomain: "+rayDomain+"}")
+	apply(ctx, t.team, changedSample("raycluster.yaml", `requests: {cpu: "1", memory: 2Gi}`, "requests: {cpu: 200m, memory: 1Gi}",
+		"replicas: 1\n      minReplicas: 1", "replicas: 0\n      minReplicas: 0"))
+	kubectl(ctx, "-n", t.team, "wait", "raycluster/demo", "--for=condition=HeadPodReady", fmt.Sprint("--timeout=", podTimeout))
+}
+
+// expectDashboard expects that a dashboard, whose pages have relative links, is reached by those who may get pods.
+func (t tenants) expectDashboard(ctx context.Context, e *edge, url string) {
+	GinkgoHelper()
+	ana := t.token(ctx, "ana")
+	e.expect(ctx, []exchange{
+		{call{url: url + "/", token: ana}, "200 "},
+		{call{url: url + "/api/version", token: ana}, "200 "},
+		{call{url: url + "/"}, "401 "},
+		{call{url: url + "/", token: "not-a-token"}, "401 "},
+		{call{url: url + "/", token: t.token(ctx, "eve")}, "403 "},
+	})
+	page, err := e.send(ctx, call{method: http.MethodGet, url: url + "/", token: ana})
+	Expect(err).NotTo(HaveOccurred())
+	asset := script.FindString(page)
+	Expect(asset).NotTo(BeEmpty(), page)
+	Expect(e.send(ctx, call{method: http.MethodGet, url: url + strings.TrimPrefix(asset, "."), token: ana})).To(HavePrefix("200 "))
+}
+
+// expectRayClient runs a task from the namespace of the other team through the client port, by name and TLS.
+func (t tenants) expectRayClient(ctx context.Context, e *edge) {
+	GinkgoHelper()
+	host := "rayclient-demo-" + t.team + "." + rayDomain
+	apply(ctx, t.team, os.Expand(rayRoute, func(string) string { return host }))
+	demo := &unstructured.Unstructured{}
+	demo.SetGroupVersionKind(raycluster.GVK)
+	Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: t.team, Name: "demo"}, demo)).To(Succeed())
+	authority := (&rayDemo{namespace: t.team}).secret(ctx, raycluster.View(demo.Object).Names().CASecret)
+	Expect(env.Admin.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: t.other, Name: "authority"}, Data: authority.Data})).To(Succeed())
+	apply(ctx, t.other, strings.Replace(rayFile("client.yaml"), "spec:\n", fmt.Sprintf("spec:\n  hostAliases: [{ip: %s, hostnames: [%s, x%s]}]\n", e.address, host, host), 1))
+	podReady(ctx, t.other, "client")
+	Eventually(ctx, func(ctx context.Context) (string, error) {
+		return runPython(ctx, t.other, "client", "main", "client.py", host+":443")
+	}, podTimeout).Should(Equal("42"))
+	Expect(runPython(ctx, t.other, "client", "main", "handshake.py", host+":443", "with")).To(Equal("talks"))
+	Expect(runPython(ctx, t.other, "client", "main", "handshake.py", host+":443", "without")).To(BeElementOf("closes", "refuses"))
+	Expect(runPython(ctx, t.other, "client", "main", "handshake.py", "x"+host+":443", "with")).To(BeElementOf("closes", "refuses"), "another name")
+}

