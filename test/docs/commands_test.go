@@ -55,7 +55,8 @@ func looksLikeShell(b Block) bool {
 		if len(all) == 0 {
 			continue
 		}
-		if _, known := programs[all[0][0]]; known && len(all[0]) > 1 {
+		// Outputs begin with mlflow too, the name of a component.
+		if _, known := programs[all[0][0]]; known && len(all[0]) > 1 && all[0][0] != "mlflow" {
 			return true
 		}
 	}
@@ -221,7 +222,7 @@ func kinds(t *testing.T) map[string]bool {
 	for name := range strings.FieldsSeq(`pod po deployment deploy service svc secret configmap cm namespace ns node persistentvolumeclaim pvc
 		event job cronjob role rolebinding clusterrole clusterrolebinding serviceaccount sa customresourcedefinition crd lease
 		httproute gateway route servicemonitor prometheusrule consolelink consoleplugin validatingwebhookconfiguration mutatingwebhookconfiguration
-		clusterservingruntime servingruntime inferenceservice isvc raycluster rayjob workload localqueue clusterqueue auth poddisruptionbudget pdb
+		clusterservingruntime servingruntime inferenceservice isvc raycluster rayjob workload localqueue clusterqueue resourceflavor auth poddisruptionbudget pdb
 		statefulset replicaset subscription clusterserviceversion csv catalogsource installplan operatorgroup horizontalpodautoscaler hpa
 		group template persistentvolume resourceflavor endpointslice dashboard apiservice flowschema prioritylevelconfiguration`) {
 		all[name], all[name+"s"] = true, true
