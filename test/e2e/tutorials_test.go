@@ -26,7 +26,7 @@ var _ = Describe("The tutorial of", func() {
 		Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
 		DeferCleanup(removeMLflow)
 		python, err := installPython(ctx, "operands", "python", "test/operands/requirements.txt").
-			Beside(ctx, "mlflow-3.14.0", "mlflow==3.14.0")
+			Extend(ctx, "mlflow-3.14.0", "mlflow==3.14.0")
 		Expect(err).NotTo(HaveOccurred())
 		followTutorial(ctx, "mlflow.md", python)
 	}, SpecTimeout(specTimeout))
