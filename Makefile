@@ -89,7 +89,7 @@ RACED = $(filter-out $(UNRACED),$(if $(filter all,$(RACE)),$(UNIT_TESTS),$(CONCU
 TOOLS = ./test/bench ./test/chaos ./test/cluster/... ./test/filelock ./test/framework ./test/measure ./test/modelmesh/... ./test/node/... ./test/poll ./test/rights
 
 # The longest suites start first, so that none of them runs alone at the end, and this many run at a time: most of the time, they wait.
-LONGEST = $(addprefix ./test/integration/,install together modelcatalog mlflow modelregistry_plain platform)
+LONGEST = $(addprefix ./test/integration/,install all_components modelcatalog mlflow modelregistry_plain platform)
 SUITES ?= 7
 SUITE_PACKAGES = $(LONGEST) $(filter-out ./test/rbac $(LONGEST) $(call with-tests,$(TOOLS)),$(call with-tests,./test/...))
 

@@ -31,7 +31,6 @@ var (
 	ClusterServingRuntime = register("serving.kserve.io", "v1alpha1", "ClusterServingRuntime")
 
 	KueueWorkload   = register("kueue.x-k8s.io", "v1beta1", "Workload")
-	KueueLocalQueue = register("kueue.x-k8s.io", "v1beta1", "LocalQueue")
 	// The newest version of ClusterQueue is preferred for writing, because older ones are removed earlier.
 	KueueClusterQueue      = register("kueue.x-k8s.io", "v1beta2", "ClusterQueue")
 	KueueClusterQueueOlder = register("kueue.x-k8s.io", "v1beta1", "ClusterQueue")
