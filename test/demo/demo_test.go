@@ -56,7 +56,7 @@ func TestDemo(t *testing.T) {
 	expectContains(t, "progress", progress.String(), "ending the demo that is running", "ModelRegistry opendatahub/modelregistry-sample: Available is True", "Catalog opendatahub/catalog: Available is True",
 		"MLflow mlflow: Available is True, DeploymentReady", "AppWrapper opendatahub/sample-deployment: PodsReady is True", "RayCluster opendatahub/demo: RayClusterProvisioned is True",
 		"Predictor opendatahub/digits: available is true", "InferenceService opendatahub/digits-isvc: Ready is True", "Deployment opendatahub/modelmesh-serving-mlserver-1.x: 2/2 replicas ready", "Deployment opendatahub/mlflow: 1/1 replicas ready", "the manager made", "1 PersistentVolumeClaim",
-		"Deployment opendatahub/"+deploymentName+" created with the settings of that process; its pod is only a placeholder for it", "Deployment opendatahub/"+deploymentName+": 1/1 replicas ready")
+		"Deployment opendatahub/"+deploymentName+" created with the settings of that process; its pod is only a placeholder for it", "Deployment opendatahub/"+deploymentName+": 2/2 replicas ready")
 	expectContains(t, "output", out.String(), "export KUBECONFIG=", "make demo-down", "testcluster.invalid/image-pull:1", "The manager is the process with pid ",
 		"; the pod of Deployment "+deploymentName+" is only a placeholder for it.")
 	expectContains(t, "table", strings.Join(strings.Fields(out.String()), " "), "MLflow mlflow Available True", "AppWrapper sample-deployment PodsReady True", "RayCluster demo RayClusterProvisioned True")
