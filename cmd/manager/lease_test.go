@@ -97,7 +97,7 @@ func held(t *testing.T, api *fake.Clientset) *coordinationv1.Lease {
 	return lease
 }
 
-// A release is noticed at once, however long the retry period is, and by each of several replicas in turn.
+// A release is noticed immediately, however long the retry period is, and by each of several replicas in turn.
 func TestReleasedLeaseIsAcquiredAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := fake.NewClientset()

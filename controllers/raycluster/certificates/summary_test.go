@@ -71,7 +71,7 @@ func TestARestartReadsNoSecret(t *testing.T) {
 	}
 }
 
-// What happened while no process ran is noticed.
+// Changes while no process ran are noticed.
 func TestChangesBeforeARestart(t *testing.T) {
 	ca, head, worker := demoSecrets(t)
 	proxy := raycluster.View(demo(t).Object).Names().ProxyTLS
