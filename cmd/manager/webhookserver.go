@@ -113,8 +113,8 @@ func (b *limitedServer) listen(ctx context.Context) (net.Listener, error) {
 func (b *limitedServer) restart() error {
 	fd, err := syscall.Dup(int(b.socket.Fd())) // remains open in the new program
 	if err == nil {
-		_ = os.Setenv(config.ListenerVariable, strconv.Itoa(fd))    // fails only for invalid names
-		err = syscall.Exec("/proc/self/exe", os.Args, os.Environ()) //nolint:forbidigo // passed on, and not read
+		_ = os.Setenv(config.ListenerVariable, strconv.Itoa(fd)) // fails only for invalid names
+		err = syscall.Exec("/proc/self/exe", os.Args, os.Environ())
 	}
 	return fmt.Errorf("starting again: %w", err)
 }

@@ -224,7 +224,7 @@ func parseSources(text string) (document *yaml.Node, err error) {
 		return nil, nil
 	}
 	if root.Kind != yaml.MappingNode {
-		return nil, errors.New("the key is not a map of sections such as catalogs:")
+		return nil, errors.New("the key is not a map of sections such as catalogs")
 	}
 	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
 		return nil, errors.New("the key contains more than one YAML document")

@@ -102,7 +102,7 @@ func TestContentProblem(t *testing.T) {
 		"serving_runtime_catalogs: x":       "serving_runtime_catalogs is not a list",
 		"labels: [{name: a}, b]":            "labels[1] is not a map",
 		"catalogs: [":                       "the key is not valid YAML",
-		"- a":                               "the key is not a map of sections such as catalogs:",
+		"- a":                               "the key is not a map of sections such as catalogs",
 		"agent_catalogs: &a [{}]\nx: *nope": "the key is not valid YAML",
 	} {
 		got := contentProblem(text)

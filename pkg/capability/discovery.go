@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
@@ -36,18 +37,21 @@ func readDiscovery(ctx context.Context, client discovery.DiscoveryInterfaceWithC
 		}
 	}
 	for _, resourceList := range resources {
-		gv, err := schema.ParseGroupVersion(resourceList.GroupVersion)
-		if err != nil || !groups[gv.Group] {
-			continue
-		}
-		result.failed.Delete(gv)
-		for _, r := range resourceList.APIResources {
-			if !strings.Contains(r.Name, "/") { // the kind of a subresource is that of its response
-				result.plurals[gv.WithKind(r.Kind)] = r.Name
-			}
+		if gv, err := schema.ParseGroupVersion(resourceList.GroupVersion); err == nil && groups[gv.Group] {
+			result.add(gv, resourceList.APIResources)
 		}
 	}
 	return result, nil
+}
+
+// add adds the resources of a version that was read.
+func (s discoveryResult) add(gv schema.GroupVersion, resources []metav1.APIResource) {
+	s.failed.Delete(gv)
+	for _, r := range resources {
+		if !strings.Contains(r.Name, "/") { // the kind of a subresource is that of its response
+			s.plurals[gv.WithKind(r.Kind)] = r.Name
+		}
+	}
 }
 
 // mayServe reports whether any version of the group serves the resource, or could not be read.

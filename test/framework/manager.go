@@ -61,7 +61,7 @@ func (e *Env) StartManager(ctx context.Context, options ManagerOptions) *Manager
 		}
 	}, ginkgo.NodeTimeout(stopTimeout))
 	if ginkgo.CurrentSpecReport().LeafNodeType == types.NodeTypeIt {
-		ginkgo.DeferCleanup(manager.reportLog)
+		ginkgo.DeferCleanup(func() { ReportLog(manager.Process) })
 	} else {
 		sharedManagers = append(sharedManagers, manager)
 	}

@@ -56,12 +56,12 @@ func (s *Service) choose() int {
 }
 
 func (s *Service) forward(caller net.Conn) {
-	defer caller.Close()
+	defer func() { _ = caller.Close() }()
 	called, err := net.Dial("tcp", fmt.Sprintf("localhost:%d", s.choose()))
 	if err != nil {
 		return
 	}
-	defer called.Close()
+	defer func() { _ = called.Close() }()
 	var both sync.WaitGroup
 	for to, from := range map[net.Conn]net.Conn{caller: called, called: caller} {
 		both.Go(func() {

@@ -87,7 +87,7 @@ var _ = Describe("What make deploy-kind deploys", Ordered, func() {
 		Expect(server.Status.AvailableReplicas).To(BeEquivalentTo(1))
 		for _, name := range []string{"postgres-deployment", "seaweedfs", "odh-platform-operator-controller-manager"} {
 			deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: kindNamespace, Name: name}}
-			env.WaitFor(ctx, deployment, func(g Gomega) { g.Expect(deployment.Status.AvailableReplicas).To(BeEquivalentTo(1)) })
+			env.WaitFor(ctx, deployment, func(g Gomega) { g.Expect(deployment.Status.AvailableReplicas).To(Equal(*deployment.Spec.Replicas)) })
 		}
 
 		By("again: nothing that was generated changes")

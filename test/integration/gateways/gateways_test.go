@@ -148,7 +148,7 @@ var _ = Describe("What Gateways say of a published server", Ordered, func() {
 		}
 		for _, o := range all {
 			if o.policy != nil {
-				o.tells(ctx, "False", "NoValidCACertificate", "does not take BackendTLSPolicy")
+				o.tells(ctx, "False", "NoValidCACertificate", "rejects BackendTLSPolicy")
 				Expect(o.address != nil && o.address(o.object)).To(BeFalse(), "%s", o.object.GetKind())
 			}
 		}

@@ -66,7 +66,7 @@ var _ = Describe("Before a migration stops a server", func() {
 		m := ready(ctx, server())
 		mark := env.Mark()
 		outdated(ctx, m, cluster.PodBehaviorRegistry+"exit-14:x")
-		says(ctx, m, metav1.ConditionFalse, "MigrationCheckFailed", "Alembic could not resolve the schema revision graph. Correct the spec")
+		says(ctx, m, metav1.ConditionFalse, "MigrationCheckFailed", "Alembic could not resolve the schema revision graph: a newer MLflow has probably migrated the database")
 		serves(ctx, m)
 		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Status).To(Equal(metav1.ConditionFalse))
 		env.WaitIdle(manager.User, calm, specTimeout)

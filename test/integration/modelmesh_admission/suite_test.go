@@ -13,11 +13,6 @@ import (
 
 const (
 	specTimeout = 3 * time.Minute
-	// patience is how long the manager may take to publish its CA.
-	patience = time.Minute
-	poll     = 100 * time.Millisecond
-
-	operatorNamespace = "opendatahub"
 )
 
 // All specs share one control plane with the CRDs of KServe, and a manager with the shipped rights, whose webhook the API server calls. The

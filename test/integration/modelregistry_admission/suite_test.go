@@ -19,8 +19,6 @@ const (
 	// patience is how long the manager may take to publish its CA or to reconcile.
 	patience = time.Minute
 	poll     = 100 * time.Millisecond
-
-	operatorNamespace = "opendatahub"
 )
 
 // All specs share one control plane and a manager with the shipped rights, whose webhooks the API server calls. The manager is never
