@@ -113,13 +113,13 @@ func (c *campaign) killedLeader(ctx context.Context) error {
 // openShiftLease sets the Lease of the manifests for OpenShift, whose retry period is longer than a scenario.
 var openShiftLease = []string{"--leader-elect-lease-duration=137s", "--leader-elect-renew-deadline=107s", "--leader-elect-retry-period=26s"}
 
-// terminatedLeader ends the leader in order beside another replica, which watches the Lease.
+// terminatedLeader ends the leader in order while another replica watches the Lease.
 func (c *campaign) terminatedLeader(ctx context.Context) error {
 	return c.succeeded(ctx, disturbance{name: "terminated-leader", fault: "SIGTERM of the leader beside another replica; the Lease of OpenShift", bound: restarted},
 		openShiftLease, func(ctx context.Context, leader *operator.Manager) error { return leader.Stop(ctx) })
 }
 
-// lostLeader kills the leader beside another replica, and does not restart it.
+// lostLeader kills the leader while another replica waits, and does not restart it.
 func (c *campaign) lostLeader(ctx context.Context) error {
 	return c.succeeded(ctx, disturbance{name: "lost-leader", fault: "kill -9 of the leader beside another replica, as when its node is lost; the Lease as shipped for Kubernetes", bound: slow},
 		nil, func(ctx context.Context, leader *operator.Manager) error { return leader.Kill(ctx) })
