@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -53,6 +55,26 @@ type candidate struct {
 	leads   chan struct{}
 	release context.CancelFunc
 	lost    chan struct{}
+}
+
+// newLeaseAPI returns an API that, unlike the plain fake, refuses an update of an outdated Lease.
+func newLeaseAPI() *fake.Clientset {
+	api := fake.NewClientset()
+	leases := coordinationv1.SchemeGroupVersion.WithResource("leases")
+	api.PrependReactor("update", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		lease := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1.Lease)
+		stored, err := api.Tracker().Get(leases, lease.Namespace, lease.Name)
+		if err != nil {
+			return true, nil, err
+		}
+		version := stored.(*coordinationv1.Lease).ResourceVersion
+		if version != lease.ResourceVersion {
+			return true, nil, apierrors.NewConflict(leases.GroupResource(), lease.Name, errors.New("the Lease has changed"))
+		}
+		lease.ResourceVersion = version + "1"
+		return true, lease, api.Tracker().Update(leases, lease, lease.Namespace)
+	})
+	return api
 }
 
 // elect runs the elector of client-go with a watchedLock, as the manager does.
@@ -100,7 +122,7 @@ func held(t *testing.T, api *fake.Clientset) *coordinationv1.Lease {
 // A release is noticed immediately, however long the retry period is, and by each of several replicas in turn.
 func TestReleasedLeaseIsAcquiredAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := fake.NewClientset()
+		api := newLeaseAPI()
 		first := elect(t, api, "first", convention)
 		first.waits(t, 0, 0)
 		second, third := elect(t, api, "second", convention), elect(t, api, "third", convention)
@@ -141,7 +163,7 @@ func TestLostLeaseIsAcquiredWhenItExpires(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				api := fake.NewClientset()
+				api := newLeaseAPI()
 				if _, err := api.CoordinationV1().Leases("ns").Create(t.Context(), &coordinationv1.Lease{
 					ObjectMeta: metav1.ObjectMeta{Name: names.OperatorName},
 					Spec: resourcelock.LeaderElectionRecordToLeaseSpec(&resourcelock.LeaderElectionRecord{
@@ -170,7 +192,7 @@ func TestLostLeaseIsAcquiredWhenItExpires(t *testing.T) {
 // A deleted Lease is created again, and one whose holder is this process is renewed.
 func TestLeaseThatIsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := fake.NewClientset()
+		api := newLeaseAPI()
 		first := elect(t, api, "first", convention)
 		first.waits(t, 0, 0)
 		restarted, other := elect(t, api, "first", convention), elect(t, api, "other", convention)
@@ -191,19 +213,20 @@ func TestLeaseThatIsFree(t *testing.T) {
 // Without the permission to watch, as with a Role of an earlier version, the Lease is read again and again.
 func TestLeaseThatCannotBeWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := fake.NewClientset()
-		reads, down := 0, true
+		api := newLeaseAPI()
+		var reads atomic.Int32
+		var answers atomic.Bool
 		api.PrependWatchReactor("leases", func(clienttesting.Action) (bool, watch.Interface, error) { return true, nil, errors.New("forbidden") })
 		api.PrependReactor("get", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
-			reads++
-			return down, nil, errors.New("unreachable")
+			reads.Add(1)
+			return !answers.Load(), nil, errors.New("unreachable")
 		})
 		first := elect(t, api, "first", convention)
 		time.Sleep(time.Minute)
-		if reads < 25 || reads > 35 {
-			t.Errorf("%d reads in a minute", reads)
+		if got := reads.Load(); got < 25 || got > 35 {
+			t.Errorf("%d reads in a minute", got)
 		}
-		down = false
+		answers.Store(true)
 		first.waits(t, 0, lockRetryPeriod)
 		second := elect(t, api, "second", convention)
 		time.Sleep(time.Minute)
@@ -217,7 +240,11 @@ func TestLeaseThatCannotBeWatched(t *testing.T) {
 // A leader whose Lease was taken gives up, instead of waiting for its release.
 func TestTakenLeaseIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := fake.NewClientset()
+		api := newLeaseAPI()
+		var taken atomic.Bool
+		api.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return taken.Load(), nil, errors.New("conflict")
+		})
 		first := elect(t, api, "first", convention)
 		first.waits(t, 0, 0)
 		lease := held(t, api)
@@ -225,7 +252,7 @@ func TestTakenLeaseIsLost(t *testing.T) {
 		if _, err := api.CoordinationV1().Leases("ns").Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		api.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("conflict") })
+		taken.Store(true)
 		started := time.Now()
 		<-first.lost
 		if took := time.Since(started); took > convention.RenewDeadline+2*convention.RetryPeriod {
