@@ -37,7 +37,7 @@ import (
 const checkout = "../.."
 
 // sources are the inputs of a release.
-var sources = []string{"CHANGELOG.md", "LICENSE", "Makefile", "apis", "bundle", "cmd", "config", "controllers", "go.mod", "go.sum", "pkg", "webhooks"}
+var sources = []string{"CHANGELOG.md", "LICENSE", "Makefile", "apis", "bundle", "cmd", "config", "controllers", "docs/upgrade", "go.mod", "go.sum", "pkg", "webhooks"}
 
 // small is a release for this machine only, to save time.
 func small(t *testing.T, root, registry string) *release {
