@@ -20,7 +20,7 @@ import (
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
-	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
@@ -256,7 +256,7 @@ func TestDatabaseSecret(t *testing.T) {
 func TestNewPassword(t *testing.T) {
 	seen := map[string]bool{}
 	for range 100 {
-		p := common.NewPassword()
+		p := pkgresources.NewPassword()
 		if len(p) < 20 || seen[p] || strings.Trim(p, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=") != "" {
 			t.Errorf("password %q", p)
 		}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
-	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
@@ -32,7 +32,7 @@ type creation struct {
 	namespace string
 	user      authenticationv1.UserInfo
 	mapper    restMapper
-	access    author.Access // nil without access review
+	access    pkgadmission.Access // nil without access review
 	// maxPodSets returns the maximum number of pod sets in a Workload.
 	maxPodSets func(context.Context) int
 
@@ -53,7 +53,7 @@ func (c *creation) validate(ctx context.Context) field.ErrorList {
 		c.errs = append(c.errs, field.InternalError(path, errors.New("the request names no user")))
 	}
 	for i := range c.wrapper.Spec.Components {
-		if len(c.errs) >= author.MaxErrors {
+		if len(c.errs) >= pkgadmission.MaxErrors {
 			c.podSetsUnknown = true
 			c.errs = append(c.errs, field.Forbidden(path.Index(i), "the rest was not checked, because there are too many errors before it: correct them first"))
 			break

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
 // [appwrapper-34] [appwrapper-35] Accepted AppWrappers, with and without declared pod sets.
@@ -124,7 +124,7 @@ func TestUndecodableTemplateIsOneError(t *testing.T) {
 // Of thousands of unknown components only the first are looked up.
 func TestCreateLimitsErrors(t *testing.T) {
 	got := lines(newCluster().judge(t, strings.Repeat(component(strange), 1000)))
-	if len(got) != author.MaxErrors+1 || !strings.Contains(got[author.MaxErrors], "was not checked") {
+	if len(got) != pkgadmission.MaxErrors+1 || !strings.Contains(got[pkgadmission.MaxErrors], "was not checked") {
 		t.Errorf("%d errors: %q", len(got), got)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
-	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
 func validatorOf(c *cluster) *validator {
@@ -161,8 +161,8 @@ func TestDisabledComponentValidates(t *testing.T) {
 
 // Components that refer to objects of the manager, and kinds whose webhook reviews the rights of their author, are rejected for all users.
 func TestComponentsCannotReferToTheManager(t *testing.T) {
-	rules := author.Rules{Mode: author.Enforce, Namespace: home, Account: "manager"}
-	guards := author.Guards{Rules: rules, Access: newCluster().may}.ForManagerOnly()
+	rules := pkgadmission.Rules{Mode: pkgadmission.Enforce, Namespace: home, Account: "manager"}
+	guards := pkgadmission.Guards{Rules: rules, Access: newCluster().may}.ForManagerOnly()
 	const thief = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {serviceAccountName: manager, containers: [{name: main, image: a}]}}"
 	handler := guards.Wrap(validatorOf(newCluster()), kind, referencesOf)
 	answer := handler.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(thief)), nil))
@@ -240,7 +240,7 @@ func TestReviewer(t *testing.T) {
 				answer.Status = tc.status
 				return true, answer, tc.err
 			})
-			got, err := author.Reviewer(client.AuthorizationV1().SubjectAccessReviews())(context.Background(), alice, right)
+			got, err := pkgadmission.Reviewer(client.AuthorizationV1().SubjectAccessReviews())(context.Background(), alice, right)
 			if got != tc.want || (err != nil) != (tc.err != nil) {
 				t.Errorf("%t, %v", got, err)
 			}

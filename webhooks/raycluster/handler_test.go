@@ -14,7 +14,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
@@ -160,11 +160,11 @@ func TestPatchesAreSmall(t *testing.T) {
 	}
 	broken := copyOf(done, changeOf(in(worker0, "containers", "0", "env"), "RAY_USE_TLS", set("0", "value")))
 	answer := (&defaulter{s.source}).Handle(t.Context(), requestOf(t, broken, done))
-	var patch []author.Operation
+	var patch []pkgadmission.Operation
 	if err := json.Unmarshal(answer.Patch, &patch); err != nil {
 		t.Fatal(err)
 	}
-	want := []author.Operation{{Operation: "replace", Path: "/spec/workerGroupSpecs/0/template/spec/containers/0/env/2/value", Value: "1"}}
+	want := []pkgadmission.Operation{{Operation: "replace", Path: "/spec/workerGroupSpecs/0/template/spec/containers/0/env/2/value", Value: "1"}}
 	if diff := cmp.Diff(want, patch); diff != "" {
 		t.Error(diff)
 	}

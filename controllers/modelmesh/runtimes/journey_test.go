@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
 // namespaceModel applies random changes to a namespace and computes the expected objects.
@@ -145,7 +145,7 @@ func (j *namespaceModel) check() {
 	for _, name := range formats {
 		spec := j.effective(name)
 		known = known || spec != nil
-		if spec == nil || !j.on || !mm.IsEnabled(spec) {
+		if spec == nil || !j.on || !pkgmodelmesh.IsEnabled(spec) {
 			continue
 		}
 		if spec.Containers[0].Name == "puller" {

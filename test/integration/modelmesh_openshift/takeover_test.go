@@ -20,7 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/openshift"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/runtimes"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
@@ -219,7 +219,7 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 	It("takes over what the companion made, without recreating it", func(ctx SpecContext) {
 		manager.StopTemporarily(ctx)
 		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
-		ovms(ctx, ns, mm.AnnotationRoute, "true")
+		ovms(ctx, ns, modelmesh.AnnotationRoute, "true")
 		connection(ctx, ns, "aws", "http://minio:9000")
 		model := inference(ctx, ns, "digits", openshift.Finalizer)
 		published, unpublished := route(ns, "digits"), route(ns, "letters")

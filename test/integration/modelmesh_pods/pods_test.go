@@ -16,7 +16,7 @@ import (
 	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
@@ -99,8 +99,8 @@ var _ = Describe("Objects of a namespace", func() {
 		namespace := env.Namespace(ctx, "front")
 		owner := namespaceOf(ctx, namespace)
 		in := inputs(namespace, bases[2], changes[1])
-		in.Annotations = map[string]string{mm.AnnotationAutoscalerClass: "hpa", mm.AnnotationMaxScale: "3"}
-		scale, _ := mm.ParseAutoscaling(in.Annotations)
+		in.Annotations = map[string]string{modelmesh.AnnotationAutoscalerClass: "hpa", modelmesh.AnnotationMaxScale: "3"}
+		scale, _ := modelmesh.ParseAutoscaling(in.Annotations)
 		front := resources.NamespaceInputs{Namespace: namespace, Settings: in.Settings, TLS: in.TLS}
 		constraints, err := resources.BuildConstraints(namespace, map[string]*v1alpha1.ServingRuntimeSpec{in.Name: in.Spec}, true)
 		Expect(err).NotTo(HaveOccurred())
