@@ -72,7 +72,7 @@ func TestWebhookManifestsOfAppWrapper(t *testing.T) {
 	}
 }
 
-// D33: names that the legacy operator misspelt.
+// [D33] Names that the legacy operator misspelt.
 func TestManifestsOfAppWrapper(t *testing.T) {
 	roles := map[string][]rbacv1.PolicyRule{}
 	for _, role := range manifest[rbacv1.ClusterRole](t, "rbac/appwrapper/user_roles.yaml") {

@@ -251,7 +251,7 @@ func TestExternalDatabase(t *testing.T) {
 	}
 }
 
-// D22: only existing addresses are published.
+// [D22] Only existing addresses are published.
 func TestAddresses(t *testing.T) {
 	noDomain := func(in *resources.Inputs) { in.Domain = "" }
 	notServed := func(in *resources.Inputs) { in.HTTPRoutes = false }
@@ -277,7 +277,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// S5: administrators may not read Secrets, may read all sources and update only those of users.
+// [S5] Administrators may not read Secrets, may read all sources and update only those of users.
 func TestAdminRole(t *testing.T) {
 	r := typed[rbacv1.Role](t, sample(), kubernetes(), "Role", resources.AdminName)
 	for _, rule := range r.Rules {
@@ -291,7 +291,7 @@ func TestAdminRole(t *testing.T) {
 	}
 }
 
-// S6: access of all users can be disabled.
+// [S6] Access of all users can be disabled.
 func TestReaders(t *testing.T) {
 	if find(built(t, sample(), kubernetes()), "RoleBinding", resources.ReadersBinding) == nil {
 		t.Error("users may not read the catalog")
@@ -323,7 +323,7 @@ func TestEgressPolicies(t *testing.T) {
 	}
 }
 
-// S1: the port of the server is never open to other pods while it has a proxy.
+// [S1] The port of the server is never open to other pods while it has a proxy.
 func TestPoliciesAdmitOnlyTheProxyPort(t *testing.T) {
 	for name, c := range map[string]struct {
 		catalog *aihubv1alpha1.Catalog
@@ -369,7 +369,7 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// S7: every pod meets the restricted Pod Security Standard.
+// [S7] Every pod meets the restricted Pod Security Standard.
 func TestPodsAreRestricted(t *testing.T) {
 	for _, d := range []*appsv1.Deployment{serverOf(t, sample(), kubernetes()), databaseOf(t, sample(), kubernetes())} {
 		pod := d.Spec.Template.Spec

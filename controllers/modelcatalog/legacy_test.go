@@ -148,7 +148,7 @@ func TestForeignObjectsAreReported(t *testing.T) {
 	}
 }
 
-// D25: HTTPRoutes are deleted when gateway mode ends or their namespace changes; foreign ones are kept.
+// [D25] HTTPRoutes are deleted when gateway mode ends or their namespace changes; foreign ones are kept.
 func TestHTTPRoutesOfOtherNamespacesAreDeleted(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.served = capability.NewSet(capability.HTTPRoute)

@@ -291,7 +291,7 @@ func TestAdministrators(t *testing.T) {
 	}
 }
 
-// [modelregistry-97] Sources are added and removed, and the status reports each (S10).
+// [modelregistry-97] Sources are added and removed, and the status reports each [S10].
 func TestLabelledSources(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.reconcileUntilStable()
@@ -336,7 +336,7 @@ func TestLabelledSources(t *testing.T) {
 	}
 }
 
-// D23: an inactive Catalog creates nothing and reports the reason.
+// [D23] An inactive Catalog creates nothing and reports the reason.
 func TestInactiveCatalog(t *testing.T) {
 	older := sample()
 	older.Namespace, older.UID, older.CreationTimestamp = "elsewhere", "older", metav1.NewTime(now.Add(-time.Hour))
@@ -358,7 +358,7 @@ func TestInactiveCatalog(t *testing.T) {
 	must(b, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)})
 }
 
-// D9: no rejected write deletes a Deployment.
+// [D9] No rejected write deletes a Deployment.
 func TestForbiddenDeletesNothing(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.reconcileUntilStable()

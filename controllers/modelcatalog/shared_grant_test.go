@@ -42,7 +42,7 @@ func gatewayBench(t *testing.T, domain string) *testEnv {
 	return b
 }
 
-// D26: the shared ReferenceGrant is deleted once only the catalog needed it, or all others have their own.
+// [D26] The shared ReferenceGrant is deleted once only the catalog needed it, or all others have their own.
 func TestSharedGrantIsDeleted(t *testing.T) {
 	alien := sharedGrant()
 	alien.SetLabels(nil)
@@ -77,7 +77,7 @@ func TestSharedGrantIsDeleted(t *testing.T) {
 	}
 }
 
-// D26: it is read until the deletion succeeds, and then never again.
+// [D26] The shared ReferenceGrant is read until its deletion succeeds, and then never again.
 func TestSharedGrantIsReadOnce(t *testing.T) {
 	b := gatewayBench(t, "gateway.example.com")
 	b.create(sharedGrant())
@@ -108,7 +108,7 @@ func TestSharedGrantIsReadOnce(t *testing.T) {
 	}
 }
 
-// D2: it is not requested if the API is not served.
+// [D2] The shared ReferenceGrant is not requested if the API is not served.
 func TestSharedGrantWithoutItsAPI(t *testing.T) {
 	b := gatewayBench(t, "gateway.example.com")
 	b.served = capability.NewSet(capability.Route, capability.HTTPRoute)

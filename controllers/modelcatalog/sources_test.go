@@ -33,7 +33,7 @@ func short(v sourceSelection) []string {
 	return lines
 }
 
-// [modelregistry-97] Sources with the key sources.yaml and a valid name are mounted by name; the others are reported with the reason (S10).
+// [modelregistry-97] Sources with the key sources.yaml and a valid name are mounted by name; the others are reported with the reason [S10].
 func TestSelectSources(t *testing.T) {
 	long := strings.Repeat("a", 55)
 	all := append(good("zebra", "dotted.name", long, long+"a", "alpha"), sourceCandidate{name: "without-key"}, sourceCandidate{name: "broken", hasKey: true, contentProblem: "it is empty"})
@@ -58,7 +58,7 @@ func TestSelectSources(t *testing.T) {
 	}
 }
 
-// S10: users with create on ConfigMaps cannot exceed the limits of pod and status.
+// [S10] Users with create on ConfigMaps cannot exceed the limits of pod and status.
 func TestSelectSourcesLimit(t *testing.T) {
 	var names []string
 	for i := range 130 {
@@ -76,7 +76,7 @@ func TestSelectSourcesLimit(t *testing.T) {
 	}
 }
 
-// S10: new sources are postponed if the pod was replaced too often; mounted ones are kept, and a removal does not count.
+// [S10] New sources are postponed if the pod was replaced too often; mounted ones are kept, and a removal does not count.
 func TestSelectSourcesPostpones(t *testing.T) {
 	never := func() bool { return false }
 	v := selectSources(good("old", "new"), []string{"old", "gone"}, never)

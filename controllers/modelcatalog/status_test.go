@@ -122,7 +122,7 @@ func TestDeletedObjectsAreRecreated(t *testing.T) {
 	}
 }
 
-// Foreign labels and fields are kept (D5), and an object that lost its labels is found (D8).
+// Foreign labels and fields are kept [D5], and an object that lost its labels is found [D8].
 func TestForeignFieldsAreKept(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.reconcileUntilStable()

@@ -103,7 +103,7 @@ func TestUnreadyContainers(t *testing.T) {
 	}
 }
 
-// D18: a container that waits for its init containers is not stuck.
+// [D18] A container that waits for its init containers is not stuck.
 func TestIsStuck(t *testing.T) {
 	for reason, want := range map[string]bool{"ContainerCreating": false, "PodInitializing": false, "": false, "CrashLoopBackOff": true, "ImagePullBackOff": true} {
 		if got := isStuck(waitingContainer("rest-container", reason)); got != want {

@@ -239,7 +239,7 @@ func TestDeletionWithoutTheAPIOfMLflow(t *testing.T) {
 	}
 }
 
-// D32: a conflict of writes costs a reconcile and nothing else.
+// [D32] A conflict of writes costs a reconcile and nothing else.
 func TestConflictIsRetried(t *testing.T) {
 	b := newBench(t, mlflowOperatorWith())
 	b.conflicts = 1

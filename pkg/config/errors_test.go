@@ -66,7 +66,7 @@ func TestRefusals(t *testing.T) {
 		"section as text":            {file("metrics: yes please"), []string{`metrics "yes please": must be an object`}},
 		"list for a section":         {file("mlflow: [{image: a}]"), []string{"mlflow is a list: must be an object"}},
 		"list as text":               {file("components: all"), []string{`components "all": must be a list`}},
-		"registries namespace (D21)": {env("REGISTRIES_NAMESPACE", "invalid//namespace"), []string{"REGISTRIES_NAMESPACE", `"invalid//namespace"`, "must be a namespace"}},
+		"registries namespace [D21]": {env("REGISTRIES_NAMESPACE", "invalid//namespace"), []string{"REGISTRIES_NAMESPACE", `"invalid//namespace"`, "must be a namespace"}},
 		"default domain":             {env("DEFAULT_DOMAIN", "https://apps.a"), []string{"DEFAULT_DOMAIN", `"https://apps.a"`, "without a scheme"}},
 		"gateway domain":             {env("GATEWAY_DOMAIN", "a..b"), []string{"GATEWAY_DOMAIN", "must be a domain"}},
 		"gateway domain too long":    {env("GATEWAY_DOMAIN", strings.Repeat("a.", 126)+"aa"), []string{"GATEWAY_DOMAIN", "must be a domain"}},

@@ -25,7 +25,7 @@ func object(kind schema.GroupVersionKind, namespace, name string, spec map[strin
 	return u
 }
 
-// D26: if a list fails, the grant is kept and the error names the kind.
+// [D26] If a list fails, the grant is kept and the error names the kind.
 func TestDeleteSharedGrantErrors(t *testing.T) {
 	boom := errors.New("boom")
 	for name, broken := range map[string]schema.GroupVersionKind{"": {}, "listing HTTPRoute objects": capability.HTTPRoute, "listing ReferenceGrant objects": capability.ReferenceGrant} {

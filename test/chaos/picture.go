@@ -89,7 +89,7 @@ func (w *testCluster) take(ctx context.Context, kinds []kind, namespaces ...stri
 		switch {
 		case o.GetName() == "kube-root-ca.crt", o.GetKind() == "ServiceAccount" && o.GetName() == "default":
 			return false
-		case o.GetNamespace() == "" || o.GetNamespace() == own:
+		case o.GetNamespace() == "" || o.GetNamespace() == operatorNamespace:
 			return managed(o) || slices.Contains([]string{"MLflow", "MLflowOperator", "AIHub"}, o.GetKind())
 		}
 		return slices.Contains(namespaces, o.GetNamespace())

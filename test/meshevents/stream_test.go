@@ -24,7 +24,7 @@ func service(name string) meshevents.Event {
 
 func put(t *testing.T, c *clientv3.Client, key, value string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	_, err := c.Put(ctx, key, value)
 	must(t, err)
@@ -32,7 +32,7 @@ func put(t *testing.T, c *clientv3.Client, key, value string) {
 
 func remove(t *testing.T, c *clientv3.Client, key string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	_, err := c.Delete(ctx, key)
 	must(t, err)
@@ -70,7 +70,7 @@ func TestEventsOfRealKeys(t *testing.T) {
 	}
 }
 
-// M32: keys deleted while no watch was open are reported, even after a compaction of etcd.
+// [M32] Keys deleted while no watch was open are reported, even after a compaction of etcd.
 func TestWhatWentBeforeACompaction(t *testing.T) {
 	e := startEtcd(t)
 	c := e.client("", "")
@@ -80,7 +80,7 @@ func TestWhatWentBeforeACompaction(t *testing.T) {
 	must(t, s.Connect(nil))
 	remove(t, c, vmodels+"goes")
 	put(t, c, vmodels+"comes", `{}`)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	answer, err := c.Get(ctx, vmodels+"comes")
 	must(t, err)
@@ -97,7 +97,7 @@ func TestWhatWentBeforeACompaction(t *testing.T) {
 	}
 }
 
-// M5, M32: a crash of etcd ends no stream.
+// [M5] [M32] A crash of etcd ends no stream.
 func TestACrashOfEtcd(t *testing.T) {
 	e := startEtcd(t)
 	s := following(t, e)
@@ -109,7 +109,7 @@ func TestACrashOfEtcd(t *testing.T) {
 		s.expect(t, predictor(name))
 	}
 	e.kill()
-	s.Forget("fraud") // M5: while etcd is away
+	s.Forget("fraud") // [M5] while etcd is away
 	s.Ensure("fraud", "mesh")
 	e.restart()
 	s.expect(t, predictor("first"), predictor("after-0"), predictor("after-1"))
@@ -137,7 +137,7 @@ func TestPasswordsOfARealEtcd(t *testing.T) {
 	e := startEtcd(t)
 	c := e.client("", "")
 	put(t, c, vmodels+"first", `{}`)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	_, err := c.UserAdd(ctx, "root", "secret")
 	must(t, err)

@@ -24,8 +24,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// patience bounds every wait, for machines under load.
-const patience = 90 * time.Second
+// waitTimeout bounds every wait, for machines under load.
+const waitTimeout = 90 * time.Second
 
 var binary string
 
@@ -103,7 +103,7 @@ func (e *etcd) try() error {
 	}
 	ended := make(chan struct{})
 	go func(p *exec.Cmd) { _ = p.Wait(); close(ended) }(e.process)
-	deadline := time.After(patience)
+	deadline := time.After(waitTimeout)
 	for {
 		if err := e.healthy(); err == nil {
 			return nil
@@ -143,7 +143,7 @@ func (e *etcd) kill() {
 		return
 	}
 	_ = e.process.Process.Kill()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-time.After(10 * time.Millisecond) {
+	for deadline := time.Now().Add(waitTimeout); time.Now().Before(deadline); <-time.After(10 * time.Millisecond) {
 		if connection, err := net.Dial("tcp", e.address); err != nil {
 			return
 		} else {
@@ -161,7 +161,7 @@ func (e *etcd) lose() {
 // client returns a client that writes as the routing layer does.
 func (e *etcd) client(user, password string) *clientv3.Client {
 	e.t.Helper()
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{e.url()}, Username: user, Password: password, DialTimeout: patience, Logger: zap.NewNop()})
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{e.url()}, Username: user, Password: password, DialTimeout: waitTimeout, Logger: zap.NewNop()})
 	must(e.t, err)
 	e.t.Cleanup(func() { _ = c.Close() })
 	return c
@@ -200,7 +200,7 @@ func startStream(t *testing.T) *stream {
 // expect waits until these events are reported, and then clears the reported events.
 func (s *stream) expect(t *testing.T, want ...meshevents.Event) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(waitTimeout)
 	for {
 		s.mu.Lock()
 		missing := slices.IndexFunc(want, func(e meshevents.Event) bool { return !slices.Contains(s.reported, e) })

@@ -88,7 +88,7 @@ func TestMutualTLSWithARealEtcd(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(ca.pem)
 	c, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{e.url()}, DialTimeout: patience, Logger: zap.NewNop(),
+		Endpoints: []string{e.url()}, DialTimeout: waitTimeout, Logger: zap.NewNop(),
 		TLS: &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, MinVersion: tls.VersionTLS12},
 	})
 	must(t, err)

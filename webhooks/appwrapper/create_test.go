@@ -113,7 +113,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// D34: an invalid template is one error, and the other components are validated too.
+// [D34] An invalid template is one error, and the other components are validated too.
 func TestUndecodableTemplateIsOneError(t *testing.T) {
 	got := lines(newCluster("pods").judge(t, component("{}", "{path: template}"), component(pod)))
 	if len(got) != 2 || !strings.Contains(got[0], "failed to decode") || !strings.Contains(got[1], "is not authorized to create pods") {
@@ -129,7 +129,7 @@ func TestCreateLimitsErrors(t *testing.T) {
 	}
 }
 
-// D12: a name is rejected if it is no valid label, or too long for the name of the last pod set.
+// [D12] A name is rejected if it is no valid label, or too long for the name of the last pod set.
 func TestNames(t *testing.T) {
 	for name, tc := range map[string]struct {
 		name, queue string
@@ -187,7 +187,7 @@ func TestNoReviewOfWhatIsRefusedAnyway(t *testing.T) {
 	}
 }
 
-// D6: a Route with a custom host requires a separate right, which the operator may have and the user may lack.
+// [D6] A Route with a custom host requires a separate right, which the operator may have and the user may lack.
 func TestRoutesNeedTheRightToChooseHosts(t *testing.T) {
 	route := func(spec string) string {
 		return "{apiVersion: route.openshift.io/v1, kind: Route, metadata: {name: r}, spec: {" + spec + "}}"
@@ -214,7 +214,7 @@ func TestCreateFailsWithoutCluster(t *testing.T) {
 	c := newCluster()
 	c.broken = errors.New("the API server is away")
 	if got := lines(c.judge(t, component(pod))); len(got) != 1 ||
-		!strings.HasPrefix(got[0], "spec.components[0].template: Internal error: asking whether alice@example.org may create pods") {
+		!strings.HasPrefix(got[0], "spec.components[0].template: Internal error: checking whether alice@example.org may create pods") {
 		t.Errorf("got %q", got)
 	}
 	anonymous := &creation{wrapper: wrapperOf(t, component(pod)), namespace: home, mapper: c.mapper, access: c.may}

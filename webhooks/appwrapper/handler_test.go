@@ -22,7 +22,7 @@ import (
 )
 
 func validatorOf(c *cluster) *validator {
-	return &validator{settings: settingsOf(Settings{ReviewAccess: true}), kinds: c.mapper, may: c.may, enabled: true, most: always(maxPodSets)}
+	return &validator{settings: settingsOf(Settings{ReviewAccess: true}), kinds: c.mapper, may: c.may, enabled: true, podSetLimit: always(maxPodSets)}
 }
 
 func TestDefaulterAnswers(t *testing.T) {
@@ -88,7 +88,7 @@ func TestValidatorAnswers(t *testing.T) {
 	}
 }
 
-// D24, D19: annotations without effect and unknown ones cause warnings on creation and on a change of annotations.
+// [D24] [D19] Annotations without effect and unknown ones cause warnings on creation and on a change of annotations.
 func TestWarningsOfTheValidator(t *testing.T) {
 	v := validatorOf(newCluster())
 	wrapper := wrapperOf(t, component(strings.Replace(pod, "spec: {", "spec: {tomorrow: 1, ", 1)), component(strings.Replace(service, "port: 80", "prot: 80", 1)))
@@ -134,7 +134,7 @@ func TestUpdateOfTerminatingAppWrapperIsAllowed(t *testing.T) {
 	}
 }
 
-// D17: while the component is disabled, AppWrappers are validated and stored with a warning: they are created when it is enabled, and the
+// [D17] While the component is disabled, AppWrappers are validated and stored with a warning: they are created when it is enabled, and the
 // controller cannot review the rights of their author.
 func TestDisabledComponentValidates(t *testing.T) {
 	v := validatorOf(newCluster("deployments"))

@@ -12,7 +12,7 @@ import (
 	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-// D32: names and UIDs of users are converted to label values.
+// [D32] Names and UIDs of users are converted to label values.
 func TestSanitize(t *testing.T) {
 	for given, want := range map[string]string{
 		"":                                "",

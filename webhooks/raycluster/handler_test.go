@@ -24,7 +24,7 @@ func handlers(s settingsFunc) map[string]admission.Handler {
 	return map[string]admission.Handler{"mutating": &defaulter{s}, "validating": &validator{s}}
 }
 
-// R23, R29: terminating clusters and those of other managers are ignored.
+// [R23] [R29] Terminating clusters and those of other managers are ignored.
 func TestClustersThatAreLeftAlone(t *testing.T) {
 	elsewhere := put("kueue.x-k8s.io/multikueue", "spec", "managedBy")
 	deleted := put("2026-01-01T00:00:00Z", "metadata", "deletionTimestamp")

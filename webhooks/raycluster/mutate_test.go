@@ -33,7 +33,7 @@ func TestNewClusterIsCompleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := defaulted(t, s, parse(t, minimal), nil)
 			expectNames(t, got, headPod, "containers", "ray-head", "oauth-proxy")
-			// The CodeFlare operator had three volumes; the fourth is the token that only the sidecar mounts (R30).
+			// The CodeFlare operator had three volumes; the fourth is the token that only the sidecar mounts [R30].
 			expectNames(t, got, headPod, "volumes", "proxy-tls-secret", "oauth-proxy-token", "ca-vol", "server-cert")
 			expectNames(t, got, headPod, "initContainers", "create-cert")
 			for _, pod := range [][]string{worker0, worker1} {
@@ -145,7 +145,7 @@ func TestLegacyClustersKeepTheirNames(t *testing.T) {
 	}
 }
 
-// R34: images and other injections stay until the user changes a template; the placement by Kueue is no change.
+// [R34] Images and other injections stay until the user changes a template; the placement by Kueue is no change.
 func TestStoredInjectionsAreKeptUntilTheTemplateChanges(t *testing.T) {
 	s, later := onOpenShift(), onOpenShift().with(newer)
 	for name, s := range map[string][2]Settings{

@@ -168,7 +168,7 @@ func TestSeveralViolationsAreReportedTogether(t *testing.T) {
 		workerOne+"initContainers: Required value: create-cert Init Container is immutable")
 }
 
-// R19: names that KubeRay rejects, or that are not valid labels, are rejected on creation.
+// [R19] Names that KubeRay rejects, or that are not valid labels, are rejected on creation.
 func TestNames(t *testing.T) {
 	s := onOpenShift()
 	named := func(name string) map[string]any { return parse(t, minimal, put(name, "metadata", "name")) }

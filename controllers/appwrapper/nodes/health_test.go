@@ -108,7 +108,7 @@ func TestHealthOf(t *testing.T) {
 	}
 }
 
-// D26: amounts in different notations are equal.
+// [D26] Amounts in different notations are equal.
 func TestHealthComparesAmounts(t *testing.T) {
 	a := healthOf(gpuNode("n", cordoned), defaultTaints)
 	b := healthOf(gpuNode("n", func(n *corev1.Node) {

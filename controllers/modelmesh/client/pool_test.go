@@ -18,7 +18,7 @@ import (
 
 func testLogger(t *testing.T) logr.Logger { return testr.New(t) }
 
-// M27: the resolver determines whether there is an address, not the text of an error.
+// [M27] The resolver determines whether there is an address, not the text of an error.
 func TestNoCallWithoutReadyAddress(t *testing.T) {
 	p, notified := newPool(t)
 	r := &routing{}
@@ -87,7 +87,7 @@ func TestErrorsKeepTheirStatus(t *testing.T) {
 	}
 }
 
-// M21: getVModelStatus had no timeout.
+// [M21] Every call has a timeout, getVModelStatus too.
 func TestEveryCallHasTimeout(t *testing.T) {
 	p, _ := newPool(t)
 	r := &routing{answer: func(ctx context.Context) error {

@@ -130,7 +130,7 @@ func (w *modelState) verify(t *rapid.T, changed map[string]bool) {
 	}
 }
 
-// M32: for any changes during a watch and between watches, it emits an event for every owner whose vmodel changed, and for no other.
+// [M32] For any changes during a watch and between watches, it emits an event for every owner whose vmodel changed, and for no other.
 func TestEventsMatchChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newModelState()

@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/raytest"
 )
 
-// R13: the names of the certificates, without a name for an empty domain.
+// [R13] The names of the certificates, without a name for an empty domain.
 func TestNamesInCertificates(t *testing.T) {
 	pods := []corev1.Pod{*raytest.Pod("h", raycluster.NodeTypeHead, "u", "10.0.0.1", "fd00::1"), *raytest.Pod("w", raycluster.NodeTypeWorker, "u", "10.0.0.2")}
 	override := demo(t)

@@ -101,7 +101,7 @@ func TestCertificatesOfANewCluster(t *testing.T) {
 	}
 }
 
-// R12, R13: addresses of new pods are added to the certificate of their role, with one write per second, and stay while the pods exist.
+// [R12] [R13] Addresses of new pods are added to the certificate of their role, with one write per second, and stay while the pods exist.
 func TestAddressesFollowPods(t *testing.T) {
 	w, cluster := newFixture(t), demo(t)
 	_, head, worker := demoSecrets(t)
@@ -200,7 +200,7 @@ func TestAnnotatePodsWaitsForCache(t *testing.T) {
 	w.expectIdle(cluster, byOperator)
 }
 
-// R11: invalid certificates are replaced with an Event, and deleted ones are recreated.
+// [R11] Invalid certificates are replaced with an Event, and deleted ones are recreated.
 func TestBrokenCertificates(t *testing.T) {
 	ca, head, worker := demoSecrets(t)
 	for name, tc := range map[string]struct {

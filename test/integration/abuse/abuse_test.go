@@ -107,11 +107,11 @@ var _ = Describe("An editor of MLflow and of nothing else", func() {
 			Eventually(func() error {
 				return as(mlflowEditor).Create(ctx, object("", mlflow("{image: {image: x}}")), client.DryRunAll)
 			}).
-				WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(MatchError(ContainSubstring("create pods")))
+				WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(MatchError(ContainSubstring("create pods")))
 		}, NodeTimeout(specTimeout))
 		env.DeleteTemporarily(ctx, configuration)
 		m := object("", mlflow("{serviceAccountName: "+managerAccount+"}"))
-		Eventually(func() error { return as(mlflowEditor).Create(ctx, m) }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+		Eventually(func() error { return as(mlflowEditor).Create(ctx, m) }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, m))).To(Succeed()) }, NodeTimeout(specTimeout))
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "Forbidden")
 		err := env.Admin.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: "mlflow"}, &appsv1.Deployment{})

@@ -196,7 +196,7 @@ var _ = Describe("A Deployment with the labels of an older operator's catalog", 
 			g.Expect(w.Admin.List(ctx, list, client.InNamespace(forged.Namespace))).To(Succeed())
 			g.Expect(list.Items).To(ContainElement(And(HaveField("Reason", "CatalogNotTakenOver"), HaveField("Regarding.UID", forged.UID),
 				HaveField("Note", ContainSubstring("set REGISTRIES_NAMESPACE to "+forged.Namespace)))))
-		}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
 		w.settle()
 		w.ExpectAbsent(ctx, catalog(forged.Namespace))
 		w.ExpectAbsent(ctx, delegation())

@@ -43,7 +43,7 @@ var _ = Describe("What publishes models", Serial, func() {
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
 		r := runtimeOf(ctx, ns, "r", "onnx", annotated(modelmesh.AnnotationRoute, "true"))
 		digits := model(ctx, ns, "digits")
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		ingress, route := &networkingv1.Ingress{ObjectMeta: objectMeta(ns, "digits")}, framework.Unstructured(capability.HTTPRoute, ns, "digits")
 		env.ExpectAbsent(ctx, ingress, route)
 		manager.StopTemporarily(ctx)
@@ -61,7 +61,7 @@ var _ = Describe("What publishes models", Serial, func() {
 
 		By("a Gateway, which trusts the proxy that guards the model")
 		env.SetAnnotation(ctx, r, modelmesh.AnnotationAuth, "true")
-		settings := env.SetConfigMap(ctx, own, "model-serving-config", "config.yaml", "authProxy: {mode: always}\n")
+		settings := env.SetConfigMap(ctx, operatorNamespace, "model-serving-config", "config.yaml", "authProxy: {mode: always}\n")
 		other = startExposedManager(ctx, "gateway", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")
 		policy, authority := framework.Unstructured(capability.BackendTLSPolicy, ns, openshift.CAObjectName), &corev1.ConfigMap{ObjectMeta: objectMeta(ns, openshift.CAObjectName)}
 		issued := &corev1.Secret{ObjectMeta: objectMeta(ns, authproxy.TLSSecret)}

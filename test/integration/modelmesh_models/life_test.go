@@ -116,7 +116,7 @@ var _ = Describe("a Predictor", func() {
 		Expect(f.Message).To(ContainSubstring(message))
 		Expect(f.Location).NotTo(BeEmpty())
 		Expect(f.Time).NotTo(BeNil())
-		Eventually(func() []string { return events(ctx, p) }).WithContext(ctx).WithTimeout(patience).Should(ContainElement("ModelLoadFailed"))
+		Eventually(func() []string { return events(ctx, p) }).WithContext(ctx).WithTimeout(waitTimeout).Should(ContainElement("ModelLoadFailed"))
 		Consistently(func(g Gomega) {
 			failed := slices.DeleteFunc(written(mark, p), func(s v1alpha1.PredictorStatus) bool { return s.ActiveModelState != v1alpha1.FailedToLoad })
 			g.Expect(failed).To(HaveLen(1), "a failed load is written once")
@@ -159,7 +159,7 @@ var _ = Describe("a Predictor", func() {
 		waitForState(ctx, p, ready)
 		Expect(vmodels(ctx, served)).To(ContainElement("short-lived"))
 		Expect(env.Admin.Delete(ctx, p)).To(Succeed())
-		Eventually(func() []string { return vmodels(ctx, served) }).WithContext(ctx).WithTimeout(patience).ShouldNot(ContainElement("short-lived"))
+		Eventually(func() []string { return vmodels(ctx, served) }).WithContext(ctx).WithTimeout(waitTimeout).ShouldNot(ContainElement("short-lived"))
 	}, SpecTimeout(specTimeout))
 })
 

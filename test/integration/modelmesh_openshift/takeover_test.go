@@ -205,7 +205,7 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 		mark = env.Mark()
 		manager.Restart(ctx)
 		for ns := range models {
-			Eventually(func() framework.Entries { return requests(mark, ns) }).WithContext(ctx).WithTimeout(patience).
+			Eventually(func() framework.Entries { return requests(mark, ns) }).WithContext(ctx).WithTimeout(waitTimeout).
 				Should(ContainElement(And(HaveField("Resource", "services"), HaveField("Name", service(ns).Name))), "the namespace is reconciled")
 			settled(ctx, ns)
 			Expect(requests(mark, ns).Writes()).To(BeEmpty())

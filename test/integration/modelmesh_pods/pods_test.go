@@ -153,7 +153,7 @@ func versions(ctx SpecContext, desired apply.Desired) map[schema.GroupVersionKin
 // takeOver applies the Deployment of a runtime, and retries on conflicts with writers of its status.
 func takeOver(ctx SpecContext, owner client.Object, in resources.RuntimeInputs) {
 	GinkgoHelper()
-	Eventually(func() error { return applyDeployment(ctx, owner, in) }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+	Eventually(func() error { return applyDeployment(ctx, owner, in) }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 }
 
 // addVariable adds a variable to the container of ModelMesh by an update of the whole object, like another operator.
@@ -167,7 +167,7 @@ func addVariable(ctx SpecContext, in resources.RuntimeInputs, name, value string
 			}
 		}
 		return env.Admin.Update(ctx, d, client.FieldOwner("trustyai"))
-	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 }
 
 func variablesOf(ctx SpecContext, in resources.RuntimeInputs) map[string]string {

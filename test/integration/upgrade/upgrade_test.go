@@ -144,7 +144,7 @@ func start(ctx context.Context, binary string, resources []*unstructured.Unstruc
 	options.Binary, options.Env = binary, append(options.Env, "ENABLE_PLATFORM=true")
 	manager = env.StartManager(ctx, options)
 	env.WaitReady(ctx, resources)
-	env.WaitIdle(manager.User, quiet, patience)
+	env.WaitIdle(manager.User, quiet, waitTimeout)
 }
 
 var _ = Describe("An upgrade", func() {
@@ -158,7 +158,7 @@ var _ = Describe("An upgrade", func() {
 		env.Create(ctx, resources...) // except the Catalog, which exists
 		resources = append(resources, platform...)
 		env.WaitReady(ctx, resources)
-		env.WaitIdle(manager.User, quiet, patience)
+		env.WaitIdle(manager.User, quiet, waitTimeout)
 		before := children(ctx)
 		Expect(len(before)).To(BeNumerically(">", 40))
 
