@@ -61,7 +61,7 @@ func TestLegacyOwnersAreReplaced(t *testing.T) {
 		}
 	}
 	if account.Annotations["theirs"] != "y" {
-		t.Error("D5: the annotation of a user is gone")
+		t.Error("[D5] the annotation of a user was removed")
 	}
 	for _, o := range []client.Object{&appsv1.Deployment{ObjectMeta: nameMeta("catalog")}, &corev1.ServiceAccount{ObjectMeta: nameMeta("catalog")}} {
 		if b.get(o) {

@@ -78,17 +78,17 @@ func TestGatewayModeIsToggled(t *testing.T) {
 	b.reconcileUntilStable()
 	must(b, httpRouteIn("elsewhere"))
 	if b.get(httpRouteIn("redhat-ods-applications")) {
-		t.Error("D25: the HTTPRoute of the other namespace is left")
+		t.Error("[D25] the HTTPRoute in the previous namespace was not deleted")
 	}
 	from, _, err := unstructured.NestedSlice(must(b, grant()).Object, "spec", "from")
 	if err != nil || len(from) != 1 || from[0].(map[string]any)["namespace"] != "elsewhere" {
-		t.Errorf("D26: the grant is still for %v, %v", from, err)
+		t.Errorf("[D26] the ReferenceGrant is still for %v, %v", from, err)
 	}
 
 	b.r.settings.Gateway.Domain = ""
 	b.reconcileUntilStable()
 	if b.get(httpRouteIn("elsewhere")) || b.get(grant()) || !b.get(liveRoute()) {
-		t.Error("D25: turned off, HTTPRoute and grant go and the Route stays")
+		t.Error("[D25] want the HTTPRoute and the ReferenceGrant deleted, and the Route kept")
 	}
 }
 
@@ -107,7 +107,7 @@ func TestCapabilitiesChange(t *testing.T) {
 	b.served = capability.NewSet(capability.Route)
 	b.reconcileUntilStable()
 	if got := must(b, &corev1.Service{ObjectMeta: nameMeta(resources.Name)}).Annotations[resources.AnnotationAddress]; strings.HasPrefix(got, "gateway") {
-		t.Errorf("D22: address %q without a Gateway API", got)
+		t.Errorf("[D22] address %q without a Gateway API", got)
 	}
 	b.onOpenShift()
 	b.r.settings.Gateway.Domain = "gateway.example.com"

@@ -194,7 +194,7 @@ func TestDrift(t *testing.T) {
 		t.Errorf("sources of users became %q", foreign.Data[resources.SourcesKey])
 	}
 	if !strings.Contains(must(b, rule).Data["config-file.yaml"], "services") {
-		t.Error("W1: the rule of the proxy was not put back")
+		t.Error("[W1] the changed rule of the proxy was not reverted")
 	}
 	must(b, &networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.DatabaseName)})
 }
@@ -222,7 +222,7 @@ func TestCleanUserSources(t *testing.T) {
 	b.update(old, func() { old.Labels = nil }) // no longer in the cache
 	b.reconcileUntilStable()
 	if !isManaged(must(b, old)) {
-		t.Error("D8: it was not marked again")
+		t.Error("[D8] the managed labels were not restored")
 	}
 }
 

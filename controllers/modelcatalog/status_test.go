@@ -77,7 +77,7 @@ func TestStatusFollowsTheRollout(t *testing.T) {
 	b.create(pod)
 	database := pod.DeepCopy()
 	database.ResourceVersion, database.Name, database.Labels = "", "another", resources.Selector(resources.DatabaseName)
-	database.Status.ContainerStatuses = []corev1.ContainerStatus{waiting("postgresql", "ErrImagePull", "D18: not this one")}
+	database.Status.ContainerStatuses = []corev1.ContainerStatus{waiting("postgresql", "ErrImagePull", "[D18] not this one")}
 	b.create(database)
 	const ofDatabase = `; its database: image "" of container postgresql cannot be pulled; check its name, the registry and the pull secrets`
 	b.reconcileUntilStable()

@@ -297,7 +297,7 @@ func TestCookie(t *testing.T) {
 
 // [R6] [R7] Deletion removes the bindings of both naming schemes with any settings; without the finalizer it does nothing.
 func TestDeletion(t *testing.T) {
-	const hashed, legacy = "demo-team1-auth-28b12466", "demo-team1-auth" // by section 2.3 of the chapter
+	const hashed, legacy = "demo-team1-auth-28b12466", "demo-team1-auth" // with the version annotation, and without it
 	for name, tc := range map[string]struct {
 		set        func(*testEnv)
 		finalizers []string

@@ -13,7 +13,7 @@ func rayMap(text string) *LegacyConfig {
 	return new(codeflare(text))
 }
 
-// fieldConfig is the complete configuration of section 3.4, with keys of older versions.
+// fieldConfig is a complete configuration of the CodeFlare operator, with keys of older versions.
 const fieldConfig = `
 mcad: {enabled: true}
 instascale: {enabled: false}

@@ -110,9 +110,9 @@ func (e *etcd) try() error {
 		}
 		select {
 		case <-ended:
-			return errors.New("etcd has ended")
+			return errors.New("etcd exited before it was healthy")
 		case <-deadline:
-			return errors.New("etcd does not answer")
+			return errors.New("etcd was not healthy in time")
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -152,8 +152,8 @@ func (e *etcd) kill() {
 	}
 }
 
-// lose makes the next start begin without data.
-func (e *etcd) lose() {
+// replaceDataDir makes the next start of etcd begin without data.
+func (e *etcd) replaceDataDir() {
 	e.t.Helper()
 	e.dir = e.t.TempDir()
 }
@@ -213,14 +213,14 @@ func (s *stream) expect(t *testing.T, want ...meshevents.Event) {
 		}
 		select {
 		case <-deadline:
-			t.Fatalf("%v was not reported", want[missing])
+			t.Fatalf("event %v was not reported in time", want[missing])
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }
 
-// among returns the candidates that were reported since the last call of expect.
-func (s *stream) among(candidates ...meshevents.Event) []meshevents.Event {
+// reportedOf returns the candidates that were reported since the last call of expect.
+func (s *stream) reportedOf(candidates ...meshevents.Event) []meshevents.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.DeleteFunc(candidates, func(e meshevents.Event) bool { return !slices.Contains(s.reported, e) })

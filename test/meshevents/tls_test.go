@@ -93,7 +93,7 @@ func TestMutualTLSWithARealEtcd(t *testing.T) {
 	})
 	must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
-	put(t, c, vmodels+"first", `{}`)
+	put(t, c, vmodelsPrefix+"first", `{}`)
 
 	secret := func(ca, cert, key []byte) map[string][]byte {
 		document, err := json.Marshal(meshetcd.Connection{
@@ -111,11 +111,11 @@ func TestMutualTLSWithARealEtcd(t *testing.T) {
 
 	rotatedCert, rotatedKey := clients.leaf("manager")
 	must(t, s.Connect(secret(ca.pem, rotatedCert, rotatedKey)))
-	put(t, c, vmodels+"second", `{}`)
+	put(t, c, vmodelsPrefix+"second", `{}`)
 	s.expect(t, predictor("second"))
 	if err := s.Connect(secret(ca.pem, rotatedCert, clientKey)); err == nil {
 		t.Error("a key of another certificate must be refused")
 	}
-	put(t, c, vmodels+"third", `{}`)
+	put(t, c, vmodelsPrefix+"third", `{}`)
 	s.expect(t, predictor("third"))
 }

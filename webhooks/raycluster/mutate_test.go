@@ -125,7 +125,7 @@ func TestLegacyClustersKeepTheirNames(t *testing.T) {
 	if secret := at(find(listAt(updated, in(headPod, "volumes")...), "ca-vol"), "secret", "secretName"); secret != "ca-secret-test-raycluster" {
 		t.Errorf("CA %v", secret)
 	}
-	if _, there := raycluster.View(updated).Annotation(raycluster.AnnotationVersion); there {
+	if _, found := raycluster.View(updated).Annotation(raycluster.AnnotationVersion); found {
 		t.Error("hashed now")
 	}
 	accepted(t, s, updated, legacy)

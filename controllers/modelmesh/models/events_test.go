@@ -64,7 +64,7 @@ func TestEachFailureIsReported(t *testing.T) {
 			{noInstancePrefix + "rt:a: [_no_runtime]", "RuntimeNotRecognized"},
 			{"broken", "ModelLoadFailed"},
 		} {
-			w.mesh.answer = says("m", with(concrete(loadFailed, tc.mistake), copyAt("a", loadFailed, at(0))))
+			w.mesh.answer = statusOf("m", with(concrete(loadFailed, tc.mistake), copyAt("a", loadFailed, at(0))))
 			w.states.markDirty(key)
 			w.reconcile(key)
 			w.oneEvent("Warning " + tc.want)

@@ -144,10 +144,10 @@ func TestAdoptsLegacyRoutes(t *testing.T) {
 		}
 		writes := s.route("digits")
 		got := routeObject()
-		there := s.has(got, "digits")
+		found := s.has(got, "digits")
 		host, _, _ := unstructured.NestedString(got.Object, "spec", "host")
-		if there != (annotations != nil) || there && (host != "digits-team.apps.example.com" || !isManaged(got)) {
-			t.Errorf("there %t with host %s, written %q", there, host, writes)
+		if found != (annotations != nil) || found && (host != "digits-team.apps.example.com" || !isManaged(got)) {
+			t.Errorf("there %t with host %s, written %q", found, host, writes)
 		}
 		s.expectNoRequests("taken over", func() []string { return s.route("digits") })
 	}

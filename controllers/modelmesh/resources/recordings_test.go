@@ -48,10 +48,10 @@ var (
 		{regexp.MustCompile(`^Secret/.*\.data\.etcd_connection$`), "the recording masks it, see TestCopy"},
 	}
 	inCurrentForm = []acceptedDifference{
-		{regexp.MustCompile(`^Deployment/.*\.template\.spec\.securityContext\.seccompProfile\.type$`), "M40: Pod Security"},
-		{regexp.MustCompile(`^Deployment/.*\.containers\[\d\]\.securityContext\.`), "M40: Pod Security"},
-		{regexp.MustCompile(`^Deployment/.*\.secret\.optional$`), "M39: pods start without credentials"},
-		{regexp.MustCompile(`^Deployment/.*-triton-c\.spec\..*(does-not-exist|pvc_mounts|claimName|volumes\[|volumeMounts\[)`), "M39: a claim that does not exist keeps no pod from starting"},
+		{regexp.MustCompile(`^Deployment/.*\.template\.spec\.securityContext\.seccompProfile\.type$`), "[M40] Pod Security"},
+		{regexp.MustCompile(`^Deployment/.*\.containers\[\d\]\.securityContext\.`), "[M40] Pod Security"},
+		{regexp.MustCompile(`^Deployment/.*\.secret\.optional$`), "[M39] pods start without credentials"},
+		{regexp.MustCompile(`^Deployment/.*-triton-c\.spec\..*(does-not-exist|pvc_mounts|claimName|volumes\[|volumeMounts\[)`), "[M39] a claim that does not exist keeps no pod from starting"},
 	}
 )
 

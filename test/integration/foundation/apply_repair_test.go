@@ -59,7 +59,7 @@ var _ = Describe("The applier, where a stranger's field excludes ours,", func() 
 			return err
 		}).WithContext(ctx).Should(Succeed())
 		Expect(content(w.live(ctx, deploymentKind, "sensitive"))).To(Equal(before))
-		w.caughtUp(ctx, desired)
+		w.waitForCache(ctx, desired)
 		w.expect(ctx, desired, 0, 0)
 	},
 		Entry("value for valueFrom", `[{"op":"replace","path":"/spec/template/spec/containers/0/env/1","value":{"name":"KEY","value":"evil"}}]`),

@@ -39,8 +39,7 @@ func foreign(ctx context.Context, u *unstructured.Unstructured, content map[stri
 	return o
 }
 
-// originalName returns the name that the CodeFlare operator gives an object, see section 2.3 of the chapter: with a hash if the cluster has
-// its annotation of the version.
+// originalName returns the name that the CodeFlare operator gives an object: with a hash if the cluster has the version annotation.
 func originalName(u *unstructured.Unstructured, base string) string {
 	if _, hashed := u.GetAnnotations()["ray.openshift.ai/version"]; !hashed {
 		return base

@@ -102,7 +102,7 @@ func allowed() []string {
 func replaced(before, after map[string]child) []string {
 	var names []string
 	for title, was := range before {
-		if now, there := after[title]; there && now.Template != was.Template {
+		if now, found := after[title]; found && now.Template != was.Template {
 			names = append(names, title[strings.LastIndex(title, "/")+1:])
 		}
 	}
@@ -115,7 +115,7 @@ func expectKept(before, after map[string]child) {
 	GinkgoHelper()
 	var lost []string
 	for title, was := range before {
-		if now, there := after[title]; !there || now.UID != was.UID {
+		if now, found := after[title]; !found || now.UID != was.UID {
 			lost = append(lost, title)
 		}
 	}
