@@ -199,7 +199,7 @@ func TestWebhookCertificateSource(t *testing.T) {
 				t.Errorf("got %+v", authority.Options)
 			}
 			if _, err := authority.GetCertificate(&tls.ClientHelloInfo{}); err == nil {
-				t.Error("nothing was issued yet")
+				t.Error("got a certificate before the first sync")
 			}
 		})
 	}

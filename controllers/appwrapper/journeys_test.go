@@ -114,7 +114,7 @@ func TestTheDelayAfterAFailureCountsOnce(t *testing.T) {
 	w.clock.Step(9 * time.Minute)
 	w.settled()
 	if count(w.writes, "delete Pod a") != before {
-		t.Fatal("deleted before its time")
+		t.Fatal("the pod was deleted before the delay ended")
 	}
 	w.clock.Step(time.Minute)
 	w.hold("a")

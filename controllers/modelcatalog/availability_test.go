@@ -109,7 +109,7 @@ func TestInactiveState(t *testing.T) {
 		}
 	}
 	if activeCatalog(nil, "") != nil {
-		t.Error("nothing is in charge")
+		t.Error("activeCatalog returns a Catalog of an empty list")
 	}
 }
 

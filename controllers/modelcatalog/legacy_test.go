@@ -144,7 +144,7 @@ func TestForeignObjectsAreReported(t *testing.T) {
 		t.Errorf("condition %+v", got)
 	}
 	if len(must(b, foreign).OwnerReferences) != 1 || len(foreign.Labels) > 0 {
-		t.Error("it was touched")
+		t.Error("the foreign object was changed")
 	}
 }
 

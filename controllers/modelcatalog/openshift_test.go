@@ -159,7 +159,7 @@ func TestFinalizeOnOpenShift(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b.get(httpRouteIn("redhat-ods-applications")) || b.get(httpRouteIn("elsewhere")) || b.get(sample()) {
-		t.Error("something is left")
+		t.Error("an HTTPRoute or the Catalog was not deleted")
 	}
 }
 
@@ -176,6 +176,6 @@ func TestForeignHTTPRoute(t *testing.T) {
 		t.Errorf("condition %q", got)
 	}
 	if must(b, foreign).GetLabels()["app"] != "a user" {
-		t.Error("it was taken over")
+		t.Error("the foreign HTTPRoute was adopted")
 	}
 }

@@ -345,7 +345,7 @@ func TestInactiveCatalog(t *testing.T) {
 	b := newTestEnv(t, c, older)
 	b.reconcileUntilStable()
 	if b.get(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}) {
-		t.Error("it works")
+		t.Error("an inactive Catalog created a Deployment")
 	}
 	got, _ := conditions.Get(must(b, sample()).Status.Conditions, ConditionAvailable)
 	if got.Reason != ReasonNotActive || !strings.Contains(got.Message, "elsewhere") {
@@ -420,7 +420,7 @@ func TestCertificate(t *testing.T) {
 	b.stepClock(365 * 24 * time.Hour * 3 / 4)
 	b.reconcileUntilStable()
 	if again := must(b, &corev1.Secret{ObjectMeta: nameMeta(resources.CertificateSecret)}); string(again.Data["tls.crt"]) == string(first.Data["tls.crt"]) {
-		t.Error("it was not renewed")
+		t.Error("the certificate was not renewed")
 	}
 	result, err := b.reconcile()
 	if err != nil || result.RequeueAfter <= 0 {

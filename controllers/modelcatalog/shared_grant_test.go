@@ -99,12 +99,12 @@ func TestSharedGrantIsReadOnce(t *testing.T) {
 	b.fail = func(string) error { return nil }
 	b.reconcileUntilStable()
 	if b.get(sharedGrant()) {
-		t.Error("it is still there")
+		t.Error("the shared ReferenceGrant was not deleted")
 	}
 	b.create(sharedGrant())
 	b.reconcileUntilStable()
 	if !b.get(sharedGrant()) {
-		t.Error("one that a user made later is gone")
+		t.Error("a ReferenceGrant that a user created later was deleted")
 	}
 }
 
@@ -115,6 +115,6 @@ func TestSharedGrantWithoutItsAPI(t *testing.T) {
 	b.create(sharedGrant())
 	b.reconcileUntilStable()
 	if !b.get(sharedGrant()) {
-		t.Error("it is gone")
+		t.Error("the shared ReferenceGrant was deleted")
 	}
 }

@@ -86,7 +86,7 @@ func TestSelectSourcesPostpones(t *testing.T) {
 	asked := false
 	v = selectSources(good("old"), []string{"old", "gone"}, func() bool { asked = true; return false })
 	if asked || v.postponed || !slices.Equal(v.mounted, []string{"old"}) {
-		t.Error("nothing was added, but the budget was asked")
+		t.Error("without an addition, want the mounted source kept and the budget unused")
 	}
 }
 
@@ -127,7 +127,7 @@ func TestTrimContent(t *testing.T) {
 	}
 	out, _ = trimContent(&corev1.ConfigMap{Data: map[string]string{"other": "x"}})
 	if m, _ := out.(*corev1.ConfigMap); len(m.Data) > 0 {
-		t.Error("it has no such key")
+		t.Error("the trimmed ConfigMap has data without the key sources.yaml")
 	}
 	if out, err := trimContent("tombstone"); out != "tombstone" || err != nil {
 		t.Errorf("got %v, %v", out, err)

@@ -242,7 +242,7 @@ func TestSourceAdditionLimit(t *testing.T) {
 		}
 	}
 	if mayAdd("a") || !mayAdd("b") {
-		t.Error("one Catalog has used up its budget, the other has not")
+		t.Error("want additions rejected for the Catalog that reached its limit only")
 	}
 	b.stepClock(time.Minute)
 	if !mayAdd("a") || mayAdd("a") {
@@ -251,7 +251,7 @@ func TestSourceAdditionLimit(t *testing.T) {
 	b.stepClock(100 * time.Minute)
 	for range maxSourceAdditions {
 		if !mayAdd("a") {
-			t.Error("all of them are back")
+			t.Error("want additions allowed again after the period")
 		}
 	}
 	if mayAdd("a") {

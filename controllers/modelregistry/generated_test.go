@@ -187,7 +187,7 @@ func TestBackupFailuresAreReported(t *testing.T) {
 		w.requireWait(w.reconcile(m), "available")
 		w.says(m, ConditionBackup, database.ReasonForeign, "PersistentVolumeClaim demo-postgres-backup was not created by this operator")
 		if w.get(&batchv1.CronJob{}, "ns", "demo-postgres-backup") {
-			t.Error("its pods would write to a foreign claim")
+			t.Error("the CronJob exists, although the claim is foreign")
 		}
 	})
 	t.Run("refused", func(t *testing.T) {

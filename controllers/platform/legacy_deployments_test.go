@@ -101,10 +101,10 @@ func TestLegacyDeploymentsReset(t *testing.T) {
 		t.Error("the second of a name is not to be deleted")
 	}
 	if other := (types.NamespacedName{Namespace: "elsewhere", Name: legacyRegistryDeployment}); !f.isFirstDeletion(other, "two") {
-		t.Error("another namespace is another name")
+		t.Error("a Deployment in another namespace counts as already deleted")
 	}
 	if f.reset(); !f.isFirstDeletion(key, "two") {
-		t.Error("it is forgotten")
+		t.Error("reset kept the recorded deletion")
 	}
 }
 

@@ -204,7 +204,7 @@ func TestDeletion(t *testing.T) {
 	}
 	b.reconciles(1)
 	if !gone(b) {
-		t.Error("it is still there")
+		t.Error("the MLflowOperator was not removed")
 	}
 }
 

@@ -306,7 +306,7 @@ func TestMemoryFollowsTheUID(t *testing.T) {
 	u := clusterFrom(t, demoCluster("", plainHead))
 	m.of(u).setMessage("a", "text")
 	if m.of(u).setMessage("a", "text") || !m.of(u).setMessage("a", "other") {
-		t.Error("news are what differs from before")
+		t.Error("setMessage does not report a changed message")
 	}
 	name := types.NamespacedName{Namespace: "team1", Name: "demo"}
 	if gone := m.replace(name, u.GetUID()); gone != nil {
@@ -314,12 +314,12 @@ func TestMemoryFollowsTheUID(t *testing.T) {
 	}
 	u.SetUID("another")
 	if !m.of(u).setMessage("a", "other") {
-		t.Error("another cluster of the name remembers nothing")
+		t.Error("the state of a deleted cluster is used for a new one of its name")
 	}
 	if gone := m.replace(name, ""); gone == nil || gone.uid != "another" {
 		t.Errorf("forgot %v", gone)
 	}
 	if m.of(u).clearMessage("a") {
-		t.Error("nothing was open")
+		t.Error("clearMessage reports a change without a message")
 	}
 }

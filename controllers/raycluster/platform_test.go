@@ -29,7 +29,7 @@ func TestTheKubeRayOfThePlatformComesAndGoes(t *testing.T) {
 	s.eventsSince()
 	guarded, n := raycluster.View(u.Object).Names().ProxyService, raycluster.View(u.Object).Names()
 	if s.leadsTo(u) != guarded {
-		t.Fatal("not published")
+		t.Fatal("the guarded cluster was not published")
 	}
 
 	s.served = openShift.WithPlatformKubeRay(true)

@@ -378,7 +378,7 @@ func TestDeleteOrphanedBindings(t *testing.T) {
 	s := newTestEnv(t, bindingOf(name, "demo", "team1"))
 	s.mustReconcile(u)
 	if s.exists(&rbacv1.ClusterRoleBinding{}, "", name) {
-		t.Error("it is still there")
+		t.Error("the orphaned ClusterRoleBinding was not deleted")
 	}
 }
 

@@ -201,7 +201,7 @@ func TestReadyAfterInjectionTimeout(t *testing.T) {
 	w.clock.Step(injectionTimeout - time.Second)
 	_, _ = a.Sync(t.Context())
 	if a.Ready(nil) == nil {
-		t.Error("ready too early")
+		t.Error("ready before the CA was injected")
 	}
 	w.clock.Step(time.Second)
 	for range 2 {

@@ -27,7 +27,7 @@ func mount(t *testing.T, dir string) time.Time {
 func TestMounted(t *testing.T) {
 	dir := t.TempDir()
 	if IsMounted(dir) || IsMounted(filepath.Join(dir, "none")) {
-		t.Error("nothing is mounted")
+		t.Error("IsMounted reports true without certificate files")
 	}
 	if _, err := NewMounted(dir); err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("got %v", err)

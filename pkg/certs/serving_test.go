@@ -64,7 +64,7 @@ func TestEnsureServingKeepsPreviousCA(t *testing.T) {
 	first := ensureServing(t, nil, now)
 	second := ensureServing(t, first.Data, first.Next)
 	if second.Cause == "" || bytes.Equal(first.Data["tls.key"], second.Data["tls.key"]) {
-		t.Fatal("nothing new when it was due")
+		t.Fatal("the certificate was not renewed when it was due")
 	}
 	for name, data := range map[string]map[string][]byte{"old": first.Data, "new": second.Data} {
 		if !accepts(t, data, second.Data["ca.crt"], first.Next) {
@@ -106,7 +106,7 @@ func TestEnsureServingRepairs(t *testing.T) {
 			change(data)
 			repaired := ensureServing(t, data, now)
 			if repaired.Cause == "" || !accepts(t, repaired.Data, repaired.Data["ca.crt"], now) {
-				t.Error("not repaired")
+				t.Error("the invalid Secret was not repaired")
 			}
 		})
 	}

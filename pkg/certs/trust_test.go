@@ -18,7 +18,7 @@ func TestTrustKeepsPreviousCA(t *testing.T) {
 			var trust Trust
 			trust.Update(first.Data["ca.crt"], now)
 			if !bytes.Equal(trust.Bundle(now), first.Data["ca.crt"]) || trust.RequeueAfter(time.Hour, now) != time.Hour {
-				t.Error("something is trusted beside the only CA")
+				t.Error("want only the first CA trusted, and no early requeue")
 			}
 			second := ensureServing(t, before, due)
 			for range 2 { // each reconcile notes it

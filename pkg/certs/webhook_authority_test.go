@@ -58,7 +58,7 @@ func TestSyncWritesNothingWhenUpToDate(t *testing.T) {
 			return c.Patch(ctx, o, p, opts...)
 		},
 		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
-			t.Error("nothing may be listed")
+			t.Error("Sync sent a list request")
 			return nil
 		},
 	}

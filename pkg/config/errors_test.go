@@ -86,7 +86,7 @@ func TestRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := tc.given.load()
 			if err == nil {
-				t.Fatal("must be refused")
+				t.Fatal("the configuration was not rejected")
 			}
 			for _, part := range tc.want {
 				if !strings.Contains(err.Error(), part) {
@@ -157,7 +157,7 @@ func FuzzFile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		g := given{args: []string{"--config=f"}, files: map[string]string{"f": text}}
 		if cfg, err := g.load(); err == nil && cfg.Namespace == "" {
-			t.Error("accepted without a namespace")
+			t.Error("a configuration without a namespace was accepted")
 		}
 	})
 }
@@ -169,7 +169,7 @@ func FuzzArguments(f *testing.F) {
 	f.Add("-", "--=x")
 	f.Fuzz(func(t *testing.T, first, second string) {
 		if cfg, err := (given{args: []string{first, second}}).load(); err == nil && cfg.Namespace == "" {
-			t.Error("accepted without a namespace")
+			t.Error("a configuration without a namespace was accepted")
 		}
 	})
 }

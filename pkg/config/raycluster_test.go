@@ -140,7 +140,7 @@ func TestRayClusterRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := mustLoad(t, given{}).RayCluster(rayMap(tc.text))
 			if err == nil {
-				t.Fatal("must be refused")
+				t.Fatal("the configuration was not rejected")
 			}
 			for _, part := range append(tc.want, "ConfigMap ns/codeflare-operator-config") {
 				if !strings.Contains(err.Error(), part) {

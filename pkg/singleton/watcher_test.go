@@ -178,7 +178,7 @@ func TestForbiddenIsRetriedInGracePeriod(t *testing.T) {
 	for reported == 0 {
 		pause = f.nextDelay(no, pause)
 		if waited += pause; waited > time.Minute {
-			t.Fatal("it is never reported")
+			t.Fatal("Forbidden was not reported within a minute")
 		}
 	}
 	if waited-pause < 15*time.Second {

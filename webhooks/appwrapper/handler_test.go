@@ -43,7 +43,7 @@ func TestDefaulterAnswers(t *testing.T) {
 	forged := wrapperOf(t, component(pod))
 	forged.DeletionTimestamp = &metav1.Time{}
 	if answer := d.Handle(t.Context(), requestOf(t, admissionv1.Create, forged, nil)); answer.Patch == nil {
-		t.Error("not labelled")
+		t.Error("the AppWrapper did not get the labels of its creator")
 	}
 	broken := requestOf(t, admissionv1.Create, nil, nil)
 	broken.Object = runtime.RawExtension{Raw: []byte("[")}

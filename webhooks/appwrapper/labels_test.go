@@ -131,7 +131,7 @@ func TestLabels(t *testing.T) {
 		})
 	}
 	if _, err := labelsPatch([]byte(`{"metadata":{"labels":5}}`), alice, ""); err == nil {
-		t.Error("labels that are no map were read")
+		t.Error("labels of a wrong type were accepted")
 	}
 	// A user without UID, for example of a certificate, gets an empty label and not a forged one.
 	operations, err := labelsPatch([]byte(`{"metadata":{"labels":{"workload.codeflare.dev/userid":"bad"}}}`), authenticationv1.UserInfo{Username: "cert"}, "")

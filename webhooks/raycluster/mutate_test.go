@@ -126,7 +126,7 @@ func TestLegacyClustersKeepTheirNames(t *testing.T) {
 		t.Errorf("CA %v", secret)
 	}
 	if _, found := raycluster.View(updated).Annotation(raycluster.AnnotationVersion); found {
-		t.Error("hashed now")
+		t.Error("a legacy cluster got the version annotation")
 	}
 	accepted(t, s, updated, legacy)
 	forged := defaulted(t, s, parse(t, minimal, put("1", "metadata", "annotations", raycluster.AnnotationVersion)), legacy)
@@ -141,7 +141,7 @@ func TestLegacyClustersKeepTheirNames(t *testing.T) {
 		t.Errorf("a manifest applied again (-stored +got):\n%s", diff)
 	}
 	if answer := judged(t, s, parse(t, minimal), hashed); answer.Allowed {
-		t.Error("names changed")
+		t.Error("an update that changes the names was allowed")
 	}
 }
 

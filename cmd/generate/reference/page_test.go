@@ -157,7 +157,7 @@ func TestCell(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	if code("") != "" || code("a|b") != "`a\\|b`" {
-		t.Error("code")
+		t.Error("code does not escape the cell, or formats an empty text")
 	}
 }
 

@@ -254,7 +254,7 @@ func TestMissingKinds(t *testing.T) {
 
 func TestComponentOf(t *testing.T) {
 	if kinds.ComponentOf(schema.GroupKind{Kind: "Pod"}) != "" || kinds.ComponentOf(schema.GroupKind{Group: "ray.io", Kind: "RayCluster"}) != "raycluster" {
-		t.Error("kinds are taken for others")
+		t.Error("a kind has the wrong component")
 	}
 }
 
@@ -289,7 +289,7 @@ func TestSelects(t *testing.T) {
 		}
 	}
 	if filters["Predictor"] != nil || filters["MLflow"] != nil {
-		t.Error("kinds that are ours alone are filtered")
+		t.Error("kinds that only this operator serves have a filter")
 	}
 }
 

@@ -161,7 +161,7 @@ func TestRulesWhileTerminating(t *testing.T) {
 		{"over", []change{lacking(rd, qr)}, want{rule: "let go"}},
 	})
 	if d := Decide(WhileTerminating, usual(awv1beta2.PhaseRunning, lacking(rd, qr))); !d.RemoveFinalizer {
-		t.Error("it is not let go")
+		t.Error("want the finalizer removed")
 	}
 }
 

@@ -136,7 +136,7 @@ func TestBalancesCallsOverPods(t *testing.T) {
 	serve(t, fmt.Sprintf("127.0.0.2:%d", port), again, nil)
 	eventually(t, "the pod that came back is called again, without a notification", ask)
 	if again.calls() == 0 {
-		t.Error("another server answered")
+		t.Error("the server with the address did not get the calls")
 	}
 }
 
@@ -249,7 +249,7 @@ func TestEnsureRejectsInvalidTargets(t *testing.T) {
 		t.Error("no error")
 	}
 	if _, found := p.Client("fraud"); found || len(notified()) != 0 {
-		t.Error("nothing came of it")
+		t.Error("invalid targets created a client or notified subscribers")
 	}
 }
 

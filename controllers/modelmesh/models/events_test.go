@@ -110,7 +110,7 @@ func TestDue(t *testing.T) {
 	}
 	e := modelState{requestKey: "m", result: statusReceived, attempts: 3}
 	if e.reset("m"); e.attempts != 3 {
-		t.Error("it is about the same")
+		t.Error("reset cleared the attempts although the request is unchanged")
 	}
 	if e.reset("n"); e.attempts != 0 || e.loadReason != loadReasonSpecChanged || e.result != notCalled {
 		t.Errorf("%+v", e)

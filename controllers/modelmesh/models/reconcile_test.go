@@ -106,7 +106,7 @@ func TestPausing(t *testing.T) {
 	}
 	w.reconcile(aPredictor)
 	if len(w.mesh.deletes) != 1 {
-		t.Error("it stays in the mesh after its deletion")
+		t.Error("want one deletion of the model in the mesh")
 	}
 }
 
@@ -407,7 +407,7 @@ func TestRemoval(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	if _, known := w.states.get(aPredictor); known {
-		t.Error("it is remembered for ever")
+		t.Error("the state of the deleted Predictor was not deleted")
 	}
 	w.rests(aPredictor)
 }
@@ -422,7 +422,7 @@ func TestOrphans(t *testing.T) {
 			w := newTestEnv(t)
 			w.reconcile(tc.key)
 			if w.mesh.calls() != 0 {
-				t.Error("nothing says that the mesh has it")
+				t.Error("the mesh was called for a model that it does not have")
 			}
 			w.states.markDirty(tc.key)
 			w.reconcile(tc.key)
@@ -437,12 +437,12 @@ func TestOrphans(t *testing.T) {
 	w.states.markDirty(aPredictor)
 	w.reconcile(aPredictor)
 	if _, known := w.states.get(aPredictor); !known {
-		t.Error("it is forgotten before the namespace has a client")
+		t.Error("the state was deleted before the namespace has a client")
 	}
 	w.served = false
 	w.reconcile(aPredictor)
 	if _, known := w.states.get(aPredictor); known || w.mesh.calls() != 0 {
-		t.Error("of a namespace that is not served nothing is remembered")
+		t.Error("in a disabled namespace, want no state and no call of the mesh")
 	}
 }
 
@@ -453,7 +453,7 @@ func TestNothingIsRemovedWhileASourceIsAway(t *testing.T) {
 	w.states.markDirty(aService)
 	w.reconcile(aService)
 	if w.mesh.calls() != 0 {
-		t.Error("it is unknown whether there is an InferenceService")
+		t.Error("the model was removed before the InferenceServices could be read")
 	}
 }
 

@@ -126,7 +126,7 @@ func TestMemoryKeepsNews(t *testing.T) {
 	}
 	m.store(aPredictor, m.getAndClearDirty(aPredictor))
 	if m.deleteIfClean(aPredictor); len(m.entries) != 0 {
-		t.Error("it is remembered for ever")
+		t.Error("deleteIfClean kept an entry without changes")
 	}
 	if m.markDirtyIfKnown(aPredictor) || len(m.entries) != 0 {
 		t.Error("who is not known is not concerned")

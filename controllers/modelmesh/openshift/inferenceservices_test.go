@@ -286,7 +286,7 @@ func TestForgetsDeletedInferenceService(t *testing.T) {
 	s.remove(model)
 	s.route("digits")
 	if s.routes.states.Len() > 0 {
-		t.Error("it is remembered")
+		t.Error("the state of the deleted InferenceService was not deleted")
 	}
 	s.create(inference("digits", func(s *v1beta1.InferenceService) { s.UID = "two" }))
 	s.route("digits")

@@ -35,7 +35,7 @@ func TestFormsDifferInAcceptedFieldsOnly(t *testing.T) {
 		current, original := renderedForm(t, in, Current), renderedForm(t, in, Legacy)
 		if current == nil || original == nil {
 			if (current == nil) != (original == nil) {
-				t.Fatal("one form is refused")
+				t.Fatal("only one of the forms was rejected")
 			}
 			return
 		}

@@ -108,7 +108,7 @@ func TestInvalidRuntimeDoesNotBlockOthers(t *testing.T) {
 	w.must(w.api.Update(t.Context(), broken))
 	w.expect("a served runtime that becomes invalid", w.reconcileUntilStable("ns"), nil)
 	if !w.hasDeployment("broken") {
-		t.Error("its pods are gone")
+		t.Error("the Deployment of the invalid runtime was deleted")
 	}
 }
 
@@ -141,7 +141,7 @@ func TestPausedRuntimeIsNotReconciled(t *testing.T) {
 	w.must(w.api.Update(t.Context(), r))
 	w.reconcileUntilStable("ns")
 	if w.hasDeployment("r") {
-		t.Error("after it is resumed its Deployment stays")
+		t.Error("the Deployment was not deleted after the runtime was resumed")
 	}
 }
 

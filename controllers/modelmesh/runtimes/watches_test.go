@@ -146,11 +146,11 @@ func TestEnqueueForSecret(t *testing.T) {
 func TestUsesClusterRuntimes(t *testing.T) {
 	w := newWatchWorld(t)
 	if !w.UsesClusterRuntimes() {
-		t.Error("by default")
+		t.Error("want ClusterServingRuntimes used by default")
 	}
 	w.Config.IgnoreClusterServingRuntimes = true
 	if w.UsesClusterRuntimes() {
-		t.Error("although they are to be left alone")
+		t.Error("ClusterServingRuntimes are used although the settings disable them")
 	}
 	w.Config.IgnoreClusterServingRuntimes = false
 	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own"}

@@ -77,7 +77,7 @@ func (l *life) wake() {
 		}
 		l.clock.Step(after)
 	}
-	l.t.Fatal("it does not come to rest")
+	l.t.Fatal("the reconciler does not reach the steady state")
 }
 
 func pool(t *testing.T, bundle []byte) *x509.CertPool {

@@ -106,7 +106,7 @@ func (s *story) settle(t *rapid.T) {
 		}
 		s.clock.Step(after)
 	}
-	t.Fatal("it does not come to rest")
+	t.Fatal("the reconciler does not reach the steady state")
 }
 
 // check verifies the certificate that a new pod would read.

@@ -273,7 +273,7 @@ func TestCertificatesAreRenewed(t *testing.T) {
 	for w.clock.Since(start) < 4*365*24*time.Hour {
 		after := w.mustReconcile(cluster, byOperator)
 		if after <= 0 {
-			t.Fatal("nothing will be due")
+			t.Fatal("want a requeue for the renewal")
 		}
 		reconciles++
 		signers[string(certificateOf(t, w.secret(ca).Data["ca.crt"]).Raw)] = true
@@ -360,7 +360,7 @@ func TestSecretsOfUsers(t *testing.T) {
 		w, cluster := newFixture(t, user(head, map[string][]byte{"tls.crt": []byte("mine")})), demo(t)
 		w.mustReconcile(cluster, byOperator)
 		if got := w.secret(head); string(got.Data["tls.crt"]) != "mine" || len(got.Labels) > 0 {
-			t.Error("it was changed")
+			t.Error("the Secret of the user was changed")
 		}
 		w.expectIdle(cluster, byOperator)
 	})
@@ -456,7 +456,7 @@ func TestStaleCache(t *testing.T) {
 	}
 	w.clock.Step(cacheLag)
 	if w.mustReconcile(cluster, byOperator); w.reads == reads {
-		t.Error("by now it is not the cache")
+		t.Error("want a live read once the cache has had time to catch up")
 	}
 }
 
@@ -528,7 +528,7 @@ func TestTheProxyHasACertificate(t *testing.T) {
 	w.clock.Step(leafLifetime * 3 / 4)
 	w.mustReconcile(cluster, mode)
 	if same(secret.Data, w.secret(name).Data) {
-		t.Error("it was not renewed")
+		t.Error("the certificate of the proxy was not renewed")
 	}
 	if authority, _ := w.memory.Authority(name, w.clock.Now()); !bytes.Equal(authority, w.secret(name).Data["ca.crt"]) {
 		t.Error("the CA is that of before")

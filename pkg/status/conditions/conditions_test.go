@@ -35,7 +35,7 @@ func TestSetAndGet(t *testing.T) {
 		t.Error("what is absent is neither found nor true")
 	}
 	if !Remove(&list, "Available") || Remove(&list, "Available") || len(list) != 0 {
-		t.Error("removing")
+		t.Error("want Remove to report a change the first time only")
 	}
 }
 
