@@ -63,11 +63,11 @@ func TestManagerOptions(t *testing.T) {
 		t.Errorf("protocols %q", served.NextProtos)
 	}
 	if o.Metrics.ExtraHandlers != nil || len(managerOptions(load(t, "--pprof"), nil, runtime.NewScheme(), tlsprofile.NewListener()).Metrics.ExtraHandlers) != 3 {
-		t.Error("profiles are off by default")
+		t.Error("the profiling handlers are enabled by default, or not enabled by --pprof")
 	}
 	open := managerOptions(load(t, "--metrics-secure=false"), nil, runtime.NewScheme(), tlsprofile.NewListener())
 	if open.Metrics.SecureServing || open.Metrics.FilterProvider != nil {
-		t.Error("without TLS there is no token to check")
+		t.Error("metrics without TLS must not authenticate clients")
 	}
 }
 

@@ -221,7 +221,7 @@ func TestBuildObjectSharesNothing(t *testing.T) {
 		t.Error("the AppWrapper changed")
 	}
 	if !reflect.DeepEqual(first, kept) {
-		t.Error("the first object changed with the second")
+		t.Error("building a second object modified the first")
 	}
 }
 

@@ -60,7 +60,7 @@ func TestGatewayModeIsToggled(t *testing.T) {
 	}
 	must(b, &networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.RoutePolicy)})
 	if b.get(httpRouteIn("redhat-ods-applications")) || b.get(grant()) || b.get(&corev1.Secret{ObjectMeta: nameMeta(resources.CertificateSecret)}) {
-		t.Error("there is more than a Route")
+		t.Error("want a Route only, got objects of the gateway mode or a certificate")
 	}
 
 	b.r.settings.Gateway.Domain = "gateway.example.com"
@@ -101,7 +101,7 @@ func TestCapabilitiesChange(t *testing.T) {
 	b.reconcileUntilStable()
 	must(b, liveRoute())
 	if b.get(&networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.IngressPolicy)}) {
-		t.Error("the policy of plain Kubernetes is left: it would open what that of the Route closes")
+		t.Error("the ingress policy of plain Kubernetes was not deleted; it admits more than that of the Route")
 	}
 	b.r.settings.Gateway.Domain = "gateway.example.com"
 	b.served = capability.NewSet(capability.Route)

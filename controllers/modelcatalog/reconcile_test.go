@@ -62,7 +62,7 @@ func TestNetworkPolicyErrorBlocksTheServer(t *testing.T) {
 			t.Errorf("condition %+v", got)
 		}
 		if b.get(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}) {
-			t.Error("the server runs without its policy")
+			t.Error("the server was created without its NetworkPolicy")
 		}
 		b.fail = failRandomly(0)
 		b.reconcileUntilStable()

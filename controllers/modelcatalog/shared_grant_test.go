@@ -71,7 +71,7 @@ func TestSharedGrantIsDeleted(t *testing.T) {
 			own := sharedGrant()
 			own.SetName(resources.GrantName)
 			if b.get(own) != (test.domain != "") {
-				t.Error("the grant of its own")
+				t.Error("want a ReferenceGrant of the catalog if and only if there is a domain")
 			}
 		})
 	}

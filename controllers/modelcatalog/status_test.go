@@ -246,7 +246,7 @@ func TestSourceAdditionLimit(t *testing.T) {
 	}
 	b.stepClock(time.Minute)
 	if !mayAdd("a") || mayAdd("a") {
-		t.Error("a minute gives one back")
+		t.Error("want one addition allowed after a minute")
 	}
 	b.stepClock(100 * time.Minute)
 	for range maxSourceAdditions {
@@ -255,11 +255,11 @@ func TestSourceAdditionLimit(t *testing.T) {
 		}
 	}
 	if mayAdd("a") {
-		t.Error("time does not save up more than the budget")
+		t.Error("more additions were allowed than the budget")
 	}
 	b.r.forget("a")
 	if !mayAdd("a") {
-		t.Error("what was forgotten counts")
+		t.Error("additions before forget were counted")
 	}
 }
 

@@ -202,7 +202,7 @@ func TestBackupFailuresAreReported(t *testing.T) {
 		w.requireWait(w.reconcile(m), "available")
 		w.says(m, ConditionBackup, database.ReasonRefused, "correct spec.postgres.backup")
 		if !w.get(&appsv1.Deployment{}, "ns", "demo") {
-			t.Error("the server waits for the backups")
+			t.Error("the server was held back because of the backups")
 		}
 		w.fail = nil
 		w.requireWait(w.reconcile(m), "available")

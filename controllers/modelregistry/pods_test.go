@@ -111,7 +111,7 @@ func TestIsStuck(t *testing.T) {
 		}
 	}
 	if isStuck(readyContainer("rest-container")) || isStuck(terminatedContainer("rest-container")) {
-		t.Error("only what waits is stuck")
+		t.Error("a ready or terminated container counts as stuck")
 	}
 }
 
@@ -132,6 +132,6 @@ func TestTrimPod(t *testing.T) {
 		t.Errorf("lost something of %+v", slim)
 	}
 	if other, err := trimPod("tombstone"); other != "tombstone" || err != nil {
-		t.Error("what is no pod passes as it is")
+		t.Error("trimPod changed an object that is no Pod")
 	}
 }

@@ -430,7 +430,7 @@ func TestHubEvents(t *testing.T) {
 	namespace := namespaceNamed("a")
 	if p := deletePredicate(); p.Create(event.CreateEvent{Object: namespace}) || p.Update(event.UpdateEvent{ObjectOld: namespace, ObjectNew: namespace}) ||
 		!p.Delete(event.DeleteEvent{Object: namespace}) {
-		t.Error("only the end counts")
+		t.Error("want only the deletion of the namespace to trigger a reconcile")
 	}
 	if got := webhookNamespace(nil, AIHubSettings{RegistriesNamespace: "set"}); got != "set" {
 		t.Errorf("namespace %q", got)

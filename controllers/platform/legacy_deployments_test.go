@@ -94,11 +94,11 @@ func TestLegacyDeploymentsReset(t *testing.T) {
 	key := types.NamespacedName{Namespace: "apps", Name: legacyRegistryDeployment}
 	for range 2 {
 		if !f.isFirstDeletion(key, "one") {
-			t.Error("the first of a name counts, as often as it is seen")
+			t.Error("want the first UID of a name deleted, also when it is seen again")
 		}
 	}
 	if f.isFirstDeletion(key, "two") {
-		t.Error("the second of a name is not to be deleted")
+		t.Error("a second Deployment of the name would be deleted")
 	}
 	if other := (types.NamespacedName{Namespace: "elsewhere", Name: legacyRegistryDeployment}); !f.isFirstDeletion(other, "two") {
 		t.Error("a Deployment in another namespace counts as already deleted")

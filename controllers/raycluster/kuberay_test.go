@@ -181,6 +181,6 @@ func TestKubeRayLocatorPrefersSettings(t *testing.T) {
 		t.Errorf("%v, known %t", got, known)
 	}
 	if !s.NeedLeaderElection() {
-		t.Error("only a leader looks")
+		t.Error("want NeedLeaderElection to report true")
 	}
 }

@@ -225,7 +225,7 @@ func TestTriggerAdmissionOfSuspendedCluster(t *testing.T) {
 	route.SetGroupVersionKind(capability.Route)
 	if !s.exists(&corev1.ServiceAccount{}, "team1", n.ServiceAccount) || !s.exists(&corev1.Secret{}, "team1", n.CookieSecret) ||
 		!s.exists(&rbacv1.ClusterRoleBinding{}, "", n.ClusterRoleBinding) || !s.exists(route, "team1", n.Dashboard) {
-		t.Error("what the pods need is gone")
+		t.Error("objects that running pods need were deleted")
 	}
 	s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, true, "spec", "suspend") })
 	if !asked(s.mustReconcile(u)) {
@@ -238,7 +238,7 @@ func TestTriggerAdmissionOfSuspendedCluster(t *testing.T) {
 	s.edit(u, func() { u.Object["spec"] = clusterFrom(t, plainHead).Object["spec"] })
 	s.mustReconcile(u)
 	if s.exists(&corev1.ServiceAccount{}, "team1", n.ServiceAccount) || s.exists(&corev1.Secret{}, "team1", n.CookieSecret) {
-		t.Error("what is switched off is still there")
+		t.Error("objects of the disabled feature were not deleted")
 	}
 }
 

@@ -84,7 +84,7 @@ func TestReconcileExposesNothingWithoutNetworkPolicies(t *testing.T) {
 		t.Errorf("reported %q", said)
 	}
 	if _, _, err := s.reconcile(u); err == nil || s.eventsSince() != "" {
-		t.Error("the same is reported once")
+		t.Error("want an error again, but no second Event")
 	}
 }
 

@@ -200,6 +200,6 @@ func TestNone(t *testing.T) {
 		t.Errorf("%v %s", err, diff)
 	}
 	if w.Changes(&corev1.ConfigMap{}, &handler.EnqueueRequestForObject{}) == nil {
-		t.Error("a source that reports nothing is a source")
+		t.Error("Changes returned no source")
 	}
 }

@@ -68,7 +68,7 @@ func TestANewLeaf(t *testing.T) {
 		t.Errorf("%q, %d keys, until %s, good for %v", l.Cause, len(l.Data), l.Expires, l.Addresses)
 	}
 	if _, leaks := l.Data[dataKeyCAPrivateKey]; leaks {
-		t.Error("the key of the CA must not be there")
+		t.Error("the Secret of the leaf contains the key of the CA")
 	}
 	if again := ensureLeaf(t, &root, l.Data, leafOptions, l.Next.Add(-time.Second)); again.Cause != "" {
 		t.Errorf("issued again before it is due, because %s", again.Cause)

@@ -72,7 +72,7 @@ func TestIsMountedNeedsBothFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if IsMounted(dir) {
-		t.Error("the key is missing")
+		t.Error("IsMounted reports true without the key")
 	}
 	if err := os.Mkdir(filepath.Join(dir, dataKeyPrivateKey), 0o700); err != nil {
 		t.Fatal(err)

@@ -155,7 +155,7 @@ func TestDevModeLogging(t *testing.T) {
 	}
 	env := map[string]string{"DEV_MODE_LOGGING": "true"}
 	if mustLoad(t, given{env: env, args: []string{"--zap-devel=false"}}).Logging.Development {
-		t.Error("a flag counts more than the variable")
+		t.Error("want the flag to take precedence over the variable")
 	}
 	if mustLoad(t, given{env: env}.withFile("logging: {development: false}")).Logging.Development {
 		t.Error("the file counts more than the variable")

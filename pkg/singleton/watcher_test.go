@@ -235,7 +235,7 @@ func TestSetServedNeverBlocks(t *testing.T) {
 	}
 	f.SetServed(false)
 	if <-f.served {
-		t.Error("the latest answer counts")
+		t.Error("want the latest value of SetServed to win")
 	}
 	if f.NeedLeaderElection() {
 		t.Error("standby replicas follow too")

@@ -96,7 +96,7 @@ func TestJudgeByFlag(t *testing.T) {
 		}
 	}
 	if _, err := judge(server(map[string]any{"available": "yes"}), kind{flag: "available"}); err == nil {
-		t.Error("a broken status is no error")
+		t.Error("want an error for a broken status")
 	}
 }
 
@@ -119,7 +119,7 @@ func TestTable(t *testing.T) {
 		t.Error(difference)
 	}
 	if _, err := rowsOf(server(map[string]any{"conditions": "text"}), noon); err == nil {
-		t.Error("a broken status is no error")
+		t.Error("want an error for a broken status")
 	}
 }
 

@@ -67,6 +67,6 @@ func TestUnsteadySpecsOfEverySuiteAreKept(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	if err := appendTo(filepath.Join(path, "nowhere"), "x"); err == nil {
-		t.Error("a file that cannot be written is no error")
+		t.Error("want an error for a file that cannot be written")
 	}
 }

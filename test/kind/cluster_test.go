@@ -76,7 +76,7 @@ func TestFailingStepsEndIt(t *testing.T) {
 	}
 	f := &fake{fail: "get clusters"}
 	if err := (Cluster{Program: "k", Name: "dev", Run: f.run}).Down(t.Context()); err == nil {
-		t.Error("down without an answer of kind is no error")
+		t.Error("want an error for down without an answer of kind")
 	}
 }
 

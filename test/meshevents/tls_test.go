@@ -114,7 +114,7 @@ func TestMutualTLSWithARealEtcd(t *testing.T) {
 	put(t, c, vmodelsPrefix+"second", `{}`)
 	s.expect(t, predictor("second"))
 	if err := s.Connect(secret(ca.pem, rotatedCert, clientKey)); err == nil {
-		t.Error("a key of another certificate must be refused")
+		t.Error("a key of another certificate was not rejected")
 	}
 	put(t, c, vmodelsPrefix+"third", `{}`)
 	s.expect(t, predictor("third"))

@@ -148,6 +148,6 @@ func TestRefusals(t *testing.T) {
 func TestBrokenLog(t *testing.T) {
 	c := &Collector{User: me, Namespace: "odh"}
 	if _, err := c.Collect(strings.NewReader(`{"user":{"username":"` + me + `"},` + "\n")); err == nil {
-		t.Error("a broken entry is no error")
+		t.Error("want an error for a broken entry")
 	}
 }

@@ -130,7 +130,7 @@ func TestUpdateOfTerminatingAppWrapperIsAllowed(t *testing.T) {
 		t.Error("an update that claims a deletion passed")
 	}
 	if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, forged, nil)); answer.Allowed {
-		t.Error("a creation that claims a deletion passed")
+		t.Error("a new AppWrapper with a deletionTimestamp was allowed")
 	}
 }
 

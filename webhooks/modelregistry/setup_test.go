@@ -147,7 +147,7 @@ func TestNamesAreLookedUpLive(t *testing.T) {
 		t.Errorf("%v, %v", found, err)
 	}
 	if _, err := others(t.Context(), "demo"); err == nil {
-		t.Error("trouble is passed on")
+		t.Error("want the error of the list returned")
 	}
 	if asked[0] != "ModelRegistryList metadata.name=demo in " {
 		t.Errorf("%q", asked)

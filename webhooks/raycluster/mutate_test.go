@@ -131,7 +131,7 @@ func TestLegacyClustersKeepTheirNames(t *testing.T) {
 	accepted(t, s, updated, legacy)
 	forged := defaulted(t, s, parse(t, minimal, put("1", "metadata", "annotations", raycluster.AnnotationVersion)), legacy)
 	if raycluster.View(forged).HasHashedNames() {
-		t.Error("a user made it hashed")
+		t.Error("an annotation of the user gave a legacy cluster hashed names")
 	}
 	accepted(t, s, forged, legacy)
 

@@ -210,7 +210,7 @@ func TestGeneratedNames(t *testing.T) {
 		t.Errorf("name %q", name)
 	}
 	if generatedName("a-", "one") == generatedName("a-", "other") {
-		t.Error("two requests have one name")
+		t.Error("two requests got the same generated name")
 	}
 }
 

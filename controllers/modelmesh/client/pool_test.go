@@ -158,7 +158,7 @@ func TestTLSOfANamespace(t *testing.T) {
 	broken := secured
 	broken.TLS = &KeyPair{Secret: "mesh-tls", Certificate: []byte("no"), Key: []byte("no")}
 	if err := p.Ensure("fraud", broken); err == nil {
-		t.Fatal("a pair that is none must be refused")
+		t.Fatal("an invalid key pair was not rejected")
 	}
 	must(t, ask()) // the previous client is kept
 
@@ -237,7 +237,7 @@ func TestEnsureReplacesClientOnChange(t *testing.T) {
 			}
 			must(t, p.Ensure("fraud", next))
 			if len(notified()) != 0 {
-				t.Error("the same target again is no change")
+				t.Error("Ensure with the same target notified subscribers")
 			}
 		})
 	}

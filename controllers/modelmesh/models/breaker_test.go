@@ -69,7 +69,7 @@ func TestOneModelTriesForAll(t *testing.T) {
 		t.Errorf("it is another mesh now: %v", err)
 	}
 	if b.done("ns", nil, now); len(b.byNamespace) != 0 {
-		t.Error("what answers is not remembered")
+		t.Error("the breaker kept the state of a mesh that responds")
 	}
 }
 

@@ -245,7 +245,7 @@ func TestReplacing(t *testing.T) {
 	info.ActiveModelId, info.TargetModelId = old, fresh
 	w.mesh.answer = info
 	if again := w.reconcile(aPredictor); again == 0 {
-		t.Error("there is no next reconcile")
+		t.Error("want a requeue")
 	}
 	if s := w.status(); s.TransitionStatus != v1alpha1.InProgress || s.TargetModelState != v1alpha1.Loading || !s.Available || s.TotalCopies != 2 || s.ActiveModelState != v1alpha1.Loaded {
 		t.Errorf("%+v", s)
@@ -326,7 +326,7 @@ func TestNamesThatAreTaken(t *testing.T) {
 	w.mesh.clash = alreadyExists()
 	w.mesh.answer = &meshpb.VModelStatusInfo{ActiveModelStatus: concrete(notFound)} // nothing of ours
 	if again := w.reconcile(aPredictor); again == 0 {
-		t.Error("there is no other attempt")
+		t.Error("want a requeue for another attempt")
 	}
 	s := w.status()
 	if s.LastFailureInfo.Message != "Predictor already exists with the same name from a different source" || s.TransitionStatus != v1alpha1.InvalidSpec || s.Available {
@@ -355,7 +355,7 @@ func TestNamesThatAreTaken(t *testing.T) {
 	w.mesh.fault = status.Error(codes.DeadlineExceeded, "too slow")
 	w.states.markDirty(aPredictor)
 	if again := w.reconcile(aPredictor); again == 0 {
-		t.Error("there is no other attempt")
+		t.Error("want a requeue for another attempt")
 	}
 }
 
@@ -527,7 +527,7 @@ func TestWritesThatFail(t *testing.T) {
 		t.Error("the failure is lost")
 	}
 	if len(w.newEvents()) != 0 {
-		t.Error("what is not written has no event")
+		t.Error("an Event was emitted for a status that was not written")
 	}
 	w.patchFault = nil
 	w.reconcile(aPredictor)
@@ -551,7 +551,7 @@ func TestErrorsOfTheWorldAround(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if e, _ := w.states.get(aPredictor); !e.dirty {
-		t.Error("what it was woken for is lost")
+		t.Error("the entry is not dirty any more, so the notification is lost")
 	}
 }
 

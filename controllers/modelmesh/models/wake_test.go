@@ -116,7 +116,7 @@ func TestMemoryKeepsNews(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if m.deleteIfClean(aPredictor); len(m.entries) != 1 {
-		t.Error("there are news of it")
+		t.Error("deleteIfClean deleted a dirty entry")
 	}
 	e = m.getAndClearDirty(aPredictor)
 	m.markPodsChanged("ns")
@@ -129,7 +129,7 @@ func TestMemoryKeepsNews(t *testing.T) {
 		t.Error("deleteIfClean kept an entry without changes")
 	}
 	if m.markDirtyIfKnown(aPredictor) || len(m.entries) != 0 {
-		t.Error("who is not known is not concerned")
+		t.Error("markDirtyIfKnown created an entry")
 	}
 }
 

@@ -92,7 +92,7 @@ func TestInvalidRuntimeDoesNotBlockOthers(t *testing.T) {
 		t.Errorf("it is tried again after %s", again)
 	}
 	if w.hasDeployment("broken") || !w.hasDeployment("good") {
-		t.Error("the wrong one is served")
+		t.Error("want a Deployment of the runtime good only")
 	}
 	said := recordedEvents(w.events)
 	if len(said) != 1 || !strings.HasPrefix(said[0], "Warning InvalidRuntime Invalid runtime Spec: ") || !strings.Contains(said[0], "grpcEndpoint") {
@@ -579,7 +579,7 @@ func TestRejectedDeploymentsAreReportedOnce(t *testing.T) {
 		t.Errorf("events %q", said)
 	}
 	if w.hasDeployment("clash") || !w.hasDeployment("good") {
-		t.Error("the wrong one is served")
+		t.Error("want a Deployment of the runtime good only")
 	}
 	for _, r := range []client.Object{clash, refused} {
 		w.must(w.api.Delete(t.Context(), r))

@@ -251,7 +251,7 @@ func TestBrokenCertificates(t *testing.T) {
 			}
 			root := w.secret(ca).Data["ca.crt"]
 			if name != "CA is noise" && !bytes.Contains(root, trusted) {
-				t.Error("what running pods hold is not trusted any more")
+				t.Error("the CA of running pods was removed from the bundle")
 			}
 			for _, leaf := range []string{head, worker} {
 				s := w.secret(leaf)
@@ -412,7 +412,7 @@ func TestMemoryForget(t *testing.T) {
 	w.mustReconcile(cluster, byOperator)
 	w.memory.Forget()
 	if len(w.memory.secrets) != 0 || !expires(roleAuthority).Equal(time.Unix(0, 0).UTC()) {
-		t.Error("a cluster that is gone is remembered")
+		t.Error("the state or the metric of the deleted cluster was kept")
 	}
 }
 
@@ -479,7 +479,7 @@ func TestNothingIsReadForANewCluster(t *testing.T) {
 	clear(w.hidden)
 	w.mustReconcile(cluster, byOperator)
 	if !same(made, w.secret(ca).Data) {
-		t.Error("there is another CA")
+		t.Error("the CA was replaced")
 	}
 	w.expectIdle(cluster, byOperator)
 }
@@ -493,7 +493,7 @@ func TestDeletedJustAfterItWasWritten(t *testing.T) {
 	w.hidden[head] = true
 	reads := w.reads
 	if w.mustReconcile(cluster, byOperator); w.reads == reads {
-		t.Error("waited for the cache")
+		t.Error("want a live read without waiting for the cache")
 	}
 }
 
