@@ -157,7 +157,7 @@ func withHooks(*Env) []componentSpec {
 	}}
 }
 
-func TestWebhooksOnlyWhereTheyAreInstalled(t *testing.T) {
+func TestWebhooksAreServedOnlyIfInstalled(t *testing.T) {
 	none, err := newWebhooks(&Env{Config: load(t)}, testSpecs(nil), nil, nil, nil)
 	if err != nil || none.server != nil || none.addToManager(nil) != nil {
 		t.Errorf("no component needs a server: %+v, %v", none, err)

@@ -197,7 +197,7 @@ func TestDeletionWaitsForPods(t *testing.T) {
 }
 
 // A template that cannot be decoded is a permanent failure, and a rejected component stops the creation of later ones.
-func TestWhatCannotBeCreated(t *testing.T) {
+func TestRejectedComponentStopsCreation(t *testing.T) {
 	for name, tc := range map[string]struct {
 		templates []string
 		before    func(string) error

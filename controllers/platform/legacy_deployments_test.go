@@ -94,11 +94,11 @@ func TestLegacyDeploymentsReset(t *testing.T) {
 	key := types.NamespacedName{Namespace: "apps", Name: legacyRegistryDeployment}
 	for range 2 {
 		if !f.isFirstDeletion(key, "one") {
-			t.Error("want the first UID of a name deleted, also when it is seen again")
+			t.Error("want true for the first UID of a name, also on a second call")
 		}
 	}
 	if f.isFirstDeletion(key, "two") {
-		t.Error("a second Deployment of the name would be deleted")
+		t.Error("want false for a second UID of the name")
 	}
 	if other := (types.NamespacedName{Namespace: "elsewhere", Name: legacyRegistryDeployment}); !f.isFirstDeletion(other, "two") {
 		t.Error("a Deployment in another namespace counts as already deleted")

@@ -289,7 +289,7 @@ func TestVersionSelection(t *testing.T) {
 }
 
 // A change of the spec or status of an MLflow does not change the number of MLflow resources.
-func TestComesAndGoes(t *testing.T) {
+func TestPredicateIgnoresUpdates(t *testing.T) {
 	p := createDeletePredicate()
 	if !p.Create(event.CreateEvent{Object: instance()}) || !p.Delete(event.DeleteEvent{Object: instance()}) ||
 		p.Update(event.UpdateEvent{ObjectOld: instance(), ObjectNew: instance()}) {

@@ -78,7 +78,7 @@ func TestANewLeaf(t *testing.T) {
 	}
 }
 
-func TestWhenALeafIsIssued(t *testing.T) {
+func TestLeafIsIssuedWhenNeeded(t *testing.T) {
 	root, foreign := ensureRoot(t, nil, epoch), ensureRoot(t, nil, epoch)
 	good := ensureLeaf(t, &root, nil, leafOptions, epoch)
 	add := func(o LeafOptions, names []string, addresses ...string) LeafOptions {

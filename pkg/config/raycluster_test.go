@@ -50,7 +50,7 @@ func TestBothComponentsReadOneMap(t *testing.T) {
 }
 
 // [raycluster-4] A switch that is not set is on, and null is not set.
-func TestSwitchesAreOnUnlessSaidOtherwise(t *testing.T) {
+func TestFeaturesAreEnabledByDefault(t *testing.T) {
 	for _, text := range []string{"", "{}", "kuberay: null", "kuberay: {}", "kuberay: {rayDashboardOAuthEnabled: null, mTLSEnabled: null, ingressDomain: null}", "KubeRay: {RAYDASHBOARDOAUTHENABLED: true}"} {
 		ray, notes, err := mustLoad(t, given{}).RayCluster(rayMap(text))
 		if diff := cmp.Diff(DefaultRayCluster(), ray); diff != "" || err != nil || len(notes) > 0 {

@@ -123,7 +123,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-func TestFailureTellsAllThatIsKnown(t *testing.T) {
+func TestFailureReportsKnownCauses(t *testing.T) {
 	pod := corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "mlflow-1"},
 		Spec:       corev1.PodSpec{Containers: make([]corev1.Container, 2)},

@@ -45,7 +45,7 @@ func TestUnsteadySpecsGetOneLineEach(t *testing.T) {
 	}
 }
 
-func TestTimingsAreThoseOfWhatRan(t *testing.T) {
+func TestTimingsIncludeExecutedSpecsOnly(t *testing.T) {
 	got := timings(ginkgo.Report{SuiteDescription: "Suite", SpecReports: types.SpecReports{
 		{ContainerHierarchyTexts: []string{"A thing"}, LeafNodeText: "works", LeafNodeType: types.NodeTypeIt, RunTime: 61500 * time.Millisecond},
 		{LeafNodeType: types.NodeTypeBeforeSuite, RunTime: time.Second},

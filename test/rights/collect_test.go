@@ -103,7 +103,7 @@ func TestNamesOfRolesAreKept(t *testing.T) {
 	}
 }
 
-func TestWhatIsGivenToOthers(t *testing.T) {
+func TestGrantedPermissionsAreCollected(t *testing.T) {
 	delegator := entry("system:apiserver", "ResponseComplete", "create", named("clusterroles", "rbac.authorization.k8s.io", "", "delegator"), 201,
 		`,"responseObject":{"metadata":{"name":"delegator"},"rules":[{"verbs":["create"],"apiGroups":["a"],"resources":["reviews"]}]}`)
 	got := collect(t, delegator+

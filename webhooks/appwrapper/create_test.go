@@ -140,7 +140,7 @@ func TestNames(t *testing.T) {
 		"61":                          {name: strings.Repeat("a", 61)},
 		"61 with eight sets":          {name: strings.Repeat("a", 61), pods: 8},
 		"62":                          {name: strings.Repeat("a", 62), want: "must be at most 61 characters"},
-		"64":                          {name: strings.Repeat("a", 64), want: "this one has 64"},
+		"64":                          {name: strings.Repeat("a", 64), want: "this name has 64"},
 		"dots without a queue":        {name: "a.b"},
 		"dots in a queue":             {name: "a.b", queue: "q", want: "must have no dots"},
 		"room for two digits":         {name: strings.Repeat("a", 61), pods: 11, want: "at most 60 characters"},
@@ -179,7 +179,7 @@ func TestAccessReview(t *testing.T) {
 }
 
 // Forbidden kinds cause no access review.
-func TestNoReviewOfWhatIsRefusedAnyway(t *testing.T) {
+func TestForbiddenKindsCauseNoAccessReview(t *testing.T) {
 	c := newCluster()
 	c.judge(t, component(binding), component(namespaceT), component(nestedAW), component(strange))
 	if len(c.asked) > 0 {

@@ -63,7 +63,7 @@ func TestValidatorAnswers(t *testing.T) {
 	}
 	wantCauses := []metav1.StatusCause{
 		{Type: "FieldValueForbidden", Field: "spec.components[0].template", Message: "Forbidden: User alice@example.org is not authorized to create deployments.apps in team"},
-		{Type: "FieldValueForbidden", Field: "spec.components[1].template.metadata.namespace", Message: "Forbidden: AppWrappers cannot create objects in other namespaces: remove the namespace, or create the AppWrapper in it"},
+		{Type: "FieldValueForbidden", Field: "spec.components[1].template.metadata.namespace", Message: "Forbidden: AppWrappers cannot create objects in other namespaces: remove metadata.namespace, or create the AppWrapper in that namespace"},
 	}
 	if diff := cmp.Diff(wantCauses, answer.Result.Details.Causes); diff != "" {
 		t.Error(diff)

@@ -25,7 +25,7 @@ func handlers(s settingsFunc) map[string]admission.Handler {
 }
 
 // [R23] [R29] Terminating clusters and those of other managers are ignored.
-func TestClustersThatAreLeftAlone(t *testing.T) {
+func TestIgnoredClusters(t *testing.T) {
 	elsewhere := put("kueue.x-k8s.io/multikueue", "spec", "managedBy")
 	deleted := put("2026-01-01T00:00:00Z", "metadata", "deletionTimestamp")
 	wrong := put(true, "spec", "headGroupSpec", "enableIngress")

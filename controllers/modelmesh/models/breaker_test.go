@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 )
 
-func TestAMeshThatDoesNotAnswerIsLeftAlone(t *testing.T) {
+func TestBreakerOpensForUnreachableMesh(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err  error
 		want bool

@@ -211,7 +211,7 @@ func TestCallsThatFail(t *testing.T) {
 	}
 }
 
-func TestNewsDuringACall(t *testing.T) {
+func TestEventDuringCallMarksModelDirty(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	w.mesh.answer = statusOf(modelID(t, w), concrete(loading))
 	w.mesh.meanwhile = func() { w.states.markDirty(aPredictor) }
@@ -469,7 +469,7 @@ func TestDeletionIsNotLoaded(t *testing.T) {
 }
 
 // A runtime that is there and that the mesh does not know yet is waited for, but not for ever.
-func TestRuntimesThatTheMeshLearnsLater(t *testing.T) {
+func TestModelWaitsUntilMeshKnowsRuntime(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	w.supports = true
 	w.mesh.answer = statusOf(modelID(t, w), concrete(loadFailed, noInstancePrefix+"mt:sklearn: [_no_runtime]"))
@@ -495,7 +495,7 @@ func TestRuntimesThatTheMeshLearnsLater(t *testing.T) {
 }
 
 // A status that another client changed is mended without calling the mesh.
-func TestStatusIsMended(t *testing.T) {
+func TestChangedStatusIsRestored(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	w.mesh.answer = statusOf(modelID(t, w), concrete(loaded))
 	w.reconcile(aPredictor)
@@ -536,7 +536,7 @@ func TestWritesThatFail(t *testing.T) {
 	}
 }
 
-func TestErrorsOfTheWorldAround(t *testing.T) {
+func TestReconcileReturnsReadErrors(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	broken := errors.New("broken")
 	w.enabled = func(_ context.Context, _ string) (bool, error) { return false, broken }
@@ -572,7 +572,7 @@ func TestIgnoredFields(t *testing.T) {
 }
 
 // A resource that comes again under its old name is a new one, whatever was learnt about the old one.
-func TestAModelThatComesAgainIsLoaded(t *testing.T) {
+func TestRecreatedModelIsLoaded(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	w.mesh.answer = statusOf(modelID(t, w), concrete(loading))
 	w.reconcile(aPredictor)

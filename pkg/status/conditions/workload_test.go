@@ -144,7 +144,7 @@ func TestRolloutAgreesWithKubectl(t *testing.T) {
 	})
 }
 
-func TestFieldsThatMendARefusal(t *testing.T) {
+func TestResourceErrorNamesFields(t *testing.T) {
 	fields := ResourceFields{"server": "spec.rest.resources", "proxy": "spec.proxy.resources"}
 	for message, want := range map[string]string{
 		`failed quota: q: must specify limits.cpu for: proxy,server; limits.memory for: proxy`:                                             ": set spec.proxy.resources, spec.rest.resources",
