@@ -138,7 +138,7 @@ var _ = Describe("A ModelRegistry with a database of its own", Ordered, Label("c
 		kubectl(ctx, in("delete", "pod", "writer")...)
 	}, SpecTimeout(specTimeout))
 
-	It("waits for a database that comes late without a restart", func(ctx SpecContext) {
+	It("waits for a late database without a restart", func(ctx SpecContext) {
 		kubectl(ctx, in("wait", "--for=condition=Available", "modelregistry/late", fmt.Sprint("--timeout=", podTimeout))...)
 		Expect(onlyPod(ctx, namespace, lateServer).Status.ContainerStatuses[0].RestartCount).To(BeZero())
 	}, SpecTimeout(specTimeout))

@@ -100,7 +100,7 @@ var _ = Describe("An editor of MLflow and of nothing else", func() {
 		Expect(as(mlflowEditor).Patch(ctx, m, merge(`{"spec":{"replicas":1}}`))).To(Succeed())
 	}, NodeTimeout(specTimeout))
 
-	It("gets nothing of what was stored while no webhook was called", func(ctx SpecContext) {
+	It("gets nothing from objects that were stored while no webhook was called", func(ctx SpecContext) {
 		configuration := object("", "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: mlflow-validating-webhook-configuration}}")
 		configuration.SetNamespace("")
 		DeferCleanup(func(ctx SpecContext) {

@@ -9,7 +9,7 @@ import (
 )
 
 var _ = Describe("AppWrappers in a queue", func() {
-	It("share a quota of two, and a third waits until one goes [appwrapper-41]", func(ctx SpecContext) {
+	It("share a quota of two, and a third waits until one ends [appwrapper-41]", func(ctx SpecContext) {
 		namespace := queue(ctx, "2")
 		first := created(ctx, wrap(namespace, "first", pod("first", "1")))
 		second := created(ctx, wrap(namespace, "second", deployment("second", 1, "1")))

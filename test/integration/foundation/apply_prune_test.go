@@ -31,7 +31,7 @@ func (w *applyEnv) prune(ctx context.Context, owner client.Object, desired apply
 }
 
 var _ = Describe("Pruning by the applier", func() {
-	It("deletes what is no longer desired, and nothing else", func(ctx context.Context) {
+	It("deletes only objects that are no longer desired", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
 		data := apply.Object{Config: configMap(w.namespace, "data"), Ownership: apply.Unowned}
 		keep, drop := apply.Object{Config: configMap(w.namespace, "keep")}, apply.Object{Config: configMap(w.namespace, "drop")}

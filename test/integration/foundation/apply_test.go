@@ -51,7 +51,7 @@ var _ = Describe("The applier", func() {
 		}
 	})
 
-	It("spends nothing on status and on what others add, and leaves that in place", func(ctx context.Context) {
+	It("sends no request for changes of the status and for fields of others, and keeps them", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
 		desired := everything(w.namespace)
 		w.expect(ctx, desired, ownerReads, len(desired))
@@ -253,7 +253,7 @@ var _ = Describe("Adoption by the applier", func() {
 		Entry("by update under our own name", fieldOwner, func(w *applyEnv) client.Object { return olderConfigMap(w, nil) }),
 	)
 
-	It("takes over what was applied under our name without our labels with one write", func(ctx context.Context) {
+	It("adopts objects of its field manager without its labels with one write", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
 		w.restart()
 		older := configMap(w.namespace, "server").WithData(map[string]string{"old": "1"})
@@ -265,7 +265,7 @@ var _ = Describe("Adoption by the applier", func() {
 		w.expect(ctx, desired, 0, 0)
 	})
 
-	It("takes back what a backup restored with a reference to an earlier life of the owner", func(ctx context.Context) {
+	It("adopts restored objects whose owner reference has the UID of a deleted owner", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
 		restored := olderConfigMap(w, nil)
 		restored.OwnerReferences = append(restored.OwnerReferences, controllerReference(w.owner.Name, "2d4c7c3e-gone"))

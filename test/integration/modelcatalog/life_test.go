@@ -127,7 +127,7 @@ func (w *controlPlane) makeLegacy(ctx context.Context, ns string) (server *appsv
 }
 
 var _ = Describe("The catalog of an older operator", func() {
-	It("becomes that of a Catalog, with nothing lost and nothing left [modelregistry-77] [modelregistry-85] [modelregistry-88] [modelregistry-89] [D24]", func(ctx SpecContext) {
+	It("is taken over by a Catalog without losing data or leaving objects [modelregistry-77] [modelregistry-85] [modelregistry-88] [modelregistry-89] [D24]", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)
 		w.manager.Stop(ctx)

@@ -193,7 +193,7 @@ var _ = Describe("What is tampered with", func() {
 })
 
 var _ = Describe("A second Catalog", func() {
-	It("says that there is another one, and takes over when that goes [D23]", func(ctx SpecContext) {
+	It("reports the active Catalog, and becomes active when that is deleted [D23]", func(ctx SpecContext) {
 		w := onKubernetes
 		first, second := w.namespace(ctx), w.namespace(ctx)
 		c := w.ready(ctx, catalog(first))

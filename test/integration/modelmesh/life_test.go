@@ -81,7 +81,7 @@ var _ = Describe("A namespace that is served", func() {
 		env.WaitForEvent(ctx, bare, "ValidRuntime", "valid again")
 	}, NodeTimeout(specTimeout))
 
-	It("keeps what third parties patch into its Deployments [modelmesh-28]", func(ctx SpecContext) {
+	It("keeps fields that third parties patch into its Deployments [modelmesh-28]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
 		r := runtimeOf(ctx, ns, "r", "onnx")
 		d := deployment(ns, "r")

@@ -154,7 +154,7 @@ var _ = Describe("a Predictor", func() {
 		waitForState(ctx, p, ready)
 	}, SpecTimeout(specTimeout))
 
-	It("that goes is taken out of the mesh", func(ctx SpecContext) {
+	It("is removed from the mesh when it is deleted", func(ctx SpecContext) {
 		p := predictor(ctx, "short-lived", `{modelType: {name: sklearn}, storage: {key: k, path: a}}`)
 		waitForState(ctx, p, ready)
 		Expect(vmodels(ctx, served)).To(ContainElement("short-lived"))

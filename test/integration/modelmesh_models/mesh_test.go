@@ -41,7 +41,7 @@ var _ = Describe("an InferenceService", func() {
 		Entry("framework", "framework", `{sklearn: {storage: {key: localMinIO, path: sklearn/mnist-svm.joblib}}}`, SpecTimeout(specTimeout)),
 	)
 
-	It("leaves to KServe what is KServe's", func(ctx SpecContext) {
+	It("does not change fields of KServe", func(ctx SpecContext) {
 		s := service(ctx, served, "shared", `{model: {modelFormat: {name: sklearn}, storageUri: "s3://bucket/a"}}`)
 		becomesReady(ctx, s)
 		env.Patch(ctx, s, map[string]any{"status": map[string]any{
@@ -204,7 +204,7 @@ var _ = Describe("a namespace", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("tells tools that know kstatus how its models are, and what is missing for them", func(ctx SpecContext) {
+	It("has conditions from which kstatus derives the state of its models, and what they lack", func(ctx SpecContext) {
 		ns := namespace(ctx, "judged")
 		create(ctx, ns, runtime("multi", "sklearn:0"))
 		good := predictorIn(ctx, ns, "good", `{modelType: {name: sklearn}, storage: {path: a}}`)
@@ -238,7 +238,7 @@ var _ = Describe("a namespace", func() {
 		Eventually(judged).WithContext(ctx).WithArguments(good).WithTimeout(waitTimeout).WithPolling(poll).Should(HavePrefix("Failed: "), "the former model still answers")
 	}, SpecTimeout(specTimeout))
 
-	It("at rest costs no request and no call", func(ctx SpecContext) {
+	It("sends no request and no call in the steady state", func(ctx SpecContext) {
 		ns := namespace(ctx, "resting")
 		create(ctx, ns, runtime("multi", "sklearn:0"))
 		a := predictorIn(ctx, ns, "loaded", sklearn)
@@ -261,7 +261,7 @@ var _ = Describe("a namespace", func() {
 		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(time.Second).Should(Succeed())
 	}, SpecTimeout(specTimeout))
 
-	It("goes with its models, held up by no finalizer", func(ctx SpecContext) {
+	It("is deleted with its models, without waiting for a finalizer", func(ctx SpecContext) {
 		ns := namespace(ctx, "going")
 		create(ctx, ns, runtime("multi", "sklearn:0"))
 		p := predictorIn(ctx, ns, "in-it", sklearn)
@@ -291,7 +291,7 @@ func asRecorded(object *unstructured.Unstructured) map[string]any {
 }
 
 var _ = Describe("the manager", Serial, func() {
-	It("takes out of the mesh what was deleted while it was away", func(ctx SpecContext) {
+	It("removes models from the mesh that were deleted during its downtime", func(ctx SpecContext) {
 		p := predictor(ctx, "orphan", sklearn)
 		s := service(ctx, served, "orphaned-service", `{model: {modelFormat: {name: sklearn}, storageUri: "s3://bucket/a"}}`)
 		stays := predictor(ctx, "stays", sklearn)
@@ -307,7 +307,7 @@ var _ = Describe("the manager", Serial, func() {
 			Should(And(Not(ContainElements("orphan")), Not(ContainElements("orphaned-service")), ContainElement("stays")))
 	}, SpecTimeout(specTimeout))
 
-	It("takes out of the mesh later what was deleted while no pod was there", func(ctx SpecContext) {
+	It("removes models from the mesh later that were deleted while there was no pod", func(ctx SpecContext) {
 		ns := namespace(ctx, "podless")
 		r := runtime("multi", "sklearn:0")
 		create(ctx, ns, r)

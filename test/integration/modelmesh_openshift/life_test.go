@@ -171,7 +171,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 		env.Get(ctx, user)
 	}, NodeTimeout(specTimeout))
 
-	It("rests, and repairs what others change or remove", func(ctx SpecContext) {
+	It("sends no write in the steady state, and reverts changes and deletions by other clients", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		ovms(ctx, ns, modelmesh.AnnotationRoute, "true")
 		inference(ctx, ns, "digits")

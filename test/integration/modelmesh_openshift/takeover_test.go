@@ -216,7 +216,7 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 		taken(ctx, open, "1")
 	}, NodeTimeout(specTimeout))
 
-	It("takes over what the companion made, without recreating it", func(ctx SpecContext) {
+	It("adopts the objects of the companion without recreating them", func(ctx SpecContext) {
 		manager.StopTemporarily(ctx)
 		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		ovms(ctx, ns, modelmesh.AnnotationRoute, "true")

@@ -113,7 +113,7 @@ serviceAccountName: runner
 		waitForReplicas(ctx, ns, 1)
 	}, NodeTimeout(specTimeout))
 
-	It("may be other ones in one namespace, as far as that is its own affair [M36]", func(ctx SpecContext) {
+	It("may differ in one namespace, if they affect only this namespace [M36]", func(ctx SpecContext) {
 		configure(ctx, operatorNamespace, awake+"podsPerRuntime: 1")
 		managed, foreign := served(ctx), served(ctx)
 		d := waitForReplicas(ctx, managed, 1)

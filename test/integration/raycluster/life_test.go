@@ -73,7 +73,7 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 		Expect(env.RequestsIn(manager.User, ns)(mark)).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
-	It("has a random cookie secret of its own, which stays as it is [R9]", func(ctx SpecContext) {
+	It("has a random cookie secret, which does not change [R9]", func(ctx SpecContext) {
 		cookies := map[string]bool{}
 		for _, prefix := range []string{"one", "two"} {
 			u := create(ctx, rayCluster(env.Namespace(ctx, prefix), "demo", hashed))
