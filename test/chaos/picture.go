@@ -43,7 +43,7 @@ func kindsOf(config *rest.Config) ([]kind, error) {
 	}
 	lists, err := disco.ServerPreferredResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-		return nil, fmt.Errorf("asking for the resources of the cluster: %w", err)
+		return nil, fmt.Errorf("requesting the resources of the cluster: %w", err)
 	}
 	var kinds []kind
 	for _, list := range lists {
