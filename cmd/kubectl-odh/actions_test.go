@@ -120,7 +120,7 @@ func TestGatherLogs(t *testing.T) {
 	cluster.Forbid(func(r fakecluster.Request) bool { return r.Resource == "pods/log" })
 	files = collected("b.tar.gz", "not allowed to read ", "the log of pod vision/train-0, container main")
 	if _, has := files["namespaces/vision/logs/train-0/main.log"]; has || files["namespaces/vision/pods.yaml"] == "" {
-		t.Error("without permission for logs, there is one, or no pod")
+		t.Error("without permission for logs, want the pods and no log")
 	}
 }
 

@@ -172,7 +172,7 @@ func TestTreeOfManyObjects(t *testing.T) {
 	}
 }
 
-func TestTreeHidesFormerReplicaSets(t *testing.T) {
+func TestTreeHidesOldReplicaSets(t *testing.T) {
 	cluster := whole(t)
 	run(t, cluster, "tree mlflow/mlflow").lacks(t, "ReplicaSet/mlflow-1")
 	run(t, cluster, "tree mlflow/mlflow -o json").expect(t, 1, `"mlflow-1"`)

@@ -81,7 +81,7 @@ func TestAppWrapperConfigRefusals(t *testing.T) {
 			source := &appWrapperConfig{config: load(t)}
 			_, err := source.get(t.Context(), stored(&reads, olderMap("appwrapper-operator-config", tc.text)), logr.Discard())
 			if err == nil {
-				t.Fatal("must be refused")
+				t.Fatal("the configuration was not rejected")
 			}
 			for _, part := range tc.want {
 				if !strings.Contains(err.Error(), part) {

@@ -72,7 +72,7 @@ func TestWebhookManifestsOfAppWrapper(t *testing.T) {
 	}
 }
 
-// D33: names that the legacy operator misspelt.
+// [D33] Names that the legacy operator misspelt.
 func TestManifestsOfAppWrapper(t *testing.T) {
 	roles := map[string][]rbacv1.PolicyRule{}
 	for _, role := range manifest[rbacv1.ClusterRole](t, "rbac/appwrapper/user_roles.yaml") {
@@ -94,7 +94,7 @@ func TestManifestsOfAppWrapper(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(sample, "path: [status, resettingCount]") {
-		t.Error("the retries are read from somewhere else")
+		t.Error("the configuration of kube-state-metrics does not read status.resettingCount")
 	}
 	// The program may read no other ConfigMap than those it looks for.
 	rule := manifest[rbacv1.Role](t, "rbac/appwrapper/older_config.yaml")[0].Rules[0]

@@ -60,7 +60,7 @@ func TestServerDrainsBeforeStop(t *testing.T) {
 				time.Sleep(tc.pause)
 				synctest.Wait()
 				if inner.ended {
-					t.Fatal("it ended by itself")
+					t.Fatal("the server ended before its context")
 				}
 				begun := time.Now()
 				cancel()

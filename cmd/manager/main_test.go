@@ -103,7 +103,7 @@ func TestRunsWithoutAnAPIServer(t *testing.T) {
 	eventually(t, "it is alive", answers("http://"+health+"/healthz", http.StatusOK))
 	eventually(t, "metrics are served", answers("http://"+metrics+"/metrics", http.StatusOK))
 	if answers("http://"+health+"/readyz", http.StatusOK)() {
-		t.Error("it cannot be ready before it has seen the cluster")
+		t.Error("the manager is ready without an API server")
 	}
 	cancel()
 	select {
@@ -112,7 +112,7 @@ func TestRunsWithoutAnAPIServer(t *testing.T) {
 			t.Errorf("exit code %d: %s", code, s.stderr)
 		}
 	case <-time.After(stopTimeout + 10*time.Second):
-		t.Fatal("it does not stop")
+		t.Fatal("the manager did not stop in time")
 	}
 }
 

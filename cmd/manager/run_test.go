@@ -63,11 +63,11 @@ func TestManagerOptions(t *testing.T) {
 		t.Errorf("protocols %q", served.NextProtos)
 	}
 	if o.Metrics.ExtraHandlers != nil || len(managerOptions(load(t, "--pprof"), nil, runtime.NewScheme(), tlsprofile.NewListener()).Metrics.ExtraHandlers) != 3 {
-		t.Error("profiles are off by default")
+		t.Error("the profiling handlers are enabled by default, or not enabled by --pprof")
 	}
 	open := managerOptions(load(t, "--metrics-secure=false"), nil, runtime.NewScheme(), tlsprofile.NewListener())
 	if open.Metrics.SecureServing || open.Metrics.FilterProvider != nil {
-		t.Error("without TLS there is no token to check")
+		t.Error("metrics without TLS must not authenticate clients")
 	}
 }
 
@@ -157,7 +157,7 @@ func withHooks(*Env) []componentSpec {
 	}}
 }
 
-func TestWebhooksOnlyWhereTheyAreInstalled(t *testing.T) {
+func TestWebhooksAreServedOnlyIfInstalled(t *testing.T) {
 	none, err := newWebhooks(&Env{Config: load(t)}, testSpecs(nil), nil, nil, nil)
 	if err != nil || none.server != nil || none.addToManager(nil) != nil {
 		t.Errorf("no component needs a server: %+v, %v", none, err)
@@ -199,7 +199,7 @@ func TestWebhookCertificateSource(t *testing.T) {
 				t.Errorf("got %+v", authority.Options)
 			}
 			if _, err := authority.GetCertificate(&tls.ClientHelloInfo{}); err == nil {
-				t.Error("nothing was issued yet")
+				t.Error("got a certificate before the first sync")
 			}
 		})
 	}

@@ -156,8 +156,7 @@ func TestEveryConfigurationIsTrusted(t *testing.T) {
 	}
 }
 
-// [R29] Section 7.1: only RayClusters pass here, and nothing of RayJobs and RayServices, whose clusters come by themselves, nor
-// a subresource.
+// [R29] The webhooks of ray.io apply to RayClusters only: KubeRay creates the clusters of RayJobs and RayServices, so these pass as RayClusters.
 func TestOnlyRayClustersPassTheirWebhooks(t *testing.T) {
 	found := 0
 	for _, e := range shippedWebhooks(t) {

@@ -57,7 +57,7 @@ func TestSection(t *testing.T) {
 		}
 	}
 	if _, err := section("# Changelog\n", "1.0.0"); err == nil {
-		t.Error("nothing is not refused")
+		t.Error("an empty changelog was not rejected")
 	}
 }
 

@@ -152,7 +152,7 @@ func TestUncachedPodsHoldQuota(t *testing.T) {
 }
 
 // Objects of another controller are not deleted, whatever their name.
-func TestOnlyWhatIsControlledIsDeleted(t *testing.T) {
+func TestDeletesControlledObjectsOnly(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.must(awv1beta2.PhaseRunning)
 	pod := &corev1.Pod{}

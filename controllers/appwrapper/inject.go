@@ -20,7 +20,7 @@ import (
 )
 
 // buildObject returns the object of a component: the template in the namespace of the AppWrapper with its label, and pod templates with the
-// additions of Kueue and of the settings. The object holds only plain JSON values and shares nothing with the AppWrapper (D27). Warnings
+// additions of Kueue and of the settings. The object holds only plain JSON values and shares nothing with the AppWrapper [D27]. Warnings
 // list skipped and changed fields. Every error is permanent.
 func buildObject(aw *awv1beta2.AppWrapper, index int, settings Settings) (*unstructured.Unstructured, []string, error) {
 	component := &aw.Spec.Components[index]
@@ -149,7 +149,7 @@ func (a excludedLabels) add(taint config.NodeTaint) {
 	}
 }
 
-// expressions returns requirements of a node selector term, sorted by label (D29).
+// expressions returns requirements of a node selector term, sorted by label [D29].
 func (a excludedLabels) expressions() []corev1.NodeSelectorRequirement {
 	var list []corev1.NodeSelectorRequirement
 	for _, key := range slices.Sorted(maps.Keys(a)) {

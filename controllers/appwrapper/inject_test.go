@@ -96,7 +96,7 @@ const podTemplate = `{apiVersion: v1, kind: Pod, metadata: {name: p, labels: {l:
 func TestBuildObjectRejects(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"another namespace", one("", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: other}}`), `metadata.namespace is "other": leave it out`},
-		{"another label on the object (D28)", one("", `{apiVersion: v1, kind: ConfigMap, metadata: {labels: {workload.codeflare.dev/appwrapper: other}}}`),
+		{"another label on the object [D28]", one("", `{apiVersion: v1, kind: ConfigMap, metadata: {labels: {workload.codeflare.dev/appwrapper: other}}}`),
 			"conflict updating labels: conflict for key=workload.codeflare.dev/appwrapper, value1=other, value2=aw"},
 		{"labels that are no map", one("", `{apiVersion: v1, kind: ConfigMap, metadata: {labels: [x]}}`), "labels is [x]: write a map"},
 		{"metadata that is not a map", one("", `{apiVersion: v1, kind: ConfigMap, metadata: x}`), "metadata is x: write a map"},
@@ -221,7 +221,7 @@ func TestBuildObjectSharesNothing(t *testing.T) {
 		t.Error("the AppWrapper changed")
 	}
 	if !reflect.DeepEqual(first, kept) {
-		t.Error("the first object changed with the second")
+		t.Error("building a second object modified the first")
 	}
 }
 
@@ -239,7 +239,7 @@ func TestFewerInfosThanPodSets(t *testing.T) {
 	}
 }
 
-// FuzzBuildObject: no template causes a panic, and the result is plain JSON (D27) with the label.
+// FuzzBuildObject: no template causes a panic, and the result is plain JSON [D27] with the label.
 func FuzzBuildObject(f *testing.F) {
 	f.Add([]byte(`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"resources":{"limits":{"nvidia.com/gpu":1}}}]}}`), "template", "l", "v", "n")
 	f.Add([]byte(`{"apiVersion":"batch/v1","kind":"Job","metadata":null,"spec":{"template":{"metadata":null,"spec":{"tolerations":null,"affinity":{"nodeAffinity":{}}}}}}`), "template.spec.template", "l", "v", "n")

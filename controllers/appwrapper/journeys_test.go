@@ -114,7 +114,7 @@ func TestTheDelayAfterAFailureCountsOnce(t *testing.T) {
 	w.clock.Step(9 * time.Minute)
 	w.settled()
 	if count(w.writes, "delete Pod a") != before {
-		t.Fatal("deleted before its time")
+		t.Fatal("the pod was deleted before the delay ended")
 	}
 	w.clock.Step(time.Minute)
 	w.hold("a")
@@ -197,7 +197,7 @@ func TestDeletionWaitsForPods(t *testing.T) {
 }
 
 // A template that cannot be decoded is a permanent failure, and a rejected component stops the creation of later ones.
-func TestWhatCannotBeCreated(t *testing.T) {
+func TestRejectedComponentStopsCreation(t *testing.T) {
 	for name, tc := range map[string]struct {
 		templates []string
 		before    func(string) error

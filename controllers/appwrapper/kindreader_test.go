@@ -58,7 +58,7 @@ func TestKindsThatCannotBeWatchedBlockNoWorker(t *testing.T) {
 	}
 	w.clock.Step(syncTimeout)
 	if s, err := look(); err != nil || !s.live || s.object != nil {
-		t.Errorf("patience is over: %+v %v", s, err)
+		t.Errorf("the kind counts as unreadable before the timeout: %+v %v", s, err)
 	}
 	if s, err := look(); err != nil || !s.unwatched || late.started != 1 {
 		t.Errorf("still: %+v %v, started %d", s, err, late.started)

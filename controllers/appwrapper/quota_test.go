@@ -385,7 +385,7 @@ func TestLateEventsOfDeletedAppWrapper(t *testing.T) {
 	w.memory.setObserved("aw", 0, "job")
 	w.memory.setSucceeded("aw", "job")
 	if !w.memory.hasSucceeded("aw", 0) {
-		t.Error("a success is forgotten")
+		t.Error("the recorded success was lost")
 	}
 	w.memory.forget("aw")
 	w.memory.setSucceeded("aw", "job")

@@ -29,7 +29,7 @@ func TestDefaultSettings(t *testing.T) {
 	}
 }
 
-// [appwrapper-21] Each of the seven rules rejects its counter-example and names the right field (D33).
+// [appwrapper-21] Each of the seven rules rejects its counter-example and names the right field [D33].
 func TestSettingsRules(t *testing.T) {
 	const day = 24 * time.Hour
 	for field, breakIt := range map[string]func(*config.FaultTolerance){

@@ -39,7 +39,7 @@ func TestTransform(t *testing.T) {
 }
 
 // Templates that are not cached are read only when needed, also after a restart.
-func TestALargeAppWrapperIsReadWhenItStarts(t *testing.T) {
+func TestUncachedTemplatesAreReadAtStart(t *testing.T) {
 	w := newFixture(t, wrapper([]string{large("j")}))
 	w.must(awv1beta2.PhaseRunning)
 	if !slices.Contains(w.writes, "create Job j") {

@@ -146,14 +146,14 @@ func TestMigrationWaitsForTerminatingArtifactsServer(t *testing.T) {
 		if _, err := w.once(); err != nil {
 			t.Fatal(err)
 		}
-		there := w.get("mlflow-artifacts", d)
+		found := w.get("mlflow-artifacts", d)
 		if c := w.condition("Migration"); strings.Contains(c.Message, "mlflow=1, mlflow-artifacts=2") {
 			waited = true
 		}
-		if len(migrationJobs(t, w.server)) > before && (!there || *d.Spec.Replicas != 0 || d.Status.Replicas != 0) {
-			t.Fatalf("the Job was made while the server for artifacts ran: there %t, %+v", there, d.Status)
+		if len(migrationJobs(t, w.server)) > before && (!found || *d.Spec.Replicas != 0 || d.Status.Replicas != 0) {
+			t.Fatalf("the Job was made while the server for artifacts ran: Deployment found %t, status %+v", found, d.Status)
 		}
-		stopped = stopped || there && *d.Spec.Replicas == 0
+		stopped = stopped || found && *d.Spec.Replicas == 0
 		runWorkloads(t, w.server)
 	}
 	if !waited || !stopped || w.get("mlflow-artifacts", d) {
@@ -258,11 +258,11 @@ func TestStoresOfTwoServers(t *testing.T) {
 			m := split()
 			m.Spec.BackendStoreURI, m.Spec.BackendStoreURIFrom = "", mlflowtest.KeyOf("db", "uri")
 			m.Spec.BackendStoreURIFrom.Optional = new(true)
-			there := []client.Object{m}
+			existing := []client.Object{m}
 			if tc.data != nil {
-				there = append(there, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "db"}, Data: tc.data})
+				existing = append(existing, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "db"}, Data: tc.data})
 			}
-			w := newFixture(t, there...)
+			w := newFixture(t, existing...)
 			if _, err := w.once(); err != nil {
 				t.Fatal(err)
 			}

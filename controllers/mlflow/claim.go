@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
-	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // The claim holds the database and artifacts of a user. It is created once, never applied again, and by default has no owner:
@@ -56,7 +56,7 @@ func (r *mlflowReconciler) updateClaim(ctx context.Context, m *mlflowv1.MLflow, 
 		reason, err = ReasonExpansionRefused, r.applier.PatchExisting(ctx, claim, func() { expandClaim(claim, m) })
 	}
 	if err == nil {
-		reason, err = ReasonApplyFailed, r.applier.PatchExisting(ctx, claim, func() { common.SetStorageClassIfUnbound(claim, m.Spec.Storage.StorageClassName) })
+		reason, err = ReasonApplyFailed, r.applier.PatchExisting(ctx, claim, func() { pkgresources.SetStorageClassIfUnbound(claim, m.Spec.Storage.StorageClassName) })
 	}
 	if err != nil && !apierrors.IsConflict(err) {
 		cause := err
@@ -95,7 +95,7 @@ func setClaimMetadata(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
 
 // expandClaim requests the size of the spec if it is larger. The API server accepts an expansion only of a bound claim.
 func expandClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
-	if common.IsUnbound(claim) {
+	if pkgresources.IsUnbound(claim) {
 		return
 	}
 	requests := claim.Spec.Resources.Requests
@@ -112,14 +112,14 @@ func expandClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
 func claimDifference(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) string {
 	fix := "; Kubernetes cannot change this field of a claim: set the field to the value of the claim, or move the data to a new claim"
 	spec := m.Spec.Storage
-	if common.IsUnbound(claim) {
-		fix = "; " + common.UnboundHint(claim)
+	if pkgresources.IsUnbound(claim) {
+		fix = "; " + pkgresources.UnboundHint(claim)
 	}
 	if claim.DeletionTimestamp != nil {
 		return apply.NewTerminatingError(claimKind.Kind, claim).Error() + ", without its data: copy the data while pods still use the claim"
 	}
 	current := claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	if desired, set := spec.Resources.Requests[corev1.ResourceStorage]; set && (desired.Cmp(current) < 0 || common.IsUnbound(claim) && desired.Cmp(current) != 0) {
+	if desired, set := spec.Resources.Requests[corev1.ResourceStorage]; set && (desired.Cmp(current) < 0 || pkgresources.IsUnbound(claim) && desired.Cmp(current) != 0) {
 		return fmt.Sprintf("spec.storage.resources.requests.storage is %s and PersistentVolumeClaim %s has %s%s",
 			desired.String(), claim.Name, current.String(), fix)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
-	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
@@ -219,12 +219,12 @@ func (r *mlflowReconciler) observeServers(ctx context.Context, m *mlflowv1.MLflo
 
 // isEnabled reports whether a Deployment of the MLflow desires replicas.
 func isEnabled(d *appsv1.Deployment, m *mlflowv1.MLflow) bool {
-	return metav1.IsControlledBy(d, m) && d.DeletionTimestamp == nil && common.ReplicasOrOne(d.Spec.Replicas) > 0
+	return metav1.IsControlledBy(d, m) && d.DeletionTimestamp == nil && pkgresources.ReplicasOrOne(d.Spec.Replicas) > 0
 }
 
 // isScaledDown reports whether a Deployment desires no replica and its controller has observed that.
 func isScaledDown(d *appsv1.Deployment) bool {
-	return common.ReplicasOrOne(d.Spec.Replicas) == 0 && d.Status.ObservedGeneration >= d.Generation
+	return pkgresources.ReplicasOrOne(d.Spec.Replicas) == 0 && d.Status.ObservedGeneration >= d.Generation
 }
 
 // mayUseDatabase reports whether a pod uses the database or may do so later. A pod that is unscheduled or terminating before it

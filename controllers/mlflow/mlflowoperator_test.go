@@ -104,7 +104,7 @@ func gateOn(t *testing.T, served capability.Set, objects ...client.Object) *plat
 var handedOver = capability.NewSet(mlflowOperatorKind)
 
 // [mlflow-65] A closed gate is shown in three conditions and waits for an event; an open one is shown in one and lets pass. While the
-// deletion of the MLflowOperator waits, availability stays what the servers make it (D32).
+// deletion of the MLflowOperator waits, availability stays what the servers make it [D32].
 func TestPlatformGateWait(t *testing.T) {
 	const before = "Available=True DeploymentReady: up"
 	for name, c := range map[string]struct {

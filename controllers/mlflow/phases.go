@@ -23,7 +23,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
-	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/mlflow"
@@ -188,7 +188,7 @@ func (r *mlflowReconciler) applyObjects(ctx context.Context, m *mlflowv1.MLflow,
 		return reportApplyError(m, err)
 	}
 	in.VerifyPostgreSQL, in.Authorities = resources.VerifiesPostgres(existing), r.authorities(m)
-	m.Status.Scale = common.ScaleStatus(existing, resources.Tracking(m).Selector())
+	m.Status.Scale = pkgresources.ScaleStatus(existing, resources.Tracking(m).Selector())
 	hashes, err := r.rolloutHashes(ctx, m, in.Namespace)
 	if err != nil {
 		return reportApplyError(m, err)

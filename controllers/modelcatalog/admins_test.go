@@ -25,7 +25,7 @@ func TestCollectInputs(t *testing.T) {
 	}
 	set, plain := registry.Platform{ModelRegistry: p.ModelRegistry, Served: capability.NewSet(capability.OpenShiftIngress)}, registry.Platform{}
 	if set.WaitForDomain() != nil || plain.WaitForDomain() != nil {
-		t.Error("nothing is to be waited for")
+		t.Error("WaitForDomain waits although the domain is set or not needed")
 	}
 }
 

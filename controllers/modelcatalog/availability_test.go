@@ -41,7 +41,7 @@ func podWith(initial, others []corev1.ContainerStatus) corev1.Pod {
 	return corev1.Pod{Status: corev1.PodStatus{InitContainerStatuses: initial, ContainerStatuses: others}}
 }
 
-// D18: a container that waits for its init containers is no problem.
+// [D18] A container that waits for its init containers is no problem.
 func TestAddPodCause(t *testing.T) {
 	one := func(reason, message string) []corev1.ContainerStatus {
 		return []corev1.ContainerStatus{waiting("catalog", reason, message)}
@@ -79,7 +79,7 @@ func called(namespace, name, uid string, age time.Duration) aihubv1alpha1.Catalo
 	return c
 }
 
-// D23: one Catalog is active; each other one names it and the fix.
+// [D23] One Catalog is active; each other one names it and the fix.
 func TestInactiveState(t *testing.T) {
 	first, second := called("a", "catalog", "1", 2*time.Hour), called("b", "catalog", "2", time.Hour)
 	twin, misnamed := called("c", "catalog", "3", 2*time.Hour), called("a", "other", "4", 3*time.Hour)
@@ -109,7 +109,7 @@ func TestInactiveState(t *testing.T) {
 		}
 	}
 	if activeCatalog(nil, "") != nil {
-		t.Error("nothing is in charge")
+		t.Error("activeCatalog returns a Catalog of an empty list")
 	}
 }
 

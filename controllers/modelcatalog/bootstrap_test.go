@@ -181,7 +181,7 @@ func TestBootstrapDeletesLegacyObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b.get(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}) || !b.get(&corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}) {
-		t.Error("found without a namespace: the server goes, and the Secret of a database that is not ours stays")
+		t.Error("without a namespace in the settings: want the legacy server deleted and the foreign Secret kept")
 	}
 }
 

@@ -68,8 +68,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// [modelregistry-75] The order of 5.2.1: RBAC first and exposure last.
-func TestOrder(t *testing.T) {
+// [modelregistry-75] The order of the desired objects; apply writes them in stages.
+func TestOrderOfDesiredObjects(t *testing.T) {
 	var got []string
 	for _, o := range built(t, sample(), openShift(behindGateway, func(in *resources.Inputs) { in.AdminGroups = []string{"a"} })) {
 		got = append(got, o.GetKind()+"/"+o.GetName())
@@ -86,7 +86,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Every object has the eight labels, and a controller reference if it can have one.
+// Every object has the eight labels. It has a controller reference too, unless it is cluster-scoped or in another namespace.
 func TestLabelsAndOwners(t *testing.T) {
 	for _, o := range built(t, sample(), openShift(behindGateway)) {
 		name := o.GetKind() + "/" + o.GetName()
@@ -98,15 +98,15 @@ func TestLabelsAndOwners(t *testing.T) {
 		for key, value := range names.Labels(ComponentName) {
 			want[key] = value
 		}
-		outside := o.GetKind() == "ClusterRoleBinding" || o.GetKind() == "HTTPRoute"
-		if outside {
+		unowned := o.GetKind() == "ClusterRoleBinding" || o.GetKind() == "HTTPRoute"
+		if unowned {
 			want[resources.LabelNamespace] = "lab-registries"
 		}
 		if diff := cmp.Diff(want, o.GetLabels()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		controlled := metav1.IsControlledBy(o, sample())
-		if controlled == outside || len(o.GetOwnerReferences()) > 1 {
+		if controlled == unowned || len(o.GetOwnerReferences()) > 1 {
 			t.Errorf("%s: owners %v", name, o.GetOwnerReferences())
 		}
 	}
@@ -125,24 +125,24 @@ func TestServer(t *testing.T) {
 		"--tls-cert-file=/etc/tls/tls.crt", "--tls-private-key-file=/etc/tls/tls.key",
 	} {
 		if !slices.Contains(sidecar.Args, argument) {
-			t.Errorf("no %s among %v", argument, sidecar.Args)
+			t.Errorf("arguments %v lack %s", sidecar.Args, argument)
 		}
 	}
 	if p := sidecar.ReadinessProbe.HTTPGet; p.Path != "/healthz" || p.Port.StrVal != "proxy-healthz" {
 		t.Errorf("readiness %+v", p)
 	}
 	if p := pod.Containers[0].StartupProbe; p.PeriodSeconds*p.FailureThreshold != 300 || p.TCPSocket == nil {
-		t.Errorf("a server that waits for its database is killed: %+v", p)
+		t.Errorf("startup probe %+v, want 300 seconds for a server that waits for its database", p)
 	}
 	if d.Spec.Selector.MatchLabels[resources.LabelComponent] != resources.Name || len(d.Spec.Selector.MatchLabels) != 3 {
 		t.Errorf("selector %v", d.Spec.Selector)
 	}
 	if *pod.SecurityContext.FSGroup != resources.PodFSGroup || serverOf(t, sample(), openShift()).Spec.Template.Spec.SecurityContext.FSGroup != nil {
-		t.Error("files of Secrets are readable by a group on plain Kubernetes, and by that of the platform on OpenShift")
+		t.Error("want the fsGroup of the operator on plain Kubernetes, and none on OpenShift, which assigns one")
 	}
 }
 
-// [modelregistry-97] Labelled sources are volumes, mounts and arguments in order. [modelregistry-127]
+// [modelregistry-97] [modelregistry-127] Labelled sources become volumes, mounts and arguments, in order.
 func TestServerMountsSources(t *testing.T) {
 	in := kubernetes()
 	in.Sources = []string{"alpha", "zebra"}
@@ -169,7 +169,7 @@ func TestServerMountsSources(t *testing.T) {
 	}
 }
 
-// [modelregistry-76] Resources and size of the spec; an empty object removes those of the server and keeps the defaults of the database.
+// [modelregistry-76] The spec sets resources and the volume size. Empty resources remove the defaults of the server, and keep those of the database.
 func TestResources(t *testing.T) {
 	given := &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("2")}, Claims: []corev1.ResourceClaim{{Name: "gpu"}}}
 	requests := func(d *appsv1.Deployment) string {
@@ -188,16 +188,16 @@ func TestResources(t *testing.T) {
 			t.Errorf("%s: server %s, database %s", name, requests(server), requests(database))
 		}
 		if len(server.Spec.Template.Spec.Containers[0].Resources.Claims) > 0 {
-			t.Error("claims are ignored")
+			t.Error("resource claims of the spec were not ignored")
 		}
 	}
 	size := databaseOf(t, sample(), kubernetes()).Spec.Template.Spec.Volumes[0].EmptyDir.SizeLimit
 	if size.String() != "5Gi" {
-		t.Errorf("size %s", size)
+		t.Errorf("default size of the database volume %s, want 5Gi", size)
 	}
 }
 
-// [modelregistry-86] [modelregistry-87] The database.
+// [modelregistry-86] [modelregistry-87] The database reads its credentials from a Secret, and admits only the server.
 func TestDatabase(t *testing.T) {
 	d := databaseOf(t, sample(), kubernetes())
 	var env []string
@@ -215,7 +215,7 @@ func TestDatabase(t *testing.T) {
 	}
 }
 
-// With an external database by spec or setting the operator runs none.
+// With an external database in the spec, or SkipDatabase in the settings, the operator creates no database.
 func TestExternalDatabase(t *testing.T) {
 	in := kubernetes()
 	in.SkipDatabase = true
@@ -230,7 +230,7 @@ func TestExternalDatabase(t *testing.T) {
 	} {
 		for _, o := range built(t, c.catalog, c.in) {
 			if o.GetName() == resources.DatabaseName {
-				t.Errorf("%s: %s is made", name, o.GetKind())
+				t.Errorf("%s: %s of the database was created", name, o.GetKind())
 			}
 		}
 		var env []string
@@ -247,11 +247,11 @@ func TestExternalDatabase(t *testing.T) {
 	}
 	kept := withRetained(sample(), in, nil)
 	if len(kept) != 4 || len(withRetained(sample(), kubernetes(), nil)) != 0 || len(withRetained(sample(withExternal(e)), in, nil)) != 0 {
-		t.Error("a database that is not ours to make is left alone, and one that was replaced goes")
+		t.Error("want a database retained with SkipDatabase, and deleted once the spec names an external one")
 	}
 }
 
-// D22: only existing addresses are published.
+// [D22] Only existing addresses are published.
 func TestAddresses(t *testing.T) {
 	noDomain := func(in *resources.Inputs) { in.Domain = "" }
 	notServed := func(in *resources.Inputs) { in.HTTPRoutes = false }
@@ -259,12 +259,12 @@ func TestAddresses(t *testing.T) {
 		in   resources.Inputs
 		want string
 	}{
-		"plain":             {kubernetes(), ""},
-		"route":             {openShift(), "model-catalog.apps.example.com:443"},
-		"no domain":         {openShift(noDomain), ""},
-		"gateway":           {openShift(behindGateway), "gateway.example.com/catalog"},
-		"gateway, no API":   {openShift(behindGateway, notServed), "model-catalog.apps.example.com:443"},
-		"gateway, no route": {func() resources.Inputs { in := kubernetes(); behindGateway(&in); in.HTTPRoutes = true; return in }(), ""},
+		"plain":              {kubernetes(), ""},
+		"route":              {openShift(), "model-catalog.apps.example.com:443"},
+		"no domain":          {openShift(noDomain), ""},
+		"gateway":            {openShift(behindGateway), "gateway.example.com/catalog"},
+		"gateway, no API":    {openShift(behindGateway, notServed), "model-catalog.apps.example.com:443"},
+		"gateway, no Routes": {func() resources.Inputs { in := kubernetes(); behindGateway(&in); in.HTTPRoutes = true; return in }(), ""},
 	} {
 		s := typed[corev1.Service](t, sample(), c.in, "Service", resources.Name)
 		if got := s.Annotations[resources.AnnotationAddress]; got != c.want {
@@ -277,7 +277,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// S5: administrators may not read Secrets, may read all sources and update only those of users.
+// [S5] Administrators may not read Secrets, may read all sources and update only those of users.
 func TestAdminRole(t *testing.T) {
 	r := typed[rbacv1.Role](t, sample(), kubernetes(), "Role", resources.AdminName)
 	for _, rule := range r.Rules {
@@ -286,25 +286,25 @@ func TestAdminRole(t *testing.T) {
 			t.Errorf("rule %+v", rule)
 		}
 		if writes && slices.Contains(rule.ResourceNames, resources.DefaultSources) {
-			t.Error("what is corrected at once need not be changed")
+			t.Error("administrators may update the default sources, although the operator reverts changes")
 		}
 	}
 }
 
-// S6: access of all users can be disabled.
+// [S6] Access of all users can be disabled.
 func TestReaders(t *testing.T) {
 	if find(built(t, sample(), kubernetes()), "RoleBinding", resources.ReadersBinding) == nil {
-		t.Error("users may not read the catalog")
+		t.Error("by default, users may not read the catalog")
 	}
 	closed := sample(func(s *aihubv1alpha1.CatalogSpec) {
 		s.Access = &aihubv1alpha1.CatalogAccess{Authenticated: aihubv1alpha1.Disabled}
 	})
 	if find(built(t, closed, kubernetes()), "RoleBinding", resources.ReadersBinding) != nil {
-		t.Error("users may read the catalog though that is switched off")
+		t.Error("users may read the catalog although spec.access.authenticated is Disabled")
 	}
 }
 
-// Egress of the server is unrestricted, that of its database denied, each by its own policy. [modelregistry-130]
+// [modelregistry-130] One policy allows all egress of the server, another one denies all egress of its database.
 func TestEgressPolicies(t *testing.T) {
 	for name, rules := range map[string][]any{resources.EgressPolicy: {map[string]any{}}, resources.DatabaseEgress: {}} {
 		pods := strings.TrimSuffix(name, "-egress")
@@ -319,11 +319,11 @@ func TestEgressPolicies(t *testing.T) {
 		}
 	}
 	if find(built(t, sample(withExternal(aihubv1alpha1.ExternalDatabase{Host: "db"})), kubernetes()), "NetworkPolicy", resources.DatabaseEgress) != nil {
-		t.Error("a policy without a database")
+		t.Error("the policy of the database exists without a database")
 	}
 }
 
-// S1: the port of the server is never open to other pods while it has a proxy.
+// [S1] The port of the server is never open to other pods while it has a proxy.
 func TestPoliciesAdmitOnlyTheProxyPort(t *testing.T) {
 	for name, c := range map[string]struct {
 		catalog *aihubv1alpha1.Catalog
@@ -331,10 +331,10 @@ func TestPoliciesAdmitOnlyTheProxyPort(t *testing.T) {
 		policy  string
 		port    int32
 	}{
-		"plain":              {sample(), kubernetes(), resources.IngressPolicy, 8443},
-		"OpenShift":          {sample(), openShift(), resources.RoutePolicy, 8443},
-		"without a proxy":    {sample(withoutProxy), kubernetes(), resources.IngressPolicy, 8080},
-		"OpenShift, without": {sample(withoutProxy), openShift(), resources.RoutePolicy, 8080},
+		"plain":                     {sample(), kubernetes(), resources.IngressPolicy, 8443},
+		"OpenShift":                 {sample(), openShift(), resources.RoutePolicy, 8443},
+		"without a proxy":           {sample(withoutProxy), kubernetes(), resources.IngressPolicy, 8080},
+		"OpenShift without a proxy": {sample(withoutProxy), openShift(), resources.RoutePolicy, 8080},
 	} {
 		p := typed[networkingv1.NetworkPolicy](t, c.catalog, c.in, "NetworkPolicy", c.policy)
 		if len(p.Spec.Ingress) != 1 || len(p.Spec.Ingress[0].Ports) != 1 || p.Spec.Ingress[0].Ports[0].Port.IntVal != c.port {
@@ -357,19 +357,19 @@ func TestProxy(t *testing.T) {
 		s.Proxy = &aihubv1alpha1.CatalogProxy{CertificateSecretName: "mine"}
 	})
 	s = typed[corev1.Service](t, own, openShift(), "Service", resources.Name)
-	if _, asked := s.Annotations[resources.AnnotationServingCert]; asked {
-		t.Error("a certificate is queried for that no one needs")
+	if _, requested := s.Annotations[resources.AnnotationServingCert]; requested {
+		t.Error("the Service requests a serving certificate, although the user provides one")
 	}
 	found := false
 	for _, v := range serverOf(t, own, openShift()).Spec.Template.Spec.Volumes {
 		found = found || v.Secret != nil && v.Secret.SecretName == "mine"
 	}
 	if !found || issuesCertificate(own, kubernetes()) || !issuesCertificate(sample(), kubernetes()) || issuesCertificate(sample(), openShift()) || issuesCertificate(sample(withoutProxy), kubernetes()) {
-		t.Error("the certificate is made where no one else does")
+		t.Error("want a certificate issued only if neither the user nor OpenShift provides it")
 	}
 }
 
-// S7: every pod meets the restricted Pod Security Standard.
+// [S7] Every pod meets the restricted Pod Security Standard.
 func TestPodsAreRestricted(t *testing.T) {
 	for _, d := range []*appsv1.Deployment{serverOf(t, sample(), kubernetes()), databaseOf(t, sample(), kubernetes())} {
 		pod := d.Spec.Template.Spec
@@ -384,7 +384,7 @@ func TestPodsAreRestricted(t *testing.T) {
 		}
 	}
 	if *databaseOf(t, sample(), kubernetes()).Spec.Template.Spec.AutomountServiceAccountToken {
-		t.Error("the database has a token")
+		t.Error("the database pod mounts a ServiceAccount token")
 	}
 }
 
@@ -395,7 +395,7 @@ type entry struct {
 	Labels         []string
 }
 
-// [modelregistry-91] The default sources. [modelregistry-128]
+// [modelregistry-91] [modelregistry-128] The default sources have the names and labels that the dashboard uses.
 func TestDefaultSources(t *testing.T) {
 	var s struct {
 		Catalogs, MCP, Agents, Runtimes []entry
@@ -446,7 +446,7 @@ func TestDefaultSources(t *testing.T) {
 		t.Errorf("filters %+v", filters)
 	}
 	if problem := contentProblem(resources.DefaultSourcesText); problem != "" {
-		t.Errorf("our own sources: %s", problem)
+		t.Errorf("the default sources are invalid: %s", problem)
 	}
 }
 
@@ -457,7 +457,7 @@ func TestUserSources(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(resources.UserSources[i].Content), &content); err != nil {
 			t.Fatal(err)
 		}
-		if list, there := content[want]; !there || list == nil || len(list) != 0 || len(content) != 1 {
+		if list, found := content[want]; !found || list == nil || len(list) != 0 || len(content) != 1 {
 			t.Errorf("%s: %v", resources.UserSources[i].Name, content)
 		}
 	}

@@ -110,7 +110,7 @@ func TestReconcileWaitsForTheClusterProxy(t *testing.T) {
 	}
 	server := &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}
 	if b.get(server) {
-		t.Error("the server runs already")
+		t.Error("the server was created before the proxy settings were read")
 	}
 	proxy.OnUnavailable()
 	b.reconcileUntilStable()

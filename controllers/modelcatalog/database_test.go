@@ -63,7 +63,7 @@ func TestConnection(t *testing.T) {
 	b := newTestEnv(t, c)
 	b.reconcileUntilStable()
 	if b.get(&appsv1.Deployment{ObjectMeta: nameMeta(resources.DatabaseName)}) || b.get(&corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}) {
-		t.Error("another database is run beside the server")
+		t.Error("the database of the operator exists in addition to the external one")
 	}
 	d := &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}
 	b.get(d)

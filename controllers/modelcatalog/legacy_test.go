@@ -61,7 +61,7 @@ func TestLegacyOwnersAreReplaced(t *testing.T) {
 		}
 	}
 	if account.Annotations["theirs"] != "y" {
-		t.Error("D5: the annotation of a user is gone")
+		t.Error("[D5] the annotation of a user was removed")
 	}
 	for _, o := range []client.Object{&appsv1.Deployment{ObjectMeta: nameMeta("catalog")}, &corev1.ServiceAccount{ObjectMeta: nameMeta("catalog")}} {
 		if b.get(o) {
@@ -144,11 +144,11 @@ func TestForeignObjectsAreReported(t *testing.T) {
 		t.Errorf("condition %+v", got)
 	}
 	if len(must(b, foreign).OwnerReferences) != 1 || len(foreign.Labels) > 0 {
-		t.Error("it was touched")
+		t.Error("the foreign object was changed")
 	}
 }
 
-// D25: HTTPRoutes are deleted when gateway mode ends or their namespace changes; foreign ones are kept.
+// [D25] HTTPRoutes are deleted when gateway mode ends or their namespace changes; foreign ones are kept.
 func TestHTTPRoutesOfOtherNamespacesAreDeleted(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.served = capability.NewSet(capability.HTTPRoute)

@@ -60,7 +60,7 @@ func TestGatewayModeIsToggled(t *testing.T) {
 	}
 	must(b, &networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.RoutePolicy)})
 	if b.get(httpRouteIn("redhat-ods-applications")) || b.get(grant()) || b.get(&corev1.Secret{ObjectMeta: nameMeta(resources.CertificateSecret)}) {
-		t.Error("there is more than a Route")
+		t.Error("want a Route only, got objects of the gateway mode or a certificate")
 	}
 
 	b.r.settings.Gateway.Domain = "gateway.example.com"
@@ -78,17 +78,17 @@ func TestGatewayModeIsToggled(t *testing.T) {
 	b.reconcileUntilStable()
 	must(b, httpRouteIn("elsewhere"))
 	if b.get(httpRouteIn("redhat-ods-applications")) {
-		t.Error("D25: the HTTPRoute of the other namespace is left")
+		t.Error("[D25] the HTTPRoute in the previous namespace was not deleted")
 	}
 	from, _, err := unstructured.NestedSlice(must(b, grant()).Object, "spec", "from")
 	if err != nil || len(from) != 1 || from[0].(map[string]any)["namespace"] != "elsewhere" {
-		t.Errorf("D26: the grant is still for %v, %v", from, err)
+		t.Errorf("[D26] the ReferenceGrant is still for %v, %v", from, err)
 	}
 
 	b.r.settings.Gateway.Domain = ""
 	b.reconcileUntilStable()
 	if b.get(httpRouteIn("elsewhere")) || b.get(grant()) || !b.get(liveRoute()) {
-		t.Error("D25: turned off, HTTPRoute and grant go and the Route stays")
+		t.Error("[D25] want the HTTPRoute and the ReferenceGrant deleted, and the Route kept")
 	}
 }
 
@@ -101,13 +101,13 @@ func TestCapabilitiesChange(t *testing.T) {
 	b.reconcileUntilStable()
 	must(b, liveRoute())
 	if b.get(&networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.IngressPolicy)}) {
-		t.Error("the policy of plain Kubernetes is left: it would open what that of the Route closes")
+		t.Error("the ingress policy of plain Kubernetes was not deleted; it admits more than that of the Route")
 	}
 	b.r.settings.Gateway.Domain = "gateway.example.com"
 	b.served = capability.NewSet(capability.Route)
 	b.reconcileUntilStable()
 	if got := must(b, &corev1.Service{ObjectMeta: nameMeta(resources.Name)}).Annotations[resources.AnnotationAddress]; strings.HasPrefix(got, "gateway") {
-		t.Errorf("D22: address %q without a Gateway API", got)
+		t.Errorf("[D22] address %q without a Gateway API", got)
 	}
 	b.onOpenShift()
 	b.r.settings.Gateway.Domain = "gateway.example.com"
@@ -159,7 +159,7 @@ func TestFinalizeOnOpenShift(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b.get(httpRouteIn("redhat-ods-applications")) || b.get(httpRouteIn("elsewhere")) || b.get(sample()) {
-		t.Error("something is left")
+		t.Error("an HTTPRoute or the Catalog was not deleted")
 	}
 }
 
@@ -176,6 +176,6 @@ func TestForeignHTTPRoute(t *testing.T) {
 		t.Errorf("condition %q", got)
 	}
 	if must(b, foreign).GetLabels()["app"] != "a user" {
-		t.Error("it was taken over")
+		t.Error("the foreign HTTPRoute was adopted")
 	}
 }

@@ -93,9 +93,9 @@ func TestStaleListOfCatalogs(t *testing.T) {
 		}
 	}
 	if b.get(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding}}) {
-		t.Error("its binding is there for ever")
+		t.Error("the ClusterRoleBinding was not deleted")
 	}
 	if b.get(&corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}) {
-		t.Error("its sources are there for ever")
+		t.Error("the ConfigMap of the sources was not deleted")
 	}
 }

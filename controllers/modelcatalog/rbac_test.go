@@ -105,7 +105,7 @@ func TestRBACOfOtherObjects(t *testing.T) {
 	}
 	for _, verb := range []string{"get", "list", "watch", "patch", "update", "delete"} {
 		if may(rules, verb, "", "secrets", "") || may(rules, verb, "", "secrets", "a-registry-db") {
-			t.Errorf("S8: may %s Secrets owned by others", verb)
+			t.Errorf("[S8] may %s Secrets owned by others", verb)
 		}
 	}
 	for _, name := range []string{resources.ModelSources, resources.McpSources, resources.AgentSources, resources.RuntimeSources} {

@@ -27,7 +27,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
-	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
@@ -293,7 +293,7 @@ func (r *catalogReconciler) observeServer(ctx context.Context, c *aihubv1alpha1.
 	if err != nil {
 		return err
 	}
-	c.Status.Scale = common.ScaleStatus(d, resources.Selector(resources.Name))
+	c.Status.Scale = pkgresources.ScaleStatus(d, resources.Selector(resources.Name))
 	service := client.ObjectKey{Namespace: c.Namespace, Name: resources.Name}
 	state, err := registry.EvaluateDeployment(ctx, r.cached, r.apiReader, d, service, r.clock.Now(), conditions.IsTrue(c.Status.Conditions, ConditionAvailable))
 	if err != nil {

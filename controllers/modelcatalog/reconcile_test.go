@@ -20,7 +20,7 @@ import (
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
-	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
@@ -62,7 +62,7 @@ func TestNetworkPolicyErrorBlocksTheServer(t *testing.T) {
 			t.Errorf("condition %+v", got)
 		}
 		if b.get(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}) {
-			t.Error("the server runs without its policy")
+			t.Error("the server was created without its NetworkPolicy")
 		}
 		b.fail = failRandomly(0)
 		b.reconcileUntilStable()
@@ -194,7 +194,7 @@ func TestDrift(t *testing.T) {
 		t.Errorf("sources of users became %q", foreign.Data[resources.SourcesKey])
 	}
 	if !strings.Contains(must(b, rule).Data["config-file.yaml"], "services") {
-		t.Error("W1: the rule of the proxy was not put back")
+		t.Error("[W1] the changed rule of the proxy was not reverted")
 	}
 	must(b, &networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.DatabaseName)})
 }
@@ -222,7 +222,7 @@ func TestCleanUserSources(t *testing.T) {
 	b.update(old, func() { old.Labels = nil }) // no longer in the cache
 	b.reconcileUntilStable()
 	if !isManaged(must(b, old)) {
-		t.Error("D8: it was not marked again")
+		t.Error("[D8] the managed labels were not restored")
 	}
 }
 
@@ -256,7 +256,7 @@ func TestDatabaseSecret(t *testing.T) {
 func TestNewPassword(t *testing.T) {
 	seen := map[string]bool{}
 	for range 100 {
-		p := common.NewPassword()
+		p := pkgresources.NewPassword()
 		if len(p) < 20 || seen[p] || strings.Trim(p, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=") != "" {
 			t.Errorf("password %q", p)
 		}
@@ -291,7 +291,7 @@ func TestAdministrators(t *testing.T) {
 	}
 }
 
-// [modelregistry-97] Sources are added and removed, and the status reports each (S10).
+// [modelregistry-97] Sources are added and removed, and the status reports each [S10].
 func TestLabelledSources(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.reconcileUntilStable()
@@ -336,7 +336,7 @@ func TestLabelledSources(t *testing.T) {
 	}
 }
 
-// D23: an inactive Catalog creates nothing and reports the reason.
+// [D23] An inactive Catalog creates nothing and reports the reason.
 func TestInactiveCatalog(t *testing.T) {
 	older := sample()
 	older.Namespace, older.UID, older.CreationTimestamp = "elsewhere", "older", metav1.NewTime(now.Add(-time.Hour))
@@ -345,7 +345,7 @@ func TestInactiveCatalog(t *testing.T) {
 	b := newTestEnv(t, c, older)
 	b.reconcileUntilStable()
 	if b.get(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}) {
-		t.Error("it works")
+		t.Error("an inactive Catalog created a Deployment")
 	}
 	got, _ := conditions.Get(must(b, sample()).Status.Conditions, ConditionAvailable)
 	if got.Reason != ReasonNotActive || !strings.Contains(got.Message, "elsewhere") {
@@ -358,7 +358,7 @@ func TestInactiveCatalog(t *testing.T) {
 	must(b, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)})
 }
 
-// D9: no rejected write deletes a Deployment.
+// [D9] No rejected write deletes a Deployment.
 func TestForbiddenDeletesNothing(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.reconcileUntilStable()
@@ -420,7 +420,7 @@ func TestCertificate(t *testing.T) {
 	b.stepClock(365 * 24 * time.Hour * 3 / 4)
 	b.reconcileUntilStable()
 	if again := must(b, &corev1.Secret{ObjectMeta: nameMeta(resources.CertificateSecret)}); string(again.Data["tls.crt"]) == string(first.Data["tls.crt"]) {
-		t.Error("it was not renewed")
+		t.Error("the certificate was not renewed")
 	}
 	result, err := b.reconcile()
 	if err != nil || result.RequeueAfter <= 0 {

@@ -19,21 +19,21 @@ var defaulted = []string{
 	"failureThreshold", "successThreshold", "periodSeconds", "sessionAffinity", "targetPort", "rollingUpdate", "serviceAccount", "strategy",
 }
 
-// meant are the intended differences from the recording, by object and prefix of the path.
-var meant = map[string]string{
+// intendedDifferences are the intended differences from the recording, by object and prefix of the path.
+var intendedDifferences = map[string]string{
 	"* metadata.ownerReferences":                                                              "the Catalog owns them",
-	"* metadata.labels":                                                                       "6.7: eight labels, the same on all objects",
-	"ConfigMap/default-catalog-sources data":                                                  "6.10: agents, runtimes, more labels; the texts are ours",
+	"* metadata.labels":                                                                       "eight labels, the same on all objects",
+	"ConfigMap/default-catalog-sources data":                                                  "agents, runtimes, more labels; the texts are ours",
 	"ConfigMap/model-catalog-kube-rbac-proxy-config data":                                     "the same rule, encoded and not pasted",
-	"Service/model-catalog metadata.annotations.routing":                                      "D22: no address of what is not there",
-	"Deployment/model-catalog spec.template.spec.containers.catalog.args":                     "6.8: the sources of agents and runtimes",
-	"Deployment/model-catalog spec.template.spec.containers.catalog.readin":                   "6.8: readiness asks the server",
-	"Deployment/model-catalog-postgres spec.template.spec.containers.postgresql.lifecycle":    "W10: a stop that waits for no client",
-	"Deployment/model-catalog-postgres spec.template.spec.volumes":                            "6.9: emptyDir in place of a claim",
-	"Deployment/model-catalog-postgres spec.template.spec.containers.postgresql.volumeMounts": "6.9: where the image keeps its data",
-	"Deployment/model-catalog-postgres spec.template.spec.containers.postgresql.env.PGDATA":   "6.9: three variables",
-	"Role/model-catalog-admin rules":                                                          "S5: no Secrets, and ConfigMaps by name",
-	"Role/model-catalog-admin metadata.annotations":                                           "S5: it states it",
+	"Service/model-catalog metadata.annotations.routing":                                      "[D22] no address without a Route",
+	"Deployment/model-catalog spec.template.spec.containers.catalog.args":                     "the sources of agents and runtimes",
+	"Deployment/model-catalog spec.template.spec.containers.catalog.readin":                   "the readiness probe calls the server",
+	"Deployment/model-catalog-postgres spec.template.spec.containers.postgresql.lifecycle":    "[W10] PostgreSQL stops without waiting for clients",
+	"Deployment/model-catalog-postgres spec.template.spec.volumes":                            "an emptyDir instead of a claim",
+	"Deployment/model-catalog-postgres spec.template.spec.containers.postgresql.volumeMounts": "the data directory of the image",
+	"Deployment/model-catalog-postgres spec.template.spec.containers.postgresql.env.PGDATA":   "three variables instead of PGDATA",
+	"Role/model-catalog-admin rules":                                                          "[S5] no Secrets, and ConfigMaps by name",
+	"Role/model-catalog-admin metadata.annotations":                                           "[S5] describes the narrower rules",
 }
 
 // elsewhere are recorded objects that are not part of Build or no longer exist.
@@ -62,7 +62,7 @@ func leaves(path string, v any, into map[string]string) {
 }
 
 func isMeant(object, path string) bool {
-	for key := range meant {
+	for key := range intendedDifferences {
 		of, prefix, _ := strings.Cut(key, " ")
 		if (of == "*" || of == object) && strings.HasPrefix(path, prefix) {
 			return true

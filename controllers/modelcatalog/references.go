@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
-	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // deploymentReferences returns the objects that the pods of a Deployment read only at their start, so that a change must roll them. Sources
@@ -29,7 +29,7 @@ func deploymentReferences(c *aihubv1alpha1.Catalog, deployment string) []referen
 	}
 	refs := []reference.Reference{{Kind: reference.Secret, Name: resources.DatabaseName, Keys: []string{resources.KeyDatabase, resources.KeyUser, resources.KeyPassword}}}
 	if resources.EncryptsDatabase(c) {
-		refs = append(refs, reference.Reference{Kind: reference.Secret, Name: resources.DatabaseCertificate, Keys: []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, common.CAKey}})
+		refs = append(refs, reference.Reference{Kind: reference.Secret, Name: resources.DatabaseCertificate, Keys: []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, pkgresources.CAKey}})
 	}
 	return refs
 }

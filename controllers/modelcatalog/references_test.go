@@ -104,7 +104,7 @@ func TestPodsRollWhenReferencesChange(t *testing.T) {
 		}
 	}
 	if must(b, server).Annotations[reference.HashesAnnotation] == "" {
-		t.Error("what the pods have read is not recorded")
+		t.Error("the Deployment has no annotation with the hashes of its references")
 	}
 }
 

@@ -24,7 +24,7 @@ func TestServerRestartsForNewDatabase(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.reconcileUntilStable()
 	if b.databaseMark() != "" {
-		t.Fatal("a mark without a reason")
+		t.Fatal("the pod template has a restart annotation without a reason")
 	}
 	server, first := podOf(resources.Name, "server-1", 0), podOf(resources.DatabaseName, "database-1", 0)
 	b.create(server)

@@ -42,7 +42,7 @@ func gatewayBench(t *testing.T, domain string) *testEnv {
 	return b
 }
 
-// D26: the shared ReferenceGrant is deleted once only the catalog needed it, or all others have their own.
+// [D26] The shared ReferenceGrant is deleted once only the catalog needed it, or all others have their own.
 func TestSharedGrantIsDeleted(t *testing.T) {
 	alien := sharedGrant()
 	alien.SetLabels(nil)
@@ -71,13 +71,13 @@ func TestSharedGrantIsDeleted(t *testing.T) {
 			own := sharedGrant()
 			own.SetName(resources.GrantName)
 			if b.get(own) != (test.domain != "") {
-				t.Error("the grant of its own")
+				t.Error("want a ReferenceGrant of the catalog if and only if there is a domain")
 			}
 		})
 	}
 }
 
-// D26: it is read until the deletion succeeds, and then never again.
+// [D26] The shared ReferenceGrant is read until its deletion succeeds, and then never again.
 func TestSharedGrantIsReadOnce(t *testing.T) {
 	b := gatewayBench(t, "gateway.example.com")
 	b.create(sharedGrant())
@@ -99,22 +99,22 @@ func TestSharedGrantIsReadOnce(t *testing.T) {
 	b.fail = func(string) error { return nil }
 	b.reconcileUntilStable()
 	if b.get(sharedGrant()) {
-		t.Error("it is still there")
+		t.Error("the shared ReferenceGrant was not deleted")
 	}
 	b.create(sharedGrant())
 	b.reconcileUntilStable()
 	if !b.get(sharedGrant()) {
-		t.Error("one that a user made later is gone")
+		t.Error("a ReferenceGrant that a user created later was deleted")
 	}
 }
 
-// D2: it is not requested if the API is not served.
+// [D2] The shared ReferenceGrant is not requested if the API is not served.
 func TestSharedGrantWithoutItsAPI(t *testing.T) {
 	b := gatewayBench(t, "gateway.example.com")
 	b.served = capability.NewSet(capability.Route, capability.HTTPRoute)
 	b.create(sharedGrant())
 	b.reconcileUntilStable()
 	if !b.get(sharedGrant()) {
-		t.Error("it is gone")
+		t.Error("the shared ReferenceGrant was deleted")
 	}
 }

@@ -33,7 +33,7 @@ func short(v sourceSelection) []string {
 	return lines
 }
 
-// [modelregistry-97] Sources with the key sources.yaml and a valid name are mounted by name; the others are reported with the reason (S10).
+// [modelregistry-97] Sources with the key sources.yaml and a valid name are mounted by name; the others are reported with the reason [S10].
 func TestSelectSources(t *testing.T) {
 	long := strings.Repeat("a", 55)
 	all := append(good("zebra", "dotted.name", long, long+"a", "alpha"), sourceCandidate{name: "without-key"}, sourceCandidate{name: "broken", hasKey: true, contentProblem: "it is empty"})
@@ -58,7 +58,7 @@ func TestSelectSources(t *testing.T) {
 	}
 }
 
-// S10: users with create on ConfigMaps cannot exceed the limits of pod and status.
+// [S10] Users with create on ConfigMaps cannot exceed the limits of pod and status.
 func TestSelectSourcesLimit(t *testing.T) {
 	var names []string
 	for i := range 130 {
@@ -76,7 +76,7 @@ func TestSelectSourcesLimit(t *testing.T) {
 	}
 }
 
-// S10: new sources are postponed if the pod was replaced too often; mounted ones are kept, and a removal does not count.
+// [S10] New sources are postponed if the pod was replaced too often; mounted ones are kept, and a removal does not count.
 func TestSelectSourcesPostpones(t *testing.T) {
 	never := func() bool { return false }
 	v := selectSources(good("old", "new"), []string{"old", "gone"}, never)
@@ -86,7 +86,7 @@ func TestSelectSourcesPostpones(t *testing.T) {
 	asked := false
 	v = selectSources(good("old"), []string{"old", "gone"}, func() bool { asked = true; return false })
 	if asked || v.postponed || !slices.Equal(v.mounted, []string{"old"}) {
-		t.Error("nothing was added, but the budget was asked")
+		t.Error("without an addition, want the mounted source kept and the budget unused")
 	}
 }
 
@@ -127,7 +127,7 @@ func TestTrimContent(t *testing.T) {
 	}
 	out, _ = trimContent(&corev1.ConfigMap{Data: map[string]string{"other": "x"}})
 	if m, _ := out.(*corev1.ConfigMap); len(m.Data) > 0 {
-		t.Error("it has no such key")
+		t.Error("the trimmed ConfigMap has data without the key sources.yaml")
 	}
 	if out, err := trimContent("tombstone"); out != "tombstone" || err != nil {
 		t.Errorf("got %v, %v", out, err)

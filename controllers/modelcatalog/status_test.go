@@ -77,7 +77,7 @@ func TestStatusFollowsTheRollout(t *testing.T) {
 	b.create(pod)
 	database := pod.DeepCopy()
 	database.ResourceVersion, database.Name, database.Labels = "", "another", resources.Selector(resources.DatabaseName)
-	database.Status.ContainerStatuses = []corev1.ContainerStatus{waiting("postgresql", "ErrImagePull", "D18: not this one")}
+	database.Status.ContainerStatuses = []corev1.ContainerStatus{waiting("postgresql", "ErrImagePull", "[D18] not this one")}
 	b.create(database)
 	const ofDatabase = `; its database: image "" of container postgresql cannot be pulled; check its name, the registry and the pull secrets`
 	b.reconcileUntilStable()
@@ -122,7 +122,7 @@ func TestDeletedObjectsAreRecreated(t *testing.T) {
 	}
 }
 
-// Foreign labels and fields are kept (D5), and an object that lost its labels is found (D8).
+// Foreign labels and fields are kept [D5], and an object that lost its labels is found [D8].
 func TestForeignFieldsAreKept(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.reconcileUntilStable()
@@ -242,24 +242,24 @@ func TestSourceAdditionLimit(t *testing.T) {
 		}
 	}
 	if mayAdd("a") || !mayAdd("b") {
-		t.Error("one Catalog has used up its budget, the other has not")
+		t.Error("want additions rejected for the Catalog that reached its limit only")
 	}
 	b.stepClock(time.Minute)
 	if !mayAdd("a") || mayAdd("a") {
-		t.Error("a minute gives one back")
+		t.Error("want one addition allowed after a minute")
 	}
 	b.stepClock(100 * time.Minute)
 	for range maxSourceAdditions {
 		if !mayAdd("a") {
-			t.Error("all of them are back")
+			t.Error("want additions allowed again after the period")
 		}
 	}
 	if mayAdd("a") {
-		t.Error("time does not save up more than the budget")
+		t.Error("more additions were allowed than the budget")
 	}
 	b.r.forget("a")
 	if !mayAdd("a") {
-		t.Error("what was forgotten counts")
+		t.Error("additions before forget were counted")
 	}
 }
 

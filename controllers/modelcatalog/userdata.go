@@ -19,7 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
-	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // isManaged reports whether an object has the labels of this component.
@@ -104,7 +104,7 @@ func withMissingKeys(data map[string][]byte, user, database string) map[string][
 		}
 	}
 	if len(out[resources.KeyPassword]) == 0 {
-		out[resources.KeyPassword] = []byte(common.NewPassword())
+		out[resources.KeyPassword] = []byte(pkgresources.NewPassword())
 	}
 	return out
 }

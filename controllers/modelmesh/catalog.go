@@ -10,7 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
@@ -38,7 +38,7 @@ type Runtime struct {
 
 // NeedsDeployment reports whether ModelMesh runs the runtime. Single-model runtimes belong to KServe.
 func (r Runtime) NeedsDeployment() bool {
-	return mm.IsEnabled(r.Spec) && r.Object.GetDeletionTimestamp().IsZero()
+	return pkgmodelmesh.IsEnabled(r.Spec) && r.Object.GetDeletionTimestamp().IsZero()
 }
 
 // UsesClusterRuntimes reports whether ClusterServingRuntimes are used.
@@ -57,7 +57,7 @@ func (c *Catalog) Runtimes(ctx context.Context, namespace string) (map[string]Ru
 			return nil, fmt.Errorf("listing ClusterServingRuntimes: %w", err)
 		}
 		for i := range list.Items {
-			if r := &list.Items[i]; mm.IsMultiModel(&r.Spec) {
+			if r := &list.Items[i]; pkgmodelmesh.IsMultiModel(&r.Spec) {
 				runtimes[r.Name] = Runtime{Object: r, Spec: &r.Spec, Malformed: r.Malformed}
 			}
 		}
@@ -97,7 +97,7 @@ func (c *Catalog) supportingRuntimes(ctx context.Context, namespace, label strin
 		return nil, err
 	}
 	for name, r := range runtimes {
-		if r.NeedsDeployment() && mm.HasLabels(mm.Labels(name, r.Spec, settings.RESTProxy.Enabled), label) {
+		if r.NeedsDeployment() && pkgmodelmesh.HasLabels(pkgmodelmesh.Labels(name, r.Spec, settings.RESTProxy.Enabled), label) {
 			names = append(names, name)
 		}
 	}
@@ -106,14 +106,14 @@ func (c *Catalog) supportingRuntimes(ctx context.Context, namespace, label strin
 
 // Models returns the models of a namespace: its Predictors and the InferenceServices of ModelMesh. It skips an InferenceService that
 // cannot be converted: it needs no runtime.
-func (c *Catalog) Models(ctx context.Context, namespace string) ([]mm.Model, error) {
-	var models []mm.Model
+func (c *Catalog) Models(ctx context.Context, namespace string) ([]pkgmodelmesh.Model, error) {
+	var models []pkgmodelmesh.Model
 	predictors := &v1alpha1.PredictorList{}
 	if err := c.Cached.List(ctx, predictors, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing Predictors: %w", err)
 	}
 	for i := range predictors.Items {
-		models = append(models, mm.FromPredictor(&predictors.Items[i]))
+		models = append(models, pkgmodelmesh.FromPredictor(&predictors.Items[i]))
 	}
 	if c.Config.IgnoreInferenceServices || !c.Served().Has(capability.InferenceService) {
 		return models, nil
@@ -123,7 +123,7 @@ func (c *Catalog) Models(ctx context.Context, namespace string) ([]mm.Model, err
 		return nil, fmt.Errorf("listing InferenceServices: %w", err)
 	}
 	for i := range services.Items {
-		model, isModelMesh, err := mm.FromInferenceService(&services.Items[i])
+		model, isModelMesh, err := pkgmodelmesh.FromInferenceService(&services.Items[i])
 		if isModelMesh && err == nil {
 			models = append(models, model)
 		}

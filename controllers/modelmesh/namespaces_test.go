@@ -20,7 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 )
 
-// The table of section 1.2: the label enables a namespace; the operator's namespace is enabled without it.
+// The label enables a namespace; the operator's namespace is enabled without it.
 func TestNamespaceEnabledByLabel(t *testing.T) {
 	going := meshtest.Namespace("going", "true")
 	going.Finalizers, going.DeletionTimestamp = []string{"x/y"}, &metav1.Time{Time: time.Unix(1, 0)}

@@ -23,7 +23,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
@@ -116,7 +116,7 @@ func newEndpointSliceCache(mgr ctrl.Manager, namespaces *Namespaces) (cache.Cach
 // NewMeshCache adds a cache for one kind to the manager. It holds objects with the label of a mesh Service in the namespaces that can
 // be enabled.
 func NewMeshCache(mgr ctrl.Manager, object client.Object, namespaces *Namespaces, transform toolscache.TransformFunc) (cache.Cache, error) {
-	selector, err := labels.Parse(mm.LabelService)
+	selector, err := labels.Parse(pkgmodelmesh.LabelService)
 	if err != nil {
 		return nil, fmt.Errorf("selecting %T by label: %w", object, err)
 	}

@@ -11,10 +11,10 @@ func TestSyncMap(t *testing.T) {
 	type pair struct{ version, text string }
 	var s SyncMap[string, pair]
 	if kept, found := s.Get("a"); found || kept != (pair{}) {
-		t.Error("something is kept of nothing")
+		t.Error("Get of an empty map found a value")
 	}
 	if _, found := s.Delete("a"); found {
-		t.Error("something is dropped of nothing")
+		t.Error("Delete of an empty map found a value")
 	}
 	s.Set("a", pair{text: "x"})
 	if before := s.Set("a", pair{text: "y"}); before.text != "x" {

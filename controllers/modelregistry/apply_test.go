@@ -19,7 +19,7 @@ func TestSplitByOwnership(t *testing.T) {
 	}
 }
 
-// D30: legacy objects of this registry are adopted, as far as their labels identify it.
+// [D30] Legacy objects of this registry are adopted, as far as their labels identify it.
 func TestAdoptable(t *testing.T) {
 	m := newRegistry("demo")
 	mine := map[string]string{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelApp: "demo"}

@@ -111,7 +111,7 @@ func TestFaultAtEveryCall(t *testing.T) {
 	}
 }
 
-// D1: if any request of a deletion fails, the registry remains until its cluster-scoped objects are deleted, and retained data is retained.
+// [D1] If any request of a deletion fails, the registry remains until its cluster-scoped objects are deleted, and retained data is retained.
 func TestFaultAtEveryCallOfADeletion(t *testing.T) {
 	begin := func(n int) (w *testEnv, m *v1beta1.ModelRegistry, calls *int, err error) {
 		w = newTestEnv(t, everything)

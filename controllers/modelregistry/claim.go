@@ -22,7 +22,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
-	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
@@ -97,11 +97,11 @@ func (r *registryReconciler) expandClaim(ctx context.Context, m *v1beta1.ModelRe
 		return "", nil
 	}
 	if isManaged(claim) {
-		if err := r.applier.PatchExisting(ctx, claim, func() { common.SetStorageClassIfUnbound(claim, requested.StorageClassName) }); err != nil {
+		if err := r.applier.PatchExisting(ctx, claim, func() { pkgresources.SetStorageClassIfUnbound(claim, requested.StorageClassName) }); err != nil {
 			return "", err
 		}
 	}
-	if common.IsUnbound(claim) {
+	if pkgresources.IsUnbound(claim) {
 		return unboundClaimDifference(claim, requested, field), nil
 	}
 	if class := claim.Spec.StorageClassName; requested.StorageClassName != nil && class != nil && *class != *requested.StorageClassName {
@@ -120,9 +120,9 @@ func unboundClaimDifference(claim *corev1.PersistentVolumeClaim, requested *v1be
 	switch class := ptr.Deref(claim.Spec.StorageClassName, ""); {
 	case requested.StorageClassName != nil && *requested.StorageClassName != class:
 		return fmt.Sprintf("PersistentVolumeClaim %s has storage class %q, and %s.storageClassName is %q; %s", claim.Name, class, field, *requested.StorageClassName,
-			common.UnboundHint(claim))
+			pkgresources.UnboundHint(claim))
 	case requested.Size != nil && requested.Size.Cmp(size) != 0:
-		return fmt.Sprintf("PersistentVolumeClaim %s asks for %s, and %s.size is %s; %s", claim.Name, &size, field, requested.Size, common.UnboundHint(claim))
+		return fmt.Sprintf("PersistentVolumeClaim %s asks for %s, and %s.size is %s; %s", claim.Name, &size, field, requested.Size, pkgresources.UnboundHint(claim))
 	}
 	return ""
 }

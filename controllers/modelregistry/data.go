@@ -20,7 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
-	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // The volume and credentials of a generated database hold user data. They are created once, never updated from the spec, and have no owner
@@ -115,7 +115,7 @@ func (r *registryReconciler) createCredentials(ctx context.Context, m *v1beta1.M
 	if annotations := claim.Annotations; annotations[annotationUser] != "" { // the Secret is lost, but its names are those in the database
 		creds.user, creds.database = annotations[annotationUser], annotations[annotationDatabase]
 	}
-	return r.applier.Create(ctx, m, resources.CredentialsSecret(m, creds.user, creds.database, common.NewPassword()))
+	return r.applier.Create(ctx, m, resources.CredentialsSecret(m, creds.user, creds.database, pkgresources.NewPassword()))
 }
 
 // storeCredentials stores the credentials of a Secret and updates its metadata if it is managed.
@@ -233,7 +233,7 @@ func setConnection(m *v1beta1.ModelRegistry, creds credentials) {
 		Backup:          requested.Backup,
 	}
 	if resources.EncryptsDatabase(m) {
-		m.Spec.Postgres.SSLMode = common.VerifyFull
-		m.Spec.Postgres.SSLRootCertificateSecret = &v1beta1.SecretKeyValue{Name: resources.DatabaseTLSName(m), Key: common.CAKey}
+		m.Spec.Postgres.SSLMode = pkgresources.VerifyFull
+		m.Spec.Postgres.SSLRootCertificateSecret = &v1beta1.SecretKeyValue{Name: resources.DatabaseTLSName(m), Key: pkgresources.CAKey}
 	}
 }

@@ -58,7 +58,7 @@ func TestDataOwnerReferences(t *testing.T) {
 	}
 }
 
-// D7, S2: only metadata changes, and the legacy annotation with the content is removed.
+// [D7] [S2] Only metadata changes, and the legacy annotation with the content is removed.
 func TestUpdateDataMetadata(t *testing.T) {
 	m := withData("")
 	secret := &corev1.Secret{
@@ -102,7 +102,7 @@ func TestIsManaged(t *testing.T) {
 	}
 }
 
-// D12: the connection to a generated database consists of its credentials and the fields of the spec for generated databases.
+// [D12] The connection to a generated database consists of its credentials and the fields of the spec for generated databases.
 func TestSetConnection(t *testing.T) {
 	m := withData(v1beta1.DeleteData)
 	m.Spec.Postgres.Image, m.Spec.Postgres.SSLMode, m.Spec.Postgres.Username = "i", "require", "later"

@@ -13,7 +13,7 @@ import (
 	rules "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
-// [modelregistry-9] [modelregistry-28] oauthProxy becomes kubeRBACProxy without its image, unless kubeRBACProxy is set (D28).
+// [modelregistry-9] [modelregistry-28] oauthProxy becomes kubeRBACProxy without its image, unless kubeRBACProxy is set [D28].
 func TestMigrateProxy(t *testing.T) {
 	older := &v1beta1.ProxyConfig{Port: new(int32(9443)), Domain: "d", ServiceRoute: v1beta1.RouteDisabled, Image: "oauth"}
 	moved := &v1beta1.ProxyConfig{Port: new(int32(9443)), Domain: "d", ServiceRoute: v1beta1.RouteDisabled}
@@ -26,7 +26,7 @@ func TestMigrateProxy(t *testing.T) {
 	}{
 		"older one":              {v1beta1.ModelRegistrySpec{OAuthProxy: older}, false, moved, true},
 		"older one on OpenShift": {v1beta1.ModelRegistrySpec{OAuthProxy: older}, true, moved, true},
-		"both (D28)":             {v1beta1.ModelRegistrySpec{OAuthProxy: older, KubeRBACProxy: newer}, true, newer, true},
+		"both [D28]":             {v1beta1.ModelRegistrySpec{OAuthProxy: older, KubeRBACProxy: newer}, true, newer, true},
 		"none":                   {v1beta1.ModelRegistrySpec{}, false, nil, false},
 		"none on OpenShift":      {v1beta1.ModelRegistrySpec{}, true, &v1beta1.ProxyConfig{}, true},
 		"newer one":              {v1beta1.ModelRegistrySpec{KubeRBACProxy: newer}, false, newer, false},

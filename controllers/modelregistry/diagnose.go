@@ -25,7 +25,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
-	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
@@ -193,7 +193,7 @@ func (r *registryReconciler) checkProxy(ctx context.Context, m *v1beta1.ModelReg
 	if m.Spec.KubeRBACProxy.ServiceRoute == v1beta1.RouteDisabled || !r.stateOf(m).platform.Served.Has(capability.Route) {
 		return finding{}, nil
 	}
-	route := common.NewUnstructured(capability.Route)
+	route := pkgresources.NewUnstructured(capability.Route)
 	err = r.fullObjects.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.SecureRouteName(m)}, route)
 	if client.IgnoreNotFound(err) != nil {
 		return finding{}, fmt.Errorf("reading Route %s: %w", resources.SecureRouteName(m), err)
@@ -201,7 +201,7 @@ func (r *registryReconciler) checkProxy(ctx context.Context, m *v1beta1.ModelReg
 	if apierrors.IsNotFound(err) {
 		return finding{message: fmt.Sprintf("KubeRBACProxy Route %s is unavailable: it does not exist yet", resources.SecureRouteName(m))}, nil
 	}
-	typed, err := common.Decode[routev1.Route](route)
+	typed, err := pkgresources.Decode[routev1.Route](route)
 	if err != nil {
 		return finding{}, err
 	}

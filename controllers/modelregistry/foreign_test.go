@@ -47,7 +47,7 @@ func TestForeignSecurityObjectsBlockTheServer(t *testing.T) {
 			w.requireNoError(w.server.Delete(t.Context(), foreign))
 			w.requireWait(w.reconcile(m), "available")
 			if !w.get(&appsv1.Deployment{}, "ns", "demo") {
-				t.Error("the server is held back for nothing")
+				t.Error("the server was held back although no guard failed")
 			}
 		})
 	}

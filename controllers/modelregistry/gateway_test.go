@@ -51,7 +51,7 @@ func TestGatewayModeIsEnabledLater(t *testing.T) {
 
 // [modelregistry-40] D25: the deletion of a registry deletes a legacy HTTPRoute after gateway mode was disabled.
 func TestDeletionRemovesTheHTTPRoute(t *testing.T) {
-	for name, served := range map[string][]schema.GroupVersionKind{"served": everything, "not served (D2)": {capability.Route}} {
+	for name, served := range map[string][]schema.GroupVersionKind{"served": everything, "not served [D2]": {capability.Route}} {
 		t.Run(name, func(t *testing.T) {
 			m := newRegistry("demo")
 			old := wholeObject(capability.HTTPRoute)
@@ -91,7 +91,7 @@ func TestInputsFollowTheCluster(t *testing.T) {
 	}
 }
 
-// D5: the Group is created without users, its users are never written again, and its labels are corrected.
+// [D5] The Group is created without users, its users are never written again, and its labels are corrected.
 func TestGroupUsersAreNotChanged(t *testing.T) {
 	w := newTestEnv(t, everything)
 	m := newRegistry("demo", registrytest.Proxied)
@@ -122,7 +122,7 @@ func TestGroupUsersAreNotChanged(t *testing.T) {
 		return apply.Desired{{Config: resources.Group(m, nil), Ownership: apply.Unowned}}
 	}
 	if err := w.applyUnowned(t.Context(), other, group(other)); err == nil || !strings.Contains(err.Error(), "belongs to ModelRegistry ns/demo") {
-		t.Errorf("D30: %v", err)
+		t.Errorf("[D30] %v", err)
 	}
 	foreign := wholeObject(capability.UserGroup)
 	foreign.SetName("foreign-users")

@@ -187,7 +187,7 @@ func TestBackupFailuresAreReported(t *testing.T) {
 		w.requireWait(w.reconcile(m), "available")
 		w.says(m, ConditionBackup, database.ReasonForeign, "PersistentVolumeClaim demo-postgres-backup was not created by this operator")
 		if w.get(&batchv1.CronJob{}, "ns", "demo-postgres-backup") {
-			t.Error("its pods would write to a foreign claim")
+			t.Error("the CronJob exists, although the claim is foreign")
 		}
 	})
 	t.Run("refused", func(t *testing.T) {
@@ -202,7 +202,7 @@ func TestBackupFailuresAreReported(t *testing.T) {
 		w.requireWait(w.reconcile(m), "available")
 		w.says(m, ConditionBackup, database.ReasonRefused, "correct spec.postgres.backup")
 		if !w.get(&appsv1.Deployment{}, "ns", "demo") {
-			t.Error("the server waits for the backups")
+			t.Error("the server was held back because of the backups")
 		}
 		w.fail = nil
 		w.requireWait(w.reconcile(m), "available")

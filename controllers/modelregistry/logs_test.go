@@ -26,7 +26,7 @@ func TestScanLog(t *testing.T) {
 		"failed check":      {"a\n" + failedCheck + "\nb\n", ReasonConfiguration, "database configuration error: Connection could not be established.: INTERNAL: no route"},
 		"the first counts":  {failedCheck + "\n" + strings.ReplaceAll(failedCheck, "no route", "other"), ReasonConfiguration, "database configuration error: Connection could not be established.: INTERNAL: no route"},
 		"an alert wins":     {failedCheck + "\n{{ALERT}} the schema is newer\n", ReasonAlert, "rest container alert: {{ALERT}} the schema is newer"},
-		"a long line (D18)": {long + "\n" + failedCheck, ReasonConfiguration, "database configuration error: Connection could not be established.: INTERNAL: no route"},
+		"a long line [D18]": {long + "\n" + failedCheck, ReasonConfiguration, "database configuration error: Connection could not be established.: INTERNAL: no route"},
 		"a long alert":      {"{{ALERT}} " + long, ReasonAlert, "rest container alert: {{ALERT}} " + strings.Repeat("x", maxLineLength-len("{{ALERT}} ")-3) + "..."},
 	} {
 		t.Run(name, func(t *testing.T) {

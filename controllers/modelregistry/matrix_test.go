@@ -18,7 +18,7 @@ import (
 )
 
 // [modelregistry-42] [modelregistry-51] Both conditions report why callers cannot reach the proxy; the Route counts only if the cluster
-// serves it and the spec enables it (D33).
+// serves it and the spec enables it [D33].
 func TestProxyProblemsReachTheStatus(t *testing.T) {
 	good := []corev1.ContainerStatus{readyContainer("rest-container"), readyContainer("kube-rbac-proxy")}
 	for name, c := range map[string]struct {

@@ -130,7 +130,7 @@ func TestAvailableStaysInARollout(t *testing.T) {
 	}
 }
 
-// D18: problems of the database are reported as such and not as problems of the server's pods.
+// [D18] Problems of the database are reported as such and not as problems of the server's pods.
 func TestDatabasePodsAreNotServerPods(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase)

@@ -304,7 +304,7 @@ func TestForbiddenReferencesAndNames(t *testing.T) {
 					t.Errorf("message %q", c.Message)
 				}
 				if w.get(&appsv1.Deployment{}, "ns", tc.m.Name) {
-					t.Error("its server was made")
+					t.Error("the Deployment was created despite a forbidden reference")
 				}
 			}
 		})

@@ -103,7 +103,7 @@ func TestUnreadyContainers(t *testing.T) {
 	}
 }
 
-// D18: a container that waits for its init containers is not stuck.
+// [D18] A container that waits for its init containers is not stuck.
 func TestIsStuck(t *testing.T) {
 	for reason, want := range map[string]bool{"ContainerCreating": false, "PodInitializing": false, "": false, "CrashLoopBackOff": true, "ImagePullBackOff": true} {
 		if got := isStuck(waitingContainer("rest-container", reason)); got != want {
@@ -111,7 +111,7 @@ func TestIsStuck(t *testing.T) {
 		}
 	}
 	if isStuck(readyContainer("rest-container")) || isStuck(terminatedContainer("rest-container")) {
-		t.Error("only what waits is stuck")
+		t.Error("a ready or terminated container counts as stuck")
 	}
 }
 
@@ -132,6 +132,6 @@ func TestTrimPod(t *testing.T) {
 		t.Errorf("lost something of %+v", slim)
 	}
 	if other, err := trimPod("tombstone"); other != "tombstone" || err != nil {
-		t.Error("what is no pod passes as it is")
+		t.Error("trimPod changed an object that is no Pod")
 	}
 }

@@ -56,7 +56,7 @@ apply Service demo`
 	}
 }
 
-// D11: a reconcile with any change sets Progressing.
+// [D11] A reconcile with any change sets Progressing.
 func TestProgressCountsAllWrites(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase)
@@ -139,7 +139,7 @@ func TestErrorsSurface(t *testing.T) {
 	}
 }
 
-// D30: an object of a registry of the same name in another namespace is reported and not changed, and blocks the server; that of a deleted
+// [D30] An object of a registry of the same name in another namespace is reported and not changed, and blocks the server; that of a deleted
 // registry is adopted.
 func TestNamesOfClusterScope(t *testing.T) {
 	other := newRegistry("demo", registrytest.Proxied)
@@ -164,7 +164,7 @@ func TestNamesOfClusterScope(t *testing.T) {
 	}
 }
 
-// D9, D10: a Deployment is recreated only if its selector differs; other rejections are reported.
+// [D9] [D10] A Deployment is recreated only if its selector differs; other rejections are reported.
 func TestRecreatesDeploymentOnSelectorChange(t *testing.T) {
 	invalid := func(verb, kind string) error {
 		if verb == "apply" && kind == "Deployment" {

@@ -10,7 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
-	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // resolveReferences sets the rollout hashes of pod templates and reports missing Secrets and ConfigMaps. It recreates a Deployment whose
@@ -60,7 +60,7 @@ func serverReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 	case m.Spec.Postgres != nil:
 		p := m.Spec.Postgres
 		if p.ConnectionSecretName != "" {
-			refs = append(refs, secretReferences(&v1beta1.SecretKeyValue{Name: p.ConnectionSecretName, Key: common.ConnectionURIKey})...)
+			refs = append(refs, secretReferences(&v1beta1.SecretKeyValue{Name: p.ConnectionSecretName, Key: pkgresources.ConnectionURIKey})...)
 		}
 		refs = append(refs, secretReferences(p.PasswordSecret, p.SSLPasswordSecret, p.SSLCertificateSecret, p.SSLKeySecret)...)
 		refs = append(refs, caReferences(p.SSLRootCertificateSecret, p.SSLRootCertificateConfigMap)...)

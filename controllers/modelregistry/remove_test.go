@@ -131,7 +131,7 @@ func TestDataOfAnEarlierRegistry(t *testing.T) {
 	}
 }
 
-// D25: an unused generated database is kept and reported.
+// [D25] An unused generated database is kept and reported.
 func TestUnusedDatabaseIsNotPruned(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase)
@@ -149,7 +149,7 @@ func TestUnusedDatabaseIsNotPruned(t *testing.T) {
 	}
 }
 
-// D1: the finalizer reports its progress, deletes objects without an owner reference and retains data.
+// [D1] The finalizer reports its progress, deletes objects without an owner reference and retains data.
 func TestFinalize(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{} })
@@ -196,7 +196,7 @@ func TestFinalize(t *testing.T) {
 	}
 }
 
-// D1: cluster-scoped objects that were never adopted are deleted too, except those of another registry of the name.
+// [D1] Cluster-scoped objects that were never adopted are deleted too, except those of another registry of the name.
 func TestFinalizeLegacyObjects(t *testing.T) {
 	for namespace, goes := range map[string]bool{"ns": true, "elsewhere": false} {
 		m := newRegistry("demo")
@@ -211,7 +211,7 @@ func TestFinalizeLegacyObjects(t *testing.T) {
 	}
 }
 
-// D1: ClusterRoleBindings of deleted registries are deleted, and no similar ones.
+// [D1] ClusterRoleBindings of deleted registries are deleted, and no similar ones.
 func TestLegacyCleaner(t *testing.T) {
 	binding := func(name string, change func(*rbacv1.ClusterRoleBinding)) *rbacv1.ClusterRoleBinding {
 		b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name + "-auth-delegator", Labels: map[string]string{
@@ -246,7 +246,7 @@ func TestLegacyCleaner(t *testing.T) {
 	}
 }
 
-// APIs that are not served are not requested (D2).
+// APIs that are not served are not requested [D2].
 func TestUnownedKinds(t *testing.T) {
 	plainKinds, all := resources.Inputs{}, resources.Inputs{HasUserAPI: true, Publishing: registry.Publishing{OpenShift: true, HTTPRoutes: true, ReferenceGrants: true}}
 	if got := len(plainKinds.Prunable(cronJobKind)); got != 7 {

@@ -45,7 +45,7 @@ func grantTo(service string) *unstructured.Unstructured {
 	return g
 }
 
-// D26: the shared ReferenceGrant is deleted once every registry and catalog that needs it has its own.
+// [D26] The shared ReferenceGrant is deleted once every registry and catalog that needs it has its own.
 func TestSharedGrantIsDeleted(t *testing.T) {
 	alien := sharedGrant()
 	alien.SetLabels(map[string]string{resources.LabelCreatedBy: "ann"})
@@ -87,7 +87,7 @@ func TestSharedGrantIsDeleted(t *testing.T) {
 	}
 }
 
-// D26: the last reconcile that gets its own ReferenceGrant deletes the shared one, and later ones do not read it.
+// [D26] The last reconcile that gets its own ReferenceGrant deletes the shared one, and later ones do not read it.
 func TestSharedGrantIsDeletedLater(t *testing.T) {
 	m, other := newRegistry("demo", registrytest.Proxied), newRegistry("other", registrytest.Proxied)
 	w := newTestEnv(t, everything, sharedGrant(), routeTo("ns", "model-catalog"), routeTo("ns", "other"), m.DeepCopy(), other.DeepCopy())
@@ -120,7 +120,7 @@ func TestSharedGrantIsDeletedLater(t *testing.T) {
 	}
 }
 
-// D2: ReferenceGrants are not requested if the API is not served.
+// [D2] ReferenceGrants are not requested if the API is not served.
 func TestSharedGrantWithoutItsAPI(t *testing.T) {
 	m := newRegistry("demo", registrytest.Proxied)
 	served := slices.Clone(everything)[:len(everything)-1]

@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
-	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
@@ -129,7 +129,7 @@ func (r *registryReconciler) observeServer(ctx context.Context, m *v1beta1.Model
 	if err != nil {
 		return err
 	}
-	m.Status.Scale = common.ScaleStatus(d, resources.ServerSelector(m))
+	m.Status.Scale = pkgresources.ScaleStatus(d, resources.ServerSelector(m))
 	s, err := r.evaluateServer(ctx, m, d)
 	if err != nil {
 		return err

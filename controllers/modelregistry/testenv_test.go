@@ -32,13 +32,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/registry"
-	shared "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
 // wholeObject is short for the many objects of other APIs that these tests read.
-var wholeObject = shared.NewUnstructured
+var wholeObject = pkgresources.NewUnstructured
 
 var now = time.Unix(1700000000, 0)
 
@@ -287,7 +287,7 @@ func (w *testEnv) setRunning(m *v1beta1.ModelRegistry) {
 // decode converts an object of an optional API as the controller does.
 func decode[T any](t *testing.T, object *unstructured.Unstructured) *T {
 	t.Helper()
-	typed, err := shared.Decode[T](object)
+	typed, err := pkgresources.Decode[T](object)
 	if err != nil {
 		t.Fatal(err)
 	}

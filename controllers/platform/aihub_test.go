@@ -290,7 +290,7 @@ func TestAIHubReportsRejection(t *testing.T) {
 		return nil
 	}
 	if _, _, err := b.reconcile(); err == nil {
-		t.Error("it is tried again")
+		t.Error("want an error, so that the reconcile is retried")
 	}
 	if c := b.condition("ProvisioningSucceeded"); !strings.Contains(c.Message, "Catalog registries/catalog") || !strings.Contains(c.Message, "webhook says no") {
 		t.Errorf("%+v", c)
@@ -368,7 +368,7 @@ func TestAIHubDeletesLegacyDeployments(t *testing.T) {
 	}
 	b.rests()
 	if !b.exists(programOf(legacyCatalogDeployment, "", "")) {
-		t.Error("that of another client is gone")
+		t.Error("the Deployment of another client was deleted")
 	}
 }
 
@@ -425,12 +425,12 @@ func TestHubPaused(t *testing.T) {
 func TestHubEvents(t *testing.T) {
 	other := aiHubWith(func(a *platformv1alpha1.AIHub) { a.Name = "default" })
 	if p := hasName(platformv1alpha1.AIHubName); p.Create(event.CreateEvent{Object: other}) || !p.Create(event.CreateEvent{Object: aiHubWith()}) {
-		t.Error("one name counts")
+		t.Error("want only AIHubs with the fixed name reconciled")
 	}
 	namespace := namespaceNamed("a")
 	if p := deletePredicate(); p.Create(event.CreateEvent{Object: namespace}) || p.Update(event.UpdateEvent{ObjectOld: namespace, ObjectNew: namespace}) ||
 		!p.Delete(event.DeleteEvent{Object: namespace}) {
-		t.Error("only the end counts")
+		t.Error("want only the deletion of the namespace to trigger a reconcile")
 	}
 	if got := webhookNamespace(nil, AIHubSettings{RegistriesNamespace: "set"}); got != "set" {
 		t.Errorf("namespace %q", got)

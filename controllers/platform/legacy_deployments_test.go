@@ -94,17 +94,17 @@ func TestLegacyDeploymentsReset(t *testing.T) {
 	key := types.NamespacedName{Namespace: "apps", Name: legacyRegistryDeployment}
 	for range 2 {
 		if !f.isFirstDeletion(key, "one") {
-			t.Error("the first of a name counts, as often as it is seen")
+			t.Error("want true for the first UID of a name, also on a second call")
 		}
 	}
 	if f.isFirstDeletion(key, "two") {
-		t.Error("the second of a name is not to be deleted")
+		t.Error("want false for a second UID of the name")
 	}
 	if other := (types.NamespacedName{Namespace: "elsewhere", Name: legacyRegistryDeployment}); !f.isFirstDeletion(other, "two") {
-		t.Error("another namespace is another name")
+		t.Error("a Deployment in another namespace counts as already deleted")
 	}
 	if f.reset(); !f.isFirstDeletion(key, "two") {
-		t.Error("it is forgotten")
+		t.Error("reset kept the recorded deletion")
 	}
 }
 

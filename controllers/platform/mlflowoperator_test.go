@@ -204,7 +204,7 @@ func TestDeletion(t *testing.T) {
 	}
 	b.reconciles(1)
 	if !gone(b) {
-		t.Error("it is still there")
+		t.Error("the MLflowOperator was not removed")
 	}
 }
 
@@ -239,7 +239,7 @@ func TestDeletionWithoutTheAPIOfMLflow(t *testing.T) {
 	}
 }
 
-// D32: a conflict of writes costs a reconcile and nothing else.
+// [D32] A conflict of writes costs a reconcile and nothing else.
 func TestConflictIsRetried(t *testing.T) {
 	b := newBench(t, mlflowOperatorWith())
 	b.conflicts = 1
@@ -248,7 +248,7 @@ func TestConflictIsRetried(t *testing.T) {
 		t.Fatalf("result %+v, error %v: a conflict is no failure, and is tried again", result, err)
 	}
 	if len(b.get().Status.Conditions) > 0 {
-		t.Fatal("the test is worth nothing: the status was written")
+		t.Fatal("the status was written, so the test shows nothing")
 	}
 	b.reconciles(1)
 	if ready := conditionOf(b.get(), "Ready"); ready.Status != "True" {
@@ -289,11 +289,11 @@ func TestVersionSelection(t *testing.T) {
 }
 
 // A change of the spec or status of an MLflow does not change the number of MLflow resources.
-func TestComesAndGoes(t *testing.T) {
+func TestPredicateIgnoresUpdates(t *testing.T) {
 	p := createDeletePredicate()
 	if !p.Create(event.CreateEvent{Object: instance()}) || !p.Delete(event.DeleteEvent{Object: instance()}) ||
 		p.Update(event.UpdateEvent{ObjectOld: instance(), ObjectNew: instance()}) {
-		t.Error("only appearing and going counts")
+		t.Error("want only creation and deletion to trigger a reconcile")
 	}
 	list := toMetaConditions([]platformv1alpha1.Condition{{Type: "A", Status: "True", Reason: "R", Message: "m", ObservedGeneration: 2, LastTransitionTime: at(1), Severity: "Info"}})
 	if diff := cmp.Diff([]metav1.Condition{{Type: "A", Status: "True", Reason: "R", Message: "m", ObservedGeneration: 2, LastTransitionTime: at(1)}}, list); diff != "" {

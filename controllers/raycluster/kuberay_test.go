@@ -125,7 +125,7 @@ func TestKubeRayLocator(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newRunningLocator(t, tc.served, tc.objects...)
 			if _, known := s.Namespaces(config.RayCluster{}); known {
-				t.Error("known before anything was read")
+				t.Error("the namespaces are known before the first read")
 			}
 			s.run(t)
 			s.awaitNamespaces(t, tc.want...)
@@ -181,6 +181,6 @@ func TestKubeRayLocatorPrefersSettings(t *testing.T) {
 		t.Errorf("%v, known %t", got, known)
 	}
 	if !s.NeedLeaderElection() {
-		t.Error("only a leader looks")
+		t.Error("want NeedLeaderElection to report true")
 	}
 }

@@ -225,7 +225,7 @@ func TestTriggerAdmissionOfSuspendedCluster(t *testing.T) {
 	route.SetGroupVersionKind(capability.Route)
 	if !s.exists(&corev1.ServiceAccount{}, "team1", n.ServiceAccount) || !s.exists(&corev1.Secret{}, "team1", n.CookieSecret) ||
 		!s.exists(&rbacv1.ClusterRoleBinding{}, "", n.ClusterRoleBinding) || !s.exists(route, "team1", n.Dashboard) {
-		t.Error("what the pods need is gone")
+		t.Error("objects that running pods need were deleted")
 	}
 	s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, true, "spec", "suspend") })
 	if !asked(s.mustReconcile(u)) {
@@ -238,7 +238,7 @@ func TestTriggerAdmissionOfSuspendedCluster(t *testing.T) {
 	s.edit(u, func() { u.Object["spec"] = clusterFrom(t, plainHead).Object["spec"] })
 	s.mustReconcile(u)
 	if s.exists(&corev1.ServiceAccount{}, "team1", n.ServiceAccount) || s.exists(&corev1.Secret{}, "team1", n.CookieSecret) {
-		t.Error("what is switched off is still there")
+		t.Error("objects of the disabled feature were not deleted")
 	}
 }
 
@@ -306,7 +306,7 @@ func TestMemoryFollowsTheUID(t *testing.T) {
 	u := clusterFrom(t, demoCluster("", plainHead))
 	m.of(u).setMessage("a", "text")
 	if m.of(u).setMessage("a", "text") || !m.of(u).setMessage("a", "other") {
-		t.Error("news are what differs from before")
+		t.Error("setMessage does not report a changed message")
 	}
 	name := types.NamespacedName{Namespace: "team1", Name: "demo"}
 	if gone := m.replace(name, u.GetUID()); gone != nil {
@@ -314,12 +314,12 @@ func TestMemoryFollowsTheUID(t *testing.T) {
 	}
 	u.SetUID("another")
 	if !m.of(u).setMessage("a", "other") {
-		t.Error("another cluster of the name remembers nothing")
+		t.Error("the state of a deleted cluster is used for a new one of its name")
 	}
 	if gone := m.replace(name, ""); gone == nil || gone.uid != "another" {
 		t.Errorf("forgot %v", gone)
 	}
 	if m.of(u).clearMessage("a") {
-		t.Error("nothing was open")
+		t.Error("clearMessage reports a change without a message")
 	}
 }

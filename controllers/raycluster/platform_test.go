@@ -20,7 +20,7 @@ import (
 
 // If the KubeRay of the platform is enabled and disabled, the objects are deleted and created again. Objects of a running sidecar are
 // retained, but not created.
-func TestTheKubeRayOfThePlatformComesAndGoes(t *testing.T) {
+func TestPlatformKubeRayAppearsAndDisappears(t *testing.T) {
 	s := newTestEnv(t)
 	sidecar := fmt.Sprintf(injectedHead, "oauth-proxy")
 	u := s.create(demoCluster(hashedVersion, sidecar))
@@ -29,7 +29,7 @@ func TestTheKubeRayOfThePlatformComesAndGoes(t *testing.T) {
 	s.eventsSince()
 	guarded, n := raycluster.View(u.Object).Names().ProxyService, raycluster.View(u.Object).Names()
 	if s.leadsTo(u) != guarded {
-		t.Fatal("not published")
+		t.Fatal("the guarded cluster was not published")
 	}
 
 	s.served = openShift.WithPlatformKubeRay(true)
@@ -69,7 +69,7 @@ func TestTheKubeRayOfThePlatformComesAndGoes(t *testing.T) {
 
 // If the OAuth server is removed and added again, admission replaces the sidecar; it is triggered repeatedly because another replica may
 // detect that later. The Route stays.
-func TestTheOAuthServerGoesAndComesBack(t *testing.T) {
+func TestOAuthServerDisappearsAndReturns(t *testing.T) {
 	s, now := newTestEnv(t), testclock.NewFakePassiveClock(time.Now())
 	s.clock = now
 	oauth, proxy := fmt.Sprintf(injectedHead, "oauth-proxy"), fmt.Sprintf(injectedHead, "kube-rbac-proxy")

@@ -84,7 +84,7 @@ func TestReconcileExposesNothingWithoutNetworkPolicies(t *testing.T) {
 		t.Errorf("reported %q", said)
 	}
 	if _, _, err := s.reconcile(u); err == nil || s.eventsSince() != "" {
-		t.Error("the same is reported once")
+		t.Error("want an error again, but no second Event")
 	}
 }
 
@@ -297,7 +297,7 @@ func TestCookie(t *testing.T) {
 
 // [R6] [R7] Deletion removes the bindings of both naming schemes with any settings; without the finalizer it does nothing.
 func TestDeletion(t *testing.T) {
-	const hashed, legacy = "demo-team1-auth-28b12466", "demo-team1-auth" // by section 2.3 of the chapter
+	const hashed, legacy = "demo-team1-auth-28b12466", "demo-team1-auth" // with the version annotation, and without it
 	for name, tc := range map[string]struct {
 		set        func(*testEnv)
 		finalizers []string
@@ -378,7 +378,7 @@ func TestDeleteOrphanedBindings(t *testing.T) {
 	s := newTestEnv(t, bindingOf(name, "demo", "team1"))
 	s.mustReconcile(u)
 	if s.exists(&rbacv1.ClusterRoleBinding{}, "", name) {
-		t.Error("it is still there")
+		t.Error("the orphaned ClusterRoleBinding was not deleted")
 	}
 }
 

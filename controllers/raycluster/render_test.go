@@ -101,7 +101,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-func TestRenderFromWhereKubeRayIs(t *testing.T) {
+func TestRenderUsesKubeRayNamespaces(t *testing.T) {
 	for name, tc := range map[string]struct {
 		in   RenderInputs
 		want []string

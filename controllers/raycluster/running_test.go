@@ -102,7 +102,7 @@ func TestExposureRequiresRayTokenInPods(t *testing.T) {
 	s.settings.KubeRaySecurity = config.KubeRaySecurityTrust
 	expect("the pod of before runs", guarded, false)
 	if !s.exists(&rbacv1.ClusterRoleBinding{}, "", raycluster.View(u.Object).Names().ClusterRoleBinding) {
-		t.Error("the sidecar that runs cannot ask who calls any more")
+		t.Error("the binding with which the running sidecar reviews tokens was deleted")
 	}
 	s.stop(first)
 	expect("no pod runs", guarded, false)

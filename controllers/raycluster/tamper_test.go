@@ -331,6 +331,6 @@ func TestRequestsWithoutACluster(t *testing.T) {
 	u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
 	s.expectIdle(u)
 	if err := s.server.Get(t.Context(), client.ObjectKeyFromObject(u), u); err == nil {
-		t.Error("it was made")
+		t.Error("the cluster was created")
 	}
 }

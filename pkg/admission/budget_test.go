@@ -134,7 +134,7 @@ func TestTooLargeBodyIsRejectedUnread(t *testing.T) {
 }
 
 func TestTooLargeDecodedBodyIsRejected(t *testing.T) {
-	next := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was decoded") })
+	next := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the body was passed on, although it is too large") })
 	guard := NewBudget().Guard(next)
 	for name, body := range map[string]string{
 		"small objects": "[" + strings.Repeat(`{"":0},`, maxReviewBody/7-1) + "0]",

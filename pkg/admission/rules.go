@@ -120,7 +120,7 @@ func (r Rules) Review(ctx context.Context, access Access, user authenticationv1.
 		}
 		allowed, err := access(ctx, user, right)
 		if err != nil {
-			return false, fmt.Errorf("asking whether %s may %s: %w", user.Username, describeRight(right), err)
+			return false, fmt.Errorf("checking whether %s may %s: %w", user.Username, describeRight(right), err)
 		}
 		reviewed[right] = allowed
 		return allowed, nil

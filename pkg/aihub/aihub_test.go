@@ -159,7 +159,7 @@ func TestForbidden(t *testing.T) {
 }
 
 // Late events about a removed API are ignored, and the decisions are reset with the API.
-func TestAPIGoes(t *testing.T) {
+func TestRemovedAPIResetsSettings(t *testing.T) {
 	w, _ := newWatcher()
 	w.SetServed(true)
 	w.value.OnUpdate(hub(spec("one.example.org")))
@@ -170,7 +170,7 @@ func TestAPIGoes(t *testing.T) {
 	}
 }
 
-func TestChangesWakeAController(t *testing.T) {
+func TestChangesTriggerController(t *testing.T) {
 	w, _ := newWatcher()
 	w.SetServed(true)
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
@@ -200,6 +200,6 @@ func TestNone(t *testing.T) {
 		t.Errorf("%v %s", err, diff)
 	}
 	if w.Changes(&corev1.ConfigMap{}, &handler.EnqueueRequestForObject{}) == nil {
-		t.Error("a source that reports nothing is a source")
+		t.Error("Changes returned no source")
 	}
 }

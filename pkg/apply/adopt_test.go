@@ -139,7 +139,7 @@ func TestAdoptionTakesFieldsOfLegacyManagers(t *testing.T) {
 			b := newTestApplier(t)
 			b.must(b.server.Create(t.Context(), existingConfigMap(owned), client.FieldOwner(test.manager)))
 			b.applies(test.requests, settings("a", "1"))
-			if _, there := b.get("a").Data["old"]; there == test.pruned {
+			if _, found := b.get("a").Data["old"]; found == test.pruned {
 				t.Errorf("data: %v", b.get("a").Data)
 			}
 			b.restart()

@@ -60,7 +60,7 @@ func TestApplyRemovesForeignAdditions(t *testing.T) {
 			b.must(b.Apply(t.Context(), b.owner, desired))
 			after := b.getUnstructured(managed)
 			if c.path == "/metadata/labels/c" {
-				if _, there := after.GetLabels()["c"]; !there {
+				if _, found := after.GetLabels()["c"]; !found {
 					t.Error("the label is gone")
 				}
 				return

@@ -82,7 +82,7 @@ func TestSyncInjectsOtherTargetsAfterError(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if caBundles(w.get(Target{Kind: Validating, Name: "v"}))[0] == nil {
-		t.Error("the target that exists must learn the CA")
+		t.Error("the CA was not injected into the existing target")
 	}
 	w.mustTrust(a, w.bundle(), "the first certificate is served all the same")
 }
@@ -127,7 +127,7 @@ func TestServesOldCertificateUntilInjection(t *testing.T) {
 	broken = true
 	w.clock.Step(leafLifetime * 3 / 4)
 	if _, err := a.Sync(t.Context()); err == nil {
-		t.Fatal("the target is away")
+		t.Fatal("want an error for the missing target")
 	}
 	if a.current.Load() != before {
 		t.Error("the old certificate must stay in service")
@@ -201,7 +201,7 @@ func TestReadyAfterInjectionTimeout(t *testing.T) {
 	w.clock.Step(injectionTimeout - time.Second)
 	_, _ = a.Sync(t.Context())
 	if a.Ready(nil) == nil {
-		t.Error("ready too early")
+		t.Error("ready before the CA was injected")
 	}
 	w.clock.Step(time.Second)
 	for range 2 {

@@ -68,7 +68,7 @@ func TestANewLeaf(t *testing.T) {
 		t.Errorf("%q, %d keys, until %s, good for %v", l.Cause, len(l.Data), l.Expires, l.Addresses)
 	}
 	if _, leaks := l.Data[dataKeyCAPrivateKey]; leaks {
-		t.Error("the key of the CA must not be there")
+		t.Error("the Secret of the leaf contains the key of the CA")
 	}
 	if again := ensureLeaf(t, &root, l.Data, leafOptions, l.Next.Add(-time.Second)); again.Cause != "" {
 		t.Errorf("issued again before it is due, because %s", again.Cause)
@@ -78,7 +78,7 @@ func TestANewLeaf(t *testing.T) {
 	}
 }
 
-func TestWhenALeafIsIssued(t *testing.T) {
+func TestLeafIsIssuedWhenNeeded(t *testing.T) {
 	root, foreign := ensureRoot(t, nil, epoch), ensureRoot(t, nil, epoch)
 	good := ensureLeaf(t, &root, nil, leafOptions, epoch)
 	add := func(o LeafOptions, names []string, addresses ...string) LeafOptions {

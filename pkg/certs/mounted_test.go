@@ -27,7 +27,7 @@ func mount(t *testing.T, dir string) time.Time {
 func TestMounted(t *testing.T) {
 	dir := t.TempDir()
 	if IsMounted(dir) || IsMounted(filepath.Join(dir, "none")) {
-		t.Error("nothing is mounted")
+		t.Error("IsMounted reports true without certificate files")
 	}
 	if _, err := NewMounted(dir); err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("got %v", err)
@@ -72,7 +72,7 @@ func TestIsMountedNeedsBothFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if IsMounted(dir) {
-		t.Error("the key is missing")
+		t.Error("IsMounted reports true without the key")
 	}
 	if err := os.Mkdir(filepath.Join(dir, dataKeyPrivateKey), 0o700); err != nil {
 		t.Fatal(err)

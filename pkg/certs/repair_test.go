@@ -57,7 +57,7 @@ func rootStages(t *testing.T) map[string]struct {
 }
 
 // After any damage the CA can sign, its certificate is first, and a second call changes nothing.
-func TestAnyDamageToARootIsMended(t *testing.T) {
+func TestDamagedRootIsRepaired(t *testing.T) {
 	all := rootStages(t)
 	names := slices.Sorted(maps.Keys(all))
 	rapid.Check(t, func(t *rapid.T) {
@@ -91,7 +91,7 @@ func TestAnyDamageToARootIsMended(t *testing.T) {
 }
 
 // After any damage the certificate is valid for all names, and a second call changes nothing.
-func TestAnyDamageToALeafIsMended(t *testing.T) {
+func TestDamagedLeafIsReplaced(t *testing.T) {
 	all := rootStages(t)
 	names := slices.Sorted(maps.Keys(all))
 	rapid.Check(t, func(t *rapid.T) {

@@ -167,7 +167,7 @@ func TestABrokenRootIsRepaired(t *testing.T) {
 				t.Errorf("the old CA is trusted: %t", trusted)
 			}
 			if _, err := LoadRoot(data, epoch); err == nil {
-				t.Error("what must be repaired cannot be loaded")
+				t.Error("LoadRoot accepts data that needs a repair")
 			}
 			if again := ensureRoot(t, r.Data, epoch); again.Step != Unchanged {
 				t.Errorf("repaired twice: %s", again.Cause)
@@ -204,7 +204,7 @@ func TestRootRotation(t *testing.T) {
 		t.Fatalf("%s because %s", replaced.Step, replaced.Cause)
 	}
 	if !bytes.Equal(replaced.Data[dataKeyCAPrivateKey], announced.Data[dataKeyNextCAPrivateKey]) {
-		t.Error("the key of the next CA must become that of the CA")
+		t.Error("want the announced CA to become the signing CA")
 	}
 	mustSign(t, replaced, announced.Next)
 	retired := ensureRoot(t, replaced.Data, first.Expires.Add(time.Second))

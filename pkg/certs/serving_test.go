@@ -44,7 +44,7 @@ func TestEnsureServingIssuesOnce(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	first := ensureServing(t, nil, now)
 	if first.Cause == "" || !accepts(t, first.Data, first.Data["ca.crt"], now) {
-		t.Fatal("the first certificate is of no use")
+		t.Fatal("clients do not accept the first certificate")
 	}
 	if len(first.Data) != 3 {
 		t.Errorf("%d keys: the key of the CA must not be kept", len(first.Data))
@@ -64,7 +64,7 @@ func TestEnsureServingKeepsPreviousCA(t *testing.T) {
 	first := ensureServing(t, nil, now)
 	second := ensureServing(t, first.Data, first.Next)
 	if second.Cause == "" || bytes.Equal(first.Data["tls.key"], second.Data["tls.key"]) {
-		t.Fatal("nothing new when it was due")
+		t.Fatal("the certificate was not renewed when it was due")
 	}
 	for name, data := range map[string]map[string][]byte{"old": first.Data, "new": second.Data} {
 		if !accepts(t, data, second.Data["ca.crt"], first.Next) {
@@ -77,7 +77,7 @@ func TestEnsureServingKeepsPreviousCA(t *testing.T) {
 		t.Errorf("%d authorities after the others have ended, %v", len(got), err)
 	}
 	if !accepts(t, third.Data, third.Data["ca.crt"], late) {
-		t.Error("the third certificate is of no use")
+		t.Error("clients do not accept the third certificate")
 	}
 }
 
@@ -106,7 +106,7 @@ func TestEnsureServingRepairs(t *testing.T) {
 			change(data)
 			repaired := ensureServing(t, data, now)
 			if repaired.Cause == "" || !accepts(t, repaired.Data, repaired.Data["ca.crt"], now) {
-				t.Error("not repaired")
+				t.Error("the invalid Secret was not repaired")
 			}
 		})
 	}

@@ -18,7 +18,7 @@ func TestTrustKeepsPreviousCA(t *testing.T) {
 			var trust Trust
 			trust.Update(first.Data["ca.crt"], now)
 			if !bytes.Equal(trust.Bundle(now), first.Data["ca.crt"]) || trust.RequeueAfter(time.Hour, now) != time.Hour {
-				t.Error("something is trusted beside the only CA")
+				t.Error("want only the first CA trusted, and no early requeue")
 			}
 			second := ensureServing(t, before, due)
 			for range 2 { // each reconcile notes it
@@ -48,10 +48,10 @@ func TestTrustDropsForeignCertificate(t *testing.T) {
 	trust.Update(first.Data["ca.crt"], now)
 	trust.Update(nil, now)
 	if trust.Bundle(now) != nil {
-		t.Error("trusts what is gone")
+		t.Error("the bundle of a deleted Secret is not empty")
 	}
 	trust.Update(second.Data["ca.crt"], now)
 	if !bytes.Equal(trust.Bundle(now), second.Data["ca.crt"]) {
-		t.Error("trusts the CA before a foreign certificate")
+		t.Error("want only the CA of the foreign certificate trusted")
 	}
 }

@@ -97,8 +97,8 @@ func (a *Authority) Ready(*http.Request) error {
 	return nil
 }
 
-// Start implements manager.Runnable. It returns nil when ctx ends. Failed syncs are retried with back-off; the serving certificate
-// remains valid for another third of its lifetime.
+// Start implements manager.Runnable. It returns nil when ctx ends. Failed syncs are retried with back-off: certificates are renewed after two
+// thirds of their lifetime, so the served one stays valid meanwhile.
 func (a *Authority) Start(ctx context.Context) error {
 	var watches sync.WaitGroup
 	defer watches.Wait()
@@ -119,8 +119,8 @@ func (a *Authority) Start(ctx context.Context) error {
 	}
 }
 
-// waitForChange waits for the pause or for a change of the Secret or a target, but for at least minBackoff, because another client may
-// write the object as often. It returns false when ctx ends.
+// waitForChange waits for the pause or for a change of the Secret or a target. It waits for at least minBackoff, which limits the writes if
+// another client keeps reverting them. It returns false when ctx ends.
 func (a *Authority) waitForChange(ctx context.Context, pause time.Duration) bool {
 	if a.Dynamic != nil && pause > minBackoff {
 		if !a.wait(ctx, minBackoff, nil) {
@@ -147,7 +147,7 @@ func (a *Authority) wait(ctx context.Context, pause time.Duration, changed <-cha
 func (a *Authority) Sync(ctx context.Context) (time.Duration, error) {
 	p, err := a.syncSecret(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("sharing Secret %s: %w", a.Secret, err)
+		return 0, fmt.Errorf("syncing Secret %s: %w", a.Secret, err)
 	}
 	// The first certificate is served immediately, later ones only after the injection of their CA.
 	now := a.Clock.Now()
@@ -180,7 +180,7 @@ func (a *Authority) syncSecret(ctx context.Context) (*certificatePair, error) {
 		if err != nil && !missing {
 			return fmt.Errorf("reading: %w", err)
 		}
-		if desired, err = a.ensurePair(live); err != nil || desired.matches(live.Data) {
+		if desired, err = a.desiredPair(live); err != nil || desired.matches(live.Data) {
 			return err
 		}
 		if err := a.writeSecret(ctx, live, desired, missing); err != nil {
@@ -191,8 +191,8 @@ func (a *Authority) syncSecret(ctx context.Context) (*certificatePair, error) {
 	return desired, err
 }
 
-// ensurePair returns the desired content of the Secret. If the Secret is unusable it is based on the served pair, which clients trust.
-func (a *Authority) ensurePair(live *corev1.Secret) (*certificatePair, error) {
+// desiredPair returns the desired content of the Secret. If the Secret has no usable CA, the pair keeps the served CA, which clients trust.
+func (a *Authority) desiredPair(live *corev1.Secret) (*certificatePair, error) {
 	now := a.Clock.Now()
 	data := live.Data
 	if _, err := LoadRoot(data, now); err != nil {
@@ -217,5 +217,5 @@ func (a *Authority) writeSecret(ctx context.Context, live *corev1.Secret, desire
 		})
 	}
 	live.Data = desired.data
-	return a.Client.Update(ctx, live) // with the resourceVersion of the read
+	return a.Client.Update(ctx, live) // fails with a conflict if another replica wrote the Secret after the read
 }

@@ -20,7 +20,7 @@ func TestFirstSyncServesCertificate(t *testing.T) {
 	w := newEnvironment(t)
 	a := w.replica(nil)
 	if a.Ready(nil) == nil {
-		t.Error("there is nothing to serve yet")
+		t.Error("ready without a certificate")
 	}
 	pause := w.sync(a)
 	w.mustTrust(a, w.bundle(), "first start")
@@ -58,7 +58,7 @@ func TestSyncWritesNothingWhenUpToDate(t *testing.T) {
 			return c.Patch(ctx, o, p, opts...)
 		},
 		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
-			t.Error("nothing may be listed")
+			t.Error("Sync sent a list request")
 			return nil
 		},
 	}
@@ -321,10 +321,10 @@ func TestSyncErrors(t *testing.T) {
 	}{
 		"reading": {interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return errors.New("boom")
-		}}, "sharing Secret operator/hooks-cert: reading: boom"},
+		}}, "syncing Secret operator/hooks-cert: reading: boom"},
 		"writing": {interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
 			return errors.New("boom")
-		}}, "sharing Secret operator/hooks-cert: writing: boom"},
+		}}, "syncing Secret operator/hooks-cert: writing: boom"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := newEnvironment(t).replica(&tc.funcs).Sync(t.Context())
@@ -380,7 +380,7 @@ func waitFor(t *testing.T, ok func() bool) {
 	for !ok() {
 		select {
 		case <-deadline:
-			t.Fatal("timed out")
+			t.Fatal("the condition was not met in time")
 		case <-tick.C:
 		}
 	}

@@ -115,7 +115,7 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-func TestChangesWakeAController(t *testing.T) {
+func TestChangesTriggerController(t *testing.T) {
 	w, _ := newWatcher()
 	w.SetServed(true)
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())

@@ -221,7 +221,7 @@ func TestAppWrapperRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := mustLoad(t, given{}).AppWrapper(tc.older)
 			if err == nil {
-				t.Fatal("must be refused")
+				t.Fatal("the configuration was not rejected")
 			}
 			for _, part := range append(tc.want, tc.older.Source) {
 				if !strings.Contains(err.Error(), part) {

@@ -66,7 +66,7 @@ func TestRefusals(t *testing.T) {
 		"section as text":            {file("metrics: yes please"), []string{`metrics "yes please": must be an object`}},
 		"list for a section":         {file("mlflow: [{image: a}]"), []string{"mlflow is a list: must be an object"}},
 		"list as text":               {file("components: all"), []string{`components "all": must be a list`}},
-		"registries namespace (D21)": {env("REGISTRIES_NAMESPACE", "invalid//namespace"), []string{"REGISTRIES_NAMESPACE", `"invalid//namespace"`, "must be a namespace"}},
+		"registries namespace [D21]": {env("REGISTRIES_NAMESPACE", "invalid//namespace"), []string{"REGISTRIES_NAMESPACE", `"invalid//namespace"`, "must be a namespace"}},
 		"default domain":             {env("DEFAULT_DOMAIN", "https://apps.a"), []string{"DEFAULT_DOMAIN", `"https://apps.a"`, "without a scheme"}},
 		"gateway domain":             {env("GATEWAY_DOMAIN", "a..b"), []string{"GATEWAY_DOMAIN", "must be a domain"}},
 		"gateway domain too long":    {env("GATEWAY_DOMAIN", strings.Repeat("a.", 126)+"aa"), []string{"GATEWAY_DOMAIN", "must be a domain"}},
@@ -86,7 +86,7 @@ func TestRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := tc.given.load()
 			if err == nil {
-				t.Fatal("must be refused")
+				t.Fatal("the configuration was not rejected")
 			}
 			for _, part := range tc.want {
 				if !strings.Contains(err.Error(), part) {
@@ -157,7 +157,7 @@ func FuzzFile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		g := given{args: []string{"--config=f"}, files: map[string]string{"f": text}}
 		if cfg, err := g.load(); err == nil && cfg.Namespace == "" {
-			t.Error("accepted without a namespace")
+			t.Error("a configuration without a namespace was accepted")
 		}
 	})
 }
@@ -169,7 +169,7 @@ func FuzzArguments(f *testing.F) {
 	f.Add("-", "--=x")
 	f.Fuzz(func(t *testing.T, first, second string) {
 		if cfg, err := (given{args: []string{first, second}}).load(); err == nil && cfg.Namespace == "" {
-			t.Error("accepted without a namespace")
+			t.Error("a configuration without a namespace was accepted")
 		}
 	})
 }

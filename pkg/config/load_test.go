@@ -320,7 +320,7 @@ func TestImagesMLflow5(t *testing.T) {
 	}
 }
 
-// D29: only a real URL is one, and it is normalised once.
+// [D29] Only a real URL is one, and it is normalised once.
 func TestExternalURL(t *testing.T) {
 	for name, tc := range map[string]struct{ raw, want string }{
 		"unset":                  {"", ""},

@@ -83,7 +83,7 @@ func modelMeshImages(i *ModelMeshImages) []setting {
 	}
 }
 
-// leaderElectType rejects the leader-for-life election of the legacy operator, which never had the permissions for it (M35).
+// leaderElectType rejects the leader-for-life election of the legacy operator, which never had the permissions for it [M35].
 func leaderElectType(raw string) error {
 	if strings.TrimSpace(raw) != "lease" {
 		return errors.New("must be lease: a leader for life was dropped")

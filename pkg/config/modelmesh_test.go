@@ -146,7 +146,7 @@ func TestModelMeshDefaultsFile(t *testing.T) {
 	}
 }
 
-// M36: DEV_MODE_LOGGING=false does not switch it on.
+// [M36] DEV_MODE_LOGGING=false does not switch it on.
 func TestDevModeLogging(t *testing.T) {
 	for raw, want := range map[string]bool{"": false, "false": false, "False": false, "0": false, "no": false, "true": true, "1": true, "please": true} {
 		if got := mustLoad(t, given{env: map[string]string{"DEV_MODE_LOGGING": raw}}).Logging.Development; got != want {
@@ -155,14 +155,14 @@ func TestDevModeLogging(t *testing.T) {
 	}
 	env := map[string]string{"DEV_MODE_LOGGING": "true"}
 	if mustLoad(t, given{env: env, args: []string{"--zap-devel=false"}}).Logging.Development {
-		t.Error("a flag counts more than the variable")
+		t.Error("want the flag to take precedence over the variable")
 	}
 	if mustLoad(t, given{env: env}.withFile("logging: {development: false}")).Logging.Development {
 		t.Error("the file counts more than the variable")
 	}
 }
 
-// Flags of legacy programs are accepted under their names, or rejected with the fix (M35).
+// Flags of legacy programs are accepted under their names, or rejected with the fix [M35].
 func TestModelMeshFlags(t *testing.T) {
 	cfg := mustLoad(t, given{args: []string{
 		"--metrics-addr=:1", "--health-probe-bind-address=:2", "--enable-leader-election", "--leader-elect-type=lease",
@@ -178,7 +178,7 @@ func TestModelMeshFlags(t *testing.T) {
 	}
 }
 
-// The variable of the debug server has no effect, and the manager reports that (M8).
+// The variable of the debug server has no effect, and the manager reports that [M8].
 func TestPprofHasNoEffect(t *testing.T) {
 	if notices := mustLoad(t, given{}).Warnings; notices != nil {
 		t.Errorf("%q", notices)

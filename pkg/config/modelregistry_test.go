@@ -130,7 +130,7 @@ func TestRegistrySwitches(t *testing.T) {
 	}
 }
 
-// [modelregistry-63] An empty or valid namespace is accepted; TestRefusals has the invalid one, which ends the start (D21).
+// [modelregistry-63] An empty or valid namespace is accepted; TestRefusals has the invalid one, which ends the start [D21].
 func TestRegistriesNamespace(t *testing.T) {
 	for raw, want := range map[string]string{"": "", " ": "", "odh-model-registries": "odh-model-registries"} {
 		cfg, err := given{env: map[string]string{"REGISTRIES_NAMESPACE": raw}}.load()

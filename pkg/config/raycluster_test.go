@@ -13,7 +13,7 @@ func rayMap(text string) *LegacyConfig {
 	return new(codeflare(text))
 }
 
-// fieldConfig is the complete configuration of section 3.4, with keys of older versions.
+// fieldConfig is a complete configuration of the CodeFlare operator, with keys of older versions.
 const fieldConfig = `
 mcad: {enabled: true}
 instascale: {enabled: false}
@@ -50,7 +50,7 @@ func TestBothComponentsReadOneMap(t *testing.T) {
 }
 
 // [raycluster-4] A switch that is not set is on, and null is not set.
-func TestSwitchesAreOnUnlessSaidOtherwise(t *testing.T) {
+func TestFeaturesAreEnabledByDefault(t *testing.T) {
 	for _, text := range []string{"", "{}", "kuberay: null", "kuberay: {}", "kuberay: {rayDashboardOAuthEnabled: null, mTLSEnabled: null, ingressDomain: null}", "KubeRay: {RAYDASHBOARDOAUTHENABLED: true}"} {
 		ray, notes, err := mustLoad(t, given{}).RayCluster(rayMap(text))
 		if diff := cmp.Diff(DefaultRayCluster(), ray); diff != "" || err != nil || len(notes) > 0 {
@@ -140,7 +140,7 @@ func TestRayClusterRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := mustLoad(t, given{}).RayCluster(rayMap(tc.text))
 			if err == nil {
-				t.Fatal("must be refused")
+				t.Fatal("the configuration was not rejected")
 			}
 			for _, part := range append(tc.want, "ConfigMap ns/codeflare-operator-config") {
 				if !strings.Contains(err.Error(), part) {

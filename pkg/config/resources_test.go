@@ -17,7 +17,7 @@ func sizes(pairs ...string) corev1.ResourceList {
 	return list
 }
 
-// R15: the administrator sets the resources of the operator's containers; each list replaces the default list.
+// [R15] The administrator sets the resources of the operator's containers; each list replaces the default list.
 func TestResources(t *testing.T) {
 	usual := DefaultRayCluster().SidecarResources
 	for settings, want := range map[string]corev1.ResourceRequirements{

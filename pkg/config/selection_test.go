@@ -113,10 +113,10 @@ func TestOlderFlags(t *testing.T) {
 	}
 	known := flagTypes(settings(&Config{}, nil))
 	for older, newer := range legacyFlags {
-		if _, there := known[older]; there {
+		if _, found := known[older]; found {
 			t.Errorf("--%s is a flag of its own", older)
 		}
-		if _, there := known[newer]; !there {
+		if _, found := known[newer]; !found {
 			t.Errorf("--%s stands for --%s, which there is not", older, newer)
 		}
 	}

@@ -198,7 +198,7 @@ func TestModelIdentity(t *testing.T) {
 	}
 	p.DeletionTimestamp = &now
 	if !FromPredictor(p).Terminating {
-		t.Error("it is being deleted")
+		t.Error("want Terminating for a Predictor that is being deleted")
 	}
 	s := service(t, "a", `{model: {modelFormat: {name: x}, storage: {path: p}}}`, v1beta1.AnnotationDeploymentMode, v1beta1.DeploymentModeModelMesh)
 	s.DeletionTimestamp = &now

@@ -10,7 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 )
 
-// Section 6.8: the built-in runtimes are valid without warnings and have the documented labels.
+// The built-in runtimes are valid without warnings and have the documented labels.
 func TestShippedRuntimes(t *testing.T) {
 	types := []string{"mlserver", "ovms", "torchserve", "triton"}
 	for name, want := range map[string]struct {

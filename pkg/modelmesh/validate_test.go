@@ -118,7 +118,7 @@ func TestValidateErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			err := Validate(c.spec, serverTypes)
 			if err == nil {
-				t.Fatal("accepted")
+				t.Fatal("the runtime was not rejected")
 			}
 			if diff := cmp.Diff(c.want, err.Error()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)

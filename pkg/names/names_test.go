@@ -20,7 +20,7 @@ func TestLabels(t *testing.T) {
 	}
 	got["more"] = "1"
 	if _, ok := Labels("mlflow")["more"]; ok {
-		t.Error("a change of the result must not show in the next one")
+		t.Error("Labels returned a shared map")
 	}
 }
 
@@ -57,7 +57,7 @@ func TestTruncateProperties(t *testing.T) {
 			t.Fatalf("%q has more than %d bytes", short, limit)
 		}
 		if short != Truncate(name, limit) {
-			t.Fatal("the same input gave two results")
+			t.Fatal("Truncate is not deterministic")
 		}
 		if problems := validation.IsDNS1123Label(short); len(problems) > 0 {
 			t.Fatalf("%q: %v", short, problems)

@@ -222,7 +222,7 @@ func TestViewAcceptsAnyObject(t *testing.T) {
 }
 
 // [raycluster-13] The variables of Ray containers refer to files of the volumes, for each issuer.
-func TestFilesOfTLSAreThere(t *testing.T) {
+func TestTLSVariablesReferToMountedFiles(t *testing.T) {
 	for _, issuer := range []Issuer{IssuerOperator, IssuerCertManager, IssuerPod} {
 		for _, head := range []bool{true, false} {
 			content := TLS{Issuer: issuer, Names: namedCluster("c", "n", true).Names(), Head: head, SignedNames: []string{"a", "b"}}

@@ -38,7 +38,7 @@ func TestSignCommand(t *testing.T) {
 	}
 }
 
-// R12, R13: the command waits for a certificate of the right CA for this address, and then ends.
+// [R12] [R13] The command waits for a certificate of the right CA for this address, and then ends.
 func TestWaitCommand(t *testing.T) {
 	if _, err := exec.LookPath("openssl"); err != nil {
 		t.Skip("no openssl: the command runs in a container that has one")

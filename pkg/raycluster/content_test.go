@@ -96,7 +96,7 @@ func TestOAuthSidecar(t *testing.T) {
 	}
 }
 
-// R16: the sidecar on plain Kubernetes has the same port as the OAuth proxy, and requires the same right.
+// [R16] The sidecar on plain Kubernetes has the same port as the OAuth proxy, and requires the same right.
 func TestProxySidecar(t *testing.T) {
 	n := demo.Names()
 	container, volumes := sidecarOf(t, Sidecar{Auth: AuthProxy, Names: n, Namespace: "team", Image: "i", Resources: sizes})
@@ -132,7 +132,7 @@ func TestProxySidecar(t *testing.T) {
 	}
 }
 
-// R12: only pods that sign their own certificate mount the key of the CA.
+// [R12] Only pods that sign their own certificate mount the key of the CA.
 func TestTLS(t *testing.T) {
 	n := demo.Names()
 	signed := []string{demo.ClientDNSName("d"), demo.HeadDNSName()}

@@ -61,7 +61,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// R20: the user may set the name of the head Service.
+// [R20] The user may set the name of the head Service.
 func TestHeadService(t *testing.T) {
 	c := clusterOf(t, "metadata: {name: c, namespace: ns}\nspec: {headGroupSpec: {headService: {metadata: {name: mine}}}}")
 	if c.Names().HeadService != "mine" || c.HeadDNSName() != "mine.ns.svc" {
@@ -72,7 +72,7 @@ func TestHeadService(t *testing.T) {
 	}
 }
 
-// R19: names that must be labels are valid labels, and clients find the CA Secret by its name.
+// [R19] Names that must be labels are valid labels, and clients find the CA Secret by its name.
 func TestNamesAreShortEnough(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		label := rapid.StringMatching(`[a-z]([-a-z0-9]{0,61}[a-z0-9])?`)

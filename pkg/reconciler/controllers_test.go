@@ -10,11 +10,11 @@ import (
 )
 
 var (
-	built  = regexp.MustCompile(`NewControllerManagedBy\(|\bcontroller\.New\(`)
-	shared = regexp.MustCompile(`reconciler\.ControllerOptions(For|Of)?\(`)
+	constructors  = regexp.MustCompile(`NewControllerManagedBy\(|\bcontroller\.New\(`)
+	sharedOptions = regexp.MustCompile(`reconciler\.ControllerOptions(For|Of)?\(`)
 )
 
-// Every controller has the fair queue and the limited back-off.
+// ControllerOptions sets the fair queue and the limited back-off.
 func TestEveryControllerHasTheSharedOptions(t *testing.T) {
 	controllers := 0
 	for _, folder := range []string{"controllers", "pkg", "cmd", "webhooks"} {
@@ -23,10 +23,10 @@ func TestEveryControllerHasTheSharedOptions(t *testing.T) {
 				return err
 			}
 			text, err := os.ReadFile(path)
-			made := len(built.FindAll(text, -1))
-			controllers += made
-			if with := len(shared.FindAll(text, -1)); with < made {
-				t.Errorf("%s builds %d controllers, and %d with reconciler.ControllerOptions", path, made, with)
+			created := len(constructors.FindAll(text, -1))
+			controllers += created
+			if count := len(sharedOptions.FindAll(text, -1)); count < created {
+				t.Errorf("%s creates %d controllers, only %d of them with reconciler.ControllerOptions", path, created, count)
 			}
 			return err
 		})
@@ -35,6 +35,6 @@ func TestEveryControllerHasTheSharedOptions(t *testing.T) {
 		}
 	}
 	if controllers < 10 {
-		t.Errorf("only %d controllers found", controllers)
+		t.Errorf("found only %d controllers: does the expression still match their constructors?", controllers)
 	}
 }

@@ -95,7 +95,7 @@ func TestInvalidRequestIsTerminal(t *testing.T) {
 	}
 	err = nil
 	b.must()
-	if _, there := conditions.Get(b.get().Status.Conditions, conditions.Stalled); there {
+	if _, found := conditions.Get(b.get().Status.Conditions, conditions.Stalled); found {
 		t.Error("the condition stays")
 	}
 }
@@ -132,14 +132,14 @@ func TestEveryErrorIsReported(t *testing.T) {
 			b := newBench(t, logic, newWidget())
 			for range 2 {
 				_, _ = b.reconcile() // other tests check the result
-				c, there := conditions.Get(b.get().Status.Conditions, ConditionReconciled)
-				if there != tc.want || there && (c.Status != metav1.ConditionFalse || c.Reason != "ReconcileError") {
-					t.Errorf("there %t, %+v", there, c)
+				c, found := conditions.Get(b.get().Status.Conditions, ConditionReconciled)
+				if found != tc.want || found && (c.Status != metav1.ConditionFalse || c.Reason != "ReconcileError") {
+					t.Errorf("there %t, %+v", found, c)
 				}
 			}
 			err = nil
 			b.must()
-			if _, there := conditions.Get(b.get().Status.Conditions, ConditionReconciled); there {
+			if _, found := conditions.Get(b.get().Status.Conditions, ConditionReconciled); found {
 				t.Error("it stays after a reconcile that went well")
 			}
 		})
@@ -167,9 +167,9 @@ func TestUnavailableIsReconciling(t *testing.T) {
 	} {
 		err, ready = step.err, step.ready
 		_, _ = b.reconcile() // other tests check the result
-		c, there := conditions.Get(b.get().Status.Conditions, conditions.Reconciling)
-		if there != step.want || there && (c.Status != metav1.ConditionTrue || c.Message != "no pod answers") {
-			t.Errorf("%+v: there %t, %+v", step, there, c)
+		c, found := conditions.Get(b.get().Status.Conditions, conditions.Reconciling)
+		if found != step.want || found && (c.Status != metav1.ConditionTrue || c.Message != "no pod answers") {
+			t.Errorf("%+v: there %t, %+v", step, found, c)
 		}
 	}
 }

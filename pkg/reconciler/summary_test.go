@@ -17,7 +17,7 @@ import (
 func states(w *widget) string {
 	var out []string
 	for _, kind := range []string{conditions.Ready, conditions.Reconciling, conditions.Stalled} {
-		if c, there := conditions.Get(w.Status.Conditions, kind); there {
+		if c, found := conditions.Get(w.Status.Conditions, kind); found {
 			out = append(out, kind+"="+string(c.Status)+" "+c.Reason)
 		}
 	}

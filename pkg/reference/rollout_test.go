@@ -25,7 +25,7 @@ func (w *environment) reconcile(t rapid.TB) (rolled bool) {
 	return rolled
 }
 
-func TestWhenPodsRoll(t *testing.T) {
+func TestPodsRollOnReferenceChange(t *testing.T) {
 	db, tls := Reference{Kind: Secret, Name: "db"}, Reference{Kind: Secret, Name: "tls"}
 	w := &environment{hashes: map[string]string{"Secret/db": "1"}, refs: []Reference{db, tls}}
 	steps := []struct {

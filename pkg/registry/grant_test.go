@@ -25,7 +25,7 @@ func object(kind schema.GroupVersionKind, namespace, name string, spec map[strin
 	return u
 }
 
-// D26: if a list fails, the grant is kept and the error names the kind.
+// [D26] If a list fails, the grant is kept and the error names the kind.
 func TestDeleteSharedGrantErrors(t *testing.T) {
 	boom := errors.New("boom")
 	for name, broken := range map[string]schema.GroupVersionKind{"": {}, "listing HTTPRoute objects": capability.HTTPRoute, "listing ReferenceGrant objects": capability.ReferenceGrant} {
@@ -50,9 +50,9 @@ func TestDeleteSharedGrantErrors(t *testing.T) {
 			})
 			applier := apply.New(apply.Options{Client: c, Live: c, FieldOwner: "test", Component: "modelregistry"})
 			settled, err := DeleteSharedGrant(t.Context(), c, applier, "", "ns")
-			there := c.Get(t.Context(), client.ObjectKeyFromObject(shared), shared) == nil
-			if fails := name != ""; settled == fails || there != fails || fails && (!errors.Is(err, boom) || !strings.Contains(err.Error(), name)) {
-				t.Errorf("settled %v, there %v, %v", settled, there, err)
+			found := c.Get(t.Context(), client.ObjectKeyFromObject(shared), shared) == nil
+			if fails := name != ""; settled == fails || found != fails || fails && (!errors.Is(err, boom) || !strings.Contains(err.Error(), name)) {
+				t.Errorf("settled %v, there %v, %v", settled, found, err)
 			}
 		})
 	}

@@ -66,7 +66,7 @@ func TestApplyCopiesPointers(t *testing.T) {
 	}
 	*claim.StorageClassName = "other"
 	if *given.StorageClassName != "" {
-		t.Error("the translation shares memory with what was given")
+		t.Error("the converted object shares memory with its source")
 	}
 	if claim.VolumeName != nil {
 		t.Errorf("volumeName appeared: %q", *claim.VolumeName)

@@ -32,7 +32,7 @@ func TestPostgresDeployment(t *testing.T) {
 				t.Errorf("command (-operator +manifest):\n%s", diff)
 			}
 			if server.Lifecycle == nil || server.Lifecycle.PreStop == nil || server.Lifecycle.PreStop.Exec == nil {
-				t.Fatal("it has no preStop hook")
+				t.Fatal("the database container has no preStop hook")
 			}
 			if diff := cmp.Diff(want.Lifecycle.PreStop.Exec.Command, server.Lifecycle.PreStop.Exec.Command); diff != "" {
 				t.Errorf("preStop (-operator +manifest):\n%s", diff)

@@ -72,6 +72,6 @@ func TestScaleStatus(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if ReplicasOrOne(nil) != 1 || ReplicasOrOne(new(int32(0))) != 0 {
-		t.Error("a number that is not given is 1")
+		t.Error("want 1 for nil replicas, and 0 for 0")
 	}
 }

@@ -83,11 +83,11 @@ func TestGatewayObjects(t *testing.T) {
 func TestGatewayMatches(t *testing.T) {
 	ref := gatewayv1.ParentReference{Name: "g"}
 	if g := (Gateway{"g", "ns"}); !g.Matches(ref, "ns") || g.Matches(ref, "other") {
-		t.Error("a reference without a namespace is to the one of the route")
+		t.Error("want a parentRef without a namespace to match a Gateway in the namespace of the route only")
 	}
 	ref.Namespace = new(gatewayv1.Namespace("gateways"))
 	if g := (Gateway{"g", "gateways"}); !g.Matches(ref, "ns") || (Gateway{"h", "gateways"}).Matches(ref, "ns") {
-		t.Error("a reference names the Gateway")
+		t.Error("want a parentRef to match by name and namespace")
 	}
 	ref.Kind = new(gatewayv1.Kind("Service"))
 	if (Gateway{"g", "gateways"}).Matches(ref, "ns") {

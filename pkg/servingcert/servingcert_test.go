@@ -224,7 +224,7 @@ func TestEnsureKeepsForeignSecret(t *testing.T) {
 		b := newTestIssuer(t, foreign.DeepCopy())
 		b.Cached = newTestIssuer(t).server
 		if b.ensure(); b.writes != 0 {
-			t.Error("it was written")
+			t.Error("the foreign Secret was written")
 		}
 	})
 }
@@ -265,7 +265,7 @@ func TestEnsureReportsExpiringForeignCertificate(t *testing.T) {
 			b.update(foreign)
 			pause := b.ensure()
 			if b.writes != 1 || !bytes.Equal(b.secret().Data["tls.crt"], foreign.Data["tls.crt"]) {
-				t.Error("it was replaced by one of ours")
+				t.Error("the foreign certificate was replaced")
 			}
 			if pause < lifetime-expiryWarning || pause > lifetime || len(b.owner.Status.Conditions) != 0 {
 				t.Errorf("it is checked after %s, conditions %v", pause, b.owner.Status.Conditions)
@@ -303,7 +303,7 @@ func TestEnsureRenewsRestoredCertificate(t *testing.T) {
 	}
 	b.clock.Step(b.ensure())
 	if b.ensure(); b.writes != 3 {
-		t.Error("it was not renewed")
+		t.Error("the restored certificate was not renewed")
 	}
 }
 

@@ -178,7 +178,7 @@ func TestForbiddenIsRetriedInGracePeriod(t *testing.T) {
 	for reported == 0 {
 		pause = f.nextDelay(no, pause)
 		if waited += pause; waited > time.Minute {
-			t.Fatal("it is never reported")
+			t.Fatal("Forbidden was not reported within a minute")
 		}
 	}
 	if waited-pause < 15*time.Second {
@@ -235,7 +235,7 @@ func TestSetServedNeverBlocks(t *testing.T) {
 	}
 	f.SetServed(false)
 	if <-f.served {
-		t.Error("the latest answer counts")
+		t.Error("want the latest value of SetServed to win")
 	}
 	if f.NeedLeaderElection() {
 		t.Error("standby replicas follow too")

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// serverConfig is configured in the order in which controller-runtime does it: options first, certificate later.
+// serverConfig returns a server configuration, built in the order of controller-runtime: TLSOpts first, then the certificate.
 func serverConfig(t *testing.T, l *Listener) *tls.Config {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -31,8 +31,8 @@ func serverConfig(t *testing.T, l *Listener) *tls.Config {
 	return config
 }
 
-// handshake connects a client of the given top version and returns what was agreed on.
-func handshake(t *testing.T, server *tls.Config, highest uint16) (tls.ConnectionState, error) {
+// handshake connects a client with the given maximum version and returns the negotiated state.
+func handshake(t *testing.T, server *tls.Config, maxVersion uint16) (tls.ConnectionState, error) {
 	t.Helper()
 	serverSide, clientSide := net.Pipe()
 	defer serverSide.Close()
@@ -45,23 +45,23 @@ func handshake(t *testing.T, server *tls.Config, highest uint16) (tls.Connection
 		}
 	}()
 	client := tls.Client(clientSide, &tls.Config{
-		InsecureSkipVerify: true, //nolint:gosec // the test is about versions, not about trust
-		MinVersion:         tls.VersionTLS10, MaxVersion: highest, NextProtos: []string{"h2"},
+		InsecureSkipVerify: true, //nolint:gosec // the test checks versions, not trust
+		MinVersion:         tls.VersionTLS10, MaxVersion: maxVersion, NextProtos: []string{"h2"},
 	})
 	err := client.HandshakeContext(ctx)
 	return client.ConnectionState(), err
 }
 
-func TestListenerFollowsTheProfileInForce(t *testing.T) {
+func TestListenerUsesCurrentProfile(t *testing.T) {
 	l := NewListener()
 	config := serverConfig(t, l)
 
 	state, err := handshake(t, config, tls.VersionTLS12)
 	if err != nil || state.Version != tls.VersionTLS12 || state.NegotiatedProtocol != "h2" {
-		t.Errorf("Intermediate: TLS 1.2 and h2 must be agreed on, got version %#x, protocol %q, error %v", state.Version, state.NegotiatedProtocol, err)
+		t.Errorf("Intermediate: want TLS 1.2 and h2 negotiated, got version %#x, protocol %q, error %v", state.Version, state.NegotiatedProtocol, err)
 	}
 	if _, err := handshake(t, config, tls.VersionTLS11); err == nil {
-		t.Error("Intermediate: TLS 1.1 must be refused")
+		t.Error("Intermediate: TLS 1.1 was not rejected")
 	}
 
 	modern, _, err := FromAPIServer(apiServer(map[string]any{"type": "Modern"}))
@@ -70,19 +70,19 @@ func TestListenerFollowsTheProfileInForce(t *testing.T) {
 	}
 	l.Set(modern)
 	if _, err := handshake(t, config, tls.VersionTLS12); err == nil {
-		t.Error("Modern: TLS 1.2 must be refused on the next connection")
+		t.Error("Modern: TLS 1.2 was not rejected on the next connection")
 	}
 	if state, err := handshake(t, config, tls.VersionTLS13); err != nil || state.Version != tls.VersionTLS13 {
-		t.Errorf("Modern: TLS 1.3 must be agreed on, got %#x, %v", state.Version, err)
+		t.Errorf("Modern: want TLS 1.3 negotiated, got version %#x, error %v", state.Version, err)
 	}
 
-	one, _, err := FromAPIServer(apiServer(custom("VersionTLS12", "ECDHE-ECDSA-AES256-GCM-SHA384")))
+	singleCipher, _, err := FromAPIServer(apiServer(custom("VersionTLS12", "ECDHE-ECDSA-AES256-GCM-SHA384")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Set(one)
+	l.Set(singleCipher)
 	state, err = handshake(t, config, tls.VersionTLS12)
 	if err != nil || state.CipherSuite != tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384 {
-		t.Errorf("Custom: the one cipher must be agreed on, got %#x, %v", state.CipherSuite, err)
+		t.Errorf("Custom: want its only cipher negotiated, got %#x, error %v", state.CipherSuite, err)
 	}
 }

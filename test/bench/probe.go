@@ -126,11 +126,11 @@ func (b *bench) metrics(ctx context.Context) (map[string]float64, error) {
 	url := strings.Replace(b.manager.MetricsURL, "https:", "http:", 1) + "/metrics"
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
-		return nil, fmt.Errorf("asking for the metrics: %w", err)
+		return nil, fmt.Errorf("requesting the metrics: %w", err)
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("asking for the metrics: %w", err)
+		return nil, fmt.Errorf("requesting the metrics: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }() // the body has been read
 	sums := map[string]float64{}

@@ -205,7 +205,7 @@ func looksLikeImage(value string) bool {
 }
 
 // Name, versions and other claims of the CSV are correct.
-func TestWhatTheCSVClaims(t *testing.T) {
+func TestCSVMetadata(t *testing.T) {
 	c := csv(t)
 	if c.Name != "odh-platform-operator.v"+c.Spec.Version.String() || c.Spec.MinKubeVersion != kubernetes+".0" {
 		t.Errorf("%s, %s, %s", c.Name, c.Spec.Version, c.Spec.MinKubeVersion)

@@ -57,7 +57,7 @@ func TestThePackage(t *testing.T) {
 		}
 	}
 	if exists("bundle/metadata/dependencies.yaml") {
-		t.Error("the operator depends on no other: it uses what the cluster serves")
+		t.Error("the bundle has dependencies.yaml, but the operator requires no other operator")
 	}
 }
 

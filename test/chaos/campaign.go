@@ -63,7 +63,7 @@ func (c *campaign) populate(ctx context.Context) error {
 		}
 		c.plots = append(c.plots, p)
 	}
-	if err := c.until(ctx, patience, func() (string, error) { return c.unreadyPlot(ctx) }); err != nil {
+	if err := c.until(ctx, waitTimeout, func() (string, error) { return c.unreadyPlot(ctx) }); err != nil {
 		return fmt.Errorf("waiting for the population: %w", err)
 	}
 	if err := c.settle(ctx); err != nil {
@@ -203,8 +203,8 @@ type disturbance struct {
 	lasts time.Duration
 	// bound is the limit of the recovery time.
 	bound time.Duration
-	// patience limits the wait for the recovery; 0 means the default.
-	patience time.Duration
+	// waitTimeout limits the wait for the recovery; 0 means the default.
+	timeout time.Duration
 	// calm is set if no children are deleted during the fault.
 	calm bool
 	// begin starts the fault; end, which may be nil, removes it.
@@ -245,7 +245,7 @@ func (c *campaign) disturb(ctx context.Context, d disturbance) error {
 		}
 	}
 	ended := c.clock.Now()
-	if err := c.until(ctx, cmp.Or(d.patience, patience), func() (string, error) { return c.broken(ctx) }); err != nil {
+	if err := c.until(ctx, cmp.Or(d.timeout, waitTimeout), func() (string, error) { return c.broken(ctx) }); err != nil {
 		r.Deviations = append(r.Deviations, err.Error())
 	}
 	r.Recovery = c.clock.Since(ended)
@@ -293,7 +293,7 @@ func (c *campaign) depopulate(ctx context.Context) error {
 		}
 	}
 	for _, p := range c.plots {
-		if err := c.until(ctx, patience, func() (string, error) { return p.gone(ctx, c.testCluster) }); err != nil {
+		if err := c.until(ctx, waitTimeout, func() (string, error) { return p.gone(ctx, c.testCluster) }); err != nil {
 			return fmt.Errorf("removing the population: %w", err)
 		}
 	}
@@ -323,7 +323,7 @@ func (w *testCluster) clear(ctx context.Context, namespaces ...string) error {
 		}
 	}
 	for _, name := range namespaces {
-		err := w.until(ctx, patience, func() (string, error) {
+		err := w.until(ctx, waitTimeout, func() (string, error) {
 			err := w.admin.Get(ctx, client.ObjectKey{Name: name}, named(name))
 			if apierrors.IsNotFound(err) {
 				return "", nil

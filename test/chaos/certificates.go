@@ -56,7 +56,7 @@ func (c *campaign) admission(ctx context.Context, d disturbance) error {
 			return nil, err
 		}
 		began := c.clock.Now()
-		err := c.until(ctx, patience, func() (string, error) { return "", c.admits(ctx) })
+		err := c.until(ctx, waitTimeout, func() (string, error) { return "", c.admits(ctx) })
 		took = c.clock.Since(began)
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (c *campaign) wrongCA(ctx context.Context) error {
 
 // damageSecret damages or deletes the Secret of the webhook certificate.
 func (c *campaign) damageSecret(ctx context.Context, restart bool, damage func(*corev1.Secret)) error {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "odh-platform-operator-webhook-cert"}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "odh-platform-operator-webhook-cert"}}
 	if err := c.admin.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil {
 		return fmt.Errorf("reading the certificate: %w", err)
 	}

@@ -86,7 +86,7 @@ func TestChosen(t *testing.T) {
 		t.Errorf("%d, %v", len(some), err)
 	}
 	if _, err := chosen("nothing"); err == nil {
-		t.Error("an unknown scenario is no error")
+		t.Error("want an error for an unknown scenario")
 	}
 	var names []string
 	for _, s := range all() {

@@ -80,7 +80,7 @@ func (k *crash) fault(x *exchange) bool {
 // named returns a request with the name of the created object in its path, as in requests for existing objects.
 func named(x *exchange) request {
 	q := x.request
-	if q.verb != "create" || q.name != "" || q.namespace != own && q.namespace != "" || x.r.Body == nil {
+	if q.verb != "create" || q.name != "" || q.namespace != operatorNamespace && q.namespace != "" || x.r.Body == nil {
 		return q
 	}
 	text, err := io.ReadAll(x.r.Body)
@@ -208,7 +208,7 @@ func (s *sieve) phase(ctx context.Context, ph phase, title string, all []*plot) 
 		}
 	}
 	ended := s.clock.Now()
-	wrong := s.until(ctx, patience, func() (string, error) { return first(ctx, s.testCluster, ph, plots) })
+	wrong := s.until(ctx, waitTimeout, func() (string, error) { return first(ctx, s.testCluster, ph, plots) })
 	took := s.clock.Since(ended)
 	if err := s.settle(ctx); err != nil {
 		return err
@@ -249,7 +249,7 @@ func first(ctx context.Context, w *testCluster, ph phase, plots []*plot) (string
 
 // kill waits until every plot has reached its crash or ended the phase, then restarts the manager.
 func (s *sieve) kill(ctx context.Context, ph phase, k *crash, lift func()) ([]*plot, error) {
-	err := s.until(ctx, patience, func() (string, error) {
+	err := s.until(ctx, waitTimeout, func() (string, error) {
 		dead, since := k.reached()
 		if len(dead) == len(k.plots) {
 			return "", nil
@@ -261,7 +261,7 @@ func (s *sieve) kill(ctx context.Context, ph phase, k *crash, lift func()) ([]*p
 		}
 		return what, err
 	})
-	if err != nil && !errors.Is(err, errPatience) {
+	if err != nil && !errors.Is(err, errTimeout) {
 		return nil, err
 	}
 	if err := s.manager.Kill(ctx); err != nil {
@@ -292,14 +292,14 @@ func (s *sieve) compare(ctx context.Context, ph phase, plots []*plot, took time.
 		}
 		return worst, nil
 	})
-	if err != nil && !errors.Is(err, errPatience) {
+	if err != nil && !errors.Is(err, errTimeout) {
 		return err
 	}
 	for _, p := range plots {
 		key := p.name + " " + ph.name
 		r := s.rows[key]
 		if r == nil {
-			r = &row{Scenario: "crash-" + strings.ReplaceAll(key, " ", "-"), Injections: []string{"PodKill"}, Bound: patience}
+			r = &row{Scenario: "crash-" + strings.ReplaceAll(key, " ", "-"), Injections: []string{"PodKill"}, Bound: waitTimeout}
 			s.rows[key] = r
 		}
 		r.Writes++
@@ -341,12 +341,12 @@ func (s *sieve) pictures(ctx context.Context, plots []*plot) (map[*plot]picture,
 func (s *sieve) sweep(ctx context.Context, plots []*plot) error {
 	var namespaces []string
 	for _, p := range plots {
-		if p.namespace != own {
+		if p.namespace != operatorNamespace {
 			namespaces = append(namespaces, p.namespace)
 		}
 	}
 	errs := []error{s.clear(ctx, namespaces...)}
-	left, err := s.take(ctx, s.kinds, own)
+	left, err := s.take(ctx, s.kinds, operatorNamespace)
 	if err != nil {
 		return err
 	}

@@ -154,8 +154,8 @@ func (c *campaign) drift(ctx context.Context) error {
 	return c.settle(ctx)
 }
 
-// driftPatience is the time after which a change counts as not repaired.
-const driftPatience = 15 * time.Second
+// driftTimeout is the time after which a change counts as not repaired.
+const driftTimeout = 15 * time.Second
 
 // tryDrift makes one change and waits until it is repaired.
 func (c *campaign) tryDrift(ctx context.Context, key id, one change, t *tally) error {
@@ -176,7 +176,7 @@ func (c *campaign) tryDrift(ctx context.Context, key id, one change, t *tally) e
 	if err != nil {
 		return fmt.Errorf("changing %s, %s: %w", key, one.what, err)
 	}
-	err = c.untilEvery(ctx, driftPoll, driftPatience, func() (string, error) { return c.brokenChild(ctx, key, one.to) })
+	err = c.untilEvery(ctx, driftPoll, driftTimeout, func() (string, error) { return c.brokenChild(ctx, key, one.to) })
 	took := c.clock.Since(began)
 	if err == nil {
 		writes, err := c.sent(mark)
@@ -189,7 +189,7 @@ func (c *campaign) tryDrift(ctx context.Context, key id, one change, t *tally) e
 		t.times, t.writes, t.most = append(t.times, took), t.writes+len(writes), max(t.most, len(writes))
 		return nil
 	}
-	if !errors.Is(err, errPatience) {
+	if !errors.Is(err, errTimeout) {
 		return err
 	}
 	if why := explanation(one, key.Kind); why != "" {
@@ -235,8 +235,8 @@ func (c *campaign) putBack(ctx context.Context, key id) error {
 			return fmt.Errorf("deleting %s: %w", key, err)
 		}
 	}
-	err := c.until(ctx, driftPatience, func() (string, error) { return c.brokenChild(ctx, key, nil) })
-	if !errors.Is(err, errPatience) {
+	err := c.until(ctx, driftTimeout, func() (string, error) { return c.brokenChild(ctx, key, nil) })
+	if !errors.Is(err, errTimeout) {
 		return err
 	}
 	if err := c.settle(ctx); err != nil {

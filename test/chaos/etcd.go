@@ -10,7 +10,7 @@ import (
 
 // compact compacts the etcd of a control plane to the current revision.
 func compact(ctx context.Context, port int) error {
-	store, err := clientv3.New(clientv3.Config{Endpoints: []string{fmt.Sprintf("http://127.0.0.1:%d", port)}, DialTimeout: patience})
+	store, err := clientv3.New(clientv3.Config{Endpoints: []string{fmt.Sprintf("http://127.0.0.1:%d", port)}, DialTimeout: waitTimeout})
 	if err != nil {
 		return fmt.Errorf("reaching the database: %w", err)
 	}

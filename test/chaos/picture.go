@@ -43,7 +43,7 @@ func kindsOf(config *rest.Config) ([]kind, error) {
 	}
 	lists, err := disco.ServerPreferredResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-		return nil, fmt.Errorf("asking for the resources of the cluster: %w", err)
+		return nil, fmt.Errorf("requesting the resources of the cluster: %w", err)
 	}
 	var kinds []kind
 	for _, list := range lists {
@@ -89,7 +89,7 @@ func (w *testCluster) take(ctx context.Context, kinds []kind, namespaces ...stri
 		switch {
 		case o.GetName() == "kube-root-ca.crt", o.GetKind() == "ServiceAccount" && o.GetName() == "default":
 			return false
-		case o.GetNamespace() == "" || o.GetNamespace() == own:
+		case o.GetNamespace() == "" || o.GetNamespace() == operatorNamespace:
 			return managed(o) || slices.Contains([]string{"MLflow", "MLflowOperator", "AIHub"}, o.GetKind())
 		}
 		return slices.Contains(namespaces, o.GetNamespace())

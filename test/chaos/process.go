@@ -66,7 +66,7 @@ func (c *campaign) elected(ctx context.Context, replicas int, args []string, run
 	if p.first, err = c.startManager(ctx, "leader", append(args, "--kubeconfig="+c.through, fmt.Sprintf("--webhook-port=%d", c.installed.WebhookPort))...); err != nil {
 		return err
 	}
-	if err := c.until(ctx, patience, func() (string, error) { return c.heldBy(ctx, "leader") }); err != nil {
+	if err := c.until(ctx, waitTimeout, func() (string, error) { return c.heldBy(ctx, "leader") }); err != nil {
 		return err
 	}
 	if replicas > 1 {
@@ -81,7 +81,7 @@ func (c *campaign) elected(ctx context.Context, replicas int, args []string, run
 }
 
 func lease() *coordinationv1.Lease {
-	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "odh-platform-operator"}}
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "odh-platform-operator"}}
 }
 
 // heldBy returns "" if want holds the Lease.
@@ -139,7 +139,7 @@ func (c *campaign) succeeded(ctx context.Context, d disturbance, args []string, 
 				return nil, err
 			}
 			return func(ctx context.Context) error {
-				err := c.until(ctx, patience, func() (string, error) { return c.heldBy(ctx, "follower") })
+				err := c.until(ctx, waitTimeout, func() (string, error) { return c.heldBy(ctx, "follower") })
 				led = c.clock.Since(began)
 				return err
 			}, nil
@@ -172,17 +172,17 @@ func (c *campaign) frozenLeader(ctx context.Context) error {
 					return nil, err
 				}
 				return func(ctx context.Context) error {
-					if err := c.until(ctx, patience, func() (string, error) { return c.heldBy(ctx, "follower") }); err != nil {
+					if err := c.until(ctx, waitTimeout, func() (string, error) { return c.heldBy(ctx, "follower") }); err != nil {
 						return err
 					}
-					if err := c.until(ctx, patience, func() (string, error) { return c.broken(ctx) }); err != nil {
+					if err := c.until(ctx, waitTimeout, func() (string, error) { return c.broken(ctx) }); err != nil {
 						return err
 					}
 					before := c.proxy.written()
 					if err := p.first.Process.Signal(syscall.SIGCONT); err != nil {
 						return err
 					}
-					alive = p.first.Process.Wait(ctx, patience)
+					alive = p.first.Process.Wait(ctx, waitTimeout)
 					late = c.proxy.written() - before
 					return nil
 				}, nil

@@ -44,10 +44,10 @@ func TestParse(t *testing.T) {
 	writes := parse(httptest.NewRequest(http.MethodPatch, "/apis/apps/v1/namespaces/a/deployments/b", http.NoBody))
 	review := parse(httptest.NewRequest(http.MethodPost, "/apis/authorization.k8s.io/v1/subjectaccessreviews", http.NoBody))
 	if !writes.writes() || review.writes() {
-		t.Error("a patch changes an object, and a review does not")
+		t.Error("want a patch to count as a write, and a review not")
 	}
 	if (match{writes: true, resources: []string{"services"}}).matches(writes) || !(match{writes: true, namespaces: []string{"a"}}).matches(writes) {
-		t.Error("a match selects by resource and namespace")
+		t.Error("want a match to select by resource and namespace")
 	}
 }
 

@@ -110,7 +110,7 @@ func (q *queue) clear(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := q.testCluster.until(ctx, patience, func() (string, error) {
+		if err := q.testCluster.until(ctx, waitTimeout, func() (string, error) {
 			err := q.testCluster.admin.Get(ctx, client.ObjectKeyFromObject(o), o)
 			if err == nil {
 				return o.GetName() + " is still there", nil

@@ -202,17 +202,17 @@ func (g *game) quieten(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	began := g.clock.Now()
-	err := g.until(ctx, patience, func() (string, error) { return g.untrue(ctx) })
+	err := g.until(ctx, waitTimeout, func() (string, error) { return g.untrue(ctx) })
 	took := g.clock.Since(began)
 	switch {
-	case errors.Is(err, errPatience):
+	case errors.Is(err, errTimeout):
 		g.violations = append(g.violations, "a status is not true: "+err.Error())
 	case err != nil:
 		return took, err
 	case took > truth:
 		g.violations = append(g.violations, fmt.Sprintf("statuses were true only after %s", seconds(took)))
 	}
-	if err := g.settle(ctx); errors.Is(err, errPatience) {
+	if err := g.settle(ctx); errors.Is(err, errTimeout) {
 		g.violations = append(g.violations, "not at rest: "+err.Error())
 	} else if err != nil {
 		return took, err
@@ -261,7 +261,7 @@ func (g *game) needs(ctx context.Context, p *plot) (bool, error) {
 // checkAlways adds violations of the invariants.
 func (g *game) checkAlways(ctx context.Context) error {
 	for _, p := range g.plots {
-		if p.namespace == own {
+		if p.namespace == operatorNamespace {
 			continue
 		}
 		dead, err := g.orphans(ctx, p.namespace)
@@ -295,14 +295,14 @@ func (g *game) cleanUp(ctx context.Context) error {
 	var plots []*plot
 	for _, p := range g.plots {
 		plots = append(plots, p)
-		err := g.until(ctx, patience, func() (string, error) {
+		err := g.until(ctx, waitTimeout, func() (string, error) {
 			if what, err := p.gone(ctx, g.testCluster); what != "" || err != nil {
 				return what, err
 			}
 			left, err := g.leftOver(ctx, p)
 			return shorten(left, 3), err
 		})
-		if errors.Is(err, errPatience) {
+		if errors.Is(err, errTimeout) {
 			g.violations = append(g.violations, "after the deletion: "+err.Error())
 		} else if err != nil {
 			return err

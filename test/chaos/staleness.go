@@ -51,7 +51,7 @@ func (c *campaign) alone(ctx context.Context, name, scenario string, run func(*p
 	}
 	err = run(p)
 	one := &sieve{campaign: c}
-	return errors.Join(err, p.remove(ctx, c.testCluster), c.until(ctx, patience, func() (string, error) { return p.gone(ctx, c.testCluster) }), one.sweep(ctx, []*plot{p}))
+	return errors.Join(err, p.remove(ctx, c.testCluster), c.until(ctx, waitTimeout, func() (string, error) { return p.gone(ctx, c.testCluster) }), one.sweep(ctx, []*plot{p}))
 }
 
 var errUnknown = errors.New("there is no such subject")
@@ -95,7 +95,7 @@ func (c *campaign) comeAndGo(ctx context.Context, p *plot) error {
 	if err := p.remove(ctx, c.testCluster); err != nil {
 		return err
 	}
-	if err := c.until(ctx, patience, func() (string, error) { return p.gone(ctx, c.testCluster) }); err != nil {
+	if err := c.until(ctx, waitTimeout, func() (string, error) { return p.gone(ctx, c.testCluster) }); err != nil {
 		return err
 	}
 	return p.createAll(ctx, c.testCluster)
@@ -104,7 +104,7 @@ func (c *campaign) comeAndGo(ctx context.Context, p *plot) error {
 // single waits until a custom resource is ready and adds its row. Duplicate Jobs and orphans are deviations.
 func (c *campaign) single(ctx context.Context, p *plot, r row, mark framework.Mark) error {
 	ended := c.clock.Now()
-	if err := c.until(ctx, patience, func() (string, error) { return p.wrong(ctx, c.testCluster, p.ready) }); err != nil {
+	if err := c.until(ctx, waitTimeout, func() (string, error) { return p.wrong(ctx, c.testCluster, p.ready) }); err != nil {
 		r.Deviations = append(r.Deviations, err.Error())
 	}
 	r.Recovery = c.clock.Since(ended)
@@ -146,7 +146,7 @@ func (c *campaign) timeTravel(ctx context.Context, name, of, resource string, de
 			if err := p.createAll(ctx, c.testCluster); err != nil {
 				return err
 			}
-			if err := c.until(ctx, patience, func() (string, error) { return p.wrong(ctx, c.testCluster, p.ready) }); err != nil {
+			if err := c.until(ctx, waitTimeout, func() (string, error) { return p.wrong(ctx, c.testCluster, p.ready) }); err != nil {
 				return err
 			}
 		}
@@ -158,7 +158,7 @@ func (c *campaign) timeTravel(ctx context.Context, name, of, resource string, de
 			return err
 		}
 		if deleted {
-			err = errors.Join(p.remove(ctx, c.testCluster), c.until(ctx, patience, func() (string, error) { return p.gone(ctx, c.testCluster) }))
+			err = errors.Join(p.remove(ctx, c.testCluster), c.until(ctx, waitTimeout, func() (string, error) { return p.gone(ctx, c.testCluster) }))
 		} else {
 			err = p.createAll(ctx, c.testCluster)
 		}
@@ -212,7 +212,7 @@ func (c *campaign) staying(ctx context.Context, p *plot, deleted bool) (left []s
 		left, err = c.leftOver(ctx, p)
 		return shorten(left, 3), err
 	})
-	if errors.Is(err, errPatience) {
+	if errors.Is(err, errTimeout) {
 		err = nil
 	}
 	return left, errors.Join(err, c.settle(ctx))
@@ -230,7 +230,7 @@ func (c *campaign) nothingLeft(ctx context.Context, p *plot, staying []string, r
 		return shorten(dead, 3), err
 	})
 	r.Recovery = c.clock.Since(ended)
-	if errors.Is(err, errPatience) {
+	if errors.Is(err, errTimeout) {
 		r.Deviations, err = append(r.Deviations, err.Error()), nil
 	}
 	if err != nil {

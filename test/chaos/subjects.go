@@ -63,7 +63,7 @@ const (
 )
 
 var subjects = []subject{
-	{name: "mlflow", files: []string{"mlflow.yaml"}, ready: "Available", fixed: own, paths: []string{"/mlflow/", "/mlflow-"},
+	{name: "mlflow", files: []string{"mlflow.yaml"}, ready: "Available", fixed: operatorNamespace, paths: []string{"/mlflow/", "/mlflow-"},
 		change: `{"spec":{"resources":{"requests":{"cpu":"300m"}}}}`},
 	{name: "mlflowconfig", files: []string{"mlflowconfig.yaml"}, ready: "ReferencesReady", needs: []string{artifacts},
 		change: `{"spec":{"artifactRootPath":"elsewhere"}}`},
@@ -90,9 +90,9 @@ var subjects = []subject{
 const hubNamespace = "chaos-hub"
 
 // handedOver are the platform resources, which the manager reconciles while the component platform is enabled. They have their
-// own scenarios, because an AIHub restricts registries to one namespace.
+// operatorNamespace scenarios, because an AIHub restricts registries to one namespace.
 var handedOver = []subject{
-	{name: "mlflowoperator", files: []string{"platform_mlflowoperator.yaml"}, ready: "Ready", fixed: own, paths: []string{"/mlflowoperators/"},
+	{name: "mlflowoperator", files: []string{"platform_mlflowoperator.yaml"}, ready: "Ready", fixed: operatorNamespace, paths: []string{"/mlflowoperators/"},
 		change: `{"spec":{"sectionTitle":"Elsewhere"}}`},
 	{name: "aihub", files: []string{"platform_aihub.yaml"}, ready: "Ready", fixed: hubNamespace, paths: []string{"/aihubs/", "/model-catalog"},
 		edit: func(o *unstructured.Unstructured) {
@@ -167,7 +167,7 @@ func (p *plot) resource() *unstructured.Unstructured { return p.objects[len(p.ob
 
 // owns reports whether a request is for an object of the plot.
 func (p *plot) owns(q request) bool {
-	if q.namespace != "" && (q.namespace != p.namespace || p.namespace != own) {
+	if q.namespace != "" && (q.namespace != p.namespace || p.namespace != operatorNamespace) {
 		return q.namespace == p.namespace
 	}
 	for _, part := range p.paths {
@@ -193,7 +193,7 @@ func (p *plot) createAll(ctx context.Context, w *testCluster) error {
 
 // create creates an object, retried until its webhooks and namespace are ready.
 func (w *testCluster) create(ctx context.Context, o *unstructured.Unstructured) error {
-	err := w.until(ctx, patience, func() (string, error) {
+	err := w.until(ctx, waitTimeout, func() (string, error) {
 		return "", client.IgnoreAlreadyExists(w.admin.Create(ctx, o.DeepCopy()))
 	})
 	if err != nil {

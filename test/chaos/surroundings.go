@@ -165,7 +165,7 @@ func (c *campaign) disruptionBudget(ctx context.Context) error {
 func (c *campaign) aggregatedAPI(ctx context.Context) error {
 	service := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"group": "down.example.com", "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(100), "insecureSkipTLSVerify": true,
-		"service": map[string]any{"namespace": own, "name": "nothing-there", "port": int64(443)},
+		"service": map[string]any{"namespace": operatorNamespace, "name": "nothing-there", "port": int64(443)},
 	}}}
 	service.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"})
 	service.SetName("v1.down.example.com")
@@ -181,7 +181,7 @@ func (c *campaign) aggregatedAPI(ctx context.Context) error {
 			if err := c.provoke(ctx); err != nil {
 				return nil, err
 			}
-			if err := c.until(ctx, patience, func() (string, error) { return c.broken(ctx) }); err != nil {
+			if err := c.until(ctx, waitTimeout, func() (string, error) { return c.broken(ctx) }); err != nil {
 				return nil, err
 			}
 			return func(ctx context.Context) error { return c.admin.Delete(ctx, service) }, nil
@@ -211,10 +211,10 @@ func (c *campaign) apiServerRestart(ctx context.Context) error {
 // namespaceDeleted deletes the namespaces of most custom resources, and recreates everything as a user.
 func (c *campaign) namespaceDeleted(ctx context.Context) error {
 	return c.disturb(ctx, disturbance{name: "namespace-deleted", fault: "namespaces are deleted with everything in them, and created again by a user",
-		injections: []string{"NamespaceDeletion"}, bound: patience, calm: true, remark: "the time until everything is created again",
+		injections: []string{"NamespaceDeletion"}, bound: waitTimeout, calm: true, remark: "the time until everything is created again",
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
 			for _, p := range c.plots {
-				if p.fixed == own {
+				if p.fixed == operatorNamespace {
 					continue
 				}
 				if err := c.clear(ctx, p.namespace); err != nil {

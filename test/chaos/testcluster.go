@@ -24,10 +24,10 @@ import (
 )
 
 const (
-	// own is the namespace of the manager and of the MLflow.
-	own = "opendatahub"
-	// patience limits every wait.
-	patience = 2 * time.Minute
+	// operatorNamespace is the namespace of the manager and of the MLflow.
+	operatorNamespace = "opendatahub"
+	// waitTimeout limits every wait.
+	waitTimeout = 2 * time.Minute
 	// quiet is the time without requests after which the manager is at rest.
 	quiet     = 1500 * time.Millisecond
 	pollEvery = 100 * time.Millisecond
@@ -35,7 +35,7 @@ const (
 	driftPoll = 20 * time.Millisecond
 )
 
-var errPatience = errors.New("it took too long")
+var errTimeout = errors.New("it took too long")
 
 // testCluster is a control plane with the operator installed and the manager behind a proxy.
 type testCluster struct {
@@ -105,7 +105,7 @@ func (w *testCluster) fill(ctx context.Context, seed uint64) error {
 	if err := w.startMesh(ctx); err != nil {
 		return err
 	}
-	direct, err := operator.Kubeconfig(ctx, w.instance, w.installed.ServiceAccount, "direct", own)
+	direct, err := operator.Kubeconfig(ctx, w.instance, w.installed.ServiceAccount, "direct", operatorNamespace)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (w *testCluster) startMesh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "model-serving-etcd"}, Data: data}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "model-serving-etcd"}, Data: data}
 	if err := w.admin.Create(ctx, secret); err != nil {
 		return fmt.Errorf("creating the Secret of etcd: %w", err)
 	}
@@ -187,7 +187,7 @@ func (w *testCluster) untilEvery(ctx context.Context, every, atMost time.Duratio
 			return nil
 		}
 		if w.clock.Since(began) > atMost {
-			return errors.Join(fmt.Errorf("%w (%s): %s", errPatience, atMost, what), err)
+			return errors.Join(fmt.Errorf("%w (%s): %s", errTimeout, atMost, what), err)
 		}
 		if err := w.pause(ctx, every); err != nil {
 			return err
@@ -202,7 +202,7 @@ func (w *testCluster) settle(ctx context.Context) error {
 		return err
 	}
 	since := w.clock.Now()
-	return w.until(ctx, patience, func() (string, error) {
+	return w.until(ctx, waitTimeout, func() (string, error) {
 		all, err := w.audit.Since(mark)
 		if err != nil {
 			return "", err
@@ -240,7 +240,7 @@ func (w *testCluster) discard(ctx context.Context, key id) error {
 	if err := w.admin.Delete(ctx, key.object()); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting %s: %w", key, err)
 	}
-	return w.until(ctx, patience, func() (string, error) {
+	return w.until(ctx, waitTimeout, func() (string, error) {
 		err := w.admin.Get(ctx, client.ObjectKeyFromObject(key.object()), key.object())
 		if apierrors.IsNotFound(err) {
 			return "", nil

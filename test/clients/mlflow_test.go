@@ -45,11 +45,11 @@ var _ = Describe("MLflow", Ordered, ContinueOnFailure, func() {
 		}}
 		Expect(env.Admin.Create(ctx, m)).To(Succeed())
 		ports, words := reserve(ctx, 1)
-		p := newPlace(ctx, own, "mlflow", "sqlite:////mlflow/", "sqlite:///{dir}/mlflow/", "file:///mlflow/", "file://{dir}/mlflow/",
+		p := newPlace(ctx, operatorNamespace, "mlflow", "sqlite:////mlflow/", "sqlite:///{dir}/mlflow/", "file:///mlflow/", "file://{dir}/mlflow/",
 			"/mlflow/.mlflow", "{dir}/mlflow/.mlflow", "/etc/tls/", "{dir}/etc/tls/", "--expose-prometheus=", "--expose-prometheus={dir}",
 			"--host=0.0.0.0", "--host=127.0.0.1", "--port=8443", "--port="+words[0])
 		p.start(ctx, "mlflow", "", python)
-		ca := secret(ctx, own, "mlflow-tls")["ca.crt"]
+		ca := secret(ctx, operatorNamespace, "mlflow-tls")["ca.crt"]
 		ready(ctx, ports[0], "/mlflow/health", ca, "localhost")
 		t = task{
 			script: "mlflow_runs.py", namespace: namespace, kubeconfig: user(ctx, namespace, "edit"), env: []string{"OTHER=" + env.Namespace(ctx, "other")},

@@ -28,10 +28,10 @@ import (
 const (
 	startTimeout = 30 * time.Minute // the first run builds the control plane and the peers
 	specTimeout  = 20 * time.Minute // the first run installs the client
-	// answerTimeout bounds the start of a server on a busy machine.
+	// answerTimeout is the time that a server has to start and answer on a busy machine.
 	answerTimeout = 4 * time.Minute
-	// own is the namespace of the manager.
-	own = "opendatahub"
+	// operatorNamespace is the namespace of the manager.
+	operatorNamespace = "opendatahub"
 	// account is the ServiceAccount of the user in every namespace.
 	account = "ana"
 )
@@ -65,7 +65,7 @@ func startMesh(ctx context.Context) *modelmesh.Network {
 	Expect(err).NotTo(HaveOccurred())
 	data, err := modelmesh.SecretData(etcd.URL, "modelmesh-serving")
 	Expect(err).NotTo(HaveOccurred())
-	Expect(env.Admin.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "model-serving-etcd", Namespace: own}, Data: data})).To(Succeed())
+	Expect(env.Admin.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "model-serving-etcd", Namespace: operatorNamespace}, Data: data})).To(Succeed())
 	network, err := modelmesh.Start(ctx, modelmesh.Options{Config: env.Config, Log: logr.Discard()})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) { Expect(network.Stop(ctx)).To(Succeed()) })

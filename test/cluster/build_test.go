@@ -140,7 +140,7 @@ func TestBuildErrorCarriesCompilerOutput(t *testing.T) {
 		t.Errorf("error %v does not say what the compiler said", err)
 	}
 	if err := b.module(t.Context(), module{dir: "absent", packages: []string{"example.com/absent"}}); err == nil {
-		t.Error("a missing module is no error")
+		t.Error("want an error for a missing module")
 	}
 }
 

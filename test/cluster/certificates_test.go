@@ -84,6 +84,6 @@ func TestFrontProxyHasAnAuthorityOfItsOwn(t *testing.T) {
 
 func TestCertificatesNeedAFolder(t *testing.T) {
 	if _, err := newAuthority(filepath.Join(t.TempDir(), "missing"), time.Now()); err == nil {
-		t.Error("writing into a missing folder is no error")
+		t.Error("want an error for writing into a missing folder")
 	}
 }

@@ -36,7 +36,7 @@ var _ = Describe("an instance", func() {
 		Expect(string(output)).To(ContainSubstring("Server Version: " + cluster.KubernetesVersion))
 	})
 
-	It("does not see what is in another one", func(ctx SpecContext) {
+	It("does not see objects of another instance", func(ctx SpecContext) {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "only-here"}}
 		_, err := clientOf(plain).CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
@@ -122,7 +122,7 @@ var _ = Describe("an instance", func() {
 		Expect(err).To(MatchError(cluster.ErrNotFound))
 	}, NodeTimeout(2*time.Minute))
 
-	It("says why it does not start, and stops what had started", func(ctx SpecContext) {
+	It("reports why it does not start, and stops the processes that it has started", func(ctx SpecContext) {
 		_, err := cluster.Start(ctx, cluster.Options{Name: "suite-broken", Platform: "vanilla"})
 		Expect(err).To(MatchError(ContainSubstring("known are bare, plain and openshift")))
 		_, err = cluster.Start(ctx, cluster.Options{Name: "Not A Name", Platform: cluster.Bare})

@@ -188,14 +188,14 @@ func (s *store) ask(ctx context.Context, a archive) (*transfer, error) {
 	late := time.AfterFunc(s.answer, cancel)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url, http.NoBody)
 	if err != nil {
-		return nil, fmt.Errorf("asking for %s: %w", a.url, err)
+		return nil, fmt.Errorf("requesting %s: %w", a.url, err)
 	}
 	response, err := s.client.Do(request)
 	if !late.Stop() {
 		err = fmt.Errorf("no answer from %s within %s", request.URL.Host, s.answer)
 	}
 	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("asking for %s: %s", a.url, response.Status)
+		err = fmt.Errorf("requesting %s: %s", a.url, response.Status)
 	}
 	if err != nil {
 		cancel()

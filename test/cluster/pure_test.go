@@ -213,9 +213,9 @@ func TestEveryCRDIsReadable(t *testing.T) {
 		}
 	}
 	if _, err := setDirs(t.Context(), []Set{"nonsense"}); err == nil {
-		t.Error("an unknown set is no error")
+		t.Error("want an error for an unknown set")
 	}
 	if _, err := readCRD(map[string]string{}, KServe, "inferenceservices.serving.kserve.io"); err == nil {
-		t.Error("a missing file is no error")
+		t.Error("want an error for a missing file")
 	}
 }

@@ -61,7 +61,7 @@ func TestProbe(t *testing.T) {
 	}
 	server.Close()
 	if err := probe(t.Context(), server.Client(), server.URL); err == nil {
-		t.Error("an unreachable server is no error")
+		t.Error("want an error for an unreachable server")
 	}
 }
 

@@ -133,7 +133,7 @@ func TestStateRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := readState(dir); err == nil {
-		t.Error("half a file is no error")
+		t.Error("want an error for half a file")
 	}
 }
 
@@ -275,10 +275,10 @@ func TestStartProcess(t *testing.T) {
 		t.Error("a running process was started again")
 	}
 	if err := i.Halt(t.Context(), "unknown"); err == nil {
-		t.Error("halting an unknown process is no error")
+		t.Error("want an error for halting an unknown process")
 	}
 	if err := i.Resume(t.Context(), "unknown"); err == nil {
-		t.Error("resuming an unknown process is no error")
+		t.Error("want an error for resuming an unknown process")
 	}
 	if err := i.Halt(t.Context(), "extra"); err != nil || p.Running() {
 		t.Errorf("halting: %v", err)
@@ -296,6 +296,6 @@ func TestStartProcess(t *testing.T) {
 		t.Errorf("stopping: %v", err)
 	}
 	if _, err := i.StartProcess("missing", filepath.Join(t.TempDir(), "missing"), nil, nil); err == nil {
-		t.Error("starting a missing program is no error")
+		t.Error("want an error for starting a missing program")
 	}
 }

@@ -25,7 +25,7 @@ func TestDemo(t *testing.T) {
 	var out, progress bytes.Buffer
 	d := &demo{
 		name: fmt.Sprintf("demo-test-%d", os.Getpid()), samples: "test/demo/testdata/broken", ephemeral: true,
-		patience: 15 * time.Second, clock: clock.RealClock{}, out: &out, progress: &progress,
+		timeout: 15 * time.Second, clock: clock.RealClock{}, out: &out, progress: &progress,
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stopTimeout)
@@ -44,7 +44,7 @@ func TestDemo(t *testing.T) {
 		t.Fatalf("the demo that failed was not left running: %v", err)
 	}
 
-	d.samples, d.patience = samplesDir, patience
+	d.samples, d.timeout = samplesDir, samplesTimeout
 	expectUntouched(t, d, failed, &out)
 	progress.Reset()
 	if err := d.run(t.Context(), []string{"up", forceFlag}); err != nil {

@@ -32,7 +32,7 @@ func countMade(ctx context.Context, config *rest.Config) (map[string]int, error)
 	}
 	lists, err := finder.ServerPreferredResources()
 	if err != nil {
-		return nil, fmt.Errorf("asking for the served APIs: %w", err)
+		return nil, fmt.Errorf("requesting the served APIs: %w", err)
 	}
 	made := map[string][]metav1.PartialObjectMetadata{}
 	options := metav1.ListOptions{LabelSelector: names.OperatorLabel + "=" + names.OperatorName}

@@ -34,8 +34,8 @@ const (
 	samplesDir   = "config/samples"
 	// forceFlag replaces a running demo.
 	forceFlag = "--force"
-	// patience limits the wait for the samples. Pods start within a second here, so a longer wait would not help.
-	patience = 2 * time.Minute
+	// samplesTimeout limits the wait for the samples. Pods start within a second here, so a longer wait would not help.
+	samplesTimeout = 2 * time.Minute
 )
 
 var errUsage = errors.New("usage: demo up [--real] [--force] | demo down")
@@ -48,7 +48,7 @@ type demo struct {
 	force   bool   // a running demo is stopped first
 	// ephemeral ties the control plane to this process, so that it does not outlive a test.
 	ephemeral bool
-	patience  time.Duration
+	timeout   time.Duration
 	clock     clock.PassiveClock
 	// out receives the result, progress all other output.
 	out, progress io.Writer
@@ -58,7 +58,7 @@ type demo struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	d := &demo{
-		name: instanceName, samples: samplesDir, patience: patience, clock: clock.RealClock{}, out: os.Stdout, progress: os.Stderr,
+		name: instanceName, samples: samplesDir, timeout: samplesTimeout, clock: clock.RealClock{}, out: os.Stdout, progress: os.Stderr,
 	}
 	err := d.run(ctx, os.Args[1:])
 	stop()
@@ -79,7 +79,7 @@ func (d *demo) run(ctx context.Context, args []string) error {
 	for _, flag := range args[1:] {
 		switch flag {
 		case realFlag:
-			d.real, d.patience = true, max(d.patience, realPatience)
+			d.real, d.timeout = true, max(d.timeout, realSamplesTimeout)
 		case forceFlag:
 			d.force = true
 		default:

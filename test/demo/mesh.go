@@ -86,7 +86,7 @@ func (d *demo) startStandin(ctx context.Context, w *environment) ([]string, erro
 	if err != nil {
 		return nil, err
 	}
-	err = wait.PollUntilContextTimeout(ctx, readyPoll, d.patience, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, readyPoll, d.timeout, true, func(ctx context.Context) (bool, error) {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		if err != nil {
 			return false, nil

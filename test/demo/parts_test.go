@@ -96,7 +96,7 @@ func TestJudgeByFlag(t *testing.T) {
 		}
 	}
 	if _, err := judge(server(map[string]any{"available": "yes"}), kind{flag: "available"}); err == nil {
-		t.Error("a broken status is no error")
+		t.Error("want an error for a broken status")
 	}
 }
 
@@ -119,11 +119,11 @@ func TestTable(t *testing.T) {
 		t.Error(difference)
 	}
 	if _, err := rowsOf(server(map[string]any{"conditions": "text"}), noon); err == nil {
-		t.Error("a broken status is no error")
+		t.Error("want an error for a broken status")
 	}
 }
 
-func TestFailureTellsAllThatIsKnown(t *testing.T) {
+func TestFailureReportsKnownCauses(t *testing.T) {
 	pod := corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "mlflow-1"},
 		Spec:       corev1.PodSpec{Containers: make([]corev1.Container, 2)},

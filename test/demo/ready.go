@@ -27,7 +27,7 @@ type problem struct{ object, cause string }
 // await waits until all samples and all Deployments of the manager are ready, and reports each. Its error contains all available
 // details.
 func (d *demo) await(ctx context.Context, w *environment) error {
-	err := wait.PollUntilContextTimeout(ctx, readyPoll, d.patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, readyPoll, d.timeout, true, func(ctx context.Context) (bool, error) {
 		if !w.managerRuns() {
 			return false, errManagerEnded
 		}
@@ -38,7 +38,7 @@ func (d *demo) await(ctx context.Context, w *environment) error {
 	}
 	cause := err.Error()
 	if errors.Is(err, context.DeadlineExceeded) {
-		cause = fmt.Sprintf("after %s", d.patience)
+		cause = fmt.Sprintf("after %s", d.timeout)
 	}
 	// The timeout may have interrupted the last check, so all objects are checked again, even after an interrupt.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), inspectTimeout)

@@ -17,8 +17,8 @@ import (
 const (
 	// realFlag runs the pods on a real node.
 	realFlag = "--real"
-	// realPatience limits the wait for samples, including the time to unpack images.
-	realPatience = 10 * time.Minute
+	// realSamplesTimeout limits the wait for samples, including the time to unpack images.
+	realSamplesTimeout = 10 * time.Minute
 
 	kubeRayNamespace, kubeRayDeployment = "default", "kuberay-operator"
 )
@@ -72,7 +72,7 @@ func (d *demo) installPods(ctx context.Context, w *environment) error {
 	for _, deployment := range []struct{ namespace, name string }{
 		{operator.PodNamespace, operator.PodDeployment}, {kubeRayNamespace, kubeRayDeployment},
 	} {
-		_, err := w.instance.Kubectl(ctx, "", "-n", deployment.namespace, "rollout", "status", "deployment/"+deployment.name, "--timeout="+d.patience.String())
+		_, err := w.instance.Kubectl(ctx, "", "-n", deployment.namespace, "rollout", "status", "deployment/"+deployment.name, "--timeout="+d.timeout.String())
 		if err != nil {
 			return err
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 )
 
-// webhookPatience limits the retries of a sample while a webhook is unreachable.
-const webhookPatience = 30 * time.Second
+// webhookTimeout limits the retries of a sample while a webhook is unreachable.
+const webhookTimeout = 30 * time.Second
 
 // fieldOwner is the field manager of the demo.
 const fieldOwner = "demo"
@@ -53,7 +53,7 @@ func (d *demo) apply(ctx context.Context, w *environment, samples []*unstructure
 // then.
 func (w *environment) applyOne(ctx context.Context, sample *unstructured.Unstructured) error {
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, readyPoll, webhookPatience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, readyPoll, webhookTimeout, true, func(ctx context.Context) (bool, error) {
 		wanted := client.ApplyConfigurationFromUnstructured(sample.DeepCopy())
 		last = w.client.Apply(ctx, wanted, client.FieldOwner(fieldOwner), client.ForceOwnership)
 		if apierrors.IsInternalError(last) && strings.Contains(last.Error(), "failed calling webhook") {

@@ -297,7 +297,7 @@ func plugin(t *testing.T) func(string) string {
 }
 
 // Commands on pages use only existing targets, paths, kinds and flags; a block that cannot run here declares its needs.
-func TestCommandsNameWhatThereIs(t *testing.T) {
+func TestCommandsUseExistingTargets(t *testing.T) {
 	base := checker{
 		t: t, makefile: read(t, "Makefile"), targets: makeTargets(t), kinds: kinds(t), flags: managerFlags(), plugin: plugin(t), overlays: map[string]bool{},
 	}

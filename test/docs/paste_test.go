@@ -30,7 +30,7 @@ func problemOf(b Block) string {
 }
 
 // A reader can paste each block of commands whole.
-func TestBlocksCanBePastedWhole(t *testing.T) {
+func TestBlocksCanBePasted(t *testing.T) {
 	for name, page := range pages(t) {
 		for _, b := range Blocks(page) {
 			if problem := problemOf(b); isShell(b) && problem != "" {

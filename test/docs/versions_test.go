@@ -22,7 +22,7 @@ func found(t *testing.T, path, pattern string) string {
 }
 
 // The table of compatible versions has those that the tests build, and the requirements of the manifests.
-func TestCompatibilityIsWhatTestsRun(t *testing.T) {
+func TestCompatibilityTableMatchesTests(t *testing.T) {
 	rows := cells(read(t, "docs/versions.md"))
 	modules := func(path, module string) string { return found(t, path, regexp.QuoteMeta(module)+` (v[0-9.]+)`) }
 	for project, want := range map[string]string{

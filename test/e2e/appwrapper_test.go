@@ -70,7 +70,7 @@ func describeAppWrappers() {
 		podsReady(ctx, namespace, "sample-deployment")
 	}, SpecTimeout(specTimeout))
 
-	It("is tried again with a new pod when its pod fails, and fails in the end with what was wrong", func(ctx SpecContext) {
+	It("is retried with a new pod when its pod fails, and finally fails with the cause", func(ctx SpecContext) {
 		namespace := queue(ctx, "1")
 		apply(ctx, namespace, changedSample("appwrapper_failing_pod.yaml", "sleep 10]", "exit 0]", "sleep 5; exit 1", "exit 17",
 			"Duration: 10s", "Duration: 1s", "    workload.codeflare.dev.appwrapper/delectionOnFailureGracePeriodDuration: 5m\n", ""))

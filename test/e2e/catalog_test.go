@@ -57,7 +57,7 @@ var _ = Describe("A Catalog with a placeholder for its server", Ordered, func() 
 		Expect(err).NotTo(HaveOccurred())
 	}, NodeTimeout(startTimeout))
 
-	It("shows what its data image and its sources hold to users of the cluster alone", func(ctx SpecContext) {
+	It("serves the models of its data image and sources to authenticated users only", func(ctx SpecContext) {
 		Expect(ask(ctx, "")).To(HavePrefix("401\n"))
 		Expect(ask(ctx, "default")).To(SatisfyAll(HavePrefix("200\n"), ContainSubstring("/shared-data/models-catalog.yaml"),
 			ContainSubstring("/shared-benchmark-data/figures.ndjson"), ContainSubstring(`"/data/labeled-sources/team-models/sources.yaml": "catalogs: []"`)))

@@ -83,7 +83,7 @@ var _ = Describe("MLflow with PostgreSQL, as make apply-kind deploys it", Ordere
 		team.trust(ctx)
 	}, NodeTimeout(startTimeout))
 
-	It("migrates a database of an earlier release with what is in it", func(ctx SpecContext) {
+	It("migrates a database of an earlier release with its data", func(ctx SpecContext) {
 		Expect(old).NotTo(BeEmpty())
 		Expect(inDatabase(ctx, revision)).NotTo(Equal(old))
 		Expect(mlflowField(ctx, ".status['version','migration.outcome']")).To(Equal("3.14.0 Completed"))

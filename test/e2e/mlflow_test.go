@@ -74,7 +74,7 @@ var _ = Describe("MLflow with SQLite on a volume", Ordered, func() {
 
 	It("shows a run in a browser that is logged in", func(ctx SpecContext) { team.expectPages(ctx) }, SpecTimeout(specTimeout))
 
-	It("is healthy for kubectl odh, beside what is not", func(ctx SpecContext) { expectStatus(ctx) }, SpecTimeout(specTimeout))
+	It("is reported as healthy by kubectl odh, next to unhealthy resources", func(ctx SpecContext) { expectStatus(ctx) }, SpecTimeout(specTimeout))
 
 	It("removes deleted runs and their files for good, and nothing else", func(ctx SpecContext) {
 		deleted := team.write(ctx)

@@ -137,7 +137,7 @@ var _ = Describe("OLM", Ordered, func() {
 	}, SpecTimeout(specTimeout))
 
 	// The servers do not become ready: they require certificates, a proxy and the OpenSSL of OpenShift.
-	It("installs the bundle again, with the APIs of OpenShift, and takes up what was left", func(ctx SpecContext) {
+	It("installs the bundle again, with the APIs of OpenShift, and adopts the remaining objects", func(ctx SpecContext) {
 		config, err := o.Config()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(cluster.InstallPlatform(ctx, config, cluster.OpenShift)).To(Succeed())

@@ -15,7 +15,7 @@ import (
 // These specs run the unchanged commands of the pages of components with real pods; test/integration/docs runs them with fake
 // pods. The pages of AppWrappers and RayClusters require the operators of "Queued work".
 var _ = Describe("The page of", func() {
-	It("MLflow says what works", func(ctx SpecContext) {
+	It("MLflow has commands that work", func(ctx SpecContext) {
 		Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
 		DeferCleanup(removeMLflow)
 		runPage(ctx, "docs/components/mlflow.md")
@@ -27,15 +27,15 @@ var _ = Describe("The page of", func() {
 		runPage(ctx, "docs/getting-started.md", "server")
 	}, SpecTimeout(specTimeout))
 
-	It("registries says what works", func(ctx SpecContext) { runPage(ctx, "docs/components/modelregistry.md") }, SpecTimeout(specTimeout))
+	It("registries has commands that work", func(ctx SpecContext) { runPage(ctx, "docs/components/modelregistry.md") }, SpecTimeout(specTimeout))
 
-	It("catalogs says what works", func(ctx SpecContext) { runPage(ctx, "docs/components/modelcatalog.md") }, SpecTimeout(specTimeout))
+	It("catalogs has commands that work", func(ctx SpecContext) { runPage(ctx, "docs/components/modelcatalog.md") }, SpecTimeout(specTimeout))
 })
 
 func describeQueuedPages() {
-	It("AppWrappers says what works", func(ctx SpecContext) { runPage(ctx, "docs/components/appwrapper.md") }, SpecTimeout(specTimeout))
+	It("AppWrappers has commands that work", func(ctx SpecContext) { runPage(ctx, "docs/components/appwrapper.md") }, SpecTimeout(specTimeout))
 
-	It("RayClusters says what works", func(ctx SpecContext) {
+	It("RayClusters has commands that work", func(ctx SpecContext) {
 		Expect(images.Ray(ctx, store)).To(Succeed())
 		runPage(ctx, "docs/components/raycluster.md", "server")
 	}, SpecTimeout(specTimeout))

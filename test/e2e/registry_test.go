@@ -34,8 +34,8 @@ var lateServer = crclient.MatchingLabels{"app.kubernetes.io/name": "late"}
 
 const (
 	sample = "modelregistry-sample"
-	// formerPatience is the time after which a waiting server was restarted.
-	formerPatience = 40 * time.Second
+	// legacyRestartDelay is the time after which a waiting server was restarted.
+	legacyRestartDelay = 40 * time.Second
 )
 
 var _ = Describe("A ModelRegistry with a database of its own", Ordered, Label("ci"), func() {
@@ -138,7 +138,7 @@ var _ = Describe("A ModelRegistry with a database of its own", Ordered, Label("c
 		kubectl(ctx, in("delete", "pod", "writer")...)
 	}, SpecTimeout(specTimeout))
 
-	It("waits for a database that comes late without a restart", func(ctx SpecContext) {
+	It("waits for a late database without a restart", func(ctx SpecContext) {
 		kubectl(ctx, in("wait", "--for=condition=Available", "modelregistry/late", fmt.Sprint("--timeout=", podTimeout))...)
 		Expect(onlyPod(ctx, namespace, lateServer).Status.ContainerStatuses[0].RestartCount).To(BeZero())
 	}, SpecTimeout(specTimeout))
@@ -218,7 +218,7 @@ func bringLate(ctx context.Context, namespace string) {
 	Eventually(ctx, func() time.Duration {
 		return time.Since(server.Status.ContainerStatuses[0].State.Running.StartedAt.Time)
 	}).
-		Should(BeNumerically(">", formerPatience+10*time.Second), "otherwise nothing is proven")
+		Should(BeNumerically(">", legacyRestartDelay+10*time.Second), "otherwise nothing is proven")
 	Expect(images.Postgres(ctx, store, "quay.io/example/late:1")).To(Succeed())
 	// A new pod, because the kubelet backs off from pulling the image of the old one.
 	kubectl(ctx, "-n", namespace, "delete", "pod", "--wait=false", "--selector=app.kubernetes.io/name=late-postgres")

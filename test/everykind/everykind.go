@@ -30,8 +30,8 @@ const (
 	// UserNamespace is the namespace of the other resources.
 	UserNamespace = "workshop"
 
-	patience = 90 * time.Second
-	poll     = 200 * time.Millisecond
+	waitTimeout = 90 * time.Second
+	poll        = 200 * time.Millisecond
 )
 
 // Cluster is a control plane with the dependencies of the resources, but without a manager.
@@ -106,7 +106,7 @@ func (w *Cluster) Create(ctx context.Context, objects ...*unstructured.Unstructu
 	ginkgo.GinkgoHelper()
 	for _, object := range objects {
 		gomega.Eventually(func() error { return client.IgnoreAlreadyExists(w.Admin.Create(ctx, object)) }).
-			WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(gomega.Succeed(), "%s %s", object.GetKind(), object.GetName())
+			WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(gomega.Succeed(), "%s %s", object.GetKind(), object.GetName())
 	}
 }
 
@@ -134,6 +134,6 @@ func (w *Cluster) WaitReady(ctx context.Context, objects []*unstructured.Unstruc
 			default:
 				g.Expect(verdict).NotTo(gomega.ContainSubstring("no condition Ready"), "%v", live.Object["status"])
 			}
-		}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(gomega.Succeed(), "%s %s", object.GetKind(), object.GetName())
+		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(gomega.Succeed(), "%s %s", object.GetKind(), object.GetName())
 	}
 }

@@ -77,7 +77,7 @@ func TestParseAudit(t *testing.T) {
 		})
 	}
 	if _, err := parseAudit(strings.NewReader("no JSON\n")); err == nil {
-		t.Error("garbage is no error")
+		t.Error("want an error for garbage")
 	}
 }
 
@@ -161,10 +161,10 @@ func TestMarkAndSince(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	audit := &Audit{path: path}
 	if _, err := audit.Mark(); err == nil {
-		t.Error("marking a missing log is no error")
+		t.Error("want an error for marking a missing log")
 	}
 	if _, err := audit.Since(0); err == nil {
-		t.Error("reading a missing log is no error")
+		t.Error("want an error for reading a missing log")
 	}
 	before := line("ResponseComplete", "get", "ann", "/before", configMap, "200", "")
 	after := line("ResponseComplete", "get", "ann", "/after", configMap, "200", "")

@@ -128,7 +128,7 @@ func TestGoldenCannotWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := writeGolden(filepath.Join(blocked, "golden.yaml"), nil); err == nil {
-		t.Error("writing below a file is no error")
+		t.Error("want an error for writing below a file")
 	}
 }
 
@@ -146,7 +146,7 @@ func TestReadObjects(t *testing.T) {
 	}
 	write("kind: [")
 	if _, err := ReadObjects(path); err == nil {
-		t.Error("broken YAML is no error")
+		t.Error("want an error for broken YAML")
 	}
 }
 
@@ -164,7 +164,7 @@ func TestTouchedConditions(t *testing.T) {
 		t.Errorf("a ConfigMap has conditions %v, %v", conditions, err)
 	}
 	if _, err := e.touchedConditions(unknown{}); err == nil {
-		t.Error("a type that the scheme does not know is no error")
+		t.Error("want an error for a type that the scheme does not know")
 	}
 }
 
@@ -178,7 +178,7 @@ func TestConditionsOf(t *testing.T) {
 	}
 	object.Object["status"] = "text"
 	if _, err := conditionsOf(object); err == nil {
-		t.Error("a status that is a text is no error")
+		t.Error("want an error for a status that is a text")
 	}
 }
 

@@ -182,7 +182,7 @@ var _ = Describe("the audit log", func() {
 		Expect(entries.Unchanged()).To(HaveLen(1))
 	}, NodeTimeout(specExpiry))
 
-	It("shows who is at rest and who is not", func(ctx SpecContext) {
+	It("reports which managers are idle", func(ctx SpecContext) {
 		env.ExpectNoWrites("nobody", time.Second)
 		env.ExpectAtRest("nobody", time.Second)
 		env.WaitIdle("nobody", time.Second, time.Minute)
@@ -215,7 +215,7 @@ var _ = Describe("the audit log", func() {
 })
 
 var _ = Describe("objects", func() {
-	It("are touched without changing what is wanted of them", func(ctx SpecContext) {
+	It("are touched without a change of their desired state", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "touch")
 		objectMeta := metav1.ObjectMeta{Namespace: namespace, Name: "touched"}
 		labels := map[string]string{"app": "touched"}

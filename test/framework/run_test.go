@@ -45,7 +45,7 @@ func TestUnsteadySpecsGetOneLineEach(t *testing.T) {
 	}
 }
 
-func TestTimingsAreThoseOfWhatRan(t *testing.T) {
+func TestTimingsIncludeExecutedSpecsOnly(t *testing.T) {
 	got := timings(ginkgo.Report{SuiteDescription: "Suite", SpecReports: types.SpecReports{
 		{ContainerHierarchyTexts: []string{"A thing"}, LeafNodeText: "works", LeafNodeType: types.NodeTypeIt, RunTime: 61500 * time.Millisecond},
 		{LeafNodeType: types.NodeTypeBeforeSuite, RunTime: time.Second},
@@ -67,6 +67,6 @@ func TestUnsteadySpecsOfEverySuiteAreKept(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	if err := appendTo(filepath.Join(path, "nowhere"), "x"); err == nil {
-		t.Error("a file that cannot be written is no error")
+		t.Error("want an error for a file that cannot be written")
 	}
 }

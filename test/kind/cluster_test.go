@@ -58,17 +58,17 @@ func TestUp(t *testing.T) {
 }
 
 func TestDown(t *testing.T) {
-	for there, want := range map[string]int{"dev\n": 2, "": 1, "dev2\n": 1} {
-		f := &fake{clusters: there}
+	for found, want := range map[string]int{"dev\n": 2, "": 1, "dev2\n": 1} {
+		f := &fake{clusters: found}
 		if err := (Cluster{Program: "k", Name: "dev", Run: f.run}).Down(t.Context()); err != nil || len(f.calls) != want {
-			t.Errorf("with %q: %v, calls %q", there, err, f.calls)
+			t.Errorf("with %q: %v, calls %q", found, err, f.calls)
 		}
 	}
 }
 
 func TestFailingStepsEndIt(t *testing.T) {
-	for step, there := range map[string]string{"get clusters": "", "create": "", "load": "dev", "get kubeconfig": "dev"} {
-		f := &fake{clusters: there, fail: step}
+	for step, found := range map[string]string{"get clusters": "", "create": "", "load": "dev", "get kubeconfig": "dev"} {
+		f := &fake{clusters: found, fail: step}
 		_, err := Cluster{Program: "k", Name: "dev", Run: f.run}.Up(t.Context(), "i")
 		if err == nil || !strings.Contains(f.calls[len(f.calls)-1], step) {
 			t.Errorf("%s: %v after %q", step, err, f.calls)
@@ -76,7 +76,7 @@ func TestFailingStepsEndIt(t *testing.T) {
 	}
 	f := &fake{fail: "get clusters"}
 	if err := (Cluster{Program: "k", Name: "dev", Run: f.run}).Down(t.Context()); err == nil {
-		t.Error("down without an answer of kind is no error")
+		t.Error("want an error for down without an answer of kind")
 	}
 }
 

@@ -152,15 +152,15 @@ func (d *Deployer) established(ctx context.Context, crds []client.Object) error 
 
 // Wait returns when MLflow is ready: it checks the condition and the number of pods, because a Deployment that is scaled to
 // zero for a migration is also available.
-func (d *Deployer) Wait(ctx context.Context, o Options, patience time.Duration) error {
+func (d *Deployer) Wait(ctx context.Context, o Options, timeout time.Duration) error {
 	last := "the operator has not seen it yet"
-	err := wait.PollUntilContextTimeout(ctx, pollEvery, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, pollEvery, timeout, true, func(ctx context.Context) (bool, error) {
 		var err error
 		last, err = d.missing(ctx, o)
 		return last == "", err
 	})
 	if wait.Interrupted(err) {
-		return fmt.Errorf("MLflow is not ready after %s: %s", patience, last)
+		return fmt.Errorf("MLflow is not ready after %s: %s", timeout, last)
 	}
 	if err == nil {
 		fmt.Fprintf(d.Out, "MLflow is ready: kubectl -n %s port-forward service/mlflow 8443\n", o.Namespace)

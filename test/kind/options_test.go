@@ -86,7 +86,7 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 				}
 			}
 			if _, err := Render(c.options); err == nil {
-				t.Error("and yet it is rendered")
+				t.Error("Render accepts the invalid options")
 			}
 		})
 	}

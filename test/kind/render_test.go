@@ -111,7 +111,7 @@ func (r rendered) references() []string {
 	return all
 }
 
-func TestWhatIsReferredToIsMade(t *testing.T) {
+func TestReferencedObjectsAreRendered(t *testing.T) {
 	for name, o := range combinations() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -159,7 +159,7 @@ func TestGivenCAs(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReadIsNotReplaced(t *testing.T) {
+func TestUnreadableSecretIsNotReplaced(t *testing.T) {
 	for _, broken := range []string{databaseSecret, storeSecret, databaseTLS, storeTLS} {
 		_, err := Generate(everything(), func(name string) (map[string][]byte, error) {
 			if name == broken {

@@ -71,7 +71,7 @@ func enableAuth(t *testing.T, server *etcd) {
 func login(t *testing.T, server *etcd, name, password string) *clientv3.Client {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{server.url()}, Username: name, Password: password, DialTimeout: patience, Logger: zap.NewNop(),
+		Endpoints: []string{server.url()}, Username: name, Password: password, DialTimeout: waitTimeout, Logger: zap.NewNop(),
 	})
 	must(t, err)
 	t.Cleanup(func() { _ = client.Close() })

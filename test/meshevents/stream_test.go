@@ -12,19 +12,19 @@ import (
 	meshevents "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/events"
 )
 
-const vmodels = "root/mm_ns/fraud/mm/mesh/vmodels/"
+const vmodelsPrefix = "root/mm_ns/fraud/mm/mesh/vmodels/"
 
 func predictor(name string) meshevents.Event {
 	return meshevents.Event{Source: "ksp", Namespace: "fraud", Name: name}
 }
 
-func service(name string) meshevents.Event {
+func inferenceService(name string) meshevents.Event {
 	return meshevents.Event{Source: "isvc", Namespace: "fraud", Name: name}
 }
 
 func put(t *testing.T, c *clientv3.Client, key, value string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	_, err := c.Put(ctx, key, value)
 	must(t, err)
@@ -32,16 +32,16 @@ func put(t *testing.T, c *clientv3.Client, key, value string) {
 
 func remove(t *testing.T, c *clientv3.Client, key string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	_, err := c.Delete(ctx, key)
 	must(t, err)
 }
 
-// following returns a stream that has reported the vmodel `first` and is watching.
-func following(t *testing.T, e *etcd) *stream {
+// startWatchingStream returns a stream that has reported the vmodel named first, so that its watch is open.
+func startWatchingStream(t *testing.T, e *etcd) *stream {
 	t.Helper()
-	put(t, e.client("", ""), vmodels+"first", `{}`)
+	put(t, e.client("", ""), vmodelsPrefix+"first", `{}`)
 	s := startStream(t)
 	s.Ensure("fraud", "mesh")
 	must(t, s.Connect(e.secret("", "")))
@@ -49,95 +49,97 @@ func following(t *testing.T, e *etcd) *stream {
 	return s
 }
 
-func TestEventsOfRealKeys(t *testing.T) {
+// Only keys of namespaces that the stream watches are reported.
+func TestStreamReportsChangedKeys(t *testing.T) {
 	e := startEtcd(t)
 	c := e.client("", "")
-	s := following(t, e)
-	put(t, c, vmodels+"digits", `{"o":"isvc","amid":"digits__isvc-6b2eb0b8bf"}`)
-	s.expect(t, service("digits"))
+	s := startWatchingStream(t, e)
+	put(t, c, vmodelsPrefix+"digits", `{"o":"isvc","amid":"digits__isvc-6b2eb0b8bf"}`)
+	s.expect(t, inferenceService("digits"))
 	put(t, c, "root/mm_ns/fraud/mm/mesh/registry/cats__ksp-7702c1b55a", `{}`)
 	s.expect(t, predictor("cats"))
-	remove(t, c, vmodels+"digits")
-	s.expect(t, service("digits"))
+	remove(t, c, vmodelsPrefix+"digits")
+	s.expect(t, inferenceService("digits"))
 
 	s.Forget("fraud")
-	put(t, c, vmodels+"unseen", `{}`)
+	put(t, c, vmodelsPrefix+"unseen", `{}`)
 	s.Ensure("sales", "mesh")
 	put(t, c, "root/mm_ns/sales/mm/mesh/vmodels/other", `{}`)
 	s.expect(t, meshevents.Event{Source: "ksp", Namespace: "sales", Name: "other"})
-	if got := s.among(predictor("unseen")); len(got) != 0 {
-		t.Errorf("reported %v of a namespace that is forgotten", got)
+	if got := s.reportedOf(predictor("unseen")); len(got) != 0 {
+		t.Errorf("reported %v of the namespace fraud after Forget", got)
 	}
 }
 
-// M32: keys deleted while no watch was open are reported, even after a compaction of etcd.
-func TestWhatWentBeforeACompaction(t *testing.T) {
+// [M32] Keys deleted while no watch was open are reported, even after a compaction of etcd.
+func TestStreamReportsDeletionsBeforeCompaction(t *testing.T) {
 	e := startEtcd(t)
 	c := e.client("", "")
-	s := following(t, e)
-	put(t, c, vmodels+"goes", `{"o":"isvc"}`)
-	s.expect(t, service("goes"))
+	s := startWatchingStream(t, e)
+	put(t, c, vmodelsPrefix+"deleted", `{"o":"isvc"}`)
+	s.expect(t, inferenceService("deleted"))
 	must(t, s.Connect(nil))
-	remove(t, c, vmodels+"goes")
-	put(t, c, vmodels+"comes", `{}`)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	remove(t, c, vmodelsPrefix+"deleted")
+	put(t, c, vmodelsPrefix+"created", `{}`)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
-	answer, err := c.Get(ctx, vmodels+"comes")
+	answer, err := c.Get(ctx, vmodelsPrefix+"created")
 	must(t, err)
 	_, err = c.Compact(ctx, answer.Header.GetRevision(), clientv3.WithCompactPhysical())
 	must(t, err)
 	must(t, s.Connect(e.secret("", "")))
-	s.expect(t, service("goes"), predictor("comes"))
+	s.expect(t, inferenceService("deleted"), predictor("created"))
 
 	late, err := meshetcd.New(e.secret("", ""))
 	must(t, err)
 	t.Cleanup(func() { must(t, late.Close()) })
-	if err := late.Watch(ctx, vmodels, 1, func([]meshetcd.Entry) {}); !errors.Is(err, meshetcd.ErrCompacted) {
-		t.Errorf("error %v, want ErrCompacted", err)
+	if err := late.Watch(ctx, vmodelsPrefix, 1, func([]meshetcd.Entry) {}); !errors.Is(err, meshetcd.ErrCompacted) {
+		t.Errorf("watch from a compacted revision: error %v, want ErrCompacted", err)
 	}
 }
 
-// M5, M32: a crash of etcd ends no stream.
-func TestACrashOfEtcd(t *testing.T) {
+// [M5] [M32] The stream continues after crashes of etcd, also with a namespace that was forgotten meanwhile.
+func TestStreamSurvivesEtcdCrash(t *testing.T) {
 	e := startEtcd(t)
-	s := following(t, e)
+	s := startWatchingStream(t, e)
 	for round := range 2 {
 		e.kill()
 		e.restart()
 		name := fmt.Sprintf("after-%d", round)
-		put(t, e.client("", ""), vmodels+name, `{}`)
+		put(t, e.client("", ""), vmodelsPrefix+name, `{}`)
 		s.expect(t, predictor(name))
 	}
 	e.kill()
-	s.Forget("fraud") // M5: while etcd is away
+	s.Forget("fraud") // [M5] cancels a watch while etcd is down
 	s.Ensure("fraud", "mesh")
 	e.restart()
 	s.expect(t, predictor("first"), predictor("after-0"), predictor("after-1"))
 }
 
 // An etcd without a volume loses all data with its pod, and restarts its revisions at one.
-func TestAnEtcdThatLostItsData(t *testing.T) {
+func TestStreamReportsModelsAfterDataLoss(t *testing.T) {
 	e := startEtcd(t)
 	c := e.client("", "")
-	s := following(t, e)
+	s := startWatchingStream(t, e)
 	for i := range 50 {
 		put(t, c, "elsewhere", fmt.Sprint(i))
 	}
-	put(t, c, vmodels+"lost", `{"o":"isvc"}`)
-	s.expect(t, service("lost"))
+	put(t, c, vmodelsPrefix+"lost", `{"o":"isvc"}`)
+	s.expect(t, inferenceService("lost"))
 	e.kill()
-	e.lose()
+	e.replaceDataDir()
 	e.restart()
-	s.expect(t, predictor("first"), service("lost")) // both are gone
-	put(t, e.client("", ""), vmodels+"again", `{}`)
+	s.expect(t, predictor("first"), inferenceService("lost")) // as deleted
+	put(t, e.client("", ""), vmodelsPrefix+"again", `{}`)
 	s.expect(t, predictor("again"))
 }
 
-func TestPasswordsOfARealEtcd(t *testing.T) {
+// A stream with a wrong password starts to report once the Secret has the right one, and survives a new password.
+func TestStreamFollowsPasswordChange(t *testing.T) {
 	e := startEtcd(t)
 	c := e.client("", "")
-	put(t, c, vmodels+"first", `{}`)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	put(t, c, vmodelsPrefix+"first", `{}`)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	_, err := c.UserAdd(ctx, "root", "secret")
 	must(t, err)
@@ -151,20 +153,20 @@ func TestPasswordsOfARealEtcd(t *testing.T) {
 	must(t, s.Connect(e.secret("root", "wrong")))
 	must(t, s.Connect(e.secret("root", "secret")))
 	s.expect(t, predictor("first"))
-	e.kill() // and invalidate its tokens
+	e.kill() // invalidates the tokens of its clients
 	e.restart()
 	writer := e.client("root", "secret")
-	put(t, writer, vmodels+"second", `{}`)
+	put(t, writer, vmodelsPrefix+"second", `{}`)
 	s.expect(t, predictor("second"))
 
 	_, err = writer.UserChangePassword(ctx, "root", "rotated")
 	must(t, err)
 	must(t, s.Connect(e.secret("root", "rotated")))
-	put(t, e.client("root", "rotated"), vmodels+"third", `{}`)
+	put(t, e.client("root", "rotated"), vmodelsPrefix+"third", `{}`)
 	s.expect(t, predictor("third"))
 }
 
-func TestMoreModelsThanOnePage(t *testing.T) {
+func TestStreamReadsAllPages(t *testing.T) {
 	e := startEtcd(t)
 	c := e.client("", "")
 	want := make([]meshevents.Event, 0, 2500)
@@ -172,7 +174,7 @@ func TestMoreModelsThanOnePage(t *testing.T) {
 		var operations []clientv3.Op
 		for n := i; n < i+100; n++ {
 			name := fmt.Sprintf("model-%04d", n)
-			operations = append(operations, clientv3.OpPut(vmodels+name, `{}`))
+			operations = append(operations, clientv3.OpPut(vmodelsPrefix+name, `{}`))
 			want = append(want, predictor(name))
 		}
 		_, err := c.Txn(t.Context()).Then(operations...).Commit()

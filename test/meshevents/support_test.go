@@ -24,8 +24,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// patience bounds every wait, for machines under load.
-const patience = 90 * time.Second
+// waitTimeout bounds every wait, for machines under load.
+const waitTimeout = 90 * time.Second
 
 var binary string
 
@@ -103,16 +103,16 @@ func (e *etcd) try() error {
 	}
 	ended := make(chan struct{})
 	go func(p *exec.Cmd) { _ = p.Wait(); close(ended) }(e.process)
-	deadline := time.After(patience)
+	deadline := time.After(waitTimeout)
 	for {
 		if err := e.healthy(); err == nil {
 			return nil
 		}
 		select {
 		case <-ended:
-			return errors.New("etcd has ended")
+			return errors.New("etcd exited before it was healthy")
 		case <-deadline:
-			return errors.New("etcd does not answer")
+			return errors.New("etcd was not healthy in time")
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -143,7 +143,7 @@ func (e *etcd) kill() {
 		return
 	}
 	_ = e.process.Process.Kill()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-time.After(10 * time.Millisecond) {
+	for deadline := time.Now().Add(waitTimeout); time.Now().Before(deadline); <-time.After(10 * time.Millisecond) {
 		if connection, err := net.Dial("tcp", e.address); err != nil {
 			return
 		} else {
@@ -152,8 +152,8 @@ func (e *etcd) kill() {
 	}
 }
 
-// lose makes the next start begin without data.
-func (e *etcd) lose() {
+// replaceDataDir makes the next start of etcd begin without data.
+func (e *etcd) replaceDataDir() {
 	e.t.Helper()
 	e.dir = e.t.TempDir()
 }
@@ -161,7 +161,7 @@ func (e *etcd) lose() {
 // client returns a client that writes as the routing layer does.
 func (e *etcd) client(user, password string) *clientv3.Client {
 	e.t.Helper()
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{e.url()}, Username: user, Password: password, DialTimeout: patience, Logger: zap.NewNop()})
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{e.url()}, Username: user, Password: password, DialTimeout: waitTimeout, Logger: zap.NewNop()})
 	must(e.t, err)
 	e.t.Cleanup(func() { _ = c.Close() })
 	return c
@@ -200,7 +200,7 @@ func startStream(t *testing.T) *stream {
 // expect waits until these events are reported, and then clears the reported events.
 func (s *stream) expect(t *testing.T, want ...meshevents.Event) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(waitTimeout)
 	for {
 		s.mu.Lock()
 		missing := slices.IndexFunc(want, func(e meshevents.Event) bool { return !slices.Contains(s.reported, e) })
@@ -213,14 +213,14 @@ func (s *stream) expect(t *testing.T, want ...meshevents.Event) {
 		}
 		select {
 		case <-deadline:
-			t.Fatalf("%v was not reported", want[missing])
+			t.Fatalf("event %v was not reported in time", want[missing])
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }
 
-// among returns the candidates that were reported since the last call of expect.
-func (s *stream) among(candidates ...meshevents.Event) []meshevents.Event {
+// reportedOf returns the candidates that were reported since the last call of expect.
+func (s *stream) reportedOf(candidates ...meshevents.Event) []meshevents.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.DeleteFunc(candidates, func(e meshevents.Event) bool { return !slices.Contains(s.reported, e) })

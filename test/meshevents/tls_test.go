@@ -88,12 +88,12 @@ func TestMutualTLSWithARealEtcd(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(ca.pem)
 	c, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{e.url()}, DialTimeout: patience, Logger: zap.NewNop(),
+		Endpoints: []string{e.url()}, DialTimeout: waitTimeout, Logger: zap.NewNop(),
 		TLS: &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, MinVersion: tls.VersionTLS12},
 	})
 	must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
-	put(t, c, vmodels+"first", `{}`)
+	put(t, c, vmodelsPrefix+"first", `{}`)
 
 	secret := func(ca, cert, key []byte) map[string][]byte {
 		document, err := json.Marshal(meshetcd.Connection{
@@ -111,11 +111,11 @@ func TestMutualTLSWithARealEtcd(t *testing.T) {
 
 	rotatedCert, rotatedKey := clients.leaf("manager")
 	must(t, s.Connect(secret(ca.pem, rotatedCert, rotatedKey)))
-	put(t, c, vmodels+"second", `{}`)
+	put(t, c, vmodelsPrefix+"second", `{}`)
 	s.expect(t, predictor("second"))
 	if err := s.Connect(secret(ca.pem, rotatedCert, clientKey)); err == nil {
-		t.Error("a key of another certificate must be refused")
+		t.Error("a key of another certificate was not rejected")
 	}
-	put(t, c, vmodels+"third", `{}`)
+	put(t, c, vmodelsPrefix+"third", `{}`)
 	s.expect(t, predictor("third"))
 }

@@ -94,7 +94,7 @@ func TestInstancesThatComeAndGo(t *testing.T) {
 	})
 }
 
-func TestARequestGoesWhereTheModelIsUntilItIsUnloaded(t *testing.T) {
+func TestRequestsReachCopyUntilUnloaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := layer(t, &Memory{}, ByPath, first)
 		defer func() { _ = l.Close() }()
@@ -117,7 +117,7 @@ func TestARequestGoesWhereTheModelIsUntilItIsUnloaded(t *testing.T) {
 	})
 }
 
-func TestALayerContinuesWhereTheFormerEnded(t *testing.T) {
+func TestNewLayerContinuesFromEtcd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &Memory{}
 		gate := make(chan error)

@@ -180,11 +180,11 @@ func (l *Layer) decide(former *vmodel, r *meshpb.SetVModelRequest) *vmodel {
 		return next
 	}
 	next.Owner = former.Owner
-	_, there := l.runningOf(target)
+	_, found := l.runningOf(target)
 	switch {
 	case former.Target == target && (former.Active == target || !r.GetForce()):
 		return former
-	case r.GetForce() || former.Active == target || there || len(l.runs[former.Active]) == 0:
+	case r.GetForce() || former.Active == target || found || len(l.runs[former.Active]) == 0:
 		return next
 	default:
 		next.Active = former.Active

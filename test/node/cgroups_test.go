@@ -41,7 +41,7 @@ func TestHierarchies(t *testing.T) {
 	}
 }
 
-func TestGroupsOfVersion2GoWhereControllersAreHandedDown(t *testing.T) {
+func TestV2CgroupsUseDelegatedControllers(t *testing.T) {
 	root := t.TempDir()
 	leaf := filepath.Join(root, "user.slice", "session")
 	if err := os.MkdirAll(leaf, 0o755); err != nil {

@@ -51,7 +51,7 @@ func TestTemplatesHaveNoUnknownVariable(t *testing.T) {
 }
 
 // Other errors than ErrUnsupported are failures.
-func TestCheckNamesWhatThisMachineLacks(t *testing.T) {
+func TestCheckReportsMissingRequirements(t *testing.T) {
 	if err := Check(); err != nil && !errors.Is(err, ErrUnsupported) {
 		t.Error(err)
 	}

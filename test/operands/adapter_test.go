@@ -21,7 +21,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/runtimepb"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
 // rawCodec passes messages as bytes, because the servers of this file have no types for their requests.
@@ -105,7 +105,7 @@ func request(t *testing.T, format string) *runtimepb.LoadModelRequest {
 		ModelType: v1alpha1.ModelType{Name: format}, Storage: &v1alpha1.Storage{Path: new(modelPath), Key: new("over-http")},
 	}}
 	p.Namespace, p.Name = "vision", "digits"
-	model := mm.FromPredictor(p)
+	model := modelmesh.FromPredictor(p)
 	key, err := model.Key()
 	if err != nil {
 		t.Fatal(err)

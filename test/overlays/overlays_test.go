@@ -115,7 +115,7 @@ const keep = "odh-platform-operator/keep"
 var kept = map[string]string{"CustomResourceDefinition": "crd", "Namespace": "namespace", "PersistentVolumeClaim": "data"}
 
 // All objects that `make undeploy` must keep have the label for that, and no others, except objects labelled as data.
-func TestWhatOutlivesTheOperatorIsLabelled(t *testing.T) {
+func TestObjectsKeptByUndeployHaveLabel(t *testing.T) {
 	eachOverlay(t, func(t *testing.T, name string) {
 		for _, object := range shipped(t, name) {
 			label := object.GetLabels()[keep]

@@ -20,7 +20,7 @@ func noFile(path string) ([]byte, error) {
 	return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
 }
 
-// originals are the keys of the legacy operators: chapters mlflow 10.1, modelregistry 10.2 with 3.3, modelmesh 13.4, ray 10.4.
+// originals are the keys of params.env of the legacy operators.
 var originals = []string{
 	"MLFLOW_IMAGE", "MLFLOW_OPERATOR_IMAGE", "gateway-name", "mlflow-url", "section-title",
 	"IMAGES_MODELREGISTRY_OPERATOR", "IMAGES_REST_SERVICE", "IMAGES_OAUTH_PROXY", "kube-rbac-proxy", "IMAGES_POSTGRES", "IMAGES_CATALOG_DATA",

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 )
 
@@ -43,13 +43,13 @@ func TestLaterRuntimesTakeNoModels(t *testing.T) {
 		if old[name] != nil || images[r.Spec.Containers[0].Image] || r.Labels["name"] != "modelmesh-serving-"+name+"-SR" {
 			t.Errorf("%s is not beside the old ones: %s, labels %v", name, r.Spec.Containers[0].Image, r.Labels)
 		}
-		labels := mm.Labels(name, &r.Spec, true)
+		labels := modelmesh.Labels(name, &r.Spec, true)
 		for _, label := range labels {
 			if strings.HasPrefix(label, "mt:") {
 				t.Errorf("%s takes models by their format: %v", name, labels)
 			}
 		}
-		if !mm.HasLabels(labels, "rt:"+name) || len(r.Spec.SupportedModelFormats) == 0 {
+		if !modelmesh.HasLabels(labels, "rt:"+name) || len(r.Spec.SupportedModelFormats) == 0 {
 			t.Errorf("%s serves no model that names it: %v", name, labels)
 		}
 	}

@@ -91,7 +91,7 @@ func TestAComponentThatIsLeftOutIsOff(t *testing.T) {
 }
 
 // The variable that the platform sets enables its hand-over, because no overlay disables it.
-func TestThePlatformSwitchesItsHandOverOn(t *testing.T) {
+func TestPlatformVariableEnablesHandOver(t *testing.T) {
 	eachOverlay(t, func(t *testing.T, name string) {
 		all := shipped(t, name)
 		env := all.variables(t)

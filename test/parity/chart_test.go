@@ -64,8 +64,7 @@ func first(t *testing.T, o *unstructured.Unstructured, path ...string) map[strin
 	return list[0].(map[string]any)
 }
 
-// TestDefaults checks `helm install` without values: a server with its database on its own volume, in the
-// namespace of the release. [D41]
+// [D41] Without values, the chart installs a server with its database on its volume, in the namespace of the release.
 func TestDefaults(t *testing.T) {
 	all := rendered(t, "")
 	want := []string{
@@ -75,9 +74,9 @@ func TestDefaults(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(all)); !slices.Equal(got, want) {
 		t.Errorf("objects %v, want %v", got, want)
 	}
-	for what, o := range all {
-		if !strings.HasPrefix(what, "ClusterRole") && o.GetNamespace() != "tracking" {
-			t.Errorf("%s is in namespace %q, want that of the release", what, o.GetNamespace())
+	for key, o := range all {
+		if !strings.HasPrefix(key, "ClusterRole") && o.GetNamespace() != "tracking" {
+			t.Errorf("%s is in namespace %q, want that of the release", key, o.GetNamespace())
 		}
 	}
 	env, err := json.Marshal(container(t, "")["env"])
@@ -85,14 +84,14 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(env), `{"name":"MLFLOW_BACKEND_STORE_URI","value":"sqlite:////mlflow/mlflow.db"}`) {
-		t.Errorf("the database is not on the volume: %s", env)
+		t.Errorf("the environment does not put the database on the volume: %s", env)
 	}
-	if o := rendered(t, "namespace: apart")["Deployment mlflow"]; o.GetNamespace() != "apart" {
-		t.Errorf("the value namespace is not honoured: %s", o.GetNamespace())
+	if o := rendered(t, "namespace: other")["Deployment mlflow"]; o.GetNamespace() != "other" {
+		t.Errorf("with namespace: other, the Deployment is in namespace %s", o.GetNamespace())
 	}
 }
 
-// TestVersions: the chart runs the release that the operator supports. [D42]
+// [D42] The chart runs the MLflow version that the operator supports.
 func TestVersions(t *testing.T) {
 	supported := firstMatch(t, "../../cmd/manager/version.go", `mlflowVersion = "([^"]+)"`)
 	makefile, err := os.ReadFile("../../Makefile")
@@ -100,16 +99,16 @@ func TestVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if linked := regexp.MustCompile(`(?m)^(?:SUPPORTED_)?MLFLOW_VERSION \??= *(\S+)`).FindSubmatch(makefile); linked != nil && string(linked[1]) != supported {
-		t.Errorf("the Makefile builds for %s, the default of the program is %s", linked[1], supported)
+		t.Errorf("the Makefile sets MLflow version %s, cmd/manager/version.go has %s", linked[1], supported)
 	}
 	loaded := load(t)
 	if loaded.Metadata.AppVersion != supported {
 		t.Errorf("appVersion is %s, the operator supports %s", loaded.Metadata.AppVersion, supported)
 	}
-	// An image of this name exists, unlike for some releases of MLflow.
-	wanted := firstMatch(t, "../../config/overlays/kubernetes/params.env", `(?m)^MLFLOW_IMAGE=(\S+)`)
-	if image := container(t, "")["image"]; image != wanted {
-		t.Errorf("the image is %s, that of the operator %s", image, wanted)
+	// The image of the overlay exists; not every MLflow version has one.
+	want := firstMatch(t, "../../config/overlays/kubernetes/params.env", `(?m)^MLFLOW_IMAGE=(\S+)`)
+	if image := container(t, "")["image"]; image != want {
+		t.Errorf("image %s, want that of the operator: %s", image, want)
 	}
 }
 
@@ -142,8 +141,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestBlocksReplace: values of security contexts replace the default as a whole, and values of resources drop defaults that
-// contradict them. [D5]
+// [D5] A security context in the values replaces the default as a whole. Resources keep those defaults that do not contradict the values.
 func TestBlocksReplace(t *testing.T) {
 	got := container(t, "{resources: {requests: {memory: 8Gi}}, securityContext: {}}")
 	for field, want := range map[string]string{"resources": `{"limits":{"cpu":"4"},"requests":{"cpu":"1","memory":"8Gi"}}`, "securityContext": `{}`} {
@@ -154,8 +152,8 @@ func TestBlocksReplace(t *testing.T) {
 	}
 }
 
-// TestRefusals: an error of the schema or of the templates names the value, and the fix where the value does not show it.
-func TestRefusals(t *testing.T) {
+// An error of the schema or of the templates names the value, and the fix where the value does not show it.
+func TestInvalidValues(t *testing.T) {
 	data, err := os.ReadFile("testdata/refusals.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +166,7 @@ func TestRefusals(t *testing.T) {
 		t.Run(c.Values, func(t *testing.T) {
 			_, err := render(t, c.Values)
 			if err == nil {
-				t.Fatal("these values are accepted")
+				t.Fatal("the values were accepted")
 			}
 			if !strings.Contains(err.Error(), c.Message) {
 				t.Errorf("the message lacks %q: %v", c.Message, err)
@@ -177,9 +175,9 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestServiceMonitor: an install succeeds in a cluster without the kind.
+// The chart renders a ServiceMonitor only if the cluster serves the API, unless the values require it.
 func TestServiceMonitor(t *testing.T) {
-	for values, want := range map[string][2]bool{ // without and with the API
+	for values, want := range map[string][2]bool{ // whether it is rendered without the API, and with it
 		"":                                  {false, true},
 		"metrics: {enabled: false}":         {false, false},
 		"metrics: {serviceMonitor: never}":  {false, false},
@@ -197,26 +195,25 @@ func TestServiceMonitor(t *testing.T) {
 			}
 			got := slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "ServiceMonitor" })
 			if got != want[i] {
-				t.Errorf("%q with APIs %v: a ServiceMonitor is %v, want %v", values, apis, got, want[i])
+				t.Errorf("%q with APIs %v: ServiceMonitor rendered %t, want %t", values, apis, got, want[i])
 			}
 		}
 	}
 }
 
-// TestForeignAccounts: existing ServiceAccounts are used and not created.
-func TestForeignAccounts(t *testing.T) {
+func TestExistingServiceAccountsAreUsed(t *testing.T) {
 	all := rendered(t, "{serviceAccount: {create: false, name: theirs}, garbageCollection: {enabled: true}}")
-	for what := range all {
-		if strings.HasPrefix(what, "ServiceAccount") {
-			t.Errorf("%s is made", what)
+	for key := range all {
+		if strings.HasPrefix(key, "ServiceAccount") {
+			t.Errorf("%s was rendered", key)
 		}
 	}
 	if name, _, _ := unstructured.NestedString(all["Deployment mlflow"].Object, "spec", "template", "spec", "serviceAccountName"); name != "theirs" {
-		t.Errorf("the server runs as %q", name)
+		t.Errorf("the server runs with ServiceAccount %q, want theirs", name)
 	}
 }
 
-// TestScripts: the scripts for certificate authorities are part of the chart, which would render a missing file as empty.
+// Helm renders a missing file as empty, so the scripts that install CA bundles must be in the chart.
 func TestScripts(t *testing.T) {
 	for _, name := range []string{"files/ca-bundle.sh", "files/ca-bundle-watch.sh"} {
 		if !slices.ContainsFunc(load(t).Files, func(f *common.File) bool { return f.Name == name && len(f.Data) > 0 }) {
@@ -225,11 +222,10 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// encoders are the helpers that escape every text in their output.
+// encoders are the template helpers that quote or escape their output.
 var encoders = []string{"mlflow.json", "mlflow.items", "mlflow.metadata"}
 
-// TestManifestsPrintThroughEncoders reads the templates: a manifest prints through an encoder or through a helper that is
-// itself a piece of a manifest and follows the same rule. [D6]
+// [D6] Templates print values only through an encoder, or through a helper that follows the same rule.
 func TestManifestsPrintThroughEncoders(t *testing.T) {
 	trees := map[string]*parse.Tree{}
 	for _, f := range load(t).Templates {
@@ -244,20 +240,20 @@ func TestManifestsPrintThroughEncoders(t *testing.T) {
 		}
 		maps.Copy(trees, set)
 	}
-	held := 0
+	checked := 0
 	for _, name := range slices.Sorted(maps.Keys(trees)) {
 		if strings.HasSuffix(name, ".yaml") {
-			held += checkPrints(t, trees, name, map[string]bool{})
+			checked += checkPrints(t, trees, name, map[string]bool{})
 		}
 	}
-	if held < 100 {
-		t.Errorf("%d printing actions were looked at, which cannot be all", held)
+	if checked < 100 {
+		t.Errorf("only %d printing actions were checked: are the templates parsed?", checked)
 	}
 }
 
 var included = regexp.MustCompile(`^\{\{include "([^"]+)"`)
 
-// checkPrints follows the helpers that print pieces of a manifest, and counts the actions that print.
+// checkPrints checks the printing actions of a template and of the helpers that it includes, and returns their number.
 func checkPrints(t *testing.T, trees map[string]*parse.Tree, name string, seen map[string]bool) int {
 	if seen[name] || slices.Contains(encoders, name) {
 		return 0
@@ -274,8 +270,8 @@ func checkPrints(t *testing.T, trees map[string]*parse.Tree, name string, seen m
 			count += checkPrints(t, trees, match[1], seen)
 		}
 	}
-	for _, piece := range regexp.MustCompile(`with include "([^"]+)"`).FindAllStringSubmatch(trees[name].Root.String(), -1) {
-		count += checkPrints(t, trees, piece[1], seen)
+	for _, helper := range regexp.MustCompile(`with include "([^"]+)"`).FindAllStringSubmatch(trees[name].Root.String(), -1) {
+		count += checkPrints(t, trees, helper[1], seen)
 	}
 	return count
 }

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Until calls ok every millisecond until it returns true, and fails the test after the patience.
-func Until(t testing.TB, patience time.Duration, what string, ok func() bool) {
+// Until calls ok every millisecond until it returns true, and fails the test after the timeout.
+func Until(t testing.TB, timeout time.Duration, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(timeout)
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for !ok() {

@@ -102,7 +102,7 @@ func TestDashboardsUseMetricsThatExist(t *testing.T) {
 
 // The ConfigMaps have the namespace and the label by which Grafana's sidecar and the console find them. Existing links use the uid of the
 // dashboard of ModelMesh.
-func TestDashboardsAreWhereTheyAreLookedFor(t *testing.T) {
+func TestDashboardConfigMapsHaveDiscoveryLabels(t *testing.T) {
 	for file, want := range map[string]struct{ namespace, label, value string }{
 		"grafana.yaml":         {"system", "grafana_dashboard", "1"},
 		"console/console.yaml": {"openshift-config-managed", "console.openshift.io/dashboard", "true"},

@@ -96,7 +96,7 @@ func TestRulesUseMetricsThatExist(t *testing.T) {
 }
 
 // An alert has the problem, its effect, its severity and the link to its runbook.
-func TestAlertsTellWhatToDo(t *testing.T) {
+func TestAlertsHaveSummaryAndRunbook(t *testing.T) {
 	for _, r := range shippedRules(t) {
 		if r.Alert == "" {
 			continue

@@ -121,6 +121,6 @@ func TestRolesOfManifests(t *testing.T) {
 	}
 	objects[0].Object["rules"] = "text"
 	if _, err := rolesOf(objects); err == nil {
-		t.Error("a broken role is no error")
+		t.Error("want an error for a broken role")
 	}
 }

@@ -103,7 +103,7 @@ func TestNamesOfRolesAreKept(t *testing.T) {
 	}
 }
 
-func TestWhatIsGivenToOthers(t *testing.T) {
+func TestGrantedPermissionsAreCollected(t *testing.T) {
 	delegator := entry("system:apiserver", "ResponseComplete", "create", named("clusterroles", "rbac.authorization.k8s.io", "", "delegator"), 201,
 		`,"responseObject":{"metadata":{"name":"delegator"},"rules":[{"verbs":["create"],"apiGroups":["a"],"resources":["reviews"]}]}`)
 	got := collect(t, delegator+
@@ -148,6 +148,6 @@ func TestRefusals(t *testing.T) {
 func TestBrokenLog(t *testing.T) {
 	c := &Collector{User: me, Namespace: "odh"}
 	if _, err := c.Collect(strings.NewReader(`{"user":{"username":"` + me + `"},` + "\n")); err == nil {
-		t.Error("a broken entry is no error")
+		t.Error("want an error for a broken entry")
 	}
 }

@@ -62,7 +62,7 @@ func TestBrokenRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := ReadAll(dir); err == nil {
-		t.Error("a broken record is no error")
+		t.Error("want an error for a broken record")
 	}
 	if err := (&Record{Suite: "a"}).Write(dir); err == nil {
 		t.Error("a broken record is added to")

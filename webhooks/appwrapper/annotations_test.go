@@ -9,7 +9,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// D24: an annotation without effect causes a warning, a misspelt one with the right name.
+// [D24] An annotation without effect causes a warning, a misspelt one with the right name.
 func TestWarnings(t *testing.T) {
 	aw := &v1beta2.AppWrapper{
 		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{

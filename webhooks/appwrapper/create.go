@@ -16,44 +16,44 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
-	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// restMapper is the used part of meta.RESTMapper. It queries the cluster for unknown kinds.
+// restMapper is the subset of meta.RESTMapper that the webhook needs. It queries the API server for unknown kinds.
 type restMapper interface {
 	RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error)
 }
 
-// creation validates a request to create an AppWrapper.
+// creation validates an AppWrapper that a user creates, or starts with an update.
 type creation struct {
 	wrapper   *v1beta2.AppWrapper
 	namespace string
 	user      authenticationv1.UserInfo
 	mapper    restMapper
-	access    author.Access // nil without access review
-	// maxPodSets returns the maximum number of pod sets in a Workload.
-	maxPodSets func(context.Context) int
+	access    pkgadmission.Access // nil if the settings disable access reviews
+	// podSetLimit returns the maximum number of pod sets in a Workload.
+	podSetLimit func(context.Context) int
 
 	errs    field.ErrorList
 	podSets int
-	// unauthorized reports that the user lacks a right.
+	// unauthorized reports whether the user lacks a right.
 	unauthorized bool
-	// podSetsUnknown reports that a component could not be validated, so that podSets is incomplete.
+	// podSetsUnknown reports whether a component could not be validated, so that podSets is incomplete.
 	podSetsUnknown bool
-	// answers caches the access reviews of this request.
-	answers map[authorizationv1.ResourceAttributes]bool
+	// reviewed caches the results of the access reviews of this request.
+	reviewed map[authorizationv1.ResourceAttributes]bool
 }
 
-// validate applies all rules and returns the errors, those of components in their order first.
+// validate returns the errors of the components, in their order, and then those of the AppWrapper.
 func (c *creation) validate(ctx context.Context) field.ErrorList {
 	path := field.NewPath("spec", "components")
 	if c.access != nil && c.user.Username == "" {
 		c.errs = append(c.errs, field.InternalError(path, errors.New("the request names no user")))
 	}
 	for i := range c.wrapper.Spec.Components {
-		if len(c.errs) >= author.MaxErrors {
+		if len(c.errs) >= pkgadmission.MaxErrors {
 			c.podSetsUnknown = true
 			c.errs = append(c.errs, field.Forbidden(path.Index(i), "the rest was not checked, because there are too many errors before it: correct them first"))
 			break
@@ -62,10 +62,10 @@ func (c *creation) validate(ctx context.Context) field.ErrorList {
 	}
 	switch {
 	case c.podSets == 0 && !c.podSetsUnknown:
-		c.errs = append(c.errs, field.Invalid(path, c.podSets, "components contains no podspecs: add a component that makes pods; "+
-			"for a kind that is not known here, name the paths of its pod templates in podSets"))
+		c.errs = append(c.errs, field.Invalid(path, c.podSets, "components contains no podspecs: add a component that creates pods; "+
+			"for a kind that the operator does not know, list the paths of its pod templates in podSets"))
 	case c.podSets > maxPodSets:
-		if maximum := c.maxPodSets(ctx); c.podSets > maximum {
+		if maximum := c.podSetLimit(ctx); c.podSets > maximum {
 			detail := fmt.Sprintf("components contains %d podspecs; at most %d are allowed", c.podSets, maximum)
 			c.errs = append(c.errs, field.Invalid(path, c.podSets, detail))
 		}
@@ -83,7 +83,7 @@ func (c *creation) checkComponent(ctx context.Context, component *v1beta2.AppWra
 	}
 	c.checkKind(ctx, object, template)
 	if namespace := object.GetNamespace(); namespace != "" && namespace != c.namespace {
-		c.errs = append(c.errs, field.Forbidden(template.Child("metadata", "namespace"), "AppWrappers cannot create objects in other namespaces: remove the namespace, or create the AppWrapper in it"))
+		c.errs = append(c.errs, field.Forbidden(template.Child("metadata", "namespace"), "AppWrappers cannot create objects in other namespaces: remove metadata.namespace, or create the AppWrapper in that namespace"))
 	}
 	count, known, errs := podset.Check(component.PodSets, object, path)
 	c.podSets, c.podSetsUnknown = c.podSets+count, c.podSetsUnknown || !known
@@ -93,7 +93,7 @@ func (c *creation) checkComponent(ctx context.Context, component *v1beta2.AppWra
 	}
 }
 
-// decode decodes the template of a component. On an error it returns nil.
+// decode returns the decoded template of a component, or nil after it has recorded an error.
 func (c *creation) decode(component *v1beta2.AppWrapperComponent, template *field.Path) *unstructured.Unstructured {
 	object, err := decodeTemplate(component)
 	if err != nil {
@@ -103,7 +103,7 @@ func (c *creation) decode(component *v1beta2.AppWrapperComponent, template *fiel
 	return object
 }
 
-// decodeTemplate decodes a template as the controller does, and rejects values that would be interpreted differently later.
+// decodeTemplate decodes a template as the controller does, and rejects an apiVersion or metadata that the controller would misread.
 func decodeTemplate(component *v1beta2.AppWrapperComponent) (*unstructured.Unstructured, error) {
 	object, err := podset.Decode(component)
 	if err != nil {
@@ -120,14 +120,14 @@ func decodeTemplate(component *v1beta2.AppWrapperComponent) (*unstructured.Unstr
 	return object, nil
 }
 
-// maxShownBytes limits the part of an invalid template in a message.
+// maxShownBytes is the number of bytes of an invalid template that its error message quotes.
 const maxShownBytes = 60
 
 // checkKind rejects kinds that are forbidden in AppWrappers, and those that the user may not create.
 func (c *creation) checkKind(ctx context.Context, object *unstructured.Unstructured, path *field.Path) {
 	kind := object.GroupVersionKind()
-	if isAppWrapper(kind) { // before the mapper, whose error would hide this
-		c.errs = append(c.errs, field.Forbidden(path, nestedRefusal))
+	if isAppWrapper(kind) { // first, since an error of the mapper would hide this one
+		c.errs = append(c.errs, field.Forbidden(path, nestedAppWrapper))
 		return
 	}
 	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
@@ -141,8 +141,8 @@ func (c *creation) checkKind(ctx context.Context, object *unstructured.Unstructu
 		c.errs = append(c.errs, field.InternalError(path, fmt.Errorf("finding the resource of %s: %w", kind.GroupKind().String(), err)))
 		return
 	}
-	if refusal := KindProblem(mapping); refusal != "" {
-		c.errs = append(c.errs, field.Forbidden(path, refusal))
+	if problem := KindProblem(mapping); problem != "" {
+		c.errs = append(c.errs, field.Forbidden(path, problem))
 		return
 	}
 	if c.access == nil || c.user.Username == "" {
@@ -152,7 +152,7 @@ func (c *creation) checkKind(ctx context.Context, object *unstructured.Unstructu
 		allowed, err := c.isAllowed(ctx, right)
 		switch {
 		case err != nil:
-			c.errs = append(c.errs, field.InternalError(path, fmt.Errorf("asking whether %s may create %s: %w", c.user.Username, resourceName(right), err)))
+			c.errs = append(c.errs, field.InternalError(path, fmt.Errorf("checking whether %s may create %s: %w", c.user.Username, resourceName(right), err)))
 		case !allowed:
 			detail := fmt.Sprintf("User %s is not authorized to create %s in %s", c.user.Username, resourceName(right), c.namespace)
 			c.errs, c.unauthorized = append(c.errs, field.Forbidden(path, detail)), true
@@ -161,31 +161,31 @@ func (c *creation) checkKind(ctx context.Context, object *unstructured.Unstructu
 }
 
 func (c *creation) isAllowed(ctx context.Context, right authorizationv1.ResourceAttributes) (bool, error) {
-	if allowed, known := c.answers[right]; known {
+	if allowed, found := c.reviewed[right]; found {
 		return allowed, nil
 	}
 	allowed, err := c.access(ctx, c.user, right)
 	if err == nil {
-		if c.answers == nil {
-			c.answers = map[authorizationv1.ResourceAttributes]bool{}
+		if c.reviewed == nil {
+			c.reviewed = map[authorizationv1.ResourceAttributes]bool{}
 		}
-		c.answers[right] = allowed
+		c.reviewed[right] = allowed
 	}
 	return allowed, err
 }
 
-// nameErrors rejects names that would fail later: the name is a label value on every component, and Kueue creates a DNS label per pod set by
-// appending the number of the set.
+// nameErrors rejects names that Kueue or the API server would reject later: the name is a label value on every component, and Kueue appends
+// the number of a pod set to it and uses the result as a DNS label.
 func nameErrors(wrapper *v1beta2.AppWrapper, podSets int) field.ErrorList {
 	path := field.NewPath("metadata", "name")
 	maxLength := validation.DNS1123LabelMaxLength - len("-") - len(strconv.Itoa(max(0, podSets-1)))
 	if length := len(wrapper.Name); length > maxLength {
-		detail := fmt.Sprintf("must be at most %d characters: it is a label of the components, and with a number behind it the name of a pod set; this one has %d",
+		detail := fmt.Sprintf("must be at most %d characters: it is a label value on the components, and with a number appended the name of a pod set; this name has %d",
 			maxLength, length)
 		return field.ErrorList{field.Invalid(path, wrapper.Name, detail)}
 	}
 	if wrapper.Labels[v1beta2.LabelQueue] != "" && strings.Contains(wrapper.Name, ".") {
-		detail := "must have no dots when the AppWrapper is queued: Kueue makes DNS labels of it"
+		detail := "must have no dots if the AppWrapper has a queue name: Kueue derives DNS labels from metadata.name"
 		return field.ErrorList{field.Invalid(path, wrapper.Name, detail)}
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
 // [appwrapper-34] [appwrapper-35] Accepted AppWrappers, with and without declared pod sets.
@@ -113,7 +113,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// D34: an invalid template is one error, and the other components are validated too.
+// [D34] An invalid template is one error, and the other components are validated too.
 func TestUndecodableTemplateIsOneError(t *testing.T) {
 	got := lines(newCluster("pods").judge(t, component("{}", "{path: template}"), component(pod)))
 	if len(got) != 2 || !strings.Contains(got[0], "failed to decode") || !strings.Contains(got[1], "is not authorized to create pods") {
@@ -124,12 +124,12 @@ func TestUndecodableTemplateIsOneError(t *testing.T) {
 // Of thousands of unknown components only the first are looked up.
 func TestCreateLimitsErrors(t *testing.T) {
 	got := lines(newCluster().judge(t, strings.Repeat(component(strange), 1000)))
-	if len(got) != author.MaxErrors+1 || !strings.Contains(got[author.MaxErrors], "was not checked") {
+	if len(got) != pkgadmission.MaxErrors+1 || !strings.Contains(got[pkgadmission.MaxErrors], "was not checked") {
 		t.Errorf("%d errors: %q", len(got), got)
 	}
 }
 
-// D12: a name is rejected if it is no valid label, or too long for the name of the last pod set.
+// [D12] A name is rejected if it is no valid label, or too long for the name of the last pod set.
 func TestNames(t *testing.T) {
 	for name, tc := range map[string]struct {
 		name, queue string
@@ -140,7 +140,7 @@ func TestNames(t *testing.T) {
 		"61":                          {name: strings.Repeat("a", 61)},
 		"61 with eight sets":          {name: strings.Repeat("a", 61), pods: 8},
 		"62":                          {name: strings.Repeat("a", 62), want: "must be at most 61 characters"},
-		"64":                          {name: strings.Repeat("a", 64), want: "this one has 64"},
+		"64":                          {name: strings.Repeat("a", 64), want: "this name has 64"},
 		"dots without a queue":        {name: "a.b"},
 		"dots in a queue":             {name: "a.b", queue: "q", want: "must have no dots"},
 		"room for two digits":         {name: strings.Repeat("a", 61), pods: 11, want: "at most 60 characters"},
@@ -179,7 +179,7 @@ func TestAccessReview(t *testing.T) {
 }
 
 // Forbidden kinds cause no access review.
-func TestNoReviewOfWhatIsRefusedAnyway(t *testing.T) {
+func TestForbiddenKindsCauseNoAccessReview(t *testing.T) {
 	c := newCluster()
 	c.judge(t, component(binding), component(namespaceT), component(nestedAW), component(strange))
 	if len(c.asked) > 0 {
@@ -187,7 +187,7 @@ func TestNoReviewOfWhatIsRefusedAnyway(t *testing.T) {
 	}
 }
 
-// D6: a Route with a custom host requires a separate right, which the operator may have and the user may lack.
+// [D6] A Route with a custom host requires a separate right, which the operator may have and the user may lack.
 func TestRoutesNeedTheRightToChooseHosts(t *testing.T) {
 	route := func(spec string) string {
 		return "{apiVersion: route.openshift.io/v1, kind: Route, metadata: {name: r}, spec: {" + spec + "}}"
@@ -214,7 +214,7 @@ func TestCreateFailsWithoutCluster(t *testing.T) {
 	c := newCluster()
 	c.broken = errors.New("the API server is away")
 	if got := lines(c.judge(t, component(pod))); len(got) != 1 ||
-		!strings.HasPrefix(got[0], "spec.components[0].template: Internal error: asking whether alice@example.org may create pods") {
+		!strings.HasPrefix(got[0], "spec.components[0].template: Internal error: checking whether alice@example.org may create pods") {
 		t.Errorf("got %q", got)
 	}
 	anonymous := &creation{wrapper: wrapperOf(t, component(pod)), namespace: home, mapper: c.mapper, access: c.may}

@@ -138,7 +138,7 @@ var alice = authenticationv1.UserInfo{
 // It validates a creation by alice.
 func (c *cluster) judge(t *testing.T, components ...string) field.ErrorList {
 	t.Helper()
-	request := &creation{wrapper: wrapperOf(t, components...), namespace: home, user: alice, mapper: c.mapper, access: c.may, maxPodSets: always(maxPodSets)}
+	request := &creation{wrapper: wrapperOf(t, components...), namespace: home, user: alice, mapper: c.mapper, access: c.may, podSetLimit: always(maxPodSets)}
 	return request.validate(t.Context())
 }
 

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
-	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
 // disabled is the warning while the component is disabled.
@@ -48,15 +48,15 @@ func (d *defaulter) Handle(ctx context.Context, request admission.Request) admis
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	return author.PatchResponse(patch)
+	return pkgadmission.PatchResponse(patch)
 }
 
 // validator is the validating webhook.
 type validator struct {
-	settings settingsFunc
-	kinds    restMapper
-	may      author.Access
-	most     func(context.Context) int
+	settings    settingsFunc
+	kinds       restMapper
+	may         pkgadmission.Access
+	podSetLimit func(context.Context) int
 	// enabled reports whether the component is enabled. Requests are validated in any case, since enabling it later creates stored components.
 	enabled bool
 }
@@ -90,15 +90,15 @@ func (v *validator) create(ctx context.Context, request admission.Request) admis
 		c.access = nil
 	}
 	errs := c.validate(ctx)
-	response := author.Invalid(kind, request.Name, errs)
+	response := pkgadmission.Invalid(kind, request.Name, errs)
 	if c.unauthorized { // clients treat Forbidden as missing rights
-		response = author.Deny(kind, errs)
+		response = pkgadmission.Deny(kind, errs)
 	}
 	return response.WithWarnings(warnings(wrapper)...)
 }
 
 func (v *validator) creation(request admission.Request, wrapper *v1beta2.AppWrapper) *creation {
-	return &creation{wrapper: wrapper, namespace: request.Namespace, user: request.UserInfo, mapper: v.kinds, access: author.LimitReviews(v.may), maxPodSets: v.most}
+	return &creation{wrapper: wrapper, namespace: request.Namespace, user: request.UserInfo, mapper: v.kinds, access: pkgadmission.LimitReviews(v.may), podSetLimit: v.podSetLimit}
 }
 
 // update validates an update, unless the AppWrapper is being deleted: deletion must not depend on the webhook.
@@ -115,12 +115,12 @@ func (v *validator) update(ctx context.Context, request admission.Request) admis
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	errs := append(immutableErrors(old, updated), newlyQueuedErrors(old, updated)...)
-	response := author.Invalid(kind, request.Name, errs)
+	response := pkgadmission.Invalid(kind, request.Name, errs)
 	if len(errs) == 0 && isStart(old, updated) {
 		if errs, err = v.reviewStart(ctx, request, updated); err != nil {
-			return author.CheckFailed("the permissions of the user", err)
+			return pkgadmission.CheckFailed("the permissions of the user", err)
 		}
-		response = author.Deny(kind, errs)
+		response = pkgadmission.Deny(kind, errs)
 	}
 	if !maps.Equal(old.Annotations, updated.Annotations) {
 		response = response.WithWarnings(ineffectiveAnnotations(updated)...)
@@ -139,14 +139,14 @@ func decode(raw []byte) (*v1beta2.AppWrapper, error) {
 
 // settingsFailed rejects a request while the settings cannot be read: without them the default queue or the access review would be skipped.
 func settingsFailed(err error) admission.Response {
-	return author.CheckFailed("the settings of the component appwrapper", err)
+	return pkgadmission.CheckFailed("the settings of the component appwrapper", err)
 }
 
 // maxLabelLength is the maximum length of a label value in bytes.
 const maxLabelLength = 63
 
 // labelsPatch returns the patch that sets the creator labels and, if there is no queue label, the default queue; nil if nothing changes.
-func labelsPatch(raw []byte, user authenticationv1.UserInfo, queue string) ([]author.Operation, error) {
+func labelsPatch(raw []byte, user authenticationv1.UserInfo, queue string) ([]pkgadmission.Operation, error) {
 	var object struct {
 		Metadata struct {
 			Labels map[string]string `json:"labels"`
@@ -164,7 +164,7 @@ func labelsPatch(raw []byte, user authenticationv1.UserInfo, queue string) ([]au
 	if maps.Equal(current, desired) {
 		return nil, nil
 	}
-	return []author.Operation{{Operation: "add", Path: "/metadata/labels", Value: desired}}, nil
+	return []pkgadmission.Operation{{Operation: "add", Path: "/metadata/labels", Value: desired}}, nil
 }
 
 // Sanitize converts a user name or UID to a label value: it truncates to 63 bytes, replaces invalid characters by "_", and trims "-", "_" and

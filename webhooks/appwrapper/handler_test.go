@@ -18,11 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
-	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
 func validatorOf(c *cluster) *validator {
-	return &validator{settings: settingsOf(Settings{ReviewAccess: true}), kinds: c.mapper, may: c.may, enabled: true, most: always(maxPodSets)}
+	return &validator{settings: settingsOf(Settings{ReviewAccess: true}), kinds: c.mapper, may: c.may, enabled: true, podSetLimit: always(maxPodSets)}
 }
 
 func TestDefaulterAnswers(t *testing.T) {
@@ -43,7 +43,7 @@ func TestDefaulterAnswers(t *testing.T) {
 	forged := wrapperOf(t, component(pod))
 	forged.DeletionTimestamp = &metav1.Time{}
 	if answer := d.Handle(t.Context(), requestOf(t, admissionv1.Create, forged, nil)); answer.Patch == nil {
-		t.Error("not labelled")
+		t.Error("the AppWrapper did not get the labels of its creator")
 	}
 	broken := requestOf(t, admissionv1.Create, nil, nil)
 	broken.Object = runtime.RawExtension{Raw: []byte("[")}
@@ -63,7 +63,7 @@ func TestValidatorAnswers(t *testing.T) {
 	}
 	wantCauses := []metav1.StatusCause{
 		{Type: "FieldValueForbidden", Field: "spec.components[0].template", Message: "Forbidden: User alice@example.org is not authorized to create deployments.apps in team"},
-		{Type: "FieldValueForbidden", Field: "spec.components[1].template.metadata.namespace", Message: "Forbidden: AppWrappers cannot create objects in other namespaces: remove the namespace, or create the AppWrapper in it"},
+		{Type: "FieldValueForbidden", Field: "spec.components[1].template.metadata.namespace", Message: "Forbidden: AppWrappers cannot create objects in other namespaces: remove metadata.namespace, or create the AppWrapper in that namespace"},
 	}
 	if diff := cmp.Diff(wantCauses, answer.Result.Details.Causes); diff != "" {
 		t.Error(diff)
@@ -88,7 +88,7 @@ func TestValidatorAnswers(t *testing.T) {
 	}
 }
 
-// D24, D19: annotations without effect and unknown ones cause warnings on creation and on a change of annotations.
+// [D24] [D19] Annotations without effect and unknown ones cause warnings on creation and on a change of annotations.
 func TestWarningsOfTheValidator(t *testing.T) {
 	v := validatorOf(newCluster())
 	wrapper := wrapperOf(t, component(strings.Replace(pod, "spec: {", "spec: {tomorrow: 1, ", 1)), component(strings.Replace(service, "port: 80", "prot: 80", 1)))
@@ -130,11 +130,11 @@ func TestUpdateOfTerminatingAppWrapperIsAllowed(t *testing.T) {
 		t.Error("an update that claims a deletion passed")
 	}
 	if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, forged, nil)); answer.Allowed {
-		t.Error("a creation that claims a deletion passed")
+		t.Error("a new AppWrapper with a deletionTimestamp was allowed")
 	}
 }
 
-// D17: while the component is disabled, AppWrappers are validated and stored with a warning: they are created when it is enabled, and the
+// [D17] While the component is disabled, AppWrappers are validated and stored with a warning: they are created when it is enabled, and the
 // controller cannot review the rights of their author.
 func TestDisabledComponentValidates(t *testing.T) {
 	v := validatorOf(newCluster("deployments"))
@@ -161,8 +161,8 @@ func TestDisabledComponentValidates(t *testing.T) {
 
 // Components that refer to objects of the manager, and kinds whose webhook reviews the rights of their author, are rejected for all users.
 func TestComponentsCannotReferToTheManager(t *testing.T) {
-	rules := author.Rules{Mode: author.Enforce, Namespace: home, Account: "manager"}
-	guards := author.Guards{Rules: rules, Access: newCluster().may}.ForManagerOnly()
+	rules := pkgadmission.Rules{Mode: pkgadmission.Enforce, Namespace: home, Account: "manager"}
+	guards := pkgadmission.Guards{Rules: rules, Access: newCluster().may}.ForManagerOnly()
 	const thief = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {serviceAccountName: manager, containers: [{name: main, image: a}]}}"
 	handler := guards.Wrap(validatorOf(newCluster()), kind, referencesOf)
 	answer := handler.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(thief)), nil))
@@ -240,7 +240,7 @@ func TestReviewer(t *testing.T) {
 				answer.Status = tc.status
 				return true, answer, tc.err
 			})
-			got, err := author.Reviewer(client.AuthorizationV1().SubjectAccessReviews())(context.Background(), alice, right)
+			got, err := pkgadmission.Reviewer(client.AuthorizationV1().SubjectAccessReviews())(context.Background(), alice, right)
 			if got != tc.want || (err != nil) != (tc.err != nil) {
 				t.Errorf("%t, %v", got, err)
 			}

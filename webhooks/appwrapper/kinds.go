@@ -26,7 +26,7 @@ var createdByUserOnly = map[schema.GroupKind]bool{
 	{Group: "serving.kserve.io", Kind: "ServingRuntime"}:           true,
 }
 
-const nestedRefusal = "Nested AppWrappers are forbidden: list the components of the inner one in the outer one"
+const nestedAppWrapper = "Nested AppWrappers are forbidden: list the components of the inner one in the outer one"
 
 // KindProblem returns why a kind cannot be a component, or "". Scope and group do not depend on the user, so the controller also calls it, for
 // objects that were stored without the webhook.
@@ -34,7 +34,7 @@ func KindProblem(mapping *meta.RESTMapping) string {
 	kind := mapping.GroupVersionKind
 	switch {
 	case isAppWrapper(kind):
-		return nestedRefusal
+		return nestedAppWrapper
 	case grantingGroups[kind.Group]:
 		return fmt.Sprintf("AppWrappers cannot create %s: objects that grant permissions must be created by the user who grants them", kind.GroupKind())
 	case createdByUserOnly[kind.GroupKind()]:

@@ -9,10 +9,10 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-// D32: names and UIDs of users are converted to label values.
+// [D32] Names and UIDs of users are converted to label values.
 func TestSanitize(t *testing.T) {
 	for given, want := range map[string]string{
 		"":                                "",
@@ -63,7 +63,7 @@ func applied(t *testing.T, raw, patch []byte) map[string]any {
 	if patch == nil {
 		return object
 	}
-	var operations []author.Operation
+	var operations []pkgadmission.Operation
 	if err := json.Unmarshal(patch, &operations); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestLabels(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			patch := author.PatchResponse(operations).Patch
+			patch := pkgadmission.PatchResponse(operations).Patch
 			object := applied(t, []byte(tc.raw), patch)
 			metadata := object["metadata"].(map[string]any)
 			if diff := cmp.Diff(tc.want, metadata["labels"]); diff != "" {
@@ -131,11 +131,11 @@ func TestLabels(t *testing.T) {
 		})
 	}
 	if _, err := labelsPatch([]byte(`{"metadata":{"labels":5}}`), alice, ""); err == nil {
-		t.Error("labels that are no map were read")
+		t.Error("labels of a wrong type were accepted")
 	}
 	// A user without UID, for example of a certificate, gets an empty label and not a forged one.
 	operations, err := labelsPatch([]byte(`{"metadata":{"labels":{"workload.codeflare.dev/userid":"bad"}}}`), authenticationv1.UserInfo{Username: "cert"}, "")
-	if patch := author.PatchResponse(operations).Patch; err != nil || !strings.Contains(string(patch), `userid":""`) {
+	if patch := pkgadmission.PatchResponse(operations).Patch; err != nil || !strings.Contains(string(patch), `userid":""`) {
 		t.Errorf("%s %v", patch, err)
 	}
 }

@@ -14,9 +14,9 @@ import (
 // maxPodSets is the maximum number of pod sets in a Workload of any version of Kueue; newer versions accept more.
 const maxPodSets = 8
 
-// maxPodSetsFunc returns a function that reads the maximum number of pod sets from the CRD of Workloads, or returns [maxPodSets] without it.
+// podSetLimitFunc returns a function that reads the maximum number of pod sets from the CRD of Workloads, or returns [maxPodSets] without it.
 // Few AppWrappers have that many, so the CRD is read for each of these.
-func maxPodSetsFunc(live client.Reader) func(context.Context) int {
+func podSetLimitFunc(live client.Reader) func(context.Context) int {
 	return func(ctx context.Context) int {
 		// The manager has the right to list CRDs but not to get them.
 		list := &unstructured.UnstructuredList{}

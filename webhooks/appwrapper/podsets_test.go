@@ -32,7 +32,7 @@ func workloads(bounds ...int64) *apiextensionsv1.CustomResourceDefinition {
 }
 
 // always returns a constant maximum.
-func always(most int) func(context.Context) int { return func(context.Context) int { return most } }
+func always(limit int) func(context.Context) int { return func(context.Context) int { return limit } }
 
 // [UP-F5] The CRD of the installed Kueue defines the maximum number of pod sets.
 func TestPodSetsOfKueue(t *testing.T) {
@@ -55,28 +55,28 @@ func TestPodSetsOfKueue(t *testing.T) {
 			}
 			return nil
 		}}
-		if got := maxPodSetsFunc(fake.NewClientBuilder().WithInterceptorFuncs(listed).Build())(t.Context()); got != c.want {
+		if got := podSetLimitFunc(fake.NewClientBuilder().WithInterceptorFuncs(listed).Build())(t.Context()); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}
 	failing := interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 		return errors.New("no answer")
 	}}
-	if got := maxPodSetsFunc(fake.NewClientBuilder().WithInterceptorFuncs(failing).Build())(t.Context()); got != 8 {
+	if got := podSetLimitFunc(fake.NewClientBuilder().WithInterceptorFuncs(failing).Build())(t.Context()); got != 8 {
 		t.Errorf("%d when it cannot be read", got)
 	}
 }
 
-func TestMorePodSetsWhereKueueTakesThem(t *testing.T) {
-	for most, refused := range map[int]bool{8: true, 9: false} {
+func TestPodSetLimitFollowsKueue(t *testing.T) {
+	for limit, rejected := range map[int]bool{8: true, 9: false} {
 		var components []string
 		for range 9 {
 			components = append(components, component(pod))
 		}
 		request := &creation{wrapper: wrapperOf(t, components...), namespace: home, user: alice, mapper: newCluster().mapper,
-			maxPodSets: always(most)}
-		if errs := request.validate(t.Context()); (len(errs) > 0) != refused {
-			t.Errorf("nine pod sets where %d are taken: %v", most, errs)
+			podSetLimit: always(limit)}
+		if errs := request.validate(t.Context()); (len(errs) > 0) != rejected {
+			t.Errorf("nine pod sets with a limit of %d: %v", limit, errs)
 		}
 	}
 }

@@ -72,7 +72,7 @@ func TestOneMistakeIsOneError(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	if got := lines(newCluster().judge(t, component(service))); len(got) != 1 || !strings.Contains(got[0], "components contains no podspecs: add a component that makes pods") {
+	if got := lines(newCluster().judge(t, component(service))); len(got) != 1 || !strings.Contains(got[0], "components contains no podspecs: add a component that creates pods") {
 		t.Errorf("%q", got)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
-	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
 )
 
@@ -26,17 +26,17 @@ const (
 
 // Register adds the webhooks to the server of the manager. The settings are read for every creation. While the component is disabled, the
 // webhooks validate as usual and add a warning.
-func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, settings func(context.Context) (Settings, error)) {
+func Register(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, settings func(context.Context) (Settings, error)) {
 	server := mgr.GetWebhookServer()
-	v := &validator{settings: settings, kinds: mgr.GetRESTMapper(), may: guards.Access, enabled: enabled, most: maxPodSetsFunc(mgr.GetAPIReader())}
+	v := &validator{settings: settings, kinds: mgr.GetRESTMapper(), may: guards.Access, enabled: enabled, podSetLimit: podSetLimitFunc(mgr.GetAPIReader())}
 	server.Register(MutatePath, &admission.Webhook{Handler: &defaulter{settings}})
 	server.Register(ValidatePath, &admission.Webhook{Handler: guards.ForManagerOnly().Wrap(v, kind, referencesOf)})
 }
 
-func referencesOf(_ author.Rules, raw []byte, namespace string) (author.References, error) {
+func referencesOf(_ pkgadmission.Rules, raw []byte, namespace string) (pkgadmission.References, error) {
 	wrapper, err := decode(raw)
 	if err != nil {
-		return author.References{}, err
+		return pkgadmission.References{}, err
 	}
 	wrapper.Namespace = namespace
 	return References(wrapper), nil
@@ -44,8 +44,8 @@ func referencesOf(_ author.Rules, raw []byte, namespace string) (author.Referenc
 
 // References returns the references of components, and the labels that Kueue or other users may add to their pods. The rights to create the
 // components are reviewed by kind, so only references to objects of the manager matter here.
-func References(wrapper *v1beta2.AppWrapper) author.References {
-	references := author.References{Namespace: wrapper.Namespace}
+func References(wrapper *v1beta2.AppWrapper) pkgadmission.References {
+	references := pkgadmission.References{Namespace: wrapper.Namespace}
 	components := field.NewPath("spec", "components")
 	for i := range wrapper.Spec.Components {
 		path := components.Index(i)
@@ -53,7 +53,7 @@ func References(wrapper *v1beta2.AppWrapper) author.References {
 			references.AddReferences(object.Object, path.Child("template"))
 		}
 		for j, info := range wrapper.Spec.Components[i].PodSetInfos {
-			references.AddMetadata(author.Label, info.Labels, path.Child("podSetInfos").Index(j).Child("labels"))
+			references.AddMetadata(pkgadmission.Label, info.Labels, path.Child("podSetInfos").Index(j).Child("labels"))
 		}
 	}
 	return references

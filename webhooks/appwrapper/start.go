@@ -12,7 +12,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// isStart reports whether an update starts an AppWrapper, lets Kueue start it, or changes the additions to its pod templates.
+// isStart reports whether an update starts an AppWrapper, makes Kueue manage its start, or changes podSetInfos, which are merged into its pod
+// templates.
 func isStart(old, updated *v1beta2.AppWrapper) bool {
 	if old.Spec.Suspend && !updated.Spec.Suspend || isQueued(updated) && old.Labels[v1beta2.LabelQueue] != updated.Labels[v1beta2.LabelQueue] {
 		return true
@@ -25,8 +26,8 @@ func isStart(old, updated *v1beta2.AppWrapper) bool {
 	return false
 }
 
-// reviewStart rejects a start by a user who is not Kueue and may not create the components, since the manager creates them with its own rights.
-// Users who may update the status of Workloads count as Kueue, since they can start all of them.
+// reviewStart rejects a start by a user who may not create the components, because the manager creates them with its own rights. Kueue is
+// exempt, and so is everyone else who may update the status of Workloads: they could admit a Workload instead.
 func (v *validator) reviewStart(ctx context.Context, request admission.Request, wrapper *v1beta2.AppWrapper) (field.ErrorList, error) {
 	settings, err := v.settings(ctx)
 	if err != nil || !settings.ReviewAccess {
@@ -36,7 +37,7 @@ func (v *validator) reviewStart(ctx context.Context, request admission.Request, 
 	kueue, err := c.isAllowed(ctx, authorizationv1.ResourceAttributes{
 		Namespace: request.Namespace, Verb: "update", Group: "kueue.x-k8s.io", Version: "v1beta1", Resource: "workloads", Subresource: "status"})
 	if err != nil {
-		return nil, fmt.Errorf("asking whether %s may update workloads/status: %w", c.user.Username, err)
+		return nil, fmt.Errorf("checking whether %s may update workloads/status: %w", c.user.Username, err)
 	}
 	if kueue {
 		return nil, nil

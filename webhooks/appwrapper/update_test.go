@@ -114,7 +114,7 @@ func TestRefusedUpdates(t *testing.T) {
 	}
 }
 
-// D18: templates are compared semantically.
+// [D18] Templates are compared semantically.
 func TestEqualTemplates(t *testing.T) {
 	for name, tc := range map[string]struct {
 		a, b string

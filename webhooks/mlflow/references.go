@@ -9,37 +9,37 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
-	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-func referencesOf(namespace string) author.ReferencesOf {
-	return func(rules author.Rules, raw []byte, _ string) (author.References, error) {
+func referencesOf(namespace string) pkgadmission.ReferencesOf {
+	return func(rules pkgadmission.Rules, raw []byte, _ string) (pkgadmission.References, error) {
 		m := &mlflowv1.MLflow{}
 		if err := kjson.Unmarshal(raw, m); err != nil {
-			return author.References{}, fmt.Errorf("decoding the MLflow: %w", err)
+			return pkgadmission.References{}, fmt.Errorf("decoding the MLflow: %w", err)
 		}
 		return References(rules, m, namespace), nil
 	}
 }
 
 // References returns the objects and settings that the author of an MLflow gives to its pods, which run in the namespace.
-func References(rules author.Rules, m *mlflowv1.MLflow, namespace string) author.References {
+func References(rules pkgadmission.Rules, m *mlflowv1.MLflow, namespace string) pkgadmission.References {
 	spec, path := &m.Spec, field.NewPath("spec")
-	refs := author.References{Namespace: namespace}
+	refs := pkgadmission.References{Namespace: namespace}
 	refs.AddReferences(spec, path) // Secrets, ConfigMaps and the ServiceAccount
-	refs.Remove(author.Account, mlflowv1.DefaultServiceAccount)
+	refs.Remove(pkgadmission.Account, mlflowv1.DefaultServiceAccount)
 	if spec.Image != nil {
-		refs.Add(author.Image, spec.Image.Image, path.Child("image", "image"))
+		refs.Add(pkgadmission.Image, spec.Image.Image, path.Child("image", "image"))
 	}
-	refs.AddMetadata(author.Label, spec.PodLabels, path.Child("podLabels"))
-	refs.AddMetadata(author.Annotation, spec.PodAnnotations, path.Child("podAnnotations"))
-	refs.AddMetadata(author.ServiceAccountAnnotation, spec.ServiceAccountAnnotations, path.Child("serviceAccountAnnotations"))
+	refs.AddMetadata(pkgadmission.Label, spec.PodLabels, path.Child("podLabels"))
+	refs.AddMetadata(pkgadmission.Annotation, spec.PodAnnotations, path.Child("podAnnotations"))
+	refs.AddMetadata(pkgadmission.ServiceAccountAnnotation, spec.ServiceAccountAnnotations, path.Child("serviceAccountAnnotations"))
 	for i, claim := range spec.ResourceClaims {
-		refs.AddContent(author.ResourceClaim, claim.Name, claim, path.Child("resourceClaims").Index(i))
+		refs.AddContent(pkgadmission.ResourceClaim, claim.Name, claim, path.Child("resourceClaims").Index(i))
 	}
 	if spec.ArtifactsServer != nil {
 		for i, claim := range spec.ArtifactsServer.ResourceClaims {
-			refs.AddContent(author.ResourceClaim, claim.Name, claim, path.Child("artifactsServer", "resourceClaims").Index(i))
+			refs.AddContent(pkgadmission.ResourceClaim, claim.Name, claim, path.Child("artifactsServer", "resourceClaims").Index(i))
 		}
 	}
 	refs.AddServer(&spec.More, path)
@@ -52,15 +52,15 @@ func References(rules author.Rules, m *mlflowv1.MLflow, namespace string) author
 }
 
 // addClaim adds the existing data that the claim uses: a volume, or the source of a copy.
-func addClaim(refs *author.References, claim *corev1.PersistentVolumeClaimSpec, path *field.Path) {
+func addClaim(refs *pkgadmission.References, claim *corev1.PersistentVolumeClaimSpec, path *field.Path) {
 	if claim == nil {
 		return
 	}
-	refs.Add(author.ExistingClaim, claim.VolumeName, path.Child("volumeName"))
+	refs.Add(pkgadmission.ExistingClaim, claim.VolumeName, path.Child("volumeName"))
 	if claim.DataSource != nil {
-		refs.AddContent(author.ExistingClaim, claim.DataSource.Name, claim.DataSource, path.Child("dataSource"))
+		refs.AddContent(pkgadmission.ExistingClaim, claim.DataSource.Name, claim.DataSource, path.Child("dataSource"))
 	}
 	if claim.DataSourceRef != nil {
-		refs.AddContent(author.ExistingClaim, claim.DataSourceRef.Name, claim.DataSourceRef, path.Child("dataSourceRef"))
+		refs.AddContent(pkgadmission.ExistingClaim, claim.DataSourceRef.Name, claim.DataSourceRef, path.Child("dataSourceRef"))
 	}
 }

@@ -13,12 +13,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
-	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
 // Whatever an MLflow can name is held against the rights of its author; what concerns the server itself is not.
 func TestReferencesOfMLflow(t *testing.T) {
-	rules := author.Rules{Mode: author.Enforce, Level: author.Baseline, Namespace: "opendatahub", Account: "manager"}
+	rules := pkgadmission.Rules{Mode: pkgadmission.Enforce, Level: pkgadmission.Baseline, Namespace: "opendatahub", Account: "manager"}
 	nothing := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 		return false, nil
 	}
@@ -69,9 +69,9 @@ func TestReferencesOfMLflow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for holds, may := range map[bool]author.Access{false: nothing, true: everything} {
+			for holds, may := range map[bool]pkgadmission.Access{false: nothing, true: everything} {
 				passes := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
-				handler := author.Guards{Rules: rules, Access: may}.Wrap(passes, mlflowv1.GroupVersion.WithKind("MLflow").GroupKind(), referencesOf("opendatahub"))
+				handler := pkgadmission.Guards{Rules: rules, Access: may}.Wrap(passes, mlflowv1.GroupVersion.WithKind("MLflow").GroupKind(), referencesOf("opendatahub"))
 				answer := handler.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 					Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: raw},
 				}})

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
-	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
 // ValidatePath is the path of the webhook in the ValidatingWebhookConfiguration.
@@ -16,10 +16,10 @@ const ValidatePath = "/validate-mlflow-opendatahub-io-v1-mlflow"
 // ValidatingConfiguration is the name of the ValidatingWebhookConfiguration.
 const ValidatingConfiguration = "mlflow-validating-webhook-configuration"
 
-const disabled = author.DisabledComponent("the component mlflow is switched off: the MLflow is stored unchanged, but the operator does not reconcile it")
+const disabled = pkgadmission.DisabledComponent("the component mlflow is switched off: the MLflow is stored unchanged, but the operator does not reconcile it")
 
 // Register adds the webhook to the server of the manager. namespace is that of MLflow servers.
-func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, namespace string) {
+func Register(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, namespace string) {
 	var next admission.Handler = disabled
 	if enabled {
 		next = admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })

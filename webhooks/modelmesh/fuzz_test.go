@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
 // FuzzServingRuntime sends arbitrary runtimes through the webhook and through all functions of a runtime alone. Nothing panics; every denial
@@ -28,7 +28,7 @@ func FuzzServingRuntime(f *testing.F) {
 		r := &v1alpha1.ServingRuntime{}
 		if json.Unmarshal(object, r) != nil {
 			if answer.Allowed && len(old) == 0 {
-				t.Fatal("admitted without having been read")
+				t.Fatal("an object that cannot be decoded was admitted")
 			}
 			return
 		}
@@ -42,16 +42,16 @@ func FuzzServingRuntime(f *testing.F) {
 // derive calls the functions that depend on the runtime alone.
 func derive(t *testing.T, r *v1alpha1.ServingRuntime, praised bool) {
 	t.Helper()
-	labels := mm.Labels(r.Name, &r.Spec, true)
-	if !mm.HasLabels(labels, "rt:"+r.Name) {
+	labels := pkgmodelmesh.Labels(r.Name, &r.Spec, true)
+	if !pkgmodelmesh.HasLabels(labels, "rt:"+r.Name) {
 		t.Errorf("%q is not among %q", r.Name, labels)
 	}
-	_, notes := mm.ParseAutoscaling(r.Annotations)
-	err := mm.Validate(&r.Spec, adapters(t.Context(), ""))
-	if praised && mm.IsMultiModel(&r.Spec) && (err != nil || len(notes) > 0) {
+	_, notes := pkgmodelmesh.ParseAutoscaling(r.Annotations)
+	err := pkgmodelmesh.Validate(&r.Spec, adapters(t.Context(), ""))
+	if praised && pkgmodelmesh.IsMultiModel(&r.Spec) && (err != nil || len(notes) > 0) {
 		t.Errorf("admitted without a word, and later: %v, %q", err, notes)
 	}
-	if _, err := mm.TypeConstraints(map[string]*v1alpha1.ServingRuntimeSpec{r.Name: &r.Spec}, true); err != nil {
+	if _, err := pkgmodelmesh.TypeConstraints(map[string]*v1alpha1.ServingRuntimeSpec{r.Name: &r.Spec}, true); err != nil {
 		t.Errorf("%v", err)
 	}
 }

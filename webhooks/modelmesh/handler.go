@@ -15,12 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
-	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
 // disabledHandler is the handler while the component is disabled.
-const disabledHandler = author.DisabledComponent("the component modelmesh is switched off: the runtime is stored unchanged, but the operator does not reconcile it")
+const disabledHandler = pkgadmission.DisabledComponent("the component modelmesh is switched off: the runtime is stored unchanged, but the operator does not reconcile it")
 
 // ServerTypes returns the server types with an adapter in a namespace, according to the current settings. The namespace is empty for a
 // ClusterServingRuntime.
@@ -31,7 +31,7 @@ type validator struct{ serverTypes ServerTypes }
 
 // Handle implements admission.Handler.
 func (v *validator) Handle(ctx context.Context, request admission.Request) admission.Response {
-	if !author.IsWrite(request) {
+	if !pkgadmission.IsWrite(request) {
 		return admission.Allowed("")
 	}
 	current, err := decodeRuntime(request.Object.Raw)
@@ -59,11 +59,11 @@ func (v *validator) validate(ctx context.Context, namespace string, current, old
 		}
 		known = append(known, found.message)
 	}
-	if !mm.IsMultiModel(&current.Spec) {
+	if !pkgmodelmesh.IsMultiModel(&current.Spec) {
 		return allowed(known)
 	}
 	if found := validateAutoscaling(current.Annotations, &current.Spec); found != nil {
-		if !mm.IsMultiModel(&old.Spec) || !sameViolation(found, validateAutoscaling(old.Annotations, &old.Spec)) {
+		if !pkgmodelmesh.IsMultiModel(&old.Spec) || !sameViolation(found, validateAutoscaling(old.Annotations, &old.Spec)) {
 			return denied(http.StatusForbidden, metav1.StatusReasonForbidden, found)
 		}
 		known = append(known, found.field+": "+found.message)
@@ -72,17 +72,17 @@ func (v *validator) validate(ctx context.Context, namespace string, current, old
 }
 
 func allowed(warnings []string) admission.Response {
-	return author.AddWarnings(admission.Allowed(""), warnings)
+	return pkgadmission.AddWarnings(admission.Allowed(""), warnings)
 }
 
 // newWarnings returns the warnings that do not apply to the stored runtime.
 func (v *validator) newWarnings(ctx context.Context, namespace string, current, old *v1alpha1.ServingRuntime) []string {
 	types := v.serverTypes(ctx, namespace)
-	texts := mm.Warnings(&current.Spec, types)
-	if !mm.IsMultiModel(&old.Spec) {
+	texts := pkgmodelmesh.Warnings(&current.Spec, types)
+	if !pkgmodelmesh.IsMultiModel(&old.Spec) {
 		return texts
 	}
-	oldWarnings := mm.Warnings(&old.Spec, types)
+	oldWarnings := pkgmodelmesh.Warnings(&old.Spec, types)
 	return slices.DeleteFunc(texts, func(text string) bool { return slices.Contains(oldWarnings, text) })
 }
 
@@ -116,7 +116,7 @@ const ValidatingConfiguration = "modelmesh-servingruntime.serving.kserve.io"
 
 // Register adds the webhook to the server of the manager. While the component is disabled, it only checks the rights of the author and
 // warns.
-func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, serverTypes ServerTypes) {
+func Register(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, serverTypes ServerTypes) {
 	var next admission.Handler = disabledHandler
 	if enabled {
 		next = &validator{serverTypes}
@@ -125,16 +125,16 @@ func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, serverTypes 
 	mgr.GetWebhookServer().Register(ValidatePath, &admission.Webhook{Handler: handler})
 }
 
-func referencesOfObject(rules author.Rules, raw []byte, namespace string) (author.References, error) {
+func referencesOfObject(rules pkgadmission.Rules, raw []byte, namespace string) (pkgadmission.References, error) {
 	r, err := decodeRuntime(raw)
-	if err != nil || !mm.IsMultiModel(&r.Spec) { // the operator creates pods only for multi-model runtimes
-		return author.References{}, err
+	if err != nil || !pkgmodelmesh.IsMultiModel(&r.Spec) { // the operator creates pods only for multi-model runtimes
+		return pkgadmission.References{}, err
 	}
 	u := References(rules, &r.Spec, namespace)
-	if at := field.NewPath("metadata", "annotations"); r.Annotations[mm.AnnotationRoute] == mm.Enabled {
-		u.Add(author.RuntimeAnnotation, mm.AnnotationRoute, at.Key(mm.AnnotationRoute))
-		if r.Annotations[mm.AnnotationAuth] != mm.Enabled { // models are published without authentication
-			u.Add(author.RuntimeAnnotation, mm.AnnotationRoute+" without "+mm.AnnotationAuth, at.Key(mm.AnnotationAuth))
+	if at := field.NewPath("metadata", "annotations"); r.Annotations[pkgmodelmesh.AnnotationRoute] == pkgmodelmesh.Enabled {
+		u.Add(pkgadmission.RuntimeAnnotation, pkgmodelmesh.AnnotationRoute, at.Key(pkgmodelmesh.AnnotationRoute))
+		if r.Annotations[pkgmodelmesh.AnnotationAuth] != pkgmodelmesh.Enabled { // models are published without authentication
+			u.Add(pkgadmission.RuntimeAnnotation, pkgmodelmesh.AnnotationRoute+" without "+pkgmodelmesh.AnnotationAuth, at.Key(pkgmodelmesh.AnnotationAuth))
 		}
 	}
 	return u, nil
@@ -142,17 +142,17 @@ func referencesOfObject(rules author.Rules, raw []byte, namespace string) (autho
 
 // References returns the references in the spec of a runtime for ModelMesh. The namespace is empty for a ClusterServingRuntime, which runs
 // in all served namespaces.
-func References(rules author.Rules, spec *v1alpha1.ServingRuntimeSpec, namespace string) author.References {
+func References(rules pkgadmission.Rules, spec *v1alpha1.ServingRuntimeSpec, namespace string) pkgadmission.References {
 	path := field.NewPath("spec")
 	pod := &corev1.PodSpec{Containers: spec.Containers, Volumes: spec.Volumes, ImagePullSecrets: spec.ImagePullSecrets, ResourceClaims: spec.ResourceClaims}
-	u := author.References{Namespace: namespace}
+	u := pkgadmission.References{Namespace: namespace}
 	u.AddPod(pod, path)
-	u.AddMetadata(author.Label, spec.Labels, path.Child("labels"))
-	u.AddMetadata(author.Annotation, spec.Annotations, path.Child("annotations"))
+	u.AddMetadata(pkgadmission.Label, spec.Labels, path.Child("labels"))
+	u.AddMetadata(pkgadmission.Annotation, spec.Annotations, path.Child("annotations"))
 	if adapter := spec.BuiltInAdapter; adapter != nil && len(adapter.Env) > 0 {
 		at := path.Child("builtInAdapter", "env")
 		u.AddReferences(adapter.Env, at)
-		u.AddContent(author.Container, "adapter", adapter.Env, at)
+		u.AddContent(pkgadmission.Container, "adapter", adapter.Env, at)
 	}
 	u.AddPrivileges(rules.Level, &metav1.ObjectMeta{Labels: spec.Labels, Annotations: spec.Annotations}, pod, path)
 	return u

@@ -8,12 +8,12 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 
-	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
 // A ResourceClaim referenced by name requires the permission to use it, as in other pods.
 func TestResourceClaimsRequirePermission(t *testing.T) {
-	rules := author.Rules{Mode: author.Enforce, Level: author.Baseline, Namespace: "opendatahub"}
+	rules := pkgadmission.Rules{Mode: pkgadmission.Enforce, Level: pkgadmission.Baseline, Namespace: "opendatahub"}
 	none := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 		return false, nil
 	}
@@ -21,7 +21,7 @@ func TestResourceClaimsRequirePermission(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	judgement, err := rules.Review(t.Context(), none, authenticationv1.UserInfo{Username: "u"}, u, author.References{})
+	judgement, err := rules.Review(t.Context(), none, authenticationv1.UserInfo{Username: "u"}, u, pkgadmission.References{})
 	if err != nil || len(judgement.Errors) != 1 || judgement.Errors[0].Field != "spec.resourceClaims[0]" {
 		t.Errorf("%v %v", judgement.Errors, err)
 	}
@@ -29,11 +29,11 @@ func TestResourceClaimsRequirePermission(t *testing.T) {
 
 // Publishing models, or removing authentication, requires the permission to create pods. Ending a publication does not.
 func TestPublicationRequiresPermission(t *testing.T) {
-	rules := author.Rules{Mode: author.Enforce, Level: author.Baseline, Namespace: "opendatahub"}
+	rules := pkgadmission.Rules{Mode: pkgadmission.Enforce, Level: pkgadmission.Baseline, Namespace: "opendatahub"}
 	none := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 		return false, nil
 	}
-	uses := func(annotations string) author.References {
+	uses := func(annotations string) pkgadmission.References {
 		u, err := referencesOfObject(rules, []byte(`{"metadata":{"annotations":`+annotations+`},"spec":{"multiModel":true}}`), "team")
 		if err != nil {
 			t.Fatal(err)

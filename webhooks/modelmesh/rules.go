@@ -5,14 +5,14 @@ import (
 	"strconv"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
 const (
 	// autoscalerExternal is a class of KServe without effect in ModelMesh.
 	autoscalerExternal = "external"
 	// unsetReplicas is the value of unset replicas in the types of KServe.
-	unsetReplicas = mm.MaxReplicas
+	unsetReplicas = pkgmodelmesh.MaxReplicas
 )
 
 // violation is an invalid field with the message for the user.
@@ -27,8 +27,8 @@ func validateEncoding(malformed string, spec *v1alpha1.ServingRuntimeSpec) *viol
 	if malformed != "" {
 		return &violation{"spec", malformed + ": correct the value"}
 	}
-	if n := spec.Replicas; n != nil && (*n < 0 || *n > mm.MaxReplicas) {
-		return &violation{"spec.replicas", fmt.Sprintf("spec.replicas: Invalid value: %d: must be a number from 0 to %d: KServe cannot read others", *n, mm.MaxReplicas)}
+	if n := spec.Replicas; n != nil && (*n < 0 || *n > pkgmodelmesh.MaxReplicas) {
+		return &violation{"spec.replicas", fmt.Sprintf("spec.replicas: Invalid value: %d: must be a number from 0 to %d: KServe cannot read others", *n, pkgmodelmesh.MaxReplicas)}
 	}
 	return nil
 }
@@ -36,19 +36,19 @@ func validateEncoding(malformed string, spec *v1alpha1.ServingRuntimeSpec) *viol
 // validateAutoscaling returns the first violated autoscaling rule, in the order and with the messages of the legacy webhook, or nil. In
 // contrast to that webhook, the class none is valid.
 func validateAutoscaling(annotations map[string]string, spec *v1alpha1.ServingRuntimeSpec) *violation {
-	class, found := annotations[mm.AnnotationAutoscalerClass]
+	class, found := annotations[pkgmodelmesh.AnnotationAutoscalerClass]
 	switch {
 	case class == autoscalerExternal:
-		return annotationViolation(mm.AnnotationAutoscalerClass, "unknown autoscaler class [external]")
-	case found && class != mm.AutoscalerHPA && class != mm.AutoscalerNone:
-		return annotationViolation(mm.AnnotationAutoscalerClass, "["+class+"] is not a supported autoscaler class type.\n")
+		return annotationViolation(pkgmodelmesh.AnnotationAutoscalerClass, "unknown autoscaler class [external]")
+	case found && class != pkgmodelmesh.AutoscalerHPA && class != pkgmodelmesh.AutoscalerNone:
+		return annotationViolation(pkgmodelmesh.AnnotationAutoscalerClass, "["+class+"] is not a supported autoscaler class type.\n")
 	}
-	scaled := class == mm.AutoscalerHPA
-	if metric, found := annotations[mm.AnnotationMetric]; scaled && found && metric != mm.MetricCPU && metric != mm.MetricMemory {
-		return annotationViolation(mm.AnnotationMetric, "["+metric+"] is not a supported metric.\n")
+	scaled := class == pkgmodelmesh.AutoscalerHPA
+	if metric, found := annotations[pkgmodelmesh.AnnotationMetric]; scaled && found && metric != pkgmodelmesh.MetricCPU && metric != pkgmodelmesh.MetricMemory {
+		return annotationViolation(pkgmodelmesh.AnnotationMetric, "["+metric+"] is not a supported metric.\n")
 	}
-	if target, err := parseInt32(annotations, mm.AnnotationTarget, 1); err != nil || target < 1 || target > 100 {
-		return annotationViolation(mm.AnnotationTarget, "The target utilization percentage should be a [1-100] integer.")
+	if target, err := parseInt32(annotations, pkgmodelmesh.AnnotationTarget, 1); err != nil || target < 1 || target > 100 {
+		return annotationViolation(pkgmodelmesh.AnnotationTarget, "The target utilization percentage should be a [1-100] integer.")
 	}
 	if !scaled {
 		return nil
@@ -61,19 +61,19 @@ func validateAutoscaling(annotations map[string]string, spec *v1alpha1.ServingRu
 
 // validateScaleBounds validates the minimum and maximum number of pods.
 func validateScaleBounds(annotations map[string]string) *violation {
-	minScale, err := parseInt32(annotations, mm.AnnotationMinScale, 1)
+	minScale, err := parseInt32(annotations, pkgmodelmesh.AnnotationMinScale, 1)
 	if err != nil {
-		return annotationViolation(mm.AnnotationMinScale, "The min replicas should be a integer.")
+		return annotationViolation(pkgmodelmesh.AnnotationMinScale, "The min replicas should be a integer.")
 	}
 	if minScale < 1 {
-		return annotationViolation(mm.AnnotationMinScale, "The min replicas should be more than 0")
+		return annotationViolation(pkgmodelmesh.AnnotationMinScale, "The min replicas should be more than 0")
 	}
-	maxScale, err := parseInt32(annotations, mm.AnnotationMaxScale, 1)
+	maxScale, err := parseInt32(annotations, pkgmodelmesh.AnnotationMaxScale, 1)
 	if err != nil {
-		return annotationViolation(mm.AnnotationMaxScale, "The max replicas should be a integer.")
+		return annotationViolation(pkgmodelmesh.AnnotationMaxScale, "The max replicas should be a integer.")
 	}
 	if minScale > maxScale {
-		return annotationViolation(mm.AnnotationMaxScale, "The max replicas should be same or bigger than min replicas.")
+		return annotationViolation(pkgmodelmesh.AnnotationMaxScale, "The max replicas should be same or bigger than min replicas.")
 	}
 	return nil
 }

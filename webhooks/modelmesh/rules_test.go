@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
 // scaled returns the annotations of a runtime with an autoscaler, with overrides; "-" removes one.
 func scaled(more ...string) map[string]string {
 	annotations := map[string]string{
-		mm.AnnotationAutoscalerClass: "hpa", mm.AnnotationMetric: "cpu", mm.AnnotationTarget: "75", mm.AnnotationMinScale: "2", mm.AnnotationMaxScale: "3",
+		pkgmodelmesh.AnnotationAutoscalerClass: "hpa", pkgmodelmesh.AnnotationMetric: "cpu", pkgmodelmesh.AnnotationTarget: "75", pkgmodelmesh.AnnotationMinScale: "2", pkgmodelmesh.AnnotationMaxScale: "3",
 	}
 	return with(annotations, more...)
 }
@@ -43,47 +43,47 @@ func TestRules(t *testing.T) {
 	}{
 		"[modelmesh-1] everything set":                  {annotations: scaled()},
 		"nothing set":                                   {},
-		"[modelmesh-2] unknown class":                   {annotations: scaled(mm.AnnotationAutoscalerClass, "test"), want: "[test] is not a supported autoscaler class type.\n"},
-		"class keda":                                    {annotations: map[string]string{mm.AnnotationAutoscalerClass: "keda"}, want: "[keda] is not a supported autoscaler class type.\n"},
-		"class empty":                                   {annotations: map[string]string{mm.AnnotationAutoscalerClass: ""}, want: "[] is not a supported autoscaler class type.\n"},
-		"class external":                                {annotations: scaled(mm.AnnotationAutoscalerClass, "external"), want: "unknown autoscaler class [external]"},
-		"[modelmesh-8] [M18] class none":                {annotations: map[string]string{mm.AnnotationAutoscalerClass: "none"}},
-		"[modelmesh-8] class hpa alone":                 {annotations: map[string]string{mm.AnnotationAutoscalerClass: "hpa"}},
-		"[modelmesh-3] target below":                    {annotations: scaled(mm.AnnotationTarget, "-1"), want: badTarget},
-		"[modelmesh-3] target above":                    {annotations: scaled(mm.AnnotationTarget, "101"), want: badTarget},
-		"target zero":                                   {annotations: scaled(mm.AnnotationTarget, "0"), want: badTarget},
-		"target one":                                    {annotations: scaled(mm.AnnotationTarget, "1")},
-		"target one hundred":                            {annotations: scaled(mm.AnnotationTarget, "100")},
-		"target no number":                              {annotations: scaled(mm.AnnotationTarget, "80%"), want: badTarget},
-		"target without a class":                        {annotations: map[string]string{mm.AnnotationTarget: "x"}, want: badTarget},
-		"target beside class none":                      {annotations: map[string]string{mm.AnnotationTarget: "0", mm.AnnotationAutoscalerClass: "none"}, want: badTarget},
-		"[modelmesh-4] min zero":                        {annotations: scaled(mm.AnnotationMinScale, "0"), want: smallMin},
-		"min negative":                                  {annotations: scaled(mm.AnnotationMinScale, "-3"), want: smallMin},
-		"min no number":                                 {annotations: scaled(mm.AnnotationMinScale, "two"), want: noMin},
-		"min that no autoscaler can have":               {annotations: scaled(mm.AnnotationMinScale, "2147483648"), want: noMin},
-		"min without a class":                           {annotations: map[string]string{mm.AnnotationMinScale: "two"}},
-		"[modelmesh-5] min above max":                   {annotations: scaled(mm.AnnotationMinScale, "4"), want: smallMax},
-		"min above the max that holds without one":      {annotations: scaled(mm.AnnotationMaxScale, "-"), want: smallMax},
-		"max alone":                                     {annotations: scaled(mm.AnnotationMinScale, "-")},
-		"max no number":                                 {annotations: scaled(mm.AnnotationMaxScale, "1.5"), want: noMax},
-		"min equal to max":                              {annotations: scaled(mm.AnnotationMinScale, "3")},
+		"[modelmesh-2] unknown class":                   {annotations: scaled(pkgmodelmesh.AnnotationAutoscalerClass, "test"), want: "[test] is not a supported autoscaler class type.\n"},
+		"class keda":                                    {annotations: map[string]string{pkgmodelmesh.AnnotationAutoscalerClass: "keda"}, want: "[keda] is not a supported autoscaler class type.\n"},
+		"class empty":                                   {annotations: map[string]string{pkgmodelmesh.AnnotationAutoscalerClass: ""}, want: "[] is not a supported autoscaler class type.\n"},
+		"class external":                                {annotations: scaled(pkgmodelmesh.AnnotationAutoscalerClass, "external"), want: "unknown autoscaler class [external]"},
+		"[modelmesh-8] [M18] class none":                {annotations: map[string]string{pkgmodelmesh.AnnotationAutoscalerClass: "none"}},
+		"[modelmesh-8] class hpa alone":                 {annotations: map[string]string{pkgmodelmesh.AnnotationAutoscalerClass: "hpa"}},
+		"[modelmesh-3] target below":                    {annotations: scaled(pkgmodelmesh.AnnotationTarget, "-1"), want: badTarget},
+		"[modelmesh-3] target above":                    {annotations: scaled(pkgmodelmesh.AnnotationTarget, "101"), want: badTarget},
+		"target zero":                                   {annotations: scaled(pkgmodelmesh.AnnotationTarget, "0"), want: badTarget},
+		"target one":                                    {annotations: scaled(pkgmodelmesh.AnnotationTarget, "1")},
+		"target one hundred":                            {annotations: scaled(pkgmodelmesh.AnnotationTarget, "100")},
+		"target no number":                              {annotations: scaled(pkgmodelmesh.AnnotationTarget, "80%"), want: badTarget},
+		"target without a class":                        {annotations: map[string]string{pkgmodelmesh.AnnotationTarget: "x"}, want: badTarget},
+		"target beside class none":                      {annotations: map[string]string{pkgmodelmesh.AnnotationTarget: "0", pkgmodelmesh.AnnotationAutoscalerClass: "none"}, want: badTarget},
+		"[modelmesh-4] min zero":                        {annotations: scaled(pkgmodelmesh.AnnotationMinScale, "0"), want: smallMin},
+		"min negative":                                  {annotations: scaled(pkgmodelmesh.AnnotationMinScale, "-3"), want: smallMin},
+		"min no number":                                 {annotations: scaled(pkgmodelmesh.AnnotationMinScale, "two"), want: noMin},
+		"min that no autoscaler can have":               {annotations: scaled(pkgmodelmesh.AnnotationMinScale, "2147483648"), want: noMin},
+		"min without a class":                           {annotations: map[string]string{pkgmodelmesh.AnnotationMinScale: "two"}},
+		"[modelmesh-5] min above max":                   {annotations: scaled(pkgmodelmesh.AnnotationMinScale, "4"), want: smallMax},
+		"min above the max that holds without one":      {annotations: scaled(pkgmodelmesh.AnnotationMaxScale, "-"), want: smallMax},
+		"max alone":                                     {annotations: scaled(pkgmodelmesh.AnnotationMinScale, "-")},
+		"max no number":                                 {annotations: scaled(pkgmodelmesh.AnnotationMaxScale, "1.5"), want: noMax},
+		"min equal to max":                              {annotations: scaled(pkgmodelmesh.AnnotationMinScale, "3")},
 		"[modelmesh-6] replicas too":                    {annotations: scaled(), replicas: new(int64(1)), want: bothSet},
 		"replicas zero":                                 {annotations: scaled(), replicas: new(int64(0)), want: bothSet},
 		"replicas as KServe says that nothing is set":   {annotations: scaled(), replicas: new(int64(65535))},
 		"replicas without a class":                      {replicas: new(int64(5))},
-		"replicas beside class none":                    {annotations: map[string]string{mm.AnnotationAutoscalerClass: "none"}, replicas: new(int64(5))},
-		"[modelmesh-7] metric memory":                   {annotations: scaled(mm.AnnotationMetric, "memory")},
-		"[modelmesh-7] metric misspelt":                 {annotations: scaled(mm.AnnotationMetric, "conccurrency"), want: "[conccurrency] is not a supported metric.\n"},
-		"metric empty":                                  {annotations: scaled(mm.AnnotationMetric, ""), want: "[] is not a supported metric.\n"},
-		"metric without a class":                        {annotations: map[string]string{mm.AnnotationMetric: "rps"}},
-		"the class before the target":                   {annotations: scaled(mm.AnnotationAutoscalerClass, "test", mm.AnnotationTarget, "0"), want: "[test] is not a supported autoscaler class type.\n"},
-		"the metric before the target":                  {annotations: scaled(mm.AnnotationMetric, "x", mm.AnnotationTarget, "0"), want: "[x] is not a supported metric.\n"},
-		"the target before replicas":                    {annotations: scaled(mm.AnnotationTarget, "0"), replicas: new(int64(1)), want: badTarget},
-		"replicas before the least number":              {annotations: scaled(mm.AnnotationMinScale, "0"), replicas: new(int64(1)), want: bothSet},
-		"the least number before the largest":           {annotations: scaled(mm.AnnotationMinScale, "0", mm.AnnotationMaxScale, "x"), want: smallMin},
-		"no whole number":                               {annotations: scaled(mm.AnnotationTarget, "75.0"), want: badTarget},
-		"blanks":                                        {annotations: scaled(mm.AnnotationTarget, " 75"), want: badTarget},
-		"memory in Mi, which the target never admitted": {annotations: scaled(mm.AnnotationMetric, "memory", mm.AnnotationTarget, "500"), want: badTarget},
+		"replicas beside class none":                    {annotations: map[string]string{pkgmodelmesh.AnnotationAutoscalerClass: "none"}, replicas: new(int64(5))},
+		"[modelmesh-7] metric memory":                   {annotations: scaled(pkgmodelmesh.AnnotationMetric, "memory")},
+		"[modelmesh-7] metric misspelt":                 {annotations: scaled(pkgmodelmesh.AnnotationMetric, "conccurrency"), want: "[conccurrency] is not a supported metric.\n"},
+		"metric empty":                                  {annotations: scaled(pkgmodelmesh.AnnotationMetric, ""), want: "[] is not a supported metric.\n"},
+		"metric without a class":                        {annotations: map[string]string{pkgmodelmesh.AnnotationMetric: "rps"}},
+		"the class before the target":                   {annotations: scaled(pkgmodelmesh.AnnotationAutoscalerClass, "test", pkgmodelmesh.AnnotationTarget, "0"), want: "[test] is not a supported autoscaler class type.\n"},
+		"the metric before the target":                  {annotations: scaled(pkgmodelmesh.AnnotationMetric, "x", pkgmodelmesh.AnnotationTarget, "0"), want: "[x] is not a supported metric.\n"},
+		"the target before replicas":                    {annotations: scaled(pkgmodelmesh.AnnotationTarget, "0"), replicas: new(int64(1)), want: badTarget},
+		"replicas before the least number":              {annotations: scaled(pkgmodelmesh.AnnotationMinScale, "0"), replicas: new(int64(1)), want: bothSet},
+		"the least number before the largest":           {annotations: scaled(pkgmodelmesh.AnnotationMinScale, "0", pkgmodelmesh.AnnotationMaxScale, "x"), want: smallMin},
+		"no whole number":                               {annotations: scaled(pkgmodelmesh.AnnotationTarget, "75.0"), want: badTarget},
+		"blanks":                                        {annotations: scaled(pkgmodelmesh.AnnotationTarget, " 75"), want: badTarget},
+		"memory in Mi, which the target never admitted": {annotations: scaled(pkgmodelmesh.AnnotationMetric, "memory", pkgmodelmesh.AnnotationTarget, "500"), want: badTarget},
 	}
 	for name, c := range cases {
 		got := validateAutoscaling(c.annotations, &v1alpha1.ServingRuntimeSpec{Replicas: c.replicas})
@@ -102,34 +102,34 @@ func TestRules(t *testing.T) {
 
 // [modelmesh-9] [modelmesh-10] Admitted annotations have the documented meaning and are not ignored later.
 func TestAdmittedAnnotationsAreEffective(t *testing.T) {
-	off := mm.Autoscale{Metric: "cpu", Target: 80, Min: 1, Max: 1}
-	on := func(change func(*mm.Autoscale)) mm.Autoscale {
+	off := pkgmodelmesh.Autoscale{Metric: "cpu", Target: 80, Min: 1, Max: 1}
+	on := func(change func(*pkgmodelmesh.Autoscale)) pkgmodelmesh.Autoscale {
 		a := off
 		a.Enabled = true
 		change(&a)
 		return a
 	}
-	hpa := map[string]string{mm.AnnotationAutoscalerClass: "hpa"}
+	hpa := map[string]string{pkgmodelmesh.AnnotationAutoscalerClass: "hpa"}
 	copied := func(more ...string) map[string]string {
-		return with(map[string]string{mm.AnnotationAutoscalerClass: "hpa"}, more...)
+		return with(map[string]string{pkgmodelmesh.AnnotationAutoscalerClass: "hpa"}, more...)
 	}
 	cases := map[string]struct {
 		annotations map[string]string
-		want        mm.Autoscale
+		want        pkgmodelmesh.Autoscale
 		// denied combinations have a meaning too: they may be stored while the webhook is unavailable.
 		refused bool
 	}{
 		"nothing":         {nil, off, false},
-		"class none":      {map[string]string{mm.AnnotationAutoscalerClass: "none"}, off, false},
-		"class hpa":       {hpa, on(func(*mm.Autoscale) {}), false},
-		"metric memory":   {copied(mm.AnnotationMetric, "memory"), on(func(a *mm.Autoscale) { a.Metric = "memory" }), false},
-		"target 50":       {copied(mm.AnnotationTarget, "50"), on(func(a *mm.Autoscale) { a.Target = 50 }), false},
-		"max 2":           {copied(mm.AnnotationMaxScale, "2"), on(func(a *mm.Autoscale) { a.Max = 2 }), false},
-		"min 2":           {copied(mm.AnnotationMinScale, "2"), on(func(a *mm.Autoscale) { a.Min, a.Max = 2, 2 }), true},
-		"min 2 and max 3": {copied(mm.AnnotationMinScale, "2", mm.AnnotationMaxScale, "3"), on(func(a *mm.Autoscale) { a.Min, a.Max = 2, 3 }), false},
+		"class none":      {map[string]string{pkgmodelmesh.AnnotationAutoscalerClass: "none"}, off, false},
+		"class hpa":       {hpa, on(func(*pkgmodelmesh.Autoscale) {}), false},
+		"metric memory":   {copied(pkgmodelmesh.AnnotationMetric, "memory"), on(func(a *pkgmodelmesh.Autoscale) { a.Metric = "memory" }), false},
+		"target 50":       {copied(pkgmodelmesh.AnnotationTarget, "50"), on(func(a *pkgmodelmesh.Autoscale) { a.Target = 50 }), false},
+		"max 2":           {copied(pkgmodelmesh.AnnotationMaxScale, "2"), on(func(a *pkgmodelmesh.Autoscale) { a.Max = 2 }), false},
+		"min 2":           {copied(pkgmodelmesh.AnnotationMinScale, "2"), on(func(a *pkgmodelmesh.Autoscale) { a.Min, a.Max = 2, 2 }), true},
+		"min 2 and max 3": {copied(pkgmodelmesh.AnnotationMinScale, "2", pkgmodelmesh.AnnotationMaxScale, "3"), on(func(a *pkgmodelmesh.Autoscale) { a.Min, a.Max = 2, 3 }), false},
 	}
 	for name, c := range cases {
-		got, notes := mm.ParseAutoscaling(c.annotations)
+		got, notes := pkgmodelmesh.ParseAutoscaling(c.annotations)
 		if got != c.want || len(notes) > 0 {
 			t.Errorf("%s: got %+v with %v, want %+v", name, got, notes, c.want)
 		}

@@ -15,7 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
 // serving is a manager with only a webhook server.
@@ -33,7 +33,7 @@ func TestRegister(t *testing.T) {
 		everything := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 			return true, nil
 		}
-		Register(m, enabled, author.Guards{Access: everything}, adapters)
+		Register(m, enabled, pkgadmission.Guards{Access: everything}, adapters)
 		review := `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u","operation":"CREATE","object":` + keda + `}}`
 		r := httptest.NewRequest(http.MethodPost, "/validate-serving-modelmesh-io-v1alpha1-servingruntime", strings.NewReader(review))
 		r.Header.Set("Content-Type", "application/json")

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "k8s.io/apimachinery/pkg/util/json"
 
-	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/webhooks/modelregistry/conversion"
 )
 
@@ -30,7 +30,7 @@ type converter struct{}
 func (converter) Largest() int64 { return maxConversionBytes }
 
 // Weigh implements admission.Weighed.
-func (converter) Weigh(body []byte) int64 { return author.MemoryOfItems(body, objectDepth) }
+func (converter) Weigh(body []byte) int64 { return pkgadmission.MemoryOfItems(body, objectDepth) }
 
 // rawValue is a JSON value that is not decoded. Unlike json.RawMessage it is not a copy.
 type rawValue []byte
@@ -53,7 +53,7 @@ type conversionReview struct {
 
 // ServeHTTP implements http.Handler. An invalid body returns status 400; an object that cannot be converted fails its review.
 func (converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := author.Body(r)
+	body, err := pkgadmission.Body(r)
 	var review conversionReview
 	if err == nil {
 		err = json.Unmarshal(body, &review)

@@ -176,7 +176,7 @@ func TestDefaultOfTypedRegistries(t *testing.T) {
 		t.Fatal(err)
 	}
 	if in.Spec.Postgres == nil || in.Spec.OAuthProxy == nil {
-		t.Error("what is given stays as it is")
+		t.Error("the input was modified")
 	}
 	if out.Spec.Postgres != nil || out.Spec.OAuthProxy != nil || *out.Spec.KubeRBACProxy.Port != 9443 || out.Spec.KubeRBACProxy.Image != "" || out.Spec.Rest.ServiceRoute != "disabled" {
 		t.Errorf("%+v", out.Spec)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/webhooks/modelregistry/conversion"
 )
 
@@ -173,7 +173,7 @@ func TestErrorsDenyRequests(t *testing.T) {
 			t.Errorf("deletion is allowed: %+v", answer)
 		}
 	}
-	if answer := (author.DisabledComponent("off")).Handle(t.Context(), r); !answer.Allowed || len(answer.Warnings) != 1 {
+	if answer := (pkgadmission.DisabledComponent("off")).Handle(t.Context(), r); !answer.Allowed || len(answer.Warnings) != 1 {
 		t.Errorf("%+v", answer)
 	}
 }

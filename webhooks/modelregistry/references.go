@@ -10,32 +10,32 @@ import (
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
-	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-func referencesOf(rules author.Rules, raw []byte, namespace string) (author.References, error) {
+func referencesOf(rules pkgadmission.Rules, raw []byte, namespace string) (pkgadmission.References, error) {
 	object, err := decodeRaw(raw)
 	if err != nil {
-		return author.References{}, err
+		return pkgadmission.References{}, err
 	}
 	registry, err := decodeTyped(object)
 	if err != nil {
-		return author.References{}, err
+		return pkgadmission.References{}, err
 	}
 	registry.Namespace = namespace
 	return References(rules, registry), nil
 }
 
 // References returns the references in the spec of a registry that its pods use.
-func References(_ author.Rules, registry *v1beta1.ModelRegistry) author.References {
+func References(_ pkgadmission.Rules, registry *v1beta1.ModelRegistry) pkgadmission.References {
 	spec, path := &registry.Spec, field.NewPath("spec")
-	u := author.References{Namespace: registry.Namespace}
+	u := pkgadmission.References{Namespace: registry.Namespace}
 	u.AddReferences(spec, path)
-	u.Remove(author.Secret, registry.Name+"-postgres-credentials", registry.Name+"-kube-rbac-proxy") // created by the operator
+	u.Remove(pkgadmission.Secret, registry.Name+"-postgres-credentials", registry.Name+"-kube-rbac-proxy") // created by the operator
 	u.AddServer(&spec.More, path)
-	u.Add(author.Image, spec.Rest.Image, path.Child("rest", "image"))
+	u.Add(pkgadmission.Image, spec.Rest.Image, path.Child("rest", "image"))
 	if p := spec.Postgres; p != nil {
-		u.Add(author.Image, p.Image, path.Child("postgres", "image"))
+		u.Add(pkgadmission.Image, p.Image, path.Child("postgres", "image"))
 		u.AddEgressURL(ptr.Deref(p.PasswordSecret, v1beta1.SecretKeyValue{}).Name, cmp.Or(p.Host, p.HostAddress), p.Port, path.Child("postgres", "host"))
 	}
 	if m := spec.MySQL; m != nil {
@@ -43,25 +43,25 @@ func References(_ author.Rules, registry *v1beta1.ModelRegistry) author.Referenc
 	}
 	for name, proxy := range map[string]*v1beta1.ProxyConfig{"oauthProxy": spec.OAuthProxy, "kubeRBACProxy": spec.KubeRBACProxy} {
 		if proxy != nil {
-			u.Add(author.Image, proxy.Image, path.Child(name, "image"))
-			u.Add(author.Host, proxy.Domain, path.Child(name, "domain"))
+			u.Add(pkgadmission.Image, proxy.Image, path.Child(name, "image"))
+			u.Add(pkgadmission.Host, proxy.Domain, path.Child(name, "domain"))
 		}
 	}
 	return u
 }
 
-func catalogReferencesOf(rules author.Rules, raw []byte, namespace string) (author.References, error) {
+func catalogReferencesOf(rules pkgadmission.Rules, raw []byte, namespace string) (pkgadmission.References, error) {
 	c := &aihubv1alpha1.Catalog{}
 	if err := kjson.Unmarshal(raw, c); err != nil {
-		return author.References{}, fmt.Errorf("decoding the Catalog: %w", err)
+		return pkgadmission.References{}, fmt.Errorf("decoding the Catalog: %w", err)
 	}
 	c.Namespace = namespace
 	return CatalogReferences(rules, c), nil
 }
 
 // CatalogReferences returns the references in the spec of a Catalog that its pods use.
-func CatalogReferences(_ author.Rules, c *aihubv1alpha1.Catalog) author.References {
-	u := author.References{Namespace: c.Namespace}
+func CatalogReferences(_ pkgadmission.Rules, c *aihubv1alpha1.Catalog) pkgadmission.References {
+	u := pkgadmission.References{Namespace: c.Namespace}
 	path := field.NewPath("spec")
 	u.AddReferences(c.Spec, path)
 	u.AddServer(&c.Spec.More, path)

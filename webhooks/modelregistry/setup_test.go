@@ -24,7 +24,7 @@ import (
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
-	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
 // serving is a manager with only a webhook server and a reader.
@@ -38,7 +38,7 @@ func (s *serving) GetWebhookServer() webhook.Server { return s.server }
 func (s *serving) GetAPIReader() client.Reader      { return s.reader }
 
 // trusted allows all references of every author.
-var trusted = author.Guards{Access: func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
+var trusted = pkgadmission.Guards{Access: func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 	return true, nil
 }}
 
@@ -147,7 +147,7 @@ func TestNamesAreLookedUpLive(t *testing.T) {
 		t.Errorf("%v, %v", found, err)
 	}
 	if _, err := others(t.Context(), "demo"); err == nil {
-		t.Error("trouble is passed on")
+		t.Error("want the error of the list returned")
 	}
 	if asked[0] != "ModelRegistryList metadata.name=demo in " {
 		t.Errorf("%q", asked)

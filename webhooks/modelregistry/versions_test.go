@@ -109,7 +109,7 @@ func TestReservedNamesOfStoredRegistriesAreAllowed(t *testing.T) {
 	}
 	other := object(t, beta, "{rest: {}, postgres: {generateDeployment: true, database: my-models, username: a@b}}")
 	if answer := v.Handle(t.Context(), request(t, admissionv1.Update, other, old)); answer.Allowed {
-		t.Error("another name of that kind passed")
+		t.Error("an update to another reserved name was allowed")
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
-	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/webhooks/modelregistry/conversion"
 )
 
@@ -52,11 +52,11 @@ type Source func(context.Context) (Settings, error)
 
 // Register adds the webhooks and the conversion of ModelRegistry to the server of the manager. For a disabled component the webhooks only
 // check the author and return a warning; conversion is always enabled.
-func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, settings Source) {
+func Register(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, settings Source) {
 	server := mgr.GetWebhookServer()
 	server.Register(ConvertPath, converter{})
 	kind := v1beta1.GroupVersion.WithKind(v1beta1.Kind)
-	const off = author.DisabledComponent("the component modelregistry is switched off: the ModelRegistry is stored unchanged, but the operator does not reconcile it")
+	const off = pkgadmission.DisabledComponent("the component modelregistry is switched off: the ModelRegistry is stored unchanged, but the operator does not reconcile it")
 	var mutating, validating admission.Handler = off, off
 	if enabled {
 		mutating, validating = &defaulter{settings}, &validator{settings, newNamespaceFinder(mgr.GetAPIReader(), kind)}
@@ -67,9 +67,9 @@ func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, settings Sou
 
 // RegisterCatalog adds the webhook of Catalog to the server of the manager. For a disabled component it only checks the author and returns
 // a warning.
-func RegisterCatalog(mgr ctrl.Manager, enabled bool, guards author.Guards, settings Source) {
+func RegisterCatalog(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, settings Source) {
 	kind := aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind)
-	var next admission.Handler = author.DisabledComponent("the component modelcatalog is switched off: the Catalog is stored unchanged, but the operator does not reconcile it")
+	var next admission.Handler = pkgadmission.DisabledComponent("the component modelcatalog is switched off: the Catalog is stored unchanged, but the operator does not reconcile it")
 	if enabled {
 		next = &catalogValidator{settings, newNamespaceFinder(mgr.GetAPIReader(), kind)}
 	}
@@ -136,7 +136,7 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
 		errs = append(annotationErrors(object), errs...)
-		return author.Invalid(v1beta1.GroupVersion.WithKind(v1beta1.Kind).GroupKind(), registry.Name, errs).WithWarnings(warnings(registry, old)...)
+		return pkgadmission.Invalid(v1beta1.GroupVersion.WithKind(v1beta1.Kind).GroupKind(), registry.Name, errs).WithWarnings(warnings(registry, old)...)
 	})
 }
 
@@ -144,7 +144,7 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 func handle(ctx context.Context, request admission.Request, source Source,
 	decide func(object, old map[string]any, s Settings) admission.Response,
 ) admission.Response {
-	if !author.IsWrite(request) {
+	if !pkgadmission.IsWrite(request) {
 		return admission.Allowed("")
 	}
 	object, old, err := decode(request)
@@ -225,7 +225,7 @@ func decodeTyped(object map[string]any) (*v1beta1.ModelRegistry, error) {
 
 // settingsUnavailable rejects a request because the settings cannot be read.
 func settingsUnavailable(err error) admission.Response {
-	return author.CheckFailed("the settings of the component modelregistry", err)
+	return pkgadmission.CheckFailed("the settings of the component modelregistry", err)
 }
 
 // catalogValidator is the validating webhook of Catalog. It checks creations only.
@@ -251,7 +251,7 @@ func (v *catalogValidator) Handle(ctx context.Context, request admission.Request
 		}
 		errs = duplicateCatalogErrors(request.Name, request.Namespace, namespaces)
 	}
-	return author.Invalid(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind).GroupKind(), request.Name, errs)
+	return pkgadmission.Invalid(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind).GroupKind(), request.Name, errs)
 }
 
 // catalogErrors rejects a new Catalog with another name or namespace than allowed.

@@ -12,7 +12,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
 // discard is a response writer without memory.
@@ -75,8 +75,8 @@ func TestWeightsCoverHandlerMemory(t *testing.T) {
 			body   string
 			weight int64
 		}{
-			"defaults":   {&admission.Webhook{Handler: &defaulter{settings}}, review, author.MemoryOf([]byte(review))},
-			"validation": {&admission.Webhook{Handler: &validator{settings, none}}, review, author.MemoryOf([]byte(review))},
+			"defaults":   {&admission.Webhook{Handler: &defaulter{settings}}, review, pkgadmission.MemoryOf([]byte(review))},
+			"validation": {&admission.Webhook{Handler: &validator{settings, none}}, review, pkgadmission.MemoryOf([]byte(review))},
 			"conversion": {converter{}, conversion, converter{}.Weigh([]byte(conversion))},
 		} {
 			took := int64(math.MaxInt64)

@@ -22,7 +22,7 @@ func tokenMounts(t *testing.T, object map[string]any, pod []string) []string {
 	return holders
 }
 
-// R30: only the sidecar gets the token of the ServiceAccount that may review tokens.
+// [R30] Only the sidecar gets the token of the ServiceAccount that may review tokens.
 func TestTokenIsForTheSidecarOnly(t *testing.T) {
 	for name, test := range map[string]struct {
 		s    Settings
@@ -42,7 +42,7 @@ func TestTokenIsForTheSidecarOnly(t *testing.T) {
 	}
 }
 
-// R30: the ServiceAccount of the user is overwritten, because OpenShift OAuth identifies clients by ServiceAccount; an annotation stores it.
+// [R30] The ServiceAccount of the user is overwritten, because OpenShift OAuth identifies clients by ServiceAccount; an annotation stores it.
 func TestAccountOfTheUser(t *testing.T) {
 	s := onOpenShift()
 	account := func(object map[string]any) [2]any {
@@ -72,7 +72,7 @@ func TestAccountOfTheUser(t *testing.T) {
 	}
 }
 
-// R30: on request the head keeps its ServiceAccount, and the sidecar mounts a token from a Secret.
+// [R30] On request the head keeps its ServiceAccount, and the sidecar mounts a token from a Secret.
 func TestAccountThatIsKept(t *testing.T) {
 	keep := put("true", "metadata", "annotations", raycluster.AnnotationKeepServiceAccount)
 	for name, s := range map[string]Settings{"OpenShift": onOpenShift(), "plain": onOpenShift().with(plain)} {
@@ -103,7 +103,7 @@ func TestAccountThatIsKept(t *testing.T) {
 	}
 }
 
-// R14: KubeRay's autoscaler needs certificates to connect to Ray, and the token of the head for Kubernetes.
+// [R14] KubeRay's autoscaler needs certificates to connect to Ray, and the token of the head for Kubernetes.
 func TestAutoscaler(t *testing.T) {
 	for name, s := range map[string]Settings{"operator": onOpenShift(), "pod": onOpenShift().with(original), "plain": onOpenShift().with(plain)} {
 		got := defaulted(t, s, parse(t, full), nil)
@@ -135,7 +135,7 @@ func TestAutoscaler(t *testing.T) {
 	}
 }
 
-// R15: injected containers have small resources and a restricted security context; resources of the user stay.
+// [R15] Injected containers have small resources and a restricted security context; resources of the user stay.
 func TestResourcesAndContext(t *testing.T) {
 	for name, s := range map[string]Settings{"OpenShift": onOpenShift(), "plain": onOpenShift().with(plain), "pod": onOpenShift().with(plain).with(original)} {
 		stored := defaulted(t, s, parse(t, minimal), nil)
@@ -183,7 +183,7 @@ func TestResourcesAndContext(t *testing.T) {
 	}
 }
 
-// R16: on plain Kubernetes the key is created by the user who reads it.
+// [R16] On plain Kubernetes the key is created by the user who reads it.
 func TestUserOfTheCertificate(t *testing.T) {
 	s := onOpenShift().with(plain)
 	for name, test := range map[string]struct {
@@ -203,7 +203,7 @@ func TestUserOfTheCertificate(t *testing.T) {
 	}
 }
 
-// R10: login by browser requires the same right as a token.
+// [R10] Login by browser requires the same right as a token.
 func TestBrowsersNeedTheRightAsWell(t *testing.T) {
 	sidecar := find(listAt(defaulted(t, onOpenShift(), parse(t, minimal), nil), in(headPod, "containers")...), "oauth-proxy")
 	want := []any{
@@ -218,7 +218,7 @@ func TestBrowsersNeedTheRightAsWell(t *testing.T) {
 	}
 }
 
-// R20: certificates are for the Service that the user names.
+// [R20] Certificates are for the Service that the user names.
 func TestHeadServiceOfTheUser(t *testing.T) {
 	s := onOpenShift().with(original)
 	got := defaulted(t, s, parse(t, minimal, put("mine", "spec", "headGroupSpec", "headService", "metadata", "name")), nil)

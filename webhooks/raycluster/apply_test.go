@@ -145,7 +145,7 @@ func TestApplyOfTheSDK(t *testing.T) {
 }
 
 // The SDK also applies objects that it has read, including their injections: from this or from a previous cluster.
-func TestApplyOfWhatWasRead(t *testing.T) {
+func TestApplyOfReadObjectKeepsInjections(t *testing.T) {
 	for variant, s := range variants {
 		for naming, stored := range completed(t, s) {
 			for merge, keyed := range merges {

@@ -14,13 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // disabled is the warning while the component is disabled.
-const disabled = author.DisabledComponent("the component raycluster is switched off: the RayCluster is stored unchanged, but the operator does not secure it")
+const disabled = pkgadmission.DisabledComponent("the component raycluster is switched off: the RayCluster is stored unchanged, but the operator does not secure it")
 
 // settingsFunc returns the current settings.
 type settingsFunc func(context.Context) (Settings, error)
@@ -36,7 +36,7 @@ type reviewRequest struct {
 
 // parseRequest returns the objects of a request, and false for operations that the webhooks ignore.
 func parseRequest(request admission.Request) (*reviewRequest, bool, error) {
-	if !author.IsWrite(request) {
+	if !pkgadmission.IsWrite(request) {
 		return nil, false, nil
 	}
 	a := &reviewRequest{}
@@ -104,7 +104,7 @@ func (d *defaulter) Handle(ctx context.Context, request admission.Request) admis
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
-		return author.PatchResponse(patch).WithWarnings(warnings...)
+		return pkgadmission.PatchResponse(patch).WithWarnings(warnings...)
 	})
 }
 
@@ -163,10 +163,10 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 		if a.storedInvalid {
 			return admission.Allowed("")
 		}
-		return author.Invalid(raycluster.GVK.GroupKind(), request.Name, a.shapeErrors)
+		return pkgadmission.Invalid(raycluster.GVK.GroupKind(), request.Name, a.shapeErrors)
 	}
 	return v.settings.handle(ctx, request, rejectInvalid, func(a *reviewRequest, s Settings) admission.Response {
 		p := newPlan(s, a.cluster, a.old)
-		return author.Invalid(raycluster.GVK.GroupKind(), request.Name, p.violations()).WithWarnings(p.warnings()...)
+		return pkgadmission.Invalid(raycluster.GVK.GroupKind(), request.Name, p.violations()).WithWarnings(p.warnings()...)
 	})
 }

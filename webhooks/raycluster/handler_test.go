@@ -14,7 +14,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
@@ -24,8 +24,8 @@ func handlers(s settingsFunc) map[string]admission.Handler {
 	return map[string]admission.Handler{"mutating": &defaulter{s}, "validating": &validator{s}}
 }
 
-// R23, R29: terminating clusters and those of other managers are ignored.
-func TestClustersThatAreLeftAlone(t *testing.T) {
+// [R23] [R29] Terminating clusters and those of other managers are ignored.
+func TestIgnoredClusters(t *testing.T) {
 	elsewhere := put("kueue.x-k8s.io/multikueue", "spec", "managedBy")
 	deleted := put("2026-01-01T00:00:00Z", "metadata", "deletionTimestamp")
 	wrong := put(true, "spec", "headGroupSpec", "enableIngress")
@@ -43,7 +43,7 @@ func TestClustersThatAreLeftAlone(t *testing.T) {
 	}
 	// A deletionTimestamp in a new cluster does not count; the API server removes it, but only after admission.
 	if got := defaulted(t, onOpenShift(), parse(t, minimal, deleted), nil); !raycluster.View(got).HasHashedNames() {
-		t.Error("a lie helps")
+		t.Error("a deletionTimestamp in the request kept the cluster from being changed")
 	}
 }
 
@@ -160,11 +160,11 @@ func TestPatchesAreSmall(t *testing.T) {
 	}
 	broken := copyOf(done, changeOf(in(worker0, "containers", "0", "env"), "RAY_USE_TLS", set("0", "value")))
 	answer := (&defaulter{s.source}).Handle(t.Context(), requestOf(t, broken, done))
-	var patch []author.Operation
+	var patch []pkgadmission.Operation
 	if err := json.Unmarshal(answer.Patch, &patch); err != nil {
 		t.Fatal(err)
 	}
-	want := []author.Operation{{Operation: "replace", Path: "/spec/workerGroupSpecs/0/template/spec/containers/0/env/2/value", Value: "1"}}
+	want := []pkgadmission.Operation{{Operation: "replace", Path: "/spec/workerGroupSpecs/0/template/spec/containers/0/env/2/value", Value: "1"}}
 	if diff := cmp.Diff(want, patch); diff != "" {
 		t.Error(diff)
 	}

@@ -33,7 +33,7 @@ func TestNewClusterIsCompleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := defaulted(t, s, parse(t, minimal), nil)
 			expectNames(t, got, headPod, "containers", "ray-head", "oauth-proxy")
-			// The CodeFlare operator had three volumes; the fourth is the token that only the sidecar mounts (R30).
+			// The CodeFlare operator had three volumes; the fourth is the token that only the sidecar mounts [R30].
 			expectNames(t, got, headPod, "volumes", "proxy-tls-secret", "oauth-proxy-token", "ca-vol", "server-cert")
 			expectNames(t, got, headPod, "initContainers", "create-cert")
 			for _, pod := range [][]string{worker0, worker1} {
@@ -125,13 +125,13 @@ func TestLegacyClustersKeepTheirNames(t *testing.T) {
 	if secret := at(find(listAt(updated, in(headPod, "volumes")...), "ca-vol"), "secret", "secretName"); secret != "ca-secret-test-raycluster" {
 		t.Errorf("CA %v", secret)
 	}
-	if _, there := raycluster.View(updated).Annotation(raycluster.AnnotationVersion); there {
-		t.Error("hashed now")
+	if _, found := raycluster.View(updated).Annotation(raycluster.AnnotationVersion); found {
+		t.Error("a legacy cluster got the version annotation")
 	}
 	accepted(t, s, updated, legacy)
 	forged := defaulted(t, s, parse(t, minimal, put("1", "metadata", "annotations", raycluster.AnnotationVersion)), legacy)
 	if raycluster.View(forged).HasHashedNames() {
-		t.Error("a user made it hashed")
+		t.Error("an annotation of the user gave a legacy cluster hashed names")
 	}
 	accepted(t, s, forged, legacy)
 
@@ -141,11 +141,11 @@ func TestLegacyClustersKeepTheirNames(t *testing.T) {
 		t.Errorf("a manifest applied again (-stored +got):\n%s", diff)
 	}
 	if answer := judged(t, s, parse(t, minimal), hashed); answer.Allowed {
-		t.Error("names changed")
+		t.Error("an update that changes the names was allowed")
 	}
 }
 
-// R34: images and other injections stay until the user changes a template; the placement by Kueue is no change.
+// [R34] Images and other injections stay until the user changes a template; the placement by Kueue is no change.
 func TestStoredInjectionsAreKeptUntilTheTemplateChanges(t *testing.T) {
 	s, later := onOpenShift(), onOpenShift().with(newer)
 	for name, s := range map[string][2]Settings{

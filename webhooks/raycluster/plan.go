@@ -185,8 +185,8 @@ func (p *plan) serviceAccount() string {
 	return p.cluster.UserServiceAccount()
 }
 
-// version returns the value of the version annotation, and whether it is desired. A legacy cluster keeps its names (R8), and the value is
-// updated only when pods are recreated anyway (R34).
+// version returns the value of the version annotation, and whether it is desired. A legacy cluster keeps its names [R8], and the value is
+// updated only when pods are recreated anyway [R34].
 func (p *plan) version(current string) (string, bool) {
 	if p.old.Object() == nil {
 		return current, true

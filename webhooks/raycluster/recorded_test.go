@@ -104,7 +104,7 @@ func recordedSettings(name string) Settings {
 	return s
 }
 
-// fixed are the differences from the recordings in every init container (R15, R16) of a pod.
+// fixed are the differences from the recordings in every init container [R15] [R16] of a pod.
 func fixed(pod, user string) []string {
 	at := pod + ".initContainers.create-cert."
 	lines := []string{

@@ -108,7 +108,7 @@ func (r *specValidator) issuer() {
 	}
 }
 
-// containers rejects groups without a container for Ray (R5), unless they are stored without one.
+// containers rejects groups without a container for Ray [R5], unless they are stored without one.
 func (r *specValidator) containers(g *group) {
 	containers := g.podPath().child("containers")
 	stored := counterpart(g, groupsOf(r.old))

@@ -168,7 +168,7 @@ func TestSeveralViolationsAreReportedTogether(t *testing.T) {
 		workerOne+"initContainers: Required value: create-cert Init Container is immutable")
 }
 
-// R19: names that KubeRay rejects, or that are not valid labels, are rejected on creation.
+// [R19] Names that KubeRay rejects, or that are not valid labels, are rejected on creation.
 func TestNames(t *testing.T) {
 	s := onOpenShift()
 	named := func(name string) map[string]any { return parse(t, minimal, put(name, "metadata", "name")) }
@@ -210,7 +210,7 @@ func TestGeneratedNames(t *testing.T) {
 		t.Errorf("name %q", name)
 	}
 	if generatedName("a-", "one") == generatedName("a-", "other") {
-		t.Error("two requests have one name")
+		t.Error("two requests got the same generated name")
 	}
 }
 

@@ -78,7 +78,7 @@ func generatedName(generateName string, request types.UID) string {
 	return generateName[:min(len(generateName), maxNameLength-suffixLength)] + hex.EncodeToString(sum[:])[:suffixLength]
 }
 
-// nameErrors rejects names for which KubeRay creates no pods, or that are not valid labels (R19).
+// nameErrors rejects names for which KubeRay creates no pods, or that are not valid labels [R19].
 func nameErrors(name string) field.ErrorList {
 	path := field.NewPath("metadata", "name")
 	if len(name) > maxNameLength {

@@ -7,7 +7,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
@@ -40,7 +40,7 @@ type Options struct {
 
 // Register adds the webhooks to the server of the manager. While the component is disabled, they allow clusters that refer to nothing of the
 // manager, with a warning.
-func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, o Options) {
+func Register(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, o Options) {
 	server := mgr.GetWebhookServer()
 	var mutating, validating admission.Handler = disabled, disabled
 	if enabled {
@@ -51,9 +51,9 @@ func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, o Options) {
 }
 
 // referencesOf returns the references of a cluster. KubeRay creates its pods, not the manager.
-func referencesOf(_ author.Rules, raw []byte, namespace string) (author.References, error) {
+func referencesOf(_ pkgadmission.Rules, raw []byte, namespace string) (pkgadmission.References, error) {
 	cluster, err := parseCluster(raw, namespace)
-	references := author.References{Namespace: namespace}
+	references := pkgadmission.References{Namespace: namespace}
 	if err == nil {
 		references.AddReferences(cluster.Object(), nil)
 	}

@@ -68,7 +68,7 @@ func dropNamed(fields map[string]any, list string, names []string) {
 }
 
 // keepStored keeps stored injected elements in a group with an unchanged template: another image or a change by a newer version would
-// recreate the pods (R34). The elements must have been written by this operator or the CodeFlare operator.
+// recreate the pods [R34]. The elements must have been written by this operator or the CodeFlare operator.
 func (p *plan) keepStored(old, g *group) {
 	spec := old.spec()
 	if g.sidecar != nil {

@@ -40,7 +40,7 @@ func versioned(object map[string]any) {
 	put("0.0.0", "metadata", "annotations", raycluster.AnnotationVersion)(object)
 }
 
-// R28: with a feature disabled, an update that recreates the head removes its injections and keeps the user's elements. Any other update
+// [R28] With a feature disabled, an update that recreates the head removes its injections and keeps the user's elements. Any other update
 // keeps all injections.
 func TestDisabledInjectionsAreRemoved(t *testing.T) {
 	none := func(s *Settings) { noOAuth(s); noMTLS(s) }
@@ -110,7 +110,7 @@ spec:
 	}
 }
 
-// R16: a cluster from plain Kubernetes, whose legacy sidecar could never start, gets another sidecar.
+// [R16] A cluster from plain Kubernetes, whose legacy sidecar could never start, gets another sidecar.
 func TestSidecarFollowsOAuthServer(t *testing.T) {
 	on := onOpenShift()
 	stored := defaulted(t, on, parse(t, full), nil)

@@ -37,7 +37,7 @@ func (p *plan) writeVersion(object map[string]any, version string) {
 	}
 }
 
-// removeInjected removes injected elements that are not desired any more from a pod spec (R28). Elements count by their content and not only
+// removeInjected removes injected elements that are not desired any more from a pod spec [R28]. Elements count by their content and not only
 // by their name: users may have a container or volume of the same name in another cluster.
 func (p *plan) removeInjected(g *group, pod map[string]any) {
 	managed := p.cluster.Managed()
@@ -112,7 +112,7 @@ func (p *plan) writeAutoscaler(object map[string]any) {
 }
 
 // writeAccount sets the ServiceAccount of the head, if there is or was an injected sidecar. An annotation stores the one of the user, to
-// restore it later (R28, R30).
+// restore it later [R28] [R30].
 func (p *plan) writeAccount(object, pod map[string]any) {
 	hadSidecar := p.cluster.Injected().Sidecar.Sidecar() || p.old.Injected().Sidecar.Sidecar()
 	if p.groups[0].sidecar == nil && !hadSidecar {

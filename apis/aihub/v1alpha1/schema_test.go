@@ -41,7 +41,7 @@ func definition(t *testing.T) map[string]any {
 	return out["spec"].(map[string]any)
 }
 
-func TestSchemaHasWhatUsersRelyOn(t *testing.T) {
+func TestSchemaKeepsFieldsOfUsers(t *testing.T) {
 	spec := definition(t)
 	version := spec["versions"].([]any)[0].(map[string]any)
 	if version["name"] != GroupVersion.Version || version["storage"] != true || spec["scope"] != "Namespaced" {

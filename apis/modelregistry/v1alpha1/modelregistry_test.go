@@ -40,7 +40,7 @@ func TestOlderManifestsAreUnderstood(t *testing.T) {
 }
 
 // This version demands grpc and the name of the database, so they are written even when they are empty.
-func TestWhatTheSchemaDemandsIsAlwaysWritten(t *testing.T) {
+func TestRequiredFieldsAreWrittenWhenEmpty(t *testing.T) {
 	m := &ModelRegistry{Spec: ModelRegistrySpec{Postgres: &PostgresConfig{}, Istio: &IstioConfig{Gateway: &GatewayConfig{}}}}
 	data, err := json.Marshal(m)
 	want := `{"metadata":{},"spec":{"rest":{},"grpc":{},"postgres":{"database":""},"istio":{"gateway":{"rest":{},"grpc":{}}}}}`

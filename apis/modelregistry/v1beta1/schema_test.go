@@ -144,7 +144,7 @@ func crd(t *testing.T) (spec map[string]any, byName map[string]map[string]any) {
 	return spec, byName
 }
 
-func TestSchemaHasWhatUsersRelyOn(t *testing.T) {
+func TestSchemaKeepsFieldsOfUsers(t *testing.T) {
 	_, byName := crd(t)
 	for _, f := range facts {
 		for letter, name := range versions {

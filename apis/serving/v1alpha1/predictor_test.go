@@ -118,7 +118,7 @@ spec:
 }
 
 // A status that was never set is not written, so that the default of the schema holds; one that was has all required fields.
-func TestStatusIsWrittenWholeOrNotAtAll(t *testing.T) {
+func TestUnsetStatusIsOmitted(t *testing.T) {
 	p := &Predictor{Status: PredictorStatus{TransitionStatus: UpToDate}}
 	data, err := json.Marshal(p.Status)
 	if err != nil {

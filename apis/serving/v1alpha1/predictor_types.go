@@ -46,9 +46,8 @@ type PredictorList struct {
 	Items           []Predictor `json:"items"`
 }
 
-// PredictorSpec defines the desired model. The identity of a registered model is a hash of its JSON (section 5.10 of
-// the reference). Therefore, the order of the fields, the fields that are omitted when empty, and path, which is
-// always written, must not change.
+// PredictorSpec defines the desired model. ModelMesh identifies a registered model by a hash of the JSON of its
+// spec. Therefore, neither the order of the fields may change, nor which of them are omitted when empty.
 type PredictorSpec struct {
 	// serviceAccountName has no effect.
 	// +optional

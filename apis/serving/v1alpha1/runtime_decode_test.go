@@ -90,7 +90,7 @@ func TestMetadataOfARuntimeMustBeReadable(t *testing.T) {
 }
 
 // A decoder may be given an object that held something else before.
-func TestDecodingReplacesWhatWasThere(t *testing.T) {
+func TestDecodingReplacesPreviousContent(t *testing.T) {
 	r := &ServingRuntime{Malformed: "before", Spec: ServingRuntimeSpec{Replicas: new(int64(1))}}
 	r.Labels = map[string]string{"old": "x"}
 	if err := json.Unmarshal([]byte(`{"metadata":{"name":"r","uid":"u"},"spec":{"multiModel":false}}`), r); err != nil {

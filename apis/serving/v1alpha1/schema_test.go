@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// schemaNode has the parts of a schema that the test reads.
+// schemaNode contains the fields of a JSONSchemaProps that the tests read.
 type schemaNode struct {
 	Type, Format         string
 	Default              any
@@ -51,8 +51,8 @@ func definition(t *testing.T) definitionFile {
 
 const states = `enum=["" Pending Standby Loading Loaded FailedToLoad]`
 
-// Sections 2.1 and 2.2: every field that users rely on, with its type and its validation. Admission checks nothing else:
-// contradictions are reported in the status.
+// predictorFields are the fields of the Predictor API, with type and validation. The CRD validates nothing else: the controller reports
+// contradictory fields in the status.
 var predictorFields = map[string]string{
 	"spec":                                         "object required=[modelType]",
 	"spec.gpu":                                     "string enum=[required preferred]",
@@ -96,17 +96,17 @@ var predictorFields = map[string]string{
 	"spec.storage.persistentVolumeClaim.readOnly":  "boolean",
 }
 
-func TestFieldsOfPredictors(t *testing.T) {
+func TestPredictorSchemaFields(t *testing.T) {
 	found := map[string]string{}
 	root := definition(t).Spec.Versions[0].Schema.OpenAPIV3Schema
 	for _, name := range []string{"spec", "status"} {
 		describe(found, name, root.Properties[name])
 	}
 	if diff := cmp.Diff(predictorFields, found); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
+		t.Errorf("fields (-want +got):\n%s", diff)
 	}
 	if len(root.Required) > 0 {
-		t.Errorf("a Predictor must have %v", root.Required)
+		t.Errorf("required top-level fields %v, want none", root.Required)
 	}
 }
 
@@ -134,30 +134,30 @@ func describe(into map[string]string, path string, n *schemaNode) {
 	}
 }
 
-// quoted shows the empty word.
-func quoted(words []string) []string {
-	out := slices.Clone(words)
-	for i, word := range out {
-		if word == "" {
+// quoted returns the values, with an empty one as "".
+func quoted(values []string) []string {
+	out := slices.Clone(values)
+	for i, value := range out {
+		if value == "" {
 			out[i] = `""`
 		}
 	}
 	return out
 }
 
-// Section 1.1: names, versions and columns.
-func TestHeadOfPredictors(t *testing.T) {
+// The CRD keeps the names, the version and the printer columns that clients use.
+func TestPredictorNamesAndColumns(t *testing.T) {
 	d := definition(t)
 	if d.Spec.Scope != "Namespaced" || d.Spec.Names["plural"] != "predictors" || d.Spec.Names["kind"] != KindPredictor || d.Spec.Names["listKind"] != "PredictorList" ||
 		fmt.Sprint(d.Spec.Names["shortNames"], d.Spec.Names["categories"]) != "[pred] [odh]" {
-		t.Errorf("%s, %v", d.Spec.Scope, d.Spec.Names)
+		t.Errorf("scope %s, names %v", d.Spec.Scope, d.Spec.Names)
 	}
 	if len(d.Spec.Versions) != 1 {
-		t.Fatalf("%d versions", len(d.Spec.Versions))
+		t.Fatalf("%d versions, want 1", len(d.Spec.Versions))
 	}
 	v := d.Spec.Versions[0]
 	if _, ok := v.Subresources["status"]; !ok || len(v.Subresources) != 1 || v.Name != GroupVersion.Version || !v.Served || !v.Storage {
-		t.Errorf("%+v", v)
+		t.Errorf("version %+v, want %s served and stored, with the status subresource", v, GroupVersion.Version)
 	}
 	var columns []string
 	for _, c := range v.AdditionalPrinterColumns {
@@ -170,6 +170,6 @@ func TestHeadOfPredictors(t *testing.T) {
 		"Age date .metadata.creationTimestamp", `Message string .status.conditions[?(@.type=="Ready")].message`, "URL string .status.grpcEndpoint",
 	}
 	if diff := cmp.Diff(want, columns); diff != "" {
-		t.Error(diff)
+		t.Errorf("columns (-want +got):\n%s", diff)
 	}
 }

@@ -195,7 +195,7 @@ func TestRunIsDeterministic(t *testing.T) {
 	}
 	first, second, committed := tree(t, one), tree(t, two), tree(t, checkout)
 	if !maps.Equal(first, second) || first["manifests/stale.yaml"] != "" {
-		t.Error("two runs make two bundles")
+		t.Error("two runs write different bundles")
 	}
 	byHand := []string{"metadata/annotations.yaml", "tests/scorecard/config.yaml"}
 	want := slices.Sorted(slices.Values(append(byHand, slices.Collect(maps.Keys(first))...)))

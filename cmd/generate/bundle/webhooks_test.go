@@ -116,6 +116,6 @@ func TestSetConversionService(t *testing.T) {
 	}
 	broken := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"conversion": "None"}}}
 	if err := setConversionService(broken, "m"); err == nil {
-		t.Error("a conversion that is no object is no error")
+		t.Error("want an error for a conversion that is no object")
 	}
 }

@@ -54,7 +54,7 @@ func TestCells(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	if normalizeTempDir(os.TempDir()+"orary") != os.TempDir()+"orary" {
-		t.Error("only folders count")
+		t.Error("a path that only begins like the temporary folder was normalized")
 	}
 }
 

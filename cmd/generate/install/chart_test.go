@@ -187,7 +187,7 @@ func TestComponents(t *testing.T) {
 			got := rendered(t, "opendatahub", map[string]any{"components": map[string]any{component: on == false}})
 			compare(t, want, got)
 			if len(want) == len(rendered(t, "opendatahub", nil)) {
-				t.Error("nothing changed")
+				t.Error("disabling components removed no object")
 			}
 		})
 	}

@@ -47,7 +47,7 @@ func kubernetesTypeOf(name string, schema *apiextensionsv1.JSONSchemaProps) stri
 	if schema.Items != nil && schema.Items.Schema != nil {
 		schema = schema.Items.Schema
 	}
-	if _, there := schema.Properties[kubernetesTypes[name].typical]; there {
+	if _, found := schema.Properties[kubernetesTypes[name].typical]; found {
 		return kubernetesTypes[name].typ
 	}
 	return ""

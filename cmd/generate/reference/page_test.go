@@ -157,7 +157,7 @@ func TestCell(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	if code("") != "" || code("a|b") != "`a\\|b`" {
-		t.Error("code")
+		t.Error("code does not escape the cell, or formats an empty text")
 	}
 }
 
@@ -166,14 +166,14 @@ func TestRun(t *testing.T) {
 		t.Error("run needs three folders, and definitions in the first")
 	}
 	if run([]string{bases, samples, filepath.Join(t.TempDir(), "missing")}) == nil {
-		t.Error("a page that cannot be written is an error")
+		t.Error("want an error for a page that cannot be written")
 	}
 	broken := t.TempDir()
 	if err := os.WriteFile(filepath.Join(broken, "a.yaml"), []byte("kind: CustomResourceDefinition\nspecs: {}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if run([]string{broken, samples, t.TempDir()}) == nil {
-		t.Error("what is no definition is refused")
+		t.Error("want an error for a file that is no CustomResourceDefinition")
 	}
 	target := t.TempDir()
 	if err := run([]string{bases, samples, target}); err != nil {

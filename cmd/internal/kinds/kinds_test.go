@@ -164,12 +164,12 @@ func TestSettingsOfACluster(t *testing.T) {
 	if got := rendered("config/samples/appwrapper_job.yaml", ""); !strings.Contains(got, "schedulerName: packed") {
 		t.Errorf("the ConfigMap of AppWrappers does not count:\n%s", got)
 	}
-	here, there := rendered("config/samples/modelmesh_runtime_custom.yaml", "team"), rendered("config/samples/modelmesh_runtime_custom.yaml", "models")
+	here, found := rendered("config/samples/modelmesh_runtime_custom.yaml", "team"), rendered("config/samples/modelmesh_runtime_custom.yaml", "models")
 	if !strings.Contains(here, "name: front\n") || !strings.Contains(here, "replicas: 5") || strings.Contains(here, "prometheus") {
 		t.Errorf("a document of defaults counts as a whole, and the administrators' over it:\n%s", here)
 	}
-	if strings.Contains(there, "ServiceMonitor") {
-		t.Errorf("the namespace's own document does not count:\n%s", there)
+	if strings.Contains(found, "ServiceMonitor") {
+		t.Errorf("the namespace's own document does not count:\n%s", found)
 	}
 }
 
@@ -254,7 +254,7 @@ func TestMissingKinds(t *testing.T) {
 
 func TestComponentOf(t *testing.T) {
 	if kinds.ComponentOf(schema.GroupKind{Kind: "Pod"}) != "" || kinds.ComponentOf(schema.GroupKind{Group: "ray.io", Kind: "RayCluster"}) != "raycluster" {
-		t.Error("kinds are taken for others")
+		t.Error("a kind has the wrong component")
 	}
 }
 
@@ -289,7 +289,7 @@ func TestSelects(t *testing.T) {
 		}
 	}
 	if filters["Predictor"] != nil || filters["MLflow"] != nil {
-		t.Error("kinds that are ours alone are filtered")
+		t.Error("kinds that only this operator serves have a filter")
 	}
 }
 

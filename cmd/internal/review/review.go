@@ -34,7 +34,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
 	registrycontroller "github.com/odh-platform/odh-platform-operator/controllers/modelregistry"
-	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	ray "github.com/odh-platform/odh-platform-operator/pkg/raycluster"
@@ -111,7 +111,7 @@ func namespaceOf(env render.Env, obj *unstructured.Unstructured) string {
 func webhooks(env render.Env) map[string]admission.Handler {
 	s := server{hooks: map[string]admission.Handler{}}
 	m := manager{server: s}
-	guards := author.Guards{Rules: env.Config.Authors, Access: func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
+	guards := pkgadmission.Guards{Rules: env.Config.Authors, Access: func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 		return true, nil
 	}}
 	mlflow.Register(m, true, guards, env.Config.Namespace)

@@ -108,7 +108,7 @@ func TestHealthOf(t *testing.T) {
 	}
 }
 
-// D26: amounts in different notations are equal.
+// [D26] Amounts in different notations are equal.
 func TestHealthComparesAmounts(t *testing.T) {
 	a := healthOf(gpuNode("n", cordoned), defaultTaints)
 	b := healthOf(gpuNode("n", func(n *corev1.Node) {
@@ -143,7 +143,7 @@ func TestHealthChanged(t *testing.T) {
 		}
 	}
 	if !changed.Update(event.UpdateEvent{ObjectOld: &corev1.Pod{}, ObjectNew: before}) || !changed.Create(event.CreateEvent{Object: before}) {
-		t.Error("what cannot be compared, and new nodes, must pass")
+		t.Error("the predicate ignored a new node, or an object that is no Node")
 	}
 }
 
@@ -179,7 +179,7 @@ func TestNoExecute(t *testing.T) {
 	change("with the caller's set changed", func(*corev1.Node) {}, false, "nvidia.com/gpu")
 	change("WARN", labelled("WARN"), true)
 	if wakes.Create(event.CreateEvent{Object: &corev1.Pod{}}) {
-		t.Error("what is no node wakes a reconcile")
+		t.Error("an object that is no Node triggered a reconcile")
 	}
 }
 

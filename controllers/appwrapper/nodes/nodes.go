@@ -59,7 +59,7 @@ func (n *Nodes) NoExecute(name string) sets.Set[string] {
 	return healthOf(node, n.taints).noExecute
 }
 
-// Changes enqueues the requests of enqueue for each node whose NoExecute result changes (D13).
+// Changes enqueues the requests of enqueue for each node whose NoExecute result changes [D13].
 func (n *Nodes) Changes(enqueue handler.MapFunc) source.Source {
 	return source.Kind(n.cache, client.Object(&corev1.Node{}), handler.EnqueueRequestsFromMapFunc(enqueue), noExecuteChanged(n.taints))
 }
@@ -139,7 +139,7 @@ func isOutOfService(node *corev1.Node) bool {
 	})
 }
 
-// equal compares amounts by value and not by notation (D26).
+// equal compares amounts by value and not by notation [D26].
 func (h health) equal(other health) bool {
 	return h.noExecute.Equal(other.noExecute) && maps.EqualFunc(h.unavailable, other.unavailable, sameAmount)
 }

@@ -63,7 +63,7 @@ func TestASecondFailureHasItsOwnGracePeriod(t *testing.T) {
 		t.Fatalf("Unhealthy %+v", c)
 	}
 	if !d.Announce {
-		t.Error("what will be created again is not announced")
+		t.Error("want the coming reset announced")
 	}
 	again := Decide(whileRunning, usual(awv1beta2.PhaseRunning, pods(0, 1, 0, 1),
 		condition(awv1beta2.ConditionUnhealthy, metav1.ConditionFalse, awv1beta2.ReasonResuming, time.Second)))
@@ -161,7 +161,7 @@ func TestRulesWhileTerminating(t *testing.T) {
 		{"over", []change{lacking(rd, qr)}, want{rule: "let go"}},
 	})
 	if d := Decide(WhileTerminating, usual(awv1beta2.PhaseRunning, lacking(rd, qr))); !d.RemoveFinalizer {
-		t.Error("it is not let go")
+		t.Error("want the finalizer removed")
 	}
 }
 

@@ -113,7 +113,7 @@ func TestDecisionsAreSafe(t *testing.T) {
 }
 
 // [D2] Started deletion in a terminal phase is never delayed.
-func TestDeletionThatHasBegunIsNeverPaused(t *testing.T) {
+func TestStartedDeletionIsNotDelayed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFacts(t)
 		f.Phase = rapid.SampledFrom([]awv1beta2.AppWrapperPhase{awv1beta2.PhaseFailed, awv1beta2.PhaseSucceeded}).Draw(t, "terminal phase")

@@ -139,6 +139,6 @@ func TestCompletionIsRecorded(t *testing.T) {
 		t.Errorf("failure %+v", d.Failure)
 	}
 	if d.CompletionTime != nil {
-		t.Error("a reset is no completion")
+		t.Error("a reset set the completion time")
 	}
 }

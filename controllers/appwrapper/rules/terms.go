@@ -87,7 +87,7 @@ func (r annotationReader) int32Value(key string, configured int32) int32 {
 	return int32(value)
 }
 
-// int32Values parses a comma-separated list. Spaces around a number are allowed (D25); invalid entries are ignored.
+// int32Values parses a comma-separated list. Spaces around a number are allowed [D25]; invalid entries are ignored.
 func (r annotationReader) int32Values(key string) sets.Set[int32] {
 	found := sets.New[int32]()
 	for entry := range strings.SplitSeq(r.annotations[key], ",") {

@@ -117,7 +117,7 @@ func TestHasWorkspaceLabel(t *testing.T) {
 	}
 }
 
-// A status write of an MLflow, or a change of its spec, reaches no namespace (D33); its deletion does.
+// A status write of an MLflow, or a change of its spec, reaches no namespace [D33]; its deletion does.
 func TestExistenceChanged(t *testing.T) {
 	changed, leaving := owner(), owner()
 	changed.Generation, changed.Status.URL = 9, "https://x"

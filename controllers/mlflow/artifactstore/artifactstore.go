@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflowconfig/v1"
+	mlflowconfigv1 "github.com/odh-platform/odh-platform-operator/apis/mlflowconfig/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
@@ -40,7 +40,7 @@ const (
 const ReasonFound = "ReferencesFound"
 
 // Kind is the kind of MLflowConfig, which is watched while it is served.
-var Kind = mlflowv1.GroupVersion.WithKind("MLflowConfig")
+var Kind = mlflowconfigv1.GroupVersion.WithKind("MLflowConfig")
 
 type configReconciler struct {
 	references *reference.Tracker
@@ -60,8 +60,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher) er
 	r := &configReconciler{references: reference.NewTracker(cached, mgr.GetAPIReader())}
 	shell := reconciler.New(reconciler.Options{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(controllerName), Component: "mlflow",
-	}, reconciler.Logic[*mlflowv1.MLflowConfig]{
-		Phases:         []reconciler.Phase[*mlflowv1.MLflowConfig]{{Name: "looking for the Secret", Run: r.report}},
+	}, reconciler.Logic[*mlflowconfigv1.MLflowConfig]{
+		Phases:         []reconciler.Phase[*mlflowconfigv1.MLflowConfig]{{Name: "looking for the Secret", Run: r.report}},
 		OnDeleted:      r.references.Forget,
 		ReadyCondition: reference.Condition,
 	})
@@ -77,7 +77,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher) er
 		}
 	}
 	served.Watch(ctx, c, Kind, func() source.Source {
-		return source.Kind[client.Object](mgr.GetCache(), &mlflowv1.MLflowConfig{}, &handler.EnqueueRequestForObject{}, reconciler.Changed())
+		return source.Kind[client.Object](mgr.GetCache(), &mlflowconfigv1.MLflowConfig{}, &handler.EnqueueRequestForObject{}, reconciler.Changed())
 	})
 	return nil
 }
@@ -89,14 +89,14 @@ func secret() *metav1.PartialObjectMetadata {
 // enqueueConfig enqueues the MLflowConfig in the namespace of a Secret.
 func enqueueConfig() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, secret client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: secret.GetNamespace(), Name: mlflowv1.Name}}}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: secret.GetNamespace(), Name: mlflowconfigv1.Name}}}
 	})
 }
 
 // secretContent is the content of the bucket that a Secret names.
 var secretContent = map[string]string{artifactSecret: "artifacts", archiveSecret: "archived traces"}
 
-func (r *configReconciler) report(ctx context.Context, config *mlflowv1.MLflowConfig) error {
+func (r *configReconciler) report(ctx context.Context, config *mlflowconfigv1.MLflowConfig) error {
 	var refs []reference.Reference
 	var names []string
 	for _, name := range []string{config.Spec.ArtifactRootSecret, config.Spec.ArchiveRootSecret} {

@@ -11,39 +11,39 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflowconfig/v1"
+	mlflowconfigv1 "github.com/odh-platform/odh-platform-operator/apis/mlflowconfig/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-func configOf(namespace string) *mlflowv1.MLflowConfig {
-	return &mlflowv1.MLflowConfig{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: mlflowv1.Name, Generation: 3, UID: "u"},
-		Spec:       mlflowv1.MLflowConfigSpec{ArtifactRootSecret: artifactSecret},
+func configOf(namespace string) *mlflowconfigv1.MLflowConfig {
+	return &mlflowconfigv1.MLflowConfig{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: mlflowconfigv1.Name, Generation: 3, UID: "u"},
+		Spec:       mlflowconfigv1.MLflowConfigSpec{ArtifactRootSecret: artifactSecret},
 	}
 }
 
 // [mlflow-98]
 func TestReport(t *testing.T) {
-	both := mlflowv1.MLflowConfigSpec{ArtifactRootSecret: artifactSecret, ArchiveRootSecret: archiveSecret, TraceArchivalRetention: "7d"}
+	both := mlflowconfigv1.MLflowConfigSpec{ArtifactRootSecret: artifactSecret, ArchiveRootSecret: archiveSecret, TraceArchivalRetention: "7d"}
 	for name, tc := range map[string]struct {
-		spec    mlflowv1.MLflowConfigSpec // artifactRootSecret when it is empty
+		spec    mlflowconfigv1.MLflowConfigSpec // artifactRootSecret when it is empty
 		data    map[string][]byte
 		status  metav1.ConditionStatus
 		reason  string
 		message string
 	}{
-		"no Secret": {mlflowv1.MLflowConfigSpec{}, nil, metav1.ConditionFalse, reference.ReasonMissing,
+		"no Secret": {mlflowconfigv1.MLflowConfigSpec{}, nil, metav1.ConditionFalse, reference.ReasonMissing,
 			"In namespace team: Secret mlflow-artifact-connection does not exist; create it; until then artifacts go to the bucket of the server"},
-		"no bucket": {mlflowv1.MLflowConfigSpec{}, map[string][]byte{"AWS_ACCESS_KEY_ID": nil}, metav1.ConditionFalse, reference.ReasonMissing,
+		"no bucket": {mlflowconfigv1.MLflowConfigSpec{}, map[string][]byte{"AWS_ACCESS_KEY_ID": nil}, metav1.ConditionFalse, reference.ReasonMissing,
 			"In namespace team: Secret mlflow-artifact-connection has no key AWS_S3_BUCKET; add it; until then artifacts go to the bucket of the server"},
-		"a bucket": {mlflowv1.MLflowConfigSpec{}, map[string][]byte{bucketKey: []byte("b")}, metav1.ConditionTrue, ReasonFound, "Secret mlflow-artifact-connection names a bucket"},
+		"a bucket": {mlflowconfigv1.MLflowConfigSpec{}, map[string][]byte{bucketKey: []byte("b")}, metav1.ConditionTrue, ReasonFound, "Secret mlflow-artifact-connection names a bucket"},
 		"an archive without Secret": {both, map[string][]byte{bucketKey: []byte("b")}, metav1.ConditionFalse, reference.ReasonMissing,
 			"In namespace team: Secret mlflow-archive-secret does not exist; create it; until then archived traces go to the bucket of the server"},
 		"neither": {both, nil, metav1.ConditionFalse, reference.ReasonMissing,
 			"In namespace team: Secret mlflow-archive-secret does not exist; create it; Secret mlflow-artifact-connection does not exist; create it; " +
 				"until then artifacts and archived traces go to the bucket of the server"},
-		"a retention alone": {mlflowv1.MLflowConfigSpec{TraceArchivalRetention: "7d"}, nil, metav1.ConditionTrue, ReasonFound,
+		"a retention alone": {mlflowconfigv1.MLflowConfigSpec{TraceArchivalRetention: "7d"}, nil, metav1.ConditionTrue, ReasonFound,
 			"No Secret is configured; artifacts and archived traces go to the buckets of the server"},
 	} {
 		b := fake.NewClientBuilder().WithObjects(
@@ -54,7 +54,7 @@ func TestReport(t *testing.T) {
 		}
 		c := b.Build()
 		config := configOf("team")
-		if tc.spec != (mlflowv1.MLflowConfigSpec{}) {
+		if tc.spec != (mlflowconfigv1.MLflowConfigSpec{}) {
 			config.Spec = tc.spec
 		}
 		if err := (&configReconciler{references: reference.NewTracker(c, c)}).report(t.Context(), config); err != nil {

@@ -6,9 +6,9 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// [D39]
+// [D39] Each decision about an ended Job is counted once by result, and the gauge shows the duration of a running Job.
 func TestRecordMetrics(t *testing.T) {
-	counted := func(result string) float64 {
+	counterValue := func(result string) float64 {
 		var m dto.Metric
 		if err := migrationsTotal.WithLabelValues(result).Write(&m); err != nil {
 			t.Fatal(err)
@@ -24,7 +24,7 @@ func TestRecordMetrics(t *testing.T) {
 	} {
 		before := map[string]float64{}
 		for _, result := range []string{resultSucceeded, resultFailed, resultRetried} {
-			before[result] = counted(result)
+			before[result] = counterValue(result)
 		}
 		d := Decide(c.facts)
 		RecordMetrics(c.facts, &d)
@@ -33,7 +33,7 @@ func TestRecordMetrics(t *testing.T) {
 			if result == c.want {
 				want++
 			}
-			if got := counted(result); got != want {
+			if got := counterValue(result); got != want {
 				t.Errorf("rule %q: %s counts %v, want %v", d.Rule, result, got, want)
 			}
 		}
@@ -42,6 +42,6 @@ func TestRecordMetrics(t *testing.T) {
 	RecordMetrics(f, &Decision{})
 	var m dto.Metric
 	if err := migrationSeconds.Write(&m); err != nil || m.GetGauge().GetValue() != failureRetryDelay.Seconds() {
-		t.Errorf("a Job of two minutes: %v, error %v", m.GetGauge(), err)
+		t.Errorf("gauge %v, error %v, want the %s that the Job has run", m.GetGauge(), err, failureRetryDelay)
 	}
 }

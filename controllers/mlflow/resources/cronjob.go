@@ -50,7 +50,7 @@ func cronJobContainer(m *mlflowv1.MLflow, in Inputs, name string, given *corev1.
 // cronJobEnv returns the environment of a CronJob: variables common to all CronJobs with first and own around them, those of the user,
 // and after. Names are unique, as for the server.
 func cronJobEnv(m *mlflowv1.MLflow, first, own, after []envVar) []envVar {
-	before := slices.Concat([]envVar{value(envTelemetry, "true")}, first,
+	before := slices.Concat([]envVar{value(envDisableTelemetry, "true")}, first,
 		[]envVar{value(envWorkspaces, "true"), value(envWorkspaceStore, workspaceStore)}, selectorEnv(m),
 		[]envVar{Stores(m)[0].envVar(envBackendStore)}, own)
 	return mergeEnv(before, userEnv(m), after)

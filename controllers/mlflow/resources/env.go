@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	envTelemetry = "MLFLOW_DISABLE_TELEMETRY"
-	// workspaceStore uses the namespaces of the cluster as workspaces.
+	envDisableTelemetry = "MLFLOW_DISABLE_TELEMETRY"
+	// workspaceStore is the store URI with which MLflow uses the namespaces of the cluster as workspaces.
 	workspaceStore = "kubernetes://"
 )
 
 type envVar = corev1ac.EnvVarApplyConfiguration
 
-// Variables that a user may not set, because they control authorization, the database or TLS. The schema rejects them; in an MLflow stored
-// before it did, they are ignored.
+// Variables that a user may not set, because they control authorization, the database or TLS. The CRD rejects them. In an MLflow that was
+// stored under an older CRD, they are ignored.
 const (
 	envAuthorization     = "MLFLOW_K8S_AUTH_AUTHORIZATION_MODE"
 	envJobExecution      = "MLFLOW_SERVER_ENABLE_JOB_EXECUTION"
@@ -39,9 +39,10 @@ var protectedEnv = map[string]bool{
 	envWorkspaces: true, envWorkspaceStore: true, envAllowedHosts: true, envInsecureTLS: true,
 }
 
-// serverEnv returns the environment of a server: variables of MLflow, of the user, of the platform and of the CA bundle, in this order.
+// serverEnv returns the environment of a server in this order: the variables of the operator, of spec.env, of the platform and of the CA
+// bundle.
 func serverEnv(m *mlflowv1.MLflow, in Inputs, s Server, certificates []envVar) []envVar {
-	before := []envVar{value(envTelemetry, "true"), value(envJobExecution, "false")}
+	before := []envVar{value(envDisableTelemetry, "true"), value(envJobExecution, "false")}
 	if s.tracking {
 		before = append(before, archivalEnv(m)...)
 	}
@@ -105,7 +106,7 @@ func selectorEnv(m *mlflowv1.MLflow) []envVar {
 		return nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(m.Spec.WorkspaceLabelSelector)
-	utilruntime.Must(err) // see Check
+	utilruntime.Must(err) // Check has rejected invalid selectors
 	if selector.Empty() {
 		return nil
 	}

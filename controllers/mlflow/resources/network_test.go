@@ -37,19 +37,19 @@ func dns() rule {
 
 func TestEgress(t *testing.T) {
 	store := rule{To: []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "192.0.2.0/24"}}}, Ports: ports(corev1.ProtocolTCP, 9000)}
-	unspecific := rule{Ports: []networkingv1.NetworkPolicyPort{{Port: new(intstr.FromInt32(7000))}}}
-	spelledOut := tcp(7000)
+	withoutProtocol := rule{Ports: []networkingv1.NetworkPolicyPort{{Port: new(intstr.FromInt32(7000))}}}
+	withProtocol := tcp(7000) // the default protocol is set explicitly
 	defaults := []rule{dns(), tcp(443, 6443, 8443), tcp(5432), tcp(3306), tcp(9000, 8333, 8334)}
 	migration := []rule{dns(), tcp(5432, 3306)}
 	for name, c := range map[string]struct {
 		replace, add        []rule
 		want, wantMigration []rule
 	}{
-		"[mlflow-20] five by default": {want: defaults, wantMigration: migration},
-		"[mlflow-20] one more":        {add: []rule{store}, want: append(defaults[:5:5], store), wantMigration: append(migration[:2:2], store)},
-		"[mlflow-20] replaced [D17]":  {replace: []rule{store}, want: []rule{store}, wantMigration: []rule{dns(), store}},
-		"[mlflow-20] replaced and one more": {replace: []rule{store}, add: []rule{unspecific}, want: []rule{store, spelledOut},
-			wantMigration: []rule{dns(), store, spelledOut}},
+		"[mlflow-20] default rules":        {want: defaults, wantMigration: migration},
+		"[mlflow-20] additional rule":      {add: []rule{store}, want: append(defaults[:5:5], store), wantMigration: append(migration[:2:2], store)},
+		"[mlflow-20] [D17] replaced rules": {replace: []rule{store}, want: []rule{store}, wantMigration: []rule{dns(), store}},
+		"[mlflow-20] replaced rules and an additional one": {replace: []rule{store}, add: []rule{withoutProtocol}, want: []rule{store, withProtocol},
+			wantMigration: []rule{dns(), store, withProtocol}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := mlflowtest.Server(func(s *mlflowv1.MLflowSpec) {
@@ -59,8 +59,8 @@ func TestEgress(t *testing.T) {
 			if diff := cmp.Diff(c.want, policy.Spec.Egress); diff != "" {
 				t.Errorf("server (-want +got):\n%s", diff)
 			}
-			other := typed[networkingv1.NetworkPolicy](t, m, platformInputs["plain"], "NetworkPolicy", "mlflow-migration")
-			if diff := cmp.Diff(c.wantMigration, other.Spec.Egress); diff != "" {
+			migrationPolicy := typed[networkingv1.NetworkPolicy](t, m, platformInputs["plain"], "NetworkPolicy", "mlflow-migration")
+			if diff := cmp.Diff(c.wantMigration, migrationPolicy.Spec.Egress); diff != "" {
 				t.Errorf("migration (-want +got):\n%s", diff)
 			}
 		})
@@ -72,7 +72,7 @@ func TestIngress(t *testing.T) {
 	want := networkingv1.NetworkPolicySpec{
 		PodSelector: metav1.LabelSelector{
 			MatchLabels: map[string]string{"app.kubernetes.io/instance": "mlflow"},
-			MatchExpressions: []metav1.LabelSelectorRequirement{ // [D17] pods that migrate have a policy of their own
+			MatchExpressions: []metav1.LabelSelectorRequirement{ // [D17] migration pods have another policy
 				{Key: "component", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"mlflow-migration"}}},
 		},
 		PolicyTypes: []networkingv1.PolicyType{"Ingress", "Egress"},
@@ -85,7 +85,7 @@ func TestIngress(t *testing.T) {
 	if diff := cmp.Diff(want, policy.Spec); diff != "" {
 		t.Errorf("server (-want +got):\n%s", diff)
 	}
-	t.Run("[mlflow-20] no pod calls a migration", func(t *testing.T) {
+	t.Run("[mlflow-20] no ingress to migration pods", func(t *testing.T) {
 		migration := typed[networkingv1.NetworkPolicy](t, mlflowtest.Server(), platformInputs["plain"], "NetworkPolicy", "mlflow-migration")
 		if migration.Spec.Ingress == nil || len(migration.Spec.Ingress) != 0 || len(migration.Spec.PolicyTypes) != 2 {
 			t.Errorf("ingress %v, types %v", migration.Spec.Ingress, migration.Spec.PolicyTypes)
@@ -108,7 +108,7 @@ func TestService(t *testing.T) {
 			t.Errorf("service (-want +got):\n%s", diff)
 		}
 		if got := service.Annotations["service.beta.openshift.io/serving-cert-secret-name"]; got != "mlflow-tls" {
-			t.Errorf("certificate asked for under %q", got)
+			t.Errorf("the Service requests its certificate in Secret %q, want mlflow-tls", got)
 		}
 	}
 }
@@ -139,8 +139,8 @@ func TestHTTPRoute(t *testing.T) {
 	}
 }
 
-// From MLflow 3.16 on traces are ingested below the static prefix, and no rule takes it away.
-func TestOTLPByRelease(t *testing.T) {
+// MLflow 3.16 and later receives traces below its static prefix, so the rule that removes the prefix is for earlier versions only.
+func TestHTTPRouteForTracesByVersion(t *testing.T) {
 	for release, rules := range map[string]int{
 		"": 2, "unknown": 2, "3.14.0": 2, "3.15.9": 2, "v3.15.0": 2, "3.16.0rc1": 2, "3.16.0.dev0": 2, "3.16.0-dev.0": 2, "v3.16.0a2": 2,
 		"3.16.0": 1, "v3.16.0": 1, "3.16.0+build.5": 1, "3.16.0.post1": 1, "3.16.2.dev0": 1, "3.17.0rc1": 1, "3.17.0-rc.1": 1, "4.0.0": 1,
@@ -165,7 +165,7 @@ func TestServiceMonitor(t *testing.T) {
 	}{
 		"[mlflow-17] OpenShift": {"mlflow", platformInputs["openshift"], map[string]any{
 			"ca": map[string]any{"configMap": map[string]any{"name": "openshift-service-ca.crt", "key": "service-ca.crt"}}, "serverName": "mlflow.opendatahub.svc"}},
-		"[mlflow-17] OpenShift, suffix": {"team", platformInputs["openshift"], map[string]any{
+		"[mlflow-17] OpenShift, MLflow with another name": {"team", platformInputs["openshift"], map[string]any{
 			"ca": map[string]any{"configMap": map[string]any{"name": "openshift-service-ca.crt", "key": "service-ca.crt"}}, "serverName": "mlflow-team.opendatahub.svc"}},
 		"[mlflow-17] plain": {"mlflow", platformInputs["plain"], map[string]any{"insecureSkipVerify": true}},
 	} {
@@ -182,13 +182,13 @@ func TestServiceMonitor(t *testing.T) {
 			}
 			selector, _, _ := unstructured.NestedStringMap(monitor.Object, "spec", "selector", "matchLabels")
 			if selector["app"] != NameOf(m) {
-				t.Errorf("selects %v", selector)
+				t.Errorf("the ServiceMonitor selects %v, want app=%s", selector, NameOf(m))
 			}
 		})
 	}
 }
 
-// TestPortsOfURIs: what the spec names can be reached.
+// The egress rules allow the ports of the URIs in the spec.
 func TestPortsOfURIs(t *testing.T) {
 	for uri, want := range map[string][]int32{
 		"postgresql://u:p%40w@db.example.com:6432/mlflow":          {6432},

@@ -21,7 +21,7 @@ func TestClaim(t *testing.T) {
 		"[mlflow-22] size, class and modes": {
 			corev1.PersistentVolumeClaimSpec{AccessModes: rwx, StorageClassName: new("fast"), Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.Storage("20Gi")}},
 			corev1.PersistentVolumeClaimSpec{AccessModes: rwx, StorageClassName: new("fast"), Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.Storage("20Gi")}}},
-		"[D23] the default class": {corev1.PersistentVolumeClaimSpec{StorageClassName: new("")},
+		"[D23] an empty class means the default class": {corev1.PersistentVolumeClaimSpec{StorageClassName: new("")},
 			corev1.PersistentVolumeClaimSpec{AccessModes: rwo, Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.Storage("2Gi")}}},
 		"[D23] a limit without a request": {
 			corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Limits: mlflowtest.Storage("9Gi")}},
@@ -45,13 +45,13 @@ func TestClaim(t *testing.T) {
 				t.Errorf("claim (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(*given, c.given); diff != "" {
-				t.Errorf("the spec itself was changed:\n%s", diff)
+				t.Errorf("Build modified the spec (-before +after):\n%s", diff)
 			}
 		})
 	}
-	t.Run("[mlflow-22] none", func(t *testing.T) {
+	t.Run("[mlflow-22] no claim without spec.storage", func(t *testing.T) {
 		if mlflowtest.Object(built(t, mlflowtest.Server(), platformInputs["plain"]), "PersistentVolumeClaim", "mlflow-pvc") != nil {
-			t.Error("a claim that was not requested")
+			t.Error("got a claim without spec.storage")
 		}
 	})
 }
@@ -62,32 +62,32 @@ func TestClaimOwner(t *testing.T) {
 			m := mlflowtest.Server(mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{}), func(s *mlflowv1.MLflowSpec) { s.StorageRetentionPolicy = policy })
 			claim := mlflowtest.Object(built(t, m, platformInputs["plain"]), "PersistentVolumeClaim", "mlflow-pvc")
 			if metav1.IsControlledBy(claim, m) != owned {
-				t.Errorf("owners under %q: %v", policy, claim.GetOwnerReferences())
+				t.Errorf("owner references with retention policy %q: %v", policy, claim.GetOwnerReferences())
 			}
 		})
 	}
 }
 
-// TestLocalLocations: MLflow takes a location without a scheme for a path, and so does everything here.
-func TestLocalLocations(t *testing.T) {
+// A pod mounts the volume if a location is a local path, which MLflow assumes for a location without a scheme.
+func TestVolumeForLocalPaths(t *testing.T) {
 	for location, want := range map[string]bool{
 		"file:///mlflow/a": true, "file:/mlflow/a": true, "FILE:///mlflow/a": true, "file://localhost/mlflow/a": true, "/mlflow/a": true, "./mlruns": true,
 		"mlruns": true, "/mlflow/a:b": true, "": false, "s3://bucket/path": false, "S3://bucket": false, "gs://b": false, "mlflow-artifacts:/": false,
 		"dbfs:/x": false, "abfss://c@a.dfs.core.windows.net/x": false, "https://example.com/file:/x": false,
 	} {
 		if got := isFile(location); got != want {
-			t.Errorf("%q: %v", location, got)
+			t.Errorf("%q: local path %t, want %t", location, got, want)
 		}
 		m := mlflowtest.Server(mlflowtest.Archiving, func(s *mlflowv1.MLflowSpec) {
 			s.BackendStoreURI, s.ServeArtifacts, s.Storage = "postgresql://db/x", true, &corev1.PersistentVolumeClaimSpec{}
 			s.ArtifactsDestination, s.TraceArchival.Location = location, "s3://bucket/traces"
 		})
 		if got := serverUsesVolume(m); got != (want || location == "") {
-			t.Errorf("artifacts in %q: volume %v", location, got)
+			t.Errorf("artifacts in %q: server uses the volume %t", location, got)
 		}
 		m.Spec.ArtifactsDestination, m.Spec.TraceArchival.Location = "s3://bucket", location
 		if serverUsesVolume(m) != want || archivalUsesVolume(m) != want {
-			t.Errorf("archive in %q: volume %v, %v", location, serverUsesVolume(m), archivalUsesVolume(m))
+			t.Errorf("trace archive in %q: server uses the volume %t, archival %t", location, serverUsesVolume(m), archivalUsesVolume(m))
 		}
 	}
 }

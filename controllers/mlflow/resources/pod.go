@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// newPod returns a pod with a container of the MLflow image, the parts, and the security context, placement and pull secrets of the spec.
+// newPod returns a pod with the given container and parts, and the security context, scheduling fields and pull secrets of the spec.
 func newPod(m *mlflowv1.MLflow, in Inputs, account string, container *corev1ac.ContainerApplyConfiguration, parts ...part,
 ) *corev1ac.PodSpecApplyConfiguration {
 	container.EnvFrom = resources.MustApplyEach[corev1ac.EnvFromSourceApplyConfiguration](m.Spec.EnvFrom)
@@ -37,12 +37,12 @@ func newPod(m *mlflowv1.MLflow, in Inputs, account string, container *corev1ac.C
 	return pod
 }
 
-// Pods returns the pod settings of the spec in the form common to all components.
+// Pods returns the pod fields of the spec as the type that other kinds embed.
 func Pods(m *mlflowv1.MLflow) server.Pods {
 	return server.Pods{ImagePullSecrets: m.Spec.ImagePullSecrets, NodeSelector: m.Spec.NodeSelector, Tolerations: m.Spec.Tolerations, More: m.Spec.More}
 }
 
-// defaultFSGroup owns the volume outside of OpenShift, where namespaces have no fsGroup of their own.
+// defaultFSGroup is the fsGroup of pods with a volume. On OpenShift, the SecurityContextConstraints assign one per namespace instead.
 const defaultFSGroup = 1001
 
 // podSecurity returns spec.podSecurityContext, even if empty, or a default that the restricted Pod Security Standard allows.
@@ -65,8 +65,8 @@ func containerSecurity(m *mlflowv1.MLflow) *corev1ac.SecurityContextApplyConfigu
 	return resources.MustApply[corev1ac.SecurityContextApplyConfiguration](m.Spec.SecurityContext)
 }
 
-// resourcesWithDefaults returns the resources of the spec completed by defaults, except a default request above a limit of the spec and a
-// default limit below a request. An empty block gets no defaults.
+// resourcesWithDefaults returns the resources of the spec, with a default for each request and limit that is not set. A default that would
+// make a request exceed its limit is left out. An empty block gets no defaults.
 func resourcesWithDefaults(spec *corev1.ResourceRequirements, defaults *corev1ac.ResourceRequirementsApplyConfiguration,
 ) *corev1ac.ResourceRequirementsApplyConfiguration {
 	if spec == nil {

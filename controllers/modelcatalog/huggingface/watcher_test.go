@@ -71,7 +71,7 @@ func TestTrimSecretDropsTheKey(t *testing.T) {
 	for _, data := range []map[string]string{{}, {Key: ""}, {"apikey": "x"}} {
 		o := object(t, "ns", "a", "team", data)
 		trimSecret(o)
-		if _, there := o.Object["data"]; there {
+		if _, found := o.Object["data"]; found {
 			t.Errorf("a key is found in %v", data)
 		}
 	}

@@ -17,12 +17,12 @@ func ingressPolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
 	return resources.IngressPolicy(objectMeta(c, IngressPolicy), Selector(Name), resources.AllowTCP(publishedServer(c).Port))
 }
 
-// egressPolicy allows all egress: to the database, to sources of models, and of the proxy to the API server.
+// egressPolicy allows all egress: the server connects to its database and to model sources, the proxy to the API server.
 func egressPolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
 	return resources.EgressPolicy(objectMeta(c, EgressPolicy), Selector(Name), resources.AllowAllEgress())
 }
 
-// databaseEgressPolicy denies all egress of the database. Replies are not affected.
+// databaseEgressPolicy denies all egress of the database; NetworkPolicies do not affect replies.
 func databaseEgressPolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
 	return resources.EgressPolicy(databaseMeta(c, DatabaseEgress), Selector(DatabaseName))
 }

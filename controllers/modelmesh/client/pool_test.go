@@ -18,7 +18,7 @@ import (
 
 func testLogger(t *testing.T) logr.Logger { return testr.New(t) }
 
-// M27: the resolver determines whether there is an address, not the text of an error.
+// [M27] The resolver determines whether there is an address, not the text of an error.
 func TestNoCallWithoutReadyAddress(t *testing.T) {
 	p, notified := newPool(t)
 	r := &routing{}
@@ -87,7 +87,7 @@ func TestErrorsKeepTheirStatus(t *testing.T) {
 	}
 }
 
-// M21: getVModelStatus had no timeout.
+// [M21] Every call has a timeout, getVModelStatus too.
 func TestEveryCallHasTimeout(t *testing.T) {
 	p, _ := newPool(t)
 	r := &routing{answer: func(ctx context.Context) error {
@@ -136,7 +136,7 @@ func TestBalancesCallsOverPods(t *testing.T) {
 	serve(t, fmt.Sprintf("127.0.0.2:%d", port), again, nil)
 	eventually(t, "the pod that came back is called again, without a notification", ask)
 	if again.calls() == 0 {
-		t.Error("another server answered")
+		t.Error("the server with the address did not get the calls")
 	}
 }
 
@@ -158,7 +158,7 @@ func TestTLSOfANamespace(t *testing.T) {
 	broken := secured
 	broken.TLS = &KeyPair{Secret: "mesh-tls", Certificate: []byte("no"), Key: []byte("no")}
 	if err := p.Ensure("fraud", broken); err == nil {
-		t.Fatal("a pair that is none must be refused")
+		t.Fatal("an invalid key pair was not rejected")
 	}
 	must(t, ask()) // the previous client is kept
 
@@ -237,7 +237,7 @@ func TestEnsureReplacesClientOnChange(t *testing.T) {
 			}
 			must(t, p.Ensure("fraud", next))
 			if len(notified()) != 0 {
-				t.Error("the same target again is no change")
+				t.Error("Ensure with the same target notified subscribers")
 			}
 		})
 	}
@@ -249,7 +249,7 @@ func TestEnsureRejectsInvalidTargets(t *testing.T) {
 		t.Error("no error")
 	}
 	if _, found := p.Client("fraud"); found || len(notified()) != 0 {
-		t.Error("nothing came of it")
+		t.Error("invalid targets created a client or notified subscribers")
 	}
 }
 

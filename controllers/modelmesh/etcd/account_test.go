@@ -21,7 +21,7 @@ func TestNewAccount(t *testing.T) {
 		t.Errorf("%+v", first)
 	}
 	if first != account(root, "team", "1") {
-		t.Error("another account for the same namespace")
+		t.Error("the account differs for equal input")
 	}
 	for what, other := range map[string]Account{
 		"a namespace of the same name": account(root, "team", "2"), "another password": account(strings.Replace(root, "secret", "other", 1), "team", "1"),

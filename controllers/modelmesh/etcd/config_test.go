@@ -118,7 +118,7 @@ func TestClientCertificateFilesTakePrecedence(t *testing.T) {
 		t.Errorf("TLS %+v, want the pair of the files, which turns TLS on", config.TLS)
 	}
 	if config.TLS.RootCAs != nil {
-		t.Error("without a CA those of the system are trusted")
+		t.Error("want the system CAs trusted without a CA")
 	}
 }
 

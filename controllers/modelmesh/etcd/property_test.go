@@ -68,7 +68,7 @@ func TestMaterialSources(t *testing.T) {
 		m, err := c.Material(data)
 		if (key == "") != (certificate == "") {
 			if err == nil {
-				t.Fatal("half a pair must be refused")
+				t.Fatal("half a pair was not rejected")
 			}
 			return
 		}

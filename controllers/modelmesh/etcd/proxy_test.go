@@ -17,7 +17,7 @@ func TestProxyIsIgnored(t *testing.T) {
 		c := dial(t, secret(t, Connection{Endpoints: "http://etcd.invalid:2379"}, nil))
 		c.config.DialTimeout = time.Second
 		if _, err := c.List(t.Context(), "p/", false); err == nil {
-			t.Error("there is no such etcd")
+			t.Error("want an error for an etcd that does not exist")
 		}
 		return
 	}

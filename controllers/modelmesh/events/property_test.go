@@ -107,9 +107,9 @@ func (w *modelState) verify(t *rapid.T, changed map[string]bool) {
 	want := map[Event]bool{}
 	for name := range changed {
 		before, known := w.seen[name]
-		entry, there := w.entries[name]
+		entry, found := w.entries[name]
 		now := owned{revision: entry.Revision}
-		if owner, err := parseOwner(entry.Value); there && err == nil {
+		if owner, err := parseOwner(entry.Value); found && err == nil {
 			now.owner = owner
 			want[Event{Source: owner, Namespace: "n", Name: name}] = true
 		}
@@ -117,7 +117,7 @@ func (w *modelState) verify(t *rapid.T, changed map[string]bool) {
 			want[Event{Source: before.owner, Namespace: "n", Name: name}] = true
 		}
 		delete(w.seen, name)
-		if there {
+		if found {
 			w.seen[name] = now
 		}
 	}
@@ -130,7 +130,7 @@ func (w *modelState) verify(t *rapid.T, changed map[string]bool) {
 	}
 }
 
-// M32: for any changes during a watch and between watches, it emits an event for every owner whose vmodel changed, and for no other.
+// [M32] For any changes during a watch and between watches, it emits an event for every owner whose vmodel changed, and for no other.
 func TestEventsMatchChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newModelState()

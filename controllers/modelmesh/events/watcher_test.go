@@ -114,7 +114,7 @@ func TestNotifiesOfListAndChanges(t *testing.T) {
 	f.expect(t, ksp("home", "at-home"))
 }
 
-// M32: the watches of a namespace end when it is forgotten.
+// [M32] The watches of a namespace end when it is forgotten.
 func TestEnsureAndForgetWatches(t *testing.T) {
 	f := newFixture(t)
 	f.Ensure("fraud", "mesh")
@@ -122,7 +122,7 @@ func TestEnsureAndForgetWatches(t *testing.T) {
 	f.start(t)
 	f.watched(t, "a", fraud)
 	f.Ensure("fraud", "mesh")
-	f.Ensure("fraud", "") // M32: a Service without a name is not watched
+	f.Ensure("fraud", "") // [M32] a Service without a name is not watched
 	f.Ensure("sales", "")
 	if lists, _ := f.stores["a"].counts(""); lists != 2 {
 		t.Errorf("%d lists, want one for each of the two prefixes", lists)
@@ -163,7 +163,7 @@ func TestReconnectsOnNewSecret(t *testing.T) {
 	}
 
 	if err := f.Connect(map[string][]byte{"store": []byte("missing")}); err == nil {
-		t.Fatal("a Secret without sense must be refused")
+		t.Fatal("a Secret without sense was not rejected")
 	}
 	f.watched(t, "a", fraud)
 	a.put(fraud+"/vmodels/stays", `{"failed":true}`)
@@ -178,7 +178,7 @@ func TestReconnectsOnNewSecret(t *testing.T) {
 	}
 }
 
-// M32: keys deleted while no watch ran are emitted, also by the first watch.
+// [M32] Keys deleted while no watch ran are emitted, also by the first watch.
 func TestCompaction(t *testing.T) {
 	f := newFixture(t).start(t)
 	etcd := f.stores["a"]
@@ -222,7 +222,7 @@ func TestStoreWithResetRevisions(t *testing.T) {
 	f.expect(t, ksp("fraud", "digits"))
 }
 
-// M5, M32: an outage causes exponential backoff and no panic, and a watch can be stopped during it.
+// [M5] [M32] An outage causes exponential backoff and no panic, and a watch can be stopped during it.
 func TestOutage(t *testing.T) {
 	f := newFixture(t).start(t)
 	etcd := f.stores["a"]
@@ -308,7 +308,7 @@ func TestBackoffGrowsAndResets(t *testing.T) {
 	}
 }
 
-// M30: a namespace may use a separate etcd, whose prefix belongs to it alone.
+// [M30] A namespace may use a separate etcd, whose prefix belongs to it alone.
 func TestSeparateEtcdOfNamespace(t *testing.T) {
 	f := newFixture(t).start(t)
 	own := map[string][]byte{"store": []byte("b"), "root": []byte("mine")}
@@ -337,7 +337,7 @@ func TestSeparateEtcdOfNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := f.ConnectOwn("fraud", map[string][]byte{"store": []byte("missing")}); err == nil {
-		t.Error("a Secret without sense must be refused")
+		t.Error("a Secret without sense was not rejected")
 	}
 	f.connect(t, "a", "moved") // affects only the other namespaces
 	f.expect(t, ksp("sales", "other"))

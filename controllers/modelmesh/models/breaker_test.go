@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 )
 
-func TestAMeshThatDoesNotAnswerIsLeftAlone(t *testing.T) {
+func TestBreakerOpensForUnreachableMesh(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err  error
 		want bool
@@ -69,7 +69,7 @@ func TestOneModelTriesForAll(t *testing.T) {
 		t.Errorf("it is another mesh now: %v", err)
 	}
 	if b.done("ns", nil, now); len(b.byNamespace) != 0 {
-		t.Error("what answers is not remembered")
+		t.Error("the breaker kept the state of a mesh that responds")
 	}
 }
 
@@ -88,7 +88,7 @@ func TestASlowMeshDoesNotHoldAllWorkers(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	w := newTestEnv(t, predictor())
-	w.mesh.answer = says("x", concrete(loaded))
+	w.mesh.answer = statusOf("x", concrete(loaded))
 	for range maxConcurrentCalls {
 		if err := w.breakers.allow("ns", now); err != nil {
 			t.Fatal(err)
@@ -115,7 +115,7 @@ func TestModelsOfASilentMesh(t *testing.T) {
 		t.Errorf("again in %s, %d calls", again, w.mesh.calls())
 	}
 	w.clock.SetTime(now.Add(time.Minute))
-	w.mesh.fault, w.mesh.answer = nil, says("x", concrete(loaded))
+	w.mesh.fault, w.mesh.answer = nil, statusOf("x", concrete(loaded))
 	w.reconcile(other)
 	w.reconcile(aPredictor)
 	if w.mesh.calls() != 3 || !w.status().Available {

@@ -14,8 +14,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// TestWhyAModelWaits follows a model whose runtime has no pods [BR-F8].
-func TestWhyAModelWaits(t *testing.T) {
+// [BR-F8] A Predictor whose runtime has no pods reports the cause of the runtime, as soon as it is known, with the time of the first failure.
+func TestPredictorReportsCauseOfRuntime(t *testing.T) {
 	for text, mesh := range map[string]fakeMesh{
 		messageNoPods:          {fault: meshclient.ErrNoAddress},
 		messageNoSupportingPod: {answer: one(&meshpb.ModelStatusInfo{Status: meshpb.ModelStatusInfo_LOADING_FAILED, Errors: []string{noInstancePrefix + "mt:sklearn"}})},
@@ -23,42 +23,42 @@ func TestWhyAModelWaits(t *testing.T) {
 		t.Run(text, func(t *testing.T) {
 			w := newTestEnv(t, predictor())
 			w.mesh, w.supports = &mesh, true
-			says := func(want string) *v1alpha1.FailureInfo {
+			expectFailure := func(want string) *v1alpha1.FailureInfo {
 				t.Helper()
 				w.reconcile(aPredictor)
 				f := w.status().LastFailureInfo
 				if f == nil || f.Reason != v1alpha1.RuntimeUnhealthy || f.Message != want {
-					t.Fatalf("%+v, want %q", f, want)
+					t.Fatalf("lastFailureInfo %+v, want message %q", f, want)
 				}
 				patches := len(w.patches)
 				w.reconcile(aPredictor)
 				if len(w.patches) != patches {
-					t.Errorf("the status was written again: %s", w.patches[patches:])
+					t.Errorf("a second reconcile patched the unchanged status: %s", w.patches[patches:])
 				}
 				return f
 			}
-			first := says(text)
+			first := expectFailure(text)
 			w.clock.SetTime(now.Add(time.Hour))
-			w.why = modelmeshcontroller.Cause{Message: "runtime r: exceeded quota"}
-			if f := says(text + ": runtime r: exceeded quota"); !f.Time.Equal(first.Time) {
-				t.Errorf("it waits since %v, not %v", f.Time, first.Time)
+			w.runtimeCause = modelmeshcontroller.Cause{Message: "runtime r: exceeded quota"}
+			if f := expectFailure(text + ": runtime r: exceeded quota"); !f.Time.Equal(first.Time) {
+				t.Errorf("time of the failure %v, want %v as before", f.Time, first.Time)
 			}
-			w.unseen = true // as after a restart
-			says(text + ": runtime r: exceeded quota")
-			w.unseen = false
-			w.why = modelmeshcontroller.Cause{Message: "runtime r: no container", Invalid: true}
-			says(text + ": invalid runtime r: no container")
+			w.causeUnknown = true // after a restart, the cause is unknown at first
+			expectFailure(text + ": runtime r: exceeded quota")
+			w.causeUnknown = false
+			w.runtimeCause = modelmeshcontroller.Cause{Message: "runtime r: no container", Invalid: true}
+			expectFailure(text + ": invalid runtime r: no container")
 			p := &v1alpha1.Predictor{}
 			if err := w.client.Get(t.Context(), inCluster, p); err != nil {
 				t.Fatal(err)
 			}
 			if !conditions.IsTrue(p.Status.Conditions, "Stalled") || meta.IsStatusConditionTrue(p.Status.Conditions, "Reconciling") {
-				t.Errorf("a model that waits for a change of its runtime has %+v", p.Status.Conditions)
+				t.Errorf("conditions %+v, want Stalled and not Reconciling, because only a change of the runtime helps", p.Status.Conditions)
 			}
-			w.why = modelmeshcontroller.Cause{Message: "token=abc " + strings.Repeat("x", 2*maxMessage)}
+			w.runtimeCause = modelmeshcontroller.Cause{Message: "token=abc " + strings.Repeat("x", 2*maxMessage)}
 			w.reconcile(aPredictor)
 			if f := w.status().LastFailureInfo; len(f.Message) > maxMessage {
-				t.Errorf("%d bytes of a cause", len(f.Message))
+				t.Errorf("message of %d bytes, want at most %d", len(f.Message), maxMessage)
 			}
 		})
 	}

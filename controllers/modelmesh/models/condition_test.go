@@ -121,7 +121,7 @@ conditions:
 - {type: TransformerReady, status: "False", reason: Crashing, message: look at it, lastTransitionTime: "2020-01-01T00:00:00Z"}
 `
 
-func TestWhatBelongsToKServeStays(t *testing.T) {
+func TestFieldsOfKServeAreKept(t *testing.T) {
 	want := `address:
   url: http://digits-transformer.ns.svc
 components:
@@ -165,7 +165,7 @@ url: http://digits.example.com
 	}
 }
 
-func TestWhatWasPublishedIsTakenBack(t *testing.T) {
+func TestAddressIsRemovedWhenNotServing(t *testing.T) {
 	var status v1beta1.InferenceServiceStatus
 	setModelStatus(&status, serving, "digits", now)
 	gone := serving
@@ -209,7 +209,7 @@ func anyStatus(t *rapid.T) v1alpha1.PredictorStatus {
 }
 
 // A written status is read back unchanged, and writing it again changes nothing: the status is stable.
-func TestInferenceServiceStatusSettles(t *testing.T) {
+func TestInferenceServiceStatusIsStable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var status v1beta1.InferenceServiceStatus
 		if rapid.Bool().Draw(t, "of KServe") {

@@ -64,7 +64,7 @@ func TestEachFailureIsReported(t *testing.T) {
 			{noInstancePrefix + "rt:a: [_no_runtime]", "RuntimeNotRecognized"},
 			{"broken", "ModelLoadFailed"},
 		} {
-			w.mesh.answer = says("m", with(concrete(loadFailed, tc.mistake), copyAt("a", loadFailed, at(0))))
+			w.mesh.answer = statusOf("m", with(concrete(loadFailed, tc.mistake), copyAt("a", loadFailed, at(0))))
 			w.states.markDirty(key)
 			w.reconcile(key)
 			w.oneEvent("Warning " + tc.want)
@@ -110,7 +110,7 @@ func TestDue(t *testing.T) {
 	}
 	e := modelState{requestKey: "m", result: statusReceived, attempts: 3}
 	if e.reset("m"); e.attempts != 3 {
-		t.Error("it is about the same")
+		t.Error("reset cleared the attempts although the request is unchanged")
 	}
 	if e.reset("n"); e.attempts != 0 || e.loadReason != loadReasonSpecChanged || e.result != notCalled {
 		t.Errorf("%+v", e)

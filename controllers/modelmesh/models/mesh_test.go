@@ -96,7 +96,7 @@ func TestAModelWaitsForItsPod(t *testing.T) {
 		}
 		j.onEndpointsChanged() // before clients can reach it
 		if j.run(t, 3*time.Second); j.mesh.begun("good") != 1 {
-			t.Error("not loaded within three seconds of the pod")
+			t.Error("want one load within three seconds after the pod is ready")
 		}
 		if took := j.after(t, "p1", isLoaded); took > 5*time.Second {
 			t.Errorf("shown %s after it was loaded", took)

@@ -29,7 +29,7 @@ import (
 func TestRegistration(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	id := modelID(t, w)
-	w.mesh.answer = says(id, with(concrete(loading), copyAt("a", loading, 1)))
+	w.mesh.answer = statusOf(id, with(concrete(loading), copyAt("a", loading, 1)))
 	if again := w.reconcile(aPredictor); again < minBackoff || again > 2*minBackoff {
 		t.Errorf("asked again in %s", again)
 	}
@@ -48,7 +48,7 @@ func TestRegistration(t *testing.T) {
 	w.rests(aPredictor)
 
 	// The mesh writes into etcd that it is loaded.
-	w.mesh.answer = says(id, with(concrete(loaded), copyAt("a", loaded, 1)))
+	w.mesh.answer = statusOf(id, with(concrete(loaded), copyAt("a", loaded, 1)))
 	w.states.markDirty(aPredictor)
 	if again := w.reconcile(aPredictor); again != 0 {
 		t.Errorf("asked again in %s", again)
@@ -68,7 +68,7 @@ func TestRegistration(t *testing.T) {
 func TestPausing(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	id := modelID(t, w)
-	w.mesh.answer = says(id, with(concrete(loaded), copyAt("a", loaded, 1)))
+	w.mesh.answer = statusOf(id, with(concrete(loaded), copyAt("a", loaded, 1)))
 	w.reconcile(aPredictor)
 	calls := w.mesh.calls()
 	w.change(func(p *v1alpha1.Predictor) {
@@ -95,7 +95,7 @@ func TestPausing(t *testing.T) {
 		t.Error("the status does not say that it is paused")
 	}
 	w.change(func(p *v1alpha1.Predictor) { p.Annotations = nil })
-	w.mesh.answer = says(modelID(t, w), with(concrete(loaded), copyAt("a", loaded, 1)))
+	w.mesh.answer = statusOf(modelID(t, w), with(concrete(loaded), copyAt("a", loaded, 1)))
 	w.reconcile(aPredictor)
 	if sets := w.mesh.sets; paused() || sets[len(sets)-1].GetModelInfo().GetPath() != "elsewhere" {
 		t.Errorf("after it is resumed: paused %t, %v", paused(), sets)
@@ -106,7 +106,7 @@ func TestPausing(t *testing.T) {
 	}
 	w.reconcile(aPredictor)
 	if len(w.mesh.deletes) != 1 {
-		t.Error("it stays in the mesh after its deletion")
+		t.Error("want one deletion of the model in the mesh")
 	}
 }
 
@@ -135,7 +135,7 @@ func modelID(t *testing.T, w *testEnv) string {
 // queried less often after a while.
 func TestPausesGrow(t *testing.T) {
 	w := newTestEnv(t, predictor())
-	w.mesh.answer = says(modelID(t, w), concrete(loading))
+	w.mesh.answer = statusOf(modelID(t, w), concrete(loading))
 	least := minBackoff
 	for range 10 {
 		again := w.reconcile(aPredictor)
@@ -171,7 +171,7 @@ func TestNoPods(t *testing.T) {
 	w.rests(aPredictor)
 	w.oneEvent("Normal RuntimeUnhealthy")
 
-	w.mesh.fault, w.mesh.answer = nil, says(modelID(t, w), concrete(loaded))
+	w.mesh.fault, w.mesh.answer = nil, statusOf(modelID(t, w), concrete(loaded))
 	if keys := w.states.markPodsChanged("ns"); !slices.Equal(keys, []types.NamespacedName{aPredictor}) {
 		t.Errorf("woken are %v", keys)
 	}
@@ -198,7 +198,7 @@ func TestCallsThatFail(t *testing.T) {
 		t.Errorf("again in %s, %d writes", again, len(w.patches))
 	}
 	w.rests(aPredictor)
-	w.mesh.fault, w.mesh.answer = nil, says(modelID(t, w), concrete(loading))
+	w.mesh.fault, w.mesh.answer = nil, statusOf(modelID(t, w), concrete(loading))
 	w.clock.SetTime(now.Add(again))
 	w.reconcile(aPredictor)
 	if got := w.mesh.loads(); !slices.Equal(got, []bool{true, true}) {
@@ -211,17 +211,17 @@ func TestCallsThatFail(t *testing.T) {
 	}
 }
 
-func TestNewsDuringACall(t *testing.T) {
+func TestEventDuringCallMarksModelDirty(t *testing.T) {
 	w := newTestEnv(t, predictor())
-	w.mesh.answer = says(modelID(t, w), concrete(loading))
+	w.mesh.answer = statusOf(modelID(t, w), concrete(loading))
 	w.mesh.meanwhile = func() { w.states.markDirty(aPredictor) }
 	w.reconcile(aPredictor)
-	w.mesh.answer = says(modelID(t, w), concrete(loaded))
+	w.mesh.answer = statusOf(modelID(t, w), concrete(loaded))
 	w.reconcile(aPredictor)
 	if s := w.status(); s.ActiveModelState != v1alpha1.Loaded {
 		t.Errorf("the news are lost: %+v", s)
 	}
-	w.mesh.answer = says(modelID(t, w), concrete(loadFailed, "x"))
+	w.mesh.answer = statusOf(modelID(t, w), concrete(loadFailed, "x"))
 	w.states.markDirty(aPredictor)
 	w.reconcile(aPredictor) // Loaded before, so nothing is ordered
 	w.states.markDirty(aPredictor)
@@ -236,7 +236,7 @@ func TestNewsDuringACall(t *testing.T) {
 func TestReplacing(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	old := modelID(t, w)
-	w.mesh.answer = says(old, with(concrete(loaded), copyAt("a", loaded, 1)))
+	w.mesh.answer = statusOf(old, with(concrete(loaded), copyAt("a", loaded, 1)))
 	w.reconcile(aPredictor)
 	path := "sklearn/another"
 	w.change(func(p *v1alpha1.Predictor) { p.Spec.Storage.Path = &path })
@@ -245,7 +245,7 @@ func TestReplacing(t *testing.T) {
 	info.ActiveModelId, info.TargetModelId = old, fresh
 	w.mesh.answer = info
 	if again := w.reconcile(aPredictor); again == 0 {
-		t.Error("there is no next reconcile")
+		t.Error("want a requeue")
 	}
 	if s := w.status(); s.TransitionStatus != v1alpha1.InProgress || s.TargetModelState != v1alpha1.Loading || !s.Available || s.TotalCopies != 2 || s.ActiveModelState != v1alpha1.Loaded {
 		t.Errorf("%+v", s)
@@ -254,7 +254,7 @@ func TestReplacing(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	w.newEvents()
-	w.mesh.answer = says(fresh, concrete(loaded))
+	w.mesh.answer = statusOf(fresh, concrete(loaded))
 	w.states.markDirty(aPredictor)
 	w.reconcile(aPredictor)
 	if s := w.status(); s.TransitionStatus != v1alpha1.UpToDate || s.TargetModelState != "" {
@@ -268,7 +268,7 @@ func TestReplacing(t *testing.T) {
 func TestInvalidSpec(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	old := modelID(t, w)
-	w.mesh.answer = says(old, with(concrete(loaded), copyAt("a", loaded, 1)))
+	w.mesh.answer = statusOf(old, with(concrete(loaded), copyAt("a", loaded, 1)))
 	w.reconcile(aPredictor)
 	w.newEvents()
 	w.change(func(p *v1alpha1.Predictor) { p.Spec.Path = "a path too many" })
@@ -283,7 +283,7 @@ func TestInvalidSpec(t *testing.T) {
 	}
 	w.oneEvent("Warning InvalidPredictorSpec Only one of")
 	w.rests(aPredictor)
-	w.mesh.answer = says(old, concrete(notLoaded))
+	w.mesh.answer = statusOf(old, concrete(notLoaded))
 	w.states.markDirty(aPredictor)
 	w.reconcile(aPredictor)
 	if s := w.status(); s.ActiveModelState != v1alpha1.Standby || s.TransitionStatus != v1alpha1.InvalidSpec || s.LastFailureInfo == nil {
@@ -326,14 +326,14 @@ func TestNamesThatAreTaken(t *testing.T) {
 	w.mesh.clash = alreadyExists()
 	w.mesh.answer = &meshpb.VModelStatusInfo{ActiveModelStatus: concrete(notFound)} // nothing of ours
 	if again := w.reconcile(aPredictor); again == 0 {
-		t.Error("there is no other attempt")
+		t.Error("want a requeue for another attempt")
 	}
 	s := w.status()
 	if s.LastFailureInfo.Message != "Predictor already exists with the same name from a different source" || s.TransitionStatus != v1alpha1.InvalidSpec || s.Available {
 		t.Errorf("%+v", s)
 	}
 	w.rests(aPredictor)
-	w.mesh.answer = says("x", concrete(loaded))
+	w.mesh.answer = statusOf("x", concrete(loaded))
 	w.mesh.answer.Owner = "isvc"
 	w.states.markDirty(aPredictor)
 	w.reconcile(aPredictor)
@@ -355,7 +355,7 @@ func TestNamesThatAreTaken(t *testing.T) {
 	w.mesh.fault = status.Error(codes.DeadlineExceeded, "too slow")
 	w.states.markDirty(aPredictor)
 	if again := w.reconcile(aPredictor); again == 0 {
-		t.Error("there is no other attempt")
+		t.Error("want a requeue for another attempt")
 	}
 }
 
@@ -373,7 +373,7 @@ func TestNamespacesThatAreNotServed(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	w.rests(aPredictor)
-	w.connected, w.served, w.mesh.answer = true, true, says(modelID(t, w), concrete(loaded))
+	w.connected, w.served, w.mesh.answer = true, true, statusOf(modelID(t, w), concrete(loaded))
 	w.states.markPodsChanged("ns")
 	w.reconcile(aPredictor)
 	if s := w.status(); !s.Available || s.LastFailureInfo != nil {
@@ -383,7 +383,7 @@ func TestNamespacesThatAreNotServed(t *testing.T) {
 
 func TestRemoval(t *testing.T) {
 	w := newTestEnv(t, predictor())
-	w.mesh.answer = says(modelID(t, w), concrete(loaded))
+	w.mesh.answer = statusOf(modelID(t, w), concrete(loaded))
 	w.reconcile(aPredictor)
 	if err := w.client.Delete(t.Context(), predictor()); err != nil {
 		t.Fatal(err)
@@ -407,7 +407,7 @@ func TestRemoval(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	if _, known := w.states.get(aPredictor); known {
-		t.Error("it is remembered for ever")
+		t.Error("the state of the deleted Predictor was not deleted")
 	}
 	w.rests(aPredictor)
 }
@@ -422,7 +422,7 @@ func TestOrphans(t *testing.T) {
 			w := newTestEnv(t)
 			w.reconcile(tc.key)
 			if w.mesh.calls() != 0 {
-				t.Error("nothing says that the mesh has it")
+				t.Error("the mesh was called for a model that it does not have")
 			}
 			w.states.markDirty(tc.key)
 			w.reconcile(tc.key)
@@ -437,12 +437,12 @@ func TestOrphans(t *testing.T) {
 	w.states.markDirty(aPredictor)
 	w.reconcile(aPredictor)
 	if _, known := w.states.get(aPredictor); !known {
-		t.Error("it is forgotten before the namespace has a client")
+		t.Error("the state was deleted before the namespace has a client")
 	}
 	w.served = false
 	w.reconcile(aPredictor)
 	if _, known := w.states.get(aPredictor); known || w.mesh.calls() != 0 {
-		t.Error("of a namespace that is not served nothing is remembered")
+		t.Error("in a disabled namespace, want no state and no call of the mesh")
 	}
 }
 
@@ -453,7 +453,7 @@ func TestNothingIsRemovedWhileASourceIsAway(t *testing.T) {
 	w.states.markDirty(aService)
 	w.reconcile(aService)
 	if w.mesh.calls() != 0 {
-		t.Error("it is unknown whether there is an InferenceService")
+		t.Error("the model was removed before the InferenceServices could be read")
 	}
 }
 
@@ -461,7 +461,7 @@ func TestDeletionIsNotLoaded(t *testing.T) {
 	w := newTestEnv(t, predictor(func(p *v1alpha1.Predictor) {
 		p.Finalizers, p.DeletionTimestamp = []string{"example.com/wait"}, &metav1.Time{Time: now}
 	}))
-	w.mesh.answer = says(modelID(t, w), concrete(notLoaded))
+	w.mesh.answer = statusOf(modelID(t, w), concrete(notLoaded))
 	w.reconcile(aPredictor)
 	if got := w.mesh.loads(); !slices.Equal(got, []bool{false}) {
 		t.Errorf("ordered to load: %v", got)
@@ -469,10 +469,10 @@ func TestDeletionIsNotLoaded(t *testing.T) {
 }
 
 // A runtime that is there and that the mesh does not know yet is waited for, but not for ever.
-func TestRuntimesThatTheMeshLearnsLater(t *testing.T) {
+func TestModelWaitsUntilMeshKnowsRuntime(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	w.supports = true
-	w.mesh.answer = says(modelID(t, w), concrete(loadFailed, noInstancePrefix+"mt:sklearn: [_no_runtime]"))
+	w.mesh.answer = statusOf(modelID(t, w), concrete(loadFailed, noInstancePrefix+"mt:sklearn: [_no_runtime]"))
 	if again := w.reconcile(aPredictor); again == 0 || w.status().ActiveModelState != v1alpha1.Loading {
 		t.Errorf("again in %s, %+v", again, w.status())
 	}
@@ -487,7 +487,7 @@ func TestRuntimesThatTheMeshLearnsLater(t *testing.T) {
 	}
 
 	w = newTestEnv(t, predictor())
-	w.mesh.answer = says(modelID(t, w), concrete(loadFailed, noInstancePrefix+"mt:sklearn: [_no_runtime]"))
+	w.mesh.answer = statusOf(modelID(t, w), concrete(loadFailed, noInstancePrefix+"mt:sklearn: [_no_runtime]"))
 	w.reconcile(aPredictor)
 	if s := w.status(); s.ActiveModelState != v1alpha1.FailedToLoad || s.LastFailureInfo.Message != messageUnsupported || s.LastFailureInfo.Location != "" || s.LastFailureInfo.Time == nil {
 		t.Errorf("there is no such runtime: %+v", s)
@@ -495,9 +495,9 @@ func TestRuntimesThatTheMeshLearnsLater(t *testing.T) {
 }
 
 // A status that another client changed is mended without calling the mesh.
-func TestStatusIsMended(t *testing.T) {
+func TestChangedStatusIsRestored(t *testing.T) {
 	w := newTestEnv(t, predictor())
-	w.mesh.answer = says(modelID(t, w), concrete(loaded))
+	w.mesh.answer = statusOf(modelID(t, w), concrete(loaded))
 	w.reconcile(aPredictor)
 	p := predictor()
 	if err := w.client.Get(t.Context(), inCluster, p); err != nil {
@@ -516,7 +516,7 @@ func TestStatusIsMended(t *testing.T) {
 
 func TestWritesThatFail(t *testing.T) {
 	w := newTestEnv(t, predictor())
-	w.mesh.answer = says(modelID(t, w), concrete(loaded))
+	w.mesh.answer = statusOf(modelID(t, w), concrete(loaded))
 	group := schema.GroupResource{Resource: "predictors"}
 	w.patchFault = apierrors.NewConflict(group, "digits", errors.New("changed"))
 	if again := w.reconcile(aPredictor); again != reconciler.ConflictRetry || len(w.patches) != 1 {
@@ -527,7 +527,7 @@ func TestWritesThatFail(t *testing.T) {
 		t.Error("the failure is lost")
 	}
 	if len(w.newEvents()) != 0 {
-		t.Error("what is not written has no event")
+		t.Error("an Event was emitted for a status that was not written")
 	}
 	w.patchFault = nil
 	w.reconcile(aPredictor)
@@ -536,7 +536,7 @@ func TestWritesThatFail(t *testing.T) {
 	}
 }
 
-func TestErrorsOfTheWorldAround(t *testing.T) {
+func TestReconcileReturnsReadErrors(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	broken := errors.New("broken")
 	w.enabled = func(_ context.Context, _ string) (bool, error) { return false, broken }
@@ -546,12 +546,12 @@ func TestErrorsOfTheWorldAround(t *testing.T) {
 	}
 	w = newTestEnv(t, predictor())
 	w.supported = func(context.Context, string, string) (bool, error) { return false, broken }
-	w.mesh.answer = says(modelID(t, w), concrete(loadFailed, noInstancePrefix+"mt:sklearn: [_no_runtime]"))
+	w.mesh.answer = statusOf(modelID(t, w), concrete(loadFailed, noInstancePrefix+"mt:sklearn: [_no_runtime]"))
 	if _, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: aPredictor}); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
 	}
 	if e, _ := w.states.get(aPredictor); !e.dirty {
-		t.Error("what it was woken for is lost")
+		t.Error("the entry is not dirty any more, so the notification is lost")
 	}
 }
 
@@ -559,22 +559,22 @@ func TestErrorsOfTheWorldAround(t *testing.T) {
 func TestIgnoredFields(t *testing.T) {
 	gpu, account := v1alpha1.GPURequest("required"), "robot"
 	w := newTestEnv(t, predictor(func(p *v1alpha1.Predictor) { p.Spec.GPU, p.Spec.ServiceAccountName = &gpu, &account }))
-	w.mesh.answer = says(modelID(t, w), concrete(loading))
+	w.mesh.answer = statusOf(modelID(t, w), concrete(loading))
 	w.reconcile(aPredictor)
 	got := w.newEvents()
 	if len(got) != 2 || !strings.HasPrefix(got[0], "Warning FieldIgnored spec.gpu") || !strings.HasPrefix(got[1], "Warning FieldIgnored spec.serviceAccountName") {
 		t.Errorf("%q", got)
 	}
-	w.mesh.answer = says(modelID(t, w), concrete(loaded))
+	w.mesh.answer = statusOf(modelID(t, w), concrete(loaded))
 	w.states.markDirty(aPredictor)
 	w.reconcile(aPredictor)
 	w.oneEvent("Normal ModelLoaded")
 }
 
 // A resource that comes again under its old name is a new one, whatever was learnt about the old one.
-func TestAModelThatComesAgainIsLoaded(t *testing.T) {
+func TestRecreatedModelIsLoaded(t *testing.T) {
 	w := newTestEnv(t, predictor())
-	w.mesh.answer = says(modelID(t, w), concrete(loading))
+	w.mesh.answer = statusOf(modelID(t, w), concrete(loading))
 	w.reconcile(aPredictor)
 	if err := w.client.Delete(t.Context(), predictor()); err != nil {
 		t.Fatal(err)

@@ -265,7 +265,7 @@ func TestWantsLoad(t *testing.T) {
 	}
 }
 
-func TestStatusOfWhatIsNotRegistered(t *testing.T) {
+func TestStatusOfUnregisteredModel(t *testing.T) {
 	s := withFailure(v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loaded"}, v1alpha1.InvalidPredictorSpec, "why", "m")
 	if s.TransitionStatus != v1alpha1.InvalidSpec || s.ActiveModelState != v1alpha1.Loaded || *s.LastFailureInfo != *failure("InvalidPredictorSpec", "why", "m", "", nil) {
 		t.Errorf("%+v", s)
@@ -300,9 +300,9 @@ func anyModel(t *rapid.T, name string) *meshpb.ModelStatusInfo {
 	return m
 }
 
-// Whatever the mesh says: the status is one that the schema takes, and the same answer changes nothing any more. A status that
-// moved by itself would be written for ever.
-func TestAnswersSettle(t *testing.T) {
+// For any response of the mesh, the status is valid, and the same response does not change it again. A status that
+// kept changing would be written again and again.
+func TestRepeatedResponseDoesNotChangeStatus(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ids := rapid.SampledFrom([]string{"", "m", "n"})
 		info := &meshpb.VModelStatusInfo{

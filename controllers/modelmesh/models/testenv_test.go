@@ -103,10 +103,10 @@ type testEnv struct {
 	patches                     []string
 	patchFault                  error
 	missing                     []reference.Missing
-	// why is the cause that the runtimes have; unseen reports that it is not known yet.
-	why     modelmeshcontroller.Cause
-	unseen  bool
-	unknown bool
+	// runtimeCause is the cause that the runtimes report; causeUnknown reports whether there is none yet.
+	runtimeCause modelmeshcontroller.Cause
+	causeUnknown bool
+	unknown      bool
 }
 
 func newTestEnv(t *testing.T, objects ...client.Object) *testEnv {
@@ -135,10 +135,10 @@ func newTestEnv(t *testing.T, objects ...client.Object) *testEnv {
 		enabled:   func(context.Context, string) (bool, error) { return w.served, nil },
 		supported: func(context.Context, string, string) (bool, error) { return w.supports, nil },
 		cause: func(context.Context, string, string) (modelmeshcontroller.Cause, bool, error) {
-			if w.unseen {
+			if w.causeUnknown {
 				return modelmeshcontroller.Cause{}, false, nil
 			}
-			return w.why, true, nil
+			return w.runtimeCause, true, nil
 		},
 		clock: w.clock, recorder: w.recorder, states: newStateCache(),
 	}
@@ -259,8 +259,8 @@ func (w *testEnv) change(edit func(*v1alpha1.Predictor)) {
 	}
 }
 
-// says is the answer about the usual model, by its id.
-func says(id string, m *meshpb.ModelStatusInfo) *meshpb.VModelStatusInfo {
+// statusOf returns a response about the model with this ID.
+func statusOf(id string, m *meshpb.ModelStatusInfo) *meshpb.VModelStatusInfo {
 	info := one(m)
 	info.ActiveModelId, info.TargetModelId = id, id
 	return info

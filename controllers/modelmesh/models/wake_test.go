@@ -35,7 +35,7 @@ func newWakes(t *testing.T) (*eventSource, workqueue.TypedRateLimitingInterface[
 	return w, newQueue(t)
 }
 
-func TestWhatIsHeardBeforeTheStartIsNotLost(t *testing.T) {
+func TestEventsBeforeStartAreNotLost(t *testing.T) {
 	w, q := newWakes(t)
 	w.onEtcdEvent("ksp", "ns", "a")
 	if err := w.Start(t.Context(), q); err != nil {
@@ -56,7 +56,7 @@ func TestWhatIsHeardBeforeTheStartIsNotLost(t *testing.T) {
 }
 
 // A model that waits for a name is woken by what happens to the one that has it.
-func TestTheOtherOfTheSameName(t *testing.T) {
+func TestModelWaitingForNameIsNotified(t *testing.T) {
 	w, q := newWakes(t)
 	if err := w.Start(t.Context(), q); err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestTheOtherOfTheSameName(t *testing.T) {
 	}
 }
 
-func TestAMovedMeshWakesItsNamespace(t *testing.T) {
+func TestMeshAddressChangeNotifiesNamespace(t *testing.T) {
 	w, q := newWakes(t)
 	if err := w.Start(t.Context(), q); err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestKeys(t *testing.T) {
 }
 
 // The result of a reconcile does not hide events that arrive during the reconcile.
-func TestMemoryKeepsNews(t *testing.T) {
+func TestMemoryKeepsEventsDuringReconcile(t *testing.T) {
 	m := newStateCache()
 	e := m.getAndClearDirty(aPredictor)
 	e.result, e.attempts = statusReceived, 3
@@ -116,7 +116,7 @@ func TestMemoryKeepsNews(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if m.deleteIfClean(aPredictor); len(m.entries) != 1 {
-		t.Error("there are news of it")
+		t.Error("deleteIfClean deleted a dirty entry")
 	}
 	e = m.getAndClearDirty(aPredictor)
 	m.markPodsChanged("ns")
@@ -126,15 +126,15 @@ func TestMemoryKeepsNews(t *testing.T) {
 	}
 	m.store(aPredictor, m.getAndClearDirty(aPredictor))
 	if m.deleteIfClean(aPredictor); len(m.entries) != 0 {
-		t.Error("it is remembered for ever")
+		t.Error("deleteIfClean kept an entry without changes")
 	}
 	if m.markDirtyIfKnown(aPredictor) || len(m.entries) != 0 {
-		t.Error("who is not known is not concerned")
+		t.Error("markDirtyIfKnown created an entry")
 	}
 }
 
 // An etcd may tell of endless names.
-func TestNamesThatAreOnlyHeardOfAreBounded(t *testing.T) {
+func TestNamesFromEtcdAreLimited(t *testing.T) {
 	w, q := newWakes(t)
 	if err := w.Start(t.Context(), q); err != nil {
 		t.Fatal(err)

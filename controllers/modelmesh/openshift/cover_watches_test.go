@@ -194,7 +194,7 @@ func TestInferenceServicePredicates(t *testing.T) {
 	ending.Finalizers = []string{"a", "b"}
 	ended.Finalizers = []string{"a"}
 	if !modelmesh.SpecOrAnnotationsChanged().Update(event.UpdateEvent{ObjectOld: ending, ObjectNew: ended}) {
-		t.Error("the last finalizer but ours has to be seen")
+		t.Error("the predicate ignored the removal of the last foreign finalizer")
 	}
 }
 

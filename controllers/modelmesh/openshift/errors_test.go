@@ -57,6 +57,6 @@ func TestReplaceProblem(t *testing.T) {
 		}
 	}
 	if !replaceProblem(&k.lastStorageProblem, "b") {
-		t.Error("topics are apart")
+		t.Error("problems of different subjects share their state")
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
@@ -206,7 +206,7 @@ func isReservedName(name string) bool {
 
 // runtimeAnnotations returns the annotations of the runtime that serves an InferenceService; nil if the runtime is unknown.
 func (r *inferenceServiceReconciler) runtimeAnnotations(ctx context.Context, s *v1beta1.InferenceService, settings meshsettings.Settings) (map[string]string, error) {
-	model, ok, err := mm.FromInferenceService(s)
+	model, ok, err := pkgmodelmesh.FromInferenceService(s)
 	if err != nil || !ok {
 		return nil, nil // the status of the InferenceService contains the reason
 	}
@@ -219,10 +219,10 @@ func (r *inferenceServiceReconciler) runtimeAnnotations(ctx context.Context, s *
 
 // servingRuntimeAnnotations returns the annotations of the runtime that serves a model, or nil: the runtime that the model names, else the
 // newest one that supports it. Runtimes of the namespace have precedence over those of the cluster.
-func servingRuntimeAnnotations(model mm.Model, runtimes map[string]modelmesh.Runtime, restProxy bool) map[string]string {
+func servingRuntimeAnnotations(model pkgmodelmesh.Model, runtimes map[string]modelmesh.Runtime, restProxy bool) map[string]string {
 	candidates := maps.Clone(runtimes)
 	maps.DeleteFunc(candidates, func(name string, r modelmesh.Runtime) bool {
-		return !mm.IsEnabled(r.Spec) || !mm.HasLabels(mm.Labels(name, r.Spec, restProxy), model.Label())
+		return !pkgmodelmesh.IsEnabled(r.Spec) || !pkgmodelmesh.HasLabels(pkgmodelmesh.Labels(name, r.Spec, restProxy), model.Label())
 	})
 	if len(candidates) == 0 {
 		return nil

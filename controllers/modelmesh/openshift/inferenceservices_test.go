@@ -144,10 +144,10 @@ func TestAdoptsLegacyRoutes(t *testing.T) {
 		}
 		writes := s.route("digits")
 		got := routeObject()
-		there := s.has(got, "digits")
+		found := s.has(got, "digits")
 		host, _, _ := unstructured.NestedString(got.Object, "spec", "host")
-		if there != (annotations != nil) || there && (host != "digits-team.apps.example.com" || !isManaged(got)) {
-			t.Errorf("there %t with host %s, written %q", there, host, writes)
+		if found != (annotations != nil) || found && (host != "digits-team.apps.example.com" || !isManaged(got)) {
+			t.Errorf("there %t with host %s, written %q", found, host, writes)
 		}
 		s.expectNoRequests("taken over", func() []string { return s.route("digits") })
 	}
@@ -286,7 +286,7 @@ func TestForgetsDeletedInferenceService(t *testing.T) {
 	s.remove(model)
 	s.route("digits")
 	if s.routes.states.Len() > 0 {
-		t.Error("it is remembered")
+		t.Error("the state of the deleted InferenceService was not deleted")
 	}
 	s.create(inference("digits", func(s *v1beta1.InferenceService) { s.UID = "two" }))
 	s.route("digits")

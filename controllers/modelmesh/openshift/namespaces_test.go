@@ -275,7 +275,7 @@ func TestCertificate(t *testing.T) {
 		t.Errorf("without its labels %q", got)
 	}
 	if string(first.Data["tls.crt"]) != string(second.Data["tls.crt"]) {
-		t.Error("another certificate is issued because labels were lost")
+		t.Error("a new certificate was issued, although the Secret only lost its labels")
 	}
 	s.must()
 	s.expectNoRequests("labelled again", s.must)

@@ -19,7 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
@@ -55,7 +55,7 @@ const (
 	// legacyManager is the field manager of the legacy controller.
 	legacyManager   = "manager"
 	delegatorSuffix = "-modelmesh-serving-sa-auth-delegator"
-	valueTrue       = mm.Enabled
+	valueTrue       = pkgmodelmesh.Enabled
 )
 
 // BindingName returns the name of the ClusterRoleBinding that allows the sidecars of a namespace to authenticate their callers.

@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
@@ -37,12 +37,12 @@ type routeOptions struct {
 
 // isRouteRequested reports whether the runtime requests that its models are published.
 func (p routeOptions) isRouteRequested() bool {
-	return p.runtimeAnnotations[mm.AnnotationRoute] == valueTrue
+	return p.runtimeAnnotations[modelmesh.AnnotationRoute] == valueTrue
 }
 
 // isAuthRequired reports whether the runtime requires that callers authenticate.
 func (p routeOptions) isAuthRequired() bool {
-	return p.runtimeAnnotations[mm.AnnotationAuth] == valueTrue
+	return p.runtimeAnnotations[modelmesh.AnnotationAuth] == valueTrue
 }
 
 // exposure configures how models are published if the cluster serves no Routes.
@@ -107,13 +107,13 @@ func (p routeOptions) buildBackend(s *v1beta1.InferenceService) (server resource
 	port, name, tls := rest.Port, "", routev1.TLSConfig{Termination: routev1.TLSTerminationEdge}
 	switch {
 	case p.isAuthRequired() && p.proxy == nil:
-		return server, fmt.Sprintf(", because annotation %s is set and authProxy.mode is %s: callers would not be checked", mm.AnnotationAuth, p.settings.AuthProxy.Mode)
+		return server, fmt.Sprintf(", because annotation %s is set and authProxy.mode is %s: callers would not be checked", modelmesh.AnnotationAuth, p.settings.AuthProxy.Mode)
 	case p.isAuthRequired():
 		port, name, tls.Termination = authproxy.Port, proxyName(p.settings, s.Namespace), routev1.TLSTerminationReencrypt
 	case p.isBlockedByNetworkPolicy():
-		return server, fmt.Sprintf(", because the NetworkPolicy closes REST without authentication to other namespaces: set annotation %s on the runtime", mm.AnnotationAuth)
+		return server, fmt.Sprintf(", because the NetworkPolicy closes REST without authentication to other namespaces: set annotation %s on the runtime", modelmesh.AnnotationAuth)
 	case p.settings.TLS.Enabled() && p.settings.TLS.ClientAuth == "require":
-		return server, fmt.Sprintf(", because tls.clientAuth is require and routers have no certificate to show: set annotation %s on the runtime", mm.AnnotationAuth)
+		return server, fmt.Sprintf(", because tls.clientAuth is require and routers have no certificate to show: set annotation %s on the runtime", modelmesh.AnnotationAuth)
 	case p.settings.TLS.Enabled() && p.meshCA == "":
 		return server, fmt.Sprintf(" yet, because Secret %s holds no certificate", p.settings.TLS.SecretName)
 	case p.settings.TLS.Enabled():

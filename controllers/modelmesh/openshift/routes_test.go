@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
@@ -54,8 +54,8 @@ func meshTLS(auth string) func(*meshsettings.Settings) {
 }
 
 var (
-	routed  = map[string]string{mm.AnnotationRoute: "true"}
-	guarded = map[string]string{mm.AnnotationRoute: "true", mm.AnnotationAuth: "true"}
+	routed  = map[string]string{pkgmodelmesh.AnnotationRoute: "true"}
+	guarded = map[string]string{pkgmodelmesh.AnnotationRoute: "true", pkgmodelmesh.AnnotationAuth: "true"}
 )
 
 // [O10] [modelmesh-102] The Route of section 14, and the cases in which the legacy controller created a wrong one.
@@ -70,8 +70,8 @@ func TestBuildRoute(t *testing.T) {
 		"open":                  {newRouteOptions(openShift, routed), 8008, map[string]any{"termination": "edge"}, ""},
 		"another port":          {newRouteOptions(openShift, routed, func(s *meshsettings.Settings) { s.RESTProxy.Port = 9008 }), 9008, map[string]any{"termination": "edge"}, ""},
 		"guarded":               {newRouteOptions(openShift, guarded), 8443, map[string]any{"termination": "reencrypt"}, ""},
-		"not asked for":         {newRouteOptions(openShift, map[string]string{mm.AnnotationAuth: "true"}), 0, nil, ""},
-		"asked for with no":     {newRouteOptions(openShift, map[string]string{mm.AnnotationRoute: "false"}), 0, nil, ""},
+		"not asked for":         {newRouteOptions(openShift, map[string]string{pkgmodelmesh.AnnotationAuth: "true"}), 0, nil, ""},
+		"asked for with no":     {newRouteOptions(openShift, map[string]string{pkgmodelmesh.AnnotationRoute: "false"}), 0, nil, ""},
 		"no runtime":            {newRouteOptions(openShift, nil), 0, nil, ""},
 		"guard switched off":    {newRouteOptions(openShift, guarded, never), 0, nil, "authProxy.mode is never"},
 		"nothing speaks REST":   {newRouteOptions(openShift, routed, func(s *meshsettings.Settings) { s.RESTProxy.Enabled = false }), 0, nil, "restProxy.enabled is false"},
@@ -202,7 +202,7 @@ func TestServingRuntimeAnnotations(t *testing.T) {
 		"REST through the proxy":    {rest, []v1alpha1.ServingRuntime{runtimeOf("a", 9), runtimeOf("b", 1, grpc)}, nil, "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			model, ok, err := mm.FromInferenceService(c.model)
+			model, ok, err := pkgmodelmesh.FromInferenceService(c.model)
 			if !ok || err != nil {
 				t.Fatalf("no model: %t %v", ok, err)
 			}
@@ -221,7 +221,7 @@ func TestServingRuntimeAnnotations(t *testing.T) {
 		})
 	}
 	bare := runtimeOf("a", 1, func(r *v1alpha1.ServingRuntime) { r.Annotations = nil })
-	model, _, _ := mm.FromInferenceService(onnx)
+	model, _, _ := pkgmodelmesh.FromInferenceService(onnx)
 	if got := servingRuntimeAnnotations(model, map[string]modelmesh.Runtime{"a": {Object: &bare, Spec: &bare.Spec}}, true); got == nil || len(got) > 0 {
 		t.Errorf("a runtime without annotations is a runtime: %v", got)
 	}

@@ -84,7 +84,7 @@ func TestStorage(t *testing.T) {
 }
 
 // Entries do not affect each other.
-func TestEntriesAreApart(t *testing.T) {
+func TestInvalidEntryDoesNotAffectOthers(t *testing.T) {
 	data, err := buildStorageData([]corev1.Secret{
 		connection("a", "s3", s3("https://s3")), connection("b", "uri", nil), connection("c", "s3", map[string]string{"AWS_S3_BUCKET": "b"}),
 	}, "PEM")

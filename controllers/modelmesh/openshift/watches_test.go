@@ -121,7 +121,7 @@ func TestVersions(t *testing.T) {
 		t.Errorf("%d different of 6", len(seen))
 	}
 	if joinVersions([]*metav1.PartialObjectMetadata{head("a", "1"), nil}) != joinVersions([]*metav1.PartialObjectMetadata{head("a", "1")}) {
-		t.Error("what is not there counts")
+		t.Error("a missing object changed the joined versions")
 	}
 }
 

@@ -8,12 +8,12 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
 // inClaim returns a model of a format that is stored in a claim.
-func inClaim(format, claim string) mm.Model {
-	return mm.Model{Spec: v1alpha1.PredictorSpec{
+func inClaim(format, claim string) modelmesh.Model {
+	return modelmesh.Model{Spec: v1alpha1.PredictorSpec{
 		ModelType: v1alpha1.ModelType{Name: format}, Storage: &v1alpha1.Storage{Parameters: map[string]string{"type": "pvc", "name": claim}},
 	}}
 }
@@ -21,7 +21,7 @@ func inClaim(format, claim string) mm.Model {
 // [modelmesh-93] [modelmesh-94] [modelmesh-95] [modelmesh-96]
 func TestClaims(t *testing.T) {
 	existing := []string{"shelf", "any-shelf", "with.dots"}
-	models := []mm.Model{
+	models := []modelmesh.Model{
 		inClaim("onnx", "any-shelf"), inClaim("onnx", "gone"), inClaim("other", "foreign"), inClaim("onnx", ""), inClaim("onnx", "any-shelf"),
 		{Spec: v1alpha1.PredictorSpec{ModelType: v1alpha1.ModelType{Name: "onnx"}}},
 		{Spec: v1alpha1.PredictorSpec{ModelType: v1alpha1.ModelType{Name: "onnx"}, Storage: &v1alpha1.Storage{Parameters: map[string]string{"type": "s3", "name": "shelf"}}}},

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
@@ -89,9 +89,9 @@ func (p *podBuilder) buildRuntime(container *corev1.Container) *corev1ac.Contain
 	runtimeMounts := c.VolumeMounts
 	c.VolumeMounts = nil
 	if !slices.ContainsFunc(runtimeMounts, func(m corev1ac.VolumeMountApplyConfiguration) bool {
-		return m.Name != nil && *m.Name == mm.ModelsVolume && m.MountPath != nil && *m.MountPath == modelsDir
+		return m.Name != nil && *m.Name == modelmesh.ModelsVolume && m.MountPath != nil && *m.MountPath == modelsDir
 	}) {
-		c.WithVolumeMounts(mount(mm.ModelsVolume, modelsDir))
+		c.WithVolumeMounts(mount(modelmesh.ModelsVolume, modelsDir))
 	}
 	c.WithVolumeMounts(p.claimMounts()...)
 	for i := range runtimeMounts {

@@ -15,7 +15,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
@@ -31,11 +31,11 @@ type Deployment struct {
 
 // BuildDeployment builds the Deployment of a runtime. The error of an invalid spec names the field.
 func BuildDeployment(in RuntimeInputs) (Deployment, error) {
-	endpoints, err := mm.EndpointsOf(in.Spec)
+	endpoints, err := modelmesh.EndpointsOf(in.Spec)
 	if err != nil {
 		return Deployment{}, err
 	}
-	p := &podBuilder{RuntimeInputs: in, endpoints: endpoints, notices: mm.IgnoredFieldWarnings(in.Spec)}
+	p := &podBuilder{RuntimeInputs: in, endpoints: endpoints, notices: modelmesh.IgnoredFieldWarnings(in.Spec)}
 	p.claims = p.claimVolumes()
 	spec, err := p.buildSpec()
 	if err != nil {

@@ -374,9 +374,9 @@ func TestTemplateHash(t *testing.T) {
 	in := inputs(runtimeSpec())
 	scaled := inputs(runtimeSpec(), func(in *RuntimeInputs) { in.Replicas = new(int32(9)) })
 	if hash(in) != hash(inputs(runtimeSpec())) || hash(in) != hash(scaled) {
-		t.Error("the same pods have two hashes")
+		t.Error("equal pod templates have different hashes")
 	}
 	if hash(in) == hash(inputs(runtimeSpec(), original)) || hash(in) == hash(inputs(runtimeSpec(onSockets))) {
-		t.Error("two pods have the same hash")
+		t.Error("different pod templates have the same hash")
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
@@ -35,7 +35,7 @@ func TestFormsDifferInAcceptedFieldsOnly(t *testing.T) {
 		current, original := renderedForm(t, in, Current), renderedForm(t, in, Legacy)
 		if current == nil || original == nil {
 			if (current == nil) != (original == nil) {
-				t.Fatal("one form is refused")
+				t.Fatal("only one of the forms was rejected")
 			}
 			return
 		}
@@ -64,7 +64,7 @@ func drawInputs(t *rapid.T) RuntimeInputs {
 			change(&in)
 		}
 	}
-	if err := mm.Validate(spec, in.Settings.BuiltInServerTypes); err != nil {
+	if err := modelmesh.Validate(spec, in.Settings.BuiltInServerTypes); err != nil {
 		t.Skip(err)
 	}
 	return in

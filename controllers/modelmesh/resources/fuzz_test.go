@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
@@ -51,13 +51,13 @@ func FuzzBuilders(f *testing.F) {
 			spec.BuiltInAdapter = nil
 		}
 		before := spec.DeepCopy()
-		valid := mm.Validate(spec, meshsettings.Default().BuiltInServerTypes) == nil
-		mm.Warnings(spec, meshsettings.Default().BuiltInServerTypes)
+		valid := modelmesh.Validate(spec, meshsettings.Default().BuiltInServerTypes) == nil
+		modelmesh.Warnings(spec, meshsettings.Default().BuiltInServerTypes)
 		if _, err := BuildConstraints("vision", map[string]*v1alpha1.ServingRuntimeSpec{annotation: spec}, true); err != nil {
 			t.Error(err)
 		}
-		annotations := map[string]string{mm.AnnotationAutoscalerClass: "hpa", mm.AnnotationMinScale: annotation, annotationLoadingConcurrency: annotation, annotation: annotation}
-		scale, _ := mm.ParseAutoscaling(annotations)
+		annotations := map[string]string{modelmesh.AnnotationAutoscalerClass: "hpa", modelmesh.AnnotationMinScale: annotation, annotationLoadingConcurrency: annotation, annotation: annotation}
+		scale, _ := modelmesh.ParseAutoscaling(annotations)
 		for _, form := range []Form{Current, Legacy} {
 			in := inputs(spec, encrypted, claiming(strings.Split(claims, ",")...), func(in *RuntimeInputs) {
 				in.Form, in.Annotations, in.Restricted = form, annotations, proxied
@@ -142,7 +142,7 @@ func TestInvalidSpecsAreRejectedOrBuilt(t *testing.T) {
 		rapid.SampledFrom([]func(*v1alpha1.ServingRuntimeSpec){onSockets, pullerless, func(*v1alpha1.ServingRuntimeSpec) {}, func(s *v1alpha1.ServingRuntimeSpec) {
 			s.BuiltInAdapter = &v1alpha1.BuiltInAdapter{ServerType: "triton"}
 		}}).Draw(t, "kind")(spec)
-		if mm.Validate(spec, meshsettings.Default().BuiltInServerTypes) != nil {
+		if modelmesh.Validate(spec, meshsettings.Default().BuiltInServerTypes) != nil {
 			t.Skip()
 		}
 		in := inputs(spec, claiming("shelf", "a.b"))

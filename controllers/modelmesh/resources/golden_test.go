@@ -12,7 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
@@ -36,7 +36,7 @@ func builtIn(t *testing.T) []RuntimeInputs {
 		}
 		r := typed[v1alpha1.ClusterServingRuntime](t, objects[0])
 		r.Spec.Containers[0].Image = images[r.Spec.BuiltInAdapter.ServerType]
-		if err := mm.Validate(&r.Spec, inputs(&r.Spec).Settings.BuiltInServerTypes); err != nil {
+		if err := modelmesh.Validate(&r.Spec, inputs(&r.Spec).Settings.BuiltInServerTypes); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 		in := inputs(&r.Spec, plainMesh)
@@ -69,8 +69,8 @@ func TestGoldenAllSettings(t *testing.T) {
 			in.Settings.AuthProxy.Mode = meshsettings.AuthProxyAlways
 			in.Proxy = authproxy.Decide(in.Settings, in.Namespace, c.served)
 			in.Settings.ServiceAccountName = authproxy.ServiceAccountName(in.Settings, c.served)
-			in.Annotations = map[string]string{mm.AnnotationAutoscalerClass: "hpa"}
-			scale, _ := mm.ParseAutoscaling(in.Annotations)
+			in.Annotations = map[string]string{modelmesh.AnnotationAutoscalerClass: "hpa"}
+			scale, _ := modelmesh.ParseAutoscaling(in.Annotations)
 			ofNamespace := NamespaceInputs{Namespace: in.Namespace, Settings: in.Settings, Proxy: in.Proxy, TLS: in.TLS}
 			namespace := &corev1.Namespace{}
 			namespace.Name, namespace.UID = in.Namespace, "1"
@@ -94,7 +94,7 @@ func TestLabelsOfBuiltInRuntimes(t *testing.T) {
 			"mt:tensorrt,mt:tensorrt:7,pv:grpc-v2,rt:triton-2.x",
 	}
 	for _, in := range builtIn(t) {
-		if got := strings.Join(mm.Labels(in.Name, in.Spec, false), ","); got != want[in.Name] {
+		if got := strings.Join(modelmesh.Labels(in.Name, in.Spec, false), ","); got != want[in.Name] {
 			t.Errorf("%s: %s, want %s", in.Name, got, want[in.Name])
 		}
 	}
@@ -115,7 +115,7 @@ func TestSampleRuntimesHaveNoNotices(t *testing.T) {
 			r := typed[v1alpha1.ServingRuntime](t, object)
 			in := inputs(&r.Spec)
 			in.Name, in.Annotations = r.Name, r.Annotations
-			if warnings := mm.Warnings(&r.Spec, in.Settings.BuiltInServerTypes); len(warnings) > 0 {
+			if warnings := modelmesh.Warnings(&r.Spec, in.Settings.BuiltInServerTypes); len(warnings) > 0 {
 				t.Errorf("%s: %q", file, warnings)
 			}
 			d, err := BuildDeployment(in)

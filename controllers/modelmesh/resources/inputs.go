@@ -9,7 +9,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
@@ -46,7 +46,7 @@ type NamespaceInputs struct {
 	OperatorNamespace string
 }
 
-// RuntimeInputs are the inputs for the objects of a runtime. [mm.Validate] must accept Spec.
+// RuntimeInputs are the inputs for the objects of a runtime. [modelmesh.Validate] must accept Spec.
 type RuntimeInputs struct {
 	NamespaceInputs
 	Form Form
@@ -65,7 +65,7 @@ type RuntimeInputs struct {
 // Labels in the selectors of clients, NetworkPolicies and legacy Deployments.
 const (
 	// LabelService holds the name of the Service, on all objects of a mesh and on its pods.
-	LabelService = mm.LabelService
+	LabelService = modelmesh.LabelService
 	// LabelName holds the name of the Deployment, on its pods.
 	LabelName = "name"
 
@@ -100,7 +100,7 @@ func (in *RuntimeInputs) isLegacy() bool { return in.Form == Legacy }
 // podBuilder builds a pod template.
 type podBuilder struct {
 	RuntimeInputs
-	endpoints mm.Endpoints
+	endpoints modelmesh.Endpoints
 	claims    []claimVolume
 	// notices describe the ignored parts of the spec.
 	notices []string

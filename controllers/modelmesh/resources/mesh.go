@@ -9,7 +9,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
 const (
@@ -77,11 +77,11 @@ func (p *podBuilder) meshEnv() environment {
 		env.set("MM_SVC_GRPC_MAX_MSG_SIZE", strconv.FormatInt(s.GRPCMaxMessageSizeBytes, 10))
 	}
 	env.set("MM_KVSTORE_PREFIX", etcdStatePrefix)
-	env.set("MM_DEFAULT_VMODEL_OWNER", mm.SourcePredictor)
+	env.set("MM_DEFAULT_VMODEL_OWNER", modelmesh.SourcePredictor)
 	if len(s.PayloadProcessors) > 0 {
 		env.set("MM_PAYLOAD_PROCESSORS", strings.Join(s.PayloadProcessors, " "))
 	}
-	env.set("MM_LABELS", strings.Join(mm.Labels(p.Name, p.Spec, s.RESTProxy.Enabled), ","))
+	env.set("MM_LABELS", strings.Join(modelmesh.Labels(p.Name, p.Spec, s.RESTProxy.Enabled), ","))
 	env.set("MM_TYPE_CONSTRAINTS_PATH", constraintsDir+"/"+constraintsKey)
 	env.set("MM_DATAPLANE_CONFIG_PATH", constraintsDir+"/"+dataPlaneKey)
 	p.addTLSEnv(&env)
@@ -98,7 +98,7 @@ func metricsConfig(p *podBuilder) string {
 
 // addEndpointEnv adds the endpoints for inference and for model management.
 func (p *podBuilder) addEndpointEnv(env *environment) {
-	set := func(endpoint mm.Endpoint, port, socket string) {
+	set := func(endpoint modelmesh.Endpoint, port, socket string) {
 		if endpoint.Port != "" {
 			env.set(port, endpoint.Port)
 		} else {
@@ -110,7 +110,7 @@ func (p *podBuilder) addEndpointEnv(env *environment) {
 	}
 	management := p.endpoints.Management
 	if p.needsPuller() {
-		management = mm.Endpoint{Port: strconv.Itoa(pullerPort)}
+		management = modelmesh.Endpoint{Port: strconv.Itoa(pullerPort)}
 	}
 	set(management, "INTERNAL_GRPC_PORT", "INTERNAL_GRPC_SOCKET_PATH")
 }

@@ -62,7 +62,7 @@ func TestGuards(t *testing.T) {
 		return &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"podSelector": map[string]any{"matchLabels": labels}}}}
 	}
 	if !selectsLegacyPods(pods(map[string]any{"app.kubernetes.io/managed-by": "modelmesh-controller"})) || selectsLegacyPods(pods(map[string]any{"of": "another"})) {
-		t.Error("the wrong one is taken over")
+		t.Error("want only the policy of the legacy controller recognised")
 	}
 }
 

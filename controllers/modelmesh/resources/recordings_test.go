@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
@@ -48,10 +48,10 @@ var (
 		{regexp.MustCompile(`^Secret/.*\.data\.etcd_connection$`), "the recording masks it, see TestCopy"},
 	}
 	inCurrentForm = []acceptedDifference{
-		{regexp.MustCompile(`^Deployment/.*\.template\.spec\.securityContext\.seccompProfile\.type$`), "M40: Pod Security"},
-		{regexp.MustCompile(`^Deployment/.*\.containers\[\d\]\.securityContext\.`), "M40: Pod Security"},
-		{regexp.MustCompile(`^Deployment/.*\.secret\.optional$`), "M39: pods start without credentials"},
-		{regexp.MustCompile(`^Deployment/.*-triton-c\.spec\..*(does-not-exist|pvc_mounts|claimName|volumes\[|volumeMounts\[)`), "M39: a claim that does not exist keeps no pod from starting"},
+		{regexp.MustCompile(`^Deployment/.*\.template\.spec\.securityContext\.seccompProfile\.type$`), "[M40] Pod Security"},
+		{regexp.MustCompile(`^Deployment/.*\.containers\[\d\]\.securityContext\.`), "[M40] Pod Security"},
+		{regexp.MustCompile(`^Deployment/.*\.secret\.optional$`), "[M39] pods start without credentials"},
+		{regexp.MustCompile(`^Deployment/.*-triton-c\.spec\..*(does-not-exist|pvc_mounts|claimName|volumes\[|volumeMounts\[)`), "[M39] a claim that does not exist keeps no pod from starting"},
 	}
 )
 
@@ -99,7 +99,7 @@ func recordings(t *testing.T) []recording {
 func (r *recording) liveInputs(form Form) {
 	r.in.Form = form
 	needed := r.name != "builtin-triton-scaled-to-zero"
-	scale, _ := mm.ParseAutoscaling(r.in.Annotations)
+	scale, _ := modelmesh.ParseAutoscaling(r.in.Annotations)
 	d := DecideReplicas(ReplicaInputs{
 		SpecReplicas: r.in.Spec.Replicas, PodsPerRuntime: r.in.Settings.PodsPerRuntime, ScaleToZero: r.in.Settings.ScaleToZero, Autoscale: scale, Needed: needed,
 	})
@@ -107,13 +107,13 @@ func (r *recording) liveInputs(form Form) {
 	if r.name != "claims-and-inferenceservice" {
 		return
 	}
-	model := mm.Model{Spec: v1alpha1.PredictorSpec{
+	model := modelmesh.Model{Spec: v1alpha1.PredictorSpec{
 		ModelType: v1alpha1.ModelType{Name: "onnx", Version: new("1")},
 		Storage:   &v1alpha1.Storage{Path: new("models/a.onnx"), Parameters: map[string]string{"type": "pvc", "name": "any-shelf"}},
 	}}
 	r.in.Claims, _ = Claims(ClaimInputs{
-		Form: form, FromSecret: []string{"shelf", "does-not-exist"}, AllowAny: r.in.Settings.AllowAnyPVC, Models: []mm.Model{model},
-		Labels: mm.Labels(r.in.Name, r.in.Spec, true), Exists: func(claim string) bool { return claim != "does-not-exist" },
+		Form: form, FromSecret: []string{"shelf", "does-not-exist"}, AllowAny: r.in.Settings.AllowAnyPVC, Models: []modelmesh.Model{model},
+		Labels: modelmesh.Labels(r.in.Name, r.in.Spec, true), Exists: func(claim string) bool { return claim != "does-not-exist" },
 	})
 }
 
@@ -138,7 +138,7 @@ func (r *recording) buildObjects(t *testing.T) []*unstructured.Unstructured {
 	if ServiceMonitorEnabled(in.Settings) {
 		all = append(all, rendered(t, service, apply.Object{Config: BuildServiceMonitor(in)}))
 	}
-	if scale, _ := mm.ParseAutoscaling(r.in.Annotations); scale.Enabled {
+	if scale, _ := modelmesh.ParseAutoscaling(r.in.Annotations); scale.Enabled {
 		all = append(all, rendered(t, owner, apply.Object{Config: BuildAutoscaler(r.in, owner.Labels, scale)}))
 	}
 	if r.in.Namespace != "modelmesh-serving" {

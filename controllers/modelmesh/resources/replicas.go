@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	autoscalingv2ac "k8s.io/client-go/applyconfigurations/autoscaling/v2"
 
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
@@ -20,7 +20,7 @@ type ReplicaInputs struct {
 	SpecReplicas   *int64
 	PodsPerRuntime int32
 	ScaleToZero    meshsettings.ScaleToZero
-	Autoscale      mm.Autoscale
+	Autoscale      modelmesh.Autoscale
 	// CurrentReplicas is spec.replicas of the live Deployment; nil if it does not exist.
 	CurrentReplicas *int32
 	// Needed is true if a model exists that the runtime supports.
@@ -68,7 +68,7 @@ func (in ReplicaInputs) configuredReplicas() int32 {
 	if in.SpecReplicas == nil {
 		return max(0, in.PodsPerRuntime)
 	}
-	return int32(min(max(0, *in.SpecReplicas), mm.MaxReplicas))
+	return int32(min(max(0, *in.SpecReplicas), modelmesh.MaxReplicas))
 }
 
 // idleSince returns the start of the grace period, which is now if it has not started.
@@ -87,7 +87,7 @@ const (
 )
 
 // BuildAutoscaler builds the HorizontalPodAutoscaler of a runtime. labels are those of the runtime.
-func BuildAutoscaler(in RuntimeInputs, labels map[string]string, a mm.Autoscale) *autoscalingv2ac.HorizontalPodAutoscalerApplyConfiguration {
+func BuildAutoscaler(in RuntimeInputs, labels map[string]string, a modelmesh.Autoscale) *autoscalingv2ac.HorizontalPodAutoscalerApplyConfiguration {
 	name := in.deploymentName()
 	return autoscalingv2ac.HorizontalPodAutoscaler(name, in.Namespace).
 		WithLabels(labels).

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
@@ -18,7 +18,7 @@ var (
 )
 
 func TestDecideReplicas(t *testing.T) {
-	hpa := mm.Autoscale{Enabled: true, Min: 2, Max: 4}
+	hpa := modelmesh.Autoscale{Enabled: true, Min: 2, Max: 4}
 	later := func(d time.Duration) time.Time { return noon.Add(d) }
 	live := func(n int32) *int32 { return &n }
 	for name, c := range map[string]struct {

@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
@@ -160,13 +160,13 @@ const (
 // BuildConstraints builds the ConfigMap with the type constraints, which map models to runtimes. runtimes are all runtimes of the
 // namespace by name; disabled ones are ignored.
 func BuildConstraints(namespace string, runtimes map[string]*v1alpha1.ServingRuntimeSpec, restProxy bool) (*corev1ac.ConfigMapApplyConfiguration, error) {
-	constraints, err := mm.TypeConstraints(runtimes, restProxy)
+	constraints, err := modelmesh.TypeConstraints(runtimes, restProxy)
 	if err != nil {
 		return nil, err
 	}
 	return corev1ac.ConfigMap(ConstraintsName, namespace).
 		WithLabels(commonLabels()).
-		WithBinaryData(map[string][]byte{constraintsKey: constraints, dataPlaneKey: []byte(mm.DataPlaneConfig())}), nil
+		WithBinaryData(map[string][]byte{constraintsKey: constraints, dataPlaneKey: []byte(modelmesh.DataPlaneConfig())}), nil
 }
 
 // BuildEtcdSecret builds the Secret by which the pods of a namespace connect to etcd.

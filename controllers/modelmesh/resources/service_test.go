@@ -13,7 +13,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
@@ -129,10 +129,10 @@ func TestBuildConstraints(t *testing.T) {
 func TestBuildAutoscaler(t *testing.T) {
 	in := inputs(runtimeSpec())
 	in.Annotations = map[string]string{
-		mm.AnnotationAutoscalerClass: "hpa", mm.AnnotationMetric: "memory", mm.AnnotationTarget: "90", mm.AnnotationMinScale: "2", mm.AnnotationMaxScale: "4",
+		modelmesh.AnnotationAutoscalerClass: "hpa", modelmesh.AnnotationMetric: "memory", modelmesh.AnnotationTarget: "90", modelmesh.AnnotationMinScale: "2", modelmesh.AnnotationMaxScale: "4",
 		"productConfig": "x", corev1.LastAppliedConfigAnnotation: "{}",
 	}
-	scale, _ := mm.ParseAutoscaling(in.Annotations)
+	scale, _ := modelmesh.ParseAutoscaling(in.Annotations)
 	h := typed[autoscalingv2.HorizontalPodAutoscaler](t, rendered(t, servingRuntime(in), apply.Object{Config: BuildAutoscaler(in, map[string]string{"team": "a"}, scale)}))
 	if h.Name != "modelmesh-serving-own" || h.Spec.ScaleTargetRef.Name != h.Name || *h.Spec.MinReplicas != 2 || h.Spec.MaxReplicas != 4 {
 		t.Errorf("%+v", h.Spec)

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
@@ -23,13 +23,13 @@ const (
 func (p *podBuilder) buildAdapter() *corev1ac.ContainerApplyConfiguration {
 	server := p.Spec.BuiltInAdapter.ServerType
 	c := corev1ac.Container().
-		WithName(mm.AdapterContainer(server)).
+		WithName(modelmesh.AdapterContainer(server)).
 		WithImage(p.Settings.StorageHelper.Image.Reference()).
-		WithCommand("/opt/app/" + mm.AdapterContainer(server)).
+		WithCommand("/opt/app/" + modelmesh.AdapterContainer(server)).
 		WithEnv(p.adapterEnv()...).
 		WithResources(requirements(p.Settings.StorageHelper.Resources)).
 		WithLifecycle(waitForModels()).
-		WithVolumeMounts(mount(mm.ModelsVolume, modelsDir)).
+		WithVolumeMounts(mount(modelmesh.ModelsVolume, modelsDir)).
 		WithVolumeMounts(p.claimMounts()...).
 		WithVolumeMounts(readOnlyMount(volumeStorage, storageDir))
 	if dir := p.endpoints.SocketDir(); dir != "" {
@@ -125,7 +125,7 @@ func (p *podBuilder) buildPuller() *corev1ac.ContainerApplyConfiguration {
 		WithEnv(env...).
 		WithPorts(tcpPort(portGRPC, pullerPort)).
 		WithResources(requirements(helper.Resources)).
-		WithVolumeMounts(mount(mm.ModelsVolume, modelsDir), readOnlyMount(volumeStorage, storageDir))
+		WithVolumeMounts(mount(modelmesh.ModelsVolume, modelsDir), readOnlyMount(volumeStorage, storageDir))
 	if dir := p.endpoints.Management.Dir(); dir != "" {
 		c.WithVolumeMounts(mount(volumeSocket, dir))
 	}

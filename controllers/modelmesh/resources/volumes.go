@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
@@ -26,7 +26,7 @@ func (p *podBuilder) buildVolumes() []*corev1ac.VolumeApplyConfiguration {
 	if p.Proxy != nil {
 		volumes = append(volumes, p.Proxy.Volumes()...)
 	}
-	volumes = append(volumes, corev1ac.Volume().WithName(mm.ModelsVolume).
+	volumes = append(volumes, corev1ac.Volume().WithName(modelmesh.ModelsVolume).
 		WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithSizeLimit(modelsSizeLimit(p.Spec.Containers))))
 	if p.endpoints.SocketDir() != "" {
 		volumes = append(volumes, corev1ac.Volume().WithName(volumeSocket).WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
@@ -84,7 +84,7 @@ type claimVolume struct{ claim, volume string }
 
 // claimVolumes names each volume like its claim, unless that is not a valid volume name or another volume has it.
 func (p *podBuilder) claimVolumes() []claimVolume {
-	usedNames := map[string]bool{mm.ModelsVolume: true, volumeSocket: true, volumeStorage: true, volumeConstraints: true, volumeEtcd: true, volumeTLS: true}
+	usedNames := map[string]bool{modelmesh.ModelsVolume: true, volumeSocket: true, volumeStorage: true, volumeConstraints: true, volumeEtcd: true, volumeTLS: true}
 	for _, v := range p.Spec.Volumes {
 		usedNames[v.Name] = true
 	}
@@ -127,7 +127,7 @@ type ClaimInputs struct {
 	// AllowAny allows claims that only models refer to.
 	AllowAny bool
 	// Models of the namespace, and Labels of the runtime.
-	Models []mm.Model
+	Models []modelmesh.Model
 	Labels []string
 	// Exists reports whether a claim exists.
 	Exists func(claim string) bool
@@ -150,7 +150,7 @@ func Claims(in ClaimInputs) (claims, missing []string) {
 		add(claim, in.Form == Legacy)
 	}
 	for _, m := range in.Models {
-		if claim := m.Claim(); in.AllowAny && claim != "" && mm.HasLabels(in.Labels, m.Label()) {
+		if claim := m.Claim(); in.AllowAny && claim != "" && modelmesh.HasLabels(in.Labels, m.Label()) {
 			add(claim, false)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
 // [modelmesh-24] [modelmesh-16] The volumes in their order.
@@ -52,7 +52,7 @@ func TestModelsSizeLimit(t *testing.T) {
 			}
 		}
 		for _, v := range podOf(t, inputs(spec)).Volumes {
-			if v.Name == mm.ModelsVolume && v.EmptyDir.SizeLimit.String() != want {
+			if v.Name == modelmesh.ModelsVolume && v.EmptyDir.SizeLimit.String() != want {
 				t.Errorf("%v gave %s, want %s", limits, v.EmptyDir.SizeLimit, want)
 			}
 		}

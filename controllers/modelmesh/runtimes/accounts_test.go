@@ -63,6 +63,6 @@ func TestEtcdUserPerNamespaceNeedsRootUser(t *testing.T) {
 		t.Errorf("events %s", said)
 	}
 	if err := w.api.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "model-serving-etcd"}, &corev1.Secret{}); err == nil {
-		t.Error("there is a copy")
+		t.Error("the etcd Secret was copied into the namespace")
 	}
 }

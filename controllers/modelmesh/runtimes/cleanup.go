@@ -20,7 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
@@ -219,7 +219,7 @@ func (l *legacyCleaner) isDesired(ctx context.Context, kind schema.GroupVersionK
 	}
 	for name, rt := range runtimesByName {
 		if rt.NeedsDeployment() && resources.DeploymentName(settings.ServiceName, name) == o.Name {
-			scale, _ := mm.ParseAutoscaling(rt.Object.GetAnnotations())
+			scale, _ := pkgmodelmesh.ParseAutoscaling(rt.Object.GetAnnotations())
 			return kind == deploymentKind || scale.Enabled, nil
 		}
 	}

@@ -83,7 +83,7 @@ func TestLegacyCleanerRetries(t *testing.T) {
 		}()
 		synctest.Wait()
 		if !w.clock.HasWaiters() {
-			t.Fatal("it does not wait to try again")
+			t.Fatal("the cleaner does not wait before its next attempt")
 		}
 		w.fail = nil
 		w.clock.Step(legacyCleanupRetry)

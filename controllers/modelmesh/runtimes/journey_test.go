@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
 // namespaceModel applies random changes to a namespace and computes the expected objects.
@@ -36,8 +36,8 @@ type namespaceModel struct {
 // formats are the names of runtimes and the formats that they support.
 var formats = []string{"onnx", "sklearn", "xgboost"}
 
-func (j *namespaceModel) write(o client.Object, there bool) {
-	if there {
+func (j *namespaceModel) write(o client.Object, found bool) {
+	if found {
 		j.must(client.IgnoreAlreadyExists(j.api.Create(j.Context(), o)))
 		return
 	}
@@ -48,7 +48,7 @@ func (j *namespaceModel) write(o client.Object, there bool) {
 func (j *namespaceModel) localStep() string {
 	name := rapid.SampledFrom(formats).Draw(j.rapid, "runtime")
 	r := localRuntime(name, name)
-	if _, there := j.local[name]; there {
+	if _, found := j.local[name]; found {
 		delete(j.local, name)
 		delete(j.scaled, name)
 		j.write(r, false)
@@ -74,9 +74,9 @@ func (j *namespaceModel) localStep() string {
 func (j *namespaceModel) sharedStep() string {
 	name := rapid.SampledFrom(formats).Draw(j.rapid, "cluster runtime")
 	r := clusterRuntime(name, name)
-	_, there := j.shared[name]
-	j.write(r, !there)
-	if there {
+	_, found := j.shared[name]
+	j.write(r, !found)
+	if found {
 		delete(j.shared, name)
 		return "removed the cluster's runtime " + name
 	}
@@ -132,7 +132,7 @@ func (j *namespaceModel) step() string {
 
 // effective returns the spec of a runtime: a ServingRuntime takes precedence over a ClusterServingRuntime.
 func (j *namespaceModel) effective(name string) *v1alpha1.ServingRuntimeSpec {
-	if spec, there := j.local[name]; there {
+	if spec, found := j.local[name]; found {
 		return spec
 	}
 	return j.shared[name]
@@ -145,7 +145,7 @@ func (j *namespaceModel) check() {
 	for _, name := range formats {
 		spec := j.effective(name)
 		known = known || spec != nil
-		if spec == nil || !j.on || !mm.IsEnabled(spec) {
+		if spec == nil || !j.on || !pkgmodelmesh.IsEnabled(spec) {
 			continue
 		}
 		if spec.Containers[0].Name == "puller" {

@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	podresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
 )
 
@@ -35,7 +35,7 @@ func adoptIfLegacy(live *unstructured.Unstructured) bool { return isLegacy(live)
 // templateContains reports whether the live pod template has all fields of the desired one, so that applying it restarts no pod.
 // Additional fields, such as defaults, are ignored.
 func templateContains(desired any, live *corev1.PodTemplateSpec) (bool, error) {
-	typed, err := podresources.Apply[corev1.PodTemplateSpec](desired) // normalizes quantities
+	typed, err := pkgresources.Apply[corev1.PodTemplateSpec](desired) // normalizes quantities
 	if err != nil {
 		return false, fmt.Errorf("the pod template: %w", err)
 	}

@@ -92,7 +92,7 @@ func TestInvalidRuntimeDoesNotBlockOthers(t *testing.T) {
 		t.Errorf("it is tried again after %s", again)
 	}
 	if w.hasDeployment("broken") || !w.hasDeployment("good") {
-		t.Error("the wrong one is served")
+		t.Error("want a Deployment of the runtime good only")
 	}
 	said := recordedEvents(w.events)
 	if len(said) != 1 || !strings.HasPrefix(said[0], "Warning InvalidRuntime Invalid runtime Spec: ") || !strings.Contains(said[0], "grpcEndpoint") {
@@ -108,7 +108,7 @@ func TestInvalidRuntimeDoesNotBlockOthers(t *testing.T) {
 	w.must(w.api.Update(t.Context(), broken))
 	w.expect("a served runtime that becomes invalid", w.reconcileUntilStable("ns"), nil)
 	if !w.hasDeployment("broken") {
-		t.Error("its pods are gone")
+		t.Error("the Deployment of the invalid runtime was deleted")
 	}
 }
 
@@ -141,7 +141,7 @@ func TestPausedRuntimeIsNotReconciled(t *testing.T) {
 	w.must(w.api.Update(t.Context(), r))
 	w.reconcileUntilStable("ns")
 	if w.hasDeployment("r") {
-		t.Error("after it is resumed its Deployment stays")
+		t.Error("the Deployment was not deleted after the runtime was resumed")
 	}
 }
 
@@ -579,7 +579,7 @@ func TestRejectedDeploymentsAreReportedOnce(t *testing.T) {
 		t.Errorf("events %q", said)
 	}
 	if w.hasDeployment("clash") || !w.hasDeployment("good") {
-		t.Error("the wrong one is served")
+		t.Error("want a Deployment of the runtime good only")
 	}
 	for _, r := range []client.Object{clash, refused} {
 		w.must(w.api.Delete(t.Context(), r))

@@ -12,9 +12,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
-	podresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // RenderInputs are the parameters of Render that do not depend on the runtime or on live objects.
@@ -69,7 +69,7 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 
 // decodeRuntime decodes a ServingRuntime or ClusterServingRuntime.
 func decodeRuntime(object *unstructured.Unstructured) (modelmesh.Runtime, error) {
-	r, err := podresources.Decode[v1alpha1.ServingRuntime](object)
+	r, err := pkgresources.Decode[v1alpha1.ServingRuntime](object)
 	if err != nil {
 		return modelmesh.Runtime{}, err
 	}
@@ -108,7 +108,7 @@ func (in RenderInputs) serviceAccountName() string {
 }
 
 // replicaInputs returns the inputs for the replica count that do not depend on live objects.
-func (in RenderInputs) replicaInputs(rt modelmesh.Runtime, scale mm.Autoscale, needed bool) resources.ReplicaInputs {
+func (in RenderInputs) replicaInputs(rt modelmesh.Runtime, scale pkgmodelmesh.Autoscale, needed bool) resources.ReplicaInputs {
 	return resources.ReplicaInputs{
 		SpecReplicas: rt.Spec.Replicas, PodsPerRuntime: in.Settings.PodsPerRuntime, ScaleToZero: in.Settings.ScaleToZero, Autoscale: scale, Needed: needed,
 	}
@@ -144,7 +144,7 @@ func (in RenderInputs) buildNamespaceObjects(name string, spec *v1alpha1.Serving
 
 // buildRuntimeObjects returns the Deployment of the runtime and its autoscaler.
 func (in RenderInputs) buildRuntimeObjects(name string, rt modelmesh.Runtime) (apply.Desired, []string, error) {
-	scale, notes := mm.ParseAutoscaling(rt.Object.GetAnnotations())
+	scale, notes := pkgmodelmesh.ParseAutoscaling(rt.Object.GetAnnotations())
 	inputs := resources.RuntimeInputs{NamespaceInputs: in.namespaceInputs(in.tlsInputs()), Name: name, Annotations: rt.Object.GetAnnotations(), Spec: rt.Spec}
 	inputs.Settings.ServiceAccountName = in.serviceAccountName()
 	replicas := resources.DecideReplicas(in.replicaInputs(rt, scale, in.InUse))

@@ -18,14 +18,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
 // OpenShift accepts blockOwnerDeletion only from clients that can update the finalizers of the owner. The roles grant it for each kind of
 // owner.
 func TestRolesAllowBlockOwnerDeletion(t *testing.T) {
 	scaled := localRuntime("r", "onnx")
-	scaled.Annotations = map[string]string{mm.AnnotationAutoscalerClass: mm.AutoscalerHPA}
+	scaled.Annotations = map[string]string{pkgmodelmesh.AnnotationAutoscalerClass: pkgmodelmesh.AutoscalerHPA}
 	w := newTestEnv(t, scaled, clusterRuntime("shared", "onnx"), predictorOf("m", "onnx"))
 	w.reconcileUntilStable("ns")
 	owners := w.blockingOwners("ns", "modelmesh-serving", "modelmesh-serving-r", "modelmesh-serving-shared", resources.MonitorName)

@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelmesh"
 )
@@ -38,7 +38,7 @@ func (r *runtimeReconciler) reconcileRuntime(ctx context.Context, state *namespa
 		r.reporter.reportInvalid(state.Namespace, rt.Object, problem)
 		return 0, nil // the Deployment is not changed; a correction triggers a reconcile
 	}
-	scale, notes := mm.ParseAutoscaling(rt.Object.GetAnnotations())
+	scale, notes := pkgmodelmesh.ParseAutoscaling(rt.Object.GetAnnotations())
 	live, err := r.getDeployment(ctx, state, name)
 	if err != nil {
 		return 0, err
@@ -59,7 +59,7 @@ func (r *runtimeReconciler) reconcileRuntime(ctx context.Context, state *namespa
 	r.reporter.reportInvalid(state.Namespace, rt.Object, nil)
 	r.reporter.warn(state.Namespace, rt.Object, actionRender, ReasonNotice, strings.Join(append(append(notes, notices...), state.authProxyWarnings()...), "; "))
 	if !replicas.Autoscaled {
-		scale = mm.Autoscale{}
+		scale = pkgmodelmesh.Autoscale{}
 	}
 	version := "" // for optimistic locking: the autoscaler may change the replica count
 	if replicas.Autoscaled && live != nil {
@@ -79,7 +79,7 @@ func (r *runtimeReconciler) reconcileRuntime(ctx context.Context, state *namespa
 }
 
 // applyRuntime applies the objects of a runtime if its prerequisites were applied. It deletes the autoscaler unless scale is enabled.
-func (r *runtimeReconciler) applyRuntime(ctx context.Context, state *namespaceState, rt modelmesh.Runtime, in resources.RuntimeInputs, deployment apply.Object, scale mm.Autoscale) error {
+func (r *runtimeReconciler) applyRuntime(ctx context.Context, state *namespaceState, rt modelmesh.Runtime, in resources.RuntimeInputs, deployment apply.Object, scale pkgmodelmesh.Autoscale) error {
 	if state.errPrerequisites != nil {
 		return nil
 	}
@@ -139,9 +139,9 @@ func (r *runtimeReconciler) getDeployment(ctx context.Context, state *namespaceS
 }
 
 // decideReplicas returns the replica count of a runtime and stores since when it is idle.
-func (r *runtimeReconciler) decideReplicas(state *namespaceState, name string, rt modelmesh.Runtime, scale mm.Autoscale, live *appsv1.Deployment) resources.Replicas {
+func (r *runtimeReconciler) decideReplicas(state *namespaceState, name string, rt modelmesh.Runtime, scale pkgmodelmesh.Autoscale, live *appsv1.Deployment) resources.Replicas {
 	key := namespacedName(state.Namespace, name)
-	in := state.replicaInputs(rt, scale, hasModelFor(state.models, mm.Labels(name, rt.Spec, state.Settings.RESTProxy.Enabled)))
+	in := state.replicaInputs(rt, scale, hasModelFor(state.models, pkgmodelmesh.Labels(name, rt.Spec, state.Settings.RESTProxy.Enabled)))
 	in.IdleSince, _ = r.idleRuntimes.Get(key)
 	in.Now = r.clock.Now()
 	if live != nil {
@@ -213,7 +213,7 @@ func (r *runtimeReconciler) buildLegacyDeployment(ctx context.Context, state *na
 func (r *runtimeReconciler) resolveClaims(ctx context.Context, state *namespaceState, in resources.RuntimeInputs) (claims, missing []string, err error) {
 	claims, missing = resources.Claims(resources.ClaimInputs{
 		Form: in.Form, FromSecret: state.storage.claims, AllowAny: state.Settings.AllowAnyPVC, Models: state.models,
-		Labels: mm.Labels(in.Name, in.Spec, state.Settings.RESTProxy.Enabled),
+		Labels: pkgmodelmesh.Labels(in.Name, in.Spec, state.Settings.RESTProxy.Enabled),
 		Exists: func(claim string) bool {
 			metadata, getErr := capability.GetMetadata(ctx, r.claims, pvcKind, namespacedName(state.Namespace, claim))
 			err = errors.Join(err, getErr)

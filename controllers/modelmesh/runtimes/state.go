@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
 
@@ -29,7 +29,7 @@ type namespaceState struct {
 	// restricted is true if the namespace enforces the restricted Pod Security Standard.
 	restricted bool
 	runtimes   map[string]modelmesh.Runtime
-	models     []mm.Model
+	models     []pkgmodelmesh.Model
 	// etcd is the data of the Secret in the operator's namespace; nil if it does not exist.
 	etcd map[string][]byte
 	// tls is nil if traffic is not encrypted. errTLSSecretMissing is set if the Secret does not exist in the namespace, tlsWarnings describe
@@ -169,7 +169,7 @@ func (r *runtimeReconciler) getOperatorDeployment(ctx context.Context, namespace
 func (r *runtimeReconciler) updateMissingReferences(ctx context.Context, state *namespaceState) error {
 	missingByPredictor := map[string][]reference.Missing{}
 	for _, model := range state.models {
-		if model.Source != mm.SourcePredictor {
+		if model.Source != pkgmodelmesh.SourcePredictor {
 			continue
 		}
 		missing, err := r.findMissingReferences(ctx, state, model)
@@ -184,7 +184,7 @@ func (r *runtimeReconciler) updateMissingReferences(ctx context.Context, state *
 	return nil
 }
 
-func (r *runtimeReconciler) findMissingReferences(ctx context.Context, state *namespaceState, model mm.Model) ([]reference.Missing, error) {
+func (r *runtimeReconciler) findMissingReferences(ctx context.Context, state *namespaceState, model pkgmodelmesh.Model) ([]reference.Missing, error) {
 	var missing []reference.Missing
 	if key := model.StorageKey(); key != nil && *key != "" && !state.storage.keys[*key] {
 		missingEntry := reference.Missing{Reference: reference.Reference{Kind: reference.Secret, Name: state.Settings.StorageSecretName}}
@@ -213,7 +213,7 @@ func (in RenderInputs) validateSpec(rt modelmesh.Runtime) error {
 	if rt.Malformed != "" {
 		return fmt.Errorf("%w: %s", errInvalidSpec, rt.Malformed)
 	}
-	if problem := mm.Validate(rt.Spec, in.Settings.BuiltInServerTypes); problem != nil {
+	if problem := pkgmodelmesh.Validate(rt.Spec, in.Settings.BuiltInServerTypes); problem != nil {
 		return fmt.Errorf("%w: %w", errInvalidSpec, problem)
 	}
 	return nil
@@ -231,8 +231,8 @@ func specsByName(runtimes map[string]modelmesh.Runtime) map[string]*v1alpha1.Ser
 }
 
 // hasModelFor reports whether a runtime with the given labels supports one of the models.
-func hasModelFor(models []mm.Model, labels []string) bool {
-	return slices.ContainsFunc(models, func(m mm.Model) bool { return mm.HasLabels(labels, m.Label()) })
+func hasModelFor(models []pkgmodelmesh.Model, labels []string) bool {
+	return slices.ContainsFunc(models, func(m pkgmodelmesh.Model) bool { return pkgmodelmesh.HasLabels(labels, m.Label()) })
 }
 
 func sortedNames[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }

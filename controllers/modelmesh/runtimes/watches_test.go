@@ -109,7 +109,7 @@ func TestSettingsEnqueueNamespaces(t *testing.T) {
 	w.expect("of all", enqueuedNamespaces(t, w.Namespaces.EnqueueByName(), &corev1.Namespace{}), []string{"ns", "other", "own"})
 }
 
-// Few of the Secrets, which are cached as metadata, are relevant (M10, M30, M31).
+// Few of the Secrets, which are cached as metadata, are relevant [M10] [M30] [M31].
 func TestEnqueueForSecret(t *testing.T) {
 	all := []string{"ns", "other", "own"}
 	for name, tc := range map[string]struct {
@@ -146,11 +146,11 @@ func TestEnqueueForSecret(t *testing.T) {
 func TestUsesClusterRuntimes(t *testing.T) {
 	w := newWatchWorld(t)
 	if !w.UsesClusterRuntimes() {
-		t.Error("by default")
+		t.Error("want ClusterServingRuntimes used by default")
 	}
 	w.Config.IgnoreClusterServingRuntimes = true
 	if w.UsesClusterRuntimes() {
-		t.Error("although they are to be left alone")
+		t.Error("ClusterServingRuntimes are used although the settings disable them")
 	}
 	w.Config.IgnoreClusterServingRuntimes = false
 	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own"}
@@ -230,7 +230,7 @@ func TestClaimCacheStripsMetadata(t *testing.T) {
 	}
 }
 
-// Only models and runtimes of users are cached as whole objects (M10).
+// Only models and runtimes of users are cached as whole objects [M10].
 func TestCaches(t *testing.T) {
 	for _, namespace := range []string{"", "own"} {
 		for _, need := range Caches(namespace) {

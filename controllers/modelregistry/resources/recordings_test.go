@@ -39,23 +39,23 @@ var accepted = []struct {
 	why  string
 }{
 	{regexp.MustCompile(`\.metadata\.labels\.platform\.opendatahub\.io/(operator|component)$`), "every object that this operator writes bears them"},
-	{regexp.MustCompile(`^NetworkPolicy/.*-ingress\b`), "S1: the port of the server is closed whenever there is a proxy"},
+	{regexp.MustCompile(`^NetworkPolicy/.*-ingress\b`), "[S1] the port of the server is closed whenever there is a proxy"},
 	{regexp.MustCompile(`^NetworkPolicy/.*-egress\b`), "newer than the recording"},
-	{regexp.MustCompile(`^Deployment/.*\.containers\[0\]\.(args\[0\]|(liveness|readiness|startup)Probe\.httpGet\.(port|scheme))$`), "S1: behind a proxy the server listens on loopback, and probes come through the proxy"},
-	{regexp.MustCompile(`^Deployment/.*\.containers\[1\]\.args\[8\]$`), "S1: the proxy lets probes pass"},
-	{regexp.MustCompile(`^Deployment/.*\.startupProbe\.failureThreshold$`), "W11: a server that waits for its database is not killed"},
-	{regexp.MustCompile(`^Role/.*\.rules\[0\]\.verbs\[1\]$`), "S4: older proxies ask for create when something is posted"},
-	{regexp.MustCompile(`\.automountServiceAccountToken$`), "S7: no token where none is needed"},
-	{regexp.MustCompile(`^Deployment/.*\.containers\[1\]\.securityContext\.`), "S7: the proxy is admitted where Pod Security is restricted"},
-	{regexp.MustCompile(`^Deployment/.*\.template\.spec\.securityContext\.fsGroup`), "S7: on plain Kubernetes a pod that does not run as root reads its Secrets by a group only"},
-	{regexp.MustCompile(`^(Route/.*-https|Service/.*)\.metadata\.annotations\.routing`), "6.3 in gateway mode: the address of what exists"},
-	{regexp.MustCompile(`^(ReferenceGrant|HTTPRoute)/`), "6.2: newer than the recording; D26: one grant for each registry"},
-	{regexp.MustCompile(`^NetworkPolicy/.*-https-route\.spec\.ingress\[0\]\.from\[1\]`), "6.2: namespaces of the platform, newer than the recording"},
-	{regexp.MustCompile(`^ConfigMap/.*\.labels\.app\.kubernetes\.io/instance$`), "6.2: the labels of the registry itself"},
+	{regexp.MustCompile(`^Deployment/.*\.containers\[0\]\.(args\[0\]|(liveness|readiness|startup)Probe\.httpGet\.(port|scheme))$`), "[S1] behind a proxy the server listens on loopback, and probes come through the proxy"},
+	{regexp.MustCompile(`^Deployment/.*\.containers\[1\]\.args\[8\]$`), "[S1] the proxy lets probes pass"},
+	{regexp.MustCompile(`^Deployment/.*\.startupProbe\.failureThreshold$`), "[W11] a server that waits for its database is not killed"},
+	{regexp.MustCompile(`^Role/.*\.rules\[0\]\.verbs\[1\]$`), "[S4] older proxies ask for create when something is posted"},
+	{regexp.MustCompile(`\.automountServiceAccountToken$`), "[S7] no token where none is needed"},
+	{regexp.MustCompile(`^Deployment/.*\.containers\[1\]\.securityContext\.`), "[S7] the proxy is admitted where Pod Security is restricted"},
+	{regexp.MustCompile(`^Deployment/.*\.template\.spec\.securityContext\.fsGroup`), "[S7] on plain Kubernetes a pod that does not run as root reads its Secrets by a group only"},
+	{regexp.MustCompile(`^(Route/.*-https|Service/.*)\.metadata\.annotations\.routing`), "in gateway mode: only existing addresses"},
+	{regexp.MustCompile(`^(ReferenceGrant|HTTPRoute)/`), "newer than the recording; [D26] one grant for each registry"},
+	{regexp.MustCompile(`^NetworkPolicy/.*-https-route\.spec\.ingress\[0\]\.from\[1\]`), "namespaces of the platform, newer than the recording"},
+	{regexp.MustCompile(`^ConfigMap/.*\.labels\.app\.kubernetes\.io/instance$`), "the labels of the registry itself"},
 	{regexp.MustCompile(`^ConfigMap/.*\.data\.config-file\.yaml$`), "the same file with its keys in another order, see TestProxyConfig"},
-	{regexp.MustCompile(`^Group/.*\.labels\.modelregistry`), "D30: whose an object of the cluster is"},
-	{regexp.MustCompile(`^Deployment/.*-postgres\.spec\.strategy\.(type|rollingUpdate\..*)$`), "6.6: Recreate, newer than the recording"},
-	{regexp.MustCompile(`^Deployment/.*-postgres\.spec\.template\.spec\.(terminationGracePeriodSeconds|containers\[0\]\.(command|lifecycle)\b.*)$`), "W10: one server on a volume, which stops fast"},
+	{regexp.MustCompile(`^Group/.*\.labels\.modelregistry`), "[D30] whose an object of the cluster is"},
+	{regexp.MustCompile(`^Deployment/.*-postgres\.spec\.strategy\.(type|rollingUpdate\..*)$`), "Recreate, newer than the recording"},
+	{regexp.MustCompile(`^Deployment/.*-postgres\.spec\.template\.spec\.(terminationGracePeriodSeconds|containers\[0\]\.(command|lifecycle)\b.*)$`), "[W10] one server on a volume, which stops fast"},
 	{regexp.MustCompile(`^Deployment/secured.*\.env\[1\]\.`), "the server replaces verify-full by require unless it is reported to verify"},
 	{regexp.MustCompile(`^(Secret|PersistentVolumeClaim)/.*\.ownerReferences\[0\]`), "data is kept when its registry is deleted"},
 	{regexp.MustCompile(`^Secret/.*\.data\.`), "the recording masks it, see TestCredentials"},
@@ -187,7 +187,7 @@ func TestRecordings(t *testing.T) {
 // Hosts and defaults in the status are those of the legacy operator, except hosts that do not exist. [D22]
 func TestRecordedStatus(t *testing.T) {
 	differs := map[string]string{
-		"gateway-mode-openshift": "2.5: the gateway, newer than the recording",
+		"gateway-mode-openshift": "the gateway, newer than the recording",
 	}
 	for _, r := range recordings(t) {
 		got := Hosts(r.completed(t), r.in)

@@ -77,7 +77,7 @@ func (l *life) wake() {
 		}
 		l.clock.Step(after)
 	}
-	l.t.Fatal("it does not come to rest")
+	l.t.Fatal("the reconciler does not reach the steady state")
 }
 
 func pool(t *testing.T, bundle []byte) *x509.CertPool {
@@ -225,7 +225,7 @@ func (l *life) step() {
 	l.rest()
 }
 
-// R11: over ten years with several rotations, all pods and clients that issue their own certificates trust each other whenever they
+// [R11] Over ten years with several rotations, all pods and clients that issue their own certificates trust each other whenever they
 // started, and nothing is written while nothing is due.
 func TestRenewalOverTenYears(t *testing.T) {
 	const years = 10

@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/raytest"
 )
 
-// R13: the names of the certificates, without a name for an empty domain.
+// [R13] The names of the certificates, without a name for an empty domain.
 func TestNamesInCertificates(t *testing.T) {
 	pods := []corev1.Pod{*raytest.Pod("h", raycluster.NodeTypeHead, "u", "10.0.0.1", "fd00::1"), *raytest.Pod("w", raycluster.NodeTypeWorker, "u", "10.0.0.2")}
 	override := demo(t)
@@ -115,7 +115,7 @@ func TestTooManyPods(t *testing.T) {
 		t.Errorf("%d addresses, %d left out", len(leaf.options.Addresses), leaf.excludedAddresses)
 	}
 	if !slices.Contains(leaf.options.Addresses, netip.MustParseAddr("10.0.0.0")) || slices.Contains(leaf.options.Addresses, netip.MustParseAddr("10.0.8.50")) {
-		t.Error("the oldest pods come first")
+		t.Error("want the addresses of the oldest pods in the certificate")
 	}
 	w, cluster := newFixture(t), demo(t)
 	root, err := certs.EnsureRoot(nil, certs.RootOptions{CommonName: authorityName, Lifetime: authorityLifetime, Algorithm: certs.RSA}, start)

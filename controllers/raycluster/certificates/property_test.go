@@ -106,7 +106,7 @@ func (s *story) settle(t *rapid.T) {
 		}
 		s.clock.Step(after)
 	}
-	t.Fatal("it does not come to rest")
+	t.Fatal("the reconciler does not reach the steady state")
 }
 
 // check verifies the certificate that a new pod would read.
@@ -148,7 +148,7 @@ func (s *story) check(t *rapid.T) {
 
 // After any events of pods, Secrets, time and the operator, every running pod has a certificate with its addresses that is valid for half
 // a year, and idle reconciles send no requests.
-func TestWhateverHappensPodsHaveCertificates(t *testing.T) {
+func TestPodsHaveCertificatesAfterAnyEvents(t *testing.T) {
 	steps := []string{
 		"a pod is made", "a pod is made", "a pod gets addresses", "a pod gets addresses", "a pod starts", "a pod goes", "time passes",
 		"a Secret is deleted", "a Secret is damaged", "another leader", "another domain",

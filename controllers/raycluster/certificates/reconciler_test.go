@@ -101,7 +101,7 @@ func TestCertificatesOfANewCluster(t *testing.T) {
 	}
 }
 
-// R12, R13: addresses of new pods are added to the certificate of their role, with one write per second, and stay while the pods exist.
+// [R12] [R13] Addresses of new pods are added to the certificate of their role, with one write per second, and stay while the pods exist.
 func TestAddressesFollowPods(t *testing.T) {
 	w, cluster := newFixture(t), demo(t)
 	_, head, worker := demoSecrets(t)
@@ -200,7 +200,7 @@ func TestAnnotatePodsWaitsForCache(t *testing.T) {
 	w.expectIdle(cluster, byOperator)
 }
 
-// R11: invalid certificates are replaced with an Event, and deleted ones are recreated.
+// [R11] Invalid certificates are replaced with an Event, and deleted ones are recreated.
 func TestBrokenCertificates(t *testing.T) {
 	ca, head, worker := demoSecrets(t)
 	for name, tc := range map[string]struct {
@@ -251,7 +251,7 @@ func TestBrokenCertificates(t *testing.T) {
 			}
 			root := w.secret(ca).Data["ca.crt"]
 			if name != "CA is noise" && !bytes.Contains(root, trusted) {
-				t.Error("what running pods hold is not trusted any more")
+				t.Error("the CA of running pods was removed from the bundle")
 			}
 			for _, leaf := range []string{head, worker} {
 				s := w.secret(leaf)
@@ -273,7 +273,7 @@ func TestCertificatesAreRenewed(t *testing.T) {
 	for w.clock.Since(start) < 4*365*24*time.Hour {
 		after := w.mustReconcile(cluster, byOperator)
 		if after <= 0 {
-			t.Fatal("nothing will be due")
+			t.Fatal("want a requeue for the renewal")
 		}
 		reconciles++
 		signers[string(certificateOf(t, w.secret(ca).Data["ca.crt"]).Raw)] = true
@@ -360,7 +360,7 @@ func TestSecretsOfUsers(t *testing.T) {
 		w, cluster := newFixture(t, user(head, map[string][]byte{"tls.crt": []byte("mine")})), demo(t)
 		w.mustReconcile(cluster, byOperator)
 		if got := w.secret(head); string(got.Data["tls.crt"]) != "mine" || len(got.Labels) > 0 {
-			t.Error("it was changed")
+			t.Error("the Secret of the user was changed")
 		}
 		w.expectIdle(cluster, byOperator)
 	})
@@ -412,7 +412,7 @@ func TestMemoryForget(t *testing.T) {
 	w.mustReconcile(cluster, byOperator)
 	w.memory.Forget()
 	if len(w.memory.secrets) != 0 || !expires(roleAuthority).Equal(time.Unix(0, 0).UTC()) {
-		t.Error("a cluster that is gone is remembered")
+		t.Error("the state or the metric of the deleted cluster was kept")
 	}
 }
 
@@ -456,7 +456,7 @@ func TestStaleCache(t *testing.T) {
 	}
 	w.clock.Step(cacheLag)
 	if w.mustReconcile(cluster, byOperator); w.reads == reads {
-		t.Error("by now it is not the cache")
+		t.Error("want a live read once the cache has had time to catch up")
 	}
 }
 
@@ -479,7 +479,7 @@ func TestNothingIsReadForANewCluster(t *testing.T) {
 	clear(w.hidden)
 	w.mustReconcile(cluster, byOperator)
 	if !same(made, w.secret(ca).Data) {
-		t.Error("there is another CA")
+		t.Error("the CA was replaced")
 	}
 	w.expectIdle(cluster, byOperator)
 }
@@ -493,7 +493,7 @@ func TestDeletedJustAfterItWasWritten(t *testing.T) {
 	w.hidden[head] = true
 	reads := w.reads
 	if w.mustReconcile(cluster, byOperator); w.reads == reads {
-		t.Error("waited for the cache")
+		t.Error("want a live read without waiting for the cache")
 	}
 }
 
@@ -528,7 +528,7 @@ func TestTheProxyHasACertificate(t *testing.T) {
 	w.clock.Step(leafLifetime * 3 / 4)
 	w.mustReconcile(cluster, mode)
 	if same(secret.Data, w.secret(name).Data) {
-		t.Error("it was not renewed")
+		t.Error("the certificate of the proxy was not renewed")
 	}
 	if authority, _ := w.memory.Authority(name, w.clock.Now()); !bytes.Equal(authority, w.secret(name).Data["ca.crt"]) {
 		t.Error("the CA is that of before")

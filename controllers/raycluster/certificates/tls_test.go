@@ -18,7 +18,7 @@ import (
 // Loopback addresses.
 const headIP, workerIP, lateIP = "127.0.0.2", "127.0.0.3", "127.0.0.4"
 
-// R12, R13: with the mounted files, after the init container ended, head and worker connect by address and by name.
+// [R12] [R13] With the mounted files, after the init container ended, head and worker connect by address and by name.
 func TestHeadAndWorkerTalk(t *testing.T) {
 	needsOpenSSL(t)
 	for _, algorithm := range []string{"ECDSA", "RSA"} {
@@ -123,7 +123,7 @@ func TestAPodWaitsForItsAddress(t *testing.T) {
 	}
 }
 
-// R11: during a rotation, pods of any age connect to new pods.
+// [R11] During a rotation, pods of any age connect to new pods.
 func TestRotationKeepsPodsTalking(t *testing.T) {
 	w := newFixture(t).withPods(headIP, workerIP)
 	cluster := demo(t)

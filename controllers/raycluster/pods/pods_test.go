@@ -67,7 +67,7 @@ func TestTrimPod(t *testing.T) {
 		t.Errorf("%d bytes are held", len(raw))
 	}
 	if other, err := trimPod("tombstone"); err != nil || other != "tombstone" {
-		t.Error("what is no pod stays as it is")
+		t.Error("trimPod changed an object that is no Pod")
 	}
 }
 
@@ -112,7 +112,7 @@ func TestList(t *testing.T) {
 		t.Errorf("%v", requests)
 	}
 	if _, err := List(t.Context(), fake.NewClientBuilder().Build(), "team", "u"); err == nil {
-		t.Error("without an index pods cannot be found")
+		t.Error("want an error without the index")
 	}
 }
 

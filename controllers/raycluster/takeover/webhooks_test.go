@@ -133,7 +133,7 @@ func awaitWaiter(t *testing.T, clk *clocktesting.FakeClock) {
 	for !clk.HasWaiters() {
 		select {
 		case <-deadline:
-			t.Fatal("nothing waits")
+			t.Fatal("no goroutine waits on the clock")
 		case <-tick.C:
 		}
 	}

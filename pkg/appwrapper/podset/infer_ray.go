@@ -19,7 +19,7 @@ func inferRayCluster(path string) func(*numberReader, map[string]any) []inferred
 	}
 }
 
-// inferRayJob returns the pod sets of the cluster and, last, that of the submitter (D8), if the object has a template for it: a path cannot
+// inferRayJob returns the pod sets of the cluster and, last, that of the submitter [D8], if the object has a template for it: a path cannot
 // address the default template of KubeRay.
 func inferRayJob(n *numberReader, object map[string]any) []inferredPodSet {
 	spec := nested.Map(object, "spec")
@@ -50,7 +50,7 @@ func rayPods(n *numberReader, cluster map[string]any, place string) []inferredPo
 	return sets
 }
 
-// rayGroup returns the pod set of a worker group: each replica has numOfHosts pods (D8).
+// rayGroup returns the pod set of a worker group: each replica has numOfHosts pods [D8].
 func rayGroup(n *numberReader, group map[string]any, place string, autoscaled bool) inferredPodSet {
 	replicas, hosts := n.int32Field(group, place, "replicas", 1), max(1, n.int32Field(group, place, "numOfHosts", 1))
 	set := podSet(place+".template", n.product(place, replicas, hosts), nil)

@@ -108,7 +108,7 @@ func TestInfer(t *testing.T) {
 	}
 }
 
-// D23: the error of an object that cannot be inferred names field and value.
+// [D23] The error of an object that cannot be inferred names field and value.
 func TestInferRefuses(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"replicas in words", `{apiVersion: apps/v1, kind: Deployment, spec: {replicas: two, template: ` + pod + `}}`, "spec.replicas is two: write a whole number"},
@@ -168,7 +168,7 @@ func TestForComponent(t *testing.T) {
 	}
 }
 
-// D23: numbers of pods are not negative.
+// [D23] Numbers of pods are not negative.
 func TestReplicas(t *testing.T) {
 	sets := []awv1beta2.AppWrapperPodSet{{}, {Replicas: new(int32(3))}, {Replicas: new(int32(0))}, {Replicas: new(int32(-5))}}
 	for i, want := range []int32{1, 3, 0, 0} {
@@ -184,7 +184,7 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// D8: an object that scales itself down is ready with its minimum.
+// [D8] An object that scales itself down is ready with its minimum.
 func TestMinReady(t *testing.T) {
 	for _, test := range []struct {
 		name, text string

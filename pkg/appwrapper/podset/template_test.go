@@ -85,7 +85,7 @@ func TestCheckTemplateRefuses(t *testing.T) {
 	}
 }
 
-// D19: fields of a newer Kubernetes are accepted and reported.
+// [D19] Fields of a newer Kubernetes are accepted and reported.
 func TestUnknownFields(t *testing.T) {
 	u := object(t, `{apiVersion: v1, kind: Pod, spec: {inTheFuture: {a: 1}, containers: [{name: c, image: x, flavour: sweet}]}}`)
 	if err := CheckTemplate(u.Object, "template"); err != nil {

@@ -42,7 +42,7 @@ func keyLines(t *testing.T) map[string]string {
 }
 
 // Each key changes one setting, and each setting has one key.
-func TestEachKeyAlone(t *testing.T) {
+func TestEachKeyChangesOneSetting(t *testing.T) {
 	lines := keyLines(t)
 	all := Default()
 	for _, path := range slices.Sorted(maps.Keys(lines)) {

@@ -115,7 +115,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	same(t, mustRead(t, Default(), allKeysDocument), everySetting())
 }
 
-// M36: keys are case-insensitive; the keys of labels and annotations keep their case.
+// [M36] Keys are case-insensitive; the keys of labels and annotations keep their case.
 func TestKeysAreCaseInsensitive(t *testing.T) {
 	var shouted strings.Builder
 	for line := range strings.Lines(allKeysDocument) {

@@ -134,7 +134,7 @@ func TestAPIServerErrors(t *testing.T) {
 	}
 	f.broken.Store(&refused)
 	if got := f.of(t, "other"); got.PodsPerRuntime != 4 {
-		t.Error("what is known is not read again")
+		t.Error("want the cached settings, without another read")
 	}
 	f.quiet(t)
 }

@@ -16,7 +16,7 @@ func entries(pairs ...string) map[string][]byte {
 	return data
 }
 
-// [modelmesh-93] Claims of storage entries are returned; entries of other types are ignored (M39).
+// [modelmesh-93] Claims of storage entries are returned; entries of other types are ignored [M39].
 func TestStorageClaims(t *testing.T) {
 	for name, tc := range map[string]struct {
 		data    map[string][]byte

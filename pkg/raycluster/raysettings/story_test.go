@@ -99,7 +99,7 @@ func TestUpdateReportsInvalidConfigMap(t *testing.T) {
 			f.edits(t, map[string]string{"any-name": "kuberay: {ingressDomain: better.example.org}"})
 			poll.Until(t, 10*time.Second, "the good one is in force", func() bool { return f.domain(t) == "better.example.org" })
 			if got, _ := f.Get(t.Context()); !got.MTLS {
-				t.Error("what is not said any more is not the default")
+				t.Error("a removed key did not return to its default")
 			}
 			if f.reads.Load() != 1 {
 				t.Errorf("%d live reads", f.reads.Load())

@@ -13,10 +13,10 @@ import (
 func TestSetAndGet(t *testing.T) {
 	var list []metav1.Condition
 	if !Set(&list, "Available", metav1.ConditionFalse, "Starting", "the pod starts", 3) {
-		t.Error("a new condition is a change")
+		t.Error("want Set to report a change for a new condition")
 	}
 	if Set(&list, "Available", metav1.ConditionFalse, "Starting", "the pod starts", 3) {
-		t.Error("the same condition is no change")
+		t.Error("want Set to report no change for an equal condition")
 	}
 	got, ok := Get(list, "Available")
 	if !ok || got.Reason != "Starting" || got.ObservedGeneration != 3 || got.LastTransitionTime.IsZero() {
@@ -32,10 +32,10 @@ func TestSetAndGet(t *testing.T) {
 		t.Error("the transition was not noted")
 	}
 	if _, ok := Get(list, "Other"); ok || IsTrue(list, "Other") {
-		t.Error("what is absent is neither found nor true")
+		t.Error("a missing condition was found, or is true")
 	}
 	if !Remove(&list, "Available") || Remove(&list, "Available") || len(list) != 0 {
-		t.Error("removing")
+		t.Error("want Remove to report a change the first time only")
 	}
 }
 

@@ -61,7 +61,7 @@ func TestRollout(t *testing.T) {
 			&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Generation: 1}},
 			RolloutState{Desired: 1, Reason: ReasonNotObserved, Message: "the Deployment controller has not processed the last change yet"},
 		},
-		// D18: right after a change of the spec the old pods still look fine
+		// [D18] Right after a change of the spec the old pods still look fine
 		"the change is not observed yet": {
 			rolledOut(1, func(d *appsv1.Deployment) { d.Generation++ }),
 			RolloutState{Serving: true, Desired: 1, ReadyReplicas: 1, Reason: ReasonNotObserved, Message: "the Deployment controller has not processed the last change yet"},
@@ -144,7 +144,7 @@ func TestRolloutAgreesWithKubectl(t *testing.T) {
 	})
 }
 
-func TestFieldsThatMendARefusal(t *testing.T) {
+func TestResourceErrorNamesFields(t *testing.T) {
 	fields := ResourceFields{"server": "spec.rest.resources", "proxy": "spec.proxy.resources"}
 	for message, want := range map[string]string{
 		`failed quota: q: must specify limits.cpu for: proxy,server; limits.memory for: proxy`:                                             ": set spec.proxy.resources, spec.rest.resources",

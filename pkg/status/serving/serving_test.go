@@ -92,7 +92,7 @@ func TestReview(t *testing.T) {
 }
 
 // Available stays True while a pod serves: in a rollout that is stuck, when a node is lost, and with more replicas.
-func TestJudgeKeepsWhatServes(t *testing.T) {
+func TestAvailableWhilePodServes(t *testing.T) {
 	ready := endpoints(new(true), "10.0.0.1")
 	below := &appsv1.Deployment{}
 	below.Status.Conditions = []appsv1.DeploymentCondition{is(appsv1.DeploymentAvailable, corev1.ConditionFalse, "Deployment does not have minimum availability.")}

@@ -126,7 +126,7 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-func TestInstallTellsWhatFailed(t *testing.T) {
+func TestInstallErrorNamesCRD(t *testing.T) {
 	for _, verb := range []string{"get", "create"} {
 		client := fake.NewClientset()
 		client.PrependReactor(verb, "*", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -178,7 +178,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-func TestWriteTellsWhatFailed(t *testing.T) {
+func TestWriteErrorNamesStep(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

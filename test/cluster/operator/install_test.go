@@ -99,7 +99,7 @@ func TestDecode(t *testing.T) {
 		t.Errorf("kinds %v, %v", kinds(objects), err)
 	}
 	if _, err := decode([]byte("kind: [")); err == nil {
-		t.Error("broken YAML is no error")
+		t.Error("want an error for broken YAML")
 	}
 }
 
@@ -156,7 +156,7 @@ func TestRouteWebhooks(t *testing.T) {
 	}
 	broken := &unstructured.Unstructured{Object: map[string]any{"kind": "CustomResourceDefinition", "spec": "text"}}
 	if err := RouteWebhooks([]*unstructured.Unstructured{broken}, 1); err == nil {
-		t.Error("a broken CustomResourceDefinition is no error")
+		t.Error("want an error for a broken CustomResourceDefinition")
 	}
 }
 

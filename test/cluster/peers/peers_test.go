@@ -49,7 +49,7 @@ func TestKueueConfig(t *testing.T) {
 		t.Errorf("the shipped frameworks are lost: %v", frameworks)
 	}
 	if _, err := kueueConfig("[", "", "", 0); err == nil {
-		t.Error("broken YAML is no error")
+		t.Error("want an error for broken YAML")
 	}
 }
 
@@ -62,7 +62,7 @@ func TestShippedKueueConfig(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	if _, err := shippedKueueConfig(objects[:1]); err == nil {
-		t.Error("a missing ConfigMap is no error")
+		t.Error("want an error for a missing ConfigMap")
 	}
 }
 
@@ -85,11 +85,11 @@ func TestKueueArgs(t *testing.T) {
 	}
 	l.objects = nil
 	if _, err := kueueArgs(l, nil); err == nil {
-		t.Error("no configuration is no error")
+		t.Error("want an error for no configuration")
 	}
 	l.objects, l.dir = []*unstructured.Unstructured{config}, filepath.Join(l.dir, "none")
 	if _, err := kueueArgs(l, nil); err == nil {
-		t.Error("a folder that does not exist is no error")
+		t.Error("want an error for a folder that does not exist")
 	}
 }
 
@@ -102,7 +102,7 @@ func TestKubeRayArgs(t *testing.T) {
 
 func TestIsAPIService(t *testing.T) {
 	if !isAPIService(named("APIService", "x", nil)) || isAPIService(named("Service", "x", nil)) {
-		t.Error("only APIServices are left out")
+		t.Error("want only APIServices skipped")
 	}
 }
 
@@ -142,17 +142,17 @@ func TestPyTorchOnly(t *testing.T) {
 	}
 	deployment.Object["spec"] = "none"
 	if _, err := pyTorchOnly([]*unstructured.Unstructured{deployment}); err == nil {
-		t.Error("a Deployment without containers is no error")
+		t.Error("want an error for a Deployment without containers")
 	}
 }
 
 func TestContainer(t *testing.T) {
 	deployment := named("Deployment", "x", nil)
 	if _, _, err := container([]*unstructured.Unstructured{named("Service", "x", nil)}); err == nil {
-		t.Error("without a Deployment there is no image")
+		t.Error("want an error without a Deployment")
 	}
 	if _, _, err := container([]*unstructured.Unstructured{deployment}); err == nil {
-		t.Error("without a command it is not known where the program lies")
+		t.Error("want an error for a container without a command")
 	}
 	containers := []any{map[string]any{"image": "example.com/a:1", "command": []any{"/manager", "run"}}}
 	if err := unstructured.SetNestedSlice(deployment.Object, containers, "spec", "template", "spec", "containers"); err != nil {

@@ -50,7 +50,7 @@ func TestPasswordBecomesTheToken(t *testing.T) {
 	}
 }
 
-func TestRunRefusesWhatItCannotUse(t *testing.T) {
+func TestRunRejectsInvalidFiles(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, content []byte) string {
 		path := filepath.Join(dir, name)

@@ -100,18 +100,18 @@ var _ = Describe("An editor of MLflow and of nothing else", func() {
 		Expect(as(mlflowEditor).Patch(ctx, m, merge(`{"spec":{"replicas":1}}`))).To(Succeed())
 	}, NodeTimeout(specTimeout))
 
-	It("gets nothing of what was stored while no webhook was called", func(ctx SpecContext) {
+	It("gets nothing from objects that were stored while no webhook was called", func(ctx SpecContext) {
 		configuration := object("", "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: mlflow-validating-webhook-configuration}}")
 		configuration.SetNamespace("")
 		DeferCleanup(func(ctx SpecContext) {
 			Eventually(func() error {
 				return as(mlflowEditor).Create(ctx, object("", mlflow("{image: {image: x}}")), client.DryRunAll)
 			}).
-				WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(MatchError(ContainSubstring("create pods")))
+				WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(MatchError(ContainSubstring("create pods")))
 		}, NodeTimeout(specTimeout))
 		env.DeleteTemporarily(ctx, configuration)
 		m := object("", mlflow("{serviceAccountName: "+managerAccount+"}"))
-		Eventually(func() error { return as(mlflowEditor).Create(ctx, m) }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+		Eventually(func() error { return as(mlflowEditor).Create(ctx, m) }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, m))).To(Succeed()) }, NodeTimeout(specTimeout))
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "Forbidden")
 		err := env.Admin.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: "mlflow"}, &appsv1.Deployment{})

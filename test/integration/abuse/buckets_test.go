@@ -40,12 +40,12 @@ var _ = Describe("An editor of Secrets, under the admission policy of the page a
 		secret := func(name, bucket string, options ...client.CreateOption) error {
 			return as(developer).Create(ctx, &corev1.Secret{ObjectMeta: meta(namespace, name), StringData: map[string]string{"AWS_S3_BUCKET": bucket}}, options...)
 		}
-		Eventually(secret).WithContext(ctx).WithTimeout(patience).WithArguments("mlflow-artifact-connection", "everybodys", client.DryRunAll).
+		Eventually(secret).WithContext(ctx).WithTimeout(waitTimeout).WithArguments("mlflow-artifact-connection", "everybodys", client.DryRunAll).
 			Should(MatchError(ContainSubstring("an administrator must list AWS_S3_BUCKET")))
 		Expect(env.Admin.Patch(ctx, framework.NamespaceNamed(namespace),
 			merge(`{"metadata": {"annotations": {"example.com/mlflow-buckets": "`+
 				base64.StdEncoding.EncodeToString([]byte("ours"))+","+base64.StdEncoding.EncodeToString([]byte("archive-of-ours"))+`"}}}`))).To(Succeed())
-		Eventually(secret).WithContext(ctx).WithTimeout(patience).WithArguments("mlflow-artifact-connection", "ours").Should(Succeed())
+		Eventually(secret).WithContext(ctx).WithTimeout(waitTimeout).WithArguments("mlflow-artifact-connection", "ours").Should(Succeed())
 		Expect(secret("mlflow-archive-secret", "everybodys")).To(MatchError(ContainSubstring("an administrator must list")))
 		Expect(secret("mlflow-archive-secret", "archive-of-ours")).To(Succeed())
 		Expect(secret("another", "everybodys")).To(Succeed())

@@ -69,7 +69,7 @@ var _ = Describe("An editor of Catalogs and of nothing else", func() {
 		server := &appsv1.Deployment{}
 		Eventually(func() error {
 			return env.Admin.Get(ctx, client.ObjectKey{Namespace: team, Name: "model-catalog"}, server)
-		}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 		pod := server.Spec.Template.Spec
 		Expect(pod.ServiceAccountName).To(Equal("model-catalog"))
 		Expect(pod.HostNetwork).To(BeFalse())

@@ -56,13 +56,13 @@ var _ = Describe("A pod that posts to the webhook port", Ordered, func() {
 			Env: append([]string{"GOMEMLIMIT=" + strconv.FormatInt(limit, 10)}, images...),
 		})
 		if remove, err := node.LimitMemory(limited.Process.PID, filepath.Base(GinkgoT().TempDir()), limit-memory(limited, "VmRSS")); err == nil {
-			DeferCleanup(func() { Eventually(remove).WithTimeout(patience).Should(Succeed()) })
+			DeferCleanup(func() { Eventually(remove).WithTimeout(waitTimeout).Should(Succeed()) })
 		} else {
 			AddReportEntry("no cgroup limits the manager, only its resident memory is checked", err)
 		}
 		DeferCleanup(func(ctx SpecContext) { limited.Stop(ctx) })
 		DeferCleanup(func() { AddReportEntry("highest resident memory, MiB", memory(limited, "VmHWM")>>20) })
-		Eventually(func() error { return write(ctx) }).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+		Eventually(func() error { return write(ctx) }).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
 	}, NodeTimeout(floodTimeout))
 
 	const mutate = "/mutate-modelregistry-opendatahub-io-modelregistry"
@@ -175,7 +175,7 @@ func list(ctx context.Context) int {
 	Expect(env.Admin.Patch(ctx, crd, merge(category))).To(Succeed())
 	items := &unstructured.UnstructuredList{}
 	items.SetGroupVersionKind(schema.GroupVersionKind{Group: "modelregistry.opendatahub.io", Version: "v1alpha1", Kind: "ModelRegistryList"})
-	Eventually(func() error { return as(admin).List(ctx, items, client.InNamespace(team)) }).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+	Eventually(func() error { return as(admin).List(ctx, items, client.InNamespace(team)) }).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
 	count := 0
 	for i := range items.Items {
 		if strings.HasPrefix(items.Items[i].GetName(), "many-") {

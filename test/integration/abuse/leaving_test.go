@@ -33,7 +33,7 @@ var _ = Describe("An editor who keeps from its end what was deleted", func() {
 			}, NodeTimeout(specTimeout))
 			Expect(as(attempt.who).Delete(ctx, o)).To(Succeed())
 			Expect(as(attempt.who).Patch(ctx, o, merge(`{"spec":`+attempt.change+`}`))).To(Succeed())
-			env.WaitIdle(manager.User, quiet, patience)
+			env.WaitIdle(manager.User, quiet, waitTimeout)
 			namespace := o.GetNamespace()
 			if namespace == "" {
 				namespace = operatorNamespace

@@ -56,7 +56,7 @@ func expectFailures(ctx context.Context, who string, attempts map[string]string,
 		stored[spec] = o
 	}
 	for spec, message := range attempts {
-		Eventually(failure).WithContext(ctx).WithArguments(stored[spec]).WithTimeout(patience).WithPolling(poll).
+		Eventually(failure).WithContext(ctx).WithArguments(stored[spec]).WithTimeout(waitTimeout).WithPolling(poll).
 			Should(And(HavePrefix("InvalidPredictorSpec: "), ContainSubstring(message)), spec)
 	}
 }
@@ -172,8 +172,8 @@ var _ = Describe("Editors of models", func() {
 			d := &appsv1.Deployment{}
 			g.Expect(env.Admin.Get(ctx, server, d)).To(Succeed())
 			g.Expect(d.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
-		}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
-		env.WaitIdle(manager.User, quiet, patience)
+		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
+		env.WaitIdle(manager.User, quiet, waitTimeout)
 
 		mark := env.Mark()
 		for i, spec := range []string{
@@ -209,7 +209,7 @@ var _ = Describe("Editors of models", func() {
 		} {
 			Expect(as(serviceEditor).Create(ctx, object(namespace, service(fmt.Sprintf("service-%d", i), spec)))).To(Succeed(), spec)
 		}
-		env.WaitIdle(manager.User, quiet, patience)
+		env.WaitIdle(manager.User, quiet, waitTimeout)
 		written := env.Since(mark).ChildWrites(manager.User)
 		Expect(written.Where(func(e framework.Entry) bool {
 			return e.Namespace == namespace && (e.Subresource != "status" || e.Resource != "predictors" && e.Resource != "inferenceservices")

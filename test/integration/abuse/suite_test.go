@@ -29,10 +29,10 @@ const (
 	webhookSecret     = "odh-platform-operator-webhook-cert"
 
 	specTimeout = 2 * time.Minute
-	// patience bounds how long the manager may take to publish its CA.
-	patience = time.Minute
-	poll     = 200 * time.Millisecond
-	quiet    = time.Second
+	// waitTimeout bounds how long the manager may take to publish its CA.
+	waitTimeout = time.Minute
+	poll        = 200 * time.Millisecond
+	quiet       = time.Second
 )
 
 // All specs share one control plane and one manager with all components and the shipped permissions and defaults.

@@ -37,7 +37,7 @@ var withPods = []workload{
 		class: `spec: {postgres: {storage: {storageClassName: none}}, rest: {image: "` + cluster.PodBehaviorRegistry + `crash-loop:1"}}`},
 	{name: "a catalog", file: "aihub_catalog.yaml"},
 	// The next MLflow would take over a retained PersistentVolumeClaim.
-	{name: "an MLflow", file: "mlflow.yaml", namespace: own, change: `spec: {storageRetentionPolicy: Delete}`,
+	{name: "an MLflow", file: "mlflow.yaml", namespace: operatorNamespace, change: `spec: {storageRetentionPolicy: Delete}`,
 		image: `spec: {image: {image: "` + badImage + `"}}`, class: `spec: {storage: {storageClassName: none}}`},
 	{name: "a model", file: "modelmesh_runtime_custom.yaml", reporter: "Predictor", labels: map[string]string{"modelmesh-enabled": "true"},
 		image: `spec: {containers: [{name: modelserver, image: "` + badImage + `", resources: {limits: {cpu: 1, memory: 1Gi}}}]}`},
@@ -130,7 +130,7 @@ var _ = Describe("The status of what has no pods", Serial, func() {
 					status, _, err := unstructured.NestedMap(live.Object, "status")
 					g.Expect(err).NotTo(HaveOccurred())
 					g.Expect(fmt.Sprint(status)).To(ContainSubstring(want))
-				}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+				}).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
 			}, SpecTimeout(specTimeout))
 		}
 	}

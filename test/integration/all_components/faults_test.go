@@ -47,9 +47,9 @@ func undisturbed(ctx context.Context) map[string][]child {
 	}
 	made := func(kind string) []child { return children(env.Since(mark), namespaces[kind]) }
 	for _, c := range components {
-		Eventually(made).WithContext(ctx).WithArguments(c.kind).WithTimeout(patience).ShouldNot(BeEmpty())
+		Eventually(made).WithContext(ctx).WithArguments(c.kind).WithTimeout(waitTimeout).ShouldNot(BeEmpty())
 	}
-	env.WaitIdle(manager.User, quiet, patience)
+	env.WaitIdle(manager.User, quiet, waitTimeout)
 	all := map[string][]child{}
 	for _, c := range components {
 		all[c.kind] = made(c.kind)
@@ -107,7 +107,7 @@ func (c component) disturb(ctx context.Context, all []child, pairs bool) []fault
 // expectNamed waits until the conditions or Events of the resource name one of the causes.
 func (f fault) expectNamed(ctx context.Context) {
 	GinkgoHelper()
-	Eventually(func() string { return conditionsAndEvents(ctx, f.object) }).WithContext(ctx).WithTimeout(patience).
+	Eventually(func() string { return conditionsAndEvents(ctx, f.object) }).WithContext(ctx).WithTimeout(waitTimeout).
 		Should(Or(ContainSubstring(refusal), ContainSubstring("was not created by this operator")), f.String())
 }
 
@@ -142,7 +142,7 @@ func (f fault) expectWhole(ctx context.Context) {
 		want[c.kind()]++
 	}
 	for kind, count := range want {
-		Eventually(countManaged).WithContext(ctx).WithArguments(f.namespace, kind).WithTimeout(patience).
+		Eventually(countManaged).WithContext(ctx).WithArguments(f.namespace, kind).WithTimeout(waitTimeout).
 			Should(BeNumerically(">=", count), func() string {
 				return fmt.Sprintf("%s: %s; it says:\n%s", f, kind.Kind, conditionsAndEvents(ctx, f.object))
 			})
@@ -189,6 +189,6 @@ var _ = Describe("Faults", func() {
 		}
 		Expect(manager.Process.Running()).To(BeTrue())
 		Expect(manager.Process.PID).To(Equal(process), "the manager did not restart")
-		env.WaitIdle(manager.User, quiet, patience)
+		env.WaitIdle(manager.User, quiet, waitTimeout)
 	}, NodeTimeout(specTimeout))
 })

@@ -46,7 +46,7 @@ var _ = Describe("Colliding names", func() {
 				}
 			}
 		}
-		env.WaitIdle(manager.User, quiet, patience) // no two owners overwrite each other's object
+		env.WaitIdle(manager.User, quiet, waitTimeout) // no two owners overwrite each other's object
 		for _, object := range created {
 			Expect(env.Admin.Delete(ctx, object)).To(Succeed())
 		}
@@ -64,7 +64,7 @@ var _ = Describe("Colliding names", func() {
 		server.SetName("model-catalog")
 		env.WaitExists(ctx, server)
 		env.Get(ctx, binding)
-		env.WaitIdle(manager.User, quiet, patience)
+		env.WaitIdle(manager.User, quiet, waitTimeout)
 		uids := []string{string(binding.GetUID()), string(server.GetUID())}
 
 		for _, at := range []string{catalog.GetNamespace(), env.Namespace(ctx, "tenant")} {
@@ -74,7 +74,7 @@ var _ = Describe("Colliding names", func() {
 					created = append(created, object)
 				}
 			}
-			env.WaitIdle(manager.User, quiet, patience)
+			env.WaitIdle(manager.User, quiet, waitTimeout)
 			remove(ctx, created)
 		}
 		env.Get(ctx, binding)

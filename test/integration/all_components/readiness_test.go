@@ -96,8 +96,8 @@ func merge(into, change map[string]any) {
 func (e example) expectJudged(ctx context.Context, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	want := string(e.want) + " " + e.reason
-	Eventually(env.KStatus).WithContext(ctx).WithArguments(object).WithTimeout(patience).Should(Equal(want))
-	env.WaitIdle(manager.User, quiet, patience)
+	Eventually(env.KStatus).WithContext(ctx).WithArguments(object).WithTimeout(waitTimeout).Should(Equal(want))
+	env.WaitIdle(manager.User, quiet, waitTimeout)
 	Expect(env.KStatus(ctx, object)).To(Equal(want), "at rest")
 }
 
@@ -133,11 +133,11 @@ spec:
 		Entry("a workspace without its bucket", example{file: "mlflowconfig.yaml", want: kstatus.InProgressStatus, reason: "ReferencesMissing"}, SpecTimeout(specTimeout)),
 		Entry("a workspace", example{file: "mlflowconfig.yaml", beside: []client.Object{secret("mlflow-artifact-connection", "AWS_S3_BUCKET")},
 			want: kstatus.CurrentStatus, reason: "ReferencesFound"}, SpecTimeout(specTimeout)),
-		Entry("an MLflow", example{file: "mlflow_minimal.yaml", namespace: own, want: kstatus.CurrentStatus, reason: "DeploymentReady"}, SpecTimeout(specTimeout)),
-		Entry("an MLflow without its Secrets", example{file: "mlflow_remote.yaml", namespace: own, want: kstatus.InProgressStatus, reason: "ReferencesMissing"}, SpecTimeout(specTimeout)),
-		Entry("an MLflow without its CA bundle", example{file: "mlflow_minimal.yaml", namespace: own, change: `spec: {caBundleConfigMap: {name: none}}`,
+		Entry("an MLflow", example{file: "mlflow_minimal.yaml", namespace: operatorNamespace, want: kstatus.CurrentStatus, reason: "DeploymentReady"}, SpecTimeout(specTimeout)),
+		Entry("an MLflow without its Secrets", example{file: "mlflow_remote.yaml", namespace: operatorNamespace, want: kstatus.InProgressStatus, reason: "ReferencesMissing"}, SpecTimeout(specTimeout)),
+		Entry("an MLflow without its CA bundle", example{file: "mlflow_minimal.yaml", namespace: operatorNamespace, change: `spec: {caBundleConfigMap: {name: none}}`,
 			want: kstatus.InProgressStatus, reason: "CABundleConfigMapError"}, SpecTimeout(specTimeout)),
-		Entry("an MLflow whose image cannot be pulled", example{file: "mlflow_minimal.yaml", namespace: own, change: `spec: {image: {image: "` + badImage + `"}}`,
+		Entry("an MLflow whose image cannot be pulled", example{file: "mlflow_minimal.yaml", namespace: operatorNamespace, change: `spec: {image: {image: "` + badImage + `"}}`,
 			want: kstatus.InProgressStatus, reason: "MigrationRunning"}, SpecTimeout(specTimeout)),
 	)
 

@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	own = "opendatahub"
+	operatorNamespace = "opendatahub"
 
 	specTimeout = 5 * time.Minute
-	patience    = 2 * time.Minute
+	waitTimeout = 2 * time.Minute
 	quiet       = 4 * time.Second
 
 	// refuse is an annotation of namespaces with the resources that the manager must not write there.
@@ -46,7 +46,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		Args:        []string{"--metrics-bind-address=127.0.0.1:0"},
 		Env:         []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3"},
 	})
-	Expect(env.Admin.Create(ctx, framework.EtcdSecret(own))).To(Succeed())
+	Expect(env.Admin.Create(ctx, framework.EtcdSecret(operatorNamespace))).To(Succeed())
 	for _, c := range components {
 		env.WaitAdmitted(ctx, c.object(metav1.NamespaceDefault, "ready"))
 	}
@@ -88,5 +88,5 @@ func installPolicy(ctx context.Context) {
 	as := env.Impersonate(rest.ImpersonationConfig{UserName: manager.User})
 	Eventually(func() error {
 		return as.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: probe, Name: "probe"}}, client.DryRunAll)
-	}).WithContext(ctx).WithTimeout(patience).Should(MatchError(ContainSubstring(refusal)), "the policy is in force")
+	}).WithContext(ctx).WithTimeout(waitTimeout).Should(MatchError(ContainSubstring(refusal)), "the policy is in force")
 }

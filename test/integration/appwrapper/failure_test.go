@@ -40,7 +40,7 @@ var _ = Describe("A workload that fails", func() {
 				}
 			}
 			g.Expect(reported).To(ConsistOf("Normal Running", "Warning Unhealthy", "Warning Failed"))
-		}).WithTimeout(patience).WithPolling(often).Should(Succeed())
+		}).WithTimeout(waitTimeout).WithPolling(often).Should(Succeed())
 	}, SpecTimeout(specTimeout))
 
 	It("is retried as often as it may, with a pause between [appwrapper-44]", func(ctx SpecContext) {
@@ -77,7 +77,7 @@ var _ = Describe("A workload that fails", func() {
 			}
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(aw), aw)).To(Succeed())
 			g.Expect(aw.Status.Phase).To(Equal(awv1beta2.PhaseFailed))
-		}).WithContext(ctx).WithTimeout(patience).WithPolling(often).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(often).Should(Succeed())
 		waitForPhase(ctx, aw, awv1beta2.PhaseFailed, hasConditions(aw, "Unhealthy=True/InsufficientPodsReady"))
 		Expect(countTransitions(mark, aw, awv1beta2.PhaseResetting)).To(Equal(1))
 		Expect(aw.Status.Retries).To(BeEquivalentTo(1))

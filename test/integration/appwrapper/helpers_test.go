@@ -151,7 +151,7 @@ func waitForPassedPhase(ctx context.Context, mark framework.Mark, aw *awv1beta2.
 			missing := slices.ContainsFunc(conditions, func(c string) bool { return !slices.Contains(have, c) })
 			return status.Phase == phase && !missing
 		})).To(BeTrue(), "%s with %v is not among %v", phase, conditions, all)
-	}).WithContext(ctx).WithTimeout(patience).WithPolling(often).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(often).Should(Succeed())
 	return seen
 }
 
@@ -187,7 +187,7 @@ func podsOf(ctx context.Context, aw *awv1beta2.AppWrapper) []corev1.Pod {
 
 func noPods(ctx context.Context, aw *awv1beta2.AppWrapper) {
 	GinkgoHelper()
-	Eventually(func() []corev1.Pod { return podsOf(ctx, aw) }).WithContext(ctx).WithTimeout(patience).WithPolling(often).Should(BeEmpty())
+	Eventually(func() []corev1.Pod { return podsOf(ctx, aw) }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(often).Should(BeEmpty())
 }
 
 // setPhase sets the phase of a pod, in place of a kubelet.

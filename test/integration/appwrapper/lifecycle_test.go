@@ -10,7 +10,7 @@ import (
 )
 
 var _ = Describe("The life of an AppWrapper", func() {
-	It("goes from suspended through pods that get ready to success, and lets the quota go [appwrapper-1] [appwrapper-2] [appwrapper-3] [appwrapper-4] [appwrapper-5] [appwrapper-6] [appwrapper-7]", func(ctx SpecContext) {
+	It("runs from suspended to succeeded, and releases its quota [appwrapper-1] [appwrapper-2] [appwrapper-3] [appwrapper-4] [appwrapper-5] [appwrapper-6] [appwrapper-7]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "life")
 		mark := env.Mark()
 		aw := create(ctx, wrap(ns, "two", []string{pod("one", runningImage), pod("other", unpullableImage)}, suspended, withAnnotations("successTTLDuration", "3s")))
@@ -62,7 +62,7 @@ var _ = Describe("The life of an AppWrapper", func() {
 		noPods(ctx, aw)
 	}, SpecTimeout(specTimeout))
 
-	It("carries what Kueue says to its pods [appwrapper-11]", func(ctx SpecContext) {
+	It("merges the podSetInfos of Kueue into its pods [appwrapper-11]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "infos")
 		aw := wrap(ns, "reported", []string{pod("p", runningImage)})
 		aw.Spec.Components[0].PodSetInfos = []awv1beta2.AppWrapperPodSetInfo{{
@@ -80,7 +80,7 @@ var _ = Describe("The life of an AppWrapper", func() {
 		Expect(p.OwnerReferences).To(ConsistOf(And(HaveField("UID", aw.UID), HaveField("Controller", HaveValue(BeTrue())))))
 	}, SpecTimeout(specTimeout))
 
-	It("fails for good with a component that the API refuses, and keeps what exists until then [appwrapper-10]", func(ctx SpecContext) {
+	It("fails permanently if the API server rejects a component, and keeps the created objects until then [appwrapper-10]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "invalid")
 		aw := create(ctx, wrap(ns, "half", []string{pod("first", runningImage), `{apiVersion: v1, kind: Pod, metadata: {name: second}, spec: {containers: [{name: main}]}}`},
 			withAnnotations("deletionOnFailureGracePeriodDuration", "1h")))
@@ -97,14 +97,14 @@ var _ = Describe("The life of an AppWrapper", func() {
 		Expect(podsOf(ctx, aw)).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
-	It("goes at once if it never ran", func(ctx SpecContext) {
+	It("is deleted immediately if it never ran", func(ctx SpecContext) {
 		aw := create(ctx, wrap(env.Namespace(ctx, "never"), "idle", []string{pod("p", runningImage)}, suspended))
 		waitForPhase(ctx, aw, awv1beta2.PhaseSuspended)
 		Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
 		env.WaitDeleted(ctx, aw)
 	}, SpecTimeout(specTimeout))
 
-	It("is left to another manager, and let go all the same [D36]", func(ctx SpecContext) {
+	It("is not reconciled if another manager owns it, but still loses its finalizer on deletion [D36]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "elsewhere")
 		aw := create(ctx, wrap(ns, "theirs", []string{pod("p", runningImage)}, func(aw *awv1beta2.AppWrapper) {
 			aw.Spec.ManagedBy = new("kueue.x-k8s.io/multikueue")

@@ -109,7 +109,7 @@ var _ = Describe("A new AppWrapper", func() {
 		created(ctx, wrapper(namespace, component(own)))
 	}, NodeTimeout(specTimeout))
 
-	It("may hold what its creator may create, and nothing else [appwrapper-33]", func(ctx SpecContext) {
+	It("may contain only objects that its creator may create [appwrapper-33]", func(ctx SpecContext) {
 		user := limited(ctx, namespace)
 		mark := env.Mark()
 		Expect(user.Create(ctx, wrapper(namespace, component(pod)))).To(Succeed())
@@ -135,7 +135,7 @@ var _ = Describe("A new AppWrapper", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("is judged by what the cluster serves now, D30", func(ctx SpecContext) {
+	It("is validated against the kinds that the cluster currently serves, D30", func(ctx SpecContext) {
 		template := "{apiVersion: late.example.com/v1, kind: Late, metadata: {name: x}}"
 		Expect(env.Admin.Create(ctx, wrapper(namespace, component(template), component(pod)))).To(MatchError(ContainSubstring("the cluster serves no Late")))
 		crd := framework.SampleCRD("late.example.com", "v1", "Late")
@@ -146,7 +146,7 @@ var _ = Describe("A new AppWrapper", func() {
 		}).WithContext(ctx).WithTimeout(specTimeout / 2).WithPolling(poll).Should(Succeed())
 	}, NodeTimeout(specTimeout))
 
-	It("is warned of what has no effect, D24, and of fields of pods that are not known here, D19", func(ctx SpecContext) {
+	It("gets warnings for annotations without effect, D24, and for unknown fields of pods, D19", func(ctx SpecContext) {
 		admin, heard := env.WithWarnings()
 		aw := wrapper(namespace, component(strings.Replace(pod, "spec: {", "spec: {fieldOfTomorrow: 1, ", 1)))
 		aw.Labels = map[string]string{v1beta2.LabelQueue: ""}
@@ -241,7 +241,7 @@ var _ = Describe("The webhooks", Ordered, func() {
 		env.WaitDeleted(ctx, aw)
 	}, NodeTimeout(specTimeout))
 
-	It("judge all the same, with a warning, while the component is off, D17", func(ctx SpecContext) {
+	It("validate requests, with a warning, while the component is disabled, D17", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "admission")
 		stopManager(ctx)
 		env.StartManager(ctx, disabledOptions())
@@ -253,7 +253,7 @@ var _ = Describe("The webhooks", Ordered, func() {
 		Expect(heard.Texts).To(ContainElement(ContainSubstring("the component appwrapper is switched off")))
 	}, NodeTimeout(specTimeout))
 
-	It("refuse new AppWrappers while the older ConfigMap is wrong, and say what is", func(ctx SpecContext) {
+	It("reject new AppWrappers while the legacy ConfigMap is invalid, and name the error", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "admission")
 		config := configMap()
 		env.Get(ctx, config)

@@ -25,7 +25,7 @@ const queues = "kueue.x-k8s.io/v1beta1"
 // eventuallyCreate retries until the admission webhooks respond. An attempt whose response was lost may have created the object.
 func eventuallyCreate(ctx context.Context, o client.Object) {
 	GinkgoHelper()
-	Eventually(func() error { return client.IgnoreAlreadyExists(env.Admin.Create(ctx, o)) }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+	Eventually(func() error { return client.IgnoreAlreadyExists(env.Admin.Create(ctx, o)) }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 }
 
 // createQueueDefaults creates the objects that all queues share.
@@ -37,7 +37,7 @@ func createQueueDefaults(ctx context.Context) {
 	}
 	Eventually(func() error { // until the webhooks of Kueue and of the manager respond
 		return env.Admin.Create(ctx, wrap(metav1.NamespaceDefault, "probe", pod("p", "1")), client.DryRunAll)
-	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 }
 
 // queue creates a namespace with the LocalQueue `queue` and the default one, and a ClusterQueue of its name with a quota of CPUs.
@@ -75,7 +75,7 @@ func withoutDefaults(ctx context.Context, namespace string) {
 		probe.Labels = nil
 		g.Expect(env.Admin.Create(ctx, probe, client.DryRunAll)).To(Succeed())
 		g.Expect(probe.Labels).To(BeEmpty())
-	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 }
 
 func clusterQueue(name string) *unstructured.Unstructured {
@@ -141,7 +141,7 @@ func removed(ctx context.Context, aw *v1beta2.AppWrapper) {
 	Eventually(func() bool {
 		err := env.Admin.Get(ctx, client.ObjectKeyFromObject(aw), aw)
 		return client.IgnoreNotFound(err) == nil && err != nil
-	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(BeTrue(), "%s is still there", aw.Name)
+	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(BeTrue(), "%s is still there", aw.Name)
 }
 
 func waitForPhase(ctx context.Context, aw *v1beta2.AppWrapper, phase v1beta2.AppWrapperPhase) {

@@ -42,7 +42,7 @@ var _ = Describe("What a queued AppWrapper holds", func() {
 		waitReady(ctx, free)
 	}, SpecTimeout(specTimeout))
 
-	It("may be a RayCluster, which KubeRay brings up, and which goes and comes with its quota [appwrapper-39] [appwrapper-50]", func(ctx SpecContext) {
+	It("may be a RayCluster, which KubeRay starts, and which stops and restarts with its quota [appwrapper-39] [appwrapper-50]", func(ctx SpecContext) {
 		namespace := queue(ctx, "3")
 		aw := created(ctx, wrap(namespace, "ray", rayCluster("ray")))
 		waitReady(ctx, aw)

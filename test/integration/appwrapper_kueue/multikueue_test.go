@@ -41,7 +41,7 @@ func dispatchesTo(ctx context.Context, worker *framework.Env, namespace string) 
 	GinkgoHelper()
 	in := func(o client.Object) {
 		GinkgoHelper()
-		Eventually(func() error { return client.IgnoreAlreadyExists(worker.Admin.Create(ctx, o)) }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+		Eventually(func() error { return client.IgnoreAlreadyExists(worker.Admin.Create(ctx, o)) }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 	}
 	in(framework.NamespaceNamed(namespace))
 	in(framework.Manifest("{apiVersion: %s, kind: ResourceFlavor, metadata: {name: default-flavor}}", queues))
@@ -88,6 +88,6 @@ var _ = Describe("MultiKueue", func() {
 		Eventually(func() bool {
 			return apierrors.IsNotFound(worker.Admin.Get(ctx, client.ObjectKeyFromObject(aw), remote))
 		}).WithContext(ctx).
-			WithTimeout(patience).WithPolling(poll).Should(BeTrue(), "the copy goes with it")
+			WithTimeout(waitTimeout).WithPolling(poll).Should(BeTrue(), "the copy goes with it")
 	}, NodeTimeout(framework.StartTimeout))
 })

@@ -9,7 +9,7 @@ import (
 )
 
 var _ = Describe("AppWrappers in a queue", func() {
-	It("share a quota of two, and a third waits until one goes [appwrapper-41]", func(ctx SpecContext) {
+	It("share a quota of two, and a third waits until one ends [appwrapper-41]", func(ctx SpecContext) {
 		namespace := queue(ctx, "2")
 		first := created(ctx, wrap(namespace, "first", pod("first", "1")))
 		second := created(ctx, wrap(namespace, "second", deployment("second", 1, "1")))
@@ -107,6 +107,6 @@ var _ = Describe("AppWrappers in a queue", func() {
 		whole := created(ctx, wrap(namespace, "whole", job("whole", 2, "1", "testcluster.invalid/image-pull:1")))
 		waitForPhase(ctx, whole, v1beta2.PhaseRunning) // it fits only if the Job is not counted as well
 		Eventually(func(g Gomega) { g.Expect(podsOf(ctx, g, whole)).To(HaveLen(2)) }).
-			WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+			WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 	}, SpecTimeout(specTimeout))
 })

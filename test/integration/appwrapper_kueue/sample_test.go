@@ -9,7 +9,7 @@ import (
 )
 
 var _ = Describe("The sample of queues", func() {
-	It("is what Kueue takes, its webhooks included", func(ctx SpecContext) {
+	It("is accepted by Kueue and its webhooks", func(ctx SpecContext) {
 		objects, err := framework.ReadObjects("../../../config/samples/kueue/queues.yaml")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(objects).To(HaveLen(3))

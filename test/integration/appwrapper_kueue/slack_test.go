@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("The slack queue", func() {
-	It("lends what is left of its quota while a node is out of service, with the rights of its component", func(ctx SpecContext) {
+	It("lends the rest of its quota while a node is unavailable, with the permissions of its component", func(ctx SpecContext) {
 		const quota = 1000
 		slack := clusterQueue("slack")
 		slack.Object["spec"] = framework.Manifest(`{namespaceSelector: {}, cohort: all, resourceGroups: [

@@ -19,7 +19,7 @@ import (
 
 const (
 	specTimeout = 5 * time.Minute
-	patience    = 2 * time.Minute
+	waitTimeout = 2 * time.Minute
 	poll        = 200 * time.Millisecond
 	// waits is how long an AppWrapper without quota is observed.
 	waits = 10 * time.Second

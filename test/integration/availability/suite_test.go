@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	own = "opendatahub"
+	operatorNamespace = "opendatahub"
 
 	suiteExpiry = 20 * time.Minute // the first run builds the control plane
 	specTimeout = 5 * time.Minute
@@ -80,7 +80,7 @@ func (p *pod) remove(ctx context.Context, service *framework.Service) time.Time 
 // leader returns the holder of the Lease, and when it acquired it; "" if it has none.
 func leader(ctx context.Context) (string, time.Time) {
 	GinkgoHelper()
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "odh-platform-operator"}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "odh-platform-operator"}}
 	Expect(client.IgnoreNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(lease), lease))).To(Succeed())
 	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
 		return "", time.Time{}

@@ -33,7 +33,7 @@ const (
 	creator     = "etcd-secret-creator"
 	enabler     = "enable-auth"
 
-	scriptPatience = time.Minute
+	scriptTimeout = time.Minute
 )
 
 // etcdInstance is the etcd of the components, or another Deployment, in its own namespace. Its containers run as processes with the
@@ -180,7 +180,7 @@ func (w *etcdInstance) command(ctx context.Context, container string, before ...
 // run runs a container to completion and returns its output.
 func (w *etcdInstance) run(ctx context.Context, container string, before ...string) (string, error) {
 	GinkgoHelper()
-	ctx, cancel := context.WithTimeout(ctx, scriptPatience)
+	ctx, cancel := context.WithTimeout(ctx, scriptTimeout)
 	defer cancel()
 	output, err := w.command(ctx, container, before...).CombinedOutput()
 	return string(output), err

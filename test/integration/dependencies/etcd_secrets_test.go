@@ -71,7 +71,7 @@ var _ = Describe("The Secrets of etcd", func() {
 		Expect(w.handed()).To(Equal(password))
 	}, NodeTimeout(specTimeout))
 
-	It("may be the user's own, whatever stands in them", func(ctx SpecContext) {
+	It("may be Secrets of the user with any content", func(ctx SpecContext) {
 		odd := `a "b" \c $d 'e' ü%s`
 		w.have(ctx, connections, "etcd_connection", `{"endpoints":"http://etcd:2379","root_prefix":"p","userid":"root","password":"a \"b\" \\c $d 'e' \u00fc%s"}`)
 		before := w.secret(connections)

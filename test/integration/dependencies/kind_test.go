@@ -97,7 +97,7 @@ var _ = Describe("What make deploy-kind deploys", Ordered, func() {
 		Expect(secrets(ctx)).To(Equal(before))
 	}, NodeTimeout(specTimeout))
 
-	It("is what the commands of its page print and apply", func(ctx SpecContext) {
+	It("is applied by the commands on its page", func(ctx SpecContext) {
 		page, err := os.ReadFile("../../../docs/kind.md")
 		Expect(err).NotTo(HaveOccurred())
 		ran := 0

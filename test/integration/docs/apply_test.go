@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -22,15 +23,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// flux is the field manager of the kustomize-controller.
-const flux = "kustomize-controller"
+// fluxManager is the field manager of Flux.
+const fluxManager = "kustomize-controller"
 
-// olderProxy names a registry whose proxy field the webhook converts.
-const olderProxy = "empty registry, older proxy"
+// oauthProxyCase is the registry whose deprecated oauthProxy the webhook moves to kubeRBACProxy.
+const oauthProxyCase = "empty registry, oauthProxy"
 
-// Objects of client-side apply can be migrated to server-side apply: by kubectl, by Argo CD, which migrates managed fields as
-// kubectl does, and by Flux.
-var _ = Describe("What client-side apply made, server-side apply takes over:", func() {
+// Users may move from client-side to server-side apply with kubectl, with Argo CD, which migrates managed fields like kubectl, and with Flux.
+var _ = Describe("server-side apply takes over fields of client-side apply in", func() {
 	all := manifests()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		It(name, func(ctx SpecContext) {
@@ -57,21 +57,21 @@ var _ = Describe("What client-side apply made, server-side apply takes over:", f
 			DeferCleanup(remove)
 
 			apply()
-			if object.GetKind() == "RayCluster" || name == olderProxy { // the webhook changes an atomic field
+			if object.GetKind() == "RayCluster" || name == oauthProxyCase { // the webhook changes an atomic field
 				apply("--server-side", "--force-conflicts")
 			}
 			apply("--server-side")
-			if object.GetKind() == "ModelRegistry" { // an empty object may be significant
-				stored, kept := apply("--server-side"), "oauthProxy"
+			if object.GetKind() == "ModelRegistry" { // an empty object enables a feature, so it must not be dropped
+				stored, proxyField := apply("--server-side"), "oauthProxy"
 				if object.GroupVersionKind().Version == "v1beta1" {
-					kept = "kubeRBACProxy"
+					proxyField = "kubeRBACProxy"
 				}
 				for key := range object.Object["spec"].(map[string]any) {
-					key = strings.Replace(key, "oauthProxy", kept, 1)
+					key = strings.Replace(key, "oauthProxy", proxyField, 1)
 					Expect(stored.Object["spec"]).To(HaveKeyWithValue(key, Not(BeNil())))
 				}
 			}
-			Eventually(func() int64 { // the manager may still move deprecated fields
+			Eventually(func() int64 { // until the manager has moved deprecated fields
 				first := apply("--server-side").GetGeneration()
 				return apply("--server-side").GetGeneration() - first
 			}).WithContext(ctx).Should(BeZero())
@@ -80,7 +80,7 @@ var _ = Describe("What client-side apply made, server-side apply takes over:", f
 			apply()
 			Eventually(func() error { return migrate(ctx, object.DeepCopy()) }).WithContext(ctx).Should(Succeed())
 			for range 2 {
-				Expect(env.Admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner(flux), client.ForceOwnership)).To(Succeed())
+				Expect(env.Admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner(fluxManager), client.ForceOwnership)).To(Succeed())
 			}
 		}, NodeTimeout(pageTimeout))
 	}
@@ -92,22 +92,22 @@ func migrate(ctx context.Context, object *unstructured.Unstructured) error {
 		return err
 	}
 	fields := object.GetManagedFields()
-	at := slices.IndexFunc(fields, func(f metav1.ManagedFieldsEntry) bool { return f.Manager == "kubectl-client-side-apply" })
-	if at < 0 {
-		return errors.New("kubectl owns nothing")
+	index := slices.IndexFunc(fields, func(f metav1.ManagedFieldsEntry) bool { return f.Manager == "kubectl-client-side-apply" })
+	if index < 0 {
+		return errors.New("no managed fields of kubectl-client-side-apply")
 	}
-	fields[at].Manager, fields[at].Operation = flux, metav1.ManagedFieldsOperationApply
+	fields[index].Manager, fields[index].Operation = fluxManager, metav1.ManagedFieldsOperationApply
 	object.SetManagedFields(fields)
-	return env.Admin.Update(ctx, object, client.FieldOwner(flux))
+	return env.Admin.Update(ctx, object, client.FieldOwner(fluxManager))
 }
 
-// manifests returns the custom resources of the samples and of the documentation, and those that contain an empty object.
+// manifests returns the custom resources of config/samples and docs/components, and some with empty objects, by name of the spec.
 func manifests() map[string]*unstructured.Unstructured {
 	all := map[string]*unstructured.Unstructured{}
 	samples, err := filepath.Glob("../../../config/samples/[^k]*.yaml")
 	pages, err2 := filepath.Glob("../../../docs/components/*.md")
 	if err != nil || err2 != nil || len(samples) < 20 || len(pages) < 7 {
-		panic("there must be samples, and a page for each component")
+		panic(fmt.Sprintf("found %d samples and %d component pages, want at least 20 and 7: are the paths right?", len(samples), len(pages)))
 	}
 	add := func(from string, objects []*unstructured.Unstructured) {
 		for i, object := range objects {
@@ -136,7 +136,7 @@ func manifests() map[string]*unstructured.Unstructured {
 	}
 	for name, text := range map[string]string{
 		"empty registry":           `{apiVersion: modelregistry.opendatahub.io/v1beta1, kind: ModelRegistry, spec: {rest: {}, grpc: {}, postgres: {generateDeployment: true}, kubeRBACProxy: {}}}`,
-		olderProxy:                 `{apiVersion: modelregistry.opendatahub.io/v1beta1, kind: ModelRegistry, spec: {rest: {}, mysql: {host: h, database: d, username: u}, oauthProxy: {}}}`,
+		oauthProxyCase:             `{apiVersion: modelregistry.opendatahub.io/v1beta1, kind: ModelRegistry, spec: {rest: {}, mysql: {host: h, database: d, username: u}, oauthProxy: {}}}`,
 		"empty registry, v1alpha1": `{apiVersion: modelregistry.opendatahub.io/v1alpha1, kind: ModelRegistry, spec: {rest: {}, grpc: {}, postgres: {host: h, database: d}, oauthProxy: {}}}`,
 		"empty catalog":            `{apiVersion: aihub.opendatahub.io/v1alpha1, kind: Catalog, metadata: {name: catalog}, spec: {}}`,
 		"empty mlflow": `{apiVersion: mlflow.opendatahub.io/v1, kind: MLflow, metadata: {name: mlflow}, spec: {serveArtifacts: true, backendStoreUri: "sqlite:////mlflow/mlflow.db", storage: {}, migration: {},

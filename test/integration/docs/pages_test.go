@@ -19,7 +19,7 @@ var _ = Describe("The page of", func() {
 	}
 	for _, path := range pages {
 		name := strings.TrimSuffix(filepath.Base(path), ".md")
-		It(name+" says what works", func(ctx SpecContext) {
+		It(name+" has commands that work", func(ctx SpecContext) {
 			r := open("docs/components/" + name + ".md")
 			r.Read(ctx)
 			Expect(r.Saved).NotTo(BeEmpty(), "a page has a sample")
@@ -27,7 +27,7 @@ var _ = Describe("The page of", func() {
 		}, NodeTimeout(pageTimeout))
 	}
 
-	DescribeTable("upgrades says what works", func(ctx SpecContext, page string) {
+	DescribeTable("upgrades has commands that work", func(ctx SpecContext, page string) {
 		r := open(page)
 		r.Read(ctx)
 		Expect(len(r.Typed)).To(BeNumerically(">=", 3))

@@ -44,9 +44,9 @@ type applyEnv struct {
 }
 
 func newApplyEnv(ctx context.Context) *applyEnv {
-	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "apply-"}}
-	Expect(env.Admin.Create(ctx, space)).To(Succeed())
-	w := &applyEnv{namespace: space.Name, reads: &atomic.Int64{}, writes: &atomic.Int64{}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "apply-"}}
+	Expect(env.Admin.Create(ctx, namespace)).To(Succeed())
+	w := &applyEnv{namespace: namespace.Name, reads: &atomic.Int64{}, writes: &atomic.Int64{}}
 	w.owner = w.newOwner(ctx, "owner")
 	w.config = rest.CopyConfig(env.Config)
 	w.config.QPS, w.config.Burst = 1000, 1000
@@ -58,9 +58,9 @@ func newApplyEnv(ctx context.Context) *applyEnv {
 		DefaultLabelSelector: labels.SelectorFromSet(names.Labels(component)),
 	})
 	Expect(err).NotTo(HaveOccurred())
-	running, stop := context.WithCancel(context.Background())
+	cacheCtx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- w.cache.Start(running) }()
+	go func() { done <- w.cache.Start(cacheCtx) }()
 	DeferCleanup(func() {
 		stop()
 		Eventually(done).Should(Receive())
@@ -80,8 +80,8 @@ func (w *applyEnv) newOwner(ctx context.Context, name string) *rbacv1.ClusterRol
 	return owner
 }
 
-// earlyClock is a clock one minute behind: creationTimestamps have whole seconds, so an owner could otherwise look older than the
-// applier.
+// earlyClock is one minute behind. creationTimestamps are rounded down to seconds, so an owner created after the applier could otherwise
+// look older than it.
 type earlyClock struct{ clock.RealClock }
 
 func (c earlyClock) Now() time.Time { return c.RealClock.Now().Add(-time.Minute) }
@@ -104,7 +104,7 @@ func (w *applyEnv) start(clk clock.PassiveClock, legacyManagers ...string) {
 	})
 }
 
-// counter counts the requests for objects, without those of discovery.
+// counter counts the read and write requests, except discovery.
 type counter struct {
 	*applyEnv
 	next http.RoundTripper
@@ -123,7 +123,7 @@ func (c counter) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// apply returns the number of reads and writes that applying took.
+// apply applies the objects and returns the number of read and write requests.
 func (w *applyEnv) apply(ctx context.Context, desired apply.Desired) (reads, writes int64, err error) {
 	w.reads.Store(0)
 	w.writes.Store(0)
@@ -131,11 +131,11 @@ func (w *applyEnv) apply(ctx context.Context, desired apply.Desired) (reads, wri
 	return w.reads.Load(), w.writes.Load(), err
 }
 
-// unowned is the number of objects without an owner reference in the lists of the specs. Only before such an object is created is
-// the owner read.
-const unowned = 1
+// ownerReads is the number of times that the applier reads the owner: once for the only object without an owner reference, before it is
+// created.
+const ownerReads = 1
 
-// expect applies and checks the number of reads and writes.
+// expect applies the objects and expects these numbers of read and write requests.
 func (w *applyEnv) expect(ctx context.Context, desired apply.Desired, reads, writes int) {
 	GinkgoHelper()
 	gotReads, gotWrites, err := w.apply(ctx, desired)
@@ -153,31 +153,31 @@ func (w *applyEnv) live(ctx context.Context, kind schema.GroupVersionKind, name 
 	return object
 }
 
-// caughtUp waits until the cache holds the current version of every desired object, or a newer one.
-func (w *applyEnv) caughtUp(ctx context.Context, desired apply.Desired) {
+// waitForCache waits until the cache contains the current version of every desired object, or a newer one.
+func (w *applyEnv) waitForCache(ctx context.Context, desired apply.Desired) {
 	GinkgoHelper()
 	rendered, err := apply.Render(desired, component, w.owner)
 	Expect(err).NotTo(HaveOccurred())
 	for _, object := range rendered {
 		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
-		held := w.form(object.GroupVersionKind())
+		cached := w.cachedType(object.GroupVersionKind())
 		Eventually(func() (int, error) {
-			if err := w.cache.Get(ctx, client.ObjectKeyFromObject(object), held); err != nil {
+			if err := w.cache.Get(ctx, client.ObjectKeyFromObject(object), cached); err != nil {
 				return -1, client.IgnoreNotFound(err)
 			}
-			return resourceversion.CompareResourceVersion(held.GetResourceVersion(), object.GetResourceVersion())
+			return resourceversion.CompareResourceVersion(cached.GetResourceVersion(), object.GetResourceVersion())
 		}).Should(BeNumerically(">=", 0), "%s in the cache", object.GetKind())
 	}
 }
 
-// form returns the type as which the cache stores a kind.
-func (w *applyEnv) form(kind schema.GroupVersionKind) client.Object {
+// cachedType returns an empty object of the type that the cache stores for a kind.
+func (w *applyEnv) cachedType(kind schema.GroupVersionKind) client.Object {
 	if kind.Kind == "Deployment" {
 		return &appsv1.Deployment{}
 	}
-	held := &metav1.PartialObjectMetadata{}
-	held.SetGroupVersionKind(kind)
-	return held
+	metadata := &metav1.PartialObjectMetadata{}
+	metadata.SetGroupVersionKind(kind)
+	return metadata
 }
 
 // patch sends a merge patch as another field manager.

@@ -59,7 +59,7 @@ var _ = Describe("The applier, where a stranger's field excludes ours,", func() 
 			return err
 		}).WithContext(ctx).Should(Succeed())
 		Expect(content(w.live(ctx, deploymentKind, "sensitive"))).To(Equal(before))
-		w.caughtUp(ctx, desired)
+		w.waitForCache(ctx, desired)
 		w.expect(ctx, desired, 0, 0)
 	},
 		Entry("value for valueFrom", `[{"op":"replace","path":"/spec/template/spec/containers/0/env/1","value":{"name":"KEY","value":"evil"}}]`),
@@ -71,7 +71,7 @@ var _ = Describe("The applier, where a stranger's field excludes ours,", func() 
 			{"op":"replace","path":"/spec/template/spec/containers/0/env/1","value":{"name":"KEY","value":"evil"}}]`),
 	)
 
-	It("recreates what cannot be changed: a binding of another role, a Secret of another type, what is immutable", func(ctx context.Context) {
+	It("recreates objects with immutable differences: a binding of another role, a Secret of another type, an immutable ConfigMap", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
 		role := func(name string) *rbacv1ac.RoleRefApplyConfiguration {
 			return rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(name)
@@ -117,7 +117,7 @@ var _ = Describe("The applier, where a stranger's field excludes ours,", func() 
 		Expect(w.live(ctx, configMapKind, "settings").Object["data"]).To(HaveKeyWithValue("key", "ours"))
 	})
 
-	It("never recreates what keeps data, and says what is wrong", func(ctx context.Context) {
+	It("never recreates objects with data, and reports the difference", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
 		password := apply.Object{Config: corev1ac.Secret("password", w.namespace).WithData(map[string][]byte{"key": []byte("1")}), NeverDelete: true}
 		w.expect(ctx, one(password), 0, 1)

@@ -31,8 +31,8 @@ var _ = Describe("The applier", func() {
 	It("writes each object once, then nothing, and nothing after a restart", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
 		desired := everything(w.namespace)
-		w.expect(ctx, desired, unowned, len(desired))
-		w.caughtUp(ctx, desired)
+		w.expect(ctx, desired, ownerReads, len(desired))
+		w.waitForCache(ctx, desired)
 		w.expect(ctx, desired, 0, 0)
 
 		w.restart()
@@ -43,7 +43,7 @@ var _ = Describe("The applier", func() {
 	It("spends nothing while the cache has not seen its own writes", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
 		desired := everything(w.namespace)
-		w.expect(ctx, desired, unowned, len(desired))
+		w.expect(ctx, desired, ownerReads, len(desired))
 		for range 5 {
 			_, writes, err := w.apply(ctx, desired)
 			Expect(err).NotTo(HaveOccurred())
@@ -51,10 +51,10 @@ var _ = Describe("The applier", func() {
 		}
 	})
 
-	It("spends nothing on status and on what others add, and leaves that in place", func(ctx context.Context) {
+	It("sends no request for changes of the status and for fields of others, and keeps them", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
 		desired := everything(w.namespace)
-		w.expect(ctx, desired, unowned, len(desired))
+		w.expect(ctx, desired, ownerReads, len(desired))
 		foreign := `{"metadata":{"labels":{"foreign":"1"},"annotations":{"foreign":"1"},"finalizers":["test.opendatahub.io/hold"]}}`
 		rendered, err := apply.Render(desired, component, w.owner)
 		Expect(err).NotTo(HaveOccurred())
@@ -70,7 +70,7 @@ var _ = Describe("The applier", func() {
 		thing := w.live(ctx, widgetKind, "server")
 		Expect(env.Admin.Status().Patch(ctx, thing, client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"x"}}`)))).To(Succeed())
 
-		w.caughtUp(ctx, desired)
+		w.waitForCache(ctx, desired)
 		w.expect(ctx, desired, 1, 0) // one read of the Deployment, whose generation has changed
 		w.expect(ctx, desired, 0, 0)
 		w.restart()
@@ -86,7 +86,7 @@ var _ = Describe("The applier", func() {
 			w.expect(ctx, desired, 0, 1)
 			server := w.live(ctx, deploymentKind, "server")
 			w.patch(ctx, server, `{"metadata":{"annotations":{"note":null}},"spec":{"replicas":7}}`)
-			w.caughtUp(ctx, desired)
+			w.waitForCache(ctx, desired)
 			if down {
 				w.restart()
 			}
@@ -96,7 +96,7 @@ var _ = Describe("The applier", func() {
 			replicas, _, err := unstructured.NestedInt64(server.Object, "spec", "replicas")
 			Expect(err).NotTo(HaveOccurred())
 			Expect(replicas).To(BeEquivalentTo(2))
-			w.caughtUp(ctx, desired)
+			w.waitForCache(ctx, desired)
 			w.expect(ctx, desired, 0, 0)
 		},
 		Entry("while we run", false),
@@ -110,9 +110,9 @@ var _ = Describe("The applier", func() {
 		server := w.live(ctx, deploymentKind, "server")
 		scale := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":5}}`))
 		Expect(env.Admin.SubResource("scale").Patch(ctx, server, scale)).To(Succeed())
-		w.caughtUp(ctx, desired)
+		w.waitForCache(ctx, desired)
 		w.expect(ctx, desired, 1, 1)
-		w.caughtUp(ctx, desired)
+		w.waitForCache(ctx, desired)
 		w.expect(ctx, desired, 0, 0)
 	})
 
@@ -122,7 +122,7 @@ var _ = Describe("The applier", func() {
 			before := deployment(w.namespace).WithLabels(map[string]string{"gone": "1"})
 			before.Spec.Template.Spec.Containers[0].WithEnv(corev1ac.EnvVar().WithName("GONE").WithValue("1"))
 			w.expect(ctx, one(apply.Object{Config: before}), 0, 1)
-			w.caughtUp(ctx, one(apply.Object{Config: before}))
+			w.waitForCache(ctx, one(apply.Object{Config: before}))
 			reads := 0
 			if down {
 				w.restart()
@@ -163,12 +163,12 @@ var _ = Describe("The applier", func() {
 		held := w.live(ctx, configMapKind, "held")
 		w.patch(ctx, held, `{"metadata":{"finalizers":["test.opendatahub.io/hold"]}}`)
 		Expect(env.Admin.Delete(ctx, held)).To(Succeed())
-		w.caughtUp(ctx, desired)
+		w.waitForCache(ctx, desired)
 		w.expect(ctx, desired, 0, 0)
 		w.expect(ctx, desired, 1, 0)
 
 		w.patch(ctx, held, `{"metadata":{"finalizers":null}}`)
-		Eventually(func() error { return w.cache.Get(ctx, client.ObjectKeyFromObject(held), w.form(configMapKind)) }).Should(MatchError(apierrors.IsNotFound, "gone"))
+		Eventually(func() error { return w.cache.Get(ctx, client.ObjectKeyFromObject(held), w.cachedType(configMapKind)) }).Should(MatchError(apierrors.IsNotFound, "gone"))
 		w.expect(ctx, desired, 0, 1)
 		Expect(w.live(ctx, configMapKind, "held").GetUID()).NotTo(Equal(held.GetUID()))
 	})
@@ -237,7 +237,7 @@ var _ = Describe("Adoption by the applier", func() {
 			live := w.live(ctx, configMapKind, "server")
 			Expect(live.Object["data"]).To(Equal(map[string]any{"a": "1", "b": ""}))
 			Expect(live.GetAnnotations()).To(BeEmpty())
-			w.caughtUp(ctx, desired)
+			w.waitForCache(ctx, desired)
 			w.expect(ctx, desired, 0, 0)
 			w.restart("manager", "kubectl-client-side-apply")
 			w.expect(ctx, desired, 1, 0)
@@ -253,7 +253,7 @@ var _ = Describe("Adoption by the applier", func() {
 		Entry("by update under our own name", fieldOwner, func(w *applyEnv) client.Object { return olderConfigMap(w, nil) }),
 	)
 
-	It("takes over what was applied under our name without our labels with one write", func(ctx context.Context) {
+	It("adopts objects of its field manager without its labels with one write", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
 		w.restart()
 		older := configMap(w.namespace, "server").WithData(map[string]string{"old": "1"})
@@ -261,11 +261,11 @@ var _ = Describe("Adoption by the applier", func() {
 		desired := one(apply.Object{Config: configMap(w.namespace, "server")})
 		w.expect(ctx, desired, 1, 1)
 		Expect(w.live(ctx, configMapKind, "server").Object["data"]).NotTo(HaveKey("old"))
-		w.caughtUp(ctx, desired)
+		w.waitForCache(ctx, desired)
 		w.expect(ctx, desired, 0, 0)
 	})
 
-	It("takes back what a backup restored with a reference to an earlier life of the owner", func(ctx context.Context) {
+	It("adopts restored objects whose owner reference has the UID of a deleted owner", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
 		restored := olderConfigMap(w, nil)
 		restored.OwnerReferences = append(restored.OwnerReferences, controllerReference(w.owner.Name, "2d4c7c3e-gone"))
@@ -306,7 +306,7 @@ var _ = Describe("Adoption by the applier", func() {
 		w.expect(ctx, desired, 1, 0)
 
 		desired[0].Ownership = apply.Controlled
-		w.caughtUp(ctx, desired)
+		w.waitForCache(ctx, desired)
 		w.expect(ctx, desired, 2, 1) // the object, and its owner, which must not be terminating
 		Expect(w.live(ctx, configMapKind, "server").GetOwnerReferences()).To(HaveLen(1))
 	})

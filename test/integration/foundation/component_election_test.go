@@ -122,7 +122,7 @@ var _ = Describe("Two replicas", func() {
 })
 
 var _ = Describe("The listeners of a manager", func() {
-	It("tell that it lives, that it is ready, and what it does", func(ctx SpecContext) {
+	It("report liveness, readiness and metrics", func(ctx SpecContext) {
 		manager := start(ctx, framework.ManagerOptions{})
 		for _, page := range []string{"/healthz", "/readyz", "/readyz/capabilities"} {
 			status, text := get(ctx, manager.HealthURL+page)

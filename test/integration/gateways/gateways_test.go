@@ -24,14 +24,14 @@ type one struct {
 func (o one) tells(ctx context.Context, status, reason, text string) {
 	GinkgoHelper()
 	if o.reason != "" {
-		Eventually(func() []string { return warnings(ctx, o.object, o.reason) }).WithContext(ctx).WithTimeout(patience).
+		Eventually(func() []string { return warnings(ctx, o.object, o.reason) }).WithContext(ctx).WithTimeout(waitTimeout).
 			Should(ContainElement(ContainSubstring(text)), o.object.GetKind())
 		return
 	}
 	Eventually(func(g Gomega) {
 		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(o.object), o.object)).To(Succeed())
 		g.Expect(condition(o.object)).To(And(HavePrefix(status+" "+reason+" "), ContainSubstring(text)), o.object.GetKind())
-	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
 }
 
 // content waits until the condition is absent and the status contains the address.
@@ -44,7 +44,7 @@ func (o one) content(ctx context.Context) {
 		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(o.object), o.object)).To(Succeed())
 		g.Expect(condition(o.object)).To(BeEmpty())
 		g.Expect(o.address == nil || o.address(o.object)).To(BeTrue(), "%s has its address", o.object.GetKind())
-	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
 }
 
 // answer sets the status of a route or policy as Envoy Gateway does.

@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	own = "opendatahub"
+	operatorNamespace = "opendatahub"
 
 	specTimeout = 5 * time.Minute
-	patience    = 2 * time.Minute
+	waitTimeout = 2 * time.Minute
 	quiet       = 3 * time.Second
 )
 
@@ -41,11 +41,11 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	manager = env.StartManager(ctx, framework.ManagerOptions{
 		WebhookPort: env.Installed.WebhookPort, Args: []string{"--metrics-bind-address=127.0.0.1:0"},
 		Env: []string{
-			"EXPOSURE=gateway", "GATEWAY_NAME=" + framework.AbsentGateway, "GATEWAY_NAMESPACE=gateways", "GATEWAY_DOMAIN=ai.example.org", "HTTPROUTE_NAMESPACE=" + own,
+			"EXPOSURE=gateway", "GATEWAY_NAME=" + framework.AbsentGateway, "GATEWAY_NAMESPACE=gateways", "GATEWAY_DOMAIN=ai.example.org", "HTTPROUTE_NAMESPACE=" + operatorNamespace,
 			"MLFLOW_GATEWAY_NAMESPACE=gateways", "MLFLOW_URL=https://ai.example.org", "MLFLOW_IMAGE=quay.io/example/mlflow:v3",
 		},
 	})
-	Expect(env.Admin.Create(ctx, framework.EtcdSecret(own))).To(Succeed())
+	Expect(env.Admin.Create(ctx, framework.EtcdSecret(operatorNamespace))).To(Succeed())
 	for _, k := range kinds() {
 		env.WaitAdmitted(ctx, k.object("default"))
 	}
@@ -78,15 +78,15 @@ func (p published) object(namespace string) *unstructured.Unstructured {
 
 func kinds() []published {
 	return []published{
-		{file: "mlflow_minimal.yaml", namespace: own, route: "mlflow", policy: "mlflow-ca", address: func(u *unstructured.Unstructured) bool {
+		{file: "mlflow_minimal.yaml", namespace: operatorNamespace, route: "mlflow", policy: "mlflow-ca", address: func(u *unstructured.Unstructured) bool {
 			url, _, _ := unstructured.NestedString(u.Object, "status", "url")
 			return url == "https://ai.example.org/mlflow"
 		}},
-		{file: "modelregistry_proxy.yaml", routes: own, route: "model-registry-modelregistry-sample", policy: "modelregistry-sample-ca", address: func(u *unstructured.Unstructured) bool {
+		{file: "modelregistry_proxy.yaml", routes: operatorNamespace, route: "model-registry-modelregistry-sample", policy: "modelregistry-sample-ca", address: func(u *unstructured.Unstructured) bool {
 			hosts, _, _ := unstructured.NestedStringSlice(u.Object, "status", "hosts")
 			return slices.Contains(hosts, "ai.example.org/model-registry/modelregistry-sample")
 		}},
-		{file: "aihub_catalog.yaml", routes: own, route: "model-catalog", policy: "model-catalog-ca"},
+		{file: "aihub_catalog.yaml", routes: operatorNamespace, route: "model-catalog", policy: "model-catalog-ca"},
 		{file: "raycluster.yaml", route: "ray-dashboard-demo", policy: "ray-dashboard-demo-ca", reason: "DashboardNotPublished"},
 		{file: "modelmesh_inferenceservice.yaml", route: "digits-isvc", reason: "RouteNotPublished"},
 	}

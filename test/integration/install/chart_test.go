@@ -15,18 +15,18 @@ import (
 )
 
 var _ = Describe("the chart of a release", func() {
-	It("is accepted in any namespace, and the manager is ready with its arguments, variables and rights", func(ctx SpecContext) {
-		const place = "platform-tools"
+	It("installs into any namespace, and the manager becomes ready with its arguments, environment and permissions", func(ctx SpecContext) {
+		const namespace = "platform-tools"
 		out := GinkgoT().TempDir()
 		output, err := command(ctx, "go", "run", "./cmd/generate/install", "--version", "1.2.3", "--image", image, "--out", out)
 		Expect(err).NotTo(HaveOccurred(), "%s", output)
 		chart, err := loader.Load(filepath.Join(out, "chart", "odh-platform-operator"))
 		Expect(err).NotTo(HaveOccurred())
-		objects, err := parity.Render(ctx, chart, parity.Release{Namespace: place}, nil)
+		objects, err := parity.Render(ctx, chart, parity.Release{Namespace: namespace}, nil)
 		Expect(err).NotTo(HaveOccurred())
 		// Helm creates CRDs first.
 		slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
-		mustKubectl(ctx, "create", "namespace", place)
+		mustKubectl(ctx, "create", "namespace", namespace)
 		DeferCleanup(func(ctx SpecContext) {
 			for _, object := range slices.Backward(objects) {
 				if object.GetKind() != "CustomResourceDefinition" {
@@ -35,29 +35,29 @@ var _ = Describe("the chart of a release", func() {
 			}
 			removeFinalizers(ctx)
 			mustMake(ctx, "uninstall", "FORCE=1")
-			mustKubectl(ctx, "delete", "namespace", place, "--timeout=2m")
+			mustKubectl(ctx, "delete", "namespace", namespace, "--timeout=2m")
 		}, NodeTimeout(specTimeout))
 		for _, object := range objects {
 			manifest, err := yaml.Marshal(object.Object)
 			Expect(err).NotTo(HaveOccurred())
-			output, err := applied(ctx, place, string(manifest))
+			output, err := applied(ctx, namespace, string(manifest))
 			Expect(err).NotTo(HaveOccurred(), "%s", output)
 			Expect(output).NotTo(ContainSubstring("Warning"))
 		}
 
-		deployment := waitRolledOut(ctx, place)
+		deployment := waitRolledOut(ctx, namespace)
 		Expect(deployment.Spec.Template.Spec.Containers[0].Image).To(Equal(image))
 		running := manager(ctx, objects, deployment, nil)
 		Eventually(func() error {
-			_, err := applied(ctx, place, sample("appwrapper_pod.yaml"))
+			_, err := applied(ctx, namespace, sample("appwrapper_pod.yaml"))
 			return err
 		}).WithContext(ctx).Should(Succeed())
-		mustKubectl(ctx, "-n", place, "delete", "appwrapper", "sample-pod", "--timeout=2m")
+		mustKubectl(ctx, "-n", namespace, "delete", "appwrapper", "sample-pod", "--timeout=2m")
 		running.Stop(ctx)
 	}, SpecTimeout(specTimeout))
 })
 
-// rank orders objects by dependency.
+// rank returns the position of an object in the order of creation: CRDs, then objects that the Deployment needs, then the Deployment.
 func rank(object *unstructured.Unstructured) int {
 	switch object.GetKind() {
 	case "CustomResourceDefinition":

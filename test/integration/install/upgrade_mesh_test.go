@@ -51,7 +51,7 @@ func (o *legacyCluster) mesh(ctx context.Context, namespace string, recorded []*
 }
 
 var _ = Describe("The page about the way", func() {
-	It("from ModelMesh Serving says what works", func(ctx SpecContext) {
+	It("from ModelMesh Serving has commands that work", func(ctx SpecContext) {
 		const runtime = "Deployment modelmesh-serving-mlserver-1.x"
 		o := prepareLegacyCluster(ctx, "openshift")
 		o.mesh(ctx, "models", framework.Recording(controllers+"modelmesh/resources/testdata/recordings/custom-runtime-unix-sockets.yaml",

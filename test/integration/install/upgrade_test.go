@@ -24,7 +24,7 @@ import (
 const controllers = "../../../controllers/"
 
 var _ = Describe("The page about the way", func() {
-	It("from mlflow-operator says what works", func(ctx SpecContext) {
+	It("from mlflow-operator has commands that work", func(ctx SpecContext) {
 		o := prepareLegacyCluster(ctx, "odh")
 		minimal := framework.Recording("../takeover/testdata/minimal.yaml", // with the values of params.env of both operators
 			"quay.io/example/mlflow:v3", "quay.io/opendatahub/mlflow:odh-stable",
@@ -63,7 +63,7 @@ var _ = Describe("The page about the way", func() {
 		o.now(ctx, "PersistentVolumeClaim mlflow-pvc")
 	}, SpecTimeout(specTimeout))
 
-	It("from model-registry-operator says what works", func(ctx SpecContext) {
+	It("from model-registry-operator has commands that work", func(ctx SpecContext) {
 		o := prepareLegacyCluster(ctx, "odh")
 		recorded := framework.Recording(controllers+"modelregistry/resources/testdata/recordings/generated-database-plain.yaml",
 			"lab-registries", env.Namespace(ctx, "registries"), "auto-db", "team-a",
@@ -110,7 +110,7 @@ var _ = Describe("The page about the way", func() {
 		o.now(ctx, "PersistentVolumeClaim team-a-postgres-storage")
 	}, SpecTimeout(specTimeout))
 
-	It("from codeflare-operator says what works", func(ctx SpecContext) {
+	It("from codeflare-operator has commands that work", func(ctx SpecContext) {
 		o := prepareLegacyCluster(ctx, "odh")
 		create(ctx, object("v1", "Namespace", "", "team2", nil)) // names in the recording contain the hash of this namespace
 		recorded := framework.Recording(controllers + "raycluster/testdata/original/openshift-oauth-mtls.yaml")
@@ -144,7 +144,7 @@ var _ = Describe("The page about the way", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("from the AppWrapper operator says what works", func(ctx SpecContext) {
+	It("from the AppWrapper operator has commands that work", func(ctx SpecContext) {
 		o := prepareLegacyCluster(ctx, "odh")
 		jobs := env.Namespace(ctx, "jobs")
 		template := object("v1", "Pod", "", "step", map[string]any{"spec": map[string]any{

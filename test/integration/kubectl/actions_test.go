@@ -100,7 +100,7 @@ spec: {components: [{template: {apiVersion: rbac.authorization.k8s.io/v1, kind: 
 })
 
 var _ = Describe("gather", func() {
-	It("collects what explains things, and nothing secret", func(ctx SpecContext) {
+	It("collects the data for a diagnosis, and no Secrets", func(ctx SpecContext) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a-secret", Namespace: managerNamespace}, StringData: map[string]string{"password": hidden}}
 		Expect(env.Admin.Create(ctx, secret)).To(Succeed())
 		leaky := &unstructured.Unstructured{}
@@ -152,7 +152,7 @@ spec:
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("names what it may not read, and ends with 3", func(ctx SpecContext) {
+	It("names the objects that it may not read, and exits with code 3", func(ctx SpecContext) {
 		file := filepath.Join(GinkgoT().TempDir(), "team.tar.gz")
 		got := odh(ctx, member, "gather", "-n", team, "--file", file)
 		Expect(got.code).To(Equal(3), "%+v", got)

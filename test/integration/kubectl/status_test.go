@@ -63,7 +63,7 @@ var _ = Describe("status", func() {
 		Expect(got.stdout).NotTo(ContainSubstring("\x1b"))
 	}, SpecTimeout(specTimeout))
 
-	It("shows a member of one namespace what he may see, and says what he may not", func(ctx SpecContext) {
+	It("shows a member of one namespace the readable resources, and names the others", func(ctx SpecContext) {
 		got := odh(ctx, member, "status")
 		Expect(got.code).To(Equal(1), "%s", got.stderr)
 		Expect(got.stdout).To(And(

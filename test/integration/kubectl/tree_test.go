@@ -23,7 +23,7 @@ func (b branch) kinds() []string {
 }
 
 var _ = Describe("tree", func() {
-	It("shows a viewer what an MLflow consists of, and reads nothing secret", func(ctx SpecContext) {
+	It("shows the objects of an MLflow to a viewer, and reads no Secret", func(ctx SpecContext) {
 		mark := env.Mark()
 		got := odh(ctx, viewer, "tree", "mlflow/mlflow", "-o", "json")
 		Expect(got.stderr).To(BeEmpty())
@@ -54,7 +54,7 @@ var _ = Describe("tree", func() {
 		Expect(got.stdout).NotTo(ContainSubstring("\x1b"))
 	}, SpecTimeout(specTimeout))
 
-	It("says what is not there", func(ctx SpecContext) {
+	It("reports resources that do not exist", func(ctx SpecContext) {
 		got := odh(ctx, viewer, "tree", "mlflow/other")
 		Expect(got).To(Equal(result{code: 2, stderr: "kubectl-odh: mlflows.mlflow.opendatahub.io \"other\" not found\n"}))
 	}, SpecTimeout(specTimeout))

@@ -51,7 +51,7 @@ var _ = Describe("A server for artifacts", func() {
 		}, NodeTimeout(specTimeout))
 	}, NodeTimeout(specTimeout))
 
-	It("runs beside the other with the shipped rights, costs nothing at rest, and goes alone [mlflow-82] [mlflow-92]", func(ctx SpecContext) {
+	It("runs next to the tracking server with the shipped permissions, sends no write in the steady state, and is deleted separately [mlflow-82] [mlflow-92]", func(ctx SpecContext) {
 		mark := env.Mark()
 		m := ready(ctx, server(apart))
 		Expect(m.Status.ArtifactsURL).To(Equal(artifactsURL))
@@ -154,7 +154,7 @@ var _ = Describe("A server for artifacts", func() {
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
-	It("leaves what others call the same alone [mlflow-85]", func(ctx SpecContext) {
+	It("does not change foreign objects of the same names [mlflow-85]", func(ctx SpecContext) {
 		foreign := foreignService()
 		create(ctx, foreign)
 		m := ready(ctx, server())

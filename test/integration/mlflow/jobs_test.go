@@ -71,7 +71,7 @@ var _ = Describe("Garbage collection and trace archival", func() {
 		}).WithContext(ctx).Should(Succeed())
 	}, NodeTimeout(specTimeout))
 
-	It("are gone when they are switched off, and what only looks like them stays [mlflow-32]", func(ctx SpecContext) {
+	It("are deleted when they are disabled, and similar foreign objects are kept [mlflow-32]", func(ctx SpecContext) {
 		lookalike := configMap("mlflow-lookalike", map[string]string{"a": "b"})
 		lookalike.Labels = map[string]string{
 			"app": "mlflow-gc", "platform.opendatahub.io/operator": "odh-platform-operator", "platform.opendatahub.io/component": "mlflow",

@@ -21,7 +21,7 @@ var _ = Describe("An MLflow", Ordered, func() {
 	var m *mlflowv1.MLflow
 	BeforeAll(func(ctx SpecContext) { m = ready(ctx, server()) }, NodeTimeout(specTimeout))
 
-	It("becomes a running server, and says where it is [mlflow-31] [mlflow-34]", func(ctx SpecContext) {
+	It("becomes a running server, and publishes its address [mlflow-31] [mlflow-34]", func(ctx SpecContext) {
 		for _, child := range children() {
 			env.Get(ctx, child)
 			Expect(child.GetLabels()).To(HaveKeyWithValue("platform.opendatahub.io/component", "mlflow"), "%T", child)
@@ -41,7 +41,7 @@ var _ = Describe("An MLflow", Ordered, func() {
 		Expect(href).To(Equal(external+"/mlflow"), "[D29] one slash, although the configured URL ends in one")
 	}, NodeTimeout(specTimeout))
 
-	It("costs nothing at rest, nor when every child is touched [D20]", func(ctx SpecContext) {
+	It("sends no write in the steady state, nor when every child object is touched [D20]", func(ctx SpecContext) {
 		waitAvailable(ctx, m)
 		env.ExpectAtRest(manager.User, quiet)
 		env.Touch(ctx, append(children(), claim())...)
@@ -61,7 +61,7 @@ var _ = Describe("An MLflow", Ordered, func() {
 				"older configuration, and a list of each kind of which something may be left:\n%s", mine.Reads())
 	}, NodeTimeout(specTimeout))
 
-	It("repairs what others change or remove, also what happened while it was away", func(ctx SpecContext) {
+	It("reverts changes and deletions by other clients, also those during its downtime", func(ctx SpecContext) {
 		waitAvailable(ctx, m)
 		env.Patch(ctx, deployment(), map[string]any{"spec": map[string]any{"replicas": 4}})
 		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())
@@ -85,7 +85,7 @@ var _ = Describe("An MLflow", Ordered, func() {
 		Eventually(repaired).WithContext(ctx).Should(Succeed())
 	}, NodeTimeout(specTimeout))
 
-	It("leaves what others add", func(ctx SpecContext) {
+	It("keeps fields that other clients add", func(ctx SpecContext) {
 		waitAvailable(ctx, m)
 		env.SetAnnotation(ctx, service(), "example.com/mesh", "on")
 		env.ExpectAtRest(manager.User, quiet)

@@ -160,7 +160,7 @@ func expire(ctx context.Context) {
 }
 
 var _ = Describe("A migration Job that cannot start", func() {
-	It("says what it waits for, and is replaced when the spec is mended [D8] [D9]", func(ctx SpecContext) {
+	It("reports why it waits, and is replaced when the spec is corrected [D8] [D9]", func(ctx SpecContext) {
 		mark := env.Mark()
 		m := server(withImage(neverStarts))
 		create(ctx, m)

@@ -34,7 +34,7 @@ func definitionOf(ctx context.Context, name string) *apiextensionsv1.CustomResou
 func servicePort(port int32) []corev1.ServicePort { return []corev1.ServicePort{{Port: port}} }
 
 var _ = Describe("The manager", func() {
-	It("outlives an API server that goes away, and works on when it is back", func(ctx SpecContext) {
+	It("survives an outage of the API server, and continues afterwards", func(ctx SpecContext) {
 		m := ready(ctx, server())
 		pid := manager.Process.PID
 		DeferCleanup(env.Instance.Resume, cluster.APIServer, NodeTimeout(specTimeout))

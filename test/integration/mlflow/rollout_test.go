@@ -79,7 +79,7 @@ var _ = Describe("An object that takes the name of a child", func() {
 })
 
 var _ = Describe("A service account that a user made", func() {
-	It("is used as it is, never changed, and outlives the server", func(ctx SpecContext) {
+	It("is used without changes, and kept when the server is deleted", func(ctx SpecContext) {
 		foreign := serviceAccount("cloud-identity")
 		foreign.Annotations = map[string]string{"example.com/role": "tracking"}
 		create(ctx, foreign)

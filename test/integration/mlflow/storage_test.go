@@ -44,7 +44,7 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 		}, NodeTimeout(specTimeout))
 	}
 
-	It("goes with its MLflow when the spec requests it", func(ctx SpecContext) {
+	It("is deleted with its MLflow if the spec requests it", func(ctx SpecContext) {
 		m := ready(ctx, server(func(m *mlflowv1.MLflow) { m.Spec.StorageRetentionPolicy = mlflowv1.StorageDelete }))
 		c := claim()
 		env.Get(ctx, c)
@@ -83,7 +83,7 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(message(m, "StorageInSync")).To(BeEmpty()) })
 	}, NodeTimeout(specTimeout))
 
-	It("of a user is used as it is, and never touched", func(ctx SpecContext) {
+	It("of a user is used without changes", func(ctx SpecContext) {
 		restored := claim()
 		restored.Spec = corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},

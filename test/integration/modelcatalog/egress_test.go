@@ -7,7 +7,7 @@ import (
 )
 
 var _ = Describe("What pods of the catalog may call", func() {
-	It("stays as it is written, whatever another client allows or forbids [modelregistry-132]", func(ctx SpecContext) {
+	It("is restored whenever another client changes it [modelregistry-132]", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)
 		w.ready(ctx, catalog(ns))

@@ -18,8 +18,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// patience is how long a spec waits for the effect of another process.
-const patience = 90 * time.Second
+// waitTimeout is how long a spec waits for the effect of another process.
+const waitTimeout = 90 * time.Second
 
 // controlPlane is one control plane with its manager.
 type controlPlane struct {
@@ -109,7 +109,7 @@ func (w *controlPlane) webhookAnswers(ctx context.Context) {
 	misnamed := catalog(registries)
 	misnamed.Name = "probe"
 	Eventually(func() error { return w.Admin.Create(ctx, misnamed.DeepCopy(), client.DryRunAll) }).
-		WithContext(ctx).WithTimeout(patience).Should(MatchError(ContainSubstring("must be 'catalog'")))
+		WithContext(ctx).WithTimeout(waitTimeout).Should(MatchError(ContainSubstring("must be 'catalog'")))
 }
 
 // withoutWebhook calls do while no webhook validates Catalogs.
@@ -126,7 +126,7 @@ func (w *controlPlane) withoutWebhook(ctx context.Context, do func()) {
 	// The API server drops a deleted webhook with a delay.
 	probe := catalog(metav1.NamespaceDefault)
 	probe.Name = "probe"
-	Eventually(func() error { return w.Admin.Create(ctx, probe.DeepCopy(), client.DryRunAll) }).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+	Eventually(func() error { return w.Admin.Create(ctx, probe.DeepCopy(), client.DryRunAll) }).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
 	do()
 }
 

@@ -127,7 +127,7 @@ func (w *controlPlane) makeLegacy(ctx context.Context, ns string) (server *appsv
 }
 
 var _ = Describe("The catalog of an older operator", func() {
-	It("becomes that of a Catalog, with nothing lost and nothing left [modelregistry-77] [modelregistry-85] [modelregistry-88] [modelregistry-89] [D24]", func(ctx SpecContext) {
+	It("is taken over by a Catalog without losing data or leaving objects [modelregistry-77] [modelregistry-85] [modelregistry-88] [modelregistry-89] [D24]", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)
 		w.manager.Stop(ctx)
@@ -196,7 +196,7 @@ var _ = Describe("A Deployment with the labels of an older operator's catalog", 
 			g.Expect(w.Admin.List(ctx, list, client.InNamespace(forged.Namespace))).To(Succeed())
 			g.Expect(list.Items).To(ContainElement(And(HaveField("Reason", "CatalogNotTakenOver"), HaveField("Regarding.UID", forged.UID),
 				HaveField("Note", ContainSubstring("set REGISTRIES_NAMESPACE to "+forged.Namespace)))))
-		}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
 		w.settle()
 		w.ExpectAbsent(ctx, catalog(forged.Namespace))
 		w.ExpectAbsent(ctx, delegation())

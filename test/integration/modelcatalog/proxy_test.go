@@ -43,7 +43,7 @@ var _ = Describe("The way of the server out of the cluster", func() {
 		report(ctx, map[string]any{"httpsProxy": "http://cluster:3128", "noProxy": ".svc"})
 		leaves := func(want ...string) {
 			GinkgoHelper()
-			Eventually(w.proxyVariables).WithArguments(ctx, ns).WithContext(ctx).WithTimeout(patience).Should(HaveExactElements(want))
+			Eventually(w.proxyVariables).WithArguments(ctx, ns).WithContext(ctx).WithTimeout(waitTimeout).Should(HaveExactElements(want))
 		}
 
 		By("following the cluster")

@@ -56,7 +56,7 @@ var _ = Describe("Sources", func() {
 		w.create(ctx, keyless)
 		w.create(ctx, source(ns, "alpha", "catalogs: ["))
 		w.create(ctx, source(ns, "dotted.name", "catalogs: []"))
-		Eventually(w.labelled).WithContext(ctx).WithArguments(ctx, ns).WithTimeout(patience).Should(Equal([]string{"alpha", "zebra"}))
+		Eventually(w.labelled).WithContext(ctx).WithArguments(ctx, ns).WithTimeout(waitTimeout).Should(Equal([]string{"alpha", "zebra"}))
 		w.WaitFor(ctx, c, func(g Gomega) {
 			states := map[string]string{}
 			for _, s := range c.Status.Sources {
@@ -82,7 +82,7 @@ var _ = Describe("Sources", func() {
 
 		By("one being removed")
 		Expect(w.Admin.Delete(ctx, source(ns, "zebra", ""))).To(Succeed())
-		Eventually(w.labelled).WithContext(ctx).WithArguments(ctx, ns).WithTimeout(patience).Should(Equal([]string{"alpha"}))
+		Eventually(w.labelled).WithContext(ctx).WithArguments(ctx, ns).WithTimeout(waitTimeout).Should(Equal([]string{"alpha"}))
 		w.settle()
 		w.ExpectAtRest(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
@@ -193,7 +193,7 @@ var _ = Describe("What is tampered with", func() {
 })
 
 var _ = Describe("A second Catalog", func() {
-	It("says that there is another one, and takes over when that goes [D23]", func(ctx SpecContext) {
+	It("reports the active Catalog, and becomes active when that is deleted [D23]", func(ctx SpecContext) {
 		w := onKubernetes
 		first, second := w.namespace(ctx), w.namespace(ctx)
 		c := w.ready(ctx, catalog(first))

@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/openshift"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
@@ -41,9 +41,9 @@ func model(ctx context.Context, namespace, name string) *v1beta1.InferenceServic
 var _ = Describe("What publishes models", Serial, func() {
 	It("follows the setting and the runtime, and what another setting left goes", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
-		r := runtimeOf(ctx, ns, "r", "onnx", annotated(mm.AnnotationRoute, "true"))
+		r := runtimeOf(ctx, ns, "r", "onnx", annotated(modelmesh.AnnotationRoute, "true"))
 		digits := model(ctx, ns, "digits")
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		ingress, route := &networkingv1.Ingress{ObjectMeta: objectMeta(ns, "digits")}, framework.Unstructured(capability.HTTPRoute, ns, "digits")
 		env.ExpectAbsent(ctx, ingress, route)
 		manager.StopTemporarily(ctx)
@@ -60,8 +60,8 @@ var _ = Describe("What publishes models", Serial, func() {
 		other.Stop(ctx)
 
 		By("a Gateway, which trusts the proxy that guards the model")
-		env.SetAnnotation(ctx, r, mm.AnnotationAuth, "true")
-		settings := env.SetConfigMap(ctx, own, "model-serving-config", "config.yaml", "authProxy: {mode: always}\n")
+		env.SetAnnotation(ctx, r, modelmesh.AnnotationAuth, "true")
+		settings := env.SetConfigMap(ctx, operatorNamespace, "model-serving-config", "config.yaml", "authProxy: {mode: always}\n")
 		other = startExposedManager(ctx, "gateway", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")
 		policy, authority := framework.Unstructured(capability.BackendTLSPolicy, ns, openshift.CAObjectName), &corev1.ConfigMap{ObjectMeta: objectMeta(ns, openshift.CAObjectName)}
 		issued := &corev1.Secret{ObjectMeta: objectMeta(ns, authproxy.TLSSecret)}

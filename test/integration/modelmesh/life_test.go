@@ -38,7 +38,7 @@ var _ = Describe("A namespace that is served", func() {
 		env.WaitExists(ctx, copied)
 		Expect(string(copied.Data["etcd_connection"])).To(ContainSubstring(`"root_prefix":"models/mm_ns/` + ns + `"`))
 		env.ExpectAbsent(ctx, deployment(ns, "single"))
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 
@@ -56,7 +56,7 @@ var _ = Describe("A namespace that is served", func() {
 		env.SetLabel(ctx, framework.NamespaceNamed(ns), "modelmesh-enabled", "false")
 		env.WaitDeleted(ctx, s, constraints(ns), copied, d, of)
 		env.Get(ctx, foreign)
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 
 		By("and coming back")
 		env.SetLabel(ctx, framework.NamespaceNamed(ns), "modelmesh-enabled", "true")
@@ -74,19 +74,19 @@ var _ = Describe("A namespace that is served", func() {
 		env.WaitForEvent(ctx, less, "InvalidRuntime", "-1")
 		env.WaitForEvent(ctx, bare, "InvalidRuntime", "grpcEndpoint")
 		env.ExpectAbsent(ctx, deployment(ns, "odd"), deployment(ns, "less"), deployment(ns, "bare"))
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 		env.Patch(ctx, bare, map[string]any{"spec": map[string]any{"grpcEndpoint": "port:8085"}})
 		env.WaitExists(ctx, deployment(ns, "bare"))
 		env.WaitForEvent(ctx, bare, "ValidRuntime", "valid again")
 	}, NodeTimeout(specTimeout))
 
-	It("keeps what third parties patch into its Deployments [modelmesh-28]", func(ctx SpecContext) {
+	It("keeps fields that third parties patch into its Deployments [modelmesh-28]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
 		r := runtimeOf(ctx, ns, "r", "onnx")
 		d := deployment(ns, "r")
 		env.WaitExists(ctx, d)
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{
 			"metadata": map[string]any{"annotations": map[string]any{"trustyai.example.com/patched": "yes"}},
 			"spec": map[string]any{
@@ -107,7 +107,7 @@ var _ = Describe("A namespace that is served", func() {
 			g.Expect(framework.Container(d, "mm").VolumeMounts).To(ContainElement(HaveField("MountPath", "/etc/trusty")))
 			g.Expect(template.Spec.Volumes).To(ContainElement(HaveField("Name", "trusty")))
 		}
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.Get(ctx, d)
 		survives(Default)
 		By("a change of the runtime")
@@ -116,7 +116,7 @@ var _ = Describe("A namespace that is served", func() {
 			g.Expect(d.Spec.Template.Labels).To(HaveKeyWithValue("more", "labels"))
 			survives(g)
 		})
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 	}, NodeTimeout(specTimeout))
 
@@ -132,7 +132,7 @@ var _ = Describe("A namespace that is served", func() {
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
 		env.WaitDeleted(ctx, m)
 		waitForReplicas(ctx, d, 0)
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 	}, NodeTimeout(specTimeout))
 
@@ -159,7 +159,7 @@ var _ = Describe("A namespace that is served", func() {
 			g.Expect(h.Spec.Metrics[0].Resource.Target.AverageUtilization).To(HaveValue(Equal(int32(90))))
 		})
 		manager.Restart(ctx) // which writes nothing
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
 		waitForReplicas(ctx, d, 0)
 		env.WaitDeleted(ctx, h)
@@ -167,7 +167,7 @@ var _ = Describe("A namespace that is served", func() {
 		env.WaitExists(ctx, autoscaler(ns, "r"))
 		env.SetAnnotation(ctx, r, class, nil)
 		env.WaitDeleted(ctx, autoscaler(ns, "r"))
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 	}, NodeTimeout(specTimeout))
 })
@@ -198,7 +198,7 @@ var _ = Describe("Names that others have taken", func() {
 		} {
 			env.WaitForEvent(ctx, r, "RuntimeRefused", text)
 		}
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		for _, o := range guards {
 			before := o.GetResourceVersion()
 			env.Get(ctx, o)
@@ -206,7 +206,7 @@ var _ = Describe("Names that others have taken", func() {
 			Expect(env.Admin.Delete(ctx, o)).To(Succeed())
 		}
 		env.WaitForEvent(ctx, r, "RuntimeRefused", "Deployment "+ns+"/modelmesh-serving-r exists and was not created by this operator")
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		for _, o := range foreign {
 			before := o.GetResourceVersion()
 			env.Get(ctx, o)

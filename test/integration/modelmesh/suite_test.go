@@ -15,11 +15,11 @@ import (
 
 const (
 	specTimeout = 4 * time.Minute
-	patience    = 90 * time.Second
+	waitTimeout = 90 * time.Second
 	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
 	quiet = time.Second
-	// own is the namespace of the manager.
-	own = "opendatahub"
+	// operatorNamespace is the namespace of the manager.
+	operatorNamespace = "opendatahub"
 )
 
 // All specs share one control plane with the APIs of KServe and one manager with exactly the shipped rights; each has its own namespaces.
@@ -36,8 +36,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "modelmesh", cluster.Plain, framework.WithSets(cluster.KServe), framework.WithOperator("config/default"),
 		framework.WithTypes(v1alpha1.AddToScheme, v1beta1.AddToScheme))
 	env.DisableWebhooks(ctx)
-	Expect(env.Admin.Create(ctx, framework.EtcdSecret(own))).To(Succeed())
-	Eventually(func() error { return env.Admin.List(ctx, &v1alpha1.ServingRuntimeList{}) }).WithContext(ctx).WithTimeout(patience).
+	Expect(env.Admin.Create(ctx, framework.EtcdSecret(operatorNamespace))).To(Succeed())
+	Eventually(func() error { return env.Admin.List(ctx, &v1alpha1.ServingRuntimeList{}) }).WithContext(ctx).WithTimeout(waitTimeout).
 		Should(Succeed(), "discovery follows a moment after the definition")
 	manager = env.StartManager(ctx, framework.ManagerOptions{
 		Args: []string{"--components=modelmesh", "--metrics-bind-address=127.0.0.1:0"},

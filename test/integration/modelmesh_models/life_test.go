@@ -116,7 +116,7 @@ var _ = Describe("a Predictor", func() {
 		Expect(f.Message).To(ContainSubstring(message))
 		Expect(f.Location).NotTo(BeEmpty())
 		Expect(f.Time).NotTo(BeNil())
-		Eventually(func() []string { return events(ctx, p) }).WithContext(ctx).WithTimeout(patience).Should(ContainElement("ModelLoadFailed"))
+		Eventually(func() []string { return events(ctx, p) }).WithContext(ctx).WithTimeout(waitTimeout).Should(ContainElement("ModelLoadFailed"))
 		Consistently(func(g Gomega) {
 			failed := slices.DeleteFunc(written(mark, p), func(s v1alpha1.PredictorStatus) bool { return s.ActiveModelState != v1alpha1.FailedToLoad })
 			g.Expect(failed).To(HaveLen(1), "a failed load is written once")
@@ -154,12 +154,12 @@ var _ = Describe("a Predictor", func() {
 		waitForState(ctx, p, ready)
 	}, SpecTimeout(specTimeout))
 
-	It("that goes is taken out of the mesh", func(ctx SpecContext) {
+	It("is removed from the mesh when it is deleted", func(ctx SpecContext) {
 		p := predictor(ctx, "short-lived", `{modelType: {name: sklearn}, storage: {key: k, path: a}}`)
 		waitForState(ctx, p, ready)
 		Expect(vmodels(ctx, served)).To(ContainElement("short-lived"))
 		Expect(env.Admin.Delete(ctx, p)).To(Succeed())
-		Eventually(func() []string { return vmodels(ctx, served) }).WithContext(ctx).WithTimeout(patience).ShouldNot(ContainElement("short-lived"))
+		Eventually(func() []string { return vmodels(ctx, served) }).WithContext(ctx).WithTimeout(waitTimeout).ShouldNot(ContainElement("short-lived"))
 	}, SpecTimeout(specTimeout))
 })
 

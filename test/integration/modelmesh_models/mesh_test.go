@@ -41,7 +41,7 @@ var _ = Describe("an InferenceService", func() {
 		Entry("framework", "framework", `{sklearn: {storage: {key: localMinIO, path: sklearn/mnist-svm.joblib}}}`, SpecTimeout(specTimeout)),
 	)
 
-	It("leaves to KServe what is KServe's", func(ctx SpecContext) {
+	It("does not change fields of KServe", func(ctx SpecContext) {
 		s := service(ctx, served, "shared", `{model: {modelFormat: {name: sklearn}, storageUri: "s3://bucket/a"}}`)
 		becomesReady(ctx, s)
 		env.Patch(ctx, s, map[string]any{"status": map[string]any{
@@ -72,7 +72,7 @@ var _ = Describe("an InferenceService", func() {
 		create(ctx, served, whole)
 		s := &v1beta1.InferenceService{ObjectMeta: metav1.ObjectMeta{Namespace: served, Name: "more"}}
 		becomesReady(ctx, s)
-		Eventually(func() []string { return events(ctx, s) }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(ContainElement("FieldIgnored"))
+		Eventually(func() []string { return events(ctx, s) }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(ContainElement("FieldIgnored"))
 		env.Get(ctx, whole)
 		predictor, _, err := unstructured.NestedMap(whole.Object, "spec", "predictor")
 		Expect(err).NotTo(HaveOccurred())
@@ -98,7 +98,7 @@ var _ = Describe("an InferenceService", func() {
 		becomesReady(ctx, leaving)
 		Expect(vmodels(ctx, served)).To(And(ContainElement("leaving"), Not(ContainElement("of-others"))))
 		env.SetAnnotation(ctx, leaving, v1beta1.AnnotationDeploymentMode, "RawDeployment")
-		Eventually(func() []string { return vmodels(ctx, served) }).WithContext(ctx).WithTimeout(patience).ShouldNot(ContainElement("leaving"))
+		Eventually(func() []string { return vmodels(ctx, served) }).WithContext(ctx).WithTimeout(waitTimeout).ShouldNot(ContainElement("leaving"))
 		env.Get(ctx, other)
 		Expect(other.Status.ModelStatus).To(BeNil())
 	}, SpecTimeout(specTimeout))
@@ -173,7 +173,7 @@ var _ = Describe("a namespace", func() {
 			Eventually(func(g Gomega) {
 				g.Expect(waitForFailure(ctx, p, v1alpha1.RuntimeUnhealthy).Message).To(And(HavePrefix("Waiting for"), ContainSubstring(cause)))
 				g.Expect(meta.IsStatusConditionTrue(p.Status.Conditions, "Stalled")).To(Equal(name == "onnx"))
-			}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+			}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 		}
 		Expect(env.Admin.Delete(ctx, quota)).To(Succeed())
 		invalid.Spec.GRPCEndpoint = new("port:8085")
@@ -204,7 +204,7 @@ var _ = Describe("a namespace", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("tells tools that know kstatus how its models are, and what is missing for them", func(ctx SpecContext) {
+	It("has conditions from which kstatus derives the state of its models, and what they lack", func(ctx SpecContext) {
 		ns := namespace(ctx, "judged")
 		create(ctx, ns, runtime("multi", "sklearn:0"))
 		good := predictorIn(ctx, ns, "good", `{modelType: {name: sklearn}, storage: {path: a}}`)
@@ -220,10 +220,10 @@ var _ = Describe("a namespace", func() {
 		}
 		eventually := func(p *v1alpha1.Predictor, want string) {
 			GinkgoHelper()
-			Eventually(judged).WithContext(ctx).WithArguments(p).WithTimeout(patience).WithPolling(poll).Should(Equal(want))
+			Eventually(judged).WithContext(ctx).WithArguments(p).WithTimeout(waitTimeout).WithPolling(poll).Should(Equal(want))
 		}
 		eventually(good, "Current: Resource is Ready")
-		Eventually(judged).WithContext(ctx).WithArguments(failing).WithTimeout(patience).WithPolling(poll).Should(HavePrefix("Failed: "))
+		Eventually(judged).WithContext(ctx).WithArguments(failing).WithTimeout(waitTimeout).WithPolling(poll).Should(HavePrefix("Failed: "))
 		eventually(lacking, "InProgress: In namespace "+ns+": Secret storage-config does not exist; create it; PersistentVolumeClaim models does not exist; create it")
 		storage := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "storage-config"}, StringData: map[string]string{"other": "{}"}}
 		create(ctx, ns, storage)
@@ -235,10 +235,10 @@ var _ = Describe("a namespace", func() {
 		env.Patch(ctx, storage, map[string]any{"stringData": map[string]any{"k": "{}"}})
 		eventually(lacking, "Current: Resource is Ready")
 		env.Patch(ctx, good, map[string]any{"spec": map[string]any{"storage": map[string]any{"path": "missing"}}})
-		Eventually(judged).WithContext(ctx).WithArguments(good).WithTimeout(patience).WithPolling(poll).Should(HavePrefix("Failed: "), "the former model still answers")
+		Eventually(judged).WithContext(ctx).WithArguments(good).WithTimeout(waitTimeout).WithPolling(poll).Should(HavePrefix("Failed: "), "the former model still answers")
 	}, SpecTimeout(specTimeout))
 
-	It("at rest costs no request and no call", func(ctx SpecContext) {
+	It("sends no request and no call in the steady state", func(ctx SpecContext) {
 		ns := namespace(ctx, "resting")
 		create(ctx, ns, runtime("multi", "sklearn:0"))
 		a := predictorIn(ctx, ns, "loaded", sklearn)
@@ -258,10 +258,10 @@ var _ = Describe("a namespace", func() {
 				g.Expect(inNamespace(mark)).To(BeEmpty())
 				g.Expect(calls(ns)).To(Equal(before))
 			}).WithTimeout(quiet).WithPolling(quiet / 5).Should(Succeed())
-		}).WithContext(ctx).WithTimeout(patience).WithPolling(time.Second).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(time.Second).Should(Succeed())
 	}, SpecTimeout(specTimeout))
 
-	It("goes with its models, held up by no finalizer", func(ctx SpecContext) {
+	It("is deleted with its models, without waiting for a finalizer", func(ctx SpecContext) {
 		ns := namespace(ctx, "going")
 		create(ctx, ns, runtime("multi", "sklearn:0"))
 		p := predictorIn(ctx, ns, "in-it", sklearn)
@@ -291,7 +291,7 @@ func asRecorded(object *unstructured.Unstructured) map[string]any {
 }
 
 var _ = Describe("the manager", Serial, func() {
-	It("takes out of the mesh what was deleted while it was away", func(ctx SpecContext) {
+	It("removes models from the mesh that were deleted during its downtime", func(ctx SpecContext) {
 		p := predictor(ctx, "orphan", sklearn)
 		s := service(ctx, served, "orphaned-service", `{model: {modelFormat: {name: sklearn}, storageUri: "s3://bucket/a"}}`)
 		stays := predictor(ctx, "stays", sklearn)
@@ -303,11 +303,11 @@ var _ = Describe("the manager", Serial, func() {
 		Expect(env.Admin.Delete(ctx, s)).To(Succeed())
 		Expect(vmodels(ctx, served)).To(ContainElements("orphan", "orphaned-service", "stays"))
 		manager.Restart(ctx)
-		Eventually(func() []string { return vmodels(ctx, served) }).WithContext(ctx).WithTimeout(patience).
+		Eventually(func() []string { return vmodels(ctx, served) }).WithContext(ctx).WithTimeout(waitTimeout).
 			Should(And(Not(ContainElements("orphan")), Not(ContainElements("orphaned-service")), ContainElement("stays")))
 	}, SpecTimeout(specTimeout))
 
-	It("takes out of the mesh later what was deleted while no pod was there", func(ctx SpecContext) {
+	It("removes models from the mesh later that were deleted while there was no pod", func(ctx SpecContext) {
 		ns := namespace(ctx, "podless")
 		r := runtime("multi", "sklearn:0")
 		create(ctx, ns, r)
@@ -320,6 +320,6 @@ var _ = Describe("the manager", Serial, func() {
 		env.WaitDeleted(ctx, p)
 		Expect(vmodels(ctx, ns)).To(ContainElement("left-over"))
 		create(ctx, ns, runtime("again", "sklearn:0"))
-		Eventually(func() []string { return vmodels(ctx, ns) }).WithContext(ctx).WithTimeout(patience).Should(BeEmpty())
+		Eventually(func() []string { return vmodels(ctx, ns) }).WithContext(ctx).WithTimeout(waitTimeout).Should(BeEmpty())
 	}, SpecTimeout(specTimeout))
 })

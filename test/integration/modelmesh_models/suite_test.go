@@ -19,12 +19,12 @@ import (
 
 const (
 	specTimeout = 4 * time.Minute
-	patience    = 90 * time.Second
+	waitTimeout = 90 * time.Second
 	poll        = 100 * time.Millisecond
 	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
 	quiet = time.Second
-	// own is the namespace of the manager.
-	own = "opendatahub"
+	// operatorNamespace is the namespace of the manager.
+	operatorNamespace = "opendatahub"
 )
 
 // All specs share one control plane with the APIs of KServe, one manager with exactly the shipped rights, and one fake of the routing
@@ -51,12 +51,12 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	data, err := modelmesh.SecretData(etcd.URL, "modelmesh-serving")
 	Expect(err).NotTo(HaveOccurred())
-	Expect(env.Admin.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "model-serving-etcd", Namespace: own}, Data: data})).To(Succeed())
+	Expect(env.Admin.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "model-serving-etcd", Namespace: operatorNamespace}, Data: data})).To(Succeed())
 	Expect(env.Admin.Create(ctx, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: "model-serving-config", Namespace: own},
+		ObjectMeta: metav1.ObjectMeta{Name: "model-serving-config", Namespace: operatorNamespace},
 		Data:       map[string]string{"config.yaml": "podsPerRuntime: 1\nscaleToZero: {enabled: false}\nrestProxy: {enabled: true}\n"},
 	})).To(Succeed())
-	Eventually(func() error { return env.Admin.List(ctx, &v1alpha1.ServingRuntimeList{}) }).WithContext(ctx).WithTimeout(patience).
+	Eventually(func() error { return env.Admin.List(ctx, &v1alpha1.ServingRuntimeList{}) }).WithContext(ctx).WithTimeout(waitTimeout).
 		Should(Succeed(), "discovery follows a moment after the definition")
 	network, err = modelmesh.Start(ctx, modelmesh.Options{Config: env.Config, Loader: gates.load, Log: logr.Discard()})
 	Expect(err).NotTo(HaveOccurred())
@@ -73,5 +73,5 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	} {
 		create(ctx, served, r)
 	}
-	env.WaitIdle(manager.User, quiet, patience) // a load ends with its pod, and the first pods are replaced once
+	env.WaitIdle(manager.User, quiet, waitTimeout) // a load ends with its pod, and the first pods are replaced once
 }, NodeTimeout(framework.StartTimeout))

@@ -164,7 +164,7 @@ func requests(mark framework.Mark, namespace string) framework.Entries {
 // settled waits until nothing is sent for a namespace.
 func settled(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	env.WaitNoRequests(ctx, func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet, patience)
+	env.WaitNoRequests(ctx, func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet, waitTimeout)
 }
 
 // expectRest checks that nothing is sent for a namespace.

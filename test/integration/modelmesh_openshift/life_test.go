@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/openshift"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
@@ -18,7 +18,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 	It("serves a model behind a guarded Route, with two pods that have what they need [modelmesh-102] [M7] [M34]", func(ctx SpecContext) {
 		mark := env.Mark()
 		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
-		ovms(ctx, ns, mm.AnnotationRoute, "true", mm.AnnotationAuth, "true")
+		ovms(ctx, ns, modelmesh.AnnotationRoute, "true", modelmesh.AnnotationAuth, "true")
 		model := inference(ctx, ns, "digits")
 		r, d, s := route(ns, "digits"), deployment(ns), service(ns)
 		env.WaitExists(ctx, append(beside(ns), r, s)...)
@@ -69,7 +69,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 
 	It("publishes while the runtime has the setting, and no longer [O10]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
-		r := ovms(ctx, ns, mm.AnnotationRoute, "true")
+		r := ovms(ctx, ns, modelmesh.AnnotationRoute, "true")
 		model := inference(ctx, ns, "digits")
 		inference(ctx, ns, "letters")
 		digits, letters := route(ns, "digits"), route(ns, "letters")
@@ -81,11 +81,11 @@ var _ = Describe("A namespace on OpenShift", func() {
 		env.WaitFor(ctx, digits, func(g Gomega) {
 			g.Expect(digits.GetAnnotations()).To(HaveKeyWithValue(openshift.AnnotationTimeout, "5m"))
 		})
-		annotate(ctx, r, map[string]any{mm.AnnotationAuth: "true"})
+		annotate(ctx, r, map[string]any{modelmesh.AnnotationAuth: "true"})
 		for _, published := range []*unstructured.Unstructured{digits, letters} {
 			env.WaitFor(ctx, published, func(g Gomega) { g.Expect(spec(published, "port", "targetPort")).To(BeEquivalentTo(8443)) })
 		}
-		annotate(ctx, r, map[string]any{mm.AnnotationRoute: nil})
+		annotate(ctx, r, map[string]any{modelmesh.AnnotationRoute: nil})
 		env.WaitDeleted(ctx, digits, letters)
 	}, NodeTimeout(specTimeout))
 
@@ -160,7 +160,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 
 	It("is left with everything when the label is taken from it, but for what we made", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
-		ovms(ctx, ns, mm.AnnotationRoute, "true")
+		ovms(ctx, ns, modelmesh.AnnotationRoute, "true")
 		model := inference(ctx, ns, "digits")
 		user := &corev1.ServiceAccount{ObjectMeta: objectMeta(ns, "users")}
 		Expect(env.Admin.Create(ctx, user)).To(Succeed())
@@ -171,9 +171,9 @@ var _ = Describe("A namespace on OpenShift", func() {
 		env.Get(ctx, user)
 	}, NodeTimeout(specTimeout))
 
-	It("rests, and repairs what others change or remove", func(ctx SpecContext) {
+	It("sends no write in the steady state, and reverts changes and deletions by other clients", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
-		ovms(ctx, ns, mm.AnnotationRoute, "true")
+		ovms(ctx, ns, modelmesh.AnnotationRoute, "true")
 		inference(ctx, ns, "digits")
 		published := route(ns, "digits")
 		env.WaitExists(ctx, append(beside(ns), published)...)

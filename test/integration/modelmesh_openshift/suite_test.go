@@ -16,7 +16,7 @@ import (
 
 const (
 	specTimeout = 4 * time.Minute
-	patience    = 90 * time.Second
+	waitTimeout = 90 * time.Second
 	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
 	quiet = time.Second
 	// own is the namespace of the manager, monitoring that of the platform's Prometheus.
@@ -40,7 +40,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(env.Admin.Create(ctx, framework.EtcdSecret(own))).To(Succeed())
 	Expect(env.Admin.Create(ctx, settings("scaleToZero: {gracePeriodSeconds: 1}"))).To(Succeed())
 	for _, list := range []client.ObjectList{&v1alpha1.ServingRuntimeList{}, &v1beta1.InferenceServiceList{}, &v1alpha1.PredictorList{}} {
-		Eventually(func() error { return env.Admin.List(ctx, list) }).WithContext(ctx).WithTimeout(patience).
+		Eventually(func() error { return env.Admin.List(ctx, list) }).WithContext(ctx).WithTimeout(waitTimeout).
 			Should(Succeed(), "discovery follows a moment after the definition")
 	}
 	manager = env.StartManager(ctx, framework.ManagerOptions{

@@ -20,7 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/openshift"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/runtimes"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
@@ -205,7 +205,7 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 		mark = env.Mark()
 		manager.Restart(ctx)
 		for ns := range models {
-			Eventually(func() framework.Entries { return requests(mark, ns) }).WithContext(ctx).WithTimeout(patience).
+			Eventually(func() framework.Entries { return requests(mark, ns) }).WithContext(ctx).WithTimeout(waitTimeout).
 				Should(ContainElement(And(HaveField("Resource", "services"), HaveField("Name", service(ns).Name))), "the namespace is reconciled")
 			settled(ctx, ns)
 			Expect(requests(mark, ns).Writes()).To(BeEmpty())
@@ -216,10 +216,10 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 		taken(ctx, open, "1")
 	}, NodeTimeout(specTimeout))
 
-	It("takes over what the companion made, without recreating it", func(ctx SpecContext) {
+	It("adopts the objects of the companion without recreating them", func(ctx SpecContext) {
 		manager.StopTemporarily(ctx)
 		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
-		ovms(ctx, ns, mm.AnnotationRoute, "true")
+		ovms(ctx, ns, modelmesh.AnnotationRoute, "true")
 		connection(ctx, ns, "aws", "http://minio:9000")
 		model := inference(ctx, ns, "digits", openshift.Finalizer)
 		published, unpublished := route(ns, "digits"), route(ns, "letters")

@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	own = "opendatahub"
+	operatorNamespace = "opendatahub"
 
 	specTimeout = 4 * time.Minute
-	patience    = 90 * time.Second
+	waitTimeout = 90 * time.Second
 	quiet       = time.Second
 )
 
@@ -38,7 +38,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "modelmesh-plain", cluster.Bare, framework.WithTypes(v1alpha1.AddToScheme), framework.WithOperator("test/integration/modelmesh_plain/testdata/one-namespace"))
 	env.DisableWebhooks(ctx)
 	labels := map[string]string{"of": "the-manager"}
-	Expect(env.Admin.Create(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "controller"}, Spec: appsv1.DeploymentSpec{
+	Expect(env.Admin.Create(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "controller"}, Spec: appsv1.DeploymentSpec{
 		Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
 			Containers: []corev1.Container{{Name: "manager", Image: "registry.example.com/manager:1"}}}},
@@ -52,11 +52,13 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 var _ = Describe("The namespace of the manager", func() {
 	It("is served alone, with rights that end there, as soon as KServe is there", func(ctx SpecContext) {
 		mark := env.Mark()
-		at := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: own, Name: name} }
+		at := func(name string) metav1.ObjectMeta {
+			return metav1.ObjectMeta{Namespace: operatorNamespace, Name: name}
+		}
 		service := &corev1.Service{ObjectMeta: at("modelmesh-serving")}
 		env.WaitExists(ctx, service)
 		Expect(metav1.GetControllerOf(service)).To(HaveField("Name", "controller"))
-		env.WaitIdle(manager.User, quiet, patience)
+		env.WaitIdle(manager.User, quiet, waitTimeout)
 
 		By("KServe comes")
 		Expect(cluster.InstallSet(ctx, env.Config, cluster.KServe)).To(Succeed())
@@ -70,17 +72,17 @@ var _ = Describe("The namespace of the manager", func() {
 		for _, object := range []client.Object{
 			&v1alpha1.ClusterServingRuntime{ObjectMeta: metav1.ObjectMeta{Name: "of-the-cluster"}, Spec: spec},
 			&v1alpha1.ServingRuntime{ObjectMeta: metav1.ObjectMeta{Namespace: otherNamespace, Name: "r"}, Spec: spec},
-			&v1alpha1.ServingRuntime{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "r", Annotations: map[string]string{
+			&v1alpha1.ServingRuntime{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "r", Annotations: map[string]string{
 				"serving.kserve.io/autoscalerClass": "hpa"}}, Spec: spec},
 		} {
-			Eventually(func() error { return env.Admin.Create(ctx, object) }).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+			Eventually(func() error { return env.Admin.Create(ctx, object) }).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
 		}
 		model := &v1alpha1.Predictor{ObjectMeta: at("m")}
 		model.Spec.ModelType.Name = "onnx"
 		Expect(env.Admin.Create(ctx, model)).To(Succeed())
 		served, scaled := &appsv1.Deployment{ObjectMeta: at("modelmesh-serving-r")}, &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: at("modelmesh-serving-r")}
 		env.WaitExists(ctx, served, scaled, &corev1.ConfigMap{ObjectMeta: at("tc-config")})
-		env.WaitIdle(manager.User, quiet, patience)
+		env.WaitIdle(manager.User, quiet, waitTimeout)
 		all := &appsv1.DeploymentList{}
 		Expect(env.Admin.List(ctx, all, client.HasLabels{"modelmesh-service"})).To(Succeed())
 		Expect(all.Items).To(HaveLen(1), "runtimes of the cluster and of other namespaces are not served")

@@ -146,7 +146,7 @@ func dryRunPod(ctx context.Context, in resources.RuntimeInputs) error {
 	account := &corev1.ServiceAccount{}
 	Eventually(func() error {
 		return env.Admin.Get(ctx, types.NamespacedName{Namespace: in.Namespace, Name: "default"}, account)
-	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 	pod := &corev1.Pod{ObjectMeta: d.Spec.Template.ObjectMeta, Spec: d.Spec.Template.Spec}
 	pod.Namespace, pod.GenerateName = in.Namespace, "try-"
 	return env.Admin.Create(ctx, pod, client.DryRunAll)

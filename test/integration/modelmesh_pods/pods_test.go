@@ -16,7 +16,7 @@ import (
 	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
@@ -99,8 +99,8 @@ var _ = Describe("Objects of a namespace", func() {
 		namespace := env.Namespace(ctx, "front")
 		owner := namespaceOf(ctx, namespace)
 		in := inputs(namespace, bases[2], changes[1])
-		in.Annotations = map[string]string{mm.AnnotationAutoscalerClass: "hpa", mm.AnnotationMaxScale: "3"}
-		scale, _ := mm.ParseAutoscaling(in.Annotations)
+		in.Annotations = map[string]string{modelmesh.AnnotationAutoscalerClass: "hpa", modelmesh.AnnotationMaxScale: "3"}
+		scale, _ := modelmesh.ParseAutoscaling(in.Annotations)
 		front := resources.NamespaceInputs{Namespace: namespace, Settings: in.Settings, TLS: in.TLS}
 		constraints, err := resources.BuildConstraints(namespace, map[string]*v1alpha1.ServingRuntimeSpec{in.Name: in.Spec}, true)
 		Expect(err).NotTo(HaveOccurred())
@@ -153,7 +153,7 @@ func versions(ctx SpecContext, desired apply.Desired) map[schema.GroupVersionKin
 // takeOver applies the Deployment of a runtime, and retries on conflicts with writers of its status.
 func takeOver(ctx SpecContext, owner client.Object, in resources.RuntimeInputs) {
 	GinkgoHelper()
-	Eventually(func() error { return applyDeployment(ctx, owner, in) }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+	Eventually(func() error { return applyDeployment(ctx, owner, in) }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 }
 
 // addVariable adds a variable to the container of ModelMesh by an update of the whole object, like another operator.
@@ -167,7 +167,7 @@ func addVariable(ctx SpecContext, in resources.RuntimeInputs, name, value string
 			}
 		}
 		return env.Admin.Update(ctx, d, client.FieldOwner("trustyai"))
-	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 }
 
 func variablesOf(ctx SpecContext, in resources.RuntimeInputs) map[string]string {

@@ -9,7 +9,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
@@ -56,7 +56,7 @@ var changes = []variant{
 	{"much of its own", func(in *resources.RuntimeInputs) {
 		c := &in.Spec.Containers[0]
 		in.Spec.Volumes = []corev1.Volume{{Name: "own", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
-		c.VolumeMounts = []corev1.VolumeMount{{Name: "own", MountPath: "/own"}, {Name: mm.ModelsVolume, MountPath: "/models"}}
+		c.VolumeMounts = []corev1.VolumeMount{{Name: "own", MountPath: "/own"}, {Name: modelmesh.ModelsVolume, MountPath: "/models"}}
 		c.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1500m"), corev1.ResourceCPU: resource.MustParse("0.5")}
 		c.LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}}
 		in.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
@@ -91,6 +91,6 @@ func inputs(namespace string, base, change variant) resources.RuntimeInputs {
 	}
 	base.change(&in)
 	change.change(&in)
-	Expect(mm.Validate(in.Spec, in.Settings.BuiltInServerTypes)).To(Succeed())
+	Expect(modelmesh.Validate(in.Spec, in.Settings.BuiltInServerTypes)).To(Succeed())
 	return in
 }

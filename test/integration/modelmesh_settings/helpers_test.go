@@ -75,7 +75,7 @@ func notes(ctx context.Context, o client.Object) (all []string, err error) {
 func expectEvent(ctx context.Context, m *corev1.ConfigMap, reason, part string) {
 	GinkgoHelper()
 	env.Get(ctx, m)
-	Eventually(notes).WithContext(ctx).WithArguments(ctx, m).WithTimeout(patience).
+	Eventually(notes).WithContext(ctx).WithArguments(ctx, m).WithTimeout(waitTimeout).
 		Should(ContainElement(SatisfyAll(HavePrefix("Warning "+reason), ContainSubstring(part))))
 }
 

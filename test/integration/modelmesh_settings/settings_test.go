@@ -12,12 +12,12 @@ import (
 
 var _ = Describe("The settings of ModelMesh", Serial, func() {
 	It("take effect without a restart [modelmesh-36] [M36]", func(ctx SpecContext) {
-		configure(ctx, own, awake)
+		configure(ctx, operatorNamespace, awake)
 		ns := served(ctx)
 		waitForReplicas(ctx, ns, 2)
 
 		By("the pods and the Service being described again")
-		configure(ctx, own, awake+`
+		configure(ctx, operatorNamespace, awake+`
 podsPerRuntime: 3
 inferenceServicePort: 8034
 enableAccessLogging: true
@@ -59,20 +59,20 @@ serviceAccountName: runner
 			}
 			g.Expect(ports).To(Equal(map[string]int32{"grpc": 8034, "prometheus": 2222}))
 		})
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 
 		By("no ConfigMap having settings any more")
-		configure(ctx, own, awake)
+		configure(ctx, operatorNamespace, awake)
 		waitForReplicas(ctx, ns, 2)
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 	}, NodeTimeout(specTimeout))
 
 	It("stay as they were while the document has a mistake, and say so [modelmesh-37] [modelmesh-41] [M36]", func(ctx SpecContext) {
-		configure(ctx, own, awake+"podsPerRuntime: 1")
+		configure(ctx, operatorNamespace, awake+"podsPerRuntime: 1")
 		ns := served(ctx)
 		d := waitForReplicas(ctx, ns, 1)
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.Get(ctx, d)
 		for text, part := range map[string]string{
 			`podsPerRuntime: "none"`:      `podsPerRuntime "none": must be a whole number from 0 to 65535`,
@@ -80,58 +80,58 @@ serviceAccountName: runner
 			"modelMeshResources: {a: [b":  "not valid YAML",
 			"inferenceServiceName: Wrong": "must be the name of a Service",
 		} {
-			m := configure(ctx, own, awake+text)
+			m := configure(ctx, operatorNamespace, awake+text)
 			expectEvent(ctx, m, meshsettings.ReasonRefused, part)
 		}
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		expectUnchanged(ctx, d)
 
 		By("an unknown key")
-		m := configure(ctx, own, awake+"podsPerRuntime: 4\npodPerRuntimes: 5")
+		m := configure(ctx, operatorNamespace, awake+"podsPerRuntime: 4\npodPerRuntimes: 5")
 		waitForReplicas(ctx, ns, 4)
 		expectEvent(ctx, m, meshsettings.ReasonIgnored, "podPerRuntimes is unknown and has no effect (did you mean podsPerRuntime?)")
 	}, NodeTimeout(specTimeout))
 
 	It("are laid over a ConfigMap of defaults, which is followed as well", func(ctx SpecContext) {
 		defaults := func(text string) *corev1.ConfigMap {
-			return env.SetConfigMap(ctx, own, meshsettings.DefaultsName, meshsettings.DefaultsKey, awake+text)
+			return env.SetConfigMap(ctx, operatorNamespace, meshsettings.DefaultsName, meshsettings.DefaultsKey, awake+text)
 		}
 		defaults("podsPerRuntime: 3\nmodelMeshImage: {name: example.com/mm, tag: v1, digest: 'sha256:aa'}\nrestProxy: {enabled: true}")
 		ns := served(ctx)
 		Expect(framework.Container(waitForReplicas(ctx, ns, 3), "mm").Image).To(Equal("example.com/mm@sha256:aa"))
 
-		configure(ctx, own, "modelMeshImage: {tag: v2}")
+		configure(ctx, operatorNamespace, "modelMeshImage: {tag: v2}")
 		d := deployment(ns)
 		env.WaitFor(ctx, d, func(g Gomega) { g.Expect(framework.Container(d, "mm").Image).To(Equal("example.com/mm:v2")) })
 
 		m := defaults("podsPerRuntime: many")
 		expectEvent(ctx, m, meshsettings.ReasonRefused, `podsPerRuntime "many"`)
-		configure(ctx, own, "modelMeshImage: {tag: v3}")
+		configure(ctx, operatorNamespace, "modelMeshImage: {tag: v3}")
 		env.WaitFor(ctx, d, func(g Gomega) { g.Expect(framework.Container(d, "mm").Image).To(Equal("example.com/mm:v3")) })
 		Expect(d.Spec.Replicas).To(HaveValue(Equal(int32(3))), "the last good defaults hold")
 		defaults("podsPerRuntime: 1")
 		waitForReplicas(ctx, ns, 1)
 	}, NodeTimeout(specTimeout))
 
-	It("may be other ones in one namespace, as far as that is its own affair [M36]", func(ctx SpecContext) {
-		configure(ctx, own, awake+"podsPerRuntime: 1")
+	It("may differ in one namespace, if they affect only this namespace [M36]", func(ctx SpecContext) {
+		configure(ctx, operatorNamespace, awake+"podsPerRuntime: 1")
 		managed, foreign := served(ctx), served(ctx)
 		d := waitForReplicas(ctx, managed, 1)
 		waitForReplicas(ctx, foreign, 1)
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, managed), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, managed), quiet, waitTimeout)
 		env.Get(ctx, d)
 
 		By("one namespace saying something")
 		m := configure(ctx, foreign, "podsPerRuntime: 4\nenableAccessLogging: true")
 		waitForReplicas(ctx, foreign, 4)
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, foreign), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, foreign), quiet, waitTimeout)
 		env.ExpectNoRequests(env.RequestsIn(manager.User, foreign), quiet)
 		expectUnchanged(ctx, d)
 
 		By("it wanting more than it may")
 		configure(ctx, foreign, "podsPerRuntime: 5\nserviceAccountName: admin\nruntimePodAnnotations: {sidecar.istio.io/userVolume: x}")
 		expectEvent(ctx, m, meshsettings.ReasonRefused, "serviceAccountName may not be set for one namespace")
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, foreign), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, foreign), quiet, waitTimeout)
 		template := waitForReplicas(ctx, foreign, 4).Spec.Template
 		Expect(template.Spec.ServiceAccountName).NotTo(Equal("admin"))
 		Expect(template.Annotations).NotTo(HaveKey("sidecar.istio.io/userVolume"))
@@ -143,33 +143,33 @@ serviceAccountName: runner
 	}, NodeTimeout(specTimeout))
 
 	It("are none of our business where nothing is served", func(ctx SpecContext) {
-		configure(ctx, own, awake+"podsPerRuntime: 1")
+		configure(ctx, operatorNamespace, awake+"podsPerRuntime: 1")
 		ns := served(ctx)
 		waitForReplicas(ctx, ns, 1)
 		stranger := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: env.Namespace(ctx, "stranger")}}
 		m := configure(ctx, stranger.Name, "[this is, no: settings")
-		configure(ctx, own, awake+"podsPerRuntime: 2")
+		configure(ctx, operatorNamespace, awake+"podsPerRuntime: 2")
 		waitForReplicas(ctx, ns, 2)
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, stranger.Name), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, stranger.Name), quiet, waitTimeout)
 		env.Get(ctx, m)
 		Expect(notes(ctx, m)).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("that are wrong at the start move nothing until they are right", func(ctx SpecContext) {
-		configure(ctx, own, awake+"podsPerRuntime: 3")
+		configure(ctx, operatorNamespace, awake+"podsPerRuntime: 3")
 		ns := served(ctx)
 		d := waitForReplicas(ctx, ns, 3)
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.Get(ctx, d)
 		manager.StopTemporarily(ctx)
-		m := configure(ctx, own, "podsPerRuntime: none")
+		m := configure(ctx, operatorNamespace, "podsPerRuntime: none")
 		mark := env.Mark()
 		manager.Restart(ctx)
 		expectEvent(ctx, m, meshsettings.ReasonRefused, "no model is served until it is corrected")
 		expectUnchanged(ctx, d)
 		Expect(env.RequestsIn(manager.User, ns)(mark).Writes()).To(BeEmpty())
 
-		configure(ctx, own, awake+"podsPerRuntime: 1")
+		configure(ctx, operatorNamespace, awake+"podsPerRuntime: 1")
 		waitForReplicas(ctx, ns, 1)
 	}, NodeTimeout(specTimeout))
 })

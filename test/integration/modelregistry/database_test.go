@@ -71,7 +71,7 @@ var _ = Describe("A generated database", func() {
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
-	It("goes with its data when the registry requires it, and has the names that it was made with [D12]", func(ctx SpecContext) {
+	It("is deleted with its data if the registry requires it, and keeps the names of its creation [D12]", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace, generated, unrouted, func(m *v1beta1.ModelRegistry) {
 			m.Spec.Postgres.RetentionPolicy, m.Spec.Postgres.Username, m.Spec.Postgres.Database = v1beta1.DeleteData, "ann", "models"
 		}))

@@ -18,7 +18,7 @@ var _ = Describe("A registry", func() {
 	var namespace string
 	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "registry") }, NodeTimeout(specTimeout))
 
-	It("becomes a running server behind a proxy, and says where it is [modelregistry-25] [modelregistry-30] [modelregistry-41]", func(ctx SpecContext) {
+	It("becomes a running server behind a proxy, and publishes its addresses [modelregistry-25] [modelregistry-30] [modelregistry-41]", func(ctx SpecContext) {
 		mark := env.Mark()
 		m := ready(ctx, registry(namespace, namespace, func(m *v1beta1.ModelRegistry) {
 			m.Annotations = map[string]string{"openshift.io/display-name": "Ours", "openshift.io/description": "Of us"}

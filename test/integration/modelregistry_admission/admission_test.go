@@ -183,21 +183,21 @@ func withoutRules(ctx SpecContext, do func()) {
 	loose := crd.DeepCopy()
 	forget(loose.Object["spec"], "x-kubernetes-validations")
 	env.Patch(ctx, crd.DeepCopy(), map[string]any{"spec": map[string]any{"versions": specField(loose, "versions")}})
-	Eventually(verdict(ctx, "{rest: {}, oauthProxy: {}, kubeRBACProxy: {}}")).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+	Eventually(verdict(ctx, "{rest: {}, oauthProxy: {}, kubeRBACProxy: {}}")).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 	do()
 	env.Patch(ctx, crd.DeepCopy(), map[string]any{"spec": map[string]any{"versions": specField(crd, "versions")}})
 	for _, configuration := range []*unstructured.Unstructured{mutating, validating} {
 		env.Patch(ctx, configuration.DeepCopy(), map[string]any{"webhooks": configuration.Object["webhooks"]})
 	}
-	Eventually(verdict(ctx, "{rest: {}}")).WithContext(ctx).WithTimeout(patience).WithPolling(poll).
+	Eventually(verdict(ctx, "{rest: {}}")).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).
 		Should(MatchError(ContainSubstring("vmodelregistry.opendatahub.io")))
-	Eventually(verdict(ctx, "{rest: {}, "+external+", oauthProxy: {}, kubeRBACProxy: {}}")).WithContext(ctx).WithTimeout(patience).WithPolling(poll).
+	Eventually(verdict(ctx, "{rest: {}, "+external+", oauthProxy: {}, kubeRBACProxy: {}}")).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).
 		Should(MatchError(ContainSubstring("Cannot use both")))
 	Eventually(func() any {
 		probe := beta("default", "{rest: {}, "+external+"}")
 		Expect(env.Admin.Create(ctx, probe, client.DryRunAll)).To(Succeed())
 		return specField(probe, "kubeRBACProxy")
-	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).ShouldNot(BeNil())
+	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).ShouldNot(BeNil())
 }
 
 // verdict returns a function that creates a registry in a dry run.

@@ -50,11 +50,11 @@ var _ = Describe("While the component is off", func() {
 		replaceManager(ctx, []string{"--components=*,-modelregistry,-modelcatalog", notElected}, "MLFLOW_IMAGE=example.com/mlflow:1")
 		admin, heard := env.WithWarnings()
 		m := beta(namespace, "{rest: {}}")
-		Eventually(func() error { return admin.Create(ctx, m) }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+		Eventually(func() error { return admin.Create(ctx, m) }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 		Expect(heard.Texts).To(ContainElement(ContainSubstring("the component modelregistry is switched off")))
 		Eventually(func() error {
 			return admin.Create(ctx, alpha(namespace, "{rest: {}, grpc: {}, mysql: {host: h, username: u, database: d}, istio: {}}"))
-		}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 		Expect(specField(inVersion(ctx, v1alpha1.GroupVersion, m), "grpc")).NotTo(BeNil())
 
 		By("telling what a database lacks, though the defaulter leaves it in")

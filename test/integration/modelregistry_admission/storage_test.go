@@ -61,9 +61,9 @@ func store(ctx context.Context, version string) {
 	}
 	Expect(env.Admin.Update(ctx, crd)).To(Succeed())
 	if changed {
-		Eventually(storageHash).WithContext(ctx).WithTimeout(patience).WithPolling(poll).ShouldNot(Equal(before))
+		Eventually(storageHash).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).ShouldNot(Equal(before))
 	}
-	Eventually(func() []string { return definition(ctx).Status.StoredVersions }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).
+	Eventually(func() []string { return definition(ctx).Status.StoredVersions }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).
 		Should(ContainElement(version))
 }
 
@@ -78,9 +78,9 @@ func raw(ctx context.Context, m *unstructured.Unstructured, check func(g Gomega,
 		out.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("ModelRegistry"))
 		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), out)).To(Succeed())
 		check(g, out)
-	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 	env.Patch(ctx, crd.DeepCopy(), map[string]any{"spec": map[string]any{"conversion": conversionStanza}})
-	Eventually(func() any { return specField(inVersion(ctx, v1alpha1.GroupVersion, m), "grpc") }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).ShouldNot(BeNil())
+	Eventually(func() any { return specField(inVersion(ctx, v1alpha1.GroupVersion, m), "grpc") }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).ShouldNot(BeNil())
 }
 
 // inBothVersions creates one registry stored in the older version and one stored in the newer version.
@@ -93,7 +93,7 @@ func inBothVersions(ctx context.Context) (older, newer *unstructured.Unstructure
 	}
 	store(ctx, v1alpha1.GroupVersion.Version)
 	older = paused(beta(namespace, rich))
-	Eventually(func() error { return env.Admin.Create(ctx, older) }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+	Eventually(func() error { return env.Admin.Create(ctx, older) }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 	store(ctx, v1beta1.GroupVersion.Version)
 	newer = created(ctx, paused(beta(namespace, rich)))
 	Expect(definition(ctx).Status.StoredVersions).To(ConsistOf("v1alpha1", "v1beta1"))
@@ -102,7 +102,7 @@ func inBothVersions(ctx context.Context) (older, newer *unstructured.Unstructure
 
 func trimmed(ctx context.Context) AsyncAssertion {
 	GinkgoHelper()
-	return Eventually(func() []string { return definition(ctx).Status.StoredVersions }).WithContext(ctx).WithTimeout(patience).WithPolling(poll)
+	return Eventually(func() []string { return definition(ctx).Status.StoredVersions }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll)
 }
 
 // leave deletes registries while the leader removes their finalizers, and stops the leader.
@@ -135,10 +135,10 @@ var _ = Describe("Stored registries", func() {
 			g.Expect(stored.GetAnnotations()).NotTo(HaveKey(conversion.Annotation))
 			g.Expect(specField(stored, "kubeRBACProxy", "port")).To(Equal(int64(9443)))
 		})
-		env.WaitIdle(leader.User, poll*20, patience) // the status reports the pause
+		env.WaitIdle(leader.User, poll*20, waitTimeout) // the status reports the pause
 		mark := env.Mark()
 		leader.Restart(ctx)
-		env.WaitIdle(leader.User, poll*20, patience)
+		env.WaitIdle(leader.User, poll*20, waitTimeout)
 		again := env.Since(mark).ByUser(leader.User)
 		Expect(again.Of("customresourcedefinitions").Writes()).To(BeEmpty())
 		Expect(again.Of("modelregistries").Writes()).To(BeEmpty())
@@ -166,7 +166,7 @@ var _ = Describe("Stored registries", func() {
 		older, newer := inBothVersions(ctx)
 		mark := env.Mark()
 		leader := elected(ctx, "STORAGE_MIGRATION_SOURCE_VERSION=v1beta1", "STORAGE_MIGRATION_TARGET_VERSION=v1beta1")
-		env.WaitIdle(leader.User, poll*20, patience)
+		env.WaitIdle(leader.User, poll*20, waitTimeout)
 		Expect(env.Since(mark).ByUser(leader.User).Of("customresourcedefinitions").Where(func(e framework.Entry) bool { return e.Subresource != "" })).To(BeEmpty())
 		Expect(definition(ctx).Status.StoredVersions).To(ContainElement("v1alpha1"))
 		leader.Stop(ctx)

@@ -16,9 +16,9 @@ import (
 
 const (
 	specTimeout = 2 * time.Minute
-	// patience is how long the manager may take to publish its CA or to reconcile.
-	patience = time.Minute
-	poll     = 100 * time.Millisecond
+	// waitTimeout is how long the manager may take to publish its CA or to reconcile.
+	waitTimeout = time.Minute
+	poll        = 100 * time.Millisecond
 )
 
 // All specs share one control plane and a manager with the shipped rights, whose webhooks the API server calls. The manager is never

@@ -76,7 +76,7 @@ func injected(u *unstructured.Unstructured) {
 // create creates a RayCluster, and deletes it at the end of the spec.
 func create(ctx context.Context, u *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
-	Eventually(func() error { return env.Admin.Create(ctx, u) }).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+	Eventually(func() error { return env.Admin.Create(ctx, u) }).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
 		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, u))).To(Succeed())
 		env.WaitDeleted(ctx, u)
@@ -117,5 +117,5 @@ func waitSecured(ctx context.Context, u *unstructured.Unstructured) {
 	GinkgoHelper()
 	n := names(u)
 	env.WaitExists(ctx, policy(u, n.HeadPolicy), policy(u, n.WorkerPolicy))
-	env.WaitNoRequests(ctx, env.RequestsIn(manager.User, u.GetNamespace()), quiet, patience)
+	env.WaitNoRequests(ctx, env.RequestsIn(manager.User, u.GetNamespace()), quiet, waitTimeout)
 }

@@ -73,7 +73,7 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 		Expect(env.RequestsIn(manager.User, ns)(mark)).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
-	It("has a random cookie secret of its own, which stays as it is [R9]", func(ctx SpecContext) {
+	It("has a random cookie secret, which does not change [R9]", func(ctx SpecContext) {
 		cookies := map[string]bool{}
 		for _, prefix := range []string{"one", "two"} {
 			u := create(ctx, rayCluster(env.Namespace(ctx, prefix), "demo", hashed))
@@ -96,7 +96,7 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 		Expect(env.Admin.Delete(ctx, u)).To(Succeed())
 		env.WaitDeleted(ctx, b)
 		env.WaitFor(ctx, u, func(g Gomega) { g.Expect(u.GetFinalizers()).To(Equal([]string{"example.com/redis"})) })
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		mark := env.Mark()
 		env.SetAnnotation(ctx, u, "example.com/seen", "yes")
 		Expect(env.Admin.Delete(ctx, route(u, names(u).Dashboard))).To(Succeed())
@@ -118,9 +118,9 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 			Eventually(func(g Gomega) {
 				g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
 				g.Expect(o.GetUID()).NotTo(Equal(before))
-			}).WithContext(ctx).WithTimeout(patience).Should(Succeed(), "%T", o)
+			}).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed(), "%T", o)
 		}
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 	}, NodeTimeout(specTimeout))
 
@@ -155,7 +155,7 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 		env.WaitFor(ctx, u, func(g Gomega) { g.Expect(u.GetFinalizers()).To(BeEmpty()) })
 		env.Get(ctx, objects[0])
 		Expect(objects[0].(*corev1.Secret).Data[raycluster.KeyCookie]).To(Equal(cookie))
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 	}, NodeTimeout(specTimeout))
 })

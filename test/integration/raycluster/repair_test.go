@@ -68,7 +68,7 @@ var _ = Describe("A pod of Ray that was made before its account had pull secrets
 		mark := env.Mark()
 		addPullSecret(ctx, running)
 		addPullSecret(ctx, listed)
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		Expect(env.Since(mark).ByUser(manager.User).Of("pods").Writes()).To(BeEmpty())
 		for _, p := range []*corev1.Pod{runs, waits} {
 			env.Get(ctx, p)

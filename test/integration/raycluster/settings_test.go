@@ -41,28 +41,28 @@ var _ = Describe("The settings of Ray", Serial, func() {
 		Expect(env.Admin.Create(ctx, foreign)).To(Succeed())
 
 		By("OAuth being switched off")
-		env.SetConfigMap(ctx, own, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: false, mTLSEnabled: false}")
+		env.SetConfigMap(ctx, operatorNamespace, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: false, mTLSEnabled: false}")
 		env.WaitDeleted(ctx, objects...) // a dashboard without authentication allows remote code execution
 		env.WaitFor(ctx, u, func(g Gomega) { g.Expect(u.GetFinalizers()).To(BeEmpty()) })
 		env.Get(ctx, foreign)
 
 		By("a user making a mistake")
-		env.SetConfigMap(ctx, own, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: perhaps}")
+		env.SetConfigMap(ctx, operatorNamespace, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: perhaps}")
 		Eventually(func(g Gomega) {
 			list := &eventsv1.EventList{}
-			g.Expect(env.Admin.List(ctx, list, client.InNamespace(own))).To(Succeed())
+			g.Expect(env.Admin.List(ctx, list, client.InNamespace(operatorNamespace))).To(Succeed())
 			g.Expect(slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
 				return e.Reason == "ConfigurationRefused" && strings.Contains(e.Note, `kuberay.rayDashboardOAuthEnabled "perhaps": must be true or false`)
 			})).To(BeTrue(), "the mistake is reported")
-		}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		}).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.ExpectAbsent(ctx, objects[0])
 
 		By("OAuth being switched on")
-		env.SetConfigMap(ctx, own, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: true}")
+		env.SetConfigMap(ctx, operatorNamespace, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: true}")
 		env.WaitExists(ctx, proxyObjects(u)...)
-		Eventually(target).WithContext(ctx).WithArguments(ctx, dashboard).WithTimeout(patience).Should(Equal(names(u).ProxyService))
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		Eventually(target).WithContext(ctx).WithArguments(ctx, dashboard).WithTimeout(waitTimeout).Should(Equal(names(u).ProxyService))
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 	}, NodeTimeout(specTimeout))
 
@@ -72,7 +72,7 @@ var _ = Describe("The settings of Ray", Serial, func() {
 		b := binding(u)
 		env.WaitExists(ctx, b)
 		waitSecured(ctx, u)
-		env.SetConfigMap(ctx, own, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: false}")
+		env.SetConfigMap(ctx, operatorNamespace, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: false}")
 		Expect(env.Admin.Delete(ctx, u)).To(Succeed())
 		env.WaitDeleted(ctx, b, u)
 	}, NodeTimeout(specTimeout))
@@ -103,18 +103,18 @@ var _ = Describe("The policies of a RayCluster", Serial, func() {
 			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "kuberay-operator", Namespace: "default"}}}
 		Expect(env.Admin.Create(ctx, binding)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, binding))).To(Succeed()) }, NodeTimeout(specTimeout))
-		Eventually(admitted).WithContext(ctx).WithArguments(ctx, u).WithTimeout(patience).Should(ContainSubstring("default"))
+		Eventually(admitted).WithContext(ctx).WithArguments(ctx, u).WithTimeout(waitTimeout).Should(ContainSubstring("default"))
 
 		By("KubeRay being found beside the manager")
-		kubeRay := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "kuberay-operator"}, Spec: appsv1.DeploymentSpec{
+		kubeRay := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "kuberay-operator"}, Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Spec: pod.Spec},
 		}}
 		Expect(env.Admin.Create(ctx, kubeRay)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, kubeRay))).To(Succeed()) }, NodeTimeout(specTimeout))
-		Eventually(admitted).WithContext(ctx).WithArguments(ctx, u).WithTimeout(patience).
-			Should(And(ContainSubstring("default "+own), Not(ContainSubstring(ns))))
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		Eventually(admitted).WithContext(ctx).WithArguments(ctx, u).WithTimeout(waitTimeout).
+			Should(And(ContainSubstring("default "+operatorNamespace), Not(ContainSubstring(ns))))
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 	}, NodeTimeout(specTimeout))
 })

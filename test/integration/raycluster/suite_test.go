@@ -12,11 +12,11 @@ import (
 
 const (
 	specTimeout = 3 * time.Minute
-	patience    = 90 * time.Second
+	waitTimeout = 90 * time.Second
 	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
 	quiet = time.Second
-	// own is the namespace of the manager.
-	own = "opendatahub"
+	// operatorNamespace is the namespace of the manager.
+	operatorNamespace = "opendatahub"
 )
 
 // All specs share one OpenShift control plane and one manager with exactly the shipped rights; each has its own namespace. KubeRay does not

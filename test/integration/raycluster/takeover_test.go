@@ -39,8 +39,7 @@ func foreign(ctx context.Context, u *unstructured.Unstructured, content map[stri
 	return o
 }
 
-// originalName returns the name that the CodeFlare operator gives an object, see section 2.3 of the chapter: with a hash if the cluster has
-// its annotation of the version.
+// originalName returns the name that the CodeFlare operator gives an object: with a hash if the cluster has the version annotation.
 func originalName(u *unstructured.Unstructured, base string) string {
 	if _, hashed := u.GetAnnotations()["ray.openshift.ai/version"]; !hashed {
 		return base
@@ -124,21 +123,21 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: oldBinding}},
 			binding(suspended), route(suspended, names(suspended).Dashboard))
 		env.WaitFor(ctx, suspended, func(g Gomega) { g.Expect(suspended.GetFinalizers()).To(BeEmpty()) })
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 
 		By("a restart")
 		mark = env.Mark()
 		manager.Restart(ctx)
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		writes := env.Since(mark).ByUser(manager.User).WithoutEvents().WithoutReviews().WithoutLeases().Writes().Where(func(e framework.Entry) bool { return e.Namespace == ns })
 		Expect(writes).To(BeEmpty(), "writes after a restart:\n%s", writes)
 	}, NodeTimeout(specTimeout))
 
 	It("leaves no webhook behind without a server", func(ctx SpecContext) {
-		dead := &admissionv1.ServiceReference{Namespace: own, Name: "codeflare-operator-webhook-service", Path: new("/mutate")}
-		alive := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "other-webhook"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443, TargetPort: intstr.FromInt32(9443)}}}}
+		dead := &admissionv1.ServiceReference{Namespace: operatorNamespace, Name: "codeflare-operator-webhook-service", Path: new("/mutate")}
+		alive := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "other-webhook"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443, TargetPort: intstr.FromInt32(9443)}}}}
 		Expect(env.Admin.Create(ctx, alive)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, alive)).To(Succeed()) }, NodeTimeout(specTimeout))
 		configuration := &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "codeflare-operator-mutating-webhook-configuration"}}
@@ -150,7 +149,7 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 					Rule: admissionv1.Rule{APIGroups: []string{"none.example.com"}, APIVersions: []string{"v1"}, Resources: []string{"none"}}}}}
 		}
 		configuration.Webhooks = append(configuration.Webhooks, entry("mappwrapper.kb.io", dead),
-			entry("other.example.com", &admissionv1.ServiceReference{Namespace: own, Name: alive.Name}))
+			entry("other.example.com", &admissionv1.ServiceReference{Namespace: operatorNamespace, Name: alive.Name}))
 		Expect(env.Admin.Update(ctx, configuration)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { env.DisableWebhooks(ctx) }, NodeTimeout(specTimeout))
 		manager.Restart(ctx)

@@ -147,7 +147,7 @@ var _ = Describe("A RayCluster beside the real KubeRay", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("gets a new CA when that of its Secret is of no use, with a word about it, and old pods are still trusted (R11)", func(ctx SpecContext) {
+	It("gets a new CA when that of its Secret is of no use, with a word about it, and old pods are still trusted [R11]", func(ctx SpecContext) {
 		live := waitReady(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "broken")))
 		waitForCertificates(ctx, live, 3)
 		secret := &corev1.Secret{}

@@ -34,7 +34,7 @@ func allReady(ctx context.Context, namespace string, count int) {
 }
 
 var _ = Describe("Many RayClusters", func() {
-	It("cost a bounded number of requests, none at rest and none for what KubeRay writes into their status (R21)", func(ctx SpecContext) {
+	It("cost a bounded number of requests, none at rest and none for what KubeRay writes into their status [R21]", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "crowd")
 		mark := env.Mark()
 		DeferCleanup(func(ctx SpecContext) {
@@ -49,7 +49,7 @@ var _ = Describe("Many RayClusters", func() {
 			Expect(env.Admin.Create(ctx, cluster)).To(Succeed())
 		}
 		allReady(ctx, namespace, crowd)
-		env.WaitIdle(manager.User, rest, patience)
+		env.WaitIdle(manager.User, rest, waitTimeout)
 
 		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
 		writes, reads := len(mine.WithoutEvents().Writes()), len(mine.Reads())

@@ -59,13 +59,13 @@ func removed(ctx context.Context, o *unstructured.Unstructured) {
 	Eventually(func() bool {
 		err := env.Admin.Get(ctx, client.ObjectKeyFromObject(o), reference(o))
 		return err != nil && client.IgnoreNotFound(err) == nil
-	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(BeTrue(), "%s is still there", o.GetName())
+	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(BeTrue(), "%s is still there", o.GetName())
 }
 
 // eventually polls with the timeout of the suite.
 func eventually(ctx context.Context, check func(g Gomega)) {
 	GinkgoHelper()
-	Eventually(check).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+	Eventually(check).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 }
 
 // waitReady waits until KubeRay reports a cluster as ready, and returns it.

@@ -50,7 +50,7 @@ var _ = Describe("A RayCluster with other settings", func() {
 		env.Patch(ctx, route, map[string]any{"status": map[string]any{"ingress": []any{map[string]any{
 			"host": host, "routerName": "default", "conditions": []any{map[string]any{"type": "Admitted", "status": "True"}},
 		}}}}, "status")
-		env.WaitIdle(manager.User, rest, patience)
+		env.WaitIdle(manager.User, rest, waitTimeout)
 		env.Get(ctx, route)
 		admitted, _, _ := unstructured.NestedSlice(route.Object, "status", "ingress")
 		Expect(admitted).To(HaveLen(1))
@@ -76,7 +76,7 @@ var _ = Describe("A RayCluster with other settings", func() {
 	It("has no certificates with mutual TLS off", func(ctx SpecContext) {
 		withSettings(ctx, strings.Replace(settings, "mTLSEnabled: true", "mTLSEnabled: false", 1), "", "")
 		live := waitReady(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "open")))
-		env.WaitIdle(manager.User, rest, patience)
+		env.WaitIdle(manager.User, rest, waitTimeout)
 		var secrets corev1.SecretList
 		Expect(env.Admin.List(ctx, &secrets, client.InNamespace(live.GetNamespace()), client.MatchingLabels{raycluster.LabelClusterName: "open"})).To(Succeed())
 		Expect(secrets.Items).To(BeEmpty())
@@ -86,7 +86,7 @@ var _ = Describe("A RayCluster with other settings", func() {
 	It("is what it was after an upgrade with the ConfigMap of the CodeFlare operator, which stays as it is [raycluster-29]", func(ctx SpecContext) {
 		live := waitReady(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "kept")))
 		waitForCertificates(ctx, live, 3)
-		env.WaitIdle(manager.User, rest, patience)
+		env.WaitIdle(manager.User, rest, waitTimeout)
 		env.Get(ctx, live)
 		version, ca := live.GetResourceVersion(), &corev1.Secret{}
 		ca.SetNamespace(live.GetNamespace())
@@ -94,7 +94,7 @@ var _ = Describe("A RayCluster with other settings", func() {
 		env.Get(ctx, ca)
 		mark := env.Mark()
 		manager.Restart(ctx)
-		env.WaitIdle(manager.User, rest, patience)
+		env.WaitIdle(manager.User, rest, waitTimeout)
 		mine := env.Since(mark).ChildWrites(manager.User)
 		Expect(mine.Where(func(e entry) bool { return e.Namespace == live.GetNamespace() })).To(BeEmpty(), "%s", mine)
 		before := ca.ResourceVersion

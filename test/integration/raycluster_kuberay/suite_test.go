@@ -17,7 +17,7 @@ import (
 
 const (
 	specTimeout = 5 * time.Minute
-	patience    = 2 * time.Minute
+	waitTimeout = 2 * time.Minute
 	poll        = 200 * time.Millisecond
 	// rest is how long specs check that no request is sent.
 	rest = time.Second

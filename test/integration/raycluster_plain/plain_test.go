@@ -42,7 +42,7 @@ func create(ctx context.Context, u *unstructured.Unstructured, sidecar raycluste
 		trial := u.DeepCopy()
 		g.Expect(env.Admin.Create(ctx, trial, client.DryRunAll)).To(Succeed())
 		g.Expect(raycluster.View(trial.Object).Injected().Sidecar).To(Equal(sidecar))
-	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
 	Expect(env.Admin.Create(ctx, u)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
 		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, u))).To(Succeed())
@@ -83,22 +83,22 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 		_, err := tls.X509KeyPair(certificate.Data[corev1.TLSCertKey], certificate.Data[corev1.TLSPrivateKeyKey])
 		Expect(err).NotTo(HaveOccurred())
 		Expect(raycluster.View(u.Object).Injected().Sidecar).To(Equal(raycluster.AuthProxy))
-		Eventually(reasons).WithContext(ctx).WithArguments(ctx, u).WithTimeout(patience).Should(ContainElement("DashboardWaitsForDomain"))
+		Eventually(reasons).WithContext(ctx).WithArguments(ctx, u).WithTimeout(waitTimeout).Should(ContainElement("DashboardWaitsForDomain"))
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 
 		By("a domain being set")
-		env.SetConfigMap(ctx, own, "codeflare-operator-config", "config.yaml", "kuberay: {ingressDomain: apps.example.org}")
+		env.SetConfigMap(ctx, operatorNamespace, "codeflare-operator-config", "config.yaml", "kuberay: {ingressDomain: apps.example.org}")
 		dashboard, front := &networkingv1.Ingress{ObjectMeta: meta(u, n.Dashboard)}, &networkingv1.Ingress{ObjectMeta: meta(u, n.Client)}
 		env.WaitExists(ctx, dashboard, front)
 		Expect(dashboard.Spec.Rules[0].Host).To(Equal("ray-dashboard-demo-" + ns + ".apps.example.org"))
 		Expect(dashboard.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Name).To(Equal(n.ProxyService))
 		Expect(*front.Spec.IngressClassName).To(Equal("nginx"))
-		Eventually(reasons).WithContext(ctx).WithArguments(ctx, u).WithTimeout(patience).Should(ContainElement("DashboardPublished"))
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		Eventually(reasons).WithContext(ctx).WithArguments(ctx, u).WithTimeout(waitTimeout).Should(ContainElement("DashboardPublished"))
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 	}, NodeTimeout(specTimeout))
 
 	It("is as the CodeFlare operator had it without OAuth and mTLS, but for a client port that no client could reach [R17] [R32]", func(ctx SpecContext) {
-		env.SetConfigMap(ctx, own, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: false, mTLSEnabled: false, ingressDomain: apps.example.org}")
+		env.SetConfigMap(ctx, operatorNamespace, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: false, mTLSEnabled: false, ingressDomain: apps.example.org}")
 		ns := env.Namespace(ctx, "open")
 		u := create(ctx, rayCluster(ns, "demo"), raycluster.AuthNone)
 		n := names(u)
@@ -106,7 +106,7 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 		env.WaitExists(ctx, dashboard, head)
 		Expect(dashboard.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Name).To(Equal("demo-head-svc"))
 		Expect(dashboard.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Port.Name).To(Equal("dashboard"))
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		err := env.Admin.Get(ctx, client.ObjectKey{Namespace: ns, Name: n.Client}, &networkingv1.Ingress{})
 		Expect(apierrors.IsNotFound(err)).To(BeTrue())
 		for _, rule := range head.Spec.Ingress {
@@ -121,15 +121,15 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 	}, NodeTimeout(specTimeout))
 
 	It("loses sidecar and certificates when they are switched off, and all that was made for them [R28]", func(ctx SpecContext) {
-		env.SetConfigMap(ctx, own, "codeflare-operator-config", "config.yaml", "kuberay: {ingressDomain: apps.example.org}")
+		env.SetConfigMap(ctx, operatorNamespace, "codeflare-operator-config", "config.yaml", "kuberay: {ingressDomain: apps.example.org}")
 		ns := env.Namespace(ctx, "off")
 		u := create(ctx, rayCluster(ns, "demo"), raycluster.AuthProxy)
 		n := names(u)
 		b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: n.ClusterRoleBinding}}
 		secret, account := &corev1.Secret{ObjectMeta: meta(u, n.CASecret)}, &corev1.ServiceAccount{ObjectMeta: meta(u, n.ServiceAccount)}
 		env.WaitExists(ctx, b, secret, account)
-		env.SetConfigMap(ctx, own, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: false, mTLSEnabled: false, ingressDomain: apps.example.org}")
-		Eventually(reasons).WithContext(ctx).WithArguments(ctx, u).WithTimeout(patience).Should(ContainElement("PodTemplatesOutdated"))
+		env.SetConfigMap(ctx, operatorNamespace, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: false, mTLSEnabled: false, ingressDomain: apps.example.org}")
+		Eventually(reasons).WithContext(ctx).WithArguments(ctx, u).WithTimeout(waitTimeout).Should(ContainElement("PodTemplatesOutdated"))
 		env.Get(ctx, u)
 		Expect(raycluster.View(u.Object).Injected().MTLS).To(BeTrue(), "pods that run keep what they have")
 		env.Get(ctx, account)
@@ -141,6 +141,6 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 			g.Expect(raycluster.View(u.Object).Injected()).To(Equal(raycluster.Injected{}))
 			g.Expect(u.GetFinalizers()).To(BeEmpty())
 		})
-		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, patience)
+		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 	}, NodeTimeout(specTimeout))
 })

@@ -13,10 +13,10 @@ import (
 
 const (
 	specTimeout = 3 * time.Minute
-	patience    = 90 * time.Second
+	waitTimeout = 90 * time.Second
 	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
-	quiet = time.Second
-	own   = "opendatahub"
+	quiet             = time.Second
+	operatorNamespace = "opendatahub"
 )
 
 // Ray clusters without OpenShift, with the webhooks and exactly the shipped rights. KubeRay does not run. The specs change the settings of

@@ -59,7 +59,7 @@ func restore(ctx context.Context, objects []*unstructured.Unstructured) map[stri
 				return nil
 			}
 			return err
-		}).WithContext(ctx).WithTimeout(patience).Should(Succeed(), title(o))
+		}).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed(), title(o))
 		if !exists {
 			restored[title(o)] = o.GetUID()
 		}
@@ -131,7 +131,7 @@ var _ = Describe("A restore of everything", func() {
 		childrenFirst(backup)
 		restored := restore(ctx, backup)
 		env.WaitReady(ctx, resources)
-		env.WaitIdle(manager.User, quiet, patience)
+		env.WaitIdle(manager.User, quiet, waitTimeout)
 
 		after, server2 := append(objectsIn(ctx, everykind.UserNamespace), ofMLflow(objectsIn(ctx, everykind.OperatorNamespace))...), server.DeepCopy()
 		Expect(names(after)).To(Equal(names(slices.Concat(before, ofServer))), "one set of children")
@@ -155,5 +155,5 @@ func lose(ctx context.Context, server *unstructured.Unstructured, ofServer []*un
 		env.WaitDeleted(ctx, object.DeepCopy())
 	}
 	Eventually(func() error { return env.Admin.Get(ctx, client.ObjectKeyFromObject(workshop), workshop) }).
-		WithContext(ctx).WithTimeout(patience).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		WithContext(ctx).WithTimeout(waitTimeout).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
 }

@@ -73,7 +73,7 @@ var _ = Describe("CRDs of an older release", func() {
 			live := framework.Unstructured(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
 			env.Patch(ctx, live, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/touched": metav1.Now().String()}}})
 		}
-		env.WaitIdle(manager.User, quiet, patience)
+		env.WaitIdle(manager.User, quiet, waitTimeout)
 		env.ExpectAtRest(manager.User, quiet)
 
 		By("putting back those of this release")
@@ -87,7 +87,7 @@ var _ = Describe("CRDs of an older release", func() {
 			have(object, true)
 		}
 		env.Unstored.To = time.Now()
-		env.WaitIdle(manager.User, quiet, patience)
+		env.WaitIdle(manager.User, quiet, waitTimeout)
 		env.WaitReady(ctx, resources)
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))

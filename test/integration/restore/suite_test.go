@@ -15,7 +15,7 @@ import (
 
 const (
 	specTimeout = 10 * time.Minute
-	patience    = 2 * time.Minute
+	waitTimeout = 2 * time.Minute
 	// quiet is how long a manager at rest has sent nothing.
 	quiet = 4 * time.Second
 )
@@ -40,6 +40,6 @@ func createAndWaitReady(ctx context.Context) []*unstructured.Unstructured {
 	resources := env.Resources()
 	env.Create(ctx, resources...)
 	env.WaitReady(ctx, resources)
-	env.WaitIdle(manager.User, quiet, patience)
+	env.WaitIdle(manager.User, quiet, waitTimeout)
 	return resources
 }

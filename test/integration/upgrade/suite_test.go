@@ -18,7 +18,7 @@ const (
 	previousCommit = "94407fc49cf01c223a3ce7ca93ab923e7900dae2"
 
 	specTimeout = 10 * time.Minute
-	patience    = 2 * time.Minute
+	waitTimeout = 2 * time.Minute
 	// quiet is how long a manager at rest has sent nothing.
 	quiet = 4 * time.Second
 )

@@ -102,7 +102,7 @@ func allowed() []string {
 func replaced(before, after map[string]child) []string {
 	var names []string
 	for title, was := range before {
-		if now, there := after[title]; there && now.Template != was.Template {
+		if now, found := after[title]; found && now.Template != was.Template {
 			names = append(names, title[strings.LastIndex(title, "/")+1:])
 		}
 	}
@@ -115,7 +115,7 @@ func expectKept(before, after map[string]child) {
 	GinkgoHelper()
 	var lost []string
 	for title, was := range before {
-		if now, there := after[title]; !there || now.UID != was.UID {
+		if now, found := after[title]; !found || now.UID != was.UID {
 			lost = append(lost, title)
 		}
 	}
@@ -144,7 +144,7 @@ func start(ctx context.Context, binary string, resources []*unstructured.Unstruc
 	options.Binary, options.Env = binary, append(options.Env, "ENABLE_PLATFORM=true")
 	manager = env.StartManager(ctx, options)
 	env.WaitReady(ctx, resources)
-	env.WaitIdle(manager.User, quiet, patience)
+	env.WaitIdle(manager.User, quiet, waitTimeout)
 }
 
 var _ = Describe("An upgrade", func() {
@@ -158,7 +158,7 @@ var _ = Describe("An upgrade", func() {
 		env.Create(ctx, resources...) // except the Catalog, which exists
 		resources = append(resources, platform...)
 		env.WaitReady(ctx, resources)
-		env.WaitIdle(manager.User, quiet, patience)
+		env.WaitIdle(manager.User, quiet, waitTimeout)
 		before := children(ctx)
 		Expect(len(before)).To(BeNumerically(">", 40))
 

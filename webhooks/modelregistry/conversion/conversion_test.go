@@ -13,14 +13,15 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 )
 
-func same(t *testing.T, what string, want, got any) {
+func same(t *testing.T, part string, want, got any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
+		t.Errorf("%s (-want +got):\n%s", part, diff)
 	}
 }
 
-func TestIstioBecomesAProxy(t *testing.T) { // [modelregistry-18]
+// [modelregistry-18] A v1beta1 object has oauthProxy with the settings of istio.
+func TestIstioIsConvertedToOAuthProxy(t *testing.T) {
 	for name, c := range map[string]struct{ istio, want string }{
 		"no gateway":         {"{authProvider: x}", "{port: 8443, routePort: 443, serviceRoute: disabled}"},
 		"an empty gateway":   {"{gateway: {}}", "{port: 8443, routePort: 443, serviceRoute: enabled}"},
@@ -37,33 +38,35 @@ func TestIstioBecomesAProxy(t *testing.T) { // [modelregistry-18]
 	}
 	spec := map[string]any{"istio": map[string]any{}, "oauthProxy": map[string]any{"port": int64(1)}}
 	if !ReplaceIstio(spec) || ReplaceIstio(spec) {
-		t.Error("istio is replaced once")
+		t.Error("want ReplaceIstio to report a change the first time only")
 	}
-	same(t, "a proxy that is there already", map[string]any{"oauthProxy": map[string]any{"port": int64(1)}}, spec)
+	same(t, "spec with istio and oauthProxy", map[string]any{"oauthProxy": map[string]any{"port": int64(1)}}, spec)
 }
 
-func TestValuesOfV1alpha1AreKept(t *testing.T) { // [modelregistry-24]
+// [modelregistry-24] The round trip of a v1alpha1 object keeps all values.
+func TestValuesOfV1alpha1AreKept(t *testing.T) {
 	old := object(t, alpha, "{rest: {image: 'example.com/i:1', port: 8081}, grpc: {port: 9091}, mysql: {host: h, username: u, database: d, port: 3307}}")
 	old["status"] = map[string]any{"hosts": []any{"a"}, "conditions": []any{map[string]any{"type": "IstioAvailable"}}}
 	want := decoded(t, "{apiVersion: "+beta+", kind: ModelRegistry}")
 	want["metadata"], want["spec"], want["status"] = old["metadata"], old["spec"], old["status"]
 	same(t, "v1beta1", want, convert(t, old, beta))
-	same(t, "back again", old, convert(t, want, alpha))
+	same(t, "after the round trip", old, convert(t, want, alpha))
 }
 
-// The v1alpha1 form of a registry that v1alpha1 cannot create.
+// A registry that v1alpha1 cannot describe is converted to its closest v1alpha1 form, with the other fields in an annotation.
 func TestV1alpha1ShowsProxyAndDatabase(t *testing.T) {
 	stored := object(t, beta, "{rest: {}, postgres: {generateDeployment: true, image: 'example.com/p:1', retentionPolicy: Delete, storage: {size: 5Gi}},"+
 		" kubeRBACProxy: {port: 9443, domain: example.com}}")
 	shown := convert(t, stored, alpha)
 	same(t, "spec", object(t, alpha, "{rest: {}, grpc: {port: 9090}, postgres: {database: ''}, oauthProxy: {port: 9443, domain: example.com}}")["spec"], shown["spec"])
-	kept, err := HiddenFieldsIn(shown)
-	if err != nil || kept.Proxy != "kubeRBACProxy" || kept.Postgres["generateDeployment"] != true || !kept.WithoutGRPC {
-		t.Errorf("kept %+v, error %v", kept, err)
+	hidden, err := HiddenFieldsIn(shown)
+	if err != nil || hidden.Proxy != "kubeRBACProxy" || hidden.Postgres["generateDeployment"] != true || !hidden.WithoutGRPC {
+		t.Errorf("fields in the annotation %+v, error %v", hidden, err)
 	}
-	same(t, "back again", stored, convert(t, shown, beta))
+	same(t, "after the round trip", stored, convert(t, shown, beta))
 }
 
+// If a client edits the v1alpha1 form, its values replace those of the annotation, field by field.
 func TestEditsThroughV1alpha1Win(t *testing.T) {
 	const stored = "{rest: {}, postgres: {generateDeployment: true, image: i, port: 5432}, kubeRBACProxy: {port: 9443, image: p}}"
 	for name, c := range map[string]struct {
@@ -71,27 +74,27 @@ func TestEditsThroughV1alpha1Win(t *testing.T) {
 		edit   func(spec map[string]any)
 		want   string
 	}{
-		"a port of the proxy": {stored, func(spec map[string]any) { block(spec, "oauthProxy")["port"] = int64(1) },
+		"the port of the proxy": {stored, func(spec map[string]any) { block(spec, "oauthProxy")["port"] = int64(1) },
 			"{rest: {}, postgres: {generateDeployment: true, image: i, port: 5432}, kubeRBACProxy: {port: 1, image: p}}"},
-		"the proxy": {stored, func(spec map[string]any) { delete(spec, "oauthProxy") },
+		"the proxy removed": {stored, func(spec map[string]any) { delete(spec, "oauthProxy") },
 			"{rest: {}, postgres: {generateDeployment: true, image: i, port: 5432}}"},
 		"Istio instead of the proxy": {stored, func(spec map[string]any) {
 			delete(spec, "oauthProxy")
 			spec["istio"] = map[string]any{}
 		}, "{rest: {}, postgres: {generateDeployment: true, image: i, port: 5432}, kubeRBACProxy: {port: 8443, routePort: 443, serviceRoute: disabled}}"},
-		"the name of the database": {stored, func(spec map[string]any) { block(spec, "postgres")["database"] = "mine" },
+		"the database name": {stored, func(spec map[string]any) { block(spec, "postgres")["database"] = "mine" },
 			"{rest: {}, postgres: {generateDeployment: true, image: i, port: 5432, database: mine}, kubeRBACProxy: {port: 9443, image: p}}"},
-		"another database": {stored, func(spec map[string]any) {
+		"MySQL instead of PostgreSQL": {stored, func(spec map[string]any) {
 			delete(spec, "postgres")
 			spec["mysql"] = map[string]any{"host": "h"}
 		}, "{rest: {}, mysql: {host: h}, kubeRBACProxy: {port: 9443, image: p}}"},
-		"a port, and not where pods run": {"{rest: {port: 1}, grpc: {}, replicas: 2, tolerations: [{key: a}], volumes: [{name: v, emptyDir: {}}]}",
+		"a port, with the scheduling fields kept": {"{rest: {port: 1}, grpc: {}, replicas: 2, tolerations: [{key: a}], volumes: [{name: v, emptyDir: {}}]}",
 			func(spec map[string]any) { block(spec, "rest")["port"] = int64(2) },
 			"{rest: {port: 2}, grpc: {}, replicas: 2, tolerations: [{key: a}], volumes: [{name: v, emptyDir: {}}]}"},
-		"the number of pods that is the default": {"{rest: {}, grpc: {}, replicas: 1}", func(map[string]any) {}, "{rest: {}, grpc: {}}"},
-		"the port of gRPC": {stored, func(spec map[string]any) { block(spec, "grpc")["port"] = int64(1) },
+		"no edit, with default replicas": {"{rest: {}, grpc: {}, replicas: 1}", func(map[string]any) {}, "{rest: {}, grpc: {}}"},
+		"the gRPC port": {stored, func(spec map[string]any) { block(spec, "grpc")["port"] = int64(1) },
 			"{rest: {}, grpc: {port: 1}, postgres: {generateDeployment: true, image: i, port: 5432}, kubeRBACProxy: {port: 9443, image: p}}"},
-		"the proxy of an object with both": {"{rest: {}, grpc: {}, oauthProxy: {port: 1}, kubeRBACProxy: {port: 2}}",
+		"the proxy removed from an object with both": {"{rest: {}, grpc: {}, oauthProxy: {port: 1}, kubeRBACProxy: {port: 2}}",
 			func(spec map[string]any) { delete(spec, "oauthProxy") }, "{rest: {}, grpc: {}}"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +114,7 @@ func TestRoundTripsOfUnusualObjects(t *testing.T) {
 	for name, text := range map[string]string{
 		"both proxies":       "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo}, spec: {rest: {}, oauthProxy: {port: 1}, kubeRBACProxy: {port: 2}}}",
 		"no spec":            "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo}}",
-		"an unknown field":   "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo}, spec: {rest: {tomorrow: 1}, tomorrow: {a: [1.5]}}, tomorrow: x}",
+		"an unknown field":   "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo}, spec: {rest: {unknown: 1}, unknown: {a: [1.5]}}, unknown: x}",
 		"empty blocks":       "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo}, spec: {rest: {}, grpc: {}, postgres: {storage: {}}, kubeRBACProxy: {}}}",
 		"an empty database":  "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo}, spec: {rest: {}, postgres: {database: '', host: h}}}",
 		"false":              "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo}, spec: {rest: {}, postgres: {generateDeployment: false, host: h}}}",
@@ -119,34 +122,34 @@ func TestRoundTripsOfUnusualObjects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			stored := decoded(t, text)
-			same(t, "back again", stored, convert(t, convert(t, stored, alpha), beta))
+			same(t, "after the round trip", stored, convert(t, convert(t, stored, alpha), beta))
 		})
 	}
 }
 
-// The annotation is never stored, and a value of a v1beta1 user is ignored.
-func TestTheAnnotationIsNotStored(t *testing.T) {
+// The annotation is never stored, and one in a v1beta1 object is ignored.
+func TestAnnotationIsNotStored(t *testing.T) {
 	stored := object(t, beta, "{rest: {}, grpc: {}}")
 	stored["metadata"].(map[string]any)["annotations"] = map[string]any{Annotation: `{"proxy":"kubeRBACProxy"}`}
 	shown := convert(t, stored, alpha)
 	if _, has := annotationsOf(shown)[Annotation]; has {
-		t.Errorf("nothing is kept, got %v", shown["metadata"])
+		t.Errorf("metadata %v, want no annotation: v1alpha1 has all fields of this object", shown["metadata"])
 	}
 	shown["spec"].(map[string]any)["oauthProxy"] = map[string]any{}
 	same(t, "v1beta1", object(t, beta, "{rest: {}, grpc: {}, oauthProxy: {}}"), convert(t, shown, beta))
 }
 
-// Users can write the annotation, which must neither bypass the schema nor fail lists.
+// Users can write the annotation. It must not bypass the validation of the CRD, and an invalid one must not fail list requests.
 func TestForgedAnnotationsAreIgnored(t *testing.T) {
 	for name, text := range map[string]string{
 		"no JSON":                 "{",
 		"no object":               `[]`,
 		"a path":                  `{"fields":[{"path":["rest","port"],"value":1}]}`,
-		"a field of both":         `{"postgres":{"sslMode":"x&y"}}`,
-		"another block":           `{"rest":{"resources":{"limits":{}}}}`,
-		"a field that both have":  `{"spec":{"rest":{"port":1}}}`,
+		"an invalid value":        `{"postgres":{"sslMode":"x&y"}}`,
+		"an unknown block":        `{"rest":{"resources":{"limits":{}}}}`,
+		"a field of v1alpha1":     `{"spec":{"rest":{"port":1}}}`,
 		"a wrong type of a field": `{"spec":{"replicas":"two"}}`,
-		"a value for gRPC":        `{"withoutGRPC":{}}`,
+		"a wrong type of gRPC":    `{"withoutGRPC":{}}`,
 		"a wrong type":            `{"postgres":{"generateDeployment":"x"}}`,
 		"a wrong type of a proxy": `{"proxy":"kubeRBACProxy","oauthProxy":[]}`,
 	} {
@@ -154,19 +157,19 @@ func TestForgedAnnotationsAreIgnored(t *testing.T) {
 			shown := object(t, alpha, "{rest: {}, grpc: {}, postgres: {host: h, database: d}, oauthProxy: {}}")
 			shown["metadata"].(map[string]any)["annotations"] = map[string]any{Annotation: text, "a": "b"}
 			if Check(shown) == nil {
-				t.Error("admission must hear of it")
+				t.Error("Check returns no error, so admission would accept the annotation")
 			}
 			stored := convert(t, shown, beta)
 			same(t, "spec", shown["spec"], stored["spec"])
 			same(t, "annotations", map[string]any{"a": "b"}, annotationsOf(stored))
 		})
 	}
-	fine := convert(t, object(t, beta, "{rest: {}, oauthProxy: {}, kubeRBACProxy: {}, postgres: {storage: {size: 1Gi}}}"), alpha)
-	if err := Check(fine); err != nil {
-		t.Errorf("what we wrote ourselves is refused: %v", err)
+	valid := convert(t, object(t, beta, "{rest: {}, oauthProxy: {}, kubeRBACProxy: {}, postgres: {storage: {size: 1Gi}}}"), alpha)
+	if err := Check(valid); err != nil {
+		t.Errorf("Check rejects an annotation of the conversion: %v", err)
 	}
 	if err := Check(object(t, beta, "{rest: {}}")); err != nil {
-		t.Error(err)
+		t.Errorf("Check rejects an object without the annotation: %v", err)
 	}
 }
 
@@ -178,18 +181,18 @@ func TestConvertsModelRegistriesOnly(t *testing.T) {
 		"{apiVersion: modelregistry.opendatahub.io/v2, kind: ModelRegistry}": "is not of type v1beta1.ModelRegistry",
 	} {
 		if _, err := Convert(decoded(t, text), beta); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", text, err)
+			t.Errorf("%s: error %v, want %q", text, err, want)
 		}
 	}
 	registry := object(t, beta, "{rest: {}}")
 	if _, err := Convert(registry, "modelregistry.opendatahub.io/v2"); err == nil || !strings.Contains(err.Error(), "is not of type v1beta1.ModelRegistry") {
-		t.Error(err)
+		t.Errorf("conversion to an unknown version: error %v", err)
 	}
 	same(t, "the same version", registry, convert(t, registry, beta))
 }
 
-// All fields of the v1beta1 schema that v1alpha1 lacks are listed. A new one needs a decision on its v1alpha1 form.
-func TestEveryFieldOfV1beta1OnlyIsKept(t *testing.T) {
+// Every field that only v1beta1 has is in OnlyInV1beta1 or PostgresOnlyInV1beta1, whose fields the annotation keeps.
+func TestFieldsOnlyInV1beta1AreKept(t *testing.T) {
 	text, err := os.ReadFile("../../../config/crd/bases/modelregistry.opendatahub.io_modelregistries.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +218,7 @@ func TestEveryFieldOfV1beta1OnlyIsKept(t *testing.T) {
 		}) {
 			continue
 		}
-		t.Errorf("spec.%s would be lost in v1alpha1", path)
+		t.Errorf("spec.%s would be lost in v1alpha1: add it to OnlyInV1beta1 or PostgresOnlyInV1beta1", path)
 	}
 	for path := range paths[v1alpha1.GroupVersion.Version] {
 		if !paths[v1beta1.GroupVersion.Version][path] && path != "istio" && !strings.HasPrefix(path, "istio.") {

@@ -334,12 +334,12 @@ const withReferences = `
 `
 
 func referenceFaults() map[string]fault {
-	there := func(w *clusterState) { w.documents(withReferences) }
+	withMLflow := func(w *clusterState) { w.documents(withReferences) }
 	return map[string]fault{
-		"a key less": {there, "references", Fail, "MLflow mlflow: Secret opendatahub/db has no key uri", "kubectl -n opendatahub edit secret db, and add what is missing"},
-		"missing":    {there, "references", Fail, "MLflow mlflow: Secret opendatahub/gone does not exist", "kubectl -n opendatahub create secret generic gone"},
+		"a key less": {withMLflow, "references", Fail, "MLflow mlflow: Secret opendatahub/db has no key uri", "kubectl -n opendatahub edit secret db, and add what is missing"},
+		"missing":    {withMLflow, "references", Fail, "MLflow mlflow: Secret opendatahub/gone does not exist", "kubectl -n opendatahub create secret generic gone"},
 		"may not be read": {func(w *clusterState) {
-			there(w)
+			withMLflow(w)
 			refuse("configmaps")(w)
 		}, "references", Unknown, "not allowed to get configmaps/ca in namespace opendatahub", "as a user who may"},
 		"a runtime": {func(w *clusterState) {

@@ -43,7 +43,7 @@ func TestKinds(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if !set.Has(older) || set.Has(older.GroupKind().WithVersion("v1")) {
-		t.Error("versions")
+		t.Error("want the served version in the set, and no other")
 	}
 	if set.Kind("Other.modelregistry.opendatahub.io").Served() {
 		t.Error("a kind that is not served was found")
@@ -72,7 +72,7 @@ func TestReadFromABrokenServer(t *testing.T) {
 		t.Error("a kind of a version that does not answer was found")
 	}
 	if !set.Kind("Deployment.apps").Served() {
-		t.Error("what answers was not read")
+		t.Error("want Deployment.apps served although other groups cannot be read")
 	}
 	cluster.URL = "http://127.0.0.1:1"
 	if _, err := discovered(t, cluster); err == nil || !strings.HasPrefix(err.Error(), "asking the API server what it serves: ") {

@@ -27,8 +27,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/kind"
 )
 
-// patience with MLflow: images have to be pulled.
-const patience = 15 * time.Minute
+// deployTimeout with MLflow: images have to be pulled.
+const deployTimeout = 15 * time.Minute
 
 var errUsage = errors.New("usage: deploykind [flags] up|apply|render|down")
 
@@ -106,7 +106,7 @@ func up(ctx context.Context, c kind.Cluster, o kind.Options, out io.Writer) erro
 	if err := d.Deploy(ctx, o); err != nil {
 		return err
 	}
-	return d.Wait(ctx, o, patience)
+	return d.Wait(ctx, o, deployTimeout)
 }
 
 func apply(ctx context.Context, o kind.Options, out io.Writer) error {

@@ -22,7 +22,7 @@ func TestRunRenders(t *testing.T) {
 	}
 }
 
-func TestRunSaysWhatIsWrong(t *testing.T) {
+func TestRunReportsInvalidOptions(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                            "usage: deploykind",
 		"render twice":                "usage: deploykind",
@@ -42,7 +42,7 @@ func TestRunSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestRunTellsOfForcedServing(t *testing.T) {
+func TestRunReportsForcedServing(t *testing.T) {
 	var out, progress bytes.Buffer
 	if err := run(t.Context(), []string{"-serve-artifacts=false", "down"}, &out, &progress, none); err == nil {
 		t.Error("no error")

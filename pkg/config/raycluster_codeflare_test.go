@@ -9,9 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Section 3.4, key by key: what each does to the settings of Ray and of AppWrappers, that it is not reported as unknown, and that other
-// settings stay as they are.
-func TestEveryKeyOfTheChapter(t *testing.T) {
+// Each key of the CodeFlare configuration changes its settings of Ray and AppWrapper and no other ones, and is not reported as unknown.
+func TestEveryCodeFlareKeyIsRead(t *testing.T) {
 	nothing := func(*RayCluster, *AppWrapper) {}
 	for text, want := range map[string]func(*RayCluster, *AppWrapper){
 		// Flags of the manager have replaced these keys.
@@ -78,8 +77,8 @@ func TestEveryKeyOfTheChapter(t *testing.T) {
 	}
 }
 
-// Section 3.4, steps 4 and 5: one key, whatever its name; maps are merged over defaults.
-func TestTheKeyOfTheMap(t *testing.T) {
+// The only key of the ConfigMap is read, whatever its name; maps are merged over defaults.
+func TestCodeFlareConfigMapMayUseAnyKey(t *testing.T) {
 	for _, name := range []string{"config.yaml", "config", "x", "codeflare.json"} {
 		older := &LegacyConfig{Source: "ConfigMap a/b", Embedded: true, Data: map[string]string{name: `{"kuberay": {"mTLSEnabled": false}}`}}
 		if ray, _, err := mustLoad(t, given{}).RayCluster(older); err != nil || ray.MTLS || !ray.OAuth {
@@ -110,7 +109,7 @@ var raySources = []struct {
 	}},
 }
 
-// Section 3.5: every combination of sources; the strongest that speaks wins, for each setting by itself.
+// For every combination of sources, each setting has the value of the source with the highest precedence that sets it.
 func TestPrecedenceOfEverySource(t *testing.T) {
 	for mask := range 1 << len(raySources) {
 		var g given
