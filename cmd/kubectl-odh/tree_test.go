@@ -126,7 +126,7 @@ func TestTreeReadsNoSecrets(t *testing.T) {
 		}
 	}
 	if !listed {
-		t.Error("no Secret was asked for, so this shows nothing")
+		t.Error("no Secret was listed, so the test proves nothing")
 	}
 	if most := cluster.MostAtOnce(); most > 12 {
 		t.Errorf("%d requests at once", most)

@@ -122,7 +122,7 @@ func TestOtherHooksAreNotWrapped(t *testing.T) {
 		t.Errorf("answered by %q", pattern)
 	}
 	if series(t, "odh_platform_webhook_decisions_total", "webhook")["/convert-judged"] != nil {
-		t.Error("decisions of something that decides nothing")
+		t.Error("the conversion webhook has a metric of decisions")
 	}
 }
 

@@ -18,7 +18,7 @@ func TestWebhookManifestOfModelMesh(t *testing.T) {
 		t.Fatalf("%+v", configuration)
 	}
 	if configuration.Annotations[injectedByServiceCA] != "false" {
-		t.Error("an installation over the original would have two who write the CA")
+		t.Error("want injection by the OpenShift service CA disabled, because the manager injects its own CA")
 	}
 	h := configuration.Webhooks[0]
 	if h.Name != "servingruntime.modelmesh-webhook-server.default" || h.ClientConfig.Service.Name != webhookService ||

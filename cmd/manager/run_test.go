@@ -67,7 +67,7 @@ func TestManagerOptions(t *testing.T) {
 	}
 	open := managerOptions(load(t, "--metrics-secure=false"), nil, runtime.NewScheme(), tlsprofile.NewListener())
 	if open.Metrics.SecureServing || open.Metrics.FilterProvider != nil {
-		t.Error("metrics without TLS must not authenticate clients")
+		t.Error("metrics without TLS authenticate clients")
 	}
 }
 
@@ -238,6 +238,6 @@ func TestComponentSpecs(t *testing.T) {
 		}
 	}
 	if cacheOptions(componentSpecs(&Env{})).DefaultTransform == nil {
-		t.Error("cached objects must be transformed")
+		t.Error("the cache has no DefaultTransform")
 	}
 }

@@ -32,7 +32,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 		t.Errorf("%d connections are open", len(c.open))
 	}
 	if _, known := c.open[last]; !known {
-		t.Error("the last one is not open")
+		t.Error("the most recent connection is not tracked as open")
 	}
 	ended := make(chan struct{}, maxConnections)
 	for _, peer := range peers {

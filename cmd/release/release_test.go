@@ -256,7 +256,7 @@ func runProgram(t *testing.T, r *release, found v1.Image) {
 				err = os.WriteFile(program, text, 0o700)
 			case "etc/ssl/certs/ca-certificates.crt":
 				if !roots.AppendCertsFromPEM(text) || bytes.Count(text, []byte("BEGIN")) < 100 {
-					t.Error("there are no certificates")
+					t.Error("the image has fewer than 100 CA certificates")
 				}
 			}
 		})
@@ -343,7 +343,7 @@ func catalog(t *testing.T, r *release) {
 		t.Errorf("related images %v", related)
 	}
 	if _, c := image(t, r, catalogName); content(t, c)["configs/odh-platform-operator/catalog.yaml"] == nil {
-		t.Error("the image of the catalog is empty")
+		t.Error("the catalog image has no catalog.yaml")
 	}
 }
 

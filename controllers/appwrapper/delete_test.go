@@ -122,7 +122,7 @@ func TestDeletionIsSentOnce(t *testing.T) {
 		t.Errorf("%d deletions: %q", n, w.writes)
 	}
 	if aw := w.get(); !meta.IsStatusConditionTrue(aw.Status.Conditions, awv1beta2.ConditionQuotaReserved) {
-		t.Error("the quota was given back while a pod is there")
+		t.Error("QuotaReserved is not True, although a pod exists")
 	}
 }
 

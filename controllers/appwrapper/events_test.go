@@ -80,6 +80,6 @@ func TestPhaseCounter(t *testing.T) {
 	other.Inc()
 	forgetNamespace(t.Context(), event.DeleteEvent{Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}}, nil)
 	if phaseTransitions.DeletePartialMatch(prometheus.Labels{"namespace": "team"}) != 0 || phaseTransitions.DeletePartialMatch(prometheus.Labels{"namespace": "other"}) == 0 {
-		t.Error("the series of a namespace that is gone, and no other, are removed")
+		t.Error("want only the metrics of the deleted namespace removed")
 	}
 }

@@ -40,7 +40,7 @@ func (c *lateCache) GetInformer(context.Context, client.Object, ...cache.Informe
 }
 
 func (c *lateCache) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
-	c.t.Error("read from a cache that would block")
+	c.t.Error("the cache was read before it had synced")
 	return nil
 }
 

@@ -297,7 +297,7 @@ func TestUnservedKindIsNotDeleted(t *testing.T) {
 				t.Errorf("phase %s, condition %+v", aw.Status.Phase, c)
 			}
 			if count(w.writes, "delete Pod j-0") != 0 {
-				t.Error("pods are ended while their owner may make new ones")
+				t.Error("a pod was deleted, although its Job could recreate it")
 			}
 			// A permanently unserved kind does not block the AppWrapper forever.
 			w.clock.Step(10 * time.Minute)

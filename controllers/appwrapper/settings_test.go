@@ -25,7 +25,7 @@ func TestDefaultSettings(t *testing.T) {
 		t.Errorf("taints %v", effects)
 	}
 	if s.Clock == nil {
-		t.Error("no clock")
+		t.Error("the settings have no clock")
 	}
 }
 

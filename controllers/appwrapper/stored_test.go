@@ -161,6 +161,6 @@ func TestMemoryIsForgotten(t *testing.T) {
 		t.Errorf("memory %+v", w.memory.objects)
 	}
 	if w.memory.hasSucceeded(types.UID("aw-uid"), 0) {
-		t.Error("success of what is unknown")
+		t.Error("hasSucceeded reports true for an unknown AppWrapper")
 	}
 }

@@ -97,7 +97,7 @@ func TestTwoServers(t *testing.T) {
 		t.Errorf("artifactsUrl %q, %s", m.Status.ArtifactsURL, w.condition(ConditionAvailable).Message)
 	}
 	if !w.get("mlflow", d) || !strings.Contains(strings.Join(d.Spec.Template.Spec.Containers[0].Args, " "), "--serve-artifacts") {
-		t.Error("the tracking server does not serve artifacts again")
+		t.Error("want --serve-artifacts again on the tracking server")
 	}
 }
 
@@ -195,15 +195,15 @@ func TestCertificatesOfTwoServers(t *testing.T) {
 	w.rest()
 	first, second := &corev1.Secret{}, &corev1.Secret{}
 	if !w.get("mlflow-tls", first) || !w.get("mlflow-artifacts-tls", second) || string(first.Data["tls.crt"]) == string(second.Data["tls.crt"]) {
-		t.Fatal("not two certificates")
+		t.Fatal("want different certificates for the tracking server and the artifact server")
 	}
 	if w.certificates[1].AwaitRenewal(current(t, w.server).UID) == nil {
-		t.Error("the second is not renewed")
+		t.Error("the certificate of the artifact server has no renewal timer")
 	}
 	unite(t, w.server)
 	w.rest()
 	if !w.get("mlflow-tls", first) || w.get("mlflow-artifacts-tls", second) {
-		t.Error("the certificate of the server that went is still there, or the other is not")
+		t.Error("want only the certificate of the artifact server deleted")
 	}
 }
 
@@ -277,7 +277,7 @@ func TestStoresOfTwoServers(t *testing.T) {
 				t.Errorf("Available=%s %s: %s", c.Status, c.Reason, c.Message)
 			}
 			if w.condition(ConditionProgressing).Status != metav1.ConditionFalse || w.get("mlflow", &appsv1.Deployment{}) {
-				t.Error("it continues")
+				t.Error("want Progressing False and no Deployment")
 			}
 		})
 	}

@@ -126,7 +126,7 @@ func (w *fixture) succeedCheck() {
 	}
 	check := &batchv1.Job{}
 	if !w.get("mlflow-migration-check", check) {
-		w.t.Fatal("nothing is checked")
+		w.t.Fatal("the Job mlflow-migration-check was not created")
 	}
 	check.Status.Succeeded = 1
 	if err := w.server.Status().Update(w.t.Context(), check); err != nil {

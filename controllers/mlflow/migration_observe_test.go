@@ -99,7 +99,7 @@ func TestObserveIgnoresForeignJobs(t *testing.T) {
 		t.Errorf("seen %+v", seen)
 	}
 	if !seen.DatabaseIdle() {
-		t.Error("nothing else is there")
+		t.Error("want the database idle without pods")
 	}
 	current := liveJob("mlflow-mg-3140-g2", "current", func(j *batchv1.Job) {
 		j.Annotations, j.Status = map[string]string{resources.ForcedByAnnotation: "token"}, batchv1.JobStatus{Conditions: []batchv1.JobCondition{

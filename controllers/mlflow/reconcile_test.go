@@ -242,7 +242,7 @@ func TestNoFault(t *testing.T) {
 		}
 	}
 	if !w.migrates() {
-		t.Error("no migration")
+		t.Error("no migration Job was created")
 	}
 }
 
@@ -362,7 +362,7 @@ func TestServerRunsUntilCronJobRunsEnd(t *testing.T) {
 		t.Errorf("the server is stopped under the garbage collection: %d replicas", *d.Spec.Replicas)
 	}
 	if w.get("mlflow-gc", cron); cron.Spec.Suspend == nil || !*cron.Spec.Suspend {
-		t.Error("the CronJob may start another Job")
+		t.Error("the CronJob is not suspended")
 	}
 	for _, o := range []client.Object{pod, run} {
 		if err := w.server.Delete(t.Context(), o); err != nil {

@@ -123,6 +123,6 @@ func TestMissingReferences(t *testing.T) {
 		})
 	}
 	if !consumes(m, reference.Secret, "pull") || consumes(m, reference.ConfigMap, "pull") || !consumes(m, reference.ConfigMap, "files") {
-		t.Error("a pull secret that appears wakes its MLflow")
+		t.Error("want only the pull Secret and the ConfigMap of env consumed")
 	}
 }

@@ -118,7 +118,7 @@ func TestRouteRefusal(t *testing.T) {
 		in.GatewayNamespace = ""
 		in = Settings{Inputs: in}.InputsFor(capability.NewSet(capability.HTTPRoute))
 		if slices.ContainsFunc(rendered(t, mlflowtest.Server(), in), func(u *unstructured.Unstructured) bool { return u.GetKind() == "HTTPRoute" }) {
-			t.Error("there is an HTTPRoute")
+			t.Error("an HTTPRoute was rendered")
 		}
 		m := checked(t, in, nil)
 		condition, _ := conditions.Get(m.Status.Conditions, ConditionRoute)

@@ -286,7 +286,7 @@ func TestAdminRole(t *testing.T) {
 			t.Errorf("rule %+v", rule)
 		}
 		if writes && slices.Contains(rule.ResourceNames, resources.DefaultSources) {
-			t.Error("administrators may update the default sources, although the operator reverts changes")
+			t.Error("administrators are allowed to update the default sources, although the operator reverts changes")
 		}
 	}
 }
@@ -294,13 +294,13 @@ func TestAdminRole(t *testing.T) {
 // [S6] Access of all users can be disabled.
 func TestReaders(t *testing.T) {
 	if find(built(t, sample(), kubernetes()), "RoleBinding", resources.ReadersBinding) == nil {
-		t.Error("by default, users may not read the catalog")
+		t.Error("by default, the RoleBinding of readers is missing")
 	}
 	closed := sample(func(s *aihubv1alpha1.CatalogSpec) {
 		s.Access = &aihubv1alpha1.CatalogAccess{Authenticated: aihubv1alpha1.Disabled}
 	})
 	if find(built(t, closed, kubernetes()), "RoleBinding", resources.ReadersBinding) != nil {
-		t.Error("users may read the catalog although spec.access.authenticated is Disabled")
+		t.Error("the RoleBinding of readers exists, although spec.access.authenticated is Disabled")
 	}
 }
 

@@ -28,7 +28,7 @@ func TestDatabaseTLS(t *testing.T) {
 	b.update(secret, func() { secret.Data["tls.key"] = []byte("damaged") })
 	b.reconcileUntilStable()
 	if b.get(secret); string(secret.Data["tls.crt"]) == first {
-		t.Error("no other certificate was issued")
+		t.Error("the certificate was not reissued")
 	}
 	if names := strings.Join(b.rolled(), " "); names != resources.Name+" "+resources.DatabaseName {
 		t.Errorf("another certificate replaced the pods of %q", names)
@@ -36,7 +36,7 @@ func TestDatabaseTLS(t *testing.T) {
 	plain := newTestEnv(t, sample())
 	plain.reconcileUntilStable()
 	if plain.get(&corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseCertificate)}) {
-		t.Error("a certificate that no Catalog wants")
+		t.Error("a certificate was issued, although no Catalog needs one")
 	}
 }
 
@@ -53,7 +53,7 @@ func TestDatabaseTLSErrors(t *testing.T) {
 		t.Errorf("ended with %v", err)
 	}
 	if b.get(&appsv1.Deployment{ObjectMeta: nameMeta(resources.DatabaseName)}) {
-		t.Error("the database would wait for its certificate")
+		t.Error("the Deployment of the database was created before its certificate")
 	}
 }
 

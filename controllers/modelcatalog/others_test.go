@@ -24,7 +24,7 @@ func TestFinalizeInactiveNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !b.get(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding}}) {
-		t.Error("the binding of the Catalog in charge is gone")
+		t.Error("the ClusterRoleBinding of the active Catalog was deleted")
 	}
 }
 
@@ -38,7 +38,7 @@ func TestFinalizeInactiveCatalog(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !b.get(binding) {
-		t.Error("the binding is gone")
+		t.Error("the ClusterRoleBinding was deleted")
 	}
 }
 
@@ -47,7 +47,7 @@ func TestBindingIsWatchedByName(t *testing.T) {
 	taken := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding, Labels: names.Labels("modelregistry")}}
 	other := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "demo-auth-delegator", Labels: names.Labels("modelregistry")}}
 	if !catalogPredicate().Update(event.UpdateEvent{ObjectOld: taken, ObjectNew: taken}) || catalogPredicate().Update(event.UpdateEvent{ObjectOld: other, ObjectNew: other}) {
-		t.Error("the binding of the catalog is to be watched, and no other")
+		t.Error("want the predicate to accept only the binding of the catalog")
 	}
 }
 

@@ -132,7 +132,7 @@ func TestRBACCoversGrantedRules(t *testing.T) {
 		}
 	}
 	if !may(rules, "bind", rbacv1.GroupName, "clusterroles", "system:auth-delegator") {
-		t.Error("the delegation may not be bound")
+		t.Error("the role is not allowed to bind system:auth-delegator")
 	}
 	for _, rule := range rules {
 		for _, words := range [][]string{rule.Verbs, rule.Resources, rule.APIGroups} {

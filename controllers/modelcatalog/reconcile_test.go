@@ -188,7 +188,7 @@ func TestDrift(t *testing.T) {
 	}
 	b.reconcileUntilStable()
 	if must(b, edited).Data[resources.SourcesKey] != resources.DefaultSourcesText {
-		t.Error("the default sources were not put back")
+		t.Error("the default sources were not restored")
 	}
 	if must(b, foreign).Data[resources.SourcesKey] != custom {
 		t.Errorf("sources of users became %q", foreign.Data[resources.SourcesKey])
@@ -248,7 +248,7 @@ func TestDatabaseSecret(t *testing.T) {
 	b.update(old, func() { old.Data[resources.KeyPassword] = []byte("new") })
 	b.reconcileUntilStable()
 	if string(must(b, old).Data[resources.KeyPassword]) != "new" {
-		t.Error("a password that a user changed was changed back")
+		t.Error("the password of the user was overwritten")
 	}
 }
 
@@ -287,7 +287,7 @@ func TestAdministrators(t *testing.T) {
 	b.r.admins.OnUpdate(nil)
 	b.reconcileUntilStable()
 	if b.get(&rbacv1.RoleBinding{ObjectMeta: nameMeta(resources.AdminBinding)}) {
-		t.Error("the binding outlives the groups")
+		t.Error("the RoleBinding exists, although no group is configured")
 	}
 }
 
@@ -398,7 +398,7 @@ func TestFinalize(t *testing.T) {
 		t.Errorf("binding left %v, Catalog left %v, %v", b.get(binding), b.get(sample()), err)
 	}
 	if !b.get(&corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}) {
-		t.Error("the sources of users are gone")
+		t.Error("the ConfigMap with the sources of users was deleted")
 	}
 
 	b = newTestEnv(t, sample())
@@ -430,7 +430,7 @@ func TestCertificate(t *testing.T) {
 	b = newTestEnv(t, sample(), foreign)
 	b.reconcileUntilStable()
 	if string(must(b, foreign).Data["tls.crt"]) != "theirs" || len(foreign.OwnerReferences) > 0 {
-		t.Error("the certificate of the user was touched")
+		t.Error("the certificate of the user was modified")
 	}
 }
 

@@ -123,7 +123,7 @@ func TestReferencesCoverPodVolumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := b.r.applyRolloutHashes(t.Context(), sample(), objects); err == nil {
-		t.Error("pods would be started with what no one knows")
+		t.Error("want an error while references cannot be read, so that no pod starts with unknown content")
 	}
 }
 

@@ -112,7 +112,7 @@ func FuzzWithoutFormerDefault(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		got, err := withoutLegacyDefault(text)
 		if err != nil && got != "" {
-			t.Error("an error and a result")
+			t.Error("got a result and an error")
 		}
 		if got == "" {
 			return

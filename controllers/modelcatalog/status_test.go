@@ -180,7 +180,7 @@ func TestSkippedDatabaseIsNotDeleted(t *testing.T) {
 	b.r.settings.SkipCatalogDatabase = true
 	b.reconcileUntilStable()
 	if b.get(&appsv1.Deployment{ObjectMeta: nameMeta(resources.DatabaseName)}) || b.get(&corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}) {
-		t.Error("a database was made")
+		t.Error("a Deployment or Secret of a database was created")
 	}
 }
 

@@ -73,7 +73,7 @@ func TestSingleNamespaceIgnoresLabels(t *testing.T) {
 		}
 	}
 	if _, watched := n.Source(nil); watched || !n.SingleNamespace() {
-		t.Error("namespaces are watched")
+		t.Error("namespaces are watched in single-namespace mode")
 	}
 }
 
@@ -132,7 +132,7 @@ func TestGetMetadata(t *testing.T) {
 	}
 	n.Cache = meshtest.Cache{Reader: brokenReader{}}
 	if _, err := n.GetMetadata(t.Context(), "own"); err == nil {
-		t.Error("an error of the cache is lost")
+		t.Error("want the error of the cache returned")
 	}
 }
 

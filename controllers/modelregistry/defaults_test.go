@@ -40,7 +40,7 @@ func TestMigrateProxy(t *testing.T) {
 				t.Errorf("moves: %v", moved)
 			}
 			if migrateProxy(&m.Spec, test.openShift); m.Spec.OAuthProxy != nil || !reflect.DeepEqual(once, &m.Spec) {
-				t.Error("once is enough")
+				t.Error("want migrateProxy to be idempotent")
 			}
 			if diff := cmp.Diff(test.want, m.Spec.KubeRBACProxy); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)

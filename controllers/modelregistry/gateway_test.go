@@ -98,7 +98,7 @@ func TestGroupUsersAreNotChanged(t *testing.T) {
 	w.requireWait(w.reconcile(m), "available")
 	live := wholeObject(capability.UserGroup)
 	if !w.get(live, "", "demo-users") {
-		t.Fatal("no Group")
+		t.Fatal("the Group was not created")
 	}
 	live.Object["users"] = []any{"ann"}
 	live.SetLabels(map[string]string{"theirs": "1"})

@@ -147,7 +147,7 @@ func TestBackups(t *testing.T) {
 	w.says(m, ConditionBackup, database.ReasonPending, "15 3 * * *")
 	job, claim, policy := &batchv1.CronJob{}, &corev1.PersistentVolumeClaim{}, &networkingv1.NetworkPolicy{}
 	if !w.get(job, "ns", "demo-postgres-backup") || !w.get(claim, "ns", "demo-postgres-backup") || !w.get(policy, "ns", "demo-postgres-backup") {
-		t.Fatal("there is no CronJob, claim or policy")
+		t.Fatal("the CronJob, the claim or the NetworkPolicy of the backups is missing")
 	}
 	if !metav1.IsControlledBy(job, m) || len(claim.OwnerReferences) > 0 || claim.Spec.Resources.Requests.Storage().String() != "10Gi" {
 		t.Errorf("owners %v and %v, size %v", job.OwnerReferences, claim.OwnerReferences, claim.Spec.Resources)
@@ -174,7 +174,7 @@ func TestBackups(t *testing.T) {
 	w.setRunning(m)
 	_ = w.reconcile(m)
 	if w.get(job, "ns", "demo-postgres-backup") || w.get(policy, "ns", "demo-postgres-backup") || !w.get(claim, "ns", "demo-postgres-backup") {
-		t.Error("CronJob and policy go with the field, the claim stays")
+		t.Error("want the CronJob and the NetworkPolicy deleted with the field, and the claim kept")
 	}
 	w.says(m, ConditionBackup, "", "")
 }
@@ -252,13 +252,13 @@ func TestDatabaseTLS(t *testing.T) {
 	w.requireWait(w.reconcile(m), "available")
 	w.requireWait(w.reconcile(m), "available")
 	if w.get(secret, "ns", "demo-postgres-tls"); string(secret.Data["tls.crt"]) == first {
-		t.Fatal("no other certificate was issued")
+		t.Fatal("the certificate was not reissued")
 	}
 	if rollout("demo") == "" || rollout("demo-postgres") == "" {
 		t.Errorf("another certificate replaces no pods: server %q, database %q", rollout("demo"), rollout("demo-postgres"))
 	}
 	w.requireWait(w.reconcile(newRegistry("other", withGeneratedDatabase)), "available")
 	if w.get(&corev1.Secret{}, "ns", "other-postgres-tls") {
-		t.Error("a certificate that no registry wants")
+		t.Error("a certificate was issued, although no registry needs one")
 	}
 }

@@ -290,7 +290,7 @@ func TestJourneyAfterDeletion(t *testing.T) {
 				t.Errorf("the claim is there: %t", got)
 			}
 			if w.get(&rbacv1.ClusterRoleBinding{}, "", "demo-auth-delegator") {
-				t.Error("rights outlive the registry")
+				t.Error("the ClusterRoleBinding of the deleted registry exists")
 			}
 
 			second := newRegistry("demo", registrytest.Proxied, withGeneratedDatabase)

@@ -126,7 +126,7 @@ func TestBindingOfTheCatalogIsNotDeleted(t *testing.T) {
 			w.requireWait(w.finalize(t.Context(), m), "status")
 			w.requireNoError(w.finalize(t.Context(), m))
 			if !w.get(got, "", binding.Name) {
-				t.Error("the end of the registry removed the binding")
+				t.Error("the deletion of the registry removed the ClusterRoleBinding")
 			}
 		})
 	}

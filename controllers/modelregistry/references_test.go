@@ -76,7 +76,7 @@ func TestMissingVolumes(t *testing.T) {
 		t.Errorf("condition %q, want %q", got, want)
 	}
 	if !usesConfigMap(m, "authorities") || !usesSecret(m, "mirror") || usesSecret(m, "authorities") {
-		t.Error("an object that appears wakes its registry, and no other does")
+		t.Error("want only the ConfigMap and the pull Secret of the registry used")
 	}
 	w.requireNoError(w.server.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "authorities"}}))
 	w.requireNoError(w.server.Create(t.Context(), newSecret("ns", "mirror")))

@@ -104,7 +104,7 @@ func TestAIHubConverges(t *testing.T) {
 				}
 			}
 			if now < foreign {
-				rt.Fatal("a Catalog of another client is gone")
+				rt.Fatal("a Catalog of another client was deleted")
 			}
 			foreign = now
 		}
@@ -121,10 +121,10 @@ func TestAIHubConverges(t *testing.T) {
 			home = home || c.Namespace == a.Spec.InstancesNamespace
 		}
 		if !home {
-			rt.Fatal("there is no Catalog where it should be")
+			rt.Fatal("the Catalog of the AIHub is missing")
 		}
 		if a.Spec.InstancesNamespace != "apps" && !s.exists(namespaceNamed(a.Spec.InstancesNamespace)) {
-			rt.Fatal("there is no namespace for registries")
+			rt.Fatal("the namespace of registries is missing")
 		}
 		s.writes = nil
 		if _, err := s.shell.Reconcile(s.Context(), ctrl.Request{NamespacedName: hubKey}); err != nil || len(s.writes) > 0 {

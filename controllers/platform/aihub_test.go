@@ -197,10 +197,10 @@ func TestAIHubDeletion(t *testing.T) {
 	}
 	b.reconciles()
 	if b.exists(aiHubWith()) {
-		t.Error("the AIHub is still there")
+		t.Error("the AIHub still exists")
 	}
 	if !b.exists(namespaceNamed("registries")) || !b.exists(catalogOf("foreign", "")) {
-		t.Error("the namespace and the Catalogs owned by others stay")
+		t.Error("the namespace or a foreign Catalog was deleted")
 	}
 }
 
@@ -227,7 +227,7 @@ func TestAIHubDeletionWithoutCatalogAPI(t *testing.T) {
 		return nil
 	}
 	if b.reconciles(); b.exists(aiHubWith()) {
-		t.Error("the AIHub is still there")
+		t.Error("the AIHub still exists")
 	}
 }
 

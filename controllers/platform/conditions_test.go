@@ -51,7 +51,7 @@ func TestSetConditionTimes(t *testing.T) {
 	old := &platformv1alpha1.Status{Conditions: []platformv1alpha1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}}
 	mergeCondition(&old.Conditions, at(3), base)
 	if !old.Conditions[0].LastTransitionTime.Equal(new(at(3))) {
-		t.Error("a condition without a time of transition gets one")
+		t.Error("want lastTransitionTime set on a condition without one")
 	}
 	mergeCondition(&old.Conditions, at(4), platformv1alpha1.Condition{Type: "Long", Message: strings.Repeat("x", 2*conditions.MaxMessage)})
 	if n := len(old.Conditions[1].Message); n != conditions.MaxMessage {

@@ -248,7 +248,7 @@ func TestConflictIsRetried(t *testing.T) {
 		t.Fatalf("result %+v, error %v: a conflict is no failure, and is tried again", result, err)
 	}
 	if len(b.get().Status.Conditions) > 0 {
-		t.Fatal("the status was written, so the test shows nothing")
+		t.Fatal("the status was written, so the test proves nothing")
 	}
 	b.reconciles(1)
 	if ready := conditionOf(b.get(), "Ready"); ready.Status != "True" {

@@ -125,12 +125,12 @@ func TestKubeRayLocator(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newRunningLocator(t, tc.served, tc.objects...)
 			if _, known := s.Namespaces(config.RayCluster{}); known {
-				t.Error("the namespaces are known before the first read")
+				t.Error("the namespaces of KubeRay are known before the first list")
 			}
 			s.run(t)
 			s.awaitNamespaces(t, tc.want...)
 			if s.changes.Load() == 0 {
-				t.Error("no listener was called")
+				t.Error("the listener was not called")
 			}
 		})
 	}
@@ -150,7 +150,7 @@ func TestKubeRayLocatorFollowsChanges(t *testing.T) {
 		}
 		select {
 		case <-deadline:
-			t.Fatal("the watches do not run")
+			t.Fatal("timed out waiting for the watches to start")
 		default:
 		}
 	}

@@ -88,7 +88,7 @@ func TestPullSecretRepair(t *testing.T) {
 			}
 			known := s.memory.of(u)
 			if known.deletedPods[tc.pod.UID] != tc.deleted {
-				t.Error("the uid is not remembered")
+				t.Error("the deletion of the pod was not recorded by its UID")
 			}
 		})
 	}
@@ -216,7 +216,7 @@ func TestTriggerAdmissionOfSuspendedCluster(t *testing.T) {
 		return strings.Contains(strings.Join(writes, "\n"), "patch RayCluster demo")
 	}
 	if asked(s.mustReconcile(u)) {
-		t.Error("admission was asked while there may be pods")
+		t.Error("admission was triggered while pods may exist")
 	}
 	if mode := s.certificates.modes[len(s.certificates.modes)-1]; !mode.MTLS || mode.Issuer != raycluster.IssuerOperator || mode.Auth != raycluster.AuthOAuth {
 		t.Errorf("certificates are kept in mode %+v", mode)
@@ -229,11 +229,11 @@ func TestTriggerAdmissionOfSuspendedCluster(t *testing.T) {
 	}
 	s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, true, "spec", "suspend") })
 	if !asked(s.mustReconcile(u)) {
-		t.Error("admission was not asked")
+		t.Error("admission was not triggered")
 	}
 	s.mustReconcile(u)
 	if asked(s.mustReconcile(u)) {
-		t.Error("admission was asked twice")
+		t.Error("admission was triggered twice")
 	}
 	s.edit(u, func() { u.Object["spec"] = clusterFrom(t, plainHead).Object["spec"] })
 	s.mustReconcile(u)

@@ -84,7 +84,7 @@ func TestOAuthServerDisappearsAndReturns(t *testing.T) {
 		}
 		service := &corev1.Service{}
 		if s.exists(service, "team1", n.ProxyService); service.Annotations[oauthproxy.ServingCertAnnotation] != n.ProxyTLS {
-			t.Error("OpenShift is not asked for the certificate")
+			t.Error("the Service does not request a serving certificate from OpenShift")
 		}
 	}
 	guarded(true, false)

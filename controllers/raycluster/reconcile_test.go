@@ -48,7 +48,7 @@ func TestReconcileCreatesObjects(t *testing.T) {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 	if s.reread(u); !controllerutil.ContainsFinalizer(u, raycluster.Finalizer) {
-		t.Error("no finalizer")
+		t.Error("the finalizer is missing")
 	}
 	if len(s.certificates.modes) != 1 || !s.certificates.modes[0].MTLS || s.certificates.modes[0].Auth != raycluster.AuthOAuth {
 		t.Errorf("certificates %+v", s.certificates.modes)
@@ -78,7 +78,7 @@ func TestReconcileExposesNothingWithoutNetworkPolicies(t *testing.T) {
 		t.Errorf("writes %q", writes)
 	}
 	if len(s.certificates.modes) != 1 {
-		t.Error("certificates are not renewed")
+		t.Error("want one reconcile of the certificates")
 	}
 	if said := s.eventsSince(); !strings.Contains(said, ReasonNotApplied) || !strings.Contains(said, "not published until its NetworkPolicies exist") {
 		t.Errorf("reported %q", said)
@@ -144,7 +144,7 @@ func TestReconcileReportsForeignNetworkPolicy(t *testing.T) {
 		t.Errorf("reported %q", said)
 	}
 	if s.exists(&corev1.Service{}, "team1", raycluster.View(u.Object).Names().ProxyService) {
-		t.Error("the cluster is exposed")
+		t.Error("the Service of the proxy exists")
 	}
 }
 
@@ -227,7 +227,7 @@ func TestPaused(t *testing.T) {
 				t.Errorf("writes %q", writes)
 			}
 			if !s.exists(&networkingv1.NetworkPolicy{}, "team1", n.HeadPolicy) || len(s.certificates.modes) != 1 {
-				t.Error("no policy, or no certificates")
+				t.Error("the NetworkPolicy of the head or the certificates are missing")
 			}
 			if said := s.eventsSince(); !strings.Contains(said, tc.reported) || tc.reported == "" && said != "" {
 				t.Errorf("reported %q", said)
@@ -241,7 +241,7 @@ func TestPaused(t *testing.T) {
 				t.Fatal(err)
 			}
 			if s.mustReconcile(u); s.exists(u, "team1", "demo") {
-				t.Error("the end of the cluster is held up")
+				t.Error("the deletion of the cluster did not finish")
 			}
 		})
 	}
@@ -333,7 +333,7 @@ func TestDeletion(t *testing.T) {
 				t.Errorf("the cluster: %v", err)
 			}
 			if err == nil && controllerutil.ContainsFinalizer(u, raycluster.Finalizer) {
-				t.Error("our finalizer is still there")
+				t.Error("the finalizer of the operator was not removed")
 			}
 			for _, w := range s.writes {
 				if strings.HasPrefix(w, "apply") {
@@ -360,14 +360,14 @@ func TestEnsureBindingReportsForeignBinding(t *testing.T) {
 		t.Errorf("reported %q", said)
 	}
 	if s.reread(u); len(u.GetFinalizers()) > 0 {
-		t.Error("a finalizer without a binding")
+		t.Error("the cluster has a finalizer, although it has no ClusterRoleBinding")
 	}
 	if err := s.server.Delete(t.Context(), u); err != nil {
 		t.Fatal(err)
 	}
 	s.mustReconcile(u)
 	if !s.exists(foreign, "", name) {
-		t.Error("the binding of the other is gone")
+		t.Error("the ClusterRoleBinding of the other cluster was deleted")
 	}
 }
 
@@ -430,15 +430,15 @@ func TestDisabledObjectsArePruned(t *testing.T) {
 		}
 	}
 	if s.reread(u); len(u.GetFinalizers()) > 0 {
-		t.Error("the finalizer is still there")
+		t.Error("the finalizer was not removed")
 	}
 	if !s.exists(foreign, "team1", "theirs") {
-		t.Error("a foreign object is gone")
+		t.Error("a foreign object was deleted")
 	}
 	route := &unstructured.Unstructured{}
 	route.SetGroupVersionKind(capability.Route)
 	if s.exists(route, "team1", n.Dashboard) {
-		t.Error("a dashboard without a guard is published")
+		t.Error("the dashboard was published without its guards")
 	}
 	if said := s.eventsSince(); !strings.Contains(said, ReasonNotPublished) {
 		t.Errorf("reported %q", said)
@@ -446,7 +446,7 @@ func TestDisabledObjectsArePruned(t *testing.T) {
 	s.settings.Publish = config.PublishOpen
 	s.mustReconcile(u)
 	if !s.exists(route, "team1", n.Dashboard) {
-		t.Fatal("the dashboard is not published, although it is switched on")
+		t.Fatal("the dashboard is not published, although publication is enabled")
 	}
 	if to, _, _ := unstructured.NestedString(route.Object, "spec", "to", "name"); to != "demo-head-svc" {
 		t.Errorf("the Route leads to %s", to)

@@ -23,7 +23,7 @@ func TestRouterRefuses(t *testing.T) {
 		t.Helper()
 		route := framework.Unstructured(capability.Route, "", "")
 		if !s.exists(route, u.GetNamespace(), name) {
-			t.Fatal("no Route")
+			t.Fatal("the Route was not created")
 		}
 		condition := map[string]any{"type": "Admitted", "status": status, "reason": "HostAlreadyClaimed", "message": "taken by another"}
 		if err := unstructured.SetNestedSlice(route.Object, []any{map[string]any{"routerName": "default", "conditions": []any{condition}}}, "status", "ingress"); err != nil {

@@ -57,7 +57,7 @@ func (s *testEnv) opens(u *unstructured.Unstructured, port int32) bool {
 	s.t.Helper()
 	policy := &networkingv1.NetworkPolicy{}
 	if !s.exists(policy, "team1", raycluster.View(u.Object).Names().HeadPolicy) {
-		s.t.Fatal("no policy")
+		s.t.Fatal("the NetworkPolicy of the head is missing")
 	}
 	for _, rule := range policy.Spec.Ingress {
 		strangers := len(rule.From) == 0

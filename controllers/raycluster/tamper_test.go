@@ -241,7 +241,7 @@ func TestAClusterIsRecreated(t *testing.T) {
 			if sweptBefore {
 				s.mustReconcile(u)
 				if s.anyBinding() {
-					t.Error("the binding of the cluster that is gone is left")
+					t.Error("the ClusterRoleBinding of the deleted cluster exists")
 				}
 			}
 			for title := range s.managedObjects() { // the garbage collector
@@ -266,7 +266,7 @@ func TestAClusterIsRecreated(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if s.reread(again); !slices.Contains(again.GetFinalizers(), raycluster.Finalizer) {
-				t.Error("no finalizer stands for the binding")
+				t.Error("the cluster has a ClusterRoleBinding but no finalizer")
 			}
 		})
 	}

@@ -100,7 +100,7 @@ func TestFollowsTheHub(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- w.value.Start(ctx) }()
 	if !w.settled() || w.ApplyTo(process()).Namespace != "" {
-		t.Error("while the API is not served there is none, and that is certain")
+		t.Error("want the watcher settled without an AIHub while the API is not served")
 	}
 	w.SetServed(true)
 	domain := func() string { return w.ApplyTo(process()).Gateway.Domain }

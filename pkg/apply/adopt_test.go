@@ -119,7 +119,7 @@ func TestApplyIgnoresForeignObjectWithIgnoreIfForeign(t *testing.T) {
 	b.applies(both, yielding)
 	b.applies(quiet, yielding)
 	if b.get("a").Data["key"] != "1" {
-		t.Error("it was not made when the name was free")
+		t.Error("the object was not created after its name became free")
 	}
 }
 

@@ -171,7 +171,7 @@ func TestMatchesDesiredProperties(t *testing.T) {
 		want := drawThing(t)
 		owned := ownedBy(t, want.Object)
 		if !matchesDesired(want, want.DeepCopy(), owned, scheme.Scheme) {
-			t.Fatal("an object just applied is settled")
+			t.Fatal("an object that was just applied does not match its desired state")
 		}
 
 		live := want.DeepCopy()
@@ -224,7 +224,7 @@ func TestMatchesDesiredIgnoresForeignFields(t *testing.T) {
 			}
 		}
 		if !matchesDesired(want, live, owned, scheme.Scheme) {
-			t.Fatal("what others add does not concern us")
+			t.Fatal("fields that others add make the object differ from its desired state")
 		}
 	})
 }

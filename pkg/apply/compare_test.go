@@ -197,6 +197,6 @@ func TestMatchesDesiredCanonicalForms(t *testing.T) {
 func TestMatchesDesiredNeedsManagedFields(t *testing.T) {
 	want := object(t, "Widget", `{spec: {a: 1}}`)
 	if matchesDesired(want, want.DeepCopy(), nil, scheme.Scheme) {
-		t.Error("an object in which nothing is ours is never settled")
+		t.Error("an object without managed fields matches its desired state")
 	}
 }

@@ -55,7 +55,7 @@ func TestCreateAsIsFailsForOtherController(t *testing.T) {
 		}
 	}
 	if b.exists("a") {
-		t.Error("it was created all the same")
+		t.Error("the object was created")
 	}
 }
 
@@ -65,7 +65,7 @@ func TestDeleteHasUIDPrecondition(t *testing.T) {
 	name := types.NamespacedName{Namespace: "ns", Name: "a"}
 	b.must(b.Delete(t.Context(), configMapKind, name, b.get("a").UID, new(int64(0))))
 	if b.exists("a") {
-		t.Error("it still exists")
+		t.Error("the object was not deleted")
 	}
 	if err := b.Delete(t.Context(), configMapKind, name, "first", nil); !apierrors.IsNotFound(err) {
 		t.Errorf("what is gone: %v", err)
@@ -135,6 +135,6 @@ func TestAdoptAsIsConflictsWithConcurrentWrite(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if metav1.IsControlledBy(b.get("a"), b.owner) {
-		t.Error("it was adopted")
+		t.Error("the foreign object was adopted")
 	}
 }

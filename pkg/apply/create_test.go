@@ -50,7 +50,7 @@ func TestCreateKeepsForeignObject(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 			if b.get("a").ResourceVersion != before.ResourceVersion {
-				t.Error("it was written")
+				t.Error("the existing object was written")
 			}
 		})
 	}
@@ -68,6 +68,6 @@ func TestCreateReturnsErrors(t *testing.T) {
 		}
 	}
 	if b.Create(t.Context(), &unknown{}, settings("a", "1")) == nil || b.DeleteOwned(t.Context(), "", &unknown{}) == nil {
-		t.Error("an object of unknown kind: no error")
+		t.Error("want errors for an owner of an unknown kind")
 	}
 }

@@ -25,7 +25,7 @@ func TestDeleteOwned(t *testing.T) {
 	b.applies(blind, settings("own", "1"))
 	b.must(b.DeleteOwned(b.Context(), "", b.get("a"))) // of no owner that is left
 	if b.exists("a") {
-		t.Error("it is still there")
+		t.Error("the object was not deleted")
 	}
 }
 
@@ -36,7 +36,7 @@ func TestDeleteOwnedSkipsTerminatingObject(t *testing.T) {
 	b := newTestApplier(t, going)
 	b.must(b.DeleteOwned(b.Context(), "", b.get("a")))
 	if b.seen["delete"] != 0 {
-		t.Error("an object that is being deleted is deleted again")
+		t.Error("a terminating object was deleted again")
 	}
 }
 
@@ -56,7 +56,7 @@ func TestDeleteForeground(t *testing.T) {
 	clear(b.seen)
 	b.must(b.DeleteForeground(b.Context(), b.owner.UID, going))
 	if b.seen["delete"] != 0 {
-		t.Error("an object that is being deleted is deleted again")
+		t.Error("a terminating object was deleted again")
 	}
 	b.failing["delete"] = apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "own", errors.New("another uid"))
 	err := b.DeleteForeground(b.Context(), b.owner.UID, b.get("own"))

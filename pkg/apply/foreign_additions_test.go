@@ -61,7 +61,7 @@ func TestApplyRemovesForeignAdditions(t *testing.T) {
 			after := b.getUnstructured(managed)
 			if c.path == "/metadata/labels/c" {
 				if _, found := after.GetLabels()["c"]; !found {
-					t.Error("the label is gone")
+					t.Error("the label of another client was removed")
 				}
 				return
 			}

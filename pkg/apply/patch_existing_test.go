@@ -42,6 +42,6 @@ func TestPatchExistingReportsConflict(t *testing.T) {
 		t.Errorf("got %v, want a conflict that names the object", err)
 	}
 	if err := b.PatchExisting(t.Context(), &unknown{}, func() {}); err == nil {
-		t.Error("an object of unknown kind: no error")
+		t.Error("want an error for an object of an unknown kind")
 	}
 }

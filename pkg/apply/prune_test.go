@@ -138,7 +138,7 @@ func TestPruneReleasesSharedObjects(t *testing.T) {
 	b.owner = second
 	b.prunes("live=1 list=0 patch=0 delete=1", nil)
 	if b.exists("a") {
-		t.Error("the last owner is gone, the object is not")
+		t.Error("the object exists, although its last owner was deleted")
 	}
 }
 
@@ -155,7 +155,7 @@ func TestPruneReportsErrors(t *testing.T) {
 
 	err = b.Prune(t.Context(), b.owner, Desired{{Config: unknownConfig{}}}, nil, nil)
 	if err == nil {
-		t.Error("nothing may be pruned when it is not known what is desired")
+		t.Error("want an error, and nothing pruned, while the desired state is unknown")
 	}
 }
 
@@ -213,14 +213,14 @@ func TestRenderReportsErrors(t *testing.T) {
 		}
 	}
 	if _, err := Render(nil, "test", &unknown{}); err == nil {
-		t.Error("an owner of unknown kind: no error")
+		t.Error("want an error for an owner of an unknown kind")
 	}
 	b := newTestApplier(t)
 	if b.Apply(t.Context(), &unknown{}, nil) == nil || b.Prune(t.Context(), &unknown{}, nil, nil, nil) == nil {
-		t.Error("an owner of unknown kind: no error")
+		t.Error("want an error for an owner of an unknown kind")
 	}
 	if scheme.Scheme.IsGroupRegistered("nowhere.example.com") {
-		t.Error("the test kind is known")
+		t.Error("the group of the test kind is registered, so the test proves nothing")
 	}
 }
 

@@ -172,7 +172,7 @@ func TestApplyConflictsWithConcurrentCreate(t *testing.T) {
 				},
 			})
 			if err := b.Apply(t.Context(), b.owner, Desired{settings("a", "ours")}); err == nil {
-				t.Error("it is not reported")
+				t.Error("want the error of the repair reported")
 			}
 			got := b.get("a")
 			if diff := cmp.Diff(theirs, got.Data); diff != "" || len(got.Labels) > 0 || len(got.OwnerReferences) > 0 {

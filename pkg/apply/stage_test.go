@@ -141,7 +141,7 @@ func TestDesiredInStages(t *testing.T) {
 		t.Errorf("got %d objects", len(got))
 	}
 	if broken := (Object{Config: corev1ac.ConfigMap("", "")}); broken.Stage() != Prerequisites {
-		t.Error("what is not understood comes first")
+		t.Error("want the earliest stage for an object that cannot be decoded")
 	}
 }
 

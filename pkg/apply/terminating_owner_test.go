@@ -167,7 +167,7 @@ func TestPatchExistingSkipsTerminatingOwner(t *testing.T) {
 		live.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Nothing", Name: "x", UID: "x"}}
 	})
 	if err == nil {
-		t.Error("an owner of an unknown kind: no error")
+		t.Error("want an error for an owner of an unknown kind")
 	}
 }
 
@@ -186,7 +186,7 @@ func TestApplySkipsUnownedCreateForDeletedOwner(t *testing.T) {
 			b.must(b.Apply(t.Context(), b.owner, Desired{unowned}))
 			b.must(b.Create(t.Context(), b.owner, unowned))
 			if b.server.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a"}, &corev1.ConfigMap{}) == nil {
-				t.Error("it was created, and stays for ever")
+				t.Error("an object without an owner reference was created for a terminating owner, so nothing would delete it")
 			}
 			b.must(b.Apply(t.Context(), b.owner, Desired{settings("b", "1")}))
 			b.get("b")
@@ -195,7 +195,7 @@ func TestApplySkipsUnownedCreateForDeletedOwner(t *testing.T) {
 	b := newTestApplier(t)
 	b.failing["list"] = errors.New("not now")
 	if b.Apply(t.Context(), b.owner, Desired{unowned}) == nil || b.Create(t.Context(), b.owner, unowned) == nil {
-		t.Error("it is created for an owner of which it is unknown whether it is there")
+		t.Error("want errors while the existence of the owner is unknown")
 	}
 	delete(b.failing, "list")
 	b.seen = map[string]int{}
@@ -232,7 +232,7 @@ func TestApplySkipsRecreateForDeletedOwner(t *testing.T) {
 	b.must(b.server.Delete(t.Context(), b.get("a")))
 	for range 2 {
 		if b.applies(looks, settings("a", "1")); exists(b) {
-			t.Error("it was created again")
+			t.Error("the object was recreated for a terminating owner")
 		}
 	}
 }

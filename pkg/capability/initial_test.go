@@ -80,12 +80,12 @@ func TestInstalledAPICountsWhenServed(t *testing.T) {
 		d.markStale(Route.GroupVersion(), errors.New("no endpoints yet"))
 		pass(time.Minute)
 		if w.Current().Has(Route) {
-			t.Error("served before it answered")
+			t.Error("the API counts as served before discovery succeeded")
 		}
 		d.markStale(Route.GroupVersion(), nil)
 		pass(maxBackoff)
 		if !w.Current().Has(Route) {
-			t.Error("not served although it answers")
+			t.Error("the API does not count as served after discovery succeeded")
 		}
 	})
 }

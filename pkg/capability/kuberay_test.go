@@ -74,7 +74,7 @@ func TestPlatformKubeRayInASet(t *testing.T) {
 		}
 	}
 	if shift.Equal(shift.WithPlatformKubeRay(true)) || !shift.WithPlatformKubeRay(true).Equal(shift.WithPlatformKubeRay(true)) {
-		t.Error("equality")
+		t.Error("Equal ignores the KubeRay of the platform, or is not reflexive")
 	}
 }
 
@@ -100,7 +100,7 @@ func TestPlatformKubeRayIsWatched(t *testing.T) {
 		client, l, heard := newKubeRay(), &logs{}, &changes{}
 		w := New(Options{Discovery: newDiscovery(RayCluster, Route), Kinds: kinds, KubeRay: client, Log: l.logger()})
 		if w.Ready(nil) != nil || !w.Current().Has(RayCluster) || w.Current().PlatformKubeRay() {
-			t.Fatal("not known at once")
+			t.Fatal("want Ready, RayCluster served, and no KubeRay of the platform")
 		}
 		w.Subscribe(t.Context(), heard.add)
 		run(t, w)
@@ -145,7 +145,7 @@ func TestPlatformKubeRayAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(Options{Discovery: newDiscovery(RayCluster, Route), Kinds: kinds, KubeRay: newKubeRay(ofPlatform())})
 		if !w.Current().KubeRaySecures() {
-			t.Error("not seen")
+			t.Error("the KubeRay of the platform was not detected")
 		}
 	})
 }
@@ -165,7 +165,7 @@ func TestPlatformKubeRayThatCannotBeRead(t *testing.T) {
 		}
 		run(t, w)
 		if w.Ready(nil) == nil {
-			t.Error("ready")
+			t.Error("want Ready to return an error")
 		}
 		mend()
 		pass(2 * time.Minute)

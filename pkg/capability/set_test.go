@@ -11,26 +11,26 @@ import (
 func TestSet(t *testing.T) {
 	var none Set
 	if none.Has(Route) || none.OpenShift() || none.String() != "" || !none.Equal(NewSet()) || !none.HasAll() {
-		t.Error("the zero set is empty")
+		t.Error("want the zero Set to be empty")
 	}
 	s := NewSet(Route, HTTPRoute)
 	if s.OpenShift() {
-		t.Error("Routes alone are not OpenShift")
+		t.Error("a cluster with Routes alone counts as OpenShift")
 	}
 	if NewSet(Route, OpenShiftIngress).OAuth() || NewSet(Route, UserGroup).OAuth() || !NewSet(Route, OpenShiftIngress, UserGroup).OAuth() {
-		t.Error("OAuth is that of OpenShift, and goes with the API of its users")
+		t.Error("want OAuth only with Routes, the ingress configuration and the API of users")
 	}
 	if !NewSet(Route, OpenShiftIngress).OpenShift() {
-		t.Error("configuration and Routes are OpenShift")
+		t.Error("want a cluster with Routes and the ingress configuration to count as OpenShift")
 	}
 	if got, want := s.String(), "HTTPRoute.gateway.networking.k8s.io/v1,Route.route.openshift.io/v1"; got != want {
 		t.Errorf("String %q, want %q", got, want)
 	}
 	if s.HasAll(Route, RayCluster) || !s.HasAll(Route, HTTPRoute) {
-		t.Error("HasAll")
+		t.Error("want HasAll to report true only if every kind is served")
 	}
 	if s.Has(schema.GroupVersionKind{Group: Route.Group, Version: "v2", Kind: Route.Kind}) {
-		t.Error("versions count")
+		t.Error("Has ignores the version")
 	}
 }
 
@@ -38,10 +38,10 @@ func TestKnownBelongsToTheCaller(t *testing.T) {
 	first := Known()
 	first[0] = schema.GroupVersionKind{}
 	if Known()[0] == first[0] {
-		t.Error("the table was changed from outside")
+		t.Error("Known returned a shared slice")
 	}
 	if len(slices.Compact(NewSet(Known()...).Kinds())) != len(Known()) {
-		t.Error("the table names a kind twice")
+		t.Error("Known contains a kind twice")
 	}
 }
 

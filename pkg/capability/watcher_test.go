@@ -104,7 +104,7 @@ func TestFollowsDefinitions(t *testing.T) {
 		cluster.create(definitionName(RayCluster))
 		pass(time.Second)
 		if w.Current().Has(RayCluster) {
-			t.Fatal("the kind is not served yet")
+			t.Fatal("the kind counts as served before its CRD exists")
 		}
 		d.serve(RayCluster)
 		pass(3 * time.Second)
@@ -182,12 +182,12 @@ func TestAggregatedAPIsAreLookedFor(t *testing.T) {
 		d.serve(Route)
 		pass(resyncPeriod + resyncPeriod/5)
 		if !w.Current().Has(Route) {
-			t.Fatal("the aggregated API was not noticed")
+			t.Fatal("the aggregated API does not count as served")
 		}
 		d.withdraw(Route)
 		pass(resyncPeriod + resyncPeriod/5 + discoveryGracePeriod + maxBackoff)
 		if w.Current().Has(Route) {
-			t.Fatal("the end of the aggregated API was not noticed")
+			t.Fatal("the deleted aggregated API still counts as served")
 		}
 	})
 }
@@ -312,7 +312,7 @@ func TestPersistentAbsenceCounts(t *testing.T) {
 		cluster.update(definitionName(ReferenceGrant), "2")
 		pass(discoveryGracePeriod - 5*time.Second)
 		if !w.Current().Has(ReferenceGrant) {
-			t.Error("given up too early")
+			t.Error("the kind does not count as served, although its CRD exists")
 		}
 		pass(10 * time.Second)
 		if !w.Current().Equal(NewSet(HTTPRoute)) || heard.len() != 1 {
@@ -345,7 +345,7 @@ func TestFirstReadingFails(t *testing.T) {
 		said := &logs{}
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds, Log: said.logger()})
 		if w.Ready(nil) == nil || len(w.Current().Kinds()) != 0 {
-			t.Error("ready without an answer")
+			t.Error("want Ready to return an error, and no kind, before the first discovery")
 		}
 		w.Subscribe(t.Context(), heard.add)
 		run(t, w)
@@ -360,7 +360,7 @@ func TestFirstReadingFails(t *testing.T) {
 			t.Errorf("ready %v, current %q, %d changes", err, w.Current(), heard.len())
 		}
 		if said.with("connection refused") == 0 {
-			t.Error("nothing was said about the failure")
+			t.Error("the discovery error was not logged")
 		}
 	})
 }
@@ -383,7 +383,7 @@ func TestForbiddenFallsBackToPolling(t *testing.T) {
 		d.withdraw(Route)
 		pass(pollPeriod + discoveryGracePeriod + maxBackoff)
 		if w.Current().Has(Route) {
-			t.Error("polling did not notice that the API went")
+			t.Error("polling did not notice that the API was removed")
 		}
 
 		// Once the permission comes, events are followed.
@@ -393,7 +393,7 @@ func TestForbiddenFallsBackToPolling(t *testing.T) {
 		cluster.create(definitionName(RayCluster))
 		pass(time.Second)
 		if !w.Current().Has(RayCluster) {
-			t.Error("the definition was not followed")
+			t.Error("the new CRD did not make its kind served")
 		}
 		before := d.count()
 		pass(8 * time.Minute)
@@ -414,7 +414,7 @@ func TestWithoutMetadataPolls(t *testing.T) {
 		d.serve(Route, OpenShiftIngress)
 		pass(time.Hour)
 		if heard.len() != 0 {
-			t.Fatal("another clock than the injected one was used")
+			t.Fatal("listeners were called, although the injected clock did not advance")
 		}
 		clk.Step(pollPeriod)
 		synctest.Wait()
@@ -487,6 +487,6 @@ func TestInformerKeepsOnlyNames(t *testing.T) {
 		t.Errorf("kept %s", kept)
 	}
 	if same, err := nameOnly(bytes.MinRead); err != nil || same != bytes.MinRead {
-		t.Error("what is no object passes through")
+		t.Error("want values other than objects returned unchanged")
 	}
 }

@@ -50,14 +50,14 @@ func TestSyncInjectsCA(t *testing.T) {
 	}
 	hooks, _, _ := unstructured.NestedSlice(w.get(targets[0]).Object, "webhooks")
 	if hooks[0].(map[string]any)["fieldOfTomorrow"] != "kept" {
-		t.Error("a field that this program does not know was lost")
+		t.Error("an unknown field of the webhook configuration was dropped")
 	}
 	got, _, _ := unstructured.NestedString(w.get(targets[2]).Object, "spec", "conversion", "webhook", "clientConfig", "caBundle")
 	if got != bundle {
-		t.Error("the CRD did not learn the CA")
+		t.Error("the CA was not injected into the CRD")
 	}
 	if _, found, _ := unstructured.NestedMap(w.get(targets[3]).Object, "spec", "conversion", "webhook"); found {
-		t.Error("a CRD without a conversion webhook must stay as it is")
+		t.Error("a conversion webhook was added to a CRD without one")
 	}
 }
 
@@ -95,7 +95,7 @@ func TestSyncIgnoresMissingOptionalTarget(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if caBundles(w.get(Target{Kind: Validating, Name: "v"}))[0] == nil {
-		t.Error("an optional target that exists must learn the CA")
+		t.Error("the CA was not injected into an optional target that exists")
 	}
 	away := w.replica(&interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -130,12 +130,12 @@ func TestServesOldCertificateUntilInjection(t *testing.T) {
 		t.Fatal("want an error for the missing target")
 	}
 	if a.current.Load() != before {
-		t.Error("the old certificate must stay in service")
+		t.Error("the serving certificate was replaced before the CA was injected")
 	}
 	broken = false
 	w.sync(a)
 	if a.current.Load() == before {
-		t.Error("the new certificate must be in service")
+		t.Error("the new certificate is not served")
 	}
 }
 
@@ -201,7 +201,7 @@ func TestReadyAfterInjectionTimeout(t *testing.T) {
 	w.clock.Step(injectionTimeout - time.Second)
 	_, _ = a.Sync(t.Context())
 	if a.Ready(nil) == nil {
-		t.Error("ready before the CA was injected")
+		t.Error("Ready returned no error before the CA was injected")
 	}
 	w.clock.Step(time.Second)
 	for range 2 {

@@ -34,7 +34,7 @@ func TestMounted(t *testing.T) {
 	}
 	first := mount(t, dir)
 	if !IsMounted(dir) {
-		t.Error("both files are there")
+		t.Error("IsMounted reports false, although both files exist")
 	}
 	m, err := NewMounted(dir)
 	if err != nil {
@@ -61,7 +61,7 @@ func TestMounted(t *testing.T) {
 		t.Errorf("stopping: %v", err)
 	}
 	if m.NeedLeaderElection() || (&Authority{}).NeedLeaderElection() {
-		t.Error("webhooks serve on every replica")
+		t.Error("NeedLeaderElection reports true, although every replica serves webhooks")
 	}
 }
 
@@ -78,6 +78,6 @@ func TestIsMountedNeedsBothFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if IsMounted(dir) {
-		t.Error("a directory is no key")
+		t.Error("IsMounted reports true for a directory named as the key")
 	}
 }

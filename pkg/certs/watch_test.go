@@ -46,7 +46,7 @@ func TestWatchRestoresCABundle(t *testing.T) {
 	}
 	waitFor(t, func() bool { return a.current.Load() != nil && bundle() != "" && w.clock.HasWaiters() })
 	if isInjected(t, target) != 1 {
-		t.Error("the metric does not say that the CA is there")
+		t.Error("want the metric of CA injection to be 1")
 	}
 	right := bundle()
 
@@ -135,9 +135,9 @@ func TestWatchIgnoresUpToDateSecret(t *testing.T) {
 	}
 	a.onSecretUpdate(&unstructured.Unstructured{Object: object})
 	if len(a.changed) != 0 {
-		t.Error("a whole Secret is read again")
+		t.Error("an unchanged Secret triggered another sync")
 	}
 	if a.onSecretUpdate(nil); len(a.changed) != 1 {
-		t.Error("a Secret that is gone wakes no waiter")
+		t.Error("the deletion of the Secret triggered no sync")
 	}
 }

@@ -20,7 +20,7 @@ func TestFirstSyncServesCertificate(t *testing.T) {
 	w := newEnvironment(t)
 	a := w.replica(nil)
 	if a.Ready(nil) == nil {
-		t.Error("ready without a certificate")
+		t.Error("Ready returned no error without a certificate")
 	}
 	pause := w.sync(a)
 	w.mustTrust(a, w.bundle(), "first start")
@@ -89,7 +89,7 @@ func TestServingCertificateIsRenewed(t *testing.T) {
 	w.sync(a)
 	after := a.current.Load()
 	if bytes.Equal(after.data[dataKeyCert], before.data[dataKeyCert]) || !bytes.Equal(after.data[dataKeyCACert], before.data[dataKeyCACert]) {
-		t.Error("the serving certificate must be new, the CA not")
+		t.Error("want a new serving certificate and the same CA")
 	}
 	w.mustTrust(a, before.data[dataKeyCACert], "with the bundle from before")
 }
@@ -111,7 +111,7 @@ func TestRotationOfCAKeepsTrust(t *testing.T) {
 	look(a.current.Load().root.Next)
 	both := w.bundle()
 	if bytes.Equal(both, old) || !bytes.Contains(both, old) {
-		t.Fatal("the bundle must hold the new CA and the old one")
+		t.Fatal("want the bundle to contain the new and the old CA")
 	}
 	w.mustTrust(a, both, "published")
 	w.mustTrust(a, old, "an API server that does not know the new CA yet")
@@ -124,7 +124,7 @@ func TestRotationOfCAKeepsTrust(t *testing.T) {
 	w.mustTrust(a, both, "signed by the new CA")
 	w.mustTrust(lazy, w.bundle(), "a replica that has not looked yet")
 	if err := w.trusts(a, old); err == nil {
-		t.Error("the old CA alone must not do any more")
+		t.Error("the serving certificate is still signed by the old CA")
 	}
 }
 
@@ -178,7 +178,7 @@ func TestTwoReplicasAgree(t *testing.T) {
 		w.mustTrust(a, w.bundle(), "one replica")
 		w.mustTrust(b, w.bundle(), "the other replica")
 		if !a.current.Load().matches(b.current.Load().data) {
-			t.Fatal("both must serve the same certificate")
+			t.Fatal("the replicas serve different certificates")
 		}
 	}
 }
@@ -206,7 +206,7 @@ func TestSyncReadsSecretAfterConflict(t *testing.T) {
 			})
 			w.sync(slow)
 			if !fast.current.Load().matches(slow.current.Load().data) {
-				t.Error("both must serve the same certificate")
+				t.Error("the replicas serve different certificates")
 			}
 		})
 	}
@@ -295,7 +295,7 @@ func TestDeletedSecretIsRecreated(t *testing.T) {
 	}
 	w.sync(a)
 	if !bytes.Equal(w.bundle(), before.Data[dataKeyCACert]) {
-		t.Error("the CA that the cluster trusts must be kept")
+		t.Error("the CA that is injected was replaced")
 	}
 }
 
@@ -310,7 +310,7 @@ func TestOtherNamesNeedNewCertificate(t *testing.T) {
 		t.Error(err)
 	}
 	if !bytes.Equal(known, w.bundle()) {
-		t.Error("the CA must stay")
+		t.Error("the CA was replaced")
 	}
 }
 

@@ -58,7 +58,7 @@ func TestCacheOptions(t *testing.T) {
 		{Name: "c"},
 	}, marker)
 	if out, err := options.DefaultTransform(nil); err != nil || out != "seen" {
-		t.Error("the transform is not set")
+		t.Error("DefaultTransform is not the given function")
 	}
 	by, ok := byKind(t, options, deployments)
 	if !ok || by.Namespaces["one"].LabelSelector.String() != ourLabel || by.Namespaces["two"].LabelSelector.String() != ourLabel || !slices.Equal(slices.Sorted(maps.Keys(by.Namespaces)), []string{"one", "two"}) {
@@ -181,12 +181,12 @@ func TestInformersOfOptionalKinds(t *testing.T) {
 				informer.RunWithContext(ctx)
 			}()
 			if !toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-				t.Error("not synced")
+				t.Error("the informer has not synced")
 			}
 			cancel()
 			<-done
 			if len(r.selectors) == 0 {
-				t.Error("never asked")
+				t.Error("no list request reached the server")
 			}
 			for _, got := range r.selectors {
 				if got != "list "+want && got != "watch "+want {

@@ -21,7 +21,7 @@ func TestNames(t *testing.T) {
 		t.Errorf("known %q", got)
 	}
 	if Names(nil) == nil {
-		t.Error("no components")
+		t.Error("want a non-nil list of names for no components")
 	}
 }
 
@@ -41,7 +41,7 @@ func TestAddToScheme(t *testing.T) {
 		t.Error(err)
 	}
 	if !s.Recognizes(appsv1.SchemeGroupVersion.WithKind("Deployment")) || !s.Recognizes(routev1.GroupVersion.WithKind("Route")) {
-		t.Error("types are missing")
+		t.Error("want the types of Kubernetes and OpenShift in the scheme")
 	}
 }
 

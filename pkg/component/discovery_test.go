@@ -66,7 +66,7 @@ func TestComponentsWaitForDiscovery(t *testing.T) {
 		pass(time.Minute)
 		w.want(t, 1, 1)
 		if !served.Current().Has(capability.Route) {
-			t.Error("the component was started with an API taken for absent")
+			t.Error("the component was started before discovery of its optional API")
 		}
 		d.describes.Store(true)
 		pass(time.Hour)

@@ -49,7 +49,7 @@ func TestUnsyncedCacheIsNotRunning(t *testing.T) {
 	}
 	expect("before it asks", 1)
 	if _, err := mgr.GetCache().GetInformer(t.Context(), &corev1.Pod{}); err == nil {
-		t.Fatal("the cache gives an informer")
+		t.Fatal("want an error for an informer of a kind that is not cached")
 	}
 	expect("while a cache is empty", 0)
 	c.err = nil

@@ -61,7 +61,7 @@ func TestComponentMetrics(t *testing.T) {
 func TestFailedSetupIsNotRunning(t *testing.T) {
 	wrong := Component{Name: "wrong", Controllers: func(context.Context, ctrl.Manager) error { return errors.New("no") }}
 	if err := Setup(t.Context(), newManager(t), &fakeCapabilities{}, []Component{wrong}, all); err == nil {
-		t.Fatal("no error")
+		t.Fatal("want an error for an invalid component")
 	}
 	if got := states(t, "wrong"); got != [3]float64{1, 0, 0} {
 		t.Errorf("got %v", got)

@@ -71,7 +71,7 @@ func TestStartsWhenKindsAreServed(t *testing.T) {
 		defer h.start()()
 		w.want(t, 0, 0)
 		if h.heard("Waiting for the APIs") != 1 {
-			t.Error("nothing was said about what is missing")
+			t.Error("want one log entry about the missing APIs")
 		}
 		h.caps.set(capability.RayCluster) // one of two
 		w.want(t, 0, 0)
@@ -233,7 +233,7 @@ func TestContextOfAnAttempt(t *testing.T) {
 		}
 		stop()
 		if contexts[1].Err() == nil {
-			t.Error("the context outlives the manager")
+			t.Error("the context of the component was not canceled with the manager")
 		}
 	})
 }

@@ -158,7 +158,7 @@ func TestDevModeLogging(t *testing.T) {
 		t.Error("want the flag to take precedence over the variable")
 	}
 	if mustLoad(t, given{env: env}.withFile("logging: {development: false}")).Logging.Development {
-		t.Error("the file counts more than the variable")
+		t.Error("the file takes precedence over the variable")
 	}
 }
 

@@ -139,7 +139,7 @@ func TestRegistriesNamespace(t *testing.T) {
 		}
 	}
 	if _, err := (given{env: map[string]string{"REGISTRIES_NAMESPACE": "invalid//namespace"}}).load(); err == nil {
-		t.Error("an invalid namespace must end the start")
+		t.Error("want an error for an invalid namespace")
 	}
 }
 

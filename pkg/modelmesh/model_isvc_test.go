@@ -23,7 +23,7 @@ func TestInferenceServiceModelFormat(t *testing.T) {
 	}
 	m = convertedModel(t, "m", `{model: {modelFormat: {name: sklearn}, protocolVersion: ""`+anyStorage+`}}`)
 	if m.Spec.ProtocolVersion != nil {
-		t.Error("an empty protocol is none")
+		t.Error("want protocolVersion unset for an empty protocol")
 	}
 	m = convertedModel(t, "m", `{sklearn: {protocolVersion: grpc-v2`+anyStorage+`}}`, v1beta1.AnnotationServingRuntime, "mine")
 	if s := m.Spec; s.ModelType.Name != "sklearn" || s.ModelType.Version != nil || s.Runtime == nil || s.Runtime.Name != "mine" || stringValue(s.ProtocolVersion) != "grpc-v2" {

@@ -26,7 +26,7 @@ func TestAt(t *testing.T) {
 	}
 	if String(object, "number") != "" || String(object, "text") != "t" || List(object, "text") != nil || len(List(object, "list")) != 4 ||
 		Map(object, "list") != nil || Map(object, "list", "2")["name"] != "b" {
-		t.Error("a value of another type must count as absent, and an index must work in lists")
+		t.Error("want nil for values of other types, and list indexes supported")
 	}
 }
 

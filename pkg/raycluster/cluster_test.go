@@ -36,10 +36,10 @@ spec:
 		}
 	}
 	if c := clusterOf(t, "spec: {managedBy: ray.io/kuberay-operator}"); c.ManagedElsewhere() {
-		t.Error("KubeRay is here")
+		t.Error("a cluster that KubeRay manages counts as managed elsewhere")
 	}
 	if _, err := Parse([]byte("[")); err == nil {
-		t.Error("no object")
+		t.Error("want an error for invalid JSON")
 	}
 }
 

@@ -96,7 +96,7 @@ func TestInvalidRequestIsTerminal(t *testing.T) {
 	err = nil
 	b.must()
 	if _, found := conditions.Get(b.get().Status.Conditions, conditions.Stalled); found {
-		t.Error("the condition stays")
+		t.Error("the condition Stalled was not removed")
 	}
 }
 
@@ -140,7 +140,7 @@ func TestEveryErrorIsReported(t *testing.T) {
 			err = nil
 			b.must()
 			if _, found := conditions.Get(b.get().Status.Conditions, ConditionReconciled); found {
-				t.Error("it stays after a reconcile that went well")
+				t.Error("the condition Reconciled was not removed after a successful reconcile")
 			}
 		})
 	}
@@ -182,7 +182,7 @@ func TestFailedFinalizerIsReported(t *testing.T) {
 	b := newBench(t, logic, newWidget(func(w *widget) { w.Finalizers = []string{finalizer} }))
 	b.delete()
 	if _, err := b.reconcile(); err == nil {
-		t.Error("no error")
+		t.Error("want the error returned")
 	}
 	if c, _ := conditions.Get(b.get().Status.Conditions, ConditionReconciled); !strings.Contains(c.Message, "exceeded quota") {
 		t.Errorf("condition %+v", c)
@@ -257,7 +257,7 @@ func TestStaleCacheTimesOut(t *testing.T) {
 	}
 	clk.SetTime(time.Unix(1010, 0))
 	if tracker.isStale(obj) {
-		t.Error("after 10 s it is still behind")
+		t.Error("the object still counts as stale after 10 s")
 	}
 }
 
@@ -271,12 +271,12 @@ func TestInvalidPauseAnnotation(t *testing.T) {
 		t.Errorf("condition %+v", c)
 	}
 	if !conditions.IsTrue(w.Status.Conditions, available) {
-		t.Error("the object was left alone")
+		t.Error("want the object reconciled")
 	}
 	b.change(func(w *widget) { w.Annotations[names.PausedAnnotation] = "Yes" })
 	b.must()
 	if !conditions.IsTrue(b.get().Status.Conditions, ConditionPaused) {
-		t.Error("Yes does not pause")
+		t.Error("want the value Yes to pause the object")
 	}
 }
 

@@ -114,10 +114,10 @@ func TestAsWait(t *testing.T) {
 	})
 	var none *Wait
 	if _, ok := AsWait(nil); ok {
-		t.Error("no error is no wait")
+		t.Error("AsWait finds a Wait in a nil error")
 	}
 	if _, ok := AsWait(none); ok {
-		t.Error("a nil wait is no wait")
+		t.Error("AsWait finds a Wait in a nil *Wait")
 	}
 	if got := (&Wait{For: "rain"}).Error(); got != "waiting for rain" {
 		t.Errorf("Error %q", got)

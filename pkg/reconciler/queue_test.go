@@ -112,7 +112,7 @@ func TestRequestAddedDuringProcessingIsRepeated(t *testing.T) {
 	first, _ := q.Get()
 	q.Add(first)
 	if q.Len() != 0 {
-		t.Error("it would be worked on twice at a time")
+		t.Error("a request that is being processed was queued for another worker")
 	}
 	q.Done(first)
 	if again, _ := q.Get(); again != first {
@@ -151,7 +151,7 @@ func eventually(t *testing.T, ok func() bool) {
 	for !ok() {
 		select {
 		case <-deadline:
-			t.Fatal("timed out")
+			t.Fatal("timed out waiting for the queue")
 		case <-tick.C:
 		}
 	}

@@ -85,7 +85,7 @@ func TestStatusStoredByFailedPatch(t *testing.T) {
 			}
 			b.stale = b.get()
 			if _, err := b.reconcile(); err == nil {
-				t.Fatal("no error")
+				t.Fatal("want an error")
 			}
 			b.failing, b.stale.Spec = nil, before.Spec // the next reconcile computes the earlier status
 			result, err := b.reconcile()
@@ -314,7 +314,7 @@ func TestFinalizer(t *testing.T) {
 		t.Errorf("result %+v, error %v", result, err)
 	}
 	if len(b.gone) != 0 {
-		t.Error("forgotten too early")
+		t.Error("OnDeleted was called while the object exists")
 	}
 	b.must()
 	if got := b.get().Finalizers; !slices.Equal(got, []string{"other/finalizer"}) || !slices.Equal(b.gone, []types.UID{"uid-1"}) {
@@ -479,6 +479,6 @@ func TestMetrics(t *testing.T) {
 	b.delete()
 	b.must()
 	if value(available, "False") != 0 || value("Measured", "False") != 0 {
-		t.Error("the object is gone and still counted")
+		t.Error("the deleted object is still counted")
 	}
 }

@@ -42,7 +42,7 @@ func TestRejectedFieldIsSentOnce(t *testing.T) {
 			b.older = false
 			b.change(func(w *widget) { w.Labels = nil })
 			if _, _ = b.reconcile(); b.get().Status.URL == "" {
-				t.Error("the field is not stored by a CRD that has it")
+				t.Error("status.url was not stored, although the CRD has it")
 			}
 		})
 	}

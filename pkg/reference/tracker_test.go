@@ -91,7 +91,7 @@ func TestResolveReadsOnlyChangedVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if cmp.Equal(first, resolve(t, tracker, ref)) {
-		t.Error("a consumed key changed and the hash did not")
+		t.Error("the hash did not change with a consumed key")
 	}
 }
 

@@ -91,7 +91,7 @@ func TestGatewayMatches(t *testing.T) {
 	}
 	ref.Kind = new(gatewayv1.Kind("Service"))
 	if (Gateway{"g", "gateways"}).Matches(ref, "ns") {
-		t.Error("a Service is no Gateway")
+		t.Error("a reference to a Service matches a Gateway")
 	}
 }
 

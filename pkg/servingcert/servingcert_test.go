@@ -147,7 +147,7 @@ func TestEnsureRenewsInTime(t *testing.T) {
 	b.ensure()
 	after := b.secret().Data
 	if bytes.Equal(after["tls.crt"], before["tls.crt"]) || !bytes.Contains(after["ca.crt"], before["ca.crt"]) {
-		t.Error("not renewed, or clients with the new bundle do not trust the old certificate")
+		t.Error("want the certificate renewed, and its previous CA kept in the bundle")
 	}
 }
 
@@ -173,7 +173,7 @@ func TestCABundleKeepsCAOfDeletedSecret(t *testing.T) {
 			}
 			b.clock.Step(pause)
 			if b.ensure(); !bytes.Equal(b.CABundle(b.owner.UID), after) {
-				t.Error("the CA before is trusted for ever")
+				t.Error("the previous CA is still in the bundle")
 			}
 		})
 	}

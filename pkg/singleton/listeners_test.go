@@ -71,7 +71,7 @@ func TestSubscribeDuringNotify(t *testing.T) {
 			leave()
 			l.Subscribe(t.Context(), func(int) { heard += 100 })
 		})
-		l.Subscribe(ctx, func(int) { t.Error("notified although it has left") })
+		l.Subscribe(ctx, func(int) { t.Error("the listener was called after its context ended") })
 		l.Subscribe(t.Context(), func(n int) { heard += n })
 		l.Notify(7)
 		if heard != 7 {
@@ -109,7 +109,7 @@ func TestEventSourceTriggersController(t *testing.T) {
 		var l Listeners[int]
 		changes, queue := newSource(&l), newQueue(t)
 		if l.Notify(0); l.Len() != 0 {
-			t.Error("a controller that has not started listens")
+			t.Error("a controller that has not started is subscribed")
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		if err := changes.Start(ctx, queue); err != nil {

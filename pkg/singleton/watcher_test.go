@@ -92,7 +92,7 @@ func (f *fixture) waitForValue(t *testing.T, value string) {
 func TestWatcherReportsChanges(t *testing.T) {
 	f := newFixture(t, object("settings", "one"), object("other", "never")).start(t)
 	if f.lists.Load() != 0 {
-		t.Error("requests before the API is served")
+		t.Error("requests were sent before the API was served")
 	}
 	f.follower.SetServed(true)
 	f.waitForValue(t, "one")
@@ -238,6 +238,6 @@ func TestSetServedNeverBlocks(t *testing.T) {
 		t.Error("want the latest value of SetServed to win")
 	}
 	if f.NeedLeaderElection() {
-		t.Error("standby replicas follow too")
+		t.Error("NeedLeaderElection reports true, although standby replicas watch the object")
 	}
 }

@@ -75,7 +75,7 @@ func (f *fixture) inForce(t *testing.T, name string) {
 func TestWatcherPicksUpChangesLive(t *testing.T) {
 	f := start(t, apiServer(map[string]any{"type": "Modern"}))
 	if f.lists.Load() != 0 {
-		t.Error("requests without config.openshift.io")
+		t.Error("requests were sent although config.openshift.io is not served")
 	}
 	f.watcher.SetServed(true)
 	f.inForce(t, "Modern")
@@ -121,7 +121,7 @@ func TestWatcherSurvivesEveryError(t *testing.T) {
 				t.Errorf("%s is in force, want Intermediate", got)
 			}
 			if f.logs.Load() == 0 {
-				t.Error("a warning is due")
+				t.Error("no warning was logged")
 			}
 			f.failWith(nil)
 			f.clock.Step(tc.pause)

@@ -55,7 +55,7 @@ func TestTheImageOfUploadJobsCanBeRead(t *testing.T) {
 			return
 		}
 	}
-	t.Error("no ConfigMap")
+	t.Error("the bundle has no ConfigMap")
 }
 
 // manifests returns the objects of the bundle, by their files.

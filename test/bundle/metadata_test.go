@@ -76,7 +76,7 @@ func TestEveryClusterServesTheManifests(t *testing.T) {
 		}
 	}
 	if exists("bundle/metadata/properties.yaml") {
-		t.Error("no release of OLM reads a property that makes manifests optional")
+		t.Error("the bundle has properties.yaml, but no release of OLM reads properties of optional manifests")
 	}
 }
 

@@ -292,7 +292,7 @@ func TestSequence(t *testing.T) {
 		return sequence(rand.New(rand.NewPCG(seed, 1)), 200, []string{"a", "b"}, []string{"partition"})
 	}
 	if !reflect.DeepEqual(draw(1), draw(1)) || reflect.DeepEqual(draw(1), draw(2)) {
-		t.Error("a seed draws one sequence")
+		t.Error("want equal sequences for equal seeds, and different ones for different seeds")
 	}
 	seen := map[string]bool{}
 	for _, s := range draw(1) {

@@ -113,7 +113,7 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%d with Retry-After %q", code, response.Header.Get("Retry-After"))
 		}
 		if served.Load() != 0 {
-			t.Error("the server was reached")
+			t.Error("the request reached the server")
 		}
 		if response, err := send(t, p, http.MethodGet, object); err != nil || response.StatusCode != http.StatusOK {
 			t.Errorf("another verb: %v, %v", response, err)
@@ -150,7 +150,7 @@ func TestReset(t *testing.T) {
 		t.Errorf("%v, want a reset connection", err)
 	}
 	if served.Load() != 0 {
-		t.Error("the server was reached")
+		t.Error("the request reached the server")
 	}
 }
 
@@ -167,7 +167,7 @@ func TestSilenceEndsWithTheFault(t *testing.T) {
 	}()
 	poll.Until(t, time.Minute, "the request is held", func() bool { return p.met() == 1 })
 	if served.Load() != 0 {
-		t.Error("the server was reached")
+		t.Error("the request reached the server")
 	}
 	lift()
 	if err := <-answered; err != nil {

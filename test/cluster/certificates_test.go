@@ -44,7 +44,7 @@ func TestCertificates(t *testing.T) {
 				}
 			}
 			if len(pair.Leaf.AuthorityKeyId) == 0 {
-				t.Error("no identifier of the key that signed it, without which Python does not verify it")
+				t.Error("the certificate has no authority key identifier, which Python requires")
 			}
 			if pair.Leaf.Subject.CommonName != s.name {
 				t.Errorf("name %q, want %q", pair.Leaf.Subject.CommonName, s.name)

@@ -99,7 +99,7 @@ func FuzzParseStat(f *testing.F) {
 	f.Add("(")
 	f.Fuzz(func(t *testing.T, stat string) {
 		if start, err := parseStat(stat); err == nil && start == "" {
-			t.Error("neither a start time nor an error")
+			t.Error("parseStat returned neither a start time nor an error")
 		}
 	})
 }

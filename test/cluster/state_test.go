@@ -39,11 +39,11 @@ func sleeper(t *testing.T) *Process {
 func TestProcessLife(t *testing.T) {
 	p := sleeper(t)
 	if _, ok := p.ExitCode(); !p.Running() || ok {
-		t.Fatal("a started process does not run")
+		t.Fatal("a started process does not count as running")
 	}
 	copied := &Process{Name: p.Name, PID: p.PID, Start: p.Start}
 	if !copied.Running() {
-		t.Error("the record of a running process does not run")
+		t.Error("a running process does not count as running by its record")
 	}
 	impostor := &Process{Name: p.Name, PID: p.PID, Start: "1"}
 	if impostor.Running() {
@@ -250,7 +250,7 @@ func TestOpenHalfMadeInstance(t *testing.T) {
 		t.Fatal(err)
 	}
 	if instance.Running() {
-		t.Error("an instance without processes runs")
+		t.Error("an instance without processes counts as running")
 	}
 	if err := instance.Stop(t.Context()); err != nil {
 		t.Error(err)

@@ -252,7 +252,7 @@ func TestManagerInAPod(t *testing.T) {
 		t.Errorf("%q, %q, %q", state, log, end)
 	}
 	if !w.managerRuns() || !strings.HasPrefix(w.whereManagerIs(), "The manager is the pod of Deployment ") {
-		t.Error("no process is no manager")
+		t.Error("want the manager in a Deployment to count as running without a process")
 	}
 }
 

@@ -70,7 +70,7 @@ func TestTutorialsShowOutputs(t *testing.T) {
 		}
 	}
 	if found == 0 {
-		t.Error("there are no tutorials")
+		t.Error("no tutorials were found")
 	}
 }
 

@@ -78,7 +78,7 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			err := c.options.Validate()
 			if err == nil {
-				t.Fatal("no error")
+				t.Fatal("want an error for invalid options")
 			}
 			for _, want := range c.want {
 				if !strings.Contains(err.Error(), want) {

@@ -172,7 +172,7 @@ func TestTheSameStoreInAnEtcd(t *testing.T) {
 		}
 	}
 	if _, err := openEtcd(map[string][]byte{"etcd_connection": []byte(`{"endpoints":"https://etcd:2379"}`)}, "x"); err == nil {
-		t.Error("the fake knows no TLS")
+		t.Error("want an error for an etcd with TLS, which the fake does not support")
 	}
 }
 

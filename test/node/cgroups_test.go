@@ -74,7 +74,7 @@ func TestRemoveGroups(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := os.Stat(group); err == nil {
-			t.Error("the group is still there")
+			t.Error("the cgroup was not removed")
 		}
 	}
 }

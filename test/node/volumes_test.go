@@ -50,7 +50,7 @@ func TestVolumesComeAndGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(folder); err == nil {
-		t.Error("the released volume is still there")
+		t.Error("the released volume was not removed")
 	}
 }
 

@@ -219,7 +219,7 @@ func TestMigration(t *testing.T) {
 				t.Errorf("[mlflow-42] by the oldest: ended with %+v", got)
 			}
 			if p.dump(s) != before {
-				t.Error("[mlflow-42] the oldest has changed the database of the newest")
+				t.Error("[mlflow-42] the oldest image changed the database of the newest image")
 			}
 			report.add("migration, "+s.dialect+", back by the oldest", got.brief())
 		})

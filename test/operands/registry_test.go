@@ -170,7 +170,7 @@ func used(t *testing.T, name string, p *registryPod, server *running) {
 		t.Errorf("the model came back as %+v", stored)
 	}
 	if strings.Contains(server.read(), "hunter2") {
-		t.Error("a password stands in the log")
+		t.Error("the log contains a password")
 	}
 }
 

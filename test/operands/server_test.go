@@ -152,7 +152,7 @@ func (s *served) started() {
 	}
 	s.t.Log(command)
 	if strings.Contains(s.read("server.log"), "Creating initial MLflow database tables") {
-		s.t.Error("the server made tables, which is for the migration to do")
+		s.t.Error("the server created tables, although the migration creates them")
 	}
 }
 
@@ -268,7 +268,7 @@ func (s *served) collected() {
 	young := s.collect("30d")
 	s.expect(http.StatusOK, http.MethodGet, api+"/runs/get?run_id="+id, nil)
 	if s.read(file) != "weights" {
-		s.t.Error("the artifact of a young run is gone")
+		s.t.Error("the artifact of a recently deleted run was removed")
 	}
 	s.said("mlflow gc --older-than=30d", fmt.Sprintf("%d, the run deleted now is kept", young.code))
 

@@ -65,10 +65,10 @@ func TestBrokenRecords(t *testing.T) {
 		t.Error("want an error for a broken record")
 	}
 	if err := (&Record{Suite: "a"}).Write(dir); err == nil {
-		t.Error("a broken record is added to")
+		t.Error("want an error for a record file that is not valid JSON")
 	}
 	if err := (&Record{Suite: "b"}).Write(filepath.Join(dir, "a.json")); err == nil {
-		t.Error("a file is no folder")
+		t.Error("want an error for a file in place of the folder")
 	}
 }
 

@@ -127,7 +127,7 @@ func TestUpdateOfTerminatingAppWrapperIsAllowed(t *testing.T) {
 	forged := storedWrapper(t)
 	forged.DeletionTimestamp, forged.Spec.Components = &now, nil
 	if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Update, forged, storedWrapper(t))); answer.Allowed {
-		t.Error("an update that claims a deletion passed")
+		t.Error("an update that sets deletionTimestamp was allowed")
 	}
 	if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, forged, nil)); answer.Allowed {
 		t.Error("a new AppWrapper with a deletionTimestamp was allowed")
@@ -155,7 +155,7 @@ func TestDisabledComponentValidates(t *testing.T) {
 	updated := storedWrapper(t)
 	updated.Spec.Components = nil
 	if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Update, updated, storedWrapper(t))); answer.Allowed {
-		t.Error("components were taken away")
+		t.Error("an update that removes components was allowed")
 	}
 }
 

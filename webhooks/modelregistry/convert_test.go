@@ -60,7 +60,7 @@ func TestInvalidObjectFailsTheConversionReview(t *testing.T) {
 		t.Errorf("nothing to convert: %+v", broken)
 	}
 	if _, err := convertRaw([]byte("["), beta); err == nil {
-		t.Error("no JSON")
+		t.Error("want an error for invalid JSON")
 	}
 }
 

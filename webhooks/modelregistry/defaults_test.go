@@ -96,7 +96,7 @@ func TestPinnedImagesAreKept(t *testing.T) {
 	deployed["status"] = map[string]any{"specDefaults": `{"postgres":{}}`}
 	setDefaults(deployed, nil, s)
 	if nestedMap(nestedMap(deployed, "spec"), "rest")["image"] != defaultImage {
-		t.Error("a registry that was deployed with this image as its own keeps it")
+		t.Error("want the image kept in a registry that was deployed with it")
 	}
 }
 

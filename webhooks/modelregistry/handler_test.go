@@ -53,7 +53,7 @@ func TestTerminatingObjectsAreAllowed(t *testing.T) {
 	forged := object(t, beta, "{rest: {}}")
 	nestedMap(forged, "metadata")["deletionTimestamp"] = "2026-11-21T00:00:00Z"
 	if answer := (&validator{source(settings(false)), registriesByName{}.find}).Handle(t.Context(), request(t, admissionv1.Create, forged, nil)); answer.Allowed {
-		t.Error("a registry without a database passed")
+		t.Error("a registry without a database was allowed")
 	}
 }
 
@@ -93,7 +93,7 @@ func TestValidatorAnswers(t *testing.T) {
 	}
 	// With one namespace others are queried all the same: registries that were stored elsewhere before hold their names.
 	if answer := (&validator{source(Settings{Namespace: "ns"}), failingFinder}).Handle(t.Context(), request(t, admissionv1.Create, object(t, beta, goodSpec), nil)); answer.Allowed {
-		t.Error("a name was not looked for")
+		t.Error("want the request rejected while registries of the same name cannot be listed")
 	}
 	// A registry stored in another namespace can change although the namespace of registries has moved.
 	moved := &validator{source(Settings{Namespace: "other"}), failingFinder}

@@ -56,10 +56,10 @@ func TestEqualContainers(t *testing.T) {
 		}
 	}
 	if !equalContainers(container, parse(t, "{name: a, image: j, args: [x]}"), "image") || equalContainers(container, parse(t, "{name: a, image: j}"), "image") {
-		t.Error("without the image")
+		t.Error("want equalContainers to ignore only the image")
 	}
 	if diff := cmp.Diff(parse(t, "{name: a, image: i, args: [x]}"), container); diff != "" {
-		t.Error("comparing changed it")
+		t.Error("the comparison modified the container")
 	}
 }
 

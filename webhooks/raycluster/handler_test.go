@@ -43,7 +43,7 @@ func TestIgnoredClusters(t *testing.T) {
 	}
 	// A deletionTimestamp in a new cluster does not count; the API server removes it, but only after admission.
 	if got := defaulted(t, onOpenShift(), parse(t, minimal, deleted), nil); !raycluster.View(got).HasHashedNames() {
-		t.Error("a deletionTimestamp in the request kept the cluster from being changed")
+		t.Error("a deletionTimestamp in the request prevented the defaults")
 	}
 }
 

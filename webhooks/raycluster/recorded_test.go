@@ -256,7 +256,7 @@ func keptUntilChanged(t *testing.T, s Settings, stored map[string]any, legacy bo
 		t.Errorf("%v", certificate)
 	}
 	if s.OAuth && raycluster.View(stored).Injected().Token || s.OAuth != raycluster.View(changed).Injected().Token {
-		t.Error("the token of the sidecar")
+		t.Error("want a token for the sidecar only if OAuth is enabled")
 	}
 	foreign := signing(`\nDNS.5 = rayclient-other-ns.old.example.com\nDNS.6 = other-head-svc.ns.svc`)
 	for what, forge := range map[string]func(map[string]any){

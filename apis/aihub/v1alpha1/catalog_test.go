@@ -27,7 +27,7 @@ func TestSampleIsUnderstood(t *testing.T) {
 		t.Errorf("the sample holds %v %+v", kind, decoded)
 	}
 	if !s.Recognizes(GroupVersion.WithKind("CatalogList")) {
-		t.Error("the list is not registered")
+		t.Error("want the list type registered in the scheme")
 	}
 }
 
@@ -44,6 +44,6 @@ func TestNothingIsWrittenThatWasNotSet(t *testing.T) {
 		t.Errorf("got %s, error %v", data, err)
 	}
 	if c.ConditionsRef() != &c.Status.Conditions {
-		t.Error("the conditions of the status are meant")
+		t.Error("want ConditionsRef to point to status.conditions")
 	}
 }

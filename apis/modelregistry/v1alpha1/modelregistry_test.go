@@ -35,7 +35,7 @@ func TestOlderManifestsAreUnderstood(t *testing.T) {
 		t.Errorf("got %v %+v", kind, decoded)
 	}
 	if !s.Recognizes(GroupVersion.WithKind("ModelRegistryList")) {
-		t.Error("the list is not registered")
+		t.Error("want the list type registered in the scheme")
 	}
 }
 

@@ -39,7 +39,7 @@ func TestSamplesAreUnderstood(t *testing.T) {
 		}
 	}
 	if !s.Recognizes(GroupVersion.WithKind("ModelRegistryList")) {
-		t.Error("the list is not registered")
+		t.Error("want the list type registered in the scheme")
 	}
 }
 
@@ -59,6 +59,6 @@ func TestNothingIsWrittenThatWasNotSet(t *testing.T) {
 		t.Errorf("got  %s\nwant %s\nerror %v", data, want, err)
 	}
 	if m.ConditionsRef() != &m.Status.Conditions {
-		t.Error("the conditions of the status are meant")
+		t.Error("want ConditionsRef to point to status.conditions")
 	}
 }

@@ -182,7 +182,7 @@ func TestDefinitionAsClientsKnowIt(t *testing.T) {
 	}
 	older, newer := byName["v1alpha1"], byName["v1beta1"]
 	if older["served"] != true || older["storage"] != false || newer["served"] != true || newer["storage"] != true {
-		t.Error("both versions are served, and v1beta1 is stored")
+		t.Error("want both versions served, and v1beta1 as the storage version")
 	}
 	warning, _ := older["deprecationWarning"].(string)
 	if older["deprecated"] != true || !strings.Contains(warning, "v1beta1") || newer["deprecated"] != nil {

@@ -31,7 +31,7 @@ func TestSampleIsUnderstood(t *testing.T) {
 		t.Errorf("spec %+v", m.Spec)
 	}
 	if !s.Recognizes(GroupVersion.WithKind("MLflowOperatorList")) {
-		t.Error("the list is not registered")
+		t.Error("want the list type registered in the scheme")
 	}
 }
 

@@ -130,7 +130,7 @@ func TestUnsetStatusIsOmitted(t *testing.T) {
 	}
 	p.Status.LastFailureInfo = &FailureInfo{Time: &metav1.Time{}}
 	if clone := p.DeepCopy(); clone.Status.LastFailureInfo == p.Status.LastFailureInfo || clone.Status.LastFailureInfo.Time == nil {
-		t.Error("the failure is shared with its copy")
+		t.Error("DeepCopy shares or drops status.lastFailureInfo")
 	}
 	if data, err = json.Marshal(Predictor{Spec: full()}); err != nil {
 		t.Fatal(err)

@@ -107,7 +107,7 @@ func TestTheCSVHasNoTimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, found := out.csv.Object["status"]; found {
-		t.Error("the CSV has a status")
+		t.Error("the ClusterServiceVersion contains a status")
 	}
 	files, err := render(out)
 	if err != nil {

@@ -60,7 +60,7 @@ func TestCells(t *testing.T) {
 
 func TestRun(t *testing.T) {
 	if run(nil) == nil {
-		t.Error("run needs a page")
+		t.Error("want an error for run without a page")
 	}
 	target := filepath.Join(t.TempDir(), "page.md")
 	if err := run([]string{target}); err != nil {

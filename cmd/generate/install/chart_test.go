@@ -206,7 +206,7 @@ func TestNamespaceOfTheRelease(t *testing.T) {
 	}
 	compare(t, home, got)
 	if text, _ := json.Marshal(home); bytes.Count(text, []byte("opendatahub")) < 50 || bytes.Contains(text, []byte(namespacePlaceholder)) {
-		t.Error("the namespace is not where it should be")
+		t.Error("want the namespace substituted everywhere, without placeholders left")
 	}
 }
 

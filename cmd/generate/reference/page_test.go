@@ -157,13 +157,13 @@ func TestCell(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	if code("") != "" || code("a|b") != "`a\\|b`" {
-		t.Error("code does not escape the cell, or formats an empty text")
+		t.Error("want code to escape table cells and to keep an empty text empty")
 	}
 }
 
 func TestRun(t *testing.T) {
 	if run(nil) == nil || run([]string{t.TempDir(), samples, t.TempDir()}) == nil {
-		t.Error("run needs three folders, and definitions in the first")
+		t.Error("want errors for missing arguments and for a folder without CRDs")
 	}
 	if run([]string{bases, samples, filepath.Join(t.TempDir(), "missing")}) == nil {
 		t.Error("want an error for a page that cannot be written")

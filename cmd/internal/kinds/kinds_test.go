@@ -223,7 +223,7 @@ func TestComponents(t *testing.T) {
 		}
 	}
 	if env(t, "plain").Config.Enabled("nothing") {
-		t.Error("a component that is not there is on")
+		t.Error("an unknown component is enabled")
 	}
 	for _, name := range kinds.Names() {
 		if !env(t, "plain").Config.Enabled(name) {

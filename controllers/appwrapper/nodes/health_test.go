@@ -121,7 +121,7 @@ func TestHealthComparesAmounts(t *testing.T) {
 		t.Errorf("%s differs from %s", inWords(a), inWords(b))
 	}
 	if a.equal(health{}) || !(health{}).equal(healthOf(gpuNode("n", nil), defaultTaints)) {
-		t.Error("health and no health")
+		t.Error("equal ignores a difference, or finds one between healthy nodes")
 	}
 }
 
@@ -168,11 +168,11 @@ func TestNoExecute(t *testing.T) {
 		}
 	}
 	if n.NoExecute("n1").Len() != 0 || n.NoExecute("unknown").Len() != 0 || wakes.Create(event.CreateEvent{Object: node}) {
-		t.Error("a healthy node")
+		t.Error("a healthy or unknown node has taints or triggered a reconcile")
 	}
 	change("EVICT", labelled("EVICT"), true, "nvidia.com/gpu")
 	if !wakes.Create(event.CreateEvent{Object: node}) || !wakes.Delete(event.DeleteEvent{Object: node}) {
-		t.Error("an unwell node that comes or goes wakes no reconcile")
+		t.Error("an added or deleted unhealthy node triggered no reconcile")
 	}
 	change("cordoned too, which is no reason to leave", cordoned, false, "nvidia.com/gpu")
 	n.NoExecute("n1").Insert("of the caller")

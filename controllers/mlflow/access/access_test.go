@@ -124,10 +124,10 @@ func TestExistenceChanged(t *testing.T) {
 	leaving.DeletionTimestamp = new(metav1.Now())
 	p := existenceChanged()
 	if p.Update(event.UpdateEvent{ObjectOld: owner(), ObjectNew: changed}) || p.Update(event.UpdateEvent{ObjectOld: leaving, ObjectNew: leaving}) {
-		t.Error("a change that decides about nothing counts")
+		t.Error("the predicate accepted an irrelevant update")
 	}
 	if !p.Update(event.UpdateEvent{ObjectOld: owner(), ObjectNew: leaving}) || !p.Create(event.CreateEvent{Object: owner()}) || !p.Delete(event.DeleteEvent{Object: owner()}) {
-		t.Error("an MLflow that comes or goes does not count")
+		t.Error("the predicate ignored the creation or deletion of an MLflow")
 	}
 }
 
@@ -197,11 +197,11 @@ func TestReportState(t *testing.T) {
 
 	r.record("team-b", errors.New("no right to bind"))
 	if !woken() {
-		t.Error("a failure wakes no controller")
+		t.Error("a new error triggered no reconcile of MLflow")
 	}
 	r.record("team-b", errors.New("no right to bind"))
 	if woken() {
-		t.Error("the same failure again is no news")
+		t.Error("a repeated error triggered another reconcile of MLflow")
 	}
 	r.record("team-a", errors.New("taken"))
 	r.record("team-c", errors.New("taken"))
@@ -210,12 +210,12 @@ func TestReportState(t *testing.T) {
 	r.record("team-c", nil)
 	expect("False", "RoleBindingsFailed", "in 1 namespace(s)", "team-b: no right to bind")
 	if !woken() {
-		t.Error("the end of a failure wakes no controller")
+		t.Error("the end of an error triggered no reconcile of MLflow")
 	}
 	r.record("team-b", nil)
 	expect("True", "RoleBindingsReady")
 	woken()
 	if r.record("team-d", nil); woken() {
-		t.Error("a success is no news")
+		t.Error("a success without an earlier error triggered a reconcile of MLflow")
 	}
 }

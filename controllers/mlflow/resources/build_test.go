@@ -234,7 +234,7 @@ func TestBuildErrors(t *testing.T) {
 				t.Errorf("error %v, want one that says %q", err, c.want)
 			}
 			if desired != nil {
-				t.Error("objects beside an error")
+				t.Error("Build returned objects and an error")
 			}
 		})
 	}

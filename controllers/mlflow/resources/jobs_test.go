@@ -70,7 +70,7 @@ func TestGarbageCollectionObjects(t *testing.T) {
 		}
 		for _, rule := range role.Rules {
 			if slices.Contains(rule.Resources, "secrets") && !slices.Equal(rule.ResourceNames, []string{artifactSecret}) {
-				t.Error("garbage collection may read other Secrets than those of artifact stores")
+				t.Error("garbage collection is allowed to read Secrets other than those of artifact stores")
 			}
 		}
 		shared := typed[rbacv1.ClusterRoleBinding](t, mlflowtest.Server(mlflowtest.Collecting), plain, "ClusterRoleBinding", "mlflow")
@@ -121,7 +121,7 @@ func TestGarbageCollectionObjects(t *testing.T) {
 			t.Errorf("volumes %v", pod.Volumes)
 		}
 		if pod := podOf(t, mlflowtest.Server(mlflowtest.Collecting), openshift); len(pod.InitContainers) != 0 {
-			t.Error("the server got a bundle too")
+			t.Error("the server pod has an init container for the CA bundle")
 		}
 	})
 	t.Run("store of a Secret", func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestTraceArchivalObjects(t *testing.T) {
 			t.Errorf("subjects %v", binding.Subjects)
 		}
 		if mlflowtest.Object(built(t, m, plain), "Deployment", "mlflow-primary") != nil {
-			t.Error("there is a second Deployment")
+			t.Error("Deployment mlflow-primary exists")
 		}
 	})
 	t.Run("[mlflow-26] files without storage", func(t *testing.T) {

@@ -48,7 +48,7 @@ func TestMigrationJobGolden(t *testing.T) { // [mlflow-38]
 			m.Generation = 1
 			object, job := jobOf(t, m, c.inputs(t), "")
 			if v := variables(job)[envMigrationProgram]; len(v) != 1 || v[0].Value != migrationProgram {
-				t.Error("the program is not in the environment")
+				t.Error("the migration program is not in the environment of the Job")
 			}
 			golden(t, "migration/"+c.Name, []*unstructured.Unstructured{object})
 		})

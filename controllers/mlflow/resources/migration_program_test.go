@@ -69,7 +69,7 @@ func TestMigrationProgramAndTable(t *testing.T) {
 // TestMigrationProgramFitsEnvironment: the kubelet would replace $(NAME) in a variable, and $$ by one sign; and it has to fit.
 func TestMigrationProgramFitsEnvironment(t *testing.T) {
 	if strings.Contains(migrationProgram, "$") {
-		t.Error("the program has a dollar sign, which Kubernetes may read as the start of a reference")
+		t.Error("the program contains a dollar sign, which Kubernetes would expand as a variable reference")
 	}
 	if size := len(migrationProgram); size > 16<<10 {
 		t.Errorf("the program has %d bytes, every Job and pod carries them", size)

@@ -84,7 +84,7 @@ func TestOneServerOnAVolume(t *testing.T) {
 		t.Errorf("one that waits ends with %d", code)
 	}
 	if second.process.ProcessState != nil {
-		t.Error("the second ended with one that waited")
+		t.Error("the second server process stopped, although another was terminated")
 	}
 }
 

@@ -37,7 +37,7 @@ func TestArtifactsServerResources(t *testing.T) {
 		t.Errorf("inherited %+v, claims %v", got, pod.ResourceClaims)
 	}
 	if tracking := podOf(t, m, platformInputs["plain"]); len(tracking.Containers[0].Resources.Claims) != 1 || len(tracking.ResourceClaims) != 1 {
-		t.Error("the tracking server has lost its device")
+		t.Error("the tracking server has no resource claim")
 	}
 	m.Spec.ArtifactsServer.Resources = &corev1.ResourceRequirements{Limits: memory("1Gi"), Claims: []corev1.ResourceClaim{{Name: "nic"}}}
 	m.Spec.ArtifactsServer.ResourceClaims = []corev1.PodResourceClaim{{Name: "nic", ResourceClaimName: new("b")}}

@@ -65,7 +65,7 @@ func TestTLSTrustsCAOfSecret(t *testing.T) {
 	without, err := pair.tlsConfig("mesh.fraud")
 	must(t, err)
 	if with.RootCAs.Equal(without.RootCAs) || with.ServerName != "mesh.fraud" || len(with.Certificates) != 1 || with.InsecureSkipVerify {
-		t.Error("the client must show its certificate, demand the name, and trust the CA")
+		t.Error("want TLS with the client certificate, the server name and the CA of the target")
 	}
 }
 

@@ -96,7 +96,7 @@ func TestWatchErrors(t *testing.T) {
 	} {
 		s := &fakeServer{watch: respondOnce(t, tc.answer)}
 		address, _ := serve(t, "127.0.0.1:0", s, nil)
-		err := dial(t, secret(t, at(address), nil)).Watch(t.Context(), "p/", 1, func([]Entry) { t.Error("there was no entry") })
+		err := dial(t, secret(t, at(address), nil)).Watch(t.Context(), "p/", 1, func([]Entry) { t.Error("onEntries was called without an entry") })
 		if err == nil || !strings.Contains(err.Error(), tc.want) || errors.Is(err, ErrCompacted) != (name == "compacted") {
 			t.Errorf("%s: error %v, want %q", name, err, tc.want)
 		}

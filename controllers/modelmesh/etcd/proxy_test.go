@@ -38,7 +38,7 @@ func TestProxyIsIgnored(t *testing.T) {
 	}
 	select {
 	case <-asked:
-		t.Error("the proxy was asked for etcd")
+		t.Error("the client connected to etcd through the proxy")
 	default:
 	}
 }

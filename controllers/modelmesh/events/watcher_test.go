@@ -163,7 +163,7 @@ func TestReconnectsOnNewSecret(t *testing.T) {
 	}
 
 	if err := f.Connect(map[string][]byte{"store": []byte("missing")}); err == nil {
-		t.Fatal("a Secret without sense was not rejected")
+		t.Fatal("an invalid Secret was not rejected")
 	}
 	f.watched(t, "a", fraud)
 	a.put(fraud+"/vmodels/stays", `{"failed":true}`)
@@ -337,7 +337,7 @@ func TestSeparateEtcdOfNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := f.ConnectOwn("fraud", map[string][]byte{"store": []byte("missing")}); err == nil {
-		t.Error("a Secret without sense was not rejected")
+		t.Error("an invalid Secret was not rejected")
 	}
 	f.connect(t, "a", "moved") // affects only the other namespaces
 	f.expect(t, ksp("sales", "other"))

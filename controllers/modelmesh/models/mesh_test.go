@@ -115,7 +115,7 @@ func TestLoadedIsShownWithinFiveSeconds(t *testing.T) {
 			}
 			calls := j.mesh.Calls()["setVModel"]
 			if j.run(t, time.Hour); j.mesh.Calls()["setVModel"] != calls {
-				t.Error("the mesh is called at rest")
+				t.Error("the mesh was called in the steady state")
 			}
 		})
 	}

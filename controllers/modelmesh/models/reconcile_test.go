@@ -92,7 +92,7 @@ func TestPausing(t *testing.T) {
 		return conditions.IsTrue(p.Status.Conditions, reconciler.ConditionPaused)
 	}
 	if !paused() {
-		t.Error("the status does not say that it is paused")
+		t.Error("the condition Paused is missing")
 	}
 	w.change(func(p *v1alpha1.Predictor) { p.Annotations = nil })
 	w.mesh.answer = statusOf(modelID(t, w), with(concrete(loaded), copyAt("a", loaded, 1)))
@@ -315,7 +315,7 @@ func TestInvalidSpecOfANewModel(t *testing.T) {
 				t.Errorf("%+v", s)
 			}
 			if len(w.mesh.sets) != 0 {
-				t.Error("an invalid model must not be registered")
+				t.Error("an invalid model was registered in the mesh")
 			}
 		})
 	}
@@ -524,7 +524,7 @@ func TestWritesThatFail(t *testing.T) {
 	}
 	w.patchFault = apierrors.NewInternalError(errors.New("broken"))
 	if _, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: aPredictor}); err == nil {
-		t.Error("the failure is lost")
+		t.Error("want the error of the status update returned")
 	}
 	if len(w.newEvents()) != 0 {
 		t.Error("an Event was emitted for a status that was not written")
@@ -551,7 +551,7 @@ func TestReconcileReturnsReadErrors(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if e, _ := w.states.get(aPredictor); !e.dirty {
-		t.Error("the entry is not dirty any more, so the notification is lost")
+		t.Error("the entry is not dirty, so the notification was lost")
 	}
 }
 

@@ -143,7 +143,7 @@ func TestBackendTLSPolicySelectsProxyPort(t *testing.T) {
 		}
 		return
 	}
-	t.Error("no policy")
+	t.Error("the NetworkPolicy was not built")
 }
 
 // Every desired object is deleted when it is obsolete.
@@ -200,11 +200,11 @@ func TestAdoptsLegacyObjectsOnly(t *testing.T) {
 		t.Errorf("taken over %q", got)
 	}
 	if isLegacyStorageSecret(storedBy("manager", map[string]string{LabelManaged: "true", LabelDashboard: "true"})) {
-		t.Error("a data connection with the name of the storage Secret is no storage Secret")
+		t.Error("a data connection with the name of the storage Secret counts as a legacy storage Secret")
 	}
 	status := storedBy("kubectl", nil)
 	status.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "manager", Subresource: "status"}})
 	if isWrittenByLegacyController(status) {
-		t.Error("a status makes no object the former companion's")
+		t.Error("a managed-fields entry for the status counts as written by the legacy controller")
 	}
 }

@@ -343,7 +343,7 @@ func TestGatewaysTrustIssuedCA(t *testing.T) {
 	policy := &unstructured.Unstructured{}
 	policy.SetGroupVersionKind(capability.BackendTLSPolicy)
 	if !s.has(&issued, authproxy.TLSSecret) || !s.has(&bundle, CAObjectName) || !s.has(policy, CAObjectName) || bundle.Data["ca.crt"] != string(issued.Data["ca.crt"]) {
-		t.Error("the CA is not that of the certificate")
+		t.Error("the CA ConfigMap does not contain the issued certificate")
 	}
 	if err := s.server.Delete(t.Context(), &issued); err != nil {
 		t.Fatal(err)
@@ -351,7 +351,7 @@ func TestGatewaysTrustIssuedCA(t *testing.T) {
 	before := string(issued.Data["ca.crt"])
 	s.must()
 	if !s.has(&issued, authproxy.TLSSecret) || !s.has(&bundle, CAObjectName) || bundle.Data["ca.crt"] != string(issued.Data["ca.crt"])+before {
-		t.Error("the certificate that pods still serve is not trusted")
+		t.Error("the CA ConfigMap does not contain the certificate that pods still serve")
 	}
 	s.settings.AuthProxy.Mode = meshsettings.AuthProxyNever
 	if writes := s.must(); !slices.Contains(writes, "delete BackendTLSPolicy "+CAObjectName) || !slices.Contains(writes, "delete ConfigMap "+CAObjectName) {

@@ -15,7 +15,7 @@ func TestReportsRejectedRoute(t *testing.T) {
 		t.Helper()
 		route := routeObject()
 		if !s.has(route, "digits") {
-			t.Fatal("no Route")
+			t.Fatal("the Route was not created")
 		}
 		condition := map[string]any{"type": "Admitted", "status": status, "reason": "HostAlreadyClaimed", "message": "taken by another"}
 		if err := unstructured.SetNestedSlice(route.Object, []any{map[string]any{"routerName": "default", "conditions": []any{condition}}}, "status", "ingress"); err != nil {

@@ -163,7 +163,7 @@ func TestAuthenticationProxy(t *testing.T) {
 		}
 	}
 	if _, err := BuildDeployment(inputs(runtimeSpec(inServer(func(c *corev1.Container) { c.Name = "oauth-proxy" })), proxied)); err == nil {
-		t.Error("a container of the runtime took the place of the proxy")
+		t.Error("want an error for a runtime container named oauth-proxy")
 	}
 	in := inputs(runtimeSpec(), encrypted)
 	in.Settings.AuthProxy.Mode = meshsettings.AuthProxyAlways

@@ -68,7 +68,7 @@ func TestFindCause(t *testing.T) {
 	reported := changes
 	w.reconcileUntilStable("ns")
 	if changes != reported {
-		t.Error("causes that are the same were reported again")
+		t.Error("unchanged causes were reported again")
 	}
 	d.Status.AvailableReplicas = 1
 	w.updateStatus(d)

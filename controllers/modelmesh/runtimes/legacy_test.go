@@ -95,10 +95,10 @@ func TestTemplateContains(t *testing.T) {
 		})
 	}
 	if _, err := templateContains(rawJSON(`{"spec":{"containers":[{"resources":{"limits":{"cpu":"many"}}}]}}`), liveTemplate()); err == nil {
-		t.Error("a template that is none was compared")
+		t.Error("want an error for an invalid pod template")
 	}
 	if _, err := templateContains(func() {}, liveTemplate()); err == nil {
-		t.Error("a function was compared")
+		t.Error("want an error for a template that is not JSON")
 	}
 }
 
@@ -342,7 +342,7 @@ func TestRemovedLabelKeepsCurrentForm(t *testing.T) {
 	w.reconcileUntilStable("ns")
 	before := w.deploymentOf("r")
 	if !w.hasCurrentForm("r") {
-		t.Fatal("the pods of a new runtime are hardened")
+		t.Fatal("want a new runtime rendered in the current form")
 	}
 	w.must(w.api.Patch(t.Context(), w.deploymentOf("r"), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+names.ComponentLabel+`":null}}}`))))
 	w.reconcileUntilStable("ns")

@@ -125,7 +125,7 @@ func TestPausedRuntimeIsNotReconciled(t *testing.T) {
 	w.create(localRuntime("good", "onnx"))
 	w.reconcileUntilStable("ns")
 	if !equality.Semantic.DeepEqual(w.deploymentOf("r").Spec.Template.Spec.Containers, image) || !w.hasDeployment("good") {
-		t.Error("the Deployment of the paused runtime changed, or that of the other one did not")
+		t.Error("want the Deployment of the paused runtime unchanged, and that of the other runtime created")
 	}
 	if said := recordedEvents(w.events); len(said) != 1 || !strings.HasPrefix(said[0], "Normal Paused annotation "+names.PausedAnnotation) {
 		t.Errorf("events %q", said)
@@ -135,7 +135,7 @@ func TestPausedRuntimeIsNotReconciled(t *testing.T) {
 	w.must(w.api.Update(t.Context(), r))
 	w.reconcileUntilStable("ns")
 	if !w.hasDeployment("r") {
-		t.Error("the Deployment of the paused runtime went with its spec")
+		t.Error("the Deployment of the paused runtime was deleted")
 	}
 	r.Annotations = nil
 	w.must(w.api.Update(t.Context(), r))
@@ -172,7 +172,7 @@ func TestProductConfigMapMustExist(t *testing.T) {
 	w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "product"}})
 	w.reconcileUntilStable("ns")
 	if !w.hasDeployment("r") {
-		t.Error("no Deployment")
+		t.Error("the Deployment was not created")
 	}
 }
 
@@ -204,7 +204,7 @@ func TestDeleteAllKeepsForeignObjects(t *testing.T) {
 		"delete NetworkPolicy ns/modelmesh-runtimes",
 	})
 	if !w.get(theirs, "ns", "theirs") {
-		t.Error("a foreign Service is gone")
+		t.Error("a foreign Service was deleted")
 	}
 	if len(w.mesh.targets)+len(w.mesh.services) > 0 {
 		t.Errorf("still connected: %v, %v", w.mesh.targets, w.mesh.services)
@@ -263,7 +263,7 @@ func TestForeignServiceIsReported(t *testing.T) {
 	w.must(w.api.Delete(t.Context(), theirs))
 	w.reconcileUntilStable("ns")
 	if !w.get(&corev1.Service{}, "ns", "modelmesh-serving") {
-		t.Error("the name is free and there is no Service")
+		t.Error("the Service was not created after its name became free")
 	}
 	if after := recordedEvents(w.events); len(after) > 0 {
 		t.Errorf("events %q", after)
@@ -356,7 +356,7 @@ func TestReconcileWithoutKServeAPIs(t *testing.T) {
 	w.create(localRuntime("r", "onnx"))
 	w.reconcileUntilStable("ns")
 	if !w.hasDeployment("r") {
-		t.Error("a runtime that came later is not served")
+		t.Error("a runtime that was created later has no Deployment")
 	}
 }
 
@@ -429,7 +429,7 @@ func TestAutoscaler(t *testing.T) {
 	w.must(w.api.Update(t.Context(), r))
 	w.reconcileUntilStable("ns")
 	if hpa() != nil || w.hasDeployment("r") {
-		t.Error("a runtime that is switched off keeps its objects")
+		t.Error("the disabled runtime still has a Deployment or an autoscaler")
 	}
 }
 

@@ -199,7 +199,7 @@ func TestTLSSecretOfNamespace(t *testing.T) {
 	w.must(w.api.Update(t.Context(), here))
 	w.reconcileUntilStable("ns")
 	if pair := w.mesh.targets["ns"].TLS; string(pair.Certificate) != string(own.Data["tls.crt"]) {
-		t.Error("a certificate that is no good is in force")
+		t.Error("an invalid certificate replaced the valid one")
 	}
 	if said := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(said, "TLS secret 'mesh-tls': could not load client key pair: ") ||
 		!strings.Contains(said, "in namespace ns: correct it") || strings.Contains(said, "models cannot be managed") {

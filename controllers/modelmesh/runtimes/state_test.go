@@ -146,7 +146,7 @@ func TestServiceOwnerIsNamespace(t *testing.T) {
 	}
 	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: brokenReader{}}}
 	if _, _, err := w.serviceOwner(t.Context(), "ns"); err == nil {
-		t.Error("an unknown namespace owns nothing")
+		t.Error("want an error for an unknown namespace")
 	}
 }
 
@@ -168,12 +168,12 @@ func TestHasSupportingRuntime(t *testing.T) {
 		return meshsettings.Settings{}, errors.New("none")
 	}
 	if _, err := w.HasSupportingRuntime(t.Context(), "ns", "mt:xgboost"); err == nil {
-		t.Error("an answer without settings")
+		t.Error("want an error while the settings cannot be read")
 	}
 	w = newTestEnv(t)
 	w.failReads("ServingRuntimeList")
 	if _, err := w.HasSupportingRuntime(t.Context(), "ns", "mt:xgboost"); err == nil {
-		t.Error("an answer without runtimes")
+		t.Error("want an error while the runtimes cannot be read")
 	}
 }
 

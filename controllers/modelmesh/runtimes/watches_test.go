@@ -155,7 +155,7 @@ func TestUsesClusterRuntimes(t *testing.T) {
 	w.Config.IgnoreClusterServingRuntimes = false
 	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own"}
 	if w.UsesClusterRuntimes() {
-		t.Error("in the scope of one namespace")
+		t.Error("ClusterServingRuntimes are used in single-namespace mode")
 	}
 }
 

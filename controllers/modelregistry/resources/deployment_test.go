@@ -70,7 +70,7 @@ func TestResourcesOfTheProxy(t *testing.T) {
 				return c.Resources
 			}
 		}
-		t.Fatal("there is no proxy")
+		t.Fatal("the Deployment has no proxy container")
 		return corev1.ResourceRequirements{}
 	}
 	given := corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}

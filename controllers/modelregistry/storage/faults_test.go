@@ -74,7 +74,7 @@ func TestFaultsDoNotTrimTooEarly(t *testing.T) {
 			before := h.asked
 			w.run(w.migration(), 24*time.Hour)
 			if h.asked != before {
-				t.Error("it continues though nothing is left")
+				t.Error("the migration sent requests after it had finished")
 			}
 		})
 	})
@@ -109,7 +109,7 @@ func TestTheNextReplicaContinues(t *testing.T) {
 // The migration runs on the leader.
 func TestMigrationRunsOnTheLeader(t *testing.T) {
 	if r, says := any(&Migration{}).(manager.LeaderElectionRunnable); says && !r.NeedLeaderElection() { // others are taken to need it
-		t.Error("every replica would work")
+		t.Error("the migration does not need leader election, so every replica would run it")
 	}
 }
 

@@ -89,7 +89,7 @@ func TestCertManagerIssues(t *testing.T) {
 	w.create(pending("a", raycluster.NodeTypeWorker, "10.0.0.2"))
 	w.mustReconcile(cluster, byCertManager)
 	if w.patches != 0 {
-		t.Error("a pod was marked for a certificate that is not issued yet")
+		t.Error("a pod was annotated with a certificate that is not issued yet")
 	}
 	w.issue(&company, worker)
 	w.mustReconcile(cluster, byCertManager)
@@ -123,6 +123,6 @@ func TestCertManagerIsMissing(t *testing.T) {
 	before := w.secret(head)
 	w.mustReconcile(cluster, byCertManager)
 	if !same(before.Data, w.secret(head).Data) {
-		t.Error("the certificate of before must serve until the next is there")
+		t.Error("the previous certificate was replaced before the next one was issued")
 	}
 }

@@ -42,7 +42,7 @@ func certificateOf(t *testing.T, raw []byte) *x509.Certificate {
 	t.Helper()
 	block, _ := pem.Decode(raw)
 	if block == nil {
-		t.Fatal("no certificate")
+		t.Fatal("the Secret contains no PEM block")
 	}
 	c, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
@@ -144,7 +144,7 @@ func TestAddressesFollowPods(t *testing.T) {
 	w.mustReconcile(cluster, byOperator)
 	mustBeFor(t, w.secret(worker), "10.0.0.4", "10.0.0.5", "10.0.0.6")
 	if c := certificateOf(t, w.secret(worker).Data["tls.crt"]); c.VerifyHostname("10.0.0.2") == nil {
-		t.Error("an address without a pod is still there")
+		t.Error("the certificate still has the address of a deleted pod")
 	}
 }
 
@@ -189,7 +189,7 @@ func TestAnnotatePodsWaitsForCache(t *testing.T) {
 	w.hidden[head] = true
 	w.mustReconcile(cluster, byOperator)
 	if w.patches != 0 {
-		t.Error("a pod was marked for a certificate that no watch has brought")
+		t.Error("a pod was annotated with a certificate that the cache has not seen")
 	}
 	mustBeFor(t, w.secret(head), "10.0.0.1")
 	w.hidden[head] = false
@@ -531,7 +531,7 @@ func TestTheProxyHasACertificate(t *testing.T) {
 		t.Error("the certificate of the proxy was not renewed")
 	}
 	if authority, _ := w.memory.Authority(name, w.clock.Now()); !bytes.Equal(authority, w.secret(name).Data["ca.crt"]) {
-		t.Error("the CA is that of before")
+		t.Error("the CA was not replaced")
 	}
 	w.expectIdle(cluster, mode)
 	renewed := w.secret(name)

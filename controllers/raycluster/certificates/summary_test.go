@@ -167,7 +167,7 @@ func (w *fixture) withoutAnnotation(name string) {
 		w.t.Fatal(err)
 	}
 	if got := w.secret(name); got.Annotations[AnnotationSummary] != "" {
-		w.t.Fatal("the annotation is still there")
+		w.t.Fatal("the annotation was not removed")
 	}
 }
 

@@ -46,7 +46,7 @@ func TestHeadAndWorkerTalk(t *testing.T) {
 				t.Errorf("the head asks the worker: %v", err)
 			}
 			if err := worker.process().dial(head.process().client("demo-head-svc.team.svc", now), now); err == nil {
-				t.Error("a worker must not pass for the head")
+				t.Error("the certificate of a worker was accepted as that of the head")
 			}
 		})
 	}
@@ -67,12 +67,12 @@ func TestPeersThatAreRefused(t *testing.T) {
 		t.Errorf("a peer without certificate: %v", err)
 	}
 	if err := foreign.dial(worker.process().client(workerIP, now), now); err == nil {
-		t.Error("a server of another cluster")
+		t.Error("a server of another cluster was accepted")
 	}
 	trusting := foreign.client(headIP, now)
 	trusting.RootCAs = head.process().trusted // it may know whom to trust, it is not trusted
 	if err := head.process().dial(trusting, now); err == nil {
-		t.Error("a client of another cluster")
+		t.Error("a client of another cluster was accepted")
 	}
 	end := now.Add(leafLifetime + time.Hour)
 	old := head.process()
@@ -80,13 +80,13 @@ func TestPeersThatAreRefused(t *testing.T) {
 	w.mustReconcile(demo(t), byOperator)
 	fresh := w.machine(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerOperator).process()
 	if err := head.process().dial(worker.process().client(headIP, end), end); err == nil {
-		t.Error("both certificates have expired")
+		t.Error("want an error, because both certificates have expired")
 	}
 	if err := old.dial(fresh.client(headIP, end), end); err == nil {
-		t.Error("the certificate of the server has expired")
+		t.Error("want an error, because the certificate of the server has expired")
 	}
 	if err := fresh.dial(old.client(workerIP, end), end); err == nil {
-		t.Error("the certificate of the client has expired")
+		t.Error("want an error, because the certificate of the client has expired")
 	}
 }
 
@@ -154,7 +154,7 @@ func TestRotationKeepsPodsTalking(t *testing.T) {
 		}
 	}
 	if !bundles[1] || !bundles[2] {
-		t.Error("there was no rotation")
+		t.Error("want the CA rotated, so that the bundle has 1 and 2 CAs in turn")
 	}
 }
 

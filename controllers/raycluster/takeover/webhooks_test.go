@@ -133,7 +133,7 @@ func awaitWaiter(t *testing.T, clk *clocktesting.FakeClock) {
 	for !clk.HasWaiters() {
 		select {
 		case <-deadline:
-			t.Fatal("no goroutine waits on the clock")
+			t.Fatal("timed out waiting for a timer of the clock")
 		case <-tick.C:
 		}
 	}

@@ -93,7 +93,7 @@ func TestCheck(t *testing.T) {
 				t.Errorf("got\n%q\nwant\n%q", got, test.want)
 			}
 			if !known {
-				t.Error("the number of pods is unknown without an error")
+				t.Error("got no error, although the number of pods is unknown")
 			}
 		})
 	}

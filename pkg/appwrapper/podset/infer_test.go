@@ -99,7 +99,7 @@ func TestInfer(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 			if sets == nil {
-				t.Error("the list is nil, and the status may not have null")
+				t.Error("the list is nil, so the status would contain null")
 			}
 			if count, known, faults := Check(sets, u, nil); count != len(sets) || !known || len(faults) != 0 {
 				t.Errorf("its own check gives %d and %v", count, faults)

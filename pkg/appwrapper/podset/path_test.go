@@ -60,7 +60,7 @@ func TestTemplateAt(t *testing.T) {
 	}
 	at["name"] = "changed"
 	if u.GetName() != "changed" {
-		t.Error("the result is a copy, want the part of the object itself")
+		t.Error("want the result to alias the object, not a copy")
 	}
 }
 

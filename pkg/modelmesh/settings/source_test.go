@@ -260,7 +260,7 @@ func TestChangesNotifiesNamespaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone, leave := context.WithCancel(t.Context())
-	f.listeners.Subscribe(gone, func(string) { t.Error("woken after it has left") })
+	f.listeners.Subscribe(gone, func(string) { t.Error("the listener was called after its context ended") })
 	leave()
 	poll.Until(t, 10*time.Second, "it has left", func() bool { return f.listeners.Len() == 1 })
 	f.runs(t)
@@ -304,7 +304,7 @@ func TestNamespaceScope(t *testing.T) {
 		}
 	}
 	if f.NeedLeaderElection() {
-		t.Error("standby replicas follow too")
+		t.Error("NeedLeaderElection reports true, although standby replicas read the settings")
 	}
 }
 
@@ -340,7 +340,7 @@ func TestFirstReadDoesNotReplaceWatchedDocument(t *testing.T) {
 		t.Errorf("%d after %d reads", got.PodsPerRuntime, f.reads.Load())
 	}
 	if !slices.Equal(f.of(t, "any").BuiltInServerTypes, Default().BuiltInServerTypes) {
-		t.Error("the defaults hold")
+		t.Error("want the default server types")
 	}
 }
 

@@ -163,7 +163,7 @@ func (f *fixture) event(t *testing.T) string {
 	case event := <-f.recorder.Events:
 		return event
 	case <-time.After(10 * time.Second):
-		t.Fatal("no event")
+		t.Fatal("timed out waiting for an event")
 		return ""
 	}
 }

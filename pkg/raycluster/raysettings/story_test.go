@@ -82,7 +82,7 @@ func TestUpdateReportsInvalidConfigMap(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, stored("kuberay: {ingressDomain: good.example.org, mTLSEnabled: false}"))
 			if f.domain(t) != "good.example.org" {
-				t.Fatal("the first reading")
+				t.Fatal("want the domain of the initial ConfigMap")
 			}
 			end := f.follows(t)
 			defer end()

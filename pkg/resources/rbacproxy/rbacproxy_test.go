@@ -158,7 +158,7 @@ func TestRestricted(t *testing.T) {
 	c := pod(t, together).Containers[0]
 	s := c.SecurityContext
 	if s == nil {
-		t.Fatal("no security context")
+		t.Fatal("the container has no security context")
 	}
 	want := &corev1.SecurityContext{
 		AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), RunAsNonRoot: new(true),

@@ -25,11 +25,11 @@ func TestSetAndGet(t *testing.T) {
 	old := metav1.NewTime(time.Unix(1000, 0))
 	list[0].LastTransitionTime = old
 	if !Set(&list, "Available", metav1.ConditionFalse, "Starting", "another message", 4) || !list[0].LastTransitionTime.Equal(&old) {
-		t.Error("the transition time moves with the status only")
+		t.Error("lastTransitionTime changed, although the status did not")
 	}
 	Set(&list, "Available", metav1.ConditionTrue, "Up", "", 4)
 	if list[0].LastTransitionTime.Equal(&old) || !IsTrue(list, "Available") {
-		t.Error("the transition was not noted")
+		t.Error("lastTransitionTime or the status did not change")
 	}
 	if _, ok := Get(list, "Other"); ok || IsTrue(list, "Other") {
 		t.Error("a missing condition was found, or is true")

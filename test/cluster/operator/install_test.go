@@ -65,7 +65,7 @@ func TestSplitLeavesOtherDeployments(t *testing.T) {
 		t.Errorf("the last object to create is %s, want etcd", last.GetName())
 	}
 	if installed.Deployment.Name == "etcd" {
-		t.Error("etcd was taken for the manager")
+		t.Error("the Deployment of etcd counts as that of the manager")
 	}
 }
 

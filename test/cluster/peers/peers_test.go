@@ -114,15 +114,15 @@ func TestAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if answers(request) {
-		t.Error("503 is no answer")
+		t.Error("a response with status 503 counts as ready")
 	}
 	code = http.StatusOK
 	if !answers(request) {
-		t.Error("200 is an answer")
+		t.Error("a response with status 200 does not count as ready")
 	}
 	server.Close()
 	if answers(request) {
-		t.Error("no program listens")
+		t.Error("a refused connection counts as ready")
 	}
 }
 

@@ -37,6 +37,6 @@ func TestTheNameOfAModelInAMessage(t *testing.T) {
 		}
 	}
 	if _, err := extract(message[:len(message)-1], []uint32{1}); err == nil {
-		t.Error("a message that breaks off was read")
+		t.Error("a truncated message was decoded")
 	}
 }

@@ -153,7 +153,7 @@ func TestDirections(t *testing.T) {
 				t.Error("a pod of another namespace is isolated")
 			}
 			if _, found := chain(t, objectsWith(c.spec), "ingress_10_0_0_9"); found {
-				t.Error("a pod that has ended is isolated")
+				t.Error("a pod that has finished is isolated")
 			}
 		})
 	}

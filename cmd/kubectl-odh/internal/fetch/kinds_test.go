@@ -49,7 +49,7 @@ func TestKinds(t *testing.T) {
 		t.Error("a kind that is not served was found")
 	}
 	if cluster := set.Kind("MLflow.mlflow.opendatahub.io"); !cluster.Served() || cluster.Namespaced {
-		t.Error("MLflow is of cluster scope")
+		t.Error("want MLflow served and cluster-scoped")
 	}
 }
 
@@ -69,7 +69,7 @@ func TestReadFromABrokenServer(t *testing.T) {
 		t.Errorf("%v, %v", set.Failed, err)
 	}
 	if set.Kind("RayCluster.ray.io").Served() {
-		t.Error("a kind of a version that does not answer was found")
+		t.Error("a kind counts as served although discovery of its version fails")
 	}
 	if !set.Kind("Deployment.apps").Served() {
 		t.Error("want Deployment.apps served although other groups cannot be read")

@@ -27,6 +27,6 @@ func TestWrite(t *testing.T) {
 		t.Error(err)
 	}
 	if err := run(t.Context(), []string{"write", "/dev/null/x"}); err == nil {
-		t.Error("a folder that cannot be made")
+		t.Error("want an error for a folder that cannot be created")
 	}
 }

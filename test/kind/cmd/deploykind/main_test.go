@@ -45,7 +45,7 @@ func TestRunReportsInvalidOptions(t *testing.T) {
 func TestRunReportsForcedServing(t *testing.T) {
 	var out, progress bytes.Buffer
 	if err := run(t.Context(), []string{"-serve-artifacts=false", "down"}, &out, &progress, none); err == nil {
-		t.Error("no error")
+		t.Error("want an error for invalid arguments")
 	}
 	if !strings.Contains(progress.String(), "it serves them, whatever SERVE_ARTIFACTS says") {
 		t.Errorf("said %q", progress.String())
