@@ -20,7 +20,7 @@ import (
 )
 
 var _ = Describe("an instance", func() {
-	It("says the version it is built from", func() {
+	It("reports the Kubernetes version that it was built from", func() {
 		version, err := clientOf(plain).Discovery().ServerVersion()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(version.GitVersion).To(Equal(cluster.KubernetesVersion))
@@ -44,7 +44,7 @@ var _ = Describe("an instance", func() {
 		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
 	})
 
-	It("has the nodes that were asked for, ready", func(ctx SpecContext) {
+	It("has the requested nodes in state Ready", func(ctx SpecContext) {
 		for instance, count := range map[*cluster.Instance]int{plain: 2, openshift: 1} {
 			nodes, err := clientOf(instance).CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 			Expect(err).NotTo(HaveOccurred())
@@ -58,7 +58,7 @@ var _ = Describe("an instance", func() {
 		Expect(lease.Spec.LeaseDurationSeconds).To(HaveValue(BeNumerically(">", 0)))
 	})
 
-	It("lets a service account do only what RBAC allows, and audits it under its name", func(ctx SpecContext) {
+	It("restricts a ServiceAccount to its RBAC permissions, and audits its requests under its name", func(ctx SpecContext) {
 		admin := clientOf(plain)
 		token, err := admin.CoreV1().ServiceAccounts("default").CreateToken(ctx, "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
@@ -76,7 +76,7 @@ var _ = Describe("an instance", func() {
 		Expect(string(log)).To(ContainSubstring(`"user":{"username":"` + cluster.AdminUser + `"`))
 	})
 
-	It("refuses to start twice and can be opened by its name", func(ctx SpecContext) {
+	It("refuses a second start, and can be opened by its name", func(ctx SpecContext) {
 		_, err := cluster.Start(ctx, cluster.Options{Name: plain.Name, Platform: cluster.Bare})
 		Expect(err).To(MatchError(cluster.ErrInUse))
 		opened, err := cluster.Open(plain.Name)
@@ -86,7 +86,7 @@ var _ = Describe("an instance", func() {
 		Expect(opened.URL()).To(Equal(plain.URL()))
 	})
 
-	It("takes a halted API server back", Serial, func(ctx SpecContext) {
+	It("resumes a halted API server", Serial, func(ctx SpecContext) {
 		Expect(openshift.Halt(ctx, cluster.APIServer)).To(Succeed())
 		Expect(openshift.Running()).To(BeFalse())
 		_, err := clientOf(openshift).Discovery().ServerVersion()

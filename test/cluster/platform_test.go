@@ -44,7 +44,7 @@ var _ = Describe("a platform", func() {
 		}
 	})
 
-	It("openshift serves its own APIs too, with the configuration of a cluster", func(ctx SpecContext) {
+	It("openshift also serves the OpenShift APIs and the configuration of a cluster", func(ctx SpecContext) {
 		Expect(resources(openshift)).To(ContainElements(append(common, only...)))
 		config, err := openshift.Config()
 		Expect(err).NotTo(HaveOccurred())
@@ -66,7 +66,7 @@ var _ = Describe("a platform", func() {
 		Expect(cluster.InstallPlatform(ctx, config, cluster.OpenShift)).To(Succeed())
 	}, NodeTimeout(2*time.Minute))
 
-	It("loses and regains single CRDs, and takes further sets", func(ctx SpecContext) {
+	It("removes and restores single CRDs, and installs additional sets", func(ctx SpecContext) {
 		config, err := plain.Config()
 		Expect(err).NotTo(HaveOccurred())
 		const crd = "podmonitors.monitoring.coreos.com"

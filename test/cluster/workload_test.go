@@ -112,7 +112,7 @@ var _ = Describe("a workload", func() {
 		Entry(nil, "image-pull", corev1.PodPending, "ImagePullBackOff", NodeTimeout(2*time.Minute)),
 	)
 
-	It("ends its Job with the exit code of its image, or not at all", func(ctx SpecContext) {
+	It("finishes its Job with the exit code of its image, or keeps it running", func(ctx SpecContext) {
 		spec := func(image string) *batchv1.Job {
 			pod := template(image, nil)
 			pod.Spec.RestartPolicy = corev1.RestartPolicyNever
@@ -160,7 +160,7 @@ var _ = Describe("a workload", func() {
 		Entry("badly", cluster.PodBehaviorRegistry+"failed:1", batchv1.JobFailed, NodeTimeout(2*time.Minute)),
 	)
 
-	It("gets its claim bound, larger on request, and its volume removed", func(ctx SpecContext) {
+	It("binds its claim, expands it on request, and removes its volume", func(ctx SpecContext) {
 		claims := client.CoreV1().PersistentVolumeClaims(namespace)
 		_, err := claims.Create(ctx, &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Name: "data"},

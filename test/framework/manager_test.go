@@ -107,7 +107,7 @@ var _ = Describe("a manager", func() {
 		Expect(manager.Process.LogTail()).To(ContainSubstring("arguments: run --health-probe-bind-address=127.0.0.1:"))
 	}, NodeTimeout(specExpiry))
 
-	It("is restarted, killed and stopped", func(ctx SpecContext) {
+	It("can be restarted, killed and stopped", func(ctx SpecContext) {
 		manager := env.StartManager(ctx, options("life"))
 		first := manager.Process
 		manager.Restart(ctx)
@@ -129,7 +129,7 @@ var _ = Describe("a manager", func() {
 		Expect(manager.Stop(ctx)).To(MatchError(ContainSubstring("exit code 3")))
 	}, NodeTimeout(specExpiry))
 
-	It("that ends at once is reported with its log", func(ctx SpecContext) {
+	It("is reported with its log if it exits immediately", func(ctx SpecContext) {
 		_, err := operator.Start(ctx, env.Instance, options("broken", "--broken"))
 		Expect(err).To(MatchError(And(ContainSubstring("exit code 1"), ContainSubstring("broken on purpose"))))
 		_, err = operator.Start(ctx, env.Instance, framework.ManagerOptions{Binary: binary})
@@ -143,12 +143,12 @@ var _ = Describe("a manager that several specs share", Ordered, func() {
 		shared = env.StartManager(ctx, framework.ManagerOptions{Name: "shared", Binary: binary, ServiceAccount: installed.ServiceAccount})
 	}, NodeTimeout(specExpiry))
 
-	It("may be away until the end of a spec", func(ctx SpecContext) {
+	It("can be stopped until the end of a spec", func(ctx SpecContext) {
 		shared.StopTemporarily(ctx)
 		Expect(shared.Process.Running()).To(BeFalse())
 	}, NodeTimeout(specExpiry))
 
-	It("is there again in the next, where it may be away for a while", func(ctx SpecContext) {
+	It("is running again in the next spec, and can be stopped for a part of it", func(ctx SpecContext) {
 		Expect(shared.Process.Running()).To(BeTrue())
 		shared.StopTemporarily(ctx)
 		shared.Restart(ctx)
@@ -157,7 +157,7 @@ var _ = Describe("a manager that several specs share", Ordered, func() {
 })
 
 var _ = Describe("the audit log", func() {
-	It("tells writes that change nothing, dry runs, reads and watches apart", func(ctx SpecContext) {
+	It("distinguishes writes without a change, dry runs, reads and watches", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "audit")
 		mark := env.Mark()
 		object := widget(namespace, "seen")
@@ -244,7 +244,7 @@ var _ = Describe("objects", func() {
 		Expect(deployment.Status.AvailableReplicas).To(BeEquivalentTo(1))
 	}, NodeTimeout(specExpiry))
 
-	It("are waited for by condition, and until they are gone", func(ctx SpecContext) {
+	It("can be waited for by condition and by deletion", func(ctx SpecContext) {
 		object := widget(env.Namespace(ctx, "wait"), "awaited")
 		Expect(env.Admin.Create(ctx, object)).To(Succeed())
 		condition := map[string]any{

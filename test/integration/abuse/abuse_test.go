@@ -72,7 +72,7 @@ var _ = Describe("An editor of MLflow and of nothing else", func() {
 		It("does not get "+what, refused(mlflowEditor, "", mlflow(attempt.spec), attempt.message), NodeTimeout(specTimeout))
 	}
 
-	It("does not get fields of pods that an MLflow does not have, nor a second MLflow", func(ctx SpecContext) {
+	It("cannot set pod fields outside the MLflow schema, nor create a second MLflow", func(ctx SpecContext) {
 		m := object("", mlflow("{hostNetwork: true, hostPID: true, nodeName: n, schedulerName: s, automountServiceAccountToken: true, "+
 			"serviceAccount: "+managerAccount+", initContainers: [{name: i, image: evil}], sidecars: [{name: s, image: evil}]}"))
 		Expect(as(mlflowEditor).Create(ctx, m, client.DryRunAll)).To(Succeed())
@@ -85,7 +85,7 @@ var _ = Describe("An editor of MLflow and of nothing else", func() {
 		Expect(as(mlflowEditor).Create(ctx, second, client.DryRunAll)).To(MatchError(ContainSubstring("MLflow resource name must be 'mlflow'")))
 	}, NodeTimeout(specTimeout))
 
-	It("gets a server, and changes nothing more of it later", func(ctx SpecContext) {
+	It("can create a server, and cannot change its immutable settings later", func(ctx SpecContext) {
 		m := object("", mlflow("{}"))
 		Expect(as(mlflowEditor).Create(ctx, m)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, m))).To(Succeed()) }, NodeTimeout(specTimeout))
@@ -100,7 +100,7 @@ var _ = Describe("An editor of MLflow and of nothing else", func() {
 		Expect(as(mlflowEditor).Patch(ctx, m, merge(`{"spec":{"replicas":1}}`))).To(Succeed())
 	}, NodeTimeout(specTimeout))
 
-	It("gets nothing from objects that were stored while no webhook was called", func(ctx SpecContext) {
+	It("gains nothing from objects that were stored while no webhook was called", func(ctx SpecContext) {
 		configuration := object("", "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: mlflow-validating-webhook-configuration}}")
 		configuration.SetNamespace("")
 		DeferCleanup(func(ctx SpecContext) {
@@ -161,7 +161,7 @@ var _ = Describe("An editor of registries and of nothing else", func() {
 		}, NodeTimeout(specTimeout))
 	}
 
-	It("does not get a reserved name by a beginning, nor an image by what an older version keeps of a newer one", func(ctx SpecContext) {
+	It("cannot get a reserved name by its prefix, nor an image through the annotation of the older version", func(ctx SpecContext) {
 		begun := object(team, registry("x", "{}"))
 		begun.SetName("")
 		begun.SetGenerateName("modelmesh-serving-")
@@ -172,7 +172,7 @@ var _ = Describe("An editor of registries and of nothing else", func() {
 		Expect(as(registryEditor).Create(ctx, kept, client.DryRunAll)).To(MatchError(ContainSubstring("create pods")))
 	}, NodeTimeout(specTimeout))
 
-	It("does not get a foreign password sent to a server of its own", func(ctx SpecContext) {
+	It("cannot have the password of another user sent to its own server", func(ctx SpecContext) {
 		m := object(team, registry("trusting", "{postgres: {host: db, username: u, database: d, passwordSecret: {name: other-credentials, key: k}}}"))
 		Expect(as(developer).Create(ctx, m)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(as(developer).Delete(ctx, m)).To(Succeed()) }, NodeTimeout(specTimeout))
@@ -187,7 +187,7 @@ var _ = Describe("An editor of registries and of nothing else", func() {
 		Expect(as(developer).Patch(ctx, m.DeepCopy(), merge(`{"spec":{"postgres":{"host":"moved"}}}`))).To(Succeed())
 	}, NodeTimeout(specTimeout))
 
-	It("gets a registry, and no Secret through a change of it or through the older version", func(ctx SpecContext) {
+	It("can create a registry, and cannot read a Secret by changing it or through the older version", func(ctx SpecContext) {
 		m := object(team, registry("honest", "{}"))
 		Expect(as(registryEditor).Create(ctx, m)).To(Succeed())
 		patch := merge(`{"spec":{"postgres":{"passwordSecret":{"name":"other-credentials","key":"k"}}}}`)
@@ -236,12 +236,12 @@ var _ = Describe("An editor of ServingRuntimes and of nothing else", func() {
 		}, NodeTimeout(specTimeout))
 	}
 
-	It("does not get the key of the CA in the namespace of the manager, whatever the rights", func(ctx SpecContext) {
+	It("cannot get the key of the CA in the namespace of the manager, whatever its permissions", func(ctx SpecContext) {
 		err := as(developer).Create(ctx, object(operatorNamespace, runtime("attempt", "{volumes: [{name: v, secret: {secretName: "+webhookSecret+"}}]}")), client.DryRunAll)
 		Expect(err).To(MatchError(ContainSubstring("it belongs to the manager")))
 	}, NodeTimeout(specTimeout))
 
-	It("scales a runtime of a developer, and changes nothing of what it runs", func(ctx SpecContext) {
+	It("can scale the runtime of another user, and cannot change its pods", func(ctx SpecContext) {
 		r := object(team, runtime("shared", "{}"))
 		Expect(as(developer).Create(ctx, r)).To(Succeed())
 		Expect(as(runtimeEditor).Patch(ctx, r, merge(`{"spec":{"replicas":1}}`))).To(Succeed())
@@ -249,7 +249,7 @@ var _ = Describe("An editor of ServingRuntimes and of nothing else", func() {
 		Expect(as(runtimeEditor).Patch(ctx, r, command)).To(MatchError(ContainSubstring("create pods")))
 	}, NodeTimeout(specTimeout))
 
-	It("neither publishes models of a developer nor takes their login away", func(ctx SpecContext) {
+	It("cannot publish the models of another user, nor disable their authentication", func(ctx SpecContext) {
 		r := object(team, runtime("published", "{}"))
 		r.SetAnnotations(map[string]string{"enable-route": "true", "enable-auth": "true"})
 		Expect(as(developer).Create(ctx, r)).To(Succeed())
@@ -263,7 +263,7 @@ var _ = Describe("An editor of ServingRuntimes and of nothing else", func() {
 		Expect(note(`{"enable-route":"true"}`)).To(MatchError(ContainSubstring("create pods")))
 	}, NodeTimeout(specTimeout))
 
-	It("does not get a runtime of KServe, that no webhook validates, to be one of ModelMesh", func(ctx SpecContext) {
+	It("cannot turn a KServe runtime, which no webhook validates, into a ModelMesh runtime", func(ctx SpecContext) {
 		r := object(team, runtime("single", "{multiModel: false, volumes: [{name: v, hostPath: {path: /}}]}"))
 		Expect(as(runtimeEditor).Create(ctx, r)).To(Succeed())
 		multi := merge(`{"spec":{"multiModel":true}}`)
@@ -328,7 +328,7 @@ var _ = Describe("An editor of AppWrappers and of nothing else", func() {
 		}, NodeTimeout(specTimeout))
 	}
 
-	It("does not get another's pods to be pods of the manager, nor other pods into what another created", func(ctx SpecContext) {
+	It("cannot adopt pods of others for the manager, nor add pods to the AppWrapper of another user", func(ctx SpecContext) {
 		w := object(team, wrapper(job("queued", "{}")))
 		Expect(unstructured.SetNestedField(w.Object, true, "spec", "suspend")).To(Succeed())
 		Expect(as(admin).Create(ctx, w)).To(Succeed())
@@ -347,7 +347,7 @@ var _ = Describe("An editor of AppWrappers and of nothing else", func() {
 		Expect(change("podSets", `[{"path":"template.spec.template","replicas":1000}]`)).To(MatchError(ContainSubstring("attempt to change immutable field")))
 	}, NodeTimeout(specTimeout))
 
-	It("cannot sign as another user", func(ctx SpecContext) {
+	It("cannot set the creator labels of another user", func(ctx SpecContext) {
 		w := object(team, wrapper("{apiVersion: v1, kind: Pod, metadata: {generateName: p-}, spec: {containers: [{name: c, image: i}]}}"))
 		w.SetLabels(map[string]string{"workload.codeflare.dev/user": "another-user", "workload.codeflare.dev/userid": "0"})
 		bind(ctx, team, developer, "codeflare-operator-appwrapper-editor-role")
@@ -371,7 +371,7 @@ var _ = Describe("An editor of RayClusters and of nothing else", func() {
 		It("does not get "+what, refused(rayUser, operatorNamespace, rayCluster("attempt", attempt.pod), attempt.message), NodeTimeout(specTimeout))
 	}
 
-	It("does not get the account of the manager: the head has one of its own, and workers are refused", func(ctx SpecContext) {
+	It("cannot use the ServiceAccount of the manager: the head gets its own, and workers are rejected", func(ctx SpecContext) {
 		head := object(operatorNamespace, rayCluster("attempt", "{serviceAccountName: "+managerAccount+"}"))
 		Expect(as(rayUser).Create(ctx, head, client.DryRunAll)).To(Succeed())
 		account, _, err := unstructured.NestedString(head.Object, "spec", "headGroupSpec", "template", "spec", "serviceAccountName")
@@ -386,7 +386,7 @@ var _ = Describe("An editor of RayClusters and of nothing else", func() {
 		Expect(as(rayUser).Create(ctx, workers, client.DryRunAll)).To(MatchError(ContainSubstring("it is the account of the manager")))
 	}, NodeTimeout(specTimeout))
 
-	It("does not get the key of the CA by other fields than those of pods", func(ctx SpecContext) {
+	It("cannot get the key of the CA through fields outside the pod templates", func(ctx SpecContext) {
 		ref := map[string]any{"name": webhookSecret, "key": "ca.key"}
 		for path, value := range map[string]any{
 			"autoscalerOptions":        map[string]any{"env": []any{map[string]any{"name": "A", "valueFrom": map[string]any{"secretKeyRef": ref}}}},

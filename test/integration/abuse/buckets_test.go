@@ -29,7 +29,7 @@ func policy() []string {
 }
 
 var _ = Describe("An editor of Secrets, under the admission policy of the page about security", func() {
-	It("names only buckets that an administrator lists in an annotation of the namespace [A-14]", func(ctx SpecContext) {
+	It("can use only buckets that an administrator lists in an annotation of the namespace [A-14]", func(ctx SpecContext) {
 		for _, text := range policy() {
 			o := object("", text)
 			Expect(env.Admin.Create(ctx, o)).To(Succeed())

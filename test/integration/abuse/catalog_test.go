@@ -55,7 +55,7 @@ var _ = Describe("An editor of Catalogs and of nothing else", func() {
 		}, NodeTimeout(specTimeout))
 	}
 
-	It("gets one Catalog, no field of its pods, and no foreign password by a change of the host", func(ctx SpecContext) {
+	It("can create one Catalog, and cannot set pod fields nor redirect the password of another user to another host", func(ctx SpecContext) {
 		c := object(team, catalog("catalog", "{image: quay.io/evil/image, serviceAccountName: pipeline, hostNetwork: true, nodeName: n, "+
 			"resources: {catalog: {claims: [{name: others}]}}}"))
 		Expect(unstructured.SetNestedField(c.Object, int64(7), "status", "observedGeneration")).To(Succeed())
@@ -118,7 +118,7 @@ var _ = Describe("An editor of ClusterServingRuntimes and of nothing else", func
 		}, NodeTimeout(specTimeout))
 	}
 
-	It("does not get one of KServe to be one of ModelMesh", func(ctx SpecContext) {
+	It("cannot turn a KServe runtime into a ModelMesh runtime", func(ctx SpecContext) {
 		r := clusterRuntime("single", "{multiModel: false, volumes: [{name: v, secret: {secretName: other-credentials}}]}")
 		Expect(as(clusterRuntimeEditor).Create(ctx, r)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, r))).To(Succeed()) }, NodeTimeout(specTimeout))

@@ -64,7 +64,7 @@ func expectFailures(ctx context.Context, who string, attempts map[string]string,
 const astray = "points outside the storage: remove every '..'"
 
 var _ = Describe("An editor of Predictors and of nothing else", func() {
-	It("does not get out of the storage, nor what a Predictor has no right to name", func(ctx SpecContext) {
+	It("cannot read outside the storage, nor use objects that a Predictor is not allowed to reference", func(ctx SpecContext) {
 		expectFailures(ctx, predictorEditor, map[string]string{
 			"{storage: {key: s3, path: ../../../var/run/secrets/kubernetes.io/serviceaccount/token}}": "spec.storage.path",
 			"{storage: {key: s3, path: a/../../other-model/weights}}":                                 astray,
@@ -82,7 +82,7 @@ var _ = Describe("An editor of Predictors and of nothing else", func() {
 		}, predictor)
 	}, NodeTimeout(specTimeout))
 
-	It("does not get a status that was not observed", func(ctx SpecContext) {
+	It("cannot write a status that was not observed", func(ctx SpecContext) {
 		p := object(team, predictor("liar", "{storage: {path: ..}}"))
 		Expect(unstructured.SetNestedMap(p.Object, map[string]any{
 			"available": true, "activeModelState": "Loaded", "transitionStatus": "UpToDate", "grpcEndpoint": "grpc://evil.example.com:1",
@@ -99,7 +99,7 @@ var _ = Describe("An editor of Predictors and of nothing else", func() {
 })
 
 var _ = Describe("An editor of InferenceServices and of nothing else", func() {
-	It("does not get out of the storage, nor addresses that must not be fetched", func(ctx SpecContext) {
+	It("cannot read outside the storage, nor have forbidden addresses fetched", func(ctx SpecContext) {
 		in := func(storage string) string { return "{model: {modelFormat: {name: sklearn}, " + storage + "}}" }
 		expectFailures(ctx, serviceEditor, map[string]string{
 			in("storageUri: 's3://bucket/../../other'"):                                                          astray,
@@ -136,7 +136,7 @@ var _ = Describe("An editor of MLflow", func() {
 })
 
 var _ = Describe("A user who makes thousands of mistakes", func() {
-	It("makes the manager ask a few questions", func(ctx SpecContext) {
+	It("causes only a few requests of the manager", func(ctx SpecContext) {
 		var unknown, references []string
 		for i := range 2000 {
 			unknown = append(unknown, fmt.Sprintf("{apiVersion: g%d.example.com/v1, kind: K%d, metadata: {name: x}}", i, i))
@@ -159,7 +159,7 @@ var _ = Describe("A user who makes thousands of mistakes", func() {
 
 // The spec of a model reaches a runtime only through ModelMesh: no field of a pod depends on it.
 var _ = Describe("Editors of models", func() {
-	It("change nothing of pods, accounts, Secrets and Services, whatever they write", func(ctx SpecContext) {
+	It("cannot change pods, ServiceAccounts, Secrets and Services", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "served")
 		env.SetLabel(ctx, framework.NamespaceNamed(namespace), "modelmesh-enabled", "true")
 		bind(ctx, namespace, predictorEditor, "modelmesh-predictor-editor-role")
@@ -216,7 +216,7 @@ var _ = Describe("Editors of models", func() {
 		})).To(BeEmpty(), "all that follows models is their status")
 	}, NodeTimeout(specTimeout))
 
-	It("write no status, and send nothing that is too large to be kept", func(ctx SpecContext) {
+	It("cannot write the status, nor store objects that are too large", func(ctx SpecContext) {
 		for who, o := range map[string]*unstructured.Unstructured{
 			predictorEditor: object(team, predictor("small", "{}")), serviceEditor: object(team, service("small", "{sklearn: {storageUri: 's3://a/b'}}")),
 		} {

@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("A namespace that asks for MLflow", func() {
-	It("lets the groups of the platform in, as long as everything is there [mlflow-69] [mlflow-70] [mlflow-71]", func(ctx SpecContext) {
+	It("grants access to the groups of the platform while all its preconditions hold [mlflow-69] [mlflow-70] [mlflow-71]", func(ctx SpecContext) {
 		namespace := createTeamNamespace(ctx, "mlflow")
 		a := auth(list("users", "admins"), list("admins"))
 		m := create(ctx, server())
@@ -57,7 +57,7 @@ var _ = Describe("A namespace that asks for MLflow", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("does not decide about another, and its end is no error [mlflow-71] [mlflow-72] [mlflow-75]", func(ctx SpecContext) {
+	It("does not affect other namespaces, and its deletion is no error [mlflow-71] [mlflow-72] [mlflow-75]", func(ctx SpecContext) {
 		createServerAndAuth(ctx)
 		first, second, other := createTeamNamespace(ctx, "mlflow"), createTeamNamespace(ctx, "mlflow"), createTeamNamespace(ctx, "another")
 		for _, namespace := range []string{first, second} {
@@ -73,7 +73,7 @@ var _ = Describe("A namespace that asks for MLflow", func() {
 		Expect(env.Exists(ctx, binding(other, view))).To(BeFalse(), "it asks for an MLflow that does not exist")
 	}, NodeTimeout(specTimeout))
 
-	It("follows the groups, in whatever number [mlflow-73] [mlflow-75]", func(ctx SpecContext) {
+	It("updates the bindings when the number of groups changes [mlflow-73] [mlflow-75]", func(ctx SpecContext) {
 		_, a := createServerAndAuth(ctx)
 		namespace := createTeamNamespace(ctx, "mlflow")
 		waitForBinding(ctx, namespace, view, "users", "admins")
@@ -98,7 +98,7 @@ var _ = Describe("A namespace that asks for MLflow", func() {
 		waitForBinding(ctx, namespace, edit, "only")
 	}, NodeTimeout(specTimeout))
 
-	It("keeps what it has when the groups make no sense, gets nothing new, and reports why [mlflow-73]", func(ctx SpecContext) {
+	It("keeps its bindings while the groups are invalid, gets no new ones, and reports the reason [mlflow-73]", func(ctx SpecContext) {
 		m, a := createServerAndAuth(ctx)
 		namespace := createTeamNamespace(ctx, "mlflow")
 		waitForBinding(ctx, namespace, view, "users", "admins")
@@ -117,7 +117,7 @@ var _ = Describe("A namespace that asks for MLflow", func() {
 		env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionTrue, "")
 	}, NodeTimeout(specTimeout))
 
-	It("gets back what was removed or changed, also what happened while no manager ran [mlflow-74] [mlflow-75]", func(ctx SpecContext) {
+	It("has its bindings restored after changes and deletions, also those during the downtime of the manager [mlflow-74] [mlflow-75]", func(ctx SpecContext) {
 		createServerAndAuth(ctx)
 		namespace := createTeamNamespace(ctx, "mlflow")
 		waitForBinding(ctx, namespace, view, "users", "admins")
@@ -153,7 +153,7 @@ var _ = Describe("A namespace that asks for MLflow", func() {
 		waitIdle()
 	}, NodeTimeout(specTimeout))
 
-	It("takes over a binding of the name that a user made before [mlflow-74]", func(ctx SpecContext) {
+	It("adopts a binding of the same name that a user created earlier [mlflow-74]", func(ctx SpecContext) {
 		m, _ := createServerAndAuth(ctx)
 		namespace := env.Namespace(ctx, "team")
 		before := binding(namespace, view)
@@ -176,7 +176,7 @@ var _ = Describe("A RoleBinding of one of the names", func() {
 		return b
 	}
 
-	It("that no operator made is never removed, and one of the original is [mlflow-74] [D33]", func(ctx SpecContext) {
+	It("is never removed if no operator created it, and is if the legacy operator did [mlflow-74] [D33]", func(ctx SpecContext) {
 		createServerAndAuth(ctx)
 		namespace := env.Namespace(ctx, "team")
 		foreign := createForeign(ctx, made(namespace, view, func(*rbacv1.RoleBinding) {}))
@@ -195,7 +195,7 @@ var _ = Describe("A RoleBinding of one of the names", func() {
 		Expect(left.UID).To(Equal(foreign.UID))
 	}, NodeTimeout(specTimeout))
 
-	It("is removed by us when only its label has been taken away", func(ctx SpecContext) {
+	It("is removed if it only lost its label", func(ctx SpecContext) {
 		createServerAndAuth(ctx)
 		namespace := createTeamNamespace(ctx, "mlflow")
 		waitForBinding(ctx, namespace, view, "users", "admins")
@@ -207,7 +207,7 @@ var _ = Describe("A RoleBinding of one of the names", func() {
 		waitBindingsDeleted(ctx, namespace)
 	}, NodeTimeout(specTimeout))
 
-	It("that something else controls is left alone, named in the status of MLflow, and replaced when it is gone [D33]", func(ctx SpecContext) {
+	It("is not changed if another owner controls it, is reported in the status of MLflow, and is replaced once it is deleted [D33]", func(ctx SpecContext) {
 		m, _ := createServerAndAuth(ctx)
 		namespace := env.Namespace(ctx, "team")
 		boss := create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "boss"}})

@@ -40,7 +40,7 @@ func deleteAuthCRD(ctx context.Context) (bringBack func(context.Context)) {
 }
 
 var _ = Describe("Namespace RBAC", func() {
-	It("waits for the API of Auth without a request, starts soon after it appears, and takes access away when it goes [mlflow-4] [mlflow-70]", func(ctx SpecContext) {
+	It("waits for the API of Auth without a request, starts after it appears, and revokes access when it is removed [mlflow-4] [mlflow-70]", func(ctx SpecContext) {
 		bringBack := deleteAuthCRD(ctx)
 		pid := manager.Process.PID
 		namespace := createTeamNamespace(ctx, "mlflow")
@@ -70,7 +70,7 @@ var _ = Describe("Namespace RBAC", func() {
 		Expect(manager.Process.Running()).To(BeTrue())
 	}, NodeTimeout(2*specTimeout))
 
-	It("leaves a namespace alone that is being deleted, without errors [D33]", func(ctx SpecContext) {
+	It("ignores a terminating namespace, without errors [D33]", func(ctx SpecContext) {
 		m, a := createServerAndAuth(ctx)
 		namespace := createTeamNamespace(ctx, "mlflow")
 		waitForBinding(ctx, namespace, view, "users", "admins")
@@ -90,7 +90,7 @@ var _ = Describe("Namespace RBAC", func() {
 		env.WaitDeleted(ctx, framework.NamespaceNamed(namespace))
 	}, NodeTimeout(specTimeout))
 
-	It("costs two writes for each of 200 namespaces when the groups change, and nothing otherwise [D33]", func(ctx SpecContext) {
+	It("sends two writes for each of 200 namespaces when the groups change, and none otherwise [D33]", func(ctx SpecContext) {
 		m, a := createServerAndAuth(ctx)
 		for i := range crowd {
 			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("crowd-%03d", i), Labels: map[string]string{label: "mlflow"}}}
@@ -161,7 +161,7 @@ var _ = Describe("Namespace RBAC", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("is off unless it is switched on: no request is sent, no condition is set", func(ctx SpecContext) {
+	It("sends no request and sets no condition unless it is enabled", func(ctx SpecContext) {
 		m, _ := createServerAndAuth(ctx)
 		namespace := createTeamNamespace(ctx, "mlflow")
 		waitForBinding(ctx, namespace, view, "users", "admins")

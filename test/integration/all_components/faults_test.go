@@ -151,7 +151,7 @@ func (f fault) expectWhole(ctx context.Context) {
 
 // Faults of all kinds run in parallel, so that the backoffs elapse at the same time.
 var _ = Describe("Faults", func() {
-	It("one at each step and in pairs, are named, start no pod without its guards, stop no other component, and end without a trace", func(ctx SpecContext) {
+	It("at each step and in pairs are reported, start no pod without its guards, stop no other component, and leave no trace", func(ctx SpecContext) {
 		process := manager.Process.PID
 		made := undisturbed(ctx)
 		var faults []fault

@@ -32,7 +32,7 @@ func remove(ctx context.Context, objects []*unstructured.Unstructured) {
 
 // Names that several components would use, in one namespace or in several.
 var _ = Describe("Colliding names", func() {
-	It("end in rest, whatever things are called", func(ctx SpecContext) {
+	It("reach the steady state, whatever the objects are named", func(ctx SpecContext) {
 		var created []*unstructured.Unstructured
 		for _, name := range []string{"demo", "mlflow", "modelmesh-serving", "model-serving-etcd"} {
 			namespace := env.Namespace(ctx, "collide")
@@ -52,7 +52,7 @@ var _ = Describe("Colliding names", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("leave the shared catalog its binding and its server when registries are called as it is", func(ctx SpecContext) {
+	It("do not take the binding and the server of the catalog when registries have its name", func(ctx SpecContext) {
 		catalog := framework.Sample("aihub_catalog.yaml")
 		catalog.SetNamespace(env.Namespace(ctx, "catalog"))
 		Expect(env.Admin.Create(ctx, catalog)).To(Succeed())

@@ -105,7 +105,7 @@ const badImage = "testcluster.invalid/image-pull:1"
 
 // Flux, Argo CD and helm --wait decide by kstatus whether a rollout has ended.
 var _ = Describe("Tools that know the rules of kstatus", func() {
-	DescribeTable("see what is ready, what is on its way, and what a user has to mend", func(ctx SpecContext, e example) {
+	DescribeTable("derive Current, InProgress and Failed from the conditions", func(ctx SpecContext, e example) {
 		e.expectJudged(ctx, e.create(ctx))
 	},
 		Entry("a registry", example{file: "modelregistry_generated.yaml", want: kstatus.CurrentStatus, reason: "DeploymentAvailable"}, SpecTimeout(specTimeout)),
@@ -141,7 +141,7 @@ spec:
 			want: kstatus.InProgressStatus, reason: "MigrationRunning"}, SpecTimeout(specTimeout)),
 	)
 
-	It("do not take a server for ready whose change cannot be rolled out", func(ctx SpecContext) {
+	It("do not report a server as Current while its rollout fails", func(ctx SpecContext) {
 		well := example{file: "modelregistry_generated.yaml", want: kstatus.CurrentStatus, reason: "DeploymentAvailable"}
 		registry := well.create(ctx)
 		well.expectJudged(ctx, registry)

@@ -17,7 +17,7 @@ import (
 )
 
 var _ = Describe("A workload that fails", func() {
-	It("fails at once without retries, and keeps an account of it [appwrapper-9]", func(ctx SpecContext) {
+	It("fails immediately if it has no retries left, and records the failure [appwrapper-9]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "once")
 		mark := env.Mark()
 		aw := create(ctx, wrap(ns, "doomed", []string{pod("good", runningImage), pod("bad", failingImage)},
@@ -43,7 +43,7 @@ var _ = Describe("A workload that fails", func() {
 		}).WithTimeout(waitTimeout).WithPolling(often).Should(Succeed())
 	}, SpecTimeout(specTimeout))
 
-	It("is retried as often as it may, with a pause between [appwrapper-44]", func(ctx SpecContext) {
+	It("is retried up to its limit, with a pause between the attempts [appwrapper-44]", func(ctx SpecContext) {
 		mark := env.Mark()
 		aw := create(ctx, wrap(env.Namespace(ctx, "retries"), "job", []string{job("crash", failingImage, 1)},
 			withAnnotations("failureGracePeriodDuration", "0s", "retryLimit", "2", "retryPausePeriodDuration", "3s")))
@@ -54,7 +54,7 @@ var _ = Describe("A workload that fails", func() {
 		noPods(ctx, aw)
 	}, SpecTimeout(specTimeout))
 
-	It("fails when a component vanishes [appwrapper-45]", func(ctx SpecContext) {
+	It("fails when a component is deleted [appwrapper-45]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "missing")
 		aw := create(ctx, wrap(ns, "torch", []string{`{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: torch}, spec: {pytorchReplicaSpecs: {Master: {template: {spec: {containers: [{name: pytorch, image: i}]}}}}}}`}))
 		waitForPhase(ctx, aw, awv1beta2.PhaseRunning)
@@ -64,7 +64,7 @@ var _ = Describe("A workload that fails", func() {
 		Expect(aw.Status.LastFailure.Message).To(ContainSubstring("PyTorchJob torch"))
 	}, SpecTimeout(specTimeout))
 
-	It("is reset when its pods do not get ready in time, as those that stay in an init container [appwrapper-47]", func(ctx SpecContext) {
+	It("is reset when its pods are not ready in time, for example because of an init container [appwrapper-47]", func(ctx SpecContext) {
 		mark := env.Mark()
 		waiting := strings.Replace(job("stuck", unpullableImage, 1), "containers: [", `initContainers: [{name: wait, image: "`+runningImage+`"}], containers: [`, 1)
 		aw := create(ctx, wrap(env.Namespace(ctx, "stuck"), "init", []string{waiting},
@@ -97,7 +97,7 @@ var _ = Describe("A workload that fails", func() {
 		Expect(aw.Status.CompletionTime.Sub(dip.Time)).To(BeNumerically(">=", 5*time.Second))
 	}, SpecTimeout(specTimeout))
 
-	It("fails by the word of a JobSet and of a RayJob [D5]", func(ctx SpecContext) {
+	It("fails when its JobSet or RayJob reports a failure [D5]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "word")
 		set := create(ctx, wrap(ns, "set", []string{`{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: set}, spec: {replicatedJobs: [{name: w, template: {spec: {template: {spec: {containers: [{name: c, image: i}]}}}}}]}}`}, failFast))
 		ray := create(ctx, wrap(ns, "ray", []string{rayJob("ray")}, failFast))
@@ -113,7 +113,7 @@ var _ = Describe("A workload that fails", func() {
 		Expect(set.Status.LastFailure.Message).To(ContainSubstring("JobSet set (FailedJobs: jobset failed)"))
 	}, SpecTimeout(specTimeout))
 
-	It("is not failed by a cache that was late, and waits for what an earlier one of its name left [D7] [D9] [appwrapper-56]", func(ctx SpecContext) {
+	It("does not fail because of a stale cache, and waits for the objects of an earlier AppWrapper of its name [D7] [D9] [appwrapper-56]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "again")
 		first := create(ctx, wrap(ns, "same", []string{deployment("web", 2)}))
 		waitForPhase(ctx, first, awv1beta2.PhaseRunning, hasConditions(first, "PodsReady=True"))

@@ -36,7 +36,7 @@ var _ = Describe("Kinds of components", func() {
 		waitForPhase(ctx, again, awv1beta2.PhaseFailed, hasConditions(again, "Unhealthy=True/MissingComponent"))
 	}, SpecTimeout(specTimeout))
 
-	It("get ready and stay so, at no cost [appwrapper-38] [D13] [D15]", func(ctx SpecContext) {
+	It("become ready and stay ready, without a request in the steady state [appwrapper-38] [D13] [D15]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "kinds")
 		set := `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, spec: {replicas: 2, serviceName: db, selector: {matchLabels: {app: db}},
   template: {metadata: {labels: {app: db}}, spec: {containers: [{name: main, image: "registry.example.com/db:1"}]}}}}`
@@ -70,7 +70,7 @@ var _ = Describe("Kinds of components", func() {
 		waitForPhase(ctx, job, awv1beta2.PhaseRunning)
 	}, SpecTimeout(specTimeout))
 
-	It("complete by their own word, whatever becomes of their pods [D4] [appwrapper-43]", func(ctx SpecContext) {
+	It("complete by their own status, whatever the state of their pods [D4] [appwrapper-43]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "done")
 		plain := create(ctx, wrap(ns, "job", []string{job("plain", runningImage, 2)}))
 		waves := create(ctx, wrap(ns, "waves", []string{`{apiVersion: batch/v1, kind: Job, metadata: {name: waves}, spec: {ttlSecondsAfterFinished: 0, parallelism: 1, completions: 3,
@@ -84,7 +84,7 @@ var _ = Describe("Kinds of components", func() {
 		waitForPhase(ctx, ray, awv1beta2.PhaseSucceeded)
 	}, SpecTimeout(specTimeout))
 
-	It("may leave their names open [appwrapper-40] [D10]", func(ctx SpecContext) {
+	It("can use generateName [appwrapper-40] [D10]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "open")
 		aw := create(ctx, wrap(ns, "open", []string{`{apiVersion: batch/v1, kind: Job, metadata: {generateName: run-}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: "registry.example.com/app:1"}]}}}}`}))
 		waitForPhase(ctx, aw, awv1beta2.PhaseSucceeded)
@@ -92,12 +92,12 @@ var _ = Describe("Kinds of components", func() {
 		env.Get(ctx, object("batch/v1", "Job", ns, aw.Status.ComponentStatus[0].Name))
 	}, SpecTimeout(specTimeout))
 
-	It("may have no pods without being done [appwrapper-55]", func(ctx SpecContext) {
+	It("do not count as complete while they have no pods [appwrapper-55]", func(ctx SpecContext) {
 		aw := create(ctx, wrap(env.Namespace(ctx, "zero"), "zero", []string{deployment("none", 0)}))
 		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=True"))
 	}, SpecTimeout(specTimeout))
 
-	It("need a role when the shipped one does not know them, and do not block others when they cannot be watched [D14]", func(ctx SpecContext) {
+	It("need an additional role if the shipped one does not include them, and do not block others if they cannot be watched [D14]", func(ctx SpecContext) {
 		env.AllowForbidden("gadgets.test.example.com")
 		ns := env.Namespace(ctx, "gadget")
 		gadget := `{apiVersion: test.example.com/v1, kind: Gadget, metadata: {name: g}}`
@@ -122,7 +122,7 @@ var _ = Describe("Kinds of components", func() {
 		Expect(client.IgnoreNotFound(env.Admin.Get(ctx, client.ObjectKey{Namespace: ns, Name: "g"}, object("test.example.com/v1", "Gadget", ns, "g")))).To(Succeed())
 	}, SpecTimeout(specTimeout))
 
-	It("cost a bounded number of requests, a hundred at a time [appwrapper-48] [appwrapper-51]", func(ctx SpecContext) {
+	It("cause a bounded number of requests for a hundred AppWrappers [appwrapper-48] [appwrapper-51]", func(ctx SpecContext) {
 		const number = 100
 		ns := env.Namespace(ctx, "many")
 		mark := env.Mark()

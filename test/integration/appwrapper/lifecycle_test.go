@@ -41,7 +41,7 @@ var _ = Describe("The life of an AppWrapper", func() {
 		Expect(podsOf(ctx, aw)).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
-	It("is suspended with all that belongs to it, and deleted without remains [appwrapper-8] [appwrapper-15] [appwrapper-14]", func(ctx SpecContext) {
+	It("deletes its objects when it is suspended, and leaves none when it is deleted [appwrapper-8] [appwrapper-15] [appwrapper-14]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "suspend")
 		aw := wrap(ns, "mixed", []string{pod("declared", runningImage), pod("inferred", runningImage)})
 		aw.Spec.Components[0].PodSets = []awv1beta2.AppWrapperPodSet{{Path: "template", Replicas: new(int32(1))}}

@@ -31,7 +31,7 @@ func bare(live *unstructured.Unstructured) *unstructured.Unstructured {
 }
 
 var _ = Describe("A restore without owner references", func() {
-	It("is taken over, of every kind, with one write for each object", func(ctx SpecContext) {
+	It("is adopted, of every kind, with one write for each object", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "restore")
 		templates := []string{
 			`{apiVersion: v1, kind: Service, metadata: {name: db}, spec: {clusterIP: None, selector: {app: db}, ports: [{port: 80}]}}`,
@@ -75,7 +75,7 @@ var _ = Describe("A restore without owner references", func() {
 		Expect(writes).To(HaveLen(len(templates)), "%s", writes)
 	}, SpecTimeout(specTimeout))
 
-	It("is left alone where it differs from the template", func(ctx SpecContext) {
+	It("is not changed if it differs from the template", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "restore")
 		first := create(ctx, wrap(ns, "web", []string{deployment("web", 1)}))
 		waitForPhase(ctx, first, awv1beta2.PhaseRunning)

@@ -24,7 +24,7 @@ var _ = Describe("A new AppWrapper", func() {
 	var namespace string
 	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "admission") })
 
-	It("gets the default queue and the labels of its creator, whatever it says itself [appwrapper-26] [appwrapper-27]", func(ctx SpecContext) {
+	It("gets the default queue and the labels of its creator, whatever its own labels are [appwrapper-26] [appwrapper-27]", func(ctx SpecContext) {
 		plain := created(ctx, wrapper(namespace, component(pod)))
 		Expect(plain.Labels).To(HaveKeyWithValue(v1beta2.LabelQueue, defaultQueue))
 		Expect(plain.Labels).To(HaveKeyWithValue(v1beta2.LabelUser, "testcluster_admin"))
@@ -64,7 +64,7 @@ var _ = Describe("A new AppWrapper", func() {
 			component(deployment, "{path: template.spec.template, replicas: -1}")),
 	)
 
-	It("may have as many pod sets as the Kueue of the cluster takes", Serial, func(ctx SpecContext) {
+	It("can have as many pod sets as the Kueue of the cluster supports", Serial, func(ctx SpecContext) {
 		podSets := apiextensionsv1.JSONSchemaProps{Type: "array", MaxItems: new(int64(18)), Items: &apiextensionsv1.JSONSchemaPropsOrArray{
 			Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}}}
 		crd := framework.SampleCRD("kueue.x-k8s.io", "v1beta1", "Workload")
@@ -123,7 +123,7 @@ var _ = Describe("A new AppWrapper", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("is no way to objects of the cluster for a user with every right in a namespace, D6 [appwrapper-57]", func(ctx SpecContext) {
+	It("cannot contain cluster-scoped objects for a user with every permission in a namespace, D6 [appwrapper-57]", func(ctx SpecContext) {
 		user := limited(ctx, namespace)
 		bind(ctx, namespace, "admin", "ClusterRole")
 		for _, template := range []string{
@@ -158,7 +158,7 @@ var _ = Describe("A new AppWrapper", func() {
 		Expect(admin.Create(ctx, aw)).To(MatchError(ContainSubstring("fieldOfTomorrow")))
 	}, NodeTimeout(specTimeout))
 
-	It("may be any of the samples", func(ctx SpecContext) {
+	It("is accepted for each of the samples", func(ctx SpecContext) {
 		root, err := cluster.RepositoryRoot()
 		Expect(err).NotTo(HaveOccurred())
 		files, err := filepath.Glob(filepath.Join(root, "config", "samples", "appwrapper_*.yaml"))
@@ -196,7 +196,7 @@ var _ = Describe("An AppWrapper that exists", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("may be suspended and given information about its pods [appwrapper-31]", func(ctx SpecContext) {
+	It("can be suspended, and accepts podSetInfos [appwrapper-31]", func(ctx SpecContext) {
 		aw := created(ctx, wrapper(namespace, component(pod)))
 		Expect(update(ctx, env.Admin, aw, func(aw *v1beta2.AppWrapper) {
 			aw.Spec.Components[0].PodSetInfos = []v1beta2.AppWrapperPodSetInfo{{Labels: map[string]string{"a": "b"}}}
@@ -221,7 +221,7 @@ var _ = Describe("An AppWrapper that exists", func() {
 		Entry("managedBy", "spec.managedBy", func(aw *v1beta2.AppWrapper) { aw.Spec.ManagedBy = new("kueue.x-k8s.io/multikueue") }),
 	)
 
-	It("may be applied again with nulls and numbers written otherwise, D18", func(ctx SpecContext) {
+	It("can be applied again with nulls and other forms of numbers, D18", func(ctx SpecContext) {
 		aw := created(ctx, wrapper(namespace, component(job("2", "4"))))
 		again := strings.NewReplacer("metadata: {", "metadata: {creationTimestamp: null, ", "parallelism: 2", "parallelism: 2.0").Replace(job("2", "4"))
 		Expect(update(ctx, env.Admin, aw, func(aw *v1beta2.AppWrapper) { aw.Spec.Components[0].Template = raw(again) })).To(Succeed())
@@ -229,7 +229,7 @@ var _ = Describe("An AppWrapper that exists", func() {
 })
 
 var _ = Describe("The webhooks", Ordered, func() {
-	It("let the end of an AppWrapper pass while the manager is away, and nothing new", func(ctx SpecContext) {
+	It("allow the deletion of an AppWrapper while the manager is down, and reject creation", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "admission")
 		aw := wrapper(namespace, component(pod))
 		aw.Finalizers = []string{"example.com/held"}
@@ -278,7 +278,7 @@ var _ = Describe("The webhooks", Ordered, func() {
 		}).WithContext(ctx).WithTimeout(hooksTimeout).WithPolling(poll).Should(Succeed())
 	}, NodeTimeout(specTimeout))
 
-	It("cost no request at rest", func(ctx SpecContext) {
+	It("send no request in the steady state", func(ctx SpecContext) {
 		env.WaitIdle(manager.User, poll*20, specTimeout)
 		env.ExpectAtRest(manager.User, poll*50)
 	}, NodeTimeout(specTimeout))

@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("Kueue", func() {
-	It("evicts an AppWrapper whose pods do not get ready, and gives its quota to the next", func(ctx SpecContext) {
+	It("evicts an AppWrapper whose pods do not become ready, and admits the next one", func(ctx SpecContext) {
 		namespace := queue(ctx, "1")
 		stuck := created(ctx, wrap(namespace, "stuck", job("stuck", 1, "1", "testcluster.invalid/image-pull:1")))
 		waitForPhase(ctx, stuck, v1beta2.PhaseRunning)
@@ -30,7 +30,7 @@ var _ = Describe("Kueue", func() {
 		waitForPhase(ctx, stuck, v1beta2.PhaseRunning)
 	}, SpecTimeout(specTimeout))
 
-	It("places the pods of an AppWrapper by their topology", func(ctx SpecContext) {
+	It("schedules the pods of an AppWrapper by topology", func(ctx SpecContext) {
 		for _, shared := range []*unstructured.Unstructured{
 			framework.Manifest("{apiVersion: %s, kind: Topology, metadata: {name: hosts}, spec: {levels: [{nodeLabel: %s}]}}", queues, corev1.LabelHostname),
 			framework.Manifest("{apiVersion: %s, kind: ResourceFlavor, metadata: {name: placed}, spec: {topologyName: hosts, nodeLabels: {%s: linux}}}", queues, corev1.LabelOSStable),

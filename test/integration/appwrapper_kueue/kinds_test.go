@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("What a queued AppWrapper holds", func() {
-	It("may be Pods, Deployments and a Service, which run and stay [appwrapper-38] [appwrapper-50]", func(ctx SpecContext) {
+	It("can be Pods, Deployments and a Service, which keep running [appwrapper-38] [appwrapper-50]", func(ctx SpecContext) {
 		namespace := queue(ctx, "4")
 		aw := created(ctx, wrap(namespace, "mix", pod("a", "1"), pod("b", "1"), deployment("web", 2, "1"), service("web")))
 		waitReady(ctx, aw)
@@ -22,7 +22,7 @@ var _ = Describe("What a queued AppWrapper holds", func() {
 		}).WithContext(ctx).WithTimeout(waits / 2).WithPolling(poll).Should(Succeed())
 	}, SpecTimeout(specTimeout))
 
-	It("may be a Job, whose success is that of the AppWrapper and frees the quota [appwrapper-40] [appwrapper-43] [appwrapper-50]", func(ctx SpecContext) {
+	It("can be a Job, whose success completes the AppWrapper and releases the quota [appwrapper-40] [appwrapper-43] [appwrapper-50]", func(ctx SpecContext) {
 		namespace := queue(ctx, "2")
 		done := created(ctx, wrap(namespace, "done", job("done", 2, "1", "example.com/a:1")))
 		waitForPhase(ctx, done, v1beta2.PhaseSucceeded)
@@ -30,7 +30,7 @@ var _ = Describe("What a queued AppWrapper holds", func() {
 		waitForPhase(ctx, next, v1beta2.PhaseSucceeded)
 	}, SpecTimeout(specTimeout))
 
-	It("may be a Job that fails, which is tried again and then given up [appwrapper-44]", func(ctx SpecContext) {
+	It("can be a Job that fails, which is retried until the AppWrapper fails [appwrapper-44]", func(ctx SpecContext) {
 		namespace := queue(ctx, "2")
 		aw := wrap(namespace, "failing", job("failing", 1, "1", "testcluster.invalid/failed:1"))
 		aw.Annotations[v1beta2.AnnotationFailureGrace], aw.Annotations[v1beta2.AnnotationRetryLimit] = "0s", "2"
@@ -42,7 +42,7 @@ var _ = Describe("What a queued AppWrapper holds", func() {
 		waitReady(ctx, free)
 	}, SpecTimeout(specTimeout))
 
-	It("may be a RayCluster, which KubeRay starts, and which stops and restarts with its quota [appwrapper-39] [appwrapper-50]", func(ctx SpecContext) {
+	It("can be a RayCluster, which KubeRay starts, and which stops and restarts with its quota [appwrapper-39] [appwrapper-50]", func(ctx SpecContext) {
 		namespace := queue(ctx, "3")
 		aw := created(ctx, wrap(namespace, "ray", rayCluster("ray")))
 		waitReady(ctx, aw)

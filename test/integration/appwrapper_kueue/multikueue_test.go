@@ -68,7 +68,7 @@ func dispatchesTo(ctx context.Context, worker *framework.Env, namespace string) 
 }
 
 var _ = Describe("MultiKueue", func() {
-	It("runs an AppWrapper in another cluster, and brings its status back", func(ctx SpecContext) {
+	It("runs an AppWrapper in another cluster, and copies its status back", func(ctx SpecContext) {
 		worker := startWorker(ctx)
 		namespace := queue(ctx, "2")
 		dispatchesTo(ctx, worker, namespace)

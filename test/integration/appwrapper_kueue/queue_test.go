@@ -21,7 +21,7 @@ var _ = Describe("AppWrappers in a queue", func() {
 		waitReady(ctx, third)
 	}, SpecTimeout(specTimeout))
 
-	It("give way to a higher priority without remains, and resume after it", func(ctx SpecContext) {
+	It("are preempted by a higher priority without leftovers, and resume afterwards", func(ctx SpecContext) {
 		namespace := queue(ctx, "2")
 		low := wrap(namespace, "low", deployment("low", 2, "1"))
 		low.Labels["kueue.x-k8s.io/priority-class"] = "low"
@@ -36,7 +36,7 @@ var _ = Describe("AppWrappers in a queue", func() {
 		waitReady(ctx, low)
 	}, SpecTimeout(specTimeout))
 
-	It("are evicted when the queue is drained, and resumed when it opens", func(ctx SpecContext) {
+	It("are evicted when the queue is drained, and resumed when the stop policy is removed", func(ctx SpecContext) {
 		namespace := queue(ctx, "3")
 		aw := created(ctx, wrap(namespace, "drained", pod("alone", "1"), deployment("two", 2, "1"), service("three")))
 		waitReady(ctx, aw)
@@ -46,7 +46,7 @@ var _ = Describe("AppWrappers in a queue", func() {
 		waitReady(ctx, aw)
 	}, SpecTimeout(specTimeout))
 
-	It("are in the default queue when they name none, already as Kueue sees them [appwrapper-26]", func(ctx SpecContext) {
+	It("have the default queue if they name none, before Kueue validates them [appwrapper-26]", func(ctx SpecContext) {
 		namespace := queue(ctx, "1")
 		aw := wrap(namespace, "plain", pod("plain", "1"))
 		delete(aw.Labels, v1beta2.LabelQueue)
@@ -56,7 +56,7 @@ var _ = Describe("AppWrappers in a queue", func() {
 		waitReady(ctx, aw)
 	}, SpecTimeout(specTimeout))
 
-	It("have a workload with a pod set for each of theirs, and their children have none [appwrapper-36] [appwrapper-42]", func(ctx SpecContext) {
+	It("have a Workload with a pod set for each of theirs, and their children have no Workload [appwrapper-36] [appwrapper-42]", func(ctx SpecContext) {
 		namespace := queue(ctx, "7")
 		aw := created(ctx, wrap(namespace, "aw", pyTorchJob("torch"), service("none"), job("job", 2, "1", "testcluster.invalid/image-pull:1")))
 		waitForPhase(ctx, aw, v1beta2.PhaseRunning)
@@ -72,7 +72,7 @@ var _ = Describe("AppWrappers in a queue", func() {
 		Expect(counts).To(ConsistOf("aw-0=1", "aw-1=4", "aw-2=2"))
 	}, SpecTimeout(specTimeout))
 
-	It("get a workload when they are new, and none when they have finished or are in no queue [appwrapper-37]", func(ctx SpecContext) {
+	It("get a Workload when they are new, and none if they have finished or are in no queue [appwrapper-37]", func(ctx SpecContext) {
 		namespace := queue(ctx, "2")
 		unmanaged := wrap(namespace, "unmanaged", pod("unmanaged", "1"))
 		finished := wrap(namespace, "finished", job("finished", 1, "1", "example.com/a:1"))
@@ -100,7 +100,7 @@ var _ = Describe("AppWrappers in a queue", func() {
 		}).WithContext(ctx).WithTimeout(waits).WithPolling(poll).Should(Succeed())
 	}, SpecTimeout(specTimeout))
 
-	It("wait as a whole when their quota is too small, and count a Job of theirs once [appwrapper-42]", func(ctx SpecContext) {
+	It("wait as a whole while the quota is too small, and have each Job counted once [appwrapper-42]", func(ctx SpecContext) {
 		namespace := queue(ctx, "2")
 		large := created(ctx, wrap(namespace, "large", pod("small", "1"), job("two", 2, "1", "testcluster.invalid/image-pull:1")))
 		expectSuspended(ctx, large) // although a part of it fits the quota

@@ -57,7 +57,7 @@ var _ = Describe("Two replicas refuse no write", func() {
 		}
 	})
 
-	It("during an upgrade, which replaces both", func(ctx SpecContext) {
+	It("during an upgrade that replaces both", func(ctx SpecContext) {
 		third := newPod(ctx, service, "manager-3")
 		old, others := leading(ctx, first, second, third)
 		reportChange(ctx, old, old.remove(ctx, service))
@@ -88,7 +88,7 @@ var _ = Describe("Two replicas refuse no write", func() {
 		Expect(writes.refusals(restarted)).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
-	It("after a leader was killed and nodes have learnt it; until then, only the connections to its pod fail", func(ctx SpecContext) {
+	It("after the leader was killed and the endpoints are updated; until then, only connections to its pod fail", func(ctx SpecContext) {
 		old, _ := leading(ctx, first, second)
 		killed := time.Now()
 		old.Kill(ctx)

@@ -22,7 +22,7 @@ import (
 
 // The cluster-scoped roles have a fixed name, so the specs run serially and delete all objects.
 var _ = Describe("The chart, in a namespace that enforces the restricted Pod Security level,", func() {
-	It("starts without any value, with its database on a volume that is bound [D41]", func(ctx SpecContext) {
+	It("starts without values, with its database on a bound volume [D41]", func(ctx SpecContext) {
 		namespace := restricted(ctx)
 		install(ctx, namespace, nil)
 
@@ -48,7 +48,7 @@ var _ = Describe("The chart, in a namespace that enforces the restricted Pod Sec
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("leaves a claim that was kept its size", func(ctx SpecContext) {
+	It("keeps the size of a retained claim", func(ctx SpecContext) {
 		namespace := restricted(ctx)
 		install(ctx, namespace, map[string]any{"storage": map[string]any{"size": "20Gi"}})
 		available(ctx, namespace) // its volume is bound
@@ -59,7 +59,7 @@ var _ = Describe("The chart, in a namespace that enforces the restricted Pod Sec
 		Expect(claim.Spec.Resources.Requests.Storage().String()).To(Equal("20Gi"))
 	}, SpecTimeout(specTimeout))
 
-	It("makes a certificate that is good for the names of the server, and keeps it when it is upgraded", func(ctx SpecContext) {
+	It("creates a certificate for the names of the server, and keeps it on upgrade", func(ctx SpecContext) {
 		namespace := restricted(ctx)
 		values := map[string]any{"tls": map[string]any{"generate": true}}
 		install(ctx, namespace, values)

@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("The sample databases of registries", func() {
-	DescribeTable("fit their registries and run in pods of the restricted level",
+	DescribeTable("match their registries and run in pods of the restricted level",
 		func(ctx SpecContext, database, registry, member string, port int64) {
 			samples, err := framework.ReadObjects("../../../config/samples/modelregistry_" + registry + ".yaml")
 			Expect(err).NotTo(HaveOccurred())

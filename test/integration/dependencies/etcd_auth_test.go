@@ -16,7 +16,7 @@ var _ = Describe("etcd", func() {
 	var w *etcdInstance
 	BeforeEach(func(ctx SpecContext) { w = installEtcd(ctx) }, NodeTimeout(specTimeout))
 
-	It("lets in clients that have the Secret, from the first moment, and after restarts", func(ctx SpecContext) {
+	It("accepts only clients with the Secret, from the start and after restarts", func(ctx SpecContext) {
 		w.succeed(ctx, creator)
 		w.succeed(ctx, enabler)
 		for range 2 {
@@ -42,7 +42,7 @@ var _ = Describe("etcd", func() {
 		Expect(output).To(ContainSubstring("was written with another password, or with one"))
 	}, NodeTimeout(specTimeout))
 
-	It("survives a stop anywhere before authentication is on", func(ctx SpecContext) {
+	It("continues after an interruption at any step before authentication is enabled", func(ctx SpecContext) {
 		for i, at := range []string{"auth status", "user add", "role get", "role add", "grant-role", "auth enable"} {
 			w.hand(string(rune('a' + i)))
 			output, err := w.run(ctx, enabler, w.stopping("etcdctl", at))
@@ -56,14 +56,14 @@ var _ = Describe("etcd", func() {
 		Expect(w.list(ctx, meshetcd.Connection{RootPrefix: "p", UserID: "root", Password: "f"})).NotTo(Succeed(), "the password of an earlier stop")
 	}, NodeTimeout(specTimeout))
 
-	It("stays open where the connection names no user", func(ctx SpecContext) {
+	It("requires no authentication if the connection names no user", func(ctx SpecContext) {
 		w.hand("")
 		Expect(w.succeed(ctx, enabler)).To(ContainSubstring("Authentication stays disabled"))
 		w.serve(ctx)
 		Eventually(func() error { return w.list(ctx, meshetcd.Connection{RootPrefix: "p"}) }).WithContext(ctx).Should(Succeed())
 	}, NodeTimeout(specTimeout))
 
-	It("reports it when it cannot run at all", func(ctx SpecContext) {
+	It("reports the reason if it cannot run", func(ctx SpecContext) {
 		w.hand("p")
 		Expect(os.WriteFile(filepath.Join(w.dir, "data"), nil, 0o600)).To(Succeed(), "a file where the folder should be")
 		output, err := w.run(ctx, enabler)
@@ -71,7 +71,7 @@ var _ = Describe("etcd", func() {
 		Expect(output).To(ContainSubstring("etcd has exited"))
 	}, NodeTimeout(specTimeout))
 
-	It("runs in pods of the restricted level, whose data outlives them, and gives a token to one container only", func(ctx SpecContext) {
+	It("runs in pods of the restricted level, keeps its data, and mounts a token into one container only", func(ctx SpecContext) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "etcd"}, Spec: w.pods}
 		Expect(env.Admin.Create(ctx, pod)).To(Succeed())
 		Expect(w.claims).To(HaveLen(1))

@@ -20,7 +20,7 @@ var _ = Describe("The Secrets of etcd", func() {
 	var w *etcdInstance
 	BeforeEach(func(ctx SpecContext) { w = installEtcd(ctx) }, NodeTimeout(specTimeout))
 
-	It("are made once, each from the other when one is missing, and never changed", func(ctx SpecContext) {
+	It("are created once, one from the other if one is missing, and never changed", func(ctx SpecContext) {
 		mark := env.Mark()
 		w.succeed(ctx, creator)
 		password := w.password(ctx)
@@ -53,7 +53,7 @@ var _ = Describe("The Secrets of etcd", func() {
 		Expect(other.password(ctx)).NotTo(Equal(password))
 	}, NodeTimeout(specTimeout))
 
-	It("survive a stop anywhere", func(ctx SpecContext) {
+	It("are complete after an interruption at any step", func(ctx SpecContext) {
 		var password string
 		for _, at := range []string{"create secret generic etcd-passwords", "apply", "create secret generic model-serving-etcd"} {
 			output, err := w.run(ctx, creator, w.stopping("kubectl", at))
@@ -71,7 +71,7 @@ var _ = Describe("The Secrets of etcd", func() {
 		Expect(w.handed()).To(Equal(password))
 	}, NodeTimeout(specTimeout))
 
-	It("may be Secrets of the user with any content", func(ctx SpecContext) {
+	It("can be Secrets of the user with any content", func(ctx SpecContext) {
 		odd := `a "b" \c $d 'e' ü%s`
 		w.have(ctx, connections, "etcd_connection", `{"endpoints":"http://etcd:2379","root_prefix":"p","userid":"root","password":"a \"b\" \\c $d 'e' \u00fc%s"}`)
 		before := w.secret(connections)
@@ -98,7 +98,7 @@ var _ = Describe("The Secrets of etcd", func() {
 		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(w.secret(passwords)), w.secret(passwords))).To(Satisfy(apierrors.IsNotFound))
 	}, NodeTimeout(specTimeout))
 
-	DescribeTable("that cannot be used are named, with the fix, and left alone",
+	DescribeTable("are not changed if they are unusable, and are reported with the fix",
 		func(ctx SpecContext, connection, password, want string) {
 			if connection != "" {
 				w.have(ctx, connections, "etcd_connection", connection)
@@ -119,7 +119,7 @@ var _ = Describe("The Secrets of etcd", func() {
 		Entry("a password of two lines", "", "a\nb", "contains control characters"),
 	)
 
-	It("are all that the account may touch", func(ctx SpecContext) {
+	It("are the only objects that the ServiceAccount is allowed to access", func(ctx SpecContext) {
 		config, err := clientcmd.BuildConfigFromFlags("", w.kubeconfig)
 		Expect(err).NotTo(HaveOccurred())
 		account, err := client.New(config, client.Options{Scheme: env.Scheme})

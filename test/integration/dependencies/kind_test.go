@@ -73,7 +73,7 @@ var _ = Describe("What make deploy-kind deploys", Ordered, func() {
 		deployer = &kind.Deployer{Client: direct, Clock: clock.RealClock{}, Out: GinkgoWriter}
 	}, NodeTimeout(specTimeout))
 
-	It("is applied, the manager makes MLflow of it, and its pods pass the restricted level", func(ctx SpecContext) {
+	It("is accepted, becomes a running MLflow, and its pods pass the restricted level", func(ctx SpecContext) {
 		Expect(env.Admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 			Name: kindNamespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}})).To(Succeed())
 		Expect(deployer.Deploy(ctx, everything)).To(Succeed())
@@ -121,7 +121,7 @@ var _ = Describe("What make deploy-kind deploys", Ordered, func() {
 		Expect(mlflow.Spec.ArtifactsDestination).To(HavePrefix("s3:"))
 	}, NodeTimeout(specTimeout))
 
-	DescribeTable("can be any combination of stores",
+	DescribeTable("works with any combination of stores",
 		func(ctx SpecContext, backend, artifacts string, change func(*kind.Options)) {
 			o := kindOptions(backend, artifacts)
 			change(&o)

@@ -24,7 +24,7 @@ var _ = Describe("The quick start of ModelMesh", func() {
 		return secret.Data
 	}
 
-	It("makes credentials once, and adds where its models are to the storage of the user", func(ctx SpecContext) {
+	It("creates credentials once, and adds the location of its models to the storage Secret of the user", func(ctx SpecContext) {
 		w.have(ctx, "storage-config", "mine", `{"type":"pvc","name":"claim"}`)
 		w.succeed(ctx, "create-credentials")
 		credentials, storage := read(ctx, "minio-credentials"), read(ctx, "storage-config")
@@ -49,7 +49,7 @@ var _ = Describe("The quick start of ModelMesh", func() {
 		Expect(read(ctx, "storage-config")["localMinIO"]).To(Equal(storage["localMinIO"]))
 	}, NodeTimeout(specTimeout))
 
-	It("continues after a stop", func(ctx SpecContext) {
+	It("continues after an interruption", func(ctx SpecContext) {
 		output, err := w.run(ctx, "create-credentials", w.stopping("kubectl", "create secret generic storage-config"))
 		Expect(err).To(MatchError(ContainSubstring("killed")), output)
 		credentials := read(ctx, "minio-credentials")

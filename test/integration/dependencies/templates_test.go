@@ -77,7 +77,7 @@ var _ = Describe("The Templates of uploads", func() {
 		"MODEL_SYNC_MODEL_ARTIFACT_ID": "3", "MODEL_SYNC_REGISTRY_SERVER_ADDRESS": "https://registry.example.com",
 		"DESTINATION_CONNECTION": "push", "MODEL_SYNC_DESTINATION_OCI_URI": "registry.example.com/models/m:1",
 	}
-	DescribeTable("make Jobs of the restricted level",
+	DescribeTable("create Jobs of the restricted level",
 		func(ctx SpecContext, file, name, source string, more map[string]string, optional bool) {
 			t := readTemplate(file)
 			Expect(t.Name).To(Equal(name))
@@ -125,7 +125,7 @@ var _ = Describe("The Templates of uploads", func() {
 			map[string]string{"MODEL_SYNC_SOURCE_URI": "https://example.com/m.onnx"}, true),
 	)
 
-	DescribeTable("make the metadata of what is uploaded",
+	DescribeTable("create the metadata of the upload",
 		func(ctx SpecContext, file, name string, keys int) {
 			t := readTemplate(file)
 			Expect(t.Name).To(Equal(name))

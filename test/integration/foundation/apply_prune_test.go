@@ -58,7 +58,7 @@ var _ = Describe("Pruning by the applier", func() {
 		Expect(reads + writes).To(BeZero())
 	})
 
-	It("finds the objects of older operators once", func(ctx context.Context) {
+	It("searches for the objects of legacy operators once", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
 		older := olderConfigMap(w, nil)
 		older.Labels = map[string]string{"app": "older"}
@@ -79,7 +79,7 @@ var _ = Describe("Pruning by the applier", func() {
 })
 
 var _ = Describe("Objects with several owners", func() {
-	It("keep every owner, settle, and go with the last", func(ctx context.Context) {
+	It("keep every owner, reach the steady state, and are deleted with the last owner", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
 		first, second := w.owner, w.newOwner(ctx, "second")
 		shared := apply.Desired{{Ownership: apply.Shared, Config: rbacv1ac.ClusterRole(w.namespace).WithRules(

@@ -41,7 +41,7 @@ func sensitive(namespace string) apply.Object {
 }
 
 var _ = Describe("The applier, where a stranger's field excludes ours,", func() {
-	DescribeTable("puts a Deployment right in one reconcile, and then rests", func(ctx context.Context, patch string) {
+	DescribeTable("repairs a Deployment in one reconcile, and then sends no write", func(ctx context.Context, patch string) {
 		w := newApplyEnv(ctx)
 		desired := one(sensitive(w.namespace))
 		w.expect(ctx, desired, 0, 1)
@@ -117,7 +117,7 @@ var _ = Describe("The applier, where a stranger's field excludes ours,", func() 
 		Expect(w.live(ctx, configMapKind, "settings").Object["data"]).To(HaveKeyWithValue("key", "ours"))
 	})
 
-	It("never recreates objects with data, and reports the difference", func(ctx context.Context) {
+	It("never recreates objects that hold data, and reports the difference", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
 		password := apply.Object{Config: corev1ac.Secret("password", w.namespace).WithData(map[string][]byte{"key": []byte("1")}), NeverDelete: true}
 		w.expect(ctx, one(password), 0, 1)

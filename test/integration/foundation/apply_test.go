@@ -28,7 +28,7 @@ var (
 func one(object apply.Object) apply.Desired { return apply.Desired{object} }
 
 var _ = Describe("The applier", func() {
-	It("writes each object once, then nothing, and nothing after a restart", func(ctx context.Context) {
+	It("writes each object once, and never again, also after a restart", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
 		desired := everything(w.namespace)
 		w.expect(ctx, desired, ownerReads, len(desired))
@@ -40,7 +40,7 @@ var _ = Describe("The applier", func() {
 		w.expect(ctx, desired, 0, 0)
 	})
 
-	It("spends nothing while the cache has not seen its own writes", func(ctx context.Context) {
+	It("sends no request while the cache has not seen its own writes", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
 		desired := everything(w.namespace)
 		w.expect(ctx, desired, ownerReads, len(desired))
@@ -140,7 +140,7 @@ var _ = Describe("The applier", func() {
 		Entry("across a restart", true),
 	)
 
-	It("sees a field dropped inside an atomic list while we were down", func(ctx context.Context) {
+	It("restores a field of an atomic list that was removed while it was down", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
 		before := networkPolicy(w.namespace)
 		before.Spec.Ingress[0].From[0].WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(map[string]string{"a": "b"}))
@@ -156,7 +156,7 @@ var _ = Describe("The applier", func() {
 		Expect(policy.Spec.Ingress[0].From[0].PodSelector).To(BeNil())
 	})
 
-	It("makes a deleted object again and leaves one alone that is being deleted", func(ctx context.Context) {
+	It("recreates a deleted object, and ignores a terminating one", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
 		desired := one(apply.Object{Config: configMap(w.namespace, "held")})
 		w.expect(ctx, desired, 0, 1)
@@ -173,7 +173,7 @@ var _ = Describe("The applier", func() {
 		Expect(w.live(ctx, configMapKind, "held").GetUID()).NotTo(Equal(held.GetUID()))
 	})
 
-	It("returns an error of an immutable field as it is, and continues with the rest", func(ctx context.Context) {
+	It("returns the error of an immutable field unchanged, and continues with the other objects", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
 		w.expect(ctx, one(apply.Object{Config: deployment(w.namespace)}), 0, 1)
 		changed := deployment(w.namespace)
@@ -190,7 +190,7 @@ var _ = Describe("The applier", func() {
 })
 
 var _ = Describe("Adoption by the applier", func() {
-	It("refuses an object that another client made, and writes nothing", func(ctx context.Context) {
+	It("rejects an object that another client created, and writes nothing", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
 		w.restart()
 		foreign := &corev1.ConfigMap{Data: map[string]string{"a": "theirs"}}
@@ -210,7 +210,7 @@ var _ = Describe("Adoption by the applier", func() {
 		Expect(w.live(ctx, configMapKind, "server").GetLabels()).To(HaveKeyWithValue(names.ComponentLabel, component))
 	})
 
-	It("finds an object that another client made by its first write, which changes nothing, and only looks from then on", func(ctx context.Context) {
+	It("detects an object of another client by its first write, which changes nothing, and only reads it afterwards", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
 		foreign := &corev1.ConfigMap{Data: map[string]string{"a": "theirs"}}
 		foreign.Namespace, foreign.Name = w.namespace, "server"
@@ -225,7 +225,7 @@ var _ = Describe("Adoption by the applier", func() {
 		Expect(w.live(ctx, configMapKind, "server").GetResourceVersion()).To(Equal(foreign.ResourceVersion))
 	})
 
-	DescribeTable("takes over what older operators wrote, with all their fields",
+	DescribeTable("takes over objects of legacy operators, with all their fields",
 		func(ctx context.Context, manager string, subject func(*applyEnv) client.Object) {
 			w := newApplyEnv(ctx)
 			w.restart("manager", "kubectl-client-side-apply")
@@ -280,7 +280,7 @@ var _ = Describe("Adoption by the applier", func() {
 		}).Should(Succeed())
 	})
 
-	It("refuses an object that another owner controls, and names that owner", func(ctx context.Context) {
+	It("rejects an object that another owner controls, and names that owner", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
 		desired := one(apply.Object{Config: configMap(w.namespace, "server")})
 		w.expect(ctx, desired, 0, 1)
@@ -293,7 +293,7 @@ var _ = Describe("Adoption by the applier", func() {
 		Expect(refused.Controller).To(Equal("ClusterRole " + w.namespace + "-owner"))
 	})
 
-	It("cuts the reference of data that shall outlive its owner", func(ctx context.Context) {
+	It("removes the owner reference of data that outlives its owner", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
 		w.restart()
 		older := olderConfigMap(w, nil)

@@ -13,7 +13,7 @@ import (
 const lateStart = 5 * time.Second
 
 var _ = Describe("A component whose API is missing", func() {
-	It("waits for it without a request, starts soon after it appears, ends with it, and waits again", func(ctx SpecContext) {
+	It("waits for it without a request, starts after it appears, stops when it is removed, and waits again", func(ctx SpecContext) {
 		start(ctx, framework.ManagerOptions{}).Stop(ctx) // installs the operator
 		restore := env.DeleteCRD(ctx, mlflowCRD)
 		mark := env.Mark()

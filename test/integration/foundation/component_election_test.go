@@ -66,7 +66,7 @@ func tampered(ctx context.Context, user string) framework.Entries {
 }
 
 var _ = Describe("Two replicas", func() {
-	It("agree on one that works; when it is killed, the other continues", func(ctx SpecContext) {
+	It("elect one leader; when it is killed, the other takes over", func(ctx SpecContext) {
 		first := replica(ctx, "first", lease)
 		m := mlflow(ctx)
 		waitAvailable(ctx, first, m)
@@ -82,7 +82,7 @@ var _ = Describe("Two replicas", func() {
 		Expect(tampered(ctx, second.User)).To(HaveLen(1))
 	}, NodeTimeout(specTimeout))
 
-	It("need not wait for the end of a lease, nor for the next attempt: it is given back on exit, which the other one watches", func(ctx SpecContext) {
+	It("hand over at once on exit: the leader releases its lease, which the other replica watches", func(ctx SpecContext) {
 		longerThanTheSpec := []string{
 			"--leader-elect", "--leader-elect-lease-duration=2h", "--leader-elect-renew-deadline=90m", "--leader-elect-retry-period=1h",
 		}
@@ -98,7 +98,7 @@ var _ = Describe("Two replicas", func() {
 		Expect(leader(ctx)).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
-	It("leave the lease to the pod that holds it: restarted in it after a crash, a manager leads at once", func(ctx SpecContext) {
+	It("keep the lease of a pod whose manager crashed: the restarted manager leads immediately", func(ctx SpecContext) {
 		first := pod(ctx, "manager-0")
 		waitAvailable(ctx, first, mlflow(ctx))
 		Expect(leader(ctx)).To(Equal("manager-0"))

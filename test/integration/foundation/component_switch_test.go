@@ -54,7 +54,7 @@ var _ = Describe("A component that is switched off", func() {
 		{"by the list of components", framework.ManagerOptions{Args: []string{"--components=*,-mlflow"}}},
 		{"by the environment, as in a Subscription", framework.ManagerOptions{Env: []string{"ENABLE_MLFLOW=false"}}},
 	} {
-		It("asks for nothing, leaves its objects alone, and works when it is switched on again: "+way.title, func(ctx SpecContext) {
+		It("sends no request, keeps its objects, and works when it is enabled again: "+way.title, func(ctx SpecContext) {
 			on := start(ctx, framework.ManagerOptions{})
 			m := mlflow(ctx)
 			waitAvailable(ctx, on, m)
@@ -85,7 +85,7 @@ var _ = Describe("A component that is switched off", func() {
 var _ = Describe("The configuration", func() {
 	const off, image = "components: ['*', '-mlflow']\n", "mlflow: {image: 'registry.example.com/from-the-file:1'}\n"
 
-	It("takes the flag before the environment before the file", func(ctx SpecContext) {
+	It("gives precedence to the flag over the environment over the file", func(ctx SpecContext) {
 		file := configured(off)
 		for _, c := range []struct {
 			args, env []string
@@ -108,7 +108,7 @@ var _ = Describe("The configuration", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("reaches the objects: the image of the environment counts, and without one that of the file", func(ctx SpecContext) {
+	It("determines the image: that of the environment, or else that of the file", func(ctx SpecContext) {
 		imageOf := func() string {
 			d := server()
 			env.Get(ctx, d)

@@ -54,7 +54,7 @@ func (s *stuck) state() [2]int {
 var _ = Describe("One tenant with three hundred registries that hang and fail", func() {
 	const many, workers = 300, 4
 
-	It("leaves a worker to the others, who do not wait for any of them", func(ctx SpecContext) {
+	It("leaves a worker to the other namespaces, which do not wait", func(ctx SpecContext) {
 		install(ctx)
 		crasher := env.StartCrasher(ctx, startRegistries(ctx, "manager", installation.WebhookPort), specTimeout)
 		answers, answer := context.WithCancel(ctx)

@@ -94,7 +94,7 @@ func createSecrets(ctx context.Context, count int, namespaces ...string) {
 }
 
 var _ = Describe("Memory", func() {
-	It("hardly grows with Secrets that are none of our business", func(ctx SpecContext) {
+	It("hardly grows with unrelated Secrets", func(ctx SpecContext) {
 		manager := start(ctx, framework.ManagerOptions{Env: []string{"GOGC=20"}})
 		m := mlflow(ctx)
 		waitAvailable(ctx, manager, m)

@@ -148,7 +148,7 @@ func quietly() client.Client {
 }
 
 var _ = Describe("A rollout of the manager", func() {
-	It("refuses no write, thanks to readiness and the preStop hook", func(ctx SpecContext) {
+	It("rejects no write, because of readiness and the preStop hook", func(ctx SpecContext) {
 		first := endpointOf(ctx, "manager-a")
 		service := framework.Serve(installation.WebhookPort)
 		service.Oldest = true
@@ -190,7 +190,7 @@ func callers(o *unstructured.Unstructured) []map[string]any {
 }
 
 var _ = Describe("The CA of the webhooks", func() {
-	It("is put right wherever it is overwritten, and not at the next check five minutes later", func(ctx SpecContext) {
+	It("is restored immediately wherever it is overwritten, before the next periodic check", func(ctx SpecContext) {
 		manager := start(ctx, framework.ManagerOptions{})
 		var targets []*unstructured.Unstructured
 		for _, o := range installation.Objects {

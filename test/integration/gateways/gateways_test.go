@@ -109,7 +109,7 @@ var _ = Describe("What Gateways say of a published server", Ordered, func() {
 		}, NodeTimeout(specTimeout))
 	}, NodeTimeout(specTimeout))
 
-	It("is missing where the Gateway does not exist, which is reported, and the address stays", func(ctx SpecContext) {
+	It("is unknown if the Gateway does not exist, which is reported, and the address is kept", func(ctx SpecContext) {
 		for _, o := range all {
 			o.tells(ctx, "Unknown", "NotSeen", "check that Gateway gateways/"+framework.AbsentGateway+" exists")
 			Expect(o.address == nil || o.address(o.object)).To(BeTrue(), "%s", o.object.GetKind())
@@ -118,7 +118,7 @@ var _ = Describe("What Gateways say of a published server", Ordered, func() {
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
-	It("is a refusal, with which the address goes until it is taken back", func(ctx SpecContext) {
+	It("is a rejection, which removes the address until the Gateway accepts", func(ctx SpecContext) {
 		for _, o := range all {
 			answer(ctx, o.route, metav1.ConditionFalse, "NotAllowedByListeners", "No listeners included by this parent ref allowed this attachment.")
 		}
@@ -140,7 +140,7 @@ var _ = Describe("What Gateways say of a published server", Ordered, func() {
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
-	It("concerns the policy by which it trusts the server too", func(ctx SpecContext) {
+	It("includes the BackendTLSPolicy of the server", func(ctx SpecContext) {
 		for _, o := range all {
 			if o.policy != nil {
 				answer(ctx, o.policy, metav1.ConditionFalse, "NoValidCACertificate", "no valid certificate in the ConfigMap")

@@ -24,7 +24,7 @@ const (
 )
 
 var _ = Describe("an installation", func() {
-	It("is made, changed and removed by make, and leaves nothing but data", func(ctx SpecContext) {
+	It("is created, changed and removed by make, and leaves only data", func(ctx SpecContext) {
 		was := fingerprint()
 		objects := rendered(ctx, "kubernetes")
 		mustMake(ctx, "install")

@@ -31,7 +31,7 @@ func gateway(ctx context.Context, name string, addresses ...any) {
 }
 
 var _ = Describe("an overlay", func() {
-	DescribeTable("is accepted by the API server, and the manager is ready with its arguments, variables and rights",
+	DescribeTable("is accepted by the API server, and the manager becomes ready with its arguments, environment and permissions",
 		func(ctx SpecContext, overlay, namespace string, deploy ...string) {
 			objects := rendered(ctx, overlay)
 			mustMake(ctx, deploy...)
@@ -68,7 +68,7 @@ var _ = Describe("an overlay", func() {
 		Entry("rhoai", "rhoai", "redhat-ods-applications", "deploy", "OVERLAY=rhoai", "IMG="+image, SpecTimeout(specTimeout)),
 	)
 
-	It("for a platform takes the address of its Gateway", func(ctx SpecContext) {
+	It("of a platform uses the address of its Gateway", func(ctx SpecContext) {
 		rendered(ctx, "odh")
 		gateway(ctx, "bare")
 		output, err := makeTarget(ctx, "deploy-to-platform", "PLATFORM=odh", "ODH_GATEWAY_NAME=bare")

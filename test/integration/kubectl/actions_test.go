@@ -25,7 +25,7 @@ import (
 const hidden = "hunter2"
 
 var _ = Describe("An MLflow with the annotation for a pause", func() {
-	It("is left alone and shown so, until it is removed", func(ctx SpecContext) {
+	It("is not reconciled and is shown as paused until the annotation is removed", func(ctx SpecContext) {
 		mlflow := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}}
 		annotate := func(value any) {
 			env.SetAnnotation(ctx, mlflow, names.PausedAnnotation, value)
@@ -43,7 +43,7 @@ var _ = Describe("An MLflow with the annotation for a pause", func() {
 })
 
 var _ = Describe("Commands that are not permitted", func() {
-	It("end with 3 and the missing permission", func(ctx SpecContext) {
+	It("exit with code 3 and name the missing permission", func(ctx SpecContext) {
 		for _, c := range []struct {
 			as   user
 			line string
@@ -61,7 +61,7 @@ var _ = Describe("Commands that are not permitted", func() {
 })
 
 var _ = Describe("render", func() {
-	DescribeTable("refuses without a cluster what admission refuses", func(ctx SpecContext, document string) {
+	DescribeTable("rejects the same objects as admission", func(ctx SpecContext, document string) {
 		raw, err := yaml.YAMLToJSON([]byte(document))
 		Expect(err).NotTo(HaveOccurred())
 		u := &unstructured.Unstructured{}

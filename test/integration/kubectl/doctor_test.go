@@ -47,7 +47,7 @@ func only(all []finding, check, subject string) finding {
 func administrator() user { return user{kubeconfig: env.Instance.Kubeconfig()} }
 
 var _ = Describe("doctor", func() {
-	It("finds nothing wrong with a fresh installation", func(ctx SpecContext) {
+	It("finds no problem in a new installation", func(ctx SpecContext) {
 		code, found := examine(ctx, administrator())
 		Expect(code).To(BeZero())
 		for _, f := range found {
@@ -60,7 +60,7 @@ var _ = Describe("doctor", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("names the missing permission where the role view is not enough", func(ctx SpecContext) {
+	It("names the missing permission if the role view is insufficient", func(ctx SpecContext) {
 		_, found := examine(ctx, viewer)
 		Expect(only(found, "certificate", "").Found).To(Equal("not allowed to get secrets/odh-platform-operator-webhook-cert in namespace opendatahub"))
 		for _, f := range about(found, "rights", "") {
@@ -68,7 +68,7 @@ var _ = Describe("doctor", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("sees a former operator that still runs", func(ctx SpecContext) {
+	It("finds a legacy operator that is still running", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "old")
 		labels := map[string]string{"app": "old"}
 		old := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "codeflare-operator-manager"}, Spec: appsv1.DeploymentSpec{
@@ -84,7 +84,7 @@ var _ = Describe("doctor", func() {
 		Expect(f.Fix).To(ContainSubstring("kubectl -n " + namespace + " scale deployment codeflare-operator-manager --replicas=0"))
 	}, SpecTimeout(specTimeout))
 
-	It("sees a right that was taken away", func(ctx SpecContext) {
+	It("finds a permission that was revoked", func(ctx SpecContext) {
 		// The suite has no RayCluster, so the manager does not need the permission.
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "odh-platform-operator-raycluster"}}
 		env.Get(ctx, role)
@@ -102,7 +102,7 @@ var _ = Describe("doctor", func() {
 		Expect(f.Found).To(ContainSubstring("may not update rayclusters.ray.io/finalizers"))
 	}, SpecTimeout(specTimeout))
 
-	It("sees a CRD of another release", func(ctx SpecContext) {
+	It("finds a CRD of another release", func(ctx SpecContext) {
 		crd := &unstructured.Unstructured{}
 		crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 		crd.SetName("mlflowconfigs.mlflow.kubeflow.org")
@@ -125,7 +125,7 @@ var _ = Describe("doctor", func() {
 		Expect(f.Found).To(ContainSubstring("differs from the one of this release"))
 	}, SpecTimeout(specTimeout))
 
-	It("sees webhooks that call nothing or trust another CA", func(ctx SpecContext) {
+	It("finds webhooks without a Service or with another CA", func(ctx SpecContext) {
 		ignore, none := admissionregistrationv1.Ignore, admissionregistrationv1.SideEffectClassNone
 		hook := func(name, service string) admissionregistrationv1.ValidatingWebhook {
 			return admissionregistrationv1.ValidatingWebhook{

@@ -17,7 +17,7 @@ import (
 const settled = 90 * time.Second
 
 var _ = Describe("render", func() {
-	DescribeTable("shows what the running manager made", func(ctx SpecContext, document string) {
+	DescribeTable("shows the objects that the running manager created", func(ctx SpecContext, document string) {
 		file := filepath.Join(GinkgoT().TempDir(), "resource.yaml")
 		Expect(os.WriteFile(file, []byte(document), 0o600)).To(Succeed())
 		u := &unstructured.Unstructured{}

@@ -16,7 +16,7 @@ type line struct {
 }
 
 var _ = Describe("status", func() {
-	It("tells a viewer how everything is, and which components run", func(ctx SpecContext) {
+	It("shows a viewer the state of all resources, and which components run", func(ctx SpecContext) {
 		got := odh(ctx, viewer, "status", "-o", "json")
 		Expect(got.code).To(Equal(1), "%s", got.stderr)
 		var report struct {
@@ -72,7 +72,7 @@ var _ = Describe("status", func() {
 		Expect(got.stdout).NotTo(ContainSubstring("MLflow/mlflow"))
 	}, SpecTimeout(specTimeout))
 
-	It("ends with 2 when the cluster does not answer", func(ctx SpecContext) {
+	It("exits with code 2 if the cluster does not respond", func(ctx SpecContext) {
 		got := odh(ctx, user{kubeconfig: filepath.Join(env.Instance.Dir(), "nothing")}, "status")
 		Expect(got.code).To(Equal(2))
 		Expect(got.stderr).To(HavePrefix("kubectl-odh: "))

@@ -44,7 +44,7 @@ var _ = Describe("tree", func() {
 		Expect(requests.Writes()).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
-	It("leads from an AppWrapper to the cause in its pod", func(ctx SpecContext) {
+	It("shows the path from an AppWrapper to the failing pod", func(ctx SpecContext) {
 		got := odh(ctx, member, "tree", "appwrapper/broken")
 		Expect(got.code).To(Equal(1), "%s", got.stderr)
 		Expect(got.stdout).To(And(

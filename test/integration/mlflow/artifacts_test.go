@@ -100,7 +100,7 @@ var _ = Describe("A server for artifacts", func() {
 		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return refused(e.Code) })).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
-	It("is not made before its stores are such that two servers may use them [mlflow-88]", func(ctx SpecContext) {
+	It("is not created unless two servers can share its stores [mlflow-88]", func(ctx SpecContext) {
 		db := secret("db", nil)
 		env.Patch(ctx, db, map[string]any{"stringData": map[string]any{"uri": "sqlite:////mlflow/hidden.db"}})
 		m := server(apart)
@@ -119,7 +119,7 @@ var _ = Describe("A server for artifacts", func() {
 		waitAvailable(ctx, m)
 	}, NodeTimeout(specTimeout))
 
-	It("is stopped for a migration, also when it is to go, and the Job waits for it [mlflow-84]", func(ctx SpecContext) {
+	It("is stopped before a migration, also if it is disabled at the same time, and the Job waits for its pods [mlflow-84]", func(ctx SpecContext) {
 		m := ready(ctx, server(apart))
 		pods := &corev1.PodList{}
 		Expect(env.Admin.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{"app": "mlflow-artifacts"})).To(Succeed())

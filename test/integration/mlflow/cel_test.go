@@ -51,7 +51,7 @@ var _ = Describe("The schema", func() {
 
 	// The file is read during the construction of the tree, so a spec reports the error.
 	vectors, err := vectorsOf("testdata/admission.yaml")
-	It("has vectors for every rule", func() {
+	It("has test vectors for every rule", func() {
 		Expect(err).NotTo(HaveOccurred())
 		for _, rule := range []string{
 			"R0a", "R0b", "R1", "R2", "R3", "R4", "R5", "R6", "R7", "R8", "R9", "R10", "R11", "R12", "R13", "R14", "R15", "R16", "R17", "R18",
@@ -75,7 +75,7 @@ var _ = Describe("The schema", func() {
 		})
 	}
 
-	It("[mlflow-30] refuses another Secret in an MLflowConfig that exists", func(ctx SpecContext) {
+	It("[mlflow-30] rejects a change of the Secret in an MLflowConfig", func(ctx SpecContext) {
 		config := &mlflowconfigv1.MLflowConfig{Spec: mlflowconfigv1.MLflowConfigSpec{ArtifactRootSecret: "mlflow-artifact-connection"}}
 		config.Namespace, config.Name = env.Namespace(ctx, "workspace"), "mlflow"
 		Expect(env.Admin.Create(ctx, config)).To(Succeed())
@@ -98,7 +98,7 @@ var _ = Describe("The schema", func() {
 		}
 	})
 
-	It("[D4] [D7] [D24] [D25] [D27] leaves objects alone that were stored before the newer rules", func(ctx SpecContext) {
+	It("[D4] [D7] [D24] [D25] [D27] accepts updates of objects that were stored before the newer rules", func(ctx SpecContext) {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		Expect(yaml.Unmarshal(read("../../../config/crd/bases/mlflow.opendatahub.io_mlflows.yaml"), crd)).To(Succeed())
 		older := olderCRD(ctx, crd)

@@ -34,7 +34,7 @@ func serves(ctx context.Context, m *mlflowv1.MLflow) {
 }
 
 var _ = Describe("Before a migration stops a server", func() {
-	It("its image is pulled, and the server runs on until then", func(ctx SpecContext) {
+	It("its image is pulled, and the server keeps running until then", func(ctx SpecContext) {
 		m := ready(ctx, server(withJobs))
 		mark := env.Mark()
 		outdated(ctx, m, neverStarts)
@@ -62,7 +62,7 @@ var _ = Describe("Before a migration stops a server", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("its database is opened, and the server runs on when that cannot be used", func(ctx SpecContext) {
+	It("its database is opened, and the server keeps running if the database is unusable", func(ctx SpecContext) {
 		m := ready(ctx, server())
 		mark := env.Mark()
 		outdated(ctx, m, cluster.PodBehaviorRegistry+"exit-14:x")

@@ -39,7 +39,7 @@ func withJobs(m *mlflowv1.MLflow) {
 }
 
 var _ = Describe("Garbage collection and trace archival", func() {
-	It("[D1] are made with the shipped rights, cost nothing at rest and are repaired [mlflow-15] [mlflow-26]", func(ctx SpecContext) {
+	It("[D1] are created with the shipped permissions, send no write in the steady state, and are repaired [mlflow-15] [mlflow-26]", func(ctx SpecContext) {
 		mark := env.Mark()
 		m := ready(ctx, server(withJobs))
 		for _, child := range append(collection(), archival()...) {
@@ -95,7 +95,7 @@ var _ = Describe("Garbage collection and trace archival", func() {
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
-	It("use the accounts that a user made for them, and leave them behind", func(ctx SpecContext) {
+	It("use ServiceAccounts that a user created, and keep them", func(ctx SpecContext) {
 		foreign := serviceAccount("mlflow-gc-sa")
 		foreign.Annotations = map[string]string{"example.com/role": "cleaner"}
 		create(ctx, foreign)
@@ -107,7 +107,7 @@ var _ = Describe("Garbage collection and trace archival", func() {
 		Expect(foreign.OwnerReferences).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
-	It("roll the server when the terms of archival change, and only then [D19]", func(ctx SpecContext) {
+	It("restart the server when location or retention of the archive change, and only then [D19]", func(ctx SpecContext) {
 		m := ready(ctx, server(withJobs))
 		before := template(ctx)
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"traceArchival": map[string]any{"schedule": "0 1 * * *"}}})
@@ -119,7 +119,7 @@ var _ = Describe("Garbage collection and trace archival", func() {
 		Expect(config.Data["trace-archival.yaml"]).To(ContainSubstring("retention: 15d"))
 	}, NodeTimeout(specTimeout))
 
-	It("are refused with a schedule that Kubernetes would not take [D27]", func(ctx SpecContext) {
+	It("are rejected with a schedule that a CronJob does not accept [D27]", func(ctx SpecContext) {
 		m := server(withJobs)
 		m.Spec.GarbageCollection.Schedule = "60 * * * *"
 		Expect(env.Admin.Create(ctx, m, client.DryRunAll)).To(MatchError(And(

@@ -21,7 +21,7 @@ var _ = Describe("An MLflow", Ordered, func() {
 	var m *mlflowv1.MLflow
 	BeforeAll(func(ctx SpecContext) { m = ready(ctx, server()) }, NodeTimeout(specTimeout))
 
-	It("becomes a running server, and publishes its address [mlflow-31] [mlflow-34]", func(ctx SpecContext) {
+	It("creates a running server, and publishes its address [mlflow-31] [mlflow-34]", func(ctx SpecContext) {
 		for _, child := range children() {
 			env.Get(ctx, child)
 			Expect(child.GetLabels()).To(HaveKeyWithValue("platform.opendatahub.io/component", "mlflow"), "%T", child)
@@ -48,7 +48,7 @@ var _ = Describe("An MLflow", Ordered, func() {
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
-	It("costs no write when the manager restarts, and a bounded number of reads [D20]", func(ctx SpecContext) {
+	It("sends no write and a bounded number of reads when the manager restarts [D20]", func(ctx SpecContext) {
 		waitAvailable(ctx, m)
 		env.WaitIdle(manager.User, quiet, specTimeout) // a repeated Event is sent later
 		mark := env.Mark()
@@ -101,7 +101,7 @@ var _ = Describe("An MLflow", Ordered, func() {
 		env.WaitFor(ctx, role, func(g Gomega) { g.Expect(role.Rules).To(HaveLen(3)) })
 	}, NodeTimeout(specTimeout))
 
-	It("is left alone while it is paused", func(ctx SpecContext) {
+	It("is not reconciled while it is paused", func(ctx SpecContext) {
 		env.SetAnnotation(ctx, m, "platform.opendatahub.io/paused", "true")
 		env.WaitForCondition(ctx, m, "Paused", metav1.ConditionTrue, "")
 		env.WaitIdle(manager.User, calm, specTimeout)
@@ -115,7 +115,7 @@ var _ = Describe("An MLflow", Ordered, func() {
 })
 
 var _ = Describe("An MLflow of its own spec", func() {
-	It("costs one write for each child and one for each status, in an order that does not vary [D20] [D21]", func(ctx SpecContext) {
+	It("sends one write for each child and one for each status, in a fixed order [D20] [D21]", func(ctx SpecContext) {
 		env.WaitIdle(manager.User, calm, specTimeout) // its cache may still contain the Job of the previous spec, which would be deleted
 		mark := env.Mark()
 		ready(ctx, server())
@@ -142,7 +142,7 @@ var _ = Describe("An MLflow of its own spec", func() {
 			"not ready, ready; how many of these are seen is up to the cluster:\n%s", statuses)
 	}, NodeTimeout(specTimeout))
 
-	It("takes up again all that an earlier one left, but for its finished Job, which makes room for another", func(ctx SpecContext) {
+	It("adopts the objects of a deleted MLflow, except for its finished Job, which is replaced", func(ctx SpecContext) {
 		m := ready(ctx, server(withJobs))
 		parts := slices.Concat(children(), collection(), archival(), []client.Object{claim()})
 		uids := map[client.Object]types.UID{}
@@ -184,7 +184,7 @@ var _ = Describe("An MLflow of its own spec", func() {
 			ConsistOf(And(HaveField("Resource", "jobs"), HaveField("Name", firstJob), HaveField("Code", 200))))
 	}, NodeTimeout(specTimeout))
 
-	It("removes the service account of the old name when it gets a new one", func(ctx SpecContext) {
+	It("deletes the previous ServiceAccount when spec.serviceAccountName changes", func(ctx SpecContext) {
 		m := ready(ctx, server())
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"serviceAccountName": "tracking"}})
 		env.WaitDeleted(ctx, serviceAccount("mlflow-sa"))
@@ -194,7 +194,7 @@ var _ = Describe("An MLflow of its own spec", func() {
 		env.WaitDeleted(ctx, serviceAccount("tracking"))
 	}, NodeTimeout(specTimeout))
 
-	It("never asks for a right that the shipped roles do not give", func(ctx SpecContext) {
+	It("never needs a permission that the shipped roles lack", func(ctx SpecContext) {
 		mark := env.Mark()
 		manager.Restart(ctx)
 		m := ready(ctx, server())

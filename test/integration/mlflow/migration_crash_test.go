@@ -79,7 +79,7 @@ func completed(ctx context.Context, m *mlflowv1.MLflow) func(Gomega) {
 // The tests of controllers/mlflow crash after every write with a fake API server. Here the manager is killed at three random points: while
 // the guards of the server are written, during the creation of the Job, and after it.
 var _ = Describe("A manager that is killed during a forced migration", Serial, func() {
-	It("leads to the same end", func(ctx SpecContext) {
+	It("reaches the same final state", func(ctx SpecContext) {
 		c := env.StartCrasher(ctx, manager, specTimeout)
 		var m *mlflowv1.MLflow
 		var mark framework.Mark

@@ -29,7 +29,7 @@ func strayJob(name string, labels map[string]string) *batchv1.Job {
 }
 
 var _ = Describe("A migration that fails for good", func() {
-	It("keeps the server stopped, says why, and continues when it is forced [mlflow-50] [mlflow-53] [mlflow-54] [D15]", func(ctx SpecContext) {
+	It("keeps the server stopped, reports the reason, and continues when it is forced [mlflow-50] [mlflow-53] [mlflow-54] [D15]", func(ctx SpecContext) {
 		mark := env.Mark()
 		m := server(withImage(endsWith11))
 		create(ctx, m)
@@ -59,7 +59,7 @@ var _ = Describe("A migration that fails for good", func() {
 		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", hint)
 	}, NodeTimeout(specTimeout))
 
-	It("is tried again when the image changes, without the annotation [D11]", func(ctx SpecContext) {
+	It("is retried when the image changes, without the annotation [D11]", func(ctx SpecContext) {
 		m := server(withImage(endsWith11))
 		create(ctx, m)
 		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", "")
@@ -67,7 +67,7 @@ var _ = Describe("A migration that fails for good", func() {
 		migrated(ctx, m)
 	}, NodeTimeout(specTimeout))
 
-	It("is deleted and created again with the annotation beside its Job [mlflow-54] [D13]", func(ctx SpecContext) {
+	It("is restarted by the annotation if the MLflow is recreated while its Job exists [mlflow-54] [D13]", func(ctx SpecContext) {
 		m := server(withImage(endsWith11))
 		create(ctx, m)
 		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", "")
@@ -84,7 +84,7 @@ var _ = Describe("A migration that fails for good", func() {
 		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", "")
 	}, NodeTimeout(specTimeout))
 
-	It("that the original operator recorded stays, and is recorded here [mlflow-53] [D11]", func(ctx SpecContext) {
+	It("is kept if the legacy operator recorded it, and recorded in the status [mlflow-53] [D11]", func(ctx SpecContext) {
 		manager.StopTemporarily(ctx)
 		m := server()
 		create(ctx, m)
@@ -106,7 +106,7 @@ var _ = Describe("A migration that fails for good", func() {
 })
 
 var _ = Describe("A migration that fails and may succeed later", func() {
-	It("is tried again after a while, and says when [mlflow-51] [mlflow-52]", func(ctx SpecContext) {
+	It("is retried after a delay, and reports the time [mlflow-51] [mlflow-52]", func(ctx SpecContext) {
 		m := server(withImage(endsWith15), func(m *mlflowv1.MLflow) {
 			m.Spec.Storage.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 		})
@@ -160,7 +160,7 @@ func expire(ctx context.Context) {
 }
 
 var _ = Describe("A migration Job that cannot start", func() {
-	It("reports why it waits, and is replaced when the spec is corrected [D8] [D9]", func(ctx SpecContext) {
+	It("reports why it cannot start, and is replaced when the spec is corrected [D8] [D9]", func(ctx SpecContext) {
 		mark := env.Mark()
 		m := server(withImage(neverStarts))
 		create(ctx, m)
@@ -172,14 +172,14 @@ var _ = Describe("A migration Job that cannot start", func() {
 		Eventually(jobs).WithContext(ctx).WithArguments(ctx).Should(HaveLen(1))
 	}, NodeTimeout(specTimeout))
 
-	It("names the Secret that it lacks [D9]", func(ctx SpecContext) {
+	It("reports the missing Secret [D9]", func(ctx SpecContext) {
 		m := server(withImage(neverStarts), withoutVolumes)
 		create(ctx, m)
 		env.Patch(ctx, misbehaving(ctx), map[string]any{"status": map[string]any{"containerStatuses": nil}}, "status")
 		says(ctx, m, metav1.ConditionUnknown, "MigrationRunning", "Secret db does not exist; create it in namespace opendatahub")
 	}, NodeTimeout(specTimeout))
 
-	It("is ended by its deadline [D9]", func(ctx SpecContext) {
+	It("is terminated at its deadline [D9]", func(ctx SpecContext) {
 		m := server(withImage(neverStarts), func(m *mlflowv1.MLflow) {
 			m.Spec.Migration = &mlflowv1.MigrationConfig{ActiveDeadlineSeconds: new(int64(60))}
 		})
@@ -191,7 +191,7 @@ var _ = Describe("A migration Job that cannot start", func() {
 		says(ctx, m, metav1.ConditionUnknown, "MigrationRetrying", "deadline")
 	}, NodeTimeout(specTimeout))
 
-	It("of the original operator is replaced, although the cache does not know it [D8]", func(ctx SpecContext) {
+	It("is replaced if the legacy operator created it, although it is not cached [D8]", func(ctx SpecContext) {
 		manager.StopTemporarily(ctx)
 		m := server()
 		create(ctx, m)
@@ -218,7 +218,7 @@ func misbehaving(ctx context.Context) *corev1.Pod {
 }
 
 var _ = Describe("A migration Job that runs", func() {
-	It("is waited for when the object is edited meanwhile [D8]", func(ctx SpecContext) {
+	It("is not replaced when the MLflow is edited [D8]", func(ctx SpecContext) {
 		mark := env.Mark()
 		m := server(withImage(neverEnds))
 		create(ctx, m)

@@ -80,7 +80,7 @@ var _ = Describe("The database of a new MLflow", func() {
 })
 
 var _ = Describe("The database of an older MLflow", func() {
-	It("is migrated with the server stopped, and the server comes back [mlflow-56]", func(ctx SpecContext) {
+	It("is migrated while the server is stopped, and the server is restarted [mlflow-56]", func(ctx SpecContext) {
 		m := ready(ctx, server(withJobs, func(m *mlflowv1.MLflow) {
 			m.Spec.Replicas, m.Spec.Storage.AccessModes = new(int32(2)), []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 		}))
@@ -106,7 +106,7 @@ var _ = Describe("The database of an older MLflow", func() {
 		}))
 	}, NodeTimeout(specTimeout))
 
-	It("waits for every pod that uses it, also for one on its way out [mlflow-55] [mlflow-45] [D14]", func(ctx SpecContext) {
+	It("waits for every pod that uses it, also for terminating ones [mlflow-55] [mlflow-45] [D14]", func(ctx SpecContext) {
 		m := ready(ctx, server())
 		pods := serverPods(ctx)
 		Expect(pods).To(HaveLen(1))
@@ -130,7 +130,7 @@ var _ = Describe("The database of an older MLflow", func() {
 		Expect(made(mark)).To(HaveLen(1))
 	}, NodeTimeout(specTimeout))
 
-	It("is left alone when it is newer than the image [D16]", func(ctx SpecContext) {
+	It("is not migrated if it is newer than the image [D16]", func(ctx SpecContext) {
 		m := ready(ctx, server(withJobs))
 		mark := env.Mark()
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{

@@ -34,7 +34,7 @@ func definitionOf(ctx context.Context, name string) *apiextensionsv1.CustomResou
 func servicePort(port int32) []corev1.ServicePort { return []corev1.ServicePort{{Port: port}} }
 
 var _ = Describe("The manager", func() {
-	It("survives an outage of the API server, and continues afterwards", func(ctx SpecContext) {
+	It("keeps running during an outage of the API server, and continues afterwards", func(ctx SpecContext) {
 		m := ready(ctx, server())
 		pid := manager.Process.PID
 		DeferCleanup(env.Instance.Resume, cluster.APIServer, NodeTimeout(specTimeout))
@@ -50,7 +50,7 @@ var _ = Describe("The manager", func() {
 		Expect(manager.Process.PID).To(Equal(pid))
 	}, NodeTimeout(2*specTimeout))
 
-	It("serves its metrics to those who may read them, and to no one else [mlflow-80] [appwrapper-49]", func(ctx SpecContext) {
+	It("serves its metrics only to users with permission to read them [mlflow-80] [appwrapper-49]", func(ctx SpecContext) {
 		ready(ctx, server())
 		Expect(scrape(ctx, "")).To(Equal(http.StatusUnauthorized))
 		scraper := serviceAccount("scraper")
@@ -70,7 +70,7 @@ var _ = Describe("The manager", func() {
 		Expect(text).To(ContainSubstring(`odh_platform_conditions{component="mlflow",condition="Available",kind="MLflow",status="True"} 1`))
 	}, NodeTimeout(specTimeout))
 
-	DescribeTable("says in one line what is wrong and ends with 1",
+	DescribeTable("exits with code 1 and one line that names the invalid setting",
 		func(ctx SpecContext, want string, args ...string) {
 			output := endsWithOne(ctx, manager.Kubeconfig, append([]string{"--health-probe-bind-address=0", "--metrics-bind-address=0"}, args...)...)
 			Expect(output).To(ContainSubstring(want))
@@ -83,7 +83,7 @@ var _ = Describe("The manager", func() {
 })
 
 var _ = Describe("A manager that cannot work", func() {
-	It("names the right that it lacks, and ends with 1", func(ctx SpecContext) {
+	It("exits with code 1 and names the missing permission", func(ctx SpecContext) {
 		foreign := serviceAccount("stranger")
 		create(ctx, foreign)
 		request := &authenticationv1.TokenRequest{}
@@ -96,7 +96,7 @@ var _ = Describe("A manager that cannot work", func() {
 		Expect(output).To(ContainSubstring("system:serviceaccount:opendatahub:stranger"))
 	}, NodeTimeout(specTimeout))
 
-	It("names the port that is taken, and ends with 1", func(ctx SpecContext) {
+	It("exits with code 1 and names the address that is in use", func(ctx SpecContext) {
 		taken, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(taken.Close)

@@ -37,7 +37,7 @@ func doesNotRoll(ctx context.Context, before string) {
 }
 
 var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
-	It("roll the pods when they change, and only then", func(ctx SpecContext) {
+	It("restart the pods when their content changes, and only then", func(ctx SpecContext) {
 		db := secret("db", map[string]string{"uri": "postgresql://a", "unused": "x"})
 		create(ctx, db)
 		ready(ctx, server(withoutVolumes))
@@ -83,7 +83,7 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 		doesNotRoll(ctx, before)
 	}, NodeTimeout(specTimeout))
 
-	It("are named, with the fix, when they are missing", func(ctx SpecContext) {
+	It("are reported with the fix if they are missing", func(ctx SpecContext) {
 		m := server(withoutVolumes, func(m *mlflowv1.MLflow) {
 			m.Spec.PodAnnotations = map[string]string{cluster.PodBehaviorAnnotation: "not-ready"}
 		})
@@ -93,7 +93,7 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 		})
 	}, NodeTimeout(specTimeout))
 
-	It("wait for the ConfigMap with the certificate authorities, and continue when it comes [mlflow-12]", func(ctx SpecContext) {
+	It("include the ConfigMap of the CA bundle: the server waits until it exists [mlflow-12]", func(ctx SpecContext) {
 		m := server(func(m *mlflowv1.MLflow) { m.Spec.CABundleConfigMap = &mlflowv1.CABundleConfigMapRef{Name: "corporate"} })
 		create(ctx, m)
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "CABundleConfigMapError")
@@ -112,7 +112,7 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 		Expect(template(ctx)).To(ContainSubstring("odh-trusted-ca-bundle"))
 	}, NodeTimeout(specTimeout))
 
-	It("of other namespaces and names cost nothing", func(ctx SpecContext) {
+	It("in other namespaces or with other names cause no request", func(ctx SpecContext) {
 		ready(ctx, server())
 		mark := env.Mark()
 		other := env.Namespace(ctx, "other")
@@ -137,7 +137,7 @@ func message(m *mlflowv1.MLflow, condition string) string {
 }
 
 var _ = Describe("The Secret of an MLflowConfig", func() {
-	It("is named while it or its bucket is missing [mlflow-98]", func(ctx SpecContext) {
+	It("is reported while it or its bucket is missing [mlflow-98]", func(ctx SpecContext) {
 		config := &mlflowconfigv1.MLflowConfig{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace(ctx, "workspace"), Name: mlflowconfigv1.Name}}
 		config.Spec.ArtifactRootSecret = "mlflow-artifact-connection"
 		create(ctx, config)

@@ -24,7 +24,7 @@ func transition(m *mlflowv1.MLflow) metav1.Time {
 }
 
 var _ = Describe("Availability [D18]", func() {
-	It("stays while a rollout keeps serving, and the rollout is not taken for ready", func(ctx SpecContext) {
+	It("is kept while a rollout keeps serving, and the rollout does not count as ready", func(ctx SpecContext) {
 		db := secret("db", map[string]string{"uri": "postgresql://a"})
 		create(ctx, db)
 		m := ready(ctx, server(withoutVolumes))
@@ -53,7 +53,7 @@ var _ = Describe("Availability [D18]", func() {
 })
 
 var _ = Describe("An object that takes the name of a child", func() {
-	It("is named in a condition and left alone, and replaced when it is gone", func(ctx SpecContext) {
+	It("is reported in a condition and not changed, and replaced once it is deleted", func(ctx SpecContext) {
 		mine := service()
 		mine.Spec.Selector = map[string]string{"app": "something-else"}
 		mine.Spec.Ports = servicePort(80)
@@ -97,7 +97,7 @@ var _ = Describe("A service account that a user made", func() {
 })
 
 var _ = Describe("Optional APIs that come and go at run time [D31]", func() {
-	It("take the objects with them and bring them back", func(ctx SpecContext) {
+	It("delete their objects when they are removed, and recreate them when they are served again", func(ctx SpecContext) {
 		optional := map[string]client.Object{
 			"servicemonitors.monitoring.coreos.com": serviceMonitor(),
 			"httproutes.gateway.networking.k8s.io":  httpRoute(),
@@ -138,7 +138,7 @@ var _ = Describe("Optional APIs that come and go at run time [D31]", func() {
 		Expect(manager.Process.Running()).To(BeTrue())
 	}, NodeTimeout(specTimeout))
 
-	It("may be the MLflow API itself: the manager ends with it, and waits for it when it is started again", func(ctx SpecContext) {
+	It("include the MLflow API itself: the manager exits when it is removed, and waits for it after a restart", func(ctx SpecContext) {
 		const crd = "mlflows.mlflow.opendatahub.io"
 		definition := definitionOf(ctx, crd)
 		bringBack := func(ctx context.Context) {

@@ -10,7 +10,7 @@ import (
 )
 
 var _ = Describe("Several replicas of MLflow", func() {
-	It("follow the scale subresource, and are protected from evictions while there are several", func(ctx SpecContext) {
+	It("follow the scale subresource, and have a PodDisruptionBudget if there are several", func(ctx SpecContext) {
 		create(ctx, secret("db", map[string]string{"uri": "postgresql://a"}))
 		m := ready(ctx, server(withoutVolumes))
 		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow"}}

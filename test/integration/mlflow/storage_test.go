@@ -53,7 +53,7 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 		env.WaitDeleted(ctx, claim())
 	}, NodeTimeout(specTimeout))
 
-	It("changes hands when the policy changes", func(ctx SpecContext) {
+	It("gains or loses its owner reference when the retention policy changes", func(ctx SpecContext) {
 		m := ready(ctx, server())
 		owners := func() []metav1.OwnerReference {
 			c := claim()
@@ -66,7 +66,7 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 		Eventually(owners).WithContext(ctx).Should(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
-	It("grows, and says why it does not shrink", func(ctx SpecContext) {
+	It("is expanded, and a smaller size is reported as impossible", func(ctx SpecContext) {
 		m := ready(ctx, server())
 		env.Patch(ctx, m, storageSize("3Gi"))
 		Eventually(func(g Gomega) {
@@ -83,7 +83,7 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(message(m, "StorageInSync")).To(BeEmpty()) })
 	}, NodeTimeout(specTimeout))
 
-	It("of a user is used without changes", func(ctx SpecContext) {
+	It("is used without changes if a user created it", func(ctx SpecContext) {
 		restored := claim()
 		restored.Spec = corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
@@ -99,7 +99,7 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 		Expect(restored.DeletionTimestamp).To(BeNil())
 	}, NodeTimeout(specTimeout))
 
-	It("of the original operator is released at once", func(ctx SpecContext) {
+	It("loses its owner reference at once if the legacy operator created it", func(ctx SpecContext) {
 		manager.StopTemporarily(ctx)
 		m := server()
 		create(ctx, m)

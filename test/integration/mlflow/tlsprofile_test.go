@@ -31,7 +31,7 @@ var _ = Describe("The TLS profile of the cluster", func() {
 		return ""
 	}
 
-	It("is the one of the server if the cluster makes all components follow it", func(ctx SpecContext) {
+	It("applies to the server if the cluster enforces it for all components", func(ctx SpecContext) {
 		m := ready(ctx, server())
 		Expect(ciphers(ctx)).To(Equal("PROFILE=SYSTEM"))
 

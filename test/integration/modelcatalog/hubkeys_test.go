@@ -7,7 +7,7 @@ import (
 )
 
 var _ = Describe("Keys for Hugging Face", func() {
-	It("become variables of the server, roll it when they change, and are named when they are of no use [modelregistry-123] [modelregistry-124]", func(ctx SpecContext) {
+	It("become environment variables of the server, restart it when they change, and are reported if unusable [modelregistry-123] [modelregistry-124]", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)
 		const label, annotation = "hub.kubeflow.org/hf-source", "modelregistry.opendatahub.io/hf-secrets-hash"

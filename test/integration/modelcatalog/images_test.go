@@ -15,7 +15,7 @@ import (
 var _ = Describe("The data of the catalog", func() {
 	digest := "sha256:" + strings.Repeat("0123abcd", 8)
 
-	It("comes from the images that the Catalog chooses by digest or tag [modelregistry-121]", func(ctx SpecContext) {
+	It("comes from the images that the Catalog selects by digest or tag [modelregistry-121]", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)
 		images := func(ctx context.Context) []string {
@@ -33,7 +33,7 @@ var _ = Describe("The data of the catalog", func() {
 		w.ExpectAtRest(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
-	DescribeTable("is chosen by nothing else [modelregistry-122]", func(ctx SpecContext, value string) {
+	DescribeTable("cannot be selected by anything but a digest or a tag [modelregistry-122]", func(ctx SpecContext, value string) {
 		for _, field := range []string{"catalogDataImage", "benchmarkDataImage"} {
 			c := framework.Unstructured(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), registries, aihubv1alpha1.CatalogName)
 			c.Object["spec"] = map[string]any{field: value}

@@ -32,7 +32,7 @@ func auth(groups ...string) *unstructured.Unstructured {
 }
 
 var _ = Describe("The administrators", func() {
-	It("are those of Auth at any time, and see no Secret [modelregistry-79] [modelregistry-98] [S5] [W7]", func(ctx SpecContext) {
+	It("are the groups of Auth at any time, and cannot read Secrets [modelregistry-79] [modelregistry-98] [S5] [W7]", func(ctx SpecContext) {
 		w := onOpenShift
 		ns := w.namespace(ctx)
 		a := auth("odh-admins")
@@ -184,7 +184,7 @@ var _ = Describe("The catalog of an older operator", func() {
 })
 
 var _ = Describe("A Deployment with the labels of an older operator's catalog", func() {
-	It("brings its author no Catalog, which is reported, and does in the namespaces of administrators", func(ctx SpecContext) {
+	It("creates a Catalog only in namespaces of administrators, and is reported elsewhere", func(ctx SpecContext) {
 		w := onKubernetes
 		forged := legacyServer(w.Namespace(ctx, "team"))
 		forged.Spec.Replicas = new(int32(0))
@@ -220,7 +220,7 @@ var _ = Describe("A Deployment with the labels of an older operator's catalog", 
 })
 
 var _ = Describe("A manager that is killed", func() {
-	It("after any write of a change finishes it when it comes back", func(ctx SpecContext) {
+	It("after any write continues the change when it is restarted", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)
 		c := w.ready(ctx, catalog(ns))

@@ -16,7 +16,7 @@ import (
 )
 
 var _ = Describe("A new Catalog", func() {
-	It("makes every object on plain Kubernetes, each with the Catalog as its one owner, and then rests [modelregistry-75] [modelregistry-80] [modelregistry-81]", func(ctx SpecContext) {
+	It("creates every object on plain Kubernetes, each owned by the Catalog only, and then sends no write [modelregistry-75] [modelregistry-80] [modelregistry-81]", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)
 		mark := w.Mark()
@@ -55,7 +55,7 @@ var _ = Describe("A new Catalog", func() {
 		w.ExpectAtRest(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
-	It("encrypts the connection to its database, and takes another one by its Secret alone", func(ctx SpecContext) {
+	It("encrypts the connection to its database, and uses another database through its Secret alone", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)
 		c := w.ready(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) {
@@ -93,7 +93,7 @@ var _ = Describe("A new Catalog", func() {
 		Expect(database.Spec.Template.Spec.Volumes[0].EmptyDir.SizeLimit.String()).To(Equal("10Gi"))
 	}, NodeTimeout(specTimeout))
 
-	It("is published on OpenShift by Route and gateway, and takes all of it back when it goes [modelregistry-78] [modelregistry-82] [modelregistry-83] [D25] [D26]", func(ctx SpecContext) {
+	It("is published on OpenShift by a Route and a gateway, and is unpublished when it is deleted [modelregistry-78] [modelregistry-82] [modelregistry-83] [D25] [D26]", func(ctx SpecContext) {
 		w := onOpenShift
 		ns := w.namespace(ctx)
 		shared := framework.Unstructured(capability.ReferenceGrant, ns, "allow-gateway-httproutes") // of the replaced operator, for every Service
@@ -128,7 +128,7 @@ var _ = Describe("A new Catalog", func() {
 		w.WaitDeleted(ctx, published, delegation(), route)
 	}, NodeTimeout(specTimeout))
 
-	It("publishes no address of something that is not there [D22]", func(ctx SpecContext) {
+	It("publishes no address without its Route or HTTPRoute [D22]", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)
 		w.ready(ctx, catalog(ns))

@@ -29,7 +29,7 @@ func (w *controlPlane) proxyVariables(ctx context.Context, namespace string) []s
 }
 
 var _ = Describe("The way of the server out of the cluster", func() {
-	It("is by the proxy of the cluster on OpenShift, unless the Catalog names its own or none [modelregistry-116]", func(ctx SpecContext) {
+	It("uses the proxy of the cluster on OpenShift, unless the Catalog sets its own or none [modelregistry-116]", func(ctx SpecContext) {
 		w := onOpenShift
 		ns := w.namespace(ctx)
 		ofCluster := framework.Unstructured(capability.OpenShiftProxy, "", "cluster")
@@ -65,7 +65,7 @@ var _ = Describe("The way of the server out of the cluster", func() {
 		w.ExpectAtRest(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
-	DescribeTable("is refused where it cannot be one [modelregistry-120]", func(ctx SpecContext, field, value, why string) {
+	DescribeTable("is rejected if it is not the address of a proxy [modelregistry-120]", func(ctx SpecContext, field, value, why string) {
 		c := catalog(registries)
 		refused := framework.Unstructured(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), c.Namespace, c.Name)
 		refused.Object["spec"] = map[string]any{"proxy": map[string]any{field: value}}

@@ -16,7 +16,7 @@ import (
 )
 
 var _ = Describe("The servers of the catalog", func() {
-	It("are as many as the scale subresource says, and are protected from evictions while there are several", func(ctx SpecContext) {
+	It("follow the scale subresource, and have a PodDisruptionBudget if there are several", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)
 		c := w.ready(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) {
@@ -47,7 +47,7 @@ var _ = Describe("The servers of the catalog", func() {
 		w.ExpectAtRest(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
-	DescribeTable("are refused where their fields are wrong", func(ctx SpecContext, fields map[string]any, refusal string) {
+	DescribeTable("are rejected with invalid fields", func(ctx SpecContext, fields map[string]any, refusal string) {
 		c := framework.Unstructured(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), registries, aihubv1alpha1.CatalogName)
 		c.Object["spec"] = fields
 		Expect(onKubernetes.Admin.Create(ctx, c, client.DryRunAll)).To(MatchError(ContainSubstring(refusal)))

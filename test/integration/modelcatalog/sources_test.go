@@ -43,7 +43,7 @@ func (w *controlPlane) labelled(ctx context.Context, namespace string) []string 
 }
 
 var _ = Describe("Sources", func() {
-	It("with the label are mounted by name, and the status shows what became of each [modelregistry-97] [S10]", func(ctx SpecContext) {
+	It("with the label are mounted by name, and the status shows the result of each [modelregistry-97] [S10]", func(ctx SpecContext) {
 		w := onOpenShift
 		ns := w.namespace(ctx)
 		w.create(ctx, source(ns, "zebra", "catalogs: []"))
@@ -87,7 +87,7 @@ var _ = Describe("Sources", func() {
 		w.ExpectAtRest(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
-	It("of users are theirs, but for the entry of older releases; the default ones are put back [modelregistry-90] [modelregistry-91] [modelregistry-92] [modelregistry-93] [modelregistry-94] [modelregistry-95] [modelregistry-127]", func(ctx SpecContext) {
+	It("of users are not changed, except for the entry of older releases; the default ones are restored [modelregistry-90] [modelregistry-91] [modelregistry-92] [modelregistry-93] [modelregistry-94] [modelregistry-95] [modelregistry-127]", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)
 		old := configMap(ns, "model-catalog-sources")
@@ -142,7 +142,7 @@ var _ = Describe("Sources", func() {
 })
 
 var _ = Describe("What is tampered with", func() {
-	It("is made good by the watch alone, and what is foreign starts no reconcile [modelregistry-87] [modelregistry-99] [W1]", func(ctx SpecContext) {
+	It("is repaired on its watch event, and foreign objects trigger no reconcile [modelregistry-87] [modelregistry-99] [W1]", func(ctx SpecContext) {
 		w := onOpenShift
 		ns := w.namespace(ctx)
 		foreign := policy(ns, "foreign")
@@ -175,7 +175,7 @@ var _ = Describe("What is tampered with", func() {
 		w.ExpectAtRest(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
-	It("is no reason for a write when nothing of ours changed, nor is a restart [W5]", func(ctx SpecContext) {
+	It("causes no write if no managed field changed, nor does a restart [W5]", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)
 		w.ready(ctx, catalog(ns))
@@ -222,7 +222,7 @@ var _ = Describe("A second Catalog", func() {
 })
 
 var _ = Describe("The pods of a Catalog", func() {
-	It("roll when the password of their database is rotated, and for nothing else [W2]", func(ctx SpecContext) {
+	It("are restarted when the password of their database is rotated, and for no other key [W2]", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)
 		c := w.ready(ctx, catalog(ns))
@@ -252,7 +252,7 @@ var _ = Describe("The pods of a Catalog", func() {
 		w.ExpectAtRest(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
-	It("need what the Catalog says is missing while they run on, until it is back", func(ctx SpecContext) {
+	It("keep running while a referenced object is missing, which the Catalog reports until it exists", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)
 		login := secret(ns, "model-catalog-postgres")
@@ -283,7 +283,7 @@ var _ = Describe("The pods of a Catalog", func() {
 		expectMessage("")
 	}, NodeTimeout(specTimeout))
 
-	It("continue when their Catalog is deleted without them, and are taken up by the next", func(ctx SpecContext) {
+	It("keep running when their Catalog is deleted with orphaning, and are adopted by the next", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)
 		c := w.ready(ctx, catalog(ns))
@@ -315,7 +315,7 @@ var _ = Describe("The pods of a Catalog", func() {
 })
 
 var _ = Describe("The switches of a Catalog", func() {
-	It("take away the access of all users, the proxy and the database [S6]", func(ctx SpecContext) {
+	It("disable the access of all users, the proxy and the database [S6]", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)
 		c := w.ready(ctx, catalog(ns))

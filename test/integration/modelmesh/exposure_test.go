@@ -39,7 +39,7 @@ func model(ctx context.Context, namespace, name string) *v1beta1.InferenceServic
 }
 
 var _ = Describe("What publishes models", Serial, func() {
-	It("follows the setting and the runtime, and what another setting left goes", func(ctx SpecContext) {
+	It("follows the setting and the runtime, and objects of the previous setting are deleted", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
 		r := runtimeOf(ctx, ns, "r", "onnx", annotated(modelmesh.AnnotationRoute, "true"))
 		digits := model(ctx, ns, "digits")

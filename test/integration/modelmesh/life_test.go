@@ -17,7 +17,7 @@ import (
 )
 
 var _ = Describe("A namespace that is served", func() {
-	It("has a Service, what pods read, and a Deployment for each runtime, and then rest [modelmesh-31] [modelmesh-88] [M12] [M16]", func(ctx SpecContext) {
+	It("has a Service, the objects that pods mount, and a Deployment for each runtime, and then sends no write [modelmesh-31] [modelmesh-88] [M12] [M16]", func(ctx SpecContext) {
 		mark := env.Mark()
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
 		shared := clusterRuntime(ctx, "shared-"+ns, "sklearn")
@@ -63,7 +63,7 @@ var _ = Describe("A namespace that is served", func() {
 		env.WaitExists(ctx, service(ns), deployment(ns, "local"))
 	}, NodeTimeout(specTimeout))
 
-	It("survives runtimes that cannot be served, and reports them in Events [M1] [M6] [M28]", func(ctx SpecContext) {
+	It("serves other runtimes despite invalid ones, and reports those in Events [M1] [M6] [M28]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
 		odd := runtimeOf(ctx, ns, "odd", "onnx", func(r *v1alpha1.ServingRuntime) { r.Spec.Replicas = new(int64(70000)) })
 		less := runtimeOf(ctx, ns, "less", "onnx", func(r *v1alpha1.ServingRuntime) { r.Spec.Replicas = new(int64(-1)) })
@@ -120,7 +120,7 @@ var _ = Describe("A namespace that is served", func() {
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 	}, NodeTimeout(specTimeout))
 
-	It("lets runtimes rest that no model needs [modelmesh-98] [M25]", func(ctx SpecContext) {
+	It("scales runtimes without models to zero [modelmesh-98] [M25]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
 		env.SetConfigMap(ctx, ns, "model-serving-config", "config.yaml", "scaleToZero: {gracePeriodSeconds: 5}\npodsPerRuntime: 3\n")
 		runtimeOf(ctx, ns, "r", "onnx")
@@ -136,7 +136,7 @@ var _ = Describe("A namespace that is served", func() {
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 	}, NodeTimeout(specTimeout))
 
-	It("scales as the annotations of the runtime say [modelmesh-99] [modelmesh-100] [modelmesh-101] [M17] [M18]", func(ctx SpecContext) {
+	It("scales according to the annotations of the runtime [modelmesh-99] [modelmesh-100] [modelmesh-101] [M17] [M18]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
 		env.SetConfigMap(ctx, ns, "model-serving-config", "config.yaml", "scaleToZero: {gracePeriodSeconds: 1}\n")
 		const class = "serving.kserve.io/autoscalerClass"
@@ -173,7 +173,7 @@ var _ = Describe("A namespace that is served", func() {
 })
 
 var _ = Describe("Names that others have taken", func() {
-	It("are left to them, and the runtime gets an Event [M11]", func(ctx SpecContext) {
+	It("are not taken over, and the runtime gets an Event [M11]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "taken")
 		guards := []client.Object{
 			&networkingv1.NetworkPolicy{ObjectMeta: objectMeta(ns, "modelmesh-runtimes")},

@@ -62,7 +62,7 @@ func plant(ctx context.Context, ns, file, from string) {
 }
 
 var _ = Describe("A take-over from the original", Serial, func() {
-	It("rolls no pod, keeps what third parties patched, and renders better pods at the next change [modelmesh-31] [M40]", func(ctx SpecContext) {
+	It("restarts no pod, keeps patches of third parties, and applies the current pod template at the next change [modelmesh-31] [M40]", func(ctx SpecContext) {
 		manager.StopTemporarily(ctx)
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
 		plant(ctx, ns, "custom-runtime-unix-sockets.yaml", "audio")
@@ -117,7 +117,7 @@ var _ = Describe("A take-over from the original", Serial, func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("renders better pods at once where pods roll anyway [M40]", func(ctx SpecContext) {
+	It("applies the current pod template at once if pods are restarted anyway [M40]", func(ctx SpecContext) {
 		manager.StopTemporarily(ctx)
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
 		plant(ctx, ns, "builtin-triton-scaled-to-zero.yaml", "vision")
@@ -135,7 +135,7 @@ var _ = Describe("A take-over from the original", Serial, func() {
 })
 
 var _ = Describe("Settings of the administrator", Serial, func() {
-	It("hold without a restart, and a mistake changes nothing [M20] [M36]", func(ctx SpecContext) {
+	It("take effect without a restart, and an invalid setting changes nothing [M20] [M36]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
 		r := runtimeOf(ctx, ns, "r", "onnx")
 		predictor(ctx, ns, "m", "onnx")

@@ -12,7 +12,7 @@ import (
 const prefix = `admission webhook "servingruntime.modelmesh-webhook-server.default" denied the request: `
 
 var _ = Describe("Runtimes at admission", func() {
-	DescribeTable("are judged by the rules of autoscaling", func(ctx SpecContext, annotations, spec, message string) {
+	DescribeTable("are validated by the rules of autoscaling", func(ctx SpecContext, annotations, spec, message string) {
 		namespace := env.Namespace(ctx, "rules")
 		for _, kind := range []string{namespaced, clusterWide} {
 			err := env.Admin.Create(ctx, runtimeOf(kind, namespace, annotations, spec), client.DryRunAll)
@@ -42,7 +42,7 @@ var _ = Describe("Runtimes at admission", func() {
 		Entry("accepted with nonsense that is for KServe", "serving.kserve.io/autoscalerClass: keda", single, ""),
 	)
 
-	It("may not hold a number that hides all runtimes from clients, M6", func(ctx SpecContext) {
+	It("cannot contain a number that breaks lists of runtimes for clients, M6", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "numbers")
 		for _, kind := range []string{namespaced, clusterWide} {
 			for _, spec := range []string{multi, single} {
@@ -55,7 +55,7 @@ var _ = Describe("Runtimes at admission", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("of KServe itself do not depend on the manager, nor does the end of any", func(ctx SpecContext) {
+	It("of KServe do not depend on the manager, nor does the deletion of any runtime", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "away")
 		kept := runtimeOf(namespaced, namespace, "", multi)
 		kept.SetFinalizers([]string{"example.com/kept"})
@@ -71,7 +71,7 @@ var _ = Describe("Runtimes at admission", func() {
 		env.WaitDeleted(ctx, kept)
 	}, NodeTimeout(specTimeout))
 
-	It("that were stored against the rules may be changed, mended and not made worse", func(ctx SpecContext) {
+	It("that violate the rules in storage can be changed and corrected, and gain no further violation", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "stored")
 		who, heard := env.WithWarnings()
 		stored := runtimeOf(namespaced, namespace, "serving.kserve.io/autoscalerClass: keda", multi+", replicas: 70000")
@@ -99,7 +99,7 @@ var _ = Describe("Runtimes at admission", func() {
 })
 
 var _ = Describe("Warnings about runtimes", func() {
-	DescribeTable("tell what keeps pods from being made", func(ctx SpecContext, spec, text string) {
+	DescribeTable("name the fields because of which no pods are created", func(ctx SpecContext, spec, text string) {
 		who, heard := env.WithWarnings()
 		Expect(who.Create(ctx, runtimeOf(clusterWide, "", "", "multiModel: true, grpcEndpoint: 'port:9000', "+spec), client.DryRunAll)).To(Succeed())
 		if text == "" {

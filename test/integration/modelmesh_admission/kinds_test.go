@@ -18,7 +18,7 @@ import (
 )
 
 var _ = Describe("Predictors", func() {
-	It("have a status from the start, and keep a spec as it was given", func(ctx SpecContext) {
+	It("have a status from the start, and keep their spec unchanged", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "predictors")
 		p := &v1alpha1.Predictor{Spec: v1alpha1.PredictorSpec{
 			ModelType: v1alpha1.ModelType{Name: "sklearn", Version: new("")},
@@ -98,7 +98,7 @@ var _ = Describe("What is shipped for ModelMesh", func() {
 })
 
 var _ = Describe("CRDs of KServe", func() {
-	It("that are there already are recognised after their way through the API server, and left alone", func(ctx SpecContext) {
+	It("that exist already are recognised as stored by the API server, and not changed", func(ctx SpecContext) {
 		crds, err := kserve.Definitions(ctx, false)
 		Expect(err).NotTo(HaveOccurred())
 		api, err := apiextensions.NewForConfig(env.Config)

@@ -60,7 +60,7 @@ var _ = Describe("a Predictor", func() {
 		waitForState(ctx, predictor(ctx, "deprecated", `{modelType: {name: onnx}, path: a, schemaPath: s.json, storage: {s3: {secretKey: k, bucket: b}}}`), ready)
 	}, SpecTimeout(specTimeout))
 
-	It("[modelmesh-79] stands beside others of the same and of another type", func(ctx SpecContext) {
+	It("[modelmesh-79] is served together with others of the same and of another type", func(ctx SpecContext) {
 		a := predictor(ctx, "one-sklearn", `{modelType: {name: sklearn}, storage: {key: k, path: one}}`)
 		b := predictor(ctx, "other-sklearn", `{modelType: {name: sklearn}, storage: {key: k, path: two}}`)
 		c := predictor(ctx, "one-onnx", `{modelType: {name: onnx}, storage: {key: k, path: three}}`)
@@ -82,7 +82,7 @@ var _ = Describe("a Predictor", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("[modelmesh-81] that is updated to what cannot be loaded continues with the old model", func(ctx SpecContext) {
+	It("[modelmesh-81] that is updated to a model that cannot be loaded keeps serving the old model", func(ctx SpecContext) {
 		p := predictor(ctx, "updated-badly", `{modelType: {name: sklearn}, storage: {key: k, path: one}}`)
 		waitForState(ctx, p, ready)
 		env.Patch(ctx, p, map[string]any{"spec": map[string]any{"storage": map[string]any{"path": "invalid/two"}}})
@@ -107,7 +107,7 @@ var _ = Describe("a Predictor", func() {
 		waitForState(ctx, p, ready)
 	}, SpecTimeout(specTimeout))
 
-	DescribeTable("[modelmesh-83] [modelmesh-84] that cannot be loaded says where, when and why, once", func(ctx SpecContext, name, storage, message string) {
+	DescribeTable("[modelmesh-83] [modelmesh-84] that cannot be loaded reports location, time and reason once", func(ctx SpecContext, name, storage, message string) {
 		mark := env.Mark()
 		p := predictor(ctx, "bad-"+name, `{modelType: {name: sklearn}`+storage+`}`)
 		waitForState(ctx, p, broken)
@@ -126,7 +126,7 @@ var _ = Describe("a Predictor", func() {
 		Entry("a path without anything", "path", `, storage: {key: k, path: missing/model}`, "missing/model", SpecTimeout(specTimeout)),
 	)
 
-	DescribeTable("[modelmesh-85] [modelmesh-86] that no runtime can serve has this in its status", func(ctx SpecContext, name, spec string, reason v1alpha1.FailureReason, message string) {
+	DescribeTable("[modelmesh-85] [modelmesh-86] that no runtime supports reports this in its status", func(ctx SpecContext, name, spec string, reason v1alpha1.FailureReason, message string) {
 		p := predictor(ctx, "homeless-"+name, spec)
 		waitForState(ctx, p, broken)
 		f := p.Status.LastFailureInfo
@@ -145,7 +145,7 @@ var _ = Describe("a Predictor", func() {
 			v1alpha1.RuntimeNotRecognized, "Specified runtime name not recognized: create or enable the runtime missing, or name another one", SpecTimeout(specTimeout)),
 	)
 
-	It("that contradicts itself is not registered, and is when it is mended", func(ctx SpecContext) {
+	It("is registered only after its contradictory spec is corrected", func(ctx SpecContext) {
 		p := predictor(ctx, "contradiction", `{modelType: {name: sklearn}, path: a, storage: {key: k, path: b}}`)
 		waitForState(ctx, p, state{false, v1alpha1.Pending, v1alpha1.NoState, v1alpha1.InvalidSpec})
 		Expect(p.Status.LastFailureInfo.Message).To(Equal("Only one of spec.path and spec.storage.path can be specified"))

@@ -25,7 +25,7 @@ import (
 const sklearn = `{modelType: {name: sklearn}, storage: {key: k, path: a}}`
 
 var _ = Describe("an InferenceService", func() {
-	DescribeTable("[modelmesh-89] in ModelMesh mode becomes ready and tells where it answers", func(ctx SpecContext, name, spec string) {
+	DescribeTable("[modelmesh-89] in ModelMesh mode becomes ready and reports its URL", func(ctx SpecContext, name, spec string) {
 		s := service(ctx, served, "isvc-"+name, spec)
 		becomesReady(ctx, s)
 		Expect(s.Status.URL).To(Equal("grpc://modelmesh-serving." + served + ":8033"))
@@ -79,7 +79,7 @@ var _ = Describe("an InferenceService", func() {
 		Expect(predictor).To(And(HaveKeyWithValue("hostnameOverride", "h"), HaveKey("logger")))
 	}, SpecTimeout(specTimeout))
 
-	It("that cannot be converted says why", func(ctx SpecContext) {
+	It("that cannot be converted reports the reason", func(ctx SpecContext) {
 		s := service(ctx, served, "unconvertible", `{model: {modelFormat: {name: sklearn}, storageUri: "hdfs://bucket/a"}}`)
 		env.WaitFor(ctx, s, func(g Gomega) {
 			c := conditionOf(s, "PredictorReady")
@@ -90,7 +90,7 @@ var _ = Describe("an InferenceService", func() {
 		})
 	}, SpecTimeout(specTimeout))
 
-	It("of another mode is left alone, and one that leaves the mode is taken out of the mesh", func(ctx SpecContext) {
+	It("of another mode is ignored, and one that leaves the mode is removed from the mesh", func(ctx SpecContext) {
 		other := &v1beta1.InferenceService{ObjectMeta: metav1.ObjectMeta{Name: "of-others"}}
 		read(&other.Spec.Predictor, `{model: {modelFormat: {name: sklearn}, storageUri: "s3://bucket/a"}}`)
 		create(ctx, served, other)
@@ -103,7 +103,7 @@ var _ = Describe("an InferenceService", func() {
 		Expect(other.Status.ModelStatus).To(BeNil())
 	}, SpecTimeout(specTimeout))
 
-	It("waits for a name that a Predictor has", func(ctx SpecContext) {
+	It("waits while a Predictor has its model ID", func(ctx SpecContext) {
 		p := predictor(ctx, "contested", sklearn)
 		waitForState(ctx, p, ready)
 		s := service(ctx, served, "contested", `{model: {modelFormat: {name: sklearn}, storageUri: "s3://bucket/a"}}`)
@@ -136,7 +136,7 @@ func conditionOf(s *v1beta1.InferenceService, name string) v1beta1.Condition {
 }
 
 var _ = Describe("a namespace", func() {
-	It("[modelmesh-88] with none but foreign runtimes has models that wait, and no Deployment", func(ctx SpecContext) {
+	It("[modelmesh-88] with only foreign runtimes has pending models, and no Deployment", func(ctx SpecContext) {
 		ns := namespace(ctx, "single")
 		single := runtime("single", "sklearn:0")
 		single.Spec.MultiModel = new(false)
@@ -183,7 +183,7 @@ var _ = Describe("a namespace", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("that is not served shows it in the status of its models, until it is", func(ctx SpecContext) {
+	It("that is disabled is reported in the status of its models until it is enabled", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "unserved")
 		create(ctx, ns, runtime("multi", "sklearn:0"))
 		p := predictorIn(ctx, ns, "early", sklearn)
@@ -192,7 +192,7 @@ var _ = Describe("a namespace", func() {
 		waitForState(ctx, p, ready)
 	}, SpecTimeout(specTimeout))
 
-	It("without pods gives models the statuses of the original's recordings", func(ctx SpecContext) {
+	It("without pods gives models the statuses that the legacy controller reported", func(ctx SpecContext) {
 		ns := namespace(ctx, "recorded")
 		for _, name := range []string{"autoscaled-runtime", "custom-runtime-unix-sockets", "claims-and-inferenceservice"} {
 			objects, err := framework.ReadObjects(filepath.Join("../../../controllers/modelmesh/models/testdata/recordings", name+".yaml"))
@@ -204,7 +204,7 @@ var _ = Describe("a namespace", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("has conditions from which kstatus derives the state of its models, and what they lack", func(ctx SpecContext) {
+	It("has models whose conditions kstatus understands", func(ctx SpecContext) {
 		ns := namespace(ctx, "judged")
 		create(ctx, ns, runtime("multi", "sklearn:0"))
 		good := predictorIn(ctx, ns, "good", `{modelType: {name: sklearn}, storage: {path: a}}`)

@@ -15,7 +15,7 @@ import (
 )
 
 var _ = Describe("A namespace on OpenShift", func() {
-	It("serves a model behind a guarded Route, with two pods that have what they need [modelmesh-102] [M7] [M34]", func(ctx SpecContext) {
+	It("serves a model behind an authenticated Route, with two pods [modelmesh-102] [M7] [M34]", func(ctx SpecContext) {
 		mark := env.Mark()
 		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		ovms(ctx, ns, modelmesh.AnnotationRoute, "true", modelmesh.AnnotationAuth, "true")
@@ -54,7 +54,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 		expectNotForbidden(mark, ns)
 	}, NodeTimeout(specTimeout))
 
-	It("has a cookie of its own in each namespace [O2]", func(ctx SpecContext) {
+	It("has a separate cookie Secret in each namespace [O2]", func(ctx SpecContext) {
 		var cookies []string
 		for range 2 {
 			ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
@@ -67,7 +67,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 		Expect(cookies[0]).NotTo(Equal(cookies[1]))
 	}, NodeTimeout(specTimeout))
 
-	It("publishes while the runtime has the setting, and no longer [O10]", func(ctx SpecContext) {
+	It("publishes models only while the runtime has the annotation [O10]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		r := ovms(ctx, ns, modelmesh.AnnotationRoute, "true")
 		model := inference(ctx, ns, "digits")
@@ -89,7 +89,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 		env.WaitDeleted(ctx, digits, letters)
 	}, NodeTimeout(specTimeout))
 
-	It("gathers data connections while there are models [O9]", func(ctx SpecContext) {
+	It("copies data connections into the storage Secret while models exist [O9]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		aws := connection(ctx, ns, "aws", "https://s3.example.com")
 		model := inference(ctx, ns, "digits")
@@ -120,7 +120,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 		env.Get(ctx, aws)
 	}, NodeTimeout(specTimeout))
 
-	It("leaves the storage Secret of a user alone, and reports it", func(ctx SpecContext) {
+	It("does not change the storage Secret of a user, and reports it", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		s := storage(ns)
 		s.StringData = map[string]string{"localMinIO": `{"type":"s3"}`}
@@ -137,7 +137,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 		Expect(s.Data).To(HaveKey("localMinIO"))
 	}, NodeTimeout(specTimeout))
 
-	It("is tidied up with its last model, even when another kind came first [O5]", func(ctx SpecContext) {
+	It("is cleaned up with its last model, also after models of another kind [O5]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		ovms(ctx, ns)
 		first, last := inference(ctx, ns, "digits"), inference(ctx, ns, "letters")
@@ -158,7 +158,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 		expectRest(ns)
 	}, NodeTimeout(specTimeout))
 
-	It("is left with everything when the label is taken from it, but for what we made", func(ctx SpecContext) {
+	It("keeps foreign objects when its label is removed, and loses the managed ones", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		ovms(ctx, ns, modelmesh.AnnotationRoute, "true")
 		model := inference(ctx, ns, "digits")
@@ -191,7 +191,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 		env.WaitExists(ctx, serviceAccount(ns), delegator(ns))
 	}, NodeTimeout(specTimeout))
 
-	It("lets an InferenceService end that the former companion holds, and no other [O8]", func(ctx SpecContext) {
+	It("removes the finalizer of the legacy controller from a terminating InferenceService, and no other finalizer [O8]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		held := inference(ctx, ns, "held", openshift.Finalizer)
 		both := inference(ctx, ns, "both", openshift.Finalizer, "example.com/hold")
@@ -210,7 +210,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 		env.Patch(ctx, other, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 	}, NodeTimeout(specTimeout))
 
-	It("makes nothing where no models are served", func(ctx SpecContext) {
+	It("creates nothing if the namespace serves no models", func(ctx SpecContext) {
 		plain := env.Namespace(ctx, "project")
 		inference(ctx, plain, "digits")
 		connection(ctx, plain, "aws", "http://minio:9000")

@@ -54,7 +54,7 @@ var _ = Describe("Pods of runtimes", func() {
 		}, SpecTimeout(specTimeout))
 	}
 
-	It("that the author wants to run as root are not let in where Pod Security is restricted", func(ctx SpecContext) {
+	It("are rejected by restricted Pod Security if the author makes them run as root", func(ctx SpecContext) {
 		in := inputs(restrictedNamespace(ctx), bases[0], changes[0])
 		in.Restricted = true
 		in.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsNonRoot: new(false)}
@@ -79,7 +79,7 @@ var _ = Describe("Deployments of the original", func() {
 		}, SpecTimeout(specTimeout))
 	}
 
-	It("keep what others put into them, before and after they are taken over", func(ctx SpecContext) {
+	It("keep the fields of other clients, before and after the take-over", func(ctx SpecContext) {
 		r := record("custom-runtime-unix-sockets", env.Namespace(ctx, "thirdparty"))
 		owner := createLegacyRuntime(ctx, r)
 		addVariable(ctx, r.in, "MM_PAYLOAD_PROCESSORS", "https://trusty:4443/consumer")
@@ -95,7 +95,7 @@ var _ = Describe("Deployments of the original", func() {
 })
 
 var _ = Describe("Objects of a namespace", func() {
-	It("are taken by the API server, and after a restart nothing is written", func(ctx SpecContext) {
+	It("are accepted by the API server, and not written after a restart", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "front")
 		owner := namespaceOf(ctx, namespace)
 		in := inputs(namespace, bases[2], changes[1])

@@ -58,7 +58,7 @@ func remove(ctx context.Context, namespace, name string) {
 
 // The specs are serial, because all share the stopped processes.
 var _ = Describe("Every model ends in the right state", Serial, func() {
-	It("when the pods of the routing layer die, while a model is loaded and others come, change and go [modelmesh-79] [modelmesh-84]", func(ctx SpecContext) {
+	It("after the pods of the routing layer were killed while models are loaded, created, changed and deleted [modelmesh-79] [modelmesh-84]", func(ctx SpecContext) {
 		const namespace = "layer-dies"
 		served(ctx, namespace)
 		create(ctx, namespace, [2]string{"stays", "models/a"}, [2]string{"bad", "models/missing"}, [2]string{"changes", "models/c"}, [2]string{"goes", "models/d"})
@@ -84,7 +84,7 @@ var _ = Describe("Every model ends in the right state", Serial, func() {
 		Eventually(registered(ctx, namespace)).Should(Equal([]string{"bad", "changes", "late", "loading", "stays"}))
 	}, SpecTimeout(specTimeout))
 
-	It("when etcd dies, while models come, change and go", func(ctx SpecContext) {
+	It("after etcd was killed while models are created, changed and deleted", func(ctx SpecContext) {
 		const namespace = "etcd-dies"
 		served(ctx, namespace)
 		create(ctx, namespace, [2]string{"changes", "models/a"}, [2]string{"goes", "models/b"}, [2]string{"breaks", "models/c"})
@@ -104,7 +104,7 @@ var _ = Describe("Every model ends in the right state", Serial, func() {
 		Eventually(registered(ctx, namespace)).Should(Equal([]string{"breaks", "changes", "late"}))
 	}, SpecTimeout(specTimeout))
 
-	It("when the manager dies right after a model came, while it loads, and in a transition; what was deleted meanwhile goes too", func(ctx SpecContext) {
+	It("after the manager was killed while a model is created, loaded and replaced; models that were deleted meanwhile are removed", func(ctx SpecContext) {
 		const namespace = "manager-dies"
 		served(ctx, namespace)
 		create(ctx, namespace, [2]string{"model", "models/a"}, [2]string{"goes", "models/b"})
@@ -127,7 +127,7 @@ var _ = Describe("Every model ends in the right state", Serial, func() {
 		Eventually(registered(ctx, namespace)).Should(Equal([]string{"loading", "model"}))
 	}, SpecTimeout(specTimeout))
 
-	It("when everything dies at once", func(ctx SpecContext) {
+	It("after everything was killed at once", func(ctx SpecContext) {
 		const namespace = "all-dies"
 		served(ctx, namespace)
 		create(ctx, namespace, [2]string{"good", "models/a"}, [2]string{"bad", "models/invalid"})

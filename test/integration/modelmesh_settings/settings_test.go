@@ -68,7 +68,7 @@ serviceAccountName: runner
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 	}, NodeTimeout(specTimeout))
 
-	It("stay as they were while the document has a mistake, and say so [modelmesh-37] [modelmesh-41] [M36]", func(ctx SpecContext) {
+	It("stay unchanged while the document is invalid, which is reported [modelmesh-37] [modelmesh-41] [M36]", func(ctx SpecContext) {
 		configure(ctx, operatorNamespace, awake+"podsPerRuntime: 1")
 		ns := served(ctx)
 		d := waitForReplicas(ctx, ns, 1)
@@ -92,7 +92,7 @@ serviceAccountName: runner
 		expectEvent(ctx, m, meshsettings.ReasonIgnored, "podPerRuntimes is unknown and has no effect (did you mean podsPerRuntime?)")
 	}, NodeTimeout(specTimeout))
 
-	It("are laid over a ConfigMap of defaults, which is followed as well", func(ctx SpecContext) {
+	It("override a ConfigMap of defaults, whose changes take effect too", func(ctx SpecContext) {
 		defaults := func(text string) *corev1.ConfigMap {
 			return env.SetConfigMap(ctx, operatorNamespace, meshsettings.DefaultsName, meshsettings.DefaultsKey, awake+text)
 		}
@@ -142,7 +142,7 @@ serviceAccountName: runner
 		waitForReplicas(ctx, foreign, 1)
 	}, NodeTimeout(specTimeout))
 
-	It("are none of our business where nothing is served", func(ctx SpecContext) {
+	It("are ignored in namespaces that are not enabled", func(ctx SpecContext) {
 		configure(ctx, operatorNamespace, awake+"podsPerRuntime: 1")
 		ns := served(ctx)
 		waitForReplicas(ctx, ns, 1)
@@ -155,7 +155,7 @@ serviceAccountName: runner
 		Expect(notes(ctx, m)).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
-	It("that are wrong at the start move nothing until they are right", func(ctx SpecContext) {
+	It("cause no write while they are invalid at the start", func(ctx SpecContext) {
 		configure(ctx, operatorNamespace, awake+"podsPerRuntime: 3")
 		ns := served(ctx)
 		d := waitForReplicas(ctx, ns, 3)

@@ -31,7 +31,7 @@ var _ = Describe("A generated database", func() {
 		return s
 	}
 
-	It("is made with the registry, and outlives it with its data [modelregistry-34]", func(ctx SpecContext) {
+	It("is created with the registry, and outlives it with its data [modelregistry-34]", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace, generated, unrouted))
 		claim := child(m, &corev1.PersistentVolumeClaim{}, "-postgres-storage")
 		for _, c := range []client.Object{claim, credentials(ctx, m)} {
@@ -58,7 +58,7 @@ var _ = Describe("A generated database", func() {
 		Expect(framework.FindCondition(m.Status.Conditions, "EarlierData")).To(Equal(metav1.Condition{}))
 	}, NodeTimeout(specTimeout))
 
-	It("calls no one, whatever another client allows it [modelregistry-132]", func(ctx SpecContext) {
+	It("has no egress, whatever NetworkPolicies other clients add [modelregistry-132]", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace, generated, unrouted))
 		closed := child(m, &networkingv1.NetworkPolicy{}, "-postgres-egress")
 		env.Patch(ctx, closed, map[string]any{"spec": map[string]any{"egress": []any{map[string]any{}}}})
@@ -88,7 +88,7 @@ var _ = Describe("A generated database", func() {
 		Expect(metav1.IsControlledBy(claim, m)).To(BeTrue())
 	}, NodeTimeout(specTimeout))
 
-	It("stays, and is reported, when the registry turns to another one [modelregistry-35] [D25]", func(ctx SpecContext) {
+	It("is kept and reported when the registry uses another database [modelregistry-35] [D25]", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace, generated, unrouted))
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"postgres": map[string]any{"generateDeployment": nil, "host": "db"}}})
 		env.WaitForCondition(ctx, m, "UnusedDatabase", metav1.ConditionTrue, "DatabaseKept")
@@ -99,7 +99,7 @@ var _ = Describe("A generated database", func() {
 		})
 	}, NodeTimeout(specTimeout))
 
-	It("is never respecified: only marks of its volume and its credentials are put right [D7] [S2]", func(ctx SpecContext) {
+	It("is never changed, except for the labels of its volume and its credentials [D7] [S2]", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace, generated, unrouted))
 		claim, secret := child(m, &corev1.PersistentVolumeClaim{}, "-postgres-storage"), credentials(ctx, m)
 		env.Get(ctx, claim)
@@ -117,7 +117,7 @@ var _ = Describe("A generated database", func() {
 		Expect(claim.Spec).To(Equal(*spec))
 	}, NodeTimeout(specTimeout))
 
-	It("is backed up on a claim that stays, and serves TLS", func(ctx SpecContext) {
+	It("is backed up to a claim that is kept, and serves TLS", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace, generated, unrouted, func(m *v1beta1.ModelRegistry) {
 			m.Spec.Postgres.ServerTLS = v1beta1.Enabled
 			m.Spec.Postgres.Backup = &v1beta1.PostgresBackup{Schedule: "99 3 * * *"}
@@ -157,7 +157,7 @@ var _ = Describe("A generated database", func() {
 		env.Get(ctx, claim)
 	}, NodeTimeout(specTimeout))
 
-	It("is not backed up on a foreign claim", func(ctx SpecContext) {
+	It("is not backed up to a foreign claim", func(ctx SpecContext) {
 		m := registry(namespace, namespace, generated, unrouted, func(m *v1beta1.ModelRegistry) {
 			m.Spec.Postgres.Backup = &v1beta1.PostgresBackup{Schedule: "@daily"}
 		})
@@ -173,7 +173,7 @@ var _ = Describe("A generated database", func() {
 		Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: namespace + "-postgres-backup"}, &batchv1.CronJob{})).NotTo(Succeed())
 	}, NodeTimeout(specTimeout))
 
-	It("stays at its image while the next one has another major version, and at its size while that is smaller", func(ctx SpecContext) {
+	It("keeps its image if the next one has another major version, and its size if the next one is smaller", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace, generated, unrouted))
 		claim, d := child(m, &corev1.PersistentVolumeClaim{}, "-postgres-storage"), child(m, &appsv1.Deployment{}, "-postgres")
 		env.WaitFor(ctx, claim, func(g Gomega) {
@@ -201,7 +201,7 @@ var _ = Describe("A generated database", func() {
 		env.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Spec.Template.Spec.Containers[0].Image).To(Equal("example.com/mine")) })
 	}, NodeTimeout(specTimeout))
 
-	It("is another one by the Secret of its operator alone", func(ctx SpecContext) {
+	It("is an external one if its Secret says so alone", func(ctx SpecContext) {
 		m := registry(namespace, namespace, unrouted, func(m *v1beta1.ModelRegistry) {
 			m.Spec.Postgres = &v1beta1.PostgresConfig{ConnectionSecretName: "models-app", SSLMode: "require"}
 		})

@@ -89,7 +89,7 @@ var _ = Describe("Gateway mode", func() {
 
 	twoRoutes := func(m *v1beta1.ModelRegistry) { m.Spec.Rest.ServiceRoute = v1beta1.RouteEnabled }
 
-	It("comes beside the Routes, and its HTTPRoute goes when it is switched off [modelregistry-38] [modelregistry-39] [modelregistry-40] [D25]", func(ctx SpecContext) {
+	It("publishes in addition to the Routes, and its HTTPRoute is deleted when it is disabled [modelregistry-38] [modelregistry-39] [modelregistry-40] [D25]", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace, twoRoutes))
 		routes := []*unstructured.Unstructured{framework.Unstructured(routeKind, namespace, m.Name+"-https"), framework.Unstructured(routeKind, namespace, m.Name+"-http")}
 		before := []*unstructured.Unstructured{env.Live(ctx, routes[0]), env.Live(ctx, routes[1])}
@@ -139,7 +139,7 @@ var _ = Describe("Gateway mode", func() {
 		}
 	}, NodeTimeout(2*specTimeout))
 
-	It("that was over before this operator came leaves an HTTPRoute, which goes with its registry [modelregistry-40]", func(ctx SpecContext) {
+	It("that was disabled before the take-over leaves an HTTPRoute, which is deleted with its registry [modelregistry-40]", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace))
 		route := httpRouteOf(m)
 		route.SetLabels(map[string]string{"app": m.Name, "component": "model-registry", "app.kubernetes.io/created-by": "model-registry-operator"})
@@ -153,7 +153,7 @@ var _ = Describe("Gateway mode", func() {
 		env.Get(ctx, other)
 	}, NodeTimeout(specTimeout))
 
-	It("closes what the original opened: its grant for all Services goes when every registry has its own [D26]", func(ctx SpecContext) {
+	It("deletes the legacy ReferenceGrant for all Services once every registry has its own [D26]", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace))
 		asleep := registry(namespace, namespace+"-2", func(m *v1beta1.ModelRegistry) { m.Annotations = map[string]string{paused: "true"} })
 		create(ctx, certificate(asleep), asleep)
@@ -183,14 +183,14 @@ var _ = Describe("Gateway mode", func() {
 		waitAvailable(ctx, asleep)
 	}, NodeTimeout(2*specTimeout))
 
-	It("that is off needs no grant of the original", func(ctx SpecContext) {
+	It("that is disabled deletes the legacy ReferenceGrant", func(ctx SpecContext) {
 		shared := sharedGrant(namespace)
 		create(ctx, shared)
 		ready(ctx, registry(namespace, namespace))
 		env.WaitDeleted(ctx, shared)
 	}, NodeTimeout(specTimeout))
 
-	It("gives a name of cluster scope to one registry only, where no webhook could refuse the other [D30]", func(ctx SpecContext) {
+	It("gives a cluster-scoped name to one registry only if no webhook rejected the other [D30]", func(ctx SpecContext) {
 		stopManager(ctx)
 		other := behindGateway(ctx, "ENABLE_WEBHOOKS=false")
 		env.DeleteTemporarily(ctx,

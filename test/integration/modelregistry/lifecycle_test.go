@@ -18,7 +18,7 @@ var _ = Describe("A registry", func() {
 	var namespace string
 	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "registry") }, NodeTimeout(specTimeout))
 
-	It("becomes a running server behind a proxy, and publishes its addresses [modelregistry-25] [modelregistry-30] [modelregistry-41]", func(ctx SpecContext) {
+	It("creates a running server behind a proxy, and publishes its addresses [modelregistry-25] [modelregistry-30] [modelregistry-41]", func(ctx SpecContext) {
 		mark := env.Mark()
 		m := ready(ctx, registry(namespace, namespace, func(m *v1beta1.ModelRegistry) {
 			m.Annotations = map[string]string{"openshift.io/display-name": "Ours", "openshift.io/description": "Of us"}
@@ -45,7 +45,7 @@ var _ = Describe("A registry", func() {
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
-	It("costs nothing at rest, nor when its children are touched, and no write when the manager restarts [modelregistry-101] [W5] [W6]", func(ctx SpecContext) {
+	It("sends no request in the steady state, nor when its children are touched, and no write when the manager restarts [modelregistry-101] [W5] [W6]", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace))
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.Touch(ctx, append(children(m), delegator(m), group(m))...)
@@ -57,7 +57,7 @@ var _ = Describe("A registry", func() {
 		Expect(writes).To(BeEmpty(), "writes after a restart:\n%s", writes)
 	}, NodeTimeout(specTimeout))
 
-	It("repairs what others change, remove or unlabel [D8] [W1]", func(ctx SpecContext) {
+	It("repairs objects that others change, delete or unlabel [D8] [W1]", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace))
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		proxy, policy := child(m, &corev1.ConfigMap{}, "-kube-rbac-proxy-config"), child(m, &networkingv1.NetworkPolicy{}, "-ingress")
@@ -80,7 +80,7 @@ var _ = Describe("A registry", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("leaves what others add: users of the group, pull secrets, annotations [D5]", func(ctx SpecContext) {
+	It("keeps additions of others: users of the group, pull Secrets, annotations [D5]", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace))
 		account, users := child(m, &corev1.ServiceAccount{}, ""), group(m)
 		env.Patch(ctx, users, map[string]any{"users": []any{"ann"}, "metadata": map[string]any{"labels": map[string]any{"app": "other"}}})
@@ -95,7 +95,7 @@ var _ = Describe("A registry", func() {
 		Expect(account.Annotations).To(HaveKeyWithValue("theirs", "1"))
 	}, NodeTimeout(specTimeout))
 
-	It("rolls its pods when a password is rotated, and for nothing else of the Secret [W2]", func(ctx SpecContext) {
+	It("restarts its pods when a password is rotated, and for no other key of the Secret [W2]", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace))
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		d := child(m, &appsv1.Deployment{}, "")
@@ -111,7 +111,7 @@ var _ = Describe("A registry", func() {
 		})
 	}, NodeTimeout(specTimeout))
 
-	It("says what is missing that its spec names, while its pods run on, and no longer when it is back", func(ctx SpecContext) {
+	It("reports missing references while its pods keep running, until they exist again", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace))
 		Expect(framework.FindCondition(m.Status.Conditions, "ReferencesReady").Type).To(BeEmpty())
 		says := func(message string) {
@@ -136,7 +136,7 @@ var _ = Describe("A registry", func() {
 		})
 	}, NodeTimeout(specTimeout))
 
-	It("loses Route and policy where the spec wants none, and gets them back [modelregistry-29] [modelregistry-32]", func(ctx SpecContext) {
+	It("loses Route and policy when the spec disables them, and gets them back [modelregistry-29] [modelregistry-32]", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace))
 		Expect(env.Exists(ctx, framework.Unstructured(routeKind, namespace, m.Name+"-http"))).To(BeFalse())
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{
@@ -156,7 +156,7 @@ var _ = Describe("A registry", func() {
 		env.WaitFor(ctx, child(m, &networkingv1.NetworkPolicy{}, "-https-route"), nil)
 	}, NodeTimeout(specTimeout))
 
-	It("follows the domain of the cluster without a restart [modelregistry-64] [W8]", func(ctx SpecContext) {
+	It("adopts a change of the domain of the cluster without a restart [modelregistry-64] [W8]", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace))
 		env.Patch(ctx, ingress(), map[string]any{"spec": map[string]any{"appsDomain": "new.example.com"}})
 		DeferCleanup(func(ctx SpecContext) {
@@ -172,7 +172,7 @@ var _ = Describe("A registry", func() {
 		})
 	}, NodeTimeout(specTimeout))
 
-	It("goes with what nothing else would remove, even when another owner holds it [D1] [D4]", func(ctx SpecContext) {
+	It("is deleted with its cluster-scoped objects, also if those have another owner [D1] [D4]", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace, func(m *v1beta1.ModelRegistry) { m.Finalizers = []string{"example.com/other"} }))
 		mark := env.Mark()
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
@@ -185,7 +185,7 @@ var _ = Describe("A registry", func() {
 		env.WaitDeleted(ctx, m)
 	}, NodeTimeout(specTimeout))
 
-	It("has its conditions of older releases removed, and stale ones put right [modelregistry-52] [D19]", func(ctx SpecContext) {
+	It("has conditions of older releases removed, and stale ones updated [modelregistry-52] [D19]", func(ctx SpecContext) {
 		m := registry(namespace, namespace, func(m *v1beta1.ModelRegistry) {
 			m.Annotations = map[string]string{"platform.opendatahub.io/paused": "true"}
 			m.Spec.Rest.Image = "testcluster.invalid/image-pull:1"

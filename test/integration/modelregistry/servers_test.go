@@ -21,7 +21,7 @@ import (
 )
 
 var _ = Describe("The servers of a registry", func() {
-	It("are as many as the scale subresource says, and are protected from evictions while there are several", func(ctx SpecContext) {
+	It("follow the scale subresource, and have a PodDisruptionBudget if there are several", func(ctx SpecContext) {
 		m := ready(ctx, registry(env.Namespace(ctx, "servers"), "scaled"))
 		budget := child(m, &policyv1.PodDisruptionBudget{}, "")
 		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(budget), budget)).NotTo(Succeed(), "it would block the drain of the one node")
@@ -50,7 +50,7 @@ var _ = Describe("The servers of a registry", func() {
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
-	It("keep their places when a client of v1alpha1 changes something else", func(ctx SpecContext) {
+	It("keep their scheduling fields when a client of v1alpha1 changes another field", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "servers")
 		m := registry(ns, "placed", func(m *v1beta1.ModelRegistry) { m.Spec.Pods = registrytest.Placed() })
 		create(ctx, password(ns, "first"), certificate(m), m)
@@ -72,7 +72,7 @@ var _ = Describe("The servers of a registry", func() {
 			": ConfigMap authorities does not exist; create it; Secret client does not exist; create it; Secret mirror does not exist; create it"))
 	}, NodeTimeout(specTimeout))
 
-	DescribeTable("are refused where their fields are wrong", func(ctx SpecContext, fields, refusal string) {
+	DescribeTable("are rejected with invalid fields", func(ctx SpecContext, fields, refusal string) {
 		m := registry("default", "wrong")
 		Expect(yaml.UnmarshalStrict([]byte(fields), &m.Spec.Pods)).To(Succeed())
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)

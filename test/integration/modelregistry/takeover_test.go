@@ -118,7 +118,7 @@ var _ = Describe("A registry of the original", func() {
 	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "old") }, NodeTimeout(specTimeout))
 	asleep := metav1.ObjectMeta{Annotations: map[string]string{paused: "true"}}
 
-	It("that had been a v1alpha1 with istio is taken over without a noticeable change [modelregistry-23]", func(ctx SpecContext) {
+	It("of v1alpha1 with istio is taken over without a visible change [modelregistry-23]", func(ctx SpecContext) {
 		older := &v1alpha1.ModelRegistry{ObjectMeta: *asleep.DeepCopy()}
 		older.Namespace, older.Name = namespace, namespace
 		older.Spec.GRPC.Port = new(int32(9091))
@@ -131,7 +131,7 @@ var _ = Describe("A registry of the original", func() {
 		s.expectKept(ctx, s.takeOver(ctx))
 	}, NodeTimeout(specTimeout))
 
-	It("with oauthProxy is taken over, and loses the cookie Secret of its proxy and the catalog it once had [modelregistry-36] [D24]", func(ctx SpecContext) {
+	It("with oauthProxy is taken over, and loses the cookie Secret of its proxy and its catalog [modelregistry-36] [D24]", func(ctx SpecContext) {
 		m := &v1beta1.ModelRegistry{ObjectMeta: *asleep.DeepCopy()}
 		m.Namespace, m.Name = namespace, namespace
 		m.Spec.Postgres = &v1beta1.PostgresConfig{Host: "pg.data.svc", Username: "registry", Database: "models"}
@@ -160,7 +160,7 @@ var _ = Describe("A registry of the original", func() {
 		Expect(m.Spec.KubeRBACProxy.Domain).To(Equal("old.example.com"))
 	}, NodeTimeout(specTimeout))
 
-	It("is not left with a Deployment that selects its pods by other labels [D9] [D10]", func(ctx SpecContext) {
+	It("gets a new Deployment if the legacy one selects pods by other labels [D9] [D10]", func(ctx SpecContext) {
 		m := registry(namespace, namespace, func(m *v1beta1.ModelRegistry) { m.Annotations = asleep.Annotations })
 		create(ctx, password(namespace, "first"), certificate(m), m)
 		env.WaitForCondition(ctx, m, "Paused", metav1.ConditionTrue, "")
@@ -176,7 +176,7 @@ var _ = Describe("A registry of the original", func() {
 		waitAvailable(ctx, m)
 	}, NodeTimeout(specTimeout))
 
-	It("that is gone leaves no rights behind: its ClusterRoleBinding is swept [D1]", func(ctx SpecContext) {
+	It("that was deleted leaves no permissions: its ClusterRoleBinding is deleted [D1]", func(ctx SpecContext) {
 		gone := registry(namespace, namespace)
 		orphan := delegator(gone)
 		orphan.Labels = map[string]string{"app": gone.Name, "component": "model-registry", "app.kubernetes.io/created-by": "model-registry-operator",

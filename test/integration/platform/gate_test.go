@@ -144,7 +144,7 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 })
 
 var _ = Describe("The component platform", func() {
-	It("never asks for a right that the shipped roles do not give", func(ctx SpecContext) {
+	It("never needs a permission that the shipped roles lack", func(ctx SpecContext) {
 		mark := env.Mark()
 		manager.Restart(ctx)
 		create(ctx, config("2.30.0"))
