@@ -37,7 +37,7 @@ var _ = Describe("A new AppWrapper", func() {
 		}))
 	}, NodeTimeout(specTimeout))
 
-	DescribeTable("is refused with [appwrapper-28] [appwrapper-29]", func(ctx SpecContext, text string, components ...string) {
+	DescribeTable("is rejected with [appwrapper-28] [appwrapper-29]", func(ctx SpecContext, text string, components ...string) {
 		err := env.Admin.Create(ctx, wrapper(namespace, components...))
 		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
 		Expect(err).To(MatchError(ContainSubstring(`admission webhook "vappwrapper.kb.io" denied the request`)))

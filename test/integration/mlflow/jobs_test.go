@@ -107,7 +107,7 @@ var _ = Describe("Garbage collection and trace archival", func() {
 		Expect(foreign.OwnerReferences).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
-	It("restart the server when location or retention of the archive change, and only then [D19]", func(ctx SpecContext) {
+	It("restart the server when the retention of the archive changes, and not for a new schedule [D19]", func(ctx SpecContext) {
 		m := ready(ctx, server(withJobs))
 		before := template(ctx)
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"traceArchival": map[string]any{"schedule": "0 1 * * *"}}})

@@ -67,7 +67,7 @@ var _ = Describe("A migration that fails for good", func() {
 		migrated(ctx, m)
 	}, NodeTimeout(specTimeout))
 
-	It("is restarted by the annotation if the MLflow is recreated while its Job exists [mlflow-54] [D13]", func(ctx SpecContext) {
+	It("is restarted in a new Job by the annotation [mlflow-54] [D13]", func(ctx SpecContext) {
 		m := server(withImage(endsWith11))
 		create(ctx, m)
 		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", "")

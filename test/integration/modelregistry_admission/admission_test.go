@@ -70,7 +70,7 @@ var _ = Describe("A new registry", func() {
 		}),
 	)
 
-	DescribeTable("is refused with", func(ctx SpecContext, spec, text string) {
+	DescribeTable("is rejected with", func(ctx SpecContext, spec, text string) {
 		err := env.Admin.Create(ctx, beta(namespace, spec))
 		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
 		Expect(err).To(MatchError(And(ContainSubstring(text), Not(ContainSubstring("no such key")))))
@@ -111,7 +111,7 @@ var _ = Describe("A new registry", func() {
 			MatchError(ContainSubstring("required one of `postgres` or `mysql` database")))
 	}, NodeTimeout(specTimeout))
 
-	It("has a name that no other has in the cluster [modelregistry-13], D30", func(ctx SpecContext) {
+	It("is rejected with the name of another registry in the cluster [modelregistry-13], D30", func(ctx SpecContext) {
 		first := created(ctx, beta(namespace, "{rest: {}, "+external+"}"))
 		otherNamespace := env.Namespace(ctx, "admission")
 		second := beta(otherNamespace, "{rest: {}, "+external+"}")
@@ -122,7 +122,7 @@ var _ = Describe("A new registry", func() {
 		created(ctx, second)
 	}, NodeTimeout(specTimeout))
 
-	It("has a name that a Service can have, D32", func(ctx SpecContext) {
+	It("is rejected with a name that a Service cannot have, D32", func(ctx SpecContext) {
 		for name, text := range map[string]string{
 			"a.b": "the Service of the registry has the same name", "1a": "the Service of the registry has the same name",
 			strings.Repeat("a", 59): "must be at most 58 characters",
@@ -133,7 +133,7 @@ var _ = Describe("A new registry", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("is warned of what has no effect, once, D13, D20", func(ctx SpecContext) {
+	It("gets one warning for each field without effect, D13, D20", func(ctx SpecContext) {
 		admin, heard := env.WithWarnings()
 		m := beta(namespace, "{rest: {serviceRoute: enabled}, grpc: {port: 1}, enable_database_upgrade: true, "+external+"}")
 		Expect(admin.Create(ctx, m)).To(Succeed())
@@ -147,7 +147,7 @@ var _ = Describe("A new registry", func() {
 })
 
 var _ = Describe("A registry that exists", func() {
-	It("loses the older of two proxies when it is touched, D28, and may keep a name that is refused now, D32", func(ctx SpecContext) {
+	It("loses the older of two proxies when it is updated, D28, and can keep a name that would now be rejected, D32", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "admission")
 		m := beta(namespace, "{rest: {}, "+external+", oauthProxy: {port: 1}, kubeRBACProxy: {port: 2}}")
 		m.SetName("an.old.name-" + m.GetName())
@@ -158,7 +158,7 @@ var _ = Describe("A registry that exists", func() {
 		Expect(specField(m, "kubeRBACProxy", "port")).To(Equal(int64(2)))
 	}, NodeTimeout(specTimeout))
 
-	It("ends though no rule would let it pass and no webhook answers, D3", func(ctx SpecContext) {
+	It("can be deleted although it violates the rules and no webhook responds, D3", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "admission")
 		m := beta(namespace, "{rest: {}}")
 		m.SetFinalizers([]string{"example.com/held"})
@@ -228,7 +228,7 @@ func forget(value any, field string) {
 }
 
 var _ = Describe("The configurations of webhooks", func() {
-	It("speak v1 and have a timeout, S9", func(ctx SpecContext) {
+	It("use v1 and have a timeout, S9", func(ctx SpecContext) {
 		mutating := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhook.MutatingConfiguration}}
 		env.Get(ctx, mutating)
 		Expect(mutating.Webhooks).To(HaveLen(1))

@@ -22,7 +22,7 @@ func catalog(namespace, name string) *unstructured.Unstructured {
 }
 
 var _ = Describe("A Catalog", func() {
-	It("has one name, and there is one [modelregistry-72] [modelregistry-73], D23", func(ctx SpecContext) {
+	It("has a fixed name, and can exist once [modelregistry-72] [modelregistry-73], D23", func(ctx SpecContext) {
 		namespace, otherNamespace := env.Namespace(ctx, "catalog"), env.Namespace(ctx, "catalog")
 		Expect(env.Admin.Create(ctx, catalog(namespace, "other"))).To(MatchError(ContainSubstring("catalog resource name must be 'catalog'")))
 		c := created(ctx, catalog(namespace, "catalog"))
@@ -58,7 +58,7 @@ var _ = Describe("A Catalog", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("has a volume of some size", func(ctx SpecContext) {
+	It("requires a volume with a positive size", func(ctx SpecContext) {
 		for size, ok := range map[string]bool{"10Gi": true, "1": true, "0": false, "'0'": false, "-1Gi": false} {
 			c := catalog("default", "catalog")
 			Expect(unstructured.SetNestedMap(c.Object, framework.Manifest("{volume: {sizeLimit: "+size+"}}").Object, "spec", "database")).To(Succeed())
@@ -73,7 +73,7 @@ var _ = Describe("A Catalog", func() {
 })
 
 var _ = Describe("An AIHub", func() {
-	DescribeTable("is refused with [modelregistry-103]", func(ctx SpecContext, name, spec, text string) {
+	DescribeTable("is rejected with [modelregistry-103]", func(ctx SpecContext, name, spec, text string) {
 		hub := framework.Manifest("{apiVersion: " + platformv1alpha1.GroupVersion.String() + ", kind: AIHub, metadata: {name: " + name + "}" + spec + "}")
 		err := env.Admin.Create(ctx, hub, client.DryRunAll)
 		if text == "" {
@@ -82,7 +82,7 @@ var _ = Describe("An AIHub", func() {
 		}
 		Expect(err).To(MatchError(ContainSubstring(text)))
 	},
-		Entry("nothing wrong, which is none", "default-aihub", ", spec: {applicationNamespace: a, instancesNamespace: b, gateway: {domain: apps.example.com}}", ""),
+		Entry("a valid spec", "default-aihub", ", spec: {applicationNamespace: a, instancesNamespace: b, gateway: {domain: apps.example.com}}", ""),
 		Entry("the older name", "default", ", spec: {applicationNamespace: a, instancesNamespace: b}", "Only the name 'default-aihub' is allowed"),
 		Entry("no spec", "default-aihub", "", "spec: Required value"),
 		Entry("no namespace of instances", "default-aihub", ", spec: {applicationNamespace: a}", "spec.instancesNamespace: Required value"),

@@ -23,7 +23,7 @@ var _ = Describe("With a namespace of registries", Ordered, func() {
 		waitForWebhooks(ctx)
 	}, NodeTimeout(specTimeout))
 
-	It("registries live there and nowhere else [modelregistry-1] [modelregistry-2] [modelregistry-15] [modelregistry-17]", func(ctx SpecContext) {
+	It("registries can be created only there [modelregistry-1] [modelregistry-2] [modelregistry-15] [modelregistry-17]", func(ctx SpecContext) {
 		created(ctx, beta(home, "{rest: {}, "+external+"}"))
 		for _, m := range []*unstructured.Unstructured{beta(otherNamespace, "{rest: {}, "+external+"}"), alpha(otherNamespace, "{rest: {}, grpc: {}, mysql: {host: h, username: u, database: d}}")} {
 			Expect(env.Admin.Create(ctx, m)).To(MatchError(And(
@@ -31,21 +31,21 @@ var _ = Describe("With a namespace of registries", Ordered, func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("one that lives elsewhere may be changed, and may end, D3", func(ctx SpecContext) {
+	It("an existing registry elsewhere can be changed and deleted, D3", func(ctx SpecContext) {
 		Expect(update(ctx, foreign, func(m *unstructured.Unstructured) { set(m, int64(8081), "rest", "port") })).To(Succeed())
 		Expect(env.Admin.Delete(ctx, foreign)).To(Succeed())
 		env.Patch(ctx, foreign, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 		env.WaitDeleted(ctx, foreign)
 	}, NodeTimeout(specTimeout))
 
-	It("the catalog lives there and nowhere else [modelregistry-74]", func(ctx SpecContext) {
+	It("a Catalog can be created only there [modelregistry-74]", func(ctx SpecContext) {
 		Expect(env.Admin.Create(ctx, catalog(otherNamespace, "catalog"))).To(MatchError(ContainSubstring("namespace must be " + home)))
 		created(ctx, catalog(home, "catalog"))
 	}, NodeTimeout(specTimeout))
 })
 
 var _ = Describe("While the component is off", func() {
-	It("everything passes with a warning, the schema has its word, and versions are converted", func(ctx SpecContext) {
+	It("every valid object is accepted with a warning, and versions are converted", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "off")
 		replaceManager(ctx, []string{"--components=*,-modelregistry,-modelcatalog", notElected}, "MLFLOW_IMAGE=example.com/mlflow:1")
 		admin, heard := env.WithWarnings()

@@ -21,7 +21,7 @@ var _ = Describe("A registry of v1alpha1", func() {
 	var namespace string
 	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "versions") })
 
-	It("with Istio is one with a proxy, in both versions [modelregistry-18] [modelregistry-22] [modelregistry-23]", func(ctx SpecContext) {
+	It("with Istio is converted to a proxy in both versions [modelregistry-18] [modelregistry-22] [modelregistry-23]", func(ctx SpecContext) {
 		m := created(ctx, alpha(namespace, "{rest: {}, grpc: {}, "+mysql+", istio: {authProvider: p, gateway: {domain: example.com, rest: {}, grpc: {}}}}"))
 		stored := inVersion(ctx, v1beta1.GroupVersion, m)
 		Expect(specField(stored, "rest")).To(Equal(map[string]any{"port": int64(8080), "serviceRoute": "disabled"}))
@@ -40,7 +40,7 @@ var _ = Describe("A registry of v1alpha1", func() {
 		Expect(specField(stored, "mysql", "host")).To(Equal("db"))
 	}, NodeTimeout(specTimeout))
 
-	It("is judged as one of v1beta1 [modelregistry-17] [modelregistry-22]", func(ctx SpecContext) {
+	It("is validated as one of v1beta1 [modelregistry-17] [modelregistry-22]", func(ctx SpecContext) {
 		created(ctx, alpha(namespace, "{rest: {}, grpc: {}, "+mysql+", istio: {}}"))
 		created(ctx, alpha(namespace, "{rest: {}, grpc: {}, "+mysql+", oauthProxy: {}}"))
 		Expect(env.Admin.Create(ctx, alpha(namespace, "{rest: {}, grpc: {}, postgres: {database: d}}"))).To(
@@ -52,7 +52,7 @@ var _ = Describe("A registry of v1alpha1", func() {
 		Expect(env.Admin.Create(ctx, forged)).To(MatchError(ContainSubstring("metadata.annotations[" + conversion.Annotation + "]: Invalid value")))
 	}, NodeTimeout(specTimeout))
 
-	It("is warned that the version is deprecated", func(ctx SpecContext) {
+	It("gets a warning about the deprecated version", func(ctx SpecContext) {
 		admin, heard := env.WithWarnings()
 		Expect(admin.Create(ctx, alpha(namespace, "{rest: {}, grpc: {}, "+mysql+"}"), client.DryRunAll)).To(Succeed())
 		Expect(heard.Texts).To(ContainElement(And(ContainSubstring("v1alpha1"), ContainSubstring("Please use v1beta1 instead"))))
@@ -77,19 +77,19 @@ var _ = Describe("A client of v1alpha1", func() {
 		Expect(stored.GetAnnotations()).NotTo(HaveKey(conversion.Annotation))
 	}
 
-	It("sees the proxy under its older name, and may send all back as it is, D6", func(ctx SpecContext) {
+	It("reads the proxy under its older name, and can send the object back unchanged, D6", func(ctx SpecContext) {
 		Expect(specField(seen, "oauthProxy", "port")).To(Equal(int64(9443)))
 		Expect(update(ctx, seen, func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{"touched": "yes"}) })).To(Succeed())
 		unchanged(ctx)
 		Expect(inVersion(ctx, v1beta1.GroupVersion, m).GetLabels()).To(HaveKeyWithValue("touched", "yes"))
 	}, NodeTimeout(specTimeout))
 
-	It("loses nothing by leaving out annotations that it does not know, D6", func(ctx SpecContext) {
+	It("loses no field by omitting unknown annotations, D6", func(ctx SpecContext) {
 		Expect(update(ctx, seen, func(o *unstructured.Unstructured) { o.SetAnnotations(nil) })).To(Succeed())
 		unchanged(ctx)
 	}, NodeTimeout(specTimeout))
 
-	It("has the last word about what it sees, D6", func(ctx SpecContext) {
+	It("overrides the annotation with the fields that it sees, D6", func(ctx SpecContext) {
 		Expect(update(ctx, seen, func(o *unstructured.Unstructured) { set(o, int64(7443), "oauthProxy", "port") })).To(Succeed())
 		set(m, int64(7443), "kubeRBACProxy", "port")
 		unchanged(ctx)
@@ -105,7 +105,7 @@ var _ = Describe("A client of v1alpha1", func() {
 		Expect(specField(inVersion(ctx, v1beta1.GroupVersion, m), "postgres", "host")).To(Equal("db"))
 	}, NodeTimeout(specTimeout))
 
-	It("may patch and apply, D6", func(ctx SpecContext) {
+	It("can patch and apply, D6", func(ctx SpecContext) {
 		env.Patch(ctx, seen, map[string]any{"spec": map[string]any{"rest": map[string]any{"port": int64(8081)}}})
 		set(m, int64(8081), "rest", "port")
 		unchanged(ctx)

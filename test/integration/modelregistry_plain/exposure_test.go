@@ -9,7 +9,7 @@ import (
 )
 
 var _ = Describe("A registry on a cluster without Gateways", Serial, func() {
-	It("is published by an Ingress to its proxy with the setting, and not without it", func(ctx SpecContext) {
+	It("is published by an Ingress to its proxy only if the setting enables it", func(ctx SpecContext) {
 		manager.StopTemporarily(ctx)
 		options := managerOptions()
 		options.Name, options.Env = "ingress", append(options.Env, "EXPOSURE=ingress", "INGRESS_DOMAIN=apps.example.org")

@@ -25,7 +25,7 @@ func managed(r *http.Request) bool {
 }
 
 var _ = Describe("Trouble with the API server", func() {
-	It("is reported as it came, and is over when it is over [modelregistry-100] [modelregistry-102]", func(ctx SpecContext) {
+	It("is reported with the error of the API server, until a reconcile succeeds [modelregistry-100] [modelregistry-102]", func(ctx SpecContext) {
 		between := env.StartCrasher(ctx, manager, specTimeout)
 		for name, method := range map[string]string{"reads": http.MethodGet, "creates": http.MethodPost} {
 			between.Inject(func(r *http.Request) metav1.StatusReason {
@@ -56,7 +56,7 @@ var _ = Describe("Trouble with the API server", func() {
 		waitAvailable(ctx, m)
 	}, NodeTimeout(specTimeout))
 
-	It("is no reason to delete a Deployment [D9]", func(ctx SpecContext) {
+	It("does not cause the deletion of a Deployment [D9]", func(ctx SpecContext) {
 		m := registry("forbidden", generated)
 		env.Create(ctx, m)
 		waitAvailable(ctx, m)
@@ -91,7 +91,7 @@ var _ = Describe("Trouble with the API server", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("may come after any write: a manager that is killed continues where it was", func(ctx SpecContext) {
+	It("can occur after any write: a restarted manager continues", func(ctx SpecContext) {
 		between := env.StartCrasher(ctx, manager, specTimeout)
 		m := registry("killed")
 		crashes := between.CrashAfterEvery(ctx, func() {

@@ -46,7 +46,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty(), "[S8]")
 	}, NodeTimeout(specTimeout))
 
-	It("loses all of its proxy when the spec has none any more", func(ctx SpecContext) {
+	It("loses all objects of its proxy when the spec removes it", func(ctx SpecContext) {
 		m := registry("stripped", proxied)
 		env.Create(ctx, certificate(m), m)
 		waitAvailable(ctx, m)
@@ -59,7 +59,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 		waitAvailable(ctx, m)
 	}, NodeTimeout(specTimeout))
 
-	It("takes back what a deletion has orphaned, with no more rights than OpenShift asks for", func(ctx SpecContext) {
+	It("adopts objects that a deletion orphaned, with only the permissions that OpenShift requires", func(ctx SpecContext) {
 		m := registry("orphaned", generated)
 		env.Create(ctx, m)
 		waitAvailable(ctx, m)
@@ -87,7 +87,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
-	It("runs on MySQL, and can be deleted where no gateway API is [modelregistry-26] [modelregistry-35] [D2]", func(ctx SpecContext) {
+	It("runs on MySQL, and can be deleted on a cluster without the Gateway API [modelregistry-26] [modelregistry-35] [D2]", func(ctx SpecContext) {
 		m := registry("mysql", func(m *v1beta1.ModelRegistry) {
 			m.Spec.Postgres = nil
 			m.Spec.MySQL = &v1beta1.MySQLConfig{Host: "db", Username: "u", Database: "d"}
@@ -104,7 +104,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 		env.Delete(ctx, m)
 	}, NodeTimeout(specTimeout))
 
-	It("is checked in every reconcile where webhooks are off, and its status shows what is wrong", func(ctx SpecContext) {
+	It("is validated in every reconcile if webhooks are disabled, and its status shows the errors", func(ctx SpecContext) {
 		env.DeleteTemporarily(ctx,
 			&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "model-registry-operator-mutating-webhook-configuration"}},
 			&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "model-registry-operator-validating-webhook-configuration"}})
@@ -170,7 +170,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 		}, NodeTimeout(specTimeout))
 	}
 
-	It("costs nothing at rest in great number, and a bounded number of requests each [W4]", func(ctx SpecContext) {
+	It("sends no request in the steady state in great number, and a bounded number of requests each [W4]", func(ctx SpecContext) {
 		const count = 100
 		mark := env.Mark()
 		var all []client.Object

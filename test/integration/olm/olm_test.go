@@ -46,10 +46,10 @@ func examples(ctx context.Context) ([]string, error) {
 
 var _ = Describe("The objects that a bundle cannot contain", Ordered, func() {
 	It("are not created on a cluster without the APIs of monitoring and the console", createsNothing, NodeTimeout(specTimeout))
-	It("are examples as soon as the console's API appears, which are repaired", createsExamples, NodeTimeout(specTimeout))
-	It("are monitors, and a foreign alert is left alone", createsMonitors, NodeTimeout(specTimeout))
+	It("include examples once the API of the console is served, and these are repaired", createsExamples, NodeTimeout(specTimeout))
+	It("include monitors, and a foreign alert is not changed", createsMonitors, NodeTimeout(specTimeout))
 
-	It("are examples of enabled components only", func(ctx SpecContext) {
+	It("include examples of enabled components only", func(ctx SpecContext) {
 		manager.Stop(ctx)
 		manager = start(ctx, "one-off", "ENABLE_MODELREGISTRY=false")
 		Eventually(ctx, examples).
@@ -63,7 +63,7 @@ var _ = Describe("The objects that a bundle cannot contain", Ordered, func() {
 	}, NodeTimeout(specTimeout))
 
 	// The manager of the previous spec stopped with it.
-	It("go with what owns them", func(ctx SpecContext) {
+	It("are deleted with their owner", func(ctx SpecContext) {
 		Expect(env.Admin.Delete(ctx, env.Installed.Deployment.DeepCopy())).To(Succeed())
 		env.WaitDeleted(ctx, serviceMonitor(), alerts())
 	}, NodeTimeout(specTimeout))

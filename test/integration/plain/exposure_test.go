@@ -45,7 +45,7 @@ func exposed(ctx context.Context, name string, more ...string) *framework.Manage
 }
 
 var _ = Describe("What publishes MLflow", Serial, func() {
-	It("follows the setting, and what another setting left goes", func(ctx SpecContext) {
+	It("follows the setting, and objects of the previous setting are deleted", func(ctx SpecContext) {
 		m := server()
 		create(ctx, m)
 		there(ctx, route())
@@ -104,7 +104,7 @@ var _ = Describe("What publishes MLflow", Serial, func() {
 })
 
 var _ = Describe("A Gateway API of before timeouts", Serial, func() {
-	It("gets routes without them, each written once", func(ctx SpecContext) {
+	It("gets routes without timeouts, each written once", func(ctx SpecContext) {
 		definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "httproutes.gateway.networking.k8s.io"}}
 		env.Get(ctx, definition)
 		whole := definition.DeepCopy().Spec

@@ -146,7 +146,7 @@ func served(text string) map[string]described {
 var needs = []string{"leader_election_master_status", "controller_runtime_webhook_latency_seconds"}
 
 var _ = Describe("Monitoring", func() {
-	It("is let in by what config/prometheus ships, with a verified certificate, and finds every metric as docs/metrics.md describes it", func(ctx SpecContext) {
+	It("can scrape with the objects of config/prometheus and a verified certificate, and finds every metric of docs/metrics.md", func(ctx SpecContext) {
 		ready(ctx, server())
 		e := monitored(ctx)
 		token := string(held(ctx, e.Authorization.Credentials))
@@ -186,7 +186,7 @@ var _ = Describe("Monitoring", func() {
 		Expect(text).To(ContainSubstring(`odh_platform_mlflow_migrations_total{result="failed"} 0`))
 	}, NodeTimeout(2*specTimeout))
 
-	It("takes profiles for those who may, where a flag allows it [M8]", Serial, func(ctx SpecContext) {
+	It("serves profiles to users with permission, if a flag enables them [M8]", Serial, func(ctx SpecContext) {
 		e := monitored(ctx)
 		token := string(held(ctx, e.Authorization.Credentials))
 		paths := []string{"/debug/pprof/heap", "/debug/pprof/goroutine", "/debug/pprof/profile?seconds=1", "/debug/pprof/trace?seconds=1"}

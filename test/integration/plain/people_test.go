@@ -80,7 +80,7 @@ var _ = Describe("People", func() {
 		{"rbac.authorization.k8s.io", "rolebindings", "create", []string{"admin"}},
 	}
 
-	It("may do with their roles in a namespace what the roles say, and nothing more", func(ctx SpecContext) {
+	It("can do with their roles in a namespace only what the roles allow", func(ctx SpecContext) {
 		people := map[string]person{}
 		for _, a := range asks {
 			for _, role := range append(allRoles, a.roles...) {
@@ -96,7 +96,7 @@ var _ = Describe("People", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("remove AppWrappers as editors of a namespace, and only look as viewers", func(ctx SpecContext) {
+	It("can delete AppWrappers as editors of a namespace, and only read them as viewers", func(ctx SpecContext) {
 		editor, viewer := personWith(ctx, "edit"), personWith(ctx, "view")
 		wrapper := &unstructured.Unstructured{Object: map[string]any{"apiVersion": wrappers + "/v1beta2", "kind": "AppWrapper"}}
 		wrapper.SetName("none")

@@ -99,7 +99,7 @@ func valid(s *corev1.Secret) {
 }
 
 var _ = Describe("The serving certificate without OpenShift", func() {
-	It("is issued, costs nothing at rest nor a write after a restart, and goes with its MLflow", func(ctx SpecContext) {
+	It("is issued, causes no write in the steady state or after a restart, and is deleted with its MLflow", func(ctx SpecContext) {
 		mark := env.Mark()
 		m := ready(ctx, server())
 		s := certificate()
@@ -138,7 +138,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		env.WaitDeleted(ctx, s)
 	}, NodeTimeout(specTimeout))
 
-	It("is renewed when it is due, and the pods take it up", func(ctx SpecContext) {
+	It("is renewed when it is due, and the pods load it", func(ctx SpecContext) {
 		ready(ctx, server())
 		s := certificate()
 		env.Get(ctx, s)
@@ -168,7 +168,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
-	It("of a server for artifacts is issued beside it, and goes with that server [mlflow-94]", func(ctx SpecContext) {
+	It("of an artifact server is issued separately, and deleted with that server [mlflow-94]", func(ctx SpecContext) {
 		mark := env.Mark()
 		m := ready(ctx, server(func(s *mlflowv1.MLflowSpec) {
 			s.DefaultArtifactRoot, s.ArtifactsDestination = "", "s3://bucket"
@@ -191,7 +191,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
-	It("of the user is left alone and outlives the MLflow", func(ctx SpecContext) {
+	It("of the user is not changed and outlives the MLflow", func(ctx SpecContext) {
 		foreign := certificate()
 		foreign.StringData = map[string]string{"tls.crt": "one", "tls.key": "two"}
 		create(ctx, foreign)
@@ -214,7 +214,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 })
 
 var _ = Describe("The accounts of a server", func() {
-	It("carry the annotations of the spec, one that exists is used as it is, and an old one of ours goes [D36]", func(ctx SpecContext) {
+	It("have the annotations of the spec, foreign ones are used unchanged, and obsolete managed ones are deleted [D36]", func(ctx SpecContext) {
 		foreign := account("team-identity")
 		foreign.Annotations = map[string]string{"example.com/role": "theirs"}
 		create(ctx, foreign)
@@ -266,7 +266,7 @@ var _ = Describe("The external URL", func() {
 		}}}}, "status")
 	}
 
-	It("goes while the gateway refuses the route, and its other answers cost nothing [D30]", func(ctx SpecContext) {
+	It("is removed while the Gateway rejects the route, and other status updates of the Gateway cause no request [D30]", func(ctx SpecContext) {
 		m := ready(ctx, server())
 		Expect(m.Status.URL).To(Equal("https://gateway.example.com/mlflow"))
 
@@ -302,7 +302,7 @@ var _ = Describe("The external URL", func() {
 })
 
 var _ = Describe("A password in the spec", func() {
-	It("is warned of, without repeating it, until it is gone [D28]", func(ctx SpecContext) {
+	It("causes a warning without the password until it is removed [D28]", func(ctx SpecContext) {
 		m := ready(ctx, server(func(s *mlflowv1.MLflowSpec) { s.BackendStoreURI = "postgresql://tracker:hidden@db/x" }))
 		env.WaitForCondition(ctx, m, "CredentialsInSpec", metav1.ConditionTrue, "PasswordInURI")
 		for _, c := range m.Status.Conditions {
@@ -318,7 +318,7 @@ var _ = Describe("A password in the spec", func() {
 })
 
 var _ = Describe("What an MLflow consists of", func() {
-	It("gets its owner back after it was taken away, which OpenShift lets only those do who may delete it", func(ctx SpecContext) {
+	It("gets its owner reference back after its removal, which on OpenShift requires the permission to delete", func(ctx SpecContext) {
 		m := ready(ctx, server())
 		parts := []client.Object{
 			deployment(), &corev1.Service{ObjectMeta: object("mlflow")}, account("mlflow-sa"),

@@ -15,7 +15,7 @@ import (
 )
 
 var _ = Describe("An AIHub", func() {
-	It("has its namespace and its Catalog made, reports it, and rests [modelregistry-107] [modelregistry-109] [modelregistry-113]", func(ctx SpecContext) {
+	It("creates its namespace and its Catalog, reports them, and then sends no write [modelregistry-107] [modelregistry-109] [modelregistry-113]", func(ctx SpecContext) {
 		instances := absentNamespace()
 		mark := env.Mark()
 		a := createHub(ctx, hub(instances, published))
@@ -52,7 +52,7 @@ var _ = Describe("An AIHub", func() {
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
-	It("is refused with another name, without namespaces, or with a domain that is none [modelregistry-103]", func(ctx SpecContext) {
+	It("is rejected with another name, without namespaces, or with an invalid domain [modelregistry-103]", func(ctx SpecContext) {
 		for what, change := range map[string]func(*platformv1alpha1.AIHub){
 			"Only the name 'default-aihub' is allowed": func(a *platformv1alpha1.AIHub) { a.Name = "default" },
 			"spec.applicationNamespace":                func(a *platformv1alpha1.AIHub) { a.Spec.ApplicationNamespace = "" },
@@ -73,7 +73,7 @@ var _ = Describe("An AIHub", func() {
 		Expect(env.Admin.Create(ctx, bare)).To(MatchError(ContainSubstring("spec: Required value")))
 	}, NodeTimeout(specTimeout))
 
-	It("goes after its Catalog, and leaves what others have [modelregistry-110]", func(ctx SpecContext) {
+	It("is deleted after its Catalog, and foreign objects are kept [modelregistry-110]", func(ctx SpecContext) {
 		instances := absentNamespace()
 		a := createHub(ctx, hub(instances))
 		c := catalogIn(instances)
@@ -92,7 +92,7 @@ var _ = Describe("An AIHub", func() {
 		Expect(foreign.OwnerReferences).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
-	It("is ready without a gateway, and says that there is none [modelregistry-112]", func(ctx SpecContext) {
+	It("is ready without a gateway, and reports that no gateway is set [modelregistry-112]", func(ctx SpecContext) {
 		a := createHub(ctx, hub(namespace))
 		c := waitHub(ctx, a, "Degraded", metav1.ConditionTrue, "GatewayDomainUnavailable")
 		Expect(c.Severity).To(Equal(platformv1alpha1.SeverityInfo))
@@ -102,7 +102,7 @@ var _ = Describe("An AIHub", func() {
 		waitHub(ctx, a, "Degraded", metav1.ConditionFalse, "NoDegradation")
 	}, NodeTimeout(specTimeout))
 
-	It("tells the version of the platform, and only that of its namespace [modelregistry-111]", func(ctx SpecContext) {
+	It("reports the version of the platform from its own namespace only [modelregistry-111]", func(ctx SpecContext) {
 		otherNamespace := env.Namespace(ctx, "elsewhere")
 		create(ctx, versions(otherNamespace, "9.9.9"))
 		a := createHub(ctx, hub(absentNamespace()))
@@ -123,7 +123,7 @@ var _ = Describe("An AIHub", func() {
 		env.WaitFor(ctx, a, func(g Gomega) { g.Expect(a.Status.Releases).To(HaveLen(2)) })
 	}, NodeTimeout(specTimeout))
 
-	It("says that the catalog does not run while its API is not there, and makes the Catalog when it is [modelregistry-108]", func(ctx SpecContext) {
+	It("reports that the catalog does not run while its API is not served, and creates the Catalog afterwards [modelregistry-108]", func(ctx SpecContext) {
 		restore := deleteCRD(ctx, catalogsDefinition)
 		instances := absentNamespace()
 		a := create(ctx, hub(instances, published))
@@ -141,7 +141,7 @@ var _ = Describe("An AIHub", func() {
 		env.WaitFor(ctx, catalogIn(instances), nil)
 	}, NodeTimeout(specTimeout))
 
-	It("moves its Catalog with its namespace, and removes it when the platform asks for it [D27]", func(ctx SpecContext) {
+	It("moves its Catalog with its namespace, and deletes it when the platform disables it [D27]", func(ctx SpecContext) {
 		first, second := absentNamespace(), absentNamespace()
 		a := createHub(ctx, hub(first))
 		env.WaitFor(ctx, catalogIn(first), nil)
@@ -157,7 +157,7 @@ var _ = Describe("An AIHub", func() {
 		env.WaitFor(ctx, catalogIn(second), nil)
 	}, NodeTimeout(specTimeout))
 
-	It("takes the programs away that the original ran for it, and no others", func(ctx SpecContext) {
+	It("deletes the Deployments of the legacy operator, and no others", func(ctx SpecContext) {
 		theirs := create(ctx, childOf(nil, "catalog-controller-manager"))
 		a := createHub(ctx, hub(absentNamespace()))
 		waitHub(ctx, a, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
@@ -175,7 +175,7 @@ var _ = Describe("An AIHub", func() {
 		Expect(theirs.DeletionTimestamp).To(BeNil())
 	}, NodeTimeout(specTimeout))
 
-	It("leaves a Deployment of a tenant alone that calls itself one of them, and stays ready", func(ctx SpecContext) {
+	It("does not delete a Deployment of a tenant with the name of a legacy one, and stays ready", func(ctx SpecContext) {
 		team, instances := env.Namespace(ctx, "team"), absentNamespace()
 		a := createHub(ctx, hub(instances))
 		waitHub(ctx, a, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
@@ -197,7 +197,7 @@ var _ = Describe("An AIHub", func() {
 		Expect(hubCondition(a, "Degraded").Reason).NotTo(Equal("EarlierOperatorRuns"))
 	}, NodeTimeout(specTimeout))
 
-	It("is understood as the sample shows it [D27]", func(ctx SpecContext) {
+	It("is reconciled as in the sample [D27]", func(ctx SpecContext) {
 		samples, err := framework.ReadObjects("../../../config/samples/platform_aihub.yaml")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(samples).To(HaveLen(1))
@@ -208,7 +208,7 @@ var _ = Describe("An AIHub", func() {
 })
 
 var _ = Describe("Registries that an AIHub hands over", func() {
-	It("are published as it says, without a restart, and again as before when it is gone [modelregistry-104] [modelregistry-112]", func(ctx SpecContext) {
+	It("are published as the AIHub configures without a restart, and as before after its deletion [modelregistry-104] [modelregistry-112]", func(ctx SpecContext) {
 		pid := manager.Process.PID
 		instances := createRegistriesNamespace(ctx)
 		waitForWebhooks(ctx)
@@ -235,7 +235,7 @@ var _ = Describe("Registries that an AIHub hands over", func() {
 		Expect(manager.Process.PID).To(Equal(pid))
 	}, NodeTimeout(specTimeout))
 
-	It("are not put into a namespace that a tenant made, nor into one of the cluster", func(ctx SpecContext) {
+	It("cannot be assigned a namespace of a tenant or of the cluster", func(ctx SpecContext) {
 		squatted := env.Namespace(ctx, "squatted")
 		a := createHub(ctx, hub(squatted))
 		c := waitHub(ctx, a, "ProvisioningSucceeded", metav1.ConditionFalse, "DeployFailed")
@@ -254,7 +254,7 @@ var _ = Describe("Registries that an AIHub hands over", func() {
 		Expect(kept.DeletionTimestamp).To(BeNil())
 	}, NodeTimeout(specTimeout))
 
-	It("live in its namespace only, as long as it is there [modelregistry-104]", func(ctx SpecContext) {
+	It("can be created only in its namespace while the AIHub exists [modelregistry-104]", func(ctx SpecContext) {
 		otherNamespace := env.Namespace(ctx, "elsewhere")
 		a := createHub(ctx, hub(createRegistriesNamespace(ctx)))
 		waitHub(ctx, a, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
@@ -264,7 +264,7 @@ var _ = Describe("Registries that an AIHub hands over", func() {
 		Eventually(try).WithContext(ctx).Should(Succeed())
 	}, NodeTimeout(specTimeout))
 
-	It("cannot be elsewhere than the settings of the program say, which is reported", func(ctx SpecContext) {
+	It("cannot be in another namespace than the flag sets, which is reported", func(ctx SpecContext) {
 		manager.StopTemporarily(ctx)
 		startAnotherManager(ctx, framework.ManagerOptions{WebhookPort: env.Installed.WebhookPort, Args: []string{"--components=platform,modelregistry,modelcatalog"}, Env: []string{"REGISTRIES_NAMESPACE=set-namespace"}})
 		instances := env.Namespace(ctx, "registries")

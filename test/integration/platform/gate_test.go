@@ -31,7 +31,7 @@ func gatewayOf(r *unstructured.Unstructured) string {
 }
 
 var _ = Describe("An MLflow behind the gate of the platform", func() {
-	It("waits for the MLflowOperator without asking again, and starts when that is ready [mlflow-65] [mlflow-68]", func(ctx SpecContext) {
+	It("waits for the MLflowOperator without polling, and starts when that is ready [mlflow-65] [mlflow-68]", func(ctx SpecContext) {
 		m := create(ctx, server())
 		for _, kind := range []string{"MLflowOperatorReady", "Available"} {
 			env.WaitForCondition(ctx, m, kind, metav1.ConditionFalse, "MLflowOperatorMissing")
@@ -58,7 +58,7 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
-	It("is published as the platform decides, and follows its decisions [mlflow-66] [mlflow-67]", func(ctx SpecContext) {
+	It("is published with the Gateway and domain of the MLflowOperator, and follows their changes [mlflow-66] [mlflow-67]", func(ctx SpecContext) {
 		module := create(ctx, mlflowOperator(withDomain, func(m *platformv1alpha1.MLflowOperator) { m.Spec.GatewayName = "first" }))
 		m := create(ctx, server())
 		waitAvailable(ctx, m)
@@ -83,7 +83,7 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 		})
 	}, NodeTimeout(specTimeout))
 
-	It("keeps the MLflowOperator until it is gone, and is looked after meanwhile [mlflow-64] [D32]", func(ctx SpecContext) {
+	It("blocks the deletion of the MLflowOperator while it exists, and is reconciled meanwhile [mlflow-64] [D32]", func(ctx SpecContext) {
 		module := create(ctx, mlflowOperator())
 		m := create(ctx, server())
 		waitAvailable(ctx, m)
@@ -111,7 +111,7 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 		env.WaitDeleted(ctx, module)
 	}, NodeTimeout(specTimeout))
 
-	It("waits while the cluster does not serve MLflowOperator, and continues soon after it does [mlflow-4] [mlflow-65]", func(ctx SpecContext) {
+	It("waits while the cluster does not serve MLflowOperator, and continues after it does [mlflow-4] [mlflow-65]", func(ctx SpecContext) {
 		restore := deleteCRD(ctx, definition)
 		m := create(ctx, server())
 		env.WaitForCondition(ctx, m, "MLflowOperatorReady", metav1.ConditionFalse, "MLflowOperatorMissing")
@@ -156,7 +156,7 @@ var _ = Describe("The component platform", func() {
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
-	It("lets go of what it held when it is switched off: the deletion of the MLflowOperator ends [D32]", func(ctx SpecContext) {
+	It("removes its finalizer when it is disabled, so that the deletion of the MLflowOperator finishes [D32]", func(ctx SpecContext) {
 		module := create(ctx, mlflowOperator())
 		m := create(ctx, server())
 		waitAvailable(ctx, m)
@@ -177,7 +177,7 @@ var _ = Describe("The component platform", func() {
 		env.ExpectAtRest(other.User, quiet)
 	}, NodeTimeout(specTimeout))
 
-	It("is off unless it is switched on, in any of four ways [mlflow-66]", func(ctx SpecContext) {
+	It("is disabled unless it is enabled, in any of four ways [mlflow-66]", func(ctx SpecContext) {
 		m := create(ctx, mlflowOperator())
 		manager.StopTemporarily(ctx)
 		for _, way := range []struct {

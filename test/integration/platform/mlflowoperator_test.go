@@ -21,7 +21,7 @@ var (
 )
 
 var _ = Describe("An MLflowOperator", func() {
-	It("is held by a finalizer and reported ready with two releases, the platform first [mlflow-57] [mlflow-59]", func(ctx SpecContext) {
+	It("has a finalizer and is reported ready with two releases, the platform first [mlflow-57] [mlflow-59]", func(ctx SpecContext) {
 		create(ctx, config("2.30.0"))
 		m := mlflowOperator()
 		mark := env.Mark()
@@ -40,7 +40,7 @@ var _ = Describe("An MLflowOperator", func() {
 		Expect(env.Since(mark).ChildWrites(manager.User)).To(HaveLen(2), "the finalizer and one status:\n%s", env.Since(mark).ChildWrites(manager.User))
 	}, NodeTimeout(specTimeout))
 
-	It("waits for what the platform has to decide, and names it [mlflow-58]", func(ctx SpecContext) {
+	It("waits for the fields that the platform must set, and names them [mlflow-58]", func(ctx SpecContext) {
 		m := create(ctx, mlflowOperator(func(m *platformv1alpha1.MLflowOperator) { m.Spec.SectionTitle = "" }))
 		waitReady(ctx, m, metav1.ConditionFalse, "ConfigPending")
 		Expect(condition(m, "Ready").Message).To(Equal("Waiting for MLflowOperator spec fields before managing MLflow custom resources: spec.sectionTitle"))
@@ -54,7 +54,7 @@ var _ = Describe("An MLflowOperator", func() {
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
 	}, NodeTimeout(specTimeout))
 
-	It("lists only MLflow while the platform tells no version, and follows it when it does [mlflow-60]", func(ctx SpecContext) {
+	It("lists only the release of MLflow until the platform has a version [mlflow-60]", func(ctx SpecContext) {
 		m := create(ctx, mlflowOperator())
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
 		Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{managed}))
@@ -75,7 +75,7 @@ var _ = Describe("An MLflowOperator", func() {
 		released(managed)
 	}, NodeTimeout(specTimeout))
 
-	It("reports a version that is none, without keeping the rest of its status back [mlflow-61] [D32]", func(ctx SpecContext) {
+	It("reports an invalid version, and the rest of its status [mlflow-61] [D32]", func(ctx SpecContext) {
 		c := create(ctx, config("tomorrow"))
 		m := create(ctx, mlflowOperator())
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
@@ -96,7 +96,7 @@ var _ = Describe("An MLflowOperator", func() {
 		})
 	}, NodeTimeout(specTimeout))
 
-	It("listens only to the ConfigMap of the applications namespace [mlflow-62]", func(ctx SpecContext) {
+	It("reads the version only from the ConfigMap of the applications namespace [mlflow-62]", func(ctx SpecContext) {
 		m := create(ctx, mlflowOperator())
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
 		waitIdle()
@@ -111,7 +111,7 @@ var _ = Describe("An MLflowOperator", func() {
 		Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{managed}))
 	}, NodeTimeout(specTimeout))
 
-	It("keeps the conditions of the platform, bears its writes, and puts ours right [D32]", func(ctx SpecContext) {
+	It("keeps the conditions of the platform and tolerates its writes, and restores its own conditions [D32]", func(ctx SpecContext) {
 		m := create(ctx, mlflowOperator())
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
 		waitIdle()
@@ -141,7 +141,7 @@ var _ = Describe("An MLflowOperator", func() {
 		waitIdle()
 	}, NodeTimeout(specTimeout))
 
-	It("keeps the times of a condition that says the same", func(ctx SpecContext) {
+	It("keeps the transition time of an unchanged condition", func(ctx SpecContext) {
 		m := create(ctx, mlflowOperator())
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
 		waitIdle()
@@ -152,14 +152,14 @@ var _ = Describe("An MLflowOperator", func() {
 		Expect(*condition(m, "Ready")).To(Equal(before))
 	}, NodeTimeout(specTimeout))
 
-	It("has one name only", func(ctx SpecContext) {
+	It("is rejected with another name", func(ctx SpecContext) {
 		other := mlflowOperator(func(m *platformv1alpha1.MLflowOperator) { m.Name = "another" })
 		err := env.Admin.Create(ctx, other)
 		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
 		Expect(err).To(MatchError(ContainSubstring("MLflowOperator name must be default-mlflowoperator")))
 	}, NodeTimeout(specTimeout))
 
-	It("is understood as the sample shows it, and costs no write after a restart", func(ctx SpecContext) {
+	It("is reconciled as in the sample, without a write after a restart", func(ctx SpecContext) {
 		samples, err := framework.ReadObjects("../../../config/samples/platform_mlflowoperator.yaml")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(samples).To(HaveLen(1))

@@ -21,7 +21,7 @@ func judged(ctx context.Context, object client.Object, want string) {
 
 // The suite together tests the other kinds.
 var _ = Describe("Tools that know the rules of kstatus", func() {
-	It("see whether MLflowOperators are ready, and what only a user can mend", func(ctx SpecContext) {
+	It("derive Current, InProgress and Failed for MLflowOperators", func(ctx SpecContext) {
 		samples, err := framework.ReadObjects("../../../config/samples/platform_mlflowoperator.yaml")
 		Expect(err).NotTo(HaveOccurred())
 		m := create(ctx, samples[0])
@@ -32,7 +32,7 @@ var _ = Describe("Tools that know the rules of kstatus", func() {
 		judged(ctx, m, "Current Ready")
 	}, NodeTimeout(specTimeout))
 
-	It("see that an MLflowOperator goes that MLflows keep", func(ctx SpecContext) {
+	It("derive Terminating for an MLflowOperator that MLflow objects block", func(ctx SpecContext) {
 		m := create(ctx, mlflowOperator())
 		judged(ctx, m, "Current Ready")
 		s := create(ctx, server())
@@ -42,7 +42,7 @@ var _ = Describe("Tools that know the rules of kstatus", func() {
 		env.WaitDeleted(ctx, m)
 	}, NodeTimeout(specTimeout))
 
-	It("see whether AIHubs are ready, with or without a gateway", func(ctx SpecContext) {
+	It("derive Current for AIHubs with and without a gateway", func(ctx SpecContext) {
 		a := createHub(ctx, hub(absentNamespace(), published))
 		judged(ctx, a, "Current AllDependentsHealthy")
 		env.Patch(ctx, a, map[string]any{"spec": map[string]any{"gateway": nil}})
@@ -54,7 +54,7 @@ var _ = Describe("Tools that know the rules of kstatus", func() {
 		judged(ctx, a, "Current AllDependentsHealthy")
 	}, NodeTimeout(specTimeout))
 
-	It("do not take an AIHub for ready whose Catalog cannot be made", func(ctx SpecContext) {
+	It("do not derive Current for an AIHub whose Catalog cannot be created", func(ctx SpecContext) {
 		restore := deleteCRD(ctx, catalogsDefinition)
 		a := create(ctx, hub(absentNamespace()))
 		judged(ctx, a, "InProgress ChildDeploymentNotReady")

@@ -18,7 +18,7 @@ import (
 )
 
 var _ = Describe("A RayCluster on OpenShift", func() {
-	It("is guarded and published, and goes without a trace [raycluster-1] [raycluster-2] [raycluster-3] [raycluster-4] [raycluster-7] [raycluster-8]", func(ctx SpecContext) {
+	It("is guarded and published, and leaves no object when it is deleted [raycluster-1] [raycluster-2] [raycluster-3] [raycluster-4] [raycluster-7] [raycluster-8]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "life")
 		mark := env.Mark()
 		u := create(ctx, rayCluster(ns, "demo", set(false, "spec", "suspend"), set([]any{}, "spec", "headGroupSpec", "template", "spec", "containers")))
@@ -43,7 +43,7 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 		env.WaitDeleted(ctx, objects[4], u)
 	}, NodeTimeout(specTimeout))
 
-	It("has its policies before anything that exposes it [R3]", func(ctx SpecContext) {
+	It("gets its NetworkPolicies before anything that exposes it [R3]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "order")
 		mark := env.Mark()
 		u := create(ctx, rayCluster(ns, "demo", hashed, injected))
@@ -61,7 +61,7 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("costs nothing when KubeRay writes its status [R21]", func(ctx SpecContext) {
+	It("causes no request when KubeRay writes its status [R21]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "status")
 		u := create(ctx, rayCluster(ns, "demo", hashed, injected))
 		waitSecured(ctx, u)
@@ -87,7 +87,7 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 		Expect(cookies).To(HaveLen(2), "clusters of one name in two namespaces")
 	}, NodeTimeout(specTimeout))
 
-	It("is left to those who end it once its finalizer is gone [R6]", func(ctx SpecContext) {
+	It("is not reconciled once its finalizer was removed during deletion [R6]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "ending")
 		u := create(ctx, rayCluster(ns, "demo", hashed, func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"example.com/redis"}) }))
 		b := binding(u)
@@ -106,7 +106,7 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 		env.Patch(ctx, u, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 	}, NodeTimeout(specTimeout))
 
-	It("gets back what a user takes away", func(ctx SpecContext) {
+	It("has objects restored that a user deletes", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "drift")
 		u := create(ctx, rayCluster(ns, "demo", hashed, injected))
 		objects := append(proxyObjects(u), route(u, names(u).Client))
@@ -124,7 +124,7 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 	}, NodeTimeout(specTimeout))
 
-	It("that another cluster runs gets nothing here [R23]", func(ctx SpecContext) {
+	It("gets no objects if another cluster runs it [R23]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "multikueue")
 		remote := create(ctx, rayCluster(ns, "remote", hashed, set(raycluster.ManagerMultiKueue, "spec", "managedBy")))
 		local := create(ctx, rayCluster(ns, "local", hashed))
@@ -135,7 +135,7 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 		Expect(remote.GetFinalizers()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
-	It("is not reached while it is suspended, keeps its identity, and needs no finalizer [R7] [R28]", func(ctx SpecContext) {
+	It("is not reachable while it is suspended, keeps its identity, and has no finalizer [R7] [R28]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "suspended")
 		u := create(ctx, rayCluster(ns, "demo", hashed, injected, set(true, "spec", "suspend")))
 		waitSecured(ctx, u)
@@ -161,7 +161,7 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 })
 
 var _ = Describe("The binding of a RayCluster", func() {
-	It("is not shared by clusters whose names end up the same", func(ctx SpecContext) {
+	It("is not shared by clusters whose truncated names are equal", func(ctx SpecContext) {
 		outer := env.Namespace(ctx, "clash")
 		inner := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "b-" + outer}}
 		Expect(env.Admin.Create(ctx, inner)).To(Succeed())
@@ -180,7 +180,7 @@ var _ = Describe("The binding of a RayCluster", func() {
 		Expect(b.DeletionTimestamp).To(BeNil())
 	}, NodeTimeout(specTimeout))
 
-	It("of a cluster that lost its finalizer by force is removed [R7]", func(ctx SpecContext) {
+	It("is deleted if the finalizer of its cluster was removed by force [R7]", func(ctx SpecContext) {
 		u := create(ctx, rayCluster(env.Namespace(ctx, "forced"), "demo", hashed))
 		b := binding(u)
 		env.WaitExists(ctx, b)
@@ -191,7 +191,7 @@ var _ = Describe("The binding of a RayCluster", func() {
 		env.WaitDeleted(ctx, u, b)
 	}, NodeTimeout(specTimeout))
 
-	It("of a cluster that lost its finalizer while the operator was away is removed at its start", func(ctx SpecContext) {
+	It("is deleted at the start if the finalizer of its cluster was removed during the downtime", func(ctx SpecContext) {
 		u := create(ctx, rayCluster(env.Namespace(ctx, "forced"), "demo", hashed))
 		b := binding(u)
 		env.WaitExists(ctx, b)

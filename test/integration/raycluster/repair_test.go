@@ -45,7 +45,7 @@ func waitsForImage(ctx context.Context, p *corev1.Pod) {
 }
 
 var _ = Describe("A pod of Ray that was made before its account had pull secrets", func() {
-	It("is recreated when it cannot get its image, workers too [raycluster-5] [R22]", func(ctx SpecContext) {
+	It("is recreated if it cannot pull its image, also for workers [raycluster-5] [R22]", func(ctx SpecContext) {
 		u := create(ctx, rayCluster(env.Namespace(ctx, "pull"), "demo", hashed))
 		env.WaitExists(ctx, proxyObjects(u)...)
 		head, worker := pod(ctx, u, raycluster.NodeTypeHead, stuck), pod(ctx, u, raycluster.NodeTypeWorker, stuck)
@@ -56,7 +56,7 @@ var _ = Describe("A pod of Ray that was made before its account had pull secrets
 		Expect(env.WaitForEvent(ctx, u, "PullSecretsMissing", "")).To(ContainSubstring("late-dockercfg"))
 	}, NodeTimeout(specTimeout))
 
-	It("stays when it runs, or when its user lists pull secrets [raycluster-6] [R22]", func(ctx SpecContext) {
+	It("is kept if it runs, or if its user lists pull Secrets [raycluster-6] [R22]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "nopull")
 		running := create(ctx, rayCluster(ns, "running", hashed))
 		listed := create(ctx, rayCluster(ns, "listed", hashed,

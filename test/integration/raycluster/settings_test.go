@@ -30,7 +30,7 @@ func target(ctx context.Context, r *unstructured.Unstructured) (service string, 
 }
 
 var _ = Describe("The settings of Ray", Serial, func() {
-	It("take effect without a restart: what is switched off goes, and comes back [R16] [R24] [R28]", func(ctx SpecContext) {
+	It("take effect without a restart: objects of disabled features are deleted, and recreated afterwards [R16] [R24] [R28]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "settings")
 		u := create(ctx, rayCluster(ns, "demo", hashed))
 		objects := proxyObjects(u)
@@ -66,7 +66,7 @@ var _ = Describe("The settings of Ray", Serial, func() {
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 	}, NodeTimeout(specTimeout))
 
-	It("end a cluster that was secured while OAuth was on [R6] [R7]", func(ctx SpecContext) {
+	It("release a terminating cluster that was secured while OAuth was enabled [R6] [R7]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "endoff")
 		u := create(ctx, rayCluster(ns, "demo", hashed, injected))
 		b := binding(u)
@@ -87,7 +87,7 @@ var _ = Describe("The policies of a RayCluster", Serial, func() {
 		return peers(p)
 	}
 
-	It("admit KubeRay from where it is, which no label can pretend [R2] [R18]", func(ctx SpecContext) {
+	It("admit KubeRay from its namespace, which labels of other namespaces cannot imitate [R2] [R18]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "kuberay")
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "pretender", Labels: map[string]string{"app.kubernetes.io/component": "kuberay-operator"}},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/app:1"}}}}

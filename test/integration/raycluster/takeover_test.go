@@ -81,7 +81,7 @@ func left(ctx context.Context, u *unstructured.Unstructured, cookie string) {
 }
 
 var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
-	It("keeps what is wanted, removes what is not, and changes no pod template [R8] [R9] [R28]", func(ctx SpecContext) {
+	It("keeps desired objects, deletes obsolete ones, and changes no pod template [R8] [R9] [R28]", func(ctx SpecContext) {
 		manager.StopTemporarily(ctx)
 		ns := env.Namespace(ctx, "takeover")
 		finalized := func(u *unstructured.Unstructured) { u.SetFinalizers([]string{raycluster.Finalizer}) }
@@ -135,7 +135,7 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 		Expect(writes).To(BeEmpty(), "writes after a restart:\n%s", writes)
 	}, NodeTimeout(specTimeout))
 
-	It("leaves no webhook behind without a server", func(ctx SpecContext) {
+	It("deletes only legacy webhooks whose Service does not exist", func(ctx SpecContext) {
 		dead := &admissionv1.ServiceReference{Namespace: operatorNamespace, Name: "codeflare-operator-webhook-service", Path: new("/mutate")}
 		alive := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "other-webhook"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443, TargetPort: intstr.FromInt32(9443)}}}}
 		Expect(env.Admin.Create(ctx, alive)).To(Succeed())

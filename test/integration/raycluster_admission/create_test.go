@@ -24,7 +24,7 @@ var _ = Describe("A new RayCluster", func() {
 	var namespace string
 	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "ray") })
 
-	It("is completed [raycluster-10] [raycluster-11] [raycluster-12] [raycluster-13] [raycluster-14]", func(ctx SpecContext) {
+	It("gets its sidecar, certificates and defaults [raycluster-10] [raycluster-11] [raycluster-12] [raycluster-13] [raycluster-14]", func(ctx SpecContext) {
 		admin, heard := env.WithWarnings()
 		u := rayCluster(namespace, minimal)
 		Expect(admin.Create(ctx, u)).To(Succeed())
@@ -49,7 +49,7 @@ var _ = Describe("A new RayCluster", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("asks browsers for the same right as tokens, R10, and gives a token to the sidecar alone, R30", func(ctx SpecContext) {
+	It("requires the same permission of browsers as of tokens, R10, and mounts a token into the sidecar only, R30", func(ctx SpecContext) {
 		h := head(created(ctx, rayCluster(namespace, minimal)))
 		Expect(h.Containers[1].Args).To(ContainElement(fmt.Sprintf(`--openshift-sar={"resource":"pods","namespace":"%s","verb":"get"}`, namespace)))
 		for _, c := range append(h.InitContainers, h.Containers...) {
@@ -61,7 +61,7 @@ var _ = Describe("A new RayCluster", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	DescribeTable("is refused with", func(ctx SpecContext, message string, change func(*unstructured.Unstructured)) {
+	DescribeTable("is rejected with", func(ctx SpecContext, message string, change func(*unstructured.Unstructured)) {
 		err := env.Admin.Create(ctx, rayCluster(namespace, minimal, change))
 		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
 		Expect(err).To(MatchError(ContainSubstring(`admission webhook "vraycluster.ray.openshift.ai" denied the request`)))
@@ -81,7 +81,7 @@ var _ = Describe("A new RayCluster", func() {
 		Entry("an unknown issuer", "metadata.annotations[ray.openshift.ai/certificates]: Invalid value", annotated(raycluster.AnnotationCertificates, "me")),
 	)
 
-	It("may have the longest name that KubeRay takes, and hears of a host that is cut, R19", func(ctx SpecContext) {
+	It("can have the longest name that KubeRay supports, and gets a warning about a truncated host, R19", func(ctx SpecContext) {
 		admin, heard := env.WithWarnings()
 		u := rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetName(strings.Repeat("a", 53)) })
 		Expect(admin.Create(ctx, u)).To(Succeed())
@@ -90,7 +90,7 @@ var _ = Describe("A new RayCluster", func() {
 		env.WaitFor(ctx, service, func(g Gomega) { g.Expect(service.Spec.Ports).To(HaveLen(1)) })
 	}, NodeTimeout(specTimeout))
 
-	It("may leave its name to the API server", func(ctx SpecContext) {
+	It("can use generateName", func(ctx SpecContext) {
 		u := created(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) {
 			u.SetName("")
 			u.SetGenerateName("team-")
@@ -99,7 +99,7 @@ var _ = Describe("A new RayCluster", func() {
 		Expect(head(u).ServiceAccountName).To(Equal(namesOf(u).ServiceAccount))
 	}, NodeTimeout(specTimeout))
 
-	It("is certified for the Service that its user names, R20, in the form of the original [raycluster-24]", func(ctx SpecContext) {
+	It("has certificates for the Service that its user names, R20, as the legacy operator rendered them [raycluster-24]", func(ctx SpecContext) {
 		u := created(ctx, rayCluster(namespace, minimal, annotated(raycluster.AnnotationCertificates, "pod"),
 			set(map[string]any{"metadata": map[string]any{"name": "mine"}}, "spec", "headGroupSpec", "headService")))
 		Expect(head(u).InitContainers[0].Command[2]).To(And(ContainSubstring(`\nDNS.6 = mine.`+namespace+`.svc"`),
@@ -128,7 +128,7 @@ var _ = Describe("A new RayCluster", func() {
 		Expect(groups[0]).To(HaveKeyWithValue("idleTimeoutSeconds", int64(77)))
 	}, NodeTimeout(specTimeout))
 
-	It("gives KubeRay's autoscaler what it needs, R14", func(ctx SpecContext) {
+	It("mounts the certificates into the autoscaler of KubeRay, R14", func(ctx SpecContext) {
 		u := created(ctx, rayCluster(namespace, minimal, set(true, "spec", "enableInTreeAutoscaling")))
 		variables, _, _ := unstructured.NestedSlice(u.Object, "spec", "autoscalerOptions", "env")
 		Expect(variables).To(HaveLen(len(tlsVariables)))
@@ -136,7 +136,7 @@ var _ = Describe("A new RayCluster", func() {
 		Expect(mounts).To(HaveLen(3))
 	}, NodeTimeout(specTimeout))
 
-	It("is left alone when it runs elsewhere, R23", func(ctx SpecContext) {
+	It("is not changed if another cluster runs it, R23", func(ctx SpecContext) {
 		u := created(ctx, rayCluster(namespace, minimal, set(raycluster.ManagerMultiKueue, "spec", "managedBy")))
 		Expect(u.GetAnnotations()).To(BeEmpty())
 		Expect(containerNames(head(u).Containers)).To(Equal([]string{"ray-head"}))
@@ -144,7 +144,7 @@ var _ = Describe("A new RayCluster", func() {
 		Expect(containerNames(head(u).Containers)).To(Equal([]string{"ray-head"}))
 	}, NodeTimeout(specTimeout))
 
-	It("keeps its sidecar where Ray itself asks for a token, unless an administrator trusts it", func(ctx SpecContext) {
+	It("keeps its sidecar if Ray requires a token, unless an administrator trusts that", func(ctx SpecContext) {
 		u := created(ctx, rayCluster(namespace, minimal, set("token", "spec", "authOptions", "mode")))
 		Expect(containerNames(head(u).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
 		Expect(containerNames(head(u).InitContainers)).To(Equal([]string{"create-cert"}))
@@ -205,7 +205,7 @@ var _ = Describe("With a CRD of tomorrow", Ordered, func() {
 		}).WithContext(ctx).Should(Succeed())
 	}, NodeTimeout(specTimeout))
 
-	It("invented fields survive creation and updates, R1 [raycluster-33]", func(ctx SpecContext) {
+	It("unknown fields survive creation and updates, R1 [raycluster-33]", func(ctx SpecContext) {
 		invented := map[string]any{"deep": []any{map[string]any{"number": int64(9007199254740993), "nothing": nil, "float": 1.5}}}
 		u := created(ctx, rayCluster(env.Namespace(ctx, "ray"), minimal, set(invented, "spec", "inventedTomorrow"), set(invented, "spec", "headGroupSpec", "inventedTomorrow")))
 		Expect(update(ctx, u, changeHead(func(p *corev1.PodSpec) { p.Containers[0].Image = "example.com/ray:2" }))).To(Succeed())
@@ -216,7 +216,7 @@ var _ = Describe("With a CRD of tomorrow", Ordered, func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("certificates of KubeRay 1.7 are not put beside ours, also when they come later, R29", func(ctx SpecContext) {
+	It("nothing is injected for mTLS if KubeRay 1.7 issues the certificates, also if that is enabled later, R29", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "ray")
 		u := created(ctx, rayCluster(namespace, minimal, set(true, "spec", "tlsOptions", "enabled")))
 		Expect(head(u).InitContainers).To(BeEmpty())

@@ -114,7 +114,7 @@ func exist(ctx context.Context, objects []client.Object) {
 }
 
 var _ = Describe("The KubeRay of the platform", Serial, func() {
-	It("is stepped aside for while it is there: nothing in pods, nothing around clusters, and both come back after it", func(ctx SpecContext) {
+	It("disables injection and child objects while it is installed, and both are restored afterwards", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "platform")
 		stored := created(ctx, rayCluster(namespace, minimal, set("mine", append(headPod, "serviceAccountName")...)))
 		around := managed(stored)
@@ -160,7 +160,7 @@ var _ = Describe("The KubeRay of the platform", Serial, func() {
 		exist(ctx, around)
 	}, NodeTimeout(specTimeout))
 
-	It("is not what a user says it is, nor a webhook of another KubeRay", func(ctx SpecContext) {
+	It("is not detected by objects of users, nor by the webhook of another KubeRay", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "platform")
 		u := created(ctx, rayCluster(namespace, minimal, annotated(trusted, "true"),
 			func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"ray.io/authentication-resources"}) }))
@@ -171,7 +171,7 @@ var _ = Describe("The KubeRay of the platform", Serial, func() {
 })
 
 var _ = Describe("The OAuth server of OpenShift", Serial, func() {
-	It("may be away, as with an external OIDC provider: dashboards get kube-rbac-proxy, and OpenShift's proxy again once it is back", func(ctx SpecContext) {
+	It("can be missing, as with an external OIDC provider: dashboards get kube-rbac-proxy, and the proxy of OpenShift again once it is back", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "oidc")
 		stored := created(ctx, rayCluster(namespace, minimal))
 		Expect(containerNames(head(stored).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))

@@ -39,7 +39,7 @@ var _ = Describe("A RayCluster that exists", func() {
 	var namespace string
 	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "ray") })
 
-	DescribeTable("may not be changed, and is mended where the mutating webhook sees it:", func(ctx SpecContext, changes []tampering) {
+	DescribeTable("cannot be changed, and is repaired by the mutating webhook:", func(ctx SpecContext, changes []tampering) {
 		u := created(ctx, rayCluster(namespace, minimal))
 		for _, t := range changes {
 			before := head(u)
@@ -71,7 +71,7 @@ var _ = Describe("A RayCluster that exists", func() {
 			func(p *corev1.PodSpec) { p.Containers[0].VolumeMounts[1].MountPath = "/elsewhere" })),
 	)
 
-	It("keeps its account [raycluster-18] and its rule about Ingresses [raycluster-15], and lets itself be updated as it is [raycluster-19]", func(ctx SpecContext) {
+	It("keeps its ServiceAccount [raycluster-18] and its rule about Ingresses [raycluster-15], and lets itself be updated as it is [raycluster-19]", func(ctx SpecContext) {
 		u := created(ctx, rayCluster(namespace, minimal, labelled("a", "b")))
 		generation := u.GetGeneration()
 		Expect(update(ctx, u, labelled("touched", ""))).To(Succeed())
@@ -82,7 +82,7 @@ var _ = Describe("A RayCluster that exists", func() {
 		Expect(update(ctx, u, other)).To(MatchError(ContainSubstring(inHead + `serviceAccountName: Invalid value: "other": RayCluster head group service account is immutable`)))
 	}, NodeTimeout(specTimeout))
 
-	It("remembers the account of its user, or keeps it on request, R30", func(ctx SpecContext) {
+	It("records the ServiceAccount of its user, or keeps it on request, R30", func(ctx SpecContext) {
 		mine := changeHead(func(p *corev1.PodSpec) { p.ServiceAccountName = "mine" })
 		u := created(ctx, rayCluster(namespace, minimal, mine))
 		Expect(head(u).ServiceAccountName).To(Equal(namesOf(u).ServiceAccount))
@@ -99,7 +99,7 @@ var _ = Describe("A RayCluster that exists", func() {
 		Expect(head(u).Containers[1].Resources.Limits).To(Equal(more))
 	}, NodeTimeout(specTimeout))
 
-	It("keeps legacy names when it has them, whatever its user writes, R8 [raycluster-20]", func(ctx SpecContext) {
+	It("keeps legacy names, whatever annotations its user writes, R8 [raycluster-20]", func(ctx SpecContext) {
 		u := legacy(ctx, created(ctx, rayCluster(namespace, minimal)), env.Namespace(ctx, "legacy"))
 		names := raycluster.View(u.Object).LegacyNames()
 		Expect(update(ctx, u, func(u *unstructured.Unstructured) { u.SetLabels(nil) })).To(Succeed())
@@ -111,7 +111,7 @@ var _ = Describe("A RayCluster that exists", func() {
 		Expect(names.CASecret).To(Equal("ca-secret-test-raycluster"))
 	}, NodeTimeout(specTimeout))
 
-	It("can be applied by an SDK again and again without a conflict", func(ctx SpecContext) {
+	It("can be applied repeatedly by an SDK without a conflict", func(ctx SpecContext) {
 		apply := func(replicas int64) *unstructured.Unstructured {
 			u := rayCluster(namespace, minimal)
 			groups, _, _ := unstructured.NestedSlice(u.Object, workers...)
@@ -153,7 +153,7 @@ func legacy(ctx context.Context, u *unstructured.Unstructured, namespace string)
 }
 
 var _ = Describe("The webhooks", func() {
-	It("take out what is ours when a feature is switched off, and only that, R28", func(ctx SpecContext) {
+	It("remove only injected elements when a feature is disabled, R28", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "ray")
 		u := created(ctx, rayCluster(namespace, minimal, changeHead(func(p *corev1.PodSpec) { p.ServiceAccountName = "mine" })))
 		original := rayCluster(namespace, minimal)
@@ -174,7 +174,7 @@ var _ = Describe("The webhooks", func() {
 		Expect(group(u, 0)).To(Equal(group(original, 0)))
 	}, NodeTimeout(specTimeout))
 
-	It("let the end of a cluster and finalizers pass while the manager is away, and nothing else, R29", func(ctx SpecContext) {
+	It("allow only deletion and changes of finalizers while the manager is down, R29", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "ray")
 		u := created(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"example.com/held"}) }))
 		stopManager(ctx)
@@ -189,7 +189,7 @@ var _ = Describe("The webhooks", func() {
 		env.WaitDeleted(ctx, u)
 	}, NodeTimeout(specTimeout))
 
-	It("leave images as they are after an upgrade to a program with others until a template changes, R34 [raycluster-29]", func(ctx SpecContext) {
+	It("keep injected images after an upgrade until a template changes, R34 [raycluster-29]", func(ctx SpecContext) {
 		u := created(ctx, rayCluster(env.Namespace(ctx, "ray"), minimal))
 		stopManager(ctx)
 		upgraded := env.StartManager(ctx, options("upgraded", "OAUTH_PROXY_IMAGE=example.com/oauth:2"))
@@ -202,7 +202,7 @@ var _ = Describe("The webhooks", func() {
 		Expect(head(u).Containers[1].Image).To(Equal("example.com/oauth:2"))
 	}, NodeTimeout(specTimeout))
 
-	It("let everything pass with a warning while the component is off", func(ctx SpecContext) {
+	It("accept every request with a warning while the component is disabled", func(ctx SpecContext) {
 		stopManager(ctx)
 		o := options("manager-off", "MLFLOW_IMAGE=example.com/mlflow:1")
 		o.Args = []string{"--components=*,-raycluster"}
@@ -216,7 +216,7 @@ var _ = Describe("The webhooks", func() {
 		Expect(heard.Texts).To(ContainElement(ContainSubstring("the component raycluster is switched off")))
 	}, NodeTimeout(specTimeout))
 
-	It("refuse while the settings are wrong from the start, and say what is, R4 R24", func(ctx SpecContext) {
+	It("reject requests while the initial settings are invalid, and name the error, R4 R24", func(ctx SpecContext) {
 		stopManager(ctx)
 		settings(ctx, "kuberay: {mTLSEnabled: perhaps}")
 		manager.Restart(ctx)

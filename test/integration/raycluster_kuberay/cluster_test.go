@@ -18,7 +18,7 @@ import (
 )
 
 var _ = Describe("A RayCluster beside the real KubeRay", func() {
-	It("gets pods from the mutated template, and each finds its address in the certificate of its role", func(ctx SpecContext) {
+	It("gets pods from the mutated template, and the certificate of each role contains the addresses of its pods", func(ctx SpecContext) {
 		live := waitReady(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "demo")))
 		waitForCertificates(ctx, live, 3)
 		for _, pod := range podsOf(ctx, Default, live) {
@@ -49,7 +49,7 @@ var _ = Describe("A RayCluster beside the real KubeRay", func() {
 		deleteCompletely(ctx, live)
 	}, SpecTimeout(specTimeout))
 
-	It("waits for its quota in Kueue, and is reached at an Ingress [raycluster-25]", func(ctx SpecContext) {
+	It("waits for its quota in Kueue, and is published by an Ingress [raycluster-25]", func(ctx SpecContext) {
 		namespace := queue(ctx)
 		queued := rayCluster(namespace, "queued")
 		queued.SetLabels(map[string]string{queueName: "queue"})
@@ -75,7 +75,7 @@ var _ = Describe("A RayCluster beside the real KubeRay", func() {
 		deleteCompletely(ctx, live)
 	}, SpecTimeout(specTimeout))
 
-	It("may be wrapped, with the queue on the AppWrapper alone [raycluster-26]", func(ctx SpecContext) {
+	It("can be wrapped in an AppWrapper, which alone has the queue [raycluster-26]", func(ctx SpecContext) {
 		namespace := queue(ctx)
 		inner := rayCluster(namespace, "wrapped")
 		unstructured.RemoveNestedField(inner.Object, "metadata", "namespace")
@@ -103,7 +103,7 @@ var _ = Describe("A RayCluster beside the real KubeRay", func() {
 		})
 	}, SpecTimeout(specTimeout))
 
-	It("gets ready with a pull secret that does not exist [raycluster-27]", func(ctx SpecContext) {
+	It("becomes ready with a pull Secret that does not exist [raycluster-27]", func(ctx SpecContext) {
 		cluster := rayCluster(env.Namespace(ctx, "ray"), "pulling")
 		Expect(unstructured.SetNestedSlice(cluster.Object, []any{map[string]any{"name": "not-there"}},
 			"spec", "headGroupSpec", "template", "spec", "imagePullSecrets")).To(Succeed())
@@ -116,7 +116,7 @@ var _ = Describe("A RayCluster beside the real KubeRay", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("has its CA while it is suspended, and the rest when it continues", func(ctx SpecContext) {
+	It("has its CA while it is suspended, and the other objects when it is resumed", func(ctx SpecContext) {
 		cluster := rayCluster(env.Namespace(ctx, "ray"), "later")
 		Expect(unstructured.SetNestedField(cluster.Object, true, "spec", "suspend")).To(Succeed())
 		live := created(ctx, cluster)
@@ -129,7 +129,7 @@ var _ = Describe("A RayCluster beside the real KubeRay", func() {
 		deleteCompletely(ctx, live)
 	}, SpecTimeout(specTimeout))
 
-	It("may be made by a RayJob or a RayService", func(ctx SpecContext) {
+	It("can be created by a RayJob or a RayService", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "ray")
 		created(ctx, framework.Manifest("{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: job, namespace: %s}, spec: {entrypoint: 'python x.py', rayClusterSpec: %s}}", namespace, spec))
 		created(ctx, framework.Manifest("{apiVersion: ray.io/v1, kind: RayService, metadata: {name: service, namespace: %s}, spec: {rayClusterConfig: %s}}", namespace, spec))
@@ -147,7 +147,7 @@ var _ = Describe("A RayCluster beside the real KubeRay", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("gets a new CA when that of its Secret is of no use, with a word about it, and old pods are still trusted [R11]", func(ctx SpecContext) {
+	It("gets a new CA if that of its Secret is invalid, which is reported, and old pods are still trusted [R11]", func(ctx SpecContext) {
 		live := waitReady(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "broken")))
 		waitForCertificates(ctx, live, 3)
 		secret := &corev1.Secret{}

@@ -34,7 +34,7 @@ func allReady(ctx context.Context, namespace string, count int) {
 }
 
 var _ = Describe("Many RayClusters", func() {
-	It("cost a bounded number of requests, none at rest and none for what KubeRay writes into their status [R21]", func(ctx SpecContext) {
+	It("cause a bounded number of requests, none in the steady state and none for status updates by KubeRay [R21]", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "crowd")
 		mark := env.Mark()
 		DeferCleanup(func(ctx SpecContext) {

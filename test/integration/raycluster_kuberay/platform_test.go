@@ -35,7 +35,7 @@ func onOpenShift(ctx context.Context) {
 }
 
 var _ = Describe("A RayCluster with other settings", func() {
-	It("is published by a Route with OAuth on OpenShift, whose host is in its status [raycluster-28]", func(ctx SpecContext) {
+	It("is published by a Route with OAuth on OpenShift, and its status has the host [raycluster-28]", func(ctx SpecContext) {
 		onOpenShift(ctx)
 		withSettings(ctx, strings.Replace(settings, "rayDashboardOAuthEnabled: false", "rayDashboardOAuthEnabled: true", 1), string(raycluster.AuthOAuth), raycluster.InitCertificate)
 		live := waitReady(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "oauth")))
@@ -60,7 +60,7 @@ var _ = Describe("A RayCluster with other settings", func() {
 		env.WaitDeleted(ctx, route)
 	}, SpecTimeout(specTimeout))
 
-	It("is guarded by a proxy of ours with OAuth on plain Kubernetes, which has a certificate", func(ctx SpecContext) {
+	It("has a sidecar with a certificate on plain Kubernetes if OAuth is enabled", func(ctx SpecContext) {
 		withSettings(ctx, strings.Replace(settings, "rayDashboardOAuthEnabled: false", "rayDashboardOAuthEnabled: true", 1), string(raycluster.AuthProxy), raycluster.InitCertificate)
 		live := waitReady(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "guarded")))
 		Expect(containers(live, "containers")).To(Equal("ray-head,kube-rbac-proxy"))
@@ -73,7 +73,7 @@ var _ = Describe("A RayCluster with other settings", func() {
 		deleteCompletely(ctx, live)
 	}, SpecTimeout(specTimeout))
 
-	It("has no certificates with mutual TLS off", func(ctx SpecContext) {
+	It("has no certificates if mutual TLS is disabled", func(ctx SpecContext) {
 		withSettings(ctx, strings.Replace(settings, "mTLSEnabled: true", "mTLSEnabled: false", 1), "", "")
 		live := waitReady(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "open")))
 		env.WaitIdle(manager.User, rest, waitTimeout)
@@ -83,7 +83,7 @@ var _ = Describe("A RayCluster with other settings", func() {
 		deleteCompletely(ctx, live)
 	}, SpecTimeout(specTimeout))
 
-	It("is what it was after an upgrade with the ConfigMap of the CodeFlare operator, which stays as it is [raycluster-29]", func(ctx SpecContext) {
+	It("is unchanged after an upgrade with the ConfigMap of the CodeFlare operator, which is not changed [raycluster-29]", func(ctx SpecContext) {
 		live := waitReady(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "kept")))
 		waitForCertificates(ctx, live, 3)
 		env.WaitIdle(manager.User, rest, waitTimeout)

@@ -25,7 +25,7 @@ func exposed(ctx context.Context, name string, more ...string) *framework.Manage
 }
 
 var _ = Describe("What publishes the dashboard of a RayCluster", Serial, func() {
-	It("follows the setting for all servers, and what another setting left goes", func(ctx SpecContext) {
+	It("follows the setting for all servers, and objects of the previous setting are deleted", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "exposed")
 		u := create(ctx, rayCluster(ns, "demo"), raycluster.AuthProxy)
 		n := names(u)

@@ -72,7 +72,7 @@ func reasons(ctx context.Context, u *unstructured.Unstructured) []string {
 }
 
 var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
-	It("has a proxy that checks tokens before its dashboard, and says that it waits for a domain [R16] [R38]", func(ctx SpecContext) {
+	It("has a proxy that checks tokens in front of its dashboard, and reports that it waits for a domain [R16] [R38]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "proxy")
 		mark := env.Mark()
 		u := create(ctx, rayCluster(ns, "demo"), raycluster.AuthProxy)
@@ -97,7 +97,7 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 	}, NodeTimeout(specTimeout))
 
-	It("is as the CodeFlare operator had it without OAuth and mTLS, but for a client port that no client could reach [R17] [R32]", func(ctx SpecContext) {
+	It("is rendered as by the CodeFlare operator without OAuth and mTLS, except for the unreachable client port [R17] [R32]", func(ctx SpecContext) {
 		env.SetConfigMap(ctx, operatorNamespace, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: false, mTLSEnabled: false, ingressDomain: apps.example.org}")
 		ns := env.Namespace(ctx, "open")
 		u := create(ctx, rayCluster(ns, "demo"), raycluster.AuthNone)
@@ -120,7 +120,7 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 		Expect(u.GetFinalizers()).To(BeEmpty(), "there is nothing to finalize")
 	}, NodeTimeout(specTimeout))
 
-	It("loses sidecar and certificates when they are switched off, and all that was made for them [R28]", func(ctx SpecContext) {
+	It("loses sidecar and certificates when they are disabled, and the objects created for them [R28]", func(ctx SpecContext) {
 		env.SetConfigMap(ctx, operatorNamespace, "codeflare-operator-config", "config.yaml", "kuberay: {ingressDomain: apps.example.org}")
 		ns := env.Namespace(ctx, "off")
 		u := create(ctx, rayCluster(ns, "demo"), raycluster.AuthProxy)

@@ -115,7 +115,7 @@ func expectTakenOver(before, after []*unstructured.Unstructured, restored map[st
 }
 
 var _ = Describe("A restore of everything", func() {
-	It("is taken over in an order that does not suit, with one set of children", func(ctx SpecContext) {
+	It("is adopted in any order, with one set of children", func(ctx SpecContext) {
 		resources := createAndWaitReady(ctx)
 		before, ofServer := objectsIn(ctx, everykind.UserNamespace), ofMLflow(objectsIn(ctx, everykind.OperatorNamespace))
 		server := framework.Unstructured(resources[slices.IndexFunc(resources, func(o *unstructured.Unstructured) bool { return o.GetKind() == "MLflow" })].GroupVersionKind(), "", "mlflow")

@@ -44,7 +44,7 @@ func changeCRD(ctx context.Context, object *unstructured.Unstructured, change fu
 }
 
 var _ = Describe("CRDs of an older release", func() {
-	It("end in rest, and what they drop returns with those of this release", func(ctx SpecContext) {
+	It("lead to the steady state, and fields that they drop return with the CRDs of this release", func(ctx SpecContext) {
 		resources := createAndWaitReady(ctx)
 		env.Unstored.From = time.Now()
 		own := ownKinds(resources)

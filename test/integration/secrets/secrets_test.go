@@ -91,7 +91,7 @@ func leaks(ctx context.Context, mark framework.Mark) []string {
 	return out
 }
 
-var _ = It("shows no value of a Secret, whatever is broken", func(ctx SpecContext) {
+var _ = It("shows no value of a Secret in any failure", func(ctx SpecContext) {
 	mark := env.Mark()
 	namespace := env.Namespace(ctx, "secrets")
 	for _, object := range framework.Recording("testdata/broken.yaml", "NAMESPACE", namespace, "WORD", word) {
@@ -116,7 +116,7 @@ var _ = It("shows no value of a Secret, whatever is broken", func(ctx SpecContex
 	Expect(leaks(ctx, mark)).To(BeEmpty())
 }, NodeTimeout(specTimeout))
 
-var _ = It("has a CA that was overwritten put right within two seconds", func(ctx SpecContext) {
+var _ = It("restores an overwritten CA within two seconds", func(ctx SpecContext) {
 	hooks := &admissionv1.ValidatingWebhookConfiguration{}
 	hooks.Name = "modelmesh-servingruntime.serving.kserve.io"
 	env.Get(ctx, hooks)

@@ -21,7 +21,7 @@ func bystander(apiVersion, kind, name string, content map[string]any) *unstructu
 }
 
 var _ = Describe("What the original operator left behind", func() {
-	It("goes: an account of an older name, which nothing used any more", func(ctx SpecContext) {
+	It("is deleted if it is an unused ServiceAccount of an older name", func(ctx SpecContext) {
 		s := plant(ctx, applied, "common.yaml", "customised.yaml")
 		old := bystander("v1", "ServiceAccount", "mlflow-sa", map[string]any{"automountServiceAccountToken": false})
 		old.SetOwnerReferences(append(old.GetOwnerReferences(), s.reference(old.GetKind())))
@@ -35,7 +35,7 @@ var _ = Describe("What the original operator left behind", func() {
 		Expect(s.running(ctx)).To(Equal(before))
 	}, NodeTimeout(specTimeout))
 
-	It("stays where it only looks alike: it was not made for the server", func(ctx SpecContext) {
+	It("is kept if it only looks similar but was not created for the server", func(ctx SpecContext) {
 		s := plant(ctx, applied, "common.yaml", "minimal.yaml")
 		alike := []*unstructured.Unstructured{
 			bystander("v1", "ServiceAccount", "mlflow-client", map[string]any{}),

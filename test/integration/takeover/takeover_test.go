@@ -155,7 +155,7 @@ var _ = Describe("A server of the original operator", func() {
 		}, NodeTimeout(specTimeout))
 	}
 
-	It("loses the fields that only the original wanted, and no others", func(ctx SpecContext) {
+	It("loses the fields that only the legacy operator set, and no others", func(ctx SpecContext) {
 		s := plant(ctx, withStaleFields(applied), "common.yaml", "minimal.yaml")
 		for _, child := range s.children {
 			env.SetAnnotation(ctx, child, "example.com/added", "by the user")

@@ -148,7 +148,7 @@ func start(ctx context.Context, binary string, resources []*unstructured.Unstruc
 }
 
 var _ = Describe("An upgrade", func() {
-	It("keeps every kind serving, with one write for each object, and so does the way back", func(ctx SpecContext) {
+	It("keeps every kind serving, with one write for each object, as does the downgrade", func(ctx SpecContext) {
 		env.Namespace(ctx)
 		objects := install(ctx, previous.tree+"/config/default", nil)
 		start(ctx, previous.manager, nil)
