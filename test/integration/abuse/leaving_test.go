@@ -12,7 +12,7 @@ import (
 )
 
 // The webhooks do not validate changes of terminating objects, so the manager must not reconcile them.
-var _ = Describe("An editor who keeps from its end what was deleted", func() {
+var _ = Describe("An editor who blocks the deletion of an object with a finalizer", func() {
 	for what, attempt := range map[string]struct {
 		who, change string
 		object      func() *unstructured.Unstructured

@@ -135,7 +135,7 @@ var _ = Describe("An editor of MLflow", func() {
 	}
 })
 
-var _ = Describe("A user who makes thousands of mistakes", func() {
+var _ = Describe("A user who creates thousands of invalid objects", func() {
 	It("causes only a few requests of the manager", func(ctx SpecContext) {
 		var unknown, references []string
 		for i := range 2000 {

@@ -11,7 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-var _ = Describe("A namespace that asks for MLflow", func() {
+var _ = Describe("A namespace that requests MLflow", func() {
 	It("grants access to the groups of the platform while all its preconditions hold [mlflow-69] [mlflow-70] [mlflow-71]", func(ctx SpecContext) {
 		namespace := createTeamNamespace(ctx, "mlflow")
 		a := auth(list("users", "admins"), list("admins"))
@@ -168,7 +168,7 @@ var _ = Describe("A namespace that asks for MLflow", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("A RoleBinding of one of the names", func() {
+var _ = Describe("A RoleBinding with a name of namespace RBAC", func() {
 	made := func(namespace, name string, change func(*rbacv1.RoleBinding)) *rbacv1.RoleBinding {
 		b := binding(namespace, name)
 		b.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}

@@ -101,7 +101,7 @@ func documented() map[string]string {
 	return texts
 }
 
-var _ = Describe("The status of what has no pods", Serial, func() {
+var _ = Describe("The status of models without pods", Serial, func() {
 	for situation, s := range situations {
 		for _, w := range withPods {
 			change := ""

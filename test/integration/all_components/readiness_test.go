@@ -104,7 +104,7 @@ func (e example) expectJudged(ctx context.Context, object *unstructured.Unstruct
 const badImage = "testcluster.invalid/image-pull:1"
 
 // Flux, Argo CD and helm --wait decide by kstatus whether a rollout has ended.
-var _ = Describe("Tools that know the rules of kstatus", func() {
+var _ = Describe("Tools based on kstatus", func() {
 	DescribeTable("derive Current, InProgress and Failed from the conditions", func(ctx SpecContext, e example) {
 		e.expectJudged(ctx, e.create(ctx))
 	},

@@ -55,7 +55,7 @@ const gpuPod = `{apiVersion: v1, kind: Pod, metadata: {name: gpu}, spec: {restar
   containers: [{name: main, image: "` + runningImage + `", resources: {limits: {nvidia.com/gpu: 1}}}]}}`
 
 // Serial: nodes and their labels affect every spec.
-var _ = Describe("Unwell GPUs", Serial, func() {
+var _ = Describe("Unhealthy GPUs", Serial, func() {
 	It("move a workload to another node without counting a retry [appwrapper-46] [appwrapper-12]", func(ctx SpecContext) {
 		gpuNodes(ctx, "gpu-a", "gpu-b")
 		aw := create(ctx, wrap(env.Namespace(ctx, "gpu"), "moves", []string{gpuPod}, withAnnotations("retryPausePeriodDuration", "0s", "retryLimit", "1")))

@@ -179,7 +179,7 @@ var _ = Describe("A new AppWrapper", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("An AppWrapper that exists", func() {
+var _ = Describe("An existing AppWrapper", func() {
 	var namespace string
 	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "admission") })
 

@@ -11,7 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-var _ = Describe("What a queued AppWrapper holds", func() {
+var _ = Describe("The components of a queued AppWrapper", func() {
 	It("can be Pods, Deployments and a Service, which keep running [appwrapper-38] [appwrapper-50]", func(ctx SpecContext) {
 		namespace := queue(ctx, "4")
 		aw := created(ctx, wrap(namespace, "mix", pod("a", "1"), pod("b", "1"), deployment("web", 2, "1"), service("web")))

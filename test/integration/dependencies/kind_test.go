@@ -50,7 +50,7 @@ func podOf(object client.Object) *corev1.PodSpec {
 	}
 }
 
-var _ = Describe("What make deploy-kind deploys", Ordered, func() {
+var _ = Describe("The manifests of make deploy-kind", Ordered, func() {
 	var deployer *kind.Deployer
 	secrets := func(ctx context.Context) map[string]map[string][]byte {
 		GinkgoHelper()

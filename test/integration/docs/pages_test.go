@@ -38,7 +38,7 @@ var _ = Describe("The page of", func() {
 })
 
 // These specs use their own cluster, in which only this operator is installed.
-var _ = Describe("Where only this operator is installed, the first steps", Ordered, func() {
+var _ = Describe("With only this operator installed, the first steps", Ordered, func() {
 	var fresh *framework.Env
 
 	BeforeAll(func(ctx SpecContext) {

@@ -40,7 +40,7 @@ func sensitive(namespace string) apply.Object {
 			WithVolumes(corev1ac.Volume().WithName("keys").WithSecret(corev1ac.SecretVolumeSource().WithSecretName("keys"))))))}
 }
 
-var _ = Describe("The applier, where a stranger's field excludes ours,", func() {
+var _ = Describe("The applier, if a field of another client excludes a managed one,", func() {
 	DescribeTable("repairs a Deployment in one reconcile, and then sends no write", func(ctx context.Context, patch string) {
 		w := newApplyEnv(ctx)
 		desired := one(sensitive(w.namespace))

@@ -45,7 +45,7 @@ func deploymentExists(ctx context.Context) bool {
 	return !apierrors.IsNotFound(err)
 }
 
-var _ = Describe("A component that is switched off", func() {
+var _ = Describe("A disabled component", func() {
 	for _, way := range []struct {
 		title   string
 		options framework.ManagerOptions

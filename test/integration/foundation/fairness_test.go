@@ -51,7 +51,7 @@ func (s *stuck) state() [2]int {
 	return [2]int{s.waiting, len(s.tried)}
 }
 
-var _ = Describe("One tenant with three hundred registries that hang and fail", func() {
+var _ = Describe("One tenant with three hundred registries that time out or fail", func() {
 	const many, workers = 300, 4
 
 	It("leaves a worker to the other namespaces, which do not wait", func(ctx SpecContext) {

@@ -67,7 +67,7 @@ func answer(ctx context.Context, object *unstructured.Unstructured, accepted met
 	}}}}, "status")
 }
 
-var _ = Describe("What Gateways say of a published server", Ordered, func() {
+var _ = Describe("The status that Gateways report for a published server", Ordered, func() {
 	var all []one
 
 	BeforeAll(func(ctx SpecContext) {

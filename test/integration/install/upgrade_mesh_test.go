@@ -50,7 +50,7 @@ func (o *legacyCluster) mesh(ctx context.Context, namespace string, recorded []*
 	}
 }
 
-var _ = Describe("The page about the way", func() {
+var _ = Describe("The page about the upgrade", func() {
 	It("from ModelMesh Serving has commands that work", func(ctx SpecContext) {
 		const runtime = "Deployment modelmesh-serving-mlserver-1.x"
 		o := prepareLegacyCluster(ctx, "openshift")

@@ -23,7 +23,7 @@ import (
 
 const controllers = "../../../controllers/"
 
-var _ = Describe("The page about the way", func() {
+var _ = Describe("The page about the upgrade", func() {
 	It("from mlflow-operator has commands that work", func(ctx SpecContext) {
 		o := prepareLegacyCluster(ctx, "odh")
 		minimal := framework.Recording("../takeover/testdata/minimal.yaml", // with the values of params.env of both operators

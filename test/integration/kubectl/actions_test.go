@@ -74,7 +74,7 @@ var _ = Describe("render", func() {
 		Expect(got.code).To(Equal(2), "%+v", got)
 		Expect(got.stderr).To(And(ContainSubstring("would be refused: "), ContainSubstring(refusal)))
 	},
-		Entry("of a RayCluster", `
+		Entry("a RayCluster", `
 apiVersion: ray.io/v1
 kind: RayCluster
 metadata: {name: open, namespace: team}
@@ -84,13 +84,13 @@ spec:
     rayStartParams: {}
     template: {spec: {containers: [{name: head, image: quay.io/example/ray:v1}]}}
 `, SpecTimeout(specTimeout)),
-		Entry("of a ModelRegistry", `
+		Entry("a ModelRegistry", `
 apiVersion: modelregistry.opendatahub.io/v1beta1
 kind: ModelRegistry
 metadata: {name: default, namespace: team}
 spec: {rest: {}, grpc: {}, postgres: {generateDeployment: true}}
 `, SpecTimeout(specTimeout)),
-		Entry("of an AppWrapper", `
+		Entry("an AppWrapper", `
 apiVersion: workload.codeflare.dev/v1beta2
 kind: AppWrapper
 metadata: {name: grants, namespace: team}

@@ -39,7 +39,7 @@ var _ = Describe("render", func() {
 			g.Expect(call(ctx, administrator(), kubectl, "diff", "-f", objects)).To(Equal(result{}))
 		}).WithTimeout(settled).WithPolling(time.Second).Should(Succeed())
 	},
-		Entry("of a RayCluster", `
+		Entry("for a RayCluster", `
 apiVersion: ray.io/v1
 kind: RayCluster
 metadata: {name: parity, namespace: team}
@@ -48,7 +48,7 @@ spec:
     rayStartParams: {}
     template: {spec: {containers: [{name: head, image: quay.io/example/ray:v1}]}}
 `, SpecTimeout(specTimeout)),
-		Entry("of a ModelRegistry", `
+		Entry("for a ModelRegistry", `
 apiVersion: modelregistry.opendatahub.io/v1beta1
 kind: ModelRegistry
 metadata: {name: parity, namespace: team}

@@ -79,7 +79,7 @@ var _ = Describe("The database of a new MLflow", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("The database of an older MLflow", func() {
+var _ = Describe("The database of an MLflow with an older schema", func() {
 	It("is migrated while the server is stopped, and the server is restarted [mlflow-56]", func(ctx SpecContext) {
 		m := ready(ctx, server(withJobs, func(m *mlflowv1.MLflow) {
 			m.Spec.Replicas, m.Spec.Storage.AccessModes = new(int32(2)), []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}

@@ -78,7 +78,7 @@ var _ = Describe("An object that takes the name of a child", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("A service account that a user made", func() {
+var _ = Describe("A ServiceAccount that a user created", func() {
 	It("is used without changes, and kept when the server is deleted", func(ctx SpecContext) {
 		foreign := serviceAccount("cloud-identity")
 		foreign.Annotations = map[string]string{"example.com/role": "tracking"}

@@ -6,7 +6,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 )
 
-var _ = Describe("What pods of the catalog may call", func() {
+var _ = Describe("The egress of the catalog", func() {
 	It("is restored whenever another client changes it [modelregistry-132]", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)

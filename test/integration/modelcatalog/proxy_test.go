@@ -28,7 +28,7 @@ func (w *controlPlane) proxyVariables(ctx context.Context, namespace string) []s
 	return found
 }
 
-var _ = Describe("The way of the server out of the cluster", func() {
+var _ = Describe("The egress proxy of the server", func() {
 	It("uses the proxy of the cluster on OpenShift, unless the Catalog sets its own or none [modelregistry-116]", func(ctx SpecContext) {
 		w := onOpenShift
 		ns := w.namespace(ctx)

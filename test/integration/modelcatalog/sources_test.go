@@ -141,7 +141,7 @@ var _ = Describe("Sources", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("What is tampered with", func() {
+var _ = Describe("A modified child object", func() {
 	It("is repaired on its watch event, and foreign objects trigger no reconcile [modelregistry-87] [modelregistry-99] [W1]", func(ctx SpecContext) {
 		w := onOpenShift
 		ns := w.namespace(ctx)

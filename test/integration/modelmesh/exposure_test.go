@@ -38,7 +38,7 @@ func model(ctx context.Context, namespace, name string) *v1beta1.InferenceServic
 	return m
 }
 
-var _ = Describe("What publishes models", Serial, func() {
+var _ = Describe("The Route, HTTPRoute or Ingress of a model", Serial, func() {
 	It("follows the setting and the runtime, and objects of the previous setting are deleted", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
 		r := runtimeOf(ctx, ns, "r", "onnx", annotated(modelmesh.AnnotationRoute, "true"))

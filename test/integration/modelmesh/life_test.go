@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-var _ = Describe("A namespace that is served", func() {
+var _ = Describe("An enabled namespace", func() {
 	It("has a Service, the objects that pods mount, and a Deployment for each runtime, and then sends no write [modelmesh-31] [modelmesh-88] [M12] [M16]", func(ctx SpecContext) {
 		mark := env.Mark()
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
@@ -172,7 +172,7 @@ var _ = Describe("A namespace that is served", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("Names that others have taken", func() {
+var _ = Describe("Foreign objects with the names of child objects", func() {
 	It("are not taken over, and the runtime gets an Event [M11]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "taken")
 		guards := []client.Object{

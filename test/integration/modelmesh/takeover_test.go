@@ -61,7 +61,7 @@ func plant(ctx context.Context, ns, file, from string) {
 	}
 }
 
-var _ = Describe("A take-over from the original", Serial, func() {
+var _ = Describe("A take-over from the legacy controller", Serial, func() {
 	It("restarts no pod, keeps patches of third parties, and applies the current pod template at the next change [modelmesh-31] [M40]", func(ctx SpecContext) {
 		manager.StopTemporarily(ctx)
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")

@@ -64,7 +64,7 @@ var _ = Describe("Predictors", func() {
 	)
 })
 
-var _ = Describe("What is shipped for ModelMesh", func() {
+var _ = Describe("The manifests of ModelMesh", func() {
 	DescribeTable("is accepted without a warning", func(ctx SpecContext, read func(SpecContext) ([]*unstructured.Unstructured, error), count int) {
 		namespace := env.Namespace(ctx, "shipped")
 		objects, err := read(ctx)

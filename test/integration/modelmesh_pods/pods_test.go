@@ -62,7 +62,7 @@ var _ = Describe("Pods of runtimes", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-var _ = Describe("Deployments of the original", func() {
+var _ = Describe("Deployments of the legacy controller", func() {
 	for _, name := range recordings() {
 		It("are taken over without a rollout: "+name, func(ctx SpecContext) {
 			r := record(name, env.Namespace(ctx, "takeover"))

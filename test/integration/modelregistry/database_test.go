@@ -201,7 +201,7 @@ var _ = Describe("A generated database", func() {
 		env.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Spec.Template.Spec.Containers[0].Image).To(Equal("example.com/mine")) })
 	}, NodeTimeout(specTimeout))
 
-	It("is an external one if its Secret says so alone", func(ctx SpecContext) {
+	It("is not created if a connection Secret is named", func(ctx SpecContext) {
 		m := registry(namespace, namespace, unrouted, func(m *v1beta1.ModelRegistry) {
 			m.Spec.Postgres = &v1beta1.PostgresConfig{ConnectionSecretName: "models-app", SSLMode: "require"}
 		})

@@ -113,7 +113,7 @@ func images(d *unstructured.Unstructured) []any {
 	return all
 }
 
-var _ = Describe("A registry of the original", func() {
+var _ = Describe("A registry of the legacy operator", func() {
 	var namespace string
 	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "old") }, NodeTimeout(specTimeout))
 	asleep := metav1.ObjectMeta{Annotations: map[string]string{paused: "true"}}

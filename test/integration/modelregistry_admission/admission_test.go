@@ -146,7 +146,7 @@ var _ = Describe("A new registry", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("A registry that exists", func() {
+var _ = Describe("An existing registry", func() {
 	It("loses the older of two proxies when it is updated, D28, and can keep a name that would now be rejected, D32", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "admission")
 		m := beta(namespace, "{rest: {}, "+external+", oauthProxy: {port: 1}, kubeRBACProxy: {port: 2}}")

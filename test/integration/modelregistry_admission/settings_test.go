@@ -44,7 +44,7 @@ var _ = Describe("With a namespace of registries", Ordered, func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("While the component is off", func() {
+var _ = Describe("While the component is disabled", func() {
 	It("every valid object is accepted with a warning, and versions are converted", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "off")
 		replaceManager(ctx, []string{"--components=*,-modelregistry,-modelcatalog", notElected}, "MLFLOW_IMAGE=example.com/mlflow:1")

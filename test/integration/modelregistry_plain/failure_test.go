@@ -24,7 +24,7 @@ func managed(r *http.Request) bool {
 		!strings.Contains(r.URL.Path, "webhook-cert")
 }
 
-var _ = Describe("Trouble with the API server", func() {
+var _ = Describe("An error of the API server", func() {
 	It("is reported with the error of the API server, until a reconcile succeeds [modelregistry-100] [modelregistry-102]", func(ctx SpecContext) {
 		between := env.StartCrasher(ctx, manager, specTimeout)
 		for name, method := range map[string]string{"reads": http.MethodGet, "creates": http.MethodPost} {

@@ -121,7 +121,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 	}, NodeTimeout(specTimeout))
 
 	for _, file := range []string{"generated-database-plain.yaml", "custom-proxy-plain.yaml", "mysql-tls-plain.yaml"} {
-		It("that the original had made is taken over: "+file+" [S2] [D5] [D7]", func(ctx SpecContext) {
+		It("of the legacy operator is taken over: "+file+" [S2] [D5] [D7]", func(ctx SpecContext) {
 			objects := framework.Recording("../../../controllers/modelregistry/resources/testdata/recordings/"+file, "lab-registries", namespace)
 			m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: objects[0].GetName()}}
 			m.Annotations = map[string]string{"platform.opendatahub.io/paused": "true"}

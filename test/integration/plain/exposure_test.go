@@ -44,7 +44,7 @@ func exposed(ctx context.Context, name string, more ...string) *framework.Manage
 	return other
 }
 
-var _ = Describe("What publishes MLflow", Serial, func() {
+var _ = Describe("The HTTPRoute or Ingress of MLflow", Serial, func() {
 	It("follows the setting, and objects of the previous setting are deleted", func(ctx SpecContext) {
 		m := server()
 		create(ctx, m)
@@ -103,7 +103,7 @@ var _ = Describe("What publishes MLflow", Serial, func() {
 	}, NodeTimeout(2*specTimeout))
 })
 
-var _ = Describe("A Gateway API of before timeouts", Serial, func() {
+var _ = Describe("A Gateway API without timeouts", Serial, func() {
 	It("gets routes without timeouts, each written once", func(ctx SpecContext) {
 		definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "httproutes.gateway.networking.k8s.io"}}
 		env.Get(ctx, definition)

@@ -39,7 +39,7 @@ var (
 
 // Each role has a namespace with a user who has no other role. Kubernetes aggregates shipped roles to view, edit and admin; the others are
 // bound by name.
-var _ = Describe("People", func() {
+var _ = Describe("Users with the aggregated roles", func() {
 	asks := []ask{
 		{operators, "mlflows", "get", append([]string{"mlflow-operator-mlflow-view", "mlflow-operator-mlflow-edit", "mlflow-operator-mlflow-admin"}, allRoles...)},
 		{operators, "mlflows", "create", append([]string{"mlflow-operator-mlflow-edit", "mlflow-operator-mlflow-admin"}, editors...)},

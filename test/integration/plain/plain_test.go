@@ -317,7 +317,7 @@ var _ = Describe("A password in the spec", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("What an MLflow consists of", func() {
+var _ = Describe("A child object of an MLflow", func() {
 	It("gets its owner reference back after its removal, which on OpenShift requires the permission to delete", func(ctx SpecContext) {
 		m := ready(ctx, server())
 		parts := []client.Object{

@@ -207,7 +207,7 @@ var _ = Describe("An AIHub", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("Registries that an AIHub hands over", func() {
+var _ = Describe("Registries with an AIHub", func() {
 	It("are published as the AIHub configures without a restart, and as before after its deletion [modelregistry-104] [modelregistry-112]", func(ctx SpecContext) {
 		pid := manager.Process.PID
 		instances := createRegistriesNamespace(ctx)

@@ -20,7 +20,7 @@ func judged(ctx context.Context, object client.Object, want string) {
 }
 
 // The suite together tests the other kinds.
-var _ = Describe("Tools that know the rules of kstatus", func() {
+var _ = Describe("Tools based on kstatus", func() {
 	It("derive Current, InProgress and Failed for MLflowOperators", func(ctx SpecContext) {
 		samples, err := framework.ReadObjects("../../../config/samples/platform_mlflowoperator.yaml")
 		Expect(err).NotTo(HaveOccurred())

@@ -44,7 +44,7 @@ func waitsForImage(ctx context.Context, p *corev1.Pod) {
 	})
 }
 
-var _ = Describe("A pod of Ray that was made before its account had pull secrets", func() {
+var _ = Describe("A Ray pod that was created before its ServiceAccount had pull Secrets", func() {
 	It("is recreated if it cannot pull its image, also for workers [raycluster-5] [R22]", func(ctx SpecContext) {
 		u := create(ctx, rayCluster(env.Namespace(ctx, "pull"), "demo", hashed))
 		env.WaitExists(ctx, proxyObjects(u)...)

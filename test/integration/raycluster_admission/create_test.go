@@ -180,7 +180,7 @@ var _ = Describe("A new RayCluster", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("With a CRD of tomorrow", Ordered, func() {
+var _ = Describe("With a newer CRD", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
 		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "rayclusters.ray.io"}}
 		env.Get(ctx, crd)

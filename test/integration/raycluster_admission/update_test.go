@@ -35,7 +35,7 @@ func one(message string, change func(*corev1.PodSpec)) []tampering {
 	return []tampering{{message, changeHead(change)}}
 }
 
-var _ = Describe("A RayCluster that exists", func() {
+var _ = Describe("An existing RayCluster", func() {
 	var namespace string
 	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "ray") })
 

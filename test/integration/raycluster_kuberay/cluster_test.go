@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-var _ = Describe("A RayCluster beside the real KubeRay", func() {
+var _ = Describe("A RayCluster with the real KubeRay", func() {
 	It("gets pods from the mutated template, and the certificate of each role contains the addresses of its pods", func(ctx SpecContext) {
 		live := waitReady(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "demo")))
 		waitForCertificates(ctx, live, 3)

@@ -24,7 +24,7 @@ func exposed(ctx context.Context, name string, more ...string) *framework.Manage
 	return other
 }
 
-var _ = Describe("What publishes the dashboard of a RayCluster", Serial, func() {
+var _ = Describe("The Route, HTTPRoute or Ingress of a dashboard", Serial, func() {
 	It("follows the setting for all servers, and objects of the previous setting are deleted", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "exposed")
 		u := create(ctx, rayCluster(ns, "demo"), raycluster.AuthProxy)

@@ -62,7 +62,7 @@ func (s *legacyServer) expectTakenOver(ctx context.Context, child *unstructured.
 	Expect(live.GetOwnerReferences()).To(Equal(want), "%s %s", live.GetKind(), live.GetName())
 }
 
-var _ = Describe("A server of the original operator", func() {
+var _ = Describe("A server of the legacy operator", func() {
 	const (
 		url     = "MLFLOW_URL=https://gateway.apps.lab.example.com"
 		gateway = "GATEWAY_NAME=team-gateway"
