@@ -7,7 +7,7 @@ import (
 )
 
 // status and doctor show why the manager rejects a runtime under its settings.
-func TestRefusedRuntimes(t *testing.T) {
+func TestStatusAndDoctorReportInvalidRuntimes(t *testing.T) {
 	objects := fakecluster.Objects(t, "testdata/manager.yaml", "testdata/refused.yaml")
 	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), objects)
 	status := run(t, cluster, "status")

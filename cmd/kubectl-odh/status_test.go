@@ -85,7 +85,7 @@ func TestStatusReadsNoMoreThanItNeeds(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if most := cluster.MostAtOnce(); most > 12 {
+	if most := cluster.MaxConcurrentRequests(); most > 12 {
 		t.Errorf("%d requests at once", most)
 	}
 }

@@ -128,7 +128,7 @@ func TestTreeReadsNoSecrets(t *testing.T) {
 	if !listed {
 		t.Error("no Secret was listed, so the test proves nothing")
 	}
-	if most := cluster.MostAtOnce(); most > 12 {
+	if most := cluster.MaxConcurrentRequests(); most > 12 {
 		t.Errorf("%d requests at once", most)
 	}
 }

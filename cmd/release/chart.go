@@ -31,7 +31,7 @@ func (r *release) chart() error {
 	if err != nil {
 		return fmt.Errorf("reading the chart: %w", err)
 	}
-	content, err := compressed(files, r.source.time)
+	content, err := tarGzip(files, r.source.time)
 	if err != nil {
 		return err
 	}
@@ -118,8 +118,8 @@ func readFolder(folder string) ([]file, error) {
 	return files, err
 }
 
-// compressed packs files as tar.gz.
-func compressed(files []file, when time.Time) ([]byte, error) {
+// tarGzip packs files as tar.gz.
+func tarGzip(files []file, when time.Time) ([]byte, error) {
 	content, err := archive(files, when)
 	if err != nil {
 		return nil, err

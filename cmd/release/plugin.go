@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// completer is the program by which kubectl completes the words of a plugin.
-const completer = "#!/bin/sh\nexec kubectl odh __complete \"$@\"\n"
+// completionScript is the program that kubectl runs to complete arguments of the plugin.
+const completionScript = "#!/bin/sh\nexec kubectl odh __complete \"$@\"\n"
 
 // plugin compiles kubectl-odh for every system, packs each with its license and its completions, and writes the manifest for krew.
 func (r *release) plugin(ctx context.Context) error {
@@ -25,14 +25,14 @@ func (r *release) plugin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	here := platform{runtime.GOOS, runtime.GOARCH}
-	own, _, err := r.program(ctx, "plugin", here)
+	hostPlatform := platform{runtime.GOOS, runtime.GOARCH}
+	hostProgram, _, err := r.program(ctx, "plugin", hostPlatform)
 	if err != nil {
 		return err
 	}
-	files := []file{{"LICENSE", 0o644, 0, license}, {"kubectl_complete-odh", 0o755, 0, []byte(completer)}}
+	files := []file{{"LICENSE", 0o644, 0, license}, {"kubectl_complete-odh", 0o755, 0, []byte(completionScript)}}
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		script, err := output(ctx, r.work, own, "completion", shell)
+		script, err := output(ctx, r.work, hostProgram, "completion", shell)
 		if err != nil {
 			return fmt.Errorf("printing the completion for %s: %w", shell, err)
 		}
@@ -64,9 +64,9 @@ func (r *release) plugin(ctx context.Context) error {
 
 // archive packs the plugin for one system, and returns its entry for krew.
 func (r *release) archive(p platform, program []byte, files []file) (map[string]any, error) {
-	name, binary, pack := fmt.Sprintf("kubectl-odh_%s_%s_%s.tar.gz", r.version, p.os, p.arch), "kubectl-odh", compressed
+	name, binary, pack := fmt.Sprintf("kubectl-odh_%s_%s_%s.tar.gz", r.version, p.os, p.arch), "kubectl-odh", tarGzip
 	if p.os == "windows" {
-		name, binary, pack = fmt.Sprintf("kubectl-odh_%s_%s_%s.zip", r.version, p.os, p.arch), "kubectl-odh.exe", zipped
+		name, binary, pack = fmt.Sprintf("kubectl-odh_%s_%s_%s.zip", r.version, p.os, p.arch), "kubectl-odh.exe", zipArchive
 	}
 	content, err := pack(append(slices.Clone(files), file{binary, 0o755, 0, program}), r.source.time)
 	if err != nil {
@@ -99,8 +99,8 @@ func (r *release) krew(platforms []any) map[string]any {
 	}
 }
 
-// zipped packs files as a zip, in the order of their names and with one time.
-func zipped(files []file, when time.Time) ([]byte, error) {
+// zipArchive packs files as a zip archive, sorted by name and with one modification time.
+func zipArchive(files []file, when time.Time) ([]byte, error) {
 	slices.SortFunc(files, func(a, b file) int { return bytes.Compare([]byte(a.name), []byte(b.name)) })
 	var buffer bytes.Buffer
 	out := zip.NewWriter(&buffer)
@@ -115,6 +115,6 @@ func zipped(files []file, when time.Time) ([]byte, error) {
 			return nil, err
 		}
 	}
-	err := out.Close() // writes the end
+	err := out.Close() // writes the central directory
 	return buffer.Bytes(), err
 }

@@ -64,11 +64,11 @@ func TestSection(t *testing.T) {
 func TestZipped(t *testing.T) {
 	files := []file{{"b.exe", 0o755, 0, []byte("b")}, {"a", 0o644, 0, []byte("a")}}
 	when := time.Unix(1_700_000_000, 0).UTC()
-	first, err := zipped(files, when)
+	first, err := zipArchive(files, when)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := zipped([]file{files[1], files[0]}, when)
+	second, err := zipArchive([]file{files[1], files[0]}, when)
 	if err != nil || !bytes.Equal(first, second) {
 		t.Errorf("the order of files counts, %v", err)
 	}

@@ -53,7 +53,7 @@ func observed(generation int64) func(*platformv1alpha1.MLflowOperator) {
 	return func(m *platformv1alpha1.MLflowOperator) { m.Status.ObservedGeneration = generation }
 }
 
-// [mlflow-65] What an MLflowOperator means for the servers, reason by reason.
+// [mlflow-65] The gate is open only if the MLflowOperator is ready or terminating, and passes on its reason.
 func TestGateStateOf(t *testing.T) {
 	shut := func(reason, message string) gateState {
 		return gateState{ready: metav1.ConditionFalse, reason: reason, message: message}
@@ -67,22 +67,22 @@ func TestGateStateOf(t *testing.T) {
 		"ready": {moduleWith(), gateState{open: true, ready: metav1.ConditionTrue, reason: "Ready",
 			message: "MLflowOperator is ready to manage MLflow custom resources"}},
 		"stale":                   {moduleWith(observed(2)), shut("MLflowOperatorStatusStale", waiting+": its status describes generation 2, and the MLflowOperator has generation 3: check the log of the manager")},
-		"stale comes first":       {moduleWith(observed(2), readyIs("False", "ConfigPending", "x")), shut("MLflowOperatorStatusStale", waiting+": its status describes generation 2, and the MLflowOperator has generation 3: check the log of the manager")},
+		"stale and not ready":     {moduleWith(observed(2), readyIs("False", "ConfigPending", "x")), shut("MLflowOperatorStatusStale", waiting+": its status describes generation 2, and the MLflowOperator has generation 3: check the log of the manager")},
 		"generation not reported": {moduleWith(observed(0)), gateState{open: true, ready: metav1.ConditionTrue, reason: "Ready", message: "MLflowOperator is ready to manage MLflow custom resources"}},
 		"no condition": {moduleWith(func(m *platformv1alpha1.MLflowOperator) { m.Status.Conditions = m.Status.Conditions[:1] }),
 			shut("MLflowOperatorNotReady", waiting)},
-		"no status":           {moduleWith(func(m *platformv1alpha1.MLflowOperator) { m.Status = platformv1alpha1.MLflowOperatorStatus{} }), shut("MLflowOperatorNotReady", waiting)},
-		"pending":             {moduleWith(readyIs("False", "ConfigPending", "spec.gatewayName")), shut("ConfigPending", waiting+": spec.gatewayName")},
-		"unknown":             {moduleWith(readyIs("Unknown", "Asking", "")), shut("Asking", waiting)},
-		"without a reason":    {moduleWith(readyIs("False", "", "soon")), shut("MLflowOperatorNotReady", waiting+": soon")},
-		"being deleted":       {moduleWith(moduleDeleting), gateState{open: true}},
-		"deletion waits":      {moduleWith(moduleDeleting, observed(4), readyIs("False", "MLflowInstancesPresent", blocked)), gateState{open: true, ready: metav1.ConditionFalse, reason: "MLflowInstancesPresent", message: blocked}},
-		"deleted, unfit":      {moduleWith(moduleDeleting, observed(4), readyIs("False", "ConfigPending", "x")), shut("ConfigPending", waiting+": x")},
-		"reason, no deletion": {moduleWith(readyIs("False", "MLflowInstancesPresent", blocked)), shut("MLflowInstancesPresent", waiting+": "+blocked)},
+		"no status":            {moduleWith(func(m *platformv1alpha1.MLflowOperator) { m.Status = platformv1alpha1.MLflowOperatorStatus{} }), shut("MLflowOperatorNotReady", waiting)},
+		"pending":              {moduleWith(readyIs("False", "ConfigPending", "spec.gatewayName")), shut("ConfigPending", waiting+": spec.gatewayName")},
+		"unknown":              {moduleWith(readyIs("Unknown", "Asking", "")), shut("Asking", waiting)},
+		"without a reason":     {moduleWith(readyIs("False", "", "soon")), shut("MLflowOperatorNotReady", waiting+": soon")},
+		"being deleted":        {moduleWith(moduleDeleting), gateState{open: true}},
+		"deletion waits":       {moduleWith(moduleDeleting, observed(4), readyIs("False", "MLflowInstancesPresent", blocked)), gateState{open: true, ready: metav1.ConditionFalse, reason: "MLflowInstancesPresent", message: blocked}},
+		"deleted, not ready":   {moduleWith(moduleDeleting, observed(4), readyIs("False", "ConfigPending", "x")), shut("ConfigPending", waiting+": x")},
+		"blocked, no deletion": {moduleWith(readyIs("False", "MLflowInstancesPresent", blocked)), shut("MLflowInstancesPresent", waiting+": "+blocked)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, gateStateOf(c.module), cmp.AllowUnexported(gateState{})); diff != "" {
-				t.Errorf("verdict differs (-want +got):\n%s", diff)
+				t.Errorf("gateState differs (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -90,7 +90,7 @@ func TestGateStateOf(t *testing.T) {
 
 var gateSettings = resources.Inputs{GatewayName: "env-gateway", SectionTitle: "Env", ExternalURL: "https://env.example.com"}
 
-// gateOn is a gate of the component platform before the given objects.
+// gateOn returns the gate of the component platform, with a cache of the given objects.
 func gateOn(t *testing.T, served capability.Set, objects ...client.Object) *platformGate {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -103,8 +103,8 @@ func gateOn(t *testing.T, served capability.Set, objects ...client.Object) *plat
 
 var handedOver = capability.NewSet(mlflowOperatorKind)
 
-// [mlflow-65] A closed gate is shown in three conditions and waits for an event; an open one is shown in one and lets pass. While the
-// deletion of the MLflowOperator waits, availability stays what the servers make it [D32].
+// [mlflow-65] A closed gate sets three conditions and returns a Wait; an open one sets one condition. While the deletion of the
+// MLflowOperator is blocked, Available is not changed [D32].
 func TestPlatformGateWait(t *testing.T) {
 	const before = "Available=True DeploymentReady: up"
 	for name, c := range map[string]struct {
@@ -139,7 +139,7 @@ func TestPlatformGateWait(t *testing.T) {
 			err := c.gate.wait(t.Context(), m)
 			wait, waits := errors.AsType[*reconciler.Wait](err)
 			if open := err == nil; open != c.open || !open && (!waits || wait.Retry != 0) {
-				t.Errorf("open %t, want %t; %v must be a wait without a timer", open, c.open, err)
+				t.Errorf("open %t, want %t; want a Wait without Retry, got %v", open, c.open, err)
 			}
 			got := stateOf(m)
 			slices.Sort(got)
@@ -162,11 +162,11 @@ func TestGateReadFails(t *testing.T) {
 	})
 	m := &mlflowv1.MLflow{}
 	if err := gate.wait(t.Context(), m); err == nil || len(m.Status.Conditions) > 0 {
-		t.Errorf("error %v, conditions %v: nothing is known, so nothing is reported", err, m.Status.Conditions)
+		t.Errorf("error %v, conditions %v: want an error and no condition", err, m.Status.Conditions)
 	}
 }
 
-// [mlflow-66] The platform's decisions count while the component platform is on, as far as they are made, and never otherwise.
+// [mlflow-66] Fields of the MLflowOperator override the settings only while the component platform is enabled.
 func TestGateInputs(t *testing.T) {
 	domain := func(text string) func(*platformv1alpha1.MLflowOperator) {
 		return func(m *platformv1alpha1.MLflowOperator) { m.Spec.Gateway = &platformv1alpha1.GatewaySpec{Domain: text} }
@@ -185,7 +185,7 @@ func TestGateInputs(t *testing.T) {
 			served: func() capability.Set { return handedOver }}, "env-gateway", "Env", "https://env.example.com"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_ = c.gate.wait(t.Context(), &mlflowv1.MLflow{}) // whether it is open is another matter
+			_ = c.gate.wait(t.Context(), &mlflowv1.MLflow{}) // the result does not matter here
 			in := c.gate.inputs()
 			if in.GatewayName != c.gateway || in.SectionTitle != c.title || in.ExternalURL != c.url {
 				t.Errorf("gateway %q, title %q, URL %q", in.GatewayName, in.SectionTitle, in.ExternalURL)
@@ -194,7 +194,7 @@ func TestGateInputs(t *testing.T) {
 	}
 }
 
-// [mlflow-67] A domain becomes a base of URLs.
+// [mlflow-67] gatewayURL returns the domain with a scheme and without a trailing slash.
 func TestGatewayURL(t *testing.T) {
 	for domain, want := range map[string]string{
 		"": "", "  ": "", "/": "",
@@ -206,29 +206,29 @@ func TestGatewayURL(t *testing.T) {
 		"apps.example.com:8443/base/": "https://apps.example.com:8443/base",
 	} {
 		if got := gatewayURL(domain); got != want {
-			t.Errorf("domainURL(%q) = %q, want %q", domain, got, want)
+			t.Errorf("gatewayURL(%q) = %q, want %q", domain, got, want)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		once := gatewayURL(rapid.String().Draw(t, "domain"))
 		if again := gatewayURL(once); again != once {
-			t.Fatalf("%q becomes %q: it must be settled after the first time", once, again)
+			t.Fatalf("gatewayURL is not idempotent: %q becomes %q", once, again)
 		}
 	})
 }
 
-// [mlflow-68] Only the one MLflowOperator wakes the MLflow objects.
+// [mlflow-68] Only the MLflowOperator default-mlflowoperator triggers a reconcile of MLflow objects.
 func TestWatchIgnoresOtherMLflowOperators(t *testing.T) {
 	other := moduleWith(func(m *platformv1alpha1.MLflowOperator) { m.Name = "another" })
 	for object, want := range map[*platformv1alpha1.MLflowOperator]bool{moduleWith(): true, other: false} {
 		if got := isDefaultMLflowOperator().Create(event.CreateEvent{Object: object}); got != want {
-			t.Errorf("%s wakes: %t", object.Name, got)
+			t.Errorf("creation of %s triggers a reconcile: %t", object.Name, got)
 		}
 		if got := isDefaultMLflowOperator().Delete(event.DeleteEvent{Object: object}); got != want {
-			t.Errorf("the end of %s wakes: %t", object.Name, got)
+			t.Errorf("deletion of %s triggers a reconcile: %t", object.Name, got)
 		}
 		if got := isDefaultMLflowOperator().Update(event.UpdateEvent{ObjectOld: object, ObjectNew: object}); got != want {
-			t.Errorf("a change of %s wakes: %t", object.Name, got)
+			t.Errorf("update of %s triggers a reconcile: %t", object.Name, got)
 		}
 	}
 }

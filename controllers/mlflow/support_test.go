@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
-// midday is the time on the clocks of tests.
+// midday is the initial time of the fake clocks.
 var midday = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 var settings = Settings{Inputs: resources.Inputs{
@@ -27,7 +27,7 @@ var settings = Settings{Inputs: resources.Inputs{
 	Version:          "3.14.0",
 }}
 
-// on are the inputs of a platform.
+// on holds the inputs for each platform.
 var on = map[string]resources.Inputs{
 	"bare":  settings.InputsFor(capability.NewSet()),
 	"plain": settings.InputsFor(capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor)),
@@ -35,7 +35,7 @@ var on = map[string]resources.Inputs{
 		capability.Route, capability.OpenShiftIngress)),
 }
 
-// rendered is all that is made for an MLflow.
+// rendered returns all objects that are rendered for an MLflow.
 func rendered(t testing.TB, m *mlflowv1.MLflow, in resources.Inputs) []*unstructured.Unstructured {
 	t.Helper()
 	desired, err := resources.Build(m, in)
@@ -49,7 +49,7 @@ func rendered(t testing.TB, m *mlflowv1.MLflow, in resources.Inputs) []*unstruct
 	return objects
 }
 
-// one reads one of the objects as a Go type.
+// one returns one of the rendered objects as a Go type.
 func one[T any](t testing.TB, m *mlflowv1.MLflow, kind, name string) *T {
 	t.Helper()
 	into := new(T)

@@ -19,7 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 )
 
-// Reasons of the Events on a RayCluster, whose status is KubeRay's.
+// Reasons and topics of Events. Problems are reported as Events on the RayCluster, because KubeRay owns its status.
 const (
 	ReasonNotApplied             = "ObjectsNotApplied"
 	ReasonNoDomain               = "DashboardWaitsForDomain"
@@ -47,7 +47,7 @@ const (
 	topicCookie            topic = "cookie"
 )
 
-// emitEvents reports why a cluster is not published or secured as its user may expect, once for each change.
+// emitEvents emits an Event with the reason why a cluster is not published or not secured, once for each change of the reason.
 func (r *clusterReconciler) emitEvents(cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs, routes routestatus.Report) {
 	if !in.Mode.Active() {
 		return
@@ -80,7 +80,8 @@ func (r *clusterReconciler) emitEvents(cluster *unstructured.Unstructured, c ray
 	r.warningEvent(cluster, topicKubeRay, ReasonNoKubeRay, text)
 }
 
-// emitKubeRayEvents reports that the KubeRay of the platform secures the cluster, and pods that are incompatible with that.
+// emitKubeRayEvents reports that the KubeRay of the platform secures the cluster, and that pods with elements of the operator are
+// incompatible with it.
 func (r *clusterReconciler) emitKubeRayEvents(cluster *unstructured.Unstructured, in resources.Inputs) {
 	state := r.memory.of(cluster)
 	state.clearMessage(topicPublication)
@@ -122,7 +123,7 @@ func unpublishedReason(c raycluster.Cluster, in resources.Inputs) (reason, text 
 // injectionProblem returns how the pod templates and the pods differ from the mode, or "".
 func injectionProblem(c raycluster.Cluster, in resources.Inputs) (reason, text string) {
 	injected := c.Injected()
-	anyHead := func(lacks func(raycluster.Injected) bool) bool { return slices.ContainsFunc(in.Heads, lacks) }
+	anyHead := func(differs func(raycluster.Injected) bool) bool { return slices.ContainsFunc(in.Heads, differs) }
 	switch {
 	case in.Mode.Auth.Sidecar() && !injected.Sidecar.Sidecar():
 		return ReasonNotSecured, "no sidecar protects the dashboard, because the cluster was stored while the webhook was not installed, " +
@@ -198,17 +199,17 @@ func (m *memory) replace(name types.NamespacedName, uid types.UID) *clusterState
 type topic string
 
 // setMessage stores the message of a topic and reports whether it changed.
-func (k *clusterState) setMessage(t topic, text string) bool {
-	if k.messages[t] == text {
+func (s *clusterState) setMessage(t topic, text string) bool {
+	if s.messages[t] == text {
 		return false
 	}
-	k.messages[t] = text
+	s.messages[t] = text
 	return true
 }
 
 // clearMessage deletes the message of a topic and reports whether there was one.
-func (k *clusterState) clearMessage(t topic) bool {
-	_, found := k.messages[t]
-	delete(k.messages, t)
+func (s *clusterState) clearMessage(t topic) bool {
+	_, found := s.messages[t]
+	delete(s.messages, t)
 	return found
 }

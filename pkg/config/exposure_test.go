@@ -30,7 +30,7 @@ func TestExposure(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(c.want, got.ModelRegistry.Exposure); diff != "" {
-				t.Errorf("registries follow something else:\n%s", diff)
+				t.Errorf("modelregistry exposure (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -42,7 +42,7 @@ func TestExposure(t *testing.T) {
 		"exposure: {ingressClass: Big}":                   "must be an object name",
 	} {
 		if _, err := (given{}).withFile(file).load(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", file, err)
+			t.Errorf("%s: got error %v, want %q", file, err, want)
 		}
 	}
 }
@@ -56,16 +56,16 @@ func TestExposureOfRayClusters(t *testing.T) {
 		openShift bool
 		want      published
 	}{
-		"no setting":             {"exposure: {}", false, published{PublishAuto, "", "data-science-gateway", ""}},
-		"OpenShift, gateway":     {gateway, true, published{PublishAuto, "", "data-science-gateway", ""}},
-		"OpenShift, ingress":     {ingress, true, published{PublishAuto, "", "data-science-gateway", ""}},
-		"gateway":                {gateway, false, published{PublishGateway, "", "data-science-gateway", ""}},
-		"the gateway of all":     {gateway + "modelregistry: {gatewayName: public}", false, published{PublishGateway, "", "public", ""}},
-		"a gateway of its own":   {gateway + "modelregistry: {gatewayName: public}\nraycluster: {gatewayName: front}", false, published{PublishGateway, "", "front", ""}},
-		"nowhere":                {gateway + "raycluster: {publish: none}", false, published{PublishNone, "", "data-science-gateway", ""}},
-		"ingress":                {ingress, false, published{PublishAuto, "apps.example.org", "data-science-gateway", "edge"}},
-		"a domain of its own":    {ingress + "raycluster: {ingressDomain: ray.example.org}", false, published{PublishAuto, "ray.example.org", "data-science-gateway", "edge"}},
-		"gateway beside ingress": {ingress + "raycluster: {publish: gateway}", false, published{PublishGateway, "apps.example.org", "data-science-gateway", "edge"}},
+		"no setting":                   {"exposure: {}", false, published{PublishAuto, "", "data-science-gateway", ""}},
+		"OpenShift, gateway":           {gateway, true, published{PublishAuto, "", "data-science-gateway", ""}},
+		"OpenShift, ingress":           {ingress, true, published{PublishAuto, "", "data-science-gateway", ""}},
+		"gateway":                      {gateway, false, published{PublishGateway, "", "data-science-gateway", ""}},
+		"gatewayName of registries":    {gateway + "modelregistry: {gatewayName: public}", false, published{PublishGateway, "", "public", ""}},
+		"gatewayName of Ray":           {gateway + "modelregistry: {gatewayName: public}\nraycluster: {gatewayName: front}", false, published{PublishGateway, "", "front", ""}},
+		"publish none":                 {gateway + "raycluster: {publish: none}", false, published{PublishNone, "", "data-science-gateway", ""}},
+		"ingress":                      {ingress, false, published{PublishAuto, "apps.example.org", "data-science-gateway", "edge"}},
+		"ingressDomain of Ray":         {ingress + "raycluster: {ingressDomain: ray.example.org}", false, published{PublishAuto, "ray.example.org", "data-science-gateway", "edge"}},
+		"Ray by gateway, rest ingress": {ingress + "raycluster: {publish: gateway}", false, published{PublishGateway, "apps.example.org", "data-science-gateway", "edge"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ray, _, err := mustLoad(t, (given{}).withFile(c.file)).RayCluster(nil)

@@ -11,7 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 )
 
-var formOfID = regexp.MustCompile(`(?s)^.*__(ksp|isvc)-[0-9a-f]{10}$`)
+var idPattern = regexp.MustCompile(`(?s)^.*__(ksp|isvc)-[0-9a-f]{10}$`)
 
 // FuzzInferenceService checks that conversion does not panic, does not modify the object, is deterministic, and returns a message with
 // each error.
@@ -29,7 +29,7 @@ func FuzzInferenceService(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, spec []byte, annotation, value string) {
 		s := &v1beta1.InferenceService{}
-		if json.Unmarshal(spec, &s.Spec) != nil || !utf8.ValidString(annotation+value) { // an API server has neither
+		if json.Unmarshal(spec, &s.Spec) != nil || !utf8.ValidString(annotation+value) { // an API server stores neither
 			return
 		}
 		s.Namespace, s.Name = "ns", "name"
@@ -37,24 +37,24 @@ func FuzzInferenceService(f *testing.F) {
 		before := s.DeepCopy()
 		m, managed, err := FromInferenceService(s)
 		if !reflect.DeepEqual(before, s) {
-			t.Error("the object was changed")
+			t.Error("the object was modified")
 		}
 		if !managed || m.Namespace != "ns" || m.Name != "name" || (err != nil && err.Error() == "") {
-			t.Errorf("%t, %+v, %v", managed, m, err)
+			t.Errorf("FromInferenceService returns managed %t, model %+v and error %v", managed, m, err)
 		}
 		if err == nil {
 			if m.Spec.Storage == nil || m.Spec.Storage.Path == nil || m.Spec.Storage.Parameters == nil {
-				t.Errorf("no path or no parameters: %+v", m.Spec.Storage)
+				t.Errorf("storage.path or storage.parameters is nil: %+v", m.Spec.Storage)
 			}
 			checkStable(t, m)
 		}
 		if again, _, _ := FromInferenceService(before); !reflect.DeepEqual(again, m) {
-			t.Errorf("%+v\n%+v", m, again)
+			t.Errorf("conversion is not deterministic: %+v, then %+v", m, again)
 		}
 	})
 }
 
-// FuzzPredictor is FuzzInferenceService for Predictors.
+// FuzzPredictor checks that the model of a Predictor has a stable ID and key.
 func FuzzPredictor(f *testing.F) {
 	for _, spec := range []string{
 		`{"modelType":{"name":"sklearn"},"path":"p","storage":{"s3":{"secretKey":"k","bucket":"b"}}}`,
@@ -78,8 +78,8 @@ func checkStable(t *testing.T, m Model) {
 	t.Helper()
 	id := m.ID()
 	key, err := m.Key()
-	if !formOfID.MatchString(id) || err != nil || !json.Valid([]byte(key)) {
-		t.Errorf("id %q, key %q, error %v", id, key, err)
+	if !idPattern.MatchString(id) || err != nil || !json.Valid([]byte(key)) {
+		t.Errorf("want a valid ID and a JSON key, got %q and %q, error %v", id, key, err)
 	}
 	_, _, _ = m.Label(), m.Path(), m.ValidationMessage()
 	stored, err := json.Marshal(m.Spec)
@@ -92,6 +92,6 @@ func checkStable(t *testing.T, m Model) {
 		t.Fatal(err)
 	}
 	if otherKey, _ := read.Key(); read.ID() != id || otherKey != key {
-		t.Errorf("%q with %q becomes %q with %q", id, key, read.ID(), otherKey)
+		t.Errorf("a round trip changes ID and key from %q and %q to %q and %q", id, key, read.ID(), otherKey)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestView(t *testing.T) {
+func TestClusterAccessorsIgnoreFieldsOfWrongTypes(t *testing.T) {
 	c := clusterOf(t, `
 metadata:
   name: c
@@ -22,17 +22,17 @@ spec:
 `)
 	if !c.Terminating() || !c.Suspended() || !c.HasAutoscaler() || !c.ManagedElsewhere() || c.ManagedBy() != ManagerMultiKueue || c.HasHashedNames() ||
 		c.HeadServiceAccount() != "mine" || !c.HasPullSecrets() || c.Workers() != 2 || c.Owner() != "RayJob" || c.Name() != "c" || c.Namespace() != "ns" {
-		t.Errorf("%+v", c)
+		t.Errorf("accessors return other values than the fields of %+v", c)
 	}
-	for name, odd := range map[string]Cluster{
-		"nothing":     {},
-		"empty":       clusterOf(t, "{}"),
-		"other types": clusterOf(t, "metadata: [1]\nspec: {suspend: 'true', managedBy: 5, headGroupSpec: text, workerGroupSpecs: {}}"),
-		"types below": clusterOf(t, "metadata: {name: 1, annotations: x, ownerReferences: {}}\nspec: {headGroupSpec: {template: {spec: [1]}}}"),
+	for name, malformed := range map[string]Cluster{
+		"no object":             {},
+		"empty object":          clusterOf(t, "{}"),
+		"top-level fields":      clusterOf(t, "metadata: [1]\nspec: {suspend: 'true', managedBy: 5, headGroupSpec: text, workerGroupSpecs: {}}"),
+		"fields below metadata": clusterOf(t, "metadata: {name: 1, annotations: x, ownerReferences: {}}\nspec: {headGroupSpec: {template: {spec: [1]}}}"),
 	} {
-		if odd.Terminating() || odd.Suspended() || odd.HasAutoscaler() || odd.ManagedElsewhere() || odd.HasHashedNames() || odd.HeadServiceAccount() != "" ||
-			odd.HasPullSecrets() || odd.Workers() != 0 || odd.Name() != "" || odd.Owner() != "" || odd.UserSecurity() != (UserSecurity{}) {
-			t.Errorf("%s: %+v", name, odd)
+		if malformed.Terminating() || malformed.Suspended() || malformed.HasAutoscaler() || malformed.ManagedElsewhere() || malformed.HasHashedNames() || malformed.HeadServiceAccount() != "" ||
+			malformed.HasPullSecrets() || malformed.Workers() != 0 || malformed.Name() != "" || malformed.Owner() != "" || malformed.UserSecurity() != (UserSecurity{}) {
+			t.Errorf("%s: want zero values, got %+v", name, malformed)
 		}
 	}
 	if c := clusterOf(t, "spec: {managedBy: ray.io/kuberay-operator}"); c.ManagedElsewhere() {
@@ -57,22 +57,22 @@ func TestUserSecurity(t *testing.T) {
 		"{networkPolicy: null}":                                     {},
 	} {
 		if diff := cmp.Diff(want, clusterOf(t, "spec: "+spec).UserSecurity()); diff != "" {
-			t.Errorf("%s: %s", spec, diff)
+			t.Errorf("%s: (-want +got):\n%s", spec, diff)
 		}
 	}
 }
 
-// TestPorts: like KubeRay, ports are found by name in the Ray container of the head.
-func TestPorts(t *testing.T) {
-	own := clusterOf(t, `spec: {headGroupSpec: {template: {spec: {containers: [{name: ray-head, ports: [{name: serve, containerPort: 9000},
+// Port looks up ports by name in the Ray container of the head, as KubeRay does.
+func TestPortReturnsDefaultWithoutValidNamedPort(t *testing.T) {
+	named := clusterOf(t, `spec: {headGroupSpec: {template: {spec: {containers: [{name: ray-head, ports: [{name: serve, containerPort: 9000},
   {name: dashboard, containerPort: 8266}, {name: client, containerPort: 10002}, {name: metrics, containerPort: 8081}, {name: dashboard-agent, containerPort: 52366}]},
   {name: other, ports: [{name: client, containerPort: 1}]}]}}}}`)
-	odd := clusterOf(t, `spec: {headGroupSpec: {template: {spec: {containers: [{ports: [{name: serve, containerPort: "9000"}, {name: dashboard, containerPort: -1}, 5]}]}}}}`)
+	invalid := clusterOf(t, `spec: {headGroupSpec: {template: {spec: {containers: [{ports: [{name: serve, containerPort: "9000"}, {name: dashboard, containerPort: -1}, 5]}]}}}}`)
 	for port, want := range map[Port][2]int32{
 		PortDashboard: {8266, 8265}, PortClient: {10002, 10001}, PortMetrics: {8081, 8080}, PortServe: {9000, 8000}, PortAgent: {52366, 52365},
 	} {
-		if got := [3]int32{own.Port(port), odd.Port(port), (Cluster{}).Port(port)}; got != [3]int32{want[0], want[1], want[1]} {
-			t.Errorf("%s: %v", port, got)
+		if got := [3]int32{named.Port(port), invalid.Port(port), (Cluster{}).Port(port)}; got != [3]int32{want[0], want[1], want[1]} {
+			t.Errorf("%s: got %v, want %v", port, got, [3]int32{want[0], want[1], want[1]})
 		}
 	}
 }

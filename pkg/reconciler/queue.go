@@ -89,7 +89,7 @@ type namespaceQueues struct {
 	changed           *sync.Cond
 	queued            map[string][]reconcile.Request
 	order             []string       // the namespaces that have queued requests
-	popped            map[string]int // requests that workers hold, including those that start blocks
+	popped            map[string]int // requests that workers hold, including those blocked in start
 	processing        map[string]int // requests that are being reconciled
 }
 

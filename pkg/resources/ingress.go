@@ -18,8 +18,9 @@ import (
 // caConfigMapKey is the key of a CA in a ConfigMap for a BackendTLSPolicy.
 const caConfigMapKey = "ca.crt"
 
-// Ingress returns an Ingress with TLS for the host and path, which defaults to all paths. The certificate Secret is only named for
-// cert-manager, which creates it; otherwise the Ingress controller serves its own certificate.
+// Ingress returns an Ingress with TLS for the host and path, which defaults to all paths. Only with
+// annotations of cert-manager it names a certificate Secret, which cert-manager creates; otherwise the Ingress controller serves its own
+// certificate.
 func (p Published) Ingress(meta metav1.ObjectMeta, class string, extraAnnotations map[string]string) *networkingv1ac.IngressApplyConfiguration {
 	annotations, tls := map[string]string{}, networkingv1ac.IngressTLS().WithHosts(p.Host)
 	if p.ServerName != "" {
@@ -45,7 +46,7 @@ func (p Published) Ingress(meta metav1.ObjectMeta, class string, extraAnnotation
 }
 
 // BackendTLS returns a ConfigMap with a CA and a BackendTLSPolicy, with which Gateways verify the server. A named port limits the policy to
-// that port. Both have the metadata, in the namespace of the Service.
+// that port. The namespace of meta must be that of the Service.
 func (p Published) BackendTLS(meta metav1.ObjectMeta, authority []byte) []runtime.ApplyConfiguration {
 	target := gatewayv1ac.LocalPolicyTargetReferenceWithSectionName().WithGroup("").WithKind("Service").WithName(gatewayv1.ObjectName(p.Service))
 	if p.Port.Type == intstr.String {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestCertificates(t *testing.T) {
+func TestIssuedCertificatesVerifyAgainstCA(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
 	ca, err := newAuthority(dir, now)
 	if err != nil {
@@ -57,7 +57,7 @@ func TestCertificates(t *testing.T) {
 }
 
 // Servers trust any user name from a client with this certificate, so its CA is trusted for nothing else.
-func TestFrontProxyHasAnAuthorityOfItsOwn(t *testing.T) {
+func TestFrontProxyCertificateIsSignedBySeparateCA(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
 	if _, err := newAuthority(dir, now); err != nil {
 		t.Fatal(err)
@@ -77,13 +77,13 @@ func TestFrontProxyHasAnAuthorityOfItsOwn(t *testing.T) {
 		}
 		_, err = pair.Leaf.Verify(x509.VerifyOptions{Roots: pool, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 		if (err == nil) != trusted || pair.Leaf.Subject.CommonName != frontProxy {
-			t.Errorf("%s: %v, of %s", file, err, pair.Leaf.Subject)
+			t.Errorf("%s: trusts the certificate of %s: %t, want %t (%v)", file, pair.Leaf.Subject, err == nil, trusted, err)
 		}
 	}
 }
 
-func TestCertificatesNeedAFolder(t *testing.T) {
+func TestNewAuthorityFailsWithoutDirectory(t *testing.T) {
 	if _, err := newAuthority(filepath.Join(t.TempDir(), "missing"), time.Now()); err == nil {
-		t.Error("want an error for writing into a missing folder")
+		t.Error("want an error for writing into a missing directory")
 	}
 }

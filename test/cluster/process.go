@@ -23,8 +23,8 @@ const (
 	statFields  = 20 // fields of /proc/<pid>/stat after the command up to the start time, see proc(5)
 )
 
-// Process is the record of a started process. It is kept in the state file of its instance, so that another program
-// can stop it, with all parameters of a restart.
+// Process is the record of a started process. The state file of its instance contains it, so that another program
+// can stop and restart the process.
 type Process struct {
 	Name  string   `json:"name"`
 	PID   int      `json:"pid"`
@@ -36,7 +36,7 @@ type Process struct {
 	Port  int      `json:"port,omitempty"`
 	// Isolated makes the process the first one of its own namespaces.
 	Isolated bool `json:"isolated,omitempty"`
-	// Network is the pid of the process whose network is joined; 0 means that of the machine.
+	// Network is the pid of the process whose network namespace the process joins; 0 means the network of the machine.
 	Network int `json:"network,omitempty"`
 
 	exited chan struct{}

@@ -46,8 +46,8 @@ type Cluster struct {
 	broken    func(Request) bool
 	page      int
 	requests  []Request
-	busy      int
-	mostBusy  int
+	active    int
+	maxActive int
 }
 
 // Start serves kinds and objects until the test ends.
@@ -79,17 +79,17 @@ func (c *Cluster) Kubeconfig(t testing.TB, namespace string) string {
 }
 
 // Forbid responds to matching requests with 403 from now on.
-func (c *Cluster) Forbid(which func(Request) bool) {
+func (c *Cluster) Forbid(matches func(Request) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.forbidden = which
+	c.forbidden = matches
 }
 
 // Break responds to matching requests with 500 from now on.
-func (c *Cluster) Break(which func(Request) bool) {
+func (c *Cluster) Break(matches func(Request) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.broken = which
+	c.broken = matches
 }
 
 // Page limits the number of objects of a response, whatever limit the client sets.
@@ -106,11 +106,11 @@ func (c *Cluster) Requests() []Request {
 	return slices.Clone(c.requests)
 }
 
-// MostAtOnce returns the largest number of concurrent requests.
-func (c *Cluster) MostAtOnce() int {
+// MaxConcurrentRequests returns the largest number of concurrent requests.
+func (c *Cluster) MaxConcurrentRequests() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.mostBusy
+	return c.maxActive
 }
 
 // kind returns the kind of a group version and resource.

@@ -46,8 +46,8 @@ func (c *Cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (c *Cluster) count(change int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.busy += change
-	c.mostBusy = max(c.mostBusy, c.busy)
+	c.active += change
+	c.maxActive = max(c.maxActive, c.active)
 }
 
 func (c *Cluster) groupList() *metav1.APIGroupList {

@@ -15,10 +15,10 @@ import (
 const maxPodSets = 8
 
 // podSetLimitFunc returns a function that reads the maximum number of pod sets from the CRD of Workloads, or returns [maxPodSets] without it.
-// Few AppWrappers have that many, so the CRD is read for each of these.
+// It reads the CRD on every call, because few AppWrappers have more than maxPodSets.
 func podSetLimitFunc(live client.Reader) func(context.Context) int {
 	return func(ctx context.Context) int {
-		// The manager has the right to list CRDs but not to get them.
+		// The manager is allowed to list CRDs but not to get them.
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
 		if err := live.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: "workloads.kueue.x-k8s.io"}); err != nil {

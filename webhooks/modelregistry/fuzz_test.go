@@ -10,9 +10,9 @@ import (
 	kjson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// FuzzDefaultsSettle checks that no JSON makes the webhooks panic, that a patch is valid and changes only spec and annotations, and that
+// FuzzDefaultsAreIdempotent checks that no JSON makes the webhooks panic, that a patch is valid and changes only spec and annotations, and that
 // defaults are idempotent.
-func FuzzDefaultsSettle(f *testing.F) {
+func FuzzDefaultsAreIdempotent(f *testing.F) {
 	for _, spec := range []string{
 		`{"rest":{},"grpc":{},"istio":{"gateway":{"rest":{"port":1,"tls":{}}}},"mysql":{}}`,
 		`{"rest":{"image":"quay.io/opendatahub/model-registry:latest","resources":{"claims":[{"name":"x"}]}},"oauthProxy":{"image":"x"}}`,
@@ -25,18 +25,18 @@ func FuzzDefaultsSettle(f *testing.F) {
 		if older {
 			apiVersion = alpha
 		}
-		object, ok := fuzzed(spec, apiVersion)
-		old, ok2 := fuzzed(oldSpec, apiVersion)
+		object, ok := registryOf(spec, apiVersion)
+		old, ok2 := registryOf(oldSpec, apiVersion)
 		if !ok || !ok2 {
 			return
 		}
 		for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
-			settle(t, operation, object, old)
+			checkDefaults(t, operation, object, old)
 		}
 	})
 }
 
-func fuzzed(spec []byte, apiVersion string) (map[string]any, bool) {
+func registryOf(spec []byte, apiVersion string) (map[string]any, bool) {
 	var content any
 	if err := kjson.Unmarshal(spec, &content); err != nil {
 		return nil, false
@@ -46,21 +46,21 @@ func fuzzed(spec []byte, apiVersion string) (map[string]any, bool) {
 	}, true
 }
 
-func settle(t *testing.T, operation admissionv1.Operation, object, old map[string]any) {
+func checkDefaults(t *testing.T, operation admissionv1.Operation, object, old map[string]any) {
 	t.Helper()
 	before := runtime.DeepCopyJSON(object)
 	d, v := &defaulter{source(settings(true))}, &validator{source(settings(true)), registriesByName{}.find}
 	r := request(t, operation, object, old)
 	once := applyPatch(t, r, d.Handle(t.Context(), r))
 	if !reflect.DeepEqual(once["metadata"], before["metadata"]) || once["kind"] != "ModelRegistry" || once["apiVersion"] != before["apiVersion"] {
-		t.Errorf("more than the spec was touched: %v", once)
+		t.Errorf("the defaults changed more than the spec: %v", once)
 	}
 	r = request(t, operation, once, old)
 	if again := d.Handle(t.Context(), r); len(again.Patches) > 0 {
-		t.Errorf("a second patch: %v of %s", again.Patches, mustJSON(t, once))
+		t.Errorf("want no second patch, got %v for %s", again.Patches, mustJSON(t, once))
 	}
 	if answer := v.Handle(t.Context(), r); !answer.Allowed && answer.Result.Message == "" {
-		t.Errorf("refused without a word: %+v", answer)
+		t.Errorf("rejected without a message: %+v", answer)
 	}
 }
 
@@ -72,7 +72,7 @@ func FuzzConversionReview(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte, wanted string) {
 		converted, err := convertRaw(raw, wanted)
 		if err == nil && !json.Valid(converted) {
-			t.Errorf("%s", converted)
+			t.Errorf("the conversion is not valid JSON: %s", converted)
 		}
 	})
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// periods are the annotations between zero and the ceiling, with their default.
-var periods = map[string]struct {
-	of        func(Terms) time.Duration
-	otherwise time.Duration
+// durations are the annotations whose values are limited to the range from 0 to 24 h.
+var durations = map[string]struct {
+	get          func(Terms) time.Duration
+	defaultValue time.Duration
 }{
 	awv1beta2.AnnotationAdmissionGrace:    {func(t Terms) time.Duration { return t.AdmissionGrace }, time.Minute},
 	awv1beta2.AnnotationWarmupGrace:       {func(t Terms) time.Duration { return t.WarmupGrace }, 5 * time.Minute},
@@ -24,9 +24,9 @@ var periods = map[string]struct {
 	awv1beta2.AnnotationDeletionOnFailure: {func(t Terms) time.Duration { return t.DeletionOnFailure }, 0},
 }
 
-// [appwrapper-16] [appwrapper-17] [appwrapper-18] [appwrapper-19] Each period separately.
-func TestPeriods(t *testing.T) {
-	for key, period := range periods {
+// [appwrapper-16] [appwrapper-17] [appwrapper-18] [appwrapper-19] Each annotation sets only its own duration.
+func TestDurationAnnotationsAreLimitedAndDefaulted(t *testing.T) {
+	for key, duration := range durations {
 		t.Run(strings.TrimPrefix(key, awv1beta2.AnnotationPrefix), func(t *testing.T) {
 			for _, test := range []struct {
 				value string
@@ -38,39 +38,39 @@ func TestPeriods(t *testing.T) {
 				{"-5s", 0},
 				{"24h", 24 * time.Hour},
 				{"25h", 24 * time.Hour},
-				{"222badTime", period.otherwise},
-				{"", period.otherwise},
-				{"10", period.otherwise},
-				{"999999999h", period.otherwise},
+				{"222badTime", duration.defaultValue},
+				{"", duration.defaultValue},
+				{"10", duration.defaultValue},
+				{"999999999h", duration.defaultValue},
 			} {
 				terms := TermsOf(map[string]string{key: test.value}, config.DefaultAppWrapper().FaultTolerance)
-				if got := period.of(terms); got != test.want {
+				if got := duration.get(terms); got != test.want {
 					t.Errorf("%q: got %s, want %s", test.value, got, test.want)
 				}
 			}
 			terms := TermsOf(nil, config.DefaultAppWrapper().FaultTolerance)
-			if got := period.of(terms); got != period.otherwise {
-				t.Errorf("without it: got %s, want %s", got, period.otherwise)
+			if got := duration.get(terms); got != duration.defaultValue {
+				t.Errorf("without the annotation: got %s, want %s", got, duration.defaultValue)
 			}
 		})
 	}
 }
 
 // [appwrapper-16] Configured values apply without an annotation, and are limited by the ceiling too.
-func TestTermsFromTheConfiguration(t *testing.T) {
+func TestConfigurationSetsTermsWithoutAnnotations(t *testing.T) {
 	f := config.DefaultAppWrapper().FaultTolerance
 	f.DeletionGracePeriod, f.RetryLimit, f.FailureGracePeriod = 48*time.Hour, 9, 3*time.Second
 	terms := TermsOf(map[string]string{"example.com/retryLimit": "1"}, f)
 	if terms.ForcefulDeletion != 24*time.Hour || terms.RetryLimit != 9 || terms.FailureGrace != 3*time.Second {
-		t.Errorf("terms %+v", terms)
+		t.Errorf("terms do not match the configuration: %+v", terms)
 	}
 	if terms.SuccessTTL != 168*time.Hour || terms.DeletionOnFailure != 0 || len(terms.TerminalExitCodes)+len(terms.RetryableExitCodes) != 0 {
-		t.Errorf("terms %+v", terms)
+		t.Errorf("terms do not match the configuration: %+v", terms)
 	}
 }
 
-// [appwrapper-17] [appwrapper-18] The limit has no bounds.
-func TestRetryLimit(t *testing.T) {
+// [appwrapper-17] [appwrapper-18] Any 32-bit number is accepted, and other values are ignored.
+func TestRetryLimitAnnotationOverridesDefault(t *testing.T) {
 	for value, want := range map[string]int32{"101": 101, "0": 0, "-4": -4, "abc": 3, "1.5": 3, "": 3, "99999999999": 3} {
 		terms := TermsOf(map[string]string{awv1beta2.AnnotationRetryLimit: value}, config.DefaultAppWrapper().FaultTolerance)
 		if terms.RetryLimit != want {
@@ -79,8 +79,8 @@ func TestRetryLimit(t *testing.T) {
 	}
 }
 
-// [appwrapper-19] The time to live can only be shortened.
-func TestSuccessTTL(t *testing.T) {
+// [appwrapper-19] The annotation can only shorten the configured time to live.
+func TestSuccessTTLAnnotationShortensDefault(t *testing.T) {
 	const configured = 168 * time.Hour
 	for value, want := range map[string]time.Duration{
 		"10m": 10 * time.Minute, "167h": 167 * time.Hour, "168h": configured, "1000h": configured,
@@ -93,8 +93,8 @@ func TestSuccessTTL(t *testing.T) {
 	}
 }
 
-// [appwrapper-20] D25: comma-separated numbers, spaces allowed, invalid entries ignored.
-func TestExitCodes(t *testing.T) {
+// [appwrapper-20] [D25] Exit codes are comma-separated numbers, spaces allowed, invalid entries ignored.
+func TestExitCodeAnnotationsIgnoreInvalidEntries(t *testing.T) {
 	for _, test := range []struct {
 		value string
 		want  []int32
@@ -116,7 +116,7 @@ func TestExitCodes(t *testing.T) {
 				got, other = other, got
 			}
 			if !got.Equal(sets.New(test.want...)) || len(other) != 0 {
-				t.Errorf("%q: got %v and %v", test.value, got, other)
+				t.Errorf("%s %q: got %v, want %v, and got %v for the other annotation", key, test.value, got, test.want, other)
 			}
 		}
 	}

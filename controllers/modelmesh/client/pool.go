@@ -51,8 +51,8 @@ func (p *Pool) Client(namespace string) (Client, bool) {
 // and keeps the client.
 func (p *Pool) Ensure(namespace string, target Target) error {
 	p.mu.Lock()
-	former := p.clients[namespace]
-	if p.closed || former != nil && reflect.DeepEqual(former.target, target) {
+	previous := p.clients[namespace]
+	if p.closed || previous != nil && reflect.DeepEqual(previous.target, target) {
 		p.mu.Unlock()
 		return nil
 	}
@@ -65,7 +65,7 @@ func (p *Pool) Ensure(namespace string, target Target) error {
 	p.clients[namespace] = next
 	clientsGauge.Set(float64(len(p.clients)))
 	p.mu.Unlock()
-	p.closeConnection(former)
+	p.closeConnection(previous)
 	p.Notify(namespace)
 	return nil
 }
@@ -73,12 +73,12 @@ func (p *Pool) Ensure(namespace string, target Target) error {
 // Forget closes the client of a namespace. Calls in flight fail.
 func (p *Pool) Forget(namespace string) {
 	p.mu.Lock()
-	former := p.clients[namespace]
+	previous := p.clients[namespace]
 	delete(p.clients, namespace)
 	clientsGauge.Set(float64(len(p.clients)))
 	p.mu.Unlock()
-	if former != nil {
-		p.closeConnection(former)
+	if previous != nil {
+		p.closeConnection(previous)
 		p.Notify(namespace)
 	}
 }
@@ -92,7 +92,7 @@ func (p *Pool) closeConnection(c *connection) {
 	}
 }
 
-// SetEndpointSlices sets all EndpointSlices of a Service; none if it was deleted. The caller must not modify them afterwards.
+// SetEndpointSlices sets the EndpointSlices of a Service. The list is empty if the Service was deleted. The caller must not modify them afterwards.
 func (p *Pool) SetEndpointSlices(service types.NamespacedName, endpoints []discoveryv1.EndpointSlice) {
 	p.mu.Lock()
 	if len(endpoints) == 0 {

@@ -34,7 +34,7 @@ import (
 // inferenceServiceReconciler publishes InferenceServices, and removes the finalizer of the legacy controller from them.
 type inferenceServiceReconciler struct {
 	baseReconciler
-	fullObjects client.Reader // reads the kinds of which cached has only the metadata
+	fullObjects client.Reader // reads kinds that are cached as metadata only
 	clock       clock.PassiveClock
 	states      modelmesh.SyncMap[types.NamespacedName, routeState]
 	// meshCAs caches the CA of the mesh of each namespace.
@@ -48,8 +48,8 @@ type routeState struct {
 	lastProblem string
 }
 
-func newInferenceServiceReconciler(base baseReconciler, whole client.Reader, now clock.PassiveClock) *inferenceServiceReconciler {
-	return &inferenceServiceReconciler{baseReconciler: base, fullObjects: whole, clock: now, meshCAs: modelmesh.NewSecretCache(base.cached, base.live, caOf)}
+func newInferenceServiceReconciler(base baseReconciler, fullObjects client.Reader, clock clock.PassiveClock) *inferenceServiceReconciler {
+	return &inferenceServiceReconciler{baseReconciler: base, fullObjects: fullObjects, clock: clock, meshCAs: modelmesh.NewSecretCache(base.cached, base.live, caOf)}
 }
 
 // caOf returns the CA of a TLS Secret, or the certificate if the Secret has no CA.

@@ -24,7 +24,7 @@ import (
 // namespaceState is the observed state of a namespace, from which a reconcile builds the desired objects.
 type namespaceState struct {
 	RenderInputs
-	// owner of the Service: the Namespace, or the operator's Deployment in a single-namespace installation.
+	// owner owns the Service: the Namespace, or the operator's Deployment in a single-namespace installation.
 	owner client.Object
 	// restricted is true if the namespace enforces the restricted Pod Security Standard.
 	restricted bool

@@ -1,2 +1,2 @@
-// Package database selects the image of a generated database and reports its backups. It has no client.
+// Package database selects the image of a generated database and reports its backups. It sends no requests.
 package database

@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// Flags of the server.
+// Flags and environment variables of the server, and the mode of the files that it reads.
 const (
 	flagType       = "--embedmd-database-type="
 	FlagDSN        = "--embedmd-database-dsn="
@@ -26,8 +26,7 @@ const (
 	flagVerify     = "--embedmd-database-ssl-verify-server-cert="
 	secretFileMode = int32(0o600)
 	envSSLPassword = "POSTGRES_SSLPASSWORD"
-	// envVerify verifies the host name of the database. With any TLS file the server replaces sslmode by "require", which does not verify
-	// it.
+	// envVerify makes the server verify the host name of the database. Without it, any TLS file makes the server use sslmode "require".
 	envVerify = "MR_EMBEDMD_DATABASE_SSL_VERIFY_SERVER_CERT"
 )
 

@@ -9,8 +9,8 @@ import (
 
 type policyConfig = networkingv1ac.NetworkPolicyApplyConfiguration
 
-// ingressPolicy admits only the port of the proxy, and that of the server while pods without proxy serve. With a Route, its policy
-// restricts the callers of the proxy; otherwise everyone may connect, because the proxy authorizes every request.
+// ingressPolicy admits only the port of the proxy, and the port of the server while pods without a proxy are running. With a Route,
+// [routeIngressPolicy] admits the clients of the proxy; otherwise every client is admitted, because the proxy authorizes requests.
 func ingressPolicy(m *v1beta1.ModelRegistry, in Inputs) *policyConfig {
 	policy := resources.IngressPolicy(objectMeta(m, m.Name+"-ingress"), ServerSelector(m))
 	if !hasRoute(m, in) {

@@ -84,7 +84,7 @@ var _ = Describe("A new AppWrapper", func() {
 		Expect(env.Admin.Create(ctx, aw)).To(MatchError(ContainSubstring("spec.components[0].podSets[0].path")))
 	}, NodeTimeout(specTimeout))
 
-	It("is refused when its name is too long for labels and pod sets, D12", func(ctx SpecContext) {
+	It("is refused when its name is too long for labels and pod sets [D12]", func(ctx SpecContext) {
 		aw := wrapper(namespace, component(pod))
 		aw.Name, aw.GenerateName = strings.Repeat("a", 62), ""
 		Expect(env.Admin.Create(ctx, aw)).To(MatchError(ContainSubstring("metadata.name: Invalid value")))
@@ -123,7 +123,7 @@ var _ = Describe("A new AppWrapper", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("cannot contain cluster-scoped objects for a user with every permission in a namespace, D6 [appwrapper-57]", func(ctx SpecContext) {
+	It("cannot contain cluster-scoped objects for a user with every permission in a namespace [D6] [appwrapper-57]", func(ctx SpecContext) {
 		user := limited(ctx, namespace)
 		bind(ctx, namespace, "admin", "ClusterRole")
 		for _, template := range []string{
@@ -135,7 +135,7 @@ var _ = Describe("A new AppWrapper", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("is validated against the kinds that the cluster currently serves, D30", func(ctx SpecContext) {
+	It("is validated against the kinds that the cluster currently serves [D30]", func(ctx SpecContext) {
 		template := "{apiVersion: late.example.com/v1, kind: Late, metadata: {name: x}}"
 		Expect(env.Admin.Create(ctx, wrapper(namespace, component(template), component(pod)))).To(MatchError(ContainSubstring("the cluster serves no Late")))
 		crd := framework.SampleCRD("late.example.com", "v1", "Late")
@@ -146,7 +146,7 @@ var _ = Describe("A new AppWrapper", func() {
 		}).WithContext(ctx).WithTimeout(specTimeout / 2).WithPolling(poll).Should(Succeed())
 	}, NodeTimeout(specTimeout))
 
-	It("gets warnings for annotations without effect, D24, and for unknown fields of pods, D19", func(ctx SpecContext) {
+	It("gets warnings for annotations without effect [D24], and for unknown fields of pods [D19]", func(ctx SpecContext) {
 		admin, heard := env.WithWarnings()
 		aw := wrapper(namespace, component(strings.Replace(pod, "spec: {", "spec: {fieldOfTomorrow: 1, ", 1)))
 		aw.Labels = map[string]string{v1beta2.LabelQueue: ""}
@@ -221,7 +221,7 @@ var _ = Describe("An existing AppWrapper", func() {
 		Entry("managedBy", "spec.managedBy", func(aw *v1beta2.AppWrapper) { aw.Spec.ManagedBy = new("kueue.x-k8s.io/multikueue") }),
 	)
 
-	It("can be applied again with nulls and other forms of numbers, D18", func(ctx SpecContext) {
+	It("can be applied again with nulls and other forms of numbers [D18]", func(ctx SpecContext) {
 		aw := created(ctx, wrapper(namespace, component(job("2", "4"))))
 		again := strings.NewReplacer("metadata: {", "metadata: {creationTimestamp: null, ", "parallelism: 2", "parallelism: 2.0").Replace(job("2", "4"))
 		Expect(update(ctx, env.Admin, aw, func(aw *v1beta2.AppWrapper) { aw.Spec.Components[0].Template = raw(again) })).To(Succeed())
@@ -241,7 +241,7 @@ var _ = Describe("The webhooks", Ordered, func() {
 		env.WaitDeleted(ctx, aw)
 	}, NodeTimeout(specTimeout))
 
-	It("validate requests, with a warning, while the component is disabled, D17", func(ctx SpecContext) {
+	It("validate requests, with a warning, while the component is disabled [D17]", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "admission")
 		stopManager(ctx)
 		env.StartManager(ctx, disabledOptions())

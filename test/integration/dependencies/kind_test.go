@@ -152,7 +152,7 @@ var _ = Describe("The manifests of make deploy-kind", Ordered, func() {
 			Expect(seen).To(BeNumerically(">", 10))
 			Expect(server).To(BeTrue())
 		},
-		Entry("SQLite and files", kind.SQLite, kind.File, func(*kind.Options) {}),
+		Entry("SQLite and a volume", kind.SQLite, kind.File, func(*kind.Options) {}),
 		Entry("SQLite and S3, with a registry in PostgreSQL", kind.SQLite, kind.S3, func(o *kind.Options) { o.RegistryStore, o.SeaweedFSTLS = kind.Postgres, true }),
 		Entry("PostgreSQL and files, with CAs of the user's", kind.Postgres, kind.File, func(o *kind.Options) { o.CABundleConfigMap = "own" }),
 		Entry("PostgreSQL and S3, which clients reach themselves", kind.Postgres, kind.S3, func(o *kind.Options) { o.ServeArtifacts = false }),

@@ -67,7 +67,7 @@ var _ = Describe("The applier, if a field of another client excludes a managed o
 		Entry("another handler of a probe", `[{"op":"remove","path":"/spec/template/spec/containers/0/livenessProbe/httpGet"},
 			{"op":"add","path":"/spec/template/spec/containers/0/livenessProbe/exec","value":{"command":["true"]}}]`),
 		Entry("a strategy with parameters", `[{"op":"replace","path":"/spec/strategy","value":{"type":"RollingUpdate","rollingUpdate":{"maxSurge":3}}}]`),
-		Entry("two at once", `[{"op":"replace","path":"/spec/template/spec/volumes/0","value":{"name":"keys","emptyDir":{}}},
+		Entry("two conflicts at once", `[{"op":"replace","path":"/spec/template/spec/volumes/0","value":{"name":"keys","emptyDir":{}}},
 			{"op":"replace","path":"/spec/template/spec/containers/0/env/1","value":{"name":"KEY","value":"evil"}}]`),
 	)
 

@@ -99,8 +99,8 @@ var _ = Describe("The applier", func() {
 			w.waitForCache(ctx, desired)
 			w.expect(ctx, desired, 0, 0)
 		},
-		Entry("while we run", false),
-		Entry("while we are down", true),
+		Entry("while the manager is running", false),
+		Entry("while the manager is down", true),
 	)
 
 	It("repairs a scale through the subresource", func(ctx context.Context) {
@@ -136,7 +136,7 @@ var _ = Describe("The applier", func() {
 			w.restart()
 			w.expect(ctx, after, 1, 0)
 		},
-		Entry("while we run", false),
+		Entry("while the manager is running", false),
 		Entry("across a restart", true),
 	)
 
@@ -250,7 +250,7 @@ var _ = Describe("Adoption by the applier", func() {
 		Entry("by client-side apply", "kubectl-client-side-apply", func(w *applyEnv) client.Object {
 			return olderConfigMap(w, map[string]string{corev1.LastAppliedConfigAnnotation: "{}"})
 		}),
-		Entry("by update under our own name", fieldOwner, func(w *applyEnv) client.Object { return olderConfigMap(w, nil) }),
+		Entry("by update with the field manager of the operator", fieldOwner, func(w *applyEnv) client.Object { return olderConfigMap(w, nil) }),
 	)
 
 	It("adopts objects of its field manager without its labels with one write", func(ctx context.Context) {

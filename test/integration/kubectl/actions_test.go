@@ -67,7 +67,7 @@ var _ = Describe("render", func() {
 		u := &unstructured.Unstructured{}
 		Expect(u.UnmarshalJSON(raw)).To(Succeed())
 		_, refusal, found := strings.Cut(env.Admin.Create(ctx, u).Error(), "denied the request: ")
-		Expect(found).To(BeTrue(), "a webhook refuses it")
+		Expect(found).To(BeTrue(), "want the request denied by a webhook")
 		file := filepath.Join(GinkgoT().TempDir(), "resource.yaml")
 		Expect(os.WriteFile(file, []byte(document), 0o600)).To(Succeed())
 		got := odh(ctx, viewer, "render", "-n", team, "-f", file)

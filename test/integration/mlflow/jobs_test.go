@@ -17,8 +17,8 @@ func cronJob(name string) *batchv1.CronJob {
 	return &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// collection returns the CronJob of garbage collection with its objects, archival those of trace archival.
-func collection() []client.Object {
+// garbageCollectionObjects returns the objects of garbage collection.
+func garbageCollectionObjects() []client.Object {
 	return []client.Object{
 		serviceAccount("mlflow-gc-sa"), cronJob("mlflow-gc"),
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "mlflow-gc"}},
@@ -26,7 +26,8 @@ func collection() []client.Object {
 	}
 }
 
-func archival() []client.Object {
+// traceArchivalObjects returns the objects of trace archival.
+func traceArchivalObjects() []client.Object {
 	return []client.Object{
 		serviceAccount("mlflow-trace-archival-sa"), cronJob("mlflow-trace-archival"),
 		configMap("mlflow-trace-archival-config", nil),
@@ -42,14 +43,14 @@ var _ = Describe("Garbage collection and trace archival", func() {
 	It("[D1] are created with the shipped permissions, send no write in the steady state, and are repaired [mlflow-15] [mlflow-26]", func(ctx SpecContext) {
 		mark := env.Mark()
 		m := ready(ctx, server(withJobs))
-		for _, child := range append(collection(), archival()...) {
+		for _, child := range append(garbageCollectionObjects(), traceArchivalObjects()...) {
 			env.Get(ctx, child)
 			Expect(metav1.IsControlledBy(child, m)).To(BeTrue(), "%T %s", child, child.GetName())
 		}
 		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return refused(e.Code) })).To(BeEmpty())
 
 		env.ExpectAtRest(manager.User, quiet)
-		env.Touch(ctx, append(collection(), archival()...)...)
+		env.Touch(ctx, append(garbageCollectionObjects(), traceArchivalObjects()...)...)
 		env.ExpectAtRest(manager.User, quiet)
 
 		By("a restart")
@@ -80,7 +81,7 @@ var _ = Describe("Garbage collection and trace archival", func() {
 		m := ready(ctx, server(withJobs))
 		mark := env.Mark()
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"garbageCollection": nil, "traceArchival": map[string]any{"enabled": false}}})
-		for _, child := range append(collection(), archival()...) {
+		for _, child := range append(garbageCollectionObjects(), traceArchivalObjects()...) {
 			env.WaitDeleted(ctx, child)
 		}
 		waitAvailable(ctx, m)
@@ -96,15 +97,15 @@ var _ = Describe("Garbage collection and trace archival", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("use ServiceAccounts that a user created, and keep them", func(ctx SpecContext) {
-		foreign := serviceAccount("mlflow-gc-sa")
-		foreign.Annotations = map[string]string{"example.com/role": "cleaner"}
-		create(ctx, foreign)
+		account := serviceAccount("mlflow-gc-sa")
+		account.Annotations = map[string]string{"example.com/role": "cleaner"}
+		create(ctx, account)
 		m := ready(ctx, server(withJobs))
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"garbageCollection": nil}})
 		env.WaitDeleted(ctx, cronJob("mlflow-gc"))
-		env.Get(ctx, foreign)
-		Expect(foreign.DeletionTimestamp).To(BeNil())
-		Expect(foreign.OwnerReferences).To(BeEmpty())
+		env.Get(ctx, account)
+		Expect(account.DeletionTimestamp).To(BeNil())
+		Expect(account.OwnerReferences).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("restart the server when the retention of the archive changes, and not for a new schedule [D19]", func(ctx SpecContext) {

@@ -144,7 +144,7 @@ var _ = Describe("An MLflow of its own spec", func() {
 
 	It("adopts the objects of a deleted MLflow, except for its finished Job, which is replaced", func(ctx SpecContext) {
 		m := ready(ctx, server(withJobs))
-		parts := slices.Concat(children(), collection(), archival(), []client.Object{claim()})
+		parts := slices.Concat(children(), garbageCollectionObjects(), traceArchivalObjects(), []client.Object{claim()})
 		uids := map[client.Object]types.UID{}
 		for _, part := range parts {
 			env.Get(ctx, part)

@@ -52,19 +52,19 @@ var _ = Describe("The manager", func() {
 
 	It("serves its metrics only to users with permission to read them [mlflow-80] [appwrapper-49]", func(ctx SpecContext) {
 		ready(ctx, server())
-		Expect(scrape(ctx, "")).To(Equal(http.StatusUnauthorized))
+		Expect(scrapeStatus(ctx, "")).To(Equal(http.StatusUnauthorized))
 		scraper := serviceAccount("scraper")
 		create(ctx, scraper)
 		request := &authenticationv1.TokenRequest{}
 		Expect(env.Admin.SubResource("token").Create(ctx, scraper, request)).To(Succeed())
-		Expect(scrape(ctx, request.Status.Token)).To(Equal(http.StatusForbidden))
+		Expect(scrapeStatus(ctx, request.Status.Token)).To(Equal(http.StatusForbidden))
 		create(ctx, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "scraper"},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "mlflow-operator-metrics-reader"},
 			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: "scraper"}},
 		})
-		Eventually(func() int { return scrape(ctx, request.Status.Token) }).WithContext(ctx).Should(Equal(http.StatusOK))
-		text := scraped(ctx, request.Status.Token)
+		Eventually(func() int { return scrapeStatus(ctx, request.Status.Token) }).WithContext(ctx).Should(Equal(http.StatusOK))
+		text := scrapeBody(ctx, request.Status.Token)
 		Expect(text).To(ContainSubstring(`controller_runtime_reconcile_total{controller="appwrapper"`))
 		Expect(text).To(ContainSubstring(`odh_platform_apply_skipped_total{component="mlflow",kind="Deployment"}`))
 		Expect(text).To(ContainSubstring(`odh_platform_conditions{component="mlflow",condition="Available",kind="MLflow",status="True"} 1`))
@@ -72,42 +72,42 @@ var _ = Describe("The manager", func() {
 
 	DescribeTable("exits with code 1 and one line that names the invalid setting",
 		func(ctx SpecContext, want string, args ...string) {
-			output := endsWithOne(ctx, manager.Kubeconfig, append([]string{"--health-probe-bind-address=0", "--metrics-bind-address=0"}, args...)...)
+			output := runUntilExit1(ctx, manager.Kubeconfig, append([]string{"--health-probe-bind-address=0", "--metrics-bind-address=0"}, args...)...)
 			Expect(output).To(ContainSubstring(want))
 		},
 		Entry("unknown flag", "--nonsense", "--nonsense"),
 		Entry("unknown component", "mlflow", "--components=mlflow,nonsense"),
 		Entry("unreadable configuration file", "/does/not/exist", "--config=/does/not/exist"),
-		Entry("no such namespace name", "NOT_A_NAME", "--namespace=NOT_A_NAME"),
+		Entry("invalid namespace name", "NOT_A_NAME", "--namespace=NOT_A_NAME"),
 	)
 })
 
 var _ = Describe("A manager that cannot work", func() {
 	It("exits with code 1 and names the missing permission", func(ctx SpecContext) {
-		foreign := serviceAccount("stranger")
-		create(ctx, foreign)
+		unprivileged := serviceAccount("unprivileged")
+		create(ctx, unprivileged)
 		request := &authenticationv1.TokenRequest{}
-		Expect(env.Admin.SubResource("token").Create(ctx, foreign, request)).To(Succeed())
+		Expect(env.Admin.SubResource("token").Create(ctx, unprivileged, request)).To(Succeed())
 		kubeconfig := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 		Expect(env.Instance.WriteTokenKubeconfig(kubeconfig, request.Status.Token, namespace)).To(Succeed())
 		// Any of several components may be the first to report a missing API.
-		output := endsWithOne(ctx, kubeconfig, "--health-probe-bind-address=0", "--metrics-bind-address=0", "--components=mlflow")
+		output := runUntilExit1(ctx, kubeconfig, "--health-probe-bind-address=0", "--metrics-bind-address=0", "--components=mlflow")
 		Expect(output).To(ContainSubstring("mlflows"))
-		Expect(output).To(ContainSubstring("system:serviceaccount:opendatahub:stranger"))
+		Expect(output).To(ContainSubstring("system:serviceaccount:opendatahub:unprivileged"))
 	}, NodeTimeout(specTimeout))
 
 	It("exits with code 1 and names the address that is in use", func(ctx SpecContext) {
-		taken, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(taken.Close)
-		output := endsWithOne(ctx, manager.Kubeconfig, "--health-probe-bind-address="+taken.Addr().String(), "--metrics-bind-address=0")
+		DeferCleanup(listener.Close)
+		output := runUntilExit1(ctx, manager.Kubeconfig, "--health-probe-bind-address="+listener.Addr().String(), "--metrics-bind-address=0")
 		Expect(output).To(ContainSubstring("--health-probe-bind-address"))
-		Expect(output).To(ContainSubstring(taken.Addr().String()))
+		Expect(output).To(ContainSubstring(listener.Addr().String()))
 	}, NodeTimeout(specTimeout))
 })
 
-// endsWithOne runs the manager until it exits with code 1, and returns its output.
-func endsWithOne(ctx context.Context, kubeconfig string, args ...string) string {
+// runUntilExit1 runs the manager until it exits with code 1, and returns its output.
+func runUntilExit1(ctx context.Context, kubeconfig string, args ...string) string {
 	GinkgoHelper()
 	command := exec.CommandContext(ctx, manager.Process.Path, append([]string{"run", "--namespace=opendatahub", "--leader-elect=false"}, args...)...)
 	command.Env = []string{"KUBECONFIG=" + kubeconfig, "MLFLOW_IMAGE=" + image}
@@ -116,15 +116,16 @@ func endsWithOne(ctx context.Context, kubeconfig string, args ...string) string 
 	return string(output)
 }
 
-// scrape returns the status code of the metrics endpoint.
-func scrape(ctx context.Context, token string) int {
+// scrapeStatus returns the status code of the metrics endpoint.
+func scrapeStatus(ctx context.Context, token string) int {
 	GinkgoHelper()
 	response := metrics(ctx, token)
 	Expect(response.Body.Close()).To(Succeed())
 	return response.StatusCode
 }
 
-func scraped(ctx context.Context, token string) string {
+// scrapeBody returns the body of the metrics endpoint.
+func scrapeBody(ctx context.Context, token string) string {
 	GinkgoHelper()
 	response := metrics(ctx, token)
 	text, err := io.ReadAll(response.Body)

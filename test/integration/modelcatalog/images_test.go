@@ -44,6 +44,6 @@ var _ = Describe("The data of the catalog", func() {
 		Entry("another repository", "quay.io/other/data:v1"),
 		Entry("a digest that is cut off", "sha256:0123abcd"),
 		Entry("a digest in upper case", "SHA256:"+strings.Repeat("ABCD", 16)),
-		Entry("two words", "v 1"),
+		Entry("a blank", "v 1"),
 	)
 })

@@ -53,8 +53,8 @@ var _ = Describe("The servers of the catalog", func() {
 		Expect(onKubernetes.Admin.Create(ctx, c, client.DryRunAll)).To(MatchError(ContainSubstring(refusal)))
 	},
 		Entry("none", map[string]any{"replicas": int64(0)}, "should be greater than or equal to 1"),
-		Entry("a mount of nothing", map[string]any{"volumeMounts": []any{map[string]any{"name": "v", "mountPath": "/v"}}}, "each volumeMounts entry must name an entry of volumes"),
+		Entry("a mount without its volume", map[string]any{"volumeMounts": []any{map[string]any{"name": "v", "mountPath": "/v"}}}, "each volumeMounts entry must name an entry of volumes"),
 		Entry("a volume of the node", map[string]any{"volumes": []any{map[string]any{"name": "v", "hostPath": map[string]any{"path": "/"}}}}, "a volume must have exactly one of configMap, secret, projected"),
-		Entry("a priority", map[string]any{"priorityClassName": "Very High"}, "priorityClassName must be the name of a PriorityClass"),
+		Entry("an invalid priorityClassName", map[string]any{"priorityClassName": "Very High"}, "priorityClassName must be the name of a PriorityClass"),
 	)
 })

@@ -27,22 +27,22 @@ var _ = Describe("Runtimes at admission", func() {
 		Entry("[modelmesh-1] accepted with everything", hpa, multi, ""),
 		Entry("[modelmesh-2] refused with an unknown class", "serving.kserve.io/autoscalerClass: test", multi, "[test] is not a supported autoscaler class type.\n"),
 		Entry("refused with the class external", "serving.kserve.io/autoscalerClass: external", multi, "unknown autoscaler class [external]"),
-		Entry("[modelmesh-3] refused with a target below", hpa+", serving.kserve.io/targetUtilizationPercentage: '-1'", multi,
+		Entry("[modelmesh-3] rejected with a target below 0", hpa+", serving.kserve.io/targetUtilizationPercentage: '-1'", multi,
 			"The target utilization percentage should be a [1-100] integer."),
-		Entry("[modelmesh-3] refused with a target above", hpa+", serving.kserve.io/targetUtilizationPercentage: '101'", multi,
+		Entry("[modelmesh-3] rejected with a target above 100", hpa+", serving.kserve.io/targetUtilizationPercentage: '101'", multi,
 			"The target utilization percentage should be a [1-100] integer."),
-		Entry("[modelmesh-4] refused with no pod at least", hpa+", serving.kserve.io/min-scale: '0'", multi, "The min replicas should be more than 0"),
-		Entry("[modelmesh-5] refused with more at least than at most", hpa+", serving.kserve.io/min-scale: '4'", multi,
+		Entry("[modelmesh-4] rejected with min-scale 0", hpa+", serving.kserve.io/min-scale: '0'", multi, "The min replicas should be more than 0"),
+		Entry("[modelmesh-5] rejected with min-scale above max-scale", hpa+", serving.kserve.io/min-scale: '4'", multi,
 			"The max replicas should be same or bigger than min replicas."),
-		Entry("[modelmesh-6] refused with replicas too", hpa, multi+", replicas: 1", "Autoscaler is enabled and also replicas variable set. You can not set both."),
+		Entry("[modelmesh-6] rejected with spec.replicas", hpa, multi+", replicas: 1", "Autoscaler is enabled and also replicas variable set. You can not set both."),
 		Entry("[modelmesh-7] accepted with memory", hpa+", serving.kserve.io/metrics: memory", multi, ""),
 		Entry("[modelmesh-7] refused with an unknown metric", hpa+", serving.kserve.io/metrics: conccurrency", multi, "[conccurrency] is not a supported metric.\n"),
 		Entry("[modelmesh-8] accepted without a class", "", multi, ""),
-		Entry("[modelmesh-8] accepted with the class none, M18", "serving.kserve.io/autoscalerClass: none", multi+", replicas: 5", ""),
-		Entry("accepted with nonsense that is for KServe", "serving.kserve.io/autoscalerClass: keda", single, ""),
+		Entry("[modelmesh-8] accepted with the class none [M18]", "serving.kserve.io/autoscalerClass: none", multi+", replicas: 5", ""),
+		Entry("accepted with a class that only KServe knows", "serving.kserve.io/autoscalerClass: keda", single, ""),
 	)
 
-	It("cannot contain a number that breaks lists of runtimes for clients, M6", func(ctx SpecContext) {
+	It("cannot contain a number that breaks lists of runtimes for clients [M6]", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "numbers")
 		for _, kind := range []string{namespaced, clusterWide} {
 			for _, spec := range []string{multi, single} {
@@ -75,7 +75,7 @@ var _ = Describe("Runtimes at admission", func() {
 		namespace := env.Namespace(ctx, "stored")
 		who, heard := env.WithWarnings()
 		stored := runtimeOf(namespaced, namespace, "serving.kserve.io/autoscalerClass: keda", multi+", replicas: 70000")
-		switchedOff(ctx, func() {
+		whileDisabled(ctx, func() {
 			Expect(who.Create(ctx, stored)).To(Succeed())
 			Expect(heard.Texts).To(ConsistOf(ContainSubstring("the component modelmesh is switched off")))
 		})
@@ -122,12 +122,12 @@ var _ = Describe("Warnings about runtimes", func() {
 		Entry("[modelmesh-30] a mount of tc-config", "containers: [{name: c, volumeMounts: [{name: tc-config, mountPath: /x}]}]", "volume tc-config is reserved for internal use"),
 		Entry("[modelmesh-30] a mount of mm-", "containers: [{name: c, volumeMounts: [{name: mm-x, mountPath: /x}]}]", "mm-x"),
 		Entry("[modelmesh-30] an adapter without its container", "containers: [{name: c}], builtInAdapter: {serverType: mlserver}", "must include runtime container with name mlserver"),
-		Entry("a name that is taken in other settings, M41", "containers: [{name: oauth-proxy}]", "spec.containers[oauth-proxy]: ModelMesh has a container of that name"),
+		Entry("a container name that other settings reserve [M41]", "containers: [{name: oauth-proxy}]", "spec.containers[oauth-proxy]: ModelMesh has a container of that name"),
 		Entry("[UP-F6] nothing of fields that KServe 0.19 has, and 0.16 not",
 			"schedulerName: packed, volumes: [{name: own, emptyDir: {}}], containers: [{name: c, restartPolicy: Never, "+
 				"restartPolicyRules: [{action: Restart, exitCodes: {operator: In, values: [42]}}], "+
 				"env: [{name: A, valueFrom: {fileKeyRef: {volumeName: own, path: own.env, key: A}}}]}]", ""),
 		Entry("[UP-F6] a field without effect", "hostIPC: true, containers: [{name: c}]", "spec.hostIPC has no effect on pods of ModelMesh: remove it"),
-		Entry("an endpoint that is a number, M43", "grpcDataEndpoint: '8085', containers: [{name: c}]", "8085"),
+		Entry("a numeric endpoint [M43]", "grpcDataEndpoint: '8085', containers: [{name: c}]", "8085"),
 	)
 })

@@ -17,7 +17,7 @@ const (
 	namespaced  = "ServingRuntime"
 	clusterWide = "ClusterServingRuntime"
 
-	// hpa are the annotations of behaviour 1.
+	// hpa has valid annotations for a HorizontalPodAutoscaler.
 	hpa = "serving.kserve.io/autoscalerClass: hpa, serving.kserve.io/metrics: cpu, serving.kserve.io/targetUtilizationPercentage: '75', " +
 		"serving.kserve.io/min-scale: '2', serving.kserve.io/max-scale: '3'"
 	// multi is the spec of a valid multi-model runtime.
@@ -33,7 +33,7 @@ func options(name, components string) framework.ManagerOptions {
 	}
 }
 
-// names makes the names of runtimes unique, because ClusterServingRuntimes share one namespace.
+// names counts the runtimes to make their names unique, because ClusterServingRuntimes are cluster-scoped.
 var names int
 
 // runtimeOf returns a runtime with a new name. Annotations and spec are the members of a YAML flow mapping; ClusterServingRuntimes ignore
@@ -76,15 +76,15 @@ func waitForWebhooks(ctx context.Context) {
 	env.WaitForWebhooks(ctx, runtimeOf(clusterWide, "", "", multi))
 }
 
-// switchedOff calls do while the component is disabled.
-func switchedOff(ctx context.Context, do func()) {
+// whileDisabled calls do while the component is disabled.
+func whileDisabled(ctx context.Context, do func()) {
 	GinkgoHelper()
 	DeferCleanup(func(ctx SpecContext) { waitForWebhooks(ctx) }, NodeTimeout(specTimeout))
 	manager.StopTemporarily(ctx)
-	without := env.StartManager(ctx, options("manager-without", "raycluster"))
+	other := env.StartManager(ctx, options("manager-without", "raycluster"))
 	waitForWebhooks(ctx)
 	do()
-	without.Stop(ctx)
+	other.Stop(ctx)
 	manager.Restart(ctx)
 	waitForWebhooks(ctx)
 }

@@ -123,7 +123,7 @@ var _ = Describe("a Predictor", func() {
 		}).WithTimeout(quiet).WithPolling(quiet / 4).Should(Succeed())
 	},
 		Entry("no storage", "no-storage", ``, "Predictor Storage field missing", SpecTimeout(specTimeout)),
-		Entry("a path without anything", "path", `, storage: {key: k, path: missing/model}`, "missing/model", SpecTimeout(specTimeout)),
+		Entry("a path that does not exist", "path", `, storage: {key: k, path: missing/model}`, "missing/model", SpecTimeout(specTimeout)),
 	)
 
 	DescribeTable("[modelmesh-85] [modelmesh-86] that no runtime supports reports this in its status", func(ctx SpecContext, name, spec string, reason v1alpha1.FailureReason, message string) {

@@ -47,7 +47,7 @@ func transition(ctx context.Context, u *unstructured.Unstructured) func() (strin
 }
 
 var _ = Describe("Models in the steady state", Serial, func() {
-	It("cause no request and no call, loaded or failed, and a failed load is reported once [modelmesh-78] [modelmesh-84] M13 M21", func(ctx SpecContext) {
+	It("cause no request and no call, loaded or failed, and a failed load is reported once [modelmesh-78] [modelmesh-84] [M13] [M21]", func(ctx SpecContext) {
 		var names []string
 		for i := range namespaces {
 			names = append(names, fmt.Sprintf("rest-%d", i))

@@ -82,10 +82,10 @@ var _ = Describe("The servers of a registry", func() {
 		Expect(env.Admin.Create(ctx, u, client.DryRunAll)).To(MatchError(ContainSubstring(refusal)))
 	},
 		Entry("none", "{replicas: 0}", "should be greater than or equal to 1"),
-		Entry("a mount of nothing", "{volumeMounts: [{name: v, mountPath: /v}]}", "each volumeMounts entry must name an entry of volumes"),
+		Entry("a mount without its volume", "{volumeMounts: [{name: v, mountPath: /v}]}", "each volumeMounts entry must name an entry of volumes"),
 		Entry("a volume without a source", "{volumes: [{name: v}]}", "a volume must have exactly one of configMap, secret, projected"),
-		Entry("a priority", "{priorityClassName: Very High}", "priorityClassName must be the name of a PriorityClass"),
-		Entry("a spread", "{topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: Perhaps}]}", "DoNotSchedule or ScheduleAnyway"),
-		Entry("a label", "{nodeSelector: {a: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}}", "label values must be 63 characters or less"),
+		Entry("an invalid priorityClassName", "{priorityClassName: Very High}", "priorityClassName must be the name of a PriorityClass"),
+		Entry("an invalid whenUnsatisfiable", "{topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: Perhaps}]}", "DoNotSchedule or ScheduleAnyway"),
+		Entry("a label value of more than 63 characters", "{nodeSelector: {a: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}}", "label values must be 63 characters or less"),
 	)
 })

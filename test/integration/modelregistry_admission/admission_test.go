@@ -45,7 +45,7 @@ var _ = Describe("A new registry", func() {
 		Entry("a default image, which is not stored [modelregistry-11]", "{rest: {image: 'quay.io/opendatahub/model-registry:latest'}, "+external+"}", func(m *unstructured.Unstructured) {
 			Expect(specField(m, "rest", "image")).To(BeNil())
 		}),
-		Entry("another tag of it, which is, D14", "{rest: {image: 'quay.io/opendatahub/model-registry:v0.3', resources: {requests: {cpu: 1}}}, "+external+"}", func(m *unstructured.Unstructured) {
+		Entry("another tag of the default image, which is stored [D14]", "{rest: {image: 'quay.io/opendatahub/model-registry:v0.3', resources: {requests: {cpu: 1}}}, "+external+"}", func(m *unstructured.Unstructured) {
 			Expect(specField(m, "rest", "image")).To(Equal("quay.io/opendatahub/model-registry:v0.3"))
 			Expect(specField(m, "rest", "resources")).NotTo(BeNil())
 		}),
@@ -55,7 +55,7 @@ var _ = Describe("A new registry", func() {
 		Entry("a Secret with the connection", "{rest: {}, postgres: {connectionSecretName: app, sslMode: require}}", func(m *unstructured.Unstructured) {
 			Expect(specField(m, "postgres", "connectionSecretName")).To(Equal("app"))
 		}),
-		Entry("all that a generated database can have, which the older version keeps", "{rest: {}, postgres: {generateDeployment: true, resources: {requests: {cpu: 1}}, serverTLS: Enabled, "+
+		Entry("all fields of a generated database, which v1alpha1 preserves", "{rest: {}, postgres: {generateDeployment: true, resources: {requests: {cpu: 1}}, serverTLS: Enabled, "+
 			"majorVersion: 16, backup: {schedule: '*/15 3,4 * JAN-MAR 1-5', keep: 3, suspend: true, storage: {size: 1Gi}}}}", func(m *unstructured.Unstructured) {
 			Expect(specField(m, "postgres", "backup", "schedule")).To(Equal("*/15 3,4 * JAN-MAR 1-5"))
 			older := m.DeepCopy()
@@ -80,11 +80,11 @@ var _ = Describe("A new registry", func() {
 		Entry("a generated database and a host [modelregistry-4]", "{rest: {}, postgres: {generateDeployment: true, host: h}}", "host"),
 		Entry("a database and no user", "{rest: {}, postgres: {host: h, database: d}}", "Username must be set if database is specified"),
 		Entry("both proxies", "{rest: {}, "+external+", oauthProxy: {}, kubeRBACProxy: {}}", "Cannot use both oauthProxy and kubeRBACProxy"),
-		Entry("half a certificate", "{rest: {}, "+external+", kubeRBACProxy: {tlsKeySecret: {name: a, key: b}}}", "tlsCertificateSecret and tlsKeySecret MUST be set together"),
+		Entry("a TLS key without a certificate", "{rest: {}, "+external+", kubeRBACProxy: {tlsKeySecret: {name: a, key: b}}}", "tlsCertificateSecret and tlsKeySecret MUST be set together"),
 		Entry("no rest", "{"+external+"}", "spec.rest"),
 		Entry("a wrong port", "{rest: {port: 0}, "+external+"}", "spec.rest.port"),
-		Entry("a policy that there is not", "{rest: {}, postgres: {generateDeployment: true, retentionPolicy: Never}}", "spec.postgres.retentionPolicy"),
-		Entry("storage of no size", "{rest: {}, postgres: {generateDeployment: true, storage: {size: 0}}}", "size must be greater than zero"),
+		Entry("an unknown retention policy", "{rest: {}, postgres: {generateDeployment: true, retentionPolicy: Never}}", "spec.postgres.retentionPolicy"),
+		Entry("storage of size 0", "{rest: {}, postgres: {generateDeployment: true, storage: {size: 0}}}", "size must be greater than zero"),
 		Entry("a Secret with the connection, and a host", "{rest: {}, postgres: {connectionSecretName: app, host: h}}", "connectionSecretName is used instead of"),
 		Entry("a Secret with the connection, and a password", "{rest: {}, postgres: {connectionSecretName: app, passwordSecret: {name: a, key: b}}}", "connectionSecretName is used instead of"),
 		Entry("a Secret with the connection, and a generated database", "{rest: {}, postgres: {connectionSecretName: app, generateDeployment: true}}", "connectionSecretName is used instead of"),
@@ -92,16 +92,16 @@ var _ = Describe("A new registry", func() {
 		Entry("TLS of a database that is not generated", "{rest: {}, postgres: {connectionSecretName: app, serverTLS: Enabled}}", "are those of a generated database"),
 		Entry("backups of a database that is not generated", "{rest: {}, postgres: {host: h, backup: {schedule: '@daily'}}}", "are those of a generated database"),
 		Entry("a version of a database that is not generated", "{rest: {}, postgres: {generateDeployment: false, host: h, majorVersion: 16}}", "are those of a generated database"),
-		Entry("TLS that there is not", "{rest: {}, postgres: {generateDeployment: true, serverTLS: Maybe}}", "spec.postgres.serverTLS"),
-		Entry("a version that there is not", "{rest: {}, postgres: {generateDeployment: true, majorVersion: 160}}", "spec.postgres.majorVersion"),
+		Entry("an unknown TLS mode", "{rest: {}, postgres: {generateDeployment: true, serverTLS: Maybe}}", "spec.postgres.serverTLS"),
+		Entry("an unknown major version", "{rest: {}, postgres: {generateDeployment: true, majorVersion: 160}}", "spec.postgres.majorVersion"),
 		Entry("backups without a schedule", "{rest: {}, postgres: {generateDeployment: true, backup: {}}}", "spec.postgres.backup.schedule"),
-		Entry("backups on four fields", "{rest: {}, postgres: {generateDeployment: true, backup: {schedule: '0 3 * *'}}}", "schedule must have five fields"),
-		Entry("backups in a time zone", "{rest: {}, postgres: {generateDeployment: true, backup: {schedule: 'TZ=UTC 0 3 * * *'}}}", "schedule must have five fields"),
-		Entry("no backups to keep", "{rest: {}, postgres: {generateDeployment: true, backup: {schedule: '@daily', keep: 0}}}", "spec.postgres.backup.keep"),
-		Entry("backups of no size", "{rest: {}, postgres: {generateDeployment: true, backup: {schedule: '@daily', storage: {size: 0}}}}", "size must be greater than zero"),
-		Entry("a host that is none, D31", "{rest: {}, postgres: {host: 'db/x?y=z'}}", "spec.postgres.host: Invalid value"),
-		Entry("a user that is none, D31", "{rest: {}, postgres: {host: db, username: \"u\\nimage: x\"}}", "spec.postgres.username: Invalid value"),
-		Entry("a database that is none, D31", "{rest: {}, mysql: {host: db, username: u, database: 'd?tls=false'}}", "spec.mysql.database: Invalid value"),
+		Entry("a schedule with four fields", "{rest: {}, postgres: {generateDeployment: true, backup: {schedule: '0 3 * *'}}}", "schedule must have five fields"),
+		Entry("a schedule with a time zone", "{rest: {}, postgres: {generateDeployment: true, backup: {schedule: 'TZ=UTC 0 3 * * *'}}}", "schedule must have five fields"),
+		Entry("zero backups to keep", "{rest: {}, postgres: {generateDeployment: true, backup: {schedule: '@daily', keep: 0}}}", "spec.postgres.backup.keep"),
+		Entry("backup storage of size 0", "{rest: {}, postgres: {generateDeployment: true, backup: {schedule: '@daily', storage: {size: 0}}}}", "size must be greater than zero"),
+		Entry("an invalid host [D31]", "{rest: {}, postgres: {host: 'db/x?y=z'}}", "spec.postgres.host: Invalid value"),
+		Entry("an invalid user [D31]", "{rest: {}, postgres: {host: db, username: \"u\\nimage: x\"}}", "spec.postgres.username: Invalid value"),
+		Entry("an invalid database name [D31]", "{rest: {}, mysql: {host: db, username: u, database: 'd?tls=false'}}", "spec.mysql.database: Invalid value"),
 	)
 
 	It("is refused without a host of MySQL, new or changed [modelregistry-14]", func(ctx SpecContext) {
@@ -111,7 +111,7 @@ var _ = Describe("A new registry", func() {
 			MatchError(ContainSubstring("required one of `postgres` or `mysql` database")))
 	}, NodeTimeout(specTimeout))
 
-	It("is rejected with the name of another registry in the cluster [modelregistry-13], D30", func(ctx SpecContext) {
+	It("is rejected with the name of another registry in the cluster [modelregistry-13] [D30]", func(ctx SpecContext) {
 		first := created(ctx, beta(namespace, "{rest: {}, "+external+"}"))
 		otherNamespace := env.Namespace(ctx, "admission")
 		second := beta(otherNamespace, "{rest: {}, "+external+"}")
@@ -122,7 +122,7 @@ var _ = Describe("A new registry", func() {
 		created(ctx, second)
 	}, NodeTimeout(specTimeout))
 
-	It("is rejected with a name that a Service cannot have, D32", func(ctx SpecContext) {
+	It("is rejected with a name that a Service cannot have [D32]", func(ctx SpecContext) {
 		for name, text := range map[string]string{
 			"a.b": "the Service of the registry has the same name", "1a": "the Service of the registry has the same name",
 			strings.Repeat("a", 59): "must be at most 58 characters",
@@ -133,7 +133,7 @@ var _ = Describe("A new registry", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("gets one warning for each field without effect, D13, D20", func(ctx SpecContext) {
+	It("gets one warning for each field without effect [D13] [D20]", func(ctx SpecContext) {
 		admin, heard := env.WithWarnings()
 		m := beta(namespace, "{rest: {serviceRoute: enabled}, grpc: {port: 1}, enable_database_upgrade: true, "+external+"}")
 		Expect(admin.Create(ctx, m)).To(Succeed())
@@ -147,7 +147,7 @@ var _ = Describe("A new registry", func() {
 })
 
 var _ = Describe("An existing registry", func() {
-	It("loses the older of two proxies when it is updated, D28, and can keep a name that would now be rejected, D32", func(ctx SpecContext) {
+	It("loses the older of two proxies when it is updated [D28], and can keep a name that would now be rejected [D32]", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "admission")
 		m := beta(namespace, "{rest: {}, "+external+", oauthProxy: {port: 1}, kubeRBACProxy: {port: 2}}")
 		m.SetName("an.old.name-" + m.GetName())
@@ -158,7 +158,7 @@ var _ = Describe("An existing registry", func() {
 		Expect(specField(m, "kubeRBACProxy", "port")).To(Equal(int64(2)))
 	}, NodeTimeout(specTimeout))
 
-	It("can be deleted although it violates the rules and no webhook responds, D3", func(ctx SpecContext) {
+	It("can be deleted although it violates the rules and no webhook responds [D3]", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "admission")
 		m := beta(namespace, "{rest: {}}")
 		m.SetFinalizers([]string{"example.com/held"})
@@ -228,7 +228,7 @@ func forget(value any, field string) {
 }
 
 var _ = Describe("The configurations of webhooks", func() {
-	It("use v1 and have a timeout, S9", func(ctx SpecContext) {
+	It("use v1 and have a timeout [S9]", func(ctx SpecContext) {
 		mutating := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhook.MutatingConfiguration}}
 		env.Get(ctx, mutating)
 		Expect(mutating.Webhooks).To(HaveLen(1))

@@ -22,7 +22,7 @@ func catalog(namespace, name string) *unstructured.Unstructured {
 }
 
 var _ = Describe("A Catalog", func() {
-	It("has a fixed name, and can exist once [modelregistry-72] [modelregistry-73], D23", func(ctx SpecContext) {
+	It("has a fixed name, and can exist once [modelregistry-72] [modelregistry-73] [D23]", func(ctx SpecContext) {
 		namespace, otherNamespace := env.Namespace(ctx, "catalog"), env.Namespace(ctx, "catalog")
 		Expect(env.Admin.Create(ctx, catalog(namespace, "other"))).To(MatchError(ContainSubstring("catalog resource name must be 'catalog'")))
 		c := created(ctx, catalog(namespace, "catalog"))
@@ -108,7 +108,7 @@ var _ = Describe("Samples", func() {
 			}
 		}
 	},
-		Entry("those of the original", "testdata/original.yaml"),
+		Entry("samples of the legacy operator", "testdata/original.yaml"),
 		Entry("a generated database", "../../../config/samples/modelregistry_generated.yaml"),
 		Entry("PostgreSQL", "../../../config/samples/modelregistry_postgres.yaml"),
 		Entry("PostgreSQL with TLS", "../../../config/samples/modelregistry_secure_postgres.yaml"),
@@ -116,6 +116,6 @@ var _ = Describe("Samples", func() {
 		Entry("MySQL with TLS", "../../../config/samples/modelregistry_secure_mysql.yaml"),
 		Entry("a proxy", "../../../config/samples/modelregistry_proxy.yaml"),
 		Entry("the catalog", "../../../config/samples/aihub_catalog.yaml"),
-		Entry("an AIHub, D27", "../../../config/samples/platform_aihub.yaml"),
+		Entry("an AIHub [D27]", "../../../config/samples/platform_aihub.yaml"),
 	)
 })

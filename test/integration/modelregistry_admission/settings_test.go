@@ -31,7 +31,7 @@ var _ = Describe("With a namespace of registries", Ordered, func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("an existing registry elsewhere can be changed and deleted, D3", func(ctx SpecContext) {
+	It("an existing registry elsewhere can be changed and deleted [D3]", func(ctx SpecContext) {
 		Expect(update(ctx, foreign, func(m *unstructured.Unstructured) { set(m, int64(8081), "rest", "port") })).To(Succeed())
 		Expect(env.Admin.Delete(ctx, foreign)).To(Succeed())
 		env.Patch(ctx, foreign, map[string]any{"metadata": map[string]any{"finalizers": nil}})

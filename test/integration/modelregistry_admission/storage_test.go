@@ -116,7 +116,7 @@ func leave(ctx context.Context, leader *framework.Manager, registries ...*unstru
 }
 
 var _ = Describe("Stored registries", func() {
-	It("are migrated to the storage version, status.storedVersions is trimmed, and no request follows [modelregistry-69] [modelregistry-70], D29", func(ctx SpecContext) {
+	It("are migrated to the storage version, status.storedVersions is trimmed, and no request follows [modelregistry-69] [modelregistry-70] [D29]", func(ctx SpecContext) {
 		older, newer := inBothVersions(ctx)
 		raw(ctx, older, func(g Gomega, stored *unstructured.Unstructured) {
 			g.Expect(stored.GetAnnotations()).To(HaveKey(conversion.Annotation), "it is stored in v1alpha1")
@@ -145,7 +145,7 @@ var _ = Describe("Stored registries", func() {
 		leave(ctx, leader, older, newer)
 	}, NodeTimeout(specTimeout))
 
-	It("are migrated although the current rules reject them, D29", func(ctx SpecContext) {
+	It("are migrated although the current rules reject them [D29]", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "storage")
 		store(ctx, v1alpha1.GroupVersion.Version)
 		lacking := beta(namespace, "{rest: {}}")

@@ -77,19 +77,19 @@ var _ = Describe("A client of v1alpha1", func() {
 		Expect(stored.GetAnnotations()).NotTo(HaveKey(conversion.Annotation))
 	}
 
-	It("reads the proxy under its older name, and can send the object back unchanged, D6", func(ctx SpecContext) {
+	It("reads the proxy under its older name, and can send the object back unchanged [D6]", func(ctx SpecContext) {
 		Expect(specField(seen, "oauthProxy", "port")).To(Equal(int64(9443)))
 		Expect(update(ctx, seen, func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{"touched": "yes"}) })).To(Succeed())
 		unchanged(ctx)
 		Expect(inVersion(ctx, v1beta1.GroupVersion, m).GetLabels()).To(HaveKeyWithValue("touched", "yes"))
 	}, NodeTimeout(specTimeout))
 
-	It("loses no field by omitting unknown annotations, D6", func(ctx SpecContext) {
+	It("loses no field by omitting unknown annotations [D6]", func(ctx SpecContext) {
 		Expect(update(ctx, seen, func(o *unstructured.Unstructured) { o.SetAnnotations(nil) })).To(Succeed())
 		unchanged(ctx)
 	}, NodeTimeout(specTimeout))
 
-	It("overrides the annotation with the fields that it sees, D6", func(ctx SpecContext) {
+	It("overrides the annotation with the fields that it sees [D6]", func(ctx SpecContext) {
 		Expect(update(ctx, seen, func(o *unstructured.Unstructured) { set(o, int64(7443), "oauthProxy", "port") })).To(Succeed())
 		set(m, int64(7443), "kubeRBACProxy", "port")
 		unchanged(ctx)
@@ -105,7 +105,7 @@ var _ = Describe("A client of v1alpha1", func() {
 		Expect(specField(inVersion(ctx, v1beta1.GroupVersion, m), "postgres", "host")).To(Equal("db"))
 	}, NodeTimeout(specTimeout))
 
-	It("can patch and apply, D6", func(ctx SpecContext) {
+	It("can patch and apply [D6]", func(ctx SpecContext) {
 		env.Patch(ctx, seen, map[string]any{"spec": map[string]any{"rest": map[string]any{"port": int64(8081)}}})
 		set(m, int64(8081), "rest", "port")
 		unchanged(ctx)

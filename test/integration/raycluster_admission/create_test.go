@@ -49,7 +49,7 @@ var _ = Describe("A new RayCluster", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("requires the same permission of browsers as of tokens, R10, and mounts a token into the sidecar only, R30", func(ctx SpecContext) {
+	It("requires the same permission of browsers as of tokens [R10], and mounts a token into the sidecar only [R30]", func(ctx SpecContext) {
 		h := head(created(ctx, rayCluster(namespace, minimal)))
 		Expect(h.Containers[1].Args).To(ContainElement(fmt.Sprintf(`--openshift-sar={"resource":"pods","namespace":"%s","verb":"get"}`, namespace)))
 		for _, c := range append(h.InitContainers, h.Containers...) {
@@ -67,21 +67,21 @@ var _ = Describe("A new RayCluster", func() {
 		Expect(err).To(MatchError(ContainSubstring(`admission webhook "vraycluster.ray.openshift.ai" denied the request`)))
 		Expect(err).To(MatchError(ContainSubstring(message)))
 	},
-		Entry("no container of the head, R5 [raycluster-9] [raycluster-31]",
+		Entry("no container of the head [R5] [raycluster-9] [raycluster-31]",
 			"spec.headGroupSpec.template.spec.containers: Required value: needs the container in which Ray runs as its first entry: add it",
 			set([]any{}, append(headPod, "containers")...)),
-		Entry("no container of workers, R5 [raycluster-31]",
+		Entry("no container of workers [R5] [raycluster-31]",
 			"spec.workerGroupSpecs.1.template.spec.containers: Required value: needs the container in which Ray runs as its first entry: add it",
 			changeGroup(1, func(p *corev1.PodSpec) { p.Containers = []corev1.Container{} })),
 		Entry("enableIngress [raycluster-15]",
 			"spec.headGroupSpec.enableIngress: Invalid value: true: RayCluster with enableIngress set to true is not allowed",
 			set(true, "spec", "headGroupSpec", "enableIngress")),
-		Entry("a name of 54 characters, R19", "metadata.name: Invalid value", func(u *unstructured.Unstructured) { u.SetName(strings.Repeat("a", 54)) }),
-		Entry("a name that is no label, R19", "Services are named after it", func(u *unstructured.Unstructured) { u.SetName("a.b") }),
+		Entry("a name of 54 characters [R19]", "metadata.name: Invalid value", func(u *unstructured.Unstructured) { u.SetName(strings.Repeat("a", 54)) }),
+		Entry("a name that is no DNS label [R19]", "Services are named after it", func(u *unstructured.Unstructured) { u.SetName("a.b") }),
 		Entry("an unknown issuer", "metadata.annotations[ray.openshift.ai/certificates]: Invalid value", annotated(raycluster.AnnotationCertificates, "me")),
 	)
 
-	It("can have the longest name that KubeRay supports, and gets a warning about a truncated host, R19", func(ctx SpecContext) {
+	It("can have the longest name that KubeRay supports, and gets a warning about a truncated host [R19]", func(ctx SpecContext) {
 		admin, heard := env.WithWarnings()
 		u := rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetName(strings.Repeat("a", 53)) })
 		Expect(admin.Create(ctx, u)).To(Succeed())
@@ -99,14 +99,14 @@ var _ = Describe("A new RayCluster", func() {
 		Expect(head(u).ServiceAccountName).To(Equal(namesOf(u).ServiceAccount))
 	}, NodeTimeout(specTimeout))
 
-	It("has certificates for the Service that its user names, R20, as the legacy operator rendered them [raycluster-24]", func(ctx SpecContext) {
+	It("has certificates for the Service that its user names [R20], as the legacy operator rendered them [raycluster-24]", func(ctx SpecContext) {
 		u := created(ctx, rayCluster(namespace, minimal, annotated(raycluster.AnnotationCertificates, "pod"),
 			set(map[string]any{"metadata": map[string]any{"name": "mine"}}, "spec", "headGroupSpec", "headService")))
 		Expect(head(u).InitContainers[0].Command[2]).To(And(ContainSubstring(`\nDNS.6 = mine.`+namespace+`.svc"`),
 			ContainSubstring(`\nDNS.5 = rayclient-test-raycluster-`+namespace+`.`)))
 	}, NodeTimeout(specTimeout))
 
-	It("keeps every field that KubeRay has, R1 [raycluster-33]", func(ctx SpecContext) {
+	It("keeps every field that KubeRay has [R1] [raycluster-33]", func(ctx SpecContext) {
 		fields := map[string]any{
 			"spec.managedBy": raycluster.ManagerKubeRay, "spec.gcsFaultToleranceOptions.redisAddress": "redis:6379", "spec.upgradeStrategy.type": "None",
 			"spec.authOptions.mode": "disabled", "spec.autoscalerOptions.version": "v2", "spec.headGroupSpec.labels.a": "b", "spec.headGroupSpec.resources.CPU": "1",
@@ -128,7 +128,7 @@ var _ = Describe("A new RayCluster", func() {
 		Expect(groups[0]).To(HaveKeyWithValue("idleTimeoutSeconds", int64(77)))
 	}, NodeTimeout(specTimeout))
 
-	It("mounts the certificates into the autoscaler of KubeRay, R14", func(ctx SpecContext) {
+	It("mounts the certificates into the autoscaler of KubeRay [R14]", func(ctx SpecContext) {
 		u := created(ctx, rayCluster(namespace, minimal, set(true, "spec", "enableInTreeAutoscaling")))
 		variables, _, _ := unstructured.NestedSlice(u.Object, "spec", "autoscalerOptions", "env")
 		Expect(variables).To(HaveLen(len(tlsVariables)))
@@ -136,7 +136,7 @@ var _ = Describe("A new RayCluster", func() {
 		Expect(mounts).To(HaveLen(3))
 	}, NodeTimeout(specTimeout))
 
-	It("is not changed if another cluster runs it, R23", func(ctx SpecContext) {
+	It("is not changed if another cluster runs it [R23]", func(ctx SpecContext) {
 		u := created(ctx, rayCluster(namespace, minimal, set(raycluster.ManagerMultiKueue, "spec", "managedBy")))
 		Expect(u.GetAnnotations()).To(BeEmpty())
 		Expect(containerNames(head(u).Containers)).To(Equal([]string{"ray-head"}))
@@ -150,7 +150,7 @@ var _ = Describe("A new RayCluster", func() {
 		Expect(containerNames(head(u).InitContainers)).To(Equal([]string{"create-cert"}))
 	}, NodeTimeout(specTimeout))
 
-	It("has pods that a restricted namespace with a quota admits, R15", func(ctx SpecContext) {
+	It("has pods that a restricted namespace with a quota admits [R15]", func(ctx SpecContext) {
 		env.Patch(ctx, framework.NamespaceNamed(namespace), map[string]any{"metadata": map[string]any{
 			"labels": map[string]any{"pod-security.kubernetes.io/enforce": "restricted"},
 		}})
@@ -205,7 +205,7 @@ var _ = Describe("With a newer CRD", Ordered, func() {
 		}).WithContext(ctx).Should(Succeed())
 	}, NodeTimeout(specTimeout))
 
-	It("unknown fields survive creation and updates, R1 [raycluster-33]", func(ctx SpecContext) {
+	It("unknown fields survive creation and updates [R1] [raycluster-33]", func(ctx SpecContext) {
 		invented := map[string]any{"deep": []any{map[string]any{"number": int64(9007199254740993), "nothing": nil, "float": 1.5}}}
 		u := created(ctx, rayCluster(env.Namespace(ctx, "ray"), minimal, set(invented, "spec", "inventedTomorrow"), set(invented, "spec", "headGroupSpec", "inventedTomorrow")))
 		Expect(update(ctx, u, changeHead(func(p *corev1.PodSpec) { p.Containers[0].Image = "example.com/ray:2" }))).To(Succeed())
@@ -216,7 +216,7 @@ var _ = Describe("With a newer CRD", Ordered, func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("nothing is injected for mTLS if KubeRay 1.7 issues the certificates, also if that is enabled later, R29", func(ctx SpecContext) {
+	It("nothing is injected for mTLS if KubeRay 1.7 issues the certificates, also if that is enabled later [R29]", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "ray")
 		u := created(ctx, rayCluster(namespace, minimal, set(true, "spec", "tlsOptions", "enabled")))
 		Expect(head(u).InitContainers).To(BeEmpty())

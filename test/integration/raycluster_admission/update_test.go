@@ -55,9 +55,9 @@ var _ = Describe("An existing RayCluster", func() {
 	},
 		Entry("arguments of the sidecar [raycluster-16]", one(inHead+`containers: Invalid value: "oauth-proxy": OAuth Proxy container is immutable`,
 			func(p *corev1.PodSpec) { p.Containers[1].Args[3] = "--upstream=http://elsewhere" })),
-		Entry("further arguments, R33 [raycluster-30]", one(inHead+`containers: Invalid value: "oauth-proxy": OAuth Proxy container is immutable`,
+		Entry("further arguments [R33] [raycluster-30]", one(inHead+`containers: Invalid value: "oauth-proxy": OAuth Proxy container is immutable`,
 			func(p *corev1.PodSpec) { p.Containers[1].Args = append(p.Containers[1].Args, "--skip-auth-regex=.*") })),
-		Entry("mounts of the sidecar, R33", one(inHead+`containers: Invalid value: "oauth-proxy": OAuth Proxy container is immutable`,
+		Entry("mounts of the sidecar [R33]", one(inHead+`containers: Invalid value: "oauth-proxy": OAuth Proxy container is immutable`,
 			func(p *corev1.PodSpec) { p.Containers[1].VolumeMounts = nil })),
 		Entry("the Secret of its volume [raycluster-17]", one(inHead+`volumes: Invalid value: "proxy-tls-secret": OAuth Proxy TLS Secret volume is immutable`,
 			func(p *corev1.PodSpec) { p.Volumes[0].Secret.SecretName = "other" })),
@@ -67,7 +67,7 @@ var _ = Describe("An existing RayCluster", func() {
 			func(p *corev1.PodSpec) { p.Volumes[len(p.Volumes)-2].Secret.SecretName = "other" })),
 		Entry("RAY_USE_TLS [raycluster-23]", inBoth(`containers.0.env: Invalid value: "RAY_USE_TLS": RAY_TLS related environment variables are immutable`,
 			func(p *corev1.PodSpec) { p.Containers[0].Env[1].Value = "0" })),
-		Entry("mounts of Ray, R33", inBoth(`containers.0.volumeMounts: Invalid value: "server-cert": ca-vol and server-cert volume mounts are immutable`,
+		Entry("mounts of Ray [R33]", inBoth(`containers.0.volumeMounts: Invalid value: "server-cert": ca-vol and server-cert volume mounts are immutable`,
 			func(p *corev1.PodSpec) { p.Containers[0].VolumeMounts[1].MountPath = "/elsewhere" })),
 	)
 
@@ -82,7 +82,7 @@ var _ = Describe("An existing RayCluster", func() {
 		Expect(update(ctx, u, other)).To(MatchError(ContainSubstring(inHead + `serviceAccountName: Invalid value: "other": RayCluster head group service account is immutable`)))
 	}, NodeTimeout(specTimeout))
 
-	It("records the ServiceAccount of its user, or keeps it on request, R30", func(ctx SpecContext) {
+	It("records the ServiceAccount of its user, or keeps it on request [R30]", func(ctx SpecContext) {
 		mine := changeHead(func(p *corev1.PodSpec) { p.ServiceAccountName = "mine" })
 		u := created(ctx, rayCluster(namespace, minimal, mine))
 		Expect(head(u).ServiceAccountName).To(Equal(namesOf(u).ServiceAccount))
@@ -92,14 +92,14 @@ var _ = Describe("An existing RayCluster", func() {
 		Expect(u.GetAnnotations()).NotTo(HaveKey(raycluster.AnnotationServiceAccount))
 	}, NodeTimeout(specTimeout))
 
-	It("keeps the resources that its user gives the sidecar, R15", func(ctx SpecContext) {
+	It("keeps the resources that its user gives the sidecar [R15]", func(ctx SpecContext) {
 		u := created(ctx, rayCluster(namespace, minimal))
 		more := corev1.ResourceList{corev1.ResourceMemory: head(u).Containers[0].Resources.Limits[corev1.ResourceMemory]}
 		Expect(update(ctx, u, changeHead(func(p *corev1.PodSpec) { p.Containers[1].Resources.Limits = more }))).To(Succeed())
 		Expect(head(u).Containers[1].Resources.Limits).To(Equal(more))
 	}, NodeTimeout(specTimeout))
 
-	It("keeps legacy names, whatever annotations its user writes, R8 [raycluster-20]", func(ctx SpecContext) {
+	It("keeps legacy names, whatever annotations its user writes [R8] [raycluster-20]", func(ctx SpecContext) {
 		u := legacy(ctx, created(ctx, rayCluster(namespace, minimal)), env.Namespace(ctx, "legacy"))
 		names := raycluster.View(u.Object).LegacyNames()
 		Expect(update(ctx, u, func(u *unstructured.Unstructured) { u.SetLabels(nil) })).To(Succeed())
@@ -153,7 +153,7 @@ func legacy(ctx context.Context, u *unstructured.Unstructured, namespace string)
 }
 
 var _ = Describe("The webhooks", func() {
-	It("remove only injected elements when a feature is disabled, R28", func(ctx SpecContext) {
+	It("remove only injected elements when a feature is disabled [R28]", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "ray")
 		u := created(ctx, rayCluster(namespace, minimal, changeHead(func(p *corev1.PodSpec) { p.ServiceAccountName = "mine" })))
 		original := rayCluster(namespace, minimal)
@@ -174,7 +174,7 @@ var _ = Describe("The webhooks", func() {
 		Expect(group(u, 0)).To(Equal(group(original, 0)))
 	}, NodeTimeout(specTimeout))
 
-	It("allow only deletion and changes of finalizers while the manager is down, R29", func(ctx SpecContext) {
+	It("allow only deletion and changes of finalizers while the manager is down [R29]", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "ray")
 		u := created(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"example.com/held"}) }))
 		stopManager(ctx)
@@ -189,7 +189,7 @@ var _ = Describe("The webhooks", func() {
 		env.WaitDeleted(ctx, u)
 	}, NodeTimeout(specTimeout))
 
-	It("keep injected images after an upgrade until a template changes, R34 [raycluster-29]", func(ctx SpecContext) {
+	It("keep injected images after an upgrade until a template changes [R34] [raycluster-29]", func(ctx SpecContext) {
 		u := created(ctx, rayCluster(env.Namespace(ctx, "ray"), minimal))
 		stopManager(ctx)
 		upgraded := env.StartManager(ctx, options("upgraded", "OAUTH_PROXY_IMAGE=example.com/oauth:2"))
@@ -216,7 +216,7 @@ var _ = Describe("The webhooks", func() {
 		Expect(heard.Texts).To(ContainElement(ContainSubstring("the component raycluster is switched off")))
 	}, NodeTimeout(specTimeout))
 
-	It("reject requests while the initial settings are invalid, and name the error, R4 R24", func(ctx SpecContext) {
+	It("reject requests while the initial settings are invalid, and name the error [R4] [R24]", func(ctx SpecContext) {
 		stopManager(ctx)
 		settings(ctx, "kuberay: {mTLSEnabled: perhaps}")
 		manager.Restart(ctx)

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// side is a peer of a rule: its match in nft and its pods.
-type side struct {
+// rulePeer is a peer of a rule: the nft match of its addresses, and its pods.
+type rulePeer struct {
 	match string
 	pods  []*corev1.Pod
 }
@@ -23,28 +23,28 @@ func selectorOf(selector *metav1.LabelSelector) (labels.Selector, error) {
 }
 
 // peers returns the peers that a rule selects. A selector that matches no pod selects no peer.
-func (w Objects) peers(namespace string, d direction, peers []networkingv1.NetworkPolicyPeer) ([]side, error) {
+func (o Objects) peers(namespace string, d direction, peers []networkingv1.NetworkPolicyPeer) ([]rulePeer, error) {
 	if len(peers) == 0 {
-		return []side{{pods: w.Pods}}, nil
+		return []rulePeer{{pods: o.Pods}}, nil
 	}
-	var sides []side
+	var found []rulePeer
 	for _, peer := range peers {
 		if peer.IPBlock != nil {
-			sides = append(sides, side{match: blockMatch(d, peer.IPBlock), pods: w.Pods})
+			found = append(found, rulePeer{match: blockMatch(d, peer.IPBlock), pods: o.Pods})
 			continue
 		}
-		pods, err := w.selected(namespace, peer)
+		pods, err := o.selected(namespace, peer)
 		if err != nil {
 			return nil, err
 		}
 		if len(pods) > 0 {
-			sides = append(sides, side{match: addressMatch(d.other, pods), pods: pods})
+			found = append(found, rulePeer{match: addressMatch(d.other, pods), pods: pods})
 		}
 	}
-	return sides, nil
+	return found, nil
 }
 
-func (w Objects) selected(namespace string, peer networkingv1.NetworkPolicyPeer) ([]*corev1.Pod, error) {
+func (o Objects) selected(namespace string, peer networkingv1.NetworkPolicyPeer) ([]*corev1.Pod, error) {
 	inNamespace := labels.SelectorFromSet(labels.Set{corev1.LabelMetadataName: namespace})
 	pods := labels.Everything()
 	var err error
@@ -58,8 +58,8 @@ func (w Objects) selected(namespace string, peer networkingv1.NetworkPolicyPeer)
 			return nil, err
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(w.Pods), func(p *corev1.Pod) bool {
-		return !inNamespace.Matches(w.Namespaces[p.Namespace]) || !pods.Matches(labels.Set(p.Labels))
+	return slices.DeleteFunc(slices.Clone(o.Pods), func(p *corev1.Pod) bool {
+		return !inNamespace.Matches(o.Namespaces[p.Namespace]) || !pods.Matches(labels.Set(p.Labels))
 	}), nil
 }
 
@@ -80,7 +80,8 @@ func blockMatch(d direction, block *networkingv1.IPBlock) string {
 	return match
 }
 
-// portMatches returns a match for every port. A named port is one of the receiver: each number is matched with the pods that use it.
+// portMatches returns the nft matches of the ports. A named port is looked up in the containers of the receiving pods: each of its numbers
+// gets a match that is limited to the pods with that number.
 func portMatches(ports []networkingv1.NetworkPolicyPort, receivers []*corev1.Pod, d direction) []string {
 	if len(ports) == 0 {
 		return []string{""}
@@ -107,24 +108,24 @@ func portMatches(ports []networkingv1.NetworkPolicyPort, receivers []*corev1.Pod
 }
 
 func namedMatches(match, name string, protocol corev1.Protocol, receivers []*corev1.Pod, d direction) []string {
-	users := map[int32][]*corev1.Pod{}
+	podsByNumber := map[int32][]*corev1.Pod{}
 	for _, pod := range receivers {
 		for _, container := range append(slices.Clone(pod.Spec.InitContainers), pod.Spec.Containers...) {
 			for _, port := range container.Ports {
 				if port.Name == name && (port.Protocol == protocol || port.Protocol == "") {
-					users[port.ContainerPort] = append(users[port.ContainerPort], pod)
+					podsByNumber[port.ContainerPort] = append(podsByNumber[port.ContainerPort], pod)
 				}
 			}
 		}
 	}
 	var matches []string
-	for number, pods := range users {
+	for number, pods := range podsByNumber {
 		// The receiver of a packet is its destination, whichever side is isolated.
-		narrowed := ""
+		destination := ""
 		if d.kind == networkingv1.PolicyTypeEgress {
-			narrowed = addressMatch("daddr", pods)
+			destination = addressMatch("daddr", pods)
 		}
-		matches = append(matches, fmt.Sprintf("%s%s dport %d ", narrowed, match, number))
+		matches = append(matches, fmt.Sprintf("%s%s dport %d ", destination, match, number))
 	}
 	return matches
 }
